@@ -1,0 +1,116 @@
+// A collective operation as a value: what one rank asks of its group.
+//
+// Sources and destinations are strided views; pieces and transfers are boxes of indices inside
+// them, so that a backend which reads peers directly packs nothing, and one which sends messages
+// packs once.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include <cleave/core/reduce_op.hpp>
+#include <cleave/core/shape.hpp>
+#include <cleave/tensor/view.hpp>
+
+namespace cleave {
+
+enum class CollectiveKind : std::uint8_t {
+  barrier,
+  broadcast,
+  scatter,
+  gather,
+  all_gather,
+  reduce_scatter,
+  all_reduce,
+  all_to_all,
+  exchange,
+};
+
+constexpr const char* name_of(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::barrier: return "barrier";
+    case CollectiveKind::broadcast: return "broadcast";
+    case CollectiveKind::scatter: return "scatter";
+    case CollectiveKind::gather: return "gather";
+    case CollectiveKind::all_gather: return "all_gather";
+    case CollectiveKind::reduce_scatter: return "reduce_scatter";
+    case CollectiveKind::all_reduce: return "all_reduce";
+    case CollectiveKind::all_to_all: return "all_to_all";
+    case CollectiveKind::exchange: return "exchange";
+  }
+  return "unknown";
+}
+
+/// One box of elements that moves from a rank to another (or stays: peer == own rank).
+struct Transfer {
+  int peer = 0;       ///< rank in the group: who receives (in `sends`) or sends (in `receives`)
+  Box source{};       ///< where it lies in the sender's `Collective::source`
+  Box destination{};  ///< where it goes in the receiver's `Collective::destination`
+};
+
+/// What a rank passes to `Communicator::run`. Which members count depends on the kind:
+///
+/// | kind           | source          | destination          | else                           |
+/// |----------------|-----------------|----------------------|--------------------------------|
+/// | barrier        |                 |                      |                                |
+/// | broadcast      | on the root     | everywhere else      | root; the root's destination is |
+/// |                |                 |                      | left alone                     |
+/// | scatter        | on the root     | rank r's piece       | root; pieces[r], in the root's  |
+/// |                |                 |                      | source (only the root's count) |
+/// | gather         | rank r's piece  | on the root          | root; pieces[r], in the root's  |
+/// |                |                 |                      | destination (likewise)         |
+/// | all_gather     | rank r's piece  | all pieces           | pieces[r], in the destination  |
+/// | reduce_scatter | same extents    | what rank r receives | pieces[r], in the source; op   |
+/// | all_reduce     | same extents    | same extents         | op                             |
+/// | all_to_all,    | what it had     | what it wants        | sends, receives: every transfer |
+/// | exchange       |                 |                      | stands in the sender's `sends` |
+/// |                |                 |                      | and the receiver's `receives`; |
+/// |                |                 |                      | those of one pair of ranks in  |
+/// |                |                 |                      | the same order on both sides   |
+///
+/// Sources are never written; a source and a destination do not overlap, except that they may be
+/// the same view in an all_reduce. `pieces` has one box per rank of the group, some maybe empty.
+struct Collective {
+  CollectiveKind kind = CollectiveKind::barrier;
+  ReduceOp op = ReduceOp::sum;
+  int root = 0;
+  ConstView source{};
+  View destination{};
+  std::span<const Box> pieces{};
+  std::span<const Transfer> sends{};
+  std::span<const Transfer> receives{};
+  index_t global_count = 0;         ///< elements of the whole operation, equal on all ranks
+  const char* operation = "";       ///< what the user called, for errors and traces
+
+  DType dtype() const {
+    return source.data != nullptr || source.extents.dims > 0 ? source.dtype : destination.dtype;
+  }
+};
+
+/// Elements that the rank `rank` of `size` receives from other ranks.
+///
+/// A reduction counts what a bandwidth-optimal algorithm moves: (n-1)/n of the source for a
+/// reduce-scatter, rounded to whole pieces, twice that for an all-reduce.
+inline index_t received_elements(const Collective& c, int rank, int size) {
+  switch (c.kind) {
+    case CollectiveKind::barrier: return 0;
+    case CollectiveKind::broadcast: return rank == c.root ? 0 : c.destination.size();
+    case CollectiveKind::scatter: return rank == c.root ? 0 : c.destination.size();
+    case CollectiveKind::gather:
+      return rank == c.root ? c.destination.size() - c.source.size() : 0;
+    case CollectiveKind::all_gather: return c.destination.size() - c.source.size();
+    case CollectiveKind::reduce_scatter: return c.destination.size() * (size - 1);
+    case CollectiveKind::all_reduce: return 2 * c.source.size() * (size - 1) / size;
+    case CollectiveKind::all_to_all:
+    case CollectiveKind::exchange: {
+      index_t elements = 0;
+      for (const Transfer& t : c.receives)
+        if (t.peer != rank) elements += t.destination.volume();
+      return elements;
+    }
+  }
+  return 0;
+}
+
+}  // namespace cleave

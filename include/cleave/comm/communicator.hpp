@@ -1,0 +1,171 @@
+// The interface between tensors and what moves them: a group of ranks that run collectives.
+//
+// One small abstract class, so that the type of a distributed tensor does not depend on its
+// backend. `run` is the only door: it tells observers (traces), compares the call across ranks
+// when checks ask for it, and then makes the one virtual call.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <cleave/comm/collective.hpp>
+#include <cleave/core/error.hpp>
+
+namespace cleave {
+
+class Communicator;
+
+/// How much is verified at run time (environment: CLEAVE_CHECK=off|local|collective).
+enum class CheckLevel : std::uint8_t {
+  off,         ///< nothing that the backend does not find by itself
+  local,       ///< what one rank can see alone; the default
+  collective,  ///< every collective first compares kind, type, counts and order across its ranks
+};
+
+/// Something that is told of every collective of a rank before it runs. @see CommTrace
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void observe(const Collective& collective, const Communicator& group) = 0;
+};
+
+/// What the groups of one rank share: its place in the world, its observers, its settings.
+struct RankState {
+  int world_rank = 0;
+  int world_size = 1;
+  CheckLevel check = CheckLevel::local;
+  double timeout_seconds = 300;  ///< of any wait for another rank (CLEAVE_TIMEOUT)
+  std::vector<Observer*> observers{};
+
+  /// @throws Error for a value of CLEAVE_CHECK or CLEAVE_TIMEOUT that means nothing
+  static RankState from_environment(int rank, int size) {
+    RankState state;
+    state.world_rank = rank;
+    state.world_size = size;
+    if (const char* text = std::getenv("CLEAVE_CHECK"); text != nullptr && *text != '\0') {
+      const std::string level = text;
+      if (level == "off") state.check = CheckLevel::off;
+      else if (level == "local") state.check = CheckLevel::local;
+      else if (level == "collective") state.check = CheckLevel::collective;
+      else throw Error("run", "CLEAVE_CHECK is '" + level + "'; use off, local or collective");
+    }
+    if (const char* text = std::getenv("CLEAVE_TIMEOUT"); text != nullptr && *text != '\0') {
+      char* end = nullptr;
+      state.timeout_seconds = std::strtod(text, &end);
+      if (*end != '\0' || !(state.timeout_seconds > 0))
+        throw Error("run", std::string("CLEAVE_TIMEOUT is '") + text + "'; use seconds > 0");
+    }
+    return state;
+  }
+};
+
+/// What every rank must agree on before a collective runs; trivially copyable, sent as bytes.
+struct Signature {
+  std::uint64_t sequence = 0;  ///< how many collectives the group has run before
+  index_t count = 0;
+  std::uint8_t kind = 0;
+  std::uint8_t dtype = 0;
+  std::uint8_t op = 0;
+  std::uint8_t unused = 0;
+  std::int32_t root = 0;
+
+  friend bool operator==(const Signature&, const Signature&) = default;
+};
+
+/// A group of ranks. Every member makes the same calls in the same order.
+///
+/// A communicator belongs to one rank and is used by one thread at a time.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  Communicator(const Communicator&) = delete;  // a handle of one rank: share it by shared_ptr
+  Communicator& operator=(const Communicator&) = delete;
+
+  /// This rank's place in the group.
+  int rank() const noexcept { return rank_; }
+  /// How many ranks the group has.
+  int size() const noexcept { return size_; }
+  /// What the group is for: "world", or the mesh axes that it spans ("tp", "dp.tp").
+  const std::string& label() const noexcept { return label_; }
+  /// "thread", "mpi", "dry", ..
+  virtual const char* backend() const noexcept = 0;
+
+  RankState& state() const noexcept { return *state_; }
+  const std::shared_ptr<RankState>& shared_state() const noexcept { return state_; }
+
+  /// Runs a collective; returns when the destination is complete and the source may change.
+  ///
+  /// @collective every rank of the group, in the same order
+  /// @throws Error if ranks disagree (CLEAVE_CHECK=collective), one has failed or left, or none
+  ///         arrives within the time-out
+  void run(const Collective& collective) {
+    for (Observer* observer : state_->observers) observer->observe(collective, *this);
+    if (state_->check == CheckLevel::collective && size_ > 1) compare(collective);
+    ++sequence_;
+    execute(collective);
+  }
+
+  /// The group of the listed ranks (of this group), in that order.
+  ///
+  /// @collective the listed ranks, and only they, with the same list
+  virtual std::shared_ptr<Communicator> subgroup(std::span<const int> ranks,
+                                                 std::string label) = 0;
+
+ protected:
+  Communicator(int rank, int size, std::string label, std::shared_ptr<RankState> state)
+      : rank_(rank), size_(size), label_(std::move(label)), state_(std::move(state)) {}
+
+  virtual void execute(const Collective& collective) = 0;
+
+  /// Fills all[r] with the signature of rank r. Must work whatever the ranks do afterwards.
+  virtual void gather_signatures(const Signature& mine, std::span<Signature> all) = 0;
+
+ private:
+  /// Throws the same error on all ranks if they have not all made the same call.
+  void compare(const Collective& collective) {
+    Signature mine;
+    mine.sequence = sequence_;
+    mine.count = agreed_count(collective);
+    mine.kind = std::uint8_t(collective.kind);
+    mine.dtype = std::uint8_t(collective.dtype());
+    mine.op = std::uint8_t(collective.op);
+    mine.root = collective.root;
+    std::vector<Signature> all(std::size_t(size_), mine);
+    gather_signatures(mine, all);
+    for (int r = 1; r < size_; ++r) {
+      if (all[std::size_t(r)] == all[0]) continue;
+      throw Error(collective.operation[0] != '\0' ? collective.operation : "collective",
+                  "ranks of group '" + label_ + "' disagree: rank 0 runs " + describe(all[0]) +
+                      ", rank " + std::to_string(r) + " runs " + describe(all[std::size_t(r)]),
+                  {.rank = state_->world_rank});
+    }
+  }
+
+  static index_t agreed_count(const Collective& c) {
+    if (c.global_count != 0) return c.global_count;
+    if (c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter)
+      return c.source.size();
+    if (c.kind == CollectiveKind::all_gather) return c.destination.size();
+    return 0;
+  }
+
+  static std::string describe(const Signature& s) {
+    return std::string(name_of(CollectiveKind(s.kind))) + " of " + std::to_string(s.count) + " " +
+           name_of(DType(s.dtype)) + " (op " + name_of(ReduceOp(s.op)) + ", root " +
+           std::to_string(s.root) + ", call " + std::to_string(s.sequence) + ")";
+  }
+
+  int rank_;
+  int size_;
+  std::string label_;
+  std::shared_ptr<RankState> state_;
+  std::uint64_t sequence_ = 0;
+};
+
+}  // namespace cleave

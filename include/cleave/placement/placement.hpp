@@ -1,0 +1,196 @@
+// How a tensor lies on one axis of a mesh: as types, which users write, and as values, which
+// planner and solver compute with. Types become values by `layout_of`, values become types again
+// by `placements_t`.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <cleave/core/config.hpp>
+#include <cleave/core/reduce_op.hpp>
+
+namespace cleave {
+
+/// The ranks of the axis own consecutive chunks of dimension `Dim`; -1 is the last dimension.
+template <int Dim>
+struct Shard {
+  static constexpr int dim = Dim;
+};
+
+/// Every rank of the axis has the same values.
+struct Replicate {};
+
+/// Every rank of the axis has an addend (factor, candidate, ..) of the value; `Op` is what still
+/// has to be done. Appears as the result of operations; users cannot ask for it.
+template <ReductionType Op = Sum>
+struct Partial {
+  using op = Op;
+};
+
+/// One placement per axis of the mesh, in the order of the axes.
+template <class... P>
+struct Placements {
+  static constexpr int size = int(sizeof...(P));
+};
+
+/// What a placement does, as a value.
+enum class PlacementKind : std::uint8_t { replicate, shard, partial };
+
+/// A placement as a value.
+struct Placement {
+  PlacementKind kind = PlacementKind::replicate;
+  std::int8_t dim = 0;          ///< of a shard
+  ReduceOp op = ReduceOp::sum;  ///< of a partial
+
+  static constexpr Placement replicate() { return {}; }
+  static constexpr Placement shard(int dim) {
+    return {PlacementKind::shard, std::int8_t(dim), ReduceOp::sum};
+  }
+  static constexpr Placement partial(ReduceOp op) { return {PlacementKind::partial, 0, op}; }
+
+  constexpr bool is_replicate() const { return kind == PlacementKind::replicate; }
+  constexpr bool is_shard() const { return kind == PlacementKind::shard; }
+  constexpr bool is_shard(int d) const { return is_shard() && dim == d; }
+  constexpr bool is_partial() const { return kind == PlacementKind::partial; }
+
+  friend constexpr bool operator==(const Placement&, const Placement&) = default;
+};
+
+/// The placements of a tensor on all axes of a mesh, as a value.
+struct Layout {
+  std::array<Placement, max_axes> on{};
+  int axes = 0;
+
+  constexpr Placement& operator[](int axis) { return on[std::size_t(axis)]; }
+  constexpr const Placement& operator[](int axis) const { return on[std::size_t(axis)]; }
+
+  constexpr bool has_partial() const {
+    for (int a = 0; a < axes; ++a)
+      if ((*this)[a].is_partial()) return true;
+    return false;
+  }
+
+  /// Eight bits per axis, the first axis lowest: what a plan is keyed by.
+  constexpr std::uint64_t packed() const {
+    std::uint64_t code = 0;
+    for (int a = 0; a < axes; ++a) {
+      const Placement& p = (*this)[a];
+      const unsigned payload = p.is_shard() ? unsigned(p.dim) : unsigned(p.op);
+      code |= std::uint64_t(unsigned(p.kind) << 4 | (payload & 0xfu)) << (8 * a);
+    }
+    return code;
+  }
+
+  static constexpr Layout unpacked(std::uint64_t code, int axes) {
+    Layout layout;
+    layout.axes = axes;
+    for (int a = 0; a < axes; ++a) {
+      const unsigned byte = unsigned(code >> (8 * a)) & 0xffu;
+      const auto kind = PlacementKind(byte >> 4);
+      if (kind == PlacementKind::shard) layout[a] = Placement::shard(int(byte & 0xfu));
+      if (kind == PlacementKind::partial) layout[a] = Placement::partial(ReduceOp(byte & 0xfu));
+    }
+    return layout;
+  }
+
+  friend constexpr bool operator==(const Layout& a, const Layout& b) {
+    return a.axes == b.axes && a.packed() == b.packed();
+  }
+};
+
+/// "Shard(0)", "Replicate", "Partial(sum)"
+inline std::string to_string(const Placement& p) {
+  switch (p.kind) {
+    case PlacementKind::replicate: return "Replicate";
+    case PlacementKind::shard: return "Shard(" + std::to_string(int(p.dim)) + ")";
+    case PlacementKind::partial: return std::string("Partial(") + name_of(p.op) + ")";
+  }
+  return {};
+}
+
+/// "(Shard(0), Replicate)"
+inline std::string to_string(const Layout& layout) {
+  std::string text = "(";
+  for (int a = 0; a < layout.axes; ++a) text += (a ? ", " : "") + to_string(layout[a]);
+  return text + ")";
+}
+
+namespace detail {
+
+template <class P>
+struct PlacementTraits {
+  static constexpr bool valid = false;
+};
+template <int Dim>
+struct PlacementTraits<Shard<Dim>> {
+  static constexpr bool valid = true;
+  static constexpr bool fits(int dims) { return Dim >= -dims && Dim < dims; }
+  static constexpr Placement value(int dims) {
+    return Placement::shard(Dim < 0 ? Dim + dims : Dim);
+  }
+};
+template <>
+struct PlacementTraits<Replicate> {
+  static constexpr bool valid = true;
+  static constexpr bool fits(int) { return true; }
+  static constexpr Placement value(int) { return Placement::replicate(); }
+};
+template <class Op>
+struct PlacementTraits<Partial<Op>> {
+  static constexpr bool valid = true;
+  static constexpr bool fits(int) { return true; }
+  static constexpr Placement value(int) { return Placement::partial(Op::value); }
+};
+
+template <class List>
+inline constexpr bool is_placements = false;
+template <class... P>
+inline constexpr bool is_placements<Placements<P...>> = true;
+
+template <int Dims, class... P>
+constexpr Layout layout_of(Placements<P...>) {
+  static_assert((PlacementTraits<P>::valid && ...),
+                "cleave: a placement is Shard<dim>, Replicate or Partial<Op>");
+  static_assert((PlacementTraits<P>::fits(Dims) && ...),
+                "cleave: a Shard names a dimension that the tensor does not have");
+  static_assert(sizeof...(P) <= std::size_t(max_axes), "cleave: a mesh has at most 8 axes");
+  Layout layout;
+  ((layout[layout.axes++] = PlacementTraits<P>::value(Dims)), ...);
+  return layout;
+}
+
+template <unsigned Byte>
+constexpr auto placement_type() {
+  constexpr Placement p = Layout::unpacked(Byte, 1)[0];
+  if constexpr (p.is_shard()) return Shard<p.dim>{};
+  else if constexpr (p.is_partial()) return Partial<typename reduction_type<p.op>::type>{};
+  else return Replicate{};
+}
+
+template <std::uint64_t Code, int... A>
+Placements<decltype(placement_type<unsigned(Code >> (8 * A)) & 0xffu>())...> placements_type(
+    std::integer_sequence<int, A...>);
+
+}  // namespace detail
+
+/// A type that stands for one axis' placement.
+template <class P>
+concept PlacementType = detail::PlacementTraits<P>::valid;
+
+/// The value of a `Placements<..>` for a tensor of `Dims` dimensions; negative dims count from
+/// the end.
+template <class List, int Dims>
+inline constexpr Layout layout_of = detail::layout_of<Dims>(List{});
+
+/// The type whose value has that packed code.
+template <std::uint64_t Code, int Axes>
+using placements_t =
+    decltype(detail::placements_type<Code>(std::make_integer_sequence<int, Axes>{}));
+
+/// The same placements with negative dimensions counted from the front.
+template <class List, int Dims>
+using normalized_t = placements_t<layout_of<List, Dims>.packed(), List::size>;
+
+}  // namespace cleave

@@ -1,0 +1,54 @@
+// Memory that tensors share: who owns it, where it is, how it is given back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <new>
+#include <string>
+
+#include <cleave/core/config.hpp>
+#include <cleave/core/error.hpp>
+
+namespace cleave {
+
+/// Memory of the process that the CPU reads and writes.
+struct Host {
+  static constexpr const char* name = "host";
+};
+
+namespace detail {
+
+/// Alignment of fresh storage: a cache line, and enough for any vector instruction.
+inline constexpr std::size_t storage_alignment = 64;
+
+/// Fresh, uninitialised memory; the last owner returns it.
+/// @throws Error if there is not enough memory
+inline std::shared_ptr<void> allocate(Host, std::size_t bytes) {
+  if (bytes == 0) return nullptr;
+  void* data = ::operator new(bytes, std::align_val_t{storage_alignment}, std::nothrow);
+  if (data == nullptr)
+    throw Error("Tensor", "out of memory: " + std::to_string(bytes) + " bytes were asked for");
+  return {data, [](void* p) { ::operator delete(p, std::align_val_t{storage_alignment}); }};
+}
+
+/// The bytes of an array. @throws Error if the extents are negative or the size overflows
+inline std::size_t checked_bytes(const index_t* extents, int dims, std::size_t element) {
+  std::uint64_t count = 1;
+  for (int d = 0; d < dims; ++d) {
+    if (extents[d] < 0)
+      throw Error("Tensor", "extent " + std::to_string(extents[d]) + " of dimension " +
+                                std::to_string(d) + " is negative");
+    const auto extent = std::uint64_t(extents[d]);
+    const auto limit = std::uint64_t(std::numeric_limits<index_t>::max()) / element;
+    if (extent != 0 && count > limit / extent)
+      throw Error("Tensor", "the extents multiply to more than an index can count");
+    count *= extent;
+  }
+  return std::size_t(count) * element;
+}
+
+}  // namespace detail
+
+}  // namespace cleave

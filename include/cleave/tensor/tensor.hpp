@@ -1,0 +1,246 @@
+// A dense or strided array of fixed rank: a handle on shared storage, local to one rank.
+//
+// Copying a Tensor copies the handle; `clone` copies the elements. Views (`slice`, `select`,
+// `transpose`, `permute`, ..) share the storage and keep it alive.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <cleave/core/dtype.hpp>
+#include <cleave/core/error.hpp>
+#include <cleave/core/shape.hpp>
+#include <cleave/tensor/storage.hpp>
+#include <cleave/tensor/strided_copy.hpp>
+#include <cleave/tensor/view.hpp>
+
+namespace cleave {
+
+/// An array of `Rank` dimensions with elements T in the memory of `Device`.
+///
+/// @tparam T     one of the types of `DType`
+/// @tparam Rank  0 (a scalar) to 8
+template <Element T, int Rank, class Device = Host>
+class Tensor {
+  static_assert(Rank >= 0 && Rank <= max_dims, "cleave: a Tensor has 0 to 8 dimensions");
+
+ public:
+  using value_type = T;
+  using device_type = Device;
+  using Extents = std::array<index_t, std::size_t(Rank)>;
+  static constexpr int dims = Rank;
+
+  /// No elements, every extent 0; a scalar (Rank 0) has its one, uninitialised.
+  Tensor() : Tensor(Extents{}) {}
+
+  /// Fresh, uninitialised, row-major. @throws Error for a negative extent or lack of memory
+  explicit Tensor(const Extents& extents) : extents_(extents) {
+    storage_ = detail::allocate(
+        Device{}, detail::checked_bytes(extents.data(), Rank, sizeof(T)));
+    data_ = static_cast<T*>(storage_.get());
+    strides_ = to_array<Rank>(row_major_strides(Shape(extents)));
+  }
+
+  /// Fresh, row-major, filled from nested-free values in row-major order.
+  /// @throws Error if there are not exactly as many values as elements
+  Tensor(const Extents& extents, std::initializer_list<T> values) : Tensor(extents) {
+    if (index_t(values.size()) != size())
+      throw Error("Tensor", std::to_string(values.size()) + " values for " +
+                                std::to_string(size()) + " elements",
+                  {.shapes = to_string(Shape(extents))});
+    index_t i = 0;
+    for (const T& value : values) data_[i++] = value;
+  }
+
+  /// Adopts the user's row-major buffer without copying; `owner` (may be null) is held until the
+  /// last view is gone, e.g. a `shared_ptr<void>(buffer, deleter)`.
+  static Tensor adopt(T* data, const Extents& extents, std::shared_ptr<void> owner = nullptr) {
+    return adopt(data, extents, to_array<Rank>(row_major_strides(Shape(extents))),
+                 std::move(owner));
+  }
+  /// The same with strides, in elements.
+  static Tensor adopt(T* data, const Extents& extents, const Extents& strides,
+                      std::shared_ptr<void> owner = nullptr) {
+    detail::checked_bytes(extents.data(), Rank, sizeof(T));
+    return Tensor(std::move(owner), data, extents, strides);
+  }
+
+  T* data() const noexcept { return data_; }
+  const Extents& shape() const noexcept { return extents_; }
+  const Extents& strides() const noexcept { return strides_; }
+  index_t extent(int d) const { return extents_[std::size_t(checked_dim(d))]; }
+  index_t size() const noexcept { return Shape(extents_).product(); }
+  bool empty() const noexcept { return size() == 0; }
+  /// Row-major without gaps.
+  bool contiguous() const noexcept {
+    return detail::is_contiguous(Shape(extents_), Shape(strides_));
+  }
+  /// Whether other handles share the storage.
+  bool shared() const noexcept { return storage_.use_count() > 1; }
+  const std::shared_ptr<void>& storage() const noexcept { return storage_; }
+
+  /// One element; host only. @pre the indices lie within the extents
+  template <class... Index>
+    requires(sizeof...(Index) == std::size_t(Rank) && (std::is_integral_v<Index> && ...))
+  T& operator()(Index... index) const {
+    static_assert(std::is_same_v<Device, Host>,
+                  "cleave: elements of a device tensor are not readable on the host; copy it first");
+    index_t offset = 0;
+    std::size_t d = 0;
+    ((offset += index_t(index) * strides_[d++]), ...);
+    return data_[offset];
+  }
+
+  /// The only element of a tensor that has one. @throws Error if it has more or none
+  T item() const {
+    if (size() != 1)
+      throw Error("item", "the tensor has " + std::to_string(size()) + " elements, not one",
+                  {.shapes = to_string(Shape(extents_))});
+    return *data_;
+  }
+
+  /// Type-erased views of the elements.
+  View view() const {
+    return {data_, dtype_of<T>(), Shape(extents_), Shape(strides_)};
+  }
+
+  /// [begin, end) of dimension d, without copying. Negative d counts from the end.
+  Tensor slice(int d, index_t begin, index_t end) const {
+    const auto k = std::size_t(checked_dim(d));
+    if (begin < 0 || end < begin || end > extents_[k])
+      throw Error("slice", "[" + std::to_string(begin) + ", " + std::to_string(end) +
+                               ") is not a range of dimension " + std::to_string(k),
+                  {.shapes = to_string(Shape(extents_))});
+    Tensor result = *this;
+    result.extents_[k] = end - begin;
+    if (!result.empty()) result.data_ += begin * strides_[k];
+    return result;
+  }
+
+  /// The elements with index `at` in dimension d, which disappears.
+  auto select(int d, index_t at) const {
+    static_assert(Rank > 0, "cleave: select needs a dimension");
+    const int k = checked_dim(d);
+    const Tensor row = slice(k, at, at + 1);
+    std::array<index_t, std::size_t(Rank - 1)> extents{}, strides{};
+    for (int i = 0, j = 0; i < Rank; ++i) {
+      if (i == k) continue;
+      extents[std::size_t(j)] = extents_[std::size_t(i)];
+      strides[std::size_t(j++)] = strides_[std::size_t(i)];
+    }
+    return Tensor<T, Rank - 1, Device>::adopt(row.data(), extents, strides, storage_);
+  }
+
+  /// Dimension i of the result is dimension order[i] of this tensor.
+  Tensor permute(const std::array<int, std::size_t(Rank)>& order) const {
+    Tensor result = *this;
+    unsigned seen = 0;
+    for (std::size_t i = 0; i < std::size_t(Rank); ++i) {
+      const auto k = std::size_t(checked_dim(order[i]));
+      if (seen >> k & 1u)
+        throw Error("permute", "dimension " + std::to_string(k) + " is named twice");
+      seen |= 1u << k;
+      result.extents_[i] = extents_[k];
+      result.strides_[i] = strides_[k];
+    }
+    return result;
+  }
+
+  /// Two dimensions exchanged.
+  Tensor transpose(int a, int b) const {
+    Tensor result = *this;
+    const auto i = std::size_t(checked_dim(a)), j = std::size_t(checked_dim(b));
+    std::swap(result.extents_[i], result.extents_[j]);
+    std::swap(result.strides_[i], result.strides_[j]);
+    return result;
+  }
+
+  /// A new dimension of extent 1 before dimension d (d == Rank appends it).
+  Tensor<T, Rank + 1, Device> unsqueeze(int d) const {
+    const int k = d < 0 ? d + Rank + 1 : d;
+    if (k < 0 || k > Rank)
+      throw Error("unsqueeze", "there is no place " + std::to_string(d) + " for a new dimension",
+                  {.shapes = to_string(Shape(extents_))});
+    std::array<index_t, std::size_t(Rank + 1)> extents{}, strides{};
+    for (int i = 0; i <= Rank; ++i) {
+      const auto from = std::size_t(i < k ? i : i - 1);
+      extents[std::size_t(i)] = i == k ? 1 : extents_[from];
+      strides[std::size_t(i)] = i == k ? 1 : strides_[from];
+    }
+    return Tensor<T, Rank + 1, Device>::adopt(data_, extents, strides, storage_);
+  }
+
+  /// The elements inside the box, without copying. @throws Error if it reaches outside
+  Tensor operator[](const Box& box) const {
+    if (box.dims() != Rank || !Box::of(Shape(extents_)).contains(box))
+      throw Error("Tensor", "a box reaches outside of the tensor",
+                  {.shapes = to_string(Shape(extents_))});
+    Tensor result = *this;
+    result.extents_ = to_array<Rank>(box.extents());
+    if (!result.empty()) result.data_ += detail::offset_of(box.begin, Shape(strides_));
+    return result;
+  }
+
+  /// The same elements under other extents, without copying.
+  /// @throws Error if the tensor is not contiguous or the number of elements differs
+  template <std::size_t NewRank>
+  Tensor<T, int(NewRank), Device> reshape(const std::array<index_t, NewRank>& extents) const {
+    if (!contiguous() || Shape(extents).product() != size())
+      throw Error("reshape",
+                  contiguous() ? "the number of elements differs"
+                               : "the tensor is not contiguous; clone it first",
+                  {.shapes = to_string(Shape(extents_)) + " to " + to_string(Shape(extents))});
+    return Tensor<T, int(NewRank), Device>::adopt(data_, extents, storage_);
+  }
+
+  /// A dense copy of the elements in storage of its own.
+  Tensor clone() const {
+    Tensor result(extents_);
+    strided_copy(view(), result.view());
+    return result;
+  }
+
+  /// Copies the elements of `source`, any strides. @throws Error if the extents differ
+  void copy_from(const Tensor& source) const {
+    if (source.extents_ != extents_)
+      throw Error("copy_from", "the extents differ",
+                  {.shapes = to_string(Shape(source.extents_)) + " to " +
+                             to_string(Shape(extents_))});
+    strided_copy(source.view(), view());
+  }
+
+  /// Sets every element.
+  void fill(const T& value) const {
+    detail::strided_fill(data_, Shape(extents_), Shape(strides_), value);
+  }
+
+ private:
+  Tensor(std::shared_ptr<void> storage, T* data, const Extents& extents, const Extents& strides)
+      : storage_(std::move(storage)), data_(data), extents_(extents), strides_(strides) {}
+
+  int checked_dim(int d) const {
+    const int k = d < 0 ? d + Rank : d;
+    if (k < 0 || k >= Rank)
+      throw Error("Tensor", "there is no dimension " + std::to_string(d) + " among " +
+                                std::to_string(Rank),
+                  {.shapes = to_string(Shape(extents_))});
+    return k;
+  }
+
+  std::shared_ptr<void> storage_;
+  T* data_ = nullptr;
+  Extents extents_{};
+  Extents strides_{};
+};
+
+template <class T>
+inline constexpr bool is_tensor = false;
+template <class T, int Rank, class Device>
+inline constexpr bool is_tensor<Tensor<T, Rank, Device>> = true;
+
+}  // namespace cleave

@@ -1,0 +1,82 @@
+// Strided views without an element type: what communicators and files see of a tensor.
+//
+// A view owns nothing; whoever passes one keeps the storage alive while it is used.
+#pragma once
+
+#include <cstddef>
+
+#include <cleave/core/dtype.hpp>
+#include <cleave/core/shape.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+constexpr index_t offset_of(const Shape& index, const Shape& strides) {
+  index_t offset = 0;
+  for (int d = 0; d < index.dims; ++d) offset += index[d] * strides[d];
+  return offset;
+}
+
+constexpr bool is_contiguous(const Shape& extents, const Shape& strides) {
+  index_t step = 1;
+  for (int d = extents.dims - 1; d >= 0; --d) {
+    if (extents[d] == 0) return true;
+    if (extents[d] != 1 && strides[d] != step) return false;
+    step *= extents[d];
+  }
+  return true;
+}
+
+}  // namespace detail
+
+/// Read-only elements at `data`, index i at offset sum(i[d] * strides[d]), counted in elements.
+struct ConstView {
+  const void* data = nullptr;
+  DType dtype = DType::uint8;
+  Shape extents{};
+  Shape strides{};
+
+  index_t size() const { return extents.product(); }
+  index_t bytes() const { return size() * index_t(size_of(dtype)); }
+  bool contiguous() const { return detail::is_contiguous(extents, strides); }
+
+  /// The elements inside `box`. @pre the box lies within the extents
+  ConstView operator[](const Box& box) const {
+    const auto* base = static_cast<const std::byte*>(data);
+    const index_t skip = box.empty() ? 0 : detail::offset_of(box.begin, strides);
+    return {base + skip * index_t(size_of(dtype)), dtype, box.extents(), strides};
+  }
+
+  /// `count` elements that lie one after the other.
+  static ConstView dense(const void* data, DType dtype, const Shape& extents) {
+    return {data, dtype, extents, row_major_strides(extents)};
+  }
+};
+
+/// The same for elements that may be written.
+struct View {
+  void* data = nullptr;
+  DType dtype = DType::uint8;
+  Shape extents{};
+  Shape strides{};
+
+  operator ConstView() const { return {data, dtype, extents, strides}; }
+
+  index_t size() const { return extents.product(); }
+  index_t bytes() const { return size() * index_t(size_of(dtype)); }
+  bool contiguous() const { return detail::is_contiguous(extents, strides); }
+
+  /// The elements inside `box`. @pre the box lies within the extents
+  View operator[](const Box& box) const {
+    auto* base = static_cast<std::byte*>(data);
+    const index_t skip = box.empty() ? 0 : detail::offset_of(box.begin, strides);
+    return {base + skip * index_t(size_of(dtype)), dtype, box.extents(), strides};
+  }
+
+  static View dense(void* data, DType dtype, const Shape& extents) {
+    return {data, dtype, extents, row_major_strides(extents)};
+  }
+};
+
+}  // namespace cleave
