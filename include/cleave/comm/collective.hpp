@@ -82,6 +82,7 @@ struct Collective {
   std::span<const Transfer> receives{};
   index_t global_count = 0;         ///< elements of the whole operation, equal on all ranks
   const char* operation = "";       ///< what the user called, for errors and traces
+  const char* axes = "";            ///< the mesh axes it runs over ("tp", "dp.tp"), if any
 
   DType dtype() const {
     return source.data != nullptr || source.extents.dims > 0 ? source.dtype : destination.dtype;

@@ -103,6 +103,27 @@ constexpr DType dtype_of() {
   return static_cast<DType>(detail::dtype_code<T>);
 }
 
+/// Calls `f.template operator()<T>()` with the T of a DType.
+template <class F>
+decltype(auto) visit_dtype(DType type, F&& f) {
+  switch (type) {
+    case DType::boolean: return f.template operator()<bool>();
+    case DType::int8: return f.template operator()<std::int8_t>();
+    case DType::uint8: return f.template operator()<std::uint8_t>();
+    case DType::int32: return f.template operator()<std::int32_t>();
+    case DType::uint32: return f.template operator()<std::uint32_t>();
+    case DType::int64: return f.template operator()<std::int64_t>();
+    case DType::uint64: return f.template operator()<std::uint64_t>();
+    case DType::float16: return f.template operator()<half>();
+    case DType::bfloat16: return f.template operator()<bfloat16>();
+    case DType::float32: return f.template operator()<float>();
+    case DType::complex64: return f.template operator()<std::complex<float>>();
+    case DType::complex128: return f.template operator()<std::complex<double>>();
+    case DType::float64: break;
+  }
+  return f.template operator()<double>();
+}
+
 template <class T>
 inline constexpr bool is_complex = false;
 template <class T>

@@ -1,0 +1,93 @@
+// distribute_tensor: one rank has a whole array, every rank of the mesh gets its part.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include <cleave/dtensor/dtensor.hpp>
+#include <cleave/dtensor/from_local.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+/// The shape that the mesh's first rank has, on every rank.
+inline Shape broadcast_shape(Shape shape, const MeshState& mesh) {
+  Collective call;
+  call.kind = CollectiveKind::broadcast;
+  const Shape extents(std::array<index_t, 1>{max_dims});
+  call.source = ConstView::dense(shape.values.data(), DType::int64, extents);
+  call.destination = View::dense(shape.values.data(), DType::int64, extents);
+  call.operation = "distribute_tensor";
+  mesh.group().run(call);
+  return shape;
+}
+
+/// Sends every rank of the group over the sharding axes its part of what the first has.
+inline void scatter_shards(const ConstView& whole, const View& part, const Layout& layout,
+                           const Shape& shape, const MeshState& mesh) {
+  AxisMask sharding = 0;
+  for (int a = 0; a < layout.axes; ++a)
+    if (layout[a].is_shard()) sharding |= 1u << a;
+  if (mesh.size(sharding) == 1) return strided_copy(whole, part);
+  Communicator& group = *mesh.group(sharding);
+  std::vector<Box> pieces;
+  if (group.rank() == 0)
+    for (int r = 0; r < group.size(); ++r)
+      pieces.push_back(owned_box(layout, shape, mesh.extents(), mesh.member(sharding, r)));
+  Collective call;
+  call.kind = CollectiveKind::scatter;
+  call.source = whole;
+  call.destination = part;
+  call.pieces = pieces;
+  call.global_count = shape.product();
+  call.operation = "distribute_tensor";
+  call.axes = mesh.label(sharding).c_str();
+  group.run(call);
+}
+
+}  // namespace detail
+
+/// Places the array of the mesh's first rank on all its ranks.
+///
+/// Only the first rank of the mesh needs the tensor; what others pass is not looked at. The
+/// parts are scattered over the sharding axes, then broadcast over the replicating ones. Where
+/// every rank has the array already, `from_local(.., Replicate{}..).redistribute(..)` places it
+/// without communication.
+///
+/// @collective every rank of the mesh
+/// @cost       each rank receives its part once; allocates it
+template <class T, int Rank, class Mesh, class... P>
+auto distribute_tensor(const Tensor<T, Rank, typename Mesh::device_type>& tensor,
+                       const Mesh& mesh, P...) {
+  static_assert((PlacementType<P> && ...),
+                "cleave: distribute_tensor takes placements: Shard<dim>{} or Replicate{}");
+  static_assert(sizeof...(P) == std::size_t(Mesh::axis_count),
+                "cleave: distribute_tensor takes exactly one placement per mesh axis");
+  using Result = DTensor<T, Rank, Mesh, normalized_t<Placements<P...>, Rank>>;
+  constexpr Layout layout = Result::layout;
+  static_assert(!layout.has_partial(),
+                "cleave: a tensor cannot be distributed as Partial; operations make partials");
+  const MeshState& state = mesh.state();
+  const Shape shape = detail::broadcast_shape(Shape(tensor.shape()), state);
+  const auto global = to_array<Rank>(shape);
+  const Shape& at = mesh.coordinate();
+  Tensor<T, Rank, typename Mesh::device_type> local(
+      to_array<Rank>(local_shape(layout, shape, mesh.extents(), at)));
+  bool first_replica = true;
+  for (int a = 0; a < layout.axes; ++a)
+    first_replica = first_replica && (layout[a].is_shard() || at[a] == 0);
+  if (first_replica)
+    detail::scatter_shards(tensor.view(), local.view(), layout, shape, state);
+  detail::broadcast_replicas(local.view(), layout, state, "distribute_tensor");
+  return Result(std::move(local), mesh, global);
+}
+template <class T, int Rank, class Mesh, class... P>
+auto distribute_tensor(const Tensor<T, Rank, typename Mesh::device_type>& tensor,
+                       const Mesh& mesh, Placements<P...>) {
+  return distribute_tensor(tensor, mesh, P{}...);
+}
+
+}  // namespace cleave

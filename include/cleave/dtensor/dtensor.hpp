@@ -1,0 +1,174 @@
+// DTensor: a global array of which every rank of a mesh holds the part that its type says.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <cleave/core/error.hpp>
+#include <cleave/mesh/device_mesh.hpp>
+#include <cleave/placement/ownership.hpp>
+#include <cleave/placement/placement.hpp>
+#include <cleave/redistribute/execute.hpp>
+#include <cleave/tensor/tensor.hpp>
+
+namespace cleave {
+
+template <Element T, int Rank, class Mesh, class P>
+class DTensor;
+
+template <class X>
+inline constexpr bool is_dtensor = false;
+template <class T, int Rank, class Mesh, class P>
+inline constexpr bool is_dtensor<DTensor<T, Rank, Mesh, P>> = true;
+
+namespace detail {
+
+/// The plan between two packed layouts; evaluated once per pair by the compiler.
+template <std::uint64_t Source, std::uint64_t Target, int Axes, int Dims>
+inline constexpr Plan plan_of =
+    make_plan(Layout::unpacked(Source, Axes), Layout::unpacked(Target, Axes), Dims);
+
+template <class To, class T, int Rank, class Mesh, class P>
+DTensor<T, Rank, Mesh, To> redistribute_to(const DTensor<T, Rank, Mesh, P>& x,
+                                           const char* operation);
+
+}  // namespace detail
+
+/// A global array of `Rank` dimensions, placed on the axes of a mesh as `P` says.
+///
+/// A handle: copies share the local storage. What a rank holds follows from the type, the global
+/// shape and the rank's coordinate alone (`local_box`).
+///
+/// @tparam P  `Placements<..>` with one placement per axis, dimensions counted from the front
+template <Element T, int Rank, class Mesh, class P>
+class DTensor {
+  static_assert(is_device_mesh<Mesh>, "cleave: the third parameter of a DTensor is a DeviceMesh");
+  static_assert(detail::is_placements<P>,
+                "cleave: the fourth parameter of a DTensor is Placements<..>");
+  static_assert(P::size == Mesh::axis_count,
+                "cleave: a DTensor has exactly one placement per mesh axis");
+  static_assert(std::is_same_v<P, normalized_t<P, Rank>>,
+                "cleave: the type of a DTensor counts Shard dimensions from the front");
+
+ public:
+  using value_type = T;
+  using mesh_type = Mesh;
+  using device_type = typename Mesh::device_type;
+  using placements_type = P;
+  using local_type = Tensor<T, Rank, device_type>;
+  using Extents = std::array<index_t, std::size_t(Rank)>;
+  static constexpr int dims = Rank;
+  /// The placements as a value.
+  static constexpr Layout layout = layout_of<P, Rank>;
+
+  /// Takes local elements that are already placed as the type says, without looking at them.
+  /// @see from_local, which checks
+  DTensor(local_type local, Mesh mesh, const Extents& shape)
+      : local_(std::move(local)), mesh_(std::move(mesh)), shape_(shape) {}
+
+  /// The part of a global array that this rank holds; throws if its extents are not the rule's.
+  ///
+  /// @param shape  global extents
+  /// @collective   none
+  /// @throws Error if the local extents are not what the type gives this rank
+  static DTensor from_local(local_type local, const Mesh& mesh, const Extents& shape) {
+    DTensor result(std::move(local), mesh, shape);
+    const Box box = result.local_box();
+    if (!(box.extents() == Shape(result.local_.shape())))
+      throw Error("from_local",
+                  "the local tensor is " + to_string(Shape(result.local_.shape())) +
+                      ", this rank owns " + to_string(box.extents()),
+                  result.context());
+    return result;
+  }
+
+  /// Global extents.
+  const Extents& shape() const noexcept { return shape_; }
+  index_t extent(int d) const { return shape_[std::size_t(d < 0 ? d + Rank : d)]; }
+  /// The number of global elements.
+  index_t size() const noexcept { return Shape(shape_).product(); }
+  const Mesh& mesh() const noexcept { return mesh_; }
+  constexpr P placements() const noexcept { return {}; }
+
+  /// What this rank holds: shares the storage, no communication, no reduction of partials.
+  const local_type& to_local() const noexcept { return local_; }
+  const local_type& local() const noexcept { return local_; }
+  /// The global indices of the local elements.
+  Box local_box() const {
+    return owned_box(layout, Shape(shape_), mesh_.extents(), mesh_.coordinate());
+  }
+
+  /// The same global array under other placements, one per axis of the mesh.
+  ///
+  /// The plan is a constant of the types. Where nothing changes, the result shares the storage.
+  /// @collective every rank of the mesh
+  /// @cost       receives what this rank lacks (see docs/redistribution.md); allocates the result
+  template <class... Q>
+  auto redistribute(Q...) const {
+    static_assert((PlacementType<Q> && ...),
+                  "cleave: redistribute takes placements: Shard<dim>{} or Replicate{}");
+    static_assert(sizeof...(Q) == std::size_t(Mesh::axis_count),
+                  "cleave: redistribute takes exactly one placement per mesh axis");
+    using To = normalized_t<Placements<Q...>, Rank>;
+    static_assert(!layout_of<To, Rank>.has_partial(),
+                  "cleave: a DTensor cannot be redistributed to Partial; operations make partials, "
+                  "redistribute resolves them");
+    return detail::redistribute_to<To>(*this, "redistribute");
+  }
+  template <class... Q>
+  auto redistribute(Placements<Q...>) const {
+    return redistribute(Q{}...);
+  }
+
+  /// The whole array on every rank.
+  /// @collective every rank of the mesh
+  local_type full_tensor() const {
+    return full(std::make_integer_sequence<int, Mesh::axis_count>{}).to_local();
+  }
+
+  /// Shapes, placements, mesh and rank, for errors.
+  ErrorContext context() const {
+    return {to_string(Shape(shape_)), to_string(layout), mesh_.describe(),
+            mesh_.state().world_rank()};
+  }
+
+ private:
+  template <int... A>
+  auto full(std::integer_sequence<int, A...>) const {
+    return detail::redistribute_to<Placements<decltype((void(A), Replicate{}))...>>(
+        *this, "full_tensor");
+  }
+
+  local_type local_;
+  Mesh mesh_;
+  Extents shape_;
+};
+
+namespace detail {
+
+template <class To, class T, int Rank, class Mesh, class P>
+DTensor<T, Rank, Mesh, To> redistribute_to(const DTensor<T, Rank, Mesh, P>& x,
+                                           const char* operation) {
+  if constexpr (std::is_same_v<P, To>) {
+    return x;
+  } else {
+    constexpr std::uint64_t source = layout_of<P, Rank>.packed();
+    constexpr std::uint64_t target = layout_of<To, Rank>.packed();
+    const auto& local = x.local();
+    const redistribution::Block block = redistribution::run(
+        plan_of<source, target, Mesh::axis_count, Rank>, Layout::unpacked(source, P::size),
+        Layout::unpacked(target, P::size), {local.storage(), local.view()},
+        {x.mesh().state(), Shape(x.shape()), operation});
+    using Local = typename DTensor<T, Rank, Mesh, To>::local_type;
+    return {Local::adopt(static_cast<T*>(block.view.data), to_array<Rank>(block.view.extents),
+                         to_array<Rank>(block.view.strides), block.storage),
+            x.mesh(), x.shape()};
+  }
+}
+
+}  // namespace detail
+
+}  // namespace cleave

@@ -1,0 +1,62 @@
+// zeros, ones, full, empty: every rank makes its own part, nothing is communicated.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include <cleave/dtensor/dtensor.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+template <class T, std::size_t Rank, class Mesh, class... P>
+auto make_empty(const index_t (&extents)[Rank], const Mesh& mesh, P...) {
+  static_assert((PlacementType<P> && ...),
+                "cleave: a factory takes placements: Shard<dim>{} or Replicate{}");
+  static_assert(sizeof...(P) == std::size_t(Mesh::axis_count),
+                "cleave: a factory takes exactly one placement per mesh axis");
+  using Result = DTensor<T, int(Rank), Mesh, normalized_t<Placements<P...>, int(Rank)>>;
+  static_assert(!Result::layout.has_partial(),
+                "cleave: a factory does not make Partial tensors; operations make partials");
+  std::array<index_t, Rank> shape{};
+  for (std::size_t d = 0; d < Rank; ++d) shape[d] = extents[d];
+  checked_bytes(extents, int(Rank), sizeof(T));
+  const Shape local =
+      local_shape(Result::layout, Shape(shape), mesh.extents(), mesh.coordinate());
+  return Result(typename Result::local_type(to_array<int(Rank)>(local)), mesh, shape);
+}
+
+}  // namespace detail
+
+/// An array whose elements are not set. `empty<float>({64, 256}, mesh, Shard<0>{}, Replicate{})`
+///
+/// @collective none
+/// @throws Error if an extent is negative
+template <Element T, std::size_t Rank, class Mesh, class... P>
+auto empty(const index_t (&extents)[Rank], const Mesh& mesh, P... placements) {
+  return detail::make_empty<T>(extents, mesh, placements...);
+}
+
+/// An array of one value. @collective none
+template <Element T, std::size_t Rank, class Mesh, class... P>
+auto full(const index_t (&extents)[Rank], const T& value, const Mesh& mesh, P... placements) {
+  auto result = detail::make_empty<T>(extents, mesh, placements...);
+  result.local().fill(value);
+  return result;
+}
+
+/// An array of zeros. @collective none
+template <Element T, std::size_t Rank, class Mesh, class... P>
+auto zeros(const index_t (&extents)[Rank], const Mesh& mesh, P... placements) {
+  return full<T>(extents, T(0), mesh, placements...);
+}
+
+/// An array of ones. @collective none
+template <Element T, std::size_t Rank, class Mesh, class... P>
+auto ones(const index_t (&extents)[Rank], const Mesh& mesh, P... placements) {
+  return full<T>(extents, T(1), mesh, placements...);
+}
+
+}  // namespace cleave

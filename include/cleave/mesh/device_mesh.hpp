@@ -1,0 +1,237 @@
+// DeviceMesh: the ranks of a group arranged in a box whose axes have names.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <cleave/comm/world.hpp>
+#include <cleave/mesh/axis.hpp>
+#include <cleave/mesh/mesh_state.hpp>
+#include <cleave/tensor/storage.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+/// The position of A among the axes; as many as there are axes if it is not one of them.
+template <class A, class... Axes>
+constexpr int axis_index() {
+  int index = 0;
+  (void)((std::is_same_v<A, Axes> || (++index, false)) || ...);
+  return index;
+}
+
+template <class... Axes>
+constexpr bool distinct() {
+  int sum = 0;  // of the first positions: less than 0 + 1 + .. if one appears twice
+  ((sum += axis_index<Axes, Axes...>()), ...);
+  return sum == int(sizeof...(Axes) * (sizeof...(Axes) - 1) / 2);
+}
+
+}  // namespace detail
+
+/// Ranks arranged along named axes, row-major: the last axis varies fastest.
+///
+/// A handle: copies share the communicators of the axes. Each rank has its own.
+template <class Device, Axis... Axes>
+class DeviceMesh {
+  static_assert(sizeof...(Axes) >= 1 && sizeof...(Axes) <= std::size_t(max_axes),
+                "cleave: a mesh has 1 to 8 axes");
+  static_assert(detail::distinct<Axes...>(), "cleave: an axis is named twice in a mesh");
+
+ public:
+  using device_type = Device;
+  static constexpr int axis_count = int(sizeof...(Axes));
+
+  explicit DeviceMesh(std::shared_ptr<const MeshState> state) : state_(std::move(state)) {}
+
+  /// The position of an axis; an axis that the mesh lacks does not compile.
+  template <Axis A>
+  static constexpr int index_of() {
+    constexpr int index = detail::axis_index<A, Axes...>();
+    static_assert(index < axis_count, "cleave: the mesh has no such axis");
+    return index;
+  }
+
+  /// How many ranks there are along each axis, or along one.
+  const Shape& extents() const noexcept { return state_->extents(); }
+  template <Axis A>
+  index_t extent(A) const {
+    return state_->extents()[index_of<A>()];
+  }
+  /// How many ranks there are in all.
+  index_t size() const noexcept { return state_->size(); }
+
+  /// Where this rank stands. @throws Error on a rank outside of the mesh
+  const Shape& coordinate() const { return state_->coordinate(); }
+  template <Axis A>
+  index_t coordinate(A) const {
+    return state_->coordinate()[index_of<A>()];
+  }
+  bool is_member() const noexcept { return state_->is_member(); }
+
+  /// The ranks that differ from this one along one axis only, as a mesh.
+  /// @collective the first time: the ranks of that group
+  template <Axis A>
+  DeviceMesh<Device, A> operator[](A) const {
+    return sub<A>(AxisMask(1) << index_of<A>(), {extent(A{})}, {axis_name<A>()});
+  }
+
+  /// All ranks of the mesh, in row-major order.
+  Communicator& communicator() const { return state_->group(); }
+  /// The ranks that differ from this one along the axes of the mask only.
+  Communicator& group(AxisMask mask) const { return *state_->group(mask); }
+  template <Axis A>
+  Communicator& group(A) const {
+    return *state_->group(AxisMask(1) << index_of<A>());
+  }
+
+  /// "dp=2 x tp=2"
+  std::string describe() const { return state_->describe(); }
+  const MeshState& state() const noexcept { return *state_; }
+
+  /// The same ranks at the same places under the same axes.
+  friend bool operator==(const DeviceMesh& a, const DeviceMesh& b) {
+    return *a.state_ == *b.state_;
+  }
+
+  /// A mesh of some of the axes. @see submesh, flatten
+  template <class... To>
+  DeviceMesh<Device, To...> sub(AxisMask mask, const std::vector<index_t>& extents,
+                                std::vector<std::string> names) const {
+    Shape shape;
+    for (const index_t extent : extents) shape[shape.dims++] = extent;
+    const std::shared_ptr<Communicator>& group = state_->group(mask);
+    std::vector<int> ranks;
+    for (index_t i = 0; i < state_->size(mask); ++i)
+      ranks.push_back(state_->world_ranks()[std::size_t(
+          linear_index(state_->extents(), state_->member(mask, i)))]);
+    return DeviceMesh<Device, To...>(std::make_shared<const MeshState>(
+        group, shape, std::move(ranks), std::move(names)));
+  }
+
+ private:
+  std::shared_ptr<const MeshState> state_;
+};
+
+template <class M>
+inline constexpr bool is_device_mesh = false;
+template <class Device, class... Axes>
+inline constexpr bool is_device_mesh<DeviceMesh<Device, Axes...>> = true;
+
+namespace detail {
+
+template <class... A, class Device, class... Axes>
+constexpr AxisMask ascending_mask(const DeviceMesh<Device, Axes...>*) {
+  using Mesh = DeviceMesh<Device, Axes...>;
+  constexpr std::array<int, sizeof...(A)> at{Mesh::template index_of<A>()...};
+  AxisMask mask = 0;
+  bool ascending = true;
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    ascending = ascending && (i == 0 || at[i - 1] < at[i]);
+    mask |= AxisMask(1) << at[i];
+  }
+  return ascending ? mask : 0;
+}
+
+}  // namespace detail
+
+/// The ranks that differ from this one along the named axes only, as a mesh of these axes.
+/// @collective the first time: the ranks of that group
+template <class Device, class... Axes, Axis... A>
+DeviceMesh<Device, A...> submesh(const DeviceMesh<Device, Axes...>& mesh, A...) {
+  constexpr AxisMask mask =
+      detail::ascending_mask<A...>(static_cast<const DeviceMesh<Device, Axes...>*>(nullptr));
+  static_assert(mask != 0, "cleave: name the axes of a sub-mesh in the order of the mesh");
+  return mesh.template sub<A...>(mask, {mesh.extent(A{})...}, {axis_name<A>()...});
+}
+
+/// The named axes as one axis `flat<A...>`, whose coordinate counts row-major.
+/// @collective the first time: the ranks of that group
+template <class Device, class... Axes, Axis... A>
+DeviceMesh<Device, flat<A...>> flatten(const DeviceMesh<Device, Axes...>& mesh, A...) {
+  constexpr AxisMask mask =
+      detail::ascending_mask<A...>(static_cast<const DeviceMesh<Device, Axes...>*>(nullptr));
+  static_assert(mask != 0, "cleave: name the axes to flatten in the order of the mesh");
+  return mesh.template sub<flat<A...>>(mask, {mesh.state().size(mask)}, {axis_name<flat<A...>>()});
+}
+
+/// Arranges all ranks of a group along the axes, row-major.
+///
+/// @param extents  how many ranks there are along each axis; their product is the group's size
+/// @collective     none: a mesh over a whole group communicates nothing
+/// @throws Error   if an extent is not positive or the product is not the number of ranks
+template <Axis... Axes, class Device = Host>
+DeviceMesh<Device, Axes...> init_device_mesh(
+    const std::shared_ptr<Communicator>& group,
+    const std::array<index_t, sizeof...(Axes)>& extents, Device = {}) {
+  const Shape shape(extents);
+  std::vector<std::string> names{axis_name<Axes>()...};
+  std::vector<int> ranks(std::size_t(group->size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  auto state = std::make_shared<const MeshState>(group, shape, std::move(ranks), std::move(names));
+  bool positive = true;
+  for (const index_t extent : extents) positive = positive && extent > 0;
+  if (!positive || shape.product() != group->size())
+    throw Error("init_device_mesh",
+                "the mesh has " + std::to_string(positive ? shape.product() : 0) +
+                    " places for " + std::to_string(group->size()) + " ranks",
+                {.mesh = state->describe(), .rank = group->state().world_rank});
+  return DeviceMesh<Device, Axes...>(std::move(state));
+}
+
+/// Arranges all ranks of the world along the axes.
+template <Axis... Axes, class Device = Host>
+DeviceMesh<Device, Axes...> init_device_mesh(
+    const World& world, const std::array<index_t, sizeof...(Axes)>& extents, Device device = {}) {
+  return init_device_mesh<Axes...>(world.shared_communicator(), extents, device);
+}
+
+/// Arranges the listed ranks of the world along the axes, in that order, row-major.
+///
+/// On a rank that is not listed the result only knows its extents: `is_member()` is false and
+/// every use of its communicators or coordinates throws.
+/// @collective   the listed ranks (others may call it too)
+/// @throws Error if the product is not the number of ranks, or a rank is listed twice or is none
+template <Axis... Axes, class Device = Host>
+DeviceMesh<Device, Axes...> init_device_mesh(
+    const World& world, const std::array<index_t, sizeof...(Axes)>& extents,
+    const std::vector<int>& ranks, Device = {}) {
+  const Shape shape(extents);
+  std::vector<bool> seen(std::size_t(world.size()), false);
+  bool member = false;
+  for (const int rank : ranks) {
+    if (rank < 0 || rank >= world.size() || seen[std::size_t(rank)])
+      throw Error("init_device_mesh",
+                  "rank " + std::to_string(rank) +
+                      (rank < 0 || rank >= world.size() ? " is outside of the world of " +
+                                                              std::to_string(world.size()) +
+                                                              " ranks"
+                                                        : " is listed twice"),
+                  {.rank = world.rank()});
+    seen[std::size_t(rank)] = true;
+    member = member || rank == world.rank();
+  }
+  std::vector<std::string> names{axis_name<Axes>()...};
+  std::string label;
+  for (const std::string& name : names) label += (label.empty() ? "" : ".") + name;
+  bool fits = shape.product() == index_t(ranks.size());
+  for (const index_t extent : extents) fits = fits && extent > 0;
+  std::shared_ptr<Communicator> group;
+  if (fits && member) group = world.communicator().subgroup(ranks, label);
+  auto state = std::make_shared<const MeshState>(std::move(group), shape, ranks, std::move(names));
+  if (!fits)
+    throw Error("init_device_mesh",
+                "the extents do not multiply to the " + std::to_string(ranks.size()) +
+                    " ranks that are listed",
+                {.mesh = state->describe(), .rank = world.rank()});
+  return DeviceMesh<Device, Axes...>(std::move(state));
+}
+
+}  // namespace cleave

@@ -1,0 +1,158 @@
+// A mesh without its types: extents, who stands where, and the communicators of its axes. Plans
+// are executed on this, so that they compile once for all meshes.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <cleave/comm/communicator.hpp>
+#include <cleave/core/error.hpp>
+#include <cleave/core/shape.hpp>
+
+namespace cleave {
+
+/// A set of axes of a mesh: bit a stands for axis a.
+using AxisMask = unsigned;
+
+/// Row-major index of a coordinate, or the reverse.
+constexpr index_t linear_index(const Shape& extents, const Shape& coordinate) {
+  index_t index = 0;
+  for (int a = 0; a < extents.dims; ++a) index = index * extents[a] + coordinate[a];
+  return index;
+}
+constexpr Shape coordinate_of(const Shape& extents, index_t index) {
+  Shape coordinate = extents;
+  for (int a = extents.dims - 1; a >= 0; --a) {
+    coordinate[a] = extents[a] == 0 ? 0 : index % extents[a];
+    index /= extents[a] == 0 ? 1 : extents[a];
+  }
+  return coordinate;
+}
+
+/// What `DeviceMesh` handles share. Belongs to one rank.
+class MeshState {
+ public:
+  /// @param group  all ranks of the mesh in row-major order, or null on a rank outside
+  MeshState(std::shared_ptr<Communicator> group, const Shape& extents,
+            std::vector<int> world_ranks, std::vector<std::string> names)
+      : extents_(extents),
+        world_ranks_(std::move(world_ranks)),
+        names_(std::move(names)),
+        group_(std::move(group)),
+        axis_groups_(std::size_t(1) << extents.dims),
+        labels_(std::size_t(1) << extents.dims) {
+    for (AxisMask mask = 1; mask < labels_.size(); ++mask) labels_[mask] = join_names(mask);
+    if (group_ != nullptr) coordinate_ = coordinate_of(extents_, group_->rank());
+  }
+
+  const Shape& extents() const noexcept { return extents_; }
+  index_t size() const noexcept { return extents_.product(); }
+  const std::vector<int>& world_ranks() const noexcept { return world_ranks_; }
+  const std::string& name(int axis) const { return names_[std::size_t(axis)]; }
+  /// Whether this rank stands in the mesh.
+  bool is_member() const noexcept { return group_ != nullptr; }
+
+  /// This rank's place. @throws Error on a rank outside
+  const Shape& coordinate() const {
+    require_member();
+    return coordinate_;
+  }
+
+  /// All ranks of the mesh, row-major.
+  Communicator& group() const {
+    require_member();
+    return *group_;
+  }
+  const std::shared_ptr<Communicator>& shared_group() const {
+    require_member();
+    return group_;
+  }
+
+  /// The ranks that differ from this one in the axes of the mask only; the last axis varies
+  /// fastest. Created at the first call, kept for all later ones.
+  ///
+  /// @collective the first call for a mask: the ranks of that group
+  const std::shared_ptr<Communicator>& group(AxisMask mask) const {
+    require_member();
+    if (is_whole(mask)) return group_;
+    std::shared_ptr<Communicator>& slot = axis_groups_[mask];
+    if (slot == nullptr) slot = group_->subgroup(member_ranks(mask), label(mask));
+    return slot;
+  }
+
+  /// The product of the extents in the mask.
+  index_t size(AxisMask mask) const {
+    index_t n = 1;
+    for (int a = 0; a < extents_.dims; ++a)
+      if (mask >> a & 1u) n *= extents_[a];
+    return n;
+  }
+
+  /// The mesh coordinate of member `index` of `group(mask)`.
+  Shape member(AxisMask mask, index_t index) const {
+    Shape at = coordinate();
+    for (int a = extents_.dims - 1; a >= 0; --a) {
+      if (!(mask >> a & 1u)) continue;
+      at[a] = index % extents_[a];
+      index /= extents_[a];
+    }
+    return at;
+  }
+
+  /// "dp.tp"
+  const std::string& label(AxisMask mask) const { return labels_[mask]; }
+
+  /// "dp=2 x tp=2"
+  std::string describe() const {
+    std::string text;
+    for (int a = 0; a < extents_.dims; ++a)
+      text += (a ? " x " : "") + names_[std::size_t(a)] + "=" + std::to_string(extents_[a]);
+    return text;
+  }
+
+  /// The rank of the world that this is, or -1 outside of the mesh.
+  int world_rank() const noexcept { return group_ ? group_->state().world_rank : -1; }
+
+  /// The same ranks at the same places.
+  friend bool operator==(const MeshState& a, const MeshState& b) {
+    return &a == &b || (a.extents_ == b.extents_ && a.world_ranks_ == b.world_ranks_);
+  }
+
+ private:
+  void require_member() const {
+    if (group_ == nullptr)
+      throw Error("DeviceMesh", "this rank is outside of the mesh", {.mesh = describe()});
+  }
+
+  bool is_whole(AxisMask mask) const {
+    for (int a = 0; a < extents_.dims; ++a)
+      if (extents_[a] != 1 && !(mask >> a & 1u)) return false;
+    return true;
+  }
+
+  std::string join_names(AxisMask mask) const {
+    std::string text;
+    for (int a = 0; a < extents_.dims; ++a)
+      if (mask >> a & 1u) text += (text.empty() ? "" : ".") + names_[std::size_t(a)];
+    return text;
+  }
+
+  std::vector<int> member_ranks(AxisMask mask) const {
+    std::vector<int> ranks(std::size_t(size(mask)));
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+      ranks[i] = int(linear_index(extents_, member(mask, index_t(i))));
+    return ranks;
+  }
+
+  Shape extents_;
+  Shape coordinate_{};
+  std::vector<int> world_ranks_;
+  std::vector<std::string> names_;
+  std::shared_ptr<Communicator> group_;
+  mutable std::vector<std::shared_ptr<Communicator>> axis_groups_;
+  std::vector<std::string> labels_;
+};
+
+}  // namespace cleave

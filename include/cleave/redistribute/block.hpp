@@ -1,0 +1,65 @@
+// What a step of a plan works on: the local elements of one rank, without their type, and where
+// they belong in the global array.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include <cleave/mesh/mesh_state.hpp>
+#include <cleave/placement/ownership.hpp>
+#include <cleave/redistribute/plan.hpp>
+#include <cleave/tensor/storage.hpp>
+#include <cleave/tensor/strided_copy.hpp>
+#include <cleave/tensor/view.hpp>
+
+namespace cleave::redistribution {
+
+/// Local elements and who owns them.
+struct Block {
+  std::shared_ptr<void> storage{};
+  View view{};
+};
+
+/// Fresh, dense, uninitialised.
+inline Block allocate(DType dtype, const Shape& extents) {
+  const std::size_t bytes =
+      detail::checked_bytes(extents.values.data(), extents.dims, size_of(dtype));
+  std::shared_ptr<void> storage = detail::allocate(Host{}, bytes);
+  void* data = storage.get();
+  return {std::move(storage), View::dense(data, dtype, extents)};
+}
+
+/// What all steps of one redistribution share.
+struct Context {
+  const MeshState& mesh;
+  Shape shape;            ///< global extents
+  const char* operation;  ///< what the user called
+};
+
+/// The box of global indices of the rank at `coordinate`.
+constexpr Box owned_box(const StepLayout& of, const Shape& shape, const Shape& mesh,
+                        const Shape& coordinate) {
+  Box box = Box::of(shape);
+  for (int i = 0; i < of.layout.axes; ++i) {
+    const int a = of.order[std::size_t(i)];
+    if (!of.layout[a].is_shard()) continue;
+    const int d = of.layout[a].dim;
+    const IndexRange range = shard_range(box.extent(d), mesh[a], coordinate[a]);
+    box.end[d] = box.begin[d] + range.end;
+    box.begin[d] += range.begin;
+  }
+  return box;
+}
+
+/// The box of member `index` of the group over `axes` that this rank is in.
+inline Box box_of_member(const StepLayout& of, const Context& context, AxisMask axes,
+                         index_t index) {
+  return owned_box(of, context.shape, context.mesh.extents(), context.mesh.member(axes, index));
+}
+
+/// The box of this rank.
+inline Box own_box(const StepLayout& of, const Context& context) {
+  return owned_box(of, context.shape, context.mesh.extents(), context.mesh.coordinate());
+}
+
+}  // namespace cleave::redistribution

@@ -1,0 +1,128 @@
+// S(i) -> S(j) and every other move: ranks send each other what the receiver lacks.
+//
+// The source boxes of a group partition the indices into chunks; a chunk may have several owners
+// (replicas). Every destination takes each index from exactly one of them, and what it has itself
+// from itself: it receives |destination box - source box| elements, the lower bound. Replicas
+// take turns.
+#pragma once
+
+#include <vector>
+
+#include <cleave/redistribute/block.hpp>
+
+namespace cleave::redistribution {
+
+namespace detail {
+
+/// Index of a coordinate among the axes of `mask`, row-major.
+constexpr index_t index_within(AxisMask mask, const Shape& extents, const Shape& coordinate) {
+  index_t index = 0;
+  for (int a = 0; a < extents.dims; ++a)
+    if (mask >> a & 1u) index = index * extents[a] + coordinate[a];
+  return index;
+}
+
+/// The axes of the mask that shard nothing.
+constexpr AxisMask unsharded(const StepLayout& of, AxisMask mask) {
+  for (int a = 0; a < of.layout.axes; ++a)
+    if (of.layout[a].is_shard()) mask &= ~(1u << a);
+  return mask;
+}
+
+/// Who of the owners of a chunk serves whom.
+struct Replicas {
+  AxisMask chunk_axes;  ///< sharded before: they tell which chunk a rank owns
+  AxisMask owner_axes;  ///< not sharded before: they tell the owners of a chunk apart
+  AxisMask taker_axes;  ///< not sharded after: they tell those apart that want the same
+  AxisMask other_axes;
+
+  constexpr Replicas(const Step& step)
+      : chunk_axes(step.axes & ~unsharded(step.from, step.axes)),
+        owner_axes(unsharded(step.from, step.axes)),
+        taker_axes(unsharded(step.to, step.axes)),
+        other_axes(step.axes & ~unsharded(step.to, step.axes)) {}
+
+  /// Whether both own the same chunk.
+  constexpr bool same_chunk(const Shape& mesh, const Shape& a, const Shape& b) const {
+    return index_within(chunk_axes, mesh, a) == index_within(chunk_axes, mesh, b);
+  }
+
+  /// Whether `owner` sends its chunk to `taker`: consecutive takers of the same indices ask
+  /// consecutive owners.
+  constexpr bool serves(const Shape& mesh, const Shape& owner, const Shape& taker) const {
+    index_t owners = 1;
+    for (int a = 0; a < mesh.dims; ++a)
+      if (owner_axes >> a & 1u) owners *= mesh[a];
+    const index_t turn =
+        index_within(taker_axes, mesh, taker) + index_within(other_axes, mesh, taker);
+    return index_within(owner_axes, mesh, owner) == turn % owners;
+  }
+};
+
+}  // namespace detail
+
+/// What a rank sends and receives in one step.
+struct Transfers {
+  std::vector<Transfer> sends{};
+  std::vector<Transfer> receives{};
+};
+
+/// The transfers of the rank at `coordinate`, which is member `self` of its group over
+/// `step.axes`; pure arithmetic. A transfer to itself is a copy.
+/// @cost O(ranks of the group)
+inline Transfers exchange_transfers(const Step& step, const Shape& shape, const Shape& mesh,
+                                    const Shape& coordinate) {
+  const detail::Replicas replicas(step);
+  const Box had = owned_box(step.from, shape, mesh, coordinate);
+  const Box wanted = owned_box(step.to, shape, mesh, coordinate);
+  Transfers transfers;
+  Shape peer = coordinate;
+  for (int a = 0; a < mesh.dims; ++a)
+    if (step.axes >> a & 1u) peer[a] = 0;
+  for (int index = 0;; ++index) {
+    const bool self = peer == coordinate;
+    const bool same_chunk = replicas.same_chunk(mesh, peer, coordinate);
+    const Box theirs = owned_box(step.from, shape, mesh, peer);
+    const Box theirs_wanted = owned_box(step.to, shape, mesh, peer);
+    if (self || (!same_chunk && replicas.serves(mesh, peer, coordinate)))
+      if (const Box box = intersect(theirs, wanted); !box.empty())
+        transfers.receives.push_back(
+            {index, box.relative_to(theirs.begin), box.relative_to(wanted.begin)});
+    if (self || (!same_chunk && replicas.serves(mesh, coordinate, peer)))
+      if (const Box box = intersect(had, theirs_wanted); !box.empty())
+        transfers.sends.push_back(
+            {index, box.relative_to(had.begin), box.relative_to(theirs_wanted.begin)});
+    int a = mesh.dims - 1;  // the next member of the group: its last axis varies fastest
+    for (; a >= 0; --a) {
+      if (!(step.axes >> a & 1u)) continue;
+      if (++peer[a] < mesh[a]) break;
+      peer[a] = 0;
+    }
+    if (a < 0) return transfers;
+  }
+}
+
+/// @return     what this rank owns under `step.to`
+/// @collective the ranks that differ in `step.axes`
+/// @cost       receives what this rank lacks of the result, each element once; allocates the
+///             result
+inline Block exchange(const Step& step, const Block& block, const Context& context) {
+  Communicator& group = *context.mesh.group(step.axes);
+  const Transfers transfers = exchange_transfers(step, context.shape, context.mesh.extents(),
+                                                 context.mesh.coordinate());
+  Block result = allocate(block.view.dtype, own_box(step.to, context).extents());
+  Collective call;
+  call.kind = step.kind == StepKind::all_to_all ? CollectiveKind::all_to_all
+                                                : CollectiveKind::exchange;
+  call.source = block.view;
+  call.destination = result.view;
+  call.sends = transfers.sends;
+  call.receives = transfers.receives;
+  call.global_count = context.shape.product();
+  call.operation = context.operation;
+  call.axes = context.mesh.label(step.axes).c_str();
+  group.run(call);
+  return result;
+}
+
+}  // namespace cleave::redistribution

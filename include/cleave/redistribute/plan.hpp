@@ -1,0 +1,251 @@
+// The planner: which communication turns one layout into another. Pure constexpr arithmetic on
+// values; the compiler evaluates it for types, tests and printing call it at run time.
+//
+// Without partials, a plan is one step over the smallest set of axes that has to move data:
+//
+//   R -> S(d)              local            a slice, nothing moves
+//   S(d) -> R              all_gather       over all gathered axes at once
+//   S(i) -> S(j)           all_to_all       every pair of ranks shares a box
+//   anything else          exchange         boxes of index intersections
+//
+// With partials, each run of axes with one reduction (the innermost run first) is reduced in one
+// step over the flattened axes, by reduce-scatter if the target shards an axis, else by
+// all-reduce; what is left is one step as above.
+//
+//   P(op) -> R             all_reduce
+//   P(op) -> S(d)          reduce_scatter
+//   R, S(d) -> P(op)       local            identity elements around the value
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include <cleave/core/config.hpp>
+#include <cleave/placement/placement.hpp>
+
+namespace cleave {
+
+/// What one step of a plan does.
+enum class StepKind : std::uint8_t {
+  slice,           ///< keep a part of what is there; no communication
+  to_partial,      ///< surround the value with identity elements; no communication
+  all_gather,      ///< every rank receives the shards of the others
+  all_to_all,      ///< every rank sends every other a part of its shard
+  exchange,        ///< ranks send each other what the receiver lacks
+  reduce_scatter,  ///< reduce, keep a shard
+  all_reduce,      ///< reduce, keep everything
+};
+
+constexpr const char* name_of(StepKind kind) {
+  switch (kind) {
+    case StepKind::slice: return "slice";
+    case StepKind::to_partial: return "to_partial";
+    case StepKind::all_gather: return "all_gather";
+    case StepKind::all_to_all: return "all_to_all";
+    case StepKind::exchange: return "exchange";
+    case StepKind::reduce_scatter: return "reduce_scatter";
+    case StepKind::all_reduce: return "all_reduce";
+  }
+  return "unknown";
+}
+
+constexpr bool communicates(StepKind kind) {
+  return kind != StepKind::slice && kind != StepKind::to_partial;
+}
+
+/// A layout, and the order in which its axes apply to a dimension that several of them shard.
+///
+/// A reduce-scatter shards what a rank has, whatever the place of its axes: between two steps
+/// they may stand last in the order. The layout of a tensor has the order of the mesh.
+struct StepLayout {
+  Layout layout{};
+  std::array<std::int8_t, max_axes> order{0, 1, 2, 3, 4, 5, 6, 7};
+
+  friend constexpr bool operator==(const StepLayout&, const StepLayout&) = default;
+};
+
+/// One step: over the axes of the mask, from a layout to another.
+struct Step {
+  StepKind kind = StepKind::slice;
+  ReduceOp op = ReduceOp::sum;  ///< of a reduction, or of the partial that is made
+  unsigned axes = 0;            ///< bit a: axis a takes part
+  StepLayout from{};
+  StepLayout to{};
+};
+
+/// The steps from one layout to another, in order.
+struct Plan {
+  static constexpr int max_steps = 2 * max_axes + 1;
+  std::array<Step, max_steps> steps{};
+  int count = 0;
+
+  constexpr const Step* begin() const { return steps.data(); }
+  constexpr const Step* end() const { return steps.data() + count; }
+  constexpr const Step& operator[](int i) const { return steps[std::size_t(i)]; }
+
+  /// How many steps communicate.
+  constexpr int communications() const {
+    int n = 0;
+    for (const Step& step : *this) n += communicates(step.kind);
+    return n;
+  }
+};
+
+namespace detail {
+
+/// The axes that shard one dimension, in the order in which they apply.
+struct ShardingAxes {
+  std::array<int, max_axes> axis{};
+  int count = 0;
+
+  constexpr ShardingAxes(const StepLayout& of, int dim) {
+    for (int i = 0; i < of.layout.axes; ++i)
+      if (const int a = of.order[std::size_t(i)]; of.layout[a].is_shard(dim))
+        axis[std::size_t(count++)] = a;
+  }
+
+  /// How many leading axes the two have in common.
+  static constexpr int common(const ShardingAxes& a, const ShardingAxes& b) {
+    int n = 0;
+    while (n < a.count && n < b.count && a.axis[std::size_t(n)] == b.axis[std::size_t(n)]) ++n;
+    return n;
+  }
+
+  constexpr unsigned mask_from(int first) const {
+    unsigned mask = 0;
+    for (int i = first; i < count; ++i) mask |= 1u << axis[std::size_t(i)];
+    return mask;
+  }
+};
+
+/// The single step between two layouts that agree in their partial axes.
+constexpr Step move_step(const StepLayout& from, const StepLayout& to, int dims) {
+  Step step{StepKind::slice, ReduceOp::sum, 0, from, to};
+  unsigned lost = 0, gained = 0;  // axes that shard a dimension before, or after, and not both
+  bool swapped = false;           // a dimension both loses and gains axes
+  for (int d = 0; d < dims; ++d) {
+    const ShardingAxes before(from, d), after(to, d);
+    const int common = ShardingAxes::common(before, after);
+    const unsigned out = before.mask_from(common), in = after.mask_from(common);
+    swapped = swapped || (out != 0 && in != 0);
+    lost |= out;
+    gained |= in;
+  }
+  if (lost == 0) return step;  // every rank has what it wants: a slice over no axes
+  step.axes = lost | gained;
+  if (gained == 0) step.kind = StepKind::all_gather;
+  else if (!swapped && lost == gained) step.kind = StepKind::all_to_all;
+  else step.kind = StepKind::exchange;
+  return step;
+}
+
+/// Puts the axes of the mask last in the order, unless that is how they apply anyway.
+constexpr void move_last(StepLayout& of, unsigned mask, int dims) {
+  const StepLayout before = of;
+  int next = 0;
+  for (unsigned last = 0; last < 2; ++last)
+    for (int i = 0; i < before.layout.axes; ++i)
+      if (const std::int8_t a = before.order[std::size_t(i)]; (mask >> a & 1u) == last)
+        of.order[std::size_t(next++)] = a;
+  bool ordinary = true;
+  for (int d = 0; d < dims; ++d) {
+    const ShardingAxes applied(of, d), plain(StepLayout{of.layout}, d);
+    ordinary = ordinary && ShardingAxes::common(applied, plain) == plain.count;
+  }
+  if (ordinary) of = StepLayout{of.layout};
+}
+
+/// The step that reduces the axes in `run`, all partial under `op`.
+///
+/// Axes that the target shards are scattered where the target wants them; the other axes of the
+/// run are scattered along too (gathered by the step that follows), since reduce-scatter and
+/// all-gather together move no more than the all-reduce and the rest is done on less data.
+constexpr Step reduce_step(const StepLayout& from, unsigned run, ReduceOp op,
+                           const Layout& target, int dims) {
+  Step step{StepKind::all_reduce, op, run, from, from};
+  int scatter_dim = -1;
+  for (int a = 0; a < target.axes; ++a)
+    if ((run >> a & 1u) && target[a].is_shard()) scatter_dim = target[a].dim;
+  bool moves_later = false;  // something else has to be exchanged anyway
+  for (int a = 0; a < target.axes; ++a)
+    if (!(run >> a & 1u) && !from.layout[a].is_partial() && from.layout[a] != target[a])
+      moves_later = true;
+  if (scatter_dim < 0 && moves_later && dims > 0) {
+    // nothing is asked for: a dimension that no other axis shards keeps the pieces even
+    scatter_dim = 0;
+    for (int d = dims - 1; d >= 0; --d) {
+      bool used = false;
+      for (int a = 0; a < from.layout.axes; ++a)
+        used = used || from.layout[a].is_shard(d);
+      if (!used) scatter_dim = d;
+    }
+  }
+  if (scatter_dim < 0) {
+    for (int a = 0; a < target.axes; ++a)
+      if (run >> a & 1u) step.to.layout[a] = Placement::replicate();
+    return step;
+  }
+  step.kind = StepKind::reduce_scatter;
+  for (int a = 0; a < target.axes; ++a)
+    if (run >> a & 1u)
+      step.to.layout[a] = target[a].is_shard() ? target[a] : Placement::shard(scatter_dim);
+  move_last(step.to, run, dims);
+  return step;
+}
+
+}  // namespace detail
+
+/// The plan that turns layout `source` of a tensor with `dims` dimensions into `target`.
+///
+/// The same on all ranks: it depends on the layouts only.
+constexpr Plan make_plan(const Layout& source, const Layout& target, int dims) {
+  Plan plan;
+  const auto append = [&plan](const Step& step) {
+    plan.steps[std::size_t(plan.count++)] = step;
+  };
+  // Axes that become partial stay as they are until the last, local, step.
+  Layout reach = target;
+  unsigned made = 0;
+  for (int a = 0; a < target.axes; ++a) {
+    if (!target[a].is_partial() || source[a] == target[a]) continue;
+    made |= 1u << a;
+    // a shard can stay if no axis behind it divides the same dimension again
+    bool stays = source[a].is_shard();
+    for (int b = a + 1; b < target.axes; ++b)
+      stays = stays && !target[b].is_shard(source[a].dim) && !source[b].is_shard(source[a].dim);
+    reach[a] = stays ? source[a] : Placement::replicate();
+  }
+
+  StepLayout now{source};
+  for (int a = source.axes - 1; a >= 0;) {
+    if (!source[a].is_partial() || reach[a].is_partial()) {
+      --a;
+      continue;
+    }
+    const ReduceOp op = source[a].op;
+    unsigned run = 0;
+    for (; a >= 0; --a) {
+      if (!source[a].is_partial() || reach[a].is_partial()) continue;
+      if (source[a].op != op) break;
+      run |= 1u << a;
+    }
+    append(detail::reduce_step(now, run, op, reach, dims));
+    now = plan.steps[std::size_t(plan.count - 1)].to;
+  }
+
+  const StepLayout end{reach};
+  if (!(now == end)) append(detail::move_step(now, end, dims));
+  now = end;
+
+  for (int a = target.axes - 1; a >= 0; --a) {
+    if (!(made >> a & 1u)) continue;
+    Step step{StepKind::to_partial, target[a].op, 1u << a, now, now};
+    step.to.layout[a] = target[a];
+    append(step);
+    now = step.to;
+  }
+  return plan;
+}
+
+}  // namespace cleave

@@ -1,0 +1,22 @@
+// R -> S(d), S(d) -> S(d) refined: every rank keeps a part of what it has.
+//
+// No communication. The part is copied, so that it does not keep the whole alive; nothing is
+// copied where the part is the whole.
+#pragma once
+
+#include <cleave/redistribute/block.hpp>
+
+namespace cleave::redistribution {
+
+/// @return what this rank owns under `step.to`, dense unless it is all of `block`
+/// @cost   a copy of the part
+inline Block slice(const Step& step, const Block& block, const Context& context) {
+  const Box before = own_box(step.from, context);
+  const Box after = own_box(step.to, context);
+  if (before == after) return block;
+  Block result = allocate(block.view.dtype, after.extents());
+  strided_copy(block.view[after.relative_to(before.begin)], result.view);
+  return result;
+}
+
+}  // namespace cleave::redistribution
