@@ -150,7 +150,7 @@ template <class... P>
 inline constexpr bool is_placements<Placements<P...>> = true;
 
 template <int Dims, class... P>
-constexpr Layout layout_of(Placements<P...>) {
+constexpr Layout make_layout(Placements<P...>) {
   static_assert((PlacementTraits<P>::valid && ...),
                 "cleave: a placement is Shard<dim>, Replicate or Partial<Op>");
   static_assert((PlacementTraits<P>::fits(Dims) && ...),
@@ -182,7 +182,7 @@ concept PlacementType = detail::PlacementTraits<P>::valid;
 /// The value of a `Placements<..>` for a tensor of `Dims` dimensions; negative dims count from
 /// the end.
 template <class List, int Dims>
-inline constexpr Layout layout_of = detail::layout_of<Dims>(List{});
+inline constexpr Layout layout_of = detail::make_layout<Dims>(List{});
 
 /// The type whose value has that packed code.
 template <std::uint64_t Code, int Axes>

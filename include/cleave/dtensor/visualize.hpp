@@ -1,0 +1,99 @@
+// Pictures of a sharding, in text: which ranks own which part of a global array.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <cleave/dtensor/dtensor.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+/// The distinct indices of a dimension at which parts begin, in order.
+inline std::vector<index_t> cuts(const std::vector<Box>& boxes, int d, index_t extent) {
+  std::vector<index_t> at;
+  for (index_t i = 0; i < extent; ++i)
+    for (const Box& box : boxes)
+      if (!box.empty() && box.begin[d] == i) {
+        at.push_back(i);
+        break;
+      }
+  at.push_back(extent);
+  return at;
+}
+
+inline std::string padded(std::string text, std::size_t width) {
+  text.resize(text.size() < width ? width : text.size(), ' ');
+  return text;
+}
+
+/// One line per row of parts, one cell per column of parts, the owners' ranks in each cell.
+inline std::string draw(const Layout& layout, const Shape& shape, const MeshState& mesh) {
+  std::vector<Box> boxes;
+  for (index_t r = 0; r < mesh.size(); ++r)
+    boxes.push_back(
+        owned_box(layout, shape, mesh.extents(), coordinate_of(mesh.extents(), r)));
+  const bool wide = shape.dims > 1;  // a vector is drawn as one row
+  const std::vector<index_t> rows =
+      wide ? cuts(boxes, 0, shape[0]) : std::vector<index_t>{0, 1};
+  const int across = wide ? 1 : 0;
+  const std::vector<index_t> columns =
+      shape.dims > 0 ? cuts(boxes, across, shape[across]) : std::vector<index_t>{0, 1};
+
+  const auto range = [](const std::vector<index_t>& at, std::size_t i) {
+    return std::to_string(at[i]) + ":" + std::to_string(at[i + 1]);
+  };
+  std::vector<std::vector<std::string>> table;
+  table.push_back({std::string()});
+  for (std::size_t j = 0; j + 1 < columns.size(); ++j) table[0].push_back(range(columns, j));
+  for (std::size_t i = 0; i + 1 < rows.size(); ++i) {
+    table.push_back({wide ? range(rows, i) : std::string()});
+    for (std::size_t j = 0; j + 1 < columns.size(); ++j) {
+      std::string owners;
+      for (std::size_t r = 0; r < boxes.size(); ++r) {
+        if (boxes[r].empty()) continue;
+        if (wide && (boxes[r].begin[0] > rows[i] || boxes[r].end[0] <= rows[i])) continue;
+        if (shape.dims > 0 &&
+            (boxes[r].begin[across] > columns[j] || boxes[r].end[across] <= columns[j]))
+          continue;
+        owners += (owners.empty() ? "" : ",") + std::to_string(mesh.world_ranks()[r]);
+      }
+      table.back().push_back(owners);
+    }
+  }
+  std::string text;
+  for (const auto& line : table) {
+    std::string row;
+    for (std::size_t j = 0; j < line.size(); ++j) {
+      std::size_t width = 0;
+      for (const auto& other : table) width = other[j].size() > width ? other[j].size() : width;
+      row += (j == 0 ? "" : " | ") + padded(line[j], width);
+    }
+    while (!row.empty() && row.back() == ' ') row.pop_back();
+    text += row + "\n";
+  }
+  return text;
+}
+
+}  // namespace detail
+
+/// A table of the parts of `x`: rows are ranges of dimension 0, columns of dimension 1, cells the
+/// world ranks that have values there (several for replicas and partials).
+///
+/// Further dimensions are not drawn: a cell then names every rank that owns some of it.
+/// @collective none
+template <class T, int Rank, class Mesh, class P>
+std::string visualize_sharding(const DTensor<T, Rank, Mesh, P>& x) {
+  return detail::draw(x.layout, Shape(x.shape()), x.mesh().state());
+}
+
+/// "DTensor<float32> [5, 6] (Shard(0), Replicate) on dp=2 x tp=2"
+template <class T, int Rank, class Mesh, class P>
+std::string to_string(const DTensor<T, Rank, Mesh, P>& x) {
+  return std::string("DTensor<") + name_of(dtype_of<T>()) + "> " + to_string(Shape(x.shape())) +
+         " " + to_string(x.layout) + " on " + x.mesh().describe();
+}
+
+}  // namespace cleave
