@@ -1,0 +1,110 @@
+// Runs of a strided view in row-major order: elements [begin, begin + count), wherever they lie.
+//
+// What a reduction or a message takes from a view at a time. Nothing is allocated.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+
+#include <cleave/tensor/strided_copy.hpp>
+#include <cleave/tensor/view.hpp>
+
+namespace cleave::detail {
+
+/// Bytes that a reduction or a packed copy handles at a time: half of a usual first-level cache.
+inline constexpr index_t block_bytes = 16 * 1024;
+
+/// Calls move(offset in the view, stride, position in the range, run length) for each run.
+template <class Move>
+void for_runs(const Shape& extents, const Shape& strides, index_t begin, index_t count,
+              Move move) {
+  const CopyLoops loops = merge_dims(extents, strides, strides);
+  const int last = loops.extents.dims - 1;
+  if (last < 0) {
+    if (count > 0) move(index_t(0), index_t(1), index_t(0), count);
+    return;
+  }
+  const index_t row = loops.extents[last], stride = loops.from[last];
+  for (index_t done = 0; done < count;) {
+    index_t at = begin + done;
+    const index_t column = at % row;
+    index_t offset = column * stride;
+    at /= row;
+    for (int d = last - 1; d >= 0; --d) {
+      offset += at % loops.extents[d] * loops.from[d];
+      at /= loops.extents[d];
+    }
+    const index_t run = row - column < count - done ? row - column : count - done;
+    move(offset, stride, done, run);
+    done += run;
+  }
+}
+
+template <std::size_t N>
+void pack_words(const ConstView& from, index_t begin, index_t count, void* dense) {
+  const auto* base = static_cast<const Word<N>*>(from.data);
+  auto* to = static_cast<Word<N>*>(dense);
+  for_runs(from.extents, from.strides, begin, count,
+           [&](index_t offset, index_t stride, index_t at, index_t run) {
+             if (stride == 1) std::memcpy(to + at, base + offset, std::size_t(run) * N);
+             else for (index_t i = 0; i < run; ++i) to[at + i] = base[offset + i * stride];
+           });
+}
+
+template <std::size_t N>
+void unpack_words(const void* dense, const View& to, index_t begin, index_t count) {
+  const auto* from = static_cast<const Word<N>*>(dense);
+  auto* base = static_cast<Word<N>*>(to.data);
+  for_runs(to.extents, to.strides, begin, count,
+           [&](index_t offset, index_t stride, index_t at, index_t run) {
+             if (stride == 1) std::memcpy(base + offset, from + at, std::size_t(run) * N);
+             else for (index_t i = 0; i < run; ++i) base[offset + i * stride] = from[at + i];
+           });
+}
+
+/// Copies elements [begin, begin + count) of `from`, in row-major order, to dense memory.
+inline void pack_range(const ConstView& from, index_t begin, index_t count, void* dense) {
+  switch (size_of(from.dtype)) {
+    case 1: return pack_words<1>(from, begin, count, dense);
+    case 2: return pack_words<2>(from, begin, count, dense);
+    case 4: return pack_words<4>(from, begin, count, dense);
+    case 8: return pack_words<8>(from, begin, count, dense);
+    default: return pack_words<16>(from, begin, count, dense);
+  }
+}
+
+/// The reverse of `pack_range`.
+inline void unpack_range(const void* dense, const View& to, index_t begin, index_t count) {
+  switch (size_of(to.dtype)) {
+    case 1: return unpack_words<1>(dense, to, begin, count);
+    case 2: return unpack_words<2>(dense, to, begin, count);
+    case 4: return unpack_words<4>(dense, to, begin, count);
+    case 8: return unpack_words<8>(dense, to, begin, count);
+    default: return unpack_words<16>(dense, to, begin, count);
+  }
+}
+
+/// The dense memory at element `begin` of a contiguous view.
+inline const void* element_at(const ConstView& view, index_t begin) {
+  return static_cast<const std::byte*>(view.data) + begin * index_t(size_of(view.dtype));
+}
+inline void* element_at(const View& view, index_t begin) {
+  return static_cast<std::byte*>(view.data) + begin * index_t(size_of(view.dtype));
+}
+
+/// Copies elements [begin, end), in row-major order, between views of equal extents.
+/// @pre the views do not overlap
+inline void copy_range(const ConstView& from, const View& to, index_t begin, index_t end) {
+  if (begin >= end) return;
+  if (to.contiguous()) return pack_range(from, begin, end - begin, element_at(to, begin));
+  if (from.contiguous()) return unpack_range(element_at(from, begin), to, begin, end - begin);
+  alignas(64) std::byte block[block_bytes];
+  const index_t step = block_bytes / index_t(size_of(from.dtype));
+  for (; begin < end; begin += step) {
+    const index_t count = step < end - begin ? step : end - begin;
+    pack_range(from, begin, count, block);
+    unpack_range(block, to, begin, count);
+  }
+}
+
+}  // namespace cleave::detail

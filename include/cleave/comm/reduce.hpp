@@ -1,0 +1,226 @@
+// Elementwise reductions over ranks: the arithmetic behind all_reduce and reduce_scatter wherever
+// the library sums itself.
+//
+// Operands are combined in the order given, ((a0 + a1) + a2) + .., so that a result has the same
+// bits in every run. 16-bit types are accumulated in float and rounded once. Sums and products of
+// integers wrap. A NaN among the operands of max or min is the result. Bools: sum and max are
+// `or`, product and min are `and`.
+#pragma once
+
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include <cleave/comm/flat_range.hpp>
+#include <cleave/core/dtype.hpp>
+#include <cleave/core/error.hpp>
+#include <cleave/core/reduce_op.hpp>
+#include <cleave/tensor/view.hpp>
+
+namespace cleave::detail {
+
+constexpr bool is_complex_dtype(DType type) {
+  return type == DType::complex64 || type == DType::complex128;
+}
+
+constexpr bool is_integer_dtype(DType type) {
+  return type >= DType::int8 && type <= DType::uint64;
+}
+
+/// @throws Error where elements of that type have no such reduction
+inline void require_reduction(const char* operation, DType type, ReduceOp op) {
+  const char* reason = nullptr;
+  if (op == ReduceOp::avg && is_integer_dtype(type)) reason = "an average is no whole number";
+  if (op == ReduceOp::avg && type == DType::boolean) reason = "bools have no average";
+  if ((op == ReduceOp::max || op == ReduceOp::min) && is_complex_dtype(type))
+    reason = "complex numbers have no order";
+  if (reason != nullptr)
+    throw Error(operation,
+                std::string(name_of(op)) + " of " + name_of(type) + " is not defined: " + reason);
+}
+
+struct Add {
+  template <class A>
+  static A apply(const A& a, const A& b) {
+    if constexpr (std::is_same_v<A, bool>) return a || b;
+    else return A(a + b);
+  }
+};
+
+struct Multiply {
+  template <class A>
+  static A apply(const A& a, const A& b) {
+    if constexpr (std::is_same_v<A, bool>) return a && b;
+    else return A(a * b);
+  }
+};
+
+struct Larger {
+  template <class A>
+  static A apply(const A& a, const A& b) { return a < b || b != b ? b : a; }
+};
+
+struct Smaller {
+  template <class A>
+  static A apply(const A& a, const A& b) { return b < a || b != b ? b : a; }
+};
+
+/// The reduction of one block: `first` combines two operands into the accumulator, `next` one
+/// more, `last` rounds to the element type after a division by `ranks` (1: none).
+///
+/// The accumulator never overlaps an operand; `last` may write where an operand was read.
+struct ReduceKernel {
+  void (*first)(void* accumulator, const void* a, const void* b, index_t count);
+  void (*next)(void* accumulator, const void* a, index_t count);
+  void (*last)(const void* accumulator, void* result, index_t count, int ranks);
+  index_t accumulator_bytes;  ///< of one of the `parts`
+  int parts;                  ///< numbers per element: 2 for complex ones that are treated as pairs
+};
+
+template <class T, class Op>
+struct ReduceLoops {
+  using A = accumulator_t<T>;
+
+  static void first(void* accumulator, const void* a, const void* b, index_t count) {
+    auto* sum = static_cast<A*>(accumulator);
+    const auto* x = static_cast<const T*>(a);
+    const auto* y = static_cast<const T*>(b);
+    for (index_t i = 0; i < count; ++i) sum[i] = Op::apply(A(x[i]), A(y[i]));
+  }
+
+  static void next(void* accumulator, const void* a, index_t count) {
+    auto* sum = static_cast<A*>(accumulator);
+    const auto* x = static_cast<const T*>(a);
+    for (index_t i = 0; i < count; ++i) sum[i] = Op::apply(sum[i], A(x[i]));
+  }
+
+  static void last(const void* accumulator, void* result, index_t count, int ranks) {
+    const auto* sum = static_cast<const A*>(accumulator);
+    auto* out = static_cast<T*>(result);
+    if constexpr (std::is_floating_point_v<A>) {
+      if (ranks > 1) {
+        for (index_t i = 0; i < count; ++i) out[i] = T(sum[i] / A(ranks));
+        return;
+      }
+    }
+    if constexpr (std::is_same_v<T, A>) std::memcpy(out, sum, std::size_t(count) * sizeof(T));
+    else for (index_t i = 0; i < count; ++i) out[i] = T(sum[i]);
+  }
+
+  static constexpr ReduceKernel kernel(int parts) {
+    return {first, next, last, index_t(sizeof(A)), parts};
+  }
+};
+
+/// Sums: signed integers as unsigned ones (wrapping is defined), complex numbers as pairs.
+inline ReduceKernel sum_kernel(DType type) {
+  switch (type) {
+    case DType::boolean: return ReduceLoops<bool, Add>::kernel(1);
+    case DType::int8:
+    case DType::uint8: return ReduceLoops<std::uint8_t, Add>::kernel(1);
+    case DType::int32:
+    case DType::uint32: return ReduceLoops<std::uint32_t, Add>::kernel(1);
+    case DType::int64:
+    case DType::uint64: return ReduceLoops<std::uint64_t, Add>::kernel(1);
+    case DType::float16: return ReduceLoops<half, Add>::kernel(1);
+    case DType::bfloat16: return ReduceLoops<bfloat16, Add>::kernel(1);
+    case DType::float32: return ReduceLoops<float, Add>::kernel(1);
+    case DType::float64: return ReduceLoops<double, Add>::kernel(1);
+    case DType::complex64: return ReduceLoops<float, Add>::kernel(2);
+    case DType::complex128: return ReduceLoops<double, Add>::kernel(2);
+  }
+  return {};
+}
+
+inline ReduceKernel product_kernel(DType type) {
+  switch (type) {
+    case DType::boolean: return ReduceLoops<bool, Multiply>::kernel(1);
+    case DType::int8:
+    case DType::uint8: return ReduceLoops<std::uint8_t, Multiply>::kernel(1);
+    case DType::int32:
+    case DType::uint32: return ReduceLoops<std::uint32_t, Multiply>::kernel(1);
+    case DType::int64:
+    case DType::uint64: return ReduceLoops<std::uint64_t, Multiply>::kernel(1);
+    case DType::float16: return ReduceLoops<half, Multiply>::kernel(1);
+    case DType::bfloat16: return ReduceLoops<bfloat16, Multiply>::kernel(1);
+    case DType::float32: return ReduceLoops<float, Multiply>::kernel(1);
+    case DType::float64: return ReduceLoops<double, Multiply>::kernel(1);
+    case DType::complex64: return ReduceLoops<std::complex<float>, Multiply>::kernel(1);
+    case DType::complex128: return ReduceLoops<std::complex<double>, Multiply>::kernel(1);
+  }
+  return {};
+}
+
+/// Larger or Smaller. @pre the type has an order
+template <class Op>
+ReduceKernel order_kernel(DType type) {
+  switch (type) {
+    case DType::boolean: return ReduceLoops<bool, Op>::kernel(1);
+    case DType::int8: return ReduceLoops<std::int8_t, Op>::kernel(1);
+    case DType::uint8: return ReduceLoops<std::uint8_t, Op>::kernel(1);
+    case DType::int32: return ReduceLoops<std::int32_t, Op>::kernel(1);
+    case DType::uint32: return ReduceLoops<std::uint32_t, Op>::kernel(1);
+    case DType::int64: return ReduceLoops<std::int64_t, Op>::kernel(1);
+    case DType::uint64: return ReduceLoops<std::uint64_t, Op>::kernel(1);
+    case DType::float16: return ReduceLoops<half, Op>::kernel(1);
+    case DType::bfloat16: return ReduceLoops<bfloat16, Op>::kernel(1);
+    case DType::float32: return ReduceLoops<float, Op>::kernel(1);
+    case DType::float64: return ReduceLoops<double, Op>::kernel(1);
+    case DType::complex64:
+    case DType::complex128: break;
+  }
+  return {};
+}
+
+inline ReduceKernel reduce_kernel(DType type, ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+    case ReduceOp::avg: return sum_kernel(type);
+    case ReduceOp::max: return order_kernel<Larger>(type);
+    case ReduceOp::min: return order_kernel<Smaller>(type);
+    case ReduceOp::product: return product_kernel(type);
+  }
+  return {};
+}
+
+/// result[i] = operands[0][i] op operands[1][i] op .., for elements [begin, end) in row-major
+/// order. An average divides by the number of operands.
+///
+/// @pre equal extents and element types; `require_reduction` holds; `result` overlaps no operand,
+///      or is the same view as one
+inline void reduce_range(ReduceOp op, std::span<const ConstView> operands, const View& result,
+                         index_t begin, index_t end) {
+  if (begin >= end) return;
+  if (operands.size() == 1) {
+    if (operands[0].data != result.data) copy_range(operands[0], result, begin, end);
+    return;
+  }
+  const ReduceKernel kernel = reduce_kernel(result.dtype, op);
+  const int divisor = op == ReduceOp::avg ? int(operands.size()) : 1;
+  const index_t step = block_bytes / (kernel.accumulator_bytes * kernel.parts);
+  alignas(64) std::byte accumulator[block_bytes];
+  alignas(64) std::byte packed[2][block_bytes];
+  const auto dense = [&](std::size_t r, index_t at, index_t count, void* scratch) {
+    if (operands[r].contiguous()) return element_at(operands[r], at);
+    pack_range(operands[r], at, count, scratch);
+    return static_cast<const void*>(scratch);
+  };
+  const bool direct = result.contiguous();
+  for (; begin < end; begin += step) {
+    const index_t count = step < end - begin ? step : end - begin;
+    const index_t numbers = count * kernel.parts;
+    kernel.first(accumulator, dense(0, begin, count, packed[0]),
+                 dense(1, begin, count, packed[1]), numbers);
+    for (std::size_t r = 2; r < operands.size(); ++r)
+      kernel.next(accumulator, dense(r, begin, count, packed[0]), numbers);
+    void* out = direct ? element_at(result, begin) : packed[0];
+    kernel.last(accumulator, out, numbers, divisor);
+    if (!direct) unpack_range(packed[0], result, begin, count);
+  }
+}
+
+}  // namespace cleave::detail

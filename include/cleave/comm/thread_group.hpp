@@ -1,0 +1,206 @@
+// What the threads of one group share: what each of them asks for, and the gates they meet at.
+//
+// A collective has a door and, behind it, steps. Waiting at the door ends early when a rank fails,
+// leaves or does not come in time; nobody has read anything of anybody by then. Behind the door
+// every rank takes every step whatever happens to it, so that nobody returns, and gives its
+// tensors back, while a peer may still read them.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <cleave/comm/collective.hpp>
+#include <cleave/comm/communicator.hpp>
+#include <cleave/comm/gate.hpp>
+#include <cleave/comm/thread_world.hpp>
+
+namespace cleave::detail {
+
+/// What a rank shows to its peers: a collective, or only the signature of one.
+struct Published {
+  bool compares = false;  ///< `signature` counts, and there are no steps behind the door
+  Signature signature{};
+  Collective collective{};
+  std::string error{};  ///< why the rank failed behind the door
+};
+
+/// Where and on whose behalf a rank waits; for messages.
+struct Visit {
+  int rank = 0;             ///< in the group
+  std::uint64_t round = 0;  ///< of the gate
+  const char* operation = "";
+  const std::string* label = nullptr;
+  double timeout_seconds = 0;
+};
+
+class ThreadGroup {
+ public:
+  /// @param members  the ranks of the world, in the order of the group
+  ThreadGroup(std::shared_ptr<ThreadWorld> world, std::vector<int> members)
+      : world_(std::move(world)),
+        members_(std::move(members)),
+        door_(int(members_.size())),
+        steps_(int(members_.size())),
+        slots_(std::make_unique<Slot[]>(members_.size())) {}
+
+  int size() const noexcept { return int(members_.size()); }
+  const std::vector<int>& members() const noexcept { return members_; }
+  const std::shared_ptr<ThreadWorld>& world() const noexcept { return world_; }
+
+  /// What `rank` shows in a round of the door. Two rounds are kept: a rank that is through may
+  /// show its next call while others still read this one, but gets no further than that.
+  Published& shown(int rank, std::uint64_t round) noexcept {
+    return slots_[std::size_t(rank)].published[round & 1];
+  }
+
+  /// Returns when all ranks have come to the door.
+  /// @throws Error if one has failed or left, or does not come in time
+  void pass_door(const Visit& visit) {
+    if (world_->news() != 0) stop_for_failure(visit);
+    slots_[std::size_t(visit.rank)].visits.store(visit.round + 1);
+    if (door_.arrive(visit.round) == Gate::Arrival::opened) return wake_others(visit.rank);
+    if (spin(door_, visit.round)) return;
+    Parker& parker = world_->parker(world_rank(visit.rank));
+    const auto deadline = deadline_after(visit.timeout_seconds);
+    for (bool late = false;;) {
+      const std::uint64_t news = world_->news();
+      const bool lost = late || world_->failure().rank >= 0 || !missing(visit, true).empty();
+      if (door_.open(visit.round)) return;
+      if (lost && door_.close(visit.round)) give_up(visit, late);
+      late = !parker.sleep_until(
+          deadline, [&] { return door_.open(visit.round) || world_->news() != news; });
+    }
+  }
+
+  /// Returns when all ranks have come to this step behind the door, which they all do.
+  void take_step(int rank, std::uint64_t round) noexcept {
+    if (steps_.arrive(round) == Gate::Arrival::opened) return wake_others(rank);
+    if (spin(steps_, round)) return;
+    world_->parker(world_rank(rank)).sleep([&] { return steps_.open(round); });
+  }
+
+  /// Records, before a step, that `rank` failed behind the door of `round`.
+  void report(int rank, std::uint64_t round, std::string error) noexcept {
+    shown(rank, round).error = std::move(error);
+    spoiled_[round & 1].store(round + 1);
+  }
+
+  /// After a step: the first rank that failed behind the door, if there is one.
+  RankFailure failure_behind_door(std::uint64_t round) {
+    if (spoiled_[round & 1].load() != round + 1) return {};
+    for (int r = 0; r < size(); ++r)
+      if (const std::string& error = shown(r, round).error; !error.empty())
+        return {world_rank(r), error};
+    return {};
+  }
+
+  /// The group of `ranks` (of this group) that they enter for the n-th time.
+  std::shared_ptr<ThreadGroup> subgroup(std::span<const int> ranks, std::uint64_t occurrence) {
+    const std::lock_guard lock(mutex_);
+    std::vector<int> members;
+    for (const int r : ranks) members.push_back(world_rank(r));
+    std::size_t i = 0;
+    while (i < awaited_.size() && (awaited_[i].occurrence != occurrence ||
+                                   awaited_[i].group->members() != members))
+      ++i;
+    if (i == awaited_.size())
+      awaited_.push_back({std::make_shared<ThreadGroup>(world_, members), occurrence, 0});
+    const std::shared_ptr<ThreadGroup> group = awaited_[i].group;
+    if (++awaited_[i].entered == group->size()) awaited_.erase(awaited_.begin() + long(i));
+    return group;
+  }
+
+ private:
+  struct alignas(64) Slot {
+    std::array<Published, 2> published{};
+    alignas(64) std::atomic<std::uint64_t> visits{0};  ///< rounds of the door it has come to
+  };
+
+  /// A subgroup that not all of its ranks have entered yet.
+  struct Awaited {
+    std::shared_ptr<ThreadGroup> group;
+    std::uint64_t occurrence;
+    int entered;
+  };
+
+  int world_rank(int rank) const { return members_[std::size_t(rank)]; }
+
+  bool spin(const Gate& gate, std::uint64_t round) const noexcept {
+    for (int i = world_->spins(); i > 0; --i) {
+      if (gate.open(round)) return true;
+      spin_pause();
+    }
+    return gate.open(round);
+  }
+
+  void wake_others(int rank) noexcept {
+    for (int r = 0; r < size(); ++r)
+      if (r != rank) world_->parker(world_rank(r)).wake();
+  }
+
+  static Parker::Clock::time_point deadline_after(double seconds) {
+    const std::chrono::duration<double> limit(seconds < 1e9 ? seconds : 1e9);
+    return Parker::Clock::now() + std::chrono::duration_cast<Parker::Clock::duration>(limit);
+  }
+
+  /// "2" or "1, 3": world ranks that have not come to the door; only those that left, if asked.
+  std::string missing(const Visit& visit, bool left) const {
+    std::string list;
+    for (int r = 0; r < size(); ++r) {
+      if (left && !world_->has_left(world_rank(r))) continue;
+      if (slots_[std::size_t(r)].visits.load() > visit.round) continue;
+      list += (list.empty() ? "" : ", ") + std::to_string(world_rank(r));
+    }
+    return list;
+  }
+
+  void stop_for_failure(const Visit& visit) const {
+    if (RankFailure failure = world_->failure(); failure.rank >= 0)
+      throw PeerError(visit.operation, std::move(failure), world_rank(visit.rank));
+  }
+
+  /// Throws what explains that the door stays closed.
+  [[noreturn]] void give_up(const Visit& visit, bool late) {
+    stop_for_failure(visit);
+    const auto several = [](const std::string& list) {
+      return list.find(',') == std::string::npos ? "rank " : "ranks ";
+    };
+    const std::string where =
+        std::string(visit.operation) + " of group '" + *visit.label + "'";
+    std::string text;
+    if (const std::string gone = missing(visit, true); !gone.empty()) {
+      text = several(gone) + gone + " left while rank " +
+             std::to_string(world_rank(visit.rank)) + " waits in " + where;
+    } else if (late) {
+      const std::string absent = missing(visit, false);
+      char seconds[32];
+      std::snprintf(seconds, sizeof seconds, "%g", visit.timeout_seconds);
+      text = several(absent) + absent + " did not come to " + where + " within " + seconds + " s";
+    } else {
+      text = "another rank has given up waiting in " + where;
+    }
+    const Error error(visit.operation, text, {.rank = world_rank(visit.rank)});
+    if (late) world_->fail({world_rank(visit.rank), error.what()});
+    throw error;
+  }
+
+  std::shared_ptr<ThreadWorld> world_;
+  std::vector<int> members_;
+  Gate door_;
+  Gate steps_;
+  std::unique_ptr<Slot[]> slots_;
+  std::array<std::atomic<std::uint64_t>, 2> spoiled_{};  ///< rounds + 1 in which a rank failed
+  std::mutex mutex_;
+  std::vector<Awaited> awaited_;
+};
+
+}  // namespace cleave::detail

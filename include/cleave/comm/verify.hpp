@@ -1,0 +1,183 @@
+// What one rank can see to be wrong with a collective, and what two ranks can: shared by backends.
+//
+// Everything that a backend indexes with is checked before it is used, whatever the check level:
+// a wrong box would otherwise read or write memory that is not the caller's.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include <cleave/comm/collective.hpp>
+#include <cleave/comm/communicator.hpp>
+#include <cleave/comm/reduce.hpp>
+#include <cleave/core/error.hpp>
+#include <cleave/tensor/strided_copy.hpp>
+
+namespace cleave::detail {
+
+/// What the user called, or the kind of the collective.
+inline const char* operation_of(const Collective& c) {
+  return c.operation[0] != '\0' ? c.operation : name_of(c.kind);
+}
+
+inline bool holds_nothing(const ConstView& view) {
+  return view.data == nullptr || view.size() == 0;
+}
+
+/// @throws Error if a box reaches outside of a view with those extents
+inline void verify_box(const Collective& c, const Box& box, const Shape& extents,
+                       const char* what) {
+  if (box.empty()) return;
+  if (box.dims() != extents.dims || !Box::of(extents).contains(box))
+    throw Error(operation_of(c),
+                "the box " + to_string(box.begin) + " to " + to_string(box.end) +
+                    " reaches outside of the " + what,
+                {.shapes = to_string(extents)});
+}
+
+/// @throws Error if a piece and the view that it is to fill, or to be filled from, differ
+inline void verify_piece(const Collective& c, const Box& piece, const ConstView& view,
+                         const char* what) {
+  if (piece.empty() && holds_nothing(view)) return;
+  if (piece.extents() != view.extents)
+    throw Error(operation_of(c), std::string("this rank's piece does not fit its ") + what,
+                {.shapes = to_string(piece.extents()) + " and " + to_string(view.extents)});
+}
+
+/// What a rank can verify alone, before it meets its peers.
+///
+/// @throws Error for a root outside of the group, a reduction that does not exist, pieces or
+///         transfers that do not lie within their views or do not fit
+inline void verify_call(const Collective& c, int rank, int size) {
+  const auto fail = [&](const std::string& message) { throw Error(operation_of(c), message); };
+  const auto verify_pieces = [&](const Shape& extents, const char* what) {
+    if (int(c.pieces.size()) != size)
+      fail(std::to_string(c.pieces.size()) + " pieces for " + std::to_string(size) + " ranks");
+    for (const Box& piece : c.pieces) verify_box(c, piece, extents, what);
+  };
+  const auto verify_root = [&] {
+    if (c.root < 0 || c.root >= size)
+      fail("the root is rank " + std::to_string(c.root) + " of " + std::to_string(size));
+  };
+  switch (c.kind) {
+    case CollectiveKind::barrier: return;
+    case CollectiveKind::broadcast: return verify_root();
+    case CollectiveKind::scatter:
+      verify_root();
+      if (rank == c.root) verify_pieces(c.source.extents, "source");
+      return;
+    case CollectiveKind::gather:
+      verify_root();
+      if (rank != c.root) return;
+      [[fallthrough]];
+    case CollectiveKind::all_gather:
+      verify_pieces(c.destination.extents, "destination");
+      return verify_piece(c, c.pieces[std::size_t(rank)], c.source, "source");
+    case CollectiveKind::reduce_scatter:
+      require_reduction(operation_of(c), c.dtype(), c.op);
+      verify_pieces(c.source.extents, "source");
+      return verify_piece(c, c.pieces[std::size_t(rank)], c.destination, "destination");
+    case CollectiveKind::all_reduce:
+      require_reduction(operation_of(c), c.dtype(), c.op);
+      if (c.source.extents != c.destination.extents || c.source.dtype != c.destination.dtype)
+        throw Error(operation_of(c), "source and destination differ",
+                    {.shapes = to_string(c.source.extents) + " " + name_of(c.source.dtype) +
+                               " and " + to_string(c.destination.extents) + " " +
+                               name_of(c.destination.dtype)});
+      return;
+    case CollectiveKind::all_to_all:
+    case CollectiveKind::exchange:
+      for (const Transfer& t : c.sends) {
+        if (t.peer < 0 || t.peer >= size) fail("there is no rank " + std::to_string(t.peer));
+        verify_box(c, t.source, c.source.extents, "source");
+      }
+      for (const Transfer& t : c.receives) {
+        if (t.peer < 0 || t.peer >= size) fail("there is no rank " + std::to_string(t.peer));
+        verify_box(c, t.destination, c.destination.extents, "destination");
+        if (t.source.extents() != t.destination.extents() && t.source.volume() != 0)
+          throw Error(operation_of(c), "a transfer's source and destination differ",
+                      {.shapes = to_string(t.source.extents()) + " and " +
+                                 to_string(t.destination.extents())});
+      }
+      return;
+  }
+}
+
+/// Whether two ranks make calls that can meet: same kind and root, same operands of a reduction.
+inline bool agree(const Collective& a, const Collective& b) {
+  if (a.kind != b.kind) return false;
+  switch (a.kind) {
+    case CollectiveKind::broadcast:
+    case CollectiveKind::scatter:
+    case CollectiveKind::gather: return a.root == b.root;
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::all_reduce:
+      return a.op == b.op && a.dtype() == b.dtype() && a.source.extents == b.source.extents;
+    default: return true;
+  }
+}
+
+/// "all_reduce (sum) of [5, 6] float32", "broadcast from rank 1"
+inline std::string text_of(const Collective& c) {
+  std::string text = name_of(c.kind);
+  switch (c.kind) {
+    case CollectiveKind::broadcast:
+    case CollectiveKind::scatter: return text + " from rank " + std::to_string(c.root);
+    case CollectiveKind::gather: return text + " to rank " + std::to_string(c.root);
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::all_reduce:
+      return text + " (" + name_of(c.op) + ") of " + to_string(c.source.extents) + " " +
+             name_of(c.dtype());
+    default: return text;
+  }
+}
+
+/// Compares what `peer` sends to `rank` with what `rank` receives from it.
+/// @throws Error where they differ
+inline void verify_transfers(const Collective& c, std::span<const Transfer> sends, int rank,
+                             std::span<const Transfer> receives, int peer) {
+  std::size_t s = 0, r = 0;
+  for (;; ++s, ++r) {
+    while (s < sends.size() && sends[s].peer != rank) ++s;
+    while (r < receives.size() && receives[r].peer != peer) ++r;
+    if (s == sends.size() && r == receives.size()) return;
+    if (s == sends.size() || r == receives.size() || !(sends[s].source == receives[r].source) ||
+        !(sends[s].destination == receives[r].destination))
+      throw Error(operation_of(c), "what rank " + std::to_string(peer) + " sends to rank " +
+                                       std::to_string(rank) + " is not what this one expects");
+  }
+}
+
+/// `strided_copy` between ranks. @throws Error if the views do not fit each other
+inline void copy_checked(const Collective& c, const ConstView& from, const View& to) {
+  if (holds_nothing(from) && holds_nothing(to)) return;
+  if (from.extents != to.extents || from.dtype != to.dtype)
+    throw Error(operation_of(c), "what a rank sends does not fit where it goes",
+                {.shapes = to_string(from.extents) + " " + name_of(from.dtype) + " and " +
+                           to_string(to.extents) + " " + name_of(to.dtype)});
+  if (from.data != to.data) strided_copy(from, to);
+}
+
+/// The place of the calling rank in a subgroup.
+/// @throws Error if the list is empty, names a rank twice or one that is not there, or lacks this
+inline int place_in_subgroup(const Communicator& group, std::span<const int> ranks) {
+  const auto fail = [&](const std::string& message) {
+    throw Error("subgroup", message + " of group '" + group.label() + "'",
+                {.rank = group.state().world_rank});
+  };
+  int place = -1;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i] < 0 || ranks[i] >= group.size())
+      fail("there is no rank " + std::to_string(ranks[i]) + " among the " +
+           std::to_string(group.size()));
+    for (std::size_t j = 0; j < i; ++j)
+      if (ranks[i] == ranks[j])
+        fail("rank " + std::to_string(ranks[i]) + " is listed twice for a subgroup");
+    if (ranks[i] == group.rank()) place = int(i);
+  }
+  if (place < 0)
+    fail("rank " + std::to_string(group.rank()) + " makes a subgroup that it is not listed in");
+  return place;
+}
+
+}  // namespace cleave::detail
