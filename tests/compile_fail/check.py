@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""What must not compile does not, and the compiler says why in a sentence.
+
+usage: check.py COMPILER FILE.cpp .. [-- FLAG ..]
+
+A file is a program that compiles: the control. Sections of it that must not compile stand between
+
+    #ifdef misspelled_axis  // says: cleave: the mesh has no such axis
+
+and its #endif. Each is compiled by itself, with its name defined; the compiler has to fail, and its
+output has to contain the sentence.
+"""
+
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from cases import Cases
+
+SECTION = re.compile(r"^#ifdef (\w+)  // says: (.+)$", re.MULTILINE)
+
+
+def compile(compiler, source, flags):
+    done = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", *flags, str(source)], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return done.returncode, done.stdout
+
+
+def says(output, sentence):
+    """The sentence is part of an error, not of a line of source that the compiler quotes."""
+    errors = [line for line in output.splitlines() if re.search(r"\berror: ", line)]
+    return any(sentence in line for line in errors)
+
+
+def main(compiler, sources, flags):
+    cases = Cases()
+    jobs = []
+    for source in sources:
+        jobs.append((source, None, None))
+        jobs += [(source, *section) for section in SECTION.findall(source.read_text())]
+
+    def run(job):
+        source, section, _ = job
+        return compile(compiler, source, flags + ([f"-D{section}"] if section else []))
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for (source, section, sentence), (status, output) in zip(jobs, pool.map(run, jobs)):
+            if section is None:
+                cases.check(f"{source.name} compiles without its sections", status == 0, output)
+            elif cases.check(f"{source.name}: {section} does not compile", status != 0):
+                cases.check(f'{source.name}: {section} says "{sentence}"',
+                            says(output, sentence), output[:4000])
+    return cases.finish()
+
+
+if __name__ == "__main__":
+    arguments = sys.argv[1:]
+    split = arguments.index("--") if "--" in arguments else len(arguments)
+    sys.exit(main(arguments[0], list(map(pathlib.Path, arguments[1:split])), arguments[split + 1:]))

@@ -1,0 +1,50 @@
+// Distributed tensors that cannot be: the mesh has other axes, the tensor other dimensions, or the
+// placement is not the user's to ask for.
+#include <cleave/dtensor/distribute.hpp>
+#include <cleave/dtensor/dtensor.hpp>
+#include <cleave/dtensor/factories.hpp>
+
+using namespace cleave;
+
+struct dp : axis {};
+struct tp : axis {};
+
+using Mesh = DeviceMesh<Host, dp, tp>;
+using Local = Tensor<float, 2>;
+using Rows = DTensor<float, 2, Mesh, Placements<Shard<0>, Replicate>>;
+
+void control(const Local& local, const Mesh& mesh, const Rows& x) {
+  distribute_tensor(local, mesh, Shard<0>{}, Replicate{});
+  zeros<float>({6, 5}, mesh, Replicate{}, Shard<-1>{});
+  x.redistribute(Replicate{}, Shard<1>{});
+}
+
+#ifdef too_few_placements  // says: cleave: distribute_tensor takes exactly one placement per mesh axis
+void few(const Local& local, const Mesh& mesh) { distribute_tensor(local, mesh, Shard<0>{}); }
+#endif
+
+#ifdef too_many_placements  // says: cleave: redistribute takes exactly one placement per mesh axis
+void many(const Rows& x) { x.redistribute(Shard<0>{}, Replicate{}, Replicate{}); }
+#endif
+
+#ifdef wrong_number_of_placements_for_a_factory  // says: cleave: a factory takes exactly one placement per mesh axis
+void factory(const Mesh& mesh) { zeros<float>({6, 5}, mesh, Replicate{}); }
+#endif
+
+#ifdef shard_beyond_the_rank  // says: cleave: a Shard names a dimension that the tensor does not have
+void beyond(const Rows& x) { x.redistribute(Shard<2>{}, Replicate{}); }
+#endif
+
+#ifdef partial_as_a_target  // says: cleave: a DTensor cannot be redistributed to Partial; operations make partials, redistribute resolves them
+void partial(const Rows& x) { x.redistribute(Partial<Sum>{}, Replicate{}); }
+#endif
+
+#ifdef partial_of_a_whole_tensor  // says: cleave: a tensor cannot be distributed as Partial; operations make partials
+void whole(const Local& local, const Mesh& mesh) {
+  distribute_tensor(local, mesh, Partial<Sum>{}, Replicate{});
+}
+#endif
+
+#ifdef placement_that_is_none  // says: cleave: redistribute takes placements: Shard<dim>{} or Replicate{}
+void nonsense(const Rows& x) { x.redistribute(0, 1); }
+#endif

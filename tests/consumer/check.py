@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Three ways to use cleave from outside: as a Meson subproject, installed, by a bare command.
+
+usage: check.py SOURCE_ROOT BUILD_ROOT MESON COMPILER
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from cases import Cases
+
+EXPECTED = "total 180 on 4 ranks\n"  # 0..4, 10..14, 20..24
+
+
+class Failed(Exception):
+    pass
+
+
+def call(*command, **options):
+    done = subprocess.run([str(word) for word in command], text=True, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
+    if done.returncode != 0:
+        raise Failed(f"$ {' '.join(map(str, command))}\n{done.stdout[-4000:]}")
+    return done.stdout
+
+
+def built_by_meson(meson, project, build, environment, *options):
+    call(meson, "setup", *options, build, project, env=environment)
+    call("ninja", "-C", build, env=environment)
+    return build / "consumer"
+
+
+def as_subproject(scratch, source, build, meson, compiler):
+    project = scratch / "consumer"
+    shutil.copytree(source / "tests/consumer", project)
+    (project / "subprojects/cleave").mkdir(parents=True)
+    for name in ("include", "meson.build", "meson_options.txt", "subprojects"):
+        copy = shutil.copytree if (source / name).is_dir() else shutil.copy
+        copy(source / name, project / "subprojects/cleave" / name)
+    return built_by_meson(meson, project, scratch / "build", None,
+                          "--force-fallback-for=cleave")
+
+
+def installed(scratch, source, build, meson, compiler):
+    prefix = scratch / "prefix"
+    call(meson, "setup", f"--prefix={prefix}", "-Dtests=disabled", "-Dexamples=disabled",
+         scratch / "library", source)
+    call(meson, "install", "-C", scratch / "library")
+    found = next(prefix.rglob("cleave.pc")).parent
+    environment = dict(os.environ, PKG_CONFIG_PATH=str(found))
+    return built_by_meson(meson, source / "tests/consumer", scratch / "build", environment,
+                          "--wrap-mode=nofallback")
+
+
+def by_pkg_config(scratch, source, build, meson, compiler):
+    environment = dict(os.environ, PKG_CONFIG_PATH=str(build / "meson-uninstalled"))
+    flags = call("pkg-config", "--cflags", "--libs", "cleave", env=environment).split()
+    call(*compiler.split(), "-std=c++20", source / "tests/consumer/main.cpp", *flags,
+         "-o", scratch / "consumer")
+    return scratch / "consumer"
+
+
+def by_bare_command(scratch, source, build, meson, compiler):
+    call(*compiler.split(), "-std=c++20", "-O2", f"-I{source}/include",
+         source / "tests/consumer/main.cpp", "-pthread", "-o", scratch / "consumer")
+    return scratch / "consumer"
+
+
+WAYS = [
+    ("vendored as a subproject", as_subproject),
+    ("installed, found by Meson", installed),
+    ("by the flags of pkg-config", by_pkg_config),
+    ("by a bare compiler command", by_bare_command),
+]
+
+
+def main(source, build, meson, compiler):
+    cases = Cases()
+    for name, way in WAYS:
+        with tempfile.TemporaryDirectory() as scratch:
+            try:
+                program = way(pathlib.Path(scratch), source, build, meson, compiler)
+                said = call(program, "--ranks", "4")
+            except Failed as failure:
+                said = str(failure)
+        cases.check(f"the consumer works {name}", said == EXPECTED, said)
+    return cases.finish()
+
+
+if __name__ == "__main__":
+    source, build, meson, compiler = sys.argv[1:5]
+    sys.exit(main(pathlib.Path(source), pathlib.Path(build), meson, compiler))

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Every public header compiles alone, twice included and without warnings, with every compiler.
+
+usage: headers.py SOURCE_ROOT COMPILER KIND [FLAG ..]
+
+KIND is `host` (g++, clang++) or `nvcc`. The flags are those of a consumer with all features on;
+headers that depend on a feature are compiled with them and without.
+"""
+
+import concurrent.futures
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from cases import Cases
+
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
+
+
+def command(compiler, kind, source, flags):
+    if kind == "nvcc":
+        # -cuda: the front end and the device side, without the host compiler's code generation.
+        return [compiler, "-std=c++20", "-x", "cu", "--expt-relaxed-constexpr", "-cuda",
+                "-arch=sm_90", "-Werror", "all-warnings", "-o", os.devnull, *flags, source]
+    return [compiler, "-std=c++20", "-fsyntax-only", *WARNINGS, *flags, source]
+
+
+def compile_alone(compiler, kind, header, flags):
+    """What the compiler says about a file that includes nothing else; empty if all is well."""
+    with tempfile.TemporaryDirectory() as scratch:
+        source = pathlib.Path(scratch) / "alone.cpp"
+        source.write_text(f"#include <{header}>\n#include <{header}>\n")
+        done = subprocess.run(command(compiler, kind, str(source), flags), text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode == 0:
+        return ""
+    return done.stdout.strip()[:4000] or f"exit status {done.returncode}"
+
+
+def variants(root, kind, features):
+    """(header, name of the variant, flags) for everything to compile."""
+    plain = [f"-I{root}/include"]
+    for path in sorted((root / "include").rglob("*.hpp")):
+        header = path.relative_to(root / "include").as_posix()
+        needs_mpi = header.startswith("cleave/comm/mpi")
+        if kind == "nvcc":
+            # The whole host side as one: every header is in it, and nvcc is slow.
+            if header == "cleave/cleave.hpp":
+                yield header, "threads only", plain
+            continue
+        if not needs_mpi:
+            yield header, "threads only", plain
+        if features and (needs_mpi or header == "cleave/cleave.hpp"
+                         or "CLEAVE_HAS_" in path.read_text()):
+            yield header, "all features", plain + features
+
+
+def main(root, compiler, kind, features):
+    cases = Cases()
+    jobs = list(variants(root, kind, features))
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        said = pool.map(lambda job: compile_alone(compiler, kind, job[0], job[2]), jobs)
+        for (header, variant, _), output in zip(jobs, said):
+            cases.check(f"{header} compiles alone ({variant})", not output, output)
+
+    with tempfile.TemporaryDirectory() as scratch:
+        planted = pathlib.Path(scratch) / "planted.hpp"
+        planted.write_text("#pragma once\ninline std::string leans_on_others();\n")
+        cases.check("a planted header that leans on others does not compile",
+                    compile_alone(compiler, kind, "planted.hpp", [f"-I{scratch}"]))
+    return cases.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4:]))

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Which header may include what: rooms form an order, costly headers stay out, nothing is orphaned.
+
+usage: rooms.py SOURCE_ROOT
+
+Each rule is a function from a tree of headers to its violations. It runs on the library, where it
+must find none, and on a tree with one planted violation, which it must find.
+"""
+
+import pathlib
+import re
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from cases import Cases
+
+ORDER = ["core", "tensor", "comm", "mesh", "placement", "redistribute", "dtensor", "rules",
+         "kernels", "ops", "autograd", "nn", "parallel", "spmd"]
+
+# Rooms that need less than all that is below them.
+ONLY = {
+    "placement": {"core", "placement"},
+    "rules": {"core", "placement", "rules"},
+    "kernels/host": {"core", "tensor", "kernels"},
+}
+
+COSTLY = {"iostream", "ranges", "regex", "functional", "format", "filesystem", "map",
+          "unordered_map", "random"}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
+
+
+def headers(tree):
+    """The text of every header, by its path below include/cleave."""
+    base = tree / "include" / "cleave"
+    return {path.relative_to(base).as_posix(): path.read_text()
+            for path in sorted(base.rglob("*.hpp"))}
+
+
+def included(text):
+    return INCLUDE.findall(text)
+
+
+def room_of(header):
+    return header.split("/")[0] if "/" in header else None
+
+
+def own(header_name):
+    """The path below include/cleave, or None for headers of others."""
+    return header_name[len("cleave/"):] if header_name.startswith("cleave/") else None
+
+
+def order_violations(tree):
+    found = []
+    for header, text in headers(tree).items():
+        room = room_of(header)
+        if room is None:
+            continue
+        if room not in ORDER:
+            found.append(f"{header}: no room is named {room}")
+            continue
+        for target in filter(None, map(own, included(text))):
+            other = room_of(target)
+            if other is None or other not in ORDER or ORDER.index(other) > ORDER.index(room):
+                found.append(f"{header} includes {target}, which is above it")
+            for place, allowed in ONLY.items():
+                if header.startswith(place + "/") and other not in allowed:
+                    found.append(f"{header} includes {target}; {place} needs only "
+                                 + ", ".join(sorted(allowed)))
+    return found
+
+
+def cost_violations(tree):
+    found = []
+    for header, text in headers(tree).items():
+        for target in included(text):
+            mpi = target == "mpi.h" or target.startswith("boost/")
+            if mpi and not header.startswith("comm/mpi"):
+                found.append(f"{header} includes <{target}>, which belongs to comm/mpi*.hpp")
+            if target in COSTLY:
+                found.append(f"{header} includes <{target}>, which every user would pay for")
+    return found
+
+
+def form_violations(tree):
+    found = []
+    for header, text in headers(tree).items():
+        if not text.startswith("//"):
+            found.append(f"{header} does not open with what it is for")
+        if text.count("#pragma once\n") != 1:
+            found.append(f"{header} has no #pragma once")
+        if '#include "' in text:
+            found.append(f'{header} includes by "", not by <cleave/..>')
+    return found
+
+
+def orphans(tree):
+    """Headers of the host side that cleave.hpp does not reach."""
+    texts = headers(tree)
+    reached, todo = set(), ["cleave.hpp"]
+    while todo:
+        header = todo.pop()
+        if header in reached or header not in texts:
+            continue
+        reached.add(header)
+        todo += filter(None, map(own, included(texts[header])))
+    return [f"cleave.hpp does not reach {header}"
+            for header in texts if header not in reached and "cuda" not in header]
+
+
+def unlisted_tests(tree):
+    found = []
+    for path in sorted((tree / "tests").glob("*/test_*.cpp")):
+        listed = path.parent / "meson.build"
+        if not listed.exists() or f"'{path.name}'" not in listed.read_text():
+            found.append(f"{path.relative_to(tree)} is built by no meson.build")
+    return found
+
+
+RULES = [
+    ("a room includes only the rooms below it", order_violations,
+     ("include/cleave/core/planted.hpp", "#include <cleave/tensor/tensor.hpp>\n")),
+    ("rules/ and placement/ include no more than they need", order_violations,
+     ("include/cleave/rules/planted.hpp", "#include <cleave/comm/communicator.hpp>\n")),
+    ("costly headers stay out", cost_violations,
+     ("include/cleave/core/planted.hpp", "#include <iostream>\n")),
+    ("MPI is known to comm/mpi*.hpp alone", cost_violations,
+     ("include/cleave/mesh/planted.hpp", "#include <mpi.h>\n")),
+    ("a header opens with a comment and has one #pragma once", form_violations,
+     ("include/cleave/core/planted.hpp", "namespace cleave {}\n")),
+    ("cleave.hpp reaches every header", orphans,
+     ("include/cleave/core/planted.hpp", "// Nobody includes this.\n#pragma once\n")),
+    ("every test file is built", unlisted_tests,
+     ("tests/core/test_planted.cpp", "")),
+]
+
+
+def main(root):
+    cases = Cases()
+    for sentence, violations, (path, text) in RULES:
+        found = violations(root)
+        cases.check(sentence, not found, "\n".join(found))
+        with tempfile.TemporaryDirectory() as scratch:
+            planted = pathlib.Path(scratch) / path
+            planted.parent.mkdir(parents=True)
+            planted.write_text(text)
+            cases.check(f"a planted violation is found: {sentence}",
+                        violations(pathlib.Path(scratch)))
+    return cases.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1])))

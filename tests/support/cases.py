@@ -1,0 +1,34 @@
+"""Cases of a script test: each is printed with its outcome, and the last line is for tallies.
+
+    cases = Cases()
+    cases.check("a sentence that holds", held, "what was seen instead")
+    sys.exit(cases.finish())
+"""
+
+import sys
+
+
+class Cases:
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+
+    def check(self, sentence, held, seen=""):
+        """One case; what was seen is printed only when it failed."""
+        if held:
+            self.passed += 1
+        else:
+            self.failed += 1
+            print(f"FAILED: {sentence}\n{seen}".rstrip(), flush=True)
+        return held
+
+    def skip(self, sentence, reason):
+        self.skipped += 1
+        print(f"skipped: {sentence}: {reason}", flush=True)
+
+    def finish(self):
+        """Prints the line that tallies read; the exit status of the script."""
+        if self.passed + self.failed + self.skipped == 0:
+            self.check("the script checks something", False)
+        print(f"cleave-cases: {self.passed} passed, {self.failed} failed, {self.skipped} skipped")
+        sys.stdout.flush()
+        return 1 if self.failed else 0
