@@ -1,10 +1,11 @@
 // The 16-bit floating point types: IEEE binary16 (`half`) and the upper half of a binary32
 // (`bfloat16`). Storage only: arithmetic converts to float, one rounding (to nearest, ties to
 // even) on the way back, so that sums of halves are accumulated in float by whoever sums.
+// The built-in bit cast, not the standard library's, because device code may call only the former.
 #pragma once
 
-#include <bit>
 #include <cstdint>
+#include <type_traits>
 
 #include <cleave/core/config.hpp>
 
@@ -16,23 +17,27 @@ struct half {
 
   half() = default;
   CLEAVE_HOST_DEVICE constexpr half(float value) : bits(round(value)) {}
+  /// Other numbers become floats first.
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  CLEAVE_HOST_DEVICE constexpr half(Number value) : half(static_cast<float>(value)) {}
 
   CLEAVE_HOST_DEVICE constexpr operator float() const {
     const std::uint32_t sign = std::uint32_t(bits & 0x8000u) << 16;
     const std::uint32_t exponent = (bits >> 10) & 0x1fu;
     std::uint32_t mantissa = bits & 0x3ffu;
-    if (exponent == 0x1fu) return std::bit_cast<float>(sign | 0x7f800000u | mantissa << 13);
+    if (exponent == 0x1fu) return __builtin_bit_cast(float, sign | 0x7f800000u | mantissa << 13);
     if (exponent != 0)
-      return std::bit_cast<float>(sign | (exponent + 112u) << 23 | mantissa << 13);
-    if (mantissa == 0) return std::bit_cast<float>(sign);
+      return __builtin_bit_cast(float, sign | (exponent + 112u) << 23 | mantissa << 13);
+    if (mantissa == 0) return __builtin_bit_cast(float, sign);
     std::uint32_t shift = 0;  // a subnormal half is a normal float
     while (!(mantissa & 0x400u)) mantissa <<= 1, ++shift;
-    return std::bit_cast<float>(sign | (113u - shift) << 23 | (mantissa & 0x3ffu) << 13);
+    return __builtin_bit_cast(float, sign | (113u - shift) << 23 | (mantissa & 0x3ffu) << 13);
   }
 
  private:
   CLEAVE_HOST_DEVICE static constexpr std::uint16_t round(float value) {
-    const std::uint32_t word = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t word = __builtin_bit_cast(std::uint32_t, value);
     const std::uint16_t sign = std::uint16_t(word >> 16 & 0x8000u);
     const std::uint32_t magnitude = word & 0x7fffffffu;
     if (magnitude > 0x7f800000u) return std::uint16_t(sign | 0x7e00u);   // NaN stays NaN
@@ -57,14 +62,18 @@ struct bfloat16 {
 
   bfloat16() = default;
   CLEAVE_HOST_DEVICE constexpr bfloat16(float value) : bits(round(value)) {}
+  /// Other numbers become floats first.
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  CLEAVE_HOST_DEVICE constexpr bfloat16(Number value) : bfloat16(static_cast<float>(value)) {}
 
   CLEAVE_HOST_DEVICE constexpr operator float() const {
-    return std::bit_cast<float>(std::uint32_t(bits) << 16);
+    return __builtin_bit_cast(float, std::uint32_t(bits) << 16);
   }
 
  private:
   CLEAVE_HOST_DEVICE static constexpr std::uint16_t round(float value) {
-    const std::uint32_t word = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t word = __builtin_bit_cast(std::uint32_t, value);
     if ((word & 0x7fffffffu) > 0x7f800000u) return std::uint16_t(word >> 16 | 0x40u);
     return std::uint16_t((word + 0x7fffu + (word >> 16 & 1u)) >> 16);
   }

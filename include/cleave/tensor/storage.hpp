@@ -33,20 +33,25 @@ inline std::shared_ptr<void> allocate(Host, std::size_t bytes) {
   return {data, [](void* p) { ::operator delete(p, std::align_val_t{storage_alignment}); }};
 }
 
-/// The bytes of an array. @throws Error if the extents are negative or the size overflows
+/// The bytes of an array.
+///
+/// @throws Error if an extent is negative, or if the others than zero multiply to more bytes than
+///         an index can count (so that no stride overflows either)
 inline std::size_t checked_bytes(const index_t* extents, int dims, std::size_t element) {
   std::uint64_t count = 1;
+  bool empty = false;
   for (int d = 0; d < dims; ++d) {
     if (extents[d] < 0)
       throw Error("Tensor", "extent " + std::to_string(extents[d]) + " of dimension " +
                                 std::to_string(d) + " is negative");
-    const auto extent = std::uint64_t(extents[d]);
+    empty = empty || extents[d] == 0;
+    const auto extent = std::uint64_t(extents[d] == 0 ? 1 : extents[d]);
     const auto limit = std::uint64_t(std::numeric_limits<index_t>::max()) / element;
-    if (extent != 0 && count > limit / extent)
+    if (count > limit / extent)
       throw Error("Tensor", "the extents multiply to more than an index can count");
     count *= extent;
   }
-  return std::size_t(count) * element;
+  return empty ? 0 : std::size_t(count) * element;
 }
 
 }  // namespace detail

@@ -63,10 +63,12 @@ class Tensor {
     return adopt(data, extents, to_array<Rank>(row_major_strides(Shape(extents))),
                  std::move(owner));
   }
-  /// The same with strides, in elements.
+  /// The same with strides, in elements. @throws Error for a null buffer that should have elements
   static Tensor adopt(T* data, const Extents& extents, const Extents& strides,
                       std::shared_ptr<void> owner = nullptr) {
-    detail::checked_bytes(extents.data(), Rank, sizeof(T));
+    if (detail::checked_bytes(extents.data(), Rank, sizeof(T)) != 0 && data == nullptr)
+      throw Error("Tensor", "a null buffer has no elements to adopt",
+                  {.shapes = to_string(Shape(extents))});
     return Tensor(std::move(owner), data, extents, strides);
   }
 
@@ -98,6 +100,8 @@ class Tensor {
 
   /// The only element of a tensor that has one. @throws Error if it has more or none
   T item() const {
+    static_assert(std::is_same_v<Device, Host>,
+                  "cleave: the element of a device tensor is not readable on the host; copy it first");
     if (size() != 1)
       throw Error("item", "the tensor has " + std::to_string(size()) + " elements, not one",
                   {.shapes = to_string(Shape(extents_))});
@@ -122,10 +126,13 @@ class Tensor {
     return result;
   }
 
-  /// The elements with index `at` in dimension d, which disappears.
+  /// The elements with index `at` in dimension d, which disappears. Negative d counts from the end.
   auto select(int d, index_t at) const {
     static_assert(Rank > 0, "cleave: select needs a dimension");
     const int k = checked_dim(d);
+    if (at < 0 || at >= extents_[std::size_t(k)])
+      throw Error("select", "dimension " + std::to_string(k) + " has no index " + std::to_string(at),
+                  {.shapes = to_string(Shape(extents_))});
     const Tensor row = slice(k, at, at + 1);
     std::array<index_t, std::size_t(Rank - 1)> extents{}, strides{};
     for (int i = 0, j = 0; i < Rank; ++i) {
@@ -177,7 +184,9 @@ class Tensor {
 
   /// The elements inside the box, without copying. @throws Error if it reaches outside
   Tensor operator[](const Box& box) const {
-    if (box.dims() != Rank || !Box::of(Shape(extents_)).contains(box))
+    bool inside = box.dims() == Rank && Box::of(Shape(extents_)).contains(box);
+    for (int d = 0; d < box.dims(); ++d) inside = inside && box.extent(d) >= 0;
+    if (!inside)
       throw Error("Tensor", "a box reaches outside of the tensor",
                   {.shapes = to_string(Shape(extents_))});
     Tensor result = *this;
@@ -190,7 +199,8 @@ class Tensor {
   /// @throws Error if the tensor is not contiguous or the number of elements differs
   template <std::size_t NewRank>
   Tensor<T, int(NewRank), Device> reshape(const std::array<index_t, NewRank>& extents) const {
-    if (!contiguous() || Shape(extents).product() != size())
+    const std::size_t bytes = detail::checked_bytes(extents.data(), int(NewRank), sizeof(T));
+    if (!contiguous() || index_t(bytes / sizeof(T)) != size())
       throw Error("reshape",
                   contiguous() ? "the number of elements differs"
                                : "the tensor is not contiguous; clone it first",

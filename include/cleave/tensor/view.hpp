@@ -19,9 +19,9 @@ constexpr index_t offset_of(const Shape& index, const Shape& strides) {
 }
 
 constexpr bool is_contiguous(const Shape& extents, const Shape& strides) {
+  if (extents.product() == 0) return true;
   index_t step = 1;
   for (int d = extents.dims - 1; d >= 0; --d) {
-    if (extents[d] == 0) return true;
     if (extents[d] != 1 && strides[d] != step) return false;
     step *= extents[d];
   }
