@@ -1,0 +1,186 @@
+// How a rank learns that it waits in vain: a channel between all ranks of a world, beside the one
+// that carries data.
+//
+// A rank that fails tells all others. A rank that has waited for a while asks those it waits for
+// whether they have left, and a rank whose function has returned answers. So nothing is sent while
+// all goes well, and every wait ends: with its data, with the name of who failed or left, or with
+// the time-out.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sched.h>
+#include <time.h>
+
+#include <cleave/comm/mpi_handle.hpp>
+#include <cleave/core/error.hpp>
+
+namespace cleave::detail {
+
+/// One per world and rank; all groups made from the world share it.
+class MpiWatch {
+ public:
+  /// Who failed first, as far as this rank knows, and what it said.
+  struct Failure {
+    int rank = 0;
+    std::string text;
+  };
+
+  /// @collective every rank of `world`
+  explicit MpiWatch(MPI_Comm world) : comm_(MpiComm::duplicate(world)) {
+    mpi_check(MPI_Comm_rank(comm_.get(), &rank_), "MPI_Comm_rank");
+    mpi_check(MPI_Comm_size(comm_.get(), &size_), "MPI_Comm_size");
+    left_.assign(std::size_t(size_), false);
+  }
+  MpiWatch(const MpiWatch&) = delete;  // there is one channel
+  MpiWatch& operator=(const MpiWatch&) = delete;
+  ~MpiWatch() {
+    if (failure_ != nullptr) comm_.abandon();
+  }
+
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return size_; }
+
+  /// Null while all goes well. Afterwards no group of the world is of use any more.
+  const Failure* failure() const noexcept { return failure_.get(); }
+  /// Whether another rank was the first to fail.
+  bool woken() const noexcept { return failure_ != nullptr && failure_->rank != rank_; }
+
+  /// @throws Error if a rank is known to have failed
+  void throw_if_failed(const std::string& operation) const {
+    if (failure_ != nullptr)
+      throw Error(operation,
+                  "rank " + std::to_string(failure_->rank) + " failed: " + failure_->text,
+                  {.rank = rank_});
+  }
+
+  /// Whether that rank's function has returned. Known only after it was asked.
+  bool has_left(int rank) const { return left_[std::size_t(rank)]; }
+
+  /// Asks a rank to say so if it has left, or when it leaves.
+  void ask(int rank) { post(Kind::asked, {}, rank); }
+
+  /// Reads what the others have said.
+  void listen() {
+    while (true) {
+      int arrived = 0;
+      MPI_Status status;
+      mpi_check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_.get(), &arrived, &status),
+                "MPI_Iprobe");
+      if (arrived == 0) return;
+      int length = 0;
+      mpi_check(MPI_Get_count(&status, MPI_CHAR, &length), "MPI_Get_count");
+      std::string text(std::size_t(length), '\0');
+      mpi_check(MPI_Recv(text.data(), length, MPI_CHAR, status.MPI_SOURCE, status.MPI_TAG,
+                         comm_.get(), MPI_STATUS_IGNORE),
+                "MPI_Recv");
+      hear(Kind(status.MPI_TAG), status.MPI_SOURCE, std::move(text));
+    }
+  }
+
+  /// Tells all others that this rank has failed, unless a failure is known already.
+  void announce(const std::string& text) noexcept {
+    if (failure_ != nullptr) return;
+    try {
+      failure_ = std::make_unique<Failure>(Failure{rank_, text});
+      for (int step = 1; step < size_; ++step)
+        post(Kind::failed, text.substr(0, longest_text), (rank_ + step) % size_);
+      for (const double end = MPI_Wtime() + 1; !notes_.empty() && MPI_Wtime() < end;) reap();
+    } catch (...) {  // who cannot speak is found by the others' time-outs
+    }
+  }
+
+  /// The last thing a rank does: waits until every rank has got here too. After a failure for no
+  /// longer than `patience` seconds, since a rank that computes, or is stuck elsewhere, does not
+  /// listen; otherwise for as long as the others work.
+  ///
+  /// @return whether all ranks are here and none has failed
+  /// @collective every rank
+  bool part(double patience) noexcept {
+    try {
+      mine_ = failure_ != nullptr ? 1 : 0;
+      MPI_Request request = MPI_REQUEST_NULL;
+      mpi_check(MPI_Iallreduce(&mine_, &any_, 1, MPI_INT, MPI_MAX, comm_.get(), &request),
+                "MPI_Iallreduce");
+      leaving_ = true;
+      for (const int asker : askers_) post(Kind::left, {}, asker);
+      double known = 0;  // since when a failure is
+      for (int polls = 0;; ++polls) {
+        int done = 0;
+        mpi_check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+        listen();
+        reap();
+        if (done != 0) return any_ == 0;
+        if (failure_ != nullptr && known == 0) known = MPI_Wtime();
+        if (failure_ != nullptr && MPI_Wtime() > known + patience) return false;
+        if (polls < 1000) {
+          sched_yield();
+        } else {
+          const timespec nap{0, 200'000};
+          nanosleep(&nap, nullptr);
+        }
+      }
+    } catch (...) {
+      return false;
+    }
+  }
+
+ private:
+  /// What a note says; its tag.
+  enum class Kind : int { failed, asked, left };
+
+  struct Note {
+    std::string text;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+
+  /// Notes are short enough to be sent at once, whether or not the receiver listens.
+  static constexpr std::size_t longest_text = 1000;
+
+  void post(Kind kind, std::string text, int rank) {
+    notes_.push_back(std::make_unique<Note>(Note{std::move(text)}));
+    Note& note = *notes_.back();
+    mpi_check(MPI_Isend(note.text.data(), int(note.text.size()), MPI_CHAR, rank, int(kind),
+                        comm_.get(), &note.request),
+              "MPI_Isend");
+  }
+
+  void hear(Kind kind, int from, std::string text) {
+    switch (kind) {
+      case Kind::failed:
+        if (failure_ == nullptr)
+          failure_ = std::make_unique<Failure>(Failure{from, std::move(text)});
+        break;
+      case Kind::asked:
+        if (leaving_) post(Kind::left, {}, from);
+        else askers_.push_back(from);
+        break;
+      case Kind::left: left_[std::size_t(from)] = true; break;
+    }
+  }
+
+  /// Forgets the notes that are on their way.
+  void reap() {
+    std::erase_if(notes_, [](const std::unique_ptr<Note>& note) {
+      int done = 0;
+      mpi_check(MPI_Test(&note->request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      return done != 0;
+    });
+  }
+
+  MpiComm comm_;
+  int rank_ = 0;
+  int size_ = 1;
+  std::unique_ptr<Failure> failure_;
+  std::vector<bool> left_;
+  std::vector<int> askers_;
+  std::vector<std::unique_ptr<Note>> notes_;
+  bool leaving_ = false;
+  int mine_ = 0;  // what `part` reduces
+  int any_ = 0;
+};
+
+}  // namespace cleave::detail
