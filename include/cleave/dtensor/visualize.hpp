@@ -1,6 +1,7 @@
 // Pictures of a sharding, in text: which ranks own which part of a global array.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -11,16 +12,14 @@ namespace cleave {
 
 namespace detail {
 
-/// The distinct indices of a dimension at which parts begin, in order.
+/// The distinct indices of a dimension at which parts begin, ascending, and its extent.
 inline std::vector<index_t> cuts(const std::vector<Box>& boxes, int d, index_t extent) {
   std::vector<index_t> at;
-  for (index_t i = 0; i < extent; ++i)
-    for (const Box& box : boxes)
-      if (!box.empty() && box.begin[d] == i) {
-        at.push_back(i);
-        break;
-      }
+  for (const Box& box : boxes)
+    if (!box.empty()) at.push_back(box.begin[d]);
   at.push_back(extent);
+  std::sort(at.begin(), at.end());
+  at.erase(std::unique(at.begin(), at.end()), at.end());
   return at;
 }
 

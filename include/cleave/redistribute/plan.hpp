@@ -210,10 +210,13 @@ constexpr Plan make_plan(const Layout& source, const Layout& target, int dims) {
   for (int a = 0; a < target.axes; ++a) {
     if (!target[a].is_partial() || source[a] == target[a]) continue;
     made |= 1u << a;
-    // a shard can stay if no axis behind it divides the same dimension again
+    // A shard can stay if no axis behind it divides the same dimension again; one that is to be
+    // averaged is scaled, which an inner reduction might not let through.
     bool stays = source[a].is_shard();
-    for (int b = a + 1; b < target.axes; ++b)
+    for (int b = a + 1; b < target.axes; ++b) {
+      if (target[b].is_partial() && target[a].op == ReduceOp::avg) stays = false;
       stays = stays && !target[b].is_shard(source[a].dim) && !source[b].is_shard(source[a].dim);
+    }
     reach[a] = stays ? source[a] : Placement::replicate();
   }
 
@@ -238,7 +241,7 @@ constexpr Plan make_plan(const Layout& source, const Layout& target, int dims) {
   if (!(now == end)) append(detail::move_step(now, end, dims));
   now = end;
 
-  for (int a = target.axes - 1; a >= 0; --a) {
+  for (int a = 0; a < target.axes; ++a) {  // an inner partial surrounds what an outer one made
     if (!(made >> a & 1u)) continue;
     Step step{StepKind::to_partial, target[a].op, 1u << a, now, now};
     step.to.layout[a] = target[a];

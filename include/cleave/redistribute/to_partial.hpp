@@ -42,6 +42,21 @@ void scale(const View& view, index_t factor) {
 
 }  // namespace detail
 
+namespace detail {
+
+/// What reduces to the identity of `step.op`: on ranks that are not the first of an inner partial
+/// axis the identity of that axis (of the innermost such).
+inline ReduceOp filling_op(const Step& step, int axis, const Shape& coordinate) {
+  ReduceOp op = step.op;
+  for (int b = axis + 1; b < step.from.layout.axes; ++b) {
+    const Placement& inner = step.from.layout[b];
+    if (inner.is_partial() && inner.op != ReduceOp::avg && coordinate[b] != 0) op = inner.op;
+  }
+  return op;
+}
+
+}  // namespace detail
+
 /// @return this rank's addend under `step.to`
 /// @cost   a copy; allocates the result
 inline Block to_partial(const Step& step, const Block& block, const Context& context) {
@@ -54,10 +69,11 @@ inline Block to_partial(const Step& step, const Block& block, const Context& con
   const Box after = own_box(step.to, context);
   Block result = allocate(block.view.dtype, after.extents());
   const bool keeps = sharded || context.mesh.coordinate()[axis] == 0;
+  const ReduceOp filling = detail::filling_op(step, axis, context.mesh.coordinate());
   visit_dtype(result.view.dtype, [&]<class T>() {
     const Shape& extents = result.view.extents;
     cleave::detail::strided_fill(static_cast<T*>(result.view.data), extents,
-                                 result.view.strides, detail::identity<T>(step.op));
+                                 result.view.strides, detail::identity<T>(filling));
     if (keeps) strided_copy(block.view, result.view[before.relative_to(after.begin)]);
     if (average) detail::scale<T>(result.view, context.mesh.extents()[axis]);
   });

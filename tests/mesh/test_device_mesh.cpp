@@ -1,0 +1,134 @@
+// Meshes: coordinates, sub-meshes, flattened groups, errors.
+#include <doctest/doctest.h>
+
+#include <cleave/comm/dry.hpp>
+#include <cleave/mesh/device_mesh.hpp>
+
+#include <string>
+#include <vector>
+
+#include "ranks.hpp"
+
+using namespace cleave;
+
+namespace {
+
+struct dp : axis {};
+struct tp : axis {};
+
+/// The sum of a number over the ranks of a group.
+int sum_over(Communicator& group, int mine) {
+  int total = 0;
+  Collective call;
+  call.kind = CollectiveKind::all_reduce;
+  call.source = ConstView::dense(&mine, DType::int32, Shape(std::array<index_t, 1>{1}));
+  call.destination = View::dense(&total, DType::int32, Shape(std::array<index_t, 1>{1}));
+  group.run(call);
+  return total;
+}
+
+std::string message_of(auto&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("axes are named by their types") {
+  CHECK(axis_name<dp>() == "dp");
+  CHECK(axis_name<axes::tp>() == "tp");
+  struct local_axis : axis {};
+  CHECK(axis_name<local_axis>() == "local_axis");
+  CHECK(axis_name<flat<dp, axes::row>>() == "dp.row");
+}
+
+TEST_CASE("ranks stand row-major: the last axis varies fastest") {
+  on_ranks({6}, [](World& world) {
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 3});
+    CHECK(mesh.size() == 6);
+    CHECK(mesh.extent(dp{}) == 2);
+    CHECK(mesh.extent(tp{}) == 3);
+    CHECK(mesh.coordinate(dp{}) == world.rank() / 3);
+    CHECK(mesh.coordinate(tp{}) == world.rank() % 3);
+    CHECK(mesh.describe() == "dp=2 x tp=3");
+    CHECK(sum_over(mesh.group(dp{}), world.rank()) == 2 * (world.rank() % 3) + 3);
+    CHECK(sum_over(mesh.group(tp{}), world.rank()) == 9 * (world.rank() / 3) + 3);
+    CHECK(&mesh.group(tp{}) == &mesh.group(tp{}));
+  });
+}
+
+TEST_CASE("a sub-mesh has the ranks that differ along its axes only") {
+  on_ranks({8}, [](World& world) {
+    const auto mesh = init_device_mesh<dp, axes::cp, tp>(world, {2, 2, 2});
+    const auto line = mesh[tp{}];
+    CHECK(line.size() == 2);
+    CHECK(line.coordinate(tp{}) == mesh.coordinate(tp{}));
+    CHECK(line.state().world_ranks() ==
+          std::vector<int>{world.rank() / 2 * 2, world.rank() / 2 * 2 + 1});
+    const auto plane = submesh(mesh, dp{}, tp{});
+    CHECK(plane.describe() == "dp=2 x tp=2");
+    CHECK(plane.coordinate(dp{}) == world.rank() / 4);
+    const int c = world.rank() / 2 % 2;
+    CHECK(plane.state().world_ranks() == std::vector<int>{2 * c, 2 * c + 1, 2 * c + 4, 2 * c + 5});
+    const auto both = flatten(mesh, dp{}, tp{});
+    CHECK(both.size() == 4);
+    CHECK(both.describe() == "dp.tp=4");
+    CHECK(both.coordinate()[0] == world.rank() / 4 * 2 + world.rank() % 2);
+    CHECK(sum_over(both.communicator(), 1 << world.rank()) == (c == 0 ? 0b00110011 : 0b11001100));
+  });
+}
+
+TEST_CASE("meshes are equal if they have the same ranks at the same places") {
+  on_ranks({4}, [](World& world) {
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
+    CHECK(mesh == init_device_mesh<dp, tp>(world, {2, 2}));
+    CHECK(!(mesh == init_device_mesh<dp, tp>(world, {4, 1})));
+    CHECK(!(mesh == init_device_mesh<dp, tp>(world, {2, 2}, std::vector<int>{0, 2, 1, 3})));
+  });
+}
+
+TEST_CASE("a mesh of some ranks is only used by them") {
+  on_ranks({4}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {2}, std::vector<int>{3, 1});
+    CHECK(mesh.is_member() == (world.rank() % 2 == 1));
+    if (mesh.is_member()) {
+      CHECK(mesh.coordinate(tp{}) == (world.rank() == 3 ? 0 : 1));
+      CHECK(sum_over(mesh.communicator(), world.rank()) == 4);
+    } else {
+      CHECK(message_of([&] { (void)mesh.coordinate(); })
+                .find("this rank is outside of the mesh [mesh tp=2") != std::string::npos);
+    }
+  });
+}
+
+TEST_CASE("an impossible mesh is an error that says what does not fit") {
+  on_ranks({4}, [](World& world) {
+    CHECK(message_of([&] { init_device_mesh<dp, tp>(world, {2, 3}); }) ==
+          "init_device_mesh: the mesh has 6 places for 4 ranks [mesh dp=2 x tp=3; rank " +
+              std::to_string(world.rank()) + "]");
+    CHECK(message_of([&] { init_device_mesh<dp, tp>(world, {-2, -2}); }).find("0 places") !=
+          std::string::npos);
+    CHECK(message_of([&] {
+            init_device_mesh<tp>(world, {2}, std::vector<int>{0, 4});
+          }).find("rank 4 is outside of the world of 4 ranks") != std::string::npos);
+    CHECK(message_of([&] {
+            init_device_mesh<tp>(world, {2}, std::vector<int>{1, 1});
+          }).find("rank 1 is listed twice") != std::string::npos);
+    CHECK(message_of([&] {
+            init_device_mesh<tp>(world, {3}, std::vector<int>{0, 1});
+          }).find("do not multiply to the 2 ranks") != std::string::npos);
+  });
+}
+
+TEST_CASE("one process stands for any rank of a large mesh") {
+  const World world(dry_communicator(9999, 16384));
+  const auto mesh = init_device_mesh<axes::pp, dp, tp>(world, {16, 128, 8});
+  CHECK(mesh.coordinate(axes::pp{}) == 9999 / 1024);
+  CHECK(mesh.coordinate(dp{}) == 9999 % 1024 / 8);
+  CHECK(mesh.coordinate(tp{}) == 9999 % 8);
+  CHECK(mesh.group(dp{}).size() == 128);
+}
