@@ -1,0 +1,381 @@
+// What every backend must do, as functions of a World: each kind of collective against values that
+// are written out by hand, with views of every stride, uneven and empty pieces, all types and
+// reductions. Collective over the world; checks stand on every rank.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <complex>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <cleave/comm/communicator.hpp>
+#include <cleave/comm/world.hpp>
+
+#include "fields.hpp"
+
+namespace cleave::testing {
+
+inline Collective call(CollectiveKind kind) {
+  Collective c;
+  c.kind = kind;
+  return c;
+}
+
+template <class T>
+void broadcast_case(Communicator& group, int root, Style style) {
+  const auto value = [&](index_t i, index_t j) { return sample<T>(root, i, j); };
+  const Field<T> source(5, 7, style, value);
+  const Field<T> destination(5, 7, Style::margin);
+  Collective c = call(CollectiveKind::broadcast);
+  c.root = root;
+  if (group.rank() == root) c.source = source.view();
+  c.destination = destination.view();
+  group.run(c);
+  if (group.rank() == root)
+    CHECK(destination.difference([](index_t, index_t) { return Field<T>::mark(); }) == "");
+  else CHECK(destination.difference(value) == "");
+}
+
+template <class T>
+void scatter_case(Communicator& group, int root, int dim, Style style) {
+  const int n = group.size(), rank = group.rank();
+  const index_t along = uneven_begin(n), begin = uneven_begin(rank), mine = uneven(rank);
+  const std::vector<Box> pieces = uneven_pieces(n, dim, 3);
+  const Field<T> whole(dim == 0 ? along : 3, dim == 0 ? 3 : along, style,
+                       [&](index_t i, index_t j) { return sample<T>(root, i, j); });
+  const Field<T> piece(dim == 0 ? mine : 3, dim == 0 ? 3 : mine, style);
+  Collective c = call(CollectiveKind::scatter);
+  c.root = root;
+  if (rank == root) c.source = whole.view(), c.pieces = pieces;
+  c.destination = piece.view();
+  group.run(c);
+  CHECK(piece.difference([&](index_t i, index_t j) {
+    return dim == 0 ? sample<T>(root, begin + i, j) : sample<T>(root, i, begin + j);
+  }) == "");
+}
+
+/// gather and all_gather: every rank's piece, marked with its rank, comes to its place.
+template <class T>
+void gather_case(Communicator& group, CollectiveKind kind, int root, int dim, Style style) {
+  const int n = group.size(), rank = group.rank();
+  const index_t along = uneven_begin(n), mine = uneven(rank);
+  const bool receives = kind == CollectiveKind::all_gather || rank == root;
+  const std::vector<Box> pieces = uneven_pieces(n, dim, 4);
+  const Field<T> piece(dim == 0 ? mine : 4, dim == 0 ? 4 : mine, style,
+                       [&](index_t i, index_t j) { return sample<T>(rank, i, j); });
+  const Field<T> whole(dim == 0 ? along : 4, dim == 0 ? 4 : along, style);
+  Collective c = call(kind);
+  c.root = root;
+  c.source = piece.view();
+  if (receives) c.destination = whole.view(), c.pieces = pieces;
+  group.run(c);
+  CHECK(whole.difference([&](index_t i, index_t j) {
+    if (!receives) return Field<T>::mark();
+    const index_t at = dim == 0 ? i : j;
+    int owner = 0;
+    while (uneven_begin(owner + 1) <= at) ++owner;
+    const index_t inside = at - uneven_begin(owner);
+    return dim == 0 ? sample<T>(owner, inside, j) : sample<T>(owner, i, inside);
+  }) == "");
+}
+
+template <class T>
+void reduce_scatter_case(Communicator& group, ReduceOp op, int dim, Style style,
+                         index_t across = 3) {
+  const int n = group.size(), rank = group.rank();
+  const index_t along = uneven_begin(n), begin = uneven_begin(rank), mine = uneven(rank);
+  const std::vector<Box> pieces = uneven_pieces(n, dim, across);
+  const auto addend = [&](int r, index_t i, index_t j) {
+    return op == ReduceOp::product ? number<T>(1 + (r + i + j) % 2) : sample<T>(r, i, j);
+  };
+  const auto value = [&](index_t i, index_t j) { return addend(rank, i, j); };
+  const Field<T> source(dim == 0 ? along : across, dim == 0 ? across : along, style, value);
+  const Field<T> piece(dim == 0 ? mine : across, dim == 0 ? across : mine, style);
+  Collective c = call(CollectiveKind::reduce_scatter);
+  c.op = op;
+  c.source = source.view();
+  c.destination = piece.view();
+  c.pieces = pieces;
+  group.run(c);
+  CHECK(source.difference(value) == "");
+  CHECK(piece.difference([&](index_t i, index_t j) {
+    const index_t x = dim == 0 ? begin + i : i, y = dim == 0 ? j : begin + j;
+    return reduced<T>(op, n, [&](int r) { return addend(r, x, y); });
+  }) == "");
+}
+
+template <class T>
+void all_reduce_case(Communicator& group, ReduceOp op, index_t rows, index_t columns, Style from,
+                     Style to, bool in_place) {
+  const int n = group.size(), rank = group.rank();
+  const auto addend = [&](int r, index_t i, index_t j) {
+    return op == ReduceOp::product ? number<T>(1 + (r + i + j) % 2) : sample<T>(r, i, j);
+  };
+  const auto value = [&](index_t i, index_t j) { return addend(rank, i, j); };
+  const Field<T> source(rows, columns, from, value);
+  const Field<T> separate(rows, columns, to);
+  const Field<T>& destination = in_place ? source : separate;
+  Collective c = call(CollectiveKind::all_reduce);
+  c.op = op;
+  c.source = source.view();
+  c.destination = destination.view();
+  group.run(c);
+  if (!in_place) CHECK(source.difference(value) == "");
+  CHECK(destination.difference([&](index_t i, index_t j) {
+    return reduced<T>(op, n, [&](int r) { return addend(r, i, j); });
+  }) == "");
+}
+
+/// Rows become columns: every rank has a slab of rows, and wants one of columns.
+template <class T>
+void all_to_all_case(Communicator& group, Style style) {
+  const int n = group.size(), rank = group.rank();
+  const index_t extent = uneven_begin(n), begin = uneven_begin(rank), mine = uneven(rank);
+  const Field<T> rows(mine, extent, style,
+                      [&](index_t i, index_t j) { return sample<T>(0, begin + i, j); });
+  const Field<T> columns(extent, mine, style);
+  std::vector<Transfer> sends, receives;
+  for (int r = 0; r < n; ++r) {
+    const index_t other = uneven_begin(r), width = uneven(r);
+    sends.push_back({r, box(0, mine, other, other + width), box(begin, begin + mine, 0, width)});
+    receives.push_back(
+        {r, box(0, width, begin, begin + mine), box(other, other + width, 0, mine)});
+  }
+  Collective c = call(CollectiveKind::all_to_all);
+  c.source = rows.view();
+  c.destination = columns.view();
+  c.sends = sends;
+  c.receives = receives;
+  group.run(c);
+  CHECK(columns.difference([&](index_t i, index_t j) { return sample<T>(0, i, begin + j); }) ==
+        "");
+}
+
+/// A ring: two boxes go to the right neighbour, one stays, and rank 0 sends one more to the last.
+template <class T>
+void exchange_case(Communicator& group, Style style) {
+  const int n = group.size(), rank = group.rank();
+  const int right = (rank + 1) % n, left = (rank + n - 1) % n;
+  const Field<T> source(4, 6, style,
+                        [&](index_t i, index_t j) { return sample<T>(rank, i, j); });
+  const Field<T> destination(6, 6, style);
+  const auto ring = [](int peer) {
+    return std::vector<Transfer>{{peer, box(0, 2, 0, 3), box(3, 5, 1, 4)},
+                                 {peer, box(2, 2, 0, 6), box(0, 0, 0, 6)},
+                                 {peer, box(2, 4, 1, 6), box(0, 2, 0, 5)}};
+  };
+  std::vector<Transfer> sends = ring(right), receives = ring(left);
+  const Transfer stays{rank, box(3, 4, 0, 6), box(2, 3, 0, 6)};
+  sends.push_back(stays);
+  receives.push_back(stays);
+  if (rank == 0) sends.push_back({n - 1, box(0, 1, 5, 6), box(5, 6, 5, 6)});
+  if (rank == n - 1) receives.push_back({0, box(0, 1, 5, 6), box(5, 6, 5, 6)});
+  Collective c = call(CollectiveKind::exchange);
+  c.source = source.view();
+  c.destination = destination.view();
+  c.sends = sends;
+  c.receives = receives;
+  group.run(c);
+  CHECK(destination.difference([&](index_t i, index_t j) {
+    if (i >= 3 && i < 5 && j >= 1 && j < 4) return sample<T>(left, i - 3, j - 1);
+    if (i < 2 && j < 5) return sample<T>(left, i + 2, j + 1);
+    if (i == 2) return sample<T>(rank, 3, j);
+    if (i == 5 && j == 5 && rank == n - 1) return sample<T>(0, 0, 5);
+    return Field<T>::mark();
+  }) == "");
+}
+
+// ---- the cases that a backend's tests call ----
+
+inline void broadcast_cases(World& world) {
+  for (int root = 0; root < world.size(); ++root)
+    for (const Style style : all_styles) {
+      broadcast_case<float>(world.communicator(), root, style);
+      broadcast_case<std::complex<double>>(world.communicator(), root, style);
+    }
+}
+
+inline void scatter_cases(World& world) {
+  for (int root = 0; root < world.size(); ++root)
+    for (const int dim : {0, 1})
+      for (const Style style : all_styles) {
+        scatter_case<double>(world.communicator(), root, dim, style);
+        scatter_case<std::int8_t>(world.communicator(), root, dim, style);
+      }
+}
+
+inline void gather_cases(World& world) {
+  for (int root = 0; root < world.size(); ++root)
+    for (const int dim : {0, 1})
+      for (const Style style : all_styles)
+        gather_case<float>(world.communicator(), CollectiveKind::gather, root, dim, style);
+}
+
+inline void all_gather_cases(World& world) {
+  for (const int dim : {0, 1})
+    for (const Style style : all_styles) {
+      gather_case<float>(world.communicator(), CollectiveKind::all_gather, 0, dim, style);
+      gather_case<half>(world.communicator(), CollectiveKind::all_gather, 0, dim, style);
+    }
+}
+
+inline void reduce_scatter_cases(World& world) {
+  for_element_types([&](auto zero) {
+    using T = decltype(zero);
+    for (const ReduceOp op : all_reductions)
+      if (has_reduction<T>(op)) {
+        reduce_scatter_case<T>(world.communicator(), op, 0, Style::dense);
+        reduce_scatter_case<T>(world.communicator(), op, 1, Style::margin);
+      }
+  });
+  for (const int dim : {0, 1})
+    for (const Style style : all_styles)
+      reduce_scatter_case<double>(world.communicator(), ReduceOp::sum, dim, style, 5003);
+}
+
+inline void all_reduce_cases(World& world) {
+  Communicator& group = world.communicator();
+  for_element_types([&](auto zero) {
+    using T = decltype(zero);
+    for (const ReduceOp op : all_reductions)
+      if (has_reduction<T>(op)) {
+        all_reduce_case<T>(group, op, 3, 5, Style::dense, Style::margin, false);
+        all_reduce_case<T>(group, op, 3, 5, Style::dense, Style::dense, true);
+        all_reduce_case<T>(group, op, 151, 149, Style::dense, Style::dense, true);
+      }
+  });
+  for (const bool in_place : {false, true})
+    for (const Style from : all_styles)
+      for (const Style to : all_styles) {
+        all_reduce_case<float>(group, ReduceOp::sum, 0, 5, from, to, in_place);
+        all_reduce_case<float>(group, ReduceOp::avg, 1, 1, from, to, in_place);
+        all_reduce_case<float>(group, ReduceOp::sum, 83, 101, from, to, in_place);
+        all_reduce_case<double>(group, ReduceOp::max, 2, 2049, from, to, in_place);
+      }
+}
+
+inline void exchange_cases(World& world) {
+  for (const Style style : all_styles) {
+    all_to_all_case<float>(world.communicator(), style);
+    all_to_all_case<std::complex<float>>(world.communicator(), style);
+    exchange_case<double>(world.communicator(), style);
+    exchange_case<bool>(world.communicator(), style);
+  }
+}
+
+/// Sums that depend on the order of their addends: the order is that of the ranks, on every rank,
+/// in every run, for short and long calls.
+inline void rank_order_cases(World& world) {
+  const int n = world.size(), rank = world.rank();
+  const auto addend = [](int r, index_t i) {
+    const float large = i % 2 ? 1e8f : -1e8f;
+    return r % 3 == 0 ? large : r % 3 == 1 ? 1.0f + float(i % 5) : -large;
+  };
+  for (const index_t count : {index_t(9), index_t(20001)}) {
+    Tensor<float, 1> source({count}), sum({count}), piece({count});
+    Tensor<half, 1> short_source({count}), short_sum({count});
+    for (index_t i = 0; i < count; ++i) {
+      source(i) = addend(rank, i);
+      short_source(i) = half(rank == 0 ? 2048.0f : 1.0f);
+    }
+    std::vector<Box> pieces(std::size_t(n), Box{Shape::filled(1, 0), Shape::filled(1, 0)});
+    pieces.back() = Box::of(Shape::filled(1, count));
+    for (int run = 0; run < 3; ++run) {
+      Collective c = call(CollectiveKind::all_reduce);
+      c.source = source.view();
+      c.destination = sum.view();
+      world.communicator().run(c);
+      c.source = short_source.view();
+      c.destination = short_sum.view();
+      world.communicator().run(c);
+      c = call(CollectiveKind::reduce_scatter);
+      c.source = source.view();
+      c.pieces = pieces;
+      if (rank == n - 1) c.destination = piece.view();
+      else c.destination = View::dense(nullptr, DType::float32, Shape::filled(1, 0));
+      world.communicator().run(c);
+      index_t wrong = 0;
+      for (index_t i = 0; i < count; ++i) {
+        float expected = addend(0, i);
+        for (int r = 1; r < n; ++r) expected = expected + addend(r, i);
+        wrong += sum(i) != expected;
+        if (rank == n - 1) wrong += piece(i) != expected;
+        wrong += float(short_sum(i)) != float(half(2048.0f + float(n - 1)));
+      }
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+/// Groups inside of groups, in other orders, more than once, at the same time.
+inline void subgroup_cases(World& world) {
+  const int n = world.size(), rank = world.rank();
+  std::vector<int> parity, reversed, alone{rank};
+  for (int r = rank % 2; r < n; r += 2) parity.push_back(r);
+  for (int r = n; r-- > 0;) reversed.push_back(r);
+  const auto sum_of_ranks = [](Communicator& group, int addend) {
+    Tensor<std::int64_t, 1> value({1}, {addend});
+    Collective c = call(CollectiveKind::all_reduce);
+    c.source = value.view();
+    c.destination = value.view();
+    group.run(c);
+    return value(0);
+  };
+
+  const auto half_of = world.communicator().subgroup(parity, "half");
+  CHECK(half_of->label() == "half");
+  CHECK(half_of->size() == int(parity.size()));
+  CHECK(half_of->rank() == rank / 2);
+  std::int64_t expected = 0;
+  for (const int r : parity) expected += 100 + r;
+  CHECK(sum_of_ranks(*half_of, 100 + rank) == expected);
+
+  const auto backwards = world.communicator().subgroup(reversed, "backwards");
+  CHECK(backwards->rank() == n - 1 - rank);
+  gather_case<float>(*backwards, CollectiveKind::all_gather, 0, 0, Style::dense);
+
+  const auto again = world.communicator().subgroup(parity, "again");
+  for (int i = 0; i < 20; ++i) {
+    CHECK(sum_of_ranks(*half_of, 100 + rank) == expected);
+    CHECK(sum_of_ranks(*again, 1) == index_t(parity.size()));
+    CHECK(sum_of_ranks(world.communicator(), 1) == n);
+  }
+
+  std::vector<int> first_two;
+  for (int r = 0; r < half_of->size() && r < 2; ++r) first_two.push_back(r);
+  if (half_of->rank() < 2) {
+    const auto inner = half_of->subgroup(first_two, "inner");
+    CHECK(sum_of_ranks(*inner, 5) == 5 * index_t(first_two.size()));
+  }
+  CHECK(sum_of_ranks(*world.communicator().subgroup(alone, "alone"), 7) == 7);
+}
+
+/// Hundreds of collectives of all kinds behind each other, with nothing between them.
+inline void endurance_cases(World& world, int rounds) {
+  std::uint64_t random = 12345;  // the same on all ranks
+  const auto below = [&](int limit) {
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    return int((random >> 33) % std::uint64_t(limit));
+  };
+  Communicator& group = world.communicator();
+  for (int i = 0; i < rounds; ++i) {
+    const int root = below(world.size()), dim = below(2);
+    const Style style = all_styles[below(4)];
+    const ReduceOp op = all_reductions[below(5)];
+    switch (below(9)) {
+      case 0: world.barrier(); break;
+      case 1: broadcast_case<float>(group, root, style); break;
+      case 2: scatter_case<float>(group, root, dim, style); break;
+      case 3: gather_case<float>(group, CollectiveKind::gather, root, dim, style); break;
+      case 4: gather_case<float>(group, CollectiveKind::all_gather, root, dim, style); break;
+      case 5: reduce_scatter_case<float>(group, op, dim, style); break;
+      case 6: all_reduce_case<float>(group, op, 1 + below(9), 3, style, style, dim == 0); break;
+      case 7: all_reduce_case<float>(group, op, 67, 89, style, style, dim == 0); break;
+      case 8: all_to_all_case<float>(group, style); break;
+    }
+  }
+}
+
+}  // namespace cleave::testing

@@ -1,0 +1,176 @@
+// Tensors for tests of collectives: strided in every way, with a margin that nobody may touch, and
+// values that say where they come from.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <cleave/comm/collective.hpp>
+#include <cleave/tensor/tensor.hpp>
+
+namespace cleave::testing {
+
+/// A small integer as a T: exact in every type, also after sums over some ranks.
+template <class T>
+T number(index_t i) {
+  if constexpr (is_complex<T>) {
+    using Part = typename T::value_type;
+    return T(static_cast<Part>(i), static_cast<Part>(i % 3 - 1));
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return i % 2 != 0;
+  } else {
+    return static_cast<T>(static_cast<accumulator_t<T>>(i));
+  }
+}
+
+/// What rank `rank` has at (i, j); distinct enough that a wrong place or a wrong rank shows.
+template <class T>
+T sample(int rank, index_t i, index_t j) {
+  return number<T>((rank * 31 + i * 7 + j * 3 + i * j) % 11);
+}
+
+template <class T>
+std::string text_of(const T& value) {
+  if constexpr (is_complex<T>)
+    return std::to_string(value.real()) + "+" + std::to_string(value.imag()) + "i";
+  else return std::to_string(static_cast<double>(static_cast<accumulator_t<T>>(value)));
+}
+
+enum class Style { dense, transposed, margin, every_second };
+inline constexpr Style all_styles[] = {Style::dense, Style::transposed, Style::margin,
+                                       Style::every_second};
+
+/// A matrix inside of a larger block of memory.
+template <class T>
+struct Field {
+  Tensor<T, 1> memory;
+  Tensor<T, 2> matrix;
+
+  /// All elements, and the memory around them, hold a mark.
+  Field(index_t rows, index_t columns, Style style) {
+    std::array<index_t, 2> strides{columns, 1};
+    index_t offset = 0;
+    if (style == Style::transposed) strides = {1, rows};
+    if (style == Style::margin) strides = {columns + 5, 1}, offset = 2;
+    if (style == Style::every_second) strides = {2 * columns + 1, 2}, offset = 1;
+    memory = Tensor<T, 1>({offset + (rows + 1) * strides[0] + (columns + 1) * strides[1]});
+    memory.fill(mark());
+    matrix = Tensor<T, 2>::adopt(memory.data() + offset, {rows, columns}, strides,
+                                 memory.storage());
+  }
+
+  template <class Value>
+  Field(index_t rows, index_t columns, Style style, Value value) : Field(rows, columns, style) {
+    for (index_t i = 0; i < rows; ++i)
+      for (index_t j = 0; j < columns; ++j) matrix(i, j) = value(i, j);
+  }
+
+  static T mark() { return number<T>(77); }
+
+  View view() const { return matrix.view(); }
+
+  /// "" if the elements are those of `value` and the memory around them is untouched, else the
+  /// first that is not.
+  template <class Value>
+  std::string difference(Value value) const {
+    std::vector<bool> inside(std::size_t(memory.size()), false);
+    for (index_t i = 0; i < matrix.extent(0); ++i)
+      for (index_t j = 0; j < matrix.extent(1); ++j) {
+        inside[std::size_t(&matrix(i, j) - memory.data())] = true;
+        const T expected = value(i, j);
+        if (!(matrix(i, j) == expected))
+          return "(" + std::to_string(i) + ", " + std::to_string(j) + ") is " +
+                 text_of(matrix(i, j)) + ", not " + text_of(expected);
+      }
+    for (index_t k = 0; k < memory.size(); ++k)
+      if (!inside[std::size_t(k)] && !(memory(k) == mark()))
+        return "memory outside of the view was written";
+    return "";
+  }
+};
+
+/// How many rows (or columns) rank r has: uneven, and none for some.
+inline index_t uneven(int r) { return (r * 5 + 2) % 4; }
+
+/// The first row of rank r, if the ranks' rows lie behind each other.
+inline index_t uneven_begin(int r) {
+  index_t begin = 0;
+  for (int s = 0; s < r; ++s) begin += uneven(s);
+  return begin;
+}
+
+/// A box of rows [begin, end) and columns [left, right).
+inline Box box(index_t begin, index_t end, index_t left, index_t right) {
+  return {Shape(std::array<index_t, 2>{begin, left}), Shape(std::array<index_t, 2>{end, right})};
+}
+
+/// The uneven pieces of all ranks along dimension `dim` of a matrix that is `across` wide.
+inline std::vector<Box> uneven_pieces(int ranks, int dim, index_t across) {
+  std::vector<Box> pieces;
+  for (int r = 0; r < ranks; ++r) {
+    const index_t begin = uneven_begin(r), end = begin + uneven(r);
+    pieces.push_back(dim == 0 ? box(begin, end, 0, across) : box(0, across, begin, end));
+  }
+  return pieces;
+}
+
+/// The reduction of value(0), value(1), .. value(ranks - 1), written out.
+template <class T, class Value>
+T reduced(ReduceOp op, int ranks, Value value) {
+  using A = accumulator_t<T>;
+  A result = static_cast<A>(value(0));
+  for (int r = 1; r < ranks; ++r) {
+    const A next = static_cast<A>(value(r));
+    if constexpr (std::is_same_v<T, bool>) {
+      const bool either = op == ReduceOp::sum || op == ReduceOp::max;
+      result = either ? (result || next) : (result && next);
+    } else if constexpr (is_complex<T>) {
+      result = op == ReduceOp::product ? result * next : result + next;
+    } else {
+      switch (op) {
+        case ReduceOp::sum:
+        case ReduceOp::avg: result = static_cast<A>(result + next); break;
+        case ReduceOp::product: result = static_cast<A>(result * next); break;
+        case ReduceOp::max: result = result > next ? result : next; break;
+        case ReduceOp::min: result = result < next ? result : next; break;
+      }
+    }
+  }
+  if constexpr (std::is_floating_point_v<A>) {
+    if (op == ReduceOp::avg) result /= static_cast<A>(ranks);
+  } else if constexpr (is_complex<T>) {
+    if (op == ReduceOp::avg) result /= static_cast<typename T::value_type>(ranks);
+  }
+  return static_cast<T>(result);
+}
+
+/// Whether elements T have that reduction.
+template <class T>
+constexpr bool has_reduction(ReduceOp op) {
+  if (op == ReduceOp::avg) return !std::is_integral_v<T>;
+  if (op == ReduceOp::max || op == ReduceOp::min) return !is_complex<T>;
+  return true;
+}
+
+inline constexpr ReduceOp all_reductions[] = {ReduceOp::sum, ReduceOp::avg, ReduceOp::max,
+                                              ReduceOp::min, ReduceOp::product};
+
+/// Calls f(T{}) for every element type.
+template <class F>
+void for_element_types(F f) {
+  f(bool{});
+  f(std::int8_t{});
+  f(std::uint8_t{});
+  f(std::int32_t{});
+  f(std::uint32_t{});
+  f(std::int64_t{});
+  f(std::uint64_t{});
+  f(half{});
+  f(bfloat16{});
+  f(float{});
+  f(double{});
+  f(std::complex<float>{});
+  f(std::complex<double>{});
+}
+
+}  // namespace cleave::testing
