@@ -1,0 +1,237 @@
+// DTensors as users make, convert and move them; values against the global array.
+#include <doctest/doctest.h>
+
+#include <cleave/dtensor/distribute.hpp>
+#include <cleave/dtensor/factories.hpp>
+#include <cleave/dtensor/from_local.hpp>
+#include <cleave/dtensor/visualize.hpp>
+
+#include <complex>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include "naive.hpp"
+#include "ranks.hpp"
+
+using namespace cleave;
+
+namespace {
+
+struct dp : axis {};
+struct tp : axis {};
+
+/// 0, 1, 2, .. in row-major order.
+template <class T>
+Tensor<T, 2> counting(index_t rows, index_t columns) {
+  Tensor<T, 2> result({rows, columns});
+  for (index_t i = 0; i < rows * columns; ++i) result.data()[i] = naive::from_int<T>(i);
+  return result;
+}
+
+template <class T>
+bool is_counting(const Tensor<T, 2>& tensor, index_t rows, index_t columns) {
+  if (tensor.shape() != std::array<index_t, 2>{rows, columns}) return false;
+  for (index_t i = 0; i < rows; ++i)
+    for (index_t j = 0; j < columns; ++j)
+      if (tensor(i, j) != naive::from_int<T>(i * columns + j)) return false;
+  return true;
+}
+
+/// Whether the local elements are those of the counting array that this rank owns.
+template <class X>
+bool is_part_of_counting(const X& x) {
+  const auto owned = naive::elements(X::layout, naive::to_indices(Shape(x.shape())),
+                                     naive::to_indices(x.mesh().extents()),
+                                     naive::to_indices(x.mesh().coordinate()));
+  if (x.local().size() != index_t(owned.size())) return false;
+  const auto dense = x.local().clone();
+  for (std::size_t i = 0; i < owned.size(); ++i)
+    if (dense.data()[i] !=
+        naive::from_int<typename X::value_type>(owned[i][0] * x.extent(1) + owned[i][1]))
+      return false;
+  return true;
+}
+
+std::string message_of(auto&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+/// distribute, redistribute to every placement of a line, gather.
+template <class T, class From, class To, class World>
+void round_trip(World& world, index_t rows, index_t columns) {
+  const auto mesh = init_device_mesh<tp>(world, {world.size()});
+  const Tensor<T, 2> whole = world.rank() == 0 ? counting<T>(rows, columns) : Tensor<T, 2>();
+  const auto x = distribute_tensor(whole, mesh, From{});
+  static_assert(std::is_same_v<decltype(x.placements()), normalized_t<Placements<From>, 2>>);
+  CHECK(is_part_of_counting(x));
+  const auto y = x.redistribute(To{});
+  CHECK(is_part_of_counting(y));
+  CHECK(is_counting(y.full_tensor(), rows, columns));
+}
+
+template <class T>
+void all_round_trips(World& world, index_t rows, index_t columns) {
+  round_trip<T, Replicate, Replicate>(world, rows, columns);
+  round_trip<T, Replicate, Shard<0>>(world, rows, columns);
+  round_trip<T, Replicate, Shard<-1>>(world, rows, columns);
+  round_trip<T, Shard<0>, Replicate>(world, rows, columns);
+  round_trip<T, Shard<0>, Shard<0>>(world, rows, columns);
+  round_trip<T, Shard<0>, Shard<1>>(world, rows, columns);
+  round_trip<T, Shard<1>, Replicate>(world, rows, columns);
+  round_trip<T, Shard<-1>, Shard<-2>>(world, rows, columns);
+}
+
+}  // namespace
+
+TEST_CASE("what is distributed, moved and gathered is the array that it was") {
+  on_ranks({1, 2, 3, 4, 5, 6, 7, 8}, [](World& world) {
+    all_round_trips<float>(world, 5, 6);
+    all_round_trips<double>(world, 3, 0);
+    all_round_trips<std::complex<float>>(world, 1, 7);
+    all_round_trips<std::int64_t>(world, 8, 8);
+    all_round_trips<half>(world, 9, 2);
+    all_round_trips<std::uint8_t>(world, 2, 13);
+  });
+}
+
+TEST_CASE("two axes place a tensor together") {
+  on_ranks({4, 6}, [](World& world) {
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, world.size() / 2});
+    const auto whole = world.rank() == 0 ? counting<float>(7, 5) : Tensor<float, 2>();
+    const auto x = distribute_tensor(whole, mesh, Shard<0>{}, Shard<0>{});
+    CHECK(is_part_of_counting(x));
+    const auto y = x.redistribute(Shard<1>{}, Shard<0>{});
+    CHECK(is_part_of_counting(y));
+    const auto z = y.redistribute(Placements<Replicate, Shard<1>>{});
+    CHECK(is_part_of_counting(z));
+    CHECK(is_part_of_counting(z.redistribute(Shard<0>{}, Replicate{})));
+    CHECK(is_counting(z.full_tensor(), 7, 5));
+  });
+}
+
+TEST_CASE("a redistribution to the same placements shares the storage") {
+  on_ranks({2}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {2});
+    const auto x = zeros<float>({4, 4}, mesh, Shard<0>{});
+    CHECK(x.redistribute(Shard<-2>{}).local().data() == x.local().data());
+    CHECK(x.redistribute(Shard<1>{}).local().data() != x.local().data());
+  });
+}
+
+TEST_CASE("factories make the part of every rank") {
+  on_ranks({1, 3, 4}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto check = [&](const auto& x, double value) {
+      const auto whole = x.full_tensor();
+      CHECK(whole.shape() == std::array<index_t, 2>{5, 2});
+      for (index_t i = 0; i < 10; ++i) CHECK(whole.data()[i] == value);
+    };
+    check(zeros<double>({5, 2}, mesh, Shard<0>{}), 0);
+    check(ones<float>({5, 2}, mesh, Shard<1>{}), 1);
+    check(full<std::int32_t>({5, 2}, 7, mesh, Replicate{}), 7);
+    CHECK(empty<float>({5, 2}, mesh, Shard<0>{}).shape() == std::array<index_t, 2>{5, 2});
+    CHECK(message_of([&] { zeros<float>({5, -2}, mesh, Shard<0>{}); }) ==
+          "Tensor: extent -2 of dimension 1 is negative");
+  });
+}
+
+TEST_CASE("local tensors become one array whose shape follows from theirs") {
+  on_ranks({1, 2, 3, 4, 7}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const IndexRange mine = shard_range(5, world.size(), world.rank());
+    const auto part = counting<double>(5, 3).slice(0, mine.begin, mine.end);
+    const auto x = from_local(part, mesh, Shard<0>{});
+    CHECK(x.shape() == std::array<index_t, 2>{5, 3});
+    CHECK(x.to_local().data() == part.data());
+    CHECK(is_counting(x.full_tensor(), 5, 3));
+    const auto y = from_local(part, {5, 3}, mesh, Shard<0>{});
+    CHECK(is_counting(y.full_tensor(), 5, 3));
+    using X = std::remove_cvref_t<decltype(x)>;
+    CHECK(is_counting(X::from_local(part, mesh, {5, 3}).full_tensor(), 5, 3));
+  });
+}
+
+TEST_CASE("addends become a partial whose value is their sum") {
+  on_ranks({1, 2, 5}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto x = from_local(counting<double>(3, 4), mesh, Partial<Sum>{});
+    CHECK(x.shape() == std::array<index_t, 2>{3, 4});
+    const auto whole = x.full_tensor();
+    for (index_t i = 0; i < 12; ++i) CHECK(whole.data()[i] == double(i * world.size()));
+    const auto largest = from_local(counting<double>(3, 4), mesh, Partial<Max>{});
+    CHECK(is_counting(largest.redistribute(Shard<1>{}).full_tensor(), 3, 4));
+    CHECK(x.to_local()(0, 1) == 1);  // no reduction behind the back
+  });
+}
+
+TEST_CASE("parts that do not follow the chunk rule are refused on every rank") {
+  on_ranks({3}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {3});
+    const auto part = zeros<float>({1 + world.rank(), 2}, mesh[tp{}], Replicate{}).local();
+    const std::string text = message_of([&] { from_local(part, mesh, Shard<0>{}); });
+    CHECK(text.find("from_local: the local tensors add up to [6, 2], of which rank 0 owns [2, 2], "
+                    "but it passed [1, 2] [shapes [6, 2]; placements (Shard(0)); mesh tp=3") == 0);
+    const std::string mine = message_of([&] { from_local(part, {6, 2}, mesh, Shard<0>{}); });
+    if (world.rank() == 1) CHECK(mine == "no error");
+    else CHECK(mine.find("this rank owns [2, 2]") != std::string::npos);
+  });
+}
+
+TEST_CASE("run_check makes replicas equal without touching the caller's tensor") {
+  on_ranks({4}, [](World& world) {
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
+    Tensor<float, 2> part({2, 3});
+    part.fill(float(world.rank()));
+    const auto x = from_local(part, mesh, Placements<Replicate, Shard<0>>{}, {.run_check = true});
+    CHECK(x.local()(0, 0) == float(world.rank() % 2));
+    CHECK(part(0, 0) == float(world.rank()));
+  });
+}
+
+TEST_CASE("a transposed local tensor is distributed and moved by its values") {
+  on_ranks({2, 3}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    Tensor<float, 2> columns({6, 5});
+    for (index_t i = 0; i < 5; ++i)
+      for (index_t j = 0; j < 6; ++j) columns(j, i) = float(i * 6 + j);
+    const auto x = distribute_tensor(columns.transpose(0, 1), mesh, Shard<0>{});
+    CHECK(is_part_of_counting(x));
+    const auto y = from_local(columns.transpose(0, 1), mesh, Replicate{});
+    CHECK(is_part_of_counting(y.redistribute(Shard<1>{})));
+  });
+}
+
+TEST_CASE("scalars are replicated or partial") {
+  on_ranks({3}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {3});
+    Tensor<double, 0> one;
+    one.fill(1.0 + world.rank());
+    const auto x = from_local(one, mesh, Partial<Sum>{});
+    CHECK(x.full_tensor().item() == 6);
+  });
+}
+
+TEST_CASE("a sharding is drawn as a table of owners") {
+  on_ranks({4}, [](World& world) {
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
+    CHECK(visualize_sharding(zeros<float>({5, 6}, mesh, Shard<0>{}, Shard<1>{})) ==
+          "    | 0:3 | 3:6\n"
+          "0:3 | 0   | 1\n"
+          "3:5 | 2   | 3\n");
+    CHECK(visualize_sharding(zeros<float>({5, 6}, mesh, Replicate{}, Shard<0>{})) ==
+          "    | 0:6\n"
+          "0:3 | 0,2\n"
+          "3:5 | 1,3\n");
+    CHECK(visualize_sharding(zeros<float>({3}, mesh, Shard<0>{}, Shard<0>{})) ==
+          " | 0:1 | 1:2 | 2:3\n"
+          " | 0   | 1   | 2\n");
+    CHECK(to_string(zeros<float>({5, 6}, mesh, Shard<0>{}, Replicate{})) ==
+          "DTensor<float32> [5, 6] (Shard(0), Replicate) on dp=2 x tp=2");
+  });
+}
