@@ -1,209 +1,25 @@
-// The backend whose ranks are MPI processes, built from any communicator the user has.
+// The backend whose ranks are MPI processes, from any communicator that the user has.
 //
-// Everything runs on duplicates of the user's communicator, so that messages never mix, and errors
-// of MPI come back as cleave::Error. Waiting is polling: a rank that waits hears when another one
-// has failed or left. `MpiCommunicator::execute` is where a faster way between the processes of
-// one node belongs; mpi_collectives.hpp is the way that always works.
+// Errors of MPI come back as cleave::Error. Waiting is polling: a rank that waits hears when
+// another one has failed or left, and gives up at the time-out. Boost.MPI and mpi.h are included
+// by the headers named mpi*.hpp only.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include <cleave/comm/mpi_collectives.hpp>
-#include <cleave/comm/mpi_handle.hpp>
-#include <cleave/comm/mpi_messages.hpp>
-#include <cleave/comm/mpi_watch.hpp>
+#include <cleave/comm/communicator.hpp>
+#include <cleave/comm/mpi_communicator.hpp>
+#include <cleave/comm/mpi_run.hpp>
 
 #include <boost/mpi/communicator.hpp>
 
-#include <cleave/comm/collective.hpp>
-#include <cleave/comm/communicator.hpp>
-#include <cleave/comm/reduce.hpp>
-#include <cleave/core/error.hpp>
-
 namespace cleave {
-
-namespace detail {
-
-class MpiCommunicator final : public Communicator {
- public:
-  /// The group of all ranks of `comm`: a world of its own.
-  /// @collective every rank of `comm`
-  static std::shared_ptr<MpiCommunicator> world(MPI_Comm comm) {
-    if (!mpi_is_running())
-      throw Error("mpi_communicator", "MPI is not initialised, or has been finalised");
-    if (comm == MPI_COMM_NULL) throw Error("mpi_communicator", "the communicator is null");
-    int is_inter = 0;
-    mpi_check(MPI_Comm_test_inter(comm, &is_inter), "MPI_Comm_test_inter");
-    if (is_inter != 0)
-      throw Error("mpi_communicator", "an inter-communicator has no single group of ranks");
-    Members members;
-    members.watch = std::make_shared<MpiWatch>(comm);
-    members.comm = MpiComm::duplicate(comm);
-    members.signatures = MpiComm::duplicate(comm);
-    members.rank = members.watch->rank();
-    for (int r = 0; r < members.watch->size(); ++r) members.world_ranks.push_back(r);
-    auto state = std::make_shared<RankState>(
-        RankState::from_environment(members.rank, members.watch->size()));
-    return std::shared_ptr<MpiCommunicator>(
-        new MpiCommunicator(std::move(members), "world", std::move(state)));
-  }
-
-  ~MpiCommunicator() override {
-    if (members_.watch->failure() == nullptr) return;
-    members_.comm.abandon();
-    members_.signatures.abandon();
-  }
-
-  const char* backend() const noexcept override { return "mpi"; }
-
-  /// What the groups of this world share.
-  const std::shared_ptr<MpiWatch>& watch() const noexcept { return members_.watch; }
-
-  std::shared_ptr<Communicator> subgroup(std::span<const int> ranks, std::string label) override {
-    Members members;
-    members.watch = members_.watch;
-    members.rank = place_in(ranks);
-    for (const int r : ranks) members.world_ranks.push_back(members_.world_ranks[std::size_t(r)]);
-    const int hash = meet(ranks, members, label);
-
-    MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
-    MPI_Comm comm = MPI_COMM_NULL;
-    mpi_check(MPI_Comm_group(members_.comm.get(), &all), "MPI_Comm_group");
-    mpi_check(MPI_Group_incl(all, int(ranks.size()), ranks.data(), &some), "MPI_Group_incl");
-    mpi_check(MPI_Comm_create_group(members_.comm.get(), some, hash, &comm),
-              "MPI_Comm_create_group");
-    MPI_Group_free(&some);
-    MPI_Group_free(&all);
-    members.comm = MpiComm(comm);
-    members.signatures = MpiComm::duplicate(comm);
-    return std::shared_ptr<Communicator>(
-        new MpiCommunicator(std::move(members), std::move(label), shared_state()));
-  }
-
- protected:
-  void execute(const Collective& c) override {
-    const char* operation = c.operation[0] != '\0' ? c.operation : name_of(c.kind);
-    if (c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter)
-      require_reduction(operation, c.dtype(), c.op);
-    MpiMessages messages(route(members_.comm, next_tag_++ % first_fixed_tag, operation));
-    switch (c.kind) {
-      case CollectiveKind::barrier: return barrier(messages);
-      case CollectiveKind::broadcast: return broadcast(c, messages);
-      case CollectiveKind::scatter: return scatter(c, messages);
-      case CollectiveKind::gather: return gather(c, messages);
-      case CollectiveKind::all_gather: return all_gather(c, messages);
-      case CollectiveKind::reduce_scatter: return reduce_scatter(c, messages);
-      case CollectiveKind::all_reduce: return all_reduce(c, messages);
-      case CollectiveKind::all_to_all:
-      case CollectiveKind::exchange: return exchange(c, messages);
-    }
-  }
-
-  void gather_signatures(const Signature& mine, std::span<Signature> all) override {
-    MpiMessages messages(route(members_.signatures, next_signature_tag_++ % first_fixed_tag,
-                               name_of(CollectiveKind(mine.kind))));
-    gather_small(messages, &mine, sizeof mine, all.data());
-  }
-
- private:
-  /// What a group consists of, besides its label and the state that all groups share.
-  struct Members {
-    MpiComm comm;        ///< the messages of `execute`
-    MpiComm signatures;  ///< those of `gather_signatures`, which precede them
-    std::shared_ptr<MpiWatch> watch;
-    std::vector<int> world_ranks;
-    int rank = 0;
-  };
-
-  /// Messages of the n-th collective carry the tag n, modulo this; the first tag of others.
-  static constexpr unsigned first_fixed_tag = 1u << 14;
-  static constexpr int meeting_tag = int(first_fixed_tag);
-
-  MpiCommunicator(Members members, std::string label, std::shared_ptr<RankState> state)
-      : Communicator(members.rank, int(members.world_ranks.size()), std::move(label),
-                     std::move(state)),
-        members_(std::move(members)) {}
-
-  MpiRoute route(const MpiComm& comm, unsigned tag, const char* operation) const {
-    MpiRoute route;
-    route.comm = comm.get();
-    route.tag = int(tag);
-    route.rank = rank();
-    route.size = size();
-    route.world_ranks = members_.world_ranks;
-    route.watch = members_.watch.get();
-    route.label = &label();
-    route.operation = operation;
-    route.timeout_seconds = state().timeout_seconds;
-    return route;
-  }
-
-  /// This rank's index in the list. @throws Error unless it names distinct ranks, this one too
-  int place_in(std::span<const int> ranks) const {
-    std::vector<bool> listed(std::size_t(size()), false);
-    int place = -1;
-    for (std::size_t i = 0; i < ranks.size(); ++i) {
-      if (ranks[i] < 0 || ranks[i] >= size() || listed[std::size_t(ranks[i])])
-        throw Error("subgroup",
-                    "rank " + std::to_string(ranks[i]) + " is listed twice or is not in group '" +
-                        label() + "' of " + std::to_string(size()),
-                    {.rank = state().world_rank});
-      listed[std::size_t(ranks[i])] = true;
-      if (ranks[i] == rank()) place = int(i);
-    }
-    if (place < 0)
-      throw Error("subgroup", "rank " + std::to_string(rank()) + " is not among the listed ranks",
-                  {.rank = state().world_rank});
-    return place;
-  }
-
-  /// Waits for the listed ranks, as MPI's own call could not be woken, and compares their lists.
-  /// @return a tag that tells this list from most others
-  int meet(std::span<const int> ranks, const Members& members, const std::string& label) const {
-    std::uint64_t hash = 14695981039346656037u;  // FNV-1a
-    for (const int r : ranks) hash = (hash ^ std::uint64_t(r)) * 1099511628211u;
-    MpiRoute way = route(members_.comm, first_fixed_tag, "subgroup");
-    way.tag = meeting_tag;
-    way.rank = members.rank;
-    way.size = int(ranks.size());
-    way.comm_ranks = ranks;
-    way.world_ranks = members.world_ranks;
-    way.label = &label;
-    std::vector<std::uint64_t> hashes(ranks.size());
-    MpiMessages messages(std::move(way));
-    gather_small(messages, &hash, sizeof hash, hashes.data());
-    for (std::size_t i = 0; i < hashes.size(); ++i)
-      if (hashes[i] != hashes[0])
-        throw Error("subgroup",
-                    "ranks " + std::to_string(members.world_ranks[0]) + " and " +
-                        std::to_string(members.world_ranks[i]) +
-                        " list different members of group '" + label + "'",
-                    {.rank = state().world_rank});
-    return int(hash % first_fixed_tag) + meeting_tag;
-  }
-
-  static void barrier(MpiMessages& messages) {
-    const std::byte here{};
-    std::vector<std::byte> all(std::size_t(messages.size()));
-    gather_small(messages, &here, 1, all.data());
-  }
-
-  Members members_;
-  unsigned next_tag_ = 0;
-  unsigned next_signature_tag_ = 0;
-};
-
-}  // namespace detail
 
 /// A world of the ranks of an MPI communicator; `comm` stays the caller's and is free for other use.
 ///
-/// A rank that fails in a collective, or is ended by an exception inside `run`, wakes all others;
-/// whoever manages MPI without `run` decides what follows an Error.
+/// A rank that fails in a collective wakes all others, as does one whose last communicator is
+/// destroyed by an exception. No group of that world is of use then, and messages may be under way
+/// for ever: MPI_Finalize may wait for them.
 ///
 /// @collective every rank of `comm`
 /// @throws Error if MPI is not running, or `comm` is null or an inter-communicator

@@ -11,11 +11,10 @@
 #include <string>
 #include <type_traits>
 
-#include <cleave/comm/mpi.hpp>
+#include <cleave/comm/mpi_communicator.hpp>
+#include <cleave/comm/world.hpp>
 
 #include <boost/mpi/environment.hpp>
-
-#include <cleave/comm/world.hpp>
 
 namespace cleave::detail {
 
@@ -41,7 +40,7 @@ class MpiSession {
 /// Calls f(World&) on every rank of MPI_COMM_WORLD.
 ///
 /// @return what f returns (0 if nothing); not 0 if f fails on any rank, which that one reports on
-///         stderr
+///         stderr; 2 if there is no world, as for bad settings in the environment
 /// @collective every process; the last ones wait for the others to return
 template <class F>
 int run_mpi(int argc, char** argv, F& f) {
@@ -70,6 +69,7 @@ int run_mpi(int argc, char** argv, F& f) {
     keep_until_exit(communicator->watch());
   }
   session.abandon();
+  if (communicator == nullptr) return 2;
   return code != 0 ? code : 1;
 }
 

@@ -7,6 +7,7 @@
 // the time-out.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <string>
 #include <utility>
@@ -37,7 +38,10 @@ class MpiWatch {
   }
   MpiWatch(const MpiWatch&) = delete;  // there is one channel
   MpiWatch& operator=(const MpiWatch&) = delete;
+  /// The last group of this rank is gone; the others hear of it if an exception is the reason.
   ~MpiWatch() {
+    if (!mpi_is_running()) return;
+    if (is_unwinding()) announce("an exception has destroyed its communicators");
     if (failure_ != nullptr) comm_.abandon();
   }
 
@@ -46,6 +50,8 @@ class MpiWatch {
 
   /// Null while all goes well. Afterwards no group of the world is of use any more.
   const Failure* failure() const noexcept { return failure_.get(); }
+  /// Whether messages may be under way that nobody will wait for.
+  bool broken() const noexcept { return failure_ != nullptr || is_unwinding(); }
   /// Whether another rank was the first to fail.
   bool woken() const noexcept { return failure_ != nullptr && failure_->rank != rank_; }
 
@@ -140,6 +146,10 @@ class MpiWatch {
   /// Notes are short enough to be sent at once, whether or not the receiver listens.
   static constexpr std::size_t longest_text = 1000;
 
+  bool is_unwinding() const noexcept {
+    return std::uncaught_exceptions() > exceptions_at_birth_;
+  }
+
   void post(Kind kind, std::string text, int rank) {
     notes_.push_back(std::make_unique<Note>(Note{std::move(text)}));
     Note& note = *notes_.back();
@@ -174,6 +184,7 @@ class MpiWatch {
   MpiComm comm_;
   int rank_ = 0;
   int size_ = 1;
+  int exceptions_at_birth_ = std::uncaught_exceptions();
   std::unique_ptr<Failure> failure_;
   std::vector<bool> left_;
   std::vector<int> askers_;
