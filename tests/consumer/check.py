@@ -13,6 +13,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from cases import Cases
+from consumer_flags import consumer_flags
 
 EXPECTED = "total 180 on 4 ranks\n"  # 0..4, 10..14, 20..24
 
@@ -37,7 +38,7 @@ def built_by_meson(meson, project, build, environment, *options):
 
 def as_subproject(scratch, source, build, meson, compiler):
     project = scratch / "consumer"
-    shutil.copytree(source / "tests/consumer", project)
+    shutil.copytree(source / "tests/consumer/project", project)
     (project / "subprojects/cleave").mkdir(parents=True)
     for name in ("include", "meson.build", "meson_options.txt", "subprojects"):
         copy = shutil.copytree if (source / name).is_dir() else shutil.copy
@@ -53,21 +54,19 @@ def installed(scratch, source, build, meson, compiler):
     call(meson, "install", "-C", scratch / "library")
     found = next(prefix.rglob("cleave.pc")).parent
     environment = dict(os.environ, PKG_CONFIG_PATH=str(found))
-    return built_by_meson(meson, source / "tests/consumer", scratch / "build", environment,
+    return built_by_meson(meson, source / "tests/consumer/project", scratch / "build", environment,
                           "--wrap-mode=nofallback")
 
 
 def by_pkg_config(scratch, source, build, meson, compiler):
-    environment = dict(os.environ, PKG_CONFIG_PATH=str(build / "meson-uninstalled"))
-    flags = call("pkg-config", "--cflags", "--libs", "cleave", env=environment).split()
-    call(*compiler.split(), "-std=c++20", source / "tests/consumer/main.cpp", *flags,
-         "-o", scratch / "consumer")
+    call(compiler, "-std=c++20", source / "tests/consumer/project/main.cpp",
+         *consumer_flags(build, "--cflags", "--libs"), "-o", scratch / "consumer")
     return scratch / "consumer"
 
 
 def by_bare_command(scratch, source, build, meson, compiler):
-    call(*compiler.split(), "-std=c++20", "-O2", f"-I{source}/include",
-         source / "tests/consumer/main.cpp", "-pthread", "-o", scratch / "consumer")
+    call(compiler, "-std=c++20", "-O2", f"-I{source}/include",
+         source / "tests/consumer/project/main.cpp", "-pthread", "-o", scratch / "consumer")
     return scratch / "consumer"
 
 

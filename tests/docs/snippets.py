@@ -64,7 +64,7 @@ def try_out(root, compiler, block):
         source = pathlib.Path(scratch) / "snippet.cpp"
         program = pathlib.Path(scratch) / "snippet"
         source.write_text(source_of(block))
-        command = [*compiler.split(), "-std=c++20", f"-I{root}/include", str(source)]
+        command = [compiler, "-std=c++20", f"-I{root}/include", str(source)]
         command += ["-pthread", "-o", str(program)] if is_program(block) else ["-fsyntax-only"]
         done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if done.returncode == 0 and is_program(block):

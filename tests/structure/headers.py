@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """Every public header compiles alone, twice included and without warnings, with every compiler.
 
-usage: headers.py SOURCE_ROOT COMPILER KIND [FLAG ..]
+usage: headers.py SOURCE_ROOT BUILD_ROOT COMPILER
 
-KIND is `host` (g++, clang++) or `nvcc`. The flags are those of a consumer with all features on;
-headers that depend on a feature are compiled with them and without.
+Headers that depend on a feature are compiled with the features of the build and without.
 """
 
 import concurrent.futures
@@ -16,53 +15,58 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from cases import Cases
+from consumer_flags import consumer_flags
 
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
 
 
-def command(compiler, kind, source, flags):
-    if kind == "nvcc":
+def is_nvcc(compiler):
+    return pathlib.Path(compiler).name == "nvcc"
+
+
+def command(compiler, source, flags):
+    if is_nvcc(compiler):
         # -cuda: the front end and the device side, without the host compiler's code generation.
         return [compiler, "-std=c++20", "-x", "cu", "--expt-relaxed-constexpr", "-cuda",
                 "-arch=sm_90", "-Werror", "all-warnings", "-o", os.devnull, *flags, source]
     return [compiler, "-std=c++20", "-fsyntax-only", *WARNINGS, *flags, source]
 
 
-def compile_alone(compiler, kind, header, flags):
+def compile_alone(compiler, header, flags):
     """What the compiler says about a file that includes nothing else; empty if all is well."""
     with tempfile.TemporaryDirectory() as scratch:
         source = pathlib.Path(scratch) / "alone.cpp"
         source.write_text(f"#include <{header}>\n#include <{header}>\n")
-        done = subprocess.run(command(compiler, kind, str(source), flags), text=True,
+        done = subprocess.run(command(compiler, str(source), flags), text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if done.returncode == 0:
         return ""
     return done.stdout.strip()[:4000] or f"exit status {done.returncode}"
 
 
-def variants(root, kind, features):
+def variants(root, compiler, features):
     """(header, name of the variant, flags) for everything to compile."""
     plain = [f"-I{root}/include"]
     for path in sorted((root / "include").rglob("*.hpp")):
         header = path.relative_to(root / "include").as_posix()
         needs_mpi = header.startswith("cleave/comm/mpi")
-        if kind == "nvcc":
+        if is_nvcc(compiler):
             # The whole host side as one: every header is in it, and nvcc is slow.
             if header == "cleave/cleave.hpp":
                 yield header, "threads only", plain
             continue
         if not needs_mpi:
             yield header, "threads only", plain
-        if features and (needs_mpi or header == "cleave/cleave.hpp"
-                         or "CLEAVE_HAS_" in path.read_text()):
+        named = "CLEAVE_HAS_" in path.read_text() or header == "cleave/cleave.hpp"
+        if named or needs_mpi and "-DCLEAVE_HAS_MPI=1" in features:
             yield header, "all features", plain + features
 
 
-def main(root, compiler, kind, features):
+def main(root, build, compiler):
     cases = Cases()
-    jobs = list(variants(root, kind, features))
+    jobs = list(variants(root, compiler, consumer_flags(build)))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        said = pool.map(lambda job: compile_alone(compiler, kind, job[0], job[2]), jobs)
+        said = pool.map(lambda job: compile_alone(compiler, job[0], job[2]), jobs)
         for (header, variant, _), output in zip(jobs, said):
             cases.check(f"{header} compiles alone ({variant})", not output, output)
 
@@ -70,9 +74,9 @@ def main(root, compiler, kind, features):
         planted = pathlib.Path(scratch) / "planted.hpp"
         planted.write_text("#pragma once\ninline std::string leans_on_others();\n")
         cases.check("a planted header that leans on others does not compile",
-                    compile_alone(compiler, kind, "planted.hpp", [f"-I{scratch}"]))
+                    compile_alone(compiler, "planted.hpp", [f"-I{scratch}"]))
     return cases.finish()
 
 
 if __name__ == "__main__":
-    sys.exit(main(pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4:]))
+    sys.exit(main(pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3]))

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <vector>
+
+#include <cleave/comm/communicator.hpp>
 
 namespace cleave::testing {
 
@@ -18,6 +21,10 @@ class Processes {
   int size() const { return size_; }
   /// Started by mpirun, be it as a single process.
   bool launched() const { return launched_; }
+
+  /// A communicator of the first `n` processes; null in the others.
+  /// @collective all processes
+  std::shared_ptr<Communicator> group_of_first(int n) const;
 
   /// Replaces every entry by its sum over all processes.
   void sum(std::vector<std::array<int, 3>>& table) const;

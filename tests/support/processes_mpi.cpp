@@ -1,27 +1,16 @@
 // Built with MPI: the processes of MPI_COMM_WORLD where mpirun has started this one.
-#define OMPI_SKIP_MPICXX 1
-#define MPICH_SKIP_MPICXX 1
-#include <mpi.h>
-
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <thread>
+
+#include <cleave/comm/launch.hpp>
+#include <cleave/comm/mpi.hpp>
 
 #include "processes.hpp"
 
 namespace cleave::testing {
-namespace {
 
-bool started_by_mpirun() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
-    if (std::getenv(name) != nullptr) return true;
-  return false;
-}
-
-}  // namespace
-
-Processes::Processes() : launched_(started_by_mpirun()) {
+Processes::Processes() : launched_(detail::launched_processes() != 0) {
   if (!launched_) return;
   int provided = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
@@ -36,6 +25,15 @@ Processes::~Processes() {
 Processes& Processes::get() {
   static Processes processes;
   return processes;
+}
+
+std::shared_ptr<Communicator> Processes::group_of_first(int n) const {
+  MPI_Comm first = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, rank_ < n ? 0 : MPI_UNDEFINED, rank_, &first);
+  if (first == MPI_COMM_NULL) return nullptr;
+  auto communicator = mpi_communicator(first);
+  MPI_Comm_free(&first);
+  return communicator;
 }
 
 void Processes::sum(std::vector<std::array<int, 3>>& table) const {

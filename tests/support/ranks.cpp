@@ -1,0 +1,73 @@
+#include "ranks.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include <cleave/comm/run.hpp>
+
+#include "processes.hpp"
+
+namespace cleave::testing {
+namespace {
+
+// Well above CLEAVE_TIMEOUT: a rank that waits in vain gives up by itself and comes here.
+constexpr double patience_seconds = 180;
+
+// Calls the body so that the checks of a rank say which one it was.
+void call(const RankBody& body, World& world) {
+  std::exception_ptr thrown;
+  {
+    INFO("rank ", world.rank(), " of ", world.size());
+    try {
+      body(world);
+    } catch (...) {  // not past INFO: doctest unwinds it into state that the ranks share
+      thrown = std::current_exception();
+    }
+  }
+  if (thrown) std::rethrow_exception(thrown);
+}
+
+std::vector<int> counts_of_launch(std::initializer_list<int> counts, int processes) {
+  std::vector<int> chosen;
+  for (const int n : counts)
+    if (n <= processes && 2 * n > processes) chosen.push_back(n);
+  int largest = 0;
+  for (const int n : counts)
+    if (n <= processes) largest = std::max(largest, n);
+  if (chosen.empty() && largest > 0) chosen.push_back(largest);
+  return chosen;
+}
+
+void on_processes(const Processes& processes, int n, const RankBody& body) {
+  std::exception_ptr thrown;
+  try {
+    if (auto communicator = processes.group_of_first(n)) {
+      World world(std::move(communicator));
+      call(body, world);
+    }
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  processes.meet(patience_seconds);
+  if (thrown) std::rethrow_exception(thrown);
+}
+
+}  // namespace
+
+void on_ranks(std::initializer_list<int> counts, const RankBody& body) {
+  const Processes& processes = Processes::get();
+  if (!processes.launched()) {
+    for (const int n : counts) run_threads(n, [&](World& world) { call(body, world); });
+    return;
+  }
+  const std::vector<int> chosen = counts_of_launch(counts, processes.size());
+  if (chosen.empty())
+    skip(("needs " + std::to_string(std::min(counts)) + " ranks or more").c_str());
+  for (const int n : chosen) on_processes(processes, n, body);
+}
+
+}  // namespace cleave::testing
