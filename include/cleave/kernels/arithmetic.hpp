@@ -1,0 +1,115 @@
+// Arithmetic of single elements, the same on every device and for every element type.
+//
+// Integers wrap; 16-bit floats are computed in float; complex products are the schoolbook formula
+// (C99's recovery of infinities would cost a branch per element); a NaN among the operands of
+// `larger` and `smaller` is the result.
+#pragma once
+
+#include <complex>
+#include <limits>
+#include <type_traits>
+
+#include <cleave/core/config.hpp>
+#include <cleave/core/dtype.hpp>
+#include <cleave/core/reduce_op.hpp>
+
+namespace cleave::kernels {
+
+namespace detail {
+
+template <class T, bool = std::is_integral_v<T> && !std::is_same_v<T, bool>>
+struct Wrapping {
+  using type = T;
+};
+template <class T>
+struct Wrapping<T, true> {
+  using type = std::make_unsigned_t<T>;
+};
+
+}  // namespace detail
+
+/// The type that T computes in: unsigned for integers, so that overflow is defined.
+template <class T>
+using wrapping_t = typename detail::Wrapping<T>::type;
+
+template <class T>
+CLEAVE_HOST_DEVICE constexpr T plus(const T& a, const T& b) {
+  return T(wrapping_t<T>(a) + wrapping_t<T>(b));
+}
+
+template <class T>
+CLEAVE_HOST_DEVICE constexpr T minus(const T& a, const T& b) {
+  return T(wrapping_t<T>(a) - wrapping_t<T>(b));
+}
+
+template <class T>
+CLEAVE_HOST_DEVICE constexpr T times(const T& a, const T& b) {
+  if constexpr (is_complex<T>)
+    return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
+  else
+    return T(wrapping_t<T>(a) * wrapping_t<T>(b));
+}
+
+template <class T>
+CLEAVE_HOST_DEVICE constexpr bool is_nan(const T& a) {
+  if constexpr (std::is_integral_v<T>) return false;
+  else return a != a;
+}
+
+template <class T>
+CLEAVE_HOST_DEVICE constexpr T larger(const T& a, const T& b) {
+  return a < b || is_nan(b) ? b : a;
+}
+
+template <class T>
+CLEAVE_HOST_DEVICE constexpr T smaller(const T& a, const T& b) {
+  return b < a || is_nan(b) ? b : a;
+}
+
+/// The most and the least value of T: infinite where T has infinities.
+template <class T>
+constexpr T highest() {
+  if constexpr (std::is_integral_v<T>) return std::numeric_limits<T>::max();
+  else if constexpr (std::is_floating_point_v<T>) return std::numeric_limits<T>::infinity();
+  else return T(std::numeric_limits<float>::infinity());
+}
+template <class T>
+constexpr T lowest() {
+  if constexpr (std::is_integral_v<T>) return std::numeric_limits<T>::min();
+  else return T(-highest<T>());
+}
+
+/// A reduction of elements: what changes nothing, and how two become one.
+template <class Op>
+struct Fold;
+
+template <>
+struct Fold<Sum> {
+  template <class T>
+  static constexpr T identity() { return T(0); }
+  template <class T>
+  CLEAVE_HOST_DEVICE static constexpr T combine(const T& a, const T& b) { return plus(a, b); }
+};
+template <>
+struct Fold<Product> {
+  template <class T>
+  static constexpr T identity() { return T(1); }
+  template <class T>
+  CLEAVE_HOST_DEVICE static constexpr T combine(const T& a, const T& b) { return times(a, b); }
+};
+template <>
+struct Fold<Max> {
+  template <class T>
+  static constexpr T identity() { return lowest<T>(); }
+  template <class T>
+  CLEAVE_HOST_DEVICE static constexpr T combine(const T& a, const T& b) { return larger(a, b); }
+};
+template <>
+struct Fold<Min> {
+  template <class T>
+  static constexpr T identity() { return highest<T>(); }
+  template <class T>
+  CLEAVE_HOST_DEVICE static constexpr T combine(const T& a, const T& b) { return smaller(a, b); }
+};
+
+}  // namespace cleave::kernels

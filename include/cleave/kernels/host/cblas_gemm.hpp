@@ -1,0 +1,94 @@
+// C = A · B through CBLAS, for float, double and complex of both.
+//
+// Ranks are the library's parallelism: OpenBLAS is told to use one thread per call, unless the
+// environment says how many it wants (OPENBLAS_NUM_THREADS or OMP_NUM_THREADS). Ranks that are
+// threads would otherwise queue for OpenBLAS' one pool while its workers spin on their cores.
+#pragma once
+
+#include <algorithm>
+#include <complex>
+#include <cstdlib>
+#include <limits>
+#include <type_traits>
+
+// OpenBLAS names a global type like ours, which would make `bfloat16` ambiguous for users.
+#define bfloat16 openblas_bfloat16
+#include <cblas.h>
+#undef bfloat16
+
+#include <cleave/core/config.hpp>
+#include <cleave/core/dtype.hpp>
+#include <cleave/kernels/matrix.hpp>
+
+/// Present in OpenBLAS only; null with any other BLAS.
+extern "C" [[gnu::weak]] void openblas_set_num_threads(int threads);
+
+namespace cleave::kernels::detail {
+
+template <class T>
+inline constexpr bool blas_knows =
+    std::is_same_v<T, float> || std::is_same_v<T, double> ||
+    std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
+
+/// Once per process, before its first product.
+inline void use_one_blas_thread() {
+  static const bool done = [] {
+    const bool asked = std::getenv("OPENBLAS_NUM_THREADS") != nullptr ||
+                       std::getenv("OMP_NUM_THREADS") != nullptr;
+    if (!asked && &openblas_set_num_threads != nullptr) openblas_set_num_threads(1);
+    return true;
+  }();
+  static_cast<void>(done);
+}
+
+/// How CBLAS is told about an operand of a row-major product.
+struct BlasOperand {
+  CBLAS_TRANSPOSE transpose = CblasNoTrans;
+  int leading = 1;
+  bool fits = false;  ///< CBLAS can read it in place
+};
+
+template <class T>
+BlasOperand blas_operand(const Matrix<T>& m) {
+  constexpr index_t limit = std::numeric_limits<int>::max();
+  const auto describe = [&](CBLAS_TRANSPOSE transpose, index_t stride, index_t count,
+                            index_t length) -> BlasOperand {
+    const index_t leading = count == 1 ? length : stride;  // a single row has no stride
+    return {transpose, int(leading), leading >= length && leading >= 1 && leading <= limit};
+  };
+  if (m.rows > limit || m.cols > limit) return {};
+  if (m.col_stride == 1 || m.cols == 1) {
+    const BlasOperand plain = describe(CblasNoTrans, m.row_stride, m.rows, m.cols);
+    if (plain.fits) return plain;
+  }
+  if (m.row_stride == 1 || m.rows == 1)
+    return describe(CblasTrans, m.col_stride, m.cols, m.rows);
+  return {};
+}
+
+/// Whether CBLAS could do it. @pre no extent is 0
+template <class T>
+bool cblas_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
+  const BlasOperand pa = blas_operand(a), pb = blas_operand(b), pc = blas_operand(c);
+  if (!pa.fits || !pb.fits || !pc.fits || pc.transpose != CblasNoTrans) return false;
+  use_one_blas_thread();
+  const int m = int(c.rows), n = int(c.cols), k = int(a.cols);
+  if constexpr (std::is_same_v<T, float>) {
+    cblas_sgemm(CblasRowMajor, pa.transpose, pb.transpose, m, n, k, 1.0f, a.data, pa.leading,
+                b.data, pb.leading, 0.0f, c.data, pc.leading);
+  } else if constexpr (std::is_same_v<T, double>) {
+    cblas_dgemm(CblasRowMajor, pa.transpose, pb.transpose, m, n, k, 1.0, a.data, pa.leading,
+                b.data, pb.leading, 0.0, c.data, pc.leading);
+  } else {
+    const T one = 1, zero = 0;
+    const auto product = [&](auto* gemm) {
+      gemm(CblasRowMajor, pa.transpose, pb.transpose, m, n, k, &one, a.data, pa.leading, b.data,
+           pb.leading, &zero, c.data, pc.leading);
+    };
+    if constexpr (std::is_same_v<T, std::complex<float>>) product(cblas_cgemm);
+    else product(cblas_zgemm);
+  }
+  return true;
+}
+
+}  // namespace cleave::kernels::detail

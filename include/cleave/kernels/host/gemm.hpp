@@ -1,0 +1,41 @@
+// C = A · B on the CPU: through CBLAS where the build found it and it knows the element type,
+// through a blocked loop of our own otherwise.
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+
+#include <cleave/core/dtype.hpp>
+#include <cleave/kernels/host/blocked_gemm.hpp>
+#include <cleave/kernels/matrix.hpp>
+#include <cleave/tensor/storage.hpp>
+#if defined(CLEAVE_HAS_CBLAS) && CLEAVE_HAS_CBLAS
+#include <cleave/kernels/host/cblas_gemm.hpp>
+#endif
+
+namespace cleave::kernels {
+
+/// Writes A · B to C.
+///
+/// Sums of 16-bit floats are accumulated in float and rounded once; integers wrap.
+///
+/// @param a  [m, k], any strides; read in place where one of them is 1, else packed
+/// @param b  [k, n], likewise
+/// @param c  [m, n], its columns next to each other; must not overlap a or b
+template <class T>
+void gemm(On<Host>, const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
+  static_assert(!std::is_same_v<T, bool>, "cleave: there is no matrix product of bool");
+  if (c.rows == 0 || c.cols == 0) return;
+  if (a.cols == 0) {
+    for (index_t i = 0; i < c.rows; ++i) std::fill_n(c.data + i * c.row_stride, c.cols, T(0));
+    return;
+  }
+#if defined(CLEAVE_HAS_CBLAS) && CLEAVE_HAS_CBLAS
+  if constexpr (detail::blas_knows<T>) {
+    if (detail::cblas_gemm(a, b, c)) return;
+  }
+#endif
+  detail::blocked_gemm(a, b, c);
+}
+
+}  // namespace cleave::kernels

@@ -1,0 +1,80 @@
+#include <cleave/kernels/host/arg_reduce_dim.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace cleave;
+using namespace cleave::kernels;
+
+namespace {
+
+template <class Op, class T>
+void check(const Tensor<T, 3>& in, int dim) {
+  std::array<int, 2> rest{};
+  for (int d = 0, n = 0; d < 3; ++d)
+    if (d != dim) rest[std::size_t(n++)] = d;
+  const index_t rows = in.extent(rest[0]), cols = in.extent(rest[1]);
+  std::vector<T> values(std::size_t(rows * cols) + 1, T(9));
+  std::vector<index_t> indices(values.size(), -9);
+  arg_reduce_dim<Op>(On<Host>{}, read(in), dim, 100, values.data(), indices.data());
+  std::size_t n = 0;
+  index_t wrong = 0;
+  for (index_t i = 0; i < rows; ++i) {
+    for (index_t j = 0; j < cols; ++j, ++n) {
+      const auto line = in.select(rest[1], j).select(rest[0], i);
+      index_t best = 0;
+      for (index_t k = 1; k < line.extent(0); ++k)
+        if (std::is_same_v<Op, Max> ? line(k) > line(best) : line(k) < line(best)) best = k;
+      if (line.extent(0) == 0) wrong += indices[n] != no_index;
+      else wrong += indices[n] != 100 + best || !(values[n] == line(best));
+    }
+  }
+  CHECK(wrong == 0);
+  CHECK(indices.back() == -9);
+  CHECK(values.back() == T(9));
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("the first extreme element is found along any dimension", T, float, double,
+                   std::int64_t, std::uint8_t, half) {
+  for (const std::array<index_t, 3>& extents :
+       {std::array<index_t, 3>{2, 3, 5}, {1, 1, 1}, {4, 1, 7}, {0, 3, 2}, {3, 0, 2}, {3, 2, 0},
+        {2, 40, 33}, {3, 2, 300}, {300, 2, 3}}) {
+    const Tensor<T, 3> plain(extents);
+    // few distinct values: ties everywhere
+    for (index_t i = 0; i < plain.size(); ++i) plain.data()[i] = T(float(i * 7 % 5));
+    for (int dim = 0; dim < 3; ++dim) {
+      CAPTURE(dim);
+      check<Min>(plain, dim);
+      check<Max>(plain, dim);
+      check<Min>(plain.transpose(0, 2), dim);
+      check<Max>(plain.permute({1, 2, 0}), dim);
+    }
+  }
+}
+
+TEST_CASE("the first NaN is the extreme element") {
+  const float nan = std::nanf("");
+  const Tensor<float, 1> x({5}, {1, nan, -7, nan, 9});
+  float value = 0;
+  index_t index = 0;
+  arg_reduce_dim<Max>(On<Host>{}, read(x), 0, 0, &value, &index);
+  CHECK(index == 1);
+  CHECK(std::isnan(value));
+  arg_reduce_dim<Min>(On<Host>{}, read(x), 0, 0, &value, &index);
+  CHECK(index == 1);
+}
+
+TEST_CASE("the extreme element among none is the identity, at no index") {
+  const Tensor<float, 2> x({0, 2});
+  float values[2];
+  index_t indices[2];
+  arg_reduce_dim<Min>(On<Host>{}, read(x), 0, 0, values, indices);
+  CHECK(values[1] == std::numeric_limits<float>::infinity());
+  CHECK(indices[1] == no_index);
+}

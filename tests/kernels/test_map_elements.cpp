@@ -1,0 +1,99 @@
+#include <cleave/kernels/host/map_elements.hpp>
+
+#include <complex>
+#include <cstdint>
+#include <type_traits>
+
+#include <doctest/doctest.h>
+
+#include <cleave/core/half.hpp>
+
+using namespace cleave;
+using namespace cleave::kernels;
+
+namespace {
+
+template <class T, int Rank>
+Tensor<T, Rank> counting(const std::array<index_t, std::size_t(Rank)>& extents, int from) {
+  Tensor<T, Rank> t(extents);
+  for (index_t i = 0; i < t.size(); ++i) t.data()[i] = T(float(from + int(i % 97)));
+  return t;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("a map sees every element once, whatever the strides", T, float, double, half,
+                   std::complex<double>, std::int64_t, std::uint8_t) {
+  for (const index_t n : {0, 1, 3, 255, 256, 257, 600}) {
+    for (const index_t m : {0, 1, 2, 5}) {
+      const auto plain = counting<T, 2>({m, n}, 1);
+      const auto turned = counting<T, 2>({n, m}, 2).transpose(0, 1);
+      const auto sparse = counting<T, 3>({m, n, 2}, 3).select(2, 1);
+      Tensor<T, 2> out({m, n});
+      map_elements(On<Host>{}, [](T a, T b, T c) { return T(a + b + c); }, write(out), read(plain),
+                   read(turned), read(sparse));
+      index_t wrong = 0;
+      for (index_t i = 0; i < m; ++i)
+        for (index_t j = 0; j < n; ++j)
+          wrong += !(out(i, j) == T(plain(i, j) + turned(i, j) + sparse(i, j)));
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+TEST_CASE("a stride of 0 repeats an element") {
+  for (const index_t n : {1, 10, 300}) {
+    const index_t m = 4, l = 3;
+    const auto a = counting<double, 3>({l, m, n}, 0);
+    const auto rows = counting<double, 1>({n}, 5);
+    const auto cols = counting<double, 2>({l, m}, 9);
+    const double scalar = 0.5;
+    const Shape extents(a.shape());
+    Shape row_strides = Shape::filled(3, 0), col_strides = Shape::filled(3, 0);
+    row_strides[2] = 1;
+    col_strides[0] = m;
+    col_strides[1] = 1;
+    Tensor<double, 3> out(a.shape());
+    map_elements(
+        On<Host>{}, [](double x, double y, double z, double s) { return x * s + y - z; },
+        write(out), read(a), Strided<const double>{rows.data(), extents, row_strides},
+        Strided<const double>{cols.data(), extents, col_strides},
+        Strided<const double>{&scalar, extents, Shape::filled(3, 0)});
+    index_t wrong = 0;
+    for (index_t i = 0; i < l; ++i)
+      for (index_t j = 0; j < m; ++j)
+        for (index_t k = 0; k < n; ++k)
+          wrong += out(i, j, k) != a(i, j, k) * 0.5 + rows(k) - cols(i, j);
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("the result may have another type than the inputs, and these from each other") {
+  const auto a = counting<float, 1>({500}, -40);
+  const auto b = counting<std::int32_t, 1>({500}, 3);
+  Tensor<bool, 1> out({500});
+  map_elements(On<Host>{}, [](float x, std::int32_t y) { return x > float(y % 7); }, write(out),
+               read(a), read(b));
+  index_t wrong = 0;
+  for (index_t i = 0; i < 500; ++i) wrong += out(i) != (a(i) > float(b(i) % 7));
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a scalar is an array without dimensions") {
+  const Tensor<float, 0> a({}, {3.0f}), b({}, {4.0f}), out;
+  map_elements(On<Host>{}, [](float x, float y) { return x * y; }, write(out), read(a), read(b));
+  CHECK(out() == 12.0f);
+}
+
+TEST_CASE("dimensions that are dense in all arrays become one loop") {
+  const Shape extents(std::array<index_t, 4>{2, 3, 1, 5});
+  const Shape dense = row_major_strides(extents), none = Shape::filled(4, 0);
+  const kernels::detail::MapLoops<2> merged(extents, {&dense, &none});
+  CHECK(merged.dims == 1);
+  CHECK(merged.extents[0] == 30);
+  Shape padded = dense;
+  padded[0] = 20;
+  const kernels::detail::MapLoops<2> split(extents, {&dense, &padded});
+  CHECK(split.dims == 2);
+  CHECK(split.extents[1] == 15);
+}
