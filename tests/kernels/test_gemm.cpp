@@ -70,7 +70,8 @@ constexpr std::array<std::array<index_t, 3>, 12> sizes{{{1, 1, 1},
 
 template <class T>
 void check_all() {
-  for (const auto& [m, k, n] : sizes) {
+  for (const auto& size : sizes) {
+    const index_t m = size[0], k = size[1], n = size[2];
     for (const Storage sa : {Storage::row_major, Storage::col_major, Storage::padded_rows,
                              Storage::padded_cols, Storage::every_other}) {
       for (const Storage sb : {Storage::row_major, Storage::col_major, Storage::padded_rows,
