@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Three ways to use cleave from outside: as a Meson subproject, installed, by a bare command.
+"""Four ways to use cleave from outside: as a Meson subproject, installed for Meson, by pkg-config,
+by a bare command.
 
-usage: check.py SOURCE_ROOT BUILD_ROOT MESON COMPILER
+usage: check.py SOURCE_ROOT MESON COMPILER
 """
 
 import os
@@ -13,8 +14,8 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from cases import Cases
-from consumer_flags import consumer_flags
 
+PROJECT = "tests/consumer/project"
 EXPECTED = "total 180 on 4 ranks\n"  # 0..4, 10..14, 20..24
 
 
@@ -36,9 +37,9 @@ def built_by_meson(meson, project, build, environment, *options):
     return build / "consumer"
 
 
-def as_subproject(scratch, source, build, meson, compiler):
+def as_subproject(scratch, source, meson, compiler):
     project = scratch / "consumer"
-    shutil.copytree(source / "tests/consumer/project", project)
+    shutil.copytree(source / PROJECT, project)
     (project / "subprojects/cleave").mkdir(parents=True)
     for name in ("include", "meson.build", "meson_options.txt", "subprojects"):
         copy = shutil.copytree if (source / name).is_dir() else shutil.copy
@@ -47,26 +48,32 @@ def as_subproject(scratch, source, build, meson, compiler):
                           "--force-fallback-for=cleave")
 
 
-def installed(scratch, source, build, meson, compiler):
+def install(scratch, source, meson):
+    """Installs the library alone; an environment in which pkg-config finds it."""
     prefix = scratch / "prefix"
     call(meson, "setup", f"--prefix={prefix}", "-Dtests=disabled", "-Dexamples=disabled",
          scratch / "library", source)
     call(meson, "install", "-C", scratch / "library")
     found = next(prefix.rglob("cleave.pc")).parent
-    environment = dict(os.environ, PKG_CONFIG_PATH=str(found))
-    return built_by_meson(meson, source / "tests/consumer/project", scratch / "build", environment,
-                          "--wrap-mode=nofallback")
+    return dict(os.environ, PKG_CONFIG_PATH=str(found))
 
 
-def by_pkg_config(scratch, source, build, meson, compiler):
-    call(compiler, "-std=c++20", source / "tests/consumer/project/main.cpp",
-         *consumer_flags(build, "--cflags", "--libs"), "-o", scratch / "consumer")
+def installed(scratch, source, meson, compiler):
+    return built_by_meson(meson, source / PROJECT, scratch / "build",
+                          install(scratch, source, meson), "--wrap-mode=nofallback")
+
+
+def by_pkg_config(scratch, source, meson, compiler):
+    flags = call("pkg-config", "--cflags", "--libs", "cleave",
+                 env=install(scratch, source, meson)).split()
+    call(compiler, "-std=c++20", source / PROJECT / "main.cpp", *flags,
+         "-o", scratch / "consumer")
     return scratch / "consumer"
 
 
-def by_bare_command(scratch, source, build, meson, compiler):
+def by_bare_command(scratch, source, meson, compiler):
     call(compiler, "-std=c++20", "-O2", f"-I{source}/include",
-         source / "tests/consumer/project/main.cpp", "-pthread", "-o", scratch / "consumer")
+         source / PROJECT / "main.cpp", "-pthread", "-o", scratch / "consumer")
     return scratch / "consumer"
 
 
@@ -78,12 +85,12 @@ WAYS = [
 ]
 
 
-def main(source, build, meson, compiler):
+def main(source, meson, compiler):
     cases = Cases()
     for name, way in WAYS:
         with tempfile.TemporaryDirectory() as scratch:
             try:
-                program = way(pathlib.Path(scratch), source, build, meson, compiler)
+                program = way(pathlib.Path(scratch), source, meson, compiler)
                 said = call(program, "--ranks", "4")
             except Failed as failure:
                 said = str(failure)
@@ -92,5 +99,4 @@ def main(source, build, meson, compiler):
 
 
 if __name__ == "__main__":
-    source, build, meson, compiler = sys.argv[1:5]
-    sys.exit(main(pathlib.Path(source), pathlib.Path(build), meson, compiler))
+    sys.exit(main(pathlib.Path(sys.argv[1]), *sys.argv[2:]))

@@ -59,12 +59,12 @@ def variants(root, compiler, features):
             yield header, "threads only", plain
         named = "CLEAVE_HAS_" in path.read_text() or header == "cleave/cleave.hpp"
         if named or needs_mpi and "-DCLEAVE_HAS_MPI=1" in features:
-            yield header, "all features", plain + features
+            yield header, "all features", features
 
 
 def main(root, build, compiler):
     cases = Cases()
-    jobs = list(variants(root, compiler, consumer_flags(build)))
+    jobs = list(variants(root, compiler, consumer_flags(root, build)))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         said = pool.map(lambda job: compile_alone(compiler, job[0], job[2]), jobs)
         for (header, variant, _), output in zip(jobs, said):

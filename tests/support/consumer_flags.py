@@ -4,9 +4,9 @@ import os
 import subprocess
 
 
-def consumer_flags(build, *kinds):
-    """The words of `pkg-config --cflags cleave`, or of other kinds (`--libs`)."""
+def consumer_flags(root, build):
+    """The words of `pkg-config --cflags cleave`, with the headers of the source tree."""
     environment = dict(os.environ, PKG_CONFIG_PATH=f"{build}/meson-uninstalled")
-    done = subprocess.run(["pkg-config", *(kinds or ["--cflags"]), "cleave"], env=environment,
+    done = subprocess.run(["pkg-config", "--cflags", "cleave"], env=environment,
                           check=True, text=True, stdout=subprocess.PIPE)
-    return done.stdout.split()
+    return [f"-I{root}/include", *done.stdout.split()]
