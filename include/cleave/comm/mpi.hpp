@@ -15,7 +15,7 @@
 
 namespace cleave {
 
-/// A world of the ranks of an MPI communicator; `comm` stays the caller's and is free for other use.
+/// A world of the ranks of an MPI communicator, which stays the caller's and free for other use.
 ///
 /// A rank that fails in a collective wakes all others, as does one whose last communicator is
 /// destroyed by an exception. No group of that world is of use then, and messages may be under way

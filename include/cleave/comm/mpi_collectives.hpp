@@ -49,12 +49,12 @@ void gather_pieces(MpiMessages& messages, const ConstView& mine, const PieceOf& 
     messages.send(packed, std::size_t(mine.bytes()), messages.after(step));
 }
 
-/// Elements of one message of a reduction: a block from every rank fits in a cache, and a piece
-/// is at most 64 blocks.
+/// Elements of one message of a reduction: a block fits in a cache, a piece is at most 64 blocks,
+/// and only one if it is small.
 inline index_t reduction_block(index_t elements, std::size_t size) {
   const index_t usual = (index_t(256) << 10) / index_t(size);
   const index_t most = std::max<index_t>(1, index_t(mpi_message_limit / size));
-  return std::min(std::max(usual, (elements + 63) / 64), most);
+  return std::min(elements <= 2 * usual ? 2 * usual : std::max(usual, (elements + 63) / 64), most);
 }
 
 /// result = the reduction of piece(self) of all ranks.

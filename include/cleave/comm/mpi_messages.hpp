@@ -1,88 +1,51 @@
-// The messages of one collective: posted without blocking, split where MPI's counts are too
-// narrow, packed where a view has gaps, and waited for with an eye on the watch and the clock.
-//
-// A message of n bytes must be received as n bytes: ranks that disagree about sizes get an error
-// that says so, whatever CLEAVE_CHECK is.
+// The messages of one collective as views: packed where a view has gaps, else sent and received in
+// place.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdio>
 #include <memory>
-#include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include <sched.h>
-
 #include <cleave/comm/mpi_handle.hpp>
-#include <cleave/comm/mpi_watch.hpp>
-#include <cleave/core/error.hpp>
+#include <cleave/comm/mpi_requests.hpp>
 #include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>
 
 namespace cleave::detail {
 
-/// The most bytes of one message; longer ones are split. The same on all ranks. Small in tests.
-inline std::size_t mpi_message_limit = std::size_t(1) << 30;
-
-/// Where messages go and on whose behalf.
-struct MpiRoute {
-  MPI_Comm comm = MPI_COMM_NULL;
-  int tag = 0;
-  int rank = 0;  ///< in the group
-  int size = 1;
-  std::span<const int> comm_ranks{};   ///< of the members of the group; empty: the same numbers
-  std::span<const int> world_ranks{};  ///< likewise, in the world of `watch`
-  MpiWatch* watch = nullptr;
-  const std::string* label = nullptr;
-  std::string operation{};
-  double timeout_seconds = 0;
-};
-
 class MpiMessages {
  public:
   /// @throws Error if a rank is known to have failed
-  explicit MpiMessages(MpiRoute route) : route_(std::move(route)) {
-    route_.watch->throw_if_failed(route_.operation);
-  }
+  explicit MpiMessages(MpiRoute route) : requests_(std::move(route)) {}
   MpiMessages(const MpiMessages&) = delete;  // requests have one owner
   MpiMessages& operator=(const MpiMessages&) = delete;
   ~MpiMessages() {
-    if (open_ > 0) withdraw();
+    if (requests_.withdraw()) return;
+    try {
+      for (std::shared_ptr<void>& memory : scratch_) keep_until_exit(std::move(memory));
+    } catch (...) {  // out of memory
+    }
   }
 
-  int rank() const noexcept { return route_.rank; }
-  int size() const noexcept { return route_.size; }
-  /// The rank `step` places further, cyclically: ranks that start with step 1 do not all ask the
-  /// same one first.
-  int after(int step) const noexcept { return (route_.rank + step) % route_.size; }
-  int before(int step) const noexcept { return (route_.rank - step + route_.size) % route_.size; }
-
-  /// Requests posted so far: marks for `wait`.
-  std::size_t posted() const noexcept { return requests_.size(); }
+  int rank() const noexcept { return requests_.route().rank; }
+  int size() const noexcept { return requests_.route().size; }
+  /// The rank `step` places further, cyclically: ranks that begin with step 1 do not all turn to
+  /// the same one first.
+  int after(int step) const noexcept { return (rank() + step) % size(); }
+  int before(int step) const noexcept { return (rank() - step + size()) % size(); }
 
   void send(const std::byte* data, std::size_t bytes, int peer) {
-    for (std::size_t at = 0; at < bytes; at += mpi_message_limit) {
-      const std::size_t part = std::min(mpi_message_limit, bytes - at);
-      check(MPI_Isend(data + at, int(part), MPI_BYTE, comm_rank(peer), route_.tag, route_.comm,
-                      open(peer, part, false)),
-            "MPI_Isend");
-    }
+    requests_.send(data, bytes, peer);
   }
   void receive(std::byte* data, std::size_t bytes, int peer) {
-    for (std::size_t at = 0; at < bytes; at += mpi_message_limit) {
-      const std::size_t part = std::min(mpi_message_limit, bytes - at);
-      check(MPI_Irecv(data + at, int(part), MPI_BYTE, comm_rank(peer), route_.tag, route_.comm,
-                      open(peer, part, true)),
-            "MPI_Irecv");
-    }
+    requests_.receive(data, bytes, peer);
   }
 
-  /// The same for views; nothing is sent or received for an empty one.
+  /// Views of a pair of ranks are matched by their order; nothing is sent for an empty one.
   void send(const ConstView& view, int peer) { send(pack(view), std::size_t(view.bytes()), peer); }
+  /// What is received packed is in its place after `finish`.
   void receive(const View& view, int peer) {
     const auto bytes = std::size_t(view.bytes());
     if (view.contiguous()) return receive(static_cast<std::byte*>(view.data), bytes, peer);
@@ -106,205 +69,32 @@ class MpiMessages {
     return static_cast<std::byte*>(scratch_.back().get());
   }
 
-  /// Waits for the requests posted between two marks.
-  /// @throws Error if a rank has failed or left, sends another size, or does not come in time
-  void wait(std::size_t begin, std::size_t end) {
-    std::size_t pending = 0;
-    for (std::size_t i = begin; i < end; ++i) pending += requests_[i] != MPI_REQUEST_NULL;
-    Idle idle;
-    while (pending > 0) {
-      const std::size_t done = complete(begin, end);
-      pending -= done;
-      if (done > 0) idle = {};
-      else rest(idle, begin, end);
-    }
-  }
+  /// Marks for `wait`.
+  std::size_t posted() const noexcept { return requests_.posted(); }
 
-  /// Waits for everything; what was received packed is in its place then.
+  /// Waits for what was posted between two marks. @throws Error as MpiRequests::wait
+  void wait(std::size_t begin, std::size_t end) { requests_.wait(begin, end); }
+
+  /// Waits for everything. @throws Error as MpiRequests::wait
   void finish() {
     for (const Unpack& u : unpacks_) {
       wait(u.begin, u.end);
       strided_copy(ConstView::dense(u.packed, u.view.dtype, u.view.extents), u.view);
     }
+    unpacks_.clear();
     wait(0, posted());
   }
 
  private:
-  struct Request {
-    int peer = 0;
-    std::size_t bytes = 0;
-    bool receives = false;
-  };
   struct Unpack {
     std::size_t begin, end;
     const std::byte* packed;
     View view;
   };
-  /// A time in which no request completed.
-  struct Idle {
-    long polls = 0;
-    double since = 0;
-    double left_since = 0;  ///< when an awaited rank was found to have left
-    bool asked = false;
-  };
 
-  /// How long a rank that left may still be heard of: its last messages may be under way.
-  static constexpr double grace_seconds = 0.25;
-
-  /// Room for one more request.
-  MPI_Request* open(int peer, std::size_t bytes, bool receives) {
-    about_.push_back({peer, bytes, receives});
-    requests_.push_back(MPI_REQUEST_NULL);
-    ++open_;
-    return &requests_.back();
-  }
-
-  /// @return how many requests of the range completed just now
-  std::size_t complete(std::size_t begin, std::size_t end) {
-    indices_.resize(end - begin);
-    statuses_.resize(end - begin);
-    int done = 0;
-    const int code = MPI_Testsome(int(end - begin), &requests_[begin], &done, indices_.data(),
-                                  statuses_.data());
-    if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) check(code, "MPI_Testsome");
-    if (done == MPI_UNDEFINED) return 0;
-    open_ -= std::size_t(done);
-    for (int i = 0; i < done; ++i)
-      inspect(about_[begin + std::size_t(indices_[std::size_t(i)])],
-              statuses_[std::size_t(i)], code == MPI_ERR_IN_STATUS);
-    return std::size_t(done);
-  }
-
-  void inspect(const Request& request, MPI_Status& status, bool has_error) {
-    const std::string sender = "rank " + std::to_string(world_rank(request.peer));
-    const auto expected = [&] {
-      return " where rank " + std::to_string(route_.watch->rank()) + " expects " +
-             std::to_string(request.bytes) + " bytes in " + where();
-    };
-    if (has_error && status.MPI_ERROR != MPI_SUCCESS) {
-      int kind = status.MPI_ERROR;
-      MPI_Error_class(status.MPI_ERROR, &kind);
-      if (kind == MPI_ERR_TRUNCATE) fail(sender + " sends more" + expected());
-      fail(mpi_error_text(status.MPI_ERROR) + " in " + where());
-    }
-    if (!request.receives) return;
-    int bytes = 0;
-    check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
-    if (std::size_t(bytes) != request.bytes)
-      fail(sender + " sends " + std::to_string(bytes) + " bytes" + expected());
-  }
-
-  /// What a rank does while nothing arrives: first poll fast, then leave the core to others; every
-  /// few polls hear whether it waits in vain.
-  void rest(Idle& idle, std::size_t begin, std::size_t end) {
-    if (++idle.polls > 50) sched_yield();
-    if (idle.polls % 16 != 0) return;
-    const double now = MPI_Wtime();
-    if (idle.since == 0) idle.since = now;
-    const double waited = now - idle.since;
-    MpiWatch& watch = *route_.watch;
-    listen();
-    if (!idle.asked && waited > std::min(1.0, route_.timeout_seconds / 4)) {
-      idle.asked = true;
-      for (const int r : awaited(begin, end, false)) watch.ask(r);
-    }
-    if (const std::vector<int> gone = awaited(begin, end, true); !gone.empty()) {
-      if (idle.left_since == 0) idle.left_since = now;
-      if (now > idle.left_since + grace_seconds)
-        fail(listed(gone) + " left while rank " + std::to_string(watch.rank()) + " waits in " +
-             where());
-    }
-    if (waited > route_.timeout_seconds) {
-      char seconds[32];
-      std::snprintf(seconds, sizeof seconds, "%g", route_.timeout_seconds);
-      fail(listed(awaited(begin, end, false)) + " did not come to " + where() + " within " +
-           seconds + " s");
-    }
-  }
-
-  void listen() {
-    route_.watch->listen();
-    route_.watch->throw_if_failed(route_.operation);
-  }
-
-  /// World ranks of those whose messages are open; only those known to have left, if asked.
-  std::vector<int> awaited(std::size_t begin, std::size_t end, bool left) const {
-    std::vector<int> ranks;
-    for (std::size_t i = begin; i < end; ++i) {
-      if (requests_[i] == MPI_REQUEST_NULL) continue;
-      const int r = world_rank(about_[i].peer);
-      if (!left || route_.watch->has_left(r)) ranks.push_back(r);
-    }
-    std::sort(ranks.begin(), ranks.end());
-    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-    return ranks;
-  }
-
-  /// "rank 2", "ranks 1, 3"
-  static std::string listed(const std::vector<int>& ranks) {
-    std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-    for (std::size_t i = 0; i < ranks.size(); ++i)
-      text += (i > 0 ? ", " : "") + std::to_string(ranks[i]);
-    return text;
-  }
-
-  int comm_rank(int peer) const {
-    return route_.comm_ranks.empty() ? peer : route_.comm_ranks[std::size_t(peer)];
-  }
-  int world_rank(int peer) const { return route_.world_ranks[std::size_t(peer)]; }
-
-  std::string where() const { return route_.operation + " of group '" + *route_.label + "'"; }
-
-  void check(int code, const char* call) {
-    if (code != MPI_SUCCESS) fail(std::string(call) + ": " + mpi_error_text(code));
-  }
-
-  /// Gives up, and tells all others: the ranks are out of step from here on.
-  [[noreturn]] void fail(const std::string& message) {
-    const Error error(route_.operation, message, {.rank = route_.watch->rank()});
-    route_.watch->announce(error.what());
-    throw error;
-  }
-
-  /// Takes back what is still open, so that nothing is written to memory whose owner an exception
-  /// is about to destroy. A receive that has begun ends within moments, since its sender does the
-  /// same; a send that nobody takes is left to itself.
-  void withdraw() noexcept {
-    try {
-      route_.watch->announce(route_.operation + " ended half-way");
-      for (std::size_t i = 0; i < posted(); ++i)
-        if (about_[i].receives && requests_[i] != MPI_REQUEST_NULL) MPI_Cancel(&requests_[i]);
-      const double begin = MPI_Wtime();
-      for (bool receiving = true; open_ > 0;) {
-        int done = 0;
-        MPI_Testsome(int(posted()), requests_.data(), &done, indices_for_all(), MPI_STATUSES_IGNORE);
-        if (done == MPI_UNDEFINED) return;
-        open_ -= std::size_t(done);
-        receiving = false;
-        for (std::size_t i = 0; i < posted(); ++i)
-          receiving |= about_[i].receives && requests_[i] != MPI_REQUEST_NULL;
-        if (MPI_Wtime() > begin + (receiving ? 2.0 : 0.2)) break;
-        sched_yield();
-      }
-      if (open_ > 0)
-        for (std::shared_ptr<void>& memory : scratch_) keep_until_exit(std::move(memory));
-    } catch (...) {  // out of memory: the scratch that is left is freed
-    }
-  }
-
-  int* indices_for_all() {
-    indices_.resize(posted());
-    return indices_.data();
-  }
-
-  MpiRoute route_;
-  std::vector<MPI_Request> requests_;
-  std::vector<Request> about_;  ///< the request of the same index
-  std::size_t open_ = 0;
-  std::vector<Unpack> unpacks_;
   std::vector<std::shared_ptr<void>> scratch_;
-  std::vector<int> indices_;
-  std::vector<MPI_Status> statuses_;
+  std::vector<Unpack> unpacks_;
+  MpiRequests requests_;
 };
 
 }  // namespace cleave::detail
