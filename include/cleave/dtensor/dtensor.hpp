@@ -26,10 +26,18 @@ inline constexpr bool is_dtensor<DTensor<T, Rank, Mesh, P>> = true;
 
 namespace detail {
 
-/// The plan between two packed layouts; evaluated once per pair by the compiler.
+/// The plan between two packed layouts, evaluated once per pair by the compiler.
 template <std::uint64_t Source, std::uint64_t Target, int Axes, int Dims>
 inline constexpr Plan plan_of =
     make_plan(Layout::unpacked(Source, Axes), Layout::unpacked(Target, Axes), Dims);
+
+/// The address of that plan, or null if the choice has to wait for the sizes.
+template <std::uint64_t Source, std::uint64_t Target, int Axes, int Dims>
+constexpr const Plan* fixed_plan() {
+  if constexpr (sizes_decide(Layout::unpacked(Source, Axes), Layout::unpacked(Target, Axes), Dims))
+    return nullptr;
+  else return &plan_of<Source, Target, Axes, Dims>;
+}
 
 template <class To, class T, int Rank, class Mesh, class P>
 DTensor<T, Rank, Mesh, To> redistribute_to(const DTensor<T, Rank, Mesh, P>& x,
@@ -159,7 +167,7 @@ DTensor<T, Rank, Mesh, To> redistribute_to(const DTensor<T, Rank, Mesh, P>& x,
     constexpr std::uint64_t target = layout_of<To, Rank>.packed();
     const auto& local = x.local();
     const redistribution::Block block = redistribution::run(
-        plan_of<source, target, Mesh::axis_count, Rank>, Layout::unpacked(source, P::size),
+        fixed_plan<source, target, Mesh::axis_count, Rank>(), Layout::unpacked(source, P::size),
         Layout::unpacked(target, P::size), {local.storage(), local.view()},
         {x.mesh().state(), Shape(x.shape()), operation});
     using Local = typename DTensor<T, Rank, Mesh, To>::local_type;

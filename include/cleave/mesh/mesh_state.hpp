@@ -112,6 +112,25 @@ class MeshState {
     return text;
   }
 
+  /// Whether some axis has one rank only: it places nothing.
+  bool has_unit_axis() const noexcept {
+    for (const index_t extent : extents_)
+      if (extent == 1) return true;
+    return false;
+  }
+
+  /// What a higher room keeps for this mesh, one X per type X, made at the first call.
+  template <class X>
+  X& attachment() const {
+    static constexpr char key = 0;
+    for (const auto& [type, object] : attachments_)
+      if (type == &key) return *static_cast<X*>(object.get());
+    auto made = std::make_shared<X>();
+    X& result = *made;
+    attachments_.emplace_back(&key, std::move(made));
+    return result;
+  }
+
   /// The rank of the world that this is, or -1 outside of the mesh.
   int world_rank() const noexcept { return group_ ? group_->state().world_rank : -1; }
 
@@ -153,6 +172,7 @@ class MeshState {
   std::shared_ptr<Communicator> group_;
   mutable std::vector<std::shared_ptr<Communicator>> axis_groups_;
   std::vector<std::string> labels_;
+  mutable std::vector<std::pair<const void*, std::shared_ptr<void>>> attachments_;
 };
 
 }  // namespace cleave

@@ -6,8 +6,7 @@
 #include <utility>
 
 #include <cleave/mesh/mesh_state.hpp>
-#include <cleave/placement/ownership.hpp>
-#include <cleave/redistribute/plan.hpp>
+#include <cleave/redistribute/step_box.hpp>
 #include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>
@@ -35,21 +34,6 @@ struct Context {
   Shape shape;            ///< global extents
   const char* operation;  ///< what the user called
 };
-
-/// The box of global indices of the rank at `coordinate`.
-constexpr Box owned_box(const StepLayout& of, const Shape& shape, const Shape& mesh,
-                        const Shape& coordinate) {
-  Box box = Box::of(shape);
-  for (int i = 0; i < of.layout.axes; ++i) {
-    const int a = of.order[std::size_t(i)];
-    if (!of.layout[a].is_shard()) continue;
-    const int d = of.layout[a].dim;
-    const IndexRange range = shard_range(box.extent(d), mesh[a], coordinate[a]);
-    box.end[d] = box.begin[d] + range.end;
-    box.begin[d] += range.begin;
-  }
-  return box;
-}
 
 /// The box of member `index` of the group over `axes` that this rank is in.
 inline Box box_of_member(const StepLayout& of, const Context& context, AxisMask axes,

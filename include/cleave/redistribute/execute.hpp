@@ -2,11 +2,14 @@
 // nothing decides: all ranks run the steps of the same plan.
 #pragma once
 
+#include <utility>
+
 #include <cleave/redistribute/all_gather.hpp>
 #include <cleave/redistribute/all_reduce.hpp>
 #include <cleave/redistribute/block.hpp>
 #include <cleave/redistribute/exchange.hpp>
 #include <cleave/redistribute/plan.hpp>
+#include <cleave/redistribute/plan_cache.hpp>
 #include <cleave/redistribute/reduce_scatter.hpp>
 #include <cleave/redistribute/slice.hpp>
 #include <cleave/redistribute/to_partial.hpp>
@@ -34,26 +37,17 @@ inline Block execute(const Plan& plan, Block block, const Context& context) {
   return block;
 }
 
-/// The layout without the axes that have one rank: they place nothing.
-constexpr Layout without_unit_axes(Layout layout, const Shape& mesh) {
-  for (int a = 0; a < layout.axes; ++a)
-    if (mesh[a] == 1) layout[a] = Placement::replicate();
-  return layout;
-}
-
 /// Turns the local elements under `source` into those under `target`.
 ///
-/// @param plan  `make_plan(source, target, dims)`, known at compile time where the layouts are
-/// @collective  every rank of the mesh
-inline Block run(const Plan& plan, const Layout& source, const Layout& target, const Block& block,
+/// @param fixed  the plan, if the layouts alone decide it (see `sizes_decide`); null otherwise
+/// @collective   every rank of the mesh
+inline Block run(const Plan* fixed, const Layout& source, const Layout& target, Block block,
                  const Context& context) {
-  const Shape& mesh = context.mesh.extents();
-  bool unit = false;
-  for (int a = 0; a < mesh.dims; ++a) unit = unit || mesh[a] == 1;
-  if (!unit) return execute(plan, block, context);
-  return execute(make_plan(without_unit_axes(source, mesh), without_unit_axes(target, mesh),
-                           context.shape.dims),
-                 block, context);
+  if (fixed != nullptr && !context.mesh.has_unit_axis())
+    return execute(*fixed, std::move(block), context);
+  const Plan& plan = context.mesh.attachment<PlanCache>().plan(
+      source, target, context.shape, context.mesh, size_of(block.view.dtype));
+  return execute(plan, std::move(block), context);
 }
 
 }  // namespace cleave::redistribution

@@ -84,6 +84,8 @@ struct Plan {
   constexpr const Step* end() const { return steps.data() + count; }
   constexpr const Step& operator[](int i) const { return steps[std::size_t(i)]; }
 
+  constexpr void append(const Step& step) { steps[std::size_t(count++)] = step; }
+
   /// How many steps communicate.
   constexpr int communications() const {
     int n = 0;
@@ -194,60 +196,81 @@ constexpr Step reduce_step(const StepLayout& from, unsigned run, ReduceOp op,
   return step;
 }
 
+/// Where communication has to lead before the last, local, step: axes that become partial stay
+/// sharded or become replicated.
+struct Reach {
+  Layout layout{};
+  unsigned made = 0;  ///< the axes that become partial at the end
+
+  constexpr Reach(const Layout& source, const Layout& target) : layout(target) {
+    for (int a = 0; a < target.axes; ++a) {
+      if (!target[a].is_partial() || source[a] == target[a]) continue;
+      made |= 1u << a;
+      // A shard can stay if no axis behind it divides the same dimension again; one that is to
+      // be averaged is scaled, which an inner reduction might not let through.
+      bool stays = source[a].is_shard();
+      for (int b = a + 1; b < target.axes; ++b) {
+        if (target[b].is_partial() && target[a].op == ReduceOp::avg) stays = false;
+        stays =
+            stays && !target[b].is_shard(source[a].dim) && !source[b].is_shard(source[a].dim);
+      }
+      layout[a] = stays ? source[a] : Placement::replicate();
+    }
+  }
+};
+
+/// The axes that are reduced together next: the innermost partial ones under one reduction, up to
+/// one under another; none if nothing is left to reduce.
+constexpr unsigned next_run(const Layout& now, const Layout& reach) {
+  unsigned run = 0;
+  ReduceOp op{};
+  for (int a = now.axes - 1; a >= 0; --a) {
+    if (!now[a].is_partial() || reach[a].is_partial()) continue;
+    if (run != 0 && now[a].op != op) break;
+    op = now[a].op;
+    run |= 1u << a;
+  }
+  return run;
+}
+
+/// The reduction of the axes of a run. @pre run != 0
+constexpr ReduceOp op_of(const Layout& now, unsigned run) {
+  int a = 0;
+  while (!(run >> a & 1u)) ++a;
+  return now[a].op;
+}
+
+/// Appends what is left when everything is reduced: one move, and the axes that become partial.
+constexpr void append_end(Plan& plan, StepLayout now, const Reach& reach, const Layout& target,
+                          int dims) {
+  const StepLayout end{reach.layout};
+  if (!(now == end)) plan.append(move_step(now, end, dims));
+  now = end;
+  for (int a = 0; a < target.axes; ++a) {  // an inner partial surrounds what an outer one made
+    if (!(reach.made >> a & 1u)) continue;
+    Step step{StepKind::to_partial, target[a].op, 1u << a, now, now};
+    step.to.layout[a] = target[a];
+    plan.append(step);
+    now = step.to;
+  }
+}
+
 }  // namespace detail
 
 /// The plan that turns layout `source` of a tensor with `dims` dimensions into `target`.
 ///
-/// The same on all ranks: it depends on the layouts only.
+/// The same on all ranks: it depends on the layouts only. Without partials it is optimal for all
+/// shapes and meshes; with partials, `choose_plan` may know better where `sizes_decide`.
 constexpr Plan make_plan(const Layout& source, const Layout& target, int dims) {
   Plan plan;
-  const auto append = [&plan](const Step& step) {
-    plan.steps[std::size_t(plan.count++)] = step;
-  };
-  // Axes that become partial stay as they are until the last, local, step.
-  Layout reach = target;
-  unsigned made = 0;
-  for (int a = 0; a < target.axes; ++a) {
-    if (!target[a].is_partial() || source[a] == target[a]) continue;
-    made |= 1u << a;
-    // A shard can stay if no axis behind it divides the same dimension again; one that is to be
-    // averaged is scaled, which an inner reduction might not let through.
-    bool stays = source[a].is_shard();
-    for (int b = a + 1; b < target.axes; ++b) {
-      if (target[b].is_partial() && target[a].op == ReduceOp::avg) stays = false;
-      stays = stays && !target[b].is_shard(source[a].dim) && !source[b].is_shard(source[a].dim);
-    }
-    reach[a] = stays ? source[a] : Placement::replicate();
-  }
-
+  const detail::Reach reach(source, target);
   StepLayout now{source};
-  for (int a = source.axes - 1; a >= 0;) {
-    if (!source[a].is_partial() || reach[a].is_partial()) {
-      --a;
-      continue;
-    }
-    const ReduceOp op = source[a].op;
-    unsigned run = 0;
-    for (; a >= 0; --a) {
-      if (!source[a].is_partial() || reach[a].is_partial()) continue;
-      if (source[a].op != op) break;
-      run |= 1u << a;
-    }
-    append(detail::reduce_step(now, run, op, reach, dims));
-    now = plan.steps[std::size_t(plan.count - 1)].to;
+  while (const unsigned run = detail::next_run(now.layout, reach.layout)) {
+    plan.append(
+        detail::reduce_step(now, run, detail::op_of(now.layout, run), reach.layout, dims));
+    now = plan[plan.count - 1].to;
   }
-
-  const StepLayout end{reach};
-  if (!(now == end)) append(detail::move_step(now, end, dims));
-  now = end;
-
-  for (int a = 0; a < target.axes; ++a) {  // an inner partial surrounds what an outer one made
-    if (!(made >> a & 1u)) continue;
-    Step step{StepKind::to_partial, target[a].op, 1u << a, now, now};
-    step.to.layout[a] = target[a];
-    append(step);
-    now = step.to;
-  }
+  detail::append_end(plan, now, reach, target, dims);
   return plan;
 }
 

@@ -1,0 +1,169 @@
+// The choice among plans where partials are involved and sizes decide.
+//
+// A reduction may be an all-reduce, or a reduce-scatter onto any dimension that the next step
+// exchanges; and axes that replicate the addends may first keep a slice each, so that the same
+// sum is not made twice. Which is cheapest depends on extents and on latency against bandwidth.
+// All candidates are tried; ties go to fewer communications, then to the first.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include <cleave/redistribute/cost.hpp>
+#include <cleave/redistribute/plan.hpp>
+
+namespace cleave {
+
+/// Whether plans other than `make_plan`'s may be cheaper for some shape and mesh.
+///
+/// Not without partials, and not if one all-reduce is all there is to do and no axis replicates
+/// the addends. A reduce-scatter of a dimension that does not divide may lose to another.
+constexpr bool sizes_decide(const Layout& source, const Layout& target, int dims) {
+  const detail::Reach reach(source, target);
+  if (detail::next_run(source, reach.layout) == 0) return false;
+  const Plan plan = make_plan(source, reach.layout, dims);
+  if (plan.count > 1 || plan[0].kind != StepKind::all_reduce) return true;
+  for (int a = 0; a < source.axes; ++a)
+    if (source[a].is_replicate()) return true;
+  return false;
+}
+
+namespace detail {
+
+/// Depth-first search over the candidates of every run; keeps the cheapest plan.
+class PlanSearch {
+ public:
+  constexpr PlanSearch(const Layout& source, const Layout& target, const Shape& shape,
+                       const Shape& mesh, std::size_t element_size, const CostModel& model)
+      : reach_(source, target),
+        target_(target),
+        shape_(shape),
+        mesh_(mesh),
+        element_size_(element_size),
+        model_(model) {
+    for (int a = 0; a < target.axes; ++a)  // dimensions that the target shards come first
+      if (reach_.layout[a].is_shard()) offer(reach_.layout[a].dim);
+    for (int a = 0; a < source.axes; ++a)
+      if (source[a].is_shard()) offer(source[a].dim);
+    for (int d = 0; d < shape.dims; ++d) offer(d);
+    search(StepLayout{source}, Plan{}, 0);
+  }
+
+  constexpr const Plan& best() const { return best_; }
+
+ private:
+  /// How many dimensions are tried per axis.
+  static constexpr int max_choices = 3;
+
+  constexpr void offer(int dim) {
+    for (int i = 0; i < dims_; ++i)
+      if (dim_[std::size_t(i)] == dim) return;
+    if (dims_ < max_choices) dim_[std::size_t(dims_++)] = dim;
+  }
+
+  constexpr void search(const StepLayout& now, const Plan& plan, double us) {
+    const unsigned run = next_run(now.layout, reach_.layout);
+    if (run == 0) return finish(now, plan, us);
+    const ReduceOp op = op_of(now.layout, run);
+    unsigned replicated = 0;  // axes that may keep a slice each before the reduction
+    for (int a = 0; a < now.layout.axes; ++a)
+      if (now.layout[a].is_replicate() && mesh_[a] > 1) replicated |= 1u << a;
+    each_slicing(now, plan, us, run, op, replicated, now, 0);
+  }
+
+  /// Slices the axes of `replicated`, each along any dimension or not.
+  constexpr void each_slicing(const StepLayout& now, const Plan& plan, double us, unsigned run,
+                              ReduceOp op, unsigned replicated, const StepLayout& sliced,
+                              int axis) {
+    if (axis == now.layout.axes) {
+      Plan longer = plan;
+      if (!(sliced == now)) longer.append(Step{StepKind::slice, op, 0, now, sliced});
+      return each_reduction(longer, us, run, op, sliced);
+    }
+    each_slicing(now, plan, us, run, op, replicated, sliced, axis + 1);
+    if (!(replicated >> axis & 1u)) return;
+    for (int i = 0; i < dims_; ++i) {
+      StepLayout more = sliced;
+      more.layout[axis] = Placement::shard(dim_[std::size_t(i)]);
+      move_last(more, 1u << axis, shape_.dims);
+      each_slicing(now, plan, us, run, op, replicated, more, axis + 1);
+    }
+  }
+
+  /// An all-reduce, or a reduce-scatter with any dimension for each axis of the run.
+  constexpr void each_reduction(const Plan& plan, double us, unsigned run, ReduceOp op,
+                                const StepLayout& now) {
+    Step step{StepKind::all_reduce, op, run, now, now};
+    for (int a = 0; a < now.layout.axes; ++a)
+      if (run >> a & 1u) step.to.layout[a] = Placement::replicate();
+    search_behind(plan, us, step);
+    if (dims_ > 0) each_scatter(plan, us, run, step, 0);
+  }
+
+  constexpr void each_scatter(const Plan& plan, double us, unsigned run, const Step& step,
+                              int axis) {
+    if (axis == step.from.layout.axes) {
+      Step scatter = step;
+      scatter.kind = StepKind::reduce_scatter;
+      move_last(scatter.to, run, shape_.dims);
+      return search_behind(plan, us, scatter);
+    }
+    if (!(run >> axis & 1u)) return each_scatter(plan, us, run, step, axis + 1);
+    for (int i = 0; i < dims_; ++i) {
+      Step next = step;
+      next.to.layout[axis] = Placement::shard(dim_[std::size_t(i)]);
+      each_scatter(plan, us, run, next, axis + 1);
+    }
+  }
+
+  constexpr void search_behind(const Plan& plan, double us, const Step& step) {
+    const double longer_us = us + cost(step);
+    if (longer_us > best_us_) return;
+    Plan longer = plan;
+    longer.append(step);
+    search(step.to, longer, longer_us);
+  }
+
+  constexpr void finish(const StepLayout& now, const Plan& plan, double us) {
+    Plan whole = plan;
+    append_end(whole, now, reach_, target_, shape_.dims);
+    for (int i = plan.count; i < whole.count; ++i) us += cost(whole[i]);
+    const int communications = whole.communications();
+    const bool better = us < best_us_ || (us == best_us_ && communications < best_communications_);
+    if (!better && best_.count != 0) return;
+    best_ = whole;
+    best_us_ = us;
+    best_communications_ = communications;
+  }
+
+  constexpr double cost(const Step& step) const {
+    return estimated_us(step, mesh_, shape_, element_size_, model_);
+  }
+
+  Reach reach_;
+  Layout target_;
+  Shape shape_;
+  Shape mesh_;
+  std::size_t element_size_;
+  CostModel model_;
+  std::array<int, max_choices> dim_{};
+  int dims_ = 0;
+  Plan best_{};
+  double best_us_ = 1e300;
+  int best_communications_ = 0;
+};
+
+}  // namespace detail
+
+/// The cheapest plan for a shape on a mesh; `make_plan`'s where sizes do not decide.
+///
+/// @param mesh  extents of the axes
+/// @cost        microseconds to milliseconds, growing with the axes; the result is worth keeping
+constexpr Plan choose_plan(const Layout& source, const Layout& target, const Shape& shape,
+                           const Shape& mesh, std::size_t element_size,
+                           const CostModel& model = {}) {
+  if (!sizes_decide(source, target, shape.dims)) return make_plan(source, target, shape.dims);
+  return detail::PlanSearch(source, target, shape, mesh, element_size, model).best();
+}
+
+}  // namespace cleave

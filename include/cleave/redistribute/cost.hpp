@@ -1,0 +1,105 @@
+// What a plan costs: elements received, and an estimate of the time. Pure constexpr arithmetic,
+// the same on every rank, so that a choice by cost is the same choice everywhere.
+#pragma once
+
+#include <cleave/core/shape.hpp>
+#include <cleave/redistribute/plan.hpp>
+#include <cleave/redistribute/step_box.hpp>
+
+namespace cleave {
+
+/// Time of a collective step = latency + bytes received by the rank that receives most / bandwidth.
+///
+/// The defaults are of threads and processes on one node; `bytes_only` makes the planner minimise
+/// what is received, whatever the number of steps.
+struct CostModel {
+  double latency_us = 5;        ///< of one collective
+  double bytes_per_us = 10000;  ///< received by one rank (10 GB/s)
+
+  static constexpr CostModel bytes_only() { return {0, 1}; }
+};
+
+namespace redistribution {
+
+/// The next coordinate of a mesh whose extents are counted through, row-major; false at the end.
+constexpr bool next_coordinate(const Shape& extents, Shape& at) {
+  for (int a = extents.dims - 1; a >= 0; --a) {
+    if (++at[a] < extents[a]) return true;
+    at[a] = 0;
+  }
+  return false;
+}
+
+/// The elements that the rank which receives most receives in an exchange between two layouts.
+///
+/// Looks at every rank of a mesh whose axes have at most four; of longer axes at the two first
+/// and the two last, where ceil-chunk shards are longest and shortest.
+constexpr index_t most_received(const StepLayout& from, const StepLayout& to, const Shape& shape,
+                                const Shape& mesh) {
+  Shape samples = mesh;
+  for (int a = 0; a < mesh.dims; ++a) samples[a] = mesh[a] < 4 ? mesh[a] : 4;
+  index_t most = 0;
+  Shape sample = Shape::filled(mesh.dims, 0);
+  do {
+    Shape at = sample;
+    for (int a = 0; a < mesh.dims; ++a)
+      if (mesh[a] > 4 && sample[a] >= 2) at[a] = mesh[a] - 4 + sample[a];
+    const Box wanted = owned_box(to, shape, mesh, at);
+    const index_t lacking =
+        wanted.volume() - intersect(owned_box(from, shape, mesh, at), wanted).volume();
+    if (lacking > most) most = lacking;
+  } while (next_coordinate(samples, sample));
+  return most;
+}
+
+/// How many ranks the group over the axes of a step has.
+constexpr index_t group_size(unsigned axes, const Shape& mesh) {
+  index_t n = 1;
+  for (int a = 0; a < mesh.dims; ++a)
+    if (axes >> a & 1u) n *= mesh[a];
+  return n;
+}
+
+/// The elements that the rank which receives most receives in one step.
+constexpr index_t received_elements(const Step& step, const Shape& shape, const Shape& mesh) {
+  const Shape first = Shape::filled(mesh.dims, 0);  // its shards are the longest
+  const index_t n = group_size(step.axes, mesh);
+  switch (step.kind) {
+    case StepKind::slice:
+    case StepKind::to_partial: return 0;
+    case StepKind::reduce_scatter:
+      return (n - 1) * owned_box(step.to, shape, mesh, first).volume();
+    case StepKind::all_reduce:
+      return 2 * (n - 1) * owned_box(step.from, shape, mesh, first).volume() / n;
+    case StepKind::all_gather:
+    case StepKind::all_to_all:
+    case StepKind::exchange: return most_received(step.from, step.to, shape, mesh);
+  }
+  return 0;
+}
+
+}  // namespace redistribution
+
+/// The bytes that the rank which receives most receives during a plan.
+constexpr index_t received_bytes(const Plan& plan, const Shape& mesh, const Shape& shape,
+                                 std::size_t element_size) {
+  index_t elements = 0;
+  for (const Step& step : plan) elements += redistribution::received_elements(step, shape, mesh);
+  return elements * index_t(element_size);
+}
+
+/// The estimated time of a step, and of a plan, in microseconds.
+constexpr double estimated_us(const Step& step, const Shape& mesh, const Shape& shape,
+                              std::size_t element_size, const CostModel& model) {
+  if (!communicates(step.kind)) return 0;
+  const index_t elements = redistribution::received_elements(step, shape, mesh);
+  return model.latency_us + double(elements) * double(element_size) / model.bytes_per_us;
+}
+constexpr double estimated_us(const Plan& plan, const Shape& mesh, const Shape& shape,
+                              std::size_t element_size, const CostModel& model) {
+  double us = 0;
+  for (const Step& step : plan) us += estimated_us(step, mesh, shape, element_size, model);
+  return us;
+}
+
+}  // namespace cleave

@@ -1,0 +1,25 @@
+// Which indices a rank owns between two steps of a plan.
+#pragma once
+
+#include <cleave/placement/ownership.hpp>
+#include <cleave/redistribute/plan.hpp>
+
+namespace cleave::redistribution {
+
+/// The box of global indices of the rank at `coordinate`: `cleave::owned_box` with the axes
+/// applied in the order of the step.
+constexpr Box owned_box(const StepLayout& of, const Shape& shape, const Shape& mesh,
+                        const Shape& coordinate) {
+  Box box = Box::of(shape);
+  for (int i = 0; i < of.layout.axes; ++i) {
+    const int a = of.order[std::size_t(i)];
+    if (!of.layout[a].is_shard()) continue;
+    const int d = of.layout[a].dim;
+    const IndexRange range = shard_range(box.extent(d), mesh[a], coordinate[a]);
+    box.end[d] = box.begin[d] + range.end;
+    box.begin[d] += range.begin;
+  }
+  return box;
+}
+
+}  // namespace cleave::redistribution

@@ -1,0 +1,75 @@
+// Plans against the least that can be received, found by exhaustive search.
+#include <doctest/doctest.h>
+
+#include <cleave/redistribute/choose.hpp>
+#include <cleave/redistribute/execute.hpp>
+
+#include <vector>
+
+#include "plan_bound.hpp"
+
+using namespace cleave;
+using naive::Indices;
+
+namespace {
+
+Shape shape_of(const Indices& values) {
+  Shape shape;
+  for (const index_t value : values) shape[shape.dims++] = value;
+  return shape;
+}
+
+/// Every pair on one mesh and shape; stride > 1 takes every stride-th pair only.
+void compare(naive::BoundReport& report, const Indices& mesh, const Indices& shape,
+             long stride = 1) {
+  std::vector<Placement> targets{Placement::replicate()};
+  for (int d = 0; d < int(shape.size()); ++d) targets.push_back(Placement::shard(d));
+  std::vector<Placement> sources = targets;
+  sources.push_back(Placement::partial(ReduceOp::sum));
+  const naive::BoundSearch search(mesh, shape);
+  const int axes = int(mesh.size());
+  long turn = 0;
+  for (const Layout& from : naive::layouts_over(axes, sources))
+    for (const Layout& to : naive::layouts_over(axes, targets)) {
+      if (turn++ % stride != 0) continue;
+      const Layout a = redistribution::without_unit_axes(from, shape_of(mesh));
+      const Layout b = redistribution::without_unit_axes(to, shape_of(mesh));
+      const Plan plan = choose_plan(a, b, shape_of(shape), shape_of(mesh), 1,
+                                    CostModel::bytes_only());
+      const index_t bytes = received_bytes(plan, shape_of(mesh), shape_of(shape), 1);
+      const index_t bound = search.least(a, b);
+      ++report.pairs;
+      if (bytes > bound) {
+        ++report.over_bound;
+        if (report.over_bound < 10)
+          MESSAGE(to_string(from), " -> ", to_string(to), " of ", to_string(shape_of(shape)),
+                  " on ", to_string(shape_of(mesh)), ": ", bytes, " over ", bound);
+      }
+      int& most = from.has_partial() ? report.max_steps_with_partial
+                                     : report.max_steps_without_partial;
+      most = std::max(most, plan.communications());
+    }
+}
+
+}  // namespace
+
+TEST_CASE("no plan receives more than the cheapest of all sequences of steps") {
+  naive::BoundReport report;
+  for (const Indices& mesh : std::vector<Indices>{{1}, {2}, {3}, {4}})
+    for (const Indices& shape : std::vector<Indices>{{0}, {1}, {5}, {8}, {3, 4}, {2, 1}, {5, 7}, {4, 4, 4}, {3, 2, 5}})
+      compare(report, mesh, shape);
+  for (index_t m = 1; m <= 4; ++m)
+    for (index_t n = 1; n <= 4; ++n)
+      for (const Indices& shape : std::vector<Indices>{{5}, {16}, {8, 8}, {5, 3}, {2, 9}, {0, 3}, {3, 4, 5}})
+        compare(report, {m, n}, shape);
+  for (const Indices& mesh : std::vector<Indices>{{2, 2, 2}, {2, 3, 2}, {3, 1, 4}, {4, 2, 3}})
+    for (const Indices& shape : std::vector<Indices>{{7}, {8, 8}, {5, 3}, {1, 6}})
+      compare(report, mesh, shape);
+  for (const Indices& mesh : naive::all_indices({4, 4, 4}))  // all extents, some of the pairs
+    for (const Indices& shape : std::vector<Indices>{{7, 4}, {4, 6, 5}})
+      compare(report, {mesh[0] + 1, mesh[1] + 1, mesh[2] + 1}, shape, 61);
+  CHECK(report.pairs > 50000);
+  CHECK(report.over_bound == 0);
+  CHECK(report.max_steps_without_partial == 1);
+  CHECK(report.max_steps_with_partial == 2);
+}
