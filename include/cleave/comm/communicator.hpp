@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
@@ -42,6 +43,9 @@ struct RankState {
   CheckLevel check = CheckLevel::local;
   double timeout_seconds = 300;  ///< of any wait for another rank (CLEAVE_TIMEOUT)
   std::vector<Observer*> observers{};
+  /// Held while the observers are told or changed: a rank may communicate from two threads.
+  std::shared_ptr<std::mutex> observing = std::make_shared<std::mutex>();
+  std::shared_ptr<void> worker{};  ///< the rank's thread for asynchronous work, once it has one
 
   /// @throws Error for a value of CLEAVE_CHECK or CLEAVE_TIMEOUT that means nothing
   static RankState from_environment(int rank, int size) {
@@ -105,7 +109,10 @@ class Communicator {
   /// @throws Error if ranks disagree (CLEAVE_CHECK=collective), one has failed or left, or none
   ///         arrives within the time-out
   void run(const Collective& collective) {
-    for (Observer* observer : state_->observers) observer->observe(collective, *this);
+    {
+      const std::lock_guard lock(*state_->observing);
+      for (Observer* observer : state_->observers) observer->observe(collective, *this);
+    }
     if (state_->check == CheckLevel::collective && size_ > 1) compare(collective);
     ++sequence_;
     execute(collective);
@@ -116,6 +123,22 @@ class Communicator {
   /// @collective the listed ranks, and only they, with the same list
   virtual std::shared_ptr<Communicator> subgroup(std::span<const int> ranks,
                                                  std::string label) = 0;
+
+  /// Whether another thread of this rank may use a twin of this group at the same time.
+  virtual bool concurrent() const noexcept { return false; }
+
+  /// The same ranks in a group of its own, for asynchronous work: its collectives do not mix with
+  /// this one's. Made at the first call.
+  ///
+  /// @collective the first call: every rank of the group
+  const std::shared_ptr<Communicator>& twin() {
+    if (twin_ == nullptr) {
+      std::vector<int> ranks;
+      for (int r = 0; r < size_; ++r) ranks.push_back(r);
+      twin_ = subgroup(ranks, label_);
+    }
+    return twin_;
+  }
 
  protected:
   Communicator(int rank, int size, std::string label, std::shared_ptr<RankState> state)
@@ -166,6 +189,7 @@ class Communicator {
   std::string label_;
   std::shared_ptr<RankState> state_;
   std::uint64_t sequence_ = 0;
+  std::shared_ptr<Communicator> twin_;
 };
 
 }  // namespace cleave

@@ -22,7 +22,7 @@ inline void spin_pause() noexcept {
 #endif
 }
 
-/// Where one thread sleeps until what it waits for has happened.
+/// Where the threads of one rank sleep until what they wait for has happened.
 ///
 /// The waker changes the state first, by a sequentially consistent store, and calls `wake` then;
 /// the sleeper's predicate reads the state by a sequentially consistent load. No wake-up is lost.
@@ -33,31 +33,31 @@ class Parker {
   template <class Ready>
   void sleep(Ready ready) {
     std::unique_lock lock(mutex_);
-    asleep_.store(true);
+    sleepers_.fetch_add(1);
     condition_.wait(lock, ready);
-    asleep_.store(false);
+    sleepers_.fetch_sub(1);
   }
 
   /// @return whether `ready()` holds; if not, the deadline has passed
   template <class Ready>
   bool sleep_until(Clock::time_point deadline, Ready ready) {
     std::unique_lock lock(mutex_);
-    asleep_.store(true);
+    sleepers_.fetch_add(1);
     const bool in_time = condition_.wait_until(lock, deadline, ready);
-    asleep_.store(false);
+    sleepers_.fetch_sub(1);
     return in_time;
   }
 
   void wake() noexcept {
-    if (!asleep_.load()) return;
+    if (sleepers_.load() == 0) return;
     { const std::lock_guard lock(mutex_); }  // the sleeper is before its check or in its wait
-    condition_.notify_one();
+    condition_.notify_all();
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable condition_;
-  alignas(64) std::atomic<bool> asleep_{false};
+  alignas(64) std::atomic<int> sleepers_{0};
 };
 
 /// A barrier of `size` threads that is passed round by round: 0, 1, 2, ..

@@ -50,6 +50,7 @@ class ThreadCommunicator final : public Communicator {
         operands_(std::size_t(size())) {}
 
   const char* backend() const noexcept override { return "thread"; }
+  bool concurrent() const noexcept override { return true; }
 
   std::shared_ptr<Communicator> subgroup(std::span<const int> ranks, std::string label) override {
     const int place = place_in_subgroup(*this, ranks);

@@ -31,7 +31,7 @@ struct CommEvent {
 ///     CHECK(trace.count(CollectiveKind::all_gather) == 1);
 ///
 /// Local; nothing is communicated. Traces of one rank may nest or overlap. A collective is recorded
-/// when it is called, even if it then fails.
+/// when it is called, even if it then fails; look at the trace when asynchronous work has ended.
 class CommTrace : private Observer {
  public:
   explicit CommTrace(const Communicator& communicator) : CommTrace(communicator.shared_state()) {}
@@ -47,6 +47,7 @@ class CommTrace : private Observer {
   CommTrace& operator=(const CommTrace&) = delete;
 
   ~CommTrace() override {
+    const std::lock_guard lock(*state_->observing);
     std::vector<Observer*>& observers = state_->observers;
     for (std::size_t i = observers.size(); i-- > 0;)
       if (observers[i] == this) observers.erase(observers.begin() + std::ptrdiff_t(i));
@@ -79,13 +80,14 @@ class CommTrace : private Observer {
 
  private:
   explicit CommTrace(std::shared_ptr<RankState> state) : state_(std::move(state)) {
+    const std::lock_guard lock(*state_->observing);
     state_->observers.push_back(this);
   }
 
   void observe(const Collective& collective, const Communicator& group) override {
     CommEvent event;
     event.kind = collective.kind;
-    event.group = group.label();
+    event.group = collective.axes[0] != '\0' ? collective.axes : group.label();
     event.group_size = group.size();
     event.dtype = collective.dtype();
     event.elements = received_elements(collective, group.rank(), group.size());

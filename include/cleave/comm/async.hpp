@@ -1,0 +1,213 @@
+// Asynchronous results: work that runs beside the rank which started it.
+//
+// Each rank has one worker thread, made at the first use, that runs its jobs in the order in which
+// they were started; ranks that start the same jobs in the same order therefore meet. Jobs use
+// groups of their own (`Communicator::twin`), so that they never mix with what the rank itself
+// communicates meanwhile. Where a backend cannot be used by two threads, a job runs at once and
+// its result is ready when the call returns.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <cleave/comm/communicator.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+/// Something a worker runs; keeps what it needs alive.
+class Job {
+ public:
+  virtual ~Job() = default;
+  virtual void run() noexcept = 0;
+};
+
+/// One thread that runs jobs first in, first out.
+class Worker {
+ public:
+  Worker() : thread_([queue = queue_] { queue->serve(); }) {}
+  Worker(const Worker&) = delete;  // the rank has one
+  Worker& operator=(const Worker&) = delete;
+
+  /// Runs what was started, then ends.
+  ~Worker() {
+    queue_->end();
+    // the last handle on a rank may go with a job, on the worker's own thread
+    if (thread_.get_id() == std::this_thread::get_id()) thread_.detach();
+    else thread_.join();
+  }
+
+  void start(std::shared_ptr<Job> job) { queue_->push(std::move(job)); }
+
+ private:
+  class Queue {
+   public:
+    void push(std::shared_ptr<Job> job) {
+      {
+        const std::lock_guard lock(mutex_);
+        jobs_.push_back(std::move(job));
+      }
+      condition_.notify_one();
+    }
+
+    void end() noexcept {
+      {
+        const std::lock_guard lock(mutex_);
+        ending_ = true;
+      }
+      condition_.notify_one();
+    }
+
+    void serve() {
+      for (;;) {
+        std::unique_lock lock(mutex_);
+        condition_.wait(lock, [this] { return ending_ || !jobs_.empty(); });
+        if (jobs_.empty()) return;
+        const std::shared_ptr<Job> job = std::move(jobs_.front());
+        jobs_.pop_front();
+        lock.unlock();
+        job->run();
+      }
+    }
+
+   private:
+    std::mutex mutex_;
+    std::condition_variable condition_;
+    std::deque<std::shared_ptr<Job>> jobs_;
+    bool ending_ = false;
+  };
+
+  std::shared_ptr<Queue> queue_ = std::make_shared<Queue>();
+  std::thread thread_;
+};
+
+/// A job whose value somebody waits for.
+template <class T>
+class Promised : public Job {
+ public:
+  /// Returns when the value is there. @throws what the job threw
+  T& wait() {
+    std::unique_lock lock(mutex_);
+    condition_.wait(lock, [this] { return done_; });
+    if (error_ != nullptr) std::rethrow_exception(error_);
+    return *value_;
+  }
+
+  void wait_quietly() noexcept {
+    std::unique_lock lock(mutex_);
+    condition_.wait(lock, [this] { return done_; });
+  }
+
+  bool ready() const {
+    const std::lock_guard lock(mutex_);
+    return done_;
+  }
+
+ protected:
+  void finish(std::optional<T> value, std::exception_ptr error) noexcept {
+    {
+      const std::lock_guard lock(mutex_);
+      value_ = std::move(value);
+      error_ = std::move(error);
+      done_ = true;
+    }
+    condition_.notify_all();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable condition_;
+  std::optional<T> value_;
+  std::exception_ptr error_;
+  bool done_ = false;
+};
+
+template <class T, class F>
+class Task final : public Promised<T> {
+ public:
+  explicit Task(F f) : f_(std::move(f)) {}
+
+  void run() noexcept override {
+    std::optional<T> value;
+    std::exception_ptr error;
+    try {
+      value.emplace((*f_)());
+    } catch (...) {
+      error = std::current_exception();
+    }
+    f_.reset();  // what the job captured is given back before anybody sees its end
+    this->finish(std::move(value), std::move(error));
+  }
+
+ private:
+  std::optional<F> f_;
+};
+
+}  // namespace detail
+
+/// A value that is being made; waits at first use, by `wait`, or when dropped.
+///
+/// Movable, not copyable: what it yields is a handle that can be copied. An error of the work is
+/// thrown by whoever waits first; a dropped result swallows it.
+template <class T>
+class [[nodiscard]] Async {
+ public:
+  using value_type = T;
+
+  explicit Async(std::shared_ptr<detail::Promised<T>> promised) : promised_(std::move(promised)) {}
+  Async(Async&&) noexcept = default;
+  Async& operator=(Async&& other) noexcept {
+    if (this != &other) {
+      settle();
+      promised_ = std::move(other.promised_);
+    }
+    return *this;
+  }
+  Async(const Async&) = delete;  // one owner waits
+  Async& operator=(const Async&) = delete;
+  ~Async() { settle(); }
+
+  /// The value, as soon as it is there. @throws what the work threw
+  const T& wait() const { return promised_->wait(); }
+  /// The same, at first use.
+  operator const T&() const { return wait(); }
+  const T& operator*() const { return wait(); }
+  const T* operator->() const { return &wait(); }
+
+  /// Whether `wait` would return at once.
+  bool ready() const { return promised_->ready(); }
+
+ private:
+  void settle() noexcept {
+    if (promised_ != nullptr) promised_->wait_quietly();
+  }
+
+  std::shared_ptr<detail::Promised<T>> promised_;
+};
+
+/// Starts `f()` beside this rank; f may communicate over `group.twin()` and groups made from it.
+///
+/// @param group  any group of this rank: tells whether its backend allows two threads at once
+/// @collective   every rank that f communicates with, in the same order
+template <class F>
+auto start_async(Communicator& group, F f) {
+  using T = decltype(f());
+  auto task = std::make_shared<detail::Task<T, F>>(std::move(f));
+  if (group.concurrent()) {
+    std::shared_ptr<void>& worker = group.state().worker;
+    if (worker == nullptr) worker = std::make_shared<detail::Worker>();
+    static_cast<detail::Worker*>(worker.get())->start(task);
+  } else {
+    task->run();
+  }
+  return Async<T>(std::move(task));
+}
+
+}  // namespace cleave
