@@ -1,9 +1,9 @@
-#include <doctest/doctest.h>
-
 #include <complex>
 #include <cstdint>
 #include <string>
 #include <type_traits>
+
+#include <doctest/doctest.h>
 
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/reduce_op.hpp>

@@ -1,7 +1,7 @@
-#include <doctest/doctest.h>
-
 #include <stdexcept>
 #include <string>
+
+#include <doctest/doctest.h>
 
 #include <cleave/core/error.hpp>
 

@@ -1,8 +1,8 @@
-#include <doctest/doctest.h>
-
 #include <array>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <cleave/core/shape.hpp>
 

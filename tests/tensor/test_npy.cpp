@@ -1,7 +1,3 @@
-#include <doctest/doctest.h>
-
-#include <unistd.h>
-
 #include <complex>
 #include <cstdint>
 #include <cstdio>
@@ -11,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include <doctest/doctest.h>
+#include <unistd.h>
+
 #include <cleave/tensor/npy.hpp>
 
 using namespace cleave;
@@ -19,9 +18,9 @@ namespace {
 
 // A file that is gone at the end of the test.
 struct TemporaryFile {
-  std::string path = (std::filesystem::temp_directory_path() /
-                      ("cleave-npy-" + std::to_string(getpid()) + ".npy"))
-                         .string();
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("cleave-npy-" + std::to_string(getpid()) + ".npy"))
+          .string();
   TemporaryFile() = default;
   explicit TemporaryFile(const std::string& bytes) {
     std::FILE* file = std::fopen(path.c_str(), "wb");
@@ -82,11 +81,12 @@ std::string error_of(const std::string& bytes) {
 }
 
 template <class T>
-void round_trip(const std::string& elements_hex, const char* descr, std::initializer_list<T> values) {
-  const std::string bytes = numpy_file(std::string("{'descr': '") + descr +
-                                           "', 'fortran_order': False, 'shape': (" +
-                                           std::to_string(values.size()) + ",), }",
-                                       elements_hex);
+void round_trip(const std::string& elements_hex, const char* descr,
+                std::initializer_list<T> values) {
+  const std::string bytes =
+      numpy_file(std::string("{'descr': '") + descr + "', 'fortran_order': False, 'shape': (" +
+                     std::to_string(values.size()) + ",), }",
+                 elements_hex);
   const TemporaryFile file(bytes);
   const auto loaded = load_npy<T, 1>(file.path);
   REQUIRE(loaded.size() == index_t(values.size()));
@@ -113,7 +113,8 @@ TEST_CASE("every element type of the format is read from and written as numpy's 
   round_trip<double>("0000000000000440", "<f8", {2.5});
   round_trip<std::complex<float>>("0000803f000000c0", "<c8", {{1, -2}});
   round_trip<std::complex<double>>(
-      "000000000000f03f0000000000000040000000000000008000000000000008c0", "<c16", {{1, 2}, {-0.0, -3}});
+      "000000000000f03f0000000000000040000000000000008000000000000008c0", "<c16",
+      {{1, 2}, {-0.0, -3}});
 }
 
 TEST_CASE("a matrix is read row by row in versions 1, 2 and 3 of the format") {
@@ -130,9 +131,8 @@ TEST_CASE("a matrix is read row by row in versions 1, 2 and 3 of the format") {
 }
 
 TEST_CASE("a matrix in Fortran order becomes row-major") {
-  const TemporaryFile file(
-      numpy_file("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }",
-                 "00000000000040400000803f00009040000000400000c0c0"));
+  const TemporaryFile file(numpy_file("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }",
+                                      "00000000000040400000803f00009040000000400000c0c0"));
   const auto x = load_npy<float, 2>(file.path);
   CHECK(x.contiguous());
   CHECK(x(0, 1) == 1);
@@ -140,11 +140,11 @@ TEST_CASE("a matrix in Fortran order becomes row-major") {
   CHECK(x(1, 2) == -6);
 
   // numpy.arange(24).reshape(2, 3, 4), in Fortran order
-  const TemporaryFile cube(
-      numpy_file("{'descr': '<i4', 'fortran_order': True, 'shape': (2, 3, 4), }",
-                 "000000000c00000004000000100000000800000014000000010000000d00000005000000110000000900"
-                 "000015000000020000000e00000006000000120000000a00000016000000030000000f000000070000"
-                 "00130000000b00000017000000"));
+  const TemporaryFile cube(numpy_file(
+      "{'descr': '<i4', 'fortran_order': True, 'shape': (2, 3, 4), }",
+      "000000000c00000004000000100000000800000014000000010000000d00000005000000110000000900"
+      "000015000000020000000e00000006000000120000000a00000016000000030000000f000000070000"
+      "00130000000b00000017000000"));
   const auto y = load_npy<std::int32_t, 3>(cube.path);
   for (index_t i = 0; i < 24; ++i) CHECK(y.data()[i] == i);
 }
@@ -157,7 +157,8 @@ TEST_CASE("scalars, empty arrays and strided tensors survive a round trip") {
   CHECK(load_npy<double, 0>(file.path).item() == 2.5);
 
   save_npy(file.path, Tensor<std::uint8_t, 2>({0, 4}));
-  CHECK(file.bytes() == numpy_file("{'descr': '|u1', 'fortran_order': False, 'shape': (0, 4), }", ""));
+  CHECK(file.bytes() ==
+        numpy_file("{'descr': '|u1', 'fortran_order': False, 'shape': (0, 4), }", ""));
   CHECK(load_npy<std::uint8_t, 2>(file.path).shape() == std::array<index_t, 2>{0, 4});
 
   const Tensor<float, 2> columns({3, 2}, {0, 3, 1, 4.5f, 2, -6});
@@ -188,12 +189,11 @@ TEST_CASE("a file with another array than the program expects is refused with bo
 
 TEST_CASE("elements that cleave does not have are refused with their name") {
   const auto error = [](const char* descr) {
-    return error_of<float, 1>(numpy_file(
-        std::string("{'descr': ") + descr + ", 'fortran_order': False, 'shape': (2,), }",
-        "0000000000000000"));
+    return error_of<float, 1>(
+        numpy_file(std::string("{'descr': ") + descr + ", 'fortran_order': False, 'shape': (2,), }",
+                   "0000000000000000"));
   };
-  CHECK(error("'>f4'") ==
-        "load_npy: 'F' is big-endian ('>f4'); cleave reads little-endian files");
+  CHECK(error("'>f4'") == "load_npy: 'F' is big-endian ('>f4'); cleave reads little-endian files");
   CHECK(error("'<i2'") == "load_npy: 'F' has elements of type '<i2', which cleave does not know");
   CHECK(error("'<U3'") == "load_npy: 'F' has elements of type '<U3', which cleave does not know");
   CHECK(error("[('a', '<f4'), ('b', '<i4')]") ==
@@ -210,7 +210,8 @@ TEST_CASE("a file that is too short or too long is refused with the bytes") {
         "load_npy: 'F' is truncated: 90 of 118 bytes of its header are there");
   CHECK(error_of<float, 2>(file.substr(0, 9)) ==
         "load_npy: 'F' is truncated: 1 of 2 bytes of its header are there");
-  CHECK(error_of<float, 2>("") == "load_npy: 'F' is truncated: 0 of 8 bytes of its header are there");
+  CHECK(error_of<float, 2>("") ==
+        "load_npy: 'F' is truncated: 0 of 8 bytes of its header are there");
   CHECK(error_of<float, 2>(file + "x") == "load_npy: 'F' has 1 bytes after its elements");
   // An extent that nobody could hold fails before anything is allocated.
   CHECK(error_of<float, 1>(numpy_file(
@@ -230,15 +231,14 @@ TEST_CASE("what is no .npy file is refused") {
         "{'descr': '<f4', 'fortran_order': False, 'shape': 6, }",
         "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), 'more': 1}",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } x",
-        "{'descr': '<f4"}) {
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } x", "{'descr': '<f4"}) {
     CAPTURE(dictionary);
     CHECK(error_of<float, 2>(numpy_file(dictionary, floats_2x3)) ==
           "load_npy: 'F' has a malformed header");
   }
   CHECK(error_of<float, 2>(numpy_file(
-            "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999, 3), }", "")) ==
-        "load_npy: 'F' has more elements than an index can count");
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999, 3), }",
+            "")) == "load_npy: 'F' has more elements than an index can count");
   CHECK(error_of<bool, 1>(
             numpy_file("{'descr': '|b1', 'fortran_order': False, 'shape': (2,), }", "0102")) ==
         "load_npy: 'F' has a truth value that is neither 0 nor 1");
@@ -249,7 +249,8 @@ TEST_CASE("files that cannot be opened, read or written are named") {
         "load_npy: '/nowhere/x.npy' cannot be opened: No such file or directory");
   CHECK(load_error<float, 2>("/") == "load_npy: '/' cannot be read: Is a directory");
   CHECK_THROWS_WITH_AS(save_npy("/nowhere/x.npy", Tensor<float, 1>({3})),
-                       "save_npy: '/nowhere/x.npy' cannot be opened: No such file or directory", Error);
+                       "save_npy: '/nowhere/x.npy' cannot be opened: No such file or directory",
+                       Error);
   if (std::filesystem::exists("/dev/full")) {
     CHECK_THROWS_WITH_AS(save_npy("/dev/full", Tensor<float, 1>({3})),
                          "save_npy: '/dev/full' cannot be written: No space left on device", Error);

@@ -1,5 +1,3 @@
-#include <doctest/doctest.h>
-
 #include <complex>
 #include <cstdint>
 #include <initializer_list>
@@ -7,6 +5,8 @@
 #include <random>
 #include <utility>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <cleave/tensor/strided_copy.hpp>
 
@@ -91,8 +91,9 @@ Shape shape(std::initializer_list<index_t> extents) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("a transposed matrix has its elements where the indices say, whatever its extents",
-                   T, std::uint8_t, bfloat16, float, double, std::complex<double>) {
+TEST_CASE_TEMPLATE(
+    "a transposed matrix has its elements where the indices say, whatever its extents", T,
+    std::uint8_t, bfloat16, float, double, std::complex<double>) {
   // Around the edges of tiles (64 bytes), narrow, tall, and more than one band of tiles.
   for (const index_t rows : {1, 2, 3, 15, 16, 17, 63, 64, 65, 130, 300})
     for (const index_t cols : {1, 2, 5, 16, 31, 33, 64, 96, 129, 260})
@@ -101,7 +102,8 @@ TEST_CASE_TEMPLATE("a transposed matrix has its elements where the indices say, 
         CAPTURE(rows);
         CAPTURE(cols);
         CAPTURE(gap);
-        CHECK(copies<T>(extents, place(extents, {1, 0}, {0, gap}), place(extents, {0, 1}, {0, gap})));
+        CHECK(
+            copies<T>(extents, place(extents, {1, 0}, {0, gap}), place(extents, {0, 1}, {0, gap})));
         CHECK(copies<T>(extents, place(extents, {0, 1}, {0, gap}), place(extents, {1, 0}, {0, 0})));
       }
 }

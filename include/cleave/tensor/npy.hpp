@@ -33,8 +33,7 @@ struct NpyArray {
 /// The unread rest of an open file, read piece by piece.
 class NpyReader {
  public:
-  explicit NpyReader(const std::string& path)
-      : path_(path), file_(std::fopen(path.c_str(), "rb")) {
+  explicit NpyReader(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "rb")) {
     if (!file_) npy_error(path_, std::string("cannot be opened: ") + std::strerror(errno));
     if (std::fseek(file_.get(), 0, SEEK_END) != 0 || (left_ = std::ftell(file_.get())) < 0)
       npy_error(path_, std::string("cannot be read: ") + std::strerror(errno));
@@ -66,7 +65,8 @@ inline NpyHeader read_npy_header(NpyReader& reader, const std::string& path) {
   if (std::memcmp(preamble, "\x93NUMPY", 6) != 0) npy_error(path, "is not an .npy file");
   const int version = preamble[6];
   if (version < 1 || version > 3)
-    npy_error(path, "has version " + std::to_string(version) + " of the format; cleave reads 1 to 3");
+    npy_error(path,
+              "has version " + std::to_string(version) + " of the format; cleave reads 1 to 3");
   unsigned char length[4] = {};
   reader.read(length, version == 1 ? 2 : 4, "header");
   const std::size_t size = length[0] | std::size_t(length[1]) << 8 | std::size_t(length[2]) << 16 |

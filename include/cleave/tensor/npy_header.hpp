@@ -28,10 +28,10 @@ struct NpyType {
 
 /// bfloat16 is not among them: the format has no name for it.
 inline constexpr NpyType npy_types[] = {
-    {DType::boolean, "b1"},  {DType::int8, "i1"},    {DType::uint8, "u1"},
-    {DType::int32, "i4"},    {DType::uint32, "u4"},  {DType::int64, "i8"},
-    {DType::uint64, "u8"},   {DType::float16, "f2"}, {DType::float32, "f4"},
-    {DType::float64, "f8"},  {DType::complex64, "c8"}, {DType::complex128, "c16"},
+    {DType::boolean, "b1"}, {DType::int8, "i1"},      {DType::uint8, "u1"},
+    {DType::int32, "i4"},   {DType::uint32, "u4"},    {DType::int64, "i8"},
+    {DType::uint64, "u8"},  {DType::float16, "f2"},   {DType::float32, "f4"},
+    {DType::float64, "f8"}, {DType::complex64, "c8"}, {DType::complex128, "c16"},
 };
 
 [[noreturn]] inline void npy_error(const std::string& path, const std::string& message) {
@@ -51,13 +51,18 @@ class NpyHeaderParser {
     while (!accept('}')) {
       const std::string_view key = quoted();
       expect(':');
-      bool* seen = key == "descr" ? &descr : key == "fortran_order" ? &order
-                   : key == "shape" ? &shape : nullptr;
-      if (seen == nullptr || *seen) malformed();
-      *seen = true;
-      if (seen == &descr) header.dtype = element_type();
-      else if (seen == &order) header.fortran_order = boolean();
-      else header.extents = extents();
+      if (key == "descr" && !descr) {
+        header.dtype = element_type();
+        descr = true;
+      } else if (key == "fortran_order" && !order) {
+        header.fortran_order = boolean();
+        order = true;
+      } else if (key == "shape" && !shape) {
+        header.extents = extents();
+        shape = true;
+      } else {
+        malformed();
+      }
       if (!accept(',') && peek() != '}') malformed();
     }
     if (!descr || !order || !shape || peek() != '\0') malformed();
@@ -132,13 +137,14 @@ class NpyHeaderParser {
     const std::string_view descr = quoted();
     const std::string_view code = descr.substr(descr.empty() ? 0 : 1);
     if (!descr.empty() && descr[0] == '>')
-      npy_error(path_, "is big-endian ('" + std::string(descr) +
-                           "'); cleave reads little-endian files");
+      npy_error(path_,
+                "is big-endian ('" + std::string(descr) + "'); cleave reads little-endian files");
     if (code.substr(0, 1) == "O")
       npy_error(path_, "has Python objects as elements; cleave reads arrays of plain numbers");
     for (const NpyType& type : npy_types)
       if (code == type.code) return type.dtype;
-    npy_error(path_, "has elements of type '" + std::string(descr) + "', which cleave does not know");
+    npy_error(path_,
+              "has elements of type '" + std::string(descr) + "', which cleave does not know");
   }
 
   std::string_view text_;
@@ -153,8 +159,11 @@ inline std::string npy_header(DType dtype, const Shape& extents) {
   for (const NpyType& type : npy_types)
     if (type.dtype == dtype) descr += type.code;
   std::string shape;
-  for (int d = 0; d < extents.dims; ++d)
-    shape += std::to_string(extents[d]) + (d + 1 < extents.dims ? ", " : extents.dims == 1 ? "," : "");
+  for (int d = 0; d < extents.dims; ++d) {
+    if (d > 0) shape += ", ";
+    shape += std::to_string(extents[d]);
+  }
+  if (extents.dims == 1) shape += ",";  // a tuple of one
   std::string dictionary =
       "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (" + shape + "), }";
   const std::size_t preamble = 10;

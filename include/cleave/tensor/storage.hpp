@@ -27,10 +27,10 @@ inline constexpr std::size_t storage_alignment = 64;
 /// @throws Error if there is not enough memory
 inline std::shared_ptr<void> allocate(Host, std::size_t bytes) {
   if (bytes == 0) return nullptr;
-  void* data = ::operator new(bytes, std::align_val_t{storage_alignment}, std::nothrow);
+  void* data = ::operator new (bytes, std::align_val_t{storage_alignment}, std::nothrow);
   if (data == nullptr)
     throw Error("Tensor", "out of memory: " + std::to_string(bytes) + " bytes were asked for");
-  return {data, [](void* p) { ::operator delete(p, std::align_val_t{storage_alignment}); }};
+  return {data, [](void* p) { ::operator delete (p, std::align_val_t{storage_alignment}); }};
 }
 
 /// The bytes of an array.

@@ -176,7 +176,7 @@ template <int N>
 void copy_transposed(const CopyPlan& plan, const std::byte* from, std::byte* to) {
   for_each_plane(plan, from, to, [&](const std::byte* source, std::byte* destination) {
     transpose_plane<N>({source, plan.inner().from, destination, plan.outer().to,
-                           plan.inner().extent, plan.outer().extent});
+                        plan.inner().extent, plan.outer().extent});
   });
 }
 

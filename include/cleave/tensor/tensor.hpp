@@ -40,8 +40,7 @@ class Tensor {
 
   /// Fresh, uninitialised, row-major. @throws Error for a negative extent or lack of memory
   explicit Tensor(const Extents& extents) : extents_(extents) {
-    storage_ = detail::allocate(
-        Device{}, detail::checked_bytes(extents.data(), Rank, sizeof(T)));
+    storage_ = detail::allocate(Device{}, detail::checked_bytes(extents.data(), Rank, sizeof(T)));
     data_ = static_cast<T*>(storage_.get());
     strides_ = to_array<Rank>(row_major_strides(Shape(extents)));
   }
@@ -50,20 +49,26 @@ class Tensor {
   /// @throws Error if there are not exactly as many values as elements
   Tensor(const Extents& extents, std::initializer_list<T> values) : Tensor(extents) {
     if (index_t(values.size()) != size())
-      throw Error("Tensor", std::to_string(values.size()) + " values for " +
-                                std::to_string(size()) + " elements",
-                  {.shapes = to_string(Shape(extents))});
+      throw Error(
+          "Tensor",
+          std::to_string(values.size()) + " values for " + std::to_string(size()) + " elements",
+          {.shapes = to_string(Shape(extents))});
     index_t i = 0;
     for (const T& value : values) data_[i++] = value;
   }
 
-  /// Adopts the user's row-major buffer without copying; `owner` (may be null) is held until the
-  /// last view is gone, e.g. a `shared_ptr<void>(buffer, deleter)`.
-  static Tensor adopt(T* data, const Extents& extents, std::shared_ptr<void> owner = nullptr) {
+  /// Adopts the user's row-major buffer without copying; `owner` is held until the last view is
+  /// gone, e.g. a `shared_ptr<void>(buffer, deleter)`. Without one the buffer outlives the tensor.
+  /// @throws Error for a negative extent and for a null buffer that should have elements
+  static Tensor adopt(T* data, const Extents& extents) { return adopt(data, extents, nullptr); }
+  template <class Owner>
+    requires std::is_convertible_v<Owner, std::shared_ptr<void>>
+  static Tensor adopt(T* data, const Extents& extents, Owner owner) {
+    detail::checked_bytes(extents.data(), Rank, sizeof(T));
     return adopt(data, extents, to_array<Rank>(row_major_strides(Shape(extents))),
                  std::move(owner));
   }
-  /// The same with strides, in elements. @throws Error for a null buffer that should have elements
+  /// The same with strides, in elements.
   static Tensor adopt(T* data, const Extents& extents, const Extents& strides,
                       std::shared_ptr<void> owner = nullptr) {
     if (detail::checked_bytes(extents.data(), Rank, sizeof(T)) != 0 && data == nullptr)
@@ -90,8 +95,9 @@ class Tensor {
   template <class... Index>
     requires(sizeof...(Index) == std::size_t(Rank) && (std::is_integral_v<Index> && ...))
   T& operator()(Index... index) const {
-    static_assert(std::is_same_v<Device, Host>,
-                  "cleave: elements of a device tensor are not readable on the host; copy it first");
+    static_assert(
+        std::is_same_v<Device, Host>,
+        "cleave: elements of a device tensor are not readable on the host; copy it first");
     index_t offset = 0;
     std::size_t d = 0;
     ((offset += index_t(index) * strides_[d++]), ...);
@@ -100,8 +106,9 @@ class Tensor {
 
   /// The only element of a tensor that has one. @throws Error if it has more or none
   T item() const {
-    static_assert(std::is_same_v<Device, Host>,
-                  "cleave: the element of a device tensor is not readable on the host; copy it first");
+    static_assert(
+        std::is_same_v<Device, Host>,
+        "cleave: the element of a device tensor is not readable on the host; copy it first");
     if (size() != 1)
       throw Error("item", "the tensor has " + std::to_string(size()) + " elements, not one",
                   {.shapes = to_string(Shape(extents_))});
@@ -109,16 +116,15 @@ class Tensor {
   }
 
   /// Type-erased views of the elements.
-  View view() const {
-    return {data_, dtype_of<T>(), Shape(extents_), Shape(strides_)};
-  }
+  View view() const { return {data_, dtype_of<T>(), Shape(extents_), Shape(strides_)}; }
 
   /// [begin, end) of dimension d, without copying. Negative d counts from the end.
   Tensor slice(int d, index_t begin, index_t end) const {
     const auto k = std::size_t(checked_dim(d));
     if (begin < 0 || end < begin || end > extents_[k])
-      throw Error("slice", "[" + std::to_string(begin) + ", " + std::to_string(end) +
-                               ") is not a range of dimension " + std::to_string(k),
+      throw Error("slice",
+                  "[" + std::to_string(begin) + ", " + std::to_string(end) +
+                      ") is not a range of dimension " + std::to_string(k),
                   {.shapes = to_string(Shape(extents_))});
     Tensor result = *this;
     result.extents_[k] = end - begin;
@@ -131,7 +137,8 @@ class Tensor {
     static_assert(Rank > 0, "cleave: select needs a dimension");
     const int k = checked_dim(d);
     if (at < 0 || at >= extents_[std::size_t(k)])
-      throw Error("select", "dimension " + std::to_string(k) + " has no index " + std::to_string(at),
+      throw Error("select",
+                  "dimension " + std::to_string(k) + " has no index " + std::to_string(at),
                   {.shapes = to_string(Shape(extents_))});
     const Tensor row = slice(k, at, at + 1);
     std::array<index_t, std::size_t(Rank - 1)> extents{}, strides{};
@@ -218,9 +225,9 @@ class Tensor {
   /// Copies the elements of `source`, any strides. @throws Error if the extents differ
   void copy_from(const Tensor& source) const {
     if (source.extents_ != extents_)
-      throw Error("copy_from", "the extents differ",
-                  {.shapes = to_string(Shape(source.extents_)) + " to " +
-                             to_string(Shape(extents_))});
+      throw Error(
+          "copy_from", "the extents differ",
+          {.shapes = to_string(Shape(source.extents_)) + " to " + to_string(Shape(extents_))});
     strided_copy(source.view(), view());
   }
 
@@ -236,8 +243,8 @@ class Tensor {
   int checked_dim(int d) const {
     const int k = d < 0 ? d + Rank : d;
     if (k < 0 || k >= Rank)
-      throw Error("Tensor", "there is no dimension " + std::to_string(d) + " among " +
-                                std::to_string(Rank),
+      throw Error("Tensor",
+                  "there is no dimension " + std::to_string(d) + " among " + std::to_string(Rank),
                   {.shapes = to_string(Shape(extents_))});
     return k;
   }

@@ -58,13 +58,17 @@ void transpose_words(TransposePlane p) {
 /// Words of two registers alternately, starting with the lower halves (upper if High).
 template <int Word, bool High>
 __m128i interleave(__m128i a, __m128i b) {
-  if constexpr (Word == 1) return High ? _mm_unpackhi_epi8(a, b) : _mm_unpacklo_epi8(a, b);
-  else if constexpr (Word == 2) return High ? _mm_unpackhi_epi16(a, b) : _mm_unpacklo_epi16(a, b);
-  else if constexpr (Word == 4) return High ? _mm_unpackhi_epi32(a, b) : _mm_unpacklo_epi32(a, b);
-  else return High ? _mm_unpackhi_epi64(a, b) : _mm_unpacklo_epi64(a, b);
+  if constexpr (Word == 1)
+    return High ? _mm_unpackhi_epi8(a, b) : _mm_unpacklo_epi8(a, b);
+  else if constexpr (Word == 2)
+    return High ? _mm_unpackhi_epi16(a, b) : _mm_unpacklo_epi16(a, b);
+  else if constexpr (Word == 4)
+    return High ? _mm_unpackhi_epi32(a, b) : _mm_unpacklo_epi32(a, b);
+  else
+    return High ? _mm_unpackhi_epi64(a, b) : _mm_unpacklo_epi64(a, b);
 }
 
-/// One round per doubling of `Round`: row i becomes the interleaving of rows i / 2 and i / 2 + n / 2.
+/// One round per doubling of `Round`: row i becomes rows i / 2 and i / 2 + n / 2, interleaved.
 /// After log2(n) rounds the n rows are n columns.
 template <int Word, int Round, int... I>
 void interleave_rows(__m128i (&row)[sizeof...(I)], std::integer_sequence<int, I...> all) {
@@ -80,8 +84,7 @@ void interleave_rows(__m128i (&row)[sizeof...(I)], std::integer_sequence<int, I.
 template <int Word, int... I>
 void transpose_square(const std::byte* from, index_t from_step, std::byte* tile,
                       std::integer_sequence<int, I...> all) {
-  __m128i row[] = {
-      _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + I * from_step))...};
+  __m128i row[] = {_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + I * from_step))...};
   interleave_rows<Word, 1>(row, all);
   (_mm_store_si128(reinterpret_cast<__m128i*>(tile + I * tile_bytes), row[I]), ...);
 }
@@ -120,8 +123,7 @@ void transpose_tile(const std::byte* from, index_t from_step, std::byte* to, ind
   for (int i = 0; i < edge; ++i)
     for (int j = 0; j < edge; ++j)
       std::memcpy(tile + j * tile_bytes + i * Word, from + i * from_step + j * Word, Word);
-  for (int j = 0; j < edge; ++j)
-    std::memcpy(to + j * to_step, tile + j * tile_bytes, tile_bytes);
+  for (int j = 0; j < edge; ++j) std::memcpy(to + j * to_step, tile + j * tile_bytes, tile_bytes);
 }
 
 inline void streaming_fence() {}
