@@ -1,0 +1,210 @@
+// What the library knows of an operation: its rule, as data.
+//
+// A rule names the op's factors, as an einsum does, and says in which operands the op commutes
+// with a pending reduction. How placements follow from that is written once, in the solver.
+//
+//     struct Matmul {};
+//     template <>
+//     struct cleave::sharding_rule<Matmul> {
+//       static constexpr const char* factors = "ik,kj->ij";
+//       static constexpr const char* partials = "sum,R->sum; R,sum->sum; avg,R->avg; R,avg->avg";
+//     };
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include <cleave/core/config.hpp>
+#include <cleave/core/reduce_op.hpp>
+
+namespace cleave {
+
+/// The rule of an operation; specialise it for your own. Members, all `static constexpr`:
+///
+/// - `factors` (required): one letter per dimension of each operand and of the result,
+///   "ik,kj->ij". Dimensions with one letter are sharded together. A factor that the result lacks
+///   is reduced over; one that only the result has is new (its extent is an argument of the op).
+///   A scalar operand has no letters.
+/// - `reduction`: the ReduceOp of the factors that are reduced over; default `ReduceOp::sum`.
+/// - `replicated`: the factors that must not be sharded, "k"; default none.
+/// - `partials`: rows of what the op does on ranks that hold addends, "sum,R->sum": if the first
+///   operand is the sum of what the ranks have and the second is replicated, so is the result.
+///   Reductions are sum, avg, max, min and product; rows are separated by ';'; default none.
+///   A row must be true: a wrong one gives wrong results.
+/// - `broadcasts`: operands may have extent 1 where others have more; default false.
+template <class Op>
+struct sharding_rule;
+
+/// The most operands that a rule may have.
+inline constexpr int max_operands = 8;
+
+/// The text of factors that are computed, e.g. from numbers of dimensions.
+struct RuleText {
+  std::array<char, 96> text{};
+  std::size_t size = 0;
+
+  constexpr RuleText& operator+=(char c) {
+    text[size++] = c;
+    return *this;
+  }
+  constexpr operator std::string_view() const { return {text.data(), size}; }
+};
+
+/// A rule that has been read.
+struct Rule {
+  static constexpr int max_rows = 16;
+  static constexpr int max_factors = 26;
+  static constexpr std::int8_t replicate = -1;  ///< in a row; otherwise a ReduceOp
+
+  struct Operand {
+    int dims = 0;
+    std::array<std::int8_t, max_dims> factor{};  ///< of each dimension
+
+    /// The dimension of a factor, or -1.
+    constexpr int dim_of(int f) const {
+      for (int d = 0; d < dims; ++d)
+        if (factor[std::size_t(d)] == f) return d;
+      return -1;
+    }
+  };
+  struct Row {
+    std::array<std::int8_t, max_operands> operand{};
+    std::int8_t result = replicate;
+  };
+
+  int operands = 0;
+  int factors = 0;
+  int rows = 0;
+  std::array<Operand, max_operands> operand{};
+  Operand result{};
+  std::array<char, max_factors> letter{};  ///< of each factor
+  std::uint32_t replicated = 0;            ///< bit f: factor f must not be sharded
+  ReduceOp reduction = ReduceOp::sum;
+  std::array<Row, max_rows> row{};
+
+  /// What is wrong with the texts, if anything is.
+  enum class Fault : std::uint8_t { none, factors, replicated, partials };
+  Fault fault = Fault::none;
+};
+
+namespace detail {
+
+constexpr std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+/// Takes the part before the first `mark`, and the mark, off the text.
+constexpr std::string_view take_until(std::string_view& text, std::string_view mark) {
+  const std::size_t at = text.find(mark);
+  const std::string_view head = text.substr(0, at);
+  text = at == text.npos ? std::string_view{} : text.substr(at + mark.size());
+  return trimmed(head);
+}
+
+constexpr int factor_index(const Rule& rule, char letter) {
+  for (int f = 0; f < rule.factors; ++f)
+    if (rule.letter[std::size_t(f)] == letter) return f;
+  return -1;
+}
+
+/// Reads the letters of one operand. @return false if they are none
+constexpr bool read_dims(Rule& rule, std::string_view letters, Rule::Operand& operand) {
+  for (const char letter : letters) {
+    if (letter < 'a' || letter > 'z' || operand.dims == max_dims) return false;
+    int f = factor_index(rule, letter);
+    if (f < 0) rule.letter[std::size_t(f = rule.factors++)] = letter;
+    if (operand.dim_of(f) >= 0) return false;
+    operand.factor[std::size_t(operand.dims++)] = std::int8_t(f);
+  }
+  return true;
+}
+
+constexpr bool read_factors(Rule& rule, std::string_view text) {
+  const std::size_t arrow = text.find("->");
+  if (arrow == text.npos) return false;
+  std::string_view left = text.substr(0, arrow);
+  for (bool more = true; more;) {
+    more = left.find(',') != left.npos;
+    if (rule.operands == max_operands) return false;
+    const std::string_view letters = take_until(left, ",");
+    if (!read_dims(rule, letters, rule.operand[std::size_t(rule.operands++)])) return false;
+  }
+  return read_dims(rule, trimmed(text.substr(arrow + 2)), rule.result);
+}
+
+/// Reads "R" or a reduction. @return false if it is neither
+constexpr bool read_entry(std::string_view text, std::int8_t& entry) {
+  entry = Rule::replicate;
+  if (text == "R") return true;
+  for (int op = 0; op <= int(ReduceOp::product); ++op)
+    if (text == name_of(ReduceOp(op))) entry = std::int8_t(op);
+  return entry != Rule::replicate;
+}
+
+constexpr bool read_rows(Rule& rule, std::string_view text) {
+  while (!trimmed(text).empty()) {
+    if (rule.rows == Rule::max_rows) return false;
+    Rule::Row& row = rule.row[std::size_t(rule.rows++)];
+    std::string_view right = take_until(text, ";");
+    std::string_view left = take_until(right, "->");
+    for (int i = 0; i < rule.operands; ++i)
+      if (!read_entry(take_until(left, ","), row.operand[std::size_t(i)])) return false;
+    if (!left.empty() || !read_entry(trimmed(right), row.result)) return false;
+    if (row.result == Rule::replicate) return false;
+  }
+  return true;
+}
+
+template <class Op>
+constexpr Rule read_rule() {
+  using Data = sharding_rule<Op>;
+  Rule rule;
+  if (!read_factors(rule, Data::factors)) {
+    rule.fault = Rule::Fault::factors;
+    return rule;
+  }
+  if constexpr (requires { Data::reduction; }) rule.reduction = Data::reduction;
+  if constexpr (requires { Data::replicated; }) {
+    for (const char letter : std::string_view(Data::replicated)) {
+      const int f = factor_index(rule, letter);
+      if (f < 0) rule.fault = Rule::Fault::replicated;
+      else rule.replicated |= 1u << f;
+    }
+  }
+  if constexpr (requires { Data::partials; }) {
+    if (!read_rows(rule, Data::partials)) rule.fault = Rule::Fault::partials;
+  }
+  return rule;
+}
+
+template <class Op>
+constexpr bool rule_broadcasts() {
+  if constexpr (requires { sharding_rule<Op>::broadcasts; }) return sharding_rule<Op>::broadcasts;
+  else return false;
+}
+
+template <class Op>
+constexpr Rule checked_rule() {
+  constexpr Rule rule = read_rule<Op>();
+  static_assert(rule.fault != Rule::Fault::factors,
+                "cleave: the factors of a sharding_rule read like \"ik,kj->ij\": a lower-case "
+                "letter per dimension, none twice in one operand");
+  static_assert(rule.fault != Rule::Fault::replicated,
+                "cleave: a sharding_rule replicates a factor that it does not have");
+  static_assert(rule.fault != Rule::Fault::partials,
+                "cleave: the partials of a sharding_rule read like \"sum,R->sum; R,max->max\": "
+                "an entry per operand, and a reduction for the result");
+  return rule;
+}
+
+}  // namespace detail
+
+/// The rule of Op as a value.
+template <class Op>
+inline constexpr Rule rule_of = detail::checked_rule<Op>();
+
+}  // namespace cleave
