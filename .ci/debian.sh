@@ -1,8 +1,13 @@
+# shellcheck shell=sh disable=SC2034
 # Sourced by the scripts that a newcomer runs: `need PACKAGE..` installs what is missing of Debian's
 # packages, as root or by sudo, and does nothing where all are there.
 #
-# Elsewhere than on Debian, or without the rights, it says what it would have installed and goes
-# on: Meson then reports what it cannot find, and switches optional features off.
+# Without the rights it says what it would have installed and goes on, as it does elsewhere than on
+# Debian: Meson then reports what it cannot find, and switches optional features off.
+
+# What every build directory is configured with: compiler, build system, all optional features.
+build_packages="g++ meson ninja-build pkg-config python3 doctest-dev libopenmpi-dev openmpi-bin
+  libboost-mpi-dev libboost-serialization-dev libopenblas-dev librandom123-dev"
 
 need() {
   command -v dpkg-query >/dev/null 2>&1 || return 0
@@ -22,14 +27,19 @@ need() {
     root=sudo
   fi
   echo "installing$missing" >&2
-  $root apt-get -qq update >&2 </dev/null
   # shellcheck disable=SC2086  # a list of words
-  $root env DEBIAN_FRONTEND=noninteractive \
-    apt-get -qq install -y --no-install-recommends $missing >/dev/null </dev/null
+  $root apt-get -qq update >&2 </dev/null &&
+    $root env DEBIAN_FRONTEND=noninteractive \
+      apt-get -qq install -y --no-install-recommends $missing >/dev/null </dev/null
 }
 
 # configure DIRECTORY [MESON_OPTION..]: a configured build directory, new or from before.
 configure() {
-  if [ -f "$1/build.ninja" ]; then return 0; fi
-  meson setup "$@"
+  if [ -f "$1/build.ninja" ]; then meson setup --reconfigure "$@"; else meson setup "$@"; fi
+}
+
+# mpi_launch N PROGRAM [ARGUMENT..]: N processes, however few cores there are, root or not.
+mpi_launch() {
+  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
+    OMPI_MCA_mpi_yield_when_idle=1 mpirun -n "$@"
 }

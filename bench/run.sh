@@ -13,8 +13,8 @@ if [ -f "bench/$name/$name.py" ]; then
   exec python3 "bench/$name/$name.py" "$@"
 fi
 
-need g++ meson ninja-build pkg-config python3 libopenmpi-dev openmpi-bin libboost-mpi-dev \
-  libboost-serialization-dev libopenblas-dev librandom123-dev
+# shellcheck disable=SC2086  # a list of words
+need $build_packages
 configure build-bench -Dtests=disabled -Dexamples=disabled >&2
 ninja -C build-bench "bench/$name" >&2
 exec "build-bench/bench/$name" "$@"

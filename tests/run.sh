@@ -4,21 +4,22 @@
 # whether all is well.
 #
 # usage: sh tests/run.sh [BUILD_DIR [SUITE [MESON_OPTION..]]]
-# BUILD_DIR defaults to build, SUITE to all suites; options count when BUILD_DIR is new.
-set -eu
-cd "$(dirname "$0")/.."
+# BUILD_DIR defaults to build, SUITE to all suites.
+set -u
+cd "$(dirname "$0")/.." || exit 1
 . .ci/debian.sh
 
 build=${1:-build}
 suite=${2:-}
-[ $# -gt 2 ] && shift 2 || shift $#
+if [ $# -gt 2 ]; then shift 2; else shift $#; fi
 log=$build/meson-logs/testlog.json
-
-need g++ clang meson ninja-build pkg-config python3 doctest-dev \
-  libopenmpi-dev openmpi-bin libboost-mpi-dev libboost-serialization-dev \
-  libopenblas-dev librandom123-dev
-
 rm -f "$log"
-configure "$build" "$@" >&2 && ninja -C "$build" >&2 &&
-  meson test -C "$build" --no-rebuild --print-errorlogs ${suite:+--suite "$suite"} >&2 || true
-exec python3 tests/support/tally.py "$log"
+
+# shellcheck disable=SC2086  # a list of words
+need $build_packages clang &&
+  configure "$build" "$@" && ninja -C "$build" &&
+  meson test -C "$build" --no-rebuild --print-errorlogs ${suite:+--suite "$suite"}
+
+if command -v python3 >/dev/null 2>&1; then exec python3 tests/support/tally.py "$log"; fi
+echo "0 passed, 1 failed"
+exit 1

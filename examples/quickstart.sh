@@ -1,0 +1,30 @@
+#!/bin/sh
+# From a fresh clone to a distributed computation: installs what is missing (Debian), builds, and
+# clusters handwritten digits on four ranks, first threads, then processes under mpirun.
+#
+# usage: sh examples/quickstart.sh
+set -eu
+cd "$(dirname "$0")/.."
+. .ci/debian.sh
+
+kmeans=build/examples/kmeans/kmeans
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+# shellcheck disable=SC2086  # a list of words
+need $build_packages
+echo "building $kmeans"
+if ! { configure build && ninja -C build "${kmeans#build/}"; } >"$log" 2>&1; then
+  cat "$log"
+  exit 1
+fi
+
+set -- --data examples/kmeans/digits.npy --mesh 2x2
+echo "== four ranks as threads: $kmeans $* --ranks 4"
+"$kmeans" "$@" --ranks 4
+if command -v mpirun >/dev/null 2>&1; then
+  echo "== four ranks as processes: mpirun -n 4 $kmeans $*"
+  mpi_launch 4 "$kmeans" "$@"
+else
+  echo "== no mpirun here: ranks as processes need MPI and Boost.MPI"
+fi
