@@ -1,0 +1,60 @@
+// Operands that an operation refuses, and communication that was not to happen.
+#include <cleave/mesh/device_mesh.hpp>
+#include <cleave/ops/matmul.hpp>
+
+using namespace cleave;
+
+struct dp : axis {};
+struct tp : axis {};
+
+using Mesh = DeviceMesh<Host, dp, tp>;
+using Line = DeviceMesh<Host, tp>;
+using Rows = DTensor<float, 2, Mesh, Placements<Shard<0>, Replicate>>;
+using Columns = DTensor<float, 2, Mesh, Placements<Replicate, Shard<1>>>;
+using Cut = DTensor<float, 2, Mesh, Placements<Replicate, Shard<0>>>;
+
+void control(const Rows& x, const Columns& w, const Cut& v) {
+  matmul<explicit_communication>(x, w);
+  matmul(x, v);
+}
+
+#ifdef tensor_next_to_a_dtensor  // says: cleave: an operation mixes a Tensor with DTensors
+void mixed(const Rows& x, const Tensor<float, 2>& w) { matmul(x, w); }
+#endif
+
+#ifdef tensors_alone  // says: cleave: operations take DTensors; distribute_tensor makes one of a Tensor
+void local(const Tensor<float, 2>& x) { matmul(x, x); }
+#endif
+
+#ifdef meshes_of_different_types  // says: cleave: the operands of an operation are on meshes of different types
+void meshes(const Rows& x, const DTensor<float, 2, Line, Placements<Replicate>>& w) {
+  matmul(x, w);
+}
+#endif
+
+#ifdef element_types_that_differ  // says: cleave: the operands of matmul have different element types
+void types(const Rows& x, const DTensor<double, 2, Mesh, Placements<Replicate, Shard<1>>>& w) {
+  matmul(x, w);
+}
+#endif
+
+#ifdef vector_for_a_matrix  // says: cleave: matmul takes two matrices
+void vector(const Rows& x, const DTensor<float, 1, Mesh, Placements<Replicate, Replicate>>& w) {
+  matmul(x, w);
+}
+#endif
+
+#ifdef wrong_number_of_placements_asked_for  // says: cleave: an operation is asked for exactly one placement per mesh axis
+void asked(const Rows& x, const Columns& w) { matmul<Placements<Replicate>>(x, w); }
+#endif
+
+#ifdef partial_asked_for  // says: cleave: an operation cannot be asked for Partial
+void partial(const Rows& x, const Columns& w) {
+  matmul<Placements<Partial<Sum>, Replicate>>(x, w);
+}
+#endif
+
+#ifdef communication_that_was_to_be_explicit  // says: cleave: explicit_communication: this operand would be redistributed
+using Gathered = DTensor<float, 2, Mesh, Placements<Shard<0>, Shard<0>>>;
+void moves(const Gathered& x, const Columns& w) { matmul<explicit_communication>(x, w); }
+#endif
