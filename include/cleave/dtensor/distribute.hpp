@@ -55,7 +55,7 @@ inline void scatter_shards(const ConstView& whole, const View& part, const Layou
 /// Only the first rank of the mesh needs the tensor; what others pass is not looked at. The
 /// parts are scattered over the sharding axes, then broadcast over the replicating ones. Where
 /// every rank has the array already, `from_local(.., Replicate{}..).redistribute(..)` places it
-/// without communication.
+/// without communication. A rank outside of the mesh gets an empty part and takes no part.
 ///
 /// @collective every rank of the mesh
 /// @cost       each rank receives its part once; allocates it
@@ -71,6 +71,8 @@ auto distribute_tensor(const Tensor<T, Rank, typename Mesh::device_type>& tensor
   static_assert(!layout.has_partial(),
                 "cleave: a tensor cannot be distributed as Partial; operations make partials");
   const MeshState& state = mesh.state();
+  if (!state.is_member())
+    return Result(typename Result::local_type(), mesh, tensor.shape());
   const Shape shape = detail::broadcast_shape(Shape(tensor.shape()), state);
   const auto global = to_array<Rank>(shape);
   const Shape& at = mesh.coordinate();

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include <cleave/comm/async.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/placement/ownership.hpp>
@@ -41,7 +42,24 @@ constexpr const Plan* fixed_plan() {
 
 template <class To, class T, int Rank, class Mesh, class P>
 DTensor<T, Rank, Mesh, To> redistribute_to(const DTensor<T, Rank, Mesh, P>& x,
-                                           const char* operation);
+                                           const char* operation, bool reuse = false);
+
+template <class To, class T, int Rank, class Mesh, class P>
+Async<DTensor<T, Rank, Mesh, To>> start_redistribute(const DTensor<T, Rank, Mesh, P>& x);
+
+/// The placements that a user may ask for; a sentence for those that a user may not.
+template <int Rank, class Mesh, class... Q>
+constexpr auto target_placements() {
+  static_assert((PlacementType<Q> && ...),
+                "cleave: redistribute takes placements: Shard<dim>{} or Replicate{}");
+  static_assert(sizeof...(Q) == std::size_t(Mesh::axis_count),
+                "cleave: redistribute takes exactly one placement per mesh axis");
+  using To = normalized_t<Placements<Q...>, Rank>;
+  static_assert(!layout_of<To, Rank>.has_partial(),
+                "cleave: a DTensor cannot be redistributed to Partial; operations make partials, "
+                "redistribute resolves them");
+  return To{};
+}
 
 }  // namespace detail
 
@@ -104,31 +122,46 @@ class DTensor {
   /// What this rank holds: shares the storage, no communication, no reduction of partials.
   const local_type& to_local() const noexcept { return local_; }
   const local_type& local() const noexcept { return local_; }
-  /// The global indices of the local elements.
+  /// The global indices of the local elements; none on a rank outside of the mesh.
   Box local_box() const {
+    if (!mesh_.is_member()) return Box::of(Shape::filled(Rank, 0));
     return owned_box(layout, Shape(shape_), mesh_.extents(), mesh_.coordinate());
   }
 
   /// The same global array under other placements, one per axis of the mesh.
   ///
-  /// The plan is a constant of the types. Where nothing changes, the result shares the storage.
+  /// The plan is a constant of the types (its steps are, where sizes decide, the cheapest). Where
+  /// nothing changes, the result shares the storage; an rvalue whose storage nobody shares may
+  /// give it to the result.
   /// @collective every rank of the mesh
   /// @cost       receives what this rank lacks (see docs/redistribution.md); allocates the result
   template <class... Q>
-  auto redistribute(Q...) const {
-    static_assert((PlacementType<Q> && ...),
-                  "cleave: redistribute takes placements: Shard<dim>{} or Replicate{}");
-    static_assert(sizeof...(Q) == std::size_t(Mesh::axis_count),
-                  "cleave: redistribute takes exactly one placement per mesh axis");
-    using To = normalized_t<Placements<Q...>, Rank>;
-    static_assert(!layout_of<To, Rank>.has_partial(),
-                  "cleave: a DTensor cannot be redistributed to Partial; operations make partials, "
-                  "redistribute resolves them");
-    return detail::redistribute_to<To>(*this, "redistribute");
+  auto redistribute(Q...) const& {
+    return detail::redistribute_to<decltype(detail::target_placements<Rank, Mesh, Q...>())>(
+        *this, "redistribute");
   }
   template <class... Q>
-  auto redistribute(Placements<Q...>) const {
+  auto redistribute(Q...) && {
+    return detail::redistribute_to<decltype(detail::target_placements<Rank, Mesh, Q...>())>(
+        *this, "redistribute", local_.storage().use_count() == 1);
+  }
+  template <class... Q>
+  auto redistribute(Placements<Q...>) const& {
     return redistribute(Q{}...);
+  }
+  template <class... Q>
+  auto redistribute(Placements<Q...>) && {
+    return std::move(*this).redistribute(Q{}...);
+  }
+
+  /// The same beside this rank, which goes on: the result waits at its first use.
+  ///
+  /// The elements must not change before that.
+  /// @collective every rank of the mesh, in the same order as its other asynchronous calls
+  template <class... Q>
+  auto redistribute_async(Q...) const {
+    return detail::start_redistribute<decltype(detail::target_placements<Rank, Mesh, Q...>())>(
+        *this);
   }
 
   /// The whole array on every rank.
@@ -157,24 +190,47 @@ class DTensor {
 
 namespace detail {
 
+/// Local elements without a type become those of a DTensor.
+template <class X>
+X from_block(const redistribution::Block& block, const typename X::mesh_type& mesh,
+             const typename X::Extents& shape) {
+  using T = typename X::value_type;
+  return X(X::local_type::adopt(static_cast<T*>(block.view.data),
+                                to_array<X::dims>(block.view.extents),
+                                to_array<X::dims>(block.view.strides), block.storage),
+           mesh, shape);
+}
+
+/// Redistributes over the groups of `mesh`, which stands where x's mesh stands.
+template <class To, class T, int Rank, class Mesh, class P>
+DTensor<T, Rank, Mesh, To> redistribute_over(const MeshState& mesh,
+                                             const DTensor<T, Rank, Mesh, P>& x,
+                                             const char* operation, bool reuse) {
+  constexpr std::uint64_t source = layout_of<P, Rank>.packed();
+  constexpr std::uint64_t target = layout_of<To, Rank>.packed();
+  const auto& local = x.local();
+  return from_block<DTensor<T, Rank, Mesh, To>>(
+      redistribution::run(fixed_plan<source, target, Mesh::axis_count, Rank>(),
+                          Layout::unpacked(source, P::size), Layout::unpacked(target, P::size),
+                          {local.storage(), local.view()},
+                          {mesh, Shape(x.shape()), operation, reuse}),
+      x.mesh(), x.shape());
+}
+
 template <class To, class T, int Rank, class Mesh, class P>
 DTensor<T, Rank, Mesh, To> redistribute_to(const DTensor<T, Rank, Mesh, P>& x,
-                                           const char* operation) {
-  if constexpr (std::is_same_v<P, To>) {
-    return x;
-  } else {
-    constexpr std::uint64_t source = layout_of<P, Rank>.packed();
-    constexpr std::uint64_t target = layout_of<To, Rank>.packed();
-    const auto& local = x.local();
-    const redistribution::Block block = redistribution::run(
-        fixed_plan<source, target, Mesh::axis_count, Rank>(), Layout::unpacked(source, P::size),
-        Layout::unpacked(target, P::size), {local.storage(), local.view()},
-        {x.mesh().state(), Shape(x.shape()), operation});
-    using Local = typename DTensor<T, Rank, Mesh, To>::local_type;
-    return {Local::adopt(static_cast<T*>(block.view.data), to_array<Rank>(block.view.extents),
-                         to_array<Rank>(block.view.strides), block.storage),
-            x.mesh(), x.shape()};
-  }
+                                           const char* operation, bool reuse) {
+  if constexpr (std::is_same_v<P, To>) return x;
+  else return redistribute_over<To>(x.mesh().state(), x, operation, reuse);
+}
+
+template <class To, class T, int Rank, class Mesh, class P>
+Async<DTensor<T, Rank, Mesh, To>> start_redistribute(const DTensor<T, Rank, Mesh, P>& x) {
+  const MeshState& mesh = x.mesh().state();
+  return start_async(mesh.group(), [x, twin = mesh.twin()] {
+    if constexpr (std::is_same_v<P, To>) return x;
+    else return redistribute_over<To>(*twin, x, "redistribute_async", false);
+  });
 }
 
 }  // namespace detail

@@ -109,6 +109,7 @@ auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& m
   static_assert(sizeof...(P) == std::size_t(Mesh::axis_count),
                 "cleave: from_local takes exactly one placement per mesh axis");
   using Result = DTensor<T, Rank, Mesh, normalized_t<Placements<P...>, Rank>>;
+  if (!mesh.is_member()) return Result(typename Result::local_type(), mesh, {});
   const Shape shape =
       detail::global_shape(Shape(local.shape()), Result::layout, mesh.state());
   if (options.run_check) {

@@ -113,7 +113,7 @@ class DeviceMesh {
       ranks.push_back(state_->world_ranks()[std::size_t(
           linear_index(state_->extents(), state_->member(mask, i)))]);
     return DeviceMesh<Device, To...>(std::make_shared<const MeshState>(
-        group, shape, std::move(ranks), std::move(names)));
+        state_->world(), group, shape, std::move(ranks), std::move(names)));
   }
 
  private:
@@ -175,7 +175,8 @@ DeviceMesh<Device, Axes...> init_device_mesh(
   std::vector<std::string> names{axis_name<Axes>()...};
   std::vector<int> ranks(std::size_t(group->size()));
   std::iota(ranks.begin(), ranks.end(), 0);
-  auto state = std::make_shared<const MeshState>(group, shape, std::move(ranks), std::move(names));
+  auto state = std::make_shared<const MeshState>(group, group, shape, std::move(ranks),
+                                                 std::move(names));
   bool positive = true;
   for (const index_t extent : extents) positive = positive && extent > 0;
   if (!positive || shape.product() != group->size())
@@ -225,7 +226,8 @@ DeviceMesh<Device, Axes...> init_device_mesh(
   for (const index_t extent : extents) fits = fits && extent > 0;
   std::shared_ptr<Communicator> group;
   if (fits && member) group = world.communicator().subgroup(ranks, label);
-  auto state = std::make_shared<const MeshState>(std::move(group), shape, ranks, std::move(names));
+  auto state = std::make_shared<const MeshState>(world.shared_communicator(), std::move(group),
+                                                 shape, ranks, std::move(names));
   if (!fits)
     throw Error("init_device_mesh",
                 "the extents do not multiply to the " + std::to_string(ranks.size()) +

@@ -34,12 +34,15 @@ constexpr Shape coordinate_of(const Shape& extents, index_t index) {
 /// What `DeviceMesh` handles share. Belongs to one rank.
 class MeshState {
  public:
-  /// @param group  all ranks of the mesh in row-major order, or null on a rank outside
-  MeshState(std::shared_ptr<Communicator> group, const Shape& extents,
-            std::vector<int> world_ranks, std::vector<std::string> names)
+  /// @param world        the group that the mesh was made from
+  /// @param group        all ranks of the mesh in row-major order, or null on a rank outside
+  /// @param world_ranks  their ranks in `world`
+  MeshState(std::shared_ptr<Communicator> world, std::shared_ptr<Communicator> group,
+            const Shape& extents, std::vector<int> world_ranks, std::vector<std::string> names)
       : extents_(extents),
         world_ranks_(std::move(world_ranks)),
         names_(std::move(names)),
+        world_(std::move(world)),
         group_(std::move(group)),
         axis_groups_(std::size_t(1) << extents.dims),
         labels_(std::size_t(1) << extents.dims) {
@@ -65,10 +68,8 @@ class MeshState {
     require_member();
     return *group_;
   }
-  const std::shared_ptr<Communicator>& shared_group() const {
-    require_member();
-    return group_;
-  }
+  /// The group that the mesh was made from; known on ranks outside, too.
+  const std::shared_ptr<Communicator>& world() const noexcept { return world_; }
 
   /// The ranks that differ from this one in the axes of the mask only; the last axis varies
   /// fastest. Created at the first call, kept for all later ones.
@@ -119,6 +120,15 @@ class MeshState {
     return false;
   }
 
+  /// The same mesh with groups of its own, for asynchronous work. Made at the first call.
+  /// @collective the first call: every rank of the mesh
+  const std::shared_ptr<const MeshState>& twin() const {
+    if (twin_ == nullptr)
+      twin_ = std::make_shared<const MeshState>(world_, group().twin(), extents_, world_ranks_,
+                                                names_);
+    return twin_;
+  }
+
   /// What a higher room keeps for this mesh, one X per type X, made at the first call.
   template <class X>
   X& attachment() const {
@@ -131,8 +141,8 @@ class MeshState {
     return result;
   }
 
-  /// The rank of the world that this is, or -1 outside of the mesh.
-  int world_rank() const noexcept { return group_ ? group_->state().world_rank : -1; }
+  /// This rank's number among all ranks.
+  int world_rank() const noexcept { return world_->state().world_rank; }
 
   /// The same ranks at the same places.
   friend bool operator==(const MeshState& a, const MeshState& b) {
@@ -142,7 +152,8 @@ class MeshState {
  private:
   void require_member() const {
     if (group_ == nullptr)
-      throw Error("DeviceMesh", "this rank is outside of the mesh", {.mesh = describe()});
+      throw Error("DeviceMesh", "this rank is outside of the mesh",
+                  {.mesh = describe(), .rank = world_rank()});
   }
 
   bool is_whole(AxisMask mask) const {
@@ -169,9 +180,11 @@ class MeshState {
   Shape coordinate_{};
   std::vector<int> world_ranks_;
   std::vector<std::string> names_;
+  std::shared_ptr<Communicator> world_;
   std::shared_ptr<Communicator> group_;
   mutable std::vector<std::shared_ptr<Communicator>> axis_groups_;
   std::vector<std::string> labels_;
+  mutable std::shared_ptr<const MeshState> twin_;
   mutable std::vector<std::pair<const void*, std::shared_ptr<void>>> attachments_;
 };
 

@@ -10,10 +10,11 @@ namespace cleave::redistribution {
 
 /// @return     the reduced elements, the same on every rank of the group
 /// @collective the ranks that differ in `step.axes`
-/// @cost       receives 2(n-1)/n of `block`; allocates the result
+/// @cost       receives 2(n-1)/n of `block`; allocates the result unless it may reuse `block`
 inline Block all_reduce(const Step& step, const Block& block, const Context& context) {
   Communicator& group = *context.mesh.group(step.axes);
-  Block result = allocate(block.view.dtype, block.view.extents);
+  Block result =
+      context.reuse ? block : allocate(block.view.dtype, block.view.extents);
   Collective call;
   call.kind = CollectiveKind::all_reduce;
   call.op = step.op;

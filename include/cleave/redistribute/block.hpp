@@ -33,6 +33,7 @@ struct Context {
   const MeshState& mesh;
   Shape shape;            ///< global extents
   const char* operation;  ///< what the user called
+  bool reuse = false;     ///< nobody else needs the source: its storage may become the result's
 };
 
 /// The box of member `index` of the group over `axes` that this rank is in.

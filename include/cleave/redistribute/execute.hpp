@@ -22,7 +22,9 @@ namespace cleave::redistribution {
 ///             changes them
 /// @collective every rank of the mesh
 /// @throws Error if a collective fails
-inline Block execute(const Plan& plan, Block block, const Context& context) {
+inline Block execute(const Plan& plan, Block block, Context context) {
+  const bool reuse = context.reuse;
+  const void* source = block.view.data;
   for (const Step& step : plan) {
     switch (step.kind) {
       case StepKind::slice: block = slice(step, block, context); break;
@@ -33,6 +35,7 @@ inline Block execute(const Plan& plan, Block block, const Context& context) {
       case StepKind::reduce_scatter: block = reduce_scatter(step, block, context); break;
       case StepKind::all_reduce: block = all_reduce(step, block, context); break;
     }
+    context.reuse = reuse || block.view.data != source;  // what lies between two steps is ours
   }
   return block;
 }
@@ -40,9 +43,11 @@ inline Block execute(const Plan& plan, Block block, const Context& context) {
 /// Turns the local elements under `source` into those under `target`.
 ///
 /// @param fixed  the plan, if the layouts alone decide it (see `sizes_decide`); null otherwise
+/// @return       `block` on a rank outside of the mesh, which takes no part
 /// @collective   every rank of the mesh
 inline Block run(const Plan* fixed, const Layout& source, const Layout& target, Block block,
                  const Context& context) {
+  if (!context.mesh.is_member()) return block;
   if (fixed != nullptr && !context.mesh.has_unit_axis())
     return execute(*fixed, std::move(block), context);
   const Plan& plan = context.mesh.attachment<PlanCache>().plan(
