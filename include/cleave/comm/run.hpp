@@ -42,11 +42,11 @@ int call_rank_function(F& f, World& world) {
 
 /// Runs f on one rank, and lets the others know how it ended.
 template <class F>
-void run_rank(F& f, std::shared_ptr<Communicator> communicator, ThreadWorld& threads,
+void run_rank(F& f, const std::shared_ptr<Communicator>& communicator, ThreadWorld& threads,
               ThreadOutcome& outcome) noexcept {
   const int rank = communicator->rank();
   try {
-    World world(std::move(communicator));
+    World world(communicator);
     outcome.codes[std::size_t(rank)] = call_rank_function(f, world);
   } catch (const PeerError& e) {
     outcome.errors[std::size_t(rank)] = std::current_exception();
@@ -66,7 +66,7 @@ void run_rank(F& f, std::shared_ptr<Communicator> communicator, ThreadWorld& thr
 template <class F>
 ThreadOutcome run_on_threads(int ranks, F& f) {
   const auto threads = std::make_shared<ThreadWorld>(ranks);
-  std::vector<std::shared_ptr<Communicator>> communicators = thread_communicators(threads);
+  const auto communicators = thread_communicators(threads);
   ThreadOutcome outcome{std::vector<int>(std::size_t(ranks)),
                         std::vector<std::exception_ptr>(std::size_t(ranks)), {}};
   std::vector<std::thread> started;
@@ -74,15 +74,14 @@ ThreadOutcome run_on_threads(int ranks, F& f) {
   try {
     started.reserve(std::size_t(ranks));
     for (int r = 1; r < ranks; ++r)
-      started.emplace_back([&, own = std::move(communicators[std::size_t(r)])]() mutable {
-        run_rank(f, std::move(own), *threads, outcome);
-      });
+      started.emplace_back(
+          [&, r] { run_rank(f, communicators[std::size_t(r)], *threads, outcome); });
   } catch (const std::system_error& e) {
     obstacle = "thread " + std::to_string(started.size() + 1) + " of " + std::to_string(ranks) +
                " cannot be started: " + e.what();
     threads->fail({int(started.size()) + 1, obstacle});
   }
-  if (obstacle.empty()) run_rank(f, std::move(communicators[0]), *threads, outcome);
+  if (obstacle.empty()) run_rank(f, communicators[0], *threads, outcome);
   for (std::thread& thread : started) thread.join();
   if (!obstacle.empty()) throw Error("run", obstacle);
   outcome.failure = threads->failure();

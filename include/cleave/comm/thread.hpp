@@ -87,7 +87,7 @@ class ThreadCommunicator final : public Communicator {
     Published& shown = group_->shown(rank(), round_);
     shown.compares = true;
     shown.signature = mine;
-    pass_door("collective");
+    pass_door(name_of(CollectiveKind(mine.kind)));
     for (int r = 0; r < size(); ++r) {
       const Published& theirs = group_->shown(r, round_ - 1);
       if (!theirs.compares) disagree("compares its calls (CLEAVE_CHECK)", "does not", r);

@@ -6,6 +6,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/communicator.hpp>
@@ -159,24 +160,24 @@ inline void copy_checked(const Collective& c, const ConstView& from, const View&
 }
 
 /// The place of the calling rank in a subgroup.
-/// @throws Error if the list is empty, names a rank twice or one that is not there, or lacks this
+/// @throws Error if the list names a rank twice or one that is not there, or lacks this one
 inline int place_in_subgroup(const Communicator& group, std::span<const int> ranks) {
-  const auto fail = [&](const std::string& message) {
-    throw Error("subgroup", message + " of group '" + group.label() + "'",
+  const auto fail = [&](int rank, const char* problem) {
+    throw Error("subgroup",
+                "rank " + std::to_string(rank) + problem + ", in a group of the " +
+                    std::to_string(group.size()) + " ranks of '" + group.label() + "'",
                 {.rank = group.state().world_rank});
   };
   int place = -1;
+  std::vector<bool> listed(std::size_t(group.size()), false);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (ranks[i] < 0 || ranks[i] >= group.size())
-      fail("there is no rank " + std::to_string(ranks[i]) + " among the " +
-           std::to_string(group.size()));
-    for (std::size_t j = 0; j < i; ++j)
-      if (ranks[i] == ranks[j])
-        fail("rank " + std::to_string(ranks[i]) + " is listed twice for a subgroup");
-    if (ranks[i] == group.rank()) place = int(i);
+    const int rank = ranks[i];
+    if (rank < 0 || rank >= group.size()) fail(rank, " does not exist");
+    if (listed[std::size_t(rank)]) fail(rank, " is listed twice");
+    listed[std::size_t(rank)] = true;
+    if (rank == group.rank()) place = int(i);
   }
-  if (place < 0)
-    fail("rank " + std::to_string(group.rank()) + " makes a subgroup that it is not listed in");
+  if (place < 0) fail(group.rank(), " is not in its own list");
   return place;
 }
 

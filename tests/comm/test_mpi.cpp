@@ -1,0 +1,172 @@
+// The MPI backend beyond what all backends do: where its communicators come from, that it keeps to
+// itself, and messages that are split.
+#include <doctest/doctest.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <cleave/comm/mpi.hpp>
+#include <cleave/tensor/tensor.hpp>
+
+#include "collective_cases.hpp"
+#include "processes.hpp"
+#include "ranks.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+bool launched() {
+  if (Processes::get().launched()) return true;
+  skip("needs mpirun");
+  return false;
+}
+
+// Splits messages for the time of a scope.
+struct MessageLimit {
+  explicit MessageLimit(std::size_t bytes) { detail::mpi_message_limit = bytes; }
+  ~MessageLimit() { detail::mpi_message_limit = usual; }
+  MessageLimit(const MessageLimit&) = delete;  // the limit is one
+  MessageLimit& operator=(const MessageLimit&) = delete;
+  std::size_t usual = detail::mpi_message_limit;
+};
+
+std::string error_of(MPI_Comm comm) {
+  try {
+    mpi_communicator(comm);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("without MPI_Init there are no MPI communicators") {
+  if (Processes::get().launched()) return skip("mpirun has started it");
+  CHECK(error_of(MPI_COMM_NULL) ==
+        "mpi_communicator: MPI is not initialised, or has been finalised");
+}
+
+TEST_CASE("a world has the ranks of the user's MPI_Comm, in its order") {
+  if (!launched()) return;
+  const int rank = Processes::get().rank(), size = Processes::get().size();
+  MPI_Comm reversed = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, 0, size - rank, &reversed);
+  const auto communicator = mpi_communicator(reversed);
+  MPI_Comm_free(&reversed);  // the library has its own
+  CHECK(communicator->rank() == size - 1 - rank);
+  CHECK(communicator->size() == size);
+  CHECK(communicator->label() == "world");
+  CHECK(std::string(communicator->backend()) == "mpi");
+  CHECK(communicator->state().world_rank == size - 1 - rank);
+  World world(communicator);
+  all_gather_cases(world);
+}
+
+TEST_CASE("a world has the ranks of the user's Boost.MPI communicator") {
+  if (!launched()) return;
+  const boost::mpi::communicator users;
+  World world(mpi_communicator(users));
+  CHECK(world.rank() == users.rank());
+  CHECK(world.size() == users.size());
+  all_reduce_cases(world);
+}
+
+TEST_CASE("null communicators and inter-communicators are refused") {
+  if (!launched()) return;
+  CHECK(error_of(MPI_COMM_NULL) == "mpi_communicator: the communicator is null");
+  const int rank = Processes::get().rank(), size = Processes::get().size();
+  if (size < 2) return;
+  MPI_Comm half = MPI_COMM_NULL, both = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 5, &both);
+  CHECK(error_of(both) ==
+        "mpi_communicator: an inter-communicator has no single group of ranks");
+  MPI_Comm_free(&both);
+  MPI_Comm_free(&half);
+}
+
+TEST_CASE("the user's messages and ours never mix") {
+  if (!launched()) return;
+  const int rank = Processes::get().rank(), size = Processes::get().size();
+  const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+  World world(mpi_communicator(MPI_COMM_WORLD));
+  int received = -1;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Irecv(&received, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &request);
+  all_gather_cases(world);
+  endurance_cases(world, 50);
+  CHECK(received == -1);
+  world.barrier();
+  MPI_Send(&rank, 1, MPI_INT, right, 0, MPI_COMM_WORLD);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  CHECK(received == left);
+}
+
+TEST_CASE("two worlds of the same ranks do not disturb each other") {
+  if (!launched()) return;
+  World first(mpi_communicator(MPI_COMM_WORLD)), second(mpi_communicator(MPI_COMM_WORLD));
+  for (int i = 0; i < 3; ++i) {
+    endurance_cases(first, 20);
+    endurance_cases(second, 20);
+  }
+}
+
+TEST_CASE("messages longer than the limit arrive whole, in every kind of collective") {
+  if (!launched()) return;
+  for (const std::size_t limit : {16u, 48u, 1000u}) {
+    const MessageLimit small(limit);
+    on_ranks({1, 2, 3, 4}, [](World& world) {
+      broadcast_cases(world);
+      scatter_cases(world);
+      gather_cases(world);
+      all_gather_cases(world);
+      exchange_cases(world);
+      rank_order_cases(world);
+      for (const Style style : all_styles) {
+        reduce_scatter_case<double>(world.communicator(), ReduceOp::sum, 0, style, 203);
+        all_reduce_case<std::complex<double>>(world.communicator(), ReduceOp::avg, 83, 101, style,
+                                              style, true);
+      }
+      world.communicator().state().check = CheckLevel::collective;
+      endurance_cases(world, 50);
+    });
+  }
+}
+
+TEST_CASE("long pieces are reduced block by block, the last one shorter") {
+  on_ranks({1, 2, 3, 4}, [](World& world) {
+    Communicator& group = world.communicator();
+    for (const Style style : {Style::dense, Style::every_second}) {
+      all_reduce_case<float>(group, ReduceOp::sum, 977, 1009, style, style, true);
+      all_reduce_case<bfloat16>(group, ReduceOp::max, 977, 1009, style, Style::dense, false);
+      reduce_scatter_case<float>(group, ReduceOp::sum, 0, style, 150'001);
+      reduce_scatter_case<double>(group, ReduceOp::product, 1, style, 90'001);
+      broadcast_case<float>(group, group.size() - 1, style);
+    }
+  });
+}
+
+TEST_CASE("a broadcast of many parts comes through trees of every shape") {
+  on_ranks({1, 2, 3, 4}, [](World& world) {
+    const int n = world.size(), rank = world.rank();
+    const index_t count = 700'001;
+    for (int root = 0; root < n; ++root) {
+      Tensor<double, 1> data({count});
+      for (index_t i = 0; i < count; ++i)
+        data(i) = rank == root ? double(root) + 0.5 * double(i) : -1;
+      Collective c = call(CollectiveKind::broadcast);
+      c.root = root;
+      if (rank == root) c.source = data.view();
+      else c.destination = data.view();
+      world.communicator().run(c);
+      index_t wrong = 0;
+      for (index_t i = 0; i < count; ++i) wrong += data(i) != double(root) + 0.5 * double(i);
+      CHECK(wrong == 0);
+    }
+  });
+}

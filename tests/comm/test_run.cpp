@@ -1,0 +1,211 @@
+// The front door, as a program's main sees it: exit codes, and what is printed on stderr.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <unistd.h>
+
+#include <cleave/comm/run.hpp>
+
+using namespace cleave;
+
+namespace {
+
+/// An environment variable that has another value for a while.
+class Setting {
+ public:
+  Setting(const char* name, const char* value) : name_(name) {
+    if (const char* text = std::getenv(name)) before_ = text;
+    if (value != nullptr) setenv(name, value, 1);
+    else unsetenv(name);
+  }
+  ~Setting() {
+    if (before_) setenv(name_, before_->c_str(), 1);
+    else unsetenv(name_);
+  }
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+/// As if no MPI launcher had started the tests.
+struct NotLaunched {
+  Setting ompi{"OMPI_COMM_WORLD_SIZE", nullptr}, pmi{"PMI_SIZE", nullptr},
+      mv2{"MV2_COMM_WORLD_SIZE", nullptr}, pmix{"PMIX_RANK", nullptr}, rank{"PMI_RANK", nullptr},
+      tasks{"SLURM_STEP_NUM_TASKS", nullptr};
+};
+
+struct Ended {
+  int code = -1;
+  std::string err;  ///< what was written to stderr
+};
+
+/// The exit code of f(argc, argv), and what it writes to stderr.
+template <class Main>
+Ended capture(std::vector<std::string> arguments, Main f) {
+  arguments.insert(arguments.begin(), "program");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+
+  Ended ended;
+  std::fflush(stderr);
+  std::FILE* file = std::tmpfile();
+  const int saved = dup(2);
+  dup2(fileno(file), 2);
+  ended.code = f(int(arguments.size()), argv.data());
+  std::fflush(stderr);
+  dup2(saved, 2);
+  close(saved);
+  std::rewind(file);
+  for (int c; (c = std::fgetc(file)) != EOF;) ended.err += char(c);
+  std::fclose(file);
+  return ended;
+}
+
+template <class F>
+Ended run_with(std::vector<std::string> arguments, F f) {
+  return capture(std::move(arguments), [&](int argc, char** argv) { return run(argc, argv, f); });
+}
+
+/// How many ranks a program with those arguments has.
+int ranks_with(std::vector<std::string> arguments) {
+  std::atomic<int> size{0};
+  const Ended ended = run_with(std::move(arguments), [&](World& world) { size = world.size(); });
+  CHECK(ended.code == 0);
+  CHECK(ended.err == "");
+  return size;
+}
+
+void nothing(World&) {}
+
+}  // namespace
+
+TEST_CASE("the number of ranks comes from --ranks, else CLEAVE_RANKS, else the cores") {
+  const NotLaunched alone;
+  const Setting unset("CLEAVE_RANKS", nullptr);
+  CHECK(ranks_with({"--ranks", "3"}) == 3);
+  CHECK(ranks_with({"--k", "10", "--ranks=5", "--mesh", "5x1"}) == 5);
+  CHECK(ranks_with({}) == detail::available_cores());
+  const Setting four("CLEAVE_RANKS", "4");
+  CHECK(ranks_with({}) == 4);
+  CHECK(ranks_with({"--ranks", "2"}) == 2);
+}
+
+TEST_CASE("a number of ranks that means nothing is one line and exit code 2") {
+  const NotLaunched alone;
+  const Setting unset("CLEAVE_RANKS", nullptr);
+  const std::string use = "'; use a whole number from 1 to 4096\n";
+  for (const std::string value : {"x", "0", "-2", "3.5", "", "4097", "99999999999999999999"}) {
+    Ended ended = run_with({"--ranks", value}, nothing);
+    CHECK(ended.code == 2);
+    CHECK(ended.err == "run: --ranks is '" + value + use);
+    ended = run_with({"--ranks=" + value}, nothing);
+    CHECK(ended.code == 2);
+    CHECK(ended.err == "run: --ranks is '" + value + use);
+  }
+  CHECK(run_with({"--ranks"}, nothing).err == "run: --ranks needs a number\n");
+  CHECK(run_with({"--ranks"}, nothing).code == 2);
+  const Setting bad("CLEAVE_RANKS", "many");
+  CHECK(run_with({}, nothing).err == "run: CLEAVE_RANKS is 'many" + use);
+}
+
+TEST_CASE("settings in the environment that mean nothing are one line and exit code 2") {
+  const NotLaunched alone;
+  {
+    const Setting bad("CLEAVE_CHECK", "everything");
+    const Ended ended = run_with({"--ranks", "2"}, nothing);
+    CHECK(ended.code == 2);
+    CHECK(ended.err == "run: CLEAVE_CHECK is 'everything'; use off, local or collective\n");
+  }
+  const Setting bad("CLEAVE_TIMEOUT", "-1");
+  CHECK(run_with({"--ranks", "2"}, nothing).err ==
+        "run: CLEAVE_TIMEOUT is '-1'; use seconds > 0\n");
+}
+
+TEST_CASE("what f returns is the exit code: the first that is not 0") {
+  const NotLaunched alone;
+  CHECK(run_with({"--ranks", "3"}, [](World&) { return 0; }).code == 0);
+  CHECK(run_with({"--ranks", "3"}, [](World& world) { return world.rank() * 7; }).code == 7);
+  CHECK(run_with({"--ranks", "1"}, [](World&) { return 5; }).code == 5);
+}
+
+TEST_CASE("a rank that throws is reported with its error, once, and the exit code is 1") {
+  const NotLaunched alone;
+  for (int i = 0; i < 20; ++i) {
+    const Ended ended = run_with({"--ranks", "4"}, [](World& world) {
+      if (world.rank() == 2) throw Error("load_npy", "no such file");
+      world.barrier();
+    });
+    CHECK(ended.code == 1);
+    CHECK(ended.err == "rank 2: load_npy: no such file\n");
+  }
+  const Ended ended = run_with({"--ranks", "2"}, [](World& world) {
+    if (world.rank() == 0) throw "text";
+    world.barrier();
+  });
+  CHECK(ended.code == 1);
+  CHECK(ended.err == "rank 0: an exception that is no std::exception\n");
+}
+
+TEST_CASE("a rank that leaves early is reported, and nothing hangs") {
+  const NotLaunched alone;
+  const Ended ended = run_with({"--ranks", "2"}, [](World& world) {
+    if (world.rank() == 1) return;
+    world.barrier();
+  });
+  CHECK(ended.code == 1);
+  CHECK(ended.err ==
+        "rank 0: barrier: rank 1 left while rank 0 waits in barrier of group 'world' [rank 0]\n");
+}
+
+TEST_CASE("without MPI, a program that mpirun started several times says so") {
+  const auto launched = [] {
+    return capture({"--ranks", "1"}, [](int argc, char** argv) {
+      return detail::run_threads_and_report(argc, argv, nothing);
+    });
+  };
+  const std::string complaint =
+      "run: an MPI launcher started this program, which was compiled without MPI "
+      "(CLEAVE_HAS_MPI=1); start it directly, with --ranks N for N threads\n";
+  const NotLaunched alone;
+  CHECK(launched().code == 0);
+  {
+    const Setting size("OMPI_COMM_WORLD_SIZE", "2");
+    CHECK(detail::launched_processes() == 2);
+    CHECK(launched().code == 2);
+    CHECK(launched().err == complaint);
+  }
+  {
+    const Setting size("PMI_SIZE", "1");
+    CHECK(detail::launched_processes() == 1);
+    CHECK(launched().code == 0);
+  }
+  const Setting rank("PMIX_RANK", "0");
+  CHECK(detail::launched_processes() == -1);
+  CHECK(launched().err == complaint);
+  const Setting tasks("SLURM_STEP_NUM_TASKS", "16");
+  CHECK(detail::launched_processes() == 16);
+}
+
+TEST_CASE("run_threads uses the calling thread as rank 0, and refuses less than one rank") {
+  const std::thread::id caller = std::this_thread::get_id();
+  run_threads(3, [&](World& world) {
+    CHECK((std::this_thread::get_id() == caller) == (world.rank() == 0));
+    CHECK(std::string(world.communicator().backend()) == "thread");
+  });
+  CHECK_THROWS_WITH_AS(run_threads(0, nothing), "run_threads: 0 ranks; there must be at least 1",
+                       Error);
+}
+
+TEST_CASE("a World needs a communicator") {
+  CHECK_THROWS_WITH_AS(World(nullptr), "World: the communicator is null", Error);
+}

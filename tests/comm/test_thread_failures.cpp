@@ -1,0 +1,402 @@
+// What happens when threads fail, leave, come late or disagree: the others hear of it, in whatever
+// group they wait, nothing hangs, and nobody reads memory of a rank that has gone.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <cleave/comm/run.hpp>
+
+#include "collective_cases.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+struct Outcome {
+  std::vector<std::string> texts;  ///< what each rank threw
+  std::string thrown;              ///< what run_threads threw
+};
+
+/// Runs f on threads; what a rank throws is written down and goes on its way.
+template <class F>
+Outcome outcome_of(int ranks, F f) {
+  Outcome outcome{std::vector<std::string>(std::size_t(ranks)), ""};
+  try {
+    run_threads(ranks, [&](World& world) {
+      world.communicator().state().check = CheckLevel::local;
+      try {
+        f(world);
+      } catch (const std::exception& error) {
+        outcome.texts[std::size_t(world.rank())] = error.what();
+        throw;
+      }
+    });
+  } catch (const std::exception& error) {
+    outcome.thrown = error.what();
+  }
+  return outcome;
+}
+
+std::shared_ptr<Communicator> group_of(World& world, std::vector<int> ranks, const char* label) {
+  return world.communicator().subgroup(ranks, label);
+}
+
+void meet(Communicator& group) { group.run(call(CollectiveKind::barrier)); }
+
+void all_reduce(Communicator& group, index_t count = 3) {
+  Tensor<float, 1> values({count});
+  values.fill(1);
+  Collective c = call(CollectiveKind::all_reduce);
+  c.source = values.view();
+  c.destination = values.view();
+  group.run(c);
+}
+
+void nap(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+}  // namespace
+
+TEST_CASE("a rank that throws wakes all others, which name it and its error") {
+  for (const int n : {2, 4, 7}) {
+    const Outcome outcome = outcome_of(n, [](World& world) {
+      if (world.rank() == 1) nap(0.02), throw std::runtime_error("no such file");
+      world.barrier();
+    });
+    for (int r = 0; r < n; ++r)
+      CHECK(outcome.texts[std::size_t(r)] ==
+            (r == 1 ? "no such file"
+                    : "barrier: rank 1 failed: no such file [rank " + std::to_string(r) + "]"));
+    CHECK(outcome.thrown == "no such file");
+  }
+}
+
+TEST_CASE("ranks are woken in groups that the failing rank is not in") {
+  const Outcome outcome = outcome_of(5, [](World& world) {
+    const int rank = world.rank();
+    if (rank == 4) nap(0.02), throw Error("load", "broken");
+    const auto pair = group_of(world, rank < 2 ? std::vector{0, 1} : std::vector{2, 3}, "tp");
+    if (rank % 2 == 0) all_reduce(*pair);
+    else world.barrier();
+  });
+  CHECK(outcome.texts[0] == "all_reduce: rank 4 failed: load: broken [rank 0]");
+  CHECK(outcome.texts[1] == "barrier: rank 4 failed: load: broken [rank 1]");
+  CHECK(outcome.texts[2] == "all_reduce: rank 4 failed: load: broken [rank 2]");
+  CHECK(outcome.texts[3] == "barrier: rank 4 failed: load: broken [rank 3]");
+  CHECK(outcome.thrown == "load: broken");
+}
+
+TEST_CASE("a rank that has not begun to wait hears of a failure at its next collective") {
+  std::atomic<bool> failed{false};
+  const Outcome outcome = outcome_of(3, [&](World& world) {
+    const auto pair = group_of(world, world.rank() == 2 ? std::vector{2} : std::vector{0, 1}, "dp");
+    if (world.rank() == 2) failed = true, throw Error("load", "broken");
+    while (!failed) std::this_thread::yield();
+    for (;;) meet(*pair);
+  });
+  CHECK(outcome.texts[0] == "barrier: rank 2 failed: load: broken [rank 0]");
+  CHECK(outcome.texts[1] == "barrier: rank 2 failed: load: broken [rank 1]");
+}
+
+TEST_CASE("a rank that leaves early is named by those that wait for it") {
+  for (const int n : {2, 3, 8}) {
+    const Outcome outcome = outcome_of(n, [](World& world) {
+      std::vector<int> everyone;
+      for (int r = 0; r < world.size(); ++r) everyone.push_back(r);
+      const auto tp = group_of(world, everyone, "tp");
+      if (world.rank() == 1) return;
+      all_reduce(*tp);
+    });
+    CHECK(outcome.texts[1] == "");
+    for (int r = 0; r < n; ++r)
+      if (r != 1) {
+        const std::string me = std::to_string(r);
+        const std::string own = "all_reduce: rank 1 left while rank " + me +
+                                " waits in all_reduce of group 'tp' [rank " + me + "]";
+        const bool first = outcome.texts[std::size_t(r)] == own;
+        const bool echo = outcome.texts[std::size_t(r)].find(
+                              "failed: all_reduce: rank 1 left while rank ") != std::string::npos;
+        CHECK((first || echo));
+      }
+    CHECK(outcome.thrown.find("all_reduce: rank 1 left while rank ") == 0);
+  }
+}
+
+TEST_CASE("several ranks that left are all named") {
+  const Outcome outcome = outcome_of(4, [](World& world) {
+    if (world.rank() % 2 == 1) return;
+    if (world.rank() == 2) nap(0.05), throw std::runtime_error("late");
+    nap(0.02);
+    world.barrier();
+  });
+  CHECK(outcome.texts[0] ==
+        "barrier: ranks 1, 3 left while rank 0 waits in barrier of group 'world' [rank 0]");
+}
+
+TEST_CASE("a rank may leave while others go on without it") {
+  const Outcome outcome = outcome_of(4, [](World& world) {
+    const auto pair =
+        group_of(world, world.rank() < 2 ? std::vector{0, 1} : std::vector{2, 3}, "dp");
+    world.barrier();
+    if (world.rank() >= 2) return;
+    for (int i = 0; i < 300; ++i) all_reduce(*pair, i % 2 ? 3 : 9000);
+  });
+  CHECK(outcome.thrown == "");
+}
+
+TEST_CASE("a rank that comes too late is named, and hears of it") {
+  const Outcome outcome = outcome_of(3, [](World& world) {
+    world.communicator().state().timeout_seconds = world.rank() == 0 ? 0.05 : 60;
+    if (world.rank() != 0) nap(0.5);
+    world.barrier();
+  });
+  const std::string text = "barrier: ranks 1, 2 did not come to barrier of group 'world' within 0.05 s [rank 0]";
+  CHECK(outcome.texts[0] == text);
+  CHECK(outcome.texts[1] == "barrier: rank 0 failed: " + text + " [rank 1]");
+  CHECK(outcome.texts[2] == "barrier: rank 0 failed: " + text + " [rank 2]");
+  CHECK(outcome.thrown == text);
+}
+
+TEST_CASE("only the first failure is thrown, not its echoes") {
+  for (int i = 0; i < 50; ++i) {
+    const Outcome outcome = outcome_of(4, [&](World& world) {
+      for (int k = 0; k < i; ++k) world.barrier();
+      if (world.rank() == i % 4) throw std::runtime_error("the cause");
+      for (;;) all_reduce(world.communicator());
+    });
+    CHECK(outcome.thrown == "the cause");
+  }
+}
+
+TEST_CASE("what a rank finds wrong while it reads fails the call on all ranks, which can go on") {
+  for (const int n : {2, 3, 7}) {
+    const Outcome outcome = outcome_of(n, [](World& world) {
+      Communicator& group = world.communicator();
+      const bool odd_one = group.rank() == 1;
+      Tensor<float, 1> source({6}), five({5}), six({6});
+      for (int i = 0; i < 20; ++i) {
+        Collective c = call(CollectiveKind::broadcast);
+        c.source = source.view();
+        c.destination = odd_one ? five.view() : six.view();
+        const std::string own =
+            "broadcast: what a rank sends does not fit where it goes "
+            "[shapes [6] float32 and [5] float32]";
+        const std::string echo =
+            "broadcast: rank 1 failed: " + own + " [rank " + std::to_string(group.rank()) + "]";
+        CHECK_THROWS_WITH_AS(group.run(c), odd_one ? own.c_str() : echo.c_str(), Error);
+        all_reduce(group, 9000);
+      }
+    });
+    CHECK(outcome.thrown == "");
+  }
+}
+
+TEST_CASE("a transfer that its sender does not know of is found when checks are on") {
+  const Outcome outcome = outcome_of(2, [](World& world) {
+    world.communicator().state().check = CheckLevel::collective;
+    Tensor<float, 1> source({6}), destination({6});
+    const Box front{Shape::filled(1, 0), Shape::filled(1, 2)};
+    const std::vector<Transfer> transfers{{1 - world.rank(), front, front}};
+    Collective c = call(CollectiveKind::exchange);
+    c.source = source.view();
+    c.destination = destination.view();
+    if (world.rank() == 0) c.sends = transfers;
+    c.receives = transfers;
+    world.communicator().run(c);
+  });
+  CHECK(outcome.texts[0] ==
+        "exchange: what rank 1 sends to rank 0 is not what this one expects");
+  CHECK(outcome.texts[1] ==
+        "exchange: rank 0 failed: " + outcome.texts[0] + " [rank 1]");
+}
+
+TEST_CASE("without checks, calls that cannot meet are errors on all ranks, which can go on") {
+  for (const int n : {2, 3, 7}) {
+    const Outcome outcome = outcome_of(n, [](World& world) {
+      Communicator& group = world.communicator();
+      group.state().check = CheckLevel::off;
+      const std::string who = " [rank " + std::to_string(group.rank()) + "]";
+      Tensor<float, 1> six({6});
+      six.fill(1);
+      const Tensor<float, 1> five = six.slice(0, 0, 5);
+      for (int i = 0; i < 20; ++i) {
+        Collective sum = call(CollectiveKind::all_reduce);
+        const Tensor<float, 1>& mine = group.rank() == 1 ? five : six;
+        sum.source = mine.view();
+        sum.destination = mine.view();
+        CHECK_THROWS_WITH_AS(group.run(sum),
+                             ("all_reduce: ranks of group 'world' disagree: rank 0 runs all_reduce "
+                              "(sum) of [6] float32, rank 1 runs all_reduce (sum) of [5] float32" +
+                              who).c_str(),
+                             Error);
+        Collective root = call(CollectiveKind::broadcast);
+        root.root = group.rank() == 0 ? 0 : 1;
+        root.source = six.view();
+        root.destination = six.view();
+        CHECK_THROWS_WITH_AS(group.run(root),
+                             ("broadcast: ranks of group 'world' disagree: rank 0 runs broadcast "
+                              "from rank 0, rank 1 runs broadcast from rank 1" + who).c_str(),
+                             Error);
+        sum.source = six.view();
+        sum.destination = six.view();
+        const bool sums = group.rank() == 0;
+        CHECK_THROWS_WITH_AS(group.run(sums ? sum : call(CollectiveKind::barrier)),
+                             (std::string(sums ? "all_reduce" : "barrier") +
+                              ": ranks of group 'world' disagree: rank 0 runs all_reduce (sum) of "
+                              "[6] float32, rank 1 runs barrier" + who).c_str(),
+                             Error);
+        all_reduce(group, 9000);
+      }
+    });
+    CHECK(outcome.thrown == "");
+  }
+}
+
+TEST_CASE("ranks that check differently are told so") {
+  const Outcome outcome = outcome_of(2, [](World& world) {
+    if (world.rank() == 1) world.communicator().state().check = CheckLevel::collective;
+    all_reduce(world.communicator());
+  });
+  CHECK(outcome.texts[0] ==
+        "collective: ranks of group 'world' disagree: rank 0 does not compare its calls "
+        "(CLEAVE_CHECK), rank 1 does [rank 0]");
+  CHECK(outcome.texts[1] ==
+        "collective: ranks of group 'world' disagree: rank 1 compares its calls (CLEAVE_CHECK), "
+        "rank 0 does not [rank 1]");
+}
+
+TEST_CASE("with checks on, a failure in the comparison wakes the others, too") {
+  const Outcome outcome = outcome_of(4, [](World& world) {
+    world.communicator().state().check = CheckLevel::collective;
+    if (world.rank() == 2) throw std::runtime_error("gone");
+    all_reduce(world.communicator());
+  });
+  CHECK(outcome.texts[0] == "all_reduce: rank 2 failed: gone [rank 0]");
+}
+
+TEST_CASE("nobody reads tensors of a rank that has unwound") {
+  // Tensors live as long as one call; a rank throws before it, or finds an error inside of it, at a
+  // moment that differs from run to run. Sanitizers see what goes wrong.
+  for (int seed = 0; seed < 120; ++seed) {
+    const int n = 2 + seed % 6, culprit = seed % n, moment = seed % 11;
+    std::atomic<int> finished{0};
+    const Outcome outcome = outcome_of(n, [&](World& world) {
+      Communicator& group = world.communicator();
+      if (seed % 2) group.state().check = CheckLevel::collective;
+      for (int i = 0; i <= moment; ++i) {
+        const bool fails = i == moment && group.rank() == culprit;
+        if (fails && seed % 3 != 0) {
+          if (seed % 4 == 0) nap(0.001);
+          throw std::runtime_error("culprit");
+        }
+        const index_t count = i % 2 ? 20000 : 20;
+        Tensor<double, 1> source({count}), destination({count + fails});
+        source.fill(1);
+        Collective c = call(i % 3 == 0 ? CollectiveKind::all_reduce : CollectiveKind::broadcast);
+        c.root = (culprit + 1) % n;
+        c.source = source.view();
+        c.destination = destination.view();
+        group.run(c);  // the longer destination: refused before the door, or found behind it
+      }
+      ++finished;
+    });
+    CHECK(finished == 0);
+    for (const std::string& text : outcome.texts) CHECK(text != "");
+    const std::string& cause = outcome.texts[std::size_t(culprit)];
+    CHECK(outcome.thrown == cause);
+    CHECK((cause == "culprit" || cause.find("differ") != std::string::npos ||
+           cause.find("does not fit") != std::string::npos));
+  }
+}
+
+TEST_CASE("time-outs that race with arrivals end in success or in an error, never in a hang") {
+  int succeeded = 0, failed = 0;
+  for (int i = 0; i < 60; ++i) {
+    const Outcome outcome = outcome_of(3, [&](World& world) {
+      world.communicator().state().timeout_seconds = 0.002;
+      for (int k = 0; k < 3; ++k) {
+        if (world.rank() == 1) nap(0.0002 * (i % 12));
+        Tensor<float, 1> values({5000});
+        values.fill(1);
+        Collective c = call(CollectiveKind::all_reduce);
+        c.source = values.view();
+        c.destination = values.view();
+        world.communicator().run(c);
+        CHECK(values(4999) == 3);
+      }
+    });
+    if (outcome.thrown.empty()) ++succeeded;
+    else {
+      ++failed;
+      CHECK(outcome.thrown.find("did not come to ") != std::string::npos);
+    }
+  }
+  CHECK(succeeded + failed == 60);
+}
+
+TEST_CASE("what is no exception of the standard library is thrown on as it is") {
+  try {
+    run_threads(3, [](World& world) {
+      if (world.rank() == 2) throw 42;
+      try {
+        world.barrier();
+      } catch (const Error& error) {
+        CHECK(error.message() == "rank 2 failed: an exception that is no std::exception");
+        throw;
+      }
+    });
+    CHECK(false);
+  } catch (int value) {
+    CHECK(value == 42);
+  }
+}
+
+TEST_CASE("a failure that a rank swallows still ends its collectives, and the run") {
+  const Outcome outcome = outcome_of(2, [](World& world) {
+    if (world.rank() == 1) throw std::runtime_error("gone");
+    for (int i = 0; i < 3; ++i)
+      CHECK_THROWS_WITH_AS(world.barrier(), "barrier: rank 1 failed: gone [rank 0]", Error);
+  });
+  CHECK(outcome.texts[0] == "");
+  CHECK(outcome.thrown == "gone");
+}
+
+TEST_CASE("threads of the user's own may be ranks; one whose communicator is gone has left") {
+  auto communicators = thread_communicators(2);
+  Error error("", "");
+  std::thread other([own = std::move(communicators[1])]() mutable {
+    meet(*own);
+    own.reset();
+  });
+  meet(*communicators[0]);
+  try {
+    meet(*communicators[0]);
+  } catch (const Error& e) {
+    error = e;
+  }
+  other.join();
+  CHECK(error.message() == "rank 1 left while rank 0 waits in barrier of group 'world'");
+  CHECK_THROWS_WITH_AS(thread_communicators(0),
+                       "thread_communicators: 0 ranks; there must be at least 1", Error);
+}
+
+TEST_CASE("a barrier holds every rank until the last has come") {
+  for (const int n : {2, 7}) {
+    std::atomic<int> come{0};
+    run_threads(n, [&](World& world) {
+      for (int i = 1; i <= 200; ++i) {
+        ++come;
+        world.barrier();
+        CHECK(come >= n * i);
+        world.barrier();
+      }
+    });
+    CHECK(come == n * 200);
+  }
+}
