@@ -120,10 +120,12 @@ class MpiRequests {
     long polls = 0;
     double since = 0;
     double left_since = 0;  ///< when an awaited rank was found to have left
+    double late_since = 0;  ///< when the time was out
     bool asked = false;
   };
 
-  /// How long a rank that left may still be heard of: its last messages may be under way.
+  /// How long a rank that left may still be heard of, as its last messages may be under way; and
+  /// how long a rank has to answer.
   static constexpr double grace_seconds = 0.25;
 
   /// Room for one more request.
@@ -186,33 +188,51 @@ class MpiRequests {
     const double waited = now - idle.since;
     if (!idle.asked && waited > std::min(1.0, route_.timeout_seconds / 4)) {
       idle.asked = true;
-      for (const int r : awaited(begin, end, false)) watch.ask(r);
+      for (const int r : awaited(begin, end)) watch.ask(r);
     }
-    if (const std::vector<int> gone = awaited(begin, end, true); !gone.empty()) {
+    const auto has_left = [&](int r) { return watch.has_left(r); };
+    if (const std::vector<int> gone = awaited(begin, end, has_left); !gone.empty()) {
       if (idle.left_since == 0) idle.left_since = now;
       if (now > idle.left_since + grace_seconds)
         fail(listed(gone) + " left while rank " + std::to_string(watch.rank()) + " waits in " +
              where());
     }
-    if (waited > route_.timeout_seconds) {
-      char seconds[32];
-      std::snprintf(seconds, sizeof seconds, "%g", route_.timeout_seconds);
-      fail(listed(awaited(begin, end, false)) + " did not come to " + where() + " within " +
-           seconds + " s");
-    }
+    if (waited > route_.timeout_seconds) find_culprit(idle, now, begin, end);
   }
 
-  /// World ranks of those whose messages are open; only those known to have left, if asked.
-  std::vector<int> awaited(std::size_t begin, std::size_t end, bool left) const {
+  /// After the time-out: asks the awaited ranks, and names those that do not answer. One that waits
+  /// in its turn is about to find who is to blame; if it does not, they wait for each other.
+  void find_culprit(Idle& idle, double now, std::size_t begin, std::size_t end) {
+    MpiWatch& watch = *route_.watch;
+    if (idle.late_since == 0) {
+      idle.late_since = now;
+      for (const int r : awaited(begin, end)) watch.ask(r);
+    }
+    if (now < idle.late_since + grace_seconds) return;
+    char limit[64];
+    std::snprintf(limit, sizeof limit, " within %g s", route_.timeout_seconds);
+    const auto is_silent = [&](int r) { return !watch.waits(r); };
+    if (const std::vector<int> silent = awaited(begin, end, is_silent); !silent.empty())
+      fail(listed(silent) + " did not come to " + where() + limit);
+    if (now > idle.late_since + 8 * grace_seconds)
+      fail(listed(awaited(begin, end)) + " did not come to " + where() + limit +
+           ", waiting elsewhere");
+  }
+
+  /// World ranks of those whose messages are open, if they are such.
+  template <class Such>
+  std::vector<int> awaited(std::size_t begin, std::size_t end, Such such) const {
     std::vector<int> ranks;
     for (std::size_t i = begin; i < end; ++i) {
       if (requests_[i] == MPI_REQUEST_NULL) continue;
-      const int r = world_rank(about_[i].peer);
-      if (!left || route_.watch->has_left(r)) ranks.push_back(r);
+      if (const int r = world_rank(about_[i].peer); such(r)) ranks.push_back(r);
     }
     std::sort(ranks.begin(), ranks.end());
     ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
     return ranks;
+  }
+  std::vector<int> awaited(std::size_t begin, std::size_t end) const {
+    return awaited(begin, end, [](int) { return true; });
   }
 
   /// "rank 2", "ranks 1, 3"

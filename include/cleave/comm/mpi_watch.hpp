@@ -1,10 +1,10 @@
 // How a rank learns that it waits in vain: a channel between all ranks of a world, beside the one
 // that carries data.
 //
-// A rank that fails tells all others. A rank that has waited for a while asks those it waits for
-// whether they have left, and a rank whose function has returned answers. So nothing is sent while
-// all goes well, and every wait ends: with its data, with the name of who failed or left, or with
-// the time-out.
+// A rank that fails tells all others. A rank that has waited for a while asks those it waits for;
+// one whose function has returned answers that it has left, one that waits itself answers that, one
+// that computes keeps silent. So nothing is sent while all goes well, and every wait ends: with its
+// data, or with the name of who failed, left or did not come.
 #pragma once
 
 #include <exception>
@@ -35,6 +35,7 @@ class MpiWatch {
     mpi_check(MPI_Comm_rank(comm_.get(), &rank_), "MPI_Comm_rank");
     mpi_check(MPI_Comm_size(comm_.get(), &size_), "MPI_Comm_size");
     left_.assign(std::size_t(size_), false);
+    waits_ = asked_by_ = left_;
   }
   MpiWatch(const MpiWatch&) = delete;  // there is one channel
   MpiWatch& operator=(const MpiWatch&) = delete;
@@ -65,11 +66,16 @@ class MpiWatch {
 
   /// Whether that rank's function has returned. Known only after it was asked.
   bool has_left(int rank) const { return left_[std::size_t(rank)]; }
+  /// Whether that rank, asked last, has answered that it waits for others.
+  bool waits(int rank) const { return waits_[std::size_t(rank)]; }
 
-  /// Asks a rank to say so if it has left, or when it leaves.
-  void ask(int rank) { post(Kind::asked, {}, rank); }
+  /// Asks a rank to say so if it has left or waits, and when it leaves.
+  void ask(int rank) {
+    waits_[std::size_t(rank)] = false;
+    post(Kind::asked, {}, rank);
+  }
 
-  /// Reads what the others have said.
+  /// Reads what the others have said, while this rank waits for them.
   void listen() {
     while (true) {
       int arrived = 0;
@@ -112,7 +118,8 @@ class MpiWatch {
       mpi_check(MPI_Iallreduce(&mine_, &any_, 1, MPI_INT, MPI_MAX, comm_.get(), &request),
                 "MPI_Iallreduce");
       leaving_ = true;
-      for (const int asker : askers_) post(Kind::left, {}, asker);
+      for (int r = 0; r < size_; ++r)
+        if (asked_by_[std::size_t(r)]) post(Kind::left, {}, r);
       double known = 0;  // since when a failure is
       for (int polls = 0;; ++polls) {
         int done = 0;
@@ -136,7 +143,7 @@ class MpiWatch {
 
  private:
   /// What a note says; its tag.
-  enum class Kind : int { failed, asked, left };
+  enum class Kind : int { failed, asked, left, waits };
 
   struct Note {
     std::string text;
@@ -165,10 +172,11 @@ class MpiWatch {
           failure_ = std::make_unique<Failure>(Failure{from, std::move(text)});
         break;
       case Kind::asked:
-        if (leaving_) post(Kind::left, {}, from);
-        else askers_.push_back(from);
+        asked_by_[std::size_t(from)] = true;
+        post(leaving_ ? Kind::left : Kind::waits, {}, from);
         break;
       case Kind::left: left_[std::size_t(from)] = true; break;
+      case Kind::waits: waits_[std::size_t(from)] = true; break;
     }
   }
 
@@ -187,7 +195,8 @@ class MpiWatch {
   int exceptions_at_birth_ = std::uncaught_exceptions();
   std::unique_ptr<Failure> failure_;
   std::vector<bool> left_;
-  std::vector<int> askers_;
+  std::vector<bool> waits_;
+  std::vector<bool> asked_by_;
   std::vector<std::unique_ptr<Note>> notes_;
   bool leaving_ = false;
   int mine_ = 0;  // what `part` reduces
