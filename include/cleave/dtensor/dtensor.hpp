@@ -12,6 +12,7 @@
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/placement/ownership.hpp>
 #include <cleave/placement/placement.hpp>
+#include <cleave/redistribute/cross_mesh.hpp>
 #include <cleave/redistribute/execute.hpp>
 #include <cleave/tensor/tensor.hpp>
 
@@ -46,6 +47,10 @@ DTensor<T, Rank, Mesh, To> redistribute_to(const DTensor<T, Rank, Mesh, P>& x,
 
 template <class To, class T, int Rank, class Mesh, class P>
 Async<DTensor<T, Rank, Mesh, To>> start_redistribute(const DTensor<T, Rank, Mesh, P>& x);
+
+template <class To, class T, int Rank, class Mesh, class P, class Target>
+DTensor<T, Rank, Target, To> redistribute_across(const DTensor<T, Rank, Mesh, P>& x,
+                                                 const Target& mesh);
 
 /// The placements that a user may ask for; a sentence for those that a user may not.
 template <int Rank, class Mesh, class... Q>
@@ -154,6 +159,22 @@ class DTensor {
     return std::move(*this).redistribute(Q{}...);
   }
 
+  /// The same global array on another mesh of the same world: other ranks, axes, extents.
+  ///
+  /// Ranks that are only in one of the meshes hold an empty part in the other.
+  /// @collective every rank of either mesh
+  /// @cost       with partials one reduce-scatter on this mesh; then receives what this rank
+  ///             lacks; allocates the result
+  /// @throws Error if the meshes were not made from the same World
+  template <class Device, class... Axes, class... Q>
+  auto redistribute(const DeviceMesh<Device, Axes...>& mesh, Q...) const {
+    using Target = DeviceMesh<Device, Axes...>;
+    static_assert(std::is_same_v<Device, device_type>,
+                  "cleave: the meshes of a redistribution have the same device");
+    using To = decltype(detail::target_placements<Rank, Target, Q...>());
+    return detail::redistribute_across<To>(*this, mesh);
+  }
+
   /// The same beside this rank, which goes on: the result waits at its first use.
   ///
   /// The elements must not change before that.
@@ -231,6 +252,17 @@ Async<DTensor<T, Rank, Mesh, To>> start_redistribute(const DTensor<T, Rank, Mesh
     if constexpr (std::is_same_v<P, To>) return x;
     else return redistribute_over<To>(*twin, x, "redistribute_async", false);
   });
+}
+
+template <class To, class T, int Rank, class Mesh, class P, class Target>
+DTensor<T, Rank, Target, To> redistribute_across(const DTensor<T, Rank, Mesh, P>& x,
+                                                 const Target& mesh) {
+  Shape shape(x.shape());
+  const auto& local = x.local();
+  const redistribution::Block block = redistribution::cross_redistribute(
+      layout_of<P, Rank>, layout_of<To, Rank>, {local.storage(), local.view()}, x.mesh().state(),
+      mesh.state(), shape);
+  return from_block<DTensor<T, Rank, Target, To>>(block, mesh, to_array<Rank>(shape));
 }
 
 }  // namespace detail

@@ -93,9 +93,7 @@ class PlanSearch {
   /// An all-reduce, or a reduce-scatter with any dimension for each axis of the run.
   constexpr void each_reduction(const Plan& plan, double us, unsigned run, ReduceOp op,
                                 const StepLayout& now) {
-    Step step{StepKind::all_reduce, op, run, now, now};
-    for (int a = 0; a < now.layout.axes; ++a)
-      if (run >> a & 1u) step.to.layout[a] = Placement::replicate();
+    const Step step = all_reduce_step(now, run, op);
     search_behind(plan, us, step);
     if (dims_ > 0) each_scatter(plan, us, run, step, 0);
   }

@@ -158,42 +158,60 @@ constexpr void move_last(StepLayout& of, unsigned mask, int dims) {
   if (ordinary) of = StepLayout{of.layout};
 }
 
-/// The step that reduces the axes in `run`, all partial under `op`.
+/// A dimension to scatter along when the target asks for none: one that no axis shards keeps the
+/// pieces even. -1 if there is no dimension.
+constexpr int free_dim(const Layout& layout, int dims) {
+  for (int d = 0; d < dims; ++d) {
+    bool used = false;
+    for (int a = 0; a < layout.axes; ++a) used = used || layout[a].is_shard(d);
+    if (!used) return d;
+  }
+  return dims > 0 ? 0 : -1;
+}
+
+/// The step that reduces the axes in `run`, all partial under `op`, to replicas.
+constexpr Step all_reduce_step(const StepLayout& from, unsigned run, ReduceOp op) {
+  Step step{StepKind::all_reduce, op, run, from, from};
+  for (int a = 0; a < from.layout.axes; ++a)
+    if (run >> a & 1u) step.to.layout[a] = Placement::replicate();
+  return step;
+}
+
+/// The same to shards: of dimension `dim`, or where `target` is given, as it wants them.
+constexpr Step scatter_step(const StepLayout& from, unsigned run, ReduceOp op, int dims, int dim,
+                            const Layout& target) {
+  Step step{StepKind::reduce_scatter, op, run, from, from};
+  for (int a = 0; a < from.layout.axes; ++a)
+    if (run >> a & 1u)
+      step.to.layout[a] = target[a].is_shard() ? target[a] : Placement::shard(dim);
+  move_last(step.to, run, dims);
+  return step;
+}
+constexpr Step scatter_step(const StepLayout& from, unsigned run, ReduceOp op, int dims) {
+  const int dim = free_dim(from.layout, dims);
+  if (dim < 0) return all_reduce_step(from, run, op);
+  return scatter_step(from, run, op, dims, dim, Layout{});
+}
+
+/// The step that reduces the axes in `run`, on the way to `target`.
 ///
 /// Axes that the target shards are scattered where the target wants them; the other axes of the
 /// run are scattered along too (gathered by the step that follows), since reduce-scatter and
 /// all-gather together move no more than the all-reduce and the rest is done on less data.
 constexpr Step reduce_step(const StepLayout& from, unsigned run, ReduceOp op,
                            const Layout& target, int dims) {
-  Step step{StepKind::all_reduce, op, run, from, from};
-  int scatter_dim = -1;
-  for (int a = 0; a < target.axes; ++a)
-    if ((run >> a & 1u) && target[a].is_shard()) scatter_dim = target[a].dim;
+  int dim = -1;
   bool moves_later = false;  // something else has to be exchanged anyway
-  for (int a = 0; a < target.axes; ++a)
-    if (!(run >> a & 1u) && !from.layout[a].is_partial() && from.layout[a] != target[a])
+  for (int a = 0; a < target.axes; ++a) {
+    if (run >> a & 1u) {
+      if (target[a].is_shard()) dim = target[a].dim;
+    } else if (!from.layout[a].is_partial() && from.layout[a] != target[a]) {
       moves_later = true;
-  if (scatter_dim < 0 && moves_later && dims > 0) {
-    // nothing is asked for: a dimension that no other axis shards keeps the pieces even
-    scatter_dim = 0;
-    for (int d = dims - 1; d >= 0; --d) {
-      bool used = false;
-      for (int a = 0; a < from.layout.axes; ++a)
-        used = used || from.layout[a].is_shard(d);
-      if (!used) scatter_dim = d;
     }
   }
-  if (scatter_dim < 0) {
-    for (int a = 0; a < target.axes; ++a)
-      if (run >> a & 1u) step.to.layout[a] = Placement::replicate();
-    return step;
-  }
-  step.kind = StepKind::reduce_scatter;
-  for (int a = 0; a < target.axes; ++a)
-    if (run >> a & 1u)
-      step.to.layout[a] = target[a].is_shard() ? target[a] : Placement::shard(scatter_dim);
-  move_last(step.to, run, dims);
-  return step;
+  if (dim < 0 && moves_later) dim = free_dim(from.layout, dims);
+  if (dim < 0) return all_reduce_step(from, run, op);
+  return scatter_step(from, run, op, dims, dim, target);
 }
 
 /// Where communication has to lead before the last, local, step: axes that become partial stay

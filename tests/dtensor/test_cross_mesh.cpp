@@ -1,0 +1,151 @@
+// Redistribution between two meshes of one world, and random walks over meshes and placements.
+#include <doctest/doctest.h>
+
+#include <cleave/comm/trace.hpp>
+#include <cleave/dtensor/distribute.hpp>
+#include <cleave/dtensor/factories.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "naive.hpp"
+#include "ranks.hpp"
+
+using namespace cleave;
+using naive::Indices;
+
+namespace {
+
+struct dp : axis {};
+struct tp : axis {};
+struct row : axis {};
+
+Shape shape_of(const Indices& values) {
+  Shape shape;
+  for (const index_t value : values) shape[shape.dims++] = value;
+  return shape;
+}
+
+/// Moves from a layout on one mesh to a layout on another; returns the wrong elements, and adds
+/// the bytes over the least to `excess`.
+int wrong_elements(const MeshState& from_mesh, const Layout& from, const MeshState& to_mesh,
+                   const Layout& to, const Indices& shape, index_t& excess) {
+  const Indices from_extents = naive::to_indices(from_mesh.extents());
+  const Indices to_extents = naive::to_indices(to_mesh.extents());
+  std::vector<Indices> mine, wanted;
+  redistribution::Block block =
+      redistribution::allocate(DType::int64, Shape::filled(int(shape.size()), 0));
+  if (from_mesh.is_member()) {
+    const Indices at = naive::to_indices(from_mesh.coordinate());
+    mine = naive::elements(from, shape, from_extents, at);
+    Shape local;
+    for (int d = 0; d < int(shape.size()); ++d)
+      local[local.dims++] = index_t(naive::owned(from, d, shape, from_extents, at).size());
+    block = redistribution::allocate(DType::int64, local);
+    for (std::size_t i = 0; i < mine.size(); ++i)
+      static_cast<std::int64_t*>(block.view.data)[i] =
+          naive::addend(mine[i], naive::partial_coordinate(from, at));
+  }
+  if (to_mesh.is_member())
+    wanted = naive::elements(to, shape, to_extents, naive::to_indices(to_mesh.coordinate()));
+  // who does not belong to the source does not know the shape
+  Shape global = from_mesh.is_member() ? shape_of(shape) : Shape::filled(int(shape.size()), 0);
+  CommTrace trace(*from_mesh.world());
+  const auto result =
+      redistribution::cross_redistribute(from, to, block, from_mesh, to_mesh, global);
+  if (!from.has_partial()) {
+    index_t lacking = 0;
+    for (const Indices& index : wanted)
+      lacking += std::find(mine.begin(), mine.end(), index) == mine.end();
+    for (const CommEvent& event : trace.events())
+      if (event.kind == CollectiveKind::exchange) excess += event.elements - lacking;
+  }
+  if (!to_mesh.is_member()) return result.view.size() == 0 ? 0 : 1;
+  if (result.view.size() != index_t(wanted.size()) || !(global == shape_of(shape))) return 1 << 20;
+  int wrong = 0;
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    wrong += static_cast<const std::int64_t*>(result.view.data)[i] !=
+             naive::value<std::int64_t>(from, from_extents, wanted[i]);
+  return wrong;
+}
+
+std::vector<Layout> layouts(int axes, bool partials) {
+  std::vector<Placement> alphabet{Placement::replicate(), Placement::shard(0),
+                                  Placement::shard(1)};
+  if (partials) {
+    alphabet.push_back(Placement::partial(ReduceOp::sum));
+    alphabet.push_back(Placement::partial(ReduceOp::max));
+  }
+  std::vector<Layout> result;
+  for (const Indices& choice :
+       naive::all_indices(Indices(std::size_t(axes), index_t(alphabet.size())))) {
+    Layout layout;
+    layout.axes = axes;
+    for (int a = 0; a < axes; ++a) layout[a] = alphabet[std::size_t(choice[std::size_t(a)])];
+    result.push_back(layout);
+  }
+  return result;
+}
+
+void check_all(const MeshState& from_mesh, const MeshState& to_mesh, const Indices& shape) {
+  index_t excess = 0;
+  for (const Layout& from : layouts(from_mesh.extents().dims, true))
+    for (const Layout& to : layouts(to_mesh.extents().dims, false)) {
+      const int wrong = wrong_elements(from_mesh, from, to_mesh, to, shape, excess);
+      CHECK_MESSAGE(wrong == 0, to_string(from), " on ", from_mesh.describe(), " -> ",
+                    to_string(to), " on ", to_mesh.describe(), ", rank ", from_mesh.world_rank());
+    }
+  CHECK(excess == 0);  // nobody receives more than it must own and does not
+}
+
+}  // namespace
+
+TEST_CASE("between meshes of other extents, orders and subsets every rank gets what it owns") {
+  on_ranks({4}, [](World& world) {
+    const auto square = init_device_mesh<dp, tp>(world, {2, 2});
+    const auto line = init_device_mesh<row>(world, {4});
+    const auto reversed = init_device_mesh<dp, tp>(world, {2, 2}, std::vector<int>{3, 2, 1, 0});
+    const auto some = init_device_mesh<row>(world, {3}, std::vector<int>{2, 0, 3});
+    const auto one = init_device_mesh<row>(world, {1}, std::vector<int>{1});
+    for (const Indices& shape : std::vector<Indices>{{5, 6}, {1, 3}, {0, 2}}) {
+      check_all(square.state(), line.state(), shape);
+      check_all(line.state(), square.state(), shape);
+      check_all(square.state(), reversed.state(), shape);
+      check_all(square.state(), some.state(), shape);
+      check_all(some.state(), square.state(), shape);
+      check_all(some.state(), one.state(), shape);  // disjoint
+      check_all(one.state(), some.state(), shape);
+    }
+  });
+}
+
+TEST_CASE("a tensor moves from two ranks to six and back") {
+  on_ranks({8}, [](World& world) {
+    const auto few = init_device_mesh<row>(world, {2}, std::vector<int>{6, 1});
+    const auto many =
+        init_device_mesh<dp, tp>(world, {2, 3}, std::vector<int>{0, 1, 2, 3, 4, 5});
+    Tensor<float, 2> whole({7, 5});
+    for (index_t i = 0; i < 35; ++i) whole.data()[i] = float(i);
+    const auto x = distribute_tensor(whole, few, Shard<0>{});
+    CHECK(x.local().empty() == !few.is_member());
+    const auto y = x.redistribute(many, Shard<1>{}, Shard<0>{});
+    CHECK(y.shape() == (few.is_member() || many.is_member() ? std::array<index_t, 2>{7, 5}
+                                                            : y.shape()));
+    const auto back = y.redistribute(few, Replicate{});
+    if (few.is_member())
+      for (index_t i = 0; i < 35; ++i) CHECK(back.local().data()[i] == float(i));
+    else CHECK(back.local().empty());
+  });
+}
+
+TEST_CASE("meshes of different groups of ranks are refused") {
+  on_ranks({2}, [](World& world) {
+    const auto mesh = init_device_mesh<row>(world, {2});
+    const auto other = init_device_mesh<row>(world.communicator().twin(), {2});
+    const auto x = zeros<float>({4}, mesh, Shard<0>{});
+    CHECK_THROWS_WITH_AS((void)x.redistribute(other, Replicate{}),
+                         doctest::Contains("made from different groups of ranks"), Error);
+  });
+}
