@@ -266,7 +266,7 @@ class Call : OperandCheck<Op, X...> {
   typename A::local_type moved_to(const A& x, const Layout& target) const {
     if (target == A::layout) return x.local();
     const redistribution::Block block = redistribution::run(
-        make_plan(A::layout, target, A::dims), A::layout, target,
+        nullptr, A::layout, target,
         {x.local().storage(), x.local().view()}, {x.mesh().state(), Shape(x.shape()), name_});
     return A::local_type::adopt(static_cast<typename A::value_type*>(block.view.data),
                                 to_array<A::dims>(block.view.extents),
