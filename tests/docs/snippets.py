@@ -1,12 +1,18 @@
 #!/usr/bin/env python3
-"""The C++ of README.md and docs/*.md compiles, and what is a program runs.
+"""The C++ of README.md and docs/*.md compiles, runs, and prints what the pages say it prints.
 
-usage: snippets.py SOURCE_ROOT COMPILER
+usage: snippets.py SOURCE_ROOT COMPILER [PAGE ..]
 
-A block ```cpp that has a main is a program: compiled, linked, and run on 4 ranks next to the digits.
-Any other ```cpp block is compiled as the body of a rank's function, on a 2 x 2 mesh of dp and tp;
-if it opens with an #include or a `template`, it stands at file scope instead. Blocks that are not
-C++ to compile are marked otherwise (```text, ```sh).
+A block ```cpp is one of these:
+
+- with a `main`, a program, complete as it stands;
+- opening with `#include`, a file that is only compiled;
+- opening with `template` or `struct`, declarations: they stand before the later blocks of the page;
+- anything else, the body of a rank's function on a 2 x 2 mesh of dp and tp, where `print(text)`
+  writes a line on rank 0.
+
+Programs and bodies run on 4 ranks, next to the digits. A block ```output is what the last one of
+them on its page prints. Blocks that are not C++ to compile are marked otherwise (```text, ```sh).
 """
 
 import concurrent.futures
@@ -16,76 +22,106 @@ import re
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from cases import Cases
 
-BLOCK = re.compile(r"^```cpp\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(cpp|output)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 FILE_SCOPE = """#include <cleave/cleave.hpp>
+#include <cstdio>
 using namespace cleave;
 """
 
-RANK_SCOPE = FILE_SCOPE + """using axes::dp;
-using axes::tp;
-int snippet(int argc, char** argv) {
+RANK_SCOPE = FILE_SCOPE + """%s
+int main(int argc, char** argv) {
   return run(argc, argv, [](World& world) {
-    [[maybe_unused]] auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
+    using axes::dp;
+    using axes::tp;
+    [[maybe_unused]] const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
+    [[maybe_unused]] const auto print = [&](const std::string& text) {
+      if (world.rank() == 0) std::printf("%%s%%s", text.c_str(), text.ends_with('\\n') ? "" : "\\n");
+    };
 %s
   });
 }
 """
 
 
-def is_program(block):
-    return "int main(" in block
+@dataclass
+class Snippet:
+    where: str    # page:line
+    source: str   # a complete file
+    runs: bool
+    prints: str = None
+
+    def promise(self):
+        return "compiles" + (" and runs" if self.runs else "") + \
+            ("" if self.prints is None else " and prints that")
 
 
-def source_of(block):
-    if is_program(block) or block.lstrip().startswith("#include"):
-        return block
-    if block.lstrip().startswith("template"):
-        return FILE_SCOPE + block
-    return RANK_SCOPE % block
+def snippets_of(root, page):
+    """Every C++ block of a page."""
+    text = page.read_text()
+    declared = ""
+    found = []
+    for match in BLOCK.finditer(text):
+        kind, block = match.groups()
+        where = f"{page.relative_to(root)}:{text.count(chr(10), 0, match.start()) + 2}"
+        opening = block.split(None, 1)[0] if block.strip() else ""
+        if kind == "output":
+            assert found and found[-1].runs, f"{where}: no program prints this"
+            found[-1].prints = block
+        elif "int main(" in block or opening == "#include":
+            found.append(Snippet(where, block, "int main(" in block))
+        elif opening in ("template", "struct") or opening.startswith("template<"):
+            declared += block
+            found.append(Snippet(where, FILE_SCOPE + declared, False))
+        else:
+            found.append(Snippet(where, RANK_SCOPE % (declared, block), True))
+    return found
 
 
-def snippets(root):
-    """(where it stands, its text) of every C++ block."""
-    for page in [root / "README.md", *sorted((root / "docs").glob("*.md"))]:
-        text = page.read_text()
-        for match in BLOCK.finditer(text):
-            line = text.count("\n", 0, match.start()) + 2
-            yield f"{page.relative_to(root)}:{line}", match.group(1)
+def lines(text):
+    return [line.rstrip() for line in text.strip("\n").split("\n")]
 
 
-def try_out(root, compiler, block):
-    """What went wrong with a block; empty if nothing."""
+def try_out(root, compiler, snippet):
+    """What went wrong with a snippet; empty if nothing."""
     with tempfile.TemporaryDirectory() as scratch:
         source = pathlib.Path(scratch) / "snippet.cpp"
         program = pathlib.Path(scratch) / "snippet"
-        source.write_text(source_of(block))
+        source.write_text(snippet.source)
         command = [compiler, "-std=c++20", f"-I{root}/include", str(source)]
-        command += ["-pthread", "-o", str(program)] if is_program(block) else ["-fsyntax-only"]
+        command += ["-pthread", "-o", str(program)] if snippet.runs else ["-fsyntax-only"]
         done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        if done.returncode == 0 and is_program(block):
+        if done.returncode == 0 and snippet.runs:
             done = subprocess.run([str(program), "--ranks", "4"], text=True, timeout=120,
                                   cwd=root / "examples/kmeans", stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        return "" if done.returncode == 0 else done.stdout[-4000:] or f"status {done.returncode}"
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            done.stdout += done.stderr
+        if done.returncode != 0:
+            return done.stdout[-4000:] or f"status {done.returncode}"
+        if snippet.prints is not None and lines(done.stdout) != lines(snippet.prints):
+            return "it prints\n" + done.stdout
+        return ""
 
 
-def main(root, compiler):
+def main(root, compiler, names):
     cases = Cases()
-    found = list(snippets(root))
+    pages = [root / name for name in names] or \
+        [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+    found = [snippet for page in pages for snippet in snippets_of(root, page)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        wrong = pool.map(lambda snippet: try_out(root, compiler, snippet[1]), found)
-        for (where, block), output in zip(found, wrong):
-            cases.check(f"{where} " + ("compiles and runs" if is_program(block) else "compiles"),
-                        not output, output)
-    cases.check("the README shows a program",
-                any(where.startswith("README") and is_program(block) for where, block in found))
+        wrong = pool.map(lambda snippet: try_out(root, compiler, snippet), found)
+        for snippet, output in zip(found, wrong):
+            cases.check(f"{snippet.where} {snippet.promise()}", not output, output)
+    if not names:
+        cases.check("the README shows a program",
+                    any(snippet.where.startswith("README") and snippet.runs for snippet in found))
     return cases.finish()
 
 
 if __name__ == "__main__":
-    sys.exit(main(pathlib.Path(sys.argv[1]), sys.argv[2]))
+    sys.exit(main(pathlib.Path(sys.argv[1]).resolve(), sys.argv[2], sys.argv[3:]))
