@@ -109,13 +109,19 @@ class Communicator {
   /// @throws Error if ranks disagree (CLEAVE_CHECK=collective), one has failed or left, or none
   ///         arrives within the time-out
   void run(const Collective& collective) {
-    {
-      const std::lock_guard lock(*state_->observing);
-      for (Observer* observer : state_->observers) observer->observe(collective, *this);
-    }
-    if (state_->check == CheckLevel::collective && size_ > 1) compare(collective);
-    ++sequence_;
+    prepare(collective);
     execute(collective);
+  }
+
+  /// Runs several collectives as one round: they start together and end together, with one
+  /// synchronisation where the backend can.
+  ///
+  /// @pre        none reads what another one writes
+  /// @collective every rank of the group, with the same kinds in the same order
+  void run_all(std::span<const Collective> collectives) {
+    if (collectives.size() == 1) return run(collectives[0]);
+    for (const Collective& collective : collectives) prepare(collective);
+    execute_all(collectives);
   }
 
   /// The group of the listed ranks (of this group), in that order.
@@ -146,10 +152,23 @@ class Communicator {
 
   virtual void execute(const Collective& collective) = 0;
 
+  virtual void execute_all(std::span<const Collective> collectives) {
+    for (const Collective& collective : collectives) execute(collective);
+  }
+
   /// Fills all[r] with the signature of rank r. Must work whatever the ranks do afterwards.
   virtual void gather_signatures(const Signature& mine, std::span<Signature> all) = 0;
 
  private:
+  void prepare(const Collective& collective) {
+    {
+      const std::lock_guard lock(*state_->observing);
+      for (Observer* observer : state_->observers) observer->observe(collective, *this);
+    }
+    if (state_->check == CheckLevel::collective && size_ > 1) compare(collective);
+    ++sequence_;
+  }
+
   /// Throws the same error on all ranks if they have not all made the same call.
   void compare(const Collective& collective) {
     Signature mine;

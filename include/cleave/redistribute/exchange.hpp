@@ -6,9 +6,7 @@
 // take turns.
 #pragma once
 
-#include <vector>
-
-#include <cleave/redistribute/block.hpp>
+#include <cleave/redistribute/call.hpp>
 
 namespace cleave::redistribution {
 
@@ -61,12 +59,6 @@ struct Replicas {
 
 }  // namespace detail
 
-/// What a rank sends and receives in one step.
-struct Transfers {
-  std::vector<Transfer> sends{};
-  std::vector<Transfer> receives{};
-};
-
 /// The transfers of the rank at `coordinate`, which is member `self` of its group over
 /// `step.axes`; pure arithmetic. A transfer to itself is a copy.
 /// @cost O(ranks of the group)
@@ -102,27 +94,18 @@ inline Transfers exchange_transfers(const Step& step, const Shape& shape, const 
   }
 }
 
-/// @return     what this rank owns under `step.to`
+/// @return     a call whose result is what this rank owns under `step.to`
 /// @collective the ranks that differ in `step.axes`
 /// @cost       receives what this rank lacks of the result, each element once; allocates the
 ///             result
-inline Block exchange(const Step& step, const Block& block, const Context& context) {
-  Communicator& group = *context.mesh.group(step.axes);
-  const Transfers transfers = exchange_transfers(step, context.shape, context.mesh.extents(),
-                                                 context.mesh.coordinate());
-  Block result = allocate(block.view.dtype, own_box(step.to, context).extents());
-  Collective call;
-  call.kind = step.kind == StepKind::all_to_all ? CollectiveKind::all_to_all
-                                                : CollectiveKind::exchange;
-  call.source = block.view;
-  call.destination = result.view;
-  call.sends = transfers.sends;
-  call.receives = transfers.receives;
-  call.global_count = context.shape.product();
-  call.operation = context.operation;
-  call.axes = context.mesh.label(step.axes).c_str();
-  group.run(call);
-  return result;
+inline Call exchange(const Step& step, const Block& block, const Context& context) {
+  const bool all_pairs = step.kind == StepKind::all_to_all;
+  Call call{all_pairs ? CollectiveKind::all_to_all : CollectiveKind::exchange, {}, step.axes,
+            context.shape.product(), block,
+            allocate(block.view.dtype, own_box(step.to, context).extents())};
+  call.transfers = exchange_transfers(step, context.shape, context.mesh.extents(),
+                                      context.mesh.coordinate());
+  return call;
 }
 
 }  // namespace cleave::redistribution

@@ -1,12 +1,14 @@
-// Runs a plan: each step is one call of its primitive. Nothing here is typed by placement, and
+// Runs plans: each step is one call of its primitive. Nothing here is typed by placement, and
 // nothing decides: all ranks run the steps of the same plan.
 #pragma once
 
+#include <span>
 #include <utility>
+#include <vector>
 
 #include <cleave/redistribute/all_gather.hpp>
 #include <cleave/redistribute/all_reduce.hpp>
-#include <cleave/redistribute/block.hpp>
+#include <cleave/redistribute/call.hpp>
 #include <cleave/redistribute/exchange.hpp>
 #include <cleave/redistribute/plan.hpp>
 #include <cleave/redistribute/plan_cache.hpp>
@@ -16,42 +18,124 @@
 
 namespace cleave::redistribution {
 
+/// The call of a step that communicates.
+inline Call prepare(const Step& step, const Block& block, const Context& context) {
+  switch (step.kind) {
+    case StepKind::all_gather: return all_gather(step, block, context);
+    case StepKind::reduce_scatter: return reduce_scatter(step, block, context);
+    case StepKind::all_reduce: return all_reduce(step, block, context);
+    default: return exchange(step, block, context);
+  }
+}
+
+/// A plan being run on the local elements of one tensor.
+class Execution {
+ public:
+  /// @param plan  must stay where it is until the end
+  Execution(const Plan& plan, Block block, const Context& context)
+      : plan_(&plan), block_(std::move(block)), context_(context), source_(block_.view.data) {
+    run_local_steps();
+  }
+
+  bool done() const { return next_ == plan_->count; }
+  const Block& block() const { return block_; }
+  const Context& context() const { return context_; }
+
+  /// The call of the next step. @pre !done()
+  Call call() const {
+    Context context = context_;
+    // what lies between two steps is ours to overwrite
+    context.reuse = context_.reuse || block_.view.data != source_;
+    return prepare((*plan_)[next_], block_, context);
+  }
+
+  /// Goes on with the result of that call.
+  void take(Block result) {
+    block_ = std::move(result);
+    ++next_;
+    run_local_steps();
+  }
+
+ private:
+  void run_local_steps() {
+    for (; !done() && !communicates((*plan_)[next_].kind); ++next_) {
+      const Step& step = (*plan_)[next_];
+      block_ = step.kind == StepKind::slice ? slice(step, block_, context_)
+                                            : to_partial(step, block_, context_);
+    }
+  }
+
+  const Plan* plan_;
+  int next_ = 0;
+  Block block_;
+  Context context_;
+  const void* source_;
+};
+
 /// Runs the steps of a plan on the local elements of this rank.
 ///
 /// @return     the local elements under the plan's last layout; `block` itself where no step
 ///             changes them
 /// @collective every rank of the mesh
 /// @throws Error if a collective fails
-inline Block execute(const Plan& plan, Block block, Context context) {
-  const bool reuse = context.reuse;
-  const void* source = block.view.data;
-  for (const Step& step : plan) {
-    switch (step.kind) {
-      case StepKind::slice: block = slice(step, block, context); break;
-      case StepKind::to_partial: block = to_partial(step, block, context); break;
-      case StepKind::all_gather: block = all_gather(step, block, context); break;
-      case StepKind::all_to_all:
-      case StepKind::exchange: block = exchange(step, block, context); break;
-      case StepKind::reduce_scatter: block = reduce_scatter(step, block, context); break;
-      case StepKind::all_reduce: block = all_reduce(step, block, context); break;
-    }
-    context.reuse = reuse || block.view.data != source;  // what lies between two steps is ours
+inline Block execute(const Plan& plan, Block block, const Context& context) {
+  Execution execution(plan, std::move(block), context);
+  while (!execution.done()) {
+    Call call = execution.call();
+    context.mesh.group(call.axes)->run(call.collective(context));
+    execution.take(std::move(call.result));
   }
-  return block;
+  return execution.block();
+}
+
+/// Runs several plans on one mesh, their steps side by side: those over the same axes are one
+/// round, synchronised once.
+///
+/// @collective every rank of the mesh
+inline void execute_all(std::span<Execution> executions) {
+  for (;;) {
+    std::vector<Execution*> open;
+    std::vector<Call> calls;
+    for (Execution& execution : executions) {
+      if (execution.done()) continue;
+      open.push_back(&execution);
+      calls.push_back(execution.call());
+    }
+    if (calls.empty()) return;
+    std::vector<bool> run(calls.size(), false);
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      if (run[i]) continue;
+      std::vector<Collective> round;
+      for (std::size_t j = i; j < calls.size(); ++j) {
+        if (calls[j].axes != calls[i].axes) continue;
+        run[j] = true;
+        round.push_back(calls[j].collective(open[j]->context()));
+      }
+      open[i]->context().mesh.group(calls[i].axes)->run_all(round);
+    }
+    for (std::size_t i = 0; i < calls.size(); ++i) open[i]->take(std::move(calls[i].result));
+  }
+}
+
+/// The plan for a tensor on a mesh.
+///
+/// @param fixed  the plan, if the layouts alone decide it (see `sizes_decide`); null otherwise
+/// @return       a reference that holds until the next call for this mesh
+inline const Plan& plan_for(const Plan* fixed, const Layout& source, const Layout& target,
+                            DType dtype, const Context& context) {
+  if (fixed != nullptr && !context.mesh.has_unit_axis()) return *fixed;
+  return context.mesh.attachment<PlanCache>().plan(source, target, context.shape, context.mesh,
+                                                   size_of(dtype));
 }
 
 /// Turns the local elements under `source` into those under `target`.
 ///
-/// @param fixed  the plan, if the layouts alone decide it (see `sizes_decide`); null otherwise
-/// @return       `block` on a rank outside of the mesh, which takes no part
-/// @collective   every rank of the mesh
+/// @return     `block` on a rank outside of the mesh, which takes no part
+/// @collective every rank of the mesh
 inline Block run(const Plan* fixed, const Layout& source, const Layout& target, Block block,
                  const Context& context) {
   if (!context.mesh.is_member()) return block;
-  if (fixed != nullptr && !context.mesh.has_unit_axis())
-    return execute(*fixed, std::move(block), context);
-  const Plan& plan = context.mesh.attachment<PlanCache>().plan(
-      source, target, context.shape, context.mesh, size_of(block.view.dtype));
+  const Plan& plan = plan_for(fixed, source, target, block.view.dtype, context);
   return execute(plan, std::move(block), context);
 }
 

@@ -1,0 +1,91 @@
+// Several tensors redistributed together: fewer synchronisations than one after the other.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <tuple>
+#include <utility>
+
+#include <cleave/dtensor/dtensor.hpp>
+
+namespace cleave {
+
+/// A tensor and the placements it is to get. @see to
+template <class X, class To>
+struct Redistribution {
+  X tensor;
+};
+
+/// One part of a `redistribute_all`: `to(x, Shard<0>{}, Replicate{})`.
+template <class T, int Rank, class Mesh, class P, class... Q>
+auto to(const DTensor<T, Rank, Mesh, P>& x, Q...) {
+  using To = decltype(detail::target_placements<Rank, Mesh, Q...>());
+  return Redistribution<DTensor<T, Rank, Mesh, P>, To>{x};
+}
+
+namespace detail {
+
+/// The plan of one part, by value: a cache of plans may drop it meanwhile.
+template <class T, int Rank, class Mesh, class P, class To>
+Plan plan_of_part(const Redistribution<DTensor<T, Rank, Mesh, P>, To>& part) {
+  if constexpr (std::is_same_v<P, To>) {
+    return Plan{};
+  } else {
+    constexpr Layout source = layout_of<P, Rank>, target = layout_of<To, Rank>;
+    return redistribution::plan_for(
+        fixed_plan<source.packed(), target.packed(), Mesh::axis_count, Rank>(), source, target,
+        dtype_of<T>(), {part.tensor.mesh().state(), Shape(part.tensor.shape()), "redistribute_all"});
+  }
+}
+
+template <class X, class To>
+redistribution::Execution execution_of(const Redistribution<X, To>& part, const Plan& plan) {
+  const auto& local = part.tensor.local();
+  return {plan,
+          {local.storage(), local.view()},
+          {part.tensor.mesh().state(), Shape(part.tensor.shape()), "redistribute_all"}};
+}
+
+template <class T, int Rank, class Mesh, class P, class To>
+auto result_of(const Redistribution<DTensor<T, Rank, Mesh, P>, To>& part,
+               const redistribution::Execution& execution) {
+  return from_block<DTensor<T, Rank, Mesh, To>>(execution.block(), part.tensor.mesh(),
+                                                part.tensor.shape());
+}
+
+}  // namespace detail
+
+/// Redistributes several tensors of one mesh, whose element types and shapes may differ.
+///
+///     auto [a, b] = redistribute_all(to(x, Replicate{}), to(y, Shard<1>{}));
+///
+/// The first steps of all their plans that run over the same axes are one round, then the second
+/// ones, ..: the values are those of one after the other, the synchronisations are fewer.
+///
+/// @return     a tuple of DTensors
+/// @collective every rank of the mesh
+/// @throws Error if the tensors are on different meshes
+template <class... X, class... To>
+auto redistribute_all(const Redistribution<X, To>&... part) {
+  static_assert(sizeof...(X) > 0, "cleave: redistribute_all needs a tensor");
+  const auto& first = std::get<0>(std::tie(part...)).tensor;
+  const auto check = [&](const auto& x) {
+    if (!(x.mesh().state() == first.mesh().state()))
+      throw Error("redistribute_all", "the tensors are on different meshes",
+                  {.mesh = first.mesh().describe() + " and " + x.mesh().describe(),
+                   .rank = first.mesh().state().world_rank()});
+  };
+  (check(part.tensor), ...);
+  if (!first.mesh().is_member())
+    return std::tuple(DTensor<typename X::value_type, X::dims, typename X::mesh_type, To>(
+        part.tensor.local(), part.tensor.mesh(), part.tensor.shape())...);
+  const std::array<Plan, sizeof...(X)> plans{detail::plan_of_part(part)...};
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    std::array<redistribution::Execution, sizeof...(X)> executions{
+        detail::execution_of(part, plans[I])...};
+    redistribution::execute_all(executions);
+    return std::tuple(detail::result_of(part, executions[I])...);
+  }(std::index_sequence_for<X...>{});
+}
+
+}  // namespace cleave
