@@ -5,6 +5,7 @@
 // `larger` and `smaller` is the result.
 #pragma once
 
+#include <cmath>
 #include <complex>
 #include <limits>
 #include <type_traits>
@@ -78,6 +79,26 @@ constexpr T lowest() {
   if constexpr (std::is_integral_v<T>) return std::numeric_limits<T>::min();
   else return T(-highest<T>());
 }
+
+/// A function that changes nothing.
+struct Same {
+  template <class T>
+  CLEAVE_HOST_DEVICE constexpr T operator()(const T& a) const { return a; }
+};
+
+/// Division by a number of elements, in the type that sums of T are accumulated in.
+template <class T>
+class DividedBy {
+ public:
+  explicit DividedBy(index_t count) : count_(Real(count)) {}
+  CLEAVE_HOST_DEVICE accumulator_t<T> operator()(const accumulator_t<T>& a) const {
+    return a / count_;
+  }
+
+ private:
+  using Real = decltype(std::abs(accumulator_t<T>{}));
+  Real count_;
+};
 
 /// A reduction of elements: what changes nothing, and how two become one.
 template <class Op>

@@ -34,14 +34,16 @@ auto matmul(const A& x, const B& w) {
   static_assert(A::dims == 2 && B::dims == 2, "cleave: matmul takes two matrices");
   static_assert(std::is_same_v<typename A::value_type, typename B::value_type>,
                 "cleave: the operands of matmul have different element types; cast one of them");
-  const detail::Call<Matmul, detail::Request<R...>, A, B> call("matmul", x, w);
-  return call.run([](const auto& a, const auto& b) {
-    using Local = std::remove_cvref_t<decltype(a)>;
-    const Local y({a.extent(0), b.extent(1)});
-    gemm(kernels::On<typename Local::device_type>{}, as_matrix(kernels::read(a)),
-         as_matrix(kernels::read(b)), as_matrix(kernels::write(y)));
-    return y;
-  });
+  using Call = detail::Call<Matmul, detail::Request<R...>, A, B>;
+  using Local = Tensor<typename A::value_type, 2, typename Call::Device>;
+  return Call("matmul", x, w).run(
+      [](const Local& a, const Local& b) {
+        const Local y({a.extent(0), b.extent(1)});
+        gemm(kernels::On<typename Call::Device>{}, as_matrix(kernels::read(a)),
+             as_matrix(kernels::read(b)), as_matrix(kernels::write(y)));
+        return y;
+      },
+      x, w);
 }
 
 }  // namespace cleave

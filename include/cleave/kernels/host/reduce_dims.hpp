@@ -42,8 +42,8 @@ A reduce_row(const T* row, index_t n, index_t step) {
 }
 
 /// One result after the other.
-template <class Op, class T, class R>
-void reduce_along(const T* in, ReduceLoops loops, R* out) {
+template <class Op, class T, class R, class Finish>
+void reduce_along(const T* in, ReduceLoops loops, R* out, const Finish& finish) {
   using A = accumulator_t<R>;
   const auto row = loops.reduced.pop();
   loops.kept.each([&](index_t start) {
@@ -52,13 +52,13 @@ void reduce_along(const T* in, ReduceLoops loops, R* out) {
       result = Fold<Op>::combine(
           result, reduce_row<Op, A>(in + start + offset, row.extent, row.stride));
     });
-    *out++ = R(result);
+    *out++ = R(finish(result));
   });
 }
 
 /// A row of results at once: elements of a row are next to each other in the input too.
-template <class Op, class T, class R>
-void reduce_across(const T* in, ReduceLoops loops, R* out) {
+template <class Op, class T, class R, class Finish>
+void reduce_across(const T* in, ReduceLoops loops, R* out, const Finish& finish) {
   using A = accumulator_t<R>;
   constexpr index_t width = 256, block = 512;
   const auto row = loops.kept.pop();
@@ -86,7 +86,7 @@ void reduce_across(const T* in, ReduceLoops loops, R* out) {
         if (++rows % block == 0) flush();
       });
       flush();
-      for (index_t j = 0; j < n; ++j) out[j] = R(sum[j]);
+      for (index_t j = 0; j < n; ++j) out[j] = R(finish(sum[j]));
     }
     out -= (row.extent + width - 1) / width * width - row.extent;
   });
@@ -101,18 +101,20 @@ void reduce_across(const T* in, ReduceLoops loops, R* out) {
 /// @param mask bit d: dimension d disappears
 /// @param out  the remaining dimensions in their order, row-major without gaps; identity elements
 ///             where there is nothing to reduce
-template <class Op, class T, class R>
-void reduce_dims(On<Host>, const Strided<const T>& in, unsigned mask, const Strided<R>& out) {
+/// @param finish  applied to each result before it is rounded to R
+template <class Op, class T, class R, class Finish = Same>
+void reduce_dims(On<Host>, const Strided<const T>& in, unsigned mask, const Strided<R>& out,
+                 const Finish& finish = {}) {
   const index_t results = out.extents.product();
   if (results == 0) return;
   if (in.extents.product() == 0) {
-    const R identity = R(Fold<Op>::template identity<accumulator_t<R>>());
+    const R identity = R(finish(Fold<Op>::template identity<accumulator_t<R>>()));
     for (index_t i = 0; i < results; ++i) out.data[i] = identity;
     return;
   }
   const detail::ReduceLoops loops(in.extents, in.strides, mask);
-  if (loops.along()) detail::reduce_along<Op>(in.data, loops, out.data);
-  else detail::reduce_across<Op>(in.data, loops, out.data);
+  if (loops.along()) detail::reduce_along<Op>(in.data, loops, out.data, finish);
+  else detail::reduce_across<Op>(in.data, loops, out.data, finish);
 }
 
 }  // namespace cleave::kernels

@@ -1,0 +1,67 @@
+// Dimensions of a tensor as arguments: `sum(x, dim<1>{})`.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <type_traits>
+
+#include <cleave/core/config.hpp>
+#include <cleave/rules/sharding_rule.hpp>
+
+namespace cleave {
+
+/// One or more dimensions; negative ones count from the end.
+template <int... D>
+struct dim {};
+
+/// All dimensions: what reductions take where no `dim` is given.
+struct every_dim {};
+
+namespace detail {
+
+/// The dimensions as a set: bit d stands for dimension d.
+template <int Rank, int... D>
+constexpr unsigned dim_mask(dim<D...>) {
+  static_assert(((D >= -Rank && D < Rank) && ...),
+                "cleave: dim names a dimension that the tensor does not have");
+  unsigned mask = 0;
+  bool twice = false;
+  ((twice = twice || (mask >> (D < 0 ? D + Rank : D) & 1u), mask |= 1u << (D < 0 ? D + Rank : D)),
+   ...);
+  return twice ? 0 : mask;
+}
+
+/// The set of a `dim` or of `every_dim`, for a tensor of type X.
+template <class X, class D>
+constexpr unsigned checked_mask() {
+  if constexpr (std::is_same_v<D, every_dim>) {
+    return (1u << X::dims) - 1u;
+  } else {
+    constexpr unsigned mask = dim_mask<X::dims>(D{});
+    static_assert(mask != 0, "cleave: dim names one or more dimensions, each once");
+    return mask;
+  }
+}
+
+/// One dimension counted from the front.
+template <int Rank, int D>
+constexpr int dim_index(dim<D>) {
+  static_assert(D >= -Rank && D < Rank,
+                "cleave: dim names a dimension that the tensor does not have");
+  return D < 0 ? D + Rank : D;
+}
+
+/// "abc->ac": the letters of `dims` dimensions, and of those that are not in the mask.
+constexpr RuleText reduction_factors(int dims, unsigned mask) {
+  RuleText text;
+  for (int d = 0; d < dims; ++d) text += char('a' + d);
+  text += '-';
+  text += '>';
+  for (int d = 0; d < dims; ++d)
+    if (!(mask >> d & 1u)) text += char('a' + d);
+  return text;
+}
+
+}  // namespace detail
+
+}  // namespace cleave

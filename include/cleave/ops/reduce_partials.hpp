@@ -1,0 +1,111 @@
+// Several pending reductions at once: one all-reduce instead of one per tensor.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <cleave/comm/collective.hpp>
+#include <cleave/dtensor/dtensor.hpp>
+#include <cleave/ops/operand.hpp>
+#include <cleave/tensor/strided_copy.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+/// The axes on which a layout is partial, as a mask.
+constexpr AxisMask partial_axes(const Layout& layout) {
+  AxisMask mask = 0;
+  for (int a = 0; a < layout.axes; ++a)
+    if (layout[a].is_partial()) mask |= 1u << a;
+  return mask;
+}
+
+/// The same without the partials.
+constexpr Layout without_partials(Layout layout) {
+  for (int a = 0; a < layout.axes; ++a)
+    if (layout[a].is_partial()) layout[a] = Placement::replicate();
+  return layout;
+}
+
+/// Whether all partials of the two are of one op, on the same axes.
+constexpr bool same_partials(const Layout& x, const Layout& y) {
+  const ReduceOp* op = nullptr;
+  for (const Layout* layout : {&x, &y}) {
+    for (int a = 0; a < layout->axes; ++a) {
+      if (!(*layout)[a].is_partial()) continue;
+      if (op != nullptr && *op != (*layout)[a].op) return false;
+      op = &(*layout)[a].op;
+    }
+  }
+  return partial_axes(x) == partial_axes(y);
+}
+
+template <class X>
+using reduced_dtensor =
+    DTensor<typename X::value_type, X::dims, typename X::mesh_type,
+            placements_t<without_partials(X::layout).packed(), X::placements_type::size>>;
+
+}  // namespace detail
+
+/// Every Partial of the operands becomes Replicate, by one all-reduce of all of them together.
+///
+///     auto [sums, counts] = reduce_partials(partial_sums, partial_counts);
+///
+/// @param first,rest  on one mesh, of one element type, Partial under one op on the same axes
+/// @return     a tuple of DTensors; they share one allocation
+/// @collective every rank of the mesh
+/// @cost       one all-reduce of the local elements of all operands over the partial axes
+/// @throws Error if the meshes differ
+template <class First, class... Rest>
+  requires(is_dtensor<First> && (is_dtensor<Rest> && ...))
+auto reduce_partials(const First& first, const Rest&... rest) {
+  using T = typename First::value_type;
+  using Device = typename First::device_type;
+  static_assert((std::is_same_v<typename First::mesh_type, typename Rest::mesh_type> && ...),
+                "cleave: the operands of an operation are on meshes of different types");
+  static_assert((std::is_same_v<T, typename Rest::value_type> && ...),
+                "cleave: reduce_partials takes operands of one element type");
+  static_assert(detail::same_partials(First::layout, First::layout) &&
+                    (detail::same_partials(First::layout, Rest::layout) && ...),
+                "cleave: reduce_partials takes operands that are Partial under one operation on "
+                "the same axes");
+  if (!((first.mesh() == rest.mesh()) && ...))
+    throw Error("reduce_partials", "the operands are on different meshes of one type",
+                first.context());
+
+  constexpr Layout layout = First::layout;
+  AxisMask axes = detail::partial_axes(layout);
+  const MeshState& mesh = first.mesh().state();
+  for (int a = 0; a < layout.axes; ++a)
+    if (mesh.extents()[a] == 1) axes &= ~(1u << a);
+
+  const index_t count = (first.local().size() + ... + rest.local().size());
+  const Tensor<T, 1, Device> packed({count});
+  index_t at = 0;
+  const auto place = [&]<class X>(const X& x) {
+    const auto part = X::local_type::adopt(packed.data() + at, x.local().shape(), packed.storage());
+    part.copy_from(x.local());
+    at += part.size();
+    return detail::reduced_dtensor<X>(part, x.mesh(), x.shape());
+  };
+  std::tuple<detail::reduced_dtensor<First>, detail::reduced_dtensor<Rest>...> result{
+      place(first), place(rest)...};
+  if (axes != 0 && mesh.is_member()) {
+    Collective call;
+    call.kind = CollectiveKind::all_reduce;
+    for (int a = 0; a < layout.axes; ++a)
+      if (layout[a].is_partial()) call.op = layout[a].op;
+    call.source = call.destination = packed.view();
+    call.global_count = count;
+    call.operation = "reduce_partials";
+    call.axes = mesh.label(axes).c_str();
+    mesh.group(axes)->run(call);
+  }
+  return result;
+}
+
+}  // namespace cleave

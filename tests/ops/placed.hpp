@@ -1,0 +1,153 @@
+// DTensors under any placements, with known addends, and comparison with naively computed arrays.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <cleave/dtensor/dtensor.hpp>
+
+#include "naive.hpp"
+#include "ranks.hpp"
+
+namespace cleave::testing {
+
+using namespace cleave::axes;
+
+/// A global array as the naive reference sees it.
+template <class T>
+struct Array {
+  naive::Indices shape;
+  std::vector<T> values;
+
+  explicit Array(naive::Indices extents) : shape(std::move(extents)) {
+    index_t n = 1;
+    for (const index_t e : shape) n *= e;
+    values.resize(std::size_t(n));
+  }
+  T& at(const naive::Indices& index) { return values[offset(index)]; }
+  T at(const naive::Indices& index) const { return values[offset(index)]; }
+
+ private:
+  std::size_t offset(const naive::Indices& index) const {
+    index_t n = 0;
+    for (std::size_t d = 0; d < shape.size(); ++d) n = n * shape[d] + index[d];
+    return std::size_t(n);
+  }
+};
+
+/// Fills an array of that shape: f(index) for every index.
+template <class T, class F>
+Array<T> array_of(const naive::Indices& shape, const F& f) {
+  Array<T> result(shape);
+  for (const naive::Indices& index : naive::all_indices(shape)) result.at(index) = T(f(index));
+  return result;
+}
+
+template <class T>
+T element(int value) {
+  if constexpr (is_complex<T>) return T(typename T::value_type(value), typename T::value_type(1 - value));
+  else if constexpr (std::is_unsigned_v<T>) return T(value + 4);
+  else return T(float(value));
+}
+
+/// The addend of a rank at an index; which of several operands it is of makes a difference.
+template <class T>
+T addend(naive::Indices index, const naive::Indices& at, int operand) {
+  index.push_back(operand);
+  return element<T>(naive::addend(index, at));
+}
+
+/// The value of a global element under a layout: addends reduced, the innermost axis first.
+template <class T>
+T value(const Layout& layout, const naive::Indices& mesh, const naive::Indices& index, int operand,
+        naive::Indices at = {}, int axis = 0) {
+  if (axis == layout.axes) return addend<T>(index, at, operand);
+  at.push_back(0);
+  T result = value<T>(layout, mesh, index, operand, at, axis + 1);
+  if (!layout[axis].is_partial()) return result;
+  for (index_t i = 1; i < mesh[std::size_t(axis)]; ++i) {
+    at.back() = i;
+    result = naive::combine(layout[axis].op, result,
+                            value<T>(layout, mesh, index, operand, at, axis + 1));
+  }
+  if (layout[axis].op == ReduceOp::avg) result = T(result / element<T>(int(mesh[std::size_t(axis)])));
+  return result;
+}
+
+/// What all ranks together hold.
+template <class X>
+Array<typename X::value_type> expected(const X& x, int operand) {
+  using T = typename X::value_type;
+  const naive::Indices mesh = naive::to_indices(x.mesh().extents());
+  return array_of<T>(naive::to_indices(Shape(x.shape())), [&](const naive::Indices& index) {
+    return value<T>(X::layout, mesh, index, operand);
+  });
+}
+
+/// A DTensor of that type with the addends of `operand`.
+template <class T, class P, class Mesh, std::size_t Rank>
+auto placed(const Mesh& mesh, const std::array<index_t, Rank>& shape, int operand) {
+  using X = DTensor<T, int(Rank), Mesh, P>;
+  const naive::Indices coordinate = naive::to_indices(mesh.coordinate());
+  const naive::Indices at = naive::partial_coordinate(X::layout, coordinate);
+  const auto elements = naive::elements(X::layout, naive::to_indices(Shape(shape)),
+                                        naive::to_indices(mesh.extents()), coordinate);
+  const Shape extents = local_shape(X::layout, Shape(shape), mesh.extents(), mesh.coordinate());
+  const typename X::local_type local(to_array<int(Rank)>(extents));
+  for (std::size_t i = 0; i < elements.size(); ++i)
+    local.data()[i] = addend<T>(elements[i], at, operand);
+  return X(local, mesh, shape);
+}
+
+/// Checks every local element against the array, after the pending reductions.
+template <class X, class T>
+void check_equal(const X& x, const Array<T>& array) {
+  static_assert(std::is_same_v<typename X::value_type, T>);
+  REQUIRE(naive::to_indices(Shape(x.shape())) == array.shape);
+  const auto compare = [&](const Layout& layout, const auto& local) {
+    const auto elements =
+        naive::elements(layout, array.shape, naive::to_indices(x.mesh().extents()),
+                        naive::to_indices(x.mesh().coordinate()));
+    REQUIRE(index_t(elements.size()) == local.size());
+    const auto dense = local.clone();
+    index_t wrong = 0;
+    for (std::size_t i = 0; i < elements.size(); ++i)
+      wrong += !(dense.data()[i] == array.at(elements[i]));
+    CAPTURE(to_string(layout));
+    CHECK(wrong == 0);
+  };
+  if constexpr (X::layout.has_partial()) {
+    Layout everywhere;
+    everywhere.axes = X::layout.axes;
+    compare(everywhere, x.full_tensor());
+  } else {
+    compare(X::layout, x.local());
+  }
+}
+
+/// Whether averages of small integers over the axes that are averaged are exact.
+template <class X>
+bool exact_averages(const X& x) {
+  for (int a = 0; a < X::layout.axes; ++a)
+    if (X::layout[a] == Placement::partial(ReduceOp::avg))
+      if (const index_t n = x.mesh().extents()[a]; n & (n - 1)) return false;
+  return true;
+}
+
+/// Calls f(P{}) for Placements of `Axes` axes, each one of the choices.
+template <int Axes, class... Choice, class F>
+void each_placements(const F& f) {
+  const auto grow = [&f]<class... P>(auto& self, Placements<P...>) -> void {
+    if constexpr (int(sizeof...(P)) == Axes) f(Placements<P...>{});
+    else (self(self, Placements<P..., Choice>{}), ...);
+  };
+  grow(grow, Placements<>{});
+}
+
+}  // namespace cleave::testing

@@ -1,0 +1,164 @@
+#include <cleave/ops/matmul.hpp>
+
+#include <array>
+#include <complex>
+#include <cstdint>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include <cleave/comm/trace.hpp>
+
+#include "placed.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+template <class T>
+Array<T> naive_product(const Array<T>& a, const Array<T>& b) {
+  return array_of<T>({a.shape[0], b.shape[1]}, [&](const naive::Indices& index) {
+    T sum = T(0);
+    for (index_t k = 0; k < a.shape[1]; ++k)
+      sum = T(sum + a.at({index[0], k}) * b.at({k, index[1]}));
+    return sum;
+  });
+}
+
+template <class T, class P, class Q, class Mesh>
+void check_product(const Mesh& mesh, index_t m, index_t k, index_t n) {
+  const auto x = placed<T, P>(mesh, std::array{m, k}, 0);
+  const auto w = placed<T, Q>(mesh, std::array{k, n}, 1);
+  if (!exact_averages(x) || !exact_averages(w)) return;
+  const auto y = matmul(x, w);
+  CAPTURE(to_string(x.layout));
+  CAPTURE(to_string(w.layout));
+  CAPTURE(to_string(y.layout));
+  CAPTURE(to_string(Shape(x.shape())));
+  check_equal(y, naive_product(expected(x, 0), expected(w, 1)));
+}
+
+template <class T, int Axes, class... Choice, class Mesh>
+void check_all(const Mesh& mesh, std::initializer_list<std::array<index_t, 3>> sizes) {
+  each_placements<Axes, Choice...>([&](auto p) {
+    each_placements<Axes, Choice...>([&](auto q) {
+      for (const auto& [m, k, n] : sizes)
+        check_product<T, decltype(p), decltype(q)>(mesh, m, k, n);
+    });
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a product is right for all placements of its operands on one axis") {
+  on_ranks({1, 2, 3, 4}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    check_all<double, 1, Replicate, Shard<0>, Shard<1>, Partial<Sum>, Partial<Avg>, Partial<Max>,
+              Partial<Min>>(mesh, {{5, 6, 7}, {1, 2, 1}, {4, 0, 3}, {0, 3, 2}, {8, 8, 8}});
+    check_all<std::int64_t, 1, Replicate, Shard<0>, Shard<1>, Partial<Sum>>(mesh, {{5, 3, 7}});
+    check_all<std::complex<float>, 1, Replicate, Shard<0>, Shard<1>, Partial<Sum>>(mesh,
+                                                                                 {{3, 5, 2}});
+    check_all<float, 1, Replicate, Shard<0>, Shard<1>, Partial<Product>>(mesh, {{3, 5, 2}});
+  });
+}
+
+TEST_CASE("a product is right for all placements of its operands on two axes") {
+  on_ranks({4}, [](World& world) {
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
+    check_all<double, 2, Replicate, Shard<0>, Shard<1>, Partial<Sum>>(mesh,
+                                                                    {{5, 6, 7}, {1, 3, 2}});
+  });
+}
+
+TEST_CASE("the placements of a product follow from those of its operands") {
+  on_ranks({4}, [](World& world) {
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
+    CommTrace trace(world);
+    // y[S0,S1] = x[S0,R] · w[R,S1]
+    const auto x = placed<float, Placements<Shard<0>, Replicate>>(mesh, std::array<index_t, 2>{5, 6}, 0);
+    const auto w = placed<float, Placements<Replicate, Shard<1>>>(mesh, std::array<index_t, 2>{6, 7}, 1);
+    const auto y = matmul(x, w);
+    static_assert(std::is_same_v<decltype(y)::placements_type, Placements<Shard<0>, Shard<1>>>);
+    // y[S0,P] = x[S0,S1] · w[R,S0]
+    const auto u = placed<float, Placements<Shard<0>, Shard<1>>>(mesh, std::array<index_t, 2>{5, 6}, 0);
+    const auto v = placed<float, Placements<Replicate, Shard<0>>>(mesh, std::array<index_t, 2>{6, 7}, 1);
+    const auto z = matmul(u, v);
+    static_assert(std::is_same_v<decltype(z)::placements_type, Placements<Shard<0>, Partial<Sum>>>);
+    CHECK(trace.events().empty());
+  });
+}
+
+TEST_CASE("a product comes with the placements that are asked for") {
+  on_ranks({2, 3}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const std::array<index_t, 2> a{5, 6}, b{6, 7};
+    each_placements<1, Replicate, Shard<0>, Shard<1>, Partial<Sum>>([&](auto p) {
+      each_placements<1, Replicate, Shard<0>, Shard<1>, Partial<Sum>>([&](auto q) {
+        each_placements<1, Replicate, Shard<0>, Shard<1>>([&](auto to) {
+          const auto x = placed<float, decltype(p)>(mesh, a, 0);
+          const auto w = placed<float, decltype(q)>(mesh, b, 1);
+          const auto y = matmul<decltype(to)>(x, w);
+          static_assert(std::is_same_v<typename decltype(y)::placements_type, decltype(to)>);
+          check_equal(y, naive_product(expected(x, 0), expected(w, 1)));
+        });
+      });
+    });
+    const auto x = placed<float, Placements<Shard<1>>>(mesh, a, 0);
+    const auto w = placed<float, Placements<Shard<0>>>(mesh, b, 1);
+    matmul<explicit_communication>(x, w);
+    matmul<explicit_communication, Placements<Replicate>>(x, w);
+  });
+}
+
+TEST_CASE("transposed local storage needs no copy") {
+  on_ranks({2}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {2});
+    using P = Placements<Shard<0>>;
+    const auto turned = placed<double, Placements<Shard<1>>>(mesh, std::array<index_t, 2>{6, 5}, 0);
+    const DTensor<double, 2, std::remove_const_t<decltype(mesh)>, P> x(
+        turned.local().transpose(0, 1), mesh, {5, 6});
+    const auto w = placed<double, Placements<Replicate>>(mesh, std::array<index_t, 2>{6, 3}, 1);
+    const auto y = matmul(x, w);
+    const auto from = expected(turned, 0);
+    const auto a = array_of<double>({5, 6}, [&](const naive::Indices& i) {
+      return from.at({i[1], i[0]});
+    });
+    check_equal(y, naive_product(a, expected(w, 1)));
+  });
+}
+
+TEST_CASE("operands that do not fit are refused with their extents") {
+  on_ranks({2}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {2});
+    using P = Placements<Shard<0>>;
+    const auto x = placed<float, P>(mesh, std::array<index_t, 2>{5, 6}, 0);
+    std::string text;
+    try {
+      matmul(x, x);
+    } catch (const Error& error) {
+      text = error.what();
+    }
+    CHECK(text.find("matmul: the operands disagree about 'k' of ik,kj->ij: operand 1 has 5, the "
+                    "ones before it 6 [shapes [5, 6] and [5, 6]; placements (Shard(0)) and "
+                    "(Shard(0)); mesh tp=2; rank ") == 0);
+  });
+}
+
+TEST_CASE("operands on different meshes of one type are refused") {
+  on_ranks({4}, [](World& world) {
+    const auto wide = init_device_mesh<dp, tp>(world, {1, 4});
+    const auto tall = init_device_mesh<dp, tp>(world, {4, 1});
+    using P = Placements<Replicate, Replicate>;
+    const auto x = placed<float, P>(wide, std::array<index_t, 2>{2, 2}, 0);
+    const auto w = placed<float, P>(tall, std::array<index_t, 2>{2, 2}, 1);
+    std::string text;
+    try {
+      matmul(x, w);
+    } catch (const Error& error) {
+      text = error.what();
+    }
+    CHECK(text.find("matmul: the operands are on different meshes of one type") == 0);
+    CHECK(text.find("mesh dp=1 x tp=4 and dp=4 x tp=1") != text.npos);
+  });
+}
