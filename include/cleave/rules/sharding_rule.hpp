@@ -97,9 +97,17 @@ constexpr std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+/// Where `mark` begins in the text, or npos. (The library's find is no constant expression with
+/// g++ -fsanitize=undefined.)
+constexpr std::size_t find(std::string_view text, std::string_view mark) {
+  for (std::size_t at = 0; at + mark.size() <= text.size(); ++at)
+    if (text.substr(at, mark.size()) == mark) return at;
+  return text.npos;
+}
+
 /// Takes the part before the first `mark`, and the mark, off the text.
 constexpr std::string_view take_until(std::string_view& text, std::string_view mark) {
-  const std::size_t at = text.find(mark);
+  const std::size_t at = find(text, mark);
   const std::string_view head = text.substr(0, at);
   text = at == text.npos ? std::string_view{} : text.substr(at + mark.size());
   return trimmed(head);
@@ -124,11 +132,11 @@ constexpr bool read_dims(Rule& rule, std::string_view letters, Rule::Operand& op
 }
 
 constexpr bool read_factors(Rule& rule, std::string_view text) {
-  const std::size_t arrow = text.find("->");
+  const std::size_t arrow = find(text, "->");
   if (arrow == text.npos) return false;
   std::string_view left = text.substr(0, arrow);
   for (bool more = true; more;) {
-    more = left.find(',') != left.npos;
+    more = find(left, ",") != left.npos;
     if (rule.operands == max_operands) return false;
     const std::string_view letters = take_until(left, ",");
     if (!read_dims(rule, letters, rule.operand[std::size_t(rule.operands++)])) return false;
