@@ -33,12 +33,12 @@ constexpr Layout without_partials(Layout layout) {
 
 /// Whether all partials of the two are of one op, on the same axes.
 constexpr bool same_partials(const Layout& x, const Layout& y) {
-  const ReduceOp* op = nullptr;
-  for (const Layout* layout : {&x, &y}) {
-    for (int a = 0; a < layout->axes; ++a) {
-      if (!(*layout)[a].is_partial()) continue;
-      if (op != nullptr && *op != (*layout)[a].op) return false;
-      op = &(*layout)[a].op;
+  int op = -1;  // of the partials seen so far
+  for (const Layout& layout : {x, y}) {
+    for (int a = 0; a < layout.axes; ++a) {
+      if (!layout[a].is_partial()) continue;
+      if (op >= 0 && op != int(layout[a].op)) return false;
+      op = int(layout[a].op);
     }
   }
   return partial_axes(x) == partial_axes(y);
