@@ -1,0 +1,163 @@
+// k-means on a mesh of ranks: Lloyd's algorithm on 1,797 handwritten digits.
+//
+//     kmeans --data examples/kmeans/digits.npy --k 10 --mesh 2x2 --ranks 4
+//
+// The points are split twice: their rows over the axis dp, their features over the axis tp. How a
+// tensor lies on (dp, tp) is in its type; comments repeat it, as in x[S0,S1]: S0 is Shard<0>, R
+// Replicate, P Partial. An iteration communicates twice, where a P becomes an R, and nowhere else.
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include <cleave/cleave.hpp>
+
+#include "options.hpp"
+#include "report.hpp"
+
+using namespace cleave;
+using axes::dp;
+using axes::tp;
+
+namespace {
+
+/// What was asked for, and what the files hold.
+struct Input {
+  kmeans::Options options{};
+  Tensor<float, 2> points{};         ///< [n, features]
+  Tensor<std::uint8_t, 1> labels{};  ///< [n], or none
+};
+
+/// @throws std::exception for bad input
+Input read(int argc, char** argv) {
+  Input input;
+  input.options = kmeans::parse(argc, argv);
+  input.points = load_npy<float, 2>(input.options.data);
+  const index_t n = input.points.extent(0);
+  if (input.options.k > n)
+    throw kmeans::UsageError("--k " + std::to_string(input.options.k) + " is more than the " +
+                             std::to_string(n) + " points of " + input.options.data);
+  if (input.options.labels.empty()) return input;
+  input.labels = load_npy<std::uint8_t, 1>(input.options.labels);
+  if (input.labels.size() != n)
+    throw kmeans::UsageError(input.options.labels + " has " + std::to_string(input.labels.size()) +
+                             " labels for " + std::to_string(n) + " points");
+  return input;
+}
+
+/// Runs on every rank; the first one prints.
+void cluster(World& world, const Input& input) {
+  const index_t k = input.options.k;
+  const bool prints = world.rank() == 0;
+  const auto mesh =
+      init_device_mesh<dp, tp>(world, kmeans::mesh_extents(input.options, world.size()));
+
+  // Grey values are small whole numbers: in float64 their sums are exact in any order, so that the
+  // centroids have the same bits on every mesh. The first k points are the first centroids.
+  // points[S0,S1], centroids[R,S1], nearest[S0,R], squares[S0,P]
+  const auto points = cast<double>(distribute_tensor(input.points, mesh, Shard<0>{}, Shard<1>{}));
+  auto centroids =
+      cast<double>(distribute_tensor(input.points.slice(0, 0, k), mesh, Replicate{}, Shard<1>{}));
+  auto nearest = full<index_t>({points.extent(0)}, index_t{-1}, mesh, Shard<0>{}, Replicate{});
+  const auto squares = unsqueeze(sum(square(points), dim<1>{}), dim<1>{});
+
+  for (index_t iteration = 1; iteration <= input.options.iterations; ++iteration) {
+    const CommTrace trace(world);
+
+    // |x - c|^2 = |x|^2 - 2 x.c + |c|^2: every rank of tp adds what its features say
+    // products[S0,P] = points[S0,S1] . centroids[R,S1]^T
+    // lengths[R,P]   = sum of centroids[R,S1]^2 over features
+    // distances[S0,R]: all-reduce over tp
+    const auto products = matmul(points, transpose(centroids));
+    const auto lengths = sum(square(centroids), dim<1>{});
+    const auto partial = squares - 2.0 * products + lengths;
+    const auto distances = partial.redistribute(Shard<0>{}, Replicate{});
+
+    // every point joins the cluster that is nearest, the first one among equals
+    // nearest[S0,R] = argmin of distances[S0,R];  members[S0,R] has a 1 at nearest, else 0
+    const auto before = nearest;
+    nearest = argmin(distances, dim<1>{});
+    const auto members = one_hot<double>(nearest, k);
+    const auto moves =
+        map([](index_t from, index_t to) { return from == to ? 0.0 : 1.0; }, before, nearest);
+
+    // what the points of each rank of dp add up to
+    // part_sums[P,S1] = members[S0,R]^T . points[S0,S1];  the others are [P,R]
+    // sums[R,S1], counts[R,R], inertia[R,R], moved[R,R]: one all-reduce over dp for all of them
+    const auto part_sums = matmul(transpose(members), points);
+    const auto part_counts = sum(members, dim<0>{});
+    const auto part_inertia = sum(min(distances, dim<1>{}));
+    const auto part_moved = sum(moves);
+    const auto [sums, counts, inertia, moved] =
+        reduce_partials(part_sums, part_counts, part_inertia, part_moved);
+
+    // a cluster's centroid is the mean of its points; one without points stays where it is
+    // centroids[R,S1] = sums[R,S1] / counts[R,R]
+    centroids =
+        map([](double total, double count, double old) { return count > 0 ? total / count : old; },
+            sums, unsqueeze(counts, dim<1>{}), centroids);
+
+    if (prints && iteration == 1) {
+      const auto show = [](const char* name, const auto& x) {
+        std::printf("  %-13s%s\n", name, to_string(x).c_str());
+      };
+      std::printf("placements\n");
+      show("points", points);
+      show("centroids", centroids);
+      show("products", products);
+      show("partial", partial);
+      show("distances", distances);
+      show("nearest", nearest);
+      show("members", members);
+      show("part_sums", part_sums);
+      show("part_counts", part_counts);
+      show("sums", sums);
+      std::printf("\nranks that have points[rows, columns]\n%s\n",
+                  visualize_sharding(points).c_str());
+      std::printf("iteration         inertia  moved  received by rank 0\n");
+    }
+    if (prints)
+      std::printf("%9d  %14.4f  %5.0f  %s\n", int(iteration), inertia.local().item(),
+                  moved.local().item(), kmeans::describe(trace).c_str());
+    if (moved.local().item() == 0) break;
+  }
+
+  const Tensor<double, 2> pictures = centroids.full_tensor();
+  const Tensor<index_t, 1> clusters = nearest.full_tensor();
+  if (!prints) return;
+  const kmeans::Census census(clusters, input.labels, k);
+  const bool labelled = input.labels.size() > 0;
+  const auto side = index_t(std::lround(std::sqrt(double(pictures.extent(1)))));
+  if (side * side == pictures.extent(1)) {
+    std::vector<std::string> captions;
+    for (index_t c = 0; c < k; ++c)
+      captions.push_back("cluster " + std::to_string(c) +
+                         (labelled ? ": " + std::to_string(census.label_of(c)) : ""));
+    kmeans::draw(pictures, side, captions);
+  }
+  if (labelled) std::printf("\npurity %.6f\n", census.purity());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Input input;
+  std::string problem;
+  try {
+    input = read(argc, argv);
+  } catch (const std::exception& error) {
+    problem = error.what();
+  }
+  return run(argc, argv, [&](World& world) {
+    try {
+      if (!problem.empty()) throw kmeans::UsageError(problem);
+      cluster(world, input);
+      return 0;
+    } catch (const kmeans::UsageError& error) {  // the same on every rank
+      if (world.rank() == 0) std::fprintf(stderr, "kmeans: %s\n", error.what());
+      return 2;
+    }
+  });
+}

@@ -1,0 +1,108 @@
+// The command line of kmeans: what may be asked for, and what is wrong with it.
+#pragma once
+
+#include <array>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+#include <sys/stat.h>
+
+#include <cleave/cleave.hpp>
+
+namespace kmeans {
+
+/// Bad input: one line for the user, exit code 2.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct Options {
+  std::string data = "digits.npy";    ///< points, one row each: float32
+  std::string labels{};               ///< what the points are: uint8; empty: not known
+  cleave::index_t k = 10;             ///< clusters
+  cleave::index_t dp = 0, tp = 0;     ///< extents of the mesh; 0: not asked for
+  cleave::index_t iterations = 1000;  ///< at most
+};
+
+/// The number that `text` is; 0 if it is no whole number of at least 1.
+inline cleave::index_t whole(const std::string& text) {
+  char* end = nullptr;
+  const long value = std::strtol(text.c_str(), &end, 10);
+  return *end == '\0' && value >= 1 ? value : 0;
+}
+
+/// @throws UsageError unless `text` is a whole number of at least 1
+inline cleave::index_t positive(const std::string& option, const std::string& text) {
+  if (whole(text) == 0)
+    throw UsageError(option + " is '" + text + "'; it takes a whole number of at least 1");
+  return whole(text);
+}
+
+/// Labels that lie next to the data are taken without being asked for.
+inline std::string labels_beside(const std::string& data) {
+  const std::size_t slash = data.rfind('/');
+  const std::string path = (slash == data.npos ? "" : data.substr(0, slash + 1)) + "labels.npy";
+  struct stat status;
+  return stat(path.c_str(), &status) == 0 ? path : "";
+}
+
+inline void set(Options& options, const std::string& option, const std::string& value) {
+  if (option == "--data") {
+    options.data = value;
+  } else if (option == "--labels") {
+    options.labels = value;
+  } else if (option == "--k") {
+    options.k = positive(option, value);
+  } else if (option == "--iterations") {
+    options.iterations = positive(option, value);
+  } else if (option == "--mesh") {
+    const std::size_t by = value.find('x');
+    options.dp = whole(value.substr(0, by));
+    options.tp = by == value.npos ? 0 : whole(value.substr(by + 1));
+    if (options.dp == 0 || options.tp == 0)
+      throw UsageError("--mesh is '" + value + "'; it takes two whole numbers, as in 2x2");
+  } else if (option != "--ranks") {  // which is for cleave::run
+    throw UsageError("there is no option '" + option +
+                     "'; there are --data FILE.npy, --labels FILE.npy, --k K, --mesh AxB, "
+                     "--ranks N, --iterations N");
+  }
+}
+
+/// Reads `--option value` and `--option=value`.
+/// @throws UsageError for what is no option, and for a value that the option cannot have
+inline Options parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const std::size_t equals = word.find('=');
+    const std::string option = word.substr(0, equals);
+    std::string value;
+    if (equals != word.npos)
+      value = word.substr(equals + 1);
+    else if (i + 1 < argc)
+      value = argv[++i];
+    set(options, option, value);
+    if (value.empty()) throw UsageError(option + " needs a value");
+  }
+  if (options.labels.empty()) options.labels = labels_beside(options.data);
+  return options;
+}
+
+/// The mesh that was asked for, else the squarest one with dp >= tp.
+/// @throws UsageError if it has not one place per rank
+inline std::array<cleave::index_t, 2> mesh_extents(const Options& options, cleave::index_t ranks) {
+  cleave::index_t a = options.dp, b = options.tp;
+  if (a == 0) {
+    b = 1;
+    for (cleave::index_t n = 2; n * n <= ranks; ++n)
+      if (ranks % n == 0) b = n;
+    a = ranks / b;
+  }
+  if (a > ranks || b > ranks || a * b != ranks)
+    throw UsageError("--mesh " + std::to_string(a) + "x" + std::to_string(b) +
+                     " does not have one place for each of " + std::to_string(ranks) + " ranks");
+  return {a, b};
+}
+
+}  // namespace kmeans

@@ -1,0 +1,89 @@
+// What kmeans prints: communication, what clusters consist of, centroids as pictures.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <cleave/cleave.hpp>
+
+namespace kmeans {
+
+using cleave::index_t;
+
+/// "all_reduce tp 71880 B, all_reduce dp 2672 B": what one rank received, call by call.
+inline std::string describe(const cleave::CommTrace& trace) {
+  std::string text;
+  for (const cleave::CommEvent& event : trace.events())
+    text += (text.empty() ? "" : ", ") + std::string(name_of(event.kind)) + " " + event.group +
+            " " + std::to_string(event.bytes) + " B";
+  return text.empty() ? "nothing" : text;
+}
+
+/// How many points of each label every cluster has.
+class Census {
+ public:
+  Census(const cleave::Tensor<index_t, 1>& clusters, const cleave::Tensor<std::uint8_t, 1>& labels,
+         index_t k)
+      : counts_(std::size_t(k), std::vector<index_t>(256)) {
+    for (index_t i = 0; i < labels.size(); ++i) ++counts_[std::size_t(clusters(i))][labels(i)];
+  }
+
+  /// The label that most points of a cluster have.
+  int label_of(index_t cluster) const {
+    const auto& counts = counts_[std::size_t(cluster)];
+    return int(std::max_element(counts.begin(), counts.end()) - counts.begin());
+  }
+
+  /// The share of all points that have the label of their cluster.
+  double purity() const {
+    index_t right = 0, all = 0;
+    for (const auto& counts : counts_) {
+      right += *std::max_element(counts.begin(), counts.end());
+      for (const index_t n : counts) all += n;
+    }
+    return double(right) / double(all);
+  }
+
+ private:
+  std::vector<std::vector<index_t>> counts_;  // [cluster][label]
+};
+
+/// "  @@  " for dark, "  ..  " for bright: two characters per grey value.
+inline std::string shade(double grey, double darkest) {
+  const std::string ramp = " .:-=+*#%@";
+  const double level = darkest > 0 ? grey / darkest * double(ramp.size()) : 0;
+  const char c = ramp[level <= 0 ? 0 : level >= 9 ? 9 : std::size_t(level)];
+  return {c, c};
+}
+
+/// Square pictures side by side.
+///
+/// @param pictures  [pictures, side * side]
+/// @param captions  one line for each
+inline void draw(const cleave::Tensor<double, 2>& pictures, index_t side,
+                 const std::vector<std::string>& captions) {
+  double darkest = 0;
+  for (index_t i = 0; i < pictures.size(); ++i) darkest = std::max(darkest, pictures.data()[i]);
+  const int width = int(2 * side);
+  const index_t across = std::max(index_t{1}, 90 / index_t(width + 2));
+  for (index_t first = 0; first < pictures.extent(0); first += across) {
+    const index_t last = std::min(first + across, pictures.extent(0));
+    std::printf("\n");
+    for (index_t p = first; p < last; ++p)
+      std::printf("  %-*.*s", width, width, captions[std::size_t(p)].c_str());
+    for (index_t y = 0; y < side; ++y) {
+      std::printf("\n");
+      for (index_t p = first; p < last; ++p) {
+        std::printf("  ");
+        for (index_t x = 0; x < side; ++x)
+          std::printf("%s", shade(pictures(p, y * side + x), darkest).c_str());
+      }
+    }
+    std::printf("\n");
+  }
+}
+
+}  // namespace kmeans
