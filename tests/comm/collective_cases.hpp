@@ -265,6 +265,44 @@ inline void exchange_cases(World& world) {
   }
 }
 
+/// Calls of several kinds that run together, with and without a long all_reduce among them.
+inline void together_cases(World& world) {
+  const int n = world.size(), rank = world.rank();
+  const std::vector<Box> pieces = uneven_pieces(n, 0, 3);
+  const index_t along = uneven_begin(n), begin = uneven_begin(rank), mine = uneven(rank);
+  const auto value = [&](index_t i, index_t j) { return sample<float>(rank, i, j); };
+  const auto sum = [&](index_t i, index_t j) {
+    return reduced<float>(ReduceOp::sum, n, [&](int r) { return sample<float>(r, i, j); });
+  };
+  for (const index_t rows : {2, 90}) {
+    const Field<float> addends(rows, 91, Style::margin, value);
+    const Field<float> in_place(5, 7, Style::dense, value), scalar(1, 1, Style::dense, value);
+    const Field<float> whole(along, 3, Style::transposed, value), part(mine, 3, Style::dense);
+    const Field<float> received(4, 4, Style::every_second);
+    const Field<float> sent(4, 4, Style::dense, value);
+    std::vector<Collective> calls(5);
+    calls[0].kind = calls[1].kind = calls[4].kind = CollectiveKind::all_reduce;
+    calls[0].source = in_place.view(), calls[0].destination = in_place.view();
+    calls[1].source = addends.view(), calls[1].destination = addends.view();
+    calls[2].kind = CollectiveKind::broadcast;
+    calls[2].root = n - 1;
+    calls[2].source = sent.view(), calls[2].destination = received.view();
+    calls[3].kind = CollectiveKind::reduce_scatter;
+    calls[3].source = whole.view(), calls[3].destination = part.view(), calls[3].pieces = pieces;
+    calls[4].source = scalar.view(), calls[4].destination = scalar.view();
+    world.communicator().run_all(calls);
+    CHECK(in_place.difference(sum) == "");
+    CHECK(addends.difference(sum) == "");
+    CHECK(scalar.difference(sum) == "");
+    CHECK(part.difference([&](index_t i, index_t j) { return sum(begin + i, j); }) == "");
+    CHECK(received.difference([&](index_t i, index_t j) {
+      return rank == n - 1 ? Field<float>::mark() : sample<float>(n - 1, i, j);
+    }) == "");
+    world.communicator().run_all({});
+    world.communicator().run_all(std::vector<Collective>(3));  // barriers
+  }
+}
+
 /// Sums that depend on the order of their addends: the order is that of the ranks, on every rank,
 /// in every run, for short and long calls.
 inline void rank_order_cases(World& world) {

@@ -111,7 +111,7 @@ TEST_CASE("a call that one rank can see to be wrong is refused on that rank") {
   c.destination = six.view();
   c.pieces = halves;
   CHECK(refusal(c, 1, 2) ==
-        "all_gather: this rank's piece does not fit its source [shapes [2] and [6]]");
+        "all_gather: this rank's piece does not fit its source [shapes [2] float32 and [6] float32]");
   c.source = two.view();
   CHECK(refusal(c, 1, 2) == "");
 
@@ -120,7 +120,13 @@ TEST_CASE("a call that one rank can see to be wrong is refused on that rank") {
   c.destination = six.view();
   c.pieces = halves;
   CHECK(refusal(c, 0, 2) ==
-        "reduce_scatter: this rank's piece does not fit its destination [shapes [4] and [6]]");
+        "reduce_scatter: this rank's piece does not fit its destination "
+        "[shapes [4] float32 and [6] float32]");
+  Tensor<double, 1> wide({4});
+  c.destination = wide.view();
+  CHECK(refusal(c, 0, 2) ==
+        "reduce_scatter: this rank's piece does not fit its destination "
+        "[shapes [4] float32 and [4] float64]");
 
   c = call(CollectiveKind::all_reduce);
   c.source = six.view();

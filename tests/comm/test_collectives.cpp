@@ -34,6 +34,10 @@ TEST_CASE("an exchange moves every box to where its receiver wants it") {
   on_ranks({1, 2, 3, 4, 8}, [](World& world) { exchange_cases(world); });
 }
 
+TEST_CASE("collectives that run together do what they do alone") {
+  on_ranks({1, 2, 3, 4, 7}, [](World& world) { together_cases(world); });
+}
+
 TEST_CASE("reductions add in the order of the ranks, and 16-bit types in float") {
   on_ranks({1, 2, 3, 4, 7}, [](World& world) { rank_order_cases(world); });
 }

@@ -258,6 +258,19 @@ TEST_CASE("without checks, calls that cannot meet are errors on all ranks, which
   }
 }
 
+TEST_CASE("without checks, ranks that run different numbers of calls together are told so") {
+  const Outcome outcome = outcome_of(3, [](World& world) {
+    Communicator& group = world.communicator();
+    const std::vector<Collective> barriers(world.rank() == 2 ? 3 : 2);
+    const std::string text =
+        "barrier: ranks of group 'world' disagree: rank 0 runs nothing more, rank 2 runs barrier "
+        "[rank " + std::to_string(group.rank()) + "]";
+    CHECK_THROWS_WITH_AS(group.run_all(barriers), text.c_str(), Error);
+    all_reduce(group, 9000);
+  });
+  CHECK(outcome.thrown == "");
+}
+
 TEST_CASE("ranks that check differently are told so") {
   const Outcome outcome = outcome_of(2, [](World& world) {
     if (world.rank() == 1) world.communicator().state().check = CheckLevel::collective;

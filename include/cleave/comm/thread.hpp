@@ -1,12 +1,13 @@
 // The thread backend: the ranks are threads of one process, and read each other's tensors.
 //
-// Every rank shows its call, all meet at a door, everybody copies or reduces what it wants straight
-// from its peers' memory (beginning with its right neighbour, so that not all read the same one),
-// and all meet again before any source may change. Nothing is packed; reductions combine in rank
-// order. What a rank gets wrong behind the door fails the call on all ranks of the group.
+// Every rank shows its calls, all meet at a door, everybody copies or reduces what it wants straight
+// from its peers' memory, and all meet again before any source may change. Nothing is packed;
+// reductions combine in rank order. What a rank gets wrong behind the door fails the call on all
+// ranks of the group. Calls that run together share the door and the meeting after it.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -16,8 +17,8 @@
 #include <vector>
 
 #include <cleave/comm/communicator.hpp>
-#include <cleave/comm/reduce.hpp>
 #include <cleave/comm/thread_group.hpp>
+#include <cleave/comm/thread_reads.hpp>
 #include <cleave/comm/thread_world.hpp>
 #include <cleave/comm/verify.hpp>
 #include <cleave/tensor/strided_copy.hpp>
@@ -47,7 +48,9 @@ class ThreadCommunicator final : public Communicator {
       : Communicator(rank, group->size(), std::move(label), std::move(state)),
         group_(std::move(group)),
         seat_(std::move(seat)),
-        operands_(std::size_t(size())) {}
+        peers_(std::size_t(size())) {
+    operands_.reserve(peers_.size());
+  }
 
   const char* backend() const noexcept override { return "thread"; }
   bool concurrent() const noexcept override { return true; }
@@ -63,24 +66,40 @@ class ThreadCommunicator final : public Communicator {
   }
 
  protected:
-  void execute(const Collective& c) override {
-    verify_call(c, rank(), size());
-    if (size() > 1) {
-      Published& mine = group_->shown(rank(), round_);
-      mine.compares = false;
-      mine.collective = c;
-      mine.error.clear();
-      pass_door(operation_of(c));
-      verify_peers(c);
-    }
-    switch (c.kind) {
-      case CollectiveKind::barrier: return;
-      case CollectiveKind::all_reduce: return all_reduce(c);
-      default: break;
-    }
+  void execute(const Collective& collective) override { execute_all({&collective, 1}); }
+
+  void execute_all(std::span<const Collective> calls) override {
+    if (calls.empty()) return;
+    for (const Collective& c : calls) verify_call(c, rank(), size());
+    const bool in_shares = std::any_of(calls.begin(), calls.end(), is_long_all_reduce);
+    if (!in_shares) reserve_results(calls);
+    show(calls);
+    if (std::all_of(calls.begin(), calls.end(), is_barrier)) return;
+
     std::exception_ptr error;
-    attempt(error, [&] { receive(c); });
-    finish(c, error);
+    attempt(error, [&] {
+      std::size_t room = 0;
+      for_calls(calls, [&](const Collective& c, PeerCalls peers) {
+        if (c.kind == CollectiveKind::reduce_scatter) reduce_piece(peers, rank(), operands_);
+        else if (c.kind != CollectiveKind::all_reduce)
+          copy_from_peers(peers, rank(), state().check == CheckLevel::collective);
+        else if (in_shares) reduce_share(peers, rank(), operands_);
+        else reduce_elements(peers, result_of(c, room), 0, c.source.size(), operands_);
+      });
+    });
+    if (in_shares) {
+      take_step();
+      attempt(error, [&] {
+        for_calls(calls, [&](const Collective& c, PeerCalls peers) {
+          if (c.kind == CollectiveKind::all_reduce) copy_shares(peers, rank());
+        });
+      });
+    }
+    finish(calls[0], error);
+    if (in_shares) return;
+    std::size_t room = 0;
+    for (const Collective& c : calls)
+      if (c.kind == CollectiveKind::all_reduce) strided_copy(result_of(c, room), c.destination);
   }
 
   void gather_signatures(const Signature& mine, std::span<Signature> all) override {
@@ -96,24 +115,79 @@ class ThreadCommunicator final : public Communicator {
   }
 
  private:
+  static bool is_barrier(const Collective& c) { return c.kind == CollectiveKind::barrier; }
+
+  /// One that is worth a step more: each rank reduces a share and copies those of the others. Of
+  /// a short one, each rank reduces everything. Element i has the same bits either way.
+  static bool is_long_all_reduce(const Collective& c) {
+    return c.kind == CollectiveKind::all_reduce && c.source.bytes() > block_bytes;
+  }
+
+  /// Room for the results of short all_reduces, whose destinations may be sources that peers read.
+  void reserve_results(std::span<const Collective> calls) {
+    std::size_t room = 0;
+    for (const Collective& c : calls)
+      if (c.kind == CollectiveKind::all_reduce) room += result_bytes(c);
+    if (room > results_.size()) results_.resize(room);
+  }
+
+  static std::size_t result_bytes(const Collective& c) {
+    return (std::size_t(c.source.bytes()) + 63) / 64 * 64;
+  }
+
+  /// The next result, `room` bytes behind the first.
+  View result_of(const Collective& c, std::size_t& room) {
+    const View result = View::dense(results_.data() + room, c.source.dtype, c.source.extents);
+    room += result_bytes(c);
+    return result;
+  }
+
+  /// Calls visit(call, the same call of all ranks) for each of the calls.
+  template <class Visitor>
+  void for_calls(std::span<const Collective> calls, Visitor visit) {
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      for (int r = 0; r < size(); ++r)
+        peers_[std::size_t(r)] = size() == 1 ? &calls[i] : &shown(r).calls[i];
+      visit(calls[i], PeerCalls(peers_));
+    }
+  }
+
+  /// Shows the calls and passes the door, behind which those of all ranks fit each other.
+  void show(std::span<const Collective> calls) {
+    if (size() == 1) return;
+    Published& mine = group_->shown(rank(), round_);
+    mine.compares = false;
+    mine.calls.assign(calls.begin(), calls.end());
+    mine.error.clear();
+    pass_door(operation_of(calls[0]));
+    verify_peers(calls[0]);
+  }
+
   void pass_door(const char* operation) {
     group_->pass_door({rank(), round_, operation, &label(), state().timeout_seconds});
     ++round_;
   }
 
-  /// What a peer asks for in the collective that is under way.
-  const Collective& call_of(int r) const { return group_->shown(r, round_ - 1).collective; }
+  /// What a rank shows in the round that is under way.
+  const Published& shown(int r) const { return group_->shown(r, round_ - 1); }
 
   /// Every rank compares the same calls and comes to the same verdict: all throw, or none.
-  void verify_peers(const Collective& c) const {
+  void verify_peers(const Collective& mine) const {
+    const std::vector<Collective>& first = shown(0).calls;
     for (int r = 0; r < size(); ++r) {
-      if (group_->shown(r, round_ - 1).compares)
-        disagree("does not compare its calls (CLEAVE_CHECK)", "does", r);
-      if (const Collective& first = call_of(0), &theirs = call_of(r); !agree(first, theirs))
-        throw Error(operation_of(c),
-                    "ranks of group '" + label() + "' disagree: rank 0 runs " + text_of(first) +
-                        ", rank " + std::to_string(r) + " runs " + text_of(theirs),
-                    {.rank = state().world_rank});
+      const std::vector<Collective>& theirs = shown(r).calls;
+      if (shown(r).compares) disagree("does not compare its calls (CLEAVE_CHECK)", "does", r);
+      const std::size_t common = std::min(first.size(), theirs.size());
+      std::size_t i = 0;
+      while (i < common && agree(first[i], theirs[i])) ++i;
+      if (i == first.size() && i == theirs.size()) continue;
+      const auto what = [&](const std::vector<Collective>& calls) {
+        return i < calls.size() ? text_of(calls[i]) : std::string("nothing more");
+      };
+      throw Error(operation_of(mine),
+                  "ranks of group '" + label() + "' disagree: rank 0 runs " + what(first) +
+                      ", rank " + std::to_string(r) + " runs " + what(theirs),
+                  {.rank = state().world_rank});
     }
   }
 
@@ -124,9 +198,11 @@ class ThreadCommunicator final : public Communicator {
                 {.rank = state().world_rank});
   }
 
-  /// Work behind the door: what it throws waits until no peer reads this rank's memory.
+  /// Work behind the door, unless some failed before: what it throws waits until no peer reads
+  /// this rank's memory.
   template <class Work>
   void attempt(std::exception_ptr& error, Work work) noexcept {
+    if (error != nullptr) return;
     try {
       work();
     } catch (const std::exception& e) {
@@ -148,95 +224,11 @@ class ThreadCommunicator final : public Communicator {
       throw PeerError(operation_of(c), std::move(failure), state().world_rank);
   }
 
-  /// The peers, the right neighbour first and this rank last.
-  template <class Visitor>
-  void for_peers(const Collective& c, Visitor visit) const {
-    for (int k = 1; k <= size(); ++k) {
-      const int r = (rank() + k) % size();
-      visit(r, size() > 1 ? call_of(r) : c);
-    }
-  }
-
-  void receive(const Collective& c) {
-    const Box* pieces = c.pieces.data();
-    switch (c.kind) {
-      case CollectiveKind::broadcast:
-        if (rank() != c.root) copy_checked(c, call_of(c.root).source, c.destination);
-        return;
-      case CollectiveKind::scatter: {
-        const Collective& root = size() > 1 ? call_of(c.root) : c;
-        const Box& piece = root.pieces[std::size_t(rank())];
-        if (!piece.empty()) copy_checked(c, root.source[piece], c.destination);
-        return;
-      }
-      case CollectiveKind::gather:
-        if (rank() != c.root) return;
-        [[fallthrough]];
-      case CollectiveKind::all_gather:
-        return for_peers(c, [&](int r, const Collective& theirs) {
-          if (!pieces[r].empty()) copy_checked(c, theirs.source, c.destination[pieces[r]]);
-        });
-      case CollectiveKind::reduce_scatter: {
-        const Box& piece = pieces[rank()];
-        if (piece.empty()) return;
-        for_peers(c, [&](int r, const Collective& theirs) {
-          operands_[std::size_t(r)] = theirs.source[piece];
-        });
-        return reduce_range(c.op, operands_, c.destination, 0, c.destination.size());
-      }
-      case CollectiveKind::all_to_all:
-      case CollectiveKind::exchange:
-        return for_peers(c, [&](int r, const Collective& theirs) {
-          if (state().check == CheckLevel::collective)
-            verify_transfers(c, theirs.sends, rank(), c.receives, r);
-          for (const Transfer& t : c.receives) {
-            if (t.peer != r || t.destination.empty()) continue;
-            verify_box(c, t.source, theirs.source.extents, "source");
-            copy_checked(c, theirs.source[t.source], c.destination[t.destination]);
-          }
-        });
-      case CollectiveKind::barrier:
-      case CollectiveKind::all_reduce: return;
-    }
-  }
-
-  /// Each rank reduces its share of the elements and copies the others'; small calls save a step:
-  /// each rank reduces everything. Either way element i has the same bits on all ranks.
-  void all_reduce(const Collective& c) {
-    const index_t count = c.source.size();
-    const auto reduce = [&](const View& result, index_t begin, index_t end) {
-      for_peers(c, [&](int r, const Collective& theirs) {
-        operands_[std::size_t(r)] = theirs.source;
-      });
-      reduce_range(c.op, operands_, result, begin, end);
-    };
-    std::exception_ptr error;
-    if (c.source.bytes() <= block_bytes) {
-      alignas(64) std::byte block[block_bytes];  // the destination may be a source that others read
-      const View result = View::dense(block, c.dtype(), c.source.extents);
-      attempt(error, [&] { reduce(result, 0, count); });
-      finish(c, error);
-      return strided_copy(result, c.destination);
-    }
-    const index_t line = 64 / index_t(size_of(c.dtype()));
-    const index_t share = ((count + size() - 1) / size() + line - 1) / line * line;
-    const auto begin_of = [&](int r) { return std::min(share * r, count); };
-    attempt(error, [&] { reduce(c.destination, begin_of(rank()), begin_of(rank() + 1)); });
-    take_step();
-    if (size() > 1 && error == nullptr) {
-      attempt(error, [&] {
-        for_peers(c, [&](int r, const Collective& theirs) {
-          if (r == rank()) return;
-          copy_range(theirs.destination, c.destination, begin_of(r), begin_of(r + 1));
-        });
-      });
-    }
-    finish(c, error);
-  }
-
   std::shared_ptr<ThreadGroup> group_;
   std::shared_ptr<ThreadSeat> seat_;
-  std::vector<ConstView> operands_;
+  std::vector<const Collective*> peers_;     ///< of the call at hand
+  std::vector<ConstView> operands_;          ///< of a reduction
+  std::vector<std::byte> results_;           ///< of short all_reduces
   std::vector<std::vector<int>> subgroups_;  ///< the lists this rank has made subgroups of
   std::uint64_t round_ = 0;                  ///< of the door
   std::uint64_t step_ = 0;                   ///< behind it

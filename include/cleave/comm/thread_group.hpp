@@ -25,11 +25,11 @@
 
 namespace cleave::detail {
 
-/// What a rank shows to its peers: a collective, or only the signature of one.
+/// What a rank shows to its peers: collectives that run together, or only the signature of one.
 struct Published {
   bool compares = false;  ///< `signature` counts, and there are no steps behind the door
   Signature signature{};
-  Collective collective{};
+  std::vector<Collective> calls{};
   std::string error{};  ///< why the rank failed behind the door
 };
 

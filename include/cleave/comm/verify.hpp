@@ -25,6 +25,11 @@ inline bool holds_nothing(const ConstView& view) {
   return view.data == nullptr || view.size() == 0;
 }
 
+/// "[5, 6] float32"
+inline std::string text_of(const Shape& extents, DType dtype) {
+  return to_string(extents) + " " + name_of(dtype);
+}
+
 /// @throws Error if a box reaches outside of a view with those extents
 inline void verify_box(const Collective& c, const Box& box, const Shape& extents,
                        const char* what) {
@@ -36,13 +41,14 @@ inline void verify_box(const Collective& c, const Box& box, const Shape& extents
                 {.shapes = to_string(extents)});
 }
 
-/// @throws Error if a piece and the view that it is to fill, or to be filled from, differ
-inline void verify_piece(const Collective& c, const Box& piece, const ConstView& view,
-                         const char* what) {
+/// @throws Error if this rank's piece of `whole` and the view that it comes from or goes to differ
+inline void verify_piece(const Collective& c, const Box& piece, const ConstView& whole,
+                         const ConstView& view, const char* what) {
   if (piece.empty() && holds_nothing(view)) return;
-  if (piece.extents() != view.extents)
+  if (piece.extents() != view.extents || whole.dtype != view.dtype)
     throw Error(operation_of(c), std::string("this rank's piece does not fit its ") + what,
-                {.shapes = to_string(piece.extents()) + " and " + to_string(view.extents)});
+                {.shapes = text_of(piece.extents(), whole.dtype) + " and " +
+                           text_of(view.extents, view.dtype)});
 }
 
 /// What a rank can verify alone, before it meets its peers.
@@ -73,18 +79,18 @@ inline void verify_call(const Collective& c, int rank, int size) {
       [[fallthrough]];
     case CollectiveKind::all_gather:
       verify_pieces(c.destination.extents, "destination");
-      return verify_piece(c, c.pieces[std::size_t(rank)], c.source, "source");
+      return verify_piece(c, c.pieces[std::size_t(rank)], c.destination, c.source, "source");
     case CollectiveKind::reduce_scatter:
       require_reduction(operation_of(c), c.dtype(), c.op);
       verify_pieces(c.source.extents, "source");
-      return verify_piece(c, c.pieces[std::size_t(rank)], c.destination, "destination");
+      return verify_piece(c, c.pieces[std::size_t(rank)], c.source, c.destination,
+                          "destination");
     case CollectiveKind::all_reduce:
       require_reduction(operation_of(c), c.dtype(), c.op);
       if (c.source.extents != c.destination.extents || c.source.dtype != c.destination.dtype)
         throw Error(operation_of(c), "source and destination differ",
-                    {.shapes = to_string(c.source.extents) + " " + name_of(c.source.dtype) +
-                               " and " + to_string(c.destination.extents) + " " +
-                               name_of(c.destination.dtype)});
+                    {.shapes = text_of(c.source.extents, c.source.dtype) + " and " +
+                               text_of(c.destination.extents, c.destination.dtype)});
       return;
     case CollectiveKind::all_to_all:
     case CollectiveKind::exchange:
@@ -104,9 +110,10 @@ inline void verify_call(const Collective& c, int rank, int size) {
   }
 }
 
-/// Whether two ranks make calls that can meet: same kind and root, same operands of a reduction.
+/// Whether two ranks make calls that can meet: same kind, size as far as it is known, and root; same
+/// operands of a reduction.
 inline bool agree(const Collective& a, const Collective& b) {
-  if (a.kind != b.kind) return false;
+  if (a.kind != b.kind || a.global_count != b.global_count) return false;
   switch (a.kind) {
     case CollectiveKind::broadcast:
     case CollectiveKind::scatter:
@@ -118,17 +125,20 @@ inline bool agree(const Collective& a, const Collective& b) {
   }
 }
 
-/// "all_reduce (sum) of [5, 6] float32", "broadcast from rank 1"
+/// "all_reduce (sum) of [5, 6] float32", "broadcast of 30 elements from rank 1"
 inline std::string text_of(const Collective& c) {
   std::string text = name_of(c.kind);
+  const bool reduces =
+      c.kind == CollectiveKind::reduce_scatter || c.kind == CollectiveKind::all_reduce;
+  if (!reduces && c.global_count > 0)
+    text += " of " + std::to_string(c.global_count) + " elements";
   switch (c.kind) {
     case CollectiveKind::broadcast:
     case CollectiveKind::scatter: return text + " from rank " + std::to_string(c.root);
     case CollectiveKind::gather: return text + " to rank " + std::to_string(c.root);
     case CollectiveKind::reduce_scatter:
     case CollectiveKind::all_reduce:
-      return text + " (" + name_of(c.op) + ") of " + to_string(c.source.extents) + " " +
-             name_of(c.dtype());
+      return text + " (" + name_of(c.op) + ") of " + text_of(c.source.extents, c.dtype());
     default: return text;
   }
 }
@@ -154,8 +164,8 @@ inline void copy_checked(const Collective& c, const ConstView& from, const View&
   if (holds_nothing(from) && holds_nothing(to)) return;
   if (from.extents != to.extents || from.dtype != to.dtype)
     throw Error(operation_of(c), "what a rank sends does not fit where it goes",
-                {.shapes = to_string(from.extents) + " " + name_of(from.dtype) + " and " +
-                           to_string(to.extents) + " " + name_of(to.dtype)});
+                {.shapes = text_of(from.extents, from.dtype) + " and " +
+                           text_of(to.extents, to.dtype)});
   if (from.data != to.data) strided_copy(from, to);
 }
 
