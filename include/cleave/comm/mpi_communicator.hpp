@@ -82,7 +82,7 @@ class MpiCommunicator final : public Communicator {
  protected:
   void execute(const Collective& c) override {
     verify_call(c, rank(), size());
-    MpiMessages messages(route(members_.comm, next_tag_++ % first_fixed_tag, operation_of(c)));
+    MpiMessages messages(route(members_.comm, next_tag_++, operation_of(c)));
     switch (c.kind) {
       case CollectiveKind::barrier: return barrier(messages);
       case CollectiveKind::broadcast: return broadcast(c, messages);
@@ -97,7 +97,7 @@ class MpiCommunicator final : public Communicator {
   }
 
   void gather_signatures(const Signature& mine, std::span<Signature> all) override {
-    MpiMessages messages(route(members_.signatures, next_signature_tag_++ % first_fixed_tag,
+    MpiMessages messages(route(members_.signatures, next_signature_tag_++,
                                name_of(CollectiveKind(mine.kind))));
     gather_small(messages, &mine, sizeof mine, all.data());
   }
@@ -112,19 +112,18 @@ class MpiCommunicator final : public Communicator {
     int rank = 0;
   };
 
-  /// Messages of the n-th collective carry the tag n, modulo this; the first tag of others.
-  static constexpr unsigned first_fixed_tag = 1u << 14;
-  static constexpr int meeting_tag = int(first_fixed_tag);
+  /// Messages of the n-th collective carry the tag n, modulo this.
+  static constexpr unsigned tags = 1u << 14;
 
   MpiCommunicator(Members members, std::string label, std::shared_ptr<RankState> state)
       : Communicator(members.rank, int(members.world_ranks.size()), std::move(label),
                      std::move(state)),
         members_(std::move(members)) {}
 
-  MpiRoute route(const MpiComm& comm, unsigned tag, const char* operation) const {
+  MpiRoute route(const MpiComm& comm, unsigned sequence, const char* operation) const {
     MpiRoute route;
     route.comm = comm.get();
-    route.tag = int(tag);
+    route.tag = int(sequence % tags);
     route.rank = rank();
     route.size = size();
     route.world_ranks = members_.world_ranks;
@@ -140,8 +139,8 @@ class MpiCommunicator final : public Communicator {
   int meet(std::span<const int> ranks, const Members& members, const std::string& label) const {
     std::uint64_t hash = 14695981039346656037u;  // FNV-1a
     for (const int r : ranks) hash = (hash ^ std::uint64_t(r)) * 1099511628211u;
-    MpiRoute way = route(members_.comm, first_fixed_tag, "subgroup");
-    way.tag = meeting_tag;
+    MpiRoute way = route(members_.comm, 0, "subgroup");
+    way.tag = int(tags);
     way.rank = members.rank;
     way.size = int(ranks.size());
     way.comm_ranks = ranks;
@@ -157,7 +156,7 @@ class MpiCommunicator final : public Communicator {
                         std::to_string(members.world_ranks[i]) +
                         " list different members of group '" + label + "'",
                     {.rank = state().world_rank});
-    return int(hash % first_fixed_tag) + meeting_tag;
+    return int(hash % tags);
   }
 
   static void barrier(MpiMessages& messages) {

@@ -42,6 +42,7 @@ class MpiRequests {
  public:
   /// @throws Error if a rank is known to have failed
   explicit MpiRequests(MpiRoute route) : route_(std::move(route)) {
+    route_.watch->listen_now_and_then();
     route_.watch->throw_if_failed(route_.operation);
   }
   MpiRequests(const MpiRequests&) = delete;  // a request has one owner
