@@ -30,7 +30,7 @@ struct Array {
     for (const index_t e : shape) n *= e;
     values.resize(std::size_t(n));
   }
-  T& at(const naive::Indices& index) { return values[offset(index)]; }
+  typename std::vector<T>::reference at(const naive::Indices& index) { return values[offset(index)]; }
   T at(const naive::Indices& index) const { return values[offset(index)]; }
 
  private:

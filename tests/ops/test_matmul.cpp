@@ -10,46 +10,10 @@
 #include <cleave/comm/trace.hpp>
 
 #include "placed.hpp"
+#include "products.hpp"
 
 using namespace cleave;
 using namespace cleave::testing;
-
-namespace {
-
-template <class T>
-Array<T> naive_product(const Array<T>& a, const Array<T>& b) {
-  return array_of<T>({a.shape[0], b.shape[1]}, [&](const naive::Indices& index) {
-    T sum = T(0);
-    for (index_t k = 0; k < a.shape[1]; ++k)
-      sum = T(sum + a.at({index[0], k}) * b.at({k, index[1]}));
-    return sum;
-  });
-}
-
-template <class T, class P, class Q, class Mesh>
-void check_product(const Mesh& mesh, index_t m, index_t k, index_t n) {
-  const auto x = placed<T, P>(mesh, std::array{m, k}, 0);
-  const auto w = placed<T, Q>(mesh, std::array{k, n}, 1);
-  if (!exact_averages(x) || !exact_averages(w)) return;
-  const auto y = matmul(x, w);
-  CAPTURE(to_string(x.layout));
-  CAPTURE(to_string(w.layout));
-  CAPTURE(to_string(y.layout));
-  CAPTURE(to_string(Shape(x.shape())));
-  check_equal(y, naive_product(expected(x, 0), expected(w, 1)));
-}
-
-template <class T, int Axes, class... Choice, class Mesh>
-void check_all(const Mesh& mesh, std::initializer_list<std::array<index_t, 3>> sizes) {
-  each_placements<Axes, Choice...>([&](auto p) {
-    each_placements<Axes, Choice...>([&](auto q) {
-      for (const auto& [m, k, n] : sizes)
-        check_product<T, decltype(p), decltype(q)>(mesh, m, k, n);
-    });
-  });
-}
-
-}  // namespace
 
 TEST_CASE("a product is right for all placements of its operands on one axis") {
   on_ranks({1, 2, 3, 4}, [](World& world) {
@@ -60,14 +24,6 @@ TEST_CASE("a product is right for all placements of its operands on one axis") {
     check_all<std::complex<float>, 1, Replicate, Shard<0>, Shard<1>, Partial<Sum>>(mesh,
                                                                                  {{3, 5, 2}});
     check_all<float, 1, Replicate, Shard<0>, Shard<1>, Partial<Product>>(mesh, {{3, 5, 2}});
-  });
-}
-
-TEST_CASE("a product is right for all placements of its operands on two axes") {
-  on_ranks({4}, [](World& world) {
-    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
-    check_all<double, 2, Replicate, Shard<0>, Shard<1>, Partial<Sum>>(mesh,
-                                                                    {{5, 6, 7}, {1, 3, 2}});
   });
 }
 
