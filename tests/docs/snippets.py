@@ -13,6 +13,7 @@ A block ```cpp is one of these:
 
 Programs and bodies run on 4 ranks, next to the digits. A block ```output is what the last one of
 them on its page prints. Blocks that are not C++ to compile are marked otherwise (```text, ```sh).
+Links to files lead to files.
 """
 
 import concurrent.futures
@@ -28,6 +29,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 from cases import Cases
 
 BLOCK = re.compile(r"^```(cpp|output)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^):#]+)(?:#[^)]*)?\)")
 
 FILE_SCOPE = """#include <cleave/cleave.hpp>
 #include <cstdio>
@@ -83,6 +85,12 @@ def snippets_of(root, page):
     return found
 
 
+def dead_links(page):
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return [link for link in LINK.findall(re.sub(r"`[^`\n]*`", "", text))
+            if not (page.parent / link).exists()]
+
+
 def lines(text):
     return [line.rstrip() for line in text.strip("\n").split("\n")]
 
@@ -112,6 +120,9 @@ def main(root, compiler, names):
     cases = Cases()
     pages = [root / name for name in names] or \
         [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+    for page in pages:
+        dead = dead_links(page)
+        cases.check(f"the links of {page.relative_to(root)} lead to files", not dead, ", ".join(dead))
     found = [snippet for page in pages for snippet in snippets_of(root, page)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         wrong = pool.map(lambda snippet: try_out(root, compiler, snippet), found)
