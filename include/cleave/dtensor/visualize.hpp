@@ -57,7 +57,8 @@ inline std::string draw(const Layout& layout, const Shape& shape, const MeshStat
         if (shape.dims > 0 &&
             (boxes[r].begin[across] > columns[j] || boxes[r].end[across] <= columns[j]))
           continue;
-        owners += (owners.empty() ? "" : ",") + std::to_string(mesh.world_ranks()[r]);
+        if (!owners.empty()) owners += ',';
+        owners += std::to_string(mesh.world_ranks()[r]);
       }
       table.back().push_back(owners);
     }
