@@ -27,10 +27,7 @@ struct MapLoops {
   MapLoops(const Shape& shape, const Shape* const (&of)[N]) {
     for (int d = 0; d < shape.dims; ++d) {
       if (shape[d] == 1) continue;
-      bool merges = dims > 0;
-      for (int k = 0; k < N && merges; ++k)
-        merges = strides[dims - 1][k] == (*of[k])[d] * shape[d];
-      if (!merges) extents[dims++] = 1;
+      if (dims == 0 || !continues(shape[d], d, of)) extents[dims++] = 1;
       extents[dims - 1] *= shape[d];
       for (int k = 0; k < N; ++k) strides[dims - 1][k] = (*of[k])[d];
     }
@@ -38,6 +35,14 @@ struct MapLoops {
     dims = 1;  // a single element
     extents[0] = 1;
     for (int k = 0; k < N; ++k) strides[0][k] = 1;
+  }
+
+ private:
+  /// Whether dimension d lies densely inside the last loop in all arrays.
+  bool continues(index_t extent, int d, const Shape* const (&of)[N]) const {
+    for (int k = 0; k < N; ++k)
+      if (strides[dims - 1][k] != (*of[k])[d] * extent) return false;
+    return true;
   }
 };
 

@@ -1,0 +1,111 @@
+// Operations of users: a rule, a kernel, nothing else.
+#include <array>
+#include <string>
+#include <type_traits>
+
+#include <doctest/doctest.h>
+
+#include <cleave/comm/trace.hpp>
+#include <cleave/ops/call.hpp>
+
+#include "placed.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+struct BatchedProduct {};
+struct Smooth {};
+
+}  // namespace
+
+template <>
+struct cleave::sharding_rule<BatchedProduct> {
+  static constexpr const char* factors = "bik,bkj->bij";
+  static constexpr const char* partials = "sum,R->sum; R,sum->sum";
+};
+
+/// Every element is replaced by the mean of its row: rows must be whole.
+template <>
+struct cleave::sharding_rule<Smooth> {
+  static constexpr const char* factors = "ij->ij";
+  static constexpr const char* replicated = "j";
+};
+
+namespace {
+
+using Extents2 = std::array<index_t, 2>;
+using Extents3 = std::array<index_t, 3>;
+using Cube = Tensor<double, 3>;
+
+Cube batched_product(const Cube& a, const Cube& b) {
+  const Cube c({a.extent(0), a.extent(1), b.extent(2)});
+  c.fill(0);
+  for (index_t n = 0; n < a.extent(0); ++n)
+    for (index_t i = 0; i < a.extent(1); ++i)
+      for (index_t k = 0; k < a.extent(2); ++k)
+        for (index_t j = 0; j < b.extent(2); ++j) c(n, i, j) += a(n, i, k) * b(n, k, j);
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("an operation of three dimensions follows from its rule") {
+  on_ranks({2, 3}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    each_placements<1, Replicate, Shard<0>, Shard<1>, Shard<2>, Partial<Sum>>([&](auto p) {
+      each_placements<1, Replicate, Shard<0>, Shard<1>, Shard<2>, Partial<Sum>>([&](auto q) {
+        const auto x = placed<double, decltype(p)>(mesh, Extents3{3, 2, 5}, 0);
+        const auto y = placed<double, decltype(q)>(mesh, Extents3{3, 5, 4}, 1);
+        const auto a = expected(x, 0), b = expected(y, 1);
+        check_equal(apply_op<BatchedProduct>("bmm", batched_product, x, y),
+                    array_of<double>({3, 2, 4}, [&](const naive::Indices& i) {
+                      double sum = 0;
+                      for (index_t k = 0; k < 5; ++k)
+                        sum += a.at({i[0], i[1], k}) * b.at({i[0], k, i[2]});
+                      return sum;
+                    }));
+      });
+    });
+  });
+}
+
+TEST_CASE("a factor that a kernel needs whole is gathered, or moved elsewhere") {
+  on_ranks({2, 3}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto smooth = [](const Tensor<double, 2>& x) {
+      const Tensor<double, 2> y(x.shape());
+      for (index_t i = 0; i < x.extent(0); ++i) {
+        double sum = 0;
+        for (index_t j = 0; j < x.extent(1); ++j) sum += x(i, j);
+        for (index_t j = 0; j < x.extent(1); ++j) y(i, j) = sum;
+      }
+      return y;
+    };
+    each_placements<1, Replicate, Shard<0>, Shard<1>, Partial<Sum>>([&](auto p) {
+      const auto x = placed<double, decltype(p)>(mesh, Extents2{5, 3}, 0);
+      const auto a = expected(x, 0);
+      const auto rows = array_of<double>({5, 3}, [&](const naive::Indices& i) {
+        return a.at({i[0], 0}) + a.at({i[0], 1}) + a.at({i[0], 2});
+      });
+      check_equal(apply_op<Smooth>("smooth", smooth, x), rows);
+      check_equal(apply_op<Smooth, Placements<Shard<1>>>("smooth", smooth, x), rows);
+    });
+  });
+}
+
+TEST_CASE("errors carry the name of the user's operation") {
+  on_ranks({1}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {1});
+    const auto x = placed<double, Placements<Replicate>>(mesh, Extents3{3, 2, 5}, 0);
+    std::string text;
+    try {
+      apply_op<BatchedProduct>("bmm", batched_product, x, x);
+    } catch (const Error& error) {
+      text = error.what();
+    }
+    CHECK(text.find("bmm: the operands disagree about 'k' of bik,bkj->bij: operand 1 has 2, the "
+                    "ones before it 5") == 0);
+  });
+}
