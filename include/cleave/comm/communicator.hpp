@@ -130,6 +130,19 @@ class Communicator {
   virtual std::shared_ptr<Communicator> subgroup(std::span<const int> ranks,
                                                  std::string label) = 0;
 
+  /// The group of the listed ranks, made at the first call with a list and kept for later ones;
+  /// this group itself where the list names all of its ranks in their order.
+  ///
+  /// @collective the first call with a list: the listed ranks, and only they
+  Communicator& cached_subgroup(const std::vector<int>& ranks, const std::string& label) {
+    bool whole = ranks.size() == std::size_t(size_);
+    for (std::size_t i = 0; whole && i < ranks.size(); ++i) whole = ranks[i] == int(i);
+    if (whole) return *this;
+    for (const auto& [list, group] : cached_)
+      if (list == ranks) return *group;
+    return *cached_.emplace_back(ranks, subgroup(ranks, label)).second;
+  }
+
   /// Whether another thread of this rank may use a twin of this group at the same time.
   virtual bool concurrent() const noexcept { return false; }
 
@@ -209,6 +222,7 @@ class Communicator {
   std::shared_ptr<RankState> state_;
   std::uint64_t sequence_ = 0;
   std::shared_ptr<Communicator> twin_;
+  std::vector<std::pair<std::vector<int>, std::shared_ptr<Communicator>>> cached_;
 };
 
 }  // namespace cleave

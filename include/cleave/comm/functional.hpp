@@ -1,0 +1,36 @@
+// Collectives of plain local tensors as functions: they leave their arguments alone and give back
+// a value that is being made.
+//
+//     auto sum = functional::all_reduce(gradient, Sum{}, world);   // goes on at once
+//     auto all = functional::all_gather(rows, 0, {mesh, tp{}});    // along an axis of a mesh
+//     use(*sum, *all);                                             // waits
+//
+// Results wait at first use, by `wait`, or when dropped. Groups: see `functional::Group`.
+#pragma once
+
+#include <cleave/comm/async.hpp>
+#include <cleave/comm/functional/all_to_all.hpp>
+#include <cleave/comm/functional/broadcast.hpp>
+#include <cleave/comm/functional/group.hpp>
+#include <cleave/comm/functional/reduce_gather.hpp>
+#include <cleave/tensor/tensor.hpp>
+
+namespace cleave::functional {
+
+/// The result of a collective, as soon as it is there. @throws what the collective threw
+template <class T>
+const T& wait(const Async<T>& result) {
+  return result.wait();
+}
+template <class T>
+T wait(Async<T>&& result) {
+  return result.wait();
+}
+
+/// A tensor that nothing has to be waited for, so that generic code may ask.
+template <class T, int Rank>
+const Tensor<T, Rank>& wait(const Tensor<T, Rank>& tensor) {
+  return tensor;
+}
+
+}  // namespace cleave::functional

@@ -1,0 +1,111 @@
+// How every functional collective begins and runs: on the calling thread what it is asked for is
+// checked and its ranks are found; beside that thread, on a group of its own, it communicates.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <cleave/comm/async.hpp>
+#include <cleave/comm/functional/group.hpp>
+#include <cleave/core/error.hpp>
+#include <cleave/core/shape.hpp>
+
+namespace cleave::functional::detail {
+
+/// Part `index` of `count` equal ones along a dimension.
+inline Box part_of(const Shape& extents, int dim, index_t index, index_t count) {
+  Box box = Box::of(extents);
+  const index_t width = extents[dim] / count;
+  box.begin[dim] = index * width;
+  box.end[dim] = box.begin[dim] + width;
+  return box;
+}
+
+/// All of them.
+inline std::vector<Box> parts_of(const Shape& extents, int dim, int count) {
+  std::vector<Box> parts;
+  for (int i = 0; i < count; ++i) parts.push_back(part_of(extents, dim, i, count));
+  return parts;
+}
+
+/// Where a started collective runs.
+class Channel {
+ public:
+  Channel(std::shared_ptr<Communicator> group, std::string axes, const char* operation)
+      : group_(std::move(group)), axes_(std::move(axes)), operation_(operation) {}
+
+  const Communicator& group() const noexcept { return *group_; }
+  const char* operation() const noexcept { return operation_; }
+  const std::string& name() const noexcept { return axes_.empty() ? group_->label() : axes_; }
+
+  void run(Collective call) const { run({&call, 1}); }
+
+  /// In one round.
+  void run(std::span<Collective> calls) const {
+    for (Collective& call : calls) {
+      call.operation = operation_;
+      call.axes = axes_.c_str();
+    }
+    if (!calls.empty()) group_->run_all(calls);
+  }
+
+ private:
+  std::shared_ptr<Communicator> group_;
+  std::string axes_;
+  const char* operation_;
+};
+
+/// A collective that has been called and not started.
+class Entry {
+ public:
+  /// @param operation  what the user called
+  /// @throws Error     if the group is none @see Group::communicator
+  Entry(const char* operation, const Group& group)
+      : operation_(operation), ranks_(group.communicator(operation)), axes_(group.axes()) {}
+
+  int size() const noexcept { return ranks_.size(); }
+  const char* operation() const noexcept { return operation_; }
+
+  [[noreturn]] void fail(const std::string& message, const std::string& shapes = {}) const {
+    throw Error(operation_, message, {.shapes = shapes, .rank = ranks_.state().world_rank});
+  }
+
+  /// A dimension counted from 0. @throws Error if there is none such
+  int dim(int given, const Shape& extents) const {
+    const int d = given < 0 ? given + extents.dims : given;
+    if (d < 0 || d >= extents.dims)
+      fail("there is no dimension " + std::to_string(given) + " among " +
+               std::to_string(extents.dims),
+           to_string(extents));
+    return d;
+  }
+
+  /// What each rank gets of a dimension. @throws Error if it is not the same for all
+  index_t share(const Shape& extents, int d) const {
+    if (extents[d] % size() != 0)
+      fail("dimension " + std::to_string(d) + " has " + std::to_string(extents[d]) +
+               " elements, which the " + std::to_string(size()) + " ranks of group '" +
+               (axes_.empty() ? ranks_.label() : axes_) +
+               "' cannot share equally; pad it, or redistribute a DTensor, whose shards may differ",
+           to_string(extents));
+    return extents[d] / size();
+  }
+
+  /// Starts f(channel) beside this rank.
+  /// @collective every rank of the group, in the same order as its other asynchronous calls
+  template <class F>
+  auto start(F f) const {
+    return start_async(ranks_, [channel = Channel(ranks_.twin(), axes_, operation_),
+                                f = std::move(f)]() mutable { return f(channel); });
+  }
+
+ private:
+  const char* operation_;
+  Communicator& ranks_;
+  std::string axes_;
+};
+
+}  // namespace cleave::functional::detail

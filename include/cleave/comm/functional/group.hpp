@@ -1,0 +1,138 @@
+// Which ranks a functional collective runs over, in whatever way the caller names them.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <cleave/comm/communicator.hpp>
+#include <cleave/comm/world.hpp>
+#include <cleave/core/error.hpp>
+
+namespace cleave::functional {
+
+class Group;
+
+namespace detail {
+
+/// What `group_of`, declared beside these types, makes a Group of: a mesh, a mesh and its axes.
+template <class... Parts>
+concept NamesGroup = requires(const Parts&... parts) {
+  { group_of(parts...) } -> std::same_as<Group>;
+};
+
+}  // namespace detail
+
+/// The ranks of a functional collective; a parameter type that its arguments convert to.
+///
+///     all_reduce(x, Sum{}, world);                        // a World, a communicator, a mesh
+///     all_reduce(x, Sum{}, {mesh, tp{}});                 // axes of a mesh
+///     all_reduce(x, Sum{}, {world, {0, 2, 5}});           // a list of ranks, who alone call
+///     all_reduce(x, Sum{}, {world, {{0, 1}, {2, 3}}});    // equal lists: this rank's is meant
+///
+/// Refers to a communicator, whose owner (world, mesh) outlives it. Lists are checked by the
+/// collective that they are passed to; their communicators are made once, and kept by the group
+/// that the ranks are counted in.
+///
+/// @collective the first time for an axis or a list: its ranks
+class Group {
+ public:
+  Group(Communicator& communicator) : whole_(&communicator) {}
+  /// @throws Error for a null communicator
+  Group(const std::shared_ptr<Communicator>& communicator) : whole_(communicator.get()) {
+    if (whole_ == nullptr) throw Error("functional::Group", "the communicator is null");
+  }
+  Group(const World& world) : whole_(&world.communicator()) {}
+
+  /// Whatever `group_of(parts...)` knows: a mesh of one axis; a mesh and some of its axes.
+  template <class... Parts>
+    requires(sizeof...(Parts) > 0 && detail::NamesGroup<Parts...>)
+  Group(const Parts&... parts) : Group(group_of(parts...)) {}
+
+  /// Some ranks of another group, in that order.
+  Group(const Group& of, const std::vector<int>& ranks)
+      : Group(of, std::vector<std::vector<int>>{ranks}) {}
+  template <std::same_as<int> Int>
+  Group(const Group& of, std::initializer_list<Int> ranks) : Group(of, std::vector<int>(ranks)) {}
+
+  /// That of several lists of equal length which this rank is in.
+  Group(const Group& of, std::vector<std::vector<int>> lists)
+      : whole_(&of.communicator("functional::Group")), listed_(true), lists_(std::move(lists)) {}
+  template <std::same_as<int> Int>
+  Group(const Group& of, std::initializer_list<std::initializer_list<Int>> lists)
+      : Group(of, std::vector<std::vector<int>>(lists.begin(), lists.end())) {}
+
+  /// A communicator that errors and traces name by mesh axes: "tp", "dp.tp".
+  static Group of_axes(Communicator& communicator, std::string axes) {
+    Group group(communicator);
+    group.axes_ = std::move(axes);
+    return group;
+  }
+
+  /// The ranks, as this one's communicator.
+  ///
+  /// @param operation  what the user called, for errors
+  /// @collective       the first time for a list: its ranks
+  /// @throws Error     if lists are not equally long, name a rank that does not exist or one rank
+  ///                   twice, or none has this one
+  Communicator& communicator(const char* operation) const {
+    if (!listed_) return *whole_;
+    const std::vector<int>& ranks = own_list(operation);
+    return whole_->cached_subgroup(ranks, text_of(ranks) + " of " + whole_->label());
+  }
+
+  /// The mesh axes, if any.
+  const std::string& axes() const noexcept { return axes_; }
+
+ private:
+  const std::vector<int>& own_list(const char* operation) const {
+    const auto fail = [&](const std::string& message) {
+      throw Error(operation, message, {.rank = whole_->state().world_rank});
+    };
+    const std::vector<int>* own = nullptr;
+    std::vector<const std::vector<int>*> list_of(std::size_t(whole_->size()), nullptr);
+    for (const std::vector<int>& list : lists_) {
+      if (list.size() != lists_[0].size())
+        fail("the lists " + text_of(lists_[0]) + " and " + text_of(list) + " are not equally long");
+      for (const int rank : list) {
+        const std::string name = "rank " + std::to_string(rank);
+        if (rank < 0 || rank >= whole_->size())
+          fail(name + " of the list " + text_of(list) + " does not exist: group '" +
+               whole_->label() + "' has " + std::to_string(whole_->size()) + " ranks");
+        const std::vector<int>*& known = list_of[std::size_t(rank)];
+        if (known == &list) fail(name + " is twice in the list " + text_of(list));
+        if (known != nullptr)
+          fail(name + " is in two lists, " + text_of(*known) + " and " + text_of(list));
+        known = &list;
+        if (rank == whole_->rank()) own = &list;
+      }
+    }
+    if (own == nullptr)
+      fail("rank " + std::to_string(whole_->rank()) + " is not in " +
+           (lists_.size() == 1 ? "the list " + text_of(lists_[0])
+                               : "any of the " + std::to_string(lists_.size()) + " lists") +
+           ", and only ranks that are may call this");
+    return *own;
+  }
+
+  /// "{0, 2, 5}"; long lists are cut.
+  static std::string text_of(const std::vector<int>& ranks) {
+    constexpr std::size_t shown = 16;
+    std::string text;
+    for (std::size_t i = 0; i < ranks.size() && i < shown; ++i)
+      text += (i > 0 ? ", " : "{") + std::to_string(ranks[i]);
+    if (ranks.empty()) text = "{";
+    return text + (ranks.size() > shown ? ", ..}" : "}");
+  }
+
+  Communicator* whole_;
+  bool listed_ = false;
+  std::vector<std::vector<int>> lists_;
+  std::string axes_;
+};
+
+}  // namespace cleave::functional

@@ -1,0 +1,146 @@
+// all_reduce, all_gather and reduce_scatter of local tensors, one by one or several in one round.
+//
+// Tensors go as they are, whatever their strides and the dimension; small ones of a coalesced call
+// share one packed collective per element type. Every result has storage of its own, row-major.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <cleave/comm/async.hpp>
+#include <cleave/comm/functional/entry.hpp>
+#include <cleave/comm/functional/group.hpp>
+#include <cleave/comm/functional/operands.hpp>
+#include <cleave/comm/functional/reduction.hpp>
+#include <cleave/comm/functional/tensor_list.hpp>
+#include <cleave/tensor/tensor.hpp>
+
+namespace cleave::functional {
+
+namespace detail {
+
+/// Starts the collective of a tensor, or of those of a list, beside this rank.
+template <class List>
+Async<List> start(const Entry& entry, CollectiveKind kind, ReduceOp op, const List& inputs,
+                  const Dims& dims) {
+  std::size_t count = 0;
+  for_each_tensor(inputs, [&](const auto&) { ++count; });
+  std::vector<Operand> operands;
+  List results = inputs;
+  for_each_tensor(results, [&](auto& tensor) {
+    Operand operand{.source = tensor.view()};
+    auto extents = tensor.shape();
+    if (kind != CollectiveKind::all_reduce) {
+      operand.dim = entry.dim(dims.of(operands.size(), count, entry), Shape(extents));
+      index_t& extent = extents[std::size_t(operand.dim)];
+      if (kind == CollectiveKind::all_gather) extent *= entry.size();
+      else extent = entry.share(Shape(extents), operand.dim);
+    }
+    tensor = std::remove_cvref_t<decltype(tensor)>(extents);
+    operand.result = tensor.view();
+    operands.push_back(operand);
+  });
+  return entry.start([kind, op, inputs, results = std::move(results),
+                      operands = std::move(operands)](const Channel& channel) mutable {
+    run_operands(channel, kind, op, operands);
+    return std::move(results);
+  });
+}
+
+/// The same where elements are reduced.
+template <class List, Reduction Op>
+Async<List> start_reduction(const Entry& entry, CollectiveKind kind, const Op& op,
+                            const List& inputs, const Dims& dims) {
+  const ReduceOp value = value_of(op, entry.operation());
+  for_each_tensor(inputs, [&]<class T, int Rank>(const Tensor<T, Rank>&) {
+    require_reduction<T, Op>(value, entry.operation());
+  });
+  return start(entry, kind, value, inputs, dims);
+}
+
+}  // namespace detail
+
+/// The elements of all ranks reduced, the same on every rank.
+///
+/// @param x   unmodified; must not change before the result has been waited for
+/// @param op  `Sum{}`, `ReduceOp::sum`, "sum": the reduction, by type, value or name
+/// @collective every rank of the group, with the same extents, in the same order as its other
+///             asynchronous calls
+/// @cost       receives 2(n-1)/n of x; allocates the result
+/// @throws Error for a group that is none, an unknown reduction, one that T does not have
+template <Element T, int Rank, Reduction Op>
+Async<Tensor<T, Rank>> all_reduce(const Tensor<T, Rank>& x, const Op& op, const Group& group) {
+  const detail::Entry entry("functional::all_reduce", group);
+  return detail::start_reduction(entry, CollectiveKind::all_reduce, op, x, 0);
+}
+
+/// The tensors of all ranks, concatenated along dimension `dim` in the order of the ranks.
+///
+/// @param x    [.., e, ..]: unmodified; must not change before the result has been waited for
+/// @return     [.., n e, ..], the same on every rank
+/// @collective every rank of the group, with the same extents, in the same order as its other
+///             asynchronous calls
+/// @cost       receives (n-1)/n of the result, in place; allocates the result
+/// @throws Error for a group that is none, or a dimension that x lacks
+template <Element T, int Rank>
+Async<Tensor<T, Rank>> all_gather(const Tensor<T, Rank>& x, int dim, const Group& group) {
+  static_assert(Rank > 0, "cleave: a scalar has no dimension to gather along");
+  const detail::Entry entry("functional::all_gather", group);
+  return detail::start(entry, CollectiveKind::all_gather, ReduceOp::sum, x, dim);
+}
+
+/// The elements of all ranks reduced; rank r keeps part r of dimension `dim`.
+///
+/// @param x    [.., e, ..] with e a multiple of n: unmodified; must not change before the result
+///             has been waited for
+/// @return     [.., e/n, ..]
+/// @collective every rank of the group, with the same extents, in the same order as its other
+///             asynchronous calls
+/// @cost       receives (n-1)/n of x; allocates the result
+/// @throws Error for a group that is none, a dimension that x lacks or that n does not divide, an
+///         unknown reduction, one that T does not have
+template <Element T, int Rank, Reduction Op>
+Async<Tensor<T, Rank>> reduce_scatter(const Tensor<T, Rank>& x, const Op& op, int dim,
+                                      const Group& group) {
+  static_assert(Rank > 0, "cleave: a scalar has no dimension to scatter along");
+  const detail::Entry entry("functional::reduce_scatter", group);
+  return detail::start_reduction(entry, CollectiveKind::reduce_scatter, op, x, dim);
+}
+
+/// `all_reduce` of several tensors in one round.
+///
+/// @param tensors  a tuple of tensors of any types and dimensions, or a vector of tensors
+/// @return         results in the same form
+/// @cost           as the single calls, with one synchronisation; what takes and gives up to
+///                 64 KiB is copied into a buffer with others of its type, and out of it
+template <TensorList List, Reduction Op>
+Async<Tensors<List>> all_reduce_coalesced(const List& tensors, const Op& op, const Group& group) {
+  const detail::Entry entry("functional::all_reduce_coalesced", group);
+  return detail::start_reduction(entry, CollectiveKind::all_reduce, op, Tensors<List>(tensors), 0);
+}
+
+/// `all_gather` of several tensors in one round. @see all_reduce_coalesced
+///
+/// @param dims  the dimension of all tensors, or a list of one for each
+template <TensorList List>
+Async<Tensors<List>> all_gather_coalesced(const List& tensors, const Dims& dims,
+                                          const Group& group) {
+  const detail::Entry entry("functional::all_gather_coalesced", group);
+  return detail::start(entry, CollectiveKind::all_gather, ReduceOp::sum, Tensors<List>(tensors),
+                       dims);
+}
+
+/// `reduce_scatter` of several tensors in one round. @see all_reduce_coalesced
+///
+/// @param dims  the dimension of all tensors, or a list of one for each
+template <TensorList List, Reduction Op>
+Async<Tensors<List>> reduce_scatter_coalesced(const List& tensors, const Op& op, const Dims& dims,
+                                              const Group& group) {
+  const detail::Entry entry("functional::reduce_scatter_coalesced", group);
+  return detail::start_reduction(entry, CollectiveKind::reduce_scatter, op, Tensors<List>(tensors),
+                                 dims);
+}
+
+}  // namespace cleave::functional

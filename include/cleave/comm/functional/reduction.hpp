@@ -1,0 +1,62 @@
+// How a caller names a reduction: by a type (`Sum{}`), a value (`ReduceOp::sum`) or a word ("sum").
+#pragma once
+
+#include <concepts>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include <cleave/comm/reduce.hpp>
+#include <cleave/core/dtype.hpp>
+#include <cleave/core/error.hpp>
+#include <cleave/core/reduce_op.hpp>
+
+namespace cleave::functional {
+
+/// Something that names a reduction.
+template <class Op>
+concept Reduction = ReductionType<Op> || std::same_as<Op, ReduceOp> ||
+    std::convertible_to<const Op&, std::string_view>;
+
+/// The reduction of that name, in small or capital letters.
+/// @throws Error for a word that names none
+inline ReduceOp reduction_named(std::string_view name, const char* operation) {
+  const auto small = [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; };
+  std::string known;
+  for (const ReduceOp op :
+       {ReduceOp::sum, ReduceOp::avg, ReduceOp::max, ReduceOp::min, ReduceOp::product}) {
+    const std::string_view candidate = name_of(op);
+    bool same = name.size() == candidate.size();
+    for (std::size_t i = 0; same && i < name.size(); ++i) same = small(name[i]) == candidate[i];
+    if (same) return op;
+    known += (known.empty() ? "" : ", ") + std::string(candidate);
+  }
+  throw Error(operation, "there is no reduction '" + std::string(name) + "'; there are " + known);
+}
+
+namespace detail {
+
+/// @throws Error for a word that names no reduction
+template <Reduction Op>
+ReduceOp value_of(const Op& op, const char* operation) {
+  if constexpr (ReductionType<Op>) return Op::value;
+  else if constexpr (std::same_as<Op, ReduceOp>) return op;
+  else return reduction_named(op, operation);
+}
+
+/// Elements T have that reduction; where `Op` is a type, or it does not compile.
+/// @throws Error if they have not
+template <Element T, Reduction Op>
+void require_reduction(ReduceOp value, const char* operation) {
+  if constexpr (ReductionType<Op>) {
+    constexpr bool ordered = Op::value == ReduceOp::max || Op::value == ReduceOp::min;
+    static_assert(!(ordered && is_complex<T>), "cleave: complex numbers have no order");
+    static_assert(!(Op::value == ReduceOp::avg && std::is_integral_v<T>),
+                  "cleave: whole numbers and bools have no average");
+  }
+  cleave::detail::require_reduction(operation, dtype_of<T>(), value);
+}
+
+}  // namespace detail
+
+}  // namespace cleave::functional

@@ -1,0 +1,79 @@
+// Several tensors at once: a tuple of any types, or a vector of one. What a coalesced collective
+// takes, and gives back in the same form.
+#pragma once
+
+#include <cstddef>
+#include <initializer_list>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <cleave/comm/functional/entry.hpp>
+#include <cleave/tensor/tensor.hpp>
+
+namespace cleave::functional {
+
+namespace detail {
+
+/// The tensors of a list by value.
+template <class List>
+struct TensorsOf {};
+template <class... X>
+  requires(is_tensor<std::remove_cvref_t<X>>&&...)
+struct TensorsOf<std::tuple<X...>> {
+  using type = std::tuple<std::remove_cvref_t<X>...>;
+};
+template <class T, int Rank>
+struct TensorsOf<std::vector<Tensor<T, Rank>>> {
+  using type = std::vector<Tensor<T, Rank>>;
+};
+
+/// Calls f(tensor) for a tensor, or for each of a list, in order.
+template <class List, class F>
+void for_each_tensor(List& list, F f) {
+  if constexpr (is_tensor<std::remove_const_t<List>>) f(list);
+  else if constexpr (requires { std::tuple_size<std::remove_const_t<List>>::value; })
+    std::apply([&](auto&... tensors) { (f(tensors), ...); }, list);
+  else
+    for (auto& tensor : list) f(tensor);
+}
+
+}  // namespace detail
+
+/// A tuple of tensors of any types (`std::tuple{a, b}`, `std::tie(a, b)`), or a `std::vector` of
+/// tensors of one.
+template <class List>
+concept TensorList = requires {
+  typename detail::TensorsOf<List>::type;
+};
+
+/// The same tensors by value: what comes back.
+template <TensorList List>
+using Tensors = typename detail::TensorsOf<List>::type;
+
+/// A dimension of each tensor of a list: one for all, or one for each. Negative ones count from
+/// the end.
+class Dims {
+ public:
+  Dims(int dim) : dims_{dim}, for_all_(true) {}
+  Dims(std::vector<int> dims) : dims_(std::move(dims)) {}
+  Dims(std::initializer_list<int> dims) : dims_(dims) {}
+
+  /// The dimension of tensor `index` of `count`.
+  /// @throws Error if there are not as many dimensions as tensors
+  int of(std::size_t index, std::size_t count, const detail::Entry& entry) const {
+    if (for_all_) return dims_[0];
+    if (dims_.size() != count)
+      entry.fail(std::to_string(dims_.size()) + " dimensions are given for " +
+                 std::to_string(count) + " tensors");
+    return dims_[index];
+  }
+
+ private:
+  std::vector<int> dims_;
+  bool for_all_ = false;
+};
+
+}  // namespace cleave::functional

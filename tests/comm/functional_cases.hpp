@@ -1,0 +1,72 @@
+// Three-dimensional tensors for tests of functional collectives: values that say where they come
+// from, strided and dense, and comparisons with a function of the indices.
+#pragma once
+
+#include <array>
+#include <complex>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <cleave/tensor/tensor.hpp>
+
+#include "fields.hpp"
+
+namespace cleave::testing {
+
+using Extents3 = std::array<index_t, 3>;
+
+/// What rank `rank` has at (i, j, k): small, never zero.
+template <class T>
+T cell(int rank, index_t i, index_t j, index_t k) {
+  return number<T>(1 + (rank * 31 + i * 7 + j * 3 + k * 5 + i * j + j * k) % 11);
+}
+
+/// The cells of a rank, row-major, or with its dimensions turned around and gaps between elements.
+template <class T>
+Tensor<T, 3> cells(int rank, const Extents3& extents, bool strided = false) {
+  Tensor<T, 3> tensor(extents);
+  if (strided) {
+    const Tensor<T, 4> wide({extents[2], extents[1] + 1, extents[0], 2});
+    wide.fill(number<T>(77));
+    tensor = wide.select(3, 1).slice(1, 1, extents[1] + 1).permute({2, 1, 0});
+  }
+  for (index_t i = 0; i < extents[0]; ++i)
+    for (index_t j = 0; j < extents[1]; ++j)
+      for (index_t k = 0; k < extents[2]; ++k) tensor(i, j, k) = cell<T>(rank, i, j, k);
+  return tensor;
+}
+
+/// "" if the tensor has these extents and value(i, j, k) everywhere, else what is wrong first.
+template <class T, class Value>
+std::string difference(const Tensor<T, 3>& tensor, const Extents3& extents, Value value) {
+  if (tensor.shape() != extents) return "the extents are " + to_string(Shape(tensor.shape()));
+  for (index_t i = 0; i < extents[0]; ++i)
+    for (index_t j = 0; j < extents[1]; ++j)
+      for (index_t k = 0; k < extents[2]; ++k)
+        if (const T expected = value(i, j, k); !(tensor(i, j, k) == expected))
+          return "(" + std::to_string(i) + ", " + std::to_string(j) + ", " + std::to_string(k) +
+                 ") is " + text_of(tensor(i, j, k)) + ", not " + text_of(expected);
+  return "";
+}
+
+/// Whether a tensor still holds the cells of its rank.
+template <class T>
+bool unmodified(const Tensor<T, 3>& tensor, int rank) {
+  return difference(tensor, tensor.shape(),
+                    [&](index_t i, index_t j, index_t k) { return cell<T>(rank, i, j, k); }) == "";
+}
+
+/// Calls f(T{}) for types of every kind and size.
+template <class F>
+void for_some_types(F f) {
+  f(bool{});
+  f(std::int64_t{});
+  f(half{});
+  f(float{});
+  f(double{});
+  f(std::complex<float>{});
+  f(std::complex<double>{});
+}
+
+}  // namespace cleave::testing

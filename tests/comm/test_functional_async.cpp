@@ -1,0 +1,374 @@
+// How functional collectives run: beside the rank, in flight together, several tensors in a round,
+// and what goes wrong when.
+#include <stdexcept>
+
+#include <doctest/doctest.h>
+
+#include <cleave/comm/dry.hpp>
+#include <cleave/comm/functional.hpp>
+#include <cleave/comm/run.hpp>
+#include <cleave/comm/trace.hpp>
+
+#include "functional_cases.hpp"
+#include "ranks.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+template <class F>
+std::string error_of(F f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// A tensor of `count` elements that all are the rank's number.
+Tensor<float, 1> ranks_number(const World& world, index_t count) {
+  Tensor<float, 1> x({count});
+  x.fill(float(world.rank()));
+  return x;
+}
+
+double sum_of_ranks(const World& world) { return world.size() * (world.size() - 1) / 2.0; }
+
+}  // namespace
+
+TEST_CASE("several functional collectives in flight are waited for in any order") {
+  on_ranks({1, 2, 3, 4, 7}, [](World& world) {
+    const int n = world.size(), rank = world.rank();
+    const auto x = cells<double>(rank, {n, 3, 2});
+    for (int round = 0; round < 10; ++round) {
+      auto sum = functional::all_reduce(x, Sum{}, world);
+      auto all = functional::all_gather(x, 1, world);
+      auto part = functional::reduce_scatter(x, Max{}, 0, world);
+      auto swapped = functional::all_to_all(x, 0, world);
+      auto moved = functional::permute(x, {{0, n - 1}}, world);
+      auto copied = functional::broadcast(x, n - 1, world);
+      world.barrier();  // the rank communicates on its own meanwhile
+      CHECK(unmodified(*copied, n - 1));
+      CHECK((*part)(0, 2, 1) ==
+            reduced<double>(ReduceOp::max, n, [&](int r) { return cell<double>(r, rank, 2, 1); }));
+      CHECK((*swapped)(n - 1, 2, 1) == cell<double>(n - 1, rank, 2, 1));
+      CHECK((*all)(0, 3 * (n - 1), 1) == cell<double>(n - 1, 0, 0, 1));
+      CHECK((*moved)(0, 0, 0) == (rank == n - 1 ? cell<double>(0, 0, 0, 0) : 0.0));
+      CHECK((*sum)(0, 2, 1) ==
+            reduced<double>(ReduceOp::sum, n, [](int r) { return cell<double>(r, 0, 2, 1); }));
+      CHECK(sum.ready());
+    }
+    CHECK(unmodified(x, rank));
+  });
+}
+
+TEST_CASE("dropped results of functional collectives leave nothing pending") {
+  on_ranks({2, 3, 4}, [](World& world) {
+    const auto x = ranks_number(world, 5000);
+    for (int i = 0; i < 50; ++i) {
+      (void)functional::all_reduce(x, Sum{}, world);
+      (void)functional::all_gather(x, 0, world);
+    }
+    auto last = functional::all_reduce(x, Sum{}, world);
+    last = functional::all_reduce(x, Max{}, world);
+    CHECK((*last)(4999) == world.size() - 1);
+    const long holders = x.storage().use_count();
+    CHECK(holders == 1);
+  });
+}
+
+TEST_CASE("an input may go out of scope while its collective is under way") {
+  on_ranks({2, 4}, [](World& world) {
+    auto sum = functional::all_reduce(ranks_number(world, 40000), Sum{}, world);
+    CHECK((*sum)(39999) == sum_of_ranks(world));
+  });
+}
+
+TEST_CASE("a functional collective waits for its peers beside the rank") {
+  on_ranks({2}, [](World& world) {
+    if (!world.communicator().concurrent()) return skip("the backend allows one thread");
+    const auto x = ranks_number(world, 8);
+    (void)functional::all_reduce(x, Sum{}, world);
+    if (world.rank() == 1) world.barrier();
+    const auto sum = functional::all_reduce(x, Sum{}, world);
+    if (world.rank() == 0) {
+      CHECK(!sum.ready());
+      world.barrier();
+    }
+    CHECK((*sum)(7) == 1);
+  });
+}
+
+TEST_CASE("wait takes results, lets go of them, and lets tensors pass") {
+  on_ranks({1, 3}, [](World& world) {
+    const auto x = ranks_number(world, 4);
+    const auto sum = functional::all_reduce(x, Sum{}, world);
+    const Tensor<float, 1>& there = functional::wait(sum);
+    CHECK(there(0) == sum_of_ranks(world));
+    const Tensor<float, 1> kept = functional::wait(functional::all_reduce(x, Max{}, world));
+    CHECK(kept(0) == world.size() - 1);
+    CHECK(&functional::wait(x) == &x);
+  });
+}
+
+TEST_CASE("coalesced collectives give what the single ones give, in the form of their input") {
+  on_ranks({1, 2, 3, 4, 7}, [](World& world) {
+    const int n = world.size(), rank = world.rank();
+    const auto a = cells<float>(rank, {2 * n, 3, n});
+    const auto b = cells<double>(rank, {n, 2, 5}, true);
+    const Tensor<float, 2> c = a.select(1, 2);
+    const Tensor<float, 1> empty({0});
+    const auto large = cells<float>(rank, {n, 40, 500});
+    const auto list = std::tuple{a, b, c, empty, large};
+    const auto same = [](const auto& result, const auto& single) {
+      const auto expected = functional::wait(single);
+      CHECK(result.shape() == expected.shape());
+      CHECK(result.contiguous());
+      CHECK(!result.shared());
+      index_t wrong = 0;
+      for (index_t i = 0; i < result.size(); ++i) wrong += result.data()[i] != expected.data()[i];
+      CHECK(wrong == 0);
+    };
+
+    const auto sums = functional::wait(functional::all_reduce_coalesced(list, Sum{}, world));
+    std::apply(
+        [&](const auto&... s) {
+          std::apply(
+              [&](const auto&... x) { (same(s, functional::all_reduce(x, Sum{}, world)), ...); },
+              list);
+        },
+        sums);
+
+    const int dims[] = {0, 1, -1, 0, 2};
+    const auto all =
+        functional::wait(functional::all_gather_coalesced(list, {0, 1, -1, 0, 2}, world));
+    std::apply(
+        [&](const auto&... s) {
+          std::apply(
+              [&](const auto&... x) {
+                int i = 0;
+                (same(s, functional::all_gather(x, dims[i++], world)), ...);
+              },
+              list);
+        },
+        all);
+
+    const int scattered[] = {2, 0, 1, 0, 0};
+    const auto parts =
+        functional::wait(functional::reduce_scatter_coalesced(list, "max", {2, 0, 1, 0, 0}, world));
+    std::apply(
+        [&](const auto&... s) {
+          std::apply(
+              [&](const auto&... x) {
+                int i = 0;
+                (same(s, functional::reduce_scatter(x, Max{}, scattered[i++], world)), ...);
+              },
+              list);
+        },
+        parts);
+
+    const std::vector<Tensor<double, 3>> several{b, cells<double>(rank, {n, 1, 1}), b};
+    const auto vector = functional::reduce_scatter_coalesced(several, Avg{}, 0, world);
+    CHECK(vector->size() == 3);
+    for (std::size_t i = 0; i < 3; ++i)
+      same((*vector)[i], functional::reduce_scatter(several[i], Avg{}, 0, world));
+    CHECK(functional::all_gather_coalesced(std::vector<Tensor<double, 3>>{}, 0, world)->empty());
+    CHECK(unmodified(a, rank));
+    CHECK(unmodified(b, rank));
+    CHECK(unmodified(large, rank));
+  });
+}
+
+TEST_CASE("small tensors of a coalesced call share a collective per element type") {
+  on_ranks({2, 4}, [](World& world) {
+    const Tensor<float, 1> a({5}), large({20000});
+    const Tensor<double, 2> b({3, 4});
+    a.fill(1), large.fill(1), b.fill(1);
+    const auto traced = [&](const auto& list) {
+      CommTrace trace(world);
+      (void)functional::all_reduce_coalesced(list, Sum{}, world);
+      (void)functional::all_gather_coalesced(list, 0, world);
+      for (const CommEvent& event : trace.events()) CHECK(contains(event.operation, "_coalesced"));
+      return std::pair{trace.count(CollectiveKind::all_reduce),
+                       trace.count(CollectiveKind::all_gather)};
+    };
+    CHECK(traced(std::vector{a, a, a}) == std::pair<index_t, index_t>(1, 1));
+    CHECK(traced(std::tie(a, b)) == std::pair<index_t, index_t>(2, 2));
+    CHECK(traced(std::tuple{a, b, a, b}) == std::pair<index_t, index_t>(2, 2));
+    CHECK(traced(std::tuple{a, large, b, a}) == std::pair<index_t, index_t>(3, 3));
+  });
+}
+
+TEST_CASE("a trace says what a functional collective moves") {
+  on_ranks({4}, [](World& world) {
+    const Tensor<float, 2> x({8, 3});
+    x.fill(1);
+    CommTrace trace(world);
+    (void)functional::all_gather(x, 1, world);
+    (void)functional::reduce_scatter(x, Sum{}, 0, world);
+    (void)functional::all_to_all(x, 0, world);
+    (void)functional::permute(x, {{0, 1}, {2, 2}}, world);
+    (void)functional::broadcast(x, 3, {world, {{0, 1, 2, 3}}});
+    const auto& events = trace.events();
+    REQUIRE(events.size() == 5);
+    CHECK(events[0].kind == CollectiveKind::all_gather);
+    CHECK(events[0].bytes == 3 * 24 * 4);
+    CHECK(events[1].kind == CollectiveKind::reduce_scatter);
+    CHECK(events[1].bytes == 3 * 6 * 4);
+    CHECK(events[2].kind == CollectiveKind::all_to_all);
+    CHECK(events[2].bytes == 3 * 6 * 4);
+    CHECK(events[3].kind == CollectiveKind::exchange);
+    CHECK(events[3].bytes == (world.rank() == 1 ? 24 * 4 : 0));
+    CHECK(events[4].kind == CollectiveKind::broadcast);
+    CHECK(events[4].bytes == (world.rank() == 3 ? 0 : 24 * 4));
+    CHECK(events[0].operation == "functional::all_gather");
+    CHECK(events[4].operation == "functional::broadcast");
+    CHECK(events[4].group == "world");
+  });
+}
+
+TEST_CASE("what cannot be done is refused before anything is communicated") {
+  const World world(dry_communicator(1, 3));
+  const Tensor<float, 2> x({5, 7});
+  const Tensor<std::int64_t, 1> whole({3});
+  const Tensor<std::complex<float>, 1> complex({3});
+  const std::string share =
+      ", which the 3 ranks of group 'world' cannot share equally; pad it, or "
+      "redistribute a DTensor, whose shards may differ [shapes [5, 7]; rank 1]";
+  CHECK(error_of([&] { (void)functional::reduce_scatter(x, Sum{}, 1, world); }) ==
+        "functional::reduce_scatter: dimension 1 has 7 elements" + share);
+  CHECK(error_of([&] { (void)functional::all_to_all(x, 0, 1, world); }) ==
+        "functional::all_to_all: dimension 0 has 5 elements" + share);
+  CHECK(error_of([&] {
+          (void)functional::reduce_scatter_coalesced(std::tuple{whole, x}, Sum{}, 0, world);
+        }) == "functional::reduce_scatter_coalesced: dimension 0 has 5 elements" + share);
+  CHECK(error_of([&] { (void)functional::all_gather(x, 2, world); }) ==
+        "functional::all_gather: there is no dimension 2 among 2 [shapes [5, 7]; rank 1]");
+  CHECK(error_of([&] { (void)functional::all_gather(x, -3, world); }) ==
+        "functional::all_gather: there is no dimension -3 among 2 [shapes [5, 7]; rank 1]");
+  CHECK(error_of([&] { (void)functional::all_to_all(x, 0, 2, world); }) ==
+        "functional::all_to_all: there is no dimension 2 among 2 [shapes [5, 7]; rank 1]");
+  CHECK(error_of([&] {
+          (void)functional::all_gather_coalesced(std::tuple{x}, {0, 1}, world);
+        }) == "functional::all_gather_coalesced: 2 dimensions are given for 1 tensors [rank 1]");
+  CHECK(error_of([&] { (void)functional::broadcast(x, 3, world); }) ==
+        "functional::broadcast: the root is rank 3 of 3 [rank 1]");
+  CHECK(error_of([&] { (void)functional::broadcast(x, -1, world); }) ==
+        "functional::broadcast: the root is rank -1 of 3 [rank 1]");
+  CHECK(error_of([&] {
+          (void)functional::permute(x, {{0, 3}}, world);
+        }) == "functional::permute: the pair {0, 3} leaves the group of 3 ranks [rank 1]");
+  CHECK(error_of([&] {
+          (void)functional::permute(x, {{0, 1}, {0, 2}}, world);
+        }) == "functional::permute: rank 0 is the source of two pairs [rank 1]");
+  CHECK(error_of([&] {
+          (void)functional::permute(x, {{0, 1}, {2, 1}}, world);
+        }) == "functional::permute: rank 1 is the destination of two pairs [rank 1]");
+  CHECK(error_of([&] { (void)functional::all_reduce(x, "median", world); }) ==
+        "functional::all_reduce: there is no reduction 'median'; there are sum, avg, max, min, "
+        "product");
+  CHECK(error_of([&] { (void)functional::all_reduce(whole, "avg", world); }) ==
+        "functional::all_reduce: avg of int64 is not defined: an average is no whole number");
+  CHECK(error_of([&] { (void)functional::reduce_scatter(complex, ReduceOp::max, 0, world); }) ==
+        "functional::reduce_scatter: max of complex64 is not defined: complex numbers have no "
+        "order");
+  CHECK(error_of([&] {
+          (void)functional::all_to_all(x, {2, 3}, {1, 1, 1}, 0, world);
+        }) == "functional::all_to_all: there are 2 sizes of what is sent for 3 ranks [rank 1]");
+  CHECK(error_of([&] {
+          (void)functional::all_to_all(x, {1, 2, 2}, {1, 1}, 0, world);
+        }) == "functional::all_to_all: there are 2 sizes of what is received for 3 ranks [rank 1]");
+  CHECK(error_of([&] {
+          (void)functional::all_to_all(x, {1, 2, 2}, {1, -1, 1}, 0, world);
+        }) == "functional::all_to_all: the size of what is received from rank 1 is -1 [rank 1]");
+  CHECK(error_of([&] {
+          (void)functional::all_to_all(x, {6, -1, 0}, {1, 1, 1}, 0, world);
+        }) == "functional::all_to_all: the size of what is sent to rank 1 is -1 [rank 1]");
+  CHECK(error_of([&] {
+          (void)functional::all_to_all(x, {1, 2, 1}, {1, 1, 1}, 0, world);
+        }) ==
+        "functional::all_to_all: the sizes of what is sent add up to 4, but dimension 0 has 5 "
+        "elements [shapes [5, 7]; rank 1]");
+}
+
+TEST_CASE("ranks that do not agree about a part of an all-to-all both hear of it, and can go on") {
+  on_ranks({2}, [](World& world) {
+    const auto x = ranks_number(world, 5);
+    const bool first = world.rank() == 0;
+    const std::string who = " [rank " + std::to_string(world.rank()) + "]";
+    const std::vector<index_t> received =
+        first ? std::vector<index_t>{2, 2} : std::vector<index_t>{4, 3};
+    const auto moved = functional::all_to_all(x, {2, 3}, received, 0, world);
+    CHECK(error_of([&] { (void)moved.wait(); }) ==
+          "functional::all_to_all: rank 0 of group 'world' sends 3 to rank 1, which expects 4" +
+              who);
+    const Tensor<float, 2> wide({2, first ? 3 : 4});
+    CHECK(error_of([&] {
+            (void)functional::all_to_all(wide, {1, 1}, {1, 1}, 0, world).wait();
+          }) == "functional::all_to_all: ranks " + std::to_string(world.rank()) + " and " +
+                    std::to_string(1 - world.rank()) +
+                    " of group 'world' differ in other extents than that of the split dimension" +
+                    who);
+    CHECK((*functional::all_reduce(x, Sum{}, world))(4) == 1);
+  });
+}
+
+TEST_CASE("a rank that fails wakes those that wait for a functional collective") {
+  std::string texts[3];
+  CHECK_THROWS_WITH(run_threads(3,
+                                [&](World& world) {
+                                  const auto x = ranks_number(world, 100);
+                                  (void)functional::all_reduce(x, Sum{}, world);
+                                  if (world.rank() == 1) throw std::runtime_error("gone");
+                                  const auto sum = functional::all_reduce(x, Sum{}, world);
+                                  const auto all = functional::all_gather(x, 0, world);
+                                  texts[world.rank()] = error_of([&] { (void)sum.wait(); });
+                                  CHECK(error_of([&] { (void)all.wait(); }) != "");
+                                }),
+                    "gone");
+  CHECK(contains(texts[0], "all_reduce: rank 1 failed: gone [rank 0]"));
+  CHECK(contains(texts[2], "all_reduce: rank 1 failed: gone [rank 2]"));
+}
+
+TEST_CASE("ranks whose extents differ are told so, whatever is checked") {
+  on_ranks({2, 3}, [](World& world) {
+    Communicator& group = world.communicator();
+    const CheckLevel usual = group.state().check;
+    const Tensor<float, 2> x({6, world.rank() == 1 ? 12 : 6});
+    x.fill(1);
+    for (const CheckLevel level : {CheckLevel::collective, CheckLevel::local}) {
+      // messages between processes that differ in size leave their group unusable
+      if (level == CheckLevel::local && std::string(group.backend()) == "mpi") continue;
+      group.state().check = level;
+      for (const std::string& text :
+           {error_of([&] { (void)functional::all_gather(x, 0, world).wait(); }),
+            error_of([&] { (void)functional::all_to_all(x, 0, world).wait(); }),
+            error_of([&] { (void)functional::reduce_scatter(x, Sum{}, 0, world).wait(); }),
+            error_of([&] { (void)functional::all_reduce(x, Sum{}, world).wait(); }), error_of([&] {
+              (void)functional::permute(x, {{0, 1}}, world).wait();
+            }),
+            error_of([&] { (void)functional::broadcast(x, 0, world).wait(); })})
+        CHECK(contains(text, "ranks of group 'world' disagree: rank 0 runs "));
+    }
+    group.state().check = usual;
+  });
+}
+
+TEST_CASE("one process can ask what functional collectives of a large world would do") {
+  const World world(dry_communicator(77, 1024));
+  const Tensor<float, 2> x({1024, 2});
+  CommTrace trace(world);
+  CHECK(functional::all_gather(x, 1, world)->shape()[1] == 2048);
+  CHECK(functional::reduce_scatter(x, Sum{}, 0, world)->shape()[0] == 1);
+  CHECK(functional::all_to_all(x, 0, 1, world)->shape()[1] == 2048);
+  const std::vector<index_t> ones(1024, 1), twos(1024, 2);
+  CHECK(functional::all_to_all(x, ones, twos, 0, world)->shape()[0] == 2048);
+  CHECK(trace.count() == 5);
+  CHECK(trace.events()[0].bytes == 1023 * 1024 * 2 * 4);
+}

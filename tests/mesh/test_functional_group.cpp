@@ -1,0 +1,105 @@
+// Functional collectives over meshes and their axes.
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <cleave/comm/functional.hpp>
+#include <cleave/comm/trace.hpp>
+#include <cleave/mesh/functional_group.hpp>
+
+#include "ranks.hpp"
+
+using namespace cleave;
+
+namespace {
+
+struct dp : axis {};
+struct tp : axis {};
+struct pp : axis {};
+
+/// The world ranks of a group in its order, found by communicating over it.
+std::vector<int> members(const functional::Group& group, int rank) {
+  const Tensor<std::int64_t, 1> mine({1}, {rank});
+  const auto all = functional::all_gather(mine, 0, group);
+  std::vector<int> ranks;
+  for (index_t i = 0; i < all->size(); ++i) ranks.push_back(int((*all)(i)));
+  return ranks;
+}
+
+}  // namespace
+
+TEST_CASE("a mesh of one axis is a group, and so are axes of a larger one") {
+  on_ranks({6}, [](World& world) {
+    const int rank = world.rank();
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 3});
+    const int row = rank / 3 * 3, column = rank % 3;
+    const std::vector<int> along_tp{row, row + 1, row + 2}, along_dp{column, column + 3};
+    CHECK(members(mesh[tp{}], rank) == along_tp);
+    CHECK(members({mesh, tp{}}, rank) == along_tp);
+    CHECK(members(mesh[dp{}], rank) == along_dp);
+    CHECK(members({mesh, dp{}}, rank) == along_dp);
+    CHECK(members({mesh, dp{}, tp{}}, rank) == std::vector<int>{0, 1, 2, 3, 4, 5});
+    CHECK(members(flatten(mesh, dp{}, tp{}), rank) == std::vector<int>{0, 1, 2, 3, 4, 5});
+    // ranks of a list of a mesh's group are places in that group
+    if (column != 1)
+      CHECK(members({functional::Group(mesh, tp{}), {2, 0}}, rank) ==
+            std::vector<int>{row + 2, row});
+    const Tensor<float, 1> x({3});
+    x.fill(float(rank));
+    const auto over_tp = functional::all_reduce(x, Sum{}, {mesh, tp{}});
+    const auto over_dp = functional::all_reduce(x, Sum{}, {mesh, dp{}});
+    CHECK((*over_dp)(2) == 2 * column + 3);
+    CHECK((*over_tp)(2) == 3 * row + 3);
+  });
+}
+
+TEST_CASE("two of three axes are a group in row-major order") {
+  on_ranks({8}, [](World& world) {
+    const int rank = world.rank();
+    const auto mesh = init_device_mesh<pp, dp, tp>(world, {2, 2, 2});
+    const int at_dp = rank / 2 % 2 * 2;
+    CHECK(members({mesh, pp{}, tp{}}, rank) ==
+          std::vector<int>{at_dp, at_dp + 1, at_dp + 4, at_dp + 5});
+  });
+}
+
+TEST_CASE("the world and a mesh of it share the group of an axis that is all there is") {
+  on_ranks({1, 2, 3, 4, 7}, [](World& world) {
+    const auto mesh = init_device_mesh<dp, tp>(world, {1, world.size()});
+    const functional::Group group(mesh, tp{});
+    CHECK(&group.communicator("test") == &world.communicator());
+    CHECK(group.axes() == "tp");
+  });
+}
+
+TEST_CASE("traces and errors name a group by its axes") {
+  on_ranks({2, 4}, [](World& world) {
+    const auto mesh = init_device_mesh<dp, tp>(world, {1, world.size()});
+    const Tensor<float, 1> x({9});
+    x.fill(1);
+    CommTrace trace(mesh);
+    (void)functional::all_gather(x, 0, {mesh, tp{}});
+    REQUIRE(trace.events().size() == 1);
+    CHECK(trace.events()[0].group == "tp");
+    const std::string text = "functional::reduce_scatter: dimension 0 has 9 elements, which the " +
+                             std::to_string(world.size()) +
+                             " ranks of group 'tp' cannot share equally; pad it, or redistribute a "
+                             "DTensor, whose shards may differ [shapes [9]; rank " +
+                             std::to_string(world.rank()) + "]";
+    CHECK_THROWS_WITH_AS((void)functional::reduce_scatter(x, Sum{}, 0, {mesh, tp{}}), text.c_str(),
+                         Error);
+  });
+}
+
+TEST_CASE("a rank outside of a mesh cannot take part in its collectives") {
+  on_ranks({3}, [](World& world) {
+    const auto mesh = init_device_mesh<dp>(world, {2}, std::vector<int>{2, 0});
+    const Tensor<float, 1> x({1}, {float(world.rank())});
+    if (world.rank() == 1)
+      CHECK_THROWS_WITH_AS((void)functional::all_reduce(x, Sum{}, mesh),
+                           "DeviceMesh: this rank is outside of the mesh [mesh dp=2; rank 1]",
+                           Error);
+    else CHECK((*functional::all_reduce(x, Sum{}, mesh))(0) == 2);
+  });
+}
