@@ -5,8 +5,11 @@ import subprocess
 
 
 def consumer_flags(root, build):
-    """The words of `pkg-config --cflags cleave`, with the headers of the source tree."""
+    """The words of `pkg-config --cflags cleave`, with the headers of the source tree; the headers of
+    its dependencies are the system's, and do not warn."""
     environment = dict(os.environ, PKG_CONFIG_PATH=f"{build}/meson-uninstalled")
     done = subprocess.run(["pkg-config", "--cflags", "cleave"], env=environment,
                           check=True, text=True, stdout=subprocess.PIPE)
-    return [f"-I{root}/include", *done.stdout.split()]
+    words = [word.replace("-I", "-isystem", 1) if word.startswith("-I") else word
+             for word in done.stdout.split()]
+    return [f"-I{root}/include", *words]
