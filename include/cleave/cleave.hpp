@@ -4,15 +4,36 @@
 // there (CLEAVE_HAS_MPI, CLEAVE_HAS_CBLAS, CLEAVE_HAS_RANDOM123).
 #pragma once
 
+// Local arrays
+#include <cleave/tensor/mdspan.hpp>
+#include <cleave/tensor/npy.hpp>
+#include <cleave/tensor/print.hpp>
+#include <cleave/tensor/tensor.hpp>
+
+// Ranks
 #include <cleave/comm/dry.hpp>
+#include <cleave/comm/functional.hpp>
 #include <cleave/comm/run.hpp>
 #include <cleave/comm/trace.hpp>
 #include <cleave/comm/world.hpp>
+#include <cleave/mesh/device_mesh.hpp>
+#include <cleave/mesh/functional_group.hpp>
+
+// Distributed arrays
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/dtensor/dtensor.hpp>
 #include <cleave/dtensor/factories.hpp>
 #include <cleave/dtensor/from_local.hpp>
+#include <cleave/dtensor/redistribute_all.hpp>
 #include <cleave/dtensor/visualize.hpp>
-#include <cleave/mesh/device_mesh.hpp>
-#include <cleave/tensor/npy.hpp>
-#include <cleave/tensor/tensor.hpp>
+#include <cleave/redistribute/explain.hpp>
+
+// Operations on them
+#include <cleave/ops/arg_reduce.hpp>
+#include <cleave/ops/map.hpp>
+#include <cleave/ops/matmul.hpp>
+#include <cleave/ops/one_hot.hpp>
+#include <cleave/ops/pointwise.hpp>
+#include <cleave/ops/reduce.hpp>
+#include <cleave/ops/reduce_partials.hpp>
+#include <cleave/ops/transpose.hpp>
