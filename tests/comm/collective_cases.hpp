@@ -308,8 +308,8 @@ inline void together_cases(World& world) {
 inline void rank_order_cases(World& world) {
   const int n = world.size(), rank = world.rank();
   const auto addend = [](int r, index_t i) {
-    const float large = i % 2 ? 1e8f : -1e8f;
-    return r % 3 == 0 ? large : r % 3 == 1 ? 1.0f + float(i % 5) : -large;
+    const float large = i % 2 ? 1e8f : -1e8f;  // swallows a small addend that comes after it
+    return r % 3 == 0 ? 1.0f + float(i % 5) : r % 3 == 1 ? large : -large;
   };
   for (const index_t count : {index_t(9), index_t(20001)}) {
     Tensor<float, 1> source({count}), sum({count}), piece({count});
