@@ -1,8 +1,8 @@
 // A group whose ranks are MPI processes.
 //
-// Everything runs on duplicates of the user's communicator, so that messages never mix. `execute`
-// is where a faster way between the processes of one node belongs; mpi_collectives.hpp is the way
-// that always works.
+// Everything runs on duplicates of the user's communicator, so that messages never mix. Processes
+// of one node read each other directly (mpi_direct.hpp); others send messages
+// (mpi_collectives.hpp).
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,10 @@
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/mpi_collectives.hpp>
+#include <cleave/comm/mpi_direct.hpp>
 #include <cleave/comm/mpi_handle.hpp>
 #include <cleave/comm/mpi_messages.hpp>
+#include <cleave/comm/mpi_node.hpp>
 #include <cleave/comm/mpi_watch.hpp>
 #include <cleave/comm/verify.hpp>
 #include <cleave/core/error.hpp>
@@ -41,6 +43,8 @@ class MpiCommunicator final : public Communicator {
     members.signatures = MpiComm::duplicate(comm);
     members.rank = members.watch->rank();
     for (int r = 0; r < members.watch->size(); ++r) members.world_ranks.push_back(r);
+    members.node = MpiNode::reaching(comm);
+    members.processes = processes_of(comm);
     auto state = std::make_shared<RankState>(
         RankState::from_environment(members.rank, members.watch->size()));
     return std::shared_ptr<MpiCommunicator>(
@@ -61,8 +65,12 @@ class MpiCommunicator final : public Communicator {
   std::shared_ptr<Communicator> subgroup(std::span<const int> ranks, std::string label) override {
     Members members;
     members.watch = members_.watch;
+    members.node = members_.node;
     members.rank = place_in_subgroup(*this, ranks);
-    for (const int r : ranks) members.world_ranks.push_back(members_.world_ranks[std::size_t(r)]);
+    for (const int r : ranks) {
+      members.world_ranks.push_back(members_.world_ranks[std::size_t(r)]);
+      members.processes.push_back(members_.processes[std::size_t(r)]);
+    }
     const int hash = meet(ranks, members, label);
 
     MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
@@ -82,7 +90,9 @@ class MpiCommunicator final : public Communicator {
  protected:
   void execute(const Collective& c) override {
     verify_call(c, rank(), size());
-    MpiMessages messages(route(members_.comm, next_tag_++, operation_of(c)));
+    MpiRoute way = route(members_.comm, next_tag_++, operation_of(c));
+    if (direct_ != nullptr && direct_->run(c, way)) return;
+    MpiMessages messages(std::move(way));
     switch (c.kind) {
       case CollectiveKind::barrier: return barrier(messages);
       case CollectiveKind::broadcast: return broadcast(c, messages);
@@ -109,6 +119,8 @@ class MpiCommunicator final : public Communicator {
     MpiComm signatures;  ///< those of `gather_signatures`, which precede them
     std::shared_ptr<MpiWatch> watch;
     std::vector<int> world_ranks;
+    std::vector<int> processes;  ///< as ranks of MPI_COMM_WORLD
+    std::shared_ptr<MpiNode> node;
     int rank = 0;
   };
 
@@ -118,7 +130,9 @@ class MpiCommunicator final : public Communicator {
   MpiCommunicator(Members members, std::string label, std::shared_ptr<RankState> state)
       : Communicator(members.rank, int(members.world_ranks.size()), std::move(label),
                      std::move(state)),
-        members_(std::move(members)) {}
+        members_(std::move(members)),
+        direct_(MpiDirect::create(members_.node, members_.processes,
+                                  route(members_.comm, next_tag_++, "subgroup"))) {}
 
   MpiRoute route(const MpiComm& comm, unsigned sequence, const char* operation) const {
     MpiRoute route;
@@ -168,6 +182,7 @@ class MpiCommunicator final : public Communicator {
   Members members_;
   unsigned next_tag_ = 0;
   unsigned next_signature_tag_ = 0;
+  std::unique_ptr<MpiDirect> direct_;  ///< where all members are on one node
 };
 
 }  // namespace cleave::detail

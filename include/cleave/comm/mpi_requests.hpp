@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdio>
 #include <span>
 #include <string>
 #include <utility>
@@ -16,27 +15,13 @@
 #include <sched.h>
 
 #include <cleave/comm/mpi_handle.hpp>
-#include <cleave/comm/mpi_watch.hpp>
+#include <cleave/comm/mpi_patience.hpp>
 #include <cleave/core/error.hpp>
 
 namespace cleave::detail {
 
 /// The most bytes of one message; longer ones are split. The same on all ranks. Small in tests.
 inline std::size_t mpi_message_limit = std::size_t(1) << 30;
-
-/// Where messages go and on whose behalf.
-struct MpiRoute {
-  MPI_Comm comm = MPI_COMM_NULL;
-  int tag = 0;
-  int rank = 0;  ///< in the group
-  int size = 1;
-  std::span<const int> comm_ranks{};   ///< of the members of the group; empty: the same numbers
-  std::span<const int> world_ranks{};  ///< likewise, in the world of `watch`
-  MpiWatch* watch = nullptr;
-  const std::string* label = nullptr;
-  std::string operation{};
-  double timeout_seconds = 0;
-};
 
 class MpiRequests {
  public:
@@ -76,12 +61,12 @@ class MpiRequests {
   void wait(std::size_t begin, std::size_t end) {
     std::size_t pending = 0;
     for (std::size_t i = begin; i < end; ++i) pending += requests_[i] != MPI_REQUEST_NULL;
-    Idle idle;
+    MpiPatience patience(route_);
     while (pending > 0) {
       const std::size_t done = complete(begin, end);
       pending -= done;
-      if (done > 0) idle = {};
-      else rest(idle, begin, end);
+      if (done > 0) patience.renew();
+      else patience.rest([&] { return awaited(begin, end); });
     }
   }
 
@@ -116,19 +101,6 @@ class MpiRequests {
     std::size_t bytes = 0;
     bool receives = false;
   };
-  /// A time in which no request completed.
-  struct Idle {
-    long polls = 0;
-    double since = 0;
-    double left_since = 0;  ///< when an awaited rank was found to have left
-    double late_since = 0;  ///< when the time was out
-    bool asked = false;
-  };
-
-  /// How long a rank that left may still be heard of, as its last messages may be under way; and
-  /// how long a rank has to answer.
-  static constexpr double grace_seconds = 0.25;
-
   /// Room for one more request.
   MPI_Request* open(int peer, std::size_t bytes, bool receives) {
     about_.push_back({peer, bytes, receives});
@@ -160,15 +132,15 @@ class MpiRequests {
 
   void inspect(const About& about, MPI_Status& status, int code) {
     const auto disagree = [&](const std::string& sent) {
-      fail("rank " + std::to_string(world_rank(about.peer)) + " sends " + sent + " the " +
+      route_.fail("rank " + std::to_string(world_rank(about.peer)) + " sends " + sent + " the " +
            std::to_string(about.bytes) + " bytes that rank " +
-           std::to_string(route_.watch->rank()) + " expects in " + where());
+           std::to_string(route_.watch->rank()) + " expects in " + route_.where());
     };
     if (code == MPI_ERR_IN_STATUS && status.MPI_ERROR != MPI_SUCCESS) {
       int kind = status.MPI_ERROR;
       MPI_Error_class(status.MPI_ERROR, &kind);
       if (kind == MPI_ERR_TRUNCATE) disagree("more than");
-      fail(mpi_error_text(status.MPI_ERROR) + " in " + where());
+      route_.fail(mpi_error_text(status.MPI_ERROR) + " in " + route_.where());
     }
     if (!about.receives) return;
     int bytes = 0;
@@ -176,72 +148,14 @@ class MpiRequests {
     if (std::size_t(bytes) != about.bytes) disagree(std::to_string(bytes) + " of");
   }
 
-  /// What a rank does while nothing arrives: first poll fast, then leave the core to others; every
-  /// few polls hear whether it waits in vain.
-  void rest(Idle& idle, std::size_t begin, std::size_t end) {
-    if (++idle.polls > 50) sched_yield();
-    if (idle.polls % 16 != 0) return;
-    MpiWatch& watch = *route_.watch;
-    watch.listen();
-    watch.throw_if_failed(route_.operation);
-    const double now = MPI_Wtime();
-    if (idle.since == 0) idle.since = now;
-    const double waited = now - idle.since;
-    if (!idle.asked && waited > std::min(1.0, route_.timeout_seconds / 4)) {
-      idle.asked = true;
-      for (const int r : awaited(begin, end)) watch.ask(r);
-    }
-    const auto has_left = [&](int r) { return watch.has_left(r); };
-    if (const std::vector<int> gone = awaited(begin, end, has_left); !gone.empty()) {
-      if (idle.left_since == 0) idle.left_since = now;
-      if (now > idle.left_since + grace_seconds)
-        fail(listed(gone) + " left while rank " + std::to_string(watch.rank()) + " waits in " +
-             where());
-    }
-    if (waited > route_.timeout_seconds) find_culprit(idle, now, begin, end);
-  }
-
-  /// After the time-out: asks the awaited ranks, and names those that do not answer. One that waits
-  /// in its turn is about to find who is to blame; if it does not, they wait for each other.
-  void find_culprit(Idle& idle, double now, std::size_t begin, std::size_t end) {
-    MpiWatch& watch = *route_.watch;
-    if (idle.late_since == 0) {
-      idle.late_since = now;
-      for (const int r : awaited(begin, end)) watch.ask(r);
-    }
-    if (now < idle.late_since + grace_seconds) return;
-    char limit[64];
-    std::snprintf(limit, sizeof limit, " within %g s", route_.timeout_seconds);
-    const auto is_silent = [&](int r) { return !watch.waits(r); };
-    if (const std::vector<int> silent = awaited(begin, end, is_silent); !silent.empty())
-      fail(listed(silent) + " did not come to " + where() + limit);
-    if (now > idle.late_since + 8 * grace_seconds)
-      fail(listed(awaited(begin, end)) + " did not come to " + where() + limit +
-           ", waiting elsewhere");
-  }
-
-  /// World ranks of those whose messages are open, if they are such.
-  template <class Such>
-  std::vector<int> awaited(std::size_t begin, std::size_t end, Such such) const {
+  /// World ranks of those whose messages are open, ascending.
+  std::vector<int> awaited(std::size_t begin, std::size_t end) const {
     std::vector<int> ranks;
-    for (std::size_t i = begin; i < end; ++i) {
-      if (requests_[i] == MPI_REQUEST_NULL) continue;
-      if (const int r = world_rank(about_[i].peer); such(r)) ranks.push_back(r);
-    }
+    for (std::size_t i = begin; i < end; ++i)
+      if (requests_[i] != MPI_REQUEST_NULL) ranks.push_back(world_rank(about_[i].peer));
     std::sort(ranks.begin(), ranks.end());
     ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
     return ranks;
-  }
-  std::vector<int> awaited(std::size_t begin, std::size_t end) const {
-    return awaited(begin, end, [](int) { return true; });
-  }
-
-  /// "rank 2", "ranks 1, 3"
-  static std::string listed(const std::vector<int>& ranks) {
-    std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-    for (std::size_t i = 0; i < ranks.size(); ++i)
-      text += (i > 0 ? ", " : "") + std::to_string(ranks[i]);
-    return text;
   }
 
   int comm_rank(int peer) const {
@@ -249,17 +163,8 @@ class MpiRequests {
   }
   int world_rank(int peer) const { return route_.world_ranks[std::size_t(peer)]; }
 
-  std::string where() const { return route_.operation + " of group '" + *route_.label + "'"; }
-
   void check(int code, const char* call) {
-    if (code != MPI_SUCCESS) fail(std::string(call) + ": " + mpi_error_text(code));
-  }
-
-  /// Gives up, and tells all others: the ranks are out of step from here on.
-  [[noreturn]] void fail(const std::string& message) {
-    const Error error(route_.operation, message, {.rank = route_.watch->rank()});
-    route_.watch->announce(error.what());
-    throw error;
+    if (code != MPI_SUCCESS) route_.fail(std::string(call) + ": " + mpi_error_text(code));
   }
 
   MpiRoute route_;

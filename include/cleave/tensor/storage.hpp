@@ -20,6 +20,25 @@ struct Host {
 
 namespace detail {
 
+/// Where host tensors get their memory from instead of the heap, e.g. memory that is shared with
+/// other processes. Blocks are aligned to a cache line.
+class HostMemory {
+ public:
+  virtual ~HostMemory() = default;
+  /// Null if there is no room; the heap serves then.
+  virtual void* allocate(std::size_t bytes) noexcept = 0;
+  virtual void release(void* address) noexcept = 0;
+};
+
+/// The process' source of memory for tensors; null: the heap alone.
+inline std::shared_ptr<HostMemory>& host_memory() {
+  static std::shared_ptr<HostMemory> memory;
+  return memory;
+}
+
+/// Smaller blocks always come from the heap.
+inline constexpr std::size_t least_host_memory = 4096;
+
 /// Alignment of fresh storage: a cache line, and enough for any vector instruction.
 inline constexpr std::size_t storage_alignment = 64;
 
@@ -27,6 +46,11 @@ inline constexpr std::size_t storage_alignment = 64;
 /// @throws Error if there is not enough memory
 inline std::shared_ptr<void> allocate(Host, std::size_t bytes) {
   if (bytes == 0) return nullptr;
+  if (bytes >= least_host_memory) {
+    if (const std::shared_ptr<HostMemory> memory = host_memory())
+      if (void* data = memory->allocate(bytes))
+        return {data, [memory](void* p) { memory->release(p); }};
+  }
   void* data = ::operator new (bytes, std::align_val_t{storage_alignment}, std::nothrow);
   if (data == nullptr)
     throw Error("Tensor", "out of memory: " + std::to_string(bytes) + " bytes were asked for");

@@ -1,0 +1,163 @@
+// The processes of one node share a window of memory: each allocates its tensors from a segment of
+// its own, which all others map, so that peers are read directly.
+//
+// One window per process, made with the first world and kept until the process ends: tensors may
+// outlive MPI. CLEAVE_SHARED_MB sets the size of a segment; 0 does without. Where there is no
+// shared memory, or too little, collectives go as messages, and the first rank says so once.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sys/statvfs.h>
+
+#include <cleave/comm/mpi_handle.hpp>
+#include <cleave/comm/shared_arena.hpp>
+#include <cleave/core/error.hpp>
+
+namespace cleave::detail {
+
+/// The ranks of a communicator in MPI_COMM_WORLD, which name processes.
+inline std::vector<int> processes_of(MPI_Comm comm) {
+  MPI_Group group = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
+  mpi_check(MPI_Comm_group(comm, &group), "MPI_Comm_group");
+  mpi_check(MPI_Comm_group(MPI_COMM_WORLD, &world), "MPI_Comm_group");
+  int size = 0;
+  mpi_check(MPI_Group_size(group, &size), "MPI_Group_size");
+  std::vector<int> ranks(static_cast<std::size_t>(size)), processes(ranks.size());
+  for (int r = 0; r < size; ++r) ranks[std::size_t(r)] = r;
+  mpi_check(MPI_Group_translate_ranks(group, size, ranks.data(), world, processes.data()),
+            "MPI_Group_translate_ranks");
+  MPI_Group_free(&group);
+  MPI_Group_free(&world);
+  return processes;
+}
+
+class MpiNode {
+ public:
+  /// The node of this process if all ranks of `comm` can be read directly; null if not.
+  ///
+  /// @collective every rank of `comm`
+  /// @throws Error if CLEAVE_SHARED_MB is not a number
+  static std::shared_ptr<MpiNode> reaching(MPI_Comm comm) {
+    Process& process = Process::get();
+    int state[2] = {process.asked ? 1 : 0, process.asked ? 0 : 1}, any[2] = {};
+    mpi_check(MPI_Allreduce(state, any, 2, MPI_INT, MPI_MAX, comm), "MPI_Allreduce");
+    if (any[0] == 0) {
+      process.asked = true;
+      process.node = create(comm);
+      if (process.node != nullptr) host_memory() = process.node->arena();
+    }
+    return process.node;
+  }
+
+  /// This process' segment.
+  const std::shared_ptr<SharedArena>& arena() const noexcept { return arena_; }
+
+  /// The place of a process among those of the node, or -1.
+  int place_of(int process) const {
+    const auto at = std::find(processes_.begin(), processes_.end(), process);
+    return at == processes_.end() ? -1 : int(at - processes_.begin());
+  }
+  /// Where a process' segment begins in the memory of this one.
+  std::byte* segment(int place) const { return segments_[std::size_t(place)]; }
+
+ private:
+  struct Process {
+    bool asked = false;
+    std::shared_ptr<MpiNode> node;
+
+    static Process& get() {
+      static Process process;
+      return process;
+    }
+  };
+
+  static constexpr double mebibyte = 1 << 20;
+  static constexpr double least_mebibytes = 16;
+  static constexpr double most_mebibytes = 4096;  // unless asked for more
+
+  /// The size that the environment asks for, in MiB; negative if it does not.
+  static double requested_mebibytes() {
+    const char* text = std::getenv("CLEAVE_SHARED_MB");
+    if (text == nullptr || *text == '\0') return -1;
+    char* end = nullptr;
+    const double value = std::strtod(text, &end);
+    if (*end != '\0' || !(value >= 0))
+      throw Error("run", std::string("CLEAVE_SHARED_MB is '") + text + "'; use MiB >= 0");
+    return value;
+  }
+
+  /// A quarter of what is free is shared by the segments of the node.
+  static double default_mebibytes(int processes) {
+    struct statvfs memory {};
+    if (statvfs("/dev/shm", &memory) != 0) return 0;
+    const double free = double(memory.f_bavail) * double(memory.f_frsize) / mebibyte;
+    return std::min(most_mebibytes, free / 4 / processes);
+  }
+
+  static std::shared_ptr<MpiNode> create(MPI_Comm comm) {
+    MPI_Comm split = MPI_COMM_NULL;
+    mpi_check(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &split),
+              "MPI_Comm_split_type");
+    const MpiComm node(split);
+    int rank = 0, size = 1;
+    MPI_Comm_rank(node.get(), &rank);
+    MPI_Comm_size(node.get(), &size);
+    if (size == 1) return nullptr;  // nobody to read
+    const double requested = requested_mebibytes();
+    double mebibytes = requested >= 0 ? requested : default_mebibytes(size);
+    mpi_check(MPI_Allreduce(MPI_IN_PLACE, &mebibytes, 1, MPI_DOUBLE, MPI_MIN, node.get()),
+              "MPI_Allreduce");
+    const auto without = [&](const std::string& reason) {
+      if (rank == 0 && requested != 0)
+        std::fprintf(stderr, "cleave: processes of this node do not share memory (%s): slower\n",
+                     reason.c_str());
+      return nullptr;
+    };
+    if (mebibytes < least_mebibytes) return without("less than 16 MiB each");
+
+    MPI_Info info = MPI_INFO_NULL;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "alloc_shared_noncontig", "true");
+    const auto bytes = MPI_Aint(mebibytes * mebibyte);
+    void* mine = nullptr;
+    static MPI_Win window = MPI_WIN_NULL;  // never freed
+    int code = MPI_Win_allocate_shared(bytes, 1, info, node.get(), &mine, &window);
+    MPI_Info_free(&info);
+    int failed = code != MPI_SUCCESS;
+    mpi_check(MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, node.get()),
+              "MPI_Allreduce");
+    if (failed != 0) return without("MPI_Win_allocate_shared: " + mpi_error_text(code));
+
+    auto result = std::make_shared<MpiNode>();
+    result->processes_ = processes_of(node.get());
+    for (int r = 0; r < size; ++r) {
+      MPI_Aint theirs = 0;
+      int unit = 0;
+      void* begin = nullptr;
+      mpi_check(MPI_Win_shared_query(window, r, &theirs, &unit, &begin), "MPI_Win_shared_query");
+      result->segments_.push_back(aligned(begin));
+    }
+    result->arena_ = std::make_shared<SharedArena>(result->segment(rank),
+                                                   std::size_t(bytes) - storage_alignment);
+    return result;
+  }
+
+  static std::byte* aligned(void* begin) {
+    const auto at = reinterpret_cast<std::uintptr_t>(begin);
+    const auto rest = at % storage_alignment;
+    return static_cast<std::byte*>(begin) + (rest == 0 ? 0 : storage_alignment - rest);
+  }
+
+  std::vector<int> processes_;  ///< ranks in MPI_COMM_WORLD
+  std::vector<std::byte*> segments_;
+  std::shared_ptr<SharedArena> arena_;
+};
+
+}  // namespace cleave::detail

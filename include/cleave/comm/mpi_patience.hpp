@@ -1,0 +1,135 @@
+// How a rank waits for other processes: with an eye on the watch and the clock.
+//
+// Whatever it waits for (messages, a flag in shared memory), the wait ends: with what it waits for,
+// or with an error that names who failed, left or did not come.
+#pragma once
+
+#include <algorithm>
+#include <cstdio>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sched.h>
+
+#include <cleave/comm/mpi_handle.hpp>
+#include <cleave/comm/mpi_watch.hpp>
+#include <cleave/core/error.hpp>
+
+namespace cleave::detail {
+
+/// Where messages go and on whose behalf.
+struct MpiRoute {
+  MPI_Comm comm = MPI_COMM_NULL;
+  int tag = 0;
+  int rank = 0;  ///< in the group
+  int size = 1;
+  std::span<const int> comm_ranks{};   ///< of the members of the group; empty: the same numbers
+  std::span<const int> world_ranks{};  ///< likewise, in the world of `watch`
+  MpiWatch* watch = nullptr;
+  const std::string* label = nullptr;
+  std::string operation{};
+  double timeout_seconds = 0;
+
+  /// "all_gather of group 'tp'"
+  std::string where() const { return operation + " of group '" + *label + "'"; }
+
+  /// Gives up, and tells all others: the ranks are out of step from here on.
+  [[noreturn]] void fail(const std::string& message) const {
+    const Error error(operation, message, {.rank = watch->rank()});
+    watch->announce(error.what());
+    throw error;
+  }
+};
+
+/// A time in which nothing arrives.
+class MpiPatience {
+ public:
+  /// @param route  must outlive this
+  explicit MpiPatience(const MpiRoute& route) : route_(route) {}
+
+  /// Something has arrived: the time begins anew.
+  void renew() { idle_ = {}; }
+
+  /// What a rank does between two looks: first look fast, then leave the core to others; every
+  /// few looks hear whether it waits in vain.
+  ///
+  /// @param awaited  the world ranks that this one waits for, ascending: a callable
+  /// @throws Error if one has failed or left, or does not come in time
+  template <class Awaited>
+  void rest(const Awaited& awaited) {
+    if (++idle_.polls > 50) sched_yield();
+    if (idle_.polls % 16 != 0) return;
+    MpiWatch& watch = *route_.watch;
+    watch.listen();
+    watch.throw_if_failed(route_.operation);
+    const double now = MPI_Wtime();
+    if (idle_.since == 0) idle_.since = now;
+    const double waited = now - idle_.since;
+    if (!idle_.asked && waited > std::min(1.0, route_.timeout_seconds / 4)) {
+      idle_.asked = true;
+      for (const int r : awaited()) watch.ask(r);
+    }
+    if (!idle_.asked) return;
+    const auto gone = such(awaited(), [&](int r) { return watch.has_left(r); });
+    if (!gone.empty()) {
+      if (idle_.left_since == 0) idle_.left_since = now;
+      if (now > idle_.left_since + grace_seconds)
+        route_.fail(listed(gone) + " left while rank " + std::to_string(watch.rank()) +
+                    " waits in " + route_.where());
+    }
+    if (waited > route_.timeout_seconds) find_culprit(now, awaited());
+  }
+
+ private:
+  struct Idle {
+    long polls = 0;
+    double since = 0;
+    double left_since = 0;  ///< when an awaited rank was found to have left
+    double late_since = 0;  ///< when the time was out
+    bool asked = false;
+  };
+
+  /// How long a rank that left may still be heard of, as its last messages may be under way; and
+  /// how long a rank has to answer.
+  static constexpr double grace_seconds = 0.25;
+
+  /// After the time-out: asks the awaited ranks, and names those that do not answer. One that waits
+  /// in its turn is about to find who is to blame; if it does not, they wait for each other.
+  void find_culprit(double now, const std::vector<int>& awaited) {
+    MpiWatch& watch = *route_.watch;
+    if (idle_.late_since == 0) {
+      idle_.late_since = now;
+      for (const int r : awaited) watch.ask(r);
+    }
+    if (now < idle_.late_since + grace_seconds) return;
+    char limit[64];
+    std::snprintf(limit, sizeof limit, " within %g s", route_.timeout_seconds);
+    const auto silent = such(awaited, [&](int r) { return !watch.waits(r); });
+    if (!silent.empty())
+      route_.fail(listed(silent) + " did not come to " + route_.where() + limit);
+    if (now > idle_.late_since + 8 * grace_seconds)
+      route_.fail(listed(awaited) + " did not come to " + route_.where() + limit +
+                  ", waiting elsewhere");
+  }
+
+  template <class Predicate>
+  static std::vector<int> such(std::vector<int> ranks, Predicate predicate) {
+    std::erase_if(ranks, [&](int r) { return !predicate(r); });
+    return ranks;
+  }
+
+  /// "rank 2", "ranks 1, 3"
+  static std::string listed(const std::vector<int>& ranks) {
+    std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+      text += (i > 0 ? ", " : "") + std::to_string(ranks[i]);
+    return text;
+  }
+
+  const MpiRoute& route_;
+  Idle idle_;
+};
+
+}  // namespace cleave::detail
