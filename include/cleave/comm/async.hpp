@@ -22,7 +22,8 @@ namespace cleave {
 
 namespace detail {
 
-/// Something a worker runs; keeps what it needs alive.
+/// Something a worker runs. Whoever starts it keeps it until `run` has signalled its end, which is
+/// the last that the worker does with it.
 class Job {
  public:
   virtual ~Job() = default;
@@ -44,15 +45,15 @@ class Worker {
     else thread_.join();
   }
 
-  void start(std::shared_ptr<Job> job) { queue_->push(std::move(job)); }
+  void start(Job& job) { queue_->push(job); }
 
  private:
   class Queue {
    public:
-    void push(std::shared_ptr<Job> job) {
+    void push(Job& job) {
       {
         const std::lock_guard lock(mutex_);
-        jobs_.push_back(std::move(job));
+        jobs_.push_back(&job);
       }
       condition_.notify_one();
     }
@@ -70,17 +71,17 @@ class Worker {
         std::unique_lock lock(mutex_);
         condition_.wait(lock, [this] { return ending_ || !jobs_.empty(); });
         if (jobs_.empty()) return;
-        const std::shared_ptr<Job> job = std::move(jobs_.front());
+        Job& job = *jobs_.front();
         jobs_.pop_front();
         lock.unlock();
-        job->run();
+        job.run();
       }
     }
 
    private:
     std::mutex mutex_;
     std::condition_variable condition_;
-    std::deque<std::shared_ptr<Job>> jobs_;
+    std::deque<Job*> jobs_;
     bool ending_ = false;
   };
 
@@ -112,12 +113,10 @@ class Promised : public Job {
 
  protected:
   void finish(std::optional<T> value, std::exception_ptr error) noexcept {
-    {
-      const std::lock_guard lock(mutex_);
-      value_ = std::move(value);
-      error_ = std::move(error);
-      done_ = true;
-    }
+    const std::lock_guard lock(mutex_);  // until all is said: who waits may destroy this after it
+    value_ = std::move(value);
+    error_ = std::move(error);
+    done_ = true;
     condition_.notify_all();
   }
 
@@ -161,7 +160,7 @@ class [[nodiscard]] Async {
  public:
   using value_type = T;
 
-  explicit Async(std::shared_ptr<detail::Promised<T>> promised) : promised_(std::move(promised)) {}
+  explicit Async(std::unique_ptr<detail::Promised<T>> promised) : promised_(std::move(promised)) {}
   Async(Async&&) noexcept = default;
   Async& operator=(Async&& other) noexcept {
     if (this != &other) {
@@ -189,7 +188,7 @@ class [[nodiscard]] Async {
     if (promised_ != nullptr) promised_->wait_quietly();
   }
 
-  std::shared_ptr<detail::Promised<T>> promised_;
+  std::unique_ptr<detail::Promised<T>> promised_;
 };
 
 /// Starts `f()` beside this rank; f may communicate over `group.twin()` and groups made from it.
@@ -199,11 +198,11 @@ class [[nodiscard]] Async {
 template <class F>
 auto start_async(Communicator& group, F f) {
   using T = decltype(f());
-  auto task = std::make_shared<detail::Task<T, F>>(std::move(f));
+  auto task = std::make_unique<detail::Task<T, F>>(std::move(f));
   if (group.concurrent()) {
     std::shared_ptr<void>& worker = group.state().worker;
     if (worker == nullptr) worker = std::make_shared<detail::Worker>();
-    static_cast<detail::Worker*>(worker.get())->start(task);
+    static_cast<detail::Worker*>(worker.get())->start(*task);
   } else {
     task->run();
   }
