@@ -73,3 +73,40 @@ TEST_CASE("no plan receives more than the cheapest of all sequences of steps") {
   CHECK(report.max_steps_without_partial == 1);
   CHECK(report.max_steps_with_partial == 2);
 }
+
+TEST_CASE("different reductions take one step each, innermost axis first, and one more to move") {
+  constexpr Placement sum = Placement::partial(ReduceOp::sum), max = Placement::partial(ReduceOp::max);
+  const Shape mesh(std::array<index_t, 3>{2, 4, 3}), shape(std::array<index_t, 2>{4096, 512});
+  int pairs = 0;
+  for (const Layout& from :
+       naive::layouts_over(3, {Placement::replicate(), Placement::shard(0), sum, max}))
+    for (const Layout& to :
+         naive::layouts_over(3, {Placement::replicate(), Placement::shard(0), Placement::shard(1)})) {
+      int runs = 0;  // of partial axes with one reduction, other axes between them or not
+      bool moves = false;
+      const Placement* last = nullptr;
+      for (int a = 2; a >= 0; --a) {
+        if (!from[a].is_partial()) {
+          moves = moves || from[a] != to[a];
+          continue;
+        }
+        moves = moves || to[a].is_shard();
+        runs += last == nullptr || last->op != from[a].op;
+        last = &from[a];
+      }
+      if (runs < 2) continue;
+      const Plan plan = choose_plan(from, to, shape, mesh, 4);
+      CHECK(plan.communications() <= runs + (moves ? 1 : 0));
+      int reductions = 0;
+      ReduceOp innermost{};
+      for (const Step& step : plan)
+        if (step.kind == StepKind::all_reduce || step.kind == StepKind::reduce_scatter)
+          if (reductions++ == 0) innermost = step.op;
+      CHECK(reductions == runs);
+      int a = 2;
+      while (!from[a].is_partial()) --a;
+      CHECK(innermost == from[a].op);
+      ++pairs;
+    }
+  CHECK(pairs > 300);
+}

@@ -58,6 +58,11 @@ class MpiCommunicator final : public Communicator {
   }
 
   const char* backend() const noexcept override { return "mpi"; }
+  bool concurrent() const noexcept override {
+    int provided = MPI_THREAD_SINGLE;
+    MPI_Query_thread(&provided);
+    return provided == MPI_THREAD_MULTIPLE;
+  }
 
   /// What the groups of this world share.
   const std::shared_ptr<MpiWatch>& watch() const noexcept { return members_.watch; }

@@ -4,11 +4,13 @@
 // A rank that fails tells all others. A rank that has waited for a while asks those it waits for;
 // one whose function has returned answers that it has left, one that waits itself answers that, one
 // that computes keeps silent. So nothing is sent while all goes well, and every wait ends: with its
-// data, or with the name of who failed, left or did not come.
+// data, or with the name of who failed, left or did not come. After a failure each rank tells when
+// it has withdrawn its receives: what was sent to it is not read any more.
 #pragma once
 
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,7 +23,8 @@
 
 namespace cleave::detail {
 
-/// One per world and rank; all groups made from the world share it.
+/// One per world and rank; all groups made from the world share it, and two threads of the rank may
+/// wait at the same time.
 class MpiWatch {
  public:
   /// Who failed first, as far as this rank knows, and what it said.
@@ -35,29 +38,39 @@ class MpiWatch {
     mpi_check(MPI_Comm_rank(comm_.get(), &rank_), "MPI_Comm_rank");
     mpi_check(MPI_Comm_size(comm_.get(), &size_), "MPI_Comm_size");
     left_.assign(std::size_t(size_), false);
-    waits_ = asked_by_ = left_;
+    waits_ = withdrawn_ = asked_by_ = left_;
   }
   MpiWatch(const MpiWatch&) = delete;  // there is one channel
   MpiWatch& operator=(const MpiWatch&) = delete;
   /// The last group of this rank is gone; the others hear of it if an exception is the reason.
   ~MpiWatch() {
-    if (!mpi_is_running()) return;
-    if (is_unwinding()) announce("an exception has destroyed its communicators");
-    if (failure_ != nullptr) comm_.abandon();
+    if (!mpi_is_running() || !broken()) return;
+    announce("an exception has destroyed its communicators");
+    withdraw();
+    comm_.abandon();
+    try {
+      if (!notes_.empty()) keep_until_exit(std::make_shared<Notes>(std::move(notes_)));
+    } catch (...) {  // out of memory
+    }
   }
 
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
 
-  /// Null while all goes well. Afterwards no group of the world is of use any more.
-  const Failure* failure() const noexcept { return failure_.get(); }
-  /// Whether messages may be under way that nobody will wait for.
-  bool broken() const noexcept { return failure_ != nullptr || is_unwinding(); }
+  /// Whether messages may be under way that nobody will wait for: no group of the world is of use.
+  bool broken() const noexcept {
+    const std::lock_guard lock(mutex_);
+    return failure_ != nullptr || is_unwinding();
+  }
   /// Whether another rank was the first to fail.
-  bool woken() const noexcept { return failure_ != nullptr && failure_->rank != rank_; }
+  bool woken() const noexcept {
+    const std::lock_guard lock(mutex_);
+    return failure_ != nullptr && failure_->rank != rank_;
+  }
 
   /// @throws Error if a rank is known to have failed
   void throw_if_failed(const std::string& operation) const {
+    const std::lock_guard lock(mutex_);
     if (failure_ != nullptr)
       throw Error(operation,
                   "rank " + std::to_string(failure_->rank) + " failed: " + failure_->text,
@@ -65,18 +78,29 @@ class MpiWatch {
   }
 
   /// Whether that rank's function has returned. Known only after it was asked.
-  bool has_left(int rank) const { return left_[std::size_t(rank)]; }
+  bool has_left(int rank) const {
+    const std::lock_guard lock(mutex_);
+    return left_[std::size_t(rank)];
+  }
   /// Whether that rank, asked last, has answered that it waits for others.
-  bool waits(int rank) const { return waits_[std::size_t(rank)]; }
+  bool waits(int rank) const {
+    const std::lock_guard lock(mutex_);
+    return waits_[std::size_t(rank)];
+  }
+
+  /// Whether that rank has said, after a failure, that it receives nothing any more.
+  bool has_withdrawn(int rank) const { return withdrawn_[std::size_t(rank)]; }
 
   /// Asks a rank to say so if it has left or waits, and when it leaves.
   void ask(int rank) {
+    const std::lock_guard lock(mutex_);
     waits_[std::size_t(rank)] = false;
     post(Kind::asked, {}, rank);
   }
 
   /// Reads what the others have said, while this rank waits for them.
   void listen() {
+    const std::lock_guard lock(mutex_);
     heard_ = MPI_Wtime();
     while (true) {
       int arrived = 0;
@@ -96,6 +120,7 @@ class MpiWatch {
 
   /// The same for ranks that hardly ever wait: cheap enough for every collective.
   void listen_now_and_then() {
+    const std::lock_guard lock(mutex_);
     if (MPI_Wtime() > heard_ + 0.01) listen();
   }
 
@@ -104,10 +129,19 @@ class MpiWatch {
     if (failure_ != nullptr) return;
     try {
       failure_ = std::make_unique<Failure>(Failure{rank_, text});
-      for (int step = 1; step < size_; ++step)
-        post(Kind::failed, text.substr(0, longest_text), (rank_ + step) % size_);
-      for (const double end = MPI_Wtime() + 1; !notes_.empty() && MPI_Wtime() < end;) reap();
+      tell_all(Kind::failed, text.substr(0, longest_text));
     } catch (...) {  // who cannot speak is found by the others' time-outs
+    }
+  }
+
+  /// Tells all others, once, that this rank has no receive open and opens none any more.
+  /// @pre a failure is known
+  void withdraw() noexcept {
+    if (withdrawn_[std::size_t(rank_)]) return;
+    withdrawn_[std::size_t(rank_)] = true;
+    try {
+      tell_all(Kind::withdrawn, {});
+    } catch (...) {  // the others wait for this for a limited time
     }
   }
 
@@ -118,6 +152,7 @@ class MpiWatch {
   /// @return whether all ranks are here and none has failed
   /// @collective every rank
   bool part(double patience) noexcept {
+    const std::lock_guard lock(mutex_);
     try {
       mine_ = failure_ != nullptr ? 1 : 0;
       MPI_Request request = MPI_REQUEST_NULL;
@@ -133,8 +168,11 @@ class MpiWatch {
         listen();
         reap();
         if (done != 0) return any_ == 0;
-        if (failure_ != nullptr && known == 0) known = MPI_Wtime();
-        if (failure_ != nullptr && MPI_Wtime() > known + patience) return false;
+        if (failure_ != nullptr) {
+          withdraw();
+          if (known == 0) known = MPI_Wtime();
+          if (MPI_Wtime() > known + patience) return false;
+        }
         if (polls < 1000) {
           sched_yield();
         } else {
@@ -149,18 +187,26 @@ class MpiWatch {
 
  private:
   /// What a note says; its tag.
-  enum class Kind : int { failed, asked, left, waits };
+  enum class Kind : int { failed, asked, left, waits, withdrawn };
 
   struct Note {
     std::string text;
     MPI_Request request = MPI_REQUEST_NULL;
   };
 
+  using Notes = std::vector<std::unique_ptr<Note>>;
+
   /// Notes are short enough to be sent at once, whether or not the receiver listens.
   static constexpr std::size_t longest_text = 1000;
 
   bool is_unwinding() const noexcept {
     return std::uncaught_exceptions() > exceptions_at_birth_;
+  }
+
+  /// Returns when the notes are on their way, or will not be soon.
+  void tell_all(Kind kind, const std::string& text) {
+    for (int step = 1; step < size_; ++step) post(kind, text, (rank_ + step) % size_);
+    for (const double end = MPI_Wtime() + 1; !notes_.empty() && MPI_Wtime() < end;) reap();
   }
 
   void post(Kind kind, std::string text, int rank) {
@@ -183,6 +229,7 @@ class MpiWatch {
         break;
       case Kind::left: left_[std::size_t(from)] = true; break;
       case Kind::waits: waits_[std::size_t(from)] = true; break;
+      case Kind::withdrawn: withdrawn_[std::size_t(from)] = true; break;
     }
   }
 
@@ -195,6 +242,7 @@ class MpiWatch {
     });
   }
 
+  mutable std::recursive_mutex mutex_;
   MpiComm comm_;
   int rank_ = 0;
   int size_ = 1;
@@ -202,8 +250,9 @@ class MpiWatch {
   std::unique_ptr<Failure> failure_;
   std::vector<bool> left_;
   std::vector<bool> waits_;
+  std::vector<bool> withdrawn_;
   std::vector<bool> asked_by_;
-  std::vector<std::unique_ptr<Note>> notes_;
+  Notes notes_;
   double heard_ = 0;  ///< when this rank has last listened
   bool leaving_ = false;
   int mine_ = 0;  // what `part` reduces

@@ -3,7 +3,8 @@
 // A reduction may be an all-reduce, or a reduce-scatter onto any dimension that the next step
 // exchanges; and axes that replicate the addends may first keep a slice each, so that the same
 // sum is not made twice. Which is cheapest depends on extents and on latency against bandwidth.
-// All candidates are tried; ties go to fewer communications, then to the first.
+// All candidates are tried that take no more than two communications, or where there are several
+// reductions, no more than `make_plan`'s; ties go to fewer communications, then to the first.
 #pragma once
 
 #include <array>
@@ -41,6 +42,8 @@ class PlanSearch {
         mesh_(mesh),
         element_size_(element_size),
         model_(model) {
+    const int plain = make_plan(source, target, shape.dims).communications();
+    most_communications_ = plain > 2 ? plain : 2;
     for (int a = 0; a < target.axes; ++a)  // dimensions that the target shards come first
       if (reach_.layout[a].is_shard()) offer(reach_.layout[a].dim);
     for (int a = 0; a < source.axes; ++a)
@@ -127,6 +130,7 @@ class PlanSearch {
     append_end(whole, now, reach_, target_, shape_.dims);
     for (int i = plan.count; i < whole.count; ++i) us += cost(whole[i]);
     const int communications = whole.communications();
+    if (communications > most_communications_) return;
     const bool better = us < best_us_ || (us == best_us_ && communications < best_communications_);
     if (!better && best_.count != 0) return;
     best_ = whole;
@@ -146,6 +150,7 @@ class PlanSearch {
   CostModel model_;
   std::array<int, max_choices> dim_{};
   int dims_ = 0;
+  int most_communications_ = 2;
   Plan best_{};
   double best_us_ = 1e300;
   int best_communications_ = 0;
