@@ -25,7 +25,7 @@ Tensor<T, Rank> counting(const std::array<index_t, std::size_t(Rank)>& extents, 
 TEST_CASE_TEMPLATE("a map sees every element once, whatever the strides", T, float, double, half,
                    std::complex<double>, std::int64_t, std::uint8_t) {
   for (const index_t n : {0, 1, 3, 255, 256, 257, 600}) {
-    for (const index_t m : {0, 1, 2, 5}) {
+    for (const index_t m : {0, 1, 2, 5, 40}) {
       const auto plain = counting<T, 2>({m, n}, 1);
       const auto turned = counting<T, 2>({n, m}, 2).transpose(0, 1);
       const auto sparse = counting<T, 3>({m, n, 2}, 3).select(2, 1);
@@ -41,8 +41,23 @@ TEST_CASE_TEMPLATE("a map sees every element once, whatever the strides", T, flo
   }
 }
 
+TEST_CASE("transposed planes are read tile by tile") {
+  for (const index_t n : {15, 16, 17, 130}) {
+    const auto a = counting<float, 3>({3, n, 35}, 1).transpose(1, 2);  // [3, 35, n]
+    const auto b = counting<float, 3>({n, 35, 3}, 2).permute({2, 1, 0});
+    const Tensor<float, 3> out({3, 35, n});
+    map_elements(On<Host>{}, [](float x, float y) { return x - 2 * y; }, write(out), read(a),
+                 read(b));
+    index_t wrong = 0;
+    for (index_t i = 0; i < 3; ++i)
+      for (index_t j = 0; j < 35; ++j)
+        for (index_t k = 0; k < n; ++k) wrong += out(i, j, k) != a(i, j, k) - 2 * b(i, j, k);
+    CHECK(wrong == 0);
+  }
+}
+
 TEST_CASE("a stride of 0 repeats an element") {
-  for (const index_t n : {1, 10, 300}) {
+  for (const index_t n : {1, 10, 300, 5000}) {
     const index_t m = 4, l = 3;
     const auto a = counting<double, 3>({l, m, n}, 0);
     const auto rows = counting<double, 1>({n}, 5);

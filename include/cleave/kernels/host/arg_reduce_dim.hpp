@@ -10,6 +10,7 @@
 #include <cleave/core/reduce_op.hpp>
 #include <cleave/kernels/arithmetic.hpp>
 #include <cleave/kernels/host/dim_loops.hpp>
+#include <cleave/kernels/host/reduce_dims.hpp>
 #include <cleave/kernels/strided.hpp>
 #include <cleave/tensor/storage.hpp>
 
@@ -21,9 +22,23 @@ inline constexpr index_t no_index = std::numeric_limits<index_t>::max();
 /// Whether `a` replaces `best`. @tparam Op Max or Min
 template <class Op, class T>
 CLEAVE_HOST_DEVICE constexpr bool is_better(const T& a, const T& best) {
-  if (is_nan(a)) return !is_nan(best);
-  return std::is_same_v<Op, Max> ? best < a : a < best;
+  const bool before = std::is_same_v<Op, Max> ? best < a : a < best;
+  return int(before) | (int(is_nan(a)) & int(!is_nan(best)));  // without a branch: vectorises
 }
+
+namespace detail {
+
+/// The first extreme element of a row: its value first, then where it is.
+template <class Op, class T>
+index_t arg_reduce_row(const T* row, index_t n, index_t step, T& best) {
+  best = T(reduce_row<Op, T>(row, n, step));
+  index_t i = 0;
+  if (is_nan(best)) while (!is_nan(row[i * step])) ++i;
+  else while (!(row[i * step] == best)) ++i;
+  return i;
+}
+
+}  // namespace detail
 
 /// Finds the extreme element of dimension `dim` for every index of the other dimensions.
 ///
@@ -48,8 +63,16 @@ void arg_reduce_dim(On<Host>, const Strided<const T>& in, int dim, index_t first
     return;
   }
 
+  if (loops.along()) {
+    loops.kept.each([&](index_t start) {
+      T best;
+      *indices++ = first + detail::arg_reduce_row<Op>(in.data + start, n, step, best);
+      if (values != nullptr) *values++ = best;
+    });
+    return;
+  }
   constexpr index_t width = 256;
-  const auto row = loops.along() ? detail::DimLoops::Loop{} : loops.kept.pop();
+  const auto row = loops.kept.pop();
   T best[width];
   index_t at[width];
   loops.kept.each([&](index_t start) {

@@ -17,11 +17,14 @@ namespace cleave::kernels {
 
 namespace detail {
 
-/// Reduces a row. Long rows are halved, short ones run through independent lanes.
+/// Reduces a row. Long rows are halved where that keeps rounding errors small, short ones run
+/// through independent lanes.
 template <class Op, class A, class T>
 A reduce_row(const T* row, index_t n, index_t step) {
   constexpr index_t lanes = 16, block = 1024;
-  if (n > block) {
+  constexpr bool rounds =
+      !std::is_integral_v<A> && (std::is_same_v<Op, Sum> || std::is_same_v<Op, Product>);
+  if (rounds && n > block) {
     const index_t half = n / 2 / lanes * lanes;
     return Fold<Op>::combine(reduce_row<Op, A>(row, half, step),
                              reduce_row<Op, A>(row + half * step, n - half, step));
