@@ -15,6 +15,10 @@ fi
 
 # shellcheck disable=SC2086  # a list of words
 need $build_packages
+if [ -f "bench/$name/$name.sh" ]; then
+  . "bench/$name/$name.sh"
+  exit
+fi
 configure build-bench -Dtests=disabled -Dexamples=disabled >&2
 ninja -C build-bench "bench/$name" >&2
 exec "build-bench/bench/$name" "$@"
