@@ -10,10 +10,23 @@
 using namespace cleave;
 using namespace cleave::testing;
 
-TEST_CASE("a product is right for all placements of its operands on two axes") {
+namespace {
+
+/// One operand under every placement, the other under those given: all 256 pairs together compile
+/// for minutes, and axes are solved one by one.
+template <class... Other, class Mesh>
+void check_against(const Mesh& mesh) {
+  each_placements<2, Replicate, Shard<0>, Shard<1>, Partial<Sum>>([&](auto p) {
+    (check_product<double, decltype(p), Other>(mesh, 5, 6, 7), ...);
+    (check_product<double, Other, decltype(p)>(mesh, 1, 3, 2), ...);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a product is right for all placements of an operand on two axes") {
   on_ranks({4}, [](World& world) {
     const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
-    check_all<double, 2, Replicate, Shard<0>, Shard<1>, Partial<Sum>>(mesh,
-                                                                    {{5, 6, 7}, {1, 3, 2}});
+    check_against<Placements<Shard<0>, Shard<1>>, Placements<Partial<Sum>, Shard<0>>>(mesh);
   });
 }
