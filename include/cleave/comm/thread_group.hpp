@@ -66,7 +66,7 @@ class ThreadGroup {
   /// @throws Error if one has failed or left, or does not come in time
   void pass_door(const Visit& visit) {
     if (world_->news() != 0) stop_for_failure(visit);
-    slots_[std::size_t(visit.rank)].visits.store(visit.round + 1);
+    slots_[std::size_t(visit.rank)].visits.store(visit.round + 1, std::memory_order_release);
     if (door_.arrive(visit.round) == Gate::Arrival::opened) return wake_others(visit.rank);
     if (spin(door_, visit.round)) return;
     Parker& parker = world_->parker(world_rank(visit.rank));
@@ -134,11 +134,17 @@ class ThreadGroup {
 
   int world_rank(int rank) const { return members_[std::size_t(rank)]; }
 
+  /// Looks for as long as waking up costs, so that no wait takes more than twice what it must even
+  /// where other programs need the cores.
   bool spin(const Gate& gate, std::uint64_t round) const noexcept {
-    for (int i = world_->spins(); i > 0; --i) {
-      if (gate.open(round)) return true;
-      spin_pause();
-    }
+    if (gate.open(round) || !world_->spins()) return gate.open(round);
+    const auto end = Parker::Clock::now() + std::chrono::microseconds(10);
+    do {
+      for (int i = 0; i < 16; ++i) {
+        if (gate.open(round)) return true;
+        spin_pause();
+      }
+    } while (Parker::Clock::now() < end);
     return gate.open(round);
   }
 

@@ -55,13 +55,13 @@ class ThreadWorld {
  public:
   explicit ThreadWorld(int size)
       : size_(size),
-        spins_(size <= available_cores() ? 2000 : 0),
+        spins_(size <= available_cores()),
         seats_(std::make_unique<Seat[]>(std::size_t(size))) {}
 
   int size() const noexcept { return size_; }
 
-  /// How often a waiting rank looks before it sleeps: 0 if the ranks outnumber the cores.
-  int spins() const noexcept { return spins_; }
+  /// Whether a waiting rank looks for a while before it sleeps: not if ranks outnumber the cores.
+  bool spins() const noexcept { return spins_; }
 
   Parker& parker(int rank) noexcept { return seat(rank).parker; }
 
@@ -103,7 +103,7 @@ class ThreadWorld {
   }
 
   int size_;
-  int spins_;
+  bool spins_;
   std::unique_ptr<Seat[]> seats_;
   alignas(64) std::atomic<std::uint64_t> news_{0};
   mutable std::mutex mutex_;
