@@ -86,6 +86,9 @@ void reduce_pieces(MpiMessages& messages, ReduceOp op, const PieceOf& piece, con
     marks.push_back(messages.posted());
   };
   for (index_t b = 0; b < std::min<index_t>(blocks, 2); ++b) post(b);
+  if (blocks > 2)  // the others have the size of the first
+    for (int step = 1; step < n; ++step)
+      messages.announce_receive(std::size_t(count_of(blocks - 1)) * size, messages.before(step));
 
   for (int step = 1; step < n; ++step) {
     const int peer = messages.after(step);

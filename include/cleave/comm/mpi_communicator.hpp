@@ -95,7 +95,7 @@ class MpiCommunicator final : public Communicator {
  protected:
   void execute(const Collective& c) override {
     verify_call(c, rank(), size());
-    MpiRoute way = route(members_.comm, next_tag_++, operation_of(c));
+    MpiRoute way = route(members_.comm, calls_++ % meeting, operation_of(c));
     if (direct_ != nullptr && direct_->run(c, way)) return;
     MpiMessages messages(std::move(way));
     switch (c.kind) {
@@ -112,7 +112,7 @@ class MpiCommunicator final : public Communicator {
   }
 
   void gather_signatures(const Signature& mine, std::span<Signature> all) override {
-    MpiMessages messages(route(members_.signatures, next_signature_tag_++,
+    MpiMessages messages(route(members_.signatures, comparisons_++ % meeting,
                                name_of(CollectiveKind(mine.kind))));
     gather_small(messages, &mine, sizeof mine, all.data());
   }
@@ -129,20 +129,20 @@ class MpiCommunicator final : public Communicator {
     int rank = 0;
   };
 
-  /// Messages of the n-th collective carry the tag n, modulo this.
-  static constexpr unsigned tags = 1u << 14;
+  /// Collectives count up to this and begin again; it stands for the meeting before a subgroup.
+  static constexpr unsigned meeting = MpiRoute::sequences - 1;
 
   MpiCommunicator(Members members, std::string label, std::shared_ptr<RankState> state)
       : Communicator(members.rank, int(members.world_ranks.size()), std::move(label),
                      std::move(state)),
         members_(std::move(members)),
         direct_(MpiDirect::create(members_.node, members_.processes,
-                                  route(members_.comm, next_tag_++, "subgroup"))) {}
+                                  route(members_.comm, calls_++ % meeting, "subgroup"))) {}
 
   MpiRoute route(const MpiComm& comm, unsigned sequence, const char* operation) const {
     MpiRoute route;
     route.comm = comm.get();
-    route.tag = int(sequence % tags);
+    route.sequence = sequence;
     route.rank = rank();
     route.size = size();
     route.world_ranks = members_.world_ranks;
@@ -158,8 +158,7 @@ class MpiCommunicator final : public Communicator {
   int meet(std::span<const int> ranks, const Members& members, const std::string& label) const {
     std::uint64_t hash = 14695981039346656037u;  // FNV-1a
     for (const int r : ranks) hash = (hash ^ std::uint64_t(r)) * 1099511628211u;
-    MpiRoute way = route(members_.comm, 0, "subgroup");
-    way.tag = int(tags);
+    MpiRoute way = route(members_.comm, meeting, "subgroup");
     way.rank = members.rank;
     way.size = int(ranks.size());
     way.comm_ranks = ranks;
@@ -175,7 +174,7 @@ class MpiCommunicator final : public Communicator {
                         std::to_string(members.world_ranks[i]) +
                         " list different members of group '" + label + "'",
                     {.rank = state().world_rank});
-    return int(hash % tags);
+    return int(hash % 32768);
   }
 
   static void barrier(MpiMessages& messages) {
@@ -185,8 +184,8 @@ class MpiCommunicator final : public Communicator {
   }
 
   Members members_;
-  unsigned next_tag_ = 0;
-  unsigned next_signature_tag_ = 0;
+  unsigned calls_ = 0;
+  unsigned comparisons_ = 0;
   std::unique_ptr<MpiDirect> direct_;  ///< where all members are on one node
 };
 

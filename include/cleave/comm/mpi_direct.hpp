@@ -64,6 +64,7 @@ class MpiDirect {
   /// @return whether it ran; if not, on no rank, for lack of memory
   /// @collective every rank of the group
   bool run(const Collective& c, const MpiRoute& route) {
+    route.watch->verify(route.operation);
     ++round_;
     Staged staged(*this);
     show(c, staged);

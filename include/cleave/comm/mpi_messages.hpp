@@ -43,6 +43,9 @@ class MpiMessages {
     requests_.receive(data, bytes, peer);
   }
 
+  /// See MpiRequests::announce_receive.
+  void announce_receive(std::size_t bytes, int peer) { requests_.announce_receive(bytes, peer); }
+
   /// Views of a pair of ranks are matched by their order; nothing is sent for an empty one.
   void send(const ConstView& view, int peer) { send(pack(view), std::size_t(view.bytes()), peer); }
   /// What is received packed is in its place after `finish`.

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <span>
 #include <string>
@@ -22,7 +24,7 @@ namespace cleave::detail {
 /// Where messages go and on whose behalf.
 struct MpiRoute {
   MPI_Comm comm = MPI_COMM_NULL;
-  int tag = 0;
+  unsigned sequence = 0;  ///< tells a collective from the next ones: below `sequences`
   int rank = 0;  ///< in the group
   int size = 1;
   std::span<const int> comm_ranks{};   ///< of the members of the group; empty: the same numbers
@@ -31,6 +33,15 @@ struct MpiRoute {
   const std::string* label = nullptr;
   std::string operation{};
   double timeout_seconds = 0;
+
+  static constexpr unsigned sequences = 16;
+
+  /// The tag of a message of that many bytes: it meets only a receive of as many.
+  int tag(std::size_t bytes) const noexcept {
+    const std::uint64_t span = (std::uint64_t(watch->largest_tag()) + 1) / sequences;
+    const std::uint64_t mixed = (std::uint64_t(bytes) * 0x9e3779b97f4a7c15u) >> 32;
+    return int(sequence * span + mixed % span);
+  }
 
   /// "all_gather of group 'tp'"
   std::string where() const { return operation + " of group '" + *label + "'"; }
@@ -52,26 +63,30 @@ class MpiPatience {
   /// Something has arrived: the time begins anew.
   void renew() { idle_ = {}; }
 
+  /// Seconds without anything, when this rank last looked at the clock.
+  double waited() const noexcept { return idle_.waited; }
+
   /// What a rank does between two looks: first look fast, then leave the core to others; every
   /// few looks hear whether it waits in vain.
   ///
   /// @param awaited  the world ranks that this one waits for, ascending: a callable
+  /// @return whether it was one of the few
   /// @throws Error if one has failed or left, or does not come in time
   template <class Awaited>
-  void rest(const Awaited& awaited) {
+  bool rest(const Awaited& awaited) {
     if (++idle_.polls > 50) sched_yield();
-    if (idle_.polls % 16 != 0) return;
+    if (idle_.polls % 16 != 0) return false;
     MpiWatch& watch = *route_.watch;
     watch.listen();
     watch.throw_if_failed(route_.operation);
     const double now = MPI_Wtime();
     if (idle_.since == 0) idle_.since = now;
-    const double waited = now - idle_.since;
+    const double waited = idle_.waited = now - idle_.since;
     if (!idle_.asked && waited > std::min(1.0, route_.timeout_seconds / 4)) {
       idle_.asked = true;
       for (const int r : awaited()) watch.ask(r);
     }
-    if (!idle_.asked) return;
+    if (!idle_.asked) return true;
     const auto gone = such(awaited(), [&](int r) { return watch.has_left(r); });
     if (!gone.empty()) {
       if (idle_.left_since == 0) idle_.left_since = now;
@@ -80,12 +95,14 @@ class MpiPatience {
                     " waits in " + route_.where());
     }
     if (waited > route_.timeout_seconds) find_culprit(now, awaited());
+    return true;
   }
 
  private:
   struct Idle {
     long polls = 0;
     double since = 0;
+    double waited = 0;
     double left_since = 0;  ///< when an awaited rank was found to have left
     double late_since = 0;  ///< when the time was out
     bool asked = false;

@@ -1,8 +1,9 @@
 // The requests of one collective: posted without blocking, split where MPI's counts are too narrow,
 // and waited for with an eye on the watch and the clock.
 //
-// A message of n bytes must be received as n bytes: ranks that disagree about sizes get an error
-// that says so, whatever CLEAVE_CHECK is.
+// A message of n bytes meets only a receive of n bytes, since its tag depends on n: Open MPI writes
+// beyond a receive buffer that is shorter than the message. Ranks that disagree about sizes get an
+// error that says so, whatever CLEAVE_CHECK is.
 #pragma once
 
 #include <algorithm>
@@ -27,12 +28,14 @@ class MpiRequests {
  public:
   /// @throws Error if a rank is known to have failed
   explicit MpiRequests(MpiRoute route) : route_(std::move(route)) {
-    route_.watch->listen_now_and_then();
-    route_.watch->throw_if_failed(route_.operation);
+    route_.watch->enter(route_.operation);
   }
   MpiRequests(const MpiRequests&) = delete;  // a request has one owner
   MpiRequests& operator=(const MpiRequests&) = delete;
-  ~MpiRequests() { withdraw(); }
+  ~MpiRequests() {
+    withdraw();
+    if (entered_) route_.watch->leave();
+  }
 
   const MpiRoute& route() const noexcept { return route_; }
 
@@ -42,55 +45,58 @@ class MpiRequests {
   void send(const std::byte* data, std::size_t bytes, int peer) {
     for (std::size_t at = 0; at < bytes; at += mpi_message_limit) {
       const std::size_t part = std::min(mpi_message_limit, bytes - at);
-      check(MPI_Isend(data + at, int(part), MPI_BYTE, comm_rank(peer), route_.tag, route_.comm,
-                      open(peer, part, false)),
+      check(MPI_Isend(data + at, int(part), MPI_BYTE, comm_rank(peer), route_.tag(part),
+                      route_.comm, open(peer, part, false)),
             "MPI_Isend");
     }
   }
   void receive(std::byte* data, std::size_t bytes, int peer) {
     for (std::size_t at = 0; at < bytes; at += mpi_message_limit) {
       const std::size_t part = std::min(mpi_message_limit, bytes - at);
-      check(MPI_Irecv(data + at, int(part), MPI_BYTE, comm_rank(peer), route_.tag, route_.comm,
-                      open(peer, part, true)),
+      check(MPI_Irecv(data + at, int(part), MPI_BYTE, comm_rank(peer), route_.tag(part),
+                      route_.comm, open(peer, part, true)),
             "MPI_Irecv");
     }
   }
+
+  /// A receive of that size will be posted later: such a message is not odd.
+  void announce_receive(std::size_t bytes, int peer) { later_.push_back({peer, bytes, true}); }
 
   /// Waits for the requests posted between two marks.
   /// @throws Error if a rank has failed or left, sends another size, or does not come in time
   void wait(std::size_t begin, std::size_t end) {
     std::size_t pending = 0;
-    for (std::size_t i = begin; i < end; ++i) pending += requests_[i] != MPI_REQUEST_NULL;
+    for (std::size_t i = begin; i < end; ++i) pending += is_open(i);
     MpiPatience patience(route_);
+    double odd_since = 0;
     while (pending > 0) {
       const std::size_t done = complete(begin, end);
       pending -= done;
-      if (done > 0) patience.renew();
-      else patience.rest([&] { return awaited(begin, end); });
+      if (done > 0) patience.renew(), odd_since = 0;
+      else if (patience.rest([&] { return awaited(begin, end); }) && patience.waited() > 0.2)
+        find_odd_message(begin, end, odd_since);
     }
   }
 
-  /// Takes back what is still open, so that nothing is written to memory whose owner an exception
-  /// is about to destroy; the group is of no use any more. A receive that has begun ends within
-  /// moments, since its sender does the same; a send that nobody takes is left to itself.
+  /// Takes back what is still open, so that MPI touches no memory whose owner an exception is about
+  /// to destroy; the group is of no use any more. A receive that has begun ends within moments, as
+  /// its sender does the same; a send is harmless once its receiver has withdrawn. A rank that
+  /// computes meanwhile is not waited for: it hears of the failure before it receives.
   ///
   /// @return whether MPI is done with the memory of all messages
   bool withdraw() noexcept {
     if (open_ == 0) return true;
     try {
-      route_.watch->announce(route_.operation + " ended half-way");
+      MpiWatch& watch = *route_.watch;
+      watch.announce(route_.operation + " ended half-way");
       for (std::size_t i = 0; i < posted(); ++i)
-        if (about_[i].receives && requests_[i] != MPI_REQUEST_NULL) MPI_Cancel(&requests_[i]);
-      indices_.resize(posted());
-      const double begin = MPI_Wtime();
-      while (open_ > 0 && MPI_Wtime() < begin + (receives_open() ? 2.0 : 0.2)) {
-        int done = 0;
-        MPI_Testsome(int(posted()), requests_.data(), &done, indices_.data(),
-                     MPI_STATUSES_IGNORE);
-        if (done != MPI_UNDEFINED) open_ -= std::size_t(done);
-        if (done == 0) sched_yield();
-      }
-    } catch (...) {  // out of memory: what is open stays open
+        if (is_open(i) && about_[i].receives) MPI_Cancel(&requests_[i]);
+      drain([](const About& about) { return about.receives; });
+      if (std::exchange(entered_, false)) watch.leave();
+      drain([&](const About& about) {
+        return about.receives || !watch.has_withdrawn(world_rank(about.peer));
+      });
+    } catch (...) {  // out of memory, or MPI fails too: what is open stays open
     }
     return std::exchange(open_, 0) == 0;
   }
@@ -101,6 +107,7 @@ class MpiRequests {
     std::size_t bytes = 0;
     bool receives = false;
   };
+
   /// Room for one more request.
   MPI_Request* open(int peer, std::size_t bytes, bool receives) {
     about_.push_back({peer, bytes, receives});
@@ -109,10 +116,20 @@ class MpiRequests {
     return &requests_.back();
   }
 
-  bool receives_open() const noexcept {
-    for (std::size_t i = 0; i < posted(); ++i)
-      if (about_[i].receives && requests_[i] != MPI_REQUEST_NULL) return true;
-    return false;
+  bool is_open(std::size_t i) const noexcept { return requests_[i] != MPI_REQUEST_NULL; }
+
+  /// Waits, for 2 s at most, until no request is open that matters.
+  template <class Matters>
+  void drain(Matters matters) {
+    indices_.resize(posted());
+    for (const double end = MPI_Wtime() + 2; MPI_Wtime() < end; sched_yield()) {
+      int done = 0;
+      MPI_Testsome(int(posted()), requests_.data(), &done, indices_.data(), MPI_STATUSES_IGNORE);
+      route_.watch->listen();
+      open_ = 0;
+      for (std::size_t i = 0; i < posted(); ++i) open_ += is_open(i) && matters(about_[i]);
+      if (open_ == 0) return;
+    }
   }
 
   /// @return how many requests of the range completed just now
@@ -131,28 +148,49 @@ class MpiRequests {
   }
 
   void inspect(const About& about, MPI_Status& status, int code) {
-    const auto disagree = [&](const std::string& sent) {
-      route_.fail("rank " + std::to_string(world_rank(about.peer)) + " sends " + sent + " the " +
-           std::to_string(about.bytes) + " bytes that rank " +
-           std::to_string(route_.watch->rank()) + " expects in " + route_.where());
-    };
-    if (code == MPI_ERR_IN_STATUS && status.MPI_ERROR != MPI_SUCCESS) {
-      int kind = status.MPI_ERROR;
-      MPI_Error_class(status.MPI_ERROR, &kind);
-      if (kind == MPI_ERR_TRUNCATE) disagree("more than");
+    if (code == MPI_ERR_IN_STATUS && status.MPI_ERROR != MPI_SUCCESS)
       route_.fail(mpi_error_text(status.MPI_ERROR) + " in " + route_.where());
-    }
     if (!about.receives) return;
     int bytes = 0;
     check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
-    if (std::size_t(bytes) != about.bytes) disagree(std::to_string(bytes) + " of");
+    if (std::size_t(bytes) != about.bytes) disagree(about, bytes);
+  }
+
+  /// A message from an awaited rank that fits no receive from it, and stays: the ranks disagree.
+  void find_odd_message(std::size_t begin, std::size_t end, double& odd_since) {
+    for (std::size_t i = begin; i < end; ++i) {
+      if (!is_open(i) || !about_[i].receives) continue;
+      int found = 0, bytes = 0;
+      MPI_Status status;
+      check(MPI_Iprobe(comm_rank(about_[i].peer), MPI_ANY_TAG, route_.comm, &found, &status),
+            "MPI_Iprobe");
+      if (found == 0 || is_expected(about_[i].peer, status.MPI_TAG)) continue;
+      if (odd_since == 0) odd_since = MPI_Wtime();
+      if (MPI_Wtime() < odd_since + 0.2) return;
+      check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
+      disagree(about_[i], bytes);
+    }
+  }
+
+  bool is_expected(int peer, int tag) const noexcept {
+    for (const std::vector<About>* list : {&about_, &later_})
+      for (const About& about : *list)
+        if (about.receives && about.peer == peer && route_.tag(about.bytes) == tag) return true;
+    return false;
+  }
+
+  [[noreturn]] void disagree(const About& about, int bytes) const {
+    route_.fail("rank " + std::to_string(world_rank(about.peer)) + " sends " +
+                std::to_string(bytes) + " bytes where rank " +
+                std::to_string(route_.watch->rank()) + " expects " +
+                std::to_string(about.bytes) + " in " + route_.where());
   }
 
   /// World ranks of those whose messages are open, ascending.
   std::vector<int> awaited(std::size_t begin, std::size_t end) const {
     std::vector<int> ranks;
     for (std::size_t i = begin; i < end; ++i)
-      if (requests_[i] != MPI_REQUEST_NULL) ranks.push_back(world_rank(about_[i].peer));
+      if (is_open(i)) ranks.push_back(world_rank(about_[i].peer));
     std::sort(ranks.begin(), ranks.end());
     ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
     return ranks;
@@ -170,7 +208,9 @@ class MpiRequests {
   MpiRoute route_;
   std::vector<MPI_Request> requests_;
   std::vector<About> about_;  ///< the request of the same index
+  std::vector<About> later_;  ///< receives that are not posted yet
   std::size_t open_ = 0;      ///< requests that have not completed
+  bool entered_ = true;       ///< the watch counts this among those that receive
   std::vector<int> indices_;
   std::vector<MPI_Status> statuses_;
 };

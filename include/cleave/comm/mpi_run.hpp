@@ -21,7 +21,8 @@ namespace cleave::detail {
 /// How long a rank that has failed, or knows of a failure, waits for the others to end too.
 inline constexpr double farewell_seconds = 5;
 
-/// MPI for the time of a program, for several threads if it can (asynchronous work); where the user has started it, it stays the user's.
+/// MPI for the time of a program, for several threads if it can (asynchronous work); where the user
+/// has started it, it stays the user's.
 class MpiSession {
  public:
   MpiSession(int& argc, char**& argv)

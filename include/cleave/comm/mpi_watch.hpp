@@ -37,6 +37,10 @@ class MpiWatch {
   explicit MpiWatch(MPI_Comm world) : comm_(MpiComm::duplicate(world)) {
     mpi_check(MPI_Comm_rank(comm_.get(), &rank_), "MPI_Comm_rank");
     mpi_check(MPI_Comm_size(comm_.get(), &size_), "MPI_Comm_size");
+    int* limit = nullptr;
+    int is_set = 0;
+    mpi_check(MPI_Comm_get_attr(comm_.get(), MPI_TAG_UB, &limit, &is_set), "MPI_Comm_get_attr");
+    if (is_set != 0) largest_tag_ = *limit;
     left_.assign(std::size_t(size_), false);
     waits_ = withdrawn_ = asked_by_ = left_;
   }
@@ -56,6 +60,8 @@ class MpiWatch {
 
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
+  /// What MPI allows; the same on all ranks.
+  int largest_tag() const noexcept { return largest_tag_; }
 
   /// Whether messages may be under way that nobody will wait for: no group of the world is of use.
   bool broken() const noexcept {
@@ -89,7 +95,10 @@ class MpiWatch {
   }
 
   /// Whether that rank has said, after a failure, that it receives nothing any more.
-  bool has_withdrawn(int rank) const { return withdrawn_[std::size_t(rank)]; }
+  bool has_withdrawn(int rank) const {
+    const std::lock_guard lock(mutex_);
+    return withdrawn_[std::size_t(rank)];
+  }
 
   /// Asks a rank to say so if it has left or waits, and when it leaves.
   void ask(int rank) {
@@ -99,15 +108,20 @@ class MpiWatch {
   }
 
   /// Reads what the others have said, while this rank waits for them.
-  void listen() {
+  ///
+  /// @param looks  how often to look in vain: MPI finds what has arrived bit by bit
+  void listen(int looks = 1) {
     const std::lock_guard lock(mutex_);
     heard_ = MPI_Wtime();
-    while (true) {
+    while (looks > 0) {
       int arrived = 0;
       MPI_Status status;
       mpi_check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_.get(), &arrived, &status),
                 "MPI_Iprobe");
-      if (arrived == 0) return;
+      if (arrived == 0) {
+        --looks;
+        continue;
+      }
       int length = 0;
       mpi_check(MPI_Get_count(&status, MPI_CHAR, &length), "MPI_Get_count");
       std::string text(std::size_t(length), '\0');
@@ -118,30 +132,37 @@ class MpiWatch {
     }
   }
 
-  /// The same for ranks that hardly ever wait: cheap enough for every collective.
-  void listen_now_and_then() {
+  /// Before this rank communicates: reads what the others have said, now and then.
+  /// @throws Error if a rank is known to have failed
+  void verify(const std::string& operation) {
     const std::lock_guard lock(mutex_);
-    if (MPI_Wtime() > heard_ + 0.01) listen();
+    if (MPI_Wtime() > heard_ + 0.01) listen(8);
+    if (failure_ != nullptr) withdraw();
+    throw_if_failed(operation);
+  }
+
+  /// The same before a thread of this rank posts receives.
+  void enter(const std::string& operation) {
+    const std::lock_guard lock(mutex_);
+    verify(operation);
+    ++receiving_;
+  }
+
+  /// After all receives of such a thread have ended.
+  void leave() noexcept {
+    const std::lock_guard lock(mutex_);
+    --receiving_;
+    if (failure_ != nullptr) withdraw();
   }
 
   /// Tells all others that this rank has failed, unless a failure is known already.
   void announce(const std::string& text) noexcept {
+    const std::lock_guard lock(mutex_);
     if (failure_ != nullptr) return;
     try {
       failure_ = std::make_unique<Failure>(Failure{rank_, text});
       tell_all(Kind::failed, text.substr(0, longest_text));
     } catch (...) {  // who cannot speak is found by the others' time-outs
-    }
-  }
-
-  /// Tells all others, once, that this rank has no receive open and opens none any more.
-  /// @pre a failure is known
-  void withdraw() noexcept {
-    if (withdrawn_[std::size_t(rank_)]) return;
-    withdrawn_[std::size_t(rank_)] = true;
-    try {
-      tell_all(Kind::withdrawn, {});
-    } catch (...) {  // the others wait for this for a limited time
     }
   }
 
@@ -203,6 +224,16 @@ class MpiWatch {
     return std::uncaught_exceptions() > exceptions_at_birth_;
   }
 
+  /// After a failure: tells all others, once, when no receive is open; none is opened any more.
+  void withdraw() noexcept {
+    if (receiving_ > 0 || withdrawn_[std::size_t(rank_)]) return;
+    withdrawn_[std::size_t(rank_)] = true;
+    try {
+      tell_all(Kind::withdrawn, {});
+    } catch (...) {  // the others wait for this for a limited time
+    }
+  }
+
   /// Returns when the notes are on their way, or will not be soon.
   void tell_all(Kind kind, const std::string& text) {
     for (int step = 1; step < size_; ++step) post(kind, text, (rank_ + step) % size_);
@@ -246,6 +277,7 @@ class MpiWatch {
   MpiComm comm_;
   int rank_ = 0;
   int size_ = 1;
+  int largest_tag_ = 32767;
   int exceptions_at_birth_ = std::uncaught_exceptions();
   std::unique_ptr<Failure> failure_;
   std::vector<bool> left_;
@@ -254,6 +286,7 @@ class MpiWatch {
   std::vector<bool> asked_by_;
   Notes notes_;
   double heard_ = 0;  ///< when this rank has last listened
+  int receiving_ = 0;  ///< threads of this rank that may have receives open
   bool leaving_ = false;
   int mine_ = 0;  // what `part` reduces
   int any_ = 0;
