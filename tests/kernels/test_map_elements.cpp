@@ -104,11 +104,13 @@ TEST_CASE("dimensions that are dense in all arrays become one loop") {
   const Shape extents(std::array<index_t, 4>{2, 3, 1, 5});
   const Shape dense = row_major_strides(extents), none = Shape::filled(4, 0);
   const kernels::detail::MapLoops<2> merged(extents, {&dense, &none});
-  CHECK(merged.dims == 1);
-  CHECK(merged.extents[0] == 30);
+  CHECK(merged.dims == 2);
+  CHECK(merged.extents[0] == 1);
+  CHECK(merged.extents[1] == 30);
   Shape padded = dense;
   padded[0] = 20;
   const kernels::detail::MapLoops<2> split(extents, {&dense, &padded});
-  CHECK(split.dims == 2);
-  CHECK(split.extents[1] == 15);
+  CHECK(split.dims == 3);
+  CHECK(split.extents[1] == 2);
+  CHECK(split.extents[2] == 15);
 }

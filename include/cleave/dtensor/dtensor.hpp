@@ -188,7 +188,8 @@ class DTensor {
   /// The whole array on every rank.
   /// @collective every rank of the mesh
   local_type full_tensor() const {
-    return full(std::make_integer_sequence<int, Mesh::axis_count>{}).to_local();
+    return detail::redistribute_to<placements_t<0, Mesh::axis_count>>(*this, "full_tensor")
+        .to_local();
   }
 
   /// Shapes, placements, mesh and rank, for errors.
@@ -198,12 +199,6 @@ class DTensor {
   }
 
  private:
-  template <int... A>
-  auto full(std::integer_sequence<int, A...>) const {
-    return detail::redistribute_to<Placements<decltype((void(A), Replicate{}))...>>(
-        *this, "full_tensor");
-  }
-
   local_type local_;
   Mesh mesh_;
   Extents shape_;

@@ -118,8 +118,7 @@ class ArgReduction {
   }
 
  private:
-  template <class Tensor>
-  void find(const Tensor& local, T* values, const Local<index_t>& indices) const {
+  void find(const typename X::local_type& local, T* values, const Local<index_t>& indices) const {
     const Box box = call_.local_box(Pairs::solution.required[0], Shape(x_.shape()));
     arg_reduce_dim<Op>(kernels::On<Device>{}, kernels::read(local), Dim, box.begin[Dim], values,
                        indices.data());

@@ -103,7 +103,7 @@ template <class Op, class Request, class... X>
 class Call : OperandCheck<Op, X...>, OperandInfos<X...>, public CallFrame {
  public:
   using Mesh = typename MeshOf<X...>::type;
-  static constexpr const Solution& solution =
+  static constexpr Solution solution =
       solve_call<Op, typename Request::asked, Mesh, X...>();
   static constexpr int dims = rule_of<Op>.result.dims;
   using Device = typename Mesh::device_type;
@@ -130,7 +130,7 @@ class Call : OperandCheck<Op, X...>, OperandInfos<X...>, public CallFrame {
     if constexpr (!is_dtensor<A>) {
       return (x);
     } else {
-      constexpr const Layout& required = solution.required[I];
+      constexpr Layout required = solution.required[I];
       using To = placements_t<required.packed(), Mesh::axis_count>;
       using From = typename A::placements_type;
       if constexpr (std::is_same_v<From, To>) {

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <tuple>
 #include <utility>
 
 #include <cleave/core/config.hpp>
@@ -19,31 +18,31 @@ namespace cleave::kernels {
 
 namespace detail {
 
-/// The loops of N arrays after merging.
+/// The loops of N arrays after merging: at least rows and columns, some of extent 1.
 template <int N>
 struct MapLoops {
   int dims = 0;
-  index_t extents[max_dims + 1];
-  index_t strides[max_dims + 1][N] = {};
+  index_t extents[max_dims + 2];
+  index_t strides[N][max_dims + 2] = {};  ///< of each array
 
   MapLoops(const Shape& shape, const Shape* const (&of)[N]) {
+    extents[dims++] = 1;
     for (int d = 0; d < shape.dims; ++d) {
       if (shape[d] == 1) continue;
-      if (dims == 0 || !continues(shape[d], d, of)) extents[dims++] = 1;
+      if (dims == 1 || !continues(shape[d], d, of)) extents[dims++] = 1;
       extents[dims - 1] *= shape[d];
-      for (int k = 0; k < N; ++k) strides[dims - 1][k] = (*of[k])[d];
+      for (int k = 0; k < N; ++k) strides[k][dims - 1] = (*of[k])[d];
     }
-    if (dims > 0) return;
-    dims = 1;  // a single element
-    extents[0] = 1;
-    for (int k = 0; k < N; ++k) strides[0][k] = 1;
+    if (dims > 1) return;
+    extents[dims++] = 1;  // a single element
+    for (int k = 0; k < N; ++k) strides[k][1] = 1;
   }
 
  private:
   /// Whether dimension d lies densely inside the last loop in all arrays.
   bool continues(index_t extent, int d, const Shape* const (&of)[N]) const {
     for (int k = 0; k < N; ++k)
-      if (strides[dims - 1][k] != (*of[k])[d] * extent) return false;
+      if (strides[k][dims - 1] != (*of[k])[d] * extent) return false;
     return true;
   }
 };
@@ -62,15 +61,16 @@ struct Tile {
 template <class T>
 class Feed {
  public:
-  Feed(const T* data, index_t row_step, index_t step)
-      : data_(data), row_step_(row_step), step_(step) {}
+  /// @param strides  of all loops; the last two are those of rows and columns
+  Feed(const T* data, const index_t* strides, int loops)
+      : data_(data), strides_(strides), row_step_(strides[loops - 2]), step_(strides[loops - 1]) {}
 
   /// Whether elements of a column are next to each other, those of a row are not.
   bool transposed() const { return row_step_ == 1 && step_ > 1; }
 
-  /// Goes to another plane of rows.
-  void advance(index_t offset) {
-    data_ += offset;
+  /// Goes `count` steps along loop d.
+  void advance(int d, index_t count) {
+    data_ += count * strides_[d];
     filled_ = 0;
   }
 
@@ -101,6 +101,7 @@ class Feed {
   T* packed() { return reinterpret_cast<T*>(buffer_); }
 
   const T* data_;
+  const index_t* strides_;
   index_t row_step_;
   index_t step_;
   index_t filled_ = 0;  ///< how much of the buffer repeats one element
@@ -112,6 +113,42 @@ void map_row(const F& f, R* __restrict__ out, index_t n, const T*... in) {
   for (index_t i = 0; i < n; ++i) out[i] = f(in[i]...);
 }
 
+template <int N, class F, class R, class... T>
+void map_loops(const F& f, const MapLoops<N>& loops, R* plane, Feed<T>&&... in) {
+  const int planes = loops.dims - 2;  // loops around rows and columns
+  const index_t rows = loops.extents[planes], cols = loops.extents[planes + 1];
+  const index_t row_step = loops.strides[0][planes];
+  const Tile most = (in.transposed() || ...) ? Tile::square() : Tile{};
+  index_t index[max_dims + 2] = {};
+  for (;;) {
+    for (index_t row = 0; row < rows; row += most.rows) {
+      for (index_t col = 0; col < cols; col += most.cols) {
+        const Tile tile{std::min(rows - row, most.rows), std::min(cols - col, most.cols)};
+        (in.start(tile, row, col), ...);
+        for (index_t i = 0; i < tile.rows; ++i)
+          map_row(f, plane + (row + i) * row_step + col, tile.cols,
+                  in.part(tile, row, col, i)...);
+      }
+    }
+    int d = planes - 1;
+    for (; d >= 0; --d) {
+      const index_t step = ++index[d] < loops.extents[d] ? 1 : 1 - loops.extents[d];
+      plane += step * loops.strides[0][d];
+      (in.advance(d, step), ...);
+      if (step == 1) break;
+      index[d] = 0;
+    }
+    if (d < 0) return;
+  }
+}
+
+template <int... K, class F, class R, class... T>
+void map_arrays(std::integer_sequence<int, K...>, const F& f, const Strided<R>& out,
+                const Strided<const T>&... in) {
+  const MapLoops<int(sizeof...(T)) + 1> loops(out.extents, {&out.strides, &in.strides...});
+  map_loops(f, loops, out.data, Feed<T>(in.data, loops.strides[K + 1], loops.dims)...);
+}
+
 }  // namespace detail
 
 /// Writes f of the inputs' elements to every element of `out`.
@@ -120,42 +157,8 @@ void map_row(const F& f, R* __restrict__ out, index_t n, const T*... in) {
 /// @param in   strides for the extents of `out`: 0 along dimensions that repeat
 template <class F, class R, class... T>
 void map_elements(On<Host>, const F& f, const Strided<R>& out, const Strided<const T>&... in) {
-  constexpr int count = int(sizeof...(T)) + 1;
   if (out.extents.product() == 0) return;
-  const detail::MapLoops<count> loops(out.extents, {&out.strides, &in.strides...});
-  const int last = loops.dims - 1;
-  const index_t rows = last > 0 ? loops.extents[last - 1] : 1, cols = loops.extents[last];
-  const auto row_step = [&](std::size_t k) { return last > 0 ? loops.strides[last - 1][k] : 0; };
-  R* plane = out.data;
-  index_t index[max_dims + 1] = {};
-
-  [&]<std::size_t... K>(std::index_sequence<K...>) {
-    std::tuple<detail::Feed<T>...> feeds(
-        detail::Feed<T>(in.data, row_step(K + 1), loops.strides[last][K + 1])...);
-    const bool tiled = (std::get<K>(feeds).transposed() || ...);
-    const detail::Tile most = tiled ? detail::Tile::square() : detail::Tile{};
-    for (;;) {
-      for (index_t row = 0; row < rows; row += most.rows) {
-        for (index_t col = 0; col < cols; col += most.cols) {
-          const detail::Tile tile{std::min(rows - row, most.rows), std::min(cols - col, most.cols)};
-          (std::get<K>(feeds).start(tile, row, col), ...);
-          for (index_t i = 0; i < tile.rows; ++i)
-            detail::map_row(f, plane + (row + i) * row_step(0) + col, tile.cols,
-                            std::get<K>(feeds).part(tile, row, col, i)...);
-        }
-      }
-      int d = last - 2;
-      for (; d >= 0; --d) {
-        plane += loops.strides[d][0];
-        (std::get<K>(feeds).advance(loops.strides[d][K + 1]), ...);
-        if (++index[d] < loops.extents[d]) break;
-        index[d] = 0;
-        plane -= loops.strides[d][0] * loops.extents[d];
-        (std::get<K>(feeds).advance(-loops.strides[d][K + 1] * loops.extents[d]), ...);
-      }
-      if (d < 0) return;
-    }
-  }(std::index_sequence_for<T...>{});
+  detail::map_arrays(std::make_integer_sequence<int, int(sizeof...(T))>{}, f, out, in...);
 }
 
 }  // namespace cleave::kernels
