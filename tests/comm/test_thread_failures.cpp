@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include <cleave/comm/async.hpp>
 #include <cleave/comm/run.hpp>
 
 #include "collective_cases.hpp"
@@ -326,6 +327,20 @@ TEST_CASE("nobody reads tensors of a rank that has unwound") {
     CHECK((cause == "culprit" || cause.find("differ") != std::string::npos ||
            cause.find("does not fit") != std::string::npos));
   }
+}
+
+TEST_CASE("a rank that unwinds past asynchronous work tells the others before it waits for it") {
+  const Outcome outcome = outcome_of(3, [](World& world) {
+    const std::shared_ptr<Communicator> twin = world.communicator().twin();
+    if (world.rank() != 1) return world.barrier();
+    const Async<int> work = start_async(world.communicator(), [twin] { return meet(*twin), 1; });
+    throw std::runtime_error("the cause");
+  });
+  const std::string echo =
+      "barrier: rank 1 failed: it ended while asynchronous work was under way [rank ";
+  CHECK(outcome.texts[0] == echo + "0]");
+  CHECK(outcome.texts[2] == echo + "2]");
+  CHECK(outcome.thrown == "the cause");
 }
 
 TEST_CASE("time-outs that race with arrivals end in success or in an error, never in a hang") {

@@ -89,19 +89,24 @@ class Worker {
   std::thread thread_;
 };
 
-/// A job whose value somebody waits for.
-template <class T>
-class Promised : public Job {
+/// A job whose end somebody waits for. Not typed: little is to be compiled for another T.
+class Pending : public Job {
  public:
-  /// Returns when the value is there. @throws what the job threw
-  T& wait() {
+  /// @param state  of the rank that starts the job
+  explicit Pending(const RankState& state) : alarm_(state.alarm), rank_(state.world_rank) {}
+
+  /// @throws what the job threw
+  void wait() {
     std::unique_lock lock(mutex_);
     condition_.wait(lock, [this] { return done_; });
     if (error_ != nullptr) std::rethrow_exception(error_);
-    return *value_;
   }
 
+  /// For a rank that drops the job. One that unwinds from an error tells its peers first: those
+  /// that would have met the job may be waiting for the rank.
   void wait_quietly() noexcept {
+    if (alarm_ != nullptr && std::uncaught_exceptions() > exceptions_ && !ready())
+      alarm_->raise(rank_, "it ended while asynchronous work was under way");
     std::unique_lock lock(mutex_);
     condition_.wait(lock, [this] { return done_; });
   }
@@ -112,9 +117,9 @@ class Promised : public Job {
   }
 
  protected:
-  void finish(std::optional<T> value, std::exception_ptr error) noexcept {
+  /// The last that a job does.
+  void finish(std::exception_ptr error) noexcept {
     const std::lock_guard lock(mutex_);  // until all is said: who waits may destroy this after it
-    value_ = std::move(value);
     error_ = std::move(error);
     done_ = true;
     condition_.notify_all();
@@ -123,26 +128,40 @@ class Promised : public Job {
  private:
   mutable std::mutex mutex_;
   std::condition_variable condition_;
-  std::optional<T> value_;
   std::exception_ptr error_;
   bool done_ = false;
+  std::shared_ptr<Alarm> alarm_;
+  int rank_;
+  int exceptions_ = std::uncaught_exceptions();
+};
+
+/// A job that makes a value.
+template <class T>
+class Promised : public Pending {
+ public:
+  using Pending::Pending;
+
+  /// @pre it has been waited for
+  const T& value() const { return *value_; }
+
+ protected:
+  std::optional<T> value_;
 };
 
 template <class T, class F>
 class Task final : public Promised<T> {
  public:
-  explicit Task(F f) : f_(std::move(f)) {}
+  Task(const RankState& state, F f) : Promised<T>(state), f_(std::move(f)) {}
 
   void run() noexcept override {
-    std::optional<T> value;
     std::exception_ptr error;
     try {
-      value.emplace((*f_)());
+      this->value_.emplace((*f_)());
     } catch (...) {
       error = std::current_exception();
     }
     f_.reset();  // what the job captured is given back before anybody sees its end
-    this->finish(std::move(value), std::move(error));
+    this->finish(std::move(error));
   }
 
  private:
@@ -160,7 +179,8 @@ class [[nodiscard]] Async {
  public:
   using value_type = T;
 
-  explicit Async(std::unique_ptr<detail::Promised<T>> promised) : promised_(std::move(promised)) {}
+  /// @param promised  a Promised<T>
+  explicit Async(std::unique_ptr<detail::Pending> promised) : promised_(std::move(promised)) {}
   Async(Async&&) noexcept = default;
   Async& operator=(Async&& other) noexcept {
     if (this != &other) {
@@ -174,7 +194,10 @@ class [[nodiscard]] Async {
   ~Async() { settle(); }
 
   /// The value, as soon as it is there. @throws what the work threw
-  const T& wait() const { return promised_->wait(); }
+  const T& wait() const {
+    promised_->wait();
+    return static_cast<const detail::Promised<T>&>(*promised_).value();
+  }
   /// The same, at first use.
   operator const T&() const { return wait(); }
   const T& operator*() const { return wait(); }
@@ -188,7 +211,7 @@ class [[nodiscard]] Async {
     if (promised_ != nullptr) promised_->wait_quietly();
   }
 
-  std::unique_ptr<detail::Promised<T>> promised_;
+  std::unique_ptr<detail::Pending> promised_;
 };
 
 /// Starts `f()` beside this rank; f may communicate over `group.twin()` and groups made from it.
@@ -198,7 +221,7 @@ class [[nodiscard]] Async {
 template <class F>
 auto start_async(Communicator& group, F f) {
   using T = decltype(f());
-  auto task = std::make_unique<detail::Task<T, F>>(std::move(f));
+  std::unique_ptr<detail::Pending> task(new detail::Task<T, F>(group.state(), std::move(f)));
   if (group.concurrent()) {
     std::shared_ptr<void>& worker = group.state().worker;
     if (worker == nullptr) worker = std::make_shared<detail::Worker>();

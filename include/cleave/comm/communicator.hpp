@@ -36,6 +36,13 @@ class Observer {
   virtual void observe(const Collective& collective, const Communicator& group) = 0;
 };
 
+/// Tells every rank of a world, whatever it waits for, that one of them fails.
+class Alarm {
+ public:
+  virtual ~Alarm() = default;
+  virtual void raise(int world_rank, const char* cause) noexcept = 0;
+};
+
 /// What the groups of one rank share: its place in the world, its observers, its settings.
 struct RankState {
   int world_rank = 0;
@@ -45,6 +52,7 @@ struct RankState {
   std::vector<Observer*> observers{};
   /// Held while the observers are told or changed: a rank may communicate from two threads.
   std::shared_ptr<std::mutex> observing = std::make_shared<std::mutex>();
+  std::shared_ptr<Alarm> alarm{};  ///< for a rank that cannot end before its peers know; may be null
   std::shared_ptr<void> worker{};  ///< the rank's thread for asynchronous work, once it has one
 
   /// @throws Error for a value of CLEAVE_CHECK or CLEAVE_TIMEOUT that means nothing

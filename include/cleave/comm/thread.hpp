@@ -243,6 +243,7 @@ inline std::vector<std::shared_ptr<Communicator>> thread_communicators(
   std::vector<std::shared_ptr<Communicator>> communicators;
   for (int r = 0; r < world->size(); ++r) {
     auto state = std::make_shared<RankState>(RankState::from_environment(r, world->size()));
+    state->alarm = world;
     communicators.push_back(std::make_shared<ThreadCommunicator>(
         group, r, "world", std::move(state), std::make_shared<ThreadSeat>(world, r)));
   }

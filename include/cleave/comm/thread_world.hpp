@@ -15,6 +15,7 @@
 #include <sched.h>
 #endif
 
+#include <cleave/comm/communicator.hpp>
 #include <cleave/comm/gate.hpp>
 #include <cleave/core/error.hpp>
 
@@ -51,7 +52,7 @@ class PeerError : public Error {
   RankFailure failure_;
 };
 
-class ThreadWorld {
+class ThreadWorld final : public Alarm {
  public:
   explicit ThreadWorld(int size)
       : size_(size),
@@ -73,6 +74,8 @@ class ThreadWorld {
     }
     announce();
   }
+
+  void raise(int rank, const char* cause) noexcept override { fail({rank, cause}); }
 
   /// Records that a rank takes part no more, and wakes everybody.
   void leave(int rank) noexcept {
