@@ -6,7 +6,6 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <cleave/comm/async.hpp>
 #include <cleave/comm/functional/group.hpp>
@@ -22,13 +21,6 @@ inline Box part_of(const Shape& extents, int dim, index_t index, index_t count) 
   box.begin[dim] = index * width;
   box.end[dim] = box.begin[dim] + width;
   return box;
-}
-
-/// All of them.
-inline std::vector<Box> parts_of(const Shape& extents, int dim, int count) {
-  std::vector<Box> parts;
-  for (int i = 0; i < count; ++i) parts.push_back(part_of(extents, dim, i, count));
-  return parts;
 }
 
 /// Where a started collective runs.

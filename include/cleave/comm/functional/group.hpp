@@ -94,8 +94,9 @@ class Group {
       throw Error(operation, message, {.rank = whole_->state().world_rank});
     };
     const std::vector<int>* own = nullptr;
-    std::vector<const std::vector<int>*> list_of(std::size_t(whole_->size()), nullptr);
-    for (const std::vector<int>& list : lists_) {
+    std::vector<int> list_of(std::size_t(whole_->size()), -1);
+    for (int i = 0; i < int(lists_.size()); ++i) {
+      const std::vector<int>& list = lists_[std::size_t(i)];
       if (list.size() != lists_[0].size())
         fail("the lists " + text_of(lists_[0]) + " and " + text_of(list) + " are not equally long");
       for (const int rank : list) {
@@ -103,11 +104,12 @@ class Group {
         if (rank < 0 || rank >= whole_->size())
           fail(name + " of the list " + text_of(list) + " does not exist: group '" +
                whole_->label() + "' has " + std::to_string(whole_->size()) + " ranks");
-        const std::vector<int>*& known = list_of[std::size_t(rank)];
-        if (known == &list) fail(name + " is twice in the list " + text_of(list));
-        if (known != nullptr)
-          fail(name + " is in two lists, " + text_of(*known) + " and " + text_of(list));
-        known = &list;
+        int& known = list_of[std::size_t(rank)];
+        if (known == i) fail(name + " is twice in the list " + text_of(list));
+        if (known >= 0)
+          fail(name + " is in two lists, " + text_of(lists_[std::size_t(known)]) + " and " +
+               text_of(list));
+        known = i;
         if (rank == whole_->rank()) own = &list;
       }
     }

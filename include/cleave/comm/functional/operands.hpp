@@ -102,22 +102,21 @@ struct Round {
   std::vector<Bundle> bundles{};
 
   Round(CollectiveKind kind, int ranks, std::span<const Operand> all) {
-    std::vector<std::vector<Operand>> small;  // by element type
+    std::vector<Operand> small;
     for (const Operand& operand : all) {
-      const index_t bytes = std::max(operand.source.bytes(), operand.result.bytes());
-      if (all.size() == 1 || bytes > small_bytes) {
-        operands.push_back(operand);
-        continue;
-      }
-      auto like = small.begin();
-      while (like != small.end() && (*like)[0].source.dtype != operand.source.dtype) ++like;
-      if (like == small.end()) small.push_back({operand});
-      else like->push_back(operand);
+      const bool is_small = std::max(operand.source.bytes(), operand.result.bytes()) <= small_bytes;
+      (is_small ? small : operands).push_back(operand);
     }
-    for (std::vector<Operand>& members : small)
+    while (!small.empty()) {
+      const DType type = small[0].source.dtype;
+      std::vector<Operand> members, others;
+      for (const Operand& operand : small)
+        (operand.source.dtype == type ? members : others).push_back(operand);
+      small = std::move(others);
       operands.push_back(members.size() == 1
                              ? members[0]
                              : bundles.emplace_back(kind, ranks, std::move(members)).operand());
+    }
   }
 };
 
@@ -127,7 +126,8 @@ inline void run_operands(const Channel& channel, CollectiveKind kind, ReduceOp o
                          std::span<const Operand> operands) {
   const int ranks = channel.group().size();
   const Round round(kind, ranks, operands);
-  std::vector<std::vector<Box>> pieces;
+  std::vector<Box> pieces;  // of all operands
+  pieces.reserve(round.operands.size() * std::size_t(ranks));
   std::vector<Collective> calls;
   for (const Operand& operand : round.operands) {
     Collective& call = calls.emplace_back();
@@ -137,8 +137,10 @@ inline void run_operands(const Channel& channel, CollectiveKind kind, ReduceOp o
     call.destination = operand.result;
     const Shape& whole =
         kind == CollectiveKind::all_gather ? operand.result.extents : operand.source.extents;
-    if (kind != CollectiveKind::all_reduce)
-      call.pieces = pieces.emplace_back(parts_of(whole, operand.dim, ranks));
+    if (kind != CollectiveKind::all_reduce) {
+      for (int r = 0; r < ranks; ++r) pieces.push_back(part_of(whole, operand.dim, r, ranks));
+      call.pieces = {&pieces.back() + 1 - ranks, std::size_t(ranks)};
+    }
     call.global_count = whole.product();
   }
   channel.run(calls);
