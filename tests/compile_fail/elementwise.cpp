@@ -1,0 +1,109 @@
+// Elements, dimensions and rules that operations refuse.
+#include <complex>
+#include <cstdint>
+
+#include <cleave/mesh/device_mesh.hpp>
+#include <cleave/ops/arg_reduce.hpp>
+#include <cleave/ops/one_hot.hpp>
+#include <cleave/ops/pointwise.hpp>
+#include <cleave/ops/reduce.hpp>
+#include <cleave/ops/reduce_partials.hpp>
+#include <cleave/ops/transpose.hpp>
+
+using namespace cleave;
+
+struct dp : axis {};
+struct tp : axis {};
+
+using Mesh = DeviceMesh<Host, dp, tp>;
+template <class T>
+using Matrix = DTensor<T, 2, Mesh, Placements<Shard<0>, Replicate>>;
+using Rows = Matrix<float>;
+using Sums = DTensor<float, 2, Mesh, Placements<Shard<0>, Partial<Sum>>>;
+
+void control(const Rows& x, const Sums& p) {
+  (x + 1) * x - cast<float>(p);
+  argmax(sum(abs(x), dim<1>{}), dim<0>{});
+  one_hot<float>(argmin(x, dim<-1>{}), 3);
+  permute(x, dim<1, 0>{});
+  reduce_partials(p, p);
+}
+
+#ifdef tensor_added_to_a_dtensor  // says: cleave: an operation mixes a Tensor with DTensors
+auto mixed(const Rows& x, const Tensor<float, 2>& y) { return x + y; }
+#endif
+
+#ifdef map_of_a_tensor  // says: cleave: operations take DTensors; distribute_tensor makes one of a Tensor
+auto local(const Tensor<float, 2>& x) { return map([](float v) { return v; }, x); }
+#endif
+
+#ifdef sum_of_different_types  // says: cleave: the operands have different element types; cast one of them
+auto types(const Rows& x, const Matrix<double>& y) { return x + y; }
+#endif
+
+#ifdef real_number_next_to_integers  // says: cleave: the number next to a tensor is of a wider kind
+auto kind(const Matrix<std::int32_t>& x) { return x * 0.5; }
+#endif
+
+#ifdef largest_complex_number  // says: cleave: complex numbers have no order
+auto order(const Matrix<std::complex<float>>& x) { return max(x); }
+#endif
+
+#ifdef logarithm_of_integers  // says: cleave: this function is defined on real and complex numbers; cast first
+auto integers(const Matrix<std::int32_t>& x) { return log(x); }
+#endif
+
+#ifdef mean_of_integers  // says: cleave: a mean is no whole number; cast first
+auto integers(const Matrix<std::int32_t>& x) { return mean(x); }
+#endif
+
+#ifdef condition_that_is_no_bool  // says: cleave: the condition of where is a tensor of bool
+auto condition(const Rows& x) { return where(x, x, x); }
+#endif
+
+#ifdef complex_cast_to_real  // says: cleave: a complex number is no real one; take its abs
+auto real(const Matrix<std::complex<float>>& x) { return cast<float>(x); }
+#endif
+
+#ifdef dimension_beyond_the_rank  // says: cleave: dim names a dimension that the tensor does not have
+auto beyond(const Rows& x) { return sum(x, dim<2>{}); }
+#endif
+
+#ifdef dimension_named_twice  // says: cleave: dim names one or more dimensions, each once
+auto twice(const Rows& x) { return sum(x, dim<1, -1>{}); }
+#endif
+
+#ifdef order_that_is_no_permutation  // says: cleave: permute names every dimension once
+auto order(const Rows& x) { return permute(x, dim<1, 1>{}); }
+#endif
+
+#ifdef classes_that_are_no_integers  // says: cleave: one_hot takes class indices: integers
+auto classes(const Rows& x) { return one_hot<float>(x, 3); }
+#endif
+
+#ifdef partials_on_different_axes  // says: cleave: reduce_partials takes operands that are Partial under one operation on the same axes
+auto axes(const Sums& x, const Rows& y) { return reduce_partials(x, y); }
+#endif
+
+#ifdef something_else_asked_for  // says: cleave: an operation can be asked for Placements<..> of its result, once, and for explicit_communication
+auto asked(const Rows& x) { return relu<Shard<0>>(x); }
+#endif
+
+struct Odd {};
+#ifdef rule_with_an_upper_case_factor  // says: cleave: the factors of a sharding_rule read like
+template <>
+struct cleave::sharding_rule<Odd> {
+  static constexpr const char* factors = "iJ->i";
+};
+auto rule = rule_of<Odd>;
+#endif
+
+#ifdef rule_with_another_number_of_operands  // says: cleave: the operation has another number of operands than its sharding_rule
+template <>
+struct cleave::sharding_rule<Odd> {
+  static constexpr const char* factors = "ij,ij->ij";
+};
+auto odd(const Rows& x) {
+  return apply_op<Odd>("odd", [](const Tensor<float, 2>& a) { return a; }, x);
+}
+#endif
