@@ -10,17 +10,11 @@
 #include <cstdint>
 
 #include "ranks.hpp"
+#include "sanitizer.hpp"
 
 using namespace cleave;
 
 namespace {
-
-constexpr bool sanitized =
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    true;
-#else
-    false;
-#endif
 
 double available_gigabytes() {
   return double(sysconf(_SC_AVPHYS_PAGES)) * double(sysconf(_SC_PAGESIZE)) * 1e-9;
@@ -32,7 +26,7 @@ std::int8_t element(index_t i, index_t j) { return std::int8_t((i * 31 + j * 7) 
 }  // namespace
 
 TEST_CASE("a tensor of more than 2^31 elements is redistributed element by element") {
-  if (sanitized) return skip("too slow under a sanitizer");
+  if (cleave::testing::sanitized) return skip("too slow under a sanitizer");
   if (available_gigabytes() < 8) return skip("needs 8 GB of free memory");
   on_ranks({2}, [](World& world) {
     // 65,537 x 32,771 = 2,147,713,027 > 2^31 bytes: shards of 1.07 GB

@@ -12,6 +12,7 @@
 
 #include "naive.hpp"
 #include "ranks.hpp"
+#include "sanitizer.hpp"
 
 using namespace cleave;
 using naive::Indices;
@@ -124,6 +125,7 @@ redistribution::Block move(const Stop& from, const Stop& to, const redistributio
 void walk(World& world, int walks) {
   const auto places = meshes(world);
   Random random(seed + std::uint64_t(world.size()));
+  if (cleave::testing::sanitized) walks /= 10;
   int lost = 0, differing = 0, wrong = 0;
   for (int w = 0; w < walks; ++w) {
     Indices shape;
