@@ -30,27 +30,30 @@ std::vector<int> members(const functional::Group& group, int rank) {
 }  // namespace
 
 TEST_CASE("a mesh of one axis is a group, and so are axes of a larger one") {
-  on_ranks({6}, [](World& world) {
-    const int rank = world.rank();
-    const auto mesh = init_device_mesh<dp, tp>(world, {2, 3});
-    const int row = rank / 3 * 3, column = rank % 3;
-    const std::vector<int> along_tp{row, row + 1, row + 2}, along_dp{column, column + 3};
+  on_ranks({4, 6, 8}, [](World& world) {
+    const int rank = world.rank(), columns = world.size() / 2;
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, columns});
+    const int row = rank / columns, column = rank % columns;
+    const std::vector<int> along_dp{column, column + columns};
+    std::vector<int> along_tp, all;
+    for (int j = 0; j < columns; ++j) along_tp.push_back(row * columns + j);
+    for (int r = 0; r < world.size(); ++r) all.push_back(r);
     CHECK(members(mesh[tp{}], rank) == along_tp);
     CHECK(members({mesh, tp{}}, rank) == along_tp);
     CHECK(members(mesh[dp{}], rank) == along_dp);
     CHECK(members({mesh, dp{}}, rank) == along_dp);
-    CHECK(members({mesh, dp{}, tp{}}, rank) == std::vector<int>{0, 1, 2, 3, 4, 5});
-    CHECK(members(flatten(mesh, dp{}, tp{}), rank) == std::vector<int>{0, 1, 2, 3, 4, 5});
-    // ranks of a list of a mesh's group are places in that group
-    if (column != 1)
-      CHECK(members({functional::Group(mesh, tp{}), {2, 0}}, rank) ==
-            std::vector<int>{row + 2, row});
+    CHECK(members({mesh, dp{}, tp{}}, rank) == all);
+    CHECK(members(flatten(mesh, dp{}, tp{}), rank) == all);
+    // the ranks of a list are places in the group that it is taken from
+    if (column < 2)
+      CHECK(members({functional::Group(mesh, tp{}), {1, 0}}, rank) ==
+            std::vector<int>{along_tp[1], along_tp[0]});
     const Tensor<float, 1> x({3});
     x.fill(float(rank));
     const auto over_tp = functional::all_reduce(x, Sum{}, {mesh, tp{}});
     const auto over_dp = functional::all_reduce(x, Sum{}, {mesh, dp{}});
-    CHECK((*over_dp)(2) == 2 * column + 3);
-    CHECK((*over_tp)(2) == 3 * row + 3);
+    CHECK((*over_dp)(2) == 2 * column + columns);
+    CHECK((*over_tp)(2) == row * columns * columns + columns * (columns - 1) / 2);
   });
 }
 
