@@ -7,12 +7,14 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <utility>
 
 #include <cleave/core/config.hpp>
 #include <cleave/kernels/strided.hpp>
 #include <cleave/tensor/storage.hpp>
+#include <cleave/tensor/strided_copy.hpp>
 
 namespace cleave::kernels {
 
@@ -54,7 +56,7 @@ struct Tile {
   index_t rows = 1;
   index_t cols = elements;
 
-  static constexpr Tile square() { return {16, elements / 16}; }
+  static constexpr Tile square() { return {32, elements / 32}; }
 };
 
 /// One input: its elements as contiguous parts of rows.
@@ -77,9 +79,10 @@ class Feed {
   /// Prepares the tile at (row, col).
   void start(const Tile& tile, index_t row, index_t col) {
     if (!transposed()) return;
-    const T* from = data_ + row + col * step_;
-    for (index_t j = 0; j < tile.cols; ++j)
-      for (index_t i = 0; i < tile.rows; ++i) packed()[i * tile.cols + j] = from[j * step_ + i];
+    const Shape extents(std::array<index_t, 2>{tile.rows, tile.cols});
+    const Shape strides(std::array<index_t, 2>{1, step_});
+    strided_copy({data_ + row + col * step_, dtype_of<T>(), extents, strides},
+                 View::dense(packed(), dtype_of<T>(), extents));
   }
 
   /// Row `i` of that tile.

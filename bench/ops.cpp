@@ -1,0 +1,139 @@
+// Operations against what they stand on, in the same run: the host time that a DTensor operation
+// adds to its local kernel on tiny arrays (allocation included in both), and kernels on large
+// arrays as ratios to a copy of the same bytes.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include <cleave/comm/run.hpp>
+#include <cleave/dtensor/factories.hpp>
+#include <cleave/ops/matmul.hpp>
+#include <cleave/ops/pointwise.hpp>
+#include <cleave/ops/reduce.hpp>
+
+using namespace cleave;
+using namespace cleave::axes;
+using namespace cleave::kernels;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+template <class F>
+double seconds_of(int repeats, const F& f) {
+  const Clock::time_point start = Clock::now();
+  for (int i = 0; i < repeats; ++i) f();
+  return std::chrono::duration<double>(Clock::now() - start).count() / repeats;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+/// Nanoseconds that `op` takes more than `kernel`; the two in turn, median of the differences.
+template <class Op, class Kernel>
+void overhead(const char* name, const Op& op, const Kernel& kernel) {
+  std::vector<double> differences;
+  for (int i = 0; i < 101; ++i) {
+    const double local = seconds_of(2000, kernel);
+    differences.push_back(seconds_of(2000, op) - local);
+  }
+  std::printf("ops.%s.overhead %.1f ns\n", name, 1e9 * median(differences));
+}
+
+/// The time of a copy of `bytes` divided by that of `kernel`, which reads and writes as many.
+template <class Kernel>
+void against_memcpy(const char* name, std::size_t bytes, const Kernel& kernel) {
+  std::vector<char> from(bytes / 2, 1), to(bytes / 2, 2);
+  std::vector<double> kernels, copies;
+  for (int i = 0; i < 31; ++i) {
+    kernels.push_back(seconds_of(1, kernel));
+    copies.push_back(seconds_of(1, [&] { std::memcpy(to.data(), from.data(), from.size()); }));
+  }
+  std::printf("ops.%s.vs_memcpy %.3f ratio\n", name, median(copies) / median(kernels));
+}
+
+using Matrix = Tensor<float, 2>;
+constexpr On<Host> host{};
+constexpr auto add_elements = [](float a, float b) { return a + b; };
+
+void overheads(World& world) {
+  const auto mesh = init_device_mesh<dp, tp>(world, {1, 1});
+  const auto x = ones<float>({4, 4}, mesh, Shard<0>{}, Replicate{});
+  const auto w = ones<float>({4, 4}, mesh, Replicate{}, Shard<1>{});
+  const Matrix& a = x.local();
+  const Matrix& b = w.local();
+  overhead("matmul", [&] { return matmul(x, w); },
+           [&] {
+             const Matrix y({4, 4});
+             gemm(host, as_matrix(read(a)), as_matrix(read(b)), as_matrix(write(y)));
+             return y;
+           });
+  overhead("add", [&] { return add(x, x); },
+           [&] {
+             const Matrix y({4, 4});
+             map_elements(host, add_elements, write(y), read(a), read(a));
+             return y;
+           });
+  overhead("sum", [&] { return sum(x, dim<1>{}); },
+           [&] {
+             const Tensor<float, 1> y({4});
+             reduce_dims<Sum>(host, read(a), 2u, write(y));
+             return y;
+           });
+}
+
+void bandwidths() {
+  constexpr index_t n = 2048;
+  constexpr std::size_t bytes = std::size_t(n) * n * sizeof(float);
+  const Matrix a({n, n}), b({n, n}), c({n, n});
+  const Tensor<float, 1> row({n});
+  for (const Matrix& m : {a, b, c}) m.fill(1);
+  row.fill(1);
+  Shape repeated = Shape::filled(2, 0);
+  repeated[1] = 1;
+  const Strided<const float> rows{row.data(), Shape(a.shape()), repeated};
+  const auto map_to_c = [&](const auto&... x) { map_elements(host, add_elements, write(c), x...); };
+  against_memcpy("map", 3 * bytes, [&] { map_to_c(read(a), read(b)); });
+  against_memcpy("map_row", 2 * bytes, [&] { map_to_c(read(a), rows); });
+  against_memcpy("map_transposed", 3 * bytes, [&] {
+    const Matrix turned = b.transpose(0, 1);
+    map_to_c(read(a), read(turned));
+  });
+  against_memcpy("sum_rows", bytes, [&] { reduce_dims<Sum>(host, read(a), 2u, write(row)); });
+  against_memcpy("sum_cols", bytes, [&] { reduce_dims<Sum>(host, read(a), 1u, write(row)); });
+  against_memcpy("max_rows", bytes, [&] { reduce_dims<Max>(host, read(a), 2u, write(row)); });
+}
+
+template <class T>
+void products(const char* name) {
+  constexpr index_t n = 512;
+  const Tensor<T, 2> a({n, n}), b({n, n}), c({n, n});
+  a.fill(T(1));
+  b.fill(T(1));
+  std::vector<double> best, ours;
+  for (int i = 0; i < 11; ++i) {
+    best.push_back(seconds_of(1, [&] {
+      gemm(host, as_matrix(read(a)), as_matrix(read(b)), as_matrix(write(c)));
+    }));
+    ours.push_back(seconds_of(1, [&] {
+      kernels::detail::blocked_gemm(as_matrix(read(a)), as_matrix(read(b)), as_matrix(write(c)));
+    }));
+  }
+  const double operations = 2e-9 * double(n) * double(n) * double(n);
+  std::printf("ops.gemm.%s %.2f Gop/s\n", name, operations / median(best));
+  std::printf("ops.blocked_gemm.%s %.2f Gop/s\n", name, operations / median(ours));
+}
+
+}  // namespace
+
+int main() {
+  run_threads(1, overheads);
+  bandwidths();
+  products<float>("f32");
+  products<double>("f64");
+  products<std::int64_t>("i64");
+}
