@@ -170,7 +170,7 @@ TEST_CASE("a rank that leaves early is reported, and nothing hangs") {
 TEST_CASE("without MPI, a program that mpirun started several times says so") {
   const auto launched = [] {
     return capture({"--ranks", "1"}, [](int argc, char** argv) {
-      return detail::run_threads_and_report(argc, argv, nothing);
+      return detail::run_threads_and_report(argc, argv, detail::RankFunction(nothing));
     });
   };
   const std::string complaint =

@@ -30,41 +30,55 @@ struct ThreadOutcome {
   RankFailure failure;                     ///< the first one, which may have made others throw
 };
 
-template <class F>
-int call_rank_function(F& f, World& world) {
-  if constexpr (std::is_void_v<decltype(f(world))>) {
-    f(world);
-    return 0;
-  } else {
-    return f(world);
+/// The user's function, whatever its type: little is to be compiled for another one. A reference.
+class RankFunction {
+ public:
+  template <class F>
+    requires(!std::is_same_v<F, RankFunction>)
+  explicit RankFunction(F& f) : call_(call<F>) {
+    if constexpr (std::is_function_v<F>) object_ = reinterpret_cast<void*>(&f);
+    else object_ = const_cast<void*>(static_cast<const void*>(std::addressof(f)));
   }
-}
+
+  /// What f returns, 0 for void.
+  int operator()(World& world) const { return call_(object_, world); }
+
+ private:
+  template <class F>
+  static int call(void* object, World& world) {
+    F& f = *reinterpret_cast<F*>(object);
+    if constexpr (std::is_void_v<decltype(f(world))>) return f(world), 0;
+    else return f(world);
+  }
+
+  void* object_;
+  int (*call_)(void*, World&);
+};
 
 /// Runs f on one rank, and lets the others know how it ended.
-template <class F>
-void run_rank(F& f, const std::shared_ptr<Communicator>& communicator, ThreadWorld& threads,
-              ThreadOutcome& outcome) noexcept {
+inline void run_rank(RankFunction f, const std::shared_ptr<Communicator>& communicator,
+                     ThreadWorld& threads, ThreadOutcome& outcome) noexcept {
   const int rank = communicator->rank();
+  const auto ended = [&](RankFailure failure) {
+    outcome.errors[std::size_t(rank)] = std::current_exception();
+    threads.fail(std::move(failure));
+  };
   try {
     World world(communicator);
-    outcome.codes[std::size_t(rank)] = call_rank_function(f, world);
+    outcome.codes[std::size_t(rank)] = f(world);
   } catch (const PeerError& e) {
-    outcome.errors[std::size_t(rank)] = std::current_exception();
-    threads.fail(e.failure());
+    ended(e.failure());
   } catch (const std::exception& e) {
-    outcome.errors[std::size_t(rank)] = std::current_exception();
-    threads.fail({rank, e.what()});
+    ended({rank, e.what()});
   } catch (...) {
-    outcome.errors[std::size_t(rank)] = std::current_exception();
-    threads.fail({rank, "an exception that is no std::exception"});
+    ended({rank, "an exception that is no std::exception"});
   }
   threads.leave(rank);
 }
 
 /// Rank 0 is the calling thread; returns when all ranks have ended.
 /// @throws Error if a thread cannot be started, or for bad settings in the environment
-template <class F>
-ThreadOutcome run_on_threads(int ranks, F& f) {
+inline ThreadOutcome run_on_threads(int ranks, RankFunction f) {
   const auto threads = std::make_shared<ThreadWorld>(ranks);
   const auto communicators = thread_communicators(threads);
   ThreadOutcome outcome{std::vector<int>(std::size_t(ranks)),
@@ -75,7 +89,7 @@ ThreadOutcome run_on_threads(int ranks, F& f) {
     started.reserve(std::size_t(ranks));
     for (int r = 1; r < ranks; ++r)
       started.emplace_back(
-          [&, r] { run_rank(f, communicators[std::size_t(r)], *threads, outcome); });
+          [&, f, r] { run_rank(f, communicators[std::size_t(r)], *threads, outcome); });
   } catch (const std::system_error& e) {
     obstacle = "thread " + std::to_string(started.size() + 1) + " of " + std::to_string(ranks) +
                " cannot be started: " + e.what();
@@ -107,8 +121,7 @@ inline std::string text_of(const std::exception_ptr& error) {
   }
 }
 
-template <class F>
-int run_threads_and_report(int argc, char** argv, F& f) {
+inline int run_threads_and_report(int argc, char** argv, RankFunction f) {
   ThreadOutcome outcome;
   try {
     const int processes = launched_processes();
@@ -130,6 +143,14 @@ int run_threads_and_report(int argc, char** argv, F& f) {
   return 0;
 }
 
+inline void run_threads_and_rethrow(int ranks, RankFunction f) {
+  if (ranks < 1)
+    throw Error("run_threads", std::to_string(ranks) + " ranks; there must be at least 1");
+  const ThreadOutcome outcome = run_on_threads(ranks, f);
+  if (const int rank = first_failed_rank(outcome); rank >= 0)
+    std::rethrow_exception(outcome.errors[std::size_t(rank)]);
+}
+
 }  // namespace detail
 
 /// Runs f(world) on every rank and returns the exit code for `main`.
@@ -146,7 +167,7 @@ int run(int argc, char** argv, F&& f) {
 #if defined(CLEAVE_HAS_MPI) && !defined(__CUDACC__)
   if (detail::launched_processes() != 0) return detail::run_mpi(argc, argv, f);
 #endif
-  return detail::run_threads_and_report(argc, argv, f);
+  return detail::run_threads_and_report(argc, argv, detail::RankFunction(f));
 }
 
 /// Runs f(world) on that many threads, the calling one among them, and returns when all have
@@ -155,11 +176,7 @@ int run(int argc, char** argv, F&& f) {
 /// @throws whatever the first failing rank threw; Error if the threads cannot be started
 template <class F>
 void run_threads(int ranks, F&& f) {
-  if (ranks < 1)
-    throw Error("run_threads", std::to_string(ranks) + " ranks; there must be at least 1");
-  const detail::ThreadOutcome outcome = detail::run_on_threads(ranks, f);
-  if (const int rank = detail::first_failed_rank(outcome); rank >= 0)
-    std::rethrow_exception(outcome.errors[std::size_t(rank)]);
+  detail::run_threads_and_rethrow(ranks, detail::RankFunction(f));
 }
 
 }  // namespace cleave
