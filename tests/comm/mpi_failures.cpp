@@ -137,7 +137,7 @@ int fail(World& world, const std::string& way) {
     if (way == "wrong kind") return communicate(group, CollectiveKind::barrier, 0), 0;
   }
   if (way == "subgroup") make_group(world);
-  communicate(group, kind, way == "large" ? 8'000'000 : 1000);
+  communicate(group, kind, way == "large" ? 2'000'000 : 1000);
   return 0;
 }
 
