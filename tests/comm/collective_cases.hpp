@@ -3,12 +3,12 @@
 // reductions. Collective over the world; checks stand on every rank.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <complex>
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/world.hpp>
@@ -35,7 +35,8 @@ void broadcast_case(Communicator& group, int root, Style style) {
   group.run(c);
   if (group.rank() == root)
     CHECK(destination.difference([](index_t, index_t) { return Field<T>::mark(); }) == "");
-  else CHECK(destination.difference(value) == "");
+  else
+    CHECK(destination.difference(value) == "");
 }
 
 template <class T>
@@ -140,8 +141,7 @@ void all_to_all_case(Communicator& group, Style style) {
   for (int r = 0; r < n; ++r) {
     const index_t other = uneven_begin(r), width = uneven(r);
     sends.push_back({r, box(0, mine, other, other + width), box(begin, begin + mine, 0, width)});
-    receives.push_back(
-        {r, box(0, width, begin, begin + mine), box(other, other + width, 0, mine)});
+    receives.push_back({r, box(0, width, begin, begin + mine), box(other, other + width, 0, mine)});
   }
   Collective c = call(CollectiveKind::all_to_all);
   c.source = rows.view();
@@ -149,8 +149,7 @@ void all_to_all_case(Communicator& group, Style style) {
   c.sends = sends;
   c.receives = receives;
   group.run(c);
-  CHECK(columns.difference([&](index_t i, index_t j) { return sample<T>(0, i, begin + j); }) ==
-        "");
+  CHECK(columns.difference([&](index_t i, index_t j) { return sample<T>(0, i, begin + j); }) == "");
 }
 
 /// A ring: two boxes go to the right neighbour, one stays, and rank 0 sends one more to the last.
@@ -158,8 +157,7 @@ template <class T>
 void exchange_case(Communicator& group, Style style) {
   const int n = group.size(), rank = group.rank();
   const int right = (rank + 1) % n, left = (rank + n - 1) % n;
-  const Field<T> source(4, 6, style,
-                        [&](index_t i, index_t j) { return sample<T>(rank, i, j); });
+  const Field<T> source(4, 6, style, [&](index_t i, index_t j) { return sample<T>(rank, i, j); });
   const Field<T> destination(6, 6, style);
   const auto ring = [](int peer) {
     return std::vector<Transfer>{{peer, box(0, 2, 0, 3), box(3, 5, 1, 4)},
@@ -186,8 +184,6 @@ void exchange_case(Communicator& group, Style style) {
     return Field<T>::mark();
   }) == "");
 }
-
-// ---- the cases that a backend's tests call ----
 
 inline void broadcast_cases(World& world) {
   for (int root = 0; root < world.size(); ++root)
@@ -331,8 +327,10 @@ inline void rank_order_cases(World& world) {
       c = call(CollectiveKind::reduce_scatter);
       c.source = source.view();
       c.pieces = pieces;
-      if (rank == n - 1) c.destination = piece.view();
-      else c.destination = View::dense(nullptr, DType::float32, Shape::filled(1, 0));
+      if (rank == n - 1)
+        c.destination = piece.view();
+      else
+        c.destination = View::dense(nullptr, DType::float32, Shape::filled(1, 0));
       world.communicator().run(c);
       index_t wrong = 0;
       for (index_t i = 0; i < count; ++i) {

@@ -33,7 +33,8 @@ template <class T>
 std::string text_of(const T& value) {
   if constexpr (is_complex<T>)
     return std::to_string(value.real()) + "+" + std::to_string(value.imag()) + "i";
-  else return std::to_string(static_cast<double>(static_cast<accumulator_t<T>>(value)));
+  else
+    return std::to_string(static_cast<double>(static_cast<accumulator_t<T>>(value)));
 }
 
 enum class Style { dense, transposed, margin, every_second };
@@ -55,8 +56,8 @@ struct Field {
     if (style == Style::every_second) strides = {2 * columns + 1, 2}, offset = 1;
     memory = Tensor<T, 1>({offset + (rows + 1) * strides[0] + (columns + 1) * strides[1]});
     memory.fill(mark());
-    matrix = Tensor<T, 2>::adopt(memory.data() + offset, {rows, columns}, strides,
-                                 memory.storage());
+    matrix =
+        Tensor<T, 2>::adopt(memory.data() + offset, {rows, columns}, strides, memory.storage());
   }
 
   template <class Value>

@@ -1,7 +1,7 @@
-#include <doctest/doctest.h>
-
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <cleave/comm/verify.hpp>
 
@@ -57,21 +57,24 @@ TEST_CASE("with checks on, ranks that make different calls all hear of both, and
     other.op = ReduceOp::max;
     CHECK(error_of(group, rank == last ? other : c) ==
           "collective: " + first + "all_reduce of 6 float32 (op sum, root 0, call 0), rank " +
-              std::to_string(last) + " runs all_reduce of 6 float32 (op max, root 0, call 0)" + who);
+              std::to_string(last) + " runs all_reduce of 6 float32 (op max, root 0, call 0)" +
+              who);
 
     other = c;
     other.source = wide.view();
     other.destination = wide_sum.view();
     CHECK(error_of(group, rank == last ? other : c) ==
           "collective: " + first + "all_reduce of 6 float32 (op sum, root 0, call 0), rank " +
-              std::to_string(last) + " runs all_reduce of 6 float64 (op sum, root 0, call 0)" + who);
+              std::to_string(last) + " runs all_reduce of 6 float64 (op sum, root 0, call 0)" +
+              who);
 
     other = c;
     other.source = a.slice(0, 0, 5).view();
     other.destination = b.slice(0, 0, 5).view();
     CHECK(error_of(group, rank == last ? other : c) ==
           "collective: " + first + "all_reduce of 6 float32 (op sum, root 0, call 0), rank " +
-              std::to_string(last) + " runs all_reduce of 5 float32 (op sum, root 0, call 0)" + who);
+              std::to_string(last) + " runs all_reduce of 5 float32 (op sum, root 0, call 0)" +
+              who);
 
     other = call(CollectiveKind::broadcast);
     other.root = 1;
@@ -110,8 +113,9 @@ TEST_CASE("a call that one rank can see to be wrong is refused on that rank") {
   c.source = six.view();
   c.destination = six.view();
   c.pieces = halves;
-  CHECK(refusal(c, 1, 2) ==
-        "all_gather: this rank's piece does not fit its source [shapes [2] float32 and [6] float32]");
+  CHECK(
+      refusal(c, 1, 2) ==
+      "all_gather: this rank's piece does not fit its source [shapes [2] float32 and [6] float32]");
   c.source = two.view();
   CHECK(refusal(c, 1, 2) == "");
 
@@ -137,7 +141,8 @@ TEST_CASE("a call that one rank can see to be wrong is refused on that rank") {
   c.source = whole.view();
   c.destination = whole.view();
   c.op = ReduceOp::avg;
-  CHECK(refusal(c, 0, 2) == "all_reduce: avg of int32 is not defined: an average is no whole number");
+  CHECK(refusal(c, 0, 2) ==
+        "all_reduce: avg of int32 is not defined: an average is no whole number");
 
   c = call(CollectiveKind::exchange);
   c.source = six.view();
@@ -184,8 +189,7 @@ TEST_CASE("a list of ranks that makes no subgroup is refused") {
       return "";
     };
     const int n = group.size(), rank = group.rank(), other = (rank + 1) % n;
-    const std::string where =
-        ", in a group of the " + std::to_string(n) + " ranks of 'world'";
+    const std::string where = ", in a group of the " + std::to_string(n) + " ranks of 'world'";
     const std::string me = "rank " + std::to_string(rank);
     CHECK(text({rank, n}) == "rank " + std::to_string(n) + " does not exist" + where);
     CHECK(text({-1, rank}) == "rank -1 does not exist" + where);

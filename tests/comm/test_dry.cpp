@@ -1,7 +1,7 @@
-#include <doctest/doctest.h>
-
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <cleave/comm/dry.hpp>
 #include <cleave/comm/trace.hpp>
@@ -38,7 +38,8 @@ TEST_CASE("nothing is read or written, also of sizes that no machine holds") {
   const index_t huge = index_t(1) << 40;
   std::vector<Box> pieces;
   for (index_t r = 0; r < world.size(); ++r)
-    pieces.push_back({Shape::filled(1, r * (huge / 16384)), Shape::filled(1, (r + 1) * (huge / 16384))});
+    pieces.push_back(
+        {Shape::filled(1, r * (huge / 16384)), Shape::filled(1, (r + 1) * (huge / 16384))});
   Collective c = call(CollectiveKind::all_gather);
   c.source = ConstView::dense(nullptr, DType::float32, Shape::filled(1, huge / 16384));
   c.destination = View::dense(nullptr, DType::float32, Shape::filled(1, huge));

@@ -1,7 +1,7 @@
-#include <doctest/doctest.h>
-
 #include <cstdint>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <cleave/comm/flat_range.hpp>
 #include <cleave/tensor/tensor.hpp>
@@ -26,8 +26,8 @@ struct Sample {
   View view() { return {memory.data(), DType::int32, extents, strides}; }
 };
 
-const std::array<index_t, 3> all_strides[] = {
-    {20, 5, 1}, {1, 3, 12}, {60, 10, 2}, {30, 7, 1}, {5, 20, 1}, {20, 5, 0}};
+const std::array<index_t, 3> all_strides[] = {{20, 5, 1}, {1, 3, 12}, {60, 10, 2},
+                                              {30, 7, 1}, {5, 20, 1}, {20, 5, 0}};
 
 }  // namespace
 
@@ -50,7 +50,8 @@ TEST_CASE("every range of a strided view is packed in row-major order") {
 TEST_CASE("a range is unpacked to where it was packed from, and nowhere else") {
   for (const auto& strides : all_strides) {
     if (strides[2] == 0) continue;  // one place cannot hold several elements
-    for (const auto& [begin, count] : {std::pair<index_t, index_t>{0, 60}, {7, 31}, {59, 1}, {4, 0}}) {
+    for (const auto& [begin, count] :
+         {std::pair<index_t, index_t>{0, 60}, {7, 31}, {59, 1}, {4, 0}}) {
       Sample sample(strides);
       std::vector<std::int32_t> expected = sample.memory, dense(60);
       for (index_t i = 0; i < count; ++i) {

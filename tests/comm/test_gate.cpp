@@ -1,9 +1,9 @@
-#include <doctest/doctest.h>
-
 #include <atomic>
 #include <chrono>
 #include <thread>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <cleave/comm/gate.hpp>
 

@@ -1,11 +1,11 @@
-#include <doctest/doctest.h>
-
 #include <cmath>
 #include <complex>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <cleave/comm/reduce.hpp>
 
@@ -58,8 +58,7 @@ TEST_CASE("integers wrap in sums and products") {
   CHECK(reduce_values<std::int8_t>(ReduceOp::sum, {127, 1}) == -128);
   CHECK(reduce_values<std::uint8_t>(ReduceOp::sum, {255, 2}) == 1);
   CHECK(reduce_values<std::int32_t>(ReduceOp::product, {1 << 30, 4}) == 0);
-  CHECK(reduce_values<std::int64_t>(ReduceOp::sum,
-                                    {std::numeric_limits<std::int64_t>::max(), 1}) ==
+  CHECK(reduce_values<std::int64_t>(ReduceOp::sum, {std::numeric_limits<std::int64_t>::max(), 1}) ==
         std::numeric_limits<std::int64_t>::min());
 }
 
@@ -88,8 +87,8 @@ TEST_CASE("sums of bools are or, products are and") {
         ConstView::dense(values + 1, DType::boolean, Shape::filled(1, 1)),
         ConstView::dense(values + 2, DType::boolean, Shape::filled(1, 1))};
     bool result = false;
-    detail::reduce_range(op, operands, View::dense(&result, DType::boolean, Shape::filled(1, 1)),
-                         0, 1);
+    detail::reduce_range(op, operands, View::dense(&result, DType::boolean, Shape::filled(1, 1)), 0,
+                         1);
     return result;
   };
   for (int bits = 0; bits < 8; ++bits) {
@@ -160,7 +159,6 @@ TEST_CASE("a reduction that its elements do not have is refused with the reason"
         "all_reduce: min of complex128 is not defined: complex numbers have no order");
   for_element_types([](auto zero) {
     using T = decltype(zero);
-    for (const ReduceOp op : all_reductions)
-      CHECK((refusal<T>(op) == "") == has_reduction<T>(op));
+    for (const ReduceOp op : all_reductions) CHECK((refusal<T>(op) == "") == has_reduction<T>(op));
   });
 }

@@ -1,6 +1,4 @@
 // The front door, as a program's main sees it: exit codes, and what is printed on stderr.
-#include <doctest/doctest.h>
-
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include <doctest/doctest.h>
 #include <unistd.h>
 
 #include <cleave/comm/run.hpp>
@@ -23,12 +22,16 @@ class Setting {
  public:
   Setting(const char* name, const char* value) : name_(name) {
     if (const char* text = std::getenv(name)) before_ = text;
-    if (value != nullptr) setenv(name, value, 1);
-    else unsetenv(name);
+    if (value != nullptr)
+      setenv(name, value, 1);
+    else
+      unsetenv(name);
   }
   ~Setting() {
-    if (before_) setenv(name_, before_->c_str(), 1);
-    else unsetenv(name_);
+    if (before_)
+      setenv(name_, before_->c_str(), 1);
+    else
+      unsetenv(name_);
   }
 
  private:

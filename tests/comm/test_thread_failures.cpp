@@ -1,7 +1,5 @@
 // What happens when threads fail, leave, come late or disagree: the others hear of it, in whatever
 // group they wait, nothing hangs, and nobody reads memory of a rank that has gone.
-#include <doctest/doctest.h>
-
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -9,6 +7,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <cleave/comm/async.hpp>
 #include <cleave/comm/run.hpp>
@@ -83,8 +83,10 @@ TEST_CASE("ranks are woken in groups that the failing rank is not in") {
     const int rank = world.rank();
     if (rank == 4) nap(0.02), throw Error("load", "broken");
     const auto pair = group_of(world, rank < 2 ? std::vector{0, 1} : std::vector{2, 3}, "tp");
-    if (rank % 2 == 0) all_reduce(*pair);
-    else world.barrier();
+    if (rank % 2 == 0)
+      all_reduce(*pair);
+    else
+      world.barrier();
   });
   CHECK(outcome.texts[0] == "all_reduce: rank 4 failed: load: broken [rank 0]");
   CHECK(outcome.texts[1] == "barrier: rank 4 failed: load: broken [rank 1]");
@@ -157,7 +159,8 @@ TEST_CASE("a rank that comes too late is named, and hears of it") {
     if (world.rank() != 0) nap(0.5);
     world.barrier();
   });
-  const std::string text = "barrier: ranks 1, 2 did not come to barrier of group 'world' within 0.05 s [rank 0]";
+  const std::string text =
+      "barrier: ranks 1, 2 did not come to barrier of group 'world' within 0.05 s [rank 0]";
   CHECK(outcome.texts[0] == text);
   CHECK(outcome.texts[1] == "barrier: rank 0 failed: " + text + " [rank 1]");
   CHECK(outcome.texts[2] == "barrier: rank 0 failed: " + text + " [rank 2]");
@@ -211,10 +214,8 @@ TEST_CASE("a transfer that its sender does not know of is found when checks are 
     c.receives = transfers;
     world.communicator().run(c);
   });
-  CHECK(outcome.texts[0] ==
-        "exchange: what rank 1 sends to rank 0 is not what this one expects");
-  CHECK(outcome.texts[1] ==
-        "exchange: rank 0 failed: " + outcome.texts[0] + " [rank 1]");
+  CHECK(outcome.texts[0] == "exchange: what rank 1 sends to rank 0 is not what this one expects");
+  CHECK(outcome.texts[1] == "exchange: rank 0 failed: " + outcome.texts[0] + " [rank 1]");
 }
 
 TEST_CASE("without checks, calls that cannot meet are errors on all ranks, which can go on") {
@@ -234,7 +235,8 @@ TEST_CASE("without checks, calls that cannot meet are errors on all ranks, which
         CHECK_THROWS_WITH_AS(group.run(sum),
                              ("all_reduce: ranks of group 'world' disagree: rank 0 runs all_reduce "
                               "(sum) of [6] float32, rank 1 runs all_reduce (sum) of [5] float32" +
-                              who).c_str(),
+                              who)
+                                 .c_str(),
                              Error);
         Collective root = call(CollectiveKind::broadcast);
         root.root = group.rank() == 0 ? 0 : 1;
@@ -242,7 +244,9 @@ TEST_CASE("without checks, calls that cannot meet are errors on all ranks, which
         root.destination = six.view();
         CHECK_THROWS_WITH_AS(group.run(root),
                              ("broadcast: ranks of group 'world' disagree: rank 0 runs broadcast "
-                              "from rank 0, rank 1 runs broadcast from rank 1" + who).c_str(),
+                              "from rank 0, rank 1 runs broadcast from rank 1" +
+                              who)
+                                 .c_str(),
                              Error);
         sum.source = six.view();
         sum.destination = six.view();
@@ -250,7 +254,9 @@ TEST_CASE("without checks, calls that cannot meet are errors on all ranks, which
         CHECK_THROWS_WITH_AS(group.run(sums ? sum : call(CollectiveKind::barrier)),
                              (std::string(sums ? "all_reduce" : "barrier") +
                               ": ranks of group 'world' disagree: rank 0 runs all_reduce (sum) of "
-                              "[6] float32, rank 1 runs barrier" + who).c_str(),
+                              "[6] float32, rank 1 runs barrier" +
+                              who)
+                                 .c_str(),
                              Error);
         all_reduce(group, 9000);
       }
@@ -265,7 +271,8 @@ TEST_CASE("without checks, ranks that run different numbers of calls together ar
     const std::vector<Collective> barriers(world.rank() == 2 ? 3 : 2);
     const std::string text =
         "barrier: ranks of group 'world' disagree: rank 0 runs nothing more, rank 2 runs barrier "
-        "[rank " + std::to_string(group.rank()) + "]";
+        "[rank " +
+        std::to_string(group.rank()) + "]";
     CHECK_THROWS_WITH_AS(group.run_all(barriers), text.c_str(), Error);
     all_reduce(group, 9000);
   });
@@ -359,7 +366,8 @@ TEST_CASE("time-outs that race with arrivals end in success or in an error, neve
         CHECK(values(4999) == 3);
       }
     });
-    if (outcome.thrown.empty()) ++succeeded;
+    if (outcome.thrown.empty())
+      ++succeeded;
     else {
       ++failed;
       CHECK(outcome.thrown.find("did not come to ") != std::string::npos);

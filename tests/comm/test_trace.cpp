@@ -1,9 +1,9 @@
-#include <doctest/doctest.h>
-
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <cleave/comm/dry.hpp>
 #include <cleave/comm/trace.hpp>

@@ -48,8 +48,7 @@ inline std::shared_ptr<Communicator> dry_communicator(int rank, int size) {
     throw Error("dry_communicator",
                 "there is no rank " + std::to_string(rank) + " of " + std::to_string(size));
   return std::make_shared<detail::DryCommunicator>(
-      rank, size, "world",
-      std::make_shared<RankState>(RankState::from_environment(rank, size)));
+      rank, size, "world", std::make_shared<RankState>(RankState::from_environment(rank, size)));
 }
 
 }  // namespace cleave

@@ -16,8 +16,7 @@ inline constexpr index_t block_bytes = 16 * 1024;
 
 /// Calls move(offset in the view, stride, position in the range, run length) for each run.
 template <class Move>
-void for_runs(const Shape& extents, const Shape& strides, index_t begin, index_t count,
-              Move move) {
+void for_runs(const Shape& extents, const Shape& strides, index_t begin, index_t count, Move move) {
   const CopyLoops loops = merge_dims(extents, strides, strides);
   const int last = loops.extents.dims - 1;
   if (last < 0) {
@@ -46,8 +45,10 @@ void pack_words(const ConstView& from, index_t begin, index_t count, void* dense
   auto* to = static_cast<Word<N>*>(dense);
   for_runs(from.extents, from.strides, begin, count,
            [&](index_t offset, index_t stride, index_t at, index_t run) {
-             if (stride == 1) std::memcpy(to + at, base + offset, std::size_t(run) * N);
-             else for (index_t i = 0; i < run; ++i) to[at + i] = base[offset + i * stride];
+             if (stride == 1)
+               std::memcpy(to + at, base + offset, std::size_t(run) * N);
+             else
+               for (index_t i = 0; i < run; ++i) to[at + i] = base[offset + i * stride];
            });
 }
 
@@ -57,8 +58,10 @@ void unpack_words(const void* dense, const View& to, index_t begin, index_t coun
   auto* base = static_cast<Word<N>*>(to.data);
   for_runs(to.extents, to.strides, begin, count,
            [&](index_t offset, index_t stride, index_t at, index_t run) {
-             if (stride == 1) std::memcpy(base + offset, from + at, std::size_t(run) * N);
-             else for (index_t i = 0; i < run; ++i) base[offset + i * stride] = from[at + i];
+             if (stride == 1)
+               std::memcpy(base + offset, from + at, std::size_t(run) * N);
+             else
+               for (index_t i = 0; i < run; ++i) base[offset + i * stride] = from[at + i];
            });
 }
 

@@ -27,9 +27,7 @@ constexpr bool is_complex_dtype(DType type) {
   return type == DType::complex64 || type == DType::complex128;
 }
 
-constexpr bool is_integer_dtype(DType type) {
-  return type >= DType::int8 && type <= DType::uint64;
-}
+constexpr bool is_integer_dtype(DType type) { return type >= DType::int8 && type <= DType::uint64; }
 
 /// @throws Error where elements of that type have no such reduction
 inline void require_reduction(const char* operation, DType type, ReduceOp op) {
@@ -46,27 +44,35 @@ inline void require_reduction(const char* operation, DType type, ReduceOp op) {
 struct Add {
   template <class A>
   static A apply(const A& a, const A& b) {
-    if constexpr (std::is_same_v<A, bool>) return a || b;
-    else return A(a + b);
+    if constexpr (std::is_same_v<A, bool>)
+      return a || b;
+    else
+      return A(a + b);
   }
 };
 
 struct Multiply {
   template <class A>
   static A apply(const A& a, const A& b) {
-    if constexpr (std::is_same_v<A, bool>) return a && b;
-    else return A(a * b);
+    if constexpr (std::is_same_v<A, bool>)
+      return a && b;
+    else
+      return A(a * b);
   }
 };
 
 struct Larger {
   template <class A>
-  static A apply(const A& a, const A& b) { return a < b || b != b ? b : a; }
+  static A apply(const A& a, const A& b) {
+    return a < b || b != b ? b : a;
+  }
 };
 
 struct Smaller {
   template <class A>
-  static A apply(const A& a, const A& b) { return b < a || b != b ? b : a; }
+  static A apply(const A& a, const A& b) {
+    return b < a || b != b ? b : a;
+  }
 };
 
 /// The reduction of one block: `first` combines two operands into the accumulator, `next` one
@@ -125,8 +131,10 @@ struct ReduceLoops {
         return mean_run(sum + i, out + i, count - i, A(ranks));
       }
     }
-    if constexpr (std::is_same_v<T, A>) std::memcpy(out, sum, std::size_t(count) * sizeof(T));
-    else for (index_t i = 0; i < count; ++i) out[i] = T(sum[i]);
+    if constexpr (std::is_same_v<T, A>)
+      std::memcpy(out, sum, std::size_t(count) * sizeof(T));
+    else
+      for (index_t i = 0; i < count; ++i) out[i] = T(sum[i]);
   }
 
   static constexpr ReduceKernel kernel(int parts) {
@@ -231,8 +239,8 @@ inline void reduce_range(ReduceOp op, std::span<const ConstView> operands, const
   for (; begin < end; begin += step) {
     const index_t count = step < end - begin ? step : end - begin;
     const index_t numbers = count * kernel.parts;
-    kernel.first(accumulator, dense(0, begin, count, packed[0]),
-                 dense(1, begin, count, packed[1]), numbers);
+    kernel.first(accumulator, dense(0, begin, count, packed[0]), dense(1, begin, count, packed[1]),
+                 numbers);
     for (std::size_t r = 2; r < operands.size(); ++r)
       kernel.next(accumulator, dense(r, begin, count, packed[0]), numbers);
     void* out = direct ? element_at(result, begin) : packed[0];

@@ -36,8 +36,10 @@ class RankFunction {
   template <class F>
     requires(!std::is_same_v<F, RankFunction>)
   explicit RankFunction(F& f) : call_(call<F>) {
-    if constexpr (std::is_function_v<F>) object_ = reinterpret_cast<void*>(&f);
-    else object_ = const_cast<void*>(static_cast<const void*>(std::addressof(f)));
+    if constexpr (std::is_function_v<F>)
+      object_ = reinterpret_cast<void*>(&f);
+    else
+      object_ = const_cast<void*>(static_cast<const void*>(std::addressof(f)));
   }
 
   /// What f returns, 0 for void.
@@ -47,8 +49,10 @@ class RankFunction {
   template <class F>
   static int call(void* object, World& world) {
     F& f = *reinterpret_cast<F*>(object);
-    if constexpr (std::is_void_v<decltype(f(world))>) return f(world), 0;
-    else return f(world);
+    if constexpr (std::is_void_v<decltype(f(world))>)
+      return f(world), 0;
+    else
+      return f(world);
   }
 
   void* object_;
@@ -82,7 +86,8 @@ inline ThreadOutcome run_on_threads(int ranks, RankFunction f) {
   const auto threads = std::make_shared<ThreadWorld>(ranks);
   const auto communicators = thread_communicators(threads);
   ThreadOutcome outcome{std::vector<int>(std::size_t(ranks)),
-                        std::vector<std::exception_ptr>(std::size_t(ranks)), {}};
+                        std::vector<std::exception_ptr>(std::size_t(ranks)),
+                        {}};
   std::vector<std::thread> started;
   std::string obstacle;
   try {

@@ -1,9 +1,9 @@
 // The thread backend: the ranks are threads of one process, and read each other's tensors.
 //
-// Every rank shows its calls, all meet at a door, everybody copies or reduces what it wants straight
-// from its peers' memory, and all meet again before any source may change. Nothing is packed;
-// reductions combine in rank order. What a rank gets wrong behind the door fails the call on all
-// ranks of the group. Calls that run together share the door and the meeting after it.
+// Every rank shows its calls, all meet at a door, everybody copies or reduces what it wants
+// straight from its peers' memory, and all meet again before any source may change. Nothing is
+// packed; reductions combine in rank order. What a rank gets wrong behind the door fails the call
+// on all ranks of the group. Calls that run together share the door and the meeting after it.
 #pragma once
 
 #include <algorithm>
@@ -80,11 +80,14 @@ class ThreadCommunicator final : public Communicator {
     attempt(error, [&] {
       std::size_t room = 0;
       for_calls(calls, [&](const Collective& c, PeerCalls peers) {
-        if (c.kind == CollectiveKind::reduce_scatter) reduce_piece(peers, rank(), operands_);
+        if (c.kind == CollectiveKind::reduce_scatter)
+          reduce_piece(peers, rank(), operands_);
         else if (c.kind != CollectiveKind::all_reduce)
           copy_from_peers(peers, rank(), state().check == CheckLevel::collective);
-        else if (in_shares) reduce_share(peers, rank(), operands_);
-        else reduce_elements(peers, result_of(c, room), 0, c.source.size(), operands_);
+        else if (in_shares)
+          reduce_share(peers, rank(), operands_);
+        else
+          reduce_elements(peers, result_of(c, room), 0, c.source.size(), operands_);
       });
     });
     if (in_shares) {

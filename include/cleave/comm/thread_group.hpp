@@ -76,8 +76,8 @@ class ThreadGroup {
       const bool lost = late || world_->failure().rank >= 0 || !missing(visit, true).empty();
       if (door_.open(visit.round)) return;
       if (lost && door_.close(visit.round)) give_up(visit, late);
-      late = !parker.sleep_until(
-          deadline, [&] { return door_.open(visit.round) || world_->news() != news; });
+      late = !parker.sleep_until(deadline,
+                                 [&] { return door_.open(visit.round) || world_->news() != news; });
     }
   }
 
@@ -109,8 +109,8 @@ class ThreadGroup {
     std::vector<int> members;
     for (const int r : ranks) members.push_back(world_rank(r));
     std::size_t i = 0;
-    while (i < awaited_.size() && (awaited_[i].occurrence != occurrence ||
-                                   awaited_[i].group->members() != members))
+    while (i < awaited_.size() &&
+           (awaited_[i].occurrence != occurrence || awaited_[i].group->members() != members))
       ++i;
     if (i == awaited_.size())
       awaited_.push_back({std::make_shared<ThreadGroup>(world_, members), occurrence, 0});
@@ -180,12 +180,11 @@ class ThreadGroup {
     const auto several = [](const std::string& list) {
       return list.find(',') == std::string::npos ? "rank " : "ranks ";
     };
-    const std::string where =
-        std::string(visit.operation) + " of group '" + *visit.label + "'";
+    const std::string where = std::string(visit.operation) + " of group '" + *visit.label + "'";
     std::string text;
     if (const std::string gone = missing(visit, true); !gone.empty()) {
-      text = several(gone) + gone + " left while rank " +
-             std::to_string(world_rank(visit.rank)) + " waits in " + where;
+      text = several(gone) + gone + " left while rank " + std::to_string(world_rank(visit.rank)) +
+             " waits in " + where;
     } else if (late) {
       const std::string absent = missing(visit, false);
       char seconds[32];

@@ -42,8 +42,7 @@ class PeerError : public Error {
  public:
   PeerError(std::string operation, RankFailure failure, int rank)
       : Error(std::move(operation),
-              "rank " + std::to_string(failure.rank) + " failed: " + failure.cause,
-              {.rank = rank}),
+              "rank " + std::to_string(failure.rank) + " failed: " + failure.cause, {.rank = rank}),
         failure_(std::move(failure)) {}
 
   const RankFailure& failure() const noexcept { return failure_; }

@@ -2,10 +2,11 @@
 // many bytes. Tests assert on it; users print it.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -16,8 +17,8 @@ namespace cleave {
 /// One collective of one rank.
 struct CommEvent {
   CollectiveKind kind = CollectiveKind::barrier;
-  std::string group{};      ///< "world", or the mesh axes: "tp", "dp.tp"
-  int group_size = 1;       ///< ranks
+  std::string group{};  ///< "world", or the mesh axes: "tp", "dp.tp"
+  int group_size = 1;   ///< ranks
   DType dtype = DType::uint8;
   index_t elements = 0;     ///< received from other ranks, see `received_elements`
   index_t bytes = 0;        ///< the same in bytes

@@ -83,8 +83,7 @@ inline void verify_call(const Collective& c, int rank, int size) {
     case CollectiveKind::reduce_scatter:
       require_reduction(operation_of(c), c.dtype(), c.op);
       verify_pieces(c.source.extents, "source");
-      return verify_piece(c, c.pieces[std::size_t(rank)], c.source, c.destination,
-                          "destination");
+      return verify_piece(c, c.pieces[std::size_t(rank)], c.source, c.destination, "destination");
     case CollectiveKind::all_reduce:
       require_reduction(operation_of(c), c.dtype(), c.op);
       if (c.source.extents != c.destination.extents || c.source.dtype != c.destination.dtype)
@@ -110,8 +109,8 @@ inline void verify_call(const Collective& c, int rank, int size) {
   }
 }
 
-/// Whether two ranks make calls that can meet: same kind, size as far as it is known, and root; same
-/// operands of a reduction.
+/// Whether two ranks make calls that can meet: same kind, size as far as it is known, and root;
+/// same operands of a reduction.
 inline bool agree(const Collective& a, const Collective& b) {
   if (a.kind != b.kind || a.global_count != b.global_count) return false;
   switch (a.kind) {
@@ -130,8 +129,7 @@ inline std::string text_of(const Collective& c) {
   std::string text = name_of(c.kind);
   const bool reduces =
       c.kind == CollectiveKind::reduce_scatter || c.kind == CollectiveKind::all_reduce;
-  if (!reduces && c.global_count > 0)
-    text += " of " + std::to_string(c.global_count) + " elements";
+  if (!reduces && c.global_count > 0) text += " of " + std::to_string(c.global_count) + " elements";
   switch (c.kind) {
     case CollectiveKind::broadcast:
     case CollectiveKind::scatter: return text + " from rank " + std::to_string(c.root);
@@ -163,9 +161,9 @@ inline void verify_transfers(const Collective& c, std::span<const Transfer> send
 inline void copy_checked(const Collective& c, const ConstView& from, const View& to) {
   if (holds_nothing(from) && holds_nothing(to)) return;
   if (from.extents != to.extents || from.dtype != to.dtype)
-    throw Error(operation_of(c), "what a rank sends does not fit where it goes",
-                {.shapes = text_of(from.extents, from.dtype) + " and " +
-                           text_of(to.extents, to.dtype)});
+    throw Error(
+        operation_of(c), "what a rank sends does not fit where it goes",
+        {.shapes = text_of(from.extents, from.dtype) + " and " + text_of(to.extents, to.dtype)});
   if (from.data != to.data) strided_copy(from, to);
 }
 
