@@ -15,14 +15,13 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from cases import Cases
 
-ORDER = ["core", "tensor", "comm", "mesh", "placement", "redistribute", "dtensor", "rules",
-         "kernels", "ops", "autograd", "nn", "parallel", "spmd"]
+ORDER = ["core", "tensor", "kernels", "comm", "mesh", "placement", "redistribute", "dtensor",
+         "rules", "ops", "autograd", "nn", "parallel", "spmd"]
 
 # Rooms that need less than all that is below them.
 ONLY = {
     "placement": {"core", "placement"},
     "rules": {"core", "placement", "rules"},
-    "kernels/host": {"core", "tensor", "kernels"},
 }
 
 COSTLY = {"iostream", "ranges", "regex", "functional", "format", "filesystem", "map",

@@ -1,0 +1,24 @@
+// Errors of the CUDA runtime as `cleave::Error`.
+//
+// Kernels and copies run after the call that enqueued them: what goes wrong inside one is reported
+// by a later call. With CUDA_LAUNCH_BLOCKING=1 in the environment it is reported by the call itself.
+#pragma once
+
+#include <string>
+
+#include <cuda_runtime_api.h>
+
+#include <cleave/core/error.hpp>
+
+namespace cleave::cuda {
+
+/// @param operation  what the user called, or the kernel that was started
+/// @throws Error     unless `status` is success
+inline void check(cudaError_t status, const char* operation) {
+  if (status == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());  // what is reported here is not reported again
+  throw Error(operation, std::string("CUDA: ") + cudaGetErrorString(status) + " (" +
+                             cudaGetErrorName(status) + ")");
+}
+
+}  // namespace cleave::cuda

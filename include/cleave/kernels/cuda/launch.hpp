@@ -1,0 +1,47 @@
+// Starts kernels on the current stream of the calling thread.
+//
+// What needs a device compiler is in kernels/cuda/ alone; the rest of the CUDA side calls the
+// runtime, which any compiler can.
+#pragma once
+
+#if !defined(__CUDACC__) && !defined(CLEAVE_DEVICE_CODE)
+#error "cleave/cuda.hpp contains kernels: compile this file with nvcc (as .cu, or with -x cu)"
+#endif
+
+#include <cuda_runtime.h>
+
+#include <cleave/core/cuda/error.hpp>
+#include <cleave/core/shape.hpp>
+#include <cleave/tensor/cuda/device.hpp>
+#include <cleave/tensor/cuda/stream.hpp>
+
+namespace cleave::cuda {
+
+/// Threads of a block, unless a kernel has reasons for another number.
+inline constexpr int block_threads = 256;
+
+/// How many blocks work on `items` where each takes `per_block` at a time: enough to fill the
+/// device several times, the kernel's loop over the grid does the rest. At least 1.
+inline unsigned grid_blocks(index_t items, index_t per_block) {
+  constexpr index_t waves = 16;
+  const index_t wanted = (items + per_block - 1) / per_block;
+  const index_t most = waves * multiprocessors();
+  return unsigned(wanted < 1 ? 1 : wanted < most ? wanted : most);
+}
+
+/// Enqueues `kernel(args..)` on the current stream; returns at once.
+///
+/// @param operation  what the user called, for errors
+/// @param blocks     of the grid, each extent at least 1
+/// @throws Error     if the launch fails, or something that ran before it has failed
+template <class... Parameters, class... Args>
+void launch(const char* operation, void (*kernel)(Parameters...), dim3 blocks, dim3 threads,
+            Args&&... args) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = blocks;
+  config.blockDim = threads;
+  config.stream = current_stream().get();
+  check(cudaLaunchKernelEx(&config, kernel, Parameters(args)...), operation);
+}
+
+}  // namespace cleave::cuda

@@ -1,0 +1,93 @@
+// Memory of the GPU, in stream order, from the device's pool; and pinned memory of the host.
+//
+// Allocation and release take a few hundred nanoseconds and wait for nothing: memory is there for
+// what is enqueued on the stream after the call, and returns to the pool when the stream gets to
+// where its last owner let go of it. Whoever uses a tensor on another stream joins the two with an
+// event before letting go.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include <cuda_runtime_api.h>
+
+#include <cleave/core/cuda/error.hpp>
+#include <cleave/core/error.hpp>
+#include <cleave/tensor/cuda/device.hpp>
+#include <cleave/tensor/cuda/stream.hpp>
+
+namespace cleave {
+
+namespace cuda::detail {
+
+/// Prepares the pool of the current device, once: it keeps what is returned to it, and the other
+/// devices of the process that can reach it may read its memory.
+inline cudaMemPool_t device_pool() {
+  static std::mutex mutex;
+  static cudaMemPool_t pools[64] = {};
+  require_device("Tensor");
+  const int device = current_device();
+  const std::lock_guard lock(mutex);
+  if (device >= 64) throw Error("Tensor", "devices are numbered 0 to 63");
+  cudaMemPool_t& pool = pools[device];
+  if (pool != nullptr) return pool;
+  cudaMemPool_t made = nullptr;
+  check(cudaDeviceGetDefaultMemPool(&made, device), "Tensor");
+  std::uint64_t keep = UINT64_MAX;
+  check(cudaMemPoolSetAttribute(made, cudaMemPoolAttrReleaseThreshold, &keep), "Tensor");
+  for (int peer = 0; peer < device_count(); ++peer) {
+    int reaches = 0;
+    if (peer == device || cudaDeviceCanAccessPeer(&reaches, peer, device) != cudaSuccess ||
+        reaches == 0)
+      continue;
+    cudaMemAccessDesc access{};
+    access.location.type = cudaMemLocationTypeDevice;
+    access.location.id = peer;
+    access.flags = cudaMemAccessFlagsProtReadWrite;
+    check(cudaMemPoolSetAccess(made, &access, 1), "Tensor");
+  }
+  return pool = made;
+}
+
+}  // namespace cuda::detail
+
+namespace detail {
+
+/// Fresh, uninitialised, for the current stream; aligned to 256 bytes.
+/// @throws Error if there is no device, or not enough memory
+inline std::shared_ptr<void> allocate(Cuda, std::size_t bytes) {
+  if (bytes == 0) return nullptr;
+  const cudaMemPool_t pool = cuda::detail::device_pool();
+  const cuda::Stream& stream = cuda::current_stream();
+  void* data = nullptr;
+  const cudaError_t status = cudaMallocFromPoolAsync(&data, bytes, pool, stream.get());
+  if (status == cudaErrorMemoryAllocation) {
+    static_cast<void>(cudaGetLastError());
+    throw Error("Tensor", "out of device memory: " + std::to_string(bytes) +
+                              " bytes were asked for");
+  }
+  cuda::check(status, "Tensor");
+  return {data, [stream](void* p) { static_cast<void>(cudaFreeAsync(p, stream.get())); }};
+}
+
+}  // namespace detail
+
+namespace cuda {
+
+/// Host memory that a GPU copies to and from without staging; the last owner returns it.
+/// @cost  slow (the driver pins pages): keep and reuse it
+/// @throws Error if there is no device, or not enough memory
+inline std::shared_ptr<void> allocate_pinned(std::size_t bytes) {
+  if (bytes == 0) return nullptr;
+  require_device("cuda::allocate_pinned");
+  void* data = nullptr;
+  check(cudaHostAlloc(&data, bytes, cudaHostAllocPortable), "cuda::allocate_pinned");
+  return {data, [](void* p) { static_cast<void>(cudaFreeHost(p)); }};
+}
+
+}  // namespace cuda
+
+}  // namespace cleave
