@@ -1,7 +1,8 @@
 // The 16-bit floating point types: IEEE binary16 (`half`) and the upper half of a binary32
 // (`bfloat16`). Storage only: arithmetic converts to float, one rounding (to nearest, ties to
 // even) on the way back, so that sums of halves are accumulated in float by whoever sums.
-// The built-in bit cast, not the standard library's, because device code may call only the former.
+// The built-in bit cast, not the standard library's, because device code may call only the former;
+// a GPU's own conversions, which round alike, where one runs the code.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,13 @@ struct half {
   CLEAVE_HOST_DEVICE constexpr half(Number value) : half(static_cast<float>(value)) {}
 
   CLEAVE_HOST_DEVICE constexpr operator float() const {
+#if defined(__CUDA_ARCH__)
+    if (!__builtin_is_constant_evaluated()) {
+      float value;
+      asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+      return value;
+    }
+#endif
     const std::uint32_t sign = std::uint32_t(bits & 0x8000u) << 16;
     const std::uint32_t exponent = (bits >> 10) & 0x1fu;
     std::uint32_t mantissa = bits & 0x3ffu;
@@ -37,6 +45,13 @@ struct half {
 
  private:
   CLEAVE_HOST_DEVICE static constexpr std::uint16_t round(float value) {
+#if defined(__CUDA_ARCH__)
+    if (!__builtin_is_constant_evaluated()) {
+      std::uint16_t rounded;
+      asm("cvt.rn.f16.f32 %0, %1;" : "=h"(rounded) : "f"(value));
+      return rounded;
+    }
+#endif
     const std::uint32_t word = __builtin_bit_cast(std::uint32_t, value);
     const std::uint16_t sign = std::uint16_t(word >> 16 & 0x8000u);
     const std::uint32_t magnitude = word & 0x7fffffffu;
@@ -73,6 +88,13 @@ struct bfloat16 {
 
  private:
   CLEAVE_HOST_DEVICE static constexpr std::uint16_t round(float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    if (!__builtin_is_constant_evaluated()) {
+      std::uint16_t rounded;
+      asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(value));
+      return rounded;
+    }
+#endif
     const std::uint32_t word = __builtin_bit_cast(std::uint32_t, value);
     if ((word & 0x7fffffffu) > 0x7f800000u) return std::uint16_t(word >> 16 | 0x40u);
     return std::uint16_t((word + 0x7fffu + (word >> 16 & 1u)) >> 16);

@@ -24,6 +24,12 @@ struct Strided {
   Shape strides{};
 };
 
+/// A number in the place of an array that repeats it.
+template <class T>
+struct Scalar {
+  T value{};
+};
+
 /// The elements of a tensor, to read.
 template <class T, int Rank, class Device>
 Strided<const T> read(const Tensor<T, Rank, Device>& tensor) {

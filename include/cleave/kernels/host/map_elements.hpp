@@ -35,9 +35,9 @@ struct MapLoops {
       extents[dims - 1] *= shape[d];
       for (int k = 0; k < N; ++k) strides[k][dims - 1] = (*of[k])[d];
     }
-    if (dims > 1) return;
-    extents[dims++] = 1;  // a single element
-    for (int k = 0; k < N; ++k) strides[k][1] = 1;
+    if (dims > 1 && strides[0][dims - 1] == 1) return;
+    extents[dims++] = 1;  // columns of one element, for a single one or where rows are apart
+    for (int k = 0; k < N; ++k) strides[k][dims - 1] = 1;
   }
 
  private:
@@ -145,6 +145,15 @@ void map_loops(const F& f, const MapLoops<N>& loops, R* plane, Feed<T>&&... in) 
   }
 }
 
+template <class T>
+const Strided<const T>& array_of(const Strided<const T>& in, const Shape&) {
+  return in;
+}
+template <class T>
+Strided<const T> array_of(const Scalar<T>& in, const Shape& extents) {
+  return {&in.value, extents, Shape::filled(extents.dims, 0)};
+}
+
 template <int... K, class F, class R, class... T>
 void map_arrays(std::integer_sequence<int, K...>, const F& f, const Strided<R>& out,
                 const Strided<const T>&... in) {
@@ -157,11 +166,13 @@ void map_arrays(std::integer_sequence<int, K...>, const F& f, const Strided<R>& 
 /// Writes f of the inputs' elements to every element of `out`.
 ///
 /// @param out  its innermost dimension has stride 1 (or extent 1); overlaps no input
-/// @param in   strides for the extents of `out`: 0 along dimensions that repeat
-template <class F, class R, class... T>
-void map_elements(On<Host>, const F& f, const Strided<R>& out, const Strided<const T>&... in) {
+/// @param in   arrays with strides for the extents of `out`, 0 along dimensions that repeat; or a
+///             `Scalar`
+template <class F, class R, class... In>
+void map_elements(On<Host>, const F& f, const Strided<R>& out, const In&... in) {
   if (out.extents.product() == 0) return;
-  detail::map_arrays(std::make_integer_sequence<int, int(sizeof...(T))>{}, f, out, in...);
+  detail::map_arrays(std::make_integer_sequence<int, int(sizeof...(In))>{}, f, out,
+                     detail::array_of(in, out.extents)...);
 }
 
 }  // namespace cleave::kernels

@@ -1,0 +1,229 @@
+// Nested loops over several strided arrays, as the host plans them and as threads walk them.
+//
+// The host sorts and merges the dimensions (`LoopNest`), so that what is dense becomes one loop.
+// A kernel numbers the steps of all loops from 0 and gives one to each thread (`Loops`), which
+// finds its place by multiplications: numbers have 32 bits, and arrays with more steps are handled
+// in pieces. Offsets have 64 bits.
+#pragma once
+
+#include <cstdint>
+
+#include <cleave/core/config.hpp>
+#include <cleave/core/shape.hpp>
+
+namespace cleave::cuda::detail {
+
+constexpr index_t magnitude(index_t stride) { return stride < 0 ? -stride : stride; }
+
+/// The most loops: one per dimension and one over the bytes of an element.
+inline constexpr int most_loops = max_dims + 1;
+
+/// Loops over N arrays, outermost first. Array 0 decides on their order: the host's plan.
+template <int N>
+struct LoopNest {
+  int dims = 0;  ///< at least 1
+  index_t extents[most_loops] = {};
+  index_t strides[N][most_loops] = {};  ///< of each array, in elements
+  index_t start[N] = {};              ///< where each array begins, in elements
+
+  /// Loops by descending strides of array 0, merged where they continue each other in all arrays.
+  /// @pre no extent is 0
+  LoopNest(const Shape& shape, const Shape* const (&of)[N]) {
+    for (int d = 0; d < shape.dims; ++d) {
+      if (shape[d] == 1) continue;
+      int at = dims++;
+      for (; at > 0 && inside(at - 1, d, of); --at) {
+        extents[at] = extents[at - 1];
+        for (int k = 0; k < N; ++k) strides[k][at] = strides[k][at - 1];
+      }
+      extents[at] = shape[d];
+      for (int k = 0; k < N; ++k) strides[k][at] = (*of[k])[d];
+    }
+    merge();
+    if (dims > 0) return;
+    dims = 1;  // a single element
+    extents[0] = 1;
+    for (int k = 0; k < N; ++k) strides[k][0] = 1;
+  }
+
+  int inner() const { return dims - 1; }
+
+  /// Whether the innermost loop runs through neighbours in all arrays.
+  bool inner_is_dense() const {
+    for (int k = 0; k < N; ++k)
+      if (strides[k][inner()] != 1) return false;
+    return true;
+  }
+
+  index_t size() const {
+    index_t n = 1;
+    for (int d = 0; d < dims; ++d) n *= extents[d];
+    return n;
+  }
+
+  /// Counts in parts of elements: an element has `parts`, one after the other.
+  void split_elements(index_t parts) {
+    for (int k = 0; k < N; ++k) {
+      for (int d = 0; d < dims; ++d) strides[k][d] *= parts;
+      strides[k][dims] = 1;
+    }
+    extents[dims++] = parts;
+    merge();
+  }
+
+  /// Counts in groups of elements. @pre `inner_is_dense`; `parts` divides extent and other strides
+  void join_elements(index_t parts) {
+    extents[inner()] /= parts;
+    for (int k = 0; k < N; ++k)
+      for (int d = 0; d < inner(); ++d) strides[k][d] /= parts;
+    if (extents[inner()] == 1 && dims > 1) --dims;
+  }
+
+  /// Makes loop d the innermost one; the others keep their order.
+  void move_inside(int d) {
+    for (; d < inner(); ++d) {
+      swap(extents[d], extents[d + 1]);
+      for (int k = 0; k < N; ++k) swap(strides[k][d], strides[k][d + 1]);
+    }
+  }
+
+  /// Takes loop d out: the nest runs for its first index. @pre there is another one
+  void remove(int d) {
+    for (; d < inner(); ++d) {
+      extents[d] = extents[d + 1];
+      for (int k = 0; k < N; ++k) strides[k][d] = strides[k][d + 1];
+    }
+    --dims;
+  }
+
+ private:
+  static void swap(index_t& a, index_t& b) {
+    const index_t c = a;
+    a = b;
+    b = c;
+  }
+
+  /// Whether loop `at` belongs inside a loop over dimension d.
+  bool inside(int at, int d, const Shape* const (&of)[N]) const {
+    for (int k = 0; k < N; ++k) {
+      const index_t a = magnitude(strides[k][at]), b = magnitude((*of[k])[d]);
+      if (a != b) return a < b;
+    }
+    return false;
+  }
+
+  void merge() {
+    int last = 0;
+    for (int d = 1; d < dims; ++d) {
+      bool continues = true;
+      for (int k = 0; k < N; ++k)
+        continues = continues && strides[k][last] == strides[k][d] * extents[d];
+      if (!continues) ++last;
+      extents[last] = continues ? extents[last] * extents[d] : extents[d];
+      for (int k = 0; k < N; ++k) strides[k][last] = strides[k][d];
+    }
+    if (dims > 0) dims = last + 1;
+  }
+};
+
+/// The most steps that a kernel numbers.
+inline constexpr index_t most_steps = index_t{1} << 31;
+
+/// Calls launch(nest) for parts that have fewer steps, outer loops being halved before inner ones.
+template <int N, class Launch>
+void in_pieces(const LoopNest<N>& nest, const Launch& launch) {
+  if (nest.size() < most_steps) return launch(nest);
+  int d = 0;
+  while (nest.extents[d] == 1) ++d;
+  constexpr index_t unit = 1024;  // keeps what vector accesses rely on
+  index_t half = nest.extents[d] / 2;
+  if (d == nest.inner()) half = half / unit * unit;
+  LoopNest<N> head = nest, tail = nest;
+  head.extents[d] = half;
+  tail.extents[d] -= half;
+  for (int k = 0; k < N; ++k) tail.start[k] += half * nest.strides[k][d];
+  in_pieces(head, launch);
+  in_pieces(tail, launch);
+}
+
+/// Quotients by a number that is the same for all threads: a multiplication and a shift.
+class Divisor {
+ public:
+  Divisor() = default;
+  /// @pre 0 < d < 2^31
+  explicit Divisor(std::uint32_t d) {
+    while (std::uint64_t{1} << shift_ < d) ++shift_;
+    multiplier_ =
+        std::uint32_t((((std::uint64_t{1} << shift_) - d) << 32) / d + 1);
+  }
+
+  /// @pre n < 2^31
+  CLEAVE_HOST_DEVICE std::uint32_t quotient(std::uint32_t n) const {
+    return (std::uint32_t(std::uint64_t(n) * multiplier_ >> 32) + n) >> shift_;
+  }
+
+ private:
+  std::uint32_t multiplier_ = 1;
+  std::uint32_t shift_ = 0;
+};
+
+/// Where a step of the loops is: its offset in each array, and its index in the innermost loop.
+template <int N>
+struct Place {
+  index_t offset[N];
+  std::uint32_t inner;
+};
+
+/// The loops as kernels get them, innermost first.
+template <int N>
+struct Loops {
+  int dims = 1;
+  std::uint32_t extents[most_loops] = {};
+  Divisor by[most_loops];
+  index_t strides[N][most_loops] = {};
+  index_t start[N] = {};
+
+  /// @param width  elements of the innermost loop that are one step; the last may have fewer
+  /// @pre fewer than `most_steps` steps
+  explicit Loops(const LoopNest<N>& nest, int width = 1) : dims(nest.dims) {
+    for (int d = 0; d < dims; ++d) {
+      const int from = nest.inner() - d;
+      const index_t extent =
+          d == 0 ? (nest.extents[from] + width - 1) / width : nest.extents[from];
+      extents[d] = std::uint32_t(extent);
+      by[d] = Divisor(extents[d]);
+      for (int k = 0; k < N; ++k) strides[k][d] = nest.strides[k][from] * (d == 0 ? width : 1);
+    }
+    for (int k = 0; k < N; ++k) start[k] = nest.start[k];
+  }
+
+  /// The number of steps.
+  std::uint32_t size() const {
+    std::uint32_t n = 1;
+    for (int d = 0; d < dims; ++d) n *= extents[d];
+    return n;
+  }
+
+  CLEAVE_HOST_DEVICE Place<N> at(std::uint32_t step) const {
+    Place<N> place;
+    for (int k = 0; k < N; ++k) place.offset[k] = start[k];
+    descend<0>(step, place);
+    return place;
+  }
+
+ private:
+  /// A recursion over constants: parameters of a kernel must not be indexed by variables.
+  template <int D>
+  CLEAVE_HOST_DEVICE void descend(std::uint32_t step, Place<N>& place) const {
+    const bool last = D + 1 == most_loops || D + 1 >= dims;
+    const std::uint32_t rest = last ? 0 : by[D].quotient(step);
+    const std::uint32_t index = step - rest * extents[D];
+    if (D == 0) place.inner = index;
+    for (int k = 0; k < N; ++k) place.offset[k] += index_t(index) * strides[k][D];
+    if constexpr (D + 1 < most_loops) {
+      if (!last) descend<D + 1>(rest, place);
+    }
+  }
+};
+
+}  // namespace cleave::cuda::detail

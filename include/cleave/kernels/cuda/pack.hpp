@@ -1,0 +1,87 @@
+// Elements that a thread loads and stores at once: up to 16 bytes per access.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <cleave/core/config.hpp>
+
+namespace cleave::cuda::detail {
+
+/// The widest access of a thread, in bytes.
+inline constexpr std::size_t access_bytes = 16;
+
+constexpr std::size_t alignment_of_pack(std::size_t bytes) {
+  return bytes < access_bytes ? bytes : access_bytes;
+}
+
+/// V neighbours; a single one is aligned as elements are, several as the access that moves them.
+template <class T, int V>
+struct alignas(V == 1 ? alignof(T) : alignment_of_pack(V * sizeof(T))) Pack {
+  T values[V];
+};
+
+/// V elements at `from`. @pre aligned as packs are
+template <int V, class T>
+CLEAVE_HOST_DEVICE Pack<T, V> load_pack(const T* from) {
+  return *reinterpret_cast<const Pack<T, V>*>(from);
+}
+
+template <int V, class T>
+CLEAVE_HOST_DEVICE void store_pack(T* to, const Pack<T, V>& pack) {
+  *reinterpret_cast<Pack<T, V>*>(to) = pack;
+}
+
+/// Whether packs of V elements may be accessed at `data` and at all multiples of V behind it.
+template <int V, class T>
+bool aligned_for(const T* data) {
+  return reinterpret_cast<std::uintptr_t>(data) % alignof(Pack<T, V>) == 0;
+}
+
+/// How many elements of the smallest of some types fill an access: a pack of the largest type may
+/// take two. At least 2.
+template <class... T>
+constexpr int pack_width() {
+  std::size_t least = access_bytes, most = 1;
+  ((least = sizeof(T) < least ? sizeof(T) : least, most = sizeof(T) > most ? sizeof(T) : most),
+   ...);
+  const std::size_t width = access_bytes / least, limit = 2 * access_bytes / most;
+  return int(width < 2 ? 2 : width < limit ? width : limit);
+}
+
+/// How many packs a thread has under way at once, so that enough of memory is asked for.
+template <int V, class... T>
+constexpr int packs_per_thread() {
+  std::size_t most = 1;
+  ((most = sizeof(T) > most ? sizeof(T) : most), ...);
+  const std::size_t packs = 2 * access_bytes / (V * most);
+  return int(packs < 1 ? 1 : packs < 4 ? packs : 4);
+}
+
+/// An unsigned integer of N bytes; for 16, a pair of them that one access moves.
+template <int N>
+struct WordOf;
+template <>
+struct WordOf<1> {
+  using type = std::uint8_t;
+};
+template <>
+struct WordOf<2> {
+  using type = std::uint16_t;
+};
+template <>
+struct WordOf<4> {
+  using type = std::uint32_t;
+};
+template <>
+struct WordOf<8> {
+  using type = std::uint64_t;
+};
+template <>
+struct WordOf<16> {
+  using type = Pack<std::uint64_t, 2>;
+};
+template <int N>
+using word_t = typename WordOf<N>::type;
+
+}  // namespace cleave::cuda::detail
