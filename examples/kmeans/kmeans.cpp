@@ -2,6 +2,8 @@
 //
 //     kmeans --data examples/kmeans/digits.npy --k 10 --mesh 2x2 --ranks 4
 //
+// Compiled by nvcc with KMEANS_CUDA=1 it takes `--device cuda`, too: nothing else differs.
+//
 // The points are split twice: their rows over the axis dp, their features over the axis tp. How a
 // tensor lies on (dp, tp) is in its type; comments repeat it, as in x[S0,S1]: S0 is Shard<0>, R
 // Replicate, P Partial. An iteration communicates twice, where a P becomes an R, and nowhere else.
@@ -13,6 +15,9 @@
 #include <vector>
 
 #include <cleave/cleave.hpp>
+#if defined(KMEANS_CUDA)
+#include <cleave/cuda.hpp>
+#endif
 
 #include "options.hpp"
 #include "report.hpp"
@@ -47,12 +52,27 @@ Input read(int argc, char** argv) {
   return input;
 }
 
+/// 1 for a point that has changed its cluster.
+struct Moved {
+  CLEAVE_HOST_DEVICE double operator()(index_t from, index_t to) const {
+    return from == to ? 0.0 : 1.0;
+  }
+};
+
+/// The mean of a cluster's points; a cluster without points stays where it was.
+struct Centroid {
+  CLEAVE_HOST_DEVICE double operator()(double total, double count, double old) const {
+    return count > 0 ? total / count : old;
+  }
+};
+
 /// Runs on every rank; the first one prints.
-void cluster(World& world, const Input& input) {
+template <class Device>
+void cluster(World& world, Device device, const Input& input) {
   const index_t k = input.options.k;
   const bool prints = world.rank() == 0;
   const auto mesh =
-      init_device_mesh<dp, tp>(world, kmeans::mesh_extents(input.options, world.size()));
+      init_device_mesh<dp, tp>(world, kmeans::mesh_extents(input.options, world.size()), device);
 
   // Grey values are small whole numbers: in float64 their sums are exact in any order, so that the
   // centroids have the same bits on every mesh. The first k points are the first centroids.
@@ -80,8 +100,7 @@ void cluster(World& world, const Input& input) {
     const auto before = nearest;
     nearest = argmin(distances, dim<1>{});
     const auto members = one_hot<double>(nearest, k);
-    const auto moves =
-        map([](index_t from, index_t to) { return from == to ? 0.0 : 1.0; }, before, nearest);
+    const auto moves = map(Moved{}, before, nearest);
 
     // what the points of each rank of dp add up to
     // part_sums[P,S1] = members[S0,R]^T . points[S0,S1];  the others are [P,R]
@@ -93,11 +112,8 @@ void cluster(World& world, const Input& input) {
     const auto [sums, counts, inertia, moved] =
         reduce_partials(part_sums, part_counts, part_inertia, part_moved);
 
-    // a cluster's centroid is the mean of its points; one without points stays where it is
     // centroids[R,S1] = sums[R,S1] / counts[R,R]
-    centroids =
-        map([](double total, double count, double old) { return count > 0 ? total / count : old; },
-            sums, unsqueeze(counts, dim<1>{}), centroids);
+    centroids = map(Centroid{}, sums, unsqueeze(counts, dim<1>{}), centroids);
 
     if (prints && iteration == 1) {
       const auto show = [](const char* name, const auto& x) {
@@ -124,8 +140,8 @@ void cluster(World& world, const Input& input) {
     if (moved.local().item() == 0) break;
   }
 
-  const Tensor<double, 2> pictures = centroids.full_tensor();
-  const Tensor<index_t, 1> clusters = nearest.full_tensor();
+  const Tensor<double, 2> pictures = centroids.full_tensor().to(Host{});
+  const Tensor<index_t, 1> clusters = nearest.full_tensor().to(Host{});
   if (!prints) return;
   const kmeans::Census census(clusters, input.labels, k);
   const bool labelled = input.labels.size() > 0;
@@ -150,14 +166,19 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     problem = error.what();
   }
-  return run(argc, argv, [&](World& world) {
+  const auto main_of_rank = [&](World& world, auto device) {
     try {
       if (!problem.empty()) throw kmeans::UsageError(problem);
-      cluster(world, input);
+      cluster(world, device, input);
       return 0;
     } catch (const kmeans::UsageError& error) {  // the same on every rank
       if (world.rank() == 0) std::fprintf(stderr, "kmeans: %s\n", error.what());
       return 2;
     }
-  });
+  };
+#if defined(KMEANS_CUDA)
+  return run<Host, Cuda>(argc, argv, main_of_rank);
+#else
+  return run<Host>(argc, argv, main_of_rank);
+#endif
 }

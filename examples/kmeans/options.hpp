@@ -62,10 +62,10 @@ inline void set(Options& options, const std::string& option, const std::string& 
     options.tp = by == value.npos ? 0 : whole(value.substr(by + 1));
     if (options.dp == 0 || options.tp == 0)
       throw UsageError("--mesh is '" + value + "'; it takes two whole numbers, as in 2x2");
-  } else if (option != "--ranks") {  // which is for cleave::run
+  } else if (option != "--ranks" && option != "--device") {  // which are for cleave::run
     throw UsageError("there is no option '" + option +
                      "'; there are --data FILE.npy, --labels FILE.npy, --k K, --mesh AxB, "
-                     "--ranks N, --iterations N");
+                     "--ranks N, --iterations N, --device NAME");
   }
 }
 

@@ -115,7 +115,7 @@ TEST_CASE("a number of ranks that means nothing is one line and exit code 2") {
     CHECK(ended.code == 2);
     CHECK(ended.err == "run: --ranks is '" + value + use);
   }
-  CHECK(run_with({"--ranks"}, nothing).err == "run: --ranks needs a number\n");
+  CHECK(run_with({"--ranks"}, nothing).err == "run: --ranks needs a value\n");
   CHECK(run_with({"--ranks"}, nothing).code == 2);
   const Setting bad("CLEAVE_RANKS", "many");
   CHECK(run_with({}, nothing).err == "run: CLEAVE_RANKS is 'many" + use);
@@ -178,7 +178,8 @@ TEST_CASE("without MPI, a program that mpirun started several times says so") {
   };
   const std::string complaint =
       "run: an MPI launcher started this program, which was compiled without MPI "
-      "(CLEAVE_HAS_MPI=1); start it directly, with --ranks N for N threads\n";
+      "(CLEAVE_HAS_MPI=1; where nvcc compiles main, another file has to include "
+      "cleave/comm/mpi_for_cuda.hpp); start it directly, with --ranks N for N threads\n";
   const NotLaunched alone;
   CHECK(launched().code == 0);
   {

@@ -340,7 +340,7 @@ TEST_CASE("a rank that unwinds past asynchronous work tells the others before it
   const Outcome outcome = outcome_of(3, [](World& world) {
     const std::shared_ptr<Communicator> twin = world.communicator().twin();
     if (world.rank() != 1) return world.barrier();
-    const Async<int> work = start_async(world.communicator(), [twin] { return meet(*twin), 1; });
+    const Async<int> work = start_async(Host{}, world.communicator(), [twin] { return meet(*twin), 1; });
     throw std::runtime_error("the cause");
   });
   const std::string echo =

@@ -85,7 +85,7 @@ TEST_CASE("work of the rank goes on while a redistribution waits for a peer") {
 
 TEST_CASE("what an asynchronous redistribution throws is thrown where it is waited for") {
   on_ranks({1}, [](World& world) {
-    const auto failing = start_async(world.communicator(), []() -> int {
+    const auto failing = start_async(Host{}, world.communicator(), []() -> int {
       throw Error("test", "the work failed");
     });
     CHECK_THROWS_WITH_AS((void)failing.wait(), "test: the work failed", Error);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "device.hpp"
 #include "naive.hpp"
 #include "ranks.hpp"
 
@@ -36,14 +37,14 @@ int wrong_elements(const MeshState& from_mesh, const Layout& from, const MeshSta
   const Indices to_extents = naive::to_indices(to_mesh.extents());
   std::vector<Indices> mine, wanted;
   redistribution::Block block =
-      redistribution::allocate(DType::int64, Shape::filled(int(shape.size()), 0));
+      redistribution::allocate<TestDevice>(DType::int64, Shape::filled(int(shape.size()), 0));
   if (from_mesh.is_member()) {
     const Indices at = naive::to_indices(from_mesh.coordinate());
     mine = naive::elements(from, shape, from_extents, at);
     Shape local;
     for (int d = 0; d < int(shape.size()); ++d)
       local[local.dims++] = index_t(naive::owned(from, d, shape, from_extents, at).size());
-    block = redistribution::allocate(DType::int64, local);
+    block = redistribution::allocate<TestDevice>(DType::int64, local);
     for (std::size_t i = 0; i < mine.size(); ++i)
       static_cast<std::int64_t*>(block.view.data)[i] =
           naive::addend(mine[i], naive::partial_coordinate(from, at));
@@ -54,7 +55,7 @@ int wrong_elements(const MeshState& from_mesh, const Layout& from, const MeshSta
   Shape global = from_mesh.is_member() ? shape_of(shape) : Shape::filled(int(shape.size()), 0);
   CommTrace trace(*from_mesh.world());
   const auto result =
-      redistribution::cross_redistribute(from, to, block, from_mesh, to_mesh, global);
+      redistribution::cross_redistribute<TestDevice>(from, to, block, from_mesh, to_mesh, global);
   if (!from.has_partial()) {
     index_t lacking = 0;
     for (const Indices& index : wanted)

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "device.hpp"
 #include "naive.hpp"
 #include "ranks.hpp"
 #include "sanitizer.hpp"
@@ -60,7 +61,7 @@ redistribution::Block fixed(const Layout& from, const Layout& to,
                             const redistribution::Block& block,
                             const redistribution::Context& context) {
   const Plan plan = make_plan(from, to, context.shape.dims);
-  return redistribution::run(&plan, from, to, block, context);
+  return redistribution::run<TestDevice>(&plan, from, to, block, context);
 }
 
 /// One source and target, by the plan of the layouts or the cheapest; returns how many elements of this rank were wrong.
@@ -76,14 +77,14 @@ int wrong_elements(const MeshState& mesh, const Layout& from, const Layout& to,
   Shape local = global;
   for (int d = 0; d < global.dims; ++d)
     local[d] = index_t(naive::owned(from, d, shape, extents, at).size());
-  redistribution::Block block = redistribution::allocate(dtype_of<T>(), local);
+  redistribution::Block block = redistribution::allocate<TestDevice>(dtype_of<T>(), local);
   const Indices where = naive::partial_coordinate(from, at);
   for (std::size_t i = 0; i < mine.size(); ++i)
     static_cast<T*>(block.view.data)[i] = naive::from_int<T>(naive::addend(mine[i], where));
 
   const redistribution::Context context{mesh, global, "redistribute"};
   const redistribution::Block result = by_cost
-                                           ? redistribution::run(nullptr, from, to, block, context)
+                                           ? redistribution::run<TestDevice>(nullptr, from, to, block, context)
                                            : fixed(from, to, block, context);
   const auto wanted = naive::elements(to, shape, extents, at);
   if (result.view.size() != index_t(wanted.size()) || !result.view.contiguous()) return 1 << 20;
@@ -181,7 +182,7 @@ TEST_CASE("a value made partial is the same value") {
       for (const Layout& middle : layouts(2, sources(2, true)))
         if (middle.has_partial()) {
           const auto mine = naive::elements(from, shape, extents, at);
-          redistribution::Block block = redistribution::allocate(
+          redistribution::Block block = redistribution::allocate<TestDevice>(
               DType::float64,
               Shape(std::array<index_t, 2>{index_t(naive::owned(from, 0, shape, extents, at).size()),
                                            index_t(naive::owned(from, 1, shape, extents, at).size())}));

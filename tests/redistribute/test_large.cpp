@@ -11,6 +11,7 @@
 #include <cstring>
 #include <vector>
 
+#include "device.hpp"
 #include "ranks.hpp"
 #include "sanitizer.hpp"
 
@@ -63,11 +64,11 @@ TEST_CASE("a tensor of more than 2^31 elements is redistributed element by eleme
     by_rows[0] = Placement::shard(0);
     by_columns[0] = Placement::shard(1);
     const auto move = [&](redistribution::Block block, const Layout& from, const Layout& to) {
-      return redistribution::run(nullptr, from, to, std::move(block),
+      return redistribution::run<TestDevice>(nullptr, from, to, std::move(block),
                                  {mesh.state(), shape, "redistribute"});
     };
     const Box mine = owned_box(by_rows, shape, mesh.extents(), mesh.coordinate());
-    redistribution::Block block = redistribution::allocate(DType::int8, mine.extents());
+    redistribution::Block block = redistribution::allocate<TestDevice>(DType::int8, mine.extents());
     const Pattern pattern(columns);
     auto* data = static_cast<std::int8_t*>(block.view.data);
     for (index_t i = mine.begin[0]; i < mine.end[0]; ++i, data += columns)

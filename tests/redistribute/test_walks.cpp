@@ -10,6 +10,7 @@
 #include <cstring>
 #include <vector>
 
+#include "device.hpp"
 #include "naive.hpp"
 #include "ranks.hpp"
 #include "sanitizer.hpp"
@@ -84,13 +85,13 @@ Layout random_layout(Random& random, int axes, int dims) {
 /// Local elements of the global array 0, 1, 2, ..; empty outside of the mesh.
 redistribution::Block counting(const MeshState& mesh, const Layout& layout, const Indices& shape) {
   if (!mesh.is_member())
-    return redistribution::allocate(DType::int32, Shape::filled(int(shape.size()), 0));
+    return redistribution::allocate<TestDevice>(DType::int32, Shape::filled(int(shape.size()), 0));
   const Indices extents = naive::to_indices(mesh.extents());
   const Indices at = naive::to_indices(mesh.coordinate());
   Shape local;
   for (int d = 0; d < int(shape.size()); ++d)
     local[local.dims++] = index_t(naive::owned(layout, d, shape, extents, at).size());
-  const redistribution::Block block = redistribution::allocate(DType::int32, local);
+  const redistribution::Block block = redistribution::allocate<TestDevice>(DType::int32, local);
   std::int32_t* data = static_cast<std::int32_t*>(block.view.data);
   for (const Indices& index : naive::elements(layout, shape, extents, at)) {
     index_t linear = 0;
@@ -116,9 +117,9 @@ redistribution::Block move(const Stop& from, const Stop& to, const redistributio
                            const Indices& shape) {
   Shape global = shape_of(shape);
   if (from.mesh != to.mesh)
-    return redistribution::cross_redistribute(from.layout, to.layout, block, *from.mesh, *to.mesh,
+    return redistribution::cross_redistribute<TestDevice>(from.layout, to.layout, block, *from.mesh, *to.mesh,
                                               global);
-  return redistribution::run(nullptr, from.layout, to.layout, block,
+  return redistribution::run<TestDevice>(nullptr, from.layout, to.layout, block,
                              {*from.mesh, global, "redistribute"});
 }
 

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Every public header compiles alone, twice included and without warnings, with every compiler.
 
-usage: headers.py SOURCE_ROOT BUILD_ROOT COMPILER
+usage: headers.py SOURCE_ROOT BUILD_ROOT COMPILER [CUDA_ROOT]
 
-Headers that depend on a feature are compiled with the features of the build and without.
+Headers that depend on a feature are compiled with the features of the build and without. Those of
+the CUDA side need CUDA_ROOT; those among them that contain kernels, and what includes them, nvcc.
 """
 
 import concurrent.futures
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -44,16 +46,34 @@ def compile_alone(compiler, header, flags):
     return done.stdout.strip()[:4000] or f"exit status {done.returncode}"
 
 
-def variants(root, compiler, features):
+def closure(root, header, seen=None):
+    """The header and all of cleave that it includes."""
+    seen = set() if seen is None else seen
+    path = root / "include" / header
+    if header not in seen and path.exists():
+        seen.add(header)
+        for target in re.findall(r"^#include <(cleave/[^>]+)>", path.read_text(), re.MULTILINE):
+            closure(root, target, seen)
+    return seen
+
+
+def variants(root, compiler, features, cuda):
     """(header, name of the variant, flags) for everything to compile."""
     plain = [f"-I{root}/include"]
     for path in sorted((root / "include").rglob("*.hpp")):
         header = path.relative_to(root / "include").as_posix()
+        reached = closure(root, header)
         needs_mpi = header.startswith("cleave/comm/mpi")
+        needs_cuda = any("/cuda/" in f"/{other}" or other == "cleave/cuda.hpp" for other in reached)
+        needs_nvcc = any(other == "cleave/kernels/cuda/launch.hpp" for other in reached)
         if is_nvcc(compiler):
             # The whole host side as one: every header is in it, and nvcc is slow.
-            if header == "cleave/cleave.hpp":
+            if header == "cleave/cleave.hpp" or needs_cuda and not needs_mpi:
                 yield header, "threads only", plain
+            continue
+        if needs_cuda:
+            if cuda and not needs_nvcc:
+                yield header, "CUDA runtime", [*plain, f"-isystem{cuda}/include"]
             continue
         if not needs_mpi:
             yield header, "threads only", plain
@@ -62,9 +82,9 @@ def variants(root, compiler, features):
             yield header, "all features", features
 
 
-def main(root, build, compiler):
+def main(root, build, compiler, cuda=None):
     cases = Cases()
-    jobs = list(variants(root, compiler, consumer_flags(root, build)))
+    jobs = list(variants(root, compiler, consumer_flags(root, build), cuda))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         said = pool.map(lambda job: compile_alone(compiler, job[0], job[2]), jobs)
         for (header, variant, _), output in zip(jobs, said):
@@ -79,4 +99,4 @@ def main(root, build, compiler):
 
 
 if __name__ == "__main__":
-    sys.exit(main(pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3]))
+    sys.exit(main(pathlib.Path(sys.argv[1]), *sys.argv[2:]))

@@ -219,7 +219,7 @@ TEST_CASE_TEMPLATE("a fill sets the elements of the view and no other", T, bool,
     if (order.size() > 1) std::swap(order[0], order[random() % order.size()]);
     const Place p = place(extents, order, gaps);
     const auto buffer = std::make_unique<T[]>(std::size_t(p.size));
-    detail::strided_fill(buffer.get() + p.first, extents, p.strides, T(1));
+    strided_fill(Host{}, View{buffer.get() + p.first, dtype_of<T>(), extents, p.strides}, T(1));
     std::vector<T> expected(std::size_t(p.size), T{});
     for (const index_t at : offsets(extents, p)) expected[std::size_t(at)] = T(1);
     bool equal = true;

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include <cleave/comm/communicator.hpp>
+#include <cleave/tensor/storage.hpp>
 
 namespace cleave {
 
@@ -89,11 +90,34 @@ class Worker {
   std::thread thread_;
 };
 
-/// A job whose end somebody waits for. Not typed: little is to be compiled for another T.
-class Pending : public Job {
+/// Something that somebody waits for.
+class Pending {
+ public:
+  virtual ~Pending() = default;
+  /// @throws what the work threw
+  virtual void wait() = 0;
+  /// For a rank that drops the result.
+  virtual void wait_quietly() noexcept = 0;
+  /// Whether `wait` would return at once.
+  virtual bool ready() const = 0;
+};
+
+/// Something that will have a value.
+template <class T>
+class Promised : public Pending {
+ public:
+  /// @pre it has been waited for
+  const T& value() const { return *value_; }
+
+ protected:
+  std::optional<T> value_;
+};
+
+/// The end of a job. Not typed: little is to be compiled for another T.
+class Completion {
  public:
   /// @param state  of the rank that starts the job
-  explicit Pending(const RankState& state) : alarm_(state.alarm), rank_(state.world_rank) {}
+  explicit Completion(const RankState& state) : alarm_(state.alarm), rank_(state.world_rank) {}
 
   /// @throws what the job threw
   void wait() {
@@ -116,7 +140,6 @@ class Pending : public Job {
     return done_;
   }
 
- protected:
   /// The last that a job does.
   void finish(std::exception_ptr error) noexcept {
     const std::lock_guard lock(mutex_);  // until all is said: who waits may destroy this after it
@@ -136,22 +159,14 @@ class Pending : public Job {
 };
 
 /// A job that makes a value.
-template <class T>
-class Promised : public Pending {
- public:
-  using Pending::Pending;
-
-  /// @pre it has been waited for
-  const T& value() const { return *value_; }
-
- protected:
-  std::optional<T> value_;
-};
-
 template <class T, class F>
-class Task final : public Promised<T> {
+class Task final : public Promised<T>, public Job {
  public:
-  Task(const RankState& state, F f) : Promised<T>(state), f_(std::move(f)) {}
+  Task(const RankState& state, F f) : completion_(state), f_(std::move(f)) {}
+
+  void wait() override { completion_.wait(); }
+  void wait_quietly() noexcept override { completion_.wait_quietly(); }
+  bool ready() const override { return completion_.ready(); }
 
   void run() noexcept override {
     std::exception_ptr error;
@@ -161,10 +176,11 @@ class Task final : public Promised<T> {
       error = std::current_exception();
     }
     f_.reset();  // what the job captured is given back before anybody sees its end
-    this->finish(std::move(error));
+    completion_.finish(std::move(error));
   }
 
  private:
+  Completion completion_;
   std::optional<F> f_;
 };
 
@@ -219,9 +235,9 @@ class [[nodiscard]] Async {
 /// @param group  any group of this rank: tells whether its backend allows two threads at once
 /// @collective   every rank that f communicates with, in the same order
 template <class F>
-auto start_async(Communicator& group, F f) {
+auto start_async(Host, Communicator& group, F f) {
   using T = decltype(f());
-  std::unique_ptr<detail::Pending> task(new detail::Task<T, F>(group.state(), std::move(f)));
+  auto task = std::make_unique<detail::Task<T, F>>(group.state(), std::move(f));
   if (group.concurrent()) {
     std::shared_ptr<void>& worker = group.state().worker;
     if (worker == nullptr) worker = std::make_shared<detail::Worker>();

@@ -17,6 +17,7 @@
 
 #include <cleave/comm/collective.hpp>
 #include <cleave/core/error.hpp>
+#include <cleave/tensor/storage.hpp>
 
 namespace cleave {
 
@@ -47,6 +48,7 @@ class Alarm {
 struct RankState {
   int world_rank = 0;
   int world_size = 1;
+  int local_rank = 0;  ///< its place among the ranks of its node: which device it takes
   CheckLevel check = CheckLevel::local;
   double timeout_seconds = 300;  ///< of any wait for another rank (CLEAVE_TIMEOUT)
   std::vector<Observer*> observers{};
@@ -54,6 +56,7 @@ struct RankState {
   std::shared_ptr<std::mutex> observing = std::make_shared<std::mutex>();
   std::shared_ptr<Alarm> alarm{};  ///< for a rank that cannot end before its peers know; may be null
   std::shared_ptr<void> worker{};  ///< the rank's thread for asynchronous work, once it has one
+  std::shared_ptr<void> side_stream{};  ///< likewise the rank's second stream of a device
 
   /// @throws Error for a value of CLEAVE_CHECK or CLEAVE_TIMEOUT that means nothing
   static RankState from_environment(int rank, int size) {
@@ -93,7 +96,7 @@ struct Signature {
 /// A group of ranks. Every member makes the same calls in the same order.
 ///
 /// A communicator belongs to one rank and is used by one thread at a time.
-class Communicator {
+class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
   virtual ~Communicator() = default;
   Communicator(const Communicator&) = delete;  // a handle of one rank: share it by shared_ptr
@@ -107,6 +110,22 @@ class Communicator {
   const std::string& label() const noexcept { return label_; }
   /// "thread", "mpi", "dry", ..
   virtual const char* backend() const noexcept = 0;
+
+  /// The same ranks, passing the host's memory: this group itself, unless it passes a device's.
+  virtual Communicator& host() noexcept { return *this; }
+
+  /// The same ranks, passing the memory of a device: made by `make(*this)` at the first call, kept
+  /// by this group, which lives as long as what is returned.
+  ///
+  /// @collective the first call: every rank of the group
+  /// @throws Error if this communicator is not held by a shared_ptr
+  template <class Make>
+  std::shared_ptr<Communicator> companion(Make make) {
+    std::shared_ptr<Communicator> self = weak_from_this().lock();
+    if (self == nullptr) throw Error("Communicator", "a communicator is to be held by shared_ptr");
+    if (companion_ == nullptr) companion_ = make(*this);
+    return {std::move(self), companion_.get()};
+  }
 
   RankState& state() const noexcept { return *state_; }
   const std::shared_ptr<RankState>& shared_state() const noexcept { return state_; }
@@ -180,6 +199,14 @@ class Communicator {
   /// Fills all[r] with the signature of rank r. Must work whatever the ranks do afterwards.
   virtual void gather_signatures(const Signature& mine, std::span<Signature> all) = 0;
 
+  /// For a communicator that prepares the memory of collectives for another one of the same ranks.
+  static void pass_on(Communicator& to, std::span<const Collective> collectives) {
+    to.execute_all(collectives);
+  }
+  static void pass_on(Communicator& to, const Signature& mine, std::span<Signature> all) {
+    to.gather_signatures(mine, all);
+  }
+
  private:
   void prepare(const Collective& collective) {
     {
@@ -230,7 +257,15 @@ class Communicator {
   std::shared_ptr<RankState> state_;
   std::uint64_t sequence_ = 0;
   std::shared_ptr<Communicator> twin_;
+  std::shared_ptr<Communicator> companion_;
   std::vector<std::pair<std::vector<int>, std::shared_ptr<Communicator>>> cached_;
 };
+
+/// The group that passes a device's memory among the same ranks. @see the overloads of devices
+inline Communicator& communicator_on(Host, Communicator& group) { return group.host(); }
+inline std::shared_ptr<Communicator> communicator_on(Host,
+                                                     const std::shared_ptr<Communicator>& group) {
+  return group;
+}
 
 }  // namespace cleave

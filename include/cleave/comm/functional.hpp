@@ -28,8 +28,8 @@ T wait(Async<T>&& result) {
 }
 
 /// A tensor that nothing has to be waited for, so that generic code may ask.
-template <class T, int Rank>
-const Tensor<T, Rank>& wait(const Tensor<T, Rank>& tensor) {
+template <class T, int Rank, class Device>
+const Tensor<T, Rank, Device>& wait(const Tensor<T, Rank, Device>& tensor) {
   return tensor;
 }
 

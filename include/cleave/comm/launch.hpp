@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <span>
 #include <string>
 
 #include <cleave/comm/thread_world.hpp>
@@ -23,18 +24,48 @@ inline int parse_ranks(const char* text, const char* origin) {
   return int(ranks);
 }
 
+/// The value of an option: `--name value`, `--name=value`; null if it is not there.
+/// @throws Error if the value is missing
+inline const char* option_value(int argc, char** argv, const std::string& name) {
+  for (int i = 1; i < argc; ++i) {
+    const std::size_t length = name.size();
+    if (std::strncmp(argv[i], name.c_str(), length) != 0) continue;
+    if (argv[i][length] == '=') return argv[i] + length + 1;
+    if (argv[i][length] != '\0') continue;
+    if (i + 1 == argc) throw Error("run", name + " needs a value");
+    return argv[i + 1];
+  }
+  return nullptr;
+}
+
+/// The value of a variable of the environment; null if it is not set, or empty.
+inline const char* setting(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text != nullptr && *text != '\0' ? text : nullptr;
+}
+
 /// `--ranks N` or `--ranks=N`, else CLEAVE_RANKS, else one rank per core.
 /// @throws Error for a value that means nothing
 inline int requested_ranks(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    if (std::strncmp(argv[i], "--ranks=", 8) == 0) return parse_ranks(argv[i] + 8, "--ranks");
-    if (std::strcmp(argv[i], "--ranks") != 0) continue;
-    if (i + 1 == argc) throw Error("run", "--ranks needs a number");
-    return parse_ranks(argv[i + 1], "--ranks");
-  }
-  if (const char* text = std::getenv("CLEAVE_RANKS"); text != nullptr && *text != '\0')
-    return parse_ranks(text, "CLEAVE_RANKS");
+  if (const char* text = option_value(argc, argv, "--ranks")) return parse_ranks(text, "--ranks");
+  if (const char* text = setting("CLEAVE_RANKS")) return parse_ranks(text, "CLEAVE_RANKS");
   return available_cores();
+}
+
+/// `--device NAME` or `--device=NAME`, else CLEAVE_DEVICE, else the first of those that a program
+/// is compiled for: its place among their names.
+/// @throws Error for one that the program is not compiled for
+inline std::size_t requested_device(int argc, char** argv, std::span<const char* const> names) {
+  const char* text = option_value(argc, argv, "--device");
+  if (text == nullptr) text = setting("CLEAVE_DEVICE");
+  if (text == nullptr) return 0;
+  std::string known;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (std::strcmp(text, names[i]) == 0) return i;
+    known += (i > 0 ? ", " : "") + std::string(names[i]);
+  }
+  throw Error("run", std::string("this program is not compiled for the device '") + text +
+                         "'; it knows: " + known);
 }
 
 /// The processes that an MPI launcher (mpirun, mpiexec, srun) started together with this one:

@@ -47,6 +47,7 @@ class MpiCommunicator final : public Communicator {
     members.processes = processes_of(comm);
     auto state = std::make_shared<RankState>(
         RankState::from_environment(members.rank, members.watch->size()));
+    state->local_rank = rank_on_node(comm);
     return std::shared_ptr<MpiCommunicator>(
         new MpiCommunicator(std::move(members), "world", std::move(state)));
   }

@@ -239,21 +239,21 @@ class MpiDirect {
                           const MpiRoute& route) {
     try {
       switch (c.kind) {
-        case CollectiveKind::reduce_scatter: reduce_piece(peers, rank_, operands_); break;
+        case CollectiveKind::reduce_scatter: reduce_piece<Host>(peers, rank_, operands_); break;
         case CollectiveKind::scatter:
           if (!piece(rank_).empty())
-            copy_checked(c, peers[std::size_t(c.root)]->source[piece(rank_)], c.destination);
+            copy_checked<Host>(c, peers[std::size_t(c.root)]->source[piece(rank_)], c.destination);
           break;
         case CollectiveKind::all_reduce:
           if (is_small_reduction(c)) {
-            reduce_elements(peers, small, 0, c.source.size(), operands_);
+            reduce_elements<Host>(peers, small, 0, c.source.size(), operands_);
             break;
           }
-          reduce_share(peers, rank_, operands_);
+          reduce_share<Host>(peers, rank_, operands_);
           meet(route);
-          copy_shares(peers, rank_);
+          copy_shares<Host>(peers, rank_);
           break;
-        default: copy_from_peers(peers, rank_, false); break;
+        default: copy_from_peers<Host>(peers, rank_, false); break;
       }
       return nullptr;
     } catch (const std::exception&) {

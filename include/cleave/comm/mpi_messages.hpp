@@ -68,7 +68,7 @@ class MpiMessages {
 
   /// Memory that lives as long as the messages.
   std::byte* scratch(std::size_t bytes) {
-    scratch_.push_back(allocate(Host{}, bytes));
+    scratch_.push_back(allocate_bytes(Host{}, bytes));
     return static_cast<std::byte*>(scratch_.back().get());
   }
 

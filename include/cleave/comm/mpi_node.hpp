@@ -38,6 +38,22 @@ inline std::vector<int> processes_of(MPI_Comm comm) {
   return processes;
 }
 
+/// The ranks of `comm` on this process' node, as a communicator.
+/// @collective every rank of `comm`
+inline MpiComm split_by_node(MPI_Comm comm) {
+  MPI_Comm node = MPI_COMM_NULL;
+  mpi_check(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node),
+            "MPI_Comm_split_type");
+  return MpiComm(node);
+}
+
+/// This process' place among those of its node. @collective every rank of `comm`
+inline int rank_on_node(MPI_Comm comm) {
+  int rank = 0;
+  MPI_Comm_rank(split_by_node(comm).get(), &rank);
+  return rank;
+}
+
 class MpiNode {
  public:
   /// The node of this process if all ranks of `comm` can be read directly; null if not.
@@ -102,10 +118,7 @@ class MpiNode {
   }
 
   static std::shared_ptr<MpiNode> create(MPI_Comm comm) {
-    MPI_Comm split = MPI_COMM_NULL;
-    mpi_check(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &split),
-              "MPI_Comm_split_type");
-    const MpiComm node(split);
+    const MpiComm node = split_by_node(comm);
     int rank = 0, size = 1;
     MPI_Comm_rank(node.get(), &rank);
     MPI_Comm_size(node.get(), &size);

@@ -250,3 +250,13 @@ inline void reduce_range(ReduceOp op, std::span<const ConstView> operands, const
 }
 
 }  // namespace cleave::detail
+
+namespace cleave {
+
+/// The same where the views' device is a type.
+inline void reduce_range(Host, ReduceOp op, std::span<const ConstView> operands,
+                         const View& result, index_t begin, index_t end) {
+  detail::reduce_range(op, operands, result, begin, end);
+}
+
+}  // namespace cleave

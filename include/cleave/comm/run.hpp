@@ -126,6 +126,10 @@ inline std::string text_of(const std::exception_ptr& error) {
   }
 }
 
+/// Runs f on the processes of an MPI launcher, for files that no MPI header may be read in: nvcc's.
+/// There where one file of the program includes cleave/comm/mpi_for_cuda.hpp.
+[[gnu::weak]] int run_on_processes(int argc, char** argv, RankFunction f);
+
 inline int run_threads_and_report(int argc, char** argv, RankFunction f) {
   ThreadOutcome outcome;
   try {
@@ -133,7 +137,8 @@ inline int run_threads_and_report(int argc, char** argv, RankFunction f) {
     if (processes > 1 || processes < 0)
       throw Error("run",
                   "an MPI launcher started this program, which was compiled without MPI "
-                  "(CLEAVE_HAS_MPI=1); start it directly, with --ranks N for N threads");
+                  "(CLEAVE_HAS_MPI=1; where nvcc compiles main, another file has to include "
+                  "cleave/comm/mpi_for_cuda.hpp); start it directly, with --ranks N for N threads");
     outcome = run_on_threads(requested_ranks(argc, argv), f);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());
@@ -171,8 +176,46 @@ template <class F>
 int run(int argc, char** argv, F&& f) {
 #if defined(CLEAVE_HAS_MPI) && !defined(__CUDACC__)
   if (detail::launched_processes() != 0) return detail::run_mpi(argc, argv, f);
+#else
+  if (detail::launched_processes() != 0 && detail::run_on_processes != nullptr)
+    return detail::run_on_processes(argc, argv, detail::RankFunction(f));
 #endif
   return detail::run_threads_and_report(argc, argv, detail::RankFunction(f));
+}
+
+/// Prepares a rank for its device; other devices have overloads.
+inline void enter_device(Host, World&) {}
+
+/// Runs f(world, device) on every rank, `device` being one of those that the program names: the
+/// one that `--device NAME` asks for, else CLEAVE_DEVICE, else the first.
+///
+///     run<Host, Cuda>(argc, argv, [](World& world, auto device) {
+///       auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, device); ..
+///     });
+///
+/// @return as the other `run`; 2 for a device that the program is not compiled for
+template <class... Devices, class F>
+  requires(sizeof...(Devices) > 0)
+int run(int argc, char** argv, F&& f) {
+  constexpr const char* names[] = {Devices::name...};
+  std::size_t chosen = 0;
+  try {
+    chosen = detail::requested_device(argc, argv, names);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 2;
+  }
+  int code = 0;
+  std::size_t i = 0;
+  const auto start = [&]<class Device>(Device device) {
+    if (i++ != chosen) return;
+    code = run(argc, argv, [&](World& world) {
+      enter_device(device, world);
+      return f(world, device);
+    });
+  };
+  (start(Devices{}), ...);
+  return code;
 }
 
 /// Runs f(world) on that many threads, the calling one among them, and returns when all have

@@ -4,6 +4,10 @@
 // straight from its peers' memory, and all meet again before any source may change. Nothing is
 // packed; reductions combine in rank order. What a rank gets wrong behind the door fails the call
 // on all ranks of the group. Calls that run together share the door and the meeting after it.
+//
+// Written once for all devices whose memory the ranks of a process can read: a device says how
+// elements are copied and reduced (`strided_copy`, `reduce_range`) and, where it works after the
+// call that asks it to, what its work has to wait for (`PeerOrder`).
 #pragma once
 
 #include <algorithm>
@@ -41,28 +45,72 @@ class ThreadSeat {
   int rank_;
 };
 
-class ThreadCommunicator final : public Communicator {
+/// The points of a collective that ranks wait for.
+enum class PeerPoint : std::uint8_t {
+  ready,    ///< sources may be read
+  reduced,  ///< shares of an all_reduce, too
+  done,     ///< nobody reads any more
+};
+
+/// What a rank's device has to wait for before it goes on behind a gate. On the host nothing:
+/// work is done when the call that does it returns.
+template <class Device>
+class PeerOrder {
  public:
-  ThreadCommunicator(std::shared_ptr<ThreadGroup> group, int rank, std::string label,
-                     std::shared_ptr<RankState> state, std::shared_ptr<ThreadSeat> seat)
+  static constexpr const char* backend = "thread";
+  /// Whether two threads of a rank may communicate, each over groups of its own.
+  static constexpr bool concurrent = true;
+  /// An all_reduce of more bytes is worth a step more: each rank reduces a share and copies those
+  /// of the others. Of a shorter one, each rank reduces everything.
+  static constexpr index_t short_bytes = block_bytes;
+
+  /// This rank has come to a point.
+  void mark(PeerPoint) {}
+  /// What follows runs after `peer` has come to the point.
+  void await(const PeerOrder&, PeerPoint) {}
+};
+
+template <class Device>
+class BasicThreadCommunicator final : public Communicator {
+  using Order = PeerOrder<Device>;
+
+ public:
+  /// @param host  the same ranks, passing the host's memory; null if this is it
+  BasicThreadCommunicator(std::shared_ptr<ThreadGroup> group, int rank, std::string label,
+                          std::shared_ptr<RankState> state, std::shared_ptr<ThreadSeat> seat,
+                          std::shared_ptr<Communicator> host = nullptr)
       : Communicator(rank, group->size(), std::move(label), std::move(state)),
         group_(std::move(group)),
         seat_(std::move(seat)),
+        host_(std::move(host)),
         peers_(std::size_t(size())) {
     operands_.reserve(peers_.size());
   }
 
-  const char* backend() const noexcept override { return "thread"; }
-  bool concurrent() const noexcept override { return true; }
+  const char* backend() const noexcept override { return Order::backend; }
+  bool concurrent() const noexcept override { return Order::concurrent; }
+  Communicator& host() noexcept override { return host_ == nullptr ? *this : *host_; }
 
   std::shared_ptr<Communicator> subgroup(std::span<const int> ranks, std::string label) override {
     const int place = place_in_subgroup(*this, ranks);
-    std::uint64_t occurrence = 0;
-    for (const std::vector<int>& earlier : subgroups_)
-      occurrence += std::equal(earlier.begin(), earlier.end(), ranks.begin(), ranks.end());
-    subgroups_.emplace_back(ranks.begin(), ranks.end());
-    return std::make_shared<ThreadCommunicator>(group_->subgroup(ranks, occurrence), place,
-                                                std::move(label), shared_state(), seat_);
+    std::shared_ptr<Communicator> host;
+    if (host_ != nullptr) host = host_->subgroup(ranks, label);
+    return std::make_shared<BasicThreadCommunicator>(enter_subgroup(ranks), place,
+                                                     std::move(label), shared_state(), seat_,
+                                                     std::move(host));
+  }
+
+  /// The same ranks, passing the memory of another device.
+  ///
+  /// @return     a communicator that refers to this one, which has to outlive it
+  /// @collective every rank of the group
+  template <class Other>
+  std::shared_ptr<Communicator> on(Other) {
+    std::shared_ptr<Communicator> self(std::shared_ptr<void>(), this);
+    std::vector<int> ranks;
+    for (int r = 0; r < size(); ++r) ranks.push_back(r);
+    return std::make_shared<BasicThreadCommunicator<Other>>(
+        enter_subgroup(ranks), rank(), label(), shared_state(), seat_, std::move(self));
   }
 
  protected:
@@ -73,36 +121,42 @@ class ThreadCommunicator final : public Communicator {
     for (const Collective& c : calls) verify_call(c, rank(), size());
     const bool in_shares = std::any_of(calls.begin(), calls.end(), is_long_all_reduce);
     if (!in_shares) reserve_results(calls);
+    order_.mark(PeerPoint::ready);
     show(calls);
     if (std::all_of(calls.begin(), calls.end(), is_barrier)) return;
 
     std::exception_ptr error;
     attempt(error, [&] {
+      await_peers(PeerPoint::ready);
       std::size_t room = 0;
       for_calls(calls, [&](const Collective& c, PeerCalls peers) {
         if (c.kind == CollectiveKind::reduce_scatter)
-          reduce_piece(peers, rank(), operands_);
+          reduce_piece<Device>(peers, rank(), operands_);
         else if (c.kind != CollectiveKind::all_reduce)
-          copy_from_peers(peers, rank(), state().check == CheckLevel::collective);
+          copy_from_peers<Device>(peers, rank(), state().check == CheckLevel::collective);
         else if (in_shares)
-          reduce_share(peers, rank(), operands_);
+          reduce_share<Device>(peers, rank(), operands_);
         else
-          reduce_elements(peers, result_of(c, room), 0, c.source.size(), operands_);
+          reduce_elements<Device>(peers, result_of(c, room), 0, c.source.size(), operands_);
       });
     });
     if (in_shares) {
+      attempt(error, [&] { order_.mark(PeerPoint::reduced); });
       take_step();
       attempt(error, [&] {
+        await_peers(PeerPoint::reduced);
         for_calls(calls, [&](const Collective& c, PeerCalls peers) {
-          if (c.kind == CollectiveKind::all_reduce) copy_shares(peers, rank());
+          if (c.kind == CollectiveKind::all_reduce) copy_shares<Device>(peers, rank());
         });
       });
     }
+    attempt(error, [&] { order_.mark(PeerPoint::done); });
     finish(calls[0], error);
+    await_peers(PeerPoint::done);
     if (in_shares) return;
     std::size_t room = 0;
     for (const Collective& c : calls)
-      if (c.kind == CollectiveKind::all_reduce) strided_copy(result_of(c, room), c.destination);
+      if (c.kind == CollectiveKind::all_reduce) strided_copy(Device{}, result_of(c, room), c.destination);
   }
 
   void gather_signatures(const Signature& mine, std::span<Signature> all) override {
@@ -120,10 +174,9 @@ class ThreadCommunicator final : public Communicator {
  private:
   static bool is_barrier(const Collective& c) { return c.kind == CollectiveKind::barrier; }
 
-  /// One that is worth a step more: each rank reduces a share and copies those of the others. Of
-  /// a short one, each rank reduces everything. Element i has the same bits either way.
+  /// One that is reduced in shares. Element i has the same bits either way.
   static bool is_long_all_reduce(const Collective& c) {
-    return c.kind == CollectiveKind::all_reduce && c.source.bytes() > block_bytes;
+    return c.kind == CollectiveKind::all_reduce && c.source.bytes() > Order::short_bytes;
   }
 
   /// Room for the results of short all_reduces, whose destinations may be sources that peers read.
@@ -131,7 +184,11 @@ class ThreadCommunicator final : public Communicator {
     std::size_t room = 0;
     for (const Collective& c : calls)
       if (c.kind == CollectiveKind::all_reduce) room += result_bytes(c);
-    if (room > results_.size()) results_.resize(room);
+    if constexpr (std::is_same_v<Device, Host>) {
+      if (room <= room_) return;
+      room_ = room;
+    }
+    results_ = allocate_bytes(Device{}, room);  // in the order of the stream, which may be another one
   }
 
   static std::size_t result_bytes(const Collective& c) {
@@ -140,7 +197,8 @@ class ThreadCommunicator final : public Communicator {
 
   /// The next result, `room` bytes behind the first.
   View result_of(const Collective& c, std::size_t& room) {
-    const View result = View::dense(results_.data() + room, c.source.dtype, c.source.extents);
+    const View result = View::dense(
+        static_cast<std::byte*>(results_.get()) + room, c.source.dtype, c.source.extents);
     room += result_bytes(c);
     return result;
   }
@@ -162,6 +220,7 @@ class ThreadCommunicator final : public Communicator {
     mine.compares = false;
     mine.calls.assign(calls.begin(), calls.end());
     mine.error.clear();
+    mine.order = &order_;
     pass_door(operation_of(calls[0]));
     verify_peers(calls[0]);
   }
@@ -201,6 +260,22 @@ class ThreadCommunicator final : public Communicator {
                 {.rank = state().world_rank});
   }
 
+  /// What this rank's device does next, it does after all ranks have come to the point.
+  void await_peers(PeerPoint point) {
+    if (size() == 1) return;
+    for (int r = 0; r < size(); ++r)
+      if (r != rank()) order_.await(*static_cast<const Order*>(shown(r).order), point);
+  }
+
+  /// A new group of these ranks of this one.
+  std::shared_ptr<ThreadGroup> enter_subgroup(std::span<const int> ranks) {
+    std::uint64_t occurrence = 0;
+    for (const std::vector<int>& earlier : subgroups_)
+      occurrence += std::equal(earlier.begin(), earlier.end(), ranks.begin(), ranks.end());
+    subgroups_.emplace_back(ranks.begin(), ranks.end());
+    return group_->subgroup(ranks, occurrence);
+  }
+
   /// Work behind the door, unless some failed before: what it throws waits until no peer reads
   /// this rank's memory.
   template <class Work>
@@ -229,13 +304,18 @@ class ThreadCommunicator final : public Communicator {
 
   std::shared_ptr<ThreadGroup> group_;
   std::shared_ptr<ThreadSeat> seat_;
+  std::shared_ptr<Communicator> host_;
+  Order order_;
   std::vector<const Collective*> peers_;     ///< of the call at hand
   std::vector<ConstView> operands_;          ///< of a reduction
-  std::vector<std::byte> results_;           ///< of short all_reduces
+  std::shared_ptr<void> results_;            ///< of short all_reduces
+  std::size_t room_ = 0;                     ///< bytes of `results_`
   std::vector<std::vector<int>> subgroups_;  ///< the lists this rank has made subgroups of
   std::uint64_t round_ = 0;                  ///< of the door
   std::uint64_t step_ = 0;                   ///< behind it
 };
+
+using ThreadCommunicator = BasicThreadCommunicator<Host>;
 
 /// The communicators of all ranks of a new thread world.
 inline std::vector<std::shared_ptr<Communicator>> thread_communicators(
@@ -247,6 +327,7 @@ inline std::vector<std::shared_ptr<Communicator>> thread_communicators(
   for (int r = 0; r < world->size(); ++r) {
     auto state = std::make_shared<RankState>(RankState::from_environment(r, world->size()));
     state->alarm = world;
+    state->local_rank = r;
     communicators.push_back(std::make_shared<ThreadCommunicator>(
         group, r, "world", std::move(state), std::make_shared<ThreadSeat>(world, r)));
   }

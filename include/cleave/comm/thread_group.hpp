@@ -31,6 +31,7 @@ struct Published {
   Signature signature{};
   std::vector<Collective> calls{};
   std::string error{};  ///< why the rank failed behind the door
+  const void* order = nullptr;  ///< the rank's PeerOrder
 };
 
 /// Where and on whose behalf a rank waits; for messages.

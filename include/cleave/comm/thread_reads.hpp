@@ -33,16 +33,17 @@ void for_peers(PeerCalls calls, int rank, Visitor visit) {
 /// Everything but reductions: copies from peers to the destination.
 /// @param compares  whether transfers are compared with what their senders know of
 /// @throws Error if views or transfers of two ranks do not fit each other
-inline void copy_from_peers(PeerCalls calls, int rank, bool compares) {
+template <class Device>
+void copy_from_peers(PeerCalls calls, int rank, bool compares) {
   const Collective& c = *calls[std::size_t(rank)];
   switch (c.kind) {
     case CollectiveKind::broadcast:
-      if (rank != c.root) copy_checked(c, calls[std::size_t(c.root)]->source, c.destination);
+      if (rank != c.root) copy_checked<Device>(c, calls[std::size_t(c.root)]->source, c.destination);
       return;
     case CollectiveKind::scatter: {
       const Collective& root = *calls[std::size_t(c.root)];
       const Box& piece = root.pieces[std::size_t(rank)];
-      if (!piece.empty()) copy_checked(c, root.source[piece], c.destination);
+      if (!piece.empty()) copy_checked<Device>(c, root.source[piece], c.destination);
       return;
     }
     case CollectiveKind::gather:
@@ -51,7 +52,7 @@ inline void copy_from_peers(PeerCalls calls, int rank, bool compares) {
     case CollectiveKind::all_gather:
       return for_peers(calls, rank, [&](int r, const Collective& theirs) {
         const Box& piece = c.pieces[std::size_t(r)];
-        if (!piece.empty()) copy_checked(c, theirs.source, c.destination[piece]);
+        if (!piece.empty()) copy_checked<Device>(c, theirs.source, c.destination[piece]);
       });
     case CollectiveKind::all_to_all:
     case CollectiveKind::exchange:
@@ -60,7 +61,7 @@ inline void copy_from_peers(PeerCalls calls, int rank, bool compares) {
         for (const Transfer& t : c.receives) {
           if (t.peer != r || t.destination.empty()) continue;
           verify_box(c, t.source, theirs.source.extents, "source");
-          copy_checked(c, theirs.source[t.source], c.destination[t.destination]);
+          copy_checked<Device>(c, theirs.source[t.source], c.destination[t.destination]);
         }
       });
     case CollectiveKind::barrier:
@@ -70,21 +71,23 @@ inline void copy_from_peers(PeerCalls calls, int rank, bool compares) {
 }
 
 /// reduce_scatter: the rank's piece of all sources, reduced to its destination.
-inline void reduce_piece(PeerCalls calls, int rank, std::vector<ConstView>& operands) {
+template <class Device>
+void reduce_piece(PeerCalls calls, int rank, std::vector<ConstView>& operands) {
   const Collective& c = *calls[std::size_t(rank)];
   const Box& piece = c.pieces[std::size_t(rank)];
   if (piece.empty()) return;
   operands.clear();
   for (const Collective* theirs : calls) operands.push_back(theirs->source[piece]);
-  reduce_range(c.op, operands, c.destination, 0, c.destination.size());
+  reduce_range(Device{}, c.op, operands, c.destination, 0, c.destination.size());
 }
 
 /// all_reduce: elements [begin, end) of all sources, reduced to the same place of `result`.
-inline void reduce_elements(PeerCalls calls, const View& result, index_t begin, index_t end,
-                            std::vector<ConstView>& operands) {
+template <class Device>
+void reduce_elements(PeerCalls calls, const View& result, index_t begin, index_t end,
+                     std::vector<ConstView>& operands) {
   operands.clear();
   for (const Collective* theirs : calls) operands.push_back(theirs->source);
-  reduce_range(calls[0]->op, operands, result, begin, end);
+  reduce_range(Device{}, calls[0]->op, operands, result, begin, end);
 }
 
 /// The elements of an all_reduce that rank `rank` of `size` reduces for all: [begin, end), whole
@@ -102,18 +105,22 @@ struct Share {
 
 /// all_reduce, first step: the rank's share of all sources, reduced to its own destination. Where
 /// that is its source, too, nobody else reads this share of it.
-inline void reduce_share(PeerCalls calls, int rank, std::vector<ConstView>& operands) {
+template <class Device>
+void reduce_share(PeerCalls calls, int rank, std::vector<ConstView>& operands) {
   const Collective& c = *calls[std::size_t(rank)];
   const Share share(c, rank, int(calls.size()));
-  reduce_elements(calls, c.destination, share.begin, share.end, operands);
+  reduce_elements<Device>(calls, c.destination, share.begin, share.end, operands);
 }
 
 /// all_reduce, second step: the shares that the others have reduced.
-inline void copy_shares(PeerCalls calls, int rank) {
+template <class Device>
+void copy_shares(PeerCalls calls, int rank) {
   const Collective& c = *calls[std::size_t(rank)];
   for_peers(calls, rank, [&](int r, const Collective& theirs) {
     const Share share(c, r, int(calls.size()));
-    if (r != rank) copy_range(theirs.destination, c.destination, share.begin, share.end);
+    const ConstView reduced = theirs.destination;
+    if (r != rank)
+      reduce_range(Device{}, c.op, {&reduced, 1}, c.destination, share.begin, share.end);
   });
 }
 

@@ -157,14 +157,20 @@ inline void verify_transfers(const Collective& c, std::span<const Transfer> send
   }
 }
 
-/// `strided_copy` between ranks. @throws Error if the views do not fit each other
-inline void copy_checked(const Collective& c, const ConstView& from, const View& to) {
+/// @throws Error if what a rank sends and where it goes do not fit each other
+inline void verify_fit(const Collective& c, const ConstView& from, const View& to) {
   if (holds_nothing(from) && holds_nothing(to)) return;
   if (from.extents != to.extents || from.dtype != to.dtype)
     throw Error(
         operation_of(c), "what a rank sends does not fit where it goes",
         {.shapes = text_of(from.extents, from.dtype) + " and " + text_of(to.extents, to.dtype)});
-  if (from.data != to.data) strided_copy(from, to);
+}
+
+/// `strided_copy` between ranks. @throws Error if the views do not fit each other
+template <class Device>
+void copy_checked(const Collective& c, const ConstView& from, const View& to) {
+  verify_fit(c, from, to);
+  if (from.data != to.data) strided_copy(Device{}, from, to);
 }
 
 /// The place of the calling rank in a subgroup.

@@ -21,18 +21,20 @@ inline Shape broadcast_shape(Shape shape, const MeshState& mesh) {
   call.source = ConstView::dense(shape.values.data(), DType::int64, extents);
   call.destination = View::dense(shape.values.data(), DType::int64, extents);
   call.operation = "distribute_tensor";
-  mesh.group().run(call);
+  mesh.group().host().run(call);
   return shape;
 }
 
 /// Sends every rank of the group over the sharding axes its part of what the first has.
-inline void scatter_shards(const ConstView& whole, const View& part, const Layout& layout,
+/// @tparam Device  where both are
+template <class Device>
+void scatter_shards(const ConstView& whole, const View& part, const Layout& layout,
                            const Shape& shape, const MeshState& mesh) {
   AxisMask sharding = 0;
   for (int a = 0; a < layout.axes; ++a)
     if (layout[a].is_shard()) sharding |= 1u << a;
-  if (mesh.size(sharding) == 1) return strided_copy(whole, part);
-  Communicator& group = *mesh.group(sharding);
+  if (mesh.size(sharding) == 1) return strided_copy(Device{}, whole, part);
+  Communicator& group = communicator_on(Device{}, *mesh.group(sharding));
   std::vector<Box> pieces;
   if (group.rank() == 0)
     for (int r = 0; r < group.size(); ++r)
@@ -55,13 +57,16 @@ inline void scatter_shards(const ConstView& whole, const View& part, const Layou
 /// Only the first rank of the mesh needs the tensor; what others pass is not looked at. The
 /// parts are scattered over the sharding axes, then broadcast over the replicating ones. Where
 /// every rank has the array already, `from_local(.., Replicate{}..).redistribute(..)` places it
-/// without communication. A rank outside of the mesh gets an empty part and takes no part.
+/// without communication. A rank outside of the mesh gets an empty part and takes no part. An array
+/// of the host may be placed on devices: parts travel on the host, then go to the device.
 ///
 /// @collective every rank of the mesh
 /// @cost       each rank receives its part once; allocates it
-template <class T, int Rank, class Mesh, class... P>
-auto distribute_tensor(const Tensor<T, Rank, typename Mesh::device_type>& tensor,
-                       const Mesh& mesh, P...) {
+template <class T, int Rank, class From, class Mesh, class... P>
+auto distribute_tensor(const Tensor<T, Rank, From>& tensor, const Mesh& mesh, P...) {
+  using Device = typename Mesh::device_type;
+  static_assert(std::is_same_v<From, Device> || std::is_same_v<From, Host>,
+                "cleave: distribute_tensor takes a tensor of the host or of the mesh's device");
   static_assert((PlacementType<P> && ...),
                 "cleave: distribute_tensor takes placements: Shard<dim>{} or Replicate{}");
   static_assert(sizeof...(P) == std::size_t(Mesh::axis_count),
@@ -76,19 +81,18 @@ auto distribute_tensor(const Tensor<T, Rank, typename Mesh::device_type>& tensor
   const Shape shape = detail::broadcast_shape(Shape(tensor.shape()), state);
   const auto global = to_array<Rank>(shape);
   const Shape& at = mesh.coordinate();
-  Tensor<T, Rank, typename Mesh::device_type> local(
+  const Tensor<T, Rank, From> local(
       to_array<Rank>(local_shape(layout, shape, mesh.extents(), at)));
   bool first_replica = true;
   for (int a = 0; a < layout.axes; ++a)
     first_replica = first_replica && (layout[a].is_shard() || at[a] == 0);
   if (first_replica)
-    detail::scatter_shards(tensor.view(), local.view(), layout, shape, state);
-  detail::broadcast_replicas(local.view(), layout, state, "distribute_tensor");
-  return Result(std::move(local), mesh, global);
+    detail::scatter_shards<From>(tensor.view(), local.view(), layout, shape, state);
+  detail::broadcast_replicas<From>(local.view(), layout, state, "distribute_tensor");
+  return Result(local.to(Device{}), mesh, global);
 }
-template <class T, int Rank, class Mesh, class... P>
-auto distribute_tensor(const Tensor<T, Rank, typename Mesh::device_type>& tensor,
-                       const Mesh& mesh, Placements<P...>) {
+template <class T, int Rank, class From, class Mesh, class... P>
+auto distribute_tensor(const Tensor<T, Rank, From>& tensor, const Mesh& mesh, Placements<P...>) {
   return distribute_tensor(tensor, mesh, P{}...);
 }
 

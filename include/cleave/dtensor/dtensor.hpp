@@ -226,7 +226,7 @@ DTensor<T, Rank, Mesh, To> redistribute_over(const MeshState& mesh,
   constexpr std::uint64_t target = layout_of<To, Rank>.packed();
   const auto& local = x.local();
   return from_block<DTensor<T, Rank, Mesh, To>>(
-      redistribution::run(fixed_plan<source, target, Mesh::axis_count, Rank>(),
+      redistribution::run<typename Mesh::device_type>(fixed_plan<source, target, Mesh::axis_count, Rank>(),
                           Layout::unpacked(source, P::size), Layout::unpacked(target, P::size),
                           {local.storage(), local.view()},
                           {mesh, Shape(x.shape()), operation, reuse}),
@@ -243,7 +243,7 @@ DTensor<T, Rank, Mesh, To> redistribute_to(const DTensor<T, Rank, Mesh, P>& x,
 template <class To, class T, int Rank, class Mesh, class P>
 Async<DTensor<T, Rank, Mesh, To>> start_redistribute(const DTensor<T, Rank, Mesh, P>& x) {
   const MeshState& mesh = x.mesh().state();
-  return start_async(mesh.group(), [x, twin = mesh.twin()] {
+  return start_async(typename Mesh::device_type{}, mesh.group(), [x, twin = mesh.twin()] {
     if constexpr (std::is_same_v<P, To>) return x;
     else return redistribute_over<To>(*twin, x, "redistribute_async", false);
   });
@@ -254,7 +254,7 @@ DTensor<T, Rank, Target, To> redistribute_across(const DTensor<T, Rank, Mesh, P>
                                                  const Target& mesh) {
   Shape shape(x.shape());
   const auto& local = x.local();
-  const redistribution::Block block = redistribution::cross_redistribute(
+  const redistribution::Block block = redistribution::cross_redistribute<typename Mesh::device_type>(
       layout_of<P, Rank>, layout_of<To, Rank>, {local.storage(), local.view()}, x.mesh().state(),
       mesh.state(), shape);
   return from_block<DTensor<T, Rank, Target, To>>(block, mesh, to_array<Rank>(shape));

@@ -21,7 +21,7 @@ namespace detail {
 
 /// The local extents of all ranks of the mesh, one Shape each.
 inline std::vector<Shape> gather_extents(const Shape& mine, const MeshState& mesh) {
-  Communicator& group = mesh.group();
+  Communicator& group = mesh.group().host();
   const auto size = std::size_t(group.size());
   std::vector<index_t> flat(size * std::size_t(max_dims));
   std::vector<Box> pieces(size);
@@ -76,8 +76,9 @@ inline Shape global_shape(const Shape& mine, const Layout& layout, const MeshSta
 }
 
 /// Every replica gets the values of the first rank of its axes.
-inline void broadcast_replicas(const View& local, const Layout& layout, const MeshState& mesh,
-                               const char* operation) {
+template <class Device>
+void broadcast_replicas(const View& local, const Layout& layout, const MeshState& mesh,
+                        const char* operation) {
   AxisMask replicated = 0;
   for (int a = 0; a < layout.axes; ++a)
     if (layout[a].is_replicate()) replicated |= 1u << a;
@@ -89,7 +90,7 @@ inline void broadcast_replicas(const View& local, const Layout& layout, const Me
   call.global_count = local.size();
   call.operation = operation;
   call.axes = mesh.label(replicated).c_str();
-  mesh.group(replicated)->run(call);
+  communicator_on(Device{}, *mesh.group(replicated)).run(call);
 }
 
 }  // namespace detail
@@ -114,7 +115,7 @@ auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& m
       detail::global_shape(Shape(local.shape()), Result::layout, mesh.state());
   if (options.run_check) {
     local = local.clone();
-    detail::broadcast_replicas(local.view(), Result::layout, mesh.state(), "from_local");
+    detail::broadcast_replicas<typename Mesh::device_type>(local.view(), Result::layout, mesh.state(), "from_local");
   }
   return Result(std::move(local), mesh, to_array<Rank>(shape));
 }

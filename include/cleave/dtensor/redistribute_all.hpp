@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include <cleave/dtensor/dtensor.hpp>
@@ -39,7 +40,8 @@ Plan plan_of_part(const Redistribution<DTensor<T, Rank, Mesh, P>, To>& part) {
 }
 
 template <class X, class To>
-redistribution::Execution execution_of(const Redistribution<X, To>& part, const Plan& plan) {
+redistribution::Execution<typename X::device_type> execution_of(const Redistribution<X, To>& part,
+                                                                const Plan& plan) {
   const auto& local = part.tensor.local();
   return {plan,
           {local.storage(), local.view()},
@@ -48,7 +50,7 @@ redistribution::Execution execution_of(const Redistribution<X, To>& part, const 
 
 template <class T, int Rank, class Mesh, class P, class To>
 auto result_of(const Redistribution<DTensor<T, Rank, Mesh, P>, To>& part,
-               const redistribution::Execution& execution) {
+               const redistribution::Execution<typename Mesh::device_type>& execution) {
   return from_block<DTensor<T, Rank, Mesh, To>>(execution.block(), part.tensor.mesh(),
                                                 part.tensor.shape());
 }
@@ -79,11 +81,12 @@ auto redistribute_all(const Redistribution<X, To>&... part) {
   if (!first.mesh().is_member())
     return std::tuple(DTensor<typename X::value_type, X::dims, typename X::mesh_type, To>(
         part.tensor.local(), part.tensor.mesh(), part.tensor.shape())...);
+  using Device = typename std::remove_cvref_t<decltype(first)>::device_type;
   const std::array<Plan, sizeof...(X)> plans{detail::plan_of_part(part)...};
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
-    std::array<redistribution::Execution, sizeof...(X)> executions{
+    std::array<redistribution::Execution<Device>, sizeof...(X)> executions{
         detail::execution_of(part, plans[I])...};
-    redistribution::execute_all(executions);
+    redistribution::execute_all<Device>(executions);
     return std::tuple(detail::result_of(part, executions[I])...);
   }(std::index_sequence_for<X...>{});
 }

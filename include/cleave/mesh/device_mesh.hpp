@@ -165,12 +165,14 @@ DeviceMesh<Device, flat<A...>> flatten(const DeviceMesh<Device, Axes...>& mesh, 
 /// Arranges all ranks of a group along the axes, row-major.
 ///
 /// @param extents  how many ranks there are along each axis; their product is the group's size
-/// @collective     none: a mesh over a whole group communicates nothing
+/// @collective     on the host none: a mesh over a whole group communicates nothing; elsewhere
+///                 every rank of the group, the first time for a device
 /// @throws Error   if an extent is not positive or the product is not the number of ranks
 template <Axis... Axes, class Device = Host>
 DeviceMesh<Device, Axes...> init_device_mesh(
-    const std::shared_ptr<Communicator>& group,
-    const std::array<index_t, sizeof...(Axes)>& extents, Device = {}) {
+    const std::shared_ptr<Communicator>& ranks_of,
+    const std::array<index_t, sizeof...(Axes)>& extents, Device device = {}) {
+  const std::shared_ptr<Communicator> group = communicator_on(device, ranks_of);
   const Shape shape(extents);
   std::vector<std::string> names{axis_name<Axes>()...};
   std::vector<int> ranks(std::size_t(group->size()));
@@ -198,12 +200,13 @@ DeviceMesh<Device, Axes...> init_device_mesh(
 ///
 /// On a rank that is not listed the result only knows its extents: `is_member()` is false and
 /// every use of its communicators or coordinates throws.
-/// @collective   the listed ranks (others may call it too)
+/// @collective   the listed ranks (others may call it too); the first mesh of a device that is not
+///               the host: every rank of the world
 /// @throws Error if the product is not the number of ranks, or a rank is listed twice or is none
 template <Axis... Axes, class Device = Host>
 DeviceMesh<Device, Axes...> init_device_mesh(
     const World& world, const std::array<index_t, sizeof...(Axes)>& extents,
-    const std::vector<int>& ranks, Device = {}) {
+    const std::vector<int>& ranks, Device device = {}) {
   const Shape shape(extents);
   std::vector<bool> seen(std::size_t(world.size()), false);
   bool member = false;
@@ -224,10 +227,11 @@ DeviceMesh<Device, Axes...> init_device_mesh(
   for (const std::string& name : names) label += (label.empty() ? "" : ".") + name;
   bool fits = shape.product() == index_t(ranks.size());
   for (const index_t extent : extents) fits = fits && extent > 0;
+  const std::shared_ptr<Communicator> all = communicator_on(device, world.shared_communicator());
   std::shared_ptr<Communicator> group;
-  if (fits && member) group = world.communicator().subgroup(ranks, label);
-  auto state = std::make_shared<const MeshState>(world.shared_communicator(), std::move(group),
-                                                 shape, ranks, std::move(names));
+  if (fits && member) group = all->subgroup(ranks, label);
+  auto state = std::make_shared<const MeshState>(all, std::move(group), shape, ranks,
+                                                 std::move(names));
   if (!fits)
     throw Error("init_device_mesh",
                 "the extents do not multiply to the " + std::to_string(ranks.size()) +

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -39,7 +38,7 @@ inline constexpr bool packs_into_key = sizeof(T) <= 4;
 
 /// The value as a number whose order is "better first". NaNs are best, and all alike.
 template <class Op, class T>
-constexpr std::uint32_t value_key(const T& value) {
+CLEAVE_HOST_DEVICE constexpr std::uint32_t value_key(const T& value) {
   std::uint32_t rising = 0;
   if constexpr (std::is_same_v<T, bool> || std::is_unsigned_v<T>) {
     rising = std::uint32_t(value);
@@ -48,7 +47,7 @@ constexpr std::uint32_t value_key(const T& value) {
   } else {
     const float number = float(value);
     if (number != number) return 0;
-    const std::uint32_t bits = std::bit_cast<std::uint32_t>(number == 0.0f ? 0.0f : number);
+    const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, number == 0.0f ? 0.0f : number);
     rising = bits >> 31 ? ~bits : bits | 0x80000000u;
   }
   return std::is_same_v<Op, Max> ? ~rising : rising;

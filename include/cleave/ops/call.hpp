@@ -179,7 +179,7 @@ class Call : OperandCheck<Op, X...>, OperandInfos<X...>, public CallFrame {
   template <class A>
   typename A::local_type moved(const A& x, const Layout& target) const {
     if (target == A::layout) return x.local();
-    const redistribution::Block block = redistribution::run(
+    const redistribution::Block block = redistribution::run<Device>(
         nullptr, A::layout, target,
         {x.local().storage(), x.local().view()}, {x.mesh().state(), Shape(x.shape()), name()});
     return A::local_type::adopt(static_cast<typename A::value_type*>(block.view.data),

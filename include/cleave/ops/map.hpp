@@ -64,7 +64,7 @@ ScalarOperand<X> as_operand(const X& x) {
   return {x};
 }
 
-/// The local extents of the result, and an operand's strides for them.
+/// The local extents of the result, and an operand as the kernel takes it for them.
 template <class Frame, class T, int Rank, class Device>
 void read_extents(const Frame& call, int operand, const Tensor<T, Rank, Device>& x,
                   Shape& extents) {
@@ -84,9 +84,8 @@ kernels::Strided<const T> aligned(const Frame& call, int operand,
   return view;
 }
 template <class Frame, class T>
-kernels::Strided<const T> aligned(const Frame&, int, const ScalarOperand<T>& x,
-                                  const Shape& extents) {
-  return {&x.value, extents, Shape::filled(extents.dims, 0)};
+kernels::Scalar<T> aligned(const Frame&, int, const ScalarOperand<T>& x, const Shape&) {
+  return {x.value};
 }
 
 /// The local part of a map.

@@ -11,10 +11,11 @@ namespace cleave::redistribution {
 /// @return     a call whose result is what this rank owns under `step.to`: the shards of all
 /// @collective the ranks that differ in `step.axes`
 /// @cost       receives (n-1)/n of the result; allocates the result
-inline Call all_gather(const Step& step, const Block& block, const Context& context) {
+template <class Device>
+Call all_gather(const Step& step, const Block& block, const Context& context) {
   const Box after = own_box(step.to, context);
   Call call{CollectiveKind::all_gather, {}, step.axes, after.volume(), block,
-            allocate(block.view.dtype, after.extents())};
+            allocate<Device>(block.view.dtype, after.extents())};
   const index_t ranks = context.mesh.size(step.axes);
   for (index_t r = 0; r < ranks; ++r)
     call.pieces.push_back(

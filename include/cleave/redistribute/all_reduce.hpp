@@ -11,9 +11,10 @@ namespace cleave::redistribution {
 /// @return     a call whose result is the reduced elements, the same on every rank of the group
 /// @collective the ranks that differ in `step.axes`
 /// @cost       receives 2(n-1)/n of `block`; allocates the result unless it may reuse `block`
-inline Call all_reduce(const Step& step, const Block& block, const Context& context) {
+template <class Device>
+Call all_reduce(const Step& step, const Block& block, const Context& context) {
   return {CollectiveKind::all_reduce, step.op, step.axes, block.view.size(), block,
-          context.reuse ? block : allocate(block.view.dtype, block.view.extents)};
+          context.reuse ? block : allocate<Device>(block.view.dtype, block.view.extents)};
 }
 
 }  // namespace cleave::redistribution

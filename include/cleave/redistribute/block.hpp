@@ -20,10 +20,11 @@ struct Block {
 };
 
 /// Fresh, dense, uninitialised.
-inline Block allocate(DType dtype, const Shape& extents) {
+template <class Device>
+Block allocate(DType dtype, const Shape& extents) {
   const std::size_t bytes =
       detail::checked_bytes(extents.values.data(), extents.dims, size_of(dtype));
-  std::shared_ptr<void> storage = detail::allocate(Host{}, bytes);
+  std::shared_ptr<void> storage = allocate_bytes(Device{}, bytes);
   void* data = storage.get();
   return {std::move(storage), View::dense(data, dtype, extents)};
 }

@@ -134,7 +134,7 @@ inline Shape agree_on_shape(Shape shape, const MeshState& source, const UnionGro
   call.source = ConstView::dense(shape.values.data(), DType::int64, extents);
   call.destination = View::dense(shape.values.data(), DType::int64, extents);
   call.operation = "redistribute";
-  ranks.group->run(call);
+  ranks.group->host().run(call);
   return shape;
 }
 
@@ -145,7 +145,8 @@ inline Shape agree_on_shape(Shape shape, const MeshState& source, const UnionGro
 /// @cost         with partials one reduce-scatter; then receives what this rank lacks, each
 ///               element once
 /// @throws Error if the meshes were not made from the same group of ranks
-inline Block cross_redistribute(const Layout& source, const Layout& target, Block block,
+template <class Device>
+Block cross_redistribute(const Layout& source, const Layout& target, Block block,
                                 const MeshState& from, const MeshState& to, Shape& shape) {
   if (from.world() != to.world())
     throw Error("redistribute", "the meshes were made from different groups of ranks",
@@ -165,7 +166,7 @@ inline Block cross_redistribute(const Layout& source, const Layout& target, Bloc
     Plan plan;
     plan.append(step);
     if (from.is_member())
-      block = execute(plan, std::move(block), {from, shape, "redistribute"});
+      block = execute<Device>(plan, std::move(block), {from, shape, "redistribute"});
     now = step.to;
   }
 
@@ -173,7 +174,7 @@ inline Block cross_redistribute(const Layout& source, const Layout& target, Bloc
   const Transfers transfers =
       cross_transfers(Site(from, now, ranks), Site(to, end, ranks), shape, ranks.group->size(),
                       ranks.group->rank());
-  Block result = allocate(
+  Block result = allocate<Device>(
       dtype, to.is_member() ? own_box(end, {to, shape, "redistribute"}).extents()
                             : Shape::filled(shape.dims, 0));
   Collective call;

@@ -98,11 +98,12 @@ inline Transfers exchange_transfers(const Step& step, const Shape& shape, const 
 /// @collective the ranks that differ in `step.axes`
 /// @cost       receives what this rank lacks of the result, each element once; allocates the
 ///             result
-inline Call exchange(const Step& step, const Block& block, const Context& context) {
+template <class Device>
+Call exchange(const Step& step, const Block& block, const Context& context) {
   const bool all_pairs = step.kind == StepKind::all_to_all;
   Call call{all_pairs ? CollectiveKind::all_to_all : CollectiveKind::exchange, {}, step.axes,
             context.shape.product(), block,
-            allocate(block.view.dtype, own_box(step.to, context).extents())};
+            allocate<Device>(block.view.dtype, own_box(step.to, context).extents())};
   call.transfers = exchange_transfers(step, context.shape, context.mesh.extents(),
                                       context.mesh.coordinate());
   return call;

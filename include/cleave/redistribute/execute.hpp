@@ -19,16 +19,18 @@
 namespace cleave::redistribution {
 
 /// The call of a step that communicates.
-inline Call prepare(const Step& step, const Block& block, const Context& context) {
+template <class Device>
+Call prepare(const Step& step, const Block& block, const Context& context) {
   switch (step.kind) {
-    case StepKind::all_gather: return all_gather(step, block, context);
-    case StepKind::reduce_scatter: return reduce_scatter(step, block, context);
-    case StepKind::all_reduce: return all_reduce(step, block, context);
-    default: return exchange(step, block, context);
+    case StepKind::all_gather: return all_gather<Device>(step, block, context);
+    case StepKind::reduce_scatter: return reduce_scatter<Device>(step, block, context);
+    case StepKind::all_reduce: return all_reduce<Device>(step, block, context);
+    default: return exchange<Device>(step, block, context);
   }
 }
 
 /// A plan being run on the local elements of one tensor.
+template <class Device>
 class Execution {
  public:
   /// @param plan  must stay where it is until the end
@@ -46,7 +48,7 @@ class Execution {
     Context context = context_;
     // what lies between two steps is ours to overwrite
     context.reuse = context_.reuse || block_.view.data != source_;
-    return prepare((*plan_)[next_], block_, context);
+    return prepare<Device>((*plan_)[next_], block_, context);
   }
 
   /// Goes on with the result of that call.
@@ -60,8 +62,8 @@ class Execution {
   void run_local_steps() {
     for (; !done() && !communicates((*plan_)[next_].kind); ++next_) {
       const Step& step = (*plan_)[next_];
-      block_ = step.kind == StepKind::slice ? slice(step, block_, context_)
-                                            : to_partial(step, block_, context_);
+      block_ = step.kind == StepKind::slice ? slice<Device>(step, block_, context_)
+                                            : to_partial<Device>(step, block_, context_);
     }
   }
 
@@ -78,8 +80,9 @@ class Execution {
 ///             changes them
 /// @collective every rank of the mesh
 /// @throws Error if a collective fails
-inline Block execute(const Plan& plan, Block block, const Context& context) {
-  Execution execution(plan, std::move(block), context);
+template <class Device>
+Block execute(const Plan& plan, Block block, const Context& context) {
+  Execution<Device> execution(plan, std::move(block), context);
   while (!execution.done()) {
     Call call = execution.call();
     context.mesh.group(call.axes)->run(call.collective(context));
@@ -92,11 +95,12 @@ inline Block execute(const Plan& plan, Block block, const Context& context) {
 /// round, synchronised once.
 ///
 /// @collective every rank of the mesh
-inline void execute_all(std::span<Execution> executions) {
+template <class Device>
+void execute_all(std::span<Execution<Device>> executions) {
   for (;;) {
-    std::vector<Execution*> open;
+    std::vector<Execution<Device>*> open;
     std::vector<Call> calls;
-    for (Execution& execution : executions) {
+    for (Execution<Device>& execution : executions) {
       if (execution.done()) continue;
       open.push_back(&execution);
       calls.push_back(execution.call());
@@ -132,11 +136,12 @@ inline const Plan& plan_for(const Plan* fixed, const Layout& source, const Layou
 ///
 /// @return     `block` on a rank outside of the mesh, which takes no part
 /// @collective every rank of the mesh
-inline Block run(const Plan* fixed, const Layout& source, const Layout& target, Block block,
+template <class Device>
+Block run(const Plan* fixed, const Layout& source, const Layout& target, Block block,
                  const Context& context) {
   if (!context.mesh.is_member()) return block;
   const Plan& plan = plan_for(fixed, source, target, block.view.dtype, context);
-  return execute(plan, std::move(block), context);
+  return execute<Device>(plan, std::move(block), context);
 }
 
 }  // namespace cleave::redistribution

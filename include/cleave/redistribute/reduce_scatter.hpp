@@ -11,10 +11,11 @@ namespace cleave::redistribution {
 /// @return     a call whose result is the reduced elements that this rank owns under `step.to`
 /// @collective the ranks that differ in `step.axes`
 /// @cost       receives (n-1)/n of `block`; allocates the result
-inline Call reduce_scatter(const Step& step, const Block& block, const Context& context) {
+template <class Device>
+Call reduce_scatter(const Step& step, const Block& block, const Context& context) {
   const Box before = own_box(step.from, context);
   Call call{CollectiveKind::reduce_scatter, step.op, step.axes, before.volume(), block,
-            allocate(block.view.dtype, own_box(step.to, context).extents())};
+            allocate<Device>(block.view.dtype, own_box(step.to, context).extents())};
   const index_t ranks = context.mesh.size(step.axes);
   for (index_t r = 0; r < ranks; ++r)
     call.pieces.push_back(

@@ -10,12 +10,13 @@ namespace cleave::redistribution {
 
 /// @return what this rank owns under `step.to`, dense unless it is all of `block`
 /// @cost   a copy of the part
-inline Block slice(const Step& step, const Block& block, const Context& context) {
+template <class Device>
+Block slice(const Step& step, const Block& block, const Context& context) {
   const Box before = own_box(step.from, context);
   const Box after = own_box(step.to, context);
   if (before == after) return block;
-  Block result = allocate(block.view.dtype, after.extents());
-  strided_copy(block.view[after.relative_to(before.begin)], result.view);
+  Block result = allocate<Device>(block.view.dtype, after.extents());
+  strided_copy(Device{}, block.view[after.relative_to(before.begin)], result.view);
   return result;
 }
 

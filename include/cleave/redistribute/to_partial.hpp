@@ -4,9 +4,14 @@
 // S(d) every rank keeps its shard in place (under Avg times the number of ranks).
 #pragma once
 
+#include <cmath>
+#include <complex>
 #include <limits>
+#include <string>
 #include <type_traits>
 
+#include <cleave/core/error.hpp>
+#include <cleave/kernels/host/map_elements.hpp>
 #include <cleave/redistribute/block.hpp>
 
 namespace cleave::redistribution {
@@ -31,18 +36,39 @@ T identity(ReduceOp op) {
   }
 }
 
+/// Multiplication by a number of ranks.
 template <class T>
-void scale(const View& view, index_t factor) {
-  accumulator_t<T> by;
-  if constexpr (is_complex<T>) by = T(typename T::value_type(factor));
-  else by = accumulator_t<T>(factor);
-  T* data = static_cast<T*>(view.data);
-  for (index_t i = 0; i < view.size(); ++i) data[i] = T(data[i] * by);
+class Times {
+ public:
+  explicit Times(index_t count) : count_(Real(count)) {}
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const { return T(accumulator_t<T>(a) * count_); }
+
+ private:
+  using Real = decltype(std::abs(accumulator_t<T>{}));
+  Real count_;
+};
+
+/// destination = factor * source, on the types that have an average.
+template <class Device>
+void scaled_copy(const ConstView& source, const View& destination, index_t factor) {
+  const auto copy = [&]<class T>(std::type_identity<T>) {
+    map_elements(kernels::On<Device>{}, Times<T>(factor),
+                 kernels::Strided<T>{static_cast<T*>(destination.data), destination.extents,
+                                     destination.strides},
+                 kernels::Strided<const T>{static_cast<const T*>(source.data), source.extents,
+                                           source.strides});
+  };
+  switch (source.dtype) {
+    case DType::float16: return copy(std::type_identity<half>{});
+    case DType::bfloat16: return copy(std::type_identity<bfloat16>{});
+    case DType::float32: return copy(std::type_identity<float>{});
+    case DType::float64: return copy(std::type_identity<double>{});
+    case DType::complex64: return copy(std::type_identity<std::complex<float>>{});
+    case DType::complex128: return copy(std::type_identity<std::complex<double>>{});
+    default: break;
+  }
+  throw Error("redistribute", std::string(name_of(source.dtype)) + " has no average");
 }
-
-}  // namespace detail
-
-namespace detail {
 
 /// What reduces to the identity of `step.op`: on ranks that are not the first of an inner partial
 /// axis the identity of that axis (of the innermost such).
@@ -59,7 +85,8 @@ inline ReduceOp filling_op(const Step& step, int axis, const Shape& coordinate) 
 
 /// @return this rank's addend under `step.to`
 /// @cost   a copy; allocates the result
-inline Block to_partial(const Step& step, const Block& block, const Context& context) {
+template <class Device>
+Block to_partial(const Step& step, const Block& block, const Context& context) {
   int axis = 0;
   while (!(step.axes >> axis & 1u)) ++axis;
   const bool sharded = step.from.layout[axis].is_shard();
@@ -67,16 +94,15 @@ inline Block to_partial(const Step& step, const Block& block, const Context& con
   if (average && !sharded) return block;
   const Box before = own_box(step.from, context);
   const Box after = own_box(step.to, context);
-  Block result = allocate(block.view.dtype, after.extents());
+  Block result = allocate<Device>(block.view.dtype, after.extents());
   const bool keeps = sharded || context.mesh.coordinate()[axis] == 0;
   const ReduceOp filling = detail::filling_op(step, axis, context.mesh.coordinate());
   visit_dtype(result.view.dtype, [&]<class T>() {
-    const Shape& extents = result.view.extents;
-    cleave::detail::strided_fill(static_cast<T*>(result.view.data), extents,
-                                 result.view.strides, detail::identity<T>(filling));
-    if (keeps) strided_copy(block.view, result.view[before.relative_to(after.begin)]);
-    if (average) detail::scale<T>(result.view, context.mesh.extents()[axis]);
+    strided_fill(Device{}, result.view, detail::identity<T>(filling));
   });
+  const View own = result.view[before.relative_to(after.begin)];
+  if (average) detail::scaled_copy<Device>(block.view, own, context.mesh.extents()[axis]);
+  else if (keeps) strided_copy(Device{}, block.view, own);
   return result;
 }
 

@@ -95,7 +95,7 @@ inline NpyArray read_npy(const std::string& path, DType dtype, int dims) {
   if (index_t(bytes) < reader.left())
     npy_error(path, "has " + std::to_string(reader.left() - index_t(bytes)) +
                         " bytes after its elements");
-  array.data = allocate(Host{}, bytes);
+  array.data = allocate_bytes(Host{}, bytes);
   reader.read(array.data.get(), bytes, "elements");
   if (dtype == DType::boolean)
     for (std::size_t i = 0; i < bytes; ++i)

@@ -42,21 +42,6 @@ inline constexpr std::size_t least_host_memory = 4096;
 /// Alignment of fresh storage: a cache line, and enough for any vector instruction.
 inline constexpr std::size_t storage_alignment = 64;
 
-/// Fresh, uninitialised memory; the last owner returns it.
-/// @throws Error if there is not enough memory
-inline std::shared_ptr<void> allocate(Host, std::size_t bytes) {
-  if (bytes == 0) return nullptr;
-  if (bytes >= least_host_memory) {
-    if (const std::shared_ptr<HostMemory> memory = host_memory())
-      if (void* data = memory->allocate(bytes))
-        return {data, [memory](void* p) { memory->release(p); }};
-  }
-  void* data = ::operator new (bytes, std::align_val_t{storage_alignment}, std::nothrow);
-  if (data == nullptr)
-    throw Error("Tensor", "out of memory: " + std::to_string(bytes) + " bytes were asked for");
-  return {data, [](void* p) { ::operator delete (p, std::align_val_t{storage_alignment}); }};
-}
-
 /// The bytes of an array.
 ///
 /// @throws Error if an extent is negative, or if the others than zero multiply to more bytes than
@@ -79,5 +64,20 @@ inline std::size_t checked_bytes(const index_t* extents, int dims, std::size_t e
 }
 
 }  // namespace detail
+
+/// Fresh, uninitialised memory; the last owner returns it.
+/// @throws Error if there is not enough memory
+inline std::shared_ptr<void> allocate_bytes(Host, std::size_t bytes) {
+  if (bytes == 0) return nullptr;
+  if (bytes >= detail::least_host_memory) {
+    if (const std::shared_ptr<detail::HostMemory> memory = detail::host_memory())
+      if (void* data = memory->allocate(bytes))
+        return {data, [memory](void* p) { memory->release(p); }};
+  }
+  void* data = ::operator new (bytes, std::align_val_t{detail::storage_alignment}, std::nothrow);
+  if (data == nullptr)
+    throw Error("Tensor", "out of memory: " + std::to_string(bytes) + " bytes were asked for");
+  return {data, [](void* p) { ::operator delete (p, std::align_val_t{detail::storage_alignment}); }};
+}
 
 }  // namespace cleave

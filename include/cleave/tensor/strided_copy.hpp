@@ -12,6 +12,7 @@
 #include <utility>
 
 #include <cleave/core/shape.hpp>
+#include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/transpose.hpp>
 #include <cleave/tensor/view.hpp>
 
@@ -205,22 +206,6 @@ inline void copy_planned(const CopyPlan& plan, const std::byte* from, std::byte*
   copy_runs<MoveBytes>(plan, from, to);
 }
 
-/// Sets every element of a strided array.
-template <class T>
-void strided_fill(T* data, const Shape& extents, const Shape& strides, const T& value) {
-  if (extents.product() == 0) return;
-  const CopyPlan plan = plan_copy(extents, strides, strides, index_t(sizeof(T)));
-  const T copy = value;  // it may lie inside the array
-  auto* bytes = reinterpret_cast<std::byte*>(data);
-  for_each_plane(plan, bytes, bytes, [&](const std::byte*, std::byte* to) {
-    for (index_t i = 0; i < plan.outer().extent; ++i)
-      for (index_t j = 0; j < plan.inner().extent; ++j) {
-        T* run = reinterpret_cast<T*>(to + i * plan.outer().to + j * plan.inner().to);
-        for (index_t k = 0; k < plan.run / index_t(sizeof(T)); ++k) run[k] = copy;
-      }
-  });
-}
-
 }  // namespace detail
 
 /// Copies all elements of `source` to `destination`, index by index; no other byte is read or
@@ -233,6 +218,27 @@ inline void strided_copy(const ConstView& source, const View& destination) {
   detail::copy_planned(
       detail::plan_copy(source.extents, source.strides, destination.strides, element),
       static_cast<const std::byte*>(source.data), static_cast<std::byte*>(destination.data));
+}
+/// The same where the views' device is a type.
+inline void strided_copy(Host, const ConstView& source, const View& destination) {
+  strided_copy(source, destination);
+}
+
+/// Sets every element of a view to `value`. @pre T is the view's element type
+template <class T>
+void strided_fill(Host, const View& view, const T& value) {
+  if (view.size() == 0) return;
+  const detail::CopyPlan plan =
+      detail::plan_copy(view.extents, view.strides, view.strides, index_t(sizeof(T)));
+  const T copy = value;  // it may lie inside the array
+  auto* bytes = static_cast<std::byte*>(view.data);
+  detail::for_each_plane(plan, bytes, bytes, [&](const std::byte*, std::byte* to) {
+    for (index_t i = 0; i < plan.outer().extent; ++i)
+      for (index_t j = 0; j < plan.inner().extent; ++j) {
+        T* run = reinterpret_cast<T*>(to + i * plan.outer().to + j * plan.inner().to);
+        for (index_t k = 0; k < plan.run / index_t(sizeof(T)); ++k) run[k] = copy;
+      }
+  });
 }
 
 }  // namespace cleave

@@ -40,7 +40,7 @@ class Tensor {
 
   /// Fresh, uninitialised, row-major. @throws Error for a negative extent or lack of memory
   explicit Tensor(const Extents& extents) : extents_(extents) {
-    storage_ = detail::allocate(Device{}, detail::checked_bytes(extents.data(), Rank, sizeof(T)));
+    storage_ = allocate_bytes(Device{}, detail::checked_bytes(extents.data(), Rank, sizeof(T)));
     data_ = static_cast<T*>(storage_.get());
     strides_ = to_array<Rank>(row_major_strides(Shape(extents)));
   }
@@ -53,6 +53,9 @@ class Tensor {
           "Tensor",
           std::to_string(values.size()) + " values for " + std::to_string(size()) + " elements",
           {.shapes = to_string(Shape(extents))});
+    static_assert(std::is_same_v<Device, Host>,
+                  "cleave: a device tensor is not written by the host; make one of the host and "
+                  "copy it: .to(Cuda{})");
     index_t i = 0;
     for (const T& value : values) data_[i++] = value;
   }
@@ -104,15 +107,14 @@ class Tensor {
     return data_[offset];
   }
 
-  /// The only element of a tensor that has one. @throws Error if it has more or none
+  /// The only element of a tensor that has one; one on a device is waited for.
+  /// @throws Error if it has more or none
   T item() const {
-    static_assert(
-        std::is_same_v<Device, Host>,
-        "cleave: the element of a device tensor is not readable on the host; copy it first");
     if (size() != 1)
       throw Error("item", "the tensor has " + std::to_string(size()) + " elements, not one",
                   {.shapes = to_string(Shape(extents_))});
-    return *data_;
+    if constexpr (std::is_same_v<Device, Host>) return *data_;
+    else return to(Host{}).item();
   }
 
   /// Type-erased views of the elements.
@@ -218,8 +220,26 @@ class Tensor {
   /// A dense copy of the elements in storage of its own.
   Tensor clone() const {
     Tensor result(extents_);
-    strided_copy(view(), result.view());
+    strided_copy(Device{}, view(), result.view());
     return result;
+  }
+
+  /// The elements in the memory of a device: `x.to(Cuda{})`, `y.to(Host{})`.
+  ///
+  /// @return a dense copy; this tensor itself if it is there already
+  template <class Other>
+  Tensor<T, Rank, Other> to(Other other) const {
+    if constexpr (std::is_same_v<Other, Device>) {
+      return *this;
+    } else {
+      if (!contiguous()) {
+        if constexpr (std::is_same_v<Device, Host>) return clone().to(other);
+        else return memory_on(other).clone();
+      }
+      const Tensor<T, Rank, Other> result(extents_);
+      transfer(Device{}, other, data_, result.data(), std::size_t(size()) * sizeof(T));
+      return result;
+    }
   }
 
   /// Copies the elements of `source`, any strides. @throws Error if the extents differ
@@ -228,17 +248,31 @@ class Tensor {
       throw Error(
           "copy_from", "the extents differ",
           {.shapes = to_string(Shape(source.extents_)) + " to " + to_string(Shape(extents_))});
-    strided_copy(source.view(), view());
+    strided_copy(Device{}, source.view(), view());
   }
 
   /// Sets every element.
   void fill(const T& value) const {
-    detail::strided_fill(data_, Shape(extents_), Shape(strides_), value);
+    strided_fill(Device{}, view(), value);
   }
 
  private:
   Tensor(std::shared_ptr<void> storage, T* data, const Extents& extents, const Extents& strides)
       : storage_(std::move(storage)), data_(data), extents_(extents), strides_(strides) {}
+
+  /// A view of a copy of all memory between the first and the last element.
+  template <class Other>
+  Tensor<T, Rank, Other> memory_on(Other other) const {
+    index_t begin = 0, end = 1;
+    for (std::size_t d = 0; d < std::size_t(Rank); ++d) {
+      const index_t reach = (extents_[d] - 1) * strides_[d];
+      (reach < 0 ? begin : end) += reach;
+    }
+    const Tensor<T, 1, Other> memory({end - begin});
+    transfer(Device{}, other, data_ + begin, memory.data(), std::size_t(end - begin) * sizeof(T));
+    return Tensor<T, Rank, Other>::adopt(memory.data() - begin, extents_, strides_,
+                                         memory.storage());
+  }
 
   int checked_dim(int d) const {
     const int k = d < 0 ? d + Rank : d;

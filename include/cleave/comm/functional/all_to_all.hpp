@@ -128,7 +128,7 @@ inline void run_split_parts(const Channel& channel, const ConstView& source, con
     next.sent_at += next.sent;
     next.received_at += next.received;
   }
-  const std::vector<Notice> theirs = exchange_notices(channel, mine);
+  const std::vector<Notice> theirs = exchange_notices(channel.on_host(), mine);
 
   const auto slab = [&](index_t begin, index_t width) {
     Box box = Box::of(source.extents);
@@ -161,25 +161,25 @@ inline void run_split_parts(const Channel& channel, const ConstView& source, con
 ///             asynchronous calls
 /// @cost       receives (n-1)/n of x; allocates the result
 /// @throws Error for a group that is none, or a dimension that x lacks or that n does not divide
-template <Element T, int Rank>
-Async<Tensor<T, Rank>> all_to_all(const Tensor<T, Rank>& x, int split, int concat,
+template <Element T, int Rank, class Device>
+Async<Tensor<T, Rank, Device>> all_to_all(const Tensor<T, Rank, Device>& x, int split, int concat,
                                   const Group& group) {
   static_assert(Rank > 0, "cleave: a scalar has no dimension to split");
-  const detail::Entry entry("functional::all_to_all", group);
+  const detail::Entry entry(Device{}, "functional::all_to_all", group);
   const int from = entry.dim(split, Shape(x.shape())), to = entry.dim(concat, Shape(x.shape()));
   auto extents = x.shape();
   extents[std::size_t(from)] = entry.share(Shape(extents), from);
   extents[std::size_t(to)] *= entry.size();
   return entry.start(
-      [x, from, to, result = Tensor<T, Rank>(extents)](const detail::Channel& channel) {
+      Device{}, [x, from, to, result = Tensor<T, Rank, Device>(extents)](const detail::Channel& channel) {
         detail::run_equal_parts(channel, x.view(), result.view(), from, to);
         return result;
       });
 }
 
 /// The same with `concat` = `split` = `dim`: the result has the extents of x.
-template <Element T, int Rank>
-Async<Tensor<T, Rank>> all_to_all(const Tensor<T, Rank>& x, int dim, const Group& group) {
+template <Element T, int Rank, class Device>
+Async<Tensor<T, Rank, Device>> all_to_all(const Tensor<T, Rank, Device>& x, int dim, const Group& group) {
   return all_to_all(x, dim, dim, group);
 }
 
@@ -195,19 +195,19 @@ Async<Tensor<T, Rank>> all_to_all(const Tensor<T, Rank>& x, int dim, const Group
 ///                  others send; allocates the result
 /// @throws Error    for a group that is none, a dimension that x lacks, sizes that are not as
 ///                  above; when waited for, on both ranks that do not agree about a part
-template <Element T, int Rank>
-Async<Tensor<T, Rank>> all_to_all(const Tensor<T, Rank>& x, const std::vector<index_t>& sent,
+template <Element T, int Rank, class Device>
+Async<Tensor<T, Rank, Device>> all_to_all(const Tensor<T, Rank, Device>& x, const std::vector<index_t>& sent,
                                   const std::vector<index_t>& received, int dim,
                                   const Group& group) {
   static_assert(Rank > 0, "cleave: a scalar has no dimension to split");
-  const detail::Entry entry("functional::all_to_all", group);
+  const detail::Entry entry(Device{}, "functional::all_to_all", group);
   const int d = entry.dim(dim, Shape(x.shape()));
   detail::Splits splits{sent, received};
   detail::verify_splits(splits, Shape(x.shape()), d, entry);
   auto extents = x.shape();
   extents[std::size_t(d)] = std::accumulate(received.begin(), received.end(), index_t(0));
-  return entry.start([x, d, splits = std::move(splits),
-                      result = Tensor<T, Rank>(extents)](const detail::Channel& channel) {
+  return entry.start(Device{}, [x, d, splits = std::move(splits),
+                      result = Tensor<T, Rank, Device>(extents)](const detail::Channel& channel) {
     detail::run_split_parts(channel, x.view(), result.view(), splits, d);
     return result;
   });

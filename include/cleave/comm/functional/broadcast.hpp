@@ -23,13 +23,13 @@ namespace cleave::functional {
 ///              other asynchronous calls
 /// @cost        receives x; allocates the result
 /// @throws Error for a group that is none, or a root outside of it
-template <Element T, int Rank>
-Async<Tensor<T, Rank>> broadcast(const Tensor<T, Rank>& x, int root, const Group& group) {
-  const detail::Entry entry("functional::broadcast", group);
+template <Element T, int Rank, class Device>
+Async<Tensor<T, Rank, Device>> broadcast(const Tensor<T, Rank, Device>& x, int root, const Group& group) {
+  const detail::Entry entry(Device{}, "functional::broadcast", group);
   if (root < 0 || root >= entry.size())
     entry.fail("the root is rank " + std::to_string(root) + " of " + std::to_string(entry.size()));
   return entry.start(
-      [x, root, result = Tensor<T, Rank>(x.shape())](const detail::Channel& channel) {
+      Device{}, [x, root, result = Tensor<T, Rank, Device>(x.shape())](const detail::Channel& channel) {
         const bool sends = channel.group().rank() == root;
         Collective call;
         call.kind = CollectiveKind::broadcast;
@@ -82,13 +82,13 @@ inline void verify_hops(const std::vector<Hop>& hops, const Entry& entry) {
 ///              other asynchronous calls
 /// @cost        receives x; allocates the result
 /// @throws Error for a group that is none, or pairs as above
-template <Element T, int Rank>
-Async<Tensor<T, Rank>> permute(const Tensor<T, Rank>& x, const std::vector<Hop>& hops,
+template <Element T, int Rank, class Device>
+Async<Tensor<T, Rank, Device>> permute(const Tensor<T, Rank, Device>& x, const std::vector<Hop>& hops,
                                const Group& group) {
-  const detail::Entry entry("functional::permute", group);
+  const detail::Entry entry(Device{}, "functional::permute", group);
   detail::verify_hops(hops, entry);
   return entry.start(
-      [x, hops, result = Tensor<T, Rank>(x.shape())](const detail::Channel& channel) {
+      Device{}, [x, hops, result = Tensor<T, Rank, Device>(x.shape())](const detail::Channel& channel) {
         const int rank = channel.group().rank();
         const Box whole = Box::of(Shape(x.shape()));
         std::vector<Transfer> sends, receives;

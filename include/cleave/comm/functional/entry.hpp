@@ -30,6 +30,8 @@ class Channel {
       : group_(std::move(group)), axes_(std::move(axes)), operation_(operation) {}
 
   const Communicator& group() const noexcept { return *group_; }
+  /// The same ranks, passing the host's memory.
+  Channel on_host() const { return {{group_, &group_->host()}, axes_, operation_}; }
   const char* operation() const noexcept { return operation_; }
   const std::string& name() const noexcept { return axes_.empty() ? group_->label() : axes_; }
 
@@ -55,8 +57,11 @@ class Entry {
  public:
   /// @param operation  what the user called
   /// @throws Error     if the group is none @see Group::communicator
-  Entry(const char* operation, const Group& group)
-      : operation_(operation), ranks_(group.communicator(operation)), axes_(group.axes()) {}
+  template <class Device>
+  Entry(Device device, const char* operation, const Group& group)
+      : operation_(operation),
+        ranks_(communicator_on(device, group.communicator(operation))),
+        axes_(group.axes()) {}
 
   int size() const noexcept { return ranks_.size(); }
   const char* operation() const noexcept { return operation_; }
@@ -88,9 +93,9 @@ class Entry {
 
   /// Starts f(channel) beside this rank.
   /// @collective every rank of the group, in the same order as its other asynchronous calls
-  template <class F>
-  auto start(F f) const {
-    return start_async(ranks_, [channel = Channel(ranks_.twin(), axes_, operation_),
+  template <class Device, class F>
+  auto start(Device device, F f) const {
+    return start_async(device, ranks_, [channel = Channel(ranks_.twin(), axes_, operation_),
                                 f = std::move(f)]() mutable { return f(channel); });
   }
 

@@ -34,6 +34,7 @@ inline constexpr index_t small_bytes = 64 << 10;
 ///
 /// What is scattered, or gathered, lies rank by rank: the parts of all members for rank 0, then
 /// those for rank 1, ..
+template <class Device>
 class Bundle {
  public:
   Bundle(CollectiveKind kind, int ranks, std::vector<Operand> members)
@@ -49,7 +50,7 @@ class Bundle {
     result_ = kind == CollectiveKind::all_reduce ? source_ : allocate(results);
     visit(
         source_parts_, source_.view, [](const Operand& member) { return member.source; },
-        [](const ConstView& part, const View& packed) { strided_copy(part, packed); });
+        [](const ConstView& part, const View& packed) { strided_copy(Device{}, part, packed); });
   }
 
   Operand operand() const { return {source_.view, result_.view, 0}; }
@@ -58,7 +59,7 @@ class Bundle {
   void unpack() const {
     visit(
         result_parts_, result_.view, [](const Operand& member) { return member.result; },
-        [](const View& part, const View& packed) { strided_copy(packed, part); });
+        [](const View& part, const View& packed) { strided_copy(Device{}, packed, part); });
   }
 
  private:
@@ -70,7 +71,7 @@ class Bundle {
   Buffer allocate(index_t elements) const {
     const DType type = members_[0].source.dtype;
     Buffer buffer;
-    buffer.storage = cleave::detail::allocate(Host{}, std::size_t(elements) * size_of(type));
+    buffer.storage = allocate_bytes(Device{}, std::size_t(elements) * size_of(type));
     buffer.view = View::dense(buffer.storage.get(), type, Shape::filled(1, elements));
     return buffer;
   }
@@ -97,9 +98,10 @@ class Bundle {
 };
 
 /// The operands that go as they are, and those that go together.
+template <class Device>
 struct Round {
   std::vector<Operand> operands{};  ///< those of the bundles included
-  std::vector<Bundle> bundles{};
+  std::vector<Bundle<Device>> bundles{};
 
   Round(CollectiveKind kind, int ranks, std::span<const Operand> all) {
     std::vector<Operand> small;
@@ -122,10 +124,11 @@ struct Round {
 
 /// Runs an all-reduce, all-gather or reduce-scatter of all operands in one round.
 /// @collective every rank of the group, with operands of the same extents and types
-inline void run_operands(const Channel& channel, CollectiveKind kind, ReduceOp op,
+template <class Device>
+void run_operands(const Channel& channel, CollectiveKind kind, ReduceOp op,
                          std::span<const Operand> operands) {
   const int ranks = channel.group().size();
-  const Round round(kind, ranks, operands);
+  const Round<Device> round(kind, ranks, operands);
   std::vector<Box> pieces;  // of all operands
   pieces.reserve(round.operands.size() * std::size_t(ranks));
   std::vector<Collective> calls;
@@ -144,7 +147,7 @@ inline void run_operands(const Channel& channel, CollectiveKind kind, ReduceOp o
     call.global_count = whole.product();
   }
   channel.run(calls);
-  for (const Bundle& bundle : round.bundles) bundle.unpack();
+  for (const Bundle<Device>& bundle : round.bundles) bundle.unpack();
 }
 
 }  // namespace cleave::functional::detail

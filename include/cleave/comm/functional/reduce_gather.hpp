@@ -42,9 +42,9 @@ Async<List> start(const Entry& entry, CollectiveKind kind, ReduceOp op, const Li
     operand.result = tensor.view();
     operands.push_back(operand);
   });
-  return entry.start([kind, op, inputs, results = std::move(results),
+  return entry.start(DeviceOf<List>{}, [kind, op, inputs, results = std::move(results),
                       operands = std::move(operands)](const Channel& channel) mutable {
-    run_operands(channel, kind, op, operands);
+    run_operands<DeviceOf<List>>(channel, kind, op, operands);
     return std::move(results);
   });
 }
@@ -54,7 +54,7 @@ template <class List, Reduction Op>
 Async<List> start_reduction(const Entry& entry, CollectiveKind kind, const Op& op,
                             const List& inputs, const Dims& dims) {
   const ReduceOp value = value_of(op, entry.operation());
-  for_each_tensor(inputs, [&]<class T, int Rank>(const Tensor<T, Rank>&) {
+  for_each_tensor(inputs, [&]<class T, int Rank, class Device>(const Tensor<T, Rank, Device>&) {
     require_reduction<T, Op>(value, entry.operation());
   });
   return start(entry, kind, value, inputs, dims);
@@ -70,9 +70,9 @@ Async<List> start_reduction(const Entry& entry, CollectiveKind kind, const Op& o
 ///             asynchronous calls
 /// @cost       receives 2(n-1)/n of x; allocates the result
 /// @throws Error for a group that is none, an unknown reduction, one that T does not have
-template <Element T, int Rank, Reduction Op>
-Async<Tensor<T, Rank>> all_reduce(const Tensor<T, Rank>& x, const Op& op, const Group& group) {
-  const detail::Entry entry("functional::all_reduce", group);
+template <Element T, int Rank, class Device, Reduction Op>
+Async<Tensor<T, Rank, Device>> all_reduce(const Tensor<T, Rank, Device>& x, const Op& op, const Group& group) {
+  const detail::Entry entry(Device{}, "functional::all_reduce", group);
   return detail::start_reduction(entry, CollectiveKind::all_reduce, op, x, 0);
 }
 
@@ -84,10 +84,10 @@ Async<Tensor<T, Rank>> all_reduce(const Tensor<T, Rank>& x, const Op& op, const 
 ///             asynchronous calls
 /// @cost       receives (n-1)/n of the result, in place; allocates the result
 /// @throws Error for a group that is none, or a dimension that x lacks
-template <Element T, int Rank>
-Async<Tensor<T, Rank>> all_gather(const Tensor<T, Rank>& x, int dim, const Group& group) {
+template <Element T, int Rank, class Device>
+Async<Tensor<T, Rank, Device>> all_gather(const Tensor<T, Rank, Device>& x, int dim, const Group& group) {
   static_assert(Rank > 0, "cleave: a scalar has no dimension to gather along");
-  const detail::Entry entry("functional::all_gather", group);
+  const detail::Entry entry(Device{}, "functional::all_gather", group);
   return detail::start(entry, CollectiveKind::all_gather, ReduceOp::sum, x, dim);
 }
 
@@ -101,11 +101,11 @@ Async<Tensor<T, Rank>> all_gather(const Tensor<T, Rank>& x, int dim, const Group
 /// @cost       receives (n-1)/n of x; allocates the result
 /// @throws Error for a group that is none, a dimension that x lacks or that n does not divide, an
 ///         unknown reduction, one that T does not have
-template <Element T, int Rank, Reduction Op>
-Async<Tensor<T, Rank>> reduce_scatter(const Tensor<T, Rank>& x, const Op& op, int dim,
+template <Element T, int Rank, class Device, Reduction Op>
+Async<Tensor<T, Rank, Device>> reduce_scatter(const Tensor<T, Rank, Device>& x, const Op& op, int dim,
                                       const Group& group) {
   static_assert(Rank > 0, "cleave: a scalar has no dimension to scatter along");
-  const detail::Entry entry("functional::reduce_scatter", group);
+  const detail::Entry entry(Device{}, "functional::reduce_scatter", group);
   return detail::start_reduction(entry, CollectiveKind::reduce_scatter, op, x, dim);
 }
 
@@ -117,7 +117,7 @@ Async<Tensor<T, Rank>> reduce_scatter(const Tensor<T, Rank>& x, const Op& op, in
 ///                 64 KiB is copied into a buffer with others of its type, and out of it
 template <TensorList List, Reduction Op>
 Async<Tensors<List>> all_reduce_coalesced(const List& tensors, const Op& op, const Group& group) {
-  const detail::Entry entry("functional::all_reduce_coalesced", group);
+  const detail::Entry entry(detail::DeviceOf<Tensors<List>>{}, "functional::all_reduce_coalesced", group);
   return detail::start_reduction(entry, CollectiveKind::all_reduce, op, Tensors<List>(tensors), 0);
 }
 
@@ -127,7 +127,7 @@ Async<Tensors<List>> all_reduce_coalesced(const List& tensors, const Op& op, con
 template <TensorList List>
 Async<Tensors<List>> all_gather_coalesced(const List& tensors, const Dims& dims,
                                           const Group& group) {
-  const detail::Entry entry("functional::all_gather_coalesced", group);
+  const detail::Entry entry(detail::DeviceOf<Tensors<List>>{}, "functional::all_gather_coalesced", group);
   return detail::start(entry, CollectiveKind::all_gather, ReduceOp::sum, Tensors<List>(tensors),
                        dims);
 }
@@ -138,7 +138,7 @@ Async<Tensors<List>> all_gather_coalesced(const List& tensors, const Dims& dims,
 template <TensorList List, Reduction Op>
 Async<Tensors<List>> reduce_scatter_coalesced(const List& tensors, const Op& op, const Dims& dims,
                                               const Group& group) {
-  const detail::Entry entry("functional::reduce_scatter_coalesced", group);
+  const detail::Entry entry(detail::DeviceOf<Tensors<List>>{}, "functional::reduce_scatter_coalesced", group);
   return detail::start_reduction(entry, CollectiveKind::reduce_scatter, op, Tensors<List>(tensors),
                                  dims);
 }

@@ -25,10 +25,30 @@ template <class... X>
 struct TensorsOf<std::tuple<X...>> {
   using type = std::tuple<std::remove_cvref_t<X>...>;
 };
-template <class T, int Rank>
-struct TensorsOf<std::vector<Tensor<T, Rank>>> {
-  using type = std::vector<Tensor<T, Rank>>;
+template <class T, int Rank, class Device>
+struct TensorsOf<std::vector<Tensor<T, Rank, Device>>> {
+  using type = std::vector<Tensor<T, Rank, Device>>;
 };
+
+/// The device that all tensors of a list are on; a tensor is a list of its own.
+template <class X>
+struct DeviceOfList {
+  using type = typename X::device_type;
+};
+template <class First, class... More>
+struct DeviceOfList<std::tuple<First, More...>> {
+  using type = typename First::device_type;
+  static_assert((std::is_same_v<type, typename More::device_type> && ...),
+                "cleave: the tensors of one collective are on one device");
+};
+template <>
+struct DeviceOfList<std::tuple<>> {
+  using type = Host;
+};
+template <class X>
+struct DeviceOfList<std::vector<X>> : DeviceOfList<X> {};
+template <class List>
+using DeviceOf = typename DeviceOfList<List>::type;
 
 /// Calls f(tensor) for a tensor, or for each of a list, in order.
 template <class List, class F>

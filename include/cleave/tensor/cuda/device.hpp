@@ -45,11 +45,29 @@ inline int current_device() {
   return device;
 }
 
-/// Makes the calling thread work on another GPU.
+namespace detail {
+
+/// Whether the calling thread has been told which GPU to work on.
+inline bool& device_is_chosen() {
+  static thread_local bool chosen = false;
+  return chosen;
+}
+
+}  // namespace detail
+
+/// Makes the calling thread work on another GPU: before it makes tensors or meshes.
 /// @throws Error if there is none of that number
 inline void set_device(int device) {
   require_device("cuda::set_device");
   check(cudaSetDevice(device), "cuda::set_device");
+  detail::device_is_chosen() = true;
+}
+
+/// Makes the calling thread, unless it has been told otherwise, work on GPU `index` modulo their
+/// number. @throws Error if there is none
+inline void choose_device(int index) {
+  require_device("cuda::choose_device");
+  if (!detail::device_is_chosen()) set_device(index % device_count());
 }
 
 /// A property of the current device, asked for once per device and kept.

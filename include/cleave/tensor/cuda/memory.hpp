@@ -52,13 +52,17 @@ inline cudaMemPool_t device_pool() {
   return pool = made;
 }
 
-}  // namespace cuda::detail
+/// Gives memory back when its stream gets there.
+struct FreeInOrder {
+  Stream stream;
+  void operator()(void* data) const { static_cast<void>(cudaFreeAsync(data, stream.get())); }
+};
 
-namespace detail {
+}  // namespace cuda::detail
 
 /// Fresh, uninitialised, for the current stream; aligned to 256 bytes.
 /// @throws Error if there is no device, or not enough memory
-inline std::shared_ptr<void> allocate(Cuda, std::size_t bytes) {
+inline std::shared_ptr<void> allocate_bytes(Cuda, std::size_t bytes) {
   if (bytes == 0) return nullptr;
   const cudaMemPool_t pool = cuda::detail::device_pool();
   const cuda::Stream& stream = cuda::current_stream();
@@ -70,12 +74,16 @@ inline std::shared_ptr<void> allocate(Cuda, std::size_t bytes) {
                               " bytes were asked for");
   }
   cuda::check(status, "Tensor");
-  return {data, [stream](void* p) { static_cast<void>(cudaFreeAsync(p, stream.get())); }};
+  return {data, cuda::detail::FreeInOrder{stream}};
 }
 
-}  // namespace detail
-
 namespace cuda {
+
+/// Memory that was allocated on another stream goes back in the order of the current one, for
+/// which the other one's work has been waited for. Does nothing to memory of other origin.
+inline void hand_over(const std::shared_ptr<void>& storage) {
+  if (auto* release = std::get_deleter<detail::FreeInOrder>(storage)) release->stream = current_stream();
+}
 
 /// Host memory that a GPU copies to and from without staging; the last owner returns it.
 /// @cost  slow (the driver pins pages): keep and reuse it
