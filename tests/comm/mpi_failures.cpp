@@ -11,80 +11,24 @@
 #include <string>
 #include <vector>
 
-#include <time.h>
-
 #include <cleave/comm/mpi.hpp>
 #include <cleave/comm/run.hpp>
-#include <cleave/tensor/tensor.hpp>
+
+#include "failing_call.hpp"
 
 using namespace cleave;
+using namespace cleave::testing;
 
 namespace {
 
-void sleep_for(double seconds) {
-  const timespec span{time_t(seconds), long((seconds - double(time_t(seconds))) * 1e9)};
-  nanosleep(&span, nullptr);
-}
-
-Collective call(CollectiveKind kind) {
-  Collective c;
-  c.kind = kind;
-  return c;
-}
-
-// One call of the given kind, `count` floats from or to every rank, values unchecked.
-void communicate(Communicator& group, CollectiveKind kind, index_t count) {
-  const int n = group.size(), rank = group.rank();
-  const Tensor<float, 1> piece({count}), whole({n * count}), result({n * count});
-  whole.fill(1);
-  piece.fill(1);
-  std::vector<Box> pieces;
-  std::vector<Transfer> transfers;
-  for (int r = 0; r < n; ++r) {
-    pieces.push_back({Shape::filled(1, r * count), Shape::filled(1, (r + 1) * count)});
-    transfers.push_back({r, pieces.back(), pieces.back()});
+// Ends the program inside of a call of the kind that `way` names: "exit in all_gather".
+void exit_inside(World& world, const std::string& way) {
+  for (const CollectiveKind kind : all_kinds) {
+    if (way != std::string("exit in ") + name_of(kind)) continue;
+    if (world.rank() == world.size() - 1) std::exit(0);
+    communicate(world.communicator(), kind, 1000);
+    communicate(world.communicator(), CollectiveKind::barrier, 0);
   }
-  Collective c = call(kind);
-  c.pieces = pieces;
-  switch (kind) {
-    case CollectiveKind::barrier: break;
-    case CollectiveKind::broadcast:
-      if (rank == 0) c.source = whole.view();
-      else c.destination = result.view();
-      break;
-    case CollectiveKind::scatter:
-      if (rank == 0) c.source = whole.view();
-      c.destination = piece.view();
-      break;
-    case CollectiveKind::gather:
-      c.source = piece.view();
-      if (rank == 0) c.destination = result.view();
-      break;
-    case CollectiveKind::all_gather:
-      c.source = piece.view();
-      c.destination = result.view();
-      break;
-    case CollectiveKind::reduce_scatter:
-      c.source = whole.view();
-      c.destination = piece.view();
-      break;
-    case CollectiveKind::all_reduce:
-      c.source = whole.view();
-      c.destination = result.view();
-      break;
-    case CollectiveKind::all_to_all:
-    case CollectiveKind::exchange:
-      for (Transfer& t : transfers) {  // rank r's piece of every rank
-        const Box mine = pieces[std::size_t(rank)];
-        if (t.peer != rank) t.source = t.destination = mine;
-      }
-      c.sends = transfers;
-      c.receives = transfers;
-      c.source = whole.view();
-      c.destination = result.view();
-      break;
-  }
-  group.run(c);
 }
 
 // The first `n` ranks make a group, the last one never comes.
@@ -119,18 +63,18 @@ int fail(World& world, const std::string& way) {
   if (way == "code of one") return last ? 3 : 0;
   if (way == "all throw") throw std::runtime_error("planted");
   if (way == "chain") return wait_in_chain(world), 0;
+  if (way.rfind("exit in ", 0) == 0) return exit_inside(world, way), 0;
   if (last) {
     if (way == "throw" || way == "catch" || way == "subgroup" || way == "large")
       throw std::runtime_error("planted");
     if (way == "throw an int") throw 42;
     if (way == "leave") return 0;
-    if (way == "stall") sleep_for(4);
-    if (way == "stall for ever") sleep_for(1000);
+    if (way == "stall") nap(4);
+    if (way == "stall for ever") nap(1000);
     if (way == "die") std::raise(SIGKILL);
-    if (way == "exit") std::exit(0);
     if (way == "wrong call") {
-      Collective c = call(kind);
-      c.pieces = {};
+      Collective c;
+      c.kind = kind;
       group.run(c);
     }
     if (way == "wrong size") return communicate(group, kind, 1001), 0;
@@ -152,43 +96,97 @@ int fail_and_tell(World& world, const std::string& way) {
   }
 }
 
-// Worlds of the user's own MPI, one after the other in the same processes. In each one a rank,
-// not always the same, throws before one of the calls; all others must hear of it by name.
+// The user's own MPI, for worlds that fail one after the other in the same processes.
+class OwnMpi {
+ public:
+  OwnMpi() {
+    int level = 0;
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+  }
+  OwnMpi(const OwnMpi&) = delete;  // MPI starts once
+  OwnMpi& operator=(const OwnMpi&) = delete;
+  ~OwnMpi() { MPI_Finalize(); }
+
+  int rank = 0;
+  int size = 1;
+};
+
+// The exit code of `worlds` that failed, of which this rank found so many wrong.
+int verdict(const OwnMpi& mpi, int worlds, int wrong) {
+  int all = 0;
+  MPI_Allreduce(&wrong, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  if (mpi.rank == 0) std::printf("%d worlds failed, %d errors were wrong\n", worlds, all);
+  return all == 0 ? 0 : 1;
+}
+
+// In each world a rank, not always the same, throws before one of the calls; all others must hear
+// of it by name.
 int survive_many(int worlds) {
-  int level = 0, rank = 0, size = 1, wrong = 0;
-  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const OwnMpi mpi;
+  int wrong = 0;
   unsigned random = 2463534242u;  // the same on all ranks
   const auto below = [&](int limit) {
     random ^= random << 13, random ^= random >> 17, random ^= random << 5;
     return int(random % unsigned(limit));
   };
   for (int i = 0; i < worlds; ++i) {
-    const int failing = below(size), calls = below(6);
+    const int failing = below(mpi.size), calls = below(6);
     const auto kind = CollectiveKind(1 + below(8));
     const index_t count = below(2) != 0 ? 100 : 200'000;
     std::string seen;
     try {
       const auto world = mpi_communicator(MPI_COMM_WORLD);
       for (int k = 0; k < calls; ++k) communicate(*world, kind, count);
-      if (rank == failing) throw std::runtime_error("planted");
+      if (mpi.rank == failing) throw std::runtime_error("planted");
       communicate(*world, CollectiveKind::all_to_all, count);
       communicate(*world, CollectiveKind::barrier, 0);
     } catch (const std::exception& e) {
       seen = e.what();
     }
     const std::string expected = "rank " + std::to_string(failing) + " failed: an exception";
-    if (rank == failing ? seen == "planted" : seen.find(expected) != std::string::npos) continue;
+    if (mpi.rank == failing ? seen == "planted" : seen.find(expected) != std::string::npos)
+      continue;
     ++wrong;
-    std::printf("rank %d, world %d: '%s' does not say '%s'\n", rank, i, seen.c_str(),
+    std::printf("rank %d, world %d: '%s' does not say '%s'\n", mpi.rank, i, seen.c_str(),
                 expected.c_str());
   }
-  int any = 0;
-  MPI_Allreduce(&wrong, &any, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  if (rank == 0) std::printf("%d worlds failed, %d errors were wrong\n", worlds, any);
-  MPI_Finalize();
-  return any == 0 ? 0 : 1;
+  return verdict(mpi, worlds, wrong);
+}
+
+// Inside each kind of call, each rank in turn fails in the given way; the others must hear of it by
+// name, within the time-out and the second that a rank which waits itself has to answer.
+int survive_every(Failing way, int argc, char** argv) {
+  const OwnMpi mpi;
+  const int worlds = repetitions(1);
+  int wrong = 0, failed = 0;
+  for (const CollectiveKind kind : all_kinds)
+    for (int i = 0; i < worlds; ++i, ++failed) {
+      const int failing = (failed + mpi.size - 1) % mpi.size;
+      const index_t count = i % 4 == 3 ? 200'000 : 1000;
+      std::string seen;
+      double limit = 0, waited = 0;
+      const int code = run(argc, argv, [&](World& world) {
+        communicate(world.communicator(), CollectiveKind::all_reduce, count);
+        limit = world.communicator().state().timeout_seconds + 1.5;
+        const double begin = MPI_Wtime();
+        try {
+          fail_inside(world, kind, count, failing, way);
+        } catch (const std::exception& e) {
+          seen = e.what();
+          waited = MPI_Wtime() - begin;
+          throw;
+        }
+      });
+      const bool in_time = mpi.rank == failing || waited < limit;
+      if (is_told(seen, mpi.rank, failing, way) && in_time && code == 1) continue;
+      ++wrong;
+      std::printf("rank %d, %s, world %d: '%s' after %.2f s, code %d, does not say '%s'\n",
+                  mpi.rank, name_of(kind), i, seen.c_str(), waited, code,
+                  blame(failing, way).c_str());
+    }
+  return verdict(mpi, failed, wrong);
 }
 
 }  // namespace
@@ -196,6 +194,9 @@ int survive_many(int worlds) {
 int main(int argc, char** argv) {
   const std::string way = argc > 1 ? argv[1] : "";
   if (way == "many") return survive_many(60);
+  if (way == "throw everywhere") return survive_every(Failing::throws, argc, argv);
+  if (way == "leave everywhere") return survive_every(Failing::leaves, argc, argv);
+  if (way == "stall everywhere") return survive_every(Failing::stalls, argc, argv);
   const bool own_mpi = way == "own MPI";
   if (own_mpi) MPI_Init(&argc, &argv);
   const int code = run(argc, argv, [&](World& world) {

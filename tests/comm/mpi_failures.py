@@ -16,6 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 from cases import Cases
 
 TIMEOUT = 2  # CLEAVE_TIMEOUT of the ranks
+REPEAT = int(os.environ.get("CLEAVE_TEST_REPEAT", "1"))
 RANKS = 3
 LAST = RANKS - 1
 GATHER = "all_gather of group 'world'"
@@ -24,13 +25,14 @@ BEGUN = "so far all is well"
 
 class Outcome:
     def __init__(self, program, mpiexec, way, settings):
-        env = dict(os.environ, CLEAVE_TIMEOUT=str(TIMEOUT), **settings)
+        seconds = 0.5 if way == "stall everywhere" else TIMEOUT
+        env = dict(os.environ, CLEAVE_TIMEOUT=str(seconds), **settings)
         begin = time.monotonic()
         job = subprocess.Popen([mpiexec, "-n", str(RANKS), program, way], text=True, env=env,
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT)
         try:
-            self.output, _ = job.communicate(timeout=60)
+            self.output, _ = job.communicate(timeout=60 * REPEAT if way in EVERYWHERE else 60)
             self.status = job.returncode
         except subprocess.TimeoutExpired:
             job.terminate()  # mpirun ends its processes
@@ -97,10 +99,26 @@ WAYS = {
     "wrong kind": ("ranks that make different calls are told so", 1,
                    lambda o: told(o, " bytes where rank ", range(RANKS))),
     "die": ("a rank that is killed ends the program", None, lambda o: BEGUN in o.output),
-    "exit": ("a rank that calls exit ends the program", None, lambda o: BEGUN in o.output),
     "many": ("worlds fail one after the other in the same processes", 0,
              lambda o: "60 worlds failed, 0 errors were wrong" in o.output),
 }
+
+KINDS = ("barrier", "broadcast", "scatter", "gather", "all_gather", "reduce_scatter", "all_reduce",
+         "all_to_all", "exchange")
+
+# A rank that calls exit inside of a call; mpirun calls that an error, whatever the code.
+EXITS = {f"exit in {kind}": ("the others hear of a rank that calls exit", None,
+                             lambda o: told(o, f"rank {LAST} failed: it has called exit"))
+         for kind in KINDS}
+
+# These programs repeat what they do themselves, for each kind of call.
+EVERYWHERE = {way: (sentence, 0, lambda o: f"{len(KINDS) * REPEAT} worlds failed, 0 errors were "
+                                           "wrong" in o.output)
+              for way, sentence in {
+                  "throw everywhere": "a rank that throws inside any call is named in time",
+                  "leave everywhere": "a rank that leaves inside any call is named in time",
+                  "stall everywhere": "a rank that stalls inside any call is named in time",
+              }.items()}
 
 # Where processes read each other's memory, all of them see what each one asks for.
 DIRECT = {way: WAYS[way] for way in ("throw", "large", "chain", "leave", "stall", "wrong call",
@@ -123,8 +141,9 @@ COMPARED = {way: WAYS[way] for way in ("throw", "leave", "stall")} | {
 }
 
 RUNS = (
-    ("messages", {"CLEAVE_SHARED_MB": "0", "CLEAVE_CHECK": "local"}, WAYS),
-    ("shared memory", {"CLEAVE_SHARED_MB": "", "CLEAVE_CHECK": "local"}, DIRECT),
+    ("messages", {"CLEAVE_SHARED_MB": "0", "CLEAVE_CHECK": "local"}, WAYS | EXITS | EVERYWHERE),
+    ("shared memory", {"CLEAVE_SHARED_MB": "", "CLEAVE_CHECK": "local"},
+     DIRECT | EXITS | EVERYWHERE),
     ("compared", {"CLEAVE_SHARED_MB": "", "CLEAVE_CHECK": "collective"}, COMPARED),
 )
 
@@ -133,7 +152,7 @@ def main(program, mpiexec):
     cases = Cases()
     for name, settings, ways in RUNS:
         for way, (sentence, status, holds) in ways.items():
-            for _ in range(int(os.environ.get("CLEAVE_TEST_REPEAT", "1"))):
+            for _ in range(1 if way in EVERYWHERE else REPEAT):
                 o = Outcome(program, mpiexec, way, settings)
                 ended = o.status not in (None, 0) if status is None else o.status == status
                 cases.check(f"{sentence} ({way}, {name})", ended and holds(o), str(o))

@@ -14,6 +14,7 @@
 #include <cleave/comm/run.hpp>
 
 #include "collective_cases.hpp"
+#include "failing_call.hpp"
 
 using namespace cleave;
 using namespace cleave::testing;
@@ -60,8 +61,6 @@ void all_reduce(Communicator& group, index_t count = 3) {
   group.run(c);
 }
 
-void nap(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
-
 }  // namespace
 
 TEST_CASE("a rank that throws wakes all others, which name it and its error") {
@@ -76,6 +75,38 @@ TEST_CASE("a rank that throws wakes all others, which name it and its error") {
                     : "barrier: rank 1 failed: no such file [rank " + std::to_string(r) + "]"));
     CHECK(outcome.thrown == "no such file");
   }
+}
+
+TEST_CASE("a rank that throws, leaves or stalls inside any call is named by all others, in time") {
+  const int times = repetitions(2);
+  int checked = 0;
+  for (const int n : {2, 4})
+    for (const CollectiveKind kind : all_kinds)
+      for (const Failing way : all_failings)
+        for (int i = 0; i < times; ++i, ++checked) {
+          const int failing = (i + n - 1) % n;
+          const double timeout = way == Failing::stalls ? 0.05 : 5;
+          std::vector<double> waited(std::size_t(n), 0.0);
+          const Outcome outcome = outcome_of(n, [&](World& world) {
+            world.communicator().state().timeout_seconds = timeout;
+            communicate(world.communicator(), CollectiveKind::all_reduce, 1000);
+            const auto begin = std::chrono::steady_clock::now();
+            try {
+              fail_inside(world, kind, i % 2 == 0 ? 20 : 20'000, failing, way);
+            } catch (...) {
+              const std::chrono::duration<double> span = std::chrono::steady_clock::now() - begin;
+              waited[std::size_t(world.rank())] = span.count();
+              throw;
+            }
+          });
+          for (int r = 0; r < n; ++r) {
+            INFO(name_of(kind), ": rank ", r, " of ", n, " saw '", outcome.texts[std::size_t(r)],
+                 "' after ", waited[std::size_t(r)], " s");
+            CHECK(is_told(outcome.texts[std::size_t(r)], r, failing, way));
+            if (r != failing) CHECK(waited[std::size_t(r)] < timeout + 1);
+          }
+        }
+  MESSAGE(checked, " failures");
 }
 
 TEST_CASE("ranks are woken in groups that the failing rank is not in") {

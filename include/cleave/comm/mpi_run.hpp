@@ -6,10 +6,12 @@
 #pragma once
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include <cleave/comm/mpi_communicator.hpp>
 #include <cleave/comm/world.hpp>
@@ -38,6 +40,32 @@ class MpiSession {
   std::unique_ptr<boost::mpi::environment> environment_;
 };
 
+/// While the user's function runs: a rank that ends the program by `exit` tells the others, which
+/// would wait for it otherwise, and gives them time to hear of it.
+class ExitNotice {
+ public:
+  explicit ExitNotice(MpiWatch& watch) {
+    [[maybe_unused]] static const int registered = std::atexit(tell);
+    running() = &watch;
+  }
+  ExitNotice(const ExitNotice&) = delete;  // a process runs one function
+  ExitNotice& operator=(const ExitNotice&) = delete;
+  ~ExitNotice() { running() = nullptr; }
+
+ private:
+  static MpiWatch*& running() noexcept {
+    static MpiWatch* watch = nullptr;
+    return watch;
+  }
+
+  static void tell() {
+    MpiWatch* watch = std::exchange(running(), nullptr);
+    if (watch == nullptr || !mpi_is_running()) return;
+    watch->announce("it has called exit");
+    watch->part(farewell_seconds);
+  }
+};
+
 /// Calls f(World&) on every rank of MPI_COMM_WORLD.
 ///
 /// @return what f returns (0 if nothing); not 0 if f fails on any rank, which that one reports on
@@ -52,6 +80,7 @@ int run_mpi(int argc, char** argv, F& f) {
   try {
     communicator = MpiCommunicator::world(MPI_COMM_WORLD);
     World world(communicator);
+    const ExitNotice notice(*communicator->watch());
     if constexpr (std::is_void_v<std::invoke_result_t<F&, World&>>) f(world);
     else code = f(world);
   } catch (const std::exception& e) {
