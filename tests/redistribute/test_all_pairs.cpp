@@ -16,6 +16,8 @@
 #include "sanitizer.hpp"
 
 using namespace cleave;
+using cleave::testing::elements_of;
+using cleave::testing::placed;
 using naive::Indices;
 
 namespace {
@@ -77,23 +79,23 @@ int wrong_elements(const MeshState& mesh, const Layout& from, const Layout& to,
   Shape local = global;
   for (int d = 0; d < global.dims; ++d)
     local[d] = index_t(naive::owned(from, d, shape, extents, at).size());
-  redistribution::Block block = redistribution::allocate<TestDevice>(dtype_of<T>(), local);
   const Indices where = naive::partial_coordinate(from, at);
-  for (std::size_t i = 0; i < mine.size(); ++i)
-    static_cast<T*>(block.view.data)[i] = naive::from_int<T>(naive::addend(mine[i], where));
+  std::vector<T> held;
+  for (const Indices& index : mine)
+    held.push_back(naive::from_int<T>(naive::addend(index, where)));
+  const redistribution::Block block = placed(held, local);
 
   const redistribution::Context context{mesh, global, "redistribute"};
-  const redistribution::Block result = by_cost
-                                           ? redistribution::run<TestDevice>(nullptr, from, to, block, context)
-                                           : fixed(from, to, block, context);
+  const redistribution::Block result =
+      by_cost ? redistribution::run<TestDevice>(nullptr, from, to, block, context)
+              : fixed(from, to, block, context);
   const auto wanted = naive::elements(to, shape, extents, at);
   if (result.view.size() != index_t(wanted.size()) || !result.view.contiguous()) return 1 << 20;
   int wrong = 0;
+  const std::vector<T> got = elements_of<T>(result);
   for (std::size_t i = 0; i < wanted.size(); ++i)
-    wrong += !close(static_cast<const T*>(result.view.data)[i],
-                    naive::value<T>(from, extents, wanted[i]));
-  for (std::size_t i = 0; i < mine.size(); ++i)  // the source is as it was
-    wrong += static_cast<const T*>(block.view.data)[i] != naive::from_int<T>(naive::addend(mine[i], where));
+    wrong += !close(got[i], naive::value<T>(from, extents, wanted[i]));
+  wrong += elements_of<T>(block) != held;  // the source is as it was
   return wrong;
 }
 
@@ -127,7 +129,7 @@ void check_all_types(const MeshState& mesh, const std::vector<Indices>& shapes) 
 
 TEST_CASE("every redistribution on one axis gives every rank the values that it owns") {
   on_ranks({1, 2, 3, 4, 5, 7, 8}, [](World& world) {
-    const auto mesh = init_device_mesh<axes::tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<axes::tp>(world, {world.size()}, TestDevice{});
     const std::vector<Indices> shapes{{5}, {0}, {8, 3}, {3, 5}, {2, 7, 3}};
     check_all_types(mesh.state(), shapes);
   });
@@ -135,14 +137,14 @@ TEST_CASE("every redistribution on one axis gives every rank the values that it 
 
 TEST_CASE("every redistribution on 1 x n gives every rank the values that it owns") {
   on_ranks({3}, [](World& world) {
-    const auto mesh = init_device_mesh<axes::dp, axes::tp>(world, {1, world.size()});
+    const auto mesh = init_device_mesh<axes::dp, axes::tp>(world, {1, world.size()}, TestDevice{});
     check_all_types(mesh.state(), {{5, 4}, {2, 0}});
   });
 }
 
 TEST_CASE("every redistribution on 2 x 2 gives every rank the values that it owns") {
   on_ranks({4}, [](World& world) {
-    const auto mesh = init_device_mesh<axes::dp, axes::tp>(world, {2, 2});
+    const auto mesh = init_device_mesh<axes::dp, axes::tp>(world, {2, 2}, TestDevice{});
     const std::vector<Indices> shapes{{5, 6}, {1, 3}, {7}, {3, 0}};
     check_all_types(mesh.state(), shapes);
   });
@@ -150,7 +152,7 @@ TEST_CASE("every redistribution on 2 x 2 gives every rank the values that it own
 
 TEST_CASE("every redistribution on 2 x 3 gives every rank the values that it owns") {
   on_ranks({6}, [](World& world) {
-    const auto mesh = init_device_mesh<axes::dp, axes::tp>(world, {2, 3});
+    const auto mesh = init_device_mesh<axes::dp, axes::tp>(world, {2, 3}, TestDevice{});
     check_all_types(mesh.state(), {{7, 5}, {4, 2}, {2, 3, 5}});
   });
 }
@@ -158,7 +160,7 @@ TEST_CASE("every redistribution on 2 x 3 gives every rank the values that it own
 TEST_CASE("every redistribution on 2 x 2 x 2 gives every rank the values that it owns") {
   on_ranks({8}, [](World& world) {
     const auto mesh =
-        init_device_mesh<axes::dp, axes::tp, axes::cp>(world, {2, 2, 2});
+        init_device_mesh<axes::dp, axes::tp, axes::cp>(world, {2, 2, 2}, TestDevice{});
     const std::vector<Placement> some{
         Placement::replicate(), Placement::partial(ReduceOp::sum),
         Placement::partial(ReduceOp::product), Placement::shard(0), Placement::shard(1)};
@@ -173,7 +175,7 @@ TEST_CASE("every redistribution on 2 x 2 x 2 gives every rank the values that it
 
 TEST_CASE("a value made partial is the same value") {
   on_ranks({4, 6}, [](World& world) {
-    const auto mesh = init_device_mesh<axes::dp, axes::tp>(world, {2, world.size() / 2});
+    const auto mesh = init_device_mesh<axes::dp, axes::tp>(world, {2, world.size() / 2}, TestDevice{});
     const Indices extents = naive::to_indices(mesh.extents());
     const Indices at = naive::to_indices(mesh.coordinate());
     const Indices shape{5, 4};
@@ -182,21 +184,21 @@ TEST_CASE("a value made partial is the same value") {
       for (const Layout& middle : layouts(2, sources(2, true)))
         if (middle.has_partial()) {
           const auto mine = naive::elements(from, shape, extents, at);
-          redistribution::Block block = redistribution::allocate<TestDevice>(
-              DType::float64,
-              Shape(std::array<index_t, 2>{index_t(naive::owned(from, 0, shape, extents, at).size()),
-                                           index_t(naive::owned(from, 1, shape, extents, at).size())}));
-          for (std::size_t i = 0; i < mine.size(); ++i)
-            static_cast<double*>(block.view.data)[i] = naive::addend(mine[i], {});
+          std::vector<double> held;
+          for (const Indices& index : mine) held.push_back(naive::addend(index, {}));
+          const Shape local(
+              std::array<index_t, 2>{index_t(naive::owned(from, 0, shape, extents, at).size()),
+                                     index_t(naive::owned(from, 1, shape, extents, at).size())});
+          redistribution::Block block = placed(held, local);
           const redistribution::Context context{mesh.state(), global, "redistribute"};
           block = fixed(from, middle, block, context);
           Layout whole;
           whole.axes = 2;
           block = fixed(middle, whole, block, context);
           int wrong = 0;
+          const std::vector<double> got = elements_of<double>(block);
           for (index_t i = 0; i < 20; ++i)
-            wrong += !close(static_cast<const double*>(block.view.data)[i],
-                            double(naive::addend({i / 4, i % 4}, {})));
+            wrong += !close(got[std::size_t(i)], double(naive::addend({i / 4, i % 4}, {})));
           CHECK_MESSAGE(wrong == 0, to_string(from), " -> ", to_string(middle));
         }
   });

@@ -1,11 +1,17 @@
 // The device whose tensors and meshes a test uses: the host, unless the test is compiled for CUDA.
+//
+// A test that is to run on both makes its meshes on `TestDevice{}`, fills tensors of the host and
+// sends them there (`.to(TestDevice{})`), and looks at what comes back (`.to(Host{})`).
 #pragma once
+
+#include <cstddef>
+#include <vector>
 
 #if defined(CLEAVE_TEST_CUDA)
 #include <cleave/cuda.hpp>
-#else
-#include <cleave/tensor/storage.hpp>
 #endif
+#include <cleave/redistribute/block.hpp>
+#include <cleave/tensor/tensor.hpp>
 
 namespace cleave::testing {
 
@@ -14,6 +20,25 @@ using TestDevice = Cuda;
 #else
 using TestDevice = Host;
 #endif
+
+/// Local elements on the test's device.
+template <class T>
+redistribution::Block placed(const std::vector<T>& values, const Shape& extents) {
+  redistribution::Block block = redistribution::allocate<TestDevice>(dtype_of<T>(), extents);
+  const auto count = index_t(values.size());
+  Tensor<T, 1, TestDevice>::adopt(static_cast<T*>(block.view.data), {count})
+      .copy_from(Tensor<T, 1>::adopt(const_cast<T*>(values.data()), {count}).to(TestDevice{}));
+  return block;
+}
+
+/// The elements of a dense block, row-major.
+template <class T>
+std::vector<T> elements_of(const redistribution::Block& block) {
+  const auto host =
+      Tensor<T, 1, TestDevice>::adopt(static_cast<T*>(block.view.data), {block.view.size()})
+          .to(Host{});
+  return {host.data(), host.data() + host.size()};
+}
 
 }  // namespace cleave::testing
 

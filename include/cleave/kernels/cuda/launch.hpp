@@ -4,11 +4,11 @@
 // runtime, which any compiler can.
 #pragma once
 
+#include <cuda_runtime.h>
+
 #if !defined(__CUDACC__) && !defined(CLEAVE_DEVICE_CODE)
 #error "cleave/cuda.hpp contains kernels: compile this file with nvcc (as .cu, or with -x cu)"
 #endif
-
-#include <cuda_runtime.h>
 
 #include <cleave/core/cuda/error.hpp>
 #include <cleave/core/shape.hpp>

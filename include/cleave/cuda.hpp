@@ -1,0 +1,23 @@
+// The GPU side of cleave: what a program for CUDA devices includes, in files that nvcc compiles.
+//
+// Brings all of cleave.hpp. Needs the CUDA runtime and cuBLASLt, `--expt-relaxed-constexpr`, and
+// `--extended-lambda` for lambdas that run on the device. Files that only place tensors, copy them
+// and communicate need no nvcc: they include the headers under tensor/cuda and comm/cuda.
+#pragma once
+
+#include <cleave/cleave.hpp>
+
+// Devices, streams, memory
+#include <cleave/tensor/cuda/device.hpp>
+#include <cleave/tensor/cuda/memory.hpp>
+#include <cleave/tensor/cuda/stream.hpp>
+#include <cleave/tensor/cuda/transfer.hpp>
+
+// Kernels
+#include <cleave/kernels/cuda/map_elements.hpp>
+#include <cleave/kernels/cuda/reduce_views.hpp>
+#include <cleave/kernels/cuda/strided_copy.hpp>
+
+// Ranks
+#include <cleave/comm/cuda/async.hpp>
+#include <cleave/comm/cuda/device_group.hpp>
