@@ -1,0 +1,88 @@
+// Graphs of operations, and streams that are being captured into one.
+//
+// A graph keeps the streams it was captured from as lanes: a lane's nodes run in their order, and
+// nodes of different lanes in the order that events gave them. A launch enqueues every lane on a
+// hidden stream of its own, so that nodes run by the machine's rule as any operation does.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "machine.hpp"
+
+namespace cuda_stand_in {
+
+struct GraphNode {
+  Operation operation;
+  std::size_t lane = 0;
+  std::vector<std::size_t> after;  ///< earlier nodes
+};
+
+/// The nodes of a graph, shared by its handle, its executables and its launches.
+struct GraphBody {
+  Device* device = nullptr;
+  std::vector<GraphNode> nodes;
+  std::size_t lanes = 0;
+  std::vector<void*> allocations;  ///< live as long as this does
+
+  GraphBody() = default;
+  GraphBody(const GraphBody&) = delete;  // owns its allocations
+  ~GraphBody();
+};
+
+/// The streams that take part in one capture, and the graph that grows.
+class Capture {
+ public:
+  Capture(CUstream_st& origin, cudaStreamCaptureMode mode);
+
+  void add(CUstream_st& stream, Operation operation);
+  /// The nodes that the stream's next one will follow.
+  const std::vector<std::size_t>& tail(CUstream_st& stream) { return lanes_[&stream].tail; }
+  /// Makes the stream's next node follow these too; the stream takes part from now on.
+  static void join(const std::shared_ptr<Capture>& capture, CUstream_st& stream,
+                   const std::vector<std::size_t>& nodes);
+  /// Ends the capture of all streams.
+  void finish();
+  /// Makes the capture fail when it ends: something was called that cannot be captured.
+  void invalidate() { valid_ = false; }
+
+  bool valid() const { return valid_; }
+  /// Whether the origin's tail comes after all nodes.
+  bool joined();
+  CUstream_st& origin() { return origin_; }
+  /// Whether this thread may call what is unsafe while something is captured.
+  bool tolerates_unsafe_calls() const;
+  const std::shared_ptr<GraphBody>& graph() { return graph_; }
+
+ private:
+  struct Lane {
+    std::size_t index = 0;
+    std::vector<std::size_t> tail;
+  };
+  Lane& lane(CUstream_st& stream);
+
+  CUstream_st& origin_;
+  cudaStreamCaptureMode mode_;
+  std::thread::id thread_ = std::this_thread::get_id();
+  std::shared_ptr<GraphBody> graph_ = std::make_shared<GraphBody>();
+  std::map<CUstream_st*, Lane> lanes_;
+  bool valid_ = true;
+};
+
+/// What a call returns that must not be made while a stream is captured; such a capture fails.
+cudaError_t refuse_while_capturing(Machine& machine);
+
+}  // namespace cuda_stand_in
+
+struct CUgraph_st {
+  std::shared_ptr<cuda_stand_in::GraphBody> body;
+};
+
+struct CUgraphExec_st {
+  std::shared_ptr<cuda_stand_in::GraphBody> body;
+  std::vector<CUstream_st*> lanes{};       ///< hidden streams
+  cuda_stand_in::Point previous_launch{};  ///< launches of one executable follow each other
+};

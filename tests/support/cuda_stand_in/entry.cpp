@@ -1,0 +1,92 @@
+#include "entry.hpp"
+
+#include <list>
+
+#include "stand_in.hpp"
+
+namespace cuda_stand_in {
+namespace {
+
+struct Planted {
+  std::string function;
+  int calls_left;
+  cudaError_t error;
+};
+
+std::list<Planted>& planted_errors() {
+  static auto* list = new std::list<Planted>;  // under the machine's lock
+  return *list;
+}
+
+}  // namespace
+
+void record_call(const char* function, const Arguments& arguments) {
+  Recording* recording = ThreadState::get().recording;
+  if (recording == nullptr) return;
+  Call call{.function = function,
+            .bytes = arguments.bytes,
+            .detail = std::string(arguments.detail)};
+  if (arguments.stream) call.stream = recording->number_of(*arguments.stream);
+  if (arguments.event) call.event = recording->number_of(*arguments.event);
+  recording->add(std::move(call));
+}
+
+cudaError_t planted_error(std::string_view function) {
+  cudaError_t error = cudaSuccess;
+  for (Planted& planted : planted_errors())
+    if (planted.function == function && --planted.calls_left == 0) error = planted.error;
+  planted_errors().remove_if([](const Planted& planted) { return planted.calls_left == 0; });
+  return error;
+}
+
+void set_devices(int count) {
+  const Lock lock = Machine::get().lock();
+  Machine::get().settings.devices = count;
+}
+
+void set_order(Order order) {
+  Lock lock = Machine::get().lock();
+  Machine::get().settings.order = order;
+  if (order == Order::eager) Machine::get().run_ready(lock, false);
+}
+
+void set_thread_order(ThreadOrder order) {
+  const Lock lock = Machine::get().lock();
+  Machine::get().settings.threads = order;
+}
+
+void fail_call(std::string_view function, int nth, cudaError_t error) {
+  const Lock lock = Machine::get().lock();
+  planted_errors().push_back({std::string(function), nth, error});
+}
+
+void fail_operation(cudaStream_t stream, cudaError_t error) {
+  Machine& machine = Machine::get();
+  const Lock lock = machine.lock();
+  if (CUstream_st* found = machine.stream(stream, ThreadState::get().device))
+    found->planted = error;
+}
+
+std::string take_faults() {
+  Machine& machine = Machine::get();
+  const Lock lock = machine.lock();
+  return machine.take_faults();
+}
+
+void reset() {
+  Machine& machine = Machine::get();
+  Lock lock = machine.lock();
+  planted_errors().clear();
+  machine.reset(lock);
+  ThreadState::get().last_error = cudaSuccess;
+}
+
+std::size_t pending_operations() {
+  Machine& machine = Machine::get();
+  const Lock lock = machine.lock();
+  std::size_t pending = 0;
+  for (const CUstream_st& stream : machine.streams()) pending += stream.queue.size();
+  return pending;
+}
+
+}  // namespace cuda_stand_in

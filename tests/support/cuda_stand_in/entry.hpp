@@ -1,0 +1,64 @@
+// What every entry point does around its own work: it takes the lock, lets planted errors and the
+// failure of the device go first, records the call, and remembers the thread's last error.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "machine.hpp"
+#include "recorder.hpp"
+#include "thread_state.hpp"
+
+namespace cuda_stand_in {
+
+/// What a recording shows of a call.
+struct Arguments {
+  std::optional<cudaStream_t> stream{};
+  std::optional<cudaEvent_t> event{};
+  std::size_t bytes = 0;
+  std::string_view detail{};
+};
+
+/// What the entry point works with.
+struct Context {
+  Machine& machine;
+  Lock& lock;
+  Device& device;  ///< the thread's current one
+
+  /// The stream of a handle; null if there is none.
+  CUstream_st* stream(cudaStream_t handle) const { return machine.stream(handle, device.index); }
+};
+
+/// Adds the call to the thread's recording, if there is one.
+void record_call(const char* function, const Arguments& arguments);
+
+/// The error that `fail_call` planted for this call of the function, if any; counts the call.
+cudaError_t planted_error(std::string_view function);
+
+/// Remembers what a call returns.
+inline cudaError_t remember(cudaError_t error) {
+  if (error != cudaSuccess && error != cudaErrorNotReady) ThreadState::get().last_error = error;
+  return error;
+}
+
+/// Runs the work of an entry point.
+/// @param work  (Context&) -> cudaError_t
+template <class Work>
+cudaError_t entry(const char* function, const Arguments& arguments, Work&& work) {
+  ThreadState& thread = ThreadState::get();
+  if (thread.in_host_function) return remember(cudaErrorNotPermitted);
+  Machine& machine = Machine::get();
+  Lock lock = machine.lock();
+  record_call(function, arguments);
+  if (const cudaError_t planted = planted_error(function); planted != cudaSuccess)
+    return remember(planted);
+  if (machine.settings.devices == 0) return remember(cudaErrorNoDevice);
+  if (thread.device >= machine.settings.devices) return remember(cudaErrorInvalidDevice);
+  Device& device = machine.device(thread.device);
+  if (device.failure != cudaSuccess) return remember(device.failure);
+  Context context{machine, lock, device};
+  return remember(work(context));
+}
+
+}  // namespace cuda_stand_in

@@ -1,0 +1,79 @@
+#include "host_guard.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include "settings.hpp"
+
+namespace cuda_stand_in {
+namespace {
+
+struct Range {
+  std::uintptr_t begin, end;
+};
+
+Range ranges[2 * max_devices];
+std::atomic<int> range_count = 0;
+struct sigaction others;
+thread_local volatile int device_code_depth = 0;
+
+void say(const char* text) {
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, text, std::strlen(text));
+}
+
+bool is_device_memory(std::uintptr_t address) {
+  for (int i = 0; i < range_count.load(std::memory_order_acquire); ++i)
+    if (address >= ranges[i].begin && address < ranges[i].end) return true;
+  return false;
+}
+
+void on_fault(int signal, siginfo_t* info, void* context) {
+  const bool device_memory = is_device_memory(reinterpret_cast<std::uintptr_t>(info->si_addr));
+  if (device_memory && device_code_depth == 0)
+    say("cuda stand-in: host code touched device memory\n");
+  else if (device_memory)
+    say("cuda stand-in: device code touched memory that was never allocated, or that of another "
+        "device without peer access\n");
+  else if (device_code_depth > 0)
+    say("cuda stand-in: device code touched an address that is not in device memory\n");
+  // Whoever watched before has its say about where; if nobody did, the program ends here.
+  if (others.sa_flags & SA_SIGINFO) {
+    others.sa_sigaction(signal, info, context);
+  } else if (others.sa_handler != SIG_DFL && others.sa_handler != SIG_IGN) {
+    others.sa_handler(signal);
+  }
+  std::abort();
+}
+
+}  // namespace
+
+void guard_range(const void* begin, std::size_t bytes) {
+  const int count = range_count.load(std::memory_order_relaxed);
+  if (count == 2 * max_devices) return;
+  const auto first = reinterpret_cast<std::uintptr_t>(begin);
+  ranges[count] = {first, first + bytes};
+  range_count.store(count + 1, std::memory_order_release);
+}
+
+void keep_guard() {
+  struct sigaction now;
+  if (sigaction(SIGSEGV, nullptr, &now) != 0) return;
+  if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_fault) return;
+  others = now;
+  struct sigaction ours;
+  std::memset(&ours, 0, sizeof(ours));
+  ours.sa_sigaction = on_fault;
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  sigemptyset(&ours.sa_mask);
+  sigaction(SIGSEGV, &ours, nullptr);
+}
+
+DeviceCodeScope::DeviceCodeScope() { device_code_depth = device_code_depth + 1; }
+DeviceCodeScope::~DeviceCodeScope() { device_code_depth = device_code_depth - 1; }
+
+}  // namespace cuda_stand_in

@@ -1,0 +1,236 @@
+#include "machine.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "capture.hpp"
+#include "host_guard.hpp"
+#include "thread_state.hpp"
+
+namespace cuda_stand_in {
+
+Machine& Machine::get() {
+  static Machine* machine = new Machine;  // outlives the destructors of static objects that use it
+  return *machine;
+}
+
+Device& Machine::device(int index) {
+  while (int(devices_.size()) <= index) {
+    Device& device = devices_.emplace_back();
+    device.index = int(devices_.size()) - 1;
+    device.peers.resize(max_devices);
+    device.pool_readers.resize(max_devices);
+    device.legacy = &streams_.emplace_back();
+    device.legacy->device = &device;
+  }
+  return devices_[std::size_t(index)];
+}
+
+CUstream_st* Machine::create_hidden_stream(Device& device) {
+  CUstream_st* stream = create_stream(device, cudaStreamNonBlocking, 0);
+  handles_.erase(stream);
+  return stream;
+}
+
+CUstream_st* Machine::create_stream(Device& device, unsigned flags, int priority) {
+  CUstream_st& stream = streams_.emplace_back();
+  stream.device = &device;
+  stream.flags = flags;
+  stream.priority = priority;
+  stream.serial = ++serials_;
+  handles_.insert(&stream);
+  return &stream;
+}
+
+CUstream_st* Machine::stream(cudaStream_t handle, int current_device) {
+  if (handle == nullptr || handle == cudaStreamLegacy) return device(current_device).legacy;
+  return handles_.count(handle) != 0 ? handle : nullptr;
+}
+
+void Machine::destroy_stream(CUstream_st& stream) {
+  handles_.erase(&stream);
+  stream.destroyed = true;
+}
+
+Point Machine::enqueue(Lock& lock, CUstream_st& stream, Operation operation) {
+  if (stream.planted != cudaSuccess) {
+    operation.body = [this, error = stream.planted] { fail(error, "a planted error"); };
+    stream.planted = cudaSuccess;
+  }
+  if (stream.capture != nullptr) {
+    stream.capture->add(stream, std::move(operation));
+    return stream.end();
+  }
+  // The legacy stream and the blocking streams of its device keep the order of their operations.
+  CUstream_st& legacy = *stream.device->legacy;
+  if (&stream == &legacy) {
+    for (CUstream_st& other : streams_) {
+      if (other.device != stream.device || &other == &legacy || !other.blocking()) continue;
+      if (other.capture != nullptr) other.capture->invalidate();
+      if (!reached(other.end())) operation.after.push_back(other.end());
+    }
+  } else if (stream.blocking() && !reached(legacy.end())) {
+    operation.after.push_back(legacy.end());
+  }
+  stream.queue.push_back({.operation = std::move(operation)});
+  ++stream.enqueued;
+  const Point point = stream.end();
+  changed_.notify_all();
+  if (settings.order == Order::eager) run_ready(lock, false);
+  return point;
+}
+
+// Follows what the point needs down to an operation that needs nothing more, and runs that.
+Machine::Step Machine::step(Lock& lock, Point point, bool host_functions) {
+  if (reached(point)) return Step::reached;
+  std::size_t depth = 0;
+  for (;;) {
+    CUstream_st& stream = *point.stream;
+    CUstream_st::Pending& front = stream.queue.front();
+    Operation& operation = front.operation;
+    if (front.running || (operation.on_host && !host_functions)) return Step::blocked;
+    if (stream.device->failure == cudaSuccess) {
+      if (operation.gate != nullptr && !operation.gate->open) return Step::blocked;
+      const auto unreached = [](const std::vector<Point>& points) {
+        return std::find_if_not(points.begin(), points.end(), reached);
+      };
+      const Point* next = nullptr;
+      if (auto need = unreached(operation.after); need != operation.after.end()) {
+        next = &*need;
+      } else if (operation.gate != nullptr) {
+        const auto& others = operation.gate->after;
+        if (auto other = unreached(others); other != others.end()) next = &*other;
+      }
+      if (next != nullptr) {
+        if (++depth <= streams_.size()) {
+          point = *next;
+          continue;
+        }
+        fail(*stream.device, cudaErrorLaunchTimeout,
+             "streams wait for each other, among them one for its " + operation.name);
+      }
+    }
+    run(lock, stream);
+    return Step::ran;
+  }
+}
+
+void Machine::expose(const Operation& operation, const Device& device) {
+  ArenaSet arenas = operation.arenas;
+  if (arenas.has_own()) {
+    arenas = arenas | ArenaSet::of(device.index, false) | ArenaSet::of(device.index, true);
+    for (const Device& other : devices_) {
+      if (device.peers[std::size_t(other.index)])
+        arenas = arenas | ArenaSet::of(other.index, false);
+      if (other.pool_readers[std::size_t(device.index)])
+        arenas = arenas | ArenaSet::of(other.index, true);
+    }
+  }
+  memory.expose(arenas);
+}
+
+void Machine::run(Lock& lock, CUstream_st& stream) {
+  CUstream_st::Pending& front = stream.queue.front();
+  Operation& operation = front.operation;
+  Device& device = *stream.device;
+  front.running = true;
+  if (operation.body && (device.failure == cudaSuccess || operation.bookkeeping)) {
+    if (operation.on_host) {
+      memory.hide();
+      lock.unlock();
+      ThreadState::get().in_host_function = true;
+      operation.body();
+      ThreadState::get().in_host_function = false;
+      lock.lock();
+    } else {
+      expose(operation, device);
+      const DeviceCodeScope scope;
+      running_ = &device;
+      operation.body();
+      running_ = nullptr;
+    }
+  }
+  stream.queue.pop_front();
+  ++stream.completed;
+  stream.queries = 0;
+  changed_.notify_all();
+}
+
+cudaError_t Machine::wait(Lock& lock, Point point) {
+  using Clock = std::chrono::steady_clock;
+  Device& device = *point.stream->device;
+  auto deadline = Clock::now() + settings.timeout;
+  for (;;) {
+    const Step done = step(lock, point);
+    if (done == Step::ran) continue;
+    memory.hide();
+    if (done == Step::reached) return device.failure;
+    const std::uint64_t completed = point.stream->completed;
+    changed_.wait_until(lock, deadline);
+    if (point.stream->completed != completed) deadline = Clock::now() + settings.timeout;
+    if (Clock::now() < deadline) continue;
+    if (device.failure != cudaSuccess) return device.failure;
+    fail(device, cudaErrorLaunchTimeout,
+         "nobody enqueues what this waits for: " + point.stream->queue.front().operation.name);
+  }
+}
+
+cudaError_t Machine::wait(Lock& lock, Device& device) {
+  // By index: while this waits, other threads may create streams.
+  for (std::size_t i = 0; i < streams_.size(); ++i)
+    if (streams_[i].device == &device) wait(lock, streams_[i].end());
+  return device.failure;
+}
+
+void Machine::nudge(Lock& lock, Point point) {
+  step(lock, point);
+  memory.hide();
+}
+
+void Machine::run_ready(Lock& lock, bool host_functions) {
+  for (bool ran = true; ran;) {
+    ran = false;
+    for (std::size_t i = 0; i < streams_.size(); ++i)
+      while (step(lock, streams_[i].end(), host_functions) == Step::ran) ran = true;
+  }
+  memory.hide();
+}
+
+void Machine::open(Lock& lock, Gate& gate, std::vector<Point> after) {
+  gate.open = true;
+  gate.after = std::move(after);
+  changed_.notify_all();
+  if (settings.order == Order::eager) run_ready(lock, false);
+}
+
+void Machine::fail(Device& device, cudaError_t error, const std::string& what) {
+  if (device.failure == cudaSuccess) device.failure = error;
+  report(what + "\n");
+}
+
+void Machine::fail(cudaError_t error, const std::string& what) {
+  if (running_ != nullptr) fail(*running_, error, what);
+}
+
+void Machine::report(const std::string& lines) {
+  if (lines.empty()) return;
+  std::fprintf(stderr, "cuda stand-in: %s", lines.c_str());
+  faults_ += lines;
+}
+
+std::string Machine::take_faults() {
+  report(memory.inspect());
+  return std::exchange(faults_, {});
+}
+
+void Machine::reset(Lock& lock) {
+  for (Device& device : devices_)
+    if (device.failure == cudaSuccess) device.failure = cudaErrorUnknown;  // drop, do not run
+  for (Device& device : devices_) wait(lock, device);
+  for (Device& device : devices_) device.failure = cudaSuccess;
+  for (CUstream_st& stream : streams_) stream.planted = cudaSuccess;
+  faults_.clear();
+}
+
+}  // namespace cuda_stand_in

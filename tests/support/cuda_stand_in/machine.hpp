@@ -1,0 +1,161 @@
+// The machine: devices with streams of operations, and the rule by which operations run.
+//
+// `enqueue` puts an operation behind its stream's others and returns at once. `wait` runs what a
+// point of a stream needs, depth first, on the calling thread, and nothing else. What an operation
+// needs is everything before it in its stream and the points it was enqueued with. Whoever calls
+// holds the machine's lock; host functions run without it.
+//
+// Stand-ins for other libraries enqueue through this interface: see Operation and Gate.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#include "memory.hpp"
+#include "settings.hpp"
+
+namespace cuda_stand_in {
+
+class Capture;
+
+/// A place in a stream: behind its first `count` operations.
+struct Point {
+  CUstream_st* stream = nullptr;
+  std::uint64_t count = 0;
+};
+
+/// Needs that become known only after an operation is enqueued, such as the other ranks' places in
+/// a collective. Until it is open, no host thread gets past the operation.
+struct Gate {
+  bool open = false;
+  std::vector<Point> after;
+};
+
+struct Operation {
+  std::string name;                   ///< for messages: "kernel of 4x1x1 blocks"
+  std::function<void()> body{};       ///< runs under the lock, with memory exposed
+  std::vector<Point> after{};         ///< besides all that is before it in its stream
+  std::shared_ptr<Gate> gate{};       ///< and after what this says, if there is one
+  ArenaSet arenas = ArenaSet::own();  ///< the memory that is exposed
+  bool on_host = false;               ///< a host function: runs without the lock
+  bool bookkeeping = false;           ///< also runs on a device that has failed
+  /// For a captured operation: makes the one that a launch of the graph enqueues. Without it, each
+  /// launch enqueues a copy.
+  std::function<Operation()> renew{};
+};
+
+struct Device {
+  int index = 0;
+  CUstream_st* legacy = nullptr;      ///< the default stream
+  cudaError_t failure = cudaSuccess;  ///< what every call returns, once an operation has failed
+  std::vector<bool> peers;            ///< whose memory kernels may touch
+  std::vector<bool> pool_readers;     ///< whose kernels may touch this device's pool
+};
+
+}  // namespace cuda_stand_in
+
+/// A stream. Never deleted, so that the use of a destroyed one is noticed.
+struct CUstream_st {
+  struct Pending {
+    cuda_stand_in::Operation operation;
+    bool running = false;
+  };
+
+  cuda_stand_in::Device* device = nullptr;
+  unsigned flags = 0;
+  int priority = 0;
+  std::uint64_t serial = 0;  ///< 0 for a default stream
+  bool destroyed = false;
+  std::deque<Pending> queue;
+  std::uint64_t enqueued = 0;
+  std::uint64_t completed = 0;
+  int queries = 0;  ///< answered with "not ready" since something ran
+  cudaError_t planted = cudaSuccess;
+  std::shared_ptr<cuda_stand_in::Capture> capture;
+
+  bool legacy() const { return serial == 0; }
+  bool blocking() const { return (flags & cudaStreamNonBlocking) == 0; }
+  cuda_stand_in::Point end() { return {this, enqueued}; }
+};
+
+namespace cuda_stand_in {
+
+/// Queries in a row that are told "not ready" before one runs something.
+inline constexpr int patient_queries = 3;
+
+using Lock = std::unique_lock<std::mutex>;
+
+class Machine {
+ public:
+  static Machine& get();
+
+  Lock lock() { return Lock(mutex_); }
+
+  Settings settings;  ///< under the lock, as everything below
+  Memory memory;
+
+  /// @param index  less than settings.devices
+  Device& device(int index);
+  CUstream_st* create_stream(Device& device, unsigned flags, int priority);
+  /// The stream of a handle, which for the default streams depends on the thread's device; null
+  /// for a handle that is none, or no longer.
+  CUstream_st* stream(cudaStream_t handle, int current_device);
+  /// A stream without a handle.
+  CUstream_st* create_hidden_stream(Device& device);
+  /// Invalidates the handle; what is enqueued stays enqueued.
+  void destroy_stream(CUstream_st& stream);
+  std::deque<CUstream_st>& streams() { return streams_; }
+
+  /// Puts the operation behind the stream's others; a capturing stream's graph takes it instead.
+  Point enqueue(Lock& lock, CUstream_st& stream, Operation operation);
+  static bool reached(Point point) { return point.stream->completed >= point.count; }
+  /// Runs what the point needs, and waits for other threads where only they can go on.
+  /// @return what the device of the stream has failed with, if it has
+  cudaError_t wait(Lock& lock, Point point);
+  /// Waits for all that is enqueued on the device.
+  cudaError_t wait(Lock& lock, Device& device);
+  /// Runs the next operation that the point needs, if there is one that can run.
+  void nudge(Lock& lock, Point point);
+  /// Runs all that can run now, on every stream, except host functions if they are left out.
+  void run_ready(Lock& lock, bool host_functions);
+  /// Opens the gate: what waits for it goes on.
+  void open(Lock& lock, Gate& gate, std::vector<Point> after);
+
+  /// Reports a fault and makes the device fail. Within an operation, of the device that runs it.
+  void fail(Device& device, cudaError_t error, const std::string& what);
+  void fail(cudaError_t error, const std::string& what);
+  /// The device whose operation runs; null outside operations.
+  Device* running_device() { return running_; }
+  /// Reports something that is wrong without making a device fail.
+  void report(const std::string& lines);
+  std::string take_faults();
+  void reset(Lock& lock);
+
+ private:
+  enum class Step { reached, ran, blocked };
+
+  Machine() : settings(Settings::from_environment()), memory(settings.memory) {}
+  Step step(Lock& lock, Point point, bool host_functions = true);
+  void run(Lock& lock, CUstream_st& stream);
+  void expose(const Operation& operation, const Device& device);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Device> devices_;
+  std::deque<CUstream_st> streams_;
+  std::unordered_set<const CUstream_st*> handles_;  ///< of streams that are not destroyed
+  std::uint64_t serials_ = 0;
+  Device* running_ = nullptr;
+  std::string faults_;
+};
+
+}  // namespace cuda_stand_in

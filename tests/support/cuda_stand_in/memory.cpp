@@ -1,0 +1,69 @@
+#include "memory.hpp"
+
+#include "host_guard.hpp"
+
+namespace cuda_stand_in {
+
+Arena& Memory::arena(int device, bool pool) {
+  auto& arena = arenas_[{device, pool}];
+  if (arena == nullptr) arena = std::make_unique<Arena>(bytes_per_device_, device, pool);
+  return *arena;
+}
+
+Arena* Memory::arena_of(const void* address) {
+  for (auto& [key, arena] : arenas_)
+    if (arena->contains(address)) return arena.get();
+  return nullptr;
+}
+
+Place Memory::place(const void* address, std::size_t bytes) {
+  if (Arena* arena = arena_of(address)) {
+    Block* block = arena->find(address, bytes);
+    return {Place::Kind::device, arena, block, block != nullptr && !block->freed};
+  }
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  auto after = pinned_.upper_bound(begin);
+  if (after != pinned_.begin()) {
+    const auto& [start, pinned] = *std::prev(after);
+    if (begin < start + pinned.bytes)
+      return {.kind = Place::Kind::pinned, .whole = bytes <= start + pinned.bytes - begin};
+  }
+  return {};
+}
+
+void Memory::add_pinned(const void* begin, std::size_t bytes, bool ours) {
+  pinned_[reinterpret_cast<std::uintptr_t>(begin)] = {bytes, ours};
+}
+
+std::ptrdiff_t Memory::remove_pinned(const void* begin, bool ours) {
+  const auto found = pinned_.find(reinterpret_cast<std::uintptr_t>(begin));
+  if (found == pinned_.end() || found->second.ours != ours) return -1;
+  const std::size_t bytes = found->second.bytes;
+  pinned_.erase(found);
+  return std::ptrdiff_t(bytes);
+}
+
+void Memory::expose(ArenaSet set) {
+  for (auto& [key, arena] : arenas_) {
+    if (set.has(key.first, key.second)) {
+      arena->expose();
+    } else {
+      arena->hide();
+    }
+  }
+}
+
+void Memory::hide() {
+  expose(ArenaSet::none());
+  keep_guard();
+}
+
+std::string Memory::inspect() {
+  expose(ArenaSet::all());
+  std::string faults;
+  for (auto& [key, arena] : arenas_) faults += arena->inspect();
+  hide();
+  return faults;
+}
+
+}  // namespace cuda_stand_in

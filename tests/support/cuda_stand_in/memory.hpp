@@ -1,0 +1,84 @@
+// All memory that the machine knows: of devices, in arenas, and pinned memory of the host.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "arena.hpp"
+#include "settings.hpp"
+
+namespace cuda_stand_in {
+
+/// Arenas by device and kind, or "those that a kernel of the operation's device may touch".
+class ArenaSet {
+ public:
+  static constexpr ArenaSet own() { return ArenaSet(0, true); }
+  static constexpr ArenaSet none() { return ArenaSet(0, false); }
+  static constexpr ArenaSet all() { return ArenaSet(~std::uint64_t(0), false); }
+  static constexpr ArenaSet of(int device, bool pool) {
+    return ArenaSet(std::uint64_t(1) << (2 * device + (pool ? 1 : 0)), false);
+  }
+
+  constexpr ArenaSet operator|(ArenaSet other) const {
+    return ArenaSet(bits_ | other.bits_, own_ || other.own_);
+  }
+  constexpr bool has(int device, bool pool) const {
+    return (bits_ >> (2 * device + (pool ? 1 : 0)) & 1) != 0;
+  }
+  constexpr bool has_own() const { return own_; }
+
+ private:
+  constexpr ArenaSet(std::uint64_t bits, bool own) : bits_(bits), own_(own) {}
+
+  std::uint64_t bits_;
+  bool own_;
+};
+
+/// Where a range of addresses lies.
+struct Place {
+  enum class Kind { device, pinned, pageable };
+  Kind kind = Kind::pageable;
+  Arena* arena = nullptr;  ///< if on a device
+  Block* block = nullptr;  ///< on a device: null if the range is in no single block
+  bool whole = true;       ///< whether one allocation holds all of it, as far as is known
+
+  bool on_device() const { return kind == Kind::device; }
+};
+
+class Memory {
+ public:
+  explicit Memory(std::size_t bytes_per_device) : bytes_per_device_(bytes_per_device) {}
+
+  Arena& arena(int device, bool pool);
+  /// The arena that holds the address; null if none does.
+  Arena* arena_of(const void* address);
+  Place place(const void* address, std::size_t bytes);
+  std::size_t bytes_per_device() const { return bytes_per_device_; }
+
+  void add_pinned(const void* begin, std::size_t bytes, bool ours);
+  /// @return the bytes that were pinned from the address on; -1 if none were, by us or by a user
+  std::ptrdiff_t remove_pinned(const void* begin, bool ours);
+
+  /// Lets exactly these arenas be touched.
+  void expose(ArenaSet arenas);
+  void hide();
+
+  /// What is wrong with the memory of any device.
+  std::string inspect();
+
+ private:
+  struct Pinned {
+    std::size_t bytes;
+    bool ours;  ///< allocated by cudaMallocHost, not registered
+  };
+
+  std::size_t bytes_per_device_;
+  std::map<std::pair<int, bool>, std::unique_ptr<Arena>> arenas_;
+  std::map<std::uintptr_t, Pinned> pinned_;
+};
+
+}  // namespace cuda_stand_in

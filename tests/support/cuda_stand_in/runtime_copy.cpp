@@ -1,0 +1,180 @@
+// Entry points of the runtime: copies and fills.
+//
+// What the host sees of a copy depends on the host memory, as with CUDA: pinned memory is read and
+// written when the operation runs; pageable memory is read before the call returns, and written
+// before it returns too.
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "entry.hpp"
+
+using namespace cuda_stand_in;
+
+namespace {
+
+/// `height` rows of `width` bytes.
+struct Rows {
+  const void* base;
+  std::size_t pitch, width, height;
+
+  std::size_t span() const { return (height - 1) * pitch + width; }
+  std::byte* row(std::size_t i) const {
+    return static_cast<std::byte*>(const_cast<void*>(base)) + i * pitch;
+  }
+};
+
+void copy_rows(const Rows& to, const Rows& from) {
+  if (to.pitch == to.width && from.pitch == from.width) {
+    std::memcpy(to.row(0), from.row(0), to.width * to.height);
+    return;
+  }
+  for (std::size_t i = 0; i < to.height; ++i) std::memcpy(to.row(i), from.row(i), to.width);
+}
+
+bool agrees(cudaMemcpyKind kind, const Place& to, const Place& from) {
+  switch (kind) {
+    case cudaMemcpyHostToHost: return !to.on_device() && !from.on_device();
+    case cudaMemcpyHostToDevice: return to.on_device() && !from.on_device();
+    case cudaMemcpyDeviceToHost: return !to.on_device() && from.on_device();
+    case cudaMemcpyDeviceToDevice: return to.on_device() && from.on_device();
+    case cudaMemcpyDefault: return true;
+  }
+  return false;
+}
+
+const char* name_of(cudaMemcpyKind kind) {
+  switch (kind) {
+    case cudaMemcpyHostToHost: return "HostToHost";
+    case cudaMemcpyHostToDevice: return "HostToDevice";
+    case cudaMemcpyDeviceToHost: return "DeviceToHost";
+    case cudaMemcpyDeviceToDevice: return "DeviceToDevice";
+    case cudaMemcpyDefault: return "Default";
+  }
+  return "";
+}
+
+ArenaSet arena_of(const Place& place) {
+  return place.on_device() ? ArenaSet::of(place.arena->device(), place.arena->pool())
+                           : ArenaSet::none();
+}
+
+// When the operation runs: the memory must still be there, and must be there already.
+void check_alive(const char* name, const Rows& rows, Place::Kind kind) {
+  Machine& machine = Machine::get();
+  const Place now = machine.memory.place(rows.base, rows.span());
+  if (kind == Place::Kind::pageable) return;
+  const bool alive = now.kind == kind && (now.on_device() ? now.block != nullptr && now.block->usable
+                                                          : now.whole);
+  if (!alive)
+    machine.fail(cudaErrorIllegalAddress,
+                 std::string(name) + " of " + std::to_string(rows.width * rows.height) +
+                     " bytes touches memory that is freed or, in its stream, not yet allocated");
+}
+
+cudaError_t enqueue_copy(Context& context, CUstream_st& stream, Rows to, Rows from,
+                         cudaMemcpyKind kind, bool host_waits) {
+  Machine& machine = context.machine;
+  if (to.width == 0 || to.height == 0) return cudaSuccess;
+  if (to.height > 1 && (to.pitch < to.width || from.pitch < from.width))
+    return cudaErrorInvalidPitchValue;
+  const Place target = machine.memory.place(to.base, to.span());
+  const Place source = machine.memory.place(from.base, from.span());
+  if (to.base == nullptr || from.base == nullptr || !target.whole || !source.whole ||
+      !agrees(kind, target, source))
+    return cudaErrorInvalidValue;
+
+  const bool to_pageable = target.kind == Place::Kind::pageable;
+  const bool from_pageable = source.kind == Place::Kind::pageable;
+  const bool in_host = !target.on_device() && !source.on_device();
+  const bool waits = host_waits || to_pageable || in_host;
+  if (stream.capture != nullptr && (waits || from_pageable))
+    return cudaErrorStreamCaptureUnsupported;
+
+  std::shared_ptr<std::vector<std::byte>> staged;
+  if (from_pageable) {
+    staged = std::make_shared<std::vector<std::byte>>(from.width * from.height);
+    const Rows packed{staged->data(), from.width, from.width, from.height};
+    copy_rows(packed, from);
+    from = packed;
+  }
+  const Point point = machine.enqueue(
+      context.lock, stream,
+      {.name = "copy of " + std::to_string(to.width * to.height) + " bytes",
+       .body =
+           [to, from, staged, to_kind = target.kind, from_kind = source.kind] {
+             check_alive("a copy", to, to_kind);
+             check_alive("a copy", from, from_kind);
+             if (Machine::get().running_device()->failure == cudaSuccess) copy_rows(to, from);
+           },
+       .arenas = arena_of(target) | arena_of(source)});
+  return waits ? machine.wait(context.lock, point) : cudaSuccess;
+}
+
+cudaError_t copy(const char* function, Rows to, Rows from, cudaMemcpyKind kind,
+                 cudaStream_t handle, bool host_waits) {
+  const Arguments arguments{
+      .stream = handle, .bytes = to.width * to.height, .detail = name_of(kind)};
+  return entry(function, arguments, [&](Context& context) {
+    CUstream_st* stream = context.stream(handle);
+    return stream == nullptr ? cudaErrorInvalidResourceHandle
+                             : enqueue_copy(context, *stream, to, from, kind, host_waits);
+  });
+}
+
+Rows one_row(const void* base, std::size_t bytes) { return {base, bytes, bytes, 1}; }
+
+cudaError_t fill(const char* function, void* address, int value, std::size_t bytes,
+                 cudaStream_t handle) {
+  return entry(function, {.stream = handle, .bytes = bytes}, [&](Context& context) {
+    CUstream_st* stream = context.stream(handle);
+    if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+    if (bytes == 0) return cudaSuccess;
+    const Place place = context.machine.memory.place(address, bytes);
+    if (place.kind == Place::Kind::pageable || !place.whole) return cudaErrorInvalidValue;
+    context.machine.enqueue(context.lock, *stream,
+                            {.name = "fill of " + std::to_string(bytes) + " bytes",
+                             .body =
+                                 [address, value, bytes, kind = place.kind] {
+                                   check_alive("a fill", one_row(address, bytes), kind);
+                                   if (Machine::get().running_device()->failure == cudaSuccess)
+                                     std::memset(address, value, bytes);
+                                 },
+                             .arenas = arena_of(place)});
+    return cudaSuccess;
+  });
+}
+
+}  // namespace
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  return copy("cudaMemcpyAsync", one_row(to, bytes), one_row(from, bytes), kind, stream, false);
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  const bool on_device = kind == cudaMemcpyDeviceToDevice;  // for that, the host does not wait
+  return copy("cudaMemcpy", one_row(to, bytes), one_row(from, bytes), kind, nullptr, !on_device);
+}
+
+cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes,
+                                cudaStream_t stream) {
+  return copy("cudaMemcpyPeerAsync", one_row(to, bytes), one_row(from, bytes),
+              cudaMemcpyDeviceToDevice, stream, false);
+}
+
+cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from,
+                              std::size_t from_pitch, std::size_t width, std::size_t height,
+                              cudaMemcpyKind kind, cudaStream_t stream) {
+  return copy("cudaMemcpy2DAsync", {to, to_pitch, width, height}, {from, from_pitch, width, height},
+              kind, stream, false);
+}
+
+cudaError_t cudaMemsetAsync(void* address, int value, std::size_t bytes, cudaStream_t stream) {
+  return fill("cudaMemsetAsync", address, value, bytes, stream);
+}
+
+cudaError_t cudaMemset(void* address, int value, std::size_t bytes) {
+  return fill("cudaMemset", address, value, bytes, nullptr);
+}

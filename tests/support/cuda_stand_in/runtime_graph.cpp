@@ -1,0 +1,111 @@
+// Entry points of the runtime: capture of streams, and graphs.
+#include "capture.hpp"
+#include "entry.hpp"
+
+using namespace cuda_stand_in;
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode) {
+  return entry("cudaStreamBeginCapture", {.stream = handle}, [&](Context& context) {
+    CUstream_st* stream = context.stream(handle);
+    if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+    if (stream->legacy()) return cudaErrorStreamCaptureUnsupported;
+    if (stream->capture != nullptr) return cudaErrorIllegalState;
+    stream->capture = std::make_shared<Capture>(*stream, mode);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
+  return entry("cudaStreamEndCapture", {.stream = handle}, [&](Context& context) {
+    CUstream_st* stream = context.stream(handle);
+    if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+    if (stream->capture == nullptr) return cudaErrorIllegalState;
+    *graph = nullptr;
+    const std::shared_ptr<Capture> capture = stream->capture;
+    if (&capture->origin() != stream) {
+      capture->invalidate();
+      return cudaErrorStreamCaptureUnmatched;
+    }
+    capture->finish();
+    if (!capture->valid()) return cudaErrorStreamCaptureInvalidated;
+    if (!capture->joined()) return cudaErrorStreamCaptureUnjoined;
+    *graph = new CUgraph_st{capture->graph()};
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  std::swap(*mode, ThreadState::get().capture_mode);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {
+  return entry("cudaStreamIsCapturing", {.stream = handle}, [&](Context& context) {
+    const CUstream_st* stream = context.stream(handle);
+    if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+    *status = stream->capture == nullptr   ? cudaStreamCaptureStatusNone
+              : stream->capture->valid() ? cudaStreamCaptureStatusActive
+                                         : cudaStreamCaptureStatusInvalidated;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count) {
+  return entry("cudaGraphGetNodes", {}, [&](Context&) {
+    if (nodes != nullptr) return cudaErrorNotSupported;  // a node is nothing by itself here
+    *count = graph->body->nodes.size();
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
+                                 unsigned long long) {
+  return entry("cudaGraphInstantiate", {}, [&](Context& context) {
+    *executable = new CUgraphExec_st{.body = graph->body};
+    for (std::size_t lane = 0; lane < graph->body->lanes; ++lane)
+      (*executable)->lanes.push_back(context.machine.create_hidden_stream(*graph->body->device));
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
+  return entry("cudaGraphLaunch", {.stream = handle}, [&](Context& context) {
+    CUstream_st* stream = context.stream(handle);
+    if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+    if (stream->capture != nullptr) return cudaErrorStreamCaptureUnsupported;
+    Machine& machine = context.machine;
+    const auto body = executable->body;
+    std::vector<Point> before;
+    if (executable->previous_launch.stream != nullptr) before.push_back(executable->previous_launch);
+    const Point begin = machine.enqueue(context.lock, *stream,
+                                        {.name = "begin of a graph", .after = std::move(before)});
+    std::vector<Point> reached;
+    for (const GraphNode& node : body->nodes) {
+      Operation operation = node.operation.renew ? node.operation.renew() : node.operation;
+      operation.after.push_back(begin);
+      for (const std::size_t earlier : node.after) operation.after.push_back(reached[earlier]);
+      reached.push_back(
+          machine.enqueue(context.lock, *executable->lanes[node.lane], std::move(operation)));
+    }
+    executable->previous_launch = machine.enqueue(
+        context.lock, *stream,
+        {.name = "end of a graph", .body = [body] {}, .after = std::move(reached)});
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  return entry("cudaGraphExecDestroy", {}, [&](Context& context) {
+    delete executable;
+    context.machine.memory.hide();
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  return entry("cudaGraphDestroy", {}, [&](Context& context) {
+    delete graph;
+    context.machine.memory.hide();
+    return cudaSuccess;
+  });
+}

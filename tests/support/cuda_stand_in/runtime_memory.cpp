@@ -1,0 +1,144 @@
+// Entry points of the runtime: memory of devices, at once and in stream order.
+#include "capture.hpp"
+#include "entry.hpp"
+#include "pool.hpp"
+
+using namespace cuda_stand_in;
+
+namespace {
+
+constexpr std::size_t most_quarantine = std::size_t(256) << 20;
+
+// A block of the arena; if there is no room, what is enqueued may give some back.
+void* take(Context& context, Arena& arena, std::size_t bytes) {
+  Machine& machine = context.machine;
+  if (bytes > arena.capacity()) return nullptr;
+  arena.expose();
+  void* address = arena.allocate(bytes);
+  if (address == nullptr) {
+    machine.run_ready(context.lock, true);
+    arena.expose();
+    machine.report(arena.recycle(0));
+    address = arena.allocate(bytes);
+  }
+  machine.memory.hide();
+  return address;
+}
+
+// Ends the life of a block; the arena is exposed.
+void give_back(Arena& arena, void* address) {
+  Machine& machine = Machine::get();
+  if (arena.starting_at(address)->of_graph) {
+    arena.suspend(address);
+    return;
+  }
+  machine.report(arena.end(address));
+  machine.report(arena.recycle(most_quarantine));
+}
+
+// The live block that starts at the address, with its arena; null if there is none.
+std::pair<Arena*, Block*> live_block(Context& context, void* address) {
+  Arena* arena = context.machine.memory.arena_of(address);
+  Block* block = arena != nullptr ? arena->starting_at(address) : nullptr;
+  return {arena, block != nullptr && !block->freed ? block : nullptr};
+}
+
+cudaError_t allocate_in_order(const char* function, void** result, std::size_t bytes,
+                              cudaMemPool_t pool, cudaStream_t handle) {
+  return entry(function, {.stream = handle, .bytes = bytes}, [&](Context& context) {
+    CUstream_st* stream = context.stream(handle);
+    if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+    if (result == nullptr || bytes == 0) return cudaErrorInvalidValue;
+    Device& device = pool != nullptr ? *pool->device : *stream->device;
+    Arena& arena = context.machine.memory.arena(device.index, true);
+    void* address = take(context, arena, bytes);
+    if (address == nullptr) return cudaErrorMemoryAllocation;
+    pool_of(device).saw(arena.in_use());
+    if (stream->capture != nullptr) {
+      arena.starting_at(address)->of_graph = true;
+      stream->capture->graph()->allocations.push_back(address);
+    }
+    context.machine.enqueue(context.lock, *stream,
+                            {.name = "allocation of " + std::to_string(bytes) + " bytes",
+                             .body = [&arena, address] { arena.begin(address); },
+                             .arenas = ArenaSet::of(device.index, true),
+                             .bookkeeping = true});
+    *result = address;
+    return cudaSuccess;
+  });
+}
+
+}  // namespace
+
+cudaError_t cudaMalloc(void** result, std::size_t bytes) {
+  return entry("cudaMalloc", {.bytes = bytes}, [&](Context& context) {
+    if (result == nullptr) return cudaErrorInvalidValue;
+    *result = nullptr;
+    if (bytes == 0) return cudaSuccess;
+    if (const cudaError_t refused = refuse_while_capturing(context.machine)) return refused;
+    Arena& arena = context.machine.memory.arena(context.device.index, false);
+    void* address = take(context, arena, bytes);
+    if (address == nullptr) return cudaErrorMemoryAllocation;
+    arena.expose();
+    arena.begin(address);
+    context.machine.memory.hide();
+    *result = address;
+    return cudaSuccess;
+  });
+}
+
+// Waits for the device, as the real one does.
+cudaError_t cudaFree(void* address) {
+  return entry("cudaFree", {}, [&](Context& context) {
+    if (address == nullptr) return cudaSuccess;
+    const auto [arena, block] = live_block(context, address);
+    if (block == nullptr) return cudaErrorInvalidValue;
+    if (const cudaError_t refused = refuse_while_capturing(context.machine)) return refused;
+    block->freed = true;
+    const cudaError_t failure =
+        context.machine.wait(context.lock, context.machine.device(arena->device()));
+    arena->expose();
+    give_back(*arena, address);
+    context.machine.memory.hide();
+    return failure;
+  });
+}
+
+cudaError_t cudaMallocAsync(void** result, std::size_t bytes, cudaStream_t stream) {
+  return allocate_in_order("cudaMallocAsync", result, bytes, nullptr, stream);
+}
+
+cudaError_t cudaMallocFromPoolAsync(void** result, std::size_t bytes, cudaMemPool_t pool,
+                                    cudaStream_t stream) {
+  return allocate_in_order("cudaMallocFromPoolAsync", result, bytes, pool, stream);
+}
+
+cudaError_t cudaFreeAsync(void* address, cudaStream_t handle) {
+  return entry("cudaFreeAsync", {.stream = handle}, [&](Context& context) {
+    CUstream_st* stream = context.stream(handle);
+    if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+    if (address == nullptr) return cudaSuccess;
+    const auto [arena, block] = live_block(context, address);
+    if (block == nullptr || !arena->pool()) return cudaErrorInvalidValue;
+    if (stream->capture != nullptr && !block->of_graph) return cudaErrorInvalidValue;
+    block->freed = true;
+    context.machine.enqueue(context.lock, *stream,
+                            {.name = "release of " + std::to_string(block->size) + " bytes",
+                             .body = [arena = arena, address] { give_back(*arena, address); },
+                             .arenas = ArenaSet::of(arena->device(), true),
+                             .bookkeeping = true});
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  return entry("cudaMemGetInfo", {}, [&](Context& context) {
+    Memory& memory = context.machine.memory;
+    const int device = context.device.index;
+    *total = memory.bytes_per_device();
+    const std::size_t used =
+        memory.arena(device, false).in_use() + memory.arena(device, true).in_use();
+    *free = used < *total ? *total - used : 0;
+    return cudaSuccess;
+  });
+}

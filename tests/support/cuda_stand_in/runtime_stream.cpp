@@ -1,0 +1,168 @@
+// Entry points of the runtime: streams.
+#include <algorithm>
+
+#include "capture.hpp"
+#include "entry.hpp"
+#include "event.hpp"
+
+using namespace cuda_stand_in;
+
+namespace {
+
+constexpr int least_priority = 0;
+constexpr int greatest_priority = -5;
+
+// Waiting for work that is being captured makes the capture fail.
+cudaError_t refuse_capture(CUstream_st& stream) {
+  if (stream.capture == nullptr) return cudaSuccess;
+  stream.capture->invalidate();
+  return cudaErrorStreamCaptureUnsupported;
+}
+
+// The end of what the stream has been given. For the default stream, all blocking streams count.
+Point end_of(Context& context, CUstream_st& stream) {
+  if (stream.legacy())
+    context.machine.enqueue(context.lock, stream, {.name = "synchronisation of the default stream"});
+  return stream.end();
+}
+
+template <class Ask>
+cudaError_t ask_stream(const char* function, cudaStream_t handle, Ask&& ask) {
+  return entry(function, {.stream = handle}, [&](Context& context) {
+    CUstream_st* stream = context.stream(handle);
+    return stream == nullptr ? cudaErrorInvalidResourceHandle : ask(context, *stream);
+  });
+}
+
+cudaError_t create(const char* function, cudaStream_t* result, unsigned flags, int priority) {
+  return entry(function, {}, [&](Context& context) {
+    if (result == nullptr || (flags & ~unsigned(cudaStreamNonBlocking)) != 0)
+      return cudaErrorInvalidValue;
+    *result = context.machine.create_stream(
+        context.device, flags, std::clamp(priority, greatest_priority, least_priority));
+    return cudaSuccess;
+  });
+}
+
+}  // namespace
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+  return create("cudaStreamCreate", stream, cudaStreamDefault, 0);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  return create("cudaStreamCreateWithFlags", stream, flags, 0);
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
+  return create("cudaStreamCreateWithPriority", stream, flags, priority);
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  return entry("cudaDeviceGetStreamPriorityRange", {}, [&](Context&) {
+    if (least != nullptr) *least = least_priority;
+    if (greatest != nullptr) *greatest = greatest_priority;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t handle) {
+  return ask_stream("cudaStreamDestroy", handle, [](Context& context, CUstream_st& stream) {
+    if (stream.legacy()) return cudaErrorInvalidResourceHandle;
+    context.machine.destroy_stream(stream);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
+  return ask_stream("cudaStreamSynchronize", handle, [](Context& context, CUstream_st& stream) {
+    if (const cudaError_t refused = refuse_capture(stream)) return refused;
+    return context.machine.wait(context.lock, end_of(context, stream));
+  });
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t handle) {
+  return ask_stream("cudaStreamQuery", handle, [](Context& context, CUstream_st& stream) {
+    if (const cudaError_t refused = refuse_capture(stream)) return refused;
+    if (++stream.queries > patient_queries) context.machine.nudge(context.lock, stream.end());
+    if (stream.device->failure != cudaSuccess) return stream.device->failure;
+    if (!Machine::reached(stream.end())) return cudaErrorNotReady;
+    stream.queries = 0;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event_handle, unsigned flags) {
+  const Arguments arguments{.stream = handle, .event = event_handle};
+  return entry("cudaStreamWaitEvent", arguments, [&](Context& context) {
+    CUstream_st* stream = context.stream(handle);
+    CUevent_st* event = find_event(event_handle);
+    if (stream == nullptr || event == nullptr) return cudaErrorInvalidResourceHandle;
+    if (flags != cudaEventWaitDefault) return cudaErrorInvalidValue;
+    if (event->capture != nullptr) {
+      if (stream->capture != nullptr && stream->capture != event->capture) {
+        stream->capture->invalidate();
+        return cudaErrorStreamCaptureMerge;
+      }
+      if (stream->legacy()) return cudaErrorStreamCaptureImplicit;
+      Capture::join(event->capture, *stream, event->nodes);
+      return cudaSuccess;
+    }
+    if (!event->recorded) return cudaSuccess;
+    if (stream->capture != nullptr) {  // the graph cannot wait for what is outside
+      stream->capture->invalidate();
+      return cudaErrorStreamCaptureIsolation;
+    }
+    context.machine.enqueue(context.lock, *stream,
+                            {.name = "wait for an event", .after = {event->point}});
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* device) {
+  return ask_stream("cudaStreamGetDevice", handle, [&](Context&, CUstream_st& stream) {
+    *device = stream.device->index;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamGetFlags(cudaStream_t handle, unsigned* flags) {
+  return ask_stream("cudaStreamGetFlags", handle, [&](Context&, CUstream_st& stream) {
+    *flags = stream.flags;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamGetPriority(cudaStream_t handle, int* priority) {
+  return ask_stream("cudaStreamGetPriority", handle, [&](Context&, CUstream_st& stream) {
+    *priority = stream.priority;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamGetId(cudaStream_t handle, unsigned long long* id) {
+  return ask_stream("cudaStreamGetId", handle, [&](Context&, CUstream_st& stream) {
+    *id = stream.serial;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void* data) {
+  return ask_stream("cudaLaunchHostFunc", handle, [&](Context& context, CUstream_st& stream) {
+    if (function == nullptr) return cudaErrorInvalidValue;
+    context.machine.enqueue(context.lock, stream,
+                            {.name = "host function",
+                             .body = [function, data] { function(data); },
+                             .on_host = true});
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaDeviceSynchronize() {
+  return entry("cudaDeviceSynchronize", {}, [](Context& context) {
+    for (CUstream_st& stream : context.machine.streams())
+      if (stream.device == &context.device)
+        if (const cudaError_t refused = refuse_capture(stream)) return refused;
+    return context.machine.wait(context.lock, context.device);
+  });
+}

@@ -1,0 +1,23 @@
+// What tests may set about the stand-in, with its values from the environment.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+#include "stand_in.hpp"
+
+namespace cuda_stand_in {
+
+inline constexpr int max_devices = 32;
+
+struct Settings {
+  int devices = 1;
+  std::size_t memory = std::size_t(16384) << 20;  ///< bytes of each device
+  Order order = Order::lazy;
+  ThreadOrder threads = ThreadOrder::forward;
+  std::chrono::seconds timeout{60};  ///< how long a host thread waits for others to enqueue
+
+  static Settings from_environment();
+};
+
+}  // namespace cuda_stand_in

@@ -1,0 +1,23 @@
+// What the runtime keeps for each host thread.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+namespace cuda_stand_in {
+
+class Recording;
+
+struct ThreadState {
+  int device = 0;
+  cudaError_t last_error = cudaSuccess;
+  bool in_host_function = false;  ///< of a stream, where the runtime may not be called
+  Recording* recording = nullptr;
+  cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;  ///< what it may not call
+
+  static ThreadState& get() {
+    thread_local ThreadState state;
+    return state;
+  }
+};
+
+}  // namespace cuda_stand_in
