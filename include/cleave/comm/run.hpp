@@ -1,6 +1,7 @@
 // The front door: `run` starts the ranks of a program, and tells how they ended.
 #pragma once
 
+#include <concepts>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -59,8 +60,12 @@ class RankFunction {
   int (*call_)(void*, World&);
 };
 
+// What follows is compiled where ranks are started, not wherever this file is included: templates
+// of one type.
+
 /// Runs f on one rank, and lets the others know how it ended.
-inline void run_rank(RankFunction f, const std::shared_ptr<Communicator>& communicator,
+template <std::same_as<RankFunction> F>
+void run_rank(F f, const std::shared_ptr<Communicator>& communicator,
                      ThreadWorld& threads, ThreadOutcome& outcome) noexcept {
   const int rank = communicator->rank();
   const auto ended = [&](RankFailure failure) {
@@ -82,9 +87,10 @@ inline void run_rank(RankFunction f, const std::shared_ptr<Communicator>& commun
 
 /// Rank 0 is the calling thread; returns when all ranks have ended.
 /// @throws Error if a thread cannot be started, or for bad settings in the environment
-inline ThreadOutcome run_on_threads(int ranks, RankFunction f) {
+template <std::same_as<RankFunction> F>
+ThreadOutcome run_on_threads(int ranks, F f) {
   const auto threads = std::make_shared<ThreadWorld>(ranks);
-  const auto communicators = thread_communicators(threads);
+  const auto communicators = thread_communicators<Host>(threads);
   ThreadOutcome outcome{std::vector<int>(std::size_t(ranks)),
                         std::vector<std::exception_ptr>(std::size_t(ranks)),
                         {}};
@@ -130,7 +136,8 @@ inline std::string text_of(const std::exception_ptr& error) {
 /// There where one file of the program includes cleave/comm/mpi_for_cuda.hpp.
 [[gnu::weak]] int run_on_processes(int argc, char** argv, RankFunction f);
 
-inline int run_threads_and_report(int argc, char** argv, RankFunction f) {
+template <std::same_as<RankFunction> F>
+int run_threads_and_report(int argc, char** argv, F f) {
   ThreadOutcome outcome;
   try {
     const int processes = launched_processes();
@@ -153,7 +160,8 @@ inline int run_threads_and_report(int argc, char** argv, RankFunction f) {
   return 0;
 }
 
-inline void run_threads_and_rethrow(int ranks, RankFunction f) {
+template <std::same_as<RankFunction> F>
+void run_threads_and_rethrow(int ranks, F f) {
   if (ranks < 1)
     throw Error("run_threads", std::to_string(ranks) + " ranks; there must be at least 1");
   const ThreadOutcome outcome = run_on_threads(ranks, f);

@@ -17,6 +17,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -317,8 +318,10 @@ class BasicThreadCommunicator final : public Communicator {
 
 using ThreadCommunicator = BasicThreadCommunicator<Host>;
 
-/// The communicators of all ranks of a new thread world.
-inline std::vector<std::shared_ptr<Communicator>> thread_communicators(
+/// The communicators of all ranks of a new thread world. A template, as the public one is: compiled
+/// where a world is made, not wherever this file is included.
+template <class Device>
+std::vector<std::shared_ptr<Communicator>> thread_communicators(
     const std::shared_ptr<ThreadWorld>& world) {
   std::vector<int> members;
   for (int r = 0; r < world->size(); ++r) members.push_back(r);
@@ -328,7 +331,7 @@ inline std::vector<std::shared_ptr<Communicator>> thread_communicators(
     auto state = std::make_shared<RankState>(RankState::from_environment(r, world->size()));
     state->alarm = world;
     state->local_rank = r;
-    communicators.push_back(std::make_shared<ThreadCommunicator>(
+    communicators.push_back(std::make_shared<BasicThreadCommunicator<Device>>(
         group, r, "world", std::move(state), std::make_shared<ThreadSeat>(world, r)));
   }
   return communicators;
@@ -343,10 +346,12 @@ inline std::vector<std::shared_ptr<Communicator>> thread_communicators(
 /// that wait for it get an Error.
 ///
 /// @throws Error if `ranks` is not positive
-inline std::vector<std::shared_ptr<Communicator>> thread_communicators(int ranks) {
+template <class Device = Host>
+  requires std::is_same_v<Device, Host>
+std::vector<std::shared_ptr<Communicator>> thread_communicators(int ranks) {
   if (ranks < 1)
     throw Error("thread_communicators", std::to_string(ranks) + " ranks; there must be at least 1");
-  return detail::thread_communicators(std::make_shared<detail::ThreadWorld>(ranks));
+  return detail::thread_communicators<Device>(std::make_shared<detail::ThreadWorld>(ranks));
 }
 
 }  // namespace cleave
