@@ -52,6 +52,14 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 
 }  // namespace
 
+bool guards() {
+  static const bool on = [] {
+    const char* text = std::getenv("CLEAVE_STAND_IN_GUARD");
+    return text == nullptr || std::strcmp(text, "off") != 0;
+  }();
+  return on;
+}
+
 void guard_range(const void* begin, std::size_t bytes) {
   const int count = range_count.load(std::memory_order_relaxed);
   if (count == 2 * max_devices) return;

@@ -27,7 +27,8 @@
 //
 // Environment, read at the first call: CLEAVE_STAND_IN_DEVICES (1), CLEAVE_STAND_IN_MEMORY_MB per
 // device (16384), CLEAVE_STAND_IN_ORDER (lazy, eager), CLEAVE_STAND_IN_THREADS (forward, reversed,
-// shuffled), CLEAVE_STAND_IN_TIMEOUT in seconds (60).
+// shuffled), CLEAVE_STAND_IN_TIMEOUT in seconds (60), CLEAVE_STAND_IN_GUARD=off: host code that
+// touches device memory goes unnoticed, which saves most of the time of long suites.
 #pragma once
 
 #include <cstddef>
