@@ -122,7 +122,7 @@ class BasicThreadCommunicator final : public Communicator {
     for (const Collective& c : calls) verify_call(c, rank(), size());
     const bool in_shares = std::any_of(calls.begin(), calls.end(), is_long_all_reduce);
     if (!in_shares) reserve_results(calls);
-    order_.mark(PeerPoint::ready);
+    order_->mark(PeerPoint::ready);
     show(calls);
     if (std::all_of(calls.begin(), calls.end(), is_barrier)) return;
 
@@ -142,7 +142,7 @@ class BasicThreadCommunicator final : public Communicator {
       });
     });
     if (in_shares) {
-      attempt(error, [&] { order_.mark(PeerPoint::reduced); });
+      attempt(error, [&] { order_->mark(PeerPoint::reduced); });
       take_step();
       attempt(error, [&] {
         await_peers(PeerPoint::reduced);
@@ -151,7 +151,7 @@ class BasicThreadCommunicator final : public Communicator {
         });
       });
     }
-    attempt(error, [&] { order_.mark(PeerPoint::done); });
+    attempt(error, [&] { order_->mark(PeerPoint::done); });
     finish(calls[0], error);
     await_peers(PeerPoint::done);
     if (in_shares) return;
@@ -221,7 +221,7 @@ class BasicThreadCommunicator final : public Communicator {
     mine.compares = false;
     mine.calls.assign(calls.begin(), calls.end());
     mine.error.clear();
-    mine.order = &order_;
+    if (mine.order != order_) mine.order = order_;
     pass_door(operation_of(calls[0]));
     verify_peers(calls[0]);
   }
@@ -265,7 +265,7 @@ class BasicThreadCommunicator final : public Communicator {
   void await_peers(PeerPoint point) {
     if (size() == 1) return;
     for (int r = 0; r < size(); ++r)
-      if (r != rank()) order_.await(*static_cast<const Order*>(shown(r).order), point);
+      if (r != rank()) order_->await(*static_cast<const Order*>(shown(r).order.get()), point);
   }
 
   /// A new group of these ranks of this one.
@@ -306,7 +306,7 @@ class BasicThreadCommunicator final : public Communicator {
   std::shared_ptr<ThreadGroup> group_;
   std::shared_ptr<ThreadSeat> seat_;
   std::shared_ptr<Communicator> host_;
-  Order order_;
+  std::shared_ptr<Order> order_ = std::make_shared<Order>();
   std::vector<const Collective*> peers_;     ///< of the call at hand
   std::vector<ConstView> operands_;          ///< of a reduction
   std::shared_ptr<void> results_;            ///< of short all_reduces

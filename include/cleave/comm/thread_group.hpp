@@ -31,7 +31,8 @@ struct Published {
   Signature signature{};
   std::vector<Collective> calls{};
   std::string error{};  ///< why the rank failed behind the door
-  const void* order = nullptr;  ///< the rank's PeerOrder
+  /// The rank's PeerOrder: peers may need it after the rank has left.
+  std::shared_ptr<const void> order{};
 };
 
 /// Where and on whose behalf a rank waits; for messages.
