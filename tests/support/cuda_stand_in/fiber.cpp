@@ -2,7 +2,9 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <new>
+#include <utility>
 
 #include "sanitizer_fiber.hpp"
 
@@ -56,8 +58,7 @@ struct Fiber::Switch {
 
   // What the switch pops: six registers and the address of `run`, on a stack as after a call.
   static void prepare(Fiber& fiber) {
-    auto** top = reinterpret_cast<void**>(fiber.stack_ + stack_bytes);
-    *--top = nullptr;
+    auto** top = reinterpret_cast<void**>(fiber.top_);
     *--top = nullptr;
     *--top = reinterpret_cast<void*>(&Fiber::run);
     for (int i = 0; i < 6; ++i) *--top = nullptr;
@@ -84,7 +85,7 @@ struct Fiber::Switch {
     ucontext_t& inside = context(fiber.inside_);
     getcontext(&inside);
     inside.uc_stack.ss_sp = fiber.stack_ + page;
-    inside.uc_stack.ss_size = stack_bytes - page;
+    inside.uc_stack.ss_size = std::size_t(fiber.top_ - fiber.stack_) - page;
     inside.uc_link = nullptr;
     makecontext(&inside, &Fiber::run, 0);
   }
@@ -104,6 +105,9 @@ Fiber::Fiber() {
   if (range == MAP_FAILED) throw std::bad_alloc();
   mprotect(range, page, PROT_NONE);
   stack_ = static_cast<std::byte*>(range);
+  // Frames of different fibers that begin at the same place of a page would share cache sets.
+  static std::atomic<std::size_t> fibers = 0;
+  top_ = stack_ + stack_bytes - fibers++ % 13 * 320;
   Switch::create(*this);
 }
 
@@ -116,7 +120,9 @@ Fiber::~Fiber() {
 void Fiber::prepare(void (*entry)(void*), void* argument) {
   entry_ = entry;
   argument_ = argument;
-  finished_ = false;
+  const bool idle = std::exchange(finished_, false);
+  if (idle && started_) return;  // it waits in `run` for the next entry
+  started_ = true;
   inside_frames_ = nullptr;
   asan_clear_stack(stack_ + page, stack_bytes - page);
   if (tsan_inside_ != nullptr) tsan_destroy_fiber(tsan_inside_);
@@ -134,8 +140,7 @@ void Fiber::resume() {
 }
 
 void Fiber::suspend() {
-  // A fiber that is finished never comes back: its fake stack goes.
-  asan_start_switch(finished_ ? nullptr : &inside_frames_, outer_stack_, outer_bytes_);
+  asan_start_switch(&inside_frames_, outer_stack_, outer_bytes_);
   tsan_switch_to(tsan_outside_);
   Switch::leave(*this);
   asan_finish_switch(inside_frames_, &outer_stack_, &outer_bytes_);
@@ -144,10 +149,11 @@ void Fiber::suspend() {
 void Fiber::run() {
   Fiber& fiber = *starting;
   asan_finish_switch(nullptr, &fiber.outer_stack_, &fiber.outer_bytes_);
-  fiber.entry_(fiber.argument_);
-  fiber.finished_ = true;
-  fiber.suspend();
-  __builtin_unreachable();
+  for (;;) {
+    fiber.entry_(fiber.argument_);
+    fiber.finished_ = true;
+    fiber.suspend();
+  }
 }
 
 }  // namespace cuda_stand_in

@@ -32,8 +32,10 @@ class Fiber {
   [[noreturn]] static void run();
 
   std::byte* stack_;        ///< its lowest page is a guard
+  std::byte* top_;          ///< where the frames begin
   void* inside_ = nullptr;  ///< where the fiber goes on
   void* outside_ = nullptr;
+  bool started_ = false;    ///< `run` has a frame on the stack
   void (*entry_)(void*) = nullptr;
   void* argument_ = nullptr;
   bool finished_ = true;

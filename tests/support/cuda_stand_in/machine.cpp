@@ -213,6 +213,16 @@ void Machine::fail(cudaError_t error, const std::string& what) {
   if (running_ != nullptr) fail(*running_, error, what);
 }
 
+bool Machine::check_usable(const std::string& what, const void* address, std::size_t bytes) {
+  const Place place = memory.place(address, bytes);
+  const bool usable = place.on_device() ? place.block != nullptr && place.block->usable
+                                        : place.kind == Place::Kind::pinned && place.whole;
+  if (!usable)
+    fail(cudaErrorIllegalAddress,
+         what + " touches memory that is freed or, in its stream, not yet allocated");
+  return usable;
+}
+
 void Machine::report(const std::string& lines) {
   if (lines.empty()) return;
   std::fprintf(stderr, "cuda stand-in: %s", lines.c_str());

@@ -133,8 +133,9 @@ class Machine {
   /// Reports a fault and makes the device fail. Within an operation, of the device that runs it.
   void fail(Device& device, cudaError_t error, const std::string& what);
   void fail(cudaError_t error, const std::string& what);
-  /// The device whose operation runs; null outside operations.
-  Device* running_device() { return running_; }
+  /// Within an operation: whether all of the range is memory that device code may use now. If it
+  /// is not, the device fails, and `what` was about to touch it.
+  bool check_usable(const std::string& what, const void* address, std::size_t bytes);
   /// Reports something that is wrong without making a device fail.
   void report(const std::string& lines);
   std::string take_faults();

@@ -60,19 +60,6 @@ ArenaSet arena_of(const Place& place) {
                            : ArenaSet::none();
 }
 
-// When the operation runs: the memory must still be there, and must be there already.
-void check_alive(const char* name, const Rows& rows, Place::Kind kind) {
-  Machine& machine = Machine::get();
-  const Place now = machine.memory.place(rows.base, rows.span());
-  if (kind == Place::Kind::pageable) return;
-  const bool alive = now.kind == kind && (now.on_device() ? now.block != nullptr && now.block->usable
-                                                          : now.whole);
-  if (!alive)
-    machine.fail(cudaErrorIllegalAddress,
-                 std::string(name) + " of " + std::to_string(rows.width * rows.height) +
-                     " bytes touches memory that is freed or, in its stream, not yet allocated");
-}
-
 cudaError_t enqueue_copy(Context& context, CUstream_st& stream, Rows to, Rows from,
                          cudaMemcpyKind kind, bool host_waits) {
   Machine& machine = context.machine;
@@ -92,6 +79,7 @@ cudaError_t enqueue_copy(Context& context, CUstream_st& stream, Rows to, Rows fr
   if (stream.capture != nullptr && (waits || from_pageable))
     return cudaErrorStreamCaptureUnsupported;
 
+  const std::string what = "a copy of " + std::to_string(to.width * to.height) + " bytes";
   std::shared_ptr<std::vector<std::byte>> staged;
   if (from_pageable) {
     staged = std::make_shared<std::vector<std::byte>>(from.width * from.height);
@@ -101,12 +89,12 @@ cudaError_t enqueue_copy(Context& context, CUstream_st& stream, Rows to, Rows fr
   }
   const Point point = machine.enqueue(
       context.lock, stream,
-      {.name = "copy of " + std::to_string(to.width * to.height) + " bytes",
+      {.name = what,
        .body =
-           [to, from, staged, to_kind = target.kind, from_kind = source.kind] {
-             check_alive("a copy", to, to_kind);
-             check_alive("a copy", from, from_kind);
-             if (Machine::get().running_device()->failure == cudaSuccess) copy_rows(to, from);
+           [to, from, what, to_pageable, from_pageable, staged, &machine] {
+             if (!to_pageable && !machine.check_usable(what, to.base, to.span())) return;
+             if (!from_pageable && !machine.check_usable(what, from.base, from.span())) return;
+             copy_rows(to, from);
            },
        .arenas = arena_of(target) | arena_of(source)});
   return waits ? machine.wait(context.lock, point) : cudaSuccess;
@@ -133,12 +121,12 @@ cudaError_t fill(const char* function, void* address, int value, std::size_t byt
     if (bytes == 0) return cudaSuccess;
     const Place place = context.machine.memory.place(address, bytes);
     if (place.kind == Place::Kind::pageable || !place.whole) return cudaErrorInvalidValue;
+    const std::string what = "a fill of " + std::to_string(bytes) + " bytes";
     context.machine.enqueue(context.lock, *stream,
-                            {.name = "fill of " + std::to_string(bytes) + " bytes",
+                            {.name = what,
                              .body =
-                                 [address, value, bytes, kind = place.kind] {
-                                   check_alive("a fill", one_row(address, bytes), kind);
-                                   if (Machine::get().running_device()->failure == cudaSuccess)
+                                 [address, value, bytes, what, &machine = context.machine] {
+                                   if (machine.check_usable(what, address, bytes))
                                      std::memset(address, value, bytes);
                                  },
                              .arenas = arena_of(place)});

@@ -117,6 +117,15 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
   });
 }
 
+cudaError_t cudaDeviceDisablePeerAccess(int peer) {
+  return entry("cudaDeviceDisablePeerAccess", {}, [&](Context& context) {
+    if (!is_device(context, peer)) return cudaErrorInvalidDevice;
+    if (!context.device.peers[std::size_t(peer)]) return cudaErrorPeerAccessNotEnabled;
+    context.device.peers[std::size_t(peer)] = false;
+    return cudaSuccess;
+  });
+}
+
 cudaError_t cudaRuntimeGetVersion(int* runtime) {
   *runtime = CUDART_VERSION;
   return cudaSuccess;

@@ -1,0 +1,110 @@
+// What the stand-in's own tests share: streams, events and memory that go with their scope, checks
+// of what calls return, and a launch in one line.
+#pragma once
+
+#include <cuda_runtime.h>
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cuda_stand_in/stand_in.hpp"
+
+/// CHECKs that a call succeeds, and names the error if it does not.
+#define CHECK_CUDA(call) CHECK(std::string(cudaGetErrorName(call)) == "cudaSuccess")
+/// CHECKs which error a call returns.
+#define CHECK_ERROR(call, error) CHECK(std::string(cudaGetErrorName(call)) == #error)
+
+namespace cuda_stand_in {
+
+/// A test starts with a machine in its first state, and must leave no fault.
+class Fresh {
+ public:
+  explicit Fresh(int devices = 1) {
+    set_devices(devices);
+    cudaSetDevice(0);
+    reset();
+    set_order(Order::lazy);
+    set_thread_order(ThreadOrder::forward);
+  }
+  ~Fresh() {
+    cudaDeviceSynchronize();
+    CHECK(take_faults() == "");
+    reset();
+    set_order(Order::lazy);
+    set_thread_order(ThreadOrder::forward);
+    set_devices(1);
+    cudaSetDevice(0);
+  }
+  Fresh(const Fresh&) = delete;  // there is one machine
+};
+
+struct Stream {
+  explicit Stream(unsigned flags = cudaStreamNonBlocking) {
+    CHECK_CUDA(cudaStreamCreateWithFlags(&handle, flags));
+  }
+  ~Stream() { cudaStreamDestroy(handle); }
+  Stream(const Stream&) = delete;  // owns the handle
+  operator cudaStream_t() const { return handle; }
+  cudaStream_t handle = nullptr;
+};
+
+struct Event {
+  Event() { CHECK_CUDA(cudaEventCreateWithFlags(&handle, cudaEventDisableTiming)); }
+  ~Event() { cudaEventDestroy(handle); }
+  Event(const Event&) = delete;  // owns the handle
+  operator cudaEvent_t() const { return handle; }
+  cudaEvent_t handle = nullptr;
+};
+
+/// Device memory from cudaMalloc.
+template <class T>
+struct Array {
+  explicit Array(std::size_t count) : size(count) {
+    CHECK_CUDA(cudaMalloc(reinterpret_cast<void**>(&data), count * sizeof(T)));
+  }
+  explicit Array(const std::vector<T>& values) : Array(values.size()) {
+    CHECK_CUDA(cudaMemcpy(data, values.data(), size * sizeof(T), cudaMemcpyHostToDevice));
+  }
+  ~Array() { cudaFree(data); }
+  Array(const Array&) = delete;  // owns the memory
+
+  /// After all that the stream has been given.
+  std::vector<T> read(cudaStream_t stream) const {
+    std::vector<T> values(size);
+    CHECK_CUDA(cudaMemcpyAsync(values.data(), data, size * sizeof(T), cudaMemcpyDeviceToHost,
+                               stream));
+    return values;
+  }
+
+  T* data = nullptr;
+  std::size_t size;
+};
+
+template <class... P, class... A>
+cudaError_t launch_on(cudaStream_t stream, dim3 blocks, dim3 threads, void (*kernel)(P...),
+                      A&&... arguments) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = blocks;
+  config.blockDim = threads;
+  config.stream = stream;
+  return cudaLaunchKernelEx(&config, kernel, std::forward<A>(arguments)...);
+}
+
+/// A kernel that adds 1 to each of `count` elements.
+__global__ inline void increment(int* values, int count) {
+  const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < count) ++values[i];
+}
+
+/// A kernel that sets each of `count` elements.
+__global__ inline void assign(int* values, int count, int value) {
+  const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < count) values[i] = value;
+}
+
+inline constexpr int poisoned_int = int(0xCDCDCDCDu);
+
+}  // namespace cuda_stand_in

@@ -1,0 +1,141 @@
+// Copies and fills: what they move, when they read and write host memory, what they refuse.
+#include <cstring>
+#include <numeric>
+
+#include "device.hpp"
+
+using namespace cuda_stand_in;
+
+namespace {
+
+/// Pinned host memory of one int.
+struct Pinned {
+  Pinned() {
+    CHECK_CUDA(cudaMallocHost(reinterpret_cast<void**>(&value), sizeof(int)));
+    *value = 0;
+  }
+  ~Pinned() { cudaFreeHost(value); }
+  Pinned(const Pinned&) = delete;  // owns the memory
+  int* value = nullptr;
+};
+
+}  // namespace
+
+TEST_CASE("pinned memory is read when the copy runs, pageable memory before the call returns") {
+  const Fresh fresh;
+  const Stream stream;
+  const Array<int> array(1);
+  const Pinned pinned;
+  *pinned.value = 1;
+  CHECK_CUDA(cudaMemcpyAsync(array.data, pinned.value, sizeof(int), cudaMemcpyHostToDevice,
+                             stream));
+  *pinned.value = 2;
+  CHECK(array.read(stream) == std::vector{2});
+
+  int pageable = 1;
+  CHECK_CUDA(cudaMemcpyAsync(array.data, &pageable, sizeof(int), cudaMemcpyHostToDevice, stream));
+  CHECK(pending_operations() == 1);
+  pageable = 2;
+  CHECK(array.read(stream) == std::vector{1});
+}
+
+TEST_CASE("pinned memory is written when the copy runs, pageable memory before the call returns") {
+  const Fresh fresh;
+  const Stream stream;
+  const Array<int> array(std::vector<int>{7});
+  const Pinned pinned;
+  CHECK_CUDA(cudaMemcpyAsync(pinned.value, array.data, sizeof(int), cudaMemcpyDeviceToHost,
+                             stream));
+  CHECK(*pinned.value == 0);
+  CHECK_CUDA(cudaStreamSynchronize(stream));
+  CHECK(*pinned.value == 7);
+
+  int pageable = 0;
+  CHECK_CUDA(cudaMemcpyAsync(&pageable, array.data, sizeof(int), cudaMemcpyDeviceToHost, stream));
+  CHECK(pageable == 7);
+}
+
+TEST_CASE("a copy of rows leaves what is between them alone") {
+  const Fresh fresh;
+  const Stream stream;
+  std::vector<int> values(12);
+  std::iota(values.begin(), values.end(), 0);
+  const Array<int> from(values), to(std::vector<int>(15, -1));
+  CHECK_CUDA(cudaMemcpy2DAsync(to.data + 1, 5 * sizeof(int), from.data + 2, 4 * sizeof(int),
+                               2 * sizeof(int), 3, cudaMemcpyDeviceToDevice, stream));
+  CHECK(to.read(stream) ==
+        std::vector{-1, 2, 3, -1, -1, -1, 6, 7, -1, -1, -1, 10, 11, -1, -1});
+  CHECK_ERROR(cudaMemcpy2DAsync(to.data, sizeof(int), from.data, 4 * sizeof(int), 2 * sizeof(int),
+                                3, cudaMemcpyDeviceToDevice, stream),
+              cudaErrorInvalidPitchValue);
+}
+
+TEST_CASE("fills write every byte, of device memory and of pinned memory") {
+  const Fresh fresh;
+  const Stream stream;
+  const Array<int> array(3);
+  CHECK_CUDA(cudaMemsetAsync(array.data, 0x11, 2 * sizeof(int), stream));
+  CHECK(array.read(stream) == std::vector{0x11111111, 0x11111111, poisoned_int});
+  const Pinned pinned;
+  CHECK_CUDA(cudaMemsetAsync(pinned.value, 0x22, sizeof(int), stream));
+  CHECK(*pinned.value == 0);
+  CHECK_CUDA(cudaStreamSynchronize(stream));
+  CHECK(*pinned.value == 0x22222222);
+}
+
+TEST_CASE("synchronous copies wait, except from device to device") {
+  const Fresh fresh;
+  const Array<int> from(std::vector<int>{9}), to(1);
+  CHECK_CUDA(cudaMemcpy(to.data, from.data, sizeof(int), cudaMemcpyDeviceToDevice));
+  CHECK(pending_operations() == 1);
+  const Pinned pinned;
+  CHECK_CUDA(cudaMemcpy(pinned.value, to.data, sizeof(int), cudaMemcpyDefault));
+  CHECK(*pinned.value == 9);
+}
+
+TEST_CASE("a copy in the wrong direction or across the end of an allocation is refused") {
+  const Fresh fresh;
+  const Stream stream;
+  const Array<int> array(2);
+  int values[3] = {};
+  const auto copy = [&](void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+    return cudaMemcpyAsync(to, from, bytes, kind, stream);
+  };
+  CHECK_ERROR(copy(values, array.data, 8, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  CHECK_ERROR(copy(array.data, values, 8, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
+  CHECK_ERROR(copy(array.data, values, 8, cudaMemcpyDeviceToDevice), cudaErrorInvalidValue);
+  CHECK_ERROR(copy(array.data, values, 8, cudaMemcpyHostToHost), cudaErrorInvalidValue);
+  CHECK_ERROR(copy(array.data, values, 12, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  CHECK_ERROR(copy(array.data + 1, values, 8, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  CHECK_ERROR(copy(nullptr, values, 4, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  CHECK_ERROR(cudaMemsetAsync(array.data, 0, 12, stream), cudaErrorInvalidValue);
+  CHECK_ERROR(cudaMemsetAsync(values, 0, 4, stream), cudaErrorInvalidValue);
+  CHECK_CUDA(copy(nullptr, nullptr, 0, cudaMemcpyHostToDevice));
+  CHECK_CUDA(copy(array.data, values, 8, cudaMemcpyDefault));
+}
+
+TEST_CASE("a copy goes between devices; pinned memory that is gone by then is noticed") {
+  const Fresh fresh(2);
+  const Array<int> on_first(std::vector<int>{4});
+  CHECK_CUDA(cudaSetDevice(1));
+  {
+    const Stream stream;
+    const Array<int> on_second(1);
+    CHECK_CUDA(cudaMemcpyAsync(on_second.data, on_first.data, sizeof(int),
+                               cudaMemcpyDeviceToDevice, stream));
+    CHECK(on_second.read(stream) == std::vector{4});
+    CHECK_CUDA(cudaMemcpyPeerAsync(on_first.data, 0, on_second.data, 1, sizeof(int), stream));
+    CHECK_CUDA(cudaStreamSynchronize(stream));
+
+    {
+      const Pinned pinned;
+      CHECK_CUDA(cudaMemcpyAsync(on_second.data, pinned.value, sizeof(int),
+                                 cudaMemcpyHostToDevice, stream));
+    }
+    CHECK_ERROR(cudaStreamSynchronize(stream), cudaErrorIllegalAddress);
+    CHECK(take_faults().find("a copy of 4 bytes touches memory that is freed") !=
+          std::string::npos);
+    reset();
+  }
+  CHECK_CUDA(cudaSetDevice(0));
+}

@@ -1,0 +1,107 @@
+// Accesses that stop the program, each tried in a process of its own.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <functional>
+
+#include "device.hpp"
+
+using namespace cuda_stand_in;
+
+namespace {
+
+/// What a process that does this says before it dies; "survived" if it does not.
+std::string last_words(const std::function<void()>& deed) {
+  int pipe_ends[2];
+  REQUIRE(pipe(pipe_ends) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(pipe_ends[1], STDERR_FILENO);
+    dup2(pipe_ends[1], STDOUT_FILENO);
+    std::signal(SIGABRT, SIG_DFL);
+    deed();
+    constexpr char survived[] = "survived";
+    [[maybe_unused]] const auto written = write(STDERR_FILENO, survived, sizeof(survived) - 1);
+    _exit(0);
+  }
+  close(pipe_ends[1]);
+  std::string words;
+  char buffer[256];
+  for (ssize_t count; (count = read(pipe_ends[0], buffer, sizeof(buffer))) > 0;)
+    words.append(buffer, std::size_t(count));
+  close(pipe_ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return words;
+}
+
+bool says(const std::string& words, const char* what) {
+  const bool found = words.find(what) != std::string::npos;
+  if (!found) MESSAGE(words);
+  return found && words.find("survived") == std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("host code that reads or writes device memory stops the program with a sentence") {
+  const Fresh fresh;
+  const Array<int> array(std::vector<int>{1, 2});
+  volatile int* values = array.data;
+  CHECK(says(last_words([&] { (void)values[1]; }), "host code touched device memory"));
+  CHECK(says(last_words([&] { values[0] = 3; }), "host code touched device memory"));
+  CHECK(last_words([] {}) == "survived");
+}
+
+TEST_CASE("a kernel touches another device's memory only with access to it") {
+  const Fresh fresh(2);
+  const Stream stream;
+  CHECK_CUDA(cudaSetDevice(1));
+  {
+    const Array<int> on_second(std::vector<int>{1});
+    void* in_pool = nullptr;
+    const Stream second;
+    CHECK_CUDA(cudaMallocAsync(&in_pool, sizeof(int), second));
+    CHECK_CUDA(cudaStreamSynchronize(second));
+    CHECK_CUDA(cudaSetDevice(0));
+    int* pooled = static_cast<int*>(in_pool);
+    const auto touch = [&](int* data) {
+      return last_words([&, data] {
+        launch_on(stream, 1, 1, increment, data, 1);
+        cudaStreamSynchronize(stream);
+      });
+    };
+    CHECK(says(touch(on_second.data), "of another device without peer access"));
+    CHECK(says(touch(pooled), "of another device without peer access"));
+
+    // Peer access does not reach pools, whose access is set with the pool.
+    CHECK_CUDA(cudaDeviceEnablePeerAccess(1, 0));
+    CHECK_ERROR(cudaDeviceEnablePeerAccess(1, 0), cudaErrorPeerAccessAlreadyEnabled);
+    CHECK(touch(on_second.data) == "survived");
+    CHECK(says(touch(pooled), "of another device without peer access"));
+    cudaMemPool_t pool = nullptr;
+    CHECK_CUDA(cudaDeviceGetDefaultMemPool(&pool, 1));
+    cudaMemAccessDesc access{};
+    access.location.type = cudaMemLocationTypeDevice;
+    access.location.id = 0;
+    access.flags = cudaMemAccessFlagsProtReadWrite;
+    CHECK_CUDA(cudaMemPoolSetAccess(pool, &access, 1));
+    CHECK(touch(pooled) == "survived");
+
+    access.flags = cudaMemAccessFlagsProtNone;
+    CHECK_CUDA(cudaMemPoolSetAccess(pool, &access, 1));
+    CHECK_CUDA(cudaDeviceDisablePeerAccess(1));
+    CHECK_CUDA(cudaFreeAsync(in_pool, second));
+    CHECK_CUDA(cudaStreamSynchronize(second));
+  }
+}
+
+TEST_CASE("a kernel that follows a null pointer stops the program with a sentence") {
+  const Fresh fresh;
+  const Stream stream;
+  CHECK(says(last_words([&] {
+               launch_on(stream, 1, 1, increment, static_cast<int*>(nullptr), 1);
+               cudaStreamSynchronize(stream);
+             }),
+             "device code touched an address that is not in device memory"));
+}

@@ -1,0 +1,200 @@
+// Memory of devices: poison, lifetimes in stream order, pools, pinned memory.
+#include "device.hpp"
+
+using namespace cuda_stand_in;
+
+namespace {
+
+/// Device memory in stream order; freed by the test.
+int* allocate_on(cudaStream_t stream, std::size_t count) {
+  void* data = nullptr;
+  CHECK_CUDA(cudaMallocAsync(&data, count * sizeof(int), stream));
+  return static_cast<int*>(data);
+}
+
+int read_one(const int* data, cudaStream_t stream) {
+  int value = 0;
+  CHECK_CUDA(cudaMemcpyAsync(&value, data, sizeof(int), cudaMemcpyDeviceToHost, stream));
+  return value;
+}
+
+#if !defined(__SANITIZE_ADDRESS__)  // which stops at such a write
+__global__ void write_behind(int* values, int count) { values[count] = 1; }
+#endif
+
+}  // namespace
+
+TEST_CASE("fresh memory is poisoned, from either allocator") {
+  const Fresh fresh;
+  const Stream stream;
+  const Array<int> array(3);
+  CHECK(array.read(stream) == std::vector(3, poisoned_int));
+  int* data = allocate_on(stream, 1);
+  CHECK(read_one(data, stream) == poisoned_int);
+  CHECK_CUDA(cudaFreeAsync(data, stream));
+}
+
+TEST_CASE("what another stream writes before the allocation has happened there is lost") {
+  const Fresh fresh;
+  const Stream owner, other;
+  const Event allocated;
+  for (const bool with_event : {false, true}) {
+    int* data = allocate_on(owner, 1);
+    CHECK_CUDA(cudaEventRecord(allocated, owner));
+    if (with_event) CHECK_CUDA(cudaStreamWaitEvent(other, allocated, 0));
+#if defined(__SANITIZE_ADDRESS__)
+    if (!with_event) continue;  // AddressSanitizer stops at such a write
+#endif
+    CHECK_CUDA(launch_on(other, 1, 1, assign, data, 1, 3));
+    CHECK_CUDA(cudaStreamSynchronize(other));
+    CHECK(read_one(data, owner) == (with_event ? 3 : poisoned_int));
+    CHECK_CUDA(cudaFreeAsync(data, owner));
+  }
+}
+
+TEST_CASE("a copy from memory that is freed in stream order before it makes the device fail") {
+  const Fresh fresh;
+  const Stream owner, other;
+  for (const bool with_event : {true, false}) {
+    const Array<int> result(1);
+    const Event read;
+    int* data = allocate_on(owner, 1);
+    CHECK_CUDA(launch_on(owner, 1, 1, assign, data, 1, 3));
+    const Event written;
+    CHECK_CUDA(cudaEventRecord(written, owner));
+    CHECK_CUDA(cudaStreamWaitEvent(other, written, 0));
+    CHECK_CUDA(
+        cudaMemcpyAsync(result.data, data, sizeof(int), cudaMemcpyDeviceToDevice, other));
+    if (with_event) {
+      CHECK_CUDA(cudaEventRecord(read, other));
+      CHECK_CUDA(cudaStreamWaitEvent(owner, read, 0));
+    }
+    CHECK_CUDA(cudaFreeAsync(data, owner));
+    CHECK_CUDA(cudaStreamSynchronize(owner));
+    if (with_event) {
+      CHECK(result.read(other) == std::vector{3});
+    } else {
+      CHECK_ERROR(cudaStreamSynchronize(other), cudaErrorIllegalAddress);
+      CHECK(take_faults().find("a copy of 4 bytes touches memory that is freed") !=
+            std::string::npos);
+      reset();
+    }
+  }
+}
+
+#if !defined(__SANITIZE_ADDRESS__)
+TEST_CASE("a kernel that reads freed memory reads poison, and one that writes there is found out") {
+  const Fresh fresh;
+  const Stream owner, other;
+  int* data = allocate_on(owner, 1);
+  CHECK_CUDA(launch_on(owner, 1, 1, assign, data, 1, 3));
+  CHECK_CUDA(cudaFreeAsync(data, owner));
+  CHECK_CUDA(cudaStreamSynchronize(owner));
+  CHECK_CUDA(launch_on(other, 1, 1, increment, data, 1));
+  CHECK_CUDA(cudaStreamSynchronize(other));
+  CHECK(take_faults() == "device code wrote to freed memory of 4 bytes\n");
+}
+
+TEST_CASE("a write behind an allocation is found out") {
+  const Fresh fresh;
+  const Stream stream;
+  {
+    const Array<int> array(5);
+    CHECK_CUDA(launch_on(stream, 1, 1, write_behind, array.data, 5));
+    CHECK_CUDA(cudaStreamSynchronize(stream));
+    CHECK(take_faults() == "device code wrote behind an allocation of 20 bytes\n");
+    CHECK_CUDA(launch_on(stream, 1, 1, write_behind, array.data, 5));
+  }
+  CHECK(take_faults() == "device code wrote behind an allocation of 20 bytes\n");
+}
+#endif
+
+TEST_CASE("cudaFree waits for the device") {
+  const Fresh fresh;
+  const Stream stream;
+  const Array<int> result(1);
+  {
+    const Array<int> source(std::vector<int>{8});
+    CHECK_CUDA(cudaMemcpyAsync(result.data, source.data, sizeof(int), cudaMemcpyDeviceToDevice,
+                               stream));
+  }
+  CHECK(pending_operations() == 0);
+  CHECK(result.read(stream) == std::vector{8});
+}
+
+TEST_CASE("freeing twice, in the middle, or what was never allocated is refused") {
+  const Fresh fresh;
+  const Stream stream;
+  int* data = allocate_on(stream, 2);
+  CHECK_ERROR(cudaFreeAsync(data + 1, stream), cudaErrorInvalidValue);
+  CHECK_CUDA(cudaFreeAsync(data, stream));
+  CHECK_ERROR(cudaFreeAsync(data, stream), cudaErrorInvalidValue);
+  CHECK_ERROR(cudaFree(data), cudaErrorInvalidValue);
+  int on_host = 0;
+  CHECK_ERROR(cudaFree(&on_host), cudaErrorInvalidValue);
+  const Array<int> array(1);
+  CHECK_ERROR(cudaFreeAsync(array.data, stream), cudaErrorInvalidValue);
+  CHECK_CUDA(cudaFree(nullptr));
+}
+
+TEST_CASE("memory runs out with an error, and comes back when it is freed") {
+  const Fresh fresh;
+  const Stream stream;
+  std::size_t free = 0, total = 0;
+  CHECK_CUDA(cudaMemGetInfo(&free, &total));
+  void* data = nullptr;
+  CHECK_ERROR(cudaMalloc(&data, total + 1), cudaErrorMemoryAllocation);
+  for (int i = 0; i < 4; ++i) {
+    CHECK_CUDA(cudaMallocAsync(&data, total / 2, stream));
+    CHECK_CUDA(cudaFreeAsync(data, stream));
+  }
+  CHECK_CUDA(cudaStreamSynchronize(stream));
+  std::size_t free_again = 0;
+  CHECK_CUDA(cudaMemGetInfo(&free_again, &total));
+  CHECK(free_again == free);
+}
+
+TEST_CASE("the pool of a device counts what is in use") {
+  const Fresh fresh;
+  const Stream stream;
+  cudaMemPool_t pool = nullptr;
+  CHECK_CUDA(cudaDeviceGetDefaultMemPool(&pool, 0));
+  std::uint64_t before = 0, during = 0;
+  CHECK_CUDA(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &before));
+  void* data = nullptr;
+  CHECK_CUDA(cudaMallocFromPoolAsync(&data, 1000, pool, stream));
+  CHECK_CUDA(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &during));
+  CHECK(during == before + 1000);
+  CHECK_CUDA(cudaFreeAsync(data, stream));
+  std::uint64_t threshold = 1u << 20, held = 0;
+  CHECK_CUDA(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
+  CHECK_CUDA(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &held));
+  CHECK(held == threshold);
+  CHECK_CUDA(cudaMemPoolTrimTo(pool, 0));
+}
+
+TEST_CASE("a pointer tells where it points to") {
+  const Fresh fresh(2);
+  CHECK_CUDA(cudaSetDevice(1));
+  cudaPointerAttributes attributes;
+  {
+    const Array<int> array(4);
+    CHECK_CUDA(cudaPointerGetAttributes(&attributes, array.data + 2));
+    CHECK(attributes.type == cudaMemoryTypeDevice);
+    CHECK(attributes.device == 1);
+  }
+  void* pinned = nullptr;
+  CHECK_CUDA(cudaMallocHost(&pinned, 100));
+  CHECK_CUDA(cudaPointerGetAttributes(&attributes, pinned));
+  CHECK(attributes.type == cudaMemoryTypeHost);
+  CHECK_CUDA(cudaFreeHost(pinned));
+  CHECK_ERROR(cudaFreeHost(pinned), cudaErrorInvalidValue);
+  std::vector<int> own(100);
+  CHECK_CUDA(cudaPointerGetAttributes(&attributes, own.data()));
+  CHECK(attributes.type == cudaMemoryTypeUnregistered);
+  CHECK_CUDA(cudaHostRegister(own.data(), own.size() * sizeof(int), cudaHostRegisterDefault));
+  CHECK_CUDA(cudaPointerGetAttributes(&attributes, own.data() + 50));
+  CHECK(attributes.type == cudaMemoryTypeHost);
+  CHECK_CUDA(cudaHostUnregister(own.data()));
+  CHECK_ERROR(cudaHostUnregister(own.data()), cudaErrorHostMemoryNotRegistered);
+}

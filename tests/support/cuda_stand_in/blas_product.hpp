@@ -1,0 +1,44 @@
+// The arithmetic of a matrix product, by loops: D = alpha op(A) op(B) + beta C, for each batch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <library_types.h>
+
+namespace cuda_stand_in {
+
+/// A matrix, or a batch of them, as the product sees it.
+struct Operand {
+  void* base = nullptr;
+  cudaDataType type{};
+  std::int64_t row_stride = 0;  ///< in elements
+  std::int64_t col_stride = 0;
+  std::int64_t batch_stride = 0;
+  bool conjugate = false;
+
+  std::int64_t offset(std::int64_t batch, std::int64_t row, std::int64_t col) const {
+    return batch * batch_stride + row * row_stride + col * col_stride;
+  }
+};
+
+/// A, of m x k, and B, of k x n, after op; C and D, of m x n.
+struct Product {
+  std::int64_t m = 0, n = 0, k = 0, batches = 1;
+  Operand a, b, c, d;
+  alignas(16) std::byte alpha[16];
+  alignas(16) std::byte beta[16];
+  cudaDataType scale{};  ///< of alpha and beta
+  bool tf32 = false;     ///< operands lose the last 13 bits of their mantissas
+
+  /// Accumulates in float, double or complex of them, whichever `scale` says (float for half).
+  void compute() const;
+
+  /// Whether beta is zero.
+  bool ignores_c() const;
+};
+
+/// Bytes of an element; 0 for a type that products do not have.
+std::size_t bytes_of(cudaDataType type);
+
+}  // namespace cuda_stand_in
