@@ -1,5 +1,6 @@
 #include <cleave/kernels/cuda/strided_copy.hpp>
 
+#include <algorithm>
 #include <complex>
 #include <cstdint>
 #include <random>

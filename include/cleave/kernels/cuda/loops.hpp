@@ -61,6 +61,16 @@ struct LoopNest {
     return n;
   }
 
+  /// Whether rows of array k are neighbours, and begin at multiples of `width`.
+  bool rows_are_packs(int k, int width) const {
+    return strides[k][inner()] == 1 && outer_strides_are_multiples(k, width);
+  }
+  bool outer_strides_are_multiples(int k, int width) const {
+    for (int d = 0; d < inner(); ++d)
+      if (strides[k][d] % width != 0) return false;
+    return true;
+  }
+
   /// Counts in parts of elements: an element has `parts`, one after the other.
   void split_elements(index_t parts) {
     for (int k = 0; k < N; ++k) {

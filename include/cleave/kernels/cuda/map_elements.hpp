@@ -134,11 +134,7 @@ void launch_map(const char* operation, const F& f, const LoopNest<1 + int(sizeof
 /// Whether packs of V elements serve array k of a nest.
 template <int V, int N, class T>
 bool packs_serve(const LoopNest<N>& nest, int k, const Elements<T>& in) {
-  if (nest.strides[k][nest.inner()] == 0) return true;
-  if (nest.strides[k][nest.inner()] != 1 || !aligned_for<V>(in.data)) return false;
-  for (int d = 0; d < nest.inner(); ++d)
-    if (nest.strides[k][d] % V != 0) return false;
-  return true;
+  return nest.strides[k][nest.inner()] == 0 || (nest.rows_are_packs(k, V) && aligned_for<V>(in.data));
 }
 template <int V, int N, class T>
 bool packs_serve(const LoopNest<N>&, int, const Value<T>&) {

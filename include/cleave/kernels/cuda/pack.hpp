@@ -32,6 +32,32 @@ CLEAVE_HOST_DEVICE void store_pack(T* to, const Pack<T, V>& pack) {
   *reinterpret_cast<Pack<T, V>*>(to) = pack;
 }
 
+/// Up to V elements along a loop: one access where all of them are there and lie as packs do, else
+/// one by one.
+template <int V>
+struct Run {
+  bool packed;     ///< whether full runs are packs
+  index_t stride;  ///< from one element to the next
+  index_t count;   ///< how many are there; may be more than V
+
+  CLEAVE_HOST_DEVICE bool full() const { return count >= V; }
+
+  template <class T>
+  CLEAVE_HOST_DEVICE Pack<T, V> load(const T* from) const {
+    if (packed && full()) return load_pack<V>(from);
+    Pack<T, V> pack;
+    for (int k = 0; k < V; ++k)
+      if (k < count) pack.values[k] = from[k * stride];
+    return pack;
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE void store(T* to, const Pack<T, V>& pack) const {
+    if (packed && full()) return store_pack(to, pack);
+    for (int k = 0; k < V; ++k)
+      if (k < count) to[k * stride] = pack.values[k];
+  }
+};
+
 /// Whether packs of V elements may be accessed at `data` and at all multiples of V behind it.
 template <int V, class T>
 bool aligned_for(const T* data) {

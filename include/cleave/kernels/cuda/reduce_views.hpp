@@ -43,31 +43,9 @@ struct Operands {
   }
 };
 
-/// What a thread reads and writes at a time: neighbours along the innermost loop, in one access
-/// where all arrays allow, else one by one. One kernel serves both, and all reductions of a type:
-/// whoever communicates needs them all.
+/// Neighbours that a thread combines at a time.
 template <class T>
-struct Run {
-  static constexpr int width = pack_width<T>() < 8 ? pack_width<T>() : 8;
-  using Elements = Pack<T, width>;
-
-  bool packed;
-  index_t stride;
-  index_t count;  ///< of the elements that are there
-
-  __device__ Elements load(const T* from) const {
-    if (packed && count >= width) return load_pack<width>(from);
-    Elements elements;
-    for (int k = 0; k < width; ++k)
-      if (k < count) elements.values[k] = from[k * stride];
-    return elements;
-  }
-  __device__ void store(T* to, const Elements& elements) const {
-    if (packed && count >= width) return store_pack(to, elements);
-    for (int k = 0; k < width; ++k)
-      if (k < count) to[k * stride] = elements.values[k];
-  }
-};
+inline constexpr int combine_width = pack_width<T>() < 8 ? pack_width<T>() : 8;
 
 template <class Op, class A, class T, int V>
 __device__ void combine_packs(Pack<A, V>& sum, const Pack<T, V>& next) {
@@ -84,19 +62,21 @@ __device__ void combine_packs(ReduceOp op, Pack<A, V>& sum, const Pack<T, V>& ne
   else combine_packs<Sum>(sum, next);
 }
 
+/// One kernel serves all reductions of a type, aligned or not: who communicates needs them all.
+///
 /// @param loops  array 0 is `result`, array 1 all operands; a step is a run
 /// @param cols   elements of the innermost loop
-/// @param packed whether runs are aligned neighbours
+/// @param packed whether full runs are packs in all arrays
 template <class T>
 __global__ void combine_kernel(ReduceOp op, Operands operands, Loops<2> loops, std::uint32_t steps,
                                index_t cols, bool packed, T* result) {
   using A = accumulator_t<T>;
-  constexpr int width = Run<T>::width, ahead = 4;  // operands that are read at the same time
+  constexpr int width = combine_width<T>, ahead = 4;  // operands that are read at the same time
   const std::uint32_t step = blockIdx.x * blockDim.x + threadIdx.x;
   if (step >= steps) return;
   const auto at = loops.at(step);
   const index_t left = cols - index_t(at.inner) * width;
-  const Run<T> in{packed, loops.strides[1][0] / width, left};
+  const Run<width> in{packed, loops.strides[1][0] / width, left};
 
   Pack<A, width> sum;
   Pack<T, width> next[ahead];
@@ -114,13 +94,13 @@ __global__ void combine_kernel(ReduceOp op, Operands operands, Loops<2> loops, s
     }
     next[0].values[k] = T(sum.values[k]);
   }
-  Run<T>{packed, loops.strides[0][0] / width, left}.store(result + at.offset[0], next[0]);
+  Run<width>{packed, loops.strides[0][0] / width, left}.store(result + at.offset[0], next[0]);
 }
 
 template <class T>
 void combine_nest(ReduceOp op, const Operands& operands, std::span<const void* const> data,
                   const LoopNest<2>& nest, void* destination) {
-  constexpr int width = Run<T>::width;
+  constexpr int width = combine_width<T>;
   auto* result = static_cast<T*>(destination);
   bool packed = nest.inner_is_dense() && packs_serve<width>(nest, 0, Elements<T>{result});
   for (const void* operand : data)

@@ -1,0 +1,176 @@
+// What threads do in a reduction over dimensions: along memory and across it.
+//
+// A thread reduces elements at fixed distances, several packs of them under way at once; the
+// threads that share a result then meet in shared memory, in a fixed tree. Long reductions are
+// split over blocks, whose partial results are reduced by a second launch. No atomics: the order
+// depends on extents and strides alone.
+#pragma once
+
+#include <cstdint>
+
+#include <cleave/core/dtype.hpp>
+#include <cleave/kernels/arithmetic.hpp>
+#include <cleave/kernels/cuda/launch.hpp>
+#include <cleave/kernels/cuda/loops.hpp>
+#include <cleave/kernels/cuda/pack.hpp>
+
+namespace cleave::cuda::detail {
+
+/// How a reduction is shared out.
+struct ReduceGrid {
+  std::uint32_t results = 0;  ///< steps of the kept loops
+  std::uint32_t steps = 0;    ///< of the reduced loops, per result
+  std::uint32_t chunk = 0;    ///< steps of one block
+  std::uint32_t splits = 1;   ///< blocks per result
+  Divisor by_splits{};
+  std::uint32_t lanes = 1;    ///< threads per result, a power of two
+  bool packed = false;        ///< whether full runs are packs
+  index_t cols = 1;           ///< elements of the loop that packs lie along
+  std::uint32_t whole = 0;    ///< so many steps along that loop are full for sure
+
+  /// Where partial results go, next to those of other blocks of the same result; null: nowhere.
+  void* partials = nullptr;
+  std::uint32_t all_splits = 1;
+  std::uint32_t first_split = 0;
+};
+
+/// What is left of a reduction when a thread has its sum.
+template <class R, class Finish>
+struct ReduceResult {
+  R* out;
+  Finish finish;
+
+  template <class A>
+  __device__ void put(const ReduceGrid& grid, std::uint32_t split, index_t at, const A& sum) const {
+    if (grid.partials == nullptr) out[at] = R(finish(sum));
+    else static_cast<A*>(grid.partials)[at * grid.all_splits + grid.first_split + split] = sum;
+  }
+};
+
+/// Packs that a thread has under way.
+inline constexpr int reduce_ahead = 4;
+
+template <class Op, class A, class T, int V>
+__device__ void fold_pack(Pack<A, V>& sum, const Pack<T, V>& next) {
+  for (int k = 0; k < V; ++k)
+    sum.values[k] = kernels::Fold<Op>::combine(sum.values[k], A(next.values[k]));
+}
+
+template <class Op, class A, class T, int V>
+__device__ void fold_run(Pack<A, V>& sum, const Run<V>& run, const T* from) {
+  const Pack<T, V> next = run.load(from);
+  for (int k = 0; k < V; ++k)
+    if (k < run.count) sum.values[k] = kernels::Fold<Op>::combine(sum.values[k], A(next.values[k]));
+}
+
+/// Combines the sums of `lanes` threads that are `distance` apart; the first of them has the
+/// result. Called by all threads of the block.
+template <class Op, class A, int V>
+__device__ void fold_lanes(Pack<A, V>& sum, std::uint32_t lane, std::uint32_t lanes,
+                           std::uint32_t distance) {
+  alignas(access_bytes) __shared__ unsigned char memory[V * block_threads * sizeof(A)];
+  A* sums = reinterpret_cast<A*>(memory) + threadIdx.x;
+  if (lanes == 1) return;
+  for (int k = 0; k < V; ++k) sums[k * block_threads] = sum.values[k];
+  for (std::uint32_t width = lanes / 2; width > 0; width /= 2) {
+    __syncthreads();
+    if (lane >= width) continue;
+    for (int k = 0; k < V; ++k) {
+      sum.values[k] = kernels::Fold<Op>::combine(sum.values[k],
+                                                 sums[k * block_threads + width * distance]);
+      sums[k * block_threads] = sum.values[k];
+    }
+  }
+}
+
+template <class Op, class A, int V>
+__device__ Pack<A, V> identity_pack() {
+  Pack<A, V> sum;
+  for (int k = 0; k < V; ++k) sum.values[k] = kernels::Fold<Op>::template identity<A>();
+  return sum;
+}
+
+/// Threads that share a result read neighbours.
+///
+/// @param kept     array 0 is `in`, array 1 the result
+/// @param reduced  a step is a run of V elements
+template <int V, class Op, class A, class T, class R, class Finish>
+__global__ void reduce_along_kernel(const T* in, Loops<2> kept, Loops<1> reduced, ReduceGrid grid,
+                                    ReduceResult<R, Finish> result) {
+  const std::uint32_t block = grid.by_splits.quotient(blockIdx.x);
+  const std::uint32_t split = blockIdx.x - block * grid.splits;
+  const std::uint32_t lane = threadIdx.x & (grid.lanes - 1);
+  const std::uint32_t mine = (block * block_threads + threadIdx.x) / grid.lanes;
+  auto sum = identity_pack<Op, A, V>();
+  index_t at = 0;
+  if (mine < grid.results) {
+    const auto place = kept.at(mine);
+    const T* from = in + place.offset[0];
+    at = place.offset[1];
+    std::uint32_t step = split * grid.chunk + lane;
+    const std::uint32_t end =
+        grid.steps - split * grid.chunk < grid.chunk ? grid.steps : (split + 1) * grid.chunk;
+    const std::uint32_t whole = end < grid.whole ? end : grid.whole;
+    constexpr std::uint32_t ahead = reduce_ahead;
+    for (; step + (ahead - 1) * grid.lanes < whole; step += ahead * grid.lanes) {
+      Pack<T, V> next[ahead];
+      for (std::uint32_t i = 0; i < ahead; ++i)
+        next[i] = load_pack<V>(from + reduced.at(step + i * grid.lanes).offset[0]);
+      for (std::uint32_t i = 0; i < ahead; ++i) fold_pack<Op>(sum, next[i]);
+    }
+    for (; step < end; step += grid.lanes) {
+      const auto next = reduced.at(step);
+      fold_run<Op>(sum,
+                   Run<V>{grid.packed, reduced.strides[0][0] / V, grid.cols - index_t(next.inner) * V},
+                   from + next.offset[0]);
+    }
+  }
+  for (int k = 1; k < V; ++k)
+    sum.values[0] = kernels::Fold<Op>::combine(sum.values[0], sum.values[k]);
+  Pack<A, 1> total{{sum.values[0]}};
+  fold_lanes<Op>(total, lane, grid.lanes, 1);
+  if (lane == 0 && mine < grid.results) result.put(grid, split, at, total.values[0]);
+}
+
+/// Neighbouring threads read neighbours, each for results of its own.
+///
+/// @param kept     array 0 is `in`, array 1 the result; a step is a run of V elements
+/// @param reduced  the elements of a result
+template <int V, class Op, class A, class T, class R, class Finish>
+__global__ void reduce_across_kernel(const T* in, Loops<2> kept, Loops<1> reduced, ReduceGrid grid,
+                                     ReduceResult<R, Finish> result) {
+  const std::uint32_t block = grid.by_splits.quotient(blockIdx.x);
+  const std::uint32_t split = blockIdx.x - block * grid.splits;
+  const std::uint32_t columns = block_threads / grid.lanes;
+  const std::uint32_t lane = threadIdx.x / columns;
+  const std::uint32_t mine = block * columns + threadIdx.x % columns;
+  auto sum = identity_pack<Op, A, V>();
+  index_t at = 0, count = 0;
+  if (mine < grid.results) {
+    const auto place = kept.at(mine);
+    const T* from = in + place.offset[0];
+    at = place.offset[1];
+    count = grid.cols - index_t(place.inner) * V;
+    const Run<V> run{grid.packed, kept.strides[0][0] / V, count};
+    std::uint32_t step = split * grid.chunk + lane;
+    const std::uint32_t end =
+        grid.steps - split * grid.chunk < grid.chunk ? grid.steps : (split + 1) * grid.chunk;
+    constexpr std::uint32_t ahead = reduce_ahead;
+    if (grid.packed && run.full()) {
+      for (; step + (ahead - 1) * grid.lanes < end; step += ahead * grid.lanes) {
+        Pack<T, V> next[ahead];
+        for (std::uint32_t i = 0; i < ahead; ++i)
+          next[i] = load_pack<V>(from + reduced.at(step + i * grid.lanes).offset[0]);
+        for (std::uint32_t i = 0; i < ahead; ++i) fold_pack<Op>(sum, next[i]);
+      }
+    }
+    for (; step < end; step += grid.lanes)
+      fold_run<Op>(sum, run, from + reduced.at(step).offset[0]);
+  }
+  fold_lanes<Op>(sum, lane, grid.lanes, columns);
+  if (lane != 0) return;
+  for (int k = 0; k < V; ++k)
+    if (k < count) result.put(grid, split, at + k * (kept.strides[1][0] / V), sum.values[k]);
+}
+
+}  // namespace cleave::cuda::detail
