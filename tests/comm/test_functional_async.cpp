@@ -1,6 +1,9 @@
 // How functional collectives run: beside the rank, in flight together, several tensors in a round,
 // and what goes wrong when.
 #include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
 
 #include <doctest/doctest.h>
 
@@ -102,6 +105,29 @@ TEST_CASE("a functional collective waits for its peers beside the rank") {
       world.barrier();
     }
     CHECK((*sum)(7) == 1);
+  });
+}
+
+TEST_CASE("what a temporary result yields is a value, which may be kept by reference") {
+  on_ranks({1, 3}, [](World& world) {
+    const auto x = ranks_number(world, 2000);
+    const auto sum_of_x = [&] { return functional::all_reduce(x, Sum{}, world); };
+    const Tensor<float, 1>& waited = sum_of_x().wait();
+    const Tensor<float, 1>& converted = sum_of_x();
+    const Tensor<float, 1>& dereferenced = *sum_of_x();
+    Tensor<float, 1> later({2000});  // takes the memory of what would be gone
+    later.fill(-1);
+    for (const Tensor<float, 1>* y : {&waited, &converted, &dereferenced}) {
+      CHECK((*y)(1999) == sum_of_ranks(world));
+      CHECK(!y->shared());
+    }
+    auto pending = sum_of_x();
+    static_assert(std::is_same_v<decltype(pending.wait()), const Tensor<float, 1>&>);
+    const Tensor<float, 1>& handle = pending;
+    CHECK(handle.data() == pending->data());
+    const Tensor<float, 1> out = std::move(pending).wait();
+    CHECK(out(0) == sum_of_ranks(world));
+    CHECK(out.data() == handle.data());
   });
 }
 

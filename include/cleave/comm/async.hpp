@@ -108,6 +108,7 @@ class Promised : public Pending {
  public:
   /// @pre it has been waited for
   const T& value() const { return *value_; }
+  T take() { return std::move(*value_); }
 
  protected:
   std::optional<T> value_;
@@ -209,14 +210,21 @@ class [[nodiscard]] Async {
   Async& operator=(const Async&) = delete;
   ~Async() { settle(); }
 
-  /// The value, as soon as it is there. @throws what the work threw
-  const T& wait() const {
+  /// The value, as soon as it is there; of a temporary, the value itself, so that nobody keeps a
+  /// reference into what is gone. @throws what the work threw
+  const T& wait() const& {
     promised_->wait();
     return static_cast<const detail::Promised<T>&>(*promised_).value();
   }
+  T wait() && {
+    promised_->wait();
+    return static_cast<detail::Promised<T>&>(*promised_).take();
+  }
   /// The same, at first use.
-  operator const T&() const { return wait(); }
-  const T& operator*() const { return wait(); }
+  operator T() const& { return wait(); }
+  operator T() && { return std::move(*this).wait(); }
+  const T& operator*() const& { return wait(); }
+  T operator*() && { return std::move(*this).wait(); }
   const T* operator->() const { return &wait(); }
 
   /// Whether `wait` would return at once.

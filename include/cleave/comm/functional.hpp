@@ -24,7 +24,7 @@ const T& wait(const Async<T>& result) {
 }
 template <class T>
 T wait(Async<T>&& result) {
-  return result.wait();
+  return std::move(result).wait();
 }
 
 /// A tensor that nothing has to be waited for, so that generic code may ask.
