@@ -2,13 +2,13 @@
 // of what calls return, and a launch in one line.
 #pragma once
 
-#include <cuda_runtime.h>
-#include <doctest/doctest.h>
-
 #include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <cuda_runtime.h>
+#include <doctest/doctest.h>
 
 #include "cuda_stand_in/stand_in.hpp"
 
@@ -74,8 +74,8 @@ struct Array {
   /// After all that the stream has been given.
   std::vector<T> read(cudaStream_t stream) const {
     std::vector<T> values(size);
-    CHECK_CUDA(cudaMemcpyAsync(values.data(), data, size * sizeof(T), cudaMemcpyDeviceToHost,
-                               stream));
+    CHECK_CUDA(
+        cudaMemcpyAsync(values.data(), data, size * sizeof(T), cudaMemcpyDeviceToHost, stream));
     return values;
   }
 

@@ -27,8 +27,8 @@ TEST_CASE("pinned memory is read when the copy runs, pageable memory before the 
   const Array<int> array(1);
   const Pinned pinned;
   *pinned.value = 1;
-  CHECK_CUDA(cudaMemcpyAsync(array.data, pinned.value, sizeof(int), cudaMemcpyHostToDevice,
-                             stream));
+  CHECK_CUDA(
+      cudaMemcpyAsync(array.data, pinned.value, sizeof(int), cudaMemcpyHostToDevice, stream));
   *pinned.value = 2;
   CHECK(array.read(stream) == std::vector{2});
 
@@ -44,8 +44,8 @@ TEST_CASE("pinned memory is written when the copy runs, pageable memory before t
   const Stream stream;
   const Array<int> array(std::vector<int>{7});
   const Pinned pinned;
-  CHECK_CUDA(cudaMemcpyAsync(pinned.value, array.data, sizeof(int), cudaMemcpyDeviceToHost,
-                             stream));
+  CHECK_CUDA(
+      cudaMemcpyAsync(pinned.value, array.data, sizeof(int), cudaMemcpyDeviceToHost, stream));
   CHECK(*pinned.value == 0);
   CHECK_CUDA(cudaStreamSynchronize(stream));
   CHECK(*pinned.value == 7);
@@ -63,8 +63,7 @@ TEST_CASE("a copy of rows leaves what is between them alone") {
   const Array<int> from(values), to(std::vector<int>(15, -1));
   CHECK_CUDA(cudaMemcpy2DAsync(to.data + 1, 5 * sizeof(int), from.data + 2, 4 * sizeof(int),
                                2 * sizeof(int), 3, cudaMemcpyDeviceToDevice, stream));
-  CHECK(to.read(stream) ==
-        std::vector{-1, 2, 3, -1, -1, -1, 6, 7, -1, -1, -1, 10, 11, -1, -1});
+  CHECK(to.read(stream) == std::vector{-1, 2, 3, -1, -1, -1, 6, 7, -1, -1, -1, 10, 11, -1, -1});
   CHECK_ERROR(cudaMemcpy2DAsync(to.data, sizeof(int), from.data, 4 * sizeof(int), 2 * sizeof(int),
                                 3, cudaMemcpyDeviceToDevice, stream),
               cudaErrorInvalidPitchValue);
@@ -121,16 +120,16 @@ TEST_CASE("a copy goes between devices; pinned memory that is gone by then is no
   {
     const Stream stream;
     const Array<int> on_second(1);
-    CHECK_CUDA(cudaMemcpyAsync(on_second.data, on_first.data, sizeof(int),
-                               cudaMemcpyDeviceToDevice, stream));
+    CHECK_CUDA(cudaMemcpyAsync(on_second.data, on_first.data, sizeof(int), cudaMemcpyDeviceToDevice,
+                               stream));
     CHECK(on_second.read(stream) == std::vector{4});
     CHECK_CUDA(cudaMemcpyPeerAsync(on_first.data, 0, on_second.data, 1, sizeof(int), stream));
     CHECK_CUDA(cudaStreamSynchronize(stream));
 
     {
       const Pinned pinned;
-      CHECK_CUDA(cudaMemcpyAsync(on_second.data, pinned.value, sizeof(int),
-                                 cudaMemcpyHostToDevice, stream));
+      CHECK_CUDA(cudaMemcpyAsync(on_second.data, pinned.value, sizeof(int), cudaMemcpyHostToDevice,
+                                 stream));
     }
     CHECK_ERROR(cudaStreamSynchronize(stream), cudaErrorIllegalAddress);
     CHECK(take_faults().find("a copy of 4 bytes touches memory that is freed") !=

@@ -1,7 +1,7 @@
 // Kernels: indices, barriers, shared memory, atomics, block reductions, limits of a launch.
-#include <cub/block/block_reduce.cuh>
-
 #include <numeric>
+
+#include <cub/block/block_reduce.cuh>
 
 #include "device.hpp"
 
@@ -13,8 +13,7 @@ constexpr ThreadOrder orders[] = {ThreadOrder::forward, ThreadOrder::reversed,
                                   ThreadOrder::shuffled};
 
 __global__ void write_indices(int* to) {
-  const unsigned thread =
-      threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+  const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
   const unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
   const unsigned threads = blockDim.x * blockDim.y * blockDim.z;
   to[block * threads + thread] = int(block * 1000 + thread);

@@ -72,8 +72,7 @@ TEST_CASE("without a device, every call says so") {
   void* data = nullptr;
   CHECK_ERROR(cudaMalloc(&data, 1), cudaErrorNoDevice);
   CHECK_ERROR(cudaSetDevice(0), cudaErrorNoDevice);
-  CHECK(std::string(cudaGetErrorString(cudaErrorNoDevice)) ==
-        "no CUDA-capable device is detected");
+  CHECK(std::string(cudaGetErrorString(cudaErrorNoDevice)) == "no CUDA-capable device is detected");
   set_devices(1);
   CHECK_CUDA(cudaGetDeviceCount(&count));
   CHECK(count == 1);

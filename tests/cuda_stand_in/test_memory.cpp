@@ -63,8 +63,7 @@ TEST_CASE("a copy from memory that is freed in stream order before it makes the 
     const Event written;
     CHECK_CUDA(cudaEventRecord(written, owner));
     CHECK_CUDA(cudaStreamWaitEvent(other, written, 0));
-    CHECK_CUDA(
-        cudaMemcpyAsync(result.data, data, sizeof(int), cudaMemcpyDeviceToDevice, other));
+    CHECK_CUDA(cudaMemcpyAsync(result.data, data, sizeof(int), cudaMemcpyDeviceToDevice, other));
     if (with_event) {
       CHECK_CUDA(cudaEventRecord(read, other));
       CHECK_CUDA(cudaStreamWaitEvent(owner, read, 0));
@@ -115,8 +114,8 @@ TEST_CASE("cudaFree waits for the device") {
   const Array<int> result(1);
   {
     const Array<int> source(std::vector<int>{8});
-    CHECK_CUDA(cudaMemcpyAsync(result.data, source.data, sizeof(int), cudaMemcpyDeviceToDevice,
-                               stream));
+    CHECK_CUDA(
+        cudaMemcpyAsync(result.data, source.data, sizeof(int), cudaMemcpyDeviceToDevice, stream));
   }
   CHECK(pending_operations() == 0);
   CHECK(result.read(stream) == std::vector{8});

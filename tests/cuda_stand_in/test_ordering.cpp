@@ -36,8 +36,8 @@ TEST_CASE("without an event between them, the reader of another stream's result 
     CHECK_CUDA(launch_on(producer, 1, 1, assign, source.data, 1, 42));
     CHECK_CUDA(cudaEventRecord(produced, producer));
     if (with_event) CHECK_CUDA(cudaStreamWaitEvent(consumer, produced, 0));
-    CHECK_CUDA(cudaMemcpyAsync(result.data, source.data, sizeof(int), cudaMemcpyDeviceToDevice,
-                               consumer));
+    CHECK_CUDA(
+        cudaMemcpyAsync(result.data, source.data, sizeof(int), cudaMemcpyDeviceToDevice, consumer));
     CHECK(result.read(consumer) == std::vector{with_event ? 42 : 1});
   }
 }
@@ -52,8 +52,8 @@ TEST_CASE("a wait is for the record before it, not for a later one") {
   CHECK_CUDA(cudaStreamWaitEvent(consumer, produced, 0));
   CHECK_CUDA(launch_on(producer, 1, 1, increment, source.data, 1));
   CHECK_CUDA(cudaEventRecord(produced, producer));
-  CHECK_CUDA(cudaMemcpyAsync(result.data, source.data, sizeof(int), cudaMemcpyDeviceToDevice,
-                             consumer));
+  CHECK_CUDA(
+      cudaMemcpyAsync(result.data, source.data, sizeof(int), cudaMemcpyDeviceToDevice, consumer));
   CHECK(result.read(consumer) == std::vector{1});
   CHECK_CUDA(cudaEventSynchronize(produced));
   CHECK(source.read(consumer) == std::vector{2});
@@ -144,8 +144,8 @@ TEST_CASE("eager order runs an operation when it is enqueued") {
   const Array<int> source(std::vector<int>{1}), result(std::vector<int>{0});
   CHECK_CUDA(launch_on(producer, 1, 1, assign, source.data, 1, 42));
   CHECK(pending_operations() == 0);
-  CHECK_CUDA(cudaMemcpyAsync(result.data, source.data, sizeof(int), cudaMemcpyDeviceToDevice,
-                             consumer));
+  CHECK_CUDA(
+      cudaMemcpyAsync(result.data, source.data, sizeof(int), cudaMemcpyDeviceToDevice, consumer));
   CHECK(result.read(consumer) == std::vector{42});
 }
 

@@ -1,9 +1,9 @@
 #include "arena.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <new>
+
+#include <sys/mman.h>
 
 #include "host_guard.hpp"
 #include "poison.hpp"
@@ -30,7 +30,8 @@ void* page_after(void* address) {
 
 Arena::Arena(std::size_t capacity, int device, bool pool)
     : capacity_(round_up(capacity, page_group)), device_(device), pool_(pool) {
-  void* range = mmap(nullptr, capacity_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* range =
+      mmap(nullptr, capacity_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (range == MAP_FAILED) throw std::bad_alloc();
   base_ = static_cast<std::byte*>(range);
   holes_.emplace(0, capacity_);
@@ -102,7 +103,8 @@ std::string Arena::end(void* address) {
   const std::string fault = inspect_guard(offset_of(address), block);
   permit(address, block.reserved);
   if (block.reserved > large)
-    madvise(page_after(address), (block.reserved - page_group) / page_group * page_group, MADV_DONTNEED);
+    madvise(page_after(address), (block.reserved - page_group) / page_group * page_group,
+            MADV_DONTNEED);
   poison(address, block.reserved);
   forbid(address, block.reserved);
   block.usable = false;
@@ -141,15 +143,15 @@ std::string Arena::recycle(std::size_t bytes) {
 }
 
 std::string Arena::inspect_guard(std::size_t offset, const Block& block) {
-  std::byte* guard = base_ + offset + block.size;
+  std::byte* behind = base_ + offset + block.size;
   const std::size_t bytes = block.reserved - block.size;
-  permit(guard, bytes);
+  permit(behind, bytes);
   std::string fault;
-  if (!is_poison(guard, bytes)) {
+  if (!is_poison(behind, bytes)) {
     fault = "device code wrote behind an allocation of " + std::to_string(block.size) + " bytes\n";
-    poison(guard, bytes);
+    poison(behind, bytes);
   }
-  forbid(guard, bytes);
+  forbid(behind, bytes);
   return fault;
 }
 

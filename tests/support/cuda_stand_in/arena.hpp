@@ -15,11 +15,12 @@ namespace cuda_stand_in {
 
 /// What one call for memory returned.
 struct Block {
-  std::size_t size = 0;     ///< bytes asked for
-  std::size_t reserved = 0; ///< bytes taken, with the guard behind
-  bool usable = false;      ///< for device code and copies: allocated, and not yet freed, in stream order
-  bool freed = false;       ///< for the host: given back, although perhaps not yet in stream order
-  bool of_graph = false;    ///< comes to life with every launch of a graph
+  std::size_t size = 0;      ///< bytes asked for
+  std::size_t reserved = 0;  ///< bytes taken, with the guard behind
+  bool usable =
+      false;  ///< for device code and copies: allocated, and not yet freed, in stream order
+  bool freed = false;     ///< for the host: given back, although perhaps not yet in stream order
+  bool of_graph = false;  ///< comes to life with every launch of a graph
 };
 
 class Arena {

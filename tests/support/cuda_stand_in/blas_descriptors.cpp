@@ -44,10 +44,9 @@ cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t layout, 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type,
                                           std::uint64_t rows, std::uint64_t cols,
                                           std::int64_t leading) {
-  return create(layout, MatrixLayout{.type = std::uint32_t(type),
-                                     .rows = rows,
-                                     .cols = cols,
-                                     .leading = leading});
+  return create(
+      layout,
+      MatrixLayout{.type = std::uint32_t(type), .rows = rows, .cols = cols, .leading = leading});
 }
 
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
@@ -66,8 +65,7 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t opaque,
     case CUBLASLT_MATRIX_LAYOUT_COLS: return set(layout.cols, value, size);
     case CUBLASLT_MATRIX_LAYOUT_LD: return set(layout.leading, value, size);
     case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT: return set(layout.batches, value, size);
-    case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET:
-      return set(layout.batch_stride, value, size);
+    case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET: return set(layout.batch_stride, value, size);
     default: return CUBLAS_STATUS_NOT_SUPPORTED;
   }
 }

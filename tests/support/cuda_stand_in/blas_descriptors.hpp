@@ -31,8 +31,8 @@ struct MatmulDescriptor {
 
 struct MatmulPreference {
   std::uint32_t search = 0;
-  std::uint64_t workspace = 0;                            ///< most bytes
-  std::uint32_t alignments[4] = {256, 256, 256, 256};     ///< that A, B, C and D have at least
+  std::uint64_t workspace = 0;                         ///< most bytes
+  std::uint32_t alignments[4] = {256, 256, 256, 256};  ///< that A, B, C and D have at least
 };
 
 /// The descriptor in the library's storage.

@@ -144,18 +144,13 @@ const char* cublasLtGetStatusName(cublasStatus_t status) {
   return "CUBLAS_STATUS_UNKNOWN";
 }
 
-const char* cublasLtGetStatusString(cublasStatus_t status) {
-  return cublasLtGetStatusName(status);
-}
+const char* cublasLtGetStatusString(cublasStatus_t status) { return cublasLtGetStatusName(status); }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle,
-                                              cublasLtMatmulDesc_t operation,
-                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-                                              cublasLtMatmulPreference_t preference_handle,
-                                              int requested,
-                                              cublasLtMatmulHeuristicResult_t results[],
-                                              int* returned) {
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
+    cublasLtHandle_t handle, cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a,
+    cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+    cublasLtMatmulPreference_t preference_handle, int requested,
+    cublasLtMatmulHeuristicResult_t results[], int* returned) {
   return status_of(entry("cublasLtMatmulAlgoGetHeuristic", {}, [&](Context&) {
     *returned = 0;
     if (handle == nullptr || requested < 1) return cudaErrorInvalidValue;
@@ -181,9 +176,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
                               const void* alpha, const void* a, cublasLtMatrixLayout_t a_layout,
                               const void* b, cublasLtMatrixLayout_t b_layout, const void* beta,
                               const void* c, cublasLtMatrixLayout_t c_layout, void* d,
-                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algorithm,
-                              void* workspace, std::size_t workspace_bytes,
-                              cudaStream_t stream_handle) {
+                              cublasLtMatrixLayout_t d_layout,
+                              const cublasLtMatmulAlgo_t* algorithm, void* workspace,
+                              std::size_t workspace_bytes, cudaStream_t stream_handle) {
   Product product;
   const MatmulDescriptor& descriptor = descriptor_of(operation);
   const MatrixLayout layouts[] = {layout_of(a_layout), layout_of(b_layout), layout_of(c_layout),
@@ -191,8 +186,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
   const cudaError_t wrong =
       describe(descriptor, layouts[0], layouts[1], layouts[2], layouts[3], product);
   const std::string text = text_of(product);
-  return status_of(entry(
-      "cublasLtMatmul", {.stream = stream_handle, .detail = text}, [&](Context& context) {
+  return status_of(
+      entry("cublasLtMatmul", {.stream = stream_handle, .detail = text}, [&](Context& context) {
         CUstream_st* stream = context.stream(stream_handle);
         if (handle == nullptr || stream == nullptr || alpha == nullptr || beta == nullptr)
           return cudaErrorInvalidValue;

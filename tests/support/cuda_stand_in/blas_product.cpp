@@ -1,14 +1,14 @@
 #include "blas_product.hpp"
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <algorithm>
 #include <bit>
 #include <complex>
 #include <cstring>
 #include <type_traits>
 #include <vector>
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 namespace cuda_stand_in {
 namespace {

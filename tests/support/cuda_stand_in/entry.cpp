@@ -23,9 +23,8 @@ std::list<Planted>& planted_errors() {
 void record_call(const char* function, const Arguments& arguments) {
   Recording* recording = ThreadState::get().recording;
   if (recording == nullptr) return;
-  Call call{.function = function,
-            .bytes = arguments.bytes,
-            .detail = std::string(arguments.detail)};
+  Call call{
+      .function = function, .bytes = arguments.bytes, .detail = std::string(arguments.detail)};
   if (arguments.stream) call.stream = recording->number_of(*arguments.stream);
   if (arguments.event) call.event = recording->number_of(*arguments.event);
   recording->add(std::move(call));

@@ -26,10 +26,10 @@ struct CUevent_st {
   int queries = 0;  ///< answered with "not ready" since it was recorded
 
   bool recorded = false;
-  cuda_stand_in::Point point;                         ///< of the last record, if not captured
-  std::shared_ptr<cuda_stand_in::Passing> passing;    ///< of the last record
-  std::shared_ptr<cuda_stand_in::Capture> capture;    ///< if the last record was captured:
-  std::vector<std::size_t> nodes;                     ///< what it stands for there
+  cuda_stand_in::Point point;                       ///< of the last record, if not captured
+  std::shared_ptr<cuda_stand_in::Passing> passing;  ///< of the last record
+  std::shared_ptr<cuda_stand_in::Capture> capture;  ///< if the last record was captured:
+  std::vector<std::size_t> nodes;                   ///< what it stands for there
 };
 
 namespace cuda_stand_in {

@@ -1,10 +1,10 @@
 #include "fiber.hpp"
 
-#include <sys/mman.h>
-
 #include <atomic>
 #include <new>
 #include <utility>
+
+#include <sys/mman.h>
 
 #include "sanitizer_fiber.hpp"
 

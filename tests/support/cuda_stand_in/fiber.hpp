@@ -35,7 +35,7 @@ class Fiber {
   std::byte* top_;          ///< where the frames begin
   void* inside_ = nullptr;  ///< where the fiber goes on
   void* outside_ = nullptr;
-  bool started_ = false;    ///< `run` has a frame on the stack
+  bool started_ = false;  ///< `run` has a frame on the stack
   void (*entry_)(void*) = nullptr;
   void* argument_ = nullptr;
   bool finished_ = true;

@@ -62,7 +62,8 @@ struct Waiting {
 class BlockRunner {
  public:
   BlockRunner(dim3 block, ThreadOrder order, const std::function<void()>& thread)
-      : thread_(thread), count_(std::size_t(block.x) * block.y * block.z),
+      : thread_(thread),
+        count_(std::size_t(block.x) * block.y * block.z),
         order_(count_, order, random_) {
     for (std::size_t i = 0; i < count_; ++i) indices_.push_back(index_in(block, i));
     current = this;
@@ -135,7 +136,8 @@ std::string BlockRunner::run() {
     order_.renew();
     std::vector<const Waiting*> by_number(count_);
     for (const Waiting& one : released)
-      by_number[one.thread.x + blockDim.x * (one.thread.y + std::size_t(blockDim.y) * one.thread.z)] = &one;
+      by_number[one.thread.x +
+                blockDim.x * (one.thread.y + std::size_t(blockDim.y) * one.thread.z)] = &one;
     for (std::size_t i = 0; i < count_; ++i) {
       const Waiting& one = *by_number[order_[i]];
       threadIdx = one.thread;
@@ -186,7 +188,8 @@ std::string run_grid(dim3 grid, dim3 block, ThreadOrder order,
 
 void require_block(unsigned x, unsigned y, unsigned z) {
   if (blockDim.x != x || blockDim.y != y || blockDim.z != z)
-    BlockRunner::current->complain("a block-wide operation was compiled for blocks of other extents");
+    BlockRunner::current->complain(
+        "a block-wide operation was compiled for blocks of other extents");
 }
 
 void barrier(const char* file, unsigned line) { BlockRunner::current->wait(file, line); }

@@ -1,12 +1,12 @@
 #include "host_guard.hpp"
 
-#include <signal.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+
+#include <signal.h>
+#include <unistd.h>
 
 #include "settings.hpp"
 

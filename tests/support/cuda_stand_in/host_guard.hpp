@@ -8,8 +8,9 @@ namespace cuda_stand_in {
 /// Watches a range of addresses from now on.
 void guard_range(const void* begin, std::size_t bytes);
 
-/// Whether device memory is out of the host's reach while no device code runs: CLEAVE_STAND_IN_GUARD
-/// other than `off`. Costs time in proportion to the memory in use, at every synchronisation.
+/// Whether device memory is out of the host's reach while no device code runs:
+/// CLEAVE_STAND_IN_GUARD other than `off`. Costs time in proportion to the memory in use, at every
+/// synchronisation.
 bool guards();
 
 /// Installs the handler of the signal, or installs it again where somebody else took it over.

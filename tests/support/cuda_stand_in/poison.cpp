@@ -40,8 +40,7 @@ void poison(void* begin, std::size_t bytes) {
 bool is_poison(const void* begin, std::size_t bytes) {
   const auto* first = static_cast<const unsigned char*>(begin);
   if (bytes <= longest) return all_filler(first, bytes);
-  return all_filler(first, end_of_long) &&
-         all_filler(first + bytes - end_of_long, end_of_long);
+  return all_filler(first, end_of_long) && all_filler(first + bytes - end_of_long, end_of_long);
 }
 
 #if defined(CUDA_STAND_IN_ASAN)

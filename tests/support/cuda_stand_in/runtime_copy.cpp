@@ -100,8 +100,8 @@ cudaError_t enqueue_copy(Context& context, CUstream_st& stream, Rows to, Rows fr
   return waits ? machine.wait(context.lock, point) : cudaSuccess;
 }
 
-cudaError_t copy(const char* function, Rows to, Rows from, cudaMemcpyKind kind,
-                 cudaStream_t handle, bool host_waits) {
+cudaError_t copy(const char* function, Rows to, Rows from, cudaMemcpyKind kind, cudaStream_t handle,
+                 bool host_waits) {
   const Arguments arguments{
       .stream = handle, .bytes = to.width * to.height, .detail = name_of(kind)};
   return entry(function, arguments, [&](Context& context) {

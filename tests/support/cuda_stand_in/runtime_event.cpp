@@ -44,10 +44,9 @@ cudaError_t record(const char* function, cudaEvent_t event_handle, cudaStream_t 
     }
     event->passing = std::make_shared<Passing>();
     event->point = context.machine.enqueue(
-        context.lock, *stream,
-        {.name = "record of an event", .body = [passing = event->passing] {
-           passing->time = std::chrono::steady_clock::now();
-         }});
+        context.lock, *stream, {.name = "record of an event", .body = [passing = event->passing] {
+                                  passing->time = std::chrono::steady_clock::now();
+                                }});
     return cudaSuccess;
   });
 }

@@ -1,4 +1,8 @@
 // Entry points of the runtime: capture of streams, and graphs.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "capture.hpp"
 #include "entry.hpp"
 
@@ -43,7 +47,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* 
   return entry("cudaStreamIsCapturing", {.stream = handle}, [&](Context& context) {
     const CUstream_st* stream = context.stream(handle);
     if (stream == nullptr) return cudaErrorInvalidResourceHandle;
-    *status = stream->capture == nullptr   ? cudaStreamCaptureStatusNone
+    *status = stream->capture == nullptr ? cudaStreamCaptureStatusNone
               : stream->capture->valid() ? cudaStreamCaptureStatusActive
                                          : cudaStreamCaptureStatusInvalidated;
     return cudaSuccess;
@@ -76,7 +80,8 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
     Machine& machine = context.machine;
     const auto body = executable->body;
     std::vector<Point> before;
-    if (executable->previous_launch.stream != nullptr) before.push_back(executable->previous_launch);
+    if (executable->previous_launch.stream != nullptr)
+      before.push_back(executable->previous_launch);
     const Point begin = machine.enqueue(context.lock, *stream,
                                         {.name = "begin of a graph", .after = std::move(before)});
     std::vector<Point> reached;
@@ -87,9 +92,11 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
       reached.push_back(
           machine.enqueue(context.lock, *executable->lanes[node.lane], std::move(operation)));
     }
-    executable->previous_launch = machine.enqueue(
-        context.lock, *stream,
-        {.name = "end of a graph", .body = [body] {}, .after = std::move(reached)});
+    // Later nodes first: what they need runs before them, and nothing else.
+    std::reverse(reached.begin(), reached.end());
+    executable->previous_launch =
+        machine.enqueue(context.lock, *stream,
+                        {.name = "end of a graph", .body = [body] {}, .after = std::move(reached)});
     return cudaSuccess;
   });
 }

@@ -60,21 +60,21 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t handle, cudaMemPoolAttr name, 
 }
 
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t handle, cudaMemPoolAttr name, void* value) {
-  return ask_pool(
-      "cudaMemPoolGetAttribute", handle, [&](Context& context, CUmemPoolHandle_st& pool) {
-        auto& result = *static_cast<std::uint64_t*>(value);
-        switch (name) {
-          case cudaMemPoolAttrReleaseThreshold: result = pool.release_threshold; break;
-          case cudaMemPoolAttrReservedMemCurrent:
-          case cudaMemPoolAttrUsedMemCurrent:
-            result = context.machine.memory.arena(pool.device->index, true).in_use();
-            break;
-          case cudaMemPoolAttrReservedMemHigh:
-          case cudaMemPoolAttrUsedMemHigh: result = pool.most_in_use; break;
-          default: return cudaErrorInvalidValue;
-        }
-        return cudaSuccess;
-      });
+  return ask_pool("cudaMemPoolGetAttribute", handle,
+                  [&](Context& context, CUmemPoolHandle_st& pool) {
+                    auto& result = *static_cast<std::uint64_t*>(value);
+                    switch (name) {
+                      case cudaMemPoolAttrReleaseThreshold: result = pool.release_threshold; break;
+                      case cudaMemPoolAttrReservedMemCurrent:
+                      case cudaMemPoolAttrUsedMemCurrent:
+                        result = context.machine.memory.arena(pool.device->index, true).in_use();
+                        break;
+                      case cudaMemPoolAttrReservedMemHigh:
+                      case cudaMemPoolAttrUsedMemHigh: result = pool.most_in_use; break;
+                      default: return cudaErrorInvalidValue;
+                    }
+                    return cudaSuccess;
+                  });
 }
 
 cudaError_t cudaMemPoolSetAccess(cudaMemPool_t handle, const cudaMemAccessDesc* descriptions,

@@ -22,7 +22,8 @@ cudaError_t refuse_capture(CUstream_st& stream) {
 // The end of what the stream has been given. For the default stream, all blocking streams count.
 Point end_of(Context& context, CUstream_st& stream) {
   if (stream.legacy())
-    context.machine.enqueue(context.lock, stream, {.name = "synchronisation of the default stream"});
+    context.machine.enqueue(context.lock, stream,
+                            {.name = "synchronisation of the default stream"});
   return stream.end();
 }
 
@@ -150,10 +151,9 @@ cudaError_t cudaStreamGetId(cudaStream_t handle, unsigned long long* id) {
 cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void* data) {
   return ask_stream("cudaLaunchHostFunc", handle, [&](Context& context, CUstream_st& stream) {
     if (function == nullptr) return cudaErrorInvalidValue;
-    context.machine.enqueue(context.lock, stream,
-                            {.name = "host function",
-                             .body = [function, data] { function(data); },
-                             .on_host = true});
+    context.machine.enqueue(
+        context.lock, stream,
+        {.name = "host function", .body = [function, data] { function(data); }, .on_host = true});
     return cudaSuccess;
   });
 }

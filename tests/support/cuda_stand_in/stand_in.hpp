@@ -55,7 +55,8 @@ void set_order(Order order);
 
 void set_thread_order(ThreadOrder order);
 
-/// The `nth` call from now (1 is the next) of the named entry point does nothing but return `error`.
+/// The `nth` call from now (1 is the next) of the named entry point does nothing but return
+/// `error`.
 void fail_call(std::string_view function, int nth, cudaError_t error);
 
 /// The next operation enqueued on `stream` fails when it runs: from then on every call for its

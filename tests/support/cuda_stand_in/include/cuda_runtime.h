@@ -5,13 +5,13 @@
 // the project uses. Kernels are launched by cudaLaunchKernelEx; `<<<..>>>` is no C++.
 #pragma once
 
-#include <cuda_runtime_api.h>
-#include <vector_functions.h>
-
 #include <functional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
+
+#include <cuda_runtime_api.h>
+#include <vector_functions.h>
 
 /// For headers with device code: it can be compiled, although not by nvcc.
 #define CLEAVE_DEVICE_CODE 1

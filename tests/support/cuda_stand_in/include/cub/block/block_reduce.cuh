@@ -5,10 +5,10 @@
 // of threads other than forward, a missing one shows.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cstring>
 #include <type_traits>
+
+#include <cuda_runtime.h>
 
 namespace cub {
 
