@@ -120,9 +120,12 @@ void host_overhead() {
   const World world(dry_communicator(1, 4));
   const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
   const auto x = zeros<float>({64, 64}, mesh, Shard<0>{}, Replicate{});
-  std::printf("host.redistribute_noop_ns %.1f ns\n", nanoseconds([&] {
-                const auto y = x.redistribute(Shard<0>{}, Replicate{});
-                asm volatile("" : : "r"(y.local().data()) : "memory");
+  const auto use = [](const auto& y) { asm volatile("" : : "r"(y.local().data()) : "memory"); };
+  std::printf("host.redistribute_noop_ns %.1f ns\n",
+              nanoseconds([&] { use(x.redistribute(Shard<0>{}, Replicate{})); }));
+  std::printf("host.copy_handle_ns %.1f ns\n", nanoseconds([&] {
+                const auto y = x;
+                use(y);
               }));
   const Tensor<float, 2> whole({64, 64});
   const std::vector<Box> pieces(2, Box::of(Shape(std::array<index_t, 2>{32, 64})));

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "naive.hpp"
 #include "ranks.hpp"
@@ -115,11 +116,20 @@ TEST_CASE("two axes place a tensor together") {
   });
 }
 
-TEST_CASE("a redistribution to the same placements shares the storage") {
+TEST_CASE("a redistribution to the same placements is the tensor itself, of an rvalue a value") {
   on_ranks({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2});
-    const auto x = zeros<float>({4, 4}, mesh, Shard<0>{});
-    CHECK(x.redistribute(Shard<-2>{}).local().data() == x.local().data());
+    auto x = zeros<float>({4, 4}, mesh, Shard<0>{});
+    CHECK(&std::as_const(x).redistribute(Shard<-2>{}) == &x);
+    CHECK(&x.redistribute(Placements<Shard<0>>{}) == &x);
+    const float* elements = x.local().data();
+    static_assert(
+        std::is_same_v<decltype(std::move(x).redistribute(Shard<0>{})), decltype(x)>);
+    const auto& kept = DTensor(x).redistribute(Shard<0>{});
+    CHECK(kept.local().data() == elements);
+    auto moved = std::move(x).redistribute(Shard<0>{});
+    CHECK(moved.local().data() == elements);
+    x = std::move(moved);
     CHECK(x.redistribute(Shard<1>{}).local().data() != x.local().data());
   });
 }

@@ -136,22 +136,25 @@ class DTensor {
   /// The same global array under other placements, one per axis of the mesh.
   ///
   /// The plan is a constant of the types (its steps are, where sizes decide, the cheapest). Where
-  /// nothing changes, the result shares the storage; an rvalue whose storage nobody shares may
-  /// give it to the result.
+  /// nothing changes, the result is this tensor itself, by reference unless it is an rvalue; an
+  /// rvalue whose storage nobody shares may give it to the result.
   /// @collective every rank of the mesh
   /// @cost       receives what this rank lacks (see docs/redistribution.md); allocates the result
   template <class... Q>
-  auto redistribute(Q...) const& {
-    return detail::redistribute_to<decltype(detail::target_placements<Rank, Mesh, Q...>())>(
-        *this, "redistribute");
+  decltype(auto) redistribute(Q...) const& {
+    using To = decltype(detail::target_placements<Rank, Mesh, Q...>());
+    if constexpr (std::is_same_v<To, P>) return (*this);
+    else return detail::redistribute_to<To>(*this, "redistribute");
   }
   template <class... Q>
   auto redistribute(Q...) && {
-    return detail::redistribute_to<decltype(detail::target_placements<Rank, Mesh, Q...>())>(
-        *this, "redistribute", local_.storage().use_count() == 1);
+    using To = decltype(detail::target_placements<Rank, Mesh, Q...>());
+    if constexpr (std::is_same_v<To, P>) return std::move(*this);
+    else
+      return detail::redistribute_to<To>(*this, "redistribute", local_.storage().use_count() == 1);
   }
   template <class... Q>
-  auto redistribute(Placements<Q...>) const& {
+  decltype(auto) redistribute(Placements<Q...>) const& {
     return redistribute(Q{}...);
   }
   template <class... Q>
