@@ -9,6 +9,7 @@
 
 // Devices, streams, memory
 #include <cleave/tensor/cuda/device.hpp>
+#include <cleave/tensor/cuda/graph.hpp>
 #include <cleave/tensor/cuda/memory.hpp>
 #include <cleave/tensor/cuda/stream.hpp>
 #include <cleave/tensor/cuda/transfer.hpp>

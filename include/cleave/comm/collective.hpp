@@ -81,6 +81,9 @@ struct Collective {
   std::span<const Transfer> sends{};
   std::span<const Transfer> receives{};
   index_t global_count = 0;         ///< elements of the whole operation, equal on all ranks
+  /// Whether, on all ranks, all pieces or transfers have one size: said by callers that know it of
+  /// all ranks; backends with calls for equal counts then use them.
+  bool even = false;
   const char* operation = "";       ///< what the user called, for errors and traces
   const char* axes = "";            ///< the mesh axes it runs over ("tp", "dp.tp"), if any
 

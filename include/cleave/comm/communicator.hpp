@@ -42,6 +42,9 @@ class Alarm {
  public:
   virtual ~Alarm() = default;
   virtual void raise(int world_rank, const char* cause) noexcept = 0;
+  /// What has been heard of a failing rank, "rank 3 failed: ..": empty as long as all is well. May
+  /// be asked by any thread.
+  virtual std::string heard() noexcept { return {}; }
 };
 
 /// What the groups of one rank share: its place in the world, its observers, its settings.
@@ -55,8 +58,10 @@ struct RankState {
   /// Held while the observers are told or changed: a rank may communicate from two threads.
   std::shared_ptr<std::mutex> observing = std::make_shared<std::mutex>();
   std::shared_ptr<Alarm> alarm{};  ///< for a rank that cannot end before its peers know; may be null
+  std::shared_ptr<Alarm> failures{};  ///< tells and hears of failures beside collectives
   std::shared_ptr<void> worker{};  ///< the rank's thread for asynchronous work, once it has one
   std::shared_ptr<void> side_stream{};  ///< likewise the rank's second stream of a device
+  std::shared_ptr<void> device_watch{};  ///< and what watches over its work on a device
 
   /// @throws Error for a value of CLEAVE_CHECK or CLEAVE_TIMEOUT that means nothing
   static RankState from_environment(int rank, int size) {
@@ -156,6 +161,17 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// @collective the listed ranks, and only they, with the same list
   virtual std::shared_ptr<Communicator> subgroup(std::span<const int> ranks,
                                                  std::string label) = 0;
+
+  /// This group cut into several: the one that this rank is in, whose ranks it lists. For backends
+  /// that make groups faster if all ranks take part.
+  ///
+  /// @collective every rank of this group, each with its own list
+  virtual std::shared_ptr<Communicator> split(std::span<const int> ranks, std::string label) {
+    return subgroup(ranks, std::move(label));
+  }
+
+  /// Whether groups are to be made as early as possible, by all ranks that could need them.
+  virtual bool splits_early() const noexcept { return false; }
 
   /// The group of the listed ranks, made at the first call with a list and kept for later ones;
   /// this group itself where the list names all of its ranks in their order.

@@ -25,6 +25,28 @@
 
 namespace cleave::detail {
 
+/// The watch of a world, for threads that communicate otherwise than by MPI.
+class MpiAlarm final : public Alarm {
+ public:
+  explicit MpiAlarm(std::shared_ptr<MpiWatch> watch) : watch_(std::move(watch)) {}
+
+  void raise(int, const char* cause) noexcept override { watch_->announce(cause); }
+  std::string heard() noexcept override {
+    int provided = MPI_THREAD_SINGLE;
+    MPI_Query_thread(&provided);
+    if (provided != MPI_THREAD_MULTIPLE) return {};
+    try {
+      watch_->listen();
+      return watch_->cause();
+    } catch (const std::exception&) {  // MPI itself fails: whoever calls it next says so
+      return {};
+    }
+  }
+
+ private:
+  std::shared_ptr<MpiWatch> watch_;
+};
+
 class MpiCommunicator final : public Communicator {
  public:
   /// The group of all ranks of `comm`: a world of its own.
@@ -48,6 +70,7 @@ class MpiCommunicator final : public Communicator {
     auto state = std::make_shared<RankState>(
         RankState::from_environment(members.rank, members.watch->size()));
     state->local_rank = rank_on_node(comm);
+    state->failures = std::make_shared<MpiAlarm>(members.watch);
     return std::shared_ptr<MpiCommunicator>(
         new MpiCommunicator(std::move(members), "world", std::move(state)));
   }

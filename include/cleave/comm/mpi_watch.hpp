@@ -74,6 +74,13 @@ class MpiWatch {
     return failure_ != nullptr && failure_->rank != rank_;
   }
 
+  /// What another rank has failed with; empty if none has, or this one was the first.
+  std::string cause() const {
+    const std::lock_guard lock(mutex_);
+    if (failure_ == nullptr || failure_->rank == rank_) return {};
+    return "rank " + std::to_string(failure_->rank) + " failed: " + failure_->text;
+  }
+
   /// @throws Error if a rank is known to have failed
   void throw_if_failed(const std::string& operation) const {
     const std::lock_guard lock(mutex_);

@@ -330,6 +330,7 @@ std::vector<std::shared_ptr<Communicator>> thread_communicators(
   for (int r = 0; r < world->size(); ++r) {
     auto state = std::make_shared<RankState>(RankState::from_environment(r, world->size()));
     state->alarm = world;
+    state->failures = world;
     state->local_rank = r;
     communicators.push_back(std::make_shared<BasicThreadCommunicator<Device>>(
         group, r, "world", std::move(state), std::make_shared<ThreadSeat>(world, r)));

@@ -76,6 +76,13 @@ class ThreadWorld final : public Alarm {
 
   void raise(int rank, const char* cause) noexcept override { fail({rank, cause}); }
 
+  std::string heard() noexcept override {
+    if (news() == 0) return {};
+    const RankFailure first = failure();
+    if (first.rank < 0) return {};
+    return "rank " + std::to_string(first.rank) + " failed: " + first.cause;
+  }
+
   /// Records that a rank takes part no more, and wakes everybody.
   void leave(int rank) noexcept {
     if (!seat(rank).left.exchange(true)) announce();

@@ -45,6 +45,7 @@ void scatter_shards(const ConstView& whole, const View& part, const Layout& layo
   call.destination = part;
   call.pieces = pieces;
   call.global_count = shape.product();
+  call.even = redistribution::shards_evenly(StepLayout{layout}, shape, mesh.extents());
   call.operation = "distribute_tensor";
   call.axes = mesh.label(sharding).c_str();
   group.run(call);

@@ -47,7 +47,10 @@ class MeshState {
         axis_groups_(std::size_t(1) << extents.dims),
         labels_(std::size_t(1) << extents.dims) {
     for (AxisMask mask = 1; mask < labels_.size(); ++mask) labels_[mask] = join_names(mask);
-    if (group_ != nullptr) coordinate_ = coordinate_of(extents_, group_->rank());
+    if (group_ == nullptr) return;
+    coordinate_ = coordinate_of(extents_, group_->rank());
+    if (group_->splits_early() && group_->size() == extents_.product())
+      for (int a = 0; a < extents_.dims; ++a) static_cast<void>(this->group(AxisMask(1) << a));
   }
 
   const Shape& extents() const noexcept { return extents_; }
@@ -74,12 +77,13 @@ class MeshState {
   /// The ranks that differ from this one in the axes of the mask only; the last axis varies
   /// fastest. Created at the first call, kept for all later ones.
   ///
-  /// @collective the first call for a mask: the ranks of that group
+  /// @collective the first call for a mask: the ranks of that group; over NCCL, for several axes,
+  ///             every rank of the mesh (for one axis the groups are made with the mesh)
   const std::shared_ptr<Communicator>& group(AxisMask mask) const {
     require_member();
     if (is_whole(mask)) return group_;
     std::shared_ptr<Communicator>& slot = axis_groups_[mask];
-    if (slot == nullptr) slot = group_->subgroup(member_ranks(mask), label(mask));
+    if (slot == nullptr) slot = group_->split(member_ranks(mask), label(mask));
     return slot;
   }
 

@@ -26,6 +26,7 @@ struct Call {
   Block result{};
   std::vector<Box> pieces{};
   Transfers transfers{};
+  bool even = false;
 
   /// The value that a communicator runs; refers to this call.
   Collective collective(const Context& context) const {
@@ -38,6 +39,7 @@ struct Call {
     c.sends = transfers.sends;
     c.receives = transfers.receives;
     c.global_count = global_count;
+    c.even = even;
     c.operation = context.operation;
     c.axes = context.mesh.label(axes).c_str();
     return c;

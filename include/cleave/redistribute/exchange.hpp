@@ -104,6 +104,8 @@ Call exchange(const Step& step, const Block& block, const Context& context) {
   Call call{all_pairs ? CollectiveKind::all_to_all : CollectiveKind::exchange, {}, step.axes,
             context.shape.product(), block,
             allocate<Device>(block.view.dtype, own_box(step.to, context).extents())};
+  call.even = all_pairs && shards_evenly(step.from, context.shape, context.mesh.extents()) &&
+              shards_evenly(step.to, context.shape, context.mesh.extents());
   call.transfers = exchange_transfers(step, context.shape, context.mesh.extents(),
                                       context.mesh.coordinate());
   return call;

@@ -22,4 +22,14 @@ constexpr Box owned_box(const StepLayout& of, const Shape& shape, const Shape& m
   return box;
 }
 
+/// Whether all ranks own equally much of each dimension that is sharded.
+constexpr bool shards_evenly(const StepLayout& of, const Shape& shape, const Shape& mesh) {
+  Shape parts = Shape::filled(shape.dims, 1);
+  for (int a = 0; a < of.layout.axes; ++a)
+    if (of.layout[a].is_shard()) parts[of.layout[a].dim] *= mesh[a];
+  for (int d = 0; d < shape.dims; ++d)
+    if (shape[d] % parts[d] != 0) return false;
+  return true;
+}
+
 }  // namespace cleave::redistribution

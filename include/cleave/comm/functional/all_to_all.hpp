@@ -21,7 +21,8 @@ namespace detail {
 
 inline void run_all_to_all(const Channel& channel, const ConstView& source, const View& result,
                            const std::vector<Transfer>& sends,
-                           const std::vector<Transfer>& receives, index_t global_count) {
+                           const std::vector<Transfer>& receives, index_t global_count,
+                           bool even) {
   Collective call;
   call.kind = CollectiveKind::all_to_all;
   call.source = source;
@@ -29,6 +30,7 @@ inline void run_all_to_all(const Channel& channel, const ConstView& source, cons
   call.sends = sends;
   call.receives = receives;
   call.global_count = global_count;
+  call.even = even;
   channel.run(call);
 }
 
@@ -43,7 +45,7 @@ inline void run_equal_parts(const Channel& channel, const ConstView& source, con
     sends.push_back({r, cut(r), place(rank)});
     receives.push_back({r, cut(rank), place(r)});
   }
-  run_all_to_all(channel, source, result, sends, receives, source.size() * ranks);
+  run_all_to_all(channel, source, result, sends, receives, source.size() * ranks, true);
 }
 
 /// How many elements of a dimension go to each rank and come from each.
@@ -146,7 +148,7 @@ inline void run_split_parts(const Channel& channel, const ConstView& source, con
       receives.push_back(
           {r, slab(there.sent_at, here.received), slab(here.received_at, here.received)});
   }
-  run_all_to_all(channel, source, result, sends, receives, 0);
+  run_all_to_all(channel, source, result, sends, receives, 0, false);
 }
 
 }  // namespace detail

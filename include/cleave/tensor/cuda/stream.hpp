@@ -15,6 +15,31 @@
 
 namespace cleave::cuda {
 
+/// Something beside this thread that may go wrong with its device's work, e.g. a collective that
+/// is given up because a peer has failed. Looked at by whatever waits on the host.
+class Watch {
+ public:
+  virtual ~Watch() = default;
+  /// @throws Error if something has gone wrong
+  virtual void verify() = 0;
+};
+
+namespace detail {
+
+/// The watch of this thread, as long as there is one.
+inline std::weak_ptr<Watch>& watch_slot() {
+  static thread_local std::weak_ptr<Watch> watch;
+  return watch;
+}
+
+/// Reports what made a wait on the host fail, or end early.
+inline void end_wait(cudaError_t status, const char* operation) {
+  if (const std::shared_ptr<Watch> watch = watch_slot().lock()) watch->verify();
+  check(status, operation);
+}
+
+}  // namespace detail
+
 /// A stream of the device that was current when it was made: a handle, copies share it.
 class Stream {
  public:
@@ -47,7 +72,9 @@ class Stream {
 
   /// Waits, on the host, for everything enqueued so far.
   /// @throws Error if any of it failed
-  void synchronize() const { check(cudaStreamSynchronize(get()), "cuda::Stream::synchronize"); }
+  void synchronize() const {
+    detail::end_wait(cudaStreamSynchronize(get()), "cuda::Stream::synchronize");
+  }
 
   /// Whether everything enqueued so far has run. @throws Error if any of it failed
   bool idle() const {
@@ -86,7 +113,9 @@ class Event {
     check(cudaStreamWaitEvent(stream.get(), get(), 0), "cuda::Event::wait_on");
   }
   /// Waits on the host. @throws Error if what led to the point failed
-  void synchronize() const { check(cudaEventSynchronize(get()), "cuda::Event::synchronize"); }
+  void synchronize() const {
+    detail::end_wait(cudaEventSynchronize(get()), "cuda::Event::synchronize");
+  }
 
  private:
   struct Destroy {

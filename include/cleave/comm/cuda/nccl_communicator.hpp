@@ -1,0 +1,362 @@
+// One rank per GPU: every collective is the calls of NCCL that its lowering says, enqueued on the
+// current stream. Nothing waits on the host.
+//
+// Communicators do not block: calls that are under way are polled, so that the watch can end them.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <nccl.h>
+
+#include <cleave/comm/communicator.hpp>
+#include <cleave/comm/cuda/nccl_arena.hpp>
+#include <cleave/comm/cuda/nccl_lowering.hpp>
+#include <cleave/comm/cuda/nccl_watch.hpp>
+#include <cleave/comm/verify.hpp>
+#include <cleave/kernels/cuda/reduce_views.hpp>
+#include <cleave/kernels/cuda/strided_copy.hpp>
+
+namespace cleave::detail {
+
+/// What the communicators of a rank share.
+struct NcclRank {
+  explicit NcclRank(const RankState& state) : watch(std::make_shared<NcclWatch>(state)) {}
+
+  /// The rank's, made at the first call; its watch becomes the calling thread's.
+  static std::shared_ptr<NcclRank> of(RankState& state) {
+    if (state.device_watch == nullptr) {
+      state.device_watch = std::make_shared<NcclRank>(state);
+      cuda::detail::watch_slot() = static_cast<NcclRank*>(state.device_watch.get())->watch;
+    }
+    return std::static_pointer_cast<NcclRank>(state.device_watch);
+  }
+
+  std::shared_ptr<NcclWatch> watch;
+  std::shared_ptr<NcclArena> arena = std::make_shared<NcclArena>();
+};
+
+/// @throws Error unless the library is at least what this program was compiled for
+inline void verify_nccl_version() {
+  int version = 0;
+  const ncclResult_t status = ncclGetVersion(&version);
+  if (status == ncclSuccess && version >= NCCL_VERSION_CODE && version / 10000 == NCCL_MAJOR) return;
+  throw Error("nccl", "the program was compiled for NCCL " + std::to_string(NCCL_VERSION_CODE) +
+                          " and runs with " + std::to_string(version));
+}
+
+class NcclCommunicator final : public Communicator {
+ public:
+  /// The GPUs of a group's ranks, one each.
+  ///
+  /// @param host  the same ranks; outlives this one if it is not held by the pointer
+  /// @collective  every rank of the group
+  /// @throws Error if NCCL cannot connect them: two ranks on one GPU, among others
+  static std::shared_ptr<NcclCommunicator> create(std::shared_ptr<Communicator> host) {
+    verify_nccl_version();
+    const std::shared_ptr<NcclRank> rank = NcclRank::of(host->state());
+    const ncclUniqueId id = agree_on_id(*host);
+    const auto made = rank_call(*rank, "ncclCommInitRankConfig", [&](ncclComm_t* comm) {
+      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+      config.blocking = 0;
+      return ncclCommInitRankConfig(comm, host->size(), id, host->rank(), &config);
+    });
+    return wrap(made, true, std::move(host));
+  }
+
+  /// The user's communicator, which stays the user's. @see create
+  /// @pre `host` has the same ranks in the same order
+  static std::shared_ptr<NcclCommunicator> adopt(ncclComm_t comm,
+                                                 std::shared_ptr<Communicator> host) {
+    int rank = -1, size = 0;
+    if (ncclCommUserRank(comm, &rank) != ncclSuccess || ncclCommCount(comm, &size) != ncclSuccess ||
+        rank != host->rank() || size != host->size())
+      throw Error("nccl", "the communicator has rank " + std::to_string(rank) + " of " +
+                              std::to_string(size) + ", the group that it is to serve rank " +
+                              std::to_string(host->rank()) + " of " + std::to_string(host->size()),
+                  {.rank = host->state().world_rank});
+    return wrap(comm, false, std::move(host));
+  }
+
+  ~NcclCommunicator() override {
+    rank_->arena->dismiss(handle_.get());
+    rank_->watch->dismiss(handle_.get());
+    handle_->close(std::min(rank_->watch->timeout(), std::chrono::duration<double>(10)));
+  }
+
+  const char* backend() const noexcept override { return "nccl"; }
+  Communicator& host() noexcept override { return *host_; }
+  bool splits_early() const noexcept override { return true; }
+
+  /// For the user's own calls, in the order of this rank's others; null after a failure.
+  ncclComm_t handle() const { return handle_->get(); }
+
+  std::shared_ptr<Communicator> subgroup(std::span<const int> ranks, std::string label) override {
+    if (int(ranks.size()) == size()) return split(ranks, std::move(label));
+    return create(host_->subgroup(ranks, std::move(label)));
+  }
+
+  std::shared_ptr<Communicator> split(std::span<const int> ranks, std::string label) override {
+    std::shared_ptr<Communicator> host = host_->split(ranks, std::move(label));
+    const int color = *std::min_element(ranks.begin(), ranks.end());
+    const int key = place_in_subgroup(*this, ranks);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    ncclComm_t made = nullptr;
+    call("ncclCommSplit",
+         [&](ncclComm_t comm) { return ncclCommSplit(comm, color, key, &made, &config); });
+    settle(*rank_, "ncclCommSplit", made);
+    return wrap(made, true, std::move(host));
+  }
+
+ protected:
+  void execute(const Collective& collective) override { execute_all({&collective, 1}); }
+
+  void execute_all(std::span<const Collective> calls) override {
+    if (calls.empty()) return;
+    rank_->watch->verify();
+    for (const Collective& c : calls) verify_call(c, rank(), size());
+    staging_.begin();
+    std::vector<NcclPlan> plans;
+    for (const Collective& c : calls) {
+      if (c.kind == CollectiveKind::barrier) pass_on(*host_, {&c, 1});
+      plans.push_back(NcclLowering(c, rank(), size(), [&](std::size_t bytes) {
+                        return staging_.take(bytes);
+                      }).take());
+    }
+    run(plans, calls[0]);
+    staging_.end();
+  }
+
+  void gather_signatures(const Signature& mine, std::span<Signature> all) override {
+    pass_on(*host_, mine, all);
+  }
+
+ private:
+  /// Distances between ranks whose sends and receives are one group: NCCL takes about 2048.
+  static constexpr int distances_per_group = 512;
+
+  NcclCommunicator(std::shared_ptr<NcclHandle> handle, std::shared_ptr<Communicator> host)
+      : Communicator(host->rank(), host->size(), host->label(), host->shared_state()),
+        host_(std::move(host)),
+        rank_(NcclRank::of(state())),
+        handle_(std::move(handle)),
+        staging_(rank_->arena) {
+    rank_->watch->enroll(handle_);
+    rank_->arena->enroll(handle_);
+    share_progress();
+  }
+
+  static std::shared_ptr<NcclCommunicator> wrap(ncclComm_t comm, bool owned,
+                                                std::shared_ptr<Communicator> host) {
+    return std::shared_ptr<NcclCommunicator>(
+        new NcclCommunicator(std::make_shared<NcclHandle>(comm, owned), std::move(host)));
+  }
+
+  static ncclUniqueId agree_on_id(Communicator& host) {
+    ncclUniqueId id{};
+    if (host.rank() == 0)
+      if (const ncclResult_t status = ncclGetUniqueId(&id); status != ncclSuccess)
+        throw Error("nccl", nccl_text(status, "ncclGetUniqueId", nullptr));
+    broadcast(host, &id, sizeof id);
+    return id;
+  }
+
+  static void broadcast(Communicator& host, void* data, std::size_t bytes) {
+    Collective c;
+    c.kind = CollectiveKind::broadcast;
+    const Shape extents(std::array<index_t, 1>{index_t(bytes)});
+    c.source = ConstView::dense(data, DType::uint8, extents);
+    c.destination = View::dense(data, DType::uint8, extents);
+    c.operation = "nccl";
+    host.run(c);
+  }
+
+  /// Ranks of one process see how far the others are: they name who does not come.
+  void share_progress() {
+    ranks_ = std::make_shared<std::vector<int>>(std::size_t(size()));
+    std::vector<Box> pieces;
+    for (int r = 0; r < size(); ++r)
+      pieces.push_back({Shape(std::array<index_t, 1>{r}), Shape(std::array<index_t, 1>{r + 1})});
+    const std::int32_t mine = state().world_rank;
+    Collective c;
+    c.kind = CollectiveKind::all_gather;
+    c.source = ConstView::dense(&mine, DType::int32, Shape(std::array<index_t, 1>{1}));
+    c.destination =
+        View::dense(ranks_->data(), DType::int32, Shape(std::array<index_t, 1>{size()}));
+    c.pieces = pieces;
+    c.operation = "nccl";
+    host_->run(c);
+    if (std::strcmp(host_->backend(), "thread") != 0) return;
+    std::shared_ptr<NcclProgress> shared;
+    if (rank() == 0) shared = std::make_shared<NcclProgress>(std::size_t(size()));
+    auto address = reinterpret_cast<std::uintptr_t>(&shared);
+    broadcast(*host_, &address, sizeof address);
+    progress_ = *reinterpret_cast<const std::shared_ptr<NcclProgress>*>(address);
+    Collective all_here;
+    all_here.operation = "nccl";
+    host_->run(all_here);  // the first rank's variable is needed until now
+  }
+
+  /// Waits until what was begun on a communicator has been done.
+  static void settle(NcclRank& rank, const char* function, ncclComm_t comm) {
+    const auto deadline = std::chrono::steady_clock::now() + rank.watch->timeout();
+    for (ncclResult_t status = ncclInProgress;;) {
+      if (const ncclResult_t asked = ncclCommGetAsyncError(comm, &status); asked != ncclSuccess)
+        status = asked;
+      if (status == ncclSuccess) return;
+      if (status != ncclInProgress)
+        throw Error("nccl", nccl_text(status, function, comm));
+      rank.watch->verify();
+      if (std::chrono::steady_clock::now() > deadline) {
+        static_cast<void>(ncclCommAbort(comm));
+        throw Error("nccl", std::string(function) + " did not end within " +
+                                std::to_string(rank.watch->timeout().count()) + " s");
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+  }
+
+  /// A communicator that does not exist before the call.
+  template <class F>
+  static ncclComm_t rank_call(NcclRank& rank, const char* function, F f) {
+    ncclComm_t comm = nullptr;
+    const ncclResult_t status = f(&comm);
+    if (status != ncclSuccess && status != ncclInProgress)
+      throw Error("nccl", nccl_text(status, function, nullptr));
+    settle(rank, function, comm);
+    return comm;
+  }
+
+  /// Calls f(comm), and waits until NCCL has taken it.
+  template <class F>
+  void call(const char* function, F f) {
+    ncclResult_t status = ncclSuccess;
+    std::string text;
+    const bool alive = handle_->use([&](ncclComm_t comm) {
+      status = f(comm);
+      if (status != ncclSuccess && status != ncclInProgress)
+        text = nccl_text(status, function, comm);
+    });
+    const auto deadline = std::chrono::steady_clock::now() + rank_->watch->timeout();
+    for (bool polling = alive; polling && status == ncclInProgress;) {
+      polling = handle_->use([&](ncclComm_t comm) {
+        if (const ncclResult_t asked = ncclCommGetAsyncError(comm, &status); asked != ncclSuccess)
+          status = asked;
+        if (status != ncclSuccess && status != ncclInProgress)
+          text = nccl_text(status, function, comm);
+      });
+      if (std::chrono::steady_clock::now() > deadline) text = std::string(function) + " did not end";
+      if (!text.empty()) break;
+    }
+    if (!text.empty()) rank_->watch->fail(function, text);
+    rank_->watch->verify();
+  }
+
+  void run(std::span<const NcclPlan> plans, const Collective& first) {
+    for (const NcclPlan& plan : plans)
+      for (const NcclCopy& copy : plan.packs) strided_copy(Cuda{}, copy.from, copy.to);
+    begin(first);
+    issue(plans);
+    for (const NcclPlan& plan : plans) {
+      for (const NcclCopy& copy : plan.unpacks) strided_copy(Cuda{}, copy.from, copy.to);
+      for (const NcclReduction& reduction : plan.reductions)
+        reduce_range(Cuda{}, reduction.op, reduction.operands, reduction.result, 0,
+                     reduction.result.size());
+    }
+    rank_->watch->enqueued(operation_);
+  }
+
+  /// Notes, for messages, what is about to be enqueued.
+  void begin(const Collective& first) {
+    const auto note = [](char(&to)[48], const char* text) {
+      std::strncpy(to, text, sizeof to - 1);
+    };
+    note(operation_.name, operation_of(first));
+    note(operation_.group, label().c_str());
+    operation_.progress = progress_;
+    operation_.world_ranks = ranks_;
+    ++operation_.number;
+    if (progress_ != nullptr) (*progress_)[std::size_t(rank())].store(operation_.number);
+  }
+
+  /// One call goes alone, several as one group; sends and receives between ranks that are far from
+  /// each other as groups of their own.
+  void issue(std::span<const NcclPlan> plans) {
+    std::size_t count = 0;
+    bool far = false;
+    for (const NcclPlan& plan : plans)
+      for (const NcclCall& c : plan.calls) ++count, far = far || distance(c) > distances_per_group;
+    if (count == 0) return;
+    const cudaStream_t stream = cuda::current_stream().get();
+    if (count == 1) {
+      for (const NcclPlan& plan : plans)
+        for (const NcclCall& c : plan.calls)
+          call(name_of(c.function), [&](ncclComm_t comm) { return start(c, comm, stream); });
+      return;
+    }
+    const int groups = far ? (size() - 1 + distances_per_group - 1) / distances_per_group : 1;
+    for (int g = 0; g < groups; ++g)
+      call("ncclGroupEnd", [&](ncclComm_t comm) {
+        ncclResult_t status = ncclGroupStart();
+        for (const NcclPlan& plan : plans)
+          for (const NcclCall& c : plan.calls) {
+            if (std::max(0, distance(c) - 1) / distances_per_group != g) continue;
+            const ncclResult_t next = start(c, comm, stream);
+            if (next != ncclSuccess && next != ncclInProgress) status = next;
+          }
+        const ncclResult_t ended = ncclGroupEnd();
+        return status == ncclSuccess || status == ncclInProgress ? ended : status;
+      });
+  }
+
+  /// How far the peer of a send or receive is, in the direction of the transfer; 0 for other calls.
+  int distance(const NcclCall& c) const {
+    if (c.function == NcclFunction::send) return (c.peer - rank() + size()) % size();
+    if (c.function == NcclFunction::receive) return (rank() - c.peer + size()) % size();
+    return 0;
+  }
+
+  static ncclResult_t start(const NcclCall& c, ncclComm_t comm, cudaStream_t stream) {
+    switch (c.function) {
+      case NcclFunction::all_reduce:
+        return ncclAllReduce(c.send, c.receive, c.count, c.type, c.op, comm, stream);
+      case NcclFunction::reduce_scatter:
+        return ncclReduceScatter(c.send, c.receive, c.count, c.type, c.op, comm, stream);
+      case NcclFunction::all_gather:
+        return ncclAllGather(c.send, c.receive, c.count, c.type, comm, stream);
+      case NcclFunction::broadcast:
+        return ncclBroadcast(c.send, c.receive, c.count, c.type, c.peer, comm, stream);
+      case NcclFunction::all_to_all:
+        return ncclAlltoAll(c.send, c.receive, c.count, c.type, comm, stream);
+      case NcclFunction::gather:
+        return ncclGather(c.send, c.receive, c.count, c.type, c.peer, comm, stream);
+      case NcclFunction::scatter:
+        return ncclScatter(c.send, c.receive, c.count, c.type, c.peer, comm, stream);
+      case NcclFunction::send: return ncclSend(c.send, c.count, c.type, c.peer, comm, stream);
+      case NcclFunction::receive:
+        return ncclRecv(c.receive, c.count, c.type, c.peer, comm, stream);
+    }
+    return ncclInvalidArgument;
+  }
+
+  std::shared_ptr<Communicator> host_;
+  std::shared_ptr<NcclRank> rank_;
+  std::shared_ptr<NcclHandle> handle_;
+  std::shared_ptr<std::vector<int>> ranks_;
+  std::shared_ptr<NcclProgress> progress_;
+  NcclOperation operation_;
+  NcclStaging staging_;
+};
+
+}  // namespace cleave::detail
