@@ -73,10 +73,12 @@ Point Machine::enqueue(Lock& lock, CUstream_st& stream, Operation operation) {
   } else if (stream.blocking() && !reached(legacy.end())) {
     operation.after.push_back(legacy.end());
   }
+  const auto placed = std::move(operation.placed);
   stream.queue.push_back({.operation = std::move(operation)});
   ++stream.enqueued;
   const Point point = stream.end();
   changed_.notify_all();
+  if (placed) placed(lock, point);
   if (settings.order == Order::eager) run_ready(lock, false);
   return point;
 }

@@ -51,6 +51,8 @@ struct Operation {
   /// For a captured operation: makes the one that a launch of the graph enqueues. Without it, each
   /// launch enqueues a copy.
   std::function<Operation()> renew{};
+  /// Called when the operation has its place in a stream, before anything runs.
+  std::function<void(std::unique_lock<std::mutex>&, Point)> placed{};
 };
 
 struct Device {
