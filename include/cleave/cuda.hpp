@@ -15,7 +15,9 @@
 #include <cleave/tensor/cuda/transfer.hpp>
 
 // Kernels
+#include <cleave/kernels/cuda/gemm.hpp>
 #include <cleave/kernels/cuda/map_elements.hpp>
+#include <cleave/kernels/cuda/reduce_dims.hpp>
 #include <cleave/kernels/cuda/reduce_views.hpp>
 #include <cleave/kernels/cuda/strided_copy.hpp>
 

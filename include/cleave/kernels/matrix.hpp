@@ -16,6 +16,15 @@ struct Matrix {
   index_t col_stride = 1;
 };
 
+/// How many products are computed at once: matrix i of an operand lies i times its stride behind
+/// the first. A stride of 0 uses one matrix for all.
+struct Batches {
+  index_t count = 1;
+  index_t a_stride = 0;
+  index_t b_stride = 0;
+  index_t c_stride = 0;
+};
+
 /// A strided array of two dimensions as a matrix.
 template <class T>
 Matrix<T> as_matrix(const Strided<T>& s) {

@@ -38,4 +38,16 @@ void gemm(On<Host>, const Matrix<const T>& a, const Matrix<const T>& b, const Ma
   detail::blocked_gemm(a, b, c);
 }
 
+/// Several products of matrices of equal extents and strides, one after the other.
+template <class T>
+void gemm_batched(On<Host> on, Matrix<const T> a, Matrix<const T> b, Matrix<T> c,
+                  const Batches& batches) {
+  for (index_t i = 0; i < batches.count; ++i) {
+    gemm(on, a, b, c);
+    a.data += batches.a_stride;
+    b.data += batches.b_stride;
+    c.data += batches.c_stride;
+  }
+}
+
 }  // namespace cleave::kernels

@@ -1,0 +1,286 @@
+// C = A · B through cuBLASLt, for 16-bit floats, float, double and complex numbers.
+//
+// cuBLASLt thinks in columns, and a row-major matrix is the transposed one by columns: it is asked
+// for the transposed product of the operands in reverse order, and nothing is copied. Sums of
+// 16-bit floats are accumulated in float; floats are multiplied as floats, unless TF32 is allowed.
+//
+// What a product needs before it can be launched (descriptors, the choice of an algorithm) is kept
+// per thread and device, and found again by shape and layout. Needs no device compiler.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include <cleave/core/cuda/fp16.hpp>
+#include <cublasLt.h>
+
+#include <cleave/core/cuda/error.hpp>
+#include <cleave/core/dtype.hpp>
+#include <cleave/core/error.hpp>
+#include <cleave/kernels/matrix.hpp>
+#include <cleave/tensor/cuda/device.hpp>
+#include <cleave/tensor/cuda/memory.hpp>
+#include <cleave/tensor/cuda/stream.hpp>
+
+namespace cleave::cuda {
+
+namespace detail {
+
+inline std::atomic<bool>& tf32_is_allowed() {
+  static std::atomic<bool> allowed = false;
+  return allowed;
+}
+
+}  // namespace detail
+
+/// Whether products of float matrices may round their factors to 10 bits of mantissa (TF32), which
+/// is several times faster. They may not, unless this is called; for all threads.
+inline void allow_tf32(bool allowed) { detail::tf32_is_allowed() = allowed; }
+
+namespace detail {
+
+/// @throws Error  unless `status` is success
+inline void check_cublaslt(cublasStatus_t status) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw Error("matmul", std::string("cuBLASLt: ") + cublasLtGetStatusString(status));
+}
+
+template <class T>
+inline constexpr bool cublaslt_knows = !std::is_integral_v<T>;
+
+template <class T>
+constexpr cudaDataType cuda_type() {
+  if constexpr (std::is_same_v<T, half>) return CUDA_R_16F;
+  else if constexpr (std::is_same_v<T, bfloat16>) return CUDA_R_16BF;
+  else if constexpr (std::is_same_v<T, float>) return CUDA_R_32F;
+  else if constexpr (std::is_same_v<T, double>) return CUDA_R_64F;
+  else if constexpr (std::is_same_v<T, std::complex<float>>) return CUDA_C_32F;
+  else return CUDA_C_64F;
+}
+
+/// An operand by columns.
+struct LtOperand {
+  bool transposed = false;      ///< whether the factor is what is stored, transposed
+  std::uint32_t alignment = 1;  ///< of every matrix of the batch, in bytes
+  index_t rows = 0, cols = 0;   ///< as stored
+  index_t leading = 1;          ///< from one column to the next, in elements
+  index_t batch_stride = 0;
+
+  friend bool operator==(const LtOperand&, const LtOperand&) = default;
+};
+
+/// The transposed of a row-major matrix, which are the same bytes.
+/// @return whether cuBLASLt can read it in place
+template <class T>
+bool describe(const kernels::Matrix<T>& m, index_t batch_stride, index_t batches,
+              LtOperand& operand) {
+  const auto stored = [&](index_t rows, index_t cols, index_t stride) {
+    operand.rows = rows;
+    operand.cols = cols;
+    operand.leading = cols == 1 ? rows : stride;  // the stride of a single column is no matter
+    return operand.leading >= rows;
+  };
+  const bool by_rows = (m.col_stride == 1 || m.cols == 1) && stored(m.cols, m.rows, m.row_stride);
+  if (!by_rows &&
+      !((m.row_stride == 1 || m.rows == 1) && stored(m.rows, m.cols, m.col_stride)))
+    return false;
+  operand.transposed = !by_rows;
+  operand.batch_stride = batches == 1 ? 0 : batch_stride;
+  auto address = reinterpret_cast<std::uintptr_t>(m.data) | 256;
+  if (batches > 1) address |= std::uintptr_t(batch_stride) * sizeof(T);
+  operand.alignment = std::uint32_t(address & (~address + 1));
+  return batch_stride >= 0;
+}
+
+/// What a product is recognised by. `first` · `second` = `result`, all by columns.
+struct LtProduct {
+  cudaDataType type{};
+  cudaDataType scale{};
+  cublasComputeType_t compute{};
+  std::int32_t batches = 1;
+  LtOperand first{}, second{}, result{};
+
+  friend bool operator==(const LtProduct&, const LtProduct&) = default;
+
+  std::size_t hash() const {
+    std::uint64_t h = std::uint64_t(type) * 31 + std::uint64_t(compute);
+    for (const LtOperand* o : {&first, &second, &result})
+      for (const index_t value : {o->rows, o->cols, o->leading, o->batch_stride,
+                                  index_t(o->alignment) * 2 + o->transposed, index_t(batches)})
+        h = (h ^ std::uint64_t(value)) * 0x9e3779b97f4a7c15u, h ^= h >> 29;
+    return std::size_t(h);
+  }
+
+  /// @throws Error  with the factors' shapes, unless `status` is success
+  void check(cublasStatus_t status) const {
+    if (status == CUBLAS_STATUS_SUCCESS) return;
+    const auto text = [](index_t a, index_t b) {
+      return "[" + std::to_string(a) + ", " + std::to_string(b) + "]";
+    };
+    const index_t k = second.transposed ? second.cols : second.rows;
+    throw Error("matmul", std::string("cuBLASLt: ") + cublasLtGetStatusString(status),
+                {.shapes = text(result.cols, k) + " and " + text(k, result.rows)});
+  }
+};
+
+/// Gives cuBLASLt's objects back.
+struct LtDestroy {
+  void operator()(cublasLtMatmulDesc_t p) const { cublasLtMatmulDescDestroy(p); }
+  void operator()(cublasLtMatrixLayout_t p) const { cublasLtMatrixLayoutDestroy(p); }
+  void operator()(cublasLtMatmulPreference_t p) const { cublasLtMatmulPreferenceDestroy(p); }
+};
+template <class Opaque>
+using LtOwned = std::unique_ptr<Opaque, LtDestroy>;
+
+/// A product that can be launched.
+class LtPlan {
+ public:
+  /// @throws Error if cuBLASLt cannot compute it
+  LtPlan(cublasLtHandle_t handle, const LtProduct& product)
+      : product_(product),
+        operation_(describe_operation(product)),
+        first_(lay_out(product, product.first)),
+        second_(lay_out(product, product.second)),
+        result_(lay_out(product, product.result)) {
+    choose(handle);
+  }
+
+  const LtProduct& product() const { return product_; }
+
+  /// Enqueues it on the current stream.
+  void run(cublasLtHandle_t handle, const void* first, const void* second, void* result) const {
+    const std::shared_ptr<void> workspace = allocate_bytes(Cuda{}, workspace_);
+    static constexpr double one_double[] = {1, 0}, zero[] = {0, 0};  // as complex numbers, too
+    static constexpr float one_float[] = {1, 0};
+    const bool doubles = product_.compute == CUBLAS_COMPUTE_64F;
+    const void* one = doubles ? static_cast<const void*>(one_double) : one_float;
+    product_.check(cublasLtMatmul(handle, operation_.get(), one, first, first_.get(), second,
+                                  second_.get(), zero, result, result_.get(), result,
+                                  result_.get(), &algorithm_, workspace.get(), workspace_,
+                                  current_stream().get()));
+  }
+
+ private:
+  using Operation = LtOwned<cublasLtMatmulDescOpaque_t>;
+  using Layout = LtOwned<cublasLtMatrixLayoutOpaque_t>;
+  using Preference = LtOwned<cublasLtMatmulPreferenceOpaque_t>;
+
+  static constexpr std::uint64_t most_workspace = std::uint64_t(32) << 20;
+
+  static Operation describe_operation(const LtProduct& product) {
+    cublasLtMatmulDesc_t made = nullptr;
+    check_cublaslt(cublasLtMatmulDescCreate(&made, product.compute, product.scale));
+    Operation operation(made);
+    const auto transpose = [&](cublasLtMatmulDescAttributes_t which, const LtOperand& operand) {
+      const std::int32_t op = operand.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+      check_cublaslt(cublasLtMatmulDescSetAttribute(made, which, &op, sizeof(op)));
+    };
+    transpose(CUBLASLT_MATMUL_DESC_TRANSA, product.first);
+    transpose(CUBLASLT_MATMUL_DESC_TRANSB, product.second);
+    return operation;
+  }
+
+  static Layout lay_out(const LtProduct& product, const LtOperand& operand) {
+    cublasLtMatrixLayout_t made = nullptr;
+    check_cublaslt(cublasLtMatrixLayoutCreate(&made, product.type, std::uint64_t(operand.rows),
+                                              std::uint64_t(operand.cols), operand.leading));
+    Layout layout(made);
+    if (product.batches > 1) {
+      check_cublaslt(cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+                                                      &product.batches, sizeof(product.batches)));
+      check_cublaslt(
+          cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                           &operand.batch_stride, sizeof(operand.batch_stride)));
+    }
+    return layout;
+  }
+
+  void choose(cublasLtHandle_t handle) {
+    cublasLtMatmulPreference_t made = nullptr;
+    check_cublaslt(cublasLtMatmulPreferenceCreate(&made));
+    const Preference preference(made);
+    const auto set = [&](cublasLtMatmulPreferenceAttributes_t which, auto value) {
+      check_cublaslt(cublasLtMatmulPreferenceSetAttribute(made, which, &value, sizeof(value)));
+    };
+    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most_workspace);
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, product_.first.alignment);
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, product_.second.alignment);
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, product_.result.alignment);
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, product_.result.alignment);
+    cublasLtMatmulHeuristicResult_t best{};
+    int found = 0;
+    product_.check(cublasLtMatmulAlgoGetHeuristic(handle, operation_.get(), first_.get(),
+                                                  second_.get(), result_.get(), result_.get(),
+                                                  made, 1, &best, &found));
+    product_.check(found == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : best.state);
+    algorithm_ = best.algo;
+    workspace_ = best.workspaceSize;
+  }
+
+  LtProduct product_;
+  Operation operation_;
+  Layout first_, second_, result_;
+  cublasLtMatmulAlgo_t algorithm_{};
+  std::size_t workspace_ = 0;
+};
+
+/// A thread's use of cuBLASLt on one device.
+class LtContext {
+ public:
+  LtContext() { check_cublaslt(cublasLtCreate(&handle_)); }
+  LtContext(const LtContext&) = delete;  // owns a handle
+  LtContext& operator=(const LtContext&) = delete;
+  ~LtContext() { cublasLtDestroy(handle_); }
+
+  /// That of the calling thread and the current device.
+  static LtContext& current() {
+    static thread_local std::array<std::unique_ptr<LtContext>, 64> contexts;
+    const int device = current_device();
+    if (device >= int(contexts.size())) throw Error("matmul", "devices are numbered 0 to 63");
+    std::unique_ptr<LtContext>& context = contexts[std::size_t(device)];
+    if (context == nullptr) context = std::make_unique<LtContext>();
+    return *context;
+  }
+
+  void run(const LtProduct& product, const void* first, const void* second, void* result) {
+    std::unique_ptr<LtPlan>& plan = plans_[product.hash() % plans_.size()];
+    if (plan == nullptr || !(plan->product() == product))
+      plan = std::make_unique<LtPlan>(handle_, product);
+    plan->run(handle_, first, second, result);
+  }
+
+ private:
+  cublasLtHandle_t handle_ = nullptr;
+  std::array<std::unique_ptr<LtPlan>, 256> plans_;  ///< a later product takes an earlier one's place
+};
+
+/// Whether cuBLASLt could do it; if not, an operand has to be packed.
+/// @pre no extent is 0
+template <class T>
+bool cublaslt_gemm(const kernels::Matrix<const T>& a, const kernels::Matrix<const T>& b,
+                   const kernels::Matrix<T>& c, const kernels::Batches& batches) {
+  LtProduct product;
+  product.type = cuda_type<T>();
+  product.scale = cuda_type<accumulator_t<T>>();
+  product.compute = product.scale == CUDA_R_64F || product.scale == CUDA_C_64F ? CUBLAS_COMPUTE_64F
+                    : std::is_same_v<T, float> && tf32_is_allowed() ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                                    : CUBLAS_COMPUTE_32F;
+  if (batches.count > std::numeric_limits<std::int32_t>::max()) return false;
+  product.batches = std::int32_t(batches.count);
+  if (!describe(b, batches.b_stride, batches.count, product.first) ||
+      !describe(a, batches.a_stride, batches.count, product.second) ||
+      !describe(c, batches.c_stride, batches.count, product.result) || product.result.transposed)
+    return false;
+  LtContext::current().run(product, b.data, a.data, c.data);
+  return true;
+}
+
+}  // namespace detail
+
+}  // namespace cleave::cuda

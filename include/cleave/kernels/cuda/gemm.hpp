@@ -1,0 +1,108 @@
+// C = A · B on a GPU: through cuBLASLt for the element types that it knows, by a kernel of our own
+// for integers.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <type_traits>
+
+#include <cleave/core/error.hpp>
+#include <cleave/kernels/cuda/cublaslt_gemm.hpp>
+#include <cleave/kernels/cuda/strided_copy.hpp>
+#include <cleave/kernels/cuda/tiled_gemm.hpp>
+#include <cleave/kernels/matrix.hpp>
+#include <cleave/kernels/strided.hpp>
+
+namespace cleave {
+
+namespace cuda::detail {
+
+/// A dense copy of the matrices of a batch.
+template <class T>
+class PackedMatrix {
+ public:
+  PackedMatrix(const kernels::Matrix<const T>& m, index_t batch_stride, index_t batches)
+      : one_(batches == 1 || batch_stride == 0) {
+    const Shape extents(std::array<index_t, 3>{one_ ? 1 : batches, m.rows, m.cols});
+    const Shape strides(std::array<index_t, 3>{batch_stride, m.row_stride, m.col_stride});
+    memory_ = allocate_bytes(Cuda{}, std::size_t(extents.product()) * sizeof(T));
+    matrix_ = {static_cast<const T*>(memory_.get()), m.rows, m.cols, m.cols, 1};
+    strided_copy(Cuda{}, ConstView{m.data, dtype_of<T>(), extents, strides},
+                 View::dense(memory_.get(), dtype_of<T>(), extents));
+  }
+
+  const kernels::Matrix<const T>& matrix() const { return matrix_; }
+  index_t batch_stride() const { return one_ ? 0 : matrix_.rows * matrix_.cols; }
+
+ private:
+  bool one_;
+  std::shared_ptr<void> memory_;
+  kernels::Matrix<const T> matrix_;
+};
+
+template <class T>
+void gemm_matrices(const kernels::Matrix<const T>& a, const kernels::Matrix<const T>& b,
+                   const kernels::Matrix<T>& c, const kernels::Batches& batches) {
+  static_assert(!std::is_same_v<T, bool>, "cleave: there is no matrix product of bool");
+  if (c.rows == 0 || c.cols == 0 || batches.count == 0) return;
+  if (a.cols == 0)
+    return strided_fill(
+        Cuda{},
+        View{c.data, dtype_of<T>(),
+             Shape(std::array<index_t, 3>{batches.count, c.rows, c.cols}),
+             Shape(std::array<index_t, 3>{batches.c_stride, c.row_stride, c.col_stride})},
+        T(0));
+  if constexpr (cublaslt_knows<T>) {
+    if (cublaslt_gemm(a, b, c, batches)) return;
+    LtOperand ignored;
+    const auto fits = [&](const auto& m, index_t stride) {
+      return describe(m, stride, batches.count, ignored);
+    };
+    kernels::Batches packed = batches;
+    std::optional<PackedMatrix<T>> packed_a, packed_b;
+    if (!fits(a, batches.a_stride)) {
+      packed_a.emplace(a, batches.a_stride, batches.count);
+      packed.a_stride = packed_a->batch_stride();
+    }
+    if (!fits(b, batches.b_stride)) {
+      packed_b.emplace(b, batches.b_stride, batches.count);
+      packed.b_stride = packed_b->batch_stride();
+    }
+    if (!cublaslt_gemm(packed_a ? packed_a->matrix() : a, packed_b ? packed_b->matrix() : b, c,
+                       packed))
+      throw Error("matmul", "the columns of the result are not next to each other");
+  } else {
+    tiled_gemm(a, b, c, batches);
+  }
+}
+
+}  // namespace cuda::detail
+
+namespace kernels {
+
+/// Writes A · B to C, in the order of the current stream.
+///
+/// Sums of 16-bit floats are accumulated in float and rounded once; integers wrap; floats are
+/// multiplied as such unless `cuda::allow_tf32`.
+///
+/// @param a  [m, k], any strides; read in place where one of them is 1, else packed
+/// @param b  [k, n], likewise
+/// @param c  [m, n], its columns next to each other; must not overlap a or b
+/// @throws Error  if cuBLASLt cannot do it, or there is no memory for its workspace
+template <class T>
+void gemm(On<Cuda>, const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
+  cuda::detail::gemm_matrices(a, b, c, Batches{});
+}
+
+/// Several products of matrices of equal extents and strides, in one launch.
+template <class T>
+void gemm_batched(On<Cuda>, const Matrix<const T>& a, const Matrix<const T>& b,
+                  const Matrix<T>& c, const Batches& batches) {
+  cuda::detail::gemm_matrices(a, b, c, batches);
+}
+
+}  // namespace kernels
+
+}  // namespace cleave
