@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <complex>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -140,6 +142,25 @@ TEST_CASE("runs of every length are moved whole and alone") {
       CHECK(copies<std::uint8_t>(extents, gaps, place(extents, {1, 0, 2}, {0, 0, 1})));
       CHECK(copies<float>(extents, place(extents, {1, 0, 2}, {0, 0, 0}), gaps));
     }
+}
+
+TEST_CASE("runs that pass by the caches are moved whole and alone, from and to any address") {
+  constexpr std::size_t least = detail::streaming_run_bytes;
+  std::vector<std::uint8_t> source(least + 300), destination(source.size());
+  for (std::size_t i = 0; i < source.size(); ++i) source[i] = std::uint8_t(i * 37 % 251);
+  for (const std::size_t run : {least - 1, least, least + 1, least + 100})
+    for (const std::size_t from : {0u, 1u, 16u})
+      for (const std::size_t to : {0u, 3u, 64u, 127u}) {
+        std::fill(destination.begin(), destination.end(), std::uint8_t(255));
+        const Shape extents = Shape::filled(1, index_t(run)), strides = Shape::filled(1, 1);
+        strided_copy(ConstView{source.data() + from, DType::uint8, extents, strides},
+                     View{destination.data() + to, DType::uint8, extents, strides});
+        const auto in = source.begin() + std::ptrdiff_t(from);
+        const auto out = destination.begin() + std::ptrdiff_t(to);
+        CHECK(std::equal(in, in + std::ptrdiff_t(run), out));
+        CHECK(std::count(destination.begin(), destination.end(), 255) ==
+              std::ptrdiff_t(destination.size() - run));
+      }
 }
 
 TEST_CASE_TEMPLATE("random permutations of up to five dimensions, with gaps, arrive", T,

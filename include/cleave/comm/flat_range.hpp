@@ -4,8 +4,8 @@
 #pragma once
 
 #include <cstddef>
-#include <cstring>
 
+#include <cleave/tensor/streaming.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>
 
@@ -46,7 +46,7 @@ void pack_words(const ConstView& from, index_t begin, index_t count, void* dense
   for_runs(from.extents, from.strides, begin, count,
            [&](index_t offset, index_t stride, index_t at, index_t run) {
              if (stride == 1)
-               std::memcpy(to + at, base + offset, std::size_t(run) * N);
+               copy_run(base[offset].bytes, to[at].bytes, std::size_t(run) * N);
              else
                for (index_t i = 0; i < run; ++i) to[at + i] = base[offset + i * stride];
            });
@@ -59,7 +59,7 @@ void unpack_words(const void* dense, const View& to, index_t begin, index_t coun
   for_runs(to.extents, to.strides, begin, count,
            [&](index_t offset, index_t stride, index_t at, index_t run) {
              if (stride == 1)
-               std::memcpy(base + offset, from + at, std::size_t(run) * N);
+               copy_run(from[at].bytes, base[offset].bytes, std::size_t(run) * N);
              else
                for (index_t i = 0; i < run; ++i) base[offset + i * stride] = from[at + i];
            });

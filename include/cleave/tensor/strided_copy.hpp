@@ -1,18 +1,18 @@
 // Copies between strided views of equal extents: packing, unpacking and transposition on the host.
 //
 // The loop nest is ordered by the destination's strides and its dimensions are merged, so that a
-// copy becomes the fewest and longest runs of bytes. Long runs are memcpy, short ones loops of
-// fixed-size moves; where source and destination run along different dimensions, the plane of
-// these two is transposed in tiles.
+// copy becomes the fewest and longest runs of bytes. Long runs are memcpy, very long ones pass by
+// the caches, short ones are loops of fixed-size moves; where source and destination run along
+// different dimensions, the plane of these two is transposed in tiles.
 #pragma once
 
 #include <array>
 #include <cstddef>
-#include <cstring>
 #include <utility>
 
 #include <cleave/core/shape.hpp>
 #include <cleave/tensor/storage.hpp>
+#include <cleave/tensor/streaming.hpp>
 #include <cleave/tensor/transpose.hpp>
 #include <cleave/tensor/view.hpp>
 
@@ -148,7 +148,7 @@ struct MoveRun {
 struct MoveBytes {
   std::size_t run;
   explicit MoveBytes(index_t bytes) : run(std::size_t(bytes)) {}
-  void operator()(const std::byte* from, std::byte* to) const { std::memcpy(to, from, run); }
+  void operator()(const std::byte* from, std::byte* to) const { copy_run(from, to, run); }
 };
 
 /// All runs; where the source runs along the outer loop, in blocks, so that lines of the source

@@ -16,11 +16,12 @@
 #endif
 
 #include <cleave/core/config.hpp>
+#include <cleave/tensor/streaming.hpp>
 
 namespace cleave::detail {
 
-/// Bytes of a cache line, the edge of a tile.
-inline constexpr int tile_bytes = 64;
+/// The edge of a tile.
+inline constexpr int tile_bytes = line_bytes;
 
 /// Planes of fewer bytes stay in the cache near the core, for whoever reads them next.
 inline constexpr index_t streaming_bytes = index_t{1} << 20;
@@ -91,13 +92,8 @@ void transpose_square(const std::byte* from, index_t from_step, std::byte* tile,
 
 template <bool Streaming>
 void store_line(const std::byte* line, std::byte* to) {
-  if constexpr (!Streaming) {
-    std::memcpy(to, line, tile_bytes);
-  } else {
-    for (int c = 0; c < tile_bytes; c += 16)
-      _mm_stream_si128(reinterpret_cast<__m128i*>(to + c),
-                       _mm_load_si128(reinterpret_cast<const __m128i*>(line + c)));
-  }
+  if constexpr (Streaming) stream_line(line, to);
+  else std::memcpy(to, line, tile_bytes);
 }
 
 template <int Word, bool Streaming>
@@ -112,8 +108,6 @@ void transpose_tile(const std::byte* from, index_t from_step, std::byte* to, ind
   for (int j = 0; j < edge; ++j) store_line<Streaming>(tile + j * tile_bytes, to + j * to_step);
 }
 
-inline void streaming_fence() { _mm_sfence(); }
-
 #else
 
 template <int Word, bool Streaming>
@@ -125,8 +119,6 @@ void transpose_tile(const std::byte* from, index_t from_step, std::byte* to, ind
       std::memcpy(tile + j * tile_bytes + i * Word, from + i * from_step + j * Word, Word);
   for (int j = 0; j < edge; ++j) std::memcpy(to + j * to_step, tile + j * tile_bytes, tile_bytes);
 }
-
-inline void streaming_fence() {}
 
 #endif
 
