@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include <sys/mman.h>
 
@@ -13,7 +14,7 @@ namespace {
 
 constexpr std::size_t granule = 256;  // of addresses, as with cudaMalloc
 constexpr std::size_t guard = 256;    // poison behind every block
-constexpr std::size_t page_group = std::size_t(1) << 20;
+constexpr std::size_t huge_page = std::size_t(2) << 20;
 
 constexpr std::size_t large = std::size_t(256) << 20;  // of which dead blocks keep no pages
 
@@ -21,26 +22,24 @@ constexpr std::size_t round_up(std::size_t value, std::size_t to) {
   return (value + to - 1) / to * to;
 }
 
-void* page_after(void* address) {
+constexpr std::size_t round_down(std::size_t value, std::size_t to) { return value / to * to; }
+
+void* huge_page_after(void* address) {
   const auto value = reinterpret_cast<std::uintptr_t>(address);
-  return reinterpret_cast<void*>(round_up(value, page_group));
+  return reinterpret_cast<void*>(round_up(value, huge_page));
 }
 
 }  // namespace
 
 Arena::Arena(std::size_t capacity, int device, bool pool)
-    : capacity_(round_up(capacity, page_group)), device_(device), pool_(pool) {
-  void* range =
-      mmap(nullptr, capacity_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    : capacity_(round_up(capacity, huge_page)), device_(device), pool_(pool) {
+  void* range = mmap(nullptr, capacity_ + huge_page, PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (range == MAP_FAILED) throw std::bad_alloc();
-  base_ = static_cast<std::byte*>(range);
+  base_ = static_cast<std::byte*>(huge_page_after(range));
+  madvise(base_, capacity_, MADV_HUGEPAGE);  // to expose and to hide costs time by the page
   holes_.emplace(0, capacity_);
   guard_range(base_, capacity_);
-}
-
-Arena::~Arena() {
-  permit(base_, touched_);
-  munmap(base_, capacity_);
 }
 
 bool Arena::contains(const void* address) const {
@@ -73,20 +72,18 @@ void* Arena::allocate(std::size_t size) {
   if (room > reserved) holes_.emplace(offset + reserved, room - reserved);
   blocks_[offset] = {.size = size, .reserved = reserved};
   in_use_ += size;
-  if (offset + reserved > touched_) {
-    touched_ = std::min(capacity_, round_up(offset + reserved, page_group));
-    expose();
-  }
-  permit(base_ + offset, reserved);
-  poison(base_ + offset + size, reserved - size);
+  touched_ = std::max(touched_, round_up(offset + reserved, huge_page));
   forbid(base_ + offset, reserved);
   return base_ + offset;
 }
 
 void Arena::begin(void* address) {
   Block& block = *starting_at(address);
-  permit(address, block.size);
+  permit(address, block.reserved);
   poison(address, block.size);
+  auto* behind = static_cast<std::byte*>(address) + block.size;
+  if (!std::exchange(block.guarded, true)) poison(behind, block.reserved - block.size);
+  forbid(behind, block.reserved - block.size);
   block.usable = true;
 }
 
@@ -103,7 +100,7 @@ std::string Arena::end(void* address) {
   const std::string fault = inspect_guard(offset_of(address), block);
   permit(address, block.reserved);
   if (block.reserved > large)
-    madvise(page_after(address), (block.reserved - page_group) / page_group * page_group,
+    madvise(huge_page_after(address), round_down(block.reserved, huge_page) - huge_page,
             MADV_DONTNEED);
   poison(address, block.reserved);
   forbid(address, block.reserved);
@@ -145,6 +142,7 @@ std::string Arena::recycle(std::size_t bytes) {
 std::string Arena::inspect_guard(std::size_t offset, const Block& block) {
   std::byte* behind = base_ + offset + block.size;
   const std::size_t bytes = block.reserved - block.size;
+  if (!block.guarded) return {};
   permit(behind, bytes);
   std::string fault;
   if (!is_poison(behind, bytes)) {

@@ -17,17 +17,16 @@ namespace cuda_stand_in {
 struct Block {
   std::size_t size = 0;      ///< bytes asked for
   std::size_t reserved = 0;  ///< bytes taken, with the guard behind
-  bool usable =
-      false;  ///< for device code and copies: allocated, and not yet freed, in stream order
-  bool freed = false;     ///< for the host: given back, although perhaps not yet in stream order
-  bool of_graph = false;  ///< comes to life with every launch of a graph
+  bool usable = false;       ///< for operations: allocated, and not yet freed, in stream order
+  bool freed = false;        ///< for the host: given back, perhaps not yet in stream order
+  bool guarded = false;      ///< the poison behind it has been laid
+  bool of_graph = false;     ///< comes to life with every launch of a graph
 };
 
 class Arena {
  public:
   Arena(std::size_t capacity, int device, bool pool);
-  Arena(const Arena&) = delete;  // blocks are addresses within the range
-  ~Arena();
+  Arena(const Arena&) = delete;  // blocks are addresses within the range, which is kept for good
 
   int device() const { return device_; }
   /// Whether blocks come and go in stream order.
@@ -37,7 +36,7 @@ class Arena {
   void expose();
   void hide();
 
-  /// A block that is not usable yet; null if there is no room. The arena is exposed.
+  /// A block that is not usable yet; null if there is no room.
   void* allocate(std::size_t size);
   /// Makes the block usable and fills it with poison. The arena is exposed.
   void begin(void* address);

@@ -7,22 +7,18 @@ using namespace cuda_stand_in;
 
 namespace {
 
-constexpr std::size_t most_quarantine = std::size_t(256) << 20;
+constexpr std::size_t most_quarantine = std::size_t(64) << 20;
 
 // A block of the arena; if there is no room, what is enqueued may give some back.
 void* take(Context& context, Arena& arena, std::size_t bytes) {
   Machine& machine = context.machine;
   if (bytes > arena.capacity()) return nullptr;
+  if (void* address = arena.allocate(bytes)) return address;
+  machine.run_ready(context.lock, true);
   arena.expose();
-  void* address = arena.allocate(bytes);
-  if (address == nullptr) {
-    machine.run_ready(context.lock, true);
-    arena.expose();
-    machine.report(arena.recycle(0));
-    address = arena.allocate(bytes);
-  }
+  machine.report(arena.recycle(0));
   machine.memory.hide();
-  return address;
+  return arena.allocate(bytes);
 }
 
 // Ends the life of a block; the arena is exposed.

@@ -13,9 +13,9 @@
 //   events it waits for put before it. Work that was not ordered before is left undone, so that a
 //   missing event shows as a stale or poisoned value. `Order::eager` is the opposite extreme;
 // - memory: fresh and freed memory is poisoned, in stream order; the bytes behind every allocation
-//   are checked when it goes; host code that touches device memory stops with a message, as does
-//   device code that touches another device's memory without peer access. AddressSanitizer, where
-//   it is on, sees device memory as it sees the heap;
+//   are checked when it goes; host code that touches device memory stops with a message (unless
+//   another thread runs device work at that moment), as does device code that touches another
+//   device's memory without peer access. AddressSanitizer sees device memory as it sees the heap;
 // - barriers: threads of a block that part at a barrier are an error; reversed and shuffled orders
 //   of threads and blocks show where a barrier is missing;
 // - errors: calls are refused as the runtime refuses them, and any error can be planted.
@@ -28,7 +28,8 @@
 // Environment, read at the first call: CLEAVE_STAND_IN_DEVICES (1), CLEAVE_STAND_IN_MEMORY_MB per
 // device (16384), CLEAVE_STAND_IN_ORDER (lazy, eager), CLEAVE_STAND_IN_THREADS (forward, reversed,
 // shuffled), CLEAVE_STAND_IN_TIMEOUT in seconds (60), CLEAVE_STAND_IN_GUARD=off: host code that
-// touches device memory goes unnoticed, which saves most of the time of long suites.
+// touches device memory, and device code that touches another device's, goes unnoticed, which saves
+// time in long suites with much memory.
 #pragma once
 
 #include <cstddef>
