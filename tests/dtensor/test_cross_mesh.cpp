@@ -16,18 +16,14 @@
 
 using namespace cleave;
 using naive::Indices;
+using naive::layouts_over;
+using naive::shape_of;
 
 namespace {
 
 struct dp : axis {};
 struct tp : axis {};
 struct row : axis {};
-
-Shape shape_of(const Indices& values) {
-  Shape shape;
-  for (const index_t value : values) shape[shape.dims++] = value;
-  return shape;
-}
 
 /// Moves from a layout on one mesh to a layout on another; returns the wrong elements, and adds
 /// the bytes over the least to `excess`.
@@ -79,15 +75,7 @@ std::vector<Layout> layouts(int axes, bool partials) {
     alphabet.push_back(Placement::partial(ReduceOp::sum));
     alphabet.push_back(Placement::partial(ReduceOp::max));
   }
-  std::vector<Layout> result;
-  for (const Indices& choice :
-       naive::all_indices(Indices(std::size_t(axes), index_t(alphabet.size())))) {
-    Layout layout;
-    layout.axes = axes;
-    for (int a = 0; a < axes; ++a) layout[a] = alphabet[std::size_t(choice[std::size_t(a)])];
-    result.push_back(layout);
-  }
-  return result;
+  return layouts_over(axes, alphabet);
 }
 
 void check_all(const MeshState& from_mesh, const MeshState& to_mesh, const Indices& shape) {

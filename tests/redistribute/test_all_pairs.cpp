@@ -11,14 +11,15 @@
 #include <vector>
 
 #include "device.hpp"
+#include "effort.hpp"
 #include "naive.hpp"
 #include "ranks.hpp"
-#include "sanitizer.hpp"
 
 using namespace cleave;
 using cleave::testing::elements_of;
 using cleave::testing::placed;
 using naive::Indices;
+using naive::layouts_over;
 
 namespace {
 
@@ -38,18 +39,6 @@ std::vector<Placement> targets(int dims) {
   std::vector<Placement> all{Placement::replicate()};
   for (int d = 0; d < dims; ++d) all.push_back(Placement::shard(d));
   return all;
-}
-
-std::vector<Layout> layouts(int axes, const std::vector<Placement>& alphabet) {
-  std::vector<Layout> result;
-  for (const Indices& choice :
-       naive::all_indices(Indices(std::size_t(axes), index_t(alphabet.size())))) {
-    Layout layout;
-    layout.axes = axes;
-    for (int a = 0; a < axes; ++a) layout[a] = alphabet[std::size_t(choice[std::size_t(a)])];
-    result.push_back(layout);
-  }
-  return result;
 }
 
 template <class T>
@@ -106,8 +95,8 @@ void check_all_pairs(const MeshState& mesh, bool ordered, const std::vector<Indi
     const int axes = mesh.extents().dims;
     const int dims = int(shape.size());
     const auto from_alphabet = alphabet.empty() ? sources(dims, ordered) : alphabet;
-    for (const Layout& from : layouts(axes, from_alphabet))
-      for (const Layout& to : layouts(axes, targets(dims))) {
+    for (const Layout& from : layouts_over(axes, from_alphabet))
+      for (const Layout& to : layouts_over(axes, targets(dims))) {
         const int wrong = wrong_elements<T>(mesh, from, to, shape, false) +
                           wrong_elements<T>(mesh, from, to, shape, true);
         CHECK_MESSAGE(wrong == 0, wrong, " wrong elements of ", name_of(dtype_of<T>()), " ",
@@ -119,7 +108,7 @@ void check_all_pairs(const MeshState& mesh, bool ordered, const std::vector<Indi
 
 void check_all_types(const MeshState& mesh, const std::vector<Indices>& shapes) {
   check_all_pairs<float>(mesh, true, shapes);
-  if (cleave::testing::sanitized) return;
+  if (cleave::testing::briefly) return;
   check_all_pairs<double>(mesh, true, shapes);
   check_all_pairs<std::int64_t>(mesh, false, shapes);
   check_all_pairs<std::complex<double>>(mesh, false, shapes);
@@ -164,7 +153,7 @@ TEST_CASE("every redistribution on 2 x 2 x 2 gives every rank the values that it
     const std::vector<Placement> some{
         Placement::replicate(), Placement::partial(ReduceOp::sum),
         Placement::partial(ReduceOp::product), Placement::shard(0), Placement::shard(1)};
-    if (cleave::testing::sanitized)
+    if (cleave::testing::briefly)
       return check_all_pairs<std::int64_t>(mesh.state(), false, {{3, 2}}, some);
     check_all_pairs<float>(mesh.state(), true, {{9, 5}});
     check_all_pairs<double>(mesh.state(), true, {{3, 2}}, some);
@@ -180,8 +169,8 @@ TEST_CASE("a value made partial is the same value") {
     const Indices at = naive::to_indices(mesh.coordinate());
     const Indices shape{5, 4};
     const Shape global(std::array<index_t, 2>{5, 4});
-    for (const Layout& from : layouts(2, targets(2)))
-      for (const Layout& middle : layouts(2, sources(2, true)))
+    for (const Layout& from : layouts_over(2, targets(2)))
+      for (const Layout& middle : layouts_over(2, sources(2, true)))
         if (middle.has_partial()) {
           const auto mine = naive::elements(from, shape, extents, at);
           std::vector<double> held;

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "device.hpp"
+#include "effort.hpp"
 #include "ranks.hpp"
-#include "sanitizer.hpp"
 
 using namespace cleave;
 

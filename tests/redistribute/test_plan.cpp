@@ -12,6 +12,8 @@
 
 using namespace cleave;
 using naive::Indices;
+using naive::layouts_over;
+using naive::shape_of;
 
 namespace {
 
@@ -26,24 +28,6 @@ constexpr Layout on(auto... placement) {
 
 constexpr bool is_one(const Plan& plan, StepKind kind, unsigned axes) {
   return plan.count == 1 && plan[0].kind == kind && plan[0].axes == axes;
-}
-
-std::vector<Layout> layouts(int axes, const std::vector<Placement>& alphabet) {
-  std::vector<Layout> result;
-  for (const Indices& choice :
-       naive::all_indices(Indices(std::size_t(axes), index_t(alphabet.size())))) {
-    Layout layout;
-    layout.axes = axes;
-    for (int a = 0; a < axes; ++a) layout[a] = alphabet[std::size_t(choice[std::size_t(a)])];
-    result.push_back(layout);
-  }
-  return result;
-}
-
-Shape shape_of(const Indices& values) {
-  Shape shape;
-  for (const index_t value : values) shape[shape.dims++] = value;
-  return shape;
 }
 
 }  // namespace
@@ -72,8 +56,8 @@ TEST_CASE("plans are constants of the layouts") {
 TEST_CASE("a plan takes one step without partials, two with partials of one reduction") {
   int pairs = 0;
   for (const int axes : {1, 2, 3})
-    for (const Layout& from : layouts(axes, {R, S0, S1, P}))
-      for (const Layout& to : layouts(axes, {R, S0, S1})) {
+    for (const Layout& from : layouts_over(axes, {R, S0, S1, P}))
+      for (const Layout& to : layouts_over(axes, {R, S0, S1})) {
         const Plan plan = make_plan(from, to, 2);
         CHECK(plan.communications() <= (from.has_partial() ? 2 : 1));
         if (from == to) CHECK(plan.count == 0);
@@ -84,8 +68,8 @@ TEST_CASE("a plan takes one step without partials, two with partials of one redu
 
 TEST_CASE("the steps of a plan lead from the source to the target") {
   for (const int axes : {1, 2, 3})
-    for (const Layout& from : layouts(axes, {R, S0, S1, P, M}))
-      for (const Layout& to : layouts(axes, {R, S0, S1, P})) {
+    for (const Layout& from : layouts_over(axes, {R, S0, S1, P, M}))
+      for (const Layout& to : layouts_over(axes, {R, S0, S1, P})) {
         const Plan plan = make_plan(from, to, 2);
         StepLayout now{from};
         for (const Step& step : plan) {
@@ -103,8 +87,8 @@ TEST_CASE("a rank receives exactly what it must own and does not") {
     for (const Indices& shape : std::vector<Indices>{{5, 6}, {2, 3}, {7, 1}, {0, 4}}) {
       const int axes = int(mesh.size());
       const auto ranks = naive::all_indices(mesh);
-      for (const Layout& from : layouts(axes, {R, S0, S1}))
-        for (const Layout& to : layouts(axes, {R, S0, S1})) {
+      for (const Layout& from : layouts_over(axes, {R, S0, S1}))
+        for (const Layout& to : layouts_over(axes, {R, S0, S1})) {
           const Plan plan = make_plan(from, to, 2);
           if (plan.count == 0 || !communicates(plan[0].kind)) continue;
           const Step& step = plan[0];

@@ -7,16 +7,18 @@
 
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 #include "device.hpp"
+#include "effort.hpp"
 #include "naive.hpp"
 #include "ranks.hpp"
-#include "sanitizer.hpp"
 
 using namespace cleave;
+using cleave::testing::elements_of;
+using cleave::testing::placed;
 using naive::Indices;
+using naive::shape_of;
 
 namespace {
 
@@ -37,15 +39,10 @@ class Random {
 
 constexpr std::uint64_t seed = 20260711;
 
-Shape shape_of(const Indices& values) {
-  Shape shape;
-  for (const index_t value : values) shape[shape.dims++] = value;
-  return shape;
-}
-
 /// Meshes of all ranks and of some, of one to three axes, in order and not.
 std::vector<std::shared_ptr<const MeshState>> meshes(World& world) {
   const int n = world.size();
+  const auto ranks_of = communicator_on(TestDevice{}, world.shared_communicator());
   std::vector<std::shared_ptr<const MeshState>> result;
   std::vector<int> all, reversed;
   for (int r = 0; r < n; ++r) {
@@ -58,9 +55,9 @@ std::vector<std::shared_ptr<const MeshState>> meshes(World& world) {
     std::vector<std::string> names;
     for (std::size_t a = 0; a < extents.size(); ++a) names.push_back("a" + std::to_string(a));
     std::shared_ptr<Communicator> group;
-    if (member) group = world.communicator().subgroup(ranks, "mesh");
-    result.push_back(std::make_shared<const MeshState>(world.shared_communicator(), group,
-                                                       shape_of(extents), ranks, names));
+    if (member) group = ranks_of->subgroup(ranks, "mesh");
+    result.push_back(
+        std::make_shared<const MeshState>(ranks_of, group, shape_of(extents), ranks, names));
   };
   add(all, {n});
   add(reversed, {1, n});
@@ -91,20 +88,18 @@ redistribution::Block counting(const MeshState& mesh, const Layout& layout, cons
   Shape local;
   for (int d = 0; d < int(shape.size()); ++d)
     local[local.dims++] = index_t(naive::owned(layout, d, shape, extents, at).size());
-  const redistribution::Block block = redistribution::allocate<TestDevice>(DType::int32, local);
-  std::int32_t* data = static_cast<std::int32_t*>(block.view.data);
+  std::vector<std::int32_t> held;
   for (const Indices& index : naive::elements(layout, shape, extents, at)) {
     index_t linear = 0;
     for (std::size_t d = 0; d < shape.size(); ++d) linear = linear * shape[d] + index[d];
-    *data++ = std::int32_t(linear);
+    held.push_back(std::int32_t(linear));
   }
-  return block;
+  return placed(held, local);
 }
 
 bool equal(const redistribution::Block& a, const redistribution::Block& b) {
   return a.view.extents == b.view.extents && a.view.contiguous() && b.view.contiguous() &&
-         (a.view.size() == 0 ||
-          std::memcmp(a.view.data, b.view.data, std::size_t(a.view.bytes())) == 0);
+         elements_of<std::int32_t>(a) == elements_of<std::int32_t>(b);
 }
 
 /// Where a walker stands.

@@ -2,7 +2,8 @@
 // each of its processes, and reduces the outcome of every case over them.
 //
 // Its last line is for scripts: `cleave-cases: 41 passed, 0 failed, 2 skipped`, once per launch.
-// A case that has checked nothing has failed, unless it says why it could not run (`skip`).
+// A case that has checked nothing has failed, unless it says why it could not run (`skip`). Where
+// the cases need a GPU and there is none, all are skipped.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "cases.hpp"
+#include "gpu.hpp"
 #include "processes.hpp"
 
 namespace cleave::testing {
@@ -43,7 +45,12 @@ struct Recorder final : doctest::IReporter {
     cases.back().skips = skips_of_case;
   }
 
-  void report_query(const doctest::QueryData&) override {}
+  void report_query(const doctest::QueryData& listed) override {
+    for (unsigned i = 0; i < listed.num_data; ++i) {
+      cases.push_back({.name = listed.data[i]->m_name, .skips = 1});
+      if (lacks_gpu()) skip("needs a GPU");
+    }
+  }
   void test_run_start() override {}
   void test_run_end(const doctest::TestRunStats&) override {}
   void test_case_reenter(const doctest::TestCaseData&) override {}
@@ -96,7 +103,12 @@ int main(int argc, char** argv) {
   context.setOption("no-version", true);
   context.setOption("no-intro", true);
   if (processes.rank() != 0) context.setOption("minimal", true);
+  const bool listed_only = cleave::testing::lacks_gpu();
+  if (listed_only) {
+    const char* const options[] = {argv[0], "--list-test-cases", "--out=/dev/null"};
+    context.applyCommandLine(3, options);
+  }
   const int status = context.run();
-  if (context.shouldExit()) return status;
+  if (context.shouldExit() && !listed_only) return status;
   return cleave::testing::judge(processes) && status == 0 ? 0 : 1;
 }

@@ -69,6 +69,25 @@ inline std::vector<Indices> elements(const Layout& layout, const Indices& shape,
 
 inline Indices to_indices(const Shape& shape) { return Indices(shape.begin(), shape.end()); }
 
+inline Shape shape_of(const Indices& values) {
+  Shape shape;
+  for (const index_t value : values) shape[shape.dims++] = value;
+  return shape;
+}
+
+/// All layouts of some axes over an alphabet.
+inline std::vector<Layout> layouts_over(int axes, const std::vector<Placement>& alphabet) {
+  std::vector<Layout> result;
+  for (const Indices& choice :
+       all_indices(Indices(std::size_t(axes), index_t(alphabet.size())))) {
+    Layout layout;
+    layout.axes = axes;
+    for (int a = 0; a < axes; ++a) layout[a] = alphabet[std::size_t(choice[std::size_t(a)])];
+    result.push_back(layout);
+  }
+  return result;
+}
+
 /// A small integer that depends on the global index and on the place of an addend.
 inline int addend(const Indices& index, const Indices& partial_coordinate) {
   std::uint64_t hash = 1469598103934665603ull;

@@ -129,17 +129,4 @@ struct BoundReport {
   int max_steps_with_partial = 0;
 };
 
-/// All layouts of some axes over an alphabet.
-inline std::vector<Layout> layouts_over(int axes, const std::vector<Placement>& alphabet) {
-  std::vector<Layout> result;
-  for (const Indices& choice :
-       all_indices(Indices(std::size_t(axes), index_t(alphabet.size())))) {
-    Layout layout;
-    layout.axes = axes;
-    for (int a = 0; a < axes; ++a) layout[a] = alphabet[std::size_t(choice[std::size_t(a)])];
-    result.push_back(layout);
-  }
-  return result;
-}
-
 }  // namespace cleave::naive

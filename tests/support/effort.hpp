@@ -1,0 +1,22 @@
+// How much a case repeats one thing over types and shapes: less where everything is slow.
+#pragma once
+
+namespace cleave::testing {
+
+/// Whether a sanitizer watches.
+inline constexpr bool sanitized =
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    true;
+#else
+    false;
+#endif
+
+/// Whether cases do less: a sanitizer watches, or GPUs are stood in for by the CPU.
+inline constexpr bool briefly =
+#if defined(CLEAVE_TEST_CUDA)
+    true;
+#else
+    sanitized;
+#endif
+
+}  // namespace cleave::testing

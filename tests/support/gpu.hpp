@@ -1,0 +1,10 @@
+// Test executables whose cases run on a GPU, and those that need none: which of two files they are
+// linked with makes the difference.
+#pragma once
+
+namespace cleave::testing {
+
+/// Whether the cases of this program need a GPU and there is none.
+bool lacks_gpu();
+
+}  // namespace cleave::testing

@@ -1,0 +1,4 @@
+// Cases on the host.
+#include "gpu.hpp"
+
+bool cleave::testing::lacks_gpu() { return false; }
