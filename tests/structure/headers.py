@@ -28,9 +28,10 @@ def is_nvcc(compiler):
 
 def command(compiler, source, flags):
     if is_nvcc(compiler):
-        # -cuda: the front end and the device side, without the host compiler's code generation.
+        # -cuda: both sides are read, without code generation of the host compiler or for a device.
         return [compiler, "-std=c++20", "-x", "cu", "--expt-relaxed-constexpr", "-cuda",
-                "-arch=sm_90", "-Werror", "all-warnings", "-o", os.devnull, *flags, source]
+                "-fdevice-syntax-only", "-arch=sm_90", "-Werror", "all-warnings",
+                "-o", os.devnull, *flags, source]
     return [compiler, "-std=c++20", "-fsyntax-only", *WARNINGS, *flags, source]
 
 
@@ -60,16 +61,20 @@ def closure(root, header, seen=None):
 def variants(root, compiler, features, cuda):
     """(header, name of the variant, flags) for everything to compile."""
     plain = [f"-I{root}/include"]
+    has_nccl = cuda and (pathlib.Path(cuda) / "include" / "nccl.h").exists()
     for path in sorted((root / "include").rglob("*.hpp")):
         header = path.relative_to(root / "include").as_posix()
         reached = closure(root, header)
+        if header.startswith("cleave/comm/cuda/nccl") and not has_nccl:
+            continue
         needs_mpi = header.startswith("cleave/comm/mpi")
         needs_cuda = any("/cuda/" in f"/{other}" or other == "cleave/cuda.hpp" for other in reached)
         needs_nvcc = any(other == "cleave/kernels/cuda/launch.hpp" for other in reached)
         if is_nvcc(compiler):
-            # The whole host side as one: every header is in it, and nvcc is slow.
-            if header == "cleave/cleave.hpp" or needs_cuda and not needs_mpi:
+            if not needs_mpi:  # which nvcc does not read
                 yield header, "threads only", plain
+            if header == "cleave/cuda.hpp" and has_nccl:
+                yield header, "with NCCL", [*plain, "-DCLEAVE_HAS_NCCL=1"]
             continue
         if needs_cuda:
             if cuda and not needs_nvcc:

@@ -1,0 +1,48 @@
+// Ranks that communicate by NCCL: threads, each with a GPU of its own, on the stand-ins.
+#pragma once
+
+#include <cstdlib>
+#include <initializer_list>
+#include <string>
+
+#include <cleave/cuda.hpp>
+
+#include "cuda_stand_in/stand_in.hpp"
+#include "nccl_stand_in/stand_in.hpp"
+#include "ranks.hpp"
+
+namespace cleave::testing {
+
+/// A variable of the environment for the time of a scope.
+class Setting {
+ public:
+  Setting(const char* name, const std::string& value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    setenv(name, value.c_str(), 1);
+  }
+  Setting(const Setting&) = delete;  // the scope has one
+  Setting& operator=(const Setting&) = delete;
+  ~Setting() {
+    if (before_.empty()) unsetenv(name_);
+    else setenv(name_, before_.c_str(), 1);
+  }
+
+ private:
+  const char* name_;
+  std::string before_;
+};
+
+/// Runs `body(World&)` on worlds of that many ranks, which have a GPU each.
+inline void over_nccl(std::initializer_list<int> counts, const RankBody& body) {
+  const Setting path("CLEAVE_CUDA_COMM", "nccl");
+  for (const int ranks : counts) {
+    nccl_stand_in::reset();
+    cuda_stand_in::set_devices(ranks);
+    on_ranks({ranks}, [&](World& world) {
+      cuda::set_device(world.rank());
+      body(world);
+    });
+  }
+}
+
+}  // namespace cleave::testing

@@ -1,0 +1,109 @@
+// Events between streams: what an asynchronous redistribution orders, and nothing else.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <cleave/cuda.hpp>
+
+#include "cuda_stand_in/recorder.hpp"
+#include "over_nccl.hpp"
+
+using namespace cleave;
+using axes::tp;
+using cleave::testing::over_nccl;
+
+namespace {
+
+/// The recorded calls of these functions, one per line.
+std::string lines_of(const cuda_stand_in::Recording& recording,
+                     const std::vector<std::string>& functions) {
+  std::string text;
+  for (const cuda_stand_in::Call& call : recording.calls())
+    for (const std::string& function : functions)
+      if (call.function.starts_with(function)) text += call.text() + "\n";
+  return text;
+}
+
+Tensor<float, 2> counting(index_t rows, index_t cols) {
+  Tensor<float, 2> t({rows, cols});
+  for (index_t i = 0; i < t.size(); ++i) t.data()[i] = float(i);
+  return t;
+}
+
+}  // namespace
+
+TEST_CASE("an asynchronous redistribution joins two streams by two events") {
+  over_nccl({2}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
+    const auto x = distribute_tensor(counting(4, 3), mesh, Shard<0>{});
+    static_cast<void>(x.redistribute_async(Replicate{}).wait());  // makes groups and streams
+
+    cuda_stand_in::Recording recording;
+    const cudaStream_t compute = cuda::current_stream().get();
+    const std::string here = "stream " + std::to_string(recording.number_of(compute));
+    auto result = x.redistribute_async(Replicate{});
+    const std::string begun =
+        lines_of(recording, {"cudaEventRecord", "cudaStreamWaitEvent", "nccl"});
+    recording.clear();
+    const auto all = result.wait();
+    const std::string ended = lines_of(recording, {"cudaStreamWaitEvent", "cudaEventSynchronize",
+                                                   "cudaStreamSynchronize"});
+
+    // the side stream waits for what the compute stream has, then communicates, then is marked
+    CAPTURE(begun);
+    const auto place = [&](const std::string& word) { return begun.find(word); };
+    CHECK(place("cudaEventRecord(" + here) == 0);
+    CHECK(place("cudaStreamWaitEvent(") < place("ncclAllGather("));
+    CHECK(place("ncclAllGather(") < begun.rfind("cudaEventRecord("));
+    CHECK(begun.find("ncclAllGather(" + here) == std::string::npos);
+    // the compute stream waits for the mark; the host for nothing
+    CAPTURE(ended);
+    CHECK(ended.starts_with("cudaStreamWaitEvent(" + here));
+    CHECK(ended.find("Synchronize") == std::string::npos);
+
+    const auto values = all.full_tensor().to(Host{});
+    for (index_t i = 0; i < 12; ++i) CHECK(values.data()[i] == float(i));
+  });
+}
+
+TEST_CASE("a stream that does not wait reads what is not there yet") {
+  over_nccl({2}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
+    const auto x = distribute_tensor(counting(4, 3), mesh, Shard<0>{});
+    cuda::current_stream().synchronize();
+    Tensor<float, 2, Cuda> late({2, 3});
+    late.fill(-1);
+    cuda::current_stream().synchronize();
+    // the planted mistake: a copy on another stream, and no event before it is gathered
+    const cuda::Stream other(cuda::Stream::Kind::communication);
+    {
+      const cuda::StreamGuard guard(other);
+      late.copy_from(x.local());
+    }
+    const auto y = DTensor<float, 2, std::remove_cvref_t<decltype(mesh)>, Placements<Shard<0>>>::from_local(
+        late, mesh, {4, 3});
+    const auto stale = y.full_tensor().to(Host{});
+    CHECK(stale(0, 0) == -1);
+    other.synchronize();
+    CHECK(y.full_tensor().to(Host{})(3, 2) == 11);
+  });
+}
+
+TEST_CASE("a step is captured with its collectives and replayed") {
+  over_nccl({1, 2}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, Cuda{});
+    const auto x = distribute_tensor(counting(4, 3), mesh, Shard<0>{});
+    const auto sum = zeros<float>({4, 3}, mesh, Replicate{});
+    const auto step = [&] {
+      const auto all = x.redistribute(Replicate{});
+      sum.local().copy_from((sum + all).local());
+    };
+    step();
+    const cuda::Graph graph(step);
+    for (int i = 0; i < 3; ++i) graph.launch();
+    const auto values = sum.full_tensor().to(Host{});
+    for (index_t i = 0; i < 12; ++i) CHECK(values.data()[i] == 4 * float(i));
+  });
+}

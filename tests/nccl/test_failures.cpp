@@ -1,0 +1,197 @@
+// What goes wrong over NCCL: errors of calls, errors that come later, ranks that do not come or do
+// something else. Every rank gets an error that says what happened, and nothing blocks.
+#include <doctest/doctest.h>
+
+#include <array>
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <cleave/cuda.hpp>
+
+#include "over_nccl.hpp"
+
+using namespace cleave;
+using axes::tp;
+using cleave::testing::over_nccl;
+using cleave::testing::Setting;
+
+namespace {
+
+/// What each rank was told; a rank that was told nothing has an empty text.
+class Told {
+ public:
+  explicit Told(int ranks) : texts_(std::size_t(ranks)) {}
+
+  template <class F>
+  void run(World& world, F f) {
+    try {
+      f();
+    } catch (const Error& e) {
+      const std::lock_guard lock(mutex_);
+      texts_[std::size_t(world.rank())] = e.what();
+    }
+  }
+  const std::string& operator[](int rank) const { return texts_[std::size_t(rank)]; }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> texts_;
+};
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
+TEST_CASE("an error of a call is an Error on every rank") {
+  const Setting timeout("CLEAVE_TIMEOUT", "20");
+  Told told(2);
+  over_nccl({2}, [&](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
+    const auto x = ones<float>({8}, mesh, Shard<0>{});
+    told.run(world, [&] {
+      if (world.rank() == 1)
+        nccl_stand_in::fail_call("ncclAllGather", 1, ncclSystemError, cuda::current_device());
+      x.full_tensor().to(Host{});
+    });
+  });
+  CHECK(contains(told[1], "NCCL: ncclAllGather: "));
+  CHECK(contains(told[0], "rank 1 failed"));
+  CHECK(contains(told[0], "ncclAllGather"));
+}
+
+TEST_CASE("an error that comes later ends the collective on every rank") {
+  const Setting timeout("CLEAVE_TIMEOUT", "20");
+  Told told(3);
+  const auto begin = std::chrono::steady_clock::now();
+  over_nccl({3}, [&](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {3}, Cuda{});
+    const auto x = ones<float>({9}, mesh, Shard<0>{});
+    if (world.rank() == 0) nccl_stand_in::fail_operation(2, 1, ncclRemoteError);
+    world.barrier();
+    told.run(world, [&] { x.full_tensor().to(Host{}); });
+  });
+  for (int r = 0; r < 3; ++r) {
+    CAPTURE(told[r]);
+    CHECK(contains(told[r], r == 2 ? "NCCL: " : "rank 2 failed"));
+    CHECK(contains(told[r], "full_tensor"));
+  }
+  CHECK(seconds_since(begin) < 15);
+}
+
+TEST_CASE("a rank that does not come is named when the time is over") {
+  const Setting timeout("CLEAVE_TIMEOUT", "1");
+  Told told(3);
+  const auto begin = std::chrono::steady_clock::now();
+  over_nccl({3}, [&](World& world) {
+    world.communicator().state().check = CheckLevel::local;
+    const auto mesh = init_device_mesh<tp>(world, {3}, Cuda{});
+    const auto x = ones<float>({9}, mesh, Shard<0>{});
+    if (world.rank() == 1) {  // stalls, then goes on
+      for (int i = 0; i < 400 && told[0].empty(); ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    told.run(world, [&] { x.full_tensor().to(Host{}); });
+  });
+  CAPTURE(told[0]);
+  CAPTURE(told[1]);
+  CAPTURE(told[2]);
+  int named = 0;
+  for (int r = 0; r < 3; ++r) {
+    CHECK(contains(told[r], "full_tensor"));
+    CHECK(contains(told[r], "did not end within 1 s: rank 1 has not come to it"));
+    named += contains(told[r], "failed: ");
+  }
+  CHECK(named == 2);  // who found out first, and those who were told
+  CHECK(seconds_since(begin) < 15);
+}
+
+TEST_CASE("ranks that make different calls are told so before they hang") {
+  const Setting timeout("CLEAVE_TIMEOUT", "20");
+  const Setting check("CLEAVE_CHECK", "collective");
+  Told told(2);
+  over_nccl({2}, [&](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
+    const auto x = ones<float>({8}, mesh, Shard<0>{});
+    const auto y = ones<float>({8}, mesh, Replicate{});
+    told.run(world, [&] {
+      if (world.rank() == 0) x.full_tensor().to(Host{});
+      else functional::all_reduce(y.local(), Sum{}, functional::Group(mesh)).wait().to(Host{});
+    });
+  });
+  for (int r = 0; r < 2; ++r) {
+    CAPTURE(told[r]);
+    CHECK(contains(told[r], "disagree"));
+    CHECK(contains(told[r], "all_gather"));
+    CHECK(contains(told[r], "all_reduce"));
+  }
+}
+
+TEST_CASE("without that check, two collectives that one rank swaps end in errors, not in silence") {
+  const Setting timeout("CLEAVE_TIMEOUT", "3");
+  Told told(2);
+  over_nccl({2}, [&](World& world) {
+    world.communicator().state().check = CheckLevel::local;
+    const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
+    const auto group = functional::Group(mesh);
+    const auto x = ones<float>({8}, mesh, Shard<0>{});
+    const Tensor<float, 1, Cuda> y({6});
+    y.fill(1);
+    told.run(world, [&] {
+      for (int i = 0; i < 2; ++i) {
+        if (i == world.rank()) x.full_tensor();
+        else static_cast<void>(functional::all_reduce(y, Sum{}, group).wait());
+      }
+      cuda::current_stream().synchronize();
+      x.full_tensor().to(Host{});
+    });
+  });
+  CHECK(!told[0].empty());
+  CHECK(!told[1].empty());
+  static_cast<void>(cuda_stand_in::take_faults());
+}
+
+TEST_CASE("a communicator that is closed while a peer has gone does not block") {
+  const Setting timeout("CLEAVE_TIMEOUT", "1");
+  const auto begin = std::chrono::steady_clock::now();
+  Told told(2);
+  over_nccl({2}, [&](World& world) {
+    world.communicator().state().check = CheckLevel::local;
+    told.run(world, [&] {
+      const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
+      const auto x = ones<float>({8}, mesh, Shard<0>{});
+      if (world.rank() == 0) x.full_tensor();  // enqueued; nobody waits for it
+    });
+  });
+  CHECK(seconds_since(begin) < 20);
+  CHECK(nccl_stand_in::live_communicators() == 0);
+  static_cast<void>(cuda_stand_in::take_faults());
+}
+
+TEST_CASE("a library that is older than the header is refused") {
+  Told told(1);
+  over_nccl({1}, [&](World& world) {
+    nccl_stand_in::set_version(NCCL_VERSION_CODE - 1);
+    told.run(world, [&] { init_device_mesh<tp>(world, {1}, Cuda{}); });
+  });
+  CHECK(contains(told[0], "was compiled for NCCL " + std::to_string(NCCL_VERSION_CODE)));
+}
+
+TEST_CASE("two ranks on one GPU are refused, in NCCL's words") {
+  const Setting timeout("CLEAVE_TIMEOUT", "5");
+  const Setting path("CLEAVE_CUDA_COMM", "nccl");
+  nccl_stand_in::reset();
+  cuda_stand_in::set_devices(1);
+  Told told(2);
+  on_ranks({2}, [&](World& world) {
+    told.run(world, [&] { init_device_mesh<tp>(world, {2}, Cuda{}); });
+  });
+  for (int r = 0; r < 2; ++r) CHECK(contains(told[r], "NCCL: ncclCommInitRankConfig: "));
+}

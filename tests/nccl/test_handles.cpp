@@ -1,0 +1,90 @@
+// Communicators that come from the user or go to the user; memory that NCCL knows.
+#include <doctest/doctest.h>
+
+#include <array>
+#include <complex>
+#include <vector>
+
+#include <cleave/cuda.hpp>
+
+#include "over_nccl.hpp"
+
+using namespace cleave;
+using axes::dp;
+using axes::tp;
+using cleave::testing::over_nccl;
+
+TEST_CASE("a mesh is made of the user's communicator, and gives its own back") {
+  over_nccl({2}, [](World& world) {
+    const auto first = init_device_mesh<tp>(world, {2}, Cuda{});
+    const ncclComm_t theirs = nccl_handle(first.communicator());
+    {
+      const auto group = nccl_communicator(theirs, world.shared_communicator());
+      const auto mesh = init_device_mesh<tp>(group, {2}, Cuda{});
+      CHECK(nccl_handle(mesh.communicator()) == theirs);
+      const auto x = ones<float>({6}, mesh, Shard<0>{});
+      CHECK(sum(x).redistribute(Replicate{}).local().item() == 6);
+    }
+    // it is still theirs
+    const auto x = ones<float>({6}, first, Shard<0>{});
+    CHECK(x.full_tensor().to(Host{})(5) == 1);
+  });
+}
+
+TEST_CASE("the group of an axis is made with the mesh, once") {
+  over_nccl({4}, [](World& world) {
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, Cuda{});
+    const std::string name = nccl_stand_in::name_of(nccl_handle(mesh.group(tp{})));
+    CHECK(name.starts_with("world/split"));
+    CHECK(nccl_stand_in::name_of(nccl_handle(mesh.group(dp{}))) != name);
+    CHECK(nccl_handle(mesh[tp{}].communicator()) == nccl_handle(mesh.group(tp{})));
+  });
+}
+
+TEST_CASE("what does not communicate by NCCL has no handle of it") {
+  on_ranks({1}, [](World& world) {
+    CHECK_THROWS_WITH_AS(nccl_handle(world.communicator()),
+                         "nccl_handle: group 'world' communicates by 'thread', not by NCCL [rank 0]",
+                         Error);
+  });
+}
+
+TEST_CASE("communicable tensors and buffers lie in registered memory") {
+  over_nccl({2}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
+    const ncclComm_t comm = nccl_handle(mesh.communicator());
+    const auto t = cuda::communicable<double>({5, 7}, mesh.communicator());
+    CHECK(nccl_stand_in::is_registered(comm, t.data(), 5 * 7 * sizeof(double)));
+    t.fill(2);
+    const auto sum = functional::all_reduce(t, Sum{}, functional::Group(mesh)).wait();
+    CHECK(sum.to(Host{})(4, 6) == 4);
+  });
+}
+
+TEST_CASE("what NCCL cannot reduce is reduced here") {
+  over_nccl({3}, [](World& world) {
+    using Number = std::complex<double>;
+    const auto mesh = init_device_mesh<tp>(world, {3}, Cuda{});
+    const auto group = functional::Group(mesh);
+    Tensor<Number, 1> mine({6});
+    for (index_t i = 0; i < 6; ++i) mine(i) = Number(double(i), world.rank() + 1);
+    const auto all = functional::all_reduce(mine.to(Cuda{}), Product{}, group).wait().to(Host{});
+    const auto part =
+        functional::reduce_scatter(mine.to(Cuda{}), Product{}, 0, group).wait().to(Host{});
+    for (index_t i = 0; i < 6; ++i) {
+      Number wanted(1);
+      for (int r = 0; r < 3; ++r) wanted *= Number(double(i), r + 1);
+      CHECK(std::abs(all(i) - wanted) <= 1e-12 * std::abs(wanted));
+      if (i / 2 == world.rank())
+        CHECK(std::abs(part(i % 2) - wanted) <= 1e-12 * std::abs(wanted));
+    }
+    Tensor<bool, 1> flags({3});
+    for (index_t i = 0; i < 3; ++i) flags(i) = i <= world.rank();
+    const auto any = functional::all_reduce(flags.to(Cuda{}), Sum{}, group).wait().to(Host{});
+    const auto every = functional::all_reduce(flags.to(Cuda{}), Product{}, group).wait().to(Host{});
+    for (index_t i = 0; i < 3; ++i) {
+      CHECK(any(i));
+      CHECK(every(i) == (i == 0));
+    }
+  });
+}

@@ -1,0 +1,220 @@
+// Call by call, what every redistribution issues to NCCL, on ranks that run it: functions, counts,
+// communicators and streams against what follows from index lists; values against naive loops. A
+// rank's calls are recorded by the stand-ins for NCCL and CUDA, which move the memory, too.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <cleave/cuda.hpp>
+
+#include "cuda_stand_in/recorder.hpp"
+#include "cuda_stand_in/stand_in.hpp"
+#include "device.hpp"
+#include "naive.hpp"
+#include "nccl_stand_in/stand_in.hpp"
+#include "over_nccl.hpp"
+
+using namespace cleave;
+using cleave::testing::elements_of;
+using cleave::testing::over_nccl;
+using cleave::testing::placed;
+using naive::Indices;
+
+namespace {
+
+using Lines = std::vector<std::string>;
+
+/// How many elements of one list the other one has too.
+std::size_t common(const std::vector<Indices>& a, std::vector<Indices> b) {
+  std::sort(b.begin(), b.end());
+  return std::size_t(std::count_if(a.begin(), a.end(), [&](const Indices& index) {
+    return std::binary_search(b.begin(), b.end(), index);
+  }));
+}
+
+/// The indices that the rank at `at` has under a step's layout. @pre axes apply left to right
+std::vector<Indices> held(const StepLayout& layout, const Indices& shape, const Indices& mesh,
+                          const Indices& at) {
+  Layout in_order = layout.layout;
+  for (int a = 0; a < in_order.axes; ++a) REQUIRE(layout.order[std::size_t(a)] == a);
+  return naive::elements(in_order, shape, mesh, at);
+}
+
+/// The calls that a rank is to issue for a step.
+Lines expected(const Step& step, const MeshState& mesh, const Indices& shape,
+               const std::string& stream) {
+  const Indices extents = naive::to_indices(mesh.extents());
+  const Communicator& group = *mesh.group(step.axes);
+  const std::string where = " on " + nccl_stand_in::name_of(nccl_handle(*mesh.group(step.axes)));
+  const int n = group.size();
+  std::vector<std::vector<Indices>> before, after;
+  for (int r = 0; r < n; ++r) {
+    const Indices at = naive::to_indices(mesh.member(step.axes, r));
+    before.push_back(held(step.from, shape, extents, at));
+    after.push_back(held(step.to, shape, extents, at));
+  }
+  const std::size_t self = std::size_t(group.rank());
+  const auto line = [&](const char* function, std::size_t count, const std::string& rest) {
+    return std::string(function) + "(" + stream + "): " + std::to_string(count) + " float32" + rest;
+  };
+  bool even = true;
+  for (int r = 1; r < n; ++r)
+    even = even && before[std::size_t(r)].size() == before[0].size() &&
+           after[std::size_t(r)].size() == after[0].size();
+  switch (step.kind) {
+    case StepKind::all_reduce:
+      if (before[0].empty()) return {};
+      return {line("ncclAllReduce", before[self].size(), " sum" + where)};
+    case StepKind::reduce_scatter: {
+      std::size_t longest = 0;
+      for (const auto& piece : after) longest = std::max(longest, piece.size());
+      if (longest == 0) return {};
+      return {line("ncclReduceScatter", longest, " sum" + where)};
+    }
+    case StepKind::all_gather:
+      if (even && !before[0].empty())
+        return {line("ncclAllGather", before[self].size(), where)};
+      break;
+    case StepKind::all_to_all: {
+      bool equal = even;
+      for (int r = 0; r < n; ++r)
+        for (int k = 0; k < n; ++k)
+          equal = equal && common(before[std::size_t(r)], after[std::size_t(k)]) * std::size_t(n) ==
+                               before[std::size_t(r)].size();
+      if (equal && !before[0].empty())
+        return {line("ncclAlltoAll", before[self].size() / std::size_t(n), where)};
+      break;
+    }
+    default: break;
+  }
+  return {"exchange"};  // checked by what it moves
+}
+
+/// What the sends and receives of all ranks add up to: nobody receives what it has, or twice.
+struct Moved {
+  std::size_t sent = 0, received = 0, sends = 0, receives = 0;
+};
+
+Moved moved_by(const Lines& lines) {
+  Moved moved;
+  for (const std::string& line : lines) {
+    const std::size_t count = std::stoul(line.substr(line.find("): ") + 3));
+    if (line.starts_with("ncclSend")) moved.sent += count, ++moved.sends;
+    if (line.starts_with("ncclRecv")) moved.received += count, ++moved.receives;
+  }
+  return moved;
+}
+
+Lines nccl_lines(const cuda_stand_in::Recording& recording) {
+  Lines lines;
+  for (const cuda_stand_in::Call& call : recording.calls())
+    if (call.function.starts_with("nccl")) lines.push_back(call.text());
+  return lines;
+}
+
+/// Runs one redistribution on this rank. @return how many elements or calls were not as they are to
+int wrong(const MeshState& mesh, const Layout& from, const Layout& to, const Indices& shape) {
+  const Shape global = naive::shape_of(shape);
+  const Indices extents = naive::to_indices(mesh.extents());
+  const Indices at = naive::to_indices(mesh.coordinate());
+  const auto mine = naive::elements(from, shape, extents, at);
+  const Indices where = naive::partial_coordinate(from, at);
+  std::vector<float> values;
+  for (const Indices& index : mine) values.push_back(float(naive::addend(index, where)));
+  Shape local = global;
+  for (int d = 0; d < global.dims; ++d)
+    local[d] = index_t(naive::owned(from, d, shape, extents, at).size());
+  const redistribution::Block block = placed(values, local);
+  const Plan plan = make_plan(from, to, global.dims);
+
+  redistribution::Block result;
+  Lines issued;
+  std::string stream;
+  {
+    cuda_stand_in::Recording recording;
+    stream = "stream " + std::to_string(recording.number_of(cuda::current_stream().get()));
+    result = redistribution::run<Cuda>(&plan, from, to, block, {mesh, global, "redistribute"});
+    issued = nccl_lines(recording);
+  }
+
+  int faults = 0;
+  Lines calls = issued;
+  for (const Step& step : plan) {
+    if (!communicates(step.kind)) continue;
+    const Lines wanted = expected(step, mesh, shape, stream);
+    if (wanted == Lines{"exchange"}) {
+      const auto last = std::find_if(calls.begin(), calls.end(), [](const std::string& line) {
+        return line.starts_with("ncclGroupEnd");
+      });
+      const Moved moved = moved_by(calls);
+      const auto had = held(step.from, shape, extents, at), has = held(step.to, shape, extents, at);
+      faults += moved.received != has.size() - common(has, had);
+      calls.erase(calls.begin(), last == calls.end() ? last : last + 1);
+    } else {
+      faults += calls.size() < wanted.size() ||
+                !std::equal(wanted.begin(), wanted.end(), calls.begin());
+      calls.erase(calls.begin(), calls.begin() + long(std::min(wanted.size(), calls.size())));
+    }
+  }
+  if (faults > 0) {
+    std::string text;
+    for (const std::string& line : issued) text += line + "\n";
+    MESSAGE("issued\n", text);
+  }
+
+  const auto wanted = naive::elements(to, shape, extents, at);
+  const std::vector<float> got = elements_of<float>(result);
+  if (got.size() != wanted.size()) return faults + 1000;
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    faults += got[i] != naive::value<float>(from, extents, wanted[i]);
+  return faults;
+}
+
+template <class Mesh>
+int check_pairs(const Mesh& mesh, const std::vector<Indices>& shapes) {
+  const Placement R = Placement::replicate(), S0 = Placement::shard(0), S1 = Placement::shard(1),
+                  P = Placement::partial(ReduceOp::sum);
+  int pairs = 0;
+  for (const Indices& shape : shapes)
+    for (const Layout& from : naive::layouts_over(Mesh::axis_count, {R, S0, S1, P}))
+      for (const Layout& to : naive::layouts_over(Mesh::axis_count, {R, S0, S1})) {
+        const int faults = wrong(mesh.state(), from, to, shape);
+        CHECK_MESSAGE(faults == 0, to_string(from), " -> ", to_string(to), " of ",
+                      to_string(naive::shape_of(shape)), " on ", mesh.describe(), ", rank ",
+                      mesh.state().world_rank());
+        ++pairs;
+      }
+  return pairs;
+}
+
+void report(World& world, int pairs) {
+  if (world.rank() == 0) std::printf("nccl.pairs %d on %d ranks\n", pairs, world.size());
+}
+
+}  // namespace
+
+TEST_CASE("redistributions on 4 ranks issue the calls that an expert would write") {
+  over_nccl({4}, [](World& world) {
+    const auto mesh = init_device_mesh<axes::tp>(world, {4}, Cuda{});
+    report(world, check_pairs(mesh, {{8, 8}, {7, 5}, {3, 9}}));
+  });
+}
+
+TEST_CASE("redistributions on 2 x 2 ranks issue the calls that an expert would write") {
+  over_nccl({4}, [](World& world) {
+    const auto mesh = init_device_mesh<axes::dp, axes::tp>(world, {2, 2}, Cuda{});
+    report(world, check_pairs(mesh, {{8, 8}, {7, 5}}));
+  });
+}
+
+TEST_CASE("redistributions on 2 x 2 x 2 ranks issue the calls that an expert would write") {
+  over_nccl({8}, [](World& world) {
+    const auto mesh = init_device_mesh<axes::dp, axes::tp, axes::cp>(world, {2, 2, 2}, Cuda{});
+    report(world, check_pairs(mesh, {{8, 8}, {9, 5}}));
+  });
+}
