@@ -85,7 +85,7 @@ TEST_CASE("a rank that throws, leaves or stalls inside any call is named by all 
       for (const Failing way : all_failings)
         for (int i = 0; i < times; ++i, ++checked) {
           const int failing = (i + n - 1) % n;
-          const double timeout = way == Failing::stalls ? 0.05 : 5;
+          const double timeout = way == Failing::stalls ? 0.25 : 5;
           std::vector<double> waited(std::size_t(n), 0.0);
           const Outcome outcome = outcome_of(n, [&](World& world) {
             world.communicator().state().timeout_seconds = timeout;
@@ -103,7 +103,7 @@ TEST_CASE("a rank that throws, leaves or stalls inside any call is named by all 
             INFO(name_of(kind), ": rank ", r, " of ", n, " saw '", outcome.texts[std::size_t(r)],
                  "' after ", waited[std::size_t(r)], " s");
             CHECK(is_told(outcome.texts[std::size_t(r)], r, failing, way));
-            if (r != failing) CHECK(waited[std::size_t(r)] < timeout + 1);
+            if (r != failing) CHECK(waited[std::size_t(r)] < timeout + 3);
           }
         }
   MESSAGE(checked, " failures");
