@@ -15,6 +15,7 @@
 #include <cleave/tensor/cuda/transfer.hpp>
 
 // Kernels
+#include <cleave/kernels/cuda/arg_reduce_dim.hpp>
 #include <cleave/kernels/cuda/gemm.hpp>
 #include <cleave/kernels/cuda/map_elements.hpp>
 #include <cleave/kernels/cuda/reduce_dims.hpp>

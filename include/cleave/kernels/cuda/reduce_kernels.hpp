@@ -32,119 +32,131 @@ struct ReduceGrid {
   void* partials = nullptr;
   std::uint32_t all_splits = 1;
   std::uint32_t first_split = 0;
-};
+  index_t first_index = 0;  ///< of the reduced elements
 
-/// What is left of a reduction when a thread has its sum.
-template <class R, class Finish>
-struct ReduceResult {
-  R* out;
-  Finish finish;
+  /// The steps [begin, end) of a block.
+  CLEAVE_HOST_DEVICE std::uint32_t begin(std::uint32_t split) const { return split * chunk; }
+  CLEAVE_HOST_DEVICE std::uint32_t end(std::uint32_t split) const {
+    return steps - begin(split) < chunk ? steps : begin(split) + chunk;
+  }
 
-  template <class A>
-  __device__ void put(const ReduceGrid& grid, std::uint32_t split, index_t at, const A& sum) const {
-    if (grid.partials == nullptr) out[at] = R(finish(sum));
-    else static_cast<A*>(grid.partials)[at * grid.all_splits + grid.first_split + split] = sum;
+  /// Takes what a block has for the result at `at`.
+  template <class Result, class A>
+  __device__ void put(const Result& result, std::uint32_t split, index_t at, const A& sum) const {
+    if (partials == nullptr) result.put(at, sum);
+    else static_cast<A*>(partials)[at * all_splits + first_split + split] = sum;
   }
 };
 
 /// Packs that a thread has under way.
 inline constexpr int reduce_ahead = 4;
 
-template <class Op, class A, class T, int V>
-__device__ void fold_pack(Pack<A, V>& sum, const Pack<T, V>& next) {
+/// Takes in V elements whose indices are `index` and, each time, `step` more.
+template <class Reduction, class T, int V>
+__device__ void fold_pack(Pack<typename Reduction::Total, V>& sum, const Pack<T, V>& next,
+                          index_t index, index_t step) {
   for (int k = 0; k < V; ++k)
-    sum.values[k] = kernels::Fold<Op>::combine(sum.values[k], A(next.values[k]));
+    sum.values[k] =
+        Reduction::combine(sum.values[k], Reduction::lift(next.values[k], index + k * step));
 }
 
-template <class Op, class A, class T, int V>
-__device__ void fold_run(Pack<A, V>& sum, const Run<V>& run, const T* from) {
+/// The same for as many as are there.
+template <class Reduction, class T, int V>
+__device__ void fold_run(Pack<typename Reduction::Total, V>& sum, const Run<V>& run, const T* from,
+                         index_t index, index_t step) {
   const Pack<T, V> next = run.load(from);
   for (int k = 0; k < V; ++k)
-    if (k < run.count) sum.values[k] = kernels::Fold<Op>::combine(sum.values[k], A(next.values[k]));
+    if (k < run.count)
+      sum.values[k] =
+          Reduction::combine(sum.values[k], Reduction::lift(next.values[k], index + k * step));
 }
 
 /// Combines the sums of `lanes` threads that are `distance` apart; the first of them has the
 /// result. Called by all threads of the block.
-template <class Op, class A, int V>
-__device__ void fold_lanes(Pack<A, V>& sum, std::uint32_t lane, std::uint32_t lanes,
-                           std::uint32_t distance) {
-  alignas(access_bytes) __shared__ unsigned char memory[V * block_threads * sizeof(A)];
-  A* sums = reinterpret_cast<A*>(memory) + threadIdx.x;
+template <class Reduction, int V>
+__device__ void fold_lanes(Pack<typename Reduction::Total, V>& sum, std::uint32_t lane,
+                           std::uint32_t lanes, std::uint32_t distance) {
+  using Total = typename Reduction::Total;
+  alignas(access_bytes) __shared__ unsigned char memory[V * block_threads * sizeof(Total)];
+  Total* sums = reinterpret_cast<Total*>(memory) + threadIdx.x;
   if (lanes == 1) return;
   for (int k = 0; k < V; ++k) sums[k * block_threads] = sum.values[k];
   for (std::uint32_t width = lanes / 2; width > 0; width /= 2) {
     __syncthreads();
     if (lane >= width) continue;
     for (int k = 0; k < V; ++k) {
-      sum.values[k] = kernels::Fold<Op>::combine(sum.values[k],
-                                                 sums[k * block_threads + width * distance]);
+      sum.values[k] =
+          Reduction::combine(sum.values[k], sums[k * block_threads + width * distance]);
       sums[k * block_threads] = sum.values[k];
     }
   }
 }
 
-template <class Op, class A, int V>
-__device__ Pack<A, V> identity_pack() {
-  Pack<A, V> sum;
-  for (int k = 0; k < V; ++k) sum.values[k] = kernels::Fold<Op>::template identity<A>();
+template <class Reduction, int V>
+__device__ Pack<typename Reduction::Total, V> identity_pack() {
+  Pack<typename Reduction::Total, V> sum;
+  for (int k = 0; k < V; ++k) sum.values[k] = Reduction::identity();
   return sum;
 }
 
 /// Threads that share a result read neighbours.
 ///
-/// @param kept     array 0 is `in`, array 1 the result
-/// @param reduced  a step is a run of V elements
-template <int V, class Op, class A, class T, class R, class Finish>
+/// @tparam Reduction  `Total`, and how elements become one: `identity`, `lift`, `combine`
+/// @tparam Result     what becomes of a sum: `put(place, sum)`
+/// @param kept        array 0 is `in`, array 1 the result
+/// @param reduced     a step is a run of V elements
+template <int V, class Reduction, class T, class Result>
 __global__ void reduce_along_kernel(const T* in, Loops<2> kept, Loops<1> reduced, ReduceGrid grid,
-                                    ReduceResult<R, Finish> result) {
+                                    Result result) {
   const std::uint32_t block = grid.by_splits.quotient(blockIdx.x);
   const std::uint32_t split = blockIdx.x - block * grid.splits;
   const std::uint32_t lane = threadIdx.x & (grid.lanes - 1);
   const std::uint32_t mine = (block * block_threads + threadIdx.x) / grid.lanes;
-  auto sum = identity_pack<Op, A, V>();
+  auto sum = identity_pack<Reduction, V>();
   index_t at = 0;
   if (mine < grid.results) {
     const auto place = kept.at(mine);
     const T* from = in + place.offset[0];
     at = place.offset[1];
-    std::uint32_t step = split * grid.chunk + lane;
-    const std::uint32_t end =
-        grid.steps - split * grid.chunk < grid.chunk ? grid.steps : (split + 1) * grid.chunk;
+    std::uint32_t step = grid.begin(split) + lane;
+    const std::uint32_t end = grid.end(split);
     const std::uint32_t whole = end < grid.whole ? end : grid.whole;
+    const auto index = [&](std::uint32_t s) { return grid.first_index + index_t(s) * V; };
     constexpr std::uint32_t ahead = reduce_ahead;
     for (; step + (ahead - 1) * grid.lanes < whole; step += ahead * grid.lanes) {
       Pack<T, V> next[ahead];
       for (std::uint32_t i = 0; i < ahead; ++i)
         next[i] = load_pack<V>(from + reduced.at(step + i * grid.lanes).offset[0]);
-      for (std::uint32_t i = 0; i < ahead; ++i) fold_pack<Op>(sum, next[i]);
+      for (std::uint32_t i = 0; i < ahead; ++i)
+        fold_pack<Reduction>(sum, next[i], index(step + i * grid.lanes), 1);
     }
     for (; step < end; step += grid.lanes) {
       const auto next = reduced.at(step);
-      fold_run<Op>(sum,
-                   Run<V>{grid.packed, reduced.strides[0][0] / V, grid.cols - index_t(next.inner) * V},
-                   from + next.offset[0]);
+      const index_t left = grid.cols - index_t(next.inner) * V;
+      fold_run<Reduction>(sum, Run<V>{grid.packed, reduced.strides[0][0] / V, left},
+                          from + next.offset[0], index(step), 1);
     }
   }
   for (int k = 1; k < V; ++k)
-    sum.values[0] = kernels::Fold<Op>::combine(sum.values[0], sum.values[k]);
-  Pack<A, 1> total{{sum.values[0]}};
-  fold_lanes<Op>(total, lane, grid.lanes, 1);
-  if (lane == 0 && mine < grid.results) result.put(grid, split, at, total.values[0]);
+    sum.values[0] = Reduction::combine(sum.values[0], sum.values[k]);
+  Pack<typename Reduction::Total, 1> total{{sum.values[0]}};
+  fold_lanes<Reduction>(total, lane, grid.lanes, 1);
+  if (lane == 0 && mine < grid.results) grid.put(result, split, at, total.values[0]);
 }
 
 /// Neighbouring threads read neighbours, each for results of its own.
 ///
 /// @param kept     array 0 is `in`, array 1 the result; a step is a run of V elements
 /// @param reduced  the elements of a result
-template <int V, class Op, class A, class T, class R, class Finish>
+template <int V, class Reduction, class T, class Result>
 __global__ void reduce_across_kernel(const T* in, Loops<2> kept, Loops<1> reduced, ReduceGrid grid,
-                                     ReduceResult<R, Finish> result) {
+                                     Result result) {
   const std::uint32_t block = grid.by_splits.quotient(blockIdx.x);
   const std::uint32_t split = blockIdx.x - block * grid.splits;
   const std::uint32_t columns = block_threads / grid.lanes;
   const std::uint32_t lane = threadIdx.x / columns;
   const std::uint32_t mine = block * columns + threadIdx.x % columns;
-  auto sum = identity_pack<Op, A, V>();
+  auto sum = identity_pack<Reduction, V>();
   index_t at = 0, count = 0;
   if (mine < grid.results) {
     const auto place = kept.at(mine);
@@ -152,25 +164,26 @@ __global__ void reduce_across_kernel(const T* in, Loops<2> kept, Loops<1> reduce
     at = place.offset[1];
     count = grid.cols - index_t(place.inner) * V;
     const Run<V> run{grid.packed, kept.strides[0][0] / V, count};
-    std::uint32_t step = split * grid.chunk + lane;
-    const std::uint32_t end =
-        grid.steps - split * grid.chunk < grid.chunk ? grid.steps : (split + 1) * grid.chunk;
+    std::uint32_t step = grid.begin(split) + lane;
+    const std::uint32_t end = grid.end(split);
+    const auto index = [&](std::uint32_t s) { return grid.first_index + index_t(s); };
     constexpr std::uint32_t ahead = reduce_ahead;
     if (grid.packed && run.full()) {
       for (; step + (ahead - 1) * grid.lanes < end; step += ahead * grid.lanes) {
         Pack<T, V> next[ahead];
         for (std::uint32_t i = 0; i < ahead; ++i)
           next[i] = load_pack<V>(from + reduced.at(step + i * grid.lanes).offset[0]);
-        for (std::uint32_t i = 0; i < ahead; ++i) fold_pack<Op>(sum, next[i]);
+        for (std::uint32_t i = 0; i < ahead; ++i)
+          fold_pack<Reduction>(sum, next[i], index(step + i * grid.lanes), 0);
       }
     }
     for (; step < end; step += grid.lanes)
-      fold_run<Op>(sum, run, from + reduced.at(step).offset[0]);
+      fold_run<Reduction>(sum, run, from + reduced.at(step).offset[0], index(step), 0);
   }
-  fold_lanes<Op>(sum, lane, grid.lanes, columns);
+  fold_lanes<Reduction>(sum, lane, grid.lanes, columns);
   if (lane != 0) return;
   for (int k = 0; k < V; ++k)
-    if (k < count) result.put(grid, split, at + k * (kept.strides[1][0] / V), sum.values[k]);
+    if (k < count) grid.put(result, split, at + k * (kept.strides[1][0] / V), sum.values[k]);
 }
 
 }  // namespace cleave::cuda::detail
