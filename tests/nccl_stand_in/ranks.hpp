@@ -1,0 +1,130 @@
+// What the tests of the stand-in for NCCL share: ranks that are threads, each with a device, a
+// stream and a communicator.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <cuda_runtime.h>
+#include <doctest/doctest.h>
+#include <nccl.h>
+
+#include "cuda_stand_in/recorder.hpp"
+#include "cuda_stand_in/stand_in.hpp"
+#include "nccl_stand_in/stand_in.hpp"
+
+/// CHECKs which result a call has.
+#define CHECK_RESULT(call, result) \
+  CHECK(std::string(ncclGetErrorString(call)) == ncclGetErrorString(result))
+/// CHECKs that a call of NCCL succeeds, and names the error if it does not.
+#define CHECK_NCCL(call) CHECK_RESULT(call, ncclSuccess)
+/// CHECKs that a call of the runtime succeeds.
+#define CHECK_CUDA(call) CHECK(std::string(cudaGetErrorName(call)) == "cudaSuccess")
+
+namespace nccl_stand_in {
+
+/// A test starts with machine and library in their first state.
+class Fresh {
+ public:
+  explicit Fresh(int devices) {
+    cuda_stand_in::set_devices(devices);
+    cudaSetDevice(0);
+    start_again();
+  }
+  ~Fresh() {
+    CHECK(cuda_stand_in::take_faults() == faults_);
+    CHECK(live_communicators() == 0);
+    start_again();
+    cuda_stand_in::set_devices(1);
+    cudaSetDevice(0);
+  }
+  Fresh(const Fresh&) = delete;  // there is one machine
+
+  /// What has gone wrong until now was meant to.
+  void expect_faults(const std::string& text) { CHECK(cuda_stand_in::take_faults() == text); }
+
+ private:
+  static void start_again() {
+    reset();
+    cuda_stand_in::set_order(cuda_stand_in::Order::lazy);
+  }
+  std::string faults_;
+};
+
+/// A rank, within its thread.
+struct Rank {
+  int rank = 0;
+  int size = 1;
+  ncclComm_t comm = nullptr;
+  cudaStream_t stream = nullptr;
+
+  cudaStream_t new_stream() const {
+    cudaStream_t made = nullptr;
+    CHECK_CUDA(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
+    return made;
+  }
+  void wait() const { CHECK_CUDA(cudaStreamSynchronize(stream)); }
+};
+
+/// Device memory of the current device. Left to the end of the program: a free waits.
+template <class T>
+struct Buffer {
+  explicit Buffer(std::size_t count) : size(count) {
+    CHECK_CUDA(cudaMalloc(reinterpret_cast<void**>(&data), count * sizeof(T)));
+  }
+  explicit Buffer(const std::vector<T>& values) : Buffer(values.size()) {
+    CHECK_CUDA(cudaMemcpy(data, values.data(), size * sizeof(T), cudaMemcpyHostToDevice));
+  }
+  Buffer(const Buffer&) = delete;  // stands for memory that has one name
+  /// After all that the stream has been given.
+  std::vector<T> read(cudaStream_t stream) const {
+    std::vector<T> values(size);
+    CHECK_CUDA(
+        cudaMemcpyAsync(values.data(), data, size * sizeof(T), cudaMemcpyDeviceToHost, stream));
+    return values;
+  }
+  T* data = nullptr;
+  std::size_t size;
+};
+
+inline void run_threads(int count, const auto& body) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) threads.emplace_back([&body, i] { body(i); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// Polls until the communicator is ready or has failed.
+inline ncclResult_t settle(ncclComm_t comm) {
+  ncclResult_t state = ncclInProgress;
+  while (state == ncclInProgress)
+    if (const ncclResult_t asked = ncclCommGetAsyncError(comm, &state); asked != ncclSuccess)
+      return asked;
+  return state;
+}
+
+struct Options {
+  bool blocking = true;
+  bool destroy = true;
+};
+
+/// Runs body(Rank&) in a thread for each of `size` ranks, rank r on device r.
+inline void on_ranks(int size, const auto& body, Options options = {}) {
+  ncclUniqueId id;
+  CHECK_NCCL(ncclGetUniqueId(&id));
+  run_threads(size, [&](int r) {
+    CHECK_CUDA(cudaSetDevice(r));
+    Rank rank{.rank = r, .size = size};
+    rank.stream = rank.new_stream();
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = options.blocking ? 1 : 0;
+    const ncclResult_t made = ncclCommInitRankConfig(&rank.comm, size, id, r, &config);
+    CHECK_RESULT(made, options.blocking ? ncclSuccess : ncclInProgress);
+    CHECK_NCCL(settle(rank.comm));
+    body(rank);
+    if (options.destroy) CHECK_NCCL(ncclCommDestroy(rank.comm));
+  });
+}
+
+}  // namespace nccl_stand_in

@@ -1,0 +1,75 @@
+// One call that moves data, as a value: what it reads, what it writes, what makes it the peer of
+// another rank's call.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+
+#include <nccl.h>
+
+#include "cuda_stand_in/machine.hpp"
+
+namespace nccl_stand_in {
+
+enum class Function {
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  broadcast,
+  reduce,
+  all_to_all,
+  gather,
+  scatter,
+  send,
+  receive
+};
+
+/// What a reduction does to the elements of each rank before it adds them.
+struct Premultiplication {
+  std::array<std::byte, 8> scalar{};  ///< of the call's type
+  const void* on_device = nullptr;    ///< where the scalar will be when the operation runs
+};
+
+struct Range {
+  const std::byte* begin = nullptr;
+  std::size_t bytes = 0;
+
+  const std::byte* end() const { return begin + bytes; }
+  bool overlaps(Range other) const {
+    return bytes > 0 && other.bytes > 0 && begin < other.end() && other.begin < end();
+  }
+};
+
+struct TransferCall {
+  Function function{};
+  const void* send = nullptr;
+  void* receive = nullptr;
+  std::size_t count = 0;
+  ncclDataType_t type{};
+  ncclRedOp_t op = ncclSum;  ///< ncclNumOps: a premultiplied sum
+  Premultiplication factor{};
+  int peer = -1;  ///< the root, or the rank at the other end
+  CUstream_st* stream = nullptr;
+
+  bool to_one() const { return function == Function::send || function == Function::receive; }
+  bool reduces() const;
+  bool has_root() const;
+  std::size_t bytes() const;
+
+  /// What rank `rank` of `size` reads and writes.
+  Range input(int rank, int size) const;
+  Range output(int rank, int size) const;
+  /// Whether input and output overlap otherwise than NCCL allows.
+  bool overlaps_itself(int rank, int size) const;
+
+  /// "1024 float32 sum to 0"
+  std::string text() const;
+};
+
+const char* name_of(Function function);
+const char* name_of(ncclDataType_t type);
+/// Bytes of an element; 0 for what is no type.
+std::size_t bytes_of(ncclDataType_t type);
+
+}  // namespace nccl_stand_in

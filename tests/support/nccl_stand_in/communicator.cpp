@@ -1,0 +1,130 @@
+#include "communicator.hpp"
+
+#include <algorithm>
+#include <utility>
+
+void ncclComm::add_pending(nccl_stand_in::Point end,
+                           std::shared_ptr<nccl_stand_in::Shipment> shipment) {
+  std::erase_if(pending, [](const Pending& one) {
+    return nccl_stand_in::Machine::reached(one.end);
+  });
+  pending.push_back({end, std::move(shipment)});
+}
+
+void ncclComm::retire() {
+  alive = false;
+  job = nullptr;
+  pending.clear();
+  if (clique == nullptr) return;
+  for (ncclComm*& member : clique->members)
+    if (member == this) member = nullptr;
+}
+
+namespace nccl_stand_in {
+
+Library& Library::get() {
+  static auto* library = new Library;  // outlives the destructors of static objects that use it
+  return *library;
+}
+
+std::shared_ptr<ncclComm> Library::create() {
+  auto comm = std::make_shared<ncclComm>();
+  comms_[comm.get()] = comm;
+  return comm;
+}
+
+std::shared_ptr<ncclComm> Library::find(ncclComm_t handle) const {
+  const auto found = comms_.find(handle);
+  return found != comms_.end() && found->second->alive ? found->second : nullptr;
+}
+
+int Library::live() const {
+  return int(std::count_if(comms_.begin(), comms_.end(),
+                           [](const auto& entry) { return entry.second->alive; }));
+}
+
+bool Library::registered(const void* address) const {
+  for (const auto& [handle, comm] : comms_)
+    for (const auto& [registration, range] : comm->registrations)
+      if (comm->alive && range.begin == address) return true;
+  return false;
+}
+
+void Library::clear() {
+  for (auto& [handle, comm] : comms_) comm->retire();
+  comms_.clear();
+  cliques.clear();
+  memory.clear();
+  planted_calls.clear();
+  planted_operations.clear();
+  in_progress_polls = 1;
+  connect_on_use = duplicate_devices = false;
+  version = NCCL_VERSION_CODE;
+  worlds = 0;
+  last_error_ = "";
+}
+
+ncclResult_t Library::refuse(ncclResult_t result, const std::string& text) {
+  last_error_ = texts_.insert(text).first->c_str();
+  return result;
+}
+
+void Library::fault(const std::string& text) {
+  refuse(ncclSuccess, text);
+  Machine::get().report("nccl: " + text + '\n');
+}
+
+ncclResult_t Library::begin(Lock& lock, Job job) {
+  if (job.comms.empty() || job.comms[0]->blocking) {
+    const auto deadline = std::chrono::steady_clock::now() + Machine::get().settings.timeout;
+    while (!job.ready(lock)) {
+      if (changed_.wait_until(lock, deadline) == std::cv_status::no_timeout) continue;
+      fault("a call waits for ranks that do not come");
+      return ncclSystemError;
+    }
+    return job.finish(lock);
+  }
+  job.polls = in_progress_polls;
+  if (job.polls == 0 && job.ready(lock)) return job.finish(lock);
+  const auto shared = std::make_shared<Job>(std::move(job));
+  for (const auto& comm : shared->comms) comm->job = shared;
+  return ncclInProgress;
+}
+
+ncclResult_t Library::poll(Lock& lock, ncclComm& comm) {
+  const std::shared_ptr<Job> job = comm.job;
+  if (comm.async_error != ncclSuccess || job == nullptr) return comm.async_error;
+  if (!job->ready(lock)) return ncclInProgress;
+  if (job->polls > 0) {
+    --job->polls;
+    return ncclInProgress;
+  }
+  for (const auto& one : job->comms) one->job = nullptr;
+  if (const ncclResult_t result = job->finish(lock); result != ncclSuccess)
+    for (const auto& one : job->comms) one->fail(result);
+  return comm.async_error;
+}
+
+ncclResult_t Library::planted_call(std::string_view function, int device) {
+  ncclResult_t result = ncclSuccess;
+  for (PlantedCall& planted : planted_calls)
+    if (planted.function == function && (planted.device < 0 || planted.device == device) &&
+        --planted.calls_left == 0)
+      result = planted.result;
+  planted_calls.remove_if([](const PlantedCall& planted) { return planted.calls_left == 0; });
+  return result;
+}
+
+ncclResult_t Library::planted_operation(const ncclComm& comm) {
+  ncclResult_t result = ncclSuccess;
+  for (PlantedOperation& planted : planted_operations)
+    if ((planted.rank < 0 || planted.rank == comm.rank) &&
+        (planted.communicator.empty() || planted.communicator == comm.name()) &&
+        --planted.operations_left == 0)
+      result = planted.result;
+  planted_operations.remove_if(
+      [](const PlantedOperation& planted) { return planted.operations_left == 0; });
+  return result;
+}
+
+}  // namespace nccl_stand_in

@@ -1,0 +1,132 @@
+// One rank's communicators, what they are busy with, and what the library keeps besides.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nccl.h>
+
+#include "clique.hpp"
+
+namespace nccl_stand_in {
+
+/// What a call does once that is possible: at once, while a blocking call waits, or in the polls
+/// of a non-blocking communicator.
+struct Job {
+  std::vector<std::shared_ptr<ncclComm>> comms{};
+  std::function<bool(Lock&)> ready{};
+  std::function<ncclResult_t(Lock&)> finish{};
+  int polls = 0;  ///< that still answer "in progress"
+};
+
+/// An operation created by ncclRedOpCreatePreMulSum.
+struct Reduction {
+  ncclDataType_t type{};
+  Premultiplication factor{};
+};
+
+}  // namespace nccl_stand_in
+
+/// One rank's handle. Kept until `reset`, so that the use of a dead one is noticed.
+struct ncclComm : std::enable_shared_from_this<ncclComm> {
+  std::shared_ptr<nccl_stand_in::Clique> clique{};
+  int rank = -1;
+  int device = 0;
+  bool blocking = true;
+  bool alive = true;
+  bool finalized = false;
+  bool connected = false;
+  ncclResult_t async_error = ncclSuccess;
+  std::shared_ptr<nccl_stand_in::Job> job{};
+
+  struct Pending {
+    nccl_stand_in::Point end{};
+    std::shared_ptr<nccl_stand_in::Shipment> shipment{};
+  };
+  std::vector<Pending> pending{};  ///< operations
+  std::uint64_t splits = 0, windows = 0;
+  std::map<int, nccl_stand_in::Reduction> reductions{};
+  std::map<void*, nccl_stand_in::Range> registrations{};  ///< by handle
+
+  int size() const { return clique->size; }
+  const std::string& name() const { return clique->name; }
+  /// The communicator has failed, asynchronously; the first error stays.
+  void fail(ncclResult_t result) {
+    if (async_error == ncclSuccess) async_error = result;
+  }
+  void add_pending(nccl_stand_in::Point end, std::shared_ptr<nccl_stand_in::Shipment> shipment);
+  /// No longer of any use to anyone.
+  void retire();
+};
+
+namespace nccl_stand_in {
+
+/// Under the lock of the machine.
+class Library {
+ public:
+  static Library& get();
+
+  int in_progress_polls = 1;
+  bool connect_on_use = false;
+  bool duplicate_devices = false;
+  int version = NCCL_VERSION_CODE;
+  int serials = 0;  ///< of unique ids, reductions, registrations
+  int worlds = 0;
+  std::map<std::string, std::shared_ptr<Clique>> cliques{};  ///< by unique id, while ranks join
+  std::set<void*> memory{};                                  ///< of ncclMemAlloc
+
+  std::shared_ptr<ncclComm> create();
+  /// Null for a handle that is none, or no longer.
+  std::shared_ptr<ncclComm> find(ncclComm_t handle) const;
+  int live() const;
+  /// Whether a registration begins at the address.
+  bool registered(const void* address) const;
+  void clear();
+
+  /// Remembers what went wrong, for ncclGetLastError.
+  ncclResult_t refuse(ncclResult_t result, const std::string& text);
+  const char* last_error() const { return last_error_; }
+  /// Remembers and reports something that must not happen.
+  void fault(const std::string& text);
+
+  /// Does the job, or lets the polls of its communicators do it.
+  ncclResult_t begin(Lock& lock, Job job);
+  /// What a communicator's state is, for a poll.
+  ncclResult_t poll(Lock& lock, ncclComm& comm);
+  /// Waking calls that wait for other ranks to come.
+  void notify() { changed_.notify_all(); }
+
+  struct PlantedCall {
+    std::string function;
+    int calls_left;
+    ncclResult_t result;
+    int device;
+  };
+  struct PlantedOperation {
+    int rank;
+    int operations_left;
+    ncclResult_t result;
+    std::string communicator;
+  };
+  std::list<PlantedCall> planted_calls{};
+  std::list<PlantedOperation> planted_operations{};
+  ncclResult_t planted_call(std::string_view function, int device);
+  ncclResult_t planted_operation(const ncclComm& comm);
+
+ private:
+  std::map<ncclComm_t, std::shared_ptr<ncclComm>> comms_;
+  std::set<std::string> texts_;  ///< callers keep pointers to them
+  const char* last_error_ = "";
+  std::condition_variable changed_;
+};
+
+}  // namespace nccl_stand_in

@@ -1,0 +1,95 @@
+// What every entry point does around its own work, and the group that a thread has begun.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "communicator.hpp"
+#include "cuda_stand_in/entry.hpp"
+
+namespace nccl_stand_in {
+
+/// What a recording shows of a call.
+struct Details {
+  std::optional<cudaStream_t> stream{};
+  std::function<std::string()> text{};  ///< asked under the lock
+};
+
+/// What the entry point works with.
+struct Context {
+  Machine& machine;
+  Lock& lock;
+  Library& library;
+  const char* function;
+
+  /// The communicator of a handle, for calls that are always allowed.
+  /// @return ncclInvalidArgument, with a fault, if there is none
+  ncclResult_t find(ncclComm_t handle, std::shared_ptr<ncclComm>& comm) const;
+  /// The communicator, which must be neither busy nor failed.
+  ncclResult_t find_ready(ncclComm_t handle, std::shared_ptr<ncclComm>& comm) const;
+  /// @return `result`; the text of the error says which function it was
+  ncclResult_t refuse(ncclResult_t result, const std::string& text) const {
+    return library.refuse(result, std::string(function) + ": " + text);
+  }
+  ncclResult_t fault(ncclResult_t result, const std::string& text) const {
+    library.fault(std::string(function) + ": " + text);
+    return result;
+  }
+};
+
+/// What a thread has called since ncclGroupStart.
+struct Group {
+  int depth = 0;
+  ncclResult_t error = ncclSuccess;
+  std::vector<std::pair<std::shared_ptr<ncclComm>, TransferCall>> calls{};
+  std::vector<Job> jobs{};
+
+  static Group& get();
+  /// Ends the outermost group: does what has been called, or begins to.
+  ncclResult_t end(const Context& context);
+};
+
+/// Calls that NCCL takes in one group.
+inline constexpr std::size_t most_calls_of_a_group = 2048;
+
+/// Does a job that is not a transfer, now or at the end of the group.
+ncclResult_t submit(const Context& context, Job job);
+
+/// "world", for recordings.
+std::string label(ncclComm_t handle);
+/// ", group depth 1"; empty outside of groups.
+std::string group_label();
+
+/// Runs the work of an entry point.
+/// @param work  (const Context&) -> ncclResult_t
+template <class Work>
+ncclResult_t entry(const char* function, const Details& details, Work&& work) {
+  const auto& thread = cuda_stand_in::ThreadState::get();
+  Machine& machine = Machine::get();
+  Lock lock = machine.lock();
+  Library& library = Library::get();
+  if (thread.recording != nullptr)
+    cuda_stand_in::record_call(function,
+                               {.stream = details.stream,
+                                .detail = details.text ? details.text() : std::string()});
+  const Context context{machine, lock, library, function};
+  Group& group = Group::get();
+  ncclResult_t result = library.planted_call(function, thread.device);
+  if (result != ncclSuccess) {
+    context.refuse(result, "a planted error");
+  } else if (thread.in_host_function) {
+    result = context.fault(ncclInvalidUsage, "called by a host function of a stream");
+  } else {
+    result = work(context);
+  }
+  if (group.depth > 0 && result != ncclSuccess && result != ncclInProgress &&
+      group.error == ncclSuccess)
+    group.error = result;
+  return result;
+}
+
+}  // namespace nccl_stand_in

@@ -1,0 +1,292 @@
+// Entry points of NCCL: communicators, from their birth to their end.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "cuda_stand_in/thread_state.hpp"
+#include "entry.hpp"
+
+using namespace nccl_stand_in;
+
+namespace {
+
+constexpr unsigned config_magic = 0xcafebeef;
+
+ncclResult_t check_config(const Context& context, const ncclConfig_t* config) {
+  if (config == nullptr) return ncclSuccess;
+  if (config->magic != config_magic || config->size != sizeof(ncclConfig_t))
+    return context.refuse(ncclInvalidArgument, "the configuration is not initialised");
+  if (config->blocking != NCCL_CONFIG_UNDEF_INT && config->blocking != 0 && config->blocking != 1)
+    return context.refuse(ncclInvalidArgument, "blocking is neither 0 nor 1");
+  return ncclSuccess;
+}
+
+bool blocks(const ncclConfig_t* config, bool otherwise) {
+  if (config == nullptr) return otherwise;
+  return config->blocking != 0;
+}
+
+// All ranks are here: what is wrong with their devices.
+std::string refusal(const Clique& clique) {
+  if (Library::get().duplicate_devices) return {};
+  for (const ncclComm* a : clique.members)
+    for (const ncclComm* b : clique.members)
+      if (a->rank > b->rank && a->device == b->device)
+        return "Duplicate GPU detected : rank " + std::to_string(a->rank) + " and rank " +
+               std::to_string(b->rank) + " both on CUDA device " + std::to_string(a->device);
+  return {};
+}
+
+ncclResult_t init(const char* function, ncclComm_t* result, int size, const ncclUniqueId& id,
+                  int rank, const ncclConfig_t* config) {
+  const std::string key(id.internal, sizeof id.internal);
+  const auto text = [&] { return "rank " + std::to_string(rank) + " of " + std::to_string(size); };
+  return entry(function, {.text = text}, [&](const Context& context) {
+    if (result == nullptr) return context.refuse(ncclInvalidArgument, "no place for the result");
+    *result = nullptr;
+    if (const ncclResult_t refused = check_config(context, config)) return refused;
+    if (size < 1 || rank < 0 || rank >= size)
+      return context.refuse(ncclInvalidArgument, "rank " + std::to_string(rank) + " of " +
+                                                     std::to_string(size));
+    Library& library = context.library;
+    const auto found = library.cliques.find(key);
+    if (found == library.cliques.end())
+      return context.fault(ncclInvalidArgument, "the unique id is unknown, or has been used");
+    const std::shared_ptr<Clique> clique = found->second;
+    if (clique->size == 0) {
+      clique->name = library.worlds == 0 ? "world" : "world" + std::to_string(library.worlds + 1);
+      ++library.worlds;
+      clique->size = size;
+      clique->members.resize(std::size_t(size));
+    }
+    if (clique->size != size)
+      return context.fault(ncclInvalidArgument, "rank " + std::to_string(rank) + " says " +
+                                                    std::to_string(size) + " ranks, others " +
+                                                    std::to_string(clique->size));
+    ncclComm*& member = clique->members[std::size_t(rank)];
+    if (member != nullptr)
+      return context.fault(ncclInvalidArgument, "there are two ranks " + std::to_string(rank));
+    const std::shared_ptr<ncclComm> comm = library.create();
+    member = comm.get();
+    comm->clique = clique;
+    comm->rank = rank;
+    comm->device = cuda_stand_in::ThreadState::get().device;
+    comm->blocking = blocks(config, true);
+    *result = comm.get();
+    if (++clique->joined == size) {
+      clique->refusal = refusal(*clique);
+      library.cliques.erase(key);
+    }
+    library.notify();
+    const ncclResult_t made = submit(
+        context, {.comms = {comm},
+                  .ready = [clique](Lock&) { return clique->joined == clique->size; },
+                  .finish =
+                      [clique](Lock&) {
+                        return clique->refusal.empty()
+                                   ? ncclSuccess
+                                   : Library::get().refuse(ncclInvalidUsage, clique->refusal);
+                      }});
+    if (made != ncclSuccess && made != ncclInProgress) {
+      comm->retire();
+      *result = nullptr;
+    }
+    return made;
+  });
+}
+
+// All ranks of the parent are here: makes the children's cliques.
+void divide(Clique& parent, Clique::Meeting& meeting, std::uint64_t number) {
+  std::vector<int> order;
+  for (int r = 0; r < parent.size; ++r)
+    if (meeting.brought[std::size_t(r)] != nullptr) order.push_back(r);
+  const auto& keys = meeting.colors_and_keys;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return keys[std::size_t(a)] < keys[std::size_t(b)]; });
+  std::map<int, std::shared_ptr<Clique>> cliques;
+  for (const int r : order) {
+    std::shared_ptr<Clique>& clique = cliques[keys[std::size_t(r)].first];
+    if (clique == nullptr) clique = std::make_shared<Clique>();
+    ncclComm& child = *meeting.brought[std::size_t(r)];
+    child.clique = clique;
+    child.rank = clique->size++;
+    clique->members.push_back(&child);
+    clique->name = parent.name + "/split" + std::to_string(number);
+    clique->joined = clique->size;
+  }
+}
+
+/// Lets operations that are enqueued run.
+/// @return whether all of the communicator's have
+bool quiescent(Lock& lock, ncclComm& comm) {
+  constexpr int nudges_per_poll = 16;
+  for (int i = 0; i < nudges_per_poll; ++i) {
+    const auto next =
+        std::find_if(comm.pending.begin(), comm.pending.end(),
+                     [](const ncclComm::Pending& one) { return !Machine::reached(one.end); });
+    if (next == comm.pending.end()) return true;
+    Machine::get().nudge(lock, next->end);
+  }
+  return false;
+}
+
+// Waits for what is enqueued, as the real one does; a hang is a fault.
+void flush(const Context& context, ncclComm& comm) {
+  const auto pending = comm.pending;
+  for (const ncclComm::Pending& one : pending) {
+    const bool could_end = one.shipment->unmatched == 0 && !one.shipment->stalled;
+    context.machine.wait(context.lock, one.end);
+    if (!could_end && !one.shipment->gate->open)
+      context.fault(ncclSuccess, "waits for ever: an operation on " + comm.name() +
+                                     " has not ended on all ranks");
+  }
+}
+
+}  // namespace
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  return entry("ncclGetUniqueId", {}, [&](const Context& context) {
+    if (id == nullptr) return context.refuse(ncclInvalidArgument, "no place for the result");
+    *id = {};
+    const std::string text = "stand-in " + std::to_string(++context.library.serials);
+    std::memcpy(id->internal, text.data(), text.size());
+    context.library.cliques[std::string(id->internal, sizeof id->internal)] =
+        std::make_shared<Clique>();
+    return ncclSuccess;
+  });
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id, int rank,
+                                    ncclConfig_t* config) {
+  return init("ncclCommInitRankConfig", comm, size, id, rank, config);
+}
+
+ncclResult_t ncclCommInitRank(ncclComm_t* comm, int size, ncclUniqueId id, int rank) {
+  return init("ncclCommInitRank", comm, size, id, rank, nullptr);
+}
+
+ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t* result,
+                           ncclConfig_t* config) {
+  const auto text = [&] {
+    const std::string what = color == NCCL_SPLIT_NOCOLOR ? "no color"
+                                                         : "color " + std::to_string(color) +
+                                                               " key " + std::to_string(key);
+    return what + " of " + label(handle) + group_label();
+  };
+  return entry("ncclCommSplit", {.text = text}, [&](const Context& context) {
+    std::shared_ptr<ncclComm> parent;
+    if (const ncclResult_t refused = context.find_ready(handle, parent)) return refused;
+    if (result == nullptr) return context.refuse(ncclInvalidArgument, "no place for the result");
+    *result = nullptr;
+    if (const ncclResult_t refused = check_config(context, config)) return refused;
+    if (color < 0 && color != NCCL_SPLIT_NOCOLOR)
+      return context.refuse(ncclInvalidArgument, "color " + std::to_string(color));
+    const std::shared_ptr<Clique> clique = parent->clique;
+    const std::uint64_t number = ++parent->splits;
+    Clique::Meeting& meeting = clique->splits[number];
+    meeting.brought.resize(std::size_t(clique->size));
+    meeting.colors_and_keys.resize(std::size_t(clique->size));
+    std::shared_ptr<ncclComm> child;
+    if (color != NCCL_SPLIT_NOCOLOR) {
+      child = context.library.create();
+      child->device = parent->device;
+      child->blocking = blocks(config, parent->blocking);
+      meeting.brought[std::size_t(parent->rank)] = child.get();
+      meeting.colors_and_keys[std::size_t(parent->rank)] = {color, key};
+    }
+    if (++meeting.here == clique->size) {
+      divide(*clique, meeting, number);
+      context.library.notify();
+    }
+    // The real one, too, gives the result only when the parent is ready again.
+    return submit(context, {.comms = {parent},
+                            .ready =
+                                [clique, number](Lock&) {
+                                  return clique->splits[number].here == clique->size;
+                                },
+                            .finish =
+                                [child, result](Lock&) {
+                                  *result = child.get();
+                                  return ncclSuccess;
+                                }});
+  });
+}
+
+ncclResult_t ncclCommInitAll(ncclComm_t* comms, int size, const int* devices) {
+  ncclUniqueId id;
+  int before = 0;
+  if (cudaGetDevice(&before) != cudaSuccess) return ncclUnhandledCudaError;
+  ncclResult_t result = ncclGetUniqueId(&id);
+  if (result != ncclSuccess) return result;
+  ncclGroupStart();
+  for (int r = 0; r < size; ++r) {
+    cudaSetDevice(devices != nullptr ? devices[r] : r);
+    ncclCommInitRank(comms + r, size, id, r);
+  }
+  result = ncclGroupEnd();
+  cudaSetDevice(before);
+  return result;
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t handle) {
+  const auto text = [&] { return label(handle); };
+  return entry("ncclCommFinalize", {.text = text}, [&](const Context& context) {
+    std::shared_ptr<ncclComm> comm;
+    if (const ncclResult_t refused = context.find_ready(handle, comm)) return refused;
+    comm->finalized = true;
+    if (comm->blocking) flush(context, *comm);
+    return context.library.begin(
+        context.lock, {.comms = {comm},
+                       .ready = [comm](Lock& lock) { return quiescent(lock, *comm); },
+                       .finish = [](Lock&) { return ncclSuccess; }});
+  });
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t handle) {
+  if (handle == nullptr) return ncclSuccess;
+  const auto text = [&] { return label(handle); };
+  return entry("ncclCommDestroy", {.text = text}, [&](const Context& context) {
+    std::shared_ptr<ncclComm> comm;
+    if (const ncclResult_t refused = context.find(handle, comm)) return refused;
+    if (comm->job != nullptr)
+      return context.refuse(ncclInvalidArgument,
+                            "the previous call on this communicator has not returned ncclSuccess");
+    flush(context, *comm);
+    comm->retire();
+    return ncclSuccess;
+  });
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t handle) {
+  if (handle == nullptr) return ncclSuccess;
+  const auto text = [&] { return label(handle); };
+  return entry("ncclCommAbort", {.text = text}, [&](const Context& context) {
+    std::shared_ptr<ncclComm> comm;
+    if (const ncclResult_t refused = context.find(handle, comm)) return refused;
+    if (const auto job = comm->job)  // what was begun together is given up together
+      for (const auto& other : job->comms) {
+        other->job = nullptr;
+        if (other != comm) other->fail(ncclInternalError);
+      }
+    const auto pending = comm->pending;
+    comm->retire();
+    for (const ncclComm::Pending& one : pending) {
+      one.shipment->released = true;
+      context.machine.open(context.lock, *one.shipment->gate, {});
+    }
+    return ncclSuccess;
+  });
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t* error) {
+  Machine& machine = Machine::get();
+  Lock lock = machine.lock();
+  const Context context{machine, lock, Library::get(), "ncclCommGetAsyncError"};
+  if (const ncclResult_t planted = context.library.planted_call(
+          context.function, cuda_stand_in::ThreadState::get().device))
+    return planted;
+  std::shared_ptr<ncclComm> comm;
+  if (const ncclResult_t refused = context.find(handle, comm)) return refused;
+  *error = context.library.poll(lock, *comm);
+  return ncclSuccess;
+}

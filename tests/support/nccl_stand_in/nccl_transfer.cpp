@@ -1,0 +1,176 @@
+// Entry points of NCCL: collectives, sends and receives, and operations for reductions.
+#include <cstring>
+#include <utility>
+
+#include "entry.hpp"
+
+using namespace nccl_stand_in;
+
+namespace {
+
+ncclResult_t check_buffer(const Context& context, const ncclComm& comm, Range range,
+                          const char* which) {
+  if (range.bytes == 0) return ncclSuccess;
+  const std::string what = std::string(which) + " buffer of " + std::to_string(range.bytes) +
+                           " bytes ";
+  const cuda_stand_in::Place place = context.machine.memory.place(range.begin, range.bytes);
+  if (!place.on_device())
+    return context.fault(ncclInvalidArgument, what + "is no memory of a device");
+  if (place.arena->device() != comm.device)
+    return context.fault(ncclInvalidArgument,
+                         what + "is on device " + std::to_string(place.arena->device()) +
+                             ", the communicator on device " + std::to_string(comm.device));
+  if (!place.whole) return context.fault(ncclInvalidArgument, what + "is in no single allocation");
+  return ncclSuccess;
+}
+
+ncclResult_t check(const Context& context, const ncclComm& comm, TransferCall& call) {
+  if (bytes_of(call.type) == 0) return context.refuse(ncclInvalidArgument, "unknown data type");
+  if (call.reduces() && int(call.op) >= ncclNumOps) {
+    const auto found = comm.reductions.find(int(call.op));
+    if (found == comm.reductions.end())
+      return context.fault(ncclInvalidArgument, "the operation is none of this communicator");
+    if (found->second.type != call.type)
+      return context.refuse(ncclInvalidArgument, "the operation is for another data type");
+    call.op = ncclNumOps;
+    call.factor = found->second.factor;
+  }
+  if ((call.has_root() || call.to_one()) && (call.peer < 0 || call.peer >= comm.size()))
+    return context.refuse(ncclInvalidArgument, "there is no rank " + std::to_string(call.peer) +
+                                                   " among " + std::to_string(comm.size()));
+  const Range input = call.input(comm.rank, comm.size());
+  const Range output = call.output(comm.rank, comm.size());
+  if (const ncclResult_t r = check_buffer(context, comm, input, "the send")) return r;
+  if (const ncclResult_t r = check_buffer(context, comm, output, "the receive")) return r;
+  if (call.overlaps_itself(comm.rank, comm.size()))
+    return context.fault(ncclInvalidArgument,
+                         "the buffers overlap, and not as they do in place");
+  return ncclSuccess;
+}
+
+/// @param call  all but its stream
+ncclResult_t transfer(TransferCall call, ncclComm_t handle, cudaStream_t stream) {
+  const auto text = [&] {
+    TransferCall shown = call;
+    if (int(shown.op) > ncclNumOps) shown.op = ncclNumOps;
+    return shown.text() + " on " + label(handle) + group_label();
+  };
+  return entry(name_of(call.function), {.stream = stream, .text = text},
+               [&](const Context& context) {
+    std::shared_ptr<ncclComm> comm;
+    ncclResult_t result = context.find_ready(handle, comm);
+    if (result == ncclSuccess) {
+      call.stream = context.machine.stream(stream, comm->device);
+      if (call.stream == nullptr || call.stream->device->index != comm->device)
+        result = context.refuse(ncclUnhandledCudaError,
+                                "the stream is none of the communicator's device");
+    }
+    if (result == ncclSuccess) result = check(context, *comm, call);
+    if (result == ncclSuccess) {
+      if (call.count == 0 && !call.to_one()) return ncclSuccess;
+      Group& group = Group::get();
+      group.calls.emplace_back(comm, call);
+      return group.depth > 0 ? ncclSuccess : group.end(context);
+    }
+    if (comm != nullptr && !comm->blocking) comm->fail(result);
+    return result;
+  });
+}
+
+}  // namespace
+
+ncclResult_t ncclAllReduce(const void* send, void* receive, std::size_t count, ncclDataType_t type,
+                           ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  return transfer({Function::all_reduce, send, receive, count, type, op}, comm, stream);
+}
+
+ncclResult_t ncclReduceScatter(const void* send, void* receive, std::size_t count,
+                               ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                               cudaStream_t stream) {
+  return transfer({Function::reduce_scatter, send, receive, count, type, op}, comm, stream);
+}
+
+ncclResult_t ncclAllGather(const void* send, void* receive, std::size_t count, ncclDataType_t type,
+                           ncclComm_t comm, cudaStream_t stream) {
+  return transfer({Function::all_gather, send, receive, count, type}, comm, stream);
+}
+
+ncclResult_t ncclBroadcast(const void* send, void* receive, std::size_t count, ncclDataType_t type,
+                           int root, ncclComm_t comm, cudaStream_t stream) {
+  return transfer({.function = Function::broadcast, .send = send, .receive = receive,
+                   .count = count, .type = type, .peer = root}, comm, stream);
+}
+
+ncclResult_t ncclBcast(void* buffer, std::size_t count, ncclDataType_t type, int root,
+                       ncclComm_t comm, cudaStream_t stream) {
+  return ncclBroadcast(buffer, buffer, count, type, root, comm, stream);
+}
+
+ncclResult_t ncclReduce(const void* send, void* receive, std::size_t count, ncclDataType_t type,
+                        ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
+  return transfer({.function = Function::reduce, .send = send, .receive = receive, .count = count,
+                   .type = type, .op = op, .peer = root}, comm, stream);
+}
+
+ncclResult_t ncclAlltoAll(const void* send, void* receive, std::size_t count, ncclDataType_t type,
+                          ncclComm_t comm, cudaStream_t stream) {
+  return transfer({Function::all_to_all, send, receive, count, type}, comm, stream);
+}
+
+ncclResult_t ncclGather(const void* send, void* receive, std::size_t count, ncclDataType_t type,
+                        int root, ncclComm_t comm, cudaStream_t stream) {
+  return transfer({.function = Function::gather, .send = send, .receive = receive, .count = count,
+                   .type = type, .peer = root}, comm, stream);
+}
+
+ncclResult_t ncclScatter(const void* send, void* receive, std::size_t count, ncclDataType_t type,
+                         int root, ncclComm_t comm, cudaStream_t stream) {
+  return transfer({.function = Function::scatter, .send = send, .receive = receive, .count = count,
+                   .type = type, .peer = root}, comm, stream);
+}
+
+ncclResult_t ncclSend(const void* send, std::size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t comm, cudaStream_t stream) {
+  return transfer({.function = Function::send, .send = send, .count = count, .type = type,
+                   .peer = peer}, comm, stream);
+}
+
+ncclResult_t ncclRecv(void* receive, std::size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t comm, cudaStream_t stream) {
+  return transfer({.function = Function::receive, .receive = receive, .count = count, .type = type,
+                   .peer = peer}, comm, stream);
+}
+
+ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t type,
+                                      ncclScalarResidence_t residence, ncclComm_t handle) {
+  const auto text = [&] { return std::string(name_of(type)) + " on " + label(handle); };
+  return entry("ncclRedOpCreatePreMulSum", {.text = text}, [&](const Context& context) {
+    std::shared_ptr<ncclComm> comm;
+    if (const ncclResult_t result = context.find_ready(handle, comm)) return result;
+    if (op == nullptr || scalar == nullptr || bytes_of(type) == 0)
+      return context.refuse(ncclInvalidArgument, "null, or an unknown data type");
+    Reduction reduction{.type = type};
+    if (residence == ncclScalarDevice) {
+      const Range range{static_cast<const std::byte*>(scalar), bytes_of(type)};
+      if (const ncclResult_t r = check_buffer(context, *comm, range, "the scalar's")) return r;
+      reduction.factor.on_device = scalar;
+    } else {
+      std::memcpy(reduction.factor.scalar.data(), scalar, bytes_of(type));
+    }
+    const int number = int(ncclNumOps) + ++context.library.serials;
+    comm->reductions[number] = reduction;
+    *op = ncclRedOp_t(number);
+    return ncclSuccess;
+  });
+}
+
+ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t handle) {
+  const auto text = [&] { return "on " + label(handle); };
+  return entry("ncclRedOpDestroy", {.text = text}, [&](const Context& context) {
+    std::shared_ptr<ncclComm> comm;
+    if (const ncclResult_t result = context.find_ready(handle, comm)) return result;
+    if (comm->reductions.erase(int(op)) == 0)
+      return context.fault(ncclInvalidArgument, "the operation is none of this communicator");
+    return ncclSuccess;
+  });
+}
