@@ -16,6 +16,7 @@
 #include <cleave/core/cuda/error.hpp>
 #include <cleave/tensor/cuda/memory.hpp>
 #include <cleave/tensor/cuda/stream.hpp>
+#include <cleave/tensor/storage.hpp>
 
 namespace cleave {
 
