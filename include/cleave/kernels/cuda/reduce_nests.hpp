@@ -28,10 +28,17 @@ constexpr std::uint32_t power_of_two(index_t least, std::uint32_t most) {
   return n;
 }
 
-/// The loops of a reduction, and how they are walked.
-template <class T>
+/// Elements that a thread takes at a time: so many that their totals fit into shared memory.
+template <class T, class Total>
+inline constexpr int reduce_width = [] {
+  constexpr int most = int(4 * access_bytes / sizeof(Total));
+  return pack_width<T>() < most ? pack_width<T>() : most;
+}();
+
+/// The loops of a reduction of elements T to totals, and how they are walked.
+template <class T, class Total>
 struct ReduceNests {
-  static constexpr int width = pack_width<T>();
+  static constexpr int width = reduce_width<T, Total>;
 
   LoopNest<2> kept;     ///< array 0 is the input, array 1 the result
   LoopNest<1> reduced;  ///< of the input
@@ -133,8 +140,8 @@ inline LoopNest<2> rows_of_partials(LoopNest<2> kept, index_t splits) {
 template <class Reduction, class T, class Result>
 void reduce_nests(const char* operation, const T* in, const LoopNest<2>& kept,
                   const LoopNest<1>& reduced, const Result& result) {
-  using Nests = ReduceNests<T>;
   using Total = typename Reduction::Total;
+  using Nests = ReduceNests<T, Total>;
   std::vector<LoopNest<1>> parts;  // usually one
   in_pieces(reduced, [&](const LoopNest<1>& part) { parts.push_back(part); });
   in_pieces(kept, [&](const LoopNest<2>& piece) {
@@ -159,7 +166,7 @@ void reduce_nests(const char* operation, const T* in, const LoopNest<2>& kept,
       Nests(piece, parts[i], in).template run<Reduction>(operation, grids[i], in, result);
     }
     const Shape row(std::array<index_t, 1>{splits}), step(std::array<index_t, 1>{1});
-    const ReduceNests<Total> rows(rows_of_partials(piece, splits), LoopNest<1>(row, {&step}),
+    const ReduceNests<Total, Total> rows(rows_of_partials(piece, splits), LoopNest<1>(row, {&step}),
                                 partials);
     rows.template run_along<Reduction>(operation, rows.unsplit(rows.grid()), partials, result);
   });
