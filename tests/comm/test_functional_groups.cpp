@@ -4,7 +4,8 @@
 #include <cleave/comm/dry.hpp>
 #include <cleave/comm/functional.hpp>
 
-#include "functional_cases.hpp"
+#include "errors.hpp"
+#include "members.hpp"
 #include "ranks.hpp"
 
 using namespace cleave;
@@ -12,30 +13,11 @@ using namespace cleave::testing;
 
 namespace {
 
-/// The world ranks of a group in its order, found by communicating over it.
-std::vector<int> members(const functional::Group& group, int rank) {
-  const Tensor<std::int64_t, 1> mine({1}, {rank});
-  const auto all = functional::all_gather(mine, 0, group);
-  std::vector<int> ranks;
-  for (index_t i = 0; i < all->size(); ++i) ranks.push_back(int((*all)(i)));
-  return ranks;
-}
-
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 /// Why no group of these ranks of a world of 4 can be used by rank 1.
 std::string refusal(const std::vector<std::vector<int>>& lists) {
   const World world(dry_communicator(1, 4));
   return error_of([&] {
-    (void)functional::all_reduce(Tensor<float, 1>({3}), Sum{}, functional::Group(world, lists));
+    (void)functional::all_reduce(Tensor<float, 1, TestDevice>({3}), Sum{}, functional::Group(world, lists));
   });
 }
 
@@ -90,12 +72,12 @@ TEST_CASE("collectives of several groups run side by side") {
     const int rank = world.rank();
     if (rank >= 4) return;
     const functional::Group rows(world, {{0, 1}, {2, 3}}), columns(world, {{0, 2}, {1, 3}});
-    const Tensor<double, 1> x({1}, {double(rank)});
+    const auto x = Tensor<double, 1>({1}, {double(rank)}).to(TestDevice{});
     for (int i = 0; i < 20; ++i) {
       const auto along_row = functional::all_reduce(x, Sum{}, rows);
       const auto along_column = functional::all_reduce(x, Sum{}, columns);
-      CHECK((*along_column)(0) == 2 + 2 * (rank % 2));
-      CHECK((*along_row)(0) == 1 + 4 * (rank / 2));
+      CHECK(along_column->item() == 2 + 2 * (rank % 2));
+      CHECK(along_row->item() == 1 + 4 * (rank / 2));
     }
   });
 }
@@ -132,7 +114,7 @@ TEST_CASE("a group that is none says why") {
 
 TEST_CASE("a group is checked on every rank before anything is communicated") {
   on_ranks({3, 4}, [](World& world) {
-    const Tensor<float, 1> x({3});
+    const Tensor<float, 1, TestDevice> x({3});
     for (int i = 0; i < 3; ++i) {
       CHECK_THROWS_AS((void)functional::all_reduce(x, Sum{}, {world, {{0, 1}, {2}}}), Error);
       CHECK_THROWS_AS((void)functional::all_gather(x, 0, {world, {0, 0}}), Error);

@@ -15,15 +15,14 @@
 #include "ranks.hpp"
 
 using namespace cleave;
+using namespace cleave::axes;
+using cleave::testing::elements_of;
+using cleave::testing::placed;
 using naive::Indices;
 using naive::layouts_over;
 using naive::shape_of;
 
 namespace {
-
-struct dp : axis {};
-struct tp : axis {};
-struct row : axis {};
 
 /// Moves from a layout on one mesh to a layout on another; returns the wrong elements, and adds
 /// the bytes over the least to `excess`.
@@ -40,10 +39,10 @@ int wrong_elements(const MeshState& from_mesh, const Layout& from, const MeshSta
     Shape local;
     for (int d = 0; d < int(shape.size()); ++d)
       local[local.dims++] = index_t(naive::owned(from, d, shape, from_extents, at).size());
-    block = redistribution::allocate<TestDevice>(DType::int64, local);
-    for (std::size_t i = 0; i < mine.size(); ++i)
-      static_cast<std::int64_t*>(block.view.data)[i] =
-          naive::addend(mine[i], naive::partial_coordinate(from, at));
+    std::vector<std::int64_t> held;
+    for (const Indices& index : mine)
+      held.push_back(naive::addend(index, naive::partial_coordinate(from, at)));
+    block = placed(held, local);
   }
   if (to_mesh.is_member())
     wanted = naive::elements(to, shape, to_extents, naive::to_indices(to_mesh.coordinate()));
@@ -62,9 +61,9 @@ int wrong_elements(const MeshState& from_mesh, const Layout& from, const MeshSta
   if (!to_mesh.is_member()) return result.view.size() == 0 ? 0 : 1;
   if (result.view.size() != index_t(wanted.size()) || !(global == shape_of(shape))) return 1 << 20;
   int wrong = 0;
+  const auto got = elements_of<std::int64_t>(result);
   for (std::size_t i = 0; i < wanted.size(); ++i)
-    wrong += static_cast<const std::int64_t*>(result.view.data)[i] !=
-             naive::value<std::int64_t>(from, from_extents, wanted[i]);
+    wrong += got[i] != naive::value<std::int64_t>(from, from_extents, wanted[i]);
   return wrong;
 }
 
@@ -93,11 +92,12 @@ void check_all(const MeshState& from_mesh, const MeshState& to_mesh, const Indic
 
 TEST_CASE("between meshes of other extents, orders and subsets every rank gets what it owns") {
   on_ranks({4}, [](World& world) {
-    const auto square = init_device_mesh<dp, tp>(world, {2, 2});
-    const auto line = init_device_mesh<row>(world, {4});
-    const auto reversed = init_device_mesh<dp, tp>(world, {2, 2}, std::vector<int>{3, 2, 1, 0});
-    const auto some = init_device_mesh<row>(world, {3}, std::vector<int>{2, 0, 3});
-    const auto one = init_device_mesh<row>(world, {1}, std::vector<int>{1});
+    const auto square = init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{});
+    const auto line = init_device_mesh<row>(world, {4}, TestDevice{});
+    const auto reversed = init_device_mesh<dp, tp>(world, {2, 2}, std::vector<int>{3, 2, 1, 0},
+                                                   TestDevice{});
+    const auto some = init_device_mesh<row>(world, {3}, std::vector<int>{2, 0, 3}, TestDevice{});
+    const auto one = init_device_mesh<row>(world, {1}, std::vector<int>{1}, TestDevice{});
     for (const Indices& shape : std::vector<Indices>{{5, 6}, {1, 3}, {0, 2}}) {
       check_all(square.state(), line.state(), shape);
       check_all(line.state(), square.state(), shape);
@@ -112,9 +112,10 @@ TEST_CASE("between meshes of other extents, orders and subsets every rank gets w
 
 TEST_CASE("a tensor moves from two ranks to six and back") {
   on_ranks({8}, [](World& world) {
-    const auto few = init_device_mesh<row>(world, {2}, std::vector<int>{6, 1});
+    const auto few = init_device_mesh<row>(world, {2}, std::vector<int>{6, 1}, TestDevice{});
     const auto many =
-        init_device_mesh<dp, tp>(world, {2, 3}, std::vector<int>{0, 1, 2, 3, 4, 5});
+        init_device_mesh<dp, tp>(world, {2, 3}, std::vector<int>{0, 1, 2, 3, 4, 5},
+                                               TestDevice{});
     Tensor<float, 2> whole({7, 5});
     for (index_t i = 0; i < 35; ++i) whole.data()[i] = float(i);
     const auto x = distribute_tensor(whole, few, Shard<0>{});
@@ -124,15 +125,15 @@ TEST_CASE("a tensor moves from two ranks to six and back") {
                                                             : y.shape()));
     const auto back = y.redistribute(few, Replicate{});
     if (few.is_member())
-      for (index_t i = 0; i < 35; ++i) CHECK(back.local().data()[i] == float(i));
+      for (index_t i = 0; i < 35; ++i) CHECK(back.local().to(Host{}).data()[i] == float(i));
     else CHECK(back.local().empty());
   });
 }
 
 TEST_CASE("meshes of different groups of ranks are refused") {
   on_ranks({2}, [](World& world) {
-    const auto mesh = init_device_mesh<row>(world, {2});
-    const auto other = init_device_mesh<row>(world.communicator().twin(), {2});
+    const auto mesh = init_device_mesh<row>(world, {2}, TestDevice{});
+    const auto other = init_device_mesh<row>(world.communicator().twin(), {2}, TestDevice{});
     const auto x = zeros<float>({4}, mesh, Shard<0>{});
     CHECK_THROWS_WITH_AS((void)x.redistribute(other, Replicate{}),
                          doctest::Contains("made from different groups of ranks"), Error);

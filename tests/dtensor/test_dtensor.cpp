@@ -12,15 +12,16 @@
 #include <type_traits>
 #include <utility>
 
+#include "device.hpp"
+#include "errors.hpp"
 #include "naive.hpp"
 #include "ranks.hpp"
 
 using namespace cleave;
+using namespace cleave::axes;
+using cleave::testing::error_of;
 
 namespace {
-
-struct dp : axis {};
-struct tp : axis {};
 
 /// 0, 1, 2, .. in row-major order.
 template <class T>
@@ -30,12 +31,13 @@ Tensor<T, 2> counting(index_t rows, index_t columns) {
   return result;
 }
 
-template <class T>
-bool is_counting(const Tensor<T, 2>& tensor, index_t rows, index_t columns) {
+template <class T, class Device>
+bool is_counting(const Tensor<T, 2, Device>& tensor, index_t rows, index_t columns) {
   if (tensor.shape() != std::array<index_t, 2>{rows, columns}) return false;
+  const Tensor<T, 2> found = tensor.to(Host{});
   for (index_t i = 0; i < rows; ++i)
     for (index_t j = 0; j < columns; ++j)
-      if (tensor(i, j) != naive::from_int<T>(i * columns + j)) return false;
+      if (found(i, j) != naive::from_int<T>(i * columns + j)) return false;
   return true;
 }
 
@@ -46,7 +48,7 @@ bool is_part_of_counting(const X& x) {
                                      naive::to_indices(x.mesh().extents()),
                                      naive::to_indices(x.mesh().coordinate()));
   if (x.local().size() != index_t(owned.size())) return false;
-  const auto dense = x.local().clone();
+  const auto dense = x.local().clone().to(Host{});
   for (std::size_t i = 0; i < owned.size(); ++i)
     if (dense.data()[i] !=
         naive::from_int<typename X::value_type>(owned[i][0] * x.extent(1) + owned[i][1]))
@@ -54,21 +56,12 @@ bool is_part_of_counting(const X& x) {
   return true;
 }
 
-std::string message_of(auto&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 /// distribute, redistribute to every placement of a line, gather.
-template <class T, class From, class To, class World>
+template <class T, class From, class To>
 void round_trip(World& world, index_t rows, index_t columns) {
-  const auto mesh = init_device_mesh<tp>(world, {world.size()});
+  const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
   const Tensor<T, 2> whole = world.rank() == 0 ? counting<T>(rows, columns) : Tensor<T, 2>();
-  const auto x = distribute_tensor(whole, mesh, From{});
+  const auto x = distribute_tensor(whole.to(TestDevice{}), mesh, From{});
   static_assert(std::is_same_v<decltype(x.placements()), normalized_t<Placements<From>, 2>>);
   CHECK(is_part_of_counting(x));
   const auto y = x.redistribute(To{});
@@ -103,9 +96,9 @@ TEST_CASE("what is distributed, moved and gathered is the array that it was") {
 
 TEST_CASE("two axes place a tensor together") {
   on_ranks({4, 6}, [](World& world) {
-    const auto mesh = init_device_mesh<dp, tp>(world, {2, world.size() / 2});
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, world.size() / 2}, TestDevice{});
     const auto whole = world.rank() == 0 ? counting<float>(7, 5) : Tensor<float, 2>();
-    const auto x = distribute_tensor(whole, mesh, Shard<0>{}, Shard<0>{});
+    const auto x = distribute_tensor(whole, mesh, Shard<0>{}, Shard<0>{});  // from the host
     CHECK(is_part_of_counting(x));
     const auto y = x.redistribute(Shard<1>{}, Shard<0>{});
     CHECK(is_part_of_counting(y));
@@ -118,7 +111,7 @@ TEST_CASE("two axes place a tensor together") {
 
 TEST_CASE("a redistribution to the same placements is the tensor itself, of an rvalue a value") {
   on_ranks({2}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {2});
+    const auto mesh = init_device_mesh<tp>(world, {2}, TestDevice{});
     auto x = zeros<float>({4, 4}, mesh, Shard<0>{});
     CHECK(&std::as_const(x).redistribute(Shard<-2>{}) == &x);
     CHECK(&x.redistribute(Placements<Shard<0>>{}) == &x);
@@ -136,9 +129,9 @@ TEST_CASE("a redistribution to the same placements is the tensor itself, of an r
 
 TEST_CASE("factories make the part of every rank") {
   on_ranks({1, 3, 4}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto check = [&](const auto& x, double value) {
-      const auto whole = x.full_tensor();
+      const auto whole = x.full_tensor().to(Host{});
       CHECK(whole.shape() == std::array<index_t, 2>{5, 2});
       for (index_t i = 0; i < 10; ++i) CHECK(whole.data()[i] == value);
     };
@@ -146,16 +139,16 @@ TEST_CASE("factories make the part of every rank") {
     check(ones<float>({5, 2}, mesh, Shard<1>{}), 1);
     check(full<std::int32_t>({5, 2}, 7, mesh, Replicate{}), 7);
     CHECK(empty<float>({5, 2}, mesh, Shard<0>{}).shape() == std::array<index_t, 2>{5, 2});
-    CHECK(message_of([&] { zeros<float>({5, -2}, mesh, Shard<0>{}); }) ==
+    CHECK(error_of([&] { zeros<float>({5, -2}, mesh, Shard<0>{}); }) ==
           "Tensor: extent -2 of dimension 1 is negative");
   });
 }
 
 TEST_CASE("local tensors become one array whose shape follows from theirs") {
   on_ranks({1, 2, 3, 4, 7}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const IndexRange mine = shard_range(5, world.size(), world.rank());
-    const auto part = counting<double>(5, 3).slice(0, mine.begin, mine.end);
+    const auto part = counting<double>(5, 3).to(TestDevice{}).slice(0, mine.begin, mine.end);
     const auto x = from_local(part, mesh, Shard<0>{});
     CHECK(x.shape() == std::array<index_t, 2>{5, 3});
     CHECK(x.to_local().data() == part.data());
@@ -169,58 +162,59 @@ TEST_CASE("local tensors become one array whose shape follows from theirs") {
 
 TEST_CASE("addends become a partial whose value is their sum") {
   on_ranks({1, 2, 5}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
-    const auto x = from_local(counting<double>(3, 4), mesh, Partial<Sum>{});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
+    const auto x = from_local(counting<double>(3, 4).to(TestDevice{}), mesh, Partial<Sum>{});
     CHECK(x.shape() == std::array<index_t, 2>{3, 4});
-    const auto whole = x.full_tensor();
+    const auto whole = x.full_tensor().to(Host{});
     for (index_t i = 0; i < 12; ++i) CHECK(whole.data()[i] == double(i * world.size()));
-    const auto largest = from_local(counting<double>(3, 4), mesh, Partial<Max>{});
+    const auto largest = from_local(counting<double>(3, 4).to(TestDevice{}), mesh, Partial<Max>{});
     CHECK(is_counting(largest.redistribute(Shard<1>{}).full_tensor(), 3, 4));
-    CHECK(x.to_local()(0, 1) == 1);  // no reduction behind the back
+    CHECK(x.to_local().to(Host{})(0, 1) == 1);  // no reduction behind the back
   });
 }
 
 TEST_CASE("parts that do not follow the chunk rule are refused on every rank") {
   on_ranks({3}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {3});
+    const auto mesh = init_device_mesh<tp>(world, {3}, TestDevice{});
     const auto part = zeros<float>({1 + world.rank(), 2}, mesh[tp{}], Replicate{}).local();
-    const std::string text = message_of([&] { from_local(part, mesh, Shard<0>{}); });
+    const std::string text = error_of([&] { from_local(part, mesh, Shard<0>{}); });
     CHECK(text.find("from_local: the local tensors add up to [6, 2], of which rank 0 owns [2, 2], "
                     "but it passed [1, 2] [shapes [6, 2]; placements (Shard(0)); mesh tp=3") == 0);
-    const std::string mine = message_of([&] { from_local(part, {6, 2}, mesh, Shard<0>{}); });
-    if (world.rank() == 1) CHECK(mine == "no error");
+    const std::string mine = error_of([&] { from_local(part, {6, 2}, mesh, Shard<0>{}); });
+    if (world.rank() == 1) CHECK(mine == "");
     else CHECK(mine.find("this rank owns [2, 2]") != std::string::npos);
   });
 }
 
 TEST_CASE("run_check makes replicas equal without touching the caller's tensor") {
   on_ranks({4}, [](World& world) {
-    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
-    Tensor<float, 2> part({2, 3});
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{});
+    const Tensor<float, 2, TestDevice> part({2, 3});
     part.fill(float(world.rank()));
     const auto x = from_local(part, mesh, Placements<Replicate, Shard<0>>{}, {.run_check = true});
-    CHECK(x.local()(0, 0) == float(world.rank() % 2));
-    CHECK(part(0, 0) == float(world.rank()));
+    CHECK(x.local().to(Host{})(0, 0) == float(world.rank() % 2));
+    CHECK(part.to(Host{})(0, 0) == float(world.rank()));
   });
 }
 
 TEST_CASE("a transposed local tensor is distributed and moved by its values") {
   on_ranks({2, 3}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     Tensor<float, 2> columns({6, 5});
     for (index_t i = 0; i < 5; ++i)
       for (index_t j = 0; j < 6; ++j) columns(j, i) = float(i * 6 + j);
-    const auto x = distribute_tensor(columns.transpose(0, 1), mesh, Shard<0>{});
+    const auto turned = columns.to(TestDevice{}).transpose(0, 1);
+    const auto x = distribute_tensor(turned, mesh, Shard<0>{});
     CHECK(is_part_of_counting(x));
-    const auto y = from_local(columns.transpose(0, 1), mesh, Replicate{});
+    const auto y = from_local(turned, mesh, Replicate{});
     CHECK(is_part_of_counting(y.redistribute(Shard<1>{})));
   });
 }
 
 TEST_CASE("scalars are replicated or partial") {
   on_ranks({3}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {3});
-    Tensor<double, 0> one;
+    const auto mesh = init_device_mesh<tp>(world, {3}, TestDevice{});
+    const Tensor<double, 0, TestDevice> one;
     one.fill(1.0 + world.rank());
     const auto x = from_local(one, mesh, Partial<Sum>{});
     CHECK(x.full_tensor().item() == 6);
@@ -229,7 +223,7 @@ TEST_CASE("scalars are replicated or partial") {
 
 TEST_CASE("a sharding is drawn as a table of owners") {
   on_ranks({4}, [](World& world) {
-    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{});
     CHECK(visualize_sharding(zeros<float>({5, 6}, mesh, Shard<0>{}, Shard<1>{})) ==
           "    | 0:3 | 3:6\n"
           "0:3 | 0   | 1\n"

@@ -9,35 +9,16 @@
 #include <cstdint>
 
 #include "ranks.hpp"
+#include "table.hpp"
 
 using namespace cleave;
-
-namespace {
-
-struct dp : axis {};
-struct tp : axis {};
-
-template <class T>
-Tensor<T, 2> table(index_t rows, index_t columns) {
-  Tensor<T, 2> result({rows, columns});
-  for (index_t i = 0; i < rows * columns; ++i) result.data()[i] = T(i % 50);
-  return result;
-}
-
-template <class T>
-bool is_table(const Tensor<T, 2>& tensor, index_t rows, index_t columns, T scale = 1) {
-  if (tensor.shape() != std::array<index_t, 2>{rows, columns}) return false;
-  for (index_t i = 0; i < rows; ++i)
-    for (index_t j = 0; j < columns; ++j)
-      if (tensor(i, j) != scale * T((i * columns + j) % 50)) return false;
-  return true;
-}
-
-}  // namespace
+using namespace cleave::axes;
+using cleave::testing::is_table;
+using cleave::testing::table;
 
 TEST_CASE("tensors of any type and shape are redistributed together") {
   on_ranks({1, 2, 3, 4, 7}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto a = from_local(table<float>(9, 5), mesh, Replicate{}).redistribute(Shard<0>{});
     const auto b = from_local(table<double>(4, 8), mesh, Replicate{}).redistribute(Shard<1>{});
     const auto c = from_local(table<std::int64_t>(300, 70), mesh, Partial<Sum>{});
@@ -55,7 +36,7 @@ TEST_CASE("tensors of any type and shape are redistributed together") {
 
 TEST_CASE("steps over different axes and of different number are carried out all the same") {
   on_ranks({4, 6}, [](World& world) {
-    const auto mesh = init_device_mesh<dp, tp>(world, {2, world.size() / 2});
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, world.size() / 2}, TestDevice{});
     const auto a = from_local(table<float>(9, 5), mesh, Partial<Sum>{}, Partial<Max>{});
     const auto b = from_local(table<float>(8, 6), mesh, Replicate{}, Replicate{})
                        .redistribute(Shard<0>{}, Shard<1>{});
@@ -70,8 +51,8 @@ TEST_CASE("steps over different axes and of different number are carried out all
 
 TEST_CASE("tensors on different meshes are refused") {
   on_ranks({4}, [](World& world) {
-    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
-    const auto other = init_device_mesh<dp, tp>(world, {4, 1});
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{});
+    const auto other = init_device_mesh<dp, tp>(world, {4, 1}, TestDevice{});
     const auto a = zeros<float>({4}, mesh, Shard<0>{}, Replicate{});
     const auto b = zeros<float>({4}, other, Shard<0>{}, Replicate{});
     CHECK_THROWS_WITH_AS(

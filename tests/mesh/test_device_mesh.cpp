@@ -4,51 +4,43 @@
 #include <cleave/comm/dry.hpp>
 #include <cleave/mesh/device_mesh.hpp>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "device.hpp"
+#include "errors.hpp"
 #include "ranks.hpp"
 
 using namespace cleave;
+using namespace cleave::axes;
+using cleave::testing::error_of;
 
 namespace {
 
-struct dp : axis {};
-struct tp : axis {};
-
 /// The sum of a number over the ranks of a group.
 int sum_over(Communicator& group, int mine) {
-  int total = 0;
+  const auto total = Tensor<std::int32_t, 1>({1}, {mine}).to(TestDevice{}).clone();
   Collective call;
   call.kind = CollectiveKind::all_reduce;
-  call.source = ConstView::dense(&mine, DType::int32, Shape(std::array<index_t, 1>{1}));
-  call.destination = View::dense(&total, DType::int32, Shape(std::array<index_t, 1>{1}));
+  call.source = total.view();
+  call.destination = total.view();
   group.run(call);
-  return total;
-}
-
-std::string message_of(auto&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return total.item();
 }
 
 }  // namespace
 
 TEST_CASE("axes are named by their types") {
   CHECK(axis_name<dp>() == "dp");
-  CHECK(axis_name<axes::tp>() == "tp");
   struct local_axis : axis {};
   CHECK(axis_name<local_axis>() == "local_axis");
-  CHECK(axis_name<flat<dp, axes::row>>() == "dp.row");
+  CHECK(axis_name<flat<dp, row>>() == "dp.row");
 }
 
 TEST_CASE("ranks stand row-major: the last axis varies fastest") {
   on_ranks({6}, [](World& world) {
-    const auto mesh = init_device_mesh<dp, tp>(world, {2, 3});
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 3}, TestDevice{});
     CHECK(mesh.size() == 6);
     CHECK(mesh.extent(dp{}) == 2);
     CHECK(mesh.extent(tp{}) == 3);
@@ -63,7 +55,7 @@ TEST_CASE("ranks stand row-major: the last axis varies fastest") {
 
 TEST_CASE("a sub-mesh has the ranks that differ along its axes only") {
   on_ranks({8}, [](World& world) {
-    const auto mesh = init_device_mesh<dp, axes::cp, tp>(world, {2, 2, 2});
+    const auto mesh = init_device_mesh<dp, cp, tp>(world, {2, 2, 2}, TestDevice{});
     const auto line = mesh[tp{}];
     CHECK(line.size() == 2);
     CHECK(line.coordinate(tp{}) == mesh.coordinate(tp{}));
@@ -84,22 +76,22 @@ TEST_CASE("a sub-mesh has the ranks that differ along its axes only") {
 
 TEST_CASE("meshes are equal if they have the same ranks at the same places") {
   on_ranks({4}, [](World& world) {
-    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
-    CHECK(mesh == init_device_mesh<dp, tp>(world, {2, 2}));
-    CHECK(!(mesh == init_device_mesh<dp, tp>(world, {4, 1})));
-    CHECK(!(mesh == init_device_mesh<dp, tp>(world, {2, 2}, std::vector<int>{0, 2, 1, 3})));
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{});
+    CHECK(mesh == init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{}));
+    CHECK(!(mesh == init_device_mesh<dp, tp>(world, {4, 1}, TestDevice{})));
+    CHECK(!(mesh == init_device_mesh<dp, tp>(world, {2, 2}, std::vector<int>{0, 2, 1, 3}, TestDevice{})));
   });
 }
 
 TEST_CASE("a mesh of some ranks is only used by them") {
   on_ranks({4}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {2}, std::vector<int>{3, 1});
+    const auto mesh = init_device_mesh<tp>(world, {2}, std::vector<int>{3, 1}, TestDevice{});
     CHECK(mesh.is_member() == (world.rank() % 2 == 1));
     if (mesh.is_member()) {
       CHECK(mesh.coordinate(tp{}) == (world.rank() == 3 ? 0 : 1));
       CHECK(sum_over(mesh.communicator(), world.rank()) == 4);
     } else {
-      CHECK(message_of([&] { (void)mesh.coordinate(); })
+      CHECK(error_of([&] { (void)mesh.coordinate(); })
                 .find("this rank is outside of the mesh [mesh tp=2") != std::string::npos);
     }
   });
@@ -107,27 +99,27 @@ TEST_CASE("a mesh of some ranks is only used by them") {
 
 TEST_CASE("an impossible mesh is an error that says what does not fit") {
   on_ranks({4}, [](World& world) {
-    CHECK(message_of([&] { init_device_mesh<dp, tp>(world, {2, 3}); }) ==
+    CHECK(error_of([&] { init_device_mesh<dp, tp>(world, {2, 3}, TestDevice{}); }) ==
           "init_device_mesh: the mesh has 6 places for 4 ranks [mesh dp=2 x tp=3; rank " +
               std::to_string(world.rank()) + "]");
-    CHECK(message_of([&] { init_device_mesh<dp, tp>(world, {-2, -2}); }).find("0 places") !=
+    CHECK(error_of([&] { init_device_mesh<dp, tp>(world, {-2, -2}, TestDevice{}); }).find("0 places") !=
           std::string::npos);
-    CHECK(message_of([&] {
-            init_device_mesh<tp>(world, {2}, std::vector<int>{0, 4});
+    CHECK(error_of([&] {
+            init_device_mesh<tp>(world, {2}, std::vector<int>{0, 4}, TestDevice{});
           }).find("rank 4 is outside of the world of 4 ranks") != std::string::npos);
-    CHECK(message_of([&] {
-            init_device_mesh<tp>(world, {2}, std::vector<int>{1, 1});
+    CHECK(error_of([&] {
+            init_device_mesh<tp>(world, {2}, std::vector<int>{1, 1}, TestDevice{});
           }).find("rank 1 is listed twice") != std::string::npos);
-    CHECK(message_of([&] {
-            init_device_mesh<tp>(world, {3}, std::vector<int>{0, 1});
+    CHECK(error_of([&] {
+            init_device_mesh<tp>(world, {3}, std::vector<int>{0, 1}, TestDevice{});
           }).find("do not multiply to the 2 ranks") != std::string::npos);
   });
 }
 
 TEST_CASE("one process stands for any rank of a large mesh") {
   const World world(dry_communicator(9999, 16384));
-  const auto mesh = init_device_mesh<axes::pp, dp, tp>(world, {16, 128, 8});
-  CHECK(mesh.coordinate(axes::pp{}) == 9999 / 1024);
+  const auto mesh = init_device_mesh<pp, dp, tp>(world, {16, 128, 8}, TestDevice{});
+  CHECK(mesh.coordinate(pp{}) == 9999 / 1024);
   CHECK(mesh.coordinate(dp{}) == 9999 % 1024 / 8);
   CHECK(mesh.coordinate(tp{}) == 9999 % 8);
   CHECK(mesh.group(dp{}).size() == 128);

@@ -8,31 +8,17 @@
 #include <cleave/comm/trace.hpp>
 #include <cleave/mesh/functional_group.hpp>
 
+#include "members.hpp"
 #include "ranks.hpp"
 
 using namespace cleave;
-
-namespace {
-
-struct dp : axis {};
-struct tp : axis {};
-struct pp : axis {};
-
-/// The world ranks of a group in its order, found by communicating over it.
-std::vector<int> members(const functional::Group& group, int rank) {
-  const Tensor<std::int64_t, 1> mine({1}, {rank});
-  const auto all = functional::all_gather(mine, 0, group);
-  std::vector<int> ranks;
-  for (index_t i = 0; i < all->size(); ++i) ranks.push_back(int((*all)(i)));
-  return ranks;
-}
-
-}  // namespace
+using namespace cleave::axes;
+using cleave::testing::members;
 
 TEST_CASE("a mesh of one axis is a group, and so are axes of a larger one") {
   on_ranks({4, 6, 8}, [](World& world) {
     const int rank = world.rank(), columns = world.size() / 2;
-    const auto mesh = init_device_mesh<dp, tp>(world, {2, columns});
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, columns}, TestDevice{});
     const int row = rank / columns, column = rank % columns;
     const std::vector<int> along_dp{column, column + columns};
     std::vector<int> along_tp, all;
@@ -48,19 +34,19 @@ TEST_CASE("a mesh of one axis is a group, and so are axes of a larger one") {
     if (column < 2)
       CHECK(members({functional::Group(mesh, tp{}), {1, 0}}, rank) ==
             std::vector<int>{along_tp[1], along_tp[0]});
-    const Tensor<float, 1> x({3});
+    const Tensor<float, 1, TestDevice> x({3});
     x.fill(float(rank));
     const auto over_tp = functional::all_reduce(x, Sum{}, {mesh, tp{}});
     const auto over_dp = functional::all_reduce(x, Sum{}, {mesh, dp{}});
-    CHECK((*over_dp)(2) == 2 * column + columns);
-    CHECK((*over_tp)(2) == row * columns * columns + columns * (columns - 1) / 2);
+    CHECK(over_dp->to(Host{})(2) == 2 * column + columns);
+    CHECK(over_tp->to(Host{})(2) == row * columns * columns + columns * (columns - 1) / 2);
   });
 }
 
 TEST_CASE("two of three axes are a group in row-major order") {
   on_ranks({8}, [](World& world) {
     const int rank = world.rank();
-    const auto mesh = init_device_mesh<pp, dp, tp>(world, {2, 2, 2});
+    const auto mesh = init_device_mesh<pp, dp, tp>(world, {2, 2, 2}, TestDevice{});
     const int at_dp = rank / 2 % 2 * 2;
     CHECK(members({mesh, pp{}, tp{}}, rank) ==
           std::vector<int>{at_dp, at_dp + 1, at_dp + 4, at_dp + 5});
@@ -69,17 +55,17 @@ TEST_CASE("two of three axes are a group in row-major order") {
 
 TEST_CASE("the world and a mesh of it share the group of an axis that is all there is") {
   on_ranks({1, 2, 3, 4, 7}, [](World& world) {
-    const auto mesh = init_device_mesh<dp, tp>(world, {1, world.size()});
+    const auto mesh = init_device_mesh<dp, tp>(world, {1, world.size()}, TestDevice{});
     const functional::Group group(mesh, tp{});
-    CHECK(&group.communicator("test") == &world.communicator());
+    CHECK(&group.communicator("test") == &communicator_on(TestDevice{}, world.communicator()));
     CHECK(group.axes() == "tp");
   });
 }
 
 TEST_CASE("traces and errors name a group by its axes") {
   on_ranks({2, 4}, [](World& world) {
-    const auto mesh = init_device_mesh<dp, tp>(world, {1, world.size()});
-    const Tensor<float, 1> x({9});
+    const auto mesh = init_device_mesh<dp, tp>(world, {1, world.size()}, TestDevice{});
+    const Tensor<float, 1, TestDevice> x({9});
     x.fill(1);
     CommTrace trace(mesh);
     (void)functional::all_gather(x, 0, {mesh, tp{}});
@@ -97,12 +83,12 @@ TEST_CASE("traces and errors name a group by its axes") {
 
 TEST_CASE("a rank outside of a mesh cannot take part in its collectives") {
   on_ranks({3}, [](World& world) {
-    const auto mesh = init_device_mesh<dp>(world, {2}, std::vector<int>{2, 0});
-    const Tensor<float, 1> x({1}, {float(world.rank())});
+    const auto mesh = init_device_mesh<dp>(world, {2}, std::vector<int>{2, 0}, TestDevice{});
+    const auto x = Tensor<float, 1>({1}, {float(world.rank())}).to(TestDevice{});
     if (world.rank() == 1)
       CHECK_THROWS_WITH_AS((void)functional::all_reduce(x, Sum{}, mesh),
                            "DeviceMesh: this rank is outside of the mesh [mesh dp=2; rank 1]",
                            Error);
-    else CHECK((*functional::all_reduce(x, Sum{}, mesh))(0) == 2);
+    else CHECK(functional::all_reduce(x, Sum{}, mesh)->item() == 2);
   });
 }
