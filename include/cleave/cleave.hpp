@@ -28,6 +28,9 @@
 #include <cleave/dtensor/visualize.hpp>
 #include <cleave/redistribute/explain.hpp>
 
+// What one rank computes
+#include <cleave/kernels/host/gather_rows.hpp>
+
 // Operations on them
 #include <cleave/ops/arg_reduce.hpp>
 #include <cleave/ops/map.hpp>

@@ -16,8 +16,10 @@
 
 // Kernels
 #include <cleave/kernels/cuda/arg_reduce_dim.hpp>
+#include <cleave/kernels/cuda/gather_rows.hpp>
 #include <cleave/kernels/cuda/gemm.hpp>
 #include <cleave/kernels/cuda/map_elements.hpp>
+#include <cleave/kernels/cuda/one_hot_rows.hpp>
 #include <cleave/kernels/cuda/reduce_dims.hpp>
 #include <cleave/kernels/cuda/reduce_views.hpp>
 #include <cleave/kernels/cuda/strided_copy.hpp>

@@ -36,6 +36,7 @@ struct sharding_rule<OneHot<Rank>> {
 /// @tparam T  the element type of the result
 /// @param classes  integers in [0, count)
 /// @return    one more dimension, of extent `count`
+/// @cost      on a GPU the host waits, to see whether all indices are classes
 /// @throws Error  on the ranks that have an index outside of [0, count), or if count is negative
 template <Element T, class... R, AnyTensor X>
 auto one_hot(const X& classes, index_t count) {
@@ -52,10 +53,10 @@ auto one_hot(const X& classes, index_t count) {
         const Box box = call.local_box(Rows::solution.computed, Shape(call.shape()));
         const Tensor<T, Rows::dims, typename Rows::Device> out(
             to_array<Rows::dims>(box.extents()));
-        const I* wrong =
+        const auto wrong =
             one_hot_rows(kernels::On<typename Rows::Device>{}, kernels::read(local),
                          box.begin[X::dims], box.extent(X::dims), count, out.data());
-        if (wrong != nullptr)
+        if (wrong)
           throw Error("one_hot",
                       "index " + std::to_string(*wrong) + " is not one of " +
                           std::to_string(count) + " classes",

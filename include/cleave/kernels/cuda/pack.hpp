@@ -45,7 +45,7 @@ struct Run {
   template <class T>
   CLEAVE_HOST_DEVICE Pack<T, V> load(const T* from) const {
     if (packed && full()) return load_pack<V>(from);
-    Pack<T, V> pack;
+    Pack<T, V> pack{};
     for (int k = 0; k < V; ++k)
       if (k < count) pack.values[k] = from[k * stride];
     return pack;

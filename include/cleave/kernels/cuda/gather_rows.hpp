@@ -1,0 +1,133 @@
+// Rows of a table by their indices, on a GPU: read (gather) and written (scatter).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <cleave/core/dtype.hpp>
+#include <cleave/kernels/cuda/launch.hpp>
+#include <cleave/kernels/cuda/loops.hpp>
+#include <cleave/kernels/cuda/pack.hpp>
+#include <cleave/kernels/cuda/strided_copy.hpp>
+#include <cleave/kernels/cuda/wrong_index.hpp>
+#include <cleave/kernels/strided.hpp>
+
+namespace cleave {
+
+namespace cuda::detail {
+
+/// The arrays that are walked together: values [i.., r..], the table's rows (which do not move
+/// along i), the indices and their row-major positions (which do not move along r).
+enum RowArray { row_values, row_table, row_indices, row_positions, row_arrays };
+
+/// @param cols    elements of the innermost loop, a step of which is a run
+/// @param packed  whether full runs are packs, of values and table alike
+template <bool Scatter, class I, class T>
+__global__ void rows_kernel(T* values, T* table, const I* indices, Loops<row_arrays> loops,
+                            std::uint32_t steps, index_t cols, bool packed, index_t rows,
+                            index_t row_stride, FirstWrong::Position* wrong) {
+  constexpr int width = pack_width<T>();
+  const std::uint32_t step = blockIdx.x * blockDim.x + threadIdx.x;
+  if (step >= steps) return;
+  const auto at = loops.at(step);
+  const auto stride = [&](RowArray k) { return loops.strides[k][0] / width; };
+  const auto move = [&](index_t k, index_t count) {
+    const index_t position = at.offset[row_positions] + k * stride(row_positions);
+    auto index = index_t(indices[at.offset[row_indices] + k * stride(row_indices)]);
+    const bool found = index >= 0 && index < rows;
+    if (!found) {
+      atomicMin(wrong, FirstWrong::Position(position));
+      index = 0;
+    }
+    const Run<width> value_run{packed, stride(row_values), count};
+    const Run<width> table_run{packed, stride(row_table), count};
+    T* value = values + at.offset[row_values] + k * stride(row_values);
+    T* row = table + at.offset[row_table] + k * stride(row_table) + index * row_stride;
+    if constexpr (Scatter) {
+      if (found) table_run.store(row, value_run.load(value));
+    } else {
+      value_run.store(value, found ? table_run.load(row) : Pack<T, width>{});
+    }
+  };
+  const index_t left = cols - index_t(at.inner) * width;
+  if (stride(row_indices) == 0) return move(0, left);
+  for (index_t k = 0; k < width && k < left; ++k) move(k, 1);  // each has an index of its own
+}
+
+/// @param values  [i.., r..]
+template <bool Scatter, class I, class T>
+std::optional<I> move_rows(const char* operation, T* values, const Shape& extents,
+                           const Shape& value_strides, const kernels::Strided<const I>& indices,
+                           T* table, const Shape& table_extents, const Shape& table_strides) {
+  if (extents.product() == 0) return std::nullopt;
+  const int index_dims = indices.extents.dims;
+  const Shape positions = row_major_strides(indices.extents);
+  Shape by_table = Shape::filled(extents.dims, 0), by_index = by_table, by_position = by_table;
+  for (int d = 0; d < index_dims; ++d) {
+    by_index[d] = indices.strides[d];
+    by_position[d] = positions[d];
+  }
+  for (int d = index_dims; d < extents.dims; ++d) by_table[d] = table_strides[d - index_dims + 1];
+  const LoopNest<row_arrays> nest(extents, {&value_strides, &by_table, &by_index, &by_position});
+
+  constexpr int width = pack_width<T>();
+  const bool packed = nest.rows_are_packs(row_values, width) && aligned_for<width>(values) &&
+                      nest.rows_are_packs(row_table, width) && aligned_for<width>(table) &&
+                      table_strides[0] % width == 0;
+  const FirstWrong wrong(operation);
+  in_pieces(nest, [&](const LoopNest<row_arrays>& piece) {
+    const Loops<row_arrays> loops(piece, width);
+    const std::uint32_t steps = loops.size();
+    launch(operation, rows_kernel<Scatter, I, T>,
+           dim3((steps + block_threads - 1) / block_threads), dim3(block_threads), values, table,
+           indices.data, loops, steps, piece.extents[piece.inner()], packed, table_extents[0],
+           table_strides[0], wrong.position());
+  });
+  return wrong.get(indices);
+}
+
+/// Elements as bytes: types of equal size and alignment share kernels.
+template <class T>
+typename BytesOf<std::remove_const_t<T>>::type* as_bytes(T* data) {
+  using Bytes = typename BytesOf<std::remove_const_t<T>>::type;
+  return reinterpret_cast<Bytes*>(const_cast<std::remove_const_t<T>*>(data));
+}
+
+}  // namespace cuda::detail
+
+namespace kernels {
+
+/// out[i.., r..] = table[indices[i..], r..], in the order of the current stream.
+///
+/// @param table    [rows, r..]
+/// @param indices  [i..], in [0, rows)
+/// @param out      [i.., r..]; overlaps neither
+/// @return the first index that is none of a row, if there is one; what it stands for is zeros
+/// @cost   one launch; the host waits for the answer
+/// @throws Error if the launch fails
+template <class I, class T>
+std::optional<I> gather_rows(On<Cuda>, const Strided<const T>& table,
+                             const Strided<const I>& indices, const Strided<T>& out) {
+  return cuda::detail::move_rows<false, I>(
+      "gather_rows", cuda::detail::as_bytes(out.data), out.extents, out.strides, indices,
+      cuda::detail::as_bytes(table.data), table.extents, table.strides);
+}
+
+/// table[indices[i..], r..] = values[i.., r..], likewise. Where indices repeat, elements of any of
+/// their rows remain.
+///
+/// @param values   [i.., r..]
+/// @param indices  [i..], in [0, rows)
+/// @param table    [rows, r..]; overlaps neither. Rows without an index stay as they are
+/// @return the first index that is none of a row, if there is one; what it stands for is left out
+template <class I, class T>
+std::optional<I> scatter_rows(On<Cuda>, const Strided<const T>& values,
+                              const Strided<const I>& indices, const Strided<T>& table) {
+  return cuda::detail::move_rows<true, I>(
+      "scatter_rows", cuda::detail::as_bytes(values.data), values.extents, values.strides,
+      indices, cuda::detail::as_bytes(table.data), table.extents, table.strides);
+}
+
+}  // namespace kernels
+
+}  // namespace cleave

@@ -1,0 +1,122 @@
+#include <cleave/kernels/cuda/gather_rows.hpp>
+
+#include <complex>
+#include <cstdint>
+#include <optional>
+
+#include <doctest/doctest.h>
+
+#include "placed.hpp"
+
+using namespace cleave;
+using namespace cleave::kernels;
+using namespace cleave::testing;
+
+namespace {
+
+/// Indices into `rows` rows, each of them once at least if there is room.
+template <class I>
+Placed<I> indices_at(const Place& place, index_t rows) {
+  HostArray<I> buffer(place.size);
+  for (index_t i = 0; i < buffer.size; ++i) buffer[i] = I((i * 5 + 3) % rows);
+  return Placed<I>(place, std::move(buffer));
+}
+
+index_t row_size(const Place& table) { return table.extents.product() / table.extents[0]; }
+
+template <class I, class T>
+index_t misgathered(const Place& from, const Place& by, const Place& to) {
+  const Placed<T> table(from, 3), out(to, 40);
+  const Placed<I> indices = indices_at<I>(by, from.extents[0]);
+  const bool reported =
+      gather_rows(On<Cuda>{}, table.read(), indices.read(), out.write()).has_value();
+  const index_t row = row_size(from);
+  const HostArray<T> rows = table.values();
+  const HostArray<I> chosen = indices.values();
+  HostArray<T> expected(chosen.size * row);
+  for (index_t i = 0; i < chosen.size; ++i)
+    for (index_t k = 0; k < row; ++k) expected[i * row + k] = rows[index_t(chosen[i]) * row + k];
+  return out.wrong(expected) + reported;
+}
+
+template <class I, class T>
+index_t misscattered(const Place& from, const Place& by, const Place& to) {
+  const Placed<T> values(from, 3), table(to, 40);
+  const Placed<I> indices = indices_at<I>(by, to.extents[0]);
+  const bool reported =
+      scatter_rows(On<Cuda>{}, values.read(), indices.read(), table.write()).has_value();
+  const index_t row = row_size(to);
+  const HostArray<T> rows = values.values();
+  const HostArray<I> chosen = indices.values();
+  HostArray<T> expected = table.values();
+  for (index_t i = 0; i < chosen.size; ++i)
+    for (index_t k = 0; k < row; ++k) expected[index_t(chosen[i]) * row + k] = rows[i * row + k];
+  return table.wrong(expected) + reported;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("gathered rows are those of the indices, whatever the strides", T, std::uint8_t,
+                   half, float, std::complex<double>) {
+  for (const index_t cols : {0, 1, 3, 8, 33, 64})
+    for (const index_t first : {0, 1}) {
+      CAPTURE(cols);
+      CAPTURE(first);
+      const Shape table = shape({7, cols}), indices = shape({3, 6}), out = shape({3, 6, cols});
+      CHECK(misgathered<std::int64_t, T>(Place::of(table), Place::of(indices),
+                                         Place::of(out, {}, {}, first)) == 0);
+      CHECK(misgathered<std::int32_t, T>(Place::of(table, {}, {0, 16}, first),
+                                         Place::of(indices, {1, 0}), Place::of(out)) == 0);
+      CHECK(misgathered<std::uint8_t, T>(Place::of(table, {1, 0}), Place::of(indices, {}, {0, 2}),
+                                         Place::of(out, {2, 0, 1}, {0, 1, 0})) == 0);
+    }
+}
+
+TEST_CASE("rows may have several dimensions, or none") {
+  CHECK(misgathered<std::int32_t, float>(Place::of(shape({5, 4, 6}), {0, 2, 1}),
+                                         Place::of(shape({11})),
+                                         Place::of(shape({11, 4, 6}))) == 0);
+  CHECK(misgathered<std::int32_t, float>(Place::of(shape({5})), Place::of(shape({2, 40})),
+                                         Place::of(shape({2, 40}), {1, 0})) == 0);
+  CHECK(misgathered<std::int32_t, double>(Place::of(shape({5, 3})), Place::of(shape({})),
+                                          Place::of(shape({3}))) == 0);
+  CHECK(misgathered<std::int32_t, double>(Place::of(shape({5, 3})), Place::of(shape({0})),
+                                          Place::of(shape({0, 3}))) == 0);
+}
+
+TEST_CASE_TEMPLATE("scattered rows go where the indices say, others stay", T, std::int8_t, float,
+                   std::complex<float>) {
+  for (const index_t cols : {1, 5, 32})
+    for (const index_t first : {0, 1}) {
+      CAPTURE(cols);
+      const Shape values = shape({6, cols}), table = shape({9, cols});
+      CHECK(misscattered<std::int64_t, T>(Place::of(values), Place::of(shape({6})),
+                                          Place::of(table, {}, {}, first)) == 0);
+      CHECK(misscattered<std::uint8_t, T>(Place::of(values, {1, 0}), Place::of(shape({6})),
+                                          Place::of(table, {}, {0, 4})) == 0);
+    }
+}
+
+TEST_CASE("an index that is none of a row is reported; its row is zeros, or left out") {
+  const Place place = Place::of(shape({2, 40}), {1, 0});
+  HostArray<std::int32_t> buffer(place.size);
+  for (index_t i = 0; i < 80; ++i) buffer[i] = std::int32_t(i % 5);
+  buffer[31] = -7;  // at [1, 15]
+  buffer[14] = 5;   // at [0, 7]
+  buffer[20] = 90;  // at [0, 10]
+  const Placed<std::int32_t> indices(place, std::move(buffer));
+  const Placed<float> table(Place::of(shape({5, 8}))), out(Place::of(shape({2, 40, 8})));
+  CHECK(gather_rows(On<Cuda>{}, table.read(), indices.read(), out.write()) == 5);
+  const HostArray<float> rows = table.values(), now = out.result();
+  const HostArray<std::int32_t> chosen = indices.values();
+  index_t wrong = 0;
+  for (index_t i = 0; i < 80; ++i)
+    for (index_t k = 0; k < 8; ++k)
+      wrong += now[i * 8 + k] !=
+               (chosen[i] >= 0 && chosen[i] < 5 ? rows[chosen[i] * 8 + k] : 0.0f);
+  CHECK(wrong == 0);
+
+  const Placed<float> target(Place::of(shape({5, 8})), 70);
+  CHECK(scatter_rows(On<Cuda>{}, out.read(), indices.read(), target.write()) == 5);
+  CHECK(target.wrong(rows) == 0);
+}
