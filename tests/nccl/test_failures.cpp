@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <mutex>
+#include <thread>
 #include <string>
 #include <vector>
 
@@ -95,21 +96,21 @@ TEST_CASE("a rank that does not come is named when the time is over") {
     const auto mesh = init_device_mesh<tp>(world, {3}, Cuda{});
     const auto x = ones<float>({9}, mesh, Shard<0>{});
     if (world.rank() == 1) {  // stalls, then goes on
-      for (int i = 0; i < 400 && told[0].empty(); ++i)
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      std::this_thread::sleep_for(std::chrono::milliseconds(2500));
     }
-    told.run(world, [&] { x.full_tensor().to(Host{}); });
+    told.run(world, [&] {
+      x.full_tensor().to(Host{});
+      // who comes late may still get what the others had sent, but not twice
+      if (world.rank() == 1) x.full_tensor().to(Host{});
+    });
   });
   CAPTURE(told[0]);
   CAPTURE(told[1]);
   CAPTURE(told[2]);
-  int named = 0;
   for (int r = 0; r < 3; ++r) {
     CHECK(contains(told[r], "full_tensor"));
     CHECK(contains(told[r], "did not end within 1 s: rank 1 has not come to it"));
-    named += contains(told[r], "failed: ");
   }
-  CHECK(named == 2);  // who found out first, and those who were told
   CHECK(seconds_since(begin) < 15);
 }
 
@@ -120,10 +121,9 @@ TEST_CASE("ranks that make different calls are told so before they hang") {
   over_nccl({2}, [&](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
     const auto x = ones<float>({8}, mesh, Shard<0>{});
-    const auto y = ones<float>({8}, mesh, Replicate{});
     told.run(world, [&] {
       if (world.rank() == 0) x.full_tensor().to(Host{});
-      else functional::all_reduce(y.local(), Sum{}, functional::Group(mesh)).wait().to(Host{});
+      else sum(x).redistribute(Replicate{}).local().to(Host{});
     });
   });
   for (int r = 0; r < 2; ++r) {

@@ -37,12 +37,27 @@ std::size_t common(const std::vector<Indices>& a, std::vector<Indices> b) {
   }));
 }
 
-/// The indices that the rank at `at` has under a step's layout. @pre axes apply left to right
+/// The indices that the rank at `at` has under a step's layout, whose axes apply in its order.
 std::vector<Indices> held(const StepLayout& layout, const Indices& shape, const Indices& mesh,
                           const Indices& at) {
-  Layout in_order = layout.layout;
-  for (int a = 0; a < in_order.axes; ++a) REQUIRE(layout.order[std::size_t(a)] == a);
-  return naive::elements(in_order, shape, mesh, at);
+  std::vector<Indices> lists;
+  Indices extents;
+  for (int d = 0; d < int(shape.size()); ++d) {
+    Indices list;
+    for (index_t i = 0; i < shape[std::size_t(d)]; ++i) list.push_back(i);
+    for (int i = 0; i < layout.layout.axes; ++i) {
+      const auto a = std::size_t(layout.order[std::size_t(i)]);
+      if (!layout.layout[int(a)].is_shard(d)) continue;
+      const Indices piece = naive::chunks(list, mesh[a])[std::size_t(at[a])];
+      list = piece;
+    }
+    lists.push_back(list);
+    extents.push_back(index_t(list.size()));
+  }
+  std::vector<Indices> result = naive::all_indices(extents);
+  for (Indices& index : result)
+    for (std::size_t d = 0; d < index.size(); ++d) index[d] = lists[d][std::size_t(index[d])];
+  return result;
 }
 
 /// The calls that a rank is to issue for a step.
@@ -81,7 +96,10 @@ Lines expected(const Step& step, const MeshState& mesh, const Indices& shape,
         return {line("ncclAllGather", before[self].size(), where)};
       break;
     case StepKind::all_to_all: {
-      bool equal = even;
+      bool equal = true;  // on all ranks of the mesh, as they have to know without asking
+      for (const Indices& anyone : naive::all_indices(extents))
+        equal = equal && held(step.from, shape, extents, anyone).size() == before[0].size() &&
+                held(step.to, shape, extents, anyone).size() == after[0].size();
       for (int r = 0; r < n; ++r)
         for (int k = 0; k < n; ++k)
           equal = equal && common(before[std::size_t(r)], after[std::size_t(k)]) * std::size_t(n) ==
@@ -110,11 +128,22 @@ Moved moved_by(const Lines& lines) {
   return moved;
 }
 
+/// The calls that move data: groups and memory are made at first use.
 Lines nccl_lines(const cuda_stand_in::Recording& recording) {
   Lines lines;
   for (const cuda_stand_in::Call& call : recording.calls())
-    if (call.function.starts_with("nccl")) lines.push_back(call.text());
+    if (call.function.starts_with("nccl") && call.stream >= 0) lines.push_back(call.text());
   return lines;
+}
+
+/// The sends and receives that the list begins with, taken off it.
+Lines take_transfers(Lines& lines) {
+  const auto end = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
+    return !line.starts_with("ncclSend") && !line.starts_with("ncclRecv");
+  });
+  const Lines transfers(lines.begin(), end);
+  lines.erase(lines.begin(), end);
+  return transfers;
 }
 
 /// Runs one redistribution on this rank. @return how many elements or calls were not as they are to
@@ -148,19 +177,21 @@ int wrong(const MeshState& mesh, const Layout& from, const Layout& to, const Ind
     if (!communicates(step.kind)) continue;
     const Lines wanted = expected(step, mesh, shape, stream);
     if (wanted == Lines{"exchange"}) {
-      const auto last = std::find_if(calls.begin(), calls.end(), [](const std::string& line) {
-        return line.starts_with("ncclGroupEnd");
-      });
-      const Moved moved = moved_by(calls);
+      const Lines transfers = take_transfers(calls);
+      const Moved moved = moved_by(transfers);
       const auto had = held(step.from, shape, extents, at), has = held(step.to, shape, extents, at);
       faults += moved.received != has.size() - common(has, had);
-      calls.erase(calls.begin(), last == calls.end() ? last : last + 1);
+      for (const std::string& line : transfers) {
+        faults += !line.starts_with("ncclSend(" + stream) && !line.starts_with("ncclRecv(" + stream);
+        faults += transfers.size() > 1 && line.find(", group depth 1") == std::string::npos;
+      }
     } else {
       faults += calls.size() < wanted.size() ||
                 !std::equal(wanted.begin(), wanted.end(), calls.begin());
       calls.erase(calls.begin(), calls.begin() + long(std::min(wanted.size(), calls.size())));
     }
   }
+  faults += !calls.empty();
   if (faults > 0) {
     std::string text;
     for (const std::string& line : issued) text += line + "\n";

@@ -107,6 +107,10 @@ class NcclCommunicator final : public Communicator {
   }
 
   std::shared_ptr<Communicator> split(std::span<const int> ranks, std::string label) override {
+    Collective meeting;  // on the host: a rank that does something else is found there, not here
+    meeting.operation = "ncclCommSplit";
+    run(meeting);
+    doing_ = meeting.operation;
     std::shared_ptr<Communicator> host = host_->split(ranks, std::move(label));
     const int color = *std::min_element(ranks.begin(), ranks.end());
     const int key = place_in_subgroup(*this, ranks);
@@ -134,7 +138,7 @@ class NcclCommunicator final : public Communicator {
                         return staging_.take(bytes);
                       }).take());
     }
-    run(plans, calls[0]);
+    enqueue(plans, calls[0]);
     staging_.end();
   }
 
@@ -256,14 +260,14 @@ class NcclCommunicator final : public Communicator {
         if (status != ncclSuccess && status != ncclInProgress)
           text = nccl_text(status, function, comm);
       });
-      if (std::chrono::steady_clock::now() > deadline) text = std::string(function) + " did not end";
+      if (std::chrono::steady_clock::now() > deadline) text = std::string("NCCL: ") + function + " did not end";
       if (!text.empty()) break;
     }
-    if (!text.empty()) rank_->watch->fail(function, text);
+    if (!text.empty()) rank_->watch->fail(doing_, text);
     rank_->watch->verify();
   }
 
-  void run(std::span<const NcclPlan> plans, const Collective& first) {
+  void enqueue(std::span<const NcclPlan> plans, const Collective& first) {
     for (const NcclPlan& plan : plans)
       for (const NcclCopy& copy : plan.packs) strided_copy(Cuda{}, copy.from, copy.to);
     begin(first);
@@ -282,7 +286,8 @@ class NcclCommunicator final : public Communicator {
     const auto note = [](char(&to)[48], const char* text) {
       std::strncpy(to, text, sizeof to - 1);
     };
-    note(operation_.name, operation_of(first));
+    doing_ = operation_of(first);
+    note(operation_.name, doing_);
     note(operation_.group, label().c_str());
     operation_.progress = progress_;
     operation_.world_ranks = ranks_;
@@ -356,6 +361,7 @@ class NcclCommunicator final : public Communicator {
   std::shared_ptr<std::vector<int>> ranks_;
   std::shared_ptr<NcclProgress> progress_;
   NcclOperation operation_;
+  const char* doing_ = "nccl";  ///< what the call at hand is for
   NcclStaging staging_;
 };
 
