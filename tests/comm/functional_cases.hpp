@@ -10,6 +10,7 @@
 
 #include <cleave/tensor/tensor.hpp>
 
+#include "device.hpp"
 #include "fields.hpp"
 
 namespace cleave::testing {
@@ -22,37 +23,47 @@ T cell(int rank, index_t i, index_t j, index_t k) {
   return number<T>(1 + (rank * 31 + i * 7 + j * 3 + k * 5 + i * j + j * k) % 11);
 }
 
-/// The cells of a rank, row-major, or with its dimensions turned around and gaps between elements.
+/// The cells of a rank on the test's device, row-major, or with its dimensions turned around and
+/// gaps between elements.
 template <class T>
-Tensor<T, 3> cells(int rank, const Extents3& extents, bool strided = false) {
-  Tensor<T, 3> tensor(extents);
-  if (strided) {
-    const Tensor<T, 4> wide({extents[2], extents[1] + 1, extents[0], 2});
-    wide.fill(number<T>(77));
-    tensor = wide.select(3, 1).slice(1, 1, extents[1] + 1).permute({2, 1, 0});
+Tensor<T, 3, TestDevice> cells(int rank, const Extents3& extents, bool strided = false) {
+  const auto inside = [&](const auto& wide) {
+    return wide.select(3, 1).slice(1, 1, extents[1] + 1).permute({2, 1, 0});
+  };
+  const auto set = [&](const Tensor<T, 3>& tensor) {
+    for (index_t i = 0; i < extents[0]; ++i)
+      for (index_t j = 0; j < extents[1]; ++j)
+        for (index_t k = 0; k < extents[2]; ++k) tensor(i, j, k) = cell<T>(rank, i, j, k);
+  };
+  if (!strided) {
+    const Tensor<T, 3> tensor(extents);
+    set(tensor);
+    return tensor.to(TestDevice{});
   }
-  for (index_t i = 0; i < extents[0]; ++i)
-    for (index_t j = 0; j < extents[1]; ++j)
-      for (index_t k = 0; k < extents[2]; ++k) tensor(i, j, k) = cell<T>(rank, i, j, k);
-  return tensor;
+  const Tensor<T, 4> wide({extents[2], extents[1] + 1, extents[0], 2});
+  wide.fill(number<T>(77));
+  set(inside(wide));
+  return inside(wide.to(TestDevice{}));
 }
 
 /// "" if the tensor has these extents and value(i, j, k) everywhere, else what is wrong first.
 template <class T, class Value>
-std::string difference(const Tensor<T, 3>& tensor, const Extents3& extents, Value value) {
+std::string difference(const Tensor<T, 3, TestDevice>& tensor, const Extents3& extents,
+                       Value value) {
   if (tensor.shape() != extents) return "the extents are " + to_string(Shape(tensor.shape()));
+  const Tensor<T, 3> found = tensor.to(Host{});
   for (index_t i = 0; i < extents[0]; ++i)
     for (index_t j = 0; j < extents[1]; ++j)
       for (index_t k = 0; k < extents[2]; ++k)
-        if (const T expected = value(i, j, k); !(tensor(i, j, k) == expected))
+        if (const T expected = value(i, j, k); !(found(i, j, k) == expected))
           return "(" + std::to_string(i) + ", " + std::to_string(j) + ", " + std::to_string(k) +
-                 ") is " + text_of(tensor(i, j, k)) + ", not " + text_of(expected);
+                 ") is " + text_of(found(i, j, k)) + ", not " + text_of(expected);
   return "";
 }
 
 /// Whether a tensor still holds the cells of its rank.
 template <class T>
-bool unmodified(const Tensor<T, 3>& tensor, int rank) {
+bool unmodified(const Tensor<T, 3, TestDevice>& tensor, int rank) {
   return difference(tensor, tensor.shape(),
                     [&](index_t i, index_t j, index_t k) { return cell<T>(rank, i, j, k); }) == "";
 }

@@ -12,6 +12,7 @@
 #include <cleave/comm/run.hpp>
 #include <cleave/comm/trace.hpp>
 
+#include "errors.hpp"
 #include "functional_cases.hpp"
 #include "ranks.hpp"
 
@@ -20,25 +21,23 @@ using namespace cleave::testing;
 
 namespace {
 
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+using Line = Tensor<float, 1, TestDevice>;
+
 /// A tensor of `count` elements that all are the rank's number.
-Tensor<float, 1> ranks_number(const World& world, index_t count) {
-  Tensor<float, 1> x({count});
+Line ranks_number(const World& world, index_t count) {
+  const Line x({count});
   x.fill(float(world.rank()));
   return x;
+}
+
+/// An element of a result, once it is there.
+template <class Result, class... Index>
+auto element(const Result& result, Index... index) {
+  return functional::wait(result).to(Host{})(index...);
 }
 
 double sum_of_ranks(const World& world) { return world.size() * (world.size() - 1) / 2.0; }
@@ -58,12 +57,12 @@ TEST_CASE("several functional collectives in flight are waited for in any order"
       auto copied = functional::broadcast(x, n - 1, world);
       world.barrier();  // the rank communicates on its own meanwhile
       CHECK(unmodified(*copied, n - 1));
-      CHECK((*part)(0, 2, 1) ==
+      CHECK(element(part, 0, 2, 1) ==
             reduced<double>(ReduceOp::max, n, [&](int r) { return cell<double>(r, rank, 2, 1); }));
-      CHECK((*swapped)(n - 1, 2, 1) == cell<double>(n - 1, rank, 2, 1));
-      CHECK((*all)(0, 3 * (n - 1), 1) == cell<double>(n - 1, 0, 0, 1));
-      CHECK((*moved)(0, 0, 0) == (rank == n - 1 ? cell<double>(0, 0, 0, 0) : 0.0));
-      CHECK((*sum)(0, 2, 1) ==
+      CHECK(element(swapped, n - 1, 2, 1) == cell<double>(n - 1, rank, 2, 1));
+      CHECK(element(all, 0, 3 * (n - 1), 1) == cell<double>(n - 1, 0, 0, 1));
+      CHECK(element(moved, 0, 0, 0) == (rank == n - 1 ? cell<double>(0, 0, 0, 0) : 0.0));
+      CHECK(element(sum, 0, 2, 1) ==
             reduced<double>(ReduceOp::sum, n, [](int r) { return cell<double>(r, 0, 2, 1); }));
       CHECK(sum.ready());
     }
@@ -80,7 +79,7 @@ TEST_CASE("dropped results of functional collectives leave nothing pending") {
     }
     auto last = functional::all_reduce(x, Sum{}, world);
     last = functional::all_reduce(x, Max{}, world);
-    CHECK((*last)(4999) == world.size() - 1);
+    CHECK(element(last, 4999) == world.size() - 1);
     const long holders = x.storage().use_count();
     CHECK(holders == 1);
   });
@@ -89,13 +88,14 @@ TEST_CASE("dropped results of functional collectives leave nothing pending") {
 TEST_CASE("an input may go out of scope while its collective is under way") {
   on_ranks({2, 4}, [](World& world) {
     auto sum = functional::all_reduce(ranks_number(world, 40000), Sum{}, world);
-    CHECK((*sum)(39999) == sum_of_ranks(world));
+    CHECK(element(sum, 39999) == sum_of_ranks(world));
   });
 }
 
 TEST_CASE("a functional collective waits for its peers beside the rank") {
   on_ranks({2}, [](World& world) {
-    if (!world.communicator().concurrent()) return skip("the backend allows one thread");
+    if (!communicator_on(TestDevice{}, world.communicator()).concurrent())
+      return skip("the backend allows one thread");
     const auto x = ranks_number(world, 8);
     (void)functional::all_reduce(x, Sum{}, world);
     if (world.rank() == 1) world.barrier();
@@ -104,7 +104,7 @@ TEST_CASE("a functional collective waits for its peers beside the rank") {
       CHECK(!sum.ready());
       world.barrier();
     }
-    CHECK((*sum)(7) == 1);
+    CHECK(element(sum, 7) == 1);
   });
 }
 
@@ -112,21 +112,21 @@ TEST_CASE("what a temporary result yields is a value, which may be kept by refer
   on_ranks({1, 3}, [](World& world) {
     const auto x = ranks_number(world, 2000);
     const auto sum_of_x = [&] { return functional::all_reduce(x, Sum{}, world); };
-    const Tensor<float, 1>& waited = sum_of_x().wait();
-    const Tensor<float, 1>& converted = sum_of_x();
-    const Tensor<float, 1>& dereferenced = *sum_of_x();
-    Tensor<float, 1> later({2000});  // takes the memory of what would be gone
+    const Line& waited = sum_of_x().wait();
+    const Line& converted = sum_of_x();
+    const Line& dereferenced = *sum_of_x();
+    Line later({2000});  // takes the memory of what would be gone
     later.fill(-1);
-    for (const Tensor<float, 1>* y : {&waited, &converted, &dereferenced}) {
-      CHECK((*y)(1999) == sum_of_ranks(world));
+    for (const Line* y : {&waited, &converted, &dereferenced}) {
+      CHECK(element(*y, 1999) == sum_of_ranks(world));
       CHECK(!y->shared());
     }
     auto pending = sum_of_x();
-    static_assert(std::is_same_v<decltype(pending.wait()), const Tensor<float, 1>&>);
-    const Tensor<float, 1>& handle = pending;
+    static_assert(std::is_same_v<decltype(pending.wait()), const Line&>);
+    const Line& handle = pending;
     CHECK(handle.data() == pending->data());
-    const Tensor<float, 1> out = std::move(pending).wait();
-    CHECK(out(0) == sum_of_ranks(world));
+    const Line out = std::move(pending).wait();
+    CHECK(element(out, 0) == sum_of_ranks(world));
     CHECK(out.data() == handle.data());
   });
 }
@@ -135,10 +135,10 @@ TEST_CASE("wait takes results, lets go of them, and lets tensors pass") {
   on_ranks({1, 3}, [](World& world) {
     const auto x = ranks_number(world, 4);
     const auto sum = functional::all_reduce(x, Sum{}, world);
-    const Tensor<float, 1>& there = functional::wait(sum);
-    CHECK(there(0) == sum_of_ranks(world));
-    const Tensor<float, 1> kept = functional::wait(functional::all_reduce(x, Max{}, world));
-    CHECK(kept(0) == world.size() - 1);
+    const Line& there = functional::wait(sum);
+    CHECK(element(there, 0) == sum_of_ranks(world));
+    const Line kept = functional::wait(functional::all_reduce(x, Max{}, world));
+    CHECK(element(kept, 0) == world.size() - 1);
     CHECK(&functional::wait(x) == &x);
   });
 }
@@ -148,17 +148,18 @@ TEST_CASE("coalesced collectives give what the single ones give, in the form of 
     const int n = world.size(), rank = world.rank();
     const auto a = cells<float>(rank, {2 * n, 3, n});
     const auto b = cells<double>(rank, {n, 2, 5}, true);
-    const Tensor<float, 2> c = a.select(1, 2);
-    const Tensor<float, 1> empty({0});
+    const Tensor<float, 2, TestDevice> c = a.select(1, 2);
+    const Line empty({0});
     const auto large = cells<float>(rank, {n, 40, 500});
     const auto list = std::tuple{a, b, c, empty, large};
     const auto same = [](const auto& result, const auto& single) {
-      const auto expected = functional::wait(single);
+      const auto expected = functional::wait(single).to(Host{});
       CHECK(result.shape() == expected.shape());
       CHECK(result.contiguous());
       CHECK(!result.shared());
+      const auto found = result.to(Host{});
       index_t wrong = 0;
-      for (index_t i = 0; i < result.size(); ++i) wrong += result.data()[i] != expected.data()[i];
+      for (index_t i = 0; i < found.size(); ++i) wrong += found.data()[i] != expected.data()[i];
       CHECK(wrong == 0);
     };
 
@@ -199,12 +200,12 @@ TEST_CASE("coalesced collectives give what the single ones give, in the form of 
         },
         parts);
 
-    const std::vector<Tensor<double, 3>> several{b, cells<double>(rank, {n, 1, 1}), b};
+    const std::vector<Tensor<double, 3, TestDevice>> several{b, cells<double>(rank, {n, 1, 1}), b};
     const auto vector = functional::reduce_scatter_coalesced(several, Avg{}, 0, world);
     CHECK(vector->size() == 3);
     for (std::size_t i = 0; i < 3; ++i)
       same((*vector)[i], functional::reduce_scatter(several[i], Avg{}, 0, world));
-    CHECK(functional::all_gather_coalesced(std::vector<Tensor<double, 3>>{}, 0, world)->empty());
+    CHECK(functional::all_gather_coalesced(std::vector<Tensor<double, 3, TestDevice>>{}, 0, world)->empty());
     CHECK(unmodified(a, rank));
     CHECK(unmodified(b, rank));
     CHECK(unmodified(large, rank));
@@ -213,8 +214,8 @@ TEST_CASE("coalesced collectives give what the single ones give, in the form of 
 
 TEST_CASE("small tensors of a coalesced call share a collective per element type") {
   on_ranks({2, 4}, [](World& world) {
-    const Tensor<float, 1> a({5}), large({20000});
-    const Tensor<double, 2> b({3, 4});
+    const Line a({5}), large({20000});
+    const Tensor<double, 2, TestDevice> b({3, 4});
     a.fill(1), large.fill(1), b.fill(1);
     const auto traced = [&](const auto& list) {
       CommTrace trace(world);
@@ -233,7 +234,7 @@ TEST_CASE("small tensors of a coalesced call share a collective per element type
 
 TEST_CASE("a trace says what a functional collective moves") {
   on_ranks({4}, [](World& world) {
-    const Tensor<float, 2> x({8, 3});
+    const Tensor<float, 2, TestDevice> x({8, 3});
     x.fill(1);
     CommTrace trace(world);
     (void)functional::all_gather(x, 1, world);
@@ -261,9 +262,9 @@ TEST_CASE("a trace says what a functional collective moves") {
 
 TEST_CASE("what cannot be done is refused before anything is communicated") {
   const World world(dry_communicator(1, 3));
-  const Tensor<float, 2> x({5, 7});
-  const Tensor<std::int64_t, 1> whole({3});
-  const Tensor<std::complex<float>, 1> complex({3});
+  const Tensor<float, 2, TestDevice> x({5, 7});
+  const Tensor<std::int64_t, 1, TestDevice> whole({3});
+  const Tensor<std::complex<float>, 1, TestDevice> complex({3});
   const std::string share =
       ", which the 3 ranks of group 'world' cannot share equally; pad it, or "
       "redistribute a DTensor, whose shards may differ [shapes [5, 7]; rank 1]";
@@ -334,14 +335,14 @@ TEST_CASE("ranks that do not agree about a part of an all-to-all both hear of it
     CHECK(error_of([&] { (void)moved.wait(); }) ==
           "functional::all_to_all: rank 0 of group 'world' sends 3 to rank 1, which expects 4" +
               who);
-    const Tensor<float, 2> wide({2, first ? 3 : 4});
+    const Tensor<float, 2, TestDevice> wide({2, first ? 3 : 4});
     CHECK(error_of([&] {
             (void)functional::all_to_all(wide, {1, 1}, {1, 1}, 0, world).wait();
           }) == "functional::all_to_all: ranks " + std::to_string(world.rank()) + " and " +
                     std::to_string(1 - world.rank()) +
                     " of group 'world' differ in other extents than that of the split dimension" +
                     who);
-    CHECK((*functional::all_reduce(x, Sum{}, world))(4) == 1);
+    CHECK(element(functional::all_reduce(x, Sum{}, world), 4) == 1);
   });
 }
 
@@ -364,9 +365,9 @@ TEST_CASE("a rank that fails wakes those that wait for a functional collective")
 
 TEST_CASE("ranks whose extents differ are told so, whatever is checked") {
   on_ranks({2, 3}, [](World& world) {
-    Communicator& group = world.communicator();
+    Communicator& group = communicator_on(TestDevice{}, world.communicator());
     const CheckLevel usual = group.state().check;
-    const Tensor<float, 2> x({6, world.rank() == 1 ? 12 : 6});
+    const Tensor<float, 2, TestDevice> x({6, world.rank() == 1 ? 12 : 6});
     x.fill(1);
     for (const CheckLevel level : {CheckLevel::collective, CheckLevel::local}) {
       // messages between processes that differ in size leave their group unusable
@@ -388,7 +389,7 @@ TEST_CASE("ranks whose extents differ are told so, whatever is checked") {
 
 TEST_CASE("one process can ask what functional collectives of a large world would do") {
   const World world(dry_communicator(77, 1024));
-  const Tensor<float, 2> x({1024, 2});
+  const Tensor<float, 2, TestDevice> x({1024, 2});
   CommTrace trace(world);
   CHECK(functional::all_gather(x, 1, world)->shape()[1] == 2048);
   CHECK(functional::reduce_scatter(x, Sum{}, 0, world)->shape()[0] == 1);
