@@ -2,6 +2,7 @@
 // stream and a communicator.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
@@ -11,6 +12,7 @@
 #include <doctest/doctest.h>
 #include <nccl.h>
 
+#include "cuda_stand_in/machine.hpp"
 #include "cuda_stand_in/recorder.hpp"
 #include "cuda_stand_in/stand_in.hpp"
 #include "nccl_stand_in/stand_in.hpp"
@@ -52,6 +54,23 @@ class Fresh {
   }
   std::string faults_;
 };
+
+/// For tests of what hangs: the machine gives up after a second.
+class Impatient {
+ public:
+  Impatient() { settings().timeout = std::chrono::seconds(1); }
+  ~Impatient() { settings().timeout = before_; }
+  Impatient(const Impatient&) = delete;  // there is one machine
+
+ private:
+  static cuda_stand_in::Settings& settings() { return cuda_stand_in::Machine::get().settings; }
+  std::chrono::seconds before_ = settings().timeout;
+};
+
+/// Waits until others have enqueued so much.
+inline void until_pending(std::size_t operations) {
+  while (cuda_stand_in::pending_operations() < operations) std::this_thread::yield();
+}
 
 /// A rank, within its thread.
 struct Rank {

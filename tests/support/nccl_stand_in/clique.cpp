@@ -21,8 +21,7 @@ std::string text_in_group(const TransferCall& call, std::size_t place, std::size
 
 }  // namespace
 
-std::vector<std::shared_ptr<Match>> Clique::add(Lock& lock,
-                                                const std::shared_ptr<Shipment>& shipment) {
+std::vector<std::shared_ptr<Match>> Clique::add(const std::shared_ptr<Shipment>& shipment) {
   const int rank = shipment->rank;
   const auto is_collective = [](const TransferCall& call) { return !call.to_one(); };
   const auto in_group = std::size_t(
@@ -61,6 +60,10 @@ std::vector<std::shared_ptr<Match>> Clique::add(Lock& lock,
     if (!this->match(*match, place, {shipment, i, text}, what)) return matches;
     if (matches.back()->missing == 0) open->erase(number);
   }
+  return matches;
+}
+
+void Clique::open(Lock& lock, std::vector<std::shared_ptr<Match>> matches) {
   for (const auto& match : matches) {
     if (match->missing > 0) continue;
     for (const Match::Part& part : match->parts) {
@@ -69,7 +72,6 @@ std::vector<std::shared_ptr<Match>> Clique::add(Lock& lock,
         Machine::get().open(lock, *one.gate, one.needs);
     }
   }
-  return matches;
 }
 
 bool Clique::match(Match& match, std::size_t place, Match::Part part, const std::string& what) {

@@ -57,10 +57,11 @@ struct Clique {
   std::string refusal{};  ///< why the ranks that have joined cannot communicate, if they cannot
   int connected = 0;  ///< ranks that have called a collective
 
-  /// Matches the calls of an operation whose place in its stream is known, and opens the gates of
-  /// all that can go on.
+  /// Matches the calls of an operation whose place in its stream is known.
   /// @return the matches, by call; fewer if the ranks disagree
-  std::vector<std::shared_ptr<Match>> add(Lock& lock, const std::shared_ptr<Shipment>& shipment);
+  std::vector<std::shared_ptr<Match>> add(const std::shared_ptr<Shipment>& shipment);
+  /// Opens the gates of all that can go on since these matches were made. In eager order, it does.
+  static void open(Lock& lock, std::vector<std::shared_ptr<Match>> matches);
 
   /// How often each rank has come to a call that all must make, such as a split.
   struct Meeting {

@@ -74,7 +74,8 @@ class Flight : public std::enable_shared_from_this<Flight> {
       comm_->fail(planted);
       return;
     }
-    matches_ = comm_->clique->add(lock, shipment_);
+    matches_ = comm_->clique->add(shipment_);
+    Clique::open(lock, matches_);
   }
 
   void abandon(Lock& lock) {

@@ -133,12 +133,13 @@ bool quiescent(Lock& lock, ncclComm& comm) {
 // Waits for what is enqueued, as the real one does; a hang is a fault.
 void flush(const Context& context, ncclComm& comm) {
   const auto pending = comm.pending;
+  const cudaError_t& failure = context.machine.device(comm.device).failure;
   for (const ncclComm::Pending& one : pending) {
-    const bool could_end = one.shipment->unmatched == 0 && !one.shipment->stalled;
+    const cudaError_t before = failure;
     context.machine.wait(context.lock, one.end);
-    if (!could_end && !one.shipment->gate->open)
-      context.fault(ncclSuccess, "waits for ever: an operation on " + comm.name() +
-                                     " has not ended on all ranks");
+    if (before == cudaSuccess && failure == cudaErrorLaunchTimeout)
+      context.fault(ncclSuccess, "waits for ever: what is enqueued on " + comm.name() +
+                                     " does not end");
   }
 }
 
