@@ -1,0 +1,149 @@
+// Which memory NCCL may be given, its own memory, registration.
+#include <cstdlib>
+
+#include "ranks.hpp"
+
+using namespace nccl_stand_in;
+
+namespace {
+
+ncclResult_t copy(Rank& rank, const void* from, void* to, std::size_t bytes) {
+  return ncclBroadcast(from, to, bytes, ncclUint8, 0, rank.comm, rank.stream);
+}
+
+}  // namespace
+
+TEST_CASE("buffers are memory of the communicator's device, inside one allocation") {
+  Fresh fresh(2);
+  on_ranks(1, [](Rank& rank) {
+    const Buffer<char> buffer(16);
+    char host[16] = {};
+    CHECK_RESULT(copy(rank, host, buffer.data, 16), ncclInvalidArgument);
+    CHECK_RESULT(copy(rank, nullptr, buffer.data, 16), ncclInvalidArgument);
+    CHECK_RESULT(copy(rank, buffer.data, buffer.data + 8, 9), ncclInvalidArgument);
+    CHECK_CUDA(cudaSetDevice(1));
+    const Buffer<char> elsewhere(16);
+    CHECK_CUDA(cudaSetDevice(0));
+    CHECK_RESULT(copy(rank, buffer.data, elsewhere.data, 16), ncclInvalidArgument);
+    CHECK_CUDA(cudaFree(buffer.data));
+    CHECK_RESULT(copy(rank, buffer.data, buffer.data, 16), ncclInvalidArgument);
+  });
+  fresh.expect_faults(
+      "nccl: ncclBroadcast: the send buffer of 16 bytes is no memory of a device\n"
+      "nccl: ncclBroadcast: the send buffer of 16 bytes is no memory of a device\n"
+      "nccl: ncclBroadcast: the receive buffer of 9 bytes is in no single allocation\n"
+      "nccl: ncclBroadcast: the receive buffer of 16 bytes is on device 1, the communicator on "
+      "device 0\n"
+      "nccl: ncclBroadcast: the send buffer of 16 bytes is in no single allocation\n");
+}
+
+TEST_CASE("memory that is not yet, or no longer, there in the stream's order is a fault") {
+  Fresh fresh(1);
+  on_ranks(
+      1,
+      [](Rank& rank) {
+        const cudaStream_t other = rank.new_stream();
+        void* data = nullptr;
+        CHECK_CUDA(cudaMallocAsync(&data, 16, other));
+        CHECK_NCCL(copy(rank, data, data, 16));
+        CHECK(cudaStreamSynchronize(rank.stream) == cudaErrorIllegalAddress);
+        CHECK_NCCL(ncclCommAbort(rank.comm));
+      },
+      {.destroy = false});
+  fresh.expect_faults(
+      "ncclBroadcast on world of rank 0 touches memory that is freed or, in its stream, not yet "
+      "allocated\n");
+}
+
+TEST_CASE("the stream is one of the communicator's device") {
+  const Fresh fresh(2);
+  on_ranks(1, [](Rank& rank) {
+    const Buffer<char> buffer(16);
+    CHECK_CUDA(cudaSetDevice(1));
+    Rank other = rank;
+    other.stream = rank.new_stream();
+    CHECK_CUDA(cudaSetDevice(0));
+    CHECK_RESULT(copy(other, buffer.data, buffer.data, 16), ncclUnhandledCudaError);
+  });
+}
+
+TEST_CASE("buffers overlap in place only") {
+  Fresh fresh(1);
+  on_ranks(1, [](Rank& rank) {
+    const Buffer<char> buffer(16);
+    CHECK_NCCL(copy(rank, buffer.data, buffer.data, 8));
+    CHECK_NCCL(copy(rank, buffer.data, buffer.data + 8, 8));
+    CHECK_RESULT(copy(rank, buffer.data, buffer.data + 4, 8), ncclInvalidArgument);
+    CHECK_NCCL(ncclAllGather(buffer.data, buffer.data, 8, ncclUint8, rank.comm, rank.stream));
+    CHECK_RESULT(ncclAllGather(buffer.data + 1, buffer.data, 8, ncclUint8, rank.comm,
+                               rank.stream), ncclInvalidArgument);
+    CHECK_RESULT(ncclAlltoAll(buffer.data, buffer.data, 8, ncclUint8, rank.comm, rank.stream),
+                 ncclInvalidArgument);
+    rank.wait();
+  });
+  fresh.expect_faults(
+      "nccl: ncclBroadcast: the buffers overlap, and not as they do in place\n"
+      "nccl: ncclAllGather: the buffers overlap, and not as they do in place\n"
+      "nccl: ncclAlltoAll: the buffers overlap, and not as they do in place\n");
+}
+
+TEST_CASE("NCCL's own memory is memory of the current device, to be freed by NCCL") {
+  Fresh fresh(2);
+  CHECK_CUDA(cudaSetDevice(1));
+  void* data = nullptr;
+  CHECK_NCCL(ncclMemAlloc(&data, 100));
+  cudaPointerAttributes attributes{};
+  CHECK_CUDA(cudaPointerGetAttributes(&attributes, data));
+  CHECK(attributes.device == 1);
+  const Buffer<char> other(8);
+  CHECK_RESULT(ncclMemFree(other.data), ncclInvalidArgument);
+  CHECK_NCCL(ncclMemFree(data));
+  CHECK_NCCL(ncclMemFree(nullptr));
+  CHECK_RESULT(ncclMemFree(data), ncclInvalidArgument);
+  cuda_stand_in::fail_call("cudaMalloc", 1, cudaErrorMemoryAllocation);
+  CHECK_RESULT(ncclMemAlloc(&data, 100), ncclUnhandledCudaError);
+  CHECK(std::string(ncclGetLastError(nullptr)) == "ncclMemAlloc: out of memory");
+  cudaGetLastError();
+  fresh.expect_faults(
+      "nccl: ncclMemFree: the memory is not of ncclMemAlloc\n"
+      "nccl: ncclMemFree: the memory is not of ncclMemAlloc\n");
+}
+
+TEST_CASE("registered memory is known to its communicator, until it is deregistered") {
+  Fresh fresh(1);
+  on_ranks(1, [](Rank& rank) {
+    void* data = nullptr;
+    CHECK_NCCL(ncclMemAlloc(&data, 100));
+    void* handle = nullptr;
+    CHECK_RESULT(ncclCommRegister(rank.comm, data, 101, &handle), ncclInvalidArgument);
+    CHECK_NCCL(ncclCommRegister(rank.comm, data, 100, &handle));
+    CHECK(is_registered(rank.comm, static_cast<char*>(data) + 50, 50));
+    CHECK(!is_registered(rank.comm, static_cast<char*>(data) + 50, 51));
+    CHECK_NCCL(ncclCommDeregister(rank.comm, handle));
+    CHECK(!is_registered(rank.comm, data, 1));
+    CHECK_RESULT(ncclCommDeregister(rank.comm, handle), ncclInvalidUsage);
+    CHECK_NCCL(ncclCommRegister(rank.comm, data, 100, &handle));
+    CHECK_NCCL(ncclMemFree(data));
+  });
+  fresh.expect_faults(
+      "nccl: ncclCommRegister: 101 bytes that are not in one allocation on device 0\n"
+      "nccl: ncclCommDeregister: the handle is none of this communicator\n"
+      "nccl: ncclMemFree: the memory is registered with a communicator\n");
+}
+
+TEST_CASE("a window is registered by all ranks together") {
+  const Fresh fresh(2);
+  on_ranks(2, [](Rank& rank) {
+    void* data = nullptr;
+    CHECK_NCCL(ncclMemAlloc(&data, 1 << 20));
+    const auto aligned = (std::uintptr_t(data) + 4095) / 4096 * 4096;
+    ncclWindow_t window = nullptr;
+    CHECK_RESULT(ncclCommWindowRegister(rank.comm, reinterpret_cast<void*>(aligned + 8), 4096,
+                                        &window, NCCL_WIN_COLL_SYMMETRIC), ncclInvalidArgument);
+    CHECK_NCCL(ncclCommWindowRegister(rank.comm, reinterpret_cast<void*>(aligned), 4096, &window,
+                                      NCCL_WIN_COLL_SYMMETRIC));
+    CHECK(is_registered(rank.comm, reinterpret_cast<void*>(aligned), 4096));
+    CHECK_NCCL(ncclCommWindowDeregister(rank.comm, window));
+    CHECK_NCCL(ncclMemFree(data));
+  });
+}

@@ -1,0 +1,204 @@
+// Communicators: how they are made, split, used up, and what is refused.
+#include "ranks.hpp"
+
+using namespace nccl_stand_in;
+
+TEST_CASE("a communicator knows its ranks, devices and names") {
+  const Fresh fresh(3);
+  for (const char* name : {"world", "world2"}) {
+    on_ranks(3, [&](Rank& rank) {
+      int count = 0, place = -1, device = -1;
+      CHECK_NCCL(ncclCommCount(rank.comm, &count));
+      CHECK_NCCL(ncclCommUserRank(rank.comm, &place));
+      CHECK_NCCL(ncclCommCuDevice(rank.comm, &device));
+      CHECK(count == 3);
+      CHECK(place == rank.rank);
+      CHECK(device == rank.rank);
+      CHECK(name_of(rank.comm) == name);
+    });
+  }
+}
+
+TEST_CASE("the version is the header's, or what a test says") {
+  const Fresh fresh(1);
+  int version = 0;
+  CHECK_NCCL(ncclGetVersion(&version));
+  CHECK(version == NCCL_VERSION_CODE);
+  set_version(22000);
+  CHECK_NCCL(ncclGetVersion(&version));
+  CHECK(version == 22000);
+}
+
+TEST_CASE("two ranks on one device are refused on every rank, unless a test allows them") {
+  for (const bool blocking : {true, false}) {
+    const Fresh fresh(2);
+    ncclUniqueId id;
+    CHECK_NCCL(ncclGetUniqueId(&id));
+    run_threads(3, [&](int r) {
+      CHECK_CUDA(cudaSetDevice(r % 2));
+      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+      config.blocking = blocking ? 1 : 0;
+      ncclComm_t comm = nullptr;
+      const ncclResult_t made = ncclCommInitRankConfig(&comm, 3, id, r, &config);
+      CHECK_RESULT(made, blocking ? ncclInvalidUsage : ncclInProgress);
+      CHECK((comm == nullptr) == blocking);
+      if (!blocking) {
+        CHECK_RESULT(settle(comm), ncclInvalidUsage);
+        CHECK_NCCL(ncclCommAbort(comm));
+      }
+      CHECK(std::string(ncclGetLastError(nullptr)) ==
+            "Duplicate GPU detected : rank 2 and rank 0 both on CUDA device 0");
+    });
+  }
+  const Fresh fresh(1);
+  set_duplicate_devices(true);
+  ncclUniqueId id;
+  CHECK_NCCL(ncclGetUniqueId(&id));
+  run_threads(2, [&](int r) {
+    ncclComm_t comm = nullptr;
+    CHECK_NCCL(ncclCommInitRank(&comm, 2, id, r));
+    const Buffer<int> buffer(std::vector{r + 1});
+    cudaStream_t stream;
+    CHECK_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CHECK_NCCL(ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, comm, stream));
+    CHECK(buffer.read(stream) == std::vector{3});
+    CHECK_NCCL(ncclCommDestroy(comm));
+  });
+}
+
+TEST_CASE("a unique id is for one communicator, whose ranks agree on its size") {
+  Fresh fresh(2);
+  ncclUniqueId id;
+  CHECK_NCCL(ncclGetUniqueId(&id));
+  ncclComm_t comm = nullptr;
+  CHECK_NCCL(ncclCommInitRank(&comm, 1, id, 0));
+  ncclComm_t again = nullptr;
+  CHECK_RESULT(ncclCommInitRank(&again, 1, id, 0), ncclInvalidArgument);
+  CHECK(again == nullptr);
+  CHECK_NCCL(ncclCommDestroy(comm));
+  CHECK_NCCL(ncclGetUniqueId(&id));
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  CHECK_RESULT(ncclCommInitRankConfig(&comm, 2, id, 0, &config), ncclInProgress);
+  CHECK_RESULT(ncclCommInitRankConfig(&again, 2, id, 0, &config), ncclInvalidArgument);
+  CHECK_RESULT(ncclCommInitRankConfig(&again, 3, id, 1, &config), ncclInvalidArgument);
+  CHECK_RESULT(ncclCommInitRankConfig(&again, 2, id, 2, &config), ncclInvalidArgument);
+  ncclConfig_t uninitialised{};
+  CHECK_RESULT(ncclCommInitRankConfig(&again, 2, id, 1, &uninitialised), ncclInvalidArgument);
+  CHECK_NCCL(ncclCommAbort(comm));
+  fresh.expect_faults(
+      "nccl: ncclCommInitRank: the unique id is unknown, or has been used\n"
+      "nccl: ncclCommInitRankConfig: there are two ranks 0\n"
+      "nccl: ncclCommInitRankConfig: rank 1 says 3 ranks, others 2\n");
+}
+
+TEST_CASE("a rank that does not come to the making of a communicator is a fault when time is up") {
+  Fresh fresh(1);
+  const Impatient impatient;
+  ncclUniqueId id;
+  CHECK_NCCL(ncclGetUniqueId(&id));
+  ncclComm_t comm = nullptr;
+  CHECK_RESULT(ncclCommInitRank(&comm, 2, id, 0), ncclSystemError);
+  CHECK(comm == nullptr);
+  fresh.expect_faults("nccl: a call waits for ranks that do not come\n");
+}
+
+TEST_CASE("a split groups by color, orders by key, and leaves out who has no color") {
+  const Fresh fresh(4);
+  for (const bool blocking : {true, false}) {
+    on_ranks(
+        4,
+        [&](Rank& rank) {
+          // 0 and 2 together, in reverse; 1 alone; 3 in none
+          const int color = rank.rank == 3 ? NCCL_SPLIT_NOCOLOR : rank.rank % 2;
+          ncclComm_t part = nullptr;
+          const ncclResult_t made = ncclCommSplit(rank.comm, color, -rank.rank, &part, nullptr);
+          CHECK_RESULT(made, blocking ? ncclSuccess : ncclInProgress);
+          if (!blocking) CHECK(part == nullptr);  // not before the parent says that it is done
+          CHECK_NCCL(settle(rank.comm));
+          CHECK((part == nullptr) == (rank.rank == 3));
+          if (part != nullptr) {
+            int count = 0, place = -1;
+            CHECK_NCCL(ncclCommCount(part, &count));
+            CHECK_NCCL(ncclCommUserRank(part, &place));
+            CHECK(count == (rank.rank == 1 ? 1 : 2));
+            CHECK(place == (rank.rank == 0 ? 1 : 0));
+            const Buffer<int> own(std::vector{rank.rank}), all(std::size_t(count) + 0u);
+            const ncclResult_t gathered =
+                ncclAllGather(own.data, all.data, 1, ncclInt32, part, rank.stream);
+            CHECK_RESULT(gathered, blocking ? ncclSuccess : ncclInProgress);
+            CHECK_NCCL(settle(part));
+            CHECK(all.read(rank.stream) ==
+                  (rank.rank == 1 ? std::vector{1} : std::vector{2, 0}));
+          }
+          ncclComm_t second = nullptr;
+          ncclCommSplit(rank.comm, 0, 0, &second, nullptr);
+          CHECK_NCCL(settle(rank.comm));
+          CHECK(name_of(second) == name_of(rank.comm) + "/split2");
+          int place = -1;
+          CHECK_NCCL(ncclCommUserRank(second, &place));
+          CHECK(place == rank.rank);  // equal keys: in the parent's order
+          CHECK_NCCL(ncclCommDestroy(second));
+          if (part != nullptr) {
+            CHECK(name_of(part) == name_of(rank.comm) + "/split1");
+            CHECK_NCCL(ncclCommDestroy(part));
+          }
+        },
+        {.blocking = blocking});
+  }
+}
+
+TEST_CASE("a dead communicator is refused, and that is a fault") {
+  Fresh fresh(1);
+  on_ranks(
+      1,
+      [](Rank& rank) {
+        CHECK_NCCL(ncclCommDestroy(rank.comm));
+        const Buffer<int> buffer(1);
+        CHECK_RESULT(ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm,
+                                   rank.stream), ncclInvalidArgument);
+        CHECK_RESULT(ncclCommDestroy(rank.comm), ncclInvalidArgument);
+        CHECK_RESULT(ncclCommCount(nullptr, nullptr), ncclInvalidArgument);
+        CHECK_NCCL(ncclCommDestroy(nullptr));
+      },
+      {.destroy = false});
+  fresh.expect_faults(
+      "nccl: ncclAllReduce: the communicator has gone, or never was\n"
+      "nccl: ncclCommDestroy: the communicator has gone, or never was\n");
+}
+
+TEST_CASE("a destroy carries out what is enqueued, and so does a finalize") {
+  for (const bool finalize : {false, true}) {
+    for (const bool blocking : {true, false}) {
+      const Fresh fresh(2);
+      std::vector<int*> data(2);
+      on_ranks(
+          2,
+          [&](Rank& rank) {
+            const Buffer<int> buffer(std::vector{rank.rank + 1});
+            ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm, rank.stream);
+            CHECK_NCCL(settle(rank.comm));
+            if (finalize) {
+              const ncclResult_t begun = ncclCommFinalize(rank.comm);
+              CHECK_RESULT(begun, blocking ? ncclSuccess : ncclInProgress);
+              CHECK_NCCL(settle(rank.comm));
+            }
+            CHECK_NCCL(ncclCommDestroy(rank.comm));
+            CHECK_CUDA(cudaStreamQuery(rank.stream));
+            CHECK(buffer.read(rank.stream) == std::vector{3});
+          },
+          {.blocking = blocking, .destroy = false});
+    }
+  }
+}
+
+TEST_CASE("a finalized communicator takes no more calls") {
+  Fresh fresh(1);
+  on_ranks(1, [](Rank& rank) {
+    CHECK_NCCL(ncclCommFinalize(rank.comm));
+    const Buffer<int> buffer(1);
+    CHECK_RESULT(ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm,
+                               rank.stream), ncclInvalidUsage);
+  });
+  fresh.expect_faults("nccl: ncclAllReduce: the communicator has been finalized\n");
+}

@@ -1,0 +1,214 @@
+// Planted errors, ranks that do not come, aborts, ends that block.
+#include <atomic>
+#include <barrier>
+
+#include "ranks.hpp"
+
+using namespace nccl_stand_in;
+
+namespace {
+
+ncclResult_t reduce(Rank& rank, const Buffer<int>& buffer) {
+  return ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm, rank.stream);
+}
+
+}  // namespace
+
+TEST_CASE("any call can be made to fail, on every thread or on those of one device") {
+  const Fresh fresh(2);
+  fail_call("ncclGetUniqueId", 1, ncclSystemError);
+  ncclUniqueId id;
+  CHECK_RESULT(ncclGetUniqueId(&id), ncclSystemError);
+  CHECK(std::string(ncclGetLastError(nullptr)) == "ncclGetUniqueId: a planted error");
+  CHECK_NCCL(ncclGetUniqueId(&id));
+  fail_call("ncclAllReduce", 2, ncclInternalError, 1);
+  on_ranks(2, [](Rank& rank) {
+    const Buffer<int> buffer(std::vector{1});
+    CHECK_NCCL(reduce(rank, buffer));
+    if (rank.rank == 1) CHECK_RESULT(reduce(rank, buffer), ncclInternalError);
+    CHECK_NCCL(reduce(rank, buffer));
+    CHECK(buffer.read(rank.stream) == std::vector{4});
+  });
+}
+
+TEST_CASE("a call that is made to fail within a group makes the group fail") {
+  const Fresh fresh(1);
+  on_ranks(1, [](Rank& rank) {
+    const Buffer<int> buffer(std::vector{1, 2});
+    fail_call("ncclRecv", 1, ncclInternalError);
+    CHECK_NCCL(ncclGroupStart());
+    CHECK_NCCL(ncclSend(buffer.data, 1, ncclInt32, 0, rank.comm, rank.stream));
+    CHECK_RESULT(ncclRecv(buffer.data + 1, 1, ncclInt32, 0, rank.comm, rank.stream),
+                 ncclInternalError);
+    CHECK_RESULT(ncclGroupEnd(), ncclInternalError);
+    CHECK(buffer.read(rank.stream) == std::vector{1, 2});
+  });
+}
+
+TEST_CASE("polls can be made to fail") {
+  const Fresh fresh(1);
+  on_ranks(1, [](Rank& rank) {
+    fail_call("ncclCommGetAsyncError", 1, ncclSystemError);
+    ncclResult_t state;
+    CHECK_RESULT(ncclCommGetAsyncError(rank.comm, &state), ncclSystemError);
+    CHECK_NCCL(ncclCommGetAsyncError(rank.comm, &state));
+  });
+}
+
+TEST_CASE("an asynchronous error is its rank's; all ranks' operations hang until they are aborted") {
+  const Fresh fresh(3);
+  fail_operation(1, 2, ncclRemoteError, "world");
+  std::barrier here(3);
+  on_ranks(
+      3,
+      [&](Rank& rank) {
+        const Buffer<int> buffer(std::vector{1});
+        CHECK_NCCL(reduce(rank, buffer));
+        CHECK(buffer.read(rank.stream) == std::vector{3});
+        CHECK_NCCL(reduce(rank, buffer));
+        here.arrive_and_wait();
+        ncclResult_t state;
+        CHECK_NCCL(ncclCommGetAsyncError(rank.comm, &state));
+        CHECK_RESULT(state, rank.rank == 1 ? ncclRemoteError : ncclSuccess);
+        for (int i = 0; i < 10; ++i) CHECK(cudaStreamQuery(rank.stream) == cudaErrorNotReady);
+        if (rank.rank == 1) CHECK_RESULT(reduce(rank, buffer), ncclRemoteError);
+        CHECK_NCCL(ncclCommAbort(rank.comm));
+        rank.wait();
+        CHECK(buffer.read(rank.stream) == std::vector{3});  // without effect
+      },
+      {.destroy = false});
+}
+
+TEST_CASE("an abort, from any thread, wakes the host that waits for a rank that does not come") {
+  const Fresh fresh(2);
+  on_ranks(
+      2,
+      [&](Rank& rank) {
+        const Buffer<int> buffer(std::vector{1});
+        if (rank.rank == 0) {
+          CHECK_NCCL(reduce(rank, buffer));
+          std::thread watch([&] {
+            for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+            CHECK_NCCL(ncclCommAbort(rank.comm));
+          });
+          rank.wait();
+          watch.join();
+          CHECK(buffer.read(rank.stream) == std::vector{1});
+        } else {
+          CHECK_NCCL(ncclCommAbort(rank.comm));
+        }
+      },
+      {.destroy = false});
+}
+
+TEST_CASE("a rank that aborts before its operation has begun leaves the others hanging") {
+  const Fresh fresh(2);
+  std::barrier here(2);
+  on_ranks(
+      2,
+      [&](Rank& rank) {
+        const Buffer<int> buffer(std::vector{1});
+        CHECK_NCCL(reduce(rank, buffer));
+        here.arrive_and_wait();
+        if (rank.rank == 0) CHECK_NCCL(ncclCommAbort(rank.comm));
+        here.arrive_and_wait();
+        if (rank.rank == 1) {
+          for (int i = 0; i < 10; ++i) CHECK(cudaStreamQuery(rank.stream) == cudaErrorNotReady);
+          CHECK_NCCL(ncclCommAbort(rank.comm));
+        }
+        rank.wait();
+        CHECK(buffer.read(rank.stream) == std::vector{1});
+      },
+      {.destroy = false});
+}
+
+TEST_CASE("an abort gives up a call that is in progress") {
+  const Fresh fresh(1);
+  on_ranks(
+      1,
+      [](Rank& rank) {
+        const Buffer<int> buffer(std::vector{1});
+        CHECK_RESULT(reduce(rank, buffer), ncclInProgress);
+        CHECK_NCCL(ncclCommAbort(rank.comm));
+        CHECK(cuda_stand_in::pending_operations() == 0);
+      },
+      {.blocking = false, .destroy = false});
+}
+
+TEST_CASE("a destroy waits for an operation that hangs, which is a fault when time is up; a "
+          "finalize that does not block stays in progress, and an abort ends it") {
+  Fresh fresh(2);
+  const Impatient impatient;
+  std::atomic<bool> aborted = false;
+  on_ranks(
+      2,
+      [&](Rank& rank) {
+        const Buffer<int> buffer(std::vector{1});
+        if (rank.rank == 0) {
+          CHECK_RESULT(reduce(rank, buffer), ncclInProgress);
+          CHECK_NCCL(settle(rank.comm));
+          CHECK_RESULT(ncclCommFinalize(rank.comm), ncclInProgress);
+          for (int i = 0; i < 20; ++i) {
+            ncclResult_t state;
+            CHECK_NCCL(ncclCommGetAsyncError(rank.comm, &state));
+            CHECK_RESULT(state, ncclInProgress);
+          }
+          CHECK_NCCL(ncclCommAbort(rank.comm));
+          rank.wait();
+          aborted = true;
+        } else {
+          CHECK_RESULT(ncclBcast(buffer.data, 1, ncclInt32, 0, rank.comm, rank.stream),
+                       ncclInProgress);
+          while (!aborted) std::this_thread::yield();
+          ncclResult_t state = ncclInProgress;
+          while (state == ncclInProgress) CHECK_NCCL(ncclCommGetAsyncError(rank.comm, &state));
+          CHECK_NCCL(ncclCommDestroy(rank.comm));
+        }
+      },
+      {.blocking = false, .destroy = false});
+  const std::string faults = cuda_stand_in::take_faults();
+  CHECK(faults.find("nobody enqueues what this waits for: ncclBroadcast on world of rank 1\n"
+                    "nccl: ncclCommDestroy: waits for ever: what is enqueued on world does not "
+                    "end\n") != std::string::npos);
+}
+
+TEST_CASE("a rank whose device has failed leaves the others hanging") {
+  const Fresh fresh(2);
+  std::barrier here(2);
+  on_ranks(
+      2,
+      [&](Rank& rank) {
+        const Buffer<int> buffer(std::vector{1});
+        if (rank.rank == 0) {
+          cuda_stand_in::fail_operation(rank.stream, cudaErrorLaunchFailure);
+          CHECK_CUDA(cudaMemsetAsync(buffer.data, 0, 4, rank.stream));
+        }
+        CHECK_NCCL(reduce(rank, buffer));
+        here.arrive_and_wait();
+        if (rank.rank == 0) {
+          CHECK(cudaStreamSynchronize(rank.stream) == cudaErrorLaunchFailure);
+        } else {
+          for (int i = 0; i < 10; ++i) CHECK(cudaStreamQuery(rank.stream) == cudaErrorNotReady);
+        }
+        here.arrive_and_wait();
+        CHECK_NCCL(ncclCommAbort(rank.comm));
+        if (rank.rank == 1) rank.wait();
+      },
+      {.destroy = false});
+  CHECK(cuda_stand_in::take_faults() == "a planted error\n");
+}
+
+TEST_CASE("host functions of streams may not call NCCL") {
+  Fresh fresh(1);
+  ncclResult_t result = ncclSuccess;
+  CHECK_CUDA(cudaLaunchHostFunc(
+      nullptr,
+      [](void* data) {
+        int version;
+        *static_cast<ncclResult_t*>(data) = ncclGetVersion(&version);
+      },
+      &result));
+  CHECK_CUDA(cudaStreamSynchronize(nullptr));
+  CHECK_RESULT(result, ncclInvalidUsage);
+  fresh.expect_faults("nccl: ncclGetVersion: called by a host function of a stream\n");
+}

@@ -1,0 +1,175 @@
+// Non-blocking communicators: what is in progress, and what may be called meanwhile.
+#include <atomic>
+
+#include "ranks.hpp"
+
+using namespace nccl_stand_in;
+
+namespace {
+
+ncclResult_t state_of(ncclComm_t comm) {
+  ncclResult_t state = ncclSuccess;
+  CHECK_NCCL(ncclCommGetAsyncError(comm, &state));
+  return state;
+}
+
+constexpr Options non_blocking{.blocking = false};
+
+}  // namespace
+
+TEST_CASE("a communicator is in progress until all of its ranks have come") {
+  const Fresh fresh(2);
+  set_in_progress_polls(0);
+  ncclUniqueId id;
+  CHECK_NCCL(ncclGetUniqueId(&id));
+  std::atomic<bool> seen = false;
+  run_threads(2, [&](int r) {
+    CHECK_CUDA(cudaSetDevice(r));
+    if (r == 1)
+      while (!seen) std::this_thread::yield();
+    ncclComm_t comm;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    const ncclResult_t made = ncclCommInitRankConfig(&comm, 2, id, r, &config);
+    CHECK_RESULT(made, r == 0 ? ncclInProgress : ncclSuccess);
+    if (r == 0) {
+      for (int i = 0; i < 10; ++i) CHECK_RESULT(state_of(comm), ncclInProgress);
+      seen = true;
+    }
+    CHECK_NCCL(settle(comm));
+    CHECK_NCCL(ncclCommDestroy(comm));
+  });
+}
+
+TEST_CASE("a call is in progress for as many polls as a test says") {
+  const Fresh fresh(2);
+  on_ranks(
+      2,
+      [](Rank& rank) {
+        const Buffer<int> buffer(std::vector{1});
+        for (const int polls : {0, 1, 3}) {
+          if (rank.rank == 0) set_in_progress_polls(polls);
+          // only the first rank counts polls: the other one's may be those of before
+          if (rank.rank == 1) {
+            ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclMax, rank.comm, rank.stream);
+            CHECK_NCCL(settle(rank.comm));
+          } else {
+            const ncclResult_t result = ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32,
+                                                      ncclMax, rank.comm, rank.stream);
+            CHECK_RESULT(result, polls == 0 ? ncclSuccess : ncclInProgress);
+            for (int i = 0; i < polls; ++i) CHECK_RESULT(state_of(rank.comm), ncclInProgress);
+            CHECK_RESULT(state_of(rank.comm), ncclSuccess);
+          }
+          rank.wait();
+        }
+      },
+      non_blocking);
+}
+
+TEST_CASE("while a call is in progress, nothing has been enqueued: an event recorded now is too "
+          "early") {
+  const Fresh fresh(1);
+  on_ranks(
+      1,
+      [](Rank& rank) {
+        const Buffer<int> from(std::vector{7}), to(std::vector{0});
+        CHECK_RESULT(ncclAllReduce(from.data, to.data, 1, ncclInt32, ncclSum, rank.comm,
+                                   rank.stream), ncclInProgress);
+        CHECK(to.read(rank.stream) == std::vector{0});
+        CHECK_NCCL(settle(rank.comm));
+        CHECK(to.read(rank.stream) == std::vector{7});
+      },
+      non_blocking);
+}
+
+TEST_CASE("while a call is in progress, others are refused, and the communicator has failed") {
+  const Fresh fresh(1);
+  on_ranks(
+      1,
+      [](Rank& rank) {
+        const Buffer<int> buffer(1);
+        CHECK_RESULT(ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm,
+                                   rank.stream), ncclInProgress);
+        int count = 0;
+        CHECK_RESULT(ncclCommCount(rank.comm, &count), ncclInvalidArgument);
+        CHECK_RESULT(ncclCommDestroy(rank.comm), ncclInvalidArgument);
+        CHECK_RESULT(ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm,
+                                   rank.stream), ncclInvalidArgument);
+        CHECK(std::string(ncclGetLastError(rank.comm)) ==
+              "ncclAllReduce: the previous call on this communicator has not returned "
+              "ncclSuccess");
+        CHECK_RESULT(state_of(rank.comm), ncclInvalidArgument);
+        CHECK_NCCL(ncclCommAbort(rank.comm));
+        rank.wait();
+      },
+      {.blocking = false, .destroy = false});
+}
+
+TEST_CASE("a group of several communicators is in progress on all of them, and polls of any count") {
+  const Fresh fresh(1);
+  on_ranks(
+      1,
+      [](Rank& rank) {
+        ncclComm_t second;
+        CHECK_RESULT(ncclCommSplit(rank.comm, 0, 0, &second, nullptr), ncclInProgress);
+        CHECK_NCCL(settle(rank.comm));
+        const Buffer<int> buffer(4);
+        set_in_progress_polls(2);
+        CHECK_NCCL(ncclGroupStart());
+        CHECK_NCCL(ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm,
+                                 rank.stream));
+        CHECK_NCCL(ncclAllReduce(buffer.data + 1, buffer.data + 1, 1, ncclInt32, ncclSum, second,
+                                 rank.stream));
+        CHECK_RESULT(ncclGroupEnd(), ncclInProgress);
+        CHECK_RESULT(state_of(rank.comm), ncclInProgress);
+        CHECK_RESULT(state_of(second), ncclInProgress);
+        CHECK_RESULT(state_of(second), ncclSuccess);
+        CHECK_RESULT(state_of(rank.comm), ncclSuccess);
+        rank.wait();
+        set_in_progress_polls(1);
+        CHECK_NCCL(ncclCommDestroy(second));
+      },
+      non_blocking);
+}
+
+TEST_CASE("blocking and non-blocking communicators are not for one group") {
+  const Fresh fresh(1);
+  on_ranks(
+      1,
+      [](Rank& rank) {
+        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+        config.blocking = 1;
+        ncclComm_t second;
+        ncclCommSplit(rank.comm, 0, 0, &second, &config);
+        CHECK_NCCL(settle(rank.comm));
+        const Buffer<int> buffer(2);
+        CHECK_NCCL(ncclGroupStart());
+        ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm, rank.stream);
+        ncclAllReduce(buffer.data + 1, buffer.data + 1, 1, ncclInt32, ncclSum, second,
+                      rank.stream);
+        CHECK_RESULT(ncclGroupEnd(), ncclInvalidArgument);
+        CHECK_NCCL(ncclCommDestroy(second));
+      },
+      non_blocking);
+}
+
+TEST_CASE("where ranks connect when they first communicate, that waits for all of them") {
+  const Fresh fresh(2);
+  set_connect_on_use(true);
+  std::atomic<bool> seen = false;
+  on_ranks(
+      2,
+      [&](Rank& rank) {
+        const Buffer<int> buffer(std::vector{rank.rank});
+        if (rank.rank == 1)
+          while (!seen) std::this_thread::yield();
+        ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclMax, rank.comm, rank.stream);
+        if (rank.rank == 0) {
+          for (int i = 0; i < 10; ++i) CHECK_RESULT(state_of(rank.comm), ncclInProgress);
+          seen = true;
+        }
+        CHECK_NCCL(settle(rank.comm));
+        CHECK(buffer.read(rank.stream) == std::vector{1});
+      },
+      non_blocking);
+}
