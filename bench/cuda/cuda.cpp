@@ -116,7 +116,7 @@ void products_against_cublaslt(const Options& options, index_t side) {
   const Tensor<bfloat16, 2, Cuda> a({side, side}), b({side, side}), c({side, side});
   a.fill(bfloat16(1));
   b.fill(bfloat16(1));
-  const bare::Matmul twin(int(side));
+  const bare::Matmul twin{int(side)};
   const double bare = milliseconds(options.repeat, [&] { twin(a.data(), b.data(), c.data()); });
   const double ms = milliseconds(options.repeat, [&] {
     gemm(kernels::On<Cuda>{}, as_matrix(kernels::read(a)), as_matrix(kernels::read(b)),
