@@ -186,6 +186,44 @@ TEST_CASE("parts that do not follow the chunk rule are refused on every rank") {
   });
 }
 
+TEST_CASE("ranks that pass parts of different arrays are told so, all of them") {
+  on_ranks({3}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {3}, TestDevice{});
+    const bool odd_one = world.rank() == 1;
+    const std::string who = " [mesh tp=3; rank " + std::to_string(world.rank()) + "]";
+    const Tensor<float, 2, TestDevice> part({2, 3});
+    part.fill(1);
+    CHECK(error_of([&] {
+            if (odd_one) from_local(Tensor<double, 2, TestDevice>({2, 3}), mesh, Shard<0>{});
+            else from_local(part, mesh, Shard<0>{});
+          }) == "from_local: rank 0 passed float32 [2, 3] under (Shard(0)), rank 1 passed float64 "
+                "[2, 3] under (Shard(0))" + who);
+    CHECK(error_of([&] {
+            if (odd_one) from_local(part, mesh, Replicate{});
+            else from_local(part, mesh, Shard<0>{});
+          }) == "from_local: rank 0 passed float32 [2, 3] under (Shard(0)), rank 1 passed float32 "
+                "[2, 3] under (Replicate)" + who);
+    CHECK(error_of([&] {
+            if (odd_one) from_local(Tensor<float, 1, TestDevice>({2}), mesh, Shard<0>{});
+            else from_local(part, mesh, Shard<0>{});
+          }) == "from_local: rank 0 passed float32 [2, 3] under (Shard(0)), rank 1 passed float32 "
+                "[2] under (Shard(0))" + who);
+    const std::array<index_t, 2> shape{6, odd_one ? 4 : 3};
+    const Tensor<float, 2, TestDevice> mine({2, shape[1]});
+    CHECK(error_of([&] { from_local(mine, shape, mesh, Shard<0>{}); }) == "");
+    CHECK(error_of([&] {
+            from_local(mine, shape, mesh, Placements<Shard<0>>{}, {.run_check = true});
+          }) == "from_local: rank 0 passed float32 [2, 3] under (Shard(0)) of [6, 3], rank 1 passed "
+                "float32 [2, 4] under (Shard(0)) of [6, 4]" + who);
+    const std::string refused = error_of([&] {
+      from_local(odd_one ? part.slice(0, 0, 1) : part, {6, 3}, mesh, Placements<Shard<0>>{},
+                 {.run_check = true});
+    });
+    CHECK(refused.find("from_local: the global tensor is [6, 3], of which rank 1 owns [2, 3], but "
+                       "it passed [1, 3]") == 0);
+  });
+}
+
 TEST_CASE("run_check makes replicas equal without touching the caller's tensor") {
   on_ranks({4}, [](World& world) {
     const auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{});
@@ -194,6 +232,10 @@ TEST_CASE("run_check makes replicas equal without touching the caller's tensor")
     const auto x = from_local(part, mesh, Placements<Replicate, Shard<0>>{}, {.run_check = true});
     CHECK(x.local().to(Host{})(0, 0) == float(world.rank() % 2));
     CHECK(part.to(Host{})(0, 0) == float(world.rank()));
+    const auto y = from_local(part, {4, 3}, mesh, Placements<Replicate, Shard<0>>{},
+                              {.run_check = true});
+    CHECK(y.local().to(Host{})(1, 2) == float(world.rank() % 2));
+    CHECK(part.to(Host{})(1, 2) == float(world.rank()));
   });
 }
 

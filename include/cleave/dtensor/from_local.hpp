@@ -13,63 +13,117 @@ namespace cleave {
 
 /// How far `from_local` trusts its caller.
 struct FromLocalOptions {
-  /// Broadcast replicas from the first rank of their axes, so that they are equal for certain.
+  /// Compare all ranks' shapes, element types and placements (done anyway where the global shape
+  /// is not given), and broadcast replicas from the first rank of their axes.
   bool run_check = false;
 };
 
 namespace detail {
 
-/// The local extents of all ranks of the mesh, one Shape each.
-inline std::vector<Shape> gather_extents(const Shape& mine, const MeshState& mesh) {
+/// What a rank passes to `from_local`, as 64-bit numbers: all ranks see that of all.
+struct LocalPart {
+  std::array<index_t, std::size_t(max_dims)> extents{};
+  index_t dims = 0;
+  index_t dtype = 0;
+  index_t placements = 0;  ///< packed
+  index_t global_is_given = 0;
+  std::array<index_t, std::size_t(max_dims)> global{};
+
+  /// Whether two ranks speak of one array.
+  bool fits(const LocalPart& other) const {
+    return dims == other.dims && dtype == other.dtype && placements == other.placements &&
+           global_is_given == other.global_is_given && global == other.global;
+  }
+};
+
+/// @collective every rank of the mesh
+inline std::vector<LocalPart> gather_parts(const LocalPart& mine, const MeshState& mesh) {
+  constexpr index_t words = index_t(sizeof(LocalPart) / sizeof(index_t));
   Communicator& group = mesh.group().host();
   const auto size = std::size_t(group.size());
-  std::vector<index_t> flat(size * std::size_t(max_dims));
+  std::vector<LocalPart> all(size);
   std::vector<Box> pieces(size);
   for (std::size_t r = 0; r < size; ++r)
-    pieces[r] = {Shape(std::array<index_t, 1>{index_t(r) * max_dims}),
-                 Shape(std::array<index_t, 1>{index_t(r + 1) * max_dims})};
+    pieces[r] = {Shape::filled(1, index_t(r) * words), Shape::filled(1, index_t(r + 1) * words)};
   Collective call;
   call.kind = CollectiveKind::all_gather;
-  call.source =
-      ConstView::dense(mine.values.data(), DType::int64, Shape(std::array<index_t, 1>{max_dims}));
-  call.destination = View::dense(flat.data(), DType::int64,
-                                 Shape(std::array<index_t, 1>{index_t(flat.size())}));
+  call.source = ConstView::dense(&mine, DType::int64, Shape::filled(1, words));
+  call.destination = View::dense(all.data(), DType::int64, Shape::filled(1, index_t(size) * words));
   call.pieces = pieces;
   call.operation = "from_local";
   group.run(call);
-  std::vector<Shape> all(size, mine);
-  for (std::size_t r = 0; r < size; ++r)
-    for (int d = 0; d < mine.dims; ++d)
-      all[r][d] = flat[r * std::size_t(max_dims) + std::size_t(d)];
   return all;
 }
 
-/// The global shape that local extents add up to. @throws Error on every rank if some rank's
-/// extents are not what the chunk rule gives it
-inline Shape global_shape(const Shape& mine, const Layout& layout, const MeshState& mesh) {
-  const std::vector<Shape> all = gather_extents(mine, mesh);
-  Shape shape = mine;
-  for (int d = 0; d < mine.dims; ++d) {
+/// "float32 [2, 3] under (Shard(0))"; with the global shape, if it was given.
+inline std::string describe(const LocalPart& part, int axes) {
+  const auto shape_of = [&](const auto& extents) {
+    Shape shape(extents);
+    shape.dims = int(part.dims);
+    return shape;
+  };
+  std::string text = std::string(name_of(DType(part.dtype))) + " " +
+                     to_string(shape_of(part.extents)) + " under " +
+                     to_string(Layout::unpacked(std::uint64_t(part.placements), axes));
+  if (part.global_is_given != 0) text += " of " + to_string(shape_of(part.global));
+  return text;
+}
+
+/// What local extents add up to.
+inline Shape sum_of_extents(const std::vector<LocalPart>& parts, const Layout& layout,
+                            const MeshState& mesh, int dims) {
+  Shape shape = Shape::filled(dims, 0);
+  for (int d = 0; d < dims; ++d) {
     AxisMask sharding = 0;
     for (int a = 0; a < layout.axes; ++a)
       if (layout[a].is_shard(d)) sharding |= 1u << a;
-    shape[d] = 0;  // of the ranks that stand first on all axes that do not shard d
-    for (std::size_t r = 0; r < all.size(); ++r) {
+    // of the ranks that stand first on all axes that do not shard d
+    for (std::size_t r = 0; r < parts.size(); ++r) {
       const Shape at = coordinate_of(mesh.extents(), index_t(r));
       bool counts = true;
       for (int a = 0; a < layout.axes; ++a)
         counts = counts && ((sharding >> a & 1u) || at[a] == 0);
-      if (counts) shape[d] += all[r][d];
+      if (counts) shape[d] += parts[r].extents[std::size_t(d)];
     }
   }
+  return shape;
+}
+
+/// The global shape: the given one, or what local extents add up to.
+///
+/// @param given  null if it is to be found
+/// @collective   every rank of the mesh
+/// @throws Error on every rank if ranks pass what does not fit together, or some rank's extents
+///         are not what the chunk rule gives it
+inline Shape agree_on_parts(const View& local, const Layout& layout, const Shape* given,
+                            const MeshState& mesh) {
+  LocalPart mine{local.extents.values, local.extents.dims, index_t(local.dtype),
+                 index_t(layout.packed())};
+  if (given != nullptr) {
+    mine.global_is_given = 1;
+    mine.global = given->values;
+  }
+  const std::vector<LocalPart> all = gather_parts(mine, mesh);
+  const auto rank = [&](std::size_t r) { return "rank " + std::to_string(mesh.world_ranks()[r]); };
+  for (std::size_t r = 1; r < all.size(); ++r)
+    if (!all[r].fits(all[0]))
+      throw Error("from_local",
+                  rank(0) + " passed " + describe(all[0], layout.axes) + ", " + rank(r) +
+                      " passed " + describe(all[r], layout.axes),
+                  {.mesh = mesh.describe(), .rank = mesh.world_rank()});
+  const int dims = local.extents.dims;
+  const Shape shape = given != nullptr ? *given : sum_of_extents(all, layout, mesh, dims);
   for (std::size_t r = 0; r < all.size(); ++r) {
     const Shape expected =
         local_shape(layout, shape, mesh.extents(), coordinate_of(mesh.extents(), index_t(r)));
-    if (!(expected == all[r]))
+    Shape passed(all[r].extents);
+    passed.dims = dims;
+    if (!(expected == passed))
       throw Error("from_local",
-                  "the local tensors add up to " + to_string(shape) + ", of which rank " +
-                      std::to_string(mesh.world_ranks()[r]) + " owns " + to_string(expected) +
-                      ", but it passed " + to_string(all[r]),
+                  std::string(given != nullptr ? "the global tensor is "
+                                               : "the local tensors add up to ") +
+                      to_string(shape) + ", of which " + rank(r) + " owns " +
+                      to_string(expected) + ", but it passed " + to_string(passed),
                   {to_string(shape), to_string(layout), mesh.describe(), mesh.world_rank()});
   }
   return shape;
@@ -93,17 +147,26 @@ void broadcast_replicas(const View& local, const Layout& layout, const MeshState
   communicator_on(Device{}, *mesh.group(replicated)).run(call);
 }
 
+/// The same, in a copy: `local` becomes another tensor.
+template <class T, int Rank, class Device>
+void replace_replicas(Tensor<T, Rank, Device>& local, const Layout& layout,
+                      const MeshState& mesh) {
+  local = local.clone();
+  broadcast_replicas<Device>(local.view(), layout, mesh, "from_local");
+}
+
 }  // namespace detail
 
 /// Local tensors as one global array whose shape follows from theirs.
 ///
-/// The extents of all ranks are compared with the chunk rule, always: uneven parts that do not
-/// follow it would gather wrongly. With `run_check` replicas are broadcast from the first rank
-/// of their axes (into a copy; the caller's tensors stay as they are).
+/// What all ranks pass is compared, and their extents with the chunk rule, always: uneven parts
+/// that do not follow it would gather wrongly. With `run_check` replicas are broadcast from the
+/// first rank of their axes (into a copy; the caller's tensors stay as they are).
 ///
 /// @collective every rank of the mesh
 /// @cost       one small all-gather; with `run_check` a copy and a broadcast of the replicas
-/// @throws Error on every rank, naming the first rank whose part is not what it owns
+/// @throws Error on every rank, naming ranks whose types, placements or numbers of dimensions
+///         differ, or the first one whose part is not what it owns
 template <class T, int Rank, class Mesh, class... P>
 auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& mesh,
                 Placements<P...>, FromLocalOptions options = {}) {
@@ -111,12 +174,8 @@ auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& m
                 "cleave: from_local takes exactly one placement per mesh axis");
   using Result = DTensor<T, Rank, Mesh, normalized_t<Placements<P...>, Rank>>;
   if (!mesh.is_member()) return Result(typename Result::local_type(), mesh, {});
-  const Shape shape =
-      detail::global_shape(Shape(local.shape()), Result::layout, mesh.state());
-  if (options.run_check) {
-    local = local.clone();
-    detail::broadcast_replicas<typename Mesh::device_type>(local.view(), Result::layout, mesh.state(), "from_local");
-  }
+  const Shape shape = detail::agree_on_parts(local.view(), Result::layout, nullptr, mesh.state());
+  if (options.run_check) detail::replace_replicas(local, Result::layout, mesh.state());
   return Result(std::move(local), mesh, to_array<Rank>(shape));
 }
 template <class T, int Rank, class Mesh, PlacementType... P>
@@ -124,15 +183,29 @@ auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& m
   return from_local(std::move(local), mesh, Placements<P...>{});
 }
 
-/// The same with the global shape given: no communication, this rank's part is checked alone.
-/// @throws Error if the local extents are not what this rank owns
-template <class T, int Rank, class Mesh, PlacementType... P>
+/// The same with the global shape given: no communication, this rank's part is checked alone;
+/// unless `run_check` asks for what the other form does.
+///
+/// @collective with `run_check`: every rank of the mesh
+/// @throws Error if the local extents are not what this rank owns; with `run_check` on every rank
+template <class T, int Rank, class Mesh, class... P>
 auto from_local(Tensor<T, Rank, typename Mesh::device_type> local,
-                const std::array<index_t, std::size_t(Rank)>& shape, const Mesh& mesh, P...) {
+                const std::array<index_t, std::size_t(Rank)>& shape, const Mesh& mesh,
+                Placements<P...>, FromLocalOptions options = {}) {
   static_assert(sizeof...(P) == std::size_t(Mesh::axis_count),
                 "cleave: from_local takes exactly one placement per mesh axis");
   using Result = DTensor<T, Rank, Mesh, normalized_t<Placements<P...>, Rank>>;
+  if (options.run_check && mesh.is_member()) {
+    const Shape given(shape);
+    detail::agree_on_parts(local.view(), Result::layout, &given, mesh.state());
+    detail::replace_replicas(local, Result::layout, mesh.state());
+  }
   return Result::from_local(std::move(local), mesh, shape);
+}
+template <class T, int Rank, class Mesh, PlacementType... P>
+auto from_local(Tensor<T, Rank, typename Mesh::device_type> local,
+                const std::array<index_t, std::size_t(Rank)>& shape, const Mesh& mesh, P...) {
+  return from_local(std::move(local), shape, mesh, Placements<P...>{});
 }
 
 }  // namespace cleave
