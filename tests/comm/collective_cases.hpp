@@ -188,8 +188,8 @@ void exchange_case(Communicator& group, Style style) {
 inline void broadcast_cases(World& world) {
   for (int root = 0; root < world.size(); ++root)
     for (const Style style : all_styles) {
-      broadcast_case<float>(world.communicator(), root, style);
-      broadcast_case<std::complex<double>>(world.communicator(), root, style);
+      broadcast_case<float>(all_ranks(world), root, style);
+      broadcast_case<std::complex<double>>(all_ranks(world), root, style);
     }
 }
 
@@ -197,8 +197,8 @@ inline void scatter_cases(World& world) {
   for (int root = 0; root < world.size(); ++root)
     for (const int dim : {0, 1})
       for (const Style style : all_styles) {
-        scatter_case<double>(world.communicator(), root, dim, style);
-        scatter_case<std::int8_t>(world.communicator(), root, dim, style);
+        scatter_case<double>(all_ranks(world), root, dim, style);
+        scatter_case<std::int8_t>(all_ranks(world), root, dim, style);
       }
 }
 
@@ -206,14 +206,14 @@ inline void gather_cases(World& world) {
   for (int root = 0; root < world.size(); ++root)
     for (const int dim : {0, 1})
       for (const Style style : all_styles)
-        gather_case<float>(world.communicator(), CollectiveKind::gather, root, dim, style);
+        gather_case<float>(all_ranks(world), CollectiveKind::gather, root, dim, style);
 }
 
 inline void all_gather_cases(World& world) {
   for (const int dim : {0, 1})
     for (const Style style : all_styles) {
-      gather_case<float>(world.communicator(), CollectiveKind::all_gather, 0, dim, style);
-      gather_case<half>(world.communicator(), CollectiveKind::all_gather, 0, dim, style);
+      gather_case<float>(all_ranks(world), CollectiveKind::all_gather, 0, dim, style);
+      gather_case<half>(all_ranks(world), CollectiveKind::all_gather, 0, dim, style);
     }
 }
 
@@ -222,17 +222,17 @@ inline void reduce_scatter_cases(World& world) {
     using T = decltype(zero);
     for (const ReduceOp op : all_reductions)
       if (has_reduction<T>(op)) {
-        reduce_scatter_case<T>(world.communicator(), op, 0, Style::dense);
-        reduce_scatter_case<T>(world.communicator(), op, 1, Style::margin);
+        reduce_scatter_case<T>(all_ranks(world), op, 0, Style::dense);
+        reduce_scatter_case<T>(all_ranks(world), op, 1, Style::margin);
       }
   });
   for (const int dim : {0, 1})
     for (const Style style : all_styles)
-      reduce_scatter_case<double>(world.communicator(), ReduceOp::sum, dim, style, 5003);
+      reduce_scatter_case<double>(all_ranks(world), ReduceOp::sum, dim, style, 5003);
 }
 
 inline void all_reduce_cases(World& world) {
-  Communicator& group = world.communicator();
+  Communicator& group = all_ranks(world);
   for_element_types([&](auto zero) {
     using T = decltype(zero);
     for (const ReduceOp op : all_reductions)
@@ -242,6 +242,9 @@ inline void all_reduce_cases(World& world) {
         all_reduce_case<T>(group, op, 151, 149, Style::dense, Style::dense, true);
       }
   });
+  // long enough for every backend to reduce it in shares
+  all_reduce_case<float>(group, ReduceOp::sum, 257, 263, Style::margin, Style::transposed, false);
+  all_reduce_case<float>(group, ReduceOp::avg, 257, 263, Style::every_second, Style::dense, true);
   for (const bool in_place : {false, true})
     for (const Style from : all_styles)
       for (const Style to : all_styles) {
@@ -254,10 +257,10 @@ inline void all_reduce_cases(World& world) {
 
 inline void exchange_cases(World& world) {
   for (const Style style : all_styles) {
-    all_to_all_case<float>(world.communicator(), style);
-    all_to_all_case<std::complex<float>>(world.communicator(), style);
-    exchange_case<double>(world.communicator(), style);
-    exchange_case<bool>(world.communicator(), style);
+    all_to_all_case<float>(all_ranks(world), style);
+    all_to_all_case<std::complex<float>>(all_ranks(world), style);
+    exchange_case<double>(all_ranks(world), style);
+    exchange_case<bool>(all_ranks(world), style);
   }
 }
 
@@ -270,7 +273,7 @@ inline void together_cases(World& world) {
   const auto sum = [&](index_t i, index_t j) {
     return reduced<float>(ReduceOp::sum, n, [&](int r) { return sample<float>(r, i, j); });
   };
-  for (const index_t rows : {2, 90}) {
+  for (const index_t rows : {2, 90, 800}) {
     const Field<float> addends(rows, 91, Style::margin, value);
     const Field<float> in_place(5, 7, Style::dense, value), scalar(1, 1, Style::dense, value);
     const Field<float> whole(along, 3, Style::transposed, value), part(mine, 3, Style::dense);
@@ -286,7 +289,7 @@ inline void together_cases(World& world) {
     calls[3].kind = CollectiveKind::reduce_scatter;
     calls[3].source = whole.view(), calls[3].destination = part.view(), calls[3].pieces = pieces;
     calls[4].source = scalar.view(), calls[4].destination = scalar.view();
-    world.communicator().run_all(calls);
+    all_ranks(world).run_all(calls);
     CHECK(in_place.difference(sum) == "");
     CHECK(addends.difference(sum) == "");
     CHECK(scalar.difference(sum) == "");
@@ -294,8 +297,8 @@ inline void together_cases(World& world) {
     CHECK(received.difference([&](index_t i, index_t j) {
       return rank == n - 1 ? Field<float>::mark() : sample<float>(n - 1, i, j);
     }) == "");
-    world.communicator().run_all({});
-    world.communicator().run_all(std::vector<Collective>(3));  // barriers
+    all_ranks(world).run_all({});
+    all_ranks(world).run_all(std::vector<Collective>(3));  // barriers
   }
 }
 
@@ -308,22 +311,22 @@ inline void rank_order_cases(World& world) {
     return r % 3 == 0 ? 1.0f + float(i % 5) : r % 3 == 1 ? large : -large;
   };
   for (const index_t count : {index_t(9), index_t(20001)}) {
-    Tensor<float, 1> source({count}), sum({count}), piece({count});
-    Tensor<half, 1> short_source({count}), short_sum({count});
-    for (index_t i = 0; i < count; ++i) {
-      source(i) = addend(rank, i);
-      short_source(i) = half(rank == 0 ? 2048.0f : 1.0f);
-    }
+    const Tensor<float, 1> addends({count});
+    for (index_t i = 0; i < count; ++i) addends(i) = addend(rank, i);
+    const auto source = addends.to(TestDevice{});
+    const Tensor<float, 1, TestDevice> sum({count}), piece({count});
+    const Tensor<half, 1, TestDevice> short_source({count}), short_sum({count});
+    short_source.fill(half(rank == 0 ? 2048.0f : 1.0f));
     std::vector<Box> pieces(std::size_t(n), Box{Shape::filled(1, 0), Shape::filled(1, 0)});
     pieces.back() = Box::of(Shape::filled(1, count));
     for (int run = 0; run < 3; ++run) {
       Collective c = call(CollectiveKind::all_reduce);
       c.source = source.view();
       c.destination = sum.view();
-      world.communicator().run(c);
+      all_ranks(world).run(c);
       c.source = short_source.view();
       c.destination = short_sum.view();
-      world.communicator().run(c);
+      all_ranks(world).run(c);
       c = call(CollectiveKind::reduce_scatter);
       c.source = source.view();
       c.pieces = pieces;
@@ -331,14 +334,16 @@ inline void rank_order_cases(World& world) {
         c.destination = piece.view();
       else
         c.destination = View::dense(nullptr, DType::float32, Shape::filled(1, 0));
-      world.communicator().run(c);
+      all_ranks(world).run(c);
+      const Tensor<float, 1> whole = sum.to(Host{}), last = piece.to(Host{});
+      const Tensor<half, 1> shorts = short_sum.to(Host{});
       index_t wrong = 0;
       for (index_t i = 0; i < count; ++i) {
         float expected = addend(0, i);
         for (int r = 1; r < n; ++r) expected = expected + addend(r, i);
-        wrong += sum(i) != expected;
-        if (rank == n - 1) wrong += piece(i) != expected;
-        wrong += float(short_sum(i)) != float(half(2048.0f + float(n - 1)));
+        wrong += whole(i) != expected;
+        if (rank == n - 1) wrong += last(i) != expected;
+        wrong += float(shorts(i)) != float(half(2048.0f + float(n - 1)));
       }
       CHECK(wrong == 0);
     }
@@ -352,15 +357,15 @@ inline void subgroup_cases(World& world) {
   for (int r = rank % 2; r < n; r += 2) parity.push_back(r);
   for (int r = n; r-- > 0;) reversed.push_back(r);
   const auto sum_of_ranks = [](Communicator& group, int addend) {
-    Tensor<std::int64_t, 1> value({1}, {addend});
+    const auto value = Tensor<std::int64_t, 1>({1}, {addend}).to(TestDevice{});
     Collective c = call(CollectiveKind::all_reduce);
     c.source = value.view();
     c.destination = value.view();
     group.run(c);
-    return value(0);
+    return value.item();
   };
 
-  const auto half_of = world.communicator().subgroup(parity, "half");
+  const auto half_of = all_ranks(world).subgroup(parity, "half");
   CHECK(half_of->label() == "half");
   CHECK(half_of->size() == int(parity.size()));
   CHECK(half_of->rank() == rank / 2);
@@ -368,15 +373,15 @@ inline void subgroup_cases(World& world) {
   for (const int r : parity) expected += 100 + r;
   CHECK(sum_of_ranks(*half_of, 100 + rank) == expected);
 
-  const auto backwards = world.communicator().subgroup(reversed, "backwards");
+  const auto backwards = all_ranks(world).subgroup(reversed, "backwards");
   CHECK(backwards->rank() == n - 1 - rank);
   gather_case<float>(*backwards, CollectiveKind::all_gather, 0, 0, Style::dense);
 
-  const auto again = world.communicator().subgroup(parity, "again");
+  const auto again = all_ranks(world).subgroup(parity, "again");
   for (int i = 0; i < 20; ++i) {
     CHECK(sum_of_ranks(*half_of, 100 + rank) == expected);
     CHECK(sum_of_ranks(*again, 1) == index_t(parity.size()));
-    CHECK(sum_of_ranks(world.communicator(), 1) == n);
+    CHECK(sum_of_ranks(all_ranks(world), 1) == n);
   }
 
   std::vector<int> first_two;
@@ -385,7 +390,7 @@ inline void subgroup_cases(World& world) {
     const auto inner = half_of->subgroup(first_two, "inner");
     CHECK(sum_of_ranks(*inner, 5) == 5 * index_t(first_two.size()));
   }
-  CHECK(sum_of_ranks(*world.communicator().subgroup(alone, "alone"), 7) == 7);
+  CHECK(sum_of_ranks(*all_ranks(world).subgroup(alone, "alone"), 7) == 7);
 }
 
 /// Hundreds of collectives of all kinds behind each other, with nothing between them.
@@ -395,13 +400,13 @@ inline void endurance_cases(World& world, int rounds) {
     random = random * 6364136223846793005u + 1442695040888963407u;
     return int((random >> 33) % std::uint64_t(limit));
   };
-  Communicator& group = world.communicator();
+  Communicator& group = all_ranks(world);
   for (int i = 0; i < rounds; ++i) {
     const int root = below(world.size()), dim = below(2);
     const Style style = all_styles[below(4)];
     const ReduceOp op = all_reductions[below(5)];
     switch (below(9)) {
-      case 0: world.barrier(); break;
+      case 0: group.run(call(CollectiveKind::barrier)); break;
       case 1: broadcast_case<float>(group, root, style); break;
       case 2: scatter_case<float>(group, root, dim, style); break;
       case 3: gather_case<float>(group, CollectiveKind::gather, root, dim, style); break;

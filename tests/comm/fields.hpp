@@ -1,5 +1,5 @@
-// Tensors for tests of collectives: strided in every way, with a margin that nobody may touch, and
-// values that say where they come from.
+// Tensors for tests of collectives, on the test's device: strided in every way, with a margin that
+// nobody may touch, and values that say where they come from.
 #pragma once
 
 #include <string>
@@ -7,6 +7,8 @@
 
 #include <cleave/comm/collective.hpp>
 #include <cleave/tensor/tensor.hpp>
+
+#include "device.hpp"
 
 namespace cleave::testing {
 
@@ -44,26 +46,29 @@ inline constexpr Style all_styles[] = {Style::dense, Style::transposed, Style::m
 /// A matrix inside of a larger block of memory.
 template <class T>
 struct Field {
-  Tensor<T, 1> memory;
-  Tensor<T, 2> matrix;
+  Tensor<T, 1, TestDevice> memory;
+  Tensor<T, 2, TestDevice> matrix;
 
   /// All elements, and the memory around them, hold a mark.
-  Field(index_t rows, index_t columns, Style style) {
+  Field(index_t rows, index_t columns, Style style)
+      : Field(rows, columns, style, [](index_t, index_t) { return mark(); }) {}
+
+  /// The memory around the elements holds a mark.
+  template <class Value>
+  Field(index_t rows, index_t columns, Style style, Value value) {
     std::array<index_t, 2> strides{columns, 1};
     index_t offset = 0;
     if (style == Style::transposed) strides = {1, rows};
     if (style == Style::margin) strides = {columns + 5, 1}, offset = 2;
     if (style == Style::every_second) strides = {2 * columns + 1, 2}, offset = 1;
-    memory = Tensor<T, 1>({offset + (rows + 1) * strides[0] + (columns + 1) * strides[1]});
-    memory.fill(mark());
-    matrix =
-        Tensor<T, 2>::adopt(memory.data() + offset, {rows, columns}, strides, memory.storage());
-  }
-
-  template <class Value>
-  Field(index_t rows, index_t columns, Style style, Value value) : Field(rows, columns, style) {
+    const Tensor<T, 1> all({offset + (rows + 1) * strides[0] + (columns + 1) * strides[1]});
+    all.fill(mark());
     for (index_t i = 0; i < rows; ++i)
-      for (index_t j = 0; j < columns; ++j) matrix(i, j) = value(i, j);
+      for (index_t j = 0; j < columns; ++j)
+        all(offset + i * strides[0] + j * strides[1]) = value(i, j);
+    memory = all.to(TestDevice{});
+    matrix = Tensor<T, 2, TestDevice>::adopt(memory.data() + offset, {rows, columns}, strides,
+                                             memory.storage());
   }
 
   static T mark() { return number<T>(77); }
@@ -74,17 +79,20 @@ struct Field {
   /// first that is not.
   template <class Value>
   std::string difference(Value value) const {
-    std::vector<bool> inside(std::size_t(memory.size()), false);
+    const Tensor<T, 1> found = memory.to(Host{});
+    const index_t first = matrix.data() - memory.data();
+    std::vector<bool> inside(std::size_t(found.size()), false);
     for (index_t i = 0; i < matrix.extent(0); ++i)
       for (index_t j = 0; j < matrix.extent(1); ++j) {
-        inside[std::size_t(&matrix(i, j) - memory.data())] = true;
+        const index_t at = first + i * matrix.strides()[0] + j * matrix.strides()[1];
+        inside[std::size_t(at)] = true;
         const T expected = value(i, j);
-        if (!(matrix(i, j) == expected))
+        if (!(found(at) == expected))
           return "(" + std::to_string(i) + ", " + std::to_string(j) + ") is " +
-                 text_of(matrix(i, j)) + ", not " + text_of(expected);
+                 text_of(found(at)) + ", not " + text_of(expected);
       }
-    for (index_t k = 0; k < memory.size(); ++k)
-      if (!inside[std::size_t(k)] && !(memory(k) == mark()))
+    for (index_t k = 0; k < found.size(); ++k)
+      if (!inside[std::size_t(k)] && !(found(k) == mark()))
         return "memory outside of the view was written";
     return "";
   }

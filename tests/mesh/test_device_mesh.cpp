@@ -20,7 +20,7 @@ namespace {
 
 /// The sum of a number over the ranks of a group.
 int sum_over(Communicator& group, int mine) {
-  const auto total = Tensor<std::int32_t, 1>({1}, {mine}).to(TestDevice{}).clone();
+  const auto total = Tensor<std::int32_t, 1>({1}, {mine}).to(TestDevice{});
   Collective call;
   call.kind = CollectiveKind::all_reduce;
   call.source = total.view();

@@ -10,6 +10,7 @@
 #if defined(CLEAVE_TEST_CUDA)
 #include <cleave/cuda.hpp>
 #endif
+#include <cleave/comm/world.hpp>
 #include <cleave/redistribute/block.hpp>
 #include <cleave/tensor/tensor.hpp>
 
@@ -20,6 +21,11 @@ using TestDevice = Cuda;
 #else
 using TestDevice = Host;
 #endif
+
+/// All ranks of the world, passing the memory of the test's device.
+inline Communicator& all_ranks(const World& world) {
+  return communicator_on(TestDevice{}, world.communicator());
+}
 
 /// Local elements on the test's device.
 template <class T>
