@@ -12,14 +12,13 @@
 // Types without an order (complex) have no partials of max and min, so their rows are never used.
 #pragma once
 
-#include <cmath>
-#include <complex>
 #include <limits>
 #include <type_traits>
 
 #include <cleave/core/config.hpp>
 #include <cleave/core/dtype.hpp>
 #include <cleave/kernels/arithmetic.hpp>
+#include <cleave/kernels/functions.hpp>
 
 namespace cleave::functors {
 
@@ -58,7 +57,7 @@ template <class T>
 struct Div {
   static constexpr const char* partials =
       std::is_integral_v<T> ? "" : "sum,R->sum; avg,R->avg; product,product->product";
-  CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const { return T(a / b); }
+  CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const { return kernels::quotient(a, b); }
 };
 
 template <class T>
@@ -82,25 +81,21 @@ struct Relu : Rising {
 template <class T>
 struct Exp : Rising {
   CLEAVE_HOST_DEVICE T operator()(const T& a) const {
-    using std::exp;
-    return T(exp(accumulator_t<T>(a)));
+    return T(kernels::exponential(accumulator_t<T>(a)));
   }
 };
 
 template <class T>
 struct Tanh : Rising {
   CLEAVE_HOST_DEVICE T operator()(const T& a) const {
-    using std::tanh;
-    return T(tanh(accumulator_t<T>(a)));
+    return T(kernels::hyperbolic_tangent(accumulator_t<T>(a)));
   }
 };
 
 template <class T>
 struct Sigmoid : Rising {
   CLEAVE_HOST_DEVICE T operator()(const T& a) const {
-    using A = accumulator_t<T>;
-    using std::exp;
-    return T(A(1) / (A(1) + exp(-A(a))));
+    return T(kernels::logistic(accumulator_t<T>(a)));
   }
 };
 
@@ -108,26 +103,22 @@ struct Sigmoid : Rising {
 template <class T>
 struct Log {
   CLEAVE_HOST_DEVICE T operator()(const T& a) const {
-    using std::log;
-    return T(log(accumulator_t<T>(a)));
+    return T(kernels::logarithm(accumulator_t<T>(a)));
   }
 };
 
 template <class T>
 struct Sqrt {
   CLEAVE_HOST_DEVICE T operator()(const T& a) const {
-    using std::sqrt;
-    return T(sqrt(accumulator_t<T>(a)));
+    return T(kernels::square_root(accumulator_t<T>(a)));
   }
 };
 
 /// The magnitude; a real number for complex ones.
 template <class T>
 struct Abs {
-  CLEAVE_HOST_DEVICE auto operator()(const T& a) const {
-    if constexpr (is_complex<T>) return std::abs(a);
-    else if constexpr (std::is_unsigned_v<T>) return a;
-    else return T(a < T(0) ? kernels::minus(T(0), a) : a == T(0) ? T(0) : a);
+  CLEAVE_HOST_DEVICE kernels::real_t<T> operator()(const T& a) const {
+    return kernels::magnitude(a);
   }
 };
 
@@ -199,7 +190,9 @@ struct Cast {
   CLEAVE_HOST_DEVICE To operator()(const From& a) const {
     using F = accumulator_t<From>;
     using T = accumulator_t<To>;
-    if constexpr (is_complex<T> && !is_complex<F>) return To(typename T::value_type(F(a)));
+    if constexpr (is_complex<F> && is_complex<T>)
+      return To(kernels::real_t<T>(a.real()), kernels::real_t<T>(a.imag()));
+    else if constexpr (is_complex<T>) return To(kernels::real_t<T>(F(a)));
     else if constexpr (std::is_same_v<To, bool>) return F(a) != F(0);
     else return To(T(F(a)));
   }

@@ -4,13 +4,13 @@
 // S(d) every rank keeps its shard in place (under Avg times the number of ranks).
 #pragma once
 
-#include <cmath>
 #include <complex>
 #include <limits>
 #include <string>
 #include <type_traits>
 
 #include <cleave/core/error.hpp>
+#include <cleave/kernels/arithmetic.hpp>
 #include <cleave/kernels/host/map_elements.hpp>
 #include <cleave/redistribute/block.hpp>
 
@@ -41,10 +41,12 @@ template <class T>
 class Times {
  public:
   explicit Times(index_t count) : count_(Real(count)) {}
-  CLEAVE_HOST_DEVICE T operator()(const T& a) const { return T(accumulator_t<T>(a) * count_); }
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return T(kernels::scaled(accumulator_t<T>(a), count_));
+  }
 
  private:
-  using Real = decltype(std::abs(accumulator_t<T>{}));
+  using Real = kernels::real_t<accumulator_t<T>>;
   Real count_;
 };
 

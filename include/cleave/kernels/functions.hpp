@@ -1,0 +1,112 @@
+// Elementary functions of single elements, the same source for every device and element type.
+//
+// Functions of complex numbers are put together from real ones, because those of the standard
+// library are no device code; they take the principal branches of the standard's. Accurate to a
+// few units in the last place where no part is infinite.
+#pragma once
+
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <type_traits>
+
+#include <cleave/core/config.hpp>
+#include <cleave/core/dtype.hpp>
+#include <cleave/kernels/arithmetic.hpp>
+
+namespace cleave::kernels {
+
+/// |a|: for complex numbers a real one.
+template <class T>
+CLEAVE_HOST_DEVICE real_t<T> magnitude(const T& a) {
+  if constexpr (is_complex<T>) return std::hypot(a.real(), a.imag());
+  else if constexpr (std::is_unsigned_v<T>) return a;
+  else return T(a < T(0) ? minus(T(0), a) : a == T(0) ? T(0) : a);  // |-0| is 0
+}
+
+/// a / b; integers are cut off. A complex b is scaled by its larger part.
+template <class T>
+CLEAVE_HOST_DEVICE T quotient(const T& a, const T& b) {
+  if constexpr (!is_complex<T>) {
+    return T(a / b);
+  } else {
+    using R = real_t<T>;
+    if (b.imag() == R(0)) return divided(a, b.real());
+    if (magnitude(b.real()) >= magnitude(b.imag())) {
+      const R ratio = b.imag() / b.real(), scale = b.real() + b.imag() * ratio;
+      return T((a.real() + a.imag() * ratio) / scale, (a.imag() - a.real() * ratio) / scale);
+    }
+    const R ratio = b.real() / b.imag(), scale = b.real() * ratio + b.imag();
+    return T((a.real() * ratio + a.imag()) / scale, (a.imag() * ratio - a.real()) / scale);
+  }
+}
+
+template <class T>
+CLEAVE_HOST_DEVICE T exponential(const T& a) {
+  if constexpr (!is_complex<T>) {
+    return T(std::exp(a));
+  } else {
+    const auto size = std::exp(a.real());
+    if (a.imag() == real_t<T>(0)) return T(size, a.imag());
+    return T(size * std::cos(a.imag()), size * std::sin(a.imag()));
+  }
+}
+
+/// Near the unit circle the logarithm of the magnitude is computed from its distance to 1.
+template <class T>
+CLEAVE_HOST_DEVICE T logarithm(const T& a) {
+  if constexpr (!is_complex<T>) {
+    return T(std::log(a));
+  } else {
+    using R = real_t<T>;
+    const R size = magnitude(a), x = magnitude(a.real()), y = magnitude(a.imag());
+    const R larger_part = x > y ? x : y, smaller_part = x > y ? y : x;
+    const R real = size > R(0.5) && size < R(2)
+                       ? std::log1p((larger_part - 1) * (larger_part + 1) +
+                                    smaller_part * smaller_part) / 2
+                       : std::log(size);
+    return T(real, std::atan2(a.imag(), a.real()));
+  }
+}
+
+/// The root with a real part that is not negative.
+template <class T>
+CLEAVE_HOST_DEVICE T square_root(const T& a) {
+  if constexpr (!is_complex<T>) {
+    return T(std::sqrt(a));
+  } else {
+    using R = real_t<T>;
+    const R x = magnitude(a.real()), size = magnitude(a);
+    if (size == R(0)) return T(R(0), a.imag());
+    const R root = std::sqrt(x / 2 + size / 2);
+    if (!(a.real() < R(0))) return T(root, a.imag() / (2 * root));
+    return T(magnitude(a.imag()) / (2 * root), std::copysign(root, a.imag()));
+  }
+}
+
+/// With t = tan(y) and s = sinh(x): tanh(x + iy) = ((1 + t^2) s cosh(x) + it) / (1 + (1 + t^2) s^2);
+/// where s overflows, what remains of it.
+template <class T>
+CLEAVE_HOST_DEVICE T hyperbolic_tangent(const T& a) {
+  if constexpr (!is_complex<T>) {
+    return T(std::tanh(a));
+  } else {
+    using R = real_t<T>;
+    constexpr R far = R(std::numeric_limits<R>::digits) / 2 + 8;
+    if (magnitude(a.real()) > far) {
+      const R rest = 4 * std::sin(a.imag()) * std::cos(a.imag());
+      return T(std::copysign(R(1), a.real()), rest * std::exp(-2 * magnitude(a.real())));
+    }
+    const R t = std::tan(a.imag()), s = std::sinh(a.real());
+    const R slope = 1 + t * t, scale = 1 + slope * s * s;
+    return T(slope * s * std::sqrt(1 + s * s) / scale, t / scale);
+  }
+}
+
+/// 1 / (1 + exp(-a)).
+template <class T>
+CLEAVE_HOST_DEVICE T logistic(const T& a) {
+  return quotient(T(1), plus(T(1), exponential(minus(T(0), a))));
+}
+
+}  // namespace cleave::kernels
