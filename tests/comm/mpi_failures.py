@@ -50,7 +50,7 @@ class Outcome:
         return [line for line in self.output.splitlines() if line.startswith(start)]
 
     def __str__(self):
-        return f"status {self.status} after {self.seconds:.1f} s:\n{self.output}"
+        return f"status {self.status} after {self.seconds:.1f} s:\n{self.output[-5000:]}"
 
 
 def told(outcome, text, ranks=range(LAST)):
@@ -140,11 +140,29 @@ COMPARED = {way: WAYS[way] for way in ("throw", "leave", "stall")} | {
                                   range(RANKS))),
 }
 
+
+
+def slower(reason):
+    """Processes that cannot share memory say so once, whatever else they do."""
+    line = f"cleave: processes of this node do not share memory ({reason}"
+    return {"none": ("without shared memory a program says so once, and goes on", 0,
+                     lambda o: o.output.count(line) == 1 and o.output.count("cleave: ") == 1
+                     and BEGUN in o.output),
+            "throw": WAYS["throw"]}
+
+
 RUNS = (
     ("messages", {"CLEAVE_SHARED_MB": "0", "CLEAVE_CHECK": "local"}, WAYS | EXITS | EVERYWHERE),
     ("shared memory", {"CLEAVE_SHARED_MB": "", "CLEAVE_CHECK": "local"},
      DIRECT | EXITS | EVERYWHERE),
     ("compared", {"CLEAVE_SHARED_MB": "", "CLEAVE_CHECK": "collective"}, COMPARED),
+    ("a little shared memory", {"CLEAVE_SHARED_MB": "8"},
+     slower("CLEAVE_SHARED_MB is less than 16")),
+    ("more shared memory than there is", {"CLEAVE_SHARED_MB": "1e9"},
+     slower(f"CLEAVE_SHARED_MB asks for {RANKS} times 1e+09 MiB of ")),
+    ("shared memory that is no number", {"CLEAVE_SHARED_MB": "some"},
+     {"none": ("a setting that means nothing is refused on every rank", 2,
+               lambda o: "CLEAVE_SHARED_MB is 'some'; use MiB >= 0" in o.output)}),
 )
 
 

@@ -109,12 +109,23 @@ class MpiNode {
     return value;
   }
 
-  /// A quarter of what is free is shared by the segments of the node.
-  static double default_mebibytes(int processes) {
+  /// What is free for all segments of the node, in MiB.
+  static double free_mebibytes() {
     struct statvfs memory {};
     if (statvfs("/dev/shm", &memory) != 0) return 0;
-    const double free = double(memory.f_bavail) * double(memory.f_frsize) / mebibyte;
-    return std::min(most_mebibytes, free / 4 / processes);
+    return double(memory.f_bavail) * double(memory.f_frsize) / mebibyte;
+  }
+
+  /// Why there are no segments; all in MiB.
+  static std::string shortage(int segments, double requested, double free) {
+    if (requested >= 0 && requested < least_mebibytes) return "CLEAVE_SHARED_MB is less than 16";
+    char text[100];
+    if (requested >= 0)
+      std::snprintf(text, sizeof text, "CLEAVE_SHARED_MB asks for %d times %g MiB of %.0f", segments,
+                    requested, free);
+    else
+      std::snprintf(text, sizeof text, "%.0f MiB are free for %d processes", free, segments);
+    return text;
   }
 
   static std::shared_ptr<MpiNode> create(MPI_Comm comm) {
@@ -123,8 +134,10 @@ class MpiNode {
     MPI_Comm_rank(node.get(), &rank);
     MPI_Comm_size(node.get(), &size);
     if (size == 1) return nullptr;  // nobody to read
-    const double requested = requested_mebibytes();
-    double mebibytes = requested >= 0 ? requested : default_mebibytes(size);
+    const double requested = requested_mebibytes(), free = free_mebibytes();
+    // a quarter of what is free, unless asked for; Open MPI hangs where it is asked for too much
+    double mebibytes = std::min(most_mebibytes, free / 4 / size);
+    if (requested >= 0) mebibytes = requested * size <= free ? requested : 0;
     mpi_check(MPI_Allreduce(MPI_IN_PLACE, &mebibytes, 1, MPI_DOUBLE, MPI_MIN, node.get()),
               "MPI_Allreduce");
     const auto without = [&](const std::string& reason) {
@@ -133,7 +146,7 @@ class MpiNode {
                      reason.c_str());
       return nullptr;
     };
-    if (mebibytes < least_mebibytes) return without("less than 16 MiB each");
+    if (mebibytes < least_mebibytes) return without(shortage(size, requested, free));
 
     MPI_Info info = MPI_INFO_NULL;
     MPI_Info_create(&info);
