@@ -14,7 +14,7 @@ ncclResult_t copy(Rank& rank, const void* from, void* to, std::size_t bytes) {
 }  // namespace
 
 TEST_CASE("buffers are memory of the communicator's device, inside one allocation") {
-  Fresh fresh(2);
+  const Fresh fresh(2);
   on_ranks(1, [](Rank& rank) {
     const Buffer<char> buffer(16);
     char host[16] = {};
@@ -38,18 +38,17 @@ TEST_CASE("buffers are memory of the communicator's device, inside one allocatio
 }
 
 TEST_CASE("memory that is not yet, or no longer, there in the stream's order is a fault") {
-  Fresh fresh(1);
-  on_ranks(
-      1,
-      [](Rank& rank) {
-        const cudaStream_t other = rank.new_stream();
-        void* data = nullptr;
-        CHECK_CUDA(cudaMallocAsync(&data, 16, other));
-        CHECK_NCCL(copy(rank, data, data, 16));
-        CHECK(cudaStreamSynchronize(rank.stream) == cudaErrorIllegalAddress);
-        CHECK_NCCL(ncclCommAbort(rank.comm));
-      },
-      {.destroy = false});
+  const Fresh fresh(1);
+  on_ranks(1,
+           [](Rank& rank) {
+             const cudaStream_t other = rank.new_stream();
+             void* data = nullptr;
+             CHECK_CUDA(cudaMallocAsync(&data, 16, other));
+             CHECK_NCCL(copy(rank, data, data, 16));
+             CHECK(cudaStreamSynchronize(rank.stream) == cudaErrorIllegalAddress);
+             CHECK_NCCL(ncclCommAbort(rank.comm));
+           },
+           {.destroy = false});
   fresh.expect_faults(
       "ncclBroadcast on world of rank 0 touches memory that is freed or, in its stream, not yet "
       "allocated\n");
@@ -68,15 +67,15 @@ TEST_CASE("the stream is one of the communicator's device") {
 }
 
 TEST_CASE("buffers overlap in place only") {
-  Fresh fresh(1);
+  const Fresh fresh(1);
   on_ranks(1, [](Rank& rank) {
     const Buffer<char> buffer(16);
     CHECK_NCCL(copy(rank, buffer.data, buffer.data, 8));
     CHECK_NCCL(copy(rank, buffer.data, buffer.data + 8, 8));
     CHECK_RESULT(copy(rank, buffer.data, buffer.data + 4, 8), ncclInvalidArgument);
     CHECK_NCCL(ncclAllGather(buffer.data, buffer.data, 8, ncclUint8, rank.comm, rank.stream));
-    CHECK_RESULT(ncclAllGather(buffer.data + 1, buffer.data, 8, ncclUint8, rank.comm,
-                               rank.stream), ncclInvalidArgument);
+    CHECK_RESULT(ncclAllGather(buffer.data + 1, buffer.data, 8, ncclUint8, rank.comm, rank.stream),
+                 ncclInvalidArgument);
     CHECK_RESULT(ncclAlltoAll(buffer.data, buffer.data, 8, ncclUint8, rank.comm, rank.stream),
                  ncclInvalidArgument);
     rank.wait();
@@ -88,7 +87,7 @@ TEST_CASE("buffers overlap in place only") {
 }
 
 TEST_CASE("NCCL's own memory is memory of the current device, to be freed by NCCL") {
-  Fresh fresh(2);
+  const Fresh fresh(2);
   CHECK_CUDA(cudaSetDevice(1));
   void* data = nullptr;
   CHECK_NCCL(ncclMemAlloc(&data, 100));
@@ -110,7 +109,7 @@ TEST_CASE("NCCL's own memory is memory of the current device, to be freed by NCC
 }
 
 TEST_CASE("registered memory is known to its communicator, until it is deregistered") {
-  Fresh fresh(1);
+  const Fresh fresh(1);
   on_ranks(1, [](Rank& rank) {
     void* data = nullptr;
     CHECK_NCCL(ncclMemAlloc(&data, 100));
@@ -139,7 +138,8 @@ TEST_CASE("a window is registered by all ranks together") {
     const auto aligned = (std::uintptr_t(data) + 4095) / 4096 * 4096;
     ncclWindow_t window = nullptr;
     CHECK_RESULT(ncclCommWindowRegister(rank.comm, reinterpret_cast<void*>(aligned + 8), 4096,
-                                        &window, NCCL_WIN_COLL_SYMMETRIC), ncclInvalidArgument);
+                                        &window, NCCL_WIN_COLL_SYMMETRIC),
+                 ncclInvalidArgument);
     CHECK_NCCL(ncclCommWindowRegister(rank.comm, reinterpret_cast<void*>(aligned), 4096, &window,
                                       NCCL_WIN_COLL_SYMMETRIC));
     CHECK(is_registered(rank.comm, reinterpret_cast<void*>(aligned), 4096));

@@ -44,16 +44,16 @@ TEST_CASE("a reduce-scatter gives each rank its block of the sum, in place too")
     const int blocks = rank.size;
     const Buffer<int> from(values_of(rank.rank, 2 * blocks)), to(2);
     int* own = from.data + 2 * rank.rank;
-    CHECK_NCCL(ncclReduceScatter(from.data, to.data, 2, ncclInt32, ncclSum, rank.comm,
-                                 rank.stream));
+    CHECK_NCCL(
+        ncclReduceScatter(from.data, to.data, 2, ncclInt32, ncclSum, rank.comm, rank.stream));
     CHECK_NCCL(ncclReduceScatter(from.data, own, 2, ncclInt32, ncclSum, rank.comm, rank.stream));
     const std::vector<int> expected{sum_at(rank.size, 2 * rank.rank),
                                     sum_at(rank.size, 2 * rank.rank + 1)};
     CHECK(to.read(rank.stream) == expected);
     const std::vector<int> after = from.read(rank.stream);
     for (int i = 0; i < 2 * blocks; ++i)
-      CHECK(after[std::size_t(i)] == (i / 2 == rank.rank ? sum_at(rank.size, i)
-                                                         : 100 * rank.rank + i));
+      CHECK(after[std::size_t(i)] ==
+            (i / 2 == rank.rank ? sum_at(rank.size, i) : 100 * rank.rank + i));
   });
 }
 
@@ -68,8 +68,8 @@ TEST_CASE("an all-gather puts the ranks' values one behind the other, in place t
     const Buffer<int> all(std::size_t(2 * rank.size));
     CHECK_CUDA(cudaMemcpyAsync(all.data + 2 * rank.rank, from.data, 8, cudaMemcpyDeviceToDevice,
                                rank.stream));
-    CHECK_NCCL(ncclAllGather(all.data + 2 * rank.rank, all.data, 2, ncclInt32, rank.comm,
-                             rank.stream));
+    CHECK_NCCL(
+        ncclAllGather(all.data + 2 * rank.rank, all.data, 2, ncclInt32, rank.comm, rank.stream));
     CHECK(all.read(rank.stream) == expected);
   });
 }

@@ -67,7 +67,7 @@ TEST_CASE("two ranks on one device are refused on every rank, unless a test allo
 }
 
 TEST_CASE("a unique id is for one communicator, whose ranks agree on its size") {
-  Fresh fresh(2);
+  const Fresh fresh(2);
   ncclUniqueId id;
   CHECK_NCCL(ncclGetUniqueId(&id));
   ncclComm_t comm = nullptr;
@@ -93,7 +93,7 @@ TEST_CASE("a unique id is for one communicator, whose ranks agree on its size") 
 }
 
 TEST_CASE("a rank that does not come to the making of a communicator is a fault when time is up") {
-  Fresh fresh(1);
+  const Fresh fresh(1);
   const Impatient impatient;
   ncclUniqueId id;
   CHECK_NCCL(ncclGetUniqueId(&id));
@@ -128,8 +128,7 @@ TEST_CASE("a split groups by color, orders by key, and leaves out who has no col
                 ncclAllGather(own.data, all.data, 1, ncclInt32, part, rank.stream);
             CHECK_RESULT(gathered, blocking ? ncclSuccess : ncclInProgress);
             CHECK_NCCL(settle(part));
-            CHECK(all.read(rank.stream) ==
-                  (rank.rank == 1 ? std::vector{1} : std::vector{2, 0}));
+            CHECK(all.read(rank.stream) == (rank.rank == 1 ? std::vector{1} : std::vector{2, 0}));
           }
           ncclComm_t second = nullptr;
           ncclCommSplit(rank.comm, 0, 0, &second, nullptr);
@@ -149,19 +148,19 @@ TEST_CASE("a split groups by color, orders by key, and leaves out who has no col
 }
 
 TEST_CASE("a dead communicator is refused, and that is a fault") {
-  Fresh fresh(1);
-  on_ranks(
-      1,
-      [](Rank& rank) {
-        CHECK_NCCL(ncclCommDestroy(rank.comm));
-        const Buffer<int> buffer(1);
-        CHECK_RESULT(ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm,
-                                   rank.stream), ncclInvalidArgument);
-        CHECK_RESULT(ncclCommDestroy(rank.comm), ncclInvalidArgument);
-        CHECK_RESULT(ncclCommCount(nullptr, nullptr), ncclInvalidArgument);
-        CHECK_NCCL(ncclCommDestroy(nullptr));
-      },
-      {.destroy = false});
+  const Fresh fresh(1);
+  on_ranks(1,
+           [](Rank& rank) {
+             CHECK_NCCL(ncclCommDestroy(rank.comm));
+             const Buffer<int> buffer(1);
+             CHECK_RESULT(ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm,
+                                        rank.stream),
+                          ncclInvalidArgument);
+             CHECK_RESULT(ncclCommDestroy(rank.comm), ncclInvalidArgument);
+             CHECK_RESULT(ncclCommCount(nullptr, nullptr), ncclInvalidArgument);
+             CHECK_NCCL(ncclCommDestroy(nullptr));
+           },
+           {.destroy = false});
   fresh.expect_faults(
       "nccl: ncclAllReduce: the communicator has gone, or never was\n"
       "nccl: ncclCommDestroy: the communicator has gone, or never was\n");
@@ -172,33 +171,34 @@ TEST_CASE("a destroy carries out what is enqueued, and so does a finalize") {
     for (const bool blocking : {true, false}) {
       const Fresh fresh(2);
       std::vector<int*> data(2);
-      on_ranks(
-          2,
-          [&](Rank& rank) {
-            const Buffer<int> buffer(std::vector{rank.rank + 1});
-            ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm, rank.stream);
-            CHECK_NCCL(settle(rank.comm));
-            if (finalize) {
-              const ncclResult_t begun = ncclCommFinalize(rank.comm);
-              CHECK_RESULT(begun, blocking ? ncclSuccess : ncclInProgress);
-              CHECK_NCCL(settle(rank.comm));
-            }
-            CHECK_NCCL(ncclCommDestroy(rank.comm));
-            CHECK_CUDA(cudaStreamQuery(rank.stream));
-            CHECK(buffer.read(rank.stream) == std::vector{3});
-          },
-          {.blocking = blocking, .destroy = false});
+      on_ranks(2,
+               [&](Rank& rank) {
+                 const Buffer<int> buffer(std::vector{rank.rank + 1});
+                 ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm,
+                               rank.stream);
+                 CHECK_NCCL(settle(rank.comm));
+                 if (finalize) {
+                   const ncclResult_t begun = ncclCommFinalize(rank.comm);
+                   CHECK_RESULT(begun, blocking ? ncclSuccess : ncclInProgress);
+                   CHECK_NCCL(settle(rank.comm));
+                 }
+                 CHECK_NCCL(ncclCommDestroy(rank.comm));
+                 CHECK_CUDA(cudaStreamQuery(rank.stream));
+                 CHECK(buffer.read(rank.stream) == std::vector{3});
+               },
+               {.blocking = blocking, .destroy = false});
     }
   }
 }
 
 TEST_CASE("a finalized communicator takes no more calls") {
-  Fresh fresh(1);
+  const Fresh fresh(1);
   on_ranks(1, [](Rank& rank) {
     CHECK_NCCL(ncclCommFinalize(rank.comm));
     const Buffer<int> buffer(1);
-    CHECK_RESULT(ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm,
-                               rank.stream), ncclInvalidUsage);
+    CHECK_RESULT(
+        ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm, rank.stream),
+        ncclInvalidUsage);
   });
   fresh.expect_faults("nccl: ncclAllReduce: the communicator has been finalized\n");
 }

@@ -55,117 +55,115 @@ TEST_CASE("polls can be made to fail") {
   });
 }
 
-TEST_CASE("an asynchronous error is its rank's; all ranks' operations hang until they are aborted") {
+TEST_CASE(
+    "an asynchronous error is its rank's; all ranks' operations hang until they are aborted") {
   const Fresh fresh(3);
   fail_operation(1, 2, ncclRemoteError, "world");
   std::barrier here(3);
-  on_ranks(
-      3,
-      [&](Rank& rank) {
-        const Buffer<int> buffer(std::vector{1});
-        CHECK_NCCL(reduce(rank, buffer));
-        CHECK(buffer.read(rank.stream) == std::vector{3});
-        CHECK_NCCL(reduce(rank, buffer));
-        here.arrive_and_wait();
-        ncclResult_t state;
-        CHECK_NCCL(ncclCommGetAsyncError(rank.comm, &state));
-        CHECK_RESULT(state, rank.rank == 1 ? ncclRemoteError : ncclSuccess);
-        for (int i = 0; i < 10; ++i) CHECK(cudaStreamQuery(rank.stream) == cudaErrorNotReady);
-        if (rank.rank == 1) CHECK_RESULT(reduce(rank, buffer), ncclRemoteError);
-        CHECK_NCCL(ncclCommAbort(rank.comm));
-        rank.wait();
-        CHECK(buffer.read(rank.stream) == std::vector{3});  // without effect
-      },
-      {.destroy = false});
+  on_ranks(3,
+           [&](Rank& rank) {
+             const Buffer<int> buffer(std::vector{1});
+             CHECK_NCCL(reduce(rank, buffer));
+             CHECK(buffer.read(rank.stream) == std::vector{3});
+             CHECK_NCCL(reduce(rank, buffer));
+             here.arrive_and_wait();
+             ncclResult_t state;
+             CHECK_NCCL(ncclCommGetAsyncError(rank.comm, &state));
+             CHECK_RESULT(state, rank.rank == 1 ? ncclRemoteError : ncclSuccess);
+             for (int i = 0; i < 10; ++i) CHECK(cudaStreamQuery(rank.stream) == cudaErrorNotReady);
+             if (rank.rank == 1) CHECK_RESULT(reduce(rank, buffer), ncclRemoteError);
+             CHECK_NCCL(ncclCommAbort(rank.comm));
+             rank.wait();
+             CHECK(buffer.read(rank.stream) == std::vector{3});  // without effect
+           },
+           {.destroy = false});
 }
 
 TEST_CASE("an abort, from any thread, wakes the host that waits for a rank that does not come") {
   const Fresh fresh(2);
-  on_ranks(
-      2,
-      [&](Rank& rank) {
-        const Buffer<int> buffer(std::vector{1});
-        if (rank.rank == 0) {
-          CHECK_NCCL(reduce(rank, buffer));
-          std::thread watch([&] {
-            for (int i = 0; i < 1000; ++i) std::this_thread::yield();
-            CHECK_NCCL(ncclCommAbort(rank.comm));
-          });
-          rank.wait();
-          watch.join();
-          CHECK(buffer.read(rank.stream) == std::vector{1});
-        } else {
-          CHECK_NCCL(ncclCommAbort(rank.comm));
-        }
-      },
-      {.destroy = false});
+  on_ranks(2,
+           [&](Rank& rank) {
+             const Buffer<int> buffer(std::vector{1});
+             if (rank.rank == 0) {
+               CHECK_NCCL(reduce(rank, buffer));
+               std::thread watch([&] {
+                 for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+                 CHECK_NCCL(ncclCommAbort(rank.comm));
+               });
+               rank.wait();
+               watch.join();
+               CHECK(buffer.read(rank.stream) == std::vector{1});
+             } else {
+               CHECK_NCCL(ncclCommAbort(rank.comm));
+             }
+           },
+           {.destroy = false});
 }
 
 TEST_CASE("a rank that aborts before its operation has begun leaves the others hanging") {
   const Fresh fresh(2);
   std::barrier here(2);
-  on_ranks(
-      2,
-      [&](Rank& rank) {
-        const Buffer<int> buffer(std::vector{1});
-        CHECK_NCCL(reduce(rank, buffer));
-        here.arrive_and_wait();
-        if (rank.rank == 0) CHECK_NCCL(ncclCommAbort(rank.comm));
-        here.arrive_and_wait();
-        if (rank.rank == 1) {
-          for (int i = 0; i < 10; ++i) CHECK(cudaStreamQuery(rank.stream) == cudaErrorNotReady);
-          CHECK_NCCL(ncclCommAbort(rank.comm));
-        }
-        rank.wait();
-        CHECK(buffer.read(rank.stream) == std::vector{1});
-      },
-      {.destroy = false});
+  on_ranks(2,
+           [&](Rank& rank) {
+             const Buffer<int> buffer(std::vector{1});
+             CHECK_NCCL(reduce(rank, buffer));
+             here.arrive_and_wait();
+             if (rank.rank == 0) CHECK_NCCL(ncclCommAbort(rank.comm));
+             here.arrive_and_wait();
+             if (rank.rank == 1) {
+               for (int i = 0; i < 10; ++i)
+                 CHECK(cudaStreamQuery(rank.stream) == cudaErrorNotReady);
+               CHECK_NCCL(ncclCommAbort(rank.comm));
+             }
+             rank.wait();
+             CHECK(buffer.read(rank.stream) == std::vector{1});
+           },
+           {.destroy = false});
 }
 
 TEST_CASE("an abort gives up a call that is in progress") {
   const Fresh fresh(1);
-  on_ranks(
-      1,
-      [](Rank& rank) {
-        const Buffer<int> buffer(std::vector{1});
-        CHECK_RESULT(reduce(rank, buffer), ncclInProgress);
-        CHECK_NCCL(ncclCommAbort(rank.comm));
-        CHECK(cuda_stand_in::pending_operations() == 0);
-      },
-      {.blocking = false, .destroy = false});
+  on_ranks(1,
+           [](Rank& rank) {
+             const Buffer<int> buffer(std::vector{1});
+             CHECK_RESULT(reduce(rank, buffer), ncclInProgress);
+             CHECK_NCCL(ncclCommAbort(rank.comm));
+             CHECK(cuda_stand_in::pending_operations() == 0);
+           },
+           {.blocking = false, .destroy = false});
 }
 
-TEST_CASE("a destroy waits for an operation that hangs, which is a fault when time is up; a "
-          "finalize that does not block stays in progress, and an abort ends it") {
-  Fresh fresh(2);
+TEST_CASE(
+    "a destroy waits for an operation that hangs, which is a fault when time is up; a "
+    "finalize that does not block stays in progress, and an abort ends it") {
+  const Fresh fresh(2);
   const Impatient impatient;
   std::atomic<bool> aborted = false;
-  on_ranks(
-      2,
-      [&](Rank& rank) {
-        const Buffer<int> buffer(std::vector{1});
-        if (rank.rank == 0) {
-          CHECK_RESULT(reduce(rank, buffer), ncclInProgress);
-          CHECK_NCCL(settle(rank.comm));
-          CHECK_RESULT(ncclCommFinalize(rank.comm), ncclInProgress);
-          for (int i = 0; i < 20; ++i) {
-            ncclResult_t state;
-            CHECK_NCCL(ncclCommGetAsyncError(rank.comm, &state));
-            CHECK_RESULT(state, ncclInProgress);
-          }
-          CHECK_NCCL(ncclCommAbort(rank.comm));
-          rank.wait();
-          aborted = true;
-        } else {
-          CHECK_RESULT(ncclBcast(buffer.data, 1, ncclInt32, 0, rank.comm, rank.stream),
-                       ncclInProgress);
-          while (!aborted) std::this_thread::yield();
-          ncclResult_t state = ncclInProgress;
-          while (state == ncclInProgress) CHECK_NCCL(ncclCommGetAsyncError(rank.comm, &state));
-          CHECK_NCCL(ncclCommDestroy(rank.comm));
-        }
-      },
-      {.blocking = false, .destroy = false});
+  on_ranks(2,
+           [&](Rank& rank) {
+             const Buffer<int> buffer(std::vector{1});
+             if (rank.rank == 0) {
+               CHECK_RESULT(reduce(rank, buffer), ncclInProgress);
+               CHECK_NCCL(settle(rank.comm));
+               CHECK_RESULT(ncclCommFinalize(rank.comm), ncclInProgress);
+               for (int i = 0; i < 20; ++i) {
+                 ncclResult_t state;
+                 CHECK_NCCL(ncclCommGetAsyncError(rank.comm, &state));
+                 CHECK_RESULT(state, ncclInProgress);
+               }
+               CHECK_NCCL(ncclCommAbort(rank.comm));
+               rank.wait();
+               aborted = true;
+             } else {
+               CHECK_RESULT(ncclBcast(buffer.data, 1, ncclInt32, 0, rank.comm, rank.stream),
+                            ncclInProgress);
+               while (!aborted) std::this_thread::yield();
+               ncclResult_t state = ncclInProgress;
+               while (state == ncclInProgress) CHECK_NCCL(ncclCommGetAsyncError(rank.comm, &state));
+               CHECK_NCCL(ncclCommDestroy(rank.comm));
+             }
+           },
+           {.blocking = false, .destroy = false});
   const std::string faults = cuda_stand_in::take_faults();
   CHECK(faults.find("nobody enqueues what this waits for: ncclBroadcast on world of rank 1\n"
                     "nccl: ncclCommDestroy: waits for ever: what is enqueued on world does not "
@@ -175,31 +173,31 @@ TEST_CASE("a destroy waits for an operation that hangs, which is a fault when ti
 TEST_CASE("a rank whose device has failed leaves the others hanging") {
   const Fresh fresh(2);
   std::barrier here(2);
-  on_ranks(
-      2,
-      [&](Rank& rank) {
-        const Buffer<int> buffer(std::vector{1});
-        if (rank.rank == 0) {
-          cuda_stand_in::fail_operation(rank.stream, cudaErrorLaunchFailure);
-          CHECK_CUDA(cudaMemsetAsync(buffer.data, 0, 4, rank.stream));
-        }
-        CHECK_NCCL(reduce(rank, buffer));
-        here.arrive_and_wait();
-        if (rank.rank == 0) {
-          CHECK(cudaStreamSynchronize(rank.stream) == cudaErrorLaunchFailure);
-        } else {
-          for (int i = 0; i < 10; ++i) CHECK(cudaStreamQuery(rank.stream) == cudaErrorNotReady);
-        }
-        here.arrive_and_wait();
-        CHECK_NCCL(ncclCommAbort(rank.comm));
-        if (rank.rank == 1) rank.wait();
-      },
-      {.destroy = false});
+  on_ranks(2,
+           [&](Rank& rank) {
+             const Buffer<int> buffer(std::vector{1});
+             if (rank.rank == 0) {
+               cuda_stand_in::fail_operation(rank.stream, cudaErrorLaunchFailure);
+               CHECK_CUDA(cudaMemsetAsync(buffer.data, 0, 4, rank.stream));
+             }
+             CHECK_NCCL(reduce(rank, buffer));
+             here.arrive_and_wait();
+             if (rank.rank == 0) {
+               CHECK(cudaStreamSynchronize(rank.stream) == cudaErrorLaunchFailure);
+             } else {
+               for (int i = 0; i < 10; ++i)
+                 CHECK(cudaStreamQuery(rank.stream) == cudaErrorNotReady);
+             }
+             here.arrive_and_wait();
+             CHECK_NCCL(ncclCommAbort(rank.comm));
+             if (rank.rank == 1) rank.wait();
+           },
+           {.destroy = false});
   CHECK(cuda_stand_in::take_faults() == "a planted error\n");
 }
 
 TEST_CASE("host functions of streams may not call NCCL") {
-  Fresh fresh(1);
+  const Fresh fresh(1);
   ncclResult_t result = ncclSuccess;
   CHECK_CUDA(cudaLaunchHostFunc(
       nullptr,

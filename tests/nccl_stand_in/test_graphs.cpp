@@ -21,25 +21,25 @@ cudaGraphExec_t capture(cudaStream_t stream, const auto& body) {
 TEST_CASE("a captured collective runs with every launch, and not before") {
   const Fresh fresh(2);
   for (const bool blocking : {true, false}) {
-    on_ranks(
-        2,
-        [](Rank& rank) {
-          const Buffer<int> buffer(std::vector{rank.rank + 1, 0});
-          const cudaGraphExec_t graph = capture(rank.stream, [&] {
-            ncclAllReduce(buffer.data, buffer.data + 1, 1, ncclInt32, ncclSum, rank.comm,
-                          rank.stream);
-            CHECK_NCCL(settle(rank.comm));
-            CHECK_CUDA(cudaMemcpyAsync(buffer.data, buffer.data + 1, 4, cudaMemcpyDeviceToDevice,
-                                       rank.stream));
-          });
-          CHECK(buffer.read(rank.stream) == std::vector{rank.rank + 1, 0});
-          for (int i = 0; i < 3; ++i) CHECK_CUDA(cudaGraphLaunch(graph, rank.stream));
-          ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclMax, rank.comm, rank.stream);
-          CHECK_NCCL(settle(rank.comm));
-          CHECK(buffer.read(rank.stream) == std::vector{12, 12});
-          CHECK_CUDA(cudaGraphExecDestroy(graph));
-        },
-        {.blocking = blocking});
+    on_ranks(2,
+             [](Rank& rank) {
+               const Buffer<int> buffer(std::vector{rank.rank + 1, 0});
+               const cudaGraphExec_t graph = capture(rank.stream, [&] {
+                 ncclAllReduce(buffer.data, buffer.data + 1, 1, ncclInt32, ncclSum, rank.comm,
+                               rank.stream);
+                 CHECK_NCCL(settle(rank.comm));
+                 CHECK_CUDA(cudaMemcpyAsync(buffer.data, buffer.data + 1, 4,
+                                            cudaMemcpyDeviceToDevice, rank.stream));
+               });
+               CHECK(buffer.read(rank.stream) == std::vector{rank.rank + 1, 0});
+               for (int i = 0; i < 3; ++i) CHECK_CUDA(cudaGraphLaunch(graph, rank.stream));
+               ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclMax, rank.comm,
+                             rank.stream);
+               CHECK_NCCL(settle(rank.comm));
+               CHECK(buffer.read(rank.stream) == std::vector{12, 12});
+               CHECK_CUDA(cudaGraphExecDestroy(graph));
+             },
+             {.blocking = blocking});
   }
 }
 
@@ -71,42 +71,41 @@ TEST_CASE("a group over several captured streams joins them") {
 
 TEST_CASE("a launch on one rank only hangs until it is aborted") {
   const Fresh fresh(2);
-  on_ranks(
-      2,
-      [](Rank& rank) {
-        const Buffer<int> buffer(std::vector{1});
-        const cudaGraphExec_t graph = capture(rank.stream, [&] {
-          CHECK_NCCL(ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm,
-                                   rank.stream));
-        });
-        if (rank.rank == 0) {
-          CHECK_CUDA(cudaGraphLaunch(graph, rank.stream));
-          for (int i = 0; i < 10; ++i) CHECK(cudaStreamQuery(rank.stream) == cudaErrorNotReady);
-        }
-        CHECK_NCCL(ncclCommAbort(rank.comm));
-        rank.wait();
-        CHECK(buffer.read(rank.stream) == std::vector{1});
-        CHECK_CUDA(cudaGraphExecDestroy(graph));
-      },
-      {.destroy = false});
+  on_ranks(2,
+           [](Rank& rank) {
+             const Buffer<int> buffer(std::vector{1});
+             const cudaGraphExec_t graph = capture(rank.stream, [&] {
+               CHECK_NCCL(ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm,
+                                        rank.stream));
+             });
+             if (rank.rank == 0) {
+               CHECK_CUDA(cudaGraphLaunch(graph, rank.stream));
+               for (int i = 0; i < 10; ++i)
+                 CHECK(cudaStreamQuery(rank.stream) == cudaErrorNotReady);
+             }
+             CHECK_NCCL(ncclCommAbort(rank.comm));
+             rank.wait();
+             CHECK(buffer.read(rank.stream) == std::vector{1});
+             CHECK_CUDA(cudaGraphExecDestroy(graph));
+           },
+           {.destroy = false});
 }
 
 TEST_CASE("a graph outlives its communicator, but must not be launched then") {
-  Fresh fresh(1);
-  on_ranks(
-      1,
-      [](Rank& rank) {
-        const Buffer<int> buffer(std::vector{1, 2});
-        const cudaGraphExec_t graph = capture(rank.stream, [&] {
-          CHECK_NCCL(ncclBroadcast(buffer.data, buffer.data + 1, 1, ncclInt32, 0, rank.comm,
-                                   rank.stream));
-        });
-        CHECK_NCCL(ncclCommDestroy(rank.comm));
-        CHECK_CUDA(cudaGraphLaunch(graph, rank.stream));
-        CHECK(buffer.read(rank.stream) == std::vector{1, 2});
-        CHECK_CUDA(cudaGraphExecDestroy(graph));
-      },
-      {.destroy = false});
+  const Fresh fresh(1);
+  on_ranks(1,
+           [](Rank& rank) {
+             const Buffer<int> buffer(std::vector{1, 2});
+             const cudaGraphExec_t graph = capture(rank.stream, [&] {
+               CHECK_NCCL(ncclBroadcast(buffer.data, buffer.data + 1, 1, ncclInt32, 0, rank.comm,
+                                        rank.stream));
+             });
+             CHECK_NCCL(ncclCommDestroy(rank.comm));
+             CHECK_CUDA(cudaGraphLaunch(graph, rank.stream));
+             CHECK(buffer.read(rank.stream) == std::vector{1, 2});
+             CHECK_CUDA(cudaGraphExecDestroy(graph));
+           },
+           {.destroy = false});
   fresh.expect_faults(
       "nccl: a graph launches ncclBroadcast on world of rank 0, whose communicator is gone\n");
 }

@@ -17,20 +17,18 @@ TEST_CASE("sends and receives of a group are matched per pair of ranks, in their
     CHECK_NCCL(ncclSend(from.data + 1, 2, ncclInt32, next, rank.comm, rank.stream));
     CHECK_NCCL(ncclRecv(to.data, 2, ncclInt32, previous, rank.comm, rank.stream));
     CHECK_NCCL(ncclGroupEnd());
-    CHECK(to.read(rank.stream) ==
-          std::vector{10 * previous + 1, 10 * previous + 2, 10 * previous});
+    CHECK(to.read(rank.stream) == std::vector{10 * previous + 1, 10 * previous + 2, 10 * previous});
   });
 }
 
-TEST_CASE("only the ranks that exchange take part, a rank may send to itself, and nothing is "
-          "something") {
+TEST_CASE(
+    "only the ranks that exchange take part, a rank may send to itself, and nothing is "
+    "something") {
   const Fresh fresh(4);
   on_ranks(4, [](Rank& rank) {
     const Buffer<int> from(std::vector{rank.rank}), to(std::vector{-1});
-    if (rank.rank == 0)
-      CHECK_NCCL(ncclSend(from.data, 1, ncclInt32, 2, rank.comm, rank.stream));
-    if (rank.rank == 2)
-      CHECK_NCCL(ncclRecv(to.data, 1, ncclInt32, 0, rank.comm, rank.stream));
+    if (rank.rank == 0) CHECK_NCCL(ncclSend(from.data, 1, ncclInt32, 2, rank.comm, rank.stream));
+    if (rank.rank == 2) CHECK_NCCL(ncclRecv(to.data, 1, ncclInt32, 0, rank.comm, rank.stream));
     if (rank.rank == 1) {
       CHECK_NCCL(ncclGroupStart());
       CHECK_NCCL(ncclSend(from.data, 1, ncclInt32, 1, rank.comm, rank.stream));
@@ -47,20 +45,19 @@ TEST_CASE("two ranks that send to each other outside of a group hang") {
   const Fresh fresh(2);
   const Impatient impatient;
   std::barrier here(2);
-  on_ranks(
-      2,
-      [&](Rank& rank) {
-        const Buffer<int> buffer(2);
-        const int other = 1 - rank.rank;
-        CHECK_NCCL(ncclSend(buffer.data, 1, ncclInt32, other, rank.comm, rank.stream));
-        CHECK_NCCL(ncclRecv(buffer.data + 1, 1, ncclInt32, other, rank.comm, rank.stream));
-        until_pending(8);
-        here.arrive_and_wait();
-        CHECK(cudaStreamSynchronize(rank.stream) == cudaErrorLaunchTimeout);
-        here.arrive_and_wait();
-        CHECK_NCCL(ncclCommAbort(rank.comm));
-      },
-      {.destroy = false});
+  on_ranks(2,
+           [&](Rank& rank) {
+             const Buffer<int> buffer(2);
+             const int other = 1 - rank.rank;
+             CHECK_NCCL(ncclSend(buffer.data, 1, ncclInt32, other, rank.comm, rank.stream));
+             CHECK_NCCL(ncclRecv(buffer.data + 1, 1, ncclInt32, other, rank.comm, rank.stream));
+             until_pending(8);
+             here.arrive_and_wait();
+             CHECK(cudaStreamSynchronize(rank.stream) == cudaErrorLaunchTimeout);
+             here.arrive_and_wait();
+             CHECK_NCCL(ncclCommAbort(rank.comm));
+           },
+           {.destroy = false});
   CHECK(cuda_stand_in::take_faults().find("streams wait for each other") == 0);
 }
 
@@ -108,8 +105,8 @@ TEST_CASE("an error within a group is its end's, too, and nothing of the group i
   on_ranks(1, [](Rank& rank) {
     const Buffer<int> buffer(std::vector{5, 6});
     CHECK_NCCL(ncclGroupStart());
-    CHECK_NCCL(ncclBroadcast(buffer.data, buffer.data + 1, 1, ncclInt32, 0, rank.comm,
-                             rank.stream));
+    CHECK_NCCL(
+        ncclBroadcast(buffer.data, buffer.data + 1, 1, ncclInt32, 0, rank.comm, rank.stream));
     CHECK_RESULT(ncclSend(buffer.data, 1, ncclInt32, 7, rank.comm, rank.stream),
                  ncclInvalidArgument);
     CHECK_RESULT(ncclGroupEnd(), ncclInvalidArgument);
@@ -120,7 +117,7 @@ TEST_CASE("an error within a group is its end's, too, and nothing of the group i
 }
 
 TEST_CASE("calls of one group that touch the same memory are a fault") {
-  Fresh fresh(1);
+  const Fresh fresh(1);
   on_ranks(1, [](Rank& rank) {
     const Buffer<int> buffer(8);
     CHECK_NCCL(ncclGroupStart());

@@ -66,15 +66,17 @@ TEST_CASE("a call is in progress for as many polls as a test says") {
       non_blocking);
 }
 
-TEST_CASE("while a call is in progress, nothing has been enqueued: an event recorded now is too "
-          "early") {
+TEST_CASE(
+    "while a call is in progress, nothing has been enqueued: an event recorded now is too "
+    "early") {
   const Fresh fresh(1);
   on_ranks(
       1,
       [](Rank& rank) {
         const Buffer<int> from(std::vector{7}), to(std::vector{0});
-        CHECK_RESULT(ncclAllReduce(from.data, to.data, 1, ncclInt32, ncclSum, rank.comm,
-                                   rank.stream), ncclInProgress);
+        CHECK_RESULT(
+            ncclAllReduce(from.data, to.data, 1, ncclInt32, ncclSum, rank.comm, rank.stream),
+            ncclInProgress);
         CHECK(to.read(rank.stream) == std::vector{0});
         CHECK_NCCL(settle(rank.comm));
         CHECK(to.read(rank.stream) == std::vector{7});
@@ -84,28 +86,30 @@ TEST_CASE("while a call is in progress, nothing has been enqueued: an event reco
 
 TEST_CASE("while a call is in progress, others are refused, and the communicator has failed") {
   const Fresh fresh(1);
-  on_ranks(
-      1,
-      [](Rank& rank) {
-        const Buffer<int> buffer(1);
-        CHECK_RESULT(ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm,
-                                   rank.stream), ncclInProgress);
-        int count = 0;
-        CHECK_RESULT(ncclCommCount(rank.comm, &count), ncclInvalidArgument);
-        CHECK_RESULT(ncclCommDestroy(rank.comm), ncclInvalidArgument);
-        CHECK_RESULT(ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm,
-                                   rank.stream), ncclInvalidArgument);
-        CHECK(std::string(ncclGetLastError(rank.comm)) ==
-              "ncclAllReduce: the previous call on this communicator has not returned "
-              "ncclSuccess");
-        CHECK_RESULT(state_of(rank.comm), ncclInvalidArgument);
-        CHECK_NCCL(ncclCommAbort(rank.comm));
-        rank.wait();
-      },
-      {.blocking = false, .destroy = false});
+  on_ranks(1,
+           [](Rank& rank) {
+             const Buffer<int> buffer(1);
+             CHECK_RESULT(ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm,
+                                        rank.stream),
+                          ncclInProgress);
+             int count = 0;
+             CHECK_RESULT(ncclCommCount(rank.comm, &count), ncclInvalidArgument);
+             CHECK_RESULT(ncclCommDestroy(rank.comm), ncclInvalidArgument);
+             CHECK_RESULT(ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm,
+                                        rank.stream),
+                          ncclInvalidArgument);
+             CHECK(std::string(ncclGetLastError(rank.comm)) ==
+                   "ncclAllReduce: the previous call on this communicator has not returned "
+                   "ncclSuccess");
+             CHECK_RESULT(state_of(rank.comm), ncclInvalidArgument);
+             CHECK_NCCL(ncclCommAbort(rank.comm));
+             rank.wait();
+           },
+           {.blocking = false, .destroy = false});
 }
 
-TEST_CASE("a group of several communicators is in progress on all of them, and polls of any count") {
+TEST_CASE(
+    "a group of several communicators is in progress on all of them, and polls of any count") {
   const Fresh fresh(1);
   on_ranks(
       1,
@@ -116,8 +120,8 @@ TEST_CASE("a group of several communicators is in progress on all of them, and p
         const Buffer<int> buffer(4);
         set_in_progress_polls(2);
         CHECK_NCCL(ncclGroupStart());
-        CHECK_NCCL(ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm,
-                                 rank.stream));
+        CHECK_NCCL(
+            ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm, rank.stream));
         CHECK_NCCL(ncclAllReduce(buffer.data + 1, buffer.data + 1, 1, ncclInt32, ncclSum, second,
                                  rank.stream));
         CHECK_RESULT(ncclGroupEnd(), ncclInProgress);
@@ -145,8 +149,7 @@ TEST_CASE("blocking and non-blocking communicators are not for one group") {
         const Buffer<int> buffer(2);
         CHECK_NCCL(ncclGroupStart());
         ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm, rank.stream);
-        ncclAllReduce(buffer.data + 1, buffer.data + 1, 1, ncclInt32, ncclSum, second,
-                      rank.stream);
+        ncclAllReduce(buffer.data + 1, buffer.data + 1, 1, ncclInt32, ncclSum, second, rank.stream);
         CHECK_RESULT(ncclGroupEnd(), ncclInvalidArgument);
         CHECK_NCCL(ncclCommDestroy(second));
       },

@@ -34,8 +34,8 @@ TEST_CASE("a collective is enqueued, not run; what the host needs runs on every 
   on_ranks(2, [](Rank& rank) {
     const Buffer<int> buffer(1);
     set(rank.stream, buffer.data, rank.rank + 1);
-    CHECK_NCCL(ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm,
-                             rank.stream));
+    CHECK_NCCL(
+        ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm, rank.stream));
     CHECK(buffer.read(rank.stream) == std::vector{3});
   });
 }
@@ -49,8 +49,7 @@ TEST_CASE("without an event before the collective, its ranks receive stale data"
       set(compute, from.data, rank.rank + 1);
       if (with_event || rank.rank == 0) order(compute, rank.stream);
       CHECK_NCCL(ncclAllReduce(from.data, to.data, 1, ncclInt32, ncclSum, rank.comm, rank.stream));
-      CHECK(to.read(rank.stream) ==
-            std::vector{with_event ? 3 : int(1u + unsigned(poisoned_int))});
+      CHECK(to.read(rank.stream) == std::vector{with_event ? 3 : int(1u + unsigned(poisoned_int))});
     });
   }
 }
@@ -87,8 +86,7 @@ TEST_CASE("eager order gives the same values") {
     const Buffer<int> from(std::vector{rank.rank}), all(3), sum(1);
     for (int i = 0; i < 10; ++i) {
       CHECK_NCCL(ncclAllGather(from.data, all.data, 1, ncclInt32, rank.comm, rank.stream));
-      CHECK_NCCL(ncclAllReduce(from.data, sum.data, 1, ncclInt32, ncclSum, rank.comm,
-                               rank.stream));
+      CHECK_NCCL(ncclAllReduce(from.data, sum.data, 1, ncclInt32, ncclSum, rank.comm, rank.stream));
     }
     CHECK(all.read(rank.stream) == std::vector{0, 1, 2});
     CHECK(sum.read(rank.stream) == std::vector{3});
@@ -111,44 +109,46 @@ TEST_CASE("a group starts after what is before it in all of its streams, and the
   });
 }
 
-TEST_CASE("two communicators used in different orders on one stream deadlock, and that is noticed") {
+TEST_CASE(
+    "two communicators used in different orders on one stream deadlock, and that is noticed") {
   const Fresh fresh(2);
   const Impatient impatient;
   std::barrier here(2);
-  on_ranks(
-      2,
-      [&](Rank& rank) {
-        ncclComm_t second;
-        CHECK_NCCL(ncclCommSplit(rank.comm, 0, rank.rank, &second, nullptr));
-        const Buffer<int> a(std::vector{1}), b(std::vector{1});
-        const auto reduce = [&](const Buffer<int>& buffer, ncclComm_t comm) {
-          CHECK_NCCL(ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, comm,
-                                   rank.stream));
-        };
-        if (rank.rank == 0) reduce(a, rank.comm), reduce(b, second);
-        else reduce(b, second), reduce(a, rank.comm);
-        until_pending(8);
-        here.arrive_and_wait();
-        CHECK(cudaStreamSynchronize(rank.stream) == cudaErrorLaunchTimeout);
-        here.arrive_and_wait();
-        CHECK_NCCL(ncclCommAbort(second));
-        CHECK_NCCL(ncclCommAbort(rank.comm));
-      },
-      {.destroy = false});
+  on_ranks(2,
+           [&](Rank& rank) {
+             ncclComm_t second;
+             CHECK_NCCL(ncclCommSplit(rank.comm, 0, rank.rank, &second, nullptr));
+             const Buffer<int> a(std::vector{1}), b(std::vector{1});
+             const auto reduce = [&](const Buffer<int>& buffer, ncclComm_t comm) {
+               CHECK_NCCL(ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, comm,
+                                        rank.stream));
+             };
+             if (rank.rank == 0)
+               reduce(a, rank.comm), reduce(b, second);
+             else
+               reduce(b, second), reduce(a, rank.comm);
+             until_pending(8);
+             here.arrive_and_wait();
+             CHECK(cudaStreamSynchronize(rank.stream) == cudaErrorLaunchTimeout);
+             here.arrive_and_wait();
+             CHECK_NCCL(ncclCommAbort(second));
+             CHECK_NCCL(ncclCommAbort(rank.comm));
+           },
+           {.destroy = false});
   CHECK(cuda_stand_in::take_faults().find("streams wait for each other, among them one for its "
                                           "ncclAllReduce on world") == 0);
 }
 
-TEST_CASE("a collective that one rank does not join hangs until the time-out makes the device fail") {
-  Fresh fresh(2);
+TEST_CASE(
+    "a collective that one rank does not join hangs until the time-out makes the device fail") {
+  const Fresh fresh(2);
   const Impatient impatient;
   on_ranks(2, [](Rank& rank) {
     if (rank.rank == 1) return;
     const Buffer<int> buffer(1);
-    CHECK_NCCL(ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm,
-                             rank.stream));
+    CHECK_NCCL(
+        ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm, rank.stream));
     CHECK(cudaStreamSynchronize(rank.stream) == cudaErrorLaunchTimeout);
   });
-  fresh.expect_faults(
-      "nobody enqueues what this waits for: ncclAllReduce on world of rank 0\n");
+  fresh.expect_faults("nobody enqueues what this waits for: ncclAllReduce on world of rank 0\n");
 }

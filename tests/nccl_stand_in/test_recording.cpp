@@ -5,7 +5,8 @@
 
 using namespace nccl_stand_in;
 
-TEST_CASE("a recording lists functions, counts, types, operations, roots, communicators and groups") {
+TEST_CASE(
+    "a recording lists functions, counts, types, operations, roots, communicators and groups") {
   const Fresh fresh(2);
   std::array<std::string, 2> texts;
   on_ranks(2, [&](Rank& rank) {

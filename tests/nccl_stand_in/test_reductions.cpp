@@ -1,4 +1,5 @@
 // Every type and operation, against loops in double or in 64-bit integers.
+#include <barrier>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -36,10 +37,14 @@ double expected(ncclRedOp_t op, int i) {
   double result = as_double(value_at<float>(0, i));
   for (int r = 1; r < ranks; ++r) {
     const double value = as_double(value_at<float>(r, i));
-    if (op == ncclProd) result *= value;
-    else if (op == ncclMax) result = std::max(result, value);
-    else if (op == ncclMin) result = std::min(result, value);
-    else result += value;
+    if (op == ncclProd)
+      result *= value;
+    else if (op == ncclMax)
+      result = std::max(result, value);
+    else if (op == ncclMin)
+      result = std::min(result, value);
+    else
+      result += value;
   }
   return op == ncclAvg ? result / ranks : result;
 }
@@ -100,55 +105,59 @@ TEST_CASE("maxima of unsigned numbers are unsigned, of signed numbers signed") {
   const Fresh fresh(2);
   on_ranks(2, [](Rank& rank) {
     const Buffer<std::uint8_t> bytes(std::vector<std::uint8_t>{std::uint8_t(1 + 199 * rank.rank)});
-    CHECK_NCCL(ncclAllReduce(bytes.data, bytes.data, 1, ncclUint8, ncclMax, rank.comm,
-                             rank.stream));
+    CHECK_NCCL(
+        ncclAllReduce(bytes.data, bytes.data, 1, ncclUint8, ncclMax, rank.comm, rank.stream));
     CHECK(bytes.read(rank.stream)[0] == 200);
     const Buffer<std::int8_t> chars(std::vector<std::int8_t>{std::int8_t(1 - 57 * rank.rank)});
-    CHECK_NCCL(ncclAllReduce(chars.data, chars.data, 1, ncclInt8, ncclMax, rank.comm,
-                             rank.stream));
+    CHECK_NCCL(ncclAllReduce(chars.data, chars.data, 1, ncclInt8, ncclMax, rank.comm, rank.stream));
     CHECK(chars.read(rank.stream)[0] == 1);
   });
 }
 
-TEST_CASE("a premultiplied sum takes each rank's own scalar, from the host at once, from the device "
-          "when it runs") {
+TEST_CASE(
+    "a premultiplied sum takes each rank's own scalar, from the host at once, from the device "
+    "when it runs") {
   const Fresh fresh(2);
-  on_ranks(2, [](Rank& rank) {
+  std::barrier here(2);
+  on_ranks(2, [&](Rank& rank) {
     const Buffer<float> buffer(std::vector{1.0f, 2.0f}), result(2), scalar(std::vector{0.0f});
     float factor = rank.rank == 0 ? 0.5f : 4.0f;
     ncclRedOp_t op;
-    CHECK_NCCL(ncclRedOpCreatePreMulSum(&op, &factor, ncclFloat32, ncclScalarHostImmediate,
-                                        rank.comm));
+    CHECK_NCCL(
+        ncclRedOpCreatePreMulSum(&op, &factor, ncclFloat32, ncclScalarHostImmediate, rank.comm));
     factor = -1;
     CHECK_NCCL(ncclAllReduce(buffer.data, result.data, 2, ncclFloat32, op, rank.comm, rank.stream));
     CHECK_NCCL(ncclRedOpDestroy(op, rank.comm));
     CHECK(result.read(rank.stream) == std::vector{4.5f, 9.0f});
 
-    CHECK_NCCL(ncclRedOpCreatePreMulSum(&op, scalar.data, ncclFloat32, ncclScalarDevice,
-                                        rank.comm));
+    CHECK_NCCL(
+        ncclRedOpCreatePreMulSum(&op, scalar.data, ncclFloat32, ncclScalarDevice, rank.comm));
     CHECK_NCCL(ncclAllReduce(buffer.data, result.data, 2, ncclFloat32, op, rank.comm, rank.stream));
     CHECK_NCCL(ncclRedOpDestroy(op, rank.comm));
     const float later = 3;
     CHECK_CUDA(cudaMemcpy(scalar.data, &later, 4, cudaMemcpyHostToDevice));
+    here.arrive_and_wait();  // who reads first lets both collectives run
     CHECK(result.read(rank.stream) == std::vector{6.0f, 12.0f});
   });
 }
 
 TEST_CASE("a premultiplied sum is for its type and its communicator only") {
-  Fresh fresh(1);
+  const Fresh fresh(1);
   on_ranks(1, [](Rank& rank) {
     const Buffer<double> buffer(1);
     float factor = 1;
     ncclRedOp_t op;
-    CHECK_NCCL(ncclRedOpCreatePreMulSum(&op, &factor, ncclFloat32, ncclScalarHostImmediate,
-                                        rank.comm));
-    CHECK_RESULT(ncclAllReduce(buffer.data, buffer.data, 1, ncclFloat64, op, rank.comm,
-                               rank.stream), ncclInvalidArgument);
+    CHECK_NCCL(
+        ncclRedOpCreatePreMulSum(&op, &factor, ncclFloat32, ncclScalarHostImmediate, rank.comm));
+    CHECK_RESULT(
+        ncclAllReduce(buffer.data, buffer.data, 1, ncclFloat64, op, rank.comm, rank.stream),
+        ncclInvalidArgument);
     CHECK(std::string(ncclGetLastError(nullptr)) ==
           "ncclAllReduce: the operation is for another data type");
     CHECK_NCCL(ncclRedOpDestroy(op, rank.comm));
-    CHECK_RESULT(ncclAllReduce(buffer.data, buffer.data, 1, ncclFloat32, op, rank.comm,
-                               rank.stream), ncclInvalidArgument);
+    CHECK_RESULT(
+        ncclAllReduce(buffer.data, buffer.data, 1, ncclFloat32, op, rank.comm, rank.stream),
+        ncclInvalidArgument);
     CHECK_RESULT(ncclRedOpDestroy(op, rank.comm), ncclInvalidArgument);
   });
   fresh.expect_faults(

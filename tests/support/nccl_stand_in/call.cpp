@@ -38,9 +38,9 @@ const char* name_of(Function function) {
 }
 
 const char* name_of(ncclDataType_t type) {
-  constexpr const char* names[] = {"int8",    "uint8",   "int32",    "uint32",     "int64",
-                                   "uint64",  "float16", "float32",  "float64",    "bfloat16",
-                                   "float8e4m3", "float8e5m2"};
+  constexpr const char* names[] = {"int8",    "uint8",    "int32",      "uint32",
+                                   "int64",   "uint64",   "float16",    "float32",
+                                   "float64", "bfloat16", "float8e4m3", "float8e5m2"};
   return bytes_of(type) != 0 ? names[int(type)] : "unknown type";
 }
 
@@ -119,8 +119,8 @@ bool TransferCall::overlaps_itself(int rank, int size) const {
 std::string TransferCall::text() const {
   std::string text = std::to_string(count) + ' ' + name_of(type);
   if (reduces()) text += std::string(" ") + name_of_op(op);
-  const bool outwards = function == Function::reduce || function == Function::gather ||
-                        function == Function::send;
+  const bool outwards =
+      function == Function::reduce || function == Function::gather || function == Function::send;
   if (peer >= 0) text += (outwards ? " to " : " from ") + std::to_string(peer);
   return text;
 }

@@ -19,48 +19,49 @@ std::string text_in_group(const TransferCall& call, std::size_t place, std::size
   return text;
 }
 
+std::shared_ptr<Match> new_match(std::size_t parts) {
+  auto match = std::make_shared<Match>();
+  match->parts.resize(parts);
+  match->missing = parts;
+  return match;
+}
+
 }  // namespace
 
 std::vector<std::shared_ptr<Match>> Clique::add(const std::shared_ptr<Shipment>& shipment) {
-  const int rank = shipment->rank;
-  const auto is_collective = [](const TransferCall& call) { return !call.to_one(); };
-  const auto in_group = std::size_t(
-      std::count_if(shipment->calls.begin(), shipment->calls.end(), is_collective));
-  std::size_t place_in_group = 0;
+  const auto collectives =
+      std::size_t(std::count_if(shipment->calls.begin(), shipment->calls.end(),
+                                [](const TransferCall& call) { return !call.to_one(); }));
+  std::size_t collective = 0;
   std::vector<std::shared_ptr<Match>> matches;
   for (std::size_t i = 0; i < shipment->calls.size(); ++i) {
     const TransferCall& call = shipment->calls[i];
-    std::map<std::uint64_t, std::shared_ptr<Match>>* open = &collectives_;
-    std::uint64_t number;
-    std::size_t parts = std::size_t(size), place = std::size_t(rank);
-    std::string what, text;
-    if (call.to_one()) {
-      const bool sends = call.function == Function::send;
-      const int from = sends ? rank : call.peer, to = sends ? call.peer : rank;
-      Queue& queue = transfers_[{from, to}];
-      open = &queue.open;
-      number = sends ? queue.sent++ : queue.received++;
-      parts = 2;
-      place = sends ? 0 : 1;
-      what = "transfer " + std::to_string(number + 1) + " from rank " + std::to_string(from) +
-             " to rank " + std::to_string(to);
-      text = count_and_type(call);
-    } else {
-      number = begun_[rank]++;
-      what = "collective " + std::to_string(number + 1);
-      text = text_in_group(call, place_in_group++, in_group);
-    }
-    std::shared_ptr<Match>& match = (*open)[number];
-    if (match == nullptr) {
-      match = std::make_shared<Match>();
-      match->parts.resize(parts);
-      match->missing = parts;
-    }
+    const Slot slot =
+        call.to_one() ? next_transfer(shipment->rank, call) : next_collective(shipment->rank);
+    const std::string text =
+        call.to_one() ? count_and_type(call) : text_in_group(call, collective++, collectives);
+    const auto match = slot.open->try_emplace(slot.number, new_match(slot.parts)).first->second;
     matches.push_back(match);
-    if (!this->match(*match, place, {shipment, i, text}, what)) return matches;
-    if (matches.back()->missing == 0) open->erase(number);
+    if (!join(*match, slot, {shipment, i, text})) return matches;
+    if (match->missing == 0) slot.open->erase(slot.number);
   }
   return matches;
+}
+
+Clique::Slot Clique::next_collective(int rank) {
+  const std::uint64_t number = begun_[rank]++;
+  return {&collectives_, number, std::size_t(size), std::size_t(rank),
+          "collective " + std::to_string(number + 1)};
+}
+
+Clique::Slot Clique::next_transfer(int rank, const TransferCall& call) {
+  const bool sends = call.function == Function::send;
+  const int from = sends ? rank : call.peer, to = sends ? call.peer : rank;
+  Queue& queue = transfers_[{from, to}];
+  const std::uint64_t number = sends ? queue.sent++ : queue.received++;
+  return {&queue.open, number, 2, sends ? 0u : 1u,
+          "transfer " + std::to_string(number + 1) + " from rank " + std::to_string(from) +
+              " to rank " + std::to_string(to)};
 }
 
 void Clique::open(Lock& lock, std::vector<std::shared_ptr<Match>> matches) {
@@ -74,13 +75,13 @@ void Clique::open(Lock& lock, std::vector<std::shared_ptr<Match>> matches) {
   }
 }
 
-bool Clique::match(Match& match, std::size_t place, Match::Part part, const std::string& what) {
+bool Clique::join(Match& match, const Slot& slot, Match::Part part) {
   for (const Match::Part& other : match.parts) {
     if (other.shipment == nullptr || other.text == part.text) continue;
-    disagree(what, other, part);
+    disagree(slot.what, other, part);
     return false;
   }
-  match.parts[place] = std::move(part);
+  match.parts[slot.place] = std::move(part);
   if (--match.missing > 0) return true;
   for (Match::Part& one : match.parts) {
     --one.shipment->unmatched;

@@ -26,7 +26,7 @@ using cuda_stand_in::Point;
 struct Shipment {
   int rank = 0;
   std::vector<TransferCall> calls{};
-  std::vector<std::vector<std::byte>> sent{};             ///< what each call reads, once it has left
+  std::vector<std::vector<std::byte>> sent{};  ///< what each call reads, once it has left
   std::shared_ptr<Gate> gate = std::make_shared<Gate>();  ///< opens when all calls are matched
   Point departure{};                                      ///< where the calls' inputs are read
   std::vector<Point> needs{};                             ///< departures of all that match
@@ -55,7 +55,7 @@ struct Clique {
   std::vector<ncclComm*> members{};  ///< by rank; null before a rank joins, and when it has gone
   int joined = 0;
   std::string refusal{};  ///< why the ranks that have joined cannot communicate, if they cannot
-  int connected = 0;  ///< ranks that have called a collective
+  int connected = 0;      ///< ranks that have called a collective
 
   /// Matches the calls of an operation whose place in its stream is known.
   /// @return the matches, by call; fewer if the ranks disagree
@@ -72,15 +72,27 @@ struct Clique {
   std::map<std::uint64_t, Meeting> splits{}, windows{};
 
  private:
+  using OpenMatches = std::map<std::uint64_t, std::shared_ptr<Match>>;  ///< by number
+
   struct Queue {
     std::uint64_t sent = 0, received = 0;
-    std::map<std::uint64_t, std::shared_ptr<Match>> open{};
+    OpenMatches open{};
   };
-  bool match(Match& match, std::size_t place, Match::Part part, const std::string& what);
+  /// Where a call belongs.
+  struct Slot {
+    OpenMatches* open;
+    std::uint64_t number;
+    std::size_t parts;  ///< calls that belong together
+    std::size_t place;  ///< of this one among them
+    std::string what;   ///< "collective 3"
+  };
+  Slot next_collective(int rank);
+  Slot next_transfer(int rank, const TransferCall& call);
+  bool join(Match& match, const Slot& slot, Match::Part part);
   void disagree(const std::string& what, const Match::Part& a, const Match::Part& b);
 
   std::map<int, std::uint64_t> begun_;  ///< collectives, by rank
-  std::map<std::uint64_t, std::shared_ptr<Match>> collectives_;
+  OpenMatches collectives_;
   std::map<std::pair<int, int>, Queue> transfers_;
 };
 

@@ -5,9 +5,8 @@
 
 void ncclComm::add_pending(nccl_stand_in::Point end,
                            std::shared_ptr<nccl_stand_in::Shipment> shipment) {
-  std::erase_if(pending, [](const Pending& one) {
-    return nccl_stand_in::Machine::reached(one.end);
-  });
+  std::erase_if(pending,
+                [](const Pending& one) { return nccl_stand_in::Machine::reached(one.end); });
   pending.push_back({end, std::move(shipment)});
 }
 

@@ -9,8 +9,7 @@ namespace nccl_stand_in {
 ncclResult_t Context::find(ncclComm_t handle, std::shared_ptr<ncclComm>& comm) const {
   if (handle == nullptr) return refuse(ncclInvalidArgument, "the communicator is null");
   comm = library.find(handle);
-  if (comm == nullptr)
-    return fault(ncclInvalidArgument, "the communicator has gone, or never was");
+  if (comm == nullptr) return fault(ncclInvalidArgument, "the communicator has gone, or never was");
   return ncclSuccess;
 }
 
@@ -38,8 +37,7 @@ ncclResult_t Group::end(const Context& context) {
     return context.refuse(ncclInvalidUsage, std::to_string(transfers.size()) +
                                                 " calls in one group, at most 2048 are possible");
   if (!transfers.empty() && !others.empty())
-    return context.refuse(ncclInvalidUsage,
-                          "a group both communicates and makes communicators");
+    return context.refuse(ncclInvalidUsage, "a group both communicates and makes communicators");
 
   struct Launch {
     std::shared_ptr<ncclComm> comm;

@@ -73,9 +73,8 @@ ncclResult_t entry(const char* function, const Details& details, Work&& work) {
   Lock lock = machine.lock();
   Library& library = Library::get();
   if (thread.recording != nullptr)
-    cuda_stand_in::record_call(function,
-                               {.stream = details.stream,
-                                .detail = details.text ? details.text() : std::string()});
+    cuda_stand_in::record_call(function, {.stream = details.stream,
+                                          .detail = details.text ? details.text() : std::string()});
   const Context context{machine, lock, library, function};
   Group& group = Group::get();
   ncclResult_t result = library.planted_call(function, thread.device);

@@ -32,9 +32,8 @@ class Flight : public std::enable_shared_from_this<Flight> {
             .body = [flight = shared_from_this()] { flight->depart(); },
             .arenas = arenas(),
             .bookkeeping = true,  // peers must be told if the device has failed
-            .placed = [flight = shared_from_this()](Lock&, Point point) {
-              flight->shipment_->departure = point;
-            }};
+            .placed = [flight = shared_from_this()](
+                          Lock&, Point point) { flight->shipment_->departure = point; }};
   }
 
   Operation arrival() {
@@ -42,9 +41,8 @@ class Flight : public std::enable_shared_from_this<Flight> {
             .body = [flight = shared_from_this()] { flight->arrive(); },
             .gate = shipment_->gate,
             .arenas = arenas(),
-            .placed = [flight = shared_from_this()](Lock& lock, Point point) {
-              flight->enter(lock, point);
-            }};
+            .placed = [flight = shared_from_this()](Lock& lock,
+                                                    Point point) { flight->enter(lock, point); }};
   }
 
  private:
@@ -199,11 +197,11 @@ void capture(Lock& lock, const std::shared_ptr<ncclComm>& comm, std::vector<Tran
     if (other != streams[0]) Capture::join(capture, *streams[0], capture->tail(*other));
   const auto current = std::make_shared<std::shared_ptr<Flight>>();
   Machine& machine = Machine::get();
-  machine.enqueue(lock, *streams[0], {.name = "begin of captured calls of NCCL",
-                                      .renew = [current, comm, calls] {
-                                        *current = std::make_shared<Flight>(comm, calls);
-                                        return (*current)->departure();
-                                      }});
+  machine.enqueue(lock, *streams[0],
+                  {.name = "begin of captured calls of NCCL", .renew = [current, comm, calls] {
+                     *current = std::make_shared<Flight>(comm, calls);
+                     return (*current)->departure();
+                   }});
   machine.enqueue(lock, *streams[0], {.name = "captured calls of NCCL", .renew = [current] {
                                         return std::exchange(*current, nullptr)->arrival();
                                       }});

@@ -46,8 +46,8 @@ ncclResult_t init(const char* function, ncclComm_t* result, int size, const nccl
     *result = nullptr;
     if (const ncclResult_t refused = check_config(context, config)) return refused;
     if (size < 1 || rank < 0 || rank >= size)
-      return context.refuse(ncclInvalidArgument, "rank " + std::to_string(rank) + " of " +
-                                                     std::to_string(size));
+      return context.refuse(ncclInvalidArgument,
+                            "rank " + std::to_string(rank) + " of " + std::to_string(size));
     Library& library = context.library;
     const auto found = library.cliques.find(key);
     if (found == library.cliques.end())
@@ -138,8 +138,8 @@ void flush(const Context& context, ncclComm& comm) {
     const cudaError_t before = failure;
     context.machine.wait(context.lock, one.end);
     if (before == cudaSuccess && failure == cudaErrorLaunchTimeout)
-      context.fault(ncclSuccess, "waits for ever: what is enqueued on " + comm.name() +
-                                     " does not end");
+      context.fault(ncclSuccess,
+                    "waits for ever: what is enqueued on " + comm.name() + " does not end");
   }
 }
 
@@ -169,9 +169,9 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int size, ncclUniqueId id, int r
 ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t* result,
                            ncclConfig_t* config) {
   const auto text = [&] {
-    const std::string what = color == NCCL_SPLIT_NOCOLOR ? "no color"
-                                                         : "color " + std::to_string(color) +
-                                                               " key " + std::to_string(key);
+    const std::string what = color == NCCL_SPLIT_NOCOLOR
+                                 ? "no color"
+                                 : "color " + std::to_string(color) + " key " + std::to_string(key);
     return what + " of " + label(handle) + group_label();
   };
   return entry("ncclCommSplit", {.text = text}, [&](const Context& context) {
@@ -200,16 +200,15 @@ ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t* re
       context.library.notify();
     }
     // The real one, too, gives the result only when the parent is ready again.
-    return submit(context, {.comms = {parent},
-                            .ready =
-                                [clique, number](Lock&) {
-                                  return clique->splits[number].here == clique->size;
-                                },
-                            .finish =
-                                [child, result](Lock&) {
-                                  *result = child.get();
-                                  return ncclSuccess;
-                                }});
+    return submit(
+        context,
+        {.comms = {parent},
+         .ready = [clique, number](Lock&) { return clique->splits[number].here == clique->size; },
+         .finish =
+             [child, result](Lock&) {
+               *result = child.get();
+               return ncclSuccess;
+             }});
   });
 }
 
@@ -236,10 +235,10 @@ ncclResult_t ncclCommFinalize(ncclComm_t handle) {
     if (const ncclResult_t refused = context.find_ready(handle, comm)) return refused;
     comm->finalized = true;
     if (comm->blocking) flush(context, *comm);
-    return context.library.begin(
-        context.lock, {.comms = {comm},
-                       .ready = [comm](Lock& lock) { return quiescent(lock, *comm); },
-                       .finish = [](Lock&) { return ncclSuccess; }});
+    return context.library.begin(context.lock,
+                                 {.comms = {comm},
+                                  .ready = [comm](Lock& lock) { return quiescent(lock, *comm); },
+                                  .finish = [](Lock&) { return ncclSuccess; }});
   });
 }
 
@@ -283,8 +282,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t* error) {
   Machine& machine = Machine::get();
   Lock lock = machine.lock();
   const Context context{machine, lock, Library::get(), "ncclCommGetAsyncError"};
-  if (const ncclResult_t planted = context.library.planted_call(
-          context.function, cuda_stand_in::ThreadState::get().device))
+  if (const ncclResult_t planted =
+          context.library.planted_call(context.function, cuda_stand_in::ThreadState::get().device))
     return planted;
   std::shared_ptr<ncclComm> comm;
   if (const ncclResult_t refused = context.find(handle, comm)) return refused;

@@ -27,7 +27,8 @@ ncclResult_t add_registration(const Context& context, ncclComm& comm, void* addr
   const cuda_stand_in::Place place = context.machine.memory.place(address, bytes);
   if (!place.on_device() || !place.whole || place.arena->device() != comm.device)
     return context.fault(ncclInvalidArgument,
-                         std::to_string(bytes) + " bytes that are not in one allocation on device " +
+                         std::to_string(bytes) +
+                             " bytes that are not in one allocation on device " +
                              std::to_string(comm.device));
   // The handle is a number: nothing is to be found at its address.
   *handle = reinterpret_cast<void*>(std::uintptr_t(++context.library.serials));
@@ -68,9 +69,8 @@ ncclResult_t ncclMemFree(void* address) {
     if (context.library.registered(address))
       context.fault(ncclSuccess, "the memory is registered with a communicator");
     const cudaError_t error = unrecorded(context, [&] { return cudaFree(address); });
-    return error == cudaSuccess
-               ? ncclSuccess
-               : context.refuse(ncclUnhandledCudaError, cudaGetErrorString(error));
+    return error == cudaSuccess ? ncclSuccess
+                                : context.refuse(ncclUnhandledCudaError, cudaGetErrorString(error));
   });
 }
 
@@ -78,10 +78,10 @@ ncclResult_t ncclCommRegister(const ncclComm_t handle, void* address, std::size_
                               void** registration) {
   return entry("ncclCommRegister", {.text = bytes_text(bytes, handle)},
                [&](const Context& context) {
-    std::shared_ptr<ncclComm> comm;
-    if (const ncclResult_t refused = context.find_ready(handle, comm)) return refused;
-    return add_registration(context, *comm, address, bytes, registration);
-  });
+                 std::shared_ptr<ncclComm> comm;
+                 if (const ncclResult_t refused = context.find_ready(handle, comm)) return refused;
+                 return add_registration(context, *comm, address, bytes, registration);
+               });
 }
 
 ncclResult_t ncclCommDeregister(const ncclComm_t handle, void* registration) {
@@ -95,30 +95,29 @@ ncclResult_t ncclCommDeregister(const ncclComm_t handle, void* registration) {
 
 ncclResult_t ncclCommWindowRegister(ncclComm_t handle, void* address, std::size_t bytes,
                                     ncclWindow_t* window, int) {
-  return entry("ncclCommWindowRegister", {.text = bytes_text(bytes, handle)},
-               [&](const Context& context) {
-    std::shared_ptr<ncclComm> comm;
-    if (const ncclResult_t refused = context.find_ready(handle, comm)) return refused;
-    if (reinterpret_cast<std::uintptr_t>(address) % NCCL_WIN_REQUIRED_ALIGNMENT != 0)
-      return context.refuse(ncclInvalidArgument, "the window is not aligned to 4096 bytes");
-    void* registration = nullptr;
-    if (const ncclResult_t r = add_registration(context, *comm, address, bytes, &registration))
-      return r;
-    const std::shared_ptr<Clique> clique = comm->clique;
-    const std::uint64_t number = ++comm->windows;
-    ++clique->windows[number].here;
-    context.library.notify();
-    return submit(context, {.comms = {comm},
-                            .ready =
-                                [clique, number](Lock&) {
-                                  return clique->windows[number].here == clique->size;
-                                },
-                            .finish =
-                                [window, registration](Lock&) {
-                                  *window = static_cast<ncclWindow_t>(registration);
-                                  return ncclSuccess;
-                                }});
-  });
+  return entry(
+      "ncclCommWindowRegister", {.text = bytes_text(bytes, handle)}, [&](const Context& context) {
+        std::shared_ptr<ncclComm> comm;
+        if (const ncclResult_t refused = context.find_ready(handle, comm)) return refused;
+        if (reinterpret_cast<std::uintptr_t>(address) % NCCL_WIN_REQUIRED_ALIGNMENT != 0)
+          return context.refuse(ncclInvalidArgument, "the window is not aligned to 4096 bytes");
+        void* registration = nullptr;
+        if (const ncclResult_t r = add_registration(context, *comm, address, bytes, &registration))
+          return r;
+        const std::shared_ptr<Clique> clique = comm->clique;
+        const std::uint64_t number = ++comm->windows;
+        ++clique->windows[number].here;
+        context.library.notify();
+        return submit(context,
+                      {.comms = {comm},
+                       .ready = [clique, number](
+                                    Lock&) { return clique->windows[number].here == clique->size; },
+                       .finish =
+                           [window, registration](Lock&) {
+                             *window = static_cast<ncclWindow_t>(registration);
+                             return ncclSuccess;
+                           }});
+      });
 }
 
 ncclResult_t ncclCommWindowDeregister(ncclComm_t handle, ncclWindow_t window) {

@@ -11,8 +11,8 @@ namespace {
 ncclResult_t check_buffer(const Context& context, const ncclComm& comm, Range range,
                           const char* which) {
   if (range.bytes == 0) return ncclSuccess;
-  const std::string what = std::string(which) + " buffer of " + std::to_string(range.bytes) +
-                           " bytes ";
+  const std::string what =
+      std::string(which) + " buffer of " + std::to_string(range.bytes) + " bytes ";
   const cuda_stand_in::Place place = context.machine.memory.place(range.begin, range.bytes);
   if (!place.on_device())
     return context.fault(ncclInvalidArgument, what + "is no memory of a device");
@@ -43,8 +43,7 @@ ncclResult_t check(const Context& context, const ncclComm& comm, TransferCall& c
   if (const ncclResult_t r = check_buffer(context, comm, input, "the send")) return r;
   if (const ncclResult_t r = check_buffer(context, comm, output, "the receive")) return r;
   if (call.overlaps_itself(comm.rank, comm.size()))
-    return context.fault(ncclInvalidArgument,
-                         "the buffers overlap, and not as they do in place");
+    return context.fault(ncclInvalidArgument, "the buffers overlap, and not as they do in place");
   return ncclSuccess;
 }
 
@@ -57,24 +56,24 @@ ncclResult_t transfer(TransferCall call, ncclComm_t handle, cudaStream_t stream)
   };
   return entry(name_of(call.function), {.stream = stream, .text = text},
                [&](const Context& context) {
-    std::shared_ptr<ncclComm> comm;
-    ncclResult_t result = context.find_ready(handle, comm);
-    if (result == ncclSuccess) {
-      call.stream = context.machine.stream(stream, comm->device);
-      if (call.stream == nullptr || call.stream->device->index != comm->device)
-        result = context.refuse(ncclUnhandledCudaError,
-                                "the stream is none of the communicator's device");
-    }
-    if (result == ncclSuccess) result = check(context, *comm, call);
-    if (result == ncclSuccess) {
-      if (call.count == 0 && !call.to_one()) return ncclSuccess;
-      Group& group = Group::get();
-      group.calls.emplace_back(comm, call);
-      return group.depth > 0 ? ncclSuccess : group.end(context);
-    }
-    if (comm != nullptr && !comm->blocking) comm->fail(result);
-    return result;
-  });
+                 std::shared_ptr<ncclComm> comm;
+                 ncclResult_t result = context.find_ready(handle, comm);
+                 if (result == ncclSuccess) {
+                   call.stream = context.machine.stream(stream, comm->device);
+                   if (call.stream == nullptr || call.stream->device->index != comm->device)
+                     result = context.refuse(ncclUnhandledCudaError,
+                                             "the stream is none of the communicator's device");
+                 }
+                 if (result == ncclSuccess) result = check(context, *comm, call);
+                 if (result == ncclSuccess) {
+                   if (call.count == 0 && !call.to_one()) return ncclSuccess;
+                   Group& group = Group::get();
+                   group.calls.emplace_back(comm, call);
+                   return group.depth > 0 ? ncclSuccess : group.end(context);
+                 }
+                 if (comm != nullptr && !comm->blocking) comm->fail(result);
+                 return result;
+               });
 }
 
 }  // namespace
@@ -97,8 +96,13 @@ ncclResult_t ncclAllGather(const void* send, void* receive, std::size_t count, n
 
 ncclResult_t ncclBroadcast(const void* send, void* receive, std::size_t count, ncclDataType_t type,
                            int root, ncclComm_t comm, cudaStream_t stream) {
-  return transfer({.function = Function::broadcast, .send = send, .receive = receive,
-                   .count = count, .type = type, .peer = root}, comm, stream);
+  return transfer({.function = Function::broadcast,
+                   .send = send,
+                   .receive = receive,
+                   .count = count,
+                   .type = type,
+                   .peer = root},
+                  comm, stream);
 }
 
 ncclResult_t ncclBcast(void* buffer, std::size_t count, ncclDataType_t type, int root,
@@ -108,8 +112,14 @@ ncclResult_t ncclBcast(void* buffer, std::size_t count, ncclDataType_t type, int
 
 ncclResult_t ncclReduce(const void* send, void* receive, std::size_t count, ncclDataType_t type,
                         ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
-  return transfer({.function = Function::reduce, .send = send, .receive = receive, .count = count,
-                   .type = type, .op = op, .peer = root}, comm, stream);
+  return transfer({.function = Function::reduce,
+                   .send = send,
+                   .receive = receive,
+                   .count = count,
+                   .type = type,
+                   .op = op,
+                   .peer = root},
+                  comm, stream);
 }
 
 ncclResult_t ncclAlltoAll(const void* send, void* receive, std::size_t count, ncclDataType_t type,
@@ -119,26 +129,41 @@ ncclResult_t ncclAlltoAll(const void* send, void* receive, std::size_t count, nc
 
 ncclResult_t ncclGather(const void* send, void* receive, std::size_t count, ncclDataType_t type,
                         int root, ncclComm_t comm, cudaStream_t stream) {
-  return transfer({.function = Function::gather, .send = send, .receive = receive, .count = count,
-                   .type = type, .peer = root}, comm, stream);
+  return transfer({.function = Function::gather,
+                   .send = send,
+                   .receive = receive,
+                   .count = count,
+                   .type = type,
+                   .peer = root},
+                  comm, stream);
 }
 
 ncclResult_t ncclScatter(const void* send, void* receive, std::size_t count, ncclDataType_t type,
                          int root, ncclComm_t comm, cudaStream_t stream) {
-  return transfer({.function = Function::scatter, .send = send, .receive = receive, .count = count,
-                   .type = type, .peer = root}, comm, stream);
+  return transfer({.function = Function::scatter,
+                   .send = send,
+                   .receive = receive,
+                   .count = count,
+                   .type = type,
+                   .peer = root},
+                  comm, stream);
 }
 
 ncclResult_t ncclSend(const void* send, std::size_t count, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream) {
-  return transfer({.function = Function::send, .send = send, .count = count, .type = type,
-                   .peer = peer}, comm, stream);
+  return transfer(
+      {.function = Function::send, .send = send, .count = count, .type = type, .peer = peer}, comm,
+      stream);
 }
 
 ncclResult_t ncclRecv(void* receive, std::size_t count, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream) {
-  return transfer({.function = Function::receive, .receive = receive, .count = count, .type = type,
-                   .peer = peer}, comm, stream);
+  return transfer({.function = Function::receive,
+                   .receive = receive,
+                   .count = count,
+                   .type = type,
+                   .peer = peer},
+                  comm, stream);
 }
 
 ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t type,
