@@ -1,4 +1,5 @@
-// DTensors under any placements, with known addends, and comparison with naively computed arrays.
+// DTensors on the test's device under any placements, with known addends, and comparison with
+// naively computed arrays.
 #pragma once
 
 #include <complex>
@@ -12,6 +13,7 @@
 
 #include <cleave/dtensor/dtensor.hpp>
 
+#include "device.hpp"
 #include "naive.hpp"
 #include "ranks.hpp"
 
@@ -99,10 +101,10 @@ auto placed(const Mesh& mesh, const std::array<index_t, Rank>& shape, int operan
   const auto elements = naive::elements(X::layout, naive::to_indices(Shape(shape)),
                                         naive::to_indices(mesh.extents()), coordinate);
   const Shape extents = local_shape(X::layout, Shape(shape), mesh.extents(), mesh.coordinate());
-  const typename X::local_type local(to_array<int(Rank)>(extents));
+  const Tensor<T, int(Rank)> local(to_array<int(Rank)>(extents));
   for (std::size_t i = 0; i < elements.size(); ++i)
     local.data()[i] = addend<T>(elements[i], at, operand);
-  return X(local, mesh, shape);
+  return X(local.to(TestDevice{}), mesh, shape);
 }
 
 /// Checks every local element against the array, after the pending reductions.
@@ -115,7 +117,7 @@ void check_equal(const X& x, const Array<T>& array) {
         naive::elements(layout, array.shape, naive::to_indices(x.mesh().extents()),
                         naive::to_indices(x.mesh().coordinate()));
     REQUIRE(index_t(elements.size()) == local.size());
-    const auto dense = local.clone();
+    const auto dense = local.clone().to(Host{});
     index_t wrong = 0;
     for (std::size_t i = 0; i < elements.size(); ++i)
       wrong += !(dense.data()[i] == array.at(elements[i]));

@@ -8,6 +8,7 @@
 #include <cleave/comm/trace.hpp>
 #include <cleave/ops/call.hpp>
 
+#include "errors.hpp"
 #include "placed.hpp"
 
 using namespace cleave;
@@ -37,23 +38,35 @@ namespace {
 
 using Extents2 = std::array<index_t, 2>;
 using Extents3 = std::array<index_t, 3>;
-using Cube = Tensor<double, 3>;
+using Cube = Tensor<double, 3, TestDevice>;
 
-Cube batched_product(const Cube& a, const Cube& b) {
-  const Cube c({a.extent(0), a.extent(1), b.extent(2)});
+// Kernels that compute on the host, wherever their operands are.
+Cube batched_product(const Cube& x, const Cube& y) {
+  const Tensor<double, 3> a = x.to(Host{}), b = y.to(Host{});
+  const Tensor<double, 3> c({a.extent(0), a.extent(1), b.extent(2)});
   c.fill(0);
   for (index_t n = 0; n < a.extent(0); ++n)
     for (index_t i = 0; i < a.extent(1); ++i)
       for (index_t k = 0; k < a.extent(2); ++k)
         for (index_t j = 0; j < b.extent(2); ++j) c(n, i, j) += a(n, i, k) * b(n, k, j);
-  return c;
+  return c.to(TestDevice{});
+}
+
+Tensor<double, 2, TestDevice> smooth(const Tensor<double, 2, TestDevice>& operand) {
+  const Tensor<double, 2> x = operand.to(Host{}), y(x.shape());
+  for (index_t i = 0; i < x.extent(0); ++i) {
+    double sum = 0;
+    for (index_t j = 0; j < x.extent(1); ++j) sum += x(i, j);
+    for (index_t j = 0; j < x.extent(1); ++j) y(i, j) = sum;
+  }
+  return y.to(TestDevice{});
 }
 
 }  // namespace
 
 TEST_CASE("an operation of three dimensions follows from its rule") {
   on_ranks({2, 3}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     each_placements<1, Replicate, Shard<0>, Shard<1>, Shard<2>, Partial<Sum>>([&](auto p) {
       each_placements<1, Replicate, Shard<0>, Shard<1>, Shard<2>, Partial<Sum>>([&](auto q) {
         const auto x = placed<double, decltype(p)>(mesh, Extents3{3, 2, 5}, 0);
@@ -73,16 +86,7 @@ TEST_CASE("an operation of three dimensions follows from its rule") {
 
 TEST_CASE("a factor that a kernel needs whole is gathered, or moved elsewhere") {
   on_ranks({2, 3}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
-    const auto smooth = [](const Tensor<double, 2>& x) {
-      const Tensor<double, 2> y(x.shape());
-      for (index_t i = 0; i < x.extent(0); ++i) {
-        double sum = 0;
-        for (index_t j = 0; j < x.extent(1); ++j) sum += x(i, j);
-        for (index_t j = 0; j < x.extent(1); ++j) y(i, j) = sum;
-      }
-      return y;
-    };
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     each_placements<1, Replicate, Shard<0>, Shard<1>, Partial<Sum>>([&](auto p) {
       const auto x = placed<double, decltype(p)>(mesh, Extents2{5, 3}, 0);
       const auto a = expected(x, 0);
@@ -97,14 +101,10 @@ TEST_CASE("a factor that a kernel needs whole is gathered, or moved elsewhere") 
 
 TEST_CASE("errors carry the name of the user's operation") {
   on_ranks({1}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {1});
+    const auto mesh = init_device_mesh<tp>(world, {1}, TestDevice{});
     const auto x = placed<double, Placements<Replicate>>(mesh, Extents3{3, 2, 5}, 0);
-    std::string text;
-    try {
-      apply_op<BatchedProduct>("bmm", batched_product, x, x);
-    } catch (const Error& error) {
-      text = error.what();
-    }
+    const std::string text =
+        error_of([&] { apply_op<BatchedProduct>("bmm", batched_product, x, x); });
     CHECK(text.find("bmm: the operands disagree about 'k' of bik,bkj->bij: operand 1 has 2, the "
                     "ones before it 5") == 0);
   });

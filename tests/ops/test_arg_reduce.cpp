@@ -57,7 +57,7 @@ void check_args(const Mesh& mesh, const Extents2& extents) {
 
 TEST_CASE("extreme elements are found for all placements") {
   on_ranks({1, 2, 3, 7}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     each_placements<1, Replicate, Shard<0>, Shard<1>, Partial<Sum>, Partial<Max>>([&](auto p) {
       for (const Extents2 extents : {Extents2{5, 3}, {1, 1}, {2, 300}, {40, 2}}) {
         check_args<float, decltype(p)>(mesh, extents);   // keys
@@ -75,7 +75,7 @@ TEST_CASE("extreme elements are found for all placements") {
 
 TEST_CASE("extreme elements are found on two axes") {
   on_ranks({4}, [](World& world) {
-    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{});
     each_placements<2, Replicate, Shard<0>, Shard<1>, Partial<Sum>>([&](auto p) {
       check_args<float, decltype(p)>(mesh, {5, 3});
       check_args<double, decltype(p)>(mesh, {5, 3});
@@ -85,7 +85,7 @@ TEST_CASE("extreme elements are found on two axes") {
 
 TEST_CASE("a sharded dimension costs one all-reduce of eight bytes per result") {
   on_ranks({2, 4}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto x = placed<float, Placements<Shard<1>>>(mesh, Extents2{8, 9}, 0);
     const auto y = placed<double, Placements<Shard<1>>>(mesh, Extents2{8, 9}, 0);
     CommTrace trace(world);
@@ -113,11 +113,11 @@ TEST_CASE("a sharded dimension costs one all-reduce of eight bytes per result") 
 
 TEST_CASE("signs, zeros, infinities and NaNs are ordered across ranks as within one") {
   on_ranks({1, 2, 3, 5}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto test = [&]<class T>(T) {
       const T inf = T(std::numeric_limits<float>::infinity()), nan = T(std::nanf(""));
       const auto found = [&](std::initializer_list<T> values, auto arg) {
-        const Tensor<T, 1> all({index_t(values.size())}, values);
+        const auto all = Tensor<T, 1>({index_t(values.size())}, values).to(TestDevice{});
         auto x = empty<T>({all.extent(0)}, mesh, Shard<0>{});
         x.local().copy_from(all[x.local_box()]);
         return arg(x).full_tensor().item();
@@ -142,7 +142,7 @@ TEST_CASE("signs, zeros, infinities and NaNs are ordered across ranks as within 
 
 TEST_CASE("there is no extreme element among none") {
   on_ranks({1, 2}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto x = zeros<float>({3, 0}, mesh, Shard<0>{});
     std::string text;
     try {

@@ -10,6 +10,7 @@
 #include <cleave/comm/trace.hpp>
 #include <cleave/ops/transpose.hpp>
 
+#include "functors.hpp"
 #include "placed.hpp"
 
 using namespace cleave;
@@ -17,7 +18,7 @@ using namespace cleave::testing;
 
 namespace {
 
-constexpr auto curve = [](double a, double b) { return a * a + 3 * b; };
+constexpr Curve curve;
 
 /// curve of two arrays, aligned at their last dimension, extents of 1 repeated.
 Array<double> naive_curve(const Array<double>& a, const Array<double>& b) {
@@ -58,9 +59,9 @@ using Extents2 = std::array<index_t, 2>;
 
 }  // namespace
 
-TEST_CASE("a map of a lambda is right for all placements of its operands on one axis") {
+TEST_CASE("a map is right for all placements of its operands on one axis") {
   on_ranks({1, 2, 3, 4}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     each_placements<1, Replicate, Shard<0>, Shard<1>, Partial<Sum>, Partial<Avg>, Partial<Min>>(
         [&](auto p) {
           each_placements<1, Replicate, Shard<0>, Shard<1>, Partial<Sum>>([&](auto q) {
@@ -73,7 +74,7 @@ TEST_CASE("a map of a lambda is right for all placements of its operands on one 
 
 TEST_CASE("a map is right for nested and mixed placements on two axes") {
   on_ranks({4}, [](World& world) {
-    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{});
     each_placements<2, Replicate, Shard<0>, Shard<1>, Partial<Max>>([&](auto p) {
       check_curve<decltype(p), Placements<Shard<0>, Shard<1>>>(mesh, Extents2{5, 3},
                                                                Extents2{5, 3});
@@ -85,7 +86,7 @@ TEST_CASE("a map is right for nested and mixed placements on two axes") {
 
 TEST_CASE("operands of fewer dimensions repeat along the first ones") {
   on_ranks({1, 2, 3}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     each_placements<1, Replicate, Shard<0>, Shard<1>, Partial<Sum>>([&](auto p) {
       each_placements<1, Replicate, Shard<0>, Partial<Sum>>([&](auto q) {
         check_curve<decltype(p), decltype(q)>(mesh, Extents2{4, 5}, Extents1{5});
@@ -104,7 +105,7 @@ TEST_CASE("operands of fewer dimensions repeat along the first ones") {
 
 TEST_CASE("a dimension of extent 1 repeats where it is on every rank") {
   on_ranks({1, 2, 3}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     each_placements<1, Replicate, Shard<0>, Shard<1>, Partial<Sum>>([&](auto p) {
       check_curve<decltype(p), Placements<Replicate>>(mesh, Extents2{4, 5}, Extents2{4, 1});
       check_curve<decltype(p), Placements<Replicate>>(mesh, Extents2{4, 5}, Extents2{1, 5});
@@ -121,7 +122,7 @@ TEST_CASE("a dimension of extent 1 repeats where it is on every rank") {
 
 TEST_CASE("a column next to a matrix that is sharded along its rows is not sliced") {
   on_ranks({4}, [](World& world) {
-    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{});
     const auto x = placed<double, Placements<Shard<0>, Shard<1>>>(mesh, Extents2{5, 4}, 0);
     const auto n = placed<double, Placements<Shard<0>, Replicate>>(mesh, Extents1{5}, 1);
     CommTrace trace(world);
@@ -137,7 +138,7 @@ TEST_CASE("a column next to a matrix that is sharded along its rows is not slice
 
 TEST_CASE("a repeated dimension that is sharded is refused") {
   on_ranks({2}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {2});
+    const auto mesh = init_device_mesh<tp>(world, {2}, TestDevice{});
     const auto x = placed<double, Placements<Shard<1>>>(mesh, Extents2{4, 5}, 0);
     const auto y = placed<double, Placements<Shard<1>>>(mesh, Extents2{4, 1}, 1);
     std::string text;
@@ -155,7 +156,7 @@ TEST_CASE("a repeated dimension that is sharded is refused") {
 
 TEST_CASE("extents that do not fit are refused") {
   on_ranks({1, 2}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto x = placed<double, Placements<Shard<1>>>(mesh, Extents2{4, 5}, 0);
     const auto y = placed<double, Placements<Replicate>>(mesh, Extents1{4}, 1);
     const auto z = placed<double, Placements<Replicate>>(mesh, Extents1{0}, 1);
@@ -173,11 +174,10 @@ TEST_CASE("extents that do not fit are refused") {
 
 TEST_CASE("a map may change the element type, mix them, and take numbers") {
   on_ranks({1, 3}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto x = placed<float, Placements<Shard<0>>>(mesh, Extents1{7}, 0);
     const auto n = placed<std::int64_t, Placements<Replicate>>(mesh, Extents1{7}, 1);
-    const auto y = map([](float a, std::int64_t b, double c) { return a > float(b) * float(c); },
-                       x, n, 0.5);
+    const auto y = map(Exceeds{}, x, n, 0.5);
     static_assert(std::is_same_v<decltype(y)::value_type, bool>);
     static_assert(std::is_same_v<decltype(y)::placements_type, Placements<Shard<0>>>);
     const auto a = expected(x, 0);
@@ -185,32 +185,23 @@ TEST_CASE("a map may change the element type, mix them, and take numbers") {
     check_equal(y, array_of<bool>({7}, [&](const naive::Indices& i) {
                   return a.at(i) > float(b.at(i)) * 0.5f;
                 }));
-    const auto z = map([](double s, float v) { return std::complex<double>(v, s); }, 2.0, x);
+    const auto z = map(Joined{}, 2.0, x);
     check_equal(z, array_of<std::complex<double>>({7}, [&](const naive::Indices& i) {
                   return std::complex<double>(a.at(i), 2.0);
                 }));
   });
 }
 
-namespace {
-
-struct Halve {
-  static constexpr const char* partials = "sum->sum; max->max";
-  double operator()(double a) const { return a / 2; }
-};
-
-}  // namespace
-
 TEST_CASE("a functor may say in which partials it is linear") {
   on_ranks({2, 3}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto x = placed<double, Placements<Partial<Sum>>>(mesh, Extents1{7}, 0);
     const auto a = expected(x, 0);
     const auto half = array_of<double>({7}, [&](const naive::Indices& i) { return a.at(i) / 2; });
     const auto y = map(Halve{}, x);
     static_assert(std::is_same_v<decltype(y)::placements_type, Placements<Partial<Sum>>>);
     check_equal(y, half);
-    const auto z = map([](double v) { return v / 2; }, x);  // nothing is known of a lambda
+    const auto z = map(PlainHalve{}, x);  // nothing is known of it
     static_assert(std::is_same_v<decltype(z)::placements_type, Placements<Shard<0>>>);
     check_equal(z, half);
     check_equal(map<Placements<Replicate>>(Halve{}, x), half);
@@ -219,7 +210,7 @@ TEST_CASE("a functor may say in which partials it is linear") {
 
 TEST_CASE("a map reads transposed operands in place") {
   on_ranks({1, 2}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto x = placed<double, Placements<Shard<1>>>(mesh, Extents2{4, 5}, 0);
     const auto y = placed<double, Placements<Shard<0>>>(mesh, Extents2{5, 4}, 1);
     const auto a = expected(x, 0), b = expected(y, 1);

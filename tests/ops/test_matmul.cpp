@@ -17,7 +17,7 @@ using namespace cleave::testing;
 
 TEST_CASE("a product is right for all placements of its operands on one axis") {
   on_ranks({1, 2, 3, 4}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     check_all<double, 1, Replicate, Shard<0>, Shard<1>, Partial<Sum>, Partial<Avg>, Partial<Max>,
               Partial<Min>>(mesh, {{5, 6, 7}, {1, 2, 1}, {4, 0, 3}, {0, 3, 2}, {8, 8, 8}});
     check_all<std::int64_t, 1, Replicate, Shard<0>, Shard<1>, Partial<Sum>>(mesh, {{5, 3, 7}});
@@ -29,7 +29,7 @@ TEST_CASE("a product is right for all placements of its operands on one axis") {
 
 TEST_CASE("the placements of a product follow from those of its operands") {
   on_ranks({4}, [](World& world) {
-    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{});
     CommTrace trace(world);
     // y[S0,S1] = x[S0,R] · w[R,S1]
     const auto x = placed<float, Placements<Shard<0>, Replicate>>(mesh, std::array<index_t, 2>{5, 6}, 0);
@@ -47,7 +47,7 @@ TEST_CASE("the placements of a product follow from those of its operands") {
 
 TEST_CASE("a product comes with the placements that are asked for") {
   on_ranks({2, 3}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const std::array<index_t, 2> a{5, 6}, b{6, 7};
     each_placements<1, Replicate, Shard<0>, Shard<1>, Partial<Sum>>([&](auto p) {
       each_placements<1, Replicate, Shard<0>, Shard<1>, Partial<Sum>>([&](auto q) {
@@ -69,7 +69,7 @@ TEST_CASE("a product comes with the placements that are asked for") {
 
 TEST_CASE("transposed local storage needs no copy") {
   on_ranks({2}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {2});
+    const auto mesh = init_device_mesh<tp>(world, {2}, TestDevice{});
     using P = Placements<Shard<0>>;
     const auto turned = placed<double, Placements<Shard<1>>>(mesh, std::array<index_t, 2>{6, 5}, 0);
     const DTensor<double, 2, std::remove_const_t<decltype(mesh)>, P> x(
@@ -86,7 +86,7 @@ TEST_CASE("transposed local storage needs no copy") {
 
 TEST_CASE("operands that do not fit are refused with their extents") {
   on_ranks({2}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {2});
+    const auto mesh = init_device_mesh<tp>(world, {2}, TestDevice{});
     using P = Placements<Shard<0>>;
     const auto x = placed<float, P>(mesh, std::array<index_t, 2>{5, 6}, 0);
     std::string text;
@@ -103,8 +103,8 @@ TEST_CASE("operands that do not fit are refused with their extents") {
 
 TEST_CASE("operands on different meshes of one type are refused") {
   on_ranks({4}, [](World& world) {
-    const auto wide = init_device_mesh<dp, tp>(world, {1, 4});
-    const auto tall = init_device_mesh<dp, tp>(world, {4, 1});
+    const auto wide = init_device_mesh<dp, tp>(world, {1, 4}, TestDevice{});
+    const auto tall = init_device_mesh<dp, tp>(world, {4, 1}, TestDevice{});
     using P = Placements<Replicate, Replicate>;
     const auto x = placed<float, P>(wide, std::array<index_t, 2>{2, 2}, 0);
     const auto w = placed<float, P>(tall, std::array<index_t, 2>{2, 2}, 1);

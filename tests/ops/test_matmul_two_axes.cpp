@@ -26,7 +26,7 @@ void check_against(const Mesh& mesh) {
 
 TEST_CASE("a product is right for all placements of an operand on two axes") {
   on_ranks({4}, [](World& world) {
-    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{});
     check_against<Placements<Shard<0>, Shard<1>>, Placements<Partial<Sum>, Shard<0>>>(mesh);
   });
 }

@@ -34,7 +34,7 @@ Array<T> naive_hot(const Array<I>& a, index_t count) {
 
 TEST_CASE("one-hot rows are right for all placements of the indices and of the result") {
   on_ranks({1, 2, 3, 4}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     each_placements<1, Replicate, Shard<0>, Partial<Max>>([&](auto p) {
       for (const index_t n : {0, 1, 5, 8}) {
         const auto x = placed<std::uint32_t, decltype(p)>(mesh, Extents1{n}, 0);
@@ -53,7 +53,7 @@ TEST_CASE("one-hot rows are right for all placements of the indices and of the r
 
 TEST_CASE("one-hot rows are made without communication") {
   on_ranks({4}, [](World& world) {
-    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{});
     const auto x = placed<std::uint32_t, Placements<Shard<0>, Replicate>>(mesh, Extents1{5}, 0);
     CommTrace trace(world);
     // y[S0,R] = one_hot(x[S0,R])
@@ -69,7 +69,7 @@ TEST_CASE("one-hot rows are made without communication") {
 
 TEST_CASE("an index that is no class is named") {
   on_ranks({1, 2}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto x = full<std::int64_t>({4}, std::int64_t(3), mesh, Shard<0>{});
     std::string text;
     try {

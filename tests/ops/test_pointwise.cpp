@@ -12,6 +12,7 @@
 #include <cleave/comm/trace.hpp>
 #include <cleave/dtensor/factories.hpp>
 
+#include "functors.hpp"
 #include "placed.hpp"
 
 using namespace cleave;
@@ -50,7 +51,7 @@ void check_unary(const Mesh& mesh, const Op& op, const F& f) {
 
 TEST_CASE("sums and differences are right for all placements") {
   on_ranks({1, 2, 3}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     each_placements<1, Replicate, Shard<0>, Shard<1>, Partial<Sum>, Partial<Max>, Partial<Min>>(
         [&](auto p) {
           each_placements<1, Replicate, Shard<0>, Partial<Sum>, Partial<Max>>([&](auto q) {
@@ -66,7 +67,7 @@ TEST_CASE("sums and differences are right for all placements") {
 
 TEST_CASE("products, maxima and minima are right for all placements") {
   on_ranks({1, 2, 3}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     each_placements<1, Replicate, Shard<1>, Partial<Sum>, Partial<Max>, Partial<Product>>(
         [&](auto p) {
           each_placements<1, Replicate, Partial<Sum>, Partial<Min>, Partial<Product>>([&](auto q) {
@@ -83,7 +84,7 @@ TEST_CASE("products, maxima and minima are right for all placements") {
 
 TEST_CASE("unary operations are right for all placements") {
   on_ranks({1, 2, 3}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     check_unary<float>(mesh, [](const auto& x) { return -x; }, [](float v) { return -v; });
     check_unary<float>(mesh, [](const auto& x) { return relu(x); },
                        [](float v) { return v > 0 ? v : 0.0f; });
@@ -104,7 +105,7 @@ TEST_CASE("unary operations are right for all placements") {
 
 TEST_CASE("complex numbers and 16-bit floats go the same ways") {
   on_ranks({1, 2}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     using C = std::complex<double>;
     check_unary<C>(mesh, [](const auto& x) { return x * x - 2 * x; },
                    [](C v) { return v * v - 2.0 * v; });
@@ -118,7 +119,7 @@ TEST_CASE("complex numbers and 16-bit floats go the same ways") {
 
 TEST_CASE("what is linear stays partial, what is not is reduced") {
   on_ranks({2}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {2});
+    const auto mesh = init_device_mesh<tp>(world, {2}, TestDevice{});
     const auto r = placed<double, Placements<Replicate>>(mesh, Extents2{5, 3}, 0);
     const auto s = placed<double, Placements<Shard<1>>>(mesh, Extents2{5, 3}, 0);
     const auto p = placed<double, Placements<Partial<Sum>>>(mesh, Extents2{5, 3}, 1);
@@ -165,10 +166,10 @@ TEST_CASE("what is linear stays partial, what is not is reduced") {
 
 TEST_CASE("the candidates of ranks without elements do not disturb extremes") {
   on_ranks({4}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {4});
-    using X = DTensor<std::int32_t, 0, DeviceMesh<Host, tp>, Placements<Partial<Max>>>;
-    const Tensor<std::int32_t, 0> local;
-    local() = world.rank() == 3 ? std::numeric_limits<std::int32_t>::min() : world.rank();
+    const auto mesh = init_device_mesh<tp>(world, {4}, TestDevice{});
+    using X = DTensor<std::int32_t, 0, DeviceMesh<TestDevice, tp>, Placements<Partial<Max>>>;
+    const X::local_type local;
+    local.fill(world.rank() == 3 ? std::numeric_limits<std::int32_t>::min() : world.rank());
     const X x(local, mesh, {});
     CHECK((x - 1).full_tensor().item() == 1);
     CHECK((5 - x).full_tensor().item() == 3);
@@ -179,7 +180,7 @@ TEST_CASE("the candidates of ranks without elements do not disturb extremes") {
 
 TEST_CASE("numbers become elements of the tensor's type") {
   on_ranks({1, 2}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto x = placed<float, Placements<Shard<0>>>(mesh, Extents1{7}, 0);
     const auto a = expected(x, 0);
     static_assert(std::is_same_v<decltype(x * 0.5)::value_type, float>);
@@ -193,13 +194,13 @@ TEST_CASE("numbers become elements of the tensor's type") {
 
 TEST_CASE("where chooses element by element") {
   on_ranks({1, 2, 3}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     each_placements<1, Replicate, Shard<0>, Partial<Sum>, Partial<Min>>([&](auto p) {
       each_placements<1, Replicate, Shard<1>, Partial<Sum>, Partial<Min>>([&](auto q) {
         const auto x = placed<double, decltype(p)>(mesh, Extents2{5, 3}, 0);
         const auto y = placed<double, decltype(q)>(mesh, Extents2{5, 3}, 1);
-        const auto c = map([](double v) { return v > 0; },
-                           placed<double, Placements<Shard<0>>>(mesh, Extents2{5, 3}, 2));
+        const auto c =
+            map(IsPositive{}, placed<double, Placements<Shard<0>>>(mesh, Extents2{5, 3}, 2));
         const auto a = expected(x, 0), b = expected(y, 1);
         const auto d = expected(placed<double, Placements<Replicate>>(mesh, Extents2{5, 3}, 2), 2);
         check_equal(where(c, x, y), array_of<double>({5, 3}, [&](const naive::Indices& i) {
@@ -215,7 +216,7 @@ TEST_CASE("where chooses element by element") {
 
 TEST_CASE("a cast converts every element") {
   on_ranks({1, 2}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto x = placed<double, Placements<Partial<Sum>>>(mesh, Extents1{7}, 0);
     const auto a = expected(x, 0);
     check_equal(cast<std::int64_t>(x * 0.5),
@@ -229,11 +230,11 @@ TEST_CASE("a cast converts every element") {
 
 TEST_CASE("a NaN is not lost in relu, maximum and minimum") {
   on_ranks({1}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {1});
-    const auto x = full<float>({3}, std::nanf(""), mesh, Replicate{});
-    CHECK(std::isnan(relu(x).local()(1)));
-    CHECK(std::isnan(maximum(x, 1).local()(1)));
-    CHECK(std::isnan(maximum(1, x).local()(1)));
-    CHECK(std::isnan(minimum(x, 1).local()(1)));
+    const auto mesh = init_device_mesh<tp>(world, {1}, TestDevice{});
+    const auto x = full<float>({1}, std::nanf(""), mesh, Replicate{});
+    CHECK(std::isnan(relu(x).local().item()));
+    CHECK(std::isnan(maximum(x, 1).local().item()));
+    CHECK(std::isnan(maximum(1, x).local().item()));
+    CHECK(std::isnan(minimum(x, 1).local().item()));
   });
 }

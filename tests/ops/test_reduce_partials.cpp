@@ -24,7 +24,7 @@ using Extents2 = std::array<index_t, 2>;
 
 TEST_CASE("several partials become replicated by one all-reduce") {
   on_ranks({4, 6}, [](World& world) {
-    const auto mesh = init_device_mesh<dp, tp>(world, {world.size() / 2, 2});
+    const auto mesh = init_device_mesh<dp, tp>(world, {world.size() / 2, 2}, TestDevice{});
     const auto x = placed<double, Placements<Partial<Sum>, Shard<1>>>(mesh, Extents2{5, 3}, 0);
     const auto y = placed<double, Placements<Partial<Sum>, Replicate>>(mesh, Extents1{7}, 1);
     const auto z = placed<double, Placements<Partial<Sum>, Replicate>>(mesh, Extents0{}, 2);
@@ -46,7 +46,7 @@ TEST_CASE("several partials become replicated by one all-reduce") {
 
 TEST_CASE("partials on several axes are reduced over all of them at once") {
   on_ranks({4}, [](World& world) {
-    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{});
     using P = Placements<Partial<Max>, Partial<Max>>;
     const auto x = placed<std::int64_t, P>(mesh, Extents2{5, 3}, 0);
     const auto y = placed<std::int64_t, P>(mesh, Extents1{7}, 1);
@@ -60,7 +60,7 @@ TEST_CASE("partials on several axes are reduced over all of them at once") {
 
 TEST_CASE("nothing is communicated where an axis has one rank or nothing is partial") {
   on_ranks({1, 2}, [](World& world) {
-    const auto mesh = init_device_mesh<dp, tp>(world, {1, world.size()});
+    const auto mesh = init_device_mesh<dp, tp>(world, {1, world.size()}, TestDevice{});
     const auto x = placed<double, Placements<Partial<Sum>, Shard<0>>>(mesh, Extents2{5, 3}, 0);
     const auto y = placed<double, Placements<Replicate, Shard<0>>>(mesh, Extents2{5, 3}, 0);
     CommTrace trace(world);

@@ -21,7 +21,7 @@ using Extents3 = std::array<index_t, 3>;
 
 TEST_CASE("dimensions change places in values and placements, nothing moves") {
   on_ranks({1, 2, 3}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     each_placements<1, Replicate, Shard<0>, Shard<1>, Shard<2>, Partial<Sum>>([&](auto p) {
       for (const Extents3 extents : {Extents3{5, 3, 4}, {0, 2, 3}, {1, 1, 1}}) {
         const auto x = placed<double, decltype(p)>(mesh, extents, 0);
@@ -46,7 +46,7 @@ TEST_CASE("dimensions change places in values and placements, nothing moves") {
 
 TEST_CASE("the placements of a transpose stand in its type") {
   on_ranks({4}, [](World& world) {
-    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{});
     const auto x = placed<float, Placements<Shard<0>, Shard<1>>>(mesh, Extents2{5, 3}, 0);
     // y[S1,S0] = transpose(x[S0,S1])
     static_assert(
@@ -62,7 +62,7 @@ TEST_CASE("the placements of a transpose stand in its type") {
 
 TEST_CASE("a new dimension shifts those behind it") {
   on_ranks({1, 2, 3}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     each_placements<1, Replicate, Shard<0>, Shard<1>, Partial<Sum>>([&](auto p) {
       const auto x = placed<double, decltype(p)>(mesh, Extents2{5, 3}, 0);
       auto a = expected(x, 0);
