@@ -4,6 +4,7 @@
 #include <cleave/redistribute/choose.hpp>
 #include <cleave/redistribute/execute.hpp>
 
+#include <tuple>
 #include <vector>
 
 #include "plan_bound.hpp"
@@ -63,6 +64,13 @@ TEST_CASE("no plan receives more than the cheapest of all sequences of steps") {
   for (const Indices& mesh : naive::all_indices({4, 4, 4}))  // all extents, some of the pairs
     for (const Indices& shape : std::vector<Indices>{{7, 4}, {4, 6, 5}})
       compare(report, {mesh[0] + 1, mesh[1] + 1, mesh[2] + 1}, shape, 61);
+  const Indices many_dims{3, 2, 1, 4, 5, 2, 3, 2};
+  for (const auto& [mesh, shape, stride] : {std::tuple<Indices, Indices, long>{{2, 3, 1, 2}, {7, 4}, 53},
+                                            {{2, 2, 2, 2, 2}, {6, 5}, 1999},
+                                            {{3, 1, 2, 2, 2}, {3, 2, 4}, 20011},
+                                            {{2, 3}, many_dims, 97},
+                                            {{2, 2, 3}, many_dims, 9973}})
+    compare(report, mesh, shape, stride);
   CHECK(report.pairs > 45000);
   CHECK(report.over_bound == 0);
   CHECK(report.max_steps_without_partial == 1);

