@@ -101,24 +101,28 @@ TEST_CASE("an abort, from any thread, wakes the host that waits for a rank that 
 }
 
 TEST_CASE("a rank that aborts before its operation has begun leaves the others hanging") {
-  const Fresh fresh(2);
-  std::barrier here(2);
-  on_ranks(2,
-           [&](Rank& rank) {
-             const Buffer<int> buffer(std::vector{1});
-             CHECK_NCCL(reduce(rank, buffer));
-             here.arrive_and_wait();
-             if (rank.rank == 0) CHECK_NCCL(ncclCommAbort(rank.comm));
-             here.arrive_and_wait();
-             if (rank.rank == 1) {
-               for (int i = 0; i < 10; ++i)
-                 CHECK(cudaStreamQuery(rank.stream) == cudaErrorNotReady);
-               CHECK_NCCL(ncclCommAbort(rank.comm));
-             }
-             rank.wait();
-             CHECK(buffer.read(rank.stream) == std::vector{1});
-           },
-           {.destroy = false});
+  for (const bool others_come_later : {false, true}) {
+    const Fresh fresh(2);
+    std::barrier here(2);
+    const auto body = [&](Rank& rank) {
+      const Buffer<int> buffer(std::vector{1});
+      if (rank.rank == 0 || !others_come_later) CHECK_NCCL(reduce(rank, buffer));
+      here.arrive_and_wait();
+      if (rank.rank == 0) {
+        CHECK_NCCL(ncclCommAbort(rank.comm));
+        if (others_come_later) rank.wait();
+      }
+      here.arrive_and_wait();
+      if (rank.rank == 1) {
+        if (others_come_later) CHECK_NCCL(reduce(rank, buffer));
+        for (int i = 0; i < 10; ++i) CHECK(cudaStreamQuery(rank.stream) == cudaErrorNotReady);
+        CHECK_NCCL(ncclCommAbort(rank.comm));
+      }
+      rank.wait();
+      CHECK(buffer.read(rank.stream) == std::vector{1});
+    };
+    on_ranks(2, body, {.destroy = false});
+  }
 }
 
 TEST_CASE("an abort gives up a call that is in progress") {

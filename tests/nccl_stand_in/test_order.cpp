@@ -94,19 +94,26 @@ TEST_CASE("eager order gives the same values") {
 }
 
 TEST_CASE("a group starts after what is before it in all of its streams, and they wait for it") {
-  const Fresh fresh(2);
-  on_ranks(2, [](Rank& rank) {
-    const cudaStream_t other = rank.new_stream();
-    const Buffer<int> a(1), b(1), copy(1);
-    set(rank.stream, a.data, rank.rank + 1);
-    set(other, b.data, rank.rank + 10);
-    CHECK_NCCL(ncclGroupStart());
-    CHECK_NCCL(ncclAllReduce(a.data, a.data, 1, ncclInt32, ncclSum, rank.comm, rank.stream));
-    CHECK_NCCL(ncclAllReduce(b.data, b.data, 1, ncclInt32, ncclSum, rank.comm, other));
-    CHECK_NCCL(ncclGroupEnd());
-    CHECK(b.read(rank.stream) == std::vector{21});
-    CHECK(a.read(other) == std::vector{3});
-  });
+  for (const bool read_from_first : {true, false}) {
+    const Fresh fresh(2);
+    on_ranks(2, [&](Rank& rank) {
+      const cudaStream_t other = rank.new_stream();
+      const Buffer<int> a(1), b(1), copy(1);
+      set(rank.stream, a.data, rank.rank + 1);
+      set(other, b.data, rank.rank + 10);
+      CHECK_NCCL(ncclGroupStart());
+      CHECK_NCCL(ncclAllReduce(a.data, a.data, 1, ncclInt32, ncclSum, rank.comm, rank.stream));
+      CHECK_NCCL(ncclAllReduce(b.data, b.data, 1, ncclInt32, ncclSum, rank.comm, other));
+      CHECK_NCCL(ncclGroupEnd());
+      if (read_from_first) {
+        CHECK(b.read(rank.stream) == std::vector{21});
+        CHECK(a.read(other) == std::vector{3});
+      } else {
+        CHECK(a.read(other) == std::vector{3});
+        CHECK(b.read(rank.stream) == std::vector{21});
+      }
+    });
+  }
 }
 
 TEST_CASE(
