@@ -22,7 +22,7 @@ struct Shape {
   template <std::size_t N>
     requires(N <= std::size_t(max_dims))
   constexpr Shape(const std::array<index_t, N>& extents) : dims(int(N)) {
-    for (std::size_t i = 0; i < N; ++i) values[i] = extents[i];
+    for (int i = 0; i < dims; ++i) values[std::size_t(i)] = extents[std::size_t(i)];
   }
 
   /// `dims` values, all equal to `value`.

@@ -264,8 +264,8 @@ class Tensor {
   template <class Other>
   Tensor<T, Rank, Other> memory_on(Other other) const {
     index_t begin = 0, end = 1;
-    for (std::size_t d = 0; d < std::size_t(Rank); ++d) {
-      const index_t reach = (extents_[d] - 1) * strides_[d];
+    for (int d = 0; d < Rank; ++d) {
+      const index_t reach = (extents_[std::size_t(d)] - 1) * strides_[std::size_t(d)];
       (reach < 0 ? begin : end) += reach;
     }
     const Tensor<T, 1, Other> memory({end - begin});
