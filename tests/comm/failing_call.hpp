@@ -101,7 +101,7 @@ inline void fail_inside(World& world, CollectiveKind kind, index_t count, int fa
   if (world.rank() == failing) {
     if (way == Failing::throws) throw std::runtime_error("planted");
     if (way == Failing::leaves) return;
-    nap(3 * group.state().timeout_seconds);
+    nap(5 * group.state().timeout_seconds);  // a loaded machine keeps the others, too
   }
   communicate(group, kind, count);
   communicate(group, CollectiveKind::barrier, 0);
