@@ -20,7 +20,7 @@
 #include <cleave/kernels/arithmetic.hpp>
 #include <cleave/kernels/cuda/launch.hpp>
 #include <cleave/kernels/cuda/loops.hpp>
-#include <cleave/kernels/cuda/map_elements.hpp>
+#include <cleave/kernels/cuda/map_nest.hpp>
 #include <cleave/kernels/cuda/pack.hpp>
 #include <cleave/kernels/cuda/strided_copy.hpp>
 #include <cleave/tensor/cuda/memory.hpp>

@@ -15,7 +15,7 @@
 #include <cleave/core/dtype.hpp>
 #include <cleave/kernels/arithmetic.hpp>
 #include <cleave/kernels/cuda/copy_tiles.hpp>
-#include <cleave/kernels/cuda/map_elements.hpp>
+#include <cleave/kernels/cuda/map_nest.hpp>
 #include <cleave/tensor/view.hpp>
 
 namespace cleave {

@@ -1,0 +1,163 @@
+// The pass over arrays behind maps, copies and fills on a GPU: out[i] = f(a[i], b[i], ..) for the
+// steps of a nest of loops.
+//
+// A thread takes a few packs of neighbours; where an array's rows are not dense or not aligned,
+// single elements. Loads precede stores, so that they overlap. Strides of 0 repeat elements, and
+// numbers travel with the launch.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include <cleave/kernels/cuda/launch.hpp>
+#include <cleave/kernels/cuda/loops.hpp>
+#include <cleave/kernels/cuda/pack.hpp>
+
+namespace cleave::cuda::detail {
+
+/// An input that is a number.
+template <class T>
+struct Value {
+  T value;
+
+  template <int V>
+  __device__ Pack<T, V> load(index_t, bool) const {
+    Pack<T, V> pack;
+    for (int k = 0; k < V; ++k) pack.values[k] = value;
+    return pack;
+  }
+  __device__ T element(index_t) const { return value; }
+};
+
+/// An input in memory.
+template <class T>
+struct Elements {
+  const T* data;
+
+  /// V elements from `offset` on; one, V times, if it repeats.
+  template <int V>
+  __device__ Pack<T, V> load(index_t offset, bool repeats) const {
+    if constexpr (V > 1) {
+      if (repeats) return Value<T>{data[offset]}.template load<V>(0, true);
+    }
+    return load_pack<V>(data + offset);
+  }
+  __device__ T element(index_t offset) const { return data[offset]; }
+};
+
+template <int V, class R, class F, class... Packs>
+__device__ Pack<R, V> apply_to_packs(const F& f, const Packs&... in) {
+  Pack<R, V> out;
+  for (int k = 0; k < V; ++k) out.values[k] = R(f(in.values[k]...));
+  return out;
+}
+
+/// What a thread does with one pack of the map.
+template <int V, class R, class F, class... In>
+struct MapStep {
+  static constexpr int arrays = 1 + int(sizeof...(In));
+  using Input = std::make_integer_sequence<int, int(sizeof...(In))>;
+
+  const Loops<arrays>& loops;
+  R* out;
+
+  template <int... K>
+  __device__ Pack<R, V> pack(const Place<arrays>& at, std::integer_sequence<int, K...>, const F& f,
+                             const In&... in) const {
+    return apply_to_packs<V, R>(
+        f, in.template load<V>(at.offset[K + 1], loops.strides[K + 1][0] == 0)...);
+  }
+
+  /// The first `count` elements of a pack.
+  template <int... K>
+  __device__ void part(const Place<arrays>& at, index_t count, std::integer_sequence<int, K...>,
+                       const F& f, const In&... in) const {
+    for (index_t k = 0; k < count; ++k)
+      out[at.offset[0] + k] =
+          R(f(in.element(at.offset[K + 1] + (loops.strides[K + 1][0] == 0 ? 0 : k))...));
+  }
+};
+
+/// @param loops  array 0 is `out`; a step of the innermost loop is V elements
+/// @param steps  of all loops
+/// @param whole  so many steps have V elements for sure
+/// @param cols   elements of the innermost loop
+template <int V, class F, class R, class... In>
+__global__ void map_kernel(F f, Loops<1 + int(sizeof...(In))> loops, std::uint32_t steps,
+                           std::uint32_t whole, index_t cols, R* out, In... in) {
+  using Step = MapStep<V, R, F, In...>;
+  constexpr int packs = packs_per_thread<V, R, decltype(in.element(0))...>();
+  const Step step{loops, out};
+  const std::uint32_t first = blockIdx.x * (blockDim.x * packs) + threadIdx.x;
+  if (first + (packs - 1) * blockDim.x < whole) {
+    Pack<R, V> results[packs];
+    index_t offsets[packs];
+    for (int p = 0; p < packs; ++p) {
+      const auto at = loops.at(first + std::uint32_t(p) * blockDim.x);
+      offsets[p] = at.offset[0];
+      results[p] = step.pack(at, typename Step::Input{}, f, in...);
+    }
+    for (int p = 0; p < packs; ++p) store_pack(out + offsets[p], results[p]);
+    return;
+  }
+  for (int p = 0; p < packs; ++p) {
+    const std::uint32_t mine = first + std::uint32_t(p) * blockDim.x;
+    if (mine >= steps) return;
+    const auto at = loops.at(mine);
+    const index_t left = cols - index_t(at.inner) * V;
+    if (left >= V)
+      store_pack(out + at.offset[0], step.pack(at, typename Step::Input{}, f, in...));
+    else
+      step.part(at, left, typename Step::Input{}, f, in...);
+  }
+}
+
+template <int V, class F, class R, class... In>
+void launch_map(const char* operation, const F& f, const LoopNest<1 + int(sizeof...(In))>& nest,
+                R* out, const In&... in) {
+  constexpr index_t packs = packs_per_thread<V, R, decltype(in.element(0))...>();
+  in_pieces(nest, [&](const auto& piece) {
+    const Loops<1 + int(sizeof...(In))> loops(piece, V);
+    const index_t cols = piece.extents[piece.inner()];
+    const std::uint32_t steps = loops.size();
+    const std::uint32_t whole = cols % V == 0      ? steps
+                                : piece.dims == 1 ? std::uint32_t(cols / V)
+                                                  : 0;
+    const index_t tile = block_threads * packs;
+    launch(operation, map_kernel<V, F, R, In...>, dim3(unsigned((steps + tile - 1) / tile)),
+           dim3(block_threads), f, loops, steps, whole, cols, out, in...);
+  });
+}
+
+/// Whether packs of V elements serve array k of a nest.
+template <int V, int N, class T>
+bool packs_serve(const LoopNest<N>& nest, int k, const Elements<T>& in) {
+  return nest.strides[k][nest.inner()] == 0 || (nest.rows_are_packs(k, V) && aligned_for<V>(in.data));
+}
+template <int V, int N, class T>
+bool packs_serve(const LoopNest<N>&, int, const Value<T>&) {
+  return true;
+}
+
+/// Whether packs of V elements serve all arrays, and are filled by what is in a row.
+template <int V, int N, class R, int... K, class... In>
+bool packs_serve_all(const LoopNest<N>& nest, R* out, std::integer_sequence<int, K...>,
+                     const In&... in) {
+  const index_t cols = nest.extents[nest.inner()];
+  return nest.strides[0][nest.inner()] == 1 && (cols % V == 0 || cols >= 8 * V) &&
+         packs_serve<V>(nest, 0, Elements<R>{out}) && (packs_serve<V>(nest, K + 1, in) && ...);
+}
+
+/// The map of a nest whose array 0 is `out`, in the widest accesses that all arrays allow.
+template <class F, class R, class... In>
+void map_nest(const char* operation, const F& f, const LoopNest<1 + int(sizeof...(In))>& nest,
+              R* out, const In&... in) {
+  constexpr int width = pack_width<R, decltype(in.element(0))...>();
+  if (packs_serve_all<width>(nest, out, std::make_integer_sequence<int, int(sizeof...(In))>{},
+                             in...))
+    launch_map<width>(operation, f, nest, out, in...);
+  else
+    launch_map<1>(operation, f, nest, out, in...);
+}
+
+}  // namespace cleave::cuda::detail
