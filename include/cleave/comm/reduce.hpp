@@ -19,6 +19,7 @@
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/core/reduce_op.hpp>
+#include <cleave/kernels/arithmetic.hpp>
 #include <cleave/tensor/view.hpp>
 
 namespace cleave::detail {
@@ -41,40 +42,6 @@ inline void require_reduction(const char* operation, DType type, ReduceOp op) {
                 std::string(name_of(op)) + " of " + name_of(type) + " is not defined: " + reason);
 }
 
-struct Add {
-  template <class A>
-  static A apply(const A& a, const A& b) {
-    if constexpr (std::is_same_v<A, bool>)
-      return a || b;
-    else
-      return A(a + b);
-  }
-};
-
-struct Multiply {
-  template <class A>
-  static A apply(const A& a, const A& b) {
-    if constexpr (std::is_same_v<A, bool>)
-      return a && b;
-    else
-      return A(a * b);
-  }
-};
-
-struct Larger {
-  template <class A>
-  static A apply(const A& a, const A& b) {
-    return a < b || b != b ? b : a;
-  }
-};
-
-struct Smaller {
-  template <class A>
-  static A apply(const A& a, const A& b) {
-    return b < a || b != b ? b : a;
-  }
-};
-
 /// The reduction of one block: `first` combines two operands into the accumulator, `next` one
 /// more, `last` rounds to the element type after a division by `ranks` (1: none).
 ///
@@ -90,15 +57,16 @@ struct ReduceKernel {
 template <class T, class Op>
 struct ReduceLoops {
   using A = accumulator_t<T>;
+  using Fold = kernels::Fold<Op>;
 
   // Loops of a known length without aliases: vectorised at -O2, too.
   static constexpr index_t run = 64;
 
   static void first_run(A* __restrict sum, const T* x, const T* y, index_t count) {
-    for (index_t i = 0; i < count; ++i) sum[i] = Op::apply(A(x[i]), A(y[i]));
+    for (index_t i = 0; i < count; ++i) sum[i] = Fold::combine(A(x[i]), A(y[i]));
   }
   static void next_run(A* __restrict sum, const T* x, index_t count) {
-    for (index_t i = 0; i < count; ++i) sum[i] = Op::apply(sum[i], A(x[i]));
+    for (index_t i = 0; i < count; ++i) sum[i] = Fold::combine(sum[i], A(x[i]));
   }
   static void mean_run(const A* __restrict sum, T* __restrict out, index_t count, A ranks) {
     for (index_t i = 0; i < count; ++i) out[i] = T(sum[i] / ranks);
@@ -145,43 +113,43 @@ struct ReduceLoops {
 /// Sums: signed integers as unsigned ones (wrapping is defined), complex numbers as pairs.
 inline ReduceKernel sum_kernel(DType type) {
   switch (type) {
-    case DType::boolean: return ReduceLoops<bool, Add>::kernel(1);
+    case DType::boolean: return ReduceLoops<bool, Sum>::kernel(1);
     case DType::int8:
-    case DType::uint8: return ReduceLoops<std::uint8_t, Add>::kernel(1);
+    case DType::uint8: return ReduceLoops<std::uint8_t, Sum>::kernel(1);
     case DType::int32:
-    case DType::uint32: return ReduceLoops<std::uint32_t, Add>::kernel(1);
+    case DType::uint32: return ReduceLoops<std::uint32_t, Sum>::kernel(1);
     case DType::int64:
-    case DType::uint64: return ReduceLoops<std::uint64_t, Add>::kernel(1);
-    case DType::float16: return ReduceLoops<half, Add>::kernel(1);
-    case DType::bfloat16: return ReduceLoops<bfloat16, Add>::kernel(1);
-    case DType::float32: return ReduceLoops<float, Add>::kernel(1);
-    case DType::float64: return ReduceLoops<double, Add>::kernel(1);
-    case DType::complex64: return ReduceLoops<float, Add>::kernel(2);
-    case DType::complex128: return ReduceLoops<double, Add>::kernel(2);
+    case DType::uint64: return ReduceLoops<std::uint64_t, Sum>::kernel(1);
+    case DType::float16: return ReduceLoops<half, Sum>::kernel(1);
+    case DType::bfloat16: return ReduceLoops<bfloat16, Sum>::kernel(1);
+    case DType::float32: return ReduceLoops<float, Sum>::kernel(1);
+    case DType::float64: return ReduceLoops<double, Sum>::kernel(1);
+    case DType::complex64: return ReduceLoops<float, Sum>::kernel(2);
+    case DType::complex128: return ReduceLoops<double, Sum>::kernel(2);
   }
   return {};
 }
 
 inline ReduceKernel product_kernel(DType type) {
   switch (type) {
-    case DType::boolean: return ReduceLoops<bool, Multiply>::kernel(1);
+    case DType::boolean: return ReduceLoops<bool, Product>::kernel(1);
     case DType::int8:
-    case DType::uint8: return ReduceLoops<std::uint8_t, Multiply>::kernel(1);
+    case DType::uint8: return ReduceLoops<std::uint8_t, Product>::kernel(1);
     case DType::int32:
-    case DType::uint32: return ReduceLoops<std::uint32_t, Multiply>::kernel(1);
+    case DType::uint32: return ReduceLoops<std::uint32_t, Product>::kernel(1);
     case DType::int64:
-    case DType::uint64: return ReduceLoops<std::uint64_t, Multiply>::kernel(1);
-    case DType::float16: return ReduceLoops<half, Multiply>::kernel(1);
-    case DType::bfloat16: return ReduceLoops<bfloat16, Multiply>::kernel(1);
-    case DType::float32: return ReduceLoops<float, Multiply>::kernel(1);
-    case DType::float64: return ReduceLoops<double, Multiply>::kernel(1);
-    case DType::complex64: return ReduceLoops<std::complex<float>, Multiply>::kernel(1);
-    case DType::complex128: return ReduceLoops<std::complex<double>, Multiply>::kernel(1);
+    case DType::uint64: return ReduceLoops<std::uint64_t, Product>::kernel(1);
+    case DType::float16: return ReduceLoops<half, Product>::kernel(1);
+    case DType::bfloat16: return ReduceLoops<bfloat16, Product>::kernel(1);
+    case DType::float32: return ReduceLoops<float, Product>::kernel(1);
+    case DType::float64: return ReduceLoops<double, Product>::kernel(1);
+    case DType::complex64: return ReduceLoops<std::complex<float>, Product>::kernel(1);
+    case DType::complex128: return ReduceLoops<std::complex<double>, Product>::kernel(1);
   }
   return {};
 }
 
-/// Larger or Smaller. @pre the type has an order
+/// Max or Min. @pre the type has an order
 template <class Op>
 ReduceKernel order_kernel(DType type) {
   switch (type) {
@@ -206,8 +174,8 @@ inline ReduceKernel reduce_kernel(DType type, ReduceOp op) {
   switch (op) {
     case ReduceOp::sum:
     case ReduceOp::avg: return sum_kernel(type);
-    case ReduceOp::max: return order_kernel<Larger>(type);
-    case ReduceOp::min: return order_kernel<Smaller>(type);
+    case ReduceOp::max: return order_kernel<Max>(type);
+    case ReduceOp::min: return order_kernel<Min>(type);
     case ReduceOp::product: return product_kernel(type);
   }
   return {};
