@@ -3,9 +3,12 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <complex>
 #include <cstdint>
+#include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <cleave/tensor/tensor.hpp>
@@ -46,16 +49,36 @@ Tensor<T, 3, TestDevice> cells(int rank, const Extents3& extents, bool strided =
   return inside(wide.to(TestDevice{}));
 }
 
+/// How far a reduction may be from the exact one, in units of its size: NCCL multiplies the addends
+/// of an average by one over their number, in the type of the elements.
+template <class T>
+double tolerance(ReduceOp op, const World& world) {
+  if (op != ReduceOp::avg || std::string(all_ranks(world).backend()) != "nccl") return 0;
+  if constexpr (std::is_same_v<T, half>) return 2.0 / 1024;
+  else return 2 * double(std::numeric_limits<kernels::real_t<T>>::epsilon());
+}
+
+/// Whether a number is another one, or off by less than `tolerance` of its size.
+template <class T>
+bool near(const T& found, const T& expected, double tolerance) {
+  if constexpr (!std::is_integral_v<T>) {
+    using A = accumulator_t<T>;
+    if (tolerance > 0)
+      return double(std::abs(A(found) - A(expected))) <= tolerance * double(std::abs(A(expected)));
+  }
+  return found == expected;
+}
+
 /// "" if the tensor has these extents and value(i, j, k) everywhere, else what is wrong first.
 template <class T, class Value>
 std::string difference(const Tensor<T, 3, TestDevice>& tensor, const Extents3& extents,
-                       Value value) {
+                       Value value, double tolerance = 0) {
   if (tensor.shape() != extents) return "the extents are " + to_string(Shape(tensor.shape()));
   const Tensor<T, 3> found = tensor.to(Host{});
   for (index_t i = 0; i < extents[0]; ++i)
     for (index_t j = 0; j < extents[1]; ++j)
       for (index_t k = 0; k < extents[2]; ++k)
-        if (const T expected = value(i, j, k); !(found(i, j, k) == expected))
+        if (const T expected = value(i, j, k); !near(found(i, j, k), expected, tolerance))
           return "(" + std::to_string(i) + ", " + std::to_string(j) + ", " + std::to_string(k) +
                  ") is " + text_of(found(i, j, k)) + ", not " + text_of(expected);
   return "";

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Programs under mpirun whose ranks fail: the others are told by name, all end, mpirun says so.
 
-usage: mpi_failures.py PROGRAM MPIEXEC
+usage: mpi_failures.py PROGRAM MPIEXEC [WAY..]
 
+WAY..                   only those of these names ("throw", "exit in barrier"); default: all
 CLEAVE_TEST_REPEAT=N runs each way to fail N times (default 1).
 """
 
@@ -166,10 +167,12 @@ RUNS = (
 )
 
 
-def main(program, mpiexec):
+def main(program, mpiexec, *chosen):
     cases = Cases()
     for name, settings, ways in RUNS:
         for way, (sentence, status, holds) in ways.items():
+            if chosen and way not in chosen:
+                continue
             for _ in range(1 if way in EVERYWHERE else REPEAT):
                 o = Outcome(program, mpiexec, way, settings)
                 ended = o.status not in (None, 0) if status is None else o.status == status
@@ -178,4 +181,4 @@ def main(program, mpiexec):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2]))
+    sys.exit(main(*sys.argv[1:]))

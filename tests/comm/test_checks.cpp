@@ -14,7 +14,7 @@ using namespace cleave::testing;
 namespace {
 
 /// What running `c` throws.
-std::string error_of(Communicator& group, const Collective& c) {
+std::string error_of_run(Communicator& group, const Collective& c) {
   try {
     group.run(c);
   } catch (const Error& error) {
@@ -55,7 +55,7 @@ TEST_CASE("with checks on, ranks that make different calls all hear of both, and
     c.destination = b.view();
     Collective other = c;
     other.op = ReduceOp::max;
-    CHECK(error_of(group, rank == last ? other : c) ==
+    CHECK(error_of_run(group, rank == last ? other : c) ==
           "collective: " + first + "all_reduce of 6 float32 (op sum, root 0, call 0), rank " +
               std::to_string(last) + " runs all_reduce of 6 float32 (op max, root 0, call 0)" +
               who);
@@ -63,7 +63,7 @@ TEST_CASE("with checks on, ranks that make different calls all hear of both, and
     other = c;
     other.source = wide.view();
     other.destination = wide_sum.view();
-    CHECK(error_of(group, rank == last ? other : c) ==
+    CHECK(error_of_run(group, rank == last ? other : c) ==
           "collective: " + first + "all_reduce of 6 float32 (op sum, root 0, call 0), rank " +
               std::to_string(last) + " runs all_reduce of 6 float64 (op sum, root 0, call 0)" +
               who);
@@ -71,7 +71,7 @@ TEST_CASE("with checks on, ranks that make different calls all hear of both, and
     other = c;
     other.source = a.slice(0, 0, 5).view();
     other.destination = b.slice(0, 0, 5).view();
-    CHECK(error_of(group, rank == last ? other : c) ==
+    CHECK(error_of_run(group, rank == last ? other : c) ==
           "collective: " + first + "all_reduce of 6 float32 (op sum, root 0, call 0), rank " +
               std::to_string(last) + " runs all_reduce of 5 float32 (op sum, root 0, call 0)" +
               who);
@@ -81,12 +81,12 @@ TEST_CASE("with checks on, ranks that make different calls all hear of both, and
     other.source = a.view();
     other.destination = b.view();
     other.operation = "from_local";
-    CHECK(error_of(group, rank == last ? other : c) ==
+    CHECK(error_of_run(group, rank == last ? other : c) ==
           (rank == last ? "from_local: " : "collective: ") + first +
               "all_reduce of 6 float32 (op sum, root 0, call 0), rank " + std::to_string(last) +
               " runs broadcast of 0 float32 (op sum, root 1, call 0)" + who);
 
-    CHECK(error_of(group, c) == "");
+    CHECK(error_of_run(group, c) == "");
     CHECK(b(5) == float(group.size()));
   });
 }
@@ -169,10 +169,10 @@ TEST_CASE("a reduction that its elements do not have is refused on every rank, a
     c.source = values.view();
     c.destination = values.view();
     c.op = ReduceOp::max;
-    CHECK(error_of(world.communicator(), c) ==
+    CHECK(error_of_run(world.communicator(), c) ==
           "all_reduce: max of complex64 is not defined: complex numbers have no order");
     c.op = ReduceOp::sum;
-    CHECK(error_of(world.communicator(), c) == "");
+    CHECK(error_of_run(world.communicator(), c) == "");
     CHECK(values(3) == std::complex<float>(float(world.size())));
   });
 }

@@ -56,7 +56,7 @@ TEST_CASE("a functional all-reduce gives every rank the reduction and leaves its
             const Async<Tensor<T, 3, TestDevice>> y = functional::all_reduce(x, op, world);
             CHECK(difference(*y, extents, [&](index_t i, index_t j, index_t k) {
                     return reduced_cell<T>(op, world.size(), i, j, k);
-                  }) == "");
+                  }, tolerance<T>(op, world)) == "");
             CHECK(y->contiguous());
             CHECK(unmodified(x, world.rank()));
           }
@@ -112,7 +112,7 @@ TEST_CASE("a functional reduce-scatter gives every rank its part along any dimen
                       Extents3 at{i, j, k};
                       along(at, dim) += rank * width;
                       return reduced_cell<T>(op, n, at[0], at[1], at[2]);
-                    }) == "");
+                    }, tolerance<T>(op, world)) == "");
               CHECK(unmodified(x, rank));
             }
     });

@@ -1,5 +1,3 @@
-#include <cleave/kernels/functions.hpp>
-
 #include <cmath>
 #include <complex>
 #include <cstdint>
@@ -8,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <cleave/core/half.hpp>
+#include <cleave/kernels/functions.hpp>
 
 using namespace cleave;
 using namespace cleave::kernels;
@@ -50,8 +49,8 @@ TEST_CASE_TEMPLATE("functions of complex numbers are those of the standard libra
   });
 }
 
-TEST_CASE_TEMPLATE("sums, products and quotients of complex numbers are computed by parts", R, float,
-                   double) {
+TEST_CASE_TEMPLATE("sums, products and quotients of complex numbers are computed by parts", R,
+                   float, double) {
   using C = std::complex<R>;
   const R few = 8 * std::numeric_limits<R>::epsilon();
   for_numbers<R>([&](const C& z) {

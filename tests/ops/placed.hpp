@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -141,6 +142,10 @@ bool exact_averages(const X& x) {
       if (const index_t n = x.mesh().extents()[a]; n & (n - 1)) return false;
   return true;
 }
+
+/// Whether a DTensor has these placements.
+template <class X, class... P>
+inline constexpr bool lies = std::is_same_v<typename X::placements_type, Placements<P...>>;
 
 /// Calls f(P{}) for Placements of `Axes` axes, each one of the choices.
 template <int Axes, class... Choice, class F>

@@ -33,9 +33,6 @@ auto each(const Array<T>& a, const Array<T>& b, const F& f) {
   return array_of<T>(a.shape, [&](const naive::Indices& i) { return f(a.at(i), b.at(i)); });
 }
 
-template <class X, class... P>
-inline constexpr bool lies = std::is_same_v<typename X::placements_type, Placements<P...>>;
-
 /// One operand of every kind, and what becomes of it.
 template <class T, class Mesh, class Op, class F>
 void check_unary(const Mesh& mesh, const Op& op, const F& f) {

@@ -45,9 +45,6 @@ constexpr auto plus = [](const auto& a, const auto& b) { return std::remove_cvre
 constexpr auto larger = [](const auto& a, const auto& b) { return a < b ? b : a; };
 constexpr auto smaller = [](const auto& a, const auto& b) { return b < a ? b : a; };
 
-template <class X, class... P>
-inline constexpr bool lies = std::is_same_v<typename X::placements_type, Placements<P...>>;
-
 }  // namespace
 
 TEST_CASE("sums are right for all placements and dimensions") {

@@ -1,4 +1,9 @@
 // Cases on the host.
 #include "gpu.hpp"
 
-bool cleave::testing::lacks_gpu() { return false; }
+namespace cleave::testing {
+
+bool lacks_gpu() { return false; }
+void enter_gpu(World&) {}
+
+}  // namespace cleave::testing

@@ -9,6 +9,7 @@
 
 #include <cleave/comm/run.hpp>
 
+#include "gpu.hpp"
 #include "processes.hpp"
 
 namespace cleave::testing {
@@ -23,6 +24,7 @@ void call(const RankBody& body, World& world) {
   {
     INFO("rank ", world.rank(), " of ", world.size());
     try {
+      enter_gpu(world);
       body(world);
     } catch (...) {  // not past INFO: doctest unwinds it into state that the ranks share
       thrown = std::current_exception();

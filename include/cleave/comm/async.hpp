@@ -192,7 +192,11 @@ class Task final : public Promised<T>, public Job {
 /// Movable, not copyable: what it yields is a handle that can be copied. An error of the work is
 /// thrown by whoever waits first; a dropped result swallows it.
 template <class T>
-class [[nodiscard]] Async {
+class
+#if !defined(__CUDACC__)  // nvcc warns of assignments, too
+    [[nodiscard]]
+#endif
+    Async {
  public:
   using value_type = T;
 

@@ -223,14 +223,20 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     to.gather_signatures(mine, all);
   }
 
+  /// Compares a call across ranks, if calls are to be compared. For those that no user has made;
+  /// `run` does it for all others.
+  void agree_on_call(const Collective& collective) {
+    if (state_->check == CheckLevel::collective && size_ > 1) compare(collective);
+    ++sequence_;
+  }
+
  private:
   void prepare(const Collective& collective) {
     {
       const std::lock_guard lock(*state_->observing);
       for (Observer* observer : state_->observers) observer->observe(collective, *this);
     }
-    if (state_->check == CheckLevel::collective && size_ > 1) compare(collective);
-    ++sequence_;
+    agree_on_call(collective);
   }
 
   /// Throws the same error on all ranks if they have not all made the same call.

@@ -19,9 +19,12 @@ namespace cleave::kernels {
 /// |a|: for complex numbers a real one.
 template <class T>
 CLEAVE_HOST_DEVICE real_t<T> magnitude(const T& a) {
-  if constexpr (is_complex<T>) return std::hypot(a.real(), a.imag());
-  else if constexpr (std::is_unsigned_v<T>) return a;
-  else return T(a < T(0) ? minus(T(0), a) : a == T(0) ? T(0) : a);  // |-0| is 0
+  if constexpr (is_complex<T>)
+    return std::hypot(a.real(), a.imag());
+  else if constexpr (std::is_unsigned_v<T>)
+    return a;
+  else
+    return T(a < T(0) ? minus(T(0), a) : a == T(0) ? T(0) : a);  // |-0| is 0
 }
 
 /// a / b; integers are cut off. A complex b is scaled by its larger part.
@@ -61,10 +64,10 @@ CLEAVE_HOST_DEVICE T logarithm(const T& a) {
     using R = real_t<T>;
     const R size = magnitude(a), x = magnitude(a.real()), y = magnitude(a.imag());
     const R larger_part = x > y ? x : y, smaller_part = x > y ? y : x;
-    const R real = size > R(0.5) && size < R(2)
-                       ? std::log1p((larger_part - 1) * (larger_part + 1) +
-                                    smaller_part * smaller_part) / 2
-                       : std::log(size);
+    const R real =
+        size > R(0.5) && size < R(2)
+            ? std::log1p((larger_part - 1) * (larger_part + 1) + smaller_part * smaller_part) / 2
+            : std::log(size);
     return T(real, std::atan2(a.imag(), a.real()));
   }
 }
@@ -84,7 +87,7 @@ CLEAVE_HOST_DEVICE T square_root(const T& a) {
   }
 }
 
-/// With t = tan(y) and s = sinh(x): tanh(x + iy) = ((1 + t^2) s cosh(x) + it) / (1 + (1 + t^2) s^2);
+/// tanh(x + iy) = ((1 + t^2) s cosh(x) + it) / (1 + (1 + t^2) s^2) with t = tan(y), s = sinh(x);
 /// where s overflows, what remains of it.
 template <class T>
 CLEAVE_HOST_DEVICE T hyperbolic_tangent(const T& a) {

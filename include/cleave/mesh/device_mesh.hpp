@@ -177,11 +177,12 @@ DeviceMesh<Device, Axes...> init_device_mesh(
   std::vector<std::string> names{axis_name<Axes>()...};
   std::vector<int> ranks(std::size_t(group->size()));
   std::iota(ranks.begin(), ranks.end(), 0);
-  auto state = std::make_shared<const MeshState>(group, group, shape, std::move(ranks),
-                                                 std::move(names));
   bool positive = true;
   for (const index_t extent : extents) positive = positive && extent > 0;
-  if (!positive || shape.product() != group->size())
+  const bool fits = positive && shape.product() == group->size();
+  auto state = std::make_shared<const MeshState>(group, fits ? group : nullptr, shape,
+                                                 std::move(ranks), std::move(names));
+  if (!fits)
     throw Error("init_device_mesh",
                 "the mesh has " + std::to_string(positive ? shape.product() : 0) +
                     " places for " + std::to_string(group->size()) + " ranks",

@@ -49,7 +49,7 @@ class MeshState {
     for (AxisMask mask = 1; mask < labels_.size(); ++mask) labels_[mask] = join_names(mask);
     if (group_ == nullptr) return;
     coordinate_ = coordinate_of(extents_, group_->rank());
-    if (group_->splits_early() && group_->size() == extents_.product())
+    if (group_->splits_early())
       for (int a = 0; a < extents_.dims; ++a) static_cast<void>(this->group(AxisMask(1) << a));
   }
 

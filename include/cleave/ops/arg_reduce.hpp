@@ -102,7 +102,8 @@ class ArgReduction {
     constexpr bool combines = Pairs::solution.computed.has_partial();
     const auto local = call_.template local<0>(x_);
     std::array<index_t, std::size_t(rank)> extents{};
-    for (std::size_t d = 0; d < extents.size(); ++d) extents[d] = local.shape()[d + (d >= Dim)];
+    for (int d = 0; d < rank; ++d)
+      extents[std::size_t(d)] = local.shape()[std::size_t(d + (d >= Dim))];
     const Local<index_t> indices(extents);
     if constexpr (!combines) {
       find(local, static_cast<T*>(nullptr), indices);

@@ -58,7 +58,8 @@ def main(root, nvcc):
         found = least(code, name, operations)
         cases.check(f"{name}: both parts of complex numbers are computed", found >= needed,
                     f"{found} instructions of {operations}, not {needed}")
-    cases.check("a planted copy in the place of a sum is found", least(code, "7Planted", "add") == 0)
+    cases.check("a planted copy in the place of a sum is found",
+                least(code, "7Planted", "add") == 0)
     return cases.finish()
 
 

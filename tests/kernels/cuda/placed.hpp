@@ -173,8 +173,8 @@ class Placed {
   }
 
   void copy(void* to, const void* from) const {
-    cuda::check(cudaMemcpyAsync(to, from, std::size_t(before_.size) * sizeof(T),
-                                cudaMemcpyDefault, cuda::current_stream().get()),
+    cuda::check(cudaMemcpyAsync(to, from, std::size_t(before_.size) * sizeof(T), cudaMemcpyDefault,
+                                cuda::current_stream().get()),
                 "test");
     cuda::current_stream().synchronize();
   }

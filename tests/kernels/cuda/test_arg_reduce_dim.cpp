@@ -1,10 +1,10 @@
-#include <cleave/kernels/cuda/arg_reduce_dim.hpp>
-
 #include <cmath>
 #include <cstdint>
 #include <limits>
 
 #include <doctest/doctest.h>
+
+#include <cleave/kernels/cuda/arg_reduce_dim.hpp>
 
 #include "placed.hpp"
 

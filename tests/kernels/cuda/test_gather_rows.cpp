@@ -1,10 +1,10 @@
-#include <cleave/kernels/cuda/gather_rows.hpp>
-
 #include <complex>
 #include <cstdint>
 #include <optional>
 
 #include <doctest/doctest.h>
+
+#include <cleave/kernels/cuda/gather_rows.hpp>
 
 #include "placed.hpp"
 
@@ -112,8 +112,7 @@ TEST_CASE("an index that is none of a row is reported; its row is zeros, or left
   index_t wrong = 0;
   for (index_t i = 0; i < 80; ++i)
     for (index_t k = 0; k < 8; ++k)
-      wrong += now[i * 8 + k] !=
-               (chosen[i] >= 0 && chosen[i] < 5 ? rows[chosen[i] * 8 + k] : 0.0f);
+      wrong += now[i * 8 + k] != (chosen[i] >= 0 && chosen[i] < 5 ? rows[chosen[i] * 8 + k] : 0.0f);
   CHECK(wrong == 0);
 
   const Placed<float> target(Place::of(shape({5, 8})), 70);

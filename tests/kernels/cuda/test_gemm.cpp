@@ -1,11 +1,11 @@
-#include <cleave/kernels/cuda/gemm.hpp>
-
 #include <cmath>
 #include <complex>
 #include <cstdint>
 #include <initializer_list>
 
 #include <doctest/doctest.h>
+
+#include <cleave/kernels/cuda/gemm.hpp>
 
 #include "placed.hpp"
 
@@ -19,9 +19,12 @@ namespace {
 template <class T>
 T small(index_t i) {
   const int value = int(i * 7 % 5) - 2;
-  if constexpr (is_complex<T>) return T(float(value), float(int(i % 3) - 1));
-  else if constexpr (std::is_unsigned_v<T>) return T(value + 2);
-  else return T(float(value));
+  if constexpr (is_complex<T>)
+    return T(float(value), float(int(i % 3) - 1));
+  else if constexpr (std::is_unsigned_v<T>)
+    return T(value + 2);
+  else
+    return T(float(value));
 }
 
 /// A matrix, or a batch of them, of small numbers.
@@ -52,8 +55,8 @@ template <class T>
 HostArray<T> products(const Placed<T>& a, const Placed<T>& b) {
   using A = accumulator_t<T>;
   const HostArray<T> x = a.values(), y = b.values();
-  const index_t batches = a.place().extents[0], m = a.place().extents[1],
-                k = a.place().extents[2], n = b.place().extents[2];
+  const index_t batches = a.place().extents[0], m = a.place().extents[1], k = a.place().extents[2],
+                n = b.place().extents[2];
   HostArray<T> c(batches * m * n);
   for (index_t s = 0; s < batches; ++s)
     for (index_t i = 0; i < m; ++i)
@@ -71,8 +74,10 @@ index_t mismultiplied(const Place& pa, const Place& pb, const Place& pc) {
   const Placed<T> a = factor<T>(pa, 1), b = factor<T>(pb, 2), c(pc);
   const Batches batches{pa.extents[0], pa.strides[0], pb.strides[0], pc.strides[0]};
   const Matrix<const T> x = matrix<const T>(a.data(), pa), y = matrix<const T>(b.data(), pb);
-  if (batches.count == 1) gemm(On<Cuda>{}, x, y, matrix<T>(c.data(), pc));
-  else gemm_batched(On<Cuda>{}, x, y, matrix<T>(c.data(), pc), batches);
+  if (batches.count == 1)
+    gemm(On<Cuda>{}, x, y, matrix<T>(c.data(), pc));
+  else
+    gemm_batched(On<Cuda>{}, x, y, matrix<T>(c.data(), pc), batches);
   return c.wrong(products(a, b), [](const T& actual, const T& expected) {
     return actual == expected;  // -0 is 0
   });
@@ -90,8 +95,14 @@ TEST_CASE_TEMPLATE("a product equals the naive one for every storage of the fact
   for (const Place& a : storages(1, 13, 17))
     for (const Place& b : storages(1, 17, 19))
       CHECK(mismultiplied<T>(a, b, Place::of(shape({1, 13, 19}), {}, {0, 0, 5}, 5)) == 0);
-  for (const Size& s : {Size{1, 1, 1}, {0, 3, 2}, {3, 0, 2}, {3, 2, 0}, {1, 7, 5}, {5, 7, 1},
-                        {4, 1, 6}, {70, 33, 65}})
+  for (const Size& s : {Size{1, 1, 1},
+                        {0, 3, 2},
+                        {3, 0, 2},
+                        {3, 2, 0},
+                        {1, 7, 5},
+                        {5, 7, 1},
+                        {4, 1, 6},
+                        {70, 33, 65}})
     for (const std::size_t storage : {0, 1, 4}) {
       CAPTURE(s.m);
       CAPTURE(s.k);

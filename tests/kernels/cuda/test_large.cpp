@@ -27,7 +27,8 @@ struct Increment {
 /// Bytes on the device, one more than are used.
 class Bytes {
  public:
-  explicit Bytes(index_t size) : size_(size), memory_(allocate_bytes(Cuda{}, std::size_t(size + 1))) {
+  explicit Bytes(index_t size)
+      : size_(size), memory_(allocate_bytes(Cuda{}, std::size_t(size + 1))) {
     strided_fill(Cuda{}, View::dense(data(), DType::int8, shape({size + 1})), std::int8_t(5));
   }
   std::int8_t* data() const { return static_cast<std::int8_t*>(memory_.get()); }

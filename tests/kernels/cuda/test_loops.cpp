@@ -1,10 +1,10 @@
-#include <cleave/kernels/cuda/loops.hpp>
-
 #include <cstdint>
 #include <random>
 #include <set>
 
 #include <doctest/doctest.h>
+
+#include <cleave/kernels/cuda/loops.hpp>
 
 #include "placed.hpp"
 
@@ -18,10 +18,12 @@ TEST_CASE("a divisor gives the quotients of all numbers below 2^31") {
   std::mt19937 random(3);
   constexpr std::uint32_t most = 0x7fffffff;
   index_t wrong = 0;
-  for (const std::uint32_t d : {1u, 2u, 3u, 7u, 64u, 641u, 65535u, 65537u, 1u << 30, most - 1, most})
+  for (const std::uint32_t d :
+       {1u, 2u, 3u, 7u, 64u, 641u, 65535u, 65537u, 1u << 30, most - 1, most})
     for (int i = 0; i < 2000; ++i) {
-      const std::uint32_t n = i < 8 ? std::uint32_t(i) : i < 16 ? most - std::uint32_t(i - 8)
-                                                                : std::uint32_t(random()) & most;
+      const std::uint32_t n = i < 8    ? std::uint32_t(i)
+                              : i < 16 ? most - std::uint32_t(i - 8)
+                                       : std::uint32_t(random()) & most;
       wrong += Divisor(d).quotient(n) != n / d;
       const std::uint32_t edge = n / d * d;  // where the quotient changes
       wrong += Divisor(d).quotient(edge) != edge / d;

@@ -1,10 +1,9 @@
-#include <cleave/kernels/cuda/map_elements.hpp>
-
 #include <complex>
 #include <cstdint>
 
 #include <doctest/doctest.h>
 
+#include <cleave/kernels/cuda/map_elements.hpp>
 #include <cleave/ops/pointwise_functors.hpp>
 
 #include "placed.hpp"
@@ -82,7 +81,8 @@ TEST_CASE("planes of up to eight dimensions are mapped") {
   const Shape extents = shape({2, 3, 2, 1, 3, 2, 2, 5});
   const std::vector<int> other{3, 1, 0, 5, 2, 7, 4, 6};
   CHECK(mismapped<float>(Place::of(extents), Place::of(extents, other),
-                         Place::of(extents, {}, {0, 1, 0, 1, 0, 1, 0, 1}), Place::of(extents)) == 0);
+                         Place::of(extents, {}, {0, 1, 0, 1, 0, 1, 0, 1}),
+                         Place::of(extents)) == 0);
 }
 
 TEST_CASE("inputs, scalars and the result may differ in type and size") {

@@ -1,8 +1,8 @@
-#include <cleave/kernels/cuda/one_hot_rows.hpp>
-
 #include <cstdint>
 
 #include <doctest/doctest.h>
+
+#include <cleave/kernels/cuda/one_hot_rows.hpp>
 
 #include "placed.hpp"
 
@@ -26,9 +26,9 @@ TEST_CASE_TEMPLATE("every row has a one at its class, in the window of columns",
   for (const std::vector<int>& order : {std::vector<int>{0, 1}, {1, 0}})
     for (index_t first = 0; first <= 5; ++first)
       for (index_t columns = 0; first + columns <= 5; ++columns) {
-        const auto indices = classes_at<std::int64_t>(
-            Place::of(shape({3, 200}), order, {0, 1}),
-            [](index_t i) { return std::int64_t(i * 3 % 5); });
+        const auto indices =
+            classes_at<std::int64_t>(Place::of(shape({3, 200}), order, {0, 1}),
+                                     [](index_t i) { return std::int64_t(i * 3 % 5); });
         const Placed<T> out(Place::of(shape({3, 200, columns})));
         CHECK(!one_hot_rows(On<Cuda>{}, indices.read(), first, columns, 5, out.data()));
         const auto classes = indices.values();
@@ -41,9 +41,9 @@ TEST_CASE_TEMPLATE("every row has a one at its class, in the window of columns",
 }
 
 TEST_CASE("the first index that is no class is reported, its row is zero") {
-  const auto indices = classes_at<std::int32_t>(
-      Place::of(shape({2, 30}), {1, 0}),
-      [](index_t i) { return i == 1 ? -4 : i == 8 || i == 58 ? 3 : std::int32_t(i % 3); });
+  const auto indices = classes_at<std::int32_t>(Place::of(shape({2, 30}), {1, 0}), [](index_t i) {
+    return i == 1 ? -4 : i == 8 || i == 58 ? 3 : std::int32_t(i % 3);
+  });
   const Placed<double> out(Place::of(shape({2, 30, 3})));
   // in row-major order, [0, 4] comes before [1, 0]
   CHECK(one_hot_rows(On<Cuda>{}, indices.read(), 0, 3, 3, out.data()) == 3);

@@ -1,11 +1,11 @@
-#include <cleave/kernels/cuda/reduce_dims.hpp>
-
 #include <cmath>
 #include <complex>
 #include <cstdint>
 #include <limits>
 
 #include <doctest/doctest.h>
+
+#include <cleave/kernels/cuda/reduce_dims.hpp>
 
 #include "placed.hpp"
 
@@ -24,16 +24,22 @@ using exact_t = std::conditional_t<
 
 template <class T>
 exact_t<T> exact(const T& value) {
-  if constexpr (is_complex<T>) return {double(value.real()), double(value.imag())};
-  else return exact_t<T>(accumulator_t<T>(value));
+  if constexpr (is_complex<T>)
+    return {double(value.real()), double(value.imag())};
+  else
+    return exact_t<T>(accumulator_t<T>(value));
 }
 
 template <class Op, class E>
 E combined(const E& a, const E& b) {
-  if constexpr (std::is_same_v<Op, Sum>) return a + b;
-  else if constexpr (std::is_same_v<Op, Product>) return a * b;
-  else if constexpr (std::is_same_v<Op, Max>) return b > a ? b : a;
-  else return b < a ? b : a;
+  if constexpr (std::is_same_v<Op, Sum>)
+    return a + b;
+  else if constexpr (std::is_same_v<Op, Product>)
+    return a * b;
+  else if constexpr (std::is_same_v<Op, Max>)
+    return b > a ? b : a;
+  else
+    return b < a ? b : a;
 }
 
 Shape kept_extents(const Shape& extents, unsigned mask) {
@@ -85,9 +91,9 @@ index_t misreduced(const Place& place, unsigned mask, double tolerance = 0,
 
 TEST_CASE_TEMPLATE("sums equal naive sums over any dimensions of any layout", T, float, half,
                    std::complex<float>, std::int32_t) {
-  for (const Shape& extents : {shape({2, 3, 5}), shape({1, 1, 1}), shape({4, 1, 7}),
-                               shape({0, 3, 2}), shape({3, 0, 2}), shape({2, 40, 33}),
-                               shape({3, 2, 300}), shape({260, 2, 3}), shape({5, 64, 8})})
+  for (const Shape& extents :
+       {shape({2, 3, 5}), shape({1, 1, 1}), shape({4, 1, 7}), shape({0, 3, 2}), shape({3, 0, 2}),
+        shape({2, 40, 33}), shape({3, 2, 300}), shape({260, 2, 3}), shape({5, 64, 8})})
     for (unsigned mask = 0; mask < 8; ++mask)
       for (const std::vector<int>& order :
            {std::vector<int>{0, 1, 2}, {2, 1, 0}, {1, 2, 0}, {0, 2, 1}})

@@ -1,11 +1,11 @@
-#include <cleave/kernels/cuda/reduce_views.hpp>
-
 #include <cmath>
 #include <complex>
 #include <cstdint>
 #include <memory>
 
 #include <doctest/doctest.h>
+
+#include <cleave/kernels/cuda/reduce_views.hpp>
 
 #include "placed.hpp"
 
@@ -111,8 +111,8 @@ TEST_CASE("a range of elements is reduced, the others stay") {
                                 end) == 0);
         CHECK(misreduced<float>(ReduceOp::max, std::vector<Place>(ranks, rows), dense, begin,
                                 end) == 0);
-        CHECK(misreduced<half>(ReduceOp::avg, std::vector<Place>(ranks, dense), rows, begin,
-                               end) == 0);
+        CHECK(misreduced<half>(ReduceOp::avg, std::vector<Place>(ranks, dense), rows, begin, end) ==
+              0);
       }
     }
 }

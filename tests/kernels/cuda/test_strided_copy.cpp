@@ -1,5 +1,3 @@
-#include <cleave/kernels/cuda/strided_copy.hpp>
-
 #include <algorithm>
 #include <complex>
 #include <cstdint>
@@ -7,6 +5,8 @@
 #include <utility>
 
 #include <doctest/doctest.h>
+
+#include <cleave/kernels/cuda/strided_copy.hpp>
 
 #include "placed.hpp"
 
@@ -56,8 +56,12 @@ TEST_CASE_TEMPLATE("a transposed matrix has its elements where the indices say",
 TEST_CASE_TEMPLATE("planes are transposed inside of other dimensions", T, std::int8_t, half, float,
                    double) {
   const Shape extents = shape({2, 17, 3, 40});
-  for (const std::vector<int>& from : {std::vector<int>{3, 2, 1, 0}, {0, 3, 2, 1}, {2, 3, 0, 1},
-                                       {1, 0, 3, 2}, {0, 2, 1, 3}, {3, 0, 1, 2}})
+  for (const std::vector<int>& from : {std::vector<int>{3, 2, 1, 0},
+                                       {0, 3, 2, 1},
+                                       {2, 3, 0, 1},
+                                       {1, 0, 3, 2},
+                                       {0, 2, 1, 3},
+                                       {3, 0, 1, 2}})
     for (const std::vector<int>& to : {std::vector<int>{0, 1, 2, 3}, {0, 2, 3, 1}, {1, 3, 0, 2}})
       for (const index_t first : {0, 3}) {
         CAPTURE(first);
@@ -100,7 +104,8 @@ TEST_CASE("what is one run of bytes in both views is one copy, from and to the h
   CHECK(wrong == 0);
 }
 
-TEST_CASE("nothing is copied to or from views without elements, and one element without dimensions") {
+TEST_CASE(
+    "nothing is copied to or from views without elements, and one element without dimensions") {
   CHECK(miscopied<float>(Place::of(shape({0})), Place::of(shape({0}))) == 0);
   CHECK(miscopied<float>(Place::of(shape({3, 0, 2})), Place::of(shape({3, 0, 2}))) == 0);
   CHECK(miscopied<double>(Place::of(shape({})), Place::of(shape({}), {}, {}, 3)) == 0);
@@ -133,8 +138,8 @@ TEST_CASE("views of up to eight dimensions that do not merge are copied, steps a
     std::shuffle(from.begin(), from.end(), random);
     std::shuffle(to.begin(), to.end(), random);
     const Place a = Place::of(extents, from, gaps, index_t(random() % 4));
-    const Place b = Place::of(extents, to, random() % 2 ? gaps : std::vector<int>{},
-                              index_t(random() % 4));
+    const Place b =
+        Place::of(extents, to, random() % 2 ? gaps : std::vector<int>{}, index_t(random() % 4));
     CHECK(miscopied<std::uint8_t>(a, b) == 0);
     CHECK(miscopied<float>(a, b) == 0);
     CHECK(miscopied<std::complex<double>>(a, b) == 0);

@@ -109,7 +109,8 @@ class NcclCommunicator final : public Communicator {
   std::shared_ptr<Communicator> split(std::span<const int> ranks, std::string label) override {
     Collective meeting;  // on the host: a rank that does something else is found there, not here
     meeting.operation = "ncclCommSplit";
-    run(meeting);
+    agree_on_call(meeting);
+    pass_on(*host_, {&meeting, 1});
     doing_ = meeting.operation;
     std::shared_ptr<Communicator> host = host_->split(ranks, std::move(label));
     const int color = *std::min_element(ranks.begin(), ranks.end());

@@ -56,12 +56,18 @@ inline constexpr bool cublaslt_knows = !std::is_integral_v<T>;
 
 template <class T>
 constexpr cudaDataType cuda_type() {
-  if constexpr (std::is_same_v<T, half>) return CUDA_R_16F;
-  else if constexpr (std::is_same_v<T, bfloat16>) return CUDA_R_16BF;
-  else if constexpr (std::is_same_v<T, float>) return CUDA_R_32F;
-  else if constexpr (std::is_same_v<T, double>) return CUDA_R_64F;
-  else if constexpr (std::is_same_v<T, std::complex<float>>) return CUDA_C_32F;
-  else return CUDA_C_64F;
+  if constexpr (std::is_same_v<T, half>)
+    return CUDA_R_16F;
+  else if constexpr (std::is_same_v<T, bfloat16>)
+    return CUDA_R_16BF;
+  else if constexpr (std::is_same_v<T, float>)
+    return CUDA_R_32F;
+  else if constexpr (std::is_same_v<T, double>)
+    return CUDA_R_64F;
+  else if constexpr (std::is_same_v<T, std::complex<float>>)
+    return CUDA_C_32F;
+  else
+    return CUDA_C_64F;
 }
 
 /// An operand by columns.
@@ -87,8 +93,7 @@ bool describe(const kernels::Matrix<T>& m, index_t batch_stride, index_t batches
     return operand.leading >= rows;
   };
   const bool by_rows = (m.col_stride == 1 || m.cols == 1) && stored(m.cols, m.rows, m.row_stride);
-  if (!by_rows &&
-      !((m.row_stride == 1 || m.rows == 1) && stored(m.rows, m.cols, m.col_stride)))
+  if (!by_rows && !((m.row_stride == 1 || m.rows == 1) && stored(m.rows, m.cols, m.col_stride)))
     return false;
   operand.transposed = !by_rows;
   operand.batch_stride = batches == 1 ? 0 : batch_stride;
@@ -161,8 +166,8 @@ class LtPlan {
     const bool doubles = product_.compute == CUBLAS_COMPUTE_64F;
     const void* one = doubles ? static_cast<const void*>(one_double) : one_float;
     product_.check(cublasLtMatmul(handle, operation_.get(), one, first, first_.get(), second,
-                                  second_.get(), zero, result, result_.get(), result,
-                                  result_.get(), &algorithm_, workspace.get(), workspace_,
+                                  second_.get(), zero, result, result_.get(), result, result_.get(),
+                                  &algorithm_, workspace.get(), workspace_,
                                   current_stream().get()));
   }
 
@@ -216,8 +221,8 @@ class LtPlan {
     cublasLtMatmulHeuristicResult_t best{};
     int found = 0;
     product_.check(cublasLtMatmulAlgoGetHeuristic(handle, operation_.get(), first_.get(),
-                                                  second_.get(), result_.get(), result_.get(),
-                                                  made, 1, &best, &found));
+                                                  second_.get(), result_.get(), result_.get(), made,
+                                                  1, &best, &found));
     product_.check(found == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : best.state);
     algorithm_ = best.algo;
     workspace_ = best.workspaceSize;
@@ -257,7 +262,7 @@ class LtContext {
 
  private:
   cublasLtHandle_t handle_ = nullptr;
-  std::array<std::unique_ptr<LtPlan>, 256> plans_;  ///< a later product takes an earlier one's place
+  std::array<std::unique_ptr<LtPlan>, 256> plans_;  ///< a later one takes an earlier one's place
 };
 
 /// Whether cuBLASLt could do it; if not, an operand has to be packed.

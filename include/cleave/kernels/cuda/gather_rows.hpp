@@ -78,10 +78,10 @@ std::optional<I> move_rows(const char* operation, T* values, const Shape& extent
   in_pieces(nest, [&](const LoopNest<row_arrays>& piece) {
     const Loops<row_arrays> loops(piece, width);
     const std::uint32_t steps = loops.size();
-    launch(operation, rows_kernel<Scatter, I, T>,
-           dim3((steps + block_threads - 1) / block_threads), dim3(block_threads), values, table,
-           indices.data, loops, steps, piece.extents[piece.inner()], packed, table_extents[0],
-           table_strides[0], wrong.position());
+    launch(operation, rows_kernel<Scatter, I, T>, dim3((steps + block_threads - 1) / block_threads),
+           dim3(block_threads), values, table, indices.data, loops, steps,
+           piece.extents[piece.inner()], packed, table_extents[0], table_strides[0],
+           wrong.position());
   });
   return wrong.get(indices);
 }
@@ -124,8 +124,8 @@ template <class I, class T>
 std::optional<I> scatter_rows(On<Cuda>, const Strided<const T>& values,
                               const Strided<const I>& indices, const Strided<T>& table) {
   return cuda::detail::move_rows<true, I>(
-      "scatter_rows", cuda::detail::as_bytes(values.data), values.extents, values.strides,
-      indices, cuda::detail::as_bytes(table.data), table.extents, table.strides);
+      "scatter_rows", cuda::detail::as_bytes(values.data), values.extents, values.strides, indices,
+      cuda::detail::as_bytes(table.data), table.extents, table.strides);
 }
 
 }  // namespace kernels

@@ -50,8 +50,7 @@ void gemm_matrices(const kernels::Matrix<const T>& a, const kernels::Matrix<cons
   if (a.cols == 0)
     return strided_fill(
         Cuda{},
-        View{c.data, dtype_of<T>(),
-             Shape(std::array<index_t, 3>{batches.count, c.rows, c.cols}),
+        View{c.data, dtype_of<T>(), Shape(std::array<index_t, 3>{batches.count, c.rows, c.cols}),
              Shape(std::array<index_t, 3>{batches.c_stride, c.row_stride, c.col_stride})},
         T(0));
   if constexpr (cublaslt_knows<T>) {
@@ -98,8 +97,8 @@ void gemm(On<Cuda>, const Matrix<const T>& a, const Matrix<const T>& b, const Ma
 
 /// Several products of matrices of equal extents and strides, in one launch.
 template <class T>
-void gemm_batched(On<Cuda>, const Matrix<const T>& a, const Matrix<const T>& b,
-                  const Matrix<T>& c, const Batches& batches) {
+void gemm_batched(On<Cuda>, const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c,
+                  const Batches& batches) {
   cuda::detail::gemm_matrices(a, b, c, batches);
 }
 

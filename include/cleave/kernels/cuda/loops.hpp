@@ -24,7 +24,7 @@ struct LoopNest {
   int dims = 0;  ///< at least 1
   index_t extents[most_loops] = {};
   index_t strides[N][most_loops] = {};  ///< of each array, in elements
-  index_t start[N] = {};              ///< where each array begins, in elements
+  index_t start[N] = {};                ///< where each array begins, in elements
 
   /// Loops by descending strides of array 0, merged where they continue each other in all arrays.
   /// @pre no extent is 0
@@ -163,8 +163,7 @@ class Divisor {
   /// @pre 0 < d < 2^31
   explicit Divisor(std::uint32_t d) {
     while (std::uint64_t{1} << shift_ < d) ++shift_;
-    multiplier_ =
-        std::uint32_t((((std::uint64_t{1} << shift_) - d) << 32) / d + 1);
+    multiplier_ = std::uint32_t((((std::uint64_t{1} << shift_) - d) << 32) / d + 1);
   }
 
   /// @pre n < 2^31
@@ -198,8 +197,7 @@ struct Loops {
   explicit Loops(const LoopNest<N>& nest, int width = 1) : dims(nest.dims) {
     for (int d = 0; d < dims; ++d) {
       const int from = nest.inner() - d;
-      const index_t extent =
-          d == 0 ? (nest.extents[from] + width - 1) / width : nest.extents[from];
+      const index_t extent = d == 0 ? (nest.extents[from] + width - 1) / width : nest.extents[from];
       extents[d] = std::uint32_t(extent);
       by[d] = Divisor(extents[d]);
       for (int k = 0; k < N; ++k) strides[k][d] = nest.strides[k][from] * (d == 0 ? width : 1);

@@ -121,8 +121,7 @@ template <class F, class R, class... In>
 void map_elements(On<Cuda>, const F& f, const Strided<R>& out, const In&... in) {
   if (out.extents.product() == 0) return;
   std::vector<std::shared_ptr<void>> kept;  // until the kernel is enqueued
-  cuda::detail::map_arrays(f, out,
-                           cuda::detail::turned(in, out.extents, out.strides, kept)...);
+  cuda::detail::map_arrays(f, out, cuda::detail::turned(in, out.extents, out.strides, kept)...);
 }
 
 }  // namespace kernels

@@ -120,7 +120,7 @@ void launch_map(const char* operation, const F& f, const LoopNest<1 + int(sizeof
     const Loops<1 + int(sizeof...(In))> loops(piece, V);
     const index_t cols = piece.extents[piece.inner()];
     const std::uint32_t steps = loops.size();
-    const std::uint32_t whole = cols % V == 0      ? steps
+    const std::uint32_t whole = cols % V == 0     ? steps
                                 : piece.dims == 1 ? std::uint32_t(cols / V)
                                                   : 0;
     const index_t tile = block_threads * packs;
@@ -132,7 +132,8 @@ void launch_map(const char* operation, const F& f, const LoopNest<1 + int(sizeof
 /// Whether packs of V elements serve array k of a nest.
 template <int V, int N, class T>
 bool packs_serve(const LoopNest<N>& nest, int k, const Elements<T>& in) {
-  return nest.strides[k][nest.inner()] == 0 || (nest.rows_are_packs(k, V) && aligned_for<V>(in.data));
+  return nest.strides[k][nest.inner()] == 0 ||
+         (nest.rows_are_packs(k, V) && aligned_for<V>(in.data));
 }
 template <int V, int N, class T>
 bool packs_serve(const LoopNest<N>&, int, const Value<T>&) {

@@ -23,10 +23,10 @@ struct ReduceGrid {
   std::uint32_t chunk = 0;    ///< steps of one block
   std::uint32_t splits = 1;   ///< blocks per result
   Divisor by_splits{};
-  std::uint32_t lanes = 1;    ///< threads per result, a power of two
-  bool packed = false;        ///< whether full runs are packs
-  index_t cols = 1;           ///< elements of the loop that packs lie along
-  std::uint32_t whole = 0;    ///< so many steps along that loop are full for sure
+  std::uint32_t lanes = 1;  ///< threads per result, a power of two
+  bool packed = false;      ///< whether full runs are packs
+  index_t cols = 1;         ///< elements of the loop that packs lie along
+  std::uint32_t whole = 0;  ///< so many steps along that loop are full for sure
 
   /// Where partial results go, next to those of other blocks of the same result; null: nowhere.
   void* partials = nullptr;
@@ -43,8 +43,10 @@ struct ReduceGrid {
   /// Takes what a block has for the result at `at`.
   template <class Result, class A>
   __device__ void put(const Result& result, std::uint32_t split, index_t at, const A& sum) const {
-    if (partials == nullptr) result.put(at, sum);
-    else static_cast<A*>(partials)[at * all_splits + first_split + split] = sum;
+    if (partials == nullptr)
+      result.put(at, sum);
+    else
+      static_cast<A*>(partials)[at * all_splits + first_split + split] = sum;
   }
 };
 
@@ -85,8 +87,7 @@ __device__ void fold_lanes(Pack<typename Reduction::Total, V>& sum, std::uint32_
     __syncthreads();
     if (lane >= width) continue;
     for (int k = 0; k < V; ++k) {
-      sum.values[k] =
-          Reduction::combine(sum.values[k], sums[k * block_threads + width * distance]);
+      sum.values[k] = Reduction::combine(sum.values[k], sums[k * block_threads + width * distance]);
       sums[k * block_threads] = sum.values[k];
     }
   }
@@ -111,7 +112,7 @@ __global__ void reduce_along_kernel(const T* in, Loops<2> kept, Loops<1> reduced
   const std::uint32_t block = grid.by_splits.quotient(blockIdx.x);
   const std::uint32_t split = blockIdx.x - block * grid.splits;
   const std::uint32_t lane = threadIdx.x & (grid.lanes - 1);
-  const std::uint32_t mine = (block * block_threads + threadIdx.x) / grid.lanes;
+  const std::uint32_t mine = block * (block_threads / grid.lanes) + threadIdx.x / grid.lanes;
   auto sum = identity_pack<Reduction, V>();
   index_t at = 0;
   if (mine < grid.results) {
@@ -137,8 +138,7 @@ __global__ void reduce_along_kernel(const T* in, Loops<2> kept, Loops<1> reduced
                           from + next.offset[0], index(step), 1);
     }
   }
-  for (int k = 1; k < V; ++k)
-    sum.values[0] = Reduction::combine(sum.values[0], sum.values[k]);
+  for (int k = 1; k < V; ++k) sum.values[0] = Reduction::combine(sum.values[0], sum.values[k]);
   Pack<typename Reduction::Total, 1> total{{sum.values[0]}};
   fold_lanes<Reduction>(total, lane, grid.lanes, 1);
   if (lane == 0 && mine < grid.results) grid.put(result, split, at, total.values[0]);

@@ -68,7 +68,7 @@ struct ReduceNests {
     g.steps = Loops<1>(reduced, reduced_width).size();
     g.cols = along ? reduced.extents[reduced.inner()] : kept.extents[kept.inner()];
     if (along && packed)
-      g.whole = g.cols % width == 0       ? g.steps
+      g.whole = g.cols % width == 0 ? g.steps
                 : reduced.dims == 1 ? std::uint32_t(g.cols / width)
                                     : 0;
     const index_t fill = index_t(block_threads) * 8 * multiprocessors();  // threads of the device
@@ -167,7 +167,7 @@ void reduce_nests(const char* operation, const T* in, const LoopNest<2>& kept,
     }
     const Shape row(std::array<index_t, 1>{splits}), step(std::array<index_t, 1>{1});
     const ReduceNests<Total, Total> rows(rows_of_partials(piece, splits), LoopNest<1>(row, {&step}),
-                                partials);
+                                         partials);
     rows.template run_along<Reduction>(operation, rows.unsplit(rows.grid()), partials, result);
   });
 }

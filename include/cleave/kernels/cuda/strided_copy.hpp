@@ -121,10 +121,9 @@ inline void strided_copy(Cuda, const ConstView& source, const View& destination)
   LoopNest<2> nest(source.extents, {&destination.strides, &source.strides});
   nest.split_elements(index_t(size_of(source.dtype)));
   if (nest.dims == 1)
-    return cuda::check(
-        cudaMemcpyAsync(destination.data, source.data, std::size_t(nest.extents[0]),
-                        cudaMemcpyDefault, cuda::current_stream().get()),
-        "strided_copy");
+    return cuda::check(cudaMemcpyAsync(destination.data, source.data, std::size_t(nest.extents[0]),
+                                       cudaMemcpyDefault, cuda::current_stream().get()),
+                       "strided_copy");
   const int word = widest_word(nest, destination.data, source.data);
   nest.join_elements(word);
   switch (word) {

@@ -56,9 +56,9 @@ __global__ void tiled_gemm_kernel(kernels::Matrix<const T> a, kernels::Matrix<co
       for (int k = 0; k < Tile::depth; ++k)
         for (int i = 0; i < Tile::square; ++i)
           for (int j = 0; j < Tile::square; ++j)
-            sums[i][j] = kernels::plus(
-                sums[i][j], kernels::times(left[k][row + i * Tile::threads_across],
-                                           right[k][col + j * Tile::threads_across]));
+            sums[i][j] =
+                kernels::plus(sums[i][j], kernels::times(left[k][row + i * Tile::threads_across],
+                                                         right[k][col + j * Tile::threads_across]));
       __syncthreads();
     }
     T* to = c.data + batch * batches.c_stride;

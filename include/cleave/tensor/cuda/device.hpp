@@ -47,7 +47,7 @@ inline int current_device() {
 
 namespace detail {
 
-/// Whether the calling thread has been told which GPU to work on.
+/// Whether the calling thread stays with its GPU: it has been told to, or has begun to work there.
 inline bool& device_is_chosen() {
   static thread_local bool chosen = false;
   return chosen;
@@ -63,8 +63,8 @@ inline void set_device(int device) {
   detail::device_is_chosen() = true;
 }
 
-/// Makes the calling thread, unless it has been told otherwise, work on GPU `index` modulo their
-/// number. @throws Error if there is none
+/// Makes the calling thread, unless it has been told otherwise or has begun to work on another one,
+/// work on GPU `index` modulo their number. @throws Error if there is none
 inline void choose_device(int index) {
   require_device("cuda::choose_device");
   if (!detail::device_is_chosen()) set_device(index % device_count());

@@ -135,19 +135,24 @@ inline std::shared_ptr<Stream>& current_stream_slot() {
 }  // namespace detail
 
 /// Where this thread enqueues. A thread that has not said otherwise gets a new stream of the
-/// device that is current at its first call.
+/// device that is current at its first call, and stays with that device.
 inline const Stream& current_stream() {
   std::shared_ptr<Stream>& stream = detail::current_stream_slot();
-  if (stream == nullptr) stream = std::make_shared<Stream>();
+  if (stream == nullptr) {
+    stream = std::make_shared<Stream>();
+    detail::device_is_chosen() = true;
+  }
   return *stream;
 }
 
-/// Makes a stream the current one of this thread until the end of the scope.
+/// Makes a stream of the current device the current one of this thread until the end of the scope.
 class StreamGuard {
  public:
   explicit StreamGuard(Stream stream)
       : before_(std::exchange(detail::current_stream_slot(),
-                              std::make_shared<Stream>(std::move(stream)))) {}
+                              std::make_shared<Stream>(std::move(stream)))) {
+    detail::device_is_chosen() = true;
+  }
   StreamGuard(const StreamGuard&) = delete;  // scopes nest
   StreamGuard& operator=(const StreamGuard&) = delete;
   ~StreamGuard() { detail::current_stream_slot() = std::move(before_); }

@@ -1,0 +1,11 @@
+// The cases of all kernels for GPUs, compiled as one.
+#include "test_arg_reduce_dim.cpp"
+#include "test_gather_rows.cpp"
+#include "test_gemm.cpp"
+#include "test_large.cpp"
+#include "test_loops.cpp"
+#include "test_map_elements.cpp"
+#include "test_one_hot_rows.cpp"
+#include "test_reduce_dims.cpp"
+#include "test_reduce_views.cpp"
+#include "test_strided_copy.cpp"
