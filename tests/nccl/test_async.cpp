@@ -107,3 +107,25 @@ TEST_CASE("a step is captured with its collectives and replayed") {
     for (index_t i = 0; i < 12; ++i) CHECK(values.data()[i] == 4 * float(i));
   });
 }
+
+TEST_CASE("a graph keeps the buffers that its collectives use") {
+  over_nccl({2}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
+    const auto x = distribute_tensor(counting(4, 4), mesh, Shard<1>{});
+    const auto whole = zeros<float>({4, 4}, mesh, Replicate{});
+    const auto step = [&] { whole.local().copy_from(x.redistribute(Replicate{}).local()); };
+    step();
+    const cuda::Graph graph(step);
+    const auto large = distribute_tensor(counting(40, 40), mesh, Shard<1>{});
+    for (int i = 0; i < 3; ++i)  // the communicator's buffer grows
+      CHECK(large.redistribute(Replicate{}).to_local().to(Host{})(39, 39) == 1599);
+    std::vector<Tensor<float, 1, Cuda>> others;
+    for (int i = 0; i < 8; ++i)
+      others.push_back(cuda::communicable<float>({8}, mesh.communicator())), others[i].fill(-1);
+    graph.launch();
+    const auto values = whole.local().to(Host{});
+    for (index_t i = 0; i < 16; ++i) CHECK(values.data()[i] == float(i));
+    for (const auto& other : others) CHECK(other.to(Host{})(7) == -1);
+    for (const auto& other : others) CHECK(other.to(Host{})(0) == -1);
+  });
+}

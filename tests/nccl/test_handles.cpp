@@ -61,6 +61,23 @@ TEST_CASE("communicable tensors and buffers lie in registered memory") {
   });
 }
 
+TEST_CASE("communicable memory that is given back in pieces is there for larger tensors") {
+  over_nccl({2}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
+    const auto make = [&](index_t n) {
+      return cuda::communicable<double>({n}, mesh.communicator());
+    };
+    auto first = make(1 << 20), second = make(1 << 20), third = make(1 << 20);
+    const double* const begin = first.data();
+    CHECK(second.data() != begin);
+    for (auto* t : {&second, &first, &third}) *t = make(0);
+    const auto whole = make(3 << 20);
+    CHECK(whole.data() == begin);
+    whole.fill(world.rank());
+    CHECK(functional::all_reduce(whole, Sum{}, functional::Group(mesh)).wait().to(Host{})(5) == 1);
+  });
+}
+
 TEST_CASE("what NCCL cannot reduce is reduced here") {
   over_nccl({3}, [](World& world) {
     using Number = std::complex<double>;

@@ -19,6 +19,7 @@
 #include <cleave/rules/explain.hpp>
 #include <cleave/rules/solver.hpp>
 
+#include "effort.hpp"
 #include "naive.hpp"
 
 using namespace cleave;
@@ -335,8 +336,9 @@ TEST_CASE("the rule of matmul holds for all placements") {
 
 TEST_CASE("the rules of binary elementwise operations hold for all placements") {
   SUBCASE("add") { check_binary<functors::Add>(); }
-  SUBCASE("sub") { check_binary<functors::Sub>(); }
   SUBCASE("mul") { check_binary<functors::Mul>(); }
+  if (cleave::testing::sanitized) return;  // the code of the others is the same
+  SUBCASE("sub") { check_binary<functors::Sub>(); }
   SUBCASE("div") { check_binary<functors::Div>(); }
   SUBCASE("maximum") { check_binary<functors::Maximum>(); }
   SUBCASE("minimum") { check_binary<functors::Minimum>(); }

@@ -109,10 +109,15 @@ def orphans(tree):
 
 
 def unlisted_tests(tree):
+    """Tests that neither a meson.build names nor a source that it names includes."""
     found = []
-    for path in sorted((tree / "tests").glob("*/test_*.cpp")):
+    for path in sorted((tree / "tests").rglob("test_*.cpp")):
         listed = path.parent / "meson.build"
-        if not listed.exists() or f"'{path.name}'" not in listed.read_text():
+        names = re.findall(r"'([^']+\.cpp)'", listed.read_text()) if listed.exists() else []
+        parts = [part for name in names if (path.parent / name).exists()
+                 for part in re.findall(r'^#include "([^"]+)"', (path.parent / name).read_text(),
+                                        re.MULTILINE)]
+        if path.name not in names + parts:
             found.append(f"{path.relative_to(tree)} is built by no meson.build")
     return found
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,10 +15,12 @@
 #include <utility>
 #include <vector>
 
+#include <cuda_runtime_api.h>
 #include <nccl.h>
 
 #include <cleave/comm/cuda/nccl_types.hpp>
 #include <cleave/comm/cuda/nccl_watch.hpp>
+#include <cleave/core/cuda/error.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/tensor/cuda/stream.hpp>
 
@@ -38,22 +41,22 @@ class NcclArena : public std::enable_shared_from_this<NcclArena> {
     if (bytes == 0) return nullptr;
     const std::size_t size = (bytes + granule - 1) / granule * granule;
     const std::lock_guard lock(mutex_);
-    auto block = std::find_if(free_.begin(), free_.end(),
-                              [&](const Block& b) { return b.size >= size; });
-    if (block == free_.end()) {
-      add_slab(std::max(size, slab_bytes));
-      block = free_.end() - 1;
-    }
-    // whoever had it may still be at work on it, on another stream
-    if (block->released != nullptr) block->released->wait_on(cuda::current_stream());
-    void* data = block->data;
+    auto block = best_fit(size);
+    if (block == free_.end()) block = add_slab(std::max(size, slab_bytes));
+    const cuda::Stream& stream = cuda::current_stream();
+    for (const Release& release : block->released)  // whoever had it may still be at work on it
+      if (!(release.stream == stream)) release.event->wait_on(stream);
+    std::byte* data = block->data;
+    const std::size_t slab = block->slab;
     if (block->size == size) {
       free_.erase(block);
     } else {
       block->data += size;
       block->size -= size;
     }
-    return {data, [arena = shared_from_this(), size](void* p) noexcept { arena->give_back(p, size); }};
+    return {data, [arena = shared_from_this(), size, slab](void* p) noexcept {
+              arena->give_back(static_cast<std::byte*>(p), size, slab);
+            }};
   }
 
   /// Registers all slabs, those to come too, with a communicator.
@@ -69,9 +72,8 @@ class NcclArena : public std::enable_shared_from_this<NcclArena> {
       auto& list = slab.registrations;
       for (std::size_t i = 0; i < list.size(); ++i) {
         if (list[i].first.get() != comm) continue;
-        list[i].first->use([&](ncclComm_t c) {
-          static_cast<void>(ncclCommDeregister(c, list[i].second));
-        });
+        list[i].first->use(
+            [&](ncclComm_t c) { static_cast<void>(ncclCommDeregister(c, list[i].second)); });
         list.erase(list.begin() + long(i--));
       }
     }
@@ -87,13 +89,28 @@ class NcclArena : public std::enable_shared_from_this<NcclArena> {
     std::size_t size;
     std::vector<std::pair<std::shared_ptr<NcclHandle>, void*>> registrations{};
   };
+  /// A stream's last use of a block.
+  struct Release {
+    cuda::Stream stream;
+    std::uint64_t number;  ///< of all releases
+    std::shared_ptr<cuda::Event> event;
+  };
   struct Block {
     std::byte* data;
     std::size_t size;
-    std::shared_ptr<cuda::Event> released{};
+    std::size_t slab;
+    std::vector<Release> released{};  ///< one of each stream at most
   };
+  using Blocks = std::vector<Block>;
 
-  void add_slab(std::size_t size) {
+  Blocks::iterator best_fit(std::size_t size) {
+    auto best = free_.end();
+    for (auto block = free_.begin(); block != free_.end(); ++block)
+      if (block->size >= size && (best == free_.end() || block->size < best->size)) best = block;
+    return best;
+  }
+
+  Blocks::iterator add_slab(std::size_t size) {
     void* data = nullptr;
     if (const ncclResult_t status = ncclMemAlloc(&data, size); status != ncclSuccess)
       throw Error("Tensor", "out of device memory: " + std::to_string(size) +
@@ -101,38 +118,68 @@ class NcclArena : public std::enable_shared_from_this<NcclArena> {
                                 nccl_text(status, "ncclMemAlloc", nullptr));
     slabs_.push_back({data, size});
     for (const auto& comm : comms_) enroll(slabs_.back(), comm);
-    free_.push_back({static_cast<std::byte*>(data), size});
+    return insert({static_cast<std::byte*>(data), size, slabs_.size() - 1});
+  }
+
+  /// Puts a block among the free ones, which lie by address, and joins it with its neighbours.
+  Blocks::iterator insert(Block block) {
+    const auto joins = [](const Block& front, const Block& back) {
+      return front.slab == back.slab && front.data + front.size == back.data;
+    };
+    const auto append = [](Block& front, const Block& back) {
+      front.size += back.size;
+      for (const Release& release : back.released) {
+        const auto same =
+            std::find_if(front.released.begin(), front.released.end(),
+                         [&](const Release& r) { return r.stream == release.stream; });
+        if (same == front.released.end())
+          front.released.push_back(release);
+        else if (same->number < release.number)
+          *same = release;
+      }
+    };
+    auto next = std::lower_bound(free_.begin(), free_.end(), block.data,
+                                 [](const Block& b, std::byte* data) { return b.data < data; });
+    if (next != free_.end() && joins(block, *next)) {
+      append(block, *next);
+      next = free_.erase(next);
+    }
+    if (next == free_.begin() || !joins(*(next - 1), block))
+      return free_.insert(next, std::move(block));
+    append(*(next - 1), block);
+    return next - 1;
   }
 
   static void enroll(Slab& slab, const std::shared_ptr<NcclHandle>& comm) {
     void* registration = nullptr;
     ncclResult_t status = ncclSuccess;
-    comm->use([&](ncclComm_t c) {
-      status = ncclCommRegister(c, slab.data, slab.size, &registration);
-    });
+    comm->use(
+        [&](ncclComm_t c) { status = ncclCommRegister(c, slab.data, slab.size, &registration); });
     if (status == ncclSuccess && registration != nullptr)
       slab.registrations.emplace_back(comm, registration);  // otherwise NCCL copies: slower
   }
 
-  void give_back(void* data, std::size_t size) noexcept {
+  void give_back(std::byte* data, std::size_t size, std::size_t slab) noexcept {
     try {
-      auto released = std::make_shared<cuda::Event>();
-      released->record(cuda::current_stream());
+      auto event = std::make_shared<cuda::Event>();
+      const cuda::Stream& stream = cuda::current_stream();
+      event->record(stream);
       const std::lock_guard lock(mutex_);
-      free_.push_back({static_cast<std::byte*>(data), size, std::move(released)});
+      insert({data, size, slab, {{stream, releases_++, std::move(event)}}});
     } catch (const std::exception&) {  // no memory, or a broken device: the block is not used again
     }
   }
 
   std::mutex mutex_;
   std::vector<Slab> slabs_;
-  std::vector<Block> free_;
+  Blocks free_;
+  std::uint64_t releases_ = 0;
   std::vector<std::shared_ptr<NcclHandle>> comms_;
 };
 
 /// The temporary memory of one communicator: one buffer that is used again by every call, which
 /// the stream puts after the one before. What does not fit is taken in addition, and the buffer
-/// grows with the next call.
+/// grows with the next call. What a CUDA graph has captured is kept: its launches use it again.
 class NcclStaging {
  public:
   explicit NcclStaging(std::shared_ptr<NcclArena> arena) : arena_(std::move(arena)) {}
@@ -141,6 +188,11 @@ class NcclStaging {
     const cuda::Stream& stream = cuda::current_stream();
     if (stream_ && !(*stream_ == stream)) last_use_.wait_on(stream);
     stream_ = stream;
+    if (captured_) {
+      captured_ = false;
+      kept_.push_back(buffer_);
+      kept_.insert(kept_.end(), more_.begin(), more_.end());
+    }
     if (needed_ > size_) {
       buffer_ = nullptr;
       size_ = needed_;
@@ -160,7 +212,11 @@ class NcclStaging {
 
   /// After everything that uses the memory has been enqueued.
   void end() {
-    if (needed_ > 0) last_use_.record(*stream_);
+    if (needed_ == 0) return;
+    last_use_.record(*stream_);
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    cuda::check(cudaStreamIsCapturing(stream_->get(), &status), "nccl");
+    captured_ = status != cudaStreamCaptureStatusNone;
   }
 
  private:
@@ -169,6 +225,8 @@ class NcclStaging {
   std::size_t size_ = 0;
   std::size_t needed_ = 0;  ///< by the calls at hand; before `begin` by the last ones
   std::vector<std::shared_ptr<void>> more_;
+  std::vector<std::shared_ptr<void>> kept_;  ///< used by graphs
+  bool captured_ = false;                    ///< whether a graph has the last call
   std::optional<cuda::Stream> stream_;
   cuda::Event last_use_;
 };
