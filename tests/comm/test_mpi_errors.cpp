@@ -125,6 +125,7 @@ TEST_CASE("an exception that ends a rank's use of its world wakes the others") {
   auto world = new_world();
   if (!world) return;
   const int last = world->size() - 1, rank = world->rank();
+  Processes::get().meet(30);  // no rank is still making its world
   const std::string text = error_of([&, own = std::move(world)]() mutable {
     const std::shared_ptr<Communicator> mine = std::move(own);
     if (rank == last) throw std::runtime_error("planted");
