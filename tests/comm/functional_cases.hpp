@@ -1,5 +1,5 @@
-// Three-dimensional tensors for tests of functional collectives: values that say where they come
-// from, strided and dense, and comparisons with a function of the indices.
+// Tensors for tests of functional collectives: values that say where they come from, strided and
+// dense, and comparisons with a function of the indices.
 #pragma once
 
 #include <array>
@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <cleave/comm/functional.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 #include "device.hpp"
@@ -100,6 +101,21 @@ void for_some_types(F f) {
   f(float{});
   f(double{});
   f(std::complex<float>{});
+}
+
+using Line = Tensor<float, 1, TestDevice>;
+
+/// A tensor of `count` elements that all are the rank's number.
+inline Line ranks_number(const World& world, index_t count) {
+  const Line x({count});
+  x.fill(float(world.rank()));
+  return x;
+}
+
+/// An element of a result, once it is there.
+template <class Result, class... Index>
+auto element(const Result& result, Index... index) {
+  return functional::wait(result).to(Host{})(index...);
 }
 
 }  // namespace cleave::testing

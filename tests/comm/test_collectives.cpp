@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "collective_cases.hpp"
+#include "collective_properties.hpp"
 #include "ranks.hpp"
 
 using namespace cleave;

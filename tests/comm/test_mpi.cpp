@@ -11,6 +11,7 @@
 #include <cleave/tensor/tensor.hpp>
 
 #include "collective_cases.hpp"
+#include "collective_properties.hpp"
 #include "processes.hpp"
 #include "ranks.hpp"
 

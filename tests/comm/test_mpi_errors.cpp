@@ -13,6 +13,7 @@
 #include <cleave/tensor/tensor.hpp>
 
 #include "collective_cases.hpp"
+#include "errors.hpp"
 #include "processes.hpp"
 #include "ranks.hpp"
 
@@ -37,12 +38,6 @@ std::string error_of(F f) {
     return e.what();
   }
   return "no error";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  const bool found = text.find(part) != std::string::npos;
-  if (!found) MESSAGE("'", text, "' does not contain '", part, "'");
-  return found;
 }
 
 void gather_of(Communicator& group, index_t mine, index_t others) {

@@ -120,12 +120,16 @@ TEST_CASE("a graph keeps the buffers that its collectives use") {
     for (int i = 0; i < 3; ++i)  // the communicator's buffer grows
       CHECK(large.redistribute(Replicate{}).to_local().to(Host{})(39, 39) == 1599);
     std::vector<Tensor<float, 1, Cuda>> others;
-    for (int i = 0; i < 8; ++i)
-      others.push_back(cuda::communicable<float>({8}, mesh.communicator())), others[i].fill(-1);
+    for (int i = 0; i < 8; ++i) {
+      others.push_back(cuda::communicable<float>({8}, mesh.communicator()));
+      others.back().fill(-1);
+    }
     graph.launch();
     const auto values = whole.local().to(Host{});
     for (index_t i = 0; i < 16; ++i) CHECK(values.data()[i] == float(i));
-    for (const auto& other : others) CHECK(other.to(Host{})(7) == -1);
-    for (const auto& other : others) CHECK(other.to(Host{})(0) == -1);
+    for (const auto& other : others) {
+      const auto kept = other.to(Host{});
+      for (index_t i = 0; i < 8; ++i) CHECK(kept(i) == -1);
+    }
   });
 }

@@ -11,6 +11,7 @@
 
 #include <cleave/cuda.hpp>
 
+#include "errors.hpp"
 #include "over_nccl.hpp"
 
 using namespace cleave;
@@ -41,9 +42,6 @@ class Told {
   std::vector<std::string> texts_;
 };
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -6,8 +6,9 @@ usage: headers.py SOURCE_ROOT BUILD_ROOT COMPILER [CUDA_ROOT]
 Headers that depend on a feature are compiled with the features of the build and without. Those of
 the CUDA side need CUDA_ROOT; those among them that contain kernels, and what includes them, nvcc.
 
-nvcc reads every file three times. Unless CLEAVE_TEST_LARGE=1 it leaves out what the other compilers
-have compiled alone and it reads as part of another header.
+nvcc reads a file once for the device and twice for the host. It reads all headers as code for the
+device; unless CLEAVE_TEST_LARGE=1, as code for the host only those that have kernels or that no
+other header includes: the other compilers have read the rest as host code.
 """
 
 import concurrent.futures
@@ -29,10 +30,13 @@ def is_nvcc(compiler):
     return pathlib.Path(compiler).name == "nvcc"
 
 
+# What nvcc reads, without generating code for a device or by the host's compiler.
+DEVICE_SIDE, BOTH_SIDES = "-ptx", "-cuda"
+
+
 def command(compiler, source, flags):
     if is_nvcc(compiler):
-        # -cuda: both sides are read, without code generation of the host compiler or for a device.
-        return [compiler, "-std=c++20", "-x", "cu", "--expt-relaxed-constexpr", "-cuda",
+        return [compiler, "-std=c++20", "-x", "cu", "--expt-relaxed-constexpr",
                 "-fdevice-syntax-only", "-arch=sm_90", "-Werror", "all-warnings",
                 "-o", os.devnull, *flags, source]
     return [compiler, "-std=c++20", "-fsyntax-only", *WARNINGS, *flags, source]
@@ -70,9 +74,8 @@ def variants(root, compiler, features, cuda):
     """(header, name of the variant, flags) for everything to compile."""
     plain = [f"-I{root}/include"]
     has_nccl = cuda and (pathlib.Path(cuda) / "include" / "nccl.h").exists()
-    some = is_nvcc(compiler) and os.environ.get("CLEAVE_TEST_LARGE") != "1"
-    included = {other for path in (root / "include").rglob("*.hpp")
-                for other in includes(path)} if some else set()
+    large = os.environ.get("CLEAVE_TEST_LARGE") == "1"
+    included = {other for path in (root / "include").rglob("*.hpp") for other in includes(path)}
     for path in sorted((root / "include").rglob("*.hpp")):
         header = path.relative_to(root / "include").as_posix()
         reached = closure(root, header)
@@ -82,10 +85,12 @@ def variants(root, compiler, features, cuda):
         needs_cuda = any("/cuda/" in f"/{other}" or other == "cleave/cuda.hpp" for other in reached)
         needs_nvcc = any(other == "cleave/kernels/cuda/launch.hpp" for other in reached)
         if is_nvcc(compiler):
-            if not needs_mpi and (needs_nvcc or header not in included):  # it does not read MPI's
-                yield header, "threads only", plain
+            if not needs_mpi:  # it does not read MPI's
+                both = large or needs_nvcc or header not in included
+                yield (header, "both sides", [*plain, BOTH_SIDES]) if both else (
+                    header, "for the device", [*plain, DEVICE_SIDE])
             if header == "cleave/cuda.hpp" and has_nccl:
-                yield header, "with NCCL", [*plain, "-DCLEAVE_HAS_NCCL=1"]
+                yield header, "with NCCL", [*plain, BOTH_SIDES, "-DCLEAVE_HAS_NCCL=1"]
             continue
         if needs_cuda:
             if cuda and not needs_nvcc:
@@ -106,11 +111,12 @@ def main(root, build, compiler, cuda=None):
         for (header, variant, _), output in zip(jobs, said):
             cases.check(f"{header} compiles alone ({variant})", not output, output)
 
+    device_side = [DEVICE_SIDE] if is_nvcc(compiler) else []
     with tempfile.TemporaryDirectory() as scratch:
         planted = pathlib.Path(scratch) / "planted.hpp"
         planted.write_text("#pragma once\ninline std::string leans_on_others();\n")
         cases.check("a planted header that leans on others does not compile",
-                    compile_alone(compiler, "planted.hpp", [f"-I{scratch}"]))
+                    compile_alone(compiler, "planted.hpp", [f"-I{scratch}", *device_side]))
     return cases.finish()
 
 

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include <doctest/doctest.h>
+
 #include <cleave/core/error.hpp>
 
 namespace cleave::testing {
@@ -16,6 +18,13 @@ std::string error_of(F&& f) {
     return error.what();
   }
   return "";
+}
+
+/// Whether a text contains another one; says so if not.
+inline bool contains(const std::string& text, const std::string& part) {
+  const bool found = text.find(part) != std::string::npos;
+  if (!found) MESSAGE("'", text, "' does not contain '", part, "'");
+  return found;
 }
 
 }  // namespace cleave::testing

@@ -191,8 +191,8 @@ int run(int argc, char** argv, F&& f) {
   return detail::run_threads_and_report(argc, argv, detail::RankFunction(f));
 }
 
-/// Prepares a rank for its device; other devices have overloads.
-inline void enter_device(Host, World&) {}
+/// Prepares the calling rank of a group for its device; other devices have overloads.
+inline void enter_device(Host, const Communicator&) {}
 
 /// Runs f(world, device) on every rank, `device` being one of those that the program names: the
 /// one that `--device NAME` asks for, else CLEAVE_DEVICE, else the first.
@@ -218,7 +218,7 @@ int run(int argc, char** argv, F&& f) {
   const auto start = [&]<class Device>(Device device) {
     if (i++ != chosen) return;
     code = run(argc, argv, [&](World& world) {
-      enter_device(device, world);
+      enter_device(device, world.communicator());
       return f(world, device);
     });
   };

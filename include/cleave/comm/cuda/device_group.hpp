@@ -1,4 +1,4 @@
-// Which communicator passes device memory among the ranks of a group, and which GPU a rank takes.
+// Which communicator passes device memory among the ranks of a group.
 //
 // Ranks that are threads of one process read each other's memory, be it of one GPU, which NCCL
 // would refuse, or of several: copies and reductions run on the device in rank order, ordered with
@@ -14,10 +14,10 @@
 
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/cuda/peer_order.hpp>
+#include <cleave/comm/cuda/rank_device.hpp>
 #include <cleave/comm/cuda/staged.hpp>
 #include <cleave/comm/launch.hpp>
 #include <cleave/comm/thread.hpp>
-#include <cleave/comm/world.hpp>
 #include <cleave/kernels/cuda/reduce_views.hpp>
 #include <cleave/kernels/cuda/strided_copy.hpp>
 #include <cleave/tensor/cuda/device.hpp>
@@ -67,7 +67,7 @@ inline bool each_has_a_gpu(Communicator& host) {
 inline std::shared_ptr<Communicator> make_device_group(Communicator& host) {
   const std::shared_ptr<Communicator> reference(std::shared_ptr<void>(), &host);
   if (std::strcmp(host.backend(), "dry") == 0) return reference;
-  cuda::choose_device(host.state().local_rank);
+  enter_device(Cuda{}, host);
   DevicePath path = requested_device_path();
   auto* threads = dynamic_cast<ThreadCommunicator*>(&host);
   if (path == DevicePath::direct && threads == nullptr)
@@ -86,8 +86,7 @@ inline std::shared_ptr<Communicator> make_device_group(Communicator& host) {
 
 }  // namespace detail
 
-/// The group that passes device memory among the same ranks; a rank works on the GPU that its
-/// thread has chosen, otherwise on that of its number among the ranks of its node, modulo the GPUs.
+/// The group that passes device memory among the same ranks, each of which enters its device.
 ///
 /// @collective the first call: every rank of the group
 /// @throws Error if there is no GPU
@@ -99,12 +98,6 @@ inline std::shared_ptr<Communicator> communicator_on(Cuda,
                                                      const std::shared_ptr<Communicator>& group) {
   if (&group->host() != group.get()) return group;
   return group->companion(detail::make_device_group);
-}
-
-/// What `run` does first on a rank whose device is a GPU: it takes one.
-/// @throws Error if there is none
-inline void enter_device(Cuda, World& world) {
-  cuda::choose_device(world.communicator().state().local_rank);
 }
 
 }  // namespace cleave

@@ -1,0 +1,147 @@
+// What goes wrong with functional collectives: what is refused, and what ranks hear of each other.
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <cleave/comm/dry.hpp>
+#include <cleave/comm/functional.hpp>
+#include <cleave/comm/run.hpp>
+
+#include "errors.hpp"
+#include "functional_cases.hpp"
+#include "gpu.hpp"
+#include "ranks.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+TEST_CASE("what cannot be done is refused before anything is communicated") {
+  const World world(dry_communicator(1, 3));
+  const Tensor<float, 2, TestDevice> x({5, 7});
+  const Tensor<std::int64_t, 1, TestDevice> whole({3});
+  const Tensor<std::complex<float>, 1, TestDevice> complex({3});
+  const std::string share =
+      ", which the 3 ranks of group 'world' cannot share equally; pad it, or "
+      "redistribute a DTensor, whose shards may differ [shapes [5, 7]; rank 1]";
+  CHECK(error_of([&] { (void)functional::reduce_scatter(x, Sum{}, 1, world); }) ==
+        "functional::reduce_scatter: dimension 1 has 7 elements" + share);
+  CHECK(error_of([&] { (void)functional::all_to_all(x, 0, 1, world); }) ==
+        "functional::all_to_all: dimension 0 has 5 elements" + share);
+  CHECK(error_of([&] {
+          (void)functional::reduce_scatter_coalesced(std::tuple{whole, x}, Sum{}, 0, world);
+        }) == "functional::reduce_scatter_coalesced: dimension 0 has 5 elements" + share);
+  CHECK(error_of([&] { (void)functional::all_gather(x, 2, world); }) ==
+        "functional::all_gather: there is no dimension 2 among 2 [shapes [5, 7]; rank 1]");
+  CHECK(error_of([&] { (void)functional::all_gather(x, -3, world); }) ==
+        "functional::all_gather: there is no dimension -3 among 2 [shapes [5, 7]; rank 1]");
+  CHECK(error_of([&] { (void)functional::all_to_all(x, 0, 2, world); }) ==
+        "functional::all_to_all: there is no dimension 2 among 2 [shapes [5, 7]; rank 1]");
+  CHECK(error_of([&] {
+          (void)functional::all_gather_coalesced(std::tuple{x}, {0, 1}, world);
+        }) == "functional::all_gather_coalesced: 2 dimensions are given for 1 tensors [rank 1]");
+  CHECK(error_of([&] { (void)functional::broadcast(x, 3, world); }) ==
+        "functional::broadcast: the root is rank 3 of 3 [rank 1]");
+  CHECK(error_of([&] { (void)functional::broadcast(x, -1, world); }) ==
+        "functional::broadcast: the root is rank -1 of 3 [rank 1]");
+  CHECK(error_of([&] {
+          (void)functional::permute(x, {{0, 3}}, world);
+        }) == "functional::permute: the pair {0, 3} leaves the group of 3 ranks [rank 1]");
+  CHECK(error_of([&] {
+          (void)functional::permute(x, {{0, 1}, {0, 2}}, world);
+        }) == "functional::permute: rank 0 is the source of two pairs [rank 1]");
+  CHECK(error_of([&] {
+          (void)functional::permute(x, {{0, 1}, {2, 1}}, world);
+        }) == "functional::permute: rank 1 is the destination of two pairs [rank 1]");
+  CHECK(error_of([&] { (void)functional::all_reduce(x, "median", world); }) ==
+        "functional::all_reduce: there is no reduction 'median'; there are sum, avg, max, min, "
+        "product");
+  CHECK(error_of([&] { (void)functional::all_reduce(whole, "avg", world); }) ==
+        "functional::all_reduce: avg of int64 is not defined: an average is no whole number");
+  CHECK(error_of([&] { (void)functional::reduce_scatter(complex, ReduceOp::max, 0, world); }) ==
+        "functional::reduce_scatter: max of complex64 is not defined: complex numbers have no "
+        "order");
+  CHECK(error_of([&] {
+          (void)functional::all_to_all(x, {2, 3}, {1, 1, 1}, 0, world);
+        }) == "functional::all_to_all: there are 2 sizes of what is sent for 3 ranks [rank 1]");
+  CHECK(error_of([&] {
+          (void)functional::all_to_all(x, {1, 2, 2}, {1, 1}, 0, world);
+        }) == "functional::all_to_all: there are 2 sizes of what is received for 3 ranks [rank 1]");
+  CHECK(error_of([&] {
+          (void)functional::all_to_all(x, {1, 2, 2}, {1, -1, 1}, 0, world);
+        }) == "functional::all_to_all: the size of what is received from rank 1 is -1 [rank 1]");
+  CHECK(error_of([&] {
+          (void)functional::all_to_all(x, {6, -1, 0}, {1, 1, 1}, 0, world);
+        }) == "functional::all_to_all: the size of what is sent to rank 1 is -1 [rank 1]");
+  CHECK(error_of([&] {
+          (void)functional::all_to_all(x, {1, 2, 1}, {1, 1, 1}, 0, world);
+        }) ==
+        "functional::all_to_all: the sizes of what is sent add up to 4, but dimension 0 has 5 "
+        "elements [shapes [5, 7]; rank 1]");
+}
+
+TEST_CASE("ranks that do not agree about a part of an all-to-all both hear of it, and can go on") {
+  on_ranks({2}, [](World& world) {
+    const auto x = ranks_number(world, 5);
+    const bool first = world.rank() == 0;
+    const std::string who = " [rank " + std::to_string(world.rank()) + "]";
+    const std::vector<index_t> received =
+        first ? std::vector<index_t>{2, 2} : std::vector<index_t>{4, 3};
+    const auto moved = functional::all_to_all(x, {2, 3}, received, 0, world);
+    CHECK(error_of([&] { (void)moved.wait(); }) ==
+          "functional::all_to_all: rank 0 of group 'world' sends 3 to rank 1, which expects 4" +
+              who);
+    const Tensor<float, 2, TestDevice> wide({2, first ? 3 : 4});
+    CHECK(error_of([&] {
+            (void)functional::all_to_all(wide, {1, 1}, {1, 1}, 0, world).wait();
+          }) == "functional::all_to_all: ranks " + std::to_string(world.rank()) + " and " +
+                    std::to_string(1 - world.rank()) +
+                    " of group 'world' differ in other extents than that of the split dimension" +
+                    who);
+    CHECK(element(functional::all_reduce(x, Sum{}, world), 4) == 1);
+  });
+}
+
+TEST_CASE("a rank that fails wakes those that wait for a functional collective") {
+  std::string texts[3];
+  CHECK_THROWS_WITH(run_threads(3,
+                                [&](World& world) {
+                                  enter_gpu(world);
+                                  const auto x = ranks_number(world, 100);
+                                  (void)functional::all_reduce(x, Sum{}, world);
+                                  if (world.rank() == 1) throw std::runtime_error("gone");
+                                  const auto sum = functional::all_reduce(x, Sum{}, world);
+                                  const auto all = functional::all_gather(x, 0, world);
+                                  texts[world.rank()] = error_of([&] { (void)sum.wait(); });
+                                  CHECK(error_of([&] { (void)all.wait(); }) != "");
+                                }),
+                    "gone");
+  CHECK(contains(texts[0], "all_reduce: rank 1 failed: gone [rank 0]"));
+  CHECK(contains(texts[2], "all_reduce: rank 1 failed: gone [rank 2]"));
+}
+
+TEST_CASE("ranks whose extents differ are told so, whatever is checked") {
+  on_ranks({2, 3}, [](World& world) {
+    Communicator& group = communicator_on(TestDevice{}, world.communicator());
+    const CheckLevel usual = group.state().check;
+    const Tensor<float, 2, TestDevice> x({6, world.rank() == 1 ? 12 : 6});
+    x.fill(1);
+    for (const CheckLevel level : {CheckLevel::collective, CheckLevel::local}) {
+      // messages between processes that differ in size leave their group unusable; NCCL is not told
+      const std::string backend = group.backend();
+      if (level == CheckLevel::local && (backend == "mpi" || backend == "nccl")) continue;
+      group.state().check = level;
+      for (const std::string& text :
+           {error_of([&] { (void)functional::all_gather(x, 0, world).wait(); }),
+            error_of([&] { (void)functional::all_to_all(x, 0, world).wait(); }),
+            error_of([&] { (void)functional::reduce_scatter(x, Sum{}, 0, world).wait(); }),
+            error_of([&] { (void)functional::all_reduce(x, Sum{}, world).wait(); }), error_of([&] {
+              (void)functional::permute(x, {{0, 1}}, world).wait();
+            }),
+            error_of([&] { (void)functional::broadcast(x, 0, world).wait(); })})
+        CHECK(contains(text, "ranks of group 'world' disagree: rank 0 runs "));
+    }
+    group.state().check = usual;
+  });
+}

@@ -1,0 +1,128 @@
+// What happens when threads disagree about a call: all of them hear of it, and can go on.
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "thread_outcomes.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+TEST_SUITE_BEGIN("threads only");  // their ranks are threads, however the program was started
+
+TEST_CASE("what a rank finds wrong while it reads fails the call on all ranks, which can go on") {
+  for (const int n : {2, 3, 7}) {
+    const Outcome outcome = outcome_of(n, [](World& world) {
+      Communicator& group = world.communicator();
+      const bool odd_one = group.rank() == 1;
+      Tensor<float, 1> source({6}), five({5}), six({6});
+      for (int i = 0; i < 20; ++i) {
+        Collective c = call(CollectiveKind::broadcast);
+        c.source = source.view();
+        c.destination = odd_one ? five.view() : six.view();
+        const std::string own =
+            "broadcast: what a rank sends does not fit where it goes "
+            "[shapes [6] float32 and [5] float32]";
+        const std::string echo =
+            "broadcast: rank 1 failed: " + own + " [rank " + std::to_string(group.rank()) + "]";
+        CHECK_THROWS_WITH_AS(group.run(c), odd_one ? own.c_str() : echo.c_str(), Error);
+        reduce_ones(group, 9000);
+      }
+    });
+    CHECK(outcome.thrown == "");
+  }
+}
+
+TEST_CASE("a transfer that its sender does not know of is found when checks are on") {
+  const Outcome outcome = outcome_of(2, [](World& world) {
+    world.communicator().state().check = CheckLevel::collective;
+    Tensor<float, 1> source({6}), destination({6});
+    const Box front{Shape::filled(1, 0), Shape::filled(1, 2)};
+    const std::vector<Transfer> transfers{{1 - world.rank(), front, front}};
+    Collective c = call(CollectiveKind::exchange);
+    c.source = source.view();
+    c.destination = destination.view();
+    if (world.rank() == 0) c.sends = transfers;
+    c.receives = transfers;
+    world.communicator().run(c);
+  });
+  CHECK(outcome.texts[0] == "exchange: what rank 1 sends to rank 0 is not what this one expects");
+  CHECK(outcome.texts[1] == "exchange: rank 0 failed: " + outcome.texts[0] + " [rank 1]");
+}
+
+TEST_CASE("without checks, calls that cannot meet are errors on all ranks, which can go on") {
+  for (const int n : {2, 3, 7}) {
+    const Outcome outcome = outcome_of(n, [](World& world) {
+      Communicator& group = world.communicator();
+      group.state().check = CheckLevel::off;
+      const std::string who = " [rank " + std::to_string(group.rank()) + "]";
+      Tensor<float, 1> six({6});
+      six.fill(1);
+      const Tensor<float, 1> five = six.slice(0, 0, 5);
+      for (int i = 0; i < 20; ++i) {
+        Collective sum = call(CollectiveKind::all_reduce);
+        const Tensor<float, 1>& mine = group.rank() == 1 ? five : six;
+        sum.source = mine.view();
+        sum.destination = mine.view();
+        CHECK_THROWS_WITH_AS(group.run(sum),
+                             ("all_reduce: ranks of group 'world' disagree: rank 0 runs all_reduce "
+                              "(sum) of [6] float32, rank 1 runs all_reduce (sum) of [5] float32" +
+                              who)
+                                 .c_str(),
+                             Error);
+        Collective root = call(CollectiveKind::broadcast);
+        root.root = group.rank() == 0 ? 0 : 1;
+        root.source = six.view();
+        root.destination = six.view();
+        CHECK_THROWS_WITH_AS(group.run(root),
+                             ("broadcast: ranks of group 'world' disagree: rank 0 runs broadcast "
+                              "from rank 0, rank 1 runs broadcast from rank 1" +
+                              who)
+                                 .c_str(),
+                             Error);
+        sum.source = six.view();
+        sum.destination = six.view();
+        const bool sums = group.rank() == 0;
+        CHECK_THROWS_WITH_AS(group.run(sums ? sum : call(CollectiveKind::barrier)),
+                             (std::string(sums ? "all_reduce" : "barrier") +
+                              ": ranks of group 'world' disagree: rank 0 runs all_reduce (sum) of "
+                              "[6] float32, rank 1 runs barrier" +
+                              who)
+                                 .c_str(),
+                             Error);
+        reduce_ones(group, 9000);
+      }
+    });
+    CHECK(outcome.thrown == "");
+  }
+}
+
+TEST_CASE("without checks, ranks that run different numbers of calls together are told so") {
+  const Outcome outcome = outcome_of(3, [](World& world) {
+    Communicator& group = world.communicator();
+    const std::vector<Collective> barriers(world.rank() == 2 ? 3 : 2);
+    const std::string text =
+        "barrier: ranks of group 'world' disagree: rank 0 runs nothing more, rank 2 runs barrier "
+        "[rank " +
+        std::to_string(group.rank()) + "]";
+    CHECK_THROWS_WITH_AS(group.run_all(barriers), text.c_str(), Error);
+    reduce_ones(group, 9000);
+  });
+  CHECK(outcome.thrown == "");
+}
+
+TEST_CASE("ranks that check differently are told so") {
+  const Outcome outcome = outcome_of(2, [](World& world) {
+    if (world.rank() == 1) world.communicator().state().check = CheckLevel::collective;
+    reduce_ones(world.communicator());
+  });
+  CHECK(outcome.texts[0] ==
+        "collective: ranks of group 'world' disagree: rank 0 does not compare its calls "
+        "(CLEAVE_CHECK), rank 1 does [rank 0]");
+  CHECK(outcome.texts[1] ==
+        "collective: ranks of group 'world' disagree: rank 1 compares its calls (CLEAVE_CHECK), "
+        "rank 0 does not [rank 1]");
+}
+
+TEST_SUITE_END();
