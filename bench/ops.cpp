@@ -66,24 +66,27 @@ void overheads(World& world) {
   const auto w = ones<float>({4, 4}, mesh, Replicate{}, Shard<1>{});
   const Matrix& a = x.local();
   const Matrix& b = w.local();
-  overhead("matmul", [&] { return matmul(x, w); },
-           [&] {
-             const Matrix y({4, 4});
-             gemm(host, as_matrix(read(a)), as_matrix(read(b)), as_matrix(write(y)));
-             return y;
-           });
-  overhead("add", [&] { return add(x, x); },
-           [&] {
-             const Matrix y({4, 4});
-             map_elements(host, add_elements, write(y), read(a), read(a));
-             return y;
-           });
-  overhead("sum", [&] { return sum(x, dim<1>{}); },
-           [&] {
-             const Tensor<float, 1> y({4});
-             reduce_dims<Sum>(host, read(a), 2u, write(y));
-             return y;
-           });
+  overhead(
+      "matmul", [&] { return matmul(x, w); },
+      [&] {
+        const Matrix y({4, 4});
+        gemm(host, as_matrix(read(a)), as_matrix(read(b)), as_matrix(write(y)));
+        return y;
+      });
+  overhead(
+      "add", [&] { return add(x, x); },
+      [&] {
+        const Matrix y({4, 4});
+        map_elements(host, add_elements, write(y), read(a), read(a));
+        return y;
+      });
+  overhead(
+      "sum", [&] { return sum(x, dim<1>{}); },
+      [&] {
+        const Tensor<float, 1> y({4});
+        reduce_dims<Sum>(host, read(a), 2u, write(y));
+        return y;
+      });
 }
 
 void bandwidths() {
@@ -116,9 +119,8 @@ void products(const char* name) {
   b.fill(T(1));
   std::vector<double> best, ours;
   for (int i = 0; i < 11; ++i) {
-    best.push_back(seconds_of(1, [&] {
-      gemm(host, as_matrix(read(a)), as_matrix(read(b)), as_matrix(write(c)));
-    }));
+    best.push_back(seconds_of(
+        1, [&] { gemm(host, as_matrix(read(a)), as_matrix(read(b)), as_matrix(write(c))); }));
     ours.push_back(seconds_of(1, [&] {
       kernels::detail::blocked_gemm(as_matrix(read(a)), as_matrix(read(b)), as_matrix(write(c)));
     }));

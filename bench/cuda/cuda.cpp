@@ -4,8 +4,6 @@
 //
 // Ratios are of bandwidths: what cleave moves per second by what the twin moves. The twins are
 // cudaMemcpyAsync (reads and writes), a loop that only reads, and a bare cublasLtMatmul.
-#include <cleave/cuda.hpp>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -13,6 +11,8 @@
 #include <cstring>
 #include <string>
 #include <vector>
+
+#include <cleave/cuda.hpp>
 
 #include "bare.hpp"
 
@@ -147,8 +147,7 @@ void ranks_on_one_device(World& world, const Options& options) {
   const auto mesh = init_device_mesh<tp>(world, {world.size()}, Cuda{});
   const index_t count = options.mebibytes * (1 << 20) / 4;
   const auto x = ones<float>({count}, mesh, Shard<0>{});
-  const double copied =
-      world.rank() == 0 ? copy_rate(options, std::size_t(count) * 4) : 1;
+  const double copied = world.rank() == 0 ? copy_rate(options, std::size_t(count) * 4) : 1;
 
   // between barriers by the clock of the host: streams of several ranks take part
   const auto seconds = [&](auto&& f) {

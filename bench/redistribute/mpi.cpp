@@ -1,14 +1,14 @@
 // Collectives and redistributions between processes, each against its bare twin in the same run:
 // Open MPI's collectives, hand packing with MPI_Alltoall, and ScaLAPACK's psgemr2d where it is.
-#include <cleave/comm/mpi.hpp>
-#include <cleave/dtensor/distribute.hpp>
-#include <cleave/dtensor/factories.hpp>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <utility>
 #include <vector>
+
+#include <cleave/comm/mpi.hpp>
+#include <cleave/dtensor/distribute.hpp>
+#include <cleave/dtensor/factories.hpp>
 
 #if CLEAVE_BENCH_SCALAPACK
 extern "C" {
@@ -66,23 +66,23 @@ void collectives(World& world, const Line& mesh) {
   const auto addend = from_local(x.local(), {count}, mesh, Partial<Sum>{});
   std::vector<float> from(std::size_t(count), 1.0f), to(std::size_t(count), 0.0f);
 
-  auto t = in_turn(31, [&] { (void)addend.redistribute(Shard<0>{}); },
-                   [&] {
-                     MPI_Reduce_scatter_block(from.data(), to.data(), share, MPI_FLOAT, MPI_SUM,
-                                              MPI_COMM_WORLD);
-                   });
+  auto t = in_turn(
+      31, [&] { (void)addend.redistribute(Shard<0>{}); },
+      [&] {
+        MPI_Reduce_scatter_block(from.data(), to.data(), share, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+      });
   print(world, "mpi.reduce_scatter.16MiB.vs_openmpi", t[1] / t[0], "ratio");
-  t = in_turn(31, [&] { (void)addend.redistribute(Replicate{}); },
-              [&] {
-                MPI_Allreduce(from.data(), to.data(), int(count), MPI_FLOAT, MPI_SUM,
-                              MPI_COMM_WORLD);
-              });
+  t = in_turn(
+      31, [&] { (void)addend.redistribute(Replicate{}); },
+      [&] {
+        MPI_Allreduce(from.data(), to.data(), int(count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+      });
   print(world, "mpi.all_reduce.16MiB.vs_openmpi", t[1] / t[0], "ratio");
-  t = in_turn(31, [&] { (void)part.redistribute(Replicate{}); },
-              [&] {
-                MPI_Allgather(from.data(), share, MPI_FLOAT, to.data(), share, MPI_FLOAT,
-                              MPI_COMM_WORLD);
-              });
+  t = in_turn(
+      31, [&] { (void)part.redistribute(Replicate{}); },
+      [&] {
+        MPI_Allgather(from.data(), share, MPI_FLOAT, to.data(), share, MPI_FLOAT, MPI_COMM_WORLD);
+      });
   print(world, "mpi.all_gather.16MiB.vs_openmpi", t[1] / t[0], "ratio");
 }
 
@@ -123,11 +123,12 @@ void against_scalapack(World& world, const Line& mesh) {
   const int from[9] = {1, by_rows, size, size, share, size, 0, 0, share};
   const int to[9] = {1, by_columns, size, size, size, share, 0, 0, size};
   const int one = 1, whole = size;
-  const auto t = in_turn(31, [&] { (void)x.redistribute(Shard<1>{}); },
-                         [&] {
-                           psgemr2d_(&whole, &whole, rows.data(), &one, &one, from,
-                                     columns.data(), &one, &one, to, &by_rows);
-                         });
+  const auto t = in_turn(
+      31, [&] { (void)x.redistribute(Shard<1>{}); },
+      [&] {
+        psgemr2d_(&whole, &whole, rows.data(), &one, &one, from, columns.data(), &one, &one, to,
+                  &by_rows);
+      });
   print(world, "mpi.S0_S1.2048.vs_scalapack", t[1] / t[0], "ratio");
   print(world, "mpi.S0_S1.2048.scalapack", t[1] * 1e3, "ms");
   Cblacs_gridexit(by_rows);

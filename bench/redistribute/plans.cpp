@@ -1,11 +1,11 @@
 // The planner against exhaustive search: meshes of 1 to 3 axes with 1 to 4 ranks each, tensors of
 // 1 to 3 dimensions with remainders and empty shards.
-#include <cleave/redistribute/choose.hpp>
-#include <cleave/redistribute/plan_cache.hpp>
-
 #include <algorithm>
 #include <cstdio>
 #include <vector>
+
+#include <cleave/redistribute/choose.hpp>
+#include <cleave/redistribute/plan_cache.hpp>
 
 #include "plan_bound.hpp"
 
@@ -37,8 +37,8 @@ void compare(naive::BoundReport& report, const Indices& mesh, const Indices& sha
       const Plan plan = choose_plan(from, to, global, extents, 1, CostModel::bytes_only());
       ++report.pairs;
       report.over_bound += received_bytes(plan, extents, global, 1) > search.least(from, to);
-      int& most = from.has_partial() ? report.max_steps_with_partial
-                                     : report.max_steps_without_partial;
+      int& most =
+          from.has_partial() ? report.max_steps_with_partial : report.max_steps_without_partial;
       most = std::max(most, plan.communications());
     }
 }
@@ -47,9 +47,8 @@ void compare(naive::BoundReport& report, const Indices& mesh, const Indices& sha
 
 int main() {
   naive::BoundReport report;
-  const std::vector<Indices> shapes[] = {{{0}, {3}, {5}, {16}},
-                                         {{8, 8}, {5, 3}, {2, 9}, {0, 4}},
-                                         {{4, 4, 4}, {3, 5, 2}, {7, 1, 6}}};
+  const std::vector<Indices> shapes[] = {
+      {{0}, {3}, {5}, {16}}, {{8, 8}, {5, 3}, {2, 9}, {0, 4}}, {{4, 4, 4}, {3, 5, 2}, {7, 1, 6}}};
   for (int axes = 1; axes <= 3; ++axes)
     for (Indices mesh : naive::all_indices(Indices(std::size_t(axes), 4))) {
       for (index_t& extent : mesh) ++extent;

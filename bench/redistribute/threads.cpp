@@ -1,15 +1,15 @@
 // Collectives between threads against memcpy by the same threads, and the host's part of a
 // redistribution. Each ratio is of medians taken in turn in one run.
-#include <cleave/comm/dry.hpp>
-#include <cleave/comm/run.hpp>
-#include <cleave/dtensor/distribute.hpp>
-#include <cleave/dtensor/factories.hpp>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <vector>
+
+#include <cleave/comm/dry.hpp>
+#include <cleave/comm/run.hpp>
+#include <cleave/dtensor/distribute.hpp>
+#include <cleave/dtensor/factories.hpp>
 
 using namespace cleave;
 using namespace cleave::axes;
@@ -77,30 +77,34 @@ void against_memcpy(World& world) {
   };
   const Tensor<float, 2> part({mine.extent(0), 2048});
   part.fill(2);
-  report("all_gather", in_turn(world, 41, [&] {
-           run(CollectiveKind::all_gather, part.view(), to.view());
-         }, copy));
-  report("reduce_scatter", in_turn(world, 41, [&] {
-           run(CollectiveKind::reduce_scatter, from.view(), part.view());
-         }, copy));
-  report("all_reduce", in_turn(world, 41, [&] {
-           run(CollectiveKind::all_reduce, from.view(), to.view());
-         }, copy));
+  report(
+      "all_gather",
+      in_turn(world, 41, [&] { run(CollectiveKind::all_gather, part.view(), to.view()); }, copy));
+  report(
+      "reduce_scatter",
+      in_turn(
+          world, 41, [&] { run(CollectiveKind::reduce_scatter, from.view(), part.view()); }, copy));
+  report(
+      "all_reduce",
+      in_turn(world, 41, [&] { run(CollectiveKind::all_reduce, from.view(), to.view()); }, copy));
   // what every rank has is cut into one piece for each, row by row
   std::vector<Transfer> sends, receives;
   for (int r = 0; r < n; ++r) {
     sends.push_back({r, rows[std::size_t(r)], mine});
     receives.push_back({r, mine, rows[std::size_t(r)]});
   }
-  report("all_to_all", in_turn(world, 41, [&] {
-           Collective call;
-           call.kind = CollectiveKind::all_to_all;
-           call.source = from.view();
-           call.destination = to.view();
-           call.sends = sends;
-           call.receives = receives;
-           group.run(call);
-         }, copy));
+  report("all_to_all", in_turn(
+                           world, 41,
+                           [&] {
+                             Collective call;
+                             call.kind = CollectiveKind::all_to_all;
+                             call.source = from.view();
+                             call.destination = to.view();
+                             call.sends = sends;
+                             call.receives = receives;
+                             group.run(call);
+                           },
+                           copy));
 }
 
 /// Nanoseconds of one call, the median of batches.

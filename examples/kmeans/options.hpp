@@ -78,10 +78,8 @@ inline Options parse(int argc, char** argv) {
     const std::size_t equals = word.find('=');
     const std::string option = word.substr(0, equals);
     std::string value;
-    if (equals != word.npos)
-      value = word.substr(equals + 1);
-    else if (i + 1 < argc)
-      value = argv[++i];
+    if (equals != word.npos) value = word.substr(equals + 1);
+    else if (i + 1 < argc) value = argv[++i];
     set(options, option, value);
     if (value.empty()) throw UsageError(option + " needs a value");
   }

@@ -24,13 +24,13 @@ int main(int argc, char** argv) {
       for (index_t j = 0; j < n; ++j) table(i, j) = i == j ? 2.0 : 1.0;
     Tensor<double, 2> start({n, 1});
     for (index_t i = 0; i < n; ++i) start(i, 0) = double(i);
-    const auto a = distribute_tensor(table, mesh, Shard<0>{});      // a[S0]
-    const auto x = distribute_tensor(start, mesh, Replicate{});     // x[R]
+    const auto a = distribute_tensor(table, mesh, Shard<0>{});   // a[S0]
+    const auto x = distribute_tensor(start, mesh, Replicate{});  // x[R]
     const auto length = zeros<double>({1, 1}, mesh, Replicate{});
 
     // what the graph leaves behind goes into tensors that are there before it
     const auto step = [&] {
-      const auto y = matmul(a, x).redistribute(Replicate{});        // y[R]: an all-gather
+      const auto y = matmul(a, x).redistribute(Replicate{});  // y[R]: an all-gather
       const auto norm = sqrt(sum(square(y)));
       length.local().fill(0);
       length.local().copy_from((length + norm).local());
@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
     const cuda::Graph graph(step);
     for (int i = 0; i < 50; ++i) graph.launch();
 
-    const double eigenvalue = length.local().item();                // waits for the GPU
+    const double eigenvalue = length.local().item();  // waits for the GPU
     if (world.rank() == 0) std::printf("largest eigenvalue %.6f\n", eigenvalue);
   });
 }

@@ -35,8 +35,7 @@ void broadcast_case(Communicator& group, int root, Style style) {
   group.run(c);
   if (group.rank() == root)
     CHECK(destination.difference([](index_t, index_t) { return Field<T>::mark(); }) == "");
-  else
-    CHECK(destination.difference(value) == "");
+  else CHECK(destination.difference(value) == "");
 }
 
 template <class T>

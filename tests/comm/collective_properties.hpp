@@ -1,6 +1,6 @@
 // What every backend must do beyond single calls, as functions of a World: calls that run together,
-// the order of addends, groups of groups, long sequences. Collective over the world; checks stand on
-// every rank.
+// the order of addends, groups of groups, long sequences. Collective over the world; checks stand
+// on every rank.
 #pragma once
 
 #include <cstdint>
@@ -78,10 +78,8 @@ inline void rank_order_cases(World& world) {
       c = call(CollectiveKind::reduce_scatter);
       c.source = source.view();
       c.pieces = pieces;
-      if (rank == n - 1)
-        c.destination = piece.view();
-      else
-        c.destination = View::dense(nullptr, DType::float32, Shape::filled(1, 0));
+      if (rank == n - 1) c.destination = piece.view();
+      else c.destination = View::dense(nullptr, DType::float32, Shape::filled(1, 0));
       all_ranks(world).run(c);
       const Tensor<float, 1> whole = sum.to(Host{}), last = piece.to(Host{});
       const Tensor<half, 1> shorts = short_sum.to(Host{});

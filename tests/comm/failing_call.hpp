@@ -18,9 +18,9 @@
 namespace cleave::testing {
 
 inline constexpr std::array all_kinds{
-    CollectiveKind::barrier,        CollectiveKind::broadcast,  CollectiveKind::scatter,
-    CollectiveKind::gather,         CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
-    CollectiveKind::all_reduce,     CollectiveKind::all_to_all, CollectiveKind::exchange};
+    CollectiveKind::barrier,    CollectiveKind::broadcast,  CollectiveKind::scatter,
+    CollectiveKind::gather,     CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
+    CollectiveKind::all_reduce, CollectiveKind::all_to_all, CollectiveKind::exchange};
 
 /// One call of the given kind, `count` floats from or to every rank, values unchecked.
 inline void communicate(Communicator& group, CollectiveKind kind, index_t count) {

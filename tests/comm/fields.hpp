@@ -35,8 +35,7 @@ template <class T>
 std::string text_of(const T& value) {
   if constexpr (is_complex<T>)
     return std::to_string(value.real()) + "+" + std::to_string(value.imag()) + "i";
-  else
-    return std::to_string(static_cast<double>(static_cast<accumulator_t<T>>(value)));
+  else return std::to_string(static_cast<double>(static_cast<accumulator_t<T>>(value)));
 }
 
 enum class Style { dense, transposed, margin, every_second };
@@ -88,8 +87,8 @@ struct Field {
         inside[std::size_t(at)] = true;
         const T expected = value(i, j);
         if (!(found(at) == expected))
-          return "(" + std::to_string(i) + ", " + std::to_string(j) + ") is " +
-                 text_of(found(at)) + ", not " + text_of(expected);
+          return "(" + std::to_string(i) + ", " + std::to_string(j) + ") is " + text_of(found(at)) +
+                 ", not " + text_of(expected);
       }
     for (index_t k = 0; k < found.size(); ++k)
       if (!inside[std::size_t(k)] && !(found(k) == mark()))

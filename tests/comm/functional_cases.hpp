@@ -72,8 +72,8 @@ bool near(const T& found, const T& expected, double tolerance) {
 
 /// "" if the tensor has these extents and value(i, j, k) everywhere, else what is wrong first.
 template <class T, class Value>
-std::string difference(const Tensor<T, 3, TestDevice>& tensor, const Extents3& extents,
-                       Value value, double tolerance = 0) {
+std::string difference(const Tensor<T, 3, TestDevice>& tensor, const Extents3& extents, Value value,
+                       double tolerance = 0) {
   if (tensor.shape() != extents) return "the extents are " + to_string(Shape(tensor.shape()));
   const Tensor<T, 3> found = tensor.to(Host{});
   for (index_t i = 0; i < extents[0]; ++i)

@@ -200,9 +200,8 @@ int main(int argc, char** argv) {
   if (way == "stall everywhere") return survive_every(Failing::stalls, argc, argv);
   const bool own_mpi = way == "own MPI";
   if (own_mpi) MPI_Init(&argc, &argv);
-  const int code = run(argc, argv, [&](World& world) {
-    return fail_and_tell(world, own_mpi ? "none" : way);
-  });
+  const int code =
+      run(argc, argv, [&](World& world) { return fail_and_tell(world, own_mpi ? "none" : way); });
   if (own_mpi) {
     int finalized = 0;
     MPI_Finalized(&finalized);

@@ -54,9 +54,12 @@ TEST_CASE("a functional all-reduce gives every rank the reduction and leaves its
             if (!has_reduction<T>(op) || !exact<T>(op, world.size())) continue;
             const auto x = cells<T>(world.rank(), extents, strided);
             const Async<Tensor<T, 3, TestDevice>> y = functional::all_reduce(x, op, world);
-            CHECK(difference(*y, extents, [&](index_t i, index_t j, index_t k) {
-                    return reduced_cell<T>(op, world.size(), i, j, k);
-                  }, tolerance<T>(op, world)) == "");
+            CHECK(difference(
+                      *y, extents,
+                      [&](index_t i, index_t j, index_t k) {
+                        return reduced_cell<T>(op, world.size(), i, j, k);
+                      },
+                      tolerance<T>(op, world)) == "");
             CHECK(y->contiguous());
             CHECK(unmodified(x, world.rank()));
           }
@@ -108,11 +111,14 @@ TEST_CASE("a functional reduce-scatter gives every rank its part along any dimen
               along(part, dim) = width;
               const auto x = cells<T>(rank, extents, strided);
               const auto y = functional::reduce_scatter(x, op, strided ? dim - 3 : dim, world);
-              CHECK(difference(*y, part, [&](index_t i, index_t j, index_t k) {
-                      Extents3 at{i, j, k};
-                      along(at, dim) += rank * width;
-                      return reduced_cell<T>(op, n, at[0], at[1], at[2]);
-                    }, tolerance<T>(op, world)) == "");
+              CHECK(difference(
+                        *y, part,
+                        [&](index_t i, index_t j, index_t k) {
+                          Extents3 at{i, j, k};
+                          along(at, dim) += rank * width;
+                          return reduced_cell<T>(op, n, at[0], at[1], at[2]);
+                        },
+                        tolerance<T>(op, world)) == "");
               CHECK(unmodified(x, rank));
             }
     });

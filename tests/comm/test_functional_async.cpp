@@ -184,7 +184,8 @@ TEST_CASE("coalesced collectives give what the single ones give, in the form of 
     CHECK(vector->size() == 3);
     for (std::size_t i = 0; i < 3; ++i)
       same((*vector)[i], functional::reduce_scatter(several[i], Avg{}, 0, world));
-    CHECK(functional::all_gather_coalesced(std::vector<Tensor<double, 3, TestDevice>>{}, 0, world)->empty());
+    CHECK(functional::all_gather_coalesced(std::vector<Tensor<double, 3, TestDevice>>{}, 0, world)
+              ->empty());
     CHECK(unmodified(a, rank));
     CHECK(unmodified(b, rank));
     CHECK(unmodified(large, rank));

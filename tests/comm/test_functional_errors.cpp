@@ -38,22 +38,18 @@ TEST_CASE("what cannot be done is refused before anything is communicated") {
         "functional::all_gather: there is no dimension -3 among 2 [shapes [5, 7]; rank 1]");
   CHECK(error_of([&] { (void)functional::all_to_all(x, 0, 2, world); }) ==
         "functional::all_to_all: there is no dimension 2 among 2 [shapes [5, 7]; rank 1]");
-  CHECK(error_of([&] {
-          (void)functional::all_gather_coalesced(std::tuple{x}, {0, 1}, world);
-        }) == "functional::all_gather_coalesced: 2 dimensions are given for 1 tensors [rank 1]");
+  CHECK(error_of([&] { (void)functional::all_gather_coalesced(std::tuple{x}, {0, 1}, world); }) ==
+        "functional::all_gather_coalesced: 2 dimensions are given for 1 tensors [rank 1]");
   CHECK(error_of([&] { (void)functional::broadcast(x, 3, world); }) ==
         "functional::broadcast: the root is rank 3 of 3 [rank 1]");
   CHECK(error_of([&] { (void)functional::broadcast(x, -1, world); }) ==
         "functional::broadcast: the root is rank -1 of 3 [rank 1]");
-  CHECK(error_of([&] {
-          (void)functional::permute(x, {{0, 3}}, world);
-        }) == "functional::permute: the pair {0, 3} leaves the group of 3 ranks [rank 1]");
-  CHECK(error_of([&] {
-          (void)functional::permute(x, {{0, 1}, {0, 2}}, world);
-        }) == "functional::permute: rank 0 is the source of two pairs [rank 1]");
-  CHECK(error_of([&] {
-          (void)functional::permute(x, {{0, 1}, {2, 1}}, world);
-        }) == "functional::permute: rank 1 is the destination of two pairs [rank 1]");
+  CHECK(error_of([&] { (void)functional::permute(x, {{0, 3}}, world); }) ==
+        "functional::permute: the pair {0, 3} leaves the group of 3 ranks [rank 1]");
+  CHECK(error_of([&] { (void)functional::permute(x, {{0, 1}, {0, 2}}, world); }) ==
+        "functional::permute: rank 0 is the source of two pairs [rank 1]");
+  CHECK(error_of([&] { (void)functional::permute(x, {{0, 1}, {2, 1}}, world); }) ==
+        "functional::permute: rank 1 is the destination of two pairs [rank 1]");
   CHECK(error_of([&] { (void)functional::all_reduce(x, "median", world); }) ==
         "functional::all_reduce: there is no reduction 'median'; there are sum, avg, max, min, "
         "product");
@@ -62,21 +58,15 @@ TEST_CASE("what cannot be done is refused before anything is communicated") {
   CHECK(error_of([&] { (void)functional::reduce_scatter(complex, ReduceOp::max, 0, world); }) ==
         "functional::reduce_scatter: max of complex64 is not defined: complex numbers have no "
         "order");
-  CHECK(error_of([&] {
-          (void)functional::all_to_all(x, {2, 3}, {1, 1, 1}, 0, world);
-        }) == "functional::all_to_all: there are 2 sizes of what is sent for 3 ranks [rank 1]");
-  CHECK(error_of([&] {
-          (void)functional::all_to_all(x, {1, 2, 2}, {1, 1}, 0, world);
-        }) == "functional::all_to_all: there are 2 sizes of what is received for 3 ranks [rank 1]");
-  CHECK(error_of([&] {
-          (void)functional::all_to_all(x, {1, 2, 2}, {1, -1, 1}, 0, world);
-        }) == "functional::all_to_all: the size of what is received from rank 1 is -1 [rank 1]");
-  CHECK(error_of([&] {
-          (void)functional::all_to_all(x, {6, -1, 0}, {1, 1, 1}, 0, world);
-        }) == "functional::all_to_all: the size of what is sent to rank 1 is -1 [rank 1]");
-  CHECK(error_of([&] {
-          (void)functional::all_to_all(x, {1, 2, 1}, {1, 1, 1}, 0, world);
-        }) ==
+  CHECK(error_of([&] { (void)functional::all_to_all(x, {2, 3}, {1, 1, 1}, 0, world); }) ==
+        "functional::all_to_all: there are 2 sizes of what is sent for 3 ranks [rank 1]");
+  CHECK(error_of([&] { (void)functional::all_to_all(x, {1, 2, 2}, {1, 1}, 0, world); }) ==
+        "functional::all_to_all: there are 2 sizes of what is received for 3 ranks [rank 1]");
+  CHECK(error_of([&] { (void)functional::all_to_all(x, {1, 2, 2}, {1, -1, 1}, 0, world); }) ==
+        "functional::all_to_all: the size of what is received from rank 1 is -1 [rank 1]");
+  CHECK(error_of([&] { (void)functional::all_to_all(x, {6, -1, 0}, {1, 1, 1}, 0, world); }) ==
+        "functional::all_to_all: the size of what is sent to rank 1 is -1 [rank 1]");
+  CHECK(error_of([&] { (void)functional::all_to_all(x, {1, 2, 1}, {1, 1, 1}, 0, world); }) ==
         "functional::all_to_all: the sizes of what is sent add up to 4, but dimension 0 has 5 "
         "elements [shapes [5, 7]; rank 1]");
 }
@@ -93,12 +83,10 @@ TEST_CASE("ranks that do not agree about a part of an all-to-all both hear of it
           "functional::all_to_all: rank 0 of group 'world' sends 3 to rank 1, which expects 4" +
               who);
     const Tensor<float, 2, TestDevice> wide({2, first ? 3 : 4});
-    CHECK(error_of([&] {
-            (void)functional::all_to_all(wide, {1, 1}, {1, 1}, 0, world).wait();
-          }) == "functional::all_to_all: ranks " + std::to_string(world.rank()) + " and " +
-                    std::to_string(1 - world.rank()) +
-                    " of group 'world' differ in other extents than that of the split dimension" +
-                    who);
+    CHECK(error_of([&] { (void)functional::all_to_all(wide, {1, 1}, {1, 1}, 0, world).wait(); }) ==
+          "functional::all_to_all: ranks " + std::to_string(world.rank()) + " and " +
+              std::to_string(1 - world.rank()) +
+              " of group 'world' differ in other extents than that of the split dimension" + who);
     CHECK(element(functional::all_reduce(x, Sum{}, world), 4) == 1);
   });
 }
@@ -136,9 +124,8 @@ TEST_CASE("ranks whose extents differ are told so, whatever is checked") {
            {error_of([&] { (void)functional::all_gather(x, 0, world).wait(); }),
             error_of([&] { (void)functional::all_to_all(x, 0, world).wait(); }),
             error_of([&] { (void)functional::reduce_scatter(x, Sum{}, 0, world).wait(); }),
-            error_of([&] { (void)functional::all_reduce(x, Sum{}, world).wait(); }), error_of([&] {
-              (void)functional::permute(x, {{0, 1}}, world).wait();
-            }),
+            error_of([&] { (void)functional::all_reduce(x, Sum{}, world).wait(); }),
+            error_of([&] { (void)functional::permute(x, {{0, 1}}, world).wait(); }),
             error_of([&] { (void)functional::broadcast(x, 0, world).wait(); })})
         CHECK(contains(text, "ranks of group 'world' disagree: rank 0 runs "));
     }

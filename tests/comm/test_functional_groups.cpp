@@ -17,7 +17,8 @@ namespace {
 std::string refusal(const std::vector<std::vector<int>>& lists) {
   const World world(dry_communicator(1, 4));
   return error_of([&] {
-    (void)functional::all_reduce(Tensor<float, 1, TestDevice>({3}), Sum{}, functional::Group(world, lists));
+    (void)functional::all_reduce(Tensor<float, 1, TestDevice>({3}), Sum{},
+                                 functional::Group(world, lists));
   });
 }
 

@@ -1,11 +1,11 @@
 // The MPI backend beyond what all backends do: where its communicators come from, that it keeps to
 // itself, and messages that are split.
-#include <doctest/doctest.h>
-
 #include <array>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <cleave/comm/mpi.hpp>
 #include <cleave/tensor/tensor.hpp>
@@ -85,8 +85,7 @@ TEST_CASE("null communicators and inter-communicators are refused") {
   MPI_Comm half = MPI_COMM_NULL, both = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
   MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 5, &both);
-  CHECK(error_of(both) ==
-        "mpi_communicator: an inter-communicator has no single group of ranks");
+  CHECK(error_of(both) == "mpi_communicator: an inter-communicator has no single group of ranks");
   MPI_Comm_free(&both);
   MPI_Comm_free(&half);
 }

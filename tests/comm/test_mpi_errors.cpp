@@ -1,13 +1,13 @@
 // What ranks that are MPI processes are told when they wait in vain. Each case makes a world of its
 // own, as a world in which a rank has failed is of no use any more; whole programs that fail are
 // the subject of mpi_failures.py.
-#include <doctest/doctest.h>
-
 #include <cstdlib>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <cleave/comm/mpi.hpp>
 #include <cleave/tensor/tensor.hpp>
@@ -87,8 +87,7 @@ TEST_CASE("two ranks that wait for each other in different groups are both told"
     const std::vector<int> ranks{0, 1};
     const auto one = world->subgroup(ranks, "one"), other = world->subgroup(ranks, "other");
     world->state().timeout_seconds = 0.3;
-    const std::string text =
-        error_of([&] { gather_of(world->rank() == 0 ? *one : *other, 3, 3); });
+    const std::string text = error_of([&] { gather_of(world->rank() == 0 ? *one : *other, 3, 3); });
     CHECK(contains(text, " did not come to all_gather of group 'o"));
     CHECK(contains(text, " within 0.3 s, waiting elsewhere"));
   }
@@ -141,10 +140,9 @@ TEST_CASE("a rank that is sent other sizes than it expects is told so, even unch
       const int rank = world->rank();
       const std::string text =
           error_of([&] { gather_of(*world, count, rank == 1 ? count + more : count); });
-      const std::string expected = " sends " + std::to_string(4 * count) +
-                                   " bytes where rank 1 expects " +
-                                   std::to_string(4 * (count + more)) +
-                                   " in all_gather of group 'world'";
+      const std::string expected =
+          " sends " + std::to_string(4 * count) + " bytes where rank 1 expects " +
+          std::to_string(4 * (count + more)) + " in all_gather of group 'world'";
       // The others have what they need, unless they hear of it while they wait.
       if (rank == 1 || text != "no error") CHECK(contains(text, expected));
       Processes::get().meet(30);

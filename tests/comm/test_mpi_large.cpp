@@ -1,12 +1,12 @@
 // More than 2^31 - 1 elements in one call and from one rank, for real: 2 ranks of about 7 GB each.
 // Runs where CLEAVE_TEST_LARGE=1; split messages are tested small in test_mpi.cpp.
-#include <doctest/doctest.h>
-
 #include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <cleave/comm/mpi.hpp>
 #include <cleave/tensor/tensor.hpp>
@@ -55,8 +55,7 @@ TEST_CASE("one transfer of more than 2^31 elements arrives whole") {
   const auto world = large_world();
   if (!world) return;
   const int rank = world->rank();
-  const Tensor<std::int8_t, 1> data =
-      rank == 0 ? values_of(0) : Tensor<std::int8_t, 1>({count});
+  const Tensor<std::int8_t, 1> data = rank == 0 ? values_of(0) : Tensor<std::int8_t, 1>({count});
   const Transfer transfer{1 - rank, range(0, count), range(0, count)};
   Collective c;
   c.kind = CollectiveKind::exchange;

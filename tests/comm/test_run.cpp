@@ -22,16 +22,12 @@ class Setting {
  public:
   Setting(const char* name, const char* value) : name_(name) {
     if (const char* text = std::getenv(name)) before_ = text;
-    if (value != nullptr)
-      setenv(name, value, 1);
-    else
-      unsetenv(name);
+    if (value != nullptr) setenv(name, value, 1);
+    else unsetenv(name);
   }
   ~Setting() {
-    if (before_)
-      setenv(name_, before_->c_str(), 1);
-    else
-      unsetenv(name_);
+    if (before_) setenv(name_, before_->c_str(), 1);
+    else unsetenv(name_);
   }
 
  private:

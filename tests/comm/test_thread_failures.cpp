@@ -80,10 +80,8 @@ TEST_CASE("ranks are woken in groups that the failing rank is not in") {
     const int rank = world.rank();
     if (rank == 4) nap(0.02), throw Error("load", "broken");
     const auto pair = group_of(world, rank < 2 ? std::vector{0, 1} : std::vector{2, 3}, "tp");
-    if (rank % 2 == 0)
-      reduce_ones(*pair);
-    else
-      world.barrier();
+    if (rank % 2 == 0) reduce_ones(*pair);
+    else world.barrier();
   });
   CHECK(outcome.texts[0] == "all_reduce: rank 4 failed: load: broken [rank 0]");
   CHECK(outcome.texts[1] == "barrier: rank 4 failed: load: broken [rank 1]");
@@ -223,7 +221,8 @@ TEST_CASE("a rank that unwinds past asynchronous work tells the others before it
   const Outcome outcome = outcome_of(3, [](World& world) {
     const std::shared_ptr<Communicator> twin = world.communicator().twin();
     if (world.rank() != 1) return world.barrier();
-    const Async<int> work = start_async(Host{}, world.communicator(), [twin] { return meet(*twin), 1; });
+    const Async<int> work =
+        start_async(Host{}, world.communicator(), [twin] { return meet(*twin), 1; });
     throw std::runtime_error("the cause");
   });
   const std::string echo =
@@ -249,8 +248,7 @@ TEST_CASE("time-outs that race with arrivals end in success or in an error, neve
         CHECK(values(4999) == 3);
       }
     });
-    if (outcome.thrown.empty())
-      ++succeeded;
+    if (outcome.thrown.empty()) ++succeeded;
     else {
       ++failed;
       CHECK(outcome.thrown.find("did not come to ") != std::string::npos);

@@ -34,7 +34,9 @@ auto mixed(const Rows& x, const Tensor<float, 2>& y) { return x + y; }
 #endif
 
 #ifdef map_of_a_tensor  // says: cleave: operations take DTensors; distribute_tensor makes one of a Tensor
-auto local(const Tensor<float, 2>& x) { return map([](float v) { return v; }, x); }
+auto local(const Tensor<float, 2>& x) {
+  return map([](float v) { return v; }, x);
+}
 #endif
 
 #ifdef sum_of_different_types  // says: cleave: the operands have different element types; cast one of them

@@ -1,9 +1,9 @@
 // Functional collectives that cannot be.
-#include <cleave/comm/functional.hpp>
-#include <cleave/mesh/functional_group.hpp>
-
 #include <complex>
 #include <tuple>
+
+#include <cleave/comm/functional.hpp>
+#include <cleave/mesh/functional_group.hpp>
 
 using namespace cleave;
 
@@ -25,7 +25,9 @@ void whole(const Mesh& mesh, const Matrix& x) { (void)functional::all_reduce(x, 
 #endif
 
 #ifdef misspelled_axis_of_a_group  // says: cleave: the mesh has no such axis
-void axis_of(const Mesh& mesh, const Matrix& x) { (void)functional::all_gather(x, 0, {mesh, pt{}}); }
+void axis_of(const Mesh& mesh, const Matrix& x) {
+  (void)functional::all_gather(x, 0, {mesh, pt{}});
+}
 #endif
 
 #ifdef axes_of_a_group_in_another_order  // says: cleave: name the axes of a group in the order of the mesh

@@ -49,9 +49,7 @@ void asked(const Rows& x, const Columns& w) { matmul<Placements<Replicate>>(x, w
 #endif
 
 #ifdef partial_asked_for  // says: cleave: an operation cannot be asked for Partial
-void partial(const Rows& x, const Columns& w) {
-  matmul<Placements<Partial<Sum>, Replicate>>(x, w);
-}
+void partial(const Rows& x, const Columns& w) { matmul<Placements<Partial<Sum>, Replicate>>(x, w); }
 #endif
 
 #ifdef communication_that_was_to_be_explicit  // says: cleave: explicit_communication: this operand would be redistributed

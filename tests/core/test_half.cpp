@@ -104,10 +104,8 @@ TEST_CASE_TEMPLATE("floats of random bits round to the nearest number", T, half,
   int wrong = 0;
   for (int i = 0; i < 300000; ++i) {
     const float value = std::bit_cast<float>(std::uint32_t(random()));
-    if (std::isnan(value))
-      wrong += !std::isnan(float(T(value)));
-    else
-      wrong += !rounds_to_nearest<T>(value);
+    if (std::isnan(value)) wrong += !std::isnan(float(T(value)));
+    else wrong += !rounds_to_nearest<T>(value);
   }
   CHECK(wrong == 0);
 }

@@ -34,10 +34,8 @@ __global__ void part_at_barrier(int* values) {
 }
 
 __global__ void meet_at_different_barriers(int*) {
-  if (threadIdx.x == 0)
-    __syncthreads();
-  else
-    __syncthreads();
+  if (threadIdx.x == 0) __syncthreads();
+  else __syncthreads();
 }
 
 __global__ void many_barriers(int* values, int rounds) {
@@ -66,10 +64,8 @@ __global__ void sum_of_block(const int* values, int* sums, int* others) {
   using Reduce = cub::BlockReduce<int, Threads>;
   __shared__ typename Reduce::TempStorage storage;
   const int sum = Reduce(storage).Sum(values[blockIdx.x * Threads + threadIdx.x]);
-  if (threadIdx.x == 0)
-    sums[blockIdx.x] = sum;
-  else
-    others[threadIdx.x] = sum;
+  if (threadIdx.x == 0) sums[blockIdx.x] = sum;
+  else others[threadIdx.x] = sum;
 }
 
 struct Smaller {

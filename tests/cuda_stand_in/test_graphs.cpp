@@ -107,8 +107,7 @@ TEST_CASE("a captured host function runs with every launch") {
   const Stream stream;
   int calls = 0;
   const Graph graph(stream, [&] {
-    CHECK_CUDA(cudaLaunchHostFunc(
-        stream, [](void* data) { ++*static_cast<int*>(data); }, &calls));
+    CHECK_CUDA(cudaLaunchHostFunc(stream, [](void* data) { ++*static_cast<int*>(data); }, &calls));
   });
   graph.launch(stream);
   graph.launch(stream);

@@ -57,8 +57,7 @@ template <class T>
 std::complex<double> value_of(T value) {
   if constexpr (std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>)
     return double(float(value));
-  else
-    return std::complex<double>(value);
+  else return std::complex<double>(value);
 }
 
 /// Small integers, so that every type holds every sum exactly.
@@ -67,8 +66,7 @@ T number(int i) {
   const int real = i * 7 % 5 - 2;
   if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>)
     return T(typename T::value_type(real), typename T::value_type(i * 3 % 4 - 1));
-  else
-    return T(float(real));
+  else return T(float(real));
 }
 
 /// One operand: where element (i, j) of batch b lies, and a layout that says so.

@@ -78,8 +78,7 @@ TEST_CASE("a host function of one thread's stream may wait for another thread") 
         while (!released) std::this_thread::yield();
       },
       nullptr));
-  CHECK_CUDA(cudaLaunchHostFunc(
-      second, [](void*) { released = true; }, nullptr));
+  CHECK_CUDA(cudaLaunchHostFunc(second, [](void*) { released = true; }, nullptr));
   std::thread waiter([&] { cudaStreamSynchronize(first); });
   CHECK_CUDA(cudaStreamSynchronize(second));
   waiter.join();

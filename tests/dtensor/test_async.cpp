@@ -1,15 +1,15 @@
 // Asynchronous redistributions, and the reuse of storage that nobody else needs.
-#include <doctest/doctest.h>
-
-#include <cleave/comm/trace.hpp>
-#include <cleave/dtensor/distribute.hpp>
-#include <cleave/dtensor/factories.hpp>
-
 #include <atomic>
 #include <chrono>
 #include <optional>
 #include <thread>
 #include <utility>
+
+#include <doctest/doctest.h>
+
+#include <cleave/comm/trace.hpp>
+#include <cleave/dtensor/distribute.hpp>
+#include <cleave/dtensor/factories.hpp>
 
 #include "ranks.hpp"
 #include "table.hpp"
@@ -68,9 +68,8 @@ TEST_CASE("work of the rank goes on while a redistribution waits for a peer") {
 
 TEST_CASE("what an asynchronous redistribution throws is thrown where it is waited for") {
   on_ranks({1}, [](World& world) {
-    const auto failing = start_async(TestDevice{}, world.communicator(), []() -> int {
-      throw Error("test", "the work failed");
-    });
+    const auto failing = start_async(TestDevice{}, world.communicator(),
+                                     []() -> int { throw Error("test", "the work failed"); });
     CHECK_THROWS_WITH_AS((void)failing.wait(), "test: the work failed", Error);
     CHECK_THROWS_AS((void)failing.wait(), Error);
   });

@@ -1,14 +1,14 @@
 // Redistribution between two meshes of one world, and random walks over meshes and placements.
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include <doctest/doctest.h>
 
 #include <cleave/comm/trace.hpp>
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/dtensor/factories.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <string>
-#include <vector>
 
 #include "device.hpp"
 #include "naive.hpp"
@@ -68,8 +68,7 @@ int wrong_elements(const MeshState& from_mesh, const Layout& from, const MeshSta
 }
 
 std::vector<Layout> layouts(int axes, bool partials) {
-  std::vector<Placement> alphabet{Placement::replicate(), Placement::shard(0),
-                                  Placement::shard(1)};
+  std::vector<Placement> alphabet{Placement::replicate(), Placement::shard(0), Placement::shard(1)};
   if (partials) {
     alphabet.push_back(Placement::partial(ReduceOp::sum));
     alphabet.push_back(Placement::partial(ReduceOp::max));
@@ -94,8 +93,8 @@ TEST_CASE("between meshes of other extents, orders and subsets every rank gets w
   on_ranks({4}, [](World& world) {
     const auto square = init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{});
     const auto line = init_device_mesh<row>(world, {4}, TestDevice{});
-    const auto reversed = init_device_mesh<dp, tp>(world, {2, 2}, std::vector<int>{3, 2, 1, 0},
-                                                   TestDevice{});
+    const auto reversed =
+        init_device_mesh<dp, tp>(world, {2, 2}, std::vector<int>{3, 2, 1, 0}, TestDevice{});
     const auto some = init_device_mesh<row>(world, {3}, std::vector<int>{2, 0, 3}, TestDevice{});
     const auto one = init_device_mesh<row>(world, {1}, std::vector<int>{1}, TestDevice{});
     for (const Indices& shape : std::vector<Indices>{{5, 6}, {1, 3}, {0, 2}}) {
@@ -114,15 +113,14 @@ TEST_CASE("a tensor moves from two ranks to six and back") {
   on_ranks({8}, [](World& world) {
     const auto few = init_device_mesh<row>(world, {2}, std::vector<int>{6, 1}, TestDevice{});
     const auto many =
-        init_device_mesh<dp, tp>(world, {2, 3}, std::vector<int>{0, 1, 2, 3, 4, 5},
-                                               TestDevice{});
+        init_device_mesh<dp, tp>(world, {2, 3}, std::vector<int>{0, 1, 2, 3, 4, 5}, TestDevice{});
     Tensor<float, 2> whole({7, 5});
     for (index_t i = 0; i < 35; ++i) whole.data()[i] = float(i);
     const auto x = distribute_tensor(whole, few, Shard<0>{});
     CHECK(x.local().empty() == !few.is_member());
     const auto y = x.redistribute(many, Shard<1>{}, Shard<0>{});
-    CHECK(y.shape() == (few.is_member() || many.is_member() ? std::array<index_t, 2>{7, 5}
-                                                            : y.shape()));
+    CHECK(y.shape() ==
+          (few.is_member() || many.is_member() ? std::array<index_t, 2>{7, 5} : y.shape()));
     const auto back = y.redistribute(few, Replicate{});
     if (few.is_member())
       for (index_t i = 0; i < 35; ++i) CHECK(back.local().to(Host{}).data()[i] == float(i));

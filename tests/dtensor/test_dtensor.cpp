@@ -1,16 +1,16 @@
 // DTensors as users make, convert and move them; values against the global array.
+#include <complex>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+
 #include <doctest/doctest.h>
 
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/dtensor/factories.hpp>
 #include <cleave/dtensor/from_local.hpp>
 #include <cleave/dtensor/visualize.hpp>
-
-#include <complex>
-#include <cstdint>
-#include <string>
-#include <type_traits>
-#include <utility>
 
 #include "device.hpp"
 #include "errors.hpp"
@@ -116,8 +116,7 @@ TEST_CASE("a redistribution to the same placements is the tensor itself, of an r
     CHECK(&std::as_const(x).redistribute(Shard<-2>{}) == &x);
     CHECK(&x.redistribute(Placements<Shard<0>>{}) == &x);
     const float* elements = x.local().data();
-    static_assert(
-        std::is_same_v<decltype(std::move(x).redistribute(Shard<0>{})), decltype(x)>);
+    static_assert(std::is_same_v<decltype(std::move(x).redistribute(Shard<0>{})), decltype(x)>);
     const auto& kept = DTensor(x).redistribute(Shard<0>{});
     CHECK(kept.local().data() == elements);
     auto moved = std::move(x).redistribute(Shard<0>{});
@@ -196,25 +195,33 @@ TEST_CASE("ranks that pass parts of different arrays are told so, all of them") 
     CHECK(error_of([&] {
             if (odd_one) from_local(Tensor<double, 2, TestDevice>({2, 3}), mesh, Shard<0>{});
             else from_local(part, mesh, Shard<0>{});
-          }) == "from_local: rank 0 passed float32 [2, 3] under (Shard(0)), rank 1 passed float64 "
-                "[2, 3] under (Shard(0))" + who);
+          }) ==
+          "from_local: rank 0 passed float32 [2, 3] under (Shard(0)), rank 1 passed float64 "
+          "[2, 3] under (Shard(0))" +
+              who);
     CHECK(error_of([&] {
             if (odd_one) from_local(part, mesh, Replicate{});
             else from_local(part, mesh, Shard<0>{});
-          }) == "from_local: rank 0 passed float32 [2, 3] under (Shard(0)), rank 1 passed float32 "
-                "[2, 3] under (Replicate)" + who);
+          }) ==
+          "from_local: rank 0 passed float32 [2, 3] under (Shard(0)), rank 1 passed float32 "
+          "[2, 3] under (Replicate)" +
+              who);
     CHECK(error_of([&] {
             if (odd_one) from_local(Tensor<float, 1, TestDevice>({2}), mesh, Shard<0>{});
             else from_local(part, mesh, Shard<0>{});
-          }) == "from_local: rank 0 passed float32 [2, 3] under (Shard(0)), rank 1 passed float32 "
-                "[2] under (Shard(0))" + who);
+          }) ==
+          "from_local: rank 0 passed float32 [2, 3] under (Shard(0)), rank 1 passed float32 "
+          "[2] under (Shard(0))" +
+              who);
     const std::array<index_t, 2> shape{6, odd_one ? 4 : 3};
     const Tensor<float, 2, TestDevice> mine({2, shape[1]});
     CHECK(error_of([&] { from_local(mine, shape, mesh, Shard<0>{}); }) == "");
     CHECK(error_of([&] {
             from_local(mine, shape, mesh, Placements<Shard<0>>{}, {.run_check = true});
-          }) == "from_local: rank 0 passed float32 [2, 3] under (Shard(0)) of [6, 3], rank 1 passed "
-                "float32 [2, 4] under (Shard(0)) of [6, 4]" + who);
+          }) ==
+          "from_local: rank 0 passed float32 [2, 3] under (Shard(0)) of [6, 3], rank 1 passed "
+          "float32 [2, 4] under (Shard(0)) of [6, 4]" +
+              who);
     const std::string refused = error_of([&] {
       from_local(odd_one ? part.slice(0, 0, 1) : part, {6, 3}, mesh, Placements<Shard<0>>{},
                  {.run_check = true});
@@ -232,8 +239,8 @@ TEST_CASE("run_check makes replicas equal without touching the caller's tensor")
     const auto x = from_local(part, mesh, Placements<Replicate, Shard<0>>{}, {.run_check = true});
     CHECK(x.local().to(Host{})(0, 0) == float(world.rank() % 2));
     CHECK(part.to(Host{})(0, 0) == float(world.rank()));
-    const auto y = from_local(part, {4, 3}, mesh, Placements<Replicate, Shard<0>>{},
-                              {.run_check = true});
+    const auto y =
+        from_local(part, {4, 3}, mesh, Placements<Replicate, Shard<0>>{}, {.run_check = true});
     CHECK(y.local().to(Host{})(1, 2) == float(world.rank() % 2));
     CHECK(part.to(Host{})(1, 2) == float(world.rank()));
   });

@@ -1,12 +1,12 @@
 // Several redistributions as one: values of one after the other, fewer synchronisations.
+#include <cstdint>
+
 #include <doctest/doctest.h>
 
 #include <cleave/comm/trace.hpp>
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/dtensor/factories.hpp>
 #include <cleave/dtensor/redistribute_all.hpp>
-
-#include <cstdint>
 
 #include "ranks.hpp"
 #include "table.hpp"
@@ -23,9 +23,9 @@ TEST_CASE("tensors of any type and shape are redistributed together") {
     const auto b = from_local(table<double>(4, 8), mesh, Replicate{}).redistribute(Shard<1>{});
     const auto c = from_local(table<std::int64_t>(300, 70), mesh, Partial<Sum>{});
     const auto d = from_local(table<double>(3, 3), mesh, Partial<Max>{});
-    const auto [x, y, z, w, same] = redistribute_all(to(a, Shard<1>{}), to(b, Replicate{}),
-                                                     to(c, Replicate{}), to(d, Shard<0>{}),
-                                                     to(b, Shard<1>{}));
+    const auto [x, y, z, w, same] =
+        redistribute_all(to(a, Shard<1>{}), to(b, Replicate{}), to(c, Replicate{}),
+                         to(d, Shard<0>{}), to(b, Shard<1>{}));
     CHECK(is_table(x.full_tensor(), 9, 5));
     CHECK(is_table(y.local(), 4, 8));
     CHECK(is_table(z.local(), 300, 70, std::int64_t(world.size())));
@@ -40,9 +40,9 @@ TEST_CASE("steps over different axes and of different number are carried out all
     const auto a = from_local(table<float>(9, 5), mesh, Partial<Sum>{}, Partial<Max>{});
     const auto b = from_local(table<float>(8, 6), mesh, Replicate{}, Replicate{})
                        .redistribute(Shard<0>{}, Shard<1>{});
-    const auto [x, y, z] = redistribute_all(to(a, Replicate{}, Replicate{}),
-                                            to(b, Shard<1>{}, Shard<0>{}),
-                                            to(b, Replicate{}, Shard<1>{}));
+    const auto [x, y, z] =
+        redistribute_all(to(a, Replicate{}, Replicate{}), to(b, Shard<1>{}, Shard<0>{}),
+                         to(b, Replicate{}, Shard<1>{}));
     CHECK(is_table(x.local(), 9, 5, 2.0f));
     CHECK(is_table(y.full_tensor(), 8, 6));
     CHECK(is_table(z.full_tensor(), 8, 6));

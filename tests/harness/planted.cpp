@@ -1,8 +1,8 @@
 // Cases with known outcomes: what the main of the tests and `on_ranks` have to report about them is
 // checked by check.py.
-#include <doctest/doctest.h>
-
 #include <stdexcept>
+
+#include <doctest/doctest.h>
 
 #include "ranks.hpp"
 

@@ -1,11 +1,11 @@
-#include <cleave/kernels/host/gemm.hpp>
-
 #include <array>
 #include <cmath>
 #include <complex>
 #include <cstdint>
 
 #include <doctest/doctest.h>
+
+#include <cleave/kernels/host/gemm.hpp>
 
 #include "effort.hpp"
 
@@ -92,7 +92,8 @@ void check_all() {
         if (m * n * k == 0) continue;
         const auto wide = Tensor<T, 2>({m, n + 2}).slice(1, 1, n + 1);
         wide.fill(T(77));
-        kernels::detail::blocked_gemm(as_matrix(read(a)), as_matrix(read(b)), as_matrix(write(wide)));
+        kernels::detail::blocked_gemm(as_matrix(read(a)), as_matrix(read(b)),
+                                      as_matrix(write(wide)));
         check_product(a, b, wide);
       }
     }
@@ -126,14 +127,13 @@ TEST_CASE_TEMPLATE("sums of 16-bit floats are accumulated in float and rounded o
   gemm(On<Host>{}, as_matrix(read(a)), as_matrix(read(b)), as_matrix(write(c)));
   CHECK(float(c(0, 0)) == float(T(1024.0f + 599.0f)));
   CHECK(float(c(0, 1)) == float(T(1024.0f + 599.0f)));
-  check_product(matrix<T>(13, 40, Storage::row_major, 1), matrix<T>(40, 9, Storage::col_major, 2),
-                [] {
-                  Tensor<T, 2> out({13, 9});
-                  gemm(On<Host>{}, as_matrix(read(matrix<T>(13, 40, Storage::row_major, 1))),
-                       as_matrix(read(matrix<T>(40, 9, Storage::col_major, 2))),
-                       as_matrix(write(out)));
-                  return out;
-                }());
+  check_product(
+      matrix<T>(13, 40, Storage::row_major, 1), matrix<T>(40, 9, Storage::col_major, 2), [] {
+        Tensor<T, 2> out({13, 9});
+        gemm(On<Host>{}, as_matrix(read(matrix<T>(13, 40, Storage::row_major, 1))),
+             as_matrix(read(matrix<T>(40, 9, Storage::col_major, 2))), as_matrix(write(out)));
+        return out;
+      }());
 }
 
 TEST_CASE("products of integers wrap") {

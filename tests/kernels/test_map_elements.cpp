@@ -1,5 +1,3 @@
-#include <cleave/kernels/host/map_elements.hpp>
-
 #include <complex>
 #include <cstdint>
 #include <type_traits>
@@ -7,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <cleave/core/half.hpp>
+#include <cleave/kernels/host/map_elements.hpp>
 
 using namespace cleave;
 using namespace cleave::kernels;
@@ -30,8 +29,9 @@ TEST_CASE_TEMPLATE("a map sees every element once, whatever the strides", T, flo
       const auto turned = counting<T, 2>({n, m}, 2).transpose(0, 1);
       const auto sparse = counting<T, 3>({m, n, 2}, 3).select(2, 1);
       Tensor<T, 2> out({m, n});
-      map_elements(On<Host>{}, [](T a, T b, T c) { return T(a + b + c); }, write(out), read(plain),
-                   read(turned), read(sparse));
+      map_elements(
+          On<Host>{}, [](T a, T b, T c) { return T(a + b + c); }, write(out), read(plain),
+          read(turned), read(sparse));
       index_t wrong = 0;
       for (index_t i = 0; i < m; ++i)
         for (index_t j = 0; j < n; ++j)
@@ -46,8 +46,8 @@ TEST_CASE("transposed planes are read tile by tile") {
     const auto a = counting<float, 3>({3, n, 35}, 1).transpose(1, 2);  // [3, 35, n]
     const auto b = counting<float, 3>({n, 35, 3}, 2).permute({2, 1, 0});
     const Tensor<float, 3> out({3, 35, n});
-    map_elements(On<Host>{}, [](float x, float y) { return x - 2 * y; }, write(out), read(a),
-                 read(b));
+    map_elements(
+        On<Host>{}, [](float x, float y) { return x - 2 * y; }, write(out), read(a), read(b));
     index_t wrong = 0;
     for (index_t i = 0; i < 3; ++i)
       for (index_t j = 0; j < 35; ++j)
@@ -96,8 +96,9 @@ TEST_CASE("the result may have another type than the inputs, and these from each
   const auto a = counting<float, 1>({500}, -40);
   const auto b = counting<std::int32_t, 1>({500}, 3);
   Tensor<bool, 1> out({500});
-  map_elements(On<Host>{}, [](float x, std::int32_t y) { return x > float(y % 7); }, write(out),
-               read(a), read(b));
+  map_elements(
+      On<Host>{}, [](float x, std::int32_t y) { return x > float(y % 7); }, write(out), read(a),
+      read(b));
   index_t wrong = 0;
   for (index_t i = 0; i < 500; ++i) wrong += out(i) != (a(i) > float(b(i) % 7));
   CHECK(wrong == 0);

@@ -1,8 +1,8 @@
-#include <cleave/kernels/host/one_hot_rows.hpp>
-
 #include <cstdint>
 
 #include <doctest/doctest.h>
+
+#include <cleave/kernels/host/one_hot_rows.hpp>
 
 using namespace cleave;
 using namespace cleave::kernels;

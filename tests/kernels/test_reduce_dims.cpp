@@ -1,5 +1,3 @@
-#include <cleave/kernels/host/reduce_dims.hpp>
-
 #include <cmath>
 #include <complex>
 #include <cstdint>
@@ -7,6 +5,8 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+
+#include <cleave/kernels/host/reduce_dims.hpp>
 
 using namespace cleave;
 using namespace cleave::kernels;
@@ -57,9 +57,16 @@ void check(const Tensor<T, 3>& in, unsigned mask) {
 
 template <class Op, class T>
 void check_all() {
-  for (const std::array<index_t, 3>& extents :
-       {std::array<index_t, 3>{2, 3, 5}, {1, 1, 1}, {4, 1, 7}, {0, 3, 2}, {3, 0, 2}, {3, 2, 0},
-        {2, 40, 33}, {3, 2, 300}, {1100, 2, 3}, {2, 1100, 1}}) {
+  for (const std::array<index_t, 3>& extents : {std::array<index_t, 3>{2, 3, 5},
+                                                {1, 1, 1},
+                                                {4, 1, 7},
+                                                {0, 3, 2},
+                                                {3, 0, 2},
+                                                {3, 2, 0},
+                                                {2, 40, 33},
+                                                {3, 2, 300},
+                                                {1100, 2, 3},
+                                                {2, 1100, 1}}) {
     const Tensor<T, 3> plain(extents);
     for (index_t i = 0; i < plain.size(); ++i) plain.data()[i] = entry<T>(i);
     const auto turned = plain.transpose(0, 2), skewed = plain.permute({1, 2, 0});
@@ -80,8 +87,8 @@ TEST_CASE_TEMPLATE("sums equal naive sums over any dimensions", T, float, double
   check_all<Sum, T>();
 }
 
-TEST_CASE_TEMPLATE("maxima and minima equal naive ones over any dimensions", T, float, double,
-                   half, std::int64_t, std::int8_t) {
+TEST_CASE_TEMPLATE("maxima and minima equal naive ones over any dimensions", T, float, double, half,
+                   std::int64_t, std::int8_t) {
   check_all<Max, T>();
   check_all<Min, T>();
 }

@@ -1,12 +1,12 @@
 // Meshes: coordinates, sub-meshes, flattened groups, errors.
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include <doctest/doctest.h>
 
 #include <cleave/comm/dry.hpp>
 #include <cleave/mesh/device_mesh.hpp>
-
-#include <cstdint>
-#include <string>
-#include <vector>
 
 #include "device.hpp"
 #include "errors.hpp"
@@ -79,7 +79,8 @@ TEST_CASE("meshes are equal if they have the same ranks at the same places") {
     const auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{});
     CHECK(mesh == init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{}));
     CHECK(!(mesh == init_device_mesh<dp, tp>(world, {4, 1}, TestDevice{})));
-    CHECK(!(mesh == init_device_mesh<dp, tp>(world, {2, 2}, std::vector<int>{0, 2, 1, 3}, TestDevice{})));
+    CHECK(!(mesh ==
+            init_device_mesh<dp, tp>(world, {2, 2}, std::vector<int>{0, 2, 1, 3}, TestDevice{})));
   });
 }
 
@@ -91,8 +92,9 @@ TEST_CASE("a mesh of some ranks is only used by them") {
       CHECK(mesh.coordinate(tp{}) == (world.rank() == 3 ? 0 : 1));
       CHECK(sum_over(mesh.communicator(), world.rank()) == 4);
     } else {
-      CHECK(error_of([&] { (void)mesh.coordinate(); })
-                .find("this rank is outside of the mesh [mesh tp=2") != std::string::npos);
+      CHECK(error_of([&] {
+              (void)mesh.coordinate();
+            }).find("this rank is outside of the mesh [mesh tp=2") != std::string::npos);
     }
   });
 }
@@ -102,8 +104,9 @@ TEST_CASE("an impossible mesh is an error that says what does not fit") {
     CHECK(error_of([&] { init_device_mesh<dp, tp>(world, {2, 3}, TestDevice{}); }) ==
           "init_device_mesh: the mesh has 6 places for 4 ranks [mesh dp=2 x tp=3; rank " +
               std::to_string(world.rank()) + "]");
-    CHECK(error_of([&] { init_device_mesh<dp, tp>(world, {-2, -2}, TestDevice{}); }).find("0 places") !=
-          std::string::npos);
+    CHECK(error_of([&] {
+            init_device_mesh<dp, tp>(world, {-2, -2}, TestDevice{});
+          }).find("0 places") != std::string::npos);
     CHECK(error_of([&] {
             init_device_mesh<tp>(world, {2}, std::vector<int>{0, 4}, TestDevice{});
           }).find("rank 4 is outside of the world of 4 ranks") != std::string::npos);

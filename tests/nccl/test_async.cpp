@@ -1,9 +1,9 @@
 // Events between streams: what an asynchronous redistribution orders, and nothing else.
-#include <doctest/doctest.h>
-
 #include <string>
 #include <type_traits>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <cleave/cuda.hpp>
 
@@ -48,14 +48,15 @@ TEST_CASE("an asynchronous redistribution joins two streams by two events") {
         lines_of(recording, {"cudaEventRecord", "cudaStreamWaitEvent", "nccl"});
     recording.clear();
     const auto all = result.wait();
-    const std::string ended = lines_of(recording, {"cudaStreamWaitEvent", "cudaEventSynchronize",
-                                                   "cudaStreamSynchronize"});
+    const std::string ended = lines_of(
+        recording, {"cudaStreamWaitEvent", "cudaEventSynchronize", "cudaStreamSynchronize"});
 
     // the side stream waits for what the compute stream has, then communicates, then is marked
     CAPTURE(begun);
-    CHECK(begun.starts_with("cudaEventRecord(event 1, stream 1)\n"
-                            "cudaStreamWaitEvent(event 1, stream 2)\n"
-                            "ncclAllGather(stream 2): 6 float32 on world/split"));
+    CHECK(
+        begun.starts_with("cudaEventRecord(event 1, stream 1)\n"
+                          "cudaStreamWaitEvent(event 1, stream 2)\n"
+                          "ncclAllGather(stream 2): 6 float32 on world/split"));
     const std::size_t mark = begun.rfind("cudaEventRecord(");
     REQUIRE(begun.find("ncclAllGather") < mark);
     const std::string event = begun.substr(mark + 16, begun.find(',', mark) - mark - 16);
@@ -82,8 +83,9 @@ TEST_CASE("a stream that does not wait reads what is not there yet") {
       const cuda::StreamGuard guard(other);
       late.copy_from(x.local());
     }
-    const auto y = DTensor<float, 2, std::remove_cvref_t<decltype(mesh)>, Placements<Shard<0>>>::from_local(
-        late, mesh, {4, 3});
+    const auto y =
+        DTensor<float, 2, std::remove_cvref_t<decltype(mesh)>, Placements<Shard<0>>>::from_local(
+            late, mesh, {4, 3});
     const auto stale = y.full_tensor().to(Host{});
     CHECK(stale(0, 0) == -1);
     other.synchronize();

@@ -1,13 +1,13 @@
 // What goes wrong over NCCL: errors of calls, errors that come later, ranks that do not come or do
 // something else. Every rank gets an error that says what happened, and nothing blocks.
-#include <doctest/doctest.h>
-
 #include <array>
 #include <chrono>
 #include <mutex>
-#include <thread>
 #include <string>
+#include <thread>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <cleave/cuda.hpp>
 
@@ -41,7 +41,6 @@ class Told {
   std::mutex mutex_;
   std::vector<std::string> texts_;
 };
-
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

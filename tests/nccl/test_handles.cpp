@@ -1,9 +1,9 @@
 // Communicators that come from the user or go to the user; memory that NCCL knows.
-#include <doctest/doctest.h>
-
 #include <array>
 #include <complex>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <cleave/cuda.hpp>
 
@@ -43,9 +43,9 @@ TEST_CASE("the group of an axis is made with the mesh, once") {
 
 TEST_CASE("what does not communicate by NCCL has no handle of it") {
   on_ranks({1}, [](World& world) {
-    CHECK_THROWS_WITH_AS(nccl_handle(world.communicator()),
-                         "nccl_handle: group 'world' communicates by 'thread', not by NCCL [rank 0]",
-                         Error);
+    CHECK_THROWS_WITH_AS(
+        nccl_handle(world.communicator()),
+        "nccl_handle: group 'world' communicates by 'thread', not by NCCL [rank 0]", Error);
   });
 }
 
@@ -92,8 +92,7 @@ TEST_CASE("what NCCL cannot reduce is reduced here") {
       Number wanted(1);
       for (int r = 0; r < 3; ++r) wanted *= Number(double(i), r + 1);
       CHECK(std::abs(all(i) - wanted) <= 1e-12 * std::abs(wanted));
-      if (i / 2 == world.rank())
-        CHECK(std::abs(part(i % 2) - wanted) <= 1e-12 * std::abs(wanted));
+      if (i / 2 == world.rank()) CHECK(std::abs(part(i % 2) - wanted) <= 1e-12 * std::abs(wanted));
     }
     Tensor<bool, 1> flags({3});
     for (index_t i = 0; i < 3; ++i) flags(i) = i <= world.rank();

@@ -1,14 +1,14 @@
 // Call by call, what every redistribution issues to NCCL, on ranks that run it: functions, counts,
 // communicators and streams against what follows from index lists; values against naive loops. A
 // rank's calls are recorded by the stand-ins for NCCL and CUDA, which move the memory, too.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <map>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <cleave/cuda.hpp>
 
@@ -92,8 +92,7 @@ Lines expected(const Step& step, const MeshState& mesh, const Indices& shape,
       return {line("ncclReduceScatter", longest, " sum" + where)};
     }
     case StepKind::all_gather:
-      if (even && !before[0].empty())
-        return {line("ncclAllGather", before[self].size(), where)};
+      if (even && !before[0].empty()) return {line("ncclAllGather", before[self].size(), where)};
       break;
     case StepKind::all_to_all: {
       bool equal = true;  // on all ranks of the mesh, as they have to know without asking
@@ -182,12 +181,13 @@ int wrong(const MeshState& mesh, const Layout& from, const Layout& to, const Ind
       const auto had = held(step.from, shape, extents, at), has = held(step.to, shape, extents, at);
       faults += moved.received != has.size() - common(has, had);
       for (const std::string& line : transfers) {
-        faults += !line.starts_with("ncclSend(" + stream) && !line.starts_with("ncclRecv(" + stream);
+        faults +=
+            !line.starts_with("ncclSend(" + stream) && !line.starts_with("ncclRecv(" + stream);
         faults += transfers.size() > 1 && line.find(", group depth 1") == std::string::npos;
       }
     } else {
-      faults += calls.size() < wanted.size() ||
-                !std::equal(wanted.begin(), wanted.end(), calls.begin());
+      faults +=
+          calls.size() < wanted.size() || !std::equal(wanted.begin(), wanted.end(), calls.begin());
       calls.erase(calls.begin(), calls.begin() + long(std::min(wanted.size(), calls.size())));
     }
   }

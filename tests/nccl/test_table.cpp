@@ -1,11 +1,11 @@
 // docs/nccl.md holds the table of calls that the plans give.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <cleave/placement/placement.hpp>
 
@@ -32,8 +32,10 @@ std::string row(const Placements& from, const Placements& to, const Shape& exten
   const auto short_text = [](const Placements& placements) {
     std::string text;
     for (const Placement& p : placements)
-      text += (text.empty() ? "" : ",") +
-              std::string(p == R ? "R" : p == S0 ? "S0" : p == S1 ? "S1" : "P");
+      text += (text.empty() ? "" : ",") + std::string(p == R    ? "R"
+                                                      : p == S0 ? "S0"
+                                                      : p == S1 ? "S1"
+                                                                : "P");
     return "[" + text + "]";
   };
   return "| `" + short_text(from) + " -> " + short_text(to) + "` | " +
@@ -51,9 +53,9 @@ std::string table() {
   text += "\n| 2 x 2 ranks | `[8, 8]` | `[7, 5]` |\n" + head;
   const Shape square(std::array<index_t, 2>{2, 2});
   const std::vector<std::pair<Placements, Placements>> pairs{
-      {{S0, S1}, {R, R}},  {{S0, S0}, {R, R}},  {{S0, R}, {R, S0}},  {{S0, S1}, {S1, S0}},
-      {{S0, R}, {S1, R}},  {{R, R}, {S0, S1}},  {{P, R}, {R, R}},    {{P, P}, {R, R}},
-      {{P, S0}, {R, S0}},  {{P, P}, {S0, S1}},  {{P, S1}, {S0, S1}}, {{P, S0}, {S1, R}},
+      {{S0, S1}, {R, R}}, {{S0, S0}, {R, R}}, {{S0, R}, {R, S0}},  {{S0, S1}, {S1, S0}},
+      {{S0, R}, {S1, R}}, {{R, R}, {S0, S1}}, {{P, R}, {R, R}},    {{P, P}, {R, R}},
+      {{P, S0}, {R, S0}}, {{P, P}, {S0, S1}}, {{P, S1}, {S0, S1}}, {{P, S0}, {S1, R}},
   };
   for (const auto& [from, to] : pairs) text += row(from, to, square);
   return text;

@@ -72,10 +72,8 @@ TEST_CASE("two collectives swapped on one rank are reported, with their number")
             CHECK_NCCL(ncclAllGather(a, b, 1, ncclInt32, rank.comm, rank.stream));
           };
           // The second calls may come after the first ones are known not to match.
-          if (rank.rank == 0)
-            gather();
-          else
-            reduce(rank, a, a, 1);
+          if (rank.rank == 0) gather();
+          else reduce(rank, a, a, 1);
         }) ==
         "nccl: the ranks disagree about collective 2 on world: rank 0 calls ncclAllGather: "
         "1 int32, rank 1 calls ncclAllReduce: 1 int32 sum\n");
@@ -97,10 +95,8 @@ TEST_CASE("groups that are made of different collectives are reported") {
 
 TEST_CASE("a send and a receive of different counts or types are reported") {
   const auto exchange = [](Rank& rank, int* a, std::size_t count, ncclDataType_t type) {
-    if (rank.rank == 0)
-      CHECK_NCCL(ncclSend(a, 4, ncclInt32, 1, rank.comm, rank.stream));
-    else
-      CHECK_NCCL(ncclRecv(a, count, type, 0, rank.comm, rank.stream));
+    if (rank.rank == 0) CHECK_NCCL(ncclSend(a, 4, ncclInt32, 1, rank.comm, rank.stream));
+    else CHECK_NCCL(ncclRecv(a, count, type, 0, rank.comm, rank.stream));
   };
   CHECK(disagreement([&](Rank& rank, int* a, int*) { exchange(rank, a, 3, ncclInt32); }) ==
         "nccl: the ranks disagree about transfer 1 from rank 0 to rank 1 on world: rank 0 calls "

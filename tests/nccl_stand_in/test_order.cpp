@@ -130,10 +130,8 @@ TEST_CASE(
                CHECK_NCCL(ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, comm,
                                         rank.stream));
              };
-             if (rank.rank == 0)
-               reduce(a, rank.comm), reduce(b, second);
-             else
-               reduce(b, second), reduce(a, rank.comm);
+             if (rank.rank == 0) reduce(a, rank.comm), reduce(b, second);
+             else reduce(b, second), reduce(a, rank.comm);
              until_pending(8);
              here.arrive_and_wait();
              CHECK(cudaStreamSynchronize(rank.stream) == cudaErrorLaunchTimeout);

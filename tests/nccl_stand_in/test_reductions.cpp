@@ -37,14 +37,10 @@ double expected(ncclRedOp_t op, int i) {
   double result = as_double(value_at<float>(0, i));
   for (int r = 1; r < ranks; ++r) {
     const double value = as_double(value_at<float>(r, i));
-    if (op == ncclProd)
-      result *= value;
-    else if (op == ncclMax)
-      result = std::max(result, value);
-    else if (op == ncclMin)
-      result = std::min(result, value);
-    else
-      result += value;
+    if (op == ncclProd) result *= value;
+    else if (op == ncclMax) result = std::max(result, value);
+    else if (op == ncclMin) result = std::min(result, value);
+    else result += value;
   }
   return op == ncclAvg ? result / ranks : result;
 }

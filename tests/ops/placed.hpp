@@ -33,7 +33,9 @@ struct Array {
     for (const index_t e : shape) n *= e;
     values.resize(std::size_t(n));
   }
-  typename std::vector<T>::reference at(const naive::Indices& index) { return values[offset(index)]; }
+  typename std::vector<T>::reference at(const naive::Indices& index) {
+    return values[offset(index)];
+  }
   T at(const naive::Indices& index) const { return values[offset(index)]; }
 
  private:
@@ -54,7 +56,8 @@ Array<T> array_of(const naive::Indices& shape, const F& f) {
 
 template <class T>
 T element(int value) {
-  if constexpr (is_complex<T>) return T(typename T::value_type(value), typename T::value_type(1 - value));
+  if constexpr (is_complex<T>)
+    return T(typename T::value_type(value), typename T::value_type(1 - value));
   else if constexpr (std::is_unsigned_v<T>) return T(value + 4);
   else return T(float(value));
 }
@@ -79,7 +82,8 @@ T value(const Layout& layout, const naive::Indices& mesh, const naive::Indices& 
     result = naive::combine(layout[axis].op, result,
                             value<T>(layout, mesh, index, operand, at, axis + 1));
   }
-  if (layout[axis].op == ReduceOp::avg) result = T(result / element<T>(int(mesh[std::size_t(axis)])));
+  if (layout[axis].op == ReduceOp::avg)
+    result = T(result / element<T>(int(mesh[std::size_t(axis)])));
   return result;
 }
 

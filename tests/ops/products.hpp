@@ -39,8 +39,7 @@ template <class T, int Axes, class... Choice, class Mesh>
 void check_all(const Mesh& mesh, std::initializer_list<std::array<index_t, 3>> sizes) {
   each_placements<Axes, Choice...>([&](auto p) {
     each_placements<Axes, Choice...>([&](auto q) {
-      for (const auto& [m, k, n] : sizes)
-        check_product<T, decltype(p), decltype(q)>(mesh, m, k, n);
+      for (const auto& [m, k, n] : sizes) check_product<T, decltype(p), decltype(q)>(mesh, m, k, n);
     });
   });
 }

@@ -1,5 +1,3 @@
-#include <cleave/ops/arg_reduce.hpp>
-
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -11,6 +9,7 @@
 
 #include <cleave/comm/trace.hpp>
 #include <cleave/dtensor/factories.hpp>
+#include <cleave/ops/arg_reduce.hpp>
 
 #include "placed.hpp"
 

@@ -1,5 +1,3 @@
-#include <cleave/ops/map.hpp>
-
 #include <array>
 #include <complex>
 #include <cstdint>
@@ -8,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <cleave/comm/trace.hpp>
+#include <cleave/ops/map.hpp>
 #include <cleave/ops/transpose.hpp>
 
 #include "functors.hpp"
@@ -147,8 +146,9 @@ TEST_CASE("a repeated dimension that is sharded is refused") {
     } catch (const Error& error) {
       text = error.message();
     }
-    CHECK(text == "dimension 1 of operand 1 has extent 1 and is repeated, but it is sharded over "
-                  "axis 'tp'; redistribute it to Replicate first");
+    CHECK(text ==
+          "dimension 1 of operand 1 has extent 1 and is repeated, but it is sharded over "
+          "axis 'tp'; redistribute it to Replicate first");
     check_equal(map(curve, x, y.redistribute(Replicate{})),
                 naive_curve(expected(x, 0), expected(y, 1)));
   });
@@ -166,8 +166,9 @@ TEST_CASE("extents that do not fit are refused") {
     } catch (const Error& error) {
       text = error.message();
     }
-    CHECK(text == "the operands disagree about 'b' of ab,b->ab: operand 1 has 4, the ones before "
-                  "it 5");
+    CHECK(text ==
+          "the operands disagree about 'b' of ab,b->ab: operand 1 has 4, the ones before "
+          "it 5");
     CHECK_THROWS_AS(map(curve, x, z), Error);
   });
 }

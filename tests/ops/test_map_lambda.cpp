@@ -1,10 +1,10 @@
 // Lambdas as functions of elements, where the host computes. (nvcc wants to know which ones a GPU
 // runs, and where they may stand.)
-#include <cleave/ops/map.hpp>
-
 #include <array>
 
 #include <doctest/doctest.h>
+
+#include <cleave/ops/map.hpp>
 
 #include "placed.hpp"
 

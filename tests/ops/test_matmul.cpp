@@ -1,5 +1,3 @@
-#include <cleave/ops/matmul.hpp>
-
 #include <array>
 #include <complex>
 #include <cstdint>
@@ -8,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <cleave/comm/trace.hpp>
+#include <cleave/ops/matmul.hpp>
 
 #include "placed.hpp"
 #include "products.hpp"
@@ -22,7 +21,7 @@ TEST_CASE("a product is right for all placements of its operands on one axis") {
               Partial<Min>>(mesh, {{5, 6, 7}, {1, 2, 1}, {4, 0, 3}, {0, 3, 2}, {8, 8, 8}});
     check_all<std::int64_t, 1, Replicate, Shard<0>, Shard<1>, Partial<Sum>>(mesh, {{5, 3, 7}});
     check_all<std::complex<float>, 1, Replicate, Shard<0>, Shard<1>, Partial<Sum>>(mesh,
-                                                                                 {{3, 5, 2}});
+                                                                                   {{3, 5, 2}});
     check_all<float, 1, Replicate, Shard<0>, Shard<1>, Partial<Product>>(mesh, {{3, 5, 2}});
   });
 }
@@ -32,13 +31,17 @@ TEST_CASE("the placements of a product follow from those of its operands") {
     const auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{});
     CommTrace trace(world);
     // y[S0,S1] = x[S0,R] · w[R,S1]
-    const auto x = placed<float, Placements<Shard<0>, Replicate>>(mesh, std::array<index_t, 2>{5, 6}, 0);
-    const auto w = placed<float, Placements<Replicate, Shard<1>>>(mesh, std::array<index_t, 2>{6, 7}, 1);
+    const auto x =
+        placed<float, Placements<Shard<0>, Replicate>>(mesh, std::array<index_t, 2>{5, 6}, 0);
+    const auto w =
+        placed<float, Placements<Replicate, Shard<1>>>(mesh, std::array<index_t, 2>{6, 7}, 1);
     const auto y = matmul(x, w);
     static_assert(std::is_same_v<decltype(y)::placements_type, Placements<Shard<0>, Shard<1>>>);
     // y[S0,P] = x[S0,S1] · w[R,S0]
-    const auto u = placed<float, Placements<Shard<0>, Shard<1>>>(mesh, std::array<index_t, 2>{5, 6}, 0);
-    const auto v = placed<float, Placements<Replicate, Shard<0>>>(mesh, std::array<index_t, 2>{6, 7}, 1);
+    const auto u =
+        placed<float, Placements<Shard<0>, Shard<1>>>(mesh, std::array<index_t, 2>{5, 6}, 0);
+    const auto v =
+        placed<float, Placements<Replicate, Shard<0>>>(mesh, std::array<index_t, 2>{6, 7}, 1);
     const auto z = matmul(u, v);
     static_assert(std::is_same_v<decltype(z)::placements_type, Placements<Shard<0>, Partial<Sum>>>);
     CHECK(trace.events().empty());
@@ -77,9 +80,8 @@ TEST_CASE("transposed local storage needs no copy") {
     const auto w = placed<double, Placements<Replicate>>(mesh, std::array<index_t, 2>{6, 3}, 1);
     const auto y = matmul(x, w);
     const auto from = expected(turned, 0);
-    const auto a = array_of<double>({5, 6}, [&](const naive::Indices& i) {
-      return from.at({i[1], i[0]});
-    });
+    const auto a =
+        array_of<double>({5, 6}, [&](const naive::Indices& i) { return from.at({i[1], i[0]}); });
     check_equal(y, naive_product(a, expected(w, 1)));
   });
 }

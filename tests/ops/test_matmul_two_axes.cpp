@@ -1,8 +1,8 @@
-#include <cleave/ops/matmul.hpp>
-
 #include <array>
 
 #include <doctest/doctest.h>
+
+#include <cleave/ops/matmul.hpp>
 
 #include "placed.hpp"
 #include "products.hpp"

@@ -1,5 +1,3 @@
-#include <cleave/ops/one_hot.hpp>
-
 #include <array>
 #include <cstdint>
 #include <string>
@@ -9,6 +7,7 @@
 
 #include <cleave/comm/trace.hpp>
 #include <cleave/dtensor/factories.hpp>
+#include <cleave/ops/one_hot.hpp>
 
 #include "placed.hpp"
 
@@ -77,8 +76,8 @@ TEST_CASE("an index that is no class is named") {
     } catch (const Error& error) {
       text = error.what();
     }
-    CHECK(text.find("one_hot: index 3 is not one of 3 classes [shapes [4]; placements (Shard(0))") ==
-          0);
+    CHECK(text.find(
+              "one_hot: index 3 is not one of 3 classes [shapes [4]; placements (Shard(0))") == 0);
     CHECK_THROWS_AS(one_hot<float>(x, -1), Error);
   });
 }

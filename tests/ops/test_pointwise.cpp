@@ -1,5 +1,3 @@
-#include <cleave/ops/pointwise.hpp>
-
 #include <array>
 #include <cmath>
 #include <complex>
@@ -11,6 +9,7 @@
 
 #include <cleave/comm/trace.hpp>
 #include <cleave/dtensor/factories.hpp>
+#include <cleave/ops/pointwise.hpp>
 
 #include "functors.hpp"
 #include "placed.hpp"
@@ -72,8 +71,10 @@ TEST_CASE("products, maxima and minima are right for all placements") {
             const auto y = placed<double, decltype(q)>(mesh, Extents2{5, 3}, 1);
             const auto a = expected(x, 0), b = expected(y, 1);
             check_equal(x * y, each(a, b, [](double u, double v) { return u * v; }));
-            check_equal(maximum(x, y), each(a, b, [](double u, double v) { return u < v ? v : u; }));
-            check_equal(minimum(x, y), each(a, b, [](double u, double v) { return u < v ? u : v; }));
+            check_equal(maximum(x, y),
+                        each(a, b, [](double u, double v) { return u < v ? v : u; }));
+            check_equal(minimum(x, y),
+                        each(a, b, [](double u, double v) { return u < v ? u : v; }));
           });
         });
   });
@@ -83,20 +84,24 @@ TEST_CASE("unary operations are right for all placements") {
   on_ranks({1, 2, 3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     check_unary<float>(mesh, [](const auto& x) { return -x; }, [](float v) { return -v; });
-    check_unary<float>(mesh, [](const auto& x) { return relu(x); },
-                       [](float v) { return v > 0 ? v : 0.0f; });
-    check_unary<double>(mesh, [](const auto& x) { return exp(x); },
-                        [](double v) { return std::exp(v); });
-    check_unary<double>(mesh, [](const auto& x) { return tanh(x); },
-                        [](double v) { return std::tanh(v); });
-    check_unary<double>(mesh, [](const auto& x) { return sigmoid(x); },
-                        [](double v) { return 1 / (1 + std::exp(-v)); });
-    check_unary<double>(mesh, [](const auto& x) { return log(square(x) + 1.0); },
-                        [](double v) { return std::log(v * v + 1); });
-    check_unary<double>(mesh, [](const auto& x) { return sqrt(abs(x)); },
-                        [](double v) { return std::sqrt(std::abs(v)); });
-    check_unary<std::int64_t>(mesh, [](const auto& x) { return abs(x) / 2; },
-                              [](std::int64_t v) { return (v < 0 ? -v : v) / 2; });
+    check_unary<float>(
+        mesh, [](const auto& x) { return relu(x); }, [](float v) { return v > 0 ? v : 0.0f; });
+    check_unary<double>(
+        mesh, [](const auto& x) { return exp(x); }, [](double v) { return std::exp(v); });
+    check_unary<double>(
+        mesh, [](const auto& x) { return tanh(x); }, [](double v) { return std::tanh(v); });
+    check_unary<double>(
+        mesh, [](const auto& x) { return sigmoid(x); },
+        [](double v) { return 1 / (1 + std::exp(-v)); });
+    check_unary<double>(
+        mesh, [](const auto& x) { return log(square(x) + 1.0); },
+        [](double v) { return std::log(v * v + 1); });
+    check_unary<double>(
+        mesh, [](const auto& x) { return sqrt(abs(x)); },
+        [](double v) { return std::sqrt(std::abs(v)); });
+    check_unary<std::int64_t>(
+        mesh, [](const auto& x) { return abs(x) / 2; },
+        [](std::int64_t v) { return (v < 0 ? -v : v) / 2; });
   });
 }
 
@@ -104,13 +109,15 @@ TEST_CASE("complex numbers and 16-bit floats go the same ways") {
   on_ranks({1, 2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     using C = std::complex<double>;
-    check_unary<C>(mesh, [](const auto& x) { return x * x - 2 * x; },
-                   [](C v) { return v * v - 2.0 * v; });
+    check_unary<C>(
+        mesh, [](const auto& x) { return x * x - 2 * x; }, [](C v) { return v * v - 2.0 * v; });
     check_unary<C>(mesh, [](const auto& x) { return abs(x); }, [](C v) { return std::abs(v); });
-    check_unary<half>(mesh, [](const auto& x) { return relu(x) * 0.5f; },
-                      [](half v) { return half(float(v) > 0 ? float(v) * 0.5f : 0.0f); });
-    check_unary<bfloat16>(mesh, [](const auto& x) { return -(x + 1); },
-                          [](bfloat16 v) { return bfloat16(-(float(v) + 1.0f)); });
+    check_unary<half>(
+        mesh, [](const auto& x) { return relu(x) * 0.5f; },
+        [](half v) { return half(float(v) > 0 ? float(v) * 0.5f : 0.0f); });
+    check_unary<bfloat16>(
+        mesh, [](const auto& x) { return -(x + 1); },
+        [](bfloat16 v) { return bfloat16(-(float(v) + 1.0f)); });
   });
 }
 

@@ -1,5 +1,3 @@
-#include <cleave/ops/reduce.hpp>
-
 #include <array>
 #include <cmath>
 #include <complex>
@@ -12,6 +10,7 @@
 #include <cleave/comm/trace.hpp>
 #include <cleave/dtensor/factories.hpp>
 #include <cleave/ops/pointwise.hpp>
+#include <cleave/ops/reduce.hpp>
 
 #include "functors.hpp"
 #include "placed.hpp"
@@ -41,7 +40,9 @@ Array<T> naive_reduction(const Array<T>& a, unsigned mask, const T& first, const
   return result;
 }
 
-constexpr auto plus = [](const auto& a, const auto& b) { return std::remove_cvref_t<decltype(a)>(a + b); };
+constexpr auto plus = [](const auto& a, const auto& b) {
+  return std::remove_cvref_t<decltype(a)>(a + b);
+};
 constexpr auto larger = [](const auto& a, const auto& b) { return a < b ? b : a; };
 constexpr auto smaller = [](const auto& a, const auto& b) { return b < a ? b : a; };
 
@@ -115,11 +116,11 @@ TEST_CASE("a mean is right for uneven shards, and for partial operands") {
       CHECK(found == doctest::Approx(total.values[0] / 20));
       const auto columns = naive_reduction(expected(x, 0), 1u, 0.0, plus);
       const auto means = mean(x, dim<0>{}).full_tensor().to(Host{});
-      for (index_t j = 0; j < 4; ++j)
-        CHECK(means(j) == doctest::Approx(columns.at({j}) / 5));
+      for (index_t j = 0; j < 4; ++j) CHECK(means(j) == doctest::Approx(columns.at({j}) / 5));
     });
     const auto ones = full<half>({70000}, half(1.0f), mesh, Shard<0>{});
-    if (world.size() == 1) CHECK(float(mean(ones).local().item()) == 1.0f);  // no overflow on the way
+    if (world.size() == 1)
+      CHECK(float(mean(ones).local().item()) == 1.0f);  // no overflow on the way
     const auto c = placed<std::complex<double>, Placements<Shard<0>>>(mesh, Extents1{4}, 0);
     const auto sum_of_c = naive_reduction(expected(c, 0), 1u, std::complex<double>(0), plus);
     CHECK(mean(c).full_tensor().item() == sum_of_c.values[0] / 4.0);

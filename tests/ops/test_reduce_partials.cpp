@@ -1,5 +1,3 @@
-#include <cleave/ops/reduce_partials.hpp>
-
 #include <array>
 #include <cstdint>
 #include <tuple>
@@ -8,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <cleave/comm/trace.hpp>
+#include <cleave/ops/reduce_partials.hpp>
 
 #include "placed.hpp"
 

@@ -1,11 +1,10 @@
-#include <cleave/ops/transpose.hpp>
-
 #include <array>
 #include <type_traits>
 
 #include <doctest/doctest.h>
 
 #include <cleave/comm/trace.hpp>
+#include <cleave/ops/transpose.hpp>
 
 #include "placed.hpp"
 
@@ -31,10 +30,9 @@ TEST_CASE("dimensions change places in values and placements, nothing moves") {
         const auto swapped = transpose(x, dim<0, -1>{});
         CHECK(trace.events().empty());
         CHECK(turned.local().data() == x.local().data());
-        check_equal(turned, array_of<double>({extents[2], extents[0], extents[1]},
-                                             [&](const naive::Indices& i) {
-                                               return a.at({i[1], i[2], i[0]});
-                                             }));
+        check_equal(turned, array_of<double>(
+                                {extents[2], extents[0], extents[1]},
+                                [&](const naive::Indices& i) { return a.at({i[1], i[2], i[0]}); }));
         check_equal(swapped, array_of<double>({extents[2], extents[1], extents[0]},
                                               [&](const naive::Indices& i) {
                                                 return a.at({i[2], i[1], i[0]});
@@ -51,7 +49,8 @@ TEST_CASE("the placements of a transpose stand in its type") {
     // y[S1,S0] = transpose(x[S0,S1])
     static_assert(
         std::is_same_v<decltype(transpose(x))::placements_type, Placements<Shard<1>, Shard<0>>>);
-    static_assert(std::is_same_v<decltype(transpose(transpose(x))), std::remove_const_t<decltype(x)>>);
+    static_assert(
+        std::is_same_v<decltype(transpose(transpose(x))), std::remove_const_t<decltype(x)>>);
     CHECK(transpose(x).shape() == Extents2{3, 5});
     check_equal(transpose(x).redistribute(Shard<0>{}, Replicate{}),
                 array_of<float>({3, 5}, [&](const naive::Indices& i) {

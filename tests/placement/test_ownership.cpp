@@ -1,9 +1,9 @@
 // Ownership against lists of indices cut by hand, for every rank, without communication.
+#include <vector>
+
 #include <doctest/doctest.h>
 
 #include <cleave/placement/ownership.hpp>
-
-#include <vector>
 
 #include "naive.hpp"
 
@@ -35,12 +35,13 @@ std::vector<Layout> all_layouts(int axes, int dims) {
 
 TEST_CASE("every rank owns the indices that cutting lists by hand gives it") {
   int compared = 0;
-  for (const Indices& mesh : std::vector<Indices>{{1}, {4}, {7}, {2, 2}, {2, 3}, {1, 3}, {2, 2, 2}, {3, 1, 2}})
-    for (const Indices& shape : std::vector<Indices>{{5}, {0}, {8}, {1}, {5, 6}, {3, 0}, {2, 7}, {4, 3, 5}})
+  for (const Indices& mesh :
+       std::vector<Indices>{{1}, {4}, {7}, {2, 2}, {2, 3}, {1, 3}, {2, 2, 2}, {3, 1, 2}})
+    for (const Indices& shape :
+         std::vector<Indices>{{5}, {0}, {8}, {1}, {5, 6}, {3, 0}, {2, 7}, {4, 3, 5}})
       for (const Layout& layout : all_layouts(int(mesh.size()), int(shape.size())))
         for (const Indices& coordinate : naive::all_indices(mesh)) {
-          const Box box =
-              owned_box(layout, shape_of(shape), shape_of(mesh), shape_of(coordinate));
+          const Box box = owned_box(layout, shape_of(shape), shape_of(mesh), shape_of(coordinate));
           for (int d = 0; d < int(shape.size()); ++d) {
             const Indices expected = naive::owned(layout, d, shape, mesh, coordinate);
             REQUIRE(box.extent(d) == index_t(expected.size()));

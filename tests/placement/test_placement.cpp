@@ -1,17 +1,16 @@
 // Placements as types and as values.
+#include <string>
+#include <type_traits>
+
 #include <doctest/doctest.h>
 
 #include <cleave/placement/placement.hpp>
-
-#include <string>
-#include <type_traits>
 
 using namespace cleave;
 
 TEST_CASE("negative dimensions count from the end") {
   using List = Placements<Shard<-1>, Shard<0>, Shard<-2>>;
-  static_assert(
-      std::is_same_v<normalized_t<List, 2>, Placements<Shard<1>, Shard<0>, Shard<0>>>);
+  static_assert(std::is_same_v<normalized_t<List, 2>, Placements<Shard<1>, Shard<0>, Shard<0>>>);
   static_assert(layout_of<List, 2>[0].is_shard(1));
   CHECK(to_string(layout_of<List, 3>) == "(Shard(2), Shard(0), Shard(1))");
 }

@@ -1,14 +1,14 @@
 // Every source and target placement on every mesh, executed by ranks that communicate; values
 // against reductions and ownership computed by hand.
-#include <doctest/doctest.h>
-
-#include <cleave/mesh/device_mesh.hpp>
-#include <cleave/redistribute/execute.hpp>
-
 #include <array>
 #include <complex>
 #include <cstdint>
 #include <vector>
+
+#include <doctest/doctest.h>
+
+#include <cleave/mesh/device_mesh.hpp>
+#include <cleave/redistribute/execute.hpp>
 
 #include "device.hpp"
 #include "effort.hpp"
@@ -55,7 +55,8 @@ redistribution::Block fixed(const Layout& from, const Layout& to,
   return redistribution::run<TestDevice>(&plan, from, to, block, context);
 }
 
-/// One source and target, by the plan of the layouts or the cheapest; returns how many elements of this rank were wrong.
+/// One source and target, by the plan of the layouts or the cheapest; returns how many elements of
+/// this rank were wrong.
 template <class T>
 int wrong_elements(const MeshState& mesh, const Layout& from, const Layout& to,
                    const Indices& shape, bool by_cost) {
@@ -70,8 +71,7 @@ int wrong_elements(const MeshState& mesh, const Layout& from, const Layout& to,
     local[d] = index_t(naive::owned(from, d, shape, extents, at).size());
   const Indices where = naive::partial_coordinate(from, at);
   std::vector<T> held;
-  for (const Indices& index : mine)
-    held.push_back(naive::from_int<T>(naive::addend(index, where)));
+  for (const Indices& index : mine) held.push_back(naive::from_int<T>(naive::addend(index, where)));
   const redistribution::Block block = placed(held, local);
 
   const redistribution::Context context{mesh, global, "redistribute"};
@@ -100,8 +100,8 @@ void check_all_pairs(const MeshState& mesh, bool ordered, const std::vector<Indi
         const int wrong = wrong_elements<T>(mesh, from, to, shape, false) +
                           wrong_elements<T>(mesh, from, to, shape, true);
         CHECK_MESSAGE(wrong == 0, wrong, " wrong elements of ", name_of(dtype_of<T>()), " ",
-                      to_string(from), " -> ", to_string(to), " on ", mesh.describe(),
-                      ", rank ", mesh.world_rank());
+                      to_string(from), " -> ", to_string(to), " on ", mesh.describe(), ", rank ",
+                      mesh.world_rank());
       }
   }
 }
@@ -150,9 +150,9 @@ TEST_CASE("every redistribution on 2 x 2 x 2 gives every rank the values that it
   on_ranks({8}, [](World& world) {
     const auto mesh =
         init_device_mesh<axes::dp, axes::tp, axes::cp>(world, {2, 2, 2}, TestDevice{});
-    const std::vector<Placement> some{
-        Placement::replicate(), Placement::partial(ReduceOp::sum),
-        Placement::partial(ReduceOp::product), Placement::shard(0), Placement::shard(1)};
+    const std::vector<Placement> some{Placement::replicate(), Placement::partial(ReduceOp::sum),
+                                      Placement::partial(ReduceOp::product), Placement::shard(0),
+                                      Placement::shard(1)};
     if (cleave::testing::briefly)
       return check_all_pairs<std::int64_t>(mesh.state(), false, {{3, 2}}, some);
     check_all_pairs<float>(mesh.state(), true, {{9, 5}});
@@ -164,7 +164,8 @@ TEST_CASE("every redistribution on 2 x 2 x 2 gives every rank the values that it
 
 TEST_CASE("a value made partial is the same value") {
   on_ranks({4, 6}, [](World& world) {
-    const auto mesh = init_device_mesh<axes::dp, axes::tp>(world, {2, world.size() / 2}, TestDevice{});
+    const auto mesh =
+        init_device_mesh<axes::dp, axes::tp>(world, {2, world.size() / 2}, TestDevice{});
     const Indices extents = naive::to_indices(mesh.extents());
     const Indices at = naive::to_indices(mesh.coordinate());
     const Indices shape{5, 4};

@@ -1,10 +1,10 @@
 // Explanations: text, bytes and memory against numbers worked out by hand.
+#include <chrono>
+
 #include <doctest/doctest.h>
 
 #include <cleave/comm/dry.hpp>
 #include <cleave/redistribute/explain.hpp>
-
-#include <chrono>
 
 using namespace cleave;
 using namespace cleave::axes;
@@ -15,8 +15,8 @@ TEST_CASE("an explanation names the steps, what they receive and what they need"
   using From = Placements<Shard<0>, Replicate>;
   const auto gather = explain<From, Placements<Replicate, Replicate>>(mesh, {6, 4});
   REQUIRE(gather.steps.size() == 1);
-  CHECK(gather.bytes == 3 * 4 * 4);              // the other half of 6 x 4 floats
-  CHECK(gather.peak_memory == (12 + 24) * 4);    // the half and the whole
+  CHECK(gather.bytes == 3 * 4 * 4);            // the other half of 6 x 4 floats
+  CHECK(gather.peak_memory == (12 + 24) * 4);  // the half and the whole
   CHECK(gather.text() ==
         "(Shard(0), Replicate) -> (Replicate, Replicate) of [6, 4] on dp=2 x tp=2\n"
         "  1. all_gather over dp (2 ranks), 48 bytes per rank, 5.0 us -> (Replicate, Replicate)\n"

@@ -1,15 +1,14 @@
 // More elements than 32 bits can count.
-#include <doctest/doctest.h>
-
-#include <cleave/mesh/device_mesh.hpp>
-#include <cleave/redistribute/execute.hpp>
-
-#include <unistd.h>
-
 #include <array>
 #include <cstdint>
 #include <cstring>
 #include <vector>
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cleave/mesh/device_mesh.hpp>
+#include <cleave/redistribute/execute.hpp>
 
 #include "device.hpp"
 #include "effort.hpp"
@@ -65,7 +64,7 @@ TEST_CASE("a tensor of more than 2^31 elements is redistributed element by eleme
     by_columns[0] = Placement::shard(1);
     const auto move = [&](redistribution::Block block, const Layout& from, const Layout& to) {
       return redistribution::run<TestDevice>(nullptr, from, to, std::move(block),
-                                 {mesh.state(), shape, "redistribute"});
+                                             {mesh.state(), shape, "redistribute"});
     };
     const Box mine = owned_box(by_rows, shape, mesh.extents(), mesh.coordinate());
     redistribution::Block block = redistribution::allocate<TestDevice>(DType::int8, mine.extents());

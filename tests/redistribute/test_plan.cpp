@@ -1,12 +1,12 @@
 // Plans, without ranks: what they do, how many steps they take, and that every step is sound.
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
 #include <doctest/doctest.h>
 
 #include <cleave/redistribute/exchange.hpp>
 #include <cleave/redistribute/plan.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <vector>
 
 #include "naive.hpp"
 

@@ -1,13 +1,13 @@
 // Random walks: whatever way a tensor takes over placements and meshes, it stays what it is.
+#include <array>
+#include <cstdint>
+#include <vector>
+
 #include <doctest/doctest.h>
 
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/redistribute/cross_mesh.hpp>
 #include <cleave/redistribute/execute.hpp>
-
-#include <array>
-#include <cstdint>
-#include <vector>
 
 #include "device.hpp"
 #include "effort.hpp"
@@ -112,10 +112,10 @@ redistribution::Block move(const Stop& from, const Stop& to, const redistributio
                            const Indices& shape) {
   Shape global = shape_of(shape);
   if (from.mesh != to.mesh)
-    return redistribution::cross_redistribute<TestDevice>(from.layout, to.layout, block, *from.mesh, *to.mesh,
-                                              global);
+    return redistribution::cross_redistribute<TestDevice>(from.layout, to.layout, block, *from.mesh,
+                                                          *to.mesh, global);
   return redistribution::run<TestDevice>(nullptr, from.layout, to.layout, block,
-                             {*from.mesh, global, "redistribute"});
+                                         {*from.mesh, global, "redistribute"});
 }
 
 void walk(World& world, int walks) {

@@ -1,6 +1,6 @@
-// A rule over all placements of its operands, simulated in one process: ranks are a loop, shards are
-// lists of indices, the op is a naive function of whole arrays. What the solver asks for must give,
-// put together as it says, what the naive function gives for the global arrays.
+// A rule over all placements of its operands, simulated in one process: ranks are a loop, shards
+// are lists of indices, the op is a naive function of whole arrays. What the solver asks for must
+// give, put together as it says, what the naive function gives for the global arrays.
 #pragma once
 
 #include <cmath>
@@ -31,7 +31,8 @@ struct Array {
   }
   double& at(const Indices& index) {
     std::size_t n = 0;
-    for (std::size_t d = 0; d < shape.size(); ++d) n = n * std::size_t(shape[d]) + std::size_t(index[d]);
+    for (std::size_t d = 0; d < shape.size(); ++d)
+      n = n * std::size_t(shape[d]) + std::size_t(index[d]);
     return values[n];
   }
   double at(const Indices& index) const { return const_cast<Array*>(this)->at(index); }
@@ -53,7 +54,7 @@ using Addends = std::vector<Array>;
 
 /// The addends with those axes reduced, the innermost first; every coordinate gets the result.
 inline Addends reduced(Addends addends, const Layout& layout, const std::vector<bool>& which,
-                const Indices& mesh) {
+                       const Indices& mesh) {
   for (int a = layout.axes - 1; a >= 0; --a) {
     if (!which[std::size_t(a)]) continue;
     Addends next = addends;
@@ -80,8 +81,8 @@ inline Addends reduced(Addends addends, const Layout& layout, const std::vector<
   return addends;
 }
 
-inline Addends random_addends(const Layout& layout, const Indices& shape, const Indices& mesh, int seed,
-                       bool positive) {
+inline Addends random_addends(const Layout& layout, const Indices& shape, const Indices& mesh,
+                              int seed, bool positive) {
   Addends result;
   for (const Indices& coordinate : naive::all_indices(mesh)) {
     Array array(shape);
@@ -104,7 +105,7 @@ inline std::vector<bool> partial_axes(const Layout& layout) {
 
 /// The elements that a rank owns, as a dense array.
 inline Array local_part(const Array& global, const Layout& layout, const Indices& mesh,
-                 const Indices& coordinate) {
+                        const Indices& coordinate) {
   Indices extents;
   for (int d = 0; d < int(global.shape.size()); ++d)
     extents.push_back(index_t(naive::owned(layout, d, global.shape, mesh, coordinate).size()));
@@ -128,8 +129,8 @@ struct Case {
 
 /// Runs one call on all ranks. @return what is wrong, if anything
 inline std::string simulate(const Case& c, const OperandLayouts& layouts,
-                     const std::vector<Indices>& shapes, const Indices& mesh,
-                     const Layout* asked = nullptr) {
+                            const std::vector<Indices>& shapes, const Indices& mesh,
+                            const Layout* asked = nullptr) {
   const Rule& rule = c.rule;
   const Solution solution = solve(rule, layouts, asked);
   if (asked != nullptr && !(solution.result == *asked)) return "the result is not as asked for";
@@ -161,7 +162,8 @@ inline std::string simulate(const Case& c, const OperandLayouts& layouts,
     if (elements.size() != local.values.size()) return "a local result has the wrong extents";
     // its shards are everybody's, where placements do not tell ranks apart by addends
     for (std::size_t p = 0; p < ranks.size(); ++p) {
-      if (naive::partial_coordinate(layout, ranks[p]) != naive::partial_coordinate(layout, ranks[r]))
+      if (naive::partial_coordinate(layout, ranks[p]) !=
+          naive::partial_coordinate(layout, ranks[r]))
         continue;
       for (std::size_t i = 0; i < elements.size(); ++i) {
         double& value = results[p].at(elements[i]);
@@ -214,7 +216,8 @@ inline void check(const Case& c, int axes, const std::vector<Indices>& meshes) {
                         const Layout* asked) {
     ++calls;
     if (fault.empty()) return;
-    if (wrong++ == 0) first = fault + "\n" + explain(c.rule, layouts, solve(c.rule, layouts, asked));
+    if (wrong++ == 0)
+      first = fault + "\n" + explain(c.rule, layouts, solve(c.rule, layouts, asked));
   };
   each_layouts(c, axes, [&](const OperandLayouts& layouts) {
     for (const auto& shapes : c.shapes) {

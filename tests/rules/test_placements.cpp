@@ -56,7 +56,9 @@ Operation reduction(ReduceOp op, unsigned mask) {
     Array result(shape);
     const double infinity = std::numeric_limits<double>::infinity();
     for (double& v : result.values)
-      v = op == ReduceOp::max ? -infinity : op == ReduceOp::min ? infinity : op == ReduceOp::product;
+      v = op == ReduceOp::max   ? -infinity
+          : op == ReduceOp::min ? infinity
+                                : op == ReduceOp::product;
     for (const Indices& at : naive::all_indices(x[0].shape)) {
       Indices to;
       for (std::size_t d = 0; d < at.size(); ++d)
@@ -96,7 +98,8 @@ void check_unary() {
 
 template <class Op, unsigned Mask>
 void check_reduction() {
-  const Case c{rule_of<Reduce<Op, 2, Mask, true>>, reduction(Op::value, Mask),
+  const Case c{rule_of<Reduce<Op, 2, Mask, true>>,
+               reduction(Op::value, Mask),
                {{{5, 3}}, {{1, 4}}, {{2, 2}}}};
   check(c, 1, one_axis);
   check(c, 2, two_axes);
@@ -140,8 +143,8 @@ TEST_CASE("the rule of where holds for all placements") {
 }
 
 TEST_CASE("a function of three operands without partials holds for all placements") {
-  const auto f = elementwise(
-      [](const std::vector<double>& v) { return v[0] * v[1] * v[1] + 3 * v[2] - 1; });
+  const auto f =
+      elementwise([](const std::vector<double>& v) { return v[0] * v[1] * v[1] + 3 * v[2] - 1; });
   check({rule_of<Map<void, 2, 1, 2>>, f, {{{3, 2}, {2}, {3, 2}}}}, 1, one_axis);
 }
 

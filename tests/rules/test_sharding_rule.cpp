@@ -1,8 +1,7 @@
-#include <cleave/rules/sharding_rule.hpp>
-
 #include <doctest/doctest.h>
 
 #include <cleave/rules/explain.hpp>
+#include <cleave/rules/sharding_rule.hpp>
 
 using namespace cleave;
 

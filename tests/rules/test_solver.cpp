@@ -1,21 +1,20 @@
-#include <cleave/rules/solver.hpp>
-
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include <cleave/rules/explain.hpp>
+#include <cleave/rules/solver.hpp>
 
 using namespace cleave;
 
 namespace {
 
-struct Mul {};       // a matrix product
-struct Plus {};      // elementwise, linear in both operands together
+struct Mul {};   // a matrix product
+struct Plus {};  // elementwise, linear in both operands together
 struct Nonlinear {};
 struct RowMax {};
 struct Largest2 {};
-struct Hot {};       // a new last dimension
+struct Hot {};  // a new last dimension
 struct Pinned {};
 
 constexpr Placement R = Placement::replicate();

@@ -5,13 +5,13 @@
 // A case that has checked nothing has failed, unless it says why it could not run (`skip`). Where
 // the cases need a GPU and there is none, all are skipped.
 #define DOCTEST_CONFIG_IMPLEMENT
-#include <doctest/doctest.h>
-
 #include <array>
 #include <cstdio>
 #include <mutex>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include "cases.hpp"
 #include "gpu.hpp"

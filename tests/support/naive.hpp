@@ -78,8 +78,7 @@ inline Shape shape_of(const Indices& values) {
 /// All layouts of some axes over an alphabet.
 inline std::vector<Layout> layouts_over(int axes, const std::vector<Placement>& alphabet) {
   std::vector<Layout> result;
-  for (const Indices& choice :
-       all_indices(Indices(std::size_t(axes), index_t(alphabet.size())))) {
+  for (const Indices& choice : all_indices(Indices(std::size_t(axes), index_t(alphabet.size())))) {
     Layout layout;
     layout.axes = axes;
     for (int a = 0; a < axes; ++a) layout[a] = alphabet[std::size_t(choice[std::size_t(a)])];

@@ -1,11 +1,11 @@
 #include "ranks.hpp"
 
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <exception>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <cleave/comm/run.hpp>
 

@@ -27,7 +27,8 @@ class RankBody {
   template <class F>
     requires(!std::is_same_v<std::remove_cvref_t<F>, RankBody>)
   RankBody(F&& f)
-      : object_(const_cast<void*>(static_cast<const void*>(&f))), call_([](void* object, World& world) {
+      : object_(const_cast<void*>(static_cast<const void*>(&f))),
+        call_([](void* object, World& world) {
           (*static_cast<std::remove_reference_t<F>*>(object))(world);
         }) {}
 

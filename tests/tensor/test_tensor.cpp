@@ -219,21 +219,16 @@ TEST_CASE("an adopted buffer's deleter runs once, after the last handle") {
 TEST_CASE("what cannot be a tensor says why") {
   using Matrix = Tensor<float, 2>;
   CHECK(error_of([] { Matrix({3, -1}); }) == "Tensor: extent -1 of dimension 1 is negative");
-  CHECK(error_of([] {
-          Matrix({index_t{1} << 40, index_t{1} << 40});
-        }) == "Tensor: the extents multiply to more than an index can count");
-  CHECK(error_of([] {
-          Tensor<float, 3>({0, index_t{1} << 40, index_t{1} << 40});
-        }) == "Tensor: the extents multiply to more than an index can count");
-  CHECK(error_of([] {
-          Matrix({2, 2}, {1, 2, 3});
-        }) == "Tensor: 3 values for 4 elements [shapes [2, 2]]");
-  CHECK(error_of([] {
-          Matrix::adopt(nullptr, {2, 2});
-        }) == "Tensor: a null buffer has no elements to adopt [shapes [2, 2]]");
-  CHECK(error_of([] {
-          Matrix::adopt(nullptr, {2, -2}, {2, 1});
-        }) == "Tensor: extent -2 of dimension 1 is negative");
+  CHECK(error_of([] { Matrix({index_t{1} << 40, index_t{1} << 40}); }) ==
+        "Tensor: the extents multiply to more than an index can count");
+  CHECK(error_of([] { Tensor<float, 3>({0, index_t{1} << 40, index_t{1} << 40}); }) ==
+        "Tensor: the extents multiply to more than an index can count");
+  CHECK(error_of([] { Matrix({2, 2}, {1, 2, 3}); }) ==
+        "Tensor: 3 values for 4 elements [shapes [2, 2]]");
+  CHECK(error_of([] { Matrix::adopt(nullptr, {2, 2}); }) ==
+        "Tensor: a null buffer has no elements to adopt [shapes [2, 2]]");
+  CHECK(error_of([] { Matrix::adopt(nullptr, {2, -2}, {2, 1}); }) ==
+        "Tensor: extent -2 of dimension 1 is negative");
   CHECK(Matrix::adopt(nullptr, {0, 2}).empty());
 }
 
@@ -281,12 +276,10 @@ TEST_CASE("what needs other shapes says so") {
         "reshape: the number of elements differs [shapes [4, 6] to [23]]");
   CHECK(error_of([&] { x.transpose(0, 1).reshape(std::array<index_t, 1>{24}); }) ==
         "reshape: the tensor is not contiguous; clone it first [shapes [6, 4] to [24]]");
-  CHECK(error_of([&] {
-          x.reshape(std::array<index_t, 2>{-4, -6});
-        }) == "Tensor: extent -4 of dimension 0 is negative");
-  CHECK(error_of([&] {
-          x.copy_from(Tensor<float, 2>({6, 4}));
-        }) == "copy_from: the extents differ [shapes [6, 4] to [4, 6]]");
+  CHECK(error_of([&] { x.reshape(std::array<index_t, 2>{-4, -6}); }) ==
+        "Tensor: extent -4 of dimension 0 is negative");
+  CHECK(error_of([&] { x.copy_from(Tensor<float, 2>({6, 4})); }) ==
+        "copy_from: the extents differ [shapes [6, 4] to [4, 6]]");
 }
 
 TEST_CASE("a tensor is contiguous if its elements lie behind each other, gaps of one row aside") {

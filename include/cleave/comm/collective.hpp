@@ -80,12 +80,12 @@ struct Collective {
   std::span<const Box> pieces{};
   std::span<const Transfer> sends{};
   std::span<const Transfer> receives{};
-  index_t global_count = 0;         ///< elements of the whole operation, equal on all ranks
+  index_t global_count = 0;  ///< elements of the whole operation, equal on all ranks
   /// Whether, on all ranks, all pieces or transfers have one size: said by callers that know it of
   /// all ranks; backends with calls for equal counts then use them.
   bool even = false;
-  const char* operation = "";       ///< what the user called, for errors and traces
-  const char* axes = "";            ///< the mesh axes it runs over ("tp", "dp.tp"), if any
+  const char* operation = "";  ///< what the user called, for errors and traces
+  const char* axes = "";       ///< the mesh axes it runs over ("tp", "dp.tp"), if any
 
   DType dtype() const {
     return source.data != nullptr || source.extents.dims > 0 ? source.dtype : destination.dtype;
@@ -101,8 +101,7 @@ inline index_t received_elements(const Collective& c, int rank, int size) {
     case CollectiveKind::barrier: return 0;
     case CollectiveKind::broadcast: return rank == c.root ? 0 : c.destination.size();
     case CollectiveKind::scatter: return rank == c.root ? 0 : c.destination.size();
-    case CollectiveKind::gather:
-      return rank == c.root ? c.destination.size() - c.source.size() : 0;
+    case CollectiveKind::gather: return rank == c.root ? c.destination.size() - c.source.size() : 0;
     case CollectiveKind::all_gather: return c.destination.size() - c.source.size();
     case CollectiveKind::reduce_scatter: return c.destination.size() * (size - 1);
     case CollectiveKind::all_reduce: return 2 * c.source.size() * (size - 1) / size;

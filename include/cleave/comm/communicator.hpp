@@ -57,10 +57,10 @@ struct RankState {
   std::vector<Observer*> observers{};
   /// Held while the observers are told or changed: a rank may communicate from two threads.
   std::shared_ptr<std::mutex> observing = std::make_shared<std::mutex>();
-  std::shared_ptr<Alarm> alarm{};  ///< for a rank that cannot end before its peers know; may be null
+  std::shared_ptr<Alarm> alarm{};     ///< for a rank that cannot end before its peers know, or null
   std::shared_ptr<Alarm> failures{};  ///< tells and hears of failures beside collectives
-  std::shared_ptr<void> worker{};  ///< the rank's thread for asynchronous work, once it has one
-  std::shared_ptr<void> side_stream{};  ///< likewise the rank's second stream of a device
+  std::shared_ptr<void> worker{};     ///< the rank's thread for asynchronous work, once it has one
+  std::shared_ptr<void> side_stream{};   ///< likewise the rank's second stream of a device
   std::shared_ptr<void> device_watch{};  ///< and what watches over its work on a device
 
   /// @throws Error for a value of CLEAVE_CHECK or CLEAVE_TIMEOUT that means nothing
@@ -159,8 +159,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// The group of the listed ranks (of this group), in that order.
   ///
   /// @collective the listed ranks, and only they, with the same list
-  virtual std::shared_ptr<Communicator> subgroup(std::span<const int> ranks,
-                                                 std::string label) = 0;
+  virtual std::shared_ptr<Communicator> subgroup(std::span<const int> ranks, std::string label) = 0;
 
   /// This group cut into several: the one that this rank is in, whose ranks it lists. For backends
   /// that make groups faster if all ranks take part.

@@ -45,8 +45,7 @@ void pack_words(const ConstView& from, index_t begin, index_t count, void* dense
   auto* to = static_cast<Word<N>*>(dense);
   for_runs(from.extents, from.strides, begin, count,
            [&](index_t offset, index_t stride, index_t at, index_t run) {
-             if (stride == 1)
-               copy_run(base[offset].bytes, to[at].bytes, std::size_t(run) * N);
+             if (stride == 1) copy_run(base[offset].bytes, to[at].bytes, std::size_t(run) * N);
              else
                for (index_t i = 0; i < run; ++i) to[at + i] = base[offset + i * stride];
            });
@@ -58,8 +57,7 @@ void unpack_words(const void* dense, const View& to, index_t begin, index_t coun
   auto* base = static_cast<Word<N>*>(to.data);
   for_runs(to.extents, to.strides, begin, count,
            [&](index_t offset, index_t stride, index_t at, index_t run) {
-             if (stride == 1)
-               copy_run(from[at].bytes, base[offset].bytes, std::size_t(run) * N);
+             if (stride == 1) copy_run(from[at].bytes, base[offset].bytes, std::size_t(run) * N);
              else
                for (index_t i = 0; i < run; ++i) base[offset + i * stride] = from[at + i];
            });

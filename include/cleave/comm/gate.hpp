@@ -50,7 +50,9 @@ class Parker {
 
   void wake() noexcept {
     if (sleepers_.load() == 0) return;
-    { const std::lock_guard lock(mutex_); }  // the sleeper is before its check or in its wait
+    {
+      const std::lock_guard lock(mutex_);
+    }  // the sleeper is before its check or in its wait
     condition_.notify_all();
   }
 

@@ -7,11 +7,11 @@
 
 #include <memory>
 
+#include <boost/mpi/communicator.hpp>
+
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/mpi_communicator.hpp>
 #include <cleave/comm/mpi_run.hpp>
-
-#include <boost/mpi/communicator.hpp>
 
 namespace cleave {
 

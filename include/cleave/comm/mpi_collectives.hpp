@@ -106,11 +106,10 @@ void reduce_pieces(MpiMessages& messages, ReduceOp op, const PieceOf& piece, con
     const index_t begin = b * block, count = count_of(b);
     const Shape extents(std::array<index_t, 1>{count});
     for (int step = 1; step < n; ++step)
-      addends[std::size_t(messages.before(step))] =
-          ConstView::dense(slot(b, step), type, extents);
+      addends[std::size_t(messages.before(step))] = ConstView::dense(slot(b, step), type, extents);
     if (!own.contiguous()) pack_range(own, begin, count, packed);
-    addends[std::size_t(self)] = ConstView::dense(
-        own.contiguous() ? element_at(own, begin) : packed, type, extents);
+    addends[std::size_t(self)] =
+        ConstView::dense(own.contiguous() ? element_at(own, begin) : packed, type, extents);
     if (result.contiguous()) {
       reduce_range(op, addends, View::dense(element_at(result, begin), type, extents), 0, count);
     } else {
@@ -139,8 +138,7 @@ inline void broadcast(const Collective& c, MpiMessages& messages) {
   while (reach < n && (root || !(place & reach))) reach *= 2;
   std::vector<std::size_t> marks{messages.posted()};
   for (std::size_t at = 0; at < bytes && !root; at += part) {
-    messages.receive(landing + at, std::min(part, bytes - at),
-                     (place - reach + c.root + n) % n);
+    messages.receive(landing + at, std::min(part, bytes - at), (place - reach + c.root + n) % n);
     marks.push_back(messages.posted());
   }
   for (std::size_t at = 0, i = 0; at < bytes; at += part, ++i) {
@@ -203,8 +201,7 @@ inline void all_reduce(const Collective& c, MpiMessages& messages) {
   if (bytes == 0) return;
   const Shape flat(std::array<index_t, 1>{elements});
   const bool direct = c.destination.contiguous();
-  std::byte* out =
-      direct ? static_cast<std::byte*>(c.destination.data) : messages.scratch(bytes);
+  std::byte* out = direct ? static_cast<std::byte*>(c.destination.data) : messages.scratch(bytes);
   const auto* in = static_cast<const std::byte*>(c.source.data);
   if (!c.source.contiguous()) {
     strided_copy(c.source, View::dense(out, type, c.source.extents));
@@ -236,8 +233,7 @@ inline void all_reduce(const Collective& c, MpiMessages& messages) {
     gather_pieces(messages, sum(messages.rank()), sum);
     messages.finish();
   }
-  if (!direct)
-    strided_copy(ConstView::dense(out, type, c.destination.extents), c.destination);
+  if (!direct) strided_copy(ConstView::dense(out, type, c.destination.extents), c.destination);
 }
 
 /// all_to_all and exchange: the transfers of a pair of ranks are matched by their order.

@@ -136,8 +136,8 @@ class MpiCommunicator final : public Communicator {
   }
 
   void gather_signatures(const Signature& mine, std::span<Signature> all) override {
-    MpiMessages messages(route(members_.signatures, comparisons_++ % meeting,
-                               name_of(CollectiveKind(mine.kind))));
+    MpiMessages messages(
+        route(members_.signatures, comparisons_++ % meeting, name_of(CollectiveKind(mine.kind))));
     gather_small(messages, &mine, sizeof mine, all.data());
   }
 

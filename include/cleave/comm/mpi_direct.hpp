@@ -89,8 +89,9 @@ class MpiDirect {
     if (error != nullptr) std::rethrow_exception(error);
     for (int r = 0; r < size(); ++r)
       if (shown(r).failed)
-        throw Error(operation_of(c), "rank " + std::to_string(route.world_ranks[std::size_t(r)]) +
-                                         " failed in " + route.where(),
+        throw Error(operation_of(c),
+                    "rank " + std::to_string(route.world_ranks[std::size_t(r)]) + " failed in " +
+                        route.where(),
                     {.rank = route.watch->rank()});
     if (is_small_reduction(c)) strided_copy(small, c.destination);
     if (staged.copies_back) strided_copy(staged.call.destination, c.destination);

@@ -111,7 +111,7 @@ class MpiNode {
 
   /// What is free for all segments of the node, in MiB.
   static double free_mebibytes() {
-    struct statvfs memory {};
+    struct statvfs memory{};
     if (statvfs("/dev/shm", &memory) != 0) return 0;
     return double(memory.f_bavail) * double(memory.f_frsize) / mebibyte;
   }
@@ -121,10 +121,9 @@ class MpiNode {
     if (requested >= 0 && requested < least_mebibytes) return "CLEAVE_SHARED_MB is less than 16";
     char text[100];
     if (requested >= 0)
-      std::snprintf(text, sizeof text, "CLEAVE_SHARED_MB asks for %d times %g MiB of %.0f", segments,
-                    requested, free);
-    else
-      std::snprintf(text, sizeof text, "%.0f MiB are free for %d processes", free, segments);
+      std::snprintf(text, sizeof text, "CLEAVE_SHARED_MB asks for %d times %g MiB of %.0f",
+                    segments, requested, free);
+    else std::snprintf(text, sizeof text, "%.0f MiB are free for %d processes", free, segments);
     return text;
   }
 

@@ -25,7 +25,7 @@ namespace cleave::detail {
 struct MpiRoute {
   MPI_Comm comm = MPI_COMM_NULL;
   unsigned sequence = 0;  ///< tells a collective from the next ones: below `sequences`
-  int rank = 0;  ///< in the group
+  int rank = 0;           ///< in the group
   int size = 1;
   std::span<const int> comm_ranks{};   ///< of the members of the group; empty: the same numbers
   std::span<const int> world_ranks{};  ///< likewise, in the world of `watch`
@@ -124,8 +124,7 @@ class MpiPatience {
     char limit[64];
     std::snprintf(limit, sizeof limit, " within %g s", route_.timeout_seconds);
     const auto silent = such(awaited, [&](int r) { return !watch.waits(r); });
-    if (!silent.empty())
-      route_.fail(listed(silent) + " did not come to " + route_.where() + limit);
+    if (!silent.empty()) route_.fail(listed(silent) + " did not come to " + route_.where() + limit);
     if (now > idle_.late_since + 8 * grace_seconds)
       route_.fail(listed(awaited) + " did not come to " + route_.where() + limit +
                   ", waiting elsewhere");

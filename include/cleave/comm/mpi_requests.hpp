@@ -137,8 +137,8 @@ class MpiRequests {
     indices_.resize(end - begin);
     statuses_.resize(end - begin);
     int done = 0;
-    const int code = MPI_Testsome(int(end - begin), &requests_[begin], &done, indices_.data(),
-                                  statuses_.data());
+    const int code =
+        MPI_Testsome(int(end - begin), &requests_[begin], &done, indices_.data(), statuses_.data());
     if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) check(code, "MPI_Testsome");
     if (done == MPI_UNDEFINED) return 0;
     open_ -= std::size_t(done);
@@ -182,8 +182,8 @@ class MpiRequests {
   [[noreturn]] void disagree(const About& about, int bytes) const {
     route_.fail("rank " + std::to_string(world_rank(about.peer)) + " sends " +
                 std::to_string(bytes) + " bytes where rank " +
-                std::to_string(route_.watch->rank()) + " expects " +
-                std::to_string(about.bytes) + " in " + route_.where());
+                std::to_string(route_.watch->rank()) + " expects " + std::to_string(about.bytes) +
+                " in " + route_.where());
   }
 
   /// World ranks of those whose messages are open, ascending.

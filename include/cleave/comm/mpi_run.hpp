@@ -13,10 +13,10 @@
 #include <type_traits>
 #include <utility>
 
+#include <boost/mpi/environment.hpp>
+
 #include <cleave/comm/mpi_communicator.hpp>
 #include <cleave/comm/world.hpp>
-
-#include <boost/mpi/environment.hpp>
 
 namespace cleave::detail {
 

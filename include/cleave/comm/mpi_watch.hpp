@@ -227,9 +227,7 @@ class MpiWatch {
   /// Notes are short enough to be sent at once, whether or not the receiver listens.
   static constexpr std::size_t longest_text = 1000;
 
-  bool is_unwinding() const noexcept {
-    return std::uncaught_exceptions() > exceptions_at_birth_;
-  }
+  bool is_unwinding() const noexcept { return std::uncaught_exceptions() > exceptions_at_birth_; }
 
   /// After a failure: tells all others, once, when no receive is open; none is opened any more.
   void withdraw() noexcept {
@@ -292,7 +290,7 @@ class MpiWatch {
   std::vector<bool> withdrawn_;
   std::vector<bool> asked_by_;
   Notes notes_;
-  double heard_ = 0;  ///< when this rank has last listened
+  double heard_ = 0;   ///< when this rank has last listened
   int receiving_ = 0;  ///< threads of this rank that may have receives open
   bool leaving_ = false;
   int mine_ = 0;  // what `part` reduces

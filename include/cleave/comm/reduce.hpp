@@ -99,8 +99,7 @@ struct ReduceLoops {
         return mean_run(sum + i, out + i, count - i, A(ranks));
       }
     }
-    if constexpr (std::is_same_v<T, A>)
-      std::memcpy(out, sum, std::size_t(count) * sizeof(T));
+    if constexpr (std::is_same_v<T, A>) std::memcpy(out, sum, std::size_t(count) * sizeof(T));
     else
       for (index_t i = 0; i < count; ++i) out[i] = T(sum[i]);
   }
@@ -222,8 +221,8 @@ inline void reduce_range(ReduceOp op, std::span<const ConstView> operands, const
 namespace cleave {
 
 /// The same where the views' device is a type.
-inline void reduce_range(Host, ReduceOp op, std::span<const ConstView> operands,
-                         const View& result, index_t begin, index_t end) {
+inline void reduce_range(Host, ReduceOp op, std::span<const ConstView> operands, const View& result,
+                         index_t begin, index_t end) {
   detail::reduce_range(op, operands, result, begin, end);
 }
 

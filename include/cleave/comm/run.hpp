@@ -37,10 +37,8 @@ class RankFunction {
   template <class F>
     requires(!std::is_same_v<F, RankFunction>)
   explicit RankFunction(F& f) : call_(call<F>) {
-    if constexpr (std::is_function_v<F>)
-      object_ = reinterpret_cast<void*>(&f);
-    else
-      object_ = const_cast<void*>(static_cast<const void*>(std::addressof(f)));
+    if constexpr (std::is_function_v<F>) object_ = reinterpret_cast<void*>(&f);
+    else object_ = const_cast<void*>(static_cast<const void*>(std::addressof(f)));
   }
 
   /// What f returns, 0 for void.
@@ -50,10 +48,8 @@ class RankFunction {
   template <class F>
   static int call(void* object, World& world) {
     F& f = *reinterpret_cast<F*>(object);
-    if constexpr (std::is_void_v<decltype(f(world))>)
-      return f(world), 0;
-    else
-      return f(world);
+    if constexpr (std::is_void_v<decltype(f(world))>) return f(world), 0;
+    else return f(world);
   }
 
   void* object_;
@@ -65,8 +61,8 @@ class RankFunction {
 
 /// Runs f on one rank, and lets the others know how it ended.
 template <std::same_as<RankFunction> F>
-void run_rank(F f, const std::shared_ptr<Communicator>& communicator,
-                     ThreadWorld& threads, ThreadOutcome& outcome) noexcept {
+void run_rank(F f, const std::shared_ptr<Communicator>& communicator, ThreadWorld& threads,
+              ThreadOutcome& outcome) noexcept {
   const int rank = communicator->rank();
   const auto ended = [&](RankFailure failure) {
     outcome.errors[std::size_t(rank)] = std::current_exception();

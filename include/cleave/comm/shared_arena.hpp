@@ -58,8 +58,7 @@ class SharedArena final : public HostMemory {
     const Block block = *entry;
     used_.erase(entry);
     auto next = place_of(free_, block.offset);
-    const bool joins_next =
-        next != free_.end() && next->offset == block.offset + block.bytes;
+    const bool joins_next = next != free_.end() && next->offset == block.offset + block.bytes;
     const bool joins_previous =
         next != free_.begin() && (next - 1)->offset + (next - 1)->bytes == block.offset;
     if (joins_previous) {

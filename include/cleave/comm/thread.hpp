@@ -96,9 +96,8 @@ class BasicThreadCommunicator final : public Communicator {
     const int place = place_in_subgroup(*this, ranks);
     std::shared_ptr<Communicator> host;
     if (host_ != nullptr) host = host_->subgroup(ranks, label);
-    return std::make_shared<BasicThreadCommunicator>(enter_subgroup(ranks), place,
-                                                     std::move(label), shared_state(), seat_,
-                                                     std::move(host));
+    return std::make_shared<BasicThreadCommunicator>(enter_subgroup(ranks), place, std::move(label),
+                                                     shared_state(), seat_, std::move(host));
   }
 
   /// The same ranks, passing the memory of another device.
@@ -110,8 +109,8 @@ class BasicThreadCommunicator final : public Communicator {
     std::shared_ptr<Communicator> self(std::shared_ptr<void>(), this);
     std::vector<int> ranks;
     for (int r = 0; r < size(); ++r) ranks.push_back(r);
-    return std::make_shared<BasicThreadCommunicator<Other>>(
-        enter_subgroup(ranks), rank(), label(), shared_state(), seat_, std::move(self));
+    return std::make_shared<BasicThreadCommunicator<Other>>(enter_subgroup(ranks), rank(), label(),
+                                                            shared_state(), seat_, std::move(self));
   }
 
  protected:
@@ -135,10 +134,8 @@ class BasicThreadCommunicator final : public Communicator {
           reduce_piece<Device>(peers, rank(), operands_);
         else if (c.kind != CollectiveKind::all_reduce)
           copy_from_peers<Device>(peers, rank(), state().check == CheckLevel::collective);
-        else if (in_shares)
-          reduce_share<Device>(peers, rank(), operands_);
-        else
-          reduce_elements<Device>(peers, result_of(c, room), 0, c.source.size(), operands_);
+        else if (in_shares) reduce_share<Device>(peers, rank(), operands_);
+        else reduce_elements<Device>(peers, result_of(c, room), 0, c.source.size(), operands_);
       });
     });
     if (in_shares) {
@@ -157,7 +154,8 @@ class BasicThreadCommunicator final : public Communicator {
     if (in_shares) return;
     std::size_t room = 0;
     for (const Collective& c : calls)
-      if (c.kind == CollectiveKind::all_reduce) strided_copy(Device{}, result_of(c, room), c.destination);
+      if (c.kind == CollectiveKind::all_reduce)
+        strided_copy(Device{}, result_of(c, room), c.destination);
   }
 
   void gather_signatures(const Signature& mine, std::span<Signature> all) override {
@@ -189,7 +187,8 @@ class BasicThreadCommunicator final : public Communicator {
       if (room <= room_) return;
       room_ = room;
     }
-    results_ = allocate_bytes(Device{}, room);  // in the order of the stream, which may be another one
+    results_ =
+        allocate_bytes(Device{}, room);  // in the order of the stream, which may be another one
   }
 
   static std::size_t result_bytes(const Collective& c) {
@@ -198,8 +197,8 @@ class BasicThreadCommunicator final : public Communicator {
 
   /// The next result, `room` bytes behind the first.
   View result_of(const Collective& c, std::size_t& room) {
-    const View result = View::dense(
-        static_cast<std::byte*>(results_.get()) + room, c.source.dtype, c.source.extents);
+    const View result = View::dense(static_cast<std::byte*>(results_.get()) + room, c.source.dtype,
+                                    c.source.extents);
     room += result_bytes(c);
     return result;
   }

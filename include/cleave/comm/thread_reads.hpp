@@ -38,7 +38,8 @@ void copy_from_peers(PeerCalls calls, int rank, bool compares) {
   const Collective& c = *calls[std::size_t(rank)];
   switch (c.kind) {
     case CollectiveKind::broadcast:
-      if (rank != c.root) copy_checked<Device>(c, calls[std::size_t(c.root)]->source, c.destination);
+      if (rank != c.root)
+        copy_checked<Device>(c, calls[std::size_t(c.root)]->source, c.destination);
       return;
     case CollectiveKind::scatter: {
       const Collective& root = *calls[std::size_t(c.root)];

@@ -1,8 +1,8 @@
 // The reductions that a Partial placement can be waiting for and a communicator can perform.
 #pragma once
 
-#include <cstdint>
 #include <concepts>
+#include <cstdint>
 
 #include <cleave/core/config.hpp>
 
@@ -50,11 +50,26 @@ namespace detail {
 
 template <ReduceOp Op>
 struct reduction_type;
-template <> struct reduction_type<ReduceOp::sum> { using type = Sum; };
-template <> struct reduction_type<ReduceOp::avg> { using type = Avg; };
-template <> struct reduction_type<ReduceOp::max> { using type = Max; };
-template <> struct reduction_type<ReduceOp::min> { using type = Min; };
-template <> struct reduction_type<ReduceOp::product> { using type = Product; };
+template <>
+struct reduction_type<ReduceOp::sum> {
+  using type = Sum;
+};
+template <>
+struct reduction_type<ReduceOp::avg> {
+  using type = Avg;
+};
+template <>
+struct reduction_type<ReduceOp::max> {
+  using type = Max;
+};
+template <>
+struct reduction_type<ReduceOp::min> {
+  using type = Min;
+};
+template <>
+struct reduction_type<ReduceOp::product> {
+  using type = Product;
+};
 
 }  // namespace detail
 

@@ -75,8 +75,7 @@ constexpr Shape row_major_strides(const Shape& extents) {
 /// "[5, 6]"
 inline std::string to_string(const Shape& shape) {
   std::string text = "[";
-  for (int d = 0; d < shape.dims; ++d)
-    text += (d ? ", " : "") + std::to_string(shape[d]);
+  for (int d = 0; d < shape.dims; ++d) text += (d ? ", " : "") + std::to_string(shape[d]);
   return text + "]";
 }
 

@@ -29,7 +29,7 @@ inline Shape broadcast_shape(Shape shape, const MeshState& mesh) {
 /// @tparam Device  where both are
 template <class Device>
 void scatter_shards(const ConstView& whole, const View& part, const Layout& layout,
-                           const Shape& shape, const MeshState& mesh) {
+                    const Shape& shape, const MeshState& mesh) {
   AxisMask sharding = 0;
   for (int a = 0; a < layout.axes; ++a)
     if (layout[a].is_shard()) sharding |= 1u << a;
@@ -77,13 +77,11 @@ auto distribute_tensor(const Tensor<T, Rank, From>& tensor, const Mesh& mesh, P.
   static_assert(!layout.has_partial(),
                 "cleave: a tensor cannot be distributed as Partial; operations make partials");
   const MeshState& state = mesh.state();
-  if (!state.is_member())
-    return Result(typename Result::local_type(), mesh, tensor.shape());
+  if (!state.is_member()) return Result(typename Result::local_type(), mesh, tensor.shape());
   const Shape shape = detail::broadcast_shape(Shape(tensor.shape()), state);
   const auto global = to_array<Rank>(shape);
   const Shape& at = mesh.coordinate();
-  const Tensor<T, Rank, From> local(
-      to_array<Rank>(local_shape(layout, shape, mesh.extents(), at)));
+  const Tensor<T, Rank, From> local(to_array<Rank>(local_shape(layout, shape, mesh.extents(), at)));
   bool first_replica = true;
   for (int a = 0; a < layout.axes; ++a)
     first_replica = first_replica && (layout[a].is_shard() || at[a] == 0);

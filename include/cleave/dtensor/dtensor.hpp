@@ -214,10 +214,10 @@ template <class X>
 X from_block(const redistribution::Block& block, const typename X::mesh_type& mesh,
              const typename X::Extents& shape) {
   using T = typename X::value_type;
-  return X(X::local_type::adopt(static_cast<T*>(block.view.data),
-                                to_array<X::dims>(block.view.extents),
-                                to_array<X::dims>(block.view.strides), block.storage),
-           mesh, shape);
+  return X(
+      X::local_type::adopt(static_cast<T*>(block.view.data), to_array<X::dims>(block.view.extents),
+                           to_array<X::dims>(block.view.strides), block.storage),
+      mesh, shape);
 }
 
 /// Redistributes over the groups of `mesh`, which stands where x's mesh stands.
@@ -229,10 +229,10 @@ DTensor<T, Rank, Mesh, To> redistribute_over(const MeshState& mesh,
   constexpr std::uint64_t target = layout_of<To, Rank>.packed();
   const auto& local = x.local();
   return from_block<DTensor<T, Rank, Mesh, To>>(
-      redistribution::run<typename Mesh::device_type>(fixed_plan<source, target, Mesh::axis_count, Rank>(),
-                          Layout::unpacked(source, P::size), Layout::unpacked(target, P::size),
-                          {local.storage(), local.view()},
-                          {mesh, Shape(x.shape()), operation, reuse}),
+      redistribution::run<typename Mesh::device_type>(
+          fixed_plan<source, target, Mesh::axis_count, Rank>(), Layout::unpacked(source, P::size),
+          Layout::unpacked(target, P::size), {local.storage(), local.view()},
+          {mesh, Shape(x.shape()), operation, reuse}),
       x.mesh(), x.shape());
 }
 
@@ -257,9 +257,10 @@ DTensor<T, Rank, Target, To> redistribute_across(const DTensor<T, Rank, Mesh, P>
                                                  const Target& mesh) {
   Shape shape(x.shape());
   const auto& local = x.local();
-  const redistribution::Block block = redistribution::cross_redistribute<typename Mesh::device_type>(
-      layout_of<P, Rank>, layout_of<To, Rank>, {local.storage(), local.view()}, x.mesh().state(),
-      mesh.state(), shape);
+  const redistribution::Block block =
+      redistribution::cross_redistribute<typename Mesh::device_type>(
+          layout_of<P, Rank>, layout_of<To, Rank>, {local.storage(), local.view()},
+          x.mesh().state(), mesh.state(), shape);
   return from_block<DTensor<T, Rank, Target, To>>(block, mesh, to_array<Rank>(shape));
 }
 

@@ -24,8 +24,7 @@ auto make_empty(const index_t (&extents)[Rank], const Mesh& mesh, P...) {
   for (std::size_t d = 0; d < Rank; ++d) shape[d] = extents[d];
   checked_bytes(extents, int(Rank), sizeof(T));
   if (!mesh.is_member()) return Result(typename Result::local_type(), mesh, shape);
-  const Shape local =
-      local_shape(Result::layout, Shape(shape), mesh.extents(), mesh.coordinate());
+  const Shape local = local_shape(Result::layout, Shape(shape), mesh.extents(), mesh.coordinate());
   return Result(typename Result::local_type(to_array<int(Rank)>(local)), mesh, shape);
 }
 

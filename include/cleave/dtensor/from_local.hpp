@@ -81,8 +81,7 @@ inline Shape sum_of_extents(const std::vector<LocalPart>& parts, const Layout& l
     for (std::size_t r = 0; r < parts.size(); ++r) {
       const Shape at = coordinate_of(mesh.extents(), index_t(r));
       bool counts = true;
-      for (int a = 0; a < layout.axes; ++a)
-        counts = counts && ((sharding >> a & 1u) || at[a] == 0);
+      for (int a = 0; a < layout.axes; ++a) counts = counts && ((sharding >> a & 1u) || at[a] == 0);
       if (counts) shape[d] += parts[r].extents[std::size_t(d)];
     }
   }
@@ -119,12 +118,12 @@ inline Shape agree_on_parts(const View& local, const Layout& layout, const Shape
     Shape passed(all[r].extents);
     passed.dims = dims;
     if (!(expected == passed))
-      throw Error("from_local",
-                  std::string(given != nullptr ? "the global tensor is "
-                                               : "the local tensors add up to ") +
-                      to_string(shape) + ", of which " + rank(r) + " owns " +
-                      to_string(expected) + ", but it passed " + to_string(passed),
-                  {to_string(shape), to_string(layout), mesh.describe(), mesh.world_rank()});
+      throw Error(
+          "from_local",
+          std::string(given != nullptr ? "the global tensor is " : "the local tensors add up to ") +
+              to_string(shape) + ", of which " + rank(r) + " owns " + to_string(expected) +
+              ", but it passed " + to_string(passed),
+          {to_string(shape), to_string(layout), mesh.describe(), mesh.world_rank()});
   }
   return shape;
 }
@@ -149,8 +148,7 @@ void broadcast_replicas(const View& local, const Layout& layout, const MeshState
 
 /// The same, in a copy: `local` becomes another tensor.
 template <class T, int Rank, class Device>
-void replace_replicas(Tensor<T, Rank, Device>& local, const Layout& layout,
-                      const MeshState& mesh) {
+void replace_replicas(Tensor<T, Rank, Device>& local, const Layout& layout, const MeshState& mesh) {
   local = local.clone();
   broadcast_replicas<Device>(local.view(), layout, mesh, "from_local");
 }

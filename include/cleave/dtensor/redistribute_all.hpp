@@ -35,7 +35,8 @@ Plan plan_of_part(const Redistribution<DTensor<T, Rank, Mesh, P>, To>& part) {
     constexpr Layout source = layout_of<P, Rank>, target = layout_of<To, Rank>;
     return redistribution::plan_for(
         fixed_plan<source.packed(), target.packed(), Mesh::axis_count, Rank>(), source, target,
-        dtype_of<T>(), {part.tensor.mesh().state(), Shape(part.tensor.shape()), "redistribute_all"});
+        dtype_of<T>(),
+        {part.tensor.mesh().state(), Shape(part.tensor.shape()), "redistribute_all"});
   }
 }
 

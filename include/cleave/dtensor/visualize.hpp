@@ -32,11 +32,9 @@ inline std::string padded(std::string text, std::size_t width) {
 inline std::string draw(const Layout& layout, const Shape& shape, const MeshState& mesh) {
   std::vector<Box> boxes;
   for (index_t r = 0; r < mesh.size(); ++r)
-    boxes.push_back(
-        owned_box(layout, shape, mesh.extents(), coordinate_of(mesh.extents(), r)));
+    boxes.push_back(owned_box(layout, shape, mesh.extents(), coordinate_of(mesh.extents(), r)));
   const bool wide = shape.dims > 1;  // a vector is drawn as one row
-  const std::vector<index_t> rows =
-      wide ? cuts(boxes, 0, shape[0]) : std::vector<index_t>{0, 1};
+  const std::vector<index_t> rows = wide ? cuts(boxes, 0, shape[0]) : std::vector<index_t>{0, 1};
   const int across = wide ? 1 : 0;
   const std::vector<index_t> columns =
       shape.dims > 0 ? cuts(boxes, across, shape[across]) : std::vector<index_t>{0, 1};

@@ -52,8 +52,7 @@ template <class T>
 CLEAVE_HOST_DEVICE constexpr T times(const T& a, const T& b) {
   if constexpr (is_complex<T>)
     return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
-  else
-    return T(wrapping_t<T>(a) * wrapping_t<T>(b));
+  else return T(wrapping_t<T>(a) * wrapping_t<T>(b));
 }
 
 /// The numbers that a T is made of.
@@ -112,7 +111,9 @@ constexpr T lowest() {
 /// A function that changes nothing.
 struct Same {
   template <class T>
-  CLEAVE_HOST_DEVICE constexpr T operator()(const T& a) const { return a; }
+  CLEAVE_HOST_DEVICE constexpr T operator()(const T& a) const {
+    return a;
+  }
 };
 
 /// Division by a number of elements, in the type that sums of T are accumulated in.
@@ -136,30 +137,46 @@ struct Fold;
 template <>
 struct Fold<Sum> {
   template <class T>
-  static constexpr T identity() { return T(0); }
+  static constexpr T identity() {
+    return T(0);
+  }
   template <class T>
-  CLEAVE_HOST_DEVICE static constexpr T combine(const T& a, const T& b) { return plus(a, b); }
+  CLEAVE_HOST_DEVICE static constexpr T combine(const T& a, const T& b) {
+    return plus(a, b);
+  }
 };
 template <>
 struct Fold<Product> {
   template <class T>
-  static constexpr T identity() { return T(1); }
+  static constexpr T identity() {
+    return T(1);
+  }
   template <class T>
-  CLEAVE_HOST_DEVICE static constexpr T combine(const T& a, const T& b) { return times(a, b); }
+  CLEAVE_HOST_DEVICE static constexpr T combine(const T& a, const T& b) {
+    return times(a, b);
+  }
 };
 template <>
 struct Fold<Max> {
   template <class T>
-  static constexpr T identity() { return lowest<T>(); }
+  static constexpr T identity() {
+    return lowest<T>();
+  }
   template <class T>
-  CLEAVE_HOST_DEVICE static constexpr T combine(const T& a, const T& b) { return larger(a, b); }
+  CLEAVE_HOST_DEVICE static constexpr T combine(const T& a, const T& b) {
+    return larger(a, b);
+  }
 };
 template <>
 struct Fold<Min> {
   template <class T>
-  static constexpr T identity() { return highest<T>(); }
+  static constexpr T identity() {
+    return highest<T>();
+  }
   template <class T>
-  CLEAVE_HOST_DEVICE static constexpr T combine(const T& a, const T& b) { return smaller(a, b); }
+  CLEAVE_HOST_DEVICE static constexpr T combine(const T& a, const T& b) {
+    return smaller(a, b);
+  }
 };
 
 }  // namespace cleave::kernels

@@ -19,12 +19,9 @@ namespace cleave::kernels {
 /// |a|: for complex numbers a real one.
 template <class T>
 CLEAVE_HOST_DEVICE real_t<T> magnitude(const T& a) {
-  if constexpr (is_complex<T>)
-    return std::hypot(a.real(), a.imag());
-  else if constexpr (std::is_unsigned_v<T>)
-    return a;
-  else
-    return T(a < T(0) ? minus(T(0), a) : a == T(0) ? T(0) : a);  // |-0| is 0
+  if constexpr (is_complex<T>) return std::hypot(a.real(), a.imag());
+  else if constexpr (std::is_unsigned_v<T>) return a;
+  else return T(a < T(0) ? minus(T(0), a) : a == T(0) ? T(0) : a);  // |-0| is 0
 }
 
 /// a / b; integers are cut off. A complex b is scaled by its larger part.

@@ -169,9 +169,9 @@ DeviceMesh<Device, flat<A...>> flatten(const DeviceMesh<Device, Axes...>& mesh, 
 ///                 every rank of the group, the first time for a device
 /// @throws Error   if an extent is not positive or the product is not the number of ranks
 template <Axis... Axes, class Device = Host>
-DeviceMesh<Device, Axes...> init_device_mesh(
-    const std::shared_ptr<Communicator>& ranks_of,
-    const std::array<index_t, sizeof...(Axes)>& extents, Device device = {}) {
+DeviceMesh<Device, Axes...> init_device_mesh(const std::shared_ptr<Communicator>& ranks_of,
+                                             const std::array<index_t, sizeof...(Axes)>& extents,
+                                             Device device = {}) {
   const std::shared_ptr<Communicator> group = communicator_on(device, ranks_of);
   const Shape shape(extents);
   std::vector<std::string> names{axis_name<Axes>()...};
@@ -184,16 +184,17 @@ DeviceMesh<Device, Axes...> init_device_mesh(
                                                  std::move(ranks), std::move(names));
   if (!fits)
     throw Error("init_device_mesh",
-                "the mesh has " + std::to_string(positive ? shape.product() : 0) +
-                    " places for " + std::to_string(group->size()) + " ranks",
+                "the mesh has " + std::to_string(positive ? shape.product() : 0) + " places for " +
+                    std::to_string(group->size()) + " ranks",
                 {.mesh = state->describe(), .rank = group->state().world_rank});
   return DeviceMesh<Device, Axes...>(std::move(state));
 }
 
 /// Arranges all ranks of the world along the axes.
 template <Axis... Axes, class Device = Host>
-DeviceMesh<Device, Axes...> init_device_mesh(
-    const World& world, const std::array<index_t, sizeof...(Axes)>& extents, Device device = {}) {
+DeviceMesh<Device, Axes...> init_device_mesh(const World& world,
+                                             const std::array<index_t, sizeof...(Axes)>& extents,
+                                             Device device = {}) {
   return init_device_mesh<Axes...>(world.shared_communicator(), extents, device);
 }
 
@@ -205,21 +206,21 @@ DeviceMesh<Device, Axes...> init_device_mesh(
 ///               the host: every rank of the world
 /// @throws Error if the product is not the number of ranks, or a rank is listed twice or is none
 template <Axis... Axes, class Device = Host>
-DeviceMesh<Device, Axes...> init_device_mesh(
-    const World& world, const std::array<index_t, sizeof...(Axes)>& extents,
-    const std::vector<int>& ranks, Device device = {}) {
+DeviceMesh<Device, Axes...> init_device_mesh(const World& world,
+                                             const std::array<index_t, sizeof...(Axes)>& extents,
+                                             const std::vector<int>& ranks, Device device = {}) {
   const Shape shape(extents);
   std::vector<bool> seen(std::size_t(world.size()), false);
   bool member = false;
   for (const int rank : ranks) {
     if (rank < 0 || rank >= world.size() || seen[std::size_t(rank)])
-      throw Error("init_device_mesh",
-                  "rank " + std::to_string(rank) +
-                      (rank < 0 || rank >= world.size() ? " is outside of the world of " +
-                                                              std::to_string(world.size()) +
-                                                              " ranks"
-                                                        : " is listed twice"),
-                  {.rank = world.rank()});
+      throw Error(
+          "init_device_mesh",
+          "rank " + std::to_string(rank) +
+              (rank < 0 || rank >= world.size()
+                   ? " is outside of the world of " + std::to_string(world.size()) + " ranks"
+                   : " is listed twice"),
+          {.rank = world.rank()});
     seen[std::size_t(rank)] = true;
     member = member || rank == world.rank();
   }
@@ -231,8 +232,8 @@ DeviceMesh<Device, Axes...> init_device_mesh(
   const std::shared_ptr<Communicator> all = communicator_on(device, world.shared_communicator());
   std::shared_ptr<Communicator> group;
   if (fits && member) group = all->subgroup(ranks, label);
-  auto state = std::make_shared<const MeshState>(all, std::move(group), shape, ranks,
-                                                 std::move(names));
+  auto state =
+      std::make_shared<const MeshState>(all, std::move(group), shape, ranks, std::move(names));
   if (!fits)
     throw Error("init_device_mesh",
                 "the extents do not multiply to the " + std::to_string(ranks.size()) +

@@ -128,8 +128,8 @@ class MeshState {
   /// @collective the first call: every rank of the mesh
   const std::shared_ptr<const MeshState>& twin() const {
     if (twin_ == nullptr)
-      twin_ = std::make_shared<const MeshState>(world_, group().twin(), extents_, world_ranks_,
-                                                names_);
+      twin_ =
+          std::make_shared<const MeshState>(world_, group().twin(), extents_, world_ranks_, names_);
     return twin_;
   }
 

@@ -159,8 +159,7 @@ class ArgReduction {
     const DTensor<T, rank, Mesh, Extremes> mine(values, x_.mesh(), call_.shape());
     const auto best = redistribute_to<Everywhere>(mine, call_.name());
     return redistribute_to<Final>(
-        candidates(mapped<index_t>(IndexOfBest<T>{}, values, best.local(), indices)),
-        call_.name());
+        candidates(mapped<index_t>(IndexOfBest<T>{}, values, best.local(), indices)), call_.name());
   }
 
   static constexpr Layout with_op(ReduceOp op) {

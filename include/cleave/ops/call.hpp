@@ -103,8 +103,7 @@ template <class Op, class Request, class... X>
 class Call : OperandCheck<Op, X...>, OperandInfos<X...>, public CallFrame {
  public:
   using Mesh = typename MeshOf<X...>::type;
-  static constexpr Solution solution =
-      solve_call<Op, typename Request::asked, Mesh, X...>();
+  static constexpr Solution solution = solve_call<Op, typename Request::asked, Mesh, X...>();
   static constexpr int dims = rule_of<Op>.result.dims;
   using Device = typename Mesh::device_type;
   using Computed = placements_t<solution.computed.packed(), Mesh::axis_count>;
@@ -173,15 +172,17 @@ class Call : OperandCheck<Op, X...>, OperandInfos<X...>, public CallFrame {
     else return first_dtensor(rest...);
   }
   template <class A>
-  static const Mesh& mesh_of(const A& x) { return x.mesh(); }
+  static const Mesh& mesh_of(const A& x) {
+    return x.mesh();
+  }
 
   /// A redistribution whose target is known at run time only.
   template <class A>
   typename A::local_type moved(const A& x, const Layout& target) const {
     if (target == A::layout) return x.local();
     const redistribution::Block block = redistribution::run<Device>(
-        nullptr, A::layout, target,
-        {x.local().storage(), x.local().view()}, {x.mesh().state(), Shape(x.shape()), name()});
+        nullptr, A::layout, target, {x.local().storage(), x.local().view()},
+        {x.mesh().state(), Shape(x.shape()), name()});
     return A::local_type::adopt(static_cast<typename A::value_type*>(block.view.data),
                                 to_array<A::dims>(block.view.extents),
                                 to_array<A::dims>(block.view.strides), block.storage);

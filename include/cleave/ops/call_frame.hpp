@@ -54,8 +54,7 @@ class CallFrame {
     }
     int next = 0;
     for (int f = 0; f < rule.factors; ++f)
-      if (extents_[std::size_t(f)] < 0)
-        extents_[std::size_t(f)] = new_extents[std::size_t(next++)];
+      if (extents_[std::size_t(f)] < 0) extents_[std::size_t(f)] = new_extents[std::size_t(next++)];
   }
 
   const char* name() const { return name_; }
@@ -83,8 +82,10 @@ class CallFrame {
       if ((*operands_[i].layout)[a] == required[a])
         throw Error(name_,
                     "dimension " + std::to_string(int(required[a].dim)) + " of operand " +
-                        std::to_string(i) + " has extent 1 and is repeated, but it is sharded over "
-                        "axis '" + mesh_->name(a) + "'; redistribute it to Replicate first",
+                        std::to_string(i) +
+                        " has extent 1 and is repeated, but it is sharded over "
+                        "axis '" +
+                        mesh_->name(a) + "'; redistribute it to Replicate first",
                     context());
       required[a] = Placement::replicate();
     }
@@ -117,9 +118,9 @@ class CallFrame {
   [[noreturn]] void throw_extents(int operand, int d, index_t known) const {
     throw Error(name_,
                 std::string("the operands disagree about '") + rule_.letter[factor(operand, d)] +
-                    "' of " + to_string(rule_) + ": operand " + std::to_string(operand) +
-                    " has " + std::to_string(operands_[operand].shape[d]) +
-                    ", the ones before it " + std::to_string(known),
+                    "' of " + to_string(rule_) + ": operand " + std::to_string(operand) + " has " +
+                    std::to_string(operands_[operand].shape[d]) + ", the ones before it " +
+                    std::to_string(known),
                 context());
   }
 

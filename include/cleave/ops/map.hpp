@@ -75,8 +75,8 @@ template <class Frame, class T>
 void read_extents(const Frame&, int, const ScalarOperand<T>&, Shape&) {}
 
 template <class Frame, class T, int Rank, class Device>
-kernels::Strided<const T> aligned(const Frame& call, int operand,
-                                  const Tensor<T, Rank, Device>& x, const Shape& extents) {
+kernels::Strided<const T> aligned(const Frame& call, int operand, const Tensor<T, Rank, Device>& x,
+                                  const Shape& extents) {
   kernels::Strided<const T> view{x.data(), extents, Shape::filled(extents.dims, 0)};
   for (int d = 0; d < Rank; ++d)
     if (!call.repeats(operand, d))
@@ -90,8 +90,7 @@ kernels::Scalar<T> aligned(const Frame&, int, const ScalarOperand<T>& x, const S
 
 /// The local part of a map.
 template <class Call, class T, int... I, class F, class... Local>
-auto map_local(std::integer_sequence<int, I...>, const Call& call, const F& f,
-               const Local&... x) {
+auto map_local(std::integer_sequence<int, I...>, const Call& call, const F& f, const Local&... x) {
   using Device = typename Call::Device;
   Shape extents = Shape::filled(Call::dims, 1);
   (read_extents(call, I, x, extents), ...);

@@ -36,14 +36,15 @@ auto matmul(const A& x, const B& w) {
                 "cleave: the operands of matmul have different element types; cast one of them");
   using Call = detail::Call<Matmul, detail::Request<R...>, A, B>;
   using Local = Tensor<typename A::value_type, 2, typename Call::Device>;
-  return Call("matmul", x, w).run(
-      [](const Local& a, const Local& b) {
-        const Local y({a.extent(0), b.extent(1)});
-        gemm(kernels::On<typename Call::Device>{}, as_matrix(kernels::read(a)),
-             as_matrix(kernels::read(b)), as_matrix(kernels::write(y)));
-        return y;
-      },
-      x, w);
+  return Call("matmul", x, w)
+      .run(
+          [](const Local& a, const Local& b) {
+            const Local y({a.extent(0), b.extent(1)});
+            gemm(kernels::On<typename Call::Device>{}, as_matrix(kernels::read(a)),
+                 as_matrix(kernels::read(b)), as_matrix(kernels::write(y)));
+            return y;
+          },
+          x, w);
 }
 
 }  // namespace cleave

@@ -51,11 +51,9 @@ auto one_hot(const X& classes, index_t count) {
   return call.run(
       [&](const typename X::local_type& local) {
         const Box box = call.local_box(Rows::solution.computed, Shape(call.shape()));
-        const Tensor<T, Rows::dims, typename Rows::Device> out(
-            to_array<Rows::dims>(box.extents()));
-        const auto wrong =
-            one_hot_rows(kernels::On<typename Rows::Device>{}, kernels::read(local),
-                         box.begin[X::dims], box.extent(X::dims), count, out.data());
+        const Tensor<T, Rows::dims, typename Rows::Device> out(to_array<Rows::dims>(box.extents()));
+        const auto wrong = one_hot_rows(kernels::On<typename Rows::Device>{}, kernels::read(local),
+                                        box.begin[X::dims], box.extent(X::dims), count, out.data());
         if (wrong)
           throw Error("one_hot",
                       "index " + std::to_string(*wrong) + " is not one of " +

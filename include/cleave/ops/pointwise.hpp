@@ -64,8 +64,7 @@ inline constexpr bool is_real_type = !std::is_integral_v<T> && !is_complex<T>;
 template <class X, bool Ordered>
 constexpr void require_kind() {
   using T = typename X::value_type;
-  if constexpr (Ordered)
-    static_assert(!is_complex<T>, "cleave: complex numbers have no order");
+  if constexpr (Ordered) static_assert(!is_complex<T>, "cleave: complex numbers have no order");
   else
     static_assert(!std::is_integral_v<T>,
                   "cleave: this function is defined on real and complex numbers; cast first");
@@ -75,8 +74,8 @@ constexpr void require_kind() {
 
 /// Two operands, at least one of them a tensor.
 template <class A, class B>
-concept TensorAndOther = (AnyTensor<A> && (AnyTensor<B> || ScalarElement<B>)) ||
-                         (ScalarElement<A> && AnyTensor<B>);
+concept TensorAndOther =
+    (AnyTensor<A> && (AnyTensor<B> || ScalarElement<B>)) || (ScalarElement<A> && AnyTensor<B>);
 
 /// a + b. `// y[P] = a[P] + b[P]`
 template <class... R, class A, class B>
@@ -187,8 +186,7 @@ auto where(const C& condition, const A& a, const B& b) {
                 "cleave: the condition of where is a tensor of bool");
   using T = detail::element_of<A, B>;
   return detail::map_named<detail::Request<R...>>("where", functors::Where<T>{}, condition,
-                                                  detail::same_type<T>(a),
-                                                  detail::same_type<T>(b));
+                                                  detail::same_type<T>(a), detail::same_type<T>(b));
 }
 
 /// Every element as a To. A Partial stays one where the cast cannot change the sum, or the order.
@@ -196,8 +194,8 @@ template <Element To, class... R, AnyTensor A>
 auto cast(const A& a) {
   static_assert(!is_complex<typename A::value_type> || is_complex<To>,
                 "cleave: a complex number is no real one; take its abs");
-  return detail::map_named<detail::Request<R...>>(
-      "cast", functors::Cast<typename A::value_type, To>{}, a);
+  return detail::map_named<detail::Request<R...>>("cast",
+                                                  functors::Cast<typename A::value_type, To>{}, a);
 }
 
 template <class A, class B>

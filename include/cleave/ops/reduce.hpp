@@ -44,7 +44,8 @@ namespace detail {
 
 /// What a reduction of T has as elements: bools are counted.
 template <class Op, class T>
-using reduced_t = std::conditional_t<std::is_same_v<T, bool> && std::is_same_v<Op, Sum>, index_t, T>;
+using reduced_t =
+    std::conditional_t<std::is_same_v<T, bool> && std::is_same_v<Op, Sum>, index_t, T>;
 
 /// @param finish  what becomes of each local result
 template <class Op, unsigned Mask, class Request, class X, class Finish = kernels::Same>
@@ -92,8 +93,7 @@ auto extreme(const char* name, const X& x) {
 /// @collective every rank of the mesh, if x has to be redistributed
 template <class... R, AnyTensor X, class D = every_dim>
 auto sum(const X& x, D = {}) {
-  return detail::reduce_dtensor<Sum, detail::checked_mask<X, D>(), detail::Request<R...>>("sum",
-                                                                                          x);
+  return detail::reduce_dtensor<Sum, detail::checked_mask<X, D>(), detail::Request<R...>>("sum", x);
 }
 
 /// The mean, likewise: Partial<Sum> of what the ranks contribute to it, shards even or not. NaN

@@ -95,8 +95,8 @@ auto unsqueeze(const X& x, dim<D>) {
   for (int d = 0; d < rank; ++d)
     shape[std::size_t(d)] = d == at ? 1 : x.shape()[std::size_t(d < at ? d : d - 1)];
   using P = placements_t<layout.packed(), X::placements_type::size>;
-  return DTensor<typename X::value_type, rank, typename X::mesh_type, P>(
-      x.local().unsqueeze(at), x.mesh(), shape);
+  return DTensor<typename X::value_type, rank, typename X::mesh_type, P>(x.local().unsqueeze(at),
+                                                                         x.mesh(), shape);
 }
 
 }  // namespace cleave

@@ -14,12 +14,15 @@ namespace cleave::redistribution {
 template <class Device>
 Call all_gather(const Step& step, const Block& block, const Context& context) {
   const Box after = own_box(step.to, context);
-  Call call{CollectiveKind::all_gather, {}, step.axes, after.volume(), block,
+  Call call{CollectiveKind::all_gather,
+            {},
+            step.axes,
+            after.volume(),
+            block,
             allocate<Device>(block.view.dtype, after.extents())};
   const index_t ranks = context.mesh.size(step.axes);
   for (index_t r = 0; r < ranks; ++r)
-    call.pieces.push_back(
-        box_of_member(step.from, context, step.axes, r).relative_to(after.begin));
+    call.pieces.push_back(box_of_member(step.from, context, step.axes, r).relative_to(after.begin));
   return call;
 }
 

@@ -13,7 +13,11 @@ namespace cleave::redistribution {
 /// @cost       receives 2(n-1)/n of `block`; allocates the result unless it may reuse `block`
 template <class Device>
 Call all_reduce(const Step& step, const Block& block, const Context& context) {
-  return {CollectiveKind::all_reduce, step.op, step.axes, block.view.size(), block,
+  return {CollectiveKind::all_reduce,
+          step.op,
+          step.axes,
+          block.view.size(),
+          block,
           context.reuse ? block : allocate<Device>(block.view.dtype, block.view.extents)};
 }
 

@@ -67,8 +67,7 @@ constexpr index_t received_elements(const Step& step, const Shape& shape, const 
   switch (step.kind) {
     case StepKind::slice:
     case StepKind::to_partial: return 0;
-    case StepKind::reduce_scatter:
-      return (n - 1) * owned_box(step.to, shape, mesh, first).volume();
+    case StepKind::reduce_scatter: return (n - 1) * owned_box(step.to, shape, mesh, first).volume();
     case StepKind::all_reduce:
       return 2 * (n - 1) * owned_box(step.from, shape, mesh, first).volume() / n;
     case StepKind::all_gather:

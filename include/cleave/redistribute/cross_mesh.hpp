@@ -147,7 +147,7 @@ inline Shape agree_on_shape(Shape shape, const MeshState& source, const UnionGro
 /// @throws Error if the meshes were not made from the same group of ranks
 template <class Device>
 Block cross_redistribute(const Layout& source, const Layout& target, Block block,
-                                const MeshState& from, const MeshState& to, Shape& shape) {
+                         const MeshState& from, const MeshState& to, Shape& shape) {
   if (from.world() != to.world())
     throw Error("redistribute", "the meshes were made from different groups of ranks",
                 {.mesh = from.describe() + " and " + to.describe(), .rank = from.world_rank()});
@@ -161,8 +161,8 @@ Block cross_redistribute(const Layout& source, const Layout& target, Block block
   for (int a = 0; a < source.axes; ++a)
     if (source[a].is_partial()) reduced[a] = Placement::replicate();
   while (const unsigned run = cleave::detail::next_run(now.layout, reduced)) {
-    const Step step = cleave::detail::scatter_step(
-        now, run, cleave::detail::op_of(now.layout, run), shape.dims);
+    const Step step =
+        cleave::detail::scatter_step(now, run, cleave::detail::op_of(now.layout, run), shape.dims);
     Plan plan;
     plan.append(step);
     if (from.is_member())
@@ -171,12 +171,11 @@ Block cross_redistribute(const Layout& source, const Layout& target, Block block
   }
 
   const StepLayout end{target};
-  const Transfers transfers =
-      cross_transfers(Site(from, now, ranks), Site(to, end, ranks), shape, ranks.group->size(),
-                      ranks.group->rank());
-  Block result = allocate<Device>(
-      dtype, to.is_member() ? own_box(end, {to, shape, "redistribute"}).extents()
-                            : Shape::filled(shape.dims, 0));
+  const Transfers transfers = cross_transfers(Site(from, now, ranks), Site(to, end, ranks), shape,
+                                              ranks.group->size(), ranks.group->rank());
+  Block result =
+      allocate<Device>(dtype, to.is_member() ? own_box(end, {to, shape, "redistribute"}).extents()
+                                             : Shape::filled(shape.dims, 0));
   Collective call;
   call.kind = CollectiveKind::exchange;
   call.source = block.view;

@@ -101,13 +101,16 @@ inline Transfers exchange_transfers(const Step& step, const Shape& shape, const 
 template <class Device>
 Call exchange(const Step& step, const Block& block, const Context& context) {
   const bool all_pairs = step.kind == StepKind::all_to_all;
-  Call call{all_pairs ? CollectiveKind::all_to_all : CollectiveKind::exchange, {}, step.axes,
-            context.shape.product(), block,
+  Call call{all_pairs ? CollectiveKind::all_to_all : CollectiveKind::exchange,
+            {},
+            step.axes,
+            context.shape.product(),
+            block,
             allocate<Device>(block.view.dtype, own_box(step.to, context).extents())};
   call.even = all_pairs && shards_evenly(step.from, context.shape, context.mesh.extents()) &&
               shards_evenly(step.to, context.shape, context.mesh.extents());
-  call.transfers = exchange_transfers(step, context.shape, context.mesh.extents(),
-                                      context.mesh.coordinate());
+  call.transfers =
+      exchange_transfers(step, context.shape, context.mesh.extents(), context.mesh.coordinate());
   return call;
 }
 

@@ -138,7 +138,7 @@ inline const Plan& plan_for(const Plan* fixed, const Layout& source, const Layou
 /// @collective every rank of the mesh
 template <class Device>
 Block run(const Plan* fixed, const Layout& source, const Layout& target, Block block,
-                 const Context& context) {
+          const Context& context) {
   if (!context.mesh.is_member()) return block;
   const Plan& plan = plan_for(fixed, source, target, block.view.dtype, context);
   return execute<Device>(plan, std::move(block), context);

@@ -40,8 +40,8 @@ struct Explanation {
 
   /// Several lines for a person.
   std::string text() const {
-    std::string lines = to_string(source) + " -> " + to_string(target) + " of " +
-                        to_string(shape) + " on " + mesh + "\n";
+    std::string lines = to_string(source) + " -> " + to_string(target) + " of " + to_string(shape) +
+                        " on " + mesh + "\n";
     int number = 0;
     for (const ExplainedStep& step : steps) {
       lines += "  " + std::to_string(++number) + ". " + name_of(step.kind);
@@ -116,9 +116,8 @@ Explanation explain(const DeviceMesh<Device, Axes...>& mesh, const index_t (&ext
                     DType dtype = DType::float32) {
   static_assert(detail::is_placements<Source> && detail::is_placements<Target>,
                 "cleave: explain takes two lists Placements<..>");
-  static_assert(
-      Source::size == int(sizeof...(Axes)) && Target::size == int(sizeof...(Axes)),
-      "cleave: explain takes exactly one placement per mesh axis");
+  static_assert(Source::size == int(sizeof...(Axes)) && Target::size == int(sizeof...(Axes)),
+                "cleave: explain takes exactly one placement per mesh axis");
   Shape shape;
   for (const index_t extent : extents) shape[shape.dims++] = extent;
   return explain(layout_of<Source, int(Rank)>, layout_of<Target, int(Rank)>, shape, mesh.state(),

@@ -182,8 +182,7 @@ constexpr Step scatter_step(const StepLayout& from, unsigned run, ReduceOp op, i
                             const Layout& target) {
   Step step{StepKind::reduce_scatter, op, run, from, from};
   for (int a = 0; a < from.layout.axes; ++a)
-    if (run >> a & 1u)
-      step.to.layout[a] = target[a].is_shard() ? target[a] : Placement::shard(dim);
+    if (run >> a & 1u) step.to.layout[a] = target[a].is_shard() ? target[a] : Placement::shard(dim);
   move_last(step.to, run, dims);
   return step;
 }
@@ -198,8 +197,8 @@ constexpr Step scatter_step(const StepLayout& from, unsigned run, ReduceOp op, i
 /// Axes that the target shards are scattered where the target wants them; the other axes of the
 /// run are scattered along too (gathered by the step that follows), since reduce-scatter and
 /// all-gather together move no more than the all-reduce and the rest is done on less data.
-constexpr Step reduce_step(const StepLayout& from, unsigned run, ReduceOp op,
-                           const Layout& target, int dims) {
+constexpr Step reduce_step(const StepLayout& from, unsigned run, ReduceOp op, const Layout& target,
+                           int dims) {
   int dim = -1;
   bool moves_later = false;  // something else has to be exchanged anyway
   for (int a = 0; a < target.axes; ++a) {
@@ -229,8 +228,7 @@ struct Reach {
       bool stays = source[a].is_shard();
       for (int b = a + 1; b < target.axes; ++b) {
         if (target[b].is_partial() && target[a].op == ReduceOp::avg) stays = false;
-        stays =
-            stays && !target[b].is_shard(source[a].dim) && !source[b].is_shard(source[a].dim);
+        stays = stays && !target[b].is_shard(source[a].dim) && !source[b].is_shard(source[a].dim);
       }
       layout[a] = stays ? source[a] : Placement::replicate();
     }
@@ -284,8 +282,7 @@ constexpr Plan make_plan(const Layout& source, const Layout& target, int dims) {
   const detail::Reach reach(source, target);
   StepLayout now{source};
   while (const unsigned run = detail::next_run(now.layout, reach.layout)) {
-    plan.append(
-        detail::reduce_step(now, run, detail::op_of(now.layout, run), reach.layout, dims));
+    plan.append(detail::reduce_step(now, run, detail::op_of(now.layout, run), reach.layout, dims));
     now = plan[plan.count - 1].to;
   }
   detail::append_end(plan, now, reach, target, dims);

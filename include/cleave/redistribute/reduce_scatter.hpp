@@ -14,12 +14,15 @@ namespace cleave::redistribution {
 template <class Device>
 Call reduce_scatter(const Step& step, const Block& block, const Context& context) {
   const Box before = own_box(step.from, context);
-  Call call{CollectiveKind::reduce_scatter, step.op, step.axes, before.volume(), block,
+  Call call{CollectiveKind::reduce_scatter,
+            step.op,
+            step.axes,
+            before.volume(),
+            block,
             allocate<Device>(block.view.dtype, own_box(step.to, context).extents())};
   const index_t ranks = context.mesh.size(step.axes);
   for (index_t r = 0; r < ranks; ++r)
-    call.pieces.push_back(
-        box_of_member(step.to, context, step.axes, r).relative_to(before.begin));
+    call.pieces.push_back(box_of_member(step.to, context, step.axes, r).relative_to(before.begin));
   return call;
 }
 

@@ -150,8 +150,7 @@ struct CandidateCost {
 };
 
 constexpr CandidateCost cost_of(const Rule& rule, const Candidate& candidate,
-                                const OperandLayouts& operands, int axis,
-                                const Placement* asked) {
+                                const OperandLayouts& operands, int axis, const Placement* asked) {
   CandidateCost cost;
   if (!candidate.possible) return cost;
   for (int i = 0; i < rule.operands; ++i) {

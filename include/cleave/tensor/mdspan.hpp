@@ -114,11 +114,15 @@ View to_mdspan(const Tensor<T, Rank>& tensor) {
     if (index_t(extents[d]) != tensor.shape()[d] || index_t(strides[d]) != tensor.strides()[d])
       throw Error("to_mdspan", "the view's index type is too narrow",
                   {.shapes = to_string(Shape(tensor.shape()))});
-    if constexpr (requires { Extents::static_extent(d); Extents::rank_dynamic(); }) {
+    if constexpr (requires {
+                    Extents::static_extent(d);
+                    Extents::rank_dynamic();
+                  }) {
       const auto fixed = Extents::static_extent(d);
       if (fixed != static_cast<decltype(fixed)>(-1) && index_t(fixed) != tensor.shape()[d])
-        throw Error("to_mdspan", "dimension " + std::to_string(d) + " of the view has the extent " +
-                                     std::to_string(fixed),
+        throw Error("to_mdspan",
+                    "dimension " + std::to_string(d) + " of the view has the extent " +
+                        std::to_string(fixed),
                     {.shapes = to_string(Shape(tensor.shape()))});
     }
   }

@@ -127,8 +127,7 @@ class TensorText {
   void collect(int d, index_t offset) {
     if (extents_.product() == 0) return;
     if (d == extents_.dims) return offsets_.push_back(offset);
-    for_shown(
-        d, [&](index_t i) { collect(d + 1, offset + i * strides_[d]); }, [] {});
+    for_shown(d, [&](index_t i) { collect(d + 1, offset + i * strides_[d]); }, [] {});
   }
 
   void put(const std::string& text) {
@@ -144,10 +143,8 @@ class TensorText {
   /// A comma, and room for an element of `size` characters.
   void separate(int d, std::size_t size) {
     put(",");
-    if (column_ + 2 + size > std::size_t(options_.width))
-      new_line(1, d + 1);
-    else
-      put(" ");
+    if (column_ + 2 + size > std::size_t(options_.width)) new_line(1, d + 1);
+    else put(" ");
   }
 
   void nest(const std::vector<std::string>& elements, int d) {

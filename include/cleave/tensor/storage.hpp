@@ -74,10 +74,10 @@ inline std::shared_ptr<void> allocate_bytes(Host, std::size_t bytes) {
       if (void* data = memory->allocate(bytes))
         return {data, [memory](void* p) { memory->release(p); }};
   }
-  void* data = ::operator new (bytes, std::align_val_t{detail::storage_alignment}, std::nothrow);
+  void* data = ::operator new(bytes, std::align_val_t{detail::storage_alignment}, std::nothrow);
   if (data == nullptr)
     throw Error("Tensor", "out of memory: " + std::to_string(bytes) + " bytes were asked for");
-  return {data, [](void* p) { ::operator delete (p, std::align_val_t{detail::storage_alignment}); }};
+  return {data, [](void* p) { ::operator delete(p, std::align_val_t{detail::storage_alignment}); }};
 }
 
 }  // namespace cleave

@@ -33,9 +33,7 @@ inline void streaming_fence() { _mm_sfence(); }
 
 #else
 
-inline void stream_line(const std::byte* from, std::byte* to) {
-  std::memcpy(to, from, line_bytes);
-}
+inline void stream_line(const std::byte* from, std::byte* to) { std::memcpy(to, from, line_bytes); }
 inline void streaming_fence() {}
 
 #endif

@@ -185,8 +185,7 @@ template <int N>
 void copy_words(const CopyPlan& plan, const std::byte* from, std::byte* to) {
   if (plan.outer().extent > 1 && plan.outer().from == N && plan.inner().to == N)
     copy_transposed<N>(plan, from, to);
-  else
-    copy_runs<MoveWord<N>>(plan, from, to);
+  else copy_runs<MoveWord<N>>(plan, from, to);
 }
 
 inline void copy_planned(const CopyPlan& plan, const std::byte* from, std::byte* to) {

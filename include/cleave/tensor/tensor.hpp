@@ -252,9 +252,7 @@ class Tensor {
   }
 
   /// Sets every element.
-  void fill(const T& value) const {
-    strided_fill(Device{}, view(), value);
-  }
+  void fill(const T& value) const { strided_fill(Device{}, view(), value); }
 
  private:
   Tensor(std::shared_ptr<void> storage, T* data, const Extents& extents, const Extents& strides)

@@ -59,14 +59,10 @@ void transpose_words(TransposePlane p) {
 /// Words of two registers alternately, starting with the lower halves (upper if High).
 template <int Word, bool High>
 __m128i interleave(__m128i a, __m128i b) {
-  if constexpr (Word == 1)
-    return High ? _mm_unpackhi_epi8(a, b) : _mm_unpacklo_epi8(a, b);
-  else if constexpr (Word == 2)
-    return High ? _mm_unpackhi_epi16(a, b) : _mm_unpacklo_epi16(a, b);
-  else if constexpr (Word == 4)
-    return High ? _mm_unpackhi_epi32(a, b) : _mm_unpacklo_epi32(a, b);
-  else
-    return High ? _mm_unpackhi_epi64(a, b) : _mm_unpacklo_epi64(a, b);
+  if constexpr (Word == 1) return High ? _mm_unpackhi_epi8(a, b) : _mm_unpacklo_epi8(a, b);
+  else if constexpr (Word == 2) return High ? _mm_unpackhi_epi16(a, b) : _mm_unpacklo_epi16(a, b);
+  else if constexpr (Word == 4) return High ? _mm_unpackhi_epi32(a, b) : _mm_unpacklo_epi32(a, b);
+  else return High ? _mm_unpackhi_epi64(a, b) : _mm_unpacklo_epi64(a, b);
 }
 
 /// One round per doubling of `Round`: row i becomes rows i / 2 and i / 2 + n / 2, interleaved.
@@ -75,7 +71,7 @@ template <int Word, int Round, int... I>
 void interleave_rows(__m128i (&row)[sizeof...(I)], std::integer_sequence<int, I...> all) {
   constexpr int n = int(sizeof...(I));
   if constexpr (Round < n) {
-    const __m128i next[n] = {interleave<Word, I % 2 != 0>(row[I / 2], row[I / 2 + n / 2])...};
+    const __m128i next[n] = {interleave < Word, I % 2 != 0 > (row[I / 2], row[I / 2 + n / 2])...};
     ((row[I] = next[I]), ...);
     interleave_rows<Word, 2 * Round>(row, all);
   }

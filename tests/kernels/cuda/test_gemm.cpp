@@ -19,12 +19,9 @@ namespace {
 template <class T>
 T small(index_t i) {
   const int value = int(i * 7 % 5) - 2;
-  if constexpr (is_complex<T>)
-    return T(float(value), float(int(i % 3) - 1));
-  else if constexpr (std::is_unsigned_v<T>)
-    return T(value + 2);
-  else
-    return T(float(value));
+  if constexpr (is_complex<T>) return T(float(value), float(int(i % 3) - 1));
+  else if constexpr (std::is_unsigned_v<T>) return T(value + 2);
+  else return T(float(value));
 }
 
 /// A matrix, or a batch of them, of small numbers.
@@ -74,10 +71,8 @@ index_t mismultiplied(const Place& pa, const Place& pb, const Place& pc) {
   const Placed<T> a = factor<T>(pa, 1), b = factor<T>(pb, 2), c(pc);
   const Batches batches{pa.extents[0], pa.strides[0], pb.strides[0], pc.strides[0]};
   const Matrix<const T> x = matrix<const T>(a.data(), pa), y = matrix<const T>(b.data(), pb);
-  if (batches.count == 1)
-    gemm(On<Cuda>{}, x, y, matrix<T>(c.data(), pc));
-  else
-    gemm_batched(On<Cuda>{}, x, y, matrix<T>(c.data(), pc), batches);
+  if (batches.count == 1) gemm(On<Cuda>{}, x, y, matrix<T>(c.data(), pc));
+  else gemm_batched(On<Cuda>{}, x, y, matrix<T>(c.data(), pc), batches);
   return c.wrong(products(a, b), [](const T& actual, const T& expected) {
     return actual == expected;  // -0 is 0
   });

@@ -92,8 +92,8 @@ TEST_CASE("inputs, scalars and the result may differ in type and size") {
     const Placed<std::int32_t> b(place, 4);
     const Placed<bool> out(place);
     map_elements(On<Cuda>{}, Above{}, out.write(), a.read(), b.read(), Scalar<float>{-2.5f});
-    const auto expected = mapped<bool>(
-        2 * n, [](float x, std::int32_t y) { return Above{}(x, y, -2.5f); }, a, b);
+    const auto expected =
+        mapped<bool>(2 * n, [](float x, std::int32_t y) { return Above{}(x, y, -2.5f); }, a, b);
     CHECK(out.wrong(expected) == 0);
 
     using Complex = std::complex<double>;

@@ -24,22 +24,16 @@ using exact_t = std::conditional_t<
 
 template <class T>
 exact_t<T> exact(const T& value) {
-  if constexpr (is_complex<T>)
-    return {double(value.real()), double(value.imag())};
-  else
-    return exact_t<T>(accumulator_t<T>(value));
+  if constexpr (is_complex<T>) return {double(value.real()), double(value.imag())};
+  else return exact_t<T>(accumulator_t<T>(value));
 }
 
 template <class Op, class E>
 E combined(const E& a, const E& b) {
-  if constexpr (std::is_same_v<Op, Sum>)
-    return a + b;
-  else if constexpr (std::is_same_v<Op, Product>)
-    return a * b;
-  else if constexpr (std::is_same_v<Op, Max>)
-    return b > a ? b : a;
-  else
-    return b < a ? b : a;
+  if constexpr (std::is_same_v<Op, Sum>) return a + b;
+  else if constexpr (std::is_same_v<Op, Product>) return a * b;
+  else if constexpr (std::is_same_v<Op, Max>) return b > a ? b : a;
+  else return b < a ? b : a;
 }
 
 Shape kept_extents(const Shape& extents, unsigned mask) {

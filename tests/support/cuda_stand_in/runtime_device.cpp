@@ -58,10 +58,8 @@ cudaError_t cudaSetDevice(int device) {
     const Lock lock = Machine::get().lock();
     const int devices = Machine::get().settings.devices;
     // As the thread's device may have failed, or have gone, this must work without it.
-    if (device >= 0 && device < devices)
-      ThreadState::get().device = device;
-    else if (devices > 0)
-      return remember(cudaErrorInvalidDevice);
+    if (device >= 0 && device < devices) ThreadState::get().device = device;
+    else if (devices > 0) return remember(cudaErrorInvalidDevice);
   }
   return entry("cudaSetDevice", {}, [](Context&) { return cudaSuccess; });
 }

@@ -43,8 +43,9 @@ inline DevicePath requested_device_path() {
   if (path == "nccl") return DevicePath::nccl;
 #else
   if (path == "nccl")
-    throw Error("run", "CLEAVE_CUDA_COMM is 'nccl', and this program was compiled without NCCL "
-                       "(CLEAVE_HAS_NCCL=1)");
+    throw Error("run",
+                "CLEAVE_CUDA_COMM is 'nccl', and this program was compiled without NCCL "
+                "(CLEAVE_HAS_NCCL=1)");
 #endif
   throw Error("run", "CLEAVE_CUDA_COMM is '" + path + "'; use auto, direct, nccl or staged");
 }

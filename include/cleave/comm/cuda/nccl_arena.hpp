@@ -132,10 +132,8 @@ class NcclArena : public std::enable_shared_from_this<NcclArena> {
         const auto same =
             std::find_if(front.released.begin(), front.released.end(),
                          [&](const Release& r) { return r.stream == release.stream; });
-        if (same == front.released.end())
-          front.released.push_back(release);
-        else if (same->number < release.number)
-          *same = release;
+        if (same == front.released.end()) front.released.push_back(release);
+        else if (same->number < release.number) *same = release;
       }
     };
     auto next = std::lower_bound(free_.begin(), free_.end(), block.data,

@@ -50,7 +50,8 @@ struct NcclRank {
 inline void verify_nccl_version() {
   int version = 0;
   const ncclResult_t status = ncclGetVersion(&version);
-  if (status == ncclSuccess && version >= NCCL_VERSION_CODE && version / 10000 == NCCL_MAJOR) return;
+  if (status == ncclSuccess && version >= NCCL_VERSION_CODE && version / 10000 == NCCL_MAJOR)
+    return;
   throw Error("nccl", "the program was compiled for NCCL " + std::to_string(NCCL_VERSION_CODE) +
                           " and runs with " + std::to_string(version));
 }
@@ -81,9 +82,10 @@ class NcclCommunicator final : public Communicator {
     int rank = -1, size = 0;
     if (ncclCommUserRank(comm, &rank) != ncclSuccess || ncclCommCount(comm, &size) != ncclSuccess ||
         rank != host->rank() || size != host->size())
-      throw Error("nccl", "the communicator has rank " + std::to_string(rank) + " of " +
-                              std::to_string(size) + ", the group that it is to serve rank " +
-                              std::to_string(host->rank()) + " of " + std::to_string(host->size()),
+      throw Error("nccl",
+                  "the communicator has rank " + std::to_string(rank) + " of " +
+                      std::to_string(size) + ", the group that it is to serve rank " +
+                      std::to_string(host->rank()) + " of " + std::to_string(host->size()),
                   {.rank = host->state().world_rank});
     return wrap(comm, false, std::move(host));
   }
@@ -220,8 +222,7 @@ class NcclCommunicator final : public Communicator {
       if (const ncclResult_t asked = ncclCommGetAsyncError(comm, &status); asked != ncclSuccess)
         status = asked;
       if (status == ncclSuccess) return;
-      if (status != ncclInProgress)
-        throw Error("nccl", nccl_text(status, function, comm));
+      if (status != ncclInProgress) throw Error("nccl", nccl_text(status, function, comm));
       rank.watch->verify();
       if (std::chrono::steady_clock::now() > deadline) {
         static_cast<void>(ncclCommAbort(comm));
@@ -261,7 +262,8 @@ class NcclCommunicator final : public Communicator {
         if (status != ncclSuccess && status != ncclInProgress)
           text = nccl_text(status, function, comm);
       });
-      if (std::chrono::steady_clock::now() > deadline) text = std::string("NCCL: ") + function + " did not end";
+      if (std::chrono::steady_clock::now() > deadline)
+        text = std::string("NCCL: ") + function + " did not end";
       if (!text.empty()) break;
     }
     if (!text.empty()) rank_->watch->fail(doing_, text);
@@ -350,8 +352,7 @@ class NcclCommunicator final : public Communicator {
       case NcclFunction::scatter:
         return ncclScatter(c.send, c.receive, c.count, c.type, c.peer, comm, stream);
       case NcclFunction::send: return ncclSend(c.send, c.count, c.type, c.peer, comm, stream);
-      case NcclFunction::receive:
-        return ncclRecv(c.receive, c.count, c.type, c.peer, comm, stream);
+      case NcclFunction::receive: return ncclRecv(c.receive, c.count, c.type, c.peer, comm, stream);
     }
     return ncclInvalidArgument;
   }

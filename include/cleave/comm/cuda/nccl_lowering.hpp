@@ -119,9 +119,7 @@ class NcclLowering {
   DType dtype() const { return c_.dtype(); }
   index_t bytes(index_t elements) const { return elements * index_t(size_of(dtype())); }
   void* temporary(index_t elements) { return allocate_(std::size_t(bytes(elements))); }
-  View dense(void* data, const Shape& extents) const {
-    return View::dense(data, dtype(), extents);
-  }
+  View dense(void* data, const Shape& extents) const { return View::dense(data, dtype(), extents); }
 
   void call(NcclFunction function, const void* send, void* receive, index_t elements,
             int peer = 0) {

@@ -56,9 +56,9 @@ class Staged {
 
  private:
   void copy(const void* from, void* to, cudaMemcpyKind kind) const {
-    cuda::check(cudaMemcpyAsync(to, from, std::size_t(view_.bytes()), kind,
-                                cuda::current_stream().get()),
-                "redistribute");
+    cuda::check(
+        cudaMemcpyAsync(to, from, std::size_t(view_.bytes()), kind, cuda::current_stream().get()),
+        "redistribute");
   }
 
   std::shared_ptr<void> memory_;

@@ -21,8 +21,7 @@ namespace detail {
 
 inline void run_all_to_all(const Channel& channel, const ConstView& source, const View& result,
                            const std::vector<Transfer>& sends,
-                           const std::vector<Transfer>& receives, index_t global_count,
-                           bool even) {
+                           const std::vector<Transfer>& receives, index_t global_count, bool even) {
   Collective call;
   call.kind = CollectiveKind::all_to_all;
   call.source = source;
@@ -165,23 +164,24 @@ inline void run_split_parts(const Channel& channel, const ConstView& source, con
 /// @throws Error for a group that is none, or a dimension that x lacks or that n does not divide
 template <Element T, int Rank, class Device>
 Async<Tensor<T, Rank, Device>> all_to_all(const Tensor<T, Rank, Device>& x, int split, int concat,
-                                  const Group& group) {
+                                          const Group& group) {
   static_assert(Rank > 0, "cleave: a scalar has no dimension to split");
   const detail::Entry entry(Device{}, "functional::all_to_all", group);
   const int from = entry.dim(split, Shape(x.shape())), to = entry.dim(concat, Shape(x.shape()));
   auto extents = x.shape();
   extents[std::size_t(from)] = entry.share(Shape(extents), from);
   extents[std::size_t(to)] *= entry.size();
-  return entry.start(
-      Device{}, [x, from, to, result = Tensor<T, Rank, Device>(extents)](const detail::Channel& channel) {
-        detail::run_equal_parts(channel, x.view(), result.view(), from, to);
-        return result;
-      });
+  return entry.start(Device{}, [x, from, to, result = Tensor<T, Rank, Device>(extents)](
+                                   const detail::Channel& channel) {
+    detail::run_equal_parts(channel, x.view(), result.view(), from, to);
+    return result;
+  });
 }
 
 /// The same with `concat` = `split` = `dim`: the result has the extents of x.
 template <Element T, int Rank, class Device>
-Async<Tensor<T, Rank, Device>> all_to_all(const Tensor<T, Rank, Device>& x, int dim, const Group& group) {
+Async<Tensor<T, Rank, Device>> all_to_all(const Tensor<T, Rank, Device>& x, int dim,
+                                          const Group& group) {
   return all_to_all(x, dim, dim, group);
 }
 
@@ -198,9 +198,10 @@ Async<Tensor<T, Rank, Device>> all_to_all(const Tensor<T, Rank, Device>& x, int 
 /// @throws Error    for a group that is none, a dimension that x lacks, sizes that are not as
 ///                  above; when waited for, on both ranks that do not agree about a part
 template <Element T, int Rank, class Device>
-Async<Tensor<T, Rank, Device>> all_to_all(const Tensor<T, Rank, Device>& x, const std::vector<index_t>& sent,
-                                  const std::vector<index_t>& received, int dim,
-                                  const Group& group) {
+Async<Tensor<T, Rank, Device>> all_to_all(const Tensor<T, Rank, Device>& x,
+                                          const std::vector<index_t>& sent,
+                                          const std::vector<index_t>& received, int dim,
+                                          const Group& group) {
   static_assert(Rank > 0, "cleave: a scalar has no dimension to split");
   const detail::Entry entry(Device{}, "functional::all_to_all", group);
   const int d = entry.dim(dim, Shape(x.shape()));
@@ -208,11 +209,12 @@ Async<Tensor<T, Rank, Device>> all_to_all(const Tensor<T, Rank, Device>& x, cons
   detail::verify_splits(splits, Shape(x.shape()), d, entry);
   auto extents = x.shape();
   extents[std::size_t(d)] = std::accumulate(received.begin(), received.end(), index_t(0));
-  return entry.start(Device{}, [x, d, splits = std::move(splits),
+  return entry.start(Device{},
+                     [x, d, splits = std::move(splits),
                       result = Tensor<T, Rank, Device>(extents)](const detail::Channel& channel) {
-    detail::run_split_parts(channel, x.view(), result.view(), splits, d);
-    return result;
-  });
+                       detail::run_split_parts(channel, x.view(), result.view(), splits, d);
+                       return result;
+                     });
 }
 
 }  // namespace cleave::functional

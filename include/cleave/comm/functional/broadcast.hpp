@@ -24,23 +24,24 @@ namespace cleave::functional {
 /// @cost        receives x; allocates the result
 /// @throws Error for a group that is none, or a root outside of it
 template <Element T, int Rank, class Device>
-Async<Tensor<T, Rank, Device>> broadcast(const Tensor<T, Rank, Device>& x, int root, const Group& group) {
+Async<Tensor<T, Rank, Device>> broadcast(const Tensor<T, Rank, Device>& x, int root,
+                                         const Group& group) {
   const detail::Entry entry(Device{}, "functional::broadcast", group);
   if (root < 0 || root >= entry.size())
     entry.fail("the root is rank " + std::to_string(root) + " of " + std::to_string(entry.size()));
-  return entry.start(
-      Device{}, [x, root, result = Tensor<T, Rank, Device>(x.shape())](const detail::Channel& channel) {
-        const bool sends = channel.group().rank() == root;
-        Collective call;
-        call.kind = CollectiveKind::broadcast;
-        call.root = root;
-        if (sends) call.source = x.view();
-        else call.destination = result.view();
-        call.global_count = x.size();
-        channel.run(call);
-        if (sends) result.copy_from(x);
-        return result;
-      });
+  return entry.start(Device{}, [x, root, result = Tensor<T, Rank, Device>(x.shape())](
+                                   const detail::Channel& channel) {
+    const bool sends = channel.group().rank() == root;
+    Collective call;
+    call.kind = CollectiveKind::broadcast;
+    call.root = root;
+    if (sends) call.source = x.view();
+    else call.destination = result.view();
+    call.global_count = x.size();
+    channel.run(call);
+    if (sends) result.copy_from(x);
+    return result;
+  });
 }
 
 /// A pair of `permute`: what rank `source` has goes to rank `destination`.
@@ -83,30 +84,30 @@ inline void verify_hops(const std::vector<Hop>& hops, const Entry& entry) {
 /// @cost        receives x; allocates the result
 /// @throws Error for a group that is none, or pairs as above
 template <Element T, int Rank, class Device>
-Async<Tensor<T, Rank, Device>> permute(const Tensor<T, Rank, Device>& x, const std::vector<Hop>& hops,
-                               const Group& group) {
+Async<Tensor<T, Rank, Device>> permute(const Tensor<T, Rank, Device>& x,
+                                       const std::vector<Hop>& hops, const Group& group) {
   const detail::Entry entry(Device{}, "functional::permute", group);
   detail::verify_hops(hops, entry);
-  return entry.start(
-      Device{}, [x, hops, result = Tensor<T, Rank, Device>(x.shape())](const detail::Channel& channel) {
-        const int rank = channel.group().rank();
-        const Box whole = Box::of(Shape(x.shape()));
-        std::vector<Transfer> sends, receives;
-        for (const Hop& hop : hops) {
-          if (hop.source == rank) sends.push_back({hop.destination, whole, whole});
-          if (hop.destination == rank) receives.push_back({hop.source, whole, whole});
-        }
-        Collective call;
-        call.kind = CollectiveKind::exchange;
-        call.source = x.view();
-        call.destination = result.view();
-        call.sends = sends;
-        call.receives = receives;
-        call.global_count = x.size();
-        channel.run(call);
-        if (receives.empty()) result.fill(T{});
-        return result;
-      });
+  return entry.start(Device{}, [x, hops, result = Tensor<T, Rank, Device>(x.shape())](
+                                   const detail::Channel& channel) {
+    const int rank = channel.group().rank();
+    const Box whole = Box::of(Shape(x.shape()));
+    std::vector<Transfer> sends, receives;
+    for (const Hop& hop : hops) {
+      if (hop.source == rank) sends.push_back({hop.destination, whole, whole});
+      if (hop.destination == rank) receives.push_back({hop.source, whole, whole});
+    }
+    Collective call;
+    call.kind = CollectiveKind::exchange;
+    call.source = x.view();
+    call.destination = result.view();
+    call.sends = sends;
+    call.receives = receives;
+    call.global_count = x.size();
+    channel.run(call);
+    if (receives.empty()) result.fill(T{});
+    return result;
+  });
 }
 
 }  // namespace cleave::functional

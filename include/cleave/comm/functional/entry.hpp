@@ -95,8 +95,9 @@ class Entry {
   /// @collective every rank of the group, in the same order as its other asynchronous calls
   template <class Device, class F>
   auto start(Device device, F f) const {
-    return start_async(device, ranks_, [channel = Channel(ranks_.twin(), axes_, operation_),
-                                f = std::move(f)]() mutable { return f(channel); });
+    return start_async(device, ranks_,
+                       [channel = Channel(ranks_.twin(), axes_, operation_),
+                        f = std::move(f)]() mutable { return f(channel); });
   }
 
  private:

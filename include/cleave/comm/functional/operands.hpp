@@ -126,7 +126,7 @@ struct Round {
 /// @collective every rank of the group, with operands of the same extents and types
 template <class Device>
 void run_operands(const Channel& channel, CollectiveKind kind, ReduceOp op,
-                         std::span<const Operand> operands) {
+                  std::span<const Operand> operands) {
   const int ranks = channel.group().size();
   const Round<Device> round(kind, ranks, operands);
   std::vector<Box> pieces;  // of all operands

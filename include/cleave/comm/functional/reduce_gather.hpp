@@ -42,11 +42,12 @@ Async<List> start(const Entry& entry, CollectiveKind kind, ReduceOp op, const Li
     operand.result = tensor.view();
     operands.push_back(operand);
   });
-  return entry.start(DeviceOf<List>{}, [kind, op, inputs, results = std::move(results),
+  return entry.start(DeviceOf<List>{},
+                     [kind, op, inputs, results = std::move(results),
                       operands = std::move(operands)](const Channel& channel) mutable {
-    run_operands<DeviceOf<List>>(channel, kind, op, operands);
-    return std::move(results);
-  });
+                       run_operands<DeviceOf<List>>(channel, kind, op, operands);
+                       return std::move(results);
+                     });
 }
 
 /// The same where elements are reduced.
@@ -71,7 +72,8 @@ Async<List> start_reduction(const Entry& entry, CollectiveKind kind, const Op& o
 /// @cost       receives 2(n-1)/n of x; allocates the result
 /// @throws Error for a group that is none, an unknown reduction, one that T does not have
 template <Element T, int Rank, class Device, Reduction Op>
-Async<Tensor<T, Rank, Device>> all_reduce(const Tensor<T, Rank, Device>& x, const Op& op, const Group& group) {
+Async<Tensor<T, Rank, Device>> all_reduce(const Tensor<T, Rank, Device>& x, const Op& op,
+                                          const Group& group) {
   const detail::Entry entry(Device{}, "functional::all_reduce", group);
   return detail::start_reduction(entry, CollectiveKind::all_reduce, op, x, 0);
 }
@@ -85,7 +87,8 @@ Async<Tensor<T, Rank, Device>> all_reduce(const Tensor<T, Rank, Device>& x, cons
 /// @cost       receives (n-1)/n of the result, in place; allocates the result
 /// @throws Error for a group that is none, or a dimension that x lacks
 template <Element T, int Rank, class Device>
-Async<Tensor<T, Rank, Device>> all_gather(const Tensor<T, Rank, Device>& x, int dim, const Group& group) {
+Async<Tensor<T, Rank, Device>> all_gather(const Tensor<T, Rank, Device>& x, int dim,
+                                          const Group& group) {
   static_assert(Rank > 0, "cleave: a scalar has no dimension to gather along");
   const detail::Entry entry(Device{}, "functional::all_gather", group);
   return detail::start(entry, CollectiveKind::all_gather, ReduceOp::sum, x, dim);
@@ -102,8 +105,8 @@ Async<Tensor<T, Rank, Device>> all_gather(const Tensor<T, Rank, Device>& x, int 
 /// @throws Error for a group that is none, a dimension that x lacks or that n does not divide, an
 ///         unknown reduction, one that T does not have
 template <Element T, int Rank, class Device, Reduction Op>
-Async<Tensor<T, Rank, Device>> reduce_scatter(const Tensor<T, Rank, Device>& x, const Op& op, int dim,
-                                      const Group& group) {
+Async<Tensor<T, Rank, Device>> reduce_scatter(const Tensor<T, Rank, Device>& x, const Op& op,
+                                              int dim, const Group& group) {
   static_assert(Rank > 0, "cleave: a scalar has no dimension to scatter along");
   const detail::Entry entry(Device{}, "functional::reduce_scatter", group);
   return detail::start_reduction(entry, CollectiveKind::reduce_scatter, op, x, dim);
@@ -117,7 +120,8 @@ Async<Tensor<T, Rank, Device>> reduce_scatter(const Tensor<T, Rank, Device>& x, 
 ///                 64 KiB is copied into a buffer with others of its type, and out of it
 template <TensorList List, Reduction Op>
 Async<Tensors<List>> all_reduce_coalesced(const List& tensors, const Op& op, const Group& group) {
-  const detail::Entry entry(detail::DeviceOf<Tensors<List>>{}, "functional::all_reduce_coalesced", group);
+  const detail::Entry entry(detail::DeviceOf<Tensors<List>>{}, "functional::all_reduce_coalesced",
+                            group);
   return detail::start_reduction(entry, CollectiveKind::all_reduce, op, Tensors<List>(tensors), 0);
 }
 
@@ -127,7 +131,8 @@ Async<Tensors<List>> all_reduce_coalesced(const List& tensors, const Op& op, con
 template <TensorList List>
 Async<Tensors<List>> all_gather_coalesced(const List& tensors, const Dims& dims,
                                           const Group& group) {
-  const detail::Entry entry(detail::DeviceOf<Tensors<List>>{}, "functional::all_gather_coalesced", group);
+  const detail::Entry entry(detail::DeviceOf<Tensors<List>>{}, "functional::all_gather_coalesced",
+                            group);
   return detail::start(entry, CollectiveKind::all_gather, ReduceOp::sum, Tensors<List>(tensors),
                        dims);
 }
@@ -138,7 +143,8 @@ Async<Tensors<List>> all_gather_coalesced(const List& tensors, const Dims& dims,
 template <TensorList List, Reduction Op>
 Async<Tensors<List>> reduce_scatter_coalesced(const List& tensors, const Op& op, const Dims& dims,
                                               const Group& group) {
-  const detail::Entry entry(detail::DeviceOf<Tensors<List>>{}, "functional::reduce_scatter_coalesced", group);
+  const detail::Entry entry(detail::DeviceOf<Tensors<List>>{},
+                            "functional::reduce_scatter_coalesced", group);
   return detail::start_reduction(entry, CollectiveKind::reduce_scatter, op, Tensors<List>(tensors),
                                  dims);
 }

@@ -16,7 +16,7 @@ namespace cleave::functional {
 /// Something that names a reduction.
 template <class Op>
 concept Reduction = ReductionType<Op> || std::same_as<Op, ReduceOp> ||
-    std::convertible_to<const Op&, std::string_view>;
+                    std::convertible_to<const Op&, std::string_view>;
 
 /// The reduction of that name, in small or capital letters.
 /// @throws Error for a word that names none

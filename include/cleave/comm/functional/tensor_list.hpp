@@ -21,7 +21,7 @@ namespace detail {
 template <class List>
 struct TensorsOf {};
 template <class... X>
-  requires(is_tensor<std::remove_cvref_t<X>>&&...)
+  requires(is_tensor<std::remove_cvref_t<X>> && ...)
 struct TensorsOf<std::tuple<X...>> {
   using type = std::tuple<std::remove_cvref_t<X>...>;
 };
@@ -65,9 +65,7 @@ void for_each_tensor(List& list, F f) {
 /// A tuple of tensors of any types (`std::tuple{a, b}`, `std::tie(a, b)`), or a `std::vector` of
 /// tensors of one.
 template <class List>
-concept TensorList = requires {
-  typename detail::TensorsOf<List>::type;
-};
+concept TensorList = requires { typename detail::TensorsOf<List>::type; };
 
 /// The same tensors by value: what comes back.
 template <TensorList List>

@@ -1,7 +1,8 @@
 // Errors of the CUDA runtime as `cleave::Error`.
 //
 // Kernels and copies run after the call that enqueued them: what goes wrong inside one is reported
-// by a later call. With CUDA_LAUNCH_BLOCKING=1 in the environment it is reported by the call itself.
+// by a later call. With CUDA_LAUNCH_BLOCKING=1 in the environment it is reported by the call
+// itself.
 #pragma once
 
 #include <string>

@@ -17,10 +17,10 @@
 #include <string>
 #include <type_traits>
 
-#include <cleave/core/cuda/fp16.hpp>
 #include <cublasLt.h>
 
 #include <cleave/core/cuda/error.hpp>
+#include <cleave/core/cuda/fp16.hpp>
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/kernels/matrix.hpp>
@@ -56,18 +56,12 @@ inline constexpr bool cublaslt_knows = !std::is_integral_v<T>;
 
 template <class T>
 constexpr cudaDataType cuda_type() {
-  if constexpr (std::is_same_v<T, half>)
-    return CUDA_R_16F;
-  else if constexpr (std::is_same_v<T, bfloat16>)
-    return CUDA_R_16BF;
-  else if constexpr (std::is_same_v<T, float>)
-    return CUDA_R_32F;
-  else if constexpr (std::is_same_v<T, double>)
-    return CUDA_R_64F;
-  else if constexpr (std::is_same_v<T, std::complex<float>>)
-    return CUDA_C_32F;
-  else
-    return CUDA_C_64F;
+  if constexpr (std::is_same_v<T, half>) return CUDA_R_16F;
+  else if constexpr (std::is_same_v<T, bfloat16>) return CUDA_R_16BF;
+  else if constexpr (std::is_same_v<T, float>) return CUDA_R_32F;
+  else if constexpr (std::is_same_v<T, double>) return CUDA_R_64F;
+  else if constexpr (std::is_same_v<T, std::complex<float>>) return CUDA_C_32F;
+  else return CUDA_C_64F;
 }
 
 /// An operand by columns.

@@ -105,10 +105,8 @@ __global__ void map_kernel(F f, Loops<1 + int(sizeof...(In))> loops, std::uint32
     if (mine >= steps) return;
     const auto at = loops.at(mine);
     const index_t left = cols - index_t(at.inner) * V;
-    if (left >= V)
-      store_pack(out + at.offset[0], step.pack(at, typename Step::Input{}, f, in...));
-    else
-      step.part(at, left, typename Step::Input{}, f, in...);
+    if (left >= V) store_pack(out + at.offset[0], step.pack(at, typename Step::Input{}, f, in...));
+    else step.part(at, left, typename Step::Input{}, f, in...);
   }
 }
 
@@ -157,8 +155,7 @@ void map_nest(const char* operation, const F& f, const LoopNest<1 + int(sizeof..
   if (packs_serve_all<width>(nest, out, std::make_integer_sequence<int, int(sizeof...(In))>{},
                              in...))
     launch_map<width>(operation, f, nest, out, in...);
-  else
-    launch_map<1>(operation, f, nest, out, in...);
+  else launch_map<1>(operation, f, nest, out, in...);
 }
 
 }  // namespace cleave::cuda::detail

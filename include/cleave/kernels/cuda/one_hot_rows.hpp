@@ -25,8 +25,7 @@ __global__ void one_hot_kernel(const I* indices, Loops<2> loops, std::uint32_t s
   if (step >= steps) return;
   const auto at = loops.at(step);
   const auto index = index_t(indices[at.offset[1]]);
-  if (index < 0 || index >= classes)
-    atomicMin(wrong, FirstWrong::Position(at.offset[0]));
+  if (index < 0 || index >= classes) atomicMin(wrong, FirstWrong::Position(at.offset[0]));
   else if (index >= first && index < first + columns)
     out[at.offset[0] * columns + index - first] = T(1);
 }

@@ -43,10 +43,8 @@ struct ReduceGrid {
   /// Takes what a block has for the result at `at`.
   template <class Result, class A>
   __device__ void put(const Result& result, std::uint32_t split, index_t at, const A& sum) const {
-    if (partials == nullptr)
-      result.put(at, sum);
-    else
-      static_cast<A*>(partials)[at * all_splits + first_split + split] = sum;
+    if (partials == nullptr) result.put(at, sum);
+    else static_cast<A*>(partials)[at * all_splits + first_split + split] = sum;
   }
 };
 

@@ -38,7 +38,7 @@ struct Operands {
   int count = 0;
 
   template <class T>
-  __device__ const T* at(int rank) const {
+  const __device__ T* at(int rank) const {
     return static_cast<const T*>(many != nullptr ? many[rank] : few[rank]);
   }
 };
@@ -55,16 +55,11 @@ __device__ void combine_packs(Pack<A, V>& sum, const Pack<T, V>& next) {
 
 template <class A, class T, int V>
 __device__ void combine_packs(ReduceOp op, Pack<A, V>& sum, const Pack<T, V>& next) {
-  if constexpr (is_complex<T>)
-    return combine_packs<Product>(sum, next);
-  else if (op == ReduceOp::product)
-    combine_packs<Product>(sum, next);
-  else if (op == ReduceOp::max)
-    combine_packs<Max>(sum, next);
-  else if (op == ReduceOp::min)
-    combine_packs<Min>(sum, next);
-  else
-    combine_packs<Sum>(sum, next);
+  if constexpr (is_complex<T>) return combine_packs<Product>(sum, next);
+  else if (op == ReduceOp::product) combine_packs<Product>(sum, next);
+  else if (op == ReduceOp::max) combine_packs<Max>(sum, next);
+  else if (op == ReduceOp::min) combine_packs<Min>(sum, next);
+  else combine_packs<Sum>(sum, next);
 }
 
 /// One kernel serves all reductions of a type, aligned or not: who communicates needs them all.
@@ -134,10 +129,8 @@ inline void combine_nest(ReduceOp op, DType type, const Operands& operands,
       nest.split_elements(2);
       combine_nest<typename T::value_type>(op, operands, data, nest, destination);
     } else {
-      if (ordered)
-        combine_nest<T>(op, operands, data, nest, destination);
-      else
-        combine_nest<kernels::wrapping_t<T>>(op, operands, data, nest, destination);
+      if (ordered) combine_nest<T>(op, operands, data, nest, destination);
+      else combine_nest<kernels::wrapping_t<T>>(op, operands, data, nest, destination);
     }
   });
 }
@@ -221,10 +214,8 @@ inline void reduce_range(Cuda, ReduceOp op, std::span<const ConstView> operands,
                          index_t begin, index_t end) {
   if (begin >= end) return;
   const auto reduce = [&](std::span<const ConstView> from, const View& to) {
-    if (from.size() > 1)
-      cuda::detail::combine_views(op, from, to);
-    else if (from[0].data != to.data)
-      strided_copy(Cuda{}, from[0], to);
+    if (from.size() > 1) cuda::detail::combine_views(op, from, to);
+    else if (from[0].data != to.data) strided_copy(Cuda{}, from[0], to);
   };
   if (begin == 0 && end == result.size()) return reduce(operands, result);
 

@@ -20,8 +20,10 @@ template <class Op, class T>
 index_t arg_reduce_row(const T* row, index_t n, index_t step, T& best) {
   best = T(reduce_row<Op, T>(row, n, step));
   index_t i = 0;
-  if (is_nan(best)) while (!is_nan(row[i * step])) ++i;
-  else while (!(row[i * step] == best)) ++i;
+  if (is_nan(best))
+    while (!is_nan(row[i * step])) ++i;
+  else
+    while (!(row[i * step] == best)) ++i;
   return i;
 }
 

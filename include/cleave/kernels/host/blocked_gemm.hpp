@@ -41,13 +41,13 @@ struct RealOf<std::complex<T>> {
 template <class A>
 struct GemmBlocks {
   using Real = typename RealOf<A>::type;
-  static constexpr int planes = is_complex<A> ? 2 : 1;       ///< real and imaginary parts
+  static constexpr int planes = is_complex<A> ? 2 : 1;  ///< real and imaginary parts
   static constexpr int lanes = vector_bytes / int(sizeof(Real));
-  static constexpr int tile_rows = is_complex<A> ? 3 : 6;    ///< 12 registers of sums
+  static constexpr int tile_rows = is_complex<A> ? 3 : 6;  ///< 12 registers of sums
   static constexpr int tile_vectors = 2;
   static constexpr int tile_cols = tile_vectors * lanes;
-  static constexpr index_t depth = 256;                      ///< a tile's panels fit the L1
-  static constexpr index_t rows = 16 * tile_rows;            ///< a block of A fits the L2
+  static constexpr index_t depth = 256;            ///< a tile's panels fit the L1
+  static constexpr index_t rows = 16 * tile_rows;  ///< a block of A fits the L2
   static constexpr index_t cols = 2048 / tile_cols * tile_cols;
 };
 
@@ -79,8 +79,8 @@ void pack_panels(const T* from, index_t count, index_t length, index_t line_stri
 
 /// sums[plane][i][j] = the product of one panel of A and one of B.
 template <class A>
-void gemm_tile(const typename RealOf<A>::type* a, const typename RealOf<A>::type* b,
-               index_t depth, typename RealOf<A>::type* sums) {
+void gemm_tile(const typename RealOf<A>::type* a, const typename RealOf<A>::type* b, index_t depth,
+               typename RealOf<A>::type* sums) {
   using B = GemmBlocks<A>;
   using Real = typename B::Real;
   typedef Real Vector __attribute__((vector_size(vector_bytes), aligned(alignof(Real)), may_alias));
@@ -121,8 +121,7 @@ void store_tile(const typename RealOf<A>::type* sums, A* c, index_t stride, int 
       A value;
       if constexpr (is_complex<A>)
         value = A(sums[i * B::tile_cols + j], sums[(B::tile_rows + i) * B::tile_cols + j]);
-      else
-        value = A(sums[i * B::tile_cols + j]);
+      else value = A(sums[i * B::tile_cols + j]);
       A& target = c[i * stride + j];
       target = first ? value : plus(target, value);
     }

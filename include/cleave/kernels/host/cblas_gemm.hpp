@@ -33,8 +33,8 @@ inline constexpr bool blas_knows =
 /// Once per process, before its first product.
 inline void use_one_blas_thread() {
   static const bool done = [] {
-    const bool asked = std::getenv("OPENBLAS_NUM_THREADS") != nullptr ||
-                       std::getenv("OMP_NUM_THREADS") != nullptr;
+    const bool asked =
+        std::getenv("OPENBLAS_NUM_THREADS") != nullptr || std::getenv("OMP_NUM_THREADS") != nullptr;
     if (!asked && &openblas_set_num_threads != nullptr) openblas_set_num_threads(1);
     return true;
   }();
@@ -61,8 +61,7 @@ BlasOperand blas_operand(const Matrix<T>& m) {
     const BlasOperand plain = describe(CblasNoTrans, m.row_stride, m.rows, m.cols);
     if (plain.fits) return plain;
   }
-  if (m.row_stride == 1 || m.rows == 1)
-    return describe(CblasTrans, m.col_stride, m.cols, m.rows);
+  if (m.row_stride == 1 || m.rows == 1) return describe(CblasTrans, m.col_stride, m.cols, m.rows);
   return {};
 }
 
@@ -77,8 +76,8 @@ bool cblas_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix
     cblas_sgemm(CblasRowMajor, pa.transpose, pb.transpose, m, n, k, 1.0f, a.data, pa.leading,
                 b.data, pb.leading, 0.0f, c.data, pc.leading);
   } else if constexpr (std::is_same_v<T, double>) {
-    cblas_dgemm(CblasRowMajor, pa.transpose, pb.transpose, m, n, k, 1.0, a.data, pa.leading,
-                b.data, pb.leading, 0.0, c.data, pc.leading);
+    cblas_dgemm(CblasRowMajor, pa.transpose, pb.transpose, m, n, k, 1.0, a.data, pa.leading, b.data,
+                pb.leading, 0.0, c.data, pc.leading);
   } else {
     const T one = 1, zero = 0;
     const auto product = [&](auto* gemm) {

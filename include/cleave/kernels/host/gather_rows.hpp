@@ -59,10 +59,8 @@ std::optional<I> gather_rows(On<Host>, const Strided<const T>& table,
   const Shape to = detail::behind(out.strides, indices.extents.dims);
   return detail::for_indexed_rows(indices, out, table, [&](T* row, const T* found) {
     const View view{row, dtype_of<T>(), extents, to};
-    if (found != nullptr)
-      strided_copy(ConstView{found, dtype_of<T>(), extents, from}, view);
-    else
-      strided_fill(Host{}, view, T(0));
+    if (found != nullptr) strided_copy(ConstView{found, dtype_of<T>(), extents, from}, view);
+    else strided_fill(Host{}, view, T(0));
   });
 }
 

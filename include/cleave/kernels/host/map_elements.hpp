@@ -129,8 +129,7 @@ void map_loops(const F& f, const MapLoops<N>& loops, R* plane, Feed<T>&&... in) 
         const Tile tile{std::min(rows - row, most.rows), std::min(cols - col, most.cols)};
         (in.start(tile, row, col), ...);
         for (index_t i = 0; i < tile.rows; ++i)
-          map_row(f, plane + (row + i) * row_step + col, tile.cols,
-                  in.part(tile, row, col, i)...);
+          map_row(f, plane + (row + i) * row_step + col, tile.cols, in.part(tile, row, col, i)...);
       }
     }
     int d = planes - 1;

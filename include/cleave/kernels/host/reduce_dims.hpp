@@ -52,8 +52,8 @@ void reduce_along(const T* in, ReduceLoops loops, R* out, const Finish& finish) 
   loops.kept.each([&](index_t start) {
     A result = Fold<Op>::template identity<A>();
     loops.reduced.each([&](index_t offset) {
-      result = Fold<Op>::combine(
-          result, reduce_row<Op, A>(in + start + offset, row.extent, row.stride));
+      result =
+          Fold<Op>::combine(result, reduce_row<Op, A>(in + start + offset, row.extent, row.stride));
     });
     *out++ = R(finish(result));
   });

@@ -33,9 +33,9 @@ inline void require_device(const char* operation) {
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaSuccess && count > 0) return;
   static_cast<void>(cudaGetLastError());
-  throw Error(operation, std::string("a CUDA device is asked for, and there is none: ") +
-                             (status == cudaSuccess ? "the driver finds no GPU"
-                                                    : cudaGetErrorString(status)));
+  throw Error(operation,
+              std::string("a CUDA device is asked for, and there is none: ") +
+                  (status == cudaSuccess ? "the driver finds no GPU" : cudaGetErrorString(status)));
 }
 
 /// The GPU that the calling thread works on.

@@ -70,8 +70,8 @@ inline std::shared_ptr<void> allocate_bytes(Cuda, std::size_t bytes) {
   const cudaError_t status = cudaMallocFromPoolAsync(&data, bytes, pool, stream.get());
   if (status == cudaErrorMemoryAllocation) {
     static_cast<void>(cudaGetLastError());
-    throw Error("Tensor", "out of device memory: " + std::to_string(bytes) +
-                              " bytes were asked for");
+    throw Error("Tensor",
+                "out of device memory: " + std::to_string(bytes) + " bytes were asked for");
   }
   cuda::check(status, "Tensor");
   return {data, cuda::detail::FreeInOrder{stream}};
@@ -82,7 +82,8 @@ namespace cuda {
 /// Memory that was allocated on another stream goes back in the order of the current one, for
 /// which the other one's work has been waited for. Does nothing to memory of other origin.
 inline void hand_over(const std::shared_ptr<void>& storage) {
-  if (auto* release = std::get_deleter<detail::FreeInOrder>(storage)) release->stream = current_stream();
+  if (auto* release = std::get_deleter<detail::FreeInOrder>(storage))
+    release->stream = current_stream();
 }
 
 /// Host memory that a GPU copies to and from without staging; the last owner returns it.
