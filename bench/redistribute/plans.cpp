@@ -11,14 +11,9 @@
 
 using namespace cleave;
 using naive::Indices;
+using naive::shape_of;
 
 namespace {
-
-Shape shape_of(const Indices& values) {
-  Shape shape;
-  for (const index_t value : values) shape[shape.dims++] = value;
-  return shape;
-}
 
 /// Every pair on one mesh and shape; with `stride` every stride-th.
 void compare(naive::BoundReport& report, const Indices& mesh, const Indices& shape, long stride) {

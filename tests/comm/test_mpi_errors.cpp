@@ -30,16 +30,6 @@ std::shared_ptr<Communicator> new_world() {
   return nullptr;
 }
 
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
 void gather_of(Communicator& group, index_t mine, index_t others) {
   const int n = group.size(), rank = group.rank();
   std::vector<Box> pieces;
@@ -144,7 +134,7 @@ TEST_CASE("a rank that is sent other sizes than it expects is told so, even unch
           " sends " + std::to_string(4 * count) + " bytes where rank 1 expects " +
           std::to_string(4 * (count + more)) + " in all_gather of group 'world'";
       // The others have what they need, unless they hear of it while they wait.
-      if (rank == 1 || text != "no error") CHECK(contains(text, expected));
+      if (rank == 1 || !text.empty()) CHECK(contains(text, expected));
       Processes::get().meet(30);
       if (rank != 1) CHECK(contains(error_of([&] { gather_of(*world, 1, 1); }), expected));
     }
@@ -161,7 +151,7 @@ TEST_CASE("processes that read each other's memory find sizes that do not fit, a
   const std::string text = error_of([&] { gather_of(*world, 10, rank == 1 ? 11 : 10); });
   if (rank == 1) CHECK(contains(text, "does not fit where it goes [shapes [10] float32 and [11]"));
   else CHECK(contains(text, "rank 1 failed in all_gather of group 'world'"));
-  CHECK(error_of([&] { gather_of(*world, 10, 10); }) == "no error");
+  CHECK(error_of([&] { gather_of(*world, 10, 10); }) == "");
 }
 
 TEST_CASE("ranks that list different members for a subgroup are told so") {
@@ -187,5 +177,5 @@ TEST_CASE("calls that differ are reported on all ranks, which may go on") {
   });
   CHECK(contains(text, "ranks of group 'world' disagree: rank 0 runs all_gather of "));
   CHECK(contains(text, "runs barrier of 0 "));
-  CHECK(error_of([&] { gather_of(*world, 5, 5); }) == "no error");
+  CHECK(error_of([&] { gather_of(*world, 5, 5); }) == "");
 }

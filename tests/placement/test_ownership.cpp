@@ -9,14 +9,9 @@
 
 using namespace cleave;
 using naive::Indices;
+using naive::shape_of;
 
 namespace {
-
-Shape shape_of(const Indices& values) {
-  Shape shape;
-  for (const index_t value : values) shape[shape.dims++] = value;
-  return shape;
-}
 
 /// All layouts of `axes` axes over R and S(d), d < dims.
 std::vector<Layout> all_layouts(int axes, int dims) {

@@ -1,20 +1,19 @@
 // What an operation that must fail says.
 #pragma once
 
+#include <exception>
 #include <string>
 
 #include <doctest/doctest.h>
 
-#include <cleave/core/error.hpp>
-
 namespace cleave::testing {
 
-/// What the Error says that `f()` throws; empty if it throws none.
+/// What the exception says that `f()` throws; empty if it throws none.
 template <class F>
 std::string error_of(F&& f) {
   try {
     f();
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     return error.what();
   }
   return "";

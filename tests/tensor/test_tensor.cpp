@@ -11,8 +11,10 @@
 #include <cleave/tensor/tensor.hpp>
 
 #include "cases.hpp"
+#include "errors.hpp"
 
 using namespace cleave;
+using cleave::testing::error_of;
 using cleave::testing::skip;
 
 namespace {
@@ -23,16 +25,6 @@ Tensor<std::int32_t, Rank> counted(const std::array<index_t, std::size_t(Rank)>&
   Tensor<std::int32_t, Rank> x(extents);
   for (index_t i = 0; i < x.size(); ++i) x.data()[i] = std::int32_t(i);
   return x;
-}
-
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 }  // namespace
