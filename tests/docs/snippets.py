@@ -27,6 +27,7 @@ from dataclasses import dataclass
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from cases import Cases
+from precompiled import precompiled
 
 BLOCK = re.compile(r"^```(cpp|output)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^):#]+)(?:#[^)]*)?\)")
@@ -37,25 +38,29 @@ using namespace cleave;
 """
 
 RANK_SCOPE = FILE_SCOPE + """%s
-int main(int argc, char** argv) {
-  return run(argc, argv, [](World& world) {
-    using axes::dp;
-    using axes::tp;
-    [[maybe_unused]] const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
-    [[maybe_unused]] const auto print = [&](const std::string& text) {
-      if (world.rank() == 0) std::printf("%%s%%s", text.c_str(), text.ends_with('\\n') ? "" : "\\n");
-    };
+void run_rank(World& world) {
+  using axes::dp;
+  using axes::tp;
+  [[maybe_unused]] const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
+  [[maybe_unused]] const auto print = [&](const std::string& text) {
+    if (world.rank() == 0) std::printf("%%s%%s", text.c_str(), text.ends_with('\\n') ? "" : "\\n");
+  };
 %s
-  });
 }
+"""
+
+MAIN = """#include <cleave/comm/run.hpp>
+void run_rank(cleave::World& world);
+int main(int argc, char** argv) { return cleave::run(argc, argv, run_rank); }
 """
 
 
 @dataclass
 class Snippet:
     where: str    # page:line
-    source: str   # a complete file
+    source: str   # a file
     runs: bool
+    complete: bool = False  # as it stands on the page
     prints: str = None
 
     def promise(self):
@@ -76,7 +81,7 @@ def snippets_of(root, page):
             assert found and found[-1].runs, f"{where}: no program prints this"
             found[-1].prints = block
         elif "int main(" in block or opening == "#include":
-            found.append(Snippet(where, block, "int main(" in block))
+            found.append(Snippet(where, block, "int main(" in block, complete=True))
         elif opening in ("template", "struct") or opening.startswith("template<"):
             declared += block
             found.append(Snippet(where, FILE_SCOPE + declared, False))
@@ -95,18 +100,36 @@ def lines(text):
     return [line.rstrip() for line in text.strip("\n").split("\n")]
 
 
-def try_out(root, compiler, snippet):
+class Workshop:
+    """What snippets that are not complete have in common, compiled once."""
+
+    def __init__(self, root, compiler, folder):
+        self.root = root
+        self.command = [compiler, "-std=c++20", f"-I{root}/include", "-pthread"]
+        self.headers = precompiled(folder, self.command, ["cleave/cleave.hpp", "cstdio"])
+        self.main = pathlib.Path(folder) / "main.o"
+        subprocess.run([*self.command, "-x", "c++", "-", "-c", "-o", str(self.main)], text=True,
+                       input=MAIN, check=True)
+
+    def compiling(self, snippet, source, program):
+        """The command line for a snippet."""
+        if not snippet.runs:
+            return [*self.command, *self.headers, "-fsyntax-only", str(source)]
+        rest = [] if snippet.complete else [*self.headers, str(self.main)]
+        return [*self.command, str(source), *rest, "-o", str(program)]
+
+
+def try_out(workshop, snippet):
     """What went wrong with a snippet; empty if nothing."""
     with tempfile.TemporaryDirectory() as scratch:
         source = pathlib.Path(scratch) / "snippet.cpp"
         program = pathlib.Path(scratch) / "snippet"
         source.write_text(snippet.source)
-        command = [compiler, "-std=c++20", f"-I{root}/include", str(source)]
-        command += ["-pthread", "-o", str(program)] if snippet.runs else ["-fsyntax-only"]
-        done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = subprocess.run(workshop.compiling(snippet, source, program), text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if done.returncode == 0 and snippet.runs:
             done = subprocess.run([str(program), "--ranks", "4"], text=True, timeout=120,
-                                  cwd=root / "examples/kmeans", stdin=subprocess.DEVNULL,
+                                  cwd=workshop.root / "examples/kmeans", stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             done.stdout += done.stderr
         if done.returncode != 0:
@@ -124,8 +147,10 @@ def main(root, compiler, names):
         dead = dead_links(page)
         cases.check(f"the links of {page.relative_to(root)} lead to files", not dead, ", ".join(dead))
     found = [snippet for page in pages for snippet in snippets_of(root, page)]
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        wrong = pool.map(lambda snippet: try_out(root, compiler, snippet), found)
+    with tempfile.TemporaryDirectory() as scratch, \
+            concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        workshop = Workshop(root, compiler, scratch)
+        wrong = pool.map(lambda snippet: try_out(workshop, snippet), found)
         for snippet, output in zip(found, wrong):
             cases.check(f"{snippet.where} {snippet.promise()}", not output, output)
     if not names:
