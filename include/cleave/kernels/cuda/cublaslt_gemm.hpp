@@ -17,10 +17,11 @@
 #include <string>
 #include <type_traits>
 
+#include <cleave/core/cuda/fp16.hpp>
+// CUDA's headers come after that one.
 #include <cublasLt.h>
 
 #include <cleave/core/cuda/error.hpp>
-#include <cleave/core/cuda/fp16.hpp>
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/kernels/matrix.hpp>
