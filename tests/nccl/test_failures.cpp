@@ -16,6 +16,7 @@
 
 using namespace cleave;
 using axes::tp;
+using cleave::testing::contains;
 using cleave::testing::over_nccl;
 using cleave::testing::Setting;
 
