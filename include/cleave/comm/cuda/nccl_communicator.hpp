@@ -284,7 +284,7 @@ class NcclCommunicator final : public Communicator {
     rank_->watch->enqueued(operation_);
   }
 
-  /// Notes, for messages, what is about to be enqueued.
+  /// Notes, for messages, what is about to be enqueued, and tells the watch.
   void begin(const Collective& first) {
     const auto note = [](char(&to)[48], const char* text) {
       std::strncpy(to, text, sizeof to - 1);
@@ -296,6 +296,7 @@ class NcclCommunicator final : public Communicator {
     operation_.world_ranks = ranks_;
     ++operation_.number;
     if (progress_ != nullptr) (*progress_)[std::size_t(rank())].store(operation_.number);
+    rank_->watch->begins(operation_);
   }
 
   /// One call goes alone, several as one group; sends and receives between ranks that are far from

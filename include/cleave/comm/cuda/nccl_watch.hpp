@@ -7,11 +7,13 @@
 // what has happened.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -140,6 +142,12 @@ class NcclWatch final : public cuda::Watch {
       if (handles_[i].get() == handle) handles_.erase(handles_.begin() + long(i--));
   }
 
+  /// Before `operation` is enqueued: what fails from now on is named after it.
+  void begins(const NcclOperation& operation) {
+    const std::lock_guard lock(mutex_);
+    std::copy(std::begin(operation.name), std::end(operation.name), begun_);
+  }
+
   /// After `operation` has been enqueued on the current stream. Most calls only note its name; an
   /// event is recorded where none is under way.
   void enqueued(const NcclOperation& operation) {
@@ -183,7 +191,7 @@ class NcclWatch final : public cuda::Watch {
       try {
         look(lock);
       } catch (const std::exception& e) {
-        give_up(last_.name, e.what());
+        give_up(operation(), e.what());
       }
     }
   }
@@ -241,7 +249,7 @@ class NcclWatch final : public cuda::Watch {
     observing_ = true;
   }
 
-  std::string operation() const { return last_.name[0] != '\0' ? last_.name : "nccl"; }
+  std::string operation() const { return begun_[0] != '\0' ? begun_ : "nccl"; }
 
   void give_up(const std::string& operation, const std::string& text) {
     if (!failure_.empty()) return;
@@ -259,6 +267,7 @@ class NcclWatch final : public cuda::Watch {
   std::condition_variable condition_;
   bool ending_ = false;
   std::vector<std::shared_ptr<NcclHandle>> handles_;
+  char begun_[sizeof NcclOperation::name] = "";
   NcclOperation last_, observed_;
   std::uint64_t enqueued_ = 0, observed_count_ = 0;
   std::optional<cuda::Stream> stream_;
