@@ -5,6 +5,7 @@ by a bare command.
 usage: check.py SOURCE_ROOT MESON COMPILER
 """
 
+import concurrent.futures
 import os
 import pathlib
 import shutil
@@ -85,16 +86,21 @@ WAYS = [
 ]
 
 
+def what_it_says(way, source, meson, compiler):
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            program = way(pathlib.Path(scratch), source, meson, compiler)
+            return call(program, "--ranks", "4")
+        except Failed as failure:
+            return str(failure)
+
+
 def main(source, meson, compiler):
     cases = Cases()
-    for name, way in WAYS:
-        with tempfile.TemporaryDirectory() as scratch:
-            try:
-                program = way(pathlib.Path(scratch), source, meson, compiler)
-                said = call(program, "--ranks", "4")
-            except Failed as failure:
-                said = str(failure)
-        cases.check(f"the consumer works {name}", said == EXPECTED, said)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        said = pool.map(lambda way: what_it_says(way[1], source, meson, compiler), WAYS)
+        for (name, _), output in zip(WAYS, said):
+            cases.check(f"the consumer works {name}", output == EXPECTED, output)
     return cases.finish()
 
 
