@@ -54,8 +54,9 @@ TEST_CASE("a rank that throws, leaves or stalls inside any call is named by all 
           const double timeout = way == Failing::stalls ? 0.25 : 5;
           std::vector<double> waited(std::size_t(n), 0.0);
           const Outcome outcome = outcome_of(n, [&](World& world) {
-            world.communicator().state().timeout_seconds = timeout;
+            // with the usual time-out: threads may begin late
             communicate(world.communicator(), CollectiveKind::all_reduce, 1000);
+            world.communicator().state().timeout_seconds = timeout;
             const auto begin = std::chrono::steady_clock::now();
             try {
               fail_inside(world, kind, (i + n / 2) % 2 == 0 ? 20 : 20'000, failing, way);
