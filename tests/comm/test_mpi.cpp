@@ -12,6 +12,7 @@
 
 #include "collective_cases.hpp"
 #include "collective_properties.hpp"
+#include "errors.hpp"
 #include "processes.hpp"
 #include "ranks.hpp"
 
@@ -35,20 +36,15 @@ struct MessageLimit {
   std::size_t usual = detail::mpi_message_limit;
 };
 
-std::string error_of(MPI_Comm comm) {
-  try {
-    mpi_communicator(comm);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
+std::string refusal_of(MPI_Comm comm) {
+  return cleave::testing::error_of([&] { mpi_communicator(comm); });
 }
 
 }  // namespace
 
 TEST_CASE("without MPI_Init there are no MPI communicators") {
   if (Processes::get().launched()) return skip("mpirun has started it");
-  CHECK(error_of(MPI_COMM_NULL) ==
+  CHECK(refusal_of(MPI_COMM_NULL) ==
         "mpi_communicator: MPI is not initialised, or has been finalised");
 }
 
@@ -79,13 +75,13 @@ TEST_CASE("a world has the ranks of the user's Boost.MPI communicator") {
 
 TEST_CASE("null communicators and inter-communicators are refused") {
   if (!launched()) return;
-  CHECK(error_of(MPI_COMM_NULL) == "mpi_communicator: the communicator is null");
+  CHECK(refusal_of(MPI_COMM_NULL) == "mpi_communicator: the communicator is null");
   const int rank = Processes::get().rank(), size = Processes::get().size();
   if (size < 2) return;
   MPI_Comm half = MPI_COMM_NULL, both = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
   MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 5, &both);
-  CHECK(error_of(both) == "mpi_communicator: an inter-communicator has no single group of ranks");
+  CHECK(refusal_of(both) == "mpi_communicator: an inter-communicator has no single group of ranks");
   MPI_Comm_free(&both);
   MPI_Comm_free(&half);
 }

@@ -56,7 +56,12 @@ TEST_CASE("without checks, calls that cannot meet are errors on all ranks, which
     const Outcome outcome = outcome_of(n, [](World& world) {
       Communicator& group = world.communicator();
       group.state().check = CheckLevel::off;
-      const std::string who = " [rank " + std::to_string(group.rank()) + "]";
+      const auto check_refusal = [&](const Collective& c, const std::string& operation,
+                                     const std::string& calls) {
+        const std::string text = operation + ": ranks of group 'world' disagree: " + calls +
+                                 " [rank " + std::to_string(group.rank()) + "]";
+        CHECK_THROWS_WITH_AS(group.run(c), text.c_str(), Error);
+      };
       Tensor<float, 1> six({6});
       six.fill(1);
       const Tensor<float, 1> five = six.slice(0, 0, 5);
@@ -65,32 +70,20 @@ TEST_CASE("without checks, calls that cannot meet are errors on all ranks, which
         const Tensor<float, 1>& mine = group.rank() == 1 ? five : six;
         sum.source = mine.view();
         sum.destination = mine.view();
-        CHECK_THROWS_WITH_AS(group.run(sum),
-                             ("all_reduce: ranks of group 'world' disagree: rank 0 runs all_reduce "
-                              "(sum) of [6] float32, rank 1 runs all_reduce (sum) of [5] float32" +
-                              who)
-                                 .c_str(),
-                             Error);
+        check_refusal(sum, "all_reduce",
+                      "rank 0 runs all_reduce (sum) of [6] float32, rank 1 runs all_reduce (sum) "
+                      "of [5] float32");
         Collective root = call(CollectiveKind::broadcast);
         root.root = group.rank() == 0 ? 0 : 1;
         root.source = six.view();
         root.destination = six.view();
-        CHECK_THROWS_WITH_AS(group.run(root),
-                             ("broadcast: ranks of group 'world' disagree: rank 0 runs broadcast "
-                              "from rank 0, rank 1 runs broadcast from rank 1" +
-                              who)
-                                 .c_str(),
-                             Error);
+        check_refusal(root, "broadcast",
+                      "rank 0 runs broadcast from rank 0, rank 1 runs broadcast from rank 1");
         sum.source = six.view();
         sum.destination = six.view();
         const bool sums = group.rank() == 0;
-        CHECK_THROWS_WITH_AS(group.run(sums ? sum : call(CollectiveKind::barrier)),
-                             (std::string(sums ? "all_reduce" : "barrier") +
-                              ": ranks of group 'world' disagree: rank 0 runs all_reduce (sum) of "
-                              "[6] float32, rank 1 runs barrier" +
-                              who)
-                                 .c_str(),
-                             Error);
+        check_refusal(sums ? sum : call(CollectiveKind::barrier), sums ? "all_reduce" : "barrier",
+                      "rank 0 runs all_reduce (sum) of [6] float32, rank 1 runs barrier");
         reduce_ones(group, 9000);
       }
     });

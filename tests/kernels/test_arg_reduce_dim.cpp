@@ -7,6 +7,8 @@
 
 #include <cleave/kernels/host/arg_reduce_dim.hpp>
 
+#include "reduced_extents.hpp"
+
 using namespace cleave;
 using namespace cleave::kernels;
 
@@ -42,15 +44,7 @@ void check(const Tensor<T, 3>& in, int dim) {
 
 TEST_CASE_TEMPLATE("the first extreme element is found along any dimension", T, float, double,
                    std::int64_t, std::uint8_t, half) {
-  for (const std::array<index_t, 3>& extents : {std::array<index_t, 3>{2, 3, 5},
-                                                {1, 1, 1},
-                                                {4, 1, 7},
-                                                {0, 3, 2},
-                                                {3, 0, 2},
-                                                {3, 2, 0},
-                                                {2, 40, 33},
-                                                {3, 2, 300},
-                                                {300, 2, 3}}) {
+  for (const std::array<index_t, 3>& extents : reduced_extents) {
     const Tensor<T, 3> plain(extents);
     // few distinct values: ties everywhere
     for (index_t i = 0; i < plain.size(); ++i) plain.data()[i] = T(float(i * 7 % 5));

@@ -7,7 +7,6 @@
 
 #include <cleave/kernels/host/gemm.hpp>
 
-
 using namespace cleave;
 using namespace cleave::kernels;
 

@@ -8,6 +8,8 @@
 
 #include <cleave/kernels/host/reduce_dims.hpp>
 
+#include "reduced_extents.hpp"
+
 using namespace cleave;
 using namespace cleave::kernels;
 
@@ -57,16 +59,7 @@ void check(const Tensor<T, 3>& in, unsigned mask) {
 
 template <class Op, class T>
 void check_all() {
-  for (const std::array<index_t, 3>& extents : {std::array<index_t, 3>{2, 3, 5},
-                                                {1, 1, 1},
-                                                {4, 1, 7},
-                                                {0, 3, 2},
-                                                {3, 0, 2},
-                                                {3, 2, 0},
-                                                {2, 40, 33},
-                                                {3, 2, 300},
-                                                {1100, 2, 3},
-                                                {2, 1100, 1}}) {
+  for (const std::array<index_t, 3>& extents : reduced_extents) {
     const Tensor<T, 3> plain(extents);
     for (index_t i = 0; i < plain.size(); ++i) plain.data()[i] = entry<T>(i);
     const auto turned = plain.transpose(0, 2), skewed = plain.permute({1, 2, 0});

@@ -5,10 +5,6 @@ usage: headers.py SOURCE_ROOT BUILD_ROOT COMPILER [CUDA_ROOT]
 
 Headers that depend on a feature are compiled with the features of the build and without. Those of
 the CUDA side need CUDA_ROOT; those among them that contain kernels, and what includes them, nvcc.
-
-nvcc reads a file once for the device and twice for the host. It reads all headers as code for the
-device; unless CLEAVE_TEST_LARGE=1, as code for the host only those that have kernels or that no
-other header includes: the other compilers have read the rest as host code.
 """
 
 import concurrent.futures
@@ -30,13 +26,10 @@ def is_nvcc(compiler):
     return pathlib.Path(compiler).name == "nvcc"
 
 
-# What nvcc reads, without generating code for a device or by the host's compiler.
-DEVICE_SIDE, BOTH_SIDES = "-ptx", "-cuda"
-
-
 def command(compiler, source, flags):
     if is_nvcc(compiler):
-        return [compiler, "-std=c++20", "-x", "cu", "--expt-relaxed-constexpr",
+        # -cuda: both sides are read, without code generation of the host compiler or for a device.
+        return [compiler, "-std=c++20", "-x", "cu", "--expt-relaxed-constexpr", "-cuda",
                 "-fdevice-syntax-only", "-arch=sm_90", "-Werror", "all-warnings",
                 "-o", os.devnull, *flags, source]
     return [compiler, "-std=c++20", "-fsyntax-only", *WARNINGS, *flags, source]
@@ -54,18 +47,13 @@ def compile_alone(compiler, header, flags):
     return done.stdout.strip()[:4000] or f"exit status {done.returncode}"
 
 
-def includes(path):
-    """What of cleave a header names."""
-    return re.findall(r"^#include <(cleave/[^>]+)>", path.read_text(), re.MULTILINE)
-
-
 def closure(root, header, seen=None):
     """The header and all of cleave that it includes."""
     seen = set() if seen is None else seen
     path = root / "include" / header
     if header not in seen and path.exists():
         seen.add(header)
-        for target in includes(path):
+        for target in re.findall(r"^#include <(cleave/[^>]+)>", path.read_text(), re.MULTILINE):
             closure(root, target, seen)
     return seen
 
@@ -74,8 +62,6 @@ def variants(root, compiler, features, cuda):
     """(header, name of the variant, flags) for everything to compile."""
     plain = [f"-I{root}/include"]
     has_nccl = cuda and (pathlib.Path(cuda) / "include" / "nccl.h").exists()
-    large = os.environ.get("CLEAVE_TEST_LARGE") == "1"
-    included = {other for path in (root / "include").rglob("*.hpp") for other in includes(path)}
     for path in sorted((root / "include").rglob("*.hpp")):
         header = path.relative_to(root / "include").as_posix()
         reached = closure(root, header)
@@ -85,12 +71,10 @@ def variants(root, compiler, features, cuda):
         needs_cuda = any("/cuda/" in f"/{other}" or other == "cleave/cuda.hpp" for other in reached)
         needs_nvcc = any(other == "cleave/kernels/cuda/launch.hpp" for other in reached)
         if is_nvcc(compiler):
-            if not needs_mpi:  # it does not read MPI's
-                both = large or needs_nvcc or header not in included
-                yield (header, "both sides", [*plain, BOTH_SIDES]) if both else (
-                    header, "for the device", [*plain, DEVICE_SIDE])
+            if not needs_mpi:  # which nvcc does not read
+                yield header, "threads only", plain
             if header == "cleave/cuda.hpp" and has_nccl:
-                yield header, "with NCCL", [*plain, BOTH_SIDES, "-DCLEAVE_HAS_NCCL=1"]
+                yield header, "with NCCL", [*plain, "-DCLEAVE_HAS_NCCL=1"]
             continue
         if needs_cuda:
             if cuda and not needs_nvcc:
@@ -111,12 +95,11 @@ def main(root, build, compiler, cuda=None):
         for (header, variant, _), output in zip(jobs, said):
             cases.check(f"{header} compiles alone ({variant})", not output, output)
 
-    device_side = [DEVICE_SIDE] if is_nvcc(compiler) else []
     with tempfile.TemporaryDirectory() as scratch:
         planted = pathlib.Path(scratch) / "planted.hpp"
         planted.write_text("#pragma once\ninline std::string leans_on_others();\n")
         cases.check("a planted header that leans on others does not compile",
-                    compile_alone(compiler, "planted.hpp", [f"-I{scratch}", *device_side]))
+                    compile_alone(compiler, "planted.hpp", [f"-I{scratch}"]))
     return cases.finish()
 
 

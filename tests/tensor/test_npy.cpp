@@ -12,6 +12,8 @@
 
 #include <cleave/tensor/npy.hpp>
 
+#include "errors.hpp"
+
 using namespace cleave;
 
 namespace {
@@ -64,12 +66,7 @@ const char* const dictionary_2x3 = "{'descr': '<f4', 'fortran_order': False, 'sh
 
 template <class T, int Rank>
 std::string load_error(const std::string& path) {
-  try {
-    load_npy<T, Rank>(path);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return cleave::testing::error_of([&] { load_npy<T, Rank>(path); });
 }
 
 template <class T, int Rank>

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <tuple>
+#include <utility>
 
 #include <cleave/core/config.hpp>
 
@@ -48,28 +51,14 @@ constexpr const char* name_of(ReduceOp op) {
 
 namespace detail {
 
+using Reductions = std::tuple<Sum, Avg, Max, Min, Product>;  // in the order of ReduceOp
+
 template <ReduceOp Op>
-struct reduction_type;
-template <>
-struct reduction_type<ReduceOp::sum> {
-  using type = Sum;
-};
-template <>
-struct reduction_type<ReduceOp::avg> {
-  using type = Avg;
-};
-template <>
-struct reduction_type<ReduceOp::max> {
-  using type = Max;
-};
-template <>
-struct reduction_type<ReduceOp::min> {
-  using type = Min;
-};
-template <>
-struct reduction_type<ReduceOp::product> {
-  using type = Product;
-};
+using reduction_type = std::tuple_element_t<std::size_t(Op), Reductions>;
+
+static_assert([]<std::size_t... I>(std::index_sequence<I...>) {
+  return ((std::tuple_element_t<I, Reductions>::value == ReduceOp(I)) && ...);
+}(std::make_index_sequence<std::tuple_size_v<Reductions>>{}));
 
 }  // namespace detail
 

@@ -165,7 +165,7 @@ template <unsigned Byte>
 constexpr auto placement_type() {
   constexpr Placement p = Layout::unpacked(Byte, 1)[0];
   if constexpr (p.is_shard()) return Shard<p.dim>{};
-  else if constexpr (p.is_partial()) return Partial<typename reduction_type<p.op>::type>{};
+  else if constexpr (p.is_partial()) return Partial<reduction_type<p.op>>{};
   else return Replicate{};
 }
 

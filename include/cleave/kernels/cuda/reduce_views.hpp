@@ -38,7 +38,7 @@ struct Operands {
   int count = 0;
 
   template <class T>
-  const __device__ T* at(int rank) const {
+  __device__ const T* at(int rank) const {
     return static_cast<const T*>(many != nullptr ? many[rank] : few[rank]);
   }
 };
