@@ -167,3 +167,30 @@ TEST_CASE("a capture ends on the stream where it began, with all work joined") {
   CHECK_ERROR(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
   CHECK(array.read(stream) == std::vector{0});
 }
+
+TEST_CASE("every capture has a number, and nothing joins it when it has ended") {
+  const Fresh fresh;
+  const Stream stream, side;
+  const Event forked;
+  cudaStreamCaptureStatus status;
+  unsigned long long first = 0, same = 0, second = 0;
+  CHECK_CUDA(cudaStreamGetCaptureInfo(stream, &status, &first));
+  CHECK(status == cudaStreamCaptureStatusNone);
+  const Graph one(stream, [&] {
+    CHECK_CUDA(cudaStreamGetCaptureInfo(stream, &status, &first));
+    CHECK(status == cudaStreamCaptureStatusActive);
+    CHECK_CUDA(cudaEventRecord(forked, stream));
+    CHECK_CUDA(cudaStreamWaitEvent(side, forked, 0));
+    CHECK_CUDA(cudaStreamGetCaptureInfo(side, &status, &same));
+    CHECK(status == cudaStreamCaptureStatusActive);
+    CHECK_CUDA(cudaEventRecord(forked, side));
+    CHECK_CUDA(cudaStreamWaitEvent(stream, forked, 0));
+  });
+  CHECK(same == first);
+  CHECK_ERROR(cudaStreamWaitEvent(side, forked, 0), cudaErrorCapturedEvent);
+  const Graph two(stream, [&] {
+    CHECK_CUDA(cudaStreamGetCaptureInfo(stream, &status, &second));
+    CHECK_ERROR(cudaStreamWaitEvent(stream, forked, 0), cudaErrorCapturedEvent);
+  });
+  CHECK(second != first);
+}

@@ -45,4 +45,11 @@ inline void over_nccl(std::initializer_list<int> counts, const RankBody& body) {
   }
 }
 
+/// A matrix with the elements 0, 1, 2, ... in row-major order.
+inline Tensor<float, 2> counting(index_t rows, index_t cols) {
+  Tensor<float, 2> t({rows, cols});
+  for (index_t i = 0; i < t.size(); ++i) t.data()[i] = float(i);
+  return t;
+}
+
 }  // namespace cleave::testing

@@ -12,6 +12,7 @@
 
 using namespace cleave;
 using axes::tp;
+using cleave::testing::counting;
 using cleave::testing::over_nccl;
 
 namespace {
@@ -24,12 +25,6 @@ std::string lines_of(const cuda_stand_in::Recording& recording,
     for (const std::string& function : functions)
       if (call.function.starts_with(function)) text += call.text() + "\n";
   return text;
-}
-
-Tensor<float, 2> counting(index_t rows, index_t cols) {
-  Tensor<float, 2> t({rows, cols});
-  for (index_t i = 0; i < t.size(); ++i) t.data()[i] = float(i);
-  return t;
 }
 
 }  // namespace
@@ -90,48 +85,5 @@ TEST_CASE("a stream that does not wait reads what is not there yet") {
     CHECK(stale(0, 0) == -1);
     other.synchronize();
     CHECK(y.full_tensor().to(Host{})(3, 2) == 11);
-  });
-}
-
-TEST_CASE("a step is captured with its collectives and replayed") {
-  over_nccl({1, 2}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()}, Cuda{});
-    const auto x = distribute_tensor(counting(4, 3), mesh, Shard<0>{});
-    const auto sum = zeros<float>({4, 3}, mesh, Replicate{});
-    const auto step = [&] {
-      const auto all = x.redistribute(Replicate{});
-      sum.local().copy_from((sum + all).local());
-    };
-    step();
-    const cuda::Graph graph(step);
-    for (int i = 0; i < 3; ++i) graph.launch();
-    const auto values = sum.full_tensor().to(Host{});
-    for (index_t i = 0; i < 12; ++i) CHECK(values.data()[i] == 4 * float(i));
-  });
-}
-
-TEST_CASE("a graph keeps the buffers that its collectives use") {
-  over_nccl({2}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
-    const auto x = distribute_tensor(counting(4, 4), mesh, Shard<1>{});
-    const auto whole = zeros<float>({4, 4}, mesh, Replicate{});
-    const auto step = [&] { whole.local().copy_from(x.redistribute(Replicate{}).local()); };
-    step();
-    const cuda::Graph graph(step);
-    const auto large = distribute_tensor(counting(40, 40), mesh, Shard<1>{});
-    for (int i = 0; i < 3; ++i)  // the communicator's buffer grows
-      CHECK(large.redistribute(Replicate{}).to_local().to(Host{})(39, 39) == 1599);
-    std::vector<Tensor<float, 1, Cuda>> others;
-    for (int i = 0; i < 8; ++i) {
-      others.push_back(cuda::communicable<float>({8}, mesh.communicator()));
-      others.back().fill(-1);
-    }
-    graph.launch();
-    const auto values = whole.local().to(Host{});
-    for (index_t i = 0; i < 16; ++i) CHECK(values.data()[i] == float(i));
-    for (const auto& other : others) {
-      const auto kept = other.to(Host{});
-      for (index_t i = 0; i < 8; ++i) CHECK(kept(i) == -1);
-    }
   });
 }

@@ -112,6 +112,29 @@ TEST_CASE("a rank that does not come is named when the time is over") {
   CHECK(seconds_since(begin) < 15);
 }
 
+TEST_CASE("a graph that is not launched by all ranks ends when the time is over") {
+  const Setting timeout("CLEAVE_TIMEOUT", "1");
+  Told told(2);
+  const auto begin = std::chrono::steady_clock::now();
+  over_nccl({2}, [&](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
+    const auto x = ones<float>({8}, mesh, Shard<0>{});
+    const Tensor<float, 1, Cuda> all({8});
+    const cuda::Graph graph([&] { all.copy_from(x.full_tensor()); });
+    told.run(world, [&] {
+      if (world.rank() == 0) graph.launch();
+      while (seconds_since(begin) < 10) cuda::current_stream().synchronize();
+    });
+    CHECK_THROWS_AS(graph.launch(), Error);
+  });
+  const std::string text =
+      "cuda::Graph::launch: a collective of it did not end within 1 s [rank 0]";
+  CHECK(told[0] == text);
+  CHECK(contains(told[1], "rank 0 failed: cuda::Graph::launch: a collective of it did not end"));
+  CHECK(seconds_since(begin) < 15);
+  static_cast<void>(cuda_stand_in::take_faults());
+}
+
 TEST_CASE("ranks that make different calls are told so before they hang") {
   const Setting timeout("CLEAVE_TIMEOUT", "20");
   const Setting check("CLEAVE_CHECK", "collective");

@@ -1,5 +1,6 @@
 #include "capture.hpp"
 
+#include <atomic>
 #include <utility>
 
 #include "thread_state.hpp"
@@ -13,6 +14,8 @@ GraphBody::~GraphBody() {
 }
 
 Capture::Capture(CUstream_st& origin, cudaStreamCaptureMode mode) : origin_(origin), mode_(mode) {
+  static std::atomic<unsigned long long> captures = 0;
+  number_ = ++captures;
   graph_->device = origin.device;
   lane(origin);
 }
@@ -38,6 +41,7 @@ void Capture::join(const std::shared_ptr<Capture>& capture, CUstream_st& stream,
 }
 
 void Capture::finish() {
+  finished_ = true;
   // The last of these may be what keeps this alive.
   std::shared_ptr<Capture> keep;
   for (auto& [stream, own] : lanes_) keep = std::exchange(stream->capture, nullptr);

@@ -50,6 +50,8 @@ class Capture {
   void invalidate() { valid_ = false; }
 
   bool valid() const { return valid_; }
+  bool finished() const { return finished_; }
+  unsigned long long number() const { return number_; }
   /// Whether the origin's tail comes after all nodes.
   bool joined();
   CUstream_st& origin() { return origin_; }
@@ -64,12 +66,14 @@ class Capture {
   };
   Lane& lane(CUstream_st& stream);
 
+  unsigned long long number_;  ///< of all captures
   CUstream_st& origin_;
   cudaStreamCaptureMode mode_;
   std::thread::id thread_ = std::this_thread::get_id();
   std::shared_ptr<GraphBody> graph_ = std::make_shared<GraphBody>();
   std::map<CUstream_st*, Lane> lanes_;
   bool valid_ = true;
+  bool finished_ = false;
 };
 
 /// What a call returns that must not be made while a stream is captured; such a capture fails.

@@ -43,15 +43,25 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {
-  return entry("cudaStreamIsCapturing", {.stream = handle}, [&](Context& context) {
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus* status,
+                                     unsigned long long* number, cudaGraph_t* graph,
+                                     const cudaGraphNode_t** dependencies,
+                                     const cudaGraphEdgeData** edges, std::size_t* count) {
+  return entry("cudaStreamGetCaptureInfo", {.stream = handle}, [&](Context& context) {
+    if (graph != nullptr || dependencies != nullptr || edges != nullptr || count != nullptr)
+      return cudaErrorNotSupported;  // a node is nothing by itself here
     const CUstream_st* stream = context.stream(handle);
     if (stream == nullptr) return cudaErrorInvalidResourceHandle;
     *status = stream->capture == nullptr ? cudaStreamCaptureStatusNone
               : stream->capture->valid() ? cudaStreamCaptureStatusActive
                                          : cudaStreamCaptureStatusInvalidated;
+    if (number != nullptr && stream->capture != nullptr) *number = stream->capture->number();
     return cudaSuccess;
   });
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {
+  return cudaStreamGetCaptureInfo(handle, status);
 }
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count) {

@@ -101,6 +101,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event_handle, u
     if (stream == nullptr || event == nullptr) return cudaErrorInvalidResourceHandle;
     if (flags != cudaEventWaitDefault) return cudaErrorInvalidValue;
     if (event->capture != nullptr) {
+      if (event->capture->finished()) return cudaErrorCapturedEvent;
       if (stream->capture != nullptr && stream->capture != event->capture) {
         stream->capture->invalidate();
         return cudaErrorStreamCaptureMerge;

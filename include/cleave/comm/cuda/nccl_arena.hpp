@@ -35,15 +35,17 @@ class NcclArena : public std::enable_shared_from_this<NcclArena> {
     for (Slab& slab : slabs_) static_cast<void>(ncclMemFree(slab.data));
   }
 
-  /// Uninitialised memory for the current stream, aligned to 512 bytes.
+  /// Uninitialised memory for the current stream, aligned to 512 bytes. What is taken while the
+  /// stream is captured is the graph's, and never anyone else's.
   /// @throws Error if there is not enough
   std::shared_ptr<void> take(std::size_t bytes) {
     if (bytes == 0) return nullptr;
     const std::size_t size = (bytes + granule - 1) / granule * granule;
-    const std::lock_guard lock(mutex_);
-    auto block = best_fit(size);
-    if (block == free_.end()) block = add_slab(std::max(size, slab_bytes));
     const cuda::Stream& stream = cuda::current_stream();
+    const bool captured = cuda::capture_of(stream).has_value();
+    const std::lock_guard lock(mutex_);
+    auto block = best_fit(size, captured ? &stream : nullptr);
+    if (block == free_.end()) block = add_slab(std::max(size, slab_bytes));
     for (const Release& release : block->released)  // whoever had it may still be at work on it
       if (!(release.stream == stream)) release.event->wait_on(stream);
     std::byte* data = block->data;
@@ -54,8 +56,8 @@ class NcclArena : public std::enable_shared_from_this<NcclArena> {
       block->data += size;
       block->size -= size;
     }
-    return {data, [arena = shared_from_this(), size, slab](void* p) noexcept {
-              arena->give_back(static_cast<std::byte*>(p), size, slab);
+    return {data, [arena = shared_from_this(), size, slab, captured](void* p) noexcept {
+              if (!captured) arena->give_back(static_cast<std::byte*>(p), size, slab);
             }};
   }
 
@@ -103,10 +105,15 @@ class NcclArena : public std::enable_shared_from_this<NcclArena> {
   };
   using Blocks = std::vector<Block>;
 
-  Blocks::iterator best_fit(std::size_t size) {
+  /// The smallest block that is large enough; with `only`, of those no other stream has used: a
+  /// stream that is captured cannot wait for it.
+  Blocks::iterator best_fit(std::size_t size, const cuda::Stream* only) {
     auto best = free_.end();
-    for (auto block = free_.begin(); block != free_.end(); ++block)
-      if (block->size >= size && (best == free_.end() || block->size < best->size)) best = block;
+    for (auto block = free_.begin(); block != free_.end(); ++block) {
+      if (block->size < size || (best != free_.end() && block->size >= best->size)) continue;
+      const auto elsewhere = [&](const Release& r) { return !(r.stream == *only); };
+      if (only == nullptr || std::ranges::none_of(block->released, elsewhere)) best = block;
+    }
     return best;
   }
 
@@ -159,8 +166,9 @@ class NcclArena : public std::enable_shared_from_this<NcclArena> {
 
   void give_back(std::byte* data, std::size_t size, std::size_t slab) noexcept {
     try {
-      auto event = std::make_shared<cuda::Event>();
       const cuda::Stream& stream = cuda::current_stream();
+      if (cuda::capture_of(stream)) return;  // a graph may use it whenever it is launched
+      auto event = std::make_shared<cuda::Event>();
       event->record(stream);
       const std::lock_guard lock(mutex_);
       insert({data, size, slab, {{stream, releases_++, std::move(event)}}});
@@ -177,56 +185,60 @@ class NcclArena : public std::enable_shared_from_this<NcclArena> {
 
 /// The temporary memory of one communicator: one buffer that is used again by every call, which
 /// the stream puts after the one before. What does not fit is taken in addition, and the buffer
-/// grows with the next call. What a CUDA graph has captured is kept: its launches use it again.
+/// grows with the next call. Every capture into a graph has a buffer of its own, which the arena
+/// keeps for it.
 class NcclStaging {
  public:
   explicit NcclStaging(std::shared_ptr<NcclArena> arena) : arena_(std::move(arena)) {}
 
   void begin() {
     const cuda::Stream& stream = cuda::current_stream();
-    if (stream_ && !(*stream_ == stream)) last_use_.wait_on(stream);
-    stream_ = stream;
-    if (captured_) {
-      captured_ = false;
-      kept_.push_back(buffer_);
-      kept_.insert(kept_.end(), more_.begin(), more_.end());
+    if (const auto capture = cuda::capture_of(stream); capture != capture_) {
+      capture_ = capture;
+      captured_.reset();
+      if (capture) captured_.emplace();
     }
-    if (needed_ > size_) {
-      buffer_ = nullptr;
-      size_ = needed_;
-      buffer_ = arena_->take(size_);
+    Buffer& b = buffer();
+    if (b.stream && !(*b.stream == stream)) b.last_use.wait_on(stream);
+    b.stream = stream;
+    if (b.needed > b.size) {
+      b.data = nullptr;
+      b.size = b.needed;
+      b.data = arena_->take(b.size);
     }
-    more_.clear();
-    needed_ = 0;
+    b.more.clear();
+    b.needed = 0;
   }
 
   /// Aligned to 256 bytes; the same memory until the next `begin`.
   void* take(std::size_t bytes) {
-    const std::size_t at = needed_;
-    needed_ += (bytes + 255) / 256 * 256;
-    if (needed_ <= size_) return static_cast<std::byte*>(buffer_.get()) + at;
-    return more_.emplace_back(arena_->take(bytes)).get();
+    Buffer& b = buffer();
+    const std::size_t at = b.needed;
+    b.needed += (bytes + 255) / 256 * 256;
+    if (b.needed <= b.size) return static_cast<std::byte*>(b.data.get()) + at;
+    return b.more.emplace_back(arena_->take(bytes)).get();
   }
 
   /// After everything that uses the memory has been enqueued.
   void end() {
-    if (needed_ == 0) return;
-    last_use_.record(*stream_);
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    cuda::check(cudaStreamIsCapturing(stream_->get(), &status), "nccl");
-    captured_ = status != cudaStreamCaptureStatusNone;
+    if (const Buffer& b = buffer(); b.needed > 0) b.last_use.record(*b.stream);
   }
 
  private:
+  struct Buffer {
+    std::shared_ptr<void> data;
+    std::size_t size = 0;
+    std::size_t needed = 0;  ///< by the calls at hand; before `begin` by the last ones
+    std::vector<std::shared_ptr<void>> more;
+    std::optional<cuda::Stream> stream;
+    cuda::Event last_use;
+  };
+  Buffer& buffer() { return captured_ ? *captured_ : usual_; }
+
   std::shared_ptr<NcclArena> arena_;
-  std::shared_ptr<void> buffer_;
-  std::size_t size_ = 0;
-  std::size_t needed_ = 0;  ///< by the calls at hand; before `begin` by the last ones
-  std::vector<std::shared_ptr<void>> more_;
-  std::vector<std::shared_ptr<void>> kept_;  ///< used by graphs
-  bool captured_ = false;                    ///< whether a graph has the last call
-  std::optional<cuda::Stream> stream_;
-  cuda::Event last_use_;
+  Buffer usual_;
+  std::optional<unsigned long long> capture_;  ///< under way when `begin` was last called
+  std::optional<Buffer> captured_;             ///< its buffer
 };
 
 }  // namespace cleave::detail

@@ -93,7 +93,10 @@ struct NcclOperation {
   std::shared_ptr<const std::vector<int>> world_ranks{};
 
   /// "all_reduce of group 'tp'"
-  std::string text() const { return std::string(name) + " of group '" + group + "'"; }
+  std::string text() const {
+    if (group[0] == '\0') return "a collective of it";  // of a graph
+    return std::string(name) + " of group '" + group + "'";
+  }
 
   /// The ranks that have not begun it, as far as that is known: " (rank 2 has not come to it)".
   std::string missing() const {
@@ -152,11 +155,12 @@ class NcclWatch final : public cuda::Watch {
   /// event is recorded where none is under way.
   void enqueued(const NcclOperation& operation) {
     const cuda::Stream& stream = cuda::current_stream();
-    cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
-    if (cudaStreamIsCapturing(stream.get(), &capturing) != cudaSuccess ||
-        capturing != cudaStreamCaptureStatusNone)
-      return;  // it runs when the graph does
+    const bool captured = cuda::capture_of(stream).has_value();
     const std::lock_guard lock(mutex_);
+    if (captured) {  // it runs when the graph does
+      graphs_ = true;
+      return;
+    }
     last_ = operation;
     if (!stream_ || !(*stream_ == stream)) stream_ = stream;
     ++enqueued_;
@@ -167,6 +171,17 @@ class NcclWatch final : public cuda::Watch {
   void verify() override {
     const std::lock_guard lock(mutex_);
     if (!failure_.empty()) throw Error(operation_, failure_, {.rank = rank_});
+  }
+
+  /// Looks after the launch like after a collective, if any has been captured.
+  void launched() override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!graphs_) return;
+    }
+    const NcclOperation launch{.name = "cuda::Graph::launch"};
+    begins(launch);
+    enqueued(launch);
   }
 
   /// Gives everything up: the first cause counts.
@@ -274,6 +289,7 @@ class NcclWatch final : public cuda::Watch {
   cuda::Event end_;
   Clock::time_point deadline_{};
   bool observing_ = false;
+  bool graphs_ = false;  ///< whether a graph has collectives
   std::string operation_, failure_;
   std::thread thread_;  ///< uses all of the above
 };

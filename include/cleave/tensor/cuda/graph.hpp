@@ -48,8 +48,12 @@ class Graph {
   }
 
   /// Enqueues everything on the current stream; returns at once.
+  /// @throws Error if a rank has failed, among others
   void launch() const {
+    const std::shared_ptr<Watch> watch = detail::watch_slot().lock();
+    if (watch != nullptr) watch->verify();
     check(cudaGraphLaunch(executable_.get(), current_stream().get()), "cuda::Graph::launch");
+    if (watch != nullptr) watch->launched();
   }
 
  private:

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <cuda_runtime_api.h>
@@ -22,6 +23,8 @@ class Watch {
   virtual ~Watch() = default;
   /// @throws Error if something has gone wrong
   virtual void verify() = 0;
+  /// After a graph has been enqueued on the current stream.
+  virtual void launched() = 0;
 };
 
 namespace detail {
@@ -143,6 +146,15 @@ inline const Stream& current_stream() {
     detail::device_is_chosen() = true;
   }
   return *stream;
+}
+
+/// The number of the capture into a graph that the stream takes part in, if it does.
+inline std::optional<unsigned long long> capture_of(const Stream& stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  unsigned long long number = 0;
+  check(cudaStreamGetCaptureInfo(stream.get(), &status, &number), "cuda::capture_of");
+  if (status == cudaStreamCaptureStatusNone) return std::nullopt;
+  return number;
 }
 
 /// Makes a stream of the current device the current one of this thread until the end of the scope.
