@@ -9,6 +9,7 @@
 #include <cleave/tensor/tensor.hpp>
 
 #include "device.hpp"
+#include "function_ref.hpp"
 
 namespace cleave::testing {
 
@@ -52,9 +53,11 @@ struct Field {
   Field(index_t rows, index_t columns, Style style)
       : Field(rows, columns, style, [](index_t, index_t) { return mark(); }) {}
 
+  /// What an element (i, j) is.
+  using Values = FunctionRef<T(index_t, index_t)>;
+
   /// The memory around the elements holds a mark.
-  template <class Value>
-  Field(index_t rows, index_t columns, Style style, Value value) {
+  Field(index_t rows, index_t columns, Style style, Values value) {
     std::array<index_t, 2> strides{columns, 1};
     index_t offset = 0;
     if (style == Style::transposed) strides = {1, rows};
@@ -76,8 +79,7 @@ struct Field {
 
   /// "" if the elements are those of `value` and the memory around them is untouched, else the
   /// first that is not.
-  template <class Value>
-  std::string difference(Value value) const {
+  std::string difference(Values value) const {
     const Tensor<T, 1> found = memory.to(Host{});
     const index_t first = matrix.data() - memory.data();
     std::vector<bool> inside(std::size_t(found.size()), false);

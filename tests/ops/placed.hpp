@@ -15,6 +15,7 @@
 #include <cleave/dtensor/dtensor.hpp>
 
 #include "device.hpp"
+#include "function_ref.hpp"
 #include "naive.hpp"
 #include "ranks.hpp"
 
@@ -47,8 +48,8 @@ struct Array {
 };
 
 /// Fills an array of that shape: f(index) for every index.
-template <class T, class F>
-Array<T> array_of(const naive::Indices& shape, const F& f) {
+template <class T>
+Array<T> array_of(const naive::Indices& shape, FunctionRef<T(const naive::Indices&)> f) {
   Array<T> result(shape);
   for (const naive::Indices& index : naive::all_indices(shape)) result.at(index) = T(f(index));
   return result;
@@ -87,54 +88,84 @@ T value(const Layout& layout, const naive::Indices& mesh, const naive::Indices& 
   return result;
 }
 
-/// What all ranks together hold.
+/// What all ranks together hold of a tensor with the addends of `operand`.
+template <class T>
+Array<T> expected(const Layout& layout, const naive::Indices& mesh, const naive::Indices& shape,
+                  int operand) {
+  return array_of<T>(
+      shape, [&](const naive::Indices& index) { return value<T>(layout, mesh, index, operand); });
+}
 template <class X>
 Array<typename X::value_type> expected(const X& x, int operand) {
-  using T = typename X::value_type;
-  const naive::Indices mesh = naive::to_indices(x.mesh().extents());
-  return array_of<T>(naive::to_indices(Shape(x.shape())), [&](const naive::Indices& index) {
-    return value<T>(X::layout, mesh, index, operand);
-  });
+  return expected<typename X::value_type>(X::layout, naive::to_indices(x.mesh().extents()),
+                                          naive::to_indices(Shape(x.shape())), operand);
+}
+
+/// What the rank at a coordinate of a mesh holds of it.
+template <class T, int Rank>
+Tensor<T, Rank, TestDevice> held(const Layout& layout, const Shape& shape, const Shape& mesh,
+                                 const Shape& coordinate, int operand) {
+  const naive::Indices at = naive::partial_coordinate(layout, naive::to_indices(coordinate));
+  const auto elements = naive::elements(layout, naive::to_indices(shape), naive::to_indices(mesh),
+                                        naive::to_indices(coordinate));
+  const Tensor<T, Rank> local(to_array<Rank>(local_shape(layout, shape, mesh, coordinate)));
+  for (std::size_t i = 0; i < elements.size(); ++i)
+    local.data()[i] = addend<T>(elements[i], at, operand);
+  return local.to(TestDevice{});
 }
 
 /// A DTensor of that type with the addends of `operand`.
 template <class T, class P, class Mesh, std::size_t Rank>
 auto placed(const Mesh& mesh, const std::array<index_t, Rank>& shape, int operand) {
   using X = DTensor<T, int(Rank), Mesh, P>;
-  const naive::Indices coordinate = naive::to_indices(mesh.coordinate());
-  const naive::Indices at = naive::partial_coordinate(X::layout, coordinate);
-  const auto elements = naive::elements(X::layout, naive::to_indices(Shape(shape)),
-                                        naive::to_indices(mesh.extents()), coordinate);
-  const Shape extents = local_shape(X::layout, Shape(shape), mesh.extents(), mesh.coordinate());
-  const Tensor<T, int(Rank)> local(to_array<int(Rank)>(extents));
+  return X(held<T, int(Rank)>(X::layout, Shape(shape), mesh.extents(), mesh.coordinate(), operand),
+           mesh, shape);
+}
+
+/// Calls f(); what fails in it says what it was about.
+inline void about(const std::string& text, FunctionRef<void()> f) {
+  INFO(text);
+  f();
+}
+
+/// A layout and a shape, for such texts.
+inline std::string described(const Layout& layout, const Shape& shape) {
+  return to_string(layout) + " of " + to_string(shape);
+}
+template <class X>
+std::string described(const X& x) {
+  return described(X::layout, Shape(x.shape()));
+}
+
+/// Checks what the rank at a coordinate of a mesh holds.
+template <class T, int Rank>
+void check_held(const Layout& layout, const Shape& shape, const Shape& mesh,
+                const Shape& coordinate, const Tensor<T, Rank, TestDevice>& local,
+                const Array<T>& array) {
+  CAPTURE(to_string(layout));
+  REQUIRE(naive::to_indices(shape) == array.shape);
+  const auto elements =
+      naive::elements(layout, array.shape, naive::to_indices(mesh), naive::to_indices(coordinate));
+  REQUIRE(index_t(elements.size()) == local.size());
+  const auto dense = local.clone().to(Host{});
+  index_t wrong = 0;
   for (std::size_t i = 0; i < elements.size(); ++i)
-    local.data()[i] = addend<T>(elements[i], at, operand);
-  return X(local.to(TestDevice{}), mesh, shape);
+    wrong += !(dense.data()[i] == array.at(elements[i]));
+  CHECK(wrong == 0);
 }
 
 /// Checks every local element against the array, after the pending reductions.
 template <class X, class T>
 void check_equal(const X& x, const Array<T>& array) {
   static_assert(std::is_same_v<typename X::value_type, T>);
-  REQUIRE(naive::to_indices(Shape(x.shape())) == array.shape);
-  const auto compare = [&](const Layout& layout, const auto& local) {
-    const auto elements =
-        naive::elements(layout, array.shape, naive::to_indices(x.mesh().extents()),
-                        naive::to_indices(x.mesh().coordinate()));
-    REQUIRE(index_t(elements.size()) == local.size());
-    const auto dense = local.clone().to(Host{});
-    index_t wrong = 0;
-    for (std::size_t i = 0; i < elements.size(); ++i)
-      wrong += !(dense.data()[i] == array.at(elements[i]));
-    CAPTURE(to_string(layout));
-    CHECK(wrong == 0);
-  };
+  const Shape shape(x.shape());
+  const Shape &mesh = x.mesh().extents(), &coordinate = x.mesh().coordinate();
   if constexpr (X::layout.has_partial()) {
     Layout everywhere;
     everywhere.axes = X::layout.axes;
-    compare(everywhere, x.full_tensor());
+    check_held(everywhere, shape, mesh, coordinate, x.full_tensor(), array);
   } else {
-    compare(X::layout, x.local());
+    check_held(X::layout, shape, mesh, coordinate, x.local(), array);
   }
 }
 

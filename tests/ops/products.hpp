@@ -27,12 +27,8 @@ void check_product(const Mesh& mesh, index_t m, index_t k, index_t n) {
   const auto x = placed<T, P>(mesh, std::array{m, k}, 0);
   const auto w = placed<T, Q>(mesh, std::array{k, n}, 1);
   if (!exact_averages(x) || !exact_averages(w)) return;
-  const auto y = matmul(x, w);
-  CAPTURE(to_string(x.layout));
-  CAPTURE(to_string(w.layout));
-  CAPTURE(to_string(y.layout));
-  CAPTURE(to_string(Shape(x.shape())));
-  check_equal(y, naive_product(expected(x, 0), expected(w, 1)));
+  about(described(x) + " times " + described(w),
+        [&] { check_equal(matmul(x, w), naive_product(expected(x, 0), expected(w, 1))); });
 }
 
 template <class T, int Axes, class... Choice, class Mesh>

@@ -45,11 +45,11 @@ template <class T, class P, class Mesh>
 void check_args(const Mesh& mesh, const Extents2& extents) {
   const auto x = placed<T, P>(mesh, extents, 0);  // few distinct values: ties everywhere
   const auto a = expected(x, 0);
-  CAPTURE(to_string(x.layout));
-  CAPTURE(to_string(Shape(extents)));
-  check_equal(argmin(x, dim<0>{}), naive_arg(a, 0, less));
-  check_equal(argmin(x, dim<1>{}), naive_arg(a, 1, less));
-  check_equal(argmax(x, dim<-1>{}), naive_arg(a, 1, greater));
+  about(described(x), [&] {
+    check_equal(argmin(x, dim<0>{}), naive_arg(a, 0, less));
+    check_equal(argmin(x, dim<1>{}), naive_arg(a, 1, less));
+    check_equal(argmax(x, dim<-1>{}), naive_arg(a, 1, greater));
+  });
 }
 
 }  // namespace

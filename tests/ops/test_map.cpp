@@ -46,11 +46,8 @@ void check_curve(const Mesh& mesh, const std::array<index_t, M>& a,
   const auto x = placed<double, P>(mesh, a, 0);
   const auto y = placed<double, Q>(mesh, b, 1);
   if (!exact_averages(x) || !exact_averages(y)) return;
-  CAPTURE(to_string(x.layout));
-  CAPTURE(to_string(y.layout));
-  CAPTURE(to_string(Shape(a)));
-  CAPTURE(to_string(Shape(b)));
-  check_equal(map(curve, x, y), naive_curve(expected(x, 0), expected(y, 1)));
+  about(described(x) + " and " + described(y),
+        [&] { check_equal(map(curve, x, y), naive_curve(expected(x, 0), expected(y, 1))); });
 }
 
 using Extents1 = std::array<index_t, 1>;

@@ -56,11 +56,12 @@ TEST_CASE("sums are right for all placements and dimensions") {
       for (const Extents2 extents : {Extents2{5, 3}, {1, 1}, {0, 3}, {3, 0}, {2, 300}}) {
         const auto x = placed<double, decltype(p)>(mesh, extents, 0);
         if (!exact_averages(x)) continue;
-        CAPTURE(to_string(x.layout));
         const auto a = expected(x, 0);
-        check_equal(sum(x), naive_reduction(a, 3u, 0.0, plus));
-        check_equal(sum(x, dim<0>{}), naive_reduction(a, 1u, 0.0, plus));
-        check_equal(sum(x, dim<-1>{}), naive_reduction(a, 2u, 0.0, plus));
+        about(described(x), [&] {
+          check_equal(sum(x), naive_reduction(a, 3u, 0.0, plus));
+          check_equal(sum(x, dim<0>{}), naive_reduction(a, 1u, 0.0, plus));
+          check_equal(sum(x, dim<-1>{}), naive_reduction(a, 2u, 0.0, plus));
+        });
       }
     });
     each_placements<1, Replicate, Shard<0>, Shard<2>, Partial<Sum>>([&](auto p) {

@@ -5,6 +5,12 @@ usage: headers.py SOURCE_ROOT BUILD_ROOT COMPILER [CUDA_ROOT]
 
 Headers that depend on a feature are compiled with the features of the build and without. Those of
 the CUDA side need CUDA_ROOT; those among them that contain kernels, and what includes them, nvcc.
+
+nvcc reads a file twice with the same front end: as code for the device and as code for the host.
+Headers that have kernels, whose text is another one for the two (`__CUDA_ARCH__`), or that no other
+header includes are read both ways. All others have one text, which the headers that include them
+make it read as host code, too: alone it reads them for the device; with CLEAVE_TEST_LARGE=1 also
+for the host.
 """
 
 import concurrent.futures
@@ -26,10 +32,13 @@ def is_nvcc(compiler):
     return pathlib.Path(compiler).name == "nvcc"
 
 
+# What nvcc reads, without generating code for a device or by the host's compiler.
+DEVICE_SIDE, BOTH_SIDES = "-ptx", "-cuda"
+
+
 def command(compiler, source, flags):
     if is_nvcc(compiler):
-        # -cuda: both sides are read, without code generation of the host compiler or for a device.
-        return [compiler, "-std=c++20", "-x", "cu", "--expt-relaxed-constexpr", "-cuda",
+        return [compiler, "-std=c++20", "-x", "cu", "--expt-relaxed-constexpr",
                 "-fdevice-syntax-only", "-arch=sm_90", "-Werror", "all-warnings",
                 "-o", os.devnull, *flags, source]
     return [compiler, "-std=c++20", "-fsyntax-only", *WARNINGS, *flags, source]
@@ -47,13 +56,18 @@ def compile_alone(compiler, header, flags):
     return done.stdout.strip()[:4000] or f"exit status {done.returncode}"
 
 
+def includes(path):
+    """What of cleave a header names."""
+    return re.findall(r"^#include <(cleave/[^>]+)>", path.read_text(), re.MULTILINE)
+
+
 def closure(root, header, seen=None):
     """The header and all of cleave that it includes."""
     seen = set() if seen is None else seen
     path = root / "include" / header
     if header not in seen and path.exists():
         seen.add(header)
-        for target in re.findall(r"^#include <(cleave/[^>]+)>", path.read_text(), re.MULTILINE):
+        for target in includes(path):
             closure(root, target, seen)
     return seen
 
@@ -62,7 +76,10 @@ def variants(root, compiler, features, cuda):
     """(header, name of the variant, flags) for everything to compile."""
     plain = [f"-I{root}/include"]
     has_nccl = cuda and (pathlib.Path(cuda) / "include" / "nccl.h").exists()
-    for path in sorted((root / "include").rglob("*.hpp")):
+    large = os.environ.get("CLEAVE_TEST_LARGE") == "1"
+    paths = sorted((root / "include").rglob("*.hpp"))
+    included = {other for path in paths if not path.match("comm/mpi*") for other in includes(path)}
+    for path in paths:
         header = path.relative_to(root / "include").as_posix()
         reached = closure(root, header)
         if header.startswith("cleave/comm/cuda/nccl") and not has_nccl:
@@ -71,10 +88,13 @@ def variants(root, compiler, features, cuda):
         needs_cuda = any("/cuda/" in f"/{other}" or other == "cleave/cuda.hpp" for other in reached)
         needs_nvcc = any(other == "cleave/kernels/cuda/launch.hpp" for other in reached)
         if is_nvcc(compiler):
-            if not needs_mpi:  # which nvcc does not read
-                yield header, "threads only", plain
+            if not needs_mpi:  # it does not read MPI's
+                differs = "__CUDA_ARCH__" in path.read_text()
+                both = large or needs_nvcc or differs or header not in included
+                yield (header, "both sides", [*plain, BOTH_SIDES]) if both else (
+                    header, "for the device", [*plain, DEVICE_SIDE])
             if header == "cleave/cuda.hpp" and has_nccl:
-                yield header, "with NCCL", [*plain, "-DCLEAVE_HAS_NCCL=1"]
+                yield header, "with NCCL", [*plain, BOTH_SIDES, "-DCLEAVE_HAS_NCCL=1"]
             continue
         if needs_cuda:
             if cuda and not needs_nvcc:
@@ -95,11 +115,19 @@ def main(root, build, compiler, cuda=None):
         for (header, variant, _), output in zip(jobs, said):
             cases.check(f"{header} compiles alone ({variant})", not output, output)
 
+    if is_nvcc(compiler):
+        read = set()
+        for header, _, flags in jobs:
+            if BOTH_SIDES in flags:
+                closure(root, header, read)
+        cases.check("all headers are read as code for the host", all(job[0] in read for job in jobs))
+
+    device_side = [DEVICE_SIDE] if is_nvcc(compiler) else []
     with tempfile.TemporaryDirectory() as scratch:
         planted = pathlib.Path(scratch) / "planted.hpp"
         planted.write_text("#pragma once\ninline std::string leans_on_others();\n")
         cases.check("a planted header that leans on others does not compile",
-                    compile_alone(compiler, "planted.hpp", [f"-I{scratch}"]))
+                    compile_alone(compiler, "planted.hpp", [f"-I{scratch}", *device_side]))
     return cases.finish()
 
 
