@@ -183,6 +183,16 @@ class NcclArena : public std::enable_shared_from_this<NcclArena> {
   std::vector<std::shared_ptr<NcclHandle>> comms_;
 };
 
+/// Memory that calls which follow each other use in turn.
+struct NcclBuffer {
+  std::shared_ptr<void> data;
+  std::size_t size = 0;
+  std::size_t needed = 0;                   ///< by the calls at hand, or by the last ones
+  std::vector<std::shared_ptr<void>> more;  ///< what they need beside it
+  std::optional<cuda::Stream> stream;       ///< where it was used last
+  cuda::Event last_use;
+};
+
 /// The temporary memory of one communicator: one buffer that is used again by every call, which
 /// the stream puts after the one before. What does not fit is taken in addition, and the buffer
 /// grows with the next call. Every capture into a graph has a buffer of its own, which the arena
@@ -198,7 +208,7 @@ class NcclStaging {
       captured_.reset();
       if (capture) captured_.emplace();
     }
-    Buffer& b = buffer();
+    NcclBuffer& b = buffer();
     if (b.stream && !(*b.stream == stream)) b.last_use.wait_on(stream);
     b.stream = stream;
     if (b.needed > b.size) {
@@ -212,7 +222,7 @@ class NcclStaging {
 
   /// Aligned to 256 bytes; the same memory until the next `begin`.
   void* take(std::size_t bytes) {
-    Buffer& b = buffer();
+    NcclBuffer& b = buffer();
     const std::size_t at = b.needed;
     b.needed += (bytes + 255) / 256 * 256;
     if (b.needed <= b.size) return static_cast<std::byte*>(b.data.get()) + at;
@@ -221,24 +231,16 @@ class NcclStaging {
 
   /// After everything that uses the memory has been enqueued.
   void end() {
-    if (const Buffer& b = buffer(); b.needed > 0) b.last_use.record(*b.stream);
+    if (const NcclBuffer& b = buffer(); b.needed > 0) b.last_use.record(*b.stream);
   }
 
  private:
-  struct Buffer {
-    std::shared_ptr<void> data;
-    std::size_t size = 0;
-    std::size_t needed = 0;  ///< by the calls at hand; before `begin` by the last ones
-    std::vector<std::shared_ptr<void>> more;
-    std::optional<cuda::Stream> stream;
-    cuda::Event last_use;
-  };
-  Buffer& buffer() { return captured_ ? *captured_ : usual_; }
+  NcclBuffer& buffer() { return captured_ ? *captured_ : usual_; }
 
   std::shared_ptr<NcclArena> arena_;
-  Buffer usual_;
+  NcclBuffer usual_;
   std::optional<unsigned long long> capture_;  ///< under way when `begin` was last called
-  std::optional<Buffer> captured_;             ///< its buffer
+  std::optional<NcclBuffer> captured_;         ///< its buffer
 };
 
 }  // namespace cleave::detail
