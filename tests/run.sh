@@ -14,12 +14,14 @@ cd "$(dirname "$0")/.." || exit 1
 build=${1:-build-tests}
 suite=${2:-}
 if [ $# -gt 2 ]; then shift 2; else shift $#; fi
+jobs=$(getconf _NPROCESSORS_ONLN)  # Ninja would start two more, which costs 8 % on two cores
 log=$build/meson-logs/testlog.json
 rm -f "$log"
 
 # shellcheck disable=SC2086  # a list of words
 need $build_packages clang &&
-  configure "$build" -Dunity=on -Dunity_size=8 -Doptimization=0 "$@" && ninja -C "$build" &&
+  configure "$build" -Dunity=on -Dunity_size=8 -Doptimization=0 "$@" &&
+  ninja -C "$build" -j "$jobs" &&
   { [ "$suite" != none ] || exit 0; } &&
   meson test -C "$build" --no-rebuild --print-errorlogs ${suite:+--suite "$suite"}
 
