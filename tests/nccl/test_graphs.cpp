@@ -13,6 +13,46 @@ using axes::tp;
 using cleave::testing::counting;
 using cleave::testing::over_nccl;
 
+namespace {
+
+/// A step that gathers the columns of a matrix.
+template <class Mesh>
+struct Gathering {
+  DTensor<float, 2, Mesh, Placements<Shard<1>>> columns;
+  Tensor<float, 2, Cuda> whole{{4, 4}};
+
+  explicit Gathering(const Mesh& mesh)
+      : columns(distribute_tensor(counting(4, 4), mesh, Shard<1>{})) {}
+
+  void operator()() const { whole.copy_from(columns.redistribute(Replicate{}).local()); }
+  void check() const {
+    const auto values = whole.to(Host{});
+    for (index_t i = 0; i < 16; ++i) CHECK(values.data()[i] == float(i));
+  }
+};
+
+/// Communicable tensors that nobody else may write to.
+class Bystanders {
+ public:
+  explicit Bystanders(Communicator& group) {
+    for (int i = 0; i < 8; ++i) {
+      tensors_.push_back(cuda::communicable<float>({8}, group));
+      tensors_.back().fill(-1);
+    }
+  }
+  void check() const {
+    for (const auto& tensor : tensors_) {
+      const auto kept = tensor.to(Host{});
+      for (index_t i = 0; i < 8; ++i) CHECK(kept(i) == -1);
+    }
+  }
+
+ private:
+  std::vector<Tensor<float, 1, Cuda>> tensors_;
+};
+
+}  // namespace
+
 TEST_CASE("a step is captured with its collectives and replayed") {
   over_nccl({1, 2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, Cuda{});
@@ -33,35 +73,23 @@ TEST_CASE("a step is captured with its collectives and replayed") {
 TEST_CASE("a graph keeps the buffers that its collectives use") {
   over_nccl({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
-    const auto x = distribute_tensor(counting(4, 4), mesh, Shard<1>{});
-    const auto whole = zeros<float>({4, 4}, mesh, Replicate{});
-    const auto step = [&] { whole.local().copy_from(x.redistribute(Replicate{}).local()); };
+    const Gathering step(mesh);
     step();
     const cuda::Graph graph(step);
     const auto large = distribute_tensor(counting(40, 40), mesh, Shard<1>{});
     for (int i = 0; i < 3; ++i)  // the communicator's buffer grows
       CHECK(large.redistribute(Replicate{}).to_local().to(Host{})(39, 39) == 1599);
-    std::vector<Tensor<float, 1, Cuda>> others;
-    for (int i = 0; i < 8; ++i) {
-      others.push_back(cuda::communicable<float>({8}, mesh.communicator()));
-      others.back().fill(-1);
-    }
+    const Bystanders others(mesh.communicator());
     graph.launch();
-    const auto values = whole.local().to(Host{});
-    for (index_t i = 0; i < 16; ++i) CHECK(values.data()[i] == float(i));
-    for (const auto& other : others) {
-      const auto kept = other.to(Host{});
-      for (index_t i = 0; i < 8; ++i) CHECK(kept(i) == -1);
-    }
+    step.check();
+    others.check();
   });
 }
 
 TEST_CASE("a graph is captured on a stream of its own, between calls on another one") {
   over_nccl({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
-    const auto x = distribute_tensor(counting(4, 4), mesh, Shard<1>{});
-    const auto whole = zeros<float>({4, 4}, mesh, Replicate{});
-    const auto step = [&] { whole.local().copy_from(x.redistribute(Replicate{}).local()); };
+    const Gathering step(mesh);
     step();
     const cuda::Stream other;
     cuda::current_stream().synchronize();
@@ -73,15 +101,14 @@ TEST_CASE("a graph is captured on a stream of its own, between calls on another 
     step();
     cuda::current_stream().synchronize();
     for (const cuda::Graph& graph : graphs) {
-      whole.local().fill(-1);
+      step.whole.fill(-1);
       cuda::current_stream().synchronize();
       {
         const cuda::StreamGuard guard(other);
         graph.launch();
       }
       other.synchronize();
-      const auto values = whole.local().to(Host{});
-      for (index_t i = 0; i < 16; ++i) CHECK(values.data()[i] == float(i));
+      step.check();
     }
   });
 }
@@ -100,16 +127,9 @@ TEST_CASE("communicable memory that a graph's function takes is the graph's") {
       result.copy_from(functional::all_reduce(within, Sum{}, functional::Group(mesh)).wait());
       before.reset();
     });
-    std::vector<Tensor<float, 1, Cuda>> others;
-    for (int i = 0; i < 8; ++i) {
-      others.push_back(make());
-      others.back().fill(-1);
-    }
+    const Bystanders others(mesh.communicator());
     graph.launch();
     CHECK(result.to(Host{})(7) == 14);
-    for (const auto& other : others) {
-      const auto kept = other.to(Host{});
-      for (index_t i = 0; i < 8; ++i) CHECK(kept(i) == -1);
-    }
+    others.check();
   });
 }

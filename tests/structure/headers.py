@@ -78,17 +78,18 @@ def variants(root, compiler, features, cuda):
     has_nccl = cuda and (pathlib.Path(cuda) / "include" / "nccl.h").exists()
     large = os.environ.get("CLEAVE_TEST_LARGE") == "1"
     paths = sorted((root / "include").rglob("*.hpp"))
-    included = {other for path in paths if not path.match("comm/mpi*") for other in includes(path)}
+    of_mpi = {path for path in paths if path.match("comm/mpi*")}  # which nvcc does not read
+    included = {other for path in set(paths) - of_mpi for other in includes(path)}
     for path in paths:
         header = path.relative_to(root / "include").as_posix()
         reached = closure(root, header)
         if header.startswith("cleave/comm/cuda/nccl") and not has_nccl:
             continue
-        needs_mpi = header.startswith("cleave/comm/mpi")
+        needs_mpi = path in of_mpi
         needs_cuda = any("/cuda/" in f"/{other}" or other == "cleave/cuda.hpp" for other in reached)
         needs_nvcc = any(other == "cleave/kernels/cuda/launch.hpp" for other in reached)
         if is_nvcc(compiler):
-            if not needs_mpi:  # it does not read MPI's
+            if not needs_mpi:
                 differs = "__CUDA_ARCH__" in path.read_text()
                 both = large or needs_nvcc or differs or header not in included
                 yield (header, "both sides", [*plain, BOTH_SIDES]) if both else (
