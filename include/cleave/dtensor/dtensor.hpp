@@ -9,11 +9,11 @@
 
 #include <cleave/comm/async.hpp>
 #include <cleave/core/error.hpp>
+#include <cleave/dtensor/route.hpp>
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/placement/ownership.hpp>
 #include <cleave/placement/placement.hpp>
 #include <cleave/redistribute/cross_mesh.hpp>
-#include <cleave/redistribute/execute.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 namespace cleave {
@@ -27,19 +27,6 @@ template <class T, int Rank, class Mesh, class P>
 inline constexpr bool is_dtensor<DTensor<T, Rank, Mesh, P>> = true;
 
 namespace detail {
-
-/// The plan between two packed layouts, evaluated once per pair by the compiler.
-template <std::uint64_t Source, std::uint64_t Target, int Axes, int Dims>
-inline constexpr Plan plan_of =
-    make_plan(Layout::unpacked(Source, Axes), Layout::unpacked(Target, Axes), Dims);
-
-/// The address of that plan, or null if the choice has to wait for the sizes.
-template <std::uint64_t Source, std::uint64_t Target, int Axes, int Dims>
-constexpr const Plan* fixed_plan() {
-  if constexpr (sizes_decide(Layout::unpacked(Source, Axes), Layout::unpacked(Target, Axes), Dims))
-    return nullptr;
-  else return &plan_of<Source, Target, Axes, Dims>;
-}
 
 template <class To, class T, int Rank, class Mesh, class P>
 DTensor<T, Rank, Mesh, To> redistribute_to(const DTensor<T, Rank, Mesh, P>& x,
@@ -209,31 +196,15 @@ class DTensor {
 
 namespace detail {
 
-/// Local elements without a type become those of a DTensor.
-template <class X>
-X from_block(const redistribution::Block& block, const typename X::mesh_type& mesh,
-             const typename X::Extents& shape) {
-  using T = typename X::value_type;
-  return X(
-      X::local_type::adopt(static_cast<T*>(block.view.data), to_array<X::dims>(block.view.extents),
-                           to_array<X::dims>(block.view.strides), block.storage),
-      mesh, shape);
-}
-
 /// Redistributes over the groups of `mesh`, which stands where x's mesh stands.
 template <class To, class T, int Rank, class Mesh, class P>
 DTensor<T, Rank, Mesh, To> redistribute_over(const MeshState& mesh,
                                              const DTensor<T, Rank, Mesh, P>& x,
                                              const char* operation, bool reuse) {
-  constexpr std::uint64_t source = layout_of<P, Rank>.packed();
-  constexpr std::uint64_t target = layout_of<To, Rank>.packed();
-  const auto& local = x.local();
-  return from_block<DTensor<T, Rank, Mesh, To>>(
-      redistribution::run<typename Mesh::device_type>(
-          fixed_plan<source, target, Mesh::axis_count, Rank>(), Layout::unpacked(source, P::size),
-          Layout::unpacked(target, P::size), {local.storage(), local.view()},
-          {mesh, Shape(x.shape()), operation, reuse}),
-      x.mesh(), x.shape());
+  constexpr const Route& route =
+      route_of<layout_of<P, Rank>.packed(), layout_of<To, Rank>.packed(), Mesh::axis_count, Rank>;
+  return {redistribute_local(x.local(), route, mesh, x.shape(), operation, reuse), x.mesh(),
+          x.shape()};
 }
 
 template <class To, class T, int Rank, class Mesh, class P>
@@ -261,7 +232,8 @@ DTensor<T, Rank, Target, To> redistribute_across(const DTensor<T, Rank, Mesh, P>
       redistribution::cross_redistribute<typename Mesh::device_type>(
           layout_of<P, Rank>, layout_of<To, Rank>, {local.storage(), local.view()},
           x.mesh().state(), mesh.state(), shape);
-  return from_block<DTensor<T, Rank, Target, To>>(block, mesh, to_array<Rank>(shape));
+  return {tensor_of<Tensor<T, Rank, typename Mesh::device_type>>(block), mesh,
+          to_array<Rank>(shape)};
 }
 
 }  // namespace detail

@@ -32,10 +32,10 @@ Plan plan_of_part(const Redistribution<DTensor<T, Rank, Mesh, P>, To>& part) {
   if constexpr (std::is_same_v<P, To>) {
     return Plan{};
   } else {
-    constexpr Layout source = layout_of<P, Rank>, target = layout_of<To, Rank>;
+    constexpr const Route& route =
+        route_of<layout_of<P, Rank>.packed(), layout_of<To, Rank>.packed(), Mesh::axis_count, Rank>;
     return redistribution::plan_for(
-        fixed_plan<source.packed(), target.packed(), Mesh::axis_count, Rank>(), source, target,
-        dtype_of<T>(),
+        route.plan, route.source, route.target, dtype_of<T>(),
         {part.tensor.mesh().state(), Shape(part.tensor.shape()), "redistribute_all"});
   }
 }
@@ -52,8 +52,9 @@ redistribution::Execution<typename X::device_type> execution_of(const Redistribu
 template <class T, int Rank, class Mesh, class P, class To>
 auto result_of(const Redistribution<DTensor<T, Rank, Mesh, P>, To>& part,
                const redistribution::Execution<typename Mesh::device_type>& execution) {
-  return from_block<DTensor<T, Rank, Mesh, To>>(execution.block(), part.tensor.mesh(),
-                                                part.tensor.shape());
+  using Local = Tensor<T, Rank, typename Mesh::device_type>;
+  return DTensor<T, Rank, Mesh, To>(tensor_of<Local>(execution.block()), part.tensor.mesh(),
+                                    part.tensor.shape());
 }
 
 }  // namespace detail

@@ -12,10 +12,11 @@
 #include <type_traits>
 
 #include <cleave/core/error.hpp>
+#include <cleave/dtensor/route.hpp>
 #include <cleave/kernels/host/arg_reduce_dim.hpp>
+#include <cleave/kernels/host/map_elements.hpp>
 #include <cleave/ops/call.hpp>
 #include <cleave/ops/dim.hpp>
-#include <cleave/ops/map.hpp>
 #include <cleave/placement/ownership.hpp>
 
 namespace cleave {
@@ -79,112 +80,93 @@ struct IndexOfBest {
   }
 };
 
-/// One arg reduction: the steps share what the solver said and what the local kernel found.
-template <class Op, int Dim, class Request, class X>
-class ArgReduction {
-  using T = typename X::value_type;
-  using Device = typename X::device_type;
-  using Mesh = typename X::mesh_type;
-  static constexpr int rank = X::dims - 1;
-  using Pairs = Call<ArgReduce<X::dims, Dim>, Request, X>;
-  template <class E>
-  using Local = Tensor<E, rank, Device>;
-  template <class E>
-  using Candidates = DTensor<E, rank, Mesh, typename Pairs::Computed>;
-
- public:
-  ArgReduction(const char* name, const X& x) : call_(name, x), x_(x) {
-    if (x.shape()[Dim] == 0 && Shape(call_.shape()).product() > 0)
-      throw Error(name, "there are no elements to choose from", x.context());
-  }
-
-  auto run() const {
-    constexpr bool combines = Pairs::solution.computed.has_partial();
-    const auto local = call_.template local<0>(x_);
-    std::array<index_t, std::size_t(rank)> extents{};
-    for (int d = 0; d < rank; ++d)
-      extents[std::size_t(d)] = local.shape()[std::size_t(d + (d >= Dim))];
-    const Local<index_t> indices(extents);
-    if constexpr (!combines) {
-      find(local, static_cast<T*>(nullptr), indices);
-      return call_.result(indices, x_);
-    } else {
-      const Local<T> values(extents);
-      find(local, values.data(), indices);
-      if constexpr (packs_into_key<T>)
-        if (x_.shape()[Dim] <= index_t(0xffffffffu)) return combine_keys(values, indices);
-      return combine_in_two(values, indices);
-    }
-  }
-
- private:
-  void find(const typename X::local_type& local, T* values, const Local<index_t>& indices) const {
-    const Box box = call_.local_box(Pairs::solution.required[0], Shape(x_.shape()));
-    arg_reduce_dim<Op>(kernels::On<Device>{}, kernels::read(local), Dim, box.begin[Dim], values,
-                       indices.data());
-  }
-
-  /// The placements of the result: without the reductions, or as asked for.
-  static constexpr Layout final_layout() {
-    Layout layout = Pairs::solution.result;
-    for (int a = 0; a < layout.axes; ++a)
-      if (layout[a].is_partial()) layout[a] = Placement::replicate();
-    return layout;
-  }
-  using Final = placements_t<final_layout().packed(), Mesh::axis_count>;
-
-  template <class E, class F, class... In>
-  static Local<E> mapped(const F& f, const Local<In>&... in) {
-    const Local<E> out((in.shape(), ...));
-    map_elements(kernels::On<Device>{}, f, kernels::write(out), kernels::read(in)...);
-    return out;
-  }
-
-  template <class E>
-  Candidates<E> candidates(const Local<E>& local) const {
-    return {local, x_.mesh(), call_.shape()};
-  }
-
-  auto combine_keys(const Local<T>& values, const Local<index_t>& indices) const {
-    const auto keys = redistribute_to<Final>(
-        candidates(mapped<std::uint64_t>(KeyOfPair<Op, T>{}, values, indices)), call_.name());
-    return DTensor<index_t, rank, Mesh, Final>(mapped<index_t>(IndexOfKey{}, keys.local()),
-                                               x_.mesh(), call_.shape());
-  }
-
-  auto combine_in_two(const Local<T>& values, const Local<index_t>& indices) const {
-    // values are reduced under Op, indices under Min: the axes are the same
-    using Extremes = placements_t<with_op(Op::value).packed(), Mesh::axis_count>;
-    using Everywhere = placements_t<reduced_layout().packed(), Mesh::axis_count>;
-    const DTensor<T, rank, Mesh, Extremes> mine(values, x_.mesh(), call_.shape());
-    const auto best = redistribute_to<Everywhere>(mine, call_.name());
-    return redistribute_to<Final>(
-        candidates(mapped<index_t>(IndexOfBest<T>{}, values, best.local(), indices)), call_.name());
-  }
-
-  static constexpr Layout with_op(ReduceOp op) {
-    Layout layout = Pairs::solution.computed;
-    for (int a = 0; a < layout.axes; ++a)
-      if (layout[a].is_partial()) layout[a] = Placement::partial(op);
-    return layout;
-  }
-  static constexpr Layout reduced_layout() {
-    Layout layout = Pairs::solution.computed;
-    for (int a = 0; a < layout.axes; ++a)
-      if (layout[a].is_partial()) layout[a] = Placement::replicate();
-    return layout;
-  }
-
-  Pairs call_;
-  const X& x_;
+/// What a rank finds along a dimension: extreme values, and their global indices.
+template <class T, int Rank, class Device>
+struct Candidates {
+  Tensor<T, Rank, Device> values;
+  Tensor<index_t, Rank, Device> indices;
 };
+
+/// @param first        the global index of the first element of that dimension
+/// @param with_values  otherwise only the indices are kept
+template <class Op, class T, int Rank, class Device>
+Candidates<T, Rank - 1, Device> find_candidates(const Tensor<T, Rank, Device>& x, int dim,
+                                                index_t first, bool with_values) {
+  std::array<index_t, std::size_t(Rank - 1)> extents{};
+  for (int d = 0; d < Rank - 1; ++d)
+    extents[std::size_t(d)] = x.shape()[std::size_t(d + (d >= dim))];
+  using Values = Tensor<T, Rank - 1, Device>;
+  const Candidates<T, Rank - 1, Device> found{with_values ? Values(extents) : Values(),
+                                              Tensor<index_t, Rank - 1, Device>(extents)};
+  arg_reduce_dim<Op>(kernels::On<Device>{}, kernels::read(x), dim, first,
+                     with_values ? found.values.data() : nullptr, found.indices.data());
+  return found;
+}
+
+/// f of the elements of tensors of one shape.
+template <class E, class F, class First, class... Rest>
+Tensor<E, First::dims, typename First::device_type> mapped(const F& f, const First& first,
+                                                           const Rest&... rest) {
+  const Tensor<E, First::dims, typename First::device_type> out(first.shape());
+  map_elements(kernels::On<typename First::device_type>{}, f, kernels::write(out),
+               kernels::read(first), kernels::read(rest)...);
+  return out;
+}
+
+/// Makes one choice of the candidates of all ranks; typed by elements, like every kernel.
+///
+/// @param indices   how keys or indices are reduced: under Min
+/// @param extremes  how values are: under Op, on the same axes
+/// @param fits      whether all indices have 32 bits
+template <class Op, class T, int Rank, class Device>
+Tensor<index_t, Rank, Device> choose(const Candidates<T, Rank, Device>& found, const Route& indices,
+                                     const Route& extremes, bool fits, const CallFrame& call) {
+  const auto shape = to_array<Rank>(call.result_shape());
+  const auto reduce = [&](const auto& local, const Route& route) {
+    return redistribute_local(local, route, call.mesh(), shape, call.name());
+  };
+  if constexpr (packs_into_key<T>)
+    if (fits)
+      return mapped<index_t>(
+          IndexOfKey{},
+          reduce(mapped<std::uint64_t>(KeyOfPair<Op, T>{}, found.values, found.indices), indices));
+  const auto best = reduce(found.values, extremes);
+  return reduce(mapped<index_t>(IndexOfBest<T>{}, found.values, best, found.indices), indices);
+}
+
+template <class Op, int Dim, class Request, class X>
+auto arg_reduce_dtensor(const char* name, const X& x) {
+  using Pairs = Call<ArgReduce<X::dims, Dim>, Request, X>;
+  using Mesh = typename X::mesh_type;
+  constexpr Layout computed = Pairs::solution.computed;
+  const Pairs call(name, x);
+  if (x.shape()[Dim] == 0 && call.result_shape().product() > 0)
+    throw Error(name, "there are no elements to choose from", x.context());
+  const Box box = call.local_box(Pairs::solution.required[0], Shape(x.shape()));
+  const auto found =
+      find_candidates<Op>(call.template local<0>(x), Dim, box.begin[Dim], computed.has_partial());
+  if constexpr (!computed.has_partial()) {
+    return call.result(found.indices, x);
+  } else {
+    constexpr Placement everywhere = Placement::replicate();
+    constexpr Layout last = Pairs::solution.result.with_partials_as(everywhere);
+    constexpr Layout values = computed.with_partials_as(Placement::partial(Op::value));
+    constexpr Layout best = computed.with_partials_as(everywhere);
+    constexpr int axes = Mesh::axis_count, dims = Pairs::dims;
+    return DTensor<index_t, dims, Mesh, placements_t<last.packed(), axes>>(
+        choose<Op>(found, route_of<computed.packed(), last.packed(), axes, dims>,
+                   route_of<values.packed(), best.packed(), axes, dims>,
+                   x.shape()[Dim] <= index_t(0xffffffffu), call),
+        x.mesh(), to_array<dims>(call.result_shape()));
+  }
+}
 
 template <class Op, class Request, class X, class D>
 auto arg_reduce(const char* name, const X& x, D) {
   using T = typename X::value_type;
   static_assert(!is_complex<T>, "cleave: complex numbers have no order");
   constexpr int d = dim_index<X::dims>(D{});
-  if constexpr (is_dtensor<X>) return ArgReduction<Op, d, Request, X>(name, x).run();
+  if constexpr (is_dtensor<X>) return arg_reduce_dtensor<Op, d, Request>(name, x);
   else static_cast<void>(OperandCheck<ArgReduce<X::dims, d>, X>{});
 }
 

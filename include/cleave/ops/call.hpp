@@ -83,44 +83,36 @@ struct OperandCheck {
                 "sharding_rule");
 };
 
-/// The operands of a call as the frame sees them.
-template <class... X>
+/// An operand as the frame sees it.
+template <class X>
+OperandInfo operand_info(const X& x) {
+  if constexpr (is_dtensor<X>) return {x.shape().data(), X::dims, &X::layout, &x.mesh().state()};
+  else return {};
+}
+
+/// Those of a call; a base, since the frame is one, too, and refers to them.
+template <int Count>
 struct OperandInfos {
-  std::array<OperandInfo, sizeof...(X)> infos;
-
-  explicit OperandInfos(const X&... x) : infos{info(x)...} {}
-
- private:
-  template <class A>
-  static OperandInfo info(const A& x) {
-    if constexpr (is_dtensor<A>) return {x.shape().data(), A::dims, &A::layout, &x.mesh().state()};
-    else return {};
-  }
+  std::array<OperandInfo, std::size_t(Count)> infos;
 };
 
 /// A call of Op with operands X, DTensors or scalars.
 template <class Op, class Request, class... X>
-class Call : OperandCheck<Op, X...>, OperandInfos<X...>, public CallFrame {
+class Call : OperandCheck<Op, X...>, OperandInfos<int(sizeof...(X))>, public CallFrame {
+  using Infos = OperandInfos<int(sizeof...(X))>;
+
  public:
   using Mesh = typename MeshOf<X...>::type;
   static constexpr Solution solution = solve_call<Op, typename Request::asked, Mesh, X...>();
   static constexpr int dims = rule_of<Op>.result.dims;
   using Device = typename Mesh::device_type;
-  using Computed = placements_t<solution.computed.packed(), Mesh::axis_count>;
   using Result = placements_t<solution.result.packed(), Mesh::axis_count>;
 
   /// @see CallFrame
   explicit Call(const char* name, const X&... x,
                 const std::array<index_t, max_dims>& new_extents = {})
-      : OperandInfos<X...>(x...),
+      : Infos{{operand_info(x)...}},
         CallFrame(name, rule_of<Op>, rule_broadcasts<Op>(), this->infos.data(), new_extents) {}
-
-  /// Global extents of the result.
-  std::array<index_t, std::size_t(dims)> shape() const {
-    std::array<index_t, std::size_t(dims)> extents{};
-    for (int d = 0; d < dims; ++d) extents[std::size_t(d)] = result_extent(d);
-    return extents;
-  }
 
   /// The part of operand I that the kernel needs, under `solution.required[I]`.
   /// @collective every rank of the mesh, if the placements differ
@@ -129,19 +121,16 @@ class Call : OperandCheck<Op, X...>, OperandInfos<X...>, public CallFrame {
     if constexpr (!is_dtensor<A>) {
       return (x);
     } else {
-      constexpr Layout required = solution.required[I];
-      using To = placements_t<required.packed(), Mesh::axis_count>;
-      using From = typename A::placements_type;
-      if constexpr (std::is_same_v<From, To>) {
-        if constexpr (rule_broadcasts<Op>()) repeatable(I, required);
+      constexpr Layout from = A::layout, to = solution.required[I];
+      if constexpr (from == to) {
+        repeatable(I, to);
         return (x.local());
       } else {
-        if constexpr (Request::is_explicit && communicates(A::layout, required))
-          static_cast<void>(operand_would_be_redistributed<Op, I, From, To>{});
-        if constexpr (rule_broadcasts<Op>())
-          if (const Layout target = repeatable(I, required); !(target == required))
-            return moved(x, target);
-        return typename A::local_type(redistribute_to<To>(x, name()).local());
+        if constexpr (Request::is_explicit && communicates(from, to))
+          static_cast<void>(
+              operand_would_be_redistributed<Op, I, typename A::placements_type,
+                                             placements_t<to.packed(), Mesh::axis_count>>{});
+        return moved(I, x.local(), route_of<from.packed(), to.packed(), Mesh::axis_count, A::dims>);
       }
     }
   }
@@ -155,9 +144,13 @@ class Call : OperandCheck<Op, X...>, OperandInfos<X...>, public CallFrame {
 
   /// The DTensor whose local part the kernel has computed, on the mesh of x.
   template <class T, class A>
-  auto result(Tensor<T, dims, Device> local, const A& x) const {
-    const DTensor<T, dims, Mesh, Computed> computed(std::move(local), mesh_of(x), shape());
-    return redistribute_to<Result>(computed, name());
+  DTensor<T, dims, Mesh, Result> result(Tensor<T, dims, Device> local, const A& x) const {
+    constexpr std::uint64_t from = solution.computed.packed(), to = solution.result.packed();
+    const auto shape = to_array<dims>(result_shape());
+    if constexpr (from != to)
+      local = redistribute_local(local, route_of<from, to, Mesh::axis_count, dims>, mesh(), shape,
+                                 name());
+    return {std::move(local), x.mesh(), shape};
   }
 
  private:
@@ -170,22 +163,6 @@ class Call : OperandCheck<Op, X...>, OperandInfos<X...>, public CallFrame {
   static const auto& first_dtensor(const A& x, const Rest&... rest) {
     if constexpr (is_dtensor<A>) return x;
     else return first_dtensor(rest...);
-  }
-  template <class A>
-  static const Mesh& mesh_of(const A& x) {
-    return x.mesh();
-  }
-
-  /// A redistribution whose target is known at run time only.
-  template <class A>
-  typename A::local_type moved(const A& x, const Layout& target) const {
-    if (target == A::layout) return x.local();
-    const redistribution::Block block = redistribution::run<Device>(
-        nullptr, A::layout, target, {x.local().storage(), x.local().view()},
-        {x.mesh().state(), Shape(x.shape()), name()});
-    return A::local_type::adopt(static_cast<typename A::value_type*>(block.view.data),
-                                to_array<A::dims>(block.view.extents),
-                                to_array<A::dims>(block.view.strides), block.storage);
   }
 };
 

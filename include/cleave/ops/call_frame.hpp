@@ -1,5 +1,5 @@
 // The run-time part of a call of an operation, without its types: extents and meshes are compared,
-// errors are worded. Compiled once for all operations.
+// operands brought where they are needed, errors are worded. Compiled once for all operations.
 #pragma once
 
 #include <array>
@@ -8,11 +8,13 @@
 
 #include <cleave/core/error.hpp>
 #include <cleave/core/shape.hpp>
+#include <cleave/dtensor/route.hpp>
 #include <cleave/mesh/mesh_state.hpp>
 #include <cleave/placement/ownership.hpp>
 #include <cleave/placement/placement.hpp>
 #include <cleave/rules/explain.hpp>
 #include <cleave/rules/sharding_rule.hpp>
+#include <cleave/tensor/tensor.hpp>
 
 namespace cleave::detail {
 
@@ -36,7 +38,7 @@ class CallFrame {
   /// @throws Error if the meshes or the extents of a factor differ
   CallFrame(const char* name, const Rule& rule, bool broadcasts, const OperandInfo* operands,
             const std::array<index_t, max_dims>& new_extents)
-      : name_(name), rule_(rule), operands_(operands) {
+      : name_(name), rule_(rule), broadcasts_(broadcasts), operands_(operands) {
     for (int f = 0; f < rule.factors; ++f) extents_[std::size_t(f)] = -1;
     for (int i = 0; i < rule.operands; ++i) {
       const OperandInfo& operand = operands[i];
@@ -59,9 +61,12 @@ class CallFrame {
 
   const char* name() const { return name_; }
   const MeshState& mesh() const { return *mesh_; }
-  /// The extent of a dimension of the result.
-  index_t result_extent(int d) const {
-    return extents_[std::size_t(rule_.result.factor[std::size_t(d)])];
+  /// Global extents of the result.
+  Shape result_shape() const {
+    Shape shape = Shape::filled(rule_.result.dims, 0);
+    for (int d = 0; d < shape.dims; ++d)
+      shape[d] = extents_[std::size_t(rule_.result.factor[std::size_t(d)])];
+    return shape;
   }
   /// The global indices that this rank holds under a layout; none on a rank outside of the mesh.
   Box local_box(const Layout& layout, const Shape& shape) const {
@@ -76,6 +81,7 @@ class CallFrame {
   /// The placements that an operand really needs: repeated dimensions are there on every rank.
   /// @throws Error if one is sharded and would have to stay so
   Layout repeatable(int i, Layout required) const {
+    if (!broadcasts_) return required;
     for (int a = 0; a < required.axes; ++a) {
       if (!required[a].is_shard() || mesh_->extents()[a] == 1 || !repeats(i, required[a].dim))
         continue;
@@ -90,6 +96,20 @@ class CallFrame {
       required[a] = Placement::replicate();
     }
     return required;
+  }
+
+  /// The local elements of operand i, which lie at the source of the route, at its target, or
+  /// wherever they can be repeated.
+  /// @collective every rank of the mesh
+  template <class T, int Rank, class Device>
+  Tensor<T, Rank, Device> moved(int i, const Tensor<T, Rank, Device>& x, const Route& route) const {
+    const Layout target = repeatable(i, route.target);
+    if (target == route.source) return x;
+    const bool is_fixed = target == route.target;
+    std::array<index_t, std::size_t(Rank)> shape;
+    for (int d = 0; d < Rank; ++d) shape[std::size_t(d)] = operands_[i].shape[d];
+    return redistribute_local(x, is_fixed ? route : Route{route.source, target}, mesh(), shape,
+                              name_);
   }
 
   /// Shapes, placements, mesh and rank, for errors.
@@ -126,6 +146,7 @@ class CallFrame {
 
   const char* name_;
   const Rule& rule_;
+  bool broadcasts_;
   const OperandInfo* operands_;
   const MeshState* mesh_ = nullptr;
   std::array<index_t, Rule::max_factors> extents_;

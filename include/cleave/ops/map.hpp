@@ -65,36 +65,37 @@ ScalarOperand<X> as_operand(const X& x) {
 }
 
 /// The local extents of the result, and an operand as the kernel takes it for them.
-template <class Frame, class T, int Rank, class Device>
-void read_extents(const Frame& call, int operand, const Tensor<T, Rank, Device>& x,
+template <class T, int Rank, class Device>
+void read_extents(const CallFrame& call, int operand, const Tensor<T, Rank, Device>& x,
                   Shape& extents) {
   for (int d = 0; d < Rank; ++d)
     if (!call.repeats(operand, d)) extents[extents.dims - Rank + d] = x.shape()[std::size_t(d)];
 }
-template <class Frame, class T>
-void read_extents(const Frame&, int, const ScalarOperand<T>&, Shape&) {}
+template <class T>
+void read_extents(const CallFrame&, int, const ScalarOperand<T>&, Shape&) {}
 
-template <class Frame, class T, int Rank, class Device>
-kernels::Strided<const T> aligned(const Frame& call, int operand, const Tensor<T, Rank, Device>& x,
-                                  const Shape& extents) {
+template <class T, int Rank, class Device>
+kernels::Strided<const T> aligned(const CallFrame& call, int operand,
+                                  const Tensor<T, Rank, Device>& x, const Shape& extents) {
   kernels::Strided<const T> view{x.data(), extents, Shape::filled(extents.dims, 0)};
   for (int d = 0; d < Rank; ++d)
     if (!call.repeats(operand, d))
       view.strides[extents.dims - Rank + d] = x.strides()[std::size_t(d)];
   return view;
 }
-template <class Frame, class T>
-kernels::Scalar<T> aligned(const Frame&, int, const ScalarOperand<T>& x, const Shape&) {
+template <class T>
+kernels::Scalar<T> aligned(const CallFrame&, int, const ScalarOperand<T>& x, const Shape&) {
   return {x.value};
 }
 
-/// The local part of a map.
-template <class Call, class T, int... I, class F, class... Local>
-auto map_local(std::integer_sequence<int, I...>, const Call& call, const F& f, const Local&... x) {
-  using Device = typename Call::Device;
-  Shape extents = Shape::filled(Call::dims, 1);
+/// What a rank contributes to a map; typed by elements, like every kernel.
+template <class Result, int... I, class F, class... Local>
+Result map_local(std::integer_sequence<int, I...>, const CallFrame& call, const F& f,
+                 const Local&... x) {
+  using Device = typename Result::device_type;
+  Shape extents = Shape::filled(Result::dims, 1);
   (read_extents(call, I, x, extents), ...);
-  const Tensor<T, Call::dims, Device> out(to_array<Call::dims>(extents));
+  const Result out(to_array<Result::dims>(extents));
   map_elements(kernels::On<Device>{}, f, kernels::write(out), aligned(call, I, x, extents)...);
   return out;
 }
@@ -105,11 +106,12 @@ auto map_operands(const char* name, const F& f, const X&... x) {
   static_assert(Element<T>, "cleave: the function of a map returns no element of a tensor");
   using Op = Map<std::conditional_t<has_partials<F>, F, void>, X::dims...>;
   using Call = Call<Op, Request, X...>;
+  using Result = Tensor<T, Call::dims, typename Call::Device>;
   const Call call(name, x...);
   return call.run(
       [&](const auto&... local) {
-        return map_local<Call, T>(std::make_integer_sequence<int, int(sizeof...(X))>{}, call, f,
-                                  local...);
+        return map_local<Result>(std::make_integer_sequence<int, int(sizeof...(X))>{}, call, f,
+                                 local...);
       },
       x...);
 }

@@ -22,6 +22,19 @@ struct sharding_rule<Matmul> {
   static constexpr const char* partials = "sum,R->sum; R,sum->sum; avg,R->avg; R,avg->avg";
 };
 
+namespace detail {
+
+/// What a rank contributes; typed by elements, like every kernel.
+template <class T, class Device>
+Tensor<T, 2, Device> matmul_local(const Tensor<T, 2, Device>& x, const Tensor<T, 2, Device>& w) {
+  const Tensor<T, 2, Device> y({x.extent(0), w.extent(1)});
+  gemm(kernels::On<Device>{}, as_matrix(kernels::read(x)), as_matrix(kernels::read(w)),
+       as_matrix(kernels::write(y)));
+  return y;
+}
+
+}  // namespace detail
+
 /// y = x · w, both matrices.
 ///
 /// @param x  [m, k]
@@ -35,16 +48,8 @@ auto matmul(const A& x, const B& w) {
   static_assert(std::is_same_v<typename A::value_type, typename B::value_type>,
                 "cleave: the operands of matmul have different element types; cast one of them");
   using Call = detail::Call<Matmul, detail::Request<R...>, A, B>;
-  using Local = Tensor<typename A::value_type, 2, typename Call::Device>;
   return Call("matmul", x, w)
-      .run(
-          [](const Local& a, const Local& b) {
-            const Local y({a.extent(0), b.extent(1)});
-            gemm(kernels::On<typename Call::Device>{}, as_matrix(kernels::read(a)),
-                 as_matrix(kernels::read(b)), as_matrix(kernels::write(y)));
-            return y;
-          },
-          x, w);
+      .run(detail::matmul_local<typename A::value_type, typename Call::Device>, x, w);
 }
 
 }  // namespace cleave

@@ -50,7 +50,7 @@ auto one_hot(const X& classes, index_t count) {
                 call.context());
   return call.run(
       [&](const typename X::local_type& local) {
-        const Box box = call.local_box(Rows::solution.computed, Shape(call.shape()));
+        const Box box = call.local_box(Rows::solution.computed, call.result_shape());
         const Tensor<T, Rows::dims, typename Rows::Device> out(to_array<Rows::dims>(box.extents()));
         const auto wrong = one_hot_rows(kernels::On<typename Rows::Device>{}, kernels::read(local),
                                         box.begin[X::dims], box.extent(X::dims), count, out.data());

@@ -47,22 +47,30 @@ template <class Op, class T>
 using reduced_t =
     std::conditional_t<std::is_same_v<T, bool> && std::is_same_v<Op, Sum>, index_t, T>;
 
+/// What a rank contributes; typed by elements, like every kernel.
+///
+/// @param mask    the dimensions that go, as many as Result has less
 /// @param finish  what becomes of each local result
+template <class Op, class Result, class Local, class Finish>
+Result reduce_local(const Local& x, unsigned mask, const Finish& finish) {
+  std::array<index_t, std::size_t(Result::dims)> extents{};
+  for (std::size_t d = 0, n = 0; d < std::size_t(Local::dims); ++d)
+    if (!(mask >> d & 1u)) extents[n++] = x.shape()[d];
+  const Result out(extents);
+  reduce_dims<Op>(kernels::On<typename Result::device_type>{}, kernels::read(x), mask,
+                  kernels::write(out), finish);
+  return out;
+}
+
 template <class Op, unsigned Mask, class Request, class X, class Finish = kernels::Same>
 auto reduce_dtensor(const char* name, const X& x, const Finish& finish = {}) {
   using T = typename X::value_type;
   using R = reduced_t<Op, T>;
-  using Reduction = Reduce<Op, X::dims, Mask, std::is_same_v<T, R>>;
-  using Call = Call<Reduction, Request, X>;
+  using Call = Call<Reduce<Op, X::dims, Mask, std::is_same_v<T, R>>, Request, X>;
+  using Result = Tensor<R, Call::dims, typename Call::Device>;
   return Call(name, x).run(
       [&](const typename X::local_type& local) {
-        std::array<index_t, std::size_t(Call::dims)> extents{};
-        for (std::size_t d = 0, n = 0; d < std::size_t(X::dims); ++d)
-          if (!(Mask >> d & 1u)) extents[n++] = local.shape()[d];
-        const Tensor<R, Call::dims, typename Call::Device> out(extents);
-        reduce_dims<Op>(kernels::On<typename Call::Device>{}, kernels::read(local), Mask,
-                        kernels::write(out), finish);
-        return out;
+        return reduce_local<Op, Result>(local, Mask, finish);
       },
       x);
 }

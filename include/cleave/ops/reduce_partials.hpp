@@ -24,13 +24,6 @@ constexpr AxisMask partial_axes(const Layout& layout) {
   return mask;
 }
 
-/// The same without the partials.
-constexpr Layout without_partials(Layout layout) {
-  for (int a = 0; a < layout.axes; ++a)
-    if (layout[a].is_partial()) layout[a] = Placement::replicate();
-  return layout;
-}
-
 /// Whether all partials of the two are of one op, on the same axes.
 constexpr bool same_partials(const Layout& x, const Layout& y) {
   int op = -1;  // of the partials seen so far
@@ -47,7 +40,8 @@ constexpr bool same_partials(const Layout& x, const Layout& y) {
 template <class X>
 using reduced_dtensor =
     DTensor<typename X::value_type, X::dims, typename X::mesh_type,
-            placements_t<without_partials(X::layout).packed(), X::placements_type::size>>;
+            placements_t<X::layout.with_partials_as(Placement::replicate()).packed(),
+                         X::placements_type::size>>;
 
 }  // namespace detail
 

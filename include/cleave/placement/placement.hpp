@@ -72,6 +72,14 @@ struct Layout {
     return false;
   }
 
+  /// The same with every partial replaced.
+  constexpr Layout with_partials_as(const Placement& other) const {
+    Layout layout = *this;
+    for (int a = 0; a < axes; ++a)
+      if (layout[a].is_partial()) layout[a] = other;
+    return layout;
+  }
+
   /// Eight bits per axis, the first axis lowest: what a plan is keyed by.
   constexpr std::uint64_t packed() const {
     std::uint64_t code = 0;

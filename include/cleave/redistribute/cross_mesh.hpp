@@ -157,9 +157,7 @@ Block cross_redistribute(const Layout& source, const Layout& target, Block block
   const DType dtype = block.view.dtype;
 
   StepLayout now{source};
-  Layout reduced = source;
-  for (int a = 0; a < source.axes; ++a)
-    if (source[a].is_partial()) reduced[a] = Placement::replicate();
+  const Layout reduced = source.with_partials_as(Placement::replicate());
   while (const unsigned run = cleave::detail::next_run(now.layout, reduced)) {
     const Step step =
         cleave::detail::scatter_step(now, run, cleave::detail::op_of(now.layout, run), shape.dims);
