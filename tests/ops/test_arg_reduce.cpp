@@ -11,6 +11,7 @@
 #include <cleave/dtensor/factories.hpp>
 #include <cleave/ops/arg_reduce.hpp>
 
+#include "errors.hpp"
 #include "placed.hpp"
 
 using namespace cleave;
@@ -143,12 +144,7 @@ TEST_CASE("there is no extreme element among none") {
   on_ranks({1, 2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto x = zeros<float>({3, 0}, mesh, Shard<0>{});
-    std::string text;
-    try {
-      argmin(x, dim<1>{});
-    } catch (const Error& error) {
-      text = error.what();
-    }
+    const std::string text = error_of([&] { argmin(x, dim<1>{}); });
     CHECK(text.find("argmin: there are no elements to choose from [shapes [3, 0]") == 0);
     CHECK(argmax(x, dim<0>{}).shape() == Extents1{0});
   });

@@ -8,6 +8,7 @@
 #include <cleave/comm/trace.hpp>
 #include <cleave/ops/matmul.hpp>
 
+#include "errors.hpp"
 #include "placed.hpp"
 #include "products.hpp"
 
@@ -91,12 +92,7 @@ TEST_CASE("operands that do not fit are refused with their extents") {
     const auto mesh = init_device_mesh<tp>(world, {2}, TestDevice{});
     using P = Placements<Shard<0>>;
     const auto x = placed<float, P>(mesh, std::array<index_t, 2>{5, 6}, 0);
-    std::string text;
-    try {
-      matmul(x, x);
-    } catch (const Error& error) {
-      text = error.what();
-    }
+    const std::string text = error_of([&] { matmul(x, x); });
     CHECK(text.find("matmul: the operands disagree about 'k' of ik,kj->ij: operand 1 has 5, the "
                     "ones before it 6 [shapes [5, 6] and [5, 6]; placements (Shard(0)) and "
                     "(Shard(0)); mesh tp=2; rank ") == 0);
@@ -110,12 +106,7 @@ TEST_CASE("operands on different meshes of one type are refused") {
     using P = Placements<Replicate, Replicate>;
     const auto x = placed<float, P>(wide, std::array<index_t, 2>{2, 2}, 0);
     const auto w = placed<float, P>(tall, std::array<index_t, 2>{2, 2}, 1);
-    std::string text;
-    try {
-      matmul(x, w);
-    } catch (const Error& error) {
-      text = error.what();
-    }
+    const std::string text = error_of([&] { matmul(x, w); });
     CHECK(text.find("matmul: the operands are on different meshes of one type") == 0);
     CHECK(text.find("mesh dp=1 x tp=4 and dp=4 x tp=1") != text.npos);
   });

@@ -9,6 +9,7 @@
 #include <cleave/dtensor/factories.hpp>
 #include <cleave/ops/one_hot.hpp>
 
+#include "errors.hpp"
 #include "placed.hpp"
 
 using namespace cleave;
@@ -70,12 +71,7 @@ TEST_CASE("an index that is no class is named") {
   on_ranks({1, 2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto x = full<std::int64_t>({4}, std::int64_t(3), mesh, Shard<0>{});
-    std::string text;
-    try {
-      one_hot<float>(x, 3);
-    } catch (const Error& error) {
-      text = error.what();
-    }
+    const std::string text = error_of([&] { one_hot<float>(x, 3); });
     CHECK(text.find(
               "one_hot: index 3 is not one of 3 classes [shapes [4]; placements (Shard(0))") == 0);
     CHECK_THROWS_AS(one_hot<float>(x, -1), Error);

@@ -12,6 +12,7 @@
 #include <cleave/ops/pointwise.hpp>
 #include <cleave/ops/reduce.hpp>
 
+#include "errors.hpp"
 #include "functors.hpp"
 #include "placed.hpp"
 
@@ -177,12 +178,7 @@ TEST_CASE("there is no extreme element among none") {
   on_ranks({1, 2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto x = zeros<float>({0, 3}, mesh, Shard<0>{});
-    std::string text;
-    try {
-      max(x, dim<0>{});
-    } catch (const Error& error) {
-      text = error.what();
-    }
+    const std::string text = error_of([&] { max(x, dim<0>{}); });
     CHECK(text.find("max: there are no elements to choose from [shapes [0, 3]; placements "
                     "(Shard(0)); mesh tp=") == 0);
     CHECK_THROWS_AS(min(x), Error);

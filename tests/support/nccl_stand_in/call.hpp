@@ -48,8 +48,8 @@ struct TransferCall {
   std::size_t count = 0;
   ncclDataType_t type{};
   ncclRedOp_t op = ncclSum;  ///< ncclNumOps: a premultiplied sum
+  int peer = -1;             ///< the root, or the rank at the other end
   Premultiplication factor{};
-  int peer = -1;  ///< the root, or the rank at the other end
   CUstream_st* stream = nullptr;
 
   bool to_one() const { return function == Function::send || function == Function::receive; }

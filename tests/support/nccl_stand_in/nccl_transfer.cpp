@@ -96,13 +96,7 @@ ncclResult_t ncclAllGather(const void* send, void* receive, std::size_t count, n
 
 ncclResult_t ncclBroadcast(const void* send, void* receive, std::size_t count, ncclDataType_t type,
                            int root, ncclComm_t comm, cudaStream_t stream) {
-  return transfer({.function = Function::broadcast,
-                   .send = send,
-                   .receive = receive,
-                   .count = count,
-                   .type = type,
-                   .peer = root},
-                  comm, stream);
+  return transfer({Function::broadcast, send, receive, count, type, ncclSum, root}, comm, stream);
 }
 
 ncclResult_t ncclBcast(void* buffer, std::size_t count, ncclDataType_t type, int root,
@@ -112,14 +106,7 @@ ncclResult_t ncclBcast(void* buffer, std::size_t count, ncclDataType_t type, int
 
 ncclResult_t ncclReduce(const void* send, void* receive, std::size_t count, ncclDataType_t type,
                         ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
-  return transfer({.function = Function::reduce,
-                   .send = send,
-                   .receive = receive,
-                   .count = count,
-                   .type = type,
-                   .op = op,
-                   .peer = root},
-                  comm, stream);
+  return transfer({Function::reduce, send, receive, count, type, op, root}, comm, stream);
 }
 
 ncclResult_t ncclAlltoAll(const void* send, void* receive, std::size_t count, ncclDataType_t type,
@@ -129,41 +116,22 @@ ncclResult_t ncclAlltoAll(const void* send, void* receive, std::size_t count, nc
 
 ncclResult_t ncclGather(const void* send, void* receive, std::size_t count, ncclDataType_t type,
                         int root, ncclComm_t comm, cudaStream_t stream) {
-  return transfer({.function = Function::gather,
-                   .send = send,
-                   .receive = receive,
-                   .count = count,
-                   .type = type,
-                   .peer = root},
-                  comm, stream);
+  return transfer({Function::gather, send, receive, count, type, ncclSum, root}, comm, stream);
 }
 
 ncclResult_t ncclScatter(const void* send, void* receive, std::size_t count, ncclDataType_t type,
                          int root, ncclComm_t comm, cudaStream_t stream) {
-  return transfer({.function = Function::scatter,
-                   .send = send,
-                   .receive = receive,
-                   .count = count,
-                   .type = type,
-                   .peer = root},
-                  comm, stream);
+  return transfer({Function::scatter, send, receive, count, type, ncclSum, root}, comm, stream);
 }
 
 ncclResult_t ncclSend(const void* send, std::size_t count, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream) {
-  return transfer(
-      {.function = Function::send, .send = send, .count = count, .type = type, .peer = peer}, comm,
-      stream);
+  return transfer({Function::send, send, nullptr, count, type, ncclSum, peer}, comm, stream);
 }
 
 ncclResult_t ncclRecv(void* receive, std::size_t count, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream) {
-  return transfer({.function = Function::receive,
-                   .receive = receive,
-                   .count = count,
-                   .type = type,
-                   .peer = peer},
-                  comm, stream);
+  return transfer({Function::receive, nullptr, receive, count, type, ncclSum, peer}, comm, stream);
 }
 
 ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t type,
