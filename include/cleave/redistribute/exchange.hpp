@@ -67,10 +67,13 @@ inline Transfers exchange_transfers(const Step& step, const Shape& shape, const 
   const detail::Replicas replicas(step);
   const Box had = owned_box(step.from, shape, mesh, coordinate);
   const Box wanted = owned_box(step.to, shape, mesh, coordinate);
-  Transfers transfers;
   Shape peer = coordinate;
+  std::size_t ranks = 1;
   for (int a = 0; a < mesh.dims; ++a)
-    if (step.axes >> a & 1u) peer[a] = 0;
+    if (step.axes >> a & 1u) peer[a] = 0, ranks *= std::size_t(mesh[a]);
+  Transfers transfers;
+  transfers.sends.reserve(ranks);
+  transfers.receives.reserve(ranks);
   for (int index = 0;; ++index) {
     const bool self = peer == coordinate;
     const bool same_chunk = replicas.same_chunk(mesh, peer, coordinate);
