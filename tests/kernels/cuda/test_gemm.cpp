@@ -168,6 +168,42 @@ TEST_CASE("sums of 16-bit floats are accumulated in float") {
   for (index_t i = 0; i < 6; ++i) CHECK(float(c.result()[i]) == 1024);
 }
 
+TEST_CASE("parts of sums of 16-bit floats are not rounded, and do not overflow") {
+  const index_t k = 65536;  // each half of a sum is above the largest half
+  const Place pa = Place::of(shape({1, 2, k})), pb = Place::of(shape({1, k, 3}));
+  HostArray<half> fours(pa.size), ones(pb.size);
+  for (index_t i = 0; i < fours.size; ++i) fours[i] = half(i % k < k / 2 ? 4.0f : -4.0f);
+  for (index_t i = 0; i < ones.size; ++i) ones[i] = half(1);
+  const Placed<half> a(pa, std::move(fours)), b(pb, std::move(ones));
+  const Placed<half> c(Place::of(shape({1, 2, 3})));
+  gemm(On<Cuda>{}, matrix<const half>(a.data(), pa), matrix<const half>(b.data(), pb),
+       matrix<half>(c.data(), c.place()));
+  for (index_t i = 0; i < 6; ++i) CHECK(float(c.result()[i]) == 0);
+}
+
+TEST_CASE("a batch may have more products, and a complex matrix more rows, than cuBLASLt takes") {
+  CHECK(mismultiplied<float>(Place::of(shape({65537, 1, 2})), Place::of(shape({65537, 2, 1})),
+                             Place::of(shape({65537, 1, 1}))) == 0);
+  CHECK(mismultiplied<std::complex<float>>(Place::of(shape({1, 4194250, 1})),
+                                           Place::of(shape({1, 1, 1})),
+                                           Place::of(shape({1, 4194250, 1}))) == 0);
+}
+
+TEST_CASE("complex factors may lie at any address that their type allows") {
+  using C = std::complex<double>;
+  const Place place = Place::of(shape({1, 2, 2}));
+  const Placed<double> parts(Place::of(shape({9})));  // aligned to 8 bytes only, behind the first
+  const auto* const factors = reinterpret_cast<const C*>(parts.data() + 1);
+  const Placed<C> c(place);
+  gemm(On<Cuda>{}, Matrix<const C>{factors, 2, 2, 2, 1}, Matrix<const C>{factors, 2, 2, 2, 1},
+       matrix<C>(c.data(), place));
+  const HostArray<double> v = parts.values();
+  const C x[] = {{v[1], v[2]}, {v[3], v[4]}, {v[5], v[6]}, {v[7], v[8]}};
+  const C expected[] = {x[0] * x[0] + x[1] * x[2], x[0] * x[1] + x[1] * x[3],
+                        x[2] * x[0] + x[3] * x[2], x[2] * x[1] + x[3] * x[3]};
+  CHECK(c.wrong(expected, [](C found, C right) { return std::abs(found - right) < 1e-9; }) == 0);
+}
+
 TEST_CASE("sums of integers wrap") {
   const Place place = Place::of(shape({1, 1, 1}));
   HostArray<std::int32_t> large(place.size);

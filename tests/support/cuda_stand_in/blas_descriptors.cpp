@@ -122,6 +122,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t o
   MatmulPreference& preference = preference_of(opaque);
   switch (name) {
     case CUBLASLT_MATMUL_PREF_SEARCH_MODE: return set(preference.search, value, size);
+    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK: return set(preference.reductions, value, size);
     case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES: return set(preference.workspace, value, size);
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
       return set(preference.alignments[0], value, size);

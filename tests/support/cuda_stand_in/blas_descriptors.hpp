@@ -31,6 +31,7 @@ struct MatmulDescriptor {
 
 struct MatmulPreference {
   std::uint32_t search = 0;
+  std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
   std::uint64_t workspace = 0;                         ///< most bytes
   std::uint32_t alignments[4] = {256, 256, 256, 256};  ///< that A, B, C and D have at least
 };

@@ -1,7 +1,8 @@
 // Entry points of cuBLASLt: handles, the choice of an algorithm, and the product itself.
 //
 // The one algorithm relies on what it was chosen for, as the real ones do: operands aligned as the
-// preference promised, and as much workspace as the choice asked for, which it overwrites.
+// preference promised, and as much workspace as the choice asked for, which it overwrites. Where
+// the preference lets it, it adds partial sums as the 16-bit floats that the result has.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -19,6 +20,9 @@ namespace {
 
 constexpr std::uint64_t mark = 0x6d6d;  // of an algorithm that was chosen here
 constexpr std::size_t most_workspace = std::size_t(64) << 10;
+
+// What users of cuBLASLt report that it refuses.
+constexpr std::int64_t most_batches = 65535, most_complex_columns = 4194240;
 
 cublasStatus_t status_of(cudaError_t error) {
   switch (error) {
@@ -158,13 +162,22 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     const cudaError_t wrong = describe(descriptor_of(operation), layout_of(a), layout_of(b),
                                        layout_of(c), layout_of(d), product);
     if (wrong != cudaSuccess) return wrong;
+    if (product.batches > most_batches ||
+        (layout_of(d).type == CUDA_C_32F && product.n > most_complex_columns))
+      return cudaErrorNotSupported;
     const MatmulPreference& preference = preference_of(preference_handle);
+    for (const std::uint32_t alignment : preference.alignments)
+      if (alignment < bytes_of(cudaDataType(layout_of(d).type))) return cudaErrorNotSupported;
+    const bool rounds = bytes_of(cudaDataType(layout_of(d).type)) == 2 &&
+                        (preference.reductions & (CUBLASLT_REDUCTION_SCHEME_INPLACE |
+                                                  CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE)) != 0;
     cublasLtMatmulHeuristicResult_t& result = results[0];
     result = {};
     result.algo.data[0] = mark;
     for (int i = 0; i < 4; ++i) result.algo.data[1 + i] = preference.alignments[i];
     result.workspaceSize = std::min<std::size_t>(preference.workspace, most_workspace);
     result.algo.data[5] = result.workspaceSize;
+    result.algo.data[6] = rounds;
     result.state = CUBLAS_STATUS_SUCCESS;
     result.wavesCount = 1;
     *returned = 1;
@@ -211,6 +224,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
         product.d = operand(layouts[3], bases[3], CUBLAS_OP_N);
         product.scale = cudaDataType(descriptor.scale);
         product.tf32 = descriptor.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+        product.split = algorithm != nullptr && algorithm->data[6] != 0;
         std::memcpy(product.alpha, alpha, bytes_of(product.scale));
         std::memcpy(product.beta, beta, bytes_of(product.scale));
         if (c == nullptr && !product.ignores_c()) return cudaErrorInvalidValue;

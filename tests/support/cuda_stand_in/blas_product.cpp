@@ -58,6 +58,14 @@ void store(cudaDataType type, void* base, std::int64_t index, Number value) {
   }
 }
 
+/// What is left of a number that is stored as an element of that type.
+template <class Number>
+Number as_stored(cudaDataType type, Number value) {
+  std::byte element[sizeof(Number)];
+  store(type, element, 0, value);
+  return load<Number>(type, element, 0);
+}
+
 /// The nearest number of 10 mantissa bits, ties away from zero.
 float round_to_tf32(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
@@ -94,16 +102,22 @@ template <class Number>
 void compute_as(const Product& p) {
   const Number alpha = load<Number>(p.scale, p.alpha, 0);
   const Number beta = load<Number>(p.scale, p.beta, 0);
-  std::vector<Number> sums(std::size_t(p.n));
+  std::vector<Number> sums(std::size_t(p.n)), part(std::size_t(p.n));
+  const std::int64_t ends[] = {p.split ? p.k / 2 : p.k, p.k};
   for (std::int64_t batch = 0; batch < p.batches; ++batch) {
     const auto a = packed<Number>(p.a, batch, p.m, p.k, p.tf32);
     const auto b = packed<Number>(p.b, batch, p.k, p.n, p.tf32);
     for (std::int64_t i = 0; i < p.m; ++i) {
       std::fill(sums.begin(), sums.end(), Number(0));
-      for (std::int64_t l = 0; l < p.k; ++l) {
-        const Number factor = a[std::size_t(i * p.k + l)];
-        const Number* row = b.data() + l * p.n;
-        for (std::int64_t j = 0; j < p.n; ++j) sums[std::size_t(j)] += factor * row[j];
+      for (std::int64_t l = 0; const std::int64_t end : ends) {
+        std::fill(part.begin(), part.end(), Number(0));
+        for (; l < end; ++l) {
+          const Number factor = a[std::size_t(i * p.k + l)];
+          const Number* row = b.data() + l * p.n;
+          for (std::int64_t j = 0; j < p.n; ++j) part[std::size_t(j)] += factor * row[j];
+        }
+        for (std::size_t j = 0; j < part.size(); ++j)
+          sums[j] += p.split ? as_stored(p.d.type, part[j]) : part[j];
       }
       for (std::int64_t j = 0; j < p.n; ++j) {
         Number value = alpha * sums[std::size_t(j)];

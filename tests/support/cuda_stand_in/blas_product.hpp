@@ -30,6 +30,7 @@ struct Product {
   alignas(16) std::byte beta[16];
   cudaDataType scale{};  ///< of alpha and beta
   bool tf32 = false;     ///< operands lose the last 13 bits of their mantissas
+  bool split = false;    ///< k is halved, and the two sums are added as elements of D
 
   /// Accumulates in float, double or complex of them, whichever `scale` says (float for half).
   void compute() const;

@@ -2,7 +2,8 @@
 //
 // cuBLASLt thinks in columns, and a row-major matrix is the transposed one by columns: it is asked
 // for the transposed product of the operands in reverse order, and nothing is copied. Sums of
-// 16-bit floats are accumulated in float; floats are multiplied as floats, unless TF32 is allowed.
+// 16-bit floats are accumulated in float, parts of sums too; floats are multiplied as floats,
+// unless TF32 is allowed.
 //
 // What a product needs before it can be launched (descriptors, the choice of an algorithm) is kept
 // per thread and device, and found again by shape and layout. Needs no device compiler.
@@ -12,7 +13,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -65,6 +65,10 @@ constexpr cudaDataType cuda_type() {
   else return CUDA_C_64F;
 }
 
+/// What cuBLASLt takes at once, at the most: matrices of a batch, and columns of complex<float>.
+/// Its manual names no such limits; XLA keeps to these.
+inline constexpr index_t most_batches = 65535, most_complex_columns = 4194240;
+
 /// An operand by columns.
 struct LtOperand {
   bool transposed = false;      ///< whether the factor is what is stored, transposed
@@ -95,7 +99,7 @@ bool describe(const kernels::Matrix<T>& m, index_t batch_stride, index_t batches
   auto address = reinterpret_cast<std::uintptr_t>(m.data) | 256;
   if (batches > 1) address |= std::uintptr_t(batch_stride) * sizeof(T);
   operand.alignment = std::uint32_t(address & (~address + 1));
-  return batch_stride >= 0;
+  return batch_stride >= 0 && operand.alignment >= sizeof(T);
 }
 
 /// What a product is recognised by. `first` · `second` = `result`, all by columns.
@@ -209,6 +213,9 @@ class LtPlan {
       check_cublaslt(cublasLtMatmulPreferenceSetAttribute(made, which, &value, sizeof(value)));
     };
     set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most_workspace);
+    if (product_.type != product_.scale)  // else parts of sums may be added as 16-bit floats
+      set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+          std::uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, product_.first.alignment);
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, product_.second.alignment);
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, product_.result.alignment);
@@ -261,7 +268,7 @@ class LtContext {
 };
 
 /// Whether cuBLASLt could do it; if not, an operand has to be packed.
-/// @pre no extent is 0
+/// @pre no extent is 0, at most `most_batches`
 template <class T>
 bool cublaslt_gemm(const kernels::Matrix<const T>& a, const kernels::Matrix<const T>& b,
                    const kernels::Matrix<T>& c, const kernels::Batches& batches) {
@@ -271,7 +278,6 @@ bool cublaslt_gemm(const kernels::Matrix<const T>& a, const kernels::Matrix<cons
   product.compute = product.scale == CUDA_R_64F || product.scale == CUDA_C_64F ? CUBLAS_COMPUTE_64F
                     : std::is_same_v<T, float> && tf32_is_allowed() ? CUBLAS_COMPUTE_32F_FAST_TF32
                                                                     : CUBLAS_COMPUTE_32F;
-  if (batches.count > std::numeric_limits<std::int32_t>::max()) return false;
   product.batches = std::int32_t(batches.count);
   if (!describe(b, batches.b_stride, batches.count, product.first) ||
       !describe(a, batches.a_stride, batches.count, product.second) ||

@@ -2,7 +2,9 @@
 // for integers.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <complex>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -42,6 +44,30 @@ class PackedMatrix {
   kernels::Matrix<const T> matrix_;
 };
 
+/// A product in as many parts as cuBLASLt takes.
+/// @throws Error if it cannot do it, with these operands
+template <class T>
+void cublaslt_gemm_in_parts(const kernels::Matrix<const T>& a, const kernels::Matrix<const T>& b,
+                            const kernels::Matrix<T>& c, const kernels::Batches& batches) {
+  const index_t rows_at_once =
+      std::is_same_v<T, std::complex<float>> ? most_complex_columns : c.rows;
+  for (index_t batch = 0; batch < batches.count; batch += most_batches)
+    for (index_t row = 0; row < c.rows; row += rows_at_once) {
+      kernels::Batches part = batches;
+      part.count = std::min(batches.count - batch, most_batches);
+      const auto cut = [&](auto m, index_t stride) {
+        m.data += batch * stride + row * m.row_stride;
+        m.rows = std::min(c.rows - row, rows_at_once);
+        return m;
+      };
+      kernels::Matrix<const T> factor = b;
+      factor.data += batch * batches.b_stride;
+      if (!cublaslt_gemm(cut(a, batches.a_stride), factor, cut(c, batches.c_stride), part))
+        throw Error("matmul",
+                    "the columns of the result are not next to each other, or not aligned");
+    }
+}
+
 template <class T>
 void gemm_matrices(const kernels::Matrix<const T>& a, const kernels::Matrix<const T>& b,
                    const kernels::Matrix<T>& c, const kernels::Batches& batches) {
@@ -54,7 +80,6 @@ void gemm_matrices(const kernels::Matrix<const T>& a, const kernels::Matrix<cons
              Shape(std::array<index_t, 3>{batches.c_stride, c.row_stride, c.col_stride})},
         T(0));
   if constexpr (cublaslt_knows<T>) {
-    if (cublaslt_gemm(a, b, c, batches)) return;
     LtOperand ignored;
     const auto fits = [&](const auto& m, index_t stride) {
       return describe(m, stride, batches.count, ignored);
@@ -69,9 +94,8 @@ void gemm_matrices(const kernels::Matrix<const T>& a, const kernels::Matrix<cons
       packed_b.emplace(b, batches.b_stride, batches.count);
       packed.b_stride = packed_b->batch_stride();
     }
-    if (!cublaslt_gemm(packed_a ? packed_a->matrix() : a, packed_b ? packed_b->matrix() : b, c,
-                       packed))
-      throw Error("matmul", "the columns of the result are not next to each other");
+    cublaslt_gemm_in_parts(packed_a ? packed_a->matrix() : a, packed_b ? packed_b->matrix() : b, c,
+                           packed);
   } else {
     tiled_gemm(a, b, c, batches);
   }
@@ -95,7 +119,7 @@ void gemm(On<Cuda>, const Matrix<const T>& a, const Matrix<const T>& b, const Ma
   cuda::detail::gemm_matrices(a, b, c, Batches{});
 }
 
-/// Several products of matrices of equal extents and strides, in one launch.
+/// Several products of matrices of equal extents and strides, in one launch (of up to 65535).
 template <class T>
 void gemm_batched(On<Cuda>, const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c,
                   const Batches& batches) {
