@@ -3,13 +3,16 @@
 #include <chrono>
 #include <optional>
 #include <thread>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include <doctest/doctest.h>
 
 #include <cleave/comm/trace.hpp>
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/dtensor/factories.hpp>
+#include <cleave/dtensor/redistribute_all.hpp>
 
 #include "ranks.hpp"
 #include "table.hpp"
@@ -113,5 +116,55 @@ TEST_CASE("storage that somebody else holds is never reused") {
     CHECK(is_table(from_local(adopted, mesh, Partial<Sum>{}).redistribute(Replicate{}).local(), 3,
                    3, 2.0));
     CHECK(is_table(buffer, 3, 3));
+  });
+}
+
+TEST_CASE("a buffer that was adopted is never written to, whoever owns it") {
+  on_ranks({2}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {2}, TestDevice{});
+    const auto buffer = table<double>(3, 3);
+    auto x =
+        from_local(Tensor<double, 2, TestDevice>::adopt(
+                       buffer.data(), {3, 3}, std::shared_ptr<void>(buffer.data(), [](void*) {})),
+                   mesh, Partial<Sum>{});
+    CHECK(is_table(std::move(x).redistribute(Replicate{}).local(), 3, 3, 2.0));
+    CHECK(is_table(buffer, 3, 3));
+  });
+}
+
+TEST_CASE("rows that are one and the same are reduced once") {
+  on_ranks({2, 3}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
+    auto row = table<double>(1, 256);
+    auto rows = Tensor<double, 2, TestDevice>::adopt(row.data(), {64, 256}, {0, 1}, row.storage());
+    row = {};
+    auto x = from_local(std::move(rows), mesh, Partial<Sum>{});
+    const auto y = std::move(x).redistribute(Replicate{}).local().to(Host{});
+    index_t wrong = 0;
+    for (index_t i = 0; i < 64; ++i)
+      for (index_t j = 0; j < 256; ++j) wrong += y(i, j) != double(world.size() * (j % 50));
+    CHECK(wrong == 0);
+  });
+}
+
+TEST_CASE("writing to a result leaves the source alone, on all ranks") {
+  on_ranks({1, 2, 3}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
+    const auto x = from_local(table<double>(1, 4), mesh, Replicate{});
+    x.redistribute(Shard<0>{}).local().fill(7);  // all of it on the first rank
+    CHECK(is_table(x.local(), 1, 4));
+    std::get<0>(redistribute_all(to(x, Shard<0>{}))).local().fill(7);
+    CHECK(is_table(x.local(), 1, 4));
+    x.redistribute_async(Shard<0>{})->local().fill(7);
+    CHECK(is_table(x.local(), 1, 4));
+  });
+}
+
+TEST_CASE("ranks outside of a mesh have nothing to wait for") {
+  on_ranks({3}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {2}, std::vector<int>{0, 1}, TestDevice{});
+    const auto x = from_local(table<double>(3, 3), mesh, Partial<Sum>{});
+    const auto y = x.redistribute_async(Replicate{});
+    CHECK(y->local().size() == (mesh.is_member() ? 9 : 0));
   });
 }

@@ -2,13 +2,16 @@
 #include <cmath>
 #include <complex>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include <doctest/doctest.h>
 
 #include <cleave/comm/trace.hpp>
 #include <cleave/dtensor/factories.hpp>
+#include <cleave/dtensor/from_local.hpp>
 #include <cleave/ops/pointwise.hpp>
 #include <cleave/ops/reduce.hpp>
 
@@ -185,5 +188,29 @@ TEST_CASE("there is no extreme element among none") {
     CHECK(max(x, dim<1>{}).shape() == Extents1{0});
     CHECK(sum(x).full_tensor().item() == 0.0f);
     CHECK(std::isnan(mean(x).full_tensor().item()));
+  });
+}
+
+TEST_CASE("ranks outside of a mesh take no part, and know no extents") {
+  on_ranks({3}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {2}, std::vector<int>{0, 1}, TestDevice{});
+    const auto local = Tensor<double, 1>({2}, {1, 2}).to(TestDevice{});
+    const auto x = from_local(local, mesh, Shard<0>{});  // [4] on the ranks of the mesh
+    const auto y = x + ones<double>({4}, mesh, Shard<0>{});
+    const auto most = max(y);
+    if (mesh.is_member()) CHECK(most.full_tensor().item() == 3);
+  });
+}
+
+TEST_CASE("an extreme plus infinity is infinite, empty shards or not") {
+  on_ranks({1, 2}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
+    const auto x = full<float>({1}, 5.0f, mesh, Shard<0>{});
+    const float inf = std::numeric_limits<float>::infinity();
+    CHECK((max(x) + inf).full_tensor().item() == inf);
+    CHECK((max(x) - (-inf)).full_tensor().item() == inf);
+    CHECK(((-inf) - max(x)).full_tensor().item() == -inf);
+    CHECK((min(x) + (-inf)).full_tensor().item() == -inf);
+    CHECK(std::signbit((-zeros<float>({1}, mesh, Shard<0>{})).full_tensor().item()));
   });
 }

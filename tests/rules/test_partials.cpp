@@ -47,9 +47,14 @@ bool same(const T& a, const T& b) {
   }
 }
 
-/// What the ranks may hold: addends under `entry`, one value everywhere for a replicated operand.
+bool is_extreme(std::int8_t entry) {
+  return entry == std::int8_t(ReduceOp::max) || entry == std::int8_t(ReduceOp::min);
+}
+
+/// What the ranks may hold: addends under `entry`, one value everywhere for a replicated operand,
+/// which is infinite in some trials if `other`, the other operand's, is a maximum or minimum.
 template <class T>
-std::vector<std::vector<T>> trials(std::int8_t entry, int ranks, int seed) {
+std::vector<std::vector<T>> trials(std::int8_t entry, std::int8_t other, int ranks, int seed) {
   std::vector<std::vector<T>> result;
   for (int t = 0; t < 12; ++t) {
     std::vector<T> values;
@@ -59,6 +64,10 @@ std::vector<std::vector<T>> trials(std::int8_t entry, int ranks, int seed) {
     }
     if (std::is_integral_v<T> && t == 5) values.back() = kernels::lowest<T>();
     if (std::is_integral_v<T> && t == 7) values.back() = kernels::highest<T>();
+    if (!std::is_integral_v<T> && is_extreme(other)) {
+      if (t == 5) values.back() = kernels::lowest<T>();
+      if (t == 7) values.back() = kernels::highest<T>();
+    }
     if (entry == Rule::replicate) values.assign(values.size(), values.back());
     // a rank without elements
     if (entry != Rule::replicate && ReduceOp(entry) != ReduceOp::avg && t % 3 == 2)
@@ -71,7 +80,8 @@ std::vector<std::vector<T>> trials(std::int8_t entry, int ranks, int seed) {
 /// Whether f maps addends under the row's operands to addends under its result.
 template <class T, class F>
 bool holds_on(int ranks, const Rule::Row& row, const F& f) {
-  const auto as = trials<T>(row.operand[0], ranks, 1), bs = trials<T>(row.operand[1], ranks, 2);
+  const std::int8_t of_a = row.operand[0], of_b = row.operand[1];
+  const auto as = trials<T>(of_a, of_b, ranks, 1), bs = trials<T>(of_b, of_a, ranks, 2);
   const auto total = [](std::int8_t entry, const std::vector<T>& values) {
     return entry == Rule::replicate ? values[0] : reduce(ReduceOp(entry), values);
   };

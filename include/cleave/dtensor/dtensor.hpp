@@ -91,8 +91,10 @@ class DTensor {
   ///
   /// @param shape  global extents
   /// @collective   none
-  /// @throws Error if the local extents are not what the type gives this rank
+  /// @throws Error if the local extents are not what the type gives this rank, or a global one is
+  ///         negative
   static DTensor from_local(local_type local, const Mesh& mesh, const Extents& shape) {
+    detail::checked_bytes(shape.data(), Rank, sizeof(T));
     DTensor result(std::move(local), mesh, shape);
     const Box box = result.local_box();
     if (!(box.extents() == Shape(result.local_.shape())))
@@ -105,7 +107,15 @@ class DTensor {
 
   /// Global extents.
   const Extents& shape() const noexcept { return shape_; }
-  index_t extent(int d) const { return shape_[std::size_t(d < 0 ? d + Rank : d)]; }
+  /// That of dimension d; negative d counts from the end. @throws Error if there is none
+  index_t extent(int d) const {
+    const int k = d < 0 ? d + Rank : d;
+    if (k < 0 || k >= Rank)
+      throw Error("DTensor",
+                  "there is no dimension " + std::to_string(d) + " among " + std::to_string(Rank),
+                  context());
+    return shape_[std::size_t(k)];
+  }
   /// The number of global elements.
   index_t size() const noexcept { return Shape(shape_).product(); }
   const Mesh& mesh() const noexcept { return mesh_; }
@@ -138,7 +148,8 @@ class DTensor {
     using To = decltype(detail::target_placements<Rank, Mesh, Q...>());
     if constexpr (std::is_same_v<To, P>) return std::move(*this);
     else
-      return detail::redistribute_to<To>(*this, "redistribute", local_.storage().use_count() == 1);
+      return detail::redistribute_to<To>(
+          *this, "redistribute", !local_.shared() && is_allocated(device_type{}, local_.storage()));
   }
   template <class... Q>
   decltype(auto) redistribute(Placements<Q...>) const& {
@@ -203,8 +214,9 @@ DTensor<T, Rank, Mesh, To> redistribute_over(const MeshState& mesh,
                                              const char* operation, bool reuse) {
   constexpr const Route& route =
       route_of<layout_of<P, Rank>.packed(), layout_of<To, Rank>.packed(), Mesh::axis_count, Rank>;
-  return {redistribute_local(x.local(), route, mesh, x.shape(), operation, reuse), x.mesh(),
-          x.shape()};
+  auto local = redistribute_local(x.local(), route, mesh, x.shape(), operation, reuse);
+  if (!reuse) local = apart(std::move(local), x.local());
+  return {std::move(local), x.mesh(), x.shape()};
 }
 
 template <class To, class T, int Rank, class Mesh, class P>
@@ -217,10 +229,14 @@ DTensor<T, Rank, Mesh, To> redistribute_to(const DTensor<T, Rank, Mesh, P>& x,
 template <class To, class T, int Rank, class Mesh, class P>
 Async<DTensor<T, Rank, Mesh, To>> start_redistribute(const DTensor<T, Rank, Mesh, P>& x) {
   const MeshState& mesh = x.mesh().state();
-  return start_async(typename Mesh::device_type{}, mesh.group(), [x, twin = mesh.twin()] {
-    if constexpr (std::is_same_v<P, To>) return x;
-    else return redistribute_over<To>(*twin, x, "redistribute_async", false);
-  });
+  const bool member = mesh.is_member();  // others have nothing to do, nor to wait for
+  return start_async(typename Mesh::device_type{}, member ? mesh.group() : *mesh.world(),
+                     [x, twin = member ? mesh.twin() : nullptr] {
+                       if constexpr (std::is_same_v<P, To>) return x;
+                       else
+                         return redistribute_over<To>(twin != nullptr ? *twin : x.mesh().state(), x,
+                                                      "redistribute_async", false);
+                     });
 }
 
 template <class To, class T, int Rank, class Mesh, class P, class Target>

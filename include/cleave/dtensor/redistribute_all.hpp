@@ -53,8 +53,9 @@ template <class T, int Rank, class Mesh, class P, class To>
 auto result_of(const Redistribution<DTensor<T, Rank, Mesh, P>, To>& part,
                const redistribution::Execution<typename Mesh::device_type>& execution) {
   using Local = Tensor<T, Rank, typename Mesh::device_type>;
-  return DTensor<T, Rank, Mesh, To>(tensor_of<Local>(execution.block()), part.tensor.mesh(),
-                                    part.tensor.shape());
+  auto local = tensor_of<Local>(execution.block());
+  if constexpr (!std::is_same_v<P, To>) local = apart(std::move(local), part.tensor.local());
+  return DTensor<T, Rank, Mesh, To>(std::move(local), part.tensor.mesh(), part.tensor.shape());
 }
 
 }  // namespace detail

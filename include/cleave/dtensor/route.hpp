@@ -43,7 +43,8 @@ Local tensor_of(const redistribution::Block& block) {
                       to_array<Local::dims>(block.view.strides), block.storage);
 }
 
-/// The local elements of a global array of that shape at the end of the route.
+/// The local elements of a global array of that shape at the end of the route; x itself where no
+/// step changes them.
 ///
 /// @param operation  what the user called
 /// @param reuse      nobody else needs x: its storage may become the result's
@@ -57,6 +58,13 @@ Tensor<T, Rank, Device> redistribute_local(const Tensor<T, Rank, Device>& x, con
   return tensor_of<Tensor<T, Rank, Device>>(
       redistribution::run<Device>(route.plan, route.source, route.target, {x.storage(), x.view()},
                                   {mesh, Shape(shape), operation, reuse}));
+}
+
+/// A result of a redistribution that is not x itself: whether a rank's part changes is no matter
+/// of the types, and ranks must not differ in whether writing to one of the two writes to both.
+template <class Local>
+Local apart(Local result, const Local& x) {
+  return result.data() == x.data() && !result.empty() ? result.clone() : result;
 }
 
 }  // namespace cleave::detail

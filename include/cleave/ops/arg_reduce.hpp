@@ -140,7 +140,7 @@ auto arg_reduce_dtensor(const char* name, const X& x) {
   using Mesh = typename X::mesh_type;
   constexpr Layout computed = Pairs::solution.computed;
   const Pairs call(name, x);
-  if (x.shape()[Dim] == 0 && call.result_shape().product() > 0)
+  if (x.shape()[Dim] == 0 && call.result_shape().product() > 0 && x.mesh().is_member())
     throw Error(name, "there are no elements to choose from", x.context());
   const Box box = call.local_box(Pairs::solution.required[0], Shape(x.shape()));
   const auto found =

@@ -35,7 +35,8 @@ class CallFrame {
   /// @param broadcasts   whether extents of 1 repeat
   /// @param operands     as many as the rule has; outlive the frame
   /// @param new_extents  of the factors that only the result has, in the order of their letters
-  /// @throws Error if the meshes or the extents of a factor differ
+  /// @throws Error if the meshes differ; on ranks of the mesh, which know them, if the extents of
+  ///         a factor do
   CallFrame(const char* name, const Rule& rule, bool broadcasts, const OperandInfo* operands,
             const std::array<index_t, max_dims>& new_extents)
       : name_(name), rule_(rule), broadcasts_(broadcasts), operands_(operands) {
@@ -50,7 +51,8 @@ class CallFrame {
         index_t& known = extents_[factor(i, d)];
         const index_t extent = operand.shape[d];
         if (known == extent || (broadcasts && extent == 1 && known >= 0)) continue;
-        if (known >= 0 && !(broadcasts && known == 1)) throw_extents(i, d, known);
+        if (known >= 0 && !(broadcasts && known == 1) && mesh_->is_member())
+          throw_extents(i, d, known);
         known = extent;
       }
     }

@@ -5,9 +5,12 @@
 //
 //   sum, avg   what is linear: f(x1 + x2, y1 + y2) = f(x1, y1) + f(x2, y2)
 //   avg        also what is affine: avg(x) + y = avg(x + y); with a sum, y would be counted n times
-//   max, min   what is monotone in the operand: max(x1, x2) + y = max(x1 + y, x2 + y); falling
-//              functions turn one into the other. Arithmetic of integers wraps, and is not
+//   max, min   what is monotone in the operand; falling functions turn one into the other. Adding
+//              is not: integers wrap, and -inf, a candidate that stands for nothing, plus inf is
+//              NaN
 //   product    what is multiplicative
+//
+// Sums are the exception: a rank's part of one may be zero, and 0 * inf and 0 / 0 are NaN.
 //
 // Types without an order (complex) have no partials of max and min, so their rows are never used.
 #pragma once
@@ -22,26 +25,19 @@
 
 namespace cleave::functors {
 
-/// Whether sums and differences keep the order of numbers.
-template <class T>
-inline constexpr bool ordered_arithmetic = !std::is_integral_v<T>;
-
 template <class T>
 struct Add {
   static constexpr const char* partials =
-      ordered_arithmetic<T> ? "sum,sum->sum; avg,avg->avg; avg,R->avg; R,avg->avg; max,R->max; "
-                              "R,max->max; min,R->min; R,min->min"
-                            : "sum,sum->sum";
+      std::is_integral_v<T> ? "sum,sum->sum" : "sum,sum->sum; avg,avg->avg; avg,R->avg; R,avg->avg";
   CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const { return kernels::plus(a, b); }
 };
 
 template <class T>
 struct Sub {
   static constexpr const char* partials =
-      ordered_arithmetic<T>     ? "sum,sum->sum; avg,avg->avg; avg,R->avg; R,avg->avg; max,R->max; "
-                                  "R,max->min; min,R->min; R,min->max"
-      : std::is_same_v<T, bool> ? ""
-                                : "sum,sum->sum";
+      std::is_same_v<T, bool> ? ""
+      : std::is_integral_v<T> ? "sum,sum->sum"
+                              : "sum,sum->sum; avg,avg->avg; avg,R->avg; R,avg->avg";
   CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const { return kernels::minus(a, b); }
 };
 
@@ -63,8 +59,12 @@ struct Div {
 template <class T>
 struct Neg {
   static constexpr const char* partials =
-      ordered_arithmetic<T> ? "sum->sum; avg->avg; max->min; min->max" : "sum->sum";
-  CLEAVE_HOST_DEVICE T operator()(const T& a) const { return kernels::minus(T(0), a); }
+      std::is_integral_v<T> ? "sum->sum" : "sum->sum; avg->avg; max->min; min->max";
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    if constexpr (std::is_integral_v<T>) return kernels::minus(T(0), a);
+    else if constexpr (is_complex<T>) return T(-a.real(), -a.imag());
+    else return T(-accumulator_t<T>(a));
+  }
 };
 
 /// Rows of a function that never falls.

@@ -88,7 +88,7 @@ template <class Op, unsigned Mask, class Request, class X>
 auto extreme(const char* name, const X& x) {
   static_assert(!is_complex<typename X::value_type>, "cleave: complex numbers have no order");
   if constexpr (is_dtensor<X>)
-    if (reduced_count<Mask>(x) == 0 && reduced_count<~Mask>(x) > 0)
+    if (reduced_count<Mask>(x) == 0 && reduced_count<~Mask>(x) > 0 && x.mesh().is_member())
       throw Error(name, "there are no elements to choose from", x.context());
   return reduce_dtensor<Op, Mask, Request>(name, x);
 }

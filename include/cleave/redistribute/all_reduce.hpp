@@ -13,12 +13,14 @@ namespace cleave::redistribution {
 /// @cost       receives 2(n-1)/n of `block`; allocates the result unless it may reuse `block`
 template <class Device>
 Call all_reduce(const Step& step, const Block& block, const Context& context) {
+  // elements of a view that is not dense may be one and the same
+  const bool in_place = context.reuse && block.view.contiguous();
   return {CollectiveKind::all_reduce,
           step.op,
           step.axes,
           block.view.size(),
           block,
-          context.reuse ? block : allocate<Device>(block.view.dtype, block.view.extents)};
+          in_place ? block : allocate<Device>(block.view.dtype, block.view.extents)};
 }
 
 }  // namespace cleave::redistribution

@@ -63,6 +63,16 @@ inline std::size_t checked_bytes(const index_t* extents, int dims, std::size_t e
   return empty ? 0 : std::size_t(count) * element;
 }
 
+/// Returns what `allocate_bytes` took from the heap, or from another source.
+struct ReturnHostMemory {
+  std::shared_ptr<HostMemory> source{};
+
+  void operator()(void* data) const {
+    if (source != nullptr) source->release(data);
+    else ::operator delete(data, std::align_val_t{storage_alignment});
+  }
+};
+
 }  // namespace detail
 
 /// Fresh, uninitialised memory; the last owner returns it.
@@ -71,13 +81,17 @@ inline std::shared_ptr<void> allocate_bytes(Host, std::size_t bytes) {
   if (bytes == 0) return nullptr;
   if (bytes >= detail::least_host_memory) {
     if (const std::shared_ptr<detail::HostMemory> memory = detail::host_memory())
-      if (void* data = memory->allocate(bytes))
-        return {data, [memory](void* p) { memory->release(p); }};
+      if (void* data = memory->allocate(bytes)) return {data, detail::ReturnHostMemory{memory}};
   }
   void* data = ::operator new(bytes, std::align_val_t{detail::storage_alignment}, std::nothrow);
   if (data == nullptr)
     throw Error("Tensor", "out of memory: " + std::to_string(bytes) + " bytes were asked for");
-  return {data, [](void* p) { ::operator delete(p, std::align_val_t{detail::storage_alignment}); }};
+  return {data, detail::ReturnHostMemory{}};
+}
+
+/// Whether the memory is of `allocate_bytes`, not the user's.
+inline bool is_allocated(Host, const std::shared_ptr<void>& storage) {
+  return std::get_deleter<detail::ReturnHostMemory>(storage) != nullptr;
 }
 
 }  // namespace cleave

@@ -77,6 +77,11 @@ inline std::shared_ptr<void> allocate_bytes(Cuda, std::size_t bytes) {
   return {data, cuda::detail::FreeInOrder{stream}};
 }
 
+/// Whether the memory is of `allocate_bytes`, not the user's, nor kept for communication.
+inline bool is_allocated(Cuda, const std::shared_ptr<void>& storage) {
+  return std::get_deleter<cuda::detail::FreeInOrder>(storage) != nullptr;
+}
+
 namespace cuda {
 
 /// Memory that was allocated on another stream goes back in the order of the current one, for
