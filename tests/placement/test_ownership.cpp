@@ -1,4 +1,5 @@
 // Ownership against lists of indices cut by hand, for every rank, without communication.
+#include <limits>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -55,6 +56,9 @@ TEST_CASE("a shard of an extent smaller than the axis is empty, not absent") {
   static_assert(shard_range(5, 4, 2) == IndexRange{4, 5});
   static_assert(shard_range(5, 4, 3) == IndexRange{5, 5});
   static_assert(shard_range(0, 3, 1) == IndexRange{0, 0});
+  constexpr index_t most = std::numeric_limits<index_t>::max();
+  static_assert(shard_range(most, 4, 2).end == shard_range(most, 4, 3).begin);
+  static_assert(shard_range(most, 4, 3).end == most);
   CHECK(shard_range(3, 4, 3).size() == 0);
 }
 

@@ -6,6 +6,8 @@
 // Several axes on one dimension apply in the order of the axes, each to what the ones before left.
 #pragma once
 
+#include <cstdint>
+
 #include <cleave/core/shape.hpp>
 #include <cleave/placement/placement.hpp>
 
@@ -21,10 +23,12 @@ struct IndexRange {
 
 /// The chunk of [0, extent) that coordinate `part` of `parts` owns. @pre 0 <= part < parts
 constexpr IndexRange shard_range(index_t extent, index_t parts, index_t part) {
-  const index_t chunk = (extent + parts - 1) / parts;
-  const index_t begin = part * chunk < extent ? part * chunk : extent;
-  const index_t end = begin + chunk < extent ? begin + chunk : extent;
-  return {begin, end};
+  const auto all = std::uint64_t(extent), count = std::uint64_t(parts);  // no sum below overflows
+  const std::uint64_t chunk = (all + count - 1) / count;
+  const std::uint64_t first = std::uint64_t(part) * chunk;
+  const std::uint64_t begin = first < all ? first : all;
+  const std::uint64_t end = begin + chunk < all ? begin + chunk : all;
+  return {index_t(begin), index_t(end)};
 }
 
 /// The box of global indices that the rank at `coordinate` of a mesh has values for.
