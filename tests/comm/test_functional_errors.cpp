@@ -71,6 +71,33 @@ TEST_CASE("what cannot be done is refused before anything is communicated") {
         "elements [shapes [5, 7]; rank 1]");
 }
 
+TEST_CASE("sizes that cannot be counted are refused before anything is communicated") {
+  const World world(dry_communicator(1, 3));
+  const Tensor<float, 2, TestDevice> x({5, 7});
+  constexpr index_t huge = index_t(1) << 62;
+  std::int8_t value = 5;
+  const auto wide = Tensor<std::int8_t, 2, TestDevice>::adopt(&value, {3, huge / 3}, {0, 0});
+  const auto long_one = Tensor<std::int8_t, 1, TestDevice>::adopt(&value, {huge}, {0});
+  const std::string together =
+      " of the 3 ranks together has more elements than an index can count [shapes [";
+  CHECK(error_of([&] { (void)functional::all_gather(long_one, 0, world); }) ==
+        "functional::all_gather: dimension 0" + together + "4611686018427387904]; rank 1]");
+  CHECK(contains(
+      error_of([&] { (void)functional::all_gather_coalesced(std::tuple{x, long_one}, 0, world); }),
+      "all_gather_coalesced: dimension 0" + together));
+  CHECK(error_of([&] { (void)functional::all_to_all(wide, 0, world); }) ==
+        "functional::all_to_all: the 3 ranks together have more elements than an index can count "
+        "[shapes [3, 1537228672809129301]; rank 1]");
+  CHECK(error_of([&] { (void)functional::all_to_all(x, {huge, huge, 5}, {1, 1, 1}, 0, world); }) ==
+        "functional::all_to_all: the sizes of what is sent add up to more than an index can count "
+        "[rank 1]");
+  CHECK(error_of([&] { (void)functional::all_to_all(x, {1, 2, 2}, {huge, huge, 0}, 0, world); }) ==
+        "functional::all_to_all: the sizes of what is received add up to more than an index can "
+        "count [rank 1]");
+  CHECK(error_of([&] { (void)functional::all_to_all(x, {1, 2, 2}, {huge, 0, 0}, 0, world); }) ==
+        "Tensor: the extents multiply to more than an index can count");
+}
+
 TEST_CASE("ranks that do not agree about a part of an all-to-all both hear of it, and can go on") {
   on_ranks({2}, [](World& world) {
     const auto x = ranks_number(world, 5);
@@ -88,6 +115,26 @@ TEST_CASE("ranks that do not agree about a part of an all-to-all both hear of it
               std::to_string(1 - world.rank()) +
               " of group 'world' differ in other extents than that of the split dimension" + who);
     CHECK(element(functional::all_reduce(x, Sum{}, world), 4) == 1);
+  });
+}
+
+TEST_CASE("sizes of an all-to-all that two ranks do not agree about are an error on all ranks") {
+  on_ranks({3, 4, 7}, [](World& world) {
+    const int n = world.size(), rank = world.rank();
+    const auto x = ranks_number(world, n);
+    const std::vector<index_t> ones(std::size_t(n), 1);
+    std::vector<index_t> received = ones;
+    if (rank == 1) received[0] = 2;
+    const std::string group = " of group 'world' ", who = " [rank " + std::to_string(rank) + "]";
+    for (int i = 0; i < 3; ++i) {
+      CHECK(error_of([&] { (void)functional::all_to_all(x, ones, received, 0, world).wait(); }) ==
+            (rank < 2
+                 ? "functional::all_to_all: rank 0" + group + "sends 1 to rank 1, which expects 2"
+                 : "functional::all_to_all: ranks 1 and 0" + group +
+                       "do not agree about what they send each other") +
+                who);
+      CHECK(element(functional::all_to_all(x, ones, ones, 0, world), n - 1) == n - 1);
+    }
   });
 }
 
@@ -131,4 +178,68 @@ TEST_CASE("ranks whose extents differ are told so, whatever is checked") {
     }
     group.state().check = usual;
   });
+}
+
+TEST_CASE("ranks that name different dimensions or pairs are told both, and can go on") {
+  on_ranks({2, 3}, [](World& world) {
+    Communicator& group = communicator_on(TestDevice{}, world.communicator());
+    const CheckLevel usual = group.state().check;
+    const int n = world.size(), odd = world.rank() == 1;
+    const Tensor<float, 2, TestDevice> x({n, n}), large({120 * n, 120 * n});
+    x.fill(1);
+    large.fill(1);
+    const std::vector<index_t> ones(std::size_t(n), 1);
+    const std::vector<functional::Hop> there{{0, 1}}, back{{1, 0}};
+    for (const CheckLevel level : {CheckLevel::collective, CheckLevel::local}) {
+      const std::string backend = group.backend();
+      if (level == CheckLevel::local && (backend == "mpi" || backend == "nccl")) continue;
+      group.state().check = level;
+      const auto check_refusal = [&](const auto& start, const char* first, const char* other) {
+        const std::string text = error_of([&] { (void)start().wait(); });
+        CHECK(contains(text, "ranks of group 'world' disagree: rank 0 runs "));
+        CHECK(contains(text, std::string(" ") + first));
+        CHECK(contains(text, std::string(" ") + other));
+      };
+      const char *rows = "along dimension 0", *columns = "along dimension 1";
+      check_refusal([&] { return functional::all_gather(x, odd, world); }, rows, columns);
+      check_refusal([&] { return functional::reduce_scatter(x, Sum{}, odd, world); }, rows,
+                    columns);
+      check_refusal([&] { return functional::all_to_all(x, odd, world); }, "along dimensions 0, 0",
+                    "along dimensions 1, 1");
+      check_refusal([&] { return functional::all_to_all(x, odd, 1 - odd, world); },
+                    "along dimensions 0, 1", "along dimensions 1, 0");
+      check_refusal([&] { return functional::all_to_all(x, ones, ones, odd, world); }, rows,
+                    columns);
+      check_refusal([&] { return functional::permute(x, odd ? back : there, world); },
+                    "with pairs {0, 1}", "with pairs {1, 0}");
+      check_refusal(
+          [&] { return functional::all_gather_coalesced(std::tuple{x, x}, {odd, 1 - odd}, world); },
+          "along dimensions 0, 1", "along dimensions 1, 0");
+      check_refusal(
+          [&] {
+            return functional::reduce_scatter_coalesced(std::tuple{x, large}, Sum{}, {0, odd},
+                                                        world);
+          },
+          rows, columns);
+      CHECK(element(functional::all_gather(x, -1, world), 0, n) == 1);
+      CHECK(element(functional::all_gather(x, 1, world), 0, n) == 1);
+    }
+    group.state().check = usual;
+  });
+}
+
+TEST_CASE("what ranks compare is told as it was given, long lists by a checksum") {
+  using namespace cleave::detail;
+  const auto text = [](CollectiveKind kind, const std::vector<int>& numbers) {
+    return text_of_detail(kind, packed_detail(numbers));
+  };
+  const std::vector<int> most(15, 14), too_many(16, 0);
+  CHECK(text(CollectiveKind::all_gather, {}) == "");
+  CHECK(text(CollectiveKind::all_gather, {0}) == " along dimension 0");
+  CHECK(text(CollectiveKind::all_gather, {7, 0, 3}) == " along dimensions 7, 0, 3");
+  CHECK(text(CollectiveKind::exchange, {0, 14, 14, 0}) == " with pairs {0, 14}, {14, 0}");
+  CHECK(contains(text(CollectiveKind::all_gather, most), " 14, 14"));
+  CHECK(contains(text(CollectiveKind::all_gather, too_many), " along dimensions of checksum "));
+  CHECK(contains(text(CollectiveKind::exchange, {0, 15}), " with pairs of checksum "));
+  CHECK(packed_detail(std::vector<int>{0, 15}) != packed_detail(std::vector<int>{15, 0}));
 }

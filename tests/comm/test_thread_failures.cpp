@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -11,8 +12,10 @@
 #include <doctest/doctest.h>
 
 #include <cleave/comm/async.hpp>
+#include <cleave/comm/functional.hpp>
 #include <cleave/comm/run.hpp>
 
+#include "errors.hpp"
 #include "failing_call.hpp"
 #include "thread_outcomes.hpp"
 
@@ -302,6 +305,68 @@ TEST_CASE("threads of the user's own may be ranks; one whose communicator is gon
   CHECK(error.message() == "rank 1 left while rank 0 waits in barrier of group 'world'");
   CHECK_THROWS_WITH_AS(thread_communicators(0),
                        "thread_communicators: 0 ranks; there must be at least 1", Error);
+}
+
+TEST_CASE("who comes to a group that another rank has given up hears so at once") {
+  std::atomic<bool> given_up{false};
+  std::thread late;
+  std::string text;
+  std::chrono::duration<double> waited{};
+  run_threads(2, [&](World& world) {
+    world.communicator().state().timeout_seconds = 5;
+    if (world.rank() == 0) {
+      CHECK_THROWS_WITH_AS(
+          world.barrier(),
+          "barrier: rank 1 left while rank 0 waits in barrier of group 'world' [rank 0]", Error);
+      given_up = true;
+      return;
+    }
+    late = std::thread([&, group = world.shared_communicator()] {
+      while (!given_up) nap(0.001);
+      const auto begin = std::chrono::steady_clock::now();
+      text = error_of([&] { meet(*group); });
+      waited = std::chrono::steady_clock::now() - begin;
+    });
+  });
+  late.join();
+  CHECK(text == "barrier: another rank has given up waiting in barrier of group 'world' [rank 1]");
+  CHECK(waited.count() < 3);
+}
+
+TEST_CASE("a rank leaves after its asynchronous work, whose results others may wait for") {
+  for (int i = 0; i < 3; ++i) {
+    std::optional<Async<Tensor<double, 1>>> first[2], second[3];
+    run_threads(3, [&](World& world) {
+      const int rank = world.rank();
+      world.communicator().state().timeout_seconds = 5;
+      const Tensor<double, 1> x({5});
+      x.fill(rank + 1);
+      if (rank == 1) nap(0.05);
+      if (rank < 2)
+        first[rank].emplace(functional::all_reduce(x, Sum{}, {world, std::vector<int>{0, 1}}));
+      second[rank].emplace(functional::all_reduce(x, Sum{}, world));
+    });
+    for (const auto& sum : first) CHECK((**sum)(4) == 3);
+    for (const auto& sum : second) CHECK((**sum)(4) == 6);
+  }
+}
+
+TEST_CASE("a rank that throws while its asynchronous work waits for others ends at once") {
+  std::optional<Async<Tensor<double, 1>>> kept[3];
+  const auto begin = std::chrono::steady_clock::now();
+  const Outcome outcome = outcome_of(3, [&](World& world) {
+    const Tensor<double, 1> x({5});
+    x.fill(1);
+    if (world.rank() == 2) return nap(0.05), world.barrier();
+    kept[world.rank()].emplace(functional::all_reduce(x, Sum{}, world));
+    if (world.rank() == 1) throw std::runtime_error("gone");
+  });
+  const std::chrono::duration<double> span = std::chrono::steady_clock::now() - begin;
+  CHECK(outcome.thrown == "gone");
+  for (const int r : {0, 1})
+    CHECK(error_of([&] { (void)kept[r]->wait(); }) ==
+          "functional::all_reduce: rank 1 failed: gone [rank " + std::to_string(r) + "]");
+  CHECK(span.count() < 10);
 }
 
 TEST_CASE("a barrier holds every rank until the last has come") {

@@ -35,6 +35,7 @@ class Fresh {
     reset();
     set_order(Order::lazy);
     set_thread_order(ThreadOrder::forward);
+    set_peer_access(true);
     set_devices(1);
     cudaSetDevice(0);
   }

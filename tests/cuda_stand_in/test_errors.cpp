@@ -46,6 +46,43 @@ TEST_CASE("an operation's error appears when it runs, and stays with the device"
   CHECK(array.read(stream) == std::vector{1});
 }
 
+TEST_CASE("a query that is answered with not ready leaves that as the last error") {
+  const Fresh fresh;
+  const Stream stream;
+  const Event event;
+  const Array<int> array(std::vector<int>{1});
+  CHECK_CUDA(launch_on(stream, 1, 1, increment, array.data, 1));
+  CHECK_CUDA(cudaEventRecord(event, stream));
+  CHECK_ERROR(cudaStreamQuery(stream), cudaErrorNotReady);
+  CHECK_ERROR(cudaGetLastError(), cudaErrorNotReady);
+  CHECK_ERROR(cudaEventQuery(event), cudaErrorNotReady);
+  CHECK_ERROR(cudaGetLastError(), cudaErrorNotReady);
+  CHECK_CUDA(cudaGetLastError());
+}
+
+TEST_CASE("devices that cannot reach each other refuse access, and tell where they are") {
+  const Fresh fresh(2);
+  int can = -1;
+  CHECK_CUDA(cudaDeviceCanAccessPeer(&can, 0, 1));
+  CHECK(can == 1);
+  set_peer_access(false);
+  CHECK_CUDA(cudaDeviceCanAccessPeer(&can, 0, 1));
+  CHECK(can == 0);
+  CHECK_ERROR(cudaDeviceEnablePeerAccess(1, 0), cudaErrorPeerAccessUnsupported);
+  cudaMemPool_t pool = nullptr;
+  CHECK_CUDA(cudaDeviceGetDefaultMemPool(&pool, 0));
+  cudaMemAccessDesc access{};
+  access.location.type = cudaMemLocationTypeDevice;
+  access.location.id = 1;
+  access.flags = cudaMemAccessFlagsProtReadWrite;
+  CHECK_ERROR(cudaMemPoolSetAccess(pool, &access, 1), cudaErrorPeerAccessUnsupported);
+  char first[32], second[32];
+  CHECK_CUDA(cudaDeviceGetPCIBusId(first, sizeof(first), 0));
+  CHECK_CUDA(cudaDeviceGetPCIBusId(second, sizeof(second), 1));
+  CHECK(std::string(first) != second);
+  CHECK_ERROR(cudaDeviceGetPCIBusId(first, sizeof(first), 2), cudaErrorInvalidDevice);
+}
+
 TEST_CASE("a device that has failed leaves the others alone") {
   const Fresh fresh(2);
   const Stream stream;

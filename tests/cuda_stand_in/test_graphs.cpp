@@ -102,6 +102,18 @@ TEST_CASE("memory that is allocated and freed during a capture is fresh in every
   }
 }
 
+TEST_CASE("a capture fails if memory from before it is freed inside") {
+  const Fresh fresh;
+  const Stream stream;
+  void* data = nullptr;
+  CHECK_CUDA(cudaMallocAsync(&data, sizeof(int), stream));
+  CHECK_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  CHECK_ERROR(cudaFreeAsync(data, stream), cudaErrorInvalidValue);
+  cudaGraph_t graph = nullptr;
+  CHECK_ERROR(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+  CHECK_CUDA(cudaFreeAsync(data, stream));
+}
+
 TEST_CASE("a captured host function runs with every launch") {
   const Fresh fresh;
   const Stream stream;

@@ -183,7 +183,7 @@ TEST_CASE("queries say that work is not ready, and polling comes to an end") {
   CHECK_CUDA(cudaEventRecord(event, stream));
   CHECK_ERROR(cudaStreamQuery(stream), cudaErrorNotReady);
   CHECK_ERROR(cudaEventQuery(event), cudaErrorNotReady);
-  CHECK_ERROR(cudaGetLastError(), cudaSuccess);
+  CHECK_ERROR(cudaGetLastError(), cudaErrorNotReady);
   int polls = 0;
   while (cudaEventQuery(event) == cudaErrorNotReady && polls < 1000) ++polls;
   CHECK(polls < 1000);

@@ -17,6 +17,8 @@ TEST_CASE("the environment sets devices, memory, orders and the time-out") {
   CHECK(with("CLEAVE_STAND_IN_DEVICES", "3").devices == 3);
   CHECK(with("CLEAVE_STAND_IN_DEVICES", "0").devices == 0);
   CHECK(with("CLEAVE_STAND_IN_DEVICES", "1000").devices == max_devices);
+  CHECK(with("CLEAVE_STAND_IN_PEERS", "off").peers == false);
+  CHECK(with("CLEAVE_STAND_IN_PEERS", "on").peers == true);
   CHECK(with("CLEAVE_STAND_IN_MEMORY_MB", "64").memory == std::size_t(64) << 20);
   CHECK(with("CLEAVE_STAND_IN_ORDER", "eager").order == Order::eager);
   CHECK(with("CLEAVE_STAND_IN_ORDER", "lazy").order == Order::lazy);

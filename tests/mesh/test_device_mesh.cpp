@@ -14,6 +14,7 @@
 
 using namespace cleave;
 using namespace cleave::axes;
+using cleave::testing::contains;
 using cleave::testing::error_of;
 
 namespace {
@@ -116,6 +117,15 @@ TEST_CASE("an impossible mesh is an error that says what does not fit") {
     CHECK(error_of([&] {
             init_device_mesh<tp>(world, {3}, std::vector<int>{0, 1}, TestDevice{});
           }).find("do not multiply to the 2 ranks") != std::string::npos);
+    constexpr index_t huge = index_t(1) << 62;
+    CHECK(contains(error_of([&] { init_device_mesh<dp, tp>(world, {huge + 1, 4}, TestDevice{}); }),
+                   "the mesh has 9223372036854775807 places for 4 ranks"));
+    CHECK(contains(error_of([&] {
+                     init_device_mesh<dp, tp>(world, {huge + 1, 4}, {0, 1, 2, 3}, TestDevice{});
+                   }),
+                   "the extents do not multiply to the 4 ranks"));
+    CHECK(contains(error_of([&] { init_device_mesh<dp, tp>(world, {huge, 0}, TestDevice{}); }),
+                   "the mesh has 0 places for 4 ranks"));
   });
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,6 +18,8 @@
 using namespace cleave;
 using axes::tp;
 using cleave::testing::contains;
+using cleave::testing::counting;
+using cleave::testing::error_of;
 using cleave::testing::over_nccl;
 using cleave::testing::Setting;
 
@@ -112,6 +115,96 @@ TEST_CASE("a rank that does not come is named when the time is over") {
   CHECK(seconds_since(begin) < 15);
 }
 
+/// Two ranks that have communicated on both of their streams call f(rank, x), x[S0], keep what it
+/// returns, and wait until they are told of a failure.
+template <class F>
+void wait_for_failure(Told& told, const F& f) {
+  const auto begin = std::chrono::steady_clock::now();
+  over_nccl({2}, [&](World& world) {
+    world.communicator().state().check = CheckLevel::local;
+    const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
+    const auto x = ones<float>({8}, mesh, Shard<0>{});
+    static_cast<void>(x.redistribute_async(Replicate{}).wait());  // makes groups and streams
+    x.full_tensor().to(Host{});
+    told.run(world, [&] {
+      [[maybe_unused]] const auto kept = f(world.rank(), x);
+      while (seconds_since(begin) < 10) cuda::current_stream().synchronize();
+    });
+  });
+  CHECK(seconds_since(begin) < 10);
+  CHECK(cuda_stand_in::take_faults() == "");
+}
+
+TEST_CASE("a rank that skips one collective of the side stream is found among others of the main") {
+  const Setting timeout("CLEAVE_TIMEOUT", "2");
+  Told told(2);
+  wait_for_failure(told, [](int rank, const auto& x) {
+    x.full_tensor();
+    std::optional<decltype(x.redistribute_async(Replicate{}))> beside;
+    if (rank == 0) beside = x.redistribute_async(Replicate{});
+    x.full_tensor().to(Host{});  // ends
+    return beside;
+  });
+  CAPTURE(told[0]);
+  CHECK(contains(told[0], "did not end within 2 s: rank 1 has not come to it"));
+  CHECK(contains(told[1], "rank 0 failed"));
+}
+
+TEST_CASE("collectives that hang on several communicators are given up together") {
+  const Setting timeout("CLEAVE_TIMEOUT", "1");
+  Told told(2);
+  wait_for_failure(told, [](int rank, const auto& x) {
+    if (rank == 1) return 0;
+    const auto beside = x.redistribute_async(Replicate{});
+    x.full_tensor().to(Host{});
+    return 1;
+  });
+  CAPTURE(told[0]);
+  CHECK(contains(told[0], "did not end within 1 s: rank 1 has not come to it"));
+  CHECK(contains(told[1], "rank 0 failed"));
+}
+
+TEST_CASE("a communicator that is not made in time is gone, whatever hangs beside it") {
+  const Setting timeout("CLEAVE_TIMEOUT", "2");
+  Told told(3);
+  const auto begin = std::chrono::steady_clock::now();
+  over_nccl({3}, [&](World& world) {
+    world.communicator().state().check = CheckLevel::local;
+    const auto mesh = init_device_mesh<tp>(world, {3}, Cuda{});
+    const auto x = ones<float>({9}, mesh, Shard<0>{});
+    x.full_tensor().to(Host{});
+    if (world.rank() == 0) x.full_tensor();  // hangs: an abort of the other one waits for it
+    world.barrier();
+    nccl_stand_in::set_in_progress_polls(1 << 30);
+    told.run(world, [&] {
+      if (world.rank() < 2) {
+        constexpr std::array<int, 2> ranks{0, 1};
+        mesh.communicator().subgroup(ranks, "two");
+      }
+      while (seconds_since(begin) < 10) cuda::current_stream().synchronize();
+    });
+  });
+  for (int r = 0; r < 3; ++r) CHECK(!told[r].empty());
+  CHECK(seconds_since(begin) < 15);
+  CHECK(nccl_stand_in::live_communicators() == 0);
+  static_cast<void>(cuda_stand_in::take_faults());
+}
+
+TEST_CASE("a call for which there is no memory fails alone") {
+  over_nccl({2}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
+    const auto x = distribute_tensor(counting(1024, 1024), mesh, Shard<1>{});
+    const auto gather = [&] { return x.redistribute(Replicate{}).local().to(Host{}); };
+    gather();
+    // its buffer of 4 MiB would now be kept for the next call, but there is no room for it
+    const auto others = cuda::communicable<float>({58 << 18}, mesh.communicator());
+    nccl_stand_in::fail_call("ncclMemAlloc", 1, ncclSystemError, cuda::current_device());
+    CHECK(contains(error_of(gather), "out of device memory"));
+    const auto values = gather();
+    for (const index_t i : {0, 1023}) CHECK(values(i, 1023) == float(1024 * i + 1023));
+  });
+}
+
 TEST_CASE("a graph that is not launched by all ranks ends when the time is over") {
   const Setting timeout("CLEAVE_TIMEOUT", "1");
   Told told(2);
@@ -132,7 +225,7 @@ TEST_CASE("a graph that is not launched by all ranks ends when the time is over"
   CHECK(told[0] == text);
   CHECK(contains(told[1], "rank 0 failed: cuda::Graph::launch: a collective of it did not end"));
   CHECK(seconds_since(begin) < 15);
-  static_cast<void>(cuda_stand_in::take_faults());
+  CHECK(cuda_stand_in::take_faults() == "");  // of an abort that the graph's owner waits for
 }
 
 TEST_CASE("ranks that make different calls are told so before they hang") {
@@ -215,4 +308,5 @@ TEST_CASE("two ranks on one GPU are refused, in NCCL's words") {
     told.run(world, [&] { init_device_mesh<tp>(world, {2}, Cuda{}); });
   });
   for (int r = 0; r < 2; ++r) CHECK(contains(told[r], "NCCL: ncclCommInitRankConfig: "));
+  CHECK(nccl_stand_in::live_communicators() == 0);
 }

@@ -1,5 +1,7 @@
 // CUDA graphs of steps that communicate, and the memory that their launches use again.
+#include <chrono>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -12,6 +14,7 @@ using namespace cleave;
 using axes::tp;
 using cleave::testing::counting;
 using cleave::testing::over_nccl;
+using cleave::testing::Setting;
 
 namespace {
 
@@ -110,6 +113,38 @@ TEST_CASE("a graph is captured on a stream of its own, between calls on another 
       other.synchronize();
       step.check();
     }
+  });
+}
+
+TEST_CASE("a capture goes on undisturbed while earlier collectives of its stream end") {
+  const Setting timeout("CLEAVE_TIMEOUT", "20");
+  over_nccl({2}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
+    const Gathering step(mesh);
+    step();
+    cuda::current_stream().synchronize();
+    for (int i = 0; i < 3; ++i) step();  // two of them are behind the one that is watched
+    const cuda::Graph graph([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(600));
+      step();
+    });
+    graph.launch();
+    step.check();
+  });
+}
+
+TEST_CASE("memory for communication may grow within a graph's function") {
+  over_nccl({2}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
+    const Tensor<float, 1, Cuda> last({1});
+    const cuda::Graph graph([&] {
+      cuda::communicable<float>({20 << 20}, mesh.communicator()).fill(1);  // more than a slab has
+      const auto small = cuda::communicable<float>({1}, mesh.communicator());
+      small.fill(3);
+      last.copy_from(small);
+    });
+    graph.launch();
+    CHECK(last.to(Host{})(0) == 3);
   });
 }
 

@@ -1,6 +1,8 @@
 // Communicators that come from the user or go to the user; memory that NCCL knows.
 #include <array>
 #include <complex>
+#include <cstdlib>
+#include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -39,6 +41,18 @@ TEST_CASE("the group of an axis is made with the mesh, once") {
     CHECK(nccl_stand_in::name_of(nccl_handle(mesh.group(dp{}))) != name);
     CHECK(nccl_handle(mesh[tp{}].communicator()) == nccl_handle(mesh.group(tp{})));
   });
+}
+
+TEST_CASE("communicators of one device are ordered, and close when their work has ended") {
+  over_nccl({2}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
+    const auto t = cuda::communicable<float>({6}, mesh.communicator());
+    t.fill(1);
+    static_cast<void>(functional::all_reduce(t, Sum{}, functional::Group(mesh)).wait());
+    const char* const order = std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
+    CHECK(std::string(order == nullptr ? "" : order) == "1");
+  });
+  CHECK(cuda_stand_in::take_faults() == "");  // of registrations that end too early, among others
 }
 
 TEST_CASE("what does not communicate by NCCL has no handle of it") {

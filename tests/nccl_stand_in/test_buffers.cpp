@@ -108,6 +108,24 @@ TEST_CASE("NCCL's own memory is memory of the current device, to be freed by NCC
       "nccl: ncclMemFree: the memory is not of ncclMemAlloc\n");
 }
 
+TEST_CASE("a registration that ends while its communicator is at work is a fault") {
+  const Fresh fresh(1);
+  on_ranks(1, [](Rank& rank) {
+    void* data = nullptr;
+    CHECK_NCCL(ncclMemAlloc(&data, 100));
+    CHECK_CUDA(cudaMemset(data, 0, 100));
+    for (const bool wait : {true, false}) {
+      void* handle = nullptr;
+      CHECK_NCCL(ncclCommRegister(rank.comm, data, 100, &handle));
+      CHECK_NCCL(ncclAllReduce(data, data, 25, ncclInt32, ncclSum, rank.comm, rank.stream));
+      if (wait) rank.wait();
+      CHECK_NCCL(ncclCommDeregister(rank.comm, handle));
+    }
+    CHECK_NCCL(ncclMemFree(data));
+  });
+  fresh.expect_faults("nccl: ncclCommDeregister: what is enqueued on world has not ended\n");
+}
+
 TEST_CASE("registered memory is known to its communicator, until it is deregistered") {
   const Fresh fresh(1);
   on_ranks(1, [](Rank& rank) {

@@ -125,6 +125,31 @@ TEST_CASE("a rank that aborts before its operation has begun leaves the others h
   }
 }
 
+TEST_CASE("an abort waits for the device's other communicators, unless they go with it") {
+  for (const bool together : {true, false}) {
+    const Fresh fresh(2);
+    const Impatient impatient;
+    on_ranks(2,
+             [&](Rank& rank) {
+               const Buffer<int> buffer(std::vector{1, 1});
+               ncclComm_t other = nullptr;
+               CHECK_NCCL(ncclCommSplit(rank.comm, 0, rank.rank, &other, nullptr));
+               if (rank.rank == 0) {
+                 CHECK_NCCL(reduce(rank, buffer));
+                 CHECK_NCCL(ncclAllReduce(buffer.data + 1, buffer.data + 1, 1, ncclInt32, ncclSum,
+                                          other, rank.new_stream()));
+               }
+               if (together) CHECK_NCCL(ncclGroupStart());
+               CHECK_NCCL(ncclCommAbort(rank.comm));
+               CHECK_NCCL(ncclCommAbort(other));
+               if (together) CHECK_NCCL(ncclGroupEnd());
+             },
+             {.destroy = false});
+    const std::string hang = "ncclCommAbort: waits for ever: what is enqueued on world/split1";
+    CHECK((cuda_stand_in::take_faults().find(hang) == std::string::npos) == together);
+  }
+}
+
 TEST_CASE("an abort gives up a call that is in progress") {
   const Fresh fresh(1);
   on_ranks(1,

@@ -1,4 +1,6 @@
 // Collectives in CUDA graphs: each launch is matched like calls of its own.
+#include <atomic>
+
 #include "ranks.hpp"
 
 using namespace nccl_stand_in;
@@ -69,7 +71,7 @@ TEST_CASE("a group over several captured streams joins them") {
   });
 }
 
-TEST_CASE("a launch on one rank only hangs until it is aborted") {
+TEST_CASE("a launch on one rank only hangs until it is aborted; the abort waits for the graph") {
   const Fresh fresh(2);
   on_ranks(2,
            [](Rank& rank) {
@@ -83,10 +85,16 @@ TEST_CASE("a launch on one rank only hangs until it is aborted") {
                for (int i = 0; i < 10; ++i)
                  CHECK(cudaStreamQuery(rank.stream) == cudaErrorNotReady);
              }
-             CHECK_NCCL(ncclCommAbort(rank.comm));
+             std::atomic<bool> ended = false;
+             std::thread watch([&] {
+               CHECK_NCCL(ncclCommAbort(rank.comm));
+               ended = true;
+             });
              rank.wait();
              CHECK(buffer.read(rank.stream) == std::vector{1});
+             CHECK(!ended);
              CHECK_CUDA(cudaGraphExecDestroy(graph));
+             watch.join();
            },
            {.destroy = false});
 }

@@ -1,13 +1,19 @@
 // Explanations: text, bytes and memory against numbers worked out by hand.
 #include <chrono>
+#include <limits>
+#include <string>
 
 #include <doctest/doctest.h>
 
 #include <cleave/comm/dry.hpp>
 #include <cleave/redistribute/explain.hpp>
 
+#include "errors.hpp"
+#include "ranks.hpp"
+
 using namespace cleave;
 using namespace cleave::axes;
+using namespace cleave::testing;
 
 TEST_CASE("an explanation names the steps, what they receive and what they need") {
   const World world(dry_communicator(0, 4));
@@ -55,4 +61,40 @@ TEST_CASE("one process explains a mesh of 16,384 ranks in milliseconds") {
   CHECK(e.steps.size() >= 2);
   CHECK(e.bytes > 0);
   MESSAGE("explained in ", seconds.count() * 1e3, " ms: ", e.text());
+}
+
+TEST_CASE("sizes that no memory holds are estimated, and those that cannot be counted refused") {
+  const World world(dry_communicator(5, 16384));
+  const auto mesh = init_device_mesh<dp>(world, {16384});
+  constexpr index_t large = index_t(1) << 49, most = std::numeric_limits<index_t>::max();
+  using Summed = Placements<Partial<Sum>>;
+  using Whole = Placements<Replicate>;
+  const auto sum = explain<Summed, Whole>(mesh, {large}, DType::int8);
+  CHECK(sum.bytes == 2 * (large - large / 16384));
+  CHECK(sum.microseconds > 2 * double(large) / 1e4 * 0.99);
+  const auto largest = explain<Summed, Whole>(mesh, {most}, DType::int8);
+  CHECK(largest.bytes == most);
+  CHECK(largest.peak_memory == most);
+  CHECK(largest.microseconds > 0);
+  const auto scattered = explain<Summed, Placements<Shard<0>>>(mesh, {1, most / 2}, DType::int8);
+  CHECK(scattered.bytes > 0);
+  CHECK(scattered.microseconds > 0);
+  const auto refusal = [&](index_t extent) {
+    return error_of([&] { (void)explain<Placements<Shard<0>>, Whole>(mesh, {extent}); });
+  };
+  const std::string uncounted = "Tensor: the extents multiply to more than an index can count";
+  CHECK(refusal(most / 4) == "");
+  CHECK(refusal(most / 4 + 1) == uncounted);
+  CHECK(refusal(most) == uncounted);
+  CHECK(refusal(-1) == "Tensor: extent -1 of dimension 0 is negative");
+}
+
+TEST_CASE("ranks outside of a mesh explain what those in it do") {
+  on_ranks({3}, [](World& world) {
+    const auto pair = init_device_mesh<dp>(world, {2}, {2, 1});
+    const auto gather = explain<Placements<Shard<0>>, Placements<Replicate>>(pair, {6});
+    CHECK(gather.bytes == 3 * 4);
+    CHECK(gather.microseconds == cost_model(world.communicator()).latency_us +
+                                     12 / cost_model(world.communicator()).bytes_per_us);
+  });
 }

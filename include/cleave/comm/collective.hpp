@@ -5,6 +5,7 @@
 // packs once.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -40,6 +41,41 @@ constexpr const char* name_of(CollectiveKind kind) {
     case CollectiveKind::exchange: return "exchange";
   }
   return "unknown";
+}
+
+/// Numbers that ranks have to agree on (`Collective::detail`), as one: up to 15 that are less than
+/// 15 as they are, four bits each; of others a checksum.
+constexpr std::uint64_t packed_detail(std::span<const int> numbers) {
+  constexpr std::uint64_t is_checksum = std::uint64_t(15) << 60;
+  bool fits = numbers.size() <= 15;
+  std::uint64_t digits = 0, checksum = 14695981039346656037u;  // FNV-1a, of numbers
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const auto number = std::uint64_t(numbers[i]);
+    fits = fits && number < 15;
+    if (fits) digits |= (number + 1) << 4 * i;
+    checksum = (checksum ^ number) * 1099511628211u;
+  }
+  return fits ? digits : checksum | is_checksum;
+}
+
+/// What ranks have packed: " along dimensions 1, 0" or " with pairs {0, 1}, {1, 0}"; empty for 0.
+inline std::string text_of_detail(CollectiveKind kind, std::uint64_t detail) {
+  if (detail == 0) return "";
+  const bool pairs = kind == CollectiveKind::exchange;
+  std::string numbers;
+  int count = 0;
+  if (detail >> 60 == 15) {
+    numbers = "of checksum " + std::to_string(detail & ~(std::uint64_t(15) << 60));
+    count = 2;
+  } else {
+    for (; detail != 0; detail >>= 4, ++count)
+      numbers += (count > 0 ? ", " : "") + std::string(pairs && count % 2 == 0 ? "{" : "") +
+                 std::to_string(int(detail & 15) - 1) + (pairs && count % 2 == 1 ? "}" : "");
+  }
+  const char* what = pairs        ? " with pairs "
+                     : count == 1 ? " along dimension "
+                                  : " along dimensions ";
+  return what + numbers;
 }
 
 /// One box of elements that moves from a rank to another (or stays: peer == own rank).
@@ -81,6 +117,9 @@ struct Collective {
   std::span<const Transfer> sends{};
   std::span<const Transfer> receives{};
   index_t global_count = 0;  ///< elements of the whole operation, equal on all ranks
+  /// What else is to be equal on all ranks, and cannot be seen from the views: the dimensions or
+  /// pairs that the user named. 0 if nothing. @see packed_detail
+  std::uint64_t detail = 0;
   /// Whether, on all ranks, all pieces or transfers have one size: said by callers that know it of
   /// all ranks; backends with calls for equal counts then use them.
   bool even = false;

@@ -94,6 +94,7 @@ struct Signature {
   std::uint8_t op = 0;
   std::uint8_t unused = 0;
   std::int32_t root = 0;
+  std::uint64_t detail = 0;
 
   friend bool operator==(const Signature&, const Signature&) = default;
 };
@@ -247,6 +248,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     mine.dtype = std::uint8_t(collective.dtype());
     mine.op = std::uint8_t(collective.op);
     mine.root = collective.root;
+    mine.detail = collective.detail;
     std::vector<Signature> all(std::size_t(size_), mine);
     gather_signatures(mine, all);
     for (int r = 1; r < size_; ++r) {
@@ -268,8 +270,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   static std::string describe(const Signature& s) {
     return std::string(name_of(CollectiveKind(s.kind))) + " of " + std::to_string(s.count) + " " +
-           name_of(DType(s.dtype)) + " (op " + name_of(ReduceOp(s.op)) + ", root " +
-           std::to_string(s.root) + ", call " + std::to_string(s.sequence) + ")";
+           name_of(DType(s.dtype)) + text_of_detail(CollectiveKind(s.kind), s.detail) + " (op " +
+           name_of(ReduceOp(s.op)) + ", root " + std::to_string(s.root) + ", call " +
+           std::to_string(s.sequence) + ")";
   }
 
   int rank_;

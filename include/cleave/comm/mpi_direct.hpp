@@ -118,6 +118,7 @@ class MpiDirect {
     bool failed = false;
     std::int32_t root = 0;
     index_t global_count = 0;
+    std::uint64_t detail = 0;
     SharedView source{};
     SharedView destination{};
   };
@@ -162,6 +163,7 @@ class MpiDirect {
     mine.op = c.op;
     mine.root = c.root;
     mine.global_count = c.global_count;
+    mine.detail = c.detail;
     staged.call = c;
     const bool rooted = c.kind == CollectiveKind::broadcast || c.kind == CollectiveKind::scatter;
     if (!rooted || rank_ == c.root) mine.reachable = share_source(c, mine, staged);
@@ -223,6 +225,7 @@ class MpiDirect {
     c.op = theirs.op;
     c.root = theirs.root;
     c.global_count = theirs.global_count;
+    c.detail = theirs.detail;
     c.source = view_of(theirs.source);
     c.destination = view_of(theirs.destination);
     c.operation = mine.operation;

@@ -78,6 +78,8 @@ void run_rank(F f, const std::shared_ptr<Communicator>& communicator, ThreadWorl
   } catch (...) {
     ended({rank, "an exception that is no std::exception"});
   }
+  // peers may wait for work that is under way beside this rank; after a failure it ends at once
+  communicator->state().worker.reset();
   threads.leave(rank);
 }
 

@@ -120,7 +120,7 @@ class BasicThreadCommunicator final : public Communicator {
     if (calls.empty()) return;
     for (const Collective& c : calls) verify_call(c, rank(), size());
     const bool in_shares = std::any_of(calls.begin(), calls.end(), is_long_all_reduce);
-    if (!in_shares) reserve_results(calls);
+    const std::shared_ptr<void> results = in_shares ? nullptr : room_for_results(calls);
     order_->mark(PeerPoint::ready);
     show(calls);
     if (std::all_of(calls.begin(), calls.end(), is_barrier)) return;
@@ -135,7 +135,9 @@ class BasicThreadCommunicator final : public Communicator {
         else if (c.kind != CollectiveKind::all_reduce)
           copy_from_peers<Device>(peers, rank(), state().check == CheckLevel::collective);
         else if (in_shares) reduce_share<Device>(peers, rank(), operands_);
-        else reduce_elements<Device>(peers, result_of(c, room), 0, c.source.size(), operands_);
+        else
+          reduce_elements<Device>(peers, result_of(c, results, room), 0, c.source.size(),
+                                  operands_);
       });
     });
     if (in_shares) {
@@ -155,7 +157,7 @@ class BasicThreadCommunicator final : public Communicator {
     std::size_t room = 0;
     for (const Collective& c : calls)
       if (c.kind == CollectiveKind::all_reduce)
-        strided_copy(Device{}, result_of(c, room), c.destination);
+        strided_copy(Device{}, result_of(c, results, room), c.destination);
   }
 
   void gather_signatures(const Signature& mine, std::span<Signature> all) override {
@@ -179,16 +181,19 @@ class BasicThreadCommunicator final : public Communicator {
   }
 
   /// Room for the results of short all_reduces, whose destinations may be sources that peers read.
-  void reserve_results(std::span<const Collective> calls) {
+  /// The host's is kept for later calls; a device's goes with the call, in the order of the stream,
+  /// which may be another one next time, or in a capture.
+  std::shared_ptr<void> room_for_results(std::span<const Collective> calls) {
     std::size_t room = 0;
     for (const Collective& c : calls)
       if (c.kind == CollectiveKind::all_reduce) room += result_bytes(c);
     if constexpr (std::is_same_v<Device, Host>) {
-      if (room <= room_) return;
-      room_ = room;
+      if (room > room_) results_ = allocate_bytes(Device{}, room);
+      room_ = std::max(room_, room);
+      return results_;
+    } else {
+      return allocate_bytes(Device{}, room);
     }
-    results_ =
-        allocate_bytes(Device{}, room);  // in the order of the stream, which may be another one
   }
 
   static std::size_t result_bytes(const Collective& c) {
@@ -196,8 +201,9 @@ class BasicThreadCommunicator final : public Communicator {
   }
 
   /// The next result, `room` bytes behind the first.
-  View result_of(const Collective& c, std::size_t& room) {
-    const View result = View::dense(static_cast<std::byte*>(results_.get()) + room, c.source.dtype,
+  static View result_of(const Collective& c, const std::shared_ptr<void>& results,
+                        std::size_t& room) {
+    const View result = View::dense(static_cast<std::byte*>(results.get()) + room, c.source.dtype,
                                     c.source.extents);
     room += result_bytes(c);
     return result;
@@ -308,7 +314,7 @@ class BasicThreadCommunicator final : public Communicator {
   std::shared_ptr<Order> order_ = std::make_shared<Order>();
   std::vector<const Collective*> peers_;     ///< of the call at hand
   std::vector<ConstView> operands_;          ///< of a reduction
-  std::shared_ptr<void> results_;            ///< of short all_reduces
+  std::shared_ptr<void> results_;            ///< of short all_reduces, on the host
   std::size_t room_ = 0;                     ///< bytes of `results_`
   std::vector<std::vector<int>> subgroups_;  ///< the lists this rank has made subgroups of
   std::uint64_t round_ = 0;                  ///< of the door

@@ -15,6 +15,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -69,7 +70,9 @@ class ThreadGroup {
   void pass_door(const Visit& visit) {
     if (world_->news() != 0) stop_for_failure(visit);
     slots_[std::size_t(visit.rank)].visits.store(visit.round + 1, std::memory_order_release);
-    if (door_.arrive(visit.round) == Gate::Arrival::opened) return wake_others(visit.rank);
+    const Gate::Arrival arrival = door_.arrive(visit.round);
+    if (arrival == Gate::Arrival::opened) return wake_others(visit.rank);
+    if (arrival == Gate::Arrival::closed) follow(visit);
     if (spin(door_, visit.round)) return;
     Parker& parker = world_->parker(world_rank(visit.rank));
     const auto deadline = deadline_after(visit.timeout_seconds);
@@ -176,28 +179,56 @@ class ThreadGroup {
       throw PeerError(visit.operation, std::move(failure), world_rank(visit.rank));
   }
 
-  /// Throws what explains that the door stays closed.
+  /// Throws what explains that the door stays closed, or what a rank says that was faster.
   [[noreturn]] void give_up(const Visit& visit, bool late) {
+    if (explaining_.exchange(true)) follow(visit);
+    struct Explained {
+      ~Explained() { flag.store(true); }
+      std::atomic<bool>& flag;
+    } const explained{explained_};
     stop_for_failure(visit);
-    const auto several = [](const std::string& list) {
-      return list.find(',') == std::string::npos ? "rank " : "ranks ";
-    };
-    const std::string where = std::string(visit.operation) + " of group '" + *visit.label + "'";
-    std::string text;
-    if (const std::string gone = missing(visit, true); !gone.empty()) {
-      text = several(gone) + gone + " left while rank " + std::to_string(world_rank(visit.rank)) +
-             " waits in " + where;
-    } else if (late) {
+    if (!late) stop_for_leaving(visit);
+    std::string text = text_of_leaving(visit);
+    if (text.empty()) {
       const std::string absent = missing(visit, false);
       char seconds[32];
       std::snprintf(seconds, sizeof seconds, "%g", visit.timeout_seconds);
-      text = several(absent) + absent + " did not come to " + where + " within " + seconds + " s";
-    } else {
-      text = "another rank has given up waiting in " + where;
+      text = (absent.empty() ? "another rank" : ranks_named(absent)) + " did not come to " +
+             where(visit) + " within " + seconds + " s";
     }
     const Error error(visit.operation, text, {.rank = world_rank(visit.rank)});
-    if (late) world_->fail({world_rank(visit.rank), error.what()});
+    world_->fail({world_rank(visit.rank), error.what()});
     throw error;
+  }
+
+  /// Throws when the rank that gave up first has said why: its reason is to be the one that counts.
+  [[noreturn]] void follow(const Visit& visit) const {
+    while (!explained_.load() && world_->failure().rank < 0) std::this_thread::yield();
+    stop_for_failure(visit);
+    stop_for_leaving(visit);
+  }
+
+  /// For a door that is closed and no failure.
+  [[noreturn]] void stop_for_leaving(const Visit& visit) const {
+    std::string text = text_of_leaving(visit);
+    if (text.empty()) text = "another rank has given up waiting in " + where(visit);
+    throw Error(visit.operation, text, {.rank = world_rank(visit.rank)});
+  }
+
+  /// "rank 2 left while rank 0 waits in barrier of group 'world'"; empty if none has left.
+  std::string text_of_leaving(const Visit& visit) const {
+    const std::string gone = missing(visit, true);
+    if (gone.empty()) return gone;
+    return ranks_named(gone) + " left while rank " + std::to_string(world_rank(visit.rank)) +
+           " waits in " + where(visit);
+  }
+
+  static std::string ranks_named(const std::string& list) {
+    return (list.find(',') == std::string::npos ? "rank " : "ranks ") + list;
+  }
+
+  static std::string where(const Visit& visit) {
+    return std::string(visit.operation) + " of group '" + *visit.label + "'";
   }
 
   std::shared_ptr<ThreadWorld> world_;
@@ -205,6 +236,8 @@ class ThreadGroup {
   Gate door_;
   Gate steps_;
   std::unique_ptr<Slot[]> slots_;
+  std::atomic<bool> explaining_{false};                  ///< a rank has given up, and says why
+  std::atomic<bool> explained_{false};                   ///< it has said so
   std::array<std::atomic<std::uint64_t>, 2> spoiled_{};  ///< rounds + 1 in which a rank failed
   std::mutex mutex_;
   std::vector<Awaited> awaited_;

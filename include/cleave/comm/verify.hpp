@@ -109,10 +109,10 @@ inline void verify_call(const Collective& c, int rank, int size) {
   }
 }
 
-/// Whether two ranks make calls that can meet: same kind, size as far as it is known, and root;
-/// same operands of a reduction.
+/// Whether two ranks make calls that can meet: same kind, size as far as it is known, detail and
+/// root; same operands of a reduction.
 inline bool agree(const Collective& a, const Collective& b) {
-  if (a.kind != b.kind || a.global_count != b.global_count) return false;
+  if (a.kind != b.kind || a.global_count != b.global_count || a.detail != b.detail) return false;
   switch (a.kind) {
     case CollectiveKind::broadcast:
     case CollectiveKind::scatter:
@@ -136,8 +136,9 @@ inline std::string text_of(const Collective& c) {
     case CollectiveKind::gather: return text + " to rank " + std::to_string(c.root);
     case CollectiveKind::reduce_scatter:
     case CollectiveKind::all_reduce:
-      return text + " (" + name_of(c.op) + ") of " + text_of(c.source.extents, c.dtype());
-    default: return text;
+      return text + " (" + name_of(c.op) + ") of " + text_of(c.source.extents, c.dtype()) +
+             text_of_detail(c.kind, c.detail);
+    default: return text + text_of_detail(c.kind, c.detail);
   }
 }
 

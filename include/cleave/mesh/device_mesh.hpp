@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -162,6 +163,22 @@ DeviceMesh<Device, flat<A...>> flatten(const DeviceMesh<Device, Axes...>& mesh, 
   return mesh.template sub<flat<A...>>(mask, {mesh.state().size(mask)}, {axis_name<flat<A...>>()});
 }
 
+namespace detail {
+
+/// How many ranks a mesh has room for: 0 if an extent is not positive, the largest index if there
+/// is more room than it can count.
+inline index_t places(const Shape& extents) {
+  constexpr index_t most = std::numeric_limits<index_t>::max();
+  index_t count = 1;
+  for (const index_t extent : extents) {
+    if (extent <= 0) return 0;
+    count = count > most / extent ? most : count * extent;
+  }
+  return count;
+}
+
+}  // namespace detail
+
 /// Arranges all ranks of a group along the axes, row-major.
 ///
 /// @param extents  how many ranks there are along each axis; their product is the group's size
@@ -177,14 +194,13 @@ DeviceMesh<Device, Axes...> init_device_mesh(const std::shared_ptr<Communicator>
   std::vector<std::string> names{axis_name<Axes>()...};
   std::vector<int> ranks(std::size_t(group->size()));
   std::iota(ranks.begin(), ranks.end(), 0);
-  bool positive = true;
-  for (const index_t extent : extents) positive = positive && extent > 0;
-  const bool fits = positive && shape.product() == group->size();
+  const index_t places = detail::places(shape);
+  const bool fits = places == group->size();
   auto state = std::make_shared<const MeshState>(group, fits ? group : nullptr, shape,
                                                  std::move(ranks), std::move(names));
   if (!fits)
     throw Error("init_device_mesh",
-                "the mesh has " + std::to_string(positive ? shape.product() : 0) + " places for " +
+                "the mesh has " + std::to_string(places) + " places for " +
                     std::to_string(group->size()) + " ranks",
                 {.mesh = state->describe(), .rank = group->state().world_rank});
   return DeviceMesh<Device, Axes...>(std::move(state));
@@ -227,8 +243,7 @@ DeviceMesh<Device, Axes...> init_device_mesh(const World& world,
   std::vector<std::string> names{axis_name<Axes>()...};
   std::string label;
   for (const std::string& name : names) label += (label.empty() ? "" : ".") + name;
-  bool fits = shape.product() == index_t(ranks.size());
-  for (const index_t extent : extents) fits = fits && extent > 0;
+  const bool fits = !ranks.empty() && detail::places(shape) == index_t(ranks.size());
   const std::shared_ptr<Communicator> all = communicator_on(device, world.shared_communicator());
   std::shared_ptr<Communicator> group;
   if (fits && member) group = all->subgroup(ranks, label);

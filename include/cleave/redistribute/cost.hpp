@@ -2,6 +2,8 @@
 // the same on every rank, so that a choice by cost is the same choice everywhere.
 #pragma once
 
+#include <limits>
+
 #include <cleave/core/shape.hpp>
 #include <cleave/redistribute/plan.hpp>
 #include <cleave/redistribute/step_box.hpp>
@@ -20,6 +22,17 @@ struct CostModel {
 };
 
 namespace redistribution {
+
+/// a * b and a + b, or the largest index if they are more: estimates of what never fits a memory.
+/// @pre neither is negative
+constexpr index_t capped_product(index_t a, index_t b) {
+  constexpr index_t most = std::numeric_limits<index_t>::max();
+  return b != 0 && a > most / b ? most : a * b;
+}
+constexpr index_t capped_sum(index_t a, index_t b) {
+  constexpr index_t most = std::numeric_limits<index_t>::max();
+  return a > most - b ? most : a + b;
+}
 
 /// The next coordinate of a mesh whose extents are counted through, row-major; false at the end.
 constexpr bool next_coordinate(const Shape& extents, Shape& at) {
@@ -67,9 +80,13 @@ constexpr index_t received_elements(const Step& step, const Shape& shape, const 
   switch (step.kind) {
     case StepKind::slice:
     case StepKind::to_partial: return 0;
-    case StepKind::reduce_scatter: return (n - 1) * owned_box(step.to, shape, mesh, first).volume();
-    case StepKind::all_reduce:
-      return 2 * (n - 1) * owned_box(step.from, shape, mesh, first).volume() / n;
+    case StepKind::reduce_scatter:
+      return capped_product(n - 1, owned_box(step.to, shape, mesh, first).volume());
+    case StepKind::all_reduce: {  // 2 (n - 1) / n of what it has, rounded down
+      const index_t elements = owned_box(step.from, shape, mesh, first).volume();
+      return capped_sum(capped_product(2 * (n - 1), elements / n),
+                        2 * (n - 1) * (elements % n) / n);
+    }
     case StepKind::all_gather:
     case StepKind::all_to_all:
     case StepKind::exchange: return most_received(step.from, step.to, shape, mesh);
@@ -82,9 +99,11 @@ constexpr index_t received_elements(const Step& step, const Shape& shape, const 
 /// The bytes that the rank which receives most receives during a plan.
 constexpr index_t received_bytes(const Plan& plan, const Shape& mesh, const Shape& shape,
                                  std::size_t element_size) {
+  using namespace redistribution;
   index_t elements = 0;
-  for (const Step& step : plan) elements += redistribution::received_elements(step, shape, mesh);
-  return elements * index_t(element_size);
+  for (const Step& step : plan)
+    elements = capped_sum(elements, redistribution::received_elements(step, shape, mesh));
+  return capped_product(elements, index_t(element_size));
 }
 
 /// The estimated time of a step, and of a plan, in microseconds.

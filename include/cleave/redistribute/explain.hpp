@@ -13,6 +13,7 @@
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/redistribute/choose.hpp>
 #include <cleave/redistribute/plan_cache.hpp>
+#include <cleave/tensor/storage.hpp>
 
 namespace cleave {
 
@@ -66,14 +67,19 @@ struct Explanation {
   }
 };
 
-/// The plan between two layouts of a tensor on a mesh, with its sizes.
+/// The plan between two layouts of a tensor on a mesh, with its sizes; also on ranks outside of the
+/// mesh. Sizes that are more than an index can count are said to be the largest one.
+///
 /// @collective none
+/// @throws Error for a shape whose bytes are more than an index can count
 inline Explanation explain(const Layout& source, const Layout& target, const Shape& shape,
                            const MeshState& mesh, DType dtype) {
-  using redistribution::without_unit_axes;
+  using redistribution::capped_product, redistribution::capped_sum,
+      redistribution::without_unit_axes;
+  static_cast<void>(detail::checked_bytes(shape.values.data(), shape.dims, size_of(dtype)));
   const Shape& extents = mesh.extents();
   const auto element = index_t(size_of(dtype));
-  const CostModel model = cost_model(mesh.group());
+  const CostModel model = cost_model(*mesh.world());
   const Plan plan =
       choose_plan(without_unit_axes(source, extents), without_unit_axes(target, extents), shape,
                   extents, size_of(dtype), model);
@@ -94,13 +100,13 @@ inline Explanation explain(const Layout& source, const Layout& target, const Sha
     line.op = step.op;
     line.axes = communicates(step.kind) ? mesh.label(step.axes) : std::string();
     line.group_size = mesh.size(step.axes);
-    line.bytes = element * redistribution::received_elements(step, shape, extents);
+    line.bytes = capped_product(element, redistribution::received_elements(step, shape, extents));
     line.microseconds = estimated_us(step, extents, shape, size_of(dtype), model);
     line.after = step.to.layout;
-    result.bytes += line.bytes;
+    result.bytes = capped_sum(result.bytes, line.bytes);
     result.microseconds += line.microseconds;
     const index_t between = &step == plan.begin() ? 0 : held(step.from);
-    const index_t live = kept + between + held(step.to);
+    const index_t live = capped_sum(capped_sum(kept, between), held(step.to));
     if (live > result.peak_memory) result.peak_memory = live;
     result.steps.push_back(std::move(line));
   }

@@ -43,6 +43,11 @@ void set_devices(int count) {
   Machine::get().settings.devices = count;
 }
 
+void set_peer_access(bool possible) {
+  const Lock lock = Machine::get().lock();
+  Machine::get().settings.peers = possible;
+}
+
 void set_order(Order order) {
   Lock lock = Machine::get().lock();
   Machine::get().settings.order = order;

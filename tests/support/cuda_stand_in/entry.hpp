@@ -36,9 +36,9 @@ void record_call(const char* function, const Arguments& arguments);
 /// The error that `fail_call` planted for this call of the function, if any; counts the call.
 cudaError_t planted_error(std::string_view function);
 
-/// Remembers what a call returns.
+/// Remembers what a call returns; an answer of "not ready", too, as the runtime does.
 inline cudaError_t remember(cudaError_t error) {
-  if (error != cudaSuccess && error != cudaErrorNotReady) ThreadState::get().last_error = error;
+  if (error != cudaSuccess) ThreadState::get().last_error = error;
   return error;
 }
 

@@ -1,4 +1,5 @@
 // Entry points of the runtime: devices, what they are like, and access among them.
+#include <cstdio>
 #include <cstring>
 
 #include "entry.hpp"
@@ -94,7 +95,16 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
     properties->major = attribute(cudaDevAttrComputeCapabilityMajor);
     properties->minor = attribute(cudaDevAttrComputeCapabilityMinor);
     properties->l2CacheSize = attribute(cudaDevAttrL2CacheSize);
-    properties->pciDeviceID = device;
+    properties->pciBusID = device + 1;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int device) {
+  return entry("cudaDeviceGetPCIBusId", {}, [&](Context& context) {
+    if (!is_device(context, device)) return cudaErrorInvalidDevice;
+    if (id == nullptr || length < 13) return cudaErrorInvalidValue;
+    std::snprintf(id, std::size_t(length), "0000:%02X:00.0", unsigned(device) + 1);
     return cudaSuccess;
   });
 }
@@ -102,7 +112,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
   return entry("cudaDeviceCanAccessPeer", {}, [&](Context& context) {
     if (!is_device(context, device) || !is_device(context, peer)) return cudaErrorInvalidDevice;
-    *can = device != peer ? 1 : 0;
+    *can = device != peer && context.machine.settings.peers ? 1 : 0;
     return cudaSuccess;
   });
 }
@@ -111,6 +121,7 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
   return entry("cudaDeviceEnablePeerAccess", {}, [&](Context& context) {
     if (!is_device(context, peer) || peer == context.device.index) return cudaErrorInvalidDevice;
     if (flags != 0) return cudaErrorInvalidValue;
+    if (!context.machine.settings.peers) return cudaErrorPeerAccessUnsupported;
     if (context.device.peers[std::size_t(peer)]) return cudaErrorPeerAccessAlreadyEnabled;
     context.device.peers[std::size_t(peer)] = true;
     return cudaSuccess;

@@ -116,7 +116,10 @@ cudaError_t cudaFreeAsync(void* address, cudaStream_t handle) {
     if (address == nullptr) return cudaSuccess;
     const auto [arena, block] = live_block(context, address);
     if (block == nullptr || !arena->pool()) return cudaErrorInvalidValue;
-    if (stream->capture != nullptr && !block->of_graph) return cudaErrorInvalidValue;
+    if (stream->capture != nullptr && !block->of_graph) {  // what a graph frees is a graph's
+      stream->capture->invalidate();
+      return cudaErrorInvalidValue;
+    }
     block->freed = true;
     context.machine.enqueue(context.lock, *stream,
                             {.name = "release of " + std::to_string(block->size) + " bytes",

@@ -85,8 +85,10 @@ cudaError_t cudaMemPoolSetAccess(cudaMemPool_t handle, const cudaMemAccessDesc* 
       if (one.location.type != cudaMemLocationTypeDevice || one.location.id < 0 ||
           one.location.id >= context.machine.settings.devices)
         return cudaErrorInvalidValue;
-      pool.device->pool_readers[std::size_t(one.location.id)] =
-          one.flags == cudaMemAccessFlagsProtReadWrite;
+      const bool asks = one.flags == cudaMemAccessFlagsProtReadWrite;
+      if (asks && one.location.id != pool.device->index && !context.machine.settings.peers)
+        return cudaErrorPeerAccessUnsupported;
+      pool.device->pool_readers[std::size_t(one.location.id)] = asks;
     }
     return cudaSuccess;
   });

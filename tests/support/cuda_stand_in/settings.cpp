@@ -22,6 +22,7 @@ long number(const char* name, long otherwise) {
 Settings Settings::from_environment() {
   Settings settings;
   settings.devices = int(std::clamp(number("CLEAVE_STAND_IN_DEVICES", 1), 0L, long(max_devices)));
+  settings.peers = variable("CLEAVE_STAND_IN_PEERS") != "off";
   settings.memory = std::size_t(number("CLEAVE_STAND_IN_MEMORY_MB", 16384)) << 20;
   settings.timeout = std::chrono::seconds(number("CLEAVE_STAND_IN_TIMEOUT", 60));
   if (variable("CLEAVE_STAND_IN_ORDER") == "eager") settings.order = Order::eager;

@@ -12,6 +12,7 @@ inline constexpr int max_devices = 32;
 
 struct Settings {
   int devices = 1;
+  bool peers = true;                              ///< whether devices reach each other's memory
   std::size_t memory = std::size_t(16384) << 20;  ///< bytes of each device
   Order order = Order::lazy;
   ThreadOrder threads = ThreadOrder::forward;

@@ -25,11 +25,12 @@
 // leaves pageable host memory alone. Shared memory is not poisoned between blocks. Blocks of one
 // launch, and kernels of two streams, are interleaved only as whole blocks, as whole kernels.
 //
-// Environment, read at the first call: CLEAVE_STAND_IN_DEVICES (1), CLEAVE_STAND_IN_MEMORY_MB per
-// device (16384), CLEAVE_STAND_IN_ORDER (lazy, eager), CLEAVE_STAND_IN_THREADS (forward, reversed,
-// shuffled), CLEAVE_STAND_IN_TIMEOUT in seconds (60), CLEAVE_STAND_IN_GUARD=off: host code that
-// touches device memory, and device code that touches another device's, goes unnoticed, which saves
-// time in long suites with much memory.
+// Environment, read at the first call: CLEAVE_STAND_IN_DEVICES (1), CLEAVE_STAND_IN_PEERS=off for
+// devices that cannot reach each other's memory, CLEAVE_STAND_IN_MEMORY_MB per device (16384),
+// CLEAVE_STAND_IN_ORDER (lazy, eager), CLEAVE_STAND_IN_THREADS (forward, reversed, shuffled),
+// CLEAVE_STAND_IN_TIMEOUT in seconds (60), CLEAVE_STAND_IN_GUARD=off: host code that touches device
+// memory, and device code that touches another device's, goes unnoticed, which saves time in long
+// suites with much memory.
 #pragma once
 
 #include <cstddef>
@@ -51,6 +52,9 @@ enum class ThreadOrder { forward, reversed, shuffled };
 
 /// The number of devices that the machine shows; 0 is a machine without one.
 void set_devices(int count);
+
+/// Whether devices can reach each other's memory; access that is enabled stays.
+void set_peer_access(bool possible);
 
 void set_order(Order order);
 

@@ -10,6 +10,12 @@ void ncclComm::add_pending(nccl_stand_in::Point end,
   pending.push_back({end, std::move(shipment)});
 }
 
+const ncclComm::Pending* ncclComm::under_way() const {
+  for (const Pending& one : pending)
+    if (!nccl_stand_in::Machine::reached(one.end)) return &one;
+  return nullptr;
+}
+
 void ncclComm::retire() {
   alive = false;
   job = nullptr;
@@ -35,6 +41,13 @@ std::shared_ptr<ncclComm> Library::create() {
 std::shared_ptr<ncclComm> Library::find(ncclComm_t handle) const {
   const auto found = comms_.find(handle);
   return found != comms_.end() && found->second->alive ? found->second : nullptr;
+}
+
+std::vector<std::shared_ptr<ncclComm>> Library::on_device(int device) const {
+  std::vector<std::shared_ptr<ncclComm>> found;
+  for (const auto& [handle, comm] : comms_)
+    if (comm->alive && comm->device == device) found.push_back(comm);
+  return found;
 }
 
 int Library::live() const {

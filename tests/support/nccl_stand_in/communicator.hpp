@@ -53,9 +53,16 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
     std::shared_ptr<nccl_stand_in::Shipment> shipment{};
   };
   std::vector<Pending> pending{};  ///< operations
+  /// Shared with what has been captured, as long as its graph is there.
+  std::shared_ptr<int> captured = std::make_shared<int>(0);
   std::uint64_t splits = 0, windows = 0;
   std::map<int, nccl_stand_in::Reduction> reductions{};
   std::map<void*, nccl_stand_in::Range> registrations{};  ///< by handle
+
+  /// Whether a graph has calls of it.
+  bool in_a_graph() const { return captured.use_count() > 1; }
+  /// An operation that has not ended; null if there is none.
+  const Pending* under_way() const;
 
   int size() const { return clique->size; }
   const std::string& name() const { return clique->name; }
@@ -88,6 +95,8 @@ class Library {
   /// Null for a handle that is none, or no longer.
   std::shared_ptr<ncclComm> find(ncclComm_t handle) const;
   int live() const;
+  /// Those of all ranks that work on the device.
+  std::vector<std::shared_ptr<ncclComm>> on_device(int device) const;
   /// Whether a registration begins at the address.
   bool registered(const void* address) const;
   void clear();

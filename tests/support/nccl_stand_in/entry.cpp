@@ -32,6 +32,7 @@ ncclResult_t Group::end(const Context& context) {
   const ncclResult_t failed = std::exchange(error, ncclSuccess);
   const auto transfers = std::exchange(calls, {});
   const auto others = std::exchange(jobs, {});
+  for (const auto& comm : std::exchange(aborted, {})) reclaim(context, *comm);
   if (failed != ncclSuccess) return failed;
   if (transfers.size() > most_calls_of_a_group)
     return context.refuse(ncclInvalidUsage, std::to_string(transfers.size()) +

@@ -47,6 +47,7 @@ struct Group {
   ncclResult_t error = ncclSuccess;
   std::vector<std::pair<std::shared_ptr<ncclComm>, TransferCall>> calls{};
   std::vector<Job> jobs{};
+  std::vector<std::shared_ptr<ncclComm>> aborted{};
 
   static Group& get();
   /// Ends the outermost group: does what has been called, or begins to.
@@ -55,6 +56,11 @@ struct Group {
 
 /// Calls that NCCL takes in one group.
 inline constexpr std::size_t most_calls_of_a_group = 2048;
+
+/// Frees what a communicator had that has been aborted. Waits as the real one does: for what is
+/// enqueued on the other communicators of the device, and for the graphs that have calls of it. A
+/// hang is a fault.
+void reclaim(const Context& context, const ncclComm& comm);
 
 /// Does a job that is not a transfer, now or at the end of the group.
 ncclResult_t submit(const Context& context, Job job);

@@ -198,7 +198,8 @@ void capture(Lock& lock, const std::shared_ptr<ncclComm>& comm, std::vector<Tran
   const auto current = std::make_shared<std::shared_ptr<Flight>>();
   Machine& machine = Machine::get();
   machine.enqueue(lock, *streams[0],
-                  {.name = "begin of captured calls of NCCL", .renew = [current, comm, calls] {
+                  {.name = "begin of captured calls of NCCL",
+                   .renew = [current, comm, calls, kept = comm->captured] {
                      *current = std::make_shared<Flight>(comm, calls);
                      return (*current)->departure();
                    }});

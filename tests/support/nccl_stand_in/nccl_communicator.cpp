@@ -1,6 +1,8 @@
 // Entry points of NCCL: communicators, from their birth to their end.
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "cuda_stand_in/thread_state.hpp"
@@ -145,6 +147,20 @@ void flush(const Context& context, ncclComm& comm) {
 
 }  // namespace
 
+void nccl_stand_in::reclaim(const Context& context, const ncclComm& comm) {
+  for (const auto& other : context.library.on_device(comm.device)) flush(context, *other);
+  const auto deadline = std::chrono::steady_clock::now() + context.machine.settings.timeout;
+  while (comm.in_a_graph()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      context.fault(ncclSuccess, "waits for ever: a graph has calls on " + comm.name());
+      return;
+    }
+    context.lock.unlock();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    context.lock.lock();
+  }
+}
+
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   return entry("ncclGetUniqueId", {}, [&](const Context& context) {
     if (id == nullptr) return context.refuse(ncclInvalidArgument, "no place for the result");
@@ -274,6 +290,8 @@ ncclResult_t ncclCommAbort(ncclComm_t handle) {
       one.shipment->released = true;
       context.machine.open(context.lock, *one.shipment->gate, {});
     }
+    if (Group& group = Group::get(); group.depth > 0) group.aborted.push_back(comm);
+    else reclaim(context, *comm);
     return ncclSuccess;
   });
 }

@@ -36,7 +36,10 @@ ncclResult_t add_registration(const Context& context, ncclComm& comm, void* addr
   return ncclSuccess;
 }
 
+// The real one unmaps the memory from the ranks that are at work on it.
 ncclResult_t remove_registration(const Context& context, ncclComm& comm, void* handle) {
+  if (comm.under_way() != nullptr)
+    context.fault(ncclSuccess, "what is enqueued on " + comm.name() + " has not ended");
   if (comm.registrations.erase(handle) == 0)
     return context.fault(ncclInvalidUsage, "the handle is none of this communicator");
   return ncclSuccess;

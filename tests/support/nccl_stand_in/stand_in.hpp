@@ -14,6 +14,11 @@
 //   time-out of the stand-in for CUDA makes the device fail;
 // - buffers: they are memory of the communicator's device, inside one allocation; what an operation
 //   writes overlaps with what it reads only in place; sends and receives of a group are apart;
+// - memory: a registration ends when nothing that is enqueued on its communicator is left;
+// - aborts: an abort waits for what is enqueued on the other communicators of its device, unless
+// they
+//   are aborted in the same group, and for the end of the graphs that have calls of its
+//   communicator;
 // - protocol: calls on a communicator that is dead, busy or failed are refused as NCCL refuses
 //   them; a non-blocking communicator enqueues only when a poll has said that it did.
 //

@@ -81,18 +81,21 @@ class Enqueued final : public cleave::detail::Promised<T> {
     }
   }
 
-  bool ready() const override { return joined_ || cudaEventQuery(end_.get()) != cudaErrorNotReady; }
+  bool ready() const override { return joined_ || !not_ready(cudaEventQuery(end_.get())); }
 
  private:
-  /// What the current stream does next runs after the work; what the work held is given back.
+  /// What the current stream does next runs after the work; what the work held is given back, in
+  /// the order of the stream that it was started from, which waits, too.
   void join() {
     if (joined_) return;
     end_.wait_on(current_stream());
+    if (!(origin_ == current_stream())) end_.wait_on(origin_);
     joined_ = true;
     if (this->value_) hand_over_all(*this->value_);
     f_.reset();
   }
 
+  Stream origin_ = current_stream();
   std::optional<F> f_;
   Event end_;
   std::exception_ptr error_;

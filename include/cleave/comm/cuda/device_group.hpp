@@ -2,15 +2,24 @@
 //
 // Ranks that are threads of one process read each other's memory, be it of one GPU, which NCCL
 // would refuse, or of several: copies and reductions run on the device in rank order, ordered with
-// each rank's stream by events. Processes with a GPU each communicate by NCCL; others, and programs
-// without NCCL, stage through pinned memory.
+// each rank's stream by events. Processes with a GPU each, and threads whose GPUs cannot read each
+// other's memory, communicate by NCCL; others, and programs without NCCL, stage through pinned
+// memory.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+#include <unistd.h>
 
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/cuda/peer_order.hpp>
@@ -50,34 +59,105 @@ inline DevicePath requested_device_path() {
   throw Error("run", "CLEAVE_CUDA_COMM is '" + path + "'; use auto, direct, nccl or staged");
 }
 
-/// Whether every rank has a GPU of its own. @collective every rank of the group
-inline bool each_has_a_gpu(Communicator& host) {
-  std::int32_t here = host.state().local_rank < cuda::device_count(), all = 0;
-  const Shape one(std::array<index_t, 1>{1});
+/// The door to collectives that no user has asked for, which no trace shows.
+struct Unobserved : Communicator {
+  using Communicator::pass_on;
+};
+
+/// What each rank says, in rank order. @collective every rank of the group
+inline std::vector<std::int64_t> said_by_all(Communicator& host, std::int64_t mine) {
+  std::vector<std::int64_t> said(std::size_t(host.size())), all(said.size());
+  said[std::size_t(host.rank())] = mine;
+  const Shape extents(std::array<index_t, 1>{host.size()});
   Collective c;
   c.kind = CollectiveKind::all_reduce;
-  c.op = ReduceOp::min;
-  c.source = ConstView::dense(&here, DType::int32, one);
-  c.destination = View::dense(&all, DType::int32, one);
+  c.op = ReduceOp::sum;  // of which one is not zero
+  c.source = ConstView::dense(said.data(), DType::int64, extents);
+  c.destination = View::dense(all.data(), DType::int64, extents);
   c.operation = "init_device_mesh";
-  host.run(c);
-  return all != 0;
+  Unobserved::pass_on(host, {&c, 1});
+  return all;
+}
+
+/// Two GPUs of threads, the first of which cannot read the memory of the second.
+struct OutOfReach {
+  int device, peer;
+};
+
+/// Whether kernels on the current device read what is allocated on another one. The pools of
+/// tensors grant access by themselves; this asks for that to other memory.
+inline bool reaches(int device, int peer) noexcept {
+  if (device == peer) return true;
+  if (!cuda::can_access(device, peer)) return false;
+  const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0);
+  if (status == cudaSuccess) return true;
+  static_cast<void>(cudaGetLastError());
+  return status == cudaErrorPeerAccessAlreadyEnabled;
+}
+
+/// What keeps threads from reading each other's memory, if anything does; the same on all ranks.
+/// @collective every rank of the group
+inline std::optional<OutOfReach> find_out_of_reach(Communicator& threads) {
+  if (cuda::device_count() == 1) return std::nullopt;
+  const int mine = cuda::current_device();
+  const std::vector<std::int64_t> devices = said_by_all(threads, mine);
+  std::int64_t blocked = -1;
+  for (const std::int64_t device : devices)
+    if (blocked < 0 && !reaches(mine, int(device))) blocked = device;
+  const std::vector<std::int64_t> all = said_by_all(threads, blocked);
+  for (std::size_t r = 0; r < all.size(); ++r)
+    if (all[r] >= 0) return OutOfReach{int(devices[r]), int(all[r])};
+  return std::nullopt;
+}
+
+/// A number for the current device, another one for every GPU of every node: made of what NCCL,
+/// which refuses a GPU that it meets twice, goes by.
+/// @throws Error if the device does not tell where it is
+inline std::int64_t gpu_number() {
+  char node[256] = {}, place[64] = {};
+  static_cast<void>(gethostname(node, sizeof(node) - 1));
+  std::string boot;  // tells nodes of one name apart
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  cuda::check(cudaDeviceGetPCIBusId(place, sizeof(place), cuda::current_device()),
+              "init_device_mesh");
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const char c : std::string(node) + '/' + boot + '/' + place)
+    hash = (hash ^ std::uint8_t(c)) * 0x100000001b3;
+  return std::int64_t(hash);
+}
+
+/// Whether every rank works on a GPU of its own, whatever they are called: a launcher may show each
+/// process a single one. @collective every rank of the group
+inline bool each_has_a_gpu(Communicator& host) {
+  std::vector<std::int64_t> gpus = said_by_all(host, gpu_number());
+  std::ranges::sort(gpus);
+  return std::ranges::adjacent_find(gpus) == gpus.end();
 }
 
 /// The communicator of the devices of a group's ranks; they are made to work on one each, in turn.
+/// @collective every rank of the group
+/// @throws Error if there is no GPU, or the way that is asked for does not reach all ranks
 inline std::shared_ptr<Communicator> make_device_group(Communicator& host) {
   const std::shared_ptr<Communicator> reference(std::shared_ptr<void>(), &host);
   if (std::strcmp(host.backend(), "dry") == 0) return reference;
   enter_device(Cuda{}, host);
-  DevicePath path = requested_device_path();
+  const DevicePath path = requested_device_path();
   auto* threads = dynamic_cast<ThreadCommunicator*>(&host);
   if (path == DevicePath::direct && threads == nullptr)
     throw Error("init_device_mesh",
                 "CLEAVE_CUDA_COMM is 'direct', but only threads of one process read each other's "
                 "memory; use nccl or staged",
                 {.rank = host.state().world_rank});
-  if (path == DevicePath::automatic && threads != nullptr) path = DevicePath::direct;
-  if (path == DevicePath::direct) return threads->on(Cuda{});
+  if (threads != nullptr && (path == DevicePath::direct || path == DevicePath::automatic)) {
+    const std::optional<OutOfReach> pair = find_out_of_reach(host);
+    if (!pair) return threads->on(Cuda{});
+    if (path == DevicePath::direct)
+      throw Error("init_device_mesh",
+                  "CLEAVE_CUDA_COMM is 'direct', but GPU " + std::to_string(pair->device) +
+                      " cannot read the memory of GPU " + std::to_string(pair->peer) +
+                      "; use auto, nccl or staged",
+                  {.rank = host.state().world_rank});
+  }
 #if defined(CLEAVE_HAS_NCCL)
   if (path == DevicePath::nccl || (path == DevicePath::automatic && each_has_a_gpu(host)))
     return NcclCommunicator::create(reference);

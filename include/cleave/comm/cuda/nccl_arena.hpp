@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -28,10 +29,21 @@ namespace cleave::detail {
 
 class NcclArena : public std::enable_shared_from_this<NcclArena> {
  public:
-  NcclArena() = default;
+  /// @param timeout  seconds that the end may wait for what is at work on the memory
+  explicit NcclArena(double timeout) : timeout_(timeout) {}
   NcclArena(const NcclArena&) = delete;  // blocks refer to it
   NcclArena& operator=(const NcclArena&) = delete;
+  /// Frees the memory, which is not in the order of any stream, when all have ended their work on
+  /// it. What is not known to have ended keeps its memory.
   ~NcclArena() {
+    const auto patience = std::min(timeout_, std::chrono::duration<double>(10));
+    const auto deadline = std::chrono::steady_clock::now() +
+                          std::chrono::duration_cast<std::chrono::steady_clock::duration>(patience);
+    bool ended = true;
+    for (const Block& block : free_)
+      for (const Release& release : block.released)
+        ended = ended && wait_quietly(release.event->get(), deadline, [] { return false; });
+    if (!ended) return;
     for (Slab& slab : slabs_) static_cast<void>(ncclMemFree(slab.data));
   }
 
@@ -118,6 +130,8 @@ class NcclArena : public std::enable_shared_from_this<NcclArena> {
   }
 
   Blocks::iterator add_slab(std::size_t size) {
+    // NCCL may call cudaMalloc, which is in no stream, but which this thread's captures forbid
+    const CaptureMode mode(cudaStreamCaptureModeRelaxed);
     void* data = nullptr;
     if (const ncclResult_t status = ncclMemAlloc(&data, size); status != ncclSuccess)
       throw Error("Tensor", "out of device memory: " + std::to_string(size) +
@@ -176,6 +190,7 @@ class NcclArena : public std::enable_shared_from_this<NcclArena> {
     }
   }
 
+  std::chrono::duration<double> timeout_;
   std::mutex mutex_;
   std::vector<Slab> slabs_;
   Blocks free_;
@@ -200,6 +215,17 @@ struct NcclBuffer {
 class NcclStaging {
  public:
   explicit NcclStaging(std::shared_ptr<NcclArena> arena) : arena_(std::move(arena)) {}
+  NcclStaging(const NcclStaging&) = delete;  // owns buffers that streams are at work on
+  NcclStaging& operator=(const NcclStaging&) = delete;
+  /// The buffer is given back by the current stream, which is not always the one that used it last.
+  ~NcclStaging() {
+    try {
+      const cuda::Stream& stream = cuda::current_stream();
+      if (usual_.stream && !(*usual_.stream == stream) && !cuda::capture_of(stream))
+        usual_.last_use.wait_on(stream);
+    } catch (const std::exception&) {  // a broken device, on which nothing is at work
+    }
+  }
 
   void begin() {
     const cuda::Stream& stream = cuda::current_stream();
@@ -212,9 +238,11 @@ class NcclStaging {
     if (b.stream && !(*b.stream == stream)) b.last_use.wait_on(stream);
     b.stream = stream;
     if (b.needed > b.size) {
+      const std::size_t size = b.needed;
       b.data = nullptr;
-      b.size = b.needed;
-      b.data = arena_->take(b.size);
+      b.size = b.needed = 0;  // there is no buffer if there is not enough memory
+      b.data = arena_->take(size);
+      b.size = size;
     }
     b.more.clear();
     b.needed = 0;

@@ -9,8 +9,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <thread>
@@ -31,7 +33,9 @@ namespace cleave::detail {
 
 /// What the communicators of a rank share.
 struct NcclRank {
-  explicit NcclRank(const RankState& state) : watch(std::make_shared<NcclWatch>(state)) {}
+  explicit NcclRank(const RankState& state)
+      : arena(std::make_shared<NcclArena>(state.timeout_seconds)),
+        watch(std::make_shared<NcclWatch>(state)) {}
 
   /// The rank's, made at the first call; its watch becomes the calling thread's.
   static std::shared_ptr<NcclRank> of(RankState& state) {
@@ -42,12 +46,22 @@ struct NcclRank {
     return std::static_pointer_cast<NcclRank>(state.device_watch);
   }
 
-  std::shared_ptr<NcclWatch> watch;
-  std::shared_ptr<NcclArena> arena = std::make_shared<NcclArena>();
+  std::shared_ptr<NcclArena> arena;
+  std::shared_ptr<NcclWatch> watch;  ///< goes first: its aborts end the use of the memory
 };
+
+/// Before the first call of NCCL: kernels of several communicators of a device, e.g. those of the
+/// main and of the side stream, run in the order in which the host issues them, unless the user's
+/// environment says otherwise. Without this they may overlap, and two ranks that each give their
+/// multiprocessors to another one's kernel wait for each other.
+inline void order_communicators() {
+  static std::once_flag once;
+  std::call_once(once, [] { setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0); });
+}
 
 /// @throws Error unless the library is at least what this program was compiled for
 inline void verify_nccl_version() {
+  order_communicators();
   int version = 0;
   const ncclResult_t status = ncclGetVersion(&version);
   if (status == ncclSuccess && version >= NCCL_VERSION_CODE && version / 10000 == NCCL_MAJOR)
@@ -90,7 +104,14 @@ class NcclCommunicator final : public Communicator {
     return wrap(comm, false, std::move(host));
   }
 
+  /// Waits for what it has enqueued, as long as nothing fails: the memory is not NCCL's after it.
   ~NcclCommunicator() override {
+    if (enqueued_ && !rank_->watch->failed()) {
+      const auto now = std::chrono::steady_clock::now();
+      const auto patience =
+          std::chrono::duration_cast<std::chrono::steady_clock::duration>(rank_->watch->timeout());
+      wait_quietly(end_.get(), now + patience, [&] { return rank_->watch->failed(); });
+    }
     rank_->arena->dismiss(handle_.get());
     rank_->watch->dismiss(handle_.get());
     handle_->close(std::min(rank_->watch->timeout(), std::chrono::duration<double>(10)));
@@ -119,11 +140,16 @@ class NcclCommunicator final : public Communicator {
     const int key = place_in_subgroup(*this, ranks);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
-    ncclComm_t made = nullptr;
-    call("ncclCommSplit",
-         [&](ncclComm_t comm) { return ncclCommSplit(comm, color, key, &made, &config); });
-    settle(*rank_, "ncclCommSplit", made);
-    return wrap(made, true, std::move(host));
+    const auto made = std::make_shared<ncclComm_t>(nullptr);  // until it is done, or aborted
+    try {
+      call("ncclCommSplit",
+           [&](ncclComm_t comm) { return ncclCommSplit(comm, color, key, made.get(), &config); });
+      settle(*rank_, "ncclCommSplit", *made);
+    } catch (...) {
+      rank_->watch->discard(made);
+      throw;
+    }
+    return wrap(*made, true, std::move(host));
   }
 
  protected:
@@ -143,6 +169,10 @@ class NcclCommunicator final : public Communicator {
     }
     enqueue(plans, calls[0]);
     staging_.end();
+    if (const cuda::Stream& stream = cuda::current_stream(); !cuda::capture_of(stream)) {
+      end_.record(stream);
+      enqueued_ = true;
+    }
   }
 
   void gather_signatures(const Signature& mine, std::span<Signature> all) override {
@@ -159,15 +189,21 @@ class NcclCommunicator final : public Communicator {
         rank_(NcclRank::of(state())),
         handle_(std::move(handle)),
         staging_(rank_->arena) {
+    share_progress();
     rank_->watch->enroll(handle_);
     rank_->arena->enroll(handle_);
-    share_progress();
   }
 
   static std::shared_ptr<NcclCommunicator> wrap(ncclComm_t comm, bool owned,
                                                 std::shared_ptr<Communicator> host) {
-    return std::shared_ptr<NcclCommunicator>(
-        new NcclCommunicator(std::make_shared<NcclHandle>(comm, owned), std::move(host)));
+    const std::shared_ptr<NcclWatch> watch = NcclRank::of(host->state())->watch;
+    const auto handle = std::make_shared<NcclHandle>(comm, owned);
+    try {
+      return std::shared_ptr<NcclCommunicator>(new NcclCommunicator(handle, std::move(host)));
+    } catch (...) {
+      watch->discard(handle);
+      throw;
+    }
   }
 
   static ncclUniqueId agree_on_id(Communicator& host) {
@@ -215,7 +251,8 @@ class NcclCommunicator final : public Communicator {
     pass_on(*host_, {&all_here, 1});  // the first rank's variable is needed until now
   }
 
-  /// Waits until what was begun on a communicator has been done.
+  /// Waits until what was begun on a communicator has been done; whoever began it aborts it if this
+  /// throws.
   static void settle(NcclRank& rank, const char* function, ncclComm_t comm) {
     const auto deadline = std::chrono::steady_clock::now() + rank.watch->timeout();
     for (ncclResult_t status = ncclInProgress;;) {
@@ -224,11 +261,9 @@ class NcclCommunicator final : public Communicator {
       if (status == ncclSuccess) return;
       if (status != ncclInProgress) throw Error("nccl", nccl_text(status, function, comm));
       rank.watch->verify();
-      if (std::chrono::steady_clock::now() > deadline) {
-        static_cast<void>(ncclCommAbort(comm));
+      if (std::chrono::steady_clock::now() > deadline)
         throw Error("nccl", std::string(function) + " did not end within " +
                                 std::to_string(rank.watch->timeout().count()) + " s");
-      }
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
   }
@@ -236,12 +271,17 @@ class NcclCommunicator final : public Communicator {
   /// A communicator that does not exist before the call.
   template <class F>
   static ncclComm_t rank_call(NcclRank& rank, const char* function, F f) {
-    ncclComm_t comm = nullptr;
-    const ncclResult_t status = f(&comm);
-    if (status != ncclSuccess && status != ncclInProgress)
-      throw Error("nccl", nccl_text(status, function, nullptr));
-    settle(rank, function, comm);
-    return comm;
+    const auto made = std::make_shared<ncclComm_t>(nullptr);
+    try {
+      const ncclResult_t status = f(made.get());
+      if (status != ncclSuccess && status != ncclInProgress)
+        throw Error("nccl", nccl_text(status, function, nullptr));
+      settle(rank, function, *made);
+    } catch (...) {  // half made, it is of no use
+      rank.watch->discard(made);
+      throw;
+    }
+    return *made;
   }
 
   /// Calls f(comm), and waits until NCCL has taken it.
@@ -366,6 +406,8 @@ class NcclCommunicator final : public Communicator {
   NcclOperation operation_;
   const char* doing_ = "nccl";  ///< what the call at hand is for
   NcclStaging staging_;
+  cuda::Event end_;  ///< of what was enqueued last
+  bool enqueued_ = false;
 };
 
 }  // namespace cleave::detail

@@ -2,9 +2,12 @@
 //
 // NCCL has no time-outs, and a rank that dies leaves its peers' kernels spinning. The watch polls
 // asynchronous errors, the ends of collectives and the news of other ranks; when one has failed, or
-// none ends within CLEAVE_TIMEOUT, it aborts all communicators of the rank, which ends their
-// kernels, and tells the other ranks. Whatever waits on the host, and every later call, then throws
-// what has happened.
+// one does not end within CLEAVE_TIMEOUT, it aborts all communicators of the rank together, which
+// ends their kernels, and tells the other ranks. Whatever waits on the host, and every later call,
+// then throws what has happened.
+//
+// The watch never touches the rank's streams, which may be captured or gone: the rank records
+// events, the watch asks for them.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +16,14 @@
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>
+#include <exception>
+#include <future>
 #include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -33,6 +39,34 @@ namespace cleave::detail {
 
 /// How many collectives each rank of a group has begun, where the ranks share memory.
 using NcclProgress = std::vector<std::atomic<std::uint64_t>>;
+
+/// What this thread may call while streams are captured, until the end of the scope.
+class CaptureMode {
+ public:
+  explicit CaptureMode(cudaStreamCaptureMode mode) : other_(mode) { exchange(); }
+  CaptureMode(const CaptureMode&) = delete;  // scopes nest
+  CaptureMode& operator=(const CaptureMode&) = delete;
+  ~CaptureMode() { exchange(); }
+
+ private:
+  void exchange() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&other_)); }
+
+  cudaStreamCaptureMode other_;
+};
+
+/// Asks for an event until it has come or the time is over; does not throw.
+/// @param stop  () -> bool: whether to give up before
+/// @return whether it has come, or has failed
+template <class Stop>
+bool wait_quietly(cudaEvent_t event, std::chrono::steady_clock::time_point deadline, Stop stop) {
+  const CaptureMode mode(cudaStreamCaptureModeRelaxed);  // the event is of no capture
+  while (cudaEventQuery(event) == cudaErrorNotReady) {
+    static_cast<void>(cudaGetLastError());  // is nobody's error
+    if (std::chrono::steady_clock::now() > deadline || stop()) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return true;
+}
 
 /// A communicator of NCCL that the rank's thread uses and the watch may abort.
 class NcclHandle {
@@ -56,11 +90,12 @@ class NcclHandle {
     return comm_;
   }
 
-  /// Ends all its kernels. What is not ours is left to its owner.
-  void abort() noexcept {
+  /// Nobody uses it from now on.
+  /// @return what is to be aborted; null if it is not ours, or has been given up before
+  ncclComm_t give_up() noexcept {
     const std::lock_guard lock(mutex_);
-    if (comm_ != nullptr && owned_) static_cast<void>(ncclCommAbort(comm_));
-    comm_ = nullptr;
+    const ncclComm_t comm = std::exchange(comm_, nullptr);
+    return owned_ ? comm : nullptr;
   }
 
   /// Ends it in peace, or, if that takes longer than `patience`, without.
@@ -82,6 +117,78 @@ class NcclHandle {
   mutable std::mutex mutex_;
   ncclComm_t comm_;
   bool owned_;
+};
+
+/// Aborts communicators in threads of its own. An abort frees memory, which waits for the device
+/// and with it for the kernels of all other communicators: those that are given up together are
+/// aborted together. It also waits for the graphs that have collectives of the communicator, so
+/// that whoever has these must not wait for it.
+class NcclAborts {
+ public:
+  explicit NcclAborts(int device) : device_(device) {}
+  NcclAborts(const NcclAborts&) = delete;  // owns threads
+  NcclAborts& operator=(const NcclAborts&) = delete;
+  /// Waits for the aborts, but not for ever: the threads use nothing of this.
+  ~NcclAborts() {
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    for (Thread& one : threads_) {
+      if (one.done.wait_until(deadline) == std::future_status::ready) one.thread.join();
+      else one.thread.detach();
+    }
+  }
+
+  /// Begins to abort all of these at once. Waits for no abort before, which may wait for this one.
+  void begin(std::vector<ncclComm_t> comms) {
+    std::erase(comms, nullptr);
+    if (!comms.empty()) run([comms = std::move(comms)] { abort_together(comms); });
+  }
+  /// Likewise a communicator that NCCL may still be making out of another one, which has been given
+  /// up before: NCCL says here when it is made.
+  void begin_when_made(std::shared_ptr<ncclComm_t> made) {
+    std::vector<std::shared_future<void>> before;
+    for (const Thread& one : threads_) before.push_back(one.done);
+    run([made = std::move(made), before = std::move(before)] {
+      for (const auto& done : before) done.wait();
+      if (*made != nullptr) abort_together({*made});
+    });
+  }
+
+ private:
+  static constexpr auto patience = std::chrono::seconds(10);
+
+  struct Thread {
+    std::shared_future<void> done;
+    std::thread thread;
+  };
+
+  static void abort_together(const std::vector<ncclComm_t>& comms) {
+    static_cast<void>(ncclGroupStart());
+    for (const ncclComm_t comm : comms) static_cast<void>(ncclCommAbort(comm));
+    static_cast<void>(ncclGroupEnd());
+  }
+
+  template <class Abort>
+  void run(Abort abort) {
+    threads_.reserve(threads_.size() + 1);
+    std::promise<void> promise;
+    Thread next{promise.get_future().share(), {}};
+    try {
+      next.thread = std::thread(
+          [device = device_, abort](std::promise<void> done) {
+            static_cast<void>(cudaSetDevice(device));
+            const CaptureMode mode(cudaStreamCaptureModeThreadLocal);  // others' are not disturbed
+            abort();
+            done.set_value();
+          },
+          std::move(promise));
+    } catch (const std::system_error&) {  // no thread to be had
+      return abort();
+    }
+    threads_.push_back(std::move(next));
+  }
+
+  int device_;
+  std::vector<Thread> threads_;
 };
 
 /// A collective that has been enqueued, for messages.
@@ -120,6 +227,7 @@ class NcclWatch final : public cuda::Watch {
         rank_(state.world_rank),
         timeout_(state.timeout_seconds),
         device_(cuda::current_device()),
+        aborts_(device_),
         thread_([this] { serve(); }) {}
   NcclWatch(const NcclWatch&) = delete;  // the rank has one
   NcclWatch& operator=(const NcclWatch&) = delete;
@@ -137,12 +245,24 @@ class NcclWatch final : public cuda::Watch {
   void enroll(const std::shared_ptr<NcclHandle>& handle) {
     const std::lock_guard lock(mutex_);
     handles_.push_back(handle);
-    if (!failure_.empty()) handle->abort();
+    if (!failure_.empty()) aborts_.begin({handle->give_up()});
   }
   void dismiss(const NcclHandle* handle) noexcept {
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < handles_.size(); ++i)
       if (handles_[i].get() == handle) handles_.erase(handles_.begin() + long(i--));
+  }
+
+  /// Aborts a communicator that never comes to be used.
+  void discard(const std::shared_ptr<NcclHandle>& handle) {
+    dismiss(handle.get());
+    const std::lock_guard lock(mutex_);
+    aborts_.begin({handle->give_up()});
+  }
+  /// Likewise one that NCCL may still be making; null if there is none.
+  void discard(std::shared_ptr<ncclComm_t> made) {
+    const std::lock_guard lock(mutex_);
+    aborts_.begin_when_made(std::move(made));
   }
 
   /// Before `operation` is enqueued: what fails from now on is named after it.
@@ -151,26 +271,37 @@ class NcclWatch final : public cuda::Watch {
     std::copy(std::begin(operation.name), std::end(operation.name), begun_);
   }
 
-  /// After `operation` has been enqueued on the current stream. Most calls only note its name; an
-  /// event is recorded where none is under way.
+  /// After `operation` has been enqueued on the current stream: puts a mark behind it.
   void enqueued(const NcclOperation& operation) {
     const cuda::Stream& stream = cuda::current_stream();
-    const bool captured = cuda::capture_of(stream).has_value();
-    const std::lock_guard lock(mutex_);
-    if (captured) {  // it runs when the graph does
+    if (cuda::capture_of(stream)) {  // it runs when the graph does
+      const std::lock_guard lock(mutex_);
       graphs_ = true;
       return;
     }
-    last_ = operation;
-    if (!stream_ || !(*stream_ == stream)) stream_ = stream;
-    ++enqueued_;
-    if (!observing_) observe();
+    Mark mark{operation, spare_event()};
+    mark.end.record(stream);  // may wait for room in the stream: without the lock
+    const std::lock_guard lock(mutex_);
+    auto line = std::ranges::find(lines_, stream.get(), &Line::stream);
+    if (line == lines_.end()) {
+      Line& made = lines_.emplace_back(stream.get(), std::move(mark));
+      made.deadline = deadline();
+      return;
+    }
+    if (line->latest) spare_.push_back(std::move(line->latest->end));
+    line->latest = std::move(mark);
   }
 
   /// @throws Error if a rank has failed, or a collective did not end
   void verify() override {
     const std::lock_guard lock(mutex_);
     if (!failure_.empty()) throw Error(operation_, failure_, {.rank = rank_});
+  }
+
+  /// Whether everything has been given up.
+  bool failed() const {
+    const std::lock_guard lock(mutex_);
+    return !failure_.empty();
   }
 
   /// Looks after the launch like after a collective, if any has been captured.
@@ -197,8 +328,25 @@ class NcclWatch final : public cuda::Watch {
   using Clock = std::chrono::steady_clock;
   static constexpr auto period = std::chrono::milliseconds(10);
 
+  /// The end of a collective.
+  struct Mark {
+    NcclOperation operation;
+    cuda::Event end;
+  };
+  /// A stream with collectives that have not ended. The handle only tells it from others.
+  struct Line {
+    Line(cudaStream_t of, Mark first) : stream(of), under_way(std::move(first)) {}
+
+    cudaStream_t stream;
+    Mark under_way;
+    std::optional<Mark> latest{};  ///< of those behind it
+    Clock::time_point deadline{};  ///< of the one under way
+  };
+
   void serve() noexcept {
     static_cast<void>(cudaSetDevice(device_));
+    // what it asks for is no part of what other threads capture
+    const CaptureMode mode(cudaStreamCaptureModeThreadLocal);
     std::unique_lock lock(mutex_);
     while (!ending_) {
       condition_.wait_for(lock, period);
@@ -227,7 +375,7 @@ class NcclWatch final : public cuda::Watch {
         if (status != ncclSuccess && status != ncclInProgress)
           text = nccl_text(status, "an earlier call", comm);
       });
-    if (text.empty()) text = look_at_end();
+    if (text.empty()) text = look_at_ends();
     if (text.empty()) return;
     const std::string what = operation();
     give_up(what, text);
@@ -237,31 +385,48 @@ class NcclWatch final : public cuda::Watch {
     lock.lock();
   }
 
-  /// What is wrong with the collective under way; empty if nothing.
-  std::string look_at_end() {
-    if (!observing_) return {};
-    const cudaError_t status = cudaEventQuery(end_.get());
-    if (status == cudaErrorNotReady) {
-      if (Clock::now() < deadline_) return {};
-      char seconds[32];
-      std::snprintf(seconds, sizeof seconds, "%g", timeout_.count());
-      return observed_.text() + " did not end within " + seconds + " s" + observed_.missing();
+  /// What is wrong with a collective under way; empty if nothing. The time of one that has others
+  /// before it in its stream begins when these have ended.
+  std::string look_at_ends() {
+    for (std::size_t i = 0; i < lines_.size(); ++i) {
+      Line& line = lines_[i];
+      const NcclOperation& operation = line.under_way.operation;
+      const cudaError_t status = cudaEventQuery(line.under_way.end.get());
+      if (status == cudaErrorNotReady) {
+        if (Clock::now() < line.deadline) continue;
+        char seconds[32];
+        std::snprintf(seconds, sizeof seconds, "%g", timeout_.count());
+        return operation.text() + " did not end within " + seconds + " s" + operation.missing();
+      }
+      if (status != cudaSuccess)
+        return std::string("CUDA: ") + cudaGetErrorString(status) + ", during or before " +
+               operation.text();
+      spare_.push_back(std::move(line.under_way.end));
+      if (line.latest) {
+        line.under_way = std::move(*line.latest);
+        line.latest.reset();
+        line.deadline = deadline();
+      } else {
+        lines_.erase(lines_.begin() + long(i--));
+      }
     }
-    observing_ = false;
-    if (status != cudaSuccess)
-      return std::string("CUDA: ") + cudaGetErrorString(status) + ", during or before " +
-             observed_.text();
-    if (observed_count_ != enqueued_) observe();
     return {};
   }
 
-  /// Puts a mark behind what is enqueued.
-  void observe() {
-    end_.record(*stream_);
-    observed_ = last_;
-    observed_count_ = enqueued_;
-    deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(timeout_);
-    observing_ = true;
+  Clock::time_point deadline() const {
+    return Clock::now() + std::chrono::duration_cast<Clock::duration>(timeout_);
+  }
+
+  cuda::Event spare_event() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!spare_.empty()) {
+        cuda::Event event = std::move(spare_.back());
+        spare_.pop_back();
+        return event;
+      }
+    }
+    return {};
   }
 
   std::string operation() const { return begun_[0] != '\0' ? begun_ : "nccl"; }
@@ -270,7 +435,9 @@ class NcclWatch final : public cuda::Watch {
     if (!failure_.empty()) return;
     operation_ = operation;
     failure_ = text;
-    for (const auto& handle : handles_) handle->abort();
+    std::vector<ncclComm_t> comms;
+    for (const auto& handle : handles_) comms.push_back(handle->give_up());
+    aborts_.begin(std::move(comms));
   }
 
   std::shared_ptr<Alarm> alarm_;
@@ -278,19 +445,16 @@ class NcclWatch final : public cuda::Watch {
   std::chrono::duration<double> timeout_;
   int device_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable condition_;
   bool ending_ = false;
   std::vector<std::shared_ptr<NcclHandle>> handles_;
   char begun_[sizeof NcclOperation::name] = "";
-  NcclOperation last_, observed_;
-  std::uint64_t enqueued_ = 0, observed_count_ = 0;
-  std::optional<cuda::Stream> stream_;
-  cuda::Event end_;
-  Clock::time_point deadline_{};
-  bool observing_ = false;
-  bool graphs_ = false;  ///< whether a graph has collectives
+  std::vector<Line> lines_;         ///< one of each stream at most
+  std::vector<cuda::Event> spare_;  ///< to be used again
+  bool graphs_ = false;             ///< whether a graph has collectives
   std::string operation_, failure_;
+  NcclAborts aborts_;
   std::thread thread_;  ///< uses all of the above
 };
 

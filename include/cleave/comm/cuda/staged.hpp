@@ -65,6 +65,28 @@ class Staged {
   View view_;
 };
 
+/// Waits for the copies of a scope before its staging memory is used again, also where an error
+/// ends the scope. Declared behind what owns the memory.
+class CopiesEnd {
+ public:
+  CopiesEnd() = default;
+  CopiesEnd(const CopiesEnd&) = delete;  // the scope has one
+  CopiesEnd& operator=(const CopiesEnd&) = delete;
+  ~CopiesEnd() {
+    if (!over_ && cudaStreamSynchronize(cuda::current_stream().get()) != cudaSuccess)
+      static_cast<void>(cudaGetLastError());  // an error is on its way already
+  }
+
+  /// @throws Error if a copy, or something enqueued before it, failed
+  void wait() {
+    over_ = true;
+    cuda::current_stream().synchronize();
+  }
+
+ private:
+  bool over_ = false;
+};
+
 class StagedCommunicator final : public Communicator {
  public:
   /// @param host  the same ranks; outlives this one if it is not held by the pointer
@@ -86,6 +108,7 @@ class StagedCommunicator final : public Communicator {
     std::vector<Collective> staged(calls.begin(), calls.end());
     std::vector<Staged> sources, destinations;
     std::vector<std::shared_ptr<void>> packed;
+    CopiesEnd copies;
     for (Collective& c : staged) {
       // what no rank sends to stays as it is: the copy back is of everything
       packed.push_back(destinations.emplace_back(ConstView(c.destination)).fetch(c.destination));
@@ -98,7 +121,7 @@ class StagedCommunicator final : public Communicator {
     for (std::size_t i = 0; i < calls.size(); ++i)
       if (calls[i].kind != CollectiveKind::broadcast || rank() != calls[i].root)
         destinations[i].store(calls[i].destination);
-    cuda::current_stream().synchronize();  // before the staging memory is used again
+    copies.wait();
   }
 
   void gather_signatures(const Signature& mine, std::span<Signature> all) override {

@@ -5,7 +5,8 @@
 
 #include <array>
 #include <cstddef>
-#include <numeric>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,23 +20,22 @@ namespace cleave::functional {
 
 namespace detail {
 
+/// @param call  says how many elements move, and what else the ranks compare
 inline void run_all_to_all(const Channel& channel, const ConstView& source, const View& result,
                            const std::vector<Transfer>& sends,
-                           const std::vector<Transfer>& receives, index_t global_count, bool even) {
-  Collective call;
+                           const std::vector<Transfer>& receives, Collective call) {
   call.kind = CollectiveKind::all_to_all;
   call.source = source;
   call.destination = result;
   call.sends = sends;
   call.receives = receives;
-  call.global_count = global_count;
-  call.even = even;
   channel.run(call);
 }
 
 /// Equal parts of dimension `split`, put together along dimension `concat`.
+/// @param detail  the dimensions that the user named
 inline void run_equal_parts(const Channel& channel, const ConstView& source, const View& result,
-                            int split, int concat) {
+                            int split, int concat, std::uint64_t detail) {
   const int ranks = channel.group().size(), rank = channel.group().rank();
   std::vector<Transfer> sends, receives;
   for (int r = 0; r < ranks; ++r) {
@@ -44,7 +44,11 @@ inline void run_equal_parts(const Channel& channel, const ConstView& source, con
     sends.push_back({r, cut(r), place(rank)});
     receives.push_back({r, cut(rank), place(r)});
   }
-  run_all_to_all(channel, source, result, sends, receives, source.size() * ranks, true);
+  Collective call;
+  call.global_count = source.size() * ranks;
+  call.detail = detail;
+  call.even = true;
+  run_all_to_all(channel, source, result, sends, receives, call);
 }
 
 /// How many elements of a dimension go to each rank and come from each.
@@ -52,6 +56,19 @@ struct Splits {
   std::vector<index_t> sent{};
   std::vector<index_t> received{};
 };
+
+/// @param what  "sent" or "received"
+/// @throws Error if the sizes add up to more than can be counted
+inline index_t sum_of(const std::vector<index_t>& sizes, const char* what, const Entry& entry) {
+  index_t sum = 0;
+  for (const index_t size : sizes) {
+    if (size > std::numeric_limits<index_t>::max() - sum)
+      entry.fail("the sizes of what is " + std::string(what) +
+                 " add up to more than an index can count");
+    sum += size;
+  }
+  return sum;
+}
 
 /// @throws Error if there is not one size for each rank, one is negative, or what is sent is not
 ///         all of dimension `d`
@@ -67,7 +84,7 @@ inline void verify_splits(const Splits& splits, const Shape& extents, int d, con
   };
   verify(splits.sent, "sent");
   verify(splits.received, "received");
-  const index_t sum = std::accumulate(splits.sent.begin(), splits.sent.end(), index_t(0));
+  const index_t sum = sum_of(splits.sent, "sent", entry);
   if (sum != extents[d])
     entry.fail("the sizes of what is sent add up to " + std::to_string(sum) + ", but dimension " +
                    std::to_string(d) + " has " + std::to_string(extents[d]) + " elements",
@@ -84,40 +101,63 @@ struct Notice {
 };
 
 /// Notices of all peers: a rank cannot know where its part begins in a peer's tensor.
-inline std::vector<Notice> exchange_notices(const Channel& channel,
-                                            const std::vector<Notice>& mine) {
+inline std::vector<Notice> exchange_notices(const Channel& channel, const std::vector<Notice>& mine,
+                                            int d) {
   constexpr index_t words = index_t(sizeof(Notice) / sizeof(index_t));
   const Shape extents(std::array<index_t, 2>{index_t(mine.size()), words});
   std::vector<Notice> theirs = mine;  // where nothing moves, peers do as this rank expects
   for (Notice& notice : theirs) std::swap(notice.sent, notice.received);
   run_equal_parts(channel, ConstView::dense(mine.data(), DType::int64, extents),
-                  View::dense(theirs.data(), DType::int64, extents), 0, 0);
+                  View::dense(theirs.data(), DType::int64, extents), 0, 0, packed_detail({&d, 1}));
   return theirs;
 }
 
-/// Both ranks of a pair that do not agree throw.
-inline void compare_notices(const Notice& mine, const Notice& theirs, int rank, int peer,
-                            const Channel& channel) {
-  const auto fail = [&](int from, int to, index_t sent, index_t received) {
-    throw Error(channel.operation(),
-                "rank " + std::to_string(from) + " of group '" + channel.name() + "' sends " +
-                    std::to_string(sent) + " to rank " + std::to_string(to) + ", which expects " +
-                    std::to_string(received),
-                {.rank = channel.group().state().world_rank});
+/// What is wrong between this rank and a peer, which finds the same; empty if nothing.
+inline std::string disagreement(const Notice& mine, const Notice& theirs, int rank, int peer,
+                                const Channel& channel) {
+  const auto sizes = [&](int from, int to, index_t sent, index_t received) {
+    return "rank " + std::to_string(from) + " of group '" + channel.name() + "' sends " +
+           std::to_string(sent) + " to rank " + std::to_string(to) + ", which expects " +
+           std::to_string(received);
   };
-  if (mine.sent != theirs.received) fail(rank, peer, mine.sent, theirs.received);
-  if (theirs.sent != mine.received) fail(peer, rank, theirs.sent, mine.received);
-  if (mine.cross_section != theirs.cross_section)
-    throw Error(channel.operation(),
-                "ranks " + std::to_string(rank) + " and " + std::to_string(peer) + " of group '" +
-                    channel.name() + "' differ in other extents than that of the split dimension",
-                {.rank = channel.group().state().world_rank});
+  if (mine.sent != theirs.received) return sizes(rank, peer, mine.sent, theirs.received);
+  if (theirs.sent != mine.received) return sizes(peer, rank, theirs.sent, mine.received);
+  if (mine.cross_section == theirs.cross_section) return "";
+  return "ranks " + std::to_string(rank) + " and " + std::to_string(peer) + " of group '" +
+         channel.name() + "' differ in other extents than that of the split dimension";
+}
+
+/// All ranks throw if two of them do not agree: the others would wait for what these do not send.
+inline void compare_notices(const std::vector<Notice>& mine, const std::vector<Notice>& theirs,
+                            const Channel& channel) {
+  const int ranks = channel.group().size(), rank = channel.group().rank();
+  std::string problem;
+  std::int64_t pair = 0;  // 1 + its place in a table of ranks and peers; 0: all agree
+  for (int r = 0; r < ranks && pair == 0; ++r) {
+    problem = disagreement(mine[std::size_t(r)], theirs[std::size_t(r)], rank, r, channel);
+    if (!problem.empty()) pair = 1 + std::int64_t(rank) * ranks + r;
+  }
+  std::int64_t last = pair;  // of all ranks'
+  const Shape one(std::array<index_t, 1>{1});
+  Collective call;
+  call.kind = CollectiveKind::all_reduce;
+  call.op = ReduceOp::max;
+  call.source = ConstView::dense(&pair, DType::int64, one);
+  call.destination = View::dense(&last, DType::int64, one);
+  call.global_count = 1;
+  channel.on_host().run(call);
+  if (last == 0) return;
+  if (problem.empty())
+    problem = "ranks " + std::to_string((last - 1) / ranks) + " and " +
+              std::to_string((last - 1) % ranks) + " of group '" + channel.name() +
+              "' do not agree about what they send each other";
+  throw Error(channel.operation(), problem, {.rank = channel.group().state().world_rank});
 }
 
 /// Parts of the given sizes.
 inline void run_split_parts(const Channel& channel, const ConstView& source, const View& result,
                             const Splits& splits, int d) {
-  const int ranks = channel.group().size(), rank = channel.group().rank();
+  const int ranks = channel.group().size();
   Shape others = source.extents;
   others[d] = 1;
   std::vector<Notice> mine(std::size_t(ranks), Notice{});
@@ -129,7 +169,8 @@ inline void run_split_parts(const Channel& channel, const ConstView& source, con
     next.sent_at += next.sent;
     next.received_at += next.received;
   }
-  const std::vector<Notice> theirs = exchange_notices(channel.on_host(), mine);
+  const std::vector<Notice> theirs = exchange_notices(channel.on_host(), mine, d);
+  compare_notices(mine, theirs, channel);
 
   const auto slab = [&](index_t begin, index_t width) {
     Box box = Box::of(source.extents);
@@ -140,14 +181,15 @@ inline void run_split_parts(const Channel& channel, const ConstView& source, con
   std::vector<Transfer> sends, receives;
   for (int r = 0; r < ranks; ++r) {
     const Notice &here = mine[std::size_t(r)], &there = theirs[std::size_t(r)];
-    compare_notices(here, there, rank, r, channel);
     if (here.sent > 0)
       sends.push_back({r, slab(here.sent_at, here.sent), slab(there.received_at, here.sent)});
     if (here.received > 0)
       receives.push_back(
           {r, slab(there.sent_at, here.received), slab(here.received_at, here.received)});
   }
-  run_all_to_all(channel, source, result, sends, receives, 0, false);
+  Collective call;
+  call.detail = packed_detail({&d, 1});
+  run_all_to_all(channel, source, result, sends, receives, call);
 }
 
 }  // namespace detail
@@ -161,19 +203,25 @@ inline void run_split_parts(const Channel& channel, const ConstView& source, con
 /// @collective every rank of the group, with the same extents, in the same order as its other
 ///             asynchronous calls
 /// @cost       receives (n-1)/n of x; allocates the result
-/// @throws Error for a group that is none, or a dimension that x lacks or that n does not divide
+/// @throws Error for a group that is none, a dimension that x lacks or that n does not divide, or
+///         more elements in all than can be counted
 template <Element T, int Rank, class Device>
 Async<Tensor<T, Rank, Device>> all_to_all(const Tensor<T, Rank, Device>& x, int split, int concat,
                                           const Group& group) {
   static_assert(Rank > 0, "cleave: a scalar has no dimension to split");
   const detail::Entry entry(Device{}, "functional::all_to_all", group);
   const int from = entry.dim(split, Shape(x.shape())), to = entry.dim(concat, Shape(x.shape()));
+  if (x.size() > std::numeric_limits<index_t>::max() / entry.size())
+    entry.fail("the " + std::to_string(entry.size()) +
+                   " ranks together have more elements than an index can count",
+               to_string(Shape(x.shape())));
   auto extents = x.shape();
   extents[std::size_t(from)] = entry.share(Shape(extents), from);
   extents[std::size_t(to)] *= entry.size();
   return entry.start(Device{}, [x, from, to, result = Tensor<T, Rank, Device>(extents)](
                                    const detail::Channel& channel) {
-    detail::run_equal_parts(channel, x.view(), result.view(), from, to);
+    detail::run_equal_parts(channel, x.view(), result.view(), from, to,
+                            packed_detail(std::array<int, 2>{from, to}));
     return result;
   });
 }
@@ -193,10 +241,10 @@ Async<Tensor<T, Rank, Device>> all_to_all(const Tensor<T, Rank, Device>& x, int 
 /// @param sent      one size for each rank; together all of the dimension
 /// @param received  what each rank sends to this one
 /// @collective      every rank of the group, in the same order as its other asynchronous calls
-/// @cost            ranks first tell each other 40 bytes about their parts; then receives what
-///                  others send; allocates the result
+/// @cost            ranks first tell each other 40 bytes about their parts, and reduce 8 to whether
+///                  all agree; then receives what others send; allocates the result
 /// @throws Error    for a group that is none, a dimension that x lacks, sizes that are not as
-///                  above; when waited for, on both ranks that do not agree about a part
+///                  above; when waited for, on every rank if two do not agree about a part
 template <Element T, int Rank, class Device>
 Async<Tensor<T, Rank, Device>> all_to_all(const Tensor<T, Rank, Device>& x,
                                           const std::vector<index_t>& sent,
@@ -208,7 +256,7 @@ Async<Tensor<T, Rank, Device>> all_to_all(const Tensor<T, Rank, Device>& x,
   detail::Splits splits{sent, received};
   detail::verify_splits(splits, Shape(x.shape()), d, entry);
   auto extents = x.shape();
-  extents[std::size_t(d)] = std::accumulate(received.begin(), received.end(), index_t(0));
+  extents[std::size_t(d)] = detail::sum_of(received, "received", entry);
   return entry.start(Device{},
                      [x, d, splits = std::move(splits),
                       result = Tensor<T, Rank, Device>(extents)](const detail::Channel& channel) {

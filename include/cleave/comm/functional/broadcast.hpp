@@ -1,7 +1,9 @@
 // broadcast and permute: tensors that go from one rank to others unchanged.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,6 +71,15 @@ inline void verify_hops(const std::vector<Hop>& hops, const Entry& entry) {
   }
 }
 
+/// The pairs as ranks compare them, whatever their order.
+inline std::uint64_t packed_hops(std::vector<Hop> hops) {
+  std::sort(hops.begin(), hops.end(),
+            [](const Hop& a, const Hop& b) { return a.source < b.source; });
+  std::vector<int> numbers;
+  for (const Hop& hop : hops) numbers.insert(numbers.end(), {hop.source, hop.destination});
+  return packed_detail(numbers);
+}
+
 }  // namespace detail
 
 /// Every pair's source sends its elements to the pair's destination.
@@ -104,6 +115,7 @@ Async<Tensor<T, Rank, Device>> permute(const Tensor<T, Rank, Device>& x,
     call.sends = sends;
     call.receives = receives;
     call.global_count = x.size();
+    call.detail = detail::packed_hops(hops);
     channel.run(call);
     if (receives.empty()) result.fill(T{});
     return result;

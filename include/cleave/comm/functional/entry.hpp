@@ -2,6 +2,7 @@
 // checked and its ranks are found; beside that thread, on a group of its own, it communicates.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -89,6 +90,15 @@ class Entry {
                "' cannot share equally; pad it, or redistribute a DTensor, whose shards may differ",
            to_string(extents));
     return extents[d] / size();
+  }
+
+  /// What all ranks together have of a dimension. @throws Error if it is more than can be counted
+  index_t of_all(const Shape& extents, int d) const {
+    if (extents[d] > std::numeric_limits<index_t>::max() / size())
+      fail("dimension " + std::to_string(d) + " of the " + std::to_string(size()) +
+               " ranks together has more elements than an index can count",
+           to_string(extents));
+    return extents[d] * size();
   }
 
   /// Starts f(channel) beside this rank.

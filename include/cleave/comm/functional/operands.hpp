@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <utility>
@@ -25,6 +26,7 @@ struct Operand {
   ConstView source{};
   View result{};
   int dim = 0;
+  std::uint64_t detail = 0;  ///< of the collective: the dimension, those of a bundle's members
 };
 
 /// Latency is all that an operand costs which neither takes nor gives more bytes than this.
@@ -53,7 +55,11 @@ class Bundle {
         [](const ConstView& part, const View& packed) { strided_copy(Device{}, part, packed); });
   }
 
-  Operand operand() const { return {source_.view, result_.view, 0}; }
+  Operand operand() const {
+    std::vector<int> dims;
+    for (const Operand& member : members_) dims.push_back(member.dim);
+    return {source_.view, result_.view, 0, packed_detail(dims)};
+  }
 
   /// Hands the result to the members.
   void unpack() const {
@@ -142,6 +148,7 @@ void run_operands(const Channel& channel, CollectiveKind kind, ReduceOp op,
         kind == CollectiveKind::all_gather ? operand.result.extents : operand.source.extents;
     if (kind != CollectiveKind::all_reduce) {
       for (int r = 0; r < ranks; ++r) pieces.push_back(part_of(whole, operand.dim, r, ranks));
+      call.detail = operand.detail;
       call.pieces = {&pieces.back() + 1 - ranks, std::size_t(ranks)};
     }
     call.global_count = whole.product();

@@ -35,7 +35,8 @@ Async<List> start(const Entry& entry, CollectiveKind kind, ReduceOp op, const Li
     if (kind != CollectiveKind::all_reduce) {
       operand.dim = entry.dim(dims.of(operands.size(), count, entry), Shape(extents));
       index_t& extent = extents[std::size_t(operand.dim)];
-      if (kind == CollectiveKind::all_gather) extent *= entry.size();
+      operand.detail = packed_detail({&operand.dim, 1});
+      if (kind == CollectiveKind::all_gather) extent = entry.of_all(Shape(extents), operand.dim);
       else extent = entry.share(Shape(extents), operand.dim);
     }
     tensor = std::remove_cvref_t<decltype(tensor)>(extents);
@@ -85,7 +86,7 @@ Async<Tensor<T, Rank, Device>> all_reduce(const Tensor<T, Rank, Device>& x, cons
 /// @collective every rank of the group, with the same extents, in the same order as its other
 ///             asynchronous calls
 /// @cost       receives (n-1)/n of the result, in place; allocates the result
-/// @throws Error for a group that is none, or a dimension that x lacks
+/// @throws Error for a group that is none, a dimension that x lacks, or a result that is too large
 template <Element T, int Rank, class Device>
 Async<Tensor<T, Rank, Device>> all_gather(const Tensor<T, Rank, Device>& x, int dim,
                                           const Group& group) {

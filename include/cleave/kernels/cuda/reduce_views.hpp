@@ -2,7 +2,8 @@
 // views in device memory.
 //
 // Operands are combined in the order given, ((a0 + a1) + a2) + .., element by element: same bits in
-// every run, and the same as on the host. 16-bit types are accumulated in float and rounded once,
+// every run, and the same as on the host, but for products of complex numbers, whose terms a GPU
+// adds without rounding them first. 16-bit types are accumulated in float and rounded once,
 // integers wrap, a NaN is the maximum and the minimum, complex sums are sums of pairs.
 #pragma once
 

@@ -55,6 +55,14 @@ inline bool& device_is_chosen() {
 
 }  // namespace detail
 
+/// Whether kernels on one GPU can read and write the memory of another one.
+inline bool can_access(int device, int peer) noexcept {
+  int reaches = 0;
+  if (cudaDeviceCanAccessPeer(&reaches, device, peer) == cudaSuccess) return reaches != 0;
+  static_cast<void>(cudaGetLastError());
+  return false;
+}
+
 /// Makes the calling thread work on another GPU: before it makes tensors or meshes.
 /// @throws Error if there is none of that number
 inline void set_device(int device) {

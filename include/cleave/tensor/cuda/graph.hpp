@@ -7,6 +7,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cleave/core/cuda/error.hpp>
+#include <cleave/tensor/cuda/memory.hpp>
 #include <cleave/tensor/cuda/stream.hpp>
 
 namespace cleave::cuda {
@@ -18,10 +19,12 @@ namespace cleave::cuda {
 ///
 /// The function runs once, on the host; every launch enqueues the same kernels, copies and
 /// collectives on the same memory. Tensors made inside are the graph's: what is needed outside is
-/// copied into tensors made before. Run the function once before, so that buffers and plans that
-/// are made at first use are there. Ranks capture and launch in the same order. Over NCCL every
-/// rank has a graph of its own; ranks that read each other's memory (backend device_thread) cannot
-/// be captured, as their streams wait for each other, unless there is only one.
+/// copied into tensors made before. Those have to live as long as the graph is launched: one that
+/// the function lets go of is given back when it has been captured. Run the function once before,
+/// so that buffers and plans that are made at first use are there. Ranks capture and launch in the
+/// same order. Over NCCL every rank has a graph of its own; ranks that read each other's memory
+/// (backend device_thread) cannot be captured, as their streams wait for each other, unless there
+/// is only one.
 class Graph {
  public:
   /// @throws Error if the function enqueues what cannot be captured: what waits on the host, among
@@ -37,9 +40,12 @@ class Graph {
       static_cast<void>(cudaStreamEndCapture(stream.get(), &captured));
       static_cast<void>(cudaGetLastError());
       if (captured != nullptr) static_cast<void>(cudaGraphDestroy(captured));
+      detail::FreedInCapture::of_thread().give_back();
       throw;
     }
-    check(cudaStreamEndCapture(stream.get(), &captured), "cuda::Graph");
+    const cudaError_t status = cudaStreamEndCapture(stream.get(), &captured);
+    detail::FreedInCapture::of_thread().give_back();
+    check(status, "cuda::Graph");
     const std::unique_ptr<CUgraph_st, Destroy> graph(captured);
     cudaGraphExec_t made = nullptr;
     check(cudaGraphInstantiate(&made, captured, cudaGraphInstantiateFlagAutoFreeOnLaunch),

@@ -3,14 +3,19 @@
 // Allocation and release take a few hundred nanoseconds and wait for nothing: memory is there for
 // what is enqueued on the stream after the call, and returns to the pool when the stream gets to
 // where its last owner let go of it. Whoever uses a tensor on another stream joins the two with an
-// event before letting go.
+// event before letting go. What a capture into a graph lets go of, but did not allocate, returns
+// after the capture.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <new>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <cuda_runtime_api.h>
 
@@ -39,10 +44,7 @@ inline cudaMemPool_t device_pool() {
   std::uint64_t keep = UINT64_MAX;
   check(cudaMemPoolSetAttribute(made, cudaMemPoolAttrReleaseThreshold, &keep), "Tensor");
   for (int peer = 0; peer < device_count(); ++peer) {
-    int reaches = 0;
-    if (peer == device || cudaDeviceCanAccessPeer(&reaches, peer, device) != cudaSuccess ||
-        reaches == 0)
-      continue;
+    if (peer == device || !can_access(peer, device)) continue;
     cudaMemAccessDesc access{};
     access.location.type = cudaMemLocationTypeDevice;
     access.location.id = peer;
@@ -52,10 +54,61 @@ inline cudaMemPool_t device_pool() {
   return pool = made;
 }
 
+/// Gives memory back when the stream gets there. What goes wrong is reported by whatever uses the
+/// device next.
+inline void free_in_order(void* data, const Stream& stream) noexcept {
+  if (cudaFreeAsync(data, stream.get()) != cudaSuccess) static_cast<void>(cudaGetLastError());
+}
+
+/// Memory whose last owner went while its stream was captured into a graph that had not allocated
+/// it. Such a graph cannot free it: it waits for the end of the capture. One list per thread.
+class FreedInCapture {
+ public:
+  static FreedInCapture& of_thread() {
+    static thread_local FreedInCapture list;
+    return list;
+  }
+
+  FreedInCapture() = default;
+  FreedInCapture(const FreedInCapture&) = delete;  // the thread has one
+  FreedInCapture& operator=(const FreedInCapture&) = delete;
+  ~FreedInCapture() { give_back(); }
+
+  /// Without memory for the list the block is lost.
+  void add(void* data, const Stream& stream) noexcept {
+    try {
+      blocks_.emplace_back(data, stream);
+    } catch (const std::bad_alloc&) {
+    }
+  }
+
+  /// Frees what waits for no capture any more: called when one has ended, before the next
+  /// allocation outside of one, and when the thread ends.
+  void give_back() noexcept {
+    std::erase_if(blocks_, [](const std::pair<void*, Stream>& block) {
+      if (capture_at(block.second).status != cudaStreamCaptureStatusNone) return false;
+      free_in_order(block.first, block.second);
+      return true;
+    });
+  }
+
+ private:
+  std::vector<std::pair<void*, Stream>> blocks_;
+};
+
 /// Gives memory back when its stream gets there.
 struct FreeInOrder {
   Stream stream;
-  void operator()(void* data) const { static_cast<void>(cudaFreeAsync(data, stream.get())); }
+  std::optional<unsigned long long> capture;  ///< the one that it was allocated in
+
+  void operator()(void* data) const noexcept {
+    const CaptureState now = capture_at(stream);
+    if (now.status == cudaStreamCaptureStatusNone ||
+        (now.status == cudaStreamCaptureStatusActive && capture == now.number))
+      return free_in_order(data, stream);
+    if (now.status == cudaStreamCaptureStatusInvalidated && capture) return;  // goes with its graph
+    FreedInCapture::of_thread().add(data, stream);
+  }
 };
 
 }  // namespace cuda::detail
@@ -66,6 +119,8 @@ inline std::shared_ptr<void> allocate_bytes(Cuda, std::size_t bytes) {
   if (bytes == 0) return nullptr;
   const cudaMemPool_t pool = cuda::detail::device_pool();
   const cuda::Stream& stream = cuda::current_stream();
+  const std::optional<unsigned long long> capture = cuda::capture_of(stream);
+  if (!capture) cuda::detail::FreedInCapture::of_thread().give_back();
   void* data = nullptr;
   const cudaError_t status = cudaMallocFromPoolAsync(&data, bytes, pool, stream.get());
   if (status == cudaErrorMemoryAllocation) {
@@ -74,7 +129,7 @@ inline std::shared_ptr<void> allocate_bytes(Cuda, std::size_t bytes) {
                 "out of device memory: " + std::to_string(bytes) + " bytes were asked for");
   }
   cuda::check(status, "Tensor");
-  return {data, cuda::detail::FreeInOrder{stream}};
+  return {data, cuda::detail::FreeInOrder{stream, capture}};
 }
 
 /// Whether the memory is of `allocate_bytes`, not the user's, nor kept for communication.

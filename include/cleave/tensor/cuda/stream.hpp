@@ -35,6 +35,14 @@ inline std::weak_ptr<Watch>& watch_slot() {
   return watch;
 }
 
+/// Whether a query was answered that not everything has run yet. That is no error, but the runtime
+/// remembers it as the thread's last one: forgotten here, lest the user finds it.
+inline bool not_ready(cudaError_t status) noexcept {
+  if (status != cudaErrorNotReady) return false;
+  static_cast<void>(cudaGetLastError());
+  return true;
+}
+
 /// Reports what made a wait on the host fail, or end early.
 inline void end_wait(cudaError_t status, const char* operation) {
   if (const std::shared_ptr<Watch> watch = watch_slot().lock()) watch->verify();
@@ -82,7 +90,7 @@ class Stream {
   /// Whether everything enqueued so far has run. @throws Error if any of it failed
   bool idle() const {
     const cudaError_t status = cudaStreamQuery(get());
-    if (status == cudaErrorNotReady) return false;
+    if (detail::not_ready(status)) return false;
     check(status, "cuda::Stream::idle");
     return true;
   }
@@ -147,6 +155,26 @@ inline const Stream& current_stream() {
   }
   return *stream;
 }
+
+namespace detail {
+
+/// What a stream takes part in.
+struct CaptureState {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  unsigned long long number = 0;  ///< of the capture, if that is active
+};
+
+/// Where nothing may be asked of the stream, because of somebody else's capture, it counts as
+/// taking part in one that has failed.
+inline CaptureState capture_at(const Stream& stream) noexcept {
+  CaptureState state;
+  if (cudaStreamGetCaptureInfo(stream.get(), &state.status, &state.number) == cudaSuccess)
+    return state;
+  static_cast<void>(cudaGetLastError());
+  return {cudaStreamCaptureStatusInvalidated, 0};
+}
+
+}  // namespace detail
 
 /// The number of the capture into a graph that the stream takes part in, if it does.
 inline std::optional<unsigned long long> capture_of(const Stream& stream) {

@@ -1,0 +1,182 @@
+// Which way device memory takes among ranks, and what a way leaves behind. On the stand-in, whose
+// devices may be out of each other's reach.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include <cleave/comm/cuda/device_group.hpp>
+#include <cleave/comm/trace.hpp>
+#include <cleave/tensor/cuda/graph.hpp>
+#include <cleave/tensor/tensor.hpp>
+
+#include "cuda_stand_in/stand_in.hpp"
+#include "errors.hpp"
+#include "in_use.hpp"
+#include "ranks.hpp"
+
+using namespace cleave;
+using cleave::testing::contains;
+using cleave::testing::error_of;
+using cleave::testing::in_use;
+
+namespace {
+
+using Line = Tensor<float, 1, Cuda>;
+
+#if defined(CLEAVE_HAS_NCCL)
+const std::string between_gpus = "nccl";
+#else
+const std::string between_gpus = "staged";
+#endif
+
+/// Devices, whether they reach each other, and a value of CLEAVE_CUDA_COMM, until the scope ends.
+class Machine {
+ public:
+  Machine(int devices, bool peers, const char* path) {
+    if (const char* before = std::getenv("CLEAVE_CUDA_COMM")) before_ = before;
+    setenv("CLEAVE_CUDA_COMM", path, 1);
+    cuda_stand_in::set_devices(devices);
+    cuda_stand_in::set_peer_access(peers);
+  }
+  Machine(const Machine&) = delete;  // there is one
+  Machine& operator=(const Machine&) = delete;
+  ~Machine() {
+    cuda_stand_in::set_devices(1);
+    cuda_stand_in::set_peer_access(true);
+    if (before_.empty()) unsetenv("CLEAVE_CUDA_COMM");
+    else setenv("CLEAVE_CUDA_COMM", before_.c_str(), 1);
+  }
+
+ private:
+  std::string before_;
+};
+
+Collective sum_of(const Line& x, const Line& result) {
+  Collective c;
+  c.kind = CollectiveKind::all_reduce;
+  c.op = ReduceOp::sum;
+  c.source = x.view();
+  c.destination = result.view();
+  c.operation = "test";
+  return c;
+}
+
+/// CHECKs that the group's ranks add up numbers.
+void adds_up(Communicator& group) {
+  const Line x({8}), result({8});
+  x.fill(float(group.rank() + 1));
+  group.run(sum_of(x, result));
+  CHECK(result.to(Host{})(7) == float(group.size() * (group.size() + 1)) / 2);
+}
+
+/// The backend of the world's device memory.
+std::string backend_of(World& world) {
+  return communicator_on(Cuda{}, world.communicator()).backend();
+}
+
+}  // namespace
+
+TEST_CASE("threads whose devices reach each other read each other's memory") {
+  const Machine machine(2, true, "auto");
+  on_ranks({2}, [](World& world) {
+    CHECK(backend_of(world) == "device_thread");
+    // also what no pool holds
+    CHECK(cudaDeviceEnablePeerAccess(1 - cuda::current_device(), 0) ==
+          cudaErrorPeerAccessAlreadyEnabled);
+    static_cast<void>(cudaGetLastError());
+    adds_up(communicator_on(Cuda{}, world.communicator()));
+    CHECK(cudaGetLastError() == cudaSuccess);
+  });
+}
+
+TEST_CASE("a trace does not show how ranks find their way") {
+  const Machine machine(2, true, "auto");
+  on_ranks({2}, [](World& world) {
+    const CommTrace trace(world);
+    adds_up(communicator_on(Cuda{}, world.communicator()));
+    CHECK(trace.events().size() == 1);
+  });
+}
+
+TEST_CASE("threads whose devices are out of reach find another way") {
+  const Machine machine(2, false, "auto");
+  on_ranks({2}, [](World& world) {
+    CHECK(backend_of(world) == between_gpus);
+    adds_up(communicator_on(Cuda{}, world.communicator()));
+  });
+  on_ranks({3}, [](World& world) {  // two share a device
+    CHECK(backend_of(world) == "staged");
+    adds_up(communicator_on(Cuda{}, world.communicator()));
+  });
+  on_ranks({2}, [](World& world) {
+    cuda::set_device(0);
+    CHECK(backend_of(world) == "device_thread");
+    adds_up(communicator_on(Cuda{}, world.communicator()));
+  });
+}
+
+TEST_CASE("threads that are told to read what is out of reach are told why they cannot") {
+  const Machine machine(2, false, "direct");
+  on_ranks({2}, [](World& world) {
+    CHECK(contains(error_of([&] { static_cast<void>(backend_of(world)); }),
+                   "CLEAVE_CUDA_COMM is 'direct', but GPU 0 cannot read the memory of GPU 1"));
+  });
+}
+
+TEST_CASE("one device that gets no access turns all ranks away") {
+  const Machine machine(3, true, "direct");
+  cuda_stand_in::fail_call("cudaDeviceEnablePeerAccess", 3, cudaErrorUnknown);
+  on_ranks({3}, [](World& world) {
+    CHECK(contains(error_of([&] { static_cast<void>(backend_of(world)); }), " cannot read the "));
+    CHECK(cudaGetLastError() == cudaSuccess);
+  });
+}
+
+TEST_CASE("ranks have a GPU each if the GPUs are different ones, whatever their numbers") {
+  const Machine machine(2, true, "auto");
+  on_ranks({2}, [](World& world) {
+    Communicator& host = world.communicator();
+    host.state().local_rank += 4;  // as if the launcher showed each process one GPU
+    CHECK(detail::each_has_a_gpu(host));
+    cuda::set_device(0);
+    host.state().local_rank -= 4;
+    CHECK(!detail::each_has_a_gpu(host));
+  });
+}
+
+TEST_CASE("threads keep no device memory beyond a collective, also in a capture") {
+  const Machine machine(1, true, "direct");
+  on_ranks({1}, [](World& world) {
+    Communicator& group = communicator_on(Cuda{}, world.communicator());
+    const Line x({8}), result({8});
+    x.fill(3);
+    const std::uint64_t before = in_use();
+    group.run(sum_of(x, result));
+    CHECK(in_use() == before);
+    {
+      const cuda::Graph step([&] { group.run(sum_of(x, result)); });
+      result.fill(0);
+      step.launch();
+      CHECK(result.to(Host{})(7) == 3);
+    }
+    group.run(sum_of(x, result));
+    CHECK(in_use() == before);
+    CHECK(cudaGetLastError() == cudaSuccess);
+  });
+}
+
+TEST_CASE("staging memory is not used again before the copies that an error interrupts") {
+  const Machine machine(1, true, "staged");
+  on_ranks({1}, [](World& world) {
+    Communicator& group = communicator_on(Cuda{}, world.communicator());
+    const Line x({8}), result({8});
+    for (const int nth : {2, 3}) {
+      cuda_stand_in::fail_call("cudaMemcpyAsync", nth, cudaErrorUnknown);
+      CHECK(contains(error_of([&] { group.run(sum_of(x, result)); }), "cudaErrorUnknown"));
+      CHECK(cuda::current_stream().idle());
+    }
+    adds_up(group);
+  });
+}
