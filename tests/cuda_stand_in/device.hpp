@@ -42,6 +42,17 @@ class Fresh {
   Fresh(const Fresh&) = delete;  // there is one machine
 };
 
+/// Lets one device reach the pool of another one, or forbids it.
+inline cudaError_t set_pool_access(int owner, int peer, cudaMemAccessFlags flags) {
+  cudaMemPool_t pool = nullptr;
+  CHECK_CUDA(cudaDeviceGetDefaultMemPool(&pool, owner));
+  cudaMemAccessDesc access{};
+  access.location.type = cudaMemLocationTypeDevice;
+  access.location.id = peer;
+  access.flags = flags;
+  return cudaMemPoolSetAccess(pool, &access, 1);
+}
+
 struct Stream {
   explicit Stream(unsigned flags = cudaStreamNonBlocking) {
     CHECK_CUDA(cudaStreamCreateWithFlags(&handle, flags));

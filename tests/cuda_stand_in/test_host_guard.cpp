@@ -80,17 +80,10 @@ TEST_CASE("a kernel touches another device's memory only with access to it") {
     CHECK_ERROR(cudaDeviceEnablePeerAccess(1, 0), cudaErrorPeerAccessAlreadyEnabled);
     CHECK(touch(on_second.data) == "survived");
     CHECK(says(touch(pooled), "of another device without peer access"));
-    cudaMemPool_t pool = nullptr;
-    CHECK_CUDA(cudaDeviceGetDefaultMemPool(&pool, 1));
-    cudaMemAccessDesc access{};
-    access.location.type = cudaMemLocationTypeDevice;
-    access.location.id = 0;
-    access.flags = cudaMemAccessFlagsProtReadWrite;
-    CHECK_CUDA(cudaMemPoolSetAccess(pool, &access, 1));
+    CHECK_CUDA(set_pool_access(1, 0, cudaMemAccessFlagsProtReadWrite));
     CHECK(touch(pooled) == "survived");
 
-    access.flags = cudaMemAccessFlagsProtNone;
-    CHECK_CUDA(cudaMemPoolSetAccess(pool, &access, 1));
+    CHECK_CUDA(set_pool_access(1, 0, cudaMemAccessFlagsProtNone));
     CHECK_CUDA(cudaDeviceDisablePeerAccess(1));
     CHECK_CUDA(cudaFreeAsync(in_pool, second));
     CHECK_CUDA(cudaStreamSynchronize(second));

@@ -46,6 +46,15 @@ class Told {
   std::vector<std::string> texts_;
 };
 
+/// `ranks` ranks over NCCL call f(world, x): x[S0] has as many elements on each.
+template <class F>
+void ranks_with_tensor(int ranks, const F& f) {
+  over_nccl({ranks}, [&](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {ranks}, Cuda{});
+    f(world, ones<float>({4 * ranks}, mesh, Shard<0>{}));
+  });
+}
+
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
@@ -55,9 +64,7 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 TEST_CASE("an error of a call is an Error on every rank") {
   const Setting timeout("CLEAVE_TIMEOUT", "20");
   Told told(2);
-  over_nccl({2}, [&](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
-    const auto x = ones<float>({8}, mesh, Shard<0>{});
+  ranks_with_tensor(2, [&](World& world, const auto& x) {
     told.run(world, [&] {
       if (world.rank() == 1)
         nccl_stand_in::fail_call("ncclAllGather", 1, ncclSystemError, cuda::current_device());
@@ -73,9 +80,7 @@ TEST_CASE("an error that comes later ends the collective on every rank") {
   const Setting timeout("CLEAVE_TIMEOUT", "20");
   Told told(3);
   const auto begin = std::chrono::steady_clock::now();
-  over_nccl({3}, [&](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {3}, Cuda{});
-    const auto x = ones<float>({9}, mesh, Shard<0>{});
+  ranks_with_tensor(3, [&](World& world, const auto& x) {
     if (world.rank() == 0) nccl_stand_in::fail_operation(2, 1, ncclRemoteError);
     world.barrier();
     told.run(world, [&] { x.full_tensor().to(Host{}); });
@@ -92,10 +97,8 @@ TEST_CASE("a rank that does not come is named when the time is over") {
   const Setting timeout("CLEAVE_TIMEOUT", "1");
   Told told(3);
   const auto begin = std::chrono::steady_clock::now();
-  over_nccl({3}, [&](World& world) {
+  ranks_with_tensor(3, [&](World& world, const auto& x) {
     world.communicator().state().check = CheckLevel::local;
-    const auto mesh = init_device_mesh<tp>(world, {3}, Cuda{});
-    const auto x = ones<float>({9}, mesh, Shard<0>{});
     if (world.rank() == 1) {  // stalls, then goes on
       std::this_thread::sleep_for(std::chrono::milliseconds(2500));
     }
@@ -120,10 +123,8 @@ TEST_CASE("a rank that does not come is named when the time is over") {
 template <class F>
 void wait_for_failure(Told& told, const F& f) {
   const auto begin = std::chrono::steady_clock::now();
-  over_nccl({2}, [&](World& world) {
+  ranks_with_tensor(2, [&](World& world, const auto& x) {
     world.communicator().state().check = CheckLevel::local;
-    const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
-    const auto x = ones<float>({8}, mesh, Shard<0>{});
     static_cast<void>(x.redistribute_async(Replicate{}).wait());  // makes groups and streams
     x.full_tensor().to(Host{});
     told.run(world, [&] {
@@ -168,10 +169,8 @@ TEST_CASE("a communicator that is not made in time is gone, whatever hangs besid
   const Setting timeout("CLEAVE_TIMEOUT", "2");
   Told told(3);
   const auto begin = std::chrono::steady_clock::now();
-  over_nccl({3}, [&](World& world) {
+  ranks_with_tensor(3, [&](World& world, const auto& x) {
     world.communicator().state().check = CheckLevel::local;
-    const auto mesh = init_device_mesh<tp>(world, {3}, Cuda{});
-    const auto x = ones<float>({9}, mesh, Shard<0>{});
     x.full_tensor().to(Host{});
     if (world.rank() == 0) x.full_tensor();  // hangs: an abort of the other one waits for it
     world.barrier();
@@ -179,7 +178,7 @@ TEST_CASE("a communicator that is not made in time is gone, whatever hangs besid
     told.run(world, [&] {
       if (world.rank() < 2) {
         constexpr std::array<int, 2> ranks{0, 1};
-        mesh.communicator().subgroup(ranks, "two");
+        x.mesh().communicator().subgroup(ranks, "two");
       }
       while (seconds_since(begin) < 10) cuda::current_stream().synchronize();
     });
@@ -209,9 +208,7 @@ TEST_CASE("a graph that is not launched by all ranks ends when the time is over"
   const Setting timeout("CLEAVE_TIMEOUT", "1");
   Told told(2);
   const auto begin = std::chrono::steady_clock::now();
-  over_nccl({2}, [&](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
-    const auto x = ones<float>({8}, mesh, Shard<0>{});
+  ranks_with_tensor(2, [&](World& world, const auto& x) {
     const Tensor<float, 1, Cuda> all({8});
     const cuda::Graph graph([&] { all.copy_from(x.full_tensor()); });
     told.run(world, [&] {
@@ -232,9 +229,7 @@ TEST_CASE("ranks that make different calls are told so before they hang") {
   const Setting timeout("CLEAVE_TIMEOUT", "20");
   const Setting check("CLEAVE_CHECK", "collective");
   Told told(2);
-  over_nccl({2}, [&](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
-    const auto x = ones<float>({8}, mesh, Shard<0>{});
+  ranks_with_tensor(2, [&](World& world, const auto& x) {
     told.run(world, [&] {
       if (world.rank() == 0) x.full_tensor().to(Host{});
       else sum(x).redistribute(Replicate{}).local().to(Host{});
@@ -251,11 +246,9 @@ TEST_CASE("ranks that make different calls are told so before they hang") {
 TEST_CASE("without that check, two collectives that one rank swaps end in errors, not in silence") {
   const Setting timeout("CLEAVE_TIMEOUT", "3");
   Told told(2);
-  over_nccl({2}, [&](World& world) {
+  ranks_with_tensor(2, [&](World& world, const auto& x) {
     world.communicator().state().check = CheckLevel::local;
-    const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
-    const auto group = functional::Group(mesh);
-    const auto x = ones<float>({8}, mesh, Shard<0>{});
+    const auto group = functional::Group(x.mesh());
     const Tensor<float, 1, Cuda> y({6});
     y.fill(1);
     told.run(world, [&] {

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 
+#include <cleave/core/checksum.hpp>
 #include <cleave/core/reduce_op.hpp>
 #include <cleave/core/shape.hpp>
 #include <cleave/tensor/view.hpp>
@@ -48,14 +49,13 @@ constexpr const char* name_of(CollectiveKind kind) {
 constexpr std::uint64_t packed_detail(std::span<const int> numbers) {
   constexpr std::uint64_t is_checksum = std::uint64_t(15) << 60;
   bool fits = numbers.size() <= 15;
-  std::uint64_t digits = 0, checksum = 14695981039346656037u;  // FNV-1a, of numbers
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
+  std::uint64_t digits = 0;
+  for (std::size_t i = 0; fits && i < numbers.size(); ++i) {
     const auto number = std::uint64_t(numbers[i]);
-    fits = fits && number < 15;
-    if (fits) digits |= (number + 1) << 4 * i;
-    checksum = (checksum ^ number) * 1099511628211u;
+    fits = number < 15;
+    digits |= (number + 1) << 4 * i;
   }
-  return fits ? digits : checksum | is_checksum;
+  return fits ? digits : detail::checksum(numbers) | is_checksum;
 }
 
 /// What ranks have packed: " along dimensions 1, 0" or " with pairs {0, 1}, {1, 0}"; empty for 0.

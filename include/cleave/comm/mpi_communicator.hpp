@@ -180,8 +180,7 @@ class MpiCommunicator final : public Communicator {
   /// Waits for the listed ranks, as MPI's own call could not be woken, and compares their lists.
   /// @return a tag that tells this list from most others
   int meet(std::span<const int> ranks, const Members& members, const std::string& label) const {
-    std::uint64_t hash = 14695981039346656037u;  // FNV-1a
-    for (const int r : ranks) hash = (hash ^ std::uint64_t(r)) * 1099511628211u;
+    const std::uint64_t hash = checksum(ranks);
     MpiRoute way = route(members_.comm, meeting, "subgroup");
     way.rank = members.rank;
     way.size = int(ranks.size());

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <span>
 #include <string>
 #include <utility>
@@ -17,6 +16,7 @@
 
 #include <cleave/comm/mpi_handle.hpp>
 #include <cleave/comm/mpi_watch.hpp>
+#include <cleave/core/deadline.hpp>
 #include <cleave/core/error.hpp>
 
 namespace cleave::detail {
@@ -121,8 +121,7 @@ class MpiPatience {
       for (const int r : awaited) watch.ask(r);
     }
     if (now < idle_.late_since + grace_seconds) return;
-    char limit[64];
-    std::snprintf(limit, sizeof limit, " within %g s", route_.timeout_seconds);
+    const std::string limit = within(route_.timeout_seconds);
     const auto silent = such(awaited, [&](int r) { return !watch.waits(r); });
     if (!silent.empty()) route_.fail(listed(silent) + " did not come to " + route_.where() + limit);
     if (now > idle_.late_since + 8 * grace_seconds)

@@ -10,7 +10,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -23,6 +22,7 @@
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/gate.hpp>
 #include <cleave/comm/thread_world.hpp>
+#include <cleave/core/deadline.hpp>
 
 namespace cleave::detail {
 
@@ -158,11 +158,6 @@ class ThreadGroup {
       if (r != rank) world_->parker(world_rank(r)).wake();
   }
 
-  static Parker::Clock::time_point deadline_after(double seconds) {
-    const std::chrono::duration<double> limit(seconds < 1e9 ? seconds : 1e9);
-    return Parker::Clock::now() + std::chrono::duration_cast<Parker::Clock::duration>(limit);
-  }
-
   /// "2" or "1, 3": world ranks that have not come to the door; only those that left, if asked.
   std::string missing(const Visit& visit, bool left) const {
     std::string list;
@@ -191,10 +186,8 @@ class ThreadGroup {
     std::string text = text_of_leaving(visit);
     if (text.empty()) {
       const std::string absent = missing(visit, false);
-      char seconds[32];
-      std::snprintf(seconds, sizeof seconds, "%g", visit.timeout_seconds);
       text = (absent.empty() ? "another rank" : ranks_named(absent)) + " did not come to " +
-             where(visit) + " within " + seconds + " s";
+             where(visit) + within(visit.timeout_seconds);
     }
     const Error error(visit.operation, text, {.rank = world_rank(visit.rank)});
     world_->fail({world_rank(visit.rank), error.what()});

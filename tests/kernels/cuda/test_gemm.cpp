@@ -84,6 +84,24 @@ struct Size {
   index_t m, k, n;
 };
 
+/// The elements of a [2, 3] product of 16-bit floats: each is the sum of k products row(i) *
+/// factor.
+template <class Row>
+std::vector<float> sums_in_half(index_t k, const Row& row, float factor) {
+  const Place pa = Place::of(shape({1, 2, k})), pb = Place::of(shape({1, k, 3}));
+  HostArray<half> rows(pa.size), factors(pb.size);
+  for (index_t i = 0; i < rows.size; ++i) rows[i] = half(row(i % k));
+  for (index_t i = 0; i < factors.size; ++i) factors[i] = half(factor);
+  const Placed<half> a(pa, std::move(rows)), b(pb, std::move(factors));
+  const Placed<half> c(Place::of(shape({1, 2, 3})));
+  gemm(On<Cuda>{}, matrix<const half>(a.data(), pa), matrix<const half>(b.data(), pb),
+       matrix<half>(c.data(), c.place()));
+  const HostArray<half> result = c.result();
+  std::vector<float> sums;
+  for (index_t i = 0; i < result.size; ++i) sums.push_back(float(result[i]));
+  return sums;
+}
+
 }  // namespace
 
 TEST_CASE_TEMPLATE("a product equals the naive one for every storage of the factors", T, float,
@@ -158,29 +176,15 @@ TEST_CASE("floats are multiplied with all their bits, unless TF32 is allowed") {
 }
 
 TEST_CASE("sums of 16-bit floats are accumulated in float") {
-  const index_t k = 4096;  // a sum in half would stay at 2048
-  const Place pa = Place::of(shape({1, 2, k})), pb = Place::of(shape({1, k, 3}));
-  HostArray<half> ones(pa.size), quarters(pb.size);
-  for (index_t i = 0; i < ones.size; ++i) ones[i] = half(1);
-  for (index_t i = 0; i < quarters.size; ++i) quarters[i] = half(0.25f);
-  const Placed<half> a(pa, std::move(ones)), b(pb, std::move(quarters));
-  const Placed<half> c(Place::of(shape({1, 2, 3})));
-  gemm(On<Cuda>{}, matrix<const half>(a.data(), pa), matrix<const half>(b.data(), pb),
-       matrix<half>(c.data(), c.place()));
-  for (index_t i = 0; i < 6; ++i) CHECK(float(c.result()[i]) == 1024);
+  // a sum in half would stay at 2048
+  const auto sums = sums_in_half(4096, [](index_t) { return 1.0f; }, 0.25f);
+  CHECK(sums == std::vector<float>(6, 1024));
 }
 
 TEST_CASE("parts of sums of 16-bit floats are not rounded, and do not overflow") {
   const index_t k = 65536;  // each half of a sum is above the largest half
-  const Place pa = Place::of(shape({1, 2, k})), pb = Place::of(shape({1, k, 3}));
-  HostArray<half> fours(pa.size), ones(pb.size);
-  for (index_t i = 0; i < fours.size; ++i) fours[i] = half(i % k < k / 2 ? 4.0f : -4.0f);
-  for (index_t i = 0; i < ones.size; ++i) ones[i] = half(1);
-  const Placed<half> a(pa, std::move(fours)), b(pb, std::move(ones));
-  const Placed<half> c(Place::of(shape({1, 2, 3})));
-  gemm(On<Cuda>{}, matrix<const half>(a.data(), pa), matrix<const half>(b.data(), pb),
-       matrix<half>(c.data(), c.place()));
-  for (index_t i = 0; i < 6; ++i) CHECK(float(c.result()[i]) == 0);
+  const auto sums = sums_in_half(k, [](index_t i) { return i < k / 2 ? 4.0f : -4.0f; }, 1);
+  CHECK(sums == std::vector<float>(6, 0));
 }
 
 TEST_CASE("a batch may have more products, and a complex matrix more rows, than cuBLASLt takes") {

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -25,8 +24,11 @@
 #include <cleave/comm/cuda/peer_order.hpp>
 #include <cleave/comm/cuda/rank_device.hpp>
 #include <cleave/comm/cuda/staged.hpp>
+#include <cleave/comm/cuda/unobserved.hpp>
 #include <cleave/comm/launch.hpp>
 #include <cleave/comm/thread.hpp>
+#include <cleave/core/checksum.hpp>
+#include <cleave/core/error.hpp>
 #include <cleave/kernels/cuda/reduce_views.hpp>
 #include <cleave/kernels/cuda/strided_copy.hpp>
 #include <cleave/tensor/cuda/device.hpp>
@@ -59,26 +61,6 @@ inline DevicePath requested_device_path() {
   throw Error("run", "CLEAVE_CUDA_COMM is '" + path + "'; use auto, direct, nccl or staged");
 }
 
-/// The door to collectives that no user has asked for, which no trace shows.
-struct Unobserved : Communicator {
-  using Communicator::pass_on;
-};
-
-/// What each rank says, in rank order. @collective every rank of the group
-inline std::vector<std::int64_t> said_by_all(Communicator& host, std::int64_t mine) {
-  std::vector<std::int64_t> said(std::size_t(host.size())), all(said.size());
-  said[std::size_t(host.rank())] = mine;
-  const Shape extents(std::array<index_t, 1>{host.size()});
-  Collective c;
-  c.kind = CollectiveKind::all_reduce;
-  c.op = ReduceOp::sum;  // of which one is not zero
-  c.source = ConstView::dense(said.data(), DType::int64, extents);
-  c.destination = View::dense(all.data(), DType::int64, extents);
-  c.operation = "init_device_mesh";
-  Unobserved::pass_on(host, {&c, 1});
-  return all;
-}
-
 /// Two GPUs of threads, the first of which cannot read the memory of the second.
 struct OutOfReach {
   int device, peer;
@@ -100,11 +82,11 @@ inline bool reaches(int device, int peer) noexcept {
 inline std::optional<OutOfReach> find_out_of_reach(Communicator& threads) {
   if (cuda::device_count() == 1) return std::nullopt;
   const int mine = cuda::current_device();
-  const std::vector<std::int64_t> devices = said_by_all(threads, mine);
+  const std::vector<std::int64_t> devices = said_by_all(threads, mine, "init_device_mesh");
   std::int64_t blocked = -1;
   for (const std::int64_t device : devices)
     if (blocked < 0 && !reaches(mine, int(device))) blocked = device;
-  const std::vector<std::int64_t> all = said_by_all(threads, blocked);
+  const std::vector<std::int64_t> all = said_by_all(threads, blocked, "init_device_mesh");
   for (std::size_t r = 0; r < all.size(); ++r)
     if (all[r] >= 0) return OutOfReach{int(devices[r]), int(all[r])};
   return std::nullopt;
@@ -120,16 +102,13 @@ inline std::int64_t gpu_number() {
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
   cuda::check(cudaDeviceGetPCIBusId(place, sizeof(place), cuda::current_device()),
               "init_device_mesh");
-  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  for (const char c : std::string(node) + '/' + boot + '/' + place)
-    hash = (hash ^ std::uint8_t(c)) * 0x100000001b3;
-  return std::int64_t(hash);
+  return std::int64_t(checksum(std::string(node) + '/' + boot + '/' + place));
 }
 
 /// Whether every rank works on a GPU of its own, whatever they are called: a launcher may show each
 /// process a single one. @collective every rank of the group
 inline bool each_has_a_gpu(Communicator& host) {
-  std::vector<std::int64_t> gpus = said_by_all(host, gpu_number());
+  std::vector<std::int64_t> gpus = said_by_all(host, gpu_number(), "init_device_mesh");
   std::ranges::sort(gpus);
   return std::ranges::adjacent_find(gpus) == gpus.end();
 }

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,9 +18,11 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
+#include <cleave/comm/cuda/capture_mode.hpp>
+#include <cleave/comm/cuda/nccl_handle.hpp>
 #include <cleave/comm/cuda/nccl_types.hpp>
-#include <cleave/comm/cuda/nccl_watch.hpp>
 #include <cleave/core/cuda/error.hpp>
+#include <cleave/core/deadline.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/tensor/cuda/stream.hpp>
 
@@ -30,15 +31,13 @@ namespace cleave::detail {
 class NcclArena : public std::enable_shared_from_this<NcclArena> {
  public:
   /// @param timeout  seconds that the end may wait for what is at work on the memory
-  explicit NcclArena(double timeout) : timeout_(timeout) {}
+  explicit NcclArena(double timeout) : patience_(std::min(timeout, patience_of_ends)) {}
   NcclArena(const NcclArena&) = delete;  // blocks refer to it
   NcclArena& operator=(const NcclArena&) = delete;
   /// Frees the memory, which is not in the order of any stream, when all have ended their work on
   /// it. What is not known to have ended keeps its memory.
   ~NcclArena() {
-    const auto patience = std::min(timeout_, std::chrono::duration<double>(10));
-    const auto deadline = std::chrono::steady_clock::now() +
-                          std::chrono::duration_cast<std::chrono::steady_clock::duration>(patience);
+    const auto deadline = deadline_after(patience_);
     bool ended = true;
     for (const Block& block : free_)
       for (const Release& release : block.released)
@@ -190,7 +189,7 @@ class NcclArena : public std::enable_shared_from_this<NcclArena> {
     }
   }
 
-  std::chrono::duration<double> timeout_;
+  double patience_;
   std::mutex mutex_;
   std::vector<Slab> slabs_;
   Blocks free_;

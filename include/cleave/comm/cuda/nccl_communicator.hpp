@@ -5,17 +5,13 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -24,51 +20,15 @@
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/cuda/nccl_arena.hpp>
 #include <cleave/comm/cuda/nccl_lowering.hpp>
+#include <cleave/comm/cuda/nccl_rank.hpp>
 #include <cleave/comm/cuda/nccl_watch.hpp>
+#include <cleave/comm/cuda/unobserved.hpp>
 #include <cleave/comm/verify.hpp>
+#include <cleave/core/deadline.hpp>
 #include <cleave/kernels/cuda/reduce_views.hpp>
 #include <cleave/kernels/cuda/strided_copy.hpp>
 
 namespace cleave::detail {
-
-/// What the communicators of a rank share.
-struct NcclRank {
-  explicit NcclRank(const RankState& state)
-      : arena(std::make_shared<NcclArena>(state.timeout_seconds)),
-        watch(std::make_shared<NcclWatch>(state)) {}
-
-  /// The rank's, made at the first call; its watch becomes the calling thread's.
-  static std::shared_ptr<NcclRank> of(RankState& state) {
-    if (state.device_watch == nullptr) {
-      state.device_watch = std::make_shared<NcclRank>(state);
-      cuda::detail::watch_slot() = static_cast<NcclRank*>(state.device_watch.get())->watch;
-    }
-    return std::static_pointer_cast<NcclRank>(state.device_watch);
-  }
-
-  std::shared_ptr<NcclArena> arena;
-  std::shared_ptr<NcclWatch> watch;  ///< goes first: its aborts end the use of the memory
-};
-
-/// Before the first call of NCCL: kernels of several communicators of a device, e.g. those of the
-/// main and of the side stream, run in the order in which the host issues them, unless the user's
-/// environment says otherwise. Without this they may overlap, and two ranks that each give their
-/// multiprocessors to another one's kernel wait for each other.
-inline void order_communicators() {
-  static std::once_flag once;
-  std::call_once(once, [] { setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0); });
-}
-
-/// @throws Error unless the library is at least what this program was compiled for
-inline void verify_nccl_version() {
-  order_communicators();
-  int version = 0;
-  const ncclResult_t status = ncclGetVersion(&version);
-  if (status == ncclSuccess && version >= NCCL_VERSION_CODE && version / 10000 == NCCL_MAJOR)
-    return;
-  throw Error("nccl", "the program was compiled for NCCL " + std::to_string(NCCL_VERSION_CODE) +
-                          " and runs with " + std::to_string(version));
-}
 
 class NcclCommunicator final : public Communicator {
  public:
@@ -80,12 +40,7 @@ class NcclCommunicator final : public Communicator {
   static std::shared_ptr<NcclCommunicator> create(std::shared_ptr<Communicator> host) {
     verify_nccl_version();
     const std::shared_ptr<NcclRank> rank = NcclRank::of(host->state());
-    const ncclUniqueId id = agree_on_id(*host);
-    const auto made = rank_call(*rank, "ncclCommInitRankConfig", [&](ncclComm_t* comm) {
-      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-      config.blocking = 0;
-      return ncclCommInitRankConfig(comm, host->size(), id, host->rank(), &config);
-    });
+    const ncclComm_t made = connect_by_nccl(*rank, *host);
     return wrap(made, true, std::move(host));
   }
 
@@ -106,15 +61,12 @@ class NcclCommunicator final : public Communicator {
 
   /// Waits for what it has enqueued, as long as nothing fails: the memory is not NCCL's after it.
   ~NcclCommunicator() override {
-    if (enqueued_ && !rank_->watch->failed()) {
-      const auto now = std::chrono::steady_clock::now();
-      const auto patience =
-          std::chrono::duration_cast<std::chrono::steady_clock::duration>(rank_->watch->timeout());
-      wait_quietly(end_.get(), now + patience, [&] { return rank_->watch->failed(); });
-    }
+    if (enqueued_ && !rank_->watch->failed())
+      wait_quietly(end_.get(), deadline_after(rank_->watch->timeout()),
+                   [&] { return rank_->watch->failed(); });
     rank_->arena->dismiss(handle_.get());
     rank_->watch->dismiss(handle_.get());
-    handle_->close(std::min(rank_->watch->timeout(), std::chrono::duration<double>(10)));
+    handle_->close(rank_->watch->timeout());
   }
 
   const char* backend() const noexcept override { return "nccl"; }
@@ -138,18 +90,13 @@ class NcclCommunicator final : public Communicator {
     std::shared_ptr<Communicator> host = host_->split(ranks, std::move(label));
     const int color = *std::min_element(ranks.begin(), ranks.end());
     const int key = place_in_subgroup(*this, ranks);
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
-    const auto made = std::make_shared<ncclComm_t>(nullptr);  // until it is done, or aborted
-    try {
+    ncclConfig_t config = nccl_config();
+    const ncclComm_t made = make_nccl(*rank_, "ncclCommSplit", [&](ncclComm_t* to) {
       call("ncclCommSplit",
-           [&](ncclComm_t comm) { return ncclCommSplit(comm, color, key, made.get(), &config); });
-      settle(*rank_, "ncclCommSplit", *made);
-    } catch (...) {
-      rank_->watch->discard(made);
-      throw;
-    }
-    return wrap(*made, true, std::move(host));
+           [&](ncclComm_t comm) { return ncclCommSplit(comm, color, key, to, &config); });
+      return ncclSuccess;
+    });
+    return wrap(made, true, std::move(host));
   }
 
  protected:
@@ -206,82 +153,19 @@ class NcclCommunicator final : public Communicator {
     }
   }
 
-  static ncclUniqueId agree_on_id(Communicator& host) {
-    ncclUniqueId id{};
-    if (host.rank() == 0)
-      if (const ncclResult_t status = ncclGetUniqueId(&id); status != ncclSuccess)
-        throw Error("nccl", nccl_text(status, "ncclGetUniqueId", nullptr));
-    broadcast(host, &id, sizeof id);
-    return id;
-  }
-
-  static void broadcast(Communicator& host, void* data, std::size_t bytes) {
-    Collective c;
-    c.kind = CollectiveKind::broadcast;
-    const Shape extents(std::array<index_t, 1>{index_t(bytes)});
-    c.source = ConstView::dense(data, DType::uint8, extents);
-    c.destination = View::dense(data, DType::uint8, extents);
-    c.operation = "nccl";
-    pass_on(host, {&c, 1});  // not a collective of the user's: traces do not see it
-  }
-
   /// Ranks of one process see how far the others are: they name who does not come.
   void share_progress() {
-    ranks_ = std::make_shared<std::vector<int>>(std::size_t(size()));
-    std::vector<Box> pieces;
-    for (int r = 0; r < size(); ++r)
-      pieces.push_back({Shape(std::array<index_t, 1>{r}), Shape(std::array<index_t, 1>{r + 1})});
-    const std::int32_t mine = state().world_rank;
-    Collective c;
-    c.kind = CollectiveKind::all_gather;
-    c.source = ConstView::dense(&mine, DType::int32, Shape(std::array<index_t, 1>{1}));
-    c.destination =
-        View::dense(ranks_->data(), DType::int32, Shape(std::array<index_t, 1>{size()}));
-    c.pieces = pieces;
-    c.operation = "nccl";
-    pass_on(*host_, {&c, 1});
+    const auto ranks = said_by_all(*host_, state().world_rank, "nccl");
+    ranks_ = std::make_shared<std::vector<int>>(ranks.begin(), ranks.end());
     if (std::strcmp(host_->backend(), "thread") != 0) return;
     std::shared_ptr<NcclProgress> shared;
     if (rank() == 0) shared = std::make_shared<NcclProgress>(std::size_t(size()));
     auto address = reinterpret_cast<std::uintptr_t>(&shared);
-    broadcast(*host_, &address, sizeof address);
+    said_by_first(*host_, &address, sizeof address, "nccl");
     progress_ = *reinterpret_cast<const std::shared_ptr<NcclProgress>*>(address);
-    Collective all_here;
+    Collective all_here;  // the first rank's variable is needed until now
     all_here.operation = "nccl";
-    pass_on(*host_, {&all_here, 1});  // the first rank's variable is needed until now
-  }
-
-  /// Waits until what was begun on a communicator has been done; whoever began it aborts it if this
-  /// throws.
-  static void settle(NcclRank& rank, const char* function, ncclComm_t comm) {
-    const auto deadline = std::chrono::steady_clock::now() + rank.watch->timeout();
-    for (ncclResult_t status = ncclInProgress;;) {
-      if (const ncclResult_t asked = ncclCommGetAsyncError(comm, &status); asked != ncclSuccess)
-        status = asked;
-      if (status == ncclSuccess) return;
-      if (status != ncclInProgress) throw Error("nccl", nccl_text(status, function, comm));
-      rank.watch->verify();
-      if (std::chrono::steady_clock::now() > deadline)
-        throw Error("nccl", std::string(function) + " did not end within " +
-                                std::to_string(rank.watch->timeout().count()) + " s");
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
-    }
-  }
-
-  /// A communicator that does not exist before the call.
-  template <class F>
-  static ncclComm_t rank_call(NcclRank& rank, const char* function, F f) {
-    const auto made = std::make_shared<ncclComm_t>(nullptr);
-    try {
-      const ncclResult_t status = f(made.get());
-      if (status != ncclSuccess && status != ncclInProgress)
-        throw Error("nccl", nccl_text(status, function, nullptr));
-      settle(rank, function, *made);
-    } catch (...) {  // half made, it is of no use
-      rank.watch->discard(made);
-      throw;
-    }
-    return *made;
+    run_unobserved(*host_, all_here);
   }
 
   /// Calls f(comm), and waits until NCCL has taken it.
@@ -289,19 +173,16 @@ class NcclCommunicator final : public Communicator {
   void call(const char* function, F f) {
     ncclResult_t status = ncclSuccess;
     std::string text;
-    const bool alive = handle_->use([&](ncclComm_t comm) {
-      status = f(comm);
-      if (status != ncclSuccess && status != ncclInProgress)
-        text = nccl_text(status, function, comm);
-    });
-    const auto deadline = std::chrono::steady_clock::now() + rank_->watch->timeout();
-    for (bool polling = alive; polling && status == ncclInProgress;) {
-      polling = handle_->use([&](ncclComm_t comm) {
-        if (const ncclResult_t asked = ncclCommGetAsyncError(comm, &status); asked != ncclSuccess)
-          status = asked;
-        if (status != ncclSuccess && status != ncclInProgress)
-          text = nccl_text(status, function, comm);
+    const auto ask = [&](auto asked) {
+      return handle_->use([&](ncclComm_t comm) {
+        status = asked(comm);
+        if (is_failure(status)) text = nccl_text(status, function, comm);
       });
+    };
+    bool polling = ask(f);
+    const auto deadline = deadline_after(rank_->watch->timeout());
+    while (polling && status == ncclInProgress) {
+      polling = ask(state_of);
       if (std::chrono::steady_clock::now() > deadline)
         text = std::string("NCCL: ") + function + " did not end";
       if (!text.empty()) break;
@@ -362,10 +243,10 @@ class NcclCommunicator final : public Communicator {
           for (const NcclCall& c : plan.calls) {
             if (std::max(0, distance(c) - 1) / distances_per_group != g) continue;
             const ncclResult_t next = start(c, comm, stream);
-            if (next != ncclSuccess && next != ncclInProgress) status = next;
+            if (is_failure(next)) status = next;
           }
         const ncclResult_t ended = ncclGroupEnd();
-        return status == ncclSuccess || status == ncclInProgress ? ended : status;
+        return is_failure(status) ? status : ended;
       });
   }
 

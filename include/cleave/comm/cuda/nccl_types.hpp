@@ -55,6 +55,17 @@ constexpr ncclRedOp_t nccl_op(DType type, ReduceOp op) {
   return ncclSum;
 }
 
+/// ncclSuccess, ncclInProgress, or what has gone wrong with a communicator.
+inline ncclResult_t state_of(ncclComm_t comm) {
+  ncclResult_t status = ncclSuccess;
+  const ncclResult_t asked = ncclCommGetAsyncError(comm, &status);
+  return asked == ncclSuccess ? status : asked;
+}
+
+constexpr bool is_failure(ncclResult_t status) {
+  return status != ncclSuccess && status != ncclInProgress;
+}
+
 /// What a call of NCCL reports as wrong.
 inline std::string nccl_text(ncclResult_t status, const char* function, ncclComm_t comm) {
   std::string text = std::string("NCCL: ") + function + ": " + ncclGetErrorString(status);

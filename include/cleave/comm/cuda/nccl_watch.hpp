@@ -15,15 +15,12 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <cstdio>
 #include <exception>
-#include <future>
 #include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -32,164 +29,17 @@
 #include <nccl.h>
 
 #include <cleave/comm/communicator.hpp>
+#include <cleave/comm/cuda/capture_mode.hpp>
+#include <cleave/comm/cuda/nccl_handle.hpp>
 #include <cleave/comm/cuda/nccl_types.hpp>
+#include <cleave/core/deadline.hpp>
+#include <cleave/core/error.hpp>
 #include <cleave/tensor/cuda/stream.hpp>
 
 namespace cleave::detail {
 
 /// How many collectives each rank of a group has begun, where the ranks share memory.
 using NcclProgress = std::vector<std::atomic<std::uint64_t>>;
-
-/// What this thread may call while streams are captured, until the end of the scope.
-class CaptureMode {
- public:
-  explicit CaptureMode(cudaStreamCaptureMode mode) : other_(mode) { exchange(); }
-  CaptureMode(const CaptureMode&) = delete;  // scopes nest
-  CaptureMode& operator=(const CaptureMode&) = delete;
-  ~CaptureMode() { exchange(); }
-
- private:
-  void exchange() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&other_)); }
-
-  cudaStreamCaptureMode other_;
-};
-
-/// Asks for an event until it has come or the time is over; does not throw.
-/// @param stop  () -> bool: whether to give up before
-/// @return whether it has come, or has failed
-template <class Stop>
-bool wait_quietly(cudaEvent_t event, std::chrono::steady_clock::time_point deadline, Stop stop) {
-  const CaptureMode mode(cudaStreamCaptureModeRelaxed);  // the event is of no capture
-  while (cudaEventQuery(event) == cudaErrorNotReady) {
-    static_cast<void>(cudaGetLastError());  // is nobody's error
-    if (std::chrono::steady_clock::now() > deadline || stop()) return false;
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
-  }
-  return true;
-}
-
-/// A communicator of NCCL that the rank's thread uses and the watch may abort.
-class NcclHandle {
- public:
-  NcclHandle(ncclComm_t comm, bool owned) : comm_(comm), owned_(owned) {}
-  NcclHandle(const NcclHandle&) = delete;  // one owner destroys it
-  NcclHandle& operator=(const NcclHandle&) = delete;
-
-  /// Calls f(comm) while nobody aborts it; false if somebody has.
-  template <class F>
-  bool use(F f) {
-    const std::lock_guard lock(mutex_);
-    if (comm_ == nullptr) return false;
-    f(comm_);
-    return true;
-  }
-
-  /// For the user's own calls; null after a failure.
-  ncclComm_t get() const {
-    const std::lock_guard lock(mutex_);
-    return comm_;
-  }
-
-  /// Nobody uses it from now on.
-  /// @return what is to be aborted; null if it is not ours, or has been given up before
-  ncclComm_t give_up() noexcept {
-    const std::lock_guard lock(mutex_);
-    const ncclComm_t comm = std::exchange(comm_, nullptr);
-    return owned_ ? comm : nullptr;
-  }
-
-  /// Ends it in peace, or, if that takes longer than `patience`, without.
-  void close(std::chrono::duration<double> patience) noexcept {
-    const std::lock_guard lock(mutex_);
-    if (comm_ == nullptr || !owned_) return;
-    const auto deadline = std::chrono::steady_clock::now() + patience;
-    ncclResult_t status = ncclCommFinalize(comm_);
-    while (status == ncclInProgress && std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-      if (ncclCommGetAsyncError(comm_, &status) != ncclSuccess) break;
-    }
-    if (status == ncclSuccess) static_cast<void>(ncclCommDestroy(comm_));
-    else static_cast<void>(ncclCommAbort(comm_));
-    comm_ = nullptr;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  ncclComm_t comm_;
-  bool owned_;
-};
-
-/// Aborts communicators in threads of its own. An abort frees memory, which waits for the device
-/// and with it for the kernels of all other communicators: those that are given up together are
-/// aborted together. It also waits for the graphs that have collectives of the communicator, so
-/// that whoever has these must not wait for it.
-class NcclAborts {
- public:
-  explicit NcclAborts(int device) : device_(device) {}
-  NcclAborts(const NcclAborts&) = delete;  // owns threads
-  NcclAborts& operator=(const NcclAborts&) = delete;
-  /// Waits for the aborts, but not for ever: the threads use nothing of this.
-  ~NcclAborts() {
-    const auto deadline = std::chrono::steady_clock::now() + patience;
-    for (Thread& one : threads_) {
-      if (one.done.wait_until(deadline) == std::future_status::ready) one.thread.join();
-      else one.thread.detach();
-    }
-  }
-
-  /// Begins to abort all of these at once. Waits for no abort before, which may wait for this one.
-  void begin(std::vector<ncclComm_t> comms) {
-    std::erase(comms, nullptr);
-    if (!comms.empty()) run([comms = std::move(comms)] { abort_together(comms); });
-  }
-  /// Likewise a communicator that NCCL may still be making out of another one, which has been given
-  /// up before: NCCL says here when it is made.
-  void begin_when_made(std::shared_ptr<ncclComm_t> made) {
-    std::vector<std::shared_future<void>> before;
-    for (const Thread& one : threads_) before.push_back(one.done);
-    run([made = std::move(made), before = std::move(before)] {
-      for (const auto& done : before) done.wait();
-      if (*made != nullptr) abort_together({*made});
-    });
-  }
-
- private:
-  static constexpr auto patience = std::chrono::seconds(10);
-
-  struct Thread {
-    std::shared_future<void> done;
-    std::thread thread;
-  };
-
-  static void abort_together(const std::vector<ncclComm_t>& comms) {
-    static_cast<void>(ncclGroupStart());
-    for (const ncclComm_t comm : comms) static_cast<void>(ncclCommAbort(comm));
-    static_cast<void>(ncclGroupEnd());
-  }
-
-  template <class Abort>
-  void run(Abort abort) {
-    threads_.reserve(threads_.size() + 1);
-    std::promise<void> promise;
-    Thread next{promise.get_future().share(), {}};
-    try {
-      next.thread = std::thread(
-          [device = device_, abort](std::promise<void> done) {
-            static_cast<void>(cudaSetDevice(device));
-            const CaptureMode mode(cudaStreamCaptureModeThreadLocal);  // others' are not disturbed
-            abort();
-            done.set_value();
-          },
-          std::move(promise));
-    } catch (const std::system_error&) {  // no thread to be had
-      return abort();
-    }
-    threads_.push_back(std::move(next));
-  }
-
-  int device_;
-  std::vector<Thread> threads_;
-};
 
 /// A collective that has been enqueued, for messages.
 struct NcclOperation {
@@ -240,7 +90,8 @@ class NcclWatch final : public cuda::Watch {
     thread_.join();
   }
 
-  std::chrono::duration<double> timeout() const { return timeout_; }
+  /// Seconds that any wait may take.
+  double timeout() const { return timeout_; }
 
   void enroll(const std::shared_ptr<NcclHandle>& handle) {
     const std::lock_guard lock(mutex_);
@@ -285,7 +136,7 @@ class NcclWatch final : public cuda::Watch {
     auto line = std::ranges::find(lines_, stream.get(), &Line::stream);
     if (line == lines_.end()) {
       Line& made = lines_.emplace_back(stream.get(), std::move(mark));
-      made.deadline = deadline();
+      made.deadline = deadline_after(timeout_);
       return;
     }
     if (line->latest) spare_.push_back(std::move(line->latest->end));
@@ -369,11 +220,8 @@ class NcclWatch final : public cuda::Watch {
     if (!heard.empty()) return give_up(operation(), heard);
     for (const auto& handle : handles_)
       handle->use([&](ncclComm_t comm) {
-        ncclResult_t status = ncclSuccess;
-        const ncclResult_t asked = ncclCommGetAsyncError(comm, &status);
-        if (asked != ncclSuccess) status = asked;
-        if (status != ncclSuccess && status != ncclInProgress)
-          text = nccl_text(status, "an earlier call", comm);
+        const ncclResult_t status = state_of(comm);
+        if (is_failure(status)) text = nccl_text(status, "an earlier call", comm);
       });
     if (text.empty()) text = look_at_ends();
     if (text.empty()) return;
@@ -394,9 +242,7 @@ class NcclWatch final : public cuda::Watch {
       const cudaError_t status = cudaEventQuery(line.under_way.end.get());
       if (status == cudaErrorNotReady) {
         if (Clock::now() < line.deadline) continue;
-        char seconds[32];
-        std::snprintf(seconds, sizeof seconds, "%g", timeout_.count());
-        return operation.text() + " did not end within " + seconds + " s" + operation.missing();
+        return operation.text() + " did not end" + within(timeout_) + operation.missing();
       }
       if (status != cudaSuccess)
         return std::string("CUDA: ") + cudaGetErrorString(status) + ", during or before " +
@@ -405,16 +251,12 @@ class NcclWatch final : public cuda::Watch {
       if (line.latest) {
         line.under_way = std::move(*line.latest);
         line.latest.reset();
-        line.deadline = deadline();
+        line.deadline = deadline_after(timeout_);
       } else {
         lines_.erase(lines_.begin() + long(i--));
       }
     }
     return {};
-  }
-
-  Clock::time_point deadline() const {
-    return Clock::now() + std::chrono::duration_cast<Clock::duration>(timeout_);
   }
 
   cuda::Event spare_event() {
@@ -442,7 +284,7 @@ class NcclWatch final : public cuda::Watch {
 
   std::shared_ptr<Alarm> alarm_;
   int rank_;
-  std::chrono::duration<double> timeout_;
+  double timeout_;
   int device_;
 
   mutable std::mutex mutex_;

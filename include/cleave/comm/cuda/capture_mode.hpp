@@ -1,0 +1,40 @@
+// Calls of the runtime while some thread captures a stream into a graph.
+#pragma once
+
+#include <chrono>
+#include <thread>
+
+#include <cuda_runtime_api.h>
+
+#include <cleave/tensor/cuda/stream.hpp>
+
+namespace cleave::detail {
+
+/// What this thread may call while streams are captured, until the end of the scope.
+class CaptureMode {
+ public:
+  explicit CaptureMode(cudaStreamCaptureMode mode) : other_(mode) { exchange(); }
+  CaptureMode(const CaptureMode&) = delete;  // scopes nest
+  CaptureMode& operator=(const CaptureMode&) = delete;
+  ~CaptureMode() { exchange(); }
+
+ private:
+  void exchange() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&other_)); }
+
+  cudaStreamCaptureMode other_;
+};
+
+/// Asks for an event until it has come or the time is over; does not throw.
+/// @param stop  () -> bool: whether to give up before
+/// @return whether it has come, or has failed
+template <class Stop>
+bool wait_quietly(cudaEvent_t event, std::chrono::steady_clock::time_point deadline, Stop stop) {
+  const CaptureMode mode(cudaStreamCaptureModeRelaxed);  // the event is of no capture
+  while (cuda::detail::not_ready(cudaEventQuery(event))) {
+    if (std::chrono::steady_clock::now() > deadline || stop()) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return true;
+}
+
+}  // namespace cleave::detail

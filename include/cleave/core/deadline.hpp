@@ -1,0 +1,25 @@
+// How long a wait may last, as a point of time and as text.
+#pragma once
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+
+namespace cleave::detail {
+
+/// The end of a wait that begins now.
+/// @param seconds  more than thirty years count as thirty
+inline std::chrono::steady_clock::time_point deadline_after(double seconds) {
+  using Clock = std::chrono::steady_clock;
+  const std::chrono::duration<double> limit(seconds < 1e9 ? seconds : 1e9);
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(limit);
+}
+
+/// " within 0.25 s", for what did not happen
+inline std::string within(double seconds) {
+  char text[40];
+  std::snprintf(text, sizeof text, " within %g s", seconds);
+  return text;
+}
+
+}  // namespace cleave::detail
