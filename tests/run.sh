@@ -5,8 +5,9 @@
 #
 # usage: sh tests/run.sh [BUILD_DIR [SUITE [MESON_OPTION..]]]
 # BUILD_DIR defaults to build-tests, SUITE to all suites; `none` only builds. The sources of a program
-# are compiled as one file (Meson's option unity), and optimised only where running takes longer than
-# compiling: reading the headers takes longer than compiling the cases.
+# are compiled as one file (Meson's option unity), or a few where there are cores for them, and
+# optimised only where running takes longer than compiling: reading the headers takes longer than
+# compiling the cases.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . .ci/debian.sh
@@ -15,12 +16,14 @@ build=${1:-build-tests}
 suite=${2:-}
 if [ $# -gt 2 ]; then shift 2; else shift $#; fi
 jobs=$(getconf _NPROCESSORS_ONLN)  # Ninja would start two more, which costs 8 % on two cores
+files=8                            # that are compiled as one
+[ "$jobs" -gt 2 ] || files=32
 log=$build/meson-logs/testlog.json
 rm -f "$log"
 
 # shellcheck disable=SC2086  # a list of words
 need $build_packages clang &&
-  configure "$build" -Dunity=on -Dunity_size=8 -Doptimization=0 "$@" &&
+  configure "$build" -Dunity=on -Dunity_size=$files -Doptimization=0 "$@" &&
   ninja -C "$build" -j "$jobs" &&
   { [ "$suite" != none ] || exit 0; } &&
   meson test -C "$build" --no-rebuild --print-errorlogs ${suite:+--suite "$suite"}

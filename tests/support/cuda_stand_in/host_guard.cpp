@@ -23,7 +23,7 @@ struct sigaction others;
 thread_local volatile int device_code_depth = 0;
 
 void say(const char* text) {
-  [[maybe_unused]] const auto written = write(STDERR_FILENO, text, std::strlen(text));
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, std::strlen(text));
 }
 
 bool is_device_memory(std::uintptr_t address) {

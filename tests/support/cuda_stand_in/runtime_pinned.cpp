@@ -8,17 +8,17 @@ using namespace cuda_stand_in;
 
 namespace {
 
-constexpr std::size_t page = 4096;
+constexpr std::size_t host_page = 4096;
 
 cudaError_t allocate_pinned(const char* function, void** result, std::size_t bytes) {
   return entry(function, {.bytes = bytes}, [&](Context& context) {
     if (result == nullptr) return cudaErrorInvalidValue;
     *result = nullptr;
     if (bytes == 0) return cudaSuccess;
-    void* address = std::aligned_alloc(page, (bytes + page - 1) / page * page);
+    void* address = std::aligned_alloc(host_page, (bytes + host_page - 1) / host_page * host_page);
     if (address == nullptr) return cudaErrorMemoryAllocation;
     poison(address, bytes);
-    forbid(static_cast<std::byte*>(address) + bytes, (page - bytes % page) % page);
+    forbid(static_cast<std::byte*>(address) + bytes, (host_page - bytes % host_page) % host_page);
     context.machine.memory.add_pinned(address, bytes, true);
     *result = address;
     return cudaSuccess;
@@ -41,7 +41,7 @@ cudaError_t cudaFreeHost(void* address) {
     const std::ptrdiff_t bytes = context.machine.memory.remove_pinned(address, true);
     if (bytes < 0) return cudaErrorInvalidValue;
     poison(address, std::size_t(bytes));
-    permit(address, (std::size_t(bytes) + page - 1) / page * page);
+    permit(address, (std::size_t(bytes) + host_page - 1) / host_page * host_page);
     std::free(address);
     return cudaSuccess;
   });

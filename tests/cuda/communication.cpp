@@ -1,0 +1,14 @@
+// What communicates, on GPUs: the cases of functional collectives, meshes, redistribution and
+// distributed tensors.
+#include "../comm/test_functional.cpp"
+#include "../comm/test_functional_async.cpp"
+#include "../comm/test_functional_errors.cpp"
+#include "../comm/test_functional_groups.cpp"
+#include "../dtensor/test_async.cpp"
+#include "../dtensor/test_cross_mesh.cpp"
+#include "../dtensor/test_dtensor.cpp"
+#include "../dtensor/test_redistribute_all.cpp"
+#include "../mesh/test_device_mesh.cpp"
+#include "../mesh/test_functional_group.cpp"
+#include "../redistribute/test_all_pairs.cpp"
+#include "../redistribute/test_walks.cpp"

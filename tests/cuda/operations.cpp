@@ -1,0 +1,11 @@
+// The cases of operations on GPUs.
+#include "../ops/test_apply_op.cpp"
+#include "../ops/test_arg_reduce.cpp"
+#include "../ops/test_map.cpp"
+#include "../ops/test_matmul.cpp"
+#include "../ops/test_matmul_two_axes.cpp"
+#include "../ops/test_one_hot.cpp"
+#include "../ops/test_pointwise.cpp"
+#include "../ops/test_reduce.cpp"
+#include "../ops/test_reduce_partials.cpp"
+#include "../ops/test_transpose.cpp"
