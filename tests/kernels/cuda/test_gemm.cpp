@@ -84,8 +84,7 @@ struct Size {
   index_t m, k, n;
 };
 
-/// The elements of a [2, 3] product of 16-bit floats: each is the sum of k products row(i) *
-/// factor.
+/// The six elements of a product of 16-bit floats: each is the sum of row(i) * factor, i < k.
 template <class Row>
 std::vector<float> sums_in_half(index_t k, const Row& row, float factor) {
   const Place pa = Place::of(shape({1, 2, k})), pb = Place::of(shape({1, k, 3}));
@@ -176,7 +175,7 @@ TEST_CASE("floats are multiplied with all their bits, unless TF32 is allowed") {
 }
 
 TEST_CASE("sums of 16-bit floats are accumulated in float") {
-  // a sum in half would stay at 2048
+  // a sum in half would stay at 512
   const auto sums = sums_in_half(4096, [](index_t) { return 1.0f; }, 0.25f);
   CHECK(sums == std::vector<float>(6, 1024));
 }

@@ -18,6 +18,7 @@
 #include <nccl.h>
 
 #include <cleave/comm/communicator.hpp>
+#include <cleave/comm/cuda/capture_mode.hpp>
 #include <cleave/comm/cuda/nccl_arena.hpp>
 #include <cleave/comm/cuda/nccl_lowering.hpp>
 #include <cleave/comm/cuda/nccl_rank.hpp>
@@ -184,7 +185,7 @@ class NcclCommunicator final : public Communicator {
     while (polling && status == ncclInProgress) {
       polling = ask(state_of);
       if (std::chrono::steady_clock::now() > deadline)
-        text = std::string("NCCL: ") + function + " did not end";
+        text = std::string("NCCL: ") + function + " did not end" + within(rank_->watch->timeout());
       if (!text.empty()) break;
     }
     if (!text.empty()) rank_->watch->fail(doing_, text);
