@@ -13,8 +13,9 @@ make it read as host code, too: alone it reads them for the device; with CLEAVE_
 for the host.
 
 For the other compilers, much of what a header includes is precompiled: one of BASES, if the header
-includes it, by whatever way. It adds nothing to what the header would read, and is itself compiled
-alone. With CLEAVE_TEST_LARGE=1 nothing is precompiled.
+includes it, directly or not, whatever the features and before it says anything itself. That adds
+nothing to what the header would read, and is itself compiled alone. With CLEAVE_TEST_LARGE=1
+nothing is precompiled.
 """
 
 import collections
@@ -72,14 +73,26 @@ def includes(path):
     return re.findall(r"^#include <(cleave/[^>]+)>", path.read_text(), re.MULTILINE)
 
 
-def closure(root, header, seen=None):
+def includes_first(path):
+    """What of cleave a header includes whatever the features, and before anything else."""
+    depth, named = 0, []
+    for line in path.read_text().splitlines():
+        if line.startswith("namespace"):
+            break
+        depth += bool(re.match(r"#\s*if", line)) - bool(re.match(r"#\s*endif", line))
+        if depth == 0:
+            named += re.findall(r"^#include <(cleave/[^>]+)>", line)
+    return named
+
+
+def closure(root, header, seen=None, targets=includes):
     """The header and all of cleave that it includes."""
     seen = set() if seen is None else seen
     path = root / "include" / header
     if header not in seen and path.exists():
         seen.add(header)
-        for target in includes(path):
-            closure(root, target, seen)
+        for target in targets(path):
+            closure(root, target, seen, targets)
     return seen
 
 
@@ -130,8 +143,8 @@ class Precompiled:
             self.made = dict(zip(often, pool.map(self.make, often, range(len(often)))))
 
     def base(self, header):
-        """The last base that a header includes, if any."""
-        reached = closure(self.root, header) - {header}
+        """The last base that a header includes in any case, if it does."""
+        reached = closure(self.root, header, targets=includes_first) - {header}
         return next((base for base in reversed(BASES) if base in reached), None)
 
     def make(self, key, number):
