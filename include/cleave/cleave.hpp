@@ -32,11 +32,13 @@
 #include <cleave/kernels/host/gather_rows.hpp>
 
 // Operations on them
+#include <cleave/ops/apply_op.hpp>
 #include <cleave/ops/arg_reduce.hpp>
 #include <cleave/ops/map.hpp>
 #include <cleave/ops/matmul.hpp>
 #include <cleave/ops/one_hot.hpp>
 #include <cleave/ops/pointwise.hpp>
+#include <cleave/ops/redistribute.hpp>
 #include <cleave/ops/reduce.hpp>
 #include <cleave/ops/reduce_partials.hpp>
 #include <cleave/ops/transpose.hpp>

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include <cleave/mesh/device_mesh.hpp>
+#include <cleave/ops/apply_op.hpp>
 #include <cleave/ops/arg_reduce.hpp>
 #include <cleave/ops/one_hot.hpp>
 #include <cleave/ops/pointwise.hpp>
@@ -33,12 +34,6 @@ void control(const Rows& x, const Sums& p) {
 auto mixed(const Rows& x, const Tensor<float, 2>& y) { return x + y; }
 #endif
 
-#ifdef map_of_a_tensor  // says: cleave: operations take DTensors; distribute_tensor makes one of a Tensor
-auto local(const Tensor<float, 2>& x) {
-  return map([](float v) { return v; }, x);
-}
-#endif
-
 #ifdef sum_of_different_types  // says: cleave: the operands have different element types; cast one of them
 auto types(const Rows& x, const Matrix<double>& y) { return x + y; }
 #endif
@@ -55,7 +50,7 @@ auto order(const Matrix<std::complex<float>>& x) { return max(x); }
 auto integers(const Matrix<std::int32_t>& x) { return log(x); }
 #endif
 
-#ifdef mean_of_integers  // says: cleave: a mean is no whole number; cast first
+#ifdef mean_of_integers  // says: cleave: mean requires a floating-point element type; cast first
 auto integers(const Matrix<std::int32_t>& x) { return mean(x); }
 #endif
 

@@ -22,10 +22,6 @@ void control(const Rows& x, const Columns& w, const Cut& v) {
 void mixed(const Rows& x, const Tensor<float, 2>& w) { matmul(x, w); }
 #endif
 
-#ifdef tensors_alone  // says: cleave: operations take DTensors; distribute_tensor makes one of a Tensor
-void local(const Tensor<float, 2>& x) { matmul(x, x); }
-#endif
-
 #ifdef meshes_of_different_types  // says: cleave: the operands of an operation are on meshes of different types
 void meshes(const Rows& x, const DTensor<float, 2, Line, Placements<Replicate>>& w) {
   matmul(x, w);

@@ -133,7 +133,7 @@ inline std::string simulate(const Case& c, const OperandLayouts& layouts,
                             const Layout* asked = nullptr) {
   const Rule& rule = c.rule;
   const Solution solution = solve(rule, layouts, asked);
-  if (asked != nullptr && !(solution.result == *asked)) return "the result is not as asked for";
+  if (asked != nullptr && !(solution.result[0] == *asked)) return "the result is not as asked for";
   std::vector<Array> global;
   std::vector<Addends> operands;
   for (int i = 0; i < rule.operands; ++i) {
@@ -151,7 +151,7 @@ inline std::string simulate(const Case& c, const OperandLayouts& layouts,
   const Array expected = c.operation(global);
 
   const std::vector<Indices> ranks = naive::all_indices(mesh);
-  const Layout& layout = solution.computed;
+  const Layout& layout = solution.computed[0];
   Addends results(ranks.size(), Array(expected.shape));
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     std::vector<Array> locals;
@@ -224,7 +224,7 @@ inline void check(const Case& c, int axes, const std::vector<Indices>& meshes) {
       for (const Indices& mesh : meshes) {
         note(simulate(c, layouts, shapes, mesh), layouts, nullptr);
         if (axes > 1) continue;
-        for (const Placement& p : choices(c.rule.result.dims, false)) {
+        for (const Placement& p : choices(c.rule.result[0].dims, false)) {
           Layout asked;
           asked.axes = 1;
           asked[0] = p;

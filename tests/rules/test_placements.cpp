@@ -9,7 +9,7 @@
 #include <cleave/ops/map.hpp>
 #include <cleave/ops/matmul.hpp>
 #include <cleave/ops/one_hot.hpp>
-#include <cleave/ops/pointwise_functors.hpp>
+#include <cleave/ops/pointwise.hpp>
 #include <cleave/ops/reduce.hpp>
 
 #include "rule_simulation.hpp"
@@ -71,33 +71,35 @@ Operation reduction(ReduceOp op, unsigned mask) {
 const std::vector<Indices> one_axis{{1}, {2}, {3}, {4}};
 const std::vector<Indices> two_axes{{2, 2}, {3, 2}};
 
-template <template <class> class F>
+template <class F, int... Dims>
+inline constexpr const Rule& binary_rule = rule_for<F, Types<double, double>, Dims...>;
+
+template <class F>
 void check_binary() {
-  const auto f = elementwise([](const std::vector<double>& v) { return F<double>{}(v[0], v[1]); });
-  constexpr bool positive = std::is_same_v<F<double>, functors::Div<double>>;  // none sum to zero
+  const auto f = elementwise([](const std::vector<double>& v) { return F{}(v[0], v[1]); });
+  constexpr bool positive = std::is_same_v<F, ops::Div>;  // none sum to zero
   const auto run = [&](const Rule& rule, const std::vector<std::vector<Indices>>& shapes, int axes,
                        const std::vector<Indices>& meshes) {
     check({rule, f, shapes, {}, positive}, axes, meshes);
   };
-  run(rule_of<Map<F<double>, 2, 2>>, {{{3, 2}, {3, 2}}, {{5, 1}, {5, 1}}}, 1, one_axis);
-  run(rule_of<Map<F<double>, 2, 2>>, {{{3, 2}, {3, 2}}}, 2, {{2, 2}});
-  run(rule_of<Map<F<double>, 2, 1>>, {{{3, 4}, {4}}}, 1, one_axis);
-  run(rule_of<Map<F<double>, 1, 2>>, {{{4}, {3, 4}}}, 1, one_axis);
-  run(rule_of<Map<F<double>, 0, 1>>, {{{}, {5}}}, 2, two_axes);
+  run(binary_rule<F, 2, 2>, {{{3, 2}, {3, 2}}, {{5, 1}, {5, 1}}}, 1, one_axis);
+  run(binary_rule<F, 2, 2>, {{{3, 2}, {3, 2}}}, 2, {{2, 2}});
+  run(binary_rule<F, 2, 1>, {{{3, 4}, {4}}}, 1, one_axis);
+  run(binary_rule<F, 1, 2>, {{{4}, {3, 4}}}, 1, one_axis);
+  run(binary_rule<F, 0, 1>, {{{}, {5}}}, 2, two_axes);
 }
 
-template <template <class> class F>
+template <class F>
 void check_unary() {
-  const auto f = elementwise([](const std::vector<double>& v) { return F<double>{}(v[0]); });
-  constexpr bool rows = detail::has_partials<F<double>>;
-  const Case c{rule_of<Map<std::conditional_t<rows, F<double>, void>, 2>>, f, {{{5, 3}}, {{1, 4}}}};
+  const auto f = elementwise([](const std::vector<double>& v) { return F{}(v[0]); });
+  const Case c{rule_for<F, Types<double>, 2>, f, {{{5, 3}}, {{1, 4}}}};
   check(c, 1, one_axis);
   check(c, 2, two_axes);
 }
 
 template <class Op, unsigned Mask>
 void check_reduction() {
-  const Case c{rule_of<Reduce<Op, 2, Mask, true>>,
+  const Case c{rule_for<ops::Reduce<Op, Mask>, Types<double>, 2>,
                reduction(Op::value, Mask),
                {{{5, 3}}, {{1, 4}}, {{2, 2}}}};
   check(c, 1, one_axis);
@@ -107,43 +109,42 @@ void check_reduction() {
 }  // namespace
 
 TEST_CASE("the rule of matmul holds for all placements") {
-  const Case c{rule_of<Matmul>, product, {{{3, 5}, {5, 2}}, {{1, 2}, {2, 3}}, {{4, 4}, {4, 4}}}};
+  const Case c{rule_for<ops::Matmul, Types<double, double>, 2, 2>, product, {{{3, 5}, {5, 2}}, {{1, 2}, {2, 3}}, {{4, 4}, {4, 4}}}};
   check(c, 1, one_axis);
   check({c.rule, product, {{{3, 5}, {5, 2}}}}, 2, {{2, 2}});
   check({c.rule, product, {{{1, 3}, {3, 2}}}}, 2, {{3, 2}});
 }
 
 TEST_CASE("the rules of binary elementwise operations hold for all placements") {
-  SUBCASE("add") { check_binary<functors::Add>(); }
-  SUBCASE("mul") { check_binary<functors::Mul>(); }
-  SUBCASE("sub") { check_binary<functors::Sub>(); }
-  SUBCASE("div") { check_binary<functors::Div>(); }
-  SUBCASE("maximum") { check_binary<functors::Maximum>(); }
-  SUBCASE("minimum") { check_binary<functors::Minimum>(); }
+  SUBCASE("add") { check_binary<ops::Add>(); }
+  SUBCASE("mul") { check_binary<ops::Mul>(); }
+  SUBCASE("sub") { check_binary<ops::Sub>(); }
+  SUBCASE("div") { check_binary<ops::Div>(); }
+  SUBCASE("maximum") { check_binary<ops::Maximum>(); }
+  SUBCASE("minimum") { check_binary<ops::Minimum>(); }
 }
 
 TEST_CASE("the rules of unary elementwise operations hold for all placements") {
-  check_unary<functors::Neg>();
-  check_unary<functors::Relu>();
-  check_unary<functors::Exp>();
-  check_unary<functors::Tanh>();
-  check_unary<functors::Sigmoid>();
-  check_unary<functors::Abs>();
-  check_unary<functors::Square>();
+  check_unary<ops::Neg>();
+  check_unary<ops::Relu>();
+  check_unary<ops::Exp>();
+  check_unary<ops::Tanh>();
+  check_unary<ops::Sigmoid>();
+  check_unary<ops::Abs>();
+  check_unary<ops::Square>();
 }
 
 TEST_CASE("the rule of where holds for all placements") {
   const auto f = elementwise([](const std::vector<double>& v) { return v[0] > 0 ? v[1] : v[2]; });
-  using Op = Map<functors::Where<double>, 2, 2, 1>;
-  check({rule_of<Op>, f, {{{3, 2}, {3, 2}, {2}}}, {false, true, true}}, 1, one_axis);
-  using Columns = Map<functors::Where<double>, 1, 1, 1>;
-  check({rule_of<Columns>, f, {{{3}, {3}, {3}}}, {false, true, true}}, 2, {{2, 2}});
+  using T = Types<bool, double, double>;
+  check({rule_for<ops::Where, T, 2, 2, 1>, f, {{{3, 2}, {3, 2}, {2}}}, {false, true, true}}, 1, one_axis);
+  check({rule_for<ops::Where, T, 1, 1, 1>, f, {{{3}, {3}, {3}}}, {false, true, true}}, 2, {{2, 2}});
 }
 
 TEST_CASE("a function of three operands without partials holds for all placements") {
   const auto f =
       elementwise([](const std::vector<double>& v) { return v[0] * v[1] * v[1] + 3 * v[2] - 1; });
-  check({rule_of<Map<void, 2, 1, 2>>, f, {{{3, 2}, {2}, {3, 2}}}}, 1, one_axis);
+  check({rule_of<detail::Signature<detail::PlainElementwise, Types<>, 2, 1, 2>>, f, {{{3, 2}, {2}, {3, 2}}}}, 1, one_axis);
 }
 
 TEST_CASE("the rules of reductions hold for all placements") {
@@ -159,8 +160,10 @@ TEST_CASE("the rules of reductions hold for all placements") {
   check_reduction<Product, 3>();
 }
 
-TEST_CASE("the rule of arg reductions holds for pairs, the least of which wins") {
-  const Case c{rule_of<ArgReduce<2, 1>>, reduction(ReduceOp::min, 2u), {{{5, 3}}, {{1, 4}}}};
+TEST_CASE("the rule of arg reductions holds for the values of the candidates") {
+  const Case c{rule_for<ops::ArgCandidates<Min, 1>, Types<double>, 2>,
+               reduction(ReduceOp::min, 2u),
+               {{{5, 3}}, {{1, 4}}}};
   check(c, 1, one_axis);
   check(c, 2, two_axes);
 }
@@ -172,15 +175,15 @@ TEST_CASE("the rule of one_hot holds for all placements") {
       result.at(at) = x[0].at({at[0]}) == double(at[1]);
     return result;
   };
-  check({rule_of<OneHot<1>>, hot, {{{5}}, {{1}}}}, 2, two_axes);
-  check({rule_of<OneHot<1>>, hot, {{{5}}, {{1}}}}, 2, {{1, 3}, {4, 1}});
+  check({rule_for<ops::OneHot<double>, Types<index_t>, 1>, hot, {{{5}}, {{1}}}}, 2, two_axes);
+  check({rule_for<ops::OneHot<double>, Types<index_t>, 1>, hot, {{{5}}, {{1}}}}, 2, {{1, 3}, {4, 1}});
 }
 
 TEST_CASE("the simulation finds a row that is not true") {
-  Rule rule = rule_of<Map<functors::Relu<double>, 2>>;
+  Rule rule = rule_for<ops::Relu, Types<double>, 2>;
   const auto f = elementwise([](const std::vector<double>& v) { return std::max(v[0], 0.0); });
   Rule::Row& row = rule.row[std::size_t(rule.rows++)];
-  row.operand[0] = row.result = std::int8_t(ReduceOp::sum);
+  row.operand[0] = row.result[0] = std::int8_t(ReduceOp::sum);
   OperandLayouts layouts{};
   layouts[0].axes = 1;
   layouts[0][0] = Placement::partial(ReduceOp::sum);

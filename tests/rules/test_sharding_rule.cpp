@@ -77,13 +77,13 @@ TEST_CASE("a rule's texts become factors, dimensions and rows") {
   CHECK(rule.operand[0].dims == 3);
   CHECK(rule.operand[1].dim_of(2) == 1);   // k
   CHECK(rule.operand[1].dim_of(1) == -1);  // i
-  CHECK(rule.result.dim_of(3) == 2);       // j
+  CHECK(rule.result[0].dim_of(3) == 2);       // j
   CHECK(rule.replicated == 1u);
   CHECK(rule.reduction == ReduceOp::max);
   REQUIRE(rule.rows == 2);
   CHECK(rule.row[1].operand[0] == Rule::replicate);
   CHECK(rule.row[1].operand[1] == int(ReduceOp::sum));
-  CHECK(rule.row[1].result == int(ReduceOp::sum));
+  CHECK(rule.row[1].result[0] == int(ReduceOp::sum));
   CHECK(to_string(rule) == "bik,bkj->bij");
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("spaces do not matter") {
   CHECK(to_string(rule_of<Spaced>) == "ij,jk->ik");
   REQUIRE(rule_of<Spaced>.rows == 2);
   CHECK(rule_of<Spaced>.row[0].operand[0] == int(ReduceOp::avg));
-  CHECK(rule_of<Spaced>.row[1].result == int(ReduceOp::min));
+  CHECK(rule_of<Spaced>.row[1].result[0] == int(ReduceOp::min));
 }
 
 TEST_CASE("texts that mean nothing are found out") {

@@ -9,27 +9,16 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <tuple>
 #include <type_traits>
 
 #include <cleave/core/error.hpp>
-#include <cleave/dtensor/route.hpp>
 #include <cleave/kernels/host/arg_reduce_dim.hpp>
-#include <cleave/kernels/host/map_elements.hpp>
 #include <cleave/ops/call.hpp>
 #include <cleave/ops/dim.hpp>
-#include <cleave/placement/ownership.hpp>
+#include <cleave/ops/reduce.hpp>
 
 namespace cleave {
-
-/// The pairs of an arg reduction of dimension `Dim`: the least one wins.
-template <int Rank, int Dim>
-struct ArgReduce {};
-
-template <int Rank, int Dim>
-struct sharding_rule<ArgReduce<Rank, Dim>> {
-  static constexpr RuleText factors = detail::reduction_factors(Rank, 1u << Dim);
-  static constexpr ReduceOp reduction = ReduceOp::min;
-};
 
 namespace detail {
 
@@ -54,120 +43,155 @@ CLEAVE_HOST_DEVICE constexpr std::uint32_t value_key(const T& value) {
   return std::is_same_v<Op, Max> ? ~rising : rising;
 }
 
-/// A key that loses to all others, and the index in a key.
+/// A key that loses to all others.
 inline constexpr std::uint64_t no_key = std::numeric_limits<std::uint64_t>::max();
-struct IndexOfKey {
-  CLEAVE_HOST_DEVICE index_t operator()(std::uint64_t key) const {
+
+/// Rows of functions of (value, index) pairs whose ranks hold candidates: the least result wins.
+template <class By>
+constexpr const char* pair_rows(bool with_best) {
+  if constexpr (std::is_same_v<By, Max>) return with_best ? "max,R,max->min" : "max,max->min";
+  else return with_best ? "min,R,min->min" : "min,min->min";
+}
+
+template <int D>
+constexpr RuleText letter_of_dim() {
+  RuleText text;
+  text += char('a' + D);
+  return text;
+}
+
+}  // namespace detail
+
+namespace ops {
+
+/// The indices of the extreme elements of a dimension that this rank has whole.
+template <class By, int D>
+struct ArgReduceWhole {
+  using result = index_t;
+  static constexpr const char* name = std::is_same_v<By, Max> ? "argmax" : "argmin";
+  static constexpr RuleText replicated = detail::letter_of_dim<D>();
+  static constexpr RuleText factors(const std::array<int, 1>& dims) {
+    return detail::reduction_factors(dims[0], 1u << D);
+  }
+  template <class T>
+  static void kernel(const auto& on, const Task&, const auto& y,
+                     const kernels::Strided<const T>& x) {
+    arg_reduce_dim<By>(on, x, D, 0, static_cast<T*>(nullptr), y.data);
+  }
+};
+
+/// What a rank finds along a dimension: extreme values, and their global indices, which mean
+/// something beside these values only.
+template <class By, int D>
+struct ArgCandidates {
+  template <class T>
+  using result_of = Types<T, index_t>;
+  static constexpr const char* name = std::is_same_v<By, Max> ? "argmax" : "argmin";
+  static constexpr ReduceOp reduction = By::value;
+  static constexpr bool needs_box = true;
+  static constexpr RuleText factors(const std::array<int, 1>& dims) {
+    RuleText text = detail::reduction_factors(dims[0], 1u << D);
+    text += ',';
+    for (int d = 0; d < dims[0]; ++d)
+      if (d != D) text += char('a' + d);
+    return text;
+  }
+  static void kernel(const auto& on, const Task& task, const auto& values, const auto& indices,
+                     const auto& x) {
+    arg_reduce_dim<By>(on, x, D, task.in_box->begin[D], values.data, indices.data);
+  }
+};
+
+/// A pair as a key: the better value first, then the lower index.
+template <class By>
+struct KeyOfPair : Elementwise {
+  static constexpr const char* name = std::is_same_v<By, Max> ? "argmax" : "argmin";
+  static constexpr const char* partials = detail::pair_rows<By>(false);
+  template <class T>
+  CLEAVE_HOST_DEVICE std::uint64_t operator()(const T& value, const index_t& index) const {
+    if (index == kernels::no_index) return detail::no_key;
+    return std::uint64_t(detail::value_key<By>(value)) << 32 | std::uint64_t(index);
+  }
+};
+
+struct IndexOfKey : Elementwise {
+  static constexpr const char* name = "index_of_key";
+  CLEAVE_HOST_DEVICE index_t operator()(const std::uint64_t& key) const {
     return index_t(key & 0xffffffffu);
   }
 };
 
-/// The pairs of a rank as keys.
-template <class Op, class T>
-struct KeyOfPair {
-  CLEAVE_HOST_DEVICE std::uint64_t operator()(const T& value, index_t index) const {
-    if (index == kernels::no_index) return no_key;
-    return std::uint64_t(value_key<Op>(value)) << 32 | std::uint64_t(index);
-  }
-};
-
 /// The index of a pair that has the best value of all ranks, or one that loses.
-template <class T>
-struct IndexOfBest {
-  CLEAVE_HOST_DEVICE index_t operator()(const T& value, const T& best, index_t index) const {
+template <class By>
+struct IndexOfBest : Elementwise {
+  static constexpr const char* name = std::is_same_v<By, Max> ? "argmax" : "argmin";
+  static constexpr const char* partials = detail::pair_rows<By>(true);
+  template <class T>
+  CLEAVE_HOST_DEVICE index_t operator()(const T& value, const T& best,
+                                        const index_t& index) const {
     const bool same = value == best || (kernels::is_nan(value) && kernels::is_nan(best));
     return same ? index : kernels::no_index;
   }
 };
 
-/// What a rank finds along a dimension: extreme values, and their global indices.
-template <class T, int Rank, class Device>
-struct Candidates {
-  Tensor<T, Rank, Device> values;
-  Tensor<index_t, Rank, Device> indices;
+/// The indices of the extreme elements of a dimension, wherever that lies.
+template <class By, int D>
+struct ArgReduce : Composite {
+  static constexpr const char* name = std::is_same_v<By, Max> ? "argmax" : "argmin";
+
+  static constexpr bool takes_request = true;
+
+  template <class Request, class X>
+  static constexpr auto body(const Request& request, const X& x) {
+    if constexpr (!may_be_sharded<X>()) return detail::call_as(request, ArgReduceWhole<By, D>{}, x);
+    else return of_candidates(request, x, call_op(ArgCandidates<By, D>{}, x));
+  }
+
+ private:
+  template <class Request, class X, class Values, class Indices>
+  static constexpr auto of_candidates(const Request& request, const X& x,
+                                      const std::tuple<Values, Indices>& found) {
+    const auto& [values, indices] = found;
+    if constexpr (detail::packs_into_key<typename X::value_type>)
+      if (shape_of(x)[D] <= index_t(0xffffffffu))
+        return call_op(IndexOfKey{},
+                       reduced(request, call_op(KeyOfPair<By>{}, values, indices)));
+    return reduced(request, call_op(IndexOfBest<By>{}, values, resolve(values), indices));
+  }
+
+  /// The least of all ranks' keys, under the placements that are asked for.
+  template <class Request, class X>
+  static constexpr auto reduced(const Request& request, const X& keys) {
+    if constexpr (detail::asks_placements<Request>)
+      return detail::call_as(request, Redistribute{}, keys);
+    else return resolve(keys);
+  }
+
+  /// Whether an axis shards the dimension; known of a DTensor, not of a value that is traced.
+  template <class X>
+  static constexpr bool may_be_sharded() {
+    if constexpr (is_tensor<X>) {
+      return false;
+    } else if constexpr (is_dtensor<X>) {
+      for (int a = 0; a < X::layout.axes; ++a)
+        if (X::layout[a].is_shard(D)) return true;
+      return false;
+    } else {
+      return true;
+    }
+  }
 };
 
-/// @param first        the global index of the first element of that dimension
-/// @param with_values  otherwise only the indices are kept
-template <class Op, class T, int Rank, class Device>
-Candidates<T, Rank - 1, Device> find_candidates(const Tensor<T, Rank, Device>& x, int dim,
-                                                index_t first, bool with_values) {
-  std::array<index_t, std::size_t(Rank - 1)> extents{};
-  for (int d = 0; d < Rank - 1; ++d)
-    extents[std::size_t(d)] = x.shape()[std::size_t(d + (d >= dim))];
-  using Values = Tensor<T, Rank - 1, Device>;
-  const Candidates<T, Rank - 1, Device> found{with_values ? Values(extents) : Values(),
-                                              Tensor<index_t, Rank - 1, Device>(extents)};
-  arg_reduce_dim<Op>(kernels::On<Device>{}, kernels::read(x), dim, first,
-                     with_values ? found.values.data() : nullptr, found.indices.data());
-  return found;
-}
+}  // namespace ops
 
-/// f of the elements of tensors of one shape.
-template <class E, class F, class First, class... Rest>
-Tensor<E, First::dims, typename First::device_type> mapped(const F& f, const First& first,
-                                                           const Rest&... rest) {
-  const Tensor<E, First::dims, typename First::device_type> out(first.shape());
-  map_elements(kernels::On<typename First::device_type>{}, f, kernels::write(out),
-               kernels::read(first), kernels::read(rest)...);
-  return out;
-}
+namespace detail {
 
-/// Makes one choice of the candidates of all ranks; typed by elements, like every kernel.
-///
-/// @param indices   how keys or indices are reduced: under Min
-/// @param extremes  how values are: under Op, on the same axes
-/// @param fits      whether all indices have 32 bits
-template <class Op, class T, int Rank, class Device>
-Tensor<index_t, Rank, Device> choose(const Candidates<T, Rank, Device>& found, const Route& indices,
-                                     const Route& extremes, bool fits, const CallFrame& call) {
-  const auto shape = to_array<Rank>(call.result_shape());
-  const auto reduce = [&](const auto& local, const Route& route) {
-    return redistribute_local(local, route, call.mesh(), shape, call.name());
-  };
-  if constexpr (packs_into_key<T>)
-    if (fits)
-      return mapped<index_t>(
-          IndexOfKey{},
-          reduce(mapped<std::uint64_t>(KeyOfPair<Op, T>{}, found.values, found.indices), indices));
-  const auto best = reduce(found.values, extremes);
-  return reduce(mapped<index_t>(IndexOfBest<T>{}, found.values, best, found.indices), indices);
-}
-
-template <class Op, int Dim, class Request, class X>
-auto arg_reduce_dtensor(const char* name, const X& x) {
-  using Pairs = Call<ArgReduce<X::dims, Dim>, Request, X>;
-  using Mesh = typename X::mesh_type;
-  constexpr Layout computed = Pairs::solution.computed;
-  const Pairs call(name, x);
-  if (x.shape()[Dim] == 0 && call.result_shape().product() > 0 && x.mesh().is_member())
-    throw Error(name, "there are no elements to choose from", x.context());
-  const Box box = call.local_box(Pairs::solution.required[0], Shape(x.shape()));
-  const auto found =
-      find_candidates<Op>(call.template local<0>(x), Dim, box.begin[Dim], computed.has_partial());
-  if constexpr (!computed.has_partial()) {
-    return call.result(found.indices, x);
-  } else {
-    constexpr Placement everywhere = Placement::replicate();
-    constexpr Layout last = Pairs::solution.result.with_partials_as(everywhere);
-    constexpr Layout values = computed.with_partials_as(Placement::partial(Op::value));
-    constexpr Layout best = computed.with_partials_as(everywhere);
-    constexpr int axes = Mesh::axis_count, dims = Pairs::dims;
-    return DTensor<index_t, dims, Mesh, placements_t<last.packed(), axes>>(
-        choose<Op>(found, route_of<computed.packed(), last.packed(), axes, dims>,
-                   route_of<values.packed(), best.packed(), axes, dims>,
-                   x.shape()[Dim] <= index_t(0xffffffffu), call),
-        x.mesh(), to_array<dims>(call.result_shape()));
-  }
-}
-
-template <class Op, class Request, class X, class D>
-auto arg_reduce(const char* name, const X& x, D) {
-  using T = typename X::value_type;
-  static_assert(!is_complex<T>, "cleave: complex numbers have no order");
+template <class By, class... R, class X, class D>
+constexpr auto arg_reduce(const char* name, const X& x, D) {
+  static_assert(!is_complex<typename X::value_type>, "cleave: complex numbers have no order");
   constexpr int d = dim_index<X::dims>(D{});
-  if constexpr (is_dtensor<X>) return arg_reduce_dtensor<Op, d, Request>(name, x);
-  else static_cast<void>(OperandCheck<ArgReduce<X::dims, d>, X>{});
+  require_candidates<(1u << d)>(name, x);
+  return call_op<R...>(ops::ArgReduce<By, d>{}, x);
 }
 
 }  // namespace detail
@@ -181,14 +205,14 @@ auto arg_reduce(const char* name, const X& x, D) {
 ///          64 bits two
 /// @throws Error if there is no element to choose
 template <class... R, AnyTensor X, int D>
-auto argmin(const X& x, dim<D> over) {
-  return detail::arg_reduce<Min, detail::Request<R...>>("argmin", x, over);
+constexpr auto argmin(const X& x, dim<D> over) {
+  return detail::arg_reduce<Min, R...>("argmin", x, over);
 }
 
 /// The index of the largest element along a dimension, likewise.
 template <class... R, AnyTensor X, int D>
-auto argmax(const X& x, dim<D> over) {
-  return detail::arg_reduce<Max, detail::Request<R...>>("argmax", x, over);
+constexpr auto argmax(const X& x, dim<D> over) {
+  return detail::arg_reduce<Max, R...>("argmax", x, over);
 }
 
 }  // namespace cleave

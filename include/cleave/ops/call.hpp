@@ -1,5 +1,6 @@
-// One call of an operation: its rule is solved for the operands' types, the operands are brought
-// to the placements it needs, the local kernel runs, the result gets its placements.
+// Calls of operations on local tensors and on distributed ones. The strongest operand decides the
+// path: each path is a specialisation of CallPath; what is traced and what tracks gradients add
+// theirs in headers of their own, which only their users pay for.
 //
 // Everything about placements is a constant of the types. At run time a call compares extents and
 // meshes, and costs nothing else where no operand moves.
@@ -8,13 +9,16 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
 #include <cleave/dtensor/dtensor.hpp>
-#include <cleave/ops/call_frame.hpp>
 #include <cleave/ops/operand.hpp>
+#include <cleave/ops/operation.hpp>
+#include <cleave/ops/placement.hpp>
 #include <cleave/ops/request.hpp>
+#include <cleave/ops/run.hpp>
 #include <cleave/rules/sharding_rule.hpp>
 #include <cleave/rules/solver.hpp>
 
@@ -41,6 +45,18 @@ inline constexpr Solution asked_solution_of = [] {
   return solve(rule_of<Op>, OperandLayouts{Layout::unpacked(Code, Axes)...}, &asked);
 }();
 
+/// The placements that a request asks for on a mesh: a type, or Unasked.
+template <class Request, int Axes>
+struct AskedBy {
+  using type = typename Request::asked;
+};
+template <class X, int Axes>
+  requires is_dtensor<X>
+struct AskedBy<RequestLike<X>, Axes> {
+  using type =
+      placements_t<X::layout.with_partials_as(Placement::replicate()).packed(), Axes>;
+};
+
 template <class Op, class Asked, class Mesh, class... X>
 constexpr const Solution& solve_call() {
   constexpr int axes = Mesh::axis_count;
@@ -49,7 +65,7 @@ constexpr const Solution& solve_call() {
   } else {
     static_assert(Asked::size == axes,
                   "cleave: an operation is asked for exactly one placement per mesh axis");
-    constexpr Layout asked = layout_of<Asked, rule_of<Op>.result.dims>;
+    constexpr Layout asked = layout_of<Asked, rule_of<Op>.result[0].dims>;
     static_assert(!asked.has_partial(), "cleave: an operation cannot be asked for Partial");
     return asked_solution_of<Op, axes, asked.packed(), operand_layout<X>(axes).packed()...>;
   }
@@ -65,11 +81,9 @@ constexpr bool communicates(const Layout& from, const Layout& to) {
 /// What can be wrong with the types of operands; instantiated before anything else of a call.
 template <class Op, class... X>
 struct OperandCheck {
-  static_assert(!(is_tensor<X> || ...) || !(is_dtensor<X> || ...),
+  static_assert(!(is_tensor<X> || ...) || ((is_tensor<X> || is_number<X>) && ...),
                 "cleave: an operation mixes a Tensor with DTensors; place the Tensor first "
-                "(distribute_tensor, DTensor::from_local)");
-  static_assert(!(is_tensor<X> && ...),
-                "cleave: operations take DTensors; distribute_tensor makes one of a Tensor");
+                "(distribute_tensor, from_local)");
   static_assert((on_mesh<typename MeshOf<X...>::type, X>() && ...),
                 "cleave: the operands of an operation are on meshes of different types");
   static_assert(rule_of<Op>.operands == int(sizeof...(X)),
@@ -83,105 +97,237 @@ struct OperandCheck {
                 "sharding_rule");
 };
 
-/// An operand as the frame sees it.
-template <class X>
-OperandInfo operand_info(const X& x) {
-  if constexpr (is_dtensor<X>) return {x.shape().data(), X::dims, &X::layout, &x.mesh().state()};
+/// An operand as the runner sees it.
+template <class T, int Rank, class Device>
+Operand operand_of(const Tensor<T, Rank, Device>& x) {
+  const index_t* const extents = x.shape().data();
+  return {x.data(), extents, x.strides().data(), extents, Rank, dtype_of<T>(), nullptr, nullptr,
+          &x.storage()};
+}
+template <class T, int Rank, class Mesh, class P>
+Operand operand_of(const DTensor<T, Rank, Mesh, P>& x) {
+  Operand operand = operand_of(x.local());
+  operand.shape = x.shape().data();
+  operand.layout = &DTensor<T, Rank, Mesh, P>::layout;
+  operand.mesh = &x.mesh().state();
+  return operand;
+}
+template <class T>
+Operand operand_of(const Number<T>& x) {
+  return {&x.value, nullptr, nullptr, nullptr, 0, dtype_of<T>(), nullptr, nullptr, nullptr};
+}
+
+/// Room for the extents of a result.
+template <int Rank>
+struct ResultExtents {
+  std::array<index_t, std::size_t(Rank)> shape, extents, strides;
+
+  RawResult result() { return {nullptr, nullptr, shape.data(), extents.data(), strides.data()}; }
+};
+
+/// The results of a call: what the runner writes, and the local tensors that become of it.
+template <class Device, class TypeList, class Dims>
+class Results;
+template <class Device, class... T, int... Dims>
+class Results<Device, Types<T...>, std::integer_sequence<int, Dims...>> {
+ public:
+  Results() : raw_{room(std::make_index_sequence<sizeof...(T)>{})} {}
+  Results(const Results&) = delete;  // the runner has its addresses
+
+  RawResult* data() { return raw_.data(); }
+
+  /// Global extents of result K.
+  template <std::size_t K>
+  const auto& shape() const {
+    return std::get<K>(extents_).shape;
+  }
+  template <std::size_t K>
+  auto local() {
+    using X = std::tuple_element_t<K, std::tuple<Tensor<T, Dims, Device>...>>;
+    return TensorAccess::make<X>(std::move(raw_[K].storage), raw_[K].data,
+                                 std::get<K>(extents_).extents, std::get<K>(extents_).strides);
+  }
+
+ private:
+  template <std::size_t... K>
+  std::array<RawResult, sizeof...(T)> room(std::index_sequence<K...>) {
+    return {std::get<K>(extents_).result()...};
+  }
+
+  std::tuple<ResultExtents<Dims>...> extents_;
+  std::array<RawResult, sizeof...(T)> raw_;
+};
+template <class Info, class Device>
+using ResultsOf =
+    Results<Device, typename Info::Results,
+            typename Info::ResultDims>;
+
+/// One result as it is, several as a tuple: `make` is called with the number of each.
+template <int Count, class Make>
+auto each_result(const Make& make) {
+  if constexpr (Count == 1) {
+    return make(std::integral_constant<std::size_t, 0>{});
+  } else {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      return std::tuple{make(std::integral_constant<std::size_t, K>{})...};
+    }(std::make_index_sequence<std::size_t(Count)>{});
+  }
+}
+
+template <class Op>
+constexpr Shape fresh_extents(const Op& op) {
+  if constexpr (requires { op.extents(); }) return op.extents();
   else return {};
 }
 
-/// Those of a call; a base, since the frame is one, too, and refers to them.
-template <int Count>
-struct OperandInfos {
-  std::array<OperandInfo, std::size_t(Count)> infos;
+/// How operations are called on operands of a level. @see call_level
+template <int Level>
+struct CallPath;
+
+template <>
+struct CallPath<0> {
+  template <class Request, class Op, class... X>
+  static auto call(const Request&, const Op& op, const X&... x) {
+    using Device = typename first_tensor_t<X...>::device_type;
+    using Info = InfoOf<Op, Device, types_of<X...>, X::dims...>;
+    static_cast<void>(OperandCheck<typename Info::Sig, X...>{});
+    const std::array<Operand, sizeof...(X)> in{operand_of(x)...};
+    ResultsOf<Info, Device> out;
+    run_local<Device>(Info::value, &op, fresh_extents(op), in.data(), out.data());
+    return each_result<Info::Results::size>(
+        [&]<std::size_t K>(std::integral_constant<std::size_t, K>) {
+          return out.template local<K>();
+        });
+  }
 };
 
-/// A call of Op with operands X, DTensors or scalars.
+/// The constants of a call on DTensors.
 template <class Op, class Request, class... X>
-class Call : OperandCheck<Op, X...>, OperandInfos<int(sizeof...(X))>, public CallFrame {
-  using Infos = OperandInfos<int(sizeof...(X))>;
-
- public:
+struct PlacedCallOf {
   using Mesh = typename MeshOf<X...>::type;
-  static constexpr Solution solution = solve_call<Op, typename Request::asked, Mesh, X...>();
-  static constexpr int dims = rule_of<Op>.result.dims;
   using Device = typename Mesh::device_type;
-  using Result = placements_t<solution.result.packed(), Mesh::axis_count>;
+  using Info = InfoOf<Op, Device, types_of<X...>, X::dims...>;
+  static constexpr int axes = Mesh::axis_count;
+  static constexpr Solution solution =
+      solve_call<typename Info::Sig, typename AskedBy<Request, axes>::type, Mesh, X...>();
 
-  /// @see CallFrame
-  explicit Call(const char* name, const X&... x,
-                const std::array<index_t, max_dims>& new_extents = {})
-      : Infos{{operand_info(x)...}},
-        CallFrame(name, rule_of<Op>, rule_broadcasts<Op>(), this->infos.data(), new_extents) {}
-
-  /// The part of operand I that the kernel needs, under `solution.required[I]`.
-  /// @collective every rank of the mesh, if the placements differ
   template <int I, class A>
-  decltype(auto) local(const A& x) const {
-    if constexpr (!is_dtensor<A>) {
-      return (x);
-    } else {
-      constexpr Layout from = A::layout, to = solution.required[I];
-      if constexpr (from == to) {
-        repeatable(I, to);
-        return (x.local());
-      } else {
+  static constexpr void route_operand(PlacedCall& call) {
+    if constexpr (is_dtensor<A>) {
+      constexpr Layout from = A::layout, to = solution.required[std::size_t(I)];
+      if constexpr (!(from == to)) {
         if constexpr (Request::is_explicit && communicates(from, to))
           static_cast<void>(
               operand_would_be_redistributed<Op, I, typename A::placements_type,
-                                             placements_t<to.packed(), Mesh::axis_count>>{});
-        return moved(I, x.local(), route_of<from.packed(), to.packed(), Mesh::axis_count, A::dims>);
+                                             placements_t<to.packed(), axes>>{});
+        call.moves |= 1u << I;
+        call.route[std::size_t(I)] = &route_of<from.packed(), to.packed(), axes, A::dims>;
       }
     }
   }
 
-  /// Runs kernel(local operands..), which returns the local Tensor under `solution.computed`.
-  /// @collective every rank of the mesh, if an operand or the result has to move
-  template <class Kernel>
-  auto run(Kernel&& kernel, const X&... x) const {
-    return run(kernel, std::make_integer_sequence<int, int(sizeof...(X))>{}, x...);
-  }
+  static constexpr PlacedCall value = [] {
+    PlacedCall call{&Info::value, &solution};
+    [&]<int... I>(std::integer_sequence<int, I...>) {
+      (route_operand<I, X>(call), ...);
+    }(std::make_integer_sequence<int, int(sizeof...(X))>{});
+    constexpr std::uint64_t from = solution.computed[0].packed(), to = solution.result[0].packed();
+    if constexpr (from != to) {
+      call.result_moves = true;
+      call.result_route = &route_of<from, to, axes, rule_of<typename Info::Sig>.result[0].dims>;
+    }
+    return call;
+  }();
 
-  /// The DTensor whose local part the kernel has computed, on the mesh of x.
-  template <class T, class A>
-  DTensor<T, dims, Mesh, Result> result(Tensor<T, dims, Device> local, const A& x) const {
-    constexpr std::uint64_t from = solution.computed.packed(), to = solution.result.packed();
-    const auto shape = to_array<dims>(result_shape());
-    if constexpr (from != to)
-      local = redistribute_local(local, route_of<from, to, Mesh::axis_count, dims>, mesh(), shape,
-                                 name());
-    return {std::move(local), x.mesh(), shape};
+  template <std::size_t K, class R>
+  using Result = DTensor<typename R::value_type, R::dims, Mesh,
+                         placements_t<solution.result[K].packed(), axes>>;
+};
+
+/// Brings a DTensor under the placements that a request asks for.
+template <class Request, class X>
+auto place(const Request&, const char* name, const X& x) {
+  constexpr int axes = X::layout.axes;
+  using Asked = typename AskedBy<Request, axes>::type;
+  if constexpr (std::is_same_v<Asked, Unasked>) return x;
+  else {
+    static_assert(Asked::size == axes,
+                  "cleave: redistribute takes exactly one placement per mesh axis");
+    using To = normalized_t<Asked, X::dims>;
+    static_assert(!layout_of<To, X::dims>.has_partial(),
+                  "cleave: a DTensor cannot be redistributed to Partial; operations make partials, "
+                  "redistribute resolves them");
+    return redistribute_to<To>(x, name);
+  }
+}
+
+template <>
+struct CallPath<1> {
+  template <class Request, class Op, class... X>
+  static auto call(const Request& request, const Op& op, const X&... x) {
+    if constexpr (std::is_same_v<Op, ops::Redistribute>) return place(request, Op::name, x...);
+    else return run<Request>(op, x...);
   }
 
  private:
-  template <class Kernel, int... I>
-  auto run(Kernel& kernel, std::integer_sequence<int, I...>, const X&... x) const {
-    return result(kernel(local<I>(x)...), first_dtensor(x...));
-  }
-
-  template <class A, class... Rest>
-  static const auto& first_dtensor(const A& x, const Rest&... rest) {
-    if constexpr (is_dtensor<A>) return x;
-    else return first_dtensor(rest...);
+  template <class Request, class Op, class... X>
+  static auto run(const Op& op, const X&... x) {
+    using Call = PlacedCallOf<Op, Request, X...>;
+    static_cast<void>(OperandCheck<typename Call::Info::Sig, X...>{});
+    const std::array<Operand, sizeof...(X)> in{operand_of(x)...};
+    ResultsOf<typename Call::Info, typename Call::Device> out;
+    run_placed<typename Call::Device>(Call::value, &op, fresh_extents(op), in.data(), out.data());
+    return each_result<Call::Info::Results::size>(
+        [&]<std::size_t K>(std::integral_constant<std::size_t, K>) {
+          auto local = out.template local<K>();
+          using Y = typename Call::template Result<K, decltype(local)>;
+          return Y(std::move(local), first_tensor(x...).mesh(), out.template shape<K>());
+        });
   }
 };
 
+/// A call with a request as a value.
+template <class Request, class Op, class... X>
+constexpr auto call_as(const Request& request, const Op& op, const X&... x) {
+  constexpr int levels[] = {call_level<X>...};
+  constexpr int level = [&] {
+    int most = -1;
+    for (const int l : levels) most = l > most ? l : most;
+    return most;
+  }();
+  if constexpr (!is_composite<Op> || level > 2)
+    return CallPath<level>::call(request, op, as_operand(x)...);
+  else if constexpr (requires { Op::takes_request; }) return op.body(request, x...);
+  else if constexpr (asks_placements<Request>)
+    return call_as(request, ops::Redistribute{}, op.body(x...));
+  else return op.body(x...);
+}
+
 }  // namespace detail
 
-/// Runs an operation of your own: `sharding_rule<Op>` says how its operands have to lie, `kernel`
-/// computes what one rank contributes.
+/// Calls an operation: on this rank for Tensors, on their mesh for DTensors.
 ///
-///     auto y = apply_op<Scale>("scale", [](const Tensor<float, 2>& x) { .. return y; }, x);
+///     auto y = call_op(Scale{2.0}, x);
 ///
 /// @tparam Request  see request.hpp
-/// @param name      for errors and traces
-/// @param kernel    takes the local operands, returns the local result, a Tensor
-/// @param x         DTensors on one mesh
+/// @param x         tensors on one mesh, or local ones, and numbers; at least one tensor
+/// @return          the result, a std::tuple of several
 /// @collective      every rank of the mesh, if an operand or the result has to be redistributed
 /// @throws Error    if the meshes differ, or the extents of a factor
-template <class Op, class... Request, class Kernel, class... X>
-auto apply_op(const char* name, Kernel&& kernel, const X&... x) {
-  return detail::Call<Op, detail::Request<Request...>, X...>(name, x...).run(kernel, x...);
+template <class... Request, class Op, AnyOperand... X>
+  requires(AnyTensor<X> || ...)
+constexpr auto call_op(const Op& op, const X&... x) {
+  return detail::call_as(detail::Request<Request...>{}, op, x...);
 }
+
+namespace detail {
+
+/// Asks for placements like those of x, its partials resolved.
+template <class X>
+constexpr RequestLike<X> like(const X& x) {
+  return {x};
+}
+
+}  // namespace detail
 
 }  // namespace cleave

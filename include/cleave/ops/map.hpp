@@ -1,127 +1,75 @@
 // f applied to elements: one fused pass over any number of arrays.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <type_traits>
 #include <utility>
 
-#include <cleave/core/shape.hpp>
-#include <cleave/kernels/host/map_elements.hpp>
-#include <cleave/ops/call.hpp>
+#include <cleave/kernels/dual.hpp>
+#include <cleave/ops/arithmetic.hpp>
+#include <cleave/ops/elementwise.hpp>
 
 namespace cleave {
-
-/// The operation of a map over operands with these numbers of dimensions. F is the functor if it
-/// has a member `partials`, void otherwise: all other functors share one rule per shape of call.
-template <class F, int... Dims>
-struct Map {};
 
 namespace detail {
 
 template <class F>
 inline constexpr bool has_partials = requires { F::partials; };
 
-/// The letters of operands whose last dimensions are aligned: "abc,bc,->abc".
-template <int... Dims>
-constexpr RuleText aligned_factors() {
-  int most = 0;
-  ((most = Dims > most ? Dims : most), ...);
-  RuleText text;
-  const auto letters = [&](int dims) {
-    for (int d = most - dims; d < most; ++d) text += char('a' + d);
-  };
-  bool first = true;
-  ((first ? void() : void(text += ','), first = false, letters(Dims)), ...);
-  text += '-';
-  text += '>';
-  letters(most);
-  return text;
-}
+/// The derivative of f in its argument I: the one that f declares, else by dual numbers.
+template <int I, class F>
+struct DerivativeOf {
+  F f;
 
-}  // namespace detail
+  template <class... T>
+  CLEAVE_HOST_DEVICE auto operator()(const T&... x) const {
+    if constexpr (requires { f.derivative(wrt<I>{}, x...); }) return f.derivative(wrt<I>{}, x...);
+    else return by_dual(std::index_sequence_for<T...>{}, x...);
+  }
 
-/// Any dimension may be sharded, in all operands that have it. What a functor does with partial
-/// operands is its own to say, in `static constexpr const char* partials`. @see sharding_rule
-template <class F, int... Dims>
-struct sharding_rule<Map<F, Dims...>> {
-  static constexpr RuleText factors = detail::aligned_factors<Dims...>();
-  static constexpr const char* partials = [] {
-    if constexpr (detail::has_partials<F>) return static_cast<const char*>(F::partials);
-    else return "";
-  }();
-  static constexpr bool broadcasts = true;
+ private:
+  template <std::size_t... K, class... T>
+  CLEAVE_HOST_DEVICE auto by_dual(std::index_sequence<K...>, const T&... x) const {
+    return kernels::slope_of(f(kernels::dual_argument<int(K) == I>(x)...));
+  }
 };
 
-namespace detail {
-
-template <AnyTensor X>
-const X& as_operand(const X& x) {
-  return x;
-}
-template <ScalarElement X>
-ScalarOperand<X> as_operand(const X& x) {
-  return {x};
-}
-
-/// The local extents of the result, and an operand as the kernel takes it for them.
-template <class T, int Rank, class Device>
-void read_extents(const CallFrame& call, int operand, const Tensor<T, Rank, Device>& x,
-                  Shape& extents) {
-  for (int d = 0; d < Rank; ++d)
-    if (!call.repeats(operand, d)) extents[extents.dims - Rank + d] = x.shape()[std::size_t(d)];
-}
-template <class T>
-void read_extents(const CallFrame&, int, const ScalarOperand<T>&, Shape&) {}
-
-template <class T, int Rank, class Device>
-kernels::Strided<const T> aligned(const CallFrame& call, int operand,
-                                  const Tensor<T, Rank, Device>& x, const Shape& extents) {
-  kernels::Strided<const T> view{x.data(), extents, Shape::filled(extents.dims, 0)};
-  for (int d = 0; d < Rank; ++d)
-    if (!call.repeats(operand, d))
-      view.strides[extents.dims - Rank + d] = x.strides()[std::size_t(d)];
-  return view;
-}
-template <class T>
-kernels::Scalar<T> aligned(const CallFrame&, int, const ScalarOperand<T>& x, const Shape&) {
-  return {x.value};
-}
-
-/// What a rank contributes to a map; typed by elements, like every kernel.
-template <class Result, int... I, class F, class... Local>
-Result map_local(std::integer_sequence<int, I...>, const CallFrame& call, const F& f,
-                 const Local&... x) {
-  using Device = typename Result::device_type;
-  Shape extents = Shape::filled(Result::dims, 1);
-  (read_extents(call, I, x, extents), ...);
-  const Result out(to_array<Result::dims>(extents));
-  map_elements(kernels::On<Device>{}, f, kernels::write(out), aligned(call, I, x, extents)...);
-  return out;
-}
-
-template <class Request, class F, class... X>
-auto map_operands(const char* name, const F& f, const X&... x) {
-  using T = std::remove_cvref_t<std::invoke_result_t<const F&, const typename X::value_type&...>>;
-  static_assert(Element<T>, "cleave: the function of a map returns no element of a tensor");
-  using Op = Map<std::conditional_t<has_partials<F>, F, void>, X::dims...>;
-  using Call = Call<Op, Request, X...>;
-  using Result = Tensor<T, Call::dims, typename Call::Device>;
-  const Call call(name, x...);
-  return call.run(
-      [&](const auto&... local) {
-        return map_local<Result>(std::make_integer_sequence<int, int(sizeof...(X))>{}, call, f,
-                                 local...);
-      },
-      x...);
-}
-
-template <class Request, class F, class... X>
-auto map_named(const char* name, const F& f, const X&... x) {
-  return map_operands<Request>(name, f, as_operand(x)...);
-}
+/// Whether f can be differentiated in argument I.
+template <int I, class F, class... T>
+inline constexpr bool is_differentiable =
+    requires(const F& f, const T&... x) { f.derivative(wrt<I>{}, x...); } ||
+    std::is_invocable_v<const F&, kernels::DualOr<T>...>;
 
 }  // namespace detail
+
+namespace ops {
+
+/// A functor as an operation. What it does with partial operands is its own to say, in
+/// `static constexpr const char* partials`; its derivative in
+/// `derivative(wrt<I>, const T&... x)`, else it is called with dual numbers where it takes them.
+template <class F>
+struct Map : Elementwise {
+  F f;
+
+  static constexpr const char* name = "map";
+  template <class...>
+  static constexpr const char* partials_for() {
+    if constexpr (detail::has_partials<F>) return static_cast<const char*>(F::partials);
+    else return "";
+  }
+  template <class... T>
+    requires std::is_invocable_v<const F&, const T&...>
+  CLEAVE_HOST_DEVICE auto operator()(const T&... x) const {
+    return f(x...);
+  }
+  template <int I, class G, class Y, class... X>
+    requires detail::is_differentiable<I, F, typename detail::ElementOr<X>::type...>
+  constexpr auto gradient(wrt<I>, const G& g, const Y&, const X&... x) const {
+    return mul(g, detail::call_as(detail::Request<>{},
+                                  Map<detail::DerivativeOf<I, F>>{{}, {f}}, x...));
+  }
+};
+
+}  // namespace ops
 
 /// y[i] = f(a[i], b[i], ..): one pass over memory, whatever f does.
 ///
@@ -132,14 +80,19 @@ auto map_named(const char* name, const F& f, const X&... x) {
 /// to be replicated.
 ///
 /// @param f  a pure function of elements; may return another element type. If it has a member
-///           `partials`, rows as in sharding_rule, the result may stay partial
-/// @param x  DTensors on one mesh and numbers, at least one DTensor
+///           `partials`, rows as in sharding_rule, the result may stay partial. It has a gradient
+///           if it is generic (`[](auto u) { return u * u; }`: dual numbers), or if it has a
+///           member `derivative(wrt<I>, u, v, ..)`
+/// @param x  tensors on one mesh and numbers, at least one tensor
 /// @collective every rank of the mesh, if an operand has to be redistributed
 /// @throws Error if extents do not fit, or the meshes differ
-template <class... R, class F, class... X>
-  requires((AnyTensor<X> || ...) && ((AnyTensor<X> || ScalarElement<X>) && ...))
-auto map(const F& f, const X&... x) {
-  return detail::map_named<detail::Request<R...>>("map", f, x...);
+template <class... R, class F, AnyOperand... X>
+  requires(AnyTensor<X> || ...)
+constexpr auto map(const F& f, const X&... x) {
+  using T = std::remove_cvref_t<
+      std::invoke_result_t<const F&, const typename detail::ElementOr<X>::type&...>>;
+  static_assert(Element<T>, "cleave: map: the functor must return a supported element type");
+  return detail::call_as(detail::Request<R...>{}, ops::Map<F>{{}, f}, x...);
 }
 
 }  // namespace cleave

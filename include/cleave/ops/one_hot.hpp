@@ -8,26 +8,41 @@
 #include <cleave/core/error.hpp>
 #include <cleave/kernels/host/one_hot_rows.hpp>
 #include <cleave/ops/call.hpp>
-#include <cleave/placement/ownership.hpp>
+#include <cleave/ops/reduce.hpp>
 
 namespace cleave {
 
-/// One-hot rows of an array with `Rank` dimensions.
-template <int Rank>
-struct OneHot {};
+namespace ops {
 
-/// The new, last dimension is replicated unless it is asked for otherwise.
-template <int Rank>
-struct sharding_rule<OneHot<Rank>> {
-  static constexpr RuleText factors = [] {
+/// One-hot rows; the new, last dimension is replicated unless it is asked for otherwise.
+template <class T>
+struct OneHot {
+  index_t count = 0;  ///< classes
+
+  using result = T;
+  static constexpr const char* name = "one_hot";
+  static constexpr bool needs_box = true;
+  static constexpr RuleText factors(const std::array<int, 1>& dims) {
     RuleText text;
-    for (int d = 0; d < Rank; ++d) text += char('a' + d);
+    for (int d = 0; d < dims[0]; ++d) text += char('a' + d);
     text += '-';
     text += '>';
-    for (int d = 0; d <= Rank; ++d) text += char('a' + d);
+    for (int d = 0; d <= dims[0]; ++d) text += char('a' + d);
     return text;
-  }();
+  }
+  constexpr Shape extents() const { return Shape::filled(1, count); }
+
+  void kernel(const auto& on, const Task& task, const auto& y, const auto& classes) const {
+    const int last = task.box->dims() - 1;
+    const auto wrong =
+        one_hot_rows(on, classes, task.box->begin[last], task.box->extent(last), count, y.data);
+    if (wrong)
+      task.fail("index " + std::to_string(*wrong) + " is not one of " + std::to_string(count) +
+                " classes");
+  }
 };
+
+}  // namespace ops
 
 /// y[.., c] = (classes[..] == c), for c in [0, count).
 ///
@@ -39,29 +54,14 @@ struct sharding_rule<OneHot<Rank>> {
 /// @cost      on a GPU the host waits, to see whether all indices are classes
 /// @throws Error  on the ranks that have an index outside of [0, count), or if count is negative
 template <Element T, class... R, AnyTensor X>
-auto one_hot(const X& classes, index_t count) {
+constexpr auto one_hot(const X& classes, index_t count) {
   using I = typename X::value_type;
   static_assert(std::is_integral_v<I> && !std::is_same_v<I, bool>,
                 "cleave: one_hot takes class indices: integers");
-  using Rows = detail::Call<OneHot<X::dims>, detail::Request<R...>, X>;
-  const Rows call("one_hot", classes, {count});
   if (count < 0)
     throw Error("one_hot", "the number of classes is negative: " + std::to_string(count),
-                call.context());
-  return call.run(
-      [&](const typename X::local_type& local) {
-        const Box box = call.local_box(Rows::solution.computed, call.result_shape());
-        const Tensor<T, Rows::dims, typename Rows::Device> out(to_array<Rows::dims>(box.extents()));
-        const auto wrong = one_hot_rows(kernels::On<typename Rows::Device>{}, kernels::read(local),
-                                        box.begin[X::dims], box.extent(X::dims), count, out.data());
-        if (wrong)
-          throw Error("one_hot",
-                      "index " + std::to_string(*wrong) + " is not one of " +
-                          std::to_string(count) + " classes",
-                      call.context());
-        return out;
-      },
-      classes);
+                detail::context_of(classes));
+  return call_op<R...>(ops::OneHot<T>{count}, classes);
 }
 
 }  // namespace cleave

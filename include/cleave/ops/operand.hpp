@@ -1,36 +1,96 @@
-// What operations accept: DTensors, and scalars next to them.
+// What operations accept, and which operand decides the call path: a Tensor is called on this rank,
+// a DTensor on its mesh; values that are traced or that track gradients add paths of their own.
 #pragma once
 
 #include <type_traits>
 
 #include <cleave/core/dtype.hpp>
 #include <cleave/dtensor/dtensor.hpp>
+#include <cleave/ops/operation.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 namespace cleave {
 
-/// A DTensor, or a Tensor, which operations refuse with a sentence.
-template <class X>
-concept AnyTensor = is_dtensor<X> || is_tensor<X>;
+namespace detail {
 
-/// A number next to a DTensor.
+/// The strongest operand decides the path of a call: the one with the highest level.
+/// -1: no tensor; 0: Tensor; 1: DTensor; 2: Traced; 3: Tracked.
+template <class X>
+inline constexpr int call_level = is_dtensor<X> ? 1 : is_tensor<X> ? 0 : -1;
+
+}  // namespace detail
+
+/// What an operation takes as a tensor: a Tensor, a DTensor, or a value that stands for one.
+template <class X>
+concept AnyTensor = (detail::call_level<X> >= 0);
+
+/// A number next to a tensor.
 template <class X>
 concept ScalarElement = Element<X>;
 
+/// A tensor or a number.
+template <class X>
+concept AnyOperand = AnyTensor<X> || ScalarElement<X>;
+
+/// Two operands, at least one of them a tensor.
+template <class A, class B>
+concept TensorAndOther =
+    (AnyTensor<A> && (AnyTensor<B> || ScalarElement<B>)) || (ScalarElement<A> && AnyTensor<B>);
+
+/// The global extents of a tensor as a value.
+template <AnyTensor X>
+constexpr Shape shape_of(const X& x) {
+  return Shape(x.shape());
+}
+
 namespace detail {
 
-/// A number as an operand: the same on every rank, without dimensions.
+template <class X>
+inline constexpr bool is_number = false;
 template <class T>
-struct ScalarOperand {
-  using value_type = T;
-  static constexpr int dims = 0;
-  T value;
+inline constexpr bool is_number<Number<T>> = true;
+
+/// The first operand that is a tensor.
+template <class A, class... Rest>
+constexpr const auto& first_tensor(const A& x, const Rest&... rest) {
+  if constexpr (AnyTensor<A>) return x;
+  else return first_tensor(rest...);
+}
+template <class... X>
+using first_tensor_t = std::remove_cvref_t<decltype(first_tensor(std::declval<const X&>()...))>;
+
+/// The element type of the first tensor.
+template <class... X>
+using element_of = typename first_tensor_t<X...>::value_type;
+
+/// The type of an operand's elements, or of the number that it is.
+template <class X>
+struct ElementOr {
+  using type = X;
+};
+template <AnyTensor X>
+struct ElementOr<X> {
+  using type = typename X::value_type;
 };
 
+/// A tensor as it is, a number as a Number.
 template <class X>
-inline constexpr bool is_scalar_operand = false;
+constexpr decltype(auto) as_operand(const X& x) {
+  if constexpr (ScalarElement<X>) return Number<X>{x};
+  else return (x);
+}
+
+/// The entry of Types that an operand has: its element type, or Number of it.
+template <class X>
+struct TypeEntry {
+  using type = typename X::value_type;
+};
 template <class T>
-inline constexpr bool is_scalar_operand<ScalarOperand<T>> = true;
+struct TypeEntry<Number<T>> {
+  using type = Number<T>;
+};
+template <class... X>
+using types_of = Types<typename TypeEntry<X>::type...>;
 
 /// The mesh type of the first DTensor.
 template <class... X>

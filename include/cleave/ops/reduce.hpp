@@ -15,124 +15,245 @@
 #include <cleave/core/error.hpp>
 #include <cleave/core/reduce_op.hpp>
 #include <cleave/kernels/host/reduce_dims.hpp>
+#include <cleave/ops/arithmetic.hpp>
 #include <cleave/ops/call.hpp>
 #include <cleave/ops/dim.hpp>
+#include <cleave/ops/select.hpp>
+#include <cleave/ops/transpose.hpp>
 
 namespace cleave {
 
-/// The reduction of the dimensions in `Mask` of an array with `Rank` dimensions by Op.
-///
-/// @tparam Keeps  whether partial operands may stay partial
-template <class Op, int Rank, unsigned Mask, bool Keeps>
-struct Reduce {};
-
-/// Sums of sums, maxima of maxima, .. may be taken in any order; sums and averages too.
-template <class Op, int Rank, unsigned Mask, bool Keeps>
-struct sharding_rule<Reduce<Op, Rank, Mask, Keeps>> {
-  static constexpr RuleText factors = detail::reduction_factors(Rank, Mask);
-  static constexpr ReduceOp reduction = Op::value;
-  static constexpr const char* partials = [] {
-    if constexpr (!Keeps) return "";
-    else if constexpr (std::is_same_v<Op, Sum>) return "sum->sum; avg->avg";
-    else if constexpr (std::is_same_v<Op, Max>) return "max->max";
-    else if constexpr (std::is_same_v<Op, Min>) return "min->min";
-    else return "product->product";
-  }();
-};
-
 namespace detail {
 
-/// What a reduction of T has as elements: bools are counted.
-template <class Op, class T>
-using reduced_t =
-    std::conditional_t<std::is_same_v<T, bool> && std::is_same_v<Op, Sum>, index_t, T>;
-
-/// What a rank contributes; typed by elements, like every kernel.
-///
-/// @param mask    the dimensions that go, as many as Result has less
-/// @param finish  what becomes of each local result
-template <class Op, class Result, class Local, class Finish>
-Result reduce_local(const Local& x, unsigned mask, const Finish& finish) {
-  std::array<index_t, std::size_t(Result::dims)> extents{};
-  for (std::size_t d = 0, n = 0; d < std::size_t(Local::dims); ++d)
-    if (!(mask >> d & 1u)) extents[n++] = x.shape()[d];
-  const Result out(extents);
-  reduce_dims<Op>(kernels::On<typename Result::device_type>{}, kernels::read(x), mask,
-                  kernels::write(out), finish);
-  return out;
+/// What errors say of a tensor.
+template <class X>
+constexpr ErrorContext context_of(const X& x) {
+  if constexpr (is_dtensor<X>) return x.context();
+  else return {.shapes = to_string(shape_of(x))};
 }
 
-template <class Op, unsigned Mask, class Request, class X, class Finish = kernels::Same>
-auto reduce_dtensor(const char* name, const X& x, const Finish& finish = {}) {
-  using T = typename X::value_type;
-  using R = reduced_t<Op, T>;
-  using Call = Call<Reduce<Op, X::dims, Mask, std::is_same_v<T, R>>, Request, X>;
-  using Result = Tensor<R, Call::dims, typename Call::Device>;
-  return Call(name, x).run(
-      [&](const typename X::local_type& local) {
-        return reduce_local<Op, Result>(local, Mask, finish);
-      },
-      x);
+/// Whether this rank knows the extents of a tensor.
+template <class X>
+constexpr bool knows_extents(const X& x) {
+  if constexpr (is_dtensor<X>) return x.mesh().is_member();
+  else return true;
 }
 
 /// How many elements become one.
 template <unsigned Mask, class X>
-index_t reduced_count(const X& x) {
+constexpr index_t reduced_count(const X& x) {
+  const Shape shape = shape_of(x);
   index_t count = 1;
-  for (std::size_t d = 0; d < std::size_t(X::dims); ++d)
-    if (Mask >> d & 1u) count *= x.shape()[d];
+  for (int d = 0; d < X::dims; ++d)
+    if (Mask >> d & 1u) count *= shape[d];
   return count;
 }
 
-template <class Op, unsigned Mask, class Request, class X>
-auto extreme(const char* name, const X& x) {
-  static_assert(!is_complex<typename X::value_type>, "cleave: complex numbers have no order");
-  if constexpr (is_dtensor<X>)
-    if (reduced_count<Mask>(x) == 0 && reduced_count<~Mask>(x) > 0 && x.mesh().is_member())
-      throw Error(name, "there are no elements to choose from", x.context());
-  return reduce_dtensor<Op, Mask, Request>(name, x);
+template <class By>
+constexpr const char* reduction_name() {
+  if constexpr (std::is_same_v<By, Sum>) return "sum";
+  else if constexpr (std::is_same_v<By, Product>) return "prod";
+  else if constexpr (std::is_same_v<By, Max>) return "max";
+  else return "min";
 }
 
 }  // namespace detail
+
+namespace ops {
+
+/// The reduction of the dimensions in `Mask` by Sum, Product, Max or Min; bools are counted.
+/// Sums of sums, maxima of maxima, .. may be taken in any order; sums and averages too.
+template <class By, unsigned Mask>
+struct Reduce {
+  static constexpr const char* name = detail::reduction_name<By>();
+  static constexpr ReduceOp reduction = By::value;
+  template <class T>
+  using result_of =
+      std::conditional_t<std::is_same_v<T, bool> && std::is_same_v<By, Sum>, index_t, T>;
+
+  template <class T>
+  static constexpr const char* partials_for() {
+    if constexpr (!std::is_same_v<T, result_of<T>>) return "";
+    else if constexpr (std::is_same_v<By, Sum>) return "sum->sum; avg->avg";
+    else if constexpr (std::is_same_v<By, Max>) return "max->max";
+    else if constexpr (std::is_same_v<By, Min>) return "min->min";
+    else return "product->product";
+  }
+  static constexpr RuleText factors(const std::array<int, 1>& dims) {
+    return detail::reduction_factors(dims[0], Mask);
+  }
+  static void kernel(const auto& on, const Task&, const auto& y, const auto& x) {
+    reduce_dims<By>(on, x, Mask, y);
+  }
+
+  template <class G, class Y, class X>
+    requires(!std::is_integral_v<typename X::value_type>)
+  static constexpr auto gradient(wrt<0>, const G& g, const Y& y, const X& x) {
+    if constexpr (std::is_same_v<By, Sum>) {
+      return broadcast_dims<Mask>(g, x);
+    } else if constexpr (std::is_same_v<By, Product>) {
+      // the product of the others, also where elements are zero
+      const auto zeros = resolve(sum_of<Mask>(is_zero(x)));
+      const auto rest = resolve(prod_of<Mask>(or_one(x)));
+      return mul(broadcast_dims<Mask>(g, x),
+                 conj(product_of_others(x, broadcast_dims<Mask>(rest, x),
+                                        broadcast_dims<Mask>(zeros, x))));
+    } else {
+      // equal extremes share the gradient
+      const auto extreme = equals(x, broadcast_dims<Mask>(resolve(y), x));
+      const auto shares = resolve(sum_of<Mask>(extreme));
+      return mul(broadcast_dims<Mask>(div(g, shares), x), extreme);
+    }
+  }
+};
+
+/// A sum over `count` elements, divided by that number before it is rounded.
+template <unsigned Mask>
+struct Mean {
+  index_t count = 1;
+
+  static constexpr const char* name = "mean";
+  static constexpr const char* partials = "sum->sum; avg->avg";
+  static constexpr RuleText factors(const std::array<int, 1>& dims) {
+    return detail::reduction_factors(dims[0], Mask);
+  }
+  template <class T>
+  void kernel(const auto& on, const Task&, const kernels::Strided<T>& y, const auto& x) const {
+    reduce_dims<Sum>(on, x, Mask, y, kernels::DividedBy<T>(count));
+  }
+  constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) const {
+    using T = typename std::remove_cvref_t<decltype(x)>::value_type;
+    return broadcast_dims<Mask>(div(g, detail::converted<kernels::real_t<T>>(double(count))), x);
+  }
+};
+
+/// 1 where a == b, 0 elsewhere.
+struct Equals : Elementwise {
+  static constexpr const char* name = "equals";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
+    return a == b || (kernels::is_nan(a) && kernels::is_nan(b)) ? T(1) : T(0);
+  }
+};
+/// 1 where a is 0, 0 elsewhere.
+struct IsZero : Elementwise {
+  static constexpr const char* name = "is_zero";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return a == T(0) ? T(1) : T(0);
+  }
+};
+/// a, but 1 where a is 0.
+struct OrOne : Elementwise {
+  static constexpr const char* name = "or_one";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return a == T(0) ? T(1) : a;
+  }
+};
+/// The product of all elements but x, if `rest` is the product of those that are not 0 and `zeros`
+/// counts the others.
+struct ProductOfOthers : Elementwise {
+  static constexpr const char* name = "product_of_others";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& x, const T& rest, const T& zeros) const {
+    if (zeros == T(0)) return kernels::quotient(rest, x);
+    return zeros == T(1) && x == T(0) ? rest : T(0);
+  }
+};
+
+}  // namespace ops
+
+/// 1 where a equals b (or both are NaN), 0 elsewhere, in their element type.
+template <class... R, class A, class B>
+  requires TensorAndOther<A, B>
+constexpr auto equals(const A& a, const B& b) {
+  return detail::pointwise<R...>(ops::Equals{}, a, b);
+}
+
+/// 1 where a is 0, 0 elsewhere.
+template <AnyTensor A>
+constexpr auto is_zero(const A& a) {
+  return call_op(ops::IsZero{}, a);
+}
+
+/// a, but 1 where a is 0.
+template <AnyTensor A>
+constexpr auto or_one(const A& a) {
+  return call_op(ops::OrOne{}, a);
+}
+
+/// The product of all elements of a group but x. @see ops::ProductOfOthers
+template <AnyTensor A, AnyTensor B, AnyTensor C>
+constexpr auto product_of_others(const A& x, const B& rest, const C& zeros) {
+  return call_op(ops::ProductOfOthers{}, x, rest, zeros);
+}
+
+/// The sum and the product over the dimensions of a mask: what gradients call.
+template <unsigned Mask, AnyTensor X>
+constexpr auto sum_of(const X& x) {
+  return call_op(ops::Reduce<Sum, Mask>{}, x);
+}
+template <unsigned Mask, AnyTensor X>
+constexpr auto prod_of(const X& x) {
+  return call_op(ops::Reduce<Product, Mask>{}, x);
+}
 
 /// The sum over all elements, or over the dimensions of a `dim`. Integers wrap; bools are counted.
 ///
 /// @return without the summed dimensions; Partial<Sum> on the axes that shard one of them
 /// @collective every rank of the mesh, if x has to be redistributed
 template <class... R, AnyTensor X, class D = every_dim>
-auto sum(const X& x, D = {}) {
-  return detail::reduce_dtensor<Sum, detail::checked_mask<X, D>(), detail::Request<R...>>("sum", x);
+constexpr auto sum(const X& x, D = {}) {
+  return call_op<R...>(ops::Reduce<Sum, detail::checked_mask<X, D>()>{}, x);
 }
 
 /// The mean, likewise: Partial<Sum> of what the ranks contribute to it, shards even or not. NaN
 /// for no elements.
 template <class... R, AnyTensor X, class D = every_dim>
-auto mean(const X& x, D = {}) {
-  using T = typename X::value_type;
-  static_assert(!std::is_integral_v<T>, "cleave: a mean is no whole number; cast first");
+constexpr auto mean(const X& x, D = {}) {
+  static_assert(!std::is_integral_v<typename X::value_type>,
+                "cleave: mean requires a floating-point element type; cast first");
   constexpr unsigned mask = detail::checked_mask<X, D>();
-  return detail::reduce_dtensor<Sum, mask, detail::Request<R...>>(
-      "mean", x, kernels::DividedBy<T>(detail::reduced_count<mask>(x)));
+  return call_op<R...>(ops::Mean<mask>{detail::reduced_count<mask>(x)}, x);
 }
 
 /// The product, likewise.
 template <class... R, AnyTensor X, class D = every_dim>
-auto prod(const X& x, D = {}) {
-  return detail::reduce_dtensor<Product, detail::checked_mask<X, D>(), detail::Request<R...>>(
-      "prod", x);
+constexpr auto prod(const X& x, D = {}) {
+  return call_op<R...>(ops::Reduce<Product, detail::checked_mask<X, D>()>{}, x);
 }
+
+namespace detail {
+
+/// @throws Error if there is a result without elements to choose it from
+template <unsigned Mask, class X>
+constexpr void require_candidates(const char* name, const X& x) {
+  if (reduced_count<Mask>(x) == 0 && reduced_count<~Mask>(x) > 0 && knows_extents(x))
+    throw Error(name, "there are no elements to choose from", context_of(x));
+}
+
+template <class By, class... R, class X, class D>
+constexpr auto extreme(const X& x, D) {
+  static_assert(!is_complex<typename X::value_type>, "cleave: complex numbers have no order");
+  constexpr unsigned mask = checked_mask<X, D>();
+  require_candidates<mask>(reduction_name<By>(), x);
+  return call_op<R...>(ops::Reduce<By, mask>{}, x);
+}
+
+}  // namespace detail
 
 /// The largest element, likewise; a NaN if there is one.
 /// @throws Error if there is no element to choose
 template <class... R, AnyTensor X, class D = every_dim>
-auto max(const X& x, D = {}) {
-  return detail::extreme<Max, detail::checked_mask<X, D>(), detail::Request<R...>>("max", x);
+constexpr auto max(const X& x, D over = {}) {
+  return detail::extreme<Max, R...>(x, over);
 }
 
 /// The smallest element, likewise.
 template <class... R, AnyTensor X, class D = every_dim>
-auto min(const X& x, D = {}) {
-  return detail::extreme<Min, detail::checked_mask<X, D>(), detail::Request<R...>>("min", x);
+constexpr auto min(const X& x, D over = {}) {
+  return detail::extreme<Min, R...>(x, over);
 }
 
 }  // namespace cleave

@@ -44,6 +44,21 @@ struct Request {
   using asked = typename AskedPlacements<Unasked, R...>::type;
 };
 
+/// Asks for the placements of another value, its partials resolved: what gradients and `resolve`
+/// ask for, which are written for values whose placements they do not know.
+template <class X>
+struct RequestLike {
+  static constexpr bool is_explicit = false;
+  const X& like;
+};
+
+/// Whether a request names placements.
+template <class Request>
+inline constexpr bool asks_placements = true;
+template <class... R>
+inline constexpr bool asks_placements<Request<R...>> =
+    !std::is_same_v<typename Request<R...>::asked, Unasked>;
+
 }  // namespace detail
 
 }  // namespace cleave

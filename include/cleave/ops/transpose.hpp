@@ -6,49 +6,90 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <type_traits>
+#include <utility>
 
-#include <cleave/dtensor/dtensor.hpp>
+#include <cleave/ops/call.hpp>
 #include <cleave/ops/dim.hpp>
-#include <cleave/ops/operand.hpp>
+#include <cleave/ops/redistribute.hpp>
 
 namespace cleave {
 
+namespace ops {
+
+/// Dimension i of the result is dimension D[i] of the operand.
+template <int... D>
+struct Permute {
+  static constexpr std::array<int, sizeof...(D)> order{D...};
+  static constexpr const char* name = "permute";
+  static constexpr const char* partials = moves_elements;
+  static constexpr RuleText factors = [] {
+    RuleText text;
+    for (std::size_t i = 0; i < order.size(); ++i) text += char('a' + i);
+    text += '-';
+    text += '>';
+    for (const int d : order) text += char('a' + d);
+    return text;
+  }();
+  static void view(const Task& task) {
+    task.out->data = task.in->data;
+    for (std::size_t i = 0; i < order.size(); ++i)
+      task.strides[i] = task.in->strides[order[i]];
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return permute(g, dim<place_of(int(I))...>{});
+    }(std::index_sequence_for<std::integral_constant<int, D>...>{});
+  }
+
+ private:
+  static constexpr int place_of(int d) {
+    for (std::size_t i = 0; i < order.size(); ++i)
+      if (order[i] == d) return int(i);
+    return -1;
+  }
+};
+
+/// New dimensions, those of the mask in the result, along which the elements repeat.
+template <unsigned Mask>
+struct BroadcastDims {
+  static constexpr int added = std::popcount(Mask);
+  static constexpr const char* name = "broadcast_dims";
+  static constexpr const char* partials = moves_elements;
+  std::array<index_t, std::size_t(added)> extent{};
+
+  static constexpr RuleText factors(const std::array<int, 1>& dims) {
+    RuleText text;
+    for (int d = 0; d < dims[0] + added; ++d)
+      if (!(Mask >> d & 1u)) text += char('a' + d);
+    text += '-';
+    text += '>';
+    for (int d = 0; d < dims[0] + added; ++d) text += char('a' + d);
+    return text;
+  }
+  constexpr Shape extents() const { return Shape(extent); }
+  static void view(const Task& task) {
+    task.out->data = task.in->data;
+    for (int d = 0, from = 0; d < task.out->dims; ++d)
+      task.strides[d] = Mask >> d & 1u ? 0 : task.in->strides[from++];
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) {
+    return sum_of<Mask>(g);
+  }
+};
+
+}  // namespace ops
+
 namespace detail {
-
-/// The layout after dimension order[i] has become dimension i.
-template <std::size_t Rank>
-constexpr Layout permuted(Layout layout, const std::array<int, Rank>& order) {
-  const Layout before = layout;
-  for (int a = 0; a < layout.axes; ++a)
-    for (std::size_t i = 0; i < Rank; ++i)
-      if (before[a].is_shard(order[i])) layout[a] = Placement::shard(int(i));
-  return layout;
-}
-
-template <class X>
-constexpr void require_dtensor() {
-  static_assert(is_dtensor<X>,
-                "cleave: operations take DTensors; distribute_tensor makes one of a Tensor");
-}
-
-template <class X, int... D>
-auto permute_dtensor(const X& x) {
-  constexpr std::array<int, sizeof...(D)> order{D...};
-  using P = placements_t<permuted(X::layout, order).packed(), X::placements_type::size>;
-  typename X::Extents shape{};
-  for (std::size_t i = 0; i < order.size(); ++i) shape[i] = x.shape()[std::size_t(order[i])];
-  return DTensor<typename X::value_type, X::dims, typename X::mesh_type, P>(
-      x.local().permute(order), x.mesh(), shape);
-}
 
 /// 0, 1, .., with a and b exchanged.
 constexpr int exchanged(int d, int a, int b) { return d == a ? b : d == b ? a : d; }
 
 template <int A, int B, class X, int... D>
-auto exchange_dims(const X& x, std::integer_sequence<int, D...>) {
-  return permute_dtensor<X, exchanged(D, A, B)...>(x);
+constexpr auto exchange_dims(const X& x, std::integer_sequence<int, D...>) {
+  return call_op(ops::Permute<exchanged(D, A, B)...>{}, x);
 }
 
 }  // namespace detail
@@ -57,20 +98,18 @@ auto exchange_dims(const X& x, std::integer_sequence<int, D...>) {
 ///
 /// @return shares the local elements
 template <AnyTensor X, int... D>
-auto permute(const X& x, dim<D...> order) {
-  detail::require_dtensor<X>();
+constexpr auto permute(const X& x, dim<D...> order) {
   static_assert(sizeof...(D) == std::size_t(X::dims) &&
                     detail::dim_mask<X::dims>(order) == (1u << X::dims) - 1u,
                 "cleave: permute names every dimension once");
-  return detail::permute_dtensor<X, (D < 0 ? D + X::dims : D)...>(x);
+  return call_op(ops::Permute<(D < 0 ? D + X::dims : D)...>{}, x);
 }
 
 /// Two dimensions exchanged, those of a matrix by default: `transpose(x, dim<0, 2>{})`.
 ///
 /// @return shares the local elements
 template <AnyTensor X, int A = 0, int B = 1>
-auto transpose(const X& x, dim<A, B> = {}) {
-  detail::require_dtensor<X>();
+constexpr auto transpose(const X& x, dim<A, B> = {}) {
   constexpr int a = detail::dim_index<X::dims>(dim<A>{}), b = detail::dim_index<X::dims>(dim<B>{});
   return detail::exchange_dims<a, b>(x, std::make_integer_sequence<int, X::dims>{});
 }
@@ -80,23 +119,23 @@ auto transpose(const X& x, dim<A, B> = {}) {
 ///
 /// @return shares the local elements
 template <AnyTensor X, int D>
-auto unsqueeze(const X& x, dim<D>) {
-  detail::require_dtensor<X>();
-  constexpr int rank = X::dims + 1;
-  constexpr int at = detail::dim_index<rank>(dim<D>{});
-  constexpr Layout layout = [] {
-    Layout result = X::layout;
-    for (int a = 0; a < result.axes; ++a)
-      if (result[a].is_shard() && result[a].dim >= at)
-        result[a] = Placement::shard(result[a].dim + 1);
-    return result;
-  }();
-  std::array<index_t, std::size_t(rank)> shape{};
-  for (int d = 0; d < rank; ++d)
-    shape[std::size_t(d)] = d == at ? 1 : x.shape()[std::size_t(d < at ? d : d - 1)];
-  using P = placements_t<layout.packed(), X::placements_type::size>;
-  return DTensor<typename X::value_type, rank, typename X::mesh_type, P>(x.local().unsqueeze(at),
-                                                                         x.mesh(), shape);
+constexpr auto unsqueeze(const X& x, dim<D>) {
+  constexpr int at = detail::dim_index<X::dims + 1>(dim<D>{});
+  return call_op(ops::BroadcastDims<(1u << at)>{{1}}, x);
+}
+
+/// x repeated along the dimensions of the mask, with the extents and the placements of `like`,
+/// whose partials count as replicated. Nothing is copied or communicated, replicas are sliced.
+///
+/// @return shares the local elements
+template <unsigned Mask, AnyTensor X, AnyTensor Like>
+constexpr auto broadcast_dims(const X& x, const Like& like) {
+  ops::BroadcastDims<Mask> op;
+  const Shape shape = shape_of(like);
+  std::size_t next = 0;
+  for (int d = 0; d < Like::dims; ++d)
+    if (Mask >> d & 1u) op.extent[next++] = shape[d];
+  return detail::call_as(detail::like(like), op, x);
 }
 
 }  // namespace cleave

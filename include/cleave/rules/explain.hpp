@@ -21,11 +21,14 @@ inline std::string to_string(const Rule& rule) {
     letters(rule.operand[std::size_t(i)]);
   }
   text += "->";
-  letters(rule.result);
+  for (int k = 0; k < rule.results; ++k) {
+    if (k > 0) text += ',';
+    letters(rule.result[std::size_t(k)]);
+  }
   return text;
 }
 
-/// One line per operand and one for the result:
+/// One line per operand and one per result:
 ///
 ///     ik (Shard(0), Replicate)
 ///     kj (Replicate, Shard(0)) -> (Replicate, Shard(1))
@@ -46,8 +49,13 @@ inline std::string explain(const Rule& rule, const OperandLayouts& operands,
     if (!(from == to)) text += " -> " + to_string(to);
     text += '\n';
   }
-  text += letters(rule.result) + " = " + to_string(solution.computed);
-  if (!(solution.computed == solution.result)) text += " -> " + to_string(solution.result);
+  for (int k = 0; k < rule.results; ++k) {
+    const Layout &computed = solution.computed[std::size_t(k)],
+                 &result = solution.result[std::size_t(k)];
+    text += (k > 0 ? "\n" : "") + letters(rule.result[std::size_t(k)]) + " = " +
+            to_string(computed);
+    if (!(computed == result)) text += " -> " + to_string(result);
+  }
   return text;
 }
 

@@ -21,24 +21,29 @@
 
 namespace cleave {
 
-/// The rule of an operation; specialise it for your own. Members, all `static constexpr`:
+/// The rule of an operation: by default what the operation itself declares; specialise it where
+/// the rule stands apart. Members, all `static constexpr`:
 ///
-/// - `factors` (required): one letter per dimension of each operand and of the result,
-///   "ik,kj->ij". Dimensions with one letter are sharded together. A factor that the result lacks
-///   is reduced over; one that only the result has is new (its extent is an argument of the op).
-///   A scalar operand has no letters.
+/// - `factors` (required): one letter per dimension of each operand and of each result,
+///   "ik,kj->ij" or "ab->a,a". Dimensions with one letter are sharded together. A factor that a
+///   result lacks is reduced over; one that only results have is new (its extent is an argument of
+///   the op). A scalar operand has no letters.
 /// - `reduction`: the ReduceOp of the factors that are reduced over; default `ReduceOp::sum`.
 /// - `replicated`: the factors that must not be sharded, "k"; default none.
 /// - `partials`: rows of what the op does on ranks that hold addends, "sum,R->sum": if the first
 ///   operand is the sum of what the ranks have and the second is replicated, so is the result.
-///   Reductions are sum, avg, max, min and product; rows are separated by ';'; default none.
+///   Reductions are sum, avg, max, min and product; rows are separated by ';', the entries of
+///   several results by ','; default none.
 ///   A row must be true: a wrong one gives wrong results.
 /// - `broadcasts`: operands may have extent 1 where others have more; default false.
 template <class Op>
-struct sharding_rule;
+struct sharding_rule : Op {};
 
 /// The most operands that a rule may have.
 inline constexpr int max_operands = 8;
+
+/// The most results that a rule may have.
+inline constexpr int max_results = 3;
 
 /// The text of factors that are computed, e.g. from numbers of dimensions.
 struct RuleText {
@@ -71,14 +76,15 @@ struct Rule {
   };
   struct Row {
     std::array<std::int8_t, max_operands> operand{};
-    std::int8_t result = replicate;
+    std::array<std::int8_t, max_results> result{};
   };
 
   int operands = 0;
+  int results = 0;
   int factors = 0;
   int rows = 0;
   std::array<Operand, max_operands> operand{};
-  Operand result{};
+  std::array<Operand, max_results> result{};
   std::array<char, max_factors> letter{};  ///< of each factor
   std::uint32_t replicated = 0;            ///< bit f: factor f must not be sharded
   ReduceOp reduction = ReduceOp::sum;
@@ -131,17 +137,24 @@ constexpr bool read_dims(Rule& rule, std::string_view letters, Rule::Operand& op
   return true;
 }
 
+/// Reads "ik,kj": the letters of several operands. @return false if there are too many
+template <std::size_t Most>
+constexpr bool read_list(Rule& rule, std::string_view text,
+                         std::array<Rule::Operand, Most>& operands, int& count) {
+  for (bool more = true; more;) {
+    more = find(text, ",") != text.npos;
+    if (count == int(Most)) return false;
+    const std::string_view letters = take_until(text, ",");
+    if (!read_dims(rule, letters, operands[std::size_t(count++)])) return false;
+  }
+  return true;
+}
+
 constexpr bool read_factors(Rule& rule, std::string_view text) {
   const std::size_t arrow = find(text, "->");
   if (arrow == text.npos) return false;
-  std::string_view left = text.substr(0, arrow);
-  for (bool more = true; more;) {
-    more = find(left, ",") != left.npos;
-    if (rule.operands == max_operands) return false;
-    const std::string_view letters = take_until(left, ",");
-    if (!read_dims(rule, letters, rule.operand[std::size_t(rule.operands++)])) return false;
-  }
-  return read_dims(rule, trimmed(text.substr(arrow + 2)), rule.result);
+  return read_list(rule, text.substr(0, arrow), rule.operand, rule.operands) &&
+         read_list(rule, text.substr(arrow + 2), rule.result, rule.results);
 }
 
 /// Reads "R" or a reduction. @return false if it is neither
@@ -161,8 +174,12 @@ constexpr bool read_rows(Rule& rule, std::string_view text) {
     std::string_view left = take_until(right, "->");
     for (int i = 0; i < rule.operands; ++i)
       if (!read_entry(take_until(left, ","), row.operand[std::size_t(i)])) return false;
-    if (!left.empty() || !read_entry(trimmed(right), row.result)) return false;
-    if (row.result == Rule::replicate) return false;
+    if (!left.empty()) return false;
+    for (int k = 0; k < rule.results; ++k) {
+      std::int8_t& entry = row.result[std::size_t(k)];
+      if (!read_entry(take_until(right, ","), entry) || entry == Rule::replicate) return false;
+    }
+    if (!right.empty()) return false;
   }
   return true;
 }
@@ -205,7 +222,7 @@ constexpr Rule checked_rule() {
                 "cleave: a sharding_rule replicates a factor that it does not have");
   static_assert(rule.fault != Rule::Fault::partials,
                 "cleave: the partials of a sharding_rule read like \"sum,R->sum; R,max->max\": "
-                "an entry per operand, and a reduction for the result");
+                "an entry per operand, and a reduction for each result");
   return rule;
 }
 

@@ -9,6 +9,8 @@
 //                                                   the factor
 //   a row of the rule's partials                 -> the result is partial
 //
+// Several results are placed by one candidate; what is asked for is the first one's placement.
+//
 // The first of these that is possible wins:
 //
 //   1. no operand has to communicate (a slice of what is replicated does not);
@@ -75,12 +77,13 @@ class MoveCount {
 };
 
 using OperandLayouts = std::array<Layout, max_operands>;
+using ResultLayouts = std::array<Layout, max_results>;
 
 /// What the solver says about one call of an operation.
 struct Solution {
   OperandLayouts required{};  ///< of each operand, before the op runs
-  Layout computed{};          ///< of the result that the op then computes
-  Layout result{};            ///< after what was asked for
+  ResultLayouts computed{};   ///< of the results that the op then computes
+  ResultLayouts result{};     ///< after what was asked for
   MoveCount cost{};           ///< of operands and result, all axes
 };
 
@@ -90,7 +93,7 @@ namespace detail {
 struct Candidate {
   bool possible = false;
   std::array<Placement, max_operands> required{};
-  Placement computed{};
+  std::array<Placement, max_results> computed{};
 };
 
 /// How many candidates an axis has.
@@ -98,8 +101,8 @@ constexpr int candidate_count(const Rule& rule) { return 1 + rule.factors + rule
 
 /// Candidate `index` of the rule: all replicated, then factors, then rows of partials.
 ///
-/// @param asked  the result's placement that the caller wants, or null: a factor that only the
-///               result has is sharded on request only
+/// @param asked  the first result's placement that the caller wants, or null: a factor that only
+///               results have is sharded on request only
 constexpr Candidate candidate_at(const Rule& rule, int index, const Placement* asked) {
   Candidate c;
   if (index == 0) {
@@ -116,16 +119,20 @@ constexpr Candidate candidate_at(const Rule& rule, int index, const Placement* a
       appears = true;
       c.required[std::size_t(i)] = Placement::shard(d);
     }
-    const int d = rule.result.dim_of(f);
-    c.computed = d >= 0 ? Placement::shard(d) : Placement::partial(rule.reduction);
-    c.possible = appears || (asked != nullptr && *asked == c.computed);
+    for (int k = 0; k < rule.results; ++k) {
+      const int d = rule.result[std::size_t(k)].dim_of(f);
+      c.computed[std::size_t(k)] =
+          d >= 0 ? Placement::shard(d) : Placement::partial(rule.reduction);
+    }
+    c.possible = appears || (asked != nullptr && *asked == c.computed[0]);
     return c;
   }
   const Rule::Row& row = rule.row[std::size_t(index - 1 - rule.factors)];
   for (int i = 0; i < rule.operands; ++i)
     if (const std::int8_t entry = row.operand[std::size_t(i)]; entry != Rule::replicate)
       c.required[std::size_t(i)] = Placement::partial(ReduceOp(entry));
-  c.computed = Placement::partial(ReduceOp(row.result));
+  for (int k = 0; k < rule.results; ++k)
+    c.computed[std::size_t(k)] = Placement::partial(ReduceOp(row.result[std::size_t(k)]));
   c.possible = true;
   return c;
 }
@@ -162,12 +169,13 @@ constexpr CandidateCost cost_of(const Rule& rule, const Candidate& candidate,
     cost.moves.add(move);
   }
   if (asked != nullptr) {
-    cost.result_move = move_between(candidate.computed, *asked);
+    cost.result_move = move_between(candidate.computed[0], *asked);
     if (cost.result_move == Move::impossible) return cost;
     cost.moves.add(cost.result_move);
-  } else if (candidate.computed.is_partial() && cost.operands_communicate) {
-    cost.moves.add(Move::all_reduce);
   }
+  for (int k = asked != nullptr ? 1 : 0; k < rule.results; ++k)
+    if (candidate.computed[std::size_t(k)].is_partial() && cost.operands_communicate)
+      cost.moves.add(Move::all_reduce);
   cost.possible = true;
   return cost;
 }
@@ -188,8 +196,10 @@ constexpr void solve_axis(const Rule& rule, const OperandLayouts& operands, int 
   }
   for (int i = 0; i < rule.operands; ++i)
     solution.required[std::size_t(i)][axis] = best.required[std::size_t(i)];
-  solution.computed[axis] = best.computed;
-  solution.result[axis] = wanted == nullptr ? best.computed : *wanted;
+  for (int k = 0; k < rule.results; ++k)
+    solution.computed[std::size_t(k)][axis] = solution.result[std::size_t(k)][axis] =
+        best.computed[std::size_t(k)];
+  if (wanted != nullptr) solution.result[0][axis] = *wanted;
   solution.cost.add(best_cost.moves);
 }
 
@@ -221,13 +231,15 @@ constexpr unsigned overtaken_axes(const Rule& rule, const OperandLayouts& operan
 /// Solves a call of an operation.
 ///
 /// @param operands  placements of the operands on one mesh; a scalar is replicated
-/// @param asked     the placements that the result shall have, without partials, or null
+/// @param asked     the placements that the first result shall have, without partials, or null
 constexpr Solution solve(const Rule& rule, const OperandLayouts& operands,
                          const Layout* asked = nullptr) {
   unsigned reduced = 0;
   for (;;) {
     Solution solution;
-    solution.computed.axes = solution.result.axes = operands[0].axes;
+    for (int k = 0; k < rule.results; ++k)
+      solution.computed[std::size_t(k)].axes = solution.result[std::size_t(k)].axes =
+          operands[0].axes;
     for (int i = 0; i < rule.operands; ++i)
       solution.required[std::size_t(i)].axes = operands[0].axes;
     for (int a = 0; a < operands[0].axes; ++a)

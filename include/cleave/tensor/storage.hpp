@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <new>
 #include <string>
@@ -42,25 +41,25 @@ inline constexpr std::size_t least_host_memory = 4096;
 /// Alignment of fresh storage: a cache line, and enough for any vector instruction.
 inline constexpr std::size_t storage_alignment = 64;
 
+[[noreturn]] inline void throw_negative_extent(index_t extent, int d) {
+  throw Error("Tensor", "extent " + std::to_string(extent) + " of dimension " + std::to_string(d) +
+                            " is negative");
+}
+
 /// The bytes of an array.
 ///
 /// @throws Error if an extent is negative, or if the others than zero multiply to more bytes than
 ///         an index can count (so that no stride overflows either)
 inline std::size_t checked_bytes(const index_t* extents, int dims, std::size_t element) {
-  std::uint64_t count = 1;
-  bool empty = false;
+  auto bytes = index_t(element);
+  bool empty = false, overflows = false;
   for (int d = 0; d < dims; ++d) {
-    if (extents[d] < 0)
-      throw Error("Tensor", "extent " + std::to_string(extents[d]) + " of dimension " +
-                                std::to_string(d) + " is negative");
+    if (extents[d] < 0) throw_negative_extent(extents[d], d);
     empty = empty || extents[d] == 0;
-    const auto extent = std::uint64_t(extents[d] == 0 ? 1 : extents[d]);
-    const auto limit = std::uint64_t(std::numeric_limits<index_t>::max()) / element;
-    if (count > limit / extent)
-      throw Error("Tensor", "the extents multiply to more than an index can count");
-    count *= extent;
+    overflows = __builtin_mul_overflow(bytes, extents[d] == 0 ? 1 : extents[d], &bytes) || overflows;
   }
-  return empty ? 0 : std::size_t(count) * element;
+  if (overflows) throw Error("Tensor", "the extents multiply to more than an index can count");
+  return empty ? 0 : std::size_t(bytes);
 }
 
 /// Returns what `allocate_bytes` took from the heap, or from another source.

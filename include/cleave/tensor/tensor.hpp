@@ -21,6 +21,10 @@
 
 namespace cleave {
 
+namespace detail {
+struct TensorAccess;
+}
+
 /// An array of `Rank` dimensions with elements T in the memory of `Device`.
 ///
 /// @tparam T     one of the types of `DType`
@@ -255,6 +259,8 @@ class Tensor {
   void fill(const T& value) const { strided_fill(Device{}, view(), value); }
 
  private:
+  friend detail::TensorAccess;
+
   Tensor(std::shared_ptr<void> storage, T* data, const Extents& extents, const Extents& strides)
       : storage_(std::move(storage)), data_(data), extents_(extents), strides_(strides) {}
 
@@ -286,6 +292,19 @@ class Tensor {
   Extents extents_{};
   Extents strides_{};
 };
+
+namespace detail {
+
+/// Makes tensors of what operations have computed, without checking it again.
+struct TensorAccess {
+  template <class X>
+  static X make(std::shared_ptr<void> storage, void* data, const typename X::Extents& extents,
+                const typename X::Extents& strides) {
+    return X(std::move(storage), static_cast<typename X::value_type*>(data), extents, strides);
+  }
+};
+
+}  // namespace detail
 
 template <class T>
 inline constexpr bool is_tensor = false;

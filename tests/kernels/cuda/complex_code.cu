@@ -2,7 +2,7 @@
 #include <complex>
 
 #include <cleave/kernels/arithmetic.hpp>
-#include <cleave/ops/pointwise_functors.hpp>
+#include <cleave/ops/pointwise.hpp>
 
 namespace {
 
@@ -41,22 +41,22 @@ void* kernel_of(F) {
 
 void* const compiled[] = {
     kernel_of<Wide, Wide, Wide>(Planted{}),
-    kernel_of<Wide, Wide, Wide>(functors::Add<Wide>{}),
-    kernel_of<Wide, Wide, Wide>(functors::Sub<Wide>{}),
-    kernel_of<Wide, Wide, Wide>(functors::Mul<Wide>{}),
-    kernel_of<Wide, Wide, Wide>(functors::Div<Wide>{}),
+    kernel_of<Wide, Wide, Wide>(ops::Add{}),
+    kernel_of<Wide, Wide, Wide>(ops::Sub{}),
+    kernel_of<Wide, Wide, Wide>(ops::Mul{}),
+    kernel_of<Wide, Wide, Wide>(ops::Div{}),
     kernel_of<Wide, Wide, Wide>(Folded<Sum>{}),
     kernel_of<Wide, Wide, Wide>(Folded<Product>{}),
-    kernel_of<Wide, Wide>(functors::Neg<Wide>{}),
-    kernel_of<Wide, Wide>(functors::Square<Wide>{}),
-    kernel_of<double, Wide>(functors::Abs<Wide>{}),
-    kernel_of<Wide, Wide>(functors::Exp<Wide>{}),
-    kernel_of<Wide, Wide>(functors::Log<Wide>{}),
-    kernel_of<Wide, Wide>(functors::Sqrt<Wide>{}),
-    kernel_of<Wide, Wide>(functors::Tanh<Wide>{}),
-    kernel_of<Wide, Wide>(functors::Sigmoid<Wide>{}),
+    kernel_of<Wide, Wide>(ops::Neg{}),
+    kernel_of<Wide, Wide>(ops::Square{}),
+    kernel_of<double, Wide>(ops::Abs{}),
+    kernel_of<Wide, Wide>(ops::Exp{}),
+    kernel_of<Wide, Wide>(ops::Log{}),
+    kernel_of<Wide, Wide>(ops::Sqrt{}),
+    kernel_of<Wide, Wide>(ops::Tanh{}),
+    kernel_of<Wide, Wide>(ops::Sigmoid{}),
     kernel_of<Wide, Wide>(Scaled{}),
     kernel_of<Wide, Wide>(Average{}),
-    kernel_of<Wide, Narrow>(functors::Cast<Narrow, Wide>{}),
-    kernel_of<Narrow, Wide>(functors::Cast<Wide, Narrow>{}),
+    kernel_of<Wide, Narrow>(ops::Cast<Wide>{}),
+    kernel_of<Narrow, Wide>(ops::Cast<Narrow>{}),
 };

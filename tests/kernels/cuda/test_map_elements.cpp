@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cleave/kernels/cuda/map_elements.hpp>
-#include <cleave/ops/pointwise_functors.hpp>
+#include <cleave/ops/pointwise.hpp>
 
 #include "placed.hpp"
 
@@ -97,7 +97,7 @@ TEST_CASE("inputs, scalars and the result may differ in type and size") {
     CHECK(out.wrong(expected) == 0);
 
     using Complex = std::complex<double>;
-    const functors::Cast<float, Complex> widen;
+    const ops::Cast<Complex> widen;
     const Placed<Complex> wide(place);
     map_elements(On<Cuda>{}, widen, wide.write(), a.read());
     CHECK(wide.wrong(mapped<Complex>(2 * n, widen, a)) == 0);

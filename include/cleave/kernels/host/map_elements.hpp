@@ -25,10 +25,11 @@ template <int N>
 struct MapLoops {
   int dims = 0;
   index_t extents[max_dims + 2];
-  index_t strides[N][max_dims + 2] = {};  ///< of each array
+  index_t strides[N][max_dims + 2];  ///< of each array, as many as there are loops
 
   MapLoops(const Shape& shape, const Shape* const (&of)[N]) {
     extents[dims++] = 1;
+    for (int k = 0; k < N; ++k) strides[k][0] = 0;
     for (int d = 0; d < shape.dims; ++d) {
       if (shape[d] == 1) continue;
       if (dims == 1 || !continues(shape[d], d, of)) extents[dims++] = 1;

@@ -1,0 +1,111 @@
+// Dual numbers: a value and its slope along one argument. A generic function of elements that is
+// called with them yields its derivative (forward-mode differentiation, Wengert 1964).
+#pragma once
+
+#include <cmath>
+#include <type_traits>
+
+#include <cleave/core/config.hpp>
+#include <cleave/core/dtype.hpp>
+
+namespace cleave::kernels {
+
+/// value + slope · ε, with ε² = 0.
+template <class T>
+struct Dual {
+  T value{};
+  T slope{};
+
+  CLEAVE_HOST_DEVICE constexpr Dual(const T& v = T(0), const T& s = T(0)) : value(v), slope(s) {}
+  template <class N>
+    requires(std::is_arithmetic_v<N> && !std::is_same_v<N, T>)
+  CLEAVE_HOST_DEVICE constexpr Dual(const N& v) : value(T(v)), slope(T(0)) {}
+
+  CLEAVE_HOST_DEVICE friend constexpr Dual operator+(const Dual& a, const Dual& b) {
+    return {T(a.value + b.value), T(a.slope + b.slope)};
+  }
+  CLEAVE_HOST_DEVICE friend constexpr Dual operator-(const Dual& a, const Dual& b) {
+    return {T(a.value - b.value), T(a.slope - b.slope)};
+  }
+  CLEAVE_HOST_DEVICE friend constexpr Dual operator-(const Dual& a) {
+    return {T(-a.value), T(-a.slope)};
+  }
+  CLEAVE_HOST_DEVICE friend constexpr Dual operator*(const Dual& a, const Dual& b) {
+    return {T(a.value * b.value), T(a.slope * b.value + a.value * b.slope)};
+  }
+  CLEAVE_HOST_DEVICE friend constexpr Dual operator/(const Dual& a, const Dual& b) {
+    const T quotient = T(a.value / b.value);
+    return {quotient, T((a.slope - quotient * b.slope) / b.value)};
+  }
+  CLEAVE_HOST_DEVICE friend constexpr bool operator<(const Dual& a, const Dual& b) {
+    return a.value < b.value;
+  }
+  CLEAVE_HOST_DEVICE friend constexpr bool operator>(const Dual& a, const Dual& b) {
+    return b.value < a.value;
+  }
+  CLEAVE_HOST_DEVICE friend constexpr bool operator<=(const Dual& a, const Dual& b) {
+    return a.value <= b.value;
+  }
+  CLEAVE_HOST_DEVICE friend constexpr bool operator>=(const Dual& a, const Dual& b) {
+    return b.value <= a.value;
+  }
+  CLEAVE_HOST_DEVICE friend constexpr bool operator==(const Dual& a, const Dual& b) {
+    return a.value == b.value;
+  }
+};
+
+// Found by argument-dependent look-up, as `using std::exp; exp(x)` finds those of real numbers.
+template <class T>
+CLEAVE_HOST_DEVICE Dual<T> exp(const Dual<T>& a) {
+  const T y = T(std::exp(a.value));
+  return {y, T(a.slope * y)};
+}
+template <class T>
+CLEAVE_HOST_DEVICE Dual<T> log(const Dual<T>& a) {
+  return {T(std::log(a.value)), T(a.slope / a.value)};
+}
+template <class T>
+CLEAVE_HOST_DEVICE Dual<T> sqrt(const Dual<T>& a) {
+  const T y = T(std::sqrt(a.value));
+  return {y, T(a.slope / (T(2) * y))};
+}
+template <class T>
+CLEAVE_HOST_DEVICE Dual<T> sin(const Dual<T>& a) {
+  return {T(std::sin(a.value)), T(a.slope * std::cos(a.value))};
+}
+template <class T>
+CLEAVE_HOST_DEVICE Dual<T> cos(const Dual<T>& a) {
+  return {T(std::cos(a.value)), T(-a.slope * std::sin(a.value))};
+}
+template <class T>
+CLEAVE_HOST_DEVICE Dual<T> tanh(const Dual<T>& a) {
+  const T y = T(std::tanh(a.value));
+  return {y, T(a.slope * (T(1) - y * y))};
+}
+template <class T>
+CLEAVE_HOST_DEVICE Dual<T> abs(const Dual<T>& a) {
+  return a.value < T(0) ? -a : a;
+}
+
+/// T as an argument of a function that is differentiated: a Dual, unless T has no slope.
+template <class T>
+using DualOr = std::conditional_t<std::is_floating_point_v<T>, Dual<T>, T>;
+
+/// An argument as a dual number; `Varies` if the derivative is taken along it.
+template <bool Varies, class T>
+CLEAVE_HOST_DEVICE constexpr DualOr<T> dual_argument(const T& x) {
+  if constexpr (std::is_floating_point_v<T>) return {x, Varies ? T(1) : T(0)};
+  else return x;
+}
+
+/// The slope of what a function has returned; a constant has none.
+template <class T>
+CLEAVE_HOST_DEVICE constexpr T slope_of(const Dual<T>& y) {
+  return y.slope;
+}
+template <class T>
+CLEAVE_HOST_DEVICE constexpr T slope_of(const T&) {
+  return T(0);
+}
+
+}  // namespace cleave::kernels

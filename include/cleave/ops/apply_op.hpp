@@ -1,0 +1,109 @@
+// An operation made of a rule and a function of local tensors, for those that need no gradient, no
+// trace and no kernel on views.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <cleave/ops/call.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+/// The local operand under the required placements.
+template <class Device, class X>
+decltype(auto) local_operand(const CallContext& call, const PlacedCall& placed, int i,
+                             Operand& operand, redistribution::Block& block, const X& x) {
+  if constexpr (!is_dtensor<X>) {
+    return (x);
+  } else {
+    const Layout target = call.needed(i, placed.solution->required[std::size_t(i)]);
+    if (target == *operand.layout) return typename X::local_type(x.local());
+    move_operand<Device>(call, placed, i, target, operand, block);
+    return tensor_of<typename X::local_type>(block);
+  }
+}
+
+template <class Op, class Request, class Kernel, class... X, std::size_t... I>
+auto apply_placed(const char* name, Kernel& kernel, std::index_sequence<I...>, const X&... x) {
+  using Mesh = typename MeshOf<X...>::type;
+  using Device = typename Mesh::device_type;
+  static_cast<void>(OperandCheck<Op, X...>{});
+  constexpr int axes = Mesh::axis_count;
+  constexpr const Solution& solution = solve_call<Op, typename Request::asked, Mesh, X...>();
+
+  PlacedCall placed;
+  placed.solution = &solution;
+  const auto route = [&]<int K, class A>(std::integral_constant<int, K>, const A*) {
+    if constexpr (is_dtensor<A>) {
+      constexpr Layout from = A::layout, to = solution.required[std::size_t(K)];
+      if constexpr (Request::is_explicit && communicates(from, to))
+        static_cast<void>(operand_would_be_redistributed<Op, K, typename A::placements_type,
+                                                         placements_t<to.packed(), axes>>{});
+      placed.route[std::size_t(K)] = &route_of<from.packed(), to.packed(), axes, A::dims>;
+    }
+  };
+  (route(std::integral_constant<int, int(I)>{}, static_cast<const X*>(nullptr)), ...);
+
+  OpInfo info;
+  info.name = name;
+  info.rule = &rule_of<Op>;
+  info.table = &extents_table<Op>;
+  info.broadcasts = rule_broadcasts<Op>();
+  std::array<Operand, sizeof...(X)> in{operand_of(x)...};
+  std::array<redistribution::Block, sizeof...(X)> blocks;
+  const std::array<Operand, sizeof...(X)> given = in;
+  const CallContext call(info, given.data());
+  std::tuple locals{local_operand<Device>(call, placed, int(I), in[I], blocks[I], x)...};
+  auto local = kernel(std::get<I>(locals)...);
+  using Local = decltype(local);
+  static_assert(is_tensor<Local> && Local::dims == rule_of<Op>.result[0].dims,
+                "cleave: the function of apply_op returns a Tensor with the dimensions of the "
+                "rule's result");
+  Shape shape;
+  shape.dims = Local::dims;
+  for (int d = 0; d < Local::dims; ++d) {
+    const DimPlace from = source_of(call, 0, d);
+    shape[d] = from.operand >= 0 ? given[std::size_t(from.operand)].shape[from.dim] : local.extent(d);
+  }
+  constexpr std::uint64_t from = solution.computed[0].packed(), to = solution.result[0].packed();
+  const auto extents = to_array<Local::dims>(shape);
+  const auto& mesh = first_tensor(x...).mesh();
+  if constexpr (from != to)
+    local = redistribute_local(local, route_of<from, to, axes, Local::dims>, mesh.state(), extents,
+                               name);
+  return DTensor<typename Local::value_type, Local::dims, Mesh, placements_t<to, axes>>(
+      std::move(local), mesh, extents);
+}
+
+}  // namespace detail
+
+/// Runs an operation of your own: `sharding_rule<Op>` says how its operands have to lie, `kernel`
+/// computes what one rank contributes. An operation with a gradient, or one that is traced, is
+/// declared as one struct instead, see operation.hpp.
+///
+///     auto y = apply_op<Scale>("scale", [](const Tensor<float, 2>& x) { .. return y; }, x);
+///
+/// @tparam Request  see request.hpp
+/// @param name      for errors and traces
+/// @param kernel    takes the local operands, returns the local result, a Tensor
+/// @param x         DTensors on one mesh; or Tensors, on which the kernel runs as it is
+/// @collective      every rank of the mesh, if an operand or the result has to be redistributed
+/// @throws Error    if the meshes differ, or the extents of a factor
+template <class Op, class... Request, class Kernel, class... X>
+auto apply_op(const char* name, Kernel&& kernel, const X&... x) {
+  if constexpr (!(is_dtensor<X> || ...)) {
+    static_cast<void>(detail::OperandCheck<Op, X...>{});
+    return kernel(x...);
+  } else {
+    return detail::apply_placed<Op, detail::Request<Request...>>(
+        name, kernel, std::index_sequence_for<X...>{}, x...);
+  }
+}
+
+}  // namespace cleave

@@ -1,0 +1,86 @@
+// What the named elementwise operations share: one element type, and which elements they take.
+//
+// A row of `partials` is written where it holds for all values, including those that stand for
+// nothing (a rank without elements has the least value of the type as its candidate for a maximum):
+//
+//   sum, avg   what is linear: f(x1 + x2, y1 + y2) = f(x1, y1) + f(x2, y2)
+//   avg        also what is affine: avg(x) + y = avg(x + y); with a sum, y would be counted n times
+//   max, min   what is monotone in the operand; falling functions turn one into the other. Adding
+//              is not: integers wrap, and -inf, a candidate that stands for nothing, plus inf is
+//              NaN
+//   product    what is multiplicative
+//
+// Sums are the exception: a rank's part of one may be zero, and 0 * inf and 0 / 0 are NaN.
+//
+// Types without an order (complex) have no partials of max and min, so their rows are never used.
+// Gradients of broadcast operands are summed where they arrive, not here. Those of complex
+// operands are conjugate, as in PyTorch: steepest ascent of a real loss.
+#pragma once
+
+#include <type_traits>
+
+#include <cleave/core/config.hpp>
+#include <cleave/core/dtype.hpp>
+#include <cleave/kernels/arithmetic.hpp>
+#include <cleave/kernels/functions.hpp>
+#include <cleave/ops/call.hpp>
+
+namespace cleave::detail {
+
+/// Whether a number may become a T without losing its kind: whole < real < complex.
+template <class T, class N>
+constexpr bool is_number_for() {
+  constexpr auto kind = []<class A>(const A*) {
+    return is_complex<A> ? 2 : std::is_integral_v<A> ? 0 : 1;
+  };
+  return kind(static_cast<const N*>(nullptr)) <= kind(static_cast<const T*>(nullptr));
+}
+
+/// A number as another type of number.
+template <class To, class From>
+CLEAVE_HOST_DEVICE constexpr To converted(const From& a) {
+  using F = accumulator_t<From>;
+  using T = accumulator_t<To>;
+  if constexpr (std::is_same_v<From, To>) return a;
+  else if constexpr (is_complex<F> && is_complex<T>)
+    return To(kernels::real_t<T>(a.real()), kernels::real_t<T>(a.imag()));
+  else if constexpr (is_complex<T>) return To(kernels::real_t<T>(F(a)));
+  else if constexpr (std::is_same_v<To, bool>) return F(a) != F(0);
+  else return To(T(F(a)));
+}
+
+/// A tensor as it is, a number as a T.
+template <class T, class X>
+constexpr decltype(auto) same_type(const X& x) {
+  if constexpr (AnyTensor<X>) {
+    static_assert(std::is_same_v<typename X::value_type, T>,
+                  "cleave: the operands have different element types; cast one of them");
+    return (x);
+  } else {
+    static_assert(is_number_for<T, X>(),
+                  "cleave: the number next to a tensor is of a wider kind (whole < real < "
+                  "complex); cast the tensor");
+    return converted<T>(x);
+  }
+}
+
+/// Calls an elementwise operation on operands of one element type.
+template <class... R, class Op, class... X>
+constexpr auto pointwise(const Op& op, const X&... x) {
+  using T = element_of<X...>;
+  return call_as(Request<R...>{}, op, same_type<T>(x)...);
+}
+
+template <class X, bool Ordered>
+constexpr void require_kind() {
+  using T = typename X::value_type;
+  if constexpr (Ordered) static_assert(!is_complex<T>, "cleave: complex numbers have no order");
+  else
+    static_assert(!std::is_integral_v<T>,
+                  "cleave: this function is defined on real and complex numbers; cast first");
+}
+
+/// Rows of a function that never falls.
+inline constexpr const char* never_falls = "max->max; min->min";
+
+}  // namespace cleave::detail

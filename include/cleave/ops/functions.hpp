@@ -1,0 +1,144 @@
+// Elementary functions, element by element: relu, exp, log, sqrt, tanh, sigmoid.
+#pragma once
+
+#include <cleave/ops/arithmetic.hpp>
+#include <cleave/ops/elementwise.hpp>
+
+namespace cleave {
+
+namespace ops {
+
+/// A NaN stays one.
+struct Relu : Elementwise {
+  static constexpr const char* name = "relu";
+  static constexpr const char* partials = detail::never_falls;
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return a < T(0) ? T(0) : a;
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
+    return where_positive(y, g);
+  }
+};
+
+/// b where a > 0, 0 elsewhere.
+struct WherePositive : Elementwise {
+  static constexpr const char* name = "where_positive";
+  static constexpr const char* partials = "R,sum->sum; R,avg->avg";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
+    return a > T(0) ? b : T(0);
+  }
+  static constexpr auto gradient(wrt<1>, const auto& g, const auto&, const auto& a, const auto&) {
+    return where_positive(a, g);
+  }
+};
+
+struct Exp : Elementwise {
+  static constexpr const char* name = "exp";
+  static constexpr const char* partials = detail::never_falls;
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return T(kernels::exponential(accumulator_t<T>(a)));
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
+    return mul(g, conj(y));
+  }
+};
+
+/// Rises where it is defined, which the candidates of a maximum need not be: no rows.
+struct Log : Elementwise {
+  static constexpr const char* name = "log";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return T(kernels::logarithm(accumulator_t<T>(a)));
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) {
+    return div(g, conj(x));
+  }
+};
+
+struct Sqrt : Elementwise {
+  static constexpr const char* name = "sqrt";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return T(kernels::square_root(accumulator_t<T>(a)));
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
+    return div(g, mul(conj(y), 2));
+  }
+};
+
+struct Tanh : Elementwise {
+  static constexpr const char* name = "tanh";
+  static constexpr const char* partials = detail::never_falls;
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return T(kernels::hyperbolic_tangent(accumulator_t<T>(a)));
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
+    return mul(g, conj(sub(1, square(y))));
+  }
+};
+
+struct Sigmoid : Elementwise {
+  static constexpr const char* name = "sigmoid";
+  static constexpr const char* partials = detail::never_falls;
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return T(kernels::logistic(accumulator_t<T>(a)));
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
+    return mul(g, conj(mul(y, sub(1, y))));
+  }
+};
+
+}  // namespace ops
+
+/// max(a, 0)
+template <class... R, AnyTensor A>
+constexpr auto relu(const A& a) {
+  detail::require_kind<A, true>();
+  return detail::pointwise<R...>(ops::Relu{}, a);
+}
+
+/// b where a > 0, 0 elsewhere.
+template <class... R, AnyTensor A, AnyTensor B>
+constexpr auto where_positive(const A& a, const B& b) {
+  detail::require_kind<A, true>();
+  return detail::pointwise<R...>(ops::WherePositive{}, a, b);
+}
+
+template <class... R, AnyTensor A>
+constexpr auto exp(const A& a) {
+  detail::require_kind<A, false>();
+  return detail::pointwise<R...>(ops::Exp{}, a);
+}
+
+/// The natural logarithm.
+template <class... R, AnyTensor A>
+constexpr auto log(const A& a) {
+  detail::require_kind<A, false>();
+  return detail::pointwise<R...>(ops::Log{}, a);
+}
+
+template <class... R, AnyTensor A>
+constexpr auto sqrt(const A& a) {
+  detail::require_kind<A, false>();
+  return detail::pointwise<R...>(ops::Sqrt{}, a);
+}
+
+template <class... R, AnyTensor A>
+constexpr auto tanh(const A& a) {
+  detail::require_kind<A, false>();
+  return detail::pointwise<R...>(ops::Tanh{}, a);
+}
+
+/// 1 / (1 + exp(-a))
+template <class... R, AnyTensor A>
+constexpr auto sigmoid(const A& a) {
+  detail::require_kind<A, false>();
+  return detail::pointwise<R...>(ops::Sigmoid{}, a);
+}
+
+}  // namespace cleave
