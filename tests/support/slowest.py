@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""Prints the slowest steps of the builds and tests in some build directories.
+
+usage: slowest.py COUNT BUILD_DIR ..
+
+A step is a build or a test. Builds come from meson-logs/builds.json, which build.py writes, tests
+from the logs of `meson test`. Seconds are those on the clock; a build also tells the processors'
+time and its slowest commands.
+"""
+
+import json
+import pathlib
+import sys
+
+
+def records(path):
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def steps(build):
+    """(seconds, description) of every step in a build directory."""
+    logs = build / "meson-logs"
+    for done in records(logs / "builds.json"):
+        suite = f" for the suite {done['suite']}" if done["suite"] not in ("", "all") else ""
+        longest = ", ".join(f"{pathlib.Path(output).parent.name.removesuffix('.p') or output} "
+                            f"{seconds:.0f}" for seconds, output in done["slowest"])
+        yield done["seconds"], (f"{build.name}: build{suite} (processors {done['cpu_seconds']:.0f} s"
+                                + (f"; {longest}" if longest else "") + ")")
+    for log in sorted(logs.glob("testlog*.json")):
+        for test in records(log):
+            yield test["duration"], f"{build.name}: {test['name']}"
+
+
+def main(count, builds):
+    slowest = sorted((step for build in builds for step in steps(pathlib.Path(build))), reverse=True)
+    print(f"the {count} slowest steps, in seconds:")
+    for seconds, description in slowest[:count]:
+        print(f"{seconds:7.1f}  {description}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2:])
