@@ -5,12 +5,32 @@ usage: slowest.py COUNT BUILD_DIR ..
 
 A step is a build or a test. Builds come from meson-logs/builds.json, which build.py writes, tests
 from the logs of `meson test`. Seconds are those on the clock; a build also tells the processors'
-time and its slowest commands.
+time and its slowest commands. Machines differ: the seconds that g++ needs for some headers of the
+standard library tell how fast this one is.
 """
 
 import json
 import pathlib
+import resource
+import subprocess
 import sys
+
+# Times of other machines and days refer to these: do not change them.
+STANDARD_HEADERS = """algorithm array atomic bit complex condition_variable concepts exception fstream
+limits memory mutex new numeric span string thread tuple utility vector""".split()
+
+
+def reference(runs=3):
+    """Processor seconds that g++ needs at -O0 for a file of those headers; the least of some runs."""
+    source = "".join(f"#include <{header}>\n" for header in STANDARD_HEADERS)
+    seconds = []
+    for _ in range(runs):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(["g++", "-std=c++20", "-O0", "-x", "c++", "-", "-c", "-o", "/dev/null"],
+                       input=source, text=True, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return min(seconds)
 
 
 def records(path):
@@ -33,7 +53,8 @@ def steps(build):
 
 def main(count, builds):
     slowest = sorted((step for build in builds for step in steps(pathlib.Path(build))), reverse=True)
-    print(f"the {count} slowest steps, in seconds:")
+    print(f"the {count} slowest steps, in seconds, where the standard headers take g++ "
+          f"{reference():.2f} s:")
     for seconds, description in slowest[:count]:
         print(f"{seconds:7.1f}  {description}")
 
