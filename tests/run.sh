@@ -5,10 +5,10 @@
 #
 # usage: sh tests/run.sh [BUILD_DIR [SUITE [MESON_OPTION..]]]
 # BUILD_DIR defaults to build-tests. Without SUITE everything runs but the suite `ci`, which takes
-# long and is for .ci/run; only what the tests need is built. `none` builds everything and runs
-# nothing. The sources of a program are compiled as one file (Meson's option unity), or a few where
-# there are cores for them, and optimised only where running takes longer than compiling: reading
-# the headers takes longer than compiling the cases.
+# long and is for .ci/run. Only what the tests need is built; `ci` builds everything, and so does
+# `none`, which runs nothing. The sources of a program are compiled as one file (Meson's option
+# unity), or a few where there are cores for them, and optimised only where running takes longer
+# than compiling: reading the headers takes longer than compiling the cases.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . .ci/debian.sh
@@ -22,7 +22,7 @@ files=8                            # that are compiled as one
 name=testlog${suite:+-$suite}
 log=$build/meson-logs/$name.json
 if [ -n "$suite" ]; then chosen="--suite=$suite"; else chosen="--no-suite=ci"; fi
-if [ "$suite" = none ]; then to_build=all; else to_build=$suite; fi
+case $suite in ci | none) to_build=all ;; *) to_build=$suite ;; esac
 rm -f "$log"
 
 # shellcheck disable=SC2086  # a list of words

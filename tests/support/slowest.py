@@ -41,7 +41,8 @@ def steps(build):
     """(seconds, description) of every step in a build directory."""
     logs = build / "meson-logs"
     for done in records(logs / "builds.json"):
-        suite = f" for the suite {done['suite']}" if done["suite"] not in ("", "all") else ""
+        suite = {"": "", "all": " of everything"}.get(done["suite"],
+                                                      f" for the suite {done['suite']}")
         longest = ", ".join(f"{pathlib.Path(output).parent.name.removesuffix('.p') or output} "
                             f"{seconds:.0f}" for seconds, output in done["slowest"])
         yield done["seconds"], (f"{build.name}: build{suite} (processors {done['cpu_seconds']:.0f} s"
