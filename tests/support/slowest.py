@@ -49,7 +49,7 @@ def steps(build):
                                 + (f"; {longest}" if longest else "") + ")")
     for log in sorted(logs.glob("testlog*.json")):
         for test in records(log):
-            yield test["duration"], f"{build.name}: {test['name']}"
+            yield test["duration"], f"{build.name}: {test['name'].split(' / ')[-1]}"
 
 
 def main(count, builds):
