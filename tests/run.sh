@@ -1,13 +1,14 @@
 #!/bin/sh
-# Runs all tests: installs what is missing (Debian), configures, builds, tests on threads and under
+# Runs the tests: installs what is missing (Debian), configures, builds, tests on threads and under
 # mpirun. The last line is `N passed, N failed`, with `, N skipped` if any; the exit status tells
 # whether all is well.
 #
 # usage: sh tests/run.sh [BUILD_DIR [SUITE [MESON_OPTION..]]]
-# BUILD_DIR defaults to build-tests, SUITE to all suites; `none` only builds. The sources of a program
-# are compiled as one file (Meson's option unity), or a few where there are cores for them, and
-# optimised only where running takes longer than compiling: reading the headers takes longer than
-# compiling the cases.
+# BUILD_DIR defaults to build-tests. Without SUITE everything runs but the suite `ci`, which takes
+# long and is for .ci/run. Only what the tests need is built; `ci` builds everything, and so does
+# `none`, which runs nothing. The sources of a program are compiled as one file (Meson's option
+# unity), or a few where there are cores for them, and optimised only where running takes longer
+# than compiling: reading the headers takes longer than compiling the cases.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . .ci/debian.sh
@@ -18,15 +19,18 @@ if [ $# -gt 2 ]; then shift 2; else shift $#; fi
 jobs=$(getconf _NPROCESSORS_ONLN)  # Ninja would start two more, which costs 8 % on two cores
 files=8                            # that are compiled as one
 [ "$jobs" -gt 2 ] || files=32
-log=$build/meson-logs/testlog.json
+name=testlog${suite:+-$suite}
+log=$build/meson-logs/$name.json
+if [ -n "$suite" ]; then chosen="--suite=$suite"; else chosen="--no-suite=ci"; fi
+case $suite in ci | none) to_build=all ;; *) to_build=$suite ;; esac
 rm -f "$log"
 
 # shellcheck disable=SC2086  # a list of words
-need $build_packages clang &&
+need $build_packages &&
   configure "$build" -Dunity=on -Dunity_size=$files -Doptimization=0 "$@" &&
-  ninja -C "$build" -j "$jobs" &&
+  python3 tests/support/build.py "$build" "$jobs" $to_build &&
   { [ "$suite" != none ] || exit 0; } &&
-  meson test -C "$build" --no-rebuild --print-errorlogs ${suite:+--suite "$suite"}
+  meson test -C "$build" --no-rebuild --print-errorlogs --logbase "$name" "$chosen"
 
 if command -v python3 >/dev/null 2>&1; then exec python3 tests/support/tally.py "$log"; fi
 echo "0 passed, 1 failed"
