@@ -16,7 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 from cases import Cases
 
 ORDER = ["core", "tensor", "kernels", "comm", "mesh", "placement", "redistribute", "dtensor",
-         "rules", "ops", "autograd", "nn", "parallel", "spmd"]
+         "rules", "ops", "spmd", "grad", "nn", "parallel"]
 
 # Rooms that need less than all that is below them.
 ONLY = {

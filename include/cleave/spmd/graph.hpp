@@ -1,0 +1,210 @@
+// A program as a value: nodes that call operations, values that they produce. Plain data without
+// types, the same at compile time and at run time; passes, expansion and costs are functions of it.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include <cleave/core/dtype.hpp>
+#include <cleave/core/shape.hpp>
+#include <cleave/ops/run.hpp>
+#include <cleave/placement/placement.hpp>
+
+namespace cleave::spmd {
+
+/// The data members of an operation, as bytes: graphs hold operations by value.
+struct Attributes {
+  static constexpr std::size_t size = 64;
+  alignas(16) std::array<std::byte, size> bytes{};
+
+  /// The bytes of an operation, or of a number.
+  template <class Op>
+  static constexpr Attributes of(const Op& op) {
+    Attributes attributes;
+    if constexpr (!std::is_empty_v<Op>) {
+      static_assert(std::is_trivially_copyable_v<Op> && sizeof(Op) <= size,
+                    "cleave: an operation that is traced has trivially copyable members of at most "
+                    "64 bytes");
+      const auto raw = std::bit_cast<std::array<std::byte, sizeof(Op)>>(op);
+      for (std::size_t i = 0; i < sizeof(Op); ++i) attributes.bytes[i] = raw[i];
+    }
+    return attributes;
+  }
+};
+
+/// What a node produces, an input of the program, or a constant number.
+struct Value {
+  int node = -1;      ///< that produces it; -1: an input or a constant
+  int result = 0;     ///< which of its results
+  int constant = -1;  ///< its place among the constants, or -1
+  DType dtype{};
+  Shape shape{};  ///< global extents
+
+  constexpr bool is_input() const { return node < 0 && constant < 0; }
+};
+
+/// A call of an operation.
+struct Node {
+  const detail::OpInfo* op = nullptr;
+  const char* name = "";
+  std::array<int, std::size_t(max_operands)> operand{};  ///< values
+  int first = 0;                                         ///< the value of the first result
+  bool is_placement = false;  ///< changes placements only
+  int like = -1;              ///< asked for: the placements of that value, partials resolved
+  bool asks = false;          ///< asked for: the placements `asked`
+  Layout asked{};
+  Attributes attributes{};
+
+  constexpr int operands() const { return op->rule->operands; }
+  constexpr int results() const { return op->rule->results; }
+};
+
+/// An input of a program.
+struct Input {
+  const char* name = "";
+  int value = 0;
+};
+
+/// A program of a single device.
+struct Graph {
+  std::vector<Value> values{};
+  std::vector<Node> nodes{};  ///< operands come before their users
+  std::vector<Attributes> constants{};
+  std::vector<Input> inputs{};
+  std::vector<int> outputs{};  ///< values
+
+  /// @return the number of the new value
+  constexpr int add(const Value& value) {
+    values.push_back(value);
+    return int(values.size()) - 1;
+  }
+};
+
+/// A graph without heap memory: what a constant holds. @see frozen
+template <int Values, int Nodes, int Constants, int Inputs, int Outputs>
+struct FixedGraph {
+  std::array<Value, std::size_t(Values)> values{};
+  std::array<Node, std::size_t(Nodes)> nodes{};
+  std::array<Attributes, std::size_t(Constants)> constants{};
+  std::array<Input, std::size_t(Inputs)> inputs{};
+  std::array<int, std::size_t(Outputs)> outputs{};
+};
+
+/// Whatever has the members of a graph.
+template <class G>
+concept AnyGraph = requires(const G& graph) {
+  graph.values[0].node;
+  graph.nodes[0].op;
+  graph.constants.size();
+  graph.inputs[0].name;
+  graph.outputs[0];
+};
+
+namespace detail {
+
+/// Copies what the outputs of a graph need, in the order in which they need it.
+class Canonical {
+ public:
+  constexpr explicit Canonical(const Graph& from)
+      : from_(from), value_(from.values.size(), -1), done_(from.nodes.size(), 0) {
+    for (const Input& input : from.inputs) result_.inputs.push_back({input.name, keep(input.value)});
+    for (const int output : from.outputs) {
+      if (from.values[std::size_t(output)].node >= 0) visit(from.values[std::size_t(output)].node);
+      result_.outputs.push_back(keep(output));
+    }
+  }
+
+  constexpr Graph take() { return static_cast<Graph&&>(result_); }
+
+ private:
+  /// A value that no node produces, or that has been emitted.
+  constexpr int keep(int id) {
+    int& renamed = value_[std::size_t(id)];
+    if (renamed >= 0) return renamed;
+    Value value = from_.values[std::size_t(id)];
+    if (value.constant >= 0) {
+      result_.constants.push_back(from_.constants[std::size_t(value.constant)]);
+      value.constant = int(result_.constants.size()) - 1;
+    }
+    return renamed = result_.add(value);
+  }
+
+  /// The node that has to be emitted before this one, or -1.
+  constexpr int missing(const Node& node) const {
+    const auto producer = [&](int value) {
+      const int made = from_.values[std::size_t(value)].node;
+      return made >= 0 && !done_[std::size_t(made)] ? made : -1;
+    };
+    for (int i = 0; i < node.operands(); ++i)
+      if (const int made = producer(node.operand[std::size_t(i)]); made >= 0) return made;
+    return node.like >= 0 ? producer(node.like) : -1;
+  }
+
+  constexpr void visit(int root) {
+    std::vector<int> stack{root};
+    while (!stack.empty()) {
+      const int id = stack.back();
+      if (const int before = missing(from_.nodes[std::size_t(id)]); before >= 0) {
+        stack.push_back(before);
+        continue;
+      }
+      stack.pop_back();
+      if (!done_[std::size_t(id)]) emit(id);
+    }
+  }
+
+  constexpr void emit(int id) {
+    done_[std::size_t(id)] = 1;
+    Node node = from_.nodes[std::size_t(id)];
+    for (int i = 0; i < node.operands(); ++i)
+      node.operand[std::size_t(i)] = keep(node.operand[std::size_t(i)]);
+    if (node.like >= 0) node.like = keep(node.like);
+    const int first = node.first;
+    for (int k = 0; k < node.results(); ++k) {
+      Value value = from_.values[std::size_t(first + k)];
+      value.node = int(result_.nodes.size());
+      const int renamed = result_.add(value);
+      value_[std::size_t(first + k)] = renamed;
+      if (k == 0) node.first = renamed;
+    }
+    result_.nodes.push_back(node);
+  }
+
+  const Graph& from_;
+  Graph result_{};
+  std::vector<int> value_;   ///< new numbers of values
+  std::vector<char> done_;   ///< of nodes (clang 14: vector<bool> is no constant expression)
+};
+
+}  // namespace detail
+
+/// The same program with nodes in the order in which the outputs need them, operands from left to
+/// right; what no output needs is left out. A graph then does not depend on the order in which a
+/// compiler evaluates the arguments of functions.
+constexpr Graph canonical(const Graph& graph) { return detail::Canonical(graph).take(); }
+
+/// The graph that `make()` returns, as a constant; `make` is a lambda without captures.
+///
+///     constexpr auto graph = frozen([] { return trace(step, arg<float>("x", {64, 32}), ..); });
+template <class Make>
+constexpr auto frozen(Make) {
+  constexpr std::array<int, 5> sizes = [] {
+    const Graph g = Make{}();
+    return std::array{int(g.values.size()), int(g.nodes.size()), int(g.constants.size()),
+                      int(g.inputs.size()), int(g.outputs.size())};
+  }();
+  const Graph graph = Make{}();
+  FixedGraph<sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]> fixed;
+  for (std::size_t i = 0; i < graph.values.size(); ++i) fixed.values[i] = graph.values[i];
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) fixed.nodes[i] = graph.nodes[i];
+  for (std::size_t i = 0; i < graph.constants.size(); ++i) fixed.constants[i] = graph.constants[i];
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) fixed.inputs[i] = graph.inputs[i];
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i) fixed.outputs[i] = graph.outputs[i];
+  return fixed;
+}
+
+}  // namespace cleave::spmd

@@ -1,0 +1,191 @@
+// Traced: a value without elements; operations on it append nodes to a graph.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <cleave/ops/call.hpp>
+#include <cleave/ops/redistribute.hpp>
+#include <cleave/rules/extents.hpp>
+#include <cleave/spmd/graph.hpp>
+
+namespace cleave {
+
+/// A value of a program that is being traced. A handle: the graph outlives it.
+template <Element T, int Rank, class Device = Host>
+class Traced {
+ public:
+  using value_type = T;
+  using device_type = Device;
+  static constexpr int dims = Rank;
+
+  constexpr Traced(spmd::Graph& graph, int value) : graph_(&graph), value_(value) {}
+
+  /// Global extents.
+  constexpr const Shape& shape() const { return graph_->values[std::size_t(value_)].shape; }
+  constexpr spmd::Graph& graph() const { return *graph_; }
+  /// Its number among the values of the graph.
+  constexpr int value() const { return value_; }
+
+  /// The same value under other placements, one per axis of the mesh that the program will run on.
+  template <PlacementType... P>
+  constexpr Traced redistribute(P... p) const {
+    return cleave::redistribute(*this, p...);
+  }
+
+ private:
+  spmd::Graph* graph_;
+  int value_;
+};
+
+namespace detail {
+
+template <class X>
+inline constexpr bool is_traced = false;
+template <class T, int Rank, class Device>
+inline constexpr bool is_traced<Traced<T, Rank, Device>> = true;
+
+template <class T, int Rank, class Device>
+inline constexpr int call_level<Traced<T, Rank, Device>> = 2;
+
+/// Writes what a request asks for into a node.
+template <class... R>
+constexpr void ask(const Request<R...>&, spmd::Node& node) {
+  const auto note = [&]<class... P>(Placements<P...>) {
+    const int dims = node.op->rule->result[0].dims;
+    node.asks = true;
+    ((node.asked[node.asked.axes++] = PlacementTraits<P>::value(dims)), ...);
+  };
+  if constexpr (asks_placements<Request<R...>>) note(typename Request<R...>::asked{});
+}
+template <class X>
+constexpr void ask(const RequestLike<X>& request, spmd::Node& node) {
+  node.like = request.like.value();
+}
+
+template <>
+struct CallPath<2> {
+  template <class Request, class Op, class... X>
+  static constexpr auto call(const Request& request, const Op& op, const X&... x) {
+    static_assert(((is_traced<X> || is_number<X>) && ...),
+                  "cleave: an operation mixes values that are traced with tensors; make the tensor "
+                  "an argument of the traced function");
+    using Device = typename first_tensor_t<X...>::device_type;
+    using Info = InfoOf<Op, Device, types_of<X...>, X::dims...>;
+    static_cast<void>(OperandCheck<typename Info::Sig, X...>{});
+    spmd::Graph& graph = first_tensor(x...).graph();
+    spmd::Node node;
+    node.op = &Info::value;
+    node.name = Op::name;
+    node.attributes = spmd::Attributes::of(op);
+    node.is_placement = std::is_same_v<Op, ops::Redistribute>;
+    std::size_t i = 0;
+    ((node.operand[i++] = value_of(graph, x)), ...);
+    ask(request, node);
+    node.first = int(graph.values.size());
+    add_results(graph, node, fresh_extents(op));
+    graph.nodes.push_back(node);
+    return [&]<class... R, int... Dims>(Types<R...>, std::integer_sequence<int, Dims...>) {
+      int next = node.first;
+      std::tuple results{Traced<R, Dims, Device>(graph, next++)...};
+      if constexpr (sizeof...(R) == 1) return std::get<0>(results);
+      else return results;
+    }(typename Info::Results{}, typename Info::ResultDims{});
+  }
+
+ private:
+  template <class T, int Rank, class Device>
+  static constexpr int value_of(spmd::Graph&, const Traced<T, Rank, Device>& x) {
+    return x.value();
+  }
+  template <class T>
+  static constexpr int value_of(spmd::Graph& graph, const Number<T>& x) {
+    graph.constants.push_back(spmd::Attributes::of(x.value));
+    return graph.add({-1, 0, int(graph.constants.size()) - 1, dtype_of<T>(), Shape{}});
+  }
+
+  static constexpr void add_results(spmd::Graph& graph, const spmd::Node& node,
+                                    const Shape& fresh) {
+    const Rule& rule = *node.op->rule;
+    std::array<ExtentsRef, std::size_t(max_operands)> shapes{};
+    for (int i = 0; i < rule.operands; ++i) {
+      const Shape& shape = graph.values[std::size_t(node.operand[std::size_t(i)])].shape;
+      shapes[std::size_t(i)] = {shape.values.data(), shape.dims};
+    }
+    FactorExtents extents{};
+    const ExtentsConflict conflict =
+        read_extents(rule, node.op->broadcasts, shapes.data(), fresh, extents);
+    if (conflict.operand >= 0)
+      throw Error(node.name, "the operands disagree about an extent",
+                  {.shapes = to_string(graph.values[std::size_t(node.operand[0])].shape)});
+    for (int k = 0; k < rule.results; ++k)
+      graph.add({int(graph.nodes.size()), k, -1, node.op->dtype[std::size_t(k)],
+                 extents.shape(rule.result[std::size_t(k)])});
+  }
+};
+
+}  // namespace detail
+
+namespace spmd {
+
+/// The type, name and global extents of an argument of a function that is traced.
+template <class T, int Rank, class Device>
+struct Arg {
+  const char* name;
+  std::array<index_t, std::size_t(Rank)> shape;
+};
+
+/// `arg<float>("x", {64, 32})`: a Traced<float, 2>.
+template <Element T, class Device = Host, std::size_t Rank>
+constexpr auto arg(const char* name, const index_t (&shape)[Rank]) {
+  Arg<T, int(Rank), Device> result{name, {}};
+  for (std::size_t d = 0; d < Rank; ++d) result.shape[d] = shape[d];
+  return result;
+}
+/// A number: a value without dimensions.
+template <Element T, class Device = Host>
+constexpr auto arg(const char* name) {
+  return Arg<T, 0, Device>{name, {}};
+}
+
+/// A new input of a graph.
+template <class T, int Rank, class Device>
+constexpr Traced<T, Rank, Device> input(Graph& graph, const Arg<T, Rank, Device>& arg) {
+  const int value = graph.add({-1, 0, -1, dtype_of<T>(), Shape(arg.shape)});
+  graph.inputs.push_back({arg.name, value});
+  return {graph, value};
+}
+
+namespace detail {
+
+template <class T, int Rank, class Device>
+constexpr void collect(Graph& graph, const Traced<T, Rank, Device>& x) {
+  graph.outputs.push_back(x.value());
+}
+template <class... X>
+constexpr void collect(Graph& graph, const std::tuple<X...>& results) {
+  std::apply([&](const auto&... x) { (collect(graph, x), ...); }, results);
+}
+
+}  // namespace detail
+
+/// The program of an ordinary function of tensors.
+///
+///     const Graph graph = trace(step, arg<float>("x", {64, 32}), arg<float>("w", {32, 8}));
+///
+/// @param f     takes a Traced per argument, returns one value or a tuple of them
+/// @throws Error if extents do not fit; in a constant expression, a compile error
+template <class F, class... T, int... Rank, class... Device>
+constexpr Graph trace(const F& f, const Arg<T, Rank, Device>&... args) {
+  Graph graph;
+  const std::tuple inputs{input(graph, args)...};
+  detail::collect(graph, std::apply(f, inputs));
+  return canonical(graph);
+}
+
+}  // namespace spmd
+
+}  // namespace cleave
