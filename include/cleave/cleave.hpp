@@ -34,6 +34,7 @@
 // Operations on them
 #include <cleave/ops/apply_op.hpp>
 #include <cleave/ops/arg_reduce.hpp>
+#include <cleave/ops/cross_entropy.hpp>
 #include <cleave/ops/map.hpp>
 #include <cleave/ops/matmul.hpp>
 #include <cleave/ops/one_hot.hpp>
@@ -41,4 +42,5 @@
 #include <cleave/ops/redistribute.hpp>
 #include <cleave/ops/reduce.hpp>
 #include <cleave/ops/reduce_partials.hpp>
+#include <cleave/ops/softmax.hpp>
 #include <cleave/ops/transpose.hpp>

@@ -322,10 +322,17 @@ constexpr auto call_op(const Op& op, const X&... x) {
 
 namespace detail {
 
+/// A value without the layers that track its gradients.
+template <class X>
+constexpr decltype(auto) innermost(const X& x) {
+  if constexpr (requires { x.slot(); }) return innermost(x.value());
+  else return (x);
+}
+
 /// Asks for placements like those of x, its partials resolved.
 template <class X>
-constexpr RequestLike<X> like(const X& x) {
-  return {x};
+constexpr auto like(const X& x) {
+  return RequestLike<std::remove_cvref_t<decltype(innermost(x))>>{innermost(x)};
 }
 
 }  // namespace detail

@@ -1,0 +1,5 @@
+// Gradients of programs: what a program includes beside cleave.hpp to differentiate.
+#pragma once
+
+#include <cleave/cleave.hpp>
+#include <cleave/grad/backward.hpp>

@@ -1,0 +1,252 @@
+// What has arrived of a value's gradient: one contribution per use of the value.
+//
+// The gradient of a DTensor has its placements with Partial -> Replicate. Contributions arrive
+// under any placements; those of one layout are added locally, and what is partial is reduced once
+// per layout when the value's turn comes, not once per contribution.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <cleave/dtensor/dtensor.hpp>
+#include <cleave/dtensor/route.hpp>
+#include <cleave/kernels/host/reduce_dims.hpp>
+#include <cleave/ops/arithmetic.hpp>
+#include <cleave/ops/redistribute.hpp>
+#include <cleave/ops/reduce.hpp>
+#include <cleave/spmd/traced.hpp>
+
+namespace cleave {
+
+template <class X>
+class Tracked;
+
+namespace tape {
+
+template <class X>
+inline constexpr bool is_tracked = false;
+template <class X>
+inline constexpr bool is_tracked<Tracked<X>> = true;
+
+template <class X>
+struct GradientType {
+  using type = X;
+};
+template <class T, int Rank, class Mesh, class P>
+struct GradientType<DTensor<T, Rank, Mesh, P>> {
+  using type = DTensor<
+      T, Rank, Mesh,
+      placements_t<layout_of<P, Rank>.with_partials_as(Placement::replicate()).packed(), P::size>>;
+};
+template <class X>
+struct GradientType<Tracked<X>> {
+  using type = Tracked<typename GradientType<X>::type>;
+};
+
+}  // namespace tape
+
+/// The type of a value's gradient: its placements, Partial becomes Replicate.
+template <class X>
+using gradient_t = typename tape::GradientType<X>::type;
+
+namespace tape {
+
+/// The dimensions (bits) that x has with extent 1 and its gradient g with more: x was repeated.
+template <class G, class X>
+constexpr unsigned repeated_dims(const G& g, const X& x) {
+  const Shape from = shape_of(g), to = shape_of(x);
+  unsigned mask = 0;
+  for (int d = 0; d < to.dims; ++d)
+    if (to[d] == 1 && from[d] != 1) mask |= 1u << d;
+  return mask;
+}
+
+/// The sum over the dimensions of a mask, which stay with extent 1; typed by elements only.
+template <class T, int Rank, class Device>
+Tensor<T, Rank, Device> sum_repeated(const Tensor<T, Rank, Device>& g, unsigned mask) {
+  auto extents = g.shape();
+  Shape kept;
+  for (int d = 0; d < Rank; ++d) {
+    if (mask >> d & 1u) extents[std::size_t(d)] = 1;
+    else kept[kept.dims++] = extents[std::size_t(d)];
+  }
+  const Tensor<T, Rank, Device> sum(extents);
+  reduce_dims<Sum>(kernels::On<Device>{}, kernels::read(g), mask,
+                   kernels::Strided<T>{sum.data(), kept, row_major_strides(kept)});
+  return sum;
+}
+
+/// The gradient of the operations of a trace, or of a value that is tracked twice: summed and
+/// placed by operations, so that it can be traced and differentiated itself.
+template <class X>
+class GradientSum {
+ public:
+  using G = gradient_t<X>;
+
+  constexpr bool empty() const { return sum_.empty(); }
+  constexpr void clear() { sum_.clear(); }
+
+  template <class A>
+  constexpr void add(const A& g, const X& x) {
+    if constexpr (A::dims > X::dims) {
+      add(cleave::sum(g, dim<0>{}), x);
+    } else {
+      const G arrived = fold<0>(g, x);
+      if (sum_.empty()) sum_.push_back(arrived);
+      else sum_[0] = cleave::add(sum_[0], arrived);
+    }
+  }
+
+  constexpr G settle(const X& x) const { return placed(sum_[0], x); }
+
+ private:
+  template <class A>
+  static constexpr G placed(const A& g, const X& x) {
+    const auto there = cleave::detail::call_as(cleave::detail::like(x), ops::Redistribute{}, g);
+    if constexpr (is_tracked<X> && !is_tracked<A>) return G(there);
+    else return there;
+  }
+
+  /// Undoes repetition, dimension after dimension.
+  template <int D, class A>
+  static constexpr G fold(const A& g, const X& x) {
+    if constexpr (D == X::dims) {
+      if constexpr (std::is_same_v<A, G> && !is_tracked<X>) return g;
+      else return placed(g, x);
+    } else if (repeated_dims(g, x) >> D & 1u) {
+      return fold<D + 1>(placed(unsqueeze(cleave::sum(g, dim<D>{}), dim<D>{}), x), x);
+    } else {
+      return fold<D + 1>(g, x);
+    }
+  }
+
+  std::vector<G> sum_{};
+};
+
+template <class T, int Rank, class Device>
+class GradientSum<Tensor<T, Rank, Device>> {
+  using X = Tensor<T, Rank, Device>;
+
+ public:
+  constexpr bool empty() const { return !any_; }
+  void clear() {
+    any_ = false;
+    sum_ = X();
+  }
+
+  template <int More>
+  void add(const Tensor<T, More, Device>& g, const X& x) {
+    if constexpr (More > Rank) {
+      add(cleave::sum(g, dim<0>{}), x);
+    } else {
+      const unsigned mask = repeated_dims(g, x);
+      const X arrived = mask != 0 ? sum_repeated(g, mask) : g;
+      sum_ = any_ ? cleave::add(sum_, arrived) : arrived;
+      any_ = true;
+    }
+  }
+
+  X settle(const X&) const { return sum_; }
+
+ private:
+  X sum_{};
+  bool any_ = false;
+};
+
+/// Local elements under placements that are a value.
+template <class T, int Rank, class Device>
+struct PlacedLocal {
+  Layout layout;
+  Tensor<T, Rank, Device> local;
+};
+
+template <class T, int Rank, class Mesh, class P>
+class GradientSum<DTensor<T, Rank, Mesh, P>> {
+  using X = DTensor<T, Rank, Mesh, P>;
+  using Device = typename Mesh::device_type;
+  using Local = Tensor<T, Rank, Device>;
+
+ public:
+  using Part = PlacedLocal<T, Rank, Device>;
+
+  bool empty() const { return parts_.empty(); }
+  void clear() { parts_.clear(); }
+
+  template <int More, class Q>
+  void add(const DTensor<T, More, Mesh, Q>& g, const X& x) {
+    if constexpr (More > Rank) {
+      add(cleave::sum(g, dim<0>{}), x);
+    } else {
+      Part part{g.layout, g.local()};
+      if (const unsigned mask = repeated_dims(g, x); mask != 0) {
+        part.local = sum_repeated(part.local, mask);
+        for (int a = 0; a < part.layout.axes; ++a)
+          if (part.layout[a].is_shard() && (mask >> part.layout[a].dim & 1u))
+            part.layout[a] = Placement::partial(ReduceOp::sum);
+      }
+      put(std::move(part));
+    }
+  }
+
+  void put(Part part) {
+    for (Part& have : parts_)
+      if (have.layout == part.layout) {
+        have.local = cleave::add(have.local, part.local);
+        return;
+      }
+    parts_.push_back(std::move(part));
+  }
+
+  /// The sum under x's placements, partials resolved; on the axes of the mask a sum over ranks is
+  /// left to the caller: the result stays Partial(sum) there if a contribution is.
+  ///
+  /// @collective every rank of the mesh, if contributions have to be redistributed
+  Part collect(const X& x, AxisMask left = 0) const {
+    Layout to = gradient_t<X>::layout;
+    for (const Part& part : parts_)
+      for (int a = 0; a < to.axes; ++a)
+        if ((left >> a & 1u) && part.layout[a].is_partial()) to[a] = part.layout[a];
+    Part total{to, {}};
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const Local local = brought(parts_[i], to, x);
+      total.local = i == 0 ? local : cleave::add(total.local, local);
+    }
+    return total;
+  }
+
+  gradient_t<X> settle(const X& x) const {
+    return gradient_t<X>(collect(x).local, x.mesh(), x.shape());
+  }
+
+ private:
+  /// A contribution under other placements. What is whole becomes a Partial by the first rank of
+  /// the axis, which gives it; the others give zeros.
+  Local brought(const Part& part, const Layout& to, const X& x) const {
+    Layout between = to;
+    bool gives = true;
+    for (int a = 0; a < to.axes; ++a)
+      if (to[a].is_partial() && !part.layout[a].is_partial()) {
+        between[a] = Placement::replicate();
+        gives = gives && x.mesh().coordinate()[a] == 0;
+      }
+    const MeshState& mesh = x.mesh().state();
+    Local local = part.local;
+    if (!(between == part.layout))
+      local = cleave::detail::redistribute_local(local, {part.layout, between}, mesh, x.shape(),
+                                                 "backward");
+    if (!gives) {
+      local = Local(local.shape());
+      local.fill(T(0));
+    }
+    return local;
+  }
+
+  std::vector<Part> parts_{};
+};
+
+}  // namespace tape
+
+}  // namespace cleave

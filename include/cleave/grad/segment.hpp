@@ -1,0 +1,84 @@
+// A part of a program whose saved values are made by calling it once more. @see checkpoint
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <cleave/core/error.hpp>
+#include <cleave/grad/record.hpp>
+
+namespace cleave::tape {
+
+/// While the function runs for the first time, records enlist here instead of saving values. The
+/// first one whose turn comes in backward calls the function again; the k-th record of that call
+/// hands what it has saved to the k-th that enlisted.
+struct Segment {
+  std::vector<RecordBase*> enlisted{};  ///< null: gone since
+  std::function<void()> call{};         ///< the function again, its records thrown away
+  std::size_t made = 0;                 ///< records of the second call so far
+  bool again = false;                   ///< whether that is under way
+
+  /// The segment whose function is being called on this rank's thread, or null.
+  static std::shared_ptr<Segment>& current() {
+    static thread_local std::shared_ptr<Segment> segment;
+    return segment;
+  }
+
+  /// The record of the first call that corresponds to the one being made, or null if it is gone.
+  /// @throws Error if the function does something else the second time
+  RecordBase* counterpart(const Table* table) {
+    if (made == enlisted.size())
+      throw Error("checkpoint", "the function called more operations the second time");
+    RecordBase* const first = enlisted[made++];
+    if (first != nullptr && first->table != table)
+      throw Error("checkpoint", "the function called other operations the second time");
+    return first;
+  }
+};
+
+/// Membership in a segment: leaves it when its record goes.
+class Enlistment {
+ public:
+  Enlistment() = default;
+  Enlistment(std::shared_ptr<Segment> segment, RecordBase* record)
+      : segment_(std::move(segment)), place_(segment_->enlisted.size()) {
+    segment_->enlisted.push_back(record);
+  }
+  Enlistment(const Enlistment&) = delete;  // one place
+  Enlistment& operator=(Enlistment&& other) noexcept {
+    leave();
+    segment_ = std::move(other.segment_);
+    place_ = other.place_;
+    return *this;
+  }
+  ~Enlistment() { leave(); }
+
+  explicit operator bool() const { return segment_ != nullptr; }
+  /// Makes the saved values of all records of the segment.
+  void call_again() const { segment_->call(); }
+
+  void leave() noexcept {
+    if (segment_ != nullptr) segment_->enlisted[place_] = nullptr;
+    segment_ = nullptr;
+  }
+
+ private:
+  std::shared_ptr<Segment> segment_{};
+  std::size_t place_ = 0;
+};
+
+/// Sets the current segment for the time of a call.
+class SegmentScope {
+ public:
+  explicit SegmentScope(std::shared_ptr<Segment> segment)
+      : before_(std::exchange(Segment::current(), std::move(segment))) {}
+  SegmentScope(const SegmentScope&) = delete;  // one scope
+  ~SegmentScope() { Segment::current() = std::move(before_); }
+
+ private:
+  std::shared_ptr<Segment> before_;
+};
+
+}  // namespace cleave::tape

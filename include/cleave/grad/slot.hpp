@@ -1,0 +1,103 @@
+// The place of a value in the tape: where its gradient is summed, and what takes it there.
+#pragma once
+
+#include <functional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <cleave/grad/gradient_sum.hpp>
+#include <cleave/grad/record.hpp>
+#include <cleave/tensor/view.hpp>
+
+namespace cleave::tape {
+
+/// A value with the type, mesh and extents of x but without its elements: what is left of a value
+/// whose elements no gradient reads.
+template <class X>
+constexpr X hollow(const X& x) {
+  return x;
+}
+template <class T, int Rank, class Device>
+Tensor<T, Rank, Device> hollow(const Tensor<T, Rank, Device>& x) {
+  static T nothing{};
+  return Tensor<T, Rank, Device>::adopt(&nothing, x.shape(),
+                                        typename Tensor<T, Rank, Device>::Extents{});
+}
+template <class T, int Rank, class Mesh, class P>
+DTensor<T, Rank, Mesh, P> hollow(const DTensor<T, Rank, Mesh, P>& x) {
+  return DTensor<T, Rank, Mesh, P>(hollow(x.local()), x.mesh(), x.shape());
+}
+
+/// A record whose result is an X.
+template <class X>
+struct Slot : RecordBase {
+  GradientSum<X> sum{};
+  X like;  ///< the result, hollow unless it is a leaf
+  /// Makes the result again. Where it is set, users of the result save no elements of it, but ask
+  /// for it in backward: what a value costs memory that can be gathered or computed once more.
+  X (*again)(Slot*) = nullptr;
+  int* askers = nullptr;  ///< counts users that will ask
+
+  constexpr Slot(const Table* table, const X& x) : RecordBase(table), like(x) {}
+  static constexpr void forget(RecordBase* record) { static_cast<Slot*>(record)->sum.clear(); }
+};
+
+/// The sum of two gradients of one value.
+template <class G>
+constexpr G added(const G& a, const G& b) {
+  if constexpr (is_dtensor<G>) return G(cleave::add(a.local(), b.local()), a.mesh(), a.shape());
+  else return cleave::add(a, b);
+}
+
+/// Takes the gradient of a leaf over before its sum over ranks is finished: data parallelism.
+class LeafTaker {
+ public:
+  virtual ~LeafTaker() = default;
+  /// The axes of the mesh on which sums over ranks are this object's business.
+  virtual AxisMask axes() const noexcept = 0;
+  /// Called in backward, once per sweep, when the last use of the leaf has passed its gradient.
+  ///
+  /// @param key       the number that the leaf was registered under
+  /// @param layout    of the gradient; Partial(sum) on some of `axes()`
+  /// @param gradient  local elements, valid during the call
+  virtual void ready(int key, const Layout& layout, const View& gradient) = 0;
+};
+
+/// A value that gradients are wanted of. They are added up until `zero_grad`.
+template <class X>
+struct Leaf : Slot<X> {
+  std::vector<gradient_t<X>> gradient{};  ///< none, or one
+  std::vector<std::function<void(const gradient_t<X>&)>> hooks{};
+  LeafTaker* taker = nullptr;
+  int key = 0;  ///< of this leaf at the taker
+
+  static constexpr void destroy(RecordBase* record) { delete static_cast<Leaf*>(record); }
+  static constexpr void release(RecordBase*) {}
+  static constexpr void run(RecordBase* record) { static_cast<Leaf*>(record)->complete(); }
+  static constexpr Table functions{&destroy, &run, &release, &Slot<X>::forget};
+
+  constexpr explicit Leaf(const X& x) : Slot<X>(&functions, x) {}
+
+  /// All contributions of a sweep are there.
+  constexpr void complete() {
+    if (this->sum.empty()) return;
+    if constexpr (is_dtensor<X>) {
+      if (taker != nullptr) {
+        const auto part = this->sum.collect(this->like, taker->axes());
+        this->sum.clear();
+        const View view = part.local.view();
+        taker->ready(key, part.layout, view);
+        return;
+      }
+    }
+    const gradient_t<X> g = this->sum.settle(this->like);
+    this->sum.clear();
+    if (gradient.empty()) gradient.push_back(g);
+    else gradient[0] = added(gradient[0], g);
+    if (!std::is_constant_evaluated())
+      for (const auto& hook : hooks) hook(gradient[0]);
+  }
+};
+
+}  // namespace cleave::tape

@@ -1,0 +1,83 @@
+// softmax and log_softmax over a dimension, wherever that lies: where it is sharded, two reductions
+// of one number per result row take the place of a gather.
+#pragma once
+
+#include <type_traits>
+
+#include <cleave/ops/arithmetic.hpp>
+#include <cleave/ops/functions.hpp>
+#include <cleave/ops/redistribute.hpp>
+#include <cleave/ops/reduce.hpp>
+#include <cleave/ops/transpose.hpp>
+
+namespace cleave {
+
+namespace ops {
+
+/// x - log(sum(exp(x))), shifted by the largest element so that nothing overflows.
+template <int D>
+struct LogSoftmax : Composite {
+  static constexpr const char* name = "log_softmax";
+  static constexpr auto body(const auto& logits) {
+    const auto x = resolve(logits);
+    const auto largest = resolve(max(x, dim<D>{}));
+    const auto shifted = sub(x, unsqueeze(largest, dim<D>{}));
+    const auto total = resolve(sum(exp(shifted), dim<D>{}));
+    return sub(shifted, unsqueeze(log(total), dim<D>{}));
+  }
+  // dL/dx = g - softmax(x) · sum(g)
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
+    const auto total = resolve(sum(g, dim<D>{}));
+    return sub(g, mul(exp(y), unsqueeze(total, dim<D>{})));
+  }
+};
+
+/// exp(x) / sum(exp(x)), likewise.
+template <int D>
+struct Softmax : Composite {
+  static constexpr const char* name = "softmax";
+  static constexpr auto body(const auto& logits) {
+    const auto x = resolve(logits);
+    const auto largest = resolve(max(x, dim<D>{}));
+    const auto weights = exp(sub(x, unsqueeze(largest, dim<D>{})));
+    const auto total = resolve(sum(weights, dim<D>{}));
+    return div(weights, unsqueeze(total, dim<D>{}));
+  }
+  // dL/dx = y · (g - sum(g · y))
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
+    const auto total = resolve(sum(mul(g, y), dim<D>{}));
+    return mul(y, sub(g, unsqueeze(total, dim<D>{})));
+  }
+};
+
+}  // namespace ops
+
+namespace detail {
+
+template <class X>
+constexpr void require_real() {
+  using T = typename X::value_type;
+  static_assert(!std::is_integral_v<T> && !is_complex<T>,
+                "cleave: this operation requires a real floating-point element type");
+}
+
+}  // namespace detail
+
+/// log(softmax(x)) over a dimension.
+///
+/// @collective every rank of the mesh, if the dimension is sharded: two all-reduces of one number
+///             per row; nothing is gathered. Partial operands are resolved first
+template <class... R, AnyTensor X, int D>
+constexpr auto log_softmax(const X& x, dim<D>) {
+  detail::require_real<X>();
+  return call_op<R...>(ops::LogSoftmax<detail::dim_index<X::dims>(dim<D>{})>{}, x);
+}
+
+/// exp(x) / sum(exp(x)) over a dimension. @see log_softmax
+template <class... R, AnyTensor X, int D>
+constexpr auto softmax(const X& x, dim<D>) {
+  detail::require_real<X>();
+  return call_op<R...>(ops::Softmax<detail::dim_index<X::dims>(dim<D>{})>{}, x);
+}
+
+}  // namespace cleave
