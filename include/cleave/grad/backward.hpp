@@ -116,7 +116,7 @@ constexpr void backward(const Tracked<X>& y, const G& gradient, retain_t) {
 /// Whether a gradient of a leaf has arrived since `zero_grad`.
 template <class X>
 constexpr bool has_grad(const Tracked<X>& x) {
-  return !tape::leaf_of(x, "has_grad").gradient.empty();
+  return tape::leaf_of(x, "has_grad").gradient.has_value();
 }
 
 /// The gradient of a leaf: placed as the leaf, partials resolved.
@@ -124,15 +124,15 @@ constexpr bool has_grad(const Tracked<X>& x) {
 template <class X>
 constexpr const gradient_t<X>& grad(const Tracked<X>& x) {
   const tape::Leaf<X>& leaf = tape::leaf_of(x, "grad");
-  if (leaf.gradient.empty())
+  if (!leaf.gradient)
     throw Error("grad", "no gradient has arrived; call backward on a value that depends on it");
-  return leaf.gradient[0];
+  return *leaf.gradient;
 }
 
 /// Drops the gradient of a leaf.
 template <class X>
 constexpr void zero_grad(const Tracked<X>& x) {
-  tape::leaf_of(x, "zero_grad").gradient.clear();
+  tape::leaf_of(x, "zero_grad").gradient.reset();
 }
 
 /// Calls f(gradient) in every backward, the moment that the gradient of a leaf is complete, while

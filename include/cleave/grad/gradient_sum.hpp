@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -86,8 +87,8 @@ class GradientSum {
  public:
   using G = gradient_t<X>;
 
-  constexpr bool empty() const { return sum_.empty(); }
-  constexpr void clear() { sum_.clear(); }
+  constexpr bool empty() const { return !sum_.has_value(); }
+  constexpr void clear() { sum_.reset(); }
 
   template <class A>
   constexpr void add(const A& g, const X& x) {
@@ -95,12 +96,12 @@ class GradientSum {
       add(cleave::sum(g, dim<0>{}), x);
     } else {
       const G arrived = fold<0>(g, x);
-      if (sum_.empty()) sum_.push_back(arrived);
-      else sum_[0] = cleave::add(sum_[0], arrived);
+      if (!sum_) sum_.emplace(arrived);
+      else sum_.emplace(cleave::add(*sum_, arrived));
     }
   }
 
-  constexpr G settle(const X& x) const { return placed(sum_[0], x); }
+  constexpr G settle(const X& x) const { return placed(*sum_, x); }
 
  private:
   template <class A>
@@ -123,7 +124,7 @@ class GradientSum {
     }
   }
 
-  std::vector<G> sum_{};
+  std::optional<G> sum_{};
 };
 
 template <class T, int Rank, class Device>
@@ -131,11 +132,8 @@ class GradientSum<Tensor<T, Rank, Device>> {
   using X = Tensor<T, Rank, Device>;
 
  public:
-  constexpr bool empty() const { return !any_; }
-  void clear() {
-    any_ = false;
-    sum_ = X();
-  }
+  constexpr bool empty() const { return !sum_.has_value(); }
+  void clear() { sum_.reset(); }
 
   template <int More>
   void add(const Tensor<T, More, Device>& g, const X& x) {
@@ -144,16 +142,15 @@ class GradientSum<Tensor<T, Rank, Device>> {
     } else {
       const unsigned mask = repeated_dims(g, x);
       const X arrived = mask != 0 ? sum_repeated(g, mask) : g;
-      sum_ = any_ ? cleave::add(sum_, arrived) : arrived;
-      any_ = true;
+      if (!sum_) sum_.emplace(arrived);
+      else sum_.emplace(cleave::add(*sum_, arrived));
     }
   }
 
-  X settle(const X&) const { return sum_; }
+  X settle(const X&) const { return *sum_; }
 
  private:
-  X sum_{};
-  bool any_ = false;
+  std::optional<X> sum_{};
 };
 
 /// Local elements under placements that are a value.

@@ -31,12 +31,24 @@ class Ref {
   }
   constexpr Ref(const Ref& other) : Ref(other.record_) {}
   constexpr Ref(Ref&& other) noexcept : record_(std::exchange(other.record_, nullptr)) {}
-  constexpr Ref& operator=(Ref other) noexcept {
-    std::swap(record_, other.record_);
+  constexpr Ref& operator=(const Ref& other) {
+    if (other.record_ != nullptr) ++other.record_->references;
+    reset();
+    record_ = other.record_;
     return *this;
   }
-  constexpr ~Ref() {
-    if (record_ != nullptr && --record_->references == 0) destroy(record_);
+  constexpr Ref& operator=(Ref&& other) noexcept {
+    R* const record = other.release();
+    reset();
+    record_ = record;
+    return *this;
+  }
+  constexpr ~Ref() { reset(); }
+
+  /// Refers to nothing.
+  constexpr void reset() {
+    if (R* const record = release(); record != nullptr && --record->references == 0)
+      destroy(record);
   }
 
   constexpr R* get() const { return record_; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -67,7 +68,7 @@ class LeafTaker {
 /// A value that gradients are wanted of. They are added up until `zero_grad`.
 template <class X>
 struct Leaf : Slot<X> {
-  std::vector<gradient_t<X>> gradient{};  ///< none, or one
+  std::optional<gradient_t<X>> gradient{};
   std::vector<std::function<void(const gradient_t<X>&)>> hooks{};
   LeafTaker* taker = nullptr;
   int key = 0;  ///< of this leaf at the taker
@@ -93,10 +94,10 @@ struct Leaf : Slot<X> {
     }
     const gradient_t<X> g = this->sum.settle(this->like);
     this->sum.clear();
-    if (gradient.empty()) gradient.push_back(g);
-    else gradient[0] = added(gradient[0], g);
+    if (!gradient) gradient.emplace(g);
+    else gradient.emplace(added(*gradient, g));
     if (!std::is_constant_evaluated())
-      for (const auto& hook : hooks) hook(gradient[0]);
+      for (const auto& hook : hooks) hook(*gradient);
   }
 };
 

@@ -323,7 +323,7 @@ class Record : public Slot<Y> {
     saved_ = nullptr;
     delete enlistment_;
     enlistment_ = nullptr;
-    for (auto& input : inputs_) input = {};
+    for (auto& input : inputs_) input.reset();
   }
 
   static constexpr void destroy_record(RecordBase* r) { delete static_cast<Record*>(r); }
