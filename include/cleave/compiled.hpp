@@ -1,0 +1,47 @@
+// The definitions that CLEAVE_COMPILED=1 leaves out of all other files: for one file of a program, if
+// it does not link the library cleave-compiled.
+//
+//     // cleave.cpp, compiled with -DCLEAVE_COMPILED=1 as all files are
+//     #include <cleave/compiled.hpp>
+#pragma once
+
+#include <cleave/core/config.hpp>
+
+#if CLEAVE_COMPILED
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <cleave/cleave.hpp>
+
+#include <cleave/comm/async_body.hpp>
+#include <cleave/comm/dry_body.hpp>
+#include <cleave/comm/run_body.hpp>
+#include <cleave/comm/thread.hpp>
+#include <cleave/redistribute/run_body.hpp>
+#include <cleave/tensor/strided_copy_body.hpp>
+
+#if defined(CLEAVE_HAS_MPI) && !defined(__CUDACC__)
+#include <cleave/comm/mpi_body.hpp>
+#endif
+
+extern "C" const char
+    cleave_error_link_cleave_compiled_or_include_cleave_compiled_hpp_in_one_file = 0;
+
+namespace cleave {
+
+template std::vector<std::shared_ptr<Communicator>> thread_communicators<Host>(int);
+
+namespace redistribution {
+
+template Block run<Host>(const Plan*, const Layout&, const Layout&, Block, const Context&);
+template void run_all<Host>(std::span<Part>);
+template Block cross_redistribute<Host>(const Layout&, const Layout&, Block, const MeshState&,
+                                        const MeshState&, Shape&);
+
+}  // namespace redistribution
+
+}  // namespace cleave
+
+#endif
