@@ -16,10 +16,16 @@
 #include <cleave/cleave.hpp>
 
 #include <cleave/comm/async_body.hpp>
+#include <cleave/comm/communicator_body.hpp>
 #include <cleave/comm/dry_body.hpp>
 #include <cleave/comm/run_body.hpp>
 #include <cleave/comm/thread.hpp>
+#include <cleave/comm/trace_body.hpp>
+#include <cleave/mesh/mesh_state_body.hpp>
+#include <cleave/redistribute/explain_body.hpp>
 #include <cleave/redistribute/run_body.hpp>
+#include <cleave/tensor/npy_body.hpp>
+#include <cleave/tensor/print_body.hpp>
 #include <cleave/tensor/strided_copy_body.hpp>
 
 #if defined(CLEAVE_HAS_MPI) && !defined(__CUDACC__)
@@ -32,6 +38,16 @@ extern "C" const char
 namespace cleave {
 
 template std::vector<std::shared_ptr<Communicator>> thread_communicators<Host>(int);
+
+namespace detail {
+
+template int run_ranks(int, char**, RankFunction);
+template void run_on_threads_alone(int, RankFunction);
+template class Completion<Host>;
+template void start_job<Host>(Communicator&, Job&);
+template void fill<Host>(const View&, const void*);
+
+}  // namespace detail
 
 namespace redistribution {
 

@@ -13,7 +13,6 @@
 #include <utility>
 
 #include <cleave/comm/communicator.hpp>
-#include <cleave/core/config.hpp>
 #include <cleave/tensor/storage.hpp>
 
 namespace cleave {
@@ -52,23 +51,24 @@ class Promised : public Pending {
   std::optional<T> value_;
 };
 
-/// The end of a job. Not typed: little is to be compiled for another T.
+/// The end of a job. Not of its type: little is to be compiled for another one.
+template <class Device>
 class Completion {
  public:
   /// @param state  of the rank that starts the job
-  CLEAVE_INLINE explicit Completion(const RankState& state);
+  explicit Completion(const RankState& state);
   Completion(const Completion&) = delete;  // others wait for it where it is
   Completion& operator=(const Completion&) = delete;
-  CLEAVE_INLINE ~Completion();
+  ~Completion();
 
   /// @throws what the job threw
-  CLEAVE_INLINE void wait();
+  void wait();
   /// For a rank that drops the job. One that unwinds from an error tells its peers first: those
   /// that would have met the job may be waiting for the rank.
-  CLEAVE_INLINE void wait_quietly() noexcept;
-  CLEAVE_INLINE bool ready() const;
+  void wait_quietly() noexcept;
+  bool ready() const;
   /// The last that a job does.
-  CLEAVE_INLINE void finish(std::exception_ptr error) noexcept;
+  void finish(std::exception_ptr error) noexcept;
 
  private:
   struct State;
@@ -77,7 +77,8 @@ class Completion {
 
 /// Runs a job on the rank's worker thread; at once where the group's backend cannot be used by two
 /// threads.
-CLEAVE_INLINE void start_job(Communicator& group, Job& job);
+template <class Device>
+void start_job(Communicator& group, Job& job);
 
 /// A job that makes a value.
 template <class T, class F>
@@ -101,7 +102,7 @@ class Task final : public Promised<T>, public Job {
   }
 
  private:
-  Completion completion_;
+  Completion<Host> completion_;
   std::optional<F> f_;
 };
 
@@ -170,7 +171,7 @@ template <class F>
 auto start_async(Host, Communicator& group, F f) {
   using T = decltype(f());
   auto task = std::make_unique<detail::Task<T, F>>(group.state(), std::move(f));
-  detail::start_job(group, *task);
+  detail::start_job<Host>(group, *task);
   return Async<T>(std::move(task));
 }
 

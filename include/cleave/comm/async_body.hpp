@@ -15,6 +15,7 @@
 namespace cleave::detail {
 
 /// One thread that runs jobs first in, first out.
+template <class Device>
 class Worker {
  public:
   Worker() : thread_([queue = queue_] { queue->serve(); }) {}
@@ -73,7 +74,8 @@ class Worker {
   std::thread thread_;
 };
 
-struct Completion::State {
+template <class Device>
+struct Completion<Device>::State {
   mutable std::mutex mutex{};
   std::condition_variable condition{};
   std::exception_ptr error{};
@@ -83,20 +85,24 @@ struct Completion::State {
   int exceptions = std::uncaught_exceptions();
 };
 
-CLEAVE_INLINE Completion::Completion(const RankState& state) : state_(std::make_unique<State>()) {
+template <class Device>
+Completion<Device>::Completion(const RankState& state) : state_(std::make_unique<State>()) {
   state_->alarm = state.alarm;
   state_->rank = state.world_rank;
 }
 
-CLEAVE_INLINE Completion::~Completion() = default;
+template <class Device>
+Completion<Device>::~Completion() = default;
 
-CLEAVE_INLINE void Completion::wait() {
+template <class Device>
+void Completion<Device>::wait() {
   std::unique_lock lock(state_->mutex);
   state_->condition.wait(lock, [this] { return state_->done; });
   if (state_->error != nullptr) std::rethrow_exception(state_->error);
 }
 
-CLEAVE_INLINE void Completion::wait_quietly() noexcept {
+template <class Device>
+void Completion<Device>::wait_quietly() noexcept {
   State& state = *state_;
   if (state.alarm != nullptr && std::uncaught_exceptions() > state.exceptions && !ready())
     state.alarm->raise(state.rank, "it ended while asynchronous work was under way");
@@ -104,12 +110,14 @@ CLEAVE_INLINE void Completion::wait_quietly() noexcept {
   state.condition.wait(lock, [&] { return state.done; });
 }
 
-CLEAVE_INLINE bool Completion::ready() const {
+template <class Device>
+bool Completion<Device>::ready() const {
   const std::lock_guard lock(state_->mutex);
   return state_->done;
 }
 
-CLEAVE_INLINE void Completion::finish(std::exception_ptr error) noexcept {
+template <class Device>
+void Completion<Device>::finish(std::exception_ptr error) noexcept {
   State& state = *state_;
   const std::lock_guard lock(state.mutex);  // until all is said: who waits may destroy this after it
   state.error = std::move(error);
@@ -117,11 +125,12 @@ CLEAVE_INLINE void Completion::finish(std::exception_ptr error) noexcept {
   state.condition.notify_all();
 }
 
-CLEAVE_INLINE void start_job(Communicator& group, Job& job) {
+template <class Device>
+void start_job(Communicator& group, Job& job) {
   if (!group.concurrent()) return job.run();
   std::shared_ptr<void>& worker = group.state().worker;
-  if (worker == nullptr) worker = std::make_shared<Worker>();
-  static_cast<Worker*>(worker.get())->start(job);
+  if (worker == nullptr) worker = std::make_shared<Worker<Device>>();
+  static_cast<Worker<Device>*>(worker.get())->start(job);
 }
 
 }  // namespace cleave::detail

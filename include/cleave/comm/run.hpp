@@ -1,6 +1,7 @@
 // The front door: `run` starts the ranks of a program, and tells how they ended.
 #pragma once
 
+#include <concepts>
 #include <span>
 
 #include <cleave/comm/rank_function.hpp>
@@ -16,10 +17,15 @@ namespace cleave {
 
 namespace detail {
 
+// Templates of one type: in a program that is not compiled with CLEAVE_COMPILED, what they need is
+// compiled where ranks are started, not wherever this file is included.
+
 /// @see run
-CLEAVE_INLINE int run_ranks(int argc, char** argv, RankFunction f);
+template <std::same_as<RankFunction> F>
+int run_ranks(int argc, char** argv, F f);
 /// @see run_threads
-CLEAVE_INLINE void run_on_threads_alone(int ranks, RankFunction f);
+template <std::same_as<RankFunction> F>
+void run_on_threads_alone(int ranks, F f);
 /// The place among `names` of the device that is asked for; -1, after a line on stderr, if there is
 /// none such.
 CLEAVE_INLINE int choose_device(int argc, char** argv, std::span<const char* const> names);

@@ -1,6 +1,7 @@
 // Where `run` starts ranks: as the processes of an MPI launcher, or as threads.
 #pragma once
 
+#include <concepts>
 #include <cstdio>
 #include <exception>
 #include <span>
@@ -20,7 +21,8 @@ namespace cleave::detail {
 /// There where one file of the program includes cleave/comm/mpi_for_cuda.hpp.
 [[gnu::weak]] int run_on_processes(int argc, char** argv, RankFunction f);
 
-CLEAVE_INLINE int run_ranks(int argc, char** argv, RankFunction f) {
+template <std::same_as<RankFunction> F>
+int run_ranks(int argc, char** argv, F f) {
 #if defined(CLEAVE_HAS_MPI) && !defined(__CUDACC__)
   if (launched_processes() != 0) return run_mpi(argc, argv, f);
 #else
@@ -30,7 +32,8 @@ CLEAVE_INLINE int run_ranks(int argc, char** argv, RankFunction f) {
   return run_threads_and_report(argc, argv, f);
 }
 
-CLEAVE_INLINE void run_on_threads_alone(int ranks, RankFunction f) {
+template <std::same_as<RankFunction> F>
+void run_on_threads_alone(int ranks, F f) {
   run_threads_and_rethrow(ranks, f);
 }
 

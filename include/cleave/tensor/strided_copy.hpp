@@ -15,7 +15,8 @@ namespace cleave {
 namespace detail {
 
 /// Sets all elements to the one at `value`.
-CLEAVE_INLINE void fill(const View& view, const void* value);
+template <class Device>
+void fill(const View& view, const void* value);
 
 }  // namespace detail
 
@@ -32,7 +33,7 @@ inline void strided_copy(Host, const ConstView& source, const View& destination)
 /// Sets every element of a view to `value`. @pre T is the view's element type
 template <class T>
 void strided_fill(Host, const View& view, const T& value) {
-  detail::fill(view, &value);
+  detail::fill<Host>(view, &value);
 }
 
 }  // namespace cleave

@@ -12,7 +12,8 @@ namespace cleave {
 
 namespace detail {
 
-CLEAVE_INLINE void fill(const View& view, const void* value) {
+template <class Device>
+void fill(const View& view, const void* value) {
   if (view.size() == 0) return;
   switch (size_of(view.dtype)) {
     case 1: return fill_words<1>(view, value);
