@@ -7,7 +7,9 @@
 
 #include <cleave/core/config.hpp>
 
-#if CLEAVE_COMPILED
+#if !CLEAVE_COMPILED
+#error "cleave/compiled.hpp is for programs whose files are all compiled with CLEAVE_COMPILED=1"
+#endif
 
 #include <memory>
 #include <span>
@@ -18,6 +20,7 @@
 #include <cleave/comm/async_body.hpp>
 #include <cleave/comm/communicator_body.hpp>
 #include <cleave/comm/dry_body.hpp>
+#include <cleave/comm/functional/operands_body.hpp>
 #include <cleave/comm/run_body.hpp>
 #include <cleave/comm/thread.hpp>
 #include <cleave/comm/trace_body.hpp>
@@ -49,6 +52,13 @@ template void fill<Host>(const View&, const void*);
 
 }  // namespace detail
 
+namespace functional::detail {
+
+template void run_operands<Host>(const Channel&, CollectiveKind, ReduceOp,
+                                 std::span<const Operand>);
+
+}  // namespace functional::detail
+
 namespace redistribution {
 
 template Block run<Host>(const Plan*, const Layout&, const Layout&, Block, const Context&);
@@ -59,5 +69,3 @@ template Block cross_redistribute<Host>(const Layout&, const Layout&, Block, con
 }  // namespace redistribution
 
 }  // namespace cleave
-
-#endif

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <boost/mpi/communicator.hpp>
 #include <doctest/doctest.h>
 
 #include <cleave/comm/mpi.hpp>
