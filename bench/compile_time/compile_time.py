@@ -150,7 +150,8 @@ def main(compiler="g++"):
                                in zip(seconds["few"], seconds["many"])], "ms", 1)
     if mpi is not None:
         report("program_mpi_s", seconds["mpi"], "s")
-        report("program_mpi_compiled_vs_header_only", ratio(seconds["mpi compiled"], seconds["mpi"]))
+        report("program_mpi_compiled_vs_header_only",
+               ratio(seconds["mpi compiled"], seconds["mpi"]))
         report("library_mpi_s", seconds["mpi library"], "s")
 
     nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"

@@ -1,5 +1,5 @@
-// The definitions that CLEAVE_COMPILED=1 leaves out of all other files: for one file of a program, if
-// it does not link the library cleave-compiled.
+// The definitions that CLEAVE_COMPILED=1 leaves out of all other files: for one file of a program,
+// if it does not link the library cleave-compiled.
 //
 //     // cleave.cpp, compiled with -DCLEAVE_COMPILED=1 as all files are
 //     #include <cleave/compiled.hpp>
@@ -8,7 +8,7 @@
 #include <cleave/core/config.hpp>
 
 #if !CLEAVE_COMPILED
-#error "cleave/compiled.hpp is for programs whose files are all compiled with CLEAVE_COMPILED=1"
+#error "compile all files of the program with CLEAVE_COMPILED=1"
 #endif
 
 #include <memory>
@@ -16,7 +16,6 @@
 #include <vector>
 
 #include <cleave/cleave.hpp>
-
 #include <cleave/comm/async_body.hpp>
 #include <cleave/comm/communicator_body.hpp>
 #include <cleave/comm/dry_body.hpp>
@@ -35,8 +34,8 @@
 #include <cleave/comm/mpi_body.hpp>
 #endif
 
-extern "C" const char
-    cleave_error_link_cleave_compiled_or_include_cleave_compiled_hpp_in_one_file = 0;
+extern "C" const char cleave_error_link_cleave_compiled_or_include_cleave_compiled_hpp_in_one_file =
+    0;
 
 namespace cleave {
 

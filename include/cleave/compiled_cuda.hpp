@@ -7,7 +7,7 @@
 #include <cleave/core/config.hpp>
 
 #if !CLEAVE_COMPILED
-#error "cleave/compiled_cuda.hpp is for programs whose files are all compiled with CLEAVE_COMPILED=1"
+#error "compile all files of the program with CLEAVE_COMPILED=1"
 #endif
 
 #include <array>
@@ -16,10 +16,9 @@
 #include <memory>
 #include <span>
 
-#include <cleave/cuda.hpp>
-
 #include <cleave/comm/cuda/device_group_body.hpp>
 #include <cleave/comm/functional/operands_body.hpp>
+#include <cleave/cuda.hpp>
 #include <cleave/kernels/cuda/gemm_body.hpp>
 #include <cleave/kernels/cuda/reduce_views_body.hpp>
 #include <cleave/kernels/cuda/strided_copy_body.hpp>

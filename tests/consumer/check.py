@@ -31,7 +31,7 @@ def call(*command, **options):
     done = subprocess.run([str(word) for word in command], text=True, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
     if done.returncode != 0:
-        raise Failed(f"$ {' '.join(map(str, command))}\n{done.stdout[-4000:]}")
+        raise Failed(f"$ {' '.join(map(str, command))}\n{done.stdout[:20000]}")
     return done.stdout
 
 

@@ -119,7 +119,8 @@ bool Completion<Device>::ready() const {
 template <class Device>
 void Completion<Device>::finish(std::exception_ptr error) noexcept {
   State& state = *state_;
-  const std::lock_guard lock(state.mutex);  // until all is said: who waits may destroy this after it
+  const std::lock_guard lock(
+      state.mutex);  // until all is said: who waits may destroy this after it
   state.error = std::move(error);
   state.done = true;
   state.condition.notify_all();

@@ -46,7 +46,8 @@ CLEAVE_INLINE void Communicator::run_all(std::span<const Collective> collectives
   execute_all(collectives);
 }
 
-CLEAVE_INLINE Communicator& Communicator::cached_subgroup(const std::vector<int>& ranks, const std::string& label) {
+CLEAVE_INLINE Communicator& Communicator::cached_subgroup(const std::vector<int>& ranks,
+                                                          const std::string& label) {
   bool whole = ranks.size() == std::size_t(size_);
   for (std::size_t i = 0; whole && i < ranks.size(); ++i) whole = ranks[i] == int(i);
   if (whole) return *this;

@@ -29,8 +29,7 @@
 
 #if CLEAVE_COMPILED
 /// Defined by cleave/compiled.hpp.
-extern "C" const char
-    cleave_error_link_cleave_compiled_or_include_cleave_compiled_hpp_in_one_file;
+extern "C" const char cleave_error_link_cleave_compiled_or_include_cleave_compiled_hpp_in_one_file;
 #endif
 
 namespace cleave {
@@ -41,8 +40,8 @@ namespace detail {
 // some files and of the process in others, which ELF linkers refuse and name.
 #if defined(__ELF__) && !defined(__CUDA_ARCH__)
 #if CLEAVE_COMPILED
-[[gnu::used]] inline thread_local char
-    error_all_files_of_a_program_must_agree_on_CLEAVE_COMPILED = 0;
+[[gnu::used]] inline thread_local char error_all_files_of_a_program_must_agree_on_CLEAVE_COMPILED =
+    0;
 [[gnu::used]] inline const char* const needs_compiled =
     &cleave_error_link_cleave_compiled_or_include_cleave_compiled_hpp_in_one_file;
 #else

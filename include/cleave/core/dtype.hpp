@@ -183,7 +183,8 @@ struct TypeOfDType<DType::complex128> {
 
 }  // namespace detail
 
-/// The T of a DType: one of several where types are alike, `std::int64_t` of `long` and `long long`.
+/// The T of a DType: one of several where types are alike, `std::int64_t` for `long` and
+/// `long long`.
 template <DType D>
 using element_t = typename detail::TypeOfDType<D>::type;
 

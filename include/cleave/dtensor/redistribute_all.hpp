@@ -79,7 +79,8 @@ auto redistribute_all(const Redistribution<X, To>&... part) {
   redistribution::run_all<Device>(parts);
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
     return std::tuple(detail::result_of(part, parts[I].block)...);
-  }(std::index_sequence_for<X...>{});
+  }
+  (std::index_sequence_for<X...>{});
 }
 
 }  // namespace cleave

@@ -14,8 +14,9 @@
 
 namespace cleave {
 
-CLEAVE_INLINE MeshState::MeshState(std::shared_ptr<Communicator> world, std::shared_ptr<Communicator> group,
-            const Shape& extents, std::vector<int> world_ranks, std::vector<std::string> names)
+CLEAVE_INLINE MeshState::MeshState(std::shared_ptr<Communicator> world,
+                                   std::shared_ptr<Communicator> group, const Shape& extents,
+                                   std::vector<int> world_ranks, std::vector<std::string> names)
     : extents_(extents),
       world_ranks_(std::move(world_ranks)),
       names_(std::move(names)),

@@ -47,7 +47,7 @@ struct Explanation {
 /// @collective none
 /// @throws Error for a shape whose bytes are more than an index can count
 CLEAVE_INLINE Explanation explain(const Layout& source, const Layout& target, const Shape& shape,
-                           const MeshState& mesh, DType dtype);
+                                  const MeshState& mesh, DType dtype);
 
 /// `explain<Placements<Shard<0>, Replicate>, Placements<Replicate, Shard<0>>>(mesh, {64, 256})`
 ///

@@ -33,8 +33,8 @@ CLEAVE_INLINE std::string Explanation::text() const {
       lines += std::string("(") + name_of(step.op) + ")";
     if (!step.axes.empty())
       lines += " over " + step.axes + " (" + std::to_string(step.group_size) + " ranks), " +
-               std::to_string(step.bytes) + " bytes per rank, " + detail::decimal(step.microseconds) +
-               " us";
+               std::to_string(step.bytes) + " bytes per rank, " +
+               detail::decimal(step.microseconds) + " us";
     lines += " -> " + to_string(step.after) + "\n";
   }
   if (steps.empty()) lines += "  nothing to do\n";
@@ -43,7 +43,7 @@ CLEAVE_INLINE std::string Explanation::text() const {
 }
 
 CLEAVE_INLINE Explanation explain(const Layout& source, const Layout& target, const Shape& shape,
-                           const MeshState& mesh, DType dtype) {
+                                  const MeshState& mesh, DType dtype) {
   using redistribution::capped_product, redistribution::capped_sum,
       redistribution::without_unit_axes;
   static_cast<void>(detail::checked_bytes(shape.values.data(), shape.dims, size_of(dtype)));

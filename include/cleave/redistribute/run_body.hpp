@@ -24,8 +24,8 @@ template <class Device>
 void run_all(std::span<Part> parts) {
   std::vector<Plan> plans;  // by value: the cache may drop one meanwhile
   for (const Part& part : parts)
-    plans.push_back(plan_for(part.fixed, part.source, part.target, part.block.view.dtype,
-                             part.context));
+    plans.push_back(
+        plan_for(part.fixed, part.source, part.target, part.block.view.dtype, part.context));
   std::vector<Execution<Device>> executions;
   for (std::size_t i = 0; i < parts.size(); ++i)
     executions.emplace_back(plans[i], std::move(parts[i].block), parts[i].context);

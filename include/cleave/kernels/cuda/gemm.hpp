@@ -31,8 +31,8 @@ void gemm_elements(const kernels::Matrix<const T>& a, const kernels::Matrix<cons
                                                                     m.row_stride, m.col_stride};
     };
     gemm_matrices<U>(as(a, reinterpret_cast<const U*>(a.data)),
-                     as(b, reinterpret_cast<const U*>(b.data)),
-                     as(c, reinterpret_cast<U*>(c.data)), batches);
+                     as(b, reinterpret_cast<const U*>(b.data)), as(c, reinterpret_cast<U*>(c.data)),
+                     batches);
   }
 }
 

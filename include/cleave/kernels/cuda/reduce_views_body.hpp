@@ -142,7 +142,8 @@ inline bool equal_strides(const Shape& extents, const Shape& a, const Shape& b) 
 
 /// All elements of `result`. @pre at least two operands
 template <std::same_as<Cuda> Device>
-void combine_views(Device device, ReduceOp op, std::span<const ConstView> views, const View& result) {
+void combine_views(Device device, ReduceOp op, std::span<const ConstView> views,
+                   const View& result) {
   std::vector<ConstView> operands(views.begin(), views.end());
   std::vector<std::shared_ptr<void>> kept;  // until the kernel is enqueued
   bool alike = true;
