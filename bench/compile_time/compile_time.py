@@ -1,28 +1,64 @@
 #!/usr/bin/env python3
-"""What the compiler pays for cleave: its headers, and one more redistribution.
+"""What the compiler pays for cleave: its headers, a program, one more redistribution.
 
-usage: compile_time.py [COMPILER]         (default g++; every number is the median of five runs)
+usage: compile_time.py [COMPILER]         (default g++, at -O0; the library's mode is header-only
+                                           unless a name says `compiled`: CLEAVE_COMPILED=1)
 
-compile.include_seconds    a file that includes <cleave/cleave.hpp>, thread backend, at -O0
-compile.include_mb         the largest resident set of the compiler on that file
-compile.redistribute_ms    each further redistribution between two-axis placements, at -O0
+compile.include_vs_std             a file that includes <cleave/cleave.hpp>, over one that includes
+                                   the standard headers below; ranks are threads
+compile.include_compiled_vs_std    the same, compiled
+compile.include_mb                 the largest resident set of the compiler on that file
+compile.program_mpi_s              tests/consumer/project/main.cpp: `run`, MPI, a redistribution
+compile.program_mpi_compiled_vs_header_only
+compile.library_mpi_s              <cleave/compiled.hpp> with MPI: what is then compiled once
+compile.cuda_program_s             a program on GPUs by nvcc, for one architecture
+compile.cuda_program_compiled_vs_header_only
+compile.cuda_library_s             <cleave/compiled_cuda.hpp>, likewise
+compile.redistribute_ms            each further redistribution between two-axis placements
 
-Times are processor time, user and system, which other load disturbs less than the clock.
+Times are processor time, user and system, which other load disturbs less than the clock. All
+variants take turns; every number is the median over the rounds. Ratios are those of one round:
+machines differ, and change, by more than any of these. Without MPI, or without nvcc and the CUDA
+toolkit, their lines are left out, which is said on stderr.
 """
 
 import itertools
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 
-INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "include"
-RUNS = 5
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROUNDS, CUDA_ROUNDS = 5, 3
 FEW, MANY = 5, 205
+COMPILED = ["-DCLEAVE_COMPILED=1"]
 
-HEADER = "#include <cleave/cleave.hpp>\n"
+# What an include is compared with. Frozen: figures of other versions are compared with it, too.
+STANDARD = """algorithm array atomic bit complex condition_variable concepts exception fstream limits
+memory mutex new numeric span string thread tuple utility vector""".split()
+
+INCLUDE_STANDARD = "".join(f"#include <{header}>\n" for header in STANDARD)
+INCLUDE_CLEAVE = "#include <cleave/cleave.hpp>\n"
+PROGRAM = (ROOT / "tests/consumer/project/main.cpp").read_text()
+LIBRARY = "#include <cleave/compiled.hpp>\n"
+
+CUDA_PROGRAM = """#include <cleave/cuda.hpp>
+using namespace cleave;
+using namespace cleave::axes;
+int main(int argc, char** argv) {
+  return run<Host, Cuda>(argc, argv, [](World& world, auto device) {
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, device);
+    const Tensor<float, 2> table({4, 6});
+    const auto x = distribute_tensor(table, mesh, Shard<0>{}, Replicate{});
+    return int(x.redistribute(Replicate{}, Shard<1>{}).full_tensor().size());
+  });
+}
+"""
+CUDA_LIBRARY = "#include <cleave/compiled_cuda.hpp>\n"
+
 ALIASES = """using namespace cleave;
 template <class... P>
 using X = DTensor<float, 3, DeviceMesh<Host, axes::dp, axes::tp>, Placements<P...>>;
@@ -40,33 +76,97 @@ def redistributions(count):
         source, target = pairs[i * step % len(pairs)]
         lines.append("auto f%d(const X<%s>& x) { return x.redistribute(%s); }"
                      % (i, ", ".join(source), ", ".join(p + "{}" for p in target)))
-    return HEADER + ALIASES + "\n".join(lines) + "\n"
+    return INCLUDE_CLEAVE + ALIASES + "\n".join(lines) + "\n"
 
 
-def compile(compiler, text):
-    """(seconds, MB) of one run of the compiler."""
+def measure(command, text):
+    """(seconds, MB) of one run of a compiler on a file with that text."""
     with tempfile.TemporaryDirectory() as scratch:
         source = pathlib.Path(scratch) / "unit.cpp"
         source.write_text(text)
-        command = [compiler, "-std=c++20", "-O0", f"-I{INCLUDE}", "-c", str(source),
-                   "-o", os.devnull]
-        process = subprocess.Popen(command)
+        words = [*command, f"-I{ROOT}/include", "-c", str(source), "-o", scratch + "/unit.o"]
+        process = subprocess.Popen(words)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
-        sys.exit(f"failed: {' '.join(command)}")
+        sys.exit(f"failed: {' '.join(words)}")
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
+def rounds(variants, count):
+    """The seconds, and the megabytes, of every variant in every round: {name: [..]}."""
+    seconds, megabytes = ({name: [] for name in variants} for _ in range(2))
+    for _ in range(count):
+        for name, (command, text) in variants.items():
+            s, mb = measure(command, text)
+            seconds[name].append(s)
+            megabytes[name].append(mb)
+    return seconds, megabytes
+
+
+def report(name, values, unit="", digits=2):
+    print(f"compile.{name} {statistics.median(values):.{digits}f} {unit}".rstrip(), flush=True)
+
+
+def ratio(of, to):
+    return [a / b for a, b in zip(of, to)]
+
+
+def mpi_flags():
+    """The words that a compiler needs for MPI; None where it is not installed."""
+    try:
+        done = subprocess.run(["mpicxx", "--showme:compile"], check=True, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    if not pathlib.Path("/usr/include/boost/mpi.hpp").exists():
+        return None
+    return [*done.stdout.split(), "-DCLEAVE_HAS_MPI=1"]
+
+
 def main(compiler="g++"):
-    runs = [[compile(compiler, text) for text in (HEADER, redistributions(FEW),
-                                                  redistributions(MANY))]
-            for _ in range(RUNS)]
-    seconds, megabytes = zip(*(run[0] for run in runs))
-    marginal = [(many[0] - few[0]) / (MANY - FEW) for _, few, many in runs]
-    print(f"compile.include_seconds {statistics.median(seconds):.3f} s")
-    print(f"compile.include_mb {statistics.median(megabytes):.0f} MB")
-    print(f"compile.redistribute_ms {1000 * statistics.median(marginal):.1f} ms")
+    base = [compiler, "-std=c++20", "-O0"]
+    variants = {
+        "std": (base, INCLUDE_STANDARD),
+        "include": (base, INCLUDE_CLEAVE),
+        "include compiled": (base + COMPILED, INCLUDE_CLEAVE),
+        "few": (base, redistributions(FEW)),
+        "many": (base, redistributions(MANY)),
+    }
+    mpi = mpi_flags()
+    if mpi is None:
+        print("no MPI with Boost.MPI: its lines are left out", file=sys.stderr)
+    else:
+        variants["mpi"] = base + mpi, PROGRAM
+        variants["mpi compiled"] = base + mpi + COMPILED, PROGRAM
+        variants["mpi library"] = base + mpi + COMPILED, LIBRARY
+    seconds, megabytes = rounds(variants, ROUNDS)
+    report("include_vs_std", ratio(seconds["include"], seconds["std"]))
+    report("include_compiled_vs_std", ratio(seconds["include compiled"], seconds["std"]))
+    report("std_seconds", seconds["std"], "s")
+    report("include_seconds", seconds["include"], "s")
+    report("include_mb", megabytes["include"], "MB", 0)
+    report("redistribute_ms", [1000 * (many - few) / (MANY - FEW) for few, many
+                               in zip(seconds["few"], seconds["many"])], "ms", 1)
+    if mpi is not None:
+        report("program_mpi_s", seconds["mpi"], "s")
+        report("program_mpi_compiled_vs_header_only",
+               ratio(seconds["mpi compiled"], seconds["mpi"]))
+        report("library_mpi_s", seconds["mpi library"], "s")
+
+    nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    if not pathlib.Path(nvcc).exists():
+        return print("no nvcc: its lines are left out", file=sys.stderr)
+    base = [nvcc, "-x", "cu", "-std=c++20", "-O0", "--expt-relaxed-constexpr", "--extended-lambda",
+            "-arch=sm_80"]
+    seconds, _ = rounds({
+        "program": (base, CUDA_PROGRAM),
+        "compiled": (base + COMPILED, CUDA_PROGRAM),
+        "library": (base + COMPILED, CUDA_LIBRARY),
+    }, CUDA_ROUNDS)
+    report("cuda_program_s", seconds["program"], "s")
+    report("cuda_program_compiled_vs_header_only", ratio(seconds["compiled"], seconds["program"]))
+    report("cuda_library_s", seconds["library"], "s")
 
 
 if __name__ == "__main__":

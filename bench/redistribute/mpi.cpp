@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <boost/mpi/environment.hpp>
+
 #include <cleave/comm/mpi.hpp>
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/dtensor/factories.hpp>

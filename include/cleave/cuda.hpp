@@ -27,3 +27,16 @@
 // Ranks
 #include <cleave/comm/cuda/async.hpp>
 #include <cleave/comm/cuda/device_group.hpp>
+
+#if CLEAVE_COMPILED && defined(__ELF__) && !defined(__CUDA_ARCH__)
+/// Defined by cleave/compiled_cuda.hpp.
+extern "C" const char
+    cleave_error_link_cleave_cuda_compiled_or_include_cleave_compiled_cuda_hpp_in_one_file;
+
+namespace cleave::detail {
+
+[[gnu::used]] inline const char* const needs_cuda_compiled =
+    &cleave_error_link_cleave_cuda_compiled_or_include_cleave_compiled_cuda_hpp_in_one_file;
+
+}  // namespace cleave::detail
+#endif

@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include <boost/mpi/communicator.hpp>
 #include <doctest/doctest.h>
 
 #include <cleave/comm/mpi.hpp>
+#include <cleave/comm/mpi_requests.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 #include "collective_cases.hpp"

@@ -11,7 +11,9 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <cleave/comm/launch.hpp>
 #include <cleave/comm/run.hpp>
+#include <cleave/comm/thread_run.hpp>
 
 using namespace cleave;
 

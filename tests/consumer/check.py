@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Four ways to use cleave from outside: as a Meson subproject, installed for Meson, by pkg-config,
-by a bare command.
+by a bare command; each header-only and in the compiled mode. And what a linker says of programs
+that get the compiled mode wrong.
 
 usage: check.py SOURCE_ROOT MESON COMPILER
 """
@@ -12,11 +13,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from cases import Cases
 
 PROJECT = "tests/consumer/project"
+HEADER_ONLY, COMPILED = "header-only", "compiled"
 EXPECTED = "total 180 on 4 ranks\n"  # 0..4, 10..14, 20..24
 
 
@@ -28,54 +31,82 @@ def call(*command, **options):
     done = subprocess.run([str(word) for word in command], text=True, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
     if done.returncode != 0:
-        raise Failed(f"$ {' '.join(map(str, command))}\n{done.stdout[-4000:]}")
+        raise Failed(f"$ {' '.join(map(str, command))}\n{done.stdout[:20000]}")
     return done.stdout
 
 
-def built_by_meson(meson, project, build, environment, *options):
-    call(meson, "setup", *options, build, project, env=environment)
+def built_by_meson(tools, scratch, project, environment, mode, *options):
+    build = scratch / "build"
+    call(tools.meson, "setup", f"-Dcleave={library_of(mode)}", *options, build, project,
+         env=environment)
     call("ninja", "-C", build, env=environment)
     return build / "consumer"
 
 
-def as_subproject(scratch, source, meson, compiler):
+def library_of(mode):
+    return "cleave-compiled" if mode == COMPILED else "cleave"
+
+
+def as_subproject(tools, scratch, mode):
     project = scratch / "consumer"
-    shutil.copytree(source / PROJECT, project)
+    shutil.copytree(tools.source / PROJECT, project)
     (project / "subprojects/cleave").mkdir(parents=True)
     for name in ("include", "meson.build", "meson_options.txt", "subprojects"):
-        copy = shutil.copytree if (source / name).is_dir() else shutil.copy
-        copy(source / name, project / "subprojects/cleave" / name)
-    return built_by_meson(meson, project, scratch / "build", None,
-                          "--force-fallback-for=cleave")
+        copy = shutil.copytree if (tools.source / name).is_dir() else shutil.copy
+        copy(tools.source / name, project / "subprojects/cleave" / name)
+    return built_by_meson(tools, scratch, project, None, mode, "--force-fallback-for=cleave",
+                          f"--force-fallback-for={library_of(mode)}")
 
 
-def install(scratch, source, meson):
+def install(tools, scratch):
     """Installs the library alone; an environment in which pkg-config finds it."""
     prefix = scratch / "prefix"
-    call(meson, "setup", f"--prefix={prefix}", "-Dtests=disabled", "-Dexamples=disabled",
-         scratch / "library", source)
-    call(meson, "install", "-C", scratch / "library")
+    call(tools.meson, "setup", f"--prefix={prefix}", "-Dtests=disabled", "-Dexamples=disabled",
+         "-Dinstall_compiled=host", "-Doptimization=0", scratch / "library", tools.source)
+    call(tools.meson, "install", "-C", scratch / "library")
     found = next(prefix.rglob("cleave.pc")).parent
     return dict(os.environ, PKG_CONFIG_PATH=str(found))
 
 
-def installed(scratch, source, meson, compiler):
-    return built_by_meson(meson, source / PROJECT, scratch / "build",
-                          install(scratch, source, meson), "--wrap-mode=nofallback")
+def installed(tools, scratch, mode):
+    return built_by_meson(tools, scratch, tools.source / PROJECT, tools.installed.result(), mode,
+                          "--wrap-mode=nofallback")
 
 
-def by_pkg_config(scratch, source, meson, compiler):
-    flags = call("pkg-config", "--cflags", "--libs", "cleave",
-                 env=install(scratch, source, meson)).split()
-    call(compiler, "-std=c++20", source / PROJECT / "main.cpp", *flags,
+def by_pkg_config(tools, scratch, mode):
+    flags = call("pkg-config", "--cflags", "--libs", library_of(mode),
+                 env=tools.installed.result()).split()
+    call(tools.compiler, "-std=c++20", tools.source / PROJECT / "main.cpp", *flags,
          "-o", scratch / "consumer")
     return scratch / "consumer"
 
 
-def by_bare_command(scratch, source, meson, compiler):
-    call(compiler, "-std=c++20", "-O2", f"-I{source}/include",
-         source / PROJECT / "main.cpp", "-pthread", "-o", scratch / "consumer")
+def compiled_file(tools, scratch, name, mode):
+    """An object file, by a bare command."""
+    target = scratch / f"{name}.o"
+    call(tools.compiler, "-std=c++20", f"-I{tools.source}/include",
+         *(["-DCLEAVE_COMPILED=1"] if mode == COMPILED else []), "-c",
+         tools.source / PROJECT / f"{name}.cpp", "-o", target)
+    return target
+
+
+def linked(tools, scratch, *objects):
+    call(tools.compiler, *objects, "-pthread", "-o", scratch / "consumer")
     return scratch / "consumer"
+
+
+def by_bare_command(tools, scratch, mode):
+    files = ["main", "cleave"] if mode == COMPILED else ["main"]
+    return linked(tools, scratch, *[compiled_file(tools, scratch, name, mode) for name in files])
+
+
+def mixed_modes(tools, scratch):
+    return linked(tools, scratch, compiled_file(tools, scratch, "main", HEADER_ONLY),
+                  compiled_file(tools, scratch, "cleave", COMPILED))
+
+
+def without_library(tools, scratch):
+    return linked(tools, scratch, compiled_file(tools, scratch, "main", COMPILED))
 
 
 WAYS = [
@@ -85,22 +116,46 @@ WAYS = [
     ("by a bare compiler command", by_bare_command),
 ]
 
+MISTAKES = [
+    ("a program whose files differ in mode does not link, and the linker names the macro",
+     mixed_modes, "error_all_files_of_a_program_must_agree_on_CLEAVE_COMPILED"),
+    ("a program in compiled mode without the library does not link, and the linker names both ways "
+     "to get it", without_library,
+     "cleave_error_link_cleave_compiled_or_include_cleave_compiled_hpp_in_one_file"),
+]
 
-def what_it_says(way, source, meson, compiler):
+
+def what_it_says(way, *arguments):
     with tempfile.TemporaryDirectory() as scratch:
         try:
-            program = way(pathlib.Path(scratch), source, meson, compiler)
+            program = way(arguments[0], pathlib.Path(scratch), *arguments[1:])
             return call(program, "--ranks", "4")
         except Failed as failure:
             return str(failure)
 
 
+@dataclass
+class Tools:
+    source: pathlib.Path
+    meson: str
+    compiler: str
+    installed: concurrent.futures.Future = None  # the environment of `install`
+
+
 def main(source, meson, compiler):
     cases = Cases()
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        said = pool.map(lambda way: what_it_says(way[1], source, meson, compiler), WAYS)
-        for (name, _), output in zip(WAYS, said):
-            cases.check(f"the consumer works {name}", output == EXPECTED, output)
+    tools = Tools(source, meson, compiler)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool, \
+            tempfile.TemporaryDirectory() as shared:
+        tools.installed = pool.submit(install, tools, pathlib.Path(shared))
+        said = {(name, mode): pool.submit(what_it_says, way, tools, mode)
+                for mode in (HEADER_ONLY, COMPILED) for name, way in WAYS}
+        wrong = [pool.submit(what_it_says, way, tools) for _, way, _ in MISTAKES]
+        for (name, mode), output in said.items():
+            cases.check(f"the consumer works {name}, {mode}", output.result() == EXPECTED,
+                        output.result())
+        for (sentence, _, expected), output in zip(MISTAKES, wrong):
+            cases.check(sentence, expected in output.result(), output.result())
     return cases.finish()
 
 

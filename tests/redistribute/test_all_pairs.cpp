@@ -9,6 +9,7 @@
 
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/redistribute/execute.hpp>
+#include <cleave/redistribute/run.hpp>
 
 #include "device.hpp"
 #include "effort.hpp"

@@ -3,7 +3,8 @@
 
 usage: headers.py SOURCE_ROOT BUILD_ROOT COMPILER [CUDA_ROOT]
 
-Headers that depend on a feature are compiled with the features of the build and without. Those of
+Headers that depend on a feature are compiled with the features of the build and without; those that
+users include, and those of the compiled mode, with CLEAVE_COMPILED=1, too. Those of
 the CUDA side need CUDA_ROOT; those among them that contain kernels, and what includes them, nvcc.
 
 nvcc reads a file twice with the same front end: as code for the device and as code for the host.
@@ -37,6 +38,10 @@ WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werr
 # Headers that many others include; where several would do, the last one is taken.
 BASES = ["cleave/tensor/view.hpp", "cleave/tensor/cuda/stream.hpp", "cleave/comm/communicator.hpp",
          "cleave/redistribute/execute.hpp", "cleave/dtensor/dtensor.hpp"]
+# Headers that programs in compiled mode include; and what is for these alone.
+USERS = ["cleave/cleave.hpp", "cleave/cuda.hpp"]
+COMPILED_ONLY = ["cleave/compiled.hpp", "cleave/compiled_cuda.hpp"]
+COMPILED = "-DCLEAVE_COMPILED=1"
 LARGE = os.environ.get("CLEAVE_TEST_LARGE") == "1"
 
 
@@ -106,6 +111,17 @@ def variants(root, compiler, features, cuda):
     for path in paths:
         header = path.relative_to(root / "include").as_posix()
         reached = closure(root, header)
+        if header in USERS + COMPILED_ONLY:
+            of_cuda = "cuda" in header
+            if is_nvcc(compiler):
+                # nvcc reads the library's device code where it compiles it
+                if header in USERS:
+                    yield header, "compiled mode", [*plain, COMPILED, BOTH_SIDES]
+            elif not of_cuda:
+                yield header, "compiled mode", [*plain, COMPILED]
+                yield header, "compiled mode, all features", [*features, COMPILED]
+            if header in COMPILED_ONLY:
+                continue
         if header.startswith("cleave/comm/cuda/nccl") and not has_nccl:
             continue
         needs_mpi = path in of_mpi

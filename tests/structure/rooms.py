@@ -95,9 +95,9 @@ def form_violations(tree):
 
 
 def orphans(tree):
-    """Headers of the host side that cleave.hpp does not reach."""
+    """Headers of the host side that neither cleave.hpp nor compiled.hpp reaches."""
     texts = headers(tree)
-    reached, todo = set(), ["cleave.hpp"]
+    reached, todo = set(), ["cleave.hpp", "compiled.hpp"]
     while todo:
         header = todo.pop()
         if header in reached or header not in texts:
@@ -106,6 +106,25 @@ def orphans(tree):
         todo += filter(None, map(own, included(texts[header])))
     return [f"cleave.hpp does not reach {header}"
             for header in texts if header not in reached and "cuda" not in header]
+
+
+def stray_bodies(tree):
+    """Definitions of the compiled mode: x_body.hpp is read where x.hpp is, unless CLEAVE_COMPILED,
+    and by compiled.hpp or compiled_cuda.hpp; by nothing else."""
+    found = []
+    texts = headers(tree)
+    readers = ("compiled.hpp", "compiled_cuda.hpp")
+    for header, text in texts.items():
+        for target in filter(None, map(own, included(text))):
+            if not target.endswith("_body.hpp") or header in readers:
+                continue
+            guarded = f"#if !CLEAVE_COMPILED\n#include <cleave/{target}>\n#endif\n"
+            if header != target.replace("_body.hpp", ".hpp") or not text.endswith(guarded):
+                found.append(f"{header} includes {target}")
+        reader = readers["/cuda/" in header]
+        if header.endswith("_body.hpp") and f"cleave/{header}" not in included(texts[reader]):
+            found.append(f"{reader} does not include {header}")
+    return found
 
 
 def unlisted_tests(tree):
@@ -135,6 +154,8 @@ RULES = [
      ("include/cleave/core/planted.hpp", "namespace cleave {}\n")),
     ("cleave.hpp reaches every header", orphans,
      ("include/cleave/core/planted.hpp", "// Nobody includes this.\n#pragma once\n")),
+    ("bodies are read by their headers and by the compiled mode alone", stray_bodies,
+     ("include/cleave/core/planted.hpp", "#include <cleave/comm/run_body.hpp>\n")),
     ("every test file is built", unlisted_tests,
      ("tests/core/test_planted.cpp", "")),
 ]

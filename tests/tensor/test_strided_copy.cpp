@@ -10,6 +10,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cleave/tensor/copy_loops.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
 using namespace cleave;

@@ -7,13 +7,9 @@
 // its result is ready when the call returns.
 #pragma once
 
-#include <condition_variable>
-#include <deque>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include <cleave/comm/communicator.hpp>
@@ -29,65 +25,6 @@ class Job {
  public:
   virtual ~Job() = default;
   virtual void run() noexcept = 0;
-};
-
-/// One thread that runs jobs first in, first out.
-class Worker {
- public:
-  Worker() : thread_([queue = queue_] { queue->serve(); }) {}
-  Worker(const Worker&) = delete;  // the rank has one
-  Worker& operator=(const Worker&) = delete;
-
-  /// Runs what was started, then ends.
-  ~Worker() {
-    queue_->end();
-    // the last handle on a rank may go with a job, on the worker's own thread
-    if (thread_.get_id() == std::this_thread::get_id()) thread_.detach();
-    else thread_.join();
-  }
-
-  void start(Job& job) { queue_->push(job); }
-
- private:
-  class Queue {
-   public:
-    void push(Job& job) {
-      {
-        const std::lock_guard lock(mutex_);
-        jobs_.push_back(&job);
-      }
-      condition_.notify_one();
-    }
-
-    void end() noexcept {
-      {
-        const std::lock_guard lock(mutex_);
-        ending_ = true;
-      }
-      condition_.notify_one();
-    }
-
-    void serve() {
-      for (;;) {
-        std::unique_lock lock(mutex_);
-        condition_.wait(lock, [this] { return ending_ || !jobs_.empty(); });
-        if (jobs_.empty()) return;
-        Job& job = *jobs_.front();
-        jobs_.pop_front();
-        lock.unlock();
-        job.run();
-      }
-    }
-
-   private:
-    std::mutex mutex_;
-    std::condition_variable condition_;
-    std::deque<Job*> jobs_;
-    bool ending_ = false;
-  };
-
-  std::shared_ptr<Queue> queue_ = std::make_shared<Queue>();
-  std::thread thread_;
 };
 
 /// Something that somebody waits for.
@@ -114,50 +51,34 @@ class Promised : public Pending {
   std::optional<T> value_;
 };
 
-/// The end of a job. Not typed: little is to be compiled for another T.
+/// The end of a job. Not of its type: little is to be compiled for another one.
+template <class Device>
 class Completion {
  public:
   /// @param state  of the rank that starts the job
-  explicit Completion(const RankState& state) : alarm_(state.alarm), rank_(state.world_rank) {}
+  explicit Completion(const RankState& state);
+  Completion(const Completion&) = delete;  // others wait for it where it is
+  Completion& operator=(const Completion&) = delete;
+  ~Completion();
 
   /// @throws what the job threw
-  void wait() {
-    std::unique_lock lock(mutex_);
-    condition_.wait(lock, [this] { return done_; });
-    if (error_ != nullptr) std::rethrow_exception(error_);
-  }
-
+  void wait();
   /// For a rank that drops the job. One that unwinds from an error tells its peers first: those
   /// that would have met the job may be waiting for the rank.
-  void wait_quietly() noexcept {
-    if (alarm_ != nullptr && std::uncaught_exceptions() > exceptions_ && !ready())
-      alarm_->raise(rank_, "it ended while asynchronous work was under way");
-    std::unique_lock lock(mutex_);
-    condition_.wait(lock, [this] { return done_; });
-  }
-
-  bool ready() const {
-    const std::lock_guard lock(mutex_);
-    return done_;
-  }
-
+  void wait_quietly() noexcept;
+  bool ready() const;
   /// The last that a job does.
-  void finish(std::exception_ptr error) noexcept {
-    const std::lock_guard lock(mutex_);  // until all is said: who waits may destroy this after it
-    error_ = std::move(error);
-    done_ = true;
-    condition_.notify_all();
-  }
+  void finish(std::exception_ptr error) noexcept;
 
  private:
-  mutable std::mutex mutex_;
-  std::condition_variable condition_;
-  std::exception_ptr error_;
-  bool done_ = false;
-  std::shared_ptr<Alarm> alarm_;
-  int rank_;
-  int exceptions_ = std::uncaught_exceptions();
+  struct State;
+  std::unique_ptr<State> state_;
 };
+
+/// Runs a job on the rank's worker thread; at once where the group's backend cannot be used by two
+/// threads.
+template <class Device>
+void start_job(Communicator& group, Job& job);
 
 /// A job that makes a value.
 template <class T, class F>
@@ -181,7 +102,7 @@ class Task final : public Promised<T>, public Job {
   }
 
  private:
-  Completion completion_;
+  Completion<Host> completion_;
   std::optional<F> f_;
 };
 
@@ -250,14 +171,12 @@ template <class F>
 auto start_async(Host, Communicator& group, F f) {
   using T = decltype(f());
   auto task = std::make_unique<detail::Task<T, F>>(group.state(), std::move(f));
-  if (group.concurrent()) {
-    std::shared_ptr<void>& worker = group.state().worker;
-    if (worker == nullptr) worker = std::make_shared<detail::Worker>();
-    static_cast<detail::Worker*>(worker.get())->start(*task);
-  } else {
-    task->run();
-  }
+  detail::start_job<Host>(group, *task);
   return Async<T>(std::move(task));
 }
 
 }  // namespace cleave
+
+#if !CLEAVE_COMPILED
+#include <cleave/comm/async_body.hpp>
+#endif

@@ -5,9 +5,7 @@
 // when checks ask for it, and then makes the one virtual call.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -16,6 +14,7 @@
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
+#include <cleave/core/config.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/tensor/storage.hpp>
 
@@ -64,25 +63,7 @@ struct RankState {
   std::shared_ptr<void> device_watch{};  ///< and what watches over its work on a device
 
   /// @throws Error for a value of CLEAVE_CHECK or CLEAVE_TIMEOUT that means nothing
-  static RankState from_environment(int rank, int size) {
-    RankState state;
-    state.world_rank = rank;
-    state.world_size = size;
-    if (const char* text = std::getenv("CLEAVE_CHECK"); text != nullptr && *text != '\0') {
-      const std::string level = text;
-      if (level == "off") state.check = CheckLevel::off;
-      else if (level == "local") state.check = CheckLevel::local;
-      else if (level == "collective") state.check = CheckLevel::collective;
-      else throw Error("run", "CLEAVE_CHECK is '" + level + "'; use off, local or collective");
-    }
-    if (const char* text = std::getenv("CLEAVE_TIMEOUT"); text != nullptr && *text != '\0') {
-      char* end = nullptr;
-      state.timeout_seconds = std::strtod(text, &end);
-      if (*end != '\0' || !(state.timeout_seconds > 0))
-        throw Error("run", std::string("CLEAVE_TIMEOUT is '") + text + "'; use seconds > 0");
-    }
-    return state;
-  }
+  static RankState from_environment(int rank, int size);
 };
 
 /// What every rank must agree on before a collective runs; trivially copyable, sent as bytes.
@@ -141,21 +122,14 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// @collective every rank of the group, in the same order
   /// @throws Error if ranks disagree (CLEAVE_CHECK=collective), one has failed or left, or none
   ///         arrives within the time-out
-  void run(const Collective& collective) {
-    prepare(collective);
-    execute(collective);
-  }
+  void run(const Collective& collective);
 
   /// Runs several collectives as one round: they start together and end together, with one
   /// synchronisation where the backend can.
   ///
   /// @pre        none reads what another one writes
   /// @collective every rank of the group, with the same kinds in the same order
-  void run_all(std::span<const Collective> collectives) {
-    if (collectives.size() == 1) return run(collectives[0]);
-    for (const Collective& collective : collectives) prepare(collective);
-    execute_all(collectives);
-  }
+  void run_all(std::span<const Collective> collectives);
 
   /// The group of the listed ranks (of this group), in that order.
   ///
@@ -177,14 +151,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// this group itself where the list names all of its ranks in their order.
   ///
   /// @collective the first call with a list: the listed ranks, and only they
-  Communicator& cached_subgroup(const std::vector<int>& ranks, const std::string& label) {
-    bool whole = ranks.size() == std::size_t(size_);
-    for (std::size_t i = 0; whole && i < ranks.size(); ++i) whole = ranks[i] == int(i);
-    if (whole) return *this;
-    for (const auto& [list, group] : cached_)
-      if (list == ranks) return *group;
-    return *cached_.emplace_back(ranks, subgroup(ranks, label)).second;
-  }
+  Communicator& cached_subgroup(const std::vector<int>& ranks, const std::string& label);
 
   /// Whether another thread of this rank may use a twin of this group at the same time.
   virtual bool concurrent() const noexcept { return false; }
@@ -193,14 +160,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// this one's. Made at the first call.
   ///
   /// @collective the first call: every rank of the group
-  const std::shared_ptr<Communicator>& twin() {
-    if (twin_ == nullptr) {
-      std::vector<int> ranks;
-      for (int r = 0; r < size_; ++r) ranks.push_back(r);
-      twin_ = subgroup(ranks, label_);
-    }
-    return twin_;
-  }
+  const std::shared_ptr<Communicator>& twin();
 
  protected:
   Communicator(int rank, int size, std::string label, std::shared_ptr<RankState> state)
@@ -225,55 +185,17 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   /// Compares a call across ranks, if calls are to be compared. For those that no user has made;
   /// `run` does it for all others.
-  void agree_on_call(const Collective& collective) {
-    if (state_->check == CheckLevel::collective && size_ > 1) compare(collective);
-    ++sequence_;
-  }
+  void agree_on_call(const Collective& collective);
 
  private:
-  void prepare(const Collective& collective) {
-    {
-      const std::lock_guard lock(*state_->observing);
-      for (Observer* observer : state_->observers) observer->observe(collective, *this);
-    }
-    agree_on_call(collective);
-  }
+  void prepare(const Collective& collective);
 
   /// Throws the same error on all ranks if they have not all made the same call.
-  void compare(const Collective& collective) {
-    Signature mine;
-    mine.sequence = sequence_;
-    mine.count = agreed_count(collective);
-    mine.kind = std::uint8_t(collective.kind);
-    mine.dtype = std::uint8_t(collective.dtype());
-    mine.op = std::uint8_t(collective.op);
-    mine.root = collective.root;
-    mine.detail = collective.detail;
-    std::vector<Signature> all(std::size_t(size_), mine);
-    gather_signatures(mine, all);
-    for (int r = 1; r < size_; ++r) {
-      if (all[std::size_t(r)] == all[0]) continue;
-      throw Error(collective.operation[0] != '\0' ? collective.operation : "collective",
-                  "ranks of group '" + label_ + "' disagree: rank 0 runs " + describe(all[0]) +
-                      ", rank " + std::to_string(r) + " runs " + describe(all[std::size_t(r)]),
-                  {.rank = state_->world_rank});
-    }
-  }
+  void compare(const Collective& collective);
 
-  static index_t agreed_count(const Collective& c) {
-    if (c.global_count != 0) return c.global_count;
-    if (c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter)
-      return c.source.size();
-    if (c.kind == CollectiveKind::all_gather) return c.destination.size();
-    return 0;
-  }
+  static index_t agreed_count(const Collective& c);
 
-  static std::string describe(const Signature& s) {
-    return std::string(name_of(CollectiveKind(s.kind))) + " of " + std::to_string(s.count) + " " +
-           name_of(DType(s.dtype)) + text_of_detail(CollectiveKind(s.kind), s.detail) + " (op " +
-           name_of(ReduceOp(s.op)) + ", root " + std::to_string(s.root) + ", call " +
-           std::to_string(s.sequence) + ")";
-  }
+  static std::string describe(const Signature& s);
 
   int rank_;
   int size_;
@@ -293,3 +215,7 @@ inline std::shared_ptr<Communicator> communicator_on(Host,
 }
 
 }  // namespace cleave
+
+#if !CLEAVE_COMPILED
+#include <cleave/comm/communicator_body.hpp>
+#endif

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 
+#include <cleave/tensor/copy_loops.hpp>
 #include <cleave/tensor/streaming.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>

@@ -7,15 +7,14 @@
 
 #include <memory>
 
-#include <boost/mpi/communicator.hpp>
-
 #include <cleave/comm/communicator.hpp>
-#include <cleave/comm/mpi_communicator.hpp>
-#include <cleave/comm/mpi_run.hpp>
+#include <cleave/comm/mpi_header.hpp>
+#include <cleave/core/config.hpp>
 
 namespace cleave {
 
-/// A world of the ranks of an MPI communicator, which stays the caller's and free for other use.
+/// A world of the ranks of an MPI communicator, which stays the caller's and free for other use. A
+/// boost::mpi::communicator becomes an MPI_Comm by itself.
 ///
 /// A rank that fails in a collective wakes all others, as does one whose last communicator is
 /// destroyed by an exception. No group of that world is of use then, and messages may be under way
@@ -23,13 +22,10 @@ namespace cleave {
 ///
 /// @collective every rank of `comm`
 /// @throws Error if MPI is not running, or `comm` is null or an inter-communicator
-inline std::shared_ptr<Communicator> mpi_communicator(MPI_Comm comm) {
-  return detail::MpiCommunicator::world(comm);
-}
-
-/// The same for a communicator of Boost.MPI.
-inline std::shared_ptr<Communicator> mpi_communicator(const boost::mpi::communicator& comm) {
-  return detail::MpiCommunicator::world(MPI_Comm(comm));
-}
+CLEAVE_INLINE std::shared_ptr<Communicator> mpi_communicator(MPI_Comm comm);
 
 }  // namespace cleave
+
+#if !CLEAVE_COMPILED
+#include <cleave/comm/mpi_body.hpp>
+#endif

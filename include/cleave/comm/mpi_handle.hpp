@@ -1,7 +1,6 @@
 // The thin layer over MPI's C interface: calls that throw, communicators that free themselves, and
 // memory that outlives messages which cannot be taken back.
 //
-// The only header of the library that includes mpi.h.
 #pragma once
 
 #include <memory>
@@ -10,14 +9,7 @@
 #include <utility>
 #include <vector>
 
-#ifndef OMPI_SKIP_MPICXX
-#define OMPI_SKIP_MPICXX 1
-#endif
-#ifndef MPICH_SKIP_MPICXX
-#define MPICH_SKIP_MPICXX 1
-#endif
-#include <mpi.h>
-
+#include <cleave/comm/mpi_header.hpp>
 #include <cleave/core/error.hpp>
 
 namespace cleave::detail {

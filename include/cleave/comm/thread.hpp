@@ -22,6 +22,7 @@
 #include <vector>
 
 #include <cleave/comm/communicator.hpp>
+#include <cleave/comm/thread_communicators.hpp>
 #include <cleave/comm/thread_group.hpp>
 #include <cleave/comm/thread_reads.hpp>
 #include <cleave/comm/thread_world.hpp>
@@ -345,14 +346,7 @@ std::vector<std::shared_ptr<Communicator>> thread_communicators(
 
 }  // namespace detail
 
-/// One communicator for each of `ranks` threads, for programs that start their own; `run` and
-/// `run_threads` do all of this.
-///
-/// Each is to be used by one thread. A rank whose communicators are all destroyed has left: peers
-/// that wait for it get an Error.
-///
-/// @throws Error if `ranks` is not positive
-template <class Device = Host>
+template <class Device>
   requires std::is_same_v<Device, Host>
 std::vector<std::shared_ptr<Communicator>> thread_communicators(int ranks) {
   if (ranks < 1)

@@ -3,6 +3,9 @@
 //
 // Features come from the build as macros with the value 1: CLEAVE_HAS_MPI, CLEAVE_HAS_CBLAS,
 // CLEAVE_HAS_RANDOM123. Nothing here includes anything that they need.
+//
+// With CLEAVE_COMPILED=1 what no type of the user decides is declared only; its definitions, in
+// headers named *_body.hpp, are read by the one file that includes cleave/compiled.hpp.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +20,36 @@
 #define CLEAVE_HOST_DEVICE
 #endif
 
+/// Before a function that is defined in a *_body.hpp.
+#if CLEAVE_COMPILED
+#define CLEAVE_INLINE
+#else
+#define CLEAVE_INLINE inline
+#endif
+
+#if CLEAVE_COMPILED
+/// Defined by cleave/compiled.hpp.
+extern "C" const char cleave_error_link_cleave_compiled_or_include_cleave_compiled_hpp_in_one_file;
+#endif
+
 namespace cleave {
+
+namespace detail {
+
+// A program whose files differ in CLEAVE_COMPILED does not link: the variable is of the thread in
+// some files and of the process in others, which ELF linkers refuse and name.
+#if defined(__ELF__) && !defined(__CUDA_ARCH__)
+#if CLEAVE_COMPILED
+[[gnu::used]] inline thread_local char error_all_files_of_a_program_must_agree_on_CLEAVE_COMPILED =
+    0;
+[[gnu::used]] inline const char* const needs_compiled =
+    &cleave_error_link_cleave_compiled_or_include_cleave_compiled_hpp_in_one_file;
+#else
+[[gnu::used]] inline char error_all_files_of_a_program_must_agree_on_CLEAVE_COMPILED = 0;
+#endif
+#endif
+
+}  // namespace detail
 
 /// Extents, strides, offsets and element counts: signed and 64 bits wide everywhere.
 using index_t = std::int64_t;

@@ -124,6 +124,70 @@ decltype(auto) visit_dtype(DType type, F&& f) {
   return f.template operator()<double>();
 }
 
+namespace detail {
+
+template <DType>
+struct TypeOfDType;
+template <>
+struct TypeOfDType<DType::boolean> {
+  using type = bool;
+};
+template <>
+struct TypeOfDType<DType::int8> {
+  using type = std::int8_t;
+};
+template <>
+struct TypeOfDType<DType::uint8> {
+  using type = std::uint8_t;
+};
+template <>
+struct TypeOfDType<DType::int32> {
+  using type = std::int32_t;
+};
+template <>
+struct TypeOfDType<DType::uint32> {
+  using type = std::uint32_t;
+};
+template <>
+struct TypeOfDType<DType::int64> {
+  using type = std::int64_t;
+};
+template <>
+struct TypeOfDType<DType::uint64> {
+  using type = std::uint64_t;
+};
+template <>
+struct TypeOfDType<DType::float16> {
+  using type = half;
+};
+template <>
+struct TypeOfDType<DType::bfloat16> {
+  using type = bfloat16;
+};
+template <>
+struct TypeOfDType<DType::float32> {
+  using type = float;
+};
+template <>
+struct TypeOfDType<DType::float64> {
+  using type = double;
+};
+template <>
+struct TypeOfDType<DType::complex64> {
+  using type = std::complex<float>;
+};
+template <>
+struct TypeOfDType<DType::complex128> {
+  using type = std::complex<double>;
+};
+
+}  // namespace detail
+
+/// The T of a DType: one of several where types are alike, `std::int64_t` for `long` and
+/// `long long`.
+template <DType D>
+using element_t = typename detail::TypeOfDType<D>::type;
+
 template <class T>
 inline constexpr bool is_complex = false;
 template <class T>

@@ -13,7 +13,7 @@
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/placement/ownership.hpp>
 #include <cleave/placement/placement.hpp>
-#include <cleave/redistribute/cross_mesh.hpp>
+#include <cleave/redistribute/run.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 namespace cleave {

@@ -26,34 +26,24 @@ auto to(const DTensor<T, Rank, Mesh, P>& x, Q...) {
 
 namespace detail {
 
-/// The plan of one part, by value: a cache of plans may drop it meanwhile.
+/// One part without its types. @param part  must outlive the result
 template <class T, int Rank, class Mesh, class P, class To>
-Plan plan_of_part(const Redistribution<DTensor<T, Rank, Mesh, P>, To>& part) {
-  if constexpr (std::is_same_v<P, To>) {
-    return Plan{};
-  } else {
-    constexpr const Route& route =
-        route_of<layout_of<P, Rank>.packed(), layout_of<To, Rank>.packed(), Mesh::axis_count, Rank>;
-    return redistribution::plan_for(
-        route.plan, route.source, route.target, dtype_of<T>(),
-        {part.tensor.mesh().state(), Shape(part.tensor.shape()), "redistribute_all"});
-  }
-}
-
-template <class X, class To>
-redistribution::Execution<typename X::device_type> execution_of(const Redistribution<X, To>& part,
-                                                                const Plan& plan) {
+redistribution::Part part_of(const Redistribution<DTensor<T, Rank, Mesh, P>, To>& part) {
+  constexpr const Route& route =
+      route_of<layout_of<P, Rank>.packed(), layout_of<To, Rank>.packed(), Mesh::axis_count, Rank>;
   const auto& local = part.tensor.local();
-  return {plan,
+  return {route.plan,
+          route.source,
+          route.target,
           {local.storage(), local.view()},
           {part.tensor.mesh().state(), Shape(part.tensor.shape()), "redistribute_all"}};
 }
 
 template <class T, int Rank, class Mesh, class P, class To>
 auto result_of(const Redistribution<DTensor<T, Rank, Mesh, P>, To>& part,
-               const redistribution::Execution<typename Mesh::device_type>& execution) {
+               const redistribution::Block& block) {
   using Local = Tensor<T, Rank, typename Mesh::device_type>;
-  auto local = tensor_of<Local>(execution.block());
+  auto local = tensor_of<Local>(block);
   if constexpr (!std::is_same_v<P, To>) local = apart(std::move(local), part.tensor.local());
   return DTensor<T, Rank, Mesh, To>(std::move(local), part.tensor.mesh(), part.tensor.shape());
 }
@@ -85,13 +75,12 @@ auto redistribute_all(const Redistribution<X, To>&... part) {
     return std::tuple(DTensor<typename X::value_type, X::dims, typename X::mesh_type, To>(
         part.tensor.local(), part.tensor.mesh(), part.tensor.shape())...);
   using Device = typename std::remove_cvref_t<decltype(first)>::device_type;
-  const std::array<Plan, sizeof...(X)> plans{detail::plan_of_part(part)...};
+  std::array<redistribution::Part, sizeof...(X)> parts{detail::part_of(part)...};
+  redistribution::run_all<Device>(parts);
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
-    std::array<redistribution::Execution<Device>, sizeof...(X)> executions{
-        detail::execution_of(part, plans[I])...};
-    redistribution::execute_all<Device>(executions);
-    return std::tuple(detail::result_of(part, executions[I])...);
-  }(std::index_sequence_for<X...>{});
+    return std::tuple(detail::result_of(part, parts[I].block)...);
+  }
+  (std::index_sequence_for<X...>{});
 }
 
 }  // namespace cleave

@@ -10,7 +10,9 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/mesh/mesh_state.hpp>
 #include <cleave/placement/placement.hpp>
-#include <cleave/redistribute/execute.hpp>
+#include <cleave/redistribute/choose.hpp>
+#include <cleave/redistribute/plan.hpp>
+#include <cleave/redistribute/run.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 namespace cleave::detail {

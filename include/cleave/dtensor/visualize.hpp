@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -12,8 +13,11 @@ namespace cleave {
 
 namespace detail {
 
+// Templates of one type: compiled where they are called, not wherever this file is included.
+
 /// The distinct indices of a dimension at which parts begin, ascending, and its extent.
-inline std::vector<index_t> cuts(const std::vector<Box>& boxes, int d, index_t extent) {
+template <std::same_as<Box> B>
+std::vector<index_t> cuts(const std::vector<B>& boxes, int d, index_t extent) {
   std::vector<index_t> at;
   for (const Box& box : boxes)
     if (!box.empty()) at.push_back(box.begin[d]);
@@ -29,7 +33,8 @@ inline std::string padded(std::string text, std::size_t width) {
 }
 
 /// One line per row of parts, one cell per column of parts, the owners' ranks in each cell.
-inline std::string draw(const Layout& layout, const Shape& shape, const MeshState& mesh) {
+template <std::same_as<Layout> L>
+std::string draw(const L& layout, const Shape& shape, const MeshState& mesh) {
   std::vector<Box> boxes;
   for (index_t r = 0; r < mesh.size(); ++r)
     boxes.push_back(owned_box(layout, shape, mesh.extents(), coordinate_of(mesh.extents(), r)));

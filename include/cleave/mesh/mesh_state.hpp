@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <cleave/comm/communicator.hpp>
-#include <cleave/core/error.hpp>
+#include <cleave/core/config.hpp>
 #include <cleave/core/shape.hpp>
 
 namespace cleave {
@@ -38,20 +38,7 @@ class MeshState {
   /// @param group        all ranks of the mesh in row-major order, or null on a rank outside
   /// @param world_ranks  their ranks in `world`
   MeshState(std::shared_ptr<Communicator> world, std::shared_ptr<Communicator> group,
-            const Shape& extents, std::vector<int> world_ranks, std::vector<std::string> names)
-      : extents_(extents),
-        world_ranks_(std::move(world_ranks)),
-        names_(std::move(names)),
-        world_(std::move(world)),
-        group_(std::move(group)),
-        axis_groups_(std::size_t(1) << extents.dims),
-        labels_(std::size_t(1) << extents.dims) {
-    for (AxisMask mask = 1; mask < labels_.size(); ++mask) labels_[mask] = join_names(mask);
-    if (group_ == nullptr) return;
-    coordinate_ = coordinate_of(extents_, group_->rank());
-    if (group_->splits_early())
-      for (int a = 0; a < extents_.dims; ++a) static_cast<void>(this->group(AxisMask(1) << a));
-  }
+            const Shape& extents, std::vector<int> world_ranks, std::vector<std::string> names);
 
   const Shape& extents() const noexcept { return extents_; }
   index_t size() const noexcept { return extents_.product(); }
@@ -79,13 +66,7 @@ class MeshState {
   ///
   /// @collective the first call for a mask: the ranks of that group; over NCCL, for several axes,
   ///             every rank of the mesh (for one axis the groups are made with the mesh)
-  const std::shared_ptr<Communicator>& group(AxisMask mask) const {
-    require_member();
-    if (is_whole(mask)) return group_;
-    std::shared_ptr<Communicator>& slot = axis_groups_[mask];
-    if (slot == nullptr) slot = group_->split(member_ranks(mask), label(mask));
-    return slot;
-  }
+  const std::shared_ptr<Communicator>& group(AxisMask mask) const;
 
   /// The product of the extents in the mask.
   index_t size(AxisMask mask) const {
@@ -96,26 +77,13 @@ class MeshState {
   }
 
   /// The mesh coordinate of member `index` of `group(mask)`.
-  Shape member(AxisMask mask, index_t index) const {
-    Shape at = coordinate();
-    for (int a = extents_.dims - 1; a >= 0; --a) {
-      if (!(mask >> a & 1u)) continue;
-      at[a] = index % extents_[a];
-      index /= extents_[a];
-    }
-    return at;
-  }
+  Shape member(AxisMask mask, index_t index) const;
 
   /// "dp.tp"
   const std::string& label(AxisMask mask) const { return labels_[mask]; }
 
   /// "dp=2 x tp=2"
-  std::string describe() const {
-    std::string text;
-    for (int a = 0; a < extents_.dims; ++a)
-      text += (a ? " x " : "") + names_[std::size_t(a)] + "=" + std::to_string(extents_[a]);
-    return text;
-  }
+  std::string describe() const;
 
   /// Whether some axis has one rank only: it places nothing.
   bool has_unit_axis() const noexcept {
@@ -126,12 +94,7 @@ class MeshState {
 
   /// The same mesh with groups of its own, for asynchronous work. Made at the first call.
   /// @collective the first call: every rank of the mesh
-  const std::shared_ptr<const MeshState>& twin() const {
-    if (twin_ == nullptr)
-      twin_ =
-          std::make_shared<const MeshState>(world_, group().twin(), extents_, world_ranks_, names_);
-    return twin_;
-  }
+  const std::shared_ptr<const MeshState>& twin() const;
 
   /// What a higher room keeps for this mesh, one X per type X, made at the first call.
   template <class X>
@@ -154,11 +117,7 @@ class MeshState {
   }
 
  private:
-  void require_member() const {
-    if (group_ == nullptr)
-      throw Error("DeviceMesh", "this rank is outside of the mesh",
-                  {.mesh = describe(), .rank = world_rank()});
-  }
+  void require_member() const;
 
   bool is_whole(AxisMask mask) const {
     for (int a = 0; a < extents_.dims; ++a)
@@ -166,19 +125,9 @@ class MeshState {
     return true;
   }
 
-  std::string join_names(AxisMask mask) const {
-    std::string text;
-    for (int a = 0; a < extents_.dims; ++a)
-      if (mask >> a & 1u) text += (text.empty() ? "" : ".") + names_[std::size_t(a)];
-    return text;
-  }
+  std::string join_names(AxisMask mask) const;
 
-  std::vector<int> member_ranks(AxisMask mask) const {
-    std::vector<int> ranks(std::size_t(size(mask)));
-    for (std::size_t i = 0; i < ranks.size(); ++i)
-      ranks[i] = int(linear_index(extents_, member(mask, index_t(i))));
-    return ranks;
-  }
+  std::vector<int> member_ranks(AxisMask mask) const;
 
   Shape extents_;
   Shape coordinate_{};
@@ -193,3 +142,7 @@ class MeshState {
 };
 
 }  // namespace cleave
+
+#if !CLEAVE_COMPILED
+#include <cleave/mesh/mesh_state_body.hpp>
+#endif

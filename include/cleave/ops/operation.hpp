@@ -173,7 +173,7 @@ using results_of = decltype(result_types<Op, element_in<T>...>());
 
 /// An operation on operands with these element types and numbers of dimensions: what has a rule.
 template <class Op, class T, int... Dims>
-struct Signature {};
+struct OpSignature {};
 
 template <class Op, int... Dims>
 constexpr RuleText factors_of() {
@@ -200,10 +200,10 @@ template <class Op, class... T, int... Dims>
 auto rule_signature(Types<T...>, std::integer_sequence<int, Dims...>) {
   if constexpr (is_elementwise<Op>) {
     if constexpr (partials_of<Op, element_in<T>...>()[0] == '\0')
-      return Signature<PlainElementwise, Types<>, Dims...>{};
-    else return Signature<Op, Types<element_in<T>...>, Dims...>{};
+      return OpSignature<PlainElementwise, Types<>, Dims...>{};
+    else return OpSignature<Op, Types<element_in<T>...>, Dims...>{};
   } else {
-    return Signature<Op, Types<element_in<T>...>, Dims...>{};
+    return OpSignature<Op, Types<element_in<T>...>, Dims...>{};
   }
 }
 
@@ -215,7 +215,7 @@ using signature_of =
 }  // namespace detail
 
 template <class Op, class... T, int... Dims>
-struct sharding_rule<detail::Signature<Op, Types<T...>, Dims...>> {
+struct sharding_rule<detail::OpSignature<Op, Types<T...>, Dims...>> {
   static constexpr RuleText factors = detail::factors_of<Op, Dims...>();
   static constexpr const char* partials = detail::partials_of<Op, T...>();
   static constexpr RuleText replicated = [] {

@@ -15,6 +15,7 @@
 
 #include <cleave/redistribute/block.hpp>
 #include <cleave/redistribute/execute.hpp>
+#include <cleave/redistribute/run.hpp>
 
 namespace cleave::redistribution {
 
@@ -138,13 +139,6 @@ inline Shape agree_on_shape(Shape shape, const MeshState& source, const UnionGro
   return shape;
 }
 
-/// Turns the local elements on `context.mesh` under `source` into those on `to` under `target`.
-///
-/// @param shape  in: the global shape on ranks of the source mesh; out: on all
-/// @collective   every rank of either mesh
-/// @cost         with partials one reduce-scatter; then receives what this rank lacks, each
-///               element once
-/// @throws Error if the meshes were not made from the same group of ranks
 template <class Device>
 Block cross_redistribute(const Layout& source, const Layout& target, Block block,
                          const MeshState& from, const MeshState& to, Shape& shape) {

@@ -132,16 +132,4 @@ inline const Plan& plan_for(const Plan* fixed, const Layout& source, const Layou
                                                    size_of(dtype));
 }
 
-/// Turns the local elements under `source` into those under `target`.
-///
-/// @return     `block` on a rank outside of the mesh, which takes no part
-/// @collective every rank of the mesh
-template <class Device>
-Block run(const Plan* fixed, const Layout& source, const Layout& target, Block block,
-          const Context& context) {
-  if (!context.mesh.is_member()) return block;
-  const Plan& plan = plan_for(fixed, source, target, block.view.dtype, context);
-  return execute<Device>(plan, std::move(block), context);
-}
-
 }  // namespace cleave::redistribution

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -101,7 +102,8 @@ struct Notice {
 };
 
 /// Notices of all peers: a rank cannot know where its part begins in a peer's tensor.
-inline std::vector<Notice> exchange_notices(const Channel& channel, const std::vector<Notice>& mine,
+template <std::same_as<Channel> C>
+std::vector<Notice> exchange_notices(const C& channel, const std::vector<Notice>& mine,
                                             int d) {
   constexpr index_t words = index_t(sizeof(Notice) / sizeof(index_t));
   const Shape extents(std::array<index_t, 2>{index_t(mine.size()), words});
@@ -155,7 +157,8 @@ inline void compare_notices(const std::vector<Notice>& mine, const std::vector<N
 }
 
 /// Parts of the given sizes.
-inline void run_split_parts(const Channel& channel, const ConstView& source, const View& result,
+template <std::same_as<Channel> C>
+void run_split_parts(const C& channel, const ConstView& source, const View& result,
                             const Splits& splits, int d) {
   const int ranks = channel.group().size();
   Shape others = source.extents;

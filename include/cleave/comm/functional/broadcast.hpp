@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -54,8 +55,11 @@ struct Hop {
 
 namespace detail {
 
+// Templates of one type: compiled where they are called, not wherever this file is included.
+
 /// @throws Error if a hop leaves the group, or two have the same source or destination
-inline void verify_hops(const std::vector<Hop>& hops, const Entry& entry) {
+template <std::same_as<Entry> E>
+void verify_hops(const std::vector<Hop>& hops, const E& entry) {
   std::vector<bool> sends(std::size_t(entry.size()), false), receives = sends;
   for (const Hop& hop : hops) {
     const auto outside = [&](int rank) { return rank < 0 || rank >= entry.size(); };
@@ -72,7 +76,8 @@ inline void verify_hops(const std::vector<Hop>& hops, const Entry& entry) {
 }
 
 /// The pairs as ranks compare them, whatever their order.
-inline std::uint64_t packed_hops(std::vector<Hop> hops) {
+template <std::same_as<Hop> H>
+std::uint64_t packed_hops(std::vector<H> hops) {
   std::sort(hops.begin(), hops.end(),
             [](const Hop& a, const Hop& b) { return a.source < b.source; });
   std::vector<int> numbers;

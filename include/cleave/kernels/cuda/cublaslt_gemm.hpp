@@ -24,25 +24,13 @@
 #include <cleave/core/cuda/error.hpp>
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/error.hpp>
+#include <cleave/kernels/cuda/tf32.hpp>
 #include <cleave/kernels/matrix.hpp>
 #include <cleave/tensor/cuda/device.hpp>
 #include <cleave/tensor/cuda/memory.hpp>
 #include <cleave/tensor/cuda/stream.hpp>
 
 namespace cleave::cuda {
-
-namespace detail {
-
-inline std::atomic<bool>& tf32_is_allowed() {
-  static std::atomic<bool> allowed = false;
-  return allowed;
-}
-
-}  // namespace detail
-
-/// Whether products of float matrices may round their factors to 10 bits of mantissa (TF32), which
-/// is several times faster. They may not, unless this is called; for all threads.
-inline void allow_tf32(bool allowed) { detail::tf32_is_allowed() = allowed; }
 
 namespace detail {
 

@@ -1,0 +1,137 @@
+// The thread that runs a rank's asynchronous work, and how others wait for it.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <cleave/comm/async.hpp>
+#include <cleave/comm/communicator.hpp>
+
+namespace cleave::detail {
+
+/// One thread that runs jobs first in, first out.
+template <class Device>
+class Worker {
+ public:
+  Worker() : thread_([queue = queue_] { queue->serve(); }) {}
+  Worker(const Worker&) = delete;  // the rank has one
+  Worker& operator=(const Worker&) = delete;
+
+  /// Runs what was started, then ends.
+  ~Worker() {
+    queue_->end();
+    // the last handle on a rank may go with a job, on the worker's own thread
+    if (thread_.get_id() == std::this_thread::get_id()) thread_.detach();
+    else thread_.join();
+  }
+
+  void start(Job& job) { queue_->push(job); }
+
+ private:
+  class Queue {
+   public:
+    void push(Job& job) {
+      {
+        const std::lock_guard lock(mutex_);
+        jobs_.push_back(&job);
+      }
+      condition_.notify_one();
+    }
+
+    void end() noexcept {
+      {
+        const std::lock_guard lock(mutex_);
+        ending_ = true;
+      }
+      condition_.notify_one();
+    }
+
+    void serve() {
+      for (;;) {
+        std::unique_lock lock(mutex_);
+        condition_.wait(lock, [this] { return ending_ || !jobs_.empty(); });
+        if (jobs_.empty()) return;
+        Job& job = *jobs_.front();
+        jobs_.pop_front();
+        lock.unlock();
+        job.run();
+      }
+    }
+
+   private:
+    std::mutex mutex_;
+    std::condition_variable condition_;
+    std::deque<Job*> jobs_;
+    bool ending_ = false;
+  };
+
+  std::shared_ptr<Queue> queue_ = std::make_shared<Queue>();
+  std::thread thread_;
+};
+
+template <class Device>
+struct Completion<Device>::State {
+  mutable std::mutex mutex{};
+  std::condition_variable condition{};
+  std::exception_ptr error{};
+  bool done = false;
+  std::shared_ptr<Alarm> alarm{};
+  int rank = 0;
+  int exceptions = std::uncaught_exceptions();
+};
+
+template <class Device>
+Completion<Device>::Completion(const RankState& state) : state_(std::make_unique<State>()) {
+  state_->alarm = state.alarm;
+  state_->rank = state.world_rank;
+}
+
+template <class Device>
+Completion<Device>::~Completion() = default;
+
+template <class Device>
+void Completion<Device>::wait() {
+  std::unique_lock lock(state_->mutex);
+  state_->condition.wait(lock, [this] { return state_->done; });
+  if (state_->error != nullptr) std::rethrow_exception(state_->error);
+}
+
+template <class Device>
+void Completion<Device>::wait_quietly() noexcept {
+  State& state = *state_;
+  if (state.alarm != nullptr && std::uncaught_exceptions() > state.exceptions && !ready())
+    state.alarm->raise(state.rank, "it ended while asynchronous work was under way");
+  std::unique_lock lock(state.mutex);
+  state.condition.wait(lock, [&] { return state.done; });
+}
+
+template <class Device>
+bool Completion<Device>::ready() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->done;
+}
+
+template <class Device>
+void Completion<Device>::finish(std::exception_ptr error) noexcept {
+  State& state = *state_;
+  const std::lock_guard lock(
+      state.mutex);  // until all is said: who waits may destroy this after it
+  state.error = std::move(error);
+  state.done = true;
+  state.condition.notify_all();
+}
+
+template <class Device>
+void start_job(Communicator& group, Job& job) {
+  if (!group.concurrent()) return job.run();
+  std::shared_ptr<void>& worker = group.state().worker;
+  if (worker == nullptr) worker = std::make_shared<Worker<Device>>();
+  static_cast<Worker<Device>*>(worker.get())->start(job);
+}
+
+}  // namespace cleave::detail

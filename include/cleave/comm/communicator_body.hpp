@@ -1,0 +1,116 @@
+// What every collective of a group goes through before its backend: observers, and the comparison
+// of calls across ranks.
+#pragma once
+
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <cleave/comm/collective.hpp>
+#include <cleave/comm/communicator.hpp>
+#include <cleave/core/error.hpp>
+
+namespace cleave {
+
+CLEAVE_INLINE RankState RankState::from_environment(int rank, int size) {
+  RankState state;
+  state.world_rank = rank;
+  state.world_size = size;
+  if (const char* text = std::getenv("CLEAVE_CHECK"); text != nullptr && *text != '\0') {
+    const std::string level = text;
+    if (level == "off") state.check = CheckLevel::off;
+    else if (level == "local") state.check = CheckLevel::local;
+    else if (level == "collective") state.check = CheckLevel::collective;
+    else throw Error("run", "CLEAVE_CHECK is '" + level + "'; use off, local or collective");
+  }
+  if (const char* text = std::getenv("CLEAVE_TIMEOUT"); text != nullptr && *text != '\0') {
+    char* end = nullptr;
+    state.timeout_seconds = std::strtod(text, &end);
+    if (*end != '\0' || !(state.timeout_seconds > 0))
+      throw Error("run", std::string("CLEAVE_TIMEOUT is '") + text + "'; use seconds > 0");
+  }
+  return state;
+}
+
+CLEAVE_INLINE void Communicator::run(const Collective& collective) {
+  prepare(collective);
+  execute(collective);
+}
+
+CLEAVE_INLINE void Communicator::run_all(std::span<const Collective> collectives) {
+  if (collectives.size() == 1) return run(collectives[0]);
+  for (const Collective& collective : collectives) prepare(collective);
+  execute_all(collectives);
+}
+
+CLEAVE_INLINE Communicator& Communicator::cached_subgroup(const std::vector<int>& ranks,
+                                                          const std::string& label) {
+  bool whole = ranks.size() == std::size_t(size_);
+  for (std::size_t i = 0; whole && i < ranks.size(); ++i) whole = ranks[i] == int(i);
+  if (whole) return *this;
+  for (const auto& [list, group] : cached_)
+    if (list == ranks) return *group;
+  return *cached_.emplace_back(ranks, subgroup(ranks, label)).second;
+}
+
+CLEAVE_INLINE const std::shared_ptr<Communicator>& Communicator::twin() {
+  if (twin_ == nullptr) {
+    std::vector<int> ranks;
+    for (int r = 0; r < size_; ++r) ranks.push_back(r);
+    twin_ = subgroup(ranks, label_);
+  }
+  return twin_;
+}
+
+CLEAVE_INLINE void Communicator::agree_on_call(const Collective& collective) {
+  if (state_->check == CheckLevel::collective && size_ > 1) compare(collective);
+  ++sequence_;
+}
+
+CLEAVE_INLINE void Communicator::prepare(const Collective& collective) {
+  {
+    const std::lock_guard lock(*state_->observing);
+    for (Observer* observer : state_->observers) observer->observe(collective, *this);
+  }
+  agree_on_call(collective);
+}
+
+CLEAVE_INLINE void Communicator::compare(const Collective& collective) {
+  Signature mine;
+  mine.sequence = sequence_;
+  mine.count = agreed_count(collective);
+  mine.kind = std::uint8_t(collective.kind);
+  mine.dtype = std::uint8_t(collective.dtype());
+  mine.op = std::uint8_t(collective.op);
+  mine.root = collective.root;
+  mine.detail = collective.detail;
+  std::vector<Signature> all(std::size_t(size_), mine);
+  gather_signatures(mine, all);
+  for (int r = 1; r < size_; ++r) {
+    if (all[std::size_t(r)] == all[0]) continue;
+    throw Error(collective.operation[0] != '\0' ? collective.operation : "collective",
+                "ranks of group '" + label_ + "' disagree: rank 0 runs " + describe(all[0]) +
+                    ", rank " + std::to_string(r) + " runs " + describe(all[std::size_t(r)]),
+                {.rank = state_->world_rank});
+  }
+}
+
+CLEAVE_INLINE index_t Communicator::agreed_count(const Collective& c) {
+  if (c.global_count != 0) return c.global_count;
+  if (c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter)
+    return c.source.size();
+  if (c.kind == CollectiveKind::all_gather) return c.destination.size();
+  return 0;
+}
+
+CLEAVE_INLINE std::string Communicator::describe(const Signature& s) {
+  return std::string(name_of(CollectiveKind(s.kind))) + " of " + std::to_string(s.count) + " " +
+         name_of(DType(s.dtype)) + text_of_detail(CollectiveKind(s.kind), s.detail) + " (op " +
+         name_of(ReduceOp(s.op)) + ", root " + std::to_string(s.root) + ", call " +
+         std::to_string(s.sequence) + ")";
+}
+
+}  // namespace cleave

@@ -1,0 +1,15 @@
+// Worlds of MPI communicators, with all that they are made of.
+#pragma once
+
+#include <memory>
+
+#include <cleave/comm/mpi.hpp>
+#include <cleave/comm/mpi_communicator.hpp>
+
+namespace cleave {
+
+CLEAVE_INLINE std::shared_ptr<Communicator> mpi_communicator(MPI_Comm comm) {
+  return detail::MpiCommunicator::world(comm);
+}
+
+}  // namespace cleave

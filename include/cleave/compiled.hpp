@@ -1,0 +1,70 @@
+// The definitions that CLEAVE_COMPILED=1 leaves out of all other files: for one file of a program,
+// if it does not link the library cleave-compiled.
+//
+//     // cleave.cpp, compiled with -DCLEAVE_COMPILED=1 as all files are
+//     #include <cleave/compiled.hpp>
+#pragma once
+
+#include <cleave/core/config.hpp>
+
+#if !CLEAVE_COMPILED
+#error "compile all files of the program with CLEAVE_COMPILED=1"
+#endif
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <cleave/cleave.hpp>
+#include <cleave/comm/async_body.hpp>
+#include <cleave/comm/communicator_body.hpp>
+#include <cleave/comm/dry_body.hpp>
+#include <cleave/comm/functional/operands_body.hpp>
+#include <cleave/comm/run_body.hpp>
+#include <cleave/comm/thread.hpp>
+#include <cleave/comm/trace_body.hpp>
+#include <cleave/mesh/mesh_state_body.hpp>
+#include <cleave/redistribute/explain_body.hpp>
+#include <cleave/redistribute/run_body.hpp>
+#include <cleave/tensor/npy_body.hpp>
+#include <cleave/tensor/print_body.hpp>
+#include <cleave/tensor/strided_copy_body.hpp>
+
+#if defined(CLEAVE_HAS_MPI) && !defined(__CUDACC__)
+#include <cleave/comm/mpi_body.hpp>
+#endif
+
+extern "C" const char cleave_error_link_cleave_compiled_or_include_cleave_compiled_hpp_in_one_file =
+    0;
+
+namespace cleave {
+
+template std::vector<std::shared_ptr<Communicator>> thread_communicators<Host>(int);
+
+namespace detail {
+
+template int run_ranks(int, char**, RankFunction);
+template void run_on_threads_alone(int, RankFunction);
+template class Completion<Host>;
+template void start_job<Host>(Communicator&, Job&);
+template void fill<Host>(const View&, const void*);
+
+}  // namespace detail
+
+namespace functional::detail {
+
+template void run_operands<Host>(const Channel&, CollectiveKind, ReduceOp,
+                                 std::span<const Operand>);
+
+}  // namespace functional::detail
+
+namespace redistribution {
+
+template Block run<Host>(const Plan*, const Layout&, const Layout&, Block, const Context&);
+template void run_all<Host>(std::span<Part>);
+template Block cross_redistribute<Host>(const Layout&, const Layout&, Block, const MeshState&,
+                                        const MeshState&, Shape&);
+
+}  // namespace redistribution
+
+}  // namespace cleave

@@ -1,0 +1,2 @@
+// The library cleave-cuda-compiled: for nvcc.
+#include <cleave/compiled_cuda.hpp>

@@ -1,0 +1,2 @@
+// The library cleave-compiled.
+#include <cleave/compiled.hpp>

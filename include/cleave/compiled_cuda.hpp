@@ -1,0 +1,88 @@
+// The definitions for GPUs that CLEAVE_COMPILED=1 leaves out of all other files: for one file of a
+// program, which nvcc compiles, if it does not link the library cleave-cuda-compiled.
+//
+// Another file, or the library cleave-compiled, has those of the host: cleave/compiled.hpp.
+#pragma once
+
+#include <cleave/core/config.hpp>
+
+#if !CLEAVE_COMPILED
+#error "compile all files of the program with CLEAVE_COMPILED=1"
+#endif
+
+#include <array>
+#include <complex>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include <cleave/comm/cuda/device_group_body.hpp>
+#include <cleave/comm/functional/operands_body.hpp>
+#include <cleave/cuda.hpp>
+#include <cleave/kernels/cuda/gemm_body.hpp>
+#include <cleave/kernels/cuda/reduce_views_body.hpp>
+#include <cleave/kernels/cuda/strided_copy_body.hpp>
+#include <cleave/redistribute/run_body.hpp>
+
+extern "C" const char
+    cleave_error_link_cleave_cuda_compiled_or_include_cleave_compiled_cuda_hpp_in_one_file = 0;
+
+namespace cleave {
+
+template void strided_copy(Cuda, const ConstView&, const View&);
+template void reduce_range(Cuda, ReduceOp, std::span<const ConstView>, const View&, index_t,
+                           index_t);
+
+namespace detail {
+
+template std::shared_ptr<Communicator> make_device_group<Cuda>(Communicator&);
+
+}  // namespace detail
+
+namespace functional::detail {
+
+template void run_operands<Cuda>(const Channel&, CollectiveKind, ReduceOp,
+                                 std::span<const Operand>);
+
+}  // namespace functional::detail
+
+namespace redistribution {
+
+template Block run<Cuda>(const Plan*, const Layout&, const Layout&, Block, const Context&);
+template void run_all<Cuda>(std::span<Part>);
+template Block cross_redistribute<Cuda>(const Layout&, const Layout&, Block, const MeshState&,
+                                        const MeshState&, Shape&);
+
+}  // namespace redistribution
+
+namespace cuda::detail {
+
+template void fill_bytes(const View&, const word_t<1>&);
+template void fill_bytes(const View&, const word_t<2>&);
+template void fill_bytes(const View&, const word_t<4>&);
+template void fill_bytes(const View&, const word_t<8>&);
+template void fill_bytes(const View&, const std::array<word_t<4>, 2>&);
+template void fill_bytes(const View&, const std::array<word_t<8>, 2>&);
+
+// clang-format off
+#define CLEAVE_PRODUCT_OF(T)                                                                      \
+  template void gemm_matrices(const kernels::Matrix<const T>&, const kernels::Matrix<const T>&,   \
+                              const kernels::Matrix<T>&, const kernels::Batches&)
+// clang-format on
+CLEAVE_PRODUCT_OF(std::int8_t);
+CLEAVE_PRODUCT_OF(std::uint8_t);
+CLEAVE_PRODUCT_OF(std::int32_t);
+CLEAVE_PRODUCT_OF(std::uint32_t);
+CLEAVE_PRODUCT_OF(std::int64_t);
+CLEAVE_PRODUCT_OF(std::uint64_t);
+CLEAVE_PRODUCT_OF(half);
+CLEAVE_PRODUCT_OF(bfloat16);
+CLEAVE_PRODUCT_OF(float);
+CLEAVE_PRODUCT_OF(double);
+CLEAVE_PRODUCT_OF(std::complex<float>);
+CLEAVE_PRODUCT_OF(std::complex<double>);
+#undef CLEAVE_PRODUCT_OF
+
+}  // namespace cuda::detail
+
+}  // namespace cleave

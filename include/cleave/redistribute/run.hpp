@@ -1,0 +1,52 @@
+// Redistribution of local elements without their types: where what knows the placements ends.
+#pragma once
+
+#include <span>
+
+#include <cleave/mesh/mesh_state.hpp>
+#include <cleave/placement/placement.hpp>
+#include <cleave/redistribute/block.hpp>
+#include <cleave/redistribute/plan.hpp>
+
+namespace cleave::redistribution {
+
+/// Turns the local elements under `source` into those under `target`.
+///
+/// @param fixed  the plan, if the layouts alone decide it (see `sizes_decide`); null otherwise
+/// @return     `block` on a rank outside of the mesh, which takes no part
+/// @collective every rank of the mesh
+template <class Device>
+Block run(const Plan* fixed, const Layout& source, const Layout& target, Block block,
+          const Context& context);
+
+/// One of several tensors that are redistributed together.
+struct Part {
+  const Plan* fixed;  ///< as of `run`
+  Layout source;
+  Layout target;
+  Block block;  ///< in: under `source`; out: under `target`
+  Context context;
+};
+
+/// The same for several tensors of one mesh, in fewer rounds.
+///
+/// @collective every rank of the mesh
+template <class Device>
+void run_all(std::span<Part> parts);
+
+/// Turns the local elements on `context.mesh` under `source` into those on `to` under `target`.
+///
+/// @param shape  in: the global shape on ranks of the source mesh; out: on all
+/// @collective   every rank of either mesh
+/// @cost         with partials one reduce-scatter; then receives what this rank lacks, each
+///               element once
+/// @throws Error if the meshes were not made from the same group of ranks
+template <class Device>
+Block cross_redistribute(const Layout& source, const Layout& target, Block block,
+                         const MeshState& from, const MeshState& to, Shape& shape);
+
+}  // namespace cleave::redistribution
+
+#if !CLEAVE_COMPILED
+#include <cleave/redistribute/run_body.hpp>
+#endif

@@ -1,0 +1,36 @@
+// Redistribution of local elements: plans, and what runs them.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <cleave/redistribute/cross_mesh.hpp>
+#include <cleave/redistribute/execute.hpp>
+#include <cleave/redistribute/run.hpp>
+
+namespace cleave::redistribution {
+
+template <class Device>
+Block run(const Plan* fixed, const Layout& source, const Layout& target, Block block,
+          const Context& context) {
+  if (!context.mesh.is_member()) return block;
+  const Plan& plan = plan_for(fixed, source, target, block.view.dtype, context);
+  return execute<Device>(plan, std::move(block), context);
+}
+
+template <class Device>
+void run_all(std::span<Part> parts) {
+  std::vector<Plan> plans;  // by value: the cache may drop one meanwhile
+  for (const Part& part : parts)
+    plans.push_back(
+        plan_for(part.fixed, part.source, part.target, part.block.view.dtype, part.context));
+  std::vector<Execution<Device>> executions;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    executions.emplace_back(plans[i], std::move(parts[i].block), parts[i].context);
+  execute_all<Device>(executions);
+  for (std::size_t i = 0; i < parts.size(); ++i) parts[i].block = executions[i].block();
+}
+
+}  // namespace cleave::redistribution

@@ -1,0 +1,219 @@
+// The loops of strided copies and fills on the host.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include <cleave/core/shape.hpp>
+#include <cleave/tensor/streaming.hpp>
+#include <cleave/tensor/transpose.hpp>
+#include <cleave/tensor/view.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+/// The loops of a copy, outermost first; strides in elements.
+struct CopyLoops {
+  Shape extents{};
+  Shape from{};
+  Shape to{};
+};
+
+/// Drops dimensions of extent 1 and merges neighbours that are one run in both views.
+constexpr CopyLoops merge_dims(const Shape& extents, const Shape& from, const Shape& to) {
+  CopyLoops loops;
+  for (int d = 0; d < extents.dims; ++d) {
+    if (extents[d] == 1) continue;
+    const int last = loops.extents.dims - 1;
+    if (last >= 0 && loops.from[last] == from[d] * extents[d] &&
+        loops.to[last] == to[d] * extents[d]) {
+      loops.extents[last] *= extents[d];
+      loops.from[last] = from[d];
+      loops.to[last] = to[d];
+      continue;
+    }
+    const int next = loops.extents.dims++;
+    loops.from.dims = loops.to.dims = loops.extents.dims;
+    loops.extents[next] = extents[d];
+    loops.from[next] = from[d];
+    loops.to[next] = to[d];
+  }
+  return loops;
+}
+
+constexpr index_t magnitude(index_t stride) { return stride < 0 ? -stride : stride; }
+
+/// The dimensions by descending strides of the destination.
+constexpr CopyLoops sort_dims(const Shape& extents, const Shape& from, const Shape& to) {
+  CopyLoops loops{extents, from, to};
+  const auto inside = [&](int d, int e) {
+    const index_t a = magnitude(loops.to[d]), b = magnitude(loops.to[e]);
+    return a < b || (a == b && magnitude(loops.from[d]) < magnitude(loops.from[e]));
+  };
+  for (int d = 1; d < extents.dims; ++d)
+    for (int e = d; e > 0 && inside(e - 1, e); --e) {
+      std::swap(loops.extents[e - 1], loops.extents[e]);
+      std::swap(loops.from[e - 1], loops.from[e]);
+      std::swap(loops.to[e - 1], loops.to[e]);
+    }
+  return loops;
+}
+
+/// One loop of a copy; strides in bytes.
+struct CopyLoop {
+  index_t extent = 1;
+  index_t from = 0;
+  index_t to = 0;
+};
+
+/// At least two nested loops, outermost first, around a run of bytes.
+struct CopyPlan {
+  std::array<CopyLoop, std::size_t(max_dims)> loops{};
+  int count = 0;
+  index_t run = 1;
+
+  constexpr CopyLoop& operator[](int i) { return loops[std::size_t(i)]; }
+  constexpr const CopyLoop& operator[](int i) const { return loops[std::size_t(i)]; }
+  constexpr const CopyLoop& outer() const { return (*this)[count - 2]; }
+  constexpr const CopyLoop& inner() const { return (*this)[count - 1]; }
+};
+
+/// The inner loop has the smallest stride in the destination. Where another one has the smallest
+/// stride in the source, that one is the loop around it.
+constexpr CopyPlan plan_copy(const Shape& extents, const Shape& from, const Shape& to,
+                             index_t element) {
+  const CopyLoops sorted = sort_dims(extents, from, to);
+  const CopyLoops loops = merge_dims(sorted.extents, sorted.from, sorted.to);
+  CopyPlan plan;
+  plan.run = element;
+  int count = loops.extents.dims;
+  if (count > 0 && loops.from[count - 1] == 1 && loops.to[count - 1] == 1)
+    plan.run *= loops.extents[--count];
+  while (plan.count + count < 2) ++plan.count;  // loops that run once
+  for (int d = 0; d < count; ++d)
+    plan[plan.count++] = {loops.extents[d], loops.from[d] * element, loops.to[d] * element};
+
+  int along = plan.count - 1;  // the loop that the source runs along
+  for (int i = plan.count - 2; i >= 0; --i)
+    if (plan[i].extent > 1 && magnitude(plan[i].from) < magnitude(plan[along].from)) along = i;
+  for (; along < plan.count - 2; ++along) std::swap(plan[along], plan[along + 1]);
+  return plan;
+}
+
+/// Calls `plane(from, to)` for every pass of all loops but the two inner ones.
+template <class Plane>
+void for_each_plane(const CopyPlan& plan, const std::byte* from, std::byte* to, const Plane& plane,
+                    int loop = 0) {
+  if (loop == plan.count - 2) return plane(from, to);
+  const CopyLoop& l = plan[loop];
+  for (index_t i = 0; i < l.extent; ++i)
+    for_each_plane(plan, from + i * l.from, to + i * l.to, plane, loop + 1);
+}
+
+/// Elements as opaque words of N bytes.
+template <std::size_t N>
+struct Word {
+  std::byte bytes[N];
+};
+
+/// Moves N bytes.
+template <std::size_t N>
+struct MoveWord {
+  explicit MoveWord(index_t) {}
+  void operator()(const std::byte* from, std::byte* to) const {
+    *reinterpret_cast<Word<N>*>(to) = *reinterpret_cast<const Word<N>*>(from);
+  }
+};
+
+/// Moves `run` bytes, N <= run <= 2 N, as a head and a tail that may overlap.
+template <std::size_t N>
+struct MoveRun {
+  index_t tail;
+  explicit MoveRun(index_t run) : tail(run - index_t(N)) {}
+  void operator()(const std::byte* from, std::byte* to) const {
+    MoveWord<N>{0}(from, to);
+    MoveWord<N>{0}(from + tail, to + tail);
+  }
+};
+
+/// Moves any number of bytes.
+struct MoveBytes {
+  std::size_t run;
+  explicit MoveBytes(index_t bytes) : run(std::size_t(bytes)) {}
+  void operator()(const std::byte* from, std::byte* to) const { copy_run(from, to, run); }
+};
+
+/// All runs; where the source runs along the outer loop, in blocks, so that lines of the source
+/// that several runs share are reused.
+template <class Move>
+void copy_runs(const CopyPlan& plan, const std::byte* from, std::byte* to) {
+  for_each_plane(plan, from, to, [&](const std::byte* source, std::byte* destination) {
+    const CopyLoop outer = plan.outer(), inner = plan.inner();  // copies: bytes alias everything
+    const Move move(plan.run);
+    const bool crossed = outer.extent > 1 && magnitude(outer.from) < magnitude(inner.from);
+    const index_t width = crossed ? 32 : inner.extent;
+    for (index_t begin = 0; begin < inner.extent; begin += width) {
+      const index_t end = begin + width < inner.extent ? begin + width : inner.extent;
+      for (index_t i = 0; i < outer.extent; ++i) {
+        const std::byte* a = source + i * outer.from;
+        std::byte* b = destination + i * outer.to;
+        for (index_t j = begin; j < end; ++j) move(a + j * inner.from, b + j * inner.to);
+      }
+    }
+  });
+}
+
+/// Words that follow each other along the outer loop in the source and along the inner loop in the
+/// destination.
+template <int N>
+void copy_transposed(const CopyPlan& plan, const std::byte* from, std::byte* to) {
+  for_each_plane(plan, from, to, [&](const std::byte* source, std::byte* destination) {
+    transpose_plane<N>({source, plan.inner().from, destination, plan.outer().to,
+                        plan.inner().extent, plan.outer().extent});
+  });
+}
+
+template <int N>
+void copy_words(const CopyPlan& plan, const std::byte* from, std::byte* to) {
+  if (plan.outer().extent > 1 && plan.outer().from == N && plan.inner().to == N)
+    copy_transposed<N>(plan, from, to);
+  else copy_runs<MoveWord<N>>(plan, from, to);
+}
+
+inline void copy_planned(const CopyPlan& plan, const std::byte* from, std::byte* to) {
+  switch (plan.run) {
+    case 1: return copy_words<1>(plan, from, to);
+    case 2: return copy_words<2>(plan, from, to);
+    case 4: return copy_words<4>(plan, from, to);
+    case 8: return copy_words<8>(plan, from, to);
+    case 16: return copy_words<16>(plan, from, to);
+    default: break;
+  }
+  if (plan.run < 4) return copy_runs<MoveRun<2>>(plan, from, to);
+  if (plan.run < 8) return copy_runs<MoveRun<4>>(plan, from, to);
+  if (plan.run < 16) return copy_runs<MoveRun<8>>(plan, from, to);
+  if (plan.run <= 32) return copy_runs<MoveRun<16>>(plan, from, to);
+  if (plan.run <= 64) return copy_runs<MoveRun<32>>(plan, from, to);
+  copy_runs<MoveBytes>(plan, from, to);
+}
+
+/// Sets all elements to the word of N bytes.
+template <std::size_t N>
+void fill_words(const View& view, const void* value) {
+  const CopyPlan plan = plan_copy(view.extents, view.strides, view.strides, index_t(N));
+  const Word<N> copy = *static_cast<const Word<N>*>(value);  // it may lie inside the array
+  auto* bytes = static_cast<std::byte*>(view.data);
+  for_each_plane(plan, bytes, bytes, [&](const std::byte*, std::byte* to) {
+    for (index_t i = 0; i < plan.outer().extent; ++i)
+      for (index_t j = 0; j < plan.inner().extent; ++j) {
+        auto* run = reinterpret_cast<Word<N>*>(to + i * plan.outer().to + j * plan.inner().to);
+        for (index_t k = 0; k < plan.run / index_t(N); ++k) run[k] = copy;
+      }
+  });
+}
+
+}  // namespace detail
+
+}  // namespace cleave

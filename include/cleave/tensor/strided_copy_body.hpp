@@ -1,0 +1,37 @@
+// Strided copies and fills on the host, by the size of their elements.
+#pragma once
+
+#include <cstddef>
+
+#include <cleave/core/config.hpp>
+#include <cleave/tensor/copy_loops.hpp>
+#include <cleave/tensor/strided_copy.hpp>
+#include <cleave/tensor/view.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+template <class Device>
+void fill(const View& view, const void* value) {
+  if (view.size() == 0) return;
+  switch (size_of(view.dtype)) {
+    case 1: return fill_words<1>(view, value);
+    case 2: return fill_words<2>(view, value);
+    case 4: return fill_words<4>(view, value);
+    case 8: return fill_words<8>(view, value);
+    default: return fill_words<16>(view, value);
+  }
+}
+
+}  // namespace detail
+
+CLEAVE_INLINE void strided_copy(const ConstView& source, const View& destination) {
+  if (source.extents.product() == 0) return;
+  const auto element = index_t(size_of(source.dtype));
+  detail::copy_planned(
+      detail::plan_copy(source.extents, source.strides, destination.strides, element),
+      static_cast<const std::byte*>(source.data), static_cast<std::byte*>(destination.data));
+}
+
+}  // namespace cleave
