@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -59,6 +60,13 @@ class CommTrace : private Observer {
   index_t count(CollectiveKind kind) const {
     index_t n = 0;
     for (const CommEvent& event : events_) n += event.kind == kind;
+    return n;
+  }
+
+  /// How many of one kind in the groups with that label: "tp", "dp.tp".
+  index_t count(CollectiveKind kind, std::string_view group) const {
+    index_t n = 0;
+    for (const CommEvent& event : events_) n += event.kind == kind && event.group == group;
     return n;
   }
 

@@ -352,10 +352,22 @@ struct MeshIn<DTensor<T, Rank, Mesh, P>> {
 template <class X>
 struct MeshIn<Tracked<X>> : MeshIn<X> {};
 
+/// The first of some types that is not void.
+template <class... M>
+struct FirstMesh {
+  using type = void;
+};
+template <class M, class... Rest>
+struct FirstMesh<M, Rest...> {
+  using type = M;
+};
+template <class... Rest>
+struct FirstMesh<void, Rest...> : FirstMesh<Rest...> {};
+
 /// Whether all operands that have a mesh have the same one.
 template <class... X>
 constexpr bool on_one_mesh() {
-  using Mesh = typename cleave::detail::MeshOf<untracked_t<X>...>::type;
+  using Mesh = typename FirstMesh<typename MeshIn<X>::type...>::type;
   return ((std::is_void_v<typename MeshIn<X>::type> ||
            std::is_same_v<typename MeshIn<X>::type, Mesh>) &&
           ...);

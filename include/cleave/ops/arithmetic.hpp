@@ -7,6 +7,9 @@
 
 namespace cleave {
 
+template <class... R, AnyOperand A>
+constexpr auto conj(const A& a);
+
 namespace ops {
 
 struct Add : Elementwise {

@@ -18,7 +18,7 @@ inline constexpr bool has_partials = requires { F::partials; };
 /// The derivative of f in its argument I: the one that f declares, else by dual numbers.
 template <int I, class F>
 struct DerivativeOf {
-  F f;
+  [[no_unique_address]] F f;
 
   template <class... T>
   CLEAVE_HOST_DEVICE auto operator()(const T&... x) const {
@@ -48,7 +48,7 @@ namespace ops {
 /// `derivative(wrt<I>, const T&... x)`, else it is called with dual numbers where it takes them.
 template <class F>
 struct Map : Elementwise {
-  F f;
+  [[no_unique_address]] F f;
 
   static constexpr const char* name = "map";
   template <class...>
