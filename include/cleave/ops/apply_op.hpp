@@ -18,7 +18,7 @@ namespace detail {
 /// The local operand under the required placements.
 template <class Device, class X>
 decltype(auto) local_operand(const CallContext& call, const PlacedCall& placed, int i,
-                             Operand& operand, redistribution::Block& block, const X& x) {
+                             OperandRef& operand, redistribution::Block& block, const X& x) {
   if constexpr (!is_dtensor<X>) {
     return (x);
   } else {
@@ -55,9 +55,9 @@ auto apply_placed(const char* name, Kernel& kernel, std::index_sequence<I...>, c
   info.rule = &rule_of<Op>;
   info.table = &extents_table<Op>;
   info.broadcasts = rule_broadcasts<Op>();
-  std::array<Operand, sizeof...(X)> in{operand_of(x)...};
+  std::array<OperandRef, sizeof...(X)> in{operand_of(x)...};
   std::array<redistribution::Block, sizeof...(X)> blocks;
-  const std::array<Operand, sizeof...(X)> given = in;
+  const std::array<OperandRef, sizeof...(X)> given = in;
   const CallContext call(info, given.data());
   std::tuple locals{local_operand<Device>(call, placed, int(I), in[I], blocks[I], x)...};
   auto local = kernel(std::get<I>(locals)...);

@@ -99,22 +99,23 @@ struct OperandCheck {
 
 /// An operand as the runner sees it.
 template <class T, int Rank, class Device>
-Operand operand_of(const Tensor<T, Rank, Device>& x) {
+OperandRef operand_of(const Tensor<T, Rank, Device>& x) {
   const index_t* const extents = x.shape().data();
-  return {x.data(), extents, x.strides().data(), extents, Rank, dtype_of<T>(), nullptr, nullptr,
+  return {{x.data(), extents, x.strides().data(), Rank}, extents, dtype_of<T>(), nullptr, nullptr,
           &x.storage()};
 }
 template <class T, int Rank, class Mesh, class P>
-Operand operand_of(const DTensor<T, Rank, Mesh, P>& x) {
-  Operand operand = operand_of(x.local());
+OperandRef operand_of(const DTensor<T, Rank, Mesh, P>& x) {
+  OperandRef operand = operand_of(x.local());
   operand.shape = x.shape().data();
   operand.layout = &DTensor<T, Rank, Mesh, P>::layout;
   operand.mesh = &x.mesh().state();
   return operand;
 }
 template <class T>
-Operand operand_of(const Number<T>& x) {
-  return {&x.value, nullptr, nullptr, nullptr, 0, dtype_of<T>(), nullptr, nullptr, nullptr};
+OperandRef operand_of(const Number<T>& x) {
+  return {{const_cast<T*>(&x.value), nullptr, nullptr, 0}, nullptr, dtype_of<T>(), nullptr,
+          nullptr, nullptr};
 }
 
 /// Room for the extents of a result.
@@ -191,7 +192,7 @@ struct CallPath<0> {
     using Device = typename first_tensor_t<X...>::device_type;
     using Info = InfoOf<Op, Device, types_of<X...>, X::dims...>;
     static_cast<void>(OperandCheck<typename Info::Sig, X...>{});
-    const std::array<Operand, sizeof...(X)> in{operand_of(x)...};
+    const std::array<OperandRef, sizeof...(X)> in{operand_of(x)...};
     ResultsOf<Info, Device> out;
     run_local<Device>(Info::value, &op, fresh_extents(op), in.data(), out.data());
     return each_result<Info::Results::size>(
@@ -274,7 +275,7 @@ struct CallPath<1> {
   static auto run(const Op& op, const X&... x) {
     using Call = PlacedCallOf<Op, Request, X...>;
     static_cast<void>(OperandCheck<typename Call::Info::Sig, X...>{});
-    const std::array<Operand, sizeof...(X)> in{operand_of(x)...};
+    const std::array<OperandRef, sizeof...(X)> in{operand_of(x)...};
     ResultsOf<typename Call::Info, typename Call::Device> out;
     run_placed<typename Call::Device>(Call::value, &op, fresh_extents(op), in.data(), out.data());
     return each_result<Call::Info::Results::size>(

@@ -35,6 +35,7 @@
 
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -47,6 +48,9 @@
 #include <cleave/rules/sharding_rule.hpp>
 
 namespace cleave {
+
+class MeshState;
+struct Layout;
 
 /// Names the operand that a gradient belongs to.
 template <int I>
@@ -102,10 +106,20 @@ struct ArrayRef {
   int dims;
 };
 
+/// An operand of a call, without its types: the elements on this rank, and where they belong.
+/// Refers to the operand. No member has a default: calls keep more room than they use.
+struct OperandRef : ArrayRef {
+  const index_t* shape;  ///< global extents
+  DType dtype;
+  const Layout* layout;                  ///< null for what is not distributed
+  const MeshState* mesh;                 ///< likewise
+  const std::shared_ptr<void>* storage;  ///< null for a number
+};
+
 /// What a kernel is told besides its arrays.
 struct Task {
   const char* name = "";
-  const ArrayRef* in = nullptr;  ///< as many as there are operands, on this rank
+  const OperandRef* in = nullptr;  ///< as many as there are operands
   ArrayRef* out = nullptr;       ///< the results; a view writes the first one's data
   index_t* strides = nullptr;    ///< of the first result; a view writes them
   const Box* box = nullptr;      ///< its global indices on this rank, where `needs_box` asks for them

@@ -39,14 +39,11 @@ struct OpInfo {
 
 template <class T, int Dims>
 kernels::Strided<T> strided(const ArrayRef& array) {
-  kernels::Strided<T> view;
-  view.data = static_cast<T*>(array.data);
-  view.extents.dims = view.strides.dims = Dims;
-  [&]<std::size_t... D>(std::index_sequence<D...>) {
-    ((view.extents.values[D] = array.extents[D]), ...);
-    ((view.strides.values[D] = array.strides[D]), ...);
+  return [&]<std::size_t... D>(std::index_sequence<D...>) {
+    using Extents = std::array<index_t, std::size_t(Dims)>;
+    return kernels::Strided<T>{static_cast<T*>(array.data), Shape(Extents{array.extents[D]...}),
+                               Shape(Extents{array.strides[D]...})};
   }(std::make_index_sequence<std::size_t(Dims)>{});
-  return view;
 }
 
 /// What a kernel is called with for an operand: a strided view, or a number by value.
@@ -130,25 +127,12 @@ inline Shape shape_at(const index_t* values, int dims) {
   return shape;
 }
 
-/// An operand of a call, without its types. Refers to the operand. No member has a default: calls
-/// keep more room than they use.
-struct Operand {
-  const void* data;
-  const index_t* extents;  ///< on this rank
-  const index_t* strides;
-  const index_t* shape;  ///< global extents
-  int dims;
-  DType dtype;
-  const Layout* layout;                  ///< null for what is not distributed
-  const MeshState* mesh;                 ///< likewise
-  const std::shared_ptr<void>* storage;  ///< null for a number
-
-  redistribution::Block block() const {
-    return {storage != nullptr ? *storage : nullptr,
-            View{const_cast<void*>(data), dtype, shape_at(extents, dims),
-                 shape_at(strides, dims)}};
-  }
-};
+/// The local elements of an operand.
+inline redistribution::Block block_of(const OperandRef& operand) {
+  return {operand.storage != nullptr ? *operand.storage : nullptr,
+          View{operand.data, operand.dtype, shape_at(operand.extents, operand.dims),
+               shape_at(operand.strides, operand.dims)}};
+}
 
 /// A result of a call, without its type: the caller has room for as many extents as the rule says.
 struct RawResult {
@@ -162,14 +146,14 @@ struct RawResult {
 /// What a call of an operation knows beside its operands.
 struct CallContext {
   const OpInfo& info;
-  const Operand* operands;
+  const OperandRef* operands;
   const MeshState* mesh = nullptr;  ///< null for a call on local tensors
   FactorExtents extents;     ///< set where an operand repeats a dimension of extent 1
   bool any_repeats = false;  ///< whether one does
 
   /// Compares meshes and extents. @throws Error if the meshes differ; on ranks of the mesh, which
   /// know them, if the extents of a factor do
-  CallContext(const OpInfo& op, const Operand* in) : info(op), operands(in) {
+  CallContext(const OpInfo& op, const OperandRef* in) : info(op), operands(in) {
     for (int i = 0; i < op.rule->operands; ++i) {
       if (in[i].mesh == nullptr) continue;
       if (mesh == nullptr) mesh = in[i].mesh;
@@ -206,7 +190,7 @@ struct CallContext {
   ErrorContext context() const {
     ErrorContext text;
     for (int i = 0; i < info.rule->operands; ++i) {
-      const Operand& operand = operands[i];
+      const OperandRef& operand = operands[i];
       if (operand.storage == nullptr) continue;
       const Shape shape = shape_at(operand.shape, operand.dims);
       const char* joint = text.shapes.empty() ? "" : " and ";
@@ -287,50 +271,94 @@ inline DimPlace source_of(const CallContext& call, int result, int d) {
 /// that no operand has, as the layout gives them.
 ///
 /// @param fresh  global extents of these factors
-inline void set_extents(const CallContext& call, const Operand* in, const Shape& fresh,
+inline void set_extents(const CallContext& call, const OperandRef* in, const Shape& fresh,
                         const Layout* computed, RawResult* results) {
   const Rule& rule = *call.info.rule;
+  const ExtentsTable& table = *call.info.table;
   for (int k = 0; k < rule.results; ++k) {
     const int dims = rule.result[std::size_t(k)].dims;
     RawResult& y = results[k];
-    bool is_new = false;
     for (int d = 0, next = 0; d < dims; ++d) {
-      const DimPlace from = source_of(call, k, d);
+      const DimPlace from = call.any_repeats ? source_of(call, k, d)
+                                             : table.source[std::size_t(k)][std::size_t(d)];
       if (from.operand >= 0) {
         y.shape[d] = in[from.operand].shape[from.dim];
         y.extents[d] = in[from.operand].extents[from.dim];
       } else {
         y.shape[d] = fresh[next++];
-        is_new = true;
+        y.extents[d] = -1;
       }
     }
-    if (is_new)
-      for (int d = 0; d < dims; ++d)
-        if (source_of(call, k, d).operand < 0)
-          y.extents[d] = new_extent(call.mesh, computed != nullptr ? computed + k : nullptr,
-                                    shape_at(y.shape, dims), d);
     index_t step = 1;
     for (int d = dims - 1; d >= 0; --d) {
+      if (y.extents[d] < 0)
+        y.extents[d] = new_extent(call.mesh, computed != nullptr ? computed + k : nullptr,
+                                  shape_at(y.shape, dims), d);
       y.strides[d] = step;
       step *= y.extents[d];
     }
   }
 }
 
-/// An operand of an operation that broadcasts, aligned with the result: a stride of 0 along
-/// dimensions that repeat.
-///
-/// @param strides  room for `max_dims` numbers
-inline void align(const CallContext& call, int i, const ArrayRef& result, ArrayRef& array,
-                  index_t* strides) {
-  const int skip = result.dims - array.dims;
-  if (skip == 0 && !call.any_repeats) return;
-  for (int d = 0; d < result.dims; ++d)
-    strides[d] = d < skip || call.repeats(i, d - skip) ? 0 : array.strides[d - skip];
-  array = {array.data, result.extents, strides, result.dims};
+/// Operands of an operation that broadcasts, aligned with the result: a stride of 0 along dimensions
+/// that repeat. Refers to the extents of the result.
+class AlignedOperands {
+ public:
+  AlignedOperands(const CallContext& call, const OperandRef* in, const ArrayRef& result) {
+    for (int i = 0; i < call.info.rule->operands; ++i) {
+      OperandRef& operand = operands_[std::size_t(i)];
+      operand = in[i];
+      const int skip = result.dims - operand.dims;
+      if (skip == 0 && !call.any_repeats) continue;
+      index_t* const strides = strides_.data() + i * max_dims;
+      for (int d = 0; d < result.dims; ++d)
+        strides[d] = d < skip || call.repeats(i, d - skip) ? 0 : operand.strides[d - skip];
+      operand.extents = result.extents;
+      operand.strides = strides;
+      operand.dims = result.dims;
+    }
+  }
+  AlignedOperands(const AlignedOperands&) = delete;  // refers to itself
+
+  const OperandRef* data() const { return operands_.data(); }
+
+ private:
+  std::array<OperandRef, std::size_t(max_operands)> operands_;
+  std::array<index_t, std::size_t(max_operands) * std::size_t(max_dims)> strides_;
+};
+
+/// Whether operands of an operation that broadcasts lie as its result does already.
+inline bool are_aligned(const CallContext& call, const OperandRef* in, int dims) {
+  if (call.any_repeats) return false;
+  for (int i = 0; i < call.info.rule->operands; ++i)
+    if (in[i].dims != dims) return false;
+  return true;
 }
 
-/// Runs the kernel on operands that lie where it needs them.
+/// Runs the kernel on operands that lie where it needs them and as it needs them.
+inline void run_on(const CallContext& call, const void* op, const OperandRef* in,
+                   const Layout* computed, RawResult* results, ArrayRef* out) {
+  const OpInfo& info = call.info;
+  cleave::Task task;
+  task.name = info.name;
+  task.in = in;
+  task.out = out;
+  task.strides = results[0].strides;
+  task.context = [](const void* of) { return static_cast<const CallContext*>(of)->context(); };
+  task.context_of = &call;
+  if (!info.needs_box) {
+    info.run(op, task);
+  } else {
+    const Box box = local_box(call.mesh, computed, shape_at(results[0].shape, out[0].dims));
+    const Box in_box = local_box(call.mesh, in[0].layout, shape_at(in[0].shape, in[0].dims));
+    task.box = &box;
+    task.in_box = &in_box;
+    info.run(op, task);
+  }
+  if (info.is_view) results[0].data = out[0].data;
+}
+
+/// Allocates the results and runs the kernel.
 ///
 /// @param op        the operation, with its attributes
 /// @param fresh     extents of the factors that only results have, in the order of the result's
@@ -339,7 +367,7 @@ inline void align(const CallContext& call, int i, const ArrayRef& result, ArrayR
 /// @param computed  the results' layouts, or null for local tensors
 /// @param results   as many as the rule has; written
 template <class Device>
-void compute(const CallContext& call, const void* op, const Shape& fresh, const Operand* in,
+void compute(const CallContext& call, const void* op, const Shape& fresh, const OperandRef* in,
              const Layout* computed, RawResult* results) {
   const OpInfo& info = call.info;
   const Rule& rule = *info.rule;
@@ -357,33 +385,10 @@ void compute(const CallContext& call, const void* op, const Shape& fresh, const 
     }
     out[std::size_t(k)] = {y.data, y.extents, y.strides, dims};
   }
-
-  std::array<ArrayRef, std::size_t(max_operands)> arrays;
-  std::array<index_t, std::size_t(max_operands) * std::size_t(max_dims)> aligned;
-  for (int i = 0; i < rule.operands; ++i) {
-    arrays[std::size_t(i)] = {const_cast<void*>(in[i].data), in[i].extents, in[i].strides,
-                              in[i].dims};
-    if (info.broadcasts)
-      align(call, i, out[0], arrays[std::size_t(i)], aligned.data() + i * max_dims);
-  }
-
-  cleave::Task task;
-  task.name = info.name;
-  task.in = arrays.data();
-  task.out = out.data();
-  task.strides = results[0].strides;
-  task.context = [](const void* of) { return static_cast<const CallContext*>(of)->context(); };
-  task.context_of = &call;
-  if (!info.needs_box) {
-    info.run(op, task);
-  } else {
-    const Box box = local_box(call.mesh, computed, shape_at(results[0].shape, out[0].dims));
-    const Box in_box = local_box(call.mesh, in[0].layout, shape_at(in[0].shape, in[0].dims));
-    task.box = &box;
-    task.in_box = &in_box;
-    info.run(op, task);
-  }
-  if (info.is_view) results[0].data = out[0].data;
+  if (!info.broadcasts || are_aligned(call, in, out[0].dims))
+    run_on(call, op, in, computed, results, out.data());
+  else
+    run_on(call, op, AlignedOperands(call, in, out[0]).data(), computed, results, out.data());
 }
 
 /// A call on distributed operands as constants of its types.
@@ -405,13 +410,13 @@ redistribution::Block moved(const Plan* plan, const Layout& from, const Layout& 
   return redistribution::run<Device>(plan, from, to, std::move(block), {mesh, shape, name});
 }
 
-/// Operand i, at the end of its route.
+/// OperandRef i, at the end of its route.
 template <class Device>
 void move_operand(const CallContext& call, const PlacedCall& placed, int i, const Layout& target,
-                  Operand& operand, redistribution::Block& block) {
+                  OperandRef& operand, redistribution::Block& block) {
   const Route* route = placed.route[std::size_t(i)];
   const Plan* plan = route != nullptr && target == route->target ? route->plan : nullptr;
-  block = moved<Device>(plan, *operand.layout, target, operand.block(), *call.mesh,
+  block = moved<Device>(plan, *operand.layout, target, block_of(operand), *call.mesh,
                         shape_at(operand.shape, operand.dims), call.info.name);
   operand.data = block.view.data;
   operand.extents = block.view.extents.begin();
@@ -426,7 +431,7 @@ void move_operand(const CallContext& call, const PlacedCall& placed, int i, cons
 /// @param results  as many as the rule has; written
 /// @collective     every rank of the mesh, if an operand or a result moves
 template <class Device>
-void run_placed(const PlacedCall& placed, const void* op, const Shape& fresh, const Operand* in,
+void run_placed(const PlacedCall& placed, const void* op, const Shape& fresh, const OperandRef* in,
                 RawResult* results) {
   const OpInfo& info = *placed.info;
   const int count = info.rule->operands;
@@ -438,7 +443,7 @@ void run_placed(const PlacedCall& placed, const void* op, const Shape& fresh, co
         static_cast<void>(call.needed(i, placed.solution->required[std::size_t(i)]));
     compute<Device>(call, op, fresh, in, computed, results);
   } else {
-    std::array<Operand, std::size_t(max_operands)> there;
+    std::array<OperandRef, std::size_t(max_operands)> there;
     std::array<redistribution::Block, std::size_t(max_operands)> blocks;
     for (int i = 0; i < count; ++i) {
       there[std::size_t(i)] = in[i];
@@ -469,7 +474,7 @@ void run_placed(const PlacedCall& placed, const void* op, const Shape& fresh, co
 
 /// Runs a call on local tensors. @see run_placed
 template <class Device>
-void run_local(const OpInfo& info, const void* op, const Shape& fresh, const Operand* in,
+void run_local(const OpInfo& info, const void* op, const Shape& fresh, const OperandRef* in,
                RawResult* results) {
   compute<Device>(CallContext(info, in), op, fresh, in, nullptr, results);
 }
