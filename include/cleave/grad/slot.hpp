@@ -40,7 +40,7 @@ struct Slot : RecordBase {
   X (*again)(Slot*) = nullptr;
   int* askers = nullptr;  ///< counts users that will ask
 
-  constexpr Slot(const Table* table, const X& x) : RecordBase(table), like(x) {}
+  constexpr Slot(const Table* functions, const X& x) : RecordBase(functions), like(x) {}
   static constexpr void forget(RecordBase* record) { static_cast<Slot*>(record)->sum.clear(); }
 };
 
