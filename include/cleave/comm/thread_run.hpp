@@ -18,6 +18,7 @@
 #include <cleave/comm/thread.hpp>
 #include <cleave/comm/thread_world.hpp>
 #include <cleave/comm/world.hpp>
+#include <cleave/tensor/host_cache.hpp>
 
 namespace cleave::detail {
 
@@ -50,6 +51,7 @@ void run_rank(F f, const std::shared_ptr<Communicator>& communicator, ThreadWorl
   // peers may wait for work that is under way beside this rank; after a failure it ends at once
   communicator->state().worker.reset();
   threads.leave(rank);
+  release_memory();  // the first rank's thread goes on as another one
 }
 
 /// Rank 0 is the calling thread; returns when all ranks have ended.
