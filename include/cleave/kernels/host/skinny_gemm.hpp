@@ -100,15 +100,15 @@ template <class T, int Bytes>
 }
 
 /// The long sum: rows of B are read where they are.
-/// @param a     packed: depth columns of `low` elements
+/// @param a     columns of at least `low` elements, which need not all be of A: `step` apart
 /// @param sums  tiles of [low, cols] for all columns of B
 /// @param b     columns in whole tiles
 template <class T, int Bytes>
-[[gnu::always_inline]] inline void skinny_low(const T* a, const Matrix<const T>& b, T* sums,
-                                              bool more) {
+[[gnu::always_inline]] inline void skinny_low(const T* a, index_t step, const Matrix<const T>& b,
+                                              T* sums, bool more) {
   using Sizes = SkinnyTile<T, Bytes>;
   for (index_t j = 0; j + Sizes::cols <= b.cols; j += Sizes::cols, sums += Sizes::low * Sizes::cols)
-    skinny_tile<T, Bytes, Sizes::low, false>(a, 1, Sizes::low, b.data + j, b.row_stride, b.rows, sums,
+    skinny_tile<T, Bytes, Sizes::low, false>(a, 1, step, b.data + j, b.row_stride, b.rows, sums,
                                      Sizes::cols, more);
 }
 
@@ -123,14 +123,14 @@ template <class T>
   skinny_tall<T, 32>(a, b, c, stride, cols);
 }
 template <class T>
-[[gnu::target("avx512f")]] void skinny_low_512(const T* a, const Matrix<const T>& b, T* sums,
+[[gnu::target("avx512f")]] void skinny_low_512(const T* a, index_t step, const Matrix<const T>& b, T* sums,
                                                bool more) {
-  skinny_low<T, 64>(a, b, sums, more);
+  skinny_low<T, 64>(a, step, b, sums, more);
 }
 template <class T>
-[[gnu::target("avx2,fma")]] void skinny_low_256(const T* a, const Matrix<const T>& b, T* sums,
+[[gnu::target("avx2,fma")]] void skinny_low_256(const T* a, index_t step, const Matrix<const T>& b, T* sums,
                                                 bool more) {
-  skinny_low<T, 32>(a, b, sums, more);
+  skinny_low<T, 32>(a, step, b, sums, more);
 }
 
 /// Bytes of the vectors that the processor has: 64, 32, or 0 for fewer.
@@ -181,19 +181,24 @@ void long_sum_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Mat
     for (index_t pass = 0; pass < passes; ++pass) {
       const index_t rows = std::min(low, a.rows - pass * low);
       const T* from = a.data + pass * low * a.row_stride + p0 * a.col_stride;
-      for (index_t p = 0; p < np; ++p)
+      // columns of A that lie in memory are read there; what follows them gives sums that nobody
+      // reads, but it has to be there
+      const bool in_memory = a.row_stride == 1 && low - rows <= a.col_stride && p0 + np < b.rows;
+      for (index_t p = 0; p < np && !in_memory; ++p)
         for (index_t i = 0; i < low; ++i)
           panel[std::size_t(p * low + i)] =
               i < rows ? from[i * a.row_stride + p * a.col_stride] : T(0);
+      const T* columns = in_memory ? from : panel.get();
+      const index_t step = in_memory ? a.col_stride : low;
       T* to = sums.get() + pass * tiles * low * width;
       const Matrix<const T> in_place{block, np, whole, b.row_stride, 1};
       const Matrix<const T> at_edge{edge.get(), rest == 0 ? 0 : np, rest == 0 ? 0 : width, width, 1};
       if constexpr (Bytes == 64) {
-        skinny_low_512<T>(panel.get(), in_place, to, p0 != 0);
-        skinny_low_512<T>(panel.get(), at_edge, to + whole * low, p0 != 0);
+        skinny_low_512<T>(columns, step, in_place, to, p0 != 0);
+        skinny_low_512<T>(columns, step, at_edge, to + whole * low, p0 != 0);
       } else {
-        skinny_low_256<T>(panel.get(), in_place, to, p0 != 0);
-        skinny_low_256<T>(panel.get(), at_edge, to + whole * low, p0 != 0);
+        skinny_low_256<T>(columns, step, in_place, to, p0 != 0);
+        skinny_low_256<T>(columns, step, at_edge, to + whole * low, p0 != 0);
       }
     }
   }
