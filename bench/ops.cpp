@@ -99,8 +99,8 @@ void bandwidths() {
   constexpr std::size_t bytes = std::size_t(n) * n * sizeof(float);
   const Matrix a({n, n}), b({n, n}), c({n, n});
   const Tensor<float, 1> row({n});
-  for (const Matrix& m : {a, b, c}) m.fill(1);
-  row.fill(1);
+  for (const Matrix& m : {a, b, c}) m.fill_(1);
+  row.fill_(1);
   Shape repeated = Shape::filled(2, 0);
   repeated[1] = 1;
   const Strided<const float> rows{row.data(), Shape(a.shape()), repeated};
@@ -141,8 +141,8 @@ template <class T>
 void products(const char* name) {
   constexpr index_t n = 512;
   const Tensor<T, 2> a({n, n}), b({n, n}), c({n, n});
-  a.fill(T(1));
-  b.fill(T(1));
+  a.fill_(T(1));
+  b.fill_(T(1));
   std::vector<double> best, ours;
   for (int i = 0; i < 11; ++i) {
     best.push_back(seconds_of(

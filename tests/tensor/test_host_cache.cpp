@@ -178,7 +178,7 @@ TEST_CASE("tensors outlive the rank that made them") {
   const std::size_t before = memory_stats().allocated;
   on_new_rank([&] {
     x = Tensor<int, 1>({1 << 20});
-    x.fill(7);
+    x.fill_(7);
   });
   CHECK(x((1 << 20) - 1) == 7);
   x = Tensor<int, 1>();  // freed, for its cache has ended
@@ -192,7 +192,7 @@ TEST_CASE("many threads may give memory of one rank back while it takes more") {
       for (int t = 0; t < 4; ++t) {
         std::vector<Tensor<int, 1>> batch;
         for (int i = 0; i < 16; ++i) batch.emplace_back(std::array<index_t, 1>{1024 + 512 * i});
-        for (Tensor<int, 1>& x : batch) x.fill(round);
+        for (Tensor<int, 1>& x : batch) x.fill_(round);
         threads.emplace_back([batch = std::move(batch), round]() mutable {
           for (Tensor<int, 1>& x : batch) {
             CHECK_UNARY(x(x.size() - 1) == round);
