@@ -88,7 +88,12 @@ Tensor<T, Rank> load_npy_as(const std::string& path) {
       result = read;
     } else {
       result = Tensor<T, Rank>(read.shape());
-      for (index_t i = 0; i < read.size(); ++i) result.data()[i] = T(read.data()[i]);
+      for (index_t i = 0; i < read.size(); ++i) {
+        if constexpr (is_complex<T>)
+          result.data()[i] = static_cast<typename T::value_type>(read.data()[i]);
+        else if constexpr (sizeof(T) == 2) result.data()[i] = T(float(read.data()[i]));  // 16 bits
+        else result.data()[i] = static_cast<T>(read.data()[i]);
+      }
     }
   };
   const auto from_all = [&]<class... U>() { (from(static_cast<const U*>(nullptr)), ...); };
