@@ -28,6 +28,8 @@ struct NpyArray {
 
 /// The element type of a file, and nothing else of it.
 CLEAVE_INLINE DType npy_dtype(const std::string& path);
+[[noreturn]] CLEAVE_INLINE void throw_no_conversion(const std::string& path, DType stored,
+                                                    DType wanted);
 
 /// Reads an array whose type and number of dimensions are known; everything but its element type
 /// is the same for all tensors, so that this is compiled once.
@@ -100,9 +102,7 @@ Tensor<T, Rank> load_npy_as(const std::string& path) {
   from_all.template operator()<bool, std::int8_t, std::uint8_t, std::int32_t, std::uint32_t,
                                std::int64_t, std::uint64_t, half, float, double>();
   if constexpr (is_complex<T>) from(static_cast<const T*>(nullptr));
-  if (!is_known)
-    detail::npy_error(path, std::string("has elements of type ") + name_of(stored) +
-                                ", which do not become " + name_of(dtype_of<T>()));
+  if (!is_known) detail::throw_no_conversion(path, stored, dtype_of<T>());
   return result;
 }
 
