@@ -30,7 +30,7 @@ double median(std::vector<double> values) {
 template <class T, int Rank>
 void against_memcpy(const char* name, const Tensor<T, Rank>& view) {
   const Tensor<T, Rank> dense(view.shape()), source(view.shape()), destination(view.shape());
-  for (const auto& tensor : {dense, source, destination}) tensor.fill(T(1));
+  for (const auto& tensor : {dense, source, destination}) tensor.fill_(T(1));
   const auto bytes = std::size_t(view.size()) * sizeof(T);
   std::vector<double> copies, moves;
   for (int i = 0; i < 51; ++i) {
@@ -44,7 +44,7 @@ void against_memcpy(const char* name, const Tensor<T, Rank>& view) {
 template <class T>
 Tensor<T, 2> matrix(index_t rows, index_t cols) {
   const Tensor<T, 2> x({rows, cols});
-  x.fill(T(1));
+  x.fill_(T(1));
   return x;
 }
 

@@ -62,7 +62,7 @@ struct Multiply {
 /// Bytes per millisecond of a copy that reads and writes `bytes`.
 double copy_rate(const Options& options, std::size_t bytes) {
   const Tensor<std::uint8_t, 1, Cuda> from({index_t(bytes)}), to({index_t(bytes)});
-  from.fill(1);
+  from.fill_(1);
   return 2 * double(bytes) / milliseconds(options.repeat, [&] {
            cuda::check(cudaMemcpyAsync(to.data(), from.data(), bytes, cudaMemcpyDeviceToDevice,
                                        cuda::current_stream().get()),
@@ -78,22 +78,22 @@ void kernels_against_copies(const Options& options) {
   {  // rows of 48 floats out of 64
     const index_t rows = count / 48;
     const Tensor<float, 2, Cuda> wide({rows, 64}), packed({rows, 48});
-    wide.fill(1);
+    wide.fill_(1);
     const auto part = wide.slice(1, 8, 56);
-    const double ms = milliseconds(options.repeat, [&] { packed.copy_from(part); });
+    const double ms = milliseconds(options.repeat, [&] { packed.copy_(part); });
     report("cuda.pack_vs_copy", 2 * double(rows) * 48 * 4 / ms / copied, "ratio");
   }
   {
     index_t side = 1024;
     while (side * side * 4 <= count) side *= 2;
     const Tensor<float, 2, Cuda> a({side, side}), b({side, side});
-    a.fill(1);
-    const double ms = milliseconds(options.repeat, [&] { b.copy_from(a.transpose(0, 1)); });
+    a.fill_(1);
+    const double ms = milliseconds(options.repeat, [&] { b.copy_(a.transpose(0, 1)); });
     report("cuda.transpose_vs_copy", 2 * double(side) * double(side) * 4 / ms / copied, "ratio");
   }
   {
     const Tensor<float, 1, Cuda> a({count}), b({count}), c({count}), out({count});
-    for (const auto& x : {a, b, c}) x.fill(1);
+    for (const auto& x : {a, b, c}) x.fill_(1);
     const double ms = milliseconds(options.repeat, [&] {
       map_elements(kernels::On<Cuda>{}, Multiply{}, kernels::write(out), kernels::read(a),
                    kernels::read(b), kernels::read(c));
@@ -103,7 +103,7 @@ void kernels_against_copies(const Options& options) {
   {
     const Tensor<float, 1, Cuda> a({count});
     const Tensor<float, 0, Cuda> sum{std::array<index_t, 0>{}};
-    a.fill(1);
+    a.fill_(1);
     const double read = milliseconds(options.repeat, [&] { bare::read(a.data(), count); });
     const double ms = milliseconds(options.repeat, [&] {
       reduce_dims<Sum>(kernels::On<Cuda>{}, kernels::read(a), 1u, kernels::write(sum));
@@ -114,8 +114,8 @@ void kernels_against_copies(const Options& options) {
 
 void products_against_cublaslt(const Options& options, index_t side) {
   const Tensor<bfloat16, 2, Cuda> a({side, side}), b({side, side}), c({side, side});
-  a.fill(bfloat16(1));
-  b.fill(bfloat16(1));
+  a.fill_(bfloat16(1));
+  b.fill_(bfloat16(1));
   const bare::Matmul twin{int(side)};
   const double bare = milliseconds(options.repeat, [&] { twin(a.data(), b.data(), c.data()); });
   const double ms = milliseconds(options.repeat, [&] {
@@ -169,7 +169,7 @@ void ranks_on_one_device(World& world, const Options& options) {
   const double ranks = double(world.size());
   const double gather = seconds([&] { static_cast<void>(x.redistribute(Replicate{})); });
   const Tensor<float, 1, Cuda> whole({count});
-  whole.fill(1);
+  whole.fill_(1);
   const double scatter = seconds([&] {
     static_cast<void>(functional::reduce_scatter(whole, Sum{}, 0, functional::Group(mesh)).wait());
   });
@@ -189,7 +189,7 @@ void nccl_calls(World& world) {
   Communicator& group = mesh.communicator();
   const ncclComm_t comm = nccl_handle(group);
   const Tensor<float, 1, Cuda> x({1024}), y({1024});
-  x.fill(1);
+  x.fill_(1);
   Collective c;
   c.kind = CollectiveKind::all_reduce;
   c.source = x.view();

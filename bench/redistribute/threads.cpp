@@ -51,8 +51,8 @@ void against_memcpy(World& world) {
   const int n = world.size();
   const auto mesh = init_device_mesh<tp>(world, {n});
   const Tensor<float, 2> from({2048, 2048}), to({2048, 2048});
-  from.fill(1);
-  to.fill(0);
+  from.fill_(1);
+  to.fill_(0);
   const auto copy = [&] { std::memcpy(to.data(), from.data(), std::size_t(count) * 4); };
   const auto report = [&](const char* name, std::pair<double, double> times) {
     if (world.rank() != 0) return;
@@ -76,7 +76,7 @@ void against_memcpy(World& world) {
     group.run(call);
   };
   const Tensor<float, 2> part({mine.extent(0), 2048});
-  part.fill(2);
+  part.fill_(2);
   report(
       "all_gather",
       in_turn(world, 41, [&] { run(CollectiveKind::all_gather, part.view(), to.view()); }, copy));

@@ -31,7 +31,7 @@ namespace {
 /// What was asked for, and what the files hold.
 struct Input {
   kmeans::Options options{};
-  Tensor<float, 2> points{};         ///< [n, features]
+  Tensor<double, 2> points{};        ///< [n, features]
   Tensor<std::uint8_t, 1> labels{};  ///< [n], or none
 };
 
@@ -39,7 +39,7 @@ struct Input {
 Input read(int argc, char** argv) {
   Input input;
   input.options = kmeans::parse(argc, argv);
-  input.points = load_npy<float, 2>(input.options.data);
+  input.points = load_npy_as<double, 2>(input.options.data);
   const index_t n = input.points.extent(0);
   if (input.options.k > n)
     throw kmeans::UsageError("--k " + std::to_string(input.options.k) + " is more than the " +
@@ -51,6 +51,15 @@ Input read(int argc, char** argv) {
                              " labels for " + std::to_string(n) + " points");
   return input;
 }
+
+/// |x - c|^2 of what |x|^2, x.c and |c|^2 are. Sums of such addends are sums of distances, which the
+/// row says: the result may wait for its reduction.
+struct Distance {
+  static constexpr const char* partials = "sum,sum,sum->sum";
+  CLEAVE_HOST_DEVICE double operator()(double square, double product, double length) const {
+    return square - 2 * product + length;
+  }
+};
 
 /// 1 for a point that has changed its cluster.
 struct Moved {
@@ -77,14 +86,15 @@ void cluster(World& world, Device device, const Input& input) {
   // Grey values are small whole numbers: in float64 their sums are exact in any order, so that the
   // centroids have the same bits on every mesh. The first k points are the first centroids.
   // points[S0,S1], centroids[R,S1], nearest[S0,R], squares[S0,P]
-  const auto points = cast<double>(distribute_tensor(input.points, mesh, Shard<0>{}, Shard<1>{}));
-  auto centroids =
-      cast<double>(distribute_tensor(input.points.slice(0, 0, k), mesh, Replicate{}, Shard<1>{}));
+  const auto points = distribute_tensor(input.points, mesh, Shard<0>{}, Shard<1>{});
+  auto centroids = distribute_tensor(input.points.slice(0, 0, k), mesh, Replicate{}, Shard<1>{});
   auto nearest = full<index_t>({points.extent(0)}, index_t{-1}, mesh, Shard<0>{}, Replicate{});
   const auto squares = unsqueeze(sum(square(points), dim<1>{}), dim<1>{});
 
+  kmeans::Stopwatch stopwatch;
   for (index_t iteration = 1; iteration <= input.options.iterations; ++iteration) {
     const CommTrace trace(world);
+    stopwatch.start();
 
     // |x - c|^2 = |x|^2 - 2 x.c + |c|^2: every rank of tp adds what its features say
     // products[S0,P] = points[S0,S1] . centroids[R,S1]^T
@@ -92,7 +102,7 @@ void cluster(World& world, Device device, const Input& input) {
     // distances[S0,R]: all-reduce over tp
     const auto products = matmul(points, transpose(centroids));
     const auto lengths = sum(square(centroids), dim<1>{});
-    const auto partial = squares - 2.0 * products + lengths;
+    const auto partial = map(Distance{}, squares, products, lengths);
     const auto distances = partial.redistribute(Shard<0>{}, Replicate{});
 
     // every point joins the cluster that is nearest, the first one among equals
@@ -114,6 +124,7 @@ void cluster(World& world, Device device, const Input& input) {
 
     // centroids[R,S1] = sums[R,S1] / counts[R,R]
     centroids = map(Centroid{}, sums, unsqueeze(counts, dim<1>{}), centroids);
+    stopwatch.stop();
 
     if (prints && iteration == 1) {
       const auto show = [](const char* name, const auto& x) {
@@ -139,6 +150,9 @@ void cluster(World& world, Device device, const Input& input) {
                   moved.local().item(), kmeans::describe(trace).c_str());
     if (moved.local().item() == 0) break;
   }
+
+  if (prints && input.options.time)
+    std::printf("\ntime per iteration %.3f ms\n", 1e3 * stopwatch.median());
 
   const Tensor<double, 2> pictures = centroids.full_tensor().to(Host{});
   const Tensor<index_t, 1> clusters = nearest.full_tensor().to(Host{});

@@ -18,11 +18,12 @@ struct UsageError : std::runtime_error {
 };
 
 struct Options {
-  std::string data = "digits.npy";    ///< points, one row each: float32
+  std::string data = "digits.npy";    ///< points, one row each: any real numbers
   std::string labels{};               ///< what the points are: uint8; empty: not known
   cleave::index_t k = 10;             ///< clusters
   cleave::index_t dp = 0, tp = 0;     ///< extents of the mesh; 0: not asked for
   cleave::index_t iterations = 1000;  ///< at most
+  bool time = false;                  ///< print what an iteration takes
 };
 
 /// The number that `text` is; 0 if it is no whole number of at least 1.
@@ -65,16 +66,20 @@ inline void set(Options& options, const std::string& option, const std::string& 
   } else if (option != "--ranks" && option != "--device") {  // which are for cleave::run
     throw UsageError("there is no option '" + option +
                      "'; there are --data FILE.npy, --labels FILE.npy, --k K, --mesh AxB, "
-                     "--ranks N, --iterations N, --device NAME");
+                     "--ranks N, --iterations N, --time, --device NAME");
   }
 }
 
-/// Reads `--option value` and `--option=value`.
+/// Reads `--option value` and `--option=value`; `--time` has no value.
 /// @throws UsageError for what is no option, and for a value that the option cannot have
 inline Options parse(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
+    if (word == "--time") {
+      options.time = true;
+      continue;
+    }
     const std::size_t equals = word.find('=');
     const std::string option = word.substr(0, equals);
     std::string value;

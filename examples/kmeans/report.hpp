@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -21,6 +22,26 @@ inline std::string describe(const cleave::CommTrace& trace) {
             " " + std::to_string(event.bytes) + " B";
   return text.empty() ? "nothing" : text;
 }
+
+/// What each iteration takes.
+class Stopwatch {
+ public:
+  void start() { since_ = Clock::now(); }
+  void stop() {
+    seconds_.push_back(std::chrono::duration<double>(Clock::now() - since_).count());
+  }
+  /// @pre something has been timed
+  double median() const {
+    std::vector<double> sorted = seconds_;
+    std::sort(sorted.begin(), sorted.end());
+    return sorted[sorted.size() / 2];
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point since_{};
+  std::vector<double> seconds_{};
+};
 
 /// How many points of each label every cluster has.
 class Census {

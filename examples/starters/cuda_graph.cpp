@@ -32,9 +32,9 @@ int main(int argc, char** argv) {
     const auto step = [&] {
       const auto y = matmul(a, x).redistribute(Replicate{});  // y[R]: an all-gather
       const auto norm = sqrt(sum(square(y)));
-      length.local().fill(0);
-      length.local().copy_from((length + norm).local());
-      x.local().copy_from((y / norm).local());
+      length.local().fill_(0);
+      length.local().copy_((length + norm).local());
+      x.local().copy_((y / norm).local());
     };
     step();  // what is made at first use is made outside of the graph
     const cuda::Graph graph(step);

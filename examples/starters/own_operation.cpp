@@ -27,7 +27,7 @@ struct cleave::sharding_rule<WeightedGram> {
 Tensor<double, 2> weighted_gram_kernel(const Tensor<double, 2>& x, const Tensor<double, 2>& y,
                                        const Tensor<double, 1>& w) {
   const Tensor<double, 2> g({x.extent(1), y.extent(1)});
-  g.fill(0);
+  g.fill_(0);
   for (index_t n = 0; n < w.extent(0); ++n)
     for (index_t i = 0; i < g.extent(0); ++i)
       for (index_t j = 0; j < g.extent(1); ++j) g(i, j) += w(n) * x(n, i) * y(n, j);

@@ -64,7 +64,7 @@ inline void rank_order_cases(World& world) {
     const auto source = addends.to(TestDevice{});
     const Tensor<float, 1, TestDevice> sum({count}), piece({count});
     const Tensor<half, 1, TestDevice> short_source({count}), short_sum({count});
-    short_source.fill(half(rank == 0 ? 2048.0f : 1.0f));
+    short_source.fill_(half(rank == 0 ? 2048.0f : 1.0f));
     std::vector<Box> pieces(std::size_t(n), Box{Shape::filled(1, 0), Shape::filled(1, 0)});
     pieces.back() = Box::of(Shape::filled(1, count));
     for (int run = 0; run < 3; ++run) {

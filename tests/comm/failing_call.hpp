@@ -26,8 +26,8 @@ inline constexpr std::array all_kinds{
 inline void communicate(Communicator& group, CollectiveKind kind, index_t count) {
   const int n = group.size(), rank = group.rank();
   const Tensor<float, 1> piece({count}), whole({n * count}), result({n * count});
-  whole.fill(1);
-  piece.fill(1);
+  whole.fill_(1);
+  piece.fill_(1);
   std::vector<Box> pieces;
   std::vector<Transfer> transfers;
   for (int r = 0; r < n; ++r) {

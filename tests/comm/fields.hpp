@@ -64,7 +64,7 @@ struct Field {
     if (style == Style::margin) strides = {columns + 5, 1}, offset = 2;
     if (style == Style::every_second) strides = {2 * columns + 1, 2}, offset = 1;
     const Tensor<T, 1> all({offset + (rows + 1) * strides[0] + (columns + 1) * strides[1]});
-    all.fill(mark());
+    all.fill_(mark());
     for (index_t i = 0; i < rows; ++i)
       for (index_t j = 0; j < columns; ++j)
         all(offset + i * strides[0] + j * strides[1]) = value(i, j);

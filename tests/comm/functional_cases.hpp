@@ -45,7 +45,7 @@ Tensor<T, 3, TestDevice> cells(int rank, const Extents3& extents, bool strided =
     return tensor.to(TestDevice{});
   }
   const Tensor<T, 4> wide({extents[2], extents[1] + 1, extents[0], 2});
-  wide.fill(number<T>(77));
+  wide.fill_(number<T>(77));
   set(inside(wide));
   return inside(wide.to(TestDevice{}));
 }
@@ -108,7 +108,7 @@ using Line = Tensor<float, 1, TestDevice>;
 /// A tensor of `count` elements that all are the rank's number.
 inline Line ranks_number(const World& world, index_t count) {
   const Line x({count});
-  x.fill(float(world.rank()));
+  x.fill_(float(world.rank()));
   return x;
 }
 

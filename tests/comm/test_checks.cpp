@@ -47,8 +47,8 @@ TEST_CASE("with checks on, ranks that make different calls all hear of both, and
     const std::string first = "ranks of group 'world' disagree: rank 0 runs ";
     Tensor<float, 1> a({6}), b({6});
     Tensor<double, 1> wide({6}), wide_sum({6});
-    a.fill(1);
-    wide.fill(1);
+    a.fill_(1);
+    wide.fill_(1);
 
     Collective c = call(CollectiveKind::all_reduce);
     c.source = a.view();
@@ -164,7 +164,7 @@ TEST_CASE("a call that one rank can see to be wrong is refused on that rank") {
 TEST_CASE("a reduction that its elements do not have is refused on every rank, and nothing hangs") {
   on_ranks({1, 2, 4}, [](World& world) {
     Tensor<std::complex<float>, 1> values({4});
-    values.fill(1);
+    values.fill_(1);
     Collective c = call(CollectiveKind::all_reduce);
     c.source = values.view();
     c.destination = values.view();

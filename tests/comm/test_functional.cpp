@@ -70,7 +70,7 @@ TEST_CASE("a functional all-reduce gives every rank the reduction and leaves its
 TEST_CASE("a scalar can be reduced and broadcast") {
   on_ranks({1, 2, 3, 4}, [](World& world) {
     const Tensor<double, 0, TestDevice> x;
-    x.fill(1 + world.rank());
+    x.fill_(1 + world.rank());
     CHECK(functional::all_reduce(x, Sum{}, world)->item() == world.size() * (world.size() + 1) / 2);
     CHECK(functional::broadcast(x, world.size() - 1, world)->item() == world.size());
     CHECK(x.item() == 1 + world.rank());

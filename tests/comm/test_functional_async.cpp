@@ -95,7 +95,7 @@ TEST_CASE("what a temporary result yields is a value, which may be kept by refer
     const Line& converted = sum_of_x();
     const Line& dereferenced = *sum_of_x();
     Line later({2000});  // takes the memory of what would be gone
-    later.fill(-1);
+    later.fill_(-1);
     for (const Line* y : {&waited, &converted, &dereferenced}) {
       CHECK(element(*y, 1999) == sum_of_ranks(world));
       CHECK(!y->shared());
@@ -196,7 +196,7 @@ TEST_CASE("small tensors of a coalesced call share a collective per element type
   on_ranks({2, 4}, [](World& world) {
     const Line a({5}), large({20000});
     const Tensor<double, 2, TestDevice> b({3, 4});
-    a.fill(1), large.fill(1), b.fill(1);
+    a.fill_(1), large.fill_(1), b.fill_(1);
     const auto traced = [&](const auto& list) {
       CommTrace trace(world);
       (void)functional::all_reduce_coalesced(list, Sum{}, world);
@@ -215,7 +215,7 @@ TEST_CASE("small tensors of a coalesced call share a collective per element type
 TEST_CASE("a trace says what a functional collective moves") {
   on_ranks({4}, [](World& world) {
     const Tensor<float, 2, TestDevice> x({8, 3});
-    x.fill(1);
+    x.fill_(1);
     CommTrace trace(world);
     (void)functional::all_gather(x, 1, world);
     (void)functional::reduce_scatter(x, Sum{}, 0, world);

@@ -161,7 +161,7 @@ TEST_CASE("ranks whose extents differ are told so, whatever is checked") {
     Communicator& group = communicator_on(TestDevice{}, world.communicator());
     const CheckLevel usual = group.state().check;
     const Tensor<float, 2, TestDevice> x({6, world.rank() == 1 ? 12 : 6});
-    x.fill(1);
+    x.fill_(1);
     for (const CheckLevel level : {CheckLevel::collective, CheckLevel::local}) {
       // messages between processes that differ in size leave their group unusable; NCCL is not told
       const std::string backend = group.backend();
@@ -186,8 +186,8 @@ TEST_CASE("ranks that name different dimensions or pairs are told both, and can 
     const CheckLevel usual = group.state().check;
     const int n = world.size(), odd = world.rank() == 1;
     const Tensor<float, 2, TestDevice> x({n, n}), large({120 * n, 120 * n});
-    x.fill(1);
-    large.fill(1);
+    x.fill_(1);
+    large.fill_(1);
     const std::vector<index_t> ones(std::size_t(n), 1);
     const std::vector<functional::Hop> there{{0, 1}}, back{{1, 0}};
     for (const CheckLevel level : {CheckLevel::collective, CheckLevel::local}) {

@@ -14,6 +14,10 @@
 #include <cleave/comm/launch.hpp>
 #include <cleave/comm/run.hpp>
 #include <cleave/comm/thread_run.hpp>
+#include <cleave/kernels/host/gemm.hpp>
+#include <cleave/kernels/strided.hpp>
+
+#include "cases.hpp"
 
 using namespace cleave;
 
@@ -210,4 +214,34 @@ TEST_CASE("run_threads uses the calling thread as rank 0, and refuses less than 
 
 TEST_CASE("a World needs a communicator") {
   CHECK_THROWS_WITH_AS(World(nullptr), "World: the communicator is null", Error);
+}
+
+TEST_CASE("ranks that are threads have one BLAS thread each, then the user's number is back") {
+  const Setting openblas("OPENBLAS_NUM_THREADS", nullptr), openmp("OMP_NUM_THREADS", nullptr);
+  using namespace cleave::kernels;
+  const Tensor<double, 2> a({40, 40}), b({40, 40}), c({40, 40});  // keeps the BLAS linked
+  a.fill_(1), b.fill_(1);
+  gemm(On<Host>{}, as_matrix(read(a)), as_matrix(read(b)), as_matrix(write(c)));
+  CHECK(c(39, 39) == 40);
+  if (&openblas_get_num_threads == nullptr) return cleave::testing::skip("there is no OpenBLAS");
+  const int before = openblas_get_num_threads();
+  openblas_set_num_threads(2);
+  const int users = openblas_get_num_threads();
+  int inside = 0, nested = 0, after_nested = 0;
+  run_threads(2, [&](World& world) {
+    if (world.rank() != 0) return;
+    inside = openblas_get_num_threads();
+    run_threads(1, [&](World&) { nested = openblas_get_num_threads(); });
+    after_nested = openblas_get_num_threads();
+  });
+  CHECK(inside == 1);
+  CHECK(nested == 1);
+  CHECK(after_nested == 1);
+  CHECK(openblas_get_num_threads() == users);
+  {
+    const Setting asked("OPENBLAS_NUM_THREADS", "2");
+    run_threads(1, [&](World&) { inside = openblas_get_num_threads(); });
+    CHECK(inside == users);
+  }
+  openblas_set_num_threads(before);
 }

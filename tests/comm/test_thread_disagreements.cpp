@@ -63,7 +63,7 @@ TEST_CASE("without checks, calls that cannot meet are errors on all ranks, which
         CHECK_THROWS_WITH_AS(group.run(c), text.c_str(), Error);
       };
       Tensor<float, 1> six({6});
-      six.fill(1);
+      six.fill_(1);
       const Tensor<float, 1> five = six.slice(0, 0, 5);
       for (int i = 0; i < 20; ++i) {
         Collective sum = call(CollectiveKind::all_reduce);

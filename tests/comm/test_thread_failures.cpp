@@ -203,7 +203,7 @@ TEST_CASE("nobody reads tensors of a rank that has unwound") {
         }
         const index_t count = i % 2 ? 20000 : 20;
         Tensor<double, 1> source({count}), destination({count + fails});
-        source.fill(1);
+        source.fill_(1);
         Collective c = call(i % 3 == 0 ? CollectiveKind::all_reduce : CollectiveKind::broadcast);
         c.root = (culprit + 1) % n;
         c.source = source.view();
@@ -244,7 +244,7 @@ TEST_CASE("time-outs that race with arrivals end in success or in an error, neve
       for (int k = 0; k < 3; ++k) {
         if (world.rank() == 1) nap(0.0002 * (i % 12));
         Tensor<float, 1> values({5000});
-        values.fill(1);
+        values.fill_(1);
         Collective c = call(CollectiveKind::all_reduce);
         c.source = values.view();
         c.destination = values.view();
@@ -340,7 +340,7 @@ TEST_CASE("a rank leaves after its asynchronous work, whose results others may w
       const int rank = world.rank();
       world.communicator().state().timeout_seconds = 5;
       const Tensor<double, 1> x({5});
-      x.fill(rank + 1);
+      x.fill_(rank + 1);
       if (rank == 1) nap(0.05);
       if (rank < 2)
         first[rank].emplace(functional::all_reduce(x, Sum{}, {world, std::vector<int>{0, 1}}));
@@ -356,7 +356,7 @@ TEST_CASE("a rank that throws while its asynchronous work waits for others ends 
   const auto begin = std::chrono::steady_clock::now();
   const Outcome outcome = outcome_of(3, [&](World& world) {
     const Tensor<double, 1> x({5});
-    x.fill(1);
+    x.fill_(1);
     if (world.rank() == 2) return nap(0.05), world.barrier();
     kept[world.rank()].emplace(functional::all_reduce(x, Sum{}, world));
     if (world.rank() == 1) throw std::runtime_error("gone");

@@ -19,7 +19,7 @@ namespace {
 
 void all_reduce(Communicator& group, index_t count, const char* operation = "") {
   Tensor<float, 1> values({count});
-  values.fill(1);
+  values.fill_(1);
   Collective c = call(CollectiveKind::all_reduce);
   c.source = values.view();
   c.destination = values.view();

@@ -40,7 +40,7 @@ inline void meet(Communicator& group) { group.run(call(CollectiveKind::barrier))
 
 inline void reduce_ones(Communicator& group, index_t count = 3) {
   Tensor<float, 1> values({count});
-  values.fill(1);
+  values.fill_(1);
   Collective c = call(CollectiveKind::all_reduce);
   c.source = values.view();
   c.destination = values.view();

@@ -66,7 +66,7 @@ Collective sum_of(const Line& x, const Line& result) {
 /// CHECKs that the group's ranks add up numbers.
 void adds_up(Communicator& group) {
   const Line x({8}), result({8});
-  x.fill(float(group.rank() + 1));
+  x.fill_(float(group.rank() + 1));
   group.run(sum_of(x, result));
   CHECK(result.to(Host{})(7) == float(group.size() * (group.size() + 1)) / 2);
 }
@@ -151,13 +151,13 @@ TEST_CASE("threads keep no device memory beyond a collective, also in a capture"
   on_ranks({1}, [](World& world) {
     Communicator& group = communicator_on(Cuda{}, world.communicator());
     const Line x({8}), result({8});
-    x.fill(3);
+    x.fill_(3);
     const std::uint64_t before = in_use();
     group.run(sum_of(x, result));
     CHECK(in_use() == before);
     {
       const cuda::Graph step([&] { group.run(sum_of(x, result)); });
-      result.fill(0);
+      result.fill_(0);
       step.launch();
       CHECK(result.to(Host{})(7) == 3);
     }

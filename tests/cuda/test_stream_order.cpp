@@ -30,7 +30,7 @@ constexpr std::uint64_t line_bytes = count * sizeof(float);
 
 Line filled(float value) {
   Line line({count});
-  line.fill(value);
+  line.fill_(value);
   return line;
 }
 
@@ -43,7 +43,7 @@ TEST_CASE("memory from before a capture whose last owner goes inside returns aft
     Line w = filled(1);
     const cuda::Graph step([&] {
       w = filled(2);
-      result.copy_from(w);
+      result.copy_(w);
     });
     CHECK(cudaGetLastError() == cudaSuccess);
     CHECK(in_use() == before + line_bytes);  // the graph's
@@ -120,7 +120,7 @@ TEST_CASE("what asynchronous work reads stays until it has run, wherever that is
     const cuda::Stream other(cuda::Stream::Kind::communication);
     Line x = filled(3);
     const auto pending = start_async(Cuda{}, world.communicator(), [x = std::move(x), result] {
-      result.copy_from(x);
+      result.copy_(x);
       return 0;
     });
     {

@@ -37,6 +37,16 @@ TEST_CASE("asynchronous redistributions are waited for at first use, in any orde
   });
 }
 
+TEST_CASE("get gives the value as wait does") {
+  on_ranks({2}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {2}, TestDevice{});
+    const auto x = from_local(table<double>(4, 4), mesh, Replicate{}).redistribute(Shard<0>{});
+    const auto whole = x.redistribute_async(Replicate{});
+    CHECK(&whole.get() == &whole.wait());
+    CHECK(is_table(x.redistribute_async(Replicate{}).get().local(), 4, 4));
+  });
+}
+
 TEST_CASE("a dropped or replaced asynchronous result leaves nothing pending") {
   on_ranks({2, 4}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
@@ -151,11 +161,11 @@ TEST_CASE("writing to a result leaves the source alone, on all ranks") {
   on_ranks({1, 2, 3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto x = from_local(table<double>(1, 4), mesh, Replicate{});
-    x.redistribute(Shard<0>{}).local().fill(7);  // all of it on the first rank
+    x.redistribute(Shard<0>{}).local().fill_(7);  // all of it on the first rank
     CHECK(is_table(x.local(), 1, 4));
-    std::get<0>(redistribute_all(to(x, Shard<0>{}))).local().fill(7);
+    std::get<0>(redistribute_all(to(x, Shard<0>{}))).local().fill_(7);
     CHECK(is_table(x.local(), 1, 4));
-    x.redistribute_async(Shard<0>{})->local().fill(7);
+    x.redistribute_async(Shard<0>{})->local().fill_(7);
     CHECK(is_table(x.local(), 1, 4));
   });
 }

@@ -11,6 +11,7 @@
 #include <cleave/dtensor/factories.hpp>
 #include <cleave/dtensor/from_local.hpp>
 #include <cleave/dtensor/visualize.hpp>
+#include <cleave/tensor/print.hpp>
 
 #include "device.hpp"
 #include "errors.hpp"
@@ -113,8 +114,9 @@ TEST_CASE("a redistribution to the same placements is the tensor itself, of an r
   on_ranks({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, TestDevice{});
     auto x = zeros<float>({4, 4}, mesh, Shard<0>{});
-    CHECK(&std::as_const(x).redistribute(Shard<-2>{}) == &x);
-    CHECK(&x.redistribute(Placements<Shard<0>>{}) == &x);
+    CHECK(std::as_const(x).redistribute(Shard<-2>{}).local().data() == x.local().data());
+    CHECK(x.redistribute(Placements<Shard<0>>{}).local().data() == x.local().data());
+    static_assert(std::is_same_v<decltype(x.redistribute(Shard<0>{})), decltype(x)>);
     const float* elements = x.local().data();
     static_assert(std::is_same_v<decltype(std::move(x).redistribute(Shard<0>{})), decltype(x)>);
     const auto& kept = DTensor(x).redistribute(Shard<0>{});
@@ -152,10 +154,10 @@ TEST_CASE("local tensors become one array whose shape follows from theirs") {
     CHECK(x.shape() == std::array<index_t, 2>{5, 3});
     CHECK(x.to_local().data() == part.data());
     CHECK(is_counting(x.full_tensor(), 5, 3));
-    const auto y = from_local(part, {5, 3}, mesh, Shard<0>{});
+    const auto y = from_local(part, mesh, Shard<0>{}, {5, 3});
     CHECK(is_counting(y.full_tensor(), 5, 3));
     using X = std::remove_cvref_t<decltype(x)>;
-    CHECK(is_counting(X::from_local(part, mesh, {5, 3}).full_tensor(), 5, 3));
+    CHECK(is_counting(X::unchecked(part, mesh, {5, 3}).full_tensor(), 5, 3));
   });
 }
 
@@ -179,7 +181,7 @@ TEST_CASE("parts that do not follow the chunk rule are refused on every rank") {
     const std::string text = error_of([&] { from_local(part, mesh, Shard<0>{}); });
     CHECK(text.find("from_local: the local tensors add up to [6, 2], of which rank 0 owns [2, 2], "
                     "but it passed [1, 2] [shapes [6, 2]; placements (Shard(0)); mesh tp=3") == 0);
-    const std::string mine = error_of([&] { from_local(part, {6, 2}, mesh, Shard<0>{}); });
+    const std::string mine = error_of([&] { from_local(part, mesh, Shard<0>{}, {6, 2}); });
     if (world.rank() == 1) CHECK(mine == "");
     else CHECK(mine.find("this rank owns [2, 2]") != std::string::npos);
   });
@@ -191,7 +193,7 @@ TEST_CASE("ranks that pass parts of different arrays are told so, all of them") 
     const bool odd_one = world.rank() == 1;
     const std::string who = " [mesh tp=3; rank " + std::to_string(world.rank()) + "]";
     const Tensor<float, 2, TestDevice> part({2, 3});
-    part.fill(1);
+    part.fill_(1);
     CHECK(error_of([&] {
             if (odd_one) from_local(Tensor<double, 2, TestDevice>({2, 3}), mesh, Shard<0>{});
             else from_local(part, mesh, Shard<0>{});
@@ -215,15 +217,15 @@ TEST_CASE("ranks that pass parts of different arrays are told so, all of them") 
               who);
     const std::array<index_t, 2> shape{6, odd_one ? 4 : 3};
     const Tensor<float, 2, TestDevice> mine({2, shape[1]});
-    CHECK(error_of([&] { from_local(mine, shape, mesh, Shard<0>{}); }) == "");
+    CHECK(error_of([&] { from_local(mine, mesh, Shard<0>{}, shape); }) == "");
     CHECK(error_of([&] {
-            from_local(mine, shape, mesh, Placements<Shard<0>>{}, {.run_check = true});
+            from_local(mine, mesh, Placements<Shard<0>>{}, shape, {.run_check = true});
           }) ==
           "from_local: rank 0 passed float32 [2, 3] under (Shard(0)) of [6, 3], rank 1 passed "
           "float32 [2, 4] under (Shard(0)) of [6, 4]" +
               who);
     const std::string refused = error_of([&] {
-      from_local(odd_one ? part.slice(0, 0, 1) : part, {6, 3}, mesh, Placements<Shard<0>>{},
+      from_local(odd_one ? part.slice(0, 0, 1) : part, mesh, Placements<Shard<0>>{}, {6, 3},
                  {.run_check = true});
     });
     CHECK(refused.find("from_local: the global tensor is [6, 3], of which rank 1 owns [2, 3], but "
@@ -235,12 +237,12 @@ TEST_CASE("run_check makes replicas equal without touching the caller's tensor")
   on_ranks({4}, [](World& world) {
     const auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{});
     const Tensor<float, 2, TestDevice> part({2, 3});
-    part.fill(float(world.rank()));
+    part.fill_(float(world.rank()));
     const auto x = from_local(part, mesh, Placements<Replicate, Shard<0>>{}, {.run_check = true});
     CHECK(x.local().to(Host{})(0, 0) == float(world.rank() % 2));
     CHECK(part.to(Host{})(0, 0) == float(world.rank()));
     const auto y =
-        from_local(part, {4, 3}, mesh, Placements<Replicate, Shard<0>>{}, {.run_check = true});
+        from_local(part, mesh, Placements<Replicate, Shard<0>>{}, {4, 3}, {.run_check = true});
     CHECK(y.local().to(Host{})(1, 2) == float(world.rank() % 2));
     CHECK(part.to(Host{})(1, 2) == float(world.rank()));
   });
@@ -264,9 +266,84 @@ TEST_CASE("scalars are replicated or partial") {
   on_ranks({3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {3}, TestDevice{});
     const Tensor<double, 0, TestDevice> one;
-    one.fill(1.0 + world.rank());
+    one.fill_(1.0 + world.rank());
     const auto x = from_local(one, mesh, Partial<Sum>{});
     CHECK(x.full_tensor().item() == 6);
+  });
+}
+
+TEST_CASE("item is the only element, on every rank and under every placement") {
+  on_ranks({3}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {3}, TestDevice{});
+    const Tensor<double, 0, TestDevice> one;
+    one.fill_(1.0 + world.rank());
+    CHECK(from_local(one, mesh, Partial<Sum>{}).item() == 6);
+    CHECK(from_local(one, mesh, Partial<Max>{}).item() == 3);
+    CHECK(full<std::int64_t>({1, 1}, 7, mesh, Shard<1>{}).item() == 7);
+    const auto x = zeros<float>({2, 3}, mesh, Shard<0>{});
+    CHECK(error_of([&] { x.item(); }) ==
+          "item: the tensor has 6 elements, not one [shapes [2, 3]; placements (Shard(0)); mesh "
+          "tp=3; rank " +
+              std::to_string(world.rank()) + "]");
+    CHECK(error_of([&] {
+            zeros<float>({0}, mesh, Shard<0>{}).item();
+          }).starts_with("item: the tensor has 0 elements, not one [shapes [0]"));
+    const auto first = init_device_mesh<dp>(world, {1}, {0}, TestDevice{});
+    const auto there = full<float>({1}, 2.0f, first, Shard<0>{});
+    if (world.rank() == 0) CHECK(there.item() == 2.0f);
+    else
+      CHECK(error_of([&] {
+              there.item();
+            }).starts_with("item: this rank is not of the mesh, it holds no element [shapes [1]"));
+  });
+}
+
+TEST_CASE("the global shape may follow the placements, on meshes of one to four axes") {
+  on_ranks({1}, [](World& world) {
+    const auto part = counting<float>(4, 3).to(TestDevice{});
+    const auto line = init_device_mesh<dp>(world, {1}, TestDevice{});
+    const auto plane = init_device_mesh<dp, tp>(world, {1, 1}, TestDevice{});
+    const auto cube = init_device_mesh<dp, tp, pp>(world, {1, 1, 1}, TestDevice{});
+    const auto four = init_device_mesh<dp, tp, pp, cp>(world, {1, 1, 1, 1}, TestDevice{});
+    CHECK(is_counting(from_local(part, line, Shard<0>{}, {4, 3}).full_tensor(), 4, 3));
+    CHECK(is_counting(from_local(part, plane, Shard<0>{}, Shard<1>{}, {4, 3}).local(), 4, 3));
+    CHECK(is_counting(from_local(part, cube, Shard<0>{}, Shard<-1>{}, Replicate{}, {4, 3}).local(),
+                      4, 3));
+    CHECK(is_counting(
+        from_local(part, four, Shard<0>{}, Shard<1>{}, Replicate{}, Shard<0>{}, {4, 3}).local(), 4,
+        3));
+    const auto row = part.select(0, 1);  // one extent in braces is a shape, not an option
+    CHECK(from_local(row, line, Placements<Shard<0>>{}, {3}).extent(0) == 3);
+    CHECK(
+        error_of([&] {
+          from_local(part, line, Shard<0>{}, {4, 4});
+        }) ==
+        "from_local: the local tensor is [4, 3], this rank owns [4, 4] [shapes [4, 4]; placements "
+        "(Shard(0)); mesh dp=1; rank 0]");
+    CHECK(error_of([&] {
+            from_local(part, line, Shard<0>{}, {4, -3});
+          }) == "Tensor: extent -3 of dimension 1 is negative");
+  });
+}
+
+TEST_CASE("the type of a tensor is told as people write it") {
+  on_ranks({4}, [](World& world) {
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{});
+    CHECK(to_string(zeros<float>({1797, 64}, mesh, Shard<0>{}, Shard<1>{})) ==
+          "f32[1797@dp, 64@tp] on dp=2 x tp=2");
+    CHECK(to_string(zeros<bfloat16>({64, 8}, mesh, Shard<0>{}, Shard<0>{})) ==
+          "bf16[64@dp,tp, 8] on dp=2 x tp=2");
+    CHECK(to_string(zeros<bool>({8}, mesh, Replicate{}, Replicate{})) == "bool[8] on dp=2 x tp=2");
+    const Tensor<double, 2, TestDevice> part({8, 2});
+    part.fill_(0);
+    CHECK(to_string(from_local(part, mesh, Shard<1>{}, Partial<Sum>{})) ==
+          "f64[8, 4@dp] sum over tp on dp=2 x tp=2");
+    CHECK(to_string(from_local(part, mesh, Partial<Max>{}, Partial<Max>{})) ==
+          "f64[8, 2] max over dp,tp on dp=2 x tp=2");
+    CHECK(to_string(from_local(part, mesh, Partial<Avg>{}, Partial<Sum>{})) ==
+          "f64[8, 2] sum over tp avg over dp on dp=2 x tp=2");
+    CHECK(type_text(part) == "f64[8, 2]");
+    CHECK(type_text(Tensor<std::int64_t, 0, TestDevice>()) == "i64[]");
   });
 }
 
@@ -285,6 +362,6 @@ TEST_CASE("a sharding is drawn as a table of owners") {
           " | 0:1 | 1:2 | 2:3\n"
           " | 0   | 1   | 2\n");
     CHECK(to_string(zeros<float>({5, 6}, mesh, Shard<0>{}, Replicate{})) ==
-          "DTensor<float32> [5, 6] (Shard(0), Replicate) on dp=2 x tp=2");
+          "f32[5@dp, 6] on dp=2 x tp=2");
   });
 }

@@ -7,6 +7,7 @@ usage: kmeans.py PROGRAM DATA_FOLDER [MPIEXEC]
 The expected numbers are those that tests/reference/kmeans_sklearn.py prints.
 """
 
+import array
 import os
 import pathlib
 import re
@@ -84,6 +85,10 @@ def check_options(cases, program, data):
                     done.stdout + done.stderr)
     done = run([program, "--data", data, "--iterations", 3, "--ranks", 2])
     cases.check("--iterations 3 ends after three", len(ROW.findall(done.stdout)) == 3, done.stdout)
+    done = run([program, "--data", data, "--iterations", 3, "--ranks", 2, "--time"])
+    cases.check("--time prints what an iteration takes",
+                re.search(r"^time per iteration \d+\.\d{3} ms$", done.stdout, re.MULTILINE) is not None,
+                done.stdout)
     done = run([program, "--data", data, "--ranks", 6])
     cases.check("without --mesh the ranks are arranged squarely", "dp=3 x tp=2" in done.stdout,
                 done.stdout)
@@ -95,11 +100,36 @@ def check_options(cases, program, data):
                     done.returncode == 0 and "purity" not in done.stdout, done.stdout)
 
 
+def npy(descr, fortran_order, shape, elements):
+    """An .npy file of version 1."""
+    text = f"{{'descr': '{descr}', 'fortran_order': {fortran_order}, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + elements
+
+
+def check_types(cases, program, data):
+    """The digits, which are whole numbers up to 16, in other element types and orders."""
+    values = array.array("f", data.read_bytes()[-POINTS * FEATURES * 4:])
+    columns = [values[i * FEATURES + j] for j in range(FEATURES) for i in range(POINTS)]
+    with tempfile.TemporaryDirectory() as scratch:
+        points = pathlib.Path(scratch) / "points.npy"
+        (points.parent / "labels.npy").write_bytes((data.parent / "labels.npy").read_bytes())
+        for descr, code in (("<f8", "d"), ("|u1", "B"), ("|i1", "b"), ("<i4", "i"), ("<i8", "q")):
+            for fortran_order, ordered in ((False, values), (True, columns)):
+                whole = ordered if code == "d" else map(int, ordered)
+                points.write_bytes(npy(descr, fortran_order, (POINTS, FEATURES),
+                                       array.array(code, whole).tobytes()))
+                done = run([program, "--data", points, "--mesh", "2x1", "--ranks", 2])
+                order = "Fortran" if fortran_order else "C"
+                check_numbers(cases, f"{descr} in {order} order", done, 2, 1)
+
+
 def check_refusals(cases, program, data, mpiexec):
     labels = data.parent / "labels.npy"
     with tempfile.TemporaryDirectory() as scratch:
         short = pathlib.Path(scratch) / "short.npy"
         short.write_bytes(data.read_bytes()[:1000])
+        complex_points = pathlib.Path(scratch) / "complex.npy"
+        complex_points.write_bytes(npy("<c8", False, (1, 2), bytes(16)))
         refusals = [
             (["--speed", "9"], "kmeans: there is no option '--speed'; there are --data FILE.npy, "
              "--labels FILE.npy, --k K, --mesh AxB, --ranks N, --iterations N"),
@@ -107,8 +137,9 @@ def check_refusals(cases, program, data, mpiexec):
             (["--data"], "kmeans: --data needs a value"),
             (["--data", "/nowhere.npy"],
              "kmeans: load_npy: '/nowhere.npy' cannot be opened: No such file or directory"),
-            (["--data", labels], f"kmeans: load_npy: '{labels}' has elements of type uint8, not "
-             "float32"),
+            (["--data", labels], f"kmeans: load_npy: '{labels}' has 1 dimensions [1797], not 2"),
+            (["--data", complex_points], f"kmeans: load_npy: '{complex_points}' has elements of type "
+             "complex64, which do not become float64"),
             (["--data", short], f"kmeans: load_npy: '{short}' is truncated: 872 of 460032 bytes of "
              "its elements are there"),
             (["--labels", "/nowhere.npy"],
@@ -147,6 +178,7 @@ def main():
     cases = Cases()
     check_meshes(cases, program, data, mpiexec)
     check_options(cases, program, data)
+    check_types(cases, program, data)
     check_refusals(cases, program, data, mpiexec)
     sys.exit(cases.finish())
 

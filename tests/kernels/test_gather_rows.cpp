@@ -40,7 +40,7 @@ TEST_CASE("scattered rows go where the indices say, others stay") {
   const auto values = counting(2, 3);
   const Tensor<std::uint8_t, 1> indices({2}, {3, 1});
   const Tensor<float, 2> table({5, 3});
-  table.fill(-1.0f);
+  table.fill_(-1.0f);
   CHECK(!scatter_rows(On<Host>{}, read(values), read(indices), write(table)));
   for (index_t k = 0; k < 3; ++k) {
     CHECK(table(3, k) == values(0, k));
@@ -53,7 +53,7 @@ TEST_CASE("an index that is none of a row is reported; its row is zeros, or left
   const auto table = counting(4, 2).clone();
   const Tensor<std::int32_t, 1> indices({4}, {1, 4, -2, 0});
   const Tensor<float, 2> out({4, 2});
-  out.fill(9.0f);
+  out.fill_(9.0f);
   CHECK(gather_rows(On<Host>{}, read(table), read(indices), write(out)) == 4);
   CHECK(out(1, 0) + out(1, 1) + out(2, 0) + out(2, 1) == 0.0f);
   CHECK(out(3, 1) == table(0, 1));

@@ -83,12 +83,12 @@ void check_all() {
         CAPTURE(int(sb));
         const auto a = matrix<T>(m, k, sa, 1), b = matrix<T>(k, n, sb, 2);
         Tensor<T, 2> c({m, n});
-        c.fill(T(77));
+        c.fill_(T(77));
         gemm(On<Host>{}, as_matrix(read(a)), as_matrix(read(b)), as_matrix(write(c)));
         check_product(a, b, c);
         if (m * n * k == 0) continue;
         const auto wide = Tensor<T, 2>({m, n + 2}).slice(1, 1, n + 1);
-        wide.fill(T(77));
+        wide.fill_(T(77));
         kernels::detail::blocked_gemm(as_matrix(read(a)), as_matrix(read(b)),
                                       as_matrix(write(wide)));
         check_product(a, b, wide);
@@ -118,8 +118,8 @@ TEST_CASE_TEMPLATE("sums of 16-bit floats are accumulated in float and rounded o
   // one addend of 1024 and many of 1 (0.5 * 2): summed in 16 bits, they would vanish
   constexpr index_t k = 600;
   Tensor<T, 2> a({1, k}), b({k, 2}), c({1, 2});
-  a.fill(T(0.5f));
-  b.fill(T(2.0f));
+  a.fill_(T(0.5f));
+  b.fill_(T(2.0f));
   a(0, 0) = T(512.0f);
   gemm(On<Host>{}, as_matrix(read(a)), as_matrix(read(b)), as_matrix(write(c)));
   CHECK(float(c(0, 0)) == float(T(1024.0f + 599.0f)));
@@ -141,13 +141,67 @@ TEST_CASE("products of integers wrap") {
 
 TEST_CASE("a NaN in an operand reaches the product, a NaN in the output's storage does not") {
   Tensor<double, 2> a({2, 3}), b({3, 2}), c({2, 2});
-  a.fill(1.0);
-  b.fill(1.0);
-  c.fill(std::nan(""));
+  a.fill_(1.0);
+  b.fill_(1.0);
+  c.fill_(std::nan(""));
   a(1, 2) = std::nan("");
   gemm(On<Host>{}, as_matrix(read(a)), as_matrix(read(b)), as_matrix(write(c)));
   CHECK(c(0, 0) == 3.0);
   CHECK(c(0, 1) == 3.0);
   CHECK(std::isnan(c(1, 0)));
   CHECK(std::isnan(c(1, 1)));
+}
+
+namespace {
+
+/// Narrow and long products through the kernel for vectors of so many bytes.
+template <class T, int Bytes>
+void check_skinny() {
+#if defined(CLEAVE_SKINNY_GEMM)
+  const auto product = [](const Tensor<T, 2>& a, const Tensor<T, 2>& b, bool expected) {
+    const index_t m = a.extent(0), n = b.extent(1);
+    for (const index_t more : {index_t{0}, index_t{3}}) {  // between the rows of the result
+      const Tensor<T, 2> all({m, n + more});
+      all.fill_(T(77));
+      const auto c = all.slice(1, 0, n);
+      const bool done = kernels::detail::skinny_gemm_with<T, Bytes>(
+          as_matrix(read(a)), as_matrix(read(b)), as_matrix(write(c)));
+      CHECK(done == expected);
+      if (done) check_product(a, b, c);
+      for (index_t i = 0; i < m; ++i)
+        for (index_t j = n; j < n + more; ++j) CHECK_UNARY(all(i, j) == T(77));
+    }
+  };
+  for (const index_t n : {6, 8, 10, 11, 12, 15, 16}) {
+    CAPTURE(n);
+    const bool fits = n <= kernels::detail::SkinnyTile<T, Bytes>::cols &&
+                      2 * n >= kernels::detail::SkinnyTile<T, Bytes>::cols;
+    for (const index_t m : {256, 257, 260, 263, 511})
+      product(matrix<T>(m, 9, Storage::row_major, 1), matrix<T>(9, n, Storage::col_major, 2), fits);
+    product(matrix<T>(300, 64, Storage::padded_rows, 1), matrix<T>(64, n, Storage::row_major, 2),
+            fits);
+  }
+  for (const Storage sa : {Storage::row_major, Storage::col_major, Storage::padded_cols})
+    for (const index_t m : {10, 11, 24, 32})
+      for (const index_t n : {47, 48, 64})
+        product(matrix<T>(m, 4099, sa, 1), matrix<T>(4099, n, Storage::padded_rows, 2), true);
+  product(matrix<T>(255, 64, Storage::row_major, 1), matrix<T>(64, 10, Storage::row_major, 2),
+          false);
+  product(matrix<T>(300, 64, Storage::col_major, 1), matrix<T>(64, 10, Storage::row_major, 2),
+          false);
+  product(matrix<T>(10, 100, Storage::row_major, 1), matrix<T>(100, 64, Storage::row_major, 2),
+          false);
+  product(matrix<T>(10, 4099, Storage::row_major, 1), matrix<T>(4099, 64, Storage::col_major, 2),
+          false);
+#endif
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("products with one large operand equal the naive ones, for all vectors", T,
+                   float, double) {
+#if defined(CLEAVE_SKINNY_GEMM)
+  if (kernels::detail::skinny_vectors() >= 32) check_skinny<T, 32>();
+  if (kernels::detail::skinny_vectors() >= 64) check_skinny<T, 64>();
+#endif
 }

@@ -59,7 +59,7 @@ TEST_CASE("transposed planes are read tile by tile") {
 TEST_CASE("the result may be a column of a wider array") {
   const auto a = counting<float, 2>({5, 1}, 1);
   const Tensor<float, 2> wide({5, 4});
-  wide.fill(-1);
+  wide.fill_(-1);
   map_elements(On<Host>{}, [](float x) { return 3 * x; }, write(wide.slice(1, 2, 3)), read(a));
   for (index_t i = 0; i < 5; ++i)
     for (index_t j = 0; j < 4; ++j) CHECK(wide(i, j) == (j == 2 ? 3 * a(i, 0) : -1));

@@ -13,7 +13,7 @@ TEST_CASE("every row has a one at its class, in the window of columns that is as
     for (index_t first = 0; first <= 5; ++first) {
       for (index_t columns = 0; first + columns <= 5; ++columns) {
         Tensor<float, 3> out({2, 3, columns});
-        out.fill(9.0f);
+        out.fill_(9.0f);
         CHECK(!one_hot_rows(On<Host>{}, read(indices), first, columns, 5, out.data()));
         index_t wrong = 0;
         for (index_t i = 0; i < 2; ++i)

@@ -100,7 +100,7 @@ TEST_CASE("a NaN is the maximum and the minimum, wherever it stands") {
   for (index_t n : {3, 50, 3000}) {
     for (index_t at = 0; at < n; at += n / 3) {
       Tensor<float, 2> x({n, 2});
-      x.fill(1.0f);
+      x.fill_(1.0f);
       x(at, 0) = std::nanf("");
       Tensor<float, 1> out({2});
       reduce_dims<Max>(On<Host>{}, read(x), 1u, write(out));
@@ -117,8 +117,8 @@ TEST_CASE("a NaN is the maximum and the minimum, wherever it stands") {
 TEST_CASE("the error of a long float sum does not grow with the number of elements") {
   constexpr index_t n = 1 << 22;
   Tensor<float, 2> row({1, n}), col({n, 1});
-  row.fill(0.1f);
-  col.fill(0.1f);
+  row.fill_(0.1f);
+  col.fill_(0.1f);
   Tensor<float, 1> out({1});
   const double exact = double(0.1f) * double(n);
   reduce_dims<Sum>(On<Host>{}, read(row), 2u, write(out));
@@ -126,7 +126,7 @@ TEST_CASE("the error of a long float sum does not grow with the number of elemen
   reduce_dims<Sum>(On<Host>{}, read(col), 1u, write(out));
   CHECK(std::abs(double(out(0)) - exact) / exact < 1e-6);
   Tensor<float, 2> wide({1 << 16, 3});
-  wide.fill(0.1f);
+  wide.fill_(0.1f);
   Tensor<float, 1> three({3});
   reduce_dims<Sum>(On<Host>{}, read(wide), 1u, write(three));
   const double part = double(0.1f) * double(1 << 16);
@@ -145,4 +145,25 @@ TEST_CASE("sums of integers wrap") {
   const Tensor<std::int32_t, 0> out;
   reduce_dims<Sum>(On<Host>{}, read(x), 1u, write(out));
   CHECK(out() == std::numeric_limits<std::int32_t>::min());
+}
+
+TEST_CASE_TEMPLATE("infinities of both signs are no NaN, however many elements there are", T, float,
+                   double) {
+  const T inf = std::numeric_limits<T>::infinity();
+  for (const index_t n : {2, 10, 31, 64, 1000}) {
+    const Tensor<T, 2> x({3, n});
+    for (index_t i = 0; i < x.size(); ++i) x.data()[i] = T(i % 7);
+    x(1, 0) = inf;
+    x(1, n - 1) = -inf;
+    x(2, n / 2) = std::numeric_limits<T>::quiet_NaN();
+    const Tensor<T, 1> most({3}), least({3});
+    reduce_dims<Max>(On<Host>{}, read(x), 2u, write(most));
+    reduce_dims<Min>(On<Host>{}, read(x), 2u, write(least));
+    CHECK(most(1) == inf);
+    CHECK(least(1) == -inf);
+    CHECK(most(2) != most(2));
+    CHECK(least(2) != least(2));
+    CHECK(most(0) == T(n < 7 ? n - 1 : 6));
+    CHECK(least(0) == 0);
+  }
 }

@@ -35,7 +35,7 @@ TEST_CASE("a mesh of one axis is a group, and so are axes of a larger one") {
       CHECK(members({functional::Group(mesh, tp{}), {1, 0}}, rank) ==
             std::vector<int>{along_tp[1], along_tp[0]});
     const Tensor<float, 1, TestDevice> x({3});
-    x.fill(float(rank));
+    x.fill_(float(rank));
     const auto over_tp = functional::all_reduce(x, Sum{}, {mesh, tp{}});
     const auto over_dp = functional::all_reduce(x, Sum{}, {mesh, dp{}});
     CHECK(over_dp->to(Host{})(2) == 2 * column + columns);
@@ -66,7 +66,7 @@ TEST_CASE("traces and errors name a group by its axes") {
   on_ranks({2, 4}, [](World& world) {
     const auto mesh = init_device_mesh<dp, tp>(world, {1, world.size()}, TestDevice{});
     const Tensor<float, 1, TestDevice> x({9});
-    x.fill(1);
+    x.fill_(1);
     CommTrace trace(mesh);
     (void)functional::all_gather(x, 0, {mesh, tp{}});
     REQUIRE(trace.events().size() == 1);

@@ -70,17 +70,15 @@ TEST_CASE("a stream that does not wait reads what is not there yet") {
     const auto x = distribute_tensor(counting(4, 3), mesh, Shard<0>{});
     cuda::current_stream().synchronize();
     Tensor<float, 2, Cuda> late({2, 3});
-    late.fill(-1);
+    late.fill_(-1);
     cuda::current_stream().synchronize();
     // the planted mistake: a copy on another stream, and no event before it is gathered
     const cuda::Stream other(cuda::Stream::Kind::communication);
     {
       const cuda::StreamGuard guard(other);
-      late.copy_from(x.local());
+      late.copy_(x.local());
     }
-    const auto y =
-        DTensor<float, 2, std::remove_cvref_t<decltype(mesh)>, Placements<Shard<0>>>::from_local(
-            late, mesh, {4, 3});
+    const auto y = from_local(late, mesh, Shard<0>{}, {4, 3});
     const auto stale = y.full_tensor().to(Host{});
     CHECK(stale(0, 0) == -1);
     other.synchronize();

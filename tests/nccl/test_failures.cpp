@@ -210,7 +210,7 @@ TEST_CASE("a graph that is not launched by all ranks ends when the time is over"
   const auto begin = std::chrono::steady_clock::now();
   ranks_with_tensor(2, [&](World& world, const auto& x) {
     const Tensor<float, 1, Cuda> all({8});
-    const cuda::Graph graph([&] { all.copy_from(x.full_tensor()); });
+    const cuda::Graph graph([&] { all.copy_(x.full_tensor()); });
     told.run(world, [&] {
       if (world.rank() == 0) graph.launch();
       while (seconds_since(begin) < 10) cuda::current_stream().synchronize();
@@ -250,7 +250,7 @@ TEST_CASE("without that check, two collectives that one rank swaps end in errors
     world.communicator().state().check = CheckLevel::local;
     const auto group = functional::Group(x.mesh());
     const Tensor<float, 1, Cuda> y({6});
-    y.fill(1);
+    y.fill_(1);
     told.run(world, [&] {
       for (int i = 0; i < 2; ++i) {
         if (i == world.rank()) x.full_tensor();

@@ -27,7 +27,7 @@ struct Gathering {
   explicit Gathering(const Mesh& mesh)
       : columns(distribute_tensor(counting(4, 4), mesh, Shard<1>{})) {}
 
-  void operator()() const { whole.copy_from(columns.redistribute(Replicate{}).local()); }
+  void operator()() const { whole.copy_(columns.redistribute(Replicate{}).local()); }
   void check() const {
     const auto values = whole.to(Host{});
     for (index_t i = 0; i < 16; ++i) CHECK(values.data()[i] == float(i));
@@ -40,7 +40,7 @@ class Bystanders {
   explicit Bystanders(Communicator& group) {
     for (int i = 0; i < 8; ++i) {
       tensors_.push_back(cuda::communicable<float>({8}, group));
-      tensors_.back().fill(-1);
+      tensors_.back().fill_(-1);
     }
   }
   void check() const {
@@ -63,7 +63,7 @@ TEST_CASE("a step is captured with its collectives and replayed") {
     const auto sum = zeros<float>({4, 3}, mesh, Replicate{});
     const auto step = [&] {
       const auto all = x.redistribute(Replicate{});
-      sum.local().copy_from((sum + all).local());
+      sum.local().copy_((sum + all).local());
     };
     step();
     const cuda::Graph graph(step);
@@ -104,7 +104,7 @@ TEST_CASE("a graph is captured on a stream of its own, between calls on another 
     step();
     cuda::current_stream().synchronize();
     for (const cuda::Graph& graph : graphs) {
-      step.whole.fill(-1);
+      step.whole.fill_(-1);
       cuda::current_stream().synchronize();
       {
         const cuda::StreamGuard guard(other);
@@ -138,10 +138,10 @@ TEST_CASE("memory for communication may grow within a graph's function") {
     const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
     const Tensor<float, 1, Cuda> last({1});
     const cuda::Graph graph([&] {
-      cuda::communicable<float>({20 << 20}, mesh.communicator()).fill(1);  // more than a slab has
+      cuda::communicable<float>({20 << 20}, mesh.communicator()).fill_(1);  // more than a slab has
       const auto small = cuda::communicable<float>({1}, mesh.communicator());
-      small.fill(3);
-      last.copy_from(small);
+      small.fill_(3);
+      last.copy_(small);
     });
     graph.launch();
     CHECK(last.to(Host{})(0) == 3);
@@ -157,9 +157,9 @@ TEST_CASE("communicable memory that a graph's function takes is the graph's") {
     before->fill(0);
     const cuda::Graph graph([&] {
       const auto within = make();
-      within.fill(7);
+      within.fill_(7);
       before->fill(8);
-      result.copy_from(functional::all_reduce(within, Sum{}, functional::Group(mesh)).wait());
+      result.copy_(functional::all_reduce(within, Sum{}, functional::Group(mesh)).wait());
       before.reset();
     });
     const Bystanders others(mesh.communicator());

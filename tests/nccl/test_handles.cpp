@@ -47,7 +47,7 @@ TEST_CASE("communicators of one device are ordered, and close when their work ha
   over_nccl({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
     const auto t = cuda::communicable<float>({6}, mesh.communicator());
-    t.fill(1);
+    t.fill_(1);
     static_cast<void>(functional::all_reduce(t, Sum{}, functional::Group(mesh)).wait());
     const char* const order = std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
     CHECK(std::string(order == nullptr ? "" : order) == "1");
@@ -69,7 +69,7 @@ TEST_CASE("communicable tensors and buffers lie in registered memory") {
     const ncclComm_t comm = nccl_handle(mesh.communicator());
     const auto t = cuda::communicable<double>({5, 7}, mesh.communicator());
     CHECK(nccl_stand_in::is_registered(comm, t.data(), 5 * 7 * sizeof(double)));
-    t.fill(2);
+    t.fill_(2);
     const auto sum = functional::all_reduce(t, Sum{}, functional::Group(mesh)).wait();
     CHECK(sum.to(Host{})(4, 6) == 4);
   });
@@ -87,7 +87,7 @@ TEST_CASE("communicable memory that is given back in pieces is there for larger 
     for (auto* t : {&second, &first, &third}) *t = make(0);
     const auto whole = make(3 << 20);
     CHECK(whole.data() == begin);
-    whole.fill(world.rank());
+    whole.fill_(world.rank());
     CHECK(functional::all_reduce(whole, Sum{}, functional::Group(mesh)).wait().to(Host{})(5) == 1);
   });
 }

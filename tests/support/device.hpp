@@ -33,7 +33,7 @@ redistribution::Block placed(const std::vector<T>& values, const Shape& extents)
   redistribution::Block block = redistribution::allocate<TestDevice>(dtype_of<T>(), extents);
   const auto count = index_t(values.size());
   Tensor<T, 1, TestDevice>::adopt(static_cast<T*>(block.view.data), {count})
-      .copy_from(Tensor<T, 1>::adopt(const_cast<T*>(values.data()), {count}).to(TestDevice{}));
+      .copy_(Tensor<T, 1>::adopt(const_cast<T*>(values.data()), {count}).to(TestDevice{}));
   return block;
 }
 

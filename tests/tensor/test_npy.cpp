@@ -253,3 +253,36 @@ TEST_CASE("files that cannot be opened, read or written are named") {
                          "save_npy: '/dev/full' cannot be written: No space left on device", Error);
   }
 }
+
+TEST_CASE("load_npy_as converts real elements of every type, in either order") {
+  const auto loaded = []<class T>(const T*) {
+    const TemporaryFile file;
+    const Tensor<T, 2> x({2, 3}, {T(0), T(1), T(1), T(0), T(1), T(0)});
+    save_npy(file.path, x);
+    const Tensor<double, 2> y = load_npy_as<double, 2>(file.path);
+    CHECK(y.shape() == x.shape());
+    for (index_t i = 0; i < x.size(); ++i) CHECK(y.data()[i] == double(x.data()[i]));
+  };
+  const auto all = [&]<class... T>() { (loaded(static_cast<const T*>(nullptr)), ...); };
+  all.operator()<bool, std::int8_t, std::uint8_t, std::int32_t, std::uint32_t, std::int64_t,
+                 std::uint64_t, half, float, double>();
+  const TemporaryFile file(
+      numpy_file("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }", floats_2x3));
+  const auto x = load_npy_as<std::int32_t, 2>(file.path);
+  const auto y = load_npy<float, 2>(file.path);
+  for (index_t i = 0; i < 2; ++i)
+    for (index_t j = 0; j < 3; ++j) CHECK(x(i, j) == std::int32_t(y(i, j)));
+}
+
+TEST_CASE("load_npy_as refuses what load_npy refuses, and complex elements") {
+  const TemporaryFile file;
+  save_npy(file.path, Tensor<std::complex<float>, 1>({1}, {{1, 2}}));
+  const auto text = [&](auto f) { return cleave::testing::error_of(f); };
+  CHECK(text([&] { load_npy_as<double, 1>(file.path); }) ==
+        "load_npy: '" + file.path +
+            "' has elements of type complex64, which do not become float64");
+  CHECK(load_npy_as<std::complex<float>, 1>(file.path)(0) == std::complex<float>(1, 2));
+  save_npy(file.path, Tensor<float, 1>({2}, {1, 2}));
+  CHECK(text([&] { load_npy_as<double, 2>(file.path); }) ==
+        "load_npy: '" + file.path + "' has 1 dimensions [2], not 2");
+}

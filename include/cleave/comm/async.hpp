@@ -108,7 +108,7 @@ class Task final : public Promised<T>, public Job {
 
 }  // namespace detail
 
-/// A value that is being made; waits at first use, by `wait`, or when dropped.
+/// A value that is being made; waits at first use, by `wait` or `get`, or when dropped.
 ///
 /// Movable, not copyable: what it yields is a handle that can be copied. An error of the work is
 /// thrown by whoever waits first; a dropped result swallows it.
@@ -145,6 +145,9 @@ class
     promised_->wait();
     return static_cast<detail::Promised<T>&>(*promised_).take();
   }
+  /// The same, under the name that std::future has for it.
+  const T& get() const& { return wait(); }
+  T get() && { return std::move(*this).wait(); }
   /// The same, at first use.
   operator T() const& { return wait(); }
   operator T() && { return std::move(*this).wait(); }

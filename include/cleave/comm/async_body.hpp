@@ -11,6 +11,7 @@
 
 #include <cleave/comm/async.hpp>
 #include <cleave/comm/communicator.hpp>
+#include <cleave/tensor/host_cache.hpp>
 
 namespace cleave::detail {
 
@@ -18,7 +19,12 @@ namespace cleave::detail {
 template <class Device>
 class Worker {
  public:
-  Worker() : thread_([queue = queue_] { queue->serve(); }) {}
+  /// Tensors that its jobs make come from the memory of the rank that starts it.
+  Worker()
+      : thread_([queue = queue_, memory = host_cache()]() mutable {
+          host_cache(std::move(memory));
+          queue->serve();
+        }) {}
   Worker(const Worker&) = delete;  // the rank has one
   Worker& operator=(const Worker&) = delete;
 

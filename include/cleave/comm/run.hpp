@@ -36,7 +36,8 @@ CLEAVE_INLINE int choose_device(int argc, char** argv, std::span<const char* con
 ///
 /// Started by an MPI launcher, in a program compiled with MPI, the ranks are its processes;
 /// otherwise they are threads: `--ranks N`, else CLEAVE_RANKS, else one per core. Threads call the
-/// same f at the same time: what it captures by reference, they share.
+/// same f at the same time: what it captures by reference, they share. While ranks are threads,
+/// OpenBLAS uses one thread per call, unless the environment says otherwise.
 ///
 /// @param f  takes `World&`, returns void or an exit code
 /// @return   0; the first non-zero code that a rank returned; 1 if a rank threw, with its rank and

@@ -18,6 +18,8 @@
 #include <cleave/comm/thread.hpp>
 #include <cleave/comm/thread_world.hpp>
 #include <cleave/comm/world.hpp>
+#include <cleave/kernels/host/blas_threads.hpp>
+#include <cleave/tensor/host_cache.hpp>
 
 namespace cleave::detail {
 
@@ -50,12 +52,14 @@ void run_rank(F f, const std::shared_ptr<Communicator>& communicator, ThreadWorl
   // peers may wait for work that is under way beside this rank; after a failure it ends at once
   communicator->state().worker.reset();
   threads.leave(rank);
+  release_memory();  // the first rank's thread goes on as another one
 }
 
 /// Rank 0 is the calling thread; returns when all ranks have ended.
 /// @throws Error if a thread cannot be started, or for bad settings in the environment
 template <std::same_as<RankFunction> F>
 ThreadOutcome run_on_threads(int ranks, F f) {
+  const kernels::OneBlasThread one_blas_thread;
   const auto threads = std::make_shared<ThreadWorld>(ranks);
   const auto communicators = thread_communicators<Host>(threads);
   ThreadOutcome outcome{std::vector<int>(std::size_t(ranks)),

@@ -68,6 +68,26 @@ constexpr const char* name_of(DType type) {
   return "unknown";
 }
 
+/// The same in short, as in "f32[3, 5]".
+constexpr const char* short_name_of(DType type) {
+  switch (type) {
+    case DType::boolean: return "bool";
+    case DType::int8: return "i8";
+    case DType::uint8: return "u8";
+    case DType::int32: return "i32";
+    case DType::uint32: return "u32";
+    case DType::int64: return "i64";
+    case DType::uint64: return "u64";
+    case DType::float16: return "f16";
+    case DType::bfloat16: return "bf16";
+    case DType::float32: return "f32";
+    case DType::float64: return "f64";
+    case DType::complex64: return "c64";
+    case DType::complex128: return "c128";
+  }
+  return "unknown";
+}
+
 namespace detail {
 
 template <class T>

@@ -77,7 +77,8 @@ auto distribute_tensor(const Tensor<T, Rank, From>& tensor, const Mesh& mesh, P.
   static_assert(!layout.has_partial(),
                 "cleave: a tensor cannot be distributed as Partial; operations make partials");
   const MeshState& state = mesh.state();
-  if (!state.is_member()) return Result(typename Result::local_type(), mesh, tensor.shape());
+  if (!state.is_member())
+    return Result::unchecked(typename Result::local_type(), mesh, tensor.shape());
   const Shape shape = detail::broadcast_shape(Shape(tensor.shape()), state);
   const auto global = to_array<Rank>(shape);
   const Shape& at = mesh.coordinate();
@@ -88,7 +89,7 @@ auto distribute_tensor(const Tensor<T, Rank, From>& tensor, const Mesh& mesh, P.
   if (first_replica)
     detail::scatter_shards<From>(tensor.view(), local.view(), layout, shape, state);
   detail::broadcast_replicas<From>(local.view(), layout, state, "distribute_tensor");
-  return Result(local.to(Device{}), mesh, global);
+  return Result::unchecked(local.to(Device{}), mesh, global);
 }
 template <class T, int Rank, class From, class Mesh, class... P>
 auto distribute_tensor(const Tensor<T, Rank, From>& tensor, const Mesh& mesh, Placements<P...>) {

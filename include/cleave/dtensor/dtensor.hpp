@@ -82,27 +82,16 @@ class DTensor {
   /// The placements as a value.
   static constexpr Layout layout = layout_of<P, Rank>;
 
-  /// Takes local elements that are already placed as the type says, without looking at them.
-  /// @see from_local, which checks
   DTensor(local_type local, Mesh mesh, const Extents& shape)
       : local_(std::move(local)), mesh_(std::move(mesh)), shape_(shape) {}
 
-  /// The part of a global array that this rank holds; throws if its extents are not the rule's.
+  /// Takes local elements that are already placed as the type says, without looking at them.
   ///
   /// @param shape  global extents
   /// @collective   none
-  /// @throws Error if the local extents are not what the type gives this rank, or a global one is
-  ///         negative
-  static DTensor from_local(local_type local, const Mesh& mesh, const Extents& shape) {
-    detail::checked_bytes(shape.data(), Rank, sizeof(T));
-    DTensor result(std::move(local), mesh, shape);
-    const Box box = result.local_box();
-    if (!(box.extents() == Shape(result.local_.shape())))
-      throw Error("from_local",
-                  "the local tensor is " + to_string(Shape(result.local_.shape())) +
-                      ", this rank owns " + to_string(box.extents()),
-                  result.context());
-    return result;
+  /// @see from_local, which checks
+  static DTensor unchecked(local_type local, Mesh mesh, const Extents& shape) {
+    return DTensor(std::move(local), std::move(mesh), shape);
   }
 
   /// Global extents.
@@ -133,14 +122,14 @@ class DTensor {
   /// The same global array under other placements, one per axis of the mesh.
   ///
   /// The plan is a constant of the types (its steps are, where sizes decide, the cheapest). Where
-  /// nothing changes, the result is this tensor itself, by reference unless it is an rvalue; an
-  /// rvalue whose storage nobody shares may give it to the result.
+  /// nothing changes, the result is another handle on this tensor; an rvalue whose storage nobody
+  /// shares may give it to the result.
   /// @collective every rank of the mesh
   /// @cost       receives what this rank lacks (see docs/redistribution.md); allocates the result
   template <class... Q>
-  decltype(auto) redistribute(Q...) const& {
+  auto redistribute(Q...) const& {
     using To = decltype(detail::target_placements<Rank, Mesh, Q...>());
-    if constexpr (std::is_same_v<To, P>) return (*this);
+    if constexpr (std::is_same_v<To, P>) return *this;
     else return detail::redistribute_to<To>(*this, "redistribute");
   }
   template <class... Q>
@@ -152,7 +141,7 @@ class DTensor {
           *this, "redistribute", !local_.shared() && is_allocated(device_type{}, local_.storage()));
   }
   template <class... Q>
-  decltype(auto) redistribute(Placements<Q...>) const& {
+  auto redistribute(Placements<Q...>) const& {
     return redistribute(Q{}...);
   }
   template <class... Q>
@@ -193,6 +182,18 @@ class DTensor {
         .to_local();
   }
 
+  /// The only element of an array that has one, on every rank.
+  /// @collective every rank of the mesh
+  /// @throws Error if it has more or none, and on a rank outside of the mesh
+  T item() const {
+    if (size() != 1)
+      throw Error("item", "the tensor has " + std::to_string(size()) + " elements, not one",
+                  context());
+    if (!mesh_.is_member())
+      throw Error("item", "this rank is not of the mesh, it holds no element", context());
+    return full_tensor().item();
+  }
+
   /// Shapes, placements, mesh and rank, for errors.
   ErrorContext context() const {
     return {to_string(Shape(shape_)), to_string(layout), mesh_.describe(),
@@ -216,7 +217,7 @@ DTensor<T, Rank, Mesh, To> redistribute_over(const MeshState& mesh,
       route_of<layout_of<P, Rank>.packed(), layout_of<To, Rank>.packed(), Mesh::axis_count, Rank>;
   auto local = redistribute_local(x.local(), route, mesh, x.shape(), operation, reuse);
   if (!reuse) local = apart(std::move(local), x.local());
-  return {std::move(local), x.mesh(), x.shape()};
+  return DTensor<T, Rank, Mesh, To>::unchecked(std::move(local), x.mesh(), x.shape());
 }
 
 template <class To, class T, int Rank, class Mesh, class P>
@@ -248,8 +249,8 @@ DTensor<T, Rank, Target, To> redistribute_across(const DTensor<T, Rank, Mesh, P>
       redistribution::cross_redistribute<typename Mesh::device_type>(
           layout_of<P, Rank>, layout_of<To, Rank>, {local.storage(), local.view()},
           x.mesh().state(), mesh.state(), shape);
-  return {tensor_of<Tensor<T, Rank, typename Mesh::device_type>>(block), mesh,
-          to_array<Rank>(shape)};
+  return DTensor<T, Rank, Target, To>::unchecked(
+      tensor_of<Tensor<T, Rank, typename Mesh::device_type>>(block), mesh, to_array<Rank>(shape));
 }
 
 }  // namespace detail

@@ -23,9 +23,9 @@ auto make_empty(const index_t (&extents)[Rank], const Mesh& mesh, P...) {
   std::array<index_t, Rank> shape{};
   for (std::size_t d = 0; d < Rank; ++d) shape[d] = extents[d];
   checked_bytes(extents, int(Rank), sizeof(T));
-  if (!mesh.is_member()) return Result(typename Result::local_type(), mesh, shape);
+  if (!mesh.is_member()) return Result::unchecked(typename Result::local_type(), mesh, shape);
   const Shape local = local_shape(Result::layout, Shape(shape), mesh.extents(), mesh.coordinate());
-  return Result(typename Result::local_type(to_array<int(Rank)>(local)), mesh, shape);
+  return Result::unchecked(typename Result::local_type(to_array<int(Rank)>(local)), mesh, shape);
 }
 
 }  // namespace detail
@@ -43,7 +43,7 @@ auto empty(const index_t (&extents)[Rank], const Mesh& mesh, P... placements) {
 template <Element T, std::size_t Rank, class Mesh, class... P>
 auto full(const index_t (&extents)[Rank], const T& value, const Mesh& mesh, P... placements) {
   auto result = detail::make_empty<T>(extents, mesh, placements...);
-  result.local().fill(value);
+  result.local().fill_(value);
   return result;
 }
 

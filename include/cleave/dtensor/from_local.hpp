@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -11,11 +12,23 @@
 
 namespace cleave {
 
+namespace detail {
+
+/// A bool that numbers do not become, as those of a shape in braces would.
+struct YesOrNo {
+  template <std::same_as<bool> B>
+  constexpr YesOrNo(B b) : value(b) {}
+  constexpr operator bool() const { return value; }
+  bool value;
+};
+
+}  // namespace detail
+
 /// How far `from_local` trusts its caller.
 struct FromLocalOptions {
   /// Compare all ranks' shapes, element types and placements (done anyway where the global shape
   /// is not given), and broadcast replicas from the first rank of their axes.
-  bool run_check = false;
+  detail::YesOrNo run_check = false;
 };
 
 namespace detail {
@@ -171,10 +184,10 @@ auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& m
   static_assert(sizeof...(P) == std::size_t(Mesh::axis_count),
                 "cleave: from_local takes exactly one placement per mesh axis");
   using Result = DTensor<T, Rank, Mesh, normalized_t<Placements<P...>, Rank>>;
-  if (!mesh.is_member()) return Result(typename Result::local_type(), mesh, {});
+  if (!mesh.is_member()) return Result::unchecked(typename Result::local_type(), mesh, {});
   const Shape shape = detail::agree_on_parts(local.view(), Result::layout, nullptr, mesh.state());
   if (options.run_check) detail::replace_replicas(local, Result::layout, mesh.state());
-  return Result(std::move(local), mesh, to_array<Rank>(shape));
+  return Result::unchecked(std::move(local), mesh, to_array<Rank>(shape));
 }
 template <class T, int Rank, class Mesh, PlacementType... P>
 auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& mesh, P...) {
@@ -184,26 +197,53 @@ auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& m
 /// The same with the global shape given: no communication, this rank's part is checked alone;
 /// unless `run_check` asks for what the other form does.
 ///
+///     from_local(part, mesh, Shard<0>{}, Replicate{}, {1797, 64})
+///
 /// @collective with `run_check`: every rank of the mesh
-/// @throws Error if the local extents are not what this rank owns; with `run_check` on every rank
+/// @throws Error if the local extents are not what this rank owns, or a global one is negative;
+///         with `run_check` on every rank
 template <class T, int Rank, class Mesh, class... P>
-auto from_local(Tensor<T, Rank, typename Mesh::device_type> local,
-                const std::array<index_t, std::size_t(Rank)>& shape, const Mesh& mesh,
-                Placements<P...>, FromLocalOptions options = {}) {
+auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& mesh,
+                Placements<P...>, const std::array<index_t, std::size_t(Rank)>& shape,
+                FromLocalOptions options = {}) {
   static_assert(sizeof...(P) == std::size_t(Mesh::axis_count),
                 "cleave: from_local takes exactly one placement per mesh axis");
   using Result = DTensor<T, Rank, Mesh, normalized_t<Placements<P...>, Rank>>;
+  detail::checked_bytes(shape.data(), Rank, sizeof(T));
   if (options.run_check && mesh.is_member()) {
     const Shape given(shape);
     detail::agree_on_parts(local.view(), Result::layout, &given, mesh.state());
     detail::replace_replicas(local, Result::layout, mesh.state());
   }
-  return Result::from_local(std::move(local), mesh, shape);
+  const auto result = Result::unchecked(std::move(local), mesh, shape);
+  const Shape owned = result.local_box().extents(), passed(result.local().shape());
+  if (!(owned == passed))
+    throw Error("from_local",
+                "the local tensor is " + to_string(passed) + ", this rank owns " + to_string(owned),
+                result.context());
+  return result;
 }
-template <class T, int Rank, class Mesh, PlacementType... P>
-auto from_local(Tensor<T, Rank, typename Mesh::device_type> local,
-                const std::array<index_t, std::size_t(Rank)>& shape, const Mesh& mesh, P...) {
-  return from_local(std::move(local), shape, mesh, Placements<P...>{});
+/// For meshes of up to four axes; more take the form with `Placements`.
+template <class T, int Rank, class Mesh, PlacementType A>
+auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& mesh, A,
+                const std::array<index_t, std::size_t(Rank)>& shape) {
+  return from_local(std::move(local), mesh, Placements<A>{}, shape);
+}
+template <class T, int Rank, class Mesh, PlacementType A, PlacementType B>
+auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& mesh, A, B,
+                const std::array<index_t, std::size_t(Rank)>& shape) {
+  return from_local(std::move(local), mesh, Placements<A, B>{}, shape);
+}
+template <class T, int Rank, class Mesh, PlacementType A, PlacementType B, PlacementType C>
+auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& mesh, A, B, C,
+                const std::array<index_t, std::size_t(Rank)>& shape) {
+  return from_local(std::move(local), mesh, Placements<A, B, C>{}, shape);
+}
+template <class T, int Rank, class Mesh, PlacementType A, PlacementType B, PlacementType C,
+          PlacementType D>
+auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& mesh, A, B, C, D,
+                const std::array<index_t, std::size_t(Rank)>& shape) {
+  return from_local(std::move(local), mesh, Placements<A, B, C, D>{}, shape);
 }
 
 }  // namespace cleave

@@ -45,7 +45,8 @@ auto result_of(const Redistribution<DTensor<T, Rank, Mesh, P>, To>& part,
   using Local = Tensor<T, Rank, typename Mesh::device_type>;
   auto local = tensor_of<Local>(block);
   if constexpr (!std::is_same_v<P, To>) local = apart(std::move(local), part.tensor.local());
-  return DTensor<T, Rank, Mesh, To>(std::move(local), part.tensor.mesh(), part.tensor.shape());
+  return DTensor<T, Rank, Mesh, To>::unchecked(std::move(local), part.tensor.mesh(),
+                                               part.tensor.shape());
 }
 
 }  // namespace detail
@@ -72,8 +73,9 @@ auto redistribute_all(const Redistribution<X, To>&... part) {
   };
   (check(part.tensor), ...);
   if (!first.mesh().is_member())
-    return std::tuple(DTensor<typename X::value_type, X::dims, typename X::mesh_type, To>(
-        part.tensor.local(), part.tensor.mesh(), part.tensor.shape())...);
+    return std::tuple(
+        DTensor<typename X::value_type, X::dims, typename X::mesh_type, To>::unchecked(
+            part.tensor.local(), part.tensor.mesh(), part.tensor.shape())...);
   using Device = typename std::remove_cvref_t<decltype(first)>::device_type;
   std::array<redistribution::Part, sizeof...(X)> parts{detail::part_of(part)...};
   redistribution::run_all<Device>(parts);

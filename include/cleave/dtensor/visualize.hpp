@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,30 @@ std::vector<index_t> cuts(const std::vector<B>& boxes, int d, index_t extent) {
   std::sort(at.begin(), at.end());
   at.erase(std::unique(at.begin(), at.end()), at.end());
   return at;
+}
+
+/// "f32[8, 4@dp] sum over tp on dp=2 x tp=2"
+inline std::string type_text(DType type, const Shape& shape, const Layout& layout,
+                             const MeshState& mesh) {
+  const auto axes_where = [&](const auto& chosen) {
+    std::string names;
+    for (int a = 0; a < layout.axes; ++a)
+      if (chosen(layout[a])) names += (names.empty() ? "" : ",") + mesh.name(a);
+    return names;
+  };
+  std::string text = std::string(short_name_of(type)) + "[";
+  for (int d = 0; d < shape.dims; ++d) {
+    const std::string axes = axes_where([&](const Placement& p) { return p.is_shard(d); });
+    text += (d > 0 ? ", " : "") + std::to_string(shape[d]) + (axes.empty() ? "" : "@" + axes);
+  }
+  text += "]";
+  for (const ReduceOp op :
+       {ReduceOp::sum, ReduceOp::avg, ReduceOp::max, ReduceOp::min, ReduceOp::product}) {
+    const std::string axes =
+        axes_where([&](const Placement& p) { return p.is_partial() && p.op == op; });
+    if (!axes.empty()) text += std::string(" ") + name_of(op) + " over " + axes;
+  }
+  return text + " on " + mesh.describe();
 }
 
 inline std::string padded(std::string text, std::size_t width) {
@@ -92,11 +117,28 @@ std::string visualize_sharding(const DTensor<T, Rank, Mesh, P>& x) {
   return detail::draw(x.layout, Shape(x.shape()), x.mesh().state());
 }
 
-/// "DTensor<float32> [5, 6] (Shard(0), Replicate) on dp=2 x tp=2"
+/// The type with its extents, as people write it: `f32[1797@dp, 64@tp] on dp=2 x tp=2`.
+///
+/// Behind an extent stand the axes that shard it, behind all of them what is partial:
+/// `f32[8, 4@dp] sum over tp on dp=2 x tp=2`.
+/// @collective none
+template <class T, int Rank, class Mesh, class P>
+std::string type_text(const DTensor<T, Rank, Mesh, P>& x) {
+  return detail::type_text(dtype_of<T>(), Shape(x.shape()), x.layout, x.mesh().state());
+}
+
+/// The same: elements are what `to_string(x.local())` or `to_string(x.full_tensor())` tells.
 template <class T, int Rank, class Mesh, class P>
 std::string to_string(const DTensor<T, Rank, Mesh, P>& x) {
-  return std::string("DTensor<") + name_of(dtype_of<T>()) + "> " + to_string(Shape(x.shape())) +
-         " " + to_string(x.layout) + " on " + x.mesh().describe();
+  return type_text(x);
+}
+
+/// Prints the type of x, once: on the first rank of its mesh.
+/// @collective none
+template <class T, int Rank, class Mesh, class P>
+void print(const DTensor<T, Rank, Mesh, P>& x) {
+  const MeshState& mesh = x.mesh().state();
+  if (mesh.world_rank() == mesh.world_ranks()[0]) std::printf("%s\n", type_text(x).c_str());
 }
 
 }  // namespace cleave

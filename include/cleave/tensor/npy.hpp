@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -24,6 +25,11 @@ struct NpyArray {
   bool fortran_order = false;
   std::shared_ptr<void> data{};
 };
+
+/// The element type of a file, and nothing else of it.
+CLEAVE_INLINE DType npy_dtype(const std::string& path);
+[[noreturn]] CLEAVE_INLINE void throw_no_conversion(const std::string& path, DType stored,
+                                                    DType wanted);
 
 /// Reads an array whose type and number of dimensions are known; everything but its element type
 /// is the same for all tensors, so that this is compiled once.
@@ -63,6 +69,41 @@ Tensor<T, Rank> load_npy(const std::string& path) {
     step *= extents[d];
   }
   return Tensor<T, Rank>::adopt(data, extents, strides, std::move(array.data)).clone();
+}
+
+/// Reads an .npy file of any real element type, each element converted to a T as by a cast:
+/// integers beyond 2^53 are rounded as they become double.
+///
+/// @throws Error as `load_npy`, and for complex elements where T is real
+/// @cost one read of the file, and a second array of its size where types differ
+template <Element T, int Rank>
+Tensor<T, Rank> load_npy_as(const std::string& path) {
+  detail::require_npy_type<T>();
+  const DType stored = detail::npy_dtype(path);
+  Tensor<T, Rank> result;
+  bool is_known = false;
+  const auto from = [&]<class U>(const U*) {
+    if (stored != dtype_of<U>()) return;
+    is_known = true;
+    const Tensor<U, Rank> read = load_npy<U, Rank>(path);
+    if constexpr (std::is_same_v<T, U>) {
+      result = read;
+    } else {
+      result = Tensor<T, Rank>(read.shape());
+      for (index_t i = 0; i < read.size(); ++i) {
+        if constexpr (is_complex<T>)
+          result.data()[i] = static_cast<typename T::value_type>(read.data()[i]);
+        else if constexpr (sizeof(T) == 2) result.data()[i] = T(float(read.data()[i]));  // 16 bits
+        else result.data()[i] = static_cast<T>(read.data()[i]);
+      }
+    }
+  };
+  const auto from_all = [&]<class... U>() { (from(static_cast<const U*>(nullptr)), ...); };
+  from_all.template operator()<bool, std::int8_t, std::uint8_t, std::int32_t, std::uint32_t,
+                               std::int64_t, std::uint64_t, half, float, double>();
+  if constexpr (is_complex<T>) from(static_cast<const T*>(nullptr));
+  if (!is_known) detail::throw_no_conversion(path, stored, dtype_of<T>());
+  return result;
 }
 
 /// Writes a tensor to an .npy file (version 1, row-major) and replaces what was there.

@@ -67,6 +67,16 @@ inline NpyHeader read_npy_header(NpyReader& reader, const std::string& path) {
   return NpyHeaderParser(text, path).parse();
 }
 
+CLEAVE_INLINE DType npy_dtype(const std::string& path) {
+  NpyReader reader(path);
+  return read_npy_header(reader, path).dtype;
+}
+
+CLEAVE_INLINE void throw_no_conversion(const std::string& path, DType stored, DType wanted) {
+  npy_error(path, std::string("has elements of type ") + name_of(stored) +
+                      ", which do not become " + name_of(wanted));
+}
+
 CLEAVE_INLINE NpyArray read_npy(const std::string& path, DType dtype, int dims) {
   NpyReader reader(path);
   const NpyHeader header = read_npy_header(reader, path);

@@ -66,6 +66,12 @@ CLEAVE_INLINE std::string nested_text(const Shape& extents, const Shape& strides
 
 }  // namespace detail
 
+/// Element type and extents, as people write them: "f32[3, 5]".
+template <Element T, int Rank, class Device>
+std::string type_text(const Tensor<T, Rank, Device>& tensor) {
+  return short_name_of(dtype_of<T>()) + to_string(Shape(tensor.shape()));
+}
+
 /// The elements in nested brackets, e.g. "[[1., 2.],\n [3., 4.]]".
 template <Element T, int Rank>
 std::string to_string(const Tensor<T, Rank>& tensor, const PrintOptions& options = {}) {
@@ -74,6 +80,12 @@ std::string to_string(const Tensor<T, Rank>& tensor, const PrintOptions& options
       extents, strides, options,
       detail::element_texts(tensor.data(), detail::shown_offsets(extents, strides, options),
                             options.precision));
+}
+
+/// Prints type and elements: "f32[2, 2]", then what `to_string` makes of it.
+template <Element T, int Rank>
+void print(const Tensor<T, Rank>& tensor, const PrintOptions& options = {}) {
+  std::printf("%s\n%s\n", type_text(tensor).c_str(), to_string(tensor, options).c_str());
 }
 
 /// Writes `to_string(tensor)`.

@@ -6,9 +6,11 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <utility>
 
 #include <cleave/core/config.hpp>
 #include <cleave/core/error.hpp>
+#include <cleave/tensor/host_cache.hpp>
 
 namespace cleave {
 
@@ -35,12 +37,6 @@ inline std::shared_ptr<HostMemory>& host_memory() {
   return memory;
 }
 
-/// Smaller blocks always come from the heap.
-inline constexpr std::size_t least_host_memory = 4096;
-
-/// Alignment of fresh storage: a cache line, and enough for any vector instruction.
-inline constexpr std::size_t storage_alignment = 64;
-
 [[noreturn]] inline void throw_negative_extent(index_t extent, int d) {
   throw Error("Tensor", "extent " + std::to_string(extent) + " of dimension " + std::to_string(d) +
                             " is negative");
@@ -62,30 +58,57 @@ inline std::size_t checked_bytes(const index_t* extents, int dims, std::size_t e
   return empty ? 0 : std::size_t(bytes);
 }
 
-/// Returns what `allocate_bytes` took from the heap, or from another source.
+/// Returns what `allocate_bytes` took from the heap, the rank's cache, or another source.
 struct ReturnHostMemory {
+  std::size_t bytes = 0;
+  std::shared_ptr<HostCache> cache{};  ///< counts the block; null: nobody does
   std::shared_ptr<HostMemory> source{};
 
   void operator()(void* data) const {
-    if (source != nullptr) source->release(data);
-    else ::operator delete(data, std::align_val_t{storage_alignment});
+    if (source != nullptr) {
+      source->release(data);
+      if (cache != nullptr) cache->discount(bytes);
+    } else if (cache != nullptr) {
+      cache->deallocate(data, bytes);
+    } else {
+      ::operator delete(data, std::align_val_t{storage_alignment});
+    }
   }
 };
+
+/// What can be said where memory is short.
+[[noreturn]] inline void throw_out_of_memory(std::size_t bytes, const HostCache* cache) {
+  std::string text = "out of memory: " + std::to_string(bytes) + " bytes were asked for";
+  if (cache != nullptr)
+    text += ", tensors of this rank hold " + std::to_string(cache->stats().allocated);
+  throw Error("Tensor", text);
+}
 
 }  // namespace detail
 
 /// Fresh, uninitialised memory; the last owner returns it.
+///
+/// From 4 KiB on: of the process' `HostMemory` if it has one, else what the rank keeps of tensors
+/// that are gone, else new.
 /// @throws Error if there is not enough memory
 inline std::shared_ptr<void> allocate_bytes(Host, std::size_t bytes) {
   if (bytes == 0) return nullptr;
-  if (bytes >= detail::least_host_memory) {
-    if (const std::shared_ptr<detail::HostMemory> memory = detail::host_memory())
-      if (void* data = memory->allocate(bytes)) return {data, detail::ReturnHostMemory{memory}};
+  std::shared_ptr<detail::HostCache> cache;
+  if (bytes >= detail::least_cached_bytes) {
+    cache = detail::host_cache();
+    if (const std::shared_ptr<detail::HostMemory> memory = detail::host_memory()) {
+      if (void* data = memory->allocate(bytes)) {
+        if (cache != nullptr) cache->count(bytes);
+        return {data, detail::ReturnHostMemory{bytes, std::move(cache), memory}};
+      }
+    }
   }
-  void* data = ::operator new(bytes, std::align_val_t{detail::storage_alignment}, std::nothrow);
-  if (data == nullptr)
-    throw Error("Tensor", "out of memory: " + std::to_string(bytes) + " bytes were asked for");
-  return {data, detail::ReturnHostMemory{}};
+  void* data =
+      cache != nullptr
+          ? cache->allocate(bytes)
+          : ::operator new(bytes, std::align_val_t{detail::storage_alignment}, std::nothrow);
+  if (data == nullptr) detail::throw_out_of_memory(bytes, cache.get());
+  return {data, detail::ReturnHostMemory{bytes, std::move(cache), nullptr}};
 }
 
 /// Whether the memory is of `allocate_bytes`, not the user's.

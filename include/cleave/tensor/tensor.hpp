@@ -2,6 +2,11 @@
 //
 // Copying a Tensor copies the handle; `clone` copies the elements. Views (`slice`, `select`,
 // `transpose`, `permute`, ..) share the storage and keep it alive.
+//
+// As with std::span, `const` is the handle's: a const Tensor always refers to the same elements,
+// and `x(i, j) = v` and `x.data()` write to them. A member that writes to elements has a name that
+// ends in an underscore: `fill_`, `copy_`. Functions of the library never write to what they are
+// given, unless their name ends so too.
 #pragma once
 
 #include <array>
@@ -247,16 +252,20 @@ class Tensor {
   }
 
   /// Copies the elements of `source`, any strides. @throws Error if the extents differ
-  void copy_from(const Tensor& source) const {
+  void copy_(const Tensor& source) const {
     if (source.extents_ != extents_)
       throw Error(
-          "copy_from", "the extents differ",
+          "copy_", "the extents differ",
           {.shapes = to_string(Shape(source.extents_)) + " to " + to_string(Shape(extents_))});
     strided_copy(Device{}, source.view(), view());
   }
 
   /// Sets every element.
-  void fill(const T& value) const { strided_fill(Device{}, view(), value); }
+  void fill_(const T& value) const { strided_fill(Device{}, view(), value); }
+
+  /// Other names of the two.
+  void copy_from(const Tensor& source) const { copy_(source); }
+  void fill(const T& value) const { fill_(value); }
 
  private:
   friend detail::TensorAccess;

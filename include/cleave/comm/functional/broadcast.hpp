@@ -42,7 +42,7 @@ Async<Tensor<T, Rank, Device>> broadcast(const Tensor<T, Rank, Device>& x, int r
     else call.destination = result.view();
     call.global_count = x.size();
     channel.run(call);
-    if (sends) result.copy_from(x);
+    if (sends) result.copy_(x);
     return result;
   });
 }
@@ -122,7 +122,7 @@ Async<Tensor<T, Rank, Device>> permute(const Tensor<T, Rank, Device>& x,
     call.global_count = x.size();
     call.detail = detail::packed_hops(hops);
     channel.run(call);
-    if (receives.empty()) result.fill(T{});
+    if (receives.empty()) result.fill_(T{});
     return result;
   });
 }

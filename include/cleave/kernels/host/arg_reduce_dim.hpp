@@ -15,11 +15,27 @@ namespace cleave::kernels {
 
 namespace detail {
 
-/// The first extreme element of a row: its value first, then where it is.
+/// The first extreme element of a row: its value first, then where it is. In a short row both at
+/// once, without a branch that would be guessed wrongly.
 template <class Op, class T>
 index_t arg_reduce_row(const T* row, index_t n, index_t step, T& best) {
-  best = T(reduce_row<Op, T>(row, n, step));
+  constexpr index_t brief = 32;
   index_t i = 0;
+  if (n < brief) {
+    best = row[0];
+    index_t at = 0;
+    bool is_number = !is_nan(best);
+    for (i = 1; i < n; ++i) {
+      const T value = row[i * step];
+      const bool better = std::is_same_v<Op, Max> ? best < value : value < best;
+      best = better ? value : best;
+      at ^= (at ^ i) & -index_t(better);
+      is_number &= !is_nan(value);
+    }
+    if (is_number) return at;
+    i = 0;
+  }
+  best = T(reduce_row<Op, T>(row, n, step));
   if (is_nan(best))
     while (!is_nan(row[i * step])) ++i;
   else

@@ -1,13 +1,10 @@
 // C = A · B through CBLAS, for float, double and complex of both.
 //
-// Ranks are the library's parallelism: OpenBLAS is told to use one thread per call, unless the
-// environment says how many it wants (OPENBLAS_NUM_THREADS or OMP_NUM_THREADS). Ranks that are
-// threads would otherwise queue for OpenBLAS' one pool while its workers spin on their cores.
+// How many threads a product takes is the BLAS' matter. @see blas_threads.hpp
 #pragma once
 
 #include <algorithm>
 #include <complex>
-#include <cstdlib>
 #include <limits>
 #include <type_traits>
 
@@ -20,26 +17,12 @@
 #include <cleave/core/dtype.hpp>
 #include <cleave/kernels/matrix.hpp>
 
-/// Present in OpenBLAS only; null with any other BLAS.
-extern "C" [[gnu::weak]] void openblas_set_num_threads(int threads);
-
 namespace cleave::kernels::detail {
 
 template <class T>
 inline constexpr bool blas_knows =
     std::is_same_v<T, float> || std::is_same_v<T, double> ||
     std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
-
-/// Once per process, before its first product.
-inline void use_one_blas_thread() {
-  static const bool done = [] {
-    const bool asked =
-        std::getenv("OPENBLAS_NUM_THREADS") != nullptr || std::getenv("OMP_NUM_THREADS") != nullptr;
-    if (!asked && &openblas_set_num_threads != nullptr) openblas_set_num_threads(1);
-    return true;
-  }();
-  static_cast<void>(done);
-}
 
 /// How CBLAS is told about an operand of a row-major product.
 struct BlasOperand {
@@ -70,7 +53,6 @@ template <class T>
 bool cblas_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
   const BlasOperand pa = blas_operand(a), pb = blas_operand(b), pc = blas_operand(c);
   if (!pa.fits || !pb.fits || !pc.fits || pc.transpose != CblasNoTrans) return false;
-  use_one_blas_thread();
   const int m = int(c.rows), n = int(c.cols), k = int(a.cols);
   if constexpr (std::is_same_v<T, float>) {
     cblas_sgemm(CblasRowMajor, pa.transpose, pb.transpose, m, n, k, 1.0f, a.data, pa.leading,

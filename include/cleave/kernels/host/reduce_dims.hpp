@@ -17,21 +17,83 @@ namespace cleave::kernels {
 
 namespace detail {
 
+/// What a core computes with at once, at least: four of them hide how long each addition takes.
+template <class T>
+struct Lanes {
+  typedef T Vector __attribute__((vector_size(16)));
+  typedef Vector Anywhere __attribute__((aligned(alignof(T)), may_alias));
+  static constexpr int vectors = 4;
+  static constexpr index_t count = vectors * 16 / index_t(sizeof(T));
+
+  /// f(lanes, elements) for as many elements at a time; the number of those that were visited.
+  template <class F>
+  static index_t each(const T* row, index_t n, const F& f) {
+    index_t i = 0;
+    for (; i + count <= n; i += count) {
+#pragma GCC unroll 4
+      for (int q = 0; q < vectors; ++q) f(q, reinterpret_cast<const Anywhere*>(row + i)[q]);
+    }
+    return i;
+  }
+};
+
+/// Max or Min of numbers, without asking each whether it is one: their sum tells.
+/// @return whether it did; a sum that is NaN may have come about without one
+template <class Op, class T>
+bool extreme_of_numbers(const T* row, index_t n, index_t step, T& extreme) {
+  using L = Lanes<T>;
+  const auto better = [](auto a, auto b) {
+    if constexpr (std::is_same_v<Op, Max>) return b < a ? a : b;
+    else return a < b ? a : b;
+  };
+  T best = Fold<Op>::template identity<T>(), sum = T(0);
+  index_t i = 0;
+  if (step == 1 && n >= 2 * L::count) {
+    typename L::Vector bests[L::vectors], sums[L::vectors] = {};
+    for (auto& lane : bests) lane = best - typename L::Vector{};
+    i = L::each(row, n, [&](int q, typename L::Vector values) {
+      bests[q] = better(values, bests[q]);
+      sums[q] += values;
+    });
+    for (index_t j = 0; j < L::count; ++j) {
+      best = better(reinterpret_cast<const T*>(bests)[j], best);
+      sum += reinterpret_cast<const T*>(sums)[j];
+    }
+  }
+  for (; i < n; ++i) best = better(row[i * step], best), sum += row[i * step];
+  extreme = best;
+  return !is_nan(sum);
+}
+
 /// Reduces a row. Long rows are halved where that keeps rounding errors small, short ones run
 /// through independent lanes.
 template <class Op, class A, class T>
 A reduce_row(const T* row, index_t n, index_t step) {
   constexpr index_t lanes = 16, block = 1024;
+  if constexpr ((std::is_same_v<Op, Max> || std::is_same_v<Op, Min>) && std::is_same_v<A, T> &&
+                std::is_floating_point_v<T>) {
+    T extreme;
+    if (extreme_of_numbers<Op>(row, n, step, extreme)) return extreme;
+  }
   constexpr bool rounds =
       !std::is_integral_v<A> && (std::is_same_v<Op, Sum> || std::is_same_v<Op, Product>);
   if (rounds && n > block) {
     const index_t half = n / 2 / lanes * lanes;
-    return Fold<Op>::combine(reduce_row<Op, A>(row, half, step),
-                             reduce_row<Op, A>(row + half * step, n - half, step));
+    const A first = reduce_row<Op, A>(row, half, step);  // in the order of memory
+    return Fold<Op>::combine(first, reduce_row<Op, A>(row + half * step, n - half, step));
   }
   A result = Fold<Op>::template identity<A>();
   index_t i = 0;
-  if (step == 1 && n >= 2 * lanes) {
+  if constexpr (std::is_same_v<Op, Sum> && std::is_same_v<A, T> && std::is_floating_point_v<T>) {
+    if (step == 1 && n >= 2 * lanes) {
+      using L = Lanes<T>;
+      typename L::Vector sums[L::vectors] = {};
+      i = L::each(row, n, [&](int q, typename L::Vector values) { sums[q] += values; });
+      const typename L::Vector sum = (sums[0] + sums[2]) + (sums[1] + sums[3]);
+      for (index_t j = 0; j < L::count / L::vectors; ++j)
+        result += reinterpret_cast<const T*>(&sum)[j];
+    }
+  } else if (step == 1 && n >= 2 * lanes) {
     A lane[lanes];
     for (index_t j = 0; j < lanes; ++j) lane[j] = A(row[j]);
     for (i = lanes; i + lanes <= n; i += lanes)
@@ -59,11 +121,34 @@ void reduce_along(const T* in, ReduceLoops loops, R* out, const Finish& finish) 
   });
 }
 
-/// A row of results at once: elements of a row are next to each other in the input too.
+/// Combines elements of four rows into one of results. @param step  between elements of a row
+template <class Op, class A, class T>
+void fold_rows(A* __restrict__ part, const T* const (&rows)[4], index_t n, index_t step) {
+  using F = Fold<Op>;
+  const T *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
+  const auto fold = [&](index_t j, index_t at) {
+    part[j] = F::combine(part[j], F::combine(F::combine(A(a[at]), A(b[at])),
+                                             F::combine(A(c[at]), A(d[at]))));
+  };
+  if (step == 1)
+    for (index_t j = 0; j < n; ++j) fold(j, j);
+  else
+    for (index_t j = 0; j < n; ++j) fold(j, j * step);
+}
+template <class Op, class A, class T>
+void fold_row(A* __restrict__ part, const T* row, index_t n, index_t step) {
+  if (step == 1)
+    for (index_t j = 0; j < n; ++j) part[j] = Fold<Op>::combine(part[j], A(row[j]));
+  else
+    for (index_t j = 0; j < n; ++j) part[j] = Fold<Op>::combine(part[j], A(row[j * step]));
+}
+
+/// A row of results at once, of elements that lie in rows too.
 template <class Op, class T, class R, class Finish>
 void reduce_across(const T* in, ReduceLoops loops, R* out, const Finish& finish) {
   using A = accumulator_t<R>;
-  constexpr index_t width = 256, block = 512;
+  constexpr index_t width = 512, block = 512;
+  constexpr int together = 4;
   const auto row = loops.kept.pop();
   A sum[width], part[width];
   loops.kept.each([&](index_t start) {
@@ -71,25 +156,22 @@ void reduce_across(const T* in, ReduceLoops loops, R* out, const Finish& finish)
       const index_t n = row.extent - first < width ? row.extent - first : width;
       const T* from = in + start + first * row.stride;
       for (index_t j = 0; j < n; ++j) sum[j] = part[j] = Fold<Op>::template identity<A>();
-      index_t rows = 0;
-      const auto flush = [&] {
+      const T* rows[together];
+      int held = 0;
+      index_t folded = 0;
+      loops.reduced.each([&](index_t offset) {
+        rows[held++] = from + offset;
+        if (held < together) return;
+        fold_rows<Op>(part, rows, n, row.stride);
+        held = 0;
+        if ((folded += together) % block != 0) return;
         for (index_t j = 0; j < n; ++j) {
           sum[j] = Fold<Op>::combine(sum[j], part[j]);
           part[j] = Fold<Op>::template identity<A>();
         }
-      };
-      loops.reduced.each([&](index_t offset) {
-        const T* at = from + offset;
-        if (row.stride == 1) {
-          for (index_t j = 0; j < n; ++j) part[j] = Fold<Op>::combine(part[j], A(at[j]));
-        } else {
-          for (index_t j = 0; j < n; ++j)
-            part[j] = Fold<Op>::combine(part[j], A(at[j * row.stride]));
-        }
-        if (++rows % block == 0) flush();
       });
-      flush();
-      for (index_t j = 0; j < n; ++j) out[j] = R(finish(sum[j]));
+      for (int i = 0; i < held; ++i) fold_row<Op>(part, rows[i], n, row.stride);
+      for (index_t j = 0; j < n; ++j) out[j] = R(finish(Fold<Op>::combine(sum[j], part[j])));
     }
     out -= (row.extent + width - 1) / width * width - row.extent;
   });

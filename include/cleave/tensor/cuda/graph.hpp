@@ -14,7 +14,7 @@ namespace cleave::cuda {
 
 /// What a function enqueues on the current stream, ready to be launched again and again.
 ///
-///     cuda::Graph step([&] { loss.copy_from(train(x, w).local()); });   // runs nothing
+///     cuda::Graph step([&] { loss.copy_(train(x, w).local()); });   // runs nothing
 ///     for (int i = 0; i < 1000; ++i) step.launch();
 ///
 /// The function runs once, on the host; every launch enqueues the same kernels, copies and
