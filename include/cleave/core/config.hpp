@@ -32,6 +32,14 @@
 extern "C" const char cleave_error_link_cleave_compiled_or_include_cleave_compiled_hpp_in_one_file;
 #endif
 
+/// Before a loop of a few steps known to the compiler: writes them out, at -O2 too. nvcc's front end
+/// knows another pragma; its host compiler decides.
+#if defined(__CUDACC__)
+#define CLEAVE_UNROLL
+#else
+#define CLEAVE_UNROLL _Pragma("GCC unroll 16")
+#endif
+
 namespace cleave {
 
 namespace detail {

@@ -7,6 +7,7 @@
 
 #include <type_traits>
 
+#include <cleave/core/config.hpp>
 #include <cleave/core/dtype.hpp>
 #include <cleave/kernels/arithmetic.hpp>
 #include <cleave/kernels/host/dim_loops.hpp>
@@ -30,7 +31,7 @@ struct Lanes {
   static index_t each(const T* row, index_t n, const F& f) {
     index_t i = 0;
     for (; i + count <= n; i += count) {
-#pragma GCC unroll 4
+      CLEAVE_UNROLL
       for (int q = 0; q < vectors; ++q) f(q, reinterpret_cast<const Anywhere*>(row + i)[q]);
     }
     return i;

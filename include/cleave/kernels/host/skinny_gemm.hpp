@@ -50,24 +50,24 @@ template <class T, int Bytes, int Rows, bool Ahead>
   Vector sum[Rows][Sizes::vectors] = {};
   for (index_t p = 0; p < depth; ++p) {
     if (Ahead && p % (64 / int(sizeof(T))) == 0) {
-#pragma GCC unroll 16
+      CLEAVE_UNROLL
       for (int i = 0; i < Rows; ++i) __builtin_prefetch(a + (i + 4 * Rows) * row);
     }
     Vector right[Sizes::vectors];
-#pragma GCC unroll 4
+    CLEAVE_UNROLL
     for (int j = 0; j < Sizes::vectors; ++j)
       right[j] = *reinterpret_cast<const Vector*>(b + j * Sizes::lanes);
-#pragma GCC unroll 16
+    CLEAVE_UNROLL
     for (int i = 0; i < Rows; ++i) {
-#pragma GCC unroll 4
+      CLEAVE_UNROLL
       for (int j = 0; j < Sizes::vectors; ++j) sum[i][j] += a[i * row] * right[j];
     }
     a += step;
     b += b_step;
   }
-#pragma GCC unroll 16
+  CLEAVE_UNROLL
   for (int i = 0; i < Rows; ++i) {
-#pragma GCC unroll 4
+    CLEAVE_UNROLL
     for (int j = 0; j < Sizes::vectors; ++j) {
       Vector& out = *reinterpret_cast<Vector*>(to + i * stride + j * Sizes::lanes);
       out = more ? out + sum[i][j] : sum[i][j];
