@@ -15,6 +15,8 @@ compile.cuda_program_s             a program on GPUs by nvcc, for one architectu
 compile.cuda_program_compiled_vs_header_only
 compile.cuda_library_s             <cleave/compiled_cuda.hpp>, likewise
 compile.redistribute_ms            each further redistribution between two-axis placements
+compile.dtensor_call_s             each further operation called on DTensors, its kernel included
+compile.tracked_call_s             the same on tracked DTensors: the record and the gradient, too
 
 Times are processor time, user and system, which other load disturbs less than the clock. All
 variants take turns; every number is the median over the rounds. Ratios are those of one round:
@@ -79,6 +81,22 @@ def redistributions(count):
     return INCLUDE_CLEAVE + ALIASES + "\n".join(lines) + "\n"
 
 
+OPERATIONS = ["add(x, y)", "exp(x)", "sum(x, dim<1>{})", "mul(x, y)", "sub(x, y)", "div(x, y)",
+              "maximum(x, y)", "neg(x)", "relu(x)", "log(x)", "sqrt(x)", "tanh(x)", "sigmoid(x)",
+              "abs(x)", "square(x)", "mean(x)", "max(x, dim<0>{})", "transpose(x)"]
+FEW_CALLS, MANY_CALLS = 3, len(OPERATIONS)  # the few have compiled what all calls share
+
+
+def calls(count, tracked):
+    """A file with calls of that many operations, no two the same."""
+    header = INCLUDE_CLEAVE + ("#include <cleave/grad.hpp>\n" if tracked else "")
+    wrap = "Tracked<%s>" if tracked else "%s"
+    alias = "using Operand = %s;\n" % (wrap % "X<Shard<0>, Replicate>")
+    lines = ["auto f%d(const Operand& x, [[maybe_unused]] const Operand& y) { return %s; }" % call
+             for call in enumerate(OPERATIONS[:count])]
+    return header + ALIASES + alias + "\n".join(lines) + "\n"
+
+
 def measure(command, text):
     """(seconds, MB) of one run of a compiler on a file with that text."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -132,6 +150,10 @@ def main(compiler="g++"):
         "include compiled": (base + COMPILED, INCLUDE_CLEAVE),
         "few": (base, redistributions(FEW)),
         "many": (base, redistributions(MANY)),
+        "few calls": (base, calls(FEW_CALLS, False)),
+        "many calls": (base, calls(MANY_CALLS, False)),
+        "few tracked": (base, calls(FEW_CALLS, True)),
+        "many tracked": (base, calls(MANY_CALLS, True)),
     }
     mpi = mpi_flags()
     if mpi is None:
@@ -148,6 +170,9 @@ def main(compiler="g++"):
     report("include_mb", megabytes["include"], "MB", 0)
     report("redistribute_ms", [1000 * (many - few) / (MANY - FEW) for few, many
                                in zip(seconds["few"], seconds["many"])], "ms", 1)
+    for name, kind in (("dtensor_call_s", "calls"), ("tracked_call_s", "tracked")):
+        report(name, [(many - few) / (MANY_CALLS - FEW_CALLS) for few, many
+                      in zip(seconds["few " + kind], seconds["many " + kind])], "s", 3)
     if mpi is not None:
         report("program_mpi_s", seconds["mpi"], "s")
         report("program_mpi_compiled_vs_header_only",

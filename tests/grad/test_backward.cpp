@@ -129,7 +129,7 @@ TEST_CASE("what is detached, compared or an index is constant") {
 TEST_CASE("changing a leaf in place after its use is an error") {
   const auto x = requires_grad(noise<1>({3}, 1));
   const auto loss = sum(x * x);
-  x.value().fill(1.0);
+  x.value().fill_(1.0);
   mark_changed(x);
   CHECK(contains(error_of([&] { backward(loss); }), "was changed in place after the operation"));
   backward(sum(x * x));

@@ -29,8 +29,8 @@ std::vector<double> train(const X& x, const W1& first, const B1& bias, const W2&
   std::vector<double> losses;
   const auto step = [](const auto& w) {
     if constexpr (is_dtensor<std::remove_cvref_t<decltype(w.value())>>)
-      w.value().local().copy_from(w.value().local() - grad(w).local() * 0.5);
-    else w.value().copy_from(w.value() - grad(w) * 0.5);
+      w.value().local().copy_(w.value().local() - grad(w).local() * 0.5);
+    else w.value().copy_(w.value() - grad(w) * 0.5);
     mark_changed(w);
     zero_grad(w);
   };

@@ -118,7 +118,7 @@ Tensor<T, Rank, TestDevice> held(const Layout& layout, const Shape& shape, const
 template <class T, class P, class Mesh, std::size_t Rank>
 auto placed(const Mesh& mesh, const std::array<index_t, Rank>& shape, int operand) {
   using X = DTensor<T, int(Rank), Mesh, P>;
-  return X(held<T, int(Rank)>(X::layout, Shape(shape), mesh.extents(), mesh.coordinate(), operand),
+  return X::unchecked(held<T, int(Rank)>(X::layout, Shape(shape), mesh.extents(), mesh.coordinate(), operand),
            mesh, shape);
 }
 

@@ -44,7 +44,7 @@ using Cube = Tensor<double, 3, TestDevice>;
 Cube batched_product(const Cube& x, const Cube& y) {
   const Tensor<double, 3> a = x.to(Host{}), b = y.to(Host{});
   const Tensor<double, 3> c({a.extent(0), a.extent(1), b.extent(2)});
-  c.fill(0);
+  c.fill_(0);
   for (index_t n = 0; n < a.extent(0); ++n)
     for (index_t i = 0; i < a.extent(1); ++i)
       for (index_t k = 0; k < a.extent(2); ++k)

@@ -82,9 +82,6 @@ class DTensor {
   /// The placements as a value.
   static constexpr Layout layout = layout_of<P, Rank>;
 
-  DTensor(local_type local, Mesh mesh, const Extents& shape)
-      : local_(std::move(local)), mesh_(std::move(mesh)), shape_(shape) {}
-
   /// Takes local elements that are already placed as the type says, without looking at them.
   ///
   /// @param shape  global extents
@@ -201,6 +198,9 @@ class DTensor {
   }
 
  private:
+  DTensor(local_type local, Mesh mesh, const Extents& shape)
+      : local_(std::move(local)), mesh_(std::move(mesh)), shape_(shape) {}
+
   local_type local_;
   Mesh mesh_;
   Extents shape_;

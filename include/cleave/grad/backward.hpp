@@ -59,11 +59,11 @@ constexpr gradient_t<X> one_like(const X& x) {
     return gradient_t<X>(one_like(x.value()));
   } else if constexpr (is_dtensor<X>) {
     typename X::local_type one{std::array<index_t, 0>{}};
-    one.fill(T(1));
-    return gradient_t<X>(one, x.mesh(), {});
+    one.fill_(T(1));
+    return gradient_t<X>::unchecked(one, x.mesh(), {});
   } else if constexpr (is_tensor<X>) {
     X one{std::array<index_t, 0>{}};
-    one.fill(T(1));
+    one.fill_(T(1));
     return one;
   } else {
     spmd::Graph& graph = x.graph();

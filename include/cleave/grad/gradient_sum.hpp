@@ -215,7 +215,7 @@ class GradientSum<DTensor<T, Rank, Mesh, P>> {
   }
 
   gradient_t<X> settle(const X& x) const {
-    return gradient_t<X>(collect(x).local, x.mesh(), x.shape());
+    return gradient_t<X>::unchecked(collect(x).local, x.mesh(), x.shape());
   }
 
  private:
@@ -236,7 +236,7 @@ class GradientSum<DTensor<T, Rank, Mesh, P>> {
                                                  "backward");
     if (!gives) {
       local = Local(local.shape());
-      local.fill(T(0));
+      local.fill_(T(0));
     }
     return local;
   }

@@ -27,7 +27,7 @@ Tensor<T, Rank, Device> hollow(const Tensor<T, Rank, Device>& x) {
 }
 template <class T, int Rank, class Mesh, class P>
 DTensor<T, Rank, Mesh, P> hollow(const DTensor<T, Rank, Mesh, P>& x) {
-  return DTensor<T, Rank, Mesh, P>(hollow(x.local()), x.mesh(), x.shape());
+  return DTensor<T, Rank, Mesh, P>::unchecked(hollow(x.local()), x.mesh(), x.shape());
 }
 
 /// A record whose result is an X.
@@ -47,7 +47,7 @@ struct Slot : RecordBase {
 /// The sum of two gradients of one value.
 template <class G>
 constexpr G added(const G& a, const G& b) {
-  if constexpr (is_dtensor<G>) return G(cleave::add(a.local(), b.local()), a.mesh(), a.shape());
+  if constexpr (is_dtensor<G>) return G::unchecked(cleave::add(a.local(), b.local()), a.mesh(), a.shape());
   else return cleave::add(a, b);
 }
 

@@ -77,7 +77,7 @@ auto apply_placed(const char* name, Kernel& kernel, std::index_sequence<I...>, c
   if constexpr (from != to)
     local = redistribute_local(local, route_of<from, to, axes, Local::dims>, mesh.state(), extents,
                                name);
-  return DTensor<typename Local::value_type, Local::dims, Mesh, placements_t<to, axes>>(
+  return DTensor<typename Local::value_type, Local::dims, Mesh, placements_t<to, axes>>::unchecked(
       std::move(local), mesh, extents);
 }
 

@@ -282,7 +282,7 @@ struct CallPath<1> {
         [&]<std::size_t K>(std::integral_constant<std::size_t, K>) {
           auto local = out.template local<K>();
           using Y = typename Call::template Result<K, decltype(local)>;
-          return Y(std::move(local), first_tensor(x...).mesh(), out.template shape<K>());
+          return Y::unchecked(std::move(local), first_tensor(x...).mesh(), out.template shape<K>());
         });
   }
 };

@@ -82,9 +82,9 @@ auto reduce_partials(const First& first, const Rest&... rest) {
   index_t at = 0;
   const auto place = [&]<class X>(const X& x) {
     const auto part = X::local_type::adopt(packed.data() + at, x.local().shape(), packed.storage());
-    part.copy_from(x.local());
+    part.copy_(x.local());
     at += part.size();
-    return detail::reduced_dtensor<X>(part, x.mesh(), x.shape());
+    return detail::reduced_dtensor<X>::unchecked(part, x.mesh(), x.shape());
   };
   std::tuple<detail::reduced_dtensor<First>, detail::reduced_dtensor<Rest>...> result{
       place(first), place(rest)...};

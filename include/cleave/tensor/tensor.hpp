@@ -263,10 +263,6 @@ class Tensor {
   /// Sets every element.
   void fill_(const T& value) const { strided_fill(Device{}, view(), value); }
 
-  /// Other names of the two.
-  void copy_from(const Tensor& source) const { copy_(source); }
-  void fill(const T& value) const { fill_(value); }
-
  private:
   friend detail::TensorAccess;
 

@@ -112,13 +112,26 @@ class Feed {
   alignas(64) std::byte buffer_[std::size_t(Tile::elements) * sizeof(T)];
 };
 
-template <class F, class R, class... T>
-void map_row(const F& f, R* __restrict__ out, index_t n, const T*... in) {
-  for (index_t i = 0; i < n; ++i) out[i] = f(in[i]...);
-}
+/// The functor, whatever its type, applied to a row: all else is compiled once per element types.
+template <class R, class... T>
+struct RowFunction {
+  const void* functor;
+  void (*call)(const void* functor, R* out, index_t n, const T*... in);
 
-template <int N, class F, class R, class... T>
-void map_loops(const F& f, const MapLoops<N>& loops, R* plane, Feed<T>&&... in) {
+  template <class F>
+  static void map_row(const void* functor, R* __restrict__ out, index_t n, const T*... in) {
+    const F& f = *static_cast<const F*>(functor);
+    for (index_t i = 0; i < n; ++i) out[i] = f(in[i]...);
+  }
+  template <class F>
+  static RowFunction of(const F& f) {
+    return {&f, &map_row<F>};
+  }
+};
+
+template <int N, class R, class... T>
+void map_loops(const RowFunction<R, T...>& f, const MapLoops<N>& loops, R* plane,
+               Feed<T>&&... in) {
   const int planes = loops.dims - 2;  // loops around rows and columns
   const index_t rows = loops.extents[planes], cols = loops.extents[planes + 1];
   const index_t row_step = loops.strides[0][planes];
@@ -130,7 +143,8 @@ void map_loops(const F& f, const MapLoops<N>& loops, R* plane, Feed<T>&&... in) 
         const Tile tile{std::min(rows - row, most.rows), std::min(cols - col, most.cols)};
         (in.start(tile, row, col), ...);
         for (index_t i = 0; i < tile.rows; ++i)
-          map_row(f, plane + (row + i) * row_step + col, tile.cols, in.part(tile, row, col, i)...);
+          f.call(f.functor, plane + (row + i) * row_step + col, tile.cols,
+                 in.part(tile, row, col, i)...);
       }
     }
     int d = planes - 1;
@@ -145,6 +159,17 @@ void map_loops(const F& f, const MapLoops<N>& loops, R* plane, Feed<T>&&... in) 
   }
 }
 
+template <class In>
+struct ElementOfInput;
+template <class T>
+struct ElementOfInput<Strided<const T>> {
+  using type = T;
+};
+template <class T>
+struct ElementOfInput<Scalar<T>> {
+  using type = T;
+};
+
 template <class T>
 const Strided<const T>& array_of(const Strided<const T>& in, const Shape&) {
   return in;
@@ -154,9 +179,9 @@ Strided<const T> array_of(const Scalar<T>& in, const Shape& extents) {
   return {&in.value, extents, Shape::filled(extents.dims, 0)};
 }
 
-template <int... K, class F, class R, class... T>
-void map_arrays(std::integer_sequence<int, K...>, const F& f, const Strided<R>& out,
-                const Strided<const T>&... in) {
+template <int... K, class R, class... T>
+void map_arrays(std::integer_sequence<int, K...>, const RowFunction<R, T...>& f,
+                const Strided<R>& out, const Strided<const T>&... in) {
   const MapLoops<int(sizeof...(T)) + 1> loops(out.extents, {&out.strides, &in.strides...});
   map_loops(f, loops, out.data, Feed<T>(in.data, loops.strides[K + 1], loops.dims)...);
 }
@@ -171,7 +196,8 @@ void map_arrays(std::integer_sequence<int, K...>, const F& f, const Strided<R>& 
 template <class F, class R, class... In>
 void map_elements(On<Host>, const F& f, const Strided<R>& out, const In&... in) {
   if (out.extents.product() == 0) return;
-  detail::map_arrays(std::make_integer_sequence<int, int(sizeof...(In))>{}, f, out,
+  using Row = detail::RowFunction<R, typename detail::ElementOfInput<In>::type...>;
+  detail::map_arrays(std::make_integer_sequence<int, int(sizeof...(In))>{}, Row::of(f), out,
                      detail::array_of(in, out.extents)...);
 }
 
