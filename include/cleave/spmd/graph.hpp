@@ -56,6 +56,7 @@ struct Node {
   bool is_placement = false;  ///< changes placements only
   int like = -1;              ///< asked for: the placements of that value, partials resolved
   bool asks = false;          ///< asked for: the placements `asked`
+  bool is_explicit = false;   ///< asked for: no operand is redistributed
   Layout asked{};
   Attributes attributes{};
 
@@ -67,6 +68,7 @@ struct Node {
 struct Input {
   const char* name = "";
   int value = 0;
+  const char* device = "";  ///< its name: the device whose kernels the graph holds
 };
 
 /// A program of a single device.
@@ -111,7 +113,8 @@ class Canonical {
  public:
   constexpr explicit Canonical(const Graph& from)
       : from_(from), value_(from.values.size(), -1), done_(from.nodes.size(), 0) {
-    for (const Input& input : from.inputs) result_.inputs.push_back({input.name, keep(input.value)});
+    for (const Input& input : from.inputs)
+      result_.inputs.push_back({input.name, keep(input.value), input.device});
     for (const int output : from.outputs) {
       if (from.values[std::size_t(output)].node >= 0) visit(from.values[std::size_t(output)].node);
       result_.outputs.push_back(keep(output));
@@ -187,16 +190,21 @@ class Canonical {
 /// compiler evaluates the arguments of functions.
 constexpr Graph canonical(const Graph& graph) { return detail::Canonical(graph).take(); }
 
+namespace detail {
+
+constexpr std::array<int, 5> sizes_of(const Graph& graph) {
+  return {int(graph.values.size()), int(graph.nodes.size()), int(graph.constants.size()),
+          int(graph.inputs.size()), int(graph.outputs.size())};
+}
+
+}  // namespace detail
+
 /// The graph that `make()` returns, as a constant; `make` is a lambda without captures.
 ///
 ///     constexpr auto graph = frozen([] { return trace(step, arg<float>("x", {64, 32}), ..); });
 template <class Make>
 constexpr auto frozen(Make) {
-  constexpr std::array<int, 5> sizes = [] {
-    const Graph g = Make{}();
-    return std::array{int(g.values.size()), int(g.nodes.size()), int(g.constants.size()),
-                      int(g.inputs.size()), int(g.outputs.size())};
-  }();
+  constexpr std::array<int, 5> sizes = detail::sizes_of(Make{}());
   const Graph graph = Make{}();
   FixedGraph<sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]> fixed;
   for (std::size_t i = 0; i < graph.values.size(); ++i) fixed.values[i] = graph.values[i];

@@ -60,6 +60,7 @@ constexpr void ask(const Request<R...>&, spmd::Node& node) {
     ((node.asked[node.asked.axes++] = PlacementTraits<P>::value(dims)), ...);
   };
   if constexpr (asks_placements<Request<R...>>) note(typename Request<R...>::asked{});
+  node.is_explicit = Request<R...>::is_explicit;
 }
 template <class X>
 constexpr void ask(const RequestLike<X>& request, spmd::Node& node) {
@@ -88,12 +89,13 @@ struct CallPath<2> {
     node.first = int(graph.values.size());
     add_results(graph, node, fresh_extents(op));
     graph.nodes.push_back(node);
-    return [&]<class... R, int... Dims>(Types<R...>, std::integer_sequence<int, Dims...>) {
-      int next = node.first;
-      std::tuple results{Traced<R, Dims, Device>(graph, next++)...};
+    return [&]<class... R, int... Dims, int... K>(Types<R...>, std::integer_sequence<int, Dims...>,
+                                                  std::integer_sequence<int, K...>) {
+      const std::tuple results{Traced<R, Dims, Device>(graph, node.first + K)...};
       if constexpr (sizeof...(R) == 1) return std::get<0>(results);
       else return results;
-    }(typename Info::Results{}, typename Info::ResultDims{});
+    }(typename Info::Results{}, typename Info::ResultDims{},
+      std::make_integer_sequence<int, Info::Results::size>{});
   }
 
  private:
@@ -155,7 +157,7 @@ constexpr auto arg(const char* name) {
 template <class T, int Rank, class Device>
 constexpr Traced<T, Rank, Device> input(Graph& graph, const Arg<T, Rank, Device>& arg) {
   const int value = graph.add({-1, 0, -1, dtype_of<T>(), Shape(arg.shape)});
-  graph.inputs.push_back({arg.name, value});
+  graph.inputs.push_back({arg.name, value, Device::name});
   return {graph, value};
 }
 
