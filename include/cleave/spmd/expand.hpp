@@ -290,9 +290,14 @@ constexpr Program expand(const G& graph, std::span<const Layout> schemas,
 }
 
 /// Shows, in a compile error, which node of a graph cannot be expanded: its number and the letters
-/// of its name; or, with number -1, which input has the wrong schema.
+/// of its name; or, with number -1, which input has the wrong schema. Another error says why.
+template <int Node, char... Name>
+struct cannot_be_expanded_at {};
+
+namespace detail {
+
 template <FaultKind Why, int Node, char... Name>
-struct cannot_be_expanded_at {
+constexpr void refuse() {
   static_assert(Why != FaultKind::schema_count,
                 "cleave: a graph is expanded with exactly one schema per input");
   static_assert(Why != FaultKind::schema_axes,
@@ -312,7 +317,10 @@ struct cannot_be_expanded_at {
   static_assert(Why != FaultKind::not_explicit,
                 "cleave: explicit_communication: an operand of this node would be redistributed; "
                 "call redistribute before the operation");
-};
+  using where = typename cannot_be_expanded_at<Node, Name...>::see_the_name_of_this_type;
+}
+
+}  // namespace detail
 
 /// True; a compile error that names the node if the graph cannot be expanded.
 ///
@@ -325,7 +333,7 @@ constexpr bool check_expands() {
   if constexpr (fault.kind != FaultKind::none) {
     constexpr std::string_view name = fault.name;
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      static_cast<void>(cannot_be_expanded_at<fault.kind, fault.node, fault.name[I]...>{});
+      detail::refuse<fault.kind, fault.node, fault.name[I]...>();
     }(std::make_index_sequence<name.size()>{});
   }
   return true;

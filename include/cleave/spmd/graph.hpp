@@ -197,22 +197,27 @@ constexpr std::array<int, 5> sizes_of(const Graph& graph) {
           int(graph.inputs.size()), int(graph.outputs.size())};
 }
 
-}  // namespace detail
-
-/// The graph that `make()` returns, as a constant; `make` is a lambda without captures.
-///
-///     constexpr auto graph = frozen([] { return trace(step, arg<float>("x", {64, 32}), ..); });
-template <class Make>
-constexpr auto frozen(Make) {
-  constexpr std::array<int, 5> sizes = detail::sizes_of(Make{}());
-  const Graph graph = Make{}();
-  FixedGraph<sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]> fixed;
+template <int Values, int Nodes, int Constants, int Inputs, int Outputs>
+constexpr auto fixed_graph(const Graph& graph) {
+  FixedGraph<Values, Nodes, Constants, Inputs, Outputs> fixed;
   for (std::size_t i = 0; i < graph.values.size(); ++i) fixed.values[i] = graph.values[i];
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) fixed.nodes[i] = graph.nodes[i];
   for (std::size_t i = 0; i < graph.constants.size(); ++i) fixed.constants[i] = graph.constants[i];
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) fixed.inputs[i] = graph.inputs[i];
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) fixed.outputs[i] = graph.outputs[i];
   return fixed;
+}
+
+}  // namespace detail
+
+/// The graph that `make()` returns, as a constant; `make` is a lambda without captures.
+///
+///     constexpr auto graph = frozen([] { return trace(step, arg<float>("x", {64, 32}), ..); });
+template <class Make>
+  requires std::is_same_v<std::invoke_result_t<Make>, Graph>
+constexpr auto frozen(Make) {
+  constexpr std::array<int, 5> sizes = detail::sizes_of(Make{}());
+  return detail::fixed_graph<sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]>(Make{}());
 }
 
 }  // namespace cleave::spmd

@@ -166,11 +166,9 @@ constexpr std::array<int, 3> sizes_of(const Program& program) {
   return {int(program.values.size()), int(program.code.size()), int(program.outputs.size())};
 }
 
-template <class Make>
-constexpr auto frozen_program() {
-  constexpr std::array<int, 3> sizes = sizes_of(Make{}());
-  const Program program = Make{}();
-  FixedProgram<sizes[0], sizes[1], sizes[2]> fixed;
+template <int Values, int Instructions, int Outputs>
+constexpr FixedProgram<Values, Instructions, Outputs> fixed_program(const Program& program) {
+  FixedProgram<Values, Instructions, Outputs> fixed;
   for (std::size_t i = 0; i < program.values.size(); ++i) fixed.values[i] = program.values[i];
   for (std::size_t i = 0; i < program.code.size(); ++i) fixed.code[i] = program.code[i];
   for (std::size_t i = 0; i < program.outputs.size(); ++i) fixed.outputs[i] = program.outputs[i];
@@ -189,7 +187,8 @@ constexpr auto frozen_program() {
 template <class Make>
   requires std::is_same_v<std::invoke_result_t<Make>, Program>
 constexpr auto frozen(Make) {
-  return detail::frozen_program<Make>();
+  constexpr std::array<int, 3> sizes = detail::sizes_of(Make{}());
+  return detail::fixed_program<sizes[0], sizes[1], sizes[2]>(Make{}());
 }
 
 }  // namespace cleave::spmd
