@@ -14,6 +14,7 @@
 
 using namespace cleave;
 using namespace cleave::spmd;
+using cleave::testing::error_of;
 
 namespace {
 

@@ -317,7 +317,7 @@ constexpr void refuse() {
   static_assert(Why != FaultKind::not_explicit,
                 "cleave: explicit_communication: an operand of this node would be redistributed; "
                 "call redistribute before the operation");
-  using where = typename cannot_be_expanded_at<Node, Name...>::see_the_name_of_this_type;
+  using where [[maybe_unused]] = typename cannot_be_expanded_at<Node, Name...>::see_the_name_of_this_type;
 }
 
 }  // namespace detail
