@@ -3,9 +3,12 @@
 #include <complex>
 #include <cstdint>
 #include <tuple>
+#include <type_traits>
+#include <vector>
 
 #include <doctest/doctest.h>
 
+#include <cleave/dtensor/from_local.hpp>
 #include <cleave/ops/arg_reduce.hpp>
 #include <cleave/ops/matmul.hpp>
 #include <cleave/ops/one_hot.hpp>
@@ -230,5 +233,23 @@ TEST_CASE("a program moves once what several nodes need, and frees what none nee
       CHECK_FALSE(a.local().shared());
       CHECK_FALSE(c.local().shared());
     });
+  });
+}
+
+TEST_CASE("ranks outside of a mesh take no part in a program") {
+  on_ranks({3}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {2}, std::vector<int>{0, 1}, TestDevice{});
+    const auto local = Tensor<double, 1>({2}, {1, 2}).to(TestDevice{});
+    const auto x = from_local(local, mesh, Shard<0>{});  // [4] on the ranks of the mesh
+    const auto f = [](const auto& v) { return std::tuple(add(v, 1.0), sum(v)); };
+    const spmd::Graph graph = spmd::trace(f, spmd::arg<double, TestDevice>("x", {4}));
+    spmd::Runner runner(spmd::expand(graph, spmd::schemas_of(x)), mesh);
+    using Mesh = std::remove_cvref_t<decltype(mesh)>;
+    using Y = DTensor<double, 1, Mesh, Placements<Shard<0>>>;
+    using Total = DTensor<double, 0, Mesh, Placements<Replicate>>;
+    const auto [y, total] = runner.run<Y, Total>(x);
+    if (!mesh.is_member()) return;
+    CHECK(y.full_tensor().to(Host{})(3) == 3);
+    CHECK(total.local().item() == 6);
   });
 }

@@ -136,8 +136,9 @@ class Expansion {
     for (std::size_t id = 0; id < graph_.values.size(); ++id) {
       const int constant = graph_.values[id].constant;
       if (constant < 0) continue;
-      add(InstructionKind::constant, "constant", -1).attributes =
-          graph_.constants[std::size_t(constant)];
+      Instruction& instruction = add(InstructionKind::constant, "constant", -1);
+      instruction.attributes = graph_.constants[std::size_t(constant)];
+      instruction.is_number = graph_.values[id].is_number;
       home_[id] = add_value(int(id), everywhere);
     }
   }

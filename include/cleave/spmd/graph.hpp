@@ -42,7 +42,8 @@ struct Value {
   int result = 0;     ///< which of its results
   int constant = -1;  ///< its place among the constants, or -1
   DType dtype{};
-  Shape shape{};  ///< global extents
+  Shape shape{};           ///< global extents
+  bool is_number = false;  ///< a constant that kernels take by value, not as a tensor
 
   constexpr bool is_input() const { return node < 0 && constant < 0; }
 };

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -84,7 +85,7 @@ class Runner {
     require_fit(program.fault, program.axes, program.device);
     for (std::size_t i = 0; i < values_.size(); ++i) prepare_slot(slots_[i], values_[i]);
     for (const Instruction& instruction : code_)
-      if (instruction.kind == InstructionKind::constant) prepare_constant(instruction);
+      if (instruction.is_number) prepare_number(instruction);
       else if (instruction.kind == InstructionKind::move) plans_.push_back(plan_of_move(instruction));
   }
   template <AnyProgram P, class... Axes>
@@ -186,7 +187,7 @@ class Runner {
                     &slot.storage};
   }
 
-  void prepare_constant(const Instruction& instruction) {
+  void prepare_number(const Instruction& instruction) {
     const auto value = std::size_t(instruction.first);
     slots_[value].operand = {instruction.attributes.bytes.data(),
                              nullptr,
@@ -220,7 +221,8 @@ class Runner {
       const Instruction& instruction = code_[i];
       if (instruction.kind == InstructionKind::compute) compute(instruction);
       else if (instruction.kind == InstructionKind::move) move(instruction, *plan++);
-      else continue;
+      else if (instruction.is_number) continue;
+      else make_constant(instruction);
       free_after(int(i), instruction);
     }
     cleared.finished = true;
@@ -261,6 +263,18 @@ class Runner {
     if (!(*x.mesh == *mesh_)) text += " on another mesh than the program's";
     text += ", the program takes " + detail::described(value.dtype, value.shape, value.layout);
     throw Error("spmd::run", text, detail::context_of(shape, *x.layout, *x.mesh));
+  }
+
+  /// A tensor without dimensions, a new one for each run: an output may share it.
+  void make_constant(const Instruction& instruction) {
+    const auto value = std::size_t(instruction.first);
+    Slot& slot = slots_[value];
+    const std::size_t bytes = size_of(values_[value].dtype);
+    slot.storage = allocate_bytes(Device{}, bytes);
+    slot.operand.data = slot.storage.get();
+    const void* const number = instruction.attributes.bytes.data();
+    if constexpr (std::is_same_v<Device, Host>) std::memcpy(slot.storage.get(), number, bytes);
+    else transfer(Host{}, Device{}, number, slot.storage.get(), bytes);
   }
 
   void compute(const Instruction& instruction) {

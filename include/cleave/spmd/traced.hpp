@@ -106,7 +106,7 @@ struct CallPath<2> {
   template <class T>
   static constexpr int value_of(spmd::Graph& graph, const Number<T>& x) {
     graph.constants.push_back(spmd::Attributes::of(x.value));
-    return graph.add({-1, 0, int(graph.constants.size()) - 1, dtype_of<T>(), Shape{}});
+    return graph.add({-1, 0, int(graph.constants.size()) - 1, dtype_of<T>(), Shape{}, true});
   }
 
   static constexpr void add_results(spmd::Graph& graph, const spmd::Node& node,
@@ -125,7 +125,7 @@ struct CallPath<2> {
                   {.shapes = to_string(graph.values[std::size_t(node.operand[0])].shape)});
     for (int k = 0; k < rule.results; ++k)
       graph.add({int(graph.nodes.size()), k, -1, node.op->dtype[std::size_t(k)],
-                 extents.shape(rule.result[std::size_t(k)])});
+                 extents.shape(rule.result[std::size_t(k)]), false});
   }
 };
 
@@ -156,7 +156,7 @@ constexpr auto arg(const char* name) {
 /// A new input of a graph.
 template <class T, int Rank, class Device>
 constexpr Traced<T, Rank, Device> input(Graph& graph, const Arg<T, Rank, Device>& arg) {
-  const int value = graph.add({-1, 0, -1, dtype_of<T>(), Shape(arg.shape)});
+  const int value = graph.add({-1, 0, -1, dtype_of<T>(), Shape(arg.shape), false});
   graph.inputs.push_back({arg.name, value, Device::name});
   return {graph, value};
 }
