@@ -51,17 +51,16 @@ namespace detail {
 template <AnyGraph G>
 class Expansion {
  public:
-  constexpr Expansion(const G& graph, std::span<const Layout> schemas,
-                      const ExpandOptions& options)
-      : graph_(graph),
+  constexpr Expansion(const G& of, std::span<const Layout> placed, const ExpandOptions& options)
+      : graph_(of),
         options_(options),
-        home_(graph.values.size(), -1),
-        versions_(graph.values.size(), -1) {
-    if (!place_inputs(schemas)) return;
+        home_(of.values.size(), -1),
+        versions_(of.values.size(), -1) {
+    if (!place_inputs(placed)) return;
     place_constants();
-    for (std::size_t n = 0; n < graph.nodes.size(); ++n)
+    for (std::size_t n = 0; n < of.nodes.size(); ++n)
       if (!place_node(int(n))) return;
-    for (const int id : graph.outputs) {
+    for (const int id : of.outputs) {
       Layout layout = home(id).layout;
       if (!options.partial_outputs) layout = layout.with_partials_as(Placement::replicate());
       program_.outputs.push_back(bring(id, layout, -1, ops::Redistribute::name, true));

@@ -56,10 +56,10 @@ inline std::string described(DType dtype, const Shape& shape, const Layout& layo
          cleave::to_string(layout);
 }
 
-inline cleave::detail::Operand operand_of(const ErasedTensor& x, const MeshState& mesh) {
-  return {x.local.data,         x.local.extents.begin(), x.local.strides.begin(), x.shape.begin(),
-          x.local.extents.dims, x.local.dtype,           &x.layout,               &mesh,
-          &x.storage};
+inline OperandRef operand_of(const ErasedTensor& x, const MeshState& mesh) {
+  const View& local = x.local;
+  return {{local.data, local.extents.begin(), local.strides.begin(), local.extents.dims},
+          x.shape.begin(), local.dtype, &x.layout, &mesh, &x.storage};
 }
 
 }  // namespace detail
@@ -71,27 +71,28 @@ inline cleave::detail::Operand operand_of(const ErasedTensor& x, const MeshState
 template <class Device>
 class Runner {
  public:
-  /// @param mesh   on which the program is run; a MeshState outlives this
+  /// @param of     the program, which is copied
+  /// @param on     the mesh on which it is run; a MeshState outlives this
   /// @throws Error if the program has a fault, or was expanded for another number of axes or device
   /// @collective   none
   template <AnyProgram P>
-  Runner(const P& program, const MeshState& mesh)
-      : mesh_(&mesh),
-        code_(program.code.begin(), program.code.end()),
-        values_(program.values.begin(), program.values.end()),
-        outputs_(program.outputs.begin(), program.outputs.end()),
-        inputs_(std::size_t(program.inputs)),
+  Runner(const P& of, const MeshState& on)
+      : mesh_(&on),
+        code_(of.code.begin(), of.code.end()),
+        values_(of.values.begin(), of.values.end()),
+        outputs_(of.outputs.begin(), of.outputs.end()),
+        inputs_(std::size_t(of.inputs)),
         slots_(values_.size()) {
-    require_fit(program.fault, program.axes, program.device);
+    require_fit(of.fault, of.axes, of.device);
     for (std::size_t i = 0; i < values_.size(); ++i) prepare_slot(slots_[i], values_[i]);
-    for (const Instruction& instruction : code_)
+    for (Instruction& instruction : code_)
       if (instruction.is_number) prepare_number(instruction);
       else if (instruction.kind == InstructionKind::move) plans_.push_back(plan_of_move(instruction));
   }
   template <AnyProgram P, class... Axes>
-  Runner(const P& program, const DeviceMesh<Device, Axes...>& mesh)
-      : Runner(program, mesh.state()) {
-    owner_ = std::make_shared<const DeviceMesh<Device, Axes...>>(mesh);
+  Runner(const P& of, const DeviceMesh<Device, Axes...>& on)
+      : Runner(of, on.state()) {
+    owner_ = std::make_shared<const DeviceMesh<Device, Axes...>>(on);
   }
   Runner(const Runner&) = delete;  // the slots have addresses
 
@@ -105,7 +106,7 @@ class Runner {
   /// @throws Error if an input has another type, shape, placement or mesh than the program was made
   ///               for; whatever operations and collectives throw
   std::vector<ErasedTensor> operator()(std::span<const ErasedTensor> inputs) {
-    std::vector<cleave::detail::Operand> operands;
+    std::vector<OperandRef> operands;
     for (const ErasedTensor& x : inputs) operands.push_back(detail::operand_of(x, *mesh_));
     return run_then(operands, [&] {
       std::vector<ErasedTensor> results;
@@ -130,20 +131,18 @@ class Runner {
                   "cleave: the inputs and outputs of a program are on one mesh");
     static_assert(std::is_same_v<typename Mesh::device_type, Device>,
                   "cleave: the inputs of a program are on the device of its runner");
-    const std::array<cleave::detail::Operand, sizeof...(X)> operands{
+    const std::array<OperandRef, sizeof...(X)> operands{
         cleave::detail::operand_of(x)...};
     const Mesh& mesh = cleave::detail::first_tensor(x...).mesh();
     return run_typed<Y...>(mesh, operands, std::index_sequence_for<Y...>{});
   }
 
  private:
-  using Operand = cleave::detail::Operand;
-
   /// A value while the program runs.
   struct Slot {
     std::shared_ptr<void> storage{};
     Shape shape{}, extents{}, strides{};
-    Operand operand{};  ///< refers to the members above; of an input, to the caller's tensor
+    OperandRef operand{};  ///< refers to the members above; of an input, to the caller's tensor
   };
 
   /// Frees what a run leaves behind: the outputs; after an exception, anything.
@@ -176,28 +175,15 @@ class Runner {
   void prepare_slot(Slot& slot, const PlacedValue& value) {
     slot.shape = value.shape;
     slot.extents.dims = slot.strides.dims = value.shape.dims;
-    slot.operand = {nullptr,
-                    slot.extents.begin(),
-                    slot.strides.begin(),
-                    slot.shape.begin(),
-                    value.shape.dims,
-                    value.dtype,
-                    &value.layout,
-                    mesh_,
-                    &slot.storage};
+    slot.operand = {{nullptr, slot.extents.begin(), slot.strides.begin(), value.shape.dims},
+                    slot.shape.begin(), value.dtype, &value.layout, mesh_, &slot.storage};
   }
 
-  void prepare_number(const Instruction& instruction) {
+  void prepare_number(Instruction& instruction) {
     const auto value = std::size_t(instruction.first);
-    slots_[value].operand = {instruction.attributes.bytes.data(),
-                             nullptr,
-                             nullptr,
-                             nullptr,
-                             0,
-                             values_[value].dtype,
-                             nullptr,
-                             nullptr,
-                             nullptr};
+    void* const number = instruction.attributes.bytes.data();
+    slots_[value].operand = {{number, nullptr, nullptr, 0}, nullptr, values_[value].dtype,
+                             nullptr, nullptr, nullptr};
   }
 
   /// The plan that an eager call has, too.
@@ -213,7 +199,7 @@ class Runner {
 
   /// Runs the program. @return what `finish()` returns, which is called while the outputs are there
   template <class Finish>
-  auto run_then(std::span<const Operand> inputs, const Finish& finish) {
+  auto run_then(std::span<const OperandRef> inputs, const Finish& finish) {
     Cleared cleared{*this};
     take(inputs);
     const Plan* plan = plans_.data();
@@ -229,15 +215,15 @@ class Runner {
     return finish();
   }
 
-  void take(std::span<const Operand> inputs) {
+  void take(std::span<const OperandRef> inputs) {
     if (inputs.size() != inputs_)
       throw Error("spmd::run", "the program takes " + std::to_string(inputs_) + " inputs, not " +
                                    std::to_string(inputs.size()));
     for (std::size_t i = 0; i < inputs_; ++i) {
-      const Operand& x = inputs[i];
+      const OperandRef& x = inputs[i];
       const PlacedValue& value = values_[i];
       if (!accepts(value, x)) throw_refused(i, x);
-      Operand& operand = slots_[i].operand;
+      OperandRef& operand = slots_[i].operand;
       operand.data = x.data;
       operand.extents = x.extents;
       operand.strides = x.strides;
@@ -246,7 +232,7 @@ class Runner {
   }
 
   /// Whether an input is what the program was made for. Ranks outside of the mesh know no extents.
-  bool accepts(const PlacedValue& value, const Operand& x) const {
+  bool accepts(const PlacedValue& value, const OperandRef& x) const {
     if (x.dtype != value.dtype || x.dims != value.shape.dims || !(*x.layout == value.layout) ||
         !(*x.mesh == *mesh_))
       return false;
@@ -255,7 +241,7 @@ class Runner {
     return true;
   }
 
-  [[noreturn]] void throw_refused(std::size_t i, const Operand& x) const {
+  [[noreturn]] void throw_refused(std::size_t i, const OperandRef& x) const {
     const PlacedValue& value = values_[i];
     const Shape shape = cleave::detail::shape_at(x.shape, x.dims);
     std::string text = std::string("input ") + std::to_string(i) + " '" + code_[i].name + "' is " +
@@ -278,7 +264,7 @@ class Runner {
   }
 
   void compute(const Instruction& instruction) {
-    std::array<Operand, std::size_t(max_operands)> in;
+    std::array<OperandRef, std::size_t(max_operands)> in;
     for (int k = 0; k < instruction.operands; ++k)
       in[std::size_t(k)] = slots_[std::size_t(instruction.operand[std::size_t(k)])].operand;
     std::array<cleave::detail::RawResult, std::size_t(max_results)> out;
@@ -314,9 +300,9 @@ class Runner {
   }
 
   void move(const Instruction& instruction, const Plan& plan) {
-    const Operand& from = slots_[std::size_t(instruction.operand[0])].operand;
+    const OperandRef& from = slots_[std::size_t(instruction.operand[0])].operand;
     Slot& to = slots_[std::size_t(instruction.first)];
-    redistribution::Block block = from.block();
+    redistribution::Block block = cleave::detail::block_of(from);
     if (mesh_->is_member())
       block = redistribution::run_plan<Device>(plan, std::move(block),
                                                {*mesh_, to.shape, instruction.name});
@@ -342,12 +328,12 @@ class Runner {
   }
 
   ErasedTensor erased_value(std::size_t value) const {
-    const redistribution::Block block = slots_[value].operand.block();
+    const redistribution::Block block = cleave::detail::block_of(slots_[value].operand);
     return {block.storage, block.view, values_[value].shape, values_[value].layout};
   }
 
   template <class... Y, class Mesh, std::size_t... K>
-  std::tuple<Y...> run_typed(const Mesh& mesh, std::span<const Operand> inputs,
+  std::tuple<Y...> run_typed(const Mesh& mesh, std::span<const OperandRef> inputs,
                              std::index_sequence<K...>) {
     if (outputs_.size() != sizeof...(Y))
       throw Error("spmd::run", "the program has " + std::to_string(outputs_.size()) +
@@ -374,7 +360,7 @@ class Runner {
 
   template <class Y, class Mesh>
   static Y typed(const Slot& slot, const Mesh& mesh) {
-    const Operand& x = slot.operand;
+    const OperandRef& x = slot.operand;
     typename Y::Extents shape, extents, strides;
     for (std::size_t d = 0; d < std::size_t(Y::dims); ++d) {
       shape[d] = x.shape[d];
@@ -382,7 +368,7 @@ class Runner {
       strides[d] = x.strides[d];
     }
     return Y(cleave::detail::TensorAccess::make<typename Y::local_type>(
-                 *x.storage, const_cast<void*>(x.data), extents, strides),
+                 *x.storage, x.data, extents, strides),
              mesh, shape);
   }
 
