@@ -8,6 +8,7 @@ compile.include_vs_std             a file that includes <cleave/cleave.hpp>, ove
                                    the standard headers below; ranks are threads
 compile.include_compiled_vs_std    the same, compiled
 compile.include_mb                 the largest resident set of the compiler on that file
+compile.graph_1000_s               tracing and expanding a program of 1,000 nodes in a static_assert
 compile.program_mpi_s              tests/consumer/project/main.cpp: `run`, MPI, a redistribution
 compile.program_mpi_compiled_vs_header_only
 compile.library_mpi_s              <cleave/compiled.hpp> with MPI: what is then compiled once
@@ -64,6 +65,31 @@ CUDA_LIBRARY = "#include <cleave/compiled_cuda.hpp>\n"
 ALIASES = """using namespace cleave;
 template <class... P>
 using X = DTensor<float, 3, DeviceMesh<Host, axes::dp, axes::tp>, Placements<P...>>;
+"""
+
+GRAPH = """#include <array>
+#include <cleave/ops/matmul.hpp>
+#include <cleave/ops/pointwise.hpp>
+#include <cleave/ops/redistribute.hpp>
+#include <cleave/spmd/count.hpp>
+#include <cleave/spmd/expand.hpp>
+#include <cleave/spmd/traced.hpp>
+using namespace cleave;
+using namespace cleave::spmd;
+constexpr int layers = %d;
+struct Layers {
+  constexpr auto operator()(const auto& x, const auto& up, const auto& down) const {
+    auto y = resolve(x);
+    for (int i = 0; i < layers; ++i) y = add(y, resolve(matmul(tanh(matmul(y, up)), down)));
+    return y;
+  }
+};
+constexpr auto graph = frozen([] {
+  return trace(Layers{}, arg<float>("x", {8, 4}), arg<float>("up", {4, 16}),
+               arg<float>("down", {16, 4}));
+});
+constexpr std::array schemas{schema(Replicate{}), schema(Shard<1>{}), schema(Shard<0>{})};
+static_assert(communications(expand(graph, schemas)) == layers);
 """
 
 
@@ -154,6 +180,8 @@ def main(compiler="g++"):
         "many calls": (base, calls(MANY_CALLS, False)),
         "few tracked": (base, calls(FEW_CALLS, True)),
         "many tracked": (base, calls(MANY_CALLS, True)),
+        "graph": (base, GRAPH % 1),
+        "graph 1000": (base, GRAPH % 200),
     }
     mpi = mpi_flags()
     if mpi is None:
@@ -173,6 +201,8 @@ def main(compiler="g++"):
     for name, kind in (("dtensor_call_s", "calls"), ("tracked_call_s", "tracked")):
         report(name, [(many - few) / (MANY_CALLS - FEW_CALLS) for few, many
                       in zip(seconds["few " + kind], seconds["many " + kind])], "s", 3)
+    report("graph_1000_s", [large - small for small, large
+                            in zip(seconds["graph"], seconds["graph 1000"])], "s")
     if mpi is not None:
         report("program_mpi_s", seconds["mpi"], "s")
         report("program_mpi_compiled_vs_header_only",

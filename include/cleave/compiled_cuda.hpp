@@ -49,6 +49,8 @@ template void run_operands<Cuda>(const Channel&, CollectiveKind, ReduceOp,
 namespace redistribution {
 
 template Block run<Cuda>(const Plan*, const Layout&, const Layout&, Block, const Context&);
+template Plan choose_for<Cuda>(const Plan*, const Layout&, const Layout&, DType, const Context&);
+template Block run_plan<Cuda>(const Plan&, Block, const Context&);
 template void run_all<Cuda>(std::span<Part>);
 template Block cross_redistribute<Cuda>(const Layout&, const Layout&, Block, const MeshState&,
                                         const MeshState&, Shape&);

@@ -15,6 +15,7 @@
 #include <cleave/dtensor/dtensor.hpp>
 
 #include "device.hpp"
+#include "each_placements.hpp"
 #include "function_ref.hpp"
 #include "naive.hpp"
 #include "ranks.hpp"
@@ -181,15 +182,5 @@ bool exact_averages(const X& x) {
 /// Whether a DTensor has these placements.
 template <class X, class... P>
 inline constexpr bool lies = std::is_same_v<typename X::placements_type, Placements<P...>>;
-
-/// Calls f(P{}) for Placements of `Axes` axes, each one of the choices.
-template <int Axes, class... Choice, class F>
-void each_placements(const F& f) {
-  const auto grow = [&f]<class... P>(auto& self, Placements<P...>) -> void {
-    if constexpr (int(sizeof...(P)) == Axes) f(Placements<P...>{});
-    else (self(self, Placements<P..., Choice>{}), ...);
-  };
-  grow(grow, Placements<>{});
-}
 
 }  // namespace cleave::testing

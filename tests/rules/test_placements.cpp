@@ -144,7 +144,7 @@ TEST_CASE("the rule of where holds for all placements") {
 TEST_CASE("a function of three operands without partials holds for all placements") {
   const auto f =
       elementwise([](const std::vector<double>& v) { return v[0] * v[1] * v[1] + 3 * v[2] - 1; });
-  check({rule_of<detail::Signature<detail::PlainElementwise, Types<>, 2, 1, 2>>, f, {{{3, 2}, {2}, {3, 2}}}}, 1, one_axis);
+  check({rule_of<detail::OpSignature<detail::PlainElementwise, Types<>, 2, 1, 2>>, f, {{{3, 2}, {2}, {3, 2}}}}, 1, one_axis);
 }
 
 TEST_CASE("the rules of reductions hold for all placements") {

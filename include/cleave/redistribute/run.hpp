@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include <cleave/core/dtype.hpp>
 #include <cleave/mesh/mesh_state.hpp>
 #include <cleave/placement/placement.hpp>
 #include <cleave/redistribute/block.hpp>
@@ -18,6 +19,23 @@ namespace cleave::redistribution {
 template <class Device>
 Block run(const Plan* fixed, const Layout& source, const Layout& target, Block block,
           const Context& context);
+
+/// The plan that `run` follows for a tensor on a mesh: for who redistributes the same again and
+/// again, with `run_plan`.
+///
+/// @param fixed  as of `run`
+/// @pre    this rank is in the mesh
+template <class Device>
+Plan choose_for(const Plan* fixed, const Layout& source, const Layout& target, DType dtype,
+                const Context& context);
+
+/// Follows a plan.
+///
+/// @return     `block` itself where no step changes it
+/// @pre        this rank is in the mesh
+/// @collective every rank of the mesh
+template <class Device>
+Block run_plan(const Plan& plan, Block block, const Context& context);
 
 /// One of several tensors that are redistributed together.
 struct Part {

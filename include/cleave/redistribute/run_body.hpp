@@ -21,6 +21,17 @@ Block run(const Plan* fixed, const Layout& source, const Layout& target, Block b
 }
 
 template <class Device>
+Plan choose_for(const Plan* fixed, const Layout& source, const Layout& target, DType dtype,
+                const Context& context) {
+  return plan_for(fixed, source, target, dtype, context);
+}
+
+template <class Device>
+Block run_plan(const Plan& plan, Block block, const Context& context) {
+  return execute<Device>(plan, std::move(block), context);
+}
+
+template <class Device>
 void run_all(std::span<Part> parts) {
   std::vector<Plan> plans;  // by value: the cache may drop one meanwhile
   for (const Part& part : parts)

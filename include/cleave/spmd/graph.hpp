@@ -42,7 +42,8 @@ struct Value {
   int result = 0;     ///< which of its results
   int constant = -1;  ///< its place among the constants, or -1
   DType dtype{};
-  Shape shape{};  ///< global extents
+  Shape shape{};           ///< global extents
+  bool is_number = false;  ///< a constant that kernels take by value, not as a tensor
 
   constexpr bool is_input() const { return node < 0 && constant < 0; }
 };
@@ -56,6 +57,7 @@ struct Node {
   bool is_placement = false;  ///< changes placements only
   int like = -1;              ///< asked for: the placements of that value, partials resolved
   bool asks = false;          ///< asked for: the placements `asked`
+  bool is_explicit = false;   ///< asked for: no operand is redistributed
   Layout asked{};
   Attributes attributes{};
 
@@ -67,6 +69,7 @@ struct Node {
 struct Input {
   const char* name = "";
   int value = 0;
+  const char* device = "";  ///< its name: the device whose kernels the graph holds
 };
 
 /// A program of a single device.
@@ -111,7 +114,8 @@ class Canonical {
  public:
   constexpr explicit Canonical(const Graph& from)
       : from_(from), value_(from.values.size(), -1), done_(from.nodes.size(), 0) {
-    for (const Input& input : from.inputs) result_.inputs.push_back({input.name, keep(input.value)});
+    for (const Input& input : from.inputs)
+      result_.inputs.push_back({input.name, keep(input.value), input.device});
     for (const int output : from.outputs) {
       if (from.values[std::size_t(output)].node >= 0) visit(from.values[std::size_t(output)].node);
       result_.outputs.push_back(keep(output));
@@ -187,24 +191,34 @@ class Canonical {
 /// compiler evaluates the arguments of functions.
 constexpr Graph canonical(const Graph& graph) { return detail::Canonical(graph).take(); }
 
-/// The graph that `make()` returns, as a constant; `make` is a lambda without captures.
-///
-///     constexpr auto graph = frozen([] { return trace(step, arg<float>("x", {64, 32}), ..); });
-template <class Make>
-constexpr auto frozen(Make) {
-  constexpr std::array<int, 5> sizes = [] {
-    const Graph g = Make{}();
-    return std::array{int(g.values.size()), int(g.nodes.size()), int(g.constants.size()),
-                      int(g.inputs.size()), int(g.outputs.size())};
-  }();
-  const Graph graph = Make{}();
-  FixedGraph<sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]> fixed;
+namespace detail {
+
+constexpr std::array<int, 5> sizes_of(const Graph& graph) {
+  return {int(graph.values.size()), int(graph.nodes.size()), int(graph.constants.size()),
+          int(graph.inputs.size()), int(graph.outputs.size())};
+}
+
+template <int Values, int Nodes, int Constants, int Inputs, int Outputs>
+constexpr auto fixed_graph(const Graph& graph) {
+  FixedGraph<Values, Nodes, Constants, Inputs, Outputs> fixed;
   for (std::size_t i = 0; i < graph.values.size(); ++i) fixed.values[i] = graph.values[i];
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) fixed.nodes[i] = graph.nodes[i];
   for (std::size_t i = 0; i < graph.constants.size(); ++i) fixed.constants[i] = graph.constants[i];
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) fixed.inputs[i] = graph.inputs[i];
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) fixed.outputs[i] = graph.outputs[i];
   return fixed;
+}
+
+}  // namespace detail
+
+/// The graph that `make()` returns, as a constant; `make` is a lambda without captures.
+///
+///     constexpr auto graph = frozen([] { return trace(step, arg<float>("x", {64, 32}), ..); });
+template <class Make>
+  requires std::is_same_v<std::invoke_result_t<Make>, Graph>
+constexpr auto frozen(Make) {
+  constexpr std::array<int, 5> sizes = detail::sizes_of(Make{}());
+  return detail::fixed_graph<sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]>(Make{}());
 }
 
 }  // namespace cleave::spmd

@@ -60,6 +60,7 @@ constexpr void ask(const Request<R...>&, spmd::Node& node) {
     ((node.asked[node.asked.axes++] = PlacementTraits<P>::value(dims)), ...);
   };
   if constexpr (asks_placements<Request<R...>>) note(typename Request<R...>::asked{});
+  node.is_explicit = Request<R...>::is_explicit;
 }
 template <class X>
 constexpr void ask(const RequestLike<X>& request, spmd::Node& node) {
@@ -88,12 +89,13 @@ struct CallPath<2> {
     node.first = int(graph.values.size());
     add_results(graph, node, fresh_extents(op));
     graph.nodes.push_back(node);
-    return [&]<class... R, int... Dims>(Types<R...>, std::integer_sequence<int, Dims...>) {
-      int next = node.first;
-      std::tuple results{Traced<R, Dims, Device>(graph, next++)...};
+    return [&]<class... R, int... Dims, int... K>(Types<R...>, std::integer_sequence<int, Dims...>,
+                                                  std::integer_sequence<int, K...>) {
+      const std::tuple results{Traced<R, Dims, Device>(graph, node.first + K)...};
       if constexpr (sizeof...(R) == 1) return std::get<0>(results);
       else return results;
-    }(typename Info::Results{}, typename Info::ResultDims{});
+    }(typename Info::Results{}, typename Info::ResultDims{},
+      std::make_integer_sequence<int, Info::Results::size>{});
   }
 
  private:
@@ -104,7 +106,7 @@ struct CallPath<2> {
   template <class T>
   static constexpr int value_of(spmd::Graph& graph, const Number<T>& x) {
     graph.constants.push_back(spmd::Attributes::of(x.value));
-    return graph.add({-1, 0, int(graph.constants.size()) - 1, dtype_of<T>(), Shape{}});
+    return graph.add({-1, 0, int(graph.constants.size()) - 1, dtype_of<T>(), Shape{}, true});
   }
 
   static constexpr void add_results(spmd::Graph& graph, const spmd::Node& node,
@@ -123,7 +125,7 @@ struct CallPath<2> {
                   {.shapes = to_string(graph.values[std::size_t(node.operand[0])].shape)});
     for (int k = 0; k < rule.results; ++k)
       graph.add({int(graph.nodes.size()), k, -1, node.op->dtype[std::size_t(k)],
-                 extents.shape(rule.result[std::size_t(k)])});
+                 extents.shape(rule.result[std::size_t(k)]), false});
   }
 };
 
@@ -154,8 +156,8 @@ constexpr auto arg(const char* name) {
 /// A new input of a graph.
 template <class T, int Rank, class Device>
 constexpr Traced<T, Rank, Device> input(Graph& graph, const Arg<T, Rank, Device>& arg) {
-  const int value = graph.add({-1, 0, -1, dtype_of<T>(), Shape(arg.shape)});
-  graph.inputs.push_back({arg.name, value});
+  const int value = graph.add({-1, 0, -1, dtype_of<T>(), Shape(arg.shape), false});
+  graph.inputs.push_back({arg.name, value, Device::name});
   return {graph, value};
 }
 

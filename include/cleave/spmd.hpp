@@ -1,0 +1,12 @@
+// Programs as values: functions of tensors that are traced, placed on a mesh, counted, printed and
+// run. Not part of cleave.hpp: who has no graph does not pay for it.
+#pragma once
+
+#include <cleave/spmd/call.hpp>
+#include <cleave/spmd/count.hpp>
+#include <cleave/spmd/expand.hpp>
+#include <cleave/spmd/graph.hpp>
+#include <cleave/spmd/print.hpp>
+#include <cleave/spmd/program.hpp>
+#include <cleave/spmd/run.hpp>
+#include <cleave/spmd/traced.hpp>

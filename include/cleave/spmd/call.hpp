@@ -1,0 +1,110 @@
+// Programs that are constants are called like functions: their outputs' types are known.
+//
+//     constexpr auto program = frozen([] { return expand(graph, schemas); });
+//     const auto [loss, accuracy] = run<program>(mesh, x, w);
+#pragma once
+
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <cleave/core/dtype.hpp>
+#include <cleave/core/half.hpp>
+#include <cleave/dtensor/dtensor.hpp>
+#include <cleave/spmd/program.hpp>
+#include <cleave/spmd/run.hpp>
+
+namespace cleave::spmd {
+
+namespace detail {
+
+/// The element type of a DType.
+template <DType Code>
+struct ElementOf {
+  using All = std::tuple<bool, std::int8_t, std::uint8_t, std::int32_t, std::uint32_t, std::int64_t,
+                         std::uint64_t, half, bfloat16, float, double, std::complex<float>,
+                         std::complex<double>>;
+  using type = std::tuple_element_t<std::size_t(Code), All>;
+  static_assert(dtype_of<type>() == Code);
+};
+
+/// The DTensor that a value of a constant program is on a mesh.
+template <DType Code, int Dims, class Mesh, std::uint64_t Packed>
+using DTensorOf =
+    DTensor<typename ElementOf<Code>::type, Dims, Mesh, placements_t<Packed, Mesh::axis_count>>;
+
+template <const auto& Program, class Mesh, int V>
+using ValueOf = DTensorOf<Program.values[std::size_t(V)].dtype,
+                          Program.values[std::size_t(V)].shape.dims, Mesh,
+                          Program.values[std::size_t(V)].layout.packed()>;
+
+/// Shows, in a compile error, which input of a program (counted from 0) has another type.
+template <int Input, class Taken, class Given>
+struct input_has_another_type {
+  static_assert(std::is_same_v<Taken, Given>,
+                "cleave: this input of the program has another element type, number of dimensions "
+                "or placements than the program takes");
+};
+
+template <class Mesh, const auto& Program>
+struct ConstantProgram {
+  static_assert(!Program.fault, "cleave: the program could not be expanded. @see check_expands");
+  static_assert(Program.axes == Mesh::axis_count,
+                "cleave: the program is for another number of mesh axes");
+
+  template <class... X>
+  static constexpr bool check() {
+    static_assert(int(sizeof...(X)) == Program.inputs,
+                  "cleave: the program takes another number of inputs");
+    return []<int... I>(std::integer_sequence<int, I...>) {
+      return (sizeof(input_has_another_type<I, ValueOf<Program, Mesh, I>, X>) && ...);
+    }(std::make_integer_sequence<int, int(sizeof...(X))>{});
+  }
+
+  /// One per mesh.
+  std::unique_ptr<Runner<typename Mesh::device_type>> runner{};
+};
+
+}  // namespace detail
+
+/// Runs a program that is a constant.
+///
+/// The first call on a mesh prepares it; the mesh keeps what was prepared.
+///
+/// @tparam Program  a constant at namespace scope. @see frozen
+/// @param x         DTensors with the types that the program takes, which the compiler checks
+/// @return          the outputs as a std::tuple of DTensors
+/// @collective      every rank of the mesh
+/// @throws Error    if an input has other extents or is on another mesh; whatever operations and
+///                  collectives throw
+template <const auto& Program, class Mesh, class... X>
+  requires(is_device_mesh<Mesh> && (is_dtensor<X> && ...))
+auto run(const Mesh& mesh, const X&... x) {
+  using Constant = detail::ConstantProgram<Mesh, Program>;
+  static_assert(Constant::template check<X...>());
+  auto& runner = mesh.state().template attachment<Constant>().runner;
+  if (runner == nullptr)
+    runner = std::make_unique<Runner<typename Mesh::device_type>>(Program, mesh.state());
+  return [&]<std::size_t... K>(std::index_sequence<K...>) {
+    return runner->template run<detail::ValueOf<Program, Mesh, Program.outputs[K]>...>(x...);
+  }(std::make_index_sequence<Program.outputs.size()>{});
+}
+
+/// Runs a program once, whose output types are given; a Runner is kept by who runs it often.
+///
+///     auto [y, count] = run<Y, Count>(program, mesh, x, w);
+///
+/// @collective   every rank of the mesh
+/// @throws Error if the program has other inputs or outputs
+template <class... Y, AnyProgram P, class Mesh, class... X>
+  requires(is_device_mesh<Mesh> && (is_dtensor<Y> && ...) && (is_dtensor<X> && ...))
+std::tuple<Y...> run(const P& program, const Mesh& mesh, const X&... x) {
+  Runner<typename Mesh::device_type> runner(program, mesh.state());
+  return runner.template run<Y...>(x...);
+}
+
+}  // namespace cleave::spmd

@@ -1,0 +1,101 @@
+// What a program communicates, as numbers: for static_assert, and for comparing programs.
+#pragma once
+
+#include <cstddef>
+
+#include <cleave/mesh/mesh_state.hpp>
+#include <cleave/redistribute/choose.hpp>
+#include <cleave/redistribute/cost.hpp>
+#include <cleave/redistribute/plan_cache.hpp>
+#include <cleave/spmd/program.hpp>
+
+namespace cleave::spmd {
+
+/// The plan of a move, as the layouts alone decide it.
+template <AnyProgram P>
+constexpr Plan plan_of(const P& program, const Instruction& move) {
+  const PlacedValue& from = program.values[std::size_t(move.operand[0])];
+  return make_plan(from.layout, program.values[std::size_t(move.first)].layout, from.shape.dims);
+}
+
+/// The plan of a move on a mesh with these extents: what runs there. Differs from the other only
+/// where partials are reduced and sizes decide how, and where an axis has one rank.
+template <AnyProgram P>
+constexpr Plan plan_of(const P& program, const Instruction& move, const Shape& mesh,
+                       const CostModel& model = {}) {
+  const PlacedValue& from = program.values[std::size_t(move.operand[0])];
+  const PlacedValue& to = program.values[std::size_t(move.first)];
+  return choose_plan(redistribution::without_unit_axes(from.layout, mesh),
+                     redistribution::without_unit_axes(to.layout, mesh), from.shape, mesh,
+                     size_of(from.dtype), model);
+}
+
+namespace detail {
+
+inline constexpr AxisMask every_axis = ~AxisMask(0);
+
+/// Sums a number over the moves of a program.
+template <AnyProgram P, class F>
+constexpr auto over_moves(const P& program, const F& f) {
+  decltype(f(program.code[0])) total = 0;
+  for (const Instruction& instruction : program.code)
+    if (instruction.kind == InstructionKind::move) total += f(instruction);
+  return total;
+}
+
+constexpr int count(const Plan& plan, StepKind kind, AxisMask axes) {
+  int n = 0;
+  for (const Step& step : plan)
+    n += step.kind == kind && (axes == every_axis || (step.axes & axes) != 0);
+  return n;
+}
+
+}  // namespace detail
+
+/// How many steps of a kind the program has.
+///
+/// @param axes  those that take part: bit a stands for axis a of the mesh; default any
+template <AnyProgram P>
+constexpr int count(const P& program, StepKind kind, AxisMask axes = detail::every_axis) {
+  return detail::over_moves(program, [&](const Instruction& move) {
+    return detail::count(plan_of(program, move), kind, axes);
+  });
+}
+/// The same on a mesh with these extents.
+template <AnyProgram P>
+constexpr int count(const P& program, StepKind kind, AxisMask axes, const Shape& mesh,
+                    const CostModel& model = {}) {
+  return detail::over_moves(program, [&](const Instruction& move) {
+    return detail::count(plan_of(program, move, mesh, model), kind, axes);
+  });
+}
+
+/// How many steps of a program communicate.
+template <AnyProgram P>
+constexpr int communications(const P& program) {
+  return detail::over_moves(program, [&](const Instruction& move) {
+    return plan_of(program, move).communications();
+  });
+}
+
+/// The same on a mesh with these extents.
+template <AnyProgram P>
+constexpr int communications(const P& program, const Shape& mesh, const CostModel& model = {}) {
+  return detail::over_moves(program, [&](const Instruction& move) {
+    return plan_of(program, move, mesh, model).communications();
+  });
+}
+
+/// The bytes that the rank which receives most in each move receives, over all moves.
+///
+/// @param mesh  extents of the axes
+template <AnyProgram P>
+constexpr index_t received_bytes(const P& program, const Shape& mesh, const CostModel& model = {}) {
+  return detail::over_moves(program, [&](const Instruction& move) {
+    const PlacedValue& from = program.values[std::size_t(move.operand[0])];
+    return cleave::received_bytes(plan_of(program, move, mesh, model), mesh, from.shape,
+                                  size_of(from.dtype));
+  });
+}
+
+}  // namespace cleave::spmd

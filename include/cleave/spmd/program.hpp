@@ -1,0 +1,196 @@
+// A program that is placed on a mesh: what expansion makes of a graph. Instructions and the values
+// that they leave, as plain data without types, the same at compile time and at run time.
+//
+// A program depends on placements and global extents, not on how many ranks an axis has: the same
+// one runs on every mesh with that many axes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <cleave/spmd/graph.hpp>
+
+namespace cleave::spmd {
+
+enum class InstructionKind : std::uint8_t {
+  input,     ///< an argument of the program
+  constant,  ///< a number
+  move,      ///< a value under other placements
+  compute,   ///< the kernel of an operation, on this rank
+};
+
+/// A step of a program. Inputs come first, in their order; then constants; then the rest.
+struct Instruction {
+  InstructionKind kind = InstructionKind::input;
+  bool apart = false;      ///< of a move: asked for by the user, so the result shares no elements
+  bool is_number = false;  ///< of a constant: kernels take it by value, not as a tensor
+  int node = -1;       ///< of the graph: that computes, or that needs the move; -1: none does
+  const cleave::detail::OpInfo* op = nullptr;  ///< of a compute
+  const char* name = "";                       ///< what errors call it
+  std::array<int, std::size_t(max_operands)> operand{};  ///< values of the program
+  int operands = 0;
+  int first = 0;  ///< the value of the first result
+  int results = 1;
+  Attributes attributes{};  ///< of a compute: the operation; of a constant: the number
+
+  friend constexpr bool operator==(const Instruction& a, const Instruction& b) {
+    for (int i = 0; i < a.operands && i < b.operands; ++i)
+      if (a.operand[std::size_t(i)] != b.operand[std::size_t(i)]) return false;
+    return a.kind == b.kind && a.apart == b.apart && a.is_number == b.is_number &&
+           a.node == b.node && a.op == b.op &&
+           a.operands == b.operands && a.first == b.first && a.results == b.results &&
+           a.attributes.bytes == b.attributes.bytes;
+  }
+};
+
+/// A value of a program: a global array under placements.
+struct PlacedValue {
+  /// The last use of an output.
+  static constexpr int kept = std::numeric_limits<int>::max();
+
+  DType dtype{};
+  Shape shape{};  ///< global extents
+  Layout layout{};
+  int last_use = 0;  ///< the instruction behind which it is freed
+
+  friend constexpr bool operator==(const PlacedValue&, const PlacedValue&) = default;
+};
+
+/// Why a graph cannot be expanded.
+enum class FaultKind : std::uint8_t {
+  none,
+  schema_count,     ///< there are more or fewer schemas than inputs
+  schema_axes,      ///< a schema has another number of placements than the first one
+  schema_shard,     ///< a schema shards a dimension that the input does not have
+  asked_axes,       ///< a node is asked for another number of placements than the schemas have
+  asked_shard,      ///< a node is asked to shard a dimension that its result does not have
+  asked_partial,    ///< a node is asked for Partial
+  repeats_sharded,  ///< an operand repeats a dimension of extent 1 that it shards
+  not_explicit,     ///< explicit_communication: an operand would be redistributed
+};
+
+constexpr const char* text_of(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::none: return "nothing is wrong";
+    case FaultKind::schema_count: return "there are more or fewer schemas than inputs";
+    case FaultKind::schema_axes:
+      return "its schema has another number of placements than the first one";
+    case FaultKind::schema_shard: return "its schema shards a dimension that it does not have";
+    case FaultKind::asked_axes:
+      return "it is asked for another number of placements than the schemas have";
+    case FaultKind::asked_shard: return "it is asked to shard a dimension that it does not have";
+    case FaultKind::asked_partial: return "it is asked for Partial, which only operations make";
+    case FaultKind::repeats_sharded:
+      return "an operand repeats a dimension of extent 1 that is sharded; redistribute it to "
+             "Replicate first";
+    case FaultKind::not_explicit:
+      return "explicit_communication: an operand would be redistributed; call redistribute before "
+             "the operation";
+  }
+  return "";
+}
+
+/// What is wrong with a graph under some schemas, and where.
+struct Fault {
+  FaultKind kind = FaultKind::none;
+  int node = -1;          ///< of the graph; -1: it is an input's schema
+  int place = -1;         ///< which operand, or which input
+  const char* name = "";  ///< of the node or of the input
+
+  constexpr explicit operator bool() const { return kind != FaultKind::none; }
+  friend constexpr bool operator==(const Fault& a, const Fault& b) {
+    return a.kind == b.kind && a.node == b.node && a.place == b.place;
+  }
+};
+
+/// "node 3 (matmul): .."
+inline std::string to_string(const Fault& fault) {
+  std::string text;
+  if (fault.node >= 0) text = "node " + std::to_string(fault.node) + " (" + fault.name + "): ";
+  else if (fault.place >= 0) text = std::string("input '") + fault.name + "': ";
+  return text + text_of(fault.kind);
+}
+
+/// A program for every rank of a mesh.
+struct Program {
+  std::vector<PlacedValue> values{};
+  std::vector<Instruction> code{};
+  std::vector<int> outputs{};  ///< values
+  int inputs = 0;              ///< input i is value i, made by instruction i
+  int axes = 0;                ///< of the mesh
+  const char* device = "";     ///< whose kernels it calls
+  Fault fault{};               ///< then there is no code to run
+};
+
+/// A program without heap memory: what a constant holds. @see frozen
+template <int Values, int Instructions, int Outputs>
+struct FixedProgram {
+  std::array<PlacedValue, std::size_t(Values)> values{};
+  std::array<Instruction, std::size_t(Instructions)> code{};
+  std::array<int, std::size_t(Outputs)> outputs{};
+  int inputs = 0;
+  int axes = 0;
+  const char* device = "";
+  Fault fault{};
+};
+
+/// Whatever has the members of a program.
+template <class P>
+concept AnyProgram = requires(const P& program) {
+  program.values[0].layout;
+  program.code[0].kind;
+  program.outputs[0];
+  program.fault.kind;
+};
+
+/// The same code, value for value.
+template <AnyProgram A, AnyProgram B>
+constexpr bool same(const A& a, const B& b) {
+  const auto equal = [](const auto& x, const auto& y) {
+    if (x.size() != y.size()) return false;
+    for (std::size_t i = 0; i < x.size(); ++i)
+      if (!(x[i] == y[i])) return false;
+    return true;
+  };
+  return equal(a.values, b.values) && equal(a.code, b.code) && equal(a.outputs, b.outputs) &&
+         a.inputs == b.inputs && a.axes == b.axes && a.fault == b.fault;
+}
+
+namespace detail {
+
+constexpr std::array<int, 3> sizes_of(const Program& program) {
+  return {int(program.values.size()), int(program.code.size()), int(program.outputs.size())};
+}
+
+template <int Values, int Instructions, int Outputs>
+constexpr FixedProgram<Values, Instructions, Outputs> fixed_program(const Program& program) {
+  FixedProgram<Values, Instructions, Outputs> fixed;
+  for (std::size_t i = 0; i < program.values.size(); ++i) fixed.values[i] = program.values[i];
+  for (std::size_t i = 0; i < program.code.size(); ++i) fixed.code[i] = program.code[i];
+  for (std::size_t i = 0; i < program.outputs.size(); ++i) fixed.outputs[i] = program.outputs[i];
+  fixed.inputs = program.inputs;
+  fixed.axes = program.axes;
+  fixed.device = program.device;
+  fixed.fault = program.fault;
+  return fixed;
+}
+
+}  // namespace detail
+
+/// The program that `make()` returns, as a constant; `make` is a lambda without captures.
+///
+///     constexpr auto program = frozen([] { return expand(graph, schemas); });
+template <class Make>
+  requires std::is_same_v<std::invoke_result_t<Make>, Program>
+constexpr auto frozen(Make) {
+  constexpr std::array<int, 3> sizes = detail::sizes_of(Make{}());
+  return detail::fixed_program<sizes[0], sizes[1], sizes[2]>(Make{}());
+}
+
+}  // namespace cleave::spmd

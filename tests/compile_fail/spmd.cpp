@@ -1,0 +1,104 @@
+// Graphs that cannot be expanded under some schemas, and programs that are called with other types.
+#include <array>
+
+#include <cleave/mesh/device_mesh.hpp>
+#include <cleave/ops/matmul.hpp>
+#include <cleave/ops/pointwise.hpp>
+#include <cleave/spmd.hpp>
+
+using namespace cleave;
+using namespace cleave::spmd;
+
+struct dp : axis {};
+struct tp : axis {};
+
+using R = Replicate;
+using S0 = Shard<0>;
+using S1 = Shard<1>;
+using Mesh = DeviceMesh<Host, dp>;
+using Square = DeviceMesh<Host, dp, tp>;
+using Rows = DTensor<float, 2, Mesh, Placements<S0>>;
+using Whole = DTensor<float, 2, Mesh, Placements<R>>;
+
+constexpr auto graph = frozen([] {
+  return trace([](const auto& x, const auto& w) { return relu(matmul(x, w)); },
+               arg<float>("x", {4, 6}), arg<float>("weight", {6, 8}));
+});
+constexpr std::array schemas{schema(S0{}), schema(R{})};
+constexpr auto program = frozen([] { return expand(graph, schemas); });
+static_assert(check_expands<graph, schemas>());
+
+auto control(const Mesh& mesh, const Rows& x, const Whole& w) { return run<program>(mesh, x, w); }
+
+#ifdef fewer_schemas_than_inputs  // says: cleave: a graph is expanded with exactly one schema per input
+constexpr std::array one{schema(S0{})};
+static_assert(check_expands<graph, one>());
+#endif
+
+#ifdef schema_of_a_dimension_that_is_not_there  // says: cleave: a schema shards a dimension that its input does not have
+constexpr std::array far{schema(S0{}), schema(Shard<2>{})};
+static_assert(check_expands<graph, far>());
+#endif
+
+#ifdef input_is_named  // says: -1, 'w', 'e', 'i', 'g', 'h', 't'>
+constexpr std::array far{schema(S0{}), schema(Shard<2>{})};
+static_assert(check_expands<graph, far>());
+#endif
+
+#ifdef schemas_of_different_meshes  // says: cleave: the schemas of an expansion have one placement per axis of one mesh
+constexpr std::array meshes{schema(S0{}), schema(R{}, R{})};
+static_assert(check_expands<graph, meshes>());
+#endif
+
+constexpr auto explicit_graph = frozen([] {
+  return trace(
+      [](const auto& x, const auto& w) { return matmul<explicit_communication>(relu(x), w); },
+      arg<float>("x", {4, 6}), arg<float>("w", {6, 8}));
+});
+constexpr std::array gathered{schema(S0{}), schema(S0{})};
+
+#ifdef communication_that_was_to_be_explicit  // says: cleave: explicit_communication: an operand of this node would be redistributed
+static_assert(check_expands<explicit_graph, gathered>());
+#endif
+
+#ifdef node_is_named  // says: 1, 'm', 'a', 't', 'm', 'u', 'l'>
+static_assert(check_expands<explicit_graph, gathered>());
+#endif
+
+#ifdef node_asked_for_a_dimension_that_is_not_there  // says: cleave: this node is asked to shard a dimension that its result does not have
+constexpr auto asked = frozen([] {
+  return trace([](const auto& x) { return redistribute(x, Shard<3>{}); }, arg<float>("x", {4, 6}));
+});
+constexpr std::array whole{schema(R{})};
+static_assert(check_expands<asked, whole>());
+#endif
+
+#ifdef sharded_dimension_that_repeats  // says: cleave: at this node an operand repeats a dimension of extent 1 that is sharded
+constexpr auto repeats = frozen([] {
+  return trace([](const auto& x, const auto& row) { return add(x, row); },
+               arg<float>("x", {4, 6}), arg<float>("row", {1, 6}));
+});
+constexpr std::array by_rows{schema(S0{}), schema(S0{})};
+static_assert(check_expands<repeats, by_rows>());
+#endif
+
+#ifdef input_with_other_placements  // says: cleave: this input of the program has another element type, number of dimensions or placements
+auto placed_otherwise(const Mesh& mesh, const Whole& x, const Whole& w) {
+  return run<program>(mesh, x, w);
+}
+#endif
+
+#ifdef too_few_inputs  // says: cleave: the program takes another number of inputs
+auto one_input(const Mesh& mesh, const Rows& x) { return run<program>(mesh, x); }
+#endif
+
+#ifdef mesh_with_more_axes  // says: cleave: the program is for another number of mesh axes
+using Cut = DTensor<float, 2, Square, Placements<S0, R>>;
+auto square(const Square& mesh, const Cut& x, const Cut& w) { return run<program>(mesh, x, w); }
+#endif
+
+#ifdef tensor_in_a_trace  // says: cleave: an operation mixes values that are traced with tensors
+Graph captured(const Tensor<float, 2>& w) {
+  return trace([&](const auto& x) { return matmul(x, w); }, arg<float>("x", {4, 6}));
+}
+#endif

@@ -1,0 +1,98 @@
+#include <string>
+#include <tuple>
+
+#include <doctest/doctest.h>
+
+#include <cleave/ops/arg_reduce.hpp>
+#include <cleave/ops/matmul.hpp>
+#include <cleave/ops/pointwise.hpp>
+#include <cleave/ops/reduce.hpp>
+#include <cleave/spmd/expand.hpp>
+#include <cleave/spmd/traced.hpp>
+
+#include "errors.hpp"
+
+using namespace cleave;
+using namespace cleave::spmd;
+using cleave::testing::error_of;
+
+namespace {
+
+struct TracedStep {
+  constexpr auto operator()(const auto& x, const auto& w) const {
+    const auto y = relu(matmul(x, w) * 2.0);
+    return std::tuple(sum(y), argmax(y, dim<1>{}), mean(y, dim<0>{}), redistribute(y, Replicate{}));
+  }
+};
+
+constexpr auto traced_step = [] {
+  return trace(TracedStep{}, arg<double>("x", {4, 5}), arg<double>("w", {5, 6}));
+};
+constexpr auto step_graph = frozen(traced_step);
+
+constexpr bool same_nodes(const auto& a, const auto& b) {
+  if (a.nodes.size() != b.nodes.size() || a.values.size() != b.values.size()) return false;
+  for (std::size_t n = 0; n < a.nodes.size(); ++n) {
+    const Node &x = a.nodes[n], &y = b.nodes[n];
+    if (x.op != y.op || x.operand != y.operand || x.first != y.first || x.like != y.like ||
+        x.asks != y.asks || !(x.asked == y.asked) || x.attributes.bytes != y.attributes.bytes)
+      return false;
+  }
+  for (std::size_t v = 0; v < a.values.size(); ++v) {
+    const Value &x = a.values[v], &y = b.values[v];
+    if (x.node != y.node || x.result != y.result || x.constant != y.constant ||
+        x.dtype != y.dtype || !(x.shape == y.shape))
+      return false;
+  }
+  for (std::size_t k = 0; k < a.outputs.size(); ++k)
+    if (a.outputs[k] != b.outputs[k]) return false;
+  return a.outputs.size() == b.outputs.size();
+}
+
+constexpr auto left_first = [] {
+  Graph g;
+  const Traced x = input(g, arg<float>("x", {3, 3}));
+  const Traced a = exp(x);
+  const Traced b = tanh(x);
+  g.outputs.push_back(add(a, b).value());
+  return canonical(g);
+};
+constexpr auto right_first = [] {
+  Graph g;
+  const Traced x = input(g, arg<float>("x", {3, 3}));
+  const Traced b = tanh(x);
+  const Traced a = exp(x);
+  g.outputs.push_back(add(a, b).value());
+  return canonical(g);
+};
+static_assert(same_nodes(left_first(), right_first()));
+
+}  // namespace
+
+TEST_CASE("a graph traced by the compiler is the one that the program traces") {
+  CHECK(same_nodes(step_graph, traced_step()));
+  CHECK(step_graph.inputs.size() == 2);
+  CHECK(std::string(step_graph.inputs[1].name) == "w");
+}
+
+TEST_CASE("nodes come in the order in which outputs need them, whatever was called first") {
+  CHECK(same_nodes(left_first(), right_first()));
+  CHECK(std::string(left_first().nodes[0].name) == "exp");
+}
+
+TEST_CASE("what no output needs is left out") {
+  const Graph g = trace(
+      [](const auto& x) {
+        static_cast<void>(exp(x));
+        return relu(x);
+      },
+      arg<float>("x", {3}));
+  CHECK(g.nodes.size() == 1);
+}
+
+TEST_CASE("extents that do not fit are found by the trace") {
+  CHECK(error_of([] {
+          static_cast<void>(trace([](const auto& x, const auto& w) { return matmul(x, w); },
+                                  arg<float>("x", {3, 4}), arg<float>("w", {5, 6})));
+        }).find("matmul: the operands disagree about an extent") != std::string::npos);
+}
