@@ -63,7 +63,7 @@ auto irregular(const Mesh& mesh, const std::array<index_t, Rank>& shape, std::ui
     }
     local.data()[i] = irregular<T>(addend * 1000003 + std::uint64_t(global));
   }
-  return X(local.to(TestDevice{}), mesh, shape);
+  return X::unchecked(local.to(TestDevice{}), mesh, shape);
 }
 
 template <class X>

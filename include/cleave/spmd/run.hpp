@@ -367,7 +367,7 @@ class Runner {
       extents[d] = x.extents[d];
       strides[d] = x.strides[d];
     }
-    return Y(cleave::detail::TensorAccess::make<typename Y::local_type>(
+    return Y::unchecked(cleave::detail::TensorAccess::make<typename Y::local_type>(
                  *x.storage, x.data, extents, strides),
              mesh, shape);
   }
