@@ -14,6 +14,7 @@
 
 #include <cleave/comm/run.hpp>
 #include <cleave/dtensor/factories.hpp>
+#include <cleave/grad.hpp>
 #include <cleave/ops/matmul.hpp>
 #include <cleave/ops/pointwise.hpp>
 #include <cleave/ops/reduce.hpp>
@@ -158,8 +159,51 @@ void products(const char* name) {
 
 }  // namespace
 
+/// Nanoseconds that a call takes more than another one; the two in turn, median of the differences.
+template <class F, class G>
+void difference(const char* name, int repeats, double units, const F& f, const G& g) {
+  std::vector<double> differences;
+  for (int i = 0; i < 101; ++i) {
+    const double second = seconds_of(repeats, g);
+    differences.push_back(seconds_of(repeats, f) - second);
+  }
+  std::printf("%s %.1f ns\n", name, 1e9 * median(differences) / units);
+}
+
+/// What a mesh adds to a call on one device, and what the tape adds to an operation that is called
+/// forward and differentiated: record, sweep and release, next to the same arithmetic by hand.
+void call_paths(World& world) {
+  const auto mesh = init_device_mesh<dp, tp>(world, {1, 1});
+  const auto x = ones<float>({1}, mesh, Shard<0>{}, Replicate{});
+  const auto& local = x.local();
+  difference(
+      "dispatch.dtensor_over_tensor_ns", 2000, 1, [&] { return add(x, x); },
+      [&] { return add(local, local); });
+  constexpr int chain = 200;
+  difference(
+      "tape.overhead_per_op_ns", 20, chain,
+      [&] {
+        const auto leaf = requires_grad(x);
+        auto y = leaf * 2.0f;
+        for (int i = 0; i < chain; ++i) y = y * leaf;
+        backward(sum(y));
+        return grad(leaf);
+      },
+      [&] {
+        auto y = x * 2.0f;
+        for (int i = 0; i < chain; ++i) y = y * x;
+        auto g = x * 2.0f, total = x * 0.0f;
+        for (int i = 0; i < chain; ++i) {  // d(y x): g x to y, g y to x
+          total = total + g * y;
+          g = g * x;
+        }
+        return total;
+      });
+}
+
 int main() {
   run_threads(1, overheads);
+  run_threads(1, call_paths);
   run_threads(1, calls);
   bandwidths();
   products<float>("f32");

@@ -169,8 +169,11 @@ class GradientSum<DTensor<T, Rank, Mesh, P>> {
  public:
   using Part = PlacedLocal<T, Rank, Device>;
 
-  bool empty() const { return parts_.empty(); }
-  void clear() { parts_.clear(); }
+  bool empty() const { return !first_.has_value(); }
+  void clear() {
+    first_.reset();
+    others_.clear();
+  }
 
   template <int More, class Q>
   void add(const DTensor<T, More, Mesh, Q>& g, const X& x) {
@@ -189,12 +192,14 @@ class GradientSum<DTensor<T, Rank, Mesh, P>> {
   }
 
   void put(Part part) {
-    for (Part& have : parts_)
-      if (have.layout == part.layout) {
-        have.local = cleave::add(have.local, part.local);
-        return;
-      }
-    parts_.push_back(std::move(part));
+    if (!first_) {
+      first_.emplace(std::move(part));
+      return;
+    }
+    if (joined(*first_, part)) return;
+    for (Part& other : others_)
+      if (joined(other, part)) return;
+    others_.push_back(std::move(part));
   }
 
   /// The sum under x's placements, partials resolved; on the axes of the mask a sum over ranks is
@@ -203,14 +208,15 @@ class GradientSum<DTensor<T, Rank, Mesh, P>> {
   /// @collective every rank of the mesh, if contributions have to be redistributed
   Part collect(const X& x, AxisMask left = 0) const {
     Layout to = gradient_t<X>::layout;
-    for (const Part& part : parts_)
+    const auto leave_partial = [&](const Part& part) {
       for (int a = 0; a < to.axes; ++a)
         if ((left >> a & 1u) && part.layout[a].is_partial()) to[a] = part.layout[a];
-    Part total{to, {}};
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      const Local local = brought(parts_[i], to, x);
-      total.local = i == 0 ? local : cleave::add(total.local, local);
-    }
+    };
+    leave_partial(*first_);
+    for (const Part& other : others_) leave_partial(other);
+    Part total{to, brought(*first_, to, x)};
+    for (const Part& other : others_)
+      total.local = cleave::add(total.local, brought(other, to, x));
     return total;
   }
 
@@ -219,6 +225,13 @@ class GradientSum<DTensor<T, Rank, Mesh, P>> {
   }
 
  private:
+  /// Adds a contribution to one of the same layout, if it is one.
+  static bool joined(Part& have, const Part& part) {
+    if (!(have.layout == part.layout)) return false;
+    have.local = cleave::add(have.local, part.local);
+    return true;
+  }
+
   /// A contribution under other placements. What is whole becomes a Partial by the first rank of
   /// the axis, which gives it; the others give zeros.
   Local brought(const Part& part, const Layout& to, const X& x) const {
@@ -241,7 +254,8 @@ class GradientSum<DTensor<T, Rank, Mesh, P>> {
     return local;
   }
 
-  std::vector<Part> parts_{};
+  std::optional<Part> first_{};  ///< most values have one layout of contributions
+  std::vector<Part> others_{};
 };
 
 }  // namespace tape

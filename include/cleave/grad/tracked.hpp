@@ -9,6 +9,8 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <optional>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -149,24 +151,21 @@ class Record : public Slot<Y> {
     for (const auto& input : inputs_)
       if (input) versions_ += input->version;
     announce(Sequence{});
-    if (std::is_constant_evaluated()) saved_ = save(Sequence{}, y, x...);
+    if (std::is_constant_evaluated()) save(saved_, Sequence{}, y, x...);
     else save_or_enlist(y, x...);
   }
 
-  constexpr ~Record() {
-    delete saved_;
-    delete enlistment_;
-  }
+  constexpr ~Record() { delete enlistment_; }
 
  private:
   void save_or_enlist(const Y& y, const X&... x) {
     const std::shared_ptr<Segment>& segment = Segment::current();
     if (segment == nullptr) {
-      saved_ = save(Sequence{}, y, x...);
+      save(saved_, Sequence{}, y, x...);
     } else if (!segment->again) {
       enlistment_ = new Enlistment(segment, this);
     } else if (auto* const first = static_cast<Record*>(segment->counterpart(&functions))) {
-      first->saved_ = save(Sequence{}, y, x...);
+      save(first->saved_, Sequence{}, y, x...);
     }
   }
 
@@ -249,8 +248,9 @@ class Record : public Slot<Y> {
   }
 
   template <int... I>
-  constexpr Saved* save(std::integer_sequence<int, I...>, const Y& y, const X&... x) const {
-    return new Saved{kept_result(y), {kept_operand<I>(x)...}};
+  constexpr void save(std::optional<Saved>& to, std::integer_sequence<int, I...>, const Y& y,
+                      const X&... x) const {
+    to.emplace(Saved{kept_result(y), {kept_operand<I>(x)...}});
   }
   static constexpr auto kept_result(const Y& y) {
     if constexpr (kept & 1u) return y;
@@ -311,16 +311,15 @@ class Record : public Slot<Y> {
       throw Error("backward",
                   std::string("an operand of ") + Op::name +
                       " was changed in place after the operation had used it");
-    if (saved_ == nullptr && enlistment_ != nullptr && *enlistment_) enlistment_->call_again();
-    if (saved_ == nullptr)
+    if (!saved_ && enlistment_ != nullptr && *enlistment_) enlistment_->call_again();
+    if (!saved_)
       throw Error("backward",
                   "the tape has been freed by an earlier backward; evaluate the function again, or "
                   "call backward(loss, retain)");
   }
 
   constexpr void free_saved() {
-    delete saved_;
-    saved_ = nullptr;
+    saved_.reset();
     delete enlistment_;
     enlistment_ = nullptr;
     for (auto& input : inputs_) input.reset();
@@ -335,7 +334,7 @@ class Record : public Slot<Y> {
 
   Op op_;
   std::array<Ref<RecordBase>, sizeof...(X)> inputs_;
-  Saved* saved_ = nullptr;
+  std::optional<Saved> saved_{};
   Enlistment* enlistment_ = nullptr;
   int versions_ = 0;  ///< of the operands, together
 };
