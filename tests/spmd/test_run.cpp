@@ -47,6 +47,19 @@ void check_layers(const Mesh& mesh, X, W1, B1, W2) {
                    irregular<T, W2>(mesh, std::array<index_t, 2>{9, 3}, 4));
 }
 
+/// Two results with different dimensions: of a sharded matrix, one is sharded, the other Partial.
+struct SumsOfBoth {
+  static constexpr const char* name = "sums_of_rows_and_columns";
+  static constexpr const char* factors = "ab->a,b";
+  template <class T>
+  using result_of = Types<T, T>;
+  static void kernel(const auto& on, const Task&, const auto& rows, const auto& columns,
+                     const auto& x) {
+    reduce_dims<Sum>(on, x, 2u, rows);
+    reduce_dims<Sum>(on, x, 1u, columns);
+  }
+};
+
 constexpr auto reductions = [](const auto& x) {
   return std::tuple(sum(x, dim<0>{}), mean(x, dim<1>{}), max(x, dim<1>{}), min(x), prod(x, dim<0>{}),
                     sum(square(x)));
@@ -131,6 +144,21 @@ TEST_CASE("on two axes, nested shards among them, too") {
         constexpr std::array<index_t, 2> extents{5, 7};
         check_like_eager(reductions, irregular<float, P>(mesh, extents, 1));
         check_like_eager(extremes, irregular<float, P>(mesh, extents, 2));
+      });
+    });
+  });
+}
+
+TEST_CASE("results of one node may lie differently") {
+  on_ranks({1, 2, 3, 4}, [](World& world) {
+    on_line(world, [](const auto& mesh) {
+      const auto f = [](const auto& x) {
+        const auto [rows, columns] = call_op(SumsOfBoth{}, x);
+        const auto [more, others] = call_op<Placements<Shard<0>>>(SumsOfBoth{}, square(x));
+        return std::tuple(exp(rows), tanh(columns), more, others);
+      };
+      each_placements<1, R, S0, S1, Sums>([&](auto p) {
+        check_like_eager(f, irregular<double, decltype(p)>(mesh, std::array<index_t, 2>{5, 6}, 1));
       });
     });
   });

@@ -362,10 +362,10 @@ class Runner {
   static Y typed(const Slot& slot, const Mesh& mesh) {
     const OperandRef& x = slot.operand;
     typename Y::Extents shape, extents, strides;
-    for (std::size_t d = 0; d < std::size_t(Y::dims); ++d) {
-      shape[d] = x.shape[d];
-      extents[d] = x.extents[d];
-      strides[d] = x.strides[d];
+    for (int d = 0; d < Y::dims; ++d) {
+      shape[std::size_t(d)] = x.shape[d];
+      extents[std::size_t(d)] = x.extents[d];
+      strides[std::size_t(d)] = x.strides[d];
     }
     return Y::unchecked(cleave::detail::TensorAccess::make<typename Y::local_type>(
                  *x.storage, x.data, extents, strides),
