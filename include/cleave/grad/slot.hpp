@@ -96,8 +96,7 @@ struct Leaf : Slot<X> {
     this->sum.clear();
     if (!gradient) gradient.emplace(g);
     else gradient.emplace(added(*gradient, g));
-    if (!std::is_constant_evaluated())
-      for (const auto& hook : hooks) hook(*gradient);
+    for (const auto& hook : hooks) hook(*gradient);
   }
 };
 
