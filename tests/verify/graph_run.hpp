@@ -81,24 +81,26 @@ class GraphRun {
     values_[std::size_t(node.first)] = asks(node) ? moved(x, asked(node), *mesh_) : x;
   }
 
-  detail::Operand operand(int value, Layout& layout) const {
+  OperandRef operand(int value, Layout& layout) const {
     const Held& x = values_[std::size_t(value)];
     const spmd::Value& known = graph_.values[std::size_t(value)];
     if (known.constant >= 0) {
       layout.axes = mesh_ != nullptr ? mesh_->extents().dims : 0;
-      return {graph_.constants[std::size_t(known.constant)].bytes.data(), nullptr, nullptr,
-              nullptr, 0, known.dtype, nullptr, nullptr, nullptr};
+      const auto& bytes = graph_.constants[std::size_t(known.constant)].bytes;
+      return {{const_cast<std::byte*>(bytes.data()), nullptr, nullptr, 0},
+              nullptr, known.dtype, nullptr, nullptr, nullptr};
     }
     layout = x.layout;
-    return {x.data, x.extents.values.data(), x.strides.values.data(), x.shape.values.data(),
-            x.shape.dims, x.dtype, mesh_ != nullptr ? &x.layout : nullptr, mesh_, &x.storage};
+    return {{x.data, x.extents.values.data(), x.strides.values.data(), x.shape.dims},
+            x.shape.values.data(), x.dtype, mesh_ != nullptr ? &x.layout : nullptr, mesh_,
+            &x.storage};
   }
 
   void call(const spmd::Node& node) {
     const detail::OpInfo& info = *node.op;
     const Rule& rule = *info.rule;
     OperandLayouts layouts{};
-    std::array<detail::Operand, std::size_t(max_operands)> in;
+    std::array<OperandRef, std::size_t(max_operands)> in;
     for (int i = 0; i < rule.operands; ++i)
       in[std::size_t(i)] = operand(node.operand[std::size_t(i)], layouts[std::size_t(i)]);
 

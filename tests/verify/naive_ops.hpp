@@ -166,7 +166,7 @@ inline Naive naive_of(ops::ProductOfOthers) {
   return by_element([](const Elements& x) {
     if (x[2] == Number64(0)) return x[1] / x[0];
     return x[2] == Number64(1) && x[0] == Number64(0) ? x[1] : Number64(0);
-  }, {Domain::positive, Domain::any, Domain::any});
+  }, {Domain::positive, Domain::any, Domain::classes});
 }
 inline Naive naive_of(ops::Where) {
   return by_element([](const Elements& x) { return x[0] != Number64(0) ? x[1] : x[2]; });
@@ -241,12 +241,14 @@ inline Naive naive_softmax(std::size_t along, bool logarithm) {
   Naive naive{[along, logarithm](const Arrays& x) {
     Numbers y(x[0].shape);
     for (const naive::Indices& index : naive::all_indices(y.shape)) {
-      double sum = 0;
       naive::Indices other = index;
+      double largest = re(x[0].at(index)), sum = 0;
       for (other[along] = 0; other[along] < y.shape[along]; ++other[along])
-        sum += std::exp(re(x[0].at(other)));
-      const double share = std::exp(re(x[0].at(index))) / sum;
-      y.at(index) = logarithm ? std::log(share) : share;
+        largest = std::fmax(largest, re(x[0].at(other)));
+      for (other[along] = 0; other[along] < y.shape[along]; ++other[along])
+        sum += std::exp(re(x[0].at(other)) - largest);
+      const double share = re(x[0].at(index)) - largest - std::log(sum);
+      y.at(index) = logarithm ? share : std::exp(share);
     }
     return y;
   }};

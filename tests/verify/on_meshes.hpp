@@ -15,10 +15,11 @@
 
 namespace cleave::testing {
 
-/// Verdicts of the ranks of a case: what one of them finds wrong is wrong.
+/// Verdicts of the ranks of a case in this process: what one of them finds wrong is wrong.
 class Report {
  public:
-  void add(const Verdict& verdict, bool counts) {
+  void add(const World& world, const Verdict& verdict) {
+    const bool counts = world.rank() == 0 || Processes::get().launched();
     const std::lock_guard lock(mutex_);
     if (counts) calls_ += verdict.calls, refused_ += verdict.refused;
     wrong_ += verdict.wrong;
@@ -32,7 +33,8 @@ class Report {
 
   void print(const char* what) const {
     if (Processes::get().rank() == 0)
-      std::printf("verified: %lld %s, of which %lld refuse their placements as they should; %zu rows of partials used\n",
+      std::printf("verified: %lld %s, of which %lld refuse their placements as they should; "
+                  "%zu rows of partials used\n",
                   static_cast<long long>(calls_), what, static_cast<long long>(refused_),
                   rows_.size());
   }

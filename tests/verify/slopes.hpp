@@ -17,6 +17,7 @@ inline Number64 smooth_value(DType type, Domain domain, bool zero, std::size_t i
   const double size = 0.35 + double(mixed) / 61 + double(operand) / 400;
   const double sign = domain == Domain::positive || mixed % 3 == 0 ? 1 : -1;
   if (type == DType::boolean) return mixed % 2 == 0 ? 1 : 0;
+  if (domain == Domain::classes) return double(mixed % 2);
   if (zero) return 0;
   return is_complex_type(type) ? Number64(sign * size, 0.2 + double((mixed * 7) % 13) / 9)
                                : Number64(sign * size);

@@ -26,8 +26,9 @@ TEST_CASE("every gradient under placements is the one of a single rank") {
         verify_placed_gradients(subject, mesh, axes == 2 ? 30 : world.size() == 2 ? 100 : 30,
                                 world.size() > 2, verdict);
     });
-    report.add(verdict, world.rank() == 0);
+    report.add(world, verdict);
   });
+  if (report.calls() == 0) return;  // too few processes: skipped
   report.print("(gradient, extents, placements)");
   CAPTURE(report.first());
   CHECK(report.calls() > 1000);

@@ -95,7 +95,7 @@ std::string fault_of(const Subject& subject) {
     each_mesh(world, [&](const MeshState& mesh, int) {
       verify_values(subject, mesh, 600, false, verdict);
     });
-    report.add(verdict, true);
+    report.add(world, verdict);
   });
   return report.first();
 }
@@ -138,7 +138,7 @@ TEST_CASE("a gradient that is right on one rank only is found") {
     each_mesh(world, [&](const MeshState& mesh, int) {
       verify_placed_gradients(subject, mesh, 600, false, verdict);
     });
-    report.add(verdict, true);
+    report.add(world, verdict);
   });
   CHECK(report.first() != "");
 }

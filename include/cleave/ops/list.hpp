@@ -55,7 +55,7 @@ struct Listed {
   using dims = Dims;
   static constexpr int operands = Operands;
 
-  const char* usage;     ///< how the call is written
+  const char* usage;     ///< how the call is written; after a ';', in which case
   Call call;
   const char* constant;  ///< why there are operands without a gradient; "" where there are none
 };
@@ -90,7 +90,7 @@ constexpr void each_arithmetic(const Visit& visit) {
   using Ordered = SameTypes<2, double, float, Int, bool>;
   visit(listed<Add, All, Two>("a + b", [](const auto& a, const auto& b) { return a + b; }));
   visit(listed<Add, SameTypes<2, double>, DimsOf<2, 1>>(
-      "a + b, repeating b", [](const auto& a, const auto& b) { return a + b; }));
+      "a + b; b repeats", [](const auto& a, const auto& b) { return a + b; }));
   visit(listed<Sub, All, Two>("a - b", [](const auto& a, const auto& b) { return a - b; }));
   visit(listed<Mul, All, Two>("a * b", [](const auto& a, const auto& b) { return a * b; }));
   visit(listed<Div, Numbers, Two>("a / b", [](const auto& a, const auto& b) { return a / b; }));
@@ -115,7 +115,8 @@ constexpr void each_function(const Visit& visit) {
   visit(listed<Neg, All, One>("-x", [](const auto& x) { return -x; }));
   visit(listed<Square, Numbers, One>("square(x)", [](const auto& x) { return square(x); }));
   visit(listed<Abs, Numbers, One>("abs(x)", [](const auto& x) { return abs(x); }));
-  visit(listed<Sign, Numbers, One>("sign(x)", [](const auto& x) { return sign(x); }, steps));
+  visit(listed<Sign, Numbers, One>("sign(x)", [](const auto& x) { return sign(x); },
+                                     "of real numbers constant between its jumps"));
   visit(listed<Conj, SameTypes<1, Complex>, One>("conj(x)",
                                                  [](const auto& x) { return conj(x); }));
   visit(listed<Real, SameTypes<1, double, Complex>, One>("real(x)",
@@ -127,14 +128,13 @@ constexpr void each_function(const Visit& visit) {
   visit(listed<Tanh, Fractions, One>("tanh(x)", [](const auto& x) { return tanh(x); }));
   visit(listed<Sigmoid, Fractions, One>("sigmoid(x)", [](const auto& x) { return sigmoid(x); }));
   visit(listed<IsZero, All, One>("is_zero(x)", [](const auto& x) { return is_zero(x); }, steps));
-  visit(listed<OrOne, Numbers, One>(
-      "or_one(x)", [](const auto& x) { return or_one(x); }, "made for a gradient"));
+  visit(listed<OrOne, Numbers, One>("or_one(x)", [](const auto& x) { return or_one(x); }));
   visit(listed<ProductOfOthers, SameTypes<3, double, Complex>, DimsOf<2, 2, 2>>(
       "product_of_others(x, rest, zeros)",
       [](const auto& x, const auto& rest, const auto& zeros) {
         return product_of_others(x, rest, zeros);
       },
-      "made for a gradient"));
+      "zeros is a number of elements"));
 }
 
 template <class Visit>
@@ -148,7 +148,7 @@ constexpr void each_choice(const Visit& visit) {
       "a condition is not a number"));
   visit(listed<WherePositive, SameTypes<2, double, float, Int>, DimsOf<2, 2>>(
       "where_positive(a, b)", [](const auto& a, const auto& b) { return where_positive(a, b); },
-      "in a, constant between its jumps"));
+      "constant in a between its jumps"));
   visit(listed<Cast<double>, SameTypes<1, double, float, Int, bool>, One>(
       "cast<double>(x)", [](const auto& x) { return cast<double>(x); }));
   visit(listed<Cast<float>, SameTypes<1, double, Int>, One>(
@@ -187,7 +187,7 @@ constexpr void each_reduction(const Visit& visit) {
   visit(listed<ArgReduce<Min, 0>, SameTypes<1, double, float, bool>, Two>(
       "argmin(x, dim<0>{})", [](const auto& x) { return argmin(x, dim<0>{}); }, of_integers));
   visit(listed<ArgReduceWhole<Max, 1>, SameTypes<1, double>, Two>(
-      "argmax(x, dim<1>{}), nothing sharded there",
+      "argmax(x, dim<1>{}); rows are whole",
       [](const auto& x) { return call_op(ArgReduceWhole<Max, 1>{}, x); }, of_integers));
 }
 
@@ -201,7 +201,7 @@ constexpr void each_other(const Visit& visit) {
       "softmax(x, dim<0>{})", [](const auto& x) { return softmax(x, dim<0>{}); }));
   visit(listed<OneHot<double>, SameTypes<1, Int>, DimsOf<1>>(
       "one_hot<double>(classes, 4)", [](const auto& x) { return one_hot<double>(x, 4); },
-      "integers have no gradient"));
+      "classes are indices"));
   visit(listed<Permute<2, 0, 1>, SameTypes<1, double, bool>, DimsOf<3>>(
       "permute(x, dim<2, 0, 1>{})", [](const auto& x) { return permute(x, dim<2, 0, 1>{}); }));
   visit(listed<Permute<1, 0>, SameTypes<1, double, Complex>, DimsOf<2>>(
