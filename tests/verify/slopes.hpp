@@ -43,13 +43,30 @@ class Slopes {
     extents_ = extents;
   }
 
-  /// Compares every element of the gradient of an operand.
+  /// Checks the gradient of an operand.
   void check(int operand, const Program& program, Verdict& verdict) const {
-    const std::size_t at = std::size_t(operand);
     std::vector<Held> inputs{local_of(y_.dtype, g_), y_};
     for (int i = 0; i < subject_.operands; ++i)
       inputs.push_back(local_of(subject_.types[std::size_t(i)], x_[std::size_t(i)]));
-    const Numbers found = summed(GraphRun(program(extents_), nullptr)(inputs)[0], x_[at].shape);
+    compare(operand, GraphRun(program(extents_), nullptr)(inputs)[0], "the gradient", verdict);
+  }
+
+  /// Checks what backward gives for all operands.
+  void check_tape(Verdict& verdict) const {
+    std::vector<Held> inputs{local_of(y_.dtype, g_)};
+    for (std::size_t i = 0; i < x_.size(); ++i) inputs.push_back(local_of(subject_.types[i], x_[i]));
+    const std::vector<Held> found = GraphRun(subject_.tape(extents_), nullptr)(inputs);
+    for (std::size_t k = 0; k < found.size(); ++k)
+      compare(subject_.gradient[k].first, found[k], "what backward gives", verdict);
+  }
+
+ private:
+  static constexpr double step = 1e-5;
+
+  /// Compares every element with differences.
+  void compare(int operand, const Held& gradient, const char* what, Verdict& verdict) const {
+    const std::size_t at = std::size_t(operand);
+    const Numbers found = summed(gradient, x_[at].shape);
     const bool is_complex = is_complex_type(subject_.types[at]);
     std::string fault;
     for (std::size_t n = 0; fault.empty() && n < found.values.size(); ++n) {
@@ -59,12 +76,9 @@ class Slopes {
                 ", differences say " + text(expected);
     }
     verdict.note(fault, [&] {
-      return "the gradient of operand " + std::to_string(operand) + " of " + subject_.name;
+      return what + (" in operand " + std::to_string(operand)) + " of " + subject_.name;
     });
   }
-
- private:
-  static constexpr double step = 1e-5;
 
   static std::string text(const Number64& value) {
     return std::to_string(value.real()) + " + " + std::to_string(value.imag()) + "i";
@@ -120,6 +134,7 @@ inline void verify_slopes(const Subject& subject, Verdict& verdict) {
     const Slopes slopes(subject, shapes);
     for (const auto& [operand, program] : subject.gradient)
       slopes.check(operand, program, verdict);
+    slopes.check_tape(verdict);
   }
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <cleave/grad/backward.hpp>
 #include <cleave/ops/list.hpp>
 #include <cleave/spmd/traced.hpp>
 
@@ -30,6 +31,7 @@ struct Subject {
   Naive naive{};
   Program call{};
   std::vector<std::pair<int, Program>> gradient{};  ///< of an operand, as a program of (g, y, x..)
+  Program tape{};  ///< of (g, x..): what backward gives for those operands, in that order
   bool is_first = true;  ///< of the rows of element types of its entry in the list
   int constants = 0;     ///< operands of the operation that have no gradient
   std::string reason{};  ///< why not
@@ -62,6 +64,35 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
                                      "x", extents_of<std::size_t(Dims)>(shapes[I])}...);
       }(std::index_sequence_for<T...>{});
     };
+  }
+
+  /// The gradients of operands I.. of a call, by backward through a tape.
+  template <class Y, int... I, class Call>
+  static Program tape(const Call& call, std::integer_sequence<int, I...>) {
+    return [call](const std::vector<Shape>& shapes) {
+      const spmd::Graph forward = Subjects::call(call)(shapes);
+      const Shape& result = forward.values[std::size_t(forward.outputs[0])].shape;
+      constexpr unsigned tracks = (0u | ... | (1u << I));
+      const auto differentiated = [&call](const auto& g, const auto&... x) {
+        return [&]<std::size_t... K>(std::index_sequence<K...>) {
+          const std::tuple leaves{leaf<(tracks >> K & 1u) != 0>(x)...};
+          backward(std::apply(call, leaves), g);
+          return std::tuple{grad(std::get<std::size_t(I)>(leaves))...};
+        }(std::index_sequence_for<T...>{});
+      };
+      return [&]<std::size_t... K>(std::index_sequence<K...>) {
+        return spmd::trace(
+            differentiated,
+            spmd::Arg<typename Y::value_type, Y::dims, Host>{
+                "g", extents_of<std::size_t(Y::dims)>(result)},
+            spmd::Arg<T, Dims, Host>{"x", extents_of<std::size_t(Dims)>(shapes[K])}...);
+      }(std::index_sequence_for<T...>{});
+    };
+  }
+  template <bool Tracks, class X>
+  static auto leaf(const X& x) {
+    if constexpr (Tracks) return requires_grad(x);
+    else return x;
   }
 
   static std::vector<std::string> letters() {
@@ -120,21 +151,48 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
     else ++subject.constants;
   }
 
-  template <class Y>
-  static void add_gradients(Subject& subject, const Y*) {
-    using R = typename Y::value_type;
-    // of numbers with fractions, in them
-    if constexpr (std::is_integral_v<R> || (std::is_integral_v<T> && ...))
-      subject.constants = operands;
-    else if constexpr (sizeof(R) >= 8 && ((sizeof(T) >= 8 || std::is_same_v<T, bool>) && ...))
-      [&]<std::size_t... I>(std::index_sequence<I...>) {
-        (add_gradient<int(I), Y>(subject), ...);
-      }(std::index_sequence_for<T...>{});
+  template <class O>
+  using ResultOf = decltype(call_op(std::declval<const O&>(),
+                                    std::declval<const Traced<T, Dims>&>()...));
+
+  /// Whether gradients are of interest: of numbers with fractions, in them, in full precision.
+  template <class Result>
+  static constexpr bool differentiates =
+      sizeof(typename Result::value_type) >= 8 &&
+      !std::is_integral_v<typename Result::value_type> && (!std::is_integral_v<T> || ...) &&
+      ((sizeof(T) >= 8 || std::is_same_v<T, bool>) && ...);
+
+  /// The operands that have a gradient, as an integer_sequence.
+  template <class Result, std::size_t... I>
+  static auto differentiable(std::index_sequence<I...>) {
+    constexpr std::array<bool, sizeof...(I)> has{has_gradient<int(I), Result>...};
+    constexpr int count = (0 + ... + int(has[I]));
+    constexpr auto which = [&] {
+      std::array<int, std::size_t(count) + 1> numbers{};
+      std::size_t n = 0;
+      ((has[I] ? void(numbers[n++] = int(I)) : void()), ...);
+      return numbers;
+    }();
+    return [&]<std::size_t... N>(std::index_sequence<N...>) {
+      return std::integer_sequence<int, which[N]...>{};
+    }(std::make_index_sequence<std::size_t(count)>{});
   }
-  static void add_gradients(Subject& subject) {
-    using Y = decltype(call_op(std::declval<const Op&>(),
-                               std::declval<const Traced<T, Dims>&>()...));
-    add_gradients(subject, static_cast<const Y*>(nullptr));
+
+  /// @tparam All  the call, of whose operands these are the first
+  template <class All, class Call>
+  static void add_gradients(Subject& subject, const Call& call) {
+    using Result = ResultOf<Op>;
+    if constexpr (differentiates<Result>) {
+      [&]<std::size_t... I>(std::index_sequence<I...>) {
+        (add_gradient<int(I), Result>(subject), ...);
+      }(std::index_sequence_for<T...>{});
+      const auto operands_with = differentiable<Result>(std::index_sequence_for<T...>{});
+      if constexpr (operands_with.size() > 0)
+        subject.tape = All::template tape<Result>(call, operands_with);
+    } else if constexpr (std::is_integral_v<typename Result::value_type> ||
+                         (std::is_integral_v<T> && ...)) {
+      subject.constants = operands;
+    }
   }
 };
 
@@ -177,7 +235,7 @@ Subject subject_of(const std::string& usage, Types<T...>, std::integer_sequence<
   subject.naive = naive;
   subject.call = All::call(call);
   subject.reason = reason;
-  Own::add_gradients(subject);
+  Own::template add_gradients<All>(subject, call);
   return subject;
 }
 

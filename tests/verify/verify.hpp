@@ -81,6 +81,7 @@ class OnMesh {
     graph_ = subject.call(extents_);
     for (const auto& [operand, program] : subject.gradient)
       gradients_.emplace_back(operand, program(extents_));
+    if (subject.tape) tape_ = subject.tape(extents_);
   }
 
   /// Calls f(layouts) for placements of all operands: all of them, or `most` that are spread evenly.
@@ -163,9 +164,37 @@ class OnMesh {
         return "the gradient of operand " + std::to_string(at) + " of " + about(layouts);
       });
     }
+    check_tape(layouts, there[0], alone[0], every, verdict);
   }
 
  private:
+  /// Compares what backward gives with what it gives on one rank; gradients lie as their operands.
+  /// @param g,local_g  the gradient of the result, here and whole
+  void check_tape(const std::vector<Layout>& layouts, const Held& g, const Held& local_g,
+                  const std::vector<Held>& whole, Verdict& verdict) {
+    std::string fault;
+    try {
+      std::vector<Held> alone{local_g}, there{g};
+      alone.insert(alone.end(), whole.begin(), whole.end());
+      for (const Held& x : held(layouts)) there.push_back(x);
+      const std::vector<Held> expected = GraphRun(tape_, nullptr)(alone);
+      const std::vector<Held> found = GraphRun(tape_, &mesh_)(there);
+      for (std::size_t k = 0; k < found.size(); ++k) {
+        const Layout& of = layouts[std::size_t(gradients_[k].first)];
+        if (!(found[k].layout == of.with_partials_as(Placement::replicate())))
+          fault = "a gradient lies " + to_string(found[k].layout);
+        Numbers numbers(naive::to_indices(expected[k].shape));
+        numbers.values = local_elements(expected[k]);
+        const std::string wrong = difference(found[k], numbers, mesh_, 1e-9);
+        if (fault.empty()) fault = wrong;
+      }
+    } catch (const Error& error) {
+      if (may_refuse(error, layouts)) ++verdict.refused;
+      else fault = error.what();
+    }
+    verdict.note(fault, [&] { return "backward of " + about(layouts); });
+  }
+
   Placed& operand(std::size_t i, const Layout& layout) {
     auto& slot = placed_[{i, layout.packed()}];
     if (slot.held.storage == nullptr)
@@ -204,6 +233,7 @@ class OnMesh {
   std::vector<Shape> extents_{};
   spmd::Graph graph_{};
   std::vector<std::pair<int, spmd::Graph>> gradients_{};
+  spmd::Graph tape_{};
   std::map<std::pair<std::size_t, std::uint64_t>, Placed> placed_{};
 };
 
