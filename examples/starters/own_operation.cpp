@@ -1,42 +1,82 @@
-// An operation that the library does not have: a rule, a kernel, and it is placed like the others.
+// An operation that the library does not have, as one struct: it is placed, differentiated and
+// traced like the others.
 //
 //     own_operation --ranks 4
 //
-// The weighted Gram matrix g = x^T diag(w) x of n observations of f features, for any placements of
-// x and w.
+// The weighted Gram matrix y = x^T diag(w) x of n observations of f features, for any placements
+// of x and w.
 #include <cmath>
 #include <cstdio>
 
 #include <cleave/cleave.hpp>
+#include <cleave/grad.hpp>
+#include <cleave/spmd/traced.hpp>
 
 using namespace cleave;
 using axes::dp;
 using axes::tp;
 
-struct WeightedGram {};
-
-/// What is summed over (n), what is kept (f, g), and that the result is linear in w alone: the
-/// library derives from it what every placement of the operands leads to.
-template <>
-struct cleave::sharding_rule<WeightedGram> {
+/// y[f, g] = sum over n of w[n] a[n, f] b[n, g]. What is summed over (n), what is kept (f, g), and
+/// that the result is linear in w alone: what every placement leads to follows from that.
+struct WeightedGram {
+  static constexpr const char* name = "weighted_gram";
   static constexpr const char* factors = "nf,ng,n->fg";
   static constexpr const char* partials = "R,R,sum->sum";
+
+  /// What one rank contributes, on views of what it has: any extents, any strides, perhaps nothing.
+  static void kernel(const auto&, const Task&, const auto& y, const auto& a, const auto& b,
+                     const auto& w) {
+    const auto at = [](const auto& matrix, index_t i, index_t j) -> auto& {
+      return matrix.data[i * matrix.strides[0] + j * matrix.strides[1]];
+    };
+    for (index_t i = 0; i < y.extents[0]; ++i)
+      for (index_t j = 0; j < y.extents[1]; ++j) at(y, i, j) = 0;
+    for (index_t n = 0; n < w.extents[0]; ++n)
+      for (index_t i = 0; i < y.extents[0]; ++i)
+        for (index_t j = 0; j < y.extents[1]; ++j)
+          at(y, i, j) += w.data[n * w.strides[0]] * at(a, n, i) * at(b, n, j);
+  }
+
+  // dL/da = diag(w) b g^T, dL/db = diag(w) a g, dL/dw[n] = sum over f of (a g)[n, f] b[n, f]
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto&, const auto& b,
+                                 const auto& w) {
+    return unsqueeze(w, dim<1>{}) * matmul(b, transpose(g));
+  }
+  static constexpr auto gradient(wrt<1>, const auto& g, const auto&, const auto& a, const auto&,
+                                 const auto& w) {
+    return unsqueeze(w, dim<1>{}) * matmul(a, g);
+  }
+  static constexpr auto gradient(wrt<2>, const auto& g, const auto&, const auto& a, const auto& b,
+                                 const auto&) {
+    return sum(matmul(a, g) * b, dim<1>{});
+  }
 };
 
-/// g[f, g] = sum over n of w[n] x[n, f] y[n, g], on what one rank has of them.
-Tensor<double, 2> weighted_gram_kernel(const Tensor<double, 2>& x, const Tensor<double, 2>& y,
-                                       const Tensor<double, 1>& w) {
-  const Tensor<double, 2> g({x.extent(1), y.extent(1)});
-  g.fill_(0);
-  for (index_t n = 0; n < w.extent(0); ++n)
-    for (index_t i = 0; i < g.extent(0); ++i)
-      for (index_t j = 0; j < g.extent(1); ++j) g(i, j) += w(n) * x(n, i) * y(n, j);
-  return g;
+template <class X, class W>
+constexpr auto weighted_gram(const X& x, const W& w) {
+  return call_op(WeightedGram{}, x, x, w);
 }
 
+/// A function of any tensors: local, distributed, tracked, traced.
 template <class X, class W>
-auto weighted_gram(const X& x, const W& w) {
-  return apply_op<WeightedGram>("weighted_gram", weighted_gram_kernel, x, x, w);
+constexpr auto spread(const X& x, const W& w) {
+  return sum(square(weighted_gram(x, w)));
+}
+
+/// The gradient of spread in w, on local or on distributed tensors.
+template <class X, class W>
+auto slope(const X& x, const W& w) {
+  const auto tracked = requires_grad(w);
+  backward(spread(x, tracked));
+  return grad(tracked);
+}
+
+double largest_difference(const auto& found, const auto& expected) {
+  double error = 0;
+  for (index_t i = 0; i < expected.size(); ++i)
+    error = std::fmax(error, std::fabs(found.data()[i] - expected.data()[i]) /
+                                 (1 + std::fabs(expected.data()[i])));
+  return error;
 }
 
 int main(int argc, char** argv) {
@@ -50,31 +90,43 @@ int main(int argc, char** argv) {
       weights(n) = 1.0 / double(1 + n);
       for (index_t f = 0; f < 7; ++f) table(n, f) = double((3 * n + 5 * f) % 11);
     }
-    const Tensor<double, 2> expected = weighted_gram_kernel(table, table, weights);
+    const auto expected = weighted_gram(table, weights);  // on one rank
+    const auto expected_slope = slope(table, weights);
 
-    // observations over both axes: every rank has an addend of g, one all-reduce adds them up
+    // observations over both axes: every rank has an addend of y, one all-reduce adds them up
     const auto x = distribute_tensor(table, mesh, Shard<0>{}, Shard<0>{});
     const auto w = distribute_tensor(weights, mesh, Shard<0>{}, Shard<0>{});
-    const auto g = weighted_gram(x, w);
+    const auto y = weighted_gram(x, w);
 
     // observations over dp, features over tp: x is wanted with two placements at once, so that one
     // of its two appearances is gathered; the rule finds that out
-    const auto y = distribute_tensor(table, mesh, Shard<0>{}, Shard<1>{});
-    const auto v = distribute_tensor(weights, mesh, Shard<0>{}, Replicate{});
-    const auto h = weighted_gram(y, v);
+    const auto x2 = distribute_tensor(table, mesh, Shard<0>{}, Shard<1>{});
+    const auto w2 = distribute_tensor(weights, mesh, Shard<0>{}, Replicate{});
+    const auto y2 = weighted_gram(x2, w2);
 
-    double error = 0;
-    const Tensor<double, 2> full_g = g.full_tensor(), full_h = h.full_tensor();
-    for (index_t i = 0; i < 7; ++i)
-      for (index_t j = 0; j < 7; ++j)
-        error = std::fmax(error, std::fmax(std::fabs(full_g(i, j) - expected(i, j)),
-                                           std::fabs(full_h(i, j) - expected(i, j))));
+    const auto g = slope(x, w);
+    const auto g2 = slope(x2, w2);
+    const double error = std::fmax(
+        std::fmax(largest_difference(y.full_tensor(), expected),
+                  largest_difference(y2.full_tensor(), expected)),
+        std::fmax(largest_difference(g.full_tensor(), expected_slope),
+                  largest_difference(g2.full_tensor(), expected_slope)));
+
+    // the same function as a program: its operations and the extents of what they compute
+    const spmd::Graph program =
+        spmd::trace([](const auto& a, const auto& b) { return spread(a, b); },
+                    spmd::arg<double>("x", {101, 7}), spmd::arg<double>("w", {101}));
+
     if (world.rank() != 0) return;
-    std::printf("x %s\nw %s\ng %s\n\n", to_string(x).c_str(), to_string(w).c_str(),
-                to_string(g).c_str());
-    std::printf("x %s\nw %s\ng %s\n\n", to_string(y).c_str(), to_string(v).c_str(),
-                to_string(h).c_str());
-    std::printf("largest difference from one rank's result: %s\n",
+    std::printf("x %s\nw %s\ny %s\ng %s\n\n", to_string(x).c_str(), to_string(w).c_str(),
+                to_string(y).c_str(), to_string(g).c_str());
+    std::printf("x %s\nw %s\ny %s\ng %s\n\n", to_string(x2).c_str(), to_string(w2).c_str(),
+                to_string(y2).c_str(), to_string(g2).c_str());
+    std::printf("traced:");
+    for (const spmd::Node& node : program.nodes)
+      std::printf(" %s%s", node.name,
+                  to_string(program.values[std::size_t(node.first)].shape).c_str());
+    std::printf("\nlargest difference from one rank's results: %s\n",
                 error < 1e-9 ? "below 1e-9" : std::to_string(error).c_str());
   });
 }

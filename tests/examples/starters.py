@@ -41,8 +41,10 @@ def check_redistribute(cases, name, done):
 
 
 def check_own_operation(cases, name, done):
-    cases.check(f"own_operation, {name}: the result is that of one rank",
-                "from one rank's result: below 1e-9" in done.stdout, done.stdout + done.stderr)
+    cases.check(f"own_operation, {name}: results and gradients are those of one rank",
+                "from one rank's results: below 1e-9" in done.stdout, done.stdout + done.stderr)
+    cases.check(f"own_operation, {name}: it is traced",
+                "traced: weighted_gram[7, 7] square[7, 7] sum[]" in done.stdout, done.stdout)
 
 
 def main():

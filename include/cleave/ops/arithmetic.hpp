@@ -119,7 +119,7 @@ struct Abs : Elementwise {
   }
 };
 
-/// x / |x|, 0 for 0; a NaN stays one. Constant wherever it is differentiable (for real numbers).
+/// x / |x|, 0 for 0; a NaN stays one. Of real numbers constant between its jumps.
 struct Sign : Elementwise {
   static constexpr const char* name = "sign";
   template <class T>
@@ -134,6 +134,13 @@ struct Sign : Elementwise {
     } else {
       return a > T(0) ? T(1) : a < T(0) ? T(T(0) - T(1)) : a == T(0) ? T(0) : a;
     }
+  }
+  // what turns the direction y counts, what changes the length does not
+  template <class G, class Y, class X>
+    requires is_complex<typename X::value_type>
+  static constexpr auto gradient(wrt<0>, const G& g, const Y& y, const X& x) {
+    using T = typename X::value_type;
+    return div(sub(g, mul(cast<T>(real(mul(conj(g), y))), y)), or_one(cast<T>(abs(x))));
   }
 };
 

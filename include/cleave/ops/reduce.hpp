@@ -150,15 +150,28 @@ struct OrOne : Elementwise {
   CLEAVE_HOST_DEVICE T operator()(const T& a) const {
     return a == T(0) ? T(1) : a;
   }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) {
+    return mul(g, sub(1, is_zero(x)));
+  }
 };
 /// The product of all elements but x, if `rest` is the product of those that are not 0 and `zeros`
-/// counts the others.
+/// counts the others. Its gradient takes that number for a constant.
 struct ProductOfOthers : Elementwise {
   static constexpr const char* name = "product_of_others";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& x, const T& rest, const T& zeros) const {
     if (zeros == T(0)) return kernels::quotient(rest, x);
     return zeros == T(1) && x == T(0) ? rest : T(0);
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto& x, const auto&,
+                                 const auto& zeros) {
+    const auto none = is_zero(resolve(zeros));
+    return neg(mul(mul(g, conj(product_of_others(x, y, zeros))), none));
+  }
+  static constexpr auto gradient(wrt<1>, const auto& g, const auto&, const auto& x, const auto&,
+                                 const auto& zeros) {
+    using T = typename std::remove_cvref_t<decltype(x)>::value_type;
+    return mul(g, conj(product_of_others(x, T(1), zeros)));
   }
 };
 
@@ -184,7 +197,7 @@ constexpr auto or_one(const A& a) {
 }
 
 /// The product of all elements of a group but x. @see ops::ProductOfOthers
-template <AnyTensor A, AnyTensor B, AnyTensor C>
+template <AnyTensor A, AnyOperand B, AnyTensor C>
 constexpr auto product_of_others(const A& x, const B& rest, const C& zeros) {
   return call_op(ops::ProductOfOthers{}, x, rest, zeros);
 }

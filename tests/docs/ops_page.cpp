@@ -1,0 +1,196 @@
+// Prints docs/ops.md: the list of operations as a table, with what the solver says about them.
+#include <array>
+#include <cstdio>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <cleave/ops/list.hpp>
+#include <cleave/rules/explain.hpp>
+#include <cleave/spmd/traced.hpp>
+
+using namespace cleave;
+
+namespace {
+
+const char* const opening = R"(# Operations
+
+Every operation is a struct: its name, its factors, its kernel, its gradient. From it follow the call on a `Tensor`, on a
+`DTensor` and in a traced program, its gradient, its test and its row here. This page is written by a program that reads
+the same structs; [rules.md](rules.md) explains how the placements follow, [own_operations.md](own_operations.md) how to
+write an operation of your own.
+
+- **factors**: a letter per dimension; those with one letter are sharded together. Operands of elementwise operations may
+  have fewer dimensions, or extents of 1: these repeat.
+- **as it lies**: placements, on one mesh axis, that need no communication, not even a slice. `R` is replicated, `S0` a shard
+  of dimension 0, `sum` a `Partial<Sum>` that such a call leaves. On a mesh, each axis takes one of them.
+- **partials kept**: calls that run on what ranks hold of a pending reduction, in double precision. What is not named here
+  is reduced first.
+- **types**: elements that it is verified with; *real* float and double, *complex* `std::complex<double>`, *whole*
+  `std::int64_t`. Others of a kind work, too.
+
+All run on the host and on GPUs (`Cuda`).
+
+| operation | factors | as it lies | partials kept | types | gradient |
+|---|---|---|---|---|---|
+)";
+
+std::string joined(const std::vector<std::string>& parts, const char* between) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : between) + part;
+  return text;
+}
+
+std::string short_name(const Placement& p) {
+  if (p.is_shard()) return "S" + std::to_string(int(p.dim));
+  return p.is_partial() ? name_of(p.op) : "R";
+}
+
+/// What a program does on one axis, if these are the placements of its inputs.
+struct Outcome {
+  Placement result{};
+  bool is_free = true;  ///< nothing moves
+};
+Outcome outcome_of(const spmd::Graph& graph, const OperandLayouts& inputs) {
+  std::vector<Layout> of(graph.values.size());
+  for (Layout& layout : of) layout.axes = 1;
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i)
+    of[std::size_t(graph.inputs[i].value)] = inputs[i];
+  Outcome outcome;
+  for (const spmd::Node& node : graph.nodes) {
+    Layout asked;
+    if (node.like >= 0)
+      asked = of[std::size_t(node.like)].with_partials_as(Placement::replicate());
+    OperandLayouts operands{};
+    for (int i = 0; i < node.operands(); ++i)
+      operands[std::size_t(i)] = of[std::size_t(node.operand[std::size_t(i)])];
+    const Solution solution = solve(*node.op->rule, operands, node.like >= 0 ? &asked : nullptr);
+    if (!(solution.cost == MoveCount{})) outcome.is_free = false;
+    for (int k = 0; k < node.results(); ++k)
+      of[std::size_t(node.first + k)] = solution.result[std::size_t(k)];
+  }
+  outcome.result = of[std::size_t(graph.outputs[0])][0];
+  return outcome;
+}
+
+/// Placements of all operands on one axis with which nothing moves: with partials, or without.
+std::string free_of_cost(const spmd::Graph& graph, bool partials) {
+  std::vector<std::string> found;
+  OperandLayouts layouts{};
+  for (Layout& layout : layouts) layout.axes = 1;
+  const int operands = int(graph.inputs.size());
+  const auto walk = [&](auto& self, int operand, bool has_partial) -> void {
+    if (operand == operands) {
+      const Outcome outcome = outcome_of(graph, layouts);
+      if (has_partial != partials || !outcome.is_free) return;
+      std::string text;
+      for (int i = 0; i < operands; ++i)
+        text += (i > 0 ? "," : "") + short_name(layouts[std::size_t(i)][0]);
+      found.push_back(text + "→" + short_name(outcome.result));
+      return;
+    }
+    Placement& here = layouts[std::size_t(operand)][0];
+    here = Placement::replicate();
+    self(self, operand + 1, has_partial);
+    const int value = graph.inputs[std::size_t(operand)].value;
+    for (int d = 0; d < graph.values[std::size_t(value)].shape.dims; ++d) {
+      here = Placement::shard(d);
+      self(self, operand + 1, has_partial);
+    }
+    for (int op = 0; partials && op <= int(ReduceOp::product); ++op) {
+      here = Placement::partial(ReduceOp(op));
+      self(self, operand + 1, true);
+    }
+  };
+  walk(walk, 0, false);
+  return joined(found, ", ");
+}
+
+template <class... Row>
+std::string types_of(ops::TypeRows<Row...>) {
+  bool is_real = false, is_complex_type = false, is_whole = false, is_bool = false;
+  const auto look = [&]<class... T>(Types<T...>) {
+    using Last = std::tuple_element_t<sizeof...(T) - 1, std::tuple<T...>>;
+    is_real = is_real || std::is_floating_point_v<Last>;
+    is_complex_type = is_complex_type || is_complex<Last>;
+    is_bool = is_bool || std::is_same_v<Last, bool>;
+    is_whole = is_whole || (std::is_integral_v<Last> && !std::is_same_v<Last, bool>);
+  };
+  (look(Row{}), ...);
+  std::vector<std::string> kinds;
+  if (is_real) kinds.push_back("real");
+  if (is_complex_type) kinds.push_back("complex");
+  if (is_whole) kinds.push_back("whole");
+  if (is_bool) kinds.push_back("bool");
+  return joined(kinds, ", ");
+}
+
+/// The operands that an operation on these types has a gradient in.
+template <class Op, class... T, int... Dims>
+std::string gradient_of(Types<T...>, std::integer_sequence<int, Dims...>, const char* constant) {
+  using Y = decltype(call_op(std::declval<const Op&>(), std::declval<const Traced<T, Dims>&>()...));
+  std::vector<std::string> with;
+  const auto look = [&]<int I>(std::integral_constant<int, I>) {
+    if constexpr (requires(const Op& op, const Y& y, const Traced<T, Dims>&... x) {
+                    op.gradient(wrt<I>{}, y, y, x...);
+                  })
+      with.push_back(std::to_string(I));
+  };
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (look(std::integral_constant<int, int(I)>{}), ...);
+  }(std::index_sequence_for<T...>{});
+  if (with.size() == sizeof...(T)) return "yes";
+  const std::string reason = constant;
+  return with.empty() ? "no: " + reason : "in operand " + joined(with, " and ") + "; " + reason;
+}
+
+/// The first `Count` of some types, and of some numbers of dimensions.
+template <int Count, class... T, int... D, class F>
+void with_first(Types<T...>, std::integer_sequence<int, D...>, const F& f) {
+  constexpr std::array<int, sizeof...(D)> dims{D...};
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    f(Types<std::tuple_element_t<I, std::tuple<T...>>...>{},
+      std::integer_sequence<int, dims[I]...>{});
+  }(std::make_index_sequence<std::size_t(Count)>{});
+}
+
+template <class Row, class... Rest>
+Row first_row(ops::TypeRows<Row, Rest...>);
+
+/// Some extents.
+template <int Rank>
+std::array<index_t, std::size_t(Rank)> filled() {
+  std::array<index_t, std::size_t(Rank)> extents{};
+  extents.fill(8);
+  return extents;
+}
+
+template <class Entry>
+void print_row(const Entry& entry) {
+  using Op = typename Entry::op;
+  using Rows = typename Entry::rows;
+  with_first<Entry::operands>(
+      decltype(first_row(Rows{})){}, typename Entry::dims{},
+      [&]<class... T, int... D>(Types<T...> types, std::integer_sequence<int, D...> dims) {
+        std::string factors = "made of others";
+        if constexpr (!is_composite<Op>)
+          factors = "`" + to_string(rule_for<Op, Types<T...>, D...>) + "`";
+        const auto alone = [](const auto&... x) { return call_op(Op{}, x...); };
+        const spmd::Graph graph = spmd::trace(alone, spmd::Arg<T, D, Host>{"x", filled<D>()}...);
+        const std::string usage = entry.usage;
+        const std::size_t end = usage.find("; ");
+        const std::string note = end == usage.npos ? "" : ", " + usage.substr(end + 2);
+        std::printf("| `%s`%s | %s | %s | %s | %s | %s |\n", usage.substr(0, end).c_str(),
+                    note.c_str(), factors.c_str(), free_of_cost(graph, false).c_str(),
+                    free_of_cost(graph, true).c_str(), types_of(Rows{}).c_str(),
+                    gradient_of<Op>(types, dims, entry.constant).c_str());
+      });
+}
+
+}  // namespace
+
+int main() {
+  std::printf("%s", opening);
+  ops::each_operation([](const auto& entry) { print_row(entry); });
+}

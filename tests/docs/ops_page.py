@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+"""docs/ops.md is what the list of operations says.
+
+usage: ops_page.py PAGE PROGRAM [--write]
+
+PROGRAM prints the page; --write puts it where it belongs.
+"""
+
+import difflib
+import pathlib
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from cases import Cases
+
+
+def main(page, program, write=False):
+    printed = subprocess.run([program], text=True, stdout=subprocess.PIPE, check=True).stdout
+    if write:
+        page.write_text(printed)
+    there = page.read_text() if page.exists() else ""
+    changes = "\n".join(difflib.unified_diff(there.splitlines(), printed.splitlines(),
+                                             "docs/ops.md", "the list", lineterm="", n=0))
+    cases = Cases()
+    cases.check("docs/ops.md is what the list of operations says", not changes,
+                changes + "\n\nto write it again: meson compile -C build write-ops-page")
+    cases.check("docs/ops.md has a row per operation", there.count("\n| `") > 40)
+    return cases.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1]), sys.argv[2], "--write" in sys.argv[3:]))

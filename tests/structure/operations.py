@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Every operation of the library is in the list that verification and documentation run over.
+
+usage: operations.py SOURCE_ROOT
+
+An operation is a struct that derives from Elementwise or Composite, or one that has a name and a
+kernel, a view or a body. The rule runs on the library, where it must find none that is missing,
+and on planted headers, where it must.
+"""
+
+import pathlib
+import re
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from cases import Cases
+
+LIST = "include/cleave/ops/list.hpp"
+STRUCT = re.compile(r"^(?:template <[^;{]*>\s*)?struct (\w+)(?:\s*:\s*([^{;]*))?\s*\{(.*?)^\};",
+                    re.MULTILINE | re.DOTALL)
+BASE = re.compile(r"\b(?:Elementwise|Composite)\b")
+NAME = re.compile(r"static constexpr const char\* name\b")
+BODY = re.compile(r"\b(?:kernel|view|body)\(")
+
+
+def without_comments(text):
+    return re.sub(r"//[^\n]*", "", text)
+
+
+def operations(tree):
+    """(header, name) of every operation."""
+    for path in sorted((tree / "include").rglob("*.hpp")):
+        for name, bases, inside in STRUCT.findall(without_comments(path.read_text())):
+            named = NAME.search(inside)
+            if named and (BASE.search(bases) or BODY.search(inside)):
+                yield path.relative_to(tree).as_posix(), name
+
+
+def missing(tree, list_text):
+    words = set(re.findall(r"\w+", without_comments(list_text)))
+    return [f"{header}: {name} is not in {LIST}" for header, name in operations(tree)
+            if name not in words]
+
+
+PLANTED = {
+    "an elementwise operation": "struct Planted : Elementwise {\n"
+    "  static constexpr const char* name = \"planted\";\n};\n",
+    "a composite": "template <int D>\nstruct Planted : Composite {\n"
+    "  static constexpr const char* name = \"planted\";\n};\n",
+    "an operation with a kernel": "template <class By, int D>\nstruct Planted {\n"
+    "  static constexpr const char* name = \"planted\";\n"
+    "  static void kernel(const auto& on) {}\n};\n",
+}
+
+
+def main(root):
+    cases = Cases()
+    text = (root / LIST).read_text()
+    cases.check("operations are found", len(list(operations(root))) > 30)
+    found = missing(root, text)
+    cases.check("every operation is in the list", not found, "\n".join(found))
+    for what, source in PLANTED.items():
+        with tempfile.TemporaryDirectory() as scratch:
+            planted = pathlib.Path(scratch) / "include/cleave/ops/planted.hpp"
+            planted.parent.mkdir(parents=True)
+            planted.write_text("namespace cleave::ops {\n\n" + source + "\n}\n")
+            cases.check(f"{what} that is missing from the list is found",
+                        len(missing(pathlib.Path(scratch), text)) == 1)
+    return cases.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1])))

@@ -1,0 +1,176 @@
+// Runs a traced program node by node, on one rank or under placements that are values: one
+// instantiation of an operation serves all placements.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <cleave/ops/run.hpp>
+#include <cleave/redistribute/execute.hpp>
+#include <cleave/rules/solver.hpp>
+#include <cleave/spmd/graph.hpp>
+
+namespace cleave::testing {
+
+/// A value as this rank has it.
+struct Held {
+  DType dtype{};
+  Shape shape{};    ///< global extents
+  Layout layout{};  ///< no axes: a local tensor
+  Shape extents{};  ///< on this rank
+  Shape strides{};
+  std::shared_ptr<void> storage{};
+  void* data = nullptr;
+};
+
+/// The rows of partials that calls have run by: a rule, and the number of the row.
+using RowsUsed = std::set<std::pair<const Rule*, int>>;
+
+class GraphRun {
+ public:
+  /// @param mesh  null: everything is on this rank
+  /// @param used  written, if not null
+  GraphRun(const spmd::Graph& graph, const MeshState* mesh, RowsUsed* used = nullptr)
+      : graph_(graph), mesh_(mesh), used_(used), values_(graph.values.size()) {}
+
+  /// @collective every rank of the mesh
+  std::vector<Held> operator()(const std::vector<Held>& inputs) {
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      values_[std::size_t(graph_.inputs[i].value)] = inputs[i];
+    for (const spmd::Node& node : graph_.nodes) {
+      if (node.is_placement) place(node);
+      else call(node);
+    }
+    std::vector<Held> outputs;
+    for (const int output : graph_.outputs) outputs.push_back(values_[std::size_t(output)]);
+    return outputs;
+  }
+
+  /// x under other placements.
+  /// @collective every rank of the mesh
+  static Held moved(const Held& x, const Layout& to, const MeshState& mesh) {
+    Held y = x;
+    y.layout = to;
+    if (to == x.layout) return y;
+    const redistribution::Block block = redistribution::run<Host>(
+        nullptr, x.layout, to, {x.storage, View{x.data, x.dtype, x.extents, x.strides}},
+        {mesh, x.shape, "verify"});
+    y.storage = block.storage;
+    y.data = block.view.data;
+    y.extents = block.view.extents;
+    y.strides = block.view.strides;
+    return y;
+  }
+
+ private:
+  bool asks(const spmd::Node& node) const {
+    return mesh_ != nullptr && (node.asks || node.like >= 0);
+  }
+  Layout asked(const spmd::Node& node) const {
+    return node.like < 0 ? node.asked
+                         : values_[std::size_t(node.like)].layout.with_partials_as(
+                               Placement::replicate());
+  }
+
+  void place(const spmd::Node& node) {
+    const Held& x = values_[std::size_t(node.operand[0])];
+    values_[std::size_t(node.first)] = asks(node) ? moved(x, asked(node), *mesh_) : x;
+  }
+
+  OperandRef operand(int value, Layout& layout) const {
+    const Held& x = values_[std::size_t(value)];
+    const spmd::Value& known = graph_.values[std::size_t(value)];
+    if (known.constant >= 0) {
+      layout.axes = mesh_ != nullptr ? mesh_->extents().dims : 0;
+      const auto& bytes = graph_.constants[std::size_t(known.constant)].bytes;
+      return {{const_cast<std::byte*>(bytes.data()), nullptr, nullptr, 0},
+              nullptr, known.dtype, nullptr, nullptr, nullptr};
+    }
+    layout = x.layout;
+    return {{x.data, x.extents.values.data(), x.strides.values.data(), x.shape.dims},
+            x.shape.values.data(), x.dtype, mesh_ != nullptr ? &x.layout : nullptr, mesh_,
+            &x.storage};
+  }
+
+  void call(const spmd::Node& node) {
+    const detail::OpInfo& info = *node.op;
+    const Rule& rule = *info.rule;
+    OperandLayouts layouts{};
+    std::array<OperandRef, std::size_t(max_operands)> in;
+    for (int i = 0; i < rule.operands; ++i)
+      in[std::size_t(i)] = operand(node.operand[std::size_t(i)], layouts[std::size_t(i)]);
+
+    std::array<detail::RawResult, std::size_t(max_results)> out;
+    for (int k = 0; k < rule.results; ++k) {
+      Held& y = values_[std::size_t(node.first + k)];
+      y.dtype = info.dtype[std::size_t(k)];
+      y.shape.dims = y.extents.dims = y.strides.dims = rule.result[std::size_t(k)].dims;
+      out[std::size_t(k)] = {nullptr, nullptr, y.shape.values.data(), y.extents.values.data(),
+                             y.strides.values.data()};
+    }
+    const void* const op = node.attributes.bytes.data();
+    const Shape fresh = new_extents(node);
+    if (mesh_ == nullptr) {
+      detail::run_local<Host>(info, op, fresh, in.data(), out.data());
+    } else {
+      const Layout wanted = asks(node) ? asked(node) : Layout{};
+      const Solution solution = solve(rule, layouts, asks(node) ? &wanted : nullptr);
+      note_rows(rule, solution);
+      detail::PlacedCall placed{&info, &solution};
+      for (int i = 0; i < rule.operands; ++i)
+        if (in[std::size_t(i)].mesh != nullptr &&
+            !(layouts[std::size_t(i)] == solution.required[std::size_t(i)]))
+          placed.moves |= 1u << i;
+      const detail::Route route{solution.computed[0], solution.result[0], nullptr};
+      placed.result_moves = !(route.source == route.target);
+      placed.result_route = &route;
+      detail::run_placed<Host>(placed, op, fresh, in.data(), out.data());
+      for (int k = 0; k < rule.results; ++k)
+        values_[std::size_t(node.first + k)].layout = solution.result[std::size_t(k)];
+    }
+    for (int k = 0; k < rule.results; ++k) {
+      values_[std::size_t(node.first + k)].storage = out[std::size_t(k)].storage;
+      values_[std::size_t(node.first + k)].data = out[std::size_t(k)].data;
+    }
+  }
+
+  /// Global extents of the factors that only results have.
+  Shape new_extents(const spmd::Node& node) const {
+    const Rule& rule = *node.op->rule;
+    Shape fresh;
+    for (int d = 0; d < rule.result[0].dims; ++d) {
+      bool is_new = true;
+      for (int i = 0; i < rule.operands; ++i)
+        if (rule.operand[std::size_t(i)].dim_of(rule.result[0].factor[std::size_t(d)]) >= 0)
+          is_new = false;
+      if (is_new) fresh[fresh.dims++] = graph_.values[std::size_t(node.first)].shape[d];
+    }
+    return fresh;
+  }
+
+  void note_rows(const Rule& rule, const Solution& solution) {
+    if (used_ == nullptr) return;
+    for (int a = 0; a < mesh_->extents().dims; ++a)
+      for (int r = 0; r < rule.rows; ++r) {
+        bool same = true;
+        for (int i = 0; i < rule.operands; ++i) {
+          const std::int8_t entry = rule.row[std::size_t(r)].operand[std::size_t(i)];
+          same = same && solution.required[std::size_t(i)][a] ==
+                             (entry == Rule::replicate ? Placement::replicate()
+                                                       : Placement::partial(ReduceOp(entry)));
+        }
+        if (same) used_->insert({&rule, r});
+      }
+  }
+
+  const spmd::Graph& graph_;
+  const MeshState* mesh_;
+  RowsUsed* used_;
+  std::vector<Held> values_;
+};
+
+}  // namespace cleave::testing

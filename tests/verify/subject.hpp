@@ -1,0 +1,257 @@
+// An operation on given element types, without them: what the verifier runs over. `subject_of`
+// compiles what it needs once per operation and element types.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <cleave/grad/backward.hpp>
+#include <cleave/ops/list.hpp>
+#include <cleave/spmd/traced.hpp>
+
+#include "naive_ops.hpp"
+
+namespace cleave::testing {
+
+/// A program, from the global extents of its operands.
+using Program = std::function<spmd::Graph(const std::vector<Shape>& shapes)>;
+
+struct Subject {
+  std::string name;                   ///< "matmul(x, w) of float64, float64"
+  std::vector<DType> types{};         ///< of the operands
+  std::vector<int> dims{};            ///< likewise
+  std::vector<std::string> letters{};  ///< of the dimensions of each operand: equal extents
+  int operands = 0;  ///< of the operation: the first ones
+  bool broadcasts = false;
+  Naive naive{};
+  Program call{};
+  std::vector<std::pair<int, Program>> gradient{};  ///< of an operand, as a program of (g, y, x..)
+  Program tape{};  ///< of (g, x..): what backward gives for those operands, in that order
+  bool is_first = true;  ///< of the rows of element types of its entry in the list
+  int constants = 0;     ///< operands of the operation that have no gradient
+  std::string reason{};  ///< why not
+};
+
+/// All operations of the list.
+std::vector<Subject> all_subjects();
+
+namespace typed {
+
+template <std::size_t Rank>
+std::array<index_t, Rank> extents_of(const Shape& shape) {
+  std::array<index_t, Rank> extents{};
+  for (std::size_t d = 0; d < Rank; ++d) extents[d] = shape[int(d)];
+  return extents;
+}
+
+/// The operation on these element types and numbers of dimensions.
+template <class Op, class T, class Dims>
+struct Subjects;
+template <class Op, class... T, int... Dims>
+struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
+  static constexpr int operands = int(sizeof...(T));
+
+  template <class Call>
+  static Program call(const Call& call) {
+    return [call](const std::vector<Shape>& shapes) {
+      return [&]<std::size_t... I>(std::index_sequence<I...>) {
+        return spmd::trace(call, spmd::Arg<T, Dims, Host>{
+                                     "x", extents_of<std::size_t(Dims)>(shapes[I])}...);
+      }(std::index_sequence_for<T...>{});
+    };
+  }
+
+  /// The gradients of operands I.. of a call, by backward through a tape.
+  template <class Y, int... I, class Call>
+  static Program tape(const Call& call, std::integer_sequence<int, I...>) {
+    return [call](const std::vector<Shape>& shapes) {
+      const spmd::Graph forward = Subjects::call(call)(shapes);
+      const Shape& result = forward.values[std::size_t(forward.outputs[0])].shape;
+      constexpr unsigned tracks = (0u | ... | (1u << I));
+      const auto differentiated = [&call](const auto& g, const auto&... x) {
+        return [&]<std::size_t... K>(std::index_sequence<K...>) {
+          const std::tuple leaves{leaf<(tracks >> K & 1u) != 0>(x)...};
+          backward(std::apply(call, leaves), g);
+          return std::tuple{grad(std::get<std::size_t(I)>(leaves))...};
+        }(std::index_sequence_for<T...>{});
+      };
+      return [&]<std::size_t... K>(std::index_sequence<K...>) {
+        return spmd::trace(
+            differentiated,
+            spmd::Arg<typename Y::value_type, Y::dims, Host>{
+                "g", extents_of<std::size_t(Y::dims)>(result)},
+            spmd::Arg<T, Dims, Host>{"x", extents_of<std::size_t(Dims)>(shapes[K])}...);
+      }(std::index_sequence_for<T...>{});
+    };
+  }
+  template <bool Tracks, class X>
+  static auto leaf(const X& x) {
+    if constexpr (Tracks) return requires_grad(x);
+    else return x;
+  }
+
+  static std::vector<std::string> letters() {
+    std::vector<std::string> result;
+    if constexpr (is_composite<Op>) {
+      for (const int dims : {Dims...}) result.push_back(std::string("abcd").substr(0, std::size_t(dims)));
+    } else {
+      const Rule& rule = cleave::rule_for<Op, Types<T...>, Dims...>;
+      for (int i = 0; i < rule.operands; ++i) {
+        result.emplace_back();
+        for (int d = 0; d < rule.operand[std::size_t(i)].dims; ++d)
+          result.back() += rule.letter[std::size_t(rule.operand[std::size_t(i)].factor[std::size_t(d)])];
+      }
+    }
+    return result;
+  }
+
+  template <int I, class Y>
+  static constexpr bool has_gradient = requires(const Op& op, const Y& y,
+                                                const Traced<T, Dims>&... x) {
+    op.gradient(wrt<I>{}, y, y, x...);
+  };
+
+  /// The operation as the call makes it for these extents, with its attributes.
+  static Op made(const spmd::Graph& graph) {
+    Op op{};
+    if constexpr (!std::is_empty_v<Op> && !is_composite<Op>)
+      for (const spmd::Node& node : graph.nodes)
+        if (node.op == &detail::InfoOf<Op, Host, Types<T...>, Dims...>::value)
+          std::memcpy(&op, node.attributes.bytes.data(), sizeof(Op));
+    return op;
+  }
+
+  template <int I, class Y>
+  static Program gradient(const Program& call) {
+    return [call](const std::vector<Shape>& shapes) {
+      const spmd::Graph forward = call(shapes);
+      const Op op = made(forward);
+      const Shape& result = forward.values[std::size_t(forward.outputs[0])].shape;
+      return [&]<std::size_t... K>(std::index_sequence<K...>) {
+        const spmd::Arg<typename Y::value_type, Y::dims, Host> like_y{
+            "g", extents_of<std::size_t(Y::dims)>(result)};
+        return spmd::trace(
+            [&op](const auto& g, const auto& y, const auto&... x) {
+              return op.gradient(wrt<I>{}, g, y, x...);
+            },
+            like_y, like_y,
+            spmd::Arg<T, Dims, Host>{"x", extents_of<std::size_t(Dims)>(shapes[K])}...);
+      }(std::index_sequence_for<T...>{});
+    };
+  }
+
+  template <int I, class Y>
+  static void add_gradient(Subject& subject) {
+    if constexpr (has_gradient<I, Y>) subject.gradient.emplace_back(I, gradient<I, Y>(subject.call));
+    else ++subject.constants;
+  }
+
+  template <class O>
+  using ResultOf = decltype(call_op(std::declval<const O&>(),
+                                    std::declval<const Traced<T, Dims>&>()...));
+
+  /// Whether gradients are of interest: of numbers with fractions, in them, in full precision.
+  template <class Result>
+  static constexpr bool differentiates =
+      sizeof(typename Result::value_type) >= 8 &&
+      !std::is_integral_v<typename Result::value_type> && (!std::is_integral_v<T> || ...) &&
+      ((sizeof(T) >= 8 || std::is_same_v<T, bool>) && ...);
+
+  /// The operands that have a gradient, as an integer_sequence.
+  template <class Result, std::size_t... I>
+  static auto differentiable(std::index_sequence<I...>) {
+    constexpr std::array<bool, sizeof...(I)> has{has_gradient<int(I), Result>...};
+    constexpr int count = (0 + ... + int(has[I]));
+    constexpr auto which = [&] {
+      std::array<int, std::size_t(count) + 1> numbers{};
+      std::size_t n = 0;
+      ((has[I] ? void(numbers[n++] = int(I)) : void()), ...);
+      return numbers;
+    }();
+    return [&]<std::size_t... N>(std::index_sequence<N...>) {
+      return std::integer_sequence<int, which[N]...>{};
+    }(std::make_index_sequence<std::size_t(count)>{});
+  }
+
+  /// @tparam All  the call, of whose operands these are the first
+  template <class All, class Call>
+  static void add_gradients(Subject& subject, const Call& call) {
+    using Result = ResultOf<Op>;
+    if constexpr (differentiates<Result>) {
+      [&]<std::size_t... I>(std::index_sequence<I...>) {
+        (add_gradient<int(I), Result>(subject), ...);
+      }(std::index_sequence_for<T...>{});
+      const auto operands_with = differentiable<Result>(std::index_sequence_for<T...>{});
+      if constexpr (operands_with.size() > 0)
+        subject.tape = All::template tape<Result>(call, operands_with);
+    } else if constexpr (std::is_integral_v<typename Result::value_type> ||
+                         (std::is_integral_v<T> && ...)) {
+      subject.constants = operands;
+    }
+  }
+};
+
+/// The first `Count` of some types and of some numbers.
+template <int Count, class T, class Dims>
+struct FirstOf;
+template <int Count, class... T, int... Dims>
+struct FirstOf<Count, Types<T...>, std::integer_sequence<int, Dims...>> {
+  template <std::size_t... I>
+  static auto of(std::index_sequence<I...>) {
+    constexpr std::array<int, sizeof...(Dims)> dims{Dims...};
+    return std::pair<Types<std::tuple_element_t<I, std::tuple<T...>>...>,
+                     std::integer_sequence<int, dims[I]...>>{};
+  }
+  using type = decltype(of(std::make_index_sequence<std::size_t(Count)>{}));
+};
+
+}  // namespace typed
+
+/// A call on operands of these element types and numbers of dimensions.
+///
+/// @tparam Operands  how many of them are operands of Op, the first ones
+template <class Op, int Operands, class... T, int... Dims, class Call>
+Subject subject_of(const std::string& usage, Types<T...>, std::integer_sequence<int, Dims...>,
+                   const Call& call, const Naive& naive, const std::string& reason = "") {
+  using All = typed::Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>>;
+  using First = typename typed::FirstOf<Operands, Types<T...>,
+                                         std::integer_sequence<int, Dims...>>::type;
+  using Own = typed::Subjects<Op, typename First::first_type, typename First::second_type>;
+  Subject subject{usage + " of"};
+  for (const DType type : {dtype_of<T>()...})
+    subject.name += (subject.types.empty() ? " " : ", ") + std::string(name_of(type)),
+        subject.types.push_back(type);
+  subject.dims = {Dims...};
+  subject.letters = Own::letters();
+  for (std::size_t i = subject.letters.size(); i < subject.dims.size(); ++i)
+    subject.letters.push_back(std::string("abcd").substr(0, std::size_t(subject.dims[i])));
+  subject.operands = Operands;
+  subject.broadcasts = is_elementwise<Op>;
+  subject.naive = naive;
+  subject.call = All::call(call);
+  subject.reason = reason;
+  Own::template add_gradients<All>(subject, call);
+  return subject;
+}
+
+/// One subject per row of element types of an entry of the list.
+template <class Entry>
+void add_subjects(const Entry& entry, std::vector<Subject>& subjects) {
+  using Op = typename Entry::op;
+  const auto add = [&]<class... Row>(ops::TypeRows<Row...>) {
+    (subjects.push_back(subject_of<Op, Entry::operands>(entry.usage, Row{}, typename Entry::dims{},
+                                                        entry.call, naive_of(Op{}),
+                                                        entry.constant)),
+     ...);
+  };
+  const std::size_t first = subjects.size();
+  add(typename Entry::rows{});
+  for (std::size_t i = first; i < subjects.size(); ++i) subjects[i].is_first = i == first;
+}
+
+}  // namespace cleave::testing

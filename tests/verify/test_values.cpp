@@ -1,0 +1,73 @@
+// Every operation of the list under placements of its operands, against naive loops.
+#include <doctest/doctest.h>
+
+#include "on_meshes.hpp"
+#include "subject.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+TEST_CASE("every operation on one rank gives what naive loops give") {
+  Verdict verdict;
+  for (const Subject& subject : all_subjects()) verify_local(subject, verdict);
+  CAPTURE(verdict.first);
+  CHECK(verdict.calls > 200);
+  CHECK(verdict.wrong == 0);
+}
+
+TEST_CASE("every operation gives the same under all placements of all operands") {
+  const std::vector<Subject> subjects = all_subjects();
+  Report report;
+  on_ranks({1, 2, 3, 4, 6}, [&](World& world) {
+    Verdict verdict;
+    each_mesh(world, [&](const MeshState& mesh, int axes) {
+      for (const Subject& subject : subjects) {
+        // all placements of pairs on two ranks; elsewhere, some that are spread evenly
+        const bool is_main = subject.types.back() == DType::float64;
+        const bool is_small = mesh.size() == 2 || mesh.size() == 3;
+        const std::size_t most = mesh.size() == 2 ? 150 : axes == 1 ? 30 : 70;
+        if (is_main || (axes == 1 && mesh.size() < 4))
+          verify_values(subject, mesh, most, !is_main || !is_small, verdict);
+      }
+    });
+    report.add(world, verdict);
+  });
+  if (report.calls() == 0) return;  // too few processes: skipped
+  report.print("(operation, extents, placements)");
+  CAPTURE(report.first());
+  CHECK(report.calls() > 1000);
+  CHECK(report.wrong() == 0);
+}
+
+TEST_CASE("every row of partials is taken by some call") {
+  const std::vector<Subject> subjects = all_subjects();
+  Report report;
+  on_ranks({2}, [&](World& world) {
+    Verdict verdict;
+    each_mesh(world, [&](const MeshState& mesh, int) {
+      for (const Subject& subject : subjects)
+        if (subject.types.back() == DType::float64)
+          verify_values(subject, mesh, 1000, true, verdict);
+    });
+    report.add(world, verdict);
+  });
+  if (report.calls() == 0) return;  // too few processes: skipped
+  std::size_t rows = 0;
+  std::string unused;
+  for (const Subject& subject : subjects) {
+    std::vector<Shape> extents;
+    const auto shapes = shapes_of(subject, true);
+    for (const naive::Indices& shape : shapes[0])
+      extents.push_back(naive::shape_of(shape));
+    if (subject.types.back() != DType::float64) continue;  // integers have no averages
+    const spmd::Graph graph = subject.call(extents);
+    if (graph.nodes.size() != 1 || graph.nodes[0].is_placement) continue;  // made of others
+    const Rule* const rule = graph.nodes[0].op->rule;
+    for (int r = 0; r < rule->rows; ++r, ++rows)
+      if (!report.rows().contains({rule, r}))
+        unused += "\nrow " + std::to_string(r) + " of " + subject.name;
+  }
+  CAPTURE(unused);
+  CHECK(rows > 50);
+  CHECK(unused.empty());
+}
