@@ -3,3 +3,4 @@
 
 #include <cleave/cleave.hpp>
 #include <cleave/grad/backward.hpp>
+#include <cleave/grad/local.hpp>

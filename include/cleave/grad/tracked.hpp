@@ -99,7 +99,9 @@ using traced_as = typename TracedAs<X>::type;
 /// i. Found by tracing it, once per element types and numbers of dimensions.
 template <class Op, int I, class Y, class... X>
 constexpr unsigned reads() {
-  if constexpr (!std::is_default_constructible_v<Op>) {
+  if constexpr (requires { Op::gradient_reads; }) {
+    return Op::gradient_reads;
+  } else if constexpr (!std::is_default_constructible_v<Op>) {
     return ~0u;
   } else {
     spmd::Graph graph;

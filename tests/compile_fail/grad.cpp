@@ -1,0 +1,40 @@
+// Gradients that would be wrong without a word.
+#include <cleave/grad.hpp>
+
+using namespace cleave;
+
+struct dp : axis {};
+struct tp : axis {};
+
+using Mesh = DeviceMesh<Host, dp>;
+using Rows = DTensor<double, 2, Mesh, Placements<Shard<0>>>;
+using Whole = DTensor<double, 2, Mesh, Placements<Replicate>>;
+
+void control(const Tracked<Rows>& x, const Tracked<Whole>& w) {
+  to_local(x);
+  to_local(w, Partial<Sum>{});
+  backward(sum(x * w));
+}
+
+#ifdef gradient_of_a_replicated_value_left_open  // says: cleave: to_local: state the placements of the gradient
+auto left_open(const Tracked<Whole>& w) { return to_local(w); }
+#endif
+
+#ifdef local_function_of_a_replicated_value  // says: cleave: to_local: state the placements of the gradient
+auto mapped(const Tracked<Rows>& x, const Tracked<Whole>& w) {
+  return local_map([](const auto& a, const auto& b) { return a * b; }, Placements<Shard<0>>{}, x, w);
+}
+#endif
+
+#ifdef backward_of_a_matrix  // says: cleave: backward starts at a number
+void matrix(const Tracked<Rows>& x) { backward(x * x); }
+#endif
+
+#ifdef gradient_of_integers  // says: cleave: requires_grad takes real or complex elements
+auto integers(const Tensor<index_t, 1>& x) { return requires_grad(x); }
+#endif
+
+#ifdef tracked_on_another_mesh  // says: cleave: the operands of an operation are on meshes of different types
+using Column = DTensor<double, 2, DeviceMesh<Host, tp>, Placements<Shard<0>>>;
+auto meshes(const Tracked<Rows>& x, const Column& y) { return x * y; }
+#endif

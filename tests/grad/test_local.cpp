@@ -1,0 +1,97 @@
+// Gradients through local tensors: the placements that a caller states, and those that need not be.
+#include <array>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <cleave/comm/trace.hpp>
+
+#include "network.hpp"
+#include "ranks.hpp"
+
+using namespace cleave;
+using namespace cleave::axes;
+using namespace cleave::testing;
+
+namespace {
+
+/// The sum over rows of 2 x[i, :] · w, by plain loops: its derivatives in x and in w.
+struct Expected {
+  std::vector<double> x, w;
+
+  Expected(const Tensor<double, 2>& a, const Tensor<double, 1>& b) : w(std::size_t(b.size())) {
+    for (index_t i = 0; i < a.extent(0); ++i)
+      for (index_t j = 0; j < a.extent(1); ++j) {
+        x.push_back(2 * b(j));
+        w[std::size_t(j)] += 2 * a(i, j);
+      }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a rank's part of a sharded value has its own part of the gradient") {
+  on_ranks({1, 2, 3, 4}, [](World& world) {
+    const auto a = noise<2>({5, 3}, 1);
+    const auto b = noise<1>({3}, 2);
+    const Expected expected(a, b);
+    const auto mesh = init_device_mesh<dp>(world, {world.size()});
+    const auto x = requires_grad(distribute_tensor(a, mesh, Shard<0>{}));
+    const auto w = requires_grad(distribute_tensor(b, mesh, Replicate{}));
+    // every rank computes an addend of the gradient of w from the rows that it has
+    const auto rows = to_local(x) * to_local(w, Partial<Sum>{}) * 2.0;
+    CommTrace trace(world);
+    backward(sum(from_local(rows, mesh, Shard<0>{})));
+    CHECK(trace.count(CollectiveKind::all_reduce) == (world.size() > 1 ? 1 : 0));
+    check_close(grad(x).full_tensor(), expected.x);
+    check_close(grad(w).full_tensor(), expected.w);
+  });
+}
+
+TEST_CASE("a function of local tensors is placed as it is said to be") {
+  on_ranks({1, 2, 3, 4}, [](World& world) {
+    const auto a = noise<2>({7, 4}, 1);
+    const auto b = noise<1>({4}, 2);
+    const Expected expected(a, b);
+    const auto mesh = init_device_mesh<dp>(world, {world.size()});
+    const auto x = requires_grad(distribute_tensor(a, mesh, Shard<0>{}));
+    const auto w = requires_grad(distribute_tensor(b, mesh, Replicate{}));
+    const auto twice = [](const auto& rows, const auto& weights) { return rows * weights * 2.0; };
+    const auto y = local_map(twice, Placements<Shard<0>>{}, x, with_gradient(w, Partial<Sum>{}));
+    std::vector<double> values;
+    for (index_t i = 0; i < 7; ++i)
+      for (index_t j = 0; j < 4; ++j) values.push_back(2 * a(i, j) * b(j));
+    check_close(y.value().full_tensor(), values, 1e-15);
+    backward(sum(y));
+    check_close(grad(x).full_tensor(), expected.x);
+    check_close(grad(w).full_tensor(), expected.w);
+    // without gradients it is the same function
+    check_close(local_map(twice, Placements<Shard<0>>{}, x.value(), w.value()).full_tensor(), values,
+                1e-15);
+  });
+}
+
+TEST_CASE("local addends make up a sum; each rank has the gradient of the whole") {
+  on_ranks({1, 2, 3}, [](World& world) {
+    const auto a = noise<2>({2, 3}, 1);
+    const auto mesh = init_device_mesh<dp>(world, {world.size()});
+    const auto local = requires_grad(a);
+    const auto y = from_local(local, mesh, Replicate{});
+    backward(sum(y * 3.0));
+    check_close(grad(local), std::vector<double>(6, 3.0));
+  });
+}
+
+TEST_CASE("what is gathered on every rank has a gradient that is the same on every rank") {
+  on_ranks({1, 2, 4}, [](World& world) {
+    const auto a = noise<2>({5, 3}, 1), b = noise<2>({5, 3}, 2);
+    const auto mesh = init_device_mesh<dp>(world, {world.size()});
+    const auto x = requires_grad(distribute_tensor(a, mesh, Shard<0>{}));
+    CommTrace trace(world);
+    const auto loss = sum(full_tensor(x) * b);
+    trace.clear();
+    backward(loss);
+    CHECK(trace.events().empty());  // every rank takes its rows
+    check_close(grad(x).full_tensor(), values_of(b), 1e-15);
+  });
+}
