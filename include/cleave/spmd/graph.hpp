@@ -29,7 +29,11 @@ struct Attributes {
       static_assert(std::is_trivially_copyable_v<Op> && sizeof(Op) <= size,
                     "cleave: an operation that is traced has trivially copyable members of at most "
                     "64 bytes");
-      const auto raw = std::bit_cast<std::array<std::byte, sizeof(Op)>>(op);
+      using Bytes = std::array<std::byte, sizeof(Op)>;
+      Bytes raw;
+      // clang 14 has no bit_cast of complex numbers in constant expressions
+      if constexpr (is_complex<Op>) raw = std::bit_cast<Bytes>(std::array{op.real(), op.imag()});
+      else raw = std::bit_cast<Bytes>(op);
       for (std::size_t i = 0; i < sizeof(Op); ++i) attributes.bytes[i] = raw[i];
     }
     return attributes;
