@@ -6,8 +6,6 @@
 // before, divided by the time of `add(a, b)` on DTensors of 64 MiB of floats each, on one rank. The
 // call reads two arrays and writes one, the copy reads one: at the same bytes per second the ratio
 // would be 2/3. A call that takes fresh pages for its result comes to about 0.2.
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <vector>
@@ -19,25 +17,15 @@
 #include <cleave/ops/pointwise.hpp>
 #include <cleave/ops/reduce.hpp>
 
+#include "timing.hpp"
+
 using namespace cleave;
 using namespace cleave::axes;
 using namespace cleave::kernels;
+using bench::median;
+using bench::seconds_of;
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-template <class F>
-double seconds_of(int repeats, const F& f) {
-  const Clock::time_point start = Clock::now();
-  for (int i = 0; i < repeats; ++i) f();
-  return std::chrono::duration<double>(Clock::now() - start).count() / repeats;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 /// Nanoseconds that `op` takes more than `kernel`; the two in turn, median of the differences.
 template <class Op, class Kernel>

@@ -1,9 +1,7 @@
 // Programs against what they stand on, in the same run: the host time per node that the interpreter
 // adds to the same kernels called by hand (allocation included in both), and the time to trace and
 // expand a program of a thousand nodes.
-#include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <type_traits>
@@ -17,25 +15,15 @@
 #include <cleave/ops/pointwise.hpp>
 #include <cleave/spmd.hpp>
 
+#include "timing.hpp"
+
 using namespace cleave;
 using namespace cleave::axes;
 using namespace cleave::kernels;
+using bench::median;
+using bench::seconds_of;
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-template <class F>
-double seconds_of(int repeats, const F& f) {
-  const Clock::time_point start = Clock::now();
-  for (int i = 0; i < repeats; ++i) f();
-  return std::chrono::duration<double>(Clock::now() - start).count() / repeats;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 constexpr int chain = 100;
 

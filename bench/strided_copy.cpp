@@ -1,6 +1,4 @@
 // Copies between strided views on one rank, as ratios to memcpy of the same bytes in the same run.
-#include <algorithm>
-#include <chrono>
 #include <complex>
 #include <cstdio>
 #include <cstring>
@@ -8,23 +6,13 @@
 
 #include <cleave/tensor/tensor.hpp>
 
+#include "timing.hpp"
+
 using namespace cleave;
+using bench::median;
+using bench::seconds_of;
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-template <class F>
-double seconds_of(const F& f) {
-  const Clock::time_point start = Clock::now();
-  f();
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 /// Copies the view to dense memory, and as many dense bytes by memcpy, in turn.
 template <class T, int Rank>
@@ -34,8 +22,8 @@ void against_memcpy(const char* name, const Tensor<T, Rank>& view) {
   const auto bytes = std::size_t(view.size()) * sizeof(T);
   std::vector<double> copies, moves;
   for (int i = 0; i < 51; ++i) {
-    copies.push_back(seconds_of([&] { strided_copy(view.view(), dense.view()); }));
-    moves.push_back(seconds_of([&] { std::memcpy(destination.data(), source.data(), bytes); }));
+    copies.push_back(seconds_of(1, [&] { strided_copy(view.view(), dense.view()); }));
+    moves.push_back(seconds_of(1, [&] { std::memcpy(destination.data(), source.data(), bytes); }));
   }
   std::printf("strided_copy.%s.vs_memcpy %.3f ratio\n", name, median(moves) / median(copies));
   std::printf("strided_copy.%s %.2f GB/s\n", name, double(bytes) * 1e-9 / median(copies));

@@ -12,6 +12,8 @@
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/dtensor/factories.hpp>
 
+#include "../timing.hpp"
+
 #if CLEAVE_BENCH_SCALAPACK
 extern "C" {
 void Cblacs_get(int context, int what, int* value);
@@ -25,13 +27,9 @@ void psgemr2d_(const int* m, const int* n, const float* a, const int* ia, const 
 
 using namespace cleave;
 using namespace cleave::axes;
+using bench::median;
 
 namespace {
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + long(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
 
 /// Median seconds of each action; the actions take turns, all ranks together.
 template <class... F>

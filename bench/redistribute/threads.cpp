@@ -11,8 +11,11 @@
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/dtensor/factories.hpp>
 
+#include "../timing.hpp"
+
 using namespace cleave;
 using namespace cleave::axes;
+using bench::median;
 
 namespace {
 
@@ -20,11 +23,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + long(values.size() / 2), values.end());
-  return values[values.size() / 2];
 }
 
 /// Times two actions of all ranks in turn; the medians, in seconds, on rank 0.
