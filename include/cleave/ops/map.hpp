@@ -18,7 +18,9 @@ inline constexpr bool has_partials = requires { F::partials; };
 /// The derivative of f in its argument I: the one that f declares, else by dual numbers.
 template <int I, class F>
 struct DerivativeOf {
-  [[no_unique_address]] F f;
+  F f;
+
+  static constexpr bool is_stateless = detail::is_stateless<F>;
 
   template <class... T>
   CLEAVE_HOST_DEVICE auto operator()(const T&... x) const {
@@ -48,7 +50,9 @@ namespace ops {
 /// `derivative(wrt<I>, const T&... x)`, else it is called with dual numbers where it takes them.
 template <class F>
 struct Map : Elementwise {
-  [[no_unique_address]] F f;
+  F f;
+
+  static constexpr bool is_stateless = detail::is_stateless<F>;
 
   static constexpr const char* name = "map";
   template <class...>

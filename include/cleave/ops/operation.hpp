@@ -140,6 +140,16 @@ inline constexpr bool is_composite = std::is_base_of_v<Composite, Op>;
 
 namespace detail {
 
+/// Whether nothing but its type tells an object from others: no bytes of it have to be kept. (nvcc
+/// does not take kernel arguments with members that are [[no_unique_address]].)
+template <class X>
+constexpr bool has_no_state() {
+  if constexpr (requires { X::is_stateless; }) return X::is_stateless;
+  else return std::is_empty_v<X>;
+}
+template <class X>
+inline constexpr bool is_stateless = has_no_state<X>();
+
 template <class Op>
 inline constexpr bool is_view_op = requires { &Op::view; };
 

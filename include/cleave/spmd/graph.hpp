@@ -25,7 +25,7 @@ struct Attributes {
   template <class Op>
   static constexpr Attributes of(const Op& op) {
     Attributes attributes;
-    if constexpr (!std::is_empty_v<Op>) {
+    if constexpr (!cleave::detail::is_stateless<Op>) {
       static_assert(std::is_trivially_copyable_v<Op> && sizeof(Op) <= size,
                     "cleave: an operation that is traced has trivially copyable members of at most "
                     "64 bytes");
