@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include <cleave/core/cuda/fp16.hpp>
+// NCCL's header comes after that one.
 #include <nccl.h>
 
 #include <cleave/comm/communicator.hpp>

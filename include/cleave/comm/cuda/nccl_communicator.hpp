@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include <cleave/core/cuda/fp16.hpp>
+// NCCL's header comes after that one.
 #include <nccl.h>
 
 #include <cleave/comm/communicator.hpp>

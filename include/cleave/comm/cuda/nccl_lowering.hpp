@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include <cleave/core/cuda/fp16.hpp>
+// NCCL's header comes after that one.
 #include <nccl.h>
 
 #include <cleave/comm/collective.hpp>

@@ -8,6 +8,8 @@
 #include <string>
 #include <thread>
 
+#include <cleave/core/cuda/fp16.hpp>
+// NCCL's header comes after that one.
 #include <nccl.h>
 
 #include <cleave/comm/communicator.hpp>

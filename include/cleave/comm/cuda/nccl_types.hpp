@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include <cleave/core/cuda/fp16.hpp>
+// NCCL's header comes after that one.
 #include <nccl.h>
 
 #include <cleave/core/dtype.hpp>

@@ -26,6 +26,9 @@
 #include <vector>
 
 #include <cuda_runtime_api.h>
+
+#include <cleave/core/cuda/fp16.hpp>
+// NCCL's header comes after that one.
 #include <nccl.h>
 
 #include <cleave/comm/communicator.hpp>
