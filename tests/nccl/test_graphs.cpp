@@ -154,11 +154,11 @@ TEST_CASE("communicable memory that a graph's function takes is the graph's") {
     const auto make = [&] { return cuda::communicable<float>({8}, mesh.communicator()); };
     const Tensor<float, 1, Cuda> result({8});
     auto before = std::make_unique<Tensor<float, 1, Cuda>>(make());
-    before->fill(0);
+    before->fill_(0);
     const cuda::Graph graph([&] {
       const auto within = make();
       within.fill_(7);
-      before->fill(8);
+      before->fill_(8);
       result.copy_(functional::all_reduce(within, Sum{}, functional::Group(mesh)).wait());
       before.reset();
     });
