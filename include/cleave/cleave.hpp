@@ -24,6 +24,7 @@
 #include <cleave/dtensor/dtensor.hpp>
 #include <cleave/dtensor/factories.hpp>
 #include <cleave/dtensor/from_local.hpp>
+#include <cleave/dtensor/random.hpp>
 #include <cleave/dtensor/redistribute_all.hpp>
 #include <cleave/dtensor/visualize.hpp>
 #include <cleave/redistribute/explain.hpp>

@@ -16,6 +16,7 @@
 #include <cleave/comm/collective.hpp>
 #include <cleave/core/config.hpp>
 #include <cleave/core/error.hpp>
+#include <cleave/core/philox.hpp>
 #include <cleave/tensor/storage.hpp>
 
 namespace cleave {
@@ -53,6 +54,7 @@ struct RankState {
   int local_rank = 0;  ///< its place among the ranks of its node: which device it takes
   CheckLevel check = CheckLevel::local;
   double timeout_seconds = 300;  ///< of any wait for another rank (CLEAVE_TIMEOUT)
+  RandomState random{};          ///< of the rank's next random array, equal on all ranks
   std::vector<Observer*> observers{};
   /// Held while the observers are told or changed: a rank may communicate from two threads.
   std::shared_ptr<std::mutex> observing = std::make_shared<std::mutex>();

@@ -1,0 +1,53 @@
+// Philox4x32-10: random bits as a function of a counter and a key, without a state that one draw
+// leaves to the next. Any element of a distributed array can be drawn by any rank.
+//
+// J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw: Parallel random numbers: as easy as 1, 2, 3.
+// SC'11.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include <cleave/core/config.hpp>
+
+namespace cleave {
+
+/// The generator: 128 bits for a 128-bit counter under a 64-bit key.
+struct Philox {
+  using Counter = std::array<std::uint32_t, 4>;
+  using Key = std::array<std::uint32_t, 2>;
+
+  static CLEAVE_HOST_DEVICE constexpr Counter bits(Counter counter, Key key) {
+    for (int round = 0; round < 10; ++round) {
+      const std::uint64_t a = std::uint64_t(0xD2511F53u) * counter[0];
+      const std::uint64_t b = std::uint64_t(0xCD9E8D57u) * counter[2];
+      counter = {std::uint32_t(b >> 32) ^ counter[1] ^ key[0], std::uint32_t(b),
+                 std::uint32_t(a >> 32) ^ counter[3] ^ key[1], std::uint32_t(a)};
+      key[0] += 0x9E3779B9u;  // the golden ratio
+      key[1] += 0xBB67AE85u;  // the square root of 3, minus 1
+    }
+    return counter;
+  }
+};
+
+/// Where the next draw stands: all of the random state of a program.
+///
+/// A draw takes the key (seed) and the counter (offset, index): `offset` numbers the draws since
+/// the seed was set, `index` is the row-major index of an element in the global array. So no
+/// counter is used twice, and the bits depend on neither mesh, placement nor number of ranks.
+struct RandomState {
+  std::uint64_t seed = 0;
+  std::uint64_t offset = 0;
+
+  /// The bits of one element of the draw that stands at `offset`.
+  CLEAVE_HOST_DEVICE constexpr Philox::Counter bits(index_t index) const {
+    return Philox::bits({std::uint32_t(std::uint64_t(index)), std::uint32_t(std::uint64_t(index) >> 32),
+                         std::uint32_t(offset), std::uint32_t(offset >> 32)},
+                        {std::uint32_t(seed), std::uint32_t(seed >> 32)});
+  }
+
+  friend constexpr bool operator==(const RandomState&, const RandomState&) = default;
+};
+
+}  // namespace cleave
