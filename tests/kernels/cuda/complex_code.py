@@ -18,11 +18,11 @@ from cases import Cases
 # The instructions that a function cannot do without, and how many of them, by what the mangled
 # name of its kernel contains.
 NEEDED = {
-    "3AddI": ("add", 2), "3SubI": ("sub", 2), "3MulI": ("mul|fma", 4), "3DivI": ("div", 3),
+    "3AddE": ("add", 2), "3SubE": ("sub", 2), "3MulE": ("mul|fma", 4), "3DivE": ("div", 3),
     "6FoldedIN6cleave3SumE": ("add", 2), "6FoldedIN6cleave7ProductE": ("mul|fma", 4),
-    "3NegI": ("sub|neg", 2), "6SquareI": ("mul|fma", 4), "3AbsI": ("sqrt|fma", 1),
-    "3ExpI": ("mul|fma", 4), "3LogI": ("div|fma", 4), "4SqrtI": ("sqrt|div", 2),
-    "4TanhI": ("div|fma", 4), "7SigmoidI": ("div", 2), "6Scaled": ("mul", 2),
+    "3NegE": ("sub|neg", 2), "6SquareE": ("mul|fma", 4), "3AbsE": ("sqrt|fma", 1),
+    "3ExpE": ("mul|fma", 4), "3LogE": ("div|fma", 4), "4SqrtE": ("sqrt|div", 2),
+    "4TanhE": ("div|fma", 4), "7SigmoidE": ("div", 2), "6Scaled": ("mul", 2),
     "7Average": ("div", 2), "4CastISt7complexIfE": ("cvt", 2), "4CastISt7complexIdE": ("cvt", 2),
 }
 
