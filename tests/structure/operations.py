@@ -16,7 +16,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from cases import Cases
 
-LIST = "include/cleave/ops/list.hpp"
+LIST = "include/cleave/ops/list"
 STRUCT = re.compile(r"^(?:template <[^;{]*>\s*)?struct (\w+)(?:\s*:\s*([^{;]*))?\s*\{(.*?)^\};",
                     re.MULTILINE | re.DOTALL)
 BASE = re.compile(r"\b(?:Elementwise|Composite)\b")
@@ -56,7 +56,7 @@ PLANTED = {
 
 def main(root):
     cases = Cases()
-    text = (root / LIST).read_text()
+    text = "\n".join(path.read_text() for path in sorted((root / LIST).glob("*.hpp")))
     cases.check("operations are found", len(list(operations(root))) > 30)
     found = missing(root, text)
     cases.check("every operation is in the list", not found, "\n".join(found))

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "graph_run.hpp"
-#include "naive_ops.hpp"
+#include "naive/operation.hpp"
 #include "numbers.hpp"
 
 namespace cleave::testing {

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include <cleave/grad/backward.hpp>
-#include <cleave/ops/list.hpp>
+#include <cleave/ops/list/entry.hpp>
 #include <cleave/spmd/traced.hpp>
 
-#include "naive_ops.hpp"
+#include "naive/operation.hpp"
 
 namespace cleave::testing {
 

@@ -3,6 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include "naive/arithmetic.hpp"
+#include "naive/functions.hpp"
+#include "naive/products.hpp"
+#include "naive/reductions.hpp"
 #include "on_meshes.hpp"
 #include "slopes.hpp"
 #include "subject.hpp"

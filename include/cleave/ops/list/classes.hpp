@@ -1,0 +1,21 @@
+// Operations on probabilities of classes.
+#pragma once
+
+#include <cleave/ops/list/entry.hpp>
+#include <cleave/ops/one_hot.hpp>
+#include <cleave/ops/softmax.hpp>
+
+namespace cleave::ops::listing {
+
+template <class Visit>
+constexpr void each_of_classes(const Visit& visit) {
+  visit(listed<LogSoftmax<1>, SameTypes<1, double, float>, DimsOf<2>>(
+      "log_softmax(x, dim<1>{})", [](const auto& x) { return log_softmax(x, dim<1>{}); }));
+  visit(listed<Softmax<0>, SameTypes<1, double, float>, DimsOf<2>>(
+      "softmax(x, dim<0>{})", [](const auto& x) { return softmax(x, dim<0>{}); }));
+  visit(listed<OneHot<double>, SameTypes<1, Int>, DimsOf<1>>(
+      "one_hot<double>(classes, 4)", [](const auto& x) { return one_hot<double>(x, 4); },
+      "classes are indices"));
+}
+
+}  // namespace cleave::ops::listing

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cleave/ops/list/choices.hpp>
+
+#include "operation.hpp"
+
+namespace cleave::testing {
+
+inline Naive naive_of(ops::Where) {
+  return by_element([](const Elements& x) { return x[0] != Number64(0) ? x[1] : x[2]; });
+}
+inline Naive naive_of(ops::WherePositive) {
+  return by_element([](const Elements& x) { return re(x[0]) > 0 ? x[1] : Number64(0); });
+}
+template <class To>
+Naive naive_of(ops::Cast<To>) {
+  return by_element([](const Elements& x) { return x[0]; });
+}
+/// The functor of the list.
+template <class F>
+Naive naive_of(const ops::Map<F>&) {
+  return by_element([](const Elements& x) { return x[0] * x[1] + x[0]; });
+}
+
+}  // namespace cleave::testing

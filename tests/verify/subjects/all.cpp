@@ -1,0 +1,13 @@
+#include "../subject.hpp"
+#include "subjects.hpp"
+
+namespace cleave::testing {
+
+std::vector<Subject> all_subjects() {
+  std::vector<Subject> subjects;
+  for (const auto add : {add_arithmetic, add_functions, add_choices, add_reductions, add_products, add_classes, add_shapes})
+    add(subjects);
+  return subjects;
+}
+
+}  // namespace cleave::testing

@@ -1,0 +1,18 @@
+// One function per header of ops/list, each compiled by itself.
+#pragma once
+
+#include <vector>
+
+namespace cleave::testing {
+
+struct Subject;
+
+void add_arithmetic(std::vector<Subject>&);
+void add_functions(std::vector<Subject>&);
+void add_choices(std::vector<Subject>&);
+void add_reductions(std::vector<Subject>&);
+void add_products(std::vector<Subject>&);
+void add_classes(std::vector<Subject>&);
+void add_shapes(std::vector<Subject>&);
+
+}  // namespace cleave::testing
