@@ -1,0 +1,170 @@
+// Layers. Parameters lie as PyTorch stores them, so that checkpoints fit.
+#pragma once
+
+#include <cmath>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <cleave/nn/lazy.hpp>
+#include <cleave/nn/map.hpp>
+#include <cleave/ops/matmul.hpp>
+#include <cleave/ops/pointwise.hpp>
+#include <cleave/ops/redistribute.hpp>
+#include <cleave/ops/reduce.hpp>
+#include <cleave/ops/transpose.hpp>
+
+namespace cleave::nn {
+
+/// y = x W^T + b.
+///
+///     y[S0,S1] = x[S0,R] W[R,S0]^T + b[R,S0]      columns: nothing is sent
+///     y[S0,R]  = x[S0,S1] W[R,S1]^T + b[R,R]      rows: y is summed over the second axis
+template <class W = Lazy<float, 2>, class B = Lazy<float, 1>>
+struct Linear {
+  W weight;  ///< [outputs, inputs]
+  B bias;    ///< [outputs], or None
+  static constexpr names members{"weight", "bias"};
+
+  /// @param x  [n, inputs]
+  auto operator()(const auto& x) const {
+    if constexpr (std::is_same_v<B, None>) return product(x);
+    else return add_bias(resolve(product(x)));
+  }
+
+  /// The two steps, for who places what is between them: the product is a sum over the ranks that
+  /// share the inputs, which a bias must not be added to on each of them.
+  auto product(const auto& x) const { return matmul(x, transpose(detail::made(weight))); }
+  auto add_bias(const auto& y) const {
+    if constexpr (std::is_same_v<B, None>) return y;
+    else return y + detail::made(bias);
+  }
+};
+template <class W, class B>
+Linear(W, B) -> Linear<W, B>;
+
+namespace detail {
+
+template <class T>
+Lazy<T, 2> linear_weight(index_t inputs, index_t outputs) {
+  const double bound = inputs > 0 ? 1 / std::sqrt(double(inputs)) : 0;
+  return {{outputs, inputs}, uniform(-bound, bound)};
+}
+
+}  // namespace detail
+
+/// A linear layer whose weight and bias are uniform in ±1/sqrt(inputs).
+template <class T = float>
+Linear<Lazy<T, 2>, Lazy<T, 1>> linear(index_t inputs, index_t outputs) {
+  const Lazy<T, 2> weight = detail::linear_weight<T>(inputs, outputs);
+  return {weight, {{outputs}, weight.initializer}};
+}
+/// The same without a bias.
+template <class T = float>
+Linear<Lazy<T, 2>, None> linear(index_t inputs, index_t outputs, None) {
+  return {detail::linear_weight<T>(inputs, outputs), {}};
+}
+
+struct Relu {
+  static constexpr names<0> members{};
+  auto operator()(const auto& x) const { return relu(x); }
+};
+struct Tanh {
+  static constexpr names<0> members{};
+  auto operator()(const auto& x) const { return tanh(x); }
+};
+struct Sigmoid {
+  static constexpr names<0> members{};
+  auto operator()(const auto& x) const { return sigmoid(x); }
+};
+
+/// One layer after the other; their names are numbers: "0.weight".
+template <class... M>
+struct Sequential {
+  std::tuple<M...> layers;
+  static constexpr names members{""};
+
+  auto operator()(const auto& x) const { return from<0>(x); }
+
+ private:
+  template <std::size_t I>
+  auto from(const auto& x) const {
+    if constexpr (I == sizeof...(M)) return x;
+    else return from<I + 1>(std::get<I>(layers)(x));
+  }
+};
+template <class... M, class... N>
+struct Rebind<Sequential<M...>, Types<std::tuple<N...>>> {
+  using type = Sequential<N...>;
+};
+template <class... M>
+Sequential<M...> sequential(M... layers) {
+  return {std::tuple<M...>{std::move(layers)...}};
+}
+
+/// Two linear layers with a function between them.
+template <class Up = Linear<>, class F = Relu, class Down = Linear<>>
+struct Mlp {
+  Up up;
+  F activation;
+  Down down;
+  static constexpr names members{"up", "activation", "down"};
+
+  auto operator()(const auto& x) const { return down(activation(up(x))); }
+};
+template <class Up, class F, class Down>
+Mlp(Up, F, Down) -> Mlp<Up, F, Down>;
+template <class T = float, class F = Relu>
+auto mlp(index_t inputs, index_t hidden, index_t outputs, F activation = {}) {
+  using Layer = Linear<Lazy<T, 2>, Lazy<T, 1>>;
+  return Mlp<Layer, F, Layer>{linear<T>(inputs, hidden), activation, linear<T>(hidden, outputs)};
+}
+
+namespace detail {
+
+/// The mean over the last dimension, which stays with extent 1.
+template <class X>
+auto mean_of_rows(const X& x) {
+  return unsqueeze(mean(x, dim<X::dims - 1>{}), dim<X::dims - 1>{});
+}
+
+}  // namespace detail
+
+/// Rows of mean 0 and variance 1, times weight, plus bias: over the last dimension.
+template <class W = Lazy<float, 1>, class B = Lazy<float, 1>>
+struct LayerNorm {
+  W weight;
+  B bias;
+  double epsilon;
+  static constexpr names members{"weight", "bias", "epsilon"};
+
+  auto operator()(const auto& x) const {
+    const auto centered = x - detail::mean_of_rows(x);
+    const auto deviation = sqrt(detail::mean_of_rows(square(centered)) + epsilon);
+    const auto y = centered / deviation * detail::made(weight);
+    if constexpr (std::is_same_v<B, None>) return y;
+    else return y + detail::made(bias);
+  }
+};
+template <class T = float>
+LayerNorm<Lazy<T, 1>, Lazy<T, 1>> layer_norm(index_t extent, double epsilon = 1e-5) {
+  return {{{extent}, constant(1)}, {{extent}, constant(0)}, epsilon};
+}
+
+/// Rows divided by the root of their mean square, times weight: over the last dimension.
+template <class W = Lazy<float, 1>>
+struct RmsNorm {
+  W weight;
+  double epsilon;
+  static constexpr names members{"weight", "epsilon"};
+
+  auto operator()(const auto& x) const {
+    return x / sqrt(detail::mean_of_rows(square(x)) + epsilon) * detail::made(weight);
+  }
+};
+template <class T = float>
+RmsNorm<Lazy<T, 1>> rms_norm(index_t extent, double epsilon = 1e-6) {
+  return {{{extent}, constant(1)}, epsilon};
+}
+
+}  // namespace cleave::nn

@@ -1,0 +1,41 @@
+// Gradients of whole modules: which parameters want them is part of the module's type.
+#pragma once
+
+#include <type_traits>
+
+#include <cleave/grad/backward.hpp>
+#include <cleave/nn/map.hpp>
+#include <cleave/nn/visit.hpp>
+
+namespace cleave {
+
+/// The module with its parameters as leaves of the tape; buffers stay as they are.
+///
+/// The storage is shared: an optimizer's step is seen by the module that this one was made of.
+template <nn::Struct M>
+auto requires_grad(const M& m) {
+  return nn::map_parameters(m, [](const auto& x) {
+    using X = std::remove_cvref_t<decltype(x)>;
+    static_assert(!nn::is_lazy<X>,
+                  "cleave: requires_grad on a module whose parameters are not made yet; "
+                  "place(module, mesh) makes them, or make(module, state) on one device");
+    if constexpr (tape::is_tracked<X>) return x;
+    else return requires_grad(x);
+  });
+}
+
+/// The module with its parameters' values: calls of it are not recorded. The storage is shared.
+template <nn::Struct M>
+auto detach(const M& m) {
+  return nn::map_parameters(m, [](const auto& x) { return detach(x); });
+}
+
+/// Drops the gradients of all parameters that have any.
+template <nn::Struct M>
+void zero_grad(const M& m) {
+  nn::parameters(m, [](const auto& x) {
+    if constexpr (tape::is_tracked<std::remove_cvref_t<decltype(x)>>) zero_grad(x);
+  });
+}
+
+}  // namespace cleave
