@@ -16,6 +16,12 @@ struct Matrix {
   index_t col_stride = 1;
 };
 
+/// The same elements, rows as columns.
+template <class T>
+Matrix<T> transposed(const Matrix<T>& m) {
+  return {m.data, m.cols, m.rows, m.col_stride, m.row_stride};
+}
+
 /// How many products are computed at once: matrix i of an operand lies i times its stride behind
 /// the first. A stride of 0 uses one matrix for all.
 struct Batches {

@@ -1,11 +1,14 @@
 // Matrix products.
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <type_traits>
 
 #include <cleave/kernels/host/gemm.hpp>
 #include <cleave/ops/arithmetic.hpp>
 #include <cleave/ops/call.hpp>
+#include <cleave/ops/einsum.hpp>
 #include <cleave/ops/transpose.hpp>
 
 namespace cleave {
@@ -38,19 +41,64 @@ struct Matmul {
 
 }  // namespace ops
 
-/// y = x · w, both matrices.
+namespace detail {
+
+/// The product of arrays as NumPy has it: of the last two dimensions, the others are batches. An
+/// operand of one dimension is a row on the left, a column on the right.
+template <int Left, int Right>
+struct BatchedProduct {
+  static constexpr int batch = Left > Right ? Left - 2 : Right - 2;
+  static constexpr RuleText letters(int dims, std::string_view matrix) {
+    RuleText text;
+    for (int d = dims - int(matrix.size()); d > 0; --d) text += char('a' + batch - d);
+    append(text, matrix);
+    return text;
+  }
+  static constexpr RuleText text =
+      product_text(letters(Left, Left == 1 ? "y" : "xy"), letters(Right, Right == 1 ? "y" : "yz"),
+                   letters((batch > 0 ? batch : 0) + (Left > 1) + (Right > 1),
+                           Left == 1 ? (Right == 1 ? "" : "z") : (Right == 1 ? "x" : "xz")));
+  static constexpr bool repeats = Left > 2 && Right > 2;
+};
+
+template <class A, class B>
+constexpr void require_inner(const A& x, const B& w) {
+  const index_t left = shape_of(x)[A::dims - 1], right = shape_of(w)[B::dims > 1 ? B::dims - 2 : 0];
+  if (left == right || !knows_extents(x) || !knows_extents(w)) return;
+  ErrorContext context = context_of(x);
+  context.shapes += " and " + to_string(shape_of(w));
+  throw Error("matmul", "the rows of the first operand have " + std::to_string(left) +
+                            " elements, the columns of the second " + std::to_string(right),
+              context);
+}
+
+}  // namespace detail
+
+/// y = x · w: of matrices, or of all matrices in stacks of them, as NumPy has it.
 ///
-/// @param x  [m, k]
-/// @param w  [k, n], of the same element type
-/// @return   [m, n]; a Partial<Sum> on the axes that shard k in both
+///     // [m, k] · [k, n] -> [m, n]              [b, m, k] · [b, k, n] -> [b, m, n]
+///     // [m, k] · [k]    -> [m]                 [b, m, k] · [k, n]    -> [b, m, n]
+///     // [k]    · [k]    -> a number            [b, 1, m, k] · [c, k, n] -> [b, c, m, n]
+///
+/// @param x  [.., m, k], or [k]
+/// @param w  [.., k, n], or [k], of the same element type; the other dimensions are aligned at the
+///           last one, extents of 1 repeat
+/// @return   a Partial<Sum> on the axes that shard k in both
 /// @collective every rank of the mesh, if an operand has to be redistributed
 /// @throws Error if the k of x and w differ, or their meshes
 template <class... R, AnyTensor A, AnyTensor B>
 constexpr auto matmul(const A& x, const B& w) {
-  static_assert(A::dims == 2 && B::dims == 2, "cleave: matmul takes two matrices");
+  static_assert(A::dims > 0 && B::dims > 0, "cleave: matmul takes arrays of one dimension or more");
   static_assert(std::is_same_v<typename A::value_type, typename B::value_type>,
                 "cleave: the operands of matmul have different element types; cast one of them");
-  return call_op<R...>(ops::Matmul{}, x, w);
+  if constexpr (A::dims == 2 && B::dims == 2) {
+    return call_op<R...>(ops::Matmul{}, x, w);
+  } else {
+    using Product = detail::BatchedProduct<A::dims, B::dims>;
+    if constexpr (Product::repeats) detail::require_inner(x, w);
+    return call_op<R...>(
+        ops::Contract<decltype(detail::einsum_of<Product>()), Product::repeats>{}, x, w);
+  }
 }
 
 }  // namespace cleave

@@ -31,6 +31,7 @@ struct OpInfo {
   const Rule* rule = nullptr;
   const ExtentsTable* table = nullptr;
   bool broadcasts = false;
+  bool is_elementwise = false;
   bool is_view = false;
   bool needs_box = false;
   std::array<DType, max_results> dtype{};  ///< of the results
@@ -107,8 +108,8 @@ struct InfoOf<Op, Device, Types<T...>, Dims...> {
   }
 
   static constexpr OpInfo value = [] {
-    OpInfo info{Op::name, &rule_of<Sig>, &extents_table<Sig>, rule_broadcasts<Sig>(), is_view_op<Op>,
-                detail::needs_box<Op>(), {}, &run};
+    OpInfo info{Op::name, &rule_of<Sig>, &extents_table<Sig>, rule_broadcasts<Sig>(),
+                cleave::is_elementwise<Op>, is_view_op<Op>, detail::needs_box<Op>(), {}, &run};
     static_assert(rule_of<Sig>.results == Results::size,
                   "cleave: an operation names one element type per result of its factors");
     [&]<class... R>(Types<R...>) {
@@ -300,7 +301,7 @@ inline void set_extents(const CallContext& call, const OperandRef* in, const Sha
   }
 }
 
-/// Operands of an operation that broadcasts, aligned with the result: a stride of 0 along dimensions
+/// Operands of an elementwise operation, aligned with the result: a stride of 0 along dimensions
 /// that repeat. Refers to the extents of the result.
 class AlignedOperands {
  public:
@@ -327,7 +328,7 @@ class AlignedOperands {
   std::array<index_t, std::size_t(max_operands) * std::size_t(max_dims)> strides_;
 };
 
-/// Whether operands of an operation that broadcasts lie as its result does already.
+/// Whether operands of an elementwise operation lie as its result does already.
 inline bool are_aligned(const CallContext& call, const OperandRef* in, int dims) {
   if (call.any_repeats) return false;
   for (int i = 0; i < call.info.rule->operands; ++i)
@@ -385,7 +386,7 @@ void compute(const CallContext& call, const void* op, const Shape& fresh, const 
     }
     out[std::size_t(k)] = {y.data, y.extents, y.strides, dims};
   }
-  if (!info.broadcasts || are_aligned(call, in, out[0].dims))
+  if (!info.is_elementwise || are_aligned(call, in, out[0].dims))
     run_on(call, op, in, computed, results, out.data());
   else
     run_on(call, op, AlignedOperands(call, in, out[0]).data(), computed, results, out.data());

@@ -35,7 +35,8 @@ namespace cleave {
 ///   Reductions are sum, avg, max, min and product; rows are separated by ';', the entries of
 ///   several results by ','; default none.
 ///   A row must be true: a wrong one gives wrong results.
-/// - `broadcasts`: operands may have extent 1 where others have more; default false.
+/// - `broadcasts`: operands may have extent 1 where others have more; default false. A kernel that
+///   is no functor of elements finds them so.
 template <class Op>
 struct sharding_rule : Op {};
 

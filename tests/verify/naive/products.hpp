@@ -1,5 +1,9 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <string>
+
 #include <cleave/ops/list/products.hpp>
 
 #include "operation.hpp"
@@ -13,6 +17,46 @@ inline Naive naive_of(ops::Matmul) {
       for (index_t j = 0; j < y.shape[1]; ++j)
         for (index_t k = 0; k < x[0].shape[1]; ++k)
           y.at({i, j}) += x[0].at({i, k}) * x[1].at({k, j});
+    return y;
+  }};
+}
+
+/// Sums over all values of the letters of a text: "ij,jk->ik".
+inline Numbers naive_einsum(const std::string& text, const Arrays& x) {
+  const std::size_t arrow = text.find("->"), comma = text.find(',');
+  const std::array<std::string, 2> of{text.substr(0, comma),
+                                      text.substr(comma + 1, arrow - comma - 1)};
+  const std::string result = text.substr(arrow + 2);
+  std::string letters;
+  naive::Indices extents;
+  for (std::size_t i = 0; i < 2; ++i)
+    for (std::size_t d = 0; d < of[i].size(); ++d) {
+      const std::size_t known = letters.find(of[i][d]);
+      if (known == std::string::npos) letters += of[i][d], extents.push_back(x[i].shape[d]);
+      else if (extents[known] == 1) extents[known] = x[i].shape[d];
+    }
+  const auto at = [&](const std::string& word, const naive::Indices& index, const Numbers* array) {
+    naive::Indices own;
+    for (std::size_t d = 0; d < word.size(); ++d)
+      own.push_back(array != nullptr && array->shape[d] == 1 ? 0 : index[letters.find(word[d])]);
+    return own;
+  };
+  Numbers y(at(result, extents, nullptr));
+  for (const naive::Indices& index : naive::all_indices(extents))
+    y.at(at(result, index, nullptr)) += x[0].at(at(of[0], index, &x[0])) *
+                                        x[1].at(at(of[1], index, &x[1]));
+  return y;
+}
+template <class Text, bool Repeats>
+Naive naive_of(ops::Contract<Text, Repeats>) {
+  return {[](const Arrays& x) { return naive_einsum(std::string(Text::text), x); }};
+}
+inline Naive naive_of(ops::Linear) {
+  return {[](const Arrays& x) {
+    const bool is_matrix = x[0].shape.size() == 2;
+    Numbers y = naive_einsum(is_matrix ? "ak,nk->an" : "abk,nk->abn", {x[0], x[1]});
+    for (const naive::Indices& index : naive::all_indices(y.shape))
+      y.at(index) += x[2].at({index.back()});
     return y;
   }};
 }

@@ -1,15 +1,42 @@
 // Products of matrices.
 #pragma once
 
+#include <cleave/ops/einsum.hpp>
+#include <cleave/ops/linear.hpp>
 #include <cleave/ops/list/entry.hpp>
 #include <cleave/ops/matmul.hpp>
 
 namespace cleave::ops::listing {
 
+template <int Left, int Right>
+using BatchedMatmul =
+    Contract<decltype(cleave::detail::einsum_of<cleave::detail::BatchedProduct<Left, Right>>()),
+             cleave::detail::BatchedProduct<Left, Right>::repeats>;
+using Crossed = Contract<decltype("aij,kja->ik"_ein)>;
+
 template <class Visit>
 constexpr void each_product(const Visit& visit) {
   visit(listed<Matmul, SameTypes<2, double, float, Complex, Int>, DimsOf<2, 2>>(
       "matmul(x, w)", [](const auto& x, const auto& w) { return matmul(x, w); }));
+  visit(listed<BatchedMatmul<3, 3>, SameTypes<2, double, Complex>, DimsOf<3, 3>>(
+      "matmul(x, w); of stacks of matrices",
+      [](const auto& x, const auto& w) { return matmul(x, w); }));
+  visit(listed<BatchedMatmul<3, 2>, SameTypes<2, double>, DimsOf<3, 2>>(
+      "matmul(x, w); of stacks with one matrix",
+      [](const auto& x, const auto& w) { return matmul(x, w); }));
+  visit(listed<BatchedMatmul<2, 1>, SameTypes<2, double, float, Int>, DimsOf<2, 1>>(
+      "matmul(x, w); of matrix and vector",
+      [](const auto& x, const auto& w) { return matmul(x, w); }));
+  visit(listed<Crossed, SameTypes<2, double, Complex>, DimsOf<3, 3>>(
+      "einsum(\"aij,kja->ik\"_ein, x, w)",
+      [](const auto& x, const auto& w) { return einsum("aij,kja->ik"_ein, x, w); }));
+  visit(listed<Linear, SameTypes<3, double, float, Complex>, DimsOf<2, 2, 1>>(
+      "linear(x, weight, bias)", [](const auto& x, const auto& weight, const auto& bias) {
+        return linear(x, weight, bias);
+      }));
+  visit(listed<Linear, SameTypes<3, double>, DimsOf<3, 2, 1>>(
+      "linear(x, weight, bias); of sequences",
+      [](const auto& x, const auto& weight, const auto& bias) { return linear(x, weight, bias); }));
 }
 
 }  // namespace cleave::ops::listing

@@ -1,0 +1,192 @@
+// Products of arrays with any number of dimensions, as products of matrices: dimensions of one kind
+// (of both operands and the result, of one operand and the result, summed over) are merged, and what
+// does not merge where it lies is copied.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include <cleave/kernels/host/gemm.hpp>
+#include <cleave/kernels/matrix.hpp>
+#include <cleave/kernels/strided.hpp>
+#include <cleave/tensor/storage.hpp>
+#include <cleave/tensor/strided_copy.hpp>
+
+namespace cleave::kernels {
+
+/// Which dimensions of x, w and y = x · w belong together. Every dimension of y is one of x or of w.
+struct Contraction {
+  /// One letter: its dimensions, -1 where an array has none.
+  struct Index {
+    std::int8_t x = -1, w = -1, y = -1;
+  };
+  std::array<Index, 2 * std::size_t(max_dims)> index{};
+  int count = 0;
+};
+
+namespace detail {
+
+/// Some loops over an array.
+struct Loops {
+  Shape extents{};
+  Shape strides{};
+
+  void add(index_t extent, index_t stride) {
+    extents[extents.dims++] = extent;
+    strides[strides.dims++] = stride;
+  }
+  index_t size() const { return extents.product(); }
+
+  /// Whether they are one loop of one stride. @param stride  set to that
+  bool merge(index_t& stride) const {
+    bool found = false;
+    index_t next = 0;
+    stride = 1;
+    for (int d = extents.dims - 1; d >= 0; --d) {
+      if (extents[d] == 1) continue;
+      if (found && strides[d] != next) return false;
+      if (!found) stride = strides[d];
+      found = true;
+      next = strides[d] * extents[d];
+    }
+    return true;
+  }
+};
+
+/// An operand, or the result, as matrices: loops over matrices, over rows and over columns.
+template <class T>
+struct Matrices {
+  T* data = nullptr;
+  Loops batch{}, rows{}, cols{};
+  std::shared_ptr<void> memory{};  ///< of a copy
+
+  /// Whether rows and columns merge into those of a matrix.
+  bool merge(Matrix<T>& m) const {
+    m = {data, rows.size(), cols.size(), 0, 1};
+    return rows.merge(m.row_stride) && cols.merge(m.col_stride);
+  }
+
+  auto view() const {
+    const Loops all = joined();
+    using V = std::conditional_t<std::is_const_v<T>, ConstView, View>;
+    return V{data, dtype_of<std::remove_const_t<T>>(), all.extents, all.strides};
+  }
+
+  /// Uninitialised memory of the same extents, the matrices dense behind each other.
+  template <class Device>
+  Matrices<std::remove_const_t<T>> dense_like(Device device) const {
+    Matrices<std::remove_const_t<T>> copy;
+    copy.memory =
+        allocate_bytes(device, std::size_t(joined().extents.product()) * sizeof(T));
+    copy.data = static_cast<std::remove_const_t<T>*>(copy.memory.get());
+    const Shape strides = row_major_strides(joined().extents);
+    int next = 0;
+    for (const auto& [from, to] : {std::pair(&batch, &copy.batch), std::pair(&rows, &copy.rows),
+                                   std::pair(&cols, &copy.cols)})
+      for (int d = 0; d < from->extents.dims; ++d) to->add(from->extents[d], strides[next++]);
+    return copy;
+  }
+
+ private:
+  Loops joined() const {
+    Loops all = batch;
+    for (const Loops* loops : {&rows, &cols})
+      for (int d = 0; d < loops->extents.dims; ++d) all.add(loops->extents[d], loops->strides[d]);
+    return all;
+  }
+};
+
+/// The operand itself where it is matrices, else a copy that is.
+template <class Device, class T>
+Matrices<const T> as_matrices(Device device, const Matrices<const T>& m) {
+  Matrix<const T> matrix;
+  if (m.merge(matrix)) return m;
+  Matrices<T> copy = m.dense_like(device);
+  strided_copy(device, m.view(), copy.view());
+  return {copy.data, copy.batch, copy.rows, copy.cols, std::move(copy.memory)};
+}
+
+/// Whether the columns of a product, or its rows, lie next to each other.
+template <class T>
+bool can_write(const Matrices<T>& y) {
+  Matrix<T> c;
+  return y.merge(c) && (c.col_stride == 1 || c.cols == 1 || c.row_stride == 1 || c.rows == 1);
+}
+
+/// y = x · w for every index of the loops over matrices; those of the last loop in one call.
+template <class Device, class T>
+void multiply_each(On<Device> on, Matrix<const T> x, const Loops& of_x, Matrix<const T> w,
+                   const Loops& of_w, Matrix<T> y, const Loops& of_y) {
+  const int last = of_y.extents.dims - 1;
+  const Batches batches = last < 0 ? Batches{}
+                                   : Batches{of_y.extents[last], of_x.strides[last],
+                                             of_w.strides[last], of_y.strides[last]};
+  Shape at = Shape::filled(of_y.extents.dims, 0);
+  for (;;) {
+    gemm_batched(on, x, w, y, batches);
+    int d = last - 1;
+    for (; d >= 0; --d) {
+      const index_t step = ++at[d] < of_y.extents[d] ? 1 : 1 - at[d];
+      x.data += step * of_x.strides[d];
+      w.data += step * of_w.strides[d];
+      y.data += step * of_y.strides[d];
+      if (step == 1) break;
+      at[d] = 0;
+    }
+    if (d < 0) return;
+  }
+}
+
+}  // namespace detail
+
+/// y = x · w, summed over the letters that y lacks.
+///
+/// Extents of 1 in x or w repeat along the letters that all three have. @see gemm for sums
+///
+/// @pre extents agree otherwise, and every letter is one of at least two of x, w and y
+/// @cost a copy of x, w or y where its dimensions of one kind do not merge into one stride
+template <class Device, class T>
+void contract(On<Device> on, const Contraction& letters, const Strided<T>& y,
+              const Strided<const T>& x, const Strided<const T>& w) {
+  detail::Matrices<const T> a{x.data}, b{w.data};
+  detail::Matrices<T> c{y.data};
+  const auto step = [](const auto& operand, int d, index_t extent) {
+    return operand.extents[d] == 1 && extent != 1 ? 0 : operand.strides[d];
+  };
+  for (int i = 0; i < letters.count; ++i) {
+    const Contraction::Index& at = letters.index[std::size_t(i)];
+    const index_t extent = at.y >= 0 ? y.extents[at.y] : x.extents[at.x];
+    if (at.x >= 0 && at.w >= 0 && at.y >= 0) {
+      a.batch.add(extent, step(x, at.x, extent));
+      b.batch.add(extent, step(w, at.w, extent));
+      c.batch.add(extent, y.strides[at.y]);
+    } else if (at.y < 0) {
+      a.cols.add(extent, x.strides[at.x]);
+      b.rows.add(extent, w.strides[at.w]);
+    } else if (at.x >= 0) {
+      a.rows.add(extent, x.strides[at.x]);
+      c.rows.add(extent, y.strides[at.y]);
+    } else {
+      b.cols.add(extent, w.strides[at.w]);
+      c.cols.add(extent, y.strides[at.y]);
+    }
+  }
+  if (c.batch.size() * c.rows.size() * c.cols.size() == 0) return;
+  const detail::Matrices<const T> left = as_matrices(Device{}, a), right = as_matrices(Device{}, b);
+  const detail::Matrices<T> result = can_write(c) ? c : c.dense_like(Device{});
+  Matrix<const T> p, q;
+  Matrix<T> r;
+  left.merge(p), right.merge(q), result.merge(r);
+  if (r.col_stride == 1 || r.cols == 1)
+    detail::multiply_each(on, p, left.batch, q, right.batch, r, result.batch);
+  else  // y^T = w^T · x^T
+    detail::multiply_each(on, transposed(q), right.batch, transposed(p), left.batch, transposed(r),
+                          result.batch);
+  if (result.data != c.data) strided_copy(Device{}, result.view(), c.view());
+}
+
+}  // namespace cleave::kernels

@@ -1,0 +1,144 @@
+// The layer that every network has: rows times a matrix, plus a row.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <type_traits>
+
+#include <cleave/kernels/contract.hpp>
+#include <cleave/kernels/host/map_elements.hpp>
+#include <cleave/ops/arithmetic.hpp>
+#include <cleave/ops/call.hpp>
+#include <cleave/ops/einsum.hpp>
+#include <cleave/ops/matmul.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+/// "abk,nk->abn" for x of three dimensions, and the products of its gradients.
+template <int Dims>
+struct LinearText {
+  static constexpr RuleText letters(char last) {
+    RuleText text;
+    for (int d = 1; d < Dims; ++d) text += char('a' + d - 1);
+    text += last;
+    return text;
+  }
+  struct Forward {
+    static constexpr RuleText text = product_text(letters('k'), "nk", letters('n'));
+  };
+  struct OfX {
+    static constexpr RuleText text = product_text(letters('n'), "nk", letters('k'));
+  };
+  struct OfWeight {
+    static constexpr RuleText text = product_text(letters('n'), letters('k'), "nk");
+  };
+  template <class Which>
+  using Product = ops::Contract<decltype(einsum_of<Which>())>;
+};
+
+}  // namespace detail
+
+namespace ops {
+
+/// y = x · weight^T + bias, the bias once: where features are sharded, the first rank adds it to
+/// its part of the sum.
+///
+///     // y[S0,R]  = linear(x[S0,R],  weight[R,R],  bias[R,R])
+///     // y[R,S1]  = linear(x[R,R],   weight[R,S0], bias[R,S0])     sharded outputs
+///     // y[R,P]   = linear(x[R,S1],  weight[R,S1], bias[R,R])      sharded features
+struct Linear {
+  static constexpr const char* name = "linear";
+  static constexpr const char* partials =
+      "sum,R,sum->sum; R,sum,sum->sum; avg,R,avg->avg; avg,R,R->avg; R,avg,avg->avg; R,avg,R->avg";
+  static constexpr bool needs_box = true;
+
+  static constexpr RuleText factors(const std::array<int, 3>& dims) {
+    RuleText x, y;
+    for (int d = 1; d < dims[0]; ++d) x += char('a' + d - 1), y += char('a' + d - 1);
+    x += 'k', y += 'n';
+    return cleave::detail::product_text(x, "nk,n", y);
+  }
+
+  template <class T>
+  static void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y,
+                     const kernels::Strided<const T>& x, const kernels::Strided<const T>& weight,
+                     const kernels::Strided<const T>& bias) {
+    contract(on, letters_of(x.extents.dims), y, x, weight);
+    if (!adds_bias(task)) return;
+    kernels::Strided<const T> row = bias;
+    row.extents = y.extents;
+    row.strides = Shape::filled(y.extents.dims, 0);
+    row.strides[y.extents.dims - 1] = bias.strides[0];
+    map_elements(on, Add{}, y, kernels::Strided<const T>{y.data, y.extents, y.strides}, row);
+  }
+
+  template <class X>
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const X&, const auto& weight,
+                                 const auto&) {
+    using Text = cleave::detail::LinearText<X::dims>;
+    return call_op(typename Text::template Product<typename Text::OfX>{}, g, conj(weight));
+  }
+  template <class X>
+  static constexpr auto gradient(wrt<1>, const auto& g, const auto&, const X& x, const auto&,
+                                 const auto&) {
+    using Text = cleave::detail::LinearText<X::dims>;
+    return call_op(typename Text::template Product<typename Text::OfWeight>{}, g, conj(x));
+  }
+  template <class X>
+  static constexpr auto gradient(wrt<2>, const auto& g, const auto&, const X&, const auto&,
+                                 const auto&) {
+    return cleave::detail::summed_over<(1u << (X::dims - 1)) - 1u>(g);
+  }
+
+ private:
+  static kernels::Contraction letters_of(int dims) {
+    kernels::Contraction letters;
+    for (int d = 0; d < dims - 1; ++d)
+      letters.index[std::size_t(letters.count++)] = {std::int8_t(d), -1, std::int8_t(d)};
+    letters.index[std::size_t(letters.count++)] = {-1, 0, std::int8_t(dims - 1)};
+    letters.index[std::size_t(letters.count++)] = {std::int8_t(dims - 1), 1, -1};
+    return letters;
+  }
+
+  /// Whether this rank has the first of the features, which are summed over.
+  static bool adds_bias(const Task& task) {
+    const OperandRef& x = task.in[0];
+    const int last = x.dims - 1;
+    if (x.shape[last] == 0 && x.layout != nullptr)
+      for (int a = 0; a < x.layout->axes; ++a)
+        if ((*x.layout)[a].is_shard(last))
+          task.fail("there are no features, and they are sharded: no rank has the first one, which "
+                    "adds the bias");
+    return task.in_box->begin[last] == 0;
+  }
+};
+
+}  // namespace ops
+
+/// y = x · weight^T, as a layer has it that maps k features to n.
+///
+/// @param x       [.., k]
+/// @param weight  [n, k]
+/// @return        [.., n]; a Partial<Sum> on the axes that shard k
+/// @collective    every rank of the mesh, if an operand has to be redistributed
+template <class... R, AnyTensor X, AnyTensor W>
+constexpr auto linear(const X& x, const W& weight) {
+  static_assert(X::dims > 0 && W::dims == 2, "cleave: linear takes x [.., k] and weight [n, k]");
+  using Text = detail::LinearText<X::dims>;
+  return call_op<R...>(typename Text::template Product<typename Text::Forward>{}, x, weight);
+}
+
+/// y = x · weight^T + bias. The bias is added once, wherever the operands lie.
+///
+/// @param bias  [n]
+/// @throws Error if there are no features (k = 0) and they are sharded
+template <class... R, AnyTensor X, AnyTensor W, AnyTensor B>
+constexpr auto linear(const X& x, const W& weight, const B& bias) {
+  static_assert(X::dims > 0 && W::dims == 2 && B::dims == 1,
+                "cleave: linear takes x [.., k], weight [n, k] and bias [n]");
+  return call_op<R...>(ops::Linear{}, x, weight, bias);
+}
+
+}  // namespace cleave
