@@ -94,10 +94,10 @@ constexpr auto matmul(const A& x, const B& w) {
   if constexpr (A::dims == 2 && B::dims == 2) {
     return call_op<R...>(ops::Matmul{}, x, w);
   } else {
-    using Product = detail::BatchedProduct<A::dims, B::dims>;
-    if constexpr (Product::repeats) detail::require_inner(x, w);
+    using Text = detail::BatchedProduct<A::dims, B::dims>;
+    if constexpr (Text::repeats) detail::require_inner(x, w);
     return call_op<R...>(
-        ops::Contract<decltype(detail::einsum_of<Product>()), Product::repeats>{}, x, w);
+        ops::Contract<decltype(detail::einsum_of<Text>()), Text::repeats>{}, x, w);
   }
 }
 
