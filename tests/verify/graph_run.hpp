@@ -146,7 +146,7 @@ class GraphRun {
       bool is_new = true;
       for (int i = 0; i < rule.operands; ++i)
         if (rule.operand[std::size_t(i)].dim_of(rule.result[0].factor[std::size_t(d)]) >= 0)
-          is_new = false;
+          is_new = rule.result[0].is_group(d);
       if (is_new) fresh[fresh.dims++] = graph_.values[std::size_t(node.first)].shape[d];
     }
     return fresh;

@@ -35,10 +35,11 @@ struct Verdict {
 inline std::vector<std::vector<naive::Indices>> shapes_of(const Subject& subject, bool briefly) {
   std::vector<std::vector<index_t>> extents{{5, 3, 4}, {1, 7, 2}};
   if (!subject.naive.needs_elements) extents.push_back({0, 3, 2});
+  if (!subject.naive.extents.empty()) extents = subject.naive.extents;
   if (briefly) extents.resize(1);
   std::vector<std::vector<naive::Indices>> result;
   const auto extent = [](const std::vector<index_t>& of, char letter) {
-    return of[std::size_t((letter - 'a') % 3)];
+    return of[std::size_t(letter - 'a') % of.size()];
   };
   for (const auto& of : extents) {
     result.emplace_back();
@@ -115,7 +116,8 @@ class OnMesh {
     try {
       const Numbers expected = subject_.naive.result(globals(layouts));
       const std::vector<Held> found = GraphRun(graph_, &mesh_, &verdict.rows)(held(layouts));
-      fault = difference(found[0], expected, mesh_, tolerance_of(found[0].dtype));
+      if (!refusal(layouts).empty()) fault = "the call is not refused";
+      else fault = difference(found[0], expected, mesh_, tolerance_of(found[0].dtype));
     } catch (const Error& error) {
       if (may_refuse(error, layouts)) ++verdict.refused;
       else fault = error.what();
@@ -215,7 +217,15 @@ class OnMesh {
     return result;
   }
 
+  /// What has to be said of a call, "" if nothing.
+  std::string refusal(const std::vector<Layout>& layouts) const {
+    if (!subject_.naive.refusal) return "";
+    return subject_.naive.refusal(shapes_, layouts, naive::to_indices(mesh_.extents()));
+  }
+
   bool may_refuse(const Error& error, const std::vector<Layout>& layouts) const {
+    if (const std::string text = refusal(layouts); !text.empty())
+      return std::string(error.what()).find(text) != std::string::npos;
     return subject_.broadcasts && shards_repeated(shapes_, layouts) &&
            std::string(error.what()).find("has extent 1 and is repeated") != std::string::npos;
   }

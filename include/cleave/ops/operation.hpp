@@ -18,12 +18,13 @@
 //   name        what errors, traces and graphs call it
 //   factors     letters, as in sharding_rule; or a function of the operands' numbers of dimensions
 //   partials    rows, as in sharding_rule; or `partials_for<T..>()` of the operands' element types
-//   reduction, replicated, broadcasts    as in sharding_rule
+//   reduction, replicated, broadcasts    as in sharding_rule; `replicated` may be a function, too
 //   result      the element type of the result, or `Types<..>` of several; by default the first
 //               operand's; a member template `result_of<T..>` may compute it
 //   extents()   of the factors that only results have
 //   kernel(on, task, results.., operands..)   computes what one rank contributes, on strided views
-//   view(task)  instead of a kernel: the result shares the elements of the first operand
+//   view(task)  instead of a kernel: the result shares the elements of the first operand; where
+//               its strides do not allow that, it leaves task.out->data null, and gets a dense copy
 //   body(x..)   instead of rule and kernel, in operations derived from Composite; with the
 //               member `takes_request`, body(request, x..) places the result itself
 //   gradient(wrt<I>, g, y, x..)   the gradient of operand I, made of operations; where there is no
@@ -244,7 +245,9 @@ struct sharding_rule<detail::OpSignature<Op, Types<T...>, Dims...>> {
   static constexpr const char* partials = detail::partials_of<Op, T...>();
   static constexpr RuleText replicated = [] {
     RuleText letters;
-    if constexpr (requires { sharding_rule<Op>::replicated; })
+    if constexpr (requires { Op::replicated(std::array<int, sizeof...(Dims)>{}); })
+      return Op::replicated(std::array<int, sizeof...(Dims)>{Dims...});
+    else if constexpr (requires { sharding_rule<Op>::replicated; })
       for (const char letter : std::string_view(sharding_rule<Op>::replicated)) letters += letter;
     return letters;
   }();

@@ -21,6 +21,7 @@
 #include <cleave/placement/ownership.hpp>
 #include <cleave/rules/explain.hpp>
 #include <cleave/rules/extents.hpp>
+#include <cleave/rules/groups.hpp>
 #include <cleave/rules/solver.hpp>
 
 namespace cleave::detail {
@@ -185,6 +186,26 @@ struct CallContext {
                       mesh->name(conflict) + "'; redistribute it to Replicate first",
                   context());
     return layout;
+  }
+
+  /// @param fresh     extents of the factors that no operand has
+  /// @param in        the operands as they lie now
+  /// @param computed  the results' layouts
+  /// @throws Error    on all ranks of the mesh, if shards end inside of a group
+  void require_whole_groups(const Shape& fresh, const OperandRef* in,
+                            const Layout* computed) const {
+    const Rule& rule = *info.rule;
+    std::array<ExtentsRef, std::size_t(max_operands)> shapes{};
+    std::array<const Layout*, std::size_t(max_operands)> layouts{};
+    for (int i = 0; i < rule.operands; ++i) {
+      shapes[std::size_t(i)] = {in[i].shape, in[i].dims};
+      layouts[std::size_t(i)] = in[i].layout;
+    }
+    FactorExtents known;
+    read_extents(rule, false, shapes.data(), fresh, known);
+    const GroupConflict conflict =
+        find_group_conflict(rule, known, layouts.data(), computed, mesh->extents());
+    if (conflict.found) throw Error(info.name, to_string(conflict, *mesh), context());
   }
 
   /// Shapes, placements, mesh and rank, for errors.
@@ -359,6 +380,20 @@ inline void run_on(const CallContext& call, const void* op, const OperandRef* in
   if (info.is_view) results[0].data = out[0].data;
 }
 
+/// Makes a view of a dense copy of the only operand, whose own strides do not allow it.
+template <class Device>
+void view_copy(const CallContext& call, const void* op, const OperandRef& in,
+               const Layout* computed, RawResult* results, ArrayRef* out) {
+  redistribution::Block copy = redistribution::allocate<Device>(in.dtype, shape_at(in.extents, in.dims));
+  strided_copy(Device{}, block_of(in).view, copy.view);
+  OperandRef dense = in;
+  dense.data = copy.view.data;
+  dense.strides = copy.view.strides.begin();
+  dense.storage = &copy.storage;
+  run_on(call, op, &dense, computed, results, out);
+  results[0].storage = std::move(copy.storage);
+}
+
 /// Allocates the results and runs the kernel.
 ///
 /// @param op        the operation, with its attributes
@@ -372,6 +407,8 @@ void compute(const CallContext& call, const void* op, const Shape& fresh, const 
              const Layout* computed, RawResult* results) {
   const OpInfo& info = call.info;
   const Rule& rule = *info.rule;
+  if (rule.kept != 0 && call.mesh != nullptr && call.mesh->is_member())
+    call.require_whole_groups(fresh, in, computed);
   set_extents(call, in, fresh, computed, results);
   std::array<ArrayRef, std::size_t(max_results)> out;
   for (int k = 0; k < rule.results; ++k) {
@@ -386,10 +423,13 @@ void compute(const CallContext& call, const void* op, const Shape& fresh, const 
     }
     out[std::size_t(k)] = {y.data, y.extents, y.strides, dims};
   }
-  if (!info.is_elementwise || are_aligned(call, in, out[0].dims))
+  if (!info.is_elementwise || are_aligned(call, in, out[0].dims)) {
     run_on(call, op, in, computed, results, out.data());
-  else
+    if (info.is_view && out[0].data == nullptr && block_of(in[0]).view.size() > 0)
+      view_copy<Device>(call, op, in[0], computed, results, out.data());
+  } else {
     run_on(call, op, AlignedOperands(call, in, out[0]).data(), computed, results, out.data());
+  }
 }
 
 /// A call on distributed operands as constants of its types.

@@ -9,22 +9,32 @@
 
 namespace cleave {
 
+namespace detail {
+
+/// "ik"; of a group, "(ik)j"
+inline std::string letters_of(const Rule& rule, const Rule::Operand& operand) {
+  std::string text;
+  for (int d = 0; d < operand.dims; ++d) {
+    const auto dim = std::size_t(d);
+    if (operand.is_group(d)) text += '(';
+    text += rule.letter[std::size_t(operand.factor[dim])];
+    for (int f = 0; f < rule.factors; ++f)
+      if (operand.inner[dim] >> f & 1u) text += rule.letter[std::size_t(f)];
+    if (operand.is_group(d)) text += ')';
+  }
+  return text;
+}
+
+}  // namespace detail
+
 /// "ik,kj->ij"
 inline std::string to_string(const Rule& rule) {
   std::string text;
-  const auto letters = [&](const Rule::Operand& operand) {
-    for (int d = 0; d < operand.dims; ++d)
-      text += rule.letter[std::size_t(operand.factor[std::size_t(d)])];
-  };
-  for (int i = 0; i < rule.operands; ++i) {
-    if (i > 0) text += ',';
-    letters(rule.operand[std::size_t(i)]);
-  }
+  for (int i = 0; i < rule.operands; ++i)
+    text += (i > 0 ? "," : "") + detail::letters_of(rule, rule.operand[std::size_t(i)]);
   text += "->";
-  for (int k = 0; k < rule.results; ++k) {
-    if (k > 0) text += ',';
-    letters(rule.result[std::size_t(k)]);
-  }
+  for (int k = 0; k < rule.results; ++k)
+    text += (k > 0 ? "," : "") + detail::letters_of(rule, rule.result[std::size_t(k)]);
   return text;
 }
 
@@ -35,24 +45,18 @@ inline std::string to_string(const Rule& rule) {
 ///     ij = (Shard(0), Shard(1))
 inline std::string explain(const Rule& rule, const OperandLayouts& operands,
                            const Solution& solution) {
-  const auto letters = [&](const Rule::Operand& operand) {
-    std::string text;
-    for (int d = 0; d < operand.dims; ++d)
-      text += rule.letter[std::size_t(operand.factor[std::size_t(d)])];
-    return text;
-  };
   std::string text;
   for (int i = 0; i < rule.operands; ++i) {
     const Layout& from = operands[std::size_t(i)];
     const Layout& to = solution.required[std::size_t(i)];
-    text += letters(rule.operand[std::size_t(i)]) + " " + to_string(from);
+    text += detail::letters_of(rule, rule.operand[std::size_t(i)]) + " " + to_string(from);
     if (!(from == to)) text += " -> " + to_string(to);
     text += '\n';
   }
   for (int k = 0; k < rule.results; ++k) {
     const Layout &computed = solution.computed[std::size_t(k)],
                  &result = solution.result[std::size_t(k)];
-    text += (k > 0 ? "\n" : "") + letters(rule.result[std::size_t(k)]) + " = " +
+    text += (k > 0 ? "\n" : "") + detail::letters_of(rule, rule.result[std::size_t(k)]) + " = " +
             to_string(computed);
     if (!(computed == result)) text += " -> " + to_string(result);
   }

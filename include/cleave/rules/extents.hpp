@@ -31,8 +31,17 @@ struct FactorExtents {
   constexpr Shape shape(const Rule::Operand& operand) const {
     Shape result;
     result.dims = operand.dims;
-    for (int d = 0; d < operand.dims; ++d) result[d] = (*this)[operand.factor[std::size_t(d)]];
+    for (int d = 0; d < operand.dims; ++d)
+      result[d] = (*this)[operand.factor[std::size_t(d)]] * inner_extent(operand, d);
     return result;
+  }
+
+  /// The product of the extents of a group's factors without the first; 1 where there is no group.
+  constexpr index_t inner_extent(const Rule::Operand& operand, int d) const {
+    index_t n = 1;
+    for (int f = 0; operand.inner[std::size_t(d)] >> f != 0; ++f)
+      if (operand.inner[std::size_t(d)] >> f & 1u) n *= (*this)[f];
+    return n;
   }
 };
 
@@ -44,7 +53,8 @@ struct ExtentsConflict {
   bool repeats = false;  ///< whether an extent of 1 repeats anywhere
 };
 
-/// Reads the factors' extents from those of the operands, operand after operand.
+/// Reads the factors' extents from those of the operands, operand after operand. Those of groups
+/// are not known from their product: the operation has compared it with `fresh`.
 ///
 /// @param broadcasts  extents of 1 repeat where another operand has more
 /// @param fresh       extents of the factors that only results have, in the order of their letters
@@ -56,6 +66,7 @@ constexpr ExtentsConflict read_extents(const Rule& rule, bool broadcasts,
   for (int i = 0; i < rule.operands; ++i) {
     const Rule::Operand& operand = rule.operand[std::size_t(i)];
     for (int d = 0; d < operand.dims; ++d) {
+      if (operand.is_group(d)) continue;
       index_t& known = extents[operand.factor[std::size_t(d)]];
       const index_t extent = operands[i][d];
       if (known == extent) continue;
@@ -107,7 +118,7 @@ struct DimPlace {
 };
 
 /// What a rule says about extents where none repeats, as tables: which dimensions of operands agree,
-/// and which one each dimension of a result has its extent from (none: it is new).
+/// and which one each dimension of a result has its extent from (none: it is new, or a group).
 struct ExtentsTable {
   static constexpr int max_pairs = 24;
 
@@ -119,6 +130,7 @@ struct ExtentsTable {
     std::array<DimPlace, Rule::max_factors> first{};
     for (int i = 0; i < rule.operands; ++i)
       for (int d = 0; d < rule.operand[std::size_t(i)].dims; ++d) {
+        if (rule.operand[std::size_t(i)].is_group(d)) continue;
         const DimPlace here{std::int8_t(i), std::int8_t(d)};
         DimPlace& known =
             first[std::size_t(rule.operand[std::size_t(i)].factor[std::size_t(d)])];
@@ -127,9 +139,11 @@ struct ExtentsTable {
         else if (pairs >= 0) pair[std::size_t(pairs++)] = {known, here};
       }
     for (int k = 0; k < rule.results; ++k)
-      for (int d = 0; d < rule.result[std::size_t(k)].dims; ++d)
+      for (int d = 0; d < rule.result[std::size_t(k)].dims; ++d) {
+        if (rule.result[std::size_t(k)].is_group(d)) continue;
         source[std::size_t(k)][std::size_t(d)] =
             first[std::size_t(rule.result[std::size_t(k)].factor[std::size_t(d)])];
+      }
   }
 };
 

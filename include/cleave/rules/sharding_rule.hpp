@@ -27,7 +27,9 @@ namespace cleave {
 /// - `factors` (required): one letter per dimension of each operand and of each result,
 ///   "ik,kj->ij" or "ab->a,a". Dimensions with one letter are sharded together. A factor that a
 ///   result lacks is reduced over; one that only results have is new (its extent is an argument of
-///   the op). A scalar operand has no letters.
+///   the op). A scalar operand has no letters. Letters in parentheses are one dimension, whose
+///   indices count through these factors, the last one fastest: "abc->(ab)c" merges two dimensions.
+///   The first factor of such a group stays sharded where it is; the others must be whole.
 /// - `reduction`: the ReduceOp of the factors that are reduced over; default `ReduceOp::sum`.
 /// - `replicated`: the factors that must not be sharded, "k"; default none.
 /// - `partials`: rows of what the op does on ranks that hold addends, "sum,R->sum": if the first
@@ -66,9 +68,11 @@ struct Rule {
 
   struct Operand {
     int dims = 0;
-    std::array<std::int8_t, max_dims> factor{};  ///< of each dimension
+    std::array<std::int8_t, max_dims> factor{};   ///< of each dimension; of a group, the first
+    std::array<std::uint32_t, max_dims> inner{};  ///< bit f: factor f is another one of its group
 
-    /// The dimension of a factor, or -1.
+    constexpr bool is_group(int d) const { return inner[std::size_t(d)] != 0; }
+    /// The dimension of a factor that is not inside of a group, or -1.
     constexpr int dim_of(int f) const {
       for (int d = 0; d < dims; ++d)
         if (factor[std::size_t(d)] == f) return d;
@@ -88,6 +92,8 @@ struct Rule {
   std::array<Operand, max_results> result{};
   std::array<char, max_factors> letter{};  ///< of each factor
   std::uint32_t replicated = 0;            ///< bit f: factor f must not be sharded
+  std::uint32_t kept = 0;  ///< bit f: factor f, the first of a group, may stay sharded; no operand
+                           ///< is sharded for its sake, whose shards might end within the group
   ReduceOp reduction = ReduceOp::sum;
   std::array<Row, max_rows> row{};
 
@@ -128,14 +134,30 @@ constexpr int factor_index(const Rule& rule, char letter) {
 
 /// Reads the letters of one operand. @return false if they are none
 constexpr bool read_dims(Rule& rule, std::string_view letters, Rule::Operand& operand) {
+  std::uint32_t seen = 0;
+  int inside = -1;  // how many letters of a group there are so far
   for (const char letter : letters) {
-    if (letter < 'a' || letter > 'z' || operand.dims == max_dims) return false;
+    if (letter == '(' || letter == ')') {
+      if ((letter == '(') != (inside < 0) || inside == 0) return false;
+      inside = letter == '(' ? 0 : -1;
+      continue;
+    }
+    if (letter < 'a' || letter > 'z') return false;
     int f = factor_index(rule, letter);
     if (f < 0) rule.letter[std::size_t(f = rule.factors++)] = letter;
-    if (operand.dim_of(f) >= 0) return false;
-    operand.factor[std::size_t(operand.dims++)] = std::int8_t(f);
+    if (seen >> f & 1u) return false;
+    seen |= 1u << f;
+    if (inside > 0) {
+      operand.inner[std::size_t(operand.dims - 1)] |= 1u << f;
+      rule.replicated |= 1u << f;
+      rule.kept |= 1u << operand.factor[std::size_t(operand.dims - 1)];
+    } else {
+      if (operand.dims == max_dims) return false;
+      operand.factor[std::size_t(operand.dims++)] = std::int8_t(f);
+    }
+    if (inside >= 0) ++inside;
   }
-  return true;
+  return inside < 0;
 }
 
 /// Reads "ik,kj": the letters of several operands. @return false if there are too many
@@ -218,7 +240,7 @@ constexpr Rule checked_rule() {
   constexpr Rule rule = read_rule<Op>();
   static_assert(rule.fault != Rule::Fault::factors,
                 "cleave: the factors of a sharding_rule read like \"ik,kj->ij\": a lower-case "
-                "letter per dimension, none twice in one operand");
+                "letter per dimension, or several in parentheses, none twice in one operand");
   static_assert(rule.fault != Rule::Fault::replicated,
                 "cleave: a sharding_rule replicates a factor that it does not have");
   static_assert(rule.fault != Rule::Fault::partials,

@@ -20,8 +20,10 @@
 //   3. the result comes as it is asked for; then the first operand stays as it is, then the
 //      second, ..; then the order above, factors in the order of their letters.
 //
-// A partial is never made of an operand: it is taken as it is, or reduced. The choice depends on
-// types alone, and is the same on all ranks and in every run.
+// A partial is never made of an operand: it is taken as it is, or reduced. The first factor of a
+// group is split only where an operand is split so already and the result may stay so: whether its
+// shards end where those of the group do is a question of extents. The choice depends on types
+// alone, and is the same on all ranks and in every run.
 #pragma once
 
 #include <array>
@@ -137,6 +139,18 @@ constexpr Candidate candidate_at(const Rule& rule, int index, const Placement* a
   return c;
 }
 
+/// Whether a candidate leaves alone what is sharded for the sake of a group's first factor.
+constexpr bool keeps_groups(const Rule& rule, int index, const Candidate& candidate,
+                            const OperandLayouts& operands, int axis, const Placement* asked) {
+  if (index == 0 || index > rule.factors || !(rule.kept >> (index - 1) & 1u)) return true;
+  if (asked != nullptr && !(*asked == candidate.computed[0])) return false;
+  for (int i = 0; i < rule.operands; ++i) {
+    const Placement& required = candidate.required[std::size_t(i)];
+    if (required.is_shard() && operands[std::size_t(i)][axis] == required) return true;
+  }
+  return false;
+}
+
 /// What a candidate costs, in the order in which costs are compared.
 struct CandidateCost {
   bool possible = false;
@@ -189,6 +203,7 @@ constexpr void solve_axis(const Rule& rule, const OperandLayouts& operands, int 
   const int count = reduce_all ? candidate_count(rule) - rule.rows : candidate_count(rule);
   for (int index = 0; index < count; ++index) {
     const Candidate candidate = candidate_at(rule, index, wanted);
+    if (!keeps_groups(rule, index, candidate, operands, axis, wanted)) continue;
     const CandidateCost cost = cost_of(rule, candidate, operands, axis, wanted);
     if (!(cost < best_cost)) continue;
     best = candidate;

@@ -30,6 +30,12 @@ struct Naive {
   std::vector<Domain> domain{};  ///< of each operand; any where it is shorter
   bool needs_elements = false;   ///< arrays without elements are refused
   bool has_zeros = false;        ///< its gradient is of interest where elements are 0
+  /// Extents of letters, by the order of their appearance, in place of the usual ones.
+  std::vector<naive::Indices> extents{};
+  /// What is said of a call that cannot run under these placements; "" if it can.
+  std::function<std::string(const std::vector<naive::Indices>& shapes,
+                            const std::vector<Layout>& layouts, const naive::Indices& mesh)>
+      refusal{};
 
   Domain domain_of(std::size_t operand) const {
     return operand < domain.size() ? domain[operand] : Domain::any;

@@ -1,6 +1,7 @@
 // Operations that move elements, and compute none.
 #pragma once
 
+#include <cleave/ops/flatten.hpp>
 #include <cleave/ops/list/entry.hpp>
 #include <cleave/ops/placement.hpp>
 #include <cleave/ops/redistribute.hpp>
@@ -19,6 +20,20 @@ constexpr void each_shape(const Visit& visit) {
   visit(listed<BroadcastDims<2u>, SameTypes<2, double, Complex>, DimsOf<1, 2>, 1>(
       "broadcast_dims<2u>(x, like)",
       [](const auto& x, const auto& like) { return broadcast_dims<2u>(x, like); }));
+  visit(listed<Flatten<0, 2>, SameTypes<1, double, bool>, DimsOf<3>>(
+      "flatten(x, dim<0, 1>{}); dimension 1 is made whole",
+      [](const auto& x) { return flatten(x, dim<0, 1>{}); }));
+  visit(listed<Flatten<0, 2>, SameTypes<1, double, Int>, DimsOf<2>>(
+      "flatten(x); all but dimension 0 is made whole", [](const auto& x) { return flatten(x); }));
+  visit(listed<Unflatten<0, 2>, SameTypes<1, double, Complex>, DimsOf<2>>(
+      "unflatten(x, dim<0>{}, {-1, 2})",
+      [](const auto& x) { return unflatten(x, dim<0>{}, {-1, 2}); }));
+  visit(listed<Unflatten<1, 3>, SameTypes<1, double>, DimsOf<2>>(
+      "unflatten(x, dim<1>{}, {-1, 1, 3})",
+      [](const auto& x) { return unflatten(x, dim<1>{}, {-1, 1, 3}); }));
+  visit(listed<Reshape<3>, SameTypes<1, double, bool>, DimsOf<2>>(
+      "reshape(x, {-1, 1, 2}); all dimensions are made whole",
+      [](const auto& x) { return reshape(x, {-1, 1, 2}); }));
   visit(listed<Redistribute, SameTypes<1, double, Int>, DimsOf<2>>(
       "resolve(x)", [](const auto& x) { return resolve(x); }));
 }

@@ -1,0 +1,253 @@
+// Dimensions merged and split: flatten, unflatten, reshape.
+//
+// Which placements stay is known to types: the first of the dimensions that are merged, or that
+// one is split into, keeps its shards, and nothing moves; the others are made whole by the solver.
+// Whether shards end where they have to is known when extents are, to all ranks alike.
+//
+//     // y[S0,R]     = flatten(x[S0,R,R], dim<0, 1>{})         3 x 4 becomes 12
+//     // y[R,S1,R]   = unflatten(x[R,S1], dim<1>{}, {heads, width})
+//
+// Results share the elements where strides allow it, and are copies otherwise.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+
+#include <cleave/core/error.hpp>
+#include <cleave/ops/call.hpp>
+#include <cleave/ops/dim.hpp>
+#include <cleave/ops/placement.hpp>
+#include <cleave/ops/reduce.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+/// "ab(cd)e": the letters of `dims` dimensions, `count` of them from `first` on in parentheses.
+constexpr void add_group(RuleText& text, int dims, int first, int count) {
+  for (int d = 0; d < dims; ++d) {
+    if (count > 1 && d == first) text += '(';
+    text += char('a' + d);
+    if (count > 1 && d == first + count - 1) text += ')';
+  }
+}
+
+/// Whether dimensions [first, end) of an array are one run; its stride.
+constexpr bool merges(const ArrayRef& x, int first, int end, index_t& stride) {
+  index_t next = -1;  // the stride that the dimension before has to have
+  for (int d = end - 1; d >= first; --d) {
+    if (x.extents[d] == 1) continue;
+    if (next < 0) stride = x.strides[d];
+    else if (x.strides[d] != next) return false;
+    next = x.strides[d] * x.extents[d];
+  }
+  if (next < 0) stride = 1;
+  return true;
+}
+
+}  // namespace detail
+
+namespace ops {
+
+/// Dimensions First, First + 1, .., `Count` of them, as one.
+template <int First, int Count>
+struct Flatten {
+  index_t extent = 0;  ///< of that one
+
+  static constexpr const char* name = "flatten";
+  static constexpr const char* partials = moves_elements;
+  static constexpr RuleText factors(const std::array<int, 1>& dims) {
+    RuleText text;
+    detail::add_group(text, dims[0], 0, 1);
+    text += '-';
+    text += '>';
+    detail::add_group(text, dims[0], First, Count);
+    return text;
+  }
+  constexpr Shape extents() const { return Shape::filled(Count > 1 ? 1 : 0, extent); }
+  static void view(const Task& task) {
+    const ArrayRef& x = *task.in;
+    index_t stride = 1;
+    if (!detail::merges(x, First, First + Count, stride)) return;
+    task.out->data = x.data;
+    for (int d = 0; d < task.out->dims; ++d)
+      task.strides[d] = d == First ? stride : x.strides[d < First ? d : d + Count - 1];
+  }
+  template <class X>
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const X& x);
+};
+
+/// Dimension `First` as `Count` dimensions, the last of them fastest.
+template <int First, int Count>
+struct Unflatten {
+  std::array<index_t, std::size_t(Count)> extent{};
+
+  static constexpr const char* name = "unflatten";
+  static constexpr const char* partials = moves_elements;
+  static constexpr RuleText factors(const std::array<int, 1>& dims) {
+    RuleText text;
+    detail::add_group(text, dims[0] + Count - 1, First, Count);
+    text += '-';
+    text += '>';
+    detail::add_group(text, dims[0] + Count - 1, 0, 1);
+    return text;
+  }
+  constexpr Shape extents() const { return Count > 1 ? Shape(extent) : Shape{}; }
+  static void view(const Task& task) {
+    const ArrayRef &x = *task.in, &y = *task.out;
+    task.out->data = x.data;
+    for (int d = 0; d < y.dims; ++d) task.strides[d] = x.strides[d <= First ? d : d - Count + 1];
+    task.strides[First + Count - 1] = x.strides[First];
+    for (int d = First + Count - 2; d >= First; --d)
+      task.strides[d] = task.strides[d + 1] * y.extents[d + 1];
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) {
+    return call_op(Flatten<First, Count>{shape_of(x)[First]}, g);
+  }
+};
+
+template <int First, int Count>
+template <class X>
+constexpr auto Flatten<First, Count>::gradient(wrt<0>, const auto& g, const auto&, const X& x) {
+  Unflatten<First, Count> op;
+  const Shape shape = shape_of(x);
+  for (int i = 0; i < Count; ++i) op.extent[std::size_t(i)] = shape[First + i];
+  return call_op(op, g);
+}
+
+/// Other extents, `Count` of them: the elements in row-major order.
+template <int Count>
+struct Reshape {
+  std::array<index_t, std::size_t(Count)> extent{};
+
+  static constexpr const char* name = "reshape";
+  static constexpr const char* partials = moves_elements;
+  static constexpr RuleText factors(const std::array<int, 1>& dims) {
+    RuleText text;
+    detail::add_group(text, dims[0], 0, 1);
+    text += '-';
+    text += '>';
+    for (int d = 0; d < Count; ++d) text += char('a' + dims[0] + d);
+    return text;
+  }
+  /// All of them: types do not say which dimensions stay.
+  static constexpr RuleText replicated(const std::array<int, 1>& dims) {
+    RuleText text;
+    detail::add_group(text, dims[0] + Count, 0, 1);
+    return text;
+  }
+  constexpr Shape extents() const { return Shape(extent); }
+  static void view(const Task& task) {
+    const ArrayRef& x = *task.in;
+    index_t stride = 1;
+    if (detail::merges(x, 0, x.dims, stride) && stride == 1) task.out->data = x.data;
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) {
+    constexpr int dims = std::remove_cvref_t<decltype(x)>::dims;
+    return call_op(Reshape<dims>{to_array<dims>(shape_of(x))}, g);
+  }
+};
+
+}  // namespace ops
+
+namespace detail {
+
+/// Puts the extent that makes the product right in the place of a -1.
+/// @throws Error if there is none
+template <std::size_t Count, class X>
+constexpr std::array<index_t, Count> completed(const char* name, const index_t (&extents)[Count],
+                                               index_t size, const X& x) {
+  std::array<index_t, Count> result{};
+  index_t known = 1;
+  int open = 0;
+  for (const index_t extent : extents)
+    if (extent == -1) ++open;
+    else known *= extent;
+  const bool fits = open == 0 ? known == size : open == 1 && known > 0 && size % known == 0;
+  bool negative = false;
+  for (std::size_t d = 0; d < Count; ++d) {
+    negative = negative || extents[d] < -1;
+    result[d] = extents[d] == -1 && fits ? size / known : extents[d] < 0 ? 0 : extents[d];
+  }
+  if ((!fits || negative) && knows_extents(x)) {
+    Shape shape;
+    for (const index_t extent : extents) shape[shape.dims++] = extent;
+    throw Error(name,
+                std::to_string(size) + " elements do not fit into extents " + to_string(shape) +
+                    (open > 0 ? "; at most one of them is -1: what is left" : ""),
+                context_of(x));
+  }
+  return result;
+}
+
+/// The dimensions of a `dim` are neighbours, in order.
+template <int Rank, int First, int... D>
+constexpr bool are_neighbours(dim<First, D...>) {
+  int next = dim_index<Rank>(dim<First>{});
+  return ((dim_index<Rank>(dim<D>{}) == ++next) && ...);
+}
+
+template <int First, int Count, class... R, class X>
+constexpr auto flatten_dims(const X& x) {
+  const Shape shape = shape_of(x);
+  index_t extent = 1;
+  for (int d = First; d < First + Count; ++d) extent *= shape[d];
+  return call_op<R...>(ops::Flatten<First, Count>{extent}, x);
+}
+
+}  // namespace detail
+
+/// Neighbouring dimensions as one, the last of them fastest: `flatten(x, dim<0, 1>{})`.
+///
+/// @return shares the local elements where its strides allow it, else a copy. Shards of the first of
+///         these dimensions stay
+/// @collective every rank of the mesh, if another one of them is sharded: it is redistributed
+/// @throws Error on all ranks, if the shards of the first one are not those of the result: where
+///         an extent is not divisible by the number of its shards
+template <class... R, AnyTensor X, int First, int... D>
+constexpr auto flatten(const X& x, dim<First, D...>) {
+  static_assert(detail::are_neighbours<X::dims>(dim<First, D...>{}),
+                "cleave: flatten names dimensions that follow each other: dim<1, 2>{}");
+  return detail::flatten_dims<detail::dim_index<X::dims>(dim<First>{}), 1 + int(sizeof...(D)), R...>(x);
+}
+/// All dimensions as one, likewise.
+template <class... R, AnyTensor X>
+constexpr auto flatten(const X& x) {
+  static_assert(X::dims > 0, "cleave: flatten requires a dimension");
+  return detail::flatten_dims<0, X::dims, R...>(x);
+}
+
+/// A dimension as several, the last of them fastest: `unflatten(x, dim<1>{}, {heads, -1})`.
+///
+/// @param extents  of these dimensions; one may be -1: what is left
+/// @return  shares the local elements. Shards of the dimension become shards of the first of these
+/// @collective  every rank of the mesh, if a requested placement needs it
+/// @throws Error on all ranks, if the extents do not fit, or the shards of the first one are not those
+///         of the dimension: where its extent is not divisible by their number
+template <class... R, AnyTensor X, int D, std::size_t Count>
+constexpr auto unflatten(const X& x, dim<D>, const index_t (&extents)[Count]) {
+  constexpr int d = detail::dim_index<X::dims>(dim<D>{});
+  return call_op<R...>(
+      ops::Unflatten<d, int(Count)>{
+          detail::completed(ops::Unflatten<d, int(Count)>::name, extents, shape_of(x)[d], x)},
+      x);
+}
+
+/// The elements in row-major order under other extents: `reshape(x, {-1, 64})`.
+///
+/// Which dimensions stay is not known to types: all of them are made whole first, partials stay.
+/// `flatten` and `unflatten` keep what is sharded.
+///
+/// @param extents  one may be -1: what is left
+/// @return  shares the local elements if they are dense, else a copy
+/// @collective  every rank of the mesh, if x is sharded
+/// @throws Error if the extents do not fit
+template <class... R, AnyTensor X, std::size_t Count>
+constexpr auto reshape(const X& x, const index_t (&extents)[Count]) {
+  return call_op<R...>(ops::Reshape<int(Count)>{detail::completed(
+                           ops::Reshape<int(Count)>::name, extents, shape_of(x).product(), x)},
+                       x);
+}
+
+}  // namespace cleave

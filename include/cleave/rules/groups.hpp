@@ -1,0 +1,104 @@
+// Groups of factors that are sharded: a dimension that is the product of others has its shards end
+// where those of its first factor do, or the operation cannot run as it lies.
+//
+// Whether they do is arithmetic on global extents: all ranks find the same, without communication.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include <cleave/core/shape.hpp>
+#include <cleave/mesh/mesh_state.hpp>
+#include <cleave/placement/ownership.hpp>
+#include <cleave/placement/placement.hpp>
+#include <cleave/rules/extents.hpp>
+#include <cleave/rules/sharding_rule.hpp>
+
+namespace cleave::detail {
+
+/// Whether the shards of [0, outer * inner) are those of [0, outer), each `inner` times as long.
+///
+/// @param parts  into how many shards the axes cut it, one after the other
+constexpr bool shards_agree(index_t outer, index_t inner, const index_t* parts, int axes) {
+  if (axes == 0 || inner == 1) return true;
+  index_t cut = 1;
+  for (int a = 0; a < axes; ++a) cut *= parts[a];
+  if (outer % cut == 0) return true;
+  index_t before = -1;
+  for (index_t part = 0; part < parts[0]; ++part) {
+    const IndexRange whole = shard_range(outer * inner, parts[0], part);
+    const IndexRange first = shard_range(outer, parts[0], part);
+    if (whole.size() != first.size() * inner) return false;
+    if (first.size() != before && !shards_agree(first.size(), inner, parts + 1, axes - 1))
+      return false;
+    before = first.size();
+  }
+  return true;
+}
+
+/// A group whose shards end inside of it.
+struct GroupConflict {
+  bool found = false;
+  bool in_result = false;
+  int dim = 0;
+  index_t outer = 0;   ///< extent of its first factor
+  index_t inner = 0;   ///< of the others together
+  index_t shards = 0;  ///< into how many it is cut
+  unsigned axes = 0;   ///< bit a: axis a shards it
+};
+
+/// Looks for such a group among the dimensions of an operand or result.
+constexpr GroupConflict find_group_conflict(const Rule::Operand& operand,
+                                            const FactorExtents& extents, const Layout& layout,
+                                            const Shape& mesh) {
+  for (int d = 0; d < operand.dims; ++d) {
+    if (!operand.is_group(d)) continue;
+    GroupConflict conflict{true, false, d, extents[operand.factor[std::size_t(d)]],
+                           extents.inner_extent(operand, d), 1, 0};
+    std::array<index_t, std::size_t(max_axes)> parts{};
+    int count = 0;
+    for (int a = 0; a < layout.axes; ++a) {
+      if (!layout[a].is_shard(d)) continue;
+      parts[std::size_t(count++)] = mesh[a];
+      conflict.shards *= mesh[a];
+      conflict.axes |= 1u << a;
+    }
+    if (!shards_agree(conflict.outer, conflict.inner, parts.data(), count)) return conflict;
+  }
+  return {};
+}
+
+/// The same for all operands and results. @param operands  null: not distributed
+constexpr GroupConflict find_group_conflict(const Rule& rule, const FactorExtents& extents,
+                                            const Layout* const* operands, const Layout* results,
+                                            const Shape& mesh) {
+  for (int i = 0; i < rule.operands; ++i) {
+    if (operands[i] == nullptr) continue;
+    const GroupConflict conflict =
+        find_group_conflict(rule.operand[std::size_t(i)], extents, *operands[i], mesh);
+    if (conflict.found) return conflict;
+  }
+  for (int k = 0; k < rule.results; ++k) {
+    GroupConflict conflict =
+        find_group_conflict(rule.result[std::size_t(k)], extents, results[k], mesh);
+    conflict.in_result = true;
+    if (conflict.found) return conflict;
+  }
+  return {};
+}
+
+/// What is wrong, and what to do.
+inline std::string to_string(const GroupConflict& conflict, const MeshState& mesh) {
+  std::string axes;
+  for (int a = 0; conflict.axes >> a != 0; ++a)
+    if (conflict.axes >> a & 1u) axes += (axes.empty() ? "'" : " and '") + mesh.name(a) + "'";
+  return "dimension " + std::to_string(conflict.dim) + " of the " +
+         (conflict.in_result ? "result" : "operand") + " is " + std::to_string(conflict.outer) +
+         " x " + std::to_string(conflict.inner) + " and sharded over " + axes +
+         ", where shards end inside of the " + std::to_string(conflict.inner) + ": the " +
+         std::to_string(conflict.outer) + " has to be divisible by " +
+         std::to_string(conflict.shards) +
+         "; or redistribute that dimension to Replicate first";
+}
+
+}  // namespace cleave::detail
