@@ -138,17 +138,12 @@ class GraphRun {
     }
   }
 
-  /// Global extents of the factors that only results have.
+  /// Global extents that the first result has from no operand.
   Shape new_extents(const spmd::Node& node) const {
-    const Rule& rule = *node.op->rule;
+    const Shape& shape = graph_.values[std::size_t(node.first)].shape;
     Shape fresh;
-    for (int d = 0; d < rule.result[0].dims; ++d) {
-      bool is_new = true;
-      for (int i = 0; i < rule.operands; ++i)
-        if (rule.operand[std::size_t(i)].dim_of(rule.result[0].factor[std::size_t(d)]) >= 0)
-          is_new = rule.result[0].is_group(d);
-      if (is_new) fresh[fresh.dims++] = graph_.values[std::size_t(node.first)].shape[d];
-    }
+    for (int d = 0; d < shape.dims; ++d)
+      if (node.op->table->source[0][std::size_t(d)].operand < 0) fresh[fresh.dims++] = shape[d];
     return fresh;
   }
 

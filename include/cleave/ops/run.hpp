@@ -205,7 +205,7 @@ struct CallContext {
     read_extents(rule, false, shapes.data(), fresh, known);
     const GroupConflict conflict =
         find_group_conflict(rule, known, layouts.data(), computed, mesh->extents());
-    if (conflict.found) throw Error(info.name, to_string(conflict, *mesh), context());
+    if (conflict.found) throw Error(info.name, to_string(conflict, mesh->label(conflict.axes)), context());
   }
 
   /// Shapes, placements, mesh and rank, for errors.

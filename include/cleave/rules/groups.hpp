@@ -8,7 +8,6 @@
 #include <string>
 
 #include <cleave/core/shape.hpp>
-#include <cleave/mesh/mesh_state.hpp>
 #include <cleave/placement/ownership.hpp>
 #include <cleave/placement/placement.hpp>
 #include <cleave/rules/extents.hpp>
@@ -87,15 +86,12 @@ constexpr GroupConflict find_group_conflict(const Rule& rule, const FactorExtent
   return {};
 }
 
-/// What is wrong, and what to do.
-inline std::string to_string(const GroupConflict& conflict, const MeshState& mesh) {
-  std::string axes;
-  for (int a = 0; conflict.axes >> a != 0; ++a)
-    if (conflict.axes >> a & 1u) axes += (axes.empty() ? "'" : " and '") + mesh.name(a) + "'";
+/// What is wrong, and what to do. @param axes  their names
+inline std::string to_string(const GroupConflict& conflict, const std::string& axes) {
   return "dimension " + std::to_string(conflict.dim) + " of the " +
          (conflict.in_result ? "result" : "operand") + " is " + std::to_string(conflict.outer) +
-         " x " + std::to_string(conflict.inner) + " and sharded over " + axes +
-         ", where shards end inside of the " + std::to_string(conflict.inner) + ": the " +
+         " x " + std::to_string(conflict.inner) + " and sharded over '" + axes +
+         "', where shards end inside of the " + std::to_string(conflict.inner) + ": the " +
          std::to_string(conflict.outer) + " has to be divisible by " +
          std::to_string(conflict.shards) +
          "; or redistribute that dimension to Replicate first";

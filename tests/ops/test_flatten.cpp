@@ -1,0 +1,177 @@
+#include <array>
+#include <string>
+#include <type_traits>
+
+#include <doctest/doctest.h>
+
+#include <cleave/comm/trace.hpp>
+#include <cleave/dtensor/factories.hpp>
+#include <cleave/ops/flatten.hpp>
+#include <cleave/ops/transpose.hpp>
+
+#include "placed.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+using Extents1 = std::array<index_t, 1>;
+using Extents2 = std::array<index_t, 2>;
+using Extents3 = std::array<index_t, 3>;
+using Extents4 = std::array<index_t, 4>;
+
+/// The same elements under other extents.
+template <class T>
+Array<T> reshaped(Array<T> array, const naive::Indices& shape) {
+  array.shape = shape;
+  return array;
+}
+
+/// What an Error says, on this rank.
+template <class F>
+std::string said(const F& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("merged and split dimensions of a local tensor share its elements") {
+  const auto x = held<double, 3>({}, Shape(Extents3{4, 3, 2}), {}, {}, 0);
+  const auto rows = flatten(x, dim<0, 1>{});
+  CHECK(rows.shape() == Extents2{12, 2});
+  CHECK(rows.data() == x.data());
+  CHECK(flatten(x).shape() == Extents1{24});
+  CHECK(flatten(x, dim<-1>{}).shape() == Extents3{4, 3, 2});
+  const auto split = unflatten(rows, dim<0>{}, {2, -1, 3});
+  CHECK(split.shape() == Extents4{2, 2, 3, 2});
+  CHECK(split.data() == x.data());
+  CHECK(reshape(x, {6, -1}).shape() == Extents2{6, 4});
+  CHECK(reshape(x, {6, -1}).data() == x.data());
+  CHECK(reshape(x, {24}).strides() == Extents1{1});
+}
+
+TEST_CASE("what strides do not allow is copied, in row-major order") {
+  const auto x = held<double, 3>({}, Shape(Extents3{4, 3, 2}), {}, {}, 0);
+  const auto a = x.clone().to(Host{});
+  const auto turned = permute(x, dim<1, 0, 2>{});
+  const auto rows = flatten(turned, dim<0, 1>{});
+  CHECK(rows.data() != x.data());
+  CHECK(flatten(turned, dim<1, 2>{}).shape() == Extents2{3, 8});
+  const auto host = rows.to(Host{});
+  const auto other = reshape(turned, {2, 12}).to(Host{});
+  for (index_t i = 0; i < 12; ++i)
+    for (index_t j = 0; j < 2; ++j) {
+      CHECK(host(i, j) == a(i % 4, i / 4, j));
+      CHECK(other.data()[2 * i + j] == a(i % 4, i / 4, j));
+    }
+  // a stride of an extent of 1 means nothing
+  const auto one = held<double, 3>({}, Shape(Extents3{4, 1, 2}), {}, {}, 0);
+  CHECK(flatten(permute(one, dim<1, 0, 2>{}), dim<0, 1>{}).data() == one.data());
+}
+
+TEST_CASE("shards of the first dimension stay, nothing moves") {
+  on_ranks({1, 2, 4}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
+    each_placements<1, Replicate, Shard<0>, Shard<2>, Partial<Sum>, Partial<Max>>([&](auto p) {
+      for (const Extents3 extents : {Extents3{8, 3, 5}, {0, 3, 2}, {4, 1, 1}}) {
+        const auto x = placed<double, decltype(p)>(mesh, extents, 0);
+        CommTrace trace(world);
+        const auto rows = flatten(x, dim<0, 1>{});
+        const auto back = unflatten(rows, dim<0>{}, {extents[0], extents[1]});
+        CHECK(trace.events().empty());
+        CHECK(rows.local().data() == x.local().data());
+        static_assert(std::is_same_v<decltype(back), decltype(x)>);
+        check_equal(rows, reshaped(expected(x, 0), {extents[0] * extents[1], extents[2]}));
+        check_equal(back, expected(x, 0));
+      }
+    });
+  });
+}
+
+TEST_CASE("the placements of merged and split dimensions stand in their types") {
+  on_ranks({4}, [](World& world) {
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{});
+    const auto x = placed<float, Placements<Shard<0>, Shard<2>>>(mesh, Extents4{4, 3, 2, 2}, 0);
+    // y[S0,S1] = flatten(flatten(x[S0,S2], dim<0, 1>), dim<1, 2>): tokens by heads
+    const auto y = flatten(flatten(x, dim<0, 1>{}), dim<1, 2>{});
+    static_assert(lies<decltype(y), Shard<0>, Shard<1>>);
+    check_equal(y, reshaped(expected(x, 0), {12, 4}));
+    const auto nested = placed<float, Placements<Shard<0>, Shard<0>>>(mesh, Extents2{4, 3}, 0);
+    static_assert(lies<decltype(flatten(nested)), Shard<0>, Shard<0>>);
+    check_equal(flatten(nested), reshaped(expected(nested, 0), {12}));
+  });
+}
+
+TEST_CASE("a sharded dimension inside of a merged one is made whole") {
+  on_ranks({2, 3}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
+    const auto x = placed<double, Placements<Shard<1>>>(mesh, Extents2{3, 5}, 0);
+    CommTrace trace(world);
+    const auto y = flatten(x);
+    static_assert(lies<decltype(y), Replicate>);
+    CHECK(trace.count(CollectiveKind::all_gather) == 1);
+    check_equal(y, reshaped(expected(x, 0), {15}));
+    const auto z = reshape(x, {5, 3});
+    static_assert(lies<decltype(z), Replicate>);
+    check_equal(z, reshaped(expected(x, 0), {5, 3}));
+  });
+}
+
+TEST_CASE("shards that end inside of a merged dimension are an error on all ranks") {
+  on_ranks({2}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {2}, TestDevice{});
+    const auto x = placed<double, Placements<Shard<0>>>(mesh, Extents2{3, 4}, 0);
+    CHECK(said([&] { flatten(x); }).find(
+              "flatten: dimension 0 of the result is 3 x 4 and sharded over 'tp', where shards end "
+              "inside of the 4: the 3 has to be divisible by 2; or redistribute that dimension to "
+              "Replicate first [shapes [3, 4]; placements (Shard(0)); mesh tp=2") == 0);
+    const auto y = placed<double, Placements<Shard<0>>>(mesh, Extents1{12}, 0);
+    CHECK(said([&] { unflatten(y, dim<0>{}, {3, 4}); }).find(
+              "unflatten: dimension 0 of the operand is 3 x 4") == 0);
+    check_equal(unflatten(y, dim<0>{}, {4, 3}), reshaped(expected(y, 0), {4, 3}));
+    // shards that lie elsewhere are no matter
+    check_equal(flatten(placed<double, Placements<Shard<2>>>(mesh, Extents3{3, 4, 3}, 0), dim<0, 1>{}),
+                reshaped(expected(placed<double, Placements<Shard<2>>>(mesh, Extents3{3, 4, 3}, 0), 0),
+                         {12, 3}));
+  });
+}
+
+TEST_CASE("a requested placement that shards no group is served whatever the extents are") {
+  on_ranks({2, 3}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
+    const auto x = placed<double, Placements<Shard<0>>>(mesh, Extents3{5, 4, 7}, 0);
+    check_equal(flatten<Placements<Replicate>>(x, dim<0, 1>{}), reshaped(expected(x, 0), {20, 7}));
+    check_equal(flatten<Placements<Shard<1>>>(x, dim<0, 1>{}), reshaped(expected(x, 0), {20, 7}));
+    const auto whole = x.redistribute(Replicate{});
+    check_equal(flatten<Placements<Shard<0>>>(whole, dim<0, 1>{}), reshaped(expected(x, 0), {20, 7}));
+    check_equal(unflatten<Placements<Shard<1>>>(whole, dim<1>{}, {2, 2}),
+                reshaped(expected(x, 0), {5, 2, 2, 7}));
+  });
+}
+
+TEST_CASE("extents that do not fit are an error") {
+  const auto x = held<double, 2>({}, Shape(Extents2{4, 3}), {}, {}, 0);
+  CHECK(said([&] { unflatten(x, dim<0>{}, {3, 2}); }).find(
+            "unflatten: 4 elements do not fit into extents [3, 2]") == 0);
+  CHECK(said([&] { reshape(x, {5, -1}); }).find("reshape: 12 elements do not fit into extents "
+                                                "[5, -1]; at most one of them is -1") == 0);
+  CHECK(said([&] { reshape(x, {-1, -1}); }).find("reshape: 12 elements") == 0);
+  CHECK(said([&] { reshape(x, {-2, -6}); }).find("reshape: 12 elements") == 0);
+  CHECK(said([&] { reshape(x, {0, -1}); }).find("reshape: 12 elements") == 0);
+}
+
+TEST_CASE("ranks outside of a mesh take part in nothing") {
+  on_ranks({3}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {2}, {0, 1}, TestDevice{});
+    const auto x = zeros<double>({4, 6}, mesh, Shard<0>{});
+    const auto y = unflatten(flatten(x), dim<0>{}, {2, -1, 3});
+    if (mesh.is_member()) CHECK(y.shape() == Extents3{2, 4, 3});
+    else CHECK(y.local().size() == 0);
+  });
+}
