@@ -1,11 +1,15 @@
-// Networks: modules, their placement and gradients.
+// Networks: modules, their placement and gradients, optimizers.
 #pragma once
 
 #include <cleave/grad.hpp>
+#include <cleave/nn/adam.hpp>
+#include <cleave/nn/clip.hpp>
 #include <cleave/nn/describe.hpp>
 #include <cleave/nn/layers.hpp>
 #include <cleave/nn/mode.hpp>
 #include <cleave/nn/place.hpp>
+#include <cleave/nn/schedule.hpp>
+#include <cleave/nn/sgd.hpp>
 #include <cleave/nn/track.hpp>
 #include <cleave/nn/tree.hpp>
 #include <cleave/nn/visit.hpp>

@@ -48,6 +48,13 @@ auto network(int depth) {
       nn::linear<T>(4, 3)};
 }
 
+/// The whole array, on every rank.
+template <class X>
+auto whole(const X& x) {
+  if constexpr (is_dtensor<X>) return x.full_tensor();
+  else return x;
+}
+
 /// The largest difference between elements and expected ones.
 template <class T, int Rank>
 double distance(const Tensor<T, Rank>& found, const double* expected) {

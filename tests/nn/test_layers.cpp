@@ -30,12 +30,6 @@ struct Expected {
   const std::vector<double>&parameters, &result, &gradients, &input_gradient;
 };
 
-template <class X>
-auto whole(const X& x) {
-  if constexpr (is_dtensor<X>) return x.full_tensor();
-  else return x;
-}
-
 /// Result and gradients of sum(y * y) for a module that has been given its parameters.
 void check_against(const Expected& expected, const auto& module, const auto& input) {
   const auto m = requires_grad(module);

@@ -1,0 +1,101 @@
+// Adam and AdamW. Definitions are PyTorch's.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include <cleave/nn/sgd.hpp>
+#include <cleave/nn/update.hpp>
+
+namespace cleave::nn {
+
+struct AdamOptions {
+  double learning_rate = 1e-3;
+  double beta1 = 0.9, beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0;
+};
+
+namespace detail {
+
+/// @tparam Decoupled  the decay shrinks the parameter itself instead of adding to its gradient
+template <bool Decoupled>
+struct AdamRule {
+  AdamOptions options;
+  index_t step;  ///< counted from 1
+
+  template <class T>
+  void operator()(index_t n, T* __restrict p, const T* __restrict g, T* __restrict m,
+                  T* __restrict v) const {
+    using A = accumulator_t<T>;
+    const double first = 1 - std::pow(options.beta1, double(step));
+    const double second = std::sqrt(1 - std::pow(options.beta2, double(step)));
+    const A rate = A(options.learning_rate / first), scale = A(1 / second);
+    const A b1 = A(options.beta1), b2 = A(options.beta2), eps = A(options.epsilon);
+    const A rest1 = A(1 - options.beta1), rest2 = A(1 - options.beta2);
+    const A kept = Decoupled ? A(1 - options.learning_rate * options.weight_decay) : A(1);
+    const A added = Decoupled ? A(0) : A(options.weight_decay);
+    for (index_t i = 0; i < n; ++i) {
+      const A slope = A(g[i]) + added * A(p[i]);
+      const A mean = b1 * A(m[i]) + rest1 * slope;
+      const A square = b2 * A(v[i]) + rest2 * slope * slope;
+      m[i] = T(mean);
+      v[i] = T(square);
+      p[i] = T(kept * A(p[i]) - rate * mean / (std::sqrt(square) * scale + eps));
+    }
+  }
+};
+
+}  // namespace detail
+
+/// Moving averages of gradients and of their squares; p -= rate mean / sqrt(square).
+/// @tparam State  a module of the trained parameters' names, types and placements
+template <class State, class Decoupled = std::false_type>
+struct Adam {
+  State exp_avg, exp_avg_sq;
+  Buffer<Tensor<index_t, 1>> steps;  ///< of each trained parameter
+  AdamOptions options;
+  static constexpr names members{"exp_avg", "exp_avg_sq", "steps", "options"};
+
+  /// Changes every parameter that has a gradient, in place, where its elements lie.
+  /// @collective none
+  /// @throws Error for a module of other parameters than the optimizer was made for
+  template <class M>
+  void step(const M& m) {
+    const std::vector<Trained> list = trained_parameters(m);
+    const std::vector<View> mean = detail::views_of(exp_avg), square = detail::views_of(exp_avg_sq);
+    detail::require_equal_counts("adam", list.size(), mean.size());
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (!list[i].has_gradient) continue;
+      const index_t step = ++steps.value(index_t(i));
+      detail::update("adam", list[i], detail::AdamRule<Decoupled::value>{options, step}, mean[i],
+                     square[i]);
+    }
+  }
+};
+
+namespace detail {
+
+template <class Decoupled, class M>
+auto make_adam(const M& m, const AdamOptions& options) {
+  auto mean = zeros_like_trained(m);
+  auto square = zeros_like_trained(m);
+  const auto steps = step_counts(mean);
+  return Adam<decltype(mean), Decoupled>{mean, square, {steps}, options};
+}
+
+}  // namespace detail
+
+/// Weight decay adds to the gradient.
+template <class M>
+auto adam(const M& m, const AdamOptions& options) {
+  return detail::make_adam<std::false_type>(m, options);
+}
+/// Weight decay shrinks the parameter itself; PyTorch's default decay is 0.01.
+template <class M>
+auto adamw(const M& m, const AdamOptions& options) {
+  return detail::make_adam<std::true_type>(m, options);
+}
+
+}  // namespace cleave::nn

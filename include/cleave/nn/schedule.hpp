@@ -1,0 +1,54 @@
+// Learning rates as functions of the number of steps done: constants of a run, not state.
+//
+//     const nn::Cosine rate{.rate = 3e-4, .steps = 1000, .warm_up = 50};
+//     optimizer.options.learning_rate = rate(step);
+#pragma once
+
+#include <cmath>
+#include <numbers>
+
+#include <cleave/core/config.hpp>
+
+namespace cleave::nn {
+
+/// Rises linearly from start · rate at step 0 to rate at step `steps`, where it stays.
+struct WarmUp {
+  double rate = 1e-3;
+  index_t steps = 0;
+  double start = 0;
+
+  constexpr double operator()(index_t step) const {
+    if (step >= steps) return rate;
+    return rate * (start + (1 - start) * double(step) / double(steps));
+  }
+};
+
+/// Multiplied by `factor` every `every` steps, after a warm-up.
+struct StepDecay {
+  double rate = 1e-3;
+  index_t every = 1;
+  double factor = 0.1;
+  index_t warm_up = 0;
+
+  double operator()(index_t step) const {
+    if (step < warm_up) return WarmUp{rate, warm_up}(step);
+    return rate * std::pow(factor, double((step - warm_up) / every));
+  }
+};
+
+/// Falls from rate to `least` at step `steps` along half a cosine, after a warm-up; stays there.
+struct Cosine {
+  double rate = 1e-3;
+  index_t steps = 1;
+  double least = 0;
+  index_t warm_up = 0;
+
+  double operator()(index_t step) const {
+    if (step < warm_up) return WarmUp{rate, warm_up}(step);
+    if (step >= steps) return least;
+    const double done = double(step - warm_up) / double(steps - warm_up);
+    return least + (rate - least) * (1 + std::cos(std::numbers::pi * done)) / 2;
+  }
+};
+
+}  // namespace cleave::nn

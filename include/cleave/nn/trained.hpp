@@ -1,0 +1,124 @@
+// The parameters that are trained, without their types: what optimizers work on. One list per
+// call, in the order of the parameters.
+#pragma once
+
+#include <optional>
+#include <type_traits>
+#include <vector>
+
+#include <cleave/grad/backward.hpp>
+#include <cleave/nn/map.hpp>
+#include <cleave/nn/visit.hpp>
+#include <cleave/placement/placement.hpp>
+#include <cleave/tensor/view.hpp>
+
+namespace cleave::nn {
+
+/// A tracked parameter: this rank's elements and those of its gradient, which lies as it does.
+struct Trained {
+  View value;
+  View gradient;            ///< where one has arrived
+  bool has_gradient;
+  const Layout* layout;     ///< null for a Tensor
+  const MeshState* mesh;    ///< likewise
+  tape::RecordBase* leaf;
+  View (*own)(tape::RecordBase*);
+
+  /// Gives the leaf a gradient that shares its storage with nothing, dense, so that it can be
+  /// changed in place. @pre has_gradient
+  void own_gradient() { gradient = own(leaf); }
+
+  /// Whether this rank is the first of those that hold these elements.
+  bool is_first_replica() const {
+    if (mesh == nullptr) return true;
+    if (!mesh->is_member()) return false;
+    for (int a = 0; a < layout->axes; ++a)
+      if (!(*layout)[a].is_shard() && mesh->coordinate()[a] != 0) return false;
+    return true;
+  }
+};
+
+namespace detail {
+
+template <class X>
+const auto& local_of(const X& x) {
+  if constexpr (is_dtensor<X>) return x.local();
+  else return x;
+}
+
+template <class X>
+View own_gradient_of(tape::RecordBase* record) {
+  std::optional<gradient_t<X>>& gradient = static_cast<tape::Leaf<X>*>(record)->gradient;
+  const auto& local = local_of(*gradient);
+  if (local.shared() || !local.contiguous()) {
+    if constexpr (is_dtensor<X>)
+      gradient.emplace(gradient_t<X>::unchecked(local.clone(), gradient->mesh(),
+                                                      gradient->shape()));
+    else gradient.emplace(local.clone());
+  }
+  return local_of(*gradient).view();
+}
+
+template <class X>
+Trained trained(const Tracked<X>& x) {
+  static_assert(std::is_same_v<typename X::device_type, Host>,
+                "cleave: optimizers work on parameters of the host");
+  static_assert(std::is_same_v<gradient_t<X>, X>,
+                "cleave: a parameter that is trained is not Partial, and tracked once");
+  tape::Leaf<X>& leaf = tape::leaf_of(x, "optimizer");
+  Trained result{local_of(x.value()).view(), {}, leaf.gradient.has_value(), nullptr, nullptr, &leaf,
+                 &own_gradient_of<X>};
+  if (leaf.gradient) result.gradient = local_of(*leaf.gradient).view();
+  if constexpr (is_dtensor<X>) {
+    result.layout = &X::layout;
+    result.mesh = &x.mesh().state();
+  }
+  return result;
+}
+
+}  // namespace detail
+
+/// The tracked parameters of a module, in order.
+template <class M>
+std::vector<Trained> trained_parameters(const M& m) {
+  std::vector<Trained> list;
+  parameters(m, [&](const auto& x) {
+    if constexpr (tape::is_tracked<std::remove_cvref_t<decltype(x)>>)
+      list.push_back(detail::trained(x));
+  });
+  return list;
+}
+
+namespace detail {
+
+template <class X>
+auto zeros_like(const X& x) {
+  const auto& local = local_of(x);
+  std::remove_cvref_t<decltype(local)> zeros(local.shape());
+  zeros.fill_(typename X::value_type(0));
+  if constexpr (is_dtensor<X>) return X::unchecked(zeros, x.mesh(), x.shape());
+  else return zeros;
+}
+
+/// The elements of a module's tensors on this rank, in the order of its parameters.
+template <class M>
+std::vector<View> views_of(const M& m) {
+  std::vector<View> views;
+  parameters(m, [&](const auto& x) { views.push_back(local_of(x).view()); });
+  return views;
+}
+
+}  // namespace detail
+
+/// A module of zeros, with the names and placements of another one's tracked parameters, not
+/// tracked itself; None in the place of what is not tracked.
+template <class M>
+auto zeros_like_trained(const M& m) {
+  return map_parameters(unwrapped(m), [](const auto& x) {
+    if constexpr (tape::is_tracked<std::remove_cvref_t<decltype(x)>>)
+      return detail::zeros_like(x.value());
+    else return None{};
+  });
+}
+
+}  // namespace cleave::nn

@@ -1,0 +1,90 @@
+// One pass of an optimizer over the elements of a parameter, its gradient and its state, without
+// temporary arrays: only a gradient that is strided otherwise is copied, a few rows at a time.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <type_traits>
+#include <vector>
+
+#include <cleave/core/dtype.hpp>
+#include <cleave/core/error.hpp>
+#include <cleave/nn/trained.hpp>
+#include <cleave/tensor/strided_copy.hpp>
+
+namespace cleave::nn::detail {
+
+/// Calls f with a null pointer of the type of which the elements are made: complex numbers of two.
+template <class F>
+void with_real_type(const char* operation, DType type, const F& f) {
+  switch (type) {
+    case DType::float64:
+    case DType::complex128: return f(static_cast<double*>(nullptr));
+    case DType::float32:
+    case DType::complex64: return f(static_cast<float*>(nullptr));
+    case DType::float16: return f(static_cast<half*>(nullptr));
+    case DType::bfloat16: return f(static_cast<bfloat16*>(nullptr));
+    default: throw Error(operation, std::string("parameters of ") + name_of(type) + " are not trained");
+  }
+}
+
+inline bool is_dense(const View& x) {
+  return cleave::detail::is_contiguous(x.extents, x.strides);
+}
+
+/// Rows [begin, end) of the first dimension.
+inline View rows_of(View x, index_t begin, index_t end) {
+  x.data = static_cast<std::byte*>(x.data) +
+           begin * x.strides[0] * index_t(size_of(x.dtype));
+  x.extents[0] = end - begin;
+  return x;
+}
+
+/// Calls f(begin, end, gradient elements), in numbers of reals, until all elements are visited.
+template <class Real, class F>
+void over_dense_gradient(const View& gradient, const F& f) {
+  const index_t size = gradient.extents.product();
+  const index_t reals = index_t(size_of(gradient.dtype) / sizeof(Real));
+  if (is_dense(gradient)) return f(index_t(0), size * reals, static_cast<const Real*>(gradient.data));
+  constexpr index_t most = 8192;  // what fits in a cache beside the rows of parameter and state
+  const index_t rows = gradient.extents[0], row = size / rows;
+  const index_t at_once = std::max<index_t>(1, most / row);
+  std::vector<Real> dense(std::size_t(std::min(at_once, rows) * row * reals));
+  for (index_t begin = 0; begin < rows; begin += at_once) {
+    const index_t end = std::min(rows, begin + at_once);
+    const View part = rows_of(gradient, begin, end);
+    strided_copy(Host{}, part, View::dense(dense.data(), gradient.dtype, part.extents));
+    f(begin * row * reals, end * row * reals, dense.data());
+  }
+}
+
+/// Applies rule(n, parameter, gradient, states..) to all elements of this rank, and says that the
+/// parameter has changed.
+///
+/// @param rule  takes pointers to n consecutive numbers each
+template <class Rule, class... State>
+void update(const char* operation, const Trained& parameter, const Rule& rule,
+            const State&... state) {
+  if (!is_dense(parameter.value))
+    throw Error(operation, "a parameter is strided; parameters that are trained are contiguous",
+                {.shapes = to_string(parameter.value.extents)});
+  ++parameter.leaf->version;
+  if (parameter.value.extents.product() == 0) return;
+  with_real_type(operation, parameter.value.dtype, [&]<class Real>(Real*) {
+    over_dense_gradient<Real>(
+        parameter.gradient, [&](index_t begin, index_t end, const Real* gradient) {
+          rule(end - begin, static_cast<Real*>(parameter.value.data) + begin, gradient,
+               (static_cast<Real*>(state.data) + begin)...);
+        });
+  });
+}
+
+inline void require_equal_counts(const char* operation, std::size_t model, std::size_t state) {
+  if (model != state)
+    throw Error(operation, "the module has " + std::to_string(model) +
+                               " trained parameters, the optimizer was made for " +
+                               std::to_string(state));
+}
+
+}  // namespace cleave::nn::detail
