@@ -24,6 +24,8 @@
 #include <cleave/comm/thread.hpp>
 #include <cleave/comm/trace_body.hpp>
 #include <cleave/mesh/mesh_state_body.hpp>
+#include <cleave/nn/checkpoint_body.hpp>
+#include <cleave/nn/safetensors_body.hpp>
 #include <cleave/redistribute/explain_body.hpp>
 #include <cleave/redistribute/run_body.hpp>
 #include <cleave/tensor/npy_body.hpp>

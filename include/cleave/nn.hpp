@@ -1,8 +1,9 @@
-// Networks: modules, their placement and gradients, optimizers.
+// Networks: modules, their placement and gradients, optimizers, checkpoints.
 #pragma once
 
 #include <cleave/grad.hpp>
 #include <cleave/nn/adam.hpp>
+#include <cleave/nn/checkpoint.hpp>
 #include <cleave/nn/clip.hpp>
 #include <cleave/nn/describe.hpp>
 #include <cleave/nn/layers.hpp>

@@ -29,31 +29,22 @@ void with_real_type(const char* operation, DType type, const F& f) {
   }
 }
 
-inline bool is_dense(const View& x) {
-  return cleave::detail::is_contiguous(x.extents, x.strides);
-}
-
-/// Rows [begin, end) of the first dimension.
-inline View rows_of(View x, index_t begin, index_t end) {
-  x.data = static_cast<std::byte*>(x.data) +
-           begin * x.strides[0] * index_t(size_of(x.dtype));
-  x.extents[0] = end - begin;
-  return x;
-}
-
 /// Calls f(begin, end, gradient elements), in numbers of reals, until all elements are visited.
 template <class Real, class F>
 void over_dense_gradient(const View& gradient, const F& f) {
-  const index_t size = gradient.extents.product();
+  const index_t size = gradient.size();
   const index_t reals = index_t(size_of(gradient.dtype) / sizeof(Real));
-  if (is_dense(gradient)) return f(index_t(0), size * reals, static_cast<const Real*>(gradient.data));
+  if (gradient.contiguous()) return f(index_t(0), size * reals, static_cast<const Real*>(gradient.data));
   constexpr index_t most = 8192;  // what fits in a cache beside the rows of parameter and state
   const index_t rows = gradient.extents[0], row = size / rows;
   const index_t at_once = std::max<index_t>(1, most / row);
   std::vector<Real> dense(std::size_t(std::min(at_once, rows) * row * reals));
   for (index_t begin = 0; begin < rows; begin += at_once) {
     const index_t end = std::min(rows, begin + at_once);
-    const View part = rows_of(gradient, begin, end);
+    Box box = Box::of(gradient.extents);
+    box.begin[0] = begin;
+    box.end[0] = end;
+    const View part = gradient[box];
     strided_copy(Host{}, part, View::dense(dense.data(), gradient.dtype, part.extents));
     f(begin * row * reals, end * row * reals, dense.data());
   }
@@ -66,11 +57,11 @@ void over_dense_gradient(const View& gradient, const F& f) {
 template <class Rule, class... State>
 void update(const char* operation, const Trained& parameter, const Rule& rule,
             const State&... state) {
-  if (!is_dense(parameter.value))
+  if (!parameter.value.contiguous())
     throw Error(operation, "a parameter is strided; parameters that are trained are contiguous",
                 {.shapes = to_string(parameter.value.extents)});
   ++parameter.leaf->version;
-  if (parameter.value.extents.product() == 0) return;
+  if (parameter.value.size() == 0) return;
   with_real_type(operation, parameter.value.dtype, [&]<class Real>(Real*) {
     over_dense_gradient<Real>(
         parameter.gradient, [&](index_t begin, index_t end, const Real* gradient) {

@@ -1,0 +1,318 @@
+// Writing and reading of checkpoints.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cleave/comm/communicator.hpp>
+#include <cleave/core/error.hpp>
+#include <cleave/mesh/mesh_state.hpp>
+#include <cleave/nn/checkpoint.hpp>
+#include <cleave/nn/safetensors.hpp>
+#include <cleave/placement/ownership.hpp>
+#include <cleave/tensor/strided_copy.hpp>
+
+namespace cleave::nn {
+
+namespace detail {
+
+/// Replicas share the elements of arrays from so many bytes on; of smaller ones, each writes some.
+inline constexpr index_t least_shared_bytes = index_t{1} << 14;
+
+/// The global indices that this rank writes, if any. @param number  of the tensor
+inline std::optional<Box> owned_piece(const StateEntry& entry, index_t number, int world_rank) {
+  if (entry.layout == nullptr)
+    return world_rank == 0 ? std::optional(Box::of(entry.shape)) : std::nullopt;
+  if (!entry.mesh->is_member()) return std::nullopt;
+  const Shape &at = entry.mesh->coordinate(), &extents = entry.mesh->extents();
+  Box box = owned_box(*entry.layout, entry.shape, extents, at);
+  index_t replicas = 1, replica = 0;
+  int longest = 0;
+  for (int a = 0; a < entry.layout->axes; ++a) {
+    if ((*entry.layout)[a].is_shard()) continue;
+    replica = replica * extents[a] + at[a];
+    replicas *= extents[a];
+  }
+  for (int d = 1; d < box.dims(); ++d)
+    if (box.extent(d) > box.extent(longest)) longest = d;
+  if (box.dims() == 0 || box.volume() * index_t(size_of(entry.dtype)) < least_shared_bytes) {
+    if (replica != number % replicas) return std::nullopt;
+  } else {
+    const IndexRange range = shard_range(box.extent(longest), replicas, replica);
+    box.end[longest] = box.begin[longest] + range.end;
+    box.begin[longest] += range.begin;
+  }
+  return box.volume() > 0 ? std::optional(box) : std::nullopt;
+}
+
+/// A box relative to another one's beginning.
+inline Box relative_to(const Shape& origin, Box box) {
+  for (int d = 0; d < box.dims(); ++d) {
+    box.begin[d] -= origin[d];
+    box.end[d] -= origin[d];
+  }
+  return box;
+}
+
+/// The global indices that this rank holds.
+inline Box held_box(const StateEntry& entry) {
+  if (entry.layout == nullptr) return Box::of(entry.shape);
+  return owned_box(*entry.layout, entry.shape, entry.mesh->extents(), entry.mesh->coordinate());
+}
+
+/// Ranks tell each other whether they have succeeded. @throws Error on all if one has not
+inline void agree(Communicator& group, const std::string& path, const std::string& problem) {
+  std::int64_t failed = problem.empty() ? 0 : 1;
+  Collective call;
+  call.kind = CollectiveKind::all_reduce;
+  call.op = ReduceOp::max;
+  const Shape one = Shape::filled(1, 1);
+  call.source = ConstView::dense(&failed, DType::int64, one);
+  std::int64_t any = 0;
+  call.destination = View::dense(&any, DType::int64, one);
+  call.operation = "save_checkpoint";
+  group.run(call);
+  if (!problem.empty()) throw Error("save_checkpoint", problem);
+  if (any != 0) throw Error("save_checkpoint", path + " could not be written by another rank");
+}
+
+/// What went wrong in f; empty if nothing did.
+template <class F>
+std::string problem_of(const F& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.message();
+  }
+  return "";
+}
+
+inline void write_all(int file, const void* data, std::size_t bytes, const std::string& path) {
+  const auto* from = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t written = ::write(file, from, bytes);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) file_error(path, std::string("cannot be written: ") + std::strerror(errno));
+    from += written;
+    bytes -= std::size_t(written);
+  }
+}
+
+/// A file or directory that is open; its contents reach the disk by `sync`.
+class OpenFile {
+ public:
+  OpenFile(const std::string& path, int flags) : path_(path), file_(::open(path.c_str(), flags, 0666)) {
+    if (file_ < 0) file_error(path, std::string("cannot be opened: ") + std::strerror(errno));
+  }
+  OpenFile(const OpenFile&) = delete;
+  ~OpenFile() { ::close(file_); }
+  int number() const { return file_; }
+  void sync() const {
+    if (::fsync(file_) != 0) file_error(path_, std::string("cannot be written: ") + std::strerror(errno));
+  }
+
+ private:
+  std::string path_;
+  int file_;
+};
+
+inline std::vector<std::string> names_in(const std::string& directory) {
+  std::vector<std::string> names;
+  DIR* const open = ::opendir(directory.c_str());
+  if (open == nullptr) return names;
+  while (const dirent* const entry = ::readdir(open)) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+  }
+  ::closedir(open);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+inline bool exists(const std::string& path) {
+  struct stat status;
+  return ::stat(path.c_str(), &status) == 0;
+}
+inline bool is_directory(const std::string& path) {
+  struct stat status;
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+inline std::string part_name(int rank, int ranks) {
+  char name[64];
+  std::snprintf(name, sizeof name, "part-%05d-of-%05d.safetensors", rank, ranks);
+  return name;
+}
+
+/// An empty directory for the files of this attempt; what a killed one has left goes.
+inline void make_partial(const std::string& path, const std::string& partial) {
+  if (exists(path)) file_error(path, "exists already; a checkpoint gets a name of its own");
+  for (const std::string& name : names_in(partial)) ::unlink((partial + "/" + name).c_str());
+  if (::mkdir(partial.c_str(), 0777) != 0 && errno != EEXIST)
+    file_error(partial, std::string("cannot be made: ") + std::strerror(errno));
+}
+
+inline void write_part(const std::string& path, const StateDict& state, int rank, int ranks) {
+  FileIndex index;
+  index.path = path;
+  index.files = ranks;
+  index.notes = state.notes;
+  std::vector<std::vector<std::byte>> elements;
+  std::size_t end = 0;
+  index_t number = 0;
+  for (const StateEntry& entry : state.tensors) {
+    const std::optional<Box> box = owned_piece(entry, number++, rank);
+    if (!box) continue;
+    Piece piece;
+    piece.box = *box;
+    piece.name = entry.name;
+    piece.dtype = entry.dtype;
+    piece.shape = entry.shape;
+    piece.begin = end;
+    end += piece.bytes();
+    const HostElements held = entry.fetch(entry.tensor.get());
+    const ConstView part = held.view[relative_to(held_box(entry).begin, piece.box)];
+    elements.emplace_back(piece.bytes());
+    strided_copy(Host{}, part, View::dense(elements.back().data(), entry.dtype, part.extents));
+    piece.checksum = checksum_of_bytes(elements.back().data(), elements.back().size());
+    index.pieces.push_back(piece);
+  }
+  const OpenFile file(path, O_CREAT | O_TRUNC | O_WRONLY);
+  const std::string header = write_header(index);
+  write_all(file.number(), header.data(), header.size(), path);
+  for (const auto& bytes : elements) write_all(file.number(), bytes.data(), bytes.size(), path);
+  file.sync();
+}
+
+/// Gives the finished directory its name.
+inline void publish(const std::string& partial, const std::string& path) {
+  OpenFile(partial, O_RDONLY | O_DIRECTORY).sync();
+  if (::rename(partial.c_str(), path.c_str()) != 0)
+    file_error(path, std::string("cannot be given its name: ") + std::strerror(errno));
+  const std::size_t slash = path.find_last_of('/');
+  const std::string parent = slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  OpenFile(parent, O_RDONLY | O_DIRECTORY).sync();
+}
+
+/// The headers of all files of a checkpoint. @throws Error if one is missing
+inline std::vector<FileIndex> read_headers(const std::string& path) {
+  if (!is_directory(path)) return {read_header(path)};
+  std::vector<FileIndex> files;
+  for (const std::string& name : names_in(path))
+    if (name.size() > 12 && name.compare(name.size() - 12, 12, ".safetensors") == 0)
+      files.push_back(read_header(path + "/" + name));
+  if (files.empty()) file_error(path, "has no .safetensors files");
+  const int expected = files.front().files;
+  for (int rank = 0; expected > 1 && rank < expected; ++rank)
+    if (!exists(path + "/" + part_name(rank, expected)))
+      file_error(path + "/" + part_name(rank, expected), "is missing");
+  return files;
+}
+
+inline Box intersection(const Box& a, const Box& b) {
+  Box both = a;
+  for (int d = 0; d < a.dims(); ++d) {
+    both.begin[d] = std::max(a.begin[d], b.begin[d]);
+    both.end[d] = std::max(both.begin[d], std::min(a.end[d], b.end[d]));
+  }
+  return both;
+}
+
+/// Reads the elements that this rank holds of one tensor.
+inline void load_entry(const std::string& path, const std::vector<FileIndex>& files,
+                       const StateEntry& entry) {
+  bool is_found = false;
+  const bool is_member = entry.mesh == nullptr || entry.mesh->is_member();
+  const Box held = is_member ? held_box(entry) : Box{};
+  const HostElements to = entry.fetch(entry.tensor.get());
+  index_t missing = is_member ? held.volume() : 0;
+  std::vector<Box> seen;
+  for (const FileIndex& file : files)
+    for (const Piece& piece : file.pieces) {
+      if (piece.name != entry.name) continue;
+      is_found = true;
+      if (piece.dtype != entry.dtype || !(piece.shape == entry.shape))
+        file_error(file.path, "has '" + entry.name + "' as " + short_name_of(piece.dtype) +
+                                  to_string(piece.shape) + ", not as " + short_name_of(entry.dtype) +
+                                  to_string(entry.shape));
+      if (!is_member || std::find(seen.begin(), seen.end(), piece.box) != seen.end()) continue;
+      seen.push_back(piece.box);
+      const Box both = intersection(held, piece.box);
+      if (both.volume() == 0) continue;
+      const std::vector<std::byte> bytes = read_piece(file, piece);
+      const ConstView from = ConstView::dense(bytes.data(), piece.dtype, piece.box.extents());
+      strided_copy(Host{}, from[relative_to(piece.box.begin, both)],
+                   to.view[relative_to(held.begin, both)]);
+      missing -= both.volume();
+    }
+  if (!is_found && entry.shape.product() != 0) file_error(path, "has no tensor '" + entry.name + "'");
+  if (missing != 0)
+    file_error(path, "lacks " + std::to_string(missing) + " elements of '" + entry.name + "'");
+  entry.store(entry.tensor.get(), to);
+  if (entry.leaf != nullptr) ++entry.leaf->version;
+}
+
+inline void require_known(const std::vector<FileIndex>& files, const StateDict& state) {
+  for (const FileIndex& file : files)
+    for (const Piece& piece : file.pieces)
+      if (std::none_of(state.tensors.begin(), state.tensors.end(),
+                       [&](const StateEntry& entry) { return entry.name == piece.name; }))
+        file_error(file.path, "has a tensor '" + piece.name +
+                                  "' that is not asked for; pass {.ignore_rest = true} to leave it");
+}
+
+}  // namespace detail
+
+CLEAVE_INLINE void save_checkpoint(const World& world, const std::string& path,
+                                   const StateDict& state) {
+  const std::string partial = path + ".partial";
+  const int rank = world.rank(), ranks = world.size();
+  Communicator& group = world.communicator().host();
+  const auto together = [&](bool takes_part, const auto& f) {
+    detail::agree(group, path, takes_part ? detail::problem_of(f) : "");
+  };
+  together(rank == 0, [&] { detail::make_partial(path, partial); });
+  together(true, [&] {
+    detail::write_part(partial + "/" + detail::part_name(rank, ranks), state, rank, ranks);
+  });
+  together(rank == 0, [&] { detail::publish(partial, path); });
+}
+
+CLEAVE_INLINE Notes load_checkpoint(const std::string& path, const StateDict& state,
+                                    const LoadOptions& options) {
+  const std::vector<detail::FileIndex> files = detail::read_headers(path);
+  if (!options.ignore_rest) detail::require_known(files, state);
+  for (const StateEntry& entry : state.tensors) detail::load_entry(path, files, entry);
+  return files.front().notes;
+}
+
+CLEAVE_INLINE std::string latest_checkpoint(const std::string& directory) {
+  std::string latest;
+  long highest = -1;
+  for (const std::string& name : detail::names_in(directory)) {
+    const std::size_t dash = name.rfind('-');
+    if (dash == name.npos) continue;
+    char* end = nullptr;
+    const long number = std::strtol(name.c_str() + dash + 1, &end, 10);
+    if (end == name.c_str() + dash + 1 || *end != '\0' || number <= highest) continue;
+    if (!detail::is_directory(directory + "/" + name)) continue;
+    highest = number;
+    latest = directory + "/" + name;
+  }
+  return latest;
+}
+
+}  // namespace cleave::nn
