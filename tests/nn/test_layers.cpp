@@ -117,7 +117,7 @@ TEST_CASE("columns, then rows: one sum over ranks forward, one for the input bac
     const auto x = requires_grad(
         distribute_tensor(input_of_layers(), mesh, Shard<0>{}, Replicate{}));
     CommTrace forward(world);
-    const auto y = m(x);
+    const auto y = m(x).redistribute(Shard<0>{}, Replicate{});
     CHECK(forward.count(CollectiveKind::all_reduce, "tp") == 1);
     CHECK(forward.events().size() == 1);
     const auto loss = sum(y);

@@ -8,9 +8,8 @@
 
 #include <cleave/nn/lazy.hpp>
 #include <cleave/nn/map.hpp>
-#include <cleave/ops/matmul.hpp>
+#include <cleave/ops/linear.hpp>
 #include <cleave/ops/pointwise.hpp>
-#include <cleave/ops/redistribute.hpp>
 #include <cleave/ops/reduce.hpp>
 #include <cleave/ops/transpose.hpp>
 
@@ -18,26 +17,18 @@ namespace cleave::nn {
 
 /// y = x W^T + b.
 ///
-///     y[S0,S1] = x[S0,R] W[R,S0]^T + b[R,S0]      columns: nothing is sent
-///     y[S0,R]  = x[S0,S1] W[R,S1]^T + b[R,R]      rows: y is summed over the second axis
+///     // y[S0,S1] = x[S0,R]  W[R,S0]^T + b[R,S0]     columns: nothing is sent
+///     // y[S0,P]  = x[S0,S1] W[R,S1]^T + b[R,R]      rows: summed where y is used, or placed
 template <class W = Lazy<float, 2>, class B = Lazy<float, 1>>
 struct Linear {
   W weight;  ///< [outputs, inputs]
   B bias;    ///< [outputs], or None
   static constexpr names members{"weight", "bias"};
 
-  /// @param x  [n, inputs]
+  /// @param x  [.., inputs]
   auto operator()(const auto& x) const {
-    if constexpr (std::is_same_v<B, None>) return product(x);
-    else return add_bias(resolve(product(x)));
-  }
-
-  /// The two steps, for who places what is between them: the product is a sum over the ranks that
-  /// share the inputs, which a bias must not be added to on each of them.
-  auto product(const auto& x) const { return matmul(x, transpose(detail::made(weight))); }
-  auto add_bias(const auto& y) const {
-    if constexpr (std::is_same_v<B, None>) return y;
-    else return y + detail::made(bias);
+    if constexpr (std::is_same_v<B, None>) return cleave::linear(x, detail::made(weight));
+    else return cleave::linear(x, detail::made(weight), detail::made(bias));
   }
 };
 template <class W, class B>
