@@ -15,94 +15,31 @@ namespace cleave::naive {
 using Indices = std::vector<index_t>;
 
 /// All coordinates of a box of extents, row-major.
-inline std::vector<Indices> all_indices(const Indices& extents) {
-  std::vector<Indices> result{{}};
-  for (const index_t extent : extents) {
-    std::vector<Indices> longer;
-    for (const Indices& head : result)
-      for (index_t i = 0; i < extent; ++i) {
-        longer.push_back(head);
-        longer.back().push_back(i);
-      }
-    result = longer;
-  }
-  return result;
-}
+std::vector<Indices> all_indices(const Indices& extents);
 
 /// A list cut into `parts` pieces: every piece but the last non-empty ones has ceil(n / parts).
-inline std::vector<Indices> chunks(const Indices& list, index_t parts) {
-  std::vector<Indices> result(std::size_t(parts), Indices{});
-  std::size_t size = 0;
-  while (size * std::size_t(parts) < list.size()) ++size;
-  for (std::size_t i = 0; i < list.size(); ++i) result[i / size].push_back(list[i]);
-  return result;
-}
+std::vector<Indices> chunks(const Indices& list, index_t parts);
 
 /// The indices of dimension `d` that the rank at `coordinate` owns.
-inline Indices owned(const Layout& layout, int d, const Indices& shape, const Indices& mesh,
-                     const Indices& coordinate) {
-  Indices list;
-  for (index_t i = 0; i < shape[std::size_t(d)]; ++i) list.push_back(i);
-  for (int a = 0; a < layout.axes; ++a) {
-    if (!layout[a].is_shard() || layout[a].dim != d) continue;
-    const Indices piece =
-        chunks(list, mesh[std::size_t(a)])[std::size_t(coordinate[std::size_t(a)])];
-    list = piece;
-  }
-  return list;
-}
+Indices owned(const Layout& layout, int d, const Indices& shape, const Indices& mesh,
+              const Indices& coordinate);
 
 /// The global indices of a rank's elements, in the row-major order in which it stores them.
-inline std::vector<Indices> elements(const Layout& layout, const Indices& shape,
-                                     const Indices& mesh, const Indices& coordinate) {
-  std::vector<Indices> lists;
-  Indices extents;
-  for (int d = 0; d < int(shape.size()); ++d) {
-    lists.push_back(owned(layout, d, shape, mesh, coordinate));
-    extents.push_back(index_t(lists.back().size()));
-  }
-  std::vector<Indices> result = all_indices(extents);
-  for (Indices& at : result)
-    for (std::size_t d = 0; d < at.size(); ++d) at[d] = lists[d][std::size_t(at[d])];
-  return result;
-}
+std::vector<Indices> elements(const Layout& layout, const Indices& shape, const Indices& mesh,
+                              const Indices& coordinate);
 
-inline Indices to_indices(const Shape& shape) { return Indices(shape.begin(), shape.end()); }
+Indices to_indices(const Shape& shape);
 
-inline Shape shape_of(const Indices& values) {
-  Shape shape;
-  for (const index_t value : values) shape[shape.dims++] = value;
-  return shape;
-}
+Shape shape_of(const Indices& values);
 
 /// All layouts of some axes over an alphabet.
-inline std::vector<Layout> layouts_over(int axes, const std::vector<Placement>& alphabet) {
-  std::vector<Layout> result;
-  for (const Indices& choice : all_indices(Indices(std::size_t(axes), index_t(alphabet.size())))) {
-    Layout layout;
-    layout.axes = axes;
-    for (int a = 0; a < axes; ++a) layout[a] = alphabet[std::size_t(choice[std::size_t(a)])];
-    result.push_back(layout);
-  }
-  return result;
-}
+std::vector<Layout> layouts_over(int axes, const std::vector<Placement>& alphabet);
 
 /// A small integer that depends on the global index and on the place of an addend.
-inline int addend(const Indices& index, const Indices& partial_coordinate) {
-  std::uint64_t hash = 1469598103934665603ull;
-  for (const index_t i : index) hash = (hash ^ std::uint64_t(i + 1)) * 1099511628211ull;
-  for (const index_t i : partial_coordinate)
-    hash = (hash ^ std::uint64_t(i + 17)) * 1099511628211ull;
-  return int((hash >> 33) % 9) - 4;
-}
+int addend(const Indices& index, const Indices& partial_coordinate);
 
 /// Where an addend stands: the coordinate with 0 on every axis that is not partial.
-inline Indices partial_coordinate(const Layout& layout, const Indices& coordinate) {
-  Indices result = coordinate;
-  for (int a = 0; a < layout.axes; ++a)
-    if (!layout[a].is_partial()) result[std::size_t(a)] = 0;
-  return result;
-}
+Indices partial_coordinate(const Layout& layout, const Indices& coordinate);
 
 /// An integer as any element type.
 template <class T, class I>

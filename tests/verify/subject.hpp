@@ -12,6 +12,7 @@
 
 #include <cleave/grad/backward.hpp>
 #include <cleave/ops/list/entry.hpp>
+#include <cleave/rules/explain.hpp>
 #include <cleave/spmd/traced.hpp>
 
 #include "naive/operation.hpp"
@@ -32,6 +33,8 @@ struct Subject {
   Program call{};
   std::vector<std::pair<int, Program>> gradient{};  ///< of an operand, as a program of (g, y, x..)
   Program tape{};  ///< of (g, x..): what backward gives for those operands, in that order
+  std::string rule{};         ///< its text; empty for what is made of others
+  bool has_new_rule = true;   ///< whether no subject before it in the list has this rule
   bool is_first = true;  ///< of the rows of element types of its entry in the list
   int constants = 0;     ///< operands of the operation that have no gradient
   std::string reason{};  ///< why not
@@ -93,6 +96,27 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
   static auto leaf(const X& x) {
     if constexpr (Tracks) return requires_grad(x);
     else return x;
+  }
+
+  /// Factors, rows of partials and all else that placements follow from.
+  static std::string rule_text() {
+    if constexpr (is_composite<Op>) {
+      return "";
+    } else {
+      const Rule& rule = cleave::rule_for<Op, Types<T...>, Dims...>;
+      std::string text = to_string(rule) + " reduces by " + name_of(rule.reduction) +
+                         ", replicates " + std::to_string(rule.replicated) + ";";
+      for (int r = 0; r < rule.rows; ++r) {
+        const Rule::Row& row = rule.row[std::size_t(r)];
+        for (int i = 0; i < rule.operands; ++i)
+          text += " " + std::to_string(row.operand[std::size_t(i)]);
+        text += " ->";
+        for (int k = 0; k < rule.results; ++k)
+          text += " " + std::to_string(row.result[std::size_t(k)]);
+        text += ';';
+      }
+      return text;
+    }
   }
 
   static std::vector<std::string> letters() {
@@ -228,6 +252,7 @@ Subject subject_of(const std::string& usage, Types<T...>, std::integer_sequence<
         subject.types.push_back(type);
   subject.dims = {Dims...};
   subject.letters = Own::letters();
+  subject.rule = Own::rule_text();
   for (std::size_t i = subject.letters.size(); i < subject.dims.size(); ++i)
     subject.letters.push_back(std::string("abcd").substr(0, std::size_t(subject.dims[i])));
   subject.operands = Operands;

@@ -1,3 +1,6 @@
+#include <set>
+#include <string>
+
 #include "../subject.hpp"
 #include "subjects.hpp"
 
@@ -7,6 +10,9 @@ std::vector<Subject> all_subjects() {
   std::vector<Subject> subjects;
   for (const auto add : {add_arithmetic, add_functions, add_choices, add_reductions, add_products, add_classes, add_shapes})
     add(subjects);
+  std::set<std::string> rules;
+  for (Subject& subject : subjects)
+    subject.has_new_rule = subject.rule.empty() || rules.insert(subject.rule).second;
   return subjects;
 }
 
