@@ -37,6 +37,7 @@
 #include <cleave/ops/arg_reduce.hpp>
 #include <cleave/ops/cross_entropy.hpp>
 #include <cleave/ops/flatten.hpp>
+#include <cleave/ops/in_place.hpp>
 #include <cleave/ops/map.hpp>
 #include <cleave/ops/matmul.hpp>
 #include <cleave/ops/one_hot.hpp>

@@ -5,6 +5,7 @@
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/ops/apply_op.hpp>
 #include <cleave/ops/arg_reduce.hpp>
+#include <cleave/ops/in_place.hpp>
 #include <cleave/ops/one_hot.hpp>
 #include <cleave/ops/pointwise.hpp>
 #include <cleave/ops/reduce.hpp>
@@ -28,7 +29,37 @@ void control(const Rows& x, const Sums& p) {
   one_hot<float>(argmin(x, dim<-1>{}), 3);
   permute(x, dim<1, 0>{});
   reduce_partials(p, p);
+  add(out(add_(x, 1)), x, p.redistribute(Shard<0>{}, Replicate{}));
 }
+
+#ifdef sum_in_place_of_a_shard  // says: cleave: the target of an operation has other placements than the result
+void placed(const Rows& x, const Sums& p) { add(out(x), p, p); }
+#endif
+
+#ifdef place_that_is_kept_by_no_operation  // says: cleave: the target of an operation has other placements than the result
+using Whole = DTensor<float, 2, Mesh, Placements<Replicate, Replicate>>;
+void narrowed(const Whole& x, const Rows& y) { add_(x, y); }
+#endif
+
+#ifdef result_of_another_type  // says: cleave: the target of an operation has another element type than the result
+void typed(const Matrix<double>& y, const Rows& x) { add(out(y), x, x); }
+#endif
+
+#ifdef target_that_would_grow  // says: cleave: the target of an operation has another number of dimensions than the result
+void grown(const Tensor<float, 1>& x, const Tensor<float, 2>& y) { add_(x, y); }
+#endif
+
+#ifdef local_target_of_a_distributed_result  // says: cleave: an operation mixes a Tensor with DTensors
+void local(const Tensor<float, 2>& y, const Rows& x) { add(out(y), x, x); }
+#endif
+
+#ifdef exponential_of_integers_in_place  // says: cleave: this function is defined on real and complex numbers; cast first
+void whole(const Matrix<std::int64_t>& x) { exp_(x); }
+#endif
+
+#ifdef argmax_into_a_tensor  // says: cleave: this operation computes no elements of its own to write
+void largest(const Matrix<std::int64_t>& y, const Rows& x) { call_op(out(y), ops::ArgReduce<Max, 1>{}, x); }
+#endif
 
 #ifdef tensor_added_to_a_dtensor  // says: cleave: an operation mixes a Tensor with DTensors
 auto mixed(const Rows& x, const Tensor<float, 2>& y) { return x + y; }

@@ -1,5 +1,6 @@
 // Gradients that would be wrong without a word.
 #include <cleave/grad.hpp>
+#include <cleave/ops/in_place.hpp>
 
 using namespace cleave;
 
@@ -14,7 +15,16 @@ void control(const Tracked<Rows>& x, const Tracked<Whole>& w) {
   to_local(x);
   to_local(w, Partial<Sum>{});
   backward(sum(x * w));
+  sub_(x.value(), 1);
 }
+
+#ifdef leaf_in_place  // says: cleave: an operation in place takes no value that tracks gradients
+void leaf(const Tracked<Rows>& x) { add_(x, 1); }
+#endif
+
+#ifdef tracked_value_into_another  // says: cleave: an operation in place takes no value that tracks gradients
+void into(Rows& y, const Tracked<Rows>& x) { y += x; }
+#endif
 
 #ifdef gradient_of_a_replicated_value_left_open  // says: cleave: to_local: state the placements of the gradient
 auto left_open(const Tracked<Whole>& w) { return to_local(w); }

@@ -2,6 +2,7 @@
 #include <array>
 
 #include <cleave/mesh/device_mesh.hpp>
+#include <cleave/ops/in_place.hpp>
 #include <cleave/ops/matmul.hpp>
 #include <cleave/ops/pointwise.hpp>
 #include <cleave/spmd.hpp>
@@ -29,6 +30,10 @@ constexpr auto program = frozen([] { return expand(graph, schemas); });
 static_assert(check_expands<graph, schemas>());
 
 auto control(const Mesh& mesh, const Rows& x, const Whole& w) { return run<program>(mesh, x, w); }
+
+#ifdef traced_value_in_place  // says: cleave: programs that are traced have no operations in place
+void in_place(const Traced<float, 2>& x) { add_(x, 1); }
+#endif
 
 #ifdef fewer_schemas_than_inputs  // says: cleave: a graph is expanded with exactly one schema per input
 constexpr std::array one{schema(S0{})};

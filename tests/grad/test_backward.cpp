@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cleave/ops/in_place.hpp>
+
 #include "errors.hpp"
 #include "network.hpp"
 
@@ -134,6 +136,50 @@ TEST_CASE("changing a leaf in place after its use is an error") {
   CHECK(contains(error_of([&] { backward(loss); }), "was changed in place after the operation"));
   backward(sum(x * x));
   check_close(grad(x), {2, 2, 2});
+}
+
+TEST_CASE("changing what a gradient reads in place is an error, whoever owns it") {
+  const char* const sentence = "was changed in place after the operation";
+  const auto data = noise<2>({3, 4}, 1);
+  const auto w = requires_grad(noise<2>({4, 2}, 2));
+  const auto loss = sum(matmul(data, w));
+  add_(data, 1);  // dL/dw reads it
+  CHECK(contains(error_of([&] { backward(loss); }), sentence));
+
+  const auto y = exp(w);
+  const auto of_y = sum(y);
+  mul_(y.value().slice(0, 0, 1), 2);  // a view of the result
+  CHECK(contains(error_of([&] { backward(of_y); }), sentence));
+
+  const auto of_w = sum(w * w);
+  w.value().copy_(w.value() * 0.5);
+  CHECK(contains(error_of([&] { backward(of_w); }), sentence));
+  CHECK_FALSE(has_grad(w));
+
+  const auto again = [](const auto& x) { return square(x); };
+  const auto made_again = sum(checkpoint(again, w));
+  w.value().fill_(2);
+  CHECK(contains(error_of([&] { backward(made_again); }), sentence));
+}
+
+TEST_CASE("what no gradient reads may be changed in place, and a leaf between its uses") {
+  const auto a = noise<1>({5}, 1);
+  const auto x = requires_grad(a.clone());
+  const auto shifted = x + 1;
+  const auto loss = sum(shifted * 3);
+  add_(x.value(), 5);
+  add_(shifted.value(), 5);
+  backward(loss);
+  check_close(grad(x), std::vector<double>(5, 3));
+  zero_grad(x);
+  for (int i = 0; i < 2; ++i) {  // two steps of a descent to 0: x -= 0.25 * 2 x
+    backward(sum(x * x));
+    map_([](double p, double g) { return p - 0.25 * g; }, x.value(), grad(x));
+    zero_grad(x);
+  }
+  std::vector<double> expected;
+  for (index_t i = 0; i < 5; ++i) expected.push_back((a(i) + 5) / 4);
+  check_close(x.value(), expected);
 }
 
 TEST_CASE("only a leaf has a gradient") {

@@ -40,6 +40,14 @@ extern "C" const char cleave_error_link_cleave_compiled_or_include_cleave_compil
 #define CLEAVE_UNROLL _Pragma("GCC unroll 16")
 #endif
 
+/// Before a loop no step of which reads what another one writes, even where the arrays that it
+/// reads and writes are the same: lets it run with vector instructions.
+#if defined(__clang__)
+#define CLEAVE_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define CLEAVE_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
+#endif
+
 namespace cleave {
 
 namespace detail {

@@ -30,6 +30,24 @@ DTensor<T, Rank, Mesh, P> hollow(const DTensor<T, Rank, Mesh, P>& x) {
   return DTensor<T, Rank, Mesh, P>::unchecked(hollow(x.local()), x.mesh(), x.shape());
 }
 
+/// Counts changes in place of the elements that a value has.
+template <class X>
+constexpr unsigned changes_of(const X&) {
+  return 0;
+}
+template <class T, int Rank, class Device>
+unsigned changes_of(const Tensor<T, Rank, Device>& x) {
+  return changes_in(Device{}, x.storage());
+}
+template <class T, int Rank, class Mesh, class P>
+unsigned changes_of(const DTensor<T, Rank, Mesh, P>& x) {
+  return changes_of(x.local());
+}
+template <class X>
+constexpr unsigned changes_of(const Tracked<X>& x) {
+  return changes_of(x.value());
+}
+
 /// A record whose result is an X.
 template <class X>
 struct Slot : RecordBase {

@@ -153,6 +153,7 @@ class Record : public Slot<Y> {
     for (const auto& input : inputs_)
       if (input) versions_ += input->version;
     announce(Sequence{});
+    changes_ = changes_of_kept(Sequence{}, y, x...);
     if (std::is_constant_evaluated()) save(saved_, Sequence{}, y, x...);
     else save_or_enlist(y, x...);
   }
@@ -266,6 +267,20 @@ class Record : public Slot<Y> {
     else return x;
   }
 
+  /// How often the elements that gradients read have been changed in place; those of what is made
+  /// again do not count.
+  template <int... I>
+  constexpr unsigned changes_of_kept(std::integer_sequence<int, I...>, const Y& y,
+                                     const X&... x) const {
+    return (((kept & 1u) != 0 ? changes_of(y) : 0u) + ... +
+            (is_kept<I> && !makes_again<I>() ? changes_of(x) : 0u));
+  }
+  unsigned changes_of_saved() const {
+    return [&]<int... I>(std::integer_sequence<int, I...>) {
+      return (changes_of(saved_->y) + ... + changes_of(std::get<std::size_t(I)>(saved_->x)));
+    }(Sequence{});
+  }
+
   /// The result as gradients get it.
   constexpr const Y& result() const {
     if constexpr (kept & 1u) return saved_->y;
@@ -309,15 +324,18 @@ class Record : public Slot<Y> {
     int versions = 0;
     for (const auto& input : inputs_)
       if (input) versions += input->version;
-    if (versions != versions_)
-      throw Error("backward",
-                  std::string("an operand of ") + Op::name +
-                      " was changed in place after the operation had used it");
+    if (versions != versions_) throw_changed();
     if (!saved_ && enlistment_ != nullptr && *enlistment_) enlistment_->call_again();
     if (!saved_)
       throw Error("backward",
                   "the tape has been freed by an earlier backward; evaluate the function again, or "
                   "call backward(loss, retain)");
+    if (changes_of_saved() != changes_) throw_changed();
+  }
+  [[noreturn]] static void throw_changed() {
+    throw Error("backward", std::string("an operand of ") + Op::name +
+                                ", or its result, was changed in place after the operation had "
+                                "used it");
   }
 
   constexpr void free_saved() {
@@ -338,7 +356,8 @@ class Record : public Slot<Y> {
   std::array<Ref<RecordBase>, sizeof...(X)> inputs_;
   std::optional<Saved> saved_{};
   Enlistment* enlistment_ = nullptr;
-  int versions_ = 0;  ///< of the operands, together
+  int versions_ = 0;      ///< of the operands, together
+  unsigned changes_ = 0;  ///< of the elements that gradients read
 };
 
 /// The mesh of a value, or void.

@@ -466,6 +466,30 @@ void move_operand(const CallContext& call, const PlacedCall& placed, int i, cons
   operand.layout = &placed.solution->required[std::size_t(i)];
 }
 
+/// Calls f with the operands where the kernel needs them.
+/// @collective every rank of the mesh, if an operand moves
+template <class Device, class F>
+void with_moved_operands(const CallContext& call, const PlacedCall& placed,
+                            const OperandRef* in, const F& f) {
+  const int count = call.info.rule->operands;
+  const Layout* const required = placed.solution->required.data();
+  if (placed.moves == 0) {
+    for (int i = 0; call.any_repeats && i < count; ++i)
+      if (in[i].mesh != nullptr) static_cast<void>(call.needed(i, required[i]));
+    return f(in);
+  }
+  std::array<OperandRef, std::size_t(max_operands)> there;
+  std::array<redistribution::Block, std::size_t(max_operands)> blocks;
+  for (int i = 0; i < count; ++i) {
+    there[std::size_t(i)] = in[i];
+    if (in[i].mesh == nullptr) continue;
+    const Layout target = call.needed(i, required[i]);
+    if (!(target == *in[i].layout))
+      move_operand<Device>(call, placed, i, target, there[std::size_t(i)], blocks[std::size_t(i)]);
+  }
+  f(static_cast<const OperandRef*>(there.data()));
+}
+
 /// Runs a call on distributed operands.
 ///
 /// @param fresh    extents of the factors that only results have
@@ -475,27 +499,10 @@ template <class Device>
 void run_placed(const PlacedCall& placed, const void* op, const Shape& fresh, const OperandRef* in,
                 RawResult* results) {
   const OpInfo& info = *placed.info;
-  const int count = info.rule->operands;
   const CallContext call(info, in);
-  const Layout* const computed = placed.solution->computed.data();
-  if (placed.moves == 0) {
-    for (int i = 0; call.any_repeats && i < count; ++i)
-      if (in[i].mesh != nullptr)
-        static_cast<void>(call.needed(i, placed.solution->required[std::size_t(i)]));
-    compute<Device>(call, op, fresh, in, computed, results);
-  } else {
-    std::array<OperandRef, std::size_t(max_operands)> there;
-    std::array<redistribution::Block, std::size_t(max_operands)> blocks;
-    for (int i = 0; i < count; ++i) {
-      there[std::size_t(i)] = in[i];
-      if (in[i].mesh == nullptr) continue;
-      const Layout target = call.needed(i, placed.solution->required[std::size_t(i)]);
-      if (!(target == *in[i].layout))
-        move_operand<Device>(call, placed, i, target, there[std::size_t(i)],
-                             blocks[std::size_t(i)]);
-    }
-    compute<Device>(call, op, fresh, there.data(), computed, results);
-  }
+  with_moved_operands<Device>(call, placed, in, [&](const OperandRef* there) {
+    compute<Device>(call, op, fresh, there, placed.solution->computed.data(), results);
+  });
   if (!placed.result_moves) return;
   RawResult& y = results[0];
   const int dims = info.rule->result[0].dims;

@@ -63,6 +63,7 @@ struct ReturnHostMemory {
   std::size_t bytes = 0;
   std::shared_ptr<HostCache> cache{};  ///< counts the block; null: nobody does
   std::shared_ptr<HostMemory> source{};
+  unsigned changes = 0;  ///< @see note_change
 
   void operator()(void* data) const {
     if (source != nullptr) {
@@ -99,7 +100,7 @@ inline std::shared_ptr<void> allocate_bytes(Host, std::size_t bytes) {
     if (const std::shared_ptr<detail::HostMemory> memory = detail::host_memory()) {
       if (void* data = memory->allocate(bytes)) {
         if (cache != nullptr) cache->count(bytes);
-        return {data, detail::ReturnHostMemory{bytes, std::move(cache), memory}};
+        return {data, detail::ReturnHostMemory{bytes, std::move(cache), memory, 0}};
       }
     }
   }
@@ -108,12 +109,23 @@ inline std::shared_ptr<void> allocate_bytes(Host, std::size_t bytes) {
           ? cache->allocate(bytes)
           : ::operator new(bytes, std::align_val_t{detail::storage_alignment}, std::nothrow);
   if (data == nullptr) detail::throw_out_of_memory(bytes, cache.get());
-  return {data, detail::ReturnHostMemory{bytes, std::move(cache), nullptr}};
+  return {data, detail::ReturnHostMemory{bytes, std::move(cache), nullptr, 0}};
 }
 
 /// Whether the memory is of `allocate_bytes`, not the user's.
 inline bool is_allocated(Host, const std::shared_ptr<void>& storage) {
   return std::get_deleter<detail::ReturnHostMemory>(storage) != nullptr;
+}
+
+/// Notes that elements in memory of `allocate_bytes` are changed in place: whoever has kept such a
+/// tensor for later can tell. Nothing is known of other memory.
+inline void note_change(Host, const std::shared_ptr<void>& storage) {
+  if (auto* const memory = std::get_deleter<detail::ReturnHostMemory>(storage)) ++memory->changes;
+}
+/// How many changes have been noted.
+inline unsigned changes_in(Host, const std::shared_ptr<void>& storage) {
+  const auto* const memory = std::get_deleter<detail::ReturnHostMemory>(storage);
+  return memory != nullptr ? memory->changes : 0;
 }
 
 }  // namespace cleave

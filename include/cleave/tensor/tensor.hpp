@@ -257,11 +257,15 @@ class Tensor {
       throw Error(
           "copy_", "the extents differ",
           {.shapes = to_string(Shape(source.extents_)) + " to " + to_string(Shape(extents_))});
+    note_change(Device{}, storage_);
     strided_copy(Device{}, source.view(), view());
   }
 
   /// Sets every element.
-  void fill_(const T& value) const { strided_fill(Device{}, view(), value); }
+  void fill_(const T& value) const {
+    note_change(Device{}, storage_);
+    strided_fill(Device{}, view(), value);
+  }
 
  private:
   friend detail::TensorAccess;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <type_traits>
 #include <utility>
 
 #include <cleave/core/config.hpp>
@@ -119,8 +120,11 @@ struct RowFunction {
   void (*call)(const void* functor, R* out, index_t n, const T*... in);
 
   template <class F>
-  static void map_row(const void* functor, R* __restrict__ out, index_t n, const T*... in) {
-    const F& f = *static_cast<const F*>(functor);
+  static void map_row(const void* functor, R* out, index_t n, const T*... in) {
+    // a copy: stores to `out` cannot change it, so that it stays in registers
+    using Functor = std::conditional_t<std::is_trivially_copyable_v<F>, const F, const F&>;
+    Functor f = *static_cast<const F*>(functor);
+    CLEAVE_INDEPENDENT_ITERATIONS
     for (index_t i = 0; i < n; ++i) out[i] = f(in[i]...);
   }
   template <class F>
@@ -190,7 +194,8 @@ void map_arrays(std::integer_sequence<int, K...>, const RowFunction<R, T...>& f,
 
 /// Writes f of the inputs' elements to every element of `out`.
 ///
-/// @param out  its innermost dimension has stride 1 (or extent 1); overlaps no input
+/// @param out  fastest where its innermost dimension has stride 1; may be one of the inputs,
+///             overlaps no other
 /// @param in   arrays with strides for the extents of `out`, 0 along dimensions that repeat; or a
 ///             `Scalar`
 template <class F, class R, class... In>

@@ -100,6 +100,7 @@ class FreedInCapture {
 struct FreeInOrder {
   Stream stream;
   std::optional<unsigned long long> capture;  ///< the one that it was allocated in
+  unsigned changes = 0;                       ///< @see note_change
 
   void operator()(void* data) const noexcept {
     const CaptureState now = capture_at(stream);
@@ -129,12 +130,21 @@ inline std::shared_ptr<void> allocate_bytes(Cuda, std::size_t bytes) {
                 "out of device memory: " + std::to_string(bytes) + " bytes were asked for");
   }
   cuda::check(status, "Tensor");
-  return {data, cuda::detail::FreeInOrder{stream, capture}};
+  return {data, cuda::detail::FreeInOrder{stream, capture, 0}};
 }
 
 /// Whether the memory is of `allocate_bytes`, not the user's, nor kept for communication.
 inline bool is_allocated(Cuda, const std::shared_ptr<void>& storage) {
   return std::get_deleter<cuda::detail::FreeInOrder>(storage) != nullptr;
+}
+
+/// @see note_change(Host, ..)
+inline void note_change(Cuda, const std::shared_ptr<void>& storage) {
+  if (auto* const memory = std::get_deleter<cuda::detail::FreeInOrder>(storage)) ++memory->changes;
+}
+inline unsigned changes_in(Cuda, const std::shared_ptr<void>& storage) {
+  const auto* const memory = std::get_deleter<cuda::detail::FreeInOrder>(storage);
+  return memory != nullptr ? memory->changes : 0;
 }
 
 namespace cuda {

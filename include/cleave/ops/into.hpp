@@ -1,0 +1,136 @@
+// Operations that write to a tensor which is there, instead of making one.
+//
+//     call_op(out(y), Scale{2.0}, x);        // y = 2 x
+//     call_op(out(x), Scale{2.0}, x);        // x = 2 x, in place
+//
+// The target has the element type, the extents and the placements of the result. It may be an
+// operand of an elementwise operation; it shares no elements with other operands, nor in another
+// order. Values of tapes and of programs are not written: a backward may need the old elements.
+// Of tensors that a tape has kept, backward says so. @see mark_changed
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <type_traits>
+
+#include <cleave/ops/call.hpp>
+#include <cleave/ops/elementwise.hpp>
+#include <cleave/ops/run_into.hpp>
+
+namespace cleave {
+
+/// Names the tensor that takes the result of a call: `add(out(y), a, b)`.
+template <class Y>
+struct Out {
+  const Y& target;
+};
+template <AnyTensor Y>
+constexpr Out<Y> out(const Y& y) {
+  return {y};
+}
+
+/// Shows, in a compile error, the placements of a result and those of the tensor that it was to be
+/// written to.
+template <class Op, class Result, class Target>
+struct target_is_placed_otherwise {
+  static_assert(std::is_same_v<Result, Target>,
+                "cleave: the target of an operation has other placements than the result; "
+                "redistribute the operands or the target first");
+};
+
+namespace detail {
+
+/// Whether a call may write to a Y; sentences for those that may not.
+template <class Op, class Y, class... X>
+constexpr bool is_target() {
+  constexpr bool tracked = call_level<Y> == 3 || ((call_level<X> == 3) || ...);
+  constexpr bool traced = call_level<Y> == 2 || ((call_level<X> == 2) || ...);
+  constexpr bool computes = !is_composite<Op> && !is_view_op<Op>;
+  constexpr bool alike = ((!AnyTensor<X> || is_dtensor<X> == is_dtensor<Y>) && ...);
+  static_assert(!tracked,
+                "cleave: an operation in place takes no value that tracks gradients; outside of "
+                "what is differentiated, it may change x.value()");
+  static_assert(tracked || !traced,
+                "cleave: programs that are traced have no operations in place; use what the "
+                "operation returns");
+  static_assert(computes, "cleave: this operation computes no elements of its own to write; copy_ "
+                          "what it returns");
+  static_assert(alike, "cleave: an operation mixes a Tensor with DTensors; place the Tensor first "
+                       "(distribute_tensor, from_local)");
+  return !tracked && !traced && computes && alike;
+}
+
+template <class Info, class Y>
+constexpr void require_type_of_target() {
+  static_assert(Info::Results::size == 1, "cleave: an operation that writes has one result");
+  []<class R, class... More, int D, int... Dims>(Types<R, More...>,
+                                                 std::integer_sequence<int, D, Dims...>) {
+    static_assert(std::is_same_v<R, typename Y::value_type>,
+                  "cleave: the target of an operation has another element type than the result");
+    static_assert(D == Y::dims,
+                  "cleave: the target of an operation has another number of dimensions than the "
+                  "result");
+  }(typename Info::Results{}, typename Info::ResultDims{});
+}
+
+/// Writes the result of a call to y. @param x  tensors and Numbers
+template <class Op, class Y, class... X>
+void write_into(const Y& y, const Op& op, const X&... x) {
+  if constexpr (is_target<Op, Y, X...>()) {
+    const std::array<OperandRef, sizeof...(X)> in{operand_of(x)...};
+    if constexpr (is_dtensor<Y>) {
+      using Call = PlacedCallOf<Op, Request<>, X...>;
+      using Result = placements_t<Call::solution.result[0].packed(), Call::axes>;
+      static_assert(std::is_same_v<typename Call::Mesh, typename Y::mesh_type>,
+                    "cleave: the operands of an operation are on meshes of different types");
+      static_cast<void>(OperandCheck<typename Call::Info::Sig, X...>{});
+      require_type_of_target<typename Call::Info, Y>();
+      static_cast<void>(target_is_placed_otherwise<Op, Result, typename Y::placements_type>{});
+      run_placed_into<typename Call::Device>(Call::value, &op, fresh_extents(op), in.data(),
+                                             operand_of(y));
+    } else {
+      using Device = typename Y::device_type;
+      using Info = InfoOf<Op, Device, types_of<X...>, X::dims...>;
+      static_cast<void>(OperandCheck<typename Info::Sig, X...>{});
+      require_type_of_target<Info, Y>();
+      run_local_into<Device>(Info::value, &op, fresh_extents(op), in.data(), operand_of(y));
+    }
+  }
+}
+
+/// The elements that a function is defined on.
+enum class Elements { any, ordered, fractions };
+
+/// `add_(x, y)` for x = add(x, y); numbers take the element type of x.
+template <class Op, Elements Kind = Elements::any>
+struct InPlace {
+  template <AnyTensor X, AnyOperand... Y>
+  const X& operator()(const X& x, const Y&... y) const {
+    return (*this)(out(x), x, y...);
+  }
+  template <AnyTensor T, AnyOperand... X>
+  const T& operator()(const Out<T>& y, const X&... x) const {
+    if constexpr (Kind != Elements::any)
+      require_kind<first_tensor_t<X...>, Kind == Elements::ordered>();
+    write_into(y.target, Op{}, as_operand(same_type<element_of<X...>>(x))...);
+    return y.target;
+  }
+};
+
+}  // namespace detail
+
+/// Calls an operation whose result goes to the elements of a tensor.
+///
+/// @param x     tensors, local ones or on the mesh of the target, and numbers
+/// @return      the target
+/// @collective  every rank of the mesh, if an operand has to be redistributed
+/// @throws Error if the target has other extents than the result, repeats elements, or shares
+///               some with an operand in another order; nothing is written then
+template <class Op, AnyTensor Y, AnyOperand... X>
+  requires(AnyTensor<X> || ...)
+const Y& call_op(const Out<Y>& y, const Op& op, const X&... x) {
+  detail::write_into(y.target, op, detail::as_operand(x)...);
+  return y.target;
+}
+
+}  // namespace cleave

@@ -1,0 +1,111 @@
+// Whether elements of two arrays are in the same place: what decides if one may be written while
+// the other is read.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include <cleave/core/dtype.hpp>
+#include <cleave/core/shape.hpp>
+#include <cleave/tensor/view.hpp>
+
+namespace cleave::detail {
+
+/// Sums of k[i] * step[i] with 0 <= k[i] < count[i]: the bytes that arrays reach.
+class ByteSums {
+ public:
+  void add(index_t step, index_t count) {
+    if (count <= 1 || step == 0) return;
+    if (step < 0) {
+      offset_ += (count - 1) * step;
+      step = -step;
+    }
+    for (int i = 0; i < size_; ++i)
+      if (terms_[std::size_t(i)].step == step) {
+        terms_[std::size_t(i)].count += count - 1;
+        return;
+      }
+    terms_[std::size_t(size_++)] = {step, count};
+  }
+
+  /// Whether one of them is `target`; also if that cannot be told in a few thousand steps.
+  bool reach(index_t target) {
+    std::sort(terms_.begin(), terms_.begin() + size_,
+              [](const Term& a, const Term& b) { return a.step > b.step; });
+    for (int i = size_ - 1, low = size_; i >= 0; low = i--)
+      rest_[std::size_t(i)] = (low < size_ ? rest_[std::size_t(low)] : 0) +
+                              (terms_[std::size_t(i)].count - 1) * terms_[std::size_t(i)].step;
+    return reach(0, target - offset_);
+  }
+
+ private:
+  struct Term {
+    index_t step;
+    index_t count;
+  };
+
+  bool reach(int i, index_t target) {
+    if (target < 0 || target > (i < size_ ? rest_[std::size_t(i)] : 0)) return false;
+    if (i == size_ || --budget_ < 0) return true;
+    const Term& term = terms_[std::size_t(i)];
+    const index_t others = i + 1 < size_ ? rest_[std::size_t(i + 1)] : 0;
+    const index_t first = target > others ? (target - others + term.step - 1) / term.step : 0;
+    const index_t last = std::min(target / term.step, term.count - 1);
+    for (index_t k = last; k >= first; --k)
+      if (reach(i + 1, target - k * term.step)) return true;
+    return false;
+  }
+
+  static constexpr std::size_t most = 2 * std::size_t(max_dims) + 2;
+  std::array<Term, most> terms_{};
+  std::array<index_t, most> rest_{};  ///< the largest sum of the terms from there on
+  int size_ = 0;
+  int budget_ = 1 << 14;
+  index_t offset_ = 0;
+};
+
+/// Whether some byte belongs to elements of both arrays.
+inline bool overlap(const ConstView& a, const ConstView& b) {
+  if (a.size() == 0 || b.size() == 0) return false;
+  ByteSums sums;
+  const auto add = [&](const ConstView& x, index_t sign) {
+    const auto size = index_t(size_of(x.dtype));
+    for (int d = 0; d < x.extents.dims; ++d) sums.add(sign * size * x.strides[d], x.extents[d]);
+    sums.add(sign, size);
+  };
+  add(a, 1);
+  add(b, -1);
+  return sums.reach(index_t(reinterpret_cast<std::intptr_t>(b.data) -
+                            reinterpret_cast<std::intptr_t>(a.data)));
+}
+
+/// Whether the elements with the same index are the same, for all indices.
+inline bool same_elements(const ConstView& a, const ConstView& b) {
+  if (a.data != b.data || a.dtype != b.dtype || !(a.extents == b.extents)) return false;
+  for (int d = 0; d < a.extents.dims; ++d)
+    if (a.extents[d] > 1 && a.strides[d] != b.strides[d]) return false;
+  return true;
+}
+
+/// Whether every element has a place of its own; layouts whose rows interleave count as those where
+/// they do not.
+inline bool has_distinct_elements(const ConstView& a) {
+  std::array<std::pair<index_t, index_t>, std::size_t(max_dims)> loops;  // stride, extent
+  std::size_t count = 0;
+  if (a.size() == 0) return true;
+  for (int d = 0; d < a.extents.dims; ++d)
+    if (a.extents[d] > 1)
+      loops[count++] = {a.strides[d] < 0 ? -a.strides[d] : a.strides[d], a.extents[d]};
+  std::sort(loops.begin(), loops.begin() + std::ptrdiff_t(count));
+  index_t reach = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (loops[i].first <= reach) return false;
+    reach += loops[i].first * (loops[i].second - 1);
+  }
+  return true;
+}
+
+}  // namespace cleave::detail
