@@ -34,8 +34,8 @@ void types(const Rows& x, const DTensor<double, 2, Mesh, Placements<Replicate, S
 }
 #endif
 
-#ifdef vector_for_a_matrix  // says: cleave: matmul takes two matrices
-void vector(const Rows& x, const DTensor<float, 1, Mesh, Placements<Replicate, Replicate>>& w) {
+#ifdef number_for_a_matrix  // says: cleave: matmul takes arrays of one dimension or more
+void number(const Rows& x, const DTensor<float, 0, Mesh, Placements<Replicate, Replicate>>& w) {
   matmul(x, w);
 }
 #endif
