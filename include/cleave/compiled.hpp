@@ -13,6 +13,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <cleave/cleave.hpp>
@@ -41,6 +42,8 @@ extern "C" const char cleave_error_link_cleave_compiled_or_include_cleave_compil
 
 namespace cleave {
 
+template std::string CommTrace::to_string<CommEvent>() const;
+template std::shared_ptr<Communicator> dry_communicator<Communicator>(int, int);
 template std::vector<std::shared_ptr<Communicator>> thread_communicators<Host>(int);
 
 namespace detail {
@@ -50,6 +53,10 @@ template void run_on_threads_alone(int, RankFunction);
 template class Completion<Host>;
 template void start_job<Host>(Communicator&, Job&);
 template void fill<Host>(const View&, const void*);
+template std::vector<std::string> decimal_texts(const std::vector<double>&, int);
+template std::vector<index_t> shown_offsets(const Shape&, const Shape&, const PrintOptions&);
+template std::string nested_text(const Shape&, const Shape&, const PrintOptions&,
+                                 const std::vector<std::string>&);
 
 }  // namespace detail
 

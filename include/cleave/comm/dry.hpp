@@ -4,10 +4,10 @@
 // destinations keep whatever they held.
 #pragma once
 
+#include <concepts>
 #include <memory>
 
 #include <cleave/comm/communicator.hpp>
-#include <cleave/core/config.hpp>
 
 namespace cleave {
 
@@ -15,7 +15,8 @@ namespace cleave {
 ///
 /// Calls are verified as far as one rank can, traced, and not executed.
 /// @throws Error if there is no such rank
-CLEAVE_INLINE std::shared_ptr<Communicator> dry_communicator(int rank, int size);
+template <std::same_as<Communicator> Result = Communicator>
+std::shared_ptr<Result> dry_communicator(int rank, int size);
 
 }  // namespace cleave
 

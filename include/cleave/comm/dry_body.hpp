@@ -1,6 +1,7 @@
 // The communicator that runs nothing.
 #pragma once
 
+#include <concepts>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,21 +16,25 @@ namespace cleave {
 
 namespace detail {
 
-class DryCommunicator final : public Communicator {
+/// A template of one type: compiled where it is used, not wherever this file is included.
+template <std::same_as<Communicator> Base>
+class DryCommunicator final : public Base {
  public:
   DryCommunicator(int rank, int size, std::string label, std::shared_ptr<RankState> state)
-      : Communicator(rank, size, std::move(label), std::move(state)) {}
+      : Base(rank, size, std::move(label), std::move(state)) {}
 
   const char* backend() const noexcept override { return "dry"; }
 
   std::shared_ptr<Communicator> subgroup(std::span<const int> ranks, std::string label) override {
     const int place = place_in_subgroup(*this, ranks);
     return std::make_shared<DryCommunicator>(place, int(ranks.size()), std::move(label),
-                                             shared_state());
+                                             this->shared_state());
   }
 
  protected:
-  void execute(const Collective& collective) override { verify_call(collective, rank(), size()); }
+  void execute(const Collective& collective) override { 
+    verify_call(collective, this->rank(), this->size());
+  }
 
   void gather_signatures(const Signature& mine, std::span<Signature> all) override {
     for (Signature& theirs : all) theirs = mine;
@@ -38,11 +43,12 @@ class DryCommunicator final : public Communicator {
 
 }  // namespace detail
 
-CLEAVE_INLINE std::shared_ptr<Communicator> dry_communicator(int rank, int size) {
+template <std::same_as<Communicator> Result>
+std::shared_ptr<Result> dry_communicator(int rank, int size) {
   if (rank < 0 || rank >= size)
     throw Error("dry_communicator",
                 "there is no rank " + std::to_string(rank) + " of " + std::to_string(size));
-  return std::make_shared<detail::DryCommunicator>(
+  return std::make_shared<detail::DryCommunicator<Result>>(
       rank, size, "world", std::make_shared<RankState>(RankState::from_environment(rank, size)));
 }
 

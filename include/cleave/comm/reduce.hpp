@@ -8,6 +8,7 @@
 #pragma once
 
 #include <complex>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -109,8 +110,12 @@ struct ReduceLoops {
   }
 };
 
+// Templates of one type: loops of all element types are compiled where elements are reduced, not
+// wherever this file is included.
+
 /// Sums: signed integers as unsigned ones (wrapping is defined), complex numbers as pairs.
-inline ReduceKernel sum_kernel(DType type) {
+template <std::same_as<DType> Type>
+ReduceKernel sum_kernel(Type type) {
   switch (type) {
     case DType::boolean: return ReduceLoops<bool, Sum>::kernel(1);
     case DType::int8:
@@ -129,7 +134,8 @@ inline ReduceKernel sum_kernel(DType type) {
   return {};
 }
 
-inline ReduceKernel product_kernel(DType type) {
+template <std::same_as<DType> Type>
+ReduceKernel product_kernel(Type type) {
   switch (type) {
     case DType::boolean: return ReduceLoops<bool, Product>::kernel(1);
     case DType::int8:
@@ -169,7 +175,8 @@ ReduceKernel order_kernel(DType type) {
   return {};
 }
 
-inline ReduceKernel reduce_kernel(DType type, ReduceOp op) {
+template <std::same_as<DType> Type>
+ReduceKernel reduce_kernel(Type type, ReduceOp op) {
   switch (op) {
     case ReduceOp::sum:
     case ReduceOp::avg: return sum_kernel(type);
@@ -185,8 +192,9 @@ inline ReduceKernel reduce_kernel(DType type, ReduceOp op) {
 ///
 /// @pre equal extents and element types; `require_reduction` holds; `result` overlaps no operand,
 ///      or is the same view as one
-inline void reduce_range(ReduceOp op, std::span<const ConstView> operands, const View& result,
-                         index_t begin, index_t end) {
+template <std::same_as<ReduceOp> Op>
+void reduce_range(Op op, std::span<const ConstView> operands, const View& result, index_t begin,
+                  index_t end) {
   if (begin >= end) return;
   if (operands.size() == 1) {
     if (operands[0].data != result.data) copy_range(operands[0], result, begin, end);
@@ -221,8 +229,9 @@ inline void reduce_range(ReduceOp op, std::span<const ConstView> operands, const
 namespace cleave {
 
 /// The same where the views' device is a type.
-inline void reduce_range(Host, ReduceOp op, std::span<const ConstView> operands, const View& result,
-                         index_t begin, index_t end) {
+template <std::same_as<Host> Device>
+void reduce_range(Device, ReduceOp op, std::span<const ConstView> operands, const View& result,
+                  index_t begin, index_t end) {
   detail::reduce_range(op, operands, result, begin, end);
 }
 

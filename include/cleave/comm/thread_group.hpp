@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -45,10 +46,12 @@ struct Visit {
   double timeout_seconds = 0;
 };
 
-class ThreadGroup {
+/// A template of one type: compiled where ranks are started, not wherever this file is included.
+template <std::same_as<ThreadWorld> World>
+class BasicThreadGroup {
  public:
   /// @param members  the ranks of the world, in the order of the group
-  ThreadGroup(std::shared_ptr<ThreadWorld> world, std::vector<int> members)
+  BasicThreadGroup(std::shared_ptr<World> world, std::vector<int> members)
       : world_(std::move(world)),
         members_(std::move(members)),
         door_(int(members_.size())),
@@ -57,7 +60,7 @@ class ThreadGroup {
 
   int size() const noexcept { return int(members_.size()); }
   const std::vector<int>& members() const noexcept { return members_; }
-  const std::shared_ptr<ThreadWorld>& world() const noexcept { return world_; }
+  const std::shared_ptr<World>& world() const noexcept { return world_; }
 
   /// What `rank` shows in a round of the door. Two rounds are kept: a rank that is through may
   /// show its next call while others still read this one, but gets no further than that.
@@ -109,7 +112,7 @@ class ThreadGroup {
   }
 
   /// The group of `ranks` (of this group) that they enter for the n-th time.
-  std::shared_ptr<ThreadGroup> subgroup(std::span<const int> ranks, std::uint64_t occurrence) {
+  std::shared_ptr<BasicThreadGroup> subgroup(std::span<const int> ranks, std::uint64_t occurrence) {
     const std::lock_guard lock(mutex_);
     std::vector<int> members;
     for (const int r : ranks) members.push_back(world_rank(r));
@@ -118,8 +121,8 @@ class ThreadGroup {
            (awaited_[i].occurrence != occurrence || awaited_[i].group->members() != members))
       ++i;
     if (i == awaited_.size())
-      awaited_.push_back({std::make_shared<ThreadGroup>(world_, members), occurrence, 0});
-    const std::shared_ptr<ThreadGroup> group = awaited_[i].group;
+      awaited_.push_back({std::make_shared<BasicThreadGroup>(world_, members), occurrence, 0});
+    const std::shared_ptr<BasicThreadGroup> group = awaited_[i].group;
     if (++awaited_[i].entered == group->size()) awaited_.erase(awaited_.begin() + long(i));
     return group;
   }
@@ -132,7 +135,7 @@ class ThreadGroup {
 
   /// A subgroup that not all of its ranks have entered yet.
   struct Awaited {
-    std::shared_ptr<ThreadGroup> group;
+    std::shared_ptr<BasicThreadGroup> group;
     std::uint64_t occurrence;
     int entered;
   };
@@ -224,7 +227,7 @@ class ThreadGroup {
     return std::string(visit.operation) + " of group '" + *visit.label + "'";
   }
 
-  std::shared_ptr<ThreadWorld> world_;
+  std::shared_ptr<World> world_;
   std::vector<int> members_;
   Gate door_;
   Gate steps_;
@@ -235,5 +238,7 @@ class ThreadGroup {
   std::mutex mutex_;
   std::vector<Awaited> awaited_;
 };
+
+using ThreadGroup = BasicThreadGroup<ThreadWorld>;
 
 }  // namespace cleave::detail

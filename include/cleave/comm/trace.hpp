@@ -48,7 +48,7 @@ class CommTrace : private Observer {
   CommTrace(const CommTrace&) = delete;  // its rank knows it by its address
   CommTrace& operator=(const CommTrace&) = delete;
 
-  ~CommTrace() override;
+  CLEAVE_INLINE ~CommTrace() override;
 
   /// Everything recorded so far, barriers included, in order.
   const std::vector<CommEvent>& events() const noexcept { return events_; }
@@ -80,12 +80,13 @@ class CommTrace : private Observer {
   void clear() noexcept { events_.clear(); }
 
   /// A table: equal calls in one line, in the order of their first occurrence.
+  template <std::same_as<CommEvent> Event = CommEvent>  // compiled where it is called
   std::string to_string() const;
 
  private:
   explicit CommTrace(std::shared_ptr<RankState> state);
 
-  void observe(const Collective& collective, const Communicator& group) override;
+  CLEAVE_INLINE void observe(const Collective& collective, const Communicator& group) override;
 
   std::shared_ptr<RankState> state_;
   std::vector<CommEvent> events_;

@@ -1,6 +1,7 @@
 // What traces record, and how they are printed.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -41,8 +42,8 @@ CLEAVE_INLINE CommTrace::CommTrace(std::shared_ptr<RankState> state) : state_(st
 namespace detail {
 
 /// Columns of text; the first row is the heading. Those in `numbers` are aligned to the right.
-inline std::string table(const std::vector<std::vector<std::string>>& rows,
-                         const std::vector<bool>& numbers) {
+template <std::same_as<std::string> Text>
+Text table(const std::vector<std::vector<Text>>& rows, const std::vector<bool>& numbers) {
   std::vector<std::size_t> widths(numbers.size(), 0);
   for (const auto& row : rows)
     for (std::size_t i = 0; i < row.size(); ++i)
@@ -61,15 +62,16 @@ inline std::string table(const std::vector<std::vector<std::string>>& rows,
 
 }  // namespace detail
 
-CLEAVE_INLINE std::string CommTrace::to_string() const {
+template <std::same_as<CommEvent> Event>
+std::string CommTrace::to_string() const {
   struct Line {
-    const CommEvent* event;
+    const Event* event;
     index_t calls, bytes;
   };
   std::vector<Line> lines;
-  for (const CommEvent& event : events_) {
+  for (const Event& event : events_) {
     std::size_t i = 0;
-    const auto same = [&](const CommEvent& other) {
+    const auto same = [&](const Event& other) {
       return other.kind == event.kind && other.group == event.group &&
              other.group_size == event.group_size && other.dtype == event.dtype &&
              other.operation == event.operation;

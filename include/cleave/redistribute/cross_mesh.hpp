@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <utility>
@@ -18,6 +19,8 @@
 #include <cleave/redistribute/run.hpp>
 
 namespace cleave::redistribution {
+
+// Templates of one type: compiled where they are called, not wherever this file is included.
 
 /// The ranks of two meshes together.
 struct UnionGroup {
@@ -35,7 +38,8 @@ struct UnionGroups {
 };
 
 /// @collective the first time for two lists of ranks: every rank of both meshes
-inline UnionGroup union_group(const MeshState& a, const MeshState& b) {
+template <std::same_as<MeshState> Mesh>
+UnionGroup union_group(const Mesh& a, const Mesh& b) {
   UnionGroup result;
   result.ranks = a.world_ranks();
   result.ranks.insert(result.ranks.end(), b.world_ranks().begin(), b.world_ranks().end());
@@ -45,7 +49,7 @@ inline UnionGroup union_group(const MeshState& a, const MeshState& b) {
     result.group = a.world();
     return result;
   }
-  auto& known = a.attachment<UnionGroups>().known;
+  auto& known = a.template attachment<UnionGroups>().known;
   for (const auto& [ranks, group] : known)
     if (ranks == result.ranks) result.group = group;
   if (result.group == nullptr) {
@@ -58,7 +62,8 @@ inline UnionGroup union_group(const MeshState& a, const MeshState& b) {
 /// Where a tensor lies: on which ranks, and what each of them has.
 class Site {
  public:
-  Site(const MeshState& mesh, const StepLayout& layout, const UnionGroup& ranks)
+  template <std::same_as<UnionGroup> Union>
+  Site(const MeshState& mesh, const StepLayout& layout, const Union& ranks)
       : mesh_(mesh),
         layout_(layout),
         all_((AxisMask(1) << mesh.extents().dims) - 1),
@@ -103,8 +108,8 @@ inline bool serves(const Site& from, const Site& to, int owner, int taker) {
 
 /// What the member `self` of the union sends and receives.
 /// @cost O(ranks of both meshes)
-inline Transfers cross_transfers(const Site& from, const Site& to, const Shape& shape, int members,
-                                 int self) {
+template <std::same_as<Site> S>
+Transfers cross_transfers(const S& from, const S& to, const Shape& shape, int members, int self) {
   Transfers transfers;
   const index_t source = from.place(self), target = to.place(self);
   const Box had = source < 0 ? Box{} : from.box(source, shape);
@@ -127,7 +132,8 @@ inline Transfers cross_transfers(const Site& from, const Site& to, const Shape& 
 }
 
 /// The global shape, which ranks outside of the source mesh do not know.
-inline Shape agree_on_shape(Shape shape, const MeshState& source, const UnionGroup& ranks) {
+template <std::same_as<UnionGroup> Union>
+Shape agree_on_shape(Shape shape, const MeshState& source, const Union& ranks) {
   Collective call;
   call.kind = CollectiveKind::broadcast;
   call.root = ranks.place_of(source.world_ranks()[0]);

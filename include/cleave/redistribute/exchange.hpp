@@ -6,6 +6,8 @@
 // take turns.
 #pragma once
 
+#include <concepts>
+
 #include <cleave/redistribute/call.hpp>
 
 namespace cleave::redistribution {
@@ -62,8 +64,9 @@ struct Replicas {
 /// The transfers of the rank at `coordinate`, which is member `self` of its group over
 /// `step.axes`; pure arithmetic. A transfer to itself is a copy.
 /// @cost O(ranks of the group)
-inline Transfers exchange_transfers(const Step& step, const Shape& shape, const Shape& mesh,
-                                    const Shape& coordinate) {
+template <std::same_as<Step> S>  // compiled where it is called, not wherever this is included
+Transfers exchange_transfers(const S& step, const Shape& shape, const Shape& mesh,
+                             const Shape& coordinate) {
   const detail::Replicas replicas(step);
   const Box had = owned_box(step.from, shape, mesh, coordinate);
   const Box wanted = owned_box(step.to, shape, mesh, coordinate);

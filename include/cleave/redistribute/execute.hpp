@@ -2,6 +2,7 @@
 // nothing decides: all ranks run the steps of the same plan.
 #pragma once
 
+#include <concepts>
 #include <span>
 #include <utility>
 #include <vector>
@@ -125,8 +126,9 @@ void execute_all(std::span<Execution<Device>> executions) {
 ///
 /// @param fixed  the plan, if the layouts alone decide it (see `sizes_decide`); null otherwise
 /// @return       a reference that holds until the next call for this mesh
-inline const Plan& plan_for(const Plan* fixed, const Layout& source, const Layout& target,
-                            DType dtype, const Context& context) {
+template <std::same_as<Layout> L>  // compiled where it is called, not wherever this is included
+const Plan& plan_for(const Plan* fixed, const L& source, const L& target, DType dtype,
+                     const Context& context) {
   if (fixed != nullptr && !context.mesh.has_unit_axis()) return *fixed;
   return context.mesh.attachment<PlanCache>().plan(source, target, context.shape, context.mesh,
                                                    size_of(dtype));

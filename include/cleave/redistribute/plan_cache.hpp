@@ -1,6 +1,7 @@
 // Plans that depend on sizes, kept per mesh: a choice is made once per layouts and shape.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -30,8 +31,9 @@ constexpr Layout without_unit_axes(Layout layout, const Shape& mesh) {
 class PlanCache {
  public:
   /// The cheapest plan. The reference holds until the next call.
+  template <std::same_as<MeshState> Mesh>  // compiled where it is called
   const Plan& plan(const Layout& source, const Layout& target, const Shape& shape,
-                   const MeshState& mesh, std::size_t element_size) {
+                   const Mesh& mesh, std::size_t element_size) {
     const std::uint64_t from = source.packed(), to = target.packed();
     for (const Entry& entry : entries_)
       if (entry.source == from && entry.target == to && entry.element_size == element_size &&

@@ -1,6 +1,7 @@
 // Tensors as text: nested brackets, columns aligned, the middle of large tensors left out.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <iosfwd>
 #include <string>
@@ -23,10 +24,12 @@ struct PrintOptions {
 
 namespace detail {
 
+// Templates of one type: compiled where tensors are printed, not wherever this file is included.
+
 /// All values with the same number of decimals: the fewest that lose nothing against `precision`
 /// decimals. Very large and very small values make all of them scientific.
-CLEAVE_INLINE std::vector<std::string> decimal_texts(const std::vector<double>& values,
-                                                     int precision);
+template <std::same_as<double> Value>
+std::vector<std::string> decimal_texts(const std::vector<Value>& values, int precision);
 
 /// The elements at those offsets, as text.
 template <class T>
@@ -56,13 +59,14 @@ std::vector<std::string> element_texts(const T* data, const std::vector<index_t>
 }
 
 /// The offsets of the elements that are shown, in row-major order.
-CLEAVE_INLINE std::vector<index_t> shown_offsets(const Shape& extents, const Shape& strides,
-                                                 const PrintOptions& options);
+template <std::same_as<PrintOptions> Options>
+std::vector<index_t> shown_offsets(const Shape& extents, const Shape& strides,
+                                   const Options& options);
 
 /// The texts of those elements with brackets and line breaks around them.
-CLEAVE_INLINE std::string nested_text(const Shape& extents, const Shape& strides,
-                                      const PrintOptions& options,
-                                      const std::vector<std::string>& elements);
+template <std::same_as<PrintOptions> Options>
+std::string nested_text(const Shape& extents, const Shape& strides, const Options& options,
+                        const std::vector<std::string>& elements);
 
 }  // namespace detail
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdio>
 #include <string>
@@ -21,8 +22,8 @@ inline std::string decimal_text(double value, int decimals, bool scientific) {
   return std::string(text) + (decimals == 0 && !scientific ? "." : "");
 }
 
-CLEAVE_INLINE std::vector<std::string> decimal_texts(const std::vector<double>& values,
-                                                     int precision) {
+template <std::same_as<double> Value>
+std::vector<std::string> decimal_texts(const std::vector<Value>& values, int precision) {
   precision = precision < 0 ? 0 : precision > 17 ? 17 : precision;
   bool scientific = false;
   for (const double value : values)
@@ -42,9 +43,10 @@ CLEAVE_INLINE std::vector<std::string> decimal_texts(const std::vector<double>& 
 }
 
 /// Which indices are shown, and the brackets and line breaks around them.
+template <std::same_as<PrintOptions> Options>
 class TensorText {
  public:
-  TensorText(const Shape& extents, const Shape& strides, const PrintOptions& options)
+  TensorText(const Shape& extents, const Shape& strides, const Options& options)
       : extents_(extents), strides_(strides), options_(options) {
     summarised_ = extents.product() > options.threshold;
     collect(0, 0);
@@ -134,7 +136,7 @@ class TensorText {
 
   const Shape extents_;
   const Shape strides_;
-  const PrintOptions options_;
+  const Options options_;
   bool summarised_ = false;
   std::vector<index_t> offsets_{};
   std::size_t cell_ = 0;    // characters of the widest element
@@ -143,15 +145,16 @@ class TensorText {
   std::string text_{};
 };
 
-CLEAVE_INLINE std::vector<index_t> shown_offsets(const Shape& extents, const Shape& strides,
-                                                 const PrintOptions& options) {
-  return TensorText(extents, strides, options).offsets();
+template <std::same_as<PrintOptions> Options>
+std::vector<index_t> shown_offsets(const Shape& extents, const Shape& strides,
+                                   const Options& options) {
+  return TensorText<Options>(extents, strides, options).offsets();
 }
 
-CLEAVE_INLINE std::string nested_text(const Shape& extents, const Shape& strides,
-                                      const PrintOptions& options,
-                                      const std::vector<std::string>& elements) {
-  return TensorText(extents, strides, options).around(elements);
+template <std::same_as<PrintOptions> Options>
+std::string nested_text(const Shape& extents, const Shape& strides, const Options& options,
+                        const std::vector<std::string>& elements) {
+  return TensorText<Options>(extents, strides, options).around(elements);
 }
 
 }  // namespace cleave::detail

@@ -21,10 +21,13 @@ namespace cleave::functional {
 
 namespace detail {
 
+// Templates of one type: compiled where they are called, not wherever this file is included.
+
 /// @param call  says how many elements move, and what else the ranks compare
-inline void run_all_to_all(const Channel& channel, const ConstView& source, const View& result,
-                           const std::vector<Transfer>& sends,
-                           const std::vector<Transfer>& receives, Collective call) {
+template <std::same_as<Channel> C>
+void run_all_to_all(const C& channel, const ConstView& source, const View& result,
+                    const std::vector<Transfer>& sends, const std::vector<Transfer>& receives,
+                    Collective call) {
   call.kind = CollectiveKind::all_to_all;
   call.source = source;
   call.destination = result;
@@ -35,8 +38,9 @@ inline void run_all_to_all(const Channel& channel, const ConstView& source, cons
 
 /// Equal parts of dimension `split`, put together along dimension `concat`.
 /// @param detail  the dimensions that the user named
-inline void run_equal_parts(const Channel& channel, const ConstView& source, const View& result,
-                            int split, int concat, std::uint64_t detail) {
+template <std::same_as<Channel> C>
+void run_equal_parts(const C& channel, const ConstView& source, const View& result, int split,
+                     int concat, std::uint64_t detail) {
   const int ranks = channel.group().size(), rank = channel.group().rank();
   std::vector<Transfer> sends, receives;
   for (int r = 0; r < ranks; ++r) {
@@ -60,7 +64,8 @@ struct Splits {
 
 /// @param what  "sent" or "received"
 /// @throws Error if the sizes add up to more than can be counted
-inline index_t sum_of(const std::vector<index_t>& sizes, const char* what, const Entry& entry) {
+template <std::same_as<Entry> E>
+index_t sum_of(const std::vector<index_t>& sizes, const char* what, const E& entry) {
   index_t sum = 0;
   for (const index_t size : sizes) {
     if (size > std::numeric_limits<index_t>::max() - sum)
@@ -73,7 +78,8 @@ inline index_t sum_of(const std::vector<index_t>& sizes, const char* what, const
 
 /// @throws Error if there is not one size for each rank, one is negative, or what is sent is not
 ///         all of dimension `d`
-inline void verify_splits(const Splits& splits, const Shape& extents, int d, const Entry& entry) {
+template <std::same_as<Entry> E>
+void verify_splits(const Splits& splits, const Shape& extents, int d, const E& entry) {
   const auto verify = [&](const std::vector<index_t>& sizes, const char* what) {
     if (int(sizes.size()) != entry.size())
       entry.fail("there are " + std::to_string(sizes.size()) + " sizes of what is " + what +
@@ -103,8 +109,7 @@ struct Notice {
 
 /// Notices of all peers: a rank cannot know where its part begins in a peer's tensor.
 template <std::same_as<Channel> C>
-std::vector<Notice> exchange_notices(const C& channel, const std::vector<Notice>& mine,
-                                            int d) {
+std::vector<Notice> exchange_notices(const C& channel, const std::vector<Notice>& mine, int d) {
   constexpr index_t words = index_t(sizeof(Notice) / sizeof(index_t));
   const Shape extents(std::array<index_t, 2>{index_t(mine.size()), words});
   std::vector<Notice> theirs = mine;  // where nothing moves, peers do as this rank expects
@@ -115,8 +120,9 @@ std::vector<Notice> exchange_notices(const C& channel, const std::vector<Notice>
 }
 
 /// What is wrong between this rank and a peer, which finds the same; empty if nothing.
-inline std::string disagreement(const Notice& mine, const Notice& theirs, int rank, int peer,
-                                const Channel& channel) {
+template <std::same_as<Channel> C>
+std::string disagreement(const Notice& mine, const Notice& theirs, int rank, int peer,
+                         const C& channel) {
   const auto sizes = [&](int from, int to, index_t sent, index_t received) {
     return "rank " + std::to_string(from) + " of group '" + channel.name() + "' sends " +
            std::to_string(sent) + " to rank " + std::to_string(to) + ", which expects " +
@@ -130,8 +136,9 @@ inline std::string disagreement(const Notice& mine, const Notice& theirs, int ra
 }
 
 /// All ranks throw if two of them do not agree: the others would wait for what these do not send.
-inline void compare_notices(const std::vector<Notice>& mine, const std::vector<Notice>& theirs,
-                            const Channel& channel) {
+template <std::same_as<Channel> C>
+void compare_notices(const std::vector<Notice>& mine, const std::vector<Notice>& theirs,
+                     const C& channel) {
   const int ranks = channel.group().size(), rank = channel.group().rank();
   std::string problem;
   std::int64_t pair = 0;  // 1 + its place in a table of ranks and peers; 0: all agree
@@ -159,7 +166,7 @@ inline void compare_notices(const std::vector<Notice>& mine, const std::vector<N
 /// Parts of the given sizes.
 template <std::same_as<Channel> C>
 void run_split_parts(const C& channel, const ConstView& source, const View& result,
-                            const Splits& splits, int d) {
+                     const Splits& splits, int d) {
   const int ranks = channel.group().size();
   Shape others = source.extents;
   others[d] = 1;
