@@ -349,11 +349,11 @@ class AlignedOperands {
   std::array<index_t, std::size_t(max_operands) * std::size_t(max_dims)> strides_;
 };
 
-/// Whether operands of an elementwise operation lie as its result does already.
+/// Whether operands of an elementwise operation lie as its result does already; numbers lie nowhere.
 inline bool are_aligned(const CallContext& call, const OperandRef* in, int dims) {
   if (call.any_repeats) return false;
   for (int i = 0; i < call.info.rule->operands; ++i)
-    if (in[i].dims != dims) return false;
+    if (in[i].dims != dims && in[i].storage != nullptr) return false;
   return true;
 }
 

@@ -19,7 +19,7 @@
 #include <cleave/ops/pointwise.hpp>
 #include <cleave/ops/reduce.hpp>
 
-#include "timing.hpp"
+#include "../timing.hpp"
 
 using namespace cleave;
 using namespace cleave::axes;
