@@ -11,7 +11,7 @@
 
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/shape.hpp>
-#include <cleave/ops/run.hpp>
+#include <cleave/ops/op_info.hpp>
 #include <cleave/placement/placement.hpp>
 
 namespace cleave::spmd {

@@ -1,0 +1,252 @@
+// What is known of a call before its kernel runs, from the extents and meshes of its operands:
+// whether they agree, the extents of the results, and how operands lie next to a result.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <cleave/core/error.hpp>
+#include <cleave/core/shape.hpp>
+#include <cleave/mesh/mesh_state.hpp>
+#include <cleave/ops/op_info.hpp>
+#include <cleave/ops/operation.hpp>
+#include <cleave/placement/ownership.hpp>
+#include <cleave/rules/explain.hpp>
+#include <cleave/rules/extents.hpp>
+#include <cleave/rules/groups.hpp>
+
+namespace cleave::detail {
+
+/// `dims` numbers as a Shape.
+inline Shape shape_at(const index_t* values, int dims) {
+  Shape shape;
+  shape.dims = dims;
+  for (int d = 0; d < dims; ++d) shape[d] = values[d];
+  return shape;
+}
+
+/// A result of a call, without its type: the caller has room for as many extents as the rule says.
+struct RawResult {
+  std::shared_ptr<void> storage{};
+  void* data = nullptr;
+  index_t* shape = nullptr;    ///< global extents
+  index_t* extents = nullptr;  ///< on this rank
+  index_t* strides = nullptr;
+};
+
+/// What a call of an operation knows beside its operands.
+struct CallContext {
+  const OpInfo& info;
+  const OperandRef* operands;
+  const MeshState* mesh = nullptr;  ///< null for a call on local tensors
+  FactorExtents extents;     ///< set where an operand repeats a dimension of extent 1
+  bool any_repeats = false;  ///< whether one does
+
+  /// Compares meshes and extents. @throws Error if the meshes differ; on ranks of the mesh, which
+  /// know them, if the extents of a factor do
+  CallContext(const OpInfo& op, const OperandRef* in) : info(op), operands(in) {
+    for (int i = 0; i < op.rule->operands; ++i) {
+      if (in[i].mesh == nullptr) continue;
+      if (mesh == nullptr) mesh = in[i].mesh;
+      else if (!(*mesh == *in[i].mesh))
+        throw Error(op.name, "the operands are on different meshes of one type", context());
+    }
+    if (!all_agree()) compare_factors();
+  }
+
+  bool repeats(int i, int d) const {
+    return any_repeats &&
+           detail::repeats(*info.rule, extents, i, d, operands[i].shape[d]);
+  }
+
+  /// The placements that operand i really needs. @see repeatable
+  /// @throws Error if it repeats a dimension that it shards
+  Layout needed(int i, const Layout& required) const {
+    if (!any_repeats || mesh == nullptr) return required;
+    int conflict = -1;
+    const Layout layout =
+        repeatable(*info.rule, extents, i, {operands[i].shape, operands[i].dims},
+                   *operands[i].layout, required, &mesh->extents(), conflict);
+    if (conflict >= 0)
+      throw Error(info.name,
+                  "dimension " + std::to_string(int(required[conflict].dim)) + " of operand " +
+                      std::to_string(i) +
+                      " has extent 1 and is repeated, but it is sharded over axis '" +
+                      mesh->name(conflict) + "'; redistribute it to Replicate first",
+                  context());
+    return layout;
+  }
+
+  /// @param fresh     extents of the factors that no operand has
+  /// @param in        the operands as they lie now
+  /// @param computed  the results' layouts
+  /// @throws Error    on all ranks of the mesh, if shards end inside of a group
+  void require_whole_groups(const Shape& fresh, const OperandRef* in,
+                            const Layout* computed) const {
+    const Rule& rule = *info.rule;
+    std::array<ExtentsRef, std::size_t(max_operands)> shapes{};
+    std::array<const Layout*, std::size_t(max_operands)> layouts{};
+    for (int i = 0; i < rule.operands; ++i) {
+      shapes[std::size_t(i)] = {in[i].shape, in[i].dims};
+      layouts[std::size_t(i)] = in[i].layout;
+    }
+    FactorExtents known;
+    read_extents(rule, false, shapes.data(), fresh, known);
+    const GroupConflict conflict =
+        find_group_conflict(rule, known, layouts.data(), computed, mesh->extents());
+    if (conflict.found) throw Error(info.name, to_string(conflict, mesh->label(conflict.axes)), context());
+  }
+
+  /// Shapes, placements, mesh and rank, for errors.
+  ErrorContext context() const {
+    ErrorContext text;
+    for (int i = 0; i < info.rule->operands; ++i) {
+      const OperandRef& operand = operands[i];
+      if (operand.storage == nullptr) continue;
+      const Shape shape = shape_at(operand.shape, operand.dims);
+      const char* joint = text.shapes.empty() ? "" : " and ";
+      text.shapes += joint + to_string(shape);
+      if (operand.mesh == nullptr) continue;
+      text.placements += joint + to_string(*operand.layout);
+      const std::string name = operand.mesh->describe();
+      if (text.mesh.find(name) == text.mesh.npos) text.mesh += joint + name;
+      text.rank = operand.mesh->world_rank();
+    }
+    return text;
+  }
+
+ private:
+  bool all_agree() const {
+    const ExtentsTable& table = *info.table;
+    for (int p = 0; p < table.pairs; ++p) {
+      const auto& [a, b] = table.pair[std::size_t(p)];
+      if (operands[a.operand].shape[a.dim] != operands[b.operand].shape[b.dim]) return false;
+    }
+    return table.pairs >= 0;
+  }
+
+  void compare_factors() {
+    std::array<ExtentsRef, std::size_t(max_operands)> shapes;
+    for (int i = 0; i < info.rule->operands; ++i)
+      shapes[std::size_t(i)] = {operands[i].shape, operands[i].dims};
+    const ExtentsConflict conflict =
+        read_extents(*info.rule, info.broadcasts, shapes.data(), {}, extents);
+    any_repeats = conflict.repeats;
+    if (conflict.operand >= 0 && (mesh == nullptr || mesh->is_member())) throw_extents(conflict);
+  }
+
+  [[noreturn]] void throw_extents(const ExtentsConflict& conflict) const {
+    const Rule::Operand& operand = info.rule->operand[std::size_t(conflict.operand)];
+    const int factor = operand.factor[std::size_t(conflict.dim)];
+    throw Error(info.name,
+                std::string("the operands disagree about '") +
+                    info.rule->letter[std::size_t(factor)] + "' of " + to_string(*info.rule) +
+                    ": operand " + std::to_string(conflict.operand) + " has " +
+                    std::to_string(operands[conflict.operand].shape[conflict.dim]) +
+                    ", the ones before it " + std::to_string(conflict.expected),
+                context());
+  }
+};
+
+/// The global indices that this rank holds; none on a rank outside of the mesh.
+inline Box local_box(const MeshState* mesh, const Layout* layout, const Shape& shape) {
+  if (mesh == nullptr) return Box::of(shape);
+  if (!mesh->is_member()) return Box::of(Shape::filled(shape.dims, 0));
+  return owned_box(*layout, shape, mesh->extents(), mesh->coordinate());
+}
+
+/// The extent on this rank of a dimension that only the result has.
+inline index_t new_extent(const MeshState* mesh, const Layout* layout, const Shape& shape, int d) {
+  if (mesh == nullptr) return shape[d];
+  if (!mesh->is_member()) return 0;
+  bool is_sharded = false;
+  for (int a = 0; a < layout->axes; ++a) is_sharded = is_sharded || (*layout)[a].is_shard(d);
+  return is_sharded ? local_box(mesh, layout, shape).extent(d) : shape[d];
+}
+
+/// The operand's dimension that a dimension of a result has its extent from: one that does not
+/// repeat.
+inline DimPlace source_of(const CallContext& call, int result, int d) {
+  const DimPlace first = call.info.table->source[std::size_t(result)][std::size_t(d)];
+  if (!call.any_repeats || first.operand < 0 || !call.repeats(first.operand, first.dim))
+    return first;
+  const Rule& rule = *call.info.rule;
+  const int factor = rule.result[std::size_t(result)].factor[std::size_t(d)];
+  for (int i = 0; i < rule.operands; ++i)
+    if (const int e = rule.operand[std::size_t(i)].dim_of(factor); e >= 0 && !call.repeats(i, e))
+      return {std::int8_t(i), std::int8_t(e)};
+  return first;
+}
+
+/// Sets the extents and strides of the results: as operands on this rank have them; of factors
+/// that no operand has, as the layout gives them.
+///
+/// @param fresh  global extents of these factors
+inline void set_extents(const CallContext& call, const OperandRef* in, const Shape& fresh,
+                        const Layout* computed, RawResult* results) {
+  const Rule& rule = *call.info.rule;
+  const ExtentsTable& table = *call.info.table;
+  for (int k = 0; k < rule.results; ++k) {
+    const int dims = rule.result[std::size_t(k)].dims;
+    RawResult& y = results[k];
+    for (int d = 0, next = 0; d < dims; ++d) {
+      const DimPlace from = call.any_repeats ? source_of(call, k, d)
+                                             : table.source[std::size_t(k)][std::size_t(d)];
+      if (from.operand >= 0) {
+        y.shape[d] = in[from.operand].shape[from.dim];
+        y.extents[d] = in[from.operand].extents[from.dim];
+      } else {
+        y.shape[d] = fresh[next++];
+        y.extents[d] = -1;
+      }
+    }
+    index_t step = 1;
+    for (int d = dims - 1; d >= 0; --d) {
+      if (y.extents[d] < 0)
+        y.extents[d] = new_extent(call.mesh, computed != nullptr ? computed + k : nullptr,
+                                  shape_at(y.shape, dims), d);
+      y.strides[d] = step;
+      step *= y.extents[d];
+    }
+  }
+}
+
+/// Operands of an elementwise operation, aligned with the result: a stride of 0 along dimensions
+/// that repeat. Refers to the extents of the result.
+class AlignedOperands {
+ public:
+  AlignedOperands(const CallContext& call, const OperandRef* in, const ArrayRef& result) {
+    for (int i = 0; i < call.info.rule->operands; ++i) {
+      OperandRef& operand = operands_[std::size_t(i)];
+      operand = in[i];
+      const int skip = result.dims - operand.dims;
+      if (skip == 0 && !call.any_repeats) continue;
+      index_t* const strides = strides_.data() + i * max_dims;
+      for (int d = 0; d < result.dims; ++d)
+        strides[d] = d < skip || call.repeats(i, d - skip) ? 0 : operand.strides[d - skip];
+      operand.extents = result.extents;
+      operand.strides = strides;
+      operand.dims = result.dims;
+    }
+  }
+  AlignedOperands(const AlignedOperands&) = delete;  // refers to itself
+
+  const OperandRef* data() const { return operands_.data(); }
+
+ private:
+  std::array<OperandRef, std::size_t(max_operands)> operands_;
+  std::array<index_t, std::size_t(max_operands) * std::size_t(max_dims)> strides_;
+};
+
+/// Whether the tensors among the operands of an elementwise operation lie as its result does.
+inline bool are_aligned(const CallContext& call, const OperandRef* in, int dims) {
+  if (call.any_repeats) return false;
+  for (int i = 0; i < call.info.rule->operands; ++i)
+    if (in[i].dims != dims && in[i].storage != nullptr) return false;
+  return true;
+}
+
+}  // namespace cleave::detail
