@@ -5,6 +5,7 @@
 #include <cleave/spmd/call.hpp>
 #include <cleave/spmd/count.hpp>
 #include <cleave/spmd/expand.hpp>
+#include <cleave/spmd/frozen.hpp>
 #include <cleave/spmd/graph.hpp>
 #include <cleave/spmd/print.hpp>
 #include <cleave/spmd/program.hpp>

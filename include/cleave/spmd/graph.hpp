@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <span>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/ops/op_info.hpp>
 #include <cleave/placement/placement.hpp>
+#include <cleave/spmd/frozen.hpp>
 
 namespace cleave::spmd {
 
@@ -54,7 +56,7 @@ struct Value {
 
 /// A call of an operation.
 struct Node {
-  const detail::OpInfo* op = nullptr;
+  const cleave::detail::OpInfo* op = nullptr;
   const char* name = "";
   std::array<int, std::size_t(max_operands)> operand{};  ///< values
   int first = 0;                                         ///< the value of the first result
@@ -76,8 +78,21 @@ struct Input {
   const char* device = "";  ///< its name: the device whose kernels the graph holds
 };
 
+/// A graph without heap memory: what a constant holds. @see frozen
+template <int Values, int Nodes, int Constants, int Inputs, int Outputs>
+struct FixedGraph {
+  std::array<Value, std::size_t(Values)> values{};
+  std::array<Node, std::size_t(Nodes)> nodes{};
+  std::array<Attributes, std::size_t(Constants)> constants{};
+  std::array<Input, std::size_t(Inputs)> inputs{};
+  std::array<int, std::size_t(Outputs)> outputs{};
+};
+
 /// A program of a single device.
 struct Graph {
+  template <int... Sizes>
+  using Fixed = FixedGraph<Sizes...>;
+
   std::vector<Value> values{};
   std::vector<Node> nodes{};  ///< operands come before their users
   std::vector<Attributes> constants{};
@@ -91,16 +106,6 @@ struct Graph {
   }
 };
 
-/// A graph without heap memory: what a constant holds. @see frozen
-template <int Values, int Nodes, int Constants, int Inputs, int Outputs>
-struct FixedGraph {
-  std::array<Value, std::size_t(Values)> values{};
-  std::array<Node, std::size_t(Nodes)> nodes{};
-  std::array<Attributes, std::size_t(Constants)> constants{};
-  std::array<Input, std::size_t(Inputs)> inputs{};
-  std::array<int, std::size_t(Outputs)> outputs{};
-};
-
 /// Whatever has the members of a graph.
 template <class G>
 concept AnyGraph = requires(const G& graph) {
@@ -110,6 +115,12 @@ concept AnyGraph = requires(const G& graph) {
   graph.inputs[0].name;
   graph.outputs[0];
 };
+
+/// Its lists, in the order of FixedGraph's sizes.
+template <AnyGraph G>
+constexpr auto lists_of(G& graph) {
+  return std::tie(graph.values, graph.nodes, graph.constants, graph.inputs, graph.outputs);
+}
 
 namespace detail {
 
@@ -194,35 +205,5 @@ class Canonical {
 /// right; what no output needs is left out. A graph then does not depend on the order in which a
 /// compiler evaluates the arguments of functions.
 constexpr Graph canonical(const Graph& graph) { return detail::Canonical(graph).take(); }
-
-namespace detail {
-
-constexpr std::array<int, 5> sizes_of(const Graph& graph) {
-  return {int(graph.values.size()), int(graph.nodes.size()), int(graph.constants.size()),
-          int(graph.inputs.size()), int(graph.outputs.size())};
-}
-
-template <int Values, int Nodes, int Constants, int Inputs, int Outputs>
-constexpr auto fixed_graph(const Graph& graph) {
-  FixedGraph<Values, Nodes, Constants, Inputs, Outputs> fixed;
-  for (std::size_t i = 0; i < graph.values.size(); ++i) fixed.values[i] = graph.values[i];
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) fixed.nodes[i] = graph.nodes[i];
-  for (std::size_t i = 0; i < graph.constants.size(); ++i) fixed.constants[i] = graph.constants[i];
-  for (std::size_t i = 0; i < graph.inputs.size(); ++i) fixed.inputs[i] = graph.inputs[i];
-  for (std::size_t i = 0; i < graph.outputs.size(); ++i) fixed.outputs[i] = graph.outputs[i];
-  return fixed;
-}
-
-}  // namespace detail
-
-/// The graph that `make()` returns, as a constant; `make` is a lambda without captures.
-///
-///     constexpr auto graph = frozen([] { return trace(step, arg<float>("x", {64, 32}), ..); });
-template <class Make>
-  requires std::is_same_v<std::invoke_result_t<Make>, Graph>
-constexpr auto frozen(Make) {
-  constexpr std::array<int, 5> sizes = detail::sizes_of(Make{}());
-  return detail::fixed_graph<sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]>(Make{}());
-}
 
 }  // namespace cleave::spmd

@@ -11,7 +11,7 @@
 #include <limits>
 #include <span>
 #include <string>
-#include <type_traits>
+#include <tuple>
 #include <vector>
 
 #include <cleave/spmd/graph.hpp>
@@ -117,27 +117,31 @@ inline std::string to_string(const Fault& fault) {
   return text + text_of(fault.kind);
 }
 
-/// A program for every rank of a mesh.
-struct Program {
-  std::vector<PlacedValue> values{};
-  std::vector<Instruction> code{};
-  std::vector<int> outputs{};  ///< values
-  int inputs = 0;              ///< input i is value i, made by instruction i
-  int axes = 0;                ///< of the mesh
-  const char* device = "";     ///< whose kernels it calls
-  Fault fault{};               ///< then there is no code to run
+/// What a program tells about itself beside its lists.
+struct ProgramFacts {
+  int inputs = 0;           ///< input i is value i, made by instruction i
+  int axes = 0;             ///< of the mesh
+  const char* device = "";  ///< whose kernels it calls
+  Fault fault{};            ///< then there is no code to run
 };
 
 /// A program without heap memory: what a constant holds. @see frozen
 template <int Values, int Instructions, int Outputs>
-struct FixedProgram {
+struct FixedProgram : ProgramFacts {
   std::array<PlacedValue, std::size_t(Values)> values{};
   std::array<Instruction, std::size_t(Instructions)> code{};
   std::array<int, std::size_t(Outputs)> outputs{};
-  int inputs = 0;
-  int axes = 0;
-  const char* device = "";
-  Fault fault{};
+};
+
+/// A program for every rank of a mesh.
+struct Program : ProgramFacts {
+  using Facts = ProgramFacts;
+  template <int... Sizes>
+  using Fixed = FixedProgram<Sizes...>;
+
+  std::vector<PlacedValue> values{};
+  std::vector<Instruction> code{};
+  std::vector<int> outputs{};  ///< values
 };
 
 /// Whatever has the members of a program.
@@ -148,6 +152,12 @@ concept AnyProgram = requires(const P& program) {
   program.outputs[0];
   program.fault.kind;
 };
+
+/// Its lists, in the order of FixedProgram's sizes.
+template <AnyProgram P>
+constexpr auto lists_of(P& program) {
+  return std::tie(program.values, program.code, program.outputs);
+}
 
 /// The same code, value for value.
 template <AnyProgram A, AnyProgram B>
@@ -160,37 +170,6 @@ constexpr bool same(const A& a, const B& b) {
   };
   return equal(a.values, b.values) && equal(a.code, b.code) && equal(a.outputs, b.outputs) &&
          a.inputs == b.inputs && a.axes == b.axes && a.fault == b.fault;
-}
-
-namespace detail {
-
-constexpr std::array<int, 3> sizes_of(const Program& program) {
-  return {int(program.values.size()), int(program.code.size()), int(program.outputs.size())};
-}
-
-template <int Values, int Instructions, int Outputs>
-constexpr FixedProgram<Values, Instructions, Outputs> fixed_program(const Program& program) {
-  FixedProgram<Values, Instructions, Outputs> fixed;
-  for (std::size_t i = 0; i < program.values.size(); ++i) fixed.values[i] = program.values[i];
-  for (std::size_t i = 0; i < program.code.size(); ++i) fixed.code[i] = program.code[i];
-  for (std::size_t i = 0; i < program.outputs.size(); ++i) fixed.outputs[i] = program.outputs[i];
-  fixed.inputs = program.inputs;
-  fixed.axes = program.axes;
-  fixed.device = program.device;
-  fixed.fault = program.fault;
-  return fixed;
-}
-
-}  // namespace detail
-
-/// The program that `make()` returns, as a constant; `make` is a lambda without captures.
-///
-///     constexpr auto program = frozen([] { return expand(graph, schemas); });
-template <class Make>
-  requires std::is_same_v<std::invoke_result_t<Make>, Program>
-constexpr auto frozen(Make) {
-  constexpr std::array<int, 3> sizes = detail::sizes_of(Make{}());
-  return detail::fixed_program<sizes[0], sizes[1], sizes[2]>(Make{}());
 }
 
 }  // namespace cleave::spmd

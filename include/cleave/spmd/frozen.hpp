@@ -1,0 +1,48 @@
+// Graphs and programs as constants: lists of a length known to the compiler in place of vectors,
+// whose memory no constant may hold.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace cleave::spmd {
+
+namespace detail {
+
+/// How long the lists of a graph or a program are.
+template <class X>
+constexpr auto sizes_of(const X& x) {
+  return std::apply(
+      [](const auto&... list) { return std::array<int, sizeof...(list)>{int(list.size())...}; },
+      lists_of(x));
+}
+
+template <class From, class To>
+constexpr void copy_list(const From& from, To& to) {
+  for (std::size_t i = 0; i < from.size(); ++i) to[i] = from[i];
+}
+
+}  // namespace detail
+
+/// The graph or program that `make()` returns, as a constant; `make` is a lambda without captures.
+///
+///     constexpr auto graph = frozen([] { return trace(step, arg<float>("x", {64, 32}), ..); });
+///     constexpr auto program = frozen([] { return expand(graph, schemas); });
+template <class Make>
+  requires requires(const std::invoke_result_t<Make>& made) { lists_of(made); }
+constexpr auto frozen(Make) {
+  using X = std::invoke_result_t<Make>;
+  constexpr auto sizes = detail::sizes_of(Make{}());
+  const X made = Make{}();
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    typename X::template Fixed<sizes[I]...> fixed;
+    (detail::copy_list(std::get<I>(lists_of(made)), std::get<I>(lists_of(fixed))), ...);
+    if constexpr (requires { typename X::Facts; }) static_cast<typename X::Facts&>(fixed) = made;
+    return fixed;
+  }(std::make_index_sequence<sizes.size()>{});
+}
+
+}  // namespace cleave::spmd
