@@ -1,4 +1,5 @@
-// The host side of cleave, all of it: what a program includes.
+// The host side of cleave: what a program includes. It leaves out gradients (grad.hpp), programs
+// (spmd.hpp) and what only networks need (nn.hpp).
 //
 // Needs C++20 and threads. MPI, a BLAS and Random123 come in where the build says that they are
 // there (CLEAVE_HAS_MPI, CLEAVE_HAS_CBLAS, CLEAVE_HAS_RANDOM123).
