@@ -1,6 +1,7 @@
 #!/bin/sh
-# From a fresh clone to a distributed computation: installs what is missing (Debian), builds, and
-# clusters handwritten digits on four ranks, first threads, then processes under mpirun.
+# From a fresh clone to distributed computations: installs what is missing (Debian), builds,
+# clusters handwritten digits on four ranks, first threads, then processes under mpirun, and trains
+# a network to read them.
 #
 # usage: sh examples/quickstart.sh
 set -eu
@@ -8,13 +9,14 @@ cd "$(dirname "$0")/.."
 . .ci/debian.sh
 
 kmeans=build/examples/kmeans/kmeans
+train=build/examples/train_digits/train_digits
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
 # shellcheck disable=SC2086  # a list of words
 need $build_packages
-echo "building $kmeans"
-if ! { configure build && ninja -C build "${kmeans#build/}"; } >"$log" 2>&1; then
+echo "building $kmeans and $train"
+if ! { configure build && ninja -C build "${kmeans#build/}" "${train#build/}"; } >"$log" 2>&1; then
   cat "$log"
   exit 1
 fi
@@ -28,3 +30,7 @@ if command -v mpirun >/dev/null 2>&1; then
 else
   echo "== no mpirun here: ranks as processes need MPI and Boost.MPI"
 fi
+
+set -- --data examples/kmeans --mesh dp=2,tp=2
+echo "== a network, four ranks as threads: $train $* --ranks 4"
+"$train" "$@" --ranks 4

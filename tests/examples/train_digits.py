@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""examples/train_digits learns to read digits, with the same losses on every mesh, threads or
+processes, goes on from a checkpoint on another mesh, and refuses bad input in one line.
+
+usage: train_digits.py PROGRAM DATA_FOLDER [MPIEXEC]
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from cases import Cases
+
+LINE = re.compile(r"^epoch +(\d+)  loss (\d+\.\d+)  held out +(\d+\.\d+) %", re.MULTILINE)
+
+
+def run(*command):
+    return subprocess.run([str(word) for word in command], text=True, timeout=300,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT)
+
+
+def epochs_of(done):
+    return [(int(epoch), float(loss), float(share)) for epoch, loss, share in LINE.findall(done.stdout)]
+
+
+def alike(found, expected):
+    return len(found) == len(expected) and all(
+        a[0] == b[0] and abs(a[1] - b[1]) <= 0.0011 and abs(a[2] - b[2]) < 0.7
+        for a, b in zip(found, expected))
+
+
+def main(program, data, mpiexec=None):
+    cases = Cases()
+    one = run(program, "--data", data, "--ranks", 1)
+    expected = epochs_of(one)
+    cases.check("97 % of the digits that were held out are read right",
+                one.returncode == 0 and len(expected) == 40 and expected[-1][2] >= 97, one.stdout)
+    for ranks, mesh in [(2, "dp=2"), (2, "tp=2"), (3, "tp=3"), (4, "dp=2,tp=2")]:
+        done = run(program, "--data", data, "--ranks", ranks, "--mesh", mesh)
+        cases.check(f"threads, {mesh}: the losses of one rank",
+                    done.returncode == 0 and alike(epochs_of(done), expected), done.stdout)
+    scratch = pathlib.Path(tempfile.mkdtemp())
+    several = [mpiexec, "-n", 4, program] if mpiexec else [program, "--ranks", 4]
+    first = run(*several, "--data", data, "--mesh", "dp=2,tp=2", "--checkpoints", scratch)
+    cases.check("saving changes nothing", alike(epochs_of(first), expected), first.stdout)
+    for epoch in (20, 30, 40):
+        shutil.rmtree(scratch / f"epoch-{epoch}", ignore_errors=True)
+    again = run(program, "--data", data, "--ranks", 3, "--checkpoints", scratch)
+    cases.check("three ranks go on where four have stopped", "goes on from" in again.stdout
+                and alike(epochs_of(again), expected[10:]), again.stdout)
+    shutil.rmtree(scratch)
+    for words, sentence in [(["--mesh", "2x2"], "takes extents by name"),
+                            (["--epochs", "no"], "takes a whole number"),
+                            (["--color", "1"], "there is no option '--color'")]:
+        done = run(program, *words)
+        cases.check(f"{' '.join(words)}: one line, exit code 2", done.returncode == 2
+                    and sentence in done.stdout and done.stdout.count("\n") == 1, done.stdout)
+    return cases.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
