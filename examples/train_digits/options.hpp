@@ -1,6 +1,7 @@
 // The command line of train_digits.
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -40,7 +41,8 @@ inline void set_mesh(Options& options, const std::string& text) {
     const std::string axis = text.substr(at, 3);
     if (axis != "dp=" && axis != "tp=")
       throw UsageError("--mesh is '" + text + "'; it takes extents by name, as in dp=2,tp=2");
-    (axis == "dp=" ? options.dp : options.tp) = positive("--mesh", text.substr(at + 3, end - at - 3));
+    const std::string extent = text.substr(at + 3, end - at - 3);
+    (axis == "dp=" ? options.dp : options.tp) = positive("--mesh", extent);
     at = end + 1;
   }
 }

@@ -96,8 +96,8 @@ void train(World& world, const digits::Options& options) {
       options.checkpoints.empty() ? "" : nn::latest_checkpoint(options.checkpoints);
   if (!latest.empty()) epoch = std::stol(nn::note_of(nn::load_checkpoint(latest, state), "epoch"));
   if (world.rank() == 0) {
-    std::printf("%s of %lld parameters\n%s", "a network", static_cast<long long>(nn::count(model)),
-                nn::describe(model).c_str());
+    std::printf("%s%lld parameters\n", nn::describe(model).c_str(),
+                static_cast<long long>(nn::count(model)));
     if (epoch > 0) std::printf("goes on from %s\n", latest.c_str());
   }
 
@@ -123,11 +123,12 @@ void train(World& world, const digits::Options& options) {
     const double received = double(trace.received_bytes()) / double(steps);
     if (!options.checkpoints.empty() && (epoch + 1) % 10 == 0) {
       state.notes = {{"epoch", std::to_string(epoch + 1)}};
-      nn::save_checkpoint(world, options.checkpoints + "/epoch-" + std::to_string(epoch + 1), state);
+      const std::string name = "/epoch-" + std::to_string(epoch + 1);
+      nn::save_checkpoint(world, options.checkpoints + name, state);
     }
     const double held = accuracy(detach(model), test);
     if (world.rank() == 0)
-      std::printf("epoch %3lld  loss %.4f  held out %5.2f %%  %6.0f digits/s  %.0f KiB received a step\n",
+      std::printf("epoch %3lld  loss %.4f  held out %5.2f %%  %6.0f digits/s  received %.0f KiB a step\n",
                   static_cast<long long>(epoch + 1), total / double(steps), 100 * held,
                   double(steps * options.batch) / took.count(), received / 1024);
   }

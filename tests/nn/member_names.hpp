@@ -31,7 +31,7 @@ constexpr std::string_view text_of() {
   return __PRETTY_FUNCTION__;
 }
 
-/// "[with auto Address = (& somewhere<M>.Somewhere<M>::module.M::up); ..": what follows the last ::.
+/// "[with auto Address = (& somewhere<M>.Somewhere<M>::module.M::up); ..": behind the last "::".
 constexpr std::string_view member_in(std::string_view text) {
   const std::string_view address = text.substr(0, text.find(");"));
   return address.substr(address.rfind(':') + 1);

@@ -68,7 +68,8 @@ class SharedDirectory {
 };
 
 void barrier(const World& world) {
-  functional::all_reduce(Tensor<std::int32_t, 0>(std::array<index_t, 0>{}, {1}), Sum{}, world).wait();
+  const Tensor<std::int32_t, 0> one(std::array<index_t, 0>{}, {1});
+  functional::all_reduce(one, Sum{}, world).wait();
 }
 
 std::string bytes_of(const std::string& path) {
@@ -183,7 +184,7 @@ TEST_CASE("replicas share the work: large arrays in parts, small ones in turn") 
   });
 }
 
-TEST_CASE("a model and its optimizer go on from a checkpoint, on another mesh, as if nothing had been") {
+TEST_CASE("a model and its optimizer go on from a checkpoint on another mesh with the same losses") {
   on_ranks({2, 4}, [](World& world) {
     const SharedDirectory directory(world);
     const auto mesh = init_device_mesh<dp>(world, {world.size()});
@@ -227,9 +228,8 @@ TEST_CASE("what cannot be saved or read says why, and names the file") {
     const auto state = nn::state_dict(m);
     const std::string path = directory / "step-1";
     nn::save_checkpoint(world, path, state);
-    CHECK(error_of([&] { nn::save_checkpoint(world, path, state); }).find(
-              world.rank() == 0 ? "step-1 exists already" : "could not be written by another rank") !=
-          std::string::npos);
+    CHECK(contains(error_of([&] { nn::save_checkpoint(world, path, state); }),
+                   world.rank() == 0 ? "step-1 exists already" : "by another rank"));
     CHECK(contains(error_of([&] { nn::save_checkpoint(world, directory / "no/where", state); }),
                    world.rank() == 0 ? "cannot be made" : "by another rank"));
     CHECK(contains(error_of([&] { nn::load_checkpoint(directory / "nothing", state); }),

@@ -151,7 +151,8 @@ TEST_CASE("a wrapper stays when the module inside is transformed") {
   RandomState state{1, 0};
   const Doubled<nn::Linear<>> lazy(nn::linear(2, 2));
   const auto m = nn::make(lazy, state);
-  static_assert(std::is_same_v<decltype(nn::unwrapped(m)), nn::Linear<Tensor<float, 2>, Tensor<float, 1>>>);
+  static_assert(std::is_same_v<decltype(nn::unwrapped(m)),
+                               nn::Linear<Tensor<float, 2>, Tensor<float, 1>>>);
   const Tensor<float, 2> x({1, 2}, {1, 2});
   CHECK(m(x)(0, 1) == 2 * nn::unwrapped(m)(x)(0, 1));
   CHECK(paths_of(m) == std::vector<std::string>{"weight", "bias"});

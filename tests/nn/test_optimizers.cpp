@@ -208,7 +208,7 @@ TEST_CASE("parameters without a gradient, and frozen ones, stay; their steps are
   of_one.step(frozen);
   CHECK(distance(frozen.b.value(), from + 12) > 0);
   CHECK(contains(error_of([&] { of_one.step(m); }),
-                 "momentum_sgd: the module has 2 trained parameters, the optimizer was made for 1"));
+                 "the module has 2 trained parameters, the optimizer was made for 1"));
 }
 
 TEST_CASE("a step between forward and backward is noticed") {
@@ -251,7 +251,7 @@ TEST_CASE("complex parameters are trained part by part; 16-bit ones are computed
 
 TEST_SUITE_END();
 
-TEST_CASE("a scaled loss: gradients are unscaled; one that is not finite on any rank stops the step") {
+TEST_CASE("a loss is scaled; a gradient that is not finite on any rank stops the step") {
   on_ranks({2, 3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()});
     const double* const from = torch_values::start.data();

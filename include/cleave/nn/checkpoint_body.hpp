@@ -114,14 +114,16 @@ inline void write_all(int file, const void* data, std::size_t bytes, const std::
 /// A file or directory that is open; its contents reach the disk by `sync`.
 class OpenFile {
  public:
-  OpenFile(const std::string& path, int flags) : path_(path), file_(::open(path.c_str(), flags, 0666)) {
+  OpenFile(const std::string& path, int flags)
+      : path_(path), file_(::open(path.c_str(), flags, 0666)) {
     if (file_ < 0) file_error(path, std::string("cannot be opened: ") + std::strerror(errno));
   }
   OpenFile(const OpenFile&) = delete;
   ~OpenFile() { ::close(file_); }
   int number() const { return file_; }
   void sync() const {
-    if (::fsync(file_) != 0) file_error(path_, std::string("cannot be written: ") + std::strerror(errno));
+    if (::fsync(file_) != 0)
+      file_error(path_, std::string("cannot be written: ") + std::strerror(errno));
   }
 
  private:
@@ -231,6 +233,10 @@ inline Box intersection(const Box& a, const Box& b) {
   return both;
 }
 
+inline std::string array_text(DType dtype, const Shape& shape) {
+  return short_name_of(dtype) + to_string(shape);
+}
+
 /// Reads the elements that this rank holds of one tensor.
 inline void load_entry(const std::string& path, const std::vector<FileIndex>& files,
                        const StateEntry& entry) {
@@ -245,9 +251,8 @@ inline void load_entry(const std::string& path, const std::vector<FileIndex>& fi
       if (piece.name != entry.name) continue;
       is_found = true;
       if (piece.dtype != entry.dtype || !(piece.shape == entry.shape))
-        file_error(file.path, "has '" + entry.name + "' as " + short_name_of(piece.dtype) +
-                                  to_string(piece.shape) + ", not as " + short_name_of(entry.dtype) +
-                                  to_string(entry.shape));
+        file_error(file.path, "has '" + entry.name + "' as " + array_text(piece.dtype, piece.shape) +
+                                  ", not as " + array_text(entry.dtype, entry.shape));
       if (!is_member || std::find(seen.begin(), seen.end(), piece.box) != seen.end()) continue;
       seen.push_back(piece.box);
       const Box both = intersection(held, piece.box);
@@ -258,7 +263,8 @@ inline void load_entry(const std::string& path, const std::vector<FileIndex>& fi
                    to.view[relative_to(held.begin, both)]);
       missing -= both.volume();
     }
-  if (!is_found && entry.shape.product() != 0) file_error(path, "has no tensor '" + entry.name + "'");
+  if (!is_found && entry.shape.product() != 0)
+    file_error(path, "has no tensor '" + entry.name + "'");
   if (missing != 0)
     file_error(path, "lacks " + std::to_string(missing) + " elements of '" + entry.name + "'");
   entry.store(entry.tensor.get(), to);
@@ -271,7 +277,7 @@ inline void require_known(const std::vector<FileIndex>& files, const StateDict& 
       if (std::none_of(state.tensors.begin(), state.tensors.end(),
                        [&](const StateEntry& entry) { return entry.name == piece.name; }))
         file_error(file.path, "has a tensor '" + piece.name +
-                                  "' that is not asked for; pass {.ignore_rest = true} to leave it");
+                                  "' that is not asked for; {.ignore_rest = true} allows it");
 }
 
 }  // namespace detail

@@ -111,7 +111,8 @@ double grad_norm(const M& m, const W&... world) {
   const auto squares = [](const Trained& p) {
     return detail::over_elements("grad_norm", p, detail::SumOfSquares{});
   };
-  return std::sqrt(detail::sum_over_gradients("grad_norm", trained_parameters(m), squares, world...));
+  const std::vector<Trained> list = trained_parameters(m);
+  return std::sqrt(detail::sum_over_gradients("grad_norm", list, squares, world...));
 }
 
 /// Multiplies all gradients by max_norm / norm where their norm is larger.

@@ -17,9 +17,11 @@ std::string type_of_parameter(const X& x) {
   if constexpr (tape::is_tracked<X>) {
     return type_of_parameter(x.value()) + " with gradient";
   } else {
-    std::string text = short_name_of(dtype_of<typename X::value_type>()) + to_string(Shape(x.shape()));
+    std::string text = short_name_of(dtype_of<typename X::value_type>());
+    text += to_string(Shape(x.shape()));
     if constexpr (is_lazy<X>) text += " not made yet";
-    else if constexpr (is_dtensor<X>) text += " " + to_string(X::layout) + " on " + x.mesh().describe();
+    else if constexpr (is_dtensor<X>)
+      text += " " + to_string(X::layout) + " on " + x.mesh().describe();
     return text;
   }
 }
@@ -51,7 +53,7 @@ void describe_parts(const M& m, int depth, std::string& text) {
 
 }  // namespace detail
 
-/// The tree of a module, a line per part: "  weight  f32[6, 4] (Replicate, Shard(0)) on dp=2 x tp=2".
+/// The tree of a module, a line per part: "  weight  f32[6, 4] (Shard(0)) on tp=2".
 template <class M>
   requires Struct<M> || Group<M>
 std::string describe(const M& m) {

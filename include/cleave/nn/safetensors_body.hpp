@@ -115,7 +115,8 @@ inline CheckpointFile open_to_read(const std::string& path) {
 }
 
 inline Shape shape_from(const std::vector<index_t>& numbers, const std::string& path) {
-  if (numbers.size() > std::size_t(max_dims)) file_error(path, "has a tensor of more than 8 dimensions");
+  if (numbers.size() > std::size_t(max_dims))
+    file_error(path, "has a tensor of more than 8 dimensions");
   Shape shape = Shape::filled(int(numbers.size()), 0);
   for (std::size_t d = 0; d < numbers.size(); ++d) shape[int(d)] = numbers[d];
   return shape;
@@ -159,7 +160,8 @@ inline Piece read_entry(const std::string& name, const Json& entry, const Json* 
       piece.dtype = type.dtype;
       is_known = true;
     }
-  if (!is_known) file_error(path, "has '" + name + "' of the type " + dtype->text + ", which is not supported");
+  if (!is_known)
+    file_error(path, "has '" + name + "' of the type " + dtype->text + ", which is not supported");
   piece.shape = shape_from(shape->numbers(), path);
   piece.box = Box::of(piece.shape);
   piece.begin = std::size_t(offsets->numbers()[0]);
@@ -180,7 +182,8 @@ inline bool is_part_of_checkpoint(const std::string& path) {
 inline std::string header_text(std::FILE* file, const std::string& path, std::size_t size) {
   std::uint64_t length = 0;
   if (size < 8 || std::fread(&length, 1, 8, file) != 8 || length > size - 8)
-    file_error(path, "is truncated or not a safetensors file: it has " + std::to_string(size) + " bytes");
+    file_error(path, "is truncated or not a safetensors file: it has " + std::to_string(size) +
+                         " bytes");
   std::string text(length, ' ');
   if (std::fread(text.data(), 1, length, file) != length) file_error(path, "cannot be read");
   if (is_part_of_checkpoint(path)) {
@@ -209,7 +212,8 @@ CLEAVE_INLINE FileIndex read_header(const std::string& path) {
   index.data = 8 + text.size();
   const Json* const metadata = header.find("__metadata__");
   if (metadata != nullptr) {
-    if (const Json* const files = metadata->find("cleave.files")) index.files = std::atoi(files->text.c_str());
+    if (const Json* const files = metadata->find("cleave.files"))
+      index.files = std::atoi(files->text.c_str());
     for (const auto& [key, value] : metadata->members)
       if (key.compare(0, 5, "note.") == 0) index.notes.emplace_back(key.substr(5), value.text);
   }
@@ -220,8 +224,8 @@ CLEAVE_INLINE FileIndex read_header(const std::string& path) {
     end = std::max(end, index.pieces.back().begin + index.pieces.back().bytes());
   }
   if (size != index.data + end)
-    file_error(path, "is truncated or was changed: it has " + std::to_string(size) + " bytes, not " +
-                         std::to_string(index.data + end));
+    file_error(path, "is truncated or was changed: it has " + std::to_string(size) +
+                         " bytes, not " + std::to_string(index.data + end));
   return index;
 }
 

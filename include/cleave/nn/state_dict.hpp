@@ -84,7 +84,8 @@ StateEntry entry_of(const std::string& name, const X& x) {
     entry.leaf = x.slot();
     return entry;
   } else if constexpr (is_dtensor<X>) {
-    static_assert(!X::layout.has_partial(), "cleave: a Partial tensor is no state; redistribute it");
+    static_assert(!X::layout.has_partial(),
+                  "cleave: a Partial tensor is no state; redistribute it");
     StateEntry entry = entry_of(name, x.local());
     entry.shape = Shape(x.shape());
     entry.layout = &X::layout;

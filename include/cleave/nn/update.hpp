@@ -25,7 +25,8 @@ void with_real_type(const char* operation, DType type, const F& f) {
     case DType::complex64: return f(static_cast<float*>(nullptr));
     case DType::float16: return f(static_cast<half*>(nullptr));
     case DType::bfloat16: return f(static_cast<bfloat16*>(nullptr));
-    default: throw Error(operation, std::string("parameters of ") + name_of(type) + " are not trained");
+    default:
+      throw Error(operation, std::string("parameters of ") + name_of(type) + " are not trained");
   }
 }
 
@@ -34,7 +35,8 @@ template <class Real, class F>
 void over_dense_gradient(const View& gradient, const F& f) {
   const index_t size = gradient.size();
   const index_t reals = index_t(size_of(gradient.dtype) / sizeof(Real));
-  if (gradient.contiguous()) return f(index_t(0), size * reals, static_cast<const Real*>(gradient.data));
+  if (gradient.contiguous())
+    return f(index_t(0), size * reals, static_cast<const Real*>(gradient.data));
   constexpr index_t most = 8192;  // what fits in a cache beside the rows of parameter and state
   const index_t rows = gradient.extents[0], row = size / rows;
   const index_t at_once = std::max<index_t>(1, most / row);

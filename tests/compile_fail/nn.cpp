@@ -1,0 +1,52 @@
+// Modules that are not ready, or cannot become what is asked of them.
+#include <cleave/nn.hpp>
+
+using namespace cleave;
+
+struct dp : axis {};
+
+using Mesh = DeviceMesh<Host, dp>;
+using Rows = DTensor<float, 2, Mesh, Placements<Shard<0>>>;
+
+/// A module whose part has a fixed type.
+struct Fixed {
+  nn::Linear<> layer;
+  static constexpr nn::names members{"layer"};
+};
+/// One whose template parameter is not the type of its part.
+template <class T>
+struct Other {
+  nn::Linear<> layer;
+  static constexpr nn::names members{"layer"};
+};
+
+void control(const Mesh& mesh, const Rows& x) {
+  const auto m = requires_grad(nn::place(nn::linear(4, 3), mesh));
+  m(x);
+  nn::state_dict(m);
+  static_cast<void>(nn::adamw(m, {}));
+}
+
+#ifdef called_before_it_is_made  // says: cleave: a module is called whose parameters are not made yet
+auto called(const Rows& x) { return nn::layer_norm(4)(x); }
+#endif
+
+#ifdef tracked_before_it_is_made  // says: cleave: requires_grad on a module whose parameters are not made yet
+auto tracked() { return requires_grad(nn::linear(4, 3)); }
+#endif
+
+#ifdef saved_before_it_is_made  // says: cleave: state_dict of a module whose parameters are not made yet
+auto saved() { return nn::state_dict(nn::linear(4, 3)); }
+#endif
+
+#ifdef part_of_a_fixed_type  // says: cleave: the type of a part of this module has to change, but the module is no template
+auto fixed(const Mesh& mesh) { return nn::place(Fixed{nn::linear(4, 3)}, mesh); }
+#endif
+
+#ifdef part_that_is_no_parameter  // says: cleave: the type of a part of this module has to change, but is no template parameter
+auto other(const Mesh& mesh) { return nn::place(Other<float>{nn::linear(4, 3)}, mesh); }
+#endif
+
+#ifdef placements_of_the_wrong_number  // says: cleave: place takes one placement per mesh axis, or none
+auto placed(const Mesh& mesh) { return nn::place(nn::linear(4, 3), mesh, Shard<0>{}, Replicate{}); }
+#endif
