@@ -25,8 +25,11 @@
 #include <cleave/dtensor/dtensor.hpp>
 #include <cleave/dtensor/factories.hpp>
 #include <cleave/dtensor/from_local.hpp>
+#include <cleave/dtensor/initialisers.hpp>
+#include <cleave/dtensor/permutation.hpp>
 #include <cleave/dtensor/random.hpp>
 #include <cleave/dtensor/redistribute_all.hpp>
+#include <cleave/dtensor/rng_tracker.hpp>
 #include <cleave/dtensor/visualize.hpp>
 #include <cleave/redistribute/explain.hpp>
 
@@ -37,10 +40,12 @@
 #include <cleave/ops/apply_op.hpp>
 #include <cleave/ops/arg_reduce.hpp>
 #include <cleave/ops/cross_entropy.hpp>
+#include <cleave/ops/dropout.hpp>
 #include <cleave/ops/flatten.hpp>
 #include <cleave/ops/in_place.hpp>
 #include <cleave/ops/map.hpp>
 #include <cleave/ops/matmul.hpp>
+#include <cleave/ops/multinomial.hpp>
 #include <cleave/ops/one_hot.hpp>
 #include <cleave/ops/pointwise.hpp>
 #include <cleave/ops/redistribute.hpp>

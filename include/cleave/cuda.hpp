@@ -19,6 +19,8 @@
 #include <cleave/kernels/cuda/gather_rows.hpp>
 #include <cleave/kernels/cuda/gemm.hpp>
 #include <cleave/kernels/cuda/map_elements.hpp>
+#include <cleave/kernels/cuda/map_indexed.hpp>
+#include <cleave/kernels/cuda/multinomial_rows.hpp>
 #include <cleave/kernels/cuda/one_hot_rows.hpp>
 #include <cleave/kernels/cuda/reduce_dims.hpp>
 #include <cleave/kernels/cuda/reduce_views.hpp>

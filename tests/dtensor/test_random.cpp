@@ -1,10 +1,7 @@
-// Random arrays: the same elements on any mesh, distributions that are what they say.
+// Random arrays: the same elements on any mesh, no counter used twice.
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <complex>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -53,26 +50,11 @@ void check_all_types(const World& world, const Mesh& mesh, P... p) {
   CHECK(same_bits(b, bernoulli(0.3, {5, 7}, state)));
 }
 
-/// The largest distance between the distribution of a sample and another one (Kolmogorov, Smirnov).
-template <class F>
-double distance(std::vector<double> sample, const F& distribution) {
-  std::sort(sample.begin(), sample.end());
-  double worst = 0;
-  const double n = double(sample.size());
-  for (std::size_t i = 0; i < sample.size(); ++i) {
-    const double expected = distribution(sample[i]);
-    worst = std::max({worst, std::abs(expected - double(i) / n),
-                      std::abs(expected - double(i + 1) / n)});
+struct FirstBits {
+  index_t operator()(const Philox::Counter& bits) const {
+    return index_t(std::uint64_t(bits[0]) << 32 | bits[1]);
   }
-  return worst;
-}
-
-template <class T>
-std::vector<double> sample_of(const Tensor<T, 1>& x) {
-  std::vector<double> sample;
-  for (index_t i = 0; i < x.size(); ++i) sample.push_back(double(x(i)));
-  return sample;
-}
+};
 
 }  // namespace
 
@@ -96,53 +78,32 @@ TEST_CASE("random elements are the same on one device and on any mesh, shards un
   });
 }
 
-TEST_CASE("draws follow each other without using a counter twice; a state can be set again") {
-  on_ranks({1, 2}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+TEST_CASE("no counter is used twice: the bits of all elements of all draws differ") {
+  on_ranks({1, 4, 6}, [](World& world) {
+    const index_t half = world.size() > 1 ? 2 : 1;
+    const auto mesh = init_device_mesh<dp, tp>(world, {half, world.size() / half});
     manual_seed(world, 5);
-    const auto first = rand<double>({1000}, mesh, Shard<0>{}).full_tensor();
-    const RandomState between = random_state(world);
-    CHECK(between == RandomState{5, 1});
-    const auto second = rand<double>({1000}, mesh, Shard<0>{}).full_tensor();
-    auto all = sample_of(first);
-    for (const double x : sample_of(second)) all.push_back(x);
-    std::sort(all.begin(), all.end());
-    CHECK(std::adjacent_find(all.begin(), all.end()) == all.end());
-    set_random_state(mesh, between);
-    CHECK(same_bits(second, rand<double>({1000}, mesh, Replicate{}).full_tensor()));
-  });
-}
-
-TEST_CASE("ranks that stand elsewhere are told so where calls are compared") {
-  on_ranks({2, 3}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
-    manual_seed(world, world.rank() == 1 ? 6 : 5);
-    world.communicator().state().check = CheckLevel::collective;
-    CHECK(contains(error_of([&] { rand<float>({4}, mesh, Shard<0>{}); }), "disagree"));
+    std::vector<index_t> bits;  // a bijection of the counters, of which this is one half
+    const auto draw = [&](auto... p) {
+      const auto x = empty<index_t>({7, 45}, mesh, p...);
+      const auto all = detail::fill_drawn("test", FirstBits{}, x).full_tensor();
+      bits.insert(bits.end(), all.data(), all.data() + all.size());
+    };
+    draw(Shard<0>{}, Shard<1>{});
+    draw(Shard<1>{}, Shard<1>{});
+    draw(Replicate{}, Shard<0>{});
+    draw(Replicate{}, Replicate{});
+    set_random_state(world, {6, 0});
+    draw(Shard<0>{}, Shard<0>{});
+    set_random_state(world, {5, std::uint64_t(1) << 32});
+    draw(Shard<0>{}, Shard<0>{});
+    std::sort(bits.begin(), bits.end());
+    CHECK(bits.size() == 6 * 7 * 45);
+    CHECK(std::adjacent_find(bits.begin(), bits.end()) == bits.end());
   });
 }
 
 TEST_SUITE_BEGIN("threads only");
-
-TEST_CASE("a million numbers are distributed as they should be") {
-  constexpr index_t n = 1000000;
-  const double critical = 1.95 / std::sqrt(double(n));  // exceeded once in a thousand
-  RandomState state{2024, 0};
-  CHECK(distance(sample_of(rand<double>({n}, state)), [](double x) { return x; }) < critical);
-  CHECK(distance(sample_of(rand<float>({n}, state)), [](double x) { return x; }) < critical);
-  CHECK(distance(sample_of(randn<double>({n}, state)), [](double x) {
-          return 0.5 * std::erfc(-x / std::sqrt(2.0));
-        }) < critical);
-  const auto whole = randint<std::int32_t>(-5, 15, {n}, state);
-  std::array<double, 20> counts{};
-  for (index_t i = 0; i < n; ++i) ++counts.at(std::size_t(whole(i) + 5));
-  double chi2 = 0;
-  for (const double c : counts) chi2 += (c - n / 20.0) * (c - n / 20.0) / (n / 20.0);
-  CHECK(chi2 < 43.8);  // 19 degrees of freedom, once in a thousand
-  const auto coins = bernoulli(0.25, {n}, state);
-  const double heads = double(std::count(coins.data(), coins.data() + n, true));
-  CHECK(std::abs(heads - n * 0.25) < 3.3 * std::sqrt(n * 0.25 * 0.75));
-}
 
 TEST_CASE("what cannot be drawn is an error") {
   RandomState state;

@@ -50,6 +50,39 @@ TEST_CASE("checkpoints may be nested, and dropped without a backward") {
   CHECK(gradient_of(x) == expected);
 }
 
+TEST_CASE("a checkpoint draws the same random numbers both times, the program goes on behind them") {
+  const auto x = requires_grad(noise<2>({5, 4}, 1));
+  RandomState state{3, 0};
+  const auto inner = [&](const auto& v) { return dropout(exp(v), 0.5, state); };
+  const auto outer = [&](const auto& v) {
+    return checkpoint(inner, square(dropout(v, 0.5, state)));
+  };
+  backward(sum(square(outer(x))));
+  const auto expected = gradient_of(x);
+  CHECK(state == RandomState{3, 2});
+  state = {3, 0};
+  const auto loss = sum(square(checkpoint(outer, x)));
+  CHECK(state == RandomState{3, 2});
+  static_cast<void>(rand<float>({3}, state));
+  backward(loss);
+  CHECK(gradient_of(x) == expected);
+  CHECK(state == RandomState{3, 3});
+}
+
+TEST_CASE("a function that draws more the second time is an error") {
+  const auto x = requires_grad(noise<2>({3, 3}, 1));
+  RandomState state;
+  int calls = 0;
+  const auto more = [&](const auto& v) {
+    if (++calls == 2) static_cast<void>(rand<float>({2}, state));
+    return exp(v);
+  };
+  CHECK(contains(error_of([&] { backward(sum(checkpoint(more, x))); }),
+                 "checkpoint: the function drew more random numbers the second time"));
+  static_cast<void>(rand<float>({2}, state));
+  CHECK(state == RandomState{0, 1});
+}
+
 TEST_CASE("a function that does something else the second time is an error") {
   const auto x = requires_grad(noise<2>({3, 3}, 1));
   int calls = 0;

@@ -16,7 +16,7 @@
 #include <cleave/comm/collective.hpp>
 #include <cleave/core/config.hpp>
 #include <cleave/core/error.hpp>
-#include <cleave/core/philox.hpp>
+#include <cleave/core/random_state.hpp>
 #include <cleave/tensor/storage.hpp>
 
 namespace cleave {
@@ -55,6 +55,7 @@ struct RankState {
   CheckLevel check = CheckLevel::local;
   double timeout_seconds = 300;  ///< of any wait for another rank (CLEAVE_TIMEOUT)
   RandomState random{};          ///< of the rank's next random array, equal on all ranks
+  std::shared_ptr<const RandomRegion> region{};  ///< inside of which states differ, or null
   std::vector<Observer*> observers{};
   /// Held while the observers are told or changed: a rank may communicate from two threads.
   std::shared_ptr<std::mutex> observing = std::make_shared<std::mutex>();

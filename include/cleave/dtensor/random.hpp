@@ -1,93 +1,122 @@
-// Random arrays: rand, randn, randint, bernoulli. Every rank draws its own part, nothing is
-// communicated, and the elements are the same on any mesh, under any placements, on one device.
+// Random arrays, made and filled in place: uniform, normal, truncated normal, whole numbers, truth
+// values. Every rank draws its own part, nothing is communicated, and the elements are the same on
+// any mesh, under any placements, on the host and on a GPU.
 //
 // The bits of an element depend on the seed, on how many draws came before and on its global index
-// alone (core/philox.hpp). They are computed on the host and copied where a mesh is of a device.
+// alone (core/random_state.hpp). A DTensor is drawn with the state of its ranks; a Tensor, which
+// knows of none, with one that is passed: equal states give equal elements.
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <type_traits>
 
-#include <cleave/comm/communicator.hpp>
-#include <cleave/core/checksum.hpp>
 #include <cleave/core/error.hpp>
-#include <cleave/core/philox.hpp>
 #include <cleave/dtensor/factories.hpp>
+#include <cleave/dtensor/random_state.hpp>
 #include <cleave/kernels/distributions.hpp>
-#include <cleave/kernels/host/random_elements.hpp>
+#include <cleave/kernels/host/map_indexed.hpp>
 
 namespace cleave {
 
-/// Sets the seed of this rank's draws and starts counting them anew. All ranks set the same one.
-///
-/// @param owner  a World, a mesh, or anything else with a `communicator()`
-/// @collective   none, but draws on a mesh need equal states on its ranks
-template <class Owner>
-void manual_seed(const Owner& owner, std::uint64_t seed) {
-  owner.communicator().state().random = {seed, 0};
-}
-
-/// Where this rank's next draw stands: to be saved with a program's state.
-template <class Owner>
-RandomState random_state(const Owner& owner) {
-  return owner.communicator().state().random;
-}
-template <class Owner>
-void set_random_state(const Owner& owner, const RandomState& state) {
-  owner.communicator().state().random = state;
-}
-
 namespace detail {
 
-/// The state of a draw on a mesh; the next one stands behind it.
+/// Sets the elements of a box of a global array to f(their global index).
+template <class F, class T, int Rank, class Device>
+void set_elements(const F& f, const Box& box, const Shape& shape,
+                  const Tensor<T, Rank, Device>& x) {
+  const auto out = kernels::write(x);
+  constexpr kernels::On<Device> on;
+  static_assert(requires { map_indexed(on, f, box, shape, out); },
+                "cleave: random arrays of this device are drawn by its kernels: include "
+                "<cleave/cuda.hpp> in a file that nvcc compiles");
+  map_indexed(on, f, box, shape, out);
+}
+
+/// Sets the elements of a distributed array to f(index), where f = of(the state of a draw).
 ///
-/// @collective with CLEAVE_CHECK=collective every rank of the mesh, which compare their states
-/// @throws Error if they differ
-inline RandomState take_draw(const MeshState& mesh, const char* operation) {
-  RankState& rank = mesh.world()->state();
-  const RandomState state = rank.random;
-  ++rank.random.offset;
-  if (rank.check == CheckLevel::collective && mesh.is_member() && mesh.size() > 1) {
-    Collective call;
-    call.kind = CollectiveKind::barrier;
-    call.operation = operation;
-    call.detail = std::uint64_t(15) << 60 |
-                  (checksum(std::array{state.seed, state.offset}) & ~(std::uint64_t(15) << 60));
-    mesh.group().host().run(call);
-  }
-  return state;
+/// @collective with CLEAVE_CHECK=collective every rank of the mesh
+template <class Of, class T, int Rank, class Mesh, class P>
+auto fill_from(const char* operation, const Of& of, const DTensor<T, Rank, Mesh, P>& x) {
+  constexpr Layout layout = DTensor<T, Rank, Mesh, P>::layout;
+  static_assert(!layout.has_partial(),
+                "cleave: a Partial tensor cannot be filled; redistribute it first");
+  const RandomState state = take_draws(x.mesh().state(), layout, operation);
+  if (x.mesh().is_member()) set_elements(of(state), x.local_box(), Shape(x.shape()), x.local());
+  return x;
 }
 
-template <class T, class F, std::size_t Rank, class Mesh, class... P>
-auto draw(const char* operation, const F& f, const index_t (&extents)[Rank], const Mesh& mesh,
-          P... placements) {
-  auto result = make_empty<T>(extents, mesh, placements...);
-  const RandomState state = take_draw(mesh.state(), operation);
-  if (!mesh.is_member()) return result;
-  using X = decltype(result);
-  const Box box = result.local_box();
-  if constexpr (std::is_same_v<typename X::device_type, Host>) {
-    kernels::random_elements(f, state, box, Shape(result.shape()), result.local().data());
-    return result;
-  } else {
-    const Tensor<T, int(Rank)> local(to_array<int(Rank)>(box.extents()));
-    kernels::random_elements(f, state, box, Shape(result.shape()), local.data());
-    return X::unchecked(local.to(typename X::device_type{}), mesh, result.shape());
-  }
+/// The same of a tensor of one rank, whose state is the caller's.
+template <class Of, class T, int Rank, class Device>
+auto fill_from(const char*, const Of& of, const Tensor<T, Rank, Device>& x, RandomState& state) {
+  const Shape shape(x.shape());
+  set_elements(of(take_draws(state)), Box::of(shape), shape, x);
+  return x;
 }
 
-/// The same for a tensor of one device, whose state is the caller's.
-template <class T, class F, std::size_t Rank>
-Tensor<T, int(Rank)> draw(const F& f, const index_t (&extents)[Rank], RandomState& state) {
+/// Draws every element from a distribution.
+template <class F, class X, class... State>
+auto fill_drawn(const char* operation, const F& f, const X& x, State&... state) {
+  const auto of = [&](const RandomState& at) { return kernels::Drawn<F>{f, at}; };
+  return fill_from(operation, of, x, state...);
+}
+
+template <Element T, std::size_t Rank>
+auto make_local(const index_t (&extents)[Rank]) {
   std::array<index_t, Rank> shape{};
   for (std::size_t d = 0; d < Rank; ++d) shape[d] = extents[d];
-  const Tensor<T, int(Rank)> result(shape);
-  kernels::random_elements(f, state, Box::of(Shape(shape)), Shape(shape), result.data());
-  ++state.offset;
-  return result;
+  return Tensor<T, int(Rank)>(shape);
+}
+
+/// The distributions; what they are not defined for is an error.
+template <class T>
+kernels::Uniform<T> uniform_of(double low, double high) {
+  static_assert(!std::is_integral_v<T>, "cleave: uniform numbers require a floating-point type");
+  if (!(low < high))
+    throw Error("uniform", "there is no number in [" + std::to_string(low) + ", " +
+                               std::to_string(high) + ")");
+  if constexpr (is_complex<T>) {
+    using R = typename T::value_type;
+    return {T(R(low), R(low)), T(R(high), R(high))};
+  } else {
+    using A = accumulator_t<T>;
+    return {T(A(low)), T(A(high))};
+  }
+}
+
+template <class T>
+kernels::Normal<T> normal_of(double mean, double deviation) {
+  static_assert(!std::is_integral_v<T>, "cleave: normal numbers require a floating-point type");
+  if (!(deviation >= 0))
+    throw Error("normal", "the standard deviation is " + std::to_string(deviation) +
+                              "; it must not be negative");
+  using A = accumulator_t<T>;
+  if constexpr (is_complex<T>) {
+    using R = typename T::value_type;
+    return {A(R(mean)), A(R(deviation))};
+  } else {
+    return {A(mean), A(deviation)};
+  }
+}
+
+template <class T>
+kernels::TruncatedNormal<T> truncated_normal_of(double mean, double deviation, double low,
+                                                double high) {
+  static_assert(!std::is_integral_v<T> && !is_complex<T>,
+                "cleave: trunc_normal_ requires a real floating-point type");
+  const auto fail = [&](const std::string& why) { throw Error("trunc_normal_", why); };
+  if (!(deviation > 0)) fail("the standard deviation must be positive");
+  if (!(low < high) || !std::isfinite(low) || !std::isfinite(high))
+    fail("the bounds must be finite numbers low < high");
+  const kernels::TruncatedNormal<T> f(mean, deviation, low, high);
+  if (!f.is_possible())
+    fail("a normal number of mean " + std::to_string(mean) + " and standard deviation " +
+         std::to_string(deviation) + " practically never falls into [" + std::to_string(low) +
+         ", " + std::to_string(high) + "]");
+  return f;
 }
 
 template <class T>
@@ -100,24 +129,17 @@ kernels::WholeNumbers<T> whole_numbers(std::int64_t low, std::int64_t high) {
   return {low, std::uint64_t(high) - std::uint64_t(low)};
 }
 
-inline kernels::Bernoulli bernoulli_of(double probability) {
+inline void require_probability(const char* operation, double probability) {
   if (!(probability >= 0 && probability <= 1))
-    throw Error("bernoulli", "the probability is " + std::to_string(probability) +
-                                 "; it must be in [0, 1]");
+    throw Error(operation, "the probability is " + std::to_string(probability) +
+                               "; it must be in [0, 1]");
+}
+
+template <class T>
+kernels::Bernoulli<T> bernoulli_of(double probability) {
+  static_assert(!is_complex<T>, "cleave: bernoulli requires a real element type");
+  require_probability("bernoulli", probability);
   return {probability};
-}
-
-template <class T>
-constexpr kernels::Uniform<T> unit_uniform() {
-  static_assert(!std::is_integral_v<T>, "cleave: rand requires a floating-point element type");
-  if constexpr (is_complex<T>) return {T(0, 0), T(1, 1)};
-  else return {T(0), T(1)};
-}
-
-template <class T>
-constexpr kernels::Normal<T> unit_normal() {
-  static_assert(!std::is_integral_v<T>, "cleave: randn requires a floating-point element type");
-  return {accumulator_t<T>(0), accumulator_t<T>(1)};
 }
 
 }  // namespace detail
@@ -126,51 +148,122 @@ constexpr kernels::Normal<T> unit_normal() {
 ///
 /// @collective every rank of the world calls it, so that their states stay equal; nothing is
 ///             communicated, except that CLEAVE_CHECK=collective compares the states
-/// @throws Error if an extent is negative
+/// @throws Error if an extent is negative; with CLEAVE_CHECK=collective, one that names the ranks
+///             whose state differs
 template <Element T, std::size_t Rank, class Mesh, class... P>
 auto rand(const index_t (&extents)[Rank], const Mesh& mesh, P... placements) {
-  return detail::draw<T>("rand", detail::unit_uniform<T>(), extents, mesh, placements...);
+  return detail::fill_drawn("rand", detail::uniform_of<T>(0, 1),
+                            detail::make_empty<T>(extents, mesh, placements...));
 }
 
 /// Normal numbers of mean 0 and variance 1, likewise.
 template <Element T, std::size_t Rank, class Mesh, class... P>
 auto randn(const index_t (&extents)[Rank], const Mesh& mesh, P... placements) {
-  return detail::draw<T>("randn", detail::unit_normal<T>(), extents, mesh, placements...);
+  return detail::fill_drawn("randn", detail::normal_of<T>(0, 1),
+                            detail::make_empty<T>(extents, mesh, placements...));
 }
 
 /// Whole numbers in [low, high), likewise. @throws Error if there is none
 template <Element T, std::size_t Rank, class Mesh, class... P>
 auto randint(std::int64_t low, std::int64_t high, const index_t (&extents)[Rank], const Mesh& mesh,
              P... placements) {
-  return detail::draw<T>("randint", detail::whole_numbers<T>(low, high), extents, mesh,
-                         placements...);
+  return detail::fill_drawn("randint", detail::whole_numbers<T>(low, high),
+                            detail::make_empty<T>(extents, mesh, placements...));
 }
 
 /// True with that probability, likewise. @throws Error if it is not in [0, 1]
 template <std::size_t Rank, class Mesh, class... P>
 auto bernoulli(double probability, const index_t (&extents)[Rank], const Mesh& mesh,
                P... placements) {
-  return detail::draw<bool>("bernoulli", detail::bernoulli_of(probability), extents, mesh,
-                            placements...);
+  return detail::fill_drawn("bernoulli", detail::bernoulli_of<bool>(probability),
+                            detail::make_empty<bool>(extents, mesh, placements...));
 }
 
-/// The same on one device: with a state that starts as a mesh's, the same numbers.
+/// The same on one rank: with a state that starts as a mesh's, the same numbers.
 template <Element T, std::size_t Rank>
 auto rand(const index_t (&extents)[Rank], RandomState& state) {
-  return detail::draw<T>(detail::unit_uniform<T>(), extents, state);
+  return detail::fill_drawn("rand", detail::uniform_of<T>(0, 1), detail::make_local<T>(extents),
+                            state);
 }
 template <Element T, std::size_t Rank>
 auto randn(const index_t (&extents)[Rank], RandomState& state) {
-  return detail::draw<T>(detail::unit_normal<T>(), extents, state);
+  return detail::fill_drawn("randn", detail::normal_of<T>(0, 1), detail::make_local<T>(extents),
+                            state);
 }
 template <Element T, std::size_t Rank>
 auto randint(std::int64_t low, std::int64_t high, const index_t (&extents)[Rank],
              RandomState& state) {
-  return detail::draw<T>(detail::whole_numbers<T>(low, high), extents, state);
+  return detail::fill_drawn("randint", detail::whole_numbers<T>(low, high),
+                            detail::make_local<T>(extents), state);
 }
 template <std::size_t Rank>
 auto bernoulli(double probability, const index_t (&extents)[Rank], RandomState& state) {
-  return detail::draw<bool>(detail::bernoulli_of(probability), extents, state);
+  return detail::fill_drawn("bernoulli", detail::bernoulli_of<bool>(probability),
+                            detail::make_local<bool>(extents), state);
+}
+
+/// Sets all elements to uniform numbers in [low, high). @return x
+///
+/// @collective as `rand`
+/// @throws Error if there is no number in [low, high)
+template <class X>
+  requires is_dtensor<X>
+X uniform_(const X& x, double low = 0, double high = 1) {
+  return detail::fill_drawn("uniform_", detail::uniform_of<typename X::value_type>(low, high), x);
+}
+template <class X>
+  requires is_tensor<X>
+X uniform_(const X& x, RandomState& state, double low = 0, double high = 1) {
+  return detail::fill_drawn("uniform_", detail::uniform_of<typename X::value_type>(low, high), x,
+                            state);
+}
+
+/// Sets all elements to normal numbers, likewise. @throws Error if the deviation is negative
+template <class X>
+  requires is_dtensor<X>
+X normal_(const X& x, double mean = 0, double deviation = 1) {
+  return detail::fill_drawn("normal_", detail::normal_of<typename X::value_type>(mean, deviation),
+                            x);
+}
+template <class X>
+  requires is_tensor<X>
+X normal_(const X& x, RandomState& state, double mean = 0, double deviation = 1) {
+  return detail::fill_drawn("normal_", detail::normal_of<typename X::value_type>(mean, deviation),
+                            x, state);
+}
+
+/// Sets all elements to normal numbers of which only those in [low, high] are taken, likewise.
+/// @throws Error if the deviation is not positive, or practically no number falls there
+template <class X>
+  requires is_dtensor<X>
+X trunc_normal_(const X& x, double mean = 0, double deviation = 1, double low = -2,
+                double high = 2) {
+  using T = typename X::value_type;
+  return detail::fill_drawn("trunc_normal_",
+                            detail::truncated_normal_of<T>(mean, deviation, low, high), x);
+}
+template <class X>
+  requires is_tensor<X>
+X trunc_normal_(const X& x, RandomState& state, double mean = 0, double deviation = 1,
+                double low = -2, double high = 2) {
+  using T = typename X::value_type;
+  return detail::fill_drawn("trunc_normal_",
+                            detail::truncated_normal_of<T>(mean, deviation, low, high), x, state);
+}
+
+/// Sets all elements to 1 with that probability, else to 0, likewise.
+/// @throws Error if it is not in [0, 1]
+template <class X>
+  requires is_dtensor<X>
+X bernoulli_(const X& x, double probability = 0.5) {
+  return detail::fill_drawn("bernoulli_", detail::bernoulli_of<typename X::value_type>(probability),
+                            x);
+}
+template <class X>
+  requires is_tensor<X>
+X bernoulli_(const X& x, RandomState& state, double probability = 0.5) {
+  return detail::fill_drawn("bernoulli_", detail::bernoulli_of<typename X::value_type>(probability),
+                            x, state);
 }
 
 }  // namespace cleave

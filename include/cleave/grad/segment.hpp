@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <cleave/core/error.hpp>
+#include <cleave/core/random_state.hpp>
 #include <cleave/grad/record.hpp>
 
 namespace cleave::tape {
@@ -19,6 +20,7 @@ struct Segment {
   std::function<void()> call{};         ///< the function again, its records thrown away
   std::size_t made = 0;                 ///< records of the second call so far
   bool again = false;                   ///< whether that is under way
+  cleave::detail::DrawLog draws{};      ///< random numbers: the same in both calls
 
   /// The segment whose function is being called on this rank's thread, or null.
   static std::shared_ptr<Segment>& current() {
@@ -69,15 +71,21 @@ class Enlistment {
   std::size_t place_ = 0;
 };
 
-/// Sets the current segment for the time of a call.
+/// Sets the current segment for the time of a call of its function.
 class SegmentScope {
  public:
   explicit SegmentScope(std::shared_ptr<Segment> segment)
-      : before_(std::exchange(Segment::current(), std::move(segment))) {}
+      : draws_(segment->draws), before_(std::exchange(Segment::current(), std::move(segment))) {
+    draws_.open(Segment::current()->again);
+  }
   SegmentScope(const SegmentScope&) = delete;  // one scope
-  ~SegmentScope() { Segment::current() = std::move(before_); }
+  ~SegmentScope() {
+    draws_.close();
+    Segment::current() = std::move(before_);
+  }
 
  private:
+  cleave::detail::DrawLog& draws_;  ///< lives as long as the segment is current
   std::shared_ptr<Segment> before_;
 };
 

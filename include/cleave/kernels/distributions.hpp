@@ -1,4 +1,5 @@
-// Numbers of a distribution from random bits, one element at a time.
+// Numbers of a distribution from random bits, one element at a time: the same on every machine and
+// device (portable_functions.hpp).
 #pragma once
 
 #include <cmath>
@@ -8,7 +9,9 @@
 #include <type_traits>
 
 #include <cleave/core/dtype.hpp>
-#include <cleave/core/philox.hpp>
+#include <cleave/core/random_state.hpp>
+#include <cleave/kernels/arithmetic.hpp>
+#include <cleave/kernels/portable_functions.hpp>
 
 namespace cleave::kernels {
 
@@ -32,12 +35,12 @@ struct Uniform {
     if constexpr (is_complex<T>) {
       using R = typename T::value_type;
       const R u = unit_interval<R>(bits[0], bits[1]), v = unit_interval<R>(bits[2], bits[3]);
-      return T(low.real() + u * (high.real() - low.real()),
-               low.imag() + v * (high.imag() - low.imag()));
+      return T(std::fma(u, high.real() - low.real(), low.real()),
+               std::fma(v, high.imag() - low.imag(), low.imag()));
     } else {
       using A = accumulator_t<T>;
       const A u = A(unit_interval<T>(bits[0], bits[1]));
-      const T x = T(A(low) + u * (A(high) - A(low)));
+      const T x = T(std::fma(u, A(high) - A(low), A(low)));
       return x < high ? x : low;  // rounded up to the end of the interval
     }
   }
@@ -52,16 +55,53 @@ struct Normal {
 
   CLEAVE_HOST_DEVICE T operator()(const Philox::Counter& bits) const {
     const double u = 1 - unit_interval<double>(bits[0], bits[1]);  // in (0, 1]
-    const double v = unit_interval<double>(bits[2], bits[3]);
-    const double radius = std::sqrt(-2 * std::log(u)), angle = 2 * std::numbers::pi * v;
+    const CosineSine turn = portable_turn(unit_interval<double>(bits[2], bits[3]));
+    const double radius = std::sqrt(-2 * portable_log(u));
     if constexpr (is_complex<T>) {
       using R = typename T::value_type;
-      const double scale = deviation.real() * std::numbers::sqrt2 / 2;
-      return mean + T(R(scale * radius * std::cos(angle)), R(scale * radius * std::sin(angle)));
+      const double scale = deviation.real() * radius * (std::numbers::sqrt2 / 2);
+      return T(R(std::fma(scale, turn.cosine, double(mean.real()))),
+               R(std::fma(scale, turn.sine, double(mean.imag()))));
     } else {
-      return T(accumulator_t<T>(double(mean) + double(deviation) * radius * std::cos(angle)));
+      using A = accumulator_t<T>;
+      return T(A(std::fma(double(deviation) * radius, turn.cosine, double(mean))));
     }
   }
+};
+
+/// Normal where it falls into [low, high], by the quantiles of the normal distribution.
+template <class T>
+class TruncatedNormal {
+ public:
+  /// @pre deviation > 0, low < high, both finite
+  TruncatedNormal(double mean, double deviation, double low, double high)
+      : mean_(mean), deviation_(deviation), low_(low), high_(high) {
+    double a = (low - mean) / deviation, b = (high - mean) / deviation;
+    if (a > 0) {  // the lower tail has the finer numbers
+      sign_ = -1;
+      const double lower = -b;
+      b = -a;
+      a = lower;
+    }
+    from_ = normal_probability(a);
+    width_ = normal_probability(b) - from_;
+  }
+
+  /// Whether the interval has any probability that a double can tell from none.
+  bool is_possible() const { return width_ > 0; }
+
+  CLEAVE_HOST_DEVICE T operator()(const Philox::Counter& bits) const {
+    const double u = unit_interval<double>(bits[0], bits[1]) + 0x1p-54;
+    const double p = std::fma(u, width_, from_);
+    const double below_one = p < 1 ? p : 1 - 0x1p-53;
+    const double x = std::fma(sign_ * deviation_, normal_quantile(below_one), mean_);
+    return T(accumulator_t<T>(x < low_ ? low_ : x > high_ ? high_ : x));  // as rounding goes
+  }
+
+ private:
+  double mean_, deviation_, low_, high_;
+  double from_ = 0, width_ = 0;
+  double sign_ = 1;
 };
 
 /// Whole numbers in [low, high), by the product method (Lemire 2019, without rejection: the bias
@@ -86,13 +126,42 @@ struct WholeNumbers {
   }
 };
 
-/// True with a given probability.
+/// One with a given probability, else zero.
+template <class T>
 struct Bernoulli {
   double probability;
 
-  CLEAVE_HOST_DEVICE bool operator()(const Philox::Counter& bits) const {
-    return unit_interval<double>(bits[0], bits[1]) < probability;
+  CLEAVE_HOST_DEVICE T operator()(const Philox::Counter& bits) const {
+    return T(unit_interval<double>(bits[0], bits[1]) < probability ? 1 : 0);
   }
+};
+
+/// x / (1 - probability), or zero with that probability: as a function of a global index.
+class DroppedOut {
+ public:
+  DroppedOut(double probability, const RandomState& state)
+      : probability_(probability), scale_(1 / (1 - probability)), state_(state) {}
+
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(index_t i, const T& x) const {
+    const auto bits = state_.bits(i);
+    if (unit_interval<double>(bits[0], bits[1]) < probability_) return T();
+    using A = accumulator_t<T>;
+    return T(scaled(A(x), real_t<A>(scale_)));
+  }
+
+ private:
+  double probability_, scale_;
+  RandomState state_;
+};
+
+/// A distribution as a function of global indices: element i of the draw that `state` stands at.
+template <class F>
+struct Drawn {
+  F f;
+  RandomState state;
+
+  CLEAVE_HOST_DEVICE auto operator()(index_t i) const { return f(state.bits(i)); }
 };
 
 }  // namespace cleave::kernels

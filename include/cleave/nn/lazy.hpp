@@ -64,14 +64,11 @@ auto make_lazy(const Lazy<T, Rank>& recipe, const Make& make) {
 /// The parameter on one device. A draw takes the next place of the state, as it does on a mesh.
 template <class T, int Rank>
 Tensor<T, Rank> make(const Lazy<T, Rank>& recipe, RandomState& state) {
-  return detail::make_lazy(recipe, [&](const auto& extents, const auto&... f) {
-    if constexpr (sizeof...(f) > 0) {
-      return cleave::detail::draw<T>(f..., extents, state);
-    } else {
-      const Tensor<T, Rank> result(recipe.extents);
-      result.fill_(T(recipe.initializer.a));
-      return result;
-    }
+  return detail::make_lazy(recipe, [&](const auto&, const auto&... f) {
+    const Tensor<T, Rank> result(recipe.extents);
+    if constexpr (sizeof...(f) > 0) cleave::detail::fill_drawn("make", f..., result, state);
+    else result.fill_(T(recipe.initializer.a));
+    return result;
   });
 }
 
@@ -82,7 +79,7 @@ template <class T, int Rank, class Device, Axis... A, class... P>
 auto make(const Lazy<T, Rank>& recipe, const DeviceMesh<Device, A...>& mesh, P... placements) {
   return detail::make_lazy(recipe, [&](const auto& extents, const auto&... f) {
     if constexpr (sizeof...(f) > 0)
-      return cleave::detail::draw<T>("make", f..., extents, mesh, placements...);
+      return cleave::detail::fill_drawn("make", f..., empty<T>(extents, mesh, placements...));
     else return full<T>(extents, T(recipe.initializer.a), mesh, placements...);
   });
 }

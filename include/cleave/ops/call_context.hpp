@@ -44,6 +44,7 @@ struct CallContext {
   const MeshState* mesh = nullptr;  ///< null for a call on local tensors
   FactorExtents extents;     ///< set where an operand repeats a dimension of extent 1
   bool any_repeats = false;  ///< whether one does
+  const RandomState* draws = nullptr;  ///< of the program that makes the call, if one does
 
   /// Compares meshes and extents. @throws Error if the meshes differ; on ranks of the mesh, which
   /// know them, if the extents of a factor do

@@ -9,6 +9,7 @@
 #include <cleave/ops/list/classes.hpp>
 #include <cleave/ops/list/functions.hpp>
 #include <cleave/ops/list/products.hpp>
+#include <cleave/ops/list/random.hpp>
 #include <cleave/ops/list/reductions.hpp>
 #include <cleave/ops/list/shapes.hpp>
 
@@ -24,6 +25,7 @@ constexpr void each_operation(const Visit& visit) {
   listing::each_product(visit);
   listing::each_of_classes(visit);
   listing::each_shape(visit);
+  listing::each_random(visit);
 }
 
 }  // namespace cleave::ops

@@ -45,6 +45,7 @@
 
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/error.hpp>
+#include <cleave/core/random_state.hpp>
 #include <cleave/kernels/strided.hpp>
 #include <cleave/rules/sharding_rule.hpp>
 
@@ -125,6 +126,8 @@ struct Task {
   index_t* strides = nullptr;    ///< of the first result; a view writes them
   const Box* box = nullptr;      ///< its global indices on this rank, where `needs_box` asks for them
   const Box* in_box = nullptr;   ///< those of the first operand, likewise
+  /// Where the draws of the program that is run stand; null outside of one.
+  const RandomState* draws = nullptr;
   ErrorContext (*context)(const void*) = nullptr;
   const void* context_of = nullptr;
 

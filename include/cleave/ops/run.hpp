@@ -40,6 +40,7 @@ inline void run_on(const CallContext& call, const void* op, const OperandRef* in
   task.strides = results[0].strides;
   task.context = [](const void* of) { return static_cast<const CallContext*>(of)->context(); };
   task.context_of = &call;
+  task.draws = call.draws;
   if (!info.needs_box) {
     info.run(op, task);
   } else {

@@ -56,6 +56,7 @@ class Expansion {
         options_(options),
         home_(of.values.size(), -1),
         versions_(of.values.size(), -1) {
+    program_.draws = of.draws;
     if (!place_inputs(placed)) return;
     place_constants();
     for (std::size_t n = 0; n < of.nodes.size(); ++n)

@@ -5,12 +5,14 @@
 #include <array>
 #include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <tuple>
 #include <type_traits>
 #include <vector>
 
 #include <cleave/core/dtype.hpp>
+#include <cleave/core/random_state.hpp>
 #include <cleave/core/shape.hpp>
 #include <cleave/ops/op_info.hpp>
 #include <cleave/placement/placement.hpp>
@@ -78,9 +80,14 @@ struct Input {
   const char* device = "";  ///< its name: the device whose kernels the graph holds
 };
 
+/// What a graph tells about itself beside its lists.
+struct GraphFacts {
+  std::uint64_t draws = 0;  ///< of random numbers, in the order of the calls
+};
+
 /// A graph without heap memory: what a constant holds. @see frozen
 template <int Values, int Nodes, int Constants, int Inputs, int Outputs>
-struct FixedGraph {
+struct FixedGraph : GraphFacts {
   std::array<Value, std::size_t(Values)> values{};
   std::array<Node, std::size_t(Nodes)> nodes{};
   std::array<Attributes, std::size_t(Constants)> constants{};
@@ -89,7 +96,8 @@ struct FixedGraph {
 };
 
 /// A program of a single device.
-struct Graph {
+struct Graph : GraphFacts {
+  using Facts = GraphFacts;
   template <int... Sizes>
   using Fixed = FixedGraph<Sizes...>;
 
@@ -104,6 +112,9 @@ struct Graph {
     values.push_back(value);
     return int(values.size()) - 1;
   }
+
+  /// The state of another draw, counted from where a run of the program stands.
+  constexpr RandomState take_draw() { return {0, draws++}; }
 };
 
 /// Whatever has the members of a graph.
@@ -135,6 +146,7 @@ class Canonical {
       if (from.values[std::size_t(output)].node >= 0) visit(from.values[std::size_t(output)].node);
       result_.outputs.push_back(keep(output));
     }
+    result_.draws = from.draws;  // as many as a call on DTensors takes
   }
 
   constexpr Graph take() { return static_cast<Graph&&>(result_); }

@@ -122,6 +122,7 @@ struct ProgramFacts {
   int inputs = 0;           ///< input i is value i, made by instruction i
   int axes = 0;             ///< of the mesh
   const char* device = "";  ///< whose kernels it calls
+  std::uint64_t draws = 0;  ///< of random numbers, in each run
   Fault fault{};            ///< then there is no code to run
 };
 
@@ -169,7 +170,7 @@ constexpr bool same(const A& a, const B& b) {
     return true;
   };
   return equal(a.values, b.values) && equal(a.code, b.code) && equal(a.outputs, b.outputs) &&
-         a.inputs == b.inputs && a.axes == b.axes && a.fault == b.fault;
+         a.inputs == b.inputs && a.axes == b.axes && a.draws == b.draws && a.fault == b.fault;
 }
 
 }  // namespace cleave::spmd

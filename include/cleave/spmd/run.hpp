@@ -19,6 +19,7 @@
 
 #include <cleave/core/error.hpp>
 #include <cleave/dtensor/dtensor.hpp>
+#include <cleave/dtensor/random_state.hpp>
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/ops/call.hpp>
 #include <cleave/ops/run.hpp>
@@ -82,6 +83,7 @@ class Runner {
         values_(of.values.begin(), of.values.end()),
         outputs_(of.outputs.begin(), of.outputs.end()),
         inputs_(std::size_t(of.inputs)),
+        draws_(of.draws),
         slots_(values_.size()) {
     require_fit(of.fault, of.axes, of.device);
     for (std::size_t i = 0; i < values_.size(); ++i) prepare_slot(slots_[i], values_[i]);
@@ -202,6 +204,7 @@ class Runner {
   auto run_then(std::span<const OperandRef> inputs, const Finish& finish) {
     Cleared cleared{*this};
     take(inputs);
+    if (draws_ > 0) state_ = take_state();
     const Plan* plan = plans_.data();
     for (std::size_t i = inputs_; i < code_.size(); ++i) {
       const Instruction& instruction = code_[i];
@@ -213,6 +216,13 @@ class Runner {
     }
     cleared.finished = true;
     return finish();
+  }
+
+  /// Where the draws of a run stand. Values may be replicated: all ranks have to draw the same.
+  RandomState take_state() const {
+    Layout everywhere;
+    everywhere.axes = mesh_->extents().dims;
+    return cleave::detail::take_draws(*mesh_, everywhere, "spmd::run", draws_);
   }
 
   void take(std::span<const OperandRef> inputs) {
@@ -278,7 +288,8 @@ class Runner {
       out[k].strides = slot.strides.values.data();
       if (results > 1) layouts[k] = values_[first + k].layout;
     }
-    const cleave::detail::CallContext call(*instruction.op, in.data());
+    cleave::detail::CallContext call(*instruction.op, in.data());
+    if (draws_ > 0) call.draws = &state_;
     cleave::detail::compute<Device>(call, instruction.attributes.bytes.data(),
                                     fresh_extents(instruction), in.data(),
                                     results > 1 ? layouts.data() : &values_[first].layout,
@@ -377,6 +388,8 @@ class Runner {
   std::vector<PlacedValue> values_;
   std::vector<int> outputs_;
   std::size_t inputs_;
+  std::uint64_t draws_;                   ///< of random numbers, in each run
+  RandomState state_{};                   ///< where they stand in the run under way
   std::vector<Slot> slots_;               ///< one per value
   std::vector<Plan> plans_{};             ///< of the moves, in order
   std::shared_ptr<const void> owner_{};   ///< of the mesh, if there is one

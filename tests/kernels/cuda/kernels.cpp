@@ -5,6 +5,7 @@
 #include "test_large.cpp"
 #include "test_loops.cpp"
 #include "test_map_elements.cpp"
+#include "test_map_indexed.cpp"
 #include "test_one_hot_rows.cpp"
 #include "test_reduce_dims.cpp"
 #include "test_reduce_views.cpp"

@@ -8,7 +8,8 @@ namespace cleave::testing {
 
 std::vector<Subject> all_subjects() {
   std::vector<Subject> subjects;
-  for (const auto add : {add_arithmetic, add_functions, add_choices, add_reductions, add_products, add_classes, add_shapes})
+  for (const auto add : {add_arithmetic, add_functions, add_choices, add_reductions, add_products,
+                         add_classes, add_shapes, add_random})
     add(subjects);
   std::set<std::string> rules;
   for (Subject& subject : subjects)

@@ -1,0 +1,146 @@
+// The random state of a program: set, saved, restored, compared between the ranks of a mesh.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <cleave/comm/communicator.hpp>
+#include <cleave/core/error.hpp>
+#include <cleave/core/random_state.hpp>
+#include <cleave/mesh/mesh_state.hpp>
+#include <cleave/placement/placement.hpp>
+
+namespace cleave {
+
+/// Sets the seed of this rank's draws and starts counting them anew. All ranks set the same one.
+///
+/// @param owner  a World, a mesh, or anything else with a `communicator()`
+/// @collective   none, but draws on a mesh need equal states on its ranks
+template <class Owner>
+void manual_seed(const Owner& owner, std::uint64_t seed) {
+  owner.communicator().state().random = {seed, 0};
+}
+
+/// Where this rank's next draw stands: to be saved with a program's state.
+template <class Owner>
+RandomState random_state(const Owner& owner) {
+  return owner.communicator().state().random;
+}
+template <class Owner>
+void set_random_state(const Owner& owner, const RandomState& state) {
+  owner.communicator().state().random = state;
+}
+
+/// Every rank goes on from the state of the first one: for ranks of which some have drawn alone.
+///
+/// @param owner  a World or a mesh
+/// @collective   every rank of it: one broadcast of 16 bytes
+template <class Owner>
+void synchronize_random_state(const Owner& owner) {
+  Communicator& group = owner.communicator().host();
+  RandomState& state = group.state().random;
+  std::array<std::uint64_t, 2> words{state.seed, state.offset};
+  const Shape two = Shape::filled(1, 2);
+  Collective call;
+  call.kind = CollectiveKind::broadcast;
+  call.global_count = 2;
+  call.source = ConstView::dense(words.data(), DType::uint64, two);
+  call.destination = View::dense(words.data(), DType::uint64, two);
+  call.operation = "synchronize_random_state";
+  group.run(call);
+  state = {words[0], words[1]};
+}
+
+namespace detail {
+
+/// What is added to the seed of a rank of the world inside of a region.
+inline std::uint64_t shift_of(const RandomRegion* region, int world_rank) {
+  return region == nullptr ? 0 : region->shift.at(std::size_t(world_rank));
+}
+
+/// The states of all ranks of a mesh.
+/// @collective every rank of the mesh
+inline std::vector<RandomState> gather_states(const MeshState& mesh, const RandomState& mine,
+                                              const char* operation) {
+  Communicator& group = mesh.group().host();
+  const auto size = std::size_t(group.size());
+  const std::array<std::uint64_t, 2> words{mine.seed, mine.offset};
+  std::vector<std::array<std::uint64_t, 2>> all(size, words);  // on a dry mesh, nobody differs
+  std::vector<Box> pieces(size);
+  for (std::size_t r = 0; r < size; ++r)
+    pieces[r] = {Shape::filled(1, index_t(2 * r)), Shape::filled(1, index_t(2 * r + 2))};
+  Collective call;
+  call.kind = CollectiveKind::all_gather;
+  call.source = ConstView::dense(words.data(), DType::uint64, Shape::filled(1, 2));
+  call.destination = View::dense(all.data(), DType::uint64, Shape::filled(1, index_t(2 * size)));
+  call.pieces = pieces;
+  call.operation = operation;
+  group.run(call);
+  std::vector<RandomState> states;
+  for (const auto& [seed, offset] : all) states.push_back({seed, offset});
+  return states;
+}
+
+/// @throws Error that names the ranks which stand elsewhere than the first one of the mesh
+inline void require_equal(const MeshState& mesh, const std::vector<RandomState>& states,
+                          const char* operation) {
+  std::string others;
+  const auto described = [&](std::size_t r) {
+    return "rank " + std::to_string(mesh.world_ranks()[r]) + " (seed " +
+           std::to_string(states[r].seed) + ", offset " + std::to_string(states[r].offset) + ")";
+  };
+  for (std::size_t r = 1; r < states.size(); ++r)
+    if (!(states[r] == states[0])) others += (others.empty() ? "" : ", ") + described(r);
+  if (others.empty()) return;
+  throw Error(operation,
+              "the random states of the ranks differ: " + others + " from " + described(0) +
+                  "; set one seed on all ranks, and draw on all of them or synchronize after",
+              {.mesh = mesh.describe(), .rank = mesh.world_rank()});
+}
+
+/// @throws Error if ranks that hold the same elements would draw different ones
+inline void require_equal_replicas(const MeshState& mesh, const Layout& layout,
+                                   const char* operation) {
+  const RandomRegion* const region = mesh.world()->state().region.get();
+  if (region == nullptr || !mesh.is_member()) return;
+  const std::uint64_t mine = shift_of(region, mesh.world()->rank());
+  for (int a = 0; a < layout.axes; ++a) {
+    if (layout[a].is_shard()) continue;
+    Shape at = mesh.coordinate();
+    for (at[a] = 0; at[a] < mesh.extents()[a]; ++at[a]) {
+      const auto member = std::size_t(linear_index(mesh.extents(), at));
+      if (shift_of(region, mesh.world_ranks()[member]) == mine) continue;
+      throw Error(operation,
+                  "inside of this distribute_region the ranks along axis '" + mesh.name(a) +
+                      "' may draw different numbers, but the array is not sharded over it",
+                  {.placements = to_string(layout),
+                   .mesh = mesh.describe(),
+                   .rank = mesh.world_rank()});
+    }
+  }
+}
+
+/// The state of the next draws on a mesh; those after them stand behind.
+///
+/// @param layout  of what is drawn
+/// @collective    with CLEAVE_CHECK=collective every rank of the mesh, which compare their states
+/// @throws Error  if they differ; inside of a region, if replicas would
+inline RandomState take_draws(const MeshState& mesh, const Layout& layout, const char* operation,
+                              std::uint64_t count = 1) {
+  RankState& rank = mesh.world()->state();
+  require_equal_replicas(mesh, layout, operation);
+  const RandomState state = take_draws(rank.random, count);
+  if (rank.check == CheckLevel::collective && mesh.is_member() && mesh.size() > 1) {
+    const RandomState base{state.seed - shift_of(rank.region.get(), mesh.world()->rank()),
+                           state.offset};
+    require_equal(mesh, gather_states(mesh, base, operation), operation);
+  }
+  return state;
+}
+
+}  // namespace detail
+
+}  // namespace cleave

@@ -1,0 +1,108 @@
+// Categories drawn with given weights, on the host.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <cleave/core/dtype.hpp>
+#include <cleave/kernels/distributions.hpp>
+#include <cleave/kernels/strided.hpp>
+
+namespace cleave::kernels {
+
+namespace detail {
+
+/// What is wrong with the weights of a row; empty if nothing is.
+inline std::string wrong_weights(const std::vector<double>& weights, index_t draws,
+                                 bool replacement) {
+  index_t positive = 0;
+  for (const double weight : weights) {
+    if (!(weight >= 0) || !std::isfinite(weight))
+      return "a weight is " + std::to_string(weight) + "; weights are finite and not negative";
+    positive += weight > 0;
+  }
+  if (draws == 0 || (replacement ? positive > 0 : positive >= draws)) return {};
+  return std::to_string(positive) + " categories have a positive weight, for " +
+         std::to_string(draws) + " draws " + (replacement ? "with" : "without") + " replacement";
+}
+
+/// Draws from sums of weights: the categories whose part of the sum uniform numbers fall into.
+/// @param first  index of the row's first draw
+template <class Out>
+void draw_with_replacement(const std::vector<double>& weights, index_t draws, index_t first,
+                           const RandomState& state, const Out& out) {
+  std::vector<double> sums;
+  double sum = 0;
+  index_t last = 0;
+  for (std::size_t j = 0; j < weights.size(); ++j) {
+    sum += weights[j];
+    sums.push_back(sum);
+    if (weights[j] > 0) last = index_t(j);
+  }
+  for (index_t k = 0; k < draws; ++k) {
+    const auto bits = state.bits(first + k);
+    const double at = unit_interval<double>(bits[0], bits[1]) * sum;
+    const auto category = std::upper_bound(sums.begin(), sums.end(), at) - sums.begin();
+    out(k, std::min(index_t(category), last));  // the end, where rounding reached it
+  }
+}
+
+/// Draws the categories with the smallest exponential numbers of rate `weight`, which are the first
+/// ones of draws without replacement, in order (P. S. Efraimidis, P. G. Spirakis: Weighted random
+/// sampling with a reservoir. Inf. Process. Lett. 97 (2006)).
+/// @param first  index of the row's first category
+template <class Out>
+void draw_without_replacement(const std::vector<double>& weights, index_t draws, index_t first,
+                              const RandomState& state, const Out& out) {
+  std::vector<std::pair<double, index_t>> times;
+  for (std::size_t j = 0; j < weights.size(); ++j) {
+    if (!(weights[j] > 0)) continue;
+    const auto bits = state.bits(first + index_t(j));
+    const double u = 1 - unit_interval<double>(bits[0], bits[1]);  // in (0, 1]
+    times.emplace_back(-portable_log(u) / weights[j], index_t(j));
+  }
+  std::partial_sort(times.begin(), times.begin() + draws, times.end());
+  for (index_t k = 0; k < draws; ++k) out(k, times[std::size_t(k)].second);
+}
+
+}  // namespace detail
+
+/// out[i, k] = the category of draw k, of those that weights[i, ..] belong to.
+///
+/// @param weights  [rows, categories]
+/// @param out      [rows, draws]
+/// @param row      the global index of row 0: what is drawn depends on it, on the state and on the
+///                 weights of the row
+/// @return what is wrong with the weights of a row; its draws are not written
+template <class T>
+std::optional<std::string> multinomial_rows(On<Host>, const Strided<const T>& weights,
+                                            index_t row, const RandomState& state,
+                                            bool replacement, const Strided<index_t>& out) {
+  std::optional<std::string> wrong;
+  const index_t categories = weights.extents[1], draws = out.extents[1];
+  std::vector<double> of_row(static_cast<std::size_t>(categories));
+  for (index_t i = 0; i < out.extents[0]; ++i) {
+    const T* const from = weights.data + i * weights.strides[0];
+    for (index_t j = 0; j < categories; ++j)
+      of_row[std::size_t(j)] = double(accumulator_t<T>(from[j * weights.strides[1]]));
+    const std::string fault = detail::wrong_weights(of_row, draws, replacement);
+    if (!fault.empty()) {
+      if (!wrong) wrong = "row " + std::to_string(row + i) + ": " + fault;
+      continue;
+    }
+    index_t* const to = out.data + i * out.strides[0];
+    const auto write = [&](index_t k, index_t category) { to[k * out.strides[1]] = category; };
+    if (replacement)
+      detail::draw_with_replacement(of_row, draws, (row + i) * draws, state, write);
+    else
+      detail::draw_without_replacement(of_row, draws, (row + i) * categories, state, write);
+  }
+  return wrong;
+}
+
+}  // namespace cleave::kernels

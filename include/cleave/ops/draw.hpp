@@ -1,0 +1,48 @@
+// Where operations that draw random numbers have their state from: the ranks of a DTensor, the
+// caller for a Tensor, each run of a program for what is traced.
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include <cleave/dtensor/random_state.hpp>
+#include <cleave/ops/call.hpp>
+
+namespace cleave {
+
+namespace ops {
+
+/// The state that a kernel draws from.
+/// @param state  of the operation: in a program, counted from where the run under way stands
+inline RandomState state_of_draw(const Task& task, const RandomState& state) {
+  if (task.draws == nullptr) return state;
+  return {task.draws->seed, task.draws->offset + state.offset};
+}
+
+}  // namespace ops
+
+namespace detail {
+
+/// The state of a draw on what holds x: a mesh, or a graph, whose runs will take it.
+template <class X>
+constexpr RandomState take_draw_of(const char* operation, const X& x) {
+  const auto& value = innermost(x);
+  using V = std::remove_cvref_t<decltype(value)>;
+  static_assert(!is_tensor<V>,
+                "cleave: an operation on a Tensor draws from a state that is passed as well");
+  if constexpr (is_dtensor<V>)
+    return take_draws(value.mesh().state(), V::layout, operation);
+  else return value.graph().take_draw();
+}
+
+/// The same for a Tensor, from a state that is passed.
+template <class X>
+RandomState take_draw_of(const char*, const X&, RandomState& state) {
+  static_assert(is_tensor<std::remove_cvref_t<decltype(innermost(std::declval<const X&>()))>>,
+                "cleave: only an operation on a Tensor takes a random state; others have one");
+  return take_draws(state);
+}
+
+}  // namespace detail
+
+}  // namespace cleave
