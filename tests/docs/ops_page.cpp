@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <cleave/grad/tracked.hpp>
 #include <cleave/ops/list.hpp>
 #include <cleave/rules/explain.hpp>
 #include <cleave/spmd/traced.hpp>
@@ -111,11 +112,12 @@ template <class... Row>
 std::string types_of(ops::TypeRows<Row...>) {
   bool is_real = false, is_complex_type = false, is_whole = false, is_bool = false;
   const auto look = [&]<class... T>(Types<T...>) {
-    using Last = std::tuple_element_t<sizeof...(T) - 1, std::tuple<T...>>;
-    is_real = is_real || std::is_floating_point_v<Last>;
-    is_complex_type = is_complex_type || is_complex<Last>;
-    is_bool = is_bool || std::is_same_v<Last, bool>;
-    is_whole = is_whole || (std::is_integral_v<Last> && !std::is_same_v<Last, bool>);
+    const bool complex = (is_complex<T> || ...), real = (std::is_floating_point_v<T> || ...);
+    const bool whole = ((std::is_integral_v<T> && !std::is_same_v<T, bool>) || ...);
+    is_complex_type = is_complex_type || complex;
+    is_real = is_real || (real && !complex);
+    is_whole = is_whole || (whole && !real && !complex);
+    is_bool = is_bool || !(whole || real || complex);
   };
   (look(Row{}), ...);
   std::vector<std::string> kinds;
@@ -124,6 +126,21 @@ std::string types_of(ops::TypeRows<Row...>) {
   if (is_whole) kinds.push_back("whole");
   if (is_bool) kinds.push_back("bool");
   return joined(kinds, ", ");
+}
+
+template <bool Tracks, class X>
+using LeafIf = std::conditional_t<Tracks, Tracked<X>, X>;
+
+/// Whether the operations that a composite is made of have a gradient in operand I.
+template <int I, class Op, class... T, int... Dims>
+constexpr bool tracks_by_parts(Types<T...>, std::integer_sequence<int, Dims...>) {
+  if constexpr (!is_composite<Op>) return false;
+  else
+    return []<std::size_t... K>(std::index_sequence<K...>) {
+      return tape::is_tracked<decltype(call_op(
+          std::declval<const Op&>(),
+          std::declval<const LeafIf<int(K) == I && !std::is_integral_v<T>, Traced<T, Dims>>&>()...))>;
+    }(std::index_sequence_for<T...>{});
 }
 
 /// The operands that an operation on these types has a gradient in.
@@ -135,6 +152,9 @@ std::string gradient_of(Types<T...>, std::integer_sequence<int, Dims...>, const 
     if constexpr (requires(const Op& op, const Y& y, const Traced<T, Dims>&... x) {
                     op.gradient(wrt<I>{}, y, y, x...);
                   })
+      with.push_back(std::to_string(I));
+    else if constexpr (tracks_by_parts<I, Op>(Types<T...>{},
+                                              std::integer_sequence<int, Dims...>{}))
       with.push_back(std::to_string(I));
   };
   [&]<std::size_t... I>(std::index_sequence<I...>) {

@@ -93,8 +93,8 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
     };
   }
   template <bool Tracks, class X>
-  static auto leaf(const X& x) {
-    if constexpr (Tracks) return requires_grad(x);
+  static constexpr auto leaf(const X& x) {
+    if constexpr (Tracks && !std::is_integral_v<typename X::value_type>) return requires_grad(x);
     else return x;
   }
 
@@ -135,10 +135,30 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
   }
 
   template <int I, class Y>
-  static constexpr bool has_gradient = requires(const Op& op, const Y& y,
-                                                const Traced<T, Dims>&... x) {
+  static constexpr bool has_own_gradient = requires(const Op& op, const Y& y,
+                                                    const Traced<T, Dims>&... x) {
     op.gradient(wrt<I>{}, y, y, x...);
   };
+  /// Whether operand I has a gradient: one of the operation, or of those that it is made of.
+  template <int I, class Y>
+  static constexpr bool has_gradient = has_own_gradient<I, Y> || [] {
+    if constexpr (!is_composite<Op>) return false;
+    else
+      return []<std::size_t... K>(std::index_sequence<K...>) {
+        return tape::is_tracked<decltype(call_op(
+            Op{}, leaf<int(K) == I>(std::declval<const Traced<T, Dims>&>())...))>;
+      }(std::index_sequence_for<T...>{});
+  }();
+
+  /// The gradient in operand I of an operation that is made of others.
+  template <int I>
+  static constexpr auto by_backward(const Op& op, const auto& g, const auto&... x) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      const std::tuple leaves{leaf<int(K) == I>(x)...};
+      backward(std::apply([&op](const auto&... v) { return call_op(op, v...); }, leaves), g);
+      return grad(std::get<std::size_t(I)>(leaves));
+    }(std::index_sequence_for<T...>{});
+  }
 
   /// The operation as the call makes it for these extents, with its attributes.
   static Op made(const spmd::Graph& graph) {
@@ -161,7 +181,8 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
             "g", extents_of<std::size_t(Y::dims)>(result)};
         return spmd::trace(
             [&op](const auto& g, const auto& y, const auto&... x) {
-              return op.gradient(wrt<I>{}, g, y, x...);
+              if constexpr (has_own_gradient<I, Y>) return op.gradient(wrt<I>{}, g, y, x...);
+              else return by_backward<I>(op, g, x...);
             },
             like_y, like_y,
             spmd::Arg<T, Dims, Host>{"x", extents_of<std::size_t(Dims)>(shapes[K])}...);

@@ -1,12 +1,30 @@
 // The loss of classifiers.
 #pragma once
 
+#include <type_traits>
+
 #include <cleave/ops/arithmetic.hpp>
 #include <cleave/ops/one_hot.hpp>
 #include <cleave/ops/reduce.hpp>
 #include <cleave/ops/softmax.hpp>
 
 namespace cleave {
+
+namespace ops {
+
+/// One-hot classes lie as the logits do, so that where classes are sharded nothing is gathered.
+struct CrossEntropy : Composite {
+  static constexpr const char* name = "cross_entropy";
+  static constexpr auto body(const auto& logits, const auto& classes) {
+    const auto y = log_softmax(logits, dim<1>{});
+    using T = typename std::remove_cvref_t<decltype(y)>::value_type;
+    const auto chosen =
+        cleave::detail::call_as(cleave::detail::like(y), OneHot<T>{shape_of(y)[1]}, classes);
+    return neg(mean(sum(mul(chosen, y), dim<1>{})));
+  }
+};
+
+}  // namespace ops
 
 /// The mean over n of -log(softmax(logits[n, :])[classes[n]]).
 ///
@@ -21,10 +39,7 @@ template <AnyTensor X, AnyTensor C>
 constexpr auto cross_entropy(const X& logits, const C& classes) {
   static_assert(X::dims == 2 && C::dims == 1,
                 "cleave: cross_entropy takes logits [n, c] and classes [n]");
-  const auto y = log_softmax(logits, dim<1>{});
-  using T = typename X::value_type;
-  const auto chosen = detail::call_as(detail::like(y), ops::OneHot<T>{shape_of(y)[1]}, classes);
-  return neg(mean(sum(mul(chosen, y), dim<1>{})));
+  return call_op(ops::CrossEntropy{}, logits, classes);
 }
 
 }  // namespace cleave

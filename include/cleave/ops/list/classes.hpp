@@ -1,6 +1,7 @@
 // Operations on probabilities of classes.
 #pragma once
 
+#include <cleave/ops/cross_entropy.hpp>
 #include <cleave/ops/list/entry.hpp>
 #include <cleave/ops/one_hot.hpp>
 #include <cleave/ops/softmax.hpp>
@@ -13,6 +14,10 @@ constexpr void each_of_classes(const Visit& visit) {
       "log_softmax(x, dim<1>{})", [](const auto& x) { return log_softmax(x, dim<1>{}); }));
   visit(listed<Softmax<0>, SameTypes<1, double, float>, DimsOf<2>>(
       "softmax(x, dim<0>{})", [](const auto& x) { return softmax(x, dim<0>{}); }));
+  visit(listed<CrossEntropy, TypeRows<Types<double, Int>, Types<float, Int>>, DimsOf<2, 1>>(
+      "cross_entropy(logits, classes)",
+      [](const auto& logits, const auto& classes) { return cross_entropy(logits, classes); },
+      "classes are indices"));
   visit(listed<OneHot<double>, SameTypes<1, Int>, DimsOf<1>>(
       "one_hot<double>(classes, 4)", [](const auto& x) { return one_hot<double>(x, 4); },
       "classes are indices"));
