@@ -1,0 +1,68 @@
+// A value with its place in the tape.
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include <cleave/grad/slot.hpp>
+#include <cleave/ops/call.hpp>
+#include <cleave/ops/redistribute.hpp>
+
+namespace cleave {
+
+/// A value of type X with its place in the tape. A handle.
+template <class X>
+class Tracked {
+ public:
+  using value_type = typename X::value_type;
+  using device_type = typename X::device_type;
+  static constexpr int dims = X::dims;
+
+  constexpr explicit Tracked(const X& value, tape::Slot<X>* slot = nullptr)
+      : value_(value), slot_(slot) {}
+
+  /// The value alone: operations on it are not recorded.
+  constexpr const X& value() const { return value_; }
+  /// Global extents.
+  constexpr decltype(auto) shape() const { return value_.shape(); }
+  constexpr index_t extent(int d) const { return value_.extent(d); }
+  constexpr const auto& mesh() const
+    requires is_dtensor<X>
+  {
+    return value_.mesh();
+  }
+  /// The same value under other placements; its gradient returns to those of this one.
+  template <PlacementType... P>
+  constexpr auto redistribute(P... p) const {
+    return cleave::redistribute(*this, p...);
+  }
+
+  /// Its record; null for a constant.
+  constexpr tape::Slot<X>* slot() const { return slot_.get(); }
+
+ private:
+  X value_;
+  tape::Ref<tape::Slot<X>> slot_;
+};
+
+namespace detail {
+template <class X>
+inline constexpr int call_level<Tracked<X>> = 3;
+}
+
+namespace tape {
+
+template <class X>
+constexpr const X& value_of(const X& x) {
+  return x;
+}
+template <class X>
+constexpr const X& value_of(const Tracked<X>& x) {
+  return x.value();
+}
+template <class X>
+using untracked_t = std::remove_cvref_t<decltype(value_of(std::declval<const X&>()))>;
+
+}  // namespace tape
+
+}  // namespace cleave
