@@ -40,12 +40,15 @@
 #include <cleave/ops/apply_op.hpp>
 #include <cleave/ops/arg_reduce.hpp>
 #include <cleave/ops/cross_entropy.hpp>
+#include <cleave/ops/dot.hpp>
 #include <cleave/ops/dropout.hpp>
+#include <cleave/ops/exact.hpp>
 #include <cleave/ops/flatten.hpp>
 #include <cleave/ops/in_place.hpp>
 #include <cleave/ops/map.hpp>
 #include <cleave/ops/matmul.hpp>
 #include <cleave/ops/multinomial.hpp>
+#include <cleave/ops/norm.hpp>
 #include <cleave/ops/one_hot.hpp>
 #include <cleave/ops/pointwise.hpp>
 #include <cleave/ops/redistribute.hpp>

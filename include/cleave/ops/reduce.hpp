@@ -212,11 +212,22 @@ constexpr auto prod_of(const X& x) {
   return call_op(ops::Reduce<Product, Mask>{}, x);
 }
 
+/// Asks sums, means, dots and norms for their true value, rounded once. @see exact.hpp
+struct exact {};
+
+namespace detail {
+
+template <class... R>
+inline constexpr bool asks_exact = (std::is_same_v<R, exact> || ...);
+
+}  // namespace detail
+
 /// The sum over all elements, or over the dimensions of a `dim`. Integers wrap; bools are counted.
 ///
 /// @return without the summed dimensions; Partial<Sum> on the axes that shard one of them
 /// @collective every rank of the mesh, if x has to be redistributed
 template <class... R, AnyTensor X, class D = every_dim>
+  requires(!detail::asks_exact<R...>)
 constexpr auto sum(const X& x, D = {}) {
   return call_op<R...>(ops::Reduce<Sum, detail::checked_mask<X, D>()>{}, x);
 }
@@ -224,6 +235,7 @@ constexpr auto sum(const X& x, D = {}) {
 /// The mean, likewise: Partial<Sum> of what the ranks contribute to it, shards even or not. NaN
 /// for no elements.
 template <class... R, AnyTensor X, class D = every_dim>
+  requires(!detail::asks_exact<R...>)
 constexpr auto mean(const X& x, D = {}) {
   static_assert(!std::is_integral_v<typename X::value_type>,
                 "cleave: mean requires a floating-point element type; cast first");

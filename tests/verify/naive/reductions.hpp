@@ -47,5 +47,40 @@ template <class By, int D>
 Naive naive_of(ops::ArgReduceWhole<By, D>) {
   return naive_of(ops::ArgReduce<By, D>{});
 }
+template <unsigned Mask>
+Naive naive_of(ops::ExactSum<Mask>) {
+  return naive_of(ops::Reduce<Sum, Mask>{});
+}
+template <unsigned Mask>
+Naive naive_of(ops::ExactMean<Mask>) {
+  return naive_of(ops::Mean<Mask>{});
+}
+
+template <int P, unsigned Mask>
+Naive naive_of(ops::Norm<P, Mask>) {
+  return by_group(Mask, [](const Elements& group) {
+    double result = 0;
+    for (const Number64& x : group)
+      result = P == norm_inf ? std::max(result, std::abs(re(x)))
+                             : result + std::pow(std::abs(re(x)), P);
+    return Number64(P == 2 ? std::sqrt(result) : result);
+  }, P == norm_inf);
+}
+template <unsigned Mask>
+Naive naive_of(ops::ExactNorm<Mask>) {
+  return naive_of(ops::Norm<2, Mask>{});
+}
+template <unsigned Mask>
+Naive naive_of(ops::Dot<Mask>) {
+  return Naive{[](const Arrays& x) {
+    Numbers products = x[0];
+    for (std::size_t i = 0; i < products.values.size(); ++i) products.values[i] *= x[1].values[i];
+    return naive_of(ops::Reduce<Sum, Mask>{}).result({products});
+  }};
+}
+template <unsigned Mask>
+Naive naive_of(ops::ExactDot<Mask>) {
+  return naive_of(ops::Dot<Mask>{});
+}
 
 }  // namespace cleave::testing

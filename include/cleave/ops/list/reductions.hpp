@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cleave/ops/arg_reduce.hpp>
+#include <cleave/ops/dot.hpp>
+#include <cleave/ops/exact.hpp>
 #include <cleave/ops/list/entry.hpp>
+#include <cleave/ops/norm.hpp>
 #include <cleave/ops/reduce.hpp>
 
 namespace cleave::ops {
@@ -10,8 +13,27 @@ namespace cleave::ops {
 /// Nobody calls these by themselves: a pair of a value and an index is one thing.
 using Parts = PartsOf<ArgReduce<Max, 1>, ArgCandidates<Max, 1>, KeyOfPair<Max>, IndexOfKey,
                       IndexOfBest<Max>>;
+using ExactPartsOf = PartsOf<ExactSum<1u>, ExactParts<kernels::ExactTerms::elements, 1u>,
+                             ExactValue<kernels::ExactTerms::elements, double>,
+                             ExactWhole<kernels::ExactTerms::elements, 1u>>;
 
 namespace listing {
+
+template <class Visit>
+constexpr void each_exact_reduction(const Visit& visit) {
+  using Two = DimsOf<2>;
+  visit(listed<ExactSum<2u>, SameTypes<1, double, float, Complex>, Two>(
+      "sum<exact>(x, dim<1>{})", [](const auto& x) { return sum<exact>(x, dim<1>{}); }));
+  visit(listed<ExactSum<3u>, SameTypes<1, double>, Two>(
+      "sum<exact>(x)", [](const auto& x) { return sum<exact>(x); }));
+  visit(listed<ExactMean<1u>, SameTypes<1, double, float, Complex>, Two>(
+      "mean<exact>(x, dim<0>{})", [](const auto& x) { return mean<exact>(x, dim<0>{}); }));
+  visit(listed<ExactNorm<2u>, SameTypes<1, double, float>, Two>(
+      "norm<exact>(x, dim<1>{})", [](const auto& x) { return norm<exact>(x, dim<1>{}); }));
+  visit(listed<ExactDot<2u>, SameTypes<2, double, float, Complex>, DimsOf<2, 2>>(
+      "dot<exact>(x, y, dim<1>{})",
+      [](const auto& x, const auto& y) { return dot<exact>(x, y, dim<1>{}); }));
+}
 
 template <class Visit>
 constexpr void each_reduction(const Visit& visit) {
@@ -39,6 +61,17 @@ constexpr void each_reduction(const Visit& visit) {
   visit(listed<ArgReduceWhole<Max, 1>, SameTypes<1, double>, Two>(
       "argmax(x, dim<1>{}); rows are whole",
       [](const auto& x) { return call_op(ArgReduceWhole<Max, 1>{}, x); }, of_integers));
+  visit(listed<Dot<2u>, SameTypes<2, double, Complex, Int>, DimsOf<2, 2>>(
+      "dot(x, y, dim<1>{})", [](const auto& x, const auto& y) { return dot(x, y, dim<1>{}); }));
+  visit(listed<Dot<1u>, SameTypes<2, double>, DimsOf<1, 1>>(
+      "dot(x, y)", [](const auto& x, const auto& y) { return dot(x, y); }));
+  visit(listed<Norm<2, 2u>, SameTypes<1, double, float>, Two>(
+      "norm(x, dim<1>{})", [](const auto& x) { return norm(x, dim<1>{}); }));
+  visit(listed<Norm<1, 3u>, SameTypes<1, double>, Two>("norm<1>(x)",
+                                                       [](const auto& x) { return norm<1>(x); }));
+  visit(listed<Norm<norm_inf, 1u>, SameTypes<1, double>, Two>(
+      "norm<norm_inf>(x, dim<0>{})", [](const auto& x) { return norm<norm_inf>(x, dim<0>{}); }));
+  each_exact_reduction(visit);
 }
 
 }  // namespace listing

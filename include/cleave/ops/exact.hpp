@@ -1,0 +1,233 @@
+// Exact sums: `sum<exact>(x)`, `mean<exact>`, `dot<exact>` and `norm<exact>` are the true result of
+// the elements, rounded once. So they have the same bits on any number of ranks, mesh and placement,
+// with threads and MPI: what ranks exchange are integers, whose sum has no order.
+//
+//     // y[R] = sum<exact>(x[S0])      one all-reduce of a few hundred bytes per result
+//
+// docs/exact_sums.md has the guarantee, and what it costs.
+#pragma once
+
+#include <array>
+#include <type_traits>
+
+#include <cleave/kernels/exact_words.hpp>
+#include <cleave/kernels/host/exact_sums.hpp>
+#include <cleave/ops/arithmetic.hpp>
+#include <cleave/ops/call.hpp>
+#include <cleave/ops/dim.hpp>
+#include <cleave/ops/dot.hpp>
+#include <cleave/ops/norm.hpp>
+#include <cleave/ops/reduce.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+using kernels::ExactFinish;
+using kernels::ExactTerms;
+
+/// The letters of the dimensions that are in the mask.
+constexpr void append_letters(RuleText& text, int dims, unsigned mask) {
+  for (int d = 0; d < dims; ++d)
+    if (mask >> d & 1u) text += char('a' + d);
+}
+
+/// "ab->a" or "ab,ab->a": one operand or two, and those dimensions that stay.
+constexpr RuleText exact_factors(ExactTerms terms, int dims, unsigned mask) {
+  RuleText text;
+  append_letters(text, dims, ~0u);
+  if (terms == ExactTerms::products) {
+    text += ',';
+    append_letters(text, dims, ~0u);
+  }
+  text += '-';
+  text += '>';
+  append_letters(text, dims, ~mask);
+  return text;
+}
+
+/// Whether an axis may shard a dimension of the mask; not known of a value that is traced.
+template <unsigned Mask, class X>
+constexpr bool may_shard() {
+  if constexpr (is_tensor<X>) {
+    return false;
+  } else if constexpr (is_dtensor<X>) {
+    for (int a = 0; a < X::layout.axes; ++a)
+      if (X::layout[a].is_shard() && (Mask >> X::layout[a].dim & 1u)) return true;
+    return false;
+  } else {
+    return true;
+  }
+}
+
+}  // namespace detail
+
+namespace ops {
+
+/// What a rank contributes to exact sums: integers, in a new last dimension.
+template <kernels::ExactTerms Terms, unsigned Mask>
+struct ExactParts {
+  using result = kernels::ExactWord;
+  index_t words = 0;
+
+  static constexpr const char* name = "exact_parts";
+  template <std::size_t N>
+  static constexpr RuleText factors(const std::array<int, N>& dims) {
+    RuleText text = detail::exact_factors(Terms, dims[0], Mask);
+    text += 'w';
+    return text;
+  }
+  constexpr Shape extents() const { return Shape::filled(1, words); }
+
+  static void kernel(const auto& on, const Task&, const auto& y, const auto&... x) {
+    exact_parts(on, Terms, Mask, y.data, x...);
+  }
+};
+
+/// The numbers that they stand for.
+template <kernels::ExactTerms Terms, class T>
+struct ExactValue {
+  using result = T;
+  kernels::ExactFinish finish{};
+
+  static constexpr const char* name = "exact_value";
+  static constexpr const char* replicated = "w";
+  static constexpr RuleText factors(const std::array<int, 1>& dims) {
+    RuleText text;
+    detail::append_letters(text, dims[0] - 1, ~0u);
+    text += 'w';
+    text += '-';
+    text += '>';
+    detail::append_letters(text, dims[0] - 1, ~0u);
+    return text;
+  }
+  void kernel(const auto& on, const Task&, const auto& y, const auto& x) const {
+    exact_values(on, Terms, finish, x, y.data);
+  }
+};
+
+/// Both at once, of dimensions that this rank has whole.
+template <kernels::ExactTerms Terms, unsigned Mask>
+struct ExactWhole {
+  kernels::ExactFinish finish{};
+
+  static constexpr const char* name = "exact_whole";
+  static constexpr RuleText replicated = [] {
+    RuleText text;
+    detail::append_letters(text, max_dims, Mask);
+    return text;
+  }();
+  template <std::size_t N>
+  static constexpr RuleText factors(const std::array<int, N>& dims) {
+    return detail::exact_factors(Terms, dims[0], Mask);
+  }
+  void kernel(const auto& on, const Task&, const auto& y, const auto&... x) const {
+    exact_reduce(on, Terms, Mask, finish, y.data, x...);
+  }
+};
+
+/// Base of exact reductions of the dimensions of a mask.
+template <kernels::ExactTerms Terms, kernels::ExactFinish::Kind Kind, unsigned Mask>
+struct ExactReduction : Composite {
+  static constexpr bool takes_request = true;
+
+  template <class Request, class X, class... Y>
+  static constexpr auto body(const Request& request, const X& x, const Y&... y) {
+    using T = typename X::value_type;
+    const kernels::ExactFinish finish{Kind, detail::reduced_count<Mask>(x)};
+    if constexpr (!(detail::may_shard<Mask, X>() || ... || detail::may_shard<Mask, Y>())) {
+      return detail::call_as(request, ExactWhole<Terms, Mask>{finish}, x, y...);
+    } else {
+      const auto parts =
+          call_op(ExactParts<Terms, Mask>{kernels::exact_words<T>(Terms)}, x, y...);
+      return detail::call_as(request, ExactValue<Terms, T>{finish}, parts);
+    }
+  }
+};
+
+template <unsigned Mask>
+struct ExactSum
+    : ExactReduction<kernels::ExactTerms::elements, kernels::ExactFinish::sum, Mask> {
+  static constexpr const char* name = "sum";
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) {
+    return broadcast_dims<Mask>(g, x);
+  }
+};
+
+template <unsigned Mask>
+struct ExactMean
+    : ExactReduction<kernels::ExactTerms::elements, kernels::ExactFinish::mean, Mask> {
+  static constexpr const char* name = "mean";
+  static constexpr auto gradient(wrt<0> at, const auto& g, const auto& y, const auto& x) {
+    return Mean<Mask>{detail::reduced_count<Mask>(x)}.gradient(at, g, y, x);
+  }
+};
+
+template <unsigned Mask>
+struct ExactNorm
+    : ExactReduction<kernels::ExactTerms::squares, kernels::ExactFinish::root, Mask> {
+  static constexpr const char* name = "norm";
+  static constexpr auto gradient(wrt<0> at, const auto& g, const auto& y, const auto& x) {
+    return Norm<2, Mask>::gradient(at, g, y, x);
+  }
+};
+
+template <unsigned Mask>
+struct ExactDot
+    : ExactReduction<kernels::ExactTerms::products, kernels::ExactFinish::sum, Mask> {
+  static constexpr const char* name = "dot";
+  template <int I>
+  static constexpr auto gradient(wrt<I> at, const auto& g, const auto& z, const auto& x,
+                                 const auto& y) {
+    return Dot<Mask>::gradient(at, g, z, x, y);
+  }
+};
+
+}  // namespace ops
+
+namespace detail {
+
+template <class E>
+concept ExactTag = std::is_same_v<E, exact>;
+
+}  // namespace detail
+
+/// The sum over all elements, or over the dimensions of a `dim`: the element type's nearest to the
+/// true sum. Of integers and bools, what `sum` is.
+///
+/// @return  without the summed dimensions; never Partial on the axes that shard one of them
+/// @collective every rank of the mesh, if a summed dimension is sharded, or x has to be redistributed
+/// @cost    one all-reduce: per result, 560 bytes of doubles, 104 of floats, 48 of halves; as much
+///          memory. Without one where no summed dimension is sharded
+template <detail::ExactTag E, class... R, AnyTensor X, class D = every_dim>
+constexpr auto sum(const X& x, D over = {}) {
+  if constexpr (std::is_integral_v<typename X::value_type>) return sum<R...>(x, over);
+  else return call_op<R...>(ops::ExactSum<detail::checked_mask<X, D>()>{}, x);
+}
+
+/// The mean, likewise: the true mean, rounded once. NaN for no elements.
+template <detail::ExactTag E, class... R, AnyTensor X, class D = every_dim>
+constexpr auto mean(const X& x, D = {}) {
+  static_assert(!std::is_integral_v<typename X::value_type>,
+                "cleave: mean requires a floating-point element type; cast first");
+  return call_op<R...>(ops::ExactMean<detail::checked_mask<X, D>()>{}, x);
+}
+
+/// The square root of the sum of squares, likewise: nothing overflows before the result does.
+/// @cost  as sum<exact>, with twice the bytes
+template <detail::ExactTag E, class... R, AnyTensor X, class D = every_dim>
+constexpr auto norm(const X& x, D = {}) {
+  detail::require_real<X>();
+  return call_op<R...>(ops::ExactNorm<detail::checked_mask<X, D>()>{}, x);
+}
+
+/// The sum of the products of elements, likewise.
+/// @cost  as sum<exact>, with twice the bytes
+template <detail::ExactTag E, class... R, AnyTensor X, AnyTensor Y, class D = every_dim>
+constexpr auto dot(const X& x, const Y& y, D over = {}) {
+  detail::require_pair<X, Y>();
+  if constexpr (std::is_integral_v<typename X::value_type>) return dot<R...>(x, y, over);
+  else return call_op<R...>(ops::ExactDot<detail::checked_mask<X, D>()>{}, x, y);
+}
+
+}  // namespace cleave
