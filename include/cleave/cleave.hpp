@@ -25,7 +25,6 @@
 #include <cleave/dtensor/dtensor.hpp>
 #include <cleave/dtensor/factories.hpp>
 #include <cleave/dtensor/from_local.hpp>
-#include <cleave/dtensor/initialisers.hpp>
 #include <cleave/dtensor/permutation.hpp>
 #include <cleave/dtensor/random.hpp>
 #include <cleave/dtensor/redistribute_all.hpp>

@@ -1,6 +1,7 @@
 // Networks: modules, their placement and gradients, optimizers, checkpoints.
 #pragma once
 
+#include <cleave/dtensor/initialisers.hpp>
 #include <cleave/grad.hpp>
 #include <cleave/nn/adam.hpp>
 #include <cleave/nn/checkpoint.hpp>

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <array>
-#include <string>
 #include <type_traits>
 
 #include <cleave/core/error.hpp>

@@ -218,11 +218,10 @@ class Runner {
     return finish();
   }
 
-  /// Where the draws of a run stand. Values may be replicated: all ranks have to draw the same.
+  /// Where the draws of a run stand: the same on all ranks, as values may be replicated.
   RandomState take_state() const {
-    Layout everywhere;
-    everywhere.axes = mesh_->extents().dims;
-    return cleave::detail::take_draws(*mesh_, everywhere, "spmd::run", draws_);
+    return cleave::detail::take_draws(*mesh_, Layout::unpacked(0, mesh_->extents().dims), "spmd::run",
+                                      draws_);
   }
 
   void take(std::span<const OperandRef> inputs) {
