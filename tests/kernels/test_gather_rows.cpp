@@ -23,8 +23,8 @@ TEST_CASE("gathered rows are those of the indices, whatever the strides") {
   for (const auto& indices : {plain, plain.transpose(0, 1).clone().transpose(0, 1)})
     for (const auto& rows : {table, turned}) {
       const Tensor<float, 3> out({2, 3, 3}), spaced = Tensor<float, 3>({3, 2, 3}).transpose(0, 1);
-      CHECK(!gather_rows(On<Host>{}, read(rows), read(indices), write(out)));
-      CHECK(!gather_rows(On<Host>{}, read(rows), read(indices), write(spaced)));
+      CHECK(!gather_rows(On<Host>{}, read(rows), read(indices), write(out), {0, 5}));
+      CHECK(!gather_rows(On<Host>{}, read(rows), read(indices), write(spaced), {0, 5}));
       index_t wrong = 0;
       for (index_t i = 0; i < 2; ++i)
         for (index_t j = 0; j < 3; ++j)
@@ -36,16 +36,18 @@ TEST_CASE("gathered rows are those of the indices, whatever the strides") {
     }
 }
 
-TEST_CASE("scattered rows go where the indices say, others stay") {
-  const auto values = counting(2, 3);
-  const Tensor<std::uint8_t, 1> indices({2}, {3, 1});
-  const Tensor<float, 2> table({5, 3});
-  table.fill_(-1.0f);
-  CHECK(!scatter_rows(On<Host>{}, read(values), read(indices), write(table)));
-  for (index_t k = 0; k < 3; ++k) {
-    CHECK(table(3, k) == values(0, k));
-    CHECK(table(1, k) == values(1, k));
-    CHECK(table(0, k) + table(2, k) + table(4, k) == -3.0f);
+TEST_CASE("rows are added where the indices say, others stay") {
+  const auto values = counting(3, 3);
+  const Tensor<std::uint8_t, 1> indices({3}, {3, 1, 3});
+  const Tensor<float, 2> table({5, 3}), turned = Tensor<float, 2>({3, 5}).transpose(0, 1);
+  for (const auto& to : {table, turned}) {
+    to.fill_(-1.0f);
+    CHECK(!scatter_add_rows(On<Host>{}, read(values), read(indices), write(to), {0, 5}));
+    for (index_t k = 0; k < 3; ++k) {
+      CHECK(to(3, k) == values(0, k) + values(2, k) - 1);
+      CHECK(to(1, k) == values(1, k) - 1);
+      CHECK(to(0, k) + to(2, k) + to(4, k) == -3.0f);
+    }
   }
 }
 
@@ -54,20 +56,34 @@ TEST_CASE("an index that is none of a row is reported; its row is zeros, or left
   const Tensor<std::int32_t, 1> indices({4}, {1, 4, -2, 0});
   const Tensor<float, 2> out({4, 2});
   out.fill_(9.0f);
-  CHECK(gather_rows(On<Host>{}, read(table), read(indices), write(out)) == 4);
+  CHECK(gather_rows(On<Host>{}, read(table), read(indices), write(out), {0, 4}) == 4);
   CHECK(out(1, 0) + out(1, 1) + out(2, 0) + out(2, 1) == 0.0f);
   CHECK(out(3, 1) == table(0, 1));
-  CHECK(scatter_rows(On<Host>{}, read(out), read(indices), write(table)) == 4);
-  CHECK(table(1, 0) == 3.0f);  // as gathered
+  CHECK(scatter_add_rows(On<Host>{}, read(out), read(indices), write(table), {0, 4}) == 4);
+  CHECK(table(1, 0) == 6.0f);  // twice as much
   CHECK(table(3, 1) == 8.0f);  // as before
+}
+
+TEST_CASE("rows that are elsewhere are no errors") {
+  const auto table = counting(2, 2).clone();  // rows 3 and 4 of 6
+  const Tensor<std::int32_t, 1> indices({4}, {3, 0, 4, 6});
+  const Tensor<float, 2> out({4, 2});
+  out.fill_(9.0f);
+  CHECK(gather_rows(On<Host>{}, read(table), read(indices), write(out), {3, 6}) == 6);
+  CHECK(out(0, 1) == 2.0f);
+  CHECK(out(2, 0) == 3.0f);
+  CHECK(out(1, 0) + out(1, 1) + out(3, 0) + out(3, 1) == 0.0f);
+  CHECK(scatter_add_rows(On<Host>{}, read(out), read(indices), write(table), {3, 6}) == 6);
+  CHECK(table(0, 1) == 4.0f);
+  CHECK(table(1, 0) == 6.0f);
 }
 
 TEST_CASE("a table of numbers has rows of one; a table without rows has no index") {
   const Tensor<double, 1> table({3}, {5, 6, 7}), out({2}), none({0});
   const Tensor<std::int32_t, 1> indices({2}, {2, 0}), no_indices({0});
-  CHECK(!gather_rows(On<Host>{}, read(table), read(indices), write(out)));
+  CHECK(!gather_rows(On<Host>{}, read(table), read(indices), write(out), {0, 3}));
   CHECK(out(0) == 7.0);
   CHECK(out(1) == 5.0);
-  CHECK(gather_rows(On<Host>{}, read(none), read(indices), write(out)) == 2);
-  CHECK(!gather_rows(On<Host>{}, read(none), read(no_indices), write(none)));
+  CHECK(gather_rows(On<Host>{}, read(none), read(indices), write(out), {0, 0}) == 2);
+  CHECK(!gather_rows(On<Host>{}, read(none), read(no_indices), write(none), {0, 0}));
 }

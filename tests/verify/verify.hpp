@@ -50,6 +50,8 @@ inline std::vector<std::vector<naive::Indices>> shapes_of(const Subject& subject
         if (seen.find(letter) == seen.npos) seen += letter;
         shape.push_back(extent(of, char('a' + int(seen.find(letter)))));
       }
+      if (const int d = subject.naive.indexed; d >= 0 && result.back().empty())
+        shape[std::size_t(d)] = std::max<index_t>(shape[std::size_t(d)], 4);
       result.back().push_back(shape);
     }
   }

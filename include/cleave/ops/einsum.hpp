@@ -97,22 +97,6 @@ constexpr auto einsum_of() {
   return einsum_of<Maker>(std::make_index_sequence<Maker::text.size>{});
 }
 
-constexpr void append(RuleText& text, std::string_view more) {
-  for (const char c : more) text += c;
-}
-
-/// "left,right->result".
-constexpr RuleText product_text(std::string_view left, std::string_view right,
-                                std::string_view result) {
-  RuleText text;
-  append(text, left);
-  append(text, ",");
-  append(text, right);
-  append(text, "->");
-  append(text, result);
-  return text;
-}
-
 /// The letters of "ij,jk->ik" in the order of the result, then those that are summed over.
 constexpr kernels::Contraction contraction_of(std::string_view text) {
   Rule rule;
@@ -161,11 +145,11 @@ struct Contract {
 
  private:
   struct OfLeft {
-    static constexpr RuleText text = cleave::detail::product_text(
+    static constexpr RuleText text = cleave::detail::factors_text(
         Text::parts.result, Text::parts.operand[1], Text::parts.operand[0]);
   };
   struct OfRight {
-    static constexpr RuleText text = cleave::detail::product_text(
+    static constexpr RuleText text = cleave::detail::factors_text(
         Text::parts.operand[0], Text::parts.result, Text::parts.operand[1]);
   };
 };
@@ -222,7 +206,7 @@ struct EinsumOfTwo {
   static constexpr unsigned left_mask = letters_alone(left, right, Text::parts.result);
   static constexpr unsigned right_mask = letters_alone(right, left, Text::parts.result);
   static constexpr RuleText text =
-      product_text(letters_without(left, left_mask), letters_without(right, right_mask),
+      factors_text(letters_without(left, left_mask), letters_without(right, right_mask),
                    Text::parts.result);
 
   template <class... R, class X, class W>
@@ -247,16 +231,16 @@ struct EinsumOfMore {
   }();
   struct First {
     static constexpr RuleText text =
-        product_text(Text::parts.operand[0], Text::parts.operand[1], joined);
+        factors_text(Text::parts.operand[0], Text::parts.operand[1], joined);
   };
   static constexpr RuleText text = [] {
     RuleText rest = joined;
     for (int i = 2; i < Text::parts.operands; ++i) {
       rest += ',';
-      append(rest, Text::parts.operand[std::size_t(i)]);
+      rest += Text::parts.operand[std::size_t(i)];
     }
-    append(rest, "->");
-    append(rest, Text::parts.result);
+    rest += "->";
+    rest += Text::parts.result;
     return rest;
   }();
 };

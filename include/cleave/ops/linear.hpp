@@ -26,13 +26,13 @@ struct LinearText {
     return text;
   }
   struct Forward {
-    static constexpr RuleText text = product_text(letters('k'), "nk", letters('n'));
+    static constexpr RuleText text = factors_text(letters('k'), "nk", letters('n'));
   };
   struct OfX {
-    static constexpr RuleText text = product_text(letters('n'), "nk", letters('k'));
+    static constexpr RuleText text = factors_text(letters('n'), "nk", letters('k'));
   };
   struct OfWeight {
-    static constexpr RuleText text = product_text(letters('n'), letters('k'), "nk");
+    static constexpr RuleText text = factors_text(letters('n'), letters('k'), "nk");
   };
   template <class Which>
   using Product = ops::Contract<decltype(einsum_of<Which>())>;
@@ -58,7 +58,7 @@ struct Linear {
     RuleText x, y;
     for (int d = 1; d < dims[0]; ++d) x += char('a' + d - 1), y += char('a' + d - 1);
     x += 'k', y += 'n';
-    return cleave::detail::product_text(x, "nk,n", y);
+    return cleave::detail::factors_text(x, "nk,n", y);
   }
 
   template <class T>

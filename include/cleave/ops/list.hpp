@@ -8,6 +8,7 @@
 #include <cleave/ops/list/choices.hpp>
 #include <cleave/ops/list/classes.hpp>
 #include <cleave/ops/list/functions.hpp>
+#include <cleave/ops/list/indices.hpp>
 #include <cleave/ops/list/products.hpp>
 #include <cleave/ops/list/random.hpp>
 #include <cleave/ops/list/reductions.hpp>
@@ -26,6 +27,7 @@ constexpr void each_operation(const Visit& visit) {
   listing::each_of_classes(visit);
   listing::each_shape(visit);
   listing::each_random(visit);
+  listing::each_of_indices(visit);
 }
 
 }  // namespace cleave::ops

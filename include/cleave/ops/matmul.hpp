@@ -51,11 +51,11 @@ struct BatchedProduct {
   static constexpr RuleText letters(int dims, std::string_view matrix) {
     RuleText text;
     for (int d = dims - int(matrix.size()); d > 0; --d) text += char('a' + batch - d);
-    append(text, matrix);
+    text += matrix;
     return text;
   }
   static constexpr RuleText text =
-      product_text(letters(Left, Left == 1 ? "y" : "xy"), letters(Right, Right == 1 ? "y" : "yz"),
+      factors_text(letters(Left, Left == 1 ? "y" : "xy"), letters(Right, Right == 1 ? "y" : "yz"),
                    letters((batch > 0 ? batch : 0) + (Left > 1) + (Right > 1),
                            Left == 1 ? (Right == 1 ? "" : "z") : (Right == 1 ? "x" : "xz")));
   static constexpr bool repeats = Left > 2 && Right > 2;

@@ -57,8 +57,28 @@ struct RuleText {
     text[size++] = c;
     return *this;
   }
+  constexpr RuleText& operator+=(std::string_view more) {
+    for (const char c : more) *this += c;
+    return *this;
+  }
   constexpr operator std::string_view() const { return {text.data(), size}; }
 };
+
+namespace detail {
+
+/// "left,right->result".
+constexpr RuleText factors_text(std::string_view left, std::string_view right,
+                                std::string_view result) {
+  RuleText text;
+  text += left;
+  text += ',';
+  text += right;
+  text += "->";
+  text += result;
+  return text;
+}
+
+}  // namespace detail
 
 /// A rule that has been read.
 struct Rule {

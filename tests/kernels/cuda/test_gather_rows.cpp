@@ -29,7 +29,8 @@ index_t misgathered(const Place& from, const Place& by, const Place& to) {
   const Placed<T> table(from, 3), out(to, 40);
   const Placed<I> indices = indices_at<I>(by, from.extents[0]);
   const bool reported =
-      gather_rows(On<Cuda>{}, table.read(), indices.read(), out.write()).has_value();
+      gather_rows(On<Cuda>{}, table.read(), indices.read(), out.write(), {0, from.extents[0]})
+          .has_value();
   const index_t row = row_size(from);
   const HostArray<T> rows = table.values();
   const HostArray<I> chosen = indices.values();
@@ -40,17 +41,22 @@ index_t misgathered(const Place& from, const Place& by, const Place& to) {
 }
 
 template <class I, class T>
-index_t misscattered(const Place& from, const Place& by, const Place& to) {
+index_t misadded(const Place& from, const Place& by, const Place& to) {
   const Placed<T> values(from, 3), table(to, 40);
   const Placed<I> indices = indices_at<I>(by, to.extents[0]);
   const bool reported =
-      scatter_rows(On<Cuda>{}, values.read(), indices.read(), table.write()).has_value();
+      scatter_add_rows(On<Cuda>{}, values.read(), indices.read(), table.write(),
+                       {0, to.extents[0]})
+          .has_value();
   const index_t row = row_size(to);
   const HostArray<T> rows = values.values();
   const HostArray<I> chosen = indices.values();
   HostArray<T> expected = table.values();
   for (index_t i = 0; i < chosen.size; ++i)
-    for (index_t k = 0; k < row; ++k) expected[index_t(chosen[i]) * row + k] = rows[i * row + k];
+    for (index_t k = 0; k < row; ++k) {
+      T& sum = expected[index_t(chosen[i]) * row + k];
+      sum = plus(sum, rows[i * row + k]);
+    }
   return table.wrong(expected) + reported;
 }
 
@@ -84,15 +90,15 @@ TEST_CASE("rows may have several dimensions, or none") {
                                           Place::of(shape({0, 3}))) == 0);
 }
 
-TEST_CASE_TEMPLATE("scattered rows go where the indices say, others stay", T, std::int8_t, float,
-                   std::complex<float>) {
+TEST_CASE_TEMPLATE("rows are added where the indices say, others stay", T, std::int8_t, half,
+                   std::int64_t, float, std::complex<double>) {
   for (const index_t cols : {1, 5, 32})
     for (const index_t first : {0, 1}) {
       CAPTURE(cols);
       const Shape values = shape({6, cols}), table = shape({9, cols});
-      CHECK(misscattered<std::int64_t, T>(Place::of(values), Place::of(shape({6})),
+      CHECK(misadded<std::int64_t, T>(Place::of(values), Place::of(shape({6})),
                                           Place::of(table, {}, {}, first)) == 0);
-      CHECK(misscattered<std::uint8_t, T>(Place::of(values, {1, 0}), Place::of(shape({6})),
+      CHECK(misadded<std::uint8_t, T>(Place::of(values, {1, 0}), Place::of(shape({6})),
                                           Place::of(table, {}, {0, 4})) == 0);
     }
 }
@@ -106,7 +112,7 @@ TEST_CASE("an index that is none of a row is reported; its row is zeros, or left
   buffer[20] = 90;  // at [0, 10]
   const Placed<std::int32_t> indices(place, std::move(buffer));
   const Placed<float> table(Place::of(shape({5, 8}))), out(Place::of(shape({2, 40, 8})));
-  CHECK(gather_rows(On<Cuda>{}, table.read(), indices.read(), out.write()) == 5);
+  CHECK(gather_rows(On<Cuda>{}, table.read(), indices.read(), out.write(), {0, 5}) == 5);
   const HostArray<float> rows = table.values(), now = out.result();
   const HostArray<std::int32_t> chosen = indices.values();
   index_t wrong = 0;
@@ -116,6 +122,21 @@ TEST_CASE("an index that is none of a row is reported; its row is zeros, or left
   CHECK(wrong == 0);
 
   const Placed<float> target(Place::of(shape({5, 8})), 70);
-  CHECK(scatter_rows(On<Cuda>{}, out.read(), indices.read(), target.write()) == 5);
-  CHECK(target.wrong(rows) == 0);
+  const HostArray<float> before = target.values();
+  CHECK(scatter_add_rows(On<Cuda>{}, out.read(), indices.read(), target.write(), {0, 5}) == 5);
+  HostArray<float> sums(40);
+  for (index_t i = 0; i < 40; ++i) sums[i] = before[i];
+  for (index_t i = 0; i < 80; ++i)
+    for (index_t k = 0; k < 8 && chosen[i] >= 0 && chosen[i] < 5; ++k)
+      sums[chosen[i] * 8 + k] += now[i * 8 + k];
+  CHECK(target.wrong(sums) == 0);
+
+  // rows 2 to 6 of 9 are here
+  CHECK(gather_rows(On<Cuda>{}, table.read(), indices.read(), out.write(), {2, 9}) == 90);
+  const HostArray<float> parts = out.result();
+  for (index_t i = 0; i < 80; ++i)
+    for (index_t k = 0; k < 8; ++k)
+      wrong += parts[i * 8 + k] !=
+               (chosen[i] >= 2 && chosen[i] < 7 ? rows[(chosen[i] - 2) * 8 + k] : 0.0f);
+  CHECK(wrong == 0);
 }

@@ -29,6 +29,7 @@ struct Naive {
   std::function<Numbers(const Arrays&)> result;
   std::vector<Domain> domain{};  ///< of each operand; any where it is shorter
   bool needs_elements = false;   ///< arrays without elements are refused
+  int indexed = -1;              ///< the dimension of the first operand that has all classes
   bool has_zeros = false;        ///< its gradient is of interest where elements are 0
   /// Extents of letters, by the order of their appearance, in place of the usual ones.
   std::vector<naive::Indices> extents{};

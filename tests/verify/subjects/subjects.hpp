@@ -14,6 +14,7 @@ void add_reductions(std::vector<Subject>&);
 void add_products(std::vector<Subject>&);
 void add_classes(std::vector<Subject>&);
 void add_random(std::vector<Subject>&);
+void add_indices(std::vector<Subject>&);
 void add_shapes(std::vector<Subject>&);
 
 }  // namespace cleave::testing

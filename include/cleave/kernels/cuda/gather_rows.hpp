@@ -1,15 +1,17 @@
-// Rows of a table by their indices, on a GPU: read (gather) and written (scatter).
+// Rows of a table by their indices, on a GPU: read (gather) and added to (scatter).
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
 #include <cleave/core/dtype.hpp>
+#include <cleave/kernels/cuda/atomic_add.hpp>
 #include <cleave/kernels/cuda/launch.hpp>
 #include <cleave/kernels/cuda/loops.hpp>
 #include <cleave/kernels/cuda/pack.hpp>
 #include <cleave/kernels/cuda/strided_copy.hpp>
 #include <cleave/kernels/cuda/wrong_index.hpp>
+#include <cleave/kernels/host/gather_rows.hpp>
 #include <cleave/kernels/strided.hpp>
 
 namespace cleave {
@@ -22,10 +24,12 @@ enum RowArray { row_values, row_table, row_indices, row_positions, row_arrays };
 
 /// @param cols    elements of the innermost loop, a step of which is a run
 /// @param packed  whether full runs are packs, of values and table alike
+/// @param range   which rows of all the table's `rows` are
 template <bool Scatter, class I, class T>
 __global__ void rows_kernel(T* values, T* table, const I* indices, Loops<row_arrays> loops,
                             std::uint32_t steps, index_t cols, bool packed, index_t rows,
-                            index_t row_stride, FirstWrong::Position* wrong) {
+                            index_t row_stride, kernels::RowRange range,
+                            FirstWrong::Position* wrong) {
   constexpr int width = pack_width<T>();
   const std::uint32_t step = blockIdx.x * blockDim.x + threadIdx.x;
   if (step >= steps) return;
@@ -33,18 +37,18 @@ __global__ void rows_kernel(T* values, T* table, const I* indices, Loops<row_arr
   const auto stride = [&](RowArray k) { return loops.strides[k][0] / width; };
   const auto move = [&](index_t k, index_t count) {
     const index_t position = at.offset[row_positions] + k * stride(row_positions);
-    auto index = index_t(indices[at.offset[row_indices] + k * stride(row_indices)]);
-    const bool found = index >= 0 && index < rows;
-    if (!found) {
-      atomicMin(wrong, FirstWrong::Position(position));
-      index = 0;
-    }
+    const auto index = index_t(indices[at.offset[row_indices] + k * stride(row_indices)]);
+    if (index < 0 || index >= range.total) atomicMin(wrong, FirstWrong::Position(position));
+    const bool found = index >= range.first && index < range.first + rows;
+    const index_t here = found ? index - range.first : 0;
     const Run<width> value_run{packed, stride(row_values), count};
     const Run<width> table_run{packed, stride(row_table), count};
     T* value = values + at.offset[row_values] + k * stride(row_values);
-    T* row = table + at.offset[row_table] + k * stride(row_table) + index * row_stride;
+    T* row = table + at.offset[row_table] + k * stride(row_table) + here * row_stride;
     if constexpr (Scatter) {
-      if (found) table_run.store(row, value_run.load(value));
+      const Pack<T, width> addends = value_run.load(value);
+      for (index_t j = 0; found && j < width && j < count; ++j)
+        atomic_add(row + j * stride(row_table), addends.values[j]);
     } else {
       value_run.store(value, found ? table_run.load(row) : Pack<T, width>{});
     }
@@ -58,7 +62,8 @@ __global__ void rows_kernel(T* values, T* table, const I* indices, Loops<row_arr
 template <bool Scatter, class I, class T>
 std::optional<I> move_rows(const char* operation, T* values, const Shape& extents,
                            const Shape& value_strides, const kernels::Strided<const I>& indices,
-                           T* table, const Shape& table_extents, const Shape& table_strides) {
+                           T* table, const Shape& table_extents, const Shape& table_strides,
+                           const kernels::RowRange& range) {
   if (extents.product() == 0) return std::nullopt;
   const int index_dims = indices.extents.dims;
   const Shape positions = row_major_strides(indices.extents);
@@ -80,7 +85,7 @@ std::optional<I> move_rows(const char* operation, T* values, const Shape& extent
     const std::uint32_t steps = loops.size();
     launch(operation, rows_kernel<Scatter, I, T>, dim3((steps + block_threads - 1) / block_threads),
            dim3(block_threads), values, table, indices.data, loops, steps,
-           piece.extents[piece.inner()], packed, table_extents[0], table_strides[0],
+           piece.extents[piece.inner()], packed, table_extents[0], table_strides[0], range,
            wrong.position());
   });
   return wrong.get(indices);
@@ -97,35 +102,38 @@ typename BytesOf<std::remove_const_t<T>>::type* as_bytes(T* data) {
 
 namespace kernels {
 
-/// out[i.., r..] = table[indices[i..], r..], in the order of the current stream.
+/// out[i.., r..] = table[indices[i..] - first, r..], zeros for a row that is not here; in the order
+/// of the current stream.
 ///
 /// @param table    [rows, r..]
-/// @param indices  [i..], in [0, rows)
+/// @param indices  [i..], in [0, total)
 /// @param out      [i.., r..]; overlaps neither
-/// @return the first index that is none of a row, if there is one; what it stands for is zeros
+/// @return the first index that is not, if there is one
 /// @cost   one launch; the host waits for the answer
 /// @throws Error if the launch fails
 template <class I, class T>
 std::optional<I> gather_rows(On<Cuda>, const Strided<const T>& table,
-                             const Strided<const I>& indices, const Strided<T>& out) {
+                             const Strided<const I>& indices, const Strided<T>& out,
+                             const RowRange& range) {
   return cuda::detail::move_rows<false, I>(
       "gather_rows", cuda::detail::as_bytes(out.data), out.extents, out.strides, indices,
-      cuda::detail::as_bytes(table.data), table.extents, table.strides);
+      cuda::detail::as_bytes(table.data), table.extents, table.strides, range);
 }
 
-/// table[indices[i..], r..] = values[i.., r..], likewise. Where indices repeat, elements of any of
-/// their rows remain.
+/// table[indices[i..] - first, r..] += values[i.., r..], likewise; nothing for a row that is not
+/// here. In no order: where indices repeat, sums of floats differ by rounding from run to run.
 ///
 /// @param values   [i.., r..]
-/// @param indices  [i..], in [0, rows)
-/// @param table    [rows, r..]; overlaps neither. Rows without an index stay as they are
-/// @return the first index that is none of a row, if there is one; what it stands for is left out
+/// @param indices  [i..], in [0, total)
+/// @param table    [rows, r..]; overlaps neither
+/// @return the first index that is not, if there is one
 template <class I, class T>
-std::optional<I> scatter_rows(On<Cuda>, const Strided<const T>& values,
-                              const Strided<const I>& indices, const Strided<T>& table) {
-  return cuda::detail::move_rows<true, I>(
-      "scatter_rows", cuda::detail::as_bytes(values.data), values.extents, values.strides, indices,
-      cuda::detail::as_bytes(table.data), table.extents, table.strides);
+std::optional<I> scatter_add_rows(On<Cuda>, const Strided<const T>& values,
+                                  const Strided<const I>& indices, const Strided<T>& table,
+                                  const RowRange& range) {
+  return cuda::detail::move_rows<true, I>("scatter_add_rows", const_cast<T*>(values.data),
+                                          values.extents, values.strides, indices, table.data,
+                                          table.extents, table.strides, range);
 }
 
 }  // namespace kernels

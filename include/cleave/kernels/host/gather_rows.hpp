@@ -1,23 +1,30 @@
-// Rows of a table by their indices: read (gather) and written (scatter).
+// Rows of a table by their indices: read (gather) and added to (scatter).
 #pragma once
 
 #include <optional>
 
-#include <cleave/kernels/host/dim_loops.hpp>
+#include <cleave/kernels/arithmetic.hpp>
 #include <cleave/kernels/strided.hpp>
 #include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
 namespace cleave::kernels {
 
+/// The part of a table that is here: rows [first, first + its extent) of `total`.
+struct RowRange {
+  index_t first = 0;
+  index_t total = 0;
+};
+
 namespace detail {
 
 /// Calls visit(row, table row) for every index, where rows of `values` follow the indices' order.
-/// @param visit  is given null for an index that is not in [0, rows)
-/// @return the first such index
+/// @param visit  is given null for an index whose row is not here
+/// @return the first index that is not in [0, total)
 template <class I, class V, class T, class Visit>
 std::optional<I> for_indexed_rows(const Strided<const I>& indices, const Strided<V>& values,
-                                  const Strided<T>& table, const Visit& visit) {
+                                  const Strided<T>& table, const RowRange& range,
+                                  const Visit& visit) {
   std::optional<I> wrong;
   Shape at = Shape::filled(indices.extents.dims, 0);
   const index_t count = indices.extents.product();
@@ -28,9 +35,10 @@ std::optional<I> for_indexed_rows(const Strided<const I>& indices, const Strided
       to += at[d] * values.strides[d];
     }
     const I index = indices.data[from];
-    const bool found = index_t(index) >= 0 && index_t(index) < table.extents[0];
-    if (!found && !wrong) wrong = index;
-    visit(values.data + to, found ? table.data + index_t(index) * table.strides[0] : nullptr);
+    if ((index_t(index) < 0 || index_t(index) >= range.total) && !wrong) wrong = index;
+    const index_t row = index_t(index) - range.first;
+    const bool found = row >= 0 && row < table.extents[0];
+    visit(values.data + to, found ? table.data + row * table.strides[0] : nullptr);
     for (int d = at.dims - 1; d >= 0 && ++at[d] == indices.extents[d]; --d) at[d] = 0;
   }
   return wrong;
@@ -43,43 +51,59 @@ constexpr Shape behind(const Shape& shape, int skipped) {
   return rest;
 }
 
+/// to[r..] += from[r..]
+template <class T>
+void add_row(const T* from, const Shape& from_strides, T* to, const Shape& to_strides,
+             const Shape& extents, int d = 0) {
+  if (d == extents.dims) {
+    *to = plus(*to, *from);
+  } else if (d + 1 == extents.dims && from_strides[d] == 1 && to_strides[d] == 1) {
+    for (index_t k = 0; k < extents[d]; ++k) to[k] = plus(to[k], from[k]);
+  } else {
+    for (index_t k = 0; k < extents[d]; ++k)
+      add_row(from + k * from_strides[d], from_strides, to + k * to_strides[d], to_strides, extents,
+              d + 1);
+  }
+}
+
 }  // namespace detail
 
-/// out[i.., r..] = table[indices[i..], r..].
+/// out[i.., r..] = table[indices[i..] - first, r..], zeros for a row that is not here.
 ///
 /// @param table    [rows, r..]
-/// @param indices  [i..], in [0, rows)
+/// @param indices  [i..], in [0, total)
 /// @param out      [i.., r..]; overlaps neither
-/// @return the first index that is none of a row, if there is one; what it stands for is zeros
+/// @return the first index that is not, if there is one
 template <class I, class T>
 std::optional<I> gather_rows(On<Host>, const Strided<const T>& table,
-                             const Strided<const I>& indices, const Strided<T>& out) {
+                             const Strided<const I>& indices, const Strided<T>& out,
+                             const RowRange& range) {
   const Shape extents = detail::behind(table.extents, 1);
   const Shape from = detail::behind(table.strides, 1);
   const Shape to = detail::behind(out.strides, indices.extents.dims);
-  return detail::for_indexed_rows(indices, out, table, [&](T* row, const T* found) {
+  return detail::for_indexed_rows(indices, out, table, range, [&](T* row, const T* found) {
     const View view{row, dtype_of<T>(), extents, to};
     if (found != nullptr) strided_copy(ConstView{found, dtype_of<T>(), extents, from}, view);
     else strided_fill(Host{}, view, T(0));
   });
 }
 
-/// table[indices[i..], r..] = values[i.., r..]. Where indices repeat, one of their rows remains.
+/// table[indices[i..] - first, r..] += values[i.., r..], in the order of the indices; nothing for a
+/// row that is not here.
 ///
 /// @param values   [i.., r..]
-/// @param indices  [i..], in [0, rows)
-/// @param table    [rows, r..]; overlaps neither. Rows without an index stay as they are
-/// @return the first index that is none of a row, if there is one; what it stands for is left out
+/// @param indices  [i..], in [0, total)
+/// @param table    [rows, r..]; overlaps neither
+/// @return the first index that is not, if there is one
 template <class I, class T>
-std::optional<I> scatter_rows(On<Host>, const Strided<const T>& values,
-                              const Strided<const I>& indices, const Strided<T>& table) {
+std::optional<I> scatter_add_rows(On<Host>, const Strided<const T>& values,
+                                  const Strided<const I>& indices, const Strided<T>& table,
+                                  const RowRange& range) {
   const Shape extents = detail::behind(table.extents, 1);
   const Shape from = detail::behind(values.strides, indices.extents.dims);
   const Shape to = detail::behind(table.strides, 1);
-  return detail::for_indexed_rows(indices, values, table, [&](const T* row, T* found) {
-    if (found != nullptr)
-      strided_copy(ConstView{row, dtype_of<T>(), extents, from},
-                   View{found, dtype_of<T>(), extents, to});
+  return detail::for_indexed_rows(indices, values, table, range, [&](const T* row, T* found) {
+    if (found != nullptr) detail::add_row(row, from, found, to, extents);
   });
 }
 

@@ -1,0 +1,203 @@
+// Parts of an array by a list of indices, e.g. rows of an embedding: what is chosen, and sums of what
+// was chosen.
+#pragma once
+
+#include <array>
+#include <string>
+#include <type_traits>
+
+#include <cleave/core/error.hpp>
+#include <cleave/kernels/host/gather_rows.hpp>
+#include <cleave/ops/arithmetic.hpp>
+#include <cleave/ops/call.hpp>
+#include <cleave/ops/dim.hpp>
+#include <cleave/ops/reduce.hpp>
+#include <cleave/ops/select.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+/// The `count` dimensions from `at` on come first.
+template <class T>
+kernels::Strided<T> moved_first(const kernels::Strided<T>& x, int at, int count) {
+  kernels::Strided<T> result{x.data, {}, {}};
+  const auto add = [&](int from, int to) {
+    for (int d = from; d < to; ++d) {
+      result.extents[result.extents.dims++] = x.extents[d];
+      result.strides[result.strides.dims++] = x.strides[d];
+    }
+  };
+  add(at, at + count);
+  add(0, at);
+  add(at + count, x.extents.dims);
+  return result;
+}
+
+/// Letters of an array of `dims` dimensions and of one that has those of `indices` in the place of
+/// dimension `at`.
+constexpr RuleText indexed_letters(int dims, int indices, int at, bool expands) {
+  RuleText text;
+  for (int d = 0; d < dims; ++d) {
+    if (d != at || !expands) text += char('a' + d);
+    else
+      for (int i = 0; i < indices; ++i) text += char('a' + dims + i);
+  }
+  return text;
+}
+constexpr RuleText index_letters(int dims, int indices) {
+  RuleText text;
+  for (int i = 0; i < indices; ++i) text += char('a' + dims + i);
+  return text;
+}
+
+template <class I>
+[[noreturn]] void throw_no_such_index(const cleave::Task& task, const I& wrong, index_t extent) {
+  task.fail("index " + std::to_string(wrong) + " is not one of " + std::to_string(extent));
+}
+
+}  // namespace detail
+
+namespace ops {
+
+/// Parts of x along dimension D. Where that is sharded, a rank has zeros for the parts that others
+/// have: the result is the sum over ranks.
+///
+///     // y[R,R,R] = index_select(x[R,R],  i[R,R])
+///     // y[S0,R,R] = index_select(x[R,R], i[S0,R])    indices are sharded
+///     // y[P]     = index_select(x[S0,R], i[R,R])     x is sharded along the dimension
+template <int D>
+struct IndexSelect {
+  static constexpr const char* name = "index_select";
+  static constexpr const char* partials =
+      "sum,R->sum; avg,R->avg; max,R->max; min,R->min; product,R->product";
+  static constexpr bool needs_box = true;
+  static constexpr RuleText factors(const std::array<int, 2>& dims) {
+    return cleave::detail::factors_text(
+        cleave::detail::indexed_letters(dims[0], dims[1], D, false),
+        cleave::detail::index_letters(dims[0], dims[1]),
+        cleave::detail::indexed_letters(dims[0], dims[1], D, true));
+  }
+
+  static void kernel(const auto& on, const Task& task, const auto& y, const auto& x,
+                     const auto& indices) {
+    const index_t total = task.in[0].shape[D];
+    const auto wrong = gather_rows(on, cleave::detail::moved_first(x, D, 1), indices,
+                                   cleave::detail::moved_first(y, D, indices.extents.dims),
+                                   kernels::RowRange{task.in_box->begin[D], total});
+    if (wrong) cleave::detail::throw_no_such_index(task, *wrong, total);
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x,
+                                 const auto& indices) {
+    return index_add_like<D>(x, indices, g);
+  }
+};
+
+/// Sums of the parts of x that belong to one index, in an array whose dimension D has `extent`.
+template <int D>
+struct IndexAdd {
+  index_t extent = 0;
+
+  static constexpr const char* name = "index_add";
+  static constexpr const char* partials = "sum,R->sum; avg,R->avg";
+  static constexpr bool needs_box = true;
+  static constexpr RuleText factors(const std::array<int, 2>& dims) {
+    const int of_result = dims[0] - dims[1] + 1;
+    return cleave::detail::factors_text(
+        cleave::detail::indexed_letters(of_result, dims[1], D, true),
+        cleave::detail::index_letters(of_result, dims[1]),
+        cleave::detail::indexed_letters(of_result, dims[1], D, false));
+  }
+  constexpr Shape extents() const { return Shape::filled(1, extent); }
+
+  template <class T>
+  void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y, const auto& x,
+              const auto& indices) const {
+    strided_fill(device_of(on), View{y.data, dtype_of<T>(), y.extents, y.strides}, T(0));
+    const auto wrong =
+        scatter_add_rows(on, cleave::detail::moved_first(x, D, indices.extents.dims), indices,
+                         cleave::detail::moved_first(y, D, 1),
+                         kernels::RowRange{task.box->begin[D], extent});
+    if (wrong) cleave::detail::throw_no_such_index(task, *wrong, extent);
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto&,
+                                 const auto& indices) {
+    return call_op(IndexSelect<D>{}, g, indices);
+  }
+
+ private:
+  template <class Device>
+  static Device device_of(kernels::On<Device>) {
+    return {};
+  }
+};
+
+}  // namespace ops
+
+namespace detail {
+
+template <class I>
+constexpr void require_indices() {
+  using T = typename I::value_type;
+  static_assert(std::is_integral_v<T> && !std::is_same_v<T, bool>,
+                "cleave: indices are integers");
+}
+
+}  // namespace detail
+
+/// The gradient of index_select: sums of g by index, placed as x is. What has 16 bits is summed in
+/// float.
+template <int D, AnyTensor X, AnyTensor I, AnyTensor G>
+constexpr auto index_add_like(const X& x, const I& indices, const G& g) {
+  using T = typename G::value_type;
+  const ops::IndexAdd<D> op{shape_of(x)[D]};
+  if constexpr (std::is_same_v<accumulator_t<T>, T>)
+    return detail::call_as(detail::like(x), op, g, indices);
+  else
+    return cast<T>(detail::call_as(detail::like(x), op, cast<accumulator_t<T>>(g), indices));
+}
+
+/// The parts of x along a dimension that a list of indices names, in the order of the list:
+/// `index_select(x, dim<1>{}, columns)`.
+///
+/// @param indices  [i..], integers in [0, extent of the dimension)
+/// @return    x with the dimensions of `indices` in the place of that dimension; Partial<Sum> on the
+///            axes that shard it. Its gradient is placed as x at once
+/// @cost      on a GPU the host waits, to see whether all indices exist
+/// @collective every rank of the mesh, if an operand has to be redistributed
+/// @throws Error on the ranks that have an index that does not exist
+template <class... R, AnyTensor X, int D, AnyTensor I>
+constexpr auto index_select(const X& x, dim<D>, const I& indices) {
+  detail::require_indices<I>();
+  return call_op<R...>(ops::IndexSelect<detail::dim_index<X::dims>(dim<D>{})>{}, x, indices);
+}
+
+/// Rows of a table: `embedding(weight, tokens)` is [tokens.., d] for a weight [v, d]. Rows or columns
+/// may be sharded. @see index_select
+template <class... R, AnyTensor W, AnyTensor I>
+constexpr auto embedding(const W& weight, const I& indices) {
+  static_assert(W::dims == 2, "cleave: the weight of an embedding is a matrix, a row per index");
+  return index_select<R...>(weight, dim<0>{}, indices);
+}
+
+/// An array whose dimension D has `extent`, with the sums of the parts of x that have one index,
+/// zeros where there is none: the reverse of index_select.
+///
+/// @param x        [.., i.., ..]: the dimensions of `indices`, from dimension D on, among others
+/// @param indices  [i..], integers in [0, extent)
+/// @return    Partial<Sum> on the axes that shard indices
+/// @cost      as index_select. On a GPU sums of floats are added in no order: they differ by
+///            rounding from run to run
+/// @throws Error on the ranks that have an index that does not exist, or if extent is negative
+template <class... R, AnyTensor X, int D, AnyTensor I>
+constexpr auto index_add(const X& x, dim<D>, const I& indices, index_t extent) {
+  detail::require_indices<I>();
+  static_assert(X::dims >= I::dims, "cleave: index_add has the dimensions of the indices in x");
+  if (extent < 0)
+    throw Error("index_add", "the extent is negative: " + std::to_string(extent),
+                detail::context_of(x));
+  constexpr int at = detail::dim_index<X::dims - I::dims + 1>(dim<D>{});
+  return call_op<R...>(ops::IndexAdd<at>{extent}, x, indices);
+}
+
+}  // namespace cleave
