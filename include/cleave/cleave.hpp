@@ -21,6 +21,7 @@
 #include <cleave/mesh/functional_group.hpp>
 
 // Distributed arrays
+#include <cleave/dtensor/arange.hpp>
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/dtensor/dtensor.hpp>
 #include <cleave/dtensor/factories.hpp>
@@ -38,12 +39,14 @@
 // Operations on them
 #include <cleave/ops/apply_op.hpp>
 #include <cleave/ops/arg_reduce.hpp>
+#include <cleave/ops/cat.hpp>
 #include <cleave/ops/cross_entropy.hpp>
 #include <cleave/ops/dot.hpp>
 #include <cleave/ops/dropout.hpp>
 #include <cleave/ops/exact.hpp>
 #include <cleave/ops/flatten.hpp>
 #include <cleave/ops/in_place.hpp>
+#include <cleave/ops/like.hpp>
 #include <cleave/ops/map.hpp>
 #include <cleave/ops/matmul.hpp>
 #include <cleave/ops/multinomial.hpp>
@@ -53,5 +56,8 @@
 #include <cleave/ops/redistribute.hpp>
 #include <cleave/ops/reduce.hpp>
 #include <cleave/ops/reduce_partials.hpp>
+#include <cleave/ops/slice.hpp>
 #include <cleave/ops/softmax.hpp>
+#include <cleave/ops/squeeze.hpp>
 #include <cleave/ops/transpose.hpp>
+#include <cleave/ops/triangle.hpp>

@@ -106,6 +106,7 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
       const Rule& rule = cleave::rule_for<Op, Types<T...>, Dims...>;
       std::string text = to_string(rule) + " reduces by " + name_of(rule.reduction) +
                          ", replicates " + std::to_string(rule.replicated) + ";";
+      if (detail::needs_box<Op>()) text += std::string(Op::name) + " knows its place;";
       for (int r = 0; r < rule.rows; ++r) {
         const Rule::Row& row = rule.row[std::size_t(r)];
         for (int i = 0; i < rule.operands; ++i)
@@ -161,8 +162,8 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
   }
 
   /// The operation as the call makes it for these extents, with its attributes.
-  static Op made(const spmd::Graph& graph) {
-    Op op{};
+  /// @param op  of an operation that is made of others
+  static Op made(const spmd::Graph& graph, Op op) {
     if constexpr (!std::is_empty_v<Op> && !is_composite<Op>)
       for (const spmd::Node& node : graph.nodes)
         if (node.op == &detail::InfoOf<Op, Host, Types<T...>, Dims...>::value)
@@ -171,10 +172,10 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
   }
 
   template <int I, class Y>
-  static Program gradient(const Program& call) {
-    return [call](const std::vector<Shape>& shapes) {
+  static Program gradient(const Program& call, const Op& whole) {
+    return [call, whole](const std::vector<Shape>& shapes) {
       const spmd::Graph forward = call(shapes);
-      const Op op = made(forward);
+      const Op op = made(forward, whole);
       const Shape& result = forward.values[std::size_t(forward.outputs[0])].shape;
       return [&]<std::size_t... K>(std::index_sequence<K...>) {
         const spmd::Arg<typename Y::value_type, Y::dims, Host> like_y{
@@ -191,8 +192,9 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
   }
 
   template <int I, class Y>
-  static void add_gradient(Subject& subject) {
-    if constexpr (has_gradient<I, Y>) subject.gradient.emplace_back(I, gradient<I, Y>(subject.call));
+  static void add_gradient(Subject& subject, const Op& op) {
+    if constexpr (has_gradient<I, Y>)
+      subject.gradient.emplace_back(I, gradient<I, Y>(subject.call, op));
     else ++subject.constants;
   }
 
@@ -225,11 +227,11 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
 
   /// @tparam All  the call, of whose operands these are the first
   template <class All, class Call>
-  static void add_gradients(Subject& subject, const Call& call) {
+  static void add_gradients(Subject& subject, const Call& call, const Op& op) {
     using Result = ResultOf<Op>;
     if constexpr (differentiates<Result>) {
       [&]<std::size_t... I>(std::index_sequence<I...>) {
-        (add_gradient<int(I), Result>(subject), ...);
+        (add_gradient<int(I), Result>(subject, op), ...);
       }(std::index_sequence_for<T...>{});
       const auto operands_with = differentiable<Result>(std::index_sequence_for<T...>{});
       if constexpr (operands_with.size() > 0)
@@ -262,7 +264,8 @@ struct FirstOf<Count, Types<T...>, std::integer_sequence<int, Dims...>> {
 /// @tparam Operands  how many of them are operands of Op, the first ones
 template <class Op, int Operands, class... T, int... Dims, class Call>
 Subject subject_of(const std::string& usage, Types<T...>, std::integer_sequence<int, Dims...>,
-                   const Call& call, const Naive& naive, const std::string& reason = "") {
+                   const Call& call, const Naive& naive, const std::string& reason = "",
+                   const Op& made = Op{}) {
   using All = typed::Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>>;
   using First = typename typed::FirstOf<Operands, Types<T...>,
                                          std::integer_sequence<int, Dims...>>::type;
@@ -281,7 +284,7 @@ Subject subject_of(const std::string& usage, Types<T...>, std::integer_sequence<
   subject.naive = naive;
   subject.call = All::call(call);
   subject.reason = reason;
-  Own::template add_gradients<All>(subject, call);
+  Own::template add_gradients<All>(subject, call, made);
   return subject;
 }
 
@@ -292,7 +295,7 @@ void add_subjects(const Entry& entry, std::vector<Subject>& subjects) {
   const auto add = [&]<class... Row>(ops::TypeRows<Row...>) {
     (subjects.push_back(subject_of<Op, Entry::operands>(entry.usage, Row{}, typename Entry::dims{},
                                                         entry.call, naive_of(Op{}),
-                                                        entry.constant)),
+                                                        entry.constant, entry.made)),
      ...);
   };
   const std::size_t first = subjects.size();

@@ -53,13 +53,6 @@ constexpr const char* pair_rows(bool with_best) {
   else return with_best ? "min,R,min->min" : "min,min->min";
 }
 
-template <int D>
-constexpr RuleText letter_of_dim() {
-  RuleText text;
-  text += char('a' + D);
-  return text;
-}
-
 }  // namespace detail
 
 namespace ops {
@@ -69,7 +62,7 @@ template <class By, int D>
 struct ArgReduceWhole {
   using result = index_t;
   static constexpr const char* name = std::is_same_v<By, Max> ? "argmax" : "argmin";
-  static constexpr RuleText replicated = detail::letter_of_dim<D>();
+  static constexpr RuleText replicated = detail::letter_of(D);
   static constexpr RuleText factors(const std::array<int, 1>& dims) {
     return detail::reduction_factors(dims[0], 1u << D);
   }

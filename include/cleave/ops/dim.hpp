@@ -51,6 +51,23 @@ constexpr int dim_index(dim<D>) {
   return D < 0 ? D + Rank : D;
 }
 
+/// "b": the letter of dimension 1.
+constexpr RuleText letter_of(int d) {
+  RuleText text;
+  text += char('a' + d);
+  return text;
+}
+
+/// "abc->adc": dimension `at` of the result has an extent of its own.
+constexpr RuleText new_extent_factors(int dims, int at) {
+  RuleText text;
+  for (int d = 0; d < dims; ++d) text += char('a' + d);
+  text += '-';
+  text += '>';
+  for (int d = 0; d < dims; ++d) text += char('a' + (d == at ? dims : d));
+  return text;
+}
+
 /// "abc->ac": the letters of `dims` dimensions, and of those that are not in the mask.
 constexpr RuleText reduction_factors(int dims, unsigned mask) {
   RuleText text;

@@ -200,8 +200,8 @@ constexpr auto flatten_dims(const X& x) {
 
 /// Neighbouring dimensions as one, the last of them fastest: `flatten(x, dim<0, 1>{})`.
 ///
-/// @return shares the local elements where its strides allow it, else a copy. Shards of the first of
-///         these dimensions stay
+/// @return shares the local elements where its strides allow it, else a copy. Shards of the first
+///         of these dimensions stay
 /// @collective every rank of the mesh, if another one of them is sharded: it is redistributed
 /// @throws Error on all ranks, if the shards of the first one are not those of the result: where
 ///         an extent is not divisible by the number of its shards
@@ -209,7 +209,8 @@ template <class... R, AnyTensor X, int First, int... D>
 constexpr auto flatten(const X& x, dim<First, D...>) {
   static_assert(detail::are_neighbours<X::dims>(dim<First, D...>{}),
                 "cleave: flatten names dimensions that follow each other: dim<1, 2>{}");
-  return detail::flatten_dims<detail::dim_index<X::dims>(dim<First>{}), 1 + int(sizeof...(D)), R...>(x);
+  constexpr int first = detail::dim_index<X::dims>(dim<First>{});
+  return detail::flatten_dims<first, 1 + int(sizeof...(D)), R...>(x);
 }
 /// All dimensions as one, likewise.
 template <class... R, AnyTensor X>
@@ -223,8 +224,8 @@ constexpr auto flatten(const X& x) {
 /// @param extents  of these dimensions; one may be -1: what is left
 /// @return  shares the local elements. Shards of the dimension become shards of the first of these
 /// @collective  every rank of the mesh, if a requested placement needs it
-/// @throws Error on all ranks, if the extents do not fit, or the shards of the first one are not those
-///         of the dimension: where its extent is not divisible by their number
+/// @throws Error on all ranks, if the extents do not fit, or the shards of the first one are not
+///         those of the dimension: where its extent is not divisible by their number
 template <class... R, AnyTensor X, int D, std::size_t Count>
 constexpr auto unflatten(const X& x, dim<D>, const index_t (&extents)[Count]) {
   constexpr int d = detail::dim_index<X::dims>(dim<D>{});

@@ -47,12 +47,14 @@ struct Listed {
   const char* usage;     ///< how the call is written; after a ';', in which case
   Call call;
   const char* constant;  ///< why there are operands without a gradient; "" where there are none
+  Op made{};             ///< of operations that are made of others: with the attributes of the call
 };
 
 template <class Op, class Rows, class Dims, int Operands = int(Dims::size()), class Call>
 constexpr Listed<Op, Rows, Dims, Call, Operands> listed(const char* usage, const Call& call,
-                                                        const char* constant = "") {
-  return {usage, call, constant};
+                                                        const char* constant = "",
+                                                        const Op& made = Op{}) {
+  return {usage, call, constant, made};
 }
 
 /// Operations that mean something as parts of another one only.

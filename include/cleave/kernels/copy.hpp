@@ -1,0 +1,55 @@
+// Copies and fills of strided arrays on any device, for kernels that move elements.
+#pragma once
+
+#include <cleave/core/dtype.hpp>
+#include <cleave/kernels/strided.hpp>
+#include <cleave/tensor/strided_copy.hpp>
+#include <cleave/tensor/view.hpp>
+
+namespace cleave::kernels {
+
+/// Writes the elements of `from` to `to`, index by index. @pre equal extents, no overlap
+template <class Device, class T>
+void copy_elements(On<Device>, const Strided<const T>& from, const Strided<T>& to) {
+  if (to.extents.product() == 0) return;
+  strided_copy(Device{}, ConstView{from.data, dtype_of<T>(), from.extents, from.strides},
+               View{to.data, dtype_of<T>(), to.extents, to.strides});
+}
+
+/// Sets all elements.
+template <class Device, class T>
+void fill_elements(On<Device>, const Strided<T>& to, const T& value) {
+  if (to.extents.product() == 0) return;
+  strided_fill(Device{}, View{to.data, dtype_of<T>(), to.extents, to.strides}, value);
+}
+
+/// Elements first, first + step, .. of dimension d, `count` of them.
+template <class T>
+Strided<T> every(const Strided<T>& x, int d, index_t first, index_t step, index_t count) {
+  Strided<T> part = x;
+  if (count > 0) part.data += first * x.strides[d];
+  part.extents[d] = count;
+  part.strides[d] *= step;
+  return part;
+}
+
+/// Writes slices of x along dimension d, which x has whole, to every step-th place of y from global
+/// index `begin` on, as far as this rank has these places.
+///
+/// @param first  the global index along d of the first elements of y
+template <class Device, class T>
+void place_slices(On<Device> on, const Strided<const T>& x, const Strided<T>& y, int d,
+                  index_t first, index_t begin, index_t step = 1) {
+  // the x[i] with first <= begin + i * step < end
+  const index_t end = first + y.extents[d], n = x.extents[d];
+  const auto at_least = [&](index_t place) {
+    return place <= begin ? 0 : (place - begin + step - 1) / step;
+  };
+  const index_t from = at_least(first) < n ? at_least(first) : n;
+  const index_t to = at_least(end) < n ? at_least(end) : n;
+  if (from >= to) return;
+  copy_elements(on, every(x, d, from, 1, to - from),
+                every(y, d, begin + from * step - first, step, to - from));
+}
+
+}  // namespace cleave::kernels

@@ -1,0 +1,63 @@
+// Arrays with the extents, the element type and the placements of others.
+//
+//     // y[S0,R] = zeros_like(x[S0,P])
+#pragma once
+
+#include <type_traits>
+
+#include <cleave/dtensor/dtensor.hpp>
+#include <cleave/ops/call.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+template <class T, int Rank, class Device>
+Tensor<T, Rank, Device> made_like(const Tensor<T, Rank, Device>& x) {
+  return Tensor<T, Rank, Device>(x.shape());
+}
+template <class T, int Rank, class Mesh, class P>
+auto made_like(const DTensor<T, Rank, Mesh, P>& x) {
+  constexpr Layout layout =
+      DTensor<T, Rank, Mesh, P>::layout.with_partials_as(Placement::replicate());
+  using Y = DTensor<T, Rank, Mesh, placements_t<layout.packed(), Mesh::axis_count>>;
+  return Y::unchecked(made_like(x.local()), x.mesh(), x.shape());
+}
+
+}  // namespace detail
+
+/// An array like x whose elements are not set: where x is Partial, it is Replicate; where x tracks
+/// gradients, it does not.
+///
+/// @collective none
+template <AnyTensor X>
+auto empty_like(const X& x) {
+  using Y = std::remove_cvref_t<decltype(detail::innermost(x))>;
+  static_assert(is_tensor<Y> || is_dtensor<Y>,
+                "cleave: arrays are made like a Tensor or a DTensor; a value that is traced has "
+                "no elements");
+  return detail::made_like(detail::innermost(x));
+}
+
+/// One of equal elements, likewise.
+template <AnyTensor X>
+auto full_like(const X& x, const typename X::value_type& value) {
+  auto y = empty_like(x);
+  if constexpr (is_dtensor<decltype(y)>) y.local().fill_(value);
+  else y.fill_(value);
+  return y;
+}
+
+/// One of zeros, likewise.
+template <AnyTensor X>
+auto zeros_like(const X& x) {
+  return full_like(x, typename X::value_type(0));
+}
+
+/// One of ones, likewise.
+template <AnyTensor X>
+auto ones_like(const X& x) {
+  return full_like(x, typename X::value_type(1));
+}
+
+}  // namespace cleave
