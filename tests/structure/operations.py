@@ -3,9 +3,9 @@
 
 usage: operations.py SOURCE_ROOT
 
-An operation is a struct that derives from Elementwise or Composite, or one that has a name and a
-kernel, a view or a body. The rule runs on the library, where it must find none that is missing,
-and on planted headers, where it must.
+An operation is a struct that derives from Elementwise, RealFunction or Composite, or one that has a
+name and a kernel, a view or a body. The rule runs on the library, where it must find none that is
+missing, and on planted headers, where it must.
 """
 
 import pathlib
@@ -19,7 +19,7 @@ from cases import Cases
 LIST = "include/cleave/ops/list"
 STRUCT = re.compile(r"^(?:template <[^;{]*>\s*)?struct (\w+)(?:\s*:\s*([^{;]*))?\s*\{(.*?)^\};",
                     re.MULTILINE | re.DOTALL)
-BASE = re.compile(r"\b(?:Elementwise|Composite)\b")
+BASE = re.compile(r"\b(?:Elementwise|Composite|RealFunction)\b")
 NAME = re.compile(r"static constexpr const char\* name\b")
 BODY = re.compile(r"\b(?:kernel|view|body)\(")
 

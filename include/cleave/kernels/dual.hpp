@@ -54,33 +54,46 @@ struct Dual {
   }
 };
 
-// Found by argument-dependent look-up, as `using std::exp; exp(x)` finds those of real numbers.
+// Found by argument-dependent look-up, as `using std::exp; exp(x)` finds those of real numbers. The
+// numbers inside may be dual themselves.
 template <class T>
 CLEAVE_HOST_DEVICE Dual<T> exp(const Dual<T>& a) {
-  const T y = T(std::exp(a.value));
+  using std::exp;
+  const T y = T(exp(a.value));
   return {y, T(a.slope * y)};
 }
 template <class T>
 CLEAVE_HOST_DEVICE Dual<T> log(const Dual<T>& a) {
-  return {T(std::log(a.value)), T(a.slope / a.value)};
+  using std::log;
+  return {T(log(a.value)), T(a.slope / a.value)};
 }
 template <class T>
 CLEAVE_HOST_DEVICE Dual<T> sqrt(const Dual<T>& a) {
-  const T y = T(std::sqrt(a.value));
+  using std::sqrt;
+  const T y = T(sqrt(a.value));
   return {y, T(a.slope / (T(2) * y))};
 }
 template <class T>
 CLEAVE_HOST_DEVICE Dual<T> sin(const Dual<T>& a) {
-  return {T(std::sin(a.value)), T(a.slope * std::cos(a.value))};
+  using std::cos, std::sin;
+  return {T(sin(a.value)), T(a.slope * cos(a.value))};
 }
 template <class T>
 CLEAVE_HOST_DEVICE Dual<T> cos(const Dual<T>& a) {
-  return {T(std::cos(a.value)), T(-a.slope * std::sin(a.value))};
+  using std::cos, std::sin;
+  return {T(cos(a.value)), T(-a.slope * sin(a.value))};
 }
 template <class T>
 CLEAVE_HOST_DEVICE Dual<T> tanh(const Dual<T>& a) {
-  const T y = T(std::tanh(a.value));
+  using std::tanh;
+  const T y = T(tanh(a.value));
   return {y, T(a.slope * (T(1) - y * y))};
+}
+template <class T>
+CLEAVE_HOST_DEVICE Dual<T> erf(const Dual<T>& a) {
+  using std::erf, std::exp;
+  constexpr double two_by_root_pi = 1.12837916709551257390;
+  return {T(erf(a.value)), T(a.slope * T(two_by_root_pi) * T(exp(-a.value * a.value)))};
 }
 template <class T>
 CLEAVE_HOST_DEVICE Dual<T> abs(const Dual<T>& a) {

@@ -103,6 +103,53 @@ CLEAVE_HOST_DEVICE T hyperbolic_tangent(const T& a) {
   }
 }
 
+/// a to the b. Of complex numbers exp(b log(a)); 0 to the 0 is 1.
+template <class T>
+CLEAVE_HOST_DEVICE T power(const T& a, const T& b) {
+  if constexpr (!is_complex<T>) {
+    return T(std::pow(a, b));
+  } else {
+    if (b == T(0)) return T(1);
+    if (a == T(0) && b.real() > real_t<T>(0)) return T(0);
+    return exponential(times(b, logarithm(a)));
+  }
+}
+
+template <class T>
+CLEAVE_HOST_DEVICE T sine(const T& a) {
+  if constexpr (!is_complex<T>) return T(std::sin(a));
+  else
+    return T(std::sin(a.real()) * std::cosh(a.imag()), std::cos(a.real()) * std::sinh(a.imag()));
+}
+template <class T>
+CLEAVE_HOST_DEVICE T cosine(const T& a) {
+  if constexpr (!is_complex<T>) return T(std::cos(a));
+  else
+    return T(std::cos(a.real()) * std::cosh(a.imag()), -std::sin(a.real()) * std::sinh(a.imag()));
+}
+/// tan(a) = -i tanh(ia)
+template <class T>
+CLEAVE_HOST_DEVICE T tangent(const T& a) {
+  if constexpr (!is_complex<T>) {
+    return T(std::tan(a));
+  } else {
+    const T turned = hyperbolic_tangent(T(-a.imag(), a.real()));
+    return T(turned.imag(), -turned.real());
+  }
+}
+template <class T>
+CLEAVE_HOST_DEVICE T hyperbolic_sine(const T& a) {
+  if constexpr (!is_complex<T>) return T(std::sinh(a));
+  else
+    return T(std::sinh(a.real()) * std::cos(a.imag()), std::cosh(a.real()) * std::sin(a.imag()));
+}
+template <class T>
+CLEAVE_HOST_DEVICE T hyperbolic_cosine(const T& a) {
+  if constexpr (!is_complex<T>) return T(std::cosh(a));
+  else
+    return T(std::cosh(a.real()) * std::cos(a.imag()), std::sinh(a.real()) * std::sin(a.imag()));
+}
+
 /// 1 / (1 + exp(-a)).
 template <class T>
 CLEAVE_HOST_DEVICE T logistic(const T& a) {

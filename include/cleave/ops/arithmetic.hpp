@@ -190,7 +190,7 @@ struct Conj : Elementwise {
   static constexpr const char* name = "conj";
   static constexpr const char* partials = "sum->sum; avg->avg; product->product";
   template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+  CLEAVE_HOST_DEVICE constexpr T operator()(const T& a) const {
     if constexpr (is_complex<T>) return T(a.real(), -a.imag());
     else return a;
   }

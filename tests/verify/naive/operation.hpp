@@ -22,6 +22,9 @@ enum class Domain {
   any,
   positive,  ///< where the operation is not defined, or not linear, elsewhere
   classes,   ///< 0, 1, 2 or 3
+  quarters,  ///< with fractions
+  unit,      ///< between -1 and 1, most of them
+  above_one,
 };
 
 /// An operation as the tests know it.

@@ -7,14 +7,20 @@ namespace cleave::testing {
 
 struct Subject;
 
+void add_activations(std::vector<Subject>&);
 void add_arithmetic(std::vector<Subject>&);
-void add_functions(std::vector<Subject>&);
+void add_blends(std::vector<Subject>&);
 void add_choices(std::vector<Subject>&);
-void add_reductions(std::vector<Subject>&);
-void add_products(std::vector<Subject>&);
 void add_classes(std::vector<Subject>&);
-void add_random(std::vector<Subject>&);
+void add_comparisons(std::vector<Subject>&);
+void add_functions(std::vector<Subject>&);
 void add_indices(std::vector<Subject>&);
+void add_powers(std::vector<Subject>&);
+void add_products(std::vector<Subject>&);
+void add_random(std::vector<Subject>&);
+void add_reductions(std::vector<Subject>&);
+void add_rounding(std::vector<Subject>&);
 void add_shapes(std::vector<Subject>&);
+void add_trigonometry(std::vector<Subject>&);
 
 }  // namespace cleave::testing

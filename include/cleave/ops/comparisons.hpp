@@ -1,0 +1,235 @@
+// Comparisons, logic and classification, element by element: truth values, which have no gradient.
+//
+// <, <=, > and >= are operators, too. == is not: containers and tests compare whole objects by it.
+#pragma once
+
+#include <cmath>
+#include <type_traits>
+
+#include <cleave/ops/elementwise.hpp>
+
+namespace cleave {
+
+namespace ops {
+
+/// As all comparisons but NotEqual: false beside a NaN.
+struct Less : Elementwise {
+  static constexpr const char* name = "less";
+  template <class T>
+  CLEAVE_HOST_DEVICE bool operator()(const T& a, const T& b) const {
+    return a < b;
+  }
+};
+struct LessEqual : Elementwise {
+  static constexpr const char* name = "less_equal";
+  template <class T>
+  CLEAVE_HOST_DEVICE bool operator()(const T& a, const T& b) const {
+    return a <= b;
+  }
+};
+struct Greater : Elementwise {
+  static constexpr const char* name = "greater";
+  template <class T>
+  CLEAVE_HOST_DEVICE bool operator()(const T& a, const T& b) const {
+    return a > b;
+  }
+};
+struct GreaterEqual : Elementwise {
+  static constexpr const char* name = "greater_equal";
+  template <class T>
+  CLEAVE_HOST_DEVICE bool operator()(const T& a, const T& b) const {
+    return a >= b;
+  }
+};
+struct Equal : Elementwise {
+  static constexpr const char* name = "equal";
+  template <class T>
+  CLEAVE_HOST_DEVICE bool operator()(const T& a, const T& b) const {
+    return a == b;
+  }
+};
+struct NotEqual : Elementwise {
+  static constexpr const char* name = "not_equal";
+  template <class T>
+  CLEAVE_HOST_DEVICE bool operator()(const T& a, const T& b) const {
+    return !(a == b);
+  }
+};
+
+/// Of numbers: what is not 0 is true, a NaN too.
+struct LogicalAnd : Elementwise {
+  static constexpr const char* name = "logical_and";
+  template <class T>
+  CLEAVE_HOST_DEVICE bool operator()(const T& a, const T& b) const {
+    return !(a == T(0)) && !(b == T(0));
+  }
+};
+struct LogicalOr : Elementwise {
+  static constexpr const char* name = "logical_or";
+  template <class T>
+  CLEAVE_HOST_DEVICE bool operator()(const T& a, const T& b) const {
+    return !(a == T(0) && b == T(0));
+  }
+};
+struct LogicalXor : Elementwise {
+  static constexpr const char* name = "logical_xor";
+  template <class T>
+  CLEAVE_HOST_DEVICE bool operator()(const T& a, const T& b) const {
+    return (a == T(0)) != (b == T(0));
+  }
+};
+struct LogicalNot : Elementwise {
+  static constexpr const char* name = "logical_not";
+  template <class T>
+  CLEAVE_HOST_DEVICE bool operator()(const T& a) const {
+    return a == T(0);
+  }
+};
+
+struct IsNan : Elementwise {
+  static constexpr const char* name = "isnan";
+  template <class T>
+  CLEAVE_HOST_DEVICE bool operator()(const T& a) const {
+    return kernels::is_nan(a);
+  }
+};
+/// A complex number is infinite if one of its parts is, finite if both are.
+struct IsInf : Elementwise {
+  static constexpr const char* name = "isinf";
+  template <class T>
+  CLEAVE_HOST_DEVICE bool operator()(const T& a) const {
+    if constexpr (is_complex<T>) return (*this)(a.real()) || (*this)(a.imag());
+    else return a == kernels::highest<T>() || a == kernels::lowest<T>();
+  }
+};
+struct IsFinite : Elementwise {
+  static constexpr const char* name = "isfinite";
+  template <class T>
+  CLEAVE_HOST_DEVICE bool operator()(const T& a) const {
+    return !kernels::is_nan(a) && !IsInf{}(a);
+  }
+};
+
+}  // namespace ops
+
+namespace detail {
+
+/// Calls a comparison of elements that have an order.
+template <class... R, class Op, class A, class B>
+constexpr auto compared(const Op& op, const A& a, const B& b) {
+  static_assert(!is_complex<element_of<A, B>>, "cleave: complex numbers have no order");
+  return pointwise<R...>(op, a, b);
+}
+
+}  // namespace detail
+
+/// a < b, of elements or with a number; as all comparisons a tensor of bool.
+template <class... R, class A, class B>
+  requires TensorAndOther<A, B>
+constexpr auto less(const A& a, const B& b) {
+  return detail::compared<R...>(ops::Less{}, a, b);
+}
+
+/// a <= b
+template <class... R, class A, class B>
+  requires TensorAndOther<A, B>
+constexpr auto less_equal(const A& a, const B& b) {
+  return detail::compared<R...>(ops::LessEqual{}, a, b);
+}
+
+/// a > b
+template <class... R, class A, class B>
+  requires TensorAndOther<A, B>
+constexpr auto greater(const A& a, const B& b) {
+  return detail::compared<R...>(ops::Greater{}, a, b);
+}
+
+/// a >= b
+template <class... R, class A, class B>
+  requires TensorAndOther<A, B>
+constexpr auto greater_equal(const A& a, const B& b) {
+  return detail::compared<R...>(ops::GreaterEqual{}, a, b);
+}
+
+/// a == b
+template <class... R, class A, class B>
+  requires TensorAndOther<A, B>
+constexpr auto equal(const A& a, const B& b) {
+  return detail::pointwise<R...>(ops::Equal{}, a, b);
+}
+
+/// a != b
+template <class... R, class A, class B>
+  requires TensorAndOther<A, B>
+constexpr auto not_equal(const A& a, const B& b) {
+  return detail::pointwise<R...>(ops::NotEqual{}, a, b);
+}
+
+/// Whether both are true, or not 0.
+template <class... R, class A, class B>
+  requires TensorAndOther<A, B>
+constexpr auto logical_and(const A& a, const B& b) {
+  return detail::pointwise<R...>(ops::LogicalAnd{}, a, b);
+}
+
+/// Whether one is true, or not 0.
+template <class... R, class A, class B>
+  requires TensorAndOther<A, B>
+constexpr auto logical_or(const A& a, const B& b) {
+  return detail::pointwise<R...>(ops::LogicalOr{}, a, b);
+}
+
+/// Whether exactly one is true, or not 0.
+template <class... R, class A, class B>
+  requires TensorAndOther<A, B>
+constexpr auto logical_xor(const A& a, const B& b) {
+  return detail::pointwise<R...>(ops::LogicalXor{}, a, b);
+}
+
+/// Whether it is false, or 0.
+template <class... R, AnyTensor A>
+constexpr auto logical_not(const A& a) {
+  return detail::pointwise<R...>(ops::LogicalNot{}, a);
+}
+
+template <class... R, AnyTensor A>
+constexpr auto isnan(const A& a) {
+  detail::require_kind<A, false>();
+  return detail::pointwise<R...>(ops::IsNan{}, a);
+}
+
+template <class... R, AnyTensor A>
+constexpr auto isinf(const A& a) {
+  detail::require_kind<A, false>();
+  return detail::pointwise<R...>(ops::IsInf{}, a);
+}
+
+/// Neither infinite nor a NaN.
+template <class... R, AnyTensor A>
+constexpr auto isfinite(const A& a) {
+  detail::require_kind<A, false>();
+  return detail::pointwise<R...>(ops::IsFinite{}, a);
+}
+
+template <class A, class B>
+  requires TensorAndOther<A, B>
+constexpr auto operator<(const A& a, const B& b) {
+  return less(a, b);
+}
+template <class A, class B>
+  requires TensorAndOther<A, B>
+constexpr auto operator<=(const A& a, const B& b) {
+  return less_equal(a, b);
+}
+template <class A, class B>
+  requires TensorAndOther<A, B>
+constexpr auto operator>(const A& a, const B& b) {
+  return greater(a, b);
+}
+template <class A, class B>
+  requires TensorAndOther<A, B>
+constexpr auto operator>=(const A& a, const B& b) {
+  return greater_equal(a, b);
+}
+
+}  // namespace cleave

@@ -1,0 +1,67 @@
+// Functions of one real element that state their derivative: one pass forward, one pass backward.
+#pragma once
+
+#include <type_traits>
+
+#include <cleave/kernels/dual.hpp>
+#include <cleave/ops/arithmetic.hpp>
+#include <cleave/ops/elementwise.hpp>
+
+namespace cleave {
+
+namespace ops {
+
+/// The derivative of a function F of one element, with its attributes. `F::slope` takes dual
+/// numbers, so that this has a slope itself.
+template <class F>
+struct Slope : F {  // not a member: a second Elementwise in one object would pad it
+  static constexpr const char* name = "slope";
+  static constexpr const char* partials = "";
+
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& x) const {
+    return T(F::slope(accumulator_t<T>(x)));
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE T slope(const T& x) const {
+    return F::slope(kernels::Dual<T>(x, T(1))).slope;
+  }
+  constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) const {
+    return mul(g, detail::call_as(detail::Request<>{}, Slope<Slope>{*this}, x));
+  }
+};
+
+/// Base of a function F of one real element: it has `value(x)`, and `slope(x)`, its derivative,
+/// which takes dual numbers, too. 16-bit floats are computed in float.
+template <class F>
+struct RealFunction : Elementwise {
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& x) const {
+    return T(static_cast<const F&>(*this).value(accumulator_t<T>(x)));
+  }
+  constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) const {
+    const Slope<F> slope{static_cast<const F&>(*this)};
+    return mul(g, detail::call_as(detail::Request<>{}, slope, x));
+  }
+};
+
+}  // namespace ops
+
+namespace detail {
+
+template <class T>
+constexpr void require_real_element() {
+  static_assert(!std::is_integral_v<T> && !is_complex<T>,
+                "cleave: this function is defined on real numbers; cast first");
+}
+
+/// Calls a function of real elements, of one or several operands.
+template <class... R, class Op, class... A>
+constexpr auto of_real(const Op& op, const A&... a) {
+  require_real_element<element_of<A...>>();
+  return pointwise<R...>(op, a...);
+}
+
+}  // namespace detail
+
+}  // namespace cleave

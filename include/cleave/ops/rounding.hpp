@@ -1,0 +1,149 @@
+// Whole parts and remainders, element by element: floor, ceil, round, trunc, frac, fmod, remainder.
+// Whole parts are constant between their jumps, so that they have no gradient.
+#pragma once
+
+#include <cmath>
+#include <type_traits>
+
+#include <cleave/ops/arithmetic.hpp>
+#include <cleave/ops/real_function.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+template <class T>
+constexpr void require_divisible() {
+  static_assert(!is_complex<T> && !std::is_same_v<T, bool>,
+                "cleave: a division with a rest requires real or whole numbers");
+}
+
+}  // namespace detail
+
+namespace ops {
+
+struct Floor : Elementwise {
+  static constexpr const char* name = "floor";
+  static constexpr const char* partials = detail::never_falls;
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return T(std::floor(accumulator_t<T>(a)));
+  }
+};
+
+struct Ceil : Elementwise {
+  static constexpr const char* name = "ceil";
+  static constexpr const char* partials = detail::never_falls;
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return T(std::ceil(accumulator_t<T>(a)));
+  }
+};
+
+/// Halves become even.
+struct Round : Elementwise {
+  static constexpr const char* name = "round";
+  static constexpr const char* partials = detail::never_falls;
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return T(std::rint(accumulator_t<T>(a)));
+  }
+};
+
+struct Trunc : Elementwise {
+  static constexpr const char* name = "trunc";
+  static constexpr const char* partials = detail::never_falls;
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return T(std::trunc(accumulator_t<T>(a)));
+  }
+};
+
+/// a - trunc(a)
+struct Frac : Elementwise {
+  static constexpr const char* name = "frac";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return T(accumulator_t<T>(a) - std::trunc(accumulator_t<T>(a)));
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) { return g; }
+};
+
+/// a - trunc(a / b) · b: has the sign of a.
+struct Fmod : Elementwise {
+  static constexpr const char* name = "fmod";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
+    if constexpr (std::is_integral_v<T>) return T(a % b);
+    else return T(std::fmod(accumulator_t<T>(a), accumulator_t<T>(b)));
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) { return g; }
+  static constexpr auto gradient(wrt<1>, const auto& g, const auto&, const auto& a, const auto& b) {
+    return neg(mul(g, trunc(div(a, b))));
+  }
+};
+
+/// a - floor(a / b) · b: has the sign of b, as % in Python.
+struct Remainder : Elementwise {
+  static constexpr const char* name = "remainder";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
+    using A = accumulator_t<T>;
+    const A rest = A(Fmod{}(A(a), A(b)));
+    return T(rest != A(0) && (rest < A(0)) != (A(b) < A(0)) ? A(rest + A(b)) : rest);
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) { return g; }
+  static constexpr auto gradient(wrt<1>, const auto& g, const auto&, const auto& a, const auto& b) {
+    return neg(mul(g, floor(div(a, b))));
+  }
+};
+
+}  // namespace ops
+
+/// The largest whole number that is not above a.
+template <class... R, AnyTensor A>
+constexpr auto floor(const A& a) {
+  return detail::of_real<R...>(ops::Floor{}, a);
+}
+
+/// The least whole number that is not below a.
+template <class... R, AnyTensor A>
+constexpr auto ceil(const A& a) {
+  return detail::of_real<R...>(ops::Ceil{}, a);
+}
+
+/// The nearest whole number; halves become even.
+template <class... R, AnyTensor A>
+constexpr auto round(const A& a) {
+  return detail::of_real<R...>(ops::Round{}, a);
+}
+
+/// a without its fraction.
+template <class... R, AnyTensor A>
+constexpr auto trunc(const A& a) {
+  return detail::of_real<R...>(ops::Trunc{}, a);
+}
+
+/// a - trunc(a)
+template <class... R, AnyTensor A>
+constexpr auto frac(const A& a) {
+  return detail::of_real<R...>(ops::Frac{}, a);
+}
+
+/// The rest of a division whose quotient is truncated; of integers by 0 undefined, as with %.
+template <class... R, class A, class B>
+  requires TensorAndOther<A, B>
+constexpr auto fmod(const A& a, const B& b) {
+  detail::require_divisible<detail::element_of<A, B>>();
+  return detail::pointwise<R...>(ops::Fmod{}, a, b);
+}
+
+/// The rest of a division whose quotient is rounded down, likewise.
+template <class... R, class A, class B>
+  requires TensorAndOther<A, B>
+constexpr auto remainder(const A& a, const B& b) {
+  detail::require_divisible<detail::element_of<A, B>>();
+  return detail::pointwise<R...>(ops::Remainder{}, a, b);
+}
+
+}  // namespace cleave

@@ -1,0 +1,234 @@
+// Trigonometric and hyperbolic functions and their inverses, element by element.
+#pragma once
+
+#include <cmath>
+
+#include <cleave/ops/arithmetic.hpp>
+#include <cleave/ops/powers.hpp>
+#include <cleave/ops/real_function.hpp>
+
+namespace cleave {
+
+namespace ops {
+
+struct Sin : Elementwise {
+  static constexpr const char* name = "sin";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return T(kernels::sine(accumulator_t<T>(a)));
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) {
+    return mul(g, conj(cos(x)));
+  }
+};
+
+struct Cos : Elementwise {
+  static constexpr const char* name = "cos";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return T(kernels::cosine(accumulator_t<T>(a)));
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) {
+    return neg(mul(g, conj(sin(x))));
+  }
+};
+
+struct Tan : Elementwise {
+  static constexpr const char* name = "tan";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return T(kernels::tangent(accumulator_t<T>(a)));
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
+    return mul(g, conj(add(square(y), 1)));
+  }
+};
+
+struct Sinh : Elementwise {
+  static constexpr const char* name = "sinh";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return T(kernels::hyperbolic_sine(accumulator_t<T>(a)));
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) {
+    return mul(g, conj(cosh(x)));
+  }
+};
+
+struct Cosh : Elementwise {
+  static constexpr const char* name = "cosh";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return T(kernels::hyperbolic_cosine(accumulator_t<T>(a)));
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) {
+    return mul(g, conj(sinh(x)));
+  }
+};
+
+struct Asin : RealFunction<Asin> {
+  static constexpr const char* name = "asin";
+  template <class T>
+  CLEAVE_HOST_DEVICE static T value(const T& x) {
+    return std::asin(x);
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE static T slope(const T& x) {
+    using std::sqrt;
+    return T(1) / sqrt((T(1) - x) * (T(1) + x));
+  }
+};
+
+struct Acos : RealFunction<Acos> {
+  static constexpr const char* name = "acos";
+  template <class T>
+  CLEAVE_HOST_DEVICE static T value(const T& x) {
+    return std::acos(x);
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE static T slope(const T& x) {
+    return -Asin::slope(x);
+  }
+};
+
+struct Atan : RealFunction<Atan> {
+  static constexpr const char* name = "atan";
+  static constexpr const char* partials = detail::never_falls;
+  template <class T>
+  CLEAVE_HOST_DEVICE static T value(const T& x) {
+    return std::atan(x);
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE static T slope(const T& x) {
+    return T(1) / (T(1) + x * x);
+  }
+};
+
+struct Asinh : RealFunction<Asinh> {
+  static constexpr const char* name = "asinh";
+  static constexpr const char* partials = detail::never_falls;
+  template <class T>
+  CLEAVE_HOST_DEVICE static T value(const T& x) {
+    return std::asinh(x);
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE static T slope(const T& x) {
+    using std::sqrt;
+    return T(1) / sqrt(x * x + T(1));
+  }
+};
+
+struct Acosh : RealFunction<Acosh> {
+  static constexpr const char* name = "acosh";
+  template <class T>
+  CLEAVE_HOST_DEVICE static T value(const T& x) {
+    return std::acosh(x);
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE static T slope(const T& x) {
+    using std::sqrt;
+    return T(1) / sqrt((x - T(1)) * (x + T(1)));
+  }
+};
+
+struct Atanh : RealFunction<Atanh> {
+  static constexpr const char* name = "atanh";
+  template <class T>
+  CLEAVE_HOST_DEVICE static T value(const T& x) {
+    return std::atanh(x);
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE static T slope(const T& x) {
+    return T(1) / ((T(1) - x) * (T(1) + x));
+  }
+};
+
+/// The angle of the point (b, a).
+struct Atan2 : Elementwise {
+  static constexpr const char* name = "atan2";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
+    using A = accumulator_t<T>;
+    return T(std::atan2(A(a), A(b)));
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& a, const auto& b) {
+    return mul(g, div(b, squares(a, b)));
+  }
+  static constexpr auto gradient(wrt<1>, const auto& g, const auto&, const auto& a, const auto& b) {
+    return neg(mul(g, div(a, squares(a, b))));
+  }
+
+ private:
+  static constexpr auto squares(const auto& a, const auto& b) { return square(hypot(a, b)); }
+};
+
+}  // namespace ops
+
+template <class... R, AnyTensor A>
+constexpr auto sin(const A& a) {
+  detail::require_kind<A, false>();
+  return detail::pointwise<R...>(ops::Sin{}, a);
+}
+
+template <class... R, AnyTensor A>
+constexpr auto cos(const A& a) {
+  detail::require_kind<A, false>();
+  return detail::pointwise<R...>(ops::Cos{}, a);
+}
+
+template <class... R, AnyTensor A>
+constexpr auto tan(const A& a) {
+  detail::require_kind<A, false>();
+  return detail::pointwise<R...>(ops::Tan{}, a);
+}
+
+template <class... R, AnyTensor A>
+constexpr auto sinh(const A& a) {
+  detail::require_kind<A, false>();
+  return detail::pointwise<R...>(ops::Sinh{}, a);
+}
+
+template <class... R, AnyTensor A>
+constexpr auto cosh(const A& a) {
+  detail::require_kind<A, false>();
+  return detail::pointwise<R...>(ops::Cosh{}, a);
+}
+
+template <class... R, AnyTensor A>
+constexpr auto asin(const A& a) {
+  return detail::of_real<R...>(ops::Asin{}, a);
+}
+
+template <class... R, AnyTensor A>
+constexpr auto acos(const A& a) {
+  return detail::of_real<R...>(ops::Acos{}, a);
+}
+
+template <class... R, AnyTensor A>
+constexpr auto atan(const A& a) {
+  return detail::of_real<R...>(ops::Atan{}, a);
+}
+
+template <class... R, AnyTensor A>
+constexpr auto asinh(const A& a) {
+  return detail::of_real<R...>(ops::Asinh{}, a);
+}
+
+template <class... R, AnyTensor A>
+constexpr auto acosh(const A& a) {
+  return detail::of_real<R...>(ops::Acosh{}, a);
+}
+
+template <class... R, AnyTensor A>
+constexpr auto atanh(const A& a) {
+  return detail::of_real<R...>(ops::Atanh{}, a);
+}
+
+/// The angle of the point (b, a), between -pi and pi.
+template <class... R, class A, class B>
+  requires TensorAndOther<A, B>
+constexpr auto atan2(const A& a, const B& b) {
+  return detail::of_real<R...>(ops::Atan2{}, a, b);
+}
+
+}  // namespace cleave

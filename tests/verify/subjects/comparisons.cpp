@@ -1,0 +1,11 @@
+#include "../naive/comparisons.hpp"
+#include "../subject.hpp"
+#include "subjects.hpp"
+
+namespace cleave::testing {
+
+void add_comparisons(std::vector<Subject>& subjects) {
+  ops::listing::each_comparison([&](const auto& entry) { add_subjects(entry, subjects); });
+}
+
+}  // namespace cleave::testing
