@@ -25,6 +25,7 @@
 #include <cleave/comm/thread.hpp>
 #include <cleave/comm/trace_body.hpp>
 #include <cleave/kernels/host/exact_row_body.hpp>
+#include <cleave/kernels/host/vector_math_body.hpp>
 #include <cleave/mesh/mesh_state_body.hpp>
 #include <cleave/nn/checkpoint_body.hpp>
 #include <cleave/nn/safetensors_body.hpp>

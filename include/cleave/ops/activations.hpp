@@ -13,6 +13,7 @@ namespace ops {
 
 struct Erf : RealFunction<Erf> {
   static constexpr const char* name = "erf";
+  static constexpr auto row_function = kernels::RowFunctionId::erf;
   static constexpr const char* partials = detail::never_falls;
   template <class T>
   CLEAVE_HOST_DEVICE static T value(const T& x) {
@@ -41,6 +42,7 @@ struct Erfc : RealFunction<Erfc> {
 /// x · P(X <= x) of a standard normal X.
 struct Gelu : RealFunction<Gelu> {
   static constexpr const char* name = "gelu";
+  static constexpr auto row_function = kernels::RowFunctionId::gelu;
   template <class T>
   CLEAVE_HOST_DEVICE static T value(const T& x) {
     return x * probability(x);
@@ -63,6 +65,7 @@ struct Gelu : RealFunction<Gelu> {
 /// The same by a formula with tanh, close to 1e-3.
 struct GeluTanh : RealFunction<GeluTanh> {
   static constexpr const char* name = "gelu_tanh";
+  static constexpr auto row_function = kernels::RowFunctionId::gelu_tanh;
   template <class T>
   CLEAVE_HOST_DEVICE static T value(const T& x) {
     return T(0.5) * x * (T(1) + bent(x));
@@ -88,6 +91,7 @@ struct GeluTanh : RealFunction<GeluTanh> {
 /// x · sigmoid(x)
 struct Silu : RealFunction<Silu> {
   static constexpr const char* name = "silu";
+  static constexpr auto row_function = kernels::RowFunctionId::silu;
   template <class T>
   CLEAVE_HOST_DEVICE static T value(const T& x) {
     return x / (T(1) + std::exp(-x));

@@ -36,6 +36,7 @@ struct WherePositive : Elementwise {
 
 struct Exp : Elementwise {
   static constexpr const char* name = "exp";
+  static constexpr auto row_function = kernels::RowFunctionId::exp;
   static constexpr const char* partials = detail::never_falls;
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a) const {
@@ -49,6 +50,7 @@ struct Exp : Elementwise {
 /// Rises where it is defined, which the candidates of a maximum need not be: no rows.
 struct Log : Elementwise {
   static constexpr const char* name = "log";
+  static constexpr auto row_function = kernels::RowFunctionId::log;
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a) const {
     return T(kernels::logarithm(accumulator_t<T>(a)));
@@ -71,6 +73,7 @@ struct Sqrt : Elementwise {
 
 struct Tanh : Elementwise {
   static constexpr const char* name = "tanh";
+  static constexpr auto row_function = kernels::RowFunctionId::tanh;
   static constexpr const char* partials = detail::never_falls;
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a) const {
@@ -83,6 +86,7 @@ struct Tanh : Elementwise {
 
 struct Sigmoid : Elementwise {
   static constexpr const char* name = "sigmoid";
+  static constexpr auto row_function = kernels::RowFunctionId::sigmoid;
   static constexpr const char* partials = detail::never_falls;
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a) const {

@@ -17,6 +17,7 @@ template <class F>
 struct Slope : F {  // not a member: a second Elementwise in one object would pad it
   static constexpr const char* name = "slope";
   static constexpr const char* partials = "";
+  static constexpr bool row_function = false;  // not that of F
 
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& x) const {

@@ -78,8 +78,9 @@ struct Fmod : Elementwise {
     else return T(std::fmod(accumulator_t<T>(a), accumulator_t<T>(b)));
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) { return g; }
-  static constexpr auto gradient(wrt<1>, const auto& g, const auto&, const auto& a, const auto& b) {
-    return neg(mul(g, trunc(div(a, b))));
+  static constexpr auto gradient(wrt<1>, const auto& g, const auto& y, const auto& a,
+                                 const auto& b) {
+    return neg(mul(g, round(div(sub(a, y), b))));  // the quotient is whole, up to rounding
   }
 };
 
@@ -93,8 +94,9 @@ struct Remainder : Elementwise {
     return T(rest != A(0) && (rest < A(0)) != (A(b) < A(0)) ? A(rest + A(b)) : rest);
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) { return g; }
-  static constexpr auto gradient(wrt<1>, const auto& g, const auto&, const auto& a, const auto& b) {
-    return neg(mul(g, floor(div(a, b))));
+  static constexpr auto gradient(wrt<1>, const auto& g, const auto& y, const auto& a,
+                                 const auto& b) {
+    return neg(mul(g, round(div(sub(a, y), b))));  // the quotient is whole, up to rounding
   }
 };
 

@@ -1,9 +1,12 @@
 // softmax and log_softmax over a dimension, wherever that lies: where it is sharded, two reductions
-// of one number per result row take the place of a gather.
+// of one number per result row take the place of a gather; where a rank of the host has it whole,
+// one kernel computes row by row.
 #pragma once
 
+#include <array>
 #include <type_traits>
 
+#include <cleave/kernels/host/whole_rows.hpp>
 #include <cleave/ops/arithmetic.hpp>
 #include <cleave/ops/functions.hpp>
 #include <cleave/ops/redistribute.hpp>
@@ -12,7 +15,64 @@
 
 namespace cleave {
 
+namespace detail {
+
+/// dL/dx of y = softmax(x): y · (g - sum(g · y))
+template <int D>
+constexpr auto softmax_gradient(const auto& g, const auto& y) {
+  const auto total = resolve(sum(mul(g, y), dim<D>{}));
+  return mul(y, sub(g, unsqueeze(total, dim<D>{})));
+}
+/// dL/dx of y = log(softmax(x)): g - softmax(x) · sum(g)
+template <int D>
+constexpr auto log_softmax_gradient(const auto& g, const auto& y) {
+  const auto total = resolve(sum(g, dim<D>{}));
+  return sub(g, mul(exp(y), unsqueeze(total, dim<D>{})));
+}
+
+/// Whether a rank of the host has dimension D whole; of a value that is traced nobody knows yet.
+template <int D, class X>
+constexpr bool has_whole_rows() {
+  if constexpr (!std::is_floating_point_v<typename X::value_type>) {
+    return false;
+  } else if constexpr (is_tensor<X>) {
+    return std::is_same_v<typename X::device_type, Host>;
+  } else if constexpr (is_dtensor<X>) {
+    for (int a = 0; a < X::layout.axes; ++a)
+      if (X::layout[a].is_shard(D)) return false;
+    return std::is_same_v<typename X::mesh_type::device_type, Host>;
+  } else {
+    return false;
+  }
+}
+
+}  // namespace detail
+
 namespace ops {
+
+/// softmax, or its logarithm, over a dimension that a rank of the host has whole: a row is computed
+/// while it is in cache.
+template <int D, bool Logarithm>
+struct SoftmaxOfRows {
+  static constexpr const char* name = Logarithm ? "log_softmax" : "softmax";
+  static constexpr RuleText replicated = [] {
+    RuleText letter;
+    letter += char('a' + D);
+    return letter;
+  }();
+  static constexpr RuleText factors(const std::array<int, 1>& dims) {
+    return Elementwise::factors(dims);
+  }
+  template <class T>
+  static void kernel(const kernels::On<Host>&, const Task&, const kernels::Strided<T>& y,
+                     const kernels::Strided<const T>& x) {
+    each_whole_row(x, y, D, &kernels::softmax_row<Logarithm, T>);
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
+    if constexpr (Logarithm) return detail::log_softmax_gradient<D>(g, y);
+    else return detail::softmax_gradient<D>(g, y);
+  }
+};
 
 /// x - log(sum(exp(x))), shifted by the largest element so that nothing overflows.
 template <int D>
@@ -20,15 +80,17 @@ struct LogSoftmax : Composite {
   static constexpr const char* name = "log_softmax";
   static constexpr auto body(const auto& logits) {
     const auto x = resolve(logits);
-    const auto largest = resolve(max(x, dim<D>{}));
-    const auto shifted = sub(x, unsqueeze(largest, dim<D>{}));
-    const auto total = resolve(sum(exp(shifted), dim<D>{}));
-    return sub(shifted, unsqueeze(log(total), dim<D>{}));
+    if constexpr (detail::has_whole_rows<D, std::remove_cvref_t<decltype(x)>>()) {
+      return call_op(SoftmaxOfRows<D, true>{}, x);
+    } else {
+      const auto largest = resolve(max(x, dim<D>{}));
+      const auto shifted = sub(x, unsqueeze(largest, dim<D>{}));
+      const auto total = resolve(sum(exp(shifted), dim<D>{}));
+      return sub(shifted, unsqueeze(log(total), dim<D>{}));
+    }
   }
-  // dL/dx = g - softmax(x) · sum(g)
   static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
-    const auto total = resolve(sum(g, dim<D>{}));
-    return sub(g, mul(exp(y), unsqueeze(total, dim<D>{})));
+    return detail::log_softmax_gradient<D>(g, y);
   }
 };
 
@@ -38,15 +100,17 @@ struct Softmax : Composite {
   static constexpr const char* name = "softmax";
   static constexpr auto body(const auto& logits) {
     const auto x = resolve(logits);
-    const auto largest = resolve(max(x, dim<D>{}));
-    const auto weights = exp(sub(x, unsqueeze(largest, dim<D>{})));
-    const auto total = resolve(sum(weights, dim<D>{}));
-    return div(weights, unsqueeze(total, dim<D>{}));
+    if constexpr (detail::has_whole_rows<D, std::remove_cvref_t<decltype(x)>>()) {
+      return call_op(SoftmaxOfRows<D, false>{}, x);
+    } else {
+      const auto largest = resolve(max(x, dim<D>{}));
+      const auto weights = exp(sub(x, unsqueeze(largest, dim<D>{})));
+      const auto total = resolve(sum(weights, dim<D>{}));
+      return div(weights, unsqueeze(total, dim<D>{}));
+    }
   }
-  // dL/dx = y · (g - sum(g · y))
   static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
-    const auto total = resolve(sum(mul(g, y), dim<D>{}));
-    return mul(y, sub(g, unsqueeze(total, dim<D>{})));
+    return detail::softmax_gradient<D>(g, y);
   }
 };
 

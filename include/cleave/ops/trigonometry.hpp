@@ -13,6 +13,7 @@ namespace ops {
 
 struct Sin : Elementwise {
   static constexpr const char* name = "sin";
+  static constexpr auto row_function = kernels::RowFunctionId::sin;
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a) const {
     return T(kernels::sine(accumulator_t<T>(a)));
@@ -24,6 +25,7 @@ struct Sin : Elementwise {
 
 struct Cos : Elementwise {
   static constexpr const char* name = "cos";
+  static constexpr auto row_function = kernels::RowFunctionId::cos;
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a) const {
     return T(kernels::cosine(accumulator_t<T>(a)));

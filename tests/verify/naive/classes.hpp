@@ -49,6 +49,10 @@ inline Naive naive_of(ops::CrossEntropy) {
   naive.extents = {{5, 4}, {1, 7}, {7, 5}};
   return naive;
 }
+template <int D, bool Logarithm>
+Naive naive_of(ops::SoftmaxOfRows<D, Logarithm>) {
+  return naive_softmax(std::size_t(D), Logarithm);
+}
 template <class T>
 Naive naive_of(ops::OneHot<T>) {
   return {[](const Arrays& x) {

@@ -3,7 +3,7 @@
 // Dimensions that lie densely behind each other in all arrays are merged. Along the innermost one
 // the loop sees contiguous rows only, so that one body serves all strides and vectorises: rows
 // that repeat an element or skip elements are copied to a small buffer first, transposed arrays
-// tile by tile.
+// tile by tile. Functors that name a function of vector_math.hpp are computed by that.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include <utility>
 
 #include <cleave/core/config.hpp>
+#include <cleave/kernels/host/vector_math.hpp>
 #include <cleave/kernels/strided.hpp>
 #include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/strided_copy.hpp>
@@ -113,6 +114,15 @@ class Feed {
   alignas(64) std::byte buffer_[std::size_t(Tile::elements) * sizeof(T)];
 };
 
+/// Whether a functor of elements names the function of rows that computes several at once.
+template <class F, class R, class... T>
+inline constexpr bool computes_rows = [] {
+  if constexpr (requires { F::row_function; })
+    return std::is_same_v<decltype(F::row_function), const RowFunctionId> &&
+           has_row_functions<R> && sizeof...(T) == 1 && (std::is_same_v<T, R> && ...);
+  else return false;
+}();
+
 /// The functor, whatever its type, applied to a row: all else is compiled once per element types.
 template <class R, class... T>
 struct RowFunction {
@@ -121,11 +131,15 @@ struct RowFunction {
 
   template <class F>
   static void map_row(const void* functor, R* out, index_t n, const T*... in) {
-    // a copy: stores to `out` cannot change it, so that it stays in registers
-    using Functor = std::conditional_t<std::is_trivially_copyable_v<F>, const F, const F&>;
-    Functor f = *static_cast<const F*>(functor);
-    CLEAVE_INDEPENDENT_ITERATIONS
-    for (index_t i = 0; i < n; ++i) out[i] = f(in[i]...);
+    if constexpr (computes_rows<F, R, T...>) {
+      apply_to_row(F::row_function, in..., out, n);
+    } else {
+      // a copy: stores to `out` cannot change it, so that it stays in registers
+      using Functor = std::conditional_t<std::is_trivially_copyable_v<F>, const F, const F&>;
+      Functor f = *static_cast<const F*>(functor);
+      CLEAVE_INDEPENDENT_ITERATIONS
+      for (index_t i = 0; i < n; ++i) out[i] = f(in[i]...);
+    }
   }
   template <class F>
   static RowFunction of(const F& f) {

@@ -1,0 +1,41 @@
+// Elementary functions of rows of floats and doubles, several elements at a time: by libmvec, the
+// vector functions of glibc 2.35 and newer on x86-64, where the build found it
+// (CLEAVE_HAS_LIBMVEC=1). Elsewhere there are none, and loops call the functions of <cmath>.
+//
+// Which instructions are used is decided when the program runs, whatever it was compiled for:
+// AVX-512, AVX2 with FMA, or SSE2. An element's value depends on the processor, but not on where
+// in an array it stands. Off by at most 4 units in the last place (those made of others by 8),
+// where the result is a normal number; infinities and NaNs are what <cmath> gives.
+#pragma once
+
+#include <type_traits>
+
+#include <cleave/core/config.hpp>
+
+namespace cleave::kernels {
+
+/// A function that rows are computed with.
+enum class RowFunctionId { exp, log, tanh, sigmoid, erf, gelu, gelu_tanh, silu, sin, cos };
+
+#if defined(CLEAVE_HAS_LIBMVEC) && CLEAVE_HAS_LIBMVEC
+
+/// Whether rows of T are computed several elements at a time.
+template <class T>
+inline constexpr bool has_row_functions = std::is_same_v<T, float> || std::is_same_v<T, double>;
+
+/// y[i] = f(x[i]); y may be x.
+CLEAVE_INLINE void apply_to_row(RowFunctionId f, const float* x, float* y, index_t n);
+CLEAVE_INLINE void apply_to_row(RowFunctionId f, const double* x, double* y, index_t n);
+
+#else
+
+template <class T>
+inline constexpr bool has_row_functions = false;
+
+#endif
+
+}  // namespace cleave::kernels
+
+#if !CLEAVE_COMPILED
+#include <cleave/kernels/host/vector_math_body.hpp>
+#endif

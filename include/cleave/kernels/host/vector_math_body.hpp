@@ -1,0 +1,58 @@
+// The functions of rows, compiled for each kind of vector registers. @see vector_math.hpp
+#pragma once
+
+#include <cstring>
+#include <type_traits>
+
+#include <cleave/kernels/host/vector_math.hpp>
+
+#if defined(CLEAVE_HAS_LIBMVEC) && CLEAVE_HAS_LIBMVEC
+
+#define CLEAVE_LEVEL sse2
+#define CLEAVE_LEVEL_TARGET "sse2"
+#define CLEAVE_LEVEL_BYTES 16
+#define CLEAVE_LEVEL_FLOATS(name) _ZGVbN4v_##name##f
+#define CLEAVE_LEVEL_DOUBLES(name) _ZGVbN2v_##name
+#include <cleave/kernels/host/vector_level.inc>
+
+#define CLEAVE_LEVEL avx2
+#define CLEAVE_LEVEL_TARGET "avx2,fma"
+#define CLEAVE_LEVEL_BYTES 32
+#define CLEAVE_LEVEL_FLOATS(name) _ZGVdN8v_##name##f
+#define CLEAVE_LEVEL_DOUBLES(name) _ZGVdN4v_##name
+#include <cleave/kernels/host/vector_level.inc>
+
+#define CLEAVE_LEVEL avx512
+#define CLEAVE_LEVEL_TARGET "avx512f,avx512dq"
+#define CLEAVE_LEVEL_BYTES 64
+#define CLEAVE_LEVEL_FLOATS(name) _ZGVeN16v_##name##f
+#define CLEAVE_LEVEL_DOUBLES(name) _ZGVeN8v_##name
+#include <cleave/kernels/host/vector_level.inc>
+
+namespace cleave::kernels {
+
+namespace detail {
+
+/// The widest registers that this processor, and the system, have.
+template <class T>
+void apply_on_this_processor(RowFunctionId f, const T* x, T* y, index_t n) {
+  static const int level = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") ? 2
+                           : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")       ? 1
+                                                                                                  : 0;
+  if (level == 2) avx512::apply(f, x, y, n);
+  else if (level == 1) avx2::apply(f, x, y, n);
+  else sse2::apply(f, x, y, n);
+}
+
+}  // namespace detail
+
+CLEAVE_INLINE void apply_to_row(RowFunctionId f, const float* x, float* y, index_t n) {
+  detail::apply_on_this_processor(f, x, y, n);
+}
+CLEAVE_INLINE void apply_to_row(RowFunctionId f, const double* x, double* y, index_t n) {
+  detail::apply_on_this_processor(f, x, y, n);
+}
+
+}  // namespace cleave::kernels
+
+#endif

@@ -1,0 +1,112 @@
+// Functions of whole rows along a dimension, computed while a row is in cache: rows that are not
+// contiguous are brought into a buffer, several at a time, and written back from there.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include <cleave/core/shape.hpp>
+#include <cleave/kernels/host/reduce_dims.hpp>
+#include <cleave/kernels/host/vector_math.hpp>
+#include <cleave/kernels/strided.hpp>
+#include <cleave/tensor/strided_copy.hpp>
+
+namespace cleave::kernels {
+
+/// Calls f(in, out, n) for every row of x along dimension d, and of y, which has the same extents.
+/// Both are contiguous; `in` may be `out`.
+template <class T, class F>
+void each_whole_row(const Strided<const T>& x, const Strided<T>& y, int d, const F& f) {
+  const index_t n = x.extents[d];
+  if (x.extents.product() == 0) return;
+  const bool are_dense = n == 1 || (x.strides[d] == 1 && y.strides[d] == 1);
+  int along = -1;  // the dimension whose rows are packed together
+  for (int e = 0; !are_dense && e < x.extents.dims; ++e)
+    if (e != d) along = e;
+  const index_t most = along < 0 ? 1 : 16;
+  std::vector<T> buffer(are_dense ? 0 : std::size_t(most * n));
+  index_t index[max_dims] = {};
+  for (;;) {
+    const T* in = x.data;
+    T* out = y.data;
+    for (int e = 0; e < x.extents.dims; ++e) {
+      in += index[e] * x.strides[e];
+      out += index[e] * y.strides[e];
+    }
+    if (are_dense) {
+      f(in, out, n);
+    } else {
+      const index_t rows = along < 0 ? 1 : std::min(most, x.extents[along] - index[along]);
+      const Shape extents(std::array<index_t, 2>{rows, n});
+      const auto strides = [&](const Shape& of) {
+        return Shape(std::array<index_t, 2>{along < 0 ? 0 : of[along], of[d]});
+      };
+      const View packed = View::dense(buffer.data(), dtype_of<T>(), extents);
+      strided_copy({in, dtype_of<T>(), extents, strides(x.strides)}, packed);
+      for (index_t r = 0; r < rows; ++r) f(buffer.data() + r * n, buffer.data() + r * n, n);
+      strided_copy({buffer.data(), dtype_of<T>(), extents, packed.strides},
+                   {out, dtype_of<T>(), extents, strides(y.strides)});
+    }
+    int e = x.extents.dims - 1;
+    for (; e >= 0; --e) {
+      if (e == d) continue;
+      index[e] += e == along ? most : 1;
+      if (index[e] < x.extents[e]) break;
+      index[e] = 0;
+    }
+    if (e < 0) return;
+  }
+}
+
+namespace detail {
+
+template <class T>
+void exp_row(const T* x, T* y, index_t n) {
+  if constexpr (has_row_functions<T>) apply_to_row(RowFunctionId::exp, x, y, n);
+  else
+    for (index_t i = 0; i < n; ++i) y[i] = std::exp(x[i]);
+}
+
+/// log(x), as rows of it are computed.
+template <class T>
+T log_of(T x) {
+  if constexpr (has_row_functions<T>) apply_to_row(RowFunctionId::log, &x, &x, 1);
+  else x = std::log(x);
+  return x;
+}
+
+/// The sum of exp(x).
+template <class T>
+T sum_of_exp(const T* x, index_t n) {
+  constexpr index_t block = 1024;
+  T part[block], sum = T(0);
+  for (index_t i = 0; i < n; i += block) {
+    const index_t count = std::min(block, n - i);
+    exp_row(x + i, part, count);
+    sum += reduce_row<Sum, T>(part, count, 1);
+  }
+  return sum;
+}
+
+}  // namespace detail
+
+/// y = exp(x) / sum(exp(x)), shifted by the largest element so that nothing overflows; or log(y).
+/// y may be x.
+template <bool Logarithm, class T>
+void softmax_row(const T* x, T* y, index_t n) {
+  const T largest = detail::reduce_row<Max, T>(x, n, 1);
+  for (index_t i = 0; i < n; ++i) y[i] = x[i] - largest;
+  if constexpr (Logarithm) {
+    const T total = detail::log_of(detail::sum_of_exp(y, n));
+    for (index_t i = 0; i < n; ++i) y[i] -= total;
+  } else {
+    detail::exp_row(y, y, n);
+    const T total = detail::reduce_row<Sum, T>(y, n, 1);
+    for (index_t i = 0; i < n; ++i) y[i] /= total;
+  }
+}
+
+}  // namespace cleave::kernels
