@@ -1,8 +1,9 @@
 # shellcheck shell=sh
-# Sourced by bench/run.sh: operations against what they stand on, and a call against what it cost
-# before operations were defined once for all call paths.
+# Sourced by bench/run.sh: operations against what they stand on, a call against what it cost before
+# operations were defined once for all call paths, and calls against NumPy and torch, where the
+# interpreter has them that PYTHON names.
 configure build-bench -Dtests=disabled -Dexamples=disabled >&2
-ninja -C build-bench bench/ops >&2
+ninja -C build-bench bench/ops bench/ops_calls >&2
 build-bench/bench/ops
 
 # `dispatch.dtensor_add_one.vs_before`: what a mesh adds to adding one, over what it added with the
@@ -23,3 +24,6 @@ if git archive --output build-bench/before.tar "$before" include 2>/dev/null; th
 else
   echo "the history lacks commit $before: without dispatch.dtensor_add_one.vs_before" >&2
 fi
+
+OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
+  "${PYTHON:-python3}" bench/ops/compare.py build-bench/bench/ops_calls

@@ -1,0 +1,49 @@
+// Calls as a user writes them, the result made and dropped: a name per line comes in, the seconds
+// of one call go out. compare.py asks, and times the same calls of other libraries in turn.
+#include <cmath>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <string>
+
+#include <cleave/comm/run.hpp>
+#include <cleave/dtensor/factories.hpp>
+#include <cleave/ops/pointwise.hpp>
+#include <cleave/ops/reduce.hpp>
+#include <cleave/ops/softmax.hpp>
+
+#include "../timing.hpp"
+
+using namespace cleave;
+
+namespace {
+
+/// 64 MiB, on one rank; element i is what compare.py makes it.
+void answer(World& world) {
+  constexpr index_t n = 4096;
+  const auto mesh = init_device_mesh<axes::dp>(world, {1});
+  const auto x = zeros<float>({n, n}, mesh, Shard<0>{});
+  for (index_t i = 0; i < n * n; ++i) x.local().data()[i] = float(i * 7919 % 8000) / 1000 - 4;
+  const auto positive = abs(x) + 0.5f;
+  const std::map<std::string, std::function<void()>> calls{
+      {"exp", [&] { exp(x); }},
+      {"log", [&] { log(positive); }},
+      {"tanh", [&] { tanh(x); }},
+      {"sigmoid", [&] { sigmoid(x); }},
+      {"gelu", [&] { gelu(x); }},
+      {"erf", [&] { erf(x); }},
+      {"sin", [&] { sin(x); }},
+      {"cos", [&] { cos(x); }},
+      {"softmax", [&] { softmax(x, dim<1>{}); }},
+      {"log_softmax", [&] { log_softmax(x, dim<1>{}); }},
+  };
+  for (std::string name; std::getline(std::cin, name);) {
+    const auto call = calls.find(name);
+    if (call == calls.end()) throw Error("bench", "there is no call '" + name + "'");
+    std::cout << bench::seconds_of(1, call->second) << std::endl;
+  }
+}
+
+}  // namespace
+
+int main() { run_threads(1, answer); }
