@@ -2,6 +2,7 @@
 // naively computed arrays.
 #pragma once
 
+#include <cmath>
 #include <complex>
 #include <cstdint>
 #include <string>
@@ -138,11 +139,19 @@ std::string described(const X& x) {
   return described(X::layout, Shape(x.shape()));
 }
 
+/// Whether two elements are equal, or real numbers that differ by a share of their size.
+template <class T>
+bool alike(const T& a, const T& b, double share) {
+  if constexpr (std::is_floating_point_v<T>)
+    if (std::abs(double(a) - double(b)) <= share * std::abs(double(b))) return true;
+  return a == b;
+}
+
 /// Checks what the rank at a coordinate of a mesh holds.
 template <class T, int Rank>
 void check_held(const Layout& layout, const Shape& shape, const Shape& mesh,
                 const Shape& coordinate, const Tensor<T, Rank, TestDevice>& local,
-                const Array<T>& array) {
+                const Array<T>& array, double share) {
   CAPTURE(to_string(layout));
   REQUIRE(naive::to_indices(shape) == array.shape);
   const auto elements =
@@ -151,22 +160,24 @@ void check_held(const Layout& layout, const Shape& shape, const Shape& mesh,
   const auto dense = local.clone().to(Host{});
   index_t wrong = 0;
   for (std::size_t i = 0; i < elements.size(); ++i)
-    wrong += !(dense.data()[i] == array.at(elements[i]));
+    wrong += !alike(dense.data()[i], array.at(elements[i]), share);
   CHECK(wrong == 0);
 }
 
 /// Checks every local element against the array, after the pending reductions.
+///
+/// @param share  of its size that a real number may be off
 template <class X, class T>
-void check_equal(const X& x, const Array<T>& array) {
+void check_equal(const X& x, const Array<T>& array, double share = 0) {
   static_assert(std::is_same_v<typename X::value_type, T>);
   const Shape shape(x.shape());
   const Shape &mesh = x.mesh().extents(), &coordinate = x.mesh().coordinate();
   if constexpr (X::layout.has_partial()) {
     Layout everywhere;
     everywhere.axes = X::layout.axes;
-    check_held(everywhere, shape, mesh, coordinate, x.full_tensor(), array);
+    check_held(everywhere, shape, mesh, coordinate, x.full_tensor(), array, share);
   } else {
-    check_held(X::layout, shape, mesh, coordinate, x.local(), array);
+    check_held(X::layout, shape, mesh, coordinate, x.local(), array, share);
   }
 }
 

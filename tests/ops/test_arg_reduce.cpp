@@ -39,17 +39,17 @@ Array<index_t> naive_arg(const Array<T>& a, std::size_t dim, const Better& bette
   });
 }
 
-constexpr auto less = [](const auto& a, const auto& b) { return a < b; };
-constexpr auto greater = [](const auto& a, const auto& b) { return b < a; };
+constexpr auto is_lower = [](const auto& a, const auto& b) { return a < b; };
+constexpr auto is_higher = [](const auto& a, const auto& b) { return b < a; };
 
 template <class T, class P, class Mesh>
 void check_args(const Mesh& mesh, const Extents2& extents) {
   const auto x = placed<T, P>(mesh, extents, 0);  // few distinct values: ties everywhere
   const auto a = expected(x, 0);
   about(described(x), [&] {
-    check_equal(argmin(x, dim<0>{}), naive_arg(a, 0, less));
-    check_equal(argmin(x, dim<1>{}), naive_arg(a, 1, less));
-    check_equal(argmax(x, dim<-1>{}), naive_arg(a, 1, greater));
+    check_equal(argmin(x, dim<0>{}), naive_arg(a, 0, is_lower));
+    check_equal(argmin(x, dim<1>{}), naive_arg(a, 1, is_lower));
+    check_equal(argmax(x, dim<-1>{}), naive_arg(a, 1, is_higher));
   });
 }
 
@@ -106,8 +106,8 @@ TEST_CASE("a sharded dimension costs one all-reduce of eight bytes per result") 
     const auto s = argmin<Placements<Shard<0>>>(x, dim<1>{});
     CHECK(trace.count() == 1);
     CHECK(trace.count(CollectiveKind::reduce_scatter) == 1);
-    check_equal(s, naive_arg(expected(x, 0), 1, less));
-    check_equal(argmax<Placements<Shard<0>>>(y, dim<1>{}), naive_arg(expected(y, 0), 1, greater));
+    check_equal(s, naive_arg(expected(x, 0), 1, is_lower));
+    check_equal(argmax<Placements<Shard<0>>>(y, dim<1>{}), naive_arg(expected(y, 0), 1, is_higher));
   });
 }
 
