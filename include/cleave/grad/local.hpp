@@ -53,11 +53,6 @@ constexpr bool has_owners() {
   return true;
 }
 
-template <class Op, class Y, class X>
-Tracked<Y> record(const Op& op, const Y& y, const Tracked<X>& x) {
-  return Tracked<Y>(y, new Record<Op, Y, Tracked<X>>(op, y, x));
-}
-
 }  // namespace tape
 
 /// The elements that this rank holds, as a local tensor that tracks gradients.

@@ -51,6 +51,12 @@ constexpr bool on_one_mesh() {
           ...);
 }
 
+/// A value that was computed from x, not by a call of `op`, but whose gradient is the one of `op`.
+template <class Op, class Y, class X>
+Tracked<Y> record(const Op& op, const Y& y, const Tracked<X>& x) {
+  return Tracked<Y>(y, new Record<Op, Y, Tracked<X>>(op, y, x));
+}
+
 }  // namespace tape
 
 namespace detail {

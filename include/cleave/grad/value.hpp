@@ -10,6 +10,14 @@
 
 namespace cleave {
 
+namespace tape {
+
+/// The value on another mesh. @see cross_mesh.hpp
+template <class X, class Mesh, class... P>
+auto redistribute_across(const Tracked<X>& x, const Mesh& mesh, Placements<P...> placements);
+
+}  // namespace tape
+
 /// A value of type X with its place in the tape. A handle.
 template <class X>
 class Tracked {
@@ -35,6 +43,12 @@ class Tracked {
   template <PlacementType... P>
   constexpr auto redistribute(P... p) const {
     return cleave::redistribute(*this, p...);
+  }
+  /// The same value on another mesh; its gradient returns to the mesh of this one.
+  template <class Mesh, PlacementType... P>
+    requires is_device_mesh<Mesh>
+  auto redistribute(const Mesh& mesh, P...) const {
+    return tape::redistribute_across(*this, mesh, Placements<P...>{});
   }
 
   /// Its record; null for a constant.

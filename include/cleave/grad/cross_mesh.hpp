@@ -1,0 +1,48 @@
+// Ways between two meshes of a value whose gradient is tracked: the gradient returns to the mesh and
+// the placements that the value came from.
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include <cleave/grad/tracked.hpp>
+
+namespace cleave {
+
+namespace tape {
+
+/// x on another mesh, under placements that are one type.
+template <class X, class Mesh, class... P>
+auto placed_on(const X& x, const Mesh& mesh, Placements<P...>) {
+  return x.redistribute(mesh, P{}...);
+}
+
+}  // namespace tape
+
+namespace ops {
+
+/// A value on another mesh.
+struct RedistributeAcross {
+  static constexpr const char* name = "redistribute";
+  static constexpr unsigned gradient_reads = 0;
+
+  template <class G, class Y, class X>
+  static auto gradient(wrt<0>, const G& g, const Y&, const X& x) {
+    const auto& source = detail::innermost(x);
+    using Gradient = gradient_t<std::remove_cvref_t<decltype(source)>>;
+    return tape::placed_on(g, source.mesh(), typename Gradient::placements_type{});
+  }
+};
+
+}  // namespace ops
+
+namespace tape {
+
+template <class X, class Mesh, class... P>
+auto redistribute_across(const Tracked<X>& x, const Mesh& mesh, Placements<P...> placements) {
+  return record(ops::RedistributeAcross{}, placed_on(x.value(), mesh, placements), x);
+}
+
+}  // namespace tape
+
+}  // namespace cleave
