@@ -45,10 +45,14 @@ const Case cases[] = {
      }},
 };
 
-template <class T>
-T applied(RowFunctionId f, T x) {
-  apply_to_row(f, &x, &x, 1);
-  return x;
+/// Calls f(level) for all instructions that this processor has.
+template <class F>
+void each_level(const F& f) {
+  for (const VectorLevel level : {VectorLevel::sse2, VectorLevel::avx2, VectorLevel::avx512}) {
+    if (level > widest_level()) return;
+    CAPTURE(int(level));
+    f(level);
+  }
 }
 
 }  // namespace
@@ -61,39 +65,47 @@ TEST_CASE_TEMPLATE("functions of rows are accurate to a few units in the last pl
     CAPTURE(c.name);
     for (index_t i = 0; i < n; ++i)
       x[std::size_t(i)] = T(c.low + (c.high - c.low) * double(i) / double(n - 1));
-    apply_to_row(c.f, x.data(), y.data(), n);
-    long double worst = 0;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      const long double exact = c.exact(static_cast<long double>(x[i]));
-      const T size = T(fabsl(exact));
-      const long double unit = std::nextafter(size, std::numeric_limits<T>::infinity()) - size;
-      worst = std::fmax(worst, fabsl(static_cast<long double>(y[i]) - exact) / unit);
-    }
-    CHECK(worst <= c.ulps);
+    each_level([&](VectorLevel level) {
+      apply_to_row(c.f, x.data(), y.data(), n, level);
+      long double worst = 0;
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const long double exact = c.exact(static_cast<long double>(x[i]));
+        const T size = T(fabsl(exact));
+        const long double unit = std::nextafter(size, std::numeric_limits<T>::infinity()) - size;
+        worst = std::fmax(worst, fabsl(static_cast<long double>(y[i]) - exact) / unit);
+      }
+      CHECK(worst <= c.ulps);
+    });
   }
 }
 
 TEST_CASE_TEMPLATE("functions of rows give at the ends of the range what the standard's give", T,
                    float, double) {
   constexpr T inf = std::numeric_limits<T>::infinity();
-  CHECK(applied<T>(RowFunctionId::exp, inf) == inf);
-  CHECK(applied<T>(RowFunctionId::exp, -inf) == 0);
-  CHECK(applied<T>(RowFunctionId::exp, T(1e4)) == inf);
-  CHECK(applied<T>(RowFunctionId::exp, T(-1e4)) == 0);
-  CHECK(applied<T>(RowFunctionId::log, T(0)) == -inf);
-  CHECK(applied<T>(RowFunctionId::log, inf) == inf);
-  CHECK(std::isnan(applied<T>(RowFunctionId::log, T(-1))));
-  CHECK(applied<T>(RowFunctionId::tanh, inf) == 1);
-  CHECK(applied<T>(RowFunctionId::tanh, -inf) == -1);
-  CHECK(applied<T>(RowFunctionId::erf, -inf) == -1);
-  CHECK(applied<T>(RowFunctionId::sigmoid, -inf) == 0);
-  CHECK(applied<T>(RowFunctionId::sigmoid, inf) == 1);
-  CHECK(applied<T>(RowFunctionId::gelu, inf) == inf);
-  CHECK(std::isnan(applied<T>(RowFunctionId::sin, inf)));
-  for (const Case& c : cases) {
-    CAPTURE(c.name);
-    CHECK(std::isnan(applied<T>(c.f, std::numeric_limits<T>::quiet_NaN())));
-  }
+  each_level([&](VectorLevel level) {
+    const auto applied = [level](RowFunctionId f, T x) {
+      apply_to_row(f, &x, &x, 1, level);
+      return x;
+    };
+    CHECK(applied(RowFunctionId::exp, inf) == inf);
+    CHECK(applied(RowFunctionId::exp, -inf) == 0);
+    CHECK(applied(RowFunctionId::exp, T(1e4)) == inf);
+    CHECK(applied(RowFunctionId::exp, T(-1e4)) == 0);
+    CHECK(applied(RowFunctionId::log, T(0)) == -inf);
+    CHECK(applied(RowFunctionId::log, inf) == inf);
+    CHECK(std::isnan(applied(RowFunctionId::log, T(-1))));
+    CHECK(applied(RowFunctionId::tanh, inf) == 1);
+    CHECK(applied(RowFunctionId::tanh, -inf) == -1);
+    CHECK(applied(RowFunctionId::erf, -inf) == -1);
+    CHECK(applied(RowFunctionId::sigmoid, -inf) == 0);
+    CHECK(applied(RowFunctionId::sigmoid, inf) == 1);
+    CHECK(applied(RowFunctionId::gelu, inf) == inf);
+    CHECK(std::isnan(applied(RowFunctionId::sin, inf)));
+    for (const Case& c : cases) {
+      CAPTURE(c.name);
+      CHECK(std::isnan(applied(c.f, std::numeric_limits<T>::quiet_NaN())));
+    }
+  });
 }
 
 TEST_CASE_TEMPLATE("the value of an element does not depend on where it stands", T, float, double) {
@@ -101,13 +113,15 @@ TEST_CASE_TEMPLATE("the value of an element does not depend on where it stands",
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = T(i) / 7 - T(4);
   for (const Case& c : cases) {
     CAPTURE(c.name);
-    apply_to_row(c.f, x.data(), whole.data(), 67);
-    for (std::size_t first = 0; first < x.size(); first += 5)
-      for (std::size_t count = 1; first + count <= x.size(); count += 9) {
-        std::vector<T> part(x.begin() + index_t(first), x.begin() + index_t(first + count));
-        apply_to_row(c.f, part.data(), part.data(), index_t(count));
-        CHECK(std::memcmp(part.data(), whole.data() + first, count * sizeof(T)) == 0);
-      }
+    each_level([&](VectorLevel level) {
+      apply_to_row(c.f, x.data(), whole.data(), 67, level);
+      for (std::size_t first = 0; first < x.size(); first += 5)
+        for (std::size_t count = 1; first + count <= x.size(); count += 9) {
+          std::vector<T> part(x.begin() + index_t(first), x.begin() + index_t(first + count));
+          apply_to_row(c.f, part.data(), part.data(), index_t(count), level);
+          CHECK(std::memcmp(part.data(), whole.data() + first, count * sizeof(T)) == 0);
+        }
+    });
   }
 }
 

@@ -17,13 +17,13 @@ using namespace cleave::testing;
 
 namespace {
 
-std::set<std::string> checked;
+std::set<std::string> checked_names;
 
 /// Compares values and gradient with the stored ones of that name.
 template <class F>
 void check_torch(const std::string& name, const F& f, double epsilon = 1e-12) {
   CAPTURE(name);
-  checked.insert(name);
+  checked_names.insert(name);
   const torch::Values& expected = torch::values.at(name);
   Tensor<double, 1> x({8});
   for (index_t i = 0; i < 8; ++i) x.data()[i] = torch::x[std::size_t(i)];
@@ -62,12 +62,13 @@ TEST_CASE("activations and their gradients are PyTorch's") {
   check_torch("celu_15", [](const auto& x) { return celu(x, 1.5); });
   check_torch("hardtanh", [](const auto& x) { return hardtanh(x); });
   check_torch("relu6", [](const auto& x) { return relu6(x); });
-  check_torch("hardsigmoid", [](const auto& x) { return hardsigmoid(x); }, 1e-7);  // 1/6 is a float
+  check_torch(
+      "hardsigmoid", [](const auto& x) { return hardsigmoid(x); }, 1e-7);  // 1/6 is a float
   check_torch("hardswish", [](const auto& x) { return hardswish(x); });
   check_torch("erf", [](const auto& x) { return erf(x); });
   check_torch("erfc", [](const auto& x) { return erfc(x); });
   check_torch("clamp", [](const auto& x) { return clamp(x, -1.5, 2); });
-  CHECK(checked.size() == torch::values.size());
+  CHECK(checked_names.size() == torch::values.size());
 }
 
 TEST_CASE("slopes have slopes") {

@@ -90,7 +90,8 @@ TEST_CASE("unary operations are right for all placements") {
     check_unary<double>(
         mesh, [](const auto& x) { return exp(x); }, [](double v) { return std::exp(v); }, rounding);
     check_unary<double>(
-        mesh, [](const auto& x) { return tanh(x); }, [](double v) { return std::tanh(v); }, rounding);
+        mesh, [](const auto& x) { return tanh(x); }, [](double v) { return std::tanh(v); },
+        rounding);
     check_unary<double>(
         mesh, [](const auto& x) { return sigmoid(x); },
         [](double v) { return 1 / (1 + std::exp(-v)); }, rounding);

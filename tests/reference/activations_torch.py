@@ -38,7 +38,8 @@ def row(values):
 def main():
     torch.manual_seed(7)
     x = (torch.randn(8, dtype=torch.float64) * 3).requires_grad_()
-    print(f"// Written by tests/reference/activations_torch.py with torch {torch.__version__}, seed 7.")
+    version = torch.__version__
+    print(f"// Written by tests/reference/activations_torch.py with torch {version}, seed 7.")
     print("#pragma once\n\n#include <array>\n#include <map>\n#include <string>\n")
     print("namespace cleave::testing::torch {\n")
     print("using Row = std::array<double, 8>;\n")

@@ -19,8 +19,8 @@ struct Clamp : Elementwise {
     return kernels::smaller(kernels::larger(x, low), high);
   }
   template <int I>
-  static constexpr auto gradient(wrt<I>, const auto& g, const auto&, const auto& x,
-                                 const auto& low, const auto& high) {
+  static constexpr auto gradient(wrt<I>, const auto& g, const auto&, const auto& x, const auto& low,
+                                 const auto& high) {
     return mul(g, clamp_share<I>(x, low, high));
   }
 };

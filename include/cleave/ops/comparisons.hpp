@@ -126,9 +126,7 @@ constexpr auto compared(const Op& op, const A& a, const B& b) {
 /// a < b, of elements or with a number; as all comparisons a tensor of bool.
 template <class... R, class A, class B>
   requires TensorAndOther<A, B>
-constexpr auto less(const A& a, const B& b) {
-  return detail::compared<R...>(ops::Less{}, a, b);
-}
+constexpr auto less(const A& a, const B& b) { return detail::compared<R...>(ops::Less{}, a, b); }
 
 /// a <= b
 template <class... R, class A, class B>
@@ -154,9 +152,7 @@ constexpr auto greater_equal(const A& a, const B& b) {
 /// a == b
 template <class... R, class A, class B>
   requires TensorAndOther<A, B>
-constexpr auto equal(const A& a, const B& b) {
-  return detail::pointwise<R...>(ops::Equal{}, a, b);
-}
+constexpr auto equal(const A& a, const B& b) { return detail::pointwise<R...>(ops::Equal{}, a, b); }
 
 /// a != b
 template <class... R, class A, class B>
@@ -213,23 +209,15 @@ constexpr auto isfinite(const A& a) {
 
 template <class A, class B>
   requires TensorAndOther<A, B>
-constexpr auto operator<(const A& a, const B& b) {
-  return less(a, b);
-}
+constexpr auto operator<(const A& a, const B& b) { return less(a, b); }
 template <class A, class B>
   requires TensorAndOther<A, B>
-constexpr auto operator<=(const A& a, const B& b) {
-  return less_equal(a, b);
-}
+constexpr auto operator<=(const A& a, const B& b) { return less_equal(a, b); }
 template <class A, class B>
   requires TensorAndOther<A, B>
-constexpr auto operator>(const A& a, const B& b) {
-  return greater(a, b);
-}
+constexpr auto operator>(const A& a, const B& b) { return greater(a, b); }
 template <class A, class B>
   requires TensorAndOther<A, B>
-constexpr auto operator>=(const A& a, const B& b) {
-  return greater_equal(a, b);
-}
+constexpr auto operator>=(const A& a, const B& b) { return greater_equal(a, b); }
 
 }  // namespace cleave

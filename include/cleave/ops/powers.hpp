@@ -280,9 +280,7 @@ constexpr auto log10(const A& a) {
 /// sqrt(a² + b²)
 template <class... R, class A, class B>
   requires TensorAndOther<A, B>
-constexpr auto hypot(const A& a, const B& b) {
-  return detail::of_real<R...>(ops::Hypot{}, a, b);
-}
+constexpr auto hypot(const A& a, const B& b) { return detail::of_real<R...>(ops::Hypot{}, a, b); }
 
 /// log(exp(a) + exp(b))
 template <class... R, class A, class B>

@@ -229,8 +229,6 @@ constexpr auto atanh(const A& a) {
 /// The angle of the point (b, a), between -pi and pi.
 template <class... R, class A, class B>
   requires TensorAndOther<A, B>
-constexpr auto atan2(const A& a, const B& b) {
-  return detail::of_real<R...>(ops::Atan2{}, a, b);
-}
+constexpr auto atan2(const A& a, const B& b) { return detail::of_real<R...>(ops::Atan2{}, a, b); }
 
 }  // namespace cleave

@@ -7,8 +7,9 @@
 namespace cleave::testing {
 
 inline Naive naive_of(ops::Clamp) {
-  return by_element(
-      [](const Elements& x) { return Number64(std::fmin(std::fmax(re(x[0]), re(x[1])), re(x[2]))); });
+  return by_element([](const Elements& x) {
+    return Number64(std::fmin(std::fmax(re(x[0]), re(x[1])), re(x[2])));
+  });
 }
 inline Naive naive_of(ops::ClampShare<0>) {
   return by_element([](const Elements& x) {

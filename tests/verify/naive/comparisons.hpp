@@ -43,10 +43,12 @@ inline Naive naive_of(ops::LogicalNot) {
   return by_truth([](const Elements& x) { return re(x[0]) == 0; });
 }
 inline Naive naive_of(ops::IsNan) {
-  return by_truth([](const Elements& x) { return std::isnan(re(x[0])) || std::isnan(x[0].imag()); });
+  return by_truth(
+      [](const Elements& x) { return std::isnan(re(x[0])) || std::isnan(x[0].imag()); });
 }
 inline Naive naive_of(ops::IsInf) {
-  return by_truth([](const Elements& x) { return std::isinf(re(x[0])) || std::isinf(x[0].imag()); });
+  return by_truth(
+      [](const Elements& x) { return std::isinf(re(x[0])) || std::isinf(x[0].imag()); });
 }
 inline Naive naive_of(ops::IsFinite) {
   return by_truth(

@@ -17,12 +17,16 @@ inline Naive naive_of(ops::Tan) {
 }
 inline Naive naive_of(ops::Asin) {
   return by_element(
-      [](const Elements& x) { return Number64(std::atan2(re(x[0]), std::sqrt(1 - re(x[0]) * re(x[0])))); },
+      [](const Elements& x) {
+        return Number64(std::atan2(re(x[0]), std::sqrt(1 - re(x[0]) * re(x[0]))));
+      },
       {Domain::unit});
 }
 inline Naive naive_of(ops::Acos) {
   return by_element(
-      [](const Elements& x) { return Number64(std::atan2(std::sqrt(1 - re(x[0]) * re(x[0])), re(x[0]))); },
+      [](const Elements& x) {
+        return Number64(std::atan2(std::sqrt(1 - re(x[0]) * re(x[0])), re(x[0])));
+      },
       {Domain::unit});
 }
 inline Naive naive_of(ops::Atan) {

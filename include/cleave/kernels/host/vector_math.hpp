@@ -23,9 +23,17 @@ enum class RowFunctionId { exp, log, tanh, sigmoid, erf, gelu, gelu_tanh, silu, 
 template <class T>
 inline constexpr bool has_row_functions = std::is_same_v<T, float> || std::is_same_v<T, double>;
 
+/// Instructions, narrow registers first.
+enum class VectorLevel { sse2, avx2, avx512 };
+
+/// The widest registers that this processor, and the system, have.
+CLEAVE_INLINE VectorLevel widest_level();
+
 /// y[i] = f(x[i]); y may be x.
-CLEAVE_INLINE void apply_to_row(RowFunctionId f, const float* x, float* y, index_t n);
-CLEAVE_INLINE void apply_to_row(RowFunctionId f, const double* x, double* y, index_t n);
+CLEAVE_INLINE void apply_to_row(RowFunctionId f, const float* x, float* y, index_t n,
+                                VectorLevel level = widest_level());
+CLEAVE_INLINE void apply_to_row(RowFunctionId f, const double* x, double* y, index_t n,
+                                VectorLevel level = widest_level());
 
 #else
 

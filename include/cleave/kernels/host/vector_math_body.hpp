@@ -33,24 +33,34 @@ namespace cleave::kernels {
 
 namespace detail {
 
-/// The widest registers that this processor, and the system, have.
 template <class T>
-void apply_on_this_processor(RowFunctionId f, const T* x, T* y, index_t n) {
-  static const int level = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") ? 2
-                           : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")       ? 1
-                                                                                                  : 0;
-  if (level == 2) avx512::apply(f, x, y, n);
-  else if (level == 1) avx2::apply(f, x, y, n);
-  else sse2::apply(f, x, y, n);
+void apply_at_level(RowFunctionId f, const T* x, T* y, index_t n, VectorLevel level) {
+  switch (level) {
+    case VectorLevel::sse2: return sse2::apply(f, x, y, n);
+    case VectorLevel::avx2: return avx2::apply(f, x, y, n);
+    case VectorLevel::avx512: return avx512::apply(f, x, y, n);
+  }
 }
 
 }  // namespace detail
 
-CLEAVE_INLINE void apply_to_row(RowFunctionId f, const float* x, float* y, index_t n) {
-  detail::apply_on_this_processor(f, x, y, n);
+CLEAVE_INLINE VectorLevel widest_level() {
+  static const VectorLevel widest = [] {
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq"))
+      return VectorLevel::avx512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return VectorLevel::avx2;
+    return VectorLevel::sse2;
+  }();
+  return widest;
 }
-CLEAVE_INLINE void apply_to_row(RowFunctionId f, const double* x, double* y, index_t n) {
-  detail::apply_on_this_processor(f, x, y, n);
+
+CLEAVE_INLINE void apply_to_row(RowFunctionId f, const float* x, float* y, index_t n,
+                                VectorLevel level) {
+  detail::apply_at_level(f, x, y, n, level);
+}
+CLEAVE_INLINE void apply_to_row(RowFunctionId f, const double* x, double* y, index_t n,
+                                VectorLevel level) {
+  detail::apply_at_level(f, x, y, n, level);
 }
 
 }  // namespace cleave::kernels
