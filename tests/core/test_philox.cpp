@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <cleave/core/philox.hpp>
+#include <cleave/core/random_state.hpp>
 
 #if defined(CLEAVE_HAS_RANDOM123)
 #include <Random123/philox.h>
