@@ -1,6 +1,5 @@
 // Layers: PyTorch's values and gradients, on one device and under all placements.
-#include <string>
-#include <vector>
+#include <cstddef>
 
 #include <doctest/doctest.h>
 
@@ -9,6 +8,7 @@
 #include "errors.hpp"
 #include "models.hpp"
 #include "ranks.hpp"
+#include "torch_checks.hpp"
 #include "torch_values.hpp"
 
 using namespace cleave;
@@ -16,36 +16,6 @@ using namespace cleave::axes;
 using namespace cleave::testing;
 
 namespace {
-
-/// Sets all parameters from one row of numbers.
-void set_parameters(const auto& m, const std::vector<double>& values) {
-  std::size_t at = 0;
-  nn::parameters(m, [&](const auto& x) {
-    for (index_t i = 0; i < x.size(); ++i) x.data()[i] = values.at(at++);
-  });
-  CHECK(at == values.size());
-}
-
-struct Expected {
-  const std::vector<double>&parameters, &result, &gradients, &input_gradient;
-};
-
-/// Result and gradients of sum(y * y) for a module that has been given its parameters.
-void check_against(const Expected& expected, const auto& module, const auto& input) {
-  const auto m = requires_grad(module);
-  const auto x = requires_grad(input);
-  const auto y = m(x);
-  CHECK(distance(whole(y.value()), expected.result.data()) < 1e-13);
-  backward(sum(y * y));
-  CHECK(distance(whole(grad(x)), expected.input_gradient.data()) < 1e-12);
-  std::size_t at = 0;
-  nn::parameters(m, [&](const auto& p) {
-    const auto g = whole(grad(p));
-    CHECK(distance(g, expected.gradients.data() + at) < 1e-12);
-    at += std::size_t(g.size());
-  });
-  CHECK(at == expected.gradients.size());
-}
 
 Tensor<double, 2> input_of_layers() {
   Tensor<double, 2> x({6, 4});

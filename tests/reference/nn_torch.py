@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Writes tests/nn/torch_values.hpp: what PyTorch computes for layers, optimizers and schedules.
+"""Writes what PyTorch computes for layers, optimizers and schedules, and for layers of sequences.
 
-usage: nn_torch.py > tests/nn/torch_values.hpp        (needs torch; made with 2.15.0)
+usage: nn_torch.py layers > tests/nn/torch_values.hpp        (needs torch; made with 2.15.0)
+       nn_torch.py sequences > tests/nn/torch_sequences.hpp
 """
+
+import sys
 
 import torch
 
@@ -18,16 +21,18 @@ def keep(name, *tensors):
     values.append(f"inline const std::vector<double> {name}{{\n    {text}}};\n")
 
 
-def layer(name, module, x):
-    """Parameters, input, result, and the gradients of sum(y * y) in parameters and input."""
-    x = x.clone().requires_grad_()
+def layer(name, module, x, arranged=list):
+    """Parameters, result, and the gradients of sum(y * y) in parameters and input."""
+    if x.is_floating_point():
+        x = x.clone().requires_grad_()
     y = module(x)
     (y * y).sum().backward()
     parameters = list(module.parameters())
-    keep(f"{name}_parameters", *parameters)
+    keep(f"{name}_parameters", *arranged(parameters))
     keep(f"{name}_result", y)
-    keep(f"{name}_gradients", *[p.grad for p in parameters])
-    keep(f"{name}_input_gradient", x.grad)
+    keep(f"{name}_gradients", *arranged([p.grad for p in parameters]))
+    if x.is_floating_point():
+        keep(f"{name}_input_gradient", x.grad)
 
 
 def noisy(module):
@@ -90,13 +95,68 @@ rates("step_rates", lambda o: schedulers.StepLR(o, step_size=3, gamma=0.5))
 rates("cosine_rates", lambda o: schedulers.CosineAnnealingLR(o, T_max=10, eta_min=0.05))
 rates("warm_up_rates", lambda o: schedulers.LinearLR(o, start_factor=0.1, total_iters=4))
 
-print(f"""// What PyTorch {torch.__version__.split('+')[0]} computes for layers, optimizers and schedules. Written by
+
+
+def causal(length):
+    return torch.nn.Transformer.generate_square_subsequent_mask(length)
+
+
+class Attention(torch.nn.MultiheadAttention):
+    def forward(self, x):
+        return super().forward(x, x, x, need_weights=False, attn_mask=causal(x.shape[1]))[0]
+
+
+class GroupedAttention(torch.nn.Module):
+    """Four heads of queries, two of keys and values; every place sees all."""
+
+    def __init__(self):
+        super().__init__()
+        self.query, self.key = torch.nn.Linear(4, 4), torch.nn.Linear(4, 2)
+        self.value, self.out = torch.nn.Linear(4, 2), torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        q, k, v = [f(x).unflatten(2, (-1, 1)).transpose(1, 2)
+                   for f in (self.query, self.key, self.value)]
+        y = torch.nn.functional.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+        return self.out(y.transpose(1, 2).flatten(2))
+
+
+class Block(torch.nn.TransformerEncoderLayer):
+    def forward(self, x):
+        return super().forward(x, src_mask=causal(x.shape[1]))
+
+
+def query_key_value_out(tensors):
+    rows = [t for pair in zip(tensors[0].chunk(3), tensors[1].chunk(3)) for t in pair]
+    return rows + list(tensors[2:4])
+
+
+def block_in_order(tensors):
+    return tensors[8:10] + query_key_value_out(tensors) + tensors[10:12] + tensors[4:8]
+
+
+of_layers = len(values)
+ids = torch.tensor([[3, 0, 6, 3], [1, 3, 2, 0], [5, 5, 5, 1]])
+keep("ids", ids)
+layer("embedding", noisy(torch.nn.Embedding(7, 2)), ids)
+sequences = torch.randn(3, 5, 4)
+keep("sequences", sequences)
+layer("attention", noisy(Attention(4, 2, batch_first=True)), sequences, query_key_value_out)
+layer("grouped_attention", noisy(GroupedAttention()), sequences)
+layer("block", noisy(Block(4, 2, dim_feedforward=16, dropout=0, batch_first=True,
+                           norm_first=True)), sequences, block_in_order)
+
+header, about, chosen = {
+    "layers": ("torch_values", "layers, optimizers and schedules", values[:of_layers]),
+    "sequences": ("torch_sequences", "layers of sequences", values[of_layers:]),
+}[sys.argv[1]]
+print(f"""// What PyTorch {torch.__version__.split('+')[0]} computes for {about}. Written by
 // tests/reference/nn_torch.py.
 #pragma once
 
 #include <vector>
 
-namespace torch_values {{
+namespace {header} {{
 """)
-print("\n".join(values))
-print("}  // namespace torch_values")
+print("\n".join(chosen))
+print(f"}}  // namespace {header}")

@@ -8,6 +8,7 @@
 
 #include <cleave/nn/lazy.hpp>
 #include <cleave/nn/map.hpp>
+#include <cleave/ops/activations.hpp>
 #include <cleave/ops/linear.hpp>
 #include <cleave/ops/pointwise.hpp>
 #include <cleave/ops/reduce.hpp>
@@ -59,6 +60,14 @@ Linear<Lazy<T, 2>, None> linear(index_t inputs, index_t outputs, None) {
 struct Relu {
   static constexpr names<0> members{};
   auto operator()(const auto& x) const { return relu(x); }
+};
+struct Gelu {
+  static constexpr names<0> members{};
+  auto operator()(const auto& x) const { return gelu(x); }
+};
+struct Silu {
+  static constexpr names<0> members{};
+  auto operator()(const auto& x) const { return silu(x); }
 };
 struct Tanh {
   static constexpr names<0> members{};

@@ -6,6 +6,7 @@
 
 #include <cleave/ops/list/activations.hpp>
 #include <cleave/ops/list/arithmetic.hpp>
+#include <cleave/ops/list/attention.hpp>
 #include <cleave/ops/list/blends.hpp>
 #include <cleave/ops/list/choices.hpp>
 #include <cleave/ops/list/classes.hpp>
@@ -40,6 +41,7 @@ constexpr void each_operation(const Visit& visit) {
   listing::each_shape(visit);
   listing::each_random(visit);
   listing::each_of_indices(visit);
+  listing::each_of_attention(visit);
 }
 
 }  // namespace cleave::ops

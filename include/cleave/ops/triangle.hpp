@@ -18,15 +18,17 @@ namespace cleave {
 
 namespace kernels {
 
-/// x where `inside`, else 0.
+/// x where `inside`, else `outside`.
+template <class T>
 struct InsideOf {
-  template <class T>
+  T outside;
+
   CLEAVE_HOST_DEVICE T operator()(const T& x, const bool& inside) const {
-    return inside ? x : T(0);
+    return inside ? x : outside;
   }
 };
 
-/// y[.., i, j] = x[.., i, j] where j - i <= last (first <= j - i if Upper), else 0.
+/// y[.., i, j] = x[.., i, j] where j - i <= bound (bound <= j - i if Upper), else `outside`.
 ///
 /// Whether an element is inside depends on j - i alone: a row of bools per difference, which runs
 /// backwards from row to row.
@@ -34,7 +36,8 @@ struct InsideOf {
 /// @param bound  on j - i, counted in local indices
 /// @cost  a pass over x; reads a bool beside each element
 template <bool Upper, class Device, class T>
-void copy_triangle(On<Device> on, const Strided<const T>& x, const Strided<T>& y, index_t bound) {
+void copy_triangle(On<Device> on, const Strided<const T>& x, const Strided<T>& y, index_t bound,
+                   const T& outside) {
   const int dims = y.extents.dims;
   const index_t rows = y.extents[dims - 2], columns = y.extents[dims - 1];
   if (y.extents.product() == 0) return;
@@ -49,7 +52,7 @@ void copy_triangle(On<Device> on, const Strided<const T>& x, const Strided<T>& y
   Strided<const bool> mask{inside.data + rows - 1, y.extents, Shape::filled(dims, 0)};
   mask.strides[dims - 2] = -1;
   mask.strides[dims - 1] = 1;
-  map_elements(on, InsideOf{}, y, x, mask);
+  map_elements(on, InsideOf<T>{outside}, y, x, mask);
 }
 
 }  // namespace kernels
@@ -72,7 +75,7 @@ struct Triangle {
               const kernels::Strided<const T>& x) const {
     const int row = task.box->dims() - 2;
     kernels::copy_triangle<Upper>(on, x, y,
-                                  diagonal + task.box->begin[row] - task.box->begin[row + 1]);
+                                  diagonal + task.box->begin[row] - task.box->begin[row + 1], T(0));
   }
   constexpr auto gradient(wrt<0>, const auto& g, const auto&...) const {
     return call_op(*this, g);

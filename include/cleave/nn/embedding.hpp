@@ -1,0 +1,34 @@
+// Rows of a table, learned.
+#pragma once
+
+#include <type_traits>
+
+#include <cleave/nn/lazy.hpp>
+#include <cleave/ops/index_select.hpp>
+
+namespace cleave::nn {
+
+/// The row of the weight that each index names.
+///
+///     // y[S0,R,R] = embedding(ids[S0,R])   weight[R,R]
+///     // y[S0,R,S2] = embedding(ids[S0,R])  weight[R,S1]
+///     // y[S0,P]   = embedding(ids[S0,R])   weight[R,S0]: zeros where another rank has the row
+template <class W = Lazy<float, 2>>
+struct Embedding {
+  W weight;  ///< [rows, width]
+  static constexpr names members{"weight"};
+
+  /// @param ids  [..], integers in [0, rows)
+  /// @return     [.., width]
+  auto operator()(const auto& ids) const { return cleave::embedding(detail::made(weight), ids); }
+};
+template <class W>
+Embedding(W) -> Embedding<W>;
+
+/// A table of rows whose elements are normal, of mean 0 and that deviation.
+template <class T = float>
+Embedding<Lazy<T, 2>> embedding(index_t rows, index_t width, double deviation = 1) {
+  return {{{rows, width}, normal(0, deviation)}};
+}
+
+}  // namespace cleave::nn

@@ -1,0 +1,57 @@
+// The block that transformers repeat.
+#pragma once
+
+#include <type_traits>
+
+#include <cleave/nn/attention.hpp>
+#include <cleave/nn/dropout.hpp>
+#include <cleave/nn/layers.hpp>
+#include <cleave/ops/arithmetic.hpp>
+#include <cleave/ops/redistribute.hpp>
+
+namespace cleave::nn {
+
+/// x + attention(norm(x)), then x + mlp(norm(x)): each part adds to x, which stays placed as it is.
+///
+/// A sum over ranks that attention or mlp leaves is reduced before it is added: all-reduced where x
+/// is Replicate, reduce-scattered where x is sharded.
+template <class AttentionNorm = LayerNorm<>, class Attention = MultiheadAttention<>,
+          class MlpNorm = LayerNorm<>, class Feed = Mlp<>, class Drop = None>
+struct TransformerBlock {
+  AttentionNorm attention_norm;
+  Attention attention;
+  MlpNorm mlp_norm;
+  Feed mlp;
+  Drop dropout;  ///< of what is added to x; or None
+  static constexpr names members{"attention_norm", "attention", "mlp_norm", "mlp", "dropout"};
+
+  /// @param x  [batch, sequence, width]
+  auto operator()(const auto& x) const {
+    const auto y = sum_like(x, attention(attention_norm(x)));
+    return sum_like(y, mlp(mlp_norm(y)));
+  }
+
+ private:
+  auto sum_like(const auto& x, const auto& y) const {
+    const auto request = cleave::detail::like(x);
+    const auto placed = cleave::detail::call_as(request, ops::Redistribute{}, y);
+    return cleave::detail::call_as(request, ops::Add{}, x, dropped(placed));
+  }
+  auto dropped(const auto& y) const {
+    if constexpr (std::is_same_v<Drop, None>) return y;
+    else return dropout(y);
+  }
+};
+template <class AttentionNorm, class Attention, class MlpNorm, class Feed, class Drop>
+TransformerBlock(AttentionNorm, Attention, MlpNorm, Feed, Drop)
+    -> TransformerBlock<AttentionNorm, Attention, MlpNorm, Feed, Drop>;
+
+/// Layer norms, causal attention, and an Mlp of four times the width.
+template <class T = float, class F = Relu>
+auto transformer_block(index_t width, index_t heads, F activation = {}) {
+  return TransformerBlock{layer_norm<T>(width), multihead_attention<T>(width, heads),
+                          layer_norm<T>(width), nn::mlp<T>(width, 4 * width, width, activation),
+                          None{}};
+}
+
+}  // namespace cleave::nn

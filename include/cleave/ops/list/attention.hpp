@@ -1,0 +1,24 @@
+// Attention and its parts.
+#pragma once
+
+#include <cleave/ops/attention.hpp>
+#include <cleave/ops/list/entry.hpp>
+
+namespace cleave::ops::listing {
+
+template <class Visit>
+constexpr void each_of_attention(const Visit& visit) {
+  visit(listed<CausalMask, SameTypes<1, double, float, Complex>, DimsOf<3>>(
+      "causal_mask(x, -1)", [](const auto& x) { return causal_mask(x, -1); }));
+  visit(listed<ScaledDotProductAttention<false>, SameTypes<3, double, float>, DimsOf<3, 3, 3>>(
+      "scaled_dot_product_attention(q, k, v)", [](const auto& q, const auto& k, const auto& v) {
+        return scaled_dot_product_attention(q, k, v);
+      }));
+  visit(listed<ScaledDotProductAttention<true>, SameTypes<3, double>, DimsOf<4, 3, 3>>(
+      "scaled_dot_product_attention(q, k, v, causal); queries share keys",
+      [](const auto& q, const auto& k, const auto& v) {
+        return scaled_dot_product_attention(q, k, v, causal);
+      }));
+}
+
+}  // namespace cleave::ops::listing

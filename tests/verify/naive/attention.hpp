@@ -1,0 +1,57 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <cleave/ops/list/attention.hpp>
+
+#include "operation.hpp"
+
+namespace cleave::testing {
+
+inline Naive naive_of(ops::CausalMask) {
+  return {[](const Arrays& x) {
+    Numbers y(x[0].shape);
+    for (const naive::Indices& index : naive::all_indices(y.shape))
+      y.at(index) = index[2] <= index[1] ? x[0].at(index) : Number64(-1);
+    return y;
+  }};
+}
+
+/// Of q [b, n, d] or [b, g, n, d], k [b, m, d], v [b, m, e].
+template <bool IsCausal>
+Naive naive_of(ops::ScaledDotProductAttention<IsCausal>) {
+  Naive naive{[](const Arrays& x) {
+    const Numbers &q = x[0], &k = x[1], &v = x[2];
+    const std::size_t row = q.shape.size() - 2, column = row + 1;
+    naive::Indices shape = q.shape;
+    shape[column] = v.shape[2];
+    Numbers y(shape);
+    for (const naive::Indices& index : naive::all_indices(shape)) {
+      naive::Indices of_query = index;
+      const index_t keys = IsCausal ? std::min(k.shape[1], index[row] + 1) : k.shape[1];
+      std::vector<double> products(std::size_t(keys), 0.0);
+      for (index_t j = 0; j < keys; ++j)
+        for (index_t d = 0; d < k.shape[2]; ++d) {
+          of_query[column] = d;
+          products[std::size_t(j)] += re(q.at(of_query)) * re(k.at({index[0], j, d}));
+        }
+      const double largest = *std::max_element(products.begin(), products.end());
+      double total = 0, sum = 0;
+      for (index_t j = 0; j < keys; ++j) {
+        const double above = products[std::size_t(j)] - largest;
+        const double weight = std::exp(above / std::sqrt(double(k.shape[2])));
+        total += weight;
+        sum += weight * re(v.at({index[0], j, index[column]}));
+      }
+      y.at(index) = sum / total;
+    }
+    return y;
+  }};
+  naive.needs_elements = true;
+  naive.extents = {{5, 3, 4, 4}, {1, 7, 2, 2}, {3, 1, 5, 5}};
+  return naive;
+}
+
+}  // namespace cleave::testing
