@@ -34,7 +34,7 @@ Tensor<double, 3> input_of_sequences() {
 }
 
 template <class M>
-auto made(const M& lazy, const Expected& expected) {
+auto with_parameters(const M& lazy, const Expected& expected) {
   RandomState state{0, 0};
   const auto m = nn::make(lazy, state);
   set_parameters(m, expected.parameters);
@@ -42,7 +42,7 @@ auto made(const M& lazy, const Expected& expected) {
 }
 
 template <class M>
-void check_layer(const M& m, const Expected& expected) {
+void check_sequences(const M& m, const Expected& expected) {
   const auto x = input_of_sequences();
   check_against(expected, m, x);
   on_ranks({1, 2, 3}, [&](World& world) {
@@ -57,7 +57,9 @@ void check_layer(const M& m, const Expected& expected) {
 /// Heads over tp: rows of the weights before them, columns of the one behind.
 template <class M, class Mesh>
 auto by_heads(const M& m, const Mesh& mesh) {
-  const auto rows = [&](const auto& part) { return nn::place(part, mesh, Replicate{}, Shard<0>{}); };
+  const auto rows = [&](const auto& part) {
+    return nn::place(part, mesh, Replicate{}, Shard<0>{});
+  };
   return nn::MultiheadAttention{
       rows(m.query), rows(m.key), rows(m.value),
       nn::Linear{nn::place(m.out.weight, mesh, Replicate{}, Shard<1>{}),
@@ -113,8 +115,8 @@ TEST_CASE("embedding") {
 }
 
 TEST_CASE("causal attention") {
-  const auto m = made(nn::multihead_attention<double>(4, 2), of_attention);
-  check_layer(m, of_attention);
+  const auto m = with_parameters(nn::multihead_attention<double>(4, 2), of_attention);
+  check_sequences(m, of_attention);
   on_ranks({2, 4}, [&](World& world) {
     const auto mesh = init_device_mesh<dp, tp>(world, {world.size() / 2, 2});
     const auto x = distribute_tensor(input_of_sequences(), mesh, Shard<0>{}, Replicate{});
@@ -129,17 +131,17 @@ TEST_CASE("causal attention") {
 
 TEST_CASE("heads of queries that share keys and values") {
   const auto lazy = nn::multihead_attention<double>(4, 4, 2, nn::None{});
-  check_layer(made(lazy, of_grouped), of_grouped);
+  check_sequences(with_parameters(lazy, of_grouped), of_grouped);
   on_ranks({4}, [&](World& world) {
     const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
-    check_against(of_grouped, by_heads(made(lazy, of_grouped), mesh),
+    check_against(of_grouped, by_heads(with_parameters(lazy, of_grouped), mesh),
                   distribute_tensor(input_of_sequences(), mesh, Shard<0>{}, Replicate{}));
   });
 }
 
 TEST_CASE("a block of a transformer, and the placement of what it adds to") {
-  const auto m = made(nn::transformer_block<double>(4, 2), of_block);
-  check_layer(m, of_block);
+  const auto m = with_parameters(nn::transformer_block<double>(4, 2), of_block);
+  check_sequences(m, of_block);
   on_ranks({4}, [&](World& world) {
     const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
     const nn::Mlp feed{nn::place(m.mlp.up, mesh, Replicate{}, Shard<0>{}), nn::Relu{},

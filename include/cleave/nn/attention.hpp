@@ -35,7 +35,8 @@ struct MultiheadAttention {
   template <class X>
   auto operator()(const X& x) const {
     static_assert(X::dims == 3, "cleave: MultiheadAttention takes x [batch, sequence, width]");
-    const auto q = permute(unflatten(query(x), dim<2>{}, {heads, groups, -1}), dim<0, 2, 3, 1, 4>{});
+    const auto q =
+        permute(unflatten(query(x), dim<2>{}, {heads, groups, -1}), dim<0, 2, 3, 1, 4>{});
     const auto k = permute(unflatten(key(x), dim<2>{}, {heads, -1}), dim<0, 2, 1, 3>{});
     const auto v = permute(unflatten(value(x), dim<2>{}, {heads, -1}), dim<0, 2, 1, 3>{});
     return out(flatten(permute(attend(q, k, v), dim<0, 3, 1, 2, 4>{}), dim<2, 3, 4>{}));

@@ -2,9 +2,9 @@
 //
 //     // y[S0,S1,R,R] = scaled_dot_product_attention(q[S0,S1,R,R], k[S0,S1,R,R], v[S0,S1,R,R])
 //     //                                        batches over dp, heads over tp: nothing is sent
-//     // y[S2]        = scaled_dot_product_attention(q[S2], k[R], v[R])      sharded queries: likewise
-//     // y[P]         = scaled_dot_product_attention(q[R], k[S2], v[S2])     sharded keys: two
-//     //                                        all-reduces of a number per query, and a sum
+//     // y[S2] = scaled_dot_product_attention(q[S2], k[R], v[R])     sharded queries: likewise
+//     // y[P]  = scaled_dot_product_attention(q[R], k[S2], v[S2])    sharded keys: two all-reduces
+//     //                                                   of a number per query, and a sum
 #pragma once
 
 #include <array>
@@ -40,9 +40,7 @@ struct CausalMask {
     kernels::copy_triangle<false>(on, x, y, task.box->begin[row] - task.box->begin[row + 1],
                                   T(accumulator_t<T>(fill)));
   }
-  static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) {
-    return tril(g);
-  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) { return tril(g); }
 };
 
 /// The dimensions of k before its last two are those of q and v, too; those that only q has follow
@@ -123,9 +121,9 @@ constexpr void require_attention() {
 /// Batches, heads and queries may be sharded, then nothing is sent. Where keys and values are
 /// sharded in their sequence, a softmax across ranks costs two all-reduces of a number per query,
 /// and the result is Partial<Sum>. Where one axis shards the sequences of queries and of keys, the
-/// solver gathers what is smaller.
+/// solver moves shards to where the least is received: to batches, if there are any.
 ///
-/// @param q  [b.., g.., n, d]: the g.. queries share a key, as in grouped heads; often there are none
+/// @param q  [b.., g.., n, d]: the g.. queries share a key, as in grouped heads; g.. may be empty
 /// @param k  [b.., m, d], m > 0
 /// @param v  [b.., m, e]
 /// @return   [b.., g.., n, e]
