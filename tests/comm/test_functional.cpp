@@ -20,7 +20,7 @@ T reduced_cell(ReduceOp op, int ranks, index_t i, index_t j, index_t k) {
 
 /// Products of some ranks' cells are exact in T.
 template <class T>
-bool exact(ReduceOp op, int ranks) {
+bool is_exact(ReduceOp op, int ranks) {
   return op != ReduceOp::product || ranks <= 2 || !std::is_same_v<T, half>;
 }
 
@@ -51,7 +51,7 @@ TEST_CASE("a functional all-reduce gives every rank the reduction and leaves its
       for (const bool strided : {false, true})
         for (const Extents3& extents : {Extents3{3, 2, 5}, Extents3{0, 2, 5}, Extents3{17, 19, 23}})
           for (const ReduceOp op : all_reductions) {
-            if (!has_reduction<T>(op) || !exact<T>(op, world.size())) continue;
+            if (!has_reduction<T>(op) || !is_exact<T>(op, world.size())) continue;
             const auto x = cells<T>(world.rank(), extents, strided);
             const Async<Tensor<T, 3, TestDevice>> y = functional::all_reduce(x, op, world);
             CHECK(difference(
@@ -105,7 +105,7 @@ TEST_CASE("a functional reduce-scatter gives every rank its part along any dimen
         for (const ReduceOp op : all_reductions)
           for (int dim = 0; dim < 3; ++dim)
             for (const index_t width : {0, 1, 3}) {
-              if (!has_reduction<T>(op) || !exact<T>(op, n)) continue;
+              if (!has_reduction<T>(op) || !is_exact<T>(op, n)) continue;
               Extents3 extents{3, 2, 5}, part = extents;
               along(extents, dim) = width * n;
               along(part, dim) = width;
