@@ -72,8 +72,8 @@ double accuracy(const auto& model, const auto& batch) {
 }
 
 void train(World& world, const digits::Options& options) {
-  const index_t along_dp = options.dp > 0 ? options.dp : world.size() / options.tp;
-  const auto mesh = init_device_mesh<dp, tp>(world, {along_dp, options.tp});
+  const auto mesh = init_device_mesh<dp, tp>(
+      world, {options.mesh.along_dp(world.size()), options.mesh.tp});
   const Digits digits(options.data);
   const index_t count = digits.points.extent(0) - held_out;
   const std::vector<index_t> split = shuffled(digits.points.extent(0), 0);

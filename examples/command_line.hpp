@@ -1,0 +1,64 @@
+// Command lines of the programs that train: `--option value` and `--option=value`.
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+#include <cleave/core/config.hpp>
+
+namespace command_line {
+
+/// Bad input: one line for the user, exit code 2.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// @throws UsageError unless `text` is a whole number of at least 1
+inline cleave::index_t positive(const std::string& option, const std::string& text) {
+  char* end = nullptr;
+  const long value = std::strtol(text.c_str(), &end, 10);
+  if (text.empty() || *end != '\0' || value < 1)
+    throw UsageError(option + " is '" + text + "'; it takes a whole number of at least 1");
+  return value;
+}
+
+/// Extents of a mesh of dp x tp ranks.
+struct MeshExtents {
+  cleave::index_t dp = 0, tp = 1;  ///< dp 0: what tp leaves over
+
+  cleave::index_t along_dp(cleave::index_t ranks) const { return dp > 0 ? dp : ranks / tp; }
+};
+
+/// Reads "dp=2,tp=2", in any order.
+inline void set_mesh(MeshExtents& mesh, const std::string& text) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string axis = text.substr(at, 3);
+    if (axis != "dp=" && axis != "tp=")
+      throw UsageError("--mesh is '" + text + "'; it takes extents by name, as in dp=2,tp=2");
+    const std::string extent = text.substr(at + 3, end - at - 3);
+    (axis == "dp=" ? mesh.dp : mesh.tp) = positive("--mesh", extent);
+    at = end + 1;
+  }
+}
+
+/// Calls set(option, value) for each option.
+/// @throws UsageError for an option without a value
+template <class Set>
+void parse(int argc, char** argv, const Set& set) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const std::size_t equals = word.find('=');
+    const std::string option = word.substr(0, equals);
+    std::string value;
+    if (equals != word.npos) value = word.substr(equals + 1);
+    else if (i + 1 < argc) value = argv[++i];
+    if (value.empty()) throw UsageError(option + " needs a value");
+    set(option, value);
+  }
+}
+
+}  // namespace command_line

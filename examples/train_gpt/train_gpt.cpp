@@ -1,0 +1,143 @@
+// Trains a small GPT on a text, character by character, on a mesh of dp x tp ranks: sequences of a
+// batch are sharded over dp, heads and hidden layers over tp. Then it writes some text of its own.
+//
+//     train_gpt --ranks 4 --mesh dp=2,tp=2                      four threads
+//     mpirun -n 4 train_gpt --mesh dp=2,tp=2 --text FILE        four processes
+//     train_gpt --ranks 2 --resume DIRECTORY                    saves there, and goes on from there
+//
+// Batches, first parameters and so losses are the same on any mesh, up to rounding.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <cleave/nn.hpp>
+
+#include "model.hpp"
+#include "options.hpp"
+#include "text.hpp"
+
+using namespace cleave;
+using axes::dp;
+using axes::tp;
+
+namespace {
+
+constexpr std::uint64_t seed = 1;
+
+using Clock = std::chrono::steady_clock;
+
+/// The mean of -log(probability) of the characters that follow.
+auto loss_of(const auto& model, const auto& batch, const auto& where) {
+  return cross_entropy(flatten(model(batch.x, where), dim<0, 1>{}),
+                       flatten(batch.next, dim<0, 1>{}));
+}
+
+/// What the model goes on to write after the beginning of a text, one character after the other.
+template <class Mesh>
+std::string written(const auto& model, const gpt::Text& text, const auto& where, index_t context,
+                    index_t count, const Mesh& mesh) {
+  std::vector<index_t> tokens;
+  for (index_t i = 0; i < context; ++i) tokens.push_back(text.token(i));
+  RandomState state{seed + 1, 0};
+  for (index_t n = 0; n < count; ++n) {
+    const gpt::Tokens<Mesh> window = empty<index_t>({1, context}, mesh, Shard<0>{}, Replicate{});
+    for (index_t j = 0; j < window.local().size(); ++j)
+      window.local().data()[j] = tokens[tokens.size() - std::size_t(context - j)];
+    const auto chances = softmax(model(window, where), dim<2>{}).full_tensor();
+    Tensor<float, 1> last({text.vocabulary()});
+    for (index_t c = 0; c < last.size(); ++c) last(c) = chances(0, context - 1, c);
+    tokens.push_back(multinomial(last, 1, state)(0));
+  }
+  std::string result;
+  for (const index_t token : tokens) result += text.character(token);
+  return result;
+}
+
+/// What was lost, and how fast, since the last line.
+struct Progress {
+  Clock::time_point start = Clock::now();
+  double loss = 0;
+  index_t steps = 0;
+
+  void print(index_t step, index_t tokens_per_step, index_t received) const {
+    const std::chrono::duration<double> took = Clock::now() - start;
+    std::printf("step %5lld  loss %.4f  %7.0f tokens/s  received %.0f KiB a step\n",
+                static_cast<long long>(step), loss / double(steps),
+                double(steps * tokens_per_step) / took.count(),
+                double(received) / double(steps) / 1024);
+    std::fflush(stdout);
+  }
+};
+
+void train(World& world, const gpt::Text& text, const gpt::Options& options) {
+  const auto mesh = init_device_mesh<dp, tp>(
+      world, {options.mesh.along_dp(world.size()), options.mesh.tp});
+  if (options.batch % mesh.extents()[0] != 0)
+    throw gpt::UsageError("--batch " + std::to_string(options.batch) + " is no multiple of dp=" +
+                          std::to_string(mesh.extents()[0]));
+  manual_seed(world, seed);
+  const auto model =
+      requires_grad(gpt::placed_model(text.vocabulary(), options.context, options.width,
+                                      options.heads, options.layers, mesh));
+  auto optimizer = nn::adamw(model, {.weight_decay = 0.01});
+  const nn::Cosine rate{.rate = 3e-3, .steps = options.steps, .least = 3e-4,
+                        .warm_up = std::min<index_t>(20, options.steps / 4)};
+  const auto where = empty<index_t>({options.context}, mesh, Replicate{}, Replicate{});
+  for (index_t i = 0; i < options.context; ++i) where.local()(i) = i;
+
+  auto state = nn::state_dict(model, "model.") + nn::state_dict(optimizer, "optimizer.");
+  index_t step = 0;
+  const std::string latest =
+      options.resume.empty() ? "" : nn::latest_checkpoint(options.resume);
+  if (!latest.empty()) step = std::stol(nn::note_of(nn::load_checkpoint(latest, state), "step"));
+  if (world.rank() == 0) {
+    std::printf("%lld parameters, %lld characters of text, %lld different ones\n",
+                static_cast<long long>(nn::count(model)), static_cast<long long>(text.size()),
+                static_cast<long long>(text.vocabulary()));
+    if (!latest.empty()) std::printf("goes on from %s\n", latest.c_str());
+  }
+
+  while (step < options.steps) {
+    Progress progress;
+    CommTrace trace(world);
+    do {
+      const gpt::Batch batch(text, options.batch, options.context, std::uint64_t(step), mesh);
+      const auto loss = loss_of(model, batch, where);
+      zero_grad(model);
+      backward(loss);
+      nn::clip_grad_norm_(model, 1.0);
+      optimizer.options.learning_rate = rate(step);
+      optimizer.step(model);
+      progress.loss += double(loss.value().item());
+      ++progress.steps;
+      ++step;
+      if (!options.resume.empty() && step % options.save == 0) {
+        state.notes = {{"step", std::to_string(step)}};
+        nn::save_checkpoint(world, options.resume + "/step-" + std::to_string(step), state);
+      }
+    } while (step < options.steps && step % options.every != 0);
+    if (world.rank() == 0)
+      progress.print(step, options.batch * options.context, trace.received_bytes());
+  }
+  const std::string sample =
+      written(detach(model), text, where, options.context, options.sample, mesh);
+  if (world.rank() == 0) std::printf("----\n%s\n----\n", sample.c_str());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const gpt::Options options = gpt::parse(argc, argv);
+    const gpt::Text text(options.text, options.context);
+    if (!options.resume.empty()) std::filesystem::create_directories(options.resume);
+    return run(argc, argv, [&](World& world) { train(world, text, options); });
+  } catch (const gpt::UsageError& error) {
+    std::fprintf(stderr, "train_gpt: %s\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""examples/train_gpt learns from a text, with the same losses and the same writing on every mesh,
+threads or processes, goes on from a checkpoint on another mesh, and refuses bad input in one line.
+
+usage: train_gpt.py PROGRAM [MPIEXEC]
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from cases import Cases
+
+LINE = re.compile(r"^step +(\d+)  loss (\d+\.\d+)", re.MULTILINE)
+SMALL = ["--steps", 60, "--every", 10, "--save", 20, "--batch", 4, "--context", 32, "--width", 32,
+         "--sample", 40]
+TEXT = "the quick brown fox jumps over the lazy dog; pack my box with five dozen liquor jugs.\n"
+
+
+def run(*command):
+    return subprocess.run([str(word) for word in command], text=True, timeout=300,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT)
+
+
+def losses_of(done):
+    return [(int(step), float(loss)) for step, loss in LINE.findall(done.stdout)]
+
+
+def alike(found, expected):
+    return len(found) == len(expected) and all(
+        a[0] == b[0] and abs(a[1] - b[1]) <= 0.0021 for a, b in zip(found, expected))
+
+
+def main(program, mpiexec=None):
+    cases = Cases()
+    scratch = pathlib.Path(tempfile.mkdtemp())
+    text = scratch / "text"
+    text.write_text(TEXT * 40)
+    words = ["--text", text, *SMALL]
+    one = run(program, *words, "--ranks", 1)
+    expected = losses_of(one)
+    cases.check("the loss falls by more than a third", one.returncode == 0 and len(expected) == 6
+                and expected[-1][1] < 0.66 * expected[0][1], one.stdout)
+    cases.check("some text is written, which begins as the text does",
+                "----\n" + TEXT[:32] in one.stdout and one.stdout.count("----\n") == 2, one.stdout)
+    for ranks, mesh in [(2, "dp=2"), (2, "tp=2"), (4, "dp=2,tp=2")]:
+        done = run(program, *words, "--ranks", ranks, "--mesh", mesh)
+        cases.check(f"threads, {mesh}: the losses of one rank",
+                    done.returncode == 0 and alike(losses_of(done), expected), done.stdout)
+    several = [mpiexec, "-n", 2, program] if mpiexec else [program, "--ranks", 2]
+    first = run(*several, *words, "--mesh", "dp=2", "--resume", scratch / "saved")
+    cases.check("saving changes nothing", alike(losses_of(first), expected), first.stdout)
+    shutil.rmtree(scratch / "saved/step-60", ignore_errors=True)
+    shutil.rmtree(scratch / "saved/step-40", ignore_errors=True)
+    again = run(program, *words, "--ranks", 2, "--mesh", "tp=2", "--resume", scratch / "saved")
+    cases.check("another mesh goes on from step 20", "goes on from" in again.stdout
+                and alike(losses_of(again), expected[2:]), again.stdout)
+    shutil.rmtree(scratch)
+    for bad, sentence in [(["--mesh", "2x2"], "takes extents by name"),
+                          (["--heads", "3"], "--width 64 is no multiple of --heads 3"),
+                          (["--mesh", "tp=3"], "--heads 4 is no multiple of tp=3"),
+                          (["--text", scratch], "a file with more than 64 characters is needed"),
+                          (["--color", "1"], "there is no option '--color'")]:
+        done = run(program, *bad)
+        cases.check(f"{bad[0]} {bad[1]}: one line, exit code 2", done.returncode == 2
+                    and sentence in done.stdout and done.stdout.count("\n") == 1, done.stdout)
+    return cases.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
