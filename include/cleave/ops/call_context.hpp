@@ -50,12 +50,11 @@ struct CallContext {
   /// know them, if the extents of a factor do
   CallContext(const OpInfo& op, const OperandRef* in) : info(op), operands(in) {
     for (int i = 0; i < op.rule->operands; ++i) {
-      if (in[i].mesh == nullptr) continue;
+      if (in[i].mesh == nullptr || in[i].mesh == mesh) continue;
       if (mesh == nullptr) mesh = in[i].mesh;
-      else if (!(*mesh == *in[i].mesh))
-        throw Error(op.name, "the operands are on different meshes of one type", context());
+      else require_same_mesh(*in[i].mesh);
     }
-    if (!all_agree()) compare_factors();
+    if (!all_agree()) [[unlikely]] compare_factors();
   }
 
   bool repeats(int i, int d) const {
@@ -79,6 +78,12 @@ struct CallContext {
                       mesh->name(conflict) + "'; redistribute it to Replicate first",
                   context());
     return layout;
+  }
+
+  /// @throws Error if an operand repeats a dimension that it shards. @see needed
+  void require_repeatable(const Layout* required) const {
+    for (int i = 0; i < info.rule->operands; ++i)
+      if (operands[i].mesh != nullptr) static_cast<void>(needed(i, required[i]));
   }
 
   /// @param fresh     extents of the factors that no operand has
@@ -120,6 +125,11 @@ struct CallContext {
   }
 
  private:
+  void require_same_mesh(const MeshState& other) const {
+    if (!(*mesh == other))
+      throw Error(info.name, "the operands are on different meshes of one type", context());
+  }
+
   bool all_agree() const {
     const ExtentsTable& table = *info.table;
     for (int p = 0; p < table.pairs; ++p) {
@@ -182,37 +192,47 @@ inline DimPlace source_of(const CallContext& call, int result, int d) {
   return first;
 }
 
-/// Sets the extents and strides of the results: as operands on this rank have them; of factors
-/// that no operand has, as the layout gives them.
-///
-/// @param fresh  global extents of these factors
-inline void set_extents(const CallContext& call, const OperandRef* in, const Shape& fresh,
-                        const Layout* computed, RawResult* results) {
-  const Rule& rule = *call.info.rule;
-  const ExtentsTable& table = *call.info.table;
-  for (int k = 0; k < rule.results; ++k) {
-    const int dims = rule.result[std::size_t(k)].dims;
-    RawResult& y = results[k];
-    for (int d = 0, next = 0; d < dims; ++d) {
-      const DimPlace from = call.any_repeats ? source_of(call, k, d)
-                                             : table.source[std::size_t(k)][std::size_t(d)];
-      if (from.operand >= 0) {
-        y.shape[d] = in[from.operand].shape[from.dim];
-        y.extents[d] = in[from.operand].extents[from.dim];
-      } else {
-        y.shape[d] = fresh[next++];
-        y.extents[d] = -1;
-      }
-    }
-    index_t step = 1;
-    for (int d = dims - 1; d >= 0; --d) {
-      if (y.extents[d] < 0)
-        y.extents[d] = new_extent(call.mesh, computed != nullptr ? computed + k : nullptr,
-                                  shape_at(y.shape, dims), d);
-      y.strides[d] = step;
-      step *= y.extents[d];
-    }
+/// Sets the extents and strides of result k: as operands on this rank have them; of factors that no
+/// operand has, as the layout gives them.
+inline void set_each_extent(const CallContext& call, const OperandRef* in, const Shape& fresh,
+                            const Layout* computed, int k, RawResult& y) {
+  const int dims = call.info.rule->result[std::size_t(k)].dims;
+  for (int d = 0, next = 0; d < dims; ++d) {
+    const DimPlace from = source_of(call, k, d);
+    y.shape[d] = from.operand >= 0 ? in[from.operand].shape[from.dim] : fresh[next++];
+    y.extents[d] = from.operand >= 0 ? in[from.operand].extents[from.dim] : -1;
   }
+  index_t step = 1;
+  for (int d = dims - 1; d >= 0; --d) {
+    if (y.extents[d] < 0)
+      y.extents[d] = new_extent(call.mesh, computed != nullptr ? computed + k : nullptr,
+                                shape_at(y.shape, dims), d);
+    y.strides[d] = step;
+    step *= y.extents[d];
+  }
+}
+
+/// The same where all extents are those of one operand.
+inline void set_extents_like(const OperandRef& x, int dims, RawResult& y) {
+  index_t step = 1;
+  for (int d = dims - 1; d >= 0; --d) {
+    y.shape[d] = x.shape[d];
+    y.extents[d] = x.extents[d];
+    y.strides[d] = step;
+    step *= x.extents[d];
+  }
+}
+
+/// Sets the extents and strides of result k.
+///
+/// @param fresh  global extents of the factors that no operand has
+inline void set_extents(const CallContext& call, const OperandRef* in, const Shape& fresh,
+                        const Layout* computed, int k, RawResult& y) {
+  const int like = call.info.table->like[std::size_t(k)];
+  if (like >= 0 && !call.any_repeats) [[likely]]
+    set_extents_like(in[like], call.info.rule->result[std::size_t(k)].dims, y);
+  else
+    set_each_extent(call, in, fresh, computed, k, y);
 }
 
 /// Operands of an elementwise operation, aligned with the result: a stride of 0 along dimensions
@@ -242,12 +262,9 @@ class AlignedOperands {
   std::array<index_t, std::size_t(max_operands) * std::size_t(max_dims)> strides_;
 };
 
-/// Whether the tensors among the operands of an elementwise operation lie as its result does.
-inline bool are_aligned(const CallContext& call, const OperandRef* in, int dims) {
-  if (call.any_repeats) return false;
-  for (int i = 0; i < call.info.rule->operands; ++i)
-    if (in[i].dims != dims && in[i].storage != nullptr) return false;
-  return true;
+/// Whether the operands lie as the kernel takes them; else they have to be aligned with the result.
+inline bool are_aligned(const CallContext& call) {
+  return !call.info.is_elementwise || (!call.any_repeats && call.info.same_dims);
 }
 
 }  // namespace cleave::detail

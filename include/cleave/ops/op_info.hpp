@@ -23,6 +23,7 @@ struct OpInfo {
   bool is_elementwise = false;
   bool is_view = false;
   bool needs_box = false;
+  bool same_dims = false;  ///< whether all tensors have as many dimensions as the first result
   std::array<DType, max_results> dtype{};  ///< of the results
   void (*run)(const void* op, const cleave::Task& task) = nullptr;
 };
@@ -98,7 +99,8 @@ struct InfoOf<Op, Device, Types<T...>, Dims...> {
 
   static constexpr OpInfo value = [] {
     OpInfo info{Op::name, &rule_of<Sig>, &extents_table<Sig>, rule_broadcasts<Sig>(),
-                cleave::is_elementwise<Op>, is_view_op<Op>, detail::needs_box<Op>(), {}, &run};
+                cleave::is_elementwise<Op>, is_view_op<Op>, detail::needs_box<Op>(),
+                ((is_number<T> || Dims == rule_of<Sig>.result[0].dims) && ...), {}, &run};
     static_assert(rule_of<Sig>.results == Results::size,
                   "cleave: an operation names one element type per result of its factors");
     [&]<class... R>(Types<R...>) {

@@ -45,11 +45,6 @@ constexpr Shape shape_of(const X& x) {
 
 namespace detail {
 
-template <class X>
-inline constexpr bool is_number = false;
-template <class T>
-inline constexpr bool is_number<Number<T>> = true;
-
 /// The first operand that is a tensor.
 template <class A, class... Rest>
 constexpr const auto& first_tensor(const A& x, const Rest&... rest) {

@@ -164,6 +164,11 @@ constexpr bool needs_box() {
   else return false;
 }
 
+template <class X>
+inline constexpr bool is_number = false;
+template <class T>
+inline constexpr bool is_number<Number<T>> = true;
+
 /// The element type of an entry of Types: a tensor's, or a number's.
 template <class T>
 struct ElementIn {

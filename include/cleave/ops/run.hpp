@@ -41,7 +41,7 @@ inline void run_on(const CallContext& call, const void* op, const OperandRef* in
   task.context = [](const void* of) { return static_cast<const CallContext*>(of)->context(); };
   task.context_of = &call;
   task.draws = call.draws;
-  if (!info.needs_box) {
+  if (!info.needs_box) [[likely]] {
     info.run(op, task);
   } else {
     const Box box = local_box(call.mesh, computed, shape_at(results[0].shape, out[0].dims));
@@ -50,7 +50,12 @@ inline void run_on(const CallContext& call, const void* op, const OperandRef* in
     task.in_box = &in_box;
     info.run(op, task);
   }
-  if (info.is_view) results[0].data = out[0].data;
+}
+
+/// Runs the kernel of an elementwise operation whose operands repeat along some dimension.
+inline void run_aligned(const CallContext& call, const void* op, const OperandRef* in,
+                        const Layout* computed, RawResult* results, ArrayRef* out) {
+  run_on(call, op, AlignedOperands(call, in, out[0]).data(), computed, results, out);
 }
 
 /// Makes a view of a dense copy of the only operand, whose own strides do not allow it.
@@ -64,7 +69,20 @@ void view_copy(const CallContext& call, const void* op, const OperandRef& in,
   dense.strides = copy.view.strides.begin();
   dense.storage = &copy.storage;
   run_on(call, op, &dense, computed, results, out);
+  results[0].data = out[0].data;
   results[0].storage = std::move(copy.storage);
+}
+
+/// Makes the result of a view: the operand's elements, where its strides allow that.
+template <class Device>
+void compute_view(const CallContext& call, const void* op, const OperandRef* in,
+                  const Layout* computed, RawResult& y) {
+  ArrayRef out{nullptr, y.extents, y.strides, call.info.rule->result[0].dims};
+  y.storage = *in[0].storage;
+  run_on(call, op, in, computed, &y, &out);
+  y.data = out.data;
+  if (out.data == nullptr && block_of(in[0]).view.size() > 0)
+    view_copy<Device>(call, op, in[0], computed, &y, &out);
 }
 
 /// Allocates the results and runs the kernel.
@@ -82,27 +100,22 @@ void compute(const CallContext& call, const void* op, const Shape& fresh, const 
   const Rule& rule = *info.rule;
   if (rule.kept != 0 && call.mesh != nullptr && call.mesh->is_member())
     call.require_whole_groups(fresh, in, computed);
-  set_extents(call, in, fresh, computed, results);
+  if (info.is_view) [[unlikely]] {
+    set_extents(call, in, fresh, computed, 0, results[0]);
+    return compute_view<Device>(call, op, in, computed, results[0]);
+  }
   std::array<ArrayRef, std::size_t(max_results)> out;
   for (int k = 0; k < rule.results; ++k) {
     RawResult& y = results[k];
     const int dims = rule.result[std::size_t(k)].dims;
-    if (info.is_view) {
-      y.storage = *in[0].storage;
-    } else {
-      y.storage = allocate_bytes(
-          Device{}, checked_bytes(y.extents, dims, size_of(info.dtype[std::size_t(k)])));
-      y.data = y.storage.get();
-    }
+    set_extents(call, in, fresh, computed, k, y);
+    y.storage = allocate_bytes(
+        Device{}, checked_bytes(y.extents, dims, size_of(info.dtype[std::size_t(k)])));
+    y.data = y.storage.get();
     out[std::size_t(k)] = {y.data, y.extents, y.strides, dims};
   }
-  if (!info.is_elementwise || are_aligned(call, in, out[0].dims)) {
-    run_on(call, op, in, computed, results, out.data());
-    if (info.is_view && out[0].data == nullptr && block_of(in[0]).view.size() > 0)
-      view_copy<Device>(call, op, in[0], computed, results, out.data());
-  } else {
-    run_on(call, op, AlignedOperands(call, in, out[0]).data(), computed, results, out.data());
-  }
+  if (are_aligned(call)) [[likely]] run_on(call, op, in, computed, results, out.data());
+  else run_aligned(call, op, in, computed, results, out.data());
 }
 
 /// A call on distributed operands as constants of its types.
@@ -141,26 +154,48 @@ void move_operand(const CallContext& call, const PlacedCall& placed, int i, cons
 
 /// Calls f with the operands where the kernel needs them.
 /// @collective every rank of the mesh, if an operand moves
+/// @throws Error if one repeats a dimension that it shards
 template <class Device, class F>
 void with_moved_operands(const CallContext& call, const PlacedCall& placed,
-                            const OperandRef* in, const F& f) {
-  const int count = call.info.rule->operands;
-  const Layout* const required = placed.solution->required.data();
-  if (placed.moves == 0) {
-    for (int i = 0; call.any_repeats && i < count; ++i)
-      if (in[i].mesh != nullptr) static_cast<void>(call.needed(i, required[i]));
-    return f(in);
-  }
+                         const OperandRef* in, const F& f) {
   std::array<OperandRef, std::size_t(max_operands)> there;
   std::array<redistribution::Block, std::size_t(max_operands)> blocks;
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < call.info.rule->operands; ++i) {
     there[std::size_t(i)] = in[i];
     if (in[i].mesh == nullptr) continue;
-    const Layout target = call.needed(i, required[i]);
+    const Layout target = call.needed(i, placed.solution->required[std::size_t(i)]);
     if (!(target == *in[i].layout))
       move_operand<Device>(call, placed, i, target, there[std::size_t(i)], blocks[std::size_t(i)]);
   }
   f(static_cast<const OperandRef*>(there.data()));
+}
+
+/// The same; operands that the types leave where they are cost nothing.
+template <class Device, class F>
+void with_operands(const CallContext& call, const PlacedCall& placed, const OperandRef* in,
+                   const F& f) {
+  if (placed.moves != 0) return with_moved_operands<Device>(call, placed, in, f);
+  if (call.any_repeats) [[unlikely]] call.require_repeatable(placed.solution->required.data());
+  f(in);
+}
+
+/// Brings the first result to its placements.
+/// @collective every rank of the mesh
+template <class Device>
+void move_result(const CallContext& call, const PlacedCall& placed, RawResult& y) {
+  const int dims = call.info.rule->result[0].dims;
+  const Route& route = *placed.result_route;
+  redistribution::Block block = moved<Device>(
+      route.plan, route.source, route.target,
+      {std::move(y.storage),
+       View{y.data, call.info.dtype[0], shape_at(y.extents, dims), shape_at(y.strides, dims)}},
+      *call.mesh, shape_at(y.shape, dims), call.info.name);
+  y.storage = std::move(block.storage);
+  y.data = block.view.data;
+  for (int d = 0; d < dims; ++d) {
+    y.extents[d] = block.view.extents[d];
+    y.strides[d] = block.view.strides[d];
+  }
 }
 
 /// Runs a call on distributed operands.
@@ -171,26 +206,11 @@ void with_moved_operands(const CallContext& call, const PlacedCall& placed,
 template <class Device>
 void run_placed(const PlacedCall& placed, const void* op, const Shape& fresh, const OperandRef* in,
                 RawResult* results) {
-  const OpInfo& info = *placed.info;
-  const CallContext call(info, in);
-  with_moved_operands<Device>(call, placed, in, [&](const OperandRef* there) {
+  const CallContext call(*placed.info, in);
+  with_operands<Device>(call, placed, in, [&](const OperandRef* there) {
     compute<Device>(call, op, fresh, there, placed.solution->computed.data(), results);
   });
-  if (!placed.result_moves) return;
-  RawResult& y = results[0];
-  const int dims = info.rule->result[0].dims;
-  const Route& route = *placed.result_route;
-  redistribution::Block block = moved<Device>(
-      route.plan, route.source, route.target,
-      {std::move(y.storage),
-       View{y.data, info.dtype[0], shape_at(y.extents, dims), shape_at(y.strides, dims)}},
-      *call.mesh, shape_at(y.shape, dims), info.name);
-  y.storage = std::move(block.storage);
-  y.data = block.view.data;
-  for (int d = 0; d < dims; ++d) {
-    y.extents[d] = block.view.extents[d];
-    y.strides[d] = block.view.strides[d];
-  }
+  if (placed.result_moves) [[unlikely]] move_result<Device>(call, placed, results[0]);
 }
 
 /// Runs a call on local tensors. @see run_placed

@@ -64,7 +64,7 @@ void compute_into(const CallContext& call, const void* op, const Shape& fresh,
   if (call.info.rule->kept != 0 && call.mesh != nullptr && call.mesh->is_member())
     call.require_whole_groups(fresh, in, computed);
   RawResult y{nullptr, target.data, room[0].data(), room[1].data(), room[2].data()};
-  set_extents(call, in, fresh, computed, &y);
+  set_extents(call, in, fresh, computed, 0, y);
   const TargetCheck check{call, target};
   check.require_extents(y.shape, y.extents);
   const auto run = [&](const OperandRef* aligned) {
@@ -73,7 +73,7 @@ void compute_into(const CallContext& call, const void* op, const Shape& fresh,
     ArrayRef out = target;
     run_on(call, op, aligned, computed, &y, &out);
   };
-  if (!call.info.is_elementwise || are_aligned(call, in, target.dims)) run(in);
+  if (are_aligned(call)) run(in);
   else run(AlignedOperands(call, in, target).data());
 }
 
@@ -90,7 +90,7 @@ template <class Device>
 void run_placed_into(const PlacedCall& placed, const void* op, const Shape& fresh,
                      const OperandRef* in, const OperandRef& target) {
   const CallContext call(*placed.info, in);
-  with_moved_operands<Device>(call, placed, in, [&](const OperandRef* there) {
+  with_operands<Device>(call, placed, in, [&](const OperandRef* there) {
     compute_into<Device>(call, op, fresh, there, placed.solution->computed.data(), target);
   });
 }

@@ -42,6 +42,10 @@ inline std::shared_ptr<HostMemory>& host_memory() {
                             " is negative");
 }
 
+[[noreturn]] inline void throw_too_many_elements() {
+  throw Error("Tensor", "the extents multiply to more than an index can count");
+}
+
 /// The bytes of an array.
 ///
 /// @throws Error if an extent is negative, or if the others than zero multiply to more bytes than
@@ -54,7 +58,7 @@ inline std::size_t checked_bytes(const index_t* extents, int dims, std::size_t e
     empty = empty || extents[d] == 0;
     overflows = __builtin_mul_overflow(bytes, extents[d] == 0 ? 1 : extents[d], &bytes) || overflows;
   }
-  if (overflows) throw Error("Tensor", "the extents multiply to more than an index can count");
+  if (overflows) throw_too_many_elements();
   return empty ? 0 : std::size_t(bytes);
 }
 

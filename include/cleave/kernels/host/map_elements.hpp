@@ -189,19 +189,31 @@ struct ElementOfInput<Scalar<T>> {
 };
 
 template <class T>
-const Strided<const T>& array_of(const Strided<const T>& in, const Shape&) {
-  return in;
+const Shape& strides_of(const Strided<const T>& in) {
+  return in.strides;
 }
 template <class T>
-Strided<const T> array_of(const Scalar<T>& in, const Shape& extents) {
-  return {&in.value, extents, Shape::filled(extents.dims, 0)};
+const Shape& strides_of(const Scalar<T>&) {
+  static constexpr Shape zeros{};
+  return zeros;
 }
 
+template <class T>
+const T* data_of(const Strided<const T>& in) {
+  return in.data;
+}
+template <class T>
+const T* data_of(const Scalar<T>& in) {
+  return &in.value;
+}
+
+/// @param strides  of the result and of the inputs
 template <int... K, class R, class... T>
 void map_arrays(std::integer_sequence<int, K...>, const RowFunction<R, T...>& f,
-                const Strided<R>& out, const Strided<const T>&... in) {
-  const MapLoops<int(sizeof...(T)) + 1> loops(out.extents, {&out.strides, &in.strides...});
-  map_loops(f, loops, out.data, Feed<T>(in.data, loops.strides[K + 1], loops.dims)...);
+                const Strided<R>& out, const Shape* const (&strides)[sizeof...(T) + 1],
+                const T*... in) {
+  const MapLoops<int(sizeof...(T)) + 1> loops(out.extents, strides);
+  map_loops(f, loops, out.data, Feed<T>(in, loops.strides[K + 1], loops.dims)...);
 }
 
 }  // namespace detail
@@ -217,7 +229,7 @@ void map_elements(On<Host>, const F& f, const Strided<R>& out, const In&... in) 
   if (out.extents.product() == 0) return;
   using Row = detail::RowFunction<R, typename detail::ElementOfInput<In>::type...>;
   detail::map_arrays(std::make_integer_sequence<int, int(sizeof...(In))>{}, Row::of(f), out,
-                     detail::array_of(in, out.extents)...);
+                     {&out.strides, &detail::strides_of(in)...}, detail::data_of(in)...);
 }
 
 }  // namespace cleave::kernels
