@@ -83,4 +83,67 @@ Naive naive_of(ops::ExactDot<Mask>) {
   return naive_of(ops::Dot<Mask>{});
 }
 
+template <unsigned Mask>
+Naive naive_of(ops::Var<Mask>) {
+  return by_group(Mask, [](const Elements& group) {
+    const double n = double(group.size());
+    Number64 mean = 0;
+    for (const Number64& x : group) mean += x / n;
+    double squares = 0;
+    for (const Number64& x : group) squares += std::norm(x - mean);
+    return Number64(squares / std::max(0.0, n - 1));
+  });
+}
+template <unsigned Mask>
+Naive naive_of(ops::Stddev<Mask>) {
+  Naive naive = naive_of(ops::Var<Mask>{});
+  naive.result = [variance = naive.result](const Arrays& x) {
+    Numbers y = variance(x);
+    for (Number64& value : y.values) value = std::sqrt(re(value));
+    return y;
+  };
+  return naive;
+}
+template <unsigned Mask>
+Naive naive_of(ops::LogSumExp<Mask>) {
+  return by_group(Mask, [](const Elements& group) {
+    double sum = 0;
+    for (const Number64& x : group) sum += std::exp(re(x));
+    return Number64(std::log(sum));
+  });
+}
+template <int D>
+Naive naive_of(ops::CumSum<D>) {
+  return Naive{[](const Arrays& x) {
+    Numbers y = x[0];
+    for (const naive::Indices& index : naive::all_indices(y.shape)) {
+      naive::Indices before = index;
+      if (before[D]-- > 0) y.at(index) += y.at(before);
+    }
+    return y;
+  }};
+}
+
+/// f(how many elements of a group are not 0, how many there are).
+template <class F>
+Naive by_nonzeros(unsigned mask, F f) {
+  return by_group(mask, [f](const Elements& group) {
+    std::size_t nonzeros = 0;
+    for (const Number64& x : group) nonzeros += x != Number64(0);
+    return Number64(double(f(nonzeros, group.size())));
+  });
+}
+template <unsigned Mask>
+Naive naive_of(ops::Any<Mask>) {
+  return by_nonzeros(Mask, [](std::size_t nonzeros, std::size_t) { return nonzeros > 0; });
+}
+template <unsigned Mask>
+Naive naive_of(ops::All<Mask>) {
+  return by_nonzeros(Mask, [](std::size_t nonzeros, std::size_t all) { return nonzeros == all; });
+}
+template <unsigned Mask>
+Naive naive_of(ops::CountNonzero<Mask>) {
+  return by_nonzeros(Mask, [](std::size_t nonzeros, std::size_t) { return nonzeros; });
+}
+
 }  // namespace cleave::testing

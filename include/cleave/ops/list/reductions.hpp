@@ -2,11 +2,15 @@
 #pragma once
 
 #include <cleave/ops/arg_reduce.hpp>
+#include <cleave/ops/cumsum.hpp>
 #include <cleave/ops/dot.hpp>
 #include <cleave/ops/exact.hpp>
 #include <cleave/ops/list/entry.hpp>
+#include <cleave/ops/logsumexp.hpp>
 #include <cleave/ops/norm.hpp>
 #include <cleave/ops/reduce.hpp>
+#include <cleave/ops/truth.hpp>
+#include <cleave/ops/variance.hpp>
 
 namespace cleave::ops {
 
@@ -16,8 +20,38 @@ using Parts = PartsOf<ArgReduce<Max, 1>, ArgCandidates<Max, 1>, KeyOfPair<Max>, 
 using ExactPartsOf = PartsOf<ExactSum<1u>, ExactParts<kernels::ExactTerms::elements, 1u>,
                              ExactValue<kernels::ExactTerms::elements, double>,
                              ExactWhole<kernels::ExactTerms::elements, 1u>>;
+using LogSumExpParts = PartsOf<LogSumExp<1u>, FiniteOrZero>;
 
 namespace listing {
+
+inline constexpr const char* of_truths = "the result is a truth value";
+
+template <class Visit>
+constexpr void each_statistic(const Visit& visit) {
+  using Two = DimsOf<2>;
+  using Every = SameTypes<1, double, float, Complex, Int, bool>;
+  visit(listed<Var<2u>, SameTypes<1, double, float, Complex>, Two>(
+      "var(x, dim<1>{})", [](const auto& x) { return var(x, dim<1>{}); }));
+  visit(listed<Var<3u>, SameTypes<1, double>, Two>("var(x)",
+                                                   [](const auto& x) { return var(x); }));
+  visit(listed<Stddev<1u>, SameTypes<1, double, float, Complex>, Two>(
+      "stddev(x, dim<0>{})", [](const auto& x) { return stddev(x, dim<0>{}); }));
+  visit(listed<LogSumExp<2u>, SameTypes<1, double, float>, Two>(
+      "logsumexp(x, dim<1>{})", [](const auto& x) { return logsumexp(x, dim<1>{}); }));
+  visit(listed<LogSumExp<3u>, SameTypes<1, double>, Two>(
+      "logsumexp(x)", [](const auto& x) { return logsumexp(x); }));
+  visit(listed<CumSum<1>, Every, Two>("cumsum(x, dim<1>{})",
+                                      [](const auto& x) { return cumsum(x, dim<1>{}); }));
+  visit(listed<CumSum<0>, SameTypes<1, double>, Two>(
+      "cumsum(x, dim<0>{})", [](const auto& x) { return cumsum(x, dim<0>{}); }));
+  visit(listed<Any<2u>, Every, Two>(
+      "any(x, dim<1>{})", [](const auto& x) { return any(x, dim<1>{}); }, of_truths));
+  visit(listed<All<1u>, Every, Two>(
+      "all(x, dim<0>{})", [](const auto& x) { return all(x, dim<0>{}); }, of_truths));
+  visit(listed<CountNonzero<2u>, Every, Two>(
+      "count_nonzero(x, dim<1>{})", [](const auto& x) { return count_nonzero(x, dim<1>{}); },
+      "the result is a number of elements"));
+}
 
 template <class Visit>
 constexpr void each_exact_reduction(const Visit& visit) {
@@ -71,6 +105,7 @@ constexpr void each_reduction(const Visit& visit) {
                                                        [](const auto& x) { return norm<1>(x); }));
   visit(listed<Norm<norm_inf, 1u>, SameTypes<1, double>, Two>(
       "norm<norm_inf>(x, dim<0>{})", [](const auto& x) { return norm<norm_inf>(x, dim<0>{}); }));
+  each_statistic(visit);
   each_exact_reduction(visit);
 }
 

@@ -1,0 +1,72 @@
+// Running sums along a dimension.
+//
+// Every line is added up in its order: the same bits however many lines there are. Floats of up to
+// 32 bits are added in a wider type.
+#pragma once
+
+#include <type_traits>
+
+#include <cleave/core/dtype.hpp>
+#include <cleave/kernels/arithmetic.hpp>
+#include <cleave/kernels/strided.hpp>
+#include <cleave/tensor/storage.hpp>
+
+namespace cleave::kernels {
+
+/// What running sums of results R are held in.
+template <class R>
+using running_t = std::conditional_t<std::is_same_v<R, float>, double, accumulator_t<R>>;
+
+namespace detail {
+
+/// The offset of line `n` of an array, whose dimension `dim` is taken out.
+inline index_t offset_of_line(index_t n, int dim, const Shape& extents, const Shape& strides) {
+  index_t offset = 0;
+  for (int d = extents.dims - 1; d >= 0; --d) {
+    if (d == dim) continue;
+    offset += n % extents[d] * strides[d];
+    n /= extents[d];
+  }
+  return offset;
+}
+
+/// The last dimension but `dim`; -1 if there is none.
+inline int innermost_other(int dims, int dim) { return dim == dims - 1 ? dims - 2 : dims - 1; }
+
+}  // namespace detail
+
+/// out[.., i, ..] = sum of in[.., k, ..] over k <= i, or over k >= i.
+///
+/// @param in   any extents and strides
+/// @param out  of these extents
+template <class T, class R>
+void running_sums(On<Host>, const Strided<const T>& in, int dim, bool reversed,
+                  const Strided<R>& out) {
+  constexpr index_t most = 256;
+  using A = running_t<R>;
+  if (in.extents.product() == 0) return;
+  const index_t n = in.extents[dim];
+  const int inner = detail::innermost_other(in.extents.dims, dim);
+  const index_t lines = inner < 0 ? 1 : in.extents[inner];
+  const index_t in_next = inner < 0 ? 0 : in.strides[inner], out_next = inner < 0 ? 0 : out.strides[inner];
+  // lines that lie one after the other: only as many as hide how long each addition takes
+  const index_t width = in.strides[dim] < in_next ? 4 : most;
+  const index_t in_step = reversed ? -in.strides[dim] : in.strides[dim];
+  const index_t out_step = reversed ? -out.strides[dim] : out.strides[dim];
+  for (index_t line = 0, end = in.extents.product() / n; line < end; line += lines) {
+    const T* from = in.data + detail::offset_of_line(line, dim, in.extents, in.strides);
+    R* to = out.data + detail::offset_of_line(line, dim, out.extents, out.strides);
+    if (reversed) from += (n - 1) * in.strides[dim], to += (n - 1) * out.strides[dim];
+    for (index_t first = 0; first < lines; first += width) {
+      const index_t count = lines - first < width ? lines - first : width;
+      A sum[most] = {};
+      for (index_t i = 0; i < n; ++i)
+        for (index_t j = 0; j < count; ++j) {
+          sum[j] = plus(sum[j], A(from[i * in_step + (first + j) * in_next]));
+          to[i * out_step + (first + j) * out_next] = R(sum[j]);
+        }
+    }
+  }
+}
+
+}  // namespace cleave::kernels

@@ -1,0 +1,57 @@
+// Running sums along a dimension, of which every rank has to have whole lines.
+//
+//     // y[S0] = cumsum(x[S0], dim<1>{})
+//     // y[S0] = cumsum(x[S1], dim<1>{})      an all-to-all of x first
+#pragma once
+
+#include <array>
+#include <type_traits>
+
+#include <cleave/kernels/host/running_sums.hpp>
+#include <cleave/ops/call.hpp>
+#include <cleave/ops/dim.hpp>
+
+namespace cleave {
+
+namespace ops {
+
+/// y[i] = x[0] + .. + x[i] along dimension D, or x[i] + .. to the end. Bools are counted.
+template <int D>
+struct CumSum {
+  bool reversed = false;
+
+  static constexpr const char* name = "cumsum";
+  template <class T>
+  using result_of = std::conditional_t<std::is_same_v<T, bool>, index_t, T>;
+  template <class T>
+  static constexpr const char* partials_for() {
+    return std::is_same_v<T, bool> ? "" : "sum->sum; avg->avg";
+  }
+  static constexpr RuleText factors(const std::array<int, 1>& dims) {
+    return cleave::detail::reduction_factors(dims[0], 0);
+  }
+  static constexpr RuleText replicated = cleave::detail::letter_of(D);
+  void kernel(const auto& on, const Task&, const auto& y, const auto& x) const {
+    running_sums(on, x, D, reversed, y);
+  }
+  // x[i] counts in y[i], y[i + 1], ..
+  template <class G, class Y, class X>
+    requires(!std::is_integral_v<typename X::value_type>)
+  constexpr auto gradient(wrt<0>, const G& g, const Y&, const X&) const {
+    return call_op(CumSum{!reversed}, g);
+  }
+};
+
+}  // namespace ops
+
+/// Running sums along a dimension: y[i] = x[0] + .. + x[i]. Integers wrap; bools are counted.
+///
+/// @return     of the extents of x; the dimension is not sharded
+/// @collective every rank of the mesh, if the dimension is sharded: an all-to-all makes lines whole
+///             where another dimension can be sharded instead
+template <class... R, AnyTensor X, int D>
+constexpr auto cumsum(const X& x, dim<D>) {
+  return call_op<R...>(ops::CumSum<detail::dim_index<X::dims>(dim<D>{})>{}, x);
+}
+
+}  // namespace cleave

@@ -1,0 +1,20 @@
+// Composites of elements that have 16 bits: computed in float, rounded once.
+#pragma once
+
+#include <type_traits>
+
+#include <cleave/core/dtype.hpp>
+#include <cleave/ops/operand.hpp>
+#include <cleave/ops/select.hpp>
+
+namespace cleave::detail {
+
+/// f(x); of elements that are accumulated in a wider type, f of them as that, rounded.
+template <class X, class F>
+constexpr auto in_accumulator(const X& x, const F& f) {
+  using T = typename X::value_type;
+  if constexpr (std::is_same_v<accumulator_t<T>, T>) return f(x);
+  else return cast<T>(f(cast<accumulator_t<T>>(x)));
+}
+
+}  // namespace cleave::detail
