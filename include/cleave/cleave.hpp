@@ -41,12 +41,14 @@
 #include <cleave/ops/arg_reduce.hpp>
 #include <cleave/ops/cat.hpp>
 #include <cleave/ops/cross_entropy.hpp>
+#include <cleave/ops/cumsum.hpp>
 #include <cleave/ops/dot.hpp>
 #include <cleave/ops/dropout.hpp>
 #include <cleave/ops/exact.hpp>
 #include <cleave/ops/flatten.hpp>
 #include <cleave/ops/in_place.hpp>
 #include <cleave/ops/like.hpp>
+#include <cleave/ops/logsumexp.hpp>
 #include <cleave/ops/map.hpp>
 #include <cleave/ops/matmul.hpp>
 #include <cleave/ops/multinomial.hpp>
@@ -61,3 +63,5 @@
 #include <cleave/ops/squeeze.hpp>
 #include <cleave/ops/transpose.hpp>
 #include <cleave/ops/triangle.hpp>
+#include <cleave/ops/truth.hpp>
+#include <cleave/ops/variance.hpp>

@@ -24,6 +24,7 @@
 #include <cleave/kernels/cuda/one_hot_rows.hpp>
 #include <cleave/kernels/cuda/reduce_dims.hpp>
 #include <cleave/kernels/cuda/reduce_views.hpp>
+#include <cleave/kernels/cuda/running_sums.hpp>
 #include <cleave/kernels/cuda/strided_copy.hpp>
 
 // Ranks

@@ -55,8 +55,8 @@ struct Var : Composite {
 
   constexpr auto body(const auto& operand) const {
     const auto x = resolve(operand);
-    const auto total =
-        resolve(sum_of<Mask>(cleave::detail::squared_magnitude(cleave::detail::deviations<Mask>(x))));
+    const auto total = resolve(
+        sum_of<Mask>(cleave::detail::squared_magnitude(cleave::detail::deviations<Mask>(x))));
     return div(total, cleave::detail::degrees_of_freedom<Mask>(x, correction));
   }
   // the mean moves as well, but deviations from it add up to nothing
@@ -82,8 +82,8 @@ struct Stddev : Composite {
 
 }  // namespace ops
 
-/// How var and stddev divide, as in PyTorch: by the number of elements less `correction`. 1 estimates
-/// the variance of what the elements are a sample of, 0 gives that of the elements themselves.
+/// How var and stddev divide, as in PyTorch: by the number of elements less `correction`. 1
+/// estimates the variance of what the elements are a sample of, 0 gives that of the elements.
 struct Correction {
   double correction = 1;
 };
@@ -94,8 +94,9 @@ template <template <unsigned> class Op, class... R, class X, class D>
 constexpr auto spread(const X& x, D, Correction by) {
   static_assert(!std::is_integral_v<typename X::value_type>,
                 "cleave: var and stddev require a floating-point element type; cast first");
-  return in_accumulator(
-      x, [&](const auto& v) { return call_op<R...>(Op<checked_mask<X, D>()>{{}, by.correction}, v); });
+  return in_accumulator(x, [&](const auto& v) {
+    return call_op<R...>(Op<checked_mask<X, D>()>{{}, by.correction}, v);
+  });
 }
 
 }  // namespace detail

@@ -48,7 +48,8 @@ void running_sums(On<Host>, const Strided<const T>& in, int dim, bool reversed,
   const index_t n = in.extents[dim];
   const int inner = detail::innermost_other(in.extents.dims, dim);
   const index_t lines = inner < 0 ? 1 : in.extents[inner];
-  const index_t in_next = inner < 0 ? 0 : in.strides[inner], out_next = inner < 0 ? 0 : out.strides[inner];
+  const index_t in_next = inner < 0 ? 0 : in.strides[inner],
+                out_next = inner < 0 ? 0 : out.strides[inner];
   // lines that lie one after the other: only as many as hide how long each addition takes
   const index_t width = in.strides[dim] < in_next ? 4 : most;
   const index_t in_step = reversed ? -in.strides[dim] : in.strides[dim];
