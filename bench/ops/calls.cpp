@@ -36,6 +36,7 @@ void answer(World& world) {
       {"cos", [&] { cos(x); }},
       {"softmax", [&] { softmax(x, dim<1>{}); }},
       {"log_softmax", [&] { log_softmax(x, dim<1>{}); }},
+      {"max", [&] { max(x); }},
   };
   for (std::string name; std::getline(std::cin, name);) {
     const auto call = calls.find(name);

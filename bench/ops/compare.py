@@ -14,7 +14,8 @@ import sys
 import time
 
 RUNS = 9
-NAMES = ["exp", "log", "tanh", "sigmoid", "gelu", "erf", "sin", "cos", "softmax", "log_softmax"]
+NAMES = ["exp", "log", "tanh", "sigmoid", "gelu", "erf", "sin", "cos", "softmax", "log_softmax",
+         "max"]
 
 
 def with_numpy():
@@ -23,6 +24,7 @@ def with_numpy():
     x = ((numpy.arange(4096 * 4096) * 7919 % 8000).astype("f4") / 1000 - 4).reshape(4096, 4096)
     positive = abs(x) + numpy.float32(0.5)
     calls = {name: (lambda f=getattr(numpy, name): f(x)) for name in ["exp", "tanh", "sin", "cos"]}
+    calls["max"] = lambda: numpy.max(x)
     return calls | {"log": lambda: numpy.log(positive)}
 
 
@@ -32,7 +34,7 @@ def with_torch():
     torch.set_num_threads(1)
     x = ((torch.arange(4096 * 4096) * 7919 % 8000).float() / 1000 - 4).reshape(4096, 4096)
     positive = abs(x) + 0.5
-    names = ["exp", "tanh", "sigmoid", "erf", "sin", "cos"]
+    names = ["exp", "tanh", "sigmoid", "erf", "sin", "cos", "max"]
     calls = {name: (lambda f=getattr(torch, name): f(x)) for name in names}
     return calls | {"log": lambda: torch.log(positive),
                     "gelu": lambda: torch.nn.functional.gelu(x),

@@ -19,3 +19,5 @@
 #include <cleave/nn/transformer.hpp>
 #include <cleave/nn/tree.hpp>
 #include <cleave/nn/visit.hpp>
+#include <cleave/ops/class_losses.hpp>
+#include <cleave/ops/losses.hpp>

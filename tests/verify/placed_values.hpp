@@ -50,6 +50,7 @@ inline Number64 addend(DType type, Domain domain, const Layout& layout, naive::I
                   : Number64(std::abs(n));
   if (domain == Domain::quarters) return rounded(type, n / 4.0);
   if (domain == Domain::unit) return n / 16.0;
+  if (domain == Domain::chances) return (std::abs(n) % 7 + 1) / 64.0;
   if (domain == Domain::above_one) return rounded(type, std::abs(n) + 1.5);
   int partials = 0;
   for (int a = 0; a < layout.axes; ++a) partials += layout[a].is_partial();

@@ -16,6 +16,7 @@ inline Number64 smooth_value(DType type, Domain domain, bool zero, std::size_t i
   const std::size_t mixed = (i * 37 + std::size_t(operand) * 53 + 11) % 97;
   const double size = 0.35 + double(mixed) / 61 + double(operand) / 400;
   if (domain == Domain::unit) return mixed % 3 == 0 ? size / 2.5 : -size / 2.5;
+  if (domain == Domain::chances) return size / 2.5;
   if (domain == Domain::above_one) return size + 1;
   const double sign = domain == Domain::positive || mixed % 3 == 0 ? 1 : -1;
   if (type == DType::boolean) return mixed % 2 == 0 ? 1 : 0;

@@ -25,6 +25,7 @@ enum class Domain {
   quarters,  ///< with fractions
   unit,      ///< between -1 and 1, most of them
   above_one,
+  chances,   ///< between 0 and 1
 };
 
 /// An operation as the tests know it.

@@ -16,6 +16,7 @@ void add_classes(std::vector<Subject>&);
 void add_comparisons(std::vector<Subject>&);
 void add_functions(std::vector<Subject>&);
 void add_indices(std::vector<Subject>&);
+void add_losses(std::vector<Subject>&);
 void add_powers(std::vector<Subject>&);
 void add_products(std::vector<Subject>&);
 void add_random(std::vector<Subject>&);

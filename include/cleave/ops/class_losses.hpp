@@ -1,0 +1,167 @@
+// Losses of classifiers with the options of PyTorch's: ignored rows, label smoothing, losses of
+// single rows. The plain mean is in cross_entropy.hpp.
+//
+//     // loss[P,R] = nll_loss(y[S0,S1], classes[S0,R])      nothing is gathered
+#pragma once
+
+#include <string>
+#include <type_traits>
+
+#include <cleave/core/error.hpp>
+#include <cleave/ops/arithmetic.hpp>
+#include <cleave/ops/losses.hpp>
+#include <cleave/ops/one_hot.hpp>
+#include <cleave/ops/redistribute.hpp>
+#include <cleave/ops/reduce.hpp>
+#include <cleave/ops/select.hpp>
+#include <cleave/ops/softmax.hpp>
+#include <cleave/ops/transpose.hpp>
+
+namespace cleave {
+
+namespace ops {
+
+/// Whether a row counts.
+struct IsCounted : Elementwise {
+  index_t ignored = -100;
+
+  static constexpr const char* name = "is_counted";
+  template <class I>
+  CLEAVE_HOST_DEVICE bool operator()(const I& index) const {
+    return index_t(index) != ignored;
+  }
+};
+
+/// The class of a row, of one that does not count any.
+struct CountedClass : Elementwise {
+  index_t ignored = -100;
+
+  static constexpr const char* name = "counted_class";
+  template <class I>
+  CLEAVE_HOST_DEVICE I operator()(const I& index) const {
+    return index_t(index) != ignored ? index : I(0);
+  }
+};
+
+}  // namespace ops
+
+/// Options of losses of classes.
+struct ClassLoss {
+  double label_smoothing = 0;   ///< how much of the target is spread evenly over all classes
+  index_t ignore_index = -100;  ///< rows of this class do not count
+};
+
+namespace detail {
+
+/// Which rows count, placed as y: [n, c].
+template <class Y, class C>
+constexpr auto counted_rows(const Y& y, const C& classes, const ClassLoss& options) {
+  return broadcast_dims<2u>(call_op(ops::IsCounted{{}, options.ignore_index}, classes), y);
+}
+
+/// -y[n, classes[n]], 0 for rows that do not count. Chosen, not multiplied: what is not chosen may
+/// be infinite.
+template <class Y, class C>
+constexpr auto row_losses(const Y& y, const C& classes, const ClassLoss& options) {
+  const auto valid = call_op(ops::CountedClass{{}, options.ignore_index}, classes);
+  const auto own = call_as(like(y), ops::OneHot<bool>{shape_of(y)[1]}, valid);
+  const auto chosen = where(own, counted_rows(y, classes, options), false);
+  return neg(sum(where(chosen, y, 0), dim<1>{}));
+}
+
+template <Reduction By, class Losses, class C>
+constexpr auto reduced_rows(const Losses& losses, const C& classes, const ClassLoss& options) {
+  using T = typename Losses::value_type;
+  if constexpr (By == Reduction::none) return losses;
+  else if constexpr (By == Reduction::sum) return sum(losses);
+  else {
+    const auto counted = sum(call_op(ops::IsCounted{{}, options.ignore_index}, classes));
+    return div(sum(losses), cast<T>(resolve(counted)));
+  }
+}
+
+}  // namespace detail
+
+namespace ops {
+
+template <Reduction By>
+struct NllLoss : Composite {
+  ClassLoss options{};
+
+  static constexpr const char* name = "nll_loss";
+  constexpr auto body(const auto& y, const auto& classes) const {
+    return cleave::detail::reduced_rows<By>(cleave::detail::row_losses(y, classes, options),
+                                            classes, options);
+  }
+};
+
+template <Reduction By>
+struct ClassCrossEntropy : Composite {
+  ClassLoss options{};
+
+  static constexpr const char* name = "cross_entropy";
+  constexpr auto body(const auto& logits, const auto& classes) const {
+    using T = typename std::remove_cvref_t<decltype(logits)>::value_type;
+    const auto y = log_softmax(logits, dim<1>{});
+    const auto chosen = cleave::detail::row_losses(y, classes, options);
+    if (options.label_smoothing == 0)
+      return cleave::detail::reduced_rows<By>(chosen, classes, options);
+    const double smoothing = options.label_smoothing;
+    const auto counted = where(cleave::detail::counted_rows(y, classes, options), y, 0);
+    const auto even = mul(sum(counted, dim<1>{}),
+                          cleave::detail::converted<T>(smoothing / double(shape_of(y)[1])));
+    const auto smooth = sub(mul(chosen, cleave::detail::converted<T>(1 - smoothing)), even);
+    return cleave::detail::reduced_rows<By>(smooth, classes, options);
+  }
+};
+
+}  // namespace ops
+
+namespace detail {
+
+template <class X, class C>
+constexpr void require_classes(const char* name, const X& x, const ClassLoss& options) {
+  using I = typename C::value_type;
+  require_real<X>();
+  static_assert(X::dims == 2 && C::dims == 1 && std::is_integral_v<I> && !std::is_same_v<I, bool>,
+                "cleave: a loss of classes takes numbers [n, c] and integers [n]");
+  if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1))
+    throw Error(
+        name, "label_smoothing lies outside of [0, 1]: " + std::to_string(options.label_smoothing),
+        context_of(innermost(x)));
+}
+
+}  // namespace detail
+
+/// -y[n, classes[n]] for log-probabilities y: of each row, their sum, or their mean over the rows
+/// that count: `nll_loss<Reduction::none>(y, classes, {.ignore_index = 0})`.
+///
+/// @param y        [n, c]; rows and classes may be sharded
+/// @param classes  [n], integers in [0, c), or the one to ignore (-100)
+/// @return         of `none` [n], 0 where a row does not count; else a number, of `mean` NaN if
+/// none
+///                 counts. Partial<Sum> on the axes that shard what was summed
+/// @collective     every rank of the mesh, if an operand lies elsewhere; for the mean, if rows are
+///                 sharded: how many of them count
+/// @throws Error   on the ranks that have another index outside of [0, c)
+template <Reduction By = Reduction::mean, AnyTensor X, AnyTensor C>
+constexpr auto nll_loss(const X& y, const C& classes, ClassLoss options = {}) {
+  options.label_smoothing = 0;
+  detail::require_classes<X, C>("nll_loss", y, options);
+  return call_op(ops::NllLoss<By>{{}, options}, y, classes);
+}
+
+/// nll_loss of log_softmax(logits), of which each class gets label_smoothing / c of the target:
+/// `cross_entropy<Reduction::mean>(logits, classes, {.label_smoothing = 0.1})`.
+///
+/// @collective     every rank of the mesh, if classes are sharded: two all-reduces of a number per
+/// row;
+///                 or as for nll_loss
+/// @throws Error   likewise, or if the smoothing is not in [0, 1]
+template <Reduction By, AnyTensor X, AnyTensor C>
+constexpr auto cross_entropy(const X& logits, const C& classes, const ClassLoss& options = {}) {
+  detail::require_classes<X, C>("cross_entropy", logits, options);
+  return call_op(ops::ClassCrossEntropy<By>{{}, options}, logits, classes);
+}
+
+}  // namespace cleave

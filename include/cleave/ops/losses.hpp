@@ -1,0 +1,136 @@
+// Losses between predictions and targets of the same extents, as PyTorch defines them.
+//
+//     // loss[P] = mse_loss(x[S0], y[S0])      nothing is communicated
+#pragma once
+
+#include <type_traits>
+
+#include <cleave/ops/arithmetic.hpp>
+#include <cleave/ops/call.hpp>
+#include <cleave/ops/elementwise.hpp>
+#include <cleave/ops/functions.hpp>
+#include <cleave/ops/reduce.hpp>
+#include <cleave/ops/softmax.hpp>
+
+namespace cleave {
+
+/// What becomes of the losses of single elements.
+enum class Reduction { none, mean, sum };
+
+namespace detail {
+
+template <Reduction By, class X>
+constexpr auto reduced_loss(const X& losses) {
+  if constexpr (By == Reduction::none) return losses;
+  else if constexpr (By == Reduction::sum) return sum(losses);
+  else return mean(losses);
+}
+
+template <class X, class Y>
+constexpr void require_targets() {
+  require_real<X>();
+  static_assert(
+      X::dims == Y::dims && std::is_same_v<typename X::value_type, typename Y::value_type>,
+      "cleave: a loss takes predictions and targets of the same extents and element type");
+}
+
+}  // namespace detail
+
+namespace ops {
+
+/// -(t log(p) + (1 - t) log(1 - p)); a logarithm counts as -100 at least.
+struct BinaryCrossEntropyTerm : Elementwise {
+  static constexpr const char* name = "binary_cross_entropy";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& p, const T& t) const {
+    using A = accumulator_t<T>;
+    const A chance = A(p), target = A(t);
+    return T(-(target * bounded_log(chance) + (A(1) - target) * bounded_log(A(1) - chance)));
+  }
+  template <class A>
+  CLEAVE_HOST_DEVICE static A bounded_log(const A& a) {
+    return kernels::larger(kernels::logarithm(a), A(-100));
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& p, const auto& t) {
+    using T = typename std::remove_cvref_t<decltype(p)>::value_type;
+    const auto spread = maximum(mul(p, sub(1, p)), T(1e-12f));
+    return mul(g, div(sub(p, t), spread));
+  }
+  static constexpr auto gradient(wrt<1>, const auto& g, const auto&, const auto& p, const auto&) {
+    return mul(g, sub(maximum(log(sub(1, p)), -100), maximum(log(p), -100)));
+  }
+};
+
+/// -(t log(p) + (1 - t) log(1 - p)) for p = sigmoid(z), without overflow.
+struct LogitCrossEntropyTerm : Elementwise {
+  static constexpr const char* name = "binary_cross_entropy_with_logits";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& z, const T& t) const {
+    using A = accumulator_t<T>;
+    const A logit = A(z), target = A(t);
+    const A size = logit < A(0) ? -logit : logit;
+    const A above = logit < A(0) ? A(0) : logit;
+    return T(above - logit * target + A(std::log1p(kernels::exponential(-size))));
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& z, const auto& t) {
+    return mul(g, sub(sigmoid(z), t));
+  }
+  static constexpr auto gradient(wrt<1>, const auto& g, const auto&, const auto& z, const auto&) {
+    return neg(mul(g, z));
+  }
+};
+
+template <Reduction By>
+struct MseLoss : Composite {
+  static constexpr const char* name = "mse_loss";
+  static constexpr auto body(const auto& x, const auto& targets) {
+    return cleave::detail::reduced_loss<By>(square(sub(x, targets)));
+  }
+};
+
+template <Reduction By>
+struct BinaryCrossEntropy : Composite {
+  static constexpr const char* name = "binary_cross_entropy";
+  static constexpr auto body(const auto& chances, const auto& targets) {
+    return cleave::detail::reduced_loss<By>(call_op(BinaryCrossEntropyTerm{}, chances, targets));
+  }
+};
+
+template <Reduction By>
+struct BinaryCrossEntropyWithLogits : Composite {
+  static constexpr const char* name = "binary_cross_entropy_with_logits";
+  static constexpr auto body(const auto& logits, const auto& targets) {
+    return cleave::detail::reduced_loss<By>(call_op(LogitCrossEntropyTerm{}, logits, targets));
+  }
+};
+
+}  // namespace ops
+
+/// (x - target)², element by element, their mean or their sum: `mse_loss<Reduction::sum>(x, y)`.
+///
+/// @return     of mean and sum a number, Partial<Sum> on the axes that shard x; NaN is the mean of
+/// none
+/// @collective every rank of the mesh, if the operands lie differently, or are Partial
+/// @throws Error if the extents differ
+template <Reduction By = Reduction::mean, AnyTensor X, AnyTensor Y>
+constexpr auto mse_loss(const X& x, const Y& targets) {
+  detail::require_targets<X, Y>();
+  return call_op(ops::MseLoss<By>{}, x, targets);
+}
+
+/// -(t log(p) + (1 - t) log(1 - p)) of probabilities p, likewise. Logarithms count as -100 at
+/// least, in gradients p (1 - p) as 1e-12.
+template <Reduction By = Reduction::mean, AnyTensor X, AnyTensor Y>
+constexpr auto binary_cross_entropy(const X& chances, const Y& targets) {
+  detail::require_targets<X, Y>();
+  return call_op(ops::BinaryCrossEntropy<By>{}, chances, targets);
+}
+
+/// The same of sigmoid(logits), without losing what the probabilities would round away.
+template <Reduction By = Reduction::mean, AnyTensor X, AnyTensor Y>
+constexpr auto binary_cross_entropy_with_logits(const X& logits, const Y& targets) {
+  detail::require_targets<X, Y>();
+  return call_op(ops::BinaryCrossEntropyWithLogits<By>{}, logits, targets);
+}
+
+}  // namespace cleave
