@@ -49,10 +49,10 @@ template <int Left, int Right>
 struct BatchedProduct {
   static constexpr int batch = Left > Right ? Left - 2 : Right - 2;
   static constexpr RuleText letters(int dims, std::string_view matrix) {
-    RuleText text;
-    for (int d = dims - int(matrix.size()); d > 0; --d) text += char('a' + batch - d);
-    text += matrix;
-    return text;
+    RuleText word;
+    for (int d = dims - int(matrix.size()); d > 0; --d) word += char('a' + batch - d);
+    word += matrix;
+    return word;
   }
   static constexpr RuleText text =
       factors_text(letters(Left, Left == 1 ? "y" : "xy"), letters(Right, Right == 1 ? "y" : "yz"),

@@ -20,28 +20,27 @@ namespace cleave::cuda::detail {
 /// guide (13.0, "Atomic functions") does for what has no instruction of its own.
 template <class T>
 __device__ void atomic_add(T* to, const T& value) {
+  using Word = std::conditional_t<(sizeof(T) > 4), unsigned long long, unsigned>;
   if constexpr (is_complex<T>) {
     auto* const parts = reinterpret_cast<typename T::value_type*>(to);
     atomic_add(parts, value.real());
     atomic_add(parts + 1, value.imag());
   } else if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
     atomicAdd(to, value);
-  } else if constexpr (sizeof(T) == 8) {
-    atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
-  } else if constexpr (sizeof(T) == 4) {
-    atomicAdd(reinterpret_cast<unsigned*>(to), static_cast<unsigned>(value));
+  } else if constexpr (sizeof(T) >= 4) {
+    atomicAdd(reinterpret_cast<Word*>(to), static_cast<Word>(value));
   } else {
     const auto address = reinterpret_cast<std::uintptr_t>(to);
-    auto* const word = reinterpret_cast<unsigned*>(address & ~std::uintptr_t(3));
+    auto* const word = reinterpret_cast<Word*>(address & ~std::uintptr_t(3));
     const std::size_t at = address & 3;
-    unsigned seen = *word;
+    Word seen = *word;
     for (;;) {
-      unsigned next = seen;
+      Word next = seen;
       T element;
       memcpy(&element, reinterpret_cast<const char*>(&next) + at, sizeof(T));
       element = kernels::plus(element, value);
       memcpy(reinterpret_cast<char*>(&next) + at, &element, sizeof(T));
-      const unsigned old = atomicCAS(word, seen, next);
+      const Word old = atomicCAS(word, seen, next);
       if (old == seen) return;
       seen = old;
     }
