@@ -1,6 +1,6 @@
 // Exact sums next to plain ones, as called, on one core: `exact.sum_f64.vs_sum` is the processor time
 // of sum<exact> divided by that of sum on the same array of normal random numbers, in turn; likewise
-// dot, whose plain twin is a loop over both arrays at once with eight sums. Arrays of 2^22 elements,
+// dot, whose plain counterpart is a loop over both arrays at once with eight sums. Arrays of 2^22 elements,
 // those of floats and of 2^24 besides.
 #include <cstdio>
 #include <ctime>

@@ -50,7 +50,7 @@ struct Norm : Composite {
 ///             shard one of them
 /// @collective every rank of the mesh, if x is Partial, or for order 2 if a reduced dimension is
 ///             sharded: one all-reduce of a number per result
-/// @throws Error for norm_inf, if there is no element to choose
+/// @throws Error for norm_inf of an array without elements
 template <int P, class... R, AnyTensor X, class D = every_dim>
   requires(!detail::asks_exact<R...>)
 constexpr auto norm(const X& x, D = {}) {
