@@ -25,6 +25,11 @@ constexpr void copy_list(const From& from, To& to) {
   for (std::size_t i = 0; i < from.size(); ++i) to[i] = from[i];
 }
 
+/// The lengths of what `Make{}()` returns; a variable of its own, since clang 14 refuses to name a
+/// local constant in the lambda below where `frozen` is called inside of another lambda.
+template <class Make>
+inline constexpr auto sizes_made_by = sizes_of(Make{}());
+
 }  // namespace detail
 
 /// The graph or program that `make()` returns, as a constant; `make` is a lambda without captures.
@@ -35,14 +40,13 @@ template <class Make>
   requires requires(const std::invoke_result_t<Make>& made) { lists_of(made); }
 constexpr auto frozen(Make) {
   using X = std::invoke_result_t<Make>;
-  constexpr auto sizes = detail::sizes_of(Make{}());
   const X made = Make{}();
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
-    typename X::template Fixed<sizes[I]...> fixed;
+    typename X::template Fixed<detail::sizes_made_by<Make>[I]...> fixed;
     (detail::copy_list(std::get<I>(lists_of(made)), std::get<I>(lists_of(fixed))), ...);
     if constexpr (requires { typename X::Facts; }) static_cast<typename X::Facts&>(fixed) = made;
     return fixed;
-  }(std::make_index_sequence<sizes.size()>{});
+  }(std::make_index_sequence<detail::sizes_made_by<Make>.size()>{});
 }
 
 }  // namespace cleave::spmd
