@@ -48,29 +48,13 @@ constexpr Leaf<X>& leaf_of(const Tracked<X>& x, const char* operation) {
   return *static_cast<Leaf<X>*>(record);
 }
 
-/// The gradient of a value with respect to itself.
+/// The gradient of a number with respect to itself.
 template <class X>
 constexpr gradient_t<X> one_like(const X& x) {
-  using T = typename X::value_type;
   static_assert(X::dims == 0,
                 "cleave: backward starts at a number; of another value, pass the gradient: "
                 "backward(y, gradient)");
-  if constexpr (is_tracked<X>) {
-    return gradient_t<X>(one_like(x.value()));
-  } else if constexpr (is_dtensor<X>) {
-    typename X::local_type one{std::array<index_t, 0>{}};
-    one.fill_(T(1));
-    return gradient_t<X>::unchecked(one, x.mesh(), {});
-  } else if constexpr (is_tensor<X>) {
-    X one{std::array<index_t, 0>{}};
-    one.fill_(T(1));
-    return one;
-  } else {
-    spmd::Graph& graph = x.graph();
-    graph.constants.push_back(spmd::Attributes::of(T(1)));
-    const int place = int(graph.constants.size()) - 1;
-    return X(graph, graph.add({-1, 0, place, dtype_of<T>(), Shape{}}));
-  }
+  return filled_gradient(x, typename X::value_type(1));
 }
 
 template <class X, class G>

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <cleave/grad/results.hpp>
 #include <cleave/grad/segment.hpp>
 #include <cleave/grad/value.hpp>
 #include <cleave/spmd/traced.hpp>
@@ -34,11 +35,28 @@ template <ScalarElement T>
 struct TracedAs<T> {
   using type = Traced<T, 0>;
 };
+template <class... X>
+struct TracedAs<std::tuple<X...>> {
+  using type = std::tuple<typename TracedAs<X>::type...>;
+};
 template <class X>
 using traced_as = typename TracedAs<X>::type;
 
-/// Which values the gradient in operand I reads: bit 0 stands for the result, bit i + 1 for operand
-/// i. Found by tracing it, once per element types and numbers of dimensions.
+/// New values of a graph, of the types of a Traced or of a tuple of them.
+template <class X>
+constexpr X fresh_values(spmd::Graph& graph) {
+  if constexpr (is_tuple<X>) {
+    return [&]<class... A>(const std::tuple<A...>*) {
+      return std::tuple<A...>{fresh_values<A>(graph)...};
+    }(static_cast<const X*>(nullptr));
+  } else {
+    return X(graph, graph.add({-1, 0, -1, dtype_of<typename X::value_type>(),
+                               Shape::filled(X::dims, 2)}));
+  }
+}
+
+/// Which values the gradient in operand I reads: bit 0 stands for the results, bit i + 1 for
+/// operand i. Found by tracing it, once per element types and numbers of dimensions.
 template <class Op, int I, class Y, class... X>
 constexpr unsigned reads() {
   if constexpr (requires { Op::gradient_reads; }) {
@@ -47,13 +65,10 @@ constexpr unsigned reads() {
     return ~0u;
   } else {
     spmd::Graph graph;
-    const auto fresh = [&]<class A>(const A*) {
-      return A(graph, graph.add({-1, 0, -1, dtype_of<typename A::value_type>(),
-                                 Shape::filled(A::dims, 2)}));
-    };
-    const Y y = fresh(static_cast<const Y*>(nullptr));
-    const std::tuple<X...> x{fresh(static_cast<const X*>(nullptr))...};
-    const Y g = fresh(static_cast<const Y*>(nullptr));
+    const Y y = fresh_values<Y>(graph);
+    const std::size_t results = graph.values.size();
+    const auto x = fresh_values<std::tuple<X...>>(graph);
+    const Y g = fresh_values<Y>(graph);
     const int result = std::apply(
         [&](const auto&... v) { return Op{}.gradient(wrt<I>{}, g, y, v...).value(); }, x);
     std::vector<char> read(graph.values.size(), 0);
@@ -67,7 +82,8 @@ constexpr unsigned reads() {
         read[std::size_t(node.operand[std::size_t(k)])] = 1;
     }
     unsigned mask = 0;
-    for (std::size_t v = 0; v <= sizeof...(X); ++v) mask |= unsigned(read[v]) << v;
+    for (std::size_t v = 0; v < results; ++v) mask |= unsigned(read[v]);
+    for (std::size_t i = 0; i < sizeof...(X); ++i) mask |= unsigned(read[results + i]) << (i + 1);
     return mask;
   }
 }
@@ -77,7 +93,10 @@ inline constexpr unsigned reads_of = reads<Op, I, Y, X...>();
 /// Stands for an operand that a record need not save.
 struct Nothing {};
 
-/// One call of an operation with a gradient. @tparam X  the operands as they were given
+/// One call of an operation with a gradient.
+///
+/// @tparam Y  the result; a std::tuple of several
+/// @tparam X  the operands as they were given
 template <class Op, class Y, class... X>
 class Record : public Slot<Y> {
   static constexpr int count = int(sizeof...(X));

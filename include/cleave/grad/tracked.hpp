@@ -90,7 +90,9 @@ struct CallPath<3> {
     using Y = decltype(call_as(request, op, tape::value_of(x)...));
     if constexpr (has_gradient_for<Op, Y, X...>(std::index_sequence_for<X...>{})) {
       const Y y = call_as(request, op, tape::value_of(x)...);
-      return Tracked<Y>(y, new tape::Record<Op, Y, X...>(op, y, x...));
+      auto* const record = new tape::Record<Op, Y, X...>(op, y, x...);
+      if constexpr (tape::is_tuple<Y>) return tape::tracked_results(record, y);
+      else return Tracked<Y>(y, record);
     } else if constexpr (is_composite<Op> && is_continuous<Y>()) {
       return op.body(x...);
     } else {
@@ -106,7 +108,7 @@ struct CallPath<3> {
   }
   template <class Op, class Y, class... X, std::size_t... I>
   static constexpr bool has_gradient_for(std::index_sequence<I...>) {
-    if constexpr (!AnyTensor<Y>) return false;
+    if constexpr (!AnyTensor<Y> && !tape::is_tuple<Y>) return false;
     else
       return ((tape::is_tracked<X> &&
                tape::has_gradient<int(I), Op, Y, tape::untracked_t<X>...>) ||

@@ -29,6 +29,7 @@
 //               member `takes_request`, body(request, x..) places the result itself
 //   gradient(wrt<I>, g, y, x..)   the gradient of operand I, made of operations; where there is no
 //               overload, the operation is constant in that operand
+//               g and y of several results are tuples
 //
 // Attributes that decide placements are template parameters; others are data members, trivially
 // copyable where the operation shall be traced.
