@@ -1,5 +1,5 @@
-// Ways between two meshes of a value whose gradient is tracked: the gradient returns to the mesh and
-// the placements that the value came from.
+// Ways between two meshes of a value whose gradient is tracked: the gradient returns to the mesh
+// and the placements that the value came from.
 #pragma once
 
 #include <type_traits>

@@ -120,7 +120,8 @@ class ResultSlot : public Slot<std::tuple_element_t<K, All>> {
 template <class... Y>
 constexpr auto tracked_results(Slot<std::tuple<Y...>>* call, const std::tuple<Y...>& y) {
   const Ref<RecordBase> held(call);
-  const auto tracked = [&]<std::size_t K, class A>(std::integral_constant<std::size_t, K>, const A& x) {
+  const auto tracked = [&]<std::size_t K, class A>(std::integral_constant<std::size_t, K>,
+                                                   const A& x) {
     if constexpr (std::is_integral_v<typename A::value_type>) return x;
     else return Tracked<A>(x, new ResultSlot<std::tuple<Y...>, K>(call, x));
   };

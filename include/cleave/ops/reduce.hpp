@@ -95,9 +95,12 @@ struct Reduce {
       // the product of the others, also where elements are zero
       const auto zeros = resolve(sum_of<Mask>(is_zero(x)));
       const auto rest = resolve(prod_of<Mask>(or_one(x)));
-      return mul(broadcast_dims<Mask>(g, x),
-                 conj(product_of_others(x, broadcast_dims<Mask>(rest, x),
-                                        broadcast_dims<Mask>(zeros, x))));
+      const auto all_zeros = broadcast_dims<Mask>(zeros, x);
+      const auto all_rest = broadcast_dims<Mask>(rest, x);
+      const auto others = product_of_others(x, all_rest, all_zeros);
+      const auto all_g = broadcast_dims<Mask>(g, x);
+      if constexpr (detail::call_level<X> < 3) return mul(all_g, conj(others));
+      else return mul(all_g, conj(add(others, product_of_zeros<Mask>(x, all_rest, all_zeros))));
     } else {
       // equal extremes share the gradient
       const auto extreme = equals(x, broadcast_dims<Mask>(resolve(y), x));
@@ -155,12 +158,13 @@ struct OrOne : Elementwise {
   }
 };
 /// The product of all elements but x, if `rest` is the product of those that are not 0 and `zeros`
-/// counts the others. Its gradient takes that number for a constant.
+/// counts the others; 0 where they contradict each other. Its gradient takes that number for a
+/// constant. @see product_of_zeros
 struct ProductOfOthers : Elementwise {
   static constexpr const char* name = "product_of_others";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& x, const T& rest, const T& zeros) const {
-    if (zeros == T(0)) return kernels::quotient(rest, x);
+    if (zeros == T(0)) return x == T(0) ? x : kernels::quotient(rest, x);
     return zeros == T(1) && x == T(0) ? rest : T(0);
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto& x, const auto&,
@@ -210,6 +214,16 @@ constexpr auto sum_of(const X& x) {
 template <unsigned Mask, AnyTensor X>
 constexpr auto prod_of(const X& x) {
   return call_op(ops::Reduce<Product, Mask>{}, x);
+}
+
+/// What `product_of_others` lacks where gradients are differentiated in turn: 0, whose derivative
+/// is the one of that product in an element that is 0, the only one or the only one but x.
+template <unsigned Mask, AnyTensor X, AnyTensor Rest, AnyTensor Zeros>
+constexpr auto product_of_zeros(const X& x, const Rest& rest, const Zeros& zeros) {
+  using T = typename X::value_type;
+  const auto zero = where(cast<bool>(real(is_zero(x))), x, T(0));
+  const auto all = broadcast_dims<Mask>(resolve(sum_of<Mask>(zero)), x);
+  return mul(product_of_others(x, rest, sub(zeros, 1)), sub(all, zero));
 }
 
 /// Asks sums, means, dots and norms for their true value, rounded once. @see exact.hpp
