@@ -8,6 +8,8 @@
 
 #include <cleave/comm/run.hpp>
 #include <cleave/dtensor/factories.hpp>
+#include <cleave/ops/arg_reduce.hpp>
+#include <cleave/ops/layer_norm.hpp>
 #include <cleave/ops/pointwise.hpp>
 #include <cleave/ops/reduce.hpp>
 #include <cleave/ops/softmax.hpp>
@@ -25,6 +27,7 @@ void answer(World& world) {
   const auto x = zeros<float>({n, n}, mesh, Shard<0>{});
   for (index_t i = 0; i < n * n; ++i) x.local().data()[i] = float(i * 7919 % 8000) / 1000 - 4;
   const auto positive = abs(x) + 0.5f;
+  const auto weight = ones<float>({n}, mesh, Replicate{}), bias = zeros<float>({n}, mesh, Replicate{});
   const std::map<std::string, std::function<void()>> calls{
       {"exp", [&] { exp(x); }},
       {"log", [&] { log(positive); }},
@@ -36,7 +39,11 @@ void answer(World& world) {
       {"cos", [&] { cos(x); }},
       {"softmax", [&] { softmax(x, dim<1>{}); }},
       {"log_softmax", [&] { log_softmax(x, dim<1>{}); }},
+      {"layer_norm", [&] { layer_norm(x, weight, bias); }},
       {"max", [&] { max(x); }},
+      {"min", [&] { min(x); }},
+      {"max_dim", [&] { max(x, dim<1>{}); }},
+      {"argmax", [&] { argmax(x, dim<1>{}); }},
   };
   for (std::string name; std::getline(std::cin, name);) {
     const auto call = calls.find(name);

@@ -15,7 +15,7 @@ import time
 
 RUNS = 9
 NAMES = ["exp", "log", "tanh", "sigmoid", "gelu", "erf", "sin", "cos", "softmax", "log_softmax",
-         "max"]
+         "layer_norm", "max", "min", "max_dim", "argmax"]
 
 
 def with_numpy():
@@ -24,8 +24,9 @@ def with_numpy():
     x = ((numpy.arange(4096 * 4096) * 7919 % 8000).astype("f4") / 1000 - 4).reshape(4096, 4096)
     positive = abs(x) + numpy.float32(0.5)
     calls = {name: (lambda f=getattr(numpy, name): f(x)) for name in ["exp", "tanh", "sin", "cos"]}
-    calls["max"] = lambda: numpy.max(x)
-    return calls | {"log": lambda: numpy.log(positive)}
+    return calls | {"log": lambda: numpy.log(positive),
+                    "max": lambda: numpy.max(x), "min": lambda: numpy.min(x),
+                    "max_dim": lambda: numpy.max(x, 1), "argmax": lambda: numpy.argmax(x, 1)}
 
 
 def with_torch():
@@ -34,10 +35,14 @@ def with_torch():
     torch.set_num_threads(1)
     x = ((torch.arange(4096 * 4096) * 7919 % 8000).float() / 1000 - 4).reshape(4096, 4096)
     positive = abs(x) + 0.5
-    names = ["exp", "tanh", "sigmoid", "erf", "sin", "cos", "max"]
+    weight, bias = torch.ones(4096), torch.zeros(4096)
+    names = ["exp", "tanh", "sigmoid", "erf", "sin", "cos", "max", "min"]
     calls = {name: (lambda f=getattr(torch, name): f(x)) for name in names}
     return calls | {"log": lambda: torch.log(positive),
                     "gelu": lambda: torch.nn.functional.gelu(x),
+                    "layer_norm": lambda: torch.nn.functional.layer_norm(x, (4096,), weight, bias),
+                    "max_dim": lambda: torch.amax(x, 1),
+                    "argmax": lambda: torch.argmax(x, 1),
                     "softmax": lambda: torch.softmax(x, 1),
                     "log_softmax": lambda: torch.log_softmax(x, 1)}
 

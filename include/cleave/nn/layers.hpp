@@ -9,10 +9,9 @@
 #include <cleave/nn/lazy.hpp>
 #include <cleave/nn/map.hpp>
 #include <cleave/ops/activations.hpp>
+#include <cleave/ops/layer_norm.hpp>
 #include <cleave/ops/linear.hpp>
 #include <cleave/ops/pointwise.hpp>
-#include <cleave/ops/reduce.hpp>
-#include <cleave/ops/transpose.hpp>
 
 namespace cleave::nn {
 
@@ -120,16 +119,6 @@ auto mlp(index_t inputs, index_t hidden, index_t outputs, F activation = {}) {
   return Mlp<Layer, F, Layer>{linear<T>(inputs, hidden), activation, linear<T>(hidden, outputs)};
 }
 
-namespace detail {
-
-/// The mean over the last dimension, which stays with extent 1.
-template <class X>
-auto mean_of_rows(const X& x) {
-  return unsqueeze(mean(x, dim<X::dims - 1>{}), dim<X::dims - 1>{});
-}
-
-}  // namespace detail
-
 /// Rows of mean 0 and variance 1, times weight, plus bias: over the last dimension.
 template <class W = Lazy<float, 1>, class B = Lazy<float, 1>>
 struct LayerNorm {
@@ -139,11 +128,10 @@ struct LayerNorm {
   static constexpr names members{"weight", "bias", "epsilon"};
 
   auto operator()(const auto& x) const {
-    const auto centered = x - detail::mean_of_rows(x);
-    const auto deviation = sqrt(detail::mean_of_rows(square(centered)) + epsilon);
-    const auto y = centered / deviation * detail::made(weight);
-    if constexpr (std::is_same_v<B, None>) return y;
-    else return y + detail::made(bias);
+    const LayerNormOptions options{epsilon};
+    if constexpr (std::is_same_v<B, None>)
+      return cleave::layer_norm(x, detail::made(weight), options);
+    else return cleave::layer_norm(x, detail::made(weight), detail::made(bias), options);
   }
 };
 template <class T = float>
@@ -159,7 +147,7 @@ struct RmsNorm {
   static constexpr names members{"weight", "epsilon"};
 
   auto operator()(const auto& x) const {
-    return x / sqrt(detail::mean_of_rows(square(x)) + epsilon) * detail::made(weight);
+    return cleave::rms_norm(x, detail::made(weight), RmsNormOptions{epsilon});
   }
 };
 template <class T = float>

@@ -175,13 +175,6 @@ constexpr RuleText letters_without(std::string_view letters, unsigned mask) {
   return text;
 }
 
-/// x summed over the dimensions of a mask, if there are any.
-template <unsigned Mask, class X>
-constexpr auto summed_over(const X& x) {
-  if constexpr (Mask == 0) return x;
-  else return sum_of<Mask>(x);
-}
-
 /// One operand: a sum, then its dimensions in the order of the result.
 template <class Text>
 struct EinsumOfOne {

@@ -14,6 +14,7 @@
 #include <cleave/ops/list/functions.hpp>
 #include <cleave/ops/list/indices.hpp>
 #include <cleave/ops/list/losses.hpp>
+#include <cleave/ops/list/normalisation.hpp>
 #include <cleave/ops/list/powers.hpp>
 #include <cleave/ops/list/products.hpp>
 #include <cleave/ops/list/random.hpp>
@@ -39,6 +40,7 @@ constexpr void each_operation(const Visit& visit) {
   listing::each_reduction(visit);
   listing::each_product(visit);
   listing::each_of_classes(visit);
+  listing::each_normalisation(visit);
   listing::each_loss(visit);
   listing::each_shape(visit);
   listing::each_random(visit);

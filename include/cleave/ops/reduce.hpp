@@ -216,6 +216,17 @@ constexpr auto prod_of(const X& x) {
   return call_op(ops::Reduce<Product, Mask>{}, x);
 }
 
+namespace detail {
+
+/// x summed over the dimensions of a mask, if there are any.
+template <unsigned Mask, class X>
+constexpr auto summed_over(const X& x) {
+  if constexpr (Mask == 0) return x;
+  else return sum_of<Mask>(x);
+}
+
+}  // namespace detail
+
 /// What `product_of_others` lacks where gradients are differentiated in turn: 0, whose derivative
 /// is the one of that product in an element that is 0, the only one or the only one but x.
 template <unsigned Mask, AnyTensor X, AnyTensor Rest, AnyTensor Zeros>

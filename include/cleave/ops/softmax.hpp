@@ -12,6 +12,7 @@
 #include <cleave/ops/redistribute.hpp>
 #include <cleave/ops/reduce.hpp>
 #include <cleave/ops/transpose.hpp>
+#include <cleave/ops/whole_rows.hpp>
 
 namespace cleave {
 
@@ -28,22 +29,6 @@ template <int D>
 constexpr auto log_softmax_gradient(const auto& g, const auto& y) {
   const auto total = resolve(sum(g, dim<D>{}));
   return sub(g, mul(exp(y), unsqueeze(total, dim<D>{})));
-}
-
-/// Whether a rank of the host has dimension D whole; of a value that is traced nobody knows yet.
-template <int D, class X>
-constexpr bool has_whole_rows() {
-  if constexpr (!std::is_floating_point_v<typename X::value_type>) {
-    return false;
-  } else if constexpr (is_tensor<X>) {
-    return std::is_same_v<typename X::device_type, Host>;
-  } else if constexpr (is_dtensor<X>) {
-    for (int a = 0; a < X::layout.axes; ++a)
-      if (X::layout[a].is_shard(D)) return false;
-    return std::is_same_v<typename X::mesh_type::device_type, Host>;
-  } else {
-    return false;
-  }
 }
 
 }  // namespace detail

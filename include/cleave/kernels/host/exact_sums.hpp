@@ -9,11 +9,10 @@
 #include <vector>
 
 #include <cleave/kernels/exact_words.hpp>
+#include <cleave/kernels/host/dense.hpp>
 #include <cleave/kernels/host/dim_loops.hpp>
 #include <cleave/kernels/host/exact_row.hpp>
 #include <cleave/kernels/strided.hpp>
-#include <cleave/tensor/storage.hpp>
-#include <cleave/tensor/strided_copy.hpp>
 
 namespace cleave::kernels {
 
@@ -145,18 +144,6 @@ void exact_loops(ExactTerms terms, const Strided<const T>& x, const T* y, unsign
       }
     }
   });
-}
-
-/// Elements without gaps, row-major. @param memory  of a copy, if there is one
-template <class T>
-Strided<const T> densely(const Strided<const T>& x, std::shared_ptr<void>& memory) {
-  const Shape dense = row_major_strides(x.extents);
-  if (dense == x.strides) return x;
-  memory = allocate_bytes(Host{}, std::size_t(x.extents.product()) * sizeof(T));
-  auto* const to = static_cast<T*>(memory.get());
-  strided_copy({const_cast<T*>(x.data), dtype_of<T>(), x.extents, x.strides},
-               View::dense(to, dtype_of<T>(), x.extents));
-  return {to, x.extents, dense};
 }
 
 }  // namespace detail

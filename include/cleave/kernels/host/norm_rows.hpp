@@ -1,0 +1,153 @@
+// Rows along the last dimension brought to mean 0 and variance 1, or to mean square 1: a row is
+// read, measured and written while it is in cache.
+//
+// Sums are taken by blocks, whose sums are added up in double: the same bits in every run.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <type_traits>
+
+#include <cleave/core/shape.hpp>
+#include <cleave/kernels/host/dense.hpp>
+#include <cleave/kernels/host/running_sums.hpp>
+#include <cleave/kernels/strided.hpp>
+
+namespace cleave::kernels {
+
+namespace detail {
+
+/// The sum of f(i) for i < n.
+template <class T, class F>
+double sum_over(index_t n, const F& f) {
+  constexpr index_t block = 512, lanes = 64 / index_t(sizeof(T));
+  double total = 0;
+  for (index_t first = 0; first < n; first += block) {
+    const index_t end = std::min(first + block, n);
+    T sums[lanes] = {};
+    index_t i = first;
+    for (; i + lanes <= end; i += lanes)
+      for (index_t j = 0; j < lanes; ++j) sums[j] += f(i + j);
+    for (; i < end; ++i) sums[0] += f(i);
+    for (const T sum : sums) total += double(sum);
+  }
+  return total;
+}
+
+/// What a row is normalised by: (x - center) · scale.
+template <class T>
+struct RowMeasure {
+  T center = T(0), scale = T(1);
+
+  /// @tparam Centers  by mean and variance, else by the mean square
+  template <bool Centers>
+  static RowMeasure of(const T* x, index_t n, double epsilon) {
+    RowMeasure by;
+    if constexpr (Centers)
+      by.center = T(sum_over<T>(n, [x](index_t i) { return x[i]; }) / double(n));
+    const double squares = sum_over<T>(n, [x, center = by.center](index_t i) {
+      const T deviation = x[i] - center;
+      return deviation * deviation;
+    });
+    by.scale = T(1 / std::sqrt(squares / double(n) + epsilon));
+    return by;
+  }
+  T operator()(T x) const { return (x - center) * scale; }
+};
+
+template <class T>
+T weighted(T value) {
+  return value;
+}
+template <class T>
+T weighted(T value, T weight) {
+  return value * weight;
+}
+template <class T>
+T weighted(T value, T weight, T bias) {
+  return value * weight + bias;
+}
+
+/// A row that is the same for all rows of an array, without gaps; or none.
+template <class T>
+struct CommonRow {
+  std::shared_ptr<void> memory{};
+  const T* data = nullptr;
+
+  explicit CommonRow(const Strided<const T>& row) : data(with_dense_rows(row, memory).data) {}
+};
+
+/// Calls f(offset..) for every row, with its offset in each array.
+template <class F, class... Strides>
+void each_row(const Shape& extents, const F& f, const Strides&... strides) {
+  const int last = extents.dims - 1;
+  if (extents.product() == 0) return;
+  for (index_t row = 0, rows = extents.product() / extents[last]; row < rows; ++row)
+    f(offset_of_line(row, last, extents, strides)...);
+}
+
+}  // namespace detail
+
+/// y = rows of x, normalised; times weight, plus bias, if there are any.
+///
+/// @tparam Centers  rows of mean 0 and variance 1, else of mean square 1
+/// @param epsilon   added to the variance, or to the mean square
+/// @param y         row-major without gaps
+/// @cost            a copy of x, if its rows have gaps
+template <bool Centers, class T, class... Affine>
+void norm_rows(double epsilon, const Strided<T>& y, const Strided<const T>& x,
+               const Affine&... weight_and_bias) {
+  const index_t n = x.extents[x.extents.dims - 1];
+  std::shared_ptr<void> memory;
+  const Strided<const T> from = detail::with_dense_rows(x, memory);
+  const auto write_rows = [&](const auto&... affine) {
+    detail::each_row(
+        x.extents,
+        [&](index_t in_offset, index_t out_offset) {
+          const T* const in = from.data + in_offset;
+          T* const out = y.data + out_offset;
+          const auto by = detail::RowMeasure<T>::template of<Centers>(in, n, epsilon);
+          for (index_t i = 0; i < n; ++i)
+            out[i] = detail::weighted(by(in[i]), affine.data[i]...);
+        },
+        from.strides, y.strides);
+  };
+  write_rows(detail::CommonRow<T>(weight_and_bias)...);
+}
+
+/// dx = the gradient of x, given g, that of norm_rows(x).
+///
+/// With h = g · weight and z = the normalised row: (h - mean(h) - z · mean(h · z)) · scale; without
+/// mean(h) where rows are not centered.
+///
+/// @param weight  none, or the one that norm_rows was given
+template <bool Centers, class T, class... Weight>
+void norm_slopes(double epsilon, const Strided<T>& dx, const Strided<const T>& g,
+                 const Strided<const T>& x, const Weight&... weight) {
+  const index_t n = x.extents[x.extents.dims - 1];
+  std::shared_ptr<void> memory, g_memory;
+  const Strided<const T> from = detail::with_dense_rows(x, memory);
+  const Strided<const T> slopes = detail::with_dense_rows(g, g_memory);
+  const auto write_rows = [&](const auto&... factor) {
+    detail::each_row(
+        x.extents,
+        [&](index_t x_offset, index_t g_offset, index_t out_offset) {
+          const T* const in = from.data + x_offset;
+          const T* const slope = slopes.data + g_offset;
+          T* const out = dx.data + out_offset;
+          const auto by = detail::RowMeasure<T>::template of<Centers>(in, n, epsilon);
+          const auto h = [&](index_t i) { return (slope[i] * ... * factor.data[i]); };
+          const auto mean = [&](const auto& f) { return T(detail::sum_over<T>(n, f) / double(n)); };
+          const T along = mean([&](index_t i) { return h(i) * by(in[i]); });
+          T constant = T(0);
+          if constexpr (Centers) constant = mean(h);
+          for (index_t i = 0; i < n; ++i)
+            out[i] = (h(i) - constant - by(in[i]) * along) * by.scale;
+        },
+        from.strides, slopes.strides, dx.strides);
+  };
+  write_rows(detail::CommonRow<T>(weight)...);
+}
+
+}  // namespace cleave::kernels

@@ -1,0 +1,46 @@
+// Rows brought to a mean and a variance.
+#pragma once
+
+#include <cleave/ops/layer_norm.hpp>
+#include <cleave/ops/list/entry.hpp>
+
+namespace cleave::ops {
+
+using RowNormParts = PartsOf<RowNorm<true>, RowNormSlope<true>, RowNormSlopeWhole<true>>;
+
+namespace listing {
+
+/// What the calls below add to variances: enough to be seen in results.
+inline constexpr double norm_epsilon = 0.25;
+
+template <class Visit>
+constexpr void each_normalisation(const Visit& visit) {
+  constexpr RowNorm<true> centered{{}, norm_epsilon};
+  visit(listed<RowNorm<true>, SameTypes<3, double, float>, DimsOf<2, 1, 1>>(
+      "layer_norm(x, weight, bias)",
+      [](const auto& x, const auto& weight, const auto& bias) {
+        return layer_norm(x, weight, bias, {.epsilon = norm_epsilon});
+      },
+      "", centered));
+  visit(listed<RowNorm<true>, SameTypes<1, double>, DimsOf<3>>(
+      "layer_norm(x); of sequences",
+      [](const auto& x) { return layer_norm(x, {.epsilon = norm_epsilon}); }, "", centered));
+  visit(listed<RowNorm<false>, SameTypes<2, double, float>, DimsOf<2, 1>>(
+      "rms_norm(x, weight)",
+      [](const auto& x, const auto& weight) {
+        return rms_norm(x, weight, {.epsilon = norm_epsilon});
+      },
+      "", RowNorm<false>{{}, norm_epsilon}));
+  visit(listed<RowNormWhole<true>, SameTypes<3, double, float>, DimsOf<3, 1, 1>>(
+      "layer_norm(x, weight, bias); rows are whole",
+      [](const auto& x, const auto& weight, const auto& bias) {
+        return call_op(RowNormWhole<true>{norm_epsilon}, x, weight, bias);
+      }));
+  visit(listed<RowNormWhole<false>, SameTypes<1, double>, DimsOf<2>>(
+      "rms_norm(x); rows are whole",
+      [](const auto& x) { return call_op(RowNormWhole<false>{norm_epsilon}, x); }));
+}
+
+}  // namespace listing
+
+}  // namespace cleave::ops

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cmath>
+
+#include <cleave/ops/list/normalisation.hpp>
+
+#include "operation.hpp"
+
+namespace cleave::testing {
+
+/// Rows less their mean (if Centers), over the root of their mean square, times x[1], plus x[2].
+template <bool Centers>
+Naive naive_of(ops::RowNormWhole<Centers>) {
+  return {[](const Arrays& x) {
+    Numbers y(x[0].shape);
+    const std::size_t along = y.shape.size() - 1;
+    const index_t n = y.shape[along];
+    for (const naive::Indices& index : naive::all_indices(y.shape)) {
+      naive::Indices other = index;
+      const auto element = [&](index_t i) {
+        other[along] = i;
+        return re(x[0].at(other));
+      };
+      double mean = 0, squares = 0;
+      for (index_t i = 0; Centers && i < n; ++i) mean += element(i) / double(n);
+      for (index_t i = 0; i < n; ++i) squares += std::pow(element(i) - mean, 2) / double(n);
+      double value = (re(x[0].at(index)) - mean) / std::sqrt(squares + ops::listing::norm_epsilon);
+      if (x.size() > 1) value *= re(x[1].at({index[along]}));
+      if (x.size() > 2) value += re(x[2].at({index[along]}));
+      y.at(index) = value;
+    }
+    return y;
+  }};
+}
+/// What is made of others has no letters: a weight is as long as the first dimension.
+template <bool Centers>
+Naive naive_of(ops::RowNorm<Centers>) {
+  Naive naive = naive_of(ops::RowNormWhole<Centers>{});
+  naive.extents = {{5, 5, 5}, {1, 1, 1}, {7, 7, 7}, {0, 0, 0}};
+  return naive;
+}
+
+}  // namespace cleave::testing
