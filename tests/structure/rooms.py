@@ -100,8 +100,8 @@ def form_violations(tree):
 def orphans(tree):
     """Headers of the host side that no header for users reaches."""
     texts = headers(tree)
-    reached, todo = set(), ["cleave.hpp", "compiled.hpp", "grad.hpp", "nn.hpp", "spmd.hpp",
-                          "ops/list.hpp"]
+    reached, todo = set(), ["cleave.hpp", "compiled.hpp", "grad.hpp", "nn.hpp", "parallel.hpp",
+                          "spmd.hpp", "ops/list.hpp"]
     while todo:
         header = todo.pop()
         if header in reached or header not in texts:

@@ -116,7 +116,9 @@ constexpr const gradient_t<X>& grad(const Tracked<X>& x) {
 /// Drops the gradient of a leaf.
 template <class X>
 constexpr void zero_grad(const Tracked<X>& x) {
-  tape::leaf_of(x, "zero_grad").gradient.reset();
+  tape::Leaf<X>& leaf = tape::leaf_of(x, "zero_grad");
+  leaf.gradient.reset();
+  if (leaf.taker != nullptr) leaf.taker->dropped(leaf.key);
 }
 
 /// Calls f(gradient) in every backward, the moment that the gradient of a leaf is complete, while

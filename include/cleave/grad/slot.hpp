@@ -81,6 +81,8 @@ class LeafTaker {
   /// @param layout    of the gradient; Partial(sum) on some of `axes()`
   /// @param gradient  local elements, valid during the call
   virtual void ready(int key, const Layout& layout, const View& gradient) = 0;
+  /// The gradient of the leaf is dropped: what has been kept back of it is to go, too.
+  virtual void dropped(int) {}
 };
 
 /// A value that gradients are wanted of. They are added up until `zero_grad`.
@@ -112,6 +114,11 @@ struct Leaf : Slot<X> {
     }
     const gradient_t<X> g = this->sum.settle(this->like);
     this->sum.clear();
+    arrive(g);
+  }
+
+  /// Adds the gradient of a sweep to those of earlier ones.
+  constexpr void arrive(const gradient_t<X>& g) {
     if (!gradient) gradient.emplace(g);
     else gradient.emplace(added(*gradient, g));
     for (const auto& hook : hooks) hook(*gradient);

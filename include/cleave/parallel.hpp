@@ -1,0 +1,5 @@
+// Parallel training: modules of one device that become distributed ones.
+#pragma once
+
+#include <cleave/nn.hpp>
+#include <cleave/parallel/replicate.hpp>

@@ -1,0 +1,351 @@
+// Gradients summed over an axis of a mesh in buckets, while backward still computes others.
+//
+// The leaves of the tape hand over what they have before it is summed over these ranks. A bucket is
+// sent when its last gradient is there and all buckets before it have been sent, so that the order
+// is the same on all ranks. The sums are there at the end of backward. Nothing here knows the types
+// of parameters.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <cleave/comm/async.hpp>
+#include <cleave/grad/backward.hpp>
+#include <cleave/mesh/mesh_state.hpp>
+#include <cleave/nn/update.hpp>
+#include <cleave/parallel/buckets.hpp>
+#include <cleave/parallel/comm_hook.hpp>
+
+namespace cleave::parallel {
+
+class GradientSync final : public tape::LeafTaker {
+ public:
+  /// @param axes  of the mesh, over which gradients are summed
+  /// @collective  the ranks that differ in these axes
+  GradientSync(const MeshState& mesh, AxisMask axes, const BucketSizes& sizes, bool finds_unused)
+      : axes_(axes),
+        label_(mesh.label(axes)),
+        coordinate_(mesh.coordinate()),
+        group_(mesh.group(axes)),
+        sizes_(sizes),
+        finds_unused_(finds_unused) {
+    if (group_->size() > 1) group_->twin();
+  }
+  GradientSync(const GradientSync&) = delete;  // leaves know it by its address
+  GradientSync& operator=(const GradientSync&) = delete;
+  ~GradientSync() override {
+    for (Member& m : members_) *m.taker = nullptr;
+  }
+
+  /// Takes the gradients of a parameter over, from now on.
+  template <class X>
+  void add(const std::string& path, const Tracked<X>& parameter) {
+    tape::Leaf<X>& leaf = tape::leaf_of(parameter, "replicate");
+    if (leaf.taker == this) return;  // one parameter under two names
+    if (leaf.taker != nullptr)
+      throw Error("replicate", "the gradient of " + path + " is summed by another wrapper already");
+    const View elements = parameter.value().local().view();
+    members_.push_back({.path = path,
+                        .leaf = tape::Ref<tape::RecordBase>(&leaf),
+                        .taker = &leaf.taker,
+                        .deliver = &deliver<X>,
+                        .entry = {elements.dtype, elements.bytes()},
+                        .extents = elements.extents});
+    leaf.taker = this;
+    leaf.key = int(members_.size()) - 1;
+  }
+  /// All parameters have been added.
+  void arrange() { arrange(reversed_order(members_.size())); }
+
+  AxisMask axes() const noexcept override { return axes_; }
+  std::size_t bucket_count() const noexcept { return buckets_.size(); }
+
+  bool is_on() const noexcept { return is_on_; }
+  void switch_on(bool on) {
+    require_rest("set_requires_gradient_sync");
+    is_on_ = on;
+  }
+  void set_hook(CommHook hook) {
+    require_rest("register_comm_hook");
+    hook_ = std::move(hook);
+  }
+
+  void ready(int key, const Layout& layout, const View& gradient) override {
+    enter();
+    Member& m = members_[std::size_t(key)];
+    if (m.has_arrived)
+      throw Error("replicate", "the gradient of " + m.path + " arrives twice in one backward");
+    put(m, gives(m, layout) ? &gradient : nullptr);
+    m.has_arrived = true;
+    arrivals_.push_back(key);
+    --buckets_[m.bucket].missing;
+    while (is_on_ && next_ < buckets_.size() && buckets_[next_].missing == 0) start(next_++);
+  }
+
+  void dropped(int key) override { members_[std::size_t(key)].is_filled = false; }
+
+ private:
+  struct Member {
+    std::string path;
+    tape::Ref<tape::RecordBase> leaf;
+    tape::LeafTaker** taker;  ///< in the leaf
+    void (*deliver)(tape::RecordBase*, void* elements, std::shared_ptr<void> storage);
+    BucketEntry entry;
+    Shape extents;  ///< on this rank
+    std::size_t bucket = 0;
+    index_t begin = 0;         ///< the first element in its bucket
+    bool has_arrived = false;  ///< in this backward
+    bool is_filled = false;    ///< its place holds gradients that have not been summed over ranks
+  };
+  struct Finished {};
+  struct Bucket {
+    DType dtype = DType::float32;
+    index_t size = 0;  ///< elements
+    std::vector<int> members{};
+    std::vector<BucketPart> parts{};
+    std::size_t missing = 0;           ///< members that have not arrived in this backward
+    std::shared_ptr<void> elements{};  ///< made for the first one that arrives
+    std::optional<Async<Finished>> work{};  ///< last: it reads the elements
+  };
+
+  /// Gives the leaf the sum over ranks. The elements are shared with nobody.
+  template <class X>
+  static void deliver(tape::RecordBase* record, void* elements, std::shared_ptr<void> storage) {
+    using T = typename X::value_type;
+    auto& leaf = *static_cast<tape::Leaf<X>*>(record);
+    const auto local = X::local_type::adopt(static_cast<T*>(elements), leaf.like.local().shape(),
+                                            std::move(storage));
+    leaf.arrive(gradient_t<X>::unchecked(local, leaf.like.mesh(), leaf.like.shape()));
+  }
+
+  void require_rest(const char* operation) const {
+    if (is_under_way_) throw Error(operation, "it was called while a backward is under way");
+  }
+
+  void arrange(const std::vector<int>& order) {
+    std::vector<BucketEntry> entries;
+    for (const Member& m : members_) entries.push_back(m.entry);
+    buckets_.clear();
+    for (std::vector<int>& numbers : arrange_buckets(entries, order, sizes_)) {
+      Bucket& bucket = buckets_.emplace_back();
+      for (const int key : numbers) {
+        Member& m = members_[std::size_t(key)];
+        m.bucket = buckets_.size() - 1;
+        m.begin = bucket.size;
+        bucket.dtype = m.entry.dtype;
+        bucket.size += m.extents.product();
+        bucket.parts.push_back({key, m.path, m.extents, m.begin});
+      }
+      bucket.missing = numbers.size();
+      bucket.members = std::move(numbers);
+    }
+  }
+
+  /// What is whole on an axis is given by the first rank of the axis.
+  bool gives(const Member& m, const Layout& layout) const {
+    bool gives = true;
+    for (int a = 0; a < layout.axes; ++a) {
+      if (!(axes_ >> a & 1u)) continue;
+      if (layout[a].is_partial() && layout[a].op != ReduceOp::sum)
+        throw Error("replicate", "the gradient of " + m.path + " is Partial(" +
+                                     name_of(layout[a].op) + "); buckets are sums");
+      gives = gives && (layout[a].is_partial() || coordinate_[a] == 0);
+    }
+    return gives;
+  }
+
+  View place_of(const Member& m) const {
+    auto* const base = static_cast<std::byte*>(buckets_[m.bucket].elements.get());
+    return View::dense(base + m.begin * index_t(size_of(m.entry.dtype)), m.entry.dtype, m.extents);
+  }
+
+  /// Adds this rank's addend, if it has one, to what the parameter's place holds.
+  void put(Member& m, const View* gradient) {
+    Bucket& bucket = buckets_[m.bucket];
+    if (bucket.elements == nullptr)
+      bucket.elements = allocate_bytes(Host{}, std::size_t(bucket.size) * size_of(bucket.dtype));
+    const View place = place_of(m);
+    if (m.entry.bytes > 0) {
+      if (m.is_filled) {
+        if (gradient != nullptr) add_to(place, *gradient);
+      } else if (gradient != nullptr) {
+        strided_copy(*gradient, place);
+      } else {
+        std::memset(place.data, 0, std::size_t(m.entry.bytes));
+      }
+    }
+    m.is_filled = true;
+  }
+
+  static void add_to(const View& sum, const View& gradient) {
+    nn::detail::with_real_type("replicate", sum.dtype, [&]<class Real>(Real*) {
+      using A = accumulator_t<Real>;
+      auto* const to = static_cast<Real*>(sum.data);
+      nn::detail::over_dense_gradient<Real>(
+          gradient, [&](index_t begin, index_t end, const Real* g) {
+            for (index_t i = begin; i < end; ++i) to[i] = Real(A(to[i]) + A(g[i - begin]));
+          });
+    });
+  }
+
+  /// At the first gradient of a backward.
+  void enter() {
+    if (is_under_way_) return;
+    at_backward_end([this](bool complete) { end(complete, true); });
+    place_at_end_ = tape::Sweep::current()->at_end.size();
+    is_under_way_ = true;
+    arrivals_.clear();
+    next_ = 0;
+  }
+
+  /// @param may_wait  others that have something to do at the end may pass gradients to leaves
+  void end(bool complete, bool may_wait) {
+    if (complete && may_wait && tape::Sweep::current()->at_end.size() > place_at_end_)
+      return at_backward_end([this](bool still) { end(still, false); });
+    std::exception_ptr error;
+    try {
+      if (complete && is_on_) finish();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    leave(complete && !is_on_);
+    if (error != nullptr) std::rethrow_exception(error);
+  }
+
+  /// @param keeps  gradients that have arrived stay for a later backward
+  void leave(bool keeps) {
+    for (Bucket& bucket : buckets_) {
+      bucket.work.reset();
+      if (!keeps) bucket.elements.reset();
+      bucket.missing = bucket.members.size();
+    }
+    for (Member& m : members_) {
+      m.is_filled = m.is_filled && keeps;
+      m.has_arrived = false;
+    }
+    is_under_way_ = false;
+  }
+
+  void start(std::size_t number) {
+    Bucket& bucket = buckets_[number];
+    for (const int key : bucket.members)
+      if (Member& m = members_[std::size_t(key)]; !m.is_filled) put(m, nullptr);
+    if (group_->size() == 1 || bucket.size == 0) return;
+    const View flat = View::dense(bucket.elements.get(), bucket.dtype,
+                                  Shape(std::array<index_t, 1>{bucket.size}));
+    const GradientBucket sent{int(number), flat, bucket.parts, group_->twin().get(),
+                              label_.c_str()};
+    bucket.work.emplace(start_async(Host{}, *group_, [this, sent] {
+      hook_(sent);
+      return Finished{};
+    }));
+  }
+
+  /// Sends what has not been sent yet, and waits for all.
+  void finish() {
+    Tensor<std::uint8_t, 1> used({index_t(members_.size())});
+    for (std::size_t k = 0; k < members_.size(); ++k) used.data()[k] = members_[k].is_filled;
+    if (!finds_unused_) require_all_used();
+    while (next_ < buckets_.size()) start(next_++);
+    if (finds_unused_) find_used_anywhere(used);
+    for (Bucket& bucket : buckets_) {
+      if (bucket.work) static_cast<void>(bucket.work->wait());
+      for (const int key : bucket.members) {
+        if (used.data()[key] == 0) continue;  // on no rank
+        Member& m = members_[std::size_t(key)];
+        m.deliver(m.leaf.get(), place_of(m).data, {place_of(m).data, Holds{bucket.elements}});
+      }
+      bucket.elements.reset();
+    }
+    if (!knows_order_) learn_order();
+  }
+
+  /// Keeps a bucket's elements for the gradient of one parameter.
+  struct Holds {
+    std::shared_ptr<void> elements;
+    void operator()(void*) const {}
+  };
+
+  void require_all_used() const {
+    std::string names;
+    int count = 0;
+    for (const Member& m : members_) {
+      if (m.is_filled) continue;
+      if (++count <= 10) names += (count > 1 ? ", " : "") + m.path;
+    }
+    if (count > 10) names += " and " + std::to_string(count - 10) + " more";
+    if (count > 0)
+      throw Error("replicate",
+                  "backward has passed no gradient to " + names +
+                      "; if the loss does not depend on them, name them in `ignored`, or set "
+                      "`find_unused_parameters`",
+                  {.rank = group_->state().world_rank});
+  }
+
+  /// A parameter that is not used on any rank gets no gradient.
+  void find_used_anywhere(const Tensor<std::uint8_t, 1>& used) const {
+    if (group_->size() == 1) return;
+    const auto work = start_async(Host{}, *group_, [this, used] {
+      Collective call;
+      call.kind = CollectiveKind::all_reduce;
+      call.op = ReduceOp::max;
+      call.source = used.view();
+      call.destination = used.view();
+      call.operation = "replicate";
+      call.axes = label_.c_str();
+      group_->twin()->run(call);
+      return Finished{};
+    });
+    static_cast<void>(work.wait());
+  }
+
+  /// From now on buckets follow the order in which gradients have become complete on the first rank.
+  void learn_order() {
+    Tensor<std::int32_t, 1> order({index_t(members_.size())});
+    std::vector<char> has_place(members_.size(), 0);
+    index_t n = 0;
+    const auto append = [&](int key) {
+      if (std::exchange(has_place[std::size_t(key)], 1) == 0) order.data()[n++] = key;
+    };
+    for (const int key : arrivals_) append(key);
+    for (const int key : reversed_order(members_.size())) append(key);
+    if (group_->size() > 1) {
+      Collective call;
+      call.kind = CollectiveKind::broadcast;
+      if (group_->rank() == 0) call.source = order.view();
+      else call.destination = order.view();
+      call.global_count = n;
+      call.operation = "replicate";
+      call.axes = label_.c_str();
+      group_->run(call);
+    }
+    arrange(std::vector<int>(order.data(), order.data() + n));
+    knows_order_ = true;
+  }
+
+  AxisMask axes_;
+  std::string label_;
+  Shape coordinate_;
+  std::shared_ptr<Communicator> group_;
+  BucketSizes sizes_;
+  bool finds_unused_;
+  CommHook hook_ = AllReduce{};
+  bool is_on_ = true;
+  std::vector<Member> members_{};
+  std::vector<int> arrivals_{};  ///< in this backward
+  std::size_t next_ = 0;         ///< the first bucket that has not been sent
+  std::size_t place_at_end_ = 0;
+  bool is_under_way_ = false;
+  bool knows_order_ = false;
+  std::vector<Bucket> buckets_{};  ///< last: what is under way reads the others
+};
+
+}  // namespace cleave::parallel

@@ -1,0 +1,280 @@
+// Data parallelism: a module whose parameters are the same on all ranks of a mesh axis, each of
+// which has its own part of a batch.
+//
+//     auto model = requires_grad(replicate(network, mesh, dp{}));
+//     backward(loss_of(model(x)));          // x[S0 on dp, ..]; buckets of gradients are all-reduced
+//     optimizer.step(model);
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <cleave/mesh/device_mesh.hpp>
+#include <cleave/nn/describe.hpp>
+#include <cleave/nn/map.hpp>
+#include <cleave/nn/place.hpp>
+#include <cleave/nn/track.hpp>
+#include <cleave/nn/tree.hpp>
+#include <cleave/nn/visit.hpp>
+#include <cleave/parallel/gradient_sync.hpp>
+
+namespace cleave {
+
+struct ReplicateOptions {
+  parallel::BucketSizes bucket_bytes{};
+  /// Parameters that the loss does not depend on are no error: one more small all-reduce per step
+  /// finds out which are used on some rank. Those that are on none get no gradient.
+  bool find_unused_parameters = false;
+  /// What is on the mesh already is broadcast from the axis' first rank. @pre if not: it is equal
+  bool init_sync = true;
+  /// Modules and parameters that are left alone, with all that is below them: "layers.*.norm". Their
+  /// gradients are summed one by one, when they are complete.
+  std::vector<std::string> ignored{};
+};
+
+namespace parallel {
+
+/// The axes that an axis type stands for.
+template <class Mesh, class A>
+constexpr AxisMask mask_of(const Mesh*, const A*) {
+  return AxisMask(1) << Mesh::template index_of<A>();
+}
+template <class Mesh, class... A>
+constexpr AxisMask mask_of(const Mesh* mesh, const flat<A...>*) {
+  constexpr AxisMask mask =
+      cleave::detail::ascending_mask<A...>(static_cast<const Mesh*>(nullptr));
+  static_assert(mask != 0, "cleave: name the axes of flat<..> in the order of the mesh");
+  static_cast<void>(mesh);
+  return mask;
+}
+
+/// Whether a tensor is sharded on some of these axes: its gradient is no sum over all of them.
+template <class X>
+constexpr bool is_sharded_on(AxisMask axes) {
+  for (int a = 0; a < X::layout.axes; ++a)
+    if ((axes >> a & 1u) && X::layout[a].is_shard()) return true;
+  return false;
+}
+
+/// Whether a module or a part of it is replicated already.
+template <class M>
+constexpr bool has_replicated() {
+  if constexpr (requires { typename M::replicated_over; }) {
+    return true;
+  } else if constexpr (nn::Wrapper<M>) {
+    return has_replicated<typename M::wrapped>();
+  } else {
+    bool any = false;
+    nn::detail::each_part_type<M>(
+        [&]<class P>(const char*, P*) { any = any || has_replicated<P>(); });
+    return any;
+  }
+}
+
+/// Whether some parameter of a module is tracked.
+template <class M>
+constexpr bool has_tracked() {
+  if constexpr (nn::Param<M>) {
+    return tape::is_tracked<M>;
+  } else {
+    bool any = false;
+    nn::detail::each_part_type<M>([&]<class P>(const char*, P*) { any = any || has_tracked<P>(); });
+    return any;
+  }
+}
+
+/// Whether a dotted path of patterns leads to a part or to something above it.
+inline bool is_at_or_below(std::string_view pattern, std::string_view path) {
+  for (;;) {
+    const auto cut = pattern.find('.'), end = path.find('.');
+    if (!nn::fits_pattern(pattern.substr(0, cut), path.substr(0, end))) return false;
+    if (cut == pattern.npos) return true;
+    if (end == path.npos) return false;
+    pattern.remove_prefix(cut + 1);
+    path.remove_prefix(end + 1);
+  }
+}
+inline bool is_ignored(const std::vector<std::string>& ignored, const std::string& path) {
+  for (const std::string& pattern : ignored)
+    if (is_at_or_below(pattern, path)) return true;
+  return false;
+}
+
+/// @throws Error if a pattern leads to nothing
+template <class M>
+void require_matches(const M& m, const std::vector<std::string>& ignored) {
+  for (const std::string& pattern : ignored) {
+    bool matches = false;
+    nn::named_tensors(m, [&](const std::string& path, const auto&) {
+      matches = matches || is_at_or_below(pattern, path);
+    });
+    if (!matches)
+      throw Error("replicate",
+                  "'" + pattern + "', to be ignored, leads to nothing in\n" + nn::describe(m));
+  }
+}
+
+/// Overwrites what lies on the mesh with the elements of the axes' first rank.
+/// @collective the ranks that differ in these axes
+template <AxisMask axes, class M, class Mesh>
+void broadcast_tensors(const M& m, const Mesh& mesh, const std::vector<std::string>& ignored) {
+  if (!mesh.is_member() || mesh.group(axes).size() == 1) return;
+  Communicator& group = mesh.group(axes);
+  std::vector<Collective> calls;
+  const auto add = [&](const auto& x) {
+    Collective& call = calls.emplace_back();
+    call.kind = CollectiveKind::broadcast;
+    if (group.rank() == 0) call.source = x.local().view();
+    else call.destination = x.local().view();
+    call.global_count = x.local().size();
+    call.operation = "replicate";
+    call.axes = mesh.state().label(axes).c_str();
+    note_change(Host{}, x.local().storage());
+  };
+  nn::named_tensors(m, [&](const std::string& path, const auto& x) {
+    using X = std::remove_cvref_t<decltype(x)>;
+    if constexpr (!nn::is_lazy<X>) {
+      using Value = tape::untracked_t<X>;
+      if constexpr (is_dtensor<Value>) {
+        static_assert(std::is_same_v<typename Value::mesh_type, Mesh>,
+                      "cleave: replicate: a parameter is on a mesh of another type");
+        if constexpr (!is_sharded_on<Value>(axes)) {
+          if (is_ignored(ignored, path)) return;
+          if (!(tape::value_of(x).mesh() == mesh))
+            throw Error("replicate", path + " is on another mesh", tape::value_of(x).context());
+          if constexpr (tape::is_tracked<X>) mark_changed(x);
+          add(tape::value_of(x));
+        }
+      }
+    }
+  });
+  if (!calls.empty()) group.run_all(calls);
+}
+
+/// A module, its gradients summed over an axis. Moves, but does not copy: each parameter's gradient
+/// is summed once.
+template <class M, class Mesh, class A>
+class Replicated : public M {
+ public:
+  using wrapped = M;
+  using plain = nn::plain_t<M>;
+  using replicated_over = A;
+  static constexpr AxisMask axes =
+      mask_of(static_cast<const Mesh*>(nullptr), static_cast<const A*>(nullptr));
+
+  /// @collective the ranks that differ in the axes
+  Replicated(M m, const Mesh& mesh, const ReplicateOptions& options)
+      : M(std::move(m)), mesh_(mesh), options_(options) {
+    if constexpr (has_tracked<M>())
+      if (mesh.is_member()) take_gradients();
+  }
+  Replicated(Replicated&&) noexcept = default;
+  Replicated& operator=(Replicated&&) noexcept = default;
+  Replicated(const Replicated&) = delete;  // save and load a state_dict instead
+  Replicated& operator=(const Replicated&) = delete;
+
+  /// Another module of the same parts in its place.
+  template <class N>
+  auto rewrap(N n) const {
+    return Replicated<N, Mesh, A>(std::move(n), mesh_, options_);
+  }
+
+  /// Whether backward sums gradients over the axis: true at first. While it does not, gradients are
+  /// kept on each rank, `grad` does not see them, and nothing is sent; the next backward that does
+  /// sums them, too.
+  void set_requires_gradient_sync(bool on) const { sync().switch_on(on); }
+  bool requires_gradient_sync() const { return sync().is_on(); }
+
+  /// What sums the gradients of a bucket from now on; it is called beside the rank.
+  void register_comm_hook(CommHook hook) const { sync().set_hook(std::move(hook)); }
+
+  /// How many buckets a step sends.
+  index_t bucket_count() const { return index_t(sync().bucket_count()); }
+
+  /// Overwrites buffers with those of the axis' first rank, where something has changed them on
+  /// one rank alone. @collective the ranks that differ in the axes
+  void broadcast_buffers() const {
+    nn::visit(static_cast<const plain&>(*this), [&](const std::string&, const auto& part) {
+      if constexpr (nn::is_buffer<std::remove_cvref_t<decltype(part)>>)
+        broadcast_tensors<axes>(part, mesh_, {});
+    });
+  }
+
+ private:
+  void take_gradients() {
+    sync_ = std::make_unique<GradientSync>(mesh_.state(), axes, options_.bucket_bytes,
+                                           options_.find_unused_parameters);
+    nn::named_parameters(
+        static_cast<const plain&>(*this), [&](const std::string& path, const auto& p) {
+          using P = std::remove_cvref_t<decltype(p)>;
+          if constexpr (tape::is_tracked<P>) {
+            using X = tape::untracked_t<P>;
+            static_assert(!X::layout.has_partial(), "cleave: a parameter is not Partial");
+            if constexpr (!is_sharded_on<X>(axes))
+              if (!is_ignored(options_.ignored, path)) sync_->add(path, p);
+          }
+        });
+    sync_->arrange();
+  }
+
+  GradientSync& sync() const {
+    static_assert(has_tracked<M>(),
+                  "cleave: gradients of a replicated module are asked for, but its parameters are "
+                  "not tracked; requires_grad(module) comes first");
+    if (sync_ == nullptr)
+      throw Error("replicate", "this rank is not of the mesh, it has no gradients",
+                  {.mesh = mesh_.describe(), .rank = mesh_.state().world_rank()});
+    return *sync_;
+  }
+
+  Mesh mesh_;
+  ReplicateOptions options_;
+  std::unique_ptr<GradientSync> sync_{};
+};
+
+/// Makes tensors of what is not on a mesh yet.
+template <class X, class Mesh>
+auto on_mesh(const X& x, const Mesh& mesh) {
+  if constexpr (nn::is_lazy<X>) return nn::place(x, mesh);
+  else if constexpr (is_dtensor<tape::untracked_t<X>>) return x;
+  else return nn::place(x, mesh);
+}
+
+}  // namespace parallel
+
+/// The module with its parameters the same on all ranks of an axis; `flat<dp, pod>` stands for
+/// several. Its gradients, once it is tracked, are summed over the axis in buckets, while backward
+/// computes the others.
+///
+/// What is Lazy is made where it lies, a Tensor is taken from the mesh's first rank, both Replicate
+/// on all axes; what is on the mesh stays as it is, and is broadcast from the axis' first rank.
+/// Parameters that are sharded on the axis, as by `fully_shard`, are left alone.
+///
+/// @collective every rank of the world
+/// @throws Error for a pattern in `ignored` that leads to nothing, a parameter on another mesh, or
+///         one whose gradient another wrapper sums
+template <nn::Struct M, class Device, Axis... Axes, Axis A>
+auto replicate(const M& m, const DeviceMesh<Device, Axes...>& mesh, A,
+               const ReplicateOptions& options = {}) {
+  using Mesh = DeviceMesh<Device, Axes...>;
+  static_assert(std::is_same_v<Device, Host>,
+                "cleave: replicate works on parameters of the host");
+  static_assert(!parallel::has_replicated<M>(),
+                "cleave: replicate of a module that is replicated already, or has a part that is: "
+                "the gradient of a parameter is summed by one wrapper; flat<dp, pod> names "
+                "several axes");
+  constexpr AxisMask axes =
+      parallel::mask_of(static_cast<const Mesh*>(nullptr), static_cast<const A*>(nullptr));
+  parallel::require_matches(m, options.ignored);
+  if (options.init_sync) parallel::broadcast_tensors<axes>(m, mesh, options.ignored);
+  const auto place = [&](const auto& x) { return parallel::on_mesh(x, mesh); };
+  auto placed = nn::map_tensors(m, place, place);
+  return parallel::Replicated<decltype(placed), Mesh, A>(std::move(placed), mesh, options);
+}
+
+}  // namespace cleave
