@@ -20,4 +20,5 @@
 #include <cleave/nn/tree.hpp>
 #include <cleave/nn/visit.hpp>
 #include <cleave/ops/class_losses.hpp>
+#include <cleave/ops/conv.hpp>
 #include <cleave/ops/losses.hpp>

@@ -279,6 +279,7 @@ Subject subject_of(const std::string& usage, Types<T...>, std::integer_sequence<
   subject.rule = Own::rule_text();
   for (std::size_t i = subject.letters.size(); i < subject.dims.size(); ++i)
     subject.letters.push_back(std::string("abcd").substr(0, std::size_t(subject.dims[i])));
+  if (!naive.letters.empty()) subject.letters = naive.letters;
   subject.operands = Operands;
   subject.broadcasts = is_elementwise<Op>;
   subject.naive = naive;

@@ -94,7 +94,7 @@ struct CallPath<3> {
       if constexpr (tape::is_tuple<Y>) return tape::tracked_results(record, y);
       else return Tracked<Y>(y, record);
     } else if constexpr (is_composite<Op> && is_continuous<Y>()) {
-      return op.body(x...);
+      return call_body(request, op, x...);
     } else {
       return call_as(request, op, tape::value_of(x)...);
     }

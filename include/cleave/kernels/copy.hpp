@@ -33,6 +33,18 @@ Strided<T> every(const Strided<T>& x, int d, index_t first, index_t step, index_
   return part;
 }
 
+/// The array at one index of dimension d, without that dimension.
+template <class T>
+Strided<T> at_index(const Strided<T>& x, int d, index_t index) {
+  Strided<T> part{x.data + index * x.strides[d], {}, {}};
+  for (int k = 0; k < x.extents.dims; ++k) {
+    if (k == d) continue;
+    part.extents[part.extents.dims++] = x.extents[k];
+    part.strides[part.strides.dims++] = x.strides[k];
+  }
+  return part;
+}
+
 /// Writes slices of x along dimension d, which x has whole, to every step-th place of y from global
 /// index `begin` on, as far as this rank has these places.
 ///

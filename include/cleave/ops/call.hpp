@@ -287,6 +287,18 @@ struct CallPath<1> {
   }
 };
 
+template <class Request, class Op, class... X>
+constexpr auto call_as(const Request& request, const Op& op, const X&... x);
+
+/// The operations that an operation is made of, their result where the request asks for it.
+template <class Request, class Op, class... X>
+constexpr auto call_body(const Request& request, const Op& op, const X&... x) {
+  if constexpr (requires { Op::takes_request; }) return op.body(request, x...);
+  else if constexpr (asks_placements<Request>)
+    return call_as(request, ops::Redistribute{}, op.body(x...));
+  else return op.body(x...);
+}
+
 /// A call with a request as a value.
 template <class Request, class Op, class... X>
 constexpr auto call_as(const Request& request, const Op& op, const X&... x) {
@@ -298,10 +310,7 @@ constexpr auto call_as(const Request& request, const Op& op, const X&... x) {
   }();
   if constexpr (!is_composite<Op> || level > 2)
     return CallPath<level>::call(request, op, as_operand(x)...);
-  else if constexpr (requires { Op::takes_request; }) return op.body(request, x...);
-  else if constexpr (asks_placements<Request>)
-    return call_as(request, ops::Redistribute{}, op.body(x...));
-  else return op.body(x...);
+  else return call_body(request, op, x...);
 }
 
 }  // namespace detail

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <string>
 #include <type_traits>
 
 #include <cleave/kernels/contract.hpp>
@@ -38,6 +39,26 @@ struct LinearText {
   using Product = ops::Contract<decltype(einsum_of<Which>())>;
 };
 
+/// Whether this rank has the first index of a dimension of the first operand that is summed over:
+/// among the ranks that shard it, that one adds the bias.
+inline bool adds_bias(const cleave::Task& task, int dim, const std::string& what) {
+  const OperandRef& x = task.in[0];
+  if (x.shape[dim] == 0 && x.layout != nullptr)
+    for (int a = 0; a < x.layout->axes; ++a)
+      if ((*x.layout)[a].is_shard(dim))
+        task.fail("there are no " + what +
+                  ", and they are sharded: no rank has the first one, which adds the bias");
+  return task.in_box->begin[dim] == 0;
+}
+
+/// Adds elements that repeat along the dimensions whose stride is 0.
+template <class Device, class T>
+void add_repeated(kernels::On<Device> on, const kernels::Strided<T>& y, const T* data,
+                  const Shape& strides) {
+  map_elements(on, ops::Add{}, y, kernels::Strided<const T>{y.data, y.extents, y.strides},
+               kernels::Strided<const T>{data, y.extents, strides});
+}
+
 }  // namespace detail
 
 namespace ops {
@@ -66,12 +87,10 @@ struct Linear {
                      const kernels::Strided<const T>& x, const kernels::Strided<const T>& weight,
                      const kernels::Strided<const T>& bias) {
     contract(on, letters_of(x.extents.dims), y, x, weight);
-    if (!adds_bias(task)) return;
-    kernels::Strided<const T> row = bias;
-    row.extents = y.extents;
-    row.strides = Shape::filled(y.extents.dims, 0);
-    row.strides[y.extents.dims - 1] = bias.strides[0];
-    map_elements(on, Add{}, y, kernels::Strided<const T>{y.data, y.extents, y.strides}, row);
+    if (!cleave::detail::adds_bias(task, x.extents.dims - 1, "features")) return;
+    Shape along_rows = Shape::filled(y.extents.dims, 0);
+    along_rows[y.extents.dims - 1] = bias.strides[0];
+    cleave::detail::add_repeated(on, y, bias.data, along_rows);
   }
 
   template <class X>
@@ -100,18 +119,6 @@ struct Linear {
     letters.index[std::size_t(letters.count++)] = {-1, 0, std::int8_t(dims - 1)};
     letters.index[std::size_t(letters.count++)] = {std::int8_t(dims - 1), 1, -1};
     return letters;
-  }
-
-  /// Whether this rank has the first of the features, which are summed over.
-  static bool adds_bias(const Task& task) {
-    const OperandRef& x = task.in[0];
-    const int last = x.dims - 1;
-    if (x.shape[last] == 0 && x.layout != nullptr)
-      for (int a = 0; a < x.layout->axes; ++a)
-        if ((*x.layout)[a].is_shard(last))
-          task.fail("there are no features, and they are sharded: no rank has the first one, which "
-                    "adds the bias");
-    return task.in_box->begin[last] == 0;
   }
 };
 

@@ -11,6 +11,7 @@
 #include <cleave/ops/list/choices.hpp>
 #include <cleave/ops/list/classes.hpp>
 #include <cleave/ops/list/comparisons.hpp>
+#include <cleave/ops/list/convolutions.hpp>
 #include <cleave/ops/list/functions.hpp>
 #include <cleave/ops/list/indices.hpp>
 #include <cleave/ops/list/losses.hpp>
@@ -46,6 +47,7 @@ constexpr void each_operation(const Visit& visit) {
   listing::each_random(visit);
   listing::each_of_indices(visit);
   listing::each_of_attention(visit);
+  listing::each_convolution(visit);
 }
 
 }  // namespace cleave::ops

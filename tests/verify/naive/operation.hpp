@@ -37,6 +37,8 @@ struct Naive {
   bool has_zeros = false;        ///< its gradient is of interest where elements are 0
   /// Extents of letters, by the order of their appearance, in place of the usual ones.
   std::vector<naive::Indices> extents{};
+  /// Letters of the operands, equal ones for equal extents, in place of those of the rule.
+  std::vector<std::string> letters{};
   /// What is said of a call that cannot run under these placements; "" if it can.
   std::function<std::string(const std::vector<naive::Indices>& shapes,
                             const std::vector<Layout>& layouts, const naive::Indices& mesh)>

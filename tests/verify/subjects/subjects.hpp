@@ -14,6 +14,7 @@ void add_blends(std::vector<Subject>&);
 void add_choices(std::vector<Subject>&);
 void add_classes(std::vector<Subject>&);
 void add_comparisons(std::vector<Subject>&);
+void add_convolutions(std::vector<Subject>&);
 void add_functions(std::vector<Subject>&);
 void add_indices(std::vector<Subject>&);
 void add_losses(std::vector<Subject>&);

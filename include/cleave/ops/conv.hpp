@@ -1,0 +1,198 @@
+// Convolutions, as PyTorch defines them: filters are not mirrored.
+//
+//     // y[S0,S1,R,R] = conv2d(x[S0,R,R,R], weight[R,S0,R,R])    images over dp, channels over tp
+//     // y[S0,P]      = conv2d(x[S0,S1,..], weight[R,S1,..])     the channels of x over tp: a sum
+//
+// Images and channels may be sharded. Their rows and columns are made whole: a window reaches into
+// the shards of others.
+#pragma once
+
+#include <array>
+#include <string>
+#include <type_traits>
+
+#include <cleave/core/error.hpp>
+#include <cleave/ops/convolve.hpp>
+#include <cleave/ops/flatten.hpp>
+#include <cleave/ops/slice.hpp>
+#include <cleave/ops/windows.hpp>
+
+namespace cleave {
+
+/// How filters move over N dimensions: `{.stride = {2, 2}, .padding = {1, 1}}`.
+template <int N>
+struct Convolution {
+  std::array<index_t, std::size_t(N)> stride = to_array<N>(Shape::filled(N, 1));
+  std::array<index_t, std::size_t(N)> padding{};  ///< zeros before and behind
+  std::array<index_t, std::size_t(N)> dilation = to_array<N>(Shape::filled(N, 1));
+};
+
+/// Channels in groups: those of the result depend on those of x in the same group only.
+struct ChannelGroups {
+  index_t count = 1;
+};
+
+namespace detail {
+
+/// x with `value` before and behind dimension D; x itself where there is nothing to add and the
+/// dimension is whole.
+template <int D, class X, class Op>
+constexpr auto padded(const X& x, index_t padding, const Op& op) {
+  if constexpr (std::is_same_v<std::remove_cvref_t<decltype(call_op(op, x))>, X>)
+    if (padding == 0) return x;
+  return call_op(op, x);
+}
+
+/// The padded windows of N dimensions from D on, each followed by what a window holds.
+template <int N, int D, class X>
+constexpr auto windows_of_images(const char* name, const X& x, const Window* window,
+                                 const index_t* padding) {
+  const ops::Embed<D> pad{padded_extent(x, D, *padding, *padding), *padding, 1};
+  const auto first = windows_of<D>(name, padded<D>(x, *padding, pad), *window);
+  if constexpr (N == 1) return first;
+  else return windows_of_images<N - 1, D + 2>(name, first, window + 1, padding + 1);
+}
+
+}  // namespace detail
+
+namespace ops {
+
+/// A convolution over N dimensions.
+template <int N, bool Grouped>
+struct Conv : Composite {
+  Convolution<N> how{};
+  index_t groups = 1;
+
+  static constexpr const char* name = Convolve<N, Grouped>::name;
+  static constexpr bool takes_request = true;
+
+  constexpr auto body(const auto& request, const auto& x, const auto& weight,
+                      const auto&... bias) const {
+    if constexpr (Grouped) {
+      const index_t channels = shape_of(weight)[0];
+      const auto y = call_op(Convolve<N, true>{}, windows(grouped<1>(x), weight),
+                             grouped<0>(weight), grouped<0>(bias)...);
+      return cleave::detail::call_as(request, Flatten<1, 2>{channels}, y);
+    } else {
+      return cleave::detail::call_as(request, Convolve<N, false>{}, windows(x, weight), weight,
+                                     bias...);
+    }
+  }
+
+ private:
+  template <int D>
+  constexpr auto grouped(const auto& x) const {
+    return call_op(Unflatten<D, 2>{{groups, shape_of(x)[D] / groups}}, x);
+  }
+  constexpr auto windows(const auto& x, const auto& weight) const {
+    std::array<Window, std::size_t(N)> window{};
+    for (std::size_t i = 0; i < std::size_t(N); ++i)
+      window[i] = {shape_of(weight)[2 + int(i)], how.stride[i], how.dilation[i]};
+    return cleave::detail::windows_of_images<N, 2 + Grouped>(name, x, window.data(),
+                                                             how.padding.data());
+  }
+};
+
+}  // namespace ops
+
+namespace detail {
+
+/// @throws Error if the channels do not fit
+template <int N, class X, class W, class... B>
+constexpr void require_channels(const X& x, const W& weight, index_t groups, const B&...) {
+  static_assert(X::dims == N + 2 && W::dims == N + 2 && ((B::dims == 1) && ...),
+                "cleave: a convolution takes x [images, channels, ..], weight [filters, channels, "
+                "..] and bias [filters], with one dimension more for conv1d, two for conv2d");
+  static_assert(std::is_same_v<typename X::value_type, typename W::value_type> &&
+                    (std::is_same_v<typename X::value_type, typename B::value_type> && ...),
+                "cleave: the operands of a convolution have different element types; cast one");
+  const Shape image = shape_of(x), filter = shape_of(weight);
+  const auto fail = [&](const std::string& message) {
+    ErrorContext context = context_of(innermost(x));
+    context.shapes += " and " + to_string(filter);
+    throw Error(ops::Conv<N, false>::name, message, context);
+  };
+  if (groups < 1) fail("there are " + std::to_string(groups) + " groups of channels");
+  if (!knows_extents(innermost(x)) || !knows_extents(innermost(weight))) return;
+  if (image[1] % groups != 0 || filter[0] % groups != 0)
+    fail(std::to_string(image[1]) + " channels and " + std::to_string(filter[0]) +
+         " filters do not divide into " + std::to_string(groups) + " groups");
+  if (image[1] / groups != filter[1])
+    fail("x has " + std::to_string(image[1] / groups) + " channels" +
+         (groups > 1 ? " per group" : "") + ", the filters " + std::to_string(filter[1]));
+}
+
+template <int N, class... R, class X, class W, class... B>
+constexpr auto convolution(const X& x, const W& weight, const Convolution<N>& how,
+                           const B&... bias) {
+  require_channels<N>(x, weight, 1, bias...);
+  return call_op<R...>(ops::Conv<N, false>{{}, how}, x, weight, bias...);
+}
+template <int N, class... R, class X, class W, class... B>
+constexpr auto convolution(const X& x, const W& weight, ChannelGroups groups,
+                           const Convolution<N>& how, const B&... bias) {
+  require_channels<N>(x, weight, groups.count, bias...);
+  return call_op<R...>(ops::Conv<N, true>{{}, how, groups.count}, x, weight, bias...);
+}
+
+}  // namespace detail
+
+/// Products of filters with the windows of images, summed over channels, plus a number per filter:
+/// `conv2d(x, weight, bias, {.stride = {2, 2}, .padding = {1, 1}})`.
+///
+/// @param x       [images, channels, rows, columns]
+/// @param weight  [filters, channels, rows, columns]
+/// @param bias    [filters]; added once, wherever the operands lie
+/// @return        [images, filters, rows, columns]: floor((n + 2 padding - span) / stride) + 1 of a
+///                dimension of n, where span = dilation (size - 1) + 1. Partial<Sum> on the axes
+///                that shard channels of x
+/// @collective    every rank of the mesh, if an operand has to be redistributed: rows and columns
+///                that are sharded are made whole
+/// @cost          the windows of one image as a matrix (on a GPU: of all images). Gradients need
+///                those of all images, that of x twice
+/// @throws Error  if channels do not fit, a filter spans more than the padded image, a stride or a
+///                dilation is below 1, or a padding negative
+template <class... R, AnyTensor X, AnyTensor W, AnyTensor B>
+constexpr auto conv2d(const X& x, const W& weight, const B& bias, const Convolution<2>& how = {}) {
+  return detail::convolution<2, R...>(x, weight, how, bias);
+}
+template <class... R, AnyTensor X, AnyTensor W>
+constexpr auto conv2d(const X& x, const W& weight, const Convolution<2>& how = {}) {
+  return detail::convolution<2, R...>(x, weight, how);
+}
+
+/// The same with channels in groups: `conv2d(x, weight, bias, ChannelGroups{4})`, of a weight
+/// [filters, channels / groups, rows, columns]. Where channels or filters are sharded, the number of
+/// groups has to be divisible by the number of shards.
+template <class... R, AnyTensor X, AnyTensor W, AnyTensor B>
+constexpr auto conv2d(const X& x, const W& weight, const B& bias, ChannelGroups groups,
+                      const Convolution<2>& how = {}) {
+  return detail::convolution<2, R...>(x, weight, groups, how, bias);
+}
+template <class... R, AnyTensor X, AnyTensor W>
+constexpr auto conv2d(const X& x, const W& weight, ChannelGroups groups,
+                      const Convolution<2>& how = {}) {
+  return detail::convolution<2, R...>(x, weight, groups, how);
+}
+
+/// The same over one dimension: x [images, channels, length], weight [filters, channels, length].
+template <class... R, AnyTensor X, AnyTensor W, AnyTensor B>
+constexpr auto conv1d(const X& x, const W& weight, const B& bias, const Convolution<1>& how = {}) {
+  return detail::convolution<1, R...>(x, weight, how, bias);
+}
+template <class... R, AnyTensor X, AnyTensor W>
+constexpr auto conv1d(const X& x, const W& weight, const Convolution<1>& how = {}) {
+  return detail::convolution<1, R...>(x, weight, how);
+}
+template <class... R, AnyTensor X, AnyTensor W, AnyTensor B>
+constexpr auto conv1d(const X& x, const W& weight, const B& bias, ChannelGroups groups,
+                      const Convolution<1>& how = {}) {
+  return detail::convolution<1, R...>(x, weight, groups, how, bias);
+}
+template <class... R, AnyTensor X, AnyTensor W>
+constexpr auto conv1d(const X& x, const W& weight, ChannelGroups groups,
+                      const Convolution<1>& how = {}) {
+  return detail::convolution<1, R...>(x, weight, groups, how);
+}
+
+}  // namespace cleave

@@ -1,0 +1,209 @@
+// Windows that move along a dimension, and sums of what windows hold where they overlap: the parts
+// that convolutions and pooling are made of.
+//
+//     // y[S0,R,R] = windows(x[S0,R], dim<1>{}, {.size = 3})     [5, 8] becomes [5, 6, 3]
+//
+// Every rank has to have the dimension whole.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include <cleave/core/error.hpp>
+#include <cleave/kernels/copy.hpp>
+#include <cleave/kernels/host/map_elements.hpp>
+#include <cleave/ops/arithmetic.hpp>
+#include <cleave/ops/call.hpp>
+#include <cleave/ops/dim.hpp>
+#include <cleave/ops/placement.hpp>
+#include <cleave/ops/reduce.hpp>
+
+namespace cleave {
+
+/// A window of `size` elements, `dilation` apart, that moves by `stride`.
+struct Window {
+  index_t size = 1;
+  index_t stride = 1;
+  index_t dilation = 1;
+
+  /// From its first element to its last one.
+  constexpr index_t span() const { return (size - 1) * dilation + 1; }
+};
+
+namespace detail {
+
+/// "abc": letters of `dims` dimensions.
+constexpr RuleText plain_letters(int dims) {
+  RuleText text;
+  for (int d = 0; d < dims; ++d) text += char('a' + d);
+  return text;
+}
+/// "adec": the same where dimension `at` is two, places and what is in a window.
+constexpr RuleText window_letters(int dims, int at) {
+  RuleText text;
+  for (int d = 0; d < dims; ++d) {
+    text += char('a' + (d == at ? dims : d));
+    if (d == at) text += char('a' + dims + 1);
+  }
+  return text;
+}
+/// The letters of these three dimensions, which are not sharded.
+constexpr RuleText window_replicated(int dims, int at) {
+  RuleText text = letter_of(at);
+  text += char('a' + dims);
+  text += char('a' + dims + 1);
+  return text;
+}
+constexpr RuleText factors_text(std::string_view operand, std::string_view result) {
+  RuleText text;
+  text += operand;
+  text += "->";
+  text += result;
+  return text;
+}
+
+}  // namespace detail
+
+namespace ops {
+
+/// Dimension D as two: `count` places of a window, and what it holds there. The elements are
+/// shared, those of overlapping windows by several.
+template <int D>
+struct Windows {
+  Window window{};
+  index_t count = 0;
+
+  static constexpr const char* name = "windows";
+  static constexpr const char* partials = moves_elements;
+  static constexpr RuleText factors(const std::array<int, 1>& dims) {
+    return detail::factors_text(detail::plain_letters(dims[0]),
+                                detail::window_letters(dims[0], D));
+  }
+  static constexpr RuleText replicated(const std::array<int, 1>& dims) {
+    return detail::window_replicated(dims[0], D);
+  }
+  constexpr Shape extents() const { return Shape(std::array<index_t, 2>{count, window.size}); }
+  void view(const Task& task) const {
+    const OperandRef& x = *task.in;
+    task.out->data = x.data;
+    for (int d = 0; d < x.dims; ++d) task.strides[d <= D ? d : d + 1] = x.strides[d];
+    task.strides[D] = x.strides[D] * window.stride;
+    task.strides[D + 1] = x.strides[D] * window.dilation;
+  }
+  template <class X>
+  constexpr auto gradient(wrt<0>, const auto& g, const auto&, const X& x) const;
+};
+
+/// Dimensions D and D + 1, places and what a window holds there, as one of `extent` elements: the
+/// sum of all that windows hold for an element, 0 where none reaches.
+template <int D>
+struct OverlapAdd {
+  index_t extent = 0;
+  index_t stride = 1;
+  index_t dilation = 1;
+
+  static constexpr const char* name = "overlap_add";
+  static constexpr const char* partials = "sum->sum; avg->avg";
+  static constexpr RuleText factors(const std::array<int, 1>& dims) {
+    return detail::factors_text(detail::window_letters(dims[0] - 1, D),
+                                detail::plain_letters(dims[0] - 1));
+  }
+  static constexpr RuleText replicated(const std::array<int, 1>& dims) {
+    return detail::window_replicated(dims[0] - 1, D);
+  }
+  constexpr Shape extents() const { return Shape::filled(1, extent); }
+
+  template <class T>
+  void kernel(const auto& on, const Task&, const kernels::Strided<T>& y,
+              const kernels::Strided<const T>& x) const {
+    fill_elements(on, y, T(0));
+    if (x.extents.product() == 0) return;
+    for (index_t k = 0; k < x.extents[D + 1]; ++k) {
+      const kernels::Strided<T> to = every(y, D, k * dilation, stride, x.extents[D]);
+      map_elements(on, Add{}, to, kernels::Strided<const T>{to.data, to.extents, to.strides},
+                   kernels::at_index(x, D + 1, k));
+    }
+  }
+  template <class X>
+  constexpr auto gradient(wrt<0>, const auto& g, const auto&, const X& x) const {
+    const Shape shape = shape_of(x);
+    return call_op(Windows<D>{{shape[D + 1], stride, dilation}, shape[D]}, g);
+  }
+};
+
+template <int D>
+template <class X>
+constexpr auto Windows<D>::gradient(wrt<0>, const auto& g, const auto&, const X& x) const {
+  return detail::call_as(detail::like(x),
+                         OverlapAdd<D>{shape_of(x)[D], window.stride, window.dilation}, g);
+}
+
+}  // namespace ops
+
+namespace detail {
+
+/// @throws Error if the window is none
+template <class X>
+constexpr void require_window(const char* name, const X& x, const Window& window) {
+  if (window.size < 1 || window.stride < 1 || window.dilation < 1)
+    throw Error(name,
+                "a window has size " + std::to_string(window.size) + ", stride " +
+                    std::to_string(window.stride) + " and dilation " +
+                    std::to_string(window.dilation) + "; each must be 1 or more",
+                context_of(innermost(x)));
+}
+
+/// The windows of dimension D. @throws Error if it is shorter than one
+template <int D, class... R, class X>
+constexpr auto windows_of(const char* name, const X& x, const Window& window) {
+  require_window(name, x, window);
+  const index_t extent = shape_of(x)[D];
+  if (extent < window.span() && knows_extents(innermost(x)))
+    throw Error(name,
+                "a window spans " + std::to_string(window.span()) +
+                    " elements, dimension " + std::to_string(D) + " has " +
+                    std::to_string(extent),
+                context_of(innermost(x)));
+  const index_t room = extent - window.span();
+  return call_op<R...>(ops::Windows<D>{window, room < 0 ? 0 : room / window.stride + 1}, x);
+}
+
+}  // namespace detail
+
+/// What a window that moves along a dimension holds at each place:
+/// `windows(x, dim<1>{}, {.size = 3, .stride = 2})` is [.., places, 3, ..], of which element (i, k)
+/// is x at 2 i + k.
+///
+/// @return shares the local elements, which windows that overlap repeat: not to be written to
+/// @collective every rank of the mesh, if the dimension is sharded: it is redistributed
+/// @throws Error if the dimension is shorter than a window, or size, stride or dilation is below 1
+template <class... R, AnyTensor X, int D>
+constexpr auto windows(const X& x, dim<D>, const Window& window) {
+  return detail::windows_of<detail::dim_index<X::dims>(dim<D>{}), R...>("windows", x, window);
+}
+
+/// The reverse, of sums: places and what windows hold there, dimensions D and D + 1 of x, as one of
+/// `extent` elements, each the sum of all that windows hold for it, 0 where none reaches.
+///
+/// @param window  its stride and its dilation; x has its size
+/// @collective    every rank of the mesh, if one of the dimensions is sharded: it is redistributed
+/// @throws Error  if a window reaches beyond the extent
+template <class... R, AnyTensor X, int D>
+constexpr auto overlap_add(const X& x, dim<D>, index_t extent, Window window = {}) {
+  static_assert(X::dims > 1, "cleave: overlap_add takes places and windows, two dimensions");
+  constexpr int d = detail::dim_index<X::dims - 1>(dim<D>{});
+  const index_t places = shape_of(x)[d];
+  window.size = shape_of(x)[d + 1];
+  if (window.size > 0) detail::require_window("overlap_add", x, window);
+  const index_t reach =
+      places > 0 && window.size > 0 ? (places - 1) * window.stride + window.span() : 0;
+  if (extent < reach && detail::knows_extents(detail::innermost(x)))
+    throw Error("overlap_add",
+                "windows reach " + std::to_string(reach) + " elements, the extent is " +
+                    std::to_string(extent),
+                detail::context_of(detail::innermost(x)));
+  return call_op<R...>(ops::OverlapAdd<d>{extent, window.stride, window.dilation}, x);
+}
+
+}  // namespace cleave
