@@ -22,3 +22,4 @@
 #include <cleave/ops/class_losses.hpp>
 #include <cleave/ops/conv.hpp>
 #include <cleave/ops/losses.hpp>
+#include <cleave/ops/pool.hpp>

@@ -14,7 +14,6 @@
 #include <cleave/core/error.hpp>
 #include <cleave/ops/convolve.hpp>
 #include <cleave/ops/flatten.hpp>
-#include <cleave/ops/slice.hpp>
 #include <cleave/ops/windows.hpp>
 
 namespace cleave {
@@ -31,29 +30,6 @@ struct Convolution {
 struct ChannelGroups {
   index_t count = 1;
 };
-
-namespace detail {
-
-/// x with `value` before and behind dimension D; x itself where there is nothing to add and the
-/// dimension is whole.
-template <int D, class X, class Op>
-constexpr auto padded(const X& x, index_t padding, const Op& op) {
-  if constexpr (std::is_same_v<std::remove_cvref_t<decltype(call_op(op, x))>, X>)
-    if (padding == 0) return x;
-  return call_op(op, x);
-}
-
-/// The padded windows of N dimensions from D on, each followed by what a window holds.
-template <int N, int D, class X>
-constexpr auto windows_of_images(const char* name, const X& x, const Window* window,
-                                 const index_t* padding) {
-  const ops::Embed<D> pad{padded_extent(x, D, *padding, *padding), *padding, 1};
-  const auto first = windows_of<D>(name, padded<D>(x, *padding, pad), *window);
-  if constexpr (N == 1) return first;
-  else return windows_of_images<N - 1, D + 2>(name, first, window + 1, padding + 1);
-}
-
-}  // namespace detail
 
 namespace ops {
 
@@ -88,8 +64,8 @@ struct Conv : Composite {
     std::array<Window, std::size_t(N)> window{};
     for (std::size_t i = 0; i < std::size_t(N); ++i)
       window[i] = {shape_of(weight)[2 + int(i)], how.stride[i], how.dilation[i]};
-    return cleave::detail::windows_of_images<N, 2 + Grouped>(name, x, window.data(),
-                                                             how.padding.data());
+    return cleave::detail::windows_of_images<N, 2 + Grouped>(
+        name, x, window.data(), how.padding.data(), cleave::detail::ZerosAround{});
   }
 };
 

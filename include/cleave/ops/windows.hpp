@@ -9,6 +9,7 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include <cleave/core/error.hpp>
 #include <cleave/kernels/copy.hpp>
@@ -18,6 +19,7 @@
 #include <cleave/ops/dim.hpp>
 #include <cleave/ops/placement.hpp>
 #include <cleave/ops/reduce.hpp>
+#include <cleave/ops/slice.hpp>
 
 namespace cleave {
 
@@ -167,6 +169,33 @@ constexpr auto windows_of(const char* name, const X& x, const Window& window) {
                 context_of(innermost(x)));
   const index_t room = extent - window.span();
   return call_op<R...>(ops::Windows<D>{window, room < 0 ? 0 : room / window.stride + 1}, x);
+}
+
+/// Makes the operation that puts zeros before and behind dimension D.
+struct ZerosAround {
+  template <int D>
+  constexpr ops::Embed<D> of(index_t extent, index_t padding) const {
+    return {extent, padding, 1};
+  }
+};
+
+/// x after an operation that pads it; x itself where there is nothing to add and the dimension is
+/// whole.
+template <class X, class Op>
+constexpr auto padded(const X& x, index_t padding, const Op& op) {
+  if constexpr (std::is_same_v<std::remove_cvref_t<decltype(call_op(op, x))>, X>)
+    if (padding == 0) return x;
+  return call_op(op, x);
+}
+
+/// The windows of N padded dimensions from D on, each dimension followed by what a window holds.
+template <int N, int D, class X, class Pad>
+constexpr auto windows_of_images(const char* name, const X& x, const Window* window,
+                                 const index_t* padding, const Pad& pad) {
+  const auto op = pad.template of<D>(padded_extent(x, D, *padding, *padding), *padding);
+  const auto first = windows_of<D>(name, padded(x, *padding, op), *window);
+  if constexpr (N == 1) return first;
+  else return windows_of_images<N - 1, D + 2>(name, first, window + 1, padding + 1, pad);
 }
 
 }  // namespace detail

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <limits>
 
 #include <cleave/ops/list/convolutions.hpp>
 
@@ -77,6 +79,40 @@ Naive naive_of(ops::Conv<2, Grouped>) {
     naive.extents = {{3, 5, 4, 5, 4, 3, 2}, {1, 2, 3, 3, 5, 2, 2}, {0, 3, 2, 3, 2, 2, 1}};
   }
   return naive;
+}
+
+/// Calls f(y, x) for the elements of the windows of 3 x 2 that move by 1 and 2 over x [a, rows,
+/// columns] with a row and a column more on all sides; those outside are skipped.
+template <class F>
+Numbers naive_pool(const Numbers& x, Number64 start, const F& f) {
+  Numbers y({x.shape[0], x.shape[1], x.shape[2] / 2 + 1});
+  for (const naive::Indices& index : naive::all_indices(y.shape)) {
+    y.at(index) = start;
+    for (index_t i = index[1] - 1; i <= index[1] + 1; ++i)
+      for (index_t j = 2 * index[2] - 1; j <= 2 * index[2]; ++j)
+        if (i >= 0 && i < x.shape[1] && j >= 0 && j < x.shape[2])
+          f(y.at(index), x.at({index[0], i, j}));
+  }
+  return y;
+}
+inline Naive naive_of(ops::MaxPool<2>) {
+  return {[](const Arrays& x) {
+    const auto larger = [](Number64& y, const Number64& v) { y = std::max(re(y), re(v)); };
+    return naive_pool(x[0], -std::numeric_limits<double>::infinity(), larger);
+  }};
+}
+inline Naive naive_of(ops::AvgPool<2>) {
+  return {[](const Arrays& x) {
+    return naive_pool(x[0], 0, [](Number64& y, const Number64& v) { y += v / 6.0; });
+  }};
+}
+inline Naive naive_of(ops::MaxPool<1>) {
+  return {[](const Arrays& x) {
+    Numbers y({x[0].shape[0], x[0].shape[1] / 2});
+    for (const naive::Indices& at : naive::all_indices(y.shape))
+      y.at(at) = std::max(re(x[0].at({at[0], 2 * at[1]})), re(x[0].at({at[0], 2 * at[1] + 1})));
+    return y;
+  }};
 }
 
 }  // namespace cleave::testing

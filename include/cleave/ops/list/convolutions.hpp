@@ -1,12 +1,14 @@
-// Windows and convolutions.
+// Windows, convolutions and pooling.
 #pragma once
 
 #include <cleave/ops/conv.hpp>
 #include <cleave/ops/list/entry.hpp>
+#include <cleave/ops/pool.hpp>
 
 namespace cleave::ops {
 
 using ConvolutionParts = PartsOf<Conv<1, false>, Convolve<1, false>>;
+using PoolingParts = PartsOf<MaxPool<1>, LargestOfWindows<1u>, FirstOfWindows<1u>>;
 
 namespace listing {
 
@@ -26,10 +28,26 @@ constexpr void each_of_windows(const Visit& visit) {
       }));
 }
 
+inline constexpr Pooling<2> of_pool{.size = {3, 2}, .stride = {1, 0}, .padding = {1, 1}};
+
+template <class Visit>
+constexpr void each_of_pooling(const Visit& visit) {
+  visit(listed<MaxPool<2>, SameTypes<1, double, float, Int>, DimsOf<3>>(
+      "max_pool2d(x, how)", [](const auto& x) { return max_pool2d(x, of_pool); }, "",
+      MaxPool<2>{{}, of_pool}));
+  visit(listed<MaxPool<1>, SameTypes<1, double>, DimsOf<2>>(
+      "max_pool1d(x, {.size = {2}})",
+      [](const auto& x) { return max_pool1d(x, {.size = {2}}); }, "", MaxPool<1>{{}, {{2}}}));
+  visit(listed<AvgPool<2>, SameTypes<1, double, float, Complex>, DimsOf<3>>(
+      "avg_pool2d(x, how)", [](const auto& x) { return avg_pool2d(x, of_pool); }, "",
+      AvgPool<2>{{}, of_pool}));
+}
+
 template <class Visit>
 constexpr void each_convolution(const Visit& visit) {
   each_of_windows(visit);
-  visit(listed<Conv<1, false>, SameTypes<3, double, Complex>, DimsOf<3, 3, 1>>(
+  each_of_pooling(visit);
+  visit(listed<Conv<1, false>, SameTypes<3, float, Complex>, DimsOf<3, 3, 1>>(
       "conv1d(x, weight, bias, {.stride = {2}, .padding = {2}})",
       [](const auto& x, const auto& weight, const auto& bias) {
         return conv1d(x, weight, bias, of_rows);
