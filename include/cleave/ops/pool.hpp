@@ -24,7 +24,7 @@ namespace cleave {
 /// How a window moves over the last N dimensions: `{.size = {2, 2}}`.
 template <int N>
 struct Pooling {
-  std::array<index_t, std::size_t(N)> size{};
+  std::array<index_t, std::size_t(N)> size = to_array<N>(Shape::filled(N, 1));
   std::array<index_t, std::size_t(N)> stride{};   ///< 0: the size, so that windows do not overlap
   std::array<index_t, std::size_t(N)> padding{};  ///< before and behind; at most half the size
 };
