@@ -2,4 +2,6 @@
 #pragma once
 
 #include <cleave/nn.hpp>
+#include <cleave/parallel/power_sgd.hpp>
 #include <cleave/parallel/replicate.hpp>
+#include <cleave/parallel/top_k.hpp>

@@ -1,0 +1,212 @@
+// A hook that sends gradients of matrices as products of two narrow ones.
+//
+// T. Vogels, S. P. Karimireddy, M. Jaggi: PowerSGD: Practical low-rank gradient compression for
+// distributed optimization. NeurIPS 2019. With M the gradient of a rank:
+//
+//     P = sum over ranks of M Q        its columns made orthonormal
+//     Q = sum over ranks of M^T P      the next step starts from it
+//     M becomes P Q^T; a rank adds what is missing of its own M to its next gradient
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <cleave/core/random_state.hpp>
+#include <cleave/parallel/error_feedback.hpp>
+
+namespace cleave {
+
+struct PowerSgdOptions {
+  index_t rank = 1;
+  index_t plain_steps = 10;  ///< in which gradients are summed as they are: they change fast
+};
+
+/// Sums gradients of at least two dimensions, [rows, columns..], as products of matrices of that
+/// rank, where these have fewer elements; others as they are.
+///
+/// @cost two all-reduces per bucket, of rank (rows + columns) elements per parameter, in float, or
+///       double where the gradients are; keeps as many elements as there are, and Q
+class PowerSgd {
+ public:
+  /// @throws Error for a rank below 1
+  explicit PowerSgd(const PowerSgdOptions& options = {}) : options_(options) {
+    if (options.rank < 1)
+      throw Error("PowerSgd", "a rank is at least 1, and not " + std::to_string(options.rank));
+  }
+
+  void operator()(const GradientBucket& bucket) {
+    if (bucket.number == 0) ++steps_;
+    if (steps_ <= options_.plain_steps) return bucket.all_reduce(bucket.gradient);
+    nn::detail::with_real_type("replicate", bucket.gradient.dtype,
+                               [&]<class Real>(Real*) { approximate<Real>(bucket); });
+  }
+
+ private:
+  /// The gradient of a parameter as a matrix; of others than matrices the rank is 0.
+  template <class Real, class A>
+  struct Matrix {
+    int key;
+    Real* gradient;
+    index_t size, rows = 0, columns = 0, rank = 0;
+    A* m = nullptr;  ///< [rows, columns], with what was left of the step before
+    A* q = nullptr;  ///< [rank, columns]
+  };
+
+  template <class Real>
+  void approximate(const GradientBucket& bucket) {
+    using A = accumulator_t<Real>;
+    std::vector<Matrix<Real, A>> all = matrices_of<Real>(bucket);
+    index_t first = 0, second = 0;  // what is sent
+    for (const auto& x : all) {
+      first += x.rank > 0 ? x.rank * x.rows : x.size;
+      second += x.rank * x.columns;
+    }
+    const Tensor<A, 1> p({first}), q({second});
+    A* at = p.data();
+    for (const auto& x : all) at = write_first(x, at);
+    if (first > 0) bucket.all_reduce(p.view());
+    at = p.data();
+    A* to = q.data();
+    for (const auto& x : all) {
+      if (x.rank == 0) {
+        for (index_t i = 0; i < x.size; ++i) x.gradient[i] = Real(at[i]);
+        at += x.size;
+      } else {
+        orthonormalize(x.rank, x.rows, at);
+        project(x, at, to);
+        at += x.rank * x.rows;
+        to += x.rank * x.columns;
+      }
+    }
+    if (second > 0) bucket.all_reduce(q.view());
+    at = p.data();
+    to = q.data();
+    for (const auto& x : all) {
+      if (x.rank > 0) expand(x, at, to);
+      at += x.rank > 0 ? x.rank * x.rows : x.size;
+      to += x.rank * x.columns;
+    }
+  }
+
+  template <class Real>
+  auto matrices_of(const GradientBucket& bucket) {
+    using A = accumulator_t<Real>;
+    std::vector<Matrix<Real, A>> all;
+    parallel::for_parts<Real>(bucket, [&](const BucketPart& part, Real* g, index_t size) {
+      Matrix<Real, A>& x = all.emplace_back(Matrix<Real, A>{part.key, g, size});
+      if (part.extents.dims < 2 || size == 0) return;
+      x.rows = part.extents[0];
+      x.columns = size / x.rows;
+      const index_t r = std::min({options_.rank, x.rows, x.columns});
+      if (r * (x.rows + x.columns) >= size) return;
+      x.rank = r;
+      x.m = left_.of<A>(part.key, size);
+      x.q = start_.of<A>(part.key, r * x.columns);
+      for (index_t i = 0; i < size; ++i) x.m[i] += A(g[i]);
+      if (!orthonormalize(r, x.columns, x.q)) {
+        draw(part.key, r, x.columns, x.q);
+        orthonormalize(r, x.columns, x.q);
+      }
+    });
+    return all;
+  }
+
+  /// Rows in general position for those that are 0, the same on all ranks.
+  template <class A>
+  void draw(int key, index_t rows, index_t columns, A* q) {
+    const RandomState state{std::uint64_t(key), draws_++};
+    for (index_t k = 0; k < rows; ++k) {
+      A* const row = q + k * columns;
+      if (dot(columns, row, row) != 0) continue;
+      for (index_t j = 0; j < columns; ++j)
+        row[j] = A(std::int32_t(state.bits(k * columns + j)[0])) / A(2147483648);
+    }
+  }
+
+  /// P^T = Q M^T of a matrix; of others the elements.
+  template <class X, class A>
+  static A* write_first(const X& x, A* to) {
+    if (x.rank == 0) {
+      for (index_t i = 0; i < x.size; ++i) *to++ = A(x.gradient[i]);
+      return to;
+    }
+    for (index_t k = 0; k < x.rank; ++k)
+      for (index_t i = 0; i < x.rows; ++i)
+        *to++ = dot(x.columns, x.m + i * x.columns, x.q + k * x.columns);
+    return to;
+  }
+
+  /// q = P^T M; what is left of M is M - P q.
+  template <class X, class A>
+  static void project(const X& x, const A* p, A* q) {
+    std::fill(q, q + x.rank * x.columns, A(0));
+    for (index_t i = 0; i < x.rows; ++i)
+      for (index_t k = 0; k < x.rank; ++k)
+        add_multiple(x.columns, p[k * x.rows + i], x.m + i * x.columns, q + k * x.columns);
+    for (index_t i = 0; i < x.rows; ++i)
+      for (index_t k = 0; k < x.rank; ++k)
+        add_multiple(x.columns, -p[k * x.rows + i], q + k * x.columns, x.m + i * x.columns);
+  }
+
+  /// The gradient is P q; the next step starts from q.
+  template <class X, class A>
+  static void expand(const X& x, const A* p, const A* q) {
+    using Real = std::remove_reference_t<decltype(*x.gradient)>;
+    std::vector<A> row(static_cast<std::size_t>(x.columns));
+    for (index_t i = 0; i < x.rows; ++i) {
+      std::fill(row.begin(), row.end(), A(0));
+      for (index_t k = 0; k < x.rank; ++k)
+        add_multiple(x.columns, p[k * x.rows + i], q + k * x.columns, row.data());
+      for (index_t j = 0; j < x.columns; ++j)
+        x.gradient[i * x.columns + j] = Real(row[std::size_t(j)]);
+    }
+    std::copy(q, q + x.rank * x.columns, x.q);
+  }
+
+  /// Makes rows orthonormal, one after the other, each twice; rows that the ones before span become 0.
+  /// @return whether there are none such
+  template <class A>
+  static bool orthonormalize(index_t rows, index_t columns, A* q) {
+    bool is_full = true;
+    for (index_t i = 0; i < rows; ++i) {
+      A* const row = q + i * columns;
+      const A before = std::sqrt(dot(columns, row, row));
+      for (int pass = 0; pass < 2; ++pass)
+        for (index_t k = 0; k < i; ++k)
+          add_multiple(columns, -dot(columns, row, q + k * columns), q + k * columns, row);
+      const A length = std::sqrt(dot(columns, row, row));
+      const bool vanishes = length <= before * std::sqrt(std::numeric_limits<A>::epsilon());
+      for (index_t j = 0; j < columns; ++j) row[j] = vanishes ? A(0) : row[j] / length;
+      is_full = is_full && !vanishes;
+    }
+    return is_full;
+  }
+
+  template <class A>
+  static A dot(index_t n, const A* a, const A* b) {
+    A sums[8] = {};
+    index_t j = 0;
+    for (; j + 8 <= n; j += 8)
+      for (index_t k = 0; k < 8; ++k) sums[k] += a[j + k] * b[j + k];
+    for (; j < n; ++j) sums[0] += a[j] * b[j];
+    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+  }
+  template <class A>
+  static void add_multiple(index_t n, A factor, const A* x, A* y) {
+    for (index_t j = 0; j < n; ++j) y[j] += factor * x[j];
+  }
+
+  PowerSgdOptions options_;
+  index_t steps_ = 0;
+  std::uint64_t draws_ = 0;
+  parallel::NumbersByKey left_{};
+  parallel::NumbersByKey start_{};
+};
+
+}  // namespace cleave
