@@ -81,10 +81,22 @@ class GraphRun {
     values_[std::size_t(node.first)] = asks(node) ? moved(x, asked(node), *mesh_) : x;
   }
 
-  OperandRef operand(int value, Layout& layout) const {
-    const Held& x = values_[std::size_t(value)];
+  /// A number as a tensor without dimensions, which views may share.
+  void make_constant(Held& x, const spmd::Value& known) const {
+    const std::size_t bytes = size_of(known.dtype);
+    x.dtype = known.dtype;
+    x.layout.axes = mesh_ != nullptr ? mesh_->extents().dims : 0;
+    x.storage = allocate_bytes(Host{}, bytes);
+    x.data = x.storage.get();
+    std::memcpy(x.data, graph_.constants[std::size_t(known.constant)].bytes.data(), bytes);
+  }
+
+  OperandRef operand(int value, Layout& layout, bool of_view) {
+    Held& x = values_[std::size_t(value)];
     const spmd::Value& known = graph_.values[std::size_t(value)];
-    if (known.constant >= 0) {
+    if (known.constant >= 0 && of_view) {
+      make_constant(x, known);
+    } else if (known.constant >= 0) {
       layout.axes = mesh_ != nullptr ? mesh_->extents().dims : 0;
       const auto& bytes = graph_.constants[std::size_t(known.constant)].bytes;
       return {{const_cast<std::byte*>(bytes.data()), nullptr, nullptr, 0},
@@ -102,7 +114,8 @@ class GraphRun {
     OperandLayouts layouts{};
     std::array<OperandRef, std::size_t(max_operands)> in;
     for (int i = 0; i < rule.operands; ++i)
-      in[std::size_t(i)] = operand(node.operand[std::size_t(i)], layouts[std::size_t(i)]);
+      in[std::size_t(i)] = operand(node.operand[std::size_t(i)], layouts[std::size_t(i)],
+                                   info.is_view);
 
     std::array<detail::RawResult, std::size_t(max_results)> out;
     for (int k = 0; k < rule.results; ++k) {

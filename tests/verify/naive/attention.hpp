@@ -53,5 +53,9 @@ Naive naive_of(ops::ScaledDotProductAttention<IsCausal>) {
   naive.extents = {{5, 3, 4, 4}, {1, 7, 2, 2}, {3, 1, 5, 5}};
   return naive;
 }
+template <bool IsCausal>
+Naive naive_of(ops::AttentionOfWholeKeys<IsCausal>) {
+  return naive_of(ops::ScaledDotProductAttention<IsCausal>{});
+}
 
 }  // namespace cleave::testing

@@ -4,7 +4,12 @@
 #include <cleave/ops/attention.hpp>
 #include <cleave/ops/list/entry.hpp>
 
-namespace cleave::ops::listing {
+namespace cleave::ops {
+
+using AttentionParts = PartsOf<AttentionOfWholeKeys<true>, AttentionByBlocks<true>,
+                               AttentionSlope<0, true>, AttentionSlopeByBlocks<0, true>>;
+
+namespace listing {
 
 template <class Visit>
 constexpr void each_of_attention(const Visit& visit) {
@@ -19,6 +24,18 @@ constexpr void each_of_attention(const Visit& visit) {
       [](const auto& q, const auto& k, const auto& v) {
         return scaled_dot_product_attention(q, k, v, causal);
       }));
+  visit(listed<AttentionOfWholeKeys<false>, SameTypes<3, double, float>, DimsOf<4, 3, 3>>(
+      "scaled_dot_product_attention(q, k, v); keys are whole",
+      [](const auto& q, const auto& k, const auto& v) {
+        return call_op(AttentionOfWholeKeys<false>{}, q, k, v);
+      }));
+  visit(listed<AttentionOfWholeKeys<true>, SameTypes<3, double>, DimsOf<3, 3, 3>>(
+      "scaled_dot_product_attention(q, k, v, causal); keys are whole",
+      [](const auto& q, const auto& k, const auto& v) {
+        return call_op(AttentionOfWholeKeys<true>{}, q, k, v);
+      }));
 }
 
-}  // namespace cleave::ops::listing
+}  // namespace listing
+
+}  // namespace cleave::ops

@@ -1,0 +1,271 @@
+// Attention by blocks of queries and keys: y = softmax(q k^T / sqrt(d)) v and its gradients, without
+// the products of all queries with all keys in memory.
+//
+// A softmax is taken over one block of keys after the other: the largest product so far, the sum of
+// exponentials shifted by it, and what they weigh are kept per query, and brought to a new largest
+// product where there is one. Gradients compute the weights of a block again, from the logarithm of
+// that sum.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <memory>
+
+#include <cleave/core/shape.hpp>
+#include <cleave/kernels/host/gemm.hpp>
+#include <cleave/kernels/host/reduce_dims.hpp>
+#include <cleave/kernels/host/whole_rows.hpp>
+#include <cleave/kernels/matrix.hpp>
+#include <cleave/kernels/strided.hpp>
+#include <cleave/tensor/storage.hpp>
+
+namespace cleave::kernels {
+
+/// What a query sees.
+struct AttentionMask {
+  bool is_causal = false;   ///< the keys up to its own place, else all
+  index_t first_query = 0;  ///< the place of the first one
+};
+
+namespace detail {
+
+/// Queries and keys that are looked at together.
+inline constexpr index_t query_block = 128, key_block = 256;
+
+/// The matrix of one head: of an array whose leading dimensions are the first ones of `index`.
+template <class T>
+Matrix<T> head_of(const Strided<T>& x, const index_t* index) {
+  const int row = x.extents.dims - 2;
+  T* data = x.data;
+  for (int d = 0; d < row; ++d) data += index[d] * x.strides[d];
+  return {data, x.extents[row], x.extents[row + 1], x.strides[row], x.strides[row + 1]};
+}
+
+template <class T>
+Matrix<T> rows_of(const Matrix<T>& x, index_t first, index_t count) {
+  return {x.data + first * x.row_stride, count, x.cols, x.row_stride, x.col_stride};
+}
+
+/// Calls f(index) for all indices of the dimensions before the last two.
+template <class F>
+void each_head(const Shape& extents, const F& f) {
+  index_t index[max_dims] = {};
+  if (extents.product() == 0) return;
+  for (;;) {
+    f(static_cast<const index_t*>(index));
+    int d = extents.dims - 3;
+    for (; d >= 0 && ++index[d] == extents[d]; --d) index[d] = 0;
+    if (d < 0) return;
+  }
+}
+
+/// One block of queries, one of keys, and the products of the two.
+template <class T>
+struct AttentionBlock {
+  index_t first_query, queries, first_key, keys;
+  T* products;  ///< [queries, keys]
+
+  Matrix<T> all() const { return {products, queries, keys, keys, 1}; }
+  Matrix<const T> read() const { return {products, queries, keys, keys, 1}; }
+  T* row(index_t r) const { return products + r * keys; }
+
+  /// How many keys query r sees, the first ones.
+  index_t seen_by(index_t r, const AttentionMask& mask) const {
+    if (!mask.is_causal) return keys;
+    return std::clamp<index_t>(mask.first_query + first_query + r + 1 - first_key, 0, keys);
+  }
+};
+
+/// Calls f(block) for the blocks of one head that are not hidden altogether, those of one block of
+/// queries after the other; their products are computed, and divided by the root of d.
+/// @param room  for the products of a block
+template <class T, class F>
+void each_attention_block(const AttentionMask& mask, const Matrix<const T>& q,
+                          const Matrix<const T>& k, T* room, const F& f) {
+  const T scale = T(q.cols > 0 ? 1 / std::sqrt(double(q.cols)) : 1);
+  for (index_t i = 0; i < q.rows; i += query_block) {
+    const index_t queries = std::min(query_block, q.rows - i);
+    for (index_t j = 0; j < k.rows; j += key_block) {
+      if (mask.is_causal && j >= mask.first_query + i + queries) break;
+      const AttentionBlock<T> block{i, queries, j, std::min(key_block, k.rows - j), room};
+      gemm(On<Host>{}, rows_of(q, i, queries), transposed(rows_of(k, j, block.keys)), block.all());
+      for (index_t at = 0; at < queries * block.keys; ++at) room[at] *= scale;
+      f(block);
+    }
+  }
+}
+
+/// Makes products of a query exponentials, less `shift` before; those of keys it does not see 0.
+template <class T>
+void exponentials(T* row, index_t seen, index_t keys, T shift) {
+  for (index_t j = 0; j < seen; ++j) row[j] -= shift;
+  exp_row(row, row, seen);
+  std::fill(row + seen, row + keys, T(0));
+}
+
+/// Memory of a kernel's own, as one array.
+template <class T>
+class Scratch {
+ public:
+  explicit Scratch(index_t count)
+      : memory_(allocate_bytes(Host{}, std::size_t(count) * sizeof(T))) {}
+  T* data() const { return static_cast<T*>(memory_.get()); }
+
+ private:
+  std::shared_ptr<void> memory_;
+};
+
+/// The softmax of a block of queries as far as keys have been looked at.
+template <class T>
+struct RunningSoftmax {
+  T largest[query_block], total[query_block];
+
+  /// Makes products weights. @param y  the block's rows of weighted sums so far
+  void take(const AttentionBlock<T>& block, const AttentionMask& mask, const Matrix<T>& y) {
+    constexpr T none = -std::numeric_limits<T>::infinity();
+    const bool is_first = block.first_key == 0;
+    for (index_t r = 0; r < block.queries; ++r) {
+      T* const row = block.row(r);
+      const index_t seen = block.seen_by(r, mask);
+      const T before = is_first ? none : largest[r];
+      const T now = larger(before, reduce_row<Max, T>(row, seen, 1));
+      const T shift = now == none ? T(0) : now;
+      exponentials(row, seen, block.keys, shift);
+      const T sum = reduce_row<Sum, T>(row, block.keys, 1);
+      largest[r] = now;
+      if (is_first) {
+        total[r] = sum;
+      } else {
+        const T faded = std::exp(before - shift);
+        total[r] = total[r] * faded + sum;
+        T* const out = y.data + r * y.row_stride;
+        for (index_t e = 0; e < y.cols; ++e) out[e] *= faded;
+      }
+    }
+  }
+  void finish(index_t queries, const Matrix<T>& y, T* logarithms) const {
+    for (index_t r = 0; r < queries; ++r) {
+      T* const out = y.data + r * y.row_stride;
+      for (index_t e = 0; e < y.cols; ++e) out[e] /= total[r];
+      logarithms[r] = largest[r] + std::log(total[r]);
+    }
+  }
+};
+
+template <class T>
+void add_rows(const T* from, const Matrix<T>& to) {
+  for (index_t r = 0; r < to.rows; ++r)
+    for (index_t e = 0; e < to.cols; ++e) to.data[r * to.row_stride + e] += *from++;
+}
+
+}  // namespace detail
+
+/// y = softmax(q k^T / sqrt(d)) v, and the logarithms of the sums that the softmax divides by.
+///
+/// @param y           [b.., g.., n, e], row-major without gaps
+/// @param logarithms  [b.., g.., n], likewise
+/// @param q           [b.., g.., n, d], any strides
+/// @param k,v         [b.., m, d] and [b.., m, e], m > 0, likewise
+/// @cost              scratch memory for a block of products, and of results
+template <class T>
+void attention(const AttentionMask& mask, const Strided<T>& y, const Strided<T>& logarithms,
+               const Strided<const T>& q, const Strided<const T>& k, const Strided<const T>& v) {
+  const int row = q.extents.dims - 2;
+  const index_t n = q.extents[row], e = v.extents[v.extents.dims - 1];
+  const index_t queries = std::min(n, detail::query_block);
+  const index_t keys = std::min(k.extents[k.extents.dims - 2], detail::key_block);
+  const detail::Scratch<T> products(queries * keys), sums(queries * e);
+  T* next = logarithms.data;
+  detail::each_head(y.extents, [&](const index_t* index) {
+    const Matrix<T> result = detail::head_of(y, index);
+    const Matrix<const T> values = detail::head_of(v, index);
+    detail::RunningSoftmax<T> softmax;
+    const auto finish = [&](index_t first) {
+      const index_t count = std::min(detail::query_block, n - first);
+      softmax.finish(count, detail::rows_of(result, first, count), next + first);
+    };
+    index_t first = 0;
+    detail::each_attention_block(
+        mask, detail::head_of(q, index), detail::head_of(k, index), products.data(),
+        [&](const detail::AttentionBlock<T>& block) {
+          if (block.first_query != first) finish(first), first = block.first_query;
+          const Matrix<T> out = detail::rows_of(result, block.first_query, block.queries);
+          softmax.take(block, mask, out);
+          const Matrix<const T> of = detail::rows_of(values, block.first_key, block.keys);
+          if (block.first_key == 0) return gemm(On<Host>{}, block.read(), of, out);
+          gemm(On<Host>{}, block.read(), of, Matrix<T>{sums.data(), block.queries, e, e, 1});
+          detail::add_rows(sums.data(), out);
+        });
+    finish(first);
+    next += n;
+  });
+}
+
+/// The gradient of attention in operand I: q, k or v.
+///
+/// With p the weights of the softmax, and ds = p · (g v^T - slope) / sqrt(d), they are
+/// dq = ds k, dk = ds^T q and dv = p^T g; those of k and v are summed over the g.. dimensions.
+///
+/// @param out         as operand I, row-major without gaps
+/// @param g           the gradient of y
+/// @param slopes      [b.., g.., n]: the sums of g · y over e, less the gradient of the logarithms
+/// @param logarithms  [b.., g.., n]: those of `attention`
+/// @cost              scratch memory for two blocks of products, and one of results
+template <int I, class T>
+void attention_gradient(const AttentionMask& mask, const Strided<T>& out, const Strided<const T>& g,
+                        const Strided<const T>& slopes, const Strided<const T>& logarithms,
+                        const Strided<const T>& q, const Strided<const T>& k,
+                        const Strided<const T>& v) {
+  const int row = q.extents.dims - 2;
+  const index_t d = q.extents[row + 1], width = out.extents[out.extents.dims - 1];
+  const index_t queries = std::min(q.extents[row], detail::query_block);
+  const index_t keys = std::min(k.extents[k.extents.dims - 2], detail::key_block);
+  std::fill_n(out.data, out.extents.product(), T(0));
+  const detail::Scratch<T> products(queries * keys), others(queries * keys),
+      sums(std::max(queries, keys) * width);
+  const T scale = T(d > 0 ? 1 / std::sqrt(double(d)) : 1);
+  detail::each_head(g.extents, [&](const index_t* index) {
+    const Matrix<const T> from = detail::head_of(q, index), with = detail::head_of(k, index),
+                          of = detail::head_of(v, index), slope = detail::head_of(g, index);
+    const Matrix<T> result = detail::head_of(out, index);
+    const auto of_row = [&](const Strided<const T>& x, index_t r) {
+      const T* at = x.data + r * x.strides[row];
+      for (int b = 0; b < row; ++b) at += index[b] * x.strides[b];
+      return *at;
+    };
+    detail::each_attention_block(
+        mask, from, with, products.data(), [&](const detail::AttentionBlock<T>& block) {
+          const detail::AttentionBlock<T> other{block.first_query, block.queries, block.first_key,
+                                                block.keys, others.data()};
+          const auto some_queries = [&](const auto& x) {
+            return detail::rows_of(x, block.first_query, block.queries);
+          };
+          const auto some_keys = [&](const auto& x) {
+            return detail::rows_of(x, block.first_key, block.keys);
+          };
+          if constexpr (I != 2)
+            gemm(On<Host>{}, some_queries(slope), transposed(some_keys(of)), other.all());
+          for (index_t r = 0; r < block.queries; ++r) {
+            T* const p = block.row(r);
+            detail::exponentials(p, block.seen_by(r, mask), block.keys,
+                                 of_row(logarithms, block.first_query + r));
+            if constexpr (I != 2) {
+              const T mean = of_row(slopes, block.first_query + r);
+              const T* const towards = other.row(r);
+              for (index_t j = 0; j < block.keys; ++j) p[j] *= (towards[j] - mean) * scale;
+            }
+          }
+          const auto add = [&](const auto& a, const auto& b, const Matrix<T>& to) {
+            gemm(On<Host>{}, a, b, Matrix<T>{sums.data(), to.rows, width, width, 1});
+            detail::add_rows(sums.data(), to);
+          };
+          if constexpr (I == 0) add(block.read(), some_keys(with), some_queries(result));
+          else
+            add(transposed(block.read()), some_queries(I == 1 ? from : slope), some_keys(result));
+        });
+  });
+}
+
+}  // namespace cleave::kernels

@@ -1,0 +1,46 @@
+// Products of queries and keys, as far as each query sees the keys: those up to its own place.
+//
+//     // y[S0,S1] = causal_mask(x[S0,S1], fill)     by global index: nothing is sent
+#pragma once
+
+#include <array>
+
+#include <cleave/core/dtype.hpp>
+#include <cleave/ops/call.hpp>
+#include <cleave/ops/elementwise.hpp>
+#include <cleave/ops/triangle.hpp>
+
+namespace cleave {
+
+namespace ops {
+
+/// Each query sees the keys up to its own place: `fill` elsewhere, by global index.
+struct CausalMask {
+  double fill = 0;
+
+  static constexpr const char* name = "causal_mask";
+  static constexpr bool needs_box = true;
+  static constexpr RuleText factors(const std::array<int, 1>& dims) {
+    return Elementwise::factors(dims);
+  }
+  template <class T>
+  void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y,
+              const kernels::Strided<const T>& x) const {
+    const int row = task.box->dims() - 2;
+    kernels::copy_triangle<false>(on, x, y, task.box->begin[row] - task.box->begin[row + 1],
+                                  T(accumulator_t<T>(fill)));
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) { return tril(g); }
+};
+
+}  // namespace ops
+
+/// x where its column is at most its row, `fill` elsewhere: of the last two dimensions, by global
+/// index. Any dimension may be sharded.
+template <class... R, AnyTensor X>
+constexpr auto causal_mask(const X& x, double fill) {
+  static_assert(X::dims >= 2, "cleave: causal_mask takes matrices: the last two dimensions of x");
+  return call_op<R...>(ops::CausalMask{fill}, x);
+}
+
+}  // namespace cleave

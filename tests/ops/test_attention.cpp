@@ -1,0 +1,241 @@
+// Attention against plain loops over all queries and keys: across blocks, under placements, with its
+// gradients; and what memory it takes.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <tuple>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <cleave/comm/trace.hpp>
+#include <cleave/dtensor/distribute.hpp>
+#include <cleave/grad.hpp>
+#include <cleave/ops/attention.hpp>
+
+#include "errors.hpp"
+#include "ranks.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+using namespace cleave::axes;
+
+namespace {
+
+template <int Rank>
+Tensor<double, Rank> waves(const std::array<index_t, std::size_t(Rank)>& shape, int seed) {
+  const Tensor<double, Rank> x(shape);
+  for (index_t i = 0; i < x.size(); ++i) x.data()[i] = std::sin(double(i * 37 % 1009) + seed);
+  return x;
+}
+
+/// Two groups of queries that share keys.
+struct Heads {
+  Tensor<double, 4> q, g;  ///< [b, 2, n, d], [b, 2, n, e]
+  Tensor<double, 3> k, v;  ///< [b, m, d], [b, m, e]
+
+  Heads(index_t b, index_t n, index_t m)
+      : q(waves<4>({b, 2, n, 3}, 1)), g(waves<4>({b, 2, n, 2}, 2)), k(waves<3>({b, m, 3}, 3)),
+        v(waves<3>({b, m, 2}, 4)) {}
+};
+
+/// y and the gradients of sum(g y), all of them by the book.
+struct PlainAttention {
+  std::vector<double> y, dq, dk, dv;
+
+  PlainAttention(const Heads& x, bool is_causal)
+      : y(std::size_t(x.g.size())), dq(std::size_t(x.q.size())), dk(std::size_t(x.k.size())),
+        dv(std::size_t(x.v.size())) {
+    for (index_t b = 0; b < x.k.extent(0); ++b)
+      for (index_t s = 0; s < 2; ++s)
+        for (index_t i = 0; i < x.q.extent(2); ++i)
+          add_query(x, b, s, i, is_causal ? std::min(i + 1, x.k.extent(1)) : x.k.extent(1));
+  }
+
+ private:
+  void add_query(const Heads& x, index_t b, index_t s, index_t i, index_t keys) {
+    const index_t n = x.q.extent(2), m = x.k.extent(1), row = (b * 2 + s) * n + i;
+    const double *q = x.q.data() + row * 3, *g = x.g.data() + row * 2;
+    const double *k = x.k.data() + b * m * 3, *v = x.v.data() + b * m * 2;
+    std::vector<double> p(static_cast<std::size_t>(keys));
+    double total = 0, mean = 0;
+    for (std::size_t j = 0; j < p.size(); ++j) {
+      p[j] = std::exp((q[0] * k[3 * j] + q[1] * k[3 * j + 1] + q[2] * k[3 * j + 2]) / std::sqrt(3));
+      total += p[j];
+    }
+    const auto along = [&](std::size_t j) { return g[0] * v[2 * j] + g[1] * v[2 * j + 1]; };
+    for (std::size_t j = 0; j < p.size(); ++j) p[j] /= total, mean += p[j] * along(j);
+    for (std::size_t j = 0; j < p.size(); ++j) {
+      const std::size_t key = std::size_t(b * m) + j;
+      for (std::size_t e = 0; e < 2; ++e) {
+        y[std::size_t(row) * 2 + e] += p[j] * v[2 * j + e];
+        dv[key * 2 + e] += p[j] * g[e];
+      }
+      for (std::size_t d = 0; d < 3; ++d) {
+        const double slope = p[j] * (along(j) - mean) / std::sqrt(3);
+        dq[std::size_t(row) * 3 + d] += slope * k[3 * j + d];
+        dk[key * 3 + d] += slope * q[d];
+      }
+    }
+  }
+};
+
+template <int Rank>
+bool is_close(const Tensor<double, Rank>& found, const std::vector<double>& expected) {
+  const auto whole = found.clone();
+  bool close = whole.size() == index_t(expected.size());
+  for (std::size_t i = 0; close && i < expected.size(); ++i)
+    close = std::abs(whole.data()[i] - expected[i]) <= 1e-12 * (1 + std::abs(expected[i]));
+  return close;
+}
+
+template <class X>
+  requires is_dtensor<X>
+bool is_close(const X& found, const std::vector<double>& expected) {
+  return is_close(found.full_tensor(), expected);
+}
+
+template <class... M>
+auto attend(const auto& q, const auto& k, const auto& v, M... mask) {
+  return scaled_dot_product_attention(q, k, v, mask...);
+}
+
+template <class Q, class K, class G, class... M>
+void check_attention(const Q& q, const K& k, const K& v, const G& g, const PlainAttention& expected,
+                     M... mask) {
+  const auto x = requires_grad(q);
+  const auto keys = requires_grad(k), values = requires_grad(v);
+  const auto y = attend(x, keys, values, mask...);
+  CHECK(is_close(y.value(), expected.y));
+  backward(sum(mul(y, g)));
+  CHECK(is_close(grad(x), expected.dq));
+  CHECK(is_close(grad(keys), expected.dk));
+  CHECK(is_close(grad(values), expected.dv));
+}
+
+}  // namespace
+
+TEST_CASE("attention over several blocks is that of all queries and keys, wherever they lie") {
+  on_ranks({1, 2, 3}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto check = [&](const Heads& x, auto queries, auto keys) {
+      const auto q = distribute_tensor(x.q, mesh, queries), g = distribute_tensor(x.g, mesh, queries);
+      const auto k = distribute_tensor(x.k, mesh, keys), v = distribute_tensor(x.v, mesh, keys);
+      check_attention(q, k, v, g, PlainAttention(x, false));
+      check_attention(q, k, v, g, PlainAttention(x, true), causal);
+    };
+    check(Heads(1, 140, 300), Replicate{}, Replicate{});
+    check(Heads(1, 300, 270), Shard<2>{}, Replicate{});
+    check(Heads(2, 130, 260), Shard<0>{}, Shard<0>{});
+  });
+}
+
+TEST_CASE("batches, heads and queries are attended to where they are") {
+  on_ranks({2, 3}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const Heads x(2, 5, 7);
+    const auto attend_to = [&](auto queries, auto keys) {
+      const auto q = distribute_tensor(x.q, mesh, queries);
+      const auto k = distribute_tensor(x.k, mesh, keys), v = distribute_tensor(x.v, mesh, keys);
+      CommTrace trace(world);
+      const auto y = attend(q, k, v, causal);
+      CHECK(trace.events().empty());
+      return y;
+    };
+    const auto of_batches = attend_to(Shard<0>{}, Shard<0>{});
+    const auto of_heads = attend_to(Shard<1>{}, Replicate{});
+    const auto of_queries = attend_to(Shard<2>{}, Replicate{});
+    static_assert(std::is_same_v<decltype(of_batches)::placements_type, Placements<Shard<0>>>);
+    static_assert(std::is_same_v<decltype(of_heads)::placements_type, Placements<Shard<1>>>);
+    static_assert(std::is_same_v<decltype(of_queries)::placements_type, Placements<Shard<2>>>);
+  });
+}
+
+TEST_SUITE_BEGIN("threads only");
+
+TEST_CASE("attention takes memory for a block, not for all pairs of queries and keys") {
+  run_threads(1, [](World&) {
+    constexpr index_t n = 2048;
+    const std::size_t pairs = std::size_t(n * n) * sizeof(double);
+    const auto peak_of = [](const auto& f) {
+      const std::size_t before = memory_stats().allocated;
+      f();
+      return memory_stats().peak - before;
+    };
+    const auto q = waves<2>({n, 4}, 1), k = waves<2>({n, 4}, 2), v = waves<2>({n, 4}, 3);
+    CHECK(peak_of([&] { attend(q, k, v, causal); }) < pairs / 32);
+    CHECK(peak_of([&] {
+            const auto x = requires_grad(q), y = requires_grad(k), z = requires_grad(v);
+            backward(sum(attend(x, y, z)));
+          }) < pairs / 24);
+    CHECK(peak_of([&] { softmax(matmul(q, transpose(k)), dim<1>{}); }) >= pairs);  // as one would
+  });
+}
+
+TEST_CASE("heads that lie side by side in rows are attended to in place") {
+  const auto rows = waves<4>({1, 140, 2, 3}, 1);  // [b, n, heads, d]
+  Heads x(1, 140, 140);
+  for (index_t s = 0; s < 2; ++s)
+    for (index_t i = 0; i < 140; ++i)
+      for (index_t d = 0; d < 3; ++d) x.q(0, s, i, d) = rows(0, i, s, d);
+  CHECK(is_close(attend(rows.transpose(1, 2), x.k, x.v, causal), PlainAttention(x, true).y));
+}
+
+TEST_CASE("second derivatives of attention are the slopes of its gradients") {
+  const Heads x(1, 3, 4);
+  const auto h = waves<4>({1, 2, 3, 3}, 5);
+  const auto w = waves<3>({1, 4, 3}, 6), u = waves<3>({1, 4, 2}, 7);
+  // what gradients of the gradients are taken of
+  const auto total = [&](const PlainAttention& at) {
+    double sum = 0;
+    for (std::size_t i = 0; i < at.dq.size(); ++i) sum += at.dq[i] * h.data()[i];
+    for (std::size_t i = 0; i < at.dk.size(); ++i) sum += at.dk[i] * w.data()[i];
+    for (std::size_t i = 0; i < at.dv.size(); ++i) sum += at.dv[i] * u.data()[i];
+    return sum;
+  };
+  const auto q = requires_grad(x.q);
+  const auto k = requires_grad(x.k), v = requires_grad(x.v);
+  const auto inner_q = requires_grad(q);
+  const auto inner_k = requires_grad(k), inner_v = requires_grad(v);
+  backward(sum(mul(attend(inner_q, inner_k, inner_v, causal), x.g)));
+  backward(add(add(sum(mul(grad(inner_q), h)), sum(mul(grad(inner_k), w))),
+               sum(mul(grad(inner_v), u))));
+  const auto check = [&](const auto& values, const auto& found) {
+    bool close = true;
+    for (index_t i = 0; i < values.size(); ++i) {
+      constexpr double step = 1e-4;
+      const double there = values.data()[i];
+      values.data()[i] = there + step;
+      const double above = total(PlainAttention(x, true));
+      values.data()[i] = there - step;
+      const double below = total(PlainAttention(x, true));
+      values.data()[i] = there;
+      close = close && std::abs(found.data()[i] - (above - below) / (2 * step)) < 1e-6;
+    }
+    CHECK(close);
+  };
+  check(x.q, grad(q));
+  check(x.k, grad(k));
+  check(x.v, grad(v));
+}
+
+TEST_CASE("attention of 16 bits is computed in float") {
+  const Heads x(1, 20, 30);
+  const auto narrow = [](const auto& a) { return cast<half>(a); };
+  const auto y = attend(narrow(x.q), narrow(x.k), narrow(x.v));
+  const PlainAttention expected(x, false);
+  bool close = true;
+  for (index_t i = 0; i < y.size(); ++i)
+    close = close && std::abs(double(float(y.data()[i])) - expected.y[std::size_t(i)]) < 2e-3;
+  CHECK(close);
+}
+
+TEST_CASE("queries without keys have no mean of values") {
+  const Tensor<double, 2> q({2, 3}), none({0, 3});
+  CHECK(error_of([&] { attend(q, none, none); })
+            .find("scaled_dot_product_attention: there are no keys") == 0);
+  const Tensor<double, 2> nobody({0, 3});
+  CHECK(attend(nobody, none, none).size() == 0);
+}
+
+TEST_SUITE_END();
