@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cleave/nn.hpp>
+#include <cleave/parallel/fully_shard.hpp>
 #include <cleave/parallel/power_sgd.hpp>
 #include <cleave/parallel/replicate.hpp>
 #include <cleave/parallel/top_k.hpp>

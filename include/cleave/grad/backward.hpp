@@ -141,6 +141,7 @@ inline void at_backward_end(std::function<void(bool complete)> f) {
 template <class X>
 void mark_changed(const Tracked<X>& x) {
   ++tape::leaf_of(x, "mark_changed").version;
+  tape::note_change_of(x.value());
 }
 
 /// f(x..), whose saved values are not kept but made by calling f again in backward: memory for

@@ -76,6 +76,9 @@ struct RecordBase {
   int references = 0;
   int waiting = 0;  ///< in a sweep: how many users have not passed their gradient yet
   int version = 0;  ///< counts changes of the value in place
+  /// Its turn comes before that of others that are ready: parameters, whose gradients then can be
+  /// sent while the sweep goes on, and given back.
+  bool runs_first = false;
 
   constexpr explicit RecordBase(const Table* t) : table(t) {}
   RecordBase(const RecordBase&) = delete;  // referred to by its address
@@ -141,10 +144,11 @@ constexpr void visit(RecordBase* root, bool retain) {
     RecordBase* const record = ready.back();
     ready.pop_back();
     record->table->run(record);
-    for (int k = 0; k < record->operand_count; ++k)
-      if (RecordBase* const operand = record->operands[k].get();
-          operand != nullptr && --operand->waiting == 0)
-        ready.push_back(operand);
+    for (const bool runs_first : {false, true})  // the last is taken first
+      for (int k = 0; k < record->operand_count; ++k)
+        if (RecordBase* const operand = record->operands[k].get();
+            operand != nullptr && operand->runs_first == runs_first && --operand->waiting == 0)
+          ready.push_back(operand);
     if (!retain) record->table->release(record);
   }
   guard.done = true;

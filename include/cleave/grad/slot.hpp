@@ -48,6 +48,14 @@ constexpr unsigned changes_of(const Tracked<X>& x) {
   return changes_of(x.value());
 }
 
+/// Counts a change of them that was made without the library's knowledge.
+template <class X>
+void note_change_of(const X& x) {
+  if constexpr (is_dtensor<X>) note_change_of(x.local());
+  else if constexpr (is_tensor<X>) note_change(typename X::device_type{}, x.storage());
+  else if constexpr (is_tracked<X>) note_change_of(x.value());
+}
+
 /// A record whose result is an X.
 template <class X>
 struct Slot : RecordBase {
@@ -98,7 +106,7 @@ struct Leaf : Slot<X> {
   static constexpr void run(RecordBase* record) { static_cast<Leaf*>(record)->complete(); }
   static constexpr Table functions{&destroy, &run, &release, &Slot<X>::forget};
 
-  constexpr explicit Leaf(const X& x) : Slot<X>(&functions, x) {}
+  constexpr explicit Leaf(const X& x) : Slot<X>(&functions, x) { this->runs_first = true; }
 
   /// All contributions of a sweep are there.
   constexpr void complete() {

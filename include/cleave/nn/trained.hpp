@@ -2,6 +2,7 @@
 // call, in the order of the parameters.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <type_traits>
 #include <vector>
@@ -23,6 +24,13 @@ struct Trained {
   const MeshState* mesh;    ///< likewise
   tape::RecordBase* leaf;
   View (*own)(tape::RecordBase*);
+  const std::shared_ptr<void>* storage;  ///< of the value
+
+  /// Says that the elements have been changed in place.
+  void note_change() const {
+    ++leaf->version;
+    cleave::note_change(Host{}, *storage);
+  }
 
   /// Gives the leaf a gradient that shares its storage with nothing, dense, so that it can be
   /// changed in place. @pre has_gradient
@@ -67,7 +75,7 @@ Trained trained(const Tracked<X>& x) {
                 "cleave: a parameter that is trained is not Partial, and tracked once");
   tape::Leaf<X>& leaf = tape::leaf_of(x, "optimizer");
   Trained result{local_of(x.value()).view(), {}, leaf.gradient.has_value(), nullptr, nullptr, &leaf,
-                 &own_gradient_of<X>};
+                 &own_gradient_of<X>, &local_of(x.value()).storage()};
   if (leaf.gradient) result.gradient = local_of(*leaf.gradient).view();
   if constexpr (is_dtensor<X>) {
     result.layout = &X::layout;

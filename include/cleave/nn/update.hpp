@@ -62,7 +62,7 @@ void update(const char* operation, const Trained& parameter, const Rule& rule,
   if (!parameter.value.contiguous())
     throw Error(operation, "a parameter is strided; parameters that are trained are contiguous",
                 {.shapes = to_string(parameter.value.extents)});
-  ++parameter.leaf->version;
+  parameter.note_change();
   if (parameter.value.size() == 0) return;
   with_real_type(operation, parameter.value.dtype, [&]<class Real>(Real*) {
     over_dense_gradient<Real>(

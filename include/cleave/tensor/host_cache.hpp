@@ -158,6 +158,11 @@ class HostCache {
     release();
   }
 
+  void reset_peak() noexcept {
+    const std::lock_guard lock(mutex_);
+    stats_.peak = stats_.allocated;
+  }
+
   MemoryStats stats() const noexcept {
     const std::lock_guard lock(mutex_);
     return stats_;
@@ -284,6 +289,11 @@ inline std::shared_ptr<HostCache> host_cache(std::shared_ptr<HostCache> joined =
 inline MemoryStats memory_stats() {
   const std::shared_ptr<detail::HostCache> cache = detail::host_cache();
   return cache == nullptr ? MemoryStats{} : cache->stats();
+}
+
+/// Lets `MemoryStats::peak` begin again, at what tensors hold now.
+inline void reset_memory_peak() {
+  if (const std::shared_ptr<detail::HostCache> cache = detail::host_cache()) cache->reset_peak();
 }
 
 /// Gives the memory back to the system that this rank keeps for its next tensors; what tensors

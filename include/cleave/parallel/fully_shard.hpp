@@ -1,0 +1,294 @@
+// fully_shard: parameters, gradients and the state of optimizers sharded over an axis of the mesh.
+//
+//     const auto model = requires_grad(fully_shard(gpt, mesh, dp{}, "blocks.*"_path));
+//
+// Each chosen module is a group, and so is what is left of the whole one. A group is gathered by one
+// all-gather before it is used, and given back behind it; in backward once more, where gradients
+// read it; its gradients are summed and sharded by one reduce-scatter. While one group computes, the
+// next is gathered.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <cleave/nn/place.hpp>
+#include <cleave/nn/tree.hpp>
+#include <cleave/nn/visit.hpp>
+#include <cleave/parallel/sharded_module.hpp>
+
+namespace cleave {
+
+/// How a fully sharded module computes and what it keeps.
+///
+/// @tparam Compute  elements that parameters are gathered as, and floating-point inputs are cast to
+/// @tparam Reduce   elements in which gradients are summed over ranks
+/// @tparam Output   elements that the results of groups are cast to
+///
+/// void leaves them: as the parameters are stored; as they are gathered; as they are computed.
+template <class Compute = void, class Reduce = void, class Output = void>
+struct FullyShardOptions {
+  using compute_type = Compute;
+  using reduce_type = Reduce;
+  using output_type = Output;
+
+  bool reshard_after_forward = true;  ///< false: whole until their gradients have come
+  bool prefetch = true;               ///< gathers the next group while one computes
+};
+
+namespace parallel {
+
+template <class X>
+inline constexpr bool is_options = false;
+template <class... T>
+inline constexpr bool is_options<FullyShardOptions<T...>> = true;
+
+/// The dimension that an axis may cut so that gathering stays an affair of that axis: the first that
+/// no axis shards; else one that only axes before it do, whose parts it cuts further. -1: none.
+constexpr int dim_to_shard(const Layout& layout, int dims, int axis) {
+  const auto is_free = [&](int d, int from) {
+    for (int a = from; a < layout.axes; ++a)
+      if (layout[a].is_shard(d)) return false;
+    return true;
+  };
+  for (int d = 0; d < dims; ++d)
+    if (is_free(d, 0)) return d;
+  for (int d = 0; d < dims; ++d)
+    if (is_free(d, axis)) return d;
+  return -1;
+}
+
+/// The layout of a parameter that is placed so far, and of one that is not.
+template <class X, class Mesh>
+constexpr Layout layout_before() {
+  if constexpr (is_dtensor<X>) return X::layout;
+  else return Layout::unpacked(0, Mesh::axis_count);
+}
+
+template <class X, int Axis, class Mesh>
+constexpr Layout layout_after() {
+  Layout layout = layout_before<X, Mesh>();
+  const int dim = dim_to_shard(layout, X::dims, Axis);
+  if (dim >= 0) layout[Axis] = Placement::shard(dim);
+  return layout;
+}
+
+template <class X, class Mesh, class... P>
+auto place_as(const X& x, const Mesh& mesh, Placements<P...>) {
+  return nn::detail::place_parameter(x, mesh, P{}...);
+}
+
+/// A parameter sharded over the axis; whole on it if it has no dimension for that.
+template <int Axis, class P, class Mesh>
+auto shard_parameter(const P& parameter, const Mesh& mesh) {
+  using X = tape::untracked_t<P>;
+  constexpr bool is_on_mesh = [] {
+    if constexpr (is_dtensor<X>) return std::is_same_v<typename X::mesh_type, Mesh>;
+    else return true;
+  }();
+  static_assert(is_on_mesh,
+                "cleave: fully_shard: a parameter is on another mesh; place the module on this one");
+  if constexpr (!is_on_mesh) {
+    return parameter;
+  } else {
+    constexpr Layout before = layout_before<X, Mesh>();
+    static_assert(!before[Axis].is_shard(),
+                  "cleave: fully_shard: a parameter is sharded on this axis already");
+    static_assert(!before.has_partial(), "cleave: fully_shard: a parameter is Partial");
+    return place_as(parameter, mesh,
+                    placements_t<layout_after<X, Axis, Mesh>().packed(), Mesh::axis_count>{});
+  }
+}
+
+/// What a group is made of, without the groups below it.
+struct GroupTypes {
+  int parameters = 0;  ///< that the axis shards
+  DType element = DType::float32;
+  bool is_mixed = false;
+};
+template <class M, class A>
+constexpr void add_types(GroupTypes& types) {
+  if constexpr (nn::Param<M>) {
+    if constexpr (is_sharded_over<M, A>()) {
+      constexpr DType element = dtype_of<typename M::value_type>();
+      if (types.parameters++ == 0) types.element = element;
+      types.is_mixed = types.is_mixed || types.element != element;
+    }
+  } else if constexpr (!is_fully_sharded<M>) {
+    nn::detail::each_part_type<M>(
+        [&]<class Part>(const char*, Part*) { add_types<Part, A>(types); });
+  }
+}
+template <class M, class A>
+constexpr GroupTypes group_types() {
+  GroupTypes types;
+  add_types<M, A>(types);
+  return types;
+}
+
+template <class M>
+constexpr bool contains_fully_sharded() {
+  if constexpr (is_fully_sharded<M>) {
+    return true;
+  } else if constexpr (nn::Wrapper<M>) {
+    return contains_fully_sharded<typename M::wrapped>();
+  } else {
+    bool contains = false;
+    nn::detail::each_part_type<M>([&]<class Part>(const char*, Part*) {
+      contains = contains || contains_fully_sharded<Part>();
+    });
+    return contains;
+  }
+}
+
+template <class T, class Otherwise>
+using type_or = std::conditional_t<std::is_void_v<T>, Otherwise, T>;
+
+/// Makes groups of modules whose parameters are sharded over the axis A.
+template <class A, class Mesh, class Options>
+struct MakeGroups {
+  Mesh mesh;
+  Options options;
+  std::shared_ptr<GroupOrder> order;
+  static constexpr int axis = Mesh::template index_of<A>();
+
+  /// The modules at the paths, and what is left of m, as groups.
+  template <class... Paths, class M>
+  auto all(const M& m) const {
+    auto parts = chosen<M, 0, Paths...>(m);
+    if constexpr (group_types<decltype(parts), A>().parameters > 0) return group(parts);
+    else return parts;
+  }
+
+ private:
+  /// The module as one group. @collective every rank of the mesh
+  template <class M>
+  auto group(const M& m) const {
+    constexpr GroupTypes types = group_types<M, A>();
+    static_assert(types.parameters > 0,
+                  "cleave: fully_shard: a chosen module has no parameter that the axis can shard");
+    static_assert(!types.is_mixed,
+                  "cleave: fully_shard: the parameters of a group have one element type; make "
+                  "modules of other types groups of their own");
+    using T = element_t<types.element>;
+    using C = type_or<typename Options::compute_type, T>;
+    using R = type_or<typename Options::reduce_type, C>;
+    using Group = ShardedGroup<T, C, R>;
+    const auto group = std::make_shared<Group>(mesh, axis, order);
+    group->reshards = options.reshard_after_forward;
+    static_cast<void>(map_own(m, [&](const auto& x) {
+      using X = std::remove_cvref_t<decltype(x)>;
+      Layout whole = X::layout;
+      whole[axis] = Placement::replicate();
+      group->layout.add(local_shape(whole, Shape(x.shape()), mesh.extents(), mesh.coordinate()),
+                        X::layout[axis].dim);
+      return x;
+    }));
+    group->allocate();
+    std::size_t i = 0;
+    auto sharded = map_own(m, [&](const auto& x) {
+      using X = std::remove_cvref_t<decltype(x)>;
+      const auto local =
+          X::local_type::adopt(group->part(i++), x.local().shape(), group->storage());
+      local.copy_(x.local());
+      return X::unchecked(local, x.mesh(), x.shape());
+    });
+    return FullySharded<decltype(sharded), Group, A, Options>(std::move(sharded), group);
+  }
+
+  /// The module with the chosen ones below a node of the tree as groups.
+  template <class Root, int Node, class... Paths, class M>
+  auto chosen(const M& m) const {
+    constexpr auto choice = nn::choose(nn::tree_of<Root>, {Paths::text...});
+    if constexpr (!nn::is_touched(choice, nn::tree_of<Root>, Node)) {
+      return m;
+    } else if constexpr (nn::Wrapper<M>) {
+      return m.rewrap(
+          chosen<Root, Node, Paths...>(static_cast<const typename M::wrapped&>(m)));
+    } else {
+      const auto parts = nn::map_parts(m, [this](const auto& part, auto k) {
+        return this->template chosen<
+            Root, nn::child(nn::tree_of<Root>, Node, decltype(k)::value), Paths...>(part);
+      });
+      if constexpr (choice.entry[std::size_t(Node)] >= 0) return group(parts);
+      else return parts;
+    }
+  }
+
+  /// f(value) in the place of what the axis shards of the module's own group.
+  template <class M, class F>
+  static auto map_own(const M& m, const F& f) {
+    return map_group(m, [&f](const auto& x) {
+      using X = std::remove_cvref_t<decltype(x)>;
+      if constexpr (!is_sharded_over<X, A>()) return x;
+      else if constexpr (tape::is_tracked<X>) return requires_grad(f(x.value()));
+      else return f(x);
+    });
+  }
+};
+
+template <class M, class A, class... Paths>
+constexpr bool is_ready_for_groups() {
+  constexpr auto choice = nn::choose(nn::tree_of<M>, {Paths::text...});
+  constexpr bool is_plain = !contains_fully_sharded<M>();
+  static_assert(is_plain,
+                "cleave: fully_shard: the module, or a part of it, is fully sharded already; to shard "
+                "over several axes, flatten them into one");
+  static_assert(choice.unmatched < 0,
+                "cleave: fully_shard: a path leads to no module; elements of a std::vector are *");
+  static_assert(choice.twice < 0, "cleave: fully_shard: two paths lead to one module");
+  return is_plain && choice.unmatched < 0 && choice.twice < 0;
+}
+
+}  // namespace parallel
+
+/// The module with its parameters sharded over an axis of the mesh, and gathered group by group
+/// where they are used.
+///
+/// A parameter is sharded along its first dimension that no axis shards; else along one that only
+/// axes before this one shard; one that has neither stays whole on the axis. What is Lazy is made
+/// where it lies, a Tensor is taken from the mesh's first rank; other axes keep their placements, or
+/// get Replicate. Buffers that are not on a mesh become Replicate.
+///
+/// @param axis   of the mesh, over which the parameters are Replicate so far
+/// @param paths  of the modules that are groups of their own: `"blocks.*"_path`; what is left is one
+///               group of the whole module
+/// @collective   every rank of the world
+template <class M, class Device, Axis... Axes, Axis A, class... T, class... Paths>
+auto fully_shard(const M& m, const DeviceMesh<Device, Axes...>& mesh, A,
+                 const FullyShardOptions<T...>& options, Paths...) {
+  using Mesh = DeviceMesh<Device, Axes...>;
+  static_assert(std::is_same_v<Device, Host>,
+                "cleave: fully_shard works on parameters of the host");
+  if constexpr (!parallel::is_ready_for_groups<M, A, Paths...>()) {
+    return m;
+  } else {
+    const auto sharded = nn::map_tensors(
+        m,
+        [&](const auto& x) {
+          return parallel::shard_parameter<Mesh::template index_of<A>()>(x, mesh);
+        },
+        [&](const auto& x) {
+          if constexpr (is_dtensor<std::remove_cvref_t<decltype(x)>>) return x;
+          else return nn::detail::place_as_asked(x, mesh);
+        });
+    const auto order = std::make_shared<parallel::GroupOrder>();
+    order->prefetches = options.prefetch;
+    const parallel::MakeGroups<A, Mesh, FullyShardOptions<T...>> make{mesh, options, order};
+    auto grouped = make.template all<Paths...>(sharded);
+    nn::visit(grouped, [&](const std::string&, const auto& part) {
+      if constexpr (parallel::is_fully_sharded<std::remove_cvref_t<decltype(part)>>)
+        order->add(part.group);
+    });
+    return grouped;
+  }
+}
+template <class M, class Device, Axis... Axes, Axis A, class... Paths>
+  requires(requires { Paths::text; } && ...)
+auto fully_shard(const M& m, const DeviceMesh<Device, Axes...>& mesh, A axis, Paths... paths) {
+  return fully_shard(m, mesh, axis, FullyShardOptions<>{}, paths...);
+}
+
+}  // namespace cleave

@@ -1,0 +1,170 @@
+// A module whose parameters are sharded over an axis, and gathered while it is called.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include <cleave/grad/backward.hpp>
+#include <cleave/nn/map.hpp>
+#include <cleave/nn/tree.hpp>
+#include <cleave/parallel/gathered_slot.hpp>
+#include <cleave/parallel/sharded_group.hpp>
+
+namespace cleave::parallel {
+
+template <class M, class Group, class A, class Options>
+struct FullySharded;
+
+template <class M>
+inline constexpr bool is_fully_sharded = false;
+template <class M, class Group, class A, class Options>
+inline constexpr bool is_fully_sharded<FullySharded<M, Group, A, Options>> = true;
+
+/// A parameter that an axis of its mesh shards.
+template <class X, class A>
+constexpr bool is_sharded_over() {
+  using Value = tape::untracked_t<X>;
+  if constexpr (is_dtensor<Value>)
+    return Value::layout[Value::mesh_type::template index_of<A>()].is_shard();
+  else return false;
+}
+
+/// The module with f(parameter) in the place of the parameters of its own group: those of parts
+/// that are groups of their own stay.
+template <class M, class F>
+auto map_group(const M& m, const F& f) {
+  if constexpr (nn::Param<M>) return f(m);
+  else if constexpr (is_fully_sharded<M>) return m;
+  else if constexpr (nn::Wrapper<M>)
+    return m.rewrap(map_group(static_cast<const typename M::wrapped&>(m), f));
+  else if constexpr (nn::Inner<M>)
+    return nn::map_parts(m, [&f](const auto& part, auto) { return map_group(part, f); });
+  else return m;
+}
+
+/// Whether a parameter of the module's own group is tracked.
+template <class M, class A>
+constexpr bool trains_group() {
+  if constexpr (nn::Param<M>) {
+    return tape::is_tracked<M> && is_sharded_over<M, A>();
+  } else if constexpr (is_fully_sharded<M>) {
+    return false;
+  } else {
+    bool trains = false;
+    nn::detail::each_part_type<M>(
+        [&]<class Part>(const char*, Part*) { trains = trains || trains_group<Part, A>(); });
+    return trains;
+  }
+}
+
+template <class X>
+constexpr bool has_floats() {
+  if constexpr (AnyTensor<X>)
+    return !std::is_integral_v<typename X::value_type> && !is_complex<typename X::value_type>;
+  else return false;
+}
+
+/// x with elements To, if To is a type and x has floating-point elements.
+template <class To, class X>
+auto as_floats(const X& x) {
+  if constexpr (std::is_void_v<To> || !has_floats<X>()) return x;
+  else return converted<To>(x);
+}
+
+/// Has the members of M, whose parameters are sharded over the axis A. A call gathers them, calls
+/// the same module with whole parameters, and gives these back.
+///
+/// A handle as modules are: copies share parameters and group.
+template <class M, class Group, class A, class Options>
+struct FullySharded : M {
+  using wrapped = M;
+  using plain = nn::plain_t<M>;
+
+  FullySharded(M m, std::shared_ptr<Group> of) : M(std::move(m)), group(std::move(of)) {}
+
+  /// @throws Error if a parameter has been replaced by one that is not the group's
+  template <class N>
+  auto rewrap(N n) const {
+    std::size_t i = 0;
+    each_own(n, [&](const auto& x) {
+      const auto& local = tape::value_of(x).local();
+      if (i == group->layout.count() || (!local.empty() && local.data() != group->part(i)))
+        replaced();
+      ++i;
+    });
+    if (i != group->layout.count()) replaced();
+    return FullySharded<N, Group, A, Options>(std::move(n), group);
+  }
+
+  /// The module of whole parameters, on this rank's side of the axis: for calls of other functions
+  /// than this one.
+  ///
+  /// @collective the ranks of the axis
+  auto whole() const {
+    const auto parameters = group->take();
+    if (tape::Sweep::current() != nullptr) group->keep(parameters);
+    GroupRecord<Group>* record = nullptr;
+    if constexpr (trains_group<M, A>()) record = new GroupRecord<Group>(group, parameters);
+    const tape::Ref<tape::RecordBase> held(record);
+    std::size_t i = 0;
+    return map_group(static_cast<const M&>(*this), [&](const auto& x) {
+      using P = std::remove_cvref_t<decltype(x)>;
+      if constexpr (!is_sharded_over<P, A>()) return x;
+      else return gathered(x, *parameters, record, i++);
+    });
+  }
+
+  /// @collective the ranks of the axis
+  /// @cost       receives (n-1)/n of the parameters in one all-gather
+  template <class... X>
+  auto operator()(const X&... x) const {
+    const auto module = whole();
+    if (tape::Sweep::current() == nullptr) group->order->start_after(group.get());
+    return as_floats<typename Options::output_type>(
+        module(as_floats<typename Options::compute_type>(x)...));
+  }
+
+  std::shared_ptr<Group> group;
+
+ private:
+  template <class N, class F>
+  static void each_own(const N& n, const F& f) {
+    static_cast<void>(map_group(n, [&f](const auto& x) {
+      if constexpr (is_sharded_over<std::remove_cvref_t<decltype(x)>, A>()) f(x);
+      return x;
+    }));
+  }
+  [[noreturn]] static void replaced() {
+    throw Error("fully_shard",
+                "a parameter of a fully sharded module was replaced; change its elements, or "
+                "replace it before fully_shard");
+  }
+
+  /// Parameter i of the group, whole.
+  template <class P>
+  auto gathered(const P& parameter, const typename Group::Whole& whole,
+                GroupRecord<Group>* record, std::size_t i) const {
+    using X = tape::untracked_t<P>;
+    constexpr int axis = X::mesh_type::template index_of<A>();
+    constexpr auto layout = [] {
+      Layout l = X::layout;
+      l[X::mesh_type::template index_of<A>()] = Placement::replicate();
+      return l;
+    }();
+    using F = DTensor<typename Group::compute_type, X::dims, typename X::mesh_type,
+                      placements_t<layout.packed(), X::mesh_type::axis_count>>;
+    using Slot = GatheredSlot<F, X, Group, axis>;
+    const F value = Slot::gathered(whole, group->layout, i, tape::value_of(parameter));
+    if constexpr (tape::is_tracked<P>) {
+      auto& leaf = tape::leaf_of(parameter, "fully_shard");
+      record->set_target(i, &leaf, &Slot::deliver, leaf.taker != nullptr ? leaf.taker->axes() : 0);
+      return Tracked<F>(value, new Slot(value, record, i));
+    } else {
+      return value;
+    }
+  }
+};
+
+}  // namespace cleave::parallel

@@ -1,0 +1,144 @@
+// Training with parameters sharded over an axis: the losses of one rank, and what is sent.
+#include <type_traits>
+
+#include "sharded_models.hpp"
+
+using namespace cleave;
+using namespace cleave::axes;
+using namespace cleave::testing;
+
+namespace {
+
+struct fsdp : axis {};
+
+/// The network on dp x tp, columns of its layers and rows behind them over tp.
+template <class Mesh>
+auto over_tp(const Mesh& mesh) {
+  const auto recipe = deep_net();
+  const auto layer = [&](const auto& mlp) {
+    const auto up = nn::place(mlp.up, mesh, Replicate{}, Shard<0>{});
+    const auto weight = nn::place(mlp.down.weight, mesh, Replicate{}, Shard<1>{});
+    return nn::Mlp{up, mlp.activation, nn::Linear{weight, nn::place(mlp.down.bias, mesh)}};
+  };
+  const auto in = nn::place(recipe.in, mesh);
+  std::vector layers{layer(recipe.layers[0])};
+  for (std::size_t i = 1; i < recipe.layers.size(); ++i) layers.push_back(layer(recipe.layers[i]));
+  return DeepNet{in, layers, nn::place(recipe.head, mesh)};
+}
+
+}  // namespace
+
+TEST_CASE("a fully sharded network learns as one rank alone; a group is gathered and reduced once") {
+  on_ranks({1, 2, 3, 4}, [](World& world) {
+    const Examples data;
+    const auto mesh = init_device_mesh<dp>(world, {world.size()});
+    const auto x = distribute_tensor(data.x, mesh, Shard<0>{});
+    const auto y = distribute_tensor(data.y, mesh, Shard<0>{});
+    manual_seed(world, 7);
+    const auto model = requires_grad(
+        fully_shard(deep_net(), mesh, dp{}, "in"_path, "layers.*"_path, "head"_path));
+    using Weight = std::remove_cvref_t<decltype(model.layers[0].up.weight.value())>;
+    static_assert(std::is_same_v<Weight::placements_type, Placements<Shard<0>>>);
+    CHECK(largest_gap(losses_of(model, x, y), losses_alone(data)) < 1e-12);
+
+    zero_grad(model);
+    CommTrace trace(world);
+    const auto loss = mean(square(model(x) - y));
+    const index_t moves = world.size() > 1;
+    CHECK(trace.count() == 5 * moves);
+    CHECK(trace.count(CollectiveKind::all_gather, "dp") == 5 * moves);
+    index_t whole = nn::count(deep_net()) * index_t(sizeof(double)), own = 0;
+    nn::parameters(model, [&](const auto& p) { own += p.value().local().size(); });
+    CHECK(trace.received_bytes() == whole - own * index_t(sizeof(double)));  // no padding
+    trace.clear();
+    backward(loss);
+    CHECK(trace.count(CollectiveKind::all_gather) == 4 * moves);  // no gradient reads `in`
+    CHECK(trace.count(CollectiveKind::reduce_scatter, "dp") == 5 * moves);
+    CHECK(trace.count() == 9 * moves);
+  });
+}
+
+TEST_CASE("what is left of the network is a group; whole parameters may stay until backward") {
+  on_ranks({2, 4}, [](World& world) {
+    const Examples data;
+    const auto mesh = init_device_mesh<dp>(world, {world.size()});
+    const auto x = distribute_tensor(data.x, mesh, Shard<0>{});
+    const auto y = distribute_tensor(data.y, mesh, Shard<0>{});
+    manual_seed(world, 7);
+    const auto model = requires_grad(fully_shard(
+        deep_net(), mesh, dp{}, FullyShardOptions<>{.reshard_after_forward = false, .prefetch = false},
+        "layers.*"_path));
+    CHECK(largest_gap(losses_of(model, x, y), losses_alone(data)) < 1e-12);
+    CommTrace trace(world);
+    backward(mean(square(model(x) - y)));
+    CHECK(trace.count(CollectiveKind::all_gather) == 4);
+    CHECK(trace.count(CollectiveKind::reduce_scatter) == 4);
+    CHECK(trace.count() == 8);
+    const auto value = detach(model)(x).full_tensor();  // without a tape
+    CHECK(value.shape() == std::array<index_t, 2>{Deep::examples, Deep::outputs});
+  });
+}
+
+TEST_CASE("fully sharded over dp and over tp: gathers are of dp alone") {
+  on_ranks({4}, [](World& world) {
+    const Examples data;
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
+    const auto x = distribute_tensor(data.x, mesh, Shard<0>{}, Replicate{});
+    const auto y = distribute_tensor(data.y, mesh, Shard<0>{}, Replicate{});
+    manual_seed(world, 7);
+    const auto model = requires_grad(
+        fully_shard(over_tp(mesh), mesh, dp{}, "in"_path, "layers.*"_path, "head"_path));
+    using Up = std::remove_cvref_t<decltype(model.layers[0].up)>;
+    static_assert(std::is_same_v<decltype(Up::weight.value().placements()),
+                                 Placements<Shard<1>, Shard<0>>>);
+    static_assert(std::is_same_v<decltype(Up::bias.value().placements()),
+                                 Placements<Replicate, Shard<0>>>);
+    CHECK(largest_gap(losses_of(model, x, y), losses_alone(data)) < 1e-12);
+
+    CommTrace trace(world);
+    const auto loss = mean(square(model(x) - y));
+    CHECK(trace.count(CollectiveKind::all_gather, "dp") == 5);
+    CHECK(trace.count(CollectiveKind::all_reduce, "tp") == 3);
+    CHECK(trace.count() == 8);
+    trace.clear();
+    backward(loss);
+    CHECK(trace.count(CollectiveKind::all_gather, "dp") == 4);
+    CHECK(trace.count(CollectiveKind::reduce_scatter, "dp") == 5);
+    CHECK(trace.count(CollectiveKind::all_reduce, "dp") == 3);  // biases of columns
+  });
+}
+
+TEST_CASE("fully sharded on one axis, replicated on another: shards are summed over the second") {
+  on_ranks({4}, [](World& world) {
+    const Examples data;
+    const auto mesh = init_device_mesh<dp, fsdp>(world, {2, 2});
+    const auto x = distribute_tensor(data.x, mesh, Shard<0>{}, Shard<0>{});
+    const auto y = distribute_tensor(data.y, mesh, Shard<0>{}, Shard<0>{});
+    manual_seed(world, 7);
+    const auto model = requires_grad(
+        fully_shard(deep_net(), mesh, fsdp{}, "in"_path, "layers.*"_path, "head"_path));
+    CHECK(largest_gap(losses_of(model, x, y), losses_alone(data)) < 1e-12);
+    CommTrace trace(world);
+    const auto loss = mean(square(model(x) - y));
+    CHECK(trace.count() == 5);
+    trace.clear();
+    backward(loss);
+    CHECK(trace.count(CollectiveKind::all_gather, "fsdp") == 4);
+    CHECK(trace.count(CollectiveKind::reduce_scatter, "fsdp") == 5);
+    CHECK(trace.count(CollectiveKind::all_reduce, "dp") == 5);
+  });
+}
+
+TEST_CASE("an axis cuts a dimension that no other one does, or what earlier axes left of one") {
+  const auto on = [](auto... p) {
+    Layout layout;
+    ((layout[layout.axes++] = p), ...);
+    return layout;
+  };
+  const Placement whole = Placement::replicate(), rows = Placement::shard(0);
+  CHECK(parallel::dim_to_shard(on(whole, whole), 2, 0) == 0);
+  CHECK(parallel::dim_to_shard(on(whole, rows), 2, 0) == 1);
+  CHECK(parallel::dim_to_shard(on(whole, rows), 1, 0) == -1);
+  CHECK(parallel::dim_to_shard(on(rows, whole), 1, 1) == 0);
+  CHECK(parallel::dim_to_shard(on(whole), 0, 0) == -1);
+}
