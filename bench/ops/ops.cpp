@@ -105,6 +105,7 @@ void bandwidths() {
   against_memcpy("sum_rows", bytes, [&] { reduce_dims<Sum>(host, read(a), 2u, write(row)); });
   against_memcpy("sum_cols", bytes, [&] { reduce_dims<Sum>(host, read(a), 1u, write(row)); });
   against_memcpy("max_rows", bytes, [&] { reduce_dims<Max>(host, read(a), 2u, write(row)); });
+  against_memcpy("max_cols", bytes, [&] { reduce_dims<Max>(host, read(a), 1u, write(row)); });
 }
 
 /// The time of a memcpy of 64 MiB divided by that of a call that makes as large a result.

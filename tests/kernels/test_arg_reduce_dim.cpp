@@ -70,6 +70,21 @@ TEST_CASE("the first NaN is the extreme element") {
   CHECK(index == 1);
 }
 
+TEST_CASE("the first NaN of a column is the extreme element, and those of other columns are not") {
+  const Tensor<double, 2> x({130, 300});
+  for (index_t i = 0; i < x.size(); ++i) x.data()[i] = double(i % 41);
+  x(70, 5) = x(100, 5) = std::nan("");
+  x(129, 299) = x(64, 0) = 1000;
+  std::vector<double> values(300);
+  std::vector<index_t> indices(300);
+  arg_reduce_dim<Max>(On<Host>{}, read(x), 0, 0, values.data(), indices.data());
+  CHECK(indices[5] == 70);
+  CHECK(std::isnan(values[5]));
+  CHECK(indices[299] == 129);
+  CHECK(values[299] == 1000);
+  CHECK(indices[0] == 64);
+}
+
 TEST_CASE("the extreme element among none is the identity, at no index") {
   const Tensor<float, 2> x({0, 2});
   float values[2];

@@ -156,14 +156,18 @@ TEST_CASE_TEMPLATE("infinities of both signs are no NaN, however many elements t
     x(1, 0) = inf;
     x(1, n - 1) = -inf;
     x(2, n / 2) = std::numeric_limits<T>::quiet_NaN();
-    const Tensor<T, 1> most({3}), least({3});
-    reduce_dims<Max>(On<Host>{}, read(x), 2u, write(most));
-    reduce_dims<Min>(On<Host>{}, read(x), 2u, write(least));
-    CHECK(most(1) == inf);
-    CHECK(least(1) == -inf);
-    CHECK(most(2) != most(2));
-    CHECK(least(2) != least(2));
-    CHECK(most(0) == T(n < 7 ? n - 1 : 6));
-    CHECK(least(0) == 0);
+    const auto check = [n, inf](const Tensor<T, 2>& of, unsigned mask) {
+      const Tensor<T, 1> most({3}), least({3});
+      reduce_dims<Max>(On<Host>{}, read(of), mask, write(most));
+      reduce_dims<Min>(On<Host>{}, read(of), mask, write(least));
+      CHECK(most(1) == inf);
+      CHECK(least(1) == -inf);
+      CHECK(most(2) != most(2));
+      CHECK(least(2) != least(2));
+      CHECK(most(0) == T(n < 7 ? n - 1 : 6));
+      CHECK(least(0) == 0);
+    };
+    check(x, 2u);
+    check(x.transpose(0, 1).clone(), 1u);
   }
 }

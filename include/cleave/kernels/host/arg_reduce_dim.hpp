@@ -4,6 +4,10 @@
 // number, so that it is found as `max` and `min` would return it.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
 #include <cleave/kernels/arithmetic.hpp>
 #include <cleave/kernels/candidate.hpp>
 #include <cleave/kernels/host/dim_loops.hpp>
@@ -14,6 +18,43 @@
 namespace cleave::kernels {
 
 namespace detail {
+
+/// The most columns that are looked at together.
+inline constexpr index_t arg_width = 256;
+
+/// Integers of as many bytes.
+template <std::size_t Bytes>
+struct PlaceOf;
+template <>
+struct PlaceOf<1> {
+  using type = std::int8_t;
+};
+template <>
+struct PlaceOf<2> {
+  using type = std::int16_t;
+};
+template <>
+struct PlaceOf<4> {
+  using type = std::int32_t;
+};
+template <>
+struct PlaceOf<8> {
+  using type = std::int64_t;
+};
+
+/// Where the block of a contiguous row begins that has the first element with the value; the last
+/// elements, which make no block, if none has.
+template <class T>
+index_t first_block_with(const T& value, const T* row, index_t n) {
+  using Mask = typename PlaceOf<sizeof(T)>::type;
+  constexpr index_t block = 64;
+  for (index_t i = 0; i + block <= n; i += block) {
+    Mask any = 0;
+    for (index_t j = 0; j < block; ++j) any |= row[i + j] == value ? Mask(-1) : Mask(0);
+    if (any != 0) return i;
+  }
+  return n / block * block;
+}
 
 /// The first extreme element of a row: its value first, then where it is. In a short row both at
 /// once, without a branch that would be guessed wrongly.
@@ -36,11 +77,46 @@ index_t arg_reduce_row(const T* row, index_t n, index_t step, T& best) {
     i = 0;
   }
   best = T(reduce_row<Op, T>(row, n, step));
-  if (is_nan(best))
+  if (is_nan(best)) {
     while (!is_nan(row[i * step])) ++i;
-  else
+  } else {
+    if (step == 1) i = first_block_with(best, row, n);
     while (!(row[i * step] == best)) ++i;
+  }
   return i;
+}
+
+/// The first extreme elements of columns, of `count` rows at a time: within such a block places are
+/// numbers as wide as elements, so that vectors hold as many of both.
+template <class Op, class T>
+void arg_reduce_columns(const T* from, index_t n, index_t step, index_t columns,
+                        index_t column_stride, T* best, index_t* at) {
+  using Place = typename PlaceOf<sizeof(T)>::type;
+  constexpr index_t block = 64;
+  T part[arg_width];
+  Place place[arg_width];
+  for (index_t first = 0; first < n; first += block, from += block * step) {
+    const index_t rows = n - first < block ? n - first : block;
+    const auto take = [&](index_t stride) {
+      for (index_t j = 0; j < columns; ++j) part[j] = from[j * stride], place[j] = 0;
+      for (index_t i = 1; i < rows; ++i) {
+        const T* const row = from + i * step;
+        for (index_t j = 0; j < columns; ++j) {
+          const T value = row[j * stride];
+          const bool better = is_better<Op>(value, part[j]);
+          part[j] = better ? value : part[j];
+          place[j] = better ? Place(i) : place[j];
+        }
+      }
+    };
+    if (column_stride == 1) take(1);
+    else take(column_stride);
+    for (index_t j = 0; j < columns; ++j) {
+      if (first > 0 && !is_better<Op>(part[j], best[j])) continue;
+      best[j] = part[j];
+      at[j] = first + index_t(place[j]);
+    }
+  }
 }
 
 }  // namespace detail
@@ -76,27 +152,15 @@ void arg_reduce_dim(On<Host>, const Strided<const T>& in, int dim, index_t first
     });
     return;
   }
-  constexpr index_t width = 256;
   const auto row = loops.kept.pop();
-  T best[width];
-  index_t at[width];
+  T best[detail::arg_width];
   loops.kept.each([&](index_t start) {
-    for (index_t j0 = 0; j0 < row.extent; j0 += width) {
-      const index_t m = row.extent - j0 < width ? row.extent - j0 : width;
-      const T* from = in.data + start + j0 * row.stride;
-      for (index_t j = 0; j < m; ++j) best[j] = from[j * row.stride], at[j] = first;
-      for (index_t i = 1; i < n; ++i) {
-        from += step;
-        for (index_t j = 0; j < m; ++j) {
-          const T value = from[j * row.stride];
-          const bool better = is_better<Op>(value, best[j]);
-          best[j] = better ? value : best[j];
-          at[j] = better ? first + i : at[j];
-        }
-      }
-      for (index_t j = 0; j < m; ++j) *indices++ = at[j];
-      if (values != nullptr)
-        for (index_t j = 0; j < m; ++j) *values++ = best[j];
+    for (index_t j0 = 0; j0 < row.extent; j0 += detail::arg_width) {
+      const index_t m = std::min(detail::arg_width, row.extent - j0);
+      detail::arg_reduce_columns<Op>(in.data + start + j0 * row.stride, n, step, m, row.stride, best,
+                                     indices);
+      for (index_t j = 0; j < m; ++j) *indices++ += first;
+      if (values != nullptr) values = std::copy_n(best, m, values);
     }
   });
 }

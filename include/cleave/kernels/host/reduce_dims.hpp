@@ -38,15 +38,24 @@ struct Lanes {
   }
 };
 
+/// Whether an Op chooses among floats, which may be NaN.
+template <class Op, class A, class T>
+inline constexpr bool chooses_floats = (std::is_same_v<Op, Max> || std::is_same_v<Op, Min>) &&
+                                       std::is_same_v<A, T> && std::is_floating_point_v<T>;
+
+/// The larger of two numbers, or the smaller one, or of each pair of two vectors.
+template <class Op>
+inline constexpr auto better_number = [](auto a, auto b) {
+  if constexpr (std::is_same_v<Op, Max>) return b < a ? a : b;
+  else return a < b ? a : b;
+};
+
 /// Max or Min of numbers, without asking each whether it is one: their sum tells.
 /// @return whether it did; a sum that is NaN may have come about without one
 template <class Op, class T>
 bool extreme_of_numbers(const T* row, index_t n, index_t step, T& extreme) {
   using L = Lanes<T>;
-  const auto better = [](auto a, auto b) {
-    if constexpr (std::is_same_v<Op, Max>) return b < a ? a : b;
-    else return a < b ? a : b;
-  };
+  constexpr auto better = better_number<Op>;
   T best = Fold<Op>::template identity<T>(), sum = T(0);
   index_t i = 0;
   if (step == 1 && n >= 2 * L::count) {
@@ -71,8 +80,7 @@ bool extreme_of_numbers(const T* row, index_t n, index_t step, T& extreme) {
 template <class Op, class A, class T>
 A reduce_row(const T* row, index_t n, index_t step) {
   constexpr index_t lanes = 16, block = 1024;
-  if constexpr ((std::is_same_v<Op, Max> || std::is_same_v<Op, Min>) && std::is_same_v<A, T> &&
-                std::is_floating_point_v<T>) {
+  if constexpr (chooses_floats<Op, A, T>) {
     T extreme;
     if (extreme_of_numbers<Op>(row, n, step, extreme)) return extreme;
   }
@@ -144,37 +152,89 @@ void fold_row(A* __restrict__ part, const T* row, index_t n, index_t step) {
     for (index_t j = 0; j < n; ++j) part[j] = Fold<Op>::combine(part[j], A(row[j * step]));
 }
 
+/// Calls four(rows) for four rows at a time, and one(row) for those that are left.
+template <class T, class Four, class One>
+void each_four_rows(const T* from, const DimLoops& loops, const Four& four, const One& one) {
+  constexpr int together = 4;
+  const T* rows[together];
+  int held = 0;
+  loops.each([&](index_t offset) {
+    rows[held++] = from + offset;
+    if (held < together) return;
+    four(rows);
+    held = 0;
+  });
+  for (int i = 0; i < held; ++i) one(rows[i]);
+}
+
+/// The most results that are held at once.
+inline constexpr index_t across_width = 512;
+
+/// Folds elements of rows into `bests`, as extreme_of_numbers does.
+/// @return whether sums told that all are numbers
+template <class Op, class T>
+bool extremes_of_numbers(T* __restrict__ bests, const T* from, const DimLoops& loops, index_t n,
+                         index_t step) {
+  constexpr auto better = better_number<Op>;
+  T sums[across_width] = {};
+  const auto fold = [&](index_t j, const T& a, const T& b, const T& c, const T& d) {
+    bests[j] = better(better(better(a, b), better(c, d)), bests[j]);
+    sums[j] += (a + b) + (c + d);
+  };
+  each_four_rows(
+      from, loops,
+      [&](const T* const(&rows)[4]) {
+        const T *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
+        if (step == 1)
+          for (index_t j = 0; j < n; ++j) fold(j, a[j], b[j], c[j], d[j]);
+        else
+          for (index_t j = 0, at = 0; j < n; ++j, at += step) fold(j, a[at], b[at], c[at], d[at]);
+      },
+      [&](const T* row) {
+        for (index_t j = 0; j < n; ++j) {
+          bests[j] = better(row[j * step], bests[j]);
+          sums[j] += row[j * step];
+        }
+      });
+  bool are_numbers = true;
+  for (index_t j = 0; j < n; ++j) are_numbers = are_numbers && !is_nan(sums[j]);
+  return are_numbers;
+}
+
 /// A row of results at once, of elements that lie in rows too.
 template <class Op, class T, class R, class Finish>
 void reduce_across(const T* in, ReduceLoops loops, R* out, const Finish& finish) {
   using A = accumulator_t<R>;
-  constexpr index_t width = 512, block = 512;
-  constexpr int together = 4;
+  constexpr A identity = Fold<Op>::template identity<A>();
+  constexpr index_t width = across_width, block = 512;
   const auto row = loops.kept.pop();
   A sum[width], part[width];
-  loops.kept.each([&](index_t start) {
-    for (index_t first = 0; first < row.extent; first += width, out += width) {
-      const index_t n = row.extent - first < width ? row.extent - first : width;
-      const T* from = in + start + first * row.stride;
-      for (index_t j = 0; j < n; ++j) sum[j] = part[j] = Fold<Op>::template identity<A>();
-      const T* rows[together];
-      int held = 0;
-      index_t folded = 0;
-      loops.reduced.each([&](index_t offset) {
-        rows[held++] = from + offset;
-        if (held < together) return;
-        fold_rows<Op>(part, rows, n, row.stride);
-        held = 0;
-        if ((folded += together) % block != 0) return;
-        for (index_t j = 0; j < n; ++j) {
-          sum[j] = Fold<Op>::combine(sum[j], part[j]);
-          part[j] = Fold<Op>::template identity<A>();
-        }
-      });
-      for (int i = 0; i < held; ++i) fold_row<Op>(part, rows[i], n, row.stride);
-      for (index_t j = 0; j < n; ++j) out[j] = R(finish(Fold<Op>::combine(sum[j], part[j])));
+  const auto fold = [&](const T* from, index_t n) {
+    for (index_t j = 0; j < n; ++j) sum[j] = identity;
+    if constexpr (chooses_floats<Op, A, T>) {
+      if (extremes_of_numbers<Op>(sum, from, loops.reduced, n, row.stride)) return;
     }
-    out -= (row.extent + width - 1) / width * width - row.extent;
+    for (index_t j = 0; j < n; ++j) sum[j] = part[j] = identity;
+    index_t folded = 0;
+    each_four_rows(
+        from, loops.reduced,
+        [&](const T* const(&rows)[4]) {
+          fold_rows<Op>(part, rows, n, row.stride);
+          if ((folded += 4) % block != 0) return;
+          for (index_t j = 0; j < n; ++j) {
+            sum[j] = Fold<Op>::combine(sum[j], part[j]);
+            part[j] = identity;
+          }
+        },
+        [&](const T* rest) { fold_row<Op>(part, rest, n, row.stride); });
+    for (index_t j = 0; j < n; ++j) sum[j] = Fold<Op>::combine(sum[j], part[j]);
+  };
+  loops.kept.each([&](index_t start) {
+    for (index_t first = 0; first < row.extent; first += width) {
+      const index_t n = row.extent - first < width ? row.extent - first : width;
+      fold(in + start + first * row.stride, n);
+      for (index_t j = 0; j < n; ++j) *out++ = R(finish(sum[j]));
+    }
   });
 }
 
