@@ -5,6 +5,8 @@
 // they are there (CLEAVE_HAS_MPI, CLEAVE_HAS_CBLAS, CLEAVE_HAS_RANDOM123, CLEAVE_HAS_LIBMVEC).
 #pragma once
 
+#include <cleave/version.hpp>
+
 // Local arrays
 #include <cleave/tensor/mdspan.hpp>
 #include <cleave/tensor/npy.hpp>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Four ways to use cleave from outside: as a Meson subproject, installed for Meson, by pkg-config,
-by a bare command; each header-only and in the compiled mode. And what a linker says of programs
-that get the compiled mode wrong.
+"""Five ways to use cleave from outside: as a Meson subproject, installed for Meson, by pkg-config, by
+CMake's find_package, by a bare command; each header-only and in the compiled mode. And what a linker
+says of programs that get the compiled mode wrong.
 
 usage: check.py SOURCE_ROOT MESON COMPILER
 """
@@ -20,6 +20,7 @@ from cases import Cases
 
 PROJECT = "tests/consumer/project"
 HEADER_ONLY, COMPILED = "header-only", "compiled"
+FOUND_BY_CMAKE = "found by CMake"
 EXPECTED = "total 180 on 4 ranks\n"  # 0..4, 10..14, 20..24
 
 
@@ -81,6 +82,16 @@ def by_pkg_config(tools, scratch, mode):
     return scratch / "consumer"
 
 
+def by_cmake(tools, scratch, mode):
+    prefix = pathlib.Path(tools.installed.result()["PKG_CONFIG_PATH"]).parents[2]
+    call("cmake", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}",
+         f"-DCMAKE_CXX_COMPILER={tools.compiler}",
+         f"-DCLEAVE_TARGET=cleave::{'compiled' if mode == COMPILED else 'cleave'}",
+         "-S", tools.source / PROJECT, "-B", scratch / "build")
+    call("cmake", "--build", scratch / "build")
+    return scratch / "build/consumer"
+
+
 def compiled_file(tools, scratch, name, mode):
     """An object file, by a bare command."""
     target = scratch / f"{name}.o"
@@ -113,6 +124,7 @@ WAYS = [
     ("vendored as a subproject", as_subproject),
     ("installed, found by Meson", installed),
     ("by the flags of pkg-config", by_pkg_config),
+    (FOUND_BY_CMAKE, by_cmake),
     ("by a bare compiler command", by_bare_command),
 ]
 
@@ -152,6 +164,9 @@ def main(source, meson, compiler):
                 for mode in (HEADER_ONLY, COMPILED) for name, way in WAYS}
         wrong = [pool.submit(what_it_says, way, tools) for _, way, _ in MISTAKES]
         for (name, mode), output in said.items():
+            if name == FOUND_BY_CMAKE and not shutil.which("cmake"):
+                cases.skip(f"the consumer works {name}, {mode}", "there is no cmake")
+                continue
             cases.check(f"the consumer works {name}, {mode}", output.result() == EXPECTED,
                         output.result())
         for (sentence, _, expected), output in zip(MISTAKES, wrong):
