@@ -13,25 +13,36 @@ using command_line::UsageError;
 
 struct Options {
   std::string data = "examples/kmeans";  ///< where digits.npy and labels.npy are
+  std::string model = "mlp";             ///< or cnn
   std::string checkpoints{};             ///< a directory to save to, and to go on from; empty: none
   command_line::MeshExtents mesh{};
   cleave::index_t epochs = 40;
   cleave::index_t batch = 60;
-  cleave::index_t hidden = 128;
+  cleave::index_t hidden = 128;  ///< of an mlp
+  cleave::index_t filters = 16;  ///< of the first layer of a cnn
 };
+
+/// @throws UsageError unless there is such a model
+inline std::string model_of(const std::string& name) {
+  if (name != "mlp" && name != "cnn")
+    throw UsageError("there is no model '" + name + "'; there are mlp and cnn");
+  return name;
+}
 
 inline void set(Options& options, const std::string& option, const std::string& value) {
   using command_line::positive;
   if (option == "--data") options.data = value;
+  else if (option == "--model") options.model = model_of(value);
   else if (option == "--checkpoints") options.checkpoints = value;
   else if (option == "--mesh") command_line::set_mesh(options.mesh, value);
   else if (option == "--epochs") options.epochs = positive(option, value);
   else if (option == "--batch") options.batch = positive(option, value);
   else if (option == "--hidden") options.hidden = positive(option, value);
+  else if (option == "--filters") options.filters = positive(option, value);
   else if (option != "--ranks")  // which is for cleave::run
     throw UsageError("there is no option '" + option +
                      "'; there are --data DIRECTORY, --mesh dp=N,tp=N, --ranks N, --epochs N, "
-                     "--batch N, --hidden N, --checkpoints DIRECTORY");
+                     "--batch N, --model mlp|cnn, --hidden N, --filters N, --checkpoints DIRECTORY");
 }
 
 /// @throws UsageError for what is no option, and for a value that the option cannot have

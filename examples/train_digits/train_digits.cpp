@@ -1,8 +1,9 @@
-// Trains a network of two layers to read handwritten digits, on a mesh of dp x tp ranks: rows of a
-// batch are sharded over dp, the hidden layer over tp.
+// Trains a network to read handwritten digits, on a mesh of dp x tp ranks: rows of a batch are
+// sharded over dp, the hidden layer, or the filters of a convolution, over tp.
 //
 //     train_digits --ranks 4 --mesh dp=2,tp=2        four threads
 //     mpirun -n 4 train_digits --mesh dp=2,tp=2      four processes
+//     train_digits --model cnn                       filters in place of a hidden layer
 //
 // The batches, the first parameters and so the losses are the same on any mesh, up to rounding.
 #include <algorithm>
@@ -15,6 +16,7 @@
 
 #include <cleave/nn.hpp>
 
+#include "cnn.hpp"
 #include "options.hpp"
 
 using namespace cleave;
@@ -71,19 +73,22 @@ double accuracy(const auto& model, const auto& batch) {
   return double(right.item()) / double(batch.classes.size());
 }
 
-void train(World& world, const digits::Options& options) {
-  const auto mesh = init_device_mesh<dp, tp>(
-      world, {options.mesh.along_dp(world.size()), options.mesh.tp});
+/// Two linear layers.
+template <class Mesh>
+auto placed_mlp(const Mesh& mesh, index_t hidden) {
+  const auto lazy = nn::mlp(64, hidden, 10);
+  const nn::Linear down{nn::place(lazy.down.weight, mesh, Replicate{}, Shard<1>{}),
+                        nn::place(lazy.down.bias, mesh)};
+  return nn::Mlp{nn::place(lazy.up, mesh, Replicate{}, Shard<0>{}), nn::Relu{}, down};
+}
+
+template <class Mesh>
+void train(World& world, const digits::Options& options, const Mesh& mesh, const auto& placed) {
   const Digits digits(options.data);
   const index_t count = digits.points.extent(0) - held_out;
   const std::vector<index_t> split = shuffled(digits.points.extent(0), 0);
   const Batch test(digits, split.data() + count, held_out, mesh);
 
-  manual_seed(world, seed);
-  const auto lazy = nn::mlp(64, options.hidden, 10);
-  const nn::Linear down{nn::place(lazy.down.weight, mesh, Replicate{}, Shard<1>{}),
-                        nn::place(lazy.down.bias, mesh)};
-  const nn::Mlp placed{nn::place(lazy.up, mesh, Replicate{}, Shard<0>{}), nn::Relu{}, down};
   const auto model = requires_grad(placed);
   auto optimizer = nn::adamw(model, {.weight_decay = 0.01});
 
@@ -132,6 +137,14 @@ void train(World& world, const digits::Options& options) {
                   static_cast<long long>(epoch + 1), total / double(steps), 100 * held,
                   double(steps * options.batch) / took.count(), received / 1024);
   }
+}
+
+void train(World& world, const digits::Options& options) {
+  const auto mesh = init_device_mesh<dp, tp>(
+      world, {options.mesh.along_dp(world.size()), options.mesh.tp});
+  manual_seed(world, seed);
+  if (options.model == "cnn") train(world, options, mesh, digits::cnn(mesh, options.filters));
+  else train(world, options, mesh, placed_mlp(mesh, options.hidden));
 }
 
 }  // namespace

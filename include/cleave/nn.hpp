@@ -10,6 +10,7 @@
 #include <cleave/nn/describe.hpp>
 #include <cleave/nn/dropout.hpp>
 #include <cleave/nn/embedding.hpp>
+#include <cleave/nn/images.hpp>
 #include <cleave/nn/layers.hpp>
 #include <cleave/nn/mode.hpp>
 #include <cleave/nn/place.hpp>
@@ -20,6 +21,4 @@
 #include <cleave/nn/tree.hpp>
 #include <cleave/nn/visit.hpp>
 #include <cleave/ops/class_losses.hpp>
-#include <cleave/ops/conv.hpp>
 #include <cleave/ops/losses.hpp>
-#include <cleave/ops/pool.hpp>

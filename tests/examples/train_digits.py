@@ -54,8 +54,17 @@ def main(program, data, mpiexec=None):
     cases.check("three ranks go on where four have stopped", "goes on from" in again.stdout
                 and alike(epochs_of(again), expected[10:]), again.stdout)
     shutil.rmtree(scratch)
+    filters = ["--data", data, "--model", "cnn", "--epochs", 20]
+    one = run(program, *filters, "--ranks", 1)
+    expected = epochs_of(one)
+    cases.check("a convolutional network reads 97 % right, too",
+                one.returncode == 0 and len(expected) == 20 and expected[-1][2] >= 97, one.stdout)
+    done = run(program, *filters, "--ranks", 4, "--mesh", "dp=2,tp=2")
+    cases.check("threads, dp=2,tp=2: its losses of one rank", alike(epochs_of(done), expected),
+                done.stdout)
     for words, sentence in [(["--mesh", "2x2"], "takes extents by name"),
                             (["--epochs", "no"], "takes a whole number"),
+                            (["--model", "rnn"], "there is no model 'rnn'"),
                             (["--color", "1"], "there is no option '--color'")]:
         done = run(program, *words)
         cases.check(f"{' '.join(words)}: one line, exit code 2", done.returncode == 2

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Writes what PyTorch computes for layers, optimizers and schedules, and for layers of sequences.
+"""Writes what PyTorch computes for layers, optimizers and schedules, for layers of sequences, and for
+layers of images.
 
 usage: nn_torch.py layers > tests/nn/torch_values.hpp        (needs torch; made with 2.15.0)
        nn_torch.py sequences > tests/nn/torch_sequences.hpp
+       nn_torch.py images > tests/nn/torch_images.hpp
 """
 
 import sys
@@ -146,9 +148,21 @@ layer("grouped_attention", noisy(GroupedAttention()), sequences)
 layer("block", noisy(Block(4, 2, dim_feedforward=16, dropout=0, batch_first=True,
                            norm_first=True)), sequences, block_in_order)
 
+of_sequences = len(values)
+images = torch.randn(3, 4, 4, 5)
+keep("images", images)
+layer("group_norm", noisy(torch.nn.GroupNorm(2, 4, eps=1e-4)), images)
+layer("depthwise", noisy(torch.nn.Conv2d(4, 8, (2, 3), stride=(1, 2), padding=(1, 0), groups=4)),
+      images)
+layer("network", noisy(torch.nn.Sequential(
+    torch.nn.Conv2d(4, 6, 3, padding=1), torch.nn.GroupNorm(2, 6), torch.nn.ReLU(),
+    torch.nn.MaxPool2d(2), torch.nn.Conv2d(6, 2, (1, 2)), torch.nn.AvgPool2d((2, 1)),
+    torch.nn.Flatten(), torch.nn.Linear(2, 3))), images)
+
 header, about, chosen = {
     "layers": ("torch_values", "layers, optimizers and schedules", values[:of_layers]),
-    "sequences": ("torch_sequences", "layers of sequences", values[of_layers:]),
+    "sequences": ("torch_sequences", "layers of sequences", values[of_layers:of_sequences]),
+    "images": ("torch_images", "layers of images", values[of_sequences:]),
 }[sys.argv[1]]
 print(f"""// What PyTorch {torch.__version__.split('+')[0]} computes for {about}. Written by
 // tests/reference/nn_torch.py.

@@ -40,4 +40,29 @@ Naive naive_of(ops::RowNorm<Centers>) {
   return naive;
 }
 
+/// Of x [b, c, n], the c in 12 groups, and a weight and a bias per channel.
+inline Naive naive_of(ops::GroupNorm) {
+  Naive naive{[](const Arrays& x) {
+    Numbers y(x[0].shape);
+    const index_t width = y.shape[1] / 12, n = y.shape[2];
+    for (const naive::Indices& index : naive::all_indices(y.shape)) {
+      const index_t first = index[1] / width * width;
+      double mean = 0, squares = 0;
+      const auto each = [&](const auto& f) {
+        for (index_t c = first; c < first + width; ++c)
+          for (index_t i = 0; i < n; ++i) f(re(x[0].at({index[0], c, i})));
+      };
+      each([&](double v) { mean += v / double(width * n); });
+      each([&](double v) { squares += std::pow(v - mean, 2) / double(width * n); });
+      const double value =
+          (re(x[0].at(index)) - mean) / std::sqrt(squares + ops::listing::norm_epsilon);
+      y.at(index) = value * re(x[1].at({index[1]})) + re(x[2].at({index[1]}));
+    }
+    return y;
+  }};
+  naive.letters = {"abc", "b", "b"};
+  naive.extents = {{3, 24, 2}, {1, 12, 5}};
+  return naive;
+}
+
 }  // namespace cleave::testing

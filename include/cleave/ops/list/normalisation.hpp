@@ -1,6 +1,7 @@
 // Rows brought to a mean and a variance.
 #pragma once
 
+#include <cleave/ops/group_norm.hpp>
 #include <cleave/ops/layer_norm.hpp>
 #include <cleave/ops/list/entry.hpp>
 
@@ -31,6 +32,12 @@ constexpr void each_normalisation(const Visit& visit) {
         return rms_norm(x, weight, {.epsilon = norm_epsilon});
       },
       "", RowNorm<false>{{}, norm_epsilon}));
+  visit(listed<GroupNorm, SameTypes<3, double>, DimsOf<3, 1, 1>>(
+      "group_norm(x, weight, bias, 12)",
+      [](const auto& x, const auto& weight, const auto& bias) {
+        return group_norm(x, weight, bias, 12, {.epsilon = norm_epsilon});
+      },
+      "", GroupNorm{{}, 12, norm_epsilon}));
   visit(listed<RowNormWhole<true>, SameTypes<3, double, float>, DimsOf<3, 1, 1>>(
       "layer_norm(x, weight, bias); rows are whole",
       [](const auto& x, const auto& weight, const auto& bias) {
