@@ -18,6 +18,9 @@ compile.cuda_library_s             <cleave/compiled_cuda.hpp>, likewise
 compile.redistribute_ms            each further redistribution between two-axis placements
 compile.dtensor_call_s             each further operation called on DTensors, its kernel included
 compile.tracked_call_s             the same on tracked DTensors: the record and the gradient, too
+compile.plan_s                     parallelize_module of a 12-layer transformer, 8 paths, over the
+                                   same model on one device
+compile.plan_forward_s             its call over the call of the model on one device
 
 Times are processor time, user and system, which other load disturbs less than the clock. All
 variants take turns; every number is the median over the rounds. Ratios are those of one round:
@@ -90,6 +93,51 @@ constexpr auto graph = frozen([] {
 });
 constexpr std::array schemas{schema(Replicate{}), schema(Shard<1>{}), schema(Shard<0>{})};
 static_assert(communications(expand(graph, schemas)) == layers);
+"""
+
+
+TRANSFORMER = """#include <vector>
+#include <cleave/parallel.hpp>
+using namespace cleave;
+using axes::dp;
+using axes::tp;
+template <class Tokens = nn::Embedding<>, class Blocks = std::vector<nn::TransformerBlock<>>,
+          class Head = nn::Linear<>>
+struct Gpt {
+  Tokens tokens;
+  Blocks blocks;
+  Head head;
+  static constexpr nn::names members{"tokens", "blocks", "head"};
+  auto operator()(const auto& ids) const {
+    auto y = tokens(ids);
+    for (const auto& block : blocks) y = block(y);
+    return head(y);
+  }
+};
+const Gpt<> gpt{nn::embedding(64, 32), std::vector(12, nn::transformer_block(32, 4)),
+                nn::linear(32, 64)};
+"""
+ON_ONE_DEVICE = TRANSFORMER + """
+auto made(RandomState& state) { return nn::make(gpt, state); }
+"""
+BY_A_PLAN = TRANSFORMER + """
+auto made(const DeviceMesh<Host, dp, tp>& mesh) {
+  return parallelize_module(
+      gpt, mesh, tp{}, on("tokens"_path, RowwiseParallel{}),
+      on("blocks.*.attention.query"_path, ColwiseParallel{}),
+      on("blocks.*.attention.key"_path, ColwiseParallel{}),
+      on("blocks.*.attention.value"_path, ColwiseParallel{}),
+      on("blocks.*.attention.out"_path, RowwiseParallel{}),
+      on("blocks.*.mlp.up"_path, ColwiseParallel{}),
+      on("blocks.*.mlp.down"_path, RowwiseParallel{}), on("head"_path, ColwiseParallel{}));
+}
+"""
+CALL_ON_ONE_DEVICE = ON_ONE_DEVICE + """
+auto call(RandomState& state, const Tensor<index_t, 2>& ids) { return made(state)(ids); }
+"""
+CALL_BY_A_PLAN = BY_A_PLAN + """
+using Ids = DTensor<index_t, 2, DeviceMesh<Host, dp, tp>, Placements<Shard<0>, Replicate>>;
+auto call(const Ids& ids) { return made(ids.mesh())(ids); }
 """
 
 
@@ -182,6 +230,10 @@ def main(compiler="g++"):
         "many tracked": (base, calls(MANY_CALLS, True)),
         "graph": (base, GRAPH % 1),
         "graph 1000": (base, GRAPH % 200),
+        "model": (base, ON_ONE_DEVICE),
+        "plan": (base, BY_A_PLAN),
+        "model call": (base, CALL_ON_ONE_DEVICE),
+        "plan call": (base, CALL_BY_A_PLAN),
     }
     mpi = mpi_flags()
     if mpi is None:
@@ -203,6 +255,10 @@ def main(compiler="g++"):
                       in zip(seconds["few " + kind], seconds["many " + kind])], "s", 3)
     report("graph_1000_s", [large - small for small, large
                             in zip(seconds["graph"], seconds["graph 1000"])], "s")
+    over = {kind: [plan - model for model, plan in zip(seconds["model" + kind], seconds["plan" + kind])]
+            for kind in ("", " call")}
+    report("plan_s", over[""], "s")
+    report("plan_forward_s", [both - plan for plan, both in zip(over[""], over[" call"])], "s")
     if mpi is not None:
         report("program_mpi_s", seconds["mpi"], "s")
         report("program_mpi_compiled_vs_header_only",

@@ -260,13 +260,26 @@ class Record : public Slot<Y> {
     }
   }
 
+  /// Whether the result is the operand under other placements. Then contributions go on as they
+  /// arrived, to be moved once: a sum over ranks of what was gathered is scattered, not all-reduced.
+  static constexpr bool changes_placements = [] {
+    if constexpr (std::is_same_v<Op, ops::Redistribute>)
+      return is_tracked<Given<0>> && is_dtensor<Y> && is_dtensor<Plain<0>>;
+    else return false;
+  }();
+
   constexpr void pass_gradients() {
     if (!std::is_constant_evaluated()) require_saved();
-    const gradient_t<Y> g = this->sum.settle(this->like);
-    this->sum.clear();
-    [&]<int... I>(std::integer_sequence<int, I...>) {
-      (pass<I>(g), ...);
-    }(Sequence{});
+    if constexpr (changes_placements) {
+      if (inputs_[0]) this->sum.pour_into(slot_at<0>()->sum);
+      else this->sum.clear();
+    } else {
+      const gradient_t<Y> g = this->sum.settle(this->like);
+      this->sum.clear();
+      [&]<int... I>(std::integer_sequence<int, I...>) {
+        (pass<I>(g), ...);
+      }(Sequence{});
+    }
   }
   template <int I>
   constexpr void pass(const gradient_t<Y>& g) {

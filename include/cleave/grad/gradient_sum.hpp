@@ -202,6 +202,14 @@ class GradientSum<DTensor<T, Rank, Mesh, P>> {
     others_.push_back(std::move(part));
   }
 
+  /// Gives all contributions to the sum of a value that is the same under other placements.
+  template <class Other>
+  void pour_into(Other& sum) {
+    sum.put(std::move(*first_));
+    for (Part& part : others_) sum.put(std::move(part));
+    clear();
+  }
+
   /// The sum under x's placements, partials resolved; on the axes of the mask a sum over ranks is
   /// left to the caller: the result stays Partial(sum) there if a contribution is.
   ///

@@ -3,6 +3,7 @@
 
 #include <type_traits>
 
+#include <cleave/nn/cut.hpp>
 #include <cleave/nn/lazy.hpp>
 #include <cleave/ops/index_select.hpp>
 
@@ -17,6 +18,8 @@ template <class W = Lazy<float, 2>>
 struct Embedding {
   W weight;  ///< [rows, width]
   static constexpr names members{"weight"};
+  using colwise = Cut<Replicate, Shard<1>>;
+  using rowwise = Cut<Replicate, Shard<0>>;
 
   /// @param ids  [..], integers in [0, rows)
   /// @return     [.., width]

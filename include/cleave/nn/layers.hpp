@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <cleave/nn/cut.hpp>
 #include <cleave/nn/lazy.hpp>
 #include <cleave/nn/map.hpp>
 #include <cleave/ops/activations.hpp>
@@ -24,6 +25,8 @@ struct Linear {
   W weight;  ///< [outputs, inputs]
   B bias;    ///< [outputs], or None
   static constexpr names members{"weight", "bias"};
+  using colwise = Cut<Replicate, Shard<0>, Shard<0>>;
+  using rowwise = Cut<Shard<-1>, Shard<1>, Replicate>;
 
   /// @param x  [.., inputs]
   auto operator()(const auto& x) const {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <type_traits>
 
 #include <cleave/dtensor/random.hpp>
@@ -39,6 +40,7 @@ struct Lazy {
 
   std::array<index_t, std::size_t(Rank)> extents;
   Initializer initializer{};
+  std::optional<RandomState> draw{};  ///< where the elements are drawn; or the next place
 
   const std::array<index_t, std::size_t(Rank)>& shape() const { return extents; }
 };
@@ -59,14 +61,35 @@ auto make_lazy(const Lazy<T, Rank>& recipe, const Make& make) {
   return make(extents);
 }
 
+/// While it lives, a random state stands somewhere else, if it is said where.
+class DrawsFrom {
+ public:
+  DrawsFrom(RandomState& state, const std::optional<RandomState>& there)
+      : state_(state), before_(state), moved_(there.has_value()) {
+    if (there) state = *there;
+  }
+  DrawsFrom(const DrawsFrom&) = delete;  // one scope
+  DrawsFrom& operator=(const DrawsFrom&) = delete;
+  ~DrawsFrom() {
+    if (moved_) state_ = before_;
+  }
+
+ private:
+  RandomState& state_;
+  RandomState before_;
+  bool moved_;
+};
+
 }  // namespace detail
 
 /// The parameter on one device. A draw takes the next place of the state, as it does on a mesh.
 template <class T, int Rank>
 Tensor<T, Rank> make(const Lazy<T, Rank>& recipe, RandomState& state) {
+  RandomState own = recipe.draw.value_or(state);
+  RandomState& from = recipe.draw ? own : state;
   return detail::make_lazy(recipe, [&](const auto&, const auto&... f) {
     const Tensor<T, Rank> result(recipe.extents);
-    if constexpr (sizeof...(f) > 0) cleave::detail::fill_drawn("make", f..., result, state);
+    if constexpr (sizeof...(f) > 0) cleave::detail::fill_drawn("make", f..., result, from);
     else result.fill_(T(recipe.initializer.a));
     return result;
   });
@@ -77,6 +100,7 @@ Tensor<T, Rank> make(const Lazy<T, Rank>& recipe, RandomState& state) {
 /// @collective every rank of the world, so that their random states stay equal
 template <class T, int Rank, class Device, Axis... A, class... P>
 auto make(const Lazy<T, Rank>& recipe, const DeviceMesh<Device, A...>& mesh, P... placements) {
+  const detail::DrawsFrom draws(mesh.state().world()->state().random, recipe.draw);
   return detail::make_lazy(recipe, [&](const auto& extents, const auto&... f) {
     if constexpr (sizeof...(f) > 0)
       return cleave::detail::fill_drawn("make", f..., empty<T>(extents, mesh, placements...));

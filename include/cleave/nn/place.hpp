@@ -52,6 +52,20 @@ auto place(const M& m, const DeviceMesh<Device, A...>& mesh, P... placements) {
       [&](const auto& x) { return detail::place_as_asked(x, mesh); });
 }
 
+/// The module whose parameters that are not made yet know their places among the draws of a state,
+/// as if they were made now: they may be made in any order.
+template <class M>
+M with_draws(const M& m, RandomState& state) {
+  const auto one = [&state](const auto& x) {
+    auto y = x;
+    if constexpr (is_lazy<std::remove_cvref_t<decltype(x)>>)
+      if (!y.draw && y.initializer.kind != Initializer::Kind::constant)
+        y.draw = cleave::detail::take_draws(state);
+    return y;
+  };
+  return map_tensors(m, one, one);
+}
+
 /// The module on one device: what is Lazy becomes a Tensor. With a state that starts as a mesh's,
 /// the same numbers.
 template <class M>

@@ -1,0 +1,18 @@
+// What a layer says of itself so that it can be sharded: how its parameters are cut along an axis.
+#pragma once
+
+namespace cleave::nn {
+
+/// Placements on one mesh axis: of a layer's first input, then of each of its members, in order.
+/// Entries of members that are no parameters are not looked at.
+///
+///     using colwise = nn::Cut<Replicate, Shard<0>, Shard<0>>;   // y[S-1] = f(x[R])
+///     using rowwise = nn::Cut<Shard<-1>, Shard<1>, Replicate>;  // y[P]   = f(x[S-1])
+///
+/// @see ColwiseParallel, RowwiseParallel
+template <class Input, class... Member>
+struct Cut {
+  using input = Input;
+};
+
+}  // namespace cleave::nn

@@ -1,0 +1,127 @@
+// One axis of a mesh: what a style works along.
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <cleave/nn/cut.hpp>
+#include <cleave/nn/place.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+/// The placements of X with P on axis A. Where that is another one, what is still to be reduced on
+/// other axes is reduced on the way: nobody asks for Partial.
+template <class X, int A, class P>
+constexpr std::uint64_t code_on_axis() {  // not a lambda in the alias: g++ 12 loses the alias
+  using Traits = PlacementTraits<P>;
+  static_assert(Traits::valid && Traits::fits(X::dims),
+                "cleave: a style asks for a Shard of a dimension that the tensor does not have");
+  Layout layout = X::layout;
+  if (layout[A] == Traits::value(X::dims)) return layout.packed();
+  layout = layout.with_partials_as(Placement::replicate());
+  layout[A] = Traits::value(X::dims);
+  return layout.packed();
+}
+template <class X, int A, class P>
+using on_axis = placements_t<code_on_axis<X, A, P>(), X::layout.axes>;
+
+/// A value without the layers that track its gradients, as a type.
+template <class X>
+using innermost_t = std::remove_cvref_t<decltype(innermost(std::declval<const X&>()))>;
+
+template <class T>
+inline constexpr bool is_types = false;
+template <class... T>
+inline constexpr bool is_types<Types<T...>> = true;
+
+template <int I, class... T>
+using nth = std::tuple_element_t<std::size_t(I), std::tuple<T...>>;
+
+}  // namespace detail
+
+/// x with P on one axis of its mesh; what lies there as P already is returned as it is.
+///
+/// @collective every rank of the mesh, unless nothing moves
+template <Axis A, AnyTensor X, class P>
+auto bring(const X& x, A, P) {
+  using V = detail::innermost_t<X>;
+  using To = detail::on_axis<V, V::mesh_type::template index_of<A>(), P>;
+  if constexpr (std::is_same_v<To, typename V::placements_type>) return x;
+  else return redistribute(x, To{});
+}
+
+/// A mesh and one of its axes.
+template <class Mesh, Axis A>
+struct Along {
+  using mesh_type = Mesh;
+  using axis = A;
+  static constexpr int index = Mesh::template index_of<A>();
+
+  explicit Along(Mesh on, A = {}) : mesh(std::move(on)) {}
+
+  Mesh mesh;
+
+  /// A parameter with P on this axis: on the others as it lies, or Replicate if it lies nowhere
+  /// yet.
+  /// @collective every rank of the world
+  template <nn::Param X, class P>
+  auto place(const X& x, P p) const {
+    using V = detail::innermost_t<X>;
+    if constexpr (!is_dtensor<V>) {
+      using Whole =
+          DTensor<typename X::value_type, X::dims, Mesh, placements_t<0, Mesh::axis_count>>;
+      return placed(x, detail::on_axis<Whole, index, P>{});
+    } else if constexpr (!std::is_same_v<typename V::mesh_type, Mesh>) {
+      static_assert(std::is_same_v<typename V::mesh_type, Mesh>,
+                    "cleave: a style works on the mesh that the parameters are on already");
+      return x;
+    } else if constexpr (!V::layout[index].is_replicate()) {
+      static_assert(V::layout[index].is_replicate(),
+                    "cleave: a parameter is sharded along this axis already");
+      return x;
+    } else if constexpr (tape::is_tracked<X>) {
+      return requires_grad(place(x.value(), p));
+    } else {
+      return bring(x, A{}, p);
+    }
+  }
+
+  /// A module or a parameter in which what lies nowhere yet is Replicate, on all axes.
+  /// @collective every rank of the world
+  template <class M>
+  auto rest(const M& m) const {
+    const auto one = [this](const auto& x) {
+      if constexpr (is_dtensor<detail::innermost_t<std::remove_cvref_t<decltype(x)>>>) return x;
+      else return nn::place(x, mesh);
+    };
+    return nn::map_tensors(m, one, one);
+  }
+
+  /// A layer whose own parameters are placed as a Cut says.
+  /// @collective every rank of the world
+  template <class M, class Input, class... P>
+  auto cut(const M& m, nn::Cut<Input, P...> how) const {
+    if constexpr (nn::Wrapper<M>) {
+      return m.rewrap(cut(static_cast<const typename M::wrapped&>(m), how));
+    } else {
+      static_assert(nn::MembersOf<M>::value.size == int(sizeof...(P)),
+                    "cleave: a Cut has a placement of the input, then one per member");
+      return nn::map_parts(m, [this](const auto& x, auto i) {
+        using X = std::remove_cvref_t<decltype(x)>;
+        if constexpr (nn::Param<X>) return place(x, detail::nth<decltype(i)::value, P...>{});
+        else return x;
+      });
+    }
+  }
+
+ private:
+  template <class X, class... P>
+  auto placed(const X& x, Placements<P...>) const {
+    return nn::place(x, mesh, P{}...);
+  }
+};
+}  // namespace cleave

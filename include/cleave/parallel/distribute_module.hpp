@@ -1,0 +1,125 @@
+// distribute_module: every module of a tree places its own parameters.
+#pragma once
+
+#include <array>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <cleave/parallel/parallelize_module.hpp>
+#include <cleave/parallel/prepared.hpp>
+
+namespace cleave {
+
+/// The path of a module in the tree of another one, as a constant: of an element of a vector, * in
+/// the place of its number.
+template <class Root, int Node>
+struct ModulePath {
+  /// Whether a path of patterns leads here: `if constexpr (path.fits("layers.*.up"_path))`.
+  template <char... C>
+  constexpr bool fits(nn::Path<C...>) const {
+    return nn::leads_to(nn::Path<C...>::text, nn::tree_of<Root>, Node);
+  }
+};
+
+namespace detail {
+
+template <class Root, class Mesh, class F>
+struct PartitionWalk {
+  static constexpr const auto& tree = nn::tree_of<Root>;
+
+  const Mesh& mesh;
+  const F& partition;
+
+  /// What is inside of a module comes before the module.
+  template <int Node, class M>
+  auto at(const M& m) const {
+    if constexpr (nn::Struct<M>) return partition(ModulePath<Root, Node>{}, inside<Node>(m), mesh);
+    else return inside<Node>(m);
+  }
+
+ private:
+  template <int Node, class M>
+  auto inside(const M& m) const {
+    if constexpr (nn::Wrapper<M>) {
+      return m.rewrap(inside<Node>(static_cast<const typename M::wrapped&>(m)));
+    } else if constexpr (nn::Inner<M>) {
+      return nn::map_parts(m, [this](const auto& part, auto i) {
+        return at<nn::child(tree, Node, decltype(i)::value)>(part);
+      });
+    } else {
+      return m;
+    }
+  }
+};
+
+/// The hook of two functions of a user's: input(mesh, x..) and output(mesh, y), or None.
+template <class Mesh, class Input, class Output>
+struct MeshHook {
+  Mesh mesh;
+  Input input;
+  Output output_function;
+
+  template <class... X>
+  auto inputs(const X&... x) const {
+    if constexpr (std::is_same_v<Input, nn::None>) return std::tuple<X...>(x...);
+    else return as_tuple(input(mesh, x...));
+  }
+  template <class Y>
+  auto output(const Y& y) const {
+    if constexpr (std::is_same_v<Output, nn::None>) return y;
+    else return output_function(mesh, y);
+  }
+
+ private:
+  template <class X>
+  static auto as_tuple(const X& x) {
+    if constexpr (nn::is_tuple<X>) return x;
+    else return std::tuple<X>(x);
+  }
+};
+
+}  // namespace detail
+
+/// The module on a mesh, with its parameters where a function places them; the rest, and buffers,
+/// Replicate.
+///
+///     distribute_module(m, mesh, [](auto path, const auto& part, const auto& mesh) {
+///       if constexpr (path.fits("layers.*.up"_path)) return nn::place(part, mesh, Shard<0>{});
+///       else return part;
+///     });
+///
+/// @param partition  (path, module, mesh) -> module, or None; called for every module, for those
+///                   inside of it before; path is a ModulePath
+/// @param input      (mesh, x..) -> what the module is called with, a tuple of several; or None
+/// @param output     (mesh, y) -> the result of a call; or None
+/// @collective       every rank of the world
+template <nn::Struct M, class Device, class... A, class Partition = nn::None,
+          class Input = nn::None, class Output = nn::None>
+auto distribute_module(const M& m, const DeviceMesh<Device, A...>& mesh,
+                       const Partition& partition = {}, Input input = {}, Output output = {}) {
+  constexpr bool is_distributed = detail::has_tensors<M, true>();
+  if constexpr (is_distributed) {
+    static_assert(!is_distributed,
+                  "cleave: distribute_module of a module that is distributed already");
+    return m;
+  } else {
+    using Mesh = DeviceMesh<Device, A...>;
+    const M numbered = nn::with_draws(m, detail::random_state_of(mesh));
+    const auto parted = [&] {
+      if constexpr (std::is_same_v<Partition, nn::None>) return numbered;
+      else
+        return detail::PartitionWalk<M, Mesh, Partition>{mesh, partition}.template at<0>(numbered);
+    };
+    auto placed = Along<Mesh, detail::nth<0, A...>>{mesh}.rest(parted());
+    if constexpr (std::is_same_v<Input, nn::None> && std::is_same_v<Output, nn::None>)
+      return placed;
+    else {
+      using Hook = detail::MeshHook<Mesh, Input, Output>;
+      return Prepared<decltype(placed), Hook>(std::move(placed),
+                                              Hook{mesh, std::move(input), std::move(output)});
+    }
+  }
+}
+
+}  // namespace cleave

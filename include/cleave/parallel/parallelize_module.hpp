@@ -1,0 +1,118 @@
+// parallelize_module: a module and a plan make the module whose types say where its parameters lie.
+//
+//     const auto model = parallelize_module(gpt, mesh, tp{},
+//         on("blocks.*.mlp.up"_path, ColwiseParallel{}), on("blocks.*.mlp.down"_path,
+//         RowwiseParallel{}));
+#pragma once
+
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <cleave/parallel/plan.hpp>
+#include <cleave/parallel/styles.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+/// The random state of this rank of a mesh's world.
+template <class Mesh>
+RandomState& random_state_of(const Mesh& mesh) {
+  return mesh.state().world()->state().random;
+}
+
+/// Whether a module has parameters or buffers that are on a mesh, or any that are not.
+template <class M, bool OnMesh>
+constexpr bool has_tensors() {
+  if constexpr (nn::Param<M>) {
+    return is_dtensor<innermost_t<M>> == OnMesh;
+  } else if constexpr (nn::is_buffer<M>) {
+    return has_tensors<decltype(M::value), OnMesh>();
+  } else {
+    bool any = false;
+    nn::detail::each_part_type<M>(
+        [&]<class P>(const char*, P*) { any = any || has_tensors<P, OnMesh>(); });
+    return any;
+  }
+}
+
+/// Applies a plan: the styles of what is inside come before that of a module itself.
+template <class M, class Al, class... E>
+struct PlanWalk {
+  static constexpr const auto& tree = nn::tree_of<M>;
+  static constexpr const auto& choice = PlanFor<M, typename Al::axis, E...>::choice;
+
+  const Al& along;
+  const std::tuple<E...>& entries;
+
+  template <int Node, bool LeavesParameters, class X>
+  auto at(const X& x) const {
+    constexpr int entry = choice.entry[std::size_t(Node)];
+    if constexpr (entry >= 0)
+      return rest(std::get<std::size_t(entry)>(entries).style(inside<Node>(x), along));
+    else if constexpr (nn::is_touched(choice, tree, Node)) return inside<Node>(x);
+    else if constexpr (LeavesParameters) return x;
+    else return rest(x);
+  }
+
+ private:
+  template <class X>
+  auto rest(const X& x) const {
+    if constexpr (has_tensors<X, false>()) return along.rest(x);
+    else return x;
+  }
+  /// The parts of a module. Its own parameters are left to its style, if there is one.
+  template <int Node, class X>
+  auto inside(const X& x) const {
+    if constexpr (nn::Wrapper<X>) {
+      return x.rewrap(inside<Node>(static_cast<const typename X::wrapped&>(x)));
+    } else if constexpr (nn::Inner<X>) {
+      return nn::map_parts(x, [this](const auto& part, auto i) {
+        constexpr bool is_styled = choice.entry[std::size_t(Node)] >= 0;
+        return at<nn::child(tree, Node, decltype(i)::value), is_styled>(part);
+      });
+    } else {
+      return x;
+    }
+  }
+};
+
+}  // namespace detail
+
+/// The module with the styles of a plan along one axis of the mesh. Other parameters, and buffers,
+/// become Replicate on the whole mesh; what is on it already stays as it is.
+///
+/// Parameters that are not made yet are the same numbers as on one device: the order in which
+/// styles make them does not matter. A style works on modules whose parts have theirs already.
+///
+/// @param entries  `on("a.*.b"_path, style)`; without any, all parameters become Replicate
+/// @collective     every rank of the world
+template <nn::Struct M, class Mesh, Axis A, class... P, class... S>
+auto parallelize_module(const M& m, const Mesh& mesh, A, On<P, S>... entries) {
+  using Checked = detail::PlanFor<M, A, On<P, S>...>;
+  if constexpr (!Checked::is_right) {
+    Checked::explain();
+    return m;
+  } else {
+    using Al = Along<Mesh, A>;
+    const Al along{mesh};
+    const std::tuple<On<P, S>...> all(std::move(entries)...);
+    const M numbered = nn::with_draws(m, detail::random_state_of(mesh));
+    return detail::PlanWalk<M, Al, On<P, S>...>{along, all}.template at<0, false>(numbered);
+  }
+}
+/// One style for the whole module.
+template <nn::Struct M, class Mesh, Axis A, class Style>
+  requires(!is_plan_entry<Style>)
+auto parallelize_module(const M& m, const Mesh& mesh, A axis, Style style) {
+  return parallelize_module(m, mesh, axis, On<nn::Path<>, Style>{std::move(style)});
+}
+/// Along the only axis of a mesh, `mesh[tp{}]` for example.
+template <nn::Struct M, class Device, Axis A, class... Entry>
+  requires((!Axis<Entry> && ...))
+auto parallelize_module(const M& m, const DeviceMesh<Device, A>& mesh, Entry... entries) {
+  return parallelize_module(m, mesh, A{}, std::move(entries)...);
+}
+
+}  // namespace cleave
