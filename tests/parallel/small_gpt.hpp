@@ -9,6 +9,30 @@
 
 namespace cleave::testing {
 
+/// Elements of a whole tensor, on every rank.
+template <class X>
+std::vector<double> whole_elements(const X& x) {
+  if constexpr (is_dtensor<X>) {
+    return whole_elements(x.full_tensor());
+  } else {
+    const auto dense = x.clone();
+    return {dense.data(), dense.data() + dense.size()};
+  }
+}
+
+/// The largest difference between numbers of two runs.
+inline double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  REQUIRE(a.size() == b.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (!(std::abs(a[i] - b[i]) <= worst)) worst = std::abs(a[i] - b[i]);  // NaN is not close
+  return worst;
+}
+
+}  // namespace cleave::testing
+
+namespace cleave::testing::gpt {
+
 template <class Tokens = nn::Embedding<>, class Blocks = std::vector<nn::TransformerBlock<>>,
           class Norm = nn::LayerNorm<>, class Head = nn::Linear<>>
 struct SmallGpt {
@@ -26,6 +50,7 @@ struct SmallGpt {
 };
 
 inline constexpr index_t vocabulary = 11, width = 8, context = 6, batch = 4;
+inline constexpr int steps = 20;
 
 inline auto small_gpt(int layers) {
   using Block = decltype(nn::transformer_block<double>(width, 4));
@@ -80,17 +105,6 @@ inline Tensor<index_t, 2> some_tokens(int ahead) {
   return ids;
 }
 
-/// Elements of a whole tensor, on every rank.
-template <class X>
-std::vector<double> elements(const X& x) {
-  if constexpr (is_dtensor<X>) {
-    return elements(x.full_tensor());
-  } else {
-    const auto dense = x.clone();
-    return {dense.data(), dense.data() + dense.size()};
-  }
-}
-
 /// What a training run leaves behind.
 struct Run {
   std::vector<double> losses;
@@ -98,12 +112,12 @@ struct Run {
   std::vector<double> parameters;  ///< at the end
 };
 
-inline Run train(const auto& placed, const auto& ids, const auto& next, int steps) {
+inline Run train(const auto& placed, const auto& ids, const auto& next) {
   const auto m = requires_grad(placed);
   auto optimizer = nn::adamw(m, {.learning_rate = 0.01, .weight_decay = 0.01});
   Run run;
   const auto append = [](std::vector<double>& to, const auto& x) {
-    const auto values = elements(x);
+    const auto values = whole_elements(x);
     to.insert(to.end(), values.begin(), values.end());
   };
   for (int step = 0; step < steps; ++step) {
@@ -120,19 +134,10 @@ inline Run train(const auto& placed, const auto& ids, const auto& next, int step
   return run;
 }
 
-/// The largest difference between numbers of two runs.
-inline double distance(const std::vector<double>& a, const std::vector<double>& b) {
-  REQUIRE(a.size() == b.size());
-  double worst = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    if (!(std::abs(a[i] - b[i]) <= worst)) worst = std::abs(a[i] - b[i]);  // NaN is not close
-  return worst;
-}
-
 inline void check_close(const Run& found, const Run& expected) {
-  CHECK(distance(found.losses, expected.losses) < 1e-10);
-  CHECK(distance(found.gradients, expected.gradients) < 1e-8);
-  CHECK(distance(found.parameters, expected.parameters) < 1e-8);
+  CHECK(largest_difference(found.losses, expected.losses) < 1e-10);
+  CHECK(largest_difference(found.gradients, expected.gradients) < 1e-8);
+  CHECK(largest_difference(found.parameters, expected.parameters) < 1e-8);
 }
 
-}  // namespace cleave::testing
+}  // namespace cleave::testing::gpt

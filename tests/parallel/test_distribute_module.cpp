@@ -14,12 +14,12 @@ using namespace cleave::testing;
 
 TEST_CASE("modules place their parameters by path; the rest and the numbers are as without") {
   RandomState state{3, 0};
-  const auto one = nn::make(small_gpt(2), state);
+  const auto one = nn::make(gpt::small_gpt(2), state);
   on_ranks({1, 2, 3}, [&](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()});
     manual_seed(world, 3);
     const auto m =
-        distribute_module(small_gpt(2), mesh, [](auto path, const auto& part, const auto& on) {
+        distribute_module(gpt::small_gpt(2), mesh, [](auto path, const auto& part, const auto& on) {
           if constexpr (path.fits("blocks.*.mlp.up"_path)) return nn::place(part, on, Shard<0>{});
           else if constexpr (path.fits("tokens"_path)) return nn::place(part, on, Shard<1>{});
           else return part;
@@ -29,9 +29,9 @@ TEST_CASE("modules place their parameters by path; the rest and the numbers are 
     static_assert(std::is_same_v<decltype(m.tokens.weight.placements()), Placements<Shard<1>>>);
     static_assert(std::is_same_v<decltype(m.head.weight.placements()), Placements<Replicate>>);
     std::vector<std::vector<double>> expected;
-    nn::parameters(one, [&](const auto& p) { expected.push_back(elements(p)); });
+    nn::parameters(one, [&](const auto& p) { expected.push_back(whole_elements(p)); });
     std::size_t k = 0;
-    nn::parameters(m, [&](const auto& p) { CHECK(elements(p) == expected[k++]); });
+    nn::parameters(m, [&](const auto& p) { CHECK(whole_elements(p) == expected[k++]); });
   });
 }
 
@@ -51,8 +51,8 @@ TEST_CASE("functions before and after a distributed module; without any, all is 
     const auto m = distribute_module(nn::linear<double>(6, 4), mesh, nn::None{}, in, out);
     static_assert(
         std::is_same_v<decltype(m.weight.placements()), Placements<Replicate, Replicate>>);
-    CHECK(distance(elements(m(x)), elements(one(x))) < 1e-14);
+    CHECK(largest_difference(whole_elements(m(x)), whole_elements(one(x))) < 1e-14);
     const auto plain = distribute_module(one, mesh);
-    CHECK(elements(plain.weight) == elements(one.weight));
+    CHECK(whole_elements(plain.weight) == whole_elements(one.weight));
   });
 }

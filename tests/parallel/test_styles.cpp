@@ -44,8 +44,9 @@ Tensor<double, 2> some_rows() {
 }
 
 void check_linear(const auto& m, const auto& y) {
-  const auto expected = linear_by_hand(some_rows(), elements(m.weight), elements(m.bias));
-  CHECK(distance(elements(y), elements(expected)) < 1e-14);
+  const auto expected =
+      linear_by_hand(some_rows(), whole_elements(m.weight), whole_elements(m.bias));
+  CHECK(largest_difference(whole_elements(y), whole_elements(expected)) < 1e-14);
 }
 
 /// Two numbers become their sum and difference.
@@ -94,12 +95,12 @@ TEST_CASE("linear layers: what is sent follows from where input and result lie")
 TEST_CASE("embeddings: columns send nothing, rows one all-reduce forward") {
   on_ranks({2, 3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()});
-    const auto ids = distribute_tensor(some_tokens(0), mesh, Replicate{});
+    const auto ids = distribute_tensor(gpt::some_tokens(0), mesh, Replicate{});
     const auto check = [&](const auto& style, const char* forward, const char* back) {
-      const auto m = parallelize_module(nn::embedding<double>(vocabulary, 4), mesh, style);
-      const auto table = elements(m.weight), y = elements(m(ids));
+      const auto m = parallelize_module(nn::embedding<double>(gpt::vocabulary, 4), mesh, style);
+      const auto table = whole_elements(m.weight), y = whole_elements(m(ids));
       for (std::size_t i = 0; i < y.size(); ++i)
-        CHECK(y[i] == table[std::size_t(some_tokens(0).data()[i / 4]) * 4 + i % 4]);
+        CHECK(y[i] == table[std::size_t(gpt::some_tokens(0).data()[i / 4]) * 4 + i % 4]);
       check_calls(world, m, ids, forward, back);
     };
     check(ColwiseParallel{}, "", "");
@@ -144,7 +145,7 @@ TEST_CASE("Tensors as inputs and results, their layouts stated, gradients throug
     RandomState state{0, 0};
     const auto one = requires_grad(nn::make(nn::mlp<double>(6, 8, 4), state));
     std::vector<std::vector<double>> values;
-    nn::parameters(two, [&](const auto& p) { values.push_back(elements(p.value())); });
+    nn::parameters(two, [&](const auto& p) { values.push_back(whole_elements(p.value())); });
     std::size_t k = 0;
     nn::parameters(one, [&](const auto& p) {
       std::copy(values[k].begin(), values[k].end(), p.value().data());
@@ -152,9 +153,11 @@ TEST_CASE("Tensors as inputs and results, their layouts stated, gradients throug
     });
     const auto z = requires_grad(whole);
     backward(sum(square(one(z))));
-    CHECK(distance(elements(grad(x)), elements(grad(z))) < 1e-13);
-    CHECK(distance(elements(grad(two.up.weight)), elements(grad(one.up.weight))) < 1e-13);
-    CHECK(distance(elements(grad(two.down.bias)), elements(grad(one.down.bias))) < 1e-13);
+    CHECK(largest_difference(whole_elements(grad(x)), whole_elements(grad(z))) < 1e-13);
+    CHECK(largest_difference(whole_elements(grad(two.up.weight)),
+                             whole_elements(grad(one.up.weight))) < 1e-13);
+    CHECK(largest_difference(whole_elements(grad(two.down.bias)),
+                             whole_elements(grad(one.down.bias))) < 1e-13);
   });
 }
 
@@ -167,7 +170,7 @@ TEST_CASE("several inputs and results are prepared each by itself; others stay")
         parallelize_module(Both{}, mesh, tp{}, PrepareModuleInput(Shard<1>{}, Shard<1>{}));
     const auto [sum_in, difference_in] = in(a, a.redistribute(Replicate{}, Replicate{}));
     static_assert(std::is_same_v<placements_in<decltype(sum_in)>, Placements<Replicate, Shard<1>>>);
-    CHECK(distance(elements(sum_in), elements(add(whole, whole))) == 0);
+    CHECK(largest_difference(whole_elements(sum_in), whole_elements(add(whole, whole))) == 0);
 
     const auto out =
         parallelize_module(Both{}, mesh, tp{}, PrepareModuleOutput(Replicate{}, nn::None{}));
@@ -190,7 +193,7 @@ TEST_CASE("several inputs and results are prepared each by itself; others stay")
     static_assert(is_tensor<std::remove_cvref_t<decltype(difference_of)>>);
     static_assert(
         std::is_same_v<placements_in<decltype(sum_of)>, Placements<Replicate, Replicate>>);
-    CHECK(distance(elements(sum_of), elements(add(whole, whole))) == 0);
+    CHECK(largest_difference(whole_elements(sum_of), whole_elements(add(whole, whole))) == 0);
     CHECK(difference_of.extent(0) == a.local().extent(0));
   });
 }
@@ -246,9 +249,9 @@ TEST_CASE("parameters start as on one rank, in whatever order styles make them")
     const auto m = parallelize_module(lazy(), mesh, on(""_path, ColwiseParallel{}),
                                       on("part"_path, ColwiseParallel{}));
     CHECK(random_state(world) == state);
-    CHECK(elements(m.part.weight) == elements(one.part.weight));
-    CHECK(elements(m.part.bias) == elements(one.part.bias));
-    CHECK(elements(m.scale) == elements(one.scale));
+    CHECK(whole_elements(m.part.weight) == whole_elements(one.part.weight));
+    CHECK(whole_elements(m.part.bias) == whole_elements(one.part.bias));
+    CHECK(whole_elements(m.scale) == whole_elements(one.scale));
     static_assert(std::is_same_v<decltype(m.scale.placements()), Placements<Shard<0>>>);
     static_assert(std::is_same_v<decltype(m.part.weight.placements()), Placements<Shard<0>>>);
   });
@@ -263,12 +266,12 @@ TEST_CASE("dropout: equal where replicated, of a tracker's region where a style 
       RandomState state = at;
       Tensor<double, 2> one({6, 40});
       one.fill_(1);
-      return elements(dropout(one, 0.5, state));
+      return whole_elements(dropout(one, 0.5, state));
     };
     manual_seed(world, 5);
     const auto plain = parallelize_module(nn::Dropout{0.5}, mesh, SequenceParallel<0>{});
-    CHECK(elements(plain(all)) == expected({5, 0}));  // each rank its rows of one mask
-    CHECK(elements(plain(rows)) == expected({5, 1}));
+    CHECK(whole_elements(plain(all)) == expected({5, 0}));  // each rank its rows of one mask
+    CHECK(whole_elements(plain(rows)) == expected({5, 1}));
 
     TensorParallelRNGTracker tracker(mesh, tp{});
     const auto apart = parallelize_module(nn::Dropout{0.5}, mesh,
