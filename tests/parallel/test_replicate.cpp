@@ -354,3 +354,22 @@ TEST_CASE("a failure in backward leaves nothing in the buckets; moved modules go
                    "replicate: the gradient of b.bias is summed by another wrapper already"));
   });
 }
+
+TEST_CASE("gradients that fully_shard shards over another axis are sent in buckets of shards") {
+  on_ranks({4}, [](World& world) {
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
+    const auto alone = network_alone();
+    const Batch batch;
+    backward(loss_of(alone, batch.x, batch.target));
+    const auto x = distribute_tensor(batch.x, mesh, Shard<0>{}, Shard<0>{});
+    const auto target = distribute_tensor(batch.target, mesh, Shard<0>{}, Shard<0>{});
+    manual_seed(world, seed);
+    const auto model = requires_grad(replicate(fully_shard(network(), mesh, tp{}), mesh, dp{}));
+    const auto loss = loss_of(model, x, target);
+    CommTrace trace(world);
+    backward(loss);
+    CHECK(model.bucket_count() == 1);
+    CHECK(sums_over_dp(trace) == 1);
+    CHECK(distance(alone, model, gradients) < 1e-12);
+  });
+}
