@@ -5,6 +5,7 @@
 // (mpi_collectives.hpp).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -19,6 +20,7 @@
 #include <cleave/comm/mpi_handle.hpp>
 #include <cleave/comm/mpi_messages.hpp>
 #include <cleave/comm/mpi_node.hpp>
+#include <cleave/comm/mpi_packed.hpp>
 #include <cleave/comm/mpi_watch.hpp>
 #include <cleave/comm/verify.hpp>
 #include <cleave/core/error.hpp>
@@ -133,6 +135,25 @@ class MpiCommunicator final : public Communicator {
       case CollectiveKind::all_to_all:
       case CollectiveKind::exchange: return exchange(c, messages);
     }
+  }
+
+  void execute_all(std::span<const Collective> calls) override {
+    std::vector<Collective> together;
+    for (const Collective& c : calls)
+      if (MpiDirect::runs_together(c)) together.push_back(c);
+    if (together.size() < 2) return Communicator::execute_all(calls);
+    for (const Collective& c : calls) {
+      verify_call(c, rank(), size());
+      if (!MpiDirect::runs_together(c)) execute(c);
+    }
+    MpiRoute way = route(members_.comm, calls_++ % meeting, operation_of(together[0]));
+    if (direct_ != nullptr && direct_->run_all(together, way)) return;
+    const auto small = std::stable_partition(
+        together.begin(), together.end(),
+        [this](const Collective& c) { return !goes_packed(c, size()); });
+    MpiMessages messages(std::move(way));
+    exchange_packed({small, together.end()}, messages);
+    for (auto c = together.begin(); c != small; ++c) execute(*c);
   }
 
   void gather_signatures(const Signature& mine, std::span<Signature> all) override {

@@ -61,6 +61,44 @@ class MpiDirect {
         new MpiDirect(std::move(node), std::move(places), rank, slots));
   }
 
+  /// Whether calls of that kind may be run together.
+  static bool runs_together(const Collective& c) {
+    return c.kind == CollectiveKind::all_gather || c.kind == CollectiveKind::reduce_scatter ||
+           c.kind == CollectiveKind::all_to_all || c.kind == CollectiveKind::exchange;
+  }
+
+  /// Several calls with two meetings in all.
+  /// @pre        runs_together(c) for all of them, none reads what another one writes
+  /// @return     whether they ran; if not, on no rank, for lack of memory
+  /// @collective every rank of the group
+  bool run_all(std::span<const Collective> calls, const MpiRoute& route) {
+    route.watch->verify(route.operation);
+    ++round_;
+    Staged staged(*this);
+    std::vector<Collective> mine(calls.begin(), calls.end());
+    show_all(mine, staged);
+    meet(route);
+    for (int r = 0; r < size(); ++r)
+      if (!shown(r).reachable) return false;
+    for (int r = 1; r < size(); ++r)
+      if (shown(r).count != shown(0).count)
+        route.fail("ranks of group '" + *route.label + "' disagree: rank 0 runs " +
+                   std::to_string(shown(0).count) + " calls together, rank " + std::to_string(r) +
+                   " runs " + std::to_string(shown(r).count));
+    std::exception_ptr error;
+    std::vector<Collective> theirs(std::size_t(size()), Collective{});
+    std::vector<const Collective*> peers;
+    for (const Collective& call : theirs) peers.push_back(&call);
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      for (int r = 0; r < size(); ++r)
+        theirs[std::size_t(r)] = r == rank_ ? mine[i] : call_of(listed(r)[i], mine[i]);
+      require_agreement(theirs, route);
+      if (error == nullptr) error = read(mine[i], peers, {}, route);
+    }
+    meet_behind(mine[0], error, route);
+    return true;
+  }
+
   /// @return whether it ran; if not, on no rank, for lack of memory
   /// @collective every rank of the group
   bool run(const Collective& c, const MpiRoute& route) {
@@ -72,27 +110,15 @@ class MpiDirect {
     std::vector<Collective> calls;
     for (int r = 0; r < size(); ++r) {
       if (!shown(r).reachable) return false;
-      calls.push_back(r == rank_ ? staged.call : call_of(r, c));
+      calls.push_back(r == rank_ ? staged.call : call_of(shown(r), c));
     }
-    for (int r = 1; r < size(); ++r)
-      if (!agree(calls[0], calls[std::size_t(r)]))
-        route.fail("ranks of group '" + *route.label + "' disagree: rank 0 runs " +
-                   text_of(calls[0]) + ", rank " + std::to_string(r) + " runs " +
-                   text_of(calls[std::size_t(r)]));
+    require_agreement(calls, route);
     if (c.kind == CollectiveKind::barrier) return true;
     std::vector<const Collective*> peers;
     for (const Collective& call : calls) peers.push_back(&call);
     alignas(64) std::byte block[block_bytes];  // a destination may be a source that others read
     const View small = View::dense(block, c.dtype(), c.source.extents);
-    const std::exception_ptr error = read(c, peers, small, route);
-    meet(route);
-    if (error != nullptr) std::rethrow_exception(error);
-    for (int r = 0; r < size(); ++r)
-      if (shown(r).failed)
-        throw Error(operation_of(c),
-                    "rank " + std::to_string(route.world_ranks[std::size_t(r)]) + " failed in " +
-                        route.where(),
-                    {.rank = route.watch->rank()});
+    meet_behind(c, read(c, peers, small, route), route);
     if (is_small_reduction(c)) strided_copy(small, c.destination);
     if (staged.copies_back) strided_copy(staged.call.destination, c.destination);
     return true;
@@ -117,6 +143,8 @@ class MpiDirect {
     bool reachable = true;
     bool failed = false;
     std::int32_t root = 0;
+    std::int32_t count = 1;     ///< of calls that are run together
+    std::int64_t listed = -1;   ///< where the list of several lies in the rank's segment
     index_t global_count = 0;
     std::uint64_t detail = 0;
     SharedView source{};
@@ -146,7 +174,7 @@ class MpiDirect {
     MpiDirect& direct;
     Collective call{};
     bool copies_back = false;
-    std::array<void*, 2> blocks{};
+    std::array<void*, 2> blocks{};  ///< the source and the destination; or the list and all sources
   };
 
   MpiDirect(std::shared_ptr<MpiNode> node, std::vector<int> places, int rank, Slot* slots)
@@ -171,6 +199,52 @@ class MpiDirect {
       mine.reachable = mine.reachable && share_destination(c, mine, staged);
     if (c.kind == CollectiveKind::scatter && rank_ == c.root)
       for (int r = 0; r < size(); ++r) piece(r) = c.pieces[std::size_t(r)];
+  }
+
+  /// The list of what another rank runs together.
+  const Shown* listed(int r) const {
+    return reinterpret_cast<const Shown*>(node_->segment(places_[std::size_t(r)]) +
+                                          shown(r).listed);
+  }
+
+  /// Shows several calls; what does not lie in shared memory is copied there, all in one block.
+  void show_all(std::vector<Collective>& calls, Staged& staged) {
+    Shown& mine = shown(rank_);
+    mine = {};
+    mine.kind = calls[0].kind;
+    mine.count = std::int32_t(calls.size());
+    const auto room = [&](const Collective& c) {
+      const bool is_shared = c.source.bytes() == 0 || node_->arena()->contains(c.source.data);
+      return is_shared ? std::size_t(0) : (std::size_t(c.source.bytes()) + 63) / 64 * 64;
+    };
+    std::size_t bytes = 0;
+    for (const Collective& c : calls) bytes += room(c);
+    auto* const list = static_cast<Shown*>(staged.blocks[0] =
+                                               node_->arena()->allocate(calls.size() * sizeof(Shown)));
+    if (bytes > 0) staged.blocks[1] = node_->arena()->allocate(bytes);
+    mine.reachable = list != nullptr && (bytes == 0 || staged.blocks[1] != nullptr);
+    if (!mine.reachable) return;
+    const int place = places_[std::size_t(rank_)];
+    mine.listed = reinterpret_cast<const std::byte*>(list) - node_->segment(place);
+    auto* free = static_cast<std::byte*>(staged.blocks[1]);
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      Collective& c = calls[i];
+      Shown& entry = *new (list + i) Shown;
+      entry.kind = c.kind;
+      entry.op = c.op;
+      entry.global_count = c.global_count;
+      entry.detail = c.detail;
+      entry.source.dtype = c.source.dtype;
+      entry.source.extents = c.source.extents;
+      if (c.source.bytes() == 0) continue;
+      if (const std::size_t size = room(c); size > 0) {
+        const View copy = View::dense(free, c.source.dtype, c.source.extents);
+        strided_copy(c.source, copy);
+        c.source = copy;
+        free += size;
+      }
+      entry.source = shared(c.source, place);
+    }
   }
 
   bool share_source(const Collective& c, Shown& mine, Staged& staged) {
@@ -218,8 +292,7 @@ class MpiDirect {
   }
 
   /// What a peer asks for, as far as others need to know.
-  Collective call_of(int r, const Collective& mine) const {
-    const Shown& theirs = shown(r);
+  Collective call_of(const Shown& theirs, const Collective& mine) const {
     Collective c;
     c.kind = theirs.kind;
     c.op = theirs.op;
@@ -230,6 +303,27 @@ class MpiDirect {
     c.destination = view_of(theirs.destination);
     c.operation = mine.operation;
     return c;
+  }
+
+  /// @throws Error if ranks make calls that do not fit each other
+  void require_agreement(const std::vector<Collective>& calls, const MpiRoute& route) const {
+    for (int r = 1; r < size(); ++r)
+      if (!agree(calls[0], calls[std::size_t(r)]))
+        route.fail("ranks of group '" + *route.label + "' disagree: rank 0 runs " +
+                   text_of(calls[0]) + ", rank " + std::to_string(r) + " runs " +
+                   text_of(calls[std::size_t(r)]));
+  }
+
+  /// The meeting behind which sources may change. @throws what a rank met in between
+  void meet_behind(const Collective& c, const std::exception_ptr& error, const MpiRoute& route) {
+    meet(route);
+    if (error != nullptr) std::rethrow_exception(error);
+    for (int r = 0; r < size(); ++r)
+      if (shown(r).failed)
+        throw Error(operation_of(c),
+                    "rank " + std::to_string(route.world_ranks[std::size_t(r)]) + " failed in " +
+                        route.where(),
+                    {.rank = route.watch->rank()});
   }
 
   /// An all-reduce of which every rank reduces everything.

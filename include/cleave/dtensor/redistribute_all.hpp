@@ -6,6 +6,7 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <cleave/dtensor/dtensor.hpp>
 
@@ -39,6 +40,13 @@ redistribution::Part part_of(const Redistribution<DTensor<T, Rank, Mesh, P>, To>
           {part.tensor.mesh().state(), Shape(part.tensor.shape()), "redistribute_all"}};
 }
 
+template <class A, class B>
+[[noreturn]] void throw_different_meshes(const A& a, const B& b) {
+  throw Error("redistribute_all", "the tensors are on different meshes",
+              {.mesh = a.mesh().describe() + " and " + b.mesh().describe(),
+               .rank = a.mesh().state().world_rank()});
+}
+
 template <class T, int Rank, class Mesh, class P, class To>
 auto result_of(const Redistribution<DTensor<T, Rank, Mesh, P>, To>& part,
                const redistribution::Block& block) {
@@ -66,10 +74,7 @@ auto redistribute_all(const Redistribution<X, To>&... part) {
   static_assert(sizeof...(X) > 0, "cleave: redistribute_all needs a tensor");
   const auto& first = std::get<0>(std::tie(part...)).tensor;
   const auto check = [&](const auto& x) {
-    if (!(x.mesh().state() == first.mesh().state()))
-      throw Error("redistribute_all", "the tensors are on different meshes",
-                  {.mesh = first.mesh().describe() + " and " + x.mesh().describe(),
-                   .rank = first.mesh().state().world_rank()});
+    if (!(x.mesh().state() == first.mesh().state())) detail::throw_different_meshes(first, x);
   };
   (check(part.tensor), ...);
   if (!first.mesh().is_member())
@@ -83,6 +88,44 @@ auto redistribute_all(const Redistribution<X, To>&... part) {
     return std::tuple(detail::result_of(part, parts[I].block)...);
   }
   (std::index_sequence_for<X...>{});
+}
+
+namespace detail {
+
+template <class T, int Rank, class Mesh, class P, class... Q>
+auto redistribute_list(const std::vector<DTensor<T, Rank, Mesh, P>>& tensors) {
+  using From = DTensor<T, Rank, Mesh, P>;
+  using To = decltype(target_placements<Rank, Mesh, Q...>());
+  std::vector<DTensor<T, Rank, Mesh, To>> results;
+  results.reserve(tensors.size());
+  std::vector<redistribution::Part> parts;
+  parts.reserve(tensors.size());
+  const auto with = [](const From& x) { return Redistribution<From, To>{x}; };
+  for (const From& x : tensors) {
+    if (!(x.mesh().state() == tensors[0].mesh().state())) throw_different_meshes(tensors[0], x);
+    if (x.mesh().is_member()) parts.push_back(part_of(with(x)));
+  }
+  redistribution::run_all<typename Mesh::device_type>(parts);
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    if (parts.empty())
+      results.push_back(DTensor<T, Rank, Mesh, To>::unchecked(
+          tensors[i].local(), tensors[i].mesh(), tensors[i].shape()));
+    else results.push_back(result_of(with(tensors[i]), parts[i].block));
+  return results;
+}
+
+}  // namespace detail
+
+/// The same for any number of tensors of one type.
+///
+///     const auto whole = redistribute_all(weights, Replicate{}, Replicate{});
+///
+/// @return     the tensors under the placements, one per axis of the mesh
+/// @collective every rank of the mesh, with as many tensors
+/// @throws Error if the tensors are on different meshes
+template <class T, int Rank, class Mesh, class P, PlacementType... Q>
+auto redistribute_all(const std::vector<DTensor<T, Rank, Mesh, P>>& tensors, Q...) {
+  return detail::redistribute_list<T, Rank, Mesh, P, Q...>(tensors);
 }
 
 }  // namespace cleave
