@@ -156,15 +156,15 @@ struct PlanFor {
     int styled = -1;  ///< the entry of a module that has a style already
   };
   template <class Part>
-  static constexpr void look_at(Wrong& wrong, int& node) {
+  static constexpr void look_at(Wrong& found, int& node) {
     const int entry = choice.entry[std::size_t(node++)];
     if (entry >= 0) {
       constexpr std::array<bool, sizeof...(E) + 1> fits{
           fits_style<typename E::style_type, Part>()...};
-      if (!fits[std::size_t(entry)] && wrong.misfit < 0) wrong.misfit = entry;
-      if (is_styled<Part, A>() && wrong.styled < 0) wrong.styled = entry;
+      if (!fits[std::size_t(entry)] && found.misfit < 0) found.misfit = entry;
+      if (is_styled<Part, A>() && found.styled < 0) found.styled = entry;
     }
-    nn::detail::each_part_type<Part>([&]<class P>(const char*, P*) { look_at<P>(wrong, node); });
+    nn::detail::each_part_type<Part>([&]<class P>(const char*, P*) { look_at<P>(found, node); });
   }
   static constexpr Wrong wrong = [] {
     Wrong found;
