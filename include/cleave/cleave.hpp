@@ -44,10 +44,12 @@
 #include <cleave/ops/cat.hpp>
 #include <cleave/ops/cross_entropy.hpp>
 #include <cleave/ops/cumsum.hpp>
+#include <cleave/ops/diagonal.hpp>
 #include <cleave/ops/dot.hpp>
 #include <cleave/ops/dropout.hpp>
 #include <cleave/ops/exact.hpp>
 #include <cleave/ops/flatten.hpp>
+#include <cleave/ops/gather.hpp>
 #include <cleave/ops/in_place.hpp>
 #include <cleave/ops/like.hpp>
 #include <cleave/ops/logsumexp.hpp>
@@ -63,6 +65,7 @@
 #include <cleave/ops/slice.hpp>
 #include <cleave/ops/softmax.hpp>
 #include <cleave/ops/squeeze.hpp>
+#include <cleave/ops/topk.hpp>
 #include <cleave/ops/transpose.hpp>
 #include <cleave/ops/triangle.hpp>
 #include <cleave/ops/truth.hpp>

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <numeric>
+#include <vector>
 
 #include <cleave/ops/list/indices.hpp>
 
@@ -53,6 +56,73 @@ Naive naive_of(ops::IndexAdd<D>) {
     return y;
   };
   return {result, {Domain::any, Domain::classes}};
+}
+
+template <int D>
+Naive naive_of(ops::Gather<D>) {
+  Naive naive{[](const Arrays& x) {
+                Numbers y(x[1].shape);
+                for (const naive::Indices& index : naive::all_indices(y.shape)) {
+                  naive::Indices from = index;
+                  from[std::size_t(D)] = index_t(re(x[1].at(index)));
+                  y.at(index) = x[0].at(from);
+                }
+                return y;
+              },
+              {Domain::any, Domain::classes}};
+  naive.indexed = D;
+  return naive;
+}
+template <int D>
+Naive naive_of(ops::ScatterAdd<D>) {
+  return {[](const Arrays& x) {
+            naive::Indices shape = x[0].shape;
+            shape[std::size_t(D)] = 4;
+            Numbers y(shape);
+            for (const naive::Indices& index : naive::all_indices(x[0].shape)) {
+              naive::Indices to = index;
+              to[std::size_t(D)] = index_t(re(x[1].at(index)));
+              y.at(to) += x[0].at(index);
+            }
+            return y;
+          },
+          {Domain::any, Domain::classes}};
+}
+
+/// The indices of a column or row of x in order: the first `count`.
+inline std::vector<index_t> naive_order(const Elements& x, index_t count, bool descending) {
+  std::vector<index_t> order(x.size());
+  std::iota(order.begin(), order.end(), index_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](index_t a, index_t b) {
+    const double u = re(x[std::size_t(a)]), v = re(x[std::size_t(b)]);
+    return descending ? v < u : u < v;
+  });
+  order.resize(std::size_t(count));
+  return order;
+}
+inline Naive naive_of(ops::OrderedIndices<1>) {
+  return {[](const Arrays& x) {
+    Numbers y({x[0].shape[0], 2});
+    for (index_t i = 0; i < y.shape[0]; ++i) {
+      Elements row;
+      for (index_t j = 0; j < x[0].shape[1]; ++j) row.push_back(x[0].at({i, j}));
+      const std::vector<index_t> order = naive_order(row, 2, true);
+      for (index_t j = 0; j < 2; ++j) y.at({i, j}) = double(order[std::size_t(j)]);
+    }
+    return y;
+  }};
+}
+inline Naive naive_of(ops::OrderedIndices<0>) {
+  return {[](const Arrays& x) {
+    Numbers y(x[0].shape);
+    for (index_t j = 0; j < y.shape[1]; ++j) {
+      Elements column;
+      for (index_t i = 0; i < y.shape[0]; ++i) column.push_back(x[0].at({i, j}));
+      const std::vector<index_t> order = naive_order(column, y.shape[0], false);
+      for (index_t i = 0; i < y.shape[0]; ++i) y.at({i, j}) = double(order[std::size_t(i)]);
+    }
+    return y;
+  }};
 }
 
 }  // namespace cleave::testing

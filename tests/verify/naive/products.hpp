@@ -61,4 +61,25 @@ inline Naive naive_of(ops::Linear) {
   }};
 }
 
+/// Of square matrices [a, n, n].
+inline Naive naive_of(ops::Diagonal) {
+  Naive naive{[](const Arrays& x) {
+    Numbers y({x[0].shape[0], x[0].shape[1]});
+    for (const naive::Indices& at : naive::all_indices(y.shape))
+      y.at(at) = x[0].at({at[0], at[1], at[1]});
+    return y;
+  }};
+  naive.letters = {"abb"};
+  naive.extents = {{2, 5}, {3, 1}, {4, 7}, {2, 0}};
+  return naive;
+}
+inline Naive naive_of(ops::Diag) {
+  return {[](const Arrays& x) {
+    Numbers y({x[0].shape[0], x[0].shape[1], x[0].shape[1]});
+    for (const naive::Indices& at : naive::all_indices(x[0].shape))
+      y.at({at[0], at[1], at[1]}) = x[0].at(at);
+    return y;
+  }};
+}
+
 }  // namespace cleave::testing

@@ -1,13 +1,39 @@
 // Operations that take indices.
 #pragma once
 
+#include <cleave/ops/gather.hpp>
 #include <cleave/ops/index_select.hpp>
 #include <cleave/ops/list/entry.hpp>
+#include <cleave/ops/topk.hpp>
 
 namespace cleave::ops::listing {
 
 template <class Visit>
+constexpr void each_of_gathering(const Visit& visit) {
+  constexpr const char* why = "indices are not numbers that vary";
+  visit(listed<Gather<1>,
+               TypeRows<Types<double, Int>, Types<float, std::int32_t>, Types<Complex, Int>,
+                        Types<Int, std::uint8_t>, Types<bool, Int>>,
+               DimsOf<3, 3>>(
+      "gather(x, dim<1>{}, indices)",
+      [](const auto& x, const auto& indices) { return gather(x, dim<1>{}, indices); }, why));
+  visit(listed<ScatterAdd<0>,
+               TypeRows<Types<double, Int>, Types<float, std::int32_t>, Types<Complex, Int>,
+                        Types<Int, std::uint8_t>>,
+               DimsOf<2, 2>>(
+      "scatter_add(x, dim<0>{}, indices, 4)",
+      [](const auto& x, const auto& indices) { return scatter_add(x, dim<0>{}, indices, 4); },
+      why));
+  visit(listed<OrderedIndices<1>, SameTypes<1, double, float, Int, bool>, DimsOf<2>>(
+      "topk(x, dim<1>{}, 2); its indices",
+      [](const auto& x) { return std::get<1>(topk(x, dim<1>{}, 2)); }, of_integers));
+  visit(listed<OrderedIndices<0>, SameTypes<1, double>, DimsOf<2>>(
+      "argsort(x, dim<0>{})", [](const auto& x) { return argsort(x, dim<0>{}); }, of_integers));
+}
+
+template <class Visit>
 constexpr void each_of_indices(const Visit& visit) {
+  each_of_gathering(visit);
   constexpr const char* why = "indices are not numbers that vary";
   visit(listed<IndexSelect<0>,
                TypeRows<Types<double, Int>, Types<float, std::int32_t>, Types<Complex, Int>,

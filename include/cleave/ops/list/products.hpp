@@ -1,6 +1,7 @@
-// Products of matrices.
+// Products of matrices, and their diagonals.
 #pragma once
 
+#include <cleave/ops/diagonal.hpp>
 #include <cleave/ops/einsum.hpp>
 #include <cleave/ops/linear.hpp>
 #include <cleave/ops/list/entry.hpp>
@@ -14,8 +15,21 @@ using BatchedMatmul =
              cleave::detail::BatchedProduct<Left, Right>::repeats>;
 using Crossed = Contract<decltype("aij,kja->ik"_ein)>;
 
+using Outer = Contract<decltype("i,j->ij"_ein)>;
+
+template <class Visit>
+constexpr void each_of_diagonals(const Visit& visit) {
+  visit(listed<Diagonal, SameTypes<1, double, float, Complex, Int>, DimsOf<3>>(
+      "diagonal(x)", [](const auto& x) { return diagonal(x); }));
+  visit(listed<Diag, SameTypes<1, double, Complex, Int>, DimsOf<2>>(
+      "diag(x)", [](const auto& x) { return diag(x); }));
+  visit(listed<Outer, SameTypes<2, double, Complex>, DimsOf<1, 1>>(
+      "outer(a, b)", [](const auto& a, const auto& b) { return outer(a, b); }));
+}
+
 template <class Visit>
 constexpr void each_product(const Visit& visit) {
+  each_of_diagonals(visit);
   visit(listed<Matmul, SameTypes<2, double, float, Complex, Int>, DimsOf<2, 2>>(
       "matmul(x, w)", [](const auto& x, const auto& w) { return matmul(x, w); }));
   visit(listed<BatchedMatmul<3, 3>, SameTypes<2, double, Complex>, DimsOf<3, 3>>(

@@ -1,0 +1,43 @@
+// Where the first elements of an order are along a dimension.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <vector>
+
+#include <cleave/kernels/arithmetic.hpp>
+#include <cleave/kernels/host/running_sums.hpp>
+#include <cleave/kernels/strided.hpp>
+
+namespace cleave::kernels {
+
+/// Writes the indices of the first elements of every line along `dim`, largest or smallest first:
+/// as many as `out` has. Of equal elements the lower index comes first; NaNs count as largest.
+///
+/// @param out  the extents of x but for that of `dim`, which is at most that of x
+template <class T>
+void ordered_indices(On<Host>, const Strided<const T>& x, int dim, bool descending,
+                     const Strided<index_t>& out) {
+  if (out.extents.product() == 0) return;
+  const index_t n = x.extents[dim], count = out.extents[dim], step = x.strides[dim];
+  std::vector<index_t> order(static_cast<std::size_t>(n));
+  for (index_t line = 0, lines = x.extents.product() / n; line < lines; ++line) {
+    const T* const from = x.data + detail::offset_of_line(line, dim, x.extents, x.strides);
+    index_t* const to = out.data + detail::offset_of_line(line, dim, out.extents, out.strides);
+    std::iota(order.begin(), order.end(), index_t{0});
+    const auto less = [&](index_t a, index_t b) {
+      const T &u = from[a * step], &v = from[b * step];
+      return is_nan(u) ? false : is_nan(v) || u < v;
+    };
+    std::partial_sort(order.begin(), order.begin() + std::ptrdiff_t(count), order.end(),
+                      [&](index_t a, index_t b) {
+                        if (less(a, b)) return !descending;
+                        if (less(b, a)) return descending;
+                        return a < b;
+                      });
+    for (index_t i = 0; i < count; ++i) to[i * out.strides[dim]] = order[std::size_t(i)];
+  }
+}
+
+}  // namespace cleave::kernels

@@ -1,0 +1,236 @@
+// Elements along a dimension, an index for each: what is chosen, and sums of what was chosen.
+//
+//     // y[S0,R] = gather(x[S0,R], dim<1>{}, i[S0,R])     nothing is sent
+//     // y[P]    = gather(x[S1],   dim<1>{}, i[R])        x is sharded along the dimension
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+
+#include <cleave/core/error.hpp>
+#include <cleave/kernels/copy.hpp>
+#include <cleave/kernels/host/gather_rows.hpp>
+#include <cleave/kernels/host/map_indexed.hpp>
+#include <cleave/ops/call.hpp>
+#include <cleave/ops/dim.hpp>
+#include <cleave/ops/index_select.hpp>
+#include <cleave/ops/reduce.hpp>
+#include <cleave/ops/select.hpp>
+#include <cleave/tensor/storage.hpp>
+
+namespace cleave {
+
+namespace kernels {
+
+/// The number of an element in a dense table, from its index along a dimension: `rows` for an
+/// element that is not here, beyond [0, rows] for an index that does not exist.
+struct ElementNumber {
+  index_t inner;  ///< elements between neighbours along the dimension
+  index_t count;  ///< indices per line
+  index_t first;  ///< what is here along the dimension: [first, first + here) of total
+  index_t here;
+  index_t total;
+  index_t rows;  ///< elements of the table
+
+  template <class I>
+  CLEAVE_HOST_DEVICE index_t operator()(index_t position, const I& index) const {
+    const index_t at = index_t(index);
+    if (at < 0) return at;
+    if (at >= total) return rows + 1 + (at - total);
+    if (at < first || at >= first + here) return rows;
+    return (position / (inner * count) * here + at - first) * inner + position % inner;
+  }
+  /// The index that has such a number.
+  index_t wrong_index(index_t number) const {
+    return number < 0 ? number : number - (rows + 1) + total;
+  }
+};
+
+/// All elements in row-major order, in one dimension.
+template <class T>
+Strided<T> in_a_row(T* data, index_t count) {
+  return {data, Shape::filled(1, count), Shape::filled(1, 1)};
+}
+
+/// Dense elements: x itself, or a copy in `memory`.
+template <class Device, class T>
+Strided<const T> dense_row(On<Device> on, const Strided<const T>& x, std::shared_ptr<void>& memory) {
+  const index_t count = x.extents.product();
+  if (ConstView{x.data, dtype_of<T>(), x.extents, x.strides}.contiguous())
+    return in_a_row(x.data, count);
+  memory = allocate_bytes(Device{}, std::size_t(count) * sizeof(T));
+  T* const data = static_cast<T*>(memory.get());
+  copy_elements(on, x, Strided<T>{data, x.extents, row_major_strides(x.extents)});
+  return in_a_row(static_cast<const T*>(data), count);
+}
+
+/// Numbers of elements of a table, one per index. @see ElementNumber
+template <class Device>
+class ElementNumbers {
+ public:
+  /// @param table  extents of the table
+  /// @param range  of dimension `dim`: what of it is here
+  template <class I>
+  ElementNumbers(On<Device> on, const Strided<const I>& indices, const Shape& table, int dim,
+                 const RowRange& range)
+      : count_(indices.extents.product()),
+        memory_(allocate_bytes(Device{}, std::size_t(count_) * sizeof(index_t))) {
+    number_ = {1, indices.extents[dim], range.first, table[dim], range.total, table.product()};
+    for (int d = dim + 1; d < table.dims; ++d) number_.inner *= table[d];
+    map_indexed(on, number_, Box::of(indices.extents), indices.extents,
+                Strided<index_t>{data(), indices.extents, row_major_strides(indices.extents)},
+                indices);
+  }
+  Strided<const index_t> row() const { return in_a_row<const index_t>(data(), count_); }
+  RowRange range() const { return {0, number_.rows + 1}; }
+
+  /// @throws Error if a number is none
+  void require(const Task& task, const std::optional<index_t>& wrong) const {
+    if (wrong)
+      cleave::detail::throw_no_such_index(task, number_.wrong_index(*wrong), number_.total);
+  }
+
+ private:
+  index_t* data() const { return static_cast<index_t*>(memory_.get()); }
+
+  index_t count_;
+  std::shared_ptr<void> memory_;
+  ElementNumber number_{};
+};
+template <class Device, class... A>
+ElementNumbers(On<Device>, A...) -> ElementNumbers<Device>;
+
+}  // namespace kernels
+
+namespace detail {
+
+/// "adc": letters of `dims` dimensions, of which `at` has one of its own.
+constexpr RuleText letters_with(int dims, int at) {
+  RuleText text;
+  for (int d = 0; d < dims; ++d) text += char('a' + (d == at ? dims : d));
+  return text;
+}
+
+}  // namespace detail
+
+namespace ops {
+
+template <int D>
+struct ScatterAdd;
+
+/// y[.., i, ..] = x[.., indices[.., i, ..], ..] along dimension D. Where that is sharded, a rank has
+/// zeros for the elements that others have: the result is the sum over ranks.
+template <int D>
+struct Gather {
+  static constexpr const char* name = "gather";
+  static constexpr const char* partials =
+      "sum,R->sum; avg,R->avg; max,R->max; min,R->min; product,R->product";
+  static constexpr bool needs_box = true;
+  static constexpr RuleText factors(const std::array<int, 2>& dims) {
+    const RuleText chosen = detail::letters_with(dims[0], D);
+    return detail::factors_text(detail::letters_with(dims[0], -1), chosen, chosen);
+  }
+
+  template <class T>
+  static void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y,
+                     const kernels::Strided<const T>& x, const auto& indices) {
+    const kernels::ElementNumbers numbers(
+        on, indices, x.extents, D,
+        kernels::RowRange{task.in_box->begin[D], task.in[0].shape[D]});
+    std::shared_ptr<void> memory;
+    numbers.require(task, gather_rows(on, dense_row(on, x, memory), numbers.row(),
+                                      kernels::in_a_row(y.data, y.extents.product()),
+                                      numbers.range()));
+  }
+  template <class G, class X>
+  static constexpr auto gradient(wrt<0>, const G& g, const auto&, const X& x,
+                                 const auto& indices) {
+    using T = typename G::value_type;
+    const ScatterAdd<D> op{shape_of(x)[D]};
+    if constexpr (std::is_same_v<accumulator_t<T>, T>)
+      return cleave::detail::call_as(cleave::detail::like(x), op, g, indices);
+    else
+      return cast<T>(cleave::detail::call_as(cleave::detail::like(x), op,
+                                             cast<accumulator_t<T>>(g), indices));
+  }
+};
+
+/// Sums of the elements of x that have one index along dimension D, which has `extent` then.
+template <int D>
+struct ScatterAdd {
+  index_t extent = 0;
+
+  static constexpr const char* name = "scatter_add";
+  static constexpr const char* partials = "sum,R->sum; avg,R->avg";
+  static constexpr bool needs_box = true;
+  static constexpr RuleText factors(const std::array<int, 2>& dims) {
+    const RuleText chosen = detail::letters_with(dims[0], D);
+    return detail::factors_text(chosen, chosen, detail::letters_with(dims[0], -1));
+  }
+  constexpr Shape extents() const { return Shape::filled(1, extent); }
+
+  template <class T>
+  void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y,
+              const kernels::Strided<const T>& x, const auto& indices) const {
+    fill_elements(on, y, T(0));
+    const kernels::ElementNumbers numbers(on, indices, y.extents, D,
+                                          kernels::RowRange{task.box->begin[D], extent});
+    std::shared_ptr<void> memory;
+    numbers.require(task, scatter_add_rows(on, dense_row(on, x, memory), numbers.row(),
+                                           kernels::in_a_row(y.data, y.extents.product()),
+                                           numbers.range()));
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto&,
+                                 const auto& indices) {
+    return call_op(Gather<D>{}, g, indices);
+  }
+};
+
+}  // namespace ops
+
+/// The elements along a dimension that indices name: y[i, j] = x[i, indices[i, j]] for
+/// `gather(x, dim<1>{}, indices)`.
+///
+/// @param indices  integers in [0, extent of the dimension), of the extents of x but for that of the
+///                 dimension
+/// @return    of the extents of `indices`; Partial<Sum> on the axes that shard the dimension of x.
+///            Its gradient is placed as x at once
+/// @cost      a number per index; on a GPU the host waits, to see whether all indices exist
+/// @collective every rank of the mesh, if an operand has to be redistributed
+/// @throws Error on the ranks that have an index that does not exist
+template <class... R, AnyTensor X, int D, AnyTensor I>
+constexpr auto gather(const X& x, dim<D>, const I& indices) {
+  detail::require_indices<I>();
+  static_assert(X::dims == I::dims, "cleave: gather takes indices with the dimensions of x");
+  return call_op<R...>(ops::Gather<detail::dim_index<X::dims>(dim<D>{})>{}, x, indices);
+}
+
+/// gather, with the arguments in the order of NumPy's take_along_axis.
+template <class... R, AnyTensor X, AnyTensor I, int D>
+constexpr auto take_along_dim(const X& x, const I& indices, dim<D> along) {
+  return gather<R...>(x, along, indices);
+}
+
+/// An array whose dimension D has `extent`, with the sums of the elements of x that have one index
+/// along it, zeros where there is none: the reverse of gather.
+///
+/// @param indices  integers in [0, extent), of the extents of x
+/// @return    Partial<Sum> on the axes that shard the dimension of x
+/// @cost      as gather. On a GPU sums of floats are added in no order: they differ by rounding from
+///            run to run
+/// @throws Error on the ranks that have an index that does not exist, or if extent is negative
+template <class... R, AnyTensor X, int D, AnyTensor I>
+constexpr auto scatter_add(const X& x, dim<D>, const I& indices, index_t extent) {
+  detail::require_indices<I>();
+  static_assert(X::dims == I::dims, "cleave: scatter_add takes indices with the dimensions of x");
+  if (extent < 0)
+    throw Error("scatter_add", "the extent is negative: " + std::to_string(extent),
+                detail::context_of(detail::innermost(x)));
+  return call_op<R...>(ops::ScatterAdd<detail::dim_index<X::dims>(dim<D>{})>{extent}, x, indices);
+}
+
+}  // namespace cleave

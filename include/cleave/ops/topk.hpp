@@ -1,0 +1,94 @@
+// The largest or smallest elements along a dimension, and the order of all: topk, argsort.
+//
+//     // values[S0], indices[S0] = topk(x[S0], dim<1>{}, 5)
+//     // values[S0], indices[S0] = topk(x[S1], dim<1>{}, 5)     an all-to-all of x first
+#pragma once
+
+#include <array>
+#include <string>
+#include <tuple>
+#include <type_traits>
+
+#include <cleave/core/error.hpp>
+#include <cleave/kernels/host/ordered_indices.hpp>
+#include <cleave/ops/call.hpp>
+#include <cleave/ops/dim.hpp>
+#include <cleave/ops/gather.hpp>
+#include <cleave/ops/slice.hpp>
+
+namespace cleave {
+
+/// Which elements come first.
+enum class Order { descending, ascending };
+
+namespace ops {
+
+/// The indices of the first `count` elements along dimension D, which every rank has whole.
+template <int D>
+struct OrderedIndices {
+  index_t count = 0;
+  Order order = Order::descending;
+
+  using result = index_t;
+  static constexpr const char* name = "topk";
+  static constexpr RuleText factors(const std::array<int, 1>& dims) {
+    return detail::new_extent_factors(dims[0], D);
+  }
+  static constexpr RuleText replicated(const std::array<int, 1>& dims) {
+    RuleText letters = detail::letter_of(D);
+    letters += char('a' + dims[0]);
+    return letters;
+  }
+  constexpr Shape extents() const { return Shape::filled(1, count); }
+  template <class Device, class T>
+  void kernel(const kernels::On<Device>& on, const Task&, const kernels::Strided<index_t>& y,
+              const kernels::Strided<const T>& x) const {
+    static_assert(std::is_same_v<Device, Host>,
+                  "cleave: topk and argsort run on the host; move the operand with to(Host{})");
+    ordered_indices(on, x, D, order == Order::descending, y);
+  }
+};
+
+}  // namespace ops
+
+namespace detail {
+
+template <class X, int D>
+constexpr int ordered_dim() {
+  static_assert(!is_complex<typename X::value_type>, "cleave: complex numbers have no order");
+  return dim_index<X::dims>(dim<D>{});
+}
+
+}  // namespace detail
+
+/// The `count` largest elements along a dimension, or the smallest, and their indices:
+/// `const auto [values, indices] = topk(x, dim<1>{}, 5)`. In order; of equal elements the lower index
+/// comes first, NaNs count as largest.
+///
+/// @return     a std::tuple; gradients go to the elements that are chosen
+/// @collective every rank of the mesh, if x is Partial, or the dimension is sharded: lines are made
+///             whole, by an all-to-all where another dimension can be sharded instead
+/// @throws Error if count is negative, or more than the extent
+template <AnyTensor X, int D>
+constexpr auto topk(const X& x, dim<D>, index_t count, Order order = Order::descending) {
+  constexpr int d = detail::ordered_dim<X, D>();
+  const index_t extent = shape_of(x)[d];
+  if (count < 0 || (count > extent && detail::knows_extents(detail::innermost(x))))
+    throw Error("topk",
+                std::to_string(count) + " of " + std::to_string(extent) +
+                    " elements along dimension " + std::to_string(d),
+                detail::context_of(detail::innermost(x)));
+  const auto whole = detail::whole_along<d>(x);
+  const auto indices = call_op(ops::OrderedIndices<d>{count, order}, whole);
+  return std::tuple{gather(whole, dim<d>{}, indices), indices};
+}
+
+/// The indices that put the elements along a dimension in order, likewise:
+/// `argsort(x, dim<1>{}, Order::descending)`; gather(x, dim<1>{}, indices) has them sorted.
+template <class... R, AnyTensor X, int D>
+constexpr auto argsort(const X& x, dim<D>, Order order = Order::ascending) {
+  constexpr int d = detail::ordered_dim<X, D>();
+  return call_op<R...>(ops::OrderedIndices<d>{shape_of(x)[d], order}, x);
+}
+
+}  // namespace cleave
