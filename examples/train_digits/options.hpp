@@ -15,6 +15,7 @@ struct Options {
   std::string data = "examples/kmeans";  ///< where digits.npy and labels.npy are
   std::string model = "mlp";             ///< or cnn
   std::string checkpoints{};             ///< a directory to save to, and to go on from; empty: none
+  std::string curve{};                   ///< a file for a picture of the losses; empty: none
   command_line::MeshExtents mesh{};
   cleave::index_t epochs = 40;
   cleave::index_t batch = 60;
@@ -34,6 +35,7 @@ inline void set(Options& options, const std::string& option, const std::string& 
   if (option == "--data") options.data = value;
   else if (option == "--model") options.model = model_of(value);
   else if (option == "--checkpoints") options.checkpoints = value;
+  else if (option == "--curve") options.curve = value;
   else if (option == "--mesh") command_line::set_mesh(options.mesh, value);
   else if (option == "--epochs") options.epochs = positive(option, value);
   else if (option == "--batch") options.batch = positive(option, value);
@@ -42,7 +44,8 @@ inline void set(Options& options, const std::string& option, const std::string& 
   else if (option != "--ranks")  // which is for cleave::run
     throw UsageError("there is no option '" + option +
                      "'; there are --data DIRECTORY, --mesh dp=N,tp=N, --ranks N, --epochs N, "
-                     "--batch N, --model mlp|cnn, --hidden N, --filters N, --checkpoints DIRECTORY");
+                     "--batch N, --model mlp|cnn, --hidden N, --filters N, --checkpoints DIRECTORY, "
+                     "--curve FILE.svg");
 }
 
 /// @throws UsageError for what is no option, and for a value that the option cannot have

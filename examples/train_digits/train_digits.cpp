@@ -7,7 +7,6 @@
 //
 // The batches, the first parameters and so the losses are the same on any mesh, up to rounding.
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <numeric>
@@ -16,6 +15,8 @@
 
 #include <cleave/nn.hpp>
 
+#include "../curve.hpp"
+#include "../progress.hpp"
 #include "cnn.hpp"
 #include "options.hpp"
 
@@ -106,11 +107,10 @@ void train(World& world, const digits::Options& options, const Mesh& mesh, const
     if (epoch > 0) std::printf("goes on from %s\n", latest.c_str());
   }
 
+  training::Curve curve;
   for (; epoch < options.epochs; ++epoch) {
-    const auto start = std::chrono::steady_clock::now();
     const std::vector<index_t> order = shuffled(count, std::uint64_t(epoch) + 1);
-    double total = 0;
-    CommTrace trace(world);
+    training::Progress progress(world);
     for (index_t step = 0; step < steps; ++step) {
       std::vector<index_t> rows;
       for (index_t i = 0; i < std::min(options.batch, count); ++i)
@@ -122,21 +122,22 @@ void train(World& world, const digits::Options& options, const Mesh& mesh, const
       nn::clip_grad_norm_(model, 1.0);
       optimizer.options.learning_rate = rate(epoch * steps + step);
       optimizer.step(model);
-      total += loss.value().item();
+      progress.add(loss.value().item());
     }
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    const double received = double(trace.received_bytes()) / double(steps);
+    const std::string speed = progress.speed(options.batch, "digits");
     if (!options.checkpoints.empty() && (epoch + 1) % 10 == 0) {
       state.notes = {{"epoch", std::to_string(epoch + 1)}};
       const std::string name = "/epoch-" + std::to_string(epoch + 1);
       nn::save_checkpoint(world, options.checkpoints + name, state);
     }
     const double held = accuracy(detach(model), test);
-    if (world.rank() == 0)
-      std::printf("epoch %3lld  loss %.4f  held out %5.2f %%  %6.0f digits/s  received %.0f KiB a step\n",
-                  static_cast<long long>(epoch + 1), total / double(steps), 100 * held,
-                  double(steps * options.batch) / took.count(), received / 1024);
+    if (world.rank() != 0) continue;
+    curve.add(double(epoch + 1), progress.mean_loss());
+    std::printf("epoch %3lld  loss %.4f  held out %5.2f %%  %s\n",
+                static_cast<long long>(epoch + 1), progress.mean_loss(), 100 * held,
+                speed.c_str());
   }
+  if (world.rank() == 0 && !options.curve.empty()) curve.write(options.curve, "epochs");
 }
 
 void train(World& world, const digits::Options& options) {
@@ -152,6 +153,7 @@ void train(World& world, const digits::Options& options) {
 int main(int argc, char** argv) {
   try {
     const digits::Options options = digits::parse(argc, argv);
+    if (!options.curve.empty()) training::Curve{}.write(options.curve, "");  // whether it can be
     return run(argc, argv, [&](World& world) { train(world, options); });
   } catch (const digits::UsageError& error) {
     std::fprintf(stderr, "train_digits: %s\n", error.what());

@@ -15,6 +15,7 @@ struct Options {
   /// In Debian's package base-files, which every Debian has.
   std::string text = "/usr/share/common-licenses/GPL-3";
   std::string resume{};  ///< a directory to save to, and to go on from; empty: none
+  std::string curve{};   ///< a file for a picture of the losses; empty: none
   command_line::MeshExtents mesh{};
   cleave::index_t steps = 300;
   cleave::index_t every = 20;  ///< steps between lines of progress
@@ -31,6 +32,7 @@ inline void set(Options& options, const std::string& option, const std::string& 
   using command_line::positive;
   if (option == "--text") options.text = value;
   else if (option == "--resume") options.resume = value;
+  else if (option == "--curve") options.curve = value;
   else if (option == "--mesh") command_line::set_mesh(options.mesh, value);
   else if (option == "--steps") options.steps = positive(option, value);
   else if (option == "--every") options.every = positive(option, value);
@@ -45,7 +47,7 @@ inline void set(Options& options, const std::string& option, const std::string& 
     throw UsageError("there is no option '" + option +
                      "'; there are --text FILE, --resume DIRECTORY, --mesh dp=N,tp=N, --ranks N, "
                      "--steps N, --every N, --save N, --batch N, --context N, --width N, "
-                     "--heads N, --layers N, --sample N");
+                     "--heads N, --layers N, --sample N, --curve FILE.svg");
 }
 
 /// @throws UsageError for what is no option, and for values that do not fit each other

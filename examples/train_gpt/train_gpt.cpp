@@ -4,10 +4,10 @@
 //     train_gpt --ranks 4 --mesh dp=2,tp=2                      four threads
 //     mpirun -n 4 train_gpt --mesh dp=2,tp=2 --text FILE        four processes
 //     train_gpt --ranks 2 --resume DIRECTORY                    saves there, and goes on from there
+//     train_gpt --curve loss.svg                                draws the losses
 //
 // Batches, first parameters and so losses are the same on any mesh, up to rounding.
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -16,6 +16,8 @@
 
 #include <cleave/nn.hpp>
 
+#include "../curve.hpp"
+#include "../progress.hpp"
 #include "model.hpp"
 #include "options.hpp"
 #include "text.hpp"
@@ -27,8 +29,6 @@ using axes::tp;
 namespace {
 
 constexpr std::uint64_t seed = 1;
-
-using Clock = std::chrono::steady_clock;
 
 /// The mean of -log(probability) of the characters that follow.
 auto loss_of(const auto& model, const auto& batch, const auto& where) {
@@ -56,22 +56,6 @@ std::string written(const auto& model, const gpt::Text& text, const auto& where,
   for (const index_t token : tokens) result += text.character(token);
   return result;
 }
-
-/// What was lost, and how fast, since the last line.
-struct Progress {
-  Clock::time_point start = Clock::now();
-  double loss = 0;
-  index_t steps = 0;
-
-  void print(index_t step, index_t tokens_per_step, index_t received) const {
-    const std::chrono::duration<double> took = Clock::now() - start;
-    std::printf("step %5lld  loss %.4f  %7.0f tokens/s  received %.0f KiB a step\n",
-                static_cast<long long>(step), loss / double(steps),
-                double(steps * tokens_per_step) / took.count(),
-                double(received) / double(steps) / 1024);
-    std::fflush(stdout);
-  }
-};
 
 void train(World& world, const gpt::Text& text, const gpt::Options& options) {
   const auto mesh = init_device_mesh<dp, tp>(
@@ -101,9 +85,9 @@ void train(World& world, const gpt::Text& text, const gpt::Options& options) {
     if (!latest.empty()) std::printf("goes on from %s\n", latest.c_str());
   }
 
+  training::Curve curve;
   while (step < options.steps) {
-    Progress progress;
-    CommTrace trace(world);
+    training::Progress progress(world);
     do {
       const gpt::Batch batch(text, options.batch, options.context, std::uint64_t(step), mesh);
       const auto loss = loss_of(model, batch, where);
@@ -112,17 +96,20 @@ void train(World& world, const gpt::Text& text, const gpt::Options& options) {
       nn::clip_grad_norm_(model, 1.0);
       optimizer.options.learning_rate = rate(step);
       optimizer.step(model);
-      progress.loss += double(loss.value().item());
-      ++progress.steps;
+      progress.add(double(loss.value().item()));
       ++step;
       if (!options.resume.empty() && step % options.save == 0) {
         state.notes = {{"step", std::to_string(step)}};
         nn::save_checkpoint(world, options.resume + "/step-" + std::to_string(step), state);
       }
     } while (step < options.steps && step % options.every != 0);
-    if (world.rank() == 0)
-      progress.print(step, options.batch * options.context, trace.received_bytes());
+    if (world.rank() != 0) continue;
+    curve.add(double(step), progress.mean_loss());
+    std::printf("step %5lld  loss %.4f  %s\n", static_cast<long long>(step), progress.mean_loss(),
+                progress.speed(options.batch * options.context, "tokens").c_str());
+    std::fflush(stdout);
   }
+  if (world.rank() == 0 && !options.curve.empty()) curve.write(options.curve, "steps");
   const std::string sample =
       written(detach(model), text, where, options.context, options.sample, mesh);
   if (world.rank() == 0) std::printf("----\n%s\n----\n", sample.c_str());
@@ -135,6 +122,7 @@ int main(int argc, char** argv) {
     const gpt::Options options = gpt::parse(argc, argv);
     const gpt::Text text(options.text, options.context);
     if (!options.resume.empty()) std::filesystem::create_directories(options.resume);
+    if (!options.curve.empty()) training::Curve{}.write(options.curve, "");  // whether it can be
     return run(argc, argv, [&](World& world) { train(world, text, options); });
   } catch (const gpt::UsageError& error) {
     std::fprintf(stderr, "train_gpt: %s\n", error.what());

@@ -1,3 +1,5 @@
+#include <array>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -91,6 +93,26 @@ TEST_CASE("traces may overlap, end in any order, and be cleared") {
     CHECK(inner->events().empty());
     all_reduce(world.communicator(), 1);
     CHECK(inner->count() == 1);
+  });
+}
+
+TEST_CASE("a trace adds up how long this rank was in collectives") {
+  using Clock = std::chrono::steady_clock;
+  on_ranks({1, 2, 4}, [](World& world) {
+    CommTrace trace(world);
+    CHECK(trace.seconds() == 0);
+    const Clock::time_point start = Clock::now();
+    for (int i = 0; i < 20; ++i) all_reduce(world.communicator(), 1000);
+    const double one_by_one = trace.seconds();
+    const std::array<Collective, 2> barriers{call(CollectiveKind::barrier),
+                                             call(CollectiveKind::barrier)};
+    world.communicator().run_all(barriers);
+    const std::chrono::duration<double> took = Clock::now() - start;
+    CHECK(one_by_one > 0);
+    CHECK(trace.seconds() > one_by_one);
+    CHECK(trace.seconds() <= took.count());
+    trace.clear();
+    CHECK(trace.seconds() == 0);
   });
 }
 

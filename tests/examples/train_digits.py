@@ -36,7 +36,8 @@ def alike(found, expected):
 
 def main(program, data, mpiexec=None):
     cases = Cases()
-    one = run(program, "--data", data, "--ranks", 1)
+    scratch = pathlib.Path(tempfile.mkdtemp())
+    one = run(program, "--data", data, "--ranks", 1, "--curve", scratch / "loss.svg")
     expected = epochs_of(one)
     cases.check("97 % of the digits that were held out are read right",
                 one.returncode == 0 and len(expected) == 40 and expected[-1][2] >= 97, one.stdout)
@@ -44,7 +45,8 @@ def main(program, data, mpiexec=None):
         done = run(program, "--data", data, "--ranks", ranks, "--mesh", mesh)
         cases.check(f"threads, {mesh}: the losses of one rank",
                     done.returncode == 0 and alike(epochs_of(done), expected), done.stdout)
-    scratch = pathlib.Path(tempfile.mkdtemp())
+    cases.check("the losses are drawn", (scratch / "loss.svg").read_text().count(",") == 40,
+                one.stdout)
     several = [mpiexec, "-n", 4, program] if mpiexec else [program, "--ranks", 4]
     first = run(*several, "--data", data, "--mesh", "dp=2,tp=2", "--checkpoints", scratch)
     cases.check("saving changes nothing", alike(epochs_of(first), expected), first.stdout)

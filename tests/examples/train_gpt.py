@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from cases import Cases
@@ -42,15 +43,28 @@ def main(program, mpiexec=None):
     text = scratch / "text"
     text.write_text(TEXT * 40)
     words = ["--text", text, *SMALL]
-    one = run(program, *words, "--ranks", 1)
+    curve = scratch / "loss.svg"
+    one = run(program, *words, "--ranks", 1, "--curve", curve)
     expected = losses_of(one)
     cases.check("the loss falls by more than a third", one.returncode == 0 and len(expected) == 6
                 and expected[-1][1] < 0.66 * expected[0][1], one.stdout)
+    cases.check("progress tells speed and the share of communication",
+                len(re.findall(r"tokens/s  communication 0 %, 0 KiB a step", one.stdout)) == 6, one.stdout)
+    picture = xml.etree.ElementTree.parse(curve).getroot()
+    line = picture.find("{http://www.w3.org/2000/svg}polyline").get("points").split()
+    heights = [float(point.split(",")[1]) for point in line]
+    cases.check("the curve of losses is a picture: it falls as they do, from left to right",
+                len(line) == 6 and max(heights) == heights[-1]
+                and sorted(line, key=lambda point: float(point.split(",")[0])) == line, str(line))
     cases.check("some text is written, which begins as the text does",
                 "----\n" + TEXT[:32] in one.stdout and one.stdout.count("----\n") == 2, one.stdout)
     for ranks, mesh in [(2, "dp=2"), (2, "tp=2"), (4, "dp=2,tp=2")]:
         done = run(program, *words, "--ranks", ranks, "--mesh", mesh)
         cases.check(f"threads, {mesh}: the losses of one rank",
+                    done.returncode == 0 and alike(losses_of(done), expected), done.stdout)
+    if mpiexec:
+        done = run(mpiexec, "-n", 4, program, *words, "--mesh", "dp=2,tp=2")
+        cases.check("processes, dp=2,tp=2: the losses of one rank",
                     done.returncode == 0 and alike(losses_of(done), expected), done.stdout)
     several = [mpiexec, "-n", 2, program] if mpiexec else [program, "--ranks", 2]
     first = run(*several, *words, "--mesh", "dp=2", "--resume", scratch / "saved")
@@ -65,6 +79,7 @@ def main(program, mpiexec=None):
                           (["--heads", "3"], "--width 64 is no multiple of --heads 3"),
                           (["--mesh", "tp=3"], "--heads 4 is no multiple of tp=3"),
                           (["--text", scratch], "a file with more than 64 characters is needed"),
+                          (["--curve", scratch / "none/loss.svg"], "loss.svg cannot be written"),
                           (["--color", "1"], "there is no option '--color'")]:
         done = run(program, *bad)
         cases.check(f"{bad[0]} {bad[1]}: one line, exit code 2", done.returncode == 2

@@ -30,11 +30,13 @@ enum class CheckLevel : std::uint8_t {
   collective,  ///< every collective first compares kind, type, counts and order across its ranks
 };
 
-/// Something that is told of every collective of a rank before it runs. @see CommTrace
+/// Something that is told of every collective of a rank before it runs, and how long each call
+/// took. @see CommTrace
 class Observer {
  public:
   virtual ~Observer() = default;
   virtual void observe(const Collective& collective, const Communicator& group) = 0;
+  virtual void observe_time(double seconds) = 0;
 };
 
 /// Tells every rank of a world, whatever it waits for, that one of them fails.
@@ -191,7 +193,11 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void agree_on_call(const Collective& collective);
 
  private:
-  void prepare(const Collective& collective);
+  /// @return whether somebody observes
+  bool prepare(const Collective& collective);
+
+  /// Runs what was prepared, and tells observers how long that took.
+  void execute_observed(std::span<const Collective> collectives);
 
   /// Throws the same error on all ranks if they have not all made the same call.
   void compare(const Collective& collective);

@@ -2,6 +2,7 @@
 // of calls across ranks.
 #pragma once
 
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -36,14 +37,26 @@ CLEAVE_INLINE RankState RankState::from_environment(int rank, int size) {
 }
 
 CLEAVE_INLINE void Communicator::run(const Collective& collective) {
-  prepare(collective);
-  execute(collective);
+  if (prepare(collective)) execute_observed({&collective, 1});
+  else execute(collective);
 }
 
 CLEAVE_INLINE void Communicator::run_all(std::span<const Collective> collectives) {
   if (collectives.size() == 1) return run(collectives[0]);
-  for (const Collective& collective : collectives) prepare(collective);
-  execute_all(collectives);
+  bool observed = false;
+  for (const Collective& collective : collectives) observed = prepare(collective);
+  if (observed) execute_observed(collectives);
+  else execute_all(collectives);
+}
+
+CLEAVE_INLINE void Communicator::execute_observed(std::span<const Collective> collectives) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  if (collectives.size() == 1) execute(collectives[0]);
+  else execute_all(collectives);
+  const std::chrono::duration<double> took = Clock::now() - start;
+  const std::lock_guard lock(*state_->observing);
+  for (Observer* observer : state_->observers) observer->observe_time(took.count());
 }
 
 CLEAVE_INLINE Communicator& Communicator::cached_subgroup(const std::vector<int>& ranks,
@@ -70,12 +83,15 @@ CLEAVE_INLINE void Communicator::agree_on_call(const Collective& collective) {
   ++sequence_;
 }
 
-CLEAVE_INLINE void Communicator::prepare(const Collective& collective) {
+CLEAVE_INLINE bool Communicator::prepare(const Collective& collective) {
+  bool observed = false;
   {
     const std::lock_guard lock(*state_->observing);
+    observed = !state_->observers.empty();
     for (Observer* observer : state_->observers) observer->observe(collective, *this);
   }
   agree_on_call(collective);
+  return observed;
 }
 
 CLEAVE_INLINE void Communicator::compare(const Collective& collective) {

@@ -1,5 +1,5 @@
 // What a rank communicates while a CommTrace lives: which collectives, over which mesh axes, how
-// many bytes. Tests assert on it; users print it.
+// many bytes, how long that takes. Tests assert on it; users print it.
 #pragma once
 
 #include <concepts>
@@ -77,7 +77,14 @@ class CommTrace : private Observer {
     return bytes;
   }
 
-  void clear() noexcept { events_.clear(); }
+  /// How long this rank was in collectives that have ended, waiting for other ranks included. Those
+  /// that run beside computation count as well; on a GPU the time is the host's.
+  double seconds() const noexcept { return seconds_; }
+
+  void clear() noexcept {
+    events_.clear();
+    seconds_ = 0;
+  }
 
   /// A table: equal calls in one line, in the order of their first occurrence.
   template <std::same_as<CommEvent> Event = CommEvent>  // compiled where it is called
@@ -87,9 +94,11 @@ class CommTrace : private Observer {
   explicit CommTrace(std::shared_ptr<RankState> state);
 
   CLEAVE_INLINE void observe(const Collective& collective, const Communicator& group) override;
+  void observe_time(double seconds) override { seconds_ += seconds; }
 
   std::shared_ptr<RankState> state_;
   std::vector<CommEvent> events_;
+  double seconds_ = 0;
 };
 
 }  // namespace cleave
