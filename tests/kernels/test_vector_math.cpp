@@ -27,10 +27,14 @@ struct Case {
 };
 
 long double normal(long double x) { return (1 + erfl(x / sqrtl(2))) / 2; }
+long double bent(long double x) {
+  return tanhl(sqrtl(2 / acosl(-1)) * (x + 0.044715L * x * x * x));
+}
 
 const Case cases[] = {
     {"exp", RowFunctionId::exp, -80, 80, 4, [](long double x) { return expl(x); }},
     {"log", RowFunctionId::log, 1e-3, 100, 4, [](long double x) { return logl(x); }},
+    {"sqrt", RowFunctionId::sqrt, 0, 100, 1, [](long double x) { return sqrtl(x); }},
     {"tanh", RowFunctionId::tanh, -10, 10, 4, [](long double x) { return tanhl(x); }},
     {"erf", RowFunctionId::erf, -3.5, 3.5, 4, [](long double x) { return erfl(x); }},
     {"sin", RowFunctionId::sin, -50, 50, 4, [](long double x) { return sinl(x); }},
@@ -40,8 +44,18 @@ const Case cases[] = {
     {"silu", RowFunctionId::silu, -30, 30, 8, [](long double x) { return x / (1 + expl(-x)); }},
     {"gelu", RowFunctionId::gelu, -1, 8, 8, [](long double x) { return x * normal(x); }},
     {"gelu_tanh", RowFunctionId::gelu_tanh, -1, 8, 8,
+     [](long double x) { return x / 2 * (1 + bent(x)); }},
+    {"gelu_slope", RowFunctionId::gelu_slope, -0.2, 8, 8,
+     [](long double x) { return normal(x) + x * expl(-x * x / 2) / sqrtl(2 * acosl(-1)); }},
+    {"gelu_tanh_slope", RowFunctionId::gelu_tanh_slope, -0.2, 8, 32,
      [](long double x) {
-       return x / 2 * (1 + tanhl(sqrtl(2 / acosl(-1)) * (x + 0.044715L * x * x * x)));
+       const long double inner = sqrtl(2 / acosl(-1)) * (1 + 3 * 0.044715L * x * x);
+       return (1 + bent(x)) / 2 + x / 2 * (1 - bent(x) * bent(x)) * inner;
+     }},
+    {"silu_slope", RowFunctionId::silu_slope, -0.5, 30, 32,
+     [](long double x) {
+       const long double s = 1 / (1 + expl(-x));
+       return s * (1 + x * (1 - s));
      }},
 };
 

@@ -1,10 +1,12 @@
 // Adam and AdamW. Definitions are PyTorch's.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <vector>
 
+#include <cleave/kernels/host/vector_math.hpp>
 #include <cleave/nn/sgd.hpp>
 #include <cleave/nn/update.hpp>
 
@@ -18,6 +20,15 @@ struct AdamOptions {
 };
 
 namespace detail {
+
+template <class A>
+void square_roots(A* x, index_t n) {
+  if constexpr (kernels::has_row_functions<A>) {
+    apply_to_row(kernels::RowFunctionId::sqrt, x, x, n);
+  } else {
+    for (index_t i = 0; i < n; ++i) x[i] = std::sqrt(x[i]);
+  }
+}
 
 /// @tparam Decoupled  the decay shrinks the parameter itself instead of adding to its gradient
 template <bool Decoupled>
@@ -36,13 +47,20 @@ struct AdamRule {
     const A rest1 = A(1 - options.beta1), rest2 = A(1 - options.beta2);
     const A kept = Decoupled ? A(1 - options.learning_rate * options.weight_decay) : A(1);
     const A added = Decoupled ? A(0) : A(options.weight_decay);
-    for (index_t i = 0; i < n; ++i) {
-      const A slope = A(g[i]) + added * A(p[i]);
-      const A mean = b1 * A(m[i]) + rest1 * slope;
-      const A square = b2 * A(v[i]) + rest2 * slope * slope;
-      m[i] = T(mean);
-      v[i] = T(square);
-      p[i] = T(kept * A(p[i]) - rate * mean / (std::sqrt(square) * scale + eps));
+    constexpr index_t at_once = 1024;
+    A roots[std::size_t(at_once)];
+    for (index_t begin = 0; begin < n; begin += at_once) {
+      const index_t end = std::min(n, begin + at_once);
+      for (index_t i = begin; i < end; ++i) {
+        const A slope = A(g[i]) + added * A(p[i]);
+        const A square = b2 * A(v[i]) + rest2 * slope * slope;
+        m[i] = T(b1 * A(m[i]) + rest1 * slope);
+        v[i] = T(square);
+        roots[i - begin] = square;
+      }
+      square_roots(roots, end - begin);
+      for (index_t i = begin; i < end; ++i)
+        p[i] = T(kept * A(p[i]) - rate * A(m[i]) / (roots[i - begin] * scale + eps));
     }
   }
 };

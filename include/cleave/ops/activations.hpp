@@ -43,6 +43,7 @@ struct Erfc : RealFunction<Erfc> {
 struct Gelu : RealFunction<Gelu> {
   static constexpr const char* name = "gelu";
   static constexpr auto row_function = kernels::RowFunctionId::gelu;
+  static constexpr auto slope_row_function = kernels::RowFunctionId::gelu_slope;
   template <class T>
   CLEAVE_HOST_DEVICE static T value(const T& x) {
     return x * probability(x);
@@ -66,6 +67,7 @@ struct Gelu : RealFunction<Gelu> {
 struct GeluTanh : RealFunction<GeluTanh> {
   static constexpr const char* name = "gelu_tanh";
   static constexpr auto row_function = kernels::RowFunctionId::gelu_tanh;
+  static constexpr auto slope_row_function = kernels::RowFunctionId::gelu_tanh_slope;
   template <class T>
   CLEAVE_HOST_DEVICE static T value(const T& x) {
     return T(0.5) * x * (T(1) + bent(x));
@@ -92,6 +94,7 @@ struct GeluTanh : RealFunction<GeluTanh> {
 struct Silu : RealFunction<Silu> {
   static constexpr const char* name = "silu";
   static constexpr auto row_function = kernels::RowFunctionId::silu;
+  static constexpr auto slope_row_function = kernels::RowFunctionId::silu_slope;
   template <class T>
   CLEAVE_HOST_DEVICE static T value(const T& x) {
     return x / (T(1) + std::exp(-x));

@@ -62,6 +62,7 @@ struct Log : Elementwise {
 
 struct Sqrt : Elementwise {
   static constexpr const char* name = "sqrt";
+  static constexpr auto row_function = kernels::RowFunctionId::sqrt;
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a) const {
     return T(kernels::square_root(accumulator_t<T>(a)));

@@ -11,13 +11,21 @@ namespace cleave {
 
 namespace ops {
 
+/// The function of rows that computes the derivative of F; false if F names none.
+template <class F>
+constexpr auto slope_row_function_of() {
+  if constexpr (requires { F::slope_row_function; }) return F::slope_row_function;
+  else return false;
+}
+
 /// The derivative of a function F of one element, with its attributes. `F::slope` takes dual
 /// numbers, so that this has a slope itself.
 template <class F>
 struct Slope : F {  // not a member: a second Elementwise in one object would pad it
   static constexpr const char* name = "slope";
   static constexpr const char* partials = "";
-  static constexpr bool row_function = false;  // not that of F
+  static constexpr auto row_function = slope_row_function_of<F>();
+  static constexpr bool slope_row_function = false;  // not that of F
 
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& x) const {

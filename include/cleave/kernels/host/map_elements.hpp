@@ -137,8 +137,10 @@ struct RowFunction {
       // a copy: stores to `out` cannot change it, so that it stays in registers
       using Functor = std::conditional_t<std::is_trivially_copyable_v<F>, const F, const F&>;
       Functor f = *static_cast<const F*>(functor);
+      // elements by value: one that f reads in some cases only is loaded in all, without a branch
+      const auto of = [&](const T... elements) -> R { return f(elements...); };
       CLEAVE_INDEPENDENT_ITERATIONS
-      for (index_t i = 0; i < n; ++i) out[i] = f(in[i]...);
+      for (index_t i = 0; i < n; ++i) out[i] = of(in[i]...);
     }
   }
   template <class F>

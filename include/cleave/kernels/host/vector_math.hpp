@@ -4,8 +4,9 @@
 //
 // Which instructions are used is decided when the program runs, whatever it was compiled for:
 // AVX-512, AVX2 with FMA, or SSE2. An element's value depends on the processor, but not on where
-// in an array it stands. Off by at most 4 units in the last place (those made of others by 8),
-// where the result is a normal number; infinities and NaNs are what <cmath> gives.
+// in an array it stands. Off by at most 4 units in the last place (those made of others by 8,
+// their slopes by 32), where the result is a normal number; infinities and NaNs are what <cmath>
+// gives.
 #pragma once
 
 #include <type_traits>
@@ -15,7 +16,10 @@
 namespace cleave::kernels {
 
 /// A function that rows are computed with.
-enum class RowFunctionId { exp, log, tanh, sigmoid, erf, gelu, gelu_tanh, silu, sin, cos };
+enum class RowFunctionId {
+  exp, log, sqrt, tanh, sigmoid, erf, gelu, gelu_tanh, silu, sin, cos,
+  gelu_slope, gelu_tanh_slope, silu_slope,  // derivatives
+};
 
 #if defined(CLEAVE_HAS_LIBMVEC) && CLEAVE_HAS_LIBMVEC
 

@@ -11,6 +11,7 @@
 #define CLEAVE_LEVEL sse2
 #define CLEAVE_LEVEL_TARGET "sse2"
 #define CLEAVE_LEVEL_BYTES 16
+#define CLEAVE_LEVEL_SQRT "sqrt"
 #define CLEAVE_LEVEL_FLOATS(name) _ZGVbN4v_##name##f
 #define CLEAVE_LEVEL_DOUBLES(name) _ZGVbN2v_##name
 #include <cleave/kernels/host/vector_level.inc>
@@ -18,6 +19,7 @@
 #define CLEAVE_LEVEL avx2
 #define CLEAVE_LEVEL_TARGET "avx2,fma"
 #define CLEAVE_LEVEL_BYTES 32
+#define CLEAVE_LEVEL_SQRT "vsqrt"
 #define CLEAVE_LEVEL_FLOATS(name) _ZGVdN8v_##name##f
 #define CLEAVE_LEVEL_DOUBLES(name) _ZGVdN4v_##name
 #include <cleave/kernels/host/vector_level.inc>
@@ -25,6 +27,7 @@
 #define CLEAVE_LEVEL avx512
 #define CLEAVE_LEVEL_TARGET "avx512f,avx512dq"
 #define CLEAVE_LEVEL_BYTES 64
+#define CLEAVE_LEVEL_SQRT "vsqrt"
 #define CLEAVE_LEVEL_FLOATS(name) _ZGVeN16v_##name##f
 #define CLEAVE_LEVEL_DOUBLES(name) _ZGVeN8v_##name
 #include <cleave/kernels/host/vector_level.inc>
