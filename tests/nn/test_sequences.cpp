@@ -64,7 +64,7 @@ auto by_heads(const M& m, const Mesh& mesh) {
       rows(m.query), rows(m.key), rows(m.value),
       nn::Linear{nn::place(m.out.weight, mesh, Replicate{}, Shard<1>{}),
                  nn::place(m.out.bias, mesh)},
-      m.mask, m.heads, m.groups};
+      m.mask, m.heads, m.groups, m.places};
 }
 
 const Expected of_attention{torch_sequences::attention_parameters,
@@ -75,6 +75,10 @@ const Expected of_grouped{torch_sequences::grouped_attention_parameters,
                           torch_sequences::grouped_attention_result,
                           torch_sequences::grouped_attention_gradients,
                           torch_sequences::grouped_attention_input_gradient};
+const Expected of_rotary{torch_sequences::rotary_attention_parameters,
+                         torch_sequences::rotary_attention_result,
+                         torch_sequences::rotary_attention_gradients,
+                         torch_sequences::rotary_attention_input_gradient};
 const Expected of_block{torch_sequences::block_parameters, torch_sequences::block_result,
                         torch_sequences::block_gradients,
                         torch_sequences::block_input_gradient};
@@ -137,6 +141,13 @@ TEST_CASE("heads of queries that share keys and values") {
     check_against(of_grouped, by_heads(with_parameters(lazy, of_grouped), mesh),
                   distribute_tensor(input_of_sequences(), mesh, Shard<0>{}, Replicate{}));
   });
+}
+
+TEST_CASE("queries and keys that are turned by their places") {
+  const auto lazy = nn::multihead_attention<double>(4, 1, causal, nn::Rotary{});
+  check_sequences(with_parameters(lazy, of_rotary), of_rotary);
+  const auto block = nn::transformer_block<double>(4, 2, nn::Relu{}, nn::Rotary{100});
+  CHECK(block.attention.places.base == 100);
 }
 
 TEST_CASE("a block of a transformer, and the placement of what it adds to") {

@@ -123,6 +123,25 @@ class GroupedAttention(torch.nn.Module):
         return self.out(y.transpose(1, 2).flatten(2))
 
 
+class RotaryAttention(torch.nn.Module):
+    """One head of four numbers whose pairs, as complex numbers, are turned: RoFormer, equation 34."""
+
+    def __init__(self):
+        super().__init__()
+        self.query, self.key, self.value, self.out = [torch.nn.Linear(4, 4) for _ in range(4)]
+
+    def forward(self, x):
+        angles = torch.outer(torch.arange(x.shape[1]), 10000 ** (-torch.arange(0, 4, 2) / 4))
+        turns = torch.polar(torch.ones_like(angles), angles)
+
+        def turned(v):
+            pairs = torch.view_as_complex(v.unflatten(2, (-1, 2)))
+            return torch.view_as_real(pairs * turns).flatten(2)
+
+        return self.out(torch.nn.functional.scaled_dot_product_attention(
+            turned(self.query(x)), turned(self.key(x)), self.value(x), is_causal=True))
+
+
 class Block(torch.nn.TransformerEncoderLayer):
     def forward(self, x):
         return super().forward(x, src_mask=causal(x.shape[1]))
@@ -147,6 +166,7 @@ layer("attention", noisy(Attention(4, 2, batch_first=True)), sequences, query_ke
 layer("grouped_attention", noisy(GroupedAttention()), sequences)
 layer("block", noisy(Block(4, 2, dim_feedforward=16, dropout=0, batch_first=True,
                            norm_first=True)), sequences, block_in_order)
+layer("rotary_attention", noisy(RotaryAttention()), sequences)
 
 of_sequences = len(values)
 images = torch.randn(3, 4, 4, 5)

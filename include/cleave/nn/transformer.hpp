@@ -47,9 +47,11 @@ TransformerBlock(AttentionNorm, Attention, MlpNorm, Feed, Drop)
     -> TransformerBlock<AttentionNorm, Attention, MlpNorm, Feed, Drop>;
 
 /// Layer norms, causal attention, and an Mlp of four times the width.
-template <class T = float, class F = Relu>
-auto transformer_block(index_t width, index_t heads, F activation = {}) {
-  return TransformerBlock{layer_norm<T>(width), multihead_attention<T>(width, heads),
+/// @param places  of the attention: None or Rotary
+template <class T = float, class F = Relu, class Places = None>
+auto transformer_block(index_t width, index_t heads, F activation = {}, Places places = {}) {
+  return TransformerBlock{layer_norm<T>(width),
+                          multihead_attention<T>(width, heads, causal, places),
                           layer_norm<T>(width), nn::mlp<T>(width, 4 * width, width, activation),
                           None{}};
 }

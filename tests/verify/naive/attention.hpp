@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <vector>
 
 #include <cleave/ops/list/attention.hpp>
@@ -56,6 +57,25 @@ Naive naive_of(ops::ScaledDotProductAttention<IsCausal>) {
 template <bool IsCausal>
 Naive naive_of(ops::AttentionOfWholeKeys<IsCausal>) {
   return naive_of(ops::ScaledDotProductAttention<IsCausal>{});
+}
+
+inline Naive naive_of(ops::RotaryEmbedding) {
+  Naive naive{[](const Arrays& x) {
+    Numbers y(x[0].shape);
+    const double d = double(x[0].shape[2]);
+    for (naive::Indices index : naive::all_indices(y.shape)) {
+      const index_t pair = index[2] / 2;
+      const double angle = double(index[1]) / std::pow(10000, double(2 * pair) / d);
+      const std::complex<double> turn(std::cos(angle), std::sin(angle));
+      const double a = re(x[0].at({index[0], index[1], 2 * pair}));
+      const double b = re(x[0].at({index[0], index[1], 2 * pair + 1}));
+      const std::complex<double> turned = turn * std::complex<double>(a, b);
+      y.at(index) = index[2] % 2 == 0 ? turned.real() : turned.imag();
+    }
+    return y;
+  }};
+  naive.extents = {{5, 3, 4}, {1, 7, 2}, {3, 1, 6}, {2, 5, 0}, {0, 3, 2}};
+  return naive;
 }
 
 }  // namespace cleave::testing

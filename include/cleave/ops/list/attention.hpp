@@ -3,6 +3,7 @@
 
 #include <cleave/ops/attention.hpp>
 #include <cleave/ops/list/entry.hpp>
+#include <cleave/ops/rotary.hpp>
 
 namespace cleave::ops {
 
@@ -34,6 +35,8 @@ constexpr void each_of_attention(const Visit& visit) {
       [](const auto& q, const auto& k, const auto& v) {
         return call_op(AttentionOfWholeKeys<true>{}, q, k, v);
       }));
+  visit(listed<RotaryEmbedding, SameTypes<1, double, float>, DimsOf<3>>(
+      "rotary_embedding(x)", [](const auto& x) { return rotary_embedding(x); }));
 }
 
 }  // namespace listing
