@@ -8,7 +8,7 @@ A file is a program that compiles: the control. Sections of it that must not com
     #ifdef misspelled_axis  // says: cleave: the mesh has no such axis
 
 and its #endif. Each is compiled by itself, with its name defined; the compiler has to fail, and its
-output has to contain the sentence.
+output has to contain the sentence. With `// says within 20 kB: ..` it must not be longer.
 """
 
 import concurrent.futures
@@ -23,7 +23,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 from cases import Cases
 from precompiled import precompiled
 
-SECTION = re.compile(r"^#ifdef (\w+)  // says: (.+)$", re.MULTILINE)
+SECTION = re.compile(r"^#ifdef (\w+)  // says(?: within (\d+) kB)?: (.+)$", re.MULTILINE)
 
 
 def compile(command, source, flags):
@@ -42,7 +42,7 @@ def main(compiler, sources, flags):
     cases = Cases()
     jobs = []
     for source in sources:
-        jobs.append((source, None, None))
+        jobs.append((source, None, None, None))
         jobs += [(source, *section) for section in SECTION.findall(source.read_text())]
 
     command = [compiler, "-std=c++20", *flags]
@@ -51,16 +51,19 @@ def main(compiler, sources, flags):
         headers = precompiled(scratch, command, ["cleave/cleave.hpp"])
 
         def run(job):
-            source, section, _ = job
+            source, section, *_ = job
             # the control shows that the file includes what it needs
             return compile(command, source, [*headers, f"-D{section}"] if section else [])
 
-        for (source, section, sentence), (status, output) in zip(jobs, pool.map(run, jobs)):
+        for (source, section, most, sentence), (status, output) in zip(jobs, pool.map(run, jobs)):
             if section is None:
                 cases.check(f"{source.name} compiles without its sections", status == 0, output)
             elif cases.check(f"{source.name}: {section} does not compile", status != 0):
                 cases.check(f'{source.name}: {section} says "{sentence}"',
                             says(output, sentence), output[:4000])
+                if most:
+                    cases.check(f"{source.name}: {section} says so within {most} kB",
+                                len(output) <= 1000 * int(most), f"{len(output)} characters")
     return cases.finish()
 
 

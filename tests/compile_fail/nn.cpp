@@ -1,6 +1,8 @@
 // Modules that are not ready, or cannot become what is asked of them.
 #include <cleave/nn.hpp>
 
+#include "../../examples/train_gpt/model.hpp"
+
 using namespace cleave;
 
 struct dp : axis {};
@@ -49,4 +51,22 @@ auto other(const Mesh& mesh) { return nn::place(Other<float>{nn::linear(4, 3)}, 
 
 #ifdef placements_of_the_wrong_number  // says: cleave: place takes one placement per mesh axis, or none
 auto placed(const Mesh& mesh) { return nn::place(nn::linear(4, 3), mesh, Shard<0>{}, Replicate{}); }
+#endif
+
+using Ids = DTensor<index_t, 2, Mesh, Placements<Shard<0>>>;
+
+/// The model of examples/train_gpt, on another mesh.
+auto small_gpt(World& world) {
+  const auto mesh = init_device_mesh<axes::dp, axes::tp>(world, {2, 2});
+  return requires_grad(gpt::placed_model(80, 64, 64, 4, 2, mesh));
+}
+
+#ifdef input_on_the_wrong_mesh  // says within 20 kB: cleave: the operands of an operation are on meshes of different types
+auto wrong(World& world, const Ids& ids, const Ids& where) { return small_gpt(world)(ids, where); }
+#endif
+
+#ifdef input_on_the_wrong_mesh_untracked  // says within 20 kB: cleave: the operands of an operation are on meshes of different types
+auto wrong(World& world, const Ids& ids, const Ids& where) {
+  return detach(small_gpt(world))(ids, where);
+}
 #endif

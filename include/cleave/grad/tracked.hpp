@@ -69,7 +69,8 @@ struct CallPath<3> {
     if constexpr (!tape::on_one_mesh<X...>()) {
       static_assert(tape::on_one_mesh<X...>(),
                     "cleave: the operands of an operation are on meshes of different types");
-      return first_tensor(x...);  // one sentence; what follows goes on with an operand
+      // without a type of the result, compilers do not go on to complain about what is done with it
+      return op.operands_on_different_meshes;
     } else {
       return recorded(request, op, plain(x)...);
     }
