@@ -1,0 +1,141 @@
+// Steps of training, with everything that belongs to them: forward, backward, the norm of all
+// gradients where the program has it, and the optimizer. Against a loop by hand; on two ranks
+// against one; and, asked by compare.py, against torch.
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include <cleave/nn.hpp>
+
+#include "../../examples/train_gpt/model.hpp"
+#include "../timing.hpp"
+#include "handwritten.hpp"
+
+using namespace cleave;
+using axes::dp;
+using axes::tp;
+using bench::median;
+using bench::seconds_of;
+
+namespace {
+
+/// As in examples/train_gpt, which has these sizes by default.
+struct GptSizes {
+  index_t characters = 80, batch = 16, context = 64, width = 64, heads = 4, layers = 2;
+};
+
+/// Calls use(step) with a function that makes a step of training of a small GPT, and returns the
+/// loss.
+template <class Use>
+void with_gpt(World& world, const GptSizes& sizes, const Use& use) {
+  const auto mesh = init_device_mesh<dp, tp>(world, {world.size(), 1});
+  manual_seed(world, 1);
+  const auto model = requires_grad(gpt::placed_model(sizes.characters, sizes.context, sizes.width,
+                                                     sizes.heads, sizes.layers, mesh));
+  auto optimizer = nn::adamw(model, {.weight_decay = 0.01});
+  const auto ids = [&](index_t shift) {
+    const auto x = empty<index_t>({sizes.batch, sizes.context}, mesh, Shard<0>{}, Replicate{});
+    const index_t first = x.local_box().begin[0] * sizes.context;
+    for (index_t i = 0; i < x.local().size(); ++i)
+      x.local().data()[i] = (first + i + shift) * 7919 % sizes.characters;
+    return x;
+  };
+  const auto x = ids(0), next = ids(1);
+  const auto where = empty<index_t>({sizes.context}, mesh, Replicate{}, Replicate{});
+  for (index_t i = 0; i < sizes.context; ++i) where.local()(i) = i;
+  use([&] {
+    const auto y = model(x, where);
+    const auto loss = cross_entropy(flatten(y, dim<0, 1>{}), flatten(next, dim<0, 1>{}));
+    zero_grad(model);
+    backward(loss);
+    nn::clip_grad_norm_(model, 1.0);
+    optimizer.step(model);
+    return double(loss.value().item());
+  });
+}
+
+constexpr int rounds = 15, at_once = 4;
+
+/// The median time of a step on that many ranks, by the clock of the first.
+double gpt_seconds(int ranks, const GptSizes& sizes) {
+  double result = 0;
+  run_threads(ranks, [&](World& world) {
+    with_gpt(world, sizes, [&](const auto& step) {
+      seconds_of(at_once, step);
+      std::vector<double> times;
+      for (int i = 0; i < rounds; ++i) times.push_back(seconds_of(at_once, step));
+      if (world.rank() == 0) result = median(times);
+    });
+  });
+  return result;
+}
+
+/// The same global batch on one rank and on two that are threads: time on one, over twice the time
+/// on two; the median of pairs.
+void gpt_efficiency() {
+  std::vector<double> ratios;
+  for (int i = 0; i < 7; ++i) ratios.push_back(gpt_seconds(1, {}) / (2 * gpt_seconds(2, {})));
+  std::printf("train.gpt_step.2x1.efficiency %.2f ratio\n", median(ratios));
+}
+
+/// The time of a step by hand over that of the library, the two in turn, with the same losses.
+void mlp(World& world) {
+  constexpr index_t rows = 256, inputs = 256, hidden = 1024, outputs = 10;
+  const auto mesh = init_device_mesh<dp>(world, {1});
+  const auto model = requires_grad(nn::place(nn::mlp(inputs, hidden, outputs), mesh));
+  auto optimizer = nn::adam(model, {});
+  const auto x = randn<float>({rows, inputs}, mesh, Shard<0>{});
+  const auto classes = empty<index_t>({rows}, mesh, Shard<0>{});
+  for (index_t i = 0; i < rows; ++i) classes.local()(i) = i * 7 % outputs;
+
+  bench::HandwrittenMlp by_hand{rows, inputs, hidden, outputs};
+  float* to = by_hand.up();
+  nn::parameters(model, [&](const auto& p) {
+    const auto& local = p.value().local();
+    for (index_t i = 0; i < local.size(); ++i) *to++ = local.data()[i];
+  });
+  double loss = 0, hand_loss = 0;
+  const auto step = [&] {
+    const auto now = cross_entropy(model(x), classes);
+    zero_grad(model);
+    backward(now);
+    optimizer.step(model);
+    loss = now.value().item();
+  };
+  const auto hand_step = [&] {
+    hand_loss = by_hand.step(x.local().data(), classes.local().data());
+  };
+  std::vector<double> ratios;
+  for (int i = 0; i < 31; ++i) {
+    const double ours = seconds_of(2, step), theirs = seconds_of(2, hand_step);
+    if (std::abs(loss - hand_loss) > 1e-3 * (1 + std::abs(loss)))
+      throw Error("bench", "losses differ: " + std::to_string(loss) + " and " +
+                               std::to_string(hand_loss));
+    if (i > 0) ratios.push_back(theirs / ours);
+  }
+  std::printf("train.mlp_step.1rank.vs_handwritten %.2f ratio\n", median(ratios));
+}
+
+/// A number of steps per line of input; the seconds of one and the last loss come out.
+void answer(World& world) {
+  with_gpt(world, {}, [](const auto& step) {
+    for (int count; std::cin >> count;) {
+      double loss = 0;
+      const double seconds = seconds_of(count, [&] { loss = step(); });
+      std::cout << seconds << ' ' << loss << std::endl;
+    }
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  if (what == "gpt") run_threads(1, answer);
+  if (what == "mlp" || what.empty()) run_threads(1, mlp);
+  if (what == "efficiency" || what.empty()) gpt_efficiency();
+}

@@ -1,0 +1,8 @@
+# shellcheck shell=sh
+# Sourced by bench/run.sh: steps of training against a loop by hand, two ranks against one, and against
+# torch on one thread, where the interpreter has it that PYTHON names.
+configure build-bench -Dtests=disabled -Dexamples=disabled >&2
+ninja -C build-bench bench/train >&2
+build-bench/bench/train
+OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
+  "${PYTHON:-python3}" bench/train/compare.py build-bench/bench/train
