@@ -33,6 +33,7 @@ BLOCK = re.compile(r"^```(cpp|output)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^):#]+)(?:#[^)]*)?\)")
 
 FILE_SCOPE = """#include <cleave/cleave.hpp>
+#include <cleave/redistribute/exchange.hpp>
 #include <cstdio>
 using namespace cleave;
 """
@@ -50,6 +51,7 @@ void run_rank(World& world) {
 """
 
 MAIN = """#include <cleave/comm/run.hpp>
+#include <cleave/compiled.hpp>
 void run_rank(cleave::World& world);
 int main(int argc, char** argv) { return cleave::run(argc, argv, run_rank); }
 """
@@ -101,22 +103,26 @@ def lines(text):
 
 
 class Workshop:
-    """What snippets that are not complete have in common, compiled once."""
+    """What snippets that are not complete have in common, compiled once: they are in the compiled
+    mode, complete ones header-only."""
 
     def __init__(self, root, compiler, folder):
         self.root = root
         self.command = [compiler, "-std=c++20", f"-I{root}/include", "-pthread"]
-        self.headers = precompiled(folder, self.command, ["cleave/cleave.hpp", "cstdio"])
+        self.compiled = [*self.command, "-DCLEAVE_COMPILED=1"]
+        self.headers = precompiled(folder, self.compiled, re.findall("<(.*)>", FILE_SCOPE))
         self.main = pathlib.Path(folder) / "main.o"
-        subprocess.run([*self.command, "-x", "c++", "-", "-c", "-o", str(self.main)], text=True,
+        subprocess.run([*self.compiled, "-x", "c++", "-", "-c", "-o", str(self.main)], text=True,
                        input=MAIN, check=True)
 
     def compiling(self, snippet, source, program):
         """The command line for a snippet."""
+        command, headers, main = self.compiled, self.headers, [str(self.main)]
+        if snippet.complete:
+            command, headers, main = self.command, [], []
         if not snippet.runs:
-            return [*self.command, *self.headers, "-fsyntax-only", str(source)]
-        rest = [] if snippet.complete else [*self.headers, str(self.main)]
-        return [*self.command, str(source), *rest, "-o", str(program)]
+            return [*command, *headers, "-fsyntax-only", str(source)]
+        return [*command, *headers, str(source), *main, "-o", str(program)]
 
 
 def try_out(workshop, snippet):
