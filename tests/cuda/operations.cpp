@@ -10,4 +10,4 @@
 #include "../ops/test_reduce.cpp"
 #include "../ops/test_reduce_partials.cpp"
 #include "../ops/test_transpose.cpp"
-#include "test_training.cpp"
+#include "training.cpp"
