@@ -94,7 +94,7 @@ struct Along {
   /// @collective every rank of the world
   template <class M>
   auto rest(const M& m) const {
-    const auto one = [this](const auto& x) {
+    const auto one = [&](const auto& x) {
       if constexpr (is_dtensor<detail::innermost_t<std::remove_cvref_t<decltype(x)>>>) return x;
       else return nn::place(x, mesh);
     };
@@ -110,7 +110,7 @@ struct Along {
     } else {
       static_assert(nn::MembersOf<M>::value.size == int(sizeof...(P)),
                     "cleave: a Cut has a placement of the input, then one per member");
-      return nn::map_parts(m, [this](const auto& x, auto i) {
+      return nn::map_parts(m, [&](const auto& x, auto i) {
         using X = std::remove_cvref_t<decltype(x)>;
         if constexpr (nn::Param<X>) return place(x, detail::nth<decltype(i)::value, P...>{});
         else return x;

@@ -44,7 +44,7 @@ struct PartitionWalk {
     if constexpr (nn::Wrapper<M>) {
       return m.rewrap(inside<Node>(static_cast<const typename M::wrapped&>(m)));
     } else if constexpr (nn::Inner<M>) {
-      return nn::map_parts(m, [this](const auto& part, auto i) {
+      return nn::map_parts(m, [&](const auto& part, auto i) {
         return at<nn::child(tree, Node, decltype(i)::value)>(part);
       });
     } else {

@@ -131,7 +131,7 @@ struct LayoutHook {
   }
   template <class... Y>
   auto output(const std::tuple<Y...>& y) const {
-    return std::apply([this](const auto&... value) { return Out::of(along, value...); }, y);
+    return std::apply([&](const auto&... value) { return Out::of(along, value...); }, y);
   }
 };
 

@@ -68,7 +68,7 @@ struct PlanWalk {
     if constexpr (nn::Wrapper<X>) {
       return x.rewrap(inside<Node>(static_cast<const typename X::wrapped&>(x)));
     } else if constexpr (nn::Inner<X>) {
-      return nn::map_parts(x, [this](const auto& part, auto i) {
+      return nn::map_parts(x, [&](const auto& part, auto i) {
         constexpr bool is_styled = choice.entry[std::size_t(Node)] >= 0;
         return at<nn::child(tree, Node, decltype(i)::value), is_styled>(part);
       });
