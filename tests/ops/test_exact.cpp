@@ -221,6 +221,26 @@ TEST_CASE("long rows, of which few blocks can be split, sum up to the true sum")
   }
 }
 
+TEST_CASE("products keep their last bits where all others cancel") {
+  std::mt19937_64 random(9);
+  const auto number = [&](int spread) {  // all digits are in use
+    const auto digits = std::int64_t(random() >> 11 | std::uint64_t(1) << 52 | 1u);
+    return std::ldexp(double(digits), -52 - int(random() % std::uint64_t(spread)));
+  };
+  for (const int spread : {1, 17, 33, 50}) {
+    constexpr index_t half = 520;
+    const Tensor<double, 1> a({2 * half}), b({2 * half});
+    for (index_t i = 0; i < half; ++i) {
+      a(i) = number(spread), b(i) = number(1);
+      a(2 * half - 1 - i) = i % 100 == 7 ? std::nextafter(-a(i), 0.0) : -a(i);
+      b(2 * half - 1 - i) = b(i);
+    }
+    Bits products;
+    for (index_t i = 0; i < 2 * half; ++i) products.add_product(a(i), b(i));
+    CHECK(bits_of(dot<exact>(a, b).item()) == bits_of(products.as<double>()));
+  }
+}
+
 TEST_CASE("means and norms are rounded once") {
   const auto of = [](std::vector<double> values) {
     const Tensor<double, 1> x({index_t(values.size())});

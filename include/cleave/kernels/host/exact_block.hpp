@@ -258,6 +258,53 @@ template <int Bytes, int Places>
   sum.complete = all_left << 1 == 0;
 }
 
+/// The range below a power of two, in binary digits, in which products are narrow.
+inline constexpr int narrow_range = 33;
+
+/// As split_products, of products that lie in a narrow range: then what split_off leaves of them and
+/// of their errors is added without rounding, and nobody has to look. A 0 lies in no such range.
+template <int Bytes>
+[[gnu::always_inline]] inline void split_narrow_products(const double* a, const double* b,
+                                                         index_t n, int exponent, ProductSum& sum) {
+  using W = Wide<Bytes>;
+  using Vector = typename W::Doubles;
+  using Mask = typename W::Mask;
+  constexpr int vectors = 2;
+  const double first = 1.5 * power_of_two(exponent + 10), second = 1.5 * power_of_two(exponent - 43);
+  Vector high[vectors], low[vectors] = {}, errors[vectors], rest[vectors] = {}, most{},
+      least = power_of_two(1023) - Vector{};
+  for (int q = 0; q < vectors; ++q) high[q] = first - Vector{}, errors[q] = second - Vector{};
+  for (index_t i = 0; i < n; i += vectors * W::lanes) {
+    CLEAVE_UNROLL
+    for (int q = 0; q < vectors; ++q) {
+      Vector x, y, error;
+      W::load(a + i + q * W::lanes, x);
+      W::load(b + i + q * W::lanes, y);
+      Vector product = x * y;
+      W::product_error(x, y, product, error);
+      const Vector magnitude = Vector(Mask(product) & 0x7fffffffffffffff);
+      most = magnitude > most ? magnitude : most;
+      least = magnitude < least ? magnitude : least;
+      split_off(high[q], product);
+      low[q] += product;
+      split_off(errors[q], error);
+      rest[q] += error;
+    }
+  }
+  sum = {{}, 0, least[0], false};
+  for (int j = 0; j < W::lanes; ++j) {
+    for (int q = 0; q < vectors; ++q) {
+      sum.parts[0] += high[q][j] - first;
+      sum.parts[1] += low[q][j];
+      sum.parts[2] += errors[q][j] - second;
+      sum.parts[3] += rest[q][j];
+    }
+    if (most[j] > sum.largest) sum.largest = most[j];
+    if (least[j] < sum.least) sum.least = least[j];
+  }
+  sum.complete = sum.least >= power_of_two(exponent - narrow_range);
+}
+
 /// Whether a product of numbers other than 0 may have lost bits, or all of them.
 inline bool any_vanishes(const double* a, const double* b, index_t n) {
   bool any = false;
@@ -294,8 +341,8 @@ template <int Bytes>
 struct BlockPasses {
   void (*split)(const double* x, index_t n, int exponent, BlockSum& sum);
   bool (*sum)(const float* x, index_t n, int& highest, double& sum);
-  void (*products[2])(const double* a, const double* b, index_t n, int exponent,
-                      ProductSum& sum);  ///< at three places, and at four
+  void (*products[3])(const double* a, const double* b, index_t n, int exponent,
+                      ProductSum& sum);  ///< at three places, at four, and narrow
   void (*multiply)(const float* a, const float* b, index_t n, double* products);
 };
 
@@ -312,10 +359,15 @@ struct AnyProcessor {
                        ProductSum& sum) {
     split_products<Bytes, Places>(a, b, n, exponent, sum);
   }
+  static void narrow_products(const double* a, const double* b, index_t n, int exponent,
+                              ProductSum& sum) {
+    split_narrow_products<Bytes>(a, b, n, exponent, sum);
+  }
   static void multiply(const float* a, const float* b, index_t n, double* products) {
     detail::multiply<Bytes>(a, b, n, products);
   }
-  static constexpr BlockPasses passes{&split, &sum, {&products<3>, &products<4>}, &multiply};
+  static constexpr BlockPasses passes{
+      &split, &sum, {&products<3>, &products<4>, &narrow_products}, &multiply};
 };
 
 #if CLEAVE_EXACT_AVX2
@@ -333,11 +385,17 @@ struct WithAvx2 {
                                                    int exponent, ProductSum& sum) {
     split_products<32, Places>(a, b, n, exponent, sum);
   }
+  [[gnu::target("avx2,fma")]] static void narrow_products(const double* a, const double* b,
+                                                          index_t n, int exponent,
+                                                          ProductSum& sum) {
+    split_narrow_products<32>(a, b, n, exponent, sum);
+  }
   [[gnu::target("avx2,fma")]] static void multiply(const float* a, const float* b, index_t n,
                                                    double* products) {
     detail::multiply<32>(a, b, n, products);
   }
-  static constexpr BlockPasses passes{&split, &sum, {&products<3>, &products<4>}, &multiply};
+  static constexpr BlockPasses passes{
+      &split, &sum, {&products<3>, &products<4>, &narrow_products}, &multiply};
 };
 #endif
 

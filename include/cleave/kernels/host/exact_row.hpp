@@ -28,6 +28,10 @@ class ExactRows {
   void finish() { carry(format_, words_); }
 
  private:
+  /// Blocks of products that are not taken for narrow after one that was not.
+  /// @see split_narrow_products
+  static constexpr int any_range_blocks = 63;
+
   void add_one(double value);
   void add_block(const double* x, index_t n);
   void add_slowly(const double* x, index_t n);
@@ -39,6 +43,7 @@ class ExactRows {
   ExactWord* words_;
   int exponent_ = 0;        ///< of a power of two that was above the last block
   int float_exponent_ = 0;  ///< the highest of the last block, as floats store it
+  int any_range_ = 0;       ///< blocks of products to come that are not taken for narrow
   int wide_blocks_ = 0;     ///< that are split at four places at once
   int failures_ = 0;        ///< how often, about, three did not do since they did
   index_t additions_ = 0;   ///< since words had 32 bits

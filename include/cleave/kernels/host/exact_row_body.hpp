@@ -113,17 +113,25 @@ CLEAVE_INLINE void ExactRows::add_product_block(const double* a, const double* b
   detail::ProductSum sum;
   int places = wide_blocks_ > 0 ? 4 : 3;
   wide_blocks_ -= wide_blocks_ > 0;
-  for (int tries = 0; detail::splits_blocks && tries < 3; ++tries) {
-    detail::block_passes().products[places - 3](a, b, n, exponent_, sum);
-    if (sum.largest < detail::power_of_two(exponent_) && sum.complete) {
+  bool narrow = any_range_ == 0;
+  any_range_ -= !narrow;
+  for (int tries = 0; detail::splits_blocks && tries < 4; ++tries) {
+    detail::block_passes().products[narrow ? 2 : places - 3](a, b, n, exponent_, sum);
+    const bool covers = sum.largest < detail::power_of_two(exponent_);
+    if (covers && sum.complete) {
       if (sum.least < detail::power_of_two(detail::least_product) && detail::any_vanishes(a, b, n))
         break;
-      if (places == 3) failures_ = 0;
-      count(places);
-      for (int k = 0; k < places; ++k) add_one(sum.parts[k]);
+      if (!narrow && places == 3) failures_ = 0;
+      count(4);
+      for (const double part : sum.parts) add_one(part);
       return;
     }
     const int found = detail::exponent_above(sum.largest);
+    if (covers && narrow && (found >= exponent_ || found < lowest)) {
+      narrow = false;
+      any_range_ = any_range_blocks;
+      continue;
+    }
     if (found > detail::highest_exponent || found < lowest) break;
     if (found == exponent_) {
       if (places == 4) break;
