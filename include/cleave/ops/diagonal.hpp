@@ -55,11 +55,12 @@ struct Diagonal {
   template <class T>
   static void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y,
                      const kernels::Strided<const T>& x) {
+    fill_elements(on, y, T(0));
+    if (x.extents.product() == 0) return;
     const int row = x.extents.dims - 2;
     index_t skipped = 0;
     const auto part =
         diagonal_of(x, task.in_box->begin[row], task.in_box->begin[row + 1], skipped);
-    fill_elements(on, y, T(0));
     copy_elements(on, part, every(y, row, skipped, 1, part.extents[row]));
   }
   template <class X>
@@ -84,10 +85,11 @@ struct Diag {
   template <class T>
   void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y,
               const kernels::Strided<const T>& x) const {
+    fill_elements(on, y, T(0));
+    if (y.extents.product() == 0) return;
     const int row = y.extents.dims - 2;
     index_t skipped = 0;
     const auto part = diagonal_of(y, task.box->begin[row], task.box->begin[row + 1], skipped);
-    fill_elements(on, y, T(0));
     copy_elements(on, every(x, row, skipped, 1, part.extents[row]), part);
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) {
