@@ -68,7 +68,8 @@ template <class X, class G, class Norm>
 void compare_second(const std::string& name, const Norm& norm, const X& placed, const G& g,
                     const G& v) {
   CAPTURE(name);
-  const auto outer = requires_grad(placed), inner = requires_grad(outer);
+  const auto outer = requires_grad(placed);
+  const auto inner = requires_grad(outer);
   backward(sum(mul(norm(inner), g)));
   backward(sum(mul(grad(inner), v)));
   CHECK(are_near(grad(outer), torch_norms::norms.at(name).second));
