@@ -1,6 +1,8 @@
 // Training with parameters sharded over an axis: the losses of one rank, and what is sent.
 #include <type_traits>
 
+#include <cleave/parallel/replicate.hpp>
+
 #include "sharded_models.hpp"
 
 using namespace cleave;
@@ -126,6 +128,36 @@ TEST_CASE("fully sharded on one axis, replicated on another: shards are summed o
     CHECK(trace.count(CollectiveKind::all_gather, "fsdp") == 4);
     CHECK(trace.count(CollectiveKind::reduce_scatter, "fsdp") == 5);
     CHECK(trace.count(CollectiveKind::all_reduce, "dp") == 5);
+  });
+}
+
+TEST_CASE("replicate takes what is whole on its axis: one bucket, of shards on another axis") {
+  on_ranks({4}, [](World& world) {
+    const Examples data;
+    const auto check = [&](const auto& mesh, const auto& model, auto on_first, auto on_second) {
+      const auto x = distribute_tensor(data.x, mesh, on_first, on_second);
+      const auto y = distribute_tensor(data.y, mesh, on_first, on_second);
+      CHECK(largest_gap(losses_of(model, x, y), losses_alone(data)) < 1e-12);
+      const auto loss = mean(square(model(x) - y));
+      CommTrace trace(world);
+      backward(loss);
+      CHECK(trace.count(CollectiveKind::reduce_scatter) == 5);
+      CHECK(trace.count(CollectiveKind::all_reduce, "dp") == 1);
+    };
+    const auto with_tp = init_device_mesh<dp, tp>(world, {2, 2});
+    manual_seed(world, 7);
+    check(with_tp,
+          requires_grad(replicate(fully_shard(over_tp(with_tp), with_tp, dp{}, "in"_path,
+                                              "layers.*"_path, "head"_path),
+                                  with_tp, dp{})),
+          Shard<0>{}, Replicate{});
+    const auto twice = init_device_mesh<dp, fsdp>(world, {2, 2});
+    manual_seed(world, 7);
+    check(twice,
+          requires_grad(replicate(fully_shard(deep_net(), twice, fsdp{}, "in"_path,
+                                              "layers.*"_path, "head"_path),
+                                  twice, dp{})),
+          Shard<0>{}, Shard<0>{});
   });
 }
 

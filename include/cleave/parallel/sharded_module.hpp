@@ -120,10 +120,10 @@ struct FullySharded : M {
   /// @cost       receives (n-1)/n of the parameters in one all-gather
   template <class... X>
   auto operator()(const X&... x) const {
-    const auto module = whole();
+    const auto full = whole();
     if (tape::Sweep::current() == nullptr) group->order->start_after(group.get());
     return as_floats<typename Options::output_type>(
-        module(as_floats<typename Options::compute_type>(x)...));
+        full(as_floats<typename Options::compute_type>(x)...));
   }
 
   std::shared_ptr<Group> group;
