@@ -1,5 +1,5 @@
-// What a hook has not sent of gradients, by parameter: it is added to those of the next step, so that
-// nothing is lost for good.
+// What a hook has not sent of gradients, by parameter: it is added to those of the next step, so
+// that nothing is lost for good.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,8 @@ class NumbersByKey {
   A* of(int key, index_t count) {
     if (bytes_.size() <= std::size_t(key)) bytes_.resize(std::size_t(key) + 1);
     std::vector<std::byte>& bytes = bytes_[std::size_t(key)];
-    if (bytes.size() != std::size_t(count) * sizeof(A)) bytes.assign(std::size_t(count) * sizeof(A), {});
+    const std::size_t size = std::size_t(count) * sizeof(A);
+    if (bytes.size() != size) bytes.assign(size, {});
     return reinterpret_cast<A*>(bytes.data());
   }
 

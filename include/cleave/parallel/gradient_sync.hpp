@@ -6,7 +6,7 @@
 // of parameters.
 #pragma once
 
-#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -307,7 +307,7 @@ class GradientSync final : public tape::LeafTaker {
     static_cast<void>(work.wait());
   }
 
-  /// From now on buckets follow the order in which gradients have become complete on the first rank.
+  /// From now on buckets follow the order in which gradients became complete on the first rank.
   void learn_order() {
     Tensor<std::int32_t, 1> order({index_t(members_.size())});
     std::vector<char> has_place(members_.size(), 0);

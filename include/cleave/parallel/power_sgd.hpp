@@ -169,7 +169,7 @@ class PowerSgd {
     std::copy(q, q + x.rank * x.columns, x.q);
   }
 
-  /// Makes rows orthonormal, one after the other, each twice; rows that the ones before span become 0.
+  /// Makes rows orthonormal, one after the other, each twice; one that those before span becomes 0.
   /// @return whether there are none such
   template <class A>
   static bool orthonormalize(index_t rows, index_t columns, A* q) {
