@@ -7,20 +7,14 @@ usage: data_parallel.py PROGRAM [MPIEXEC]
 
 import pathlib
 import re
-import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from cases import Cases
+from programs import check_refusals, run
 
 LINE = re.compile(r"^step +(\d+)  loss (\d+\.\d+)  (\d+) buckets  received (\d+\.\d+) KiB",
                   re.MULTILINE)
-
-
-def run(*command):
-    return subprocess.run([str(word) for word in command], text=True, timeout=300,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT)
 
 
 def losses_of(done):
@@ -54,11 +48,10 @@ def main(program, mpiexec=None):
         cases.check(f"{hook} sends less, and learns", len(losses) == 5
                     and losses[-1] < 1.5 * expected[-1] + 0.001
                     and received_by(done) < 0.6 * received_by(two), done.stdout)
-    for words, sentence in [(["--hook", "no"], "--hook is 'no'; there are all_reduce"),
-                            (["--color", "1"], "there is no option '--color'")]:
-        done = run(program, *words)
-        cases.check(f"{' '.join(words)}: one line, exit code 2", done.returncode == 2
-                    and sentence in done.stdout and done.stdout.count("\n") == 1, done.stdout)
+    check_refusals(cases, program, [
+        (["--hook", "no"], "--hook is 'no'; there are all_reduce"),
+        (["--color", "1"], "there is no option '--color'"),
+    ])
     return cases.finish()
 
 

@@ -7,20 +7,14 @@ usage: tensor_parallel.py PROGRAM [MPIEXEC]
 
 import pathlib
 import re
-import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from cases import Cases
+from programs import run
 
 LINE = re.compile(r"^step +(\d+)  loss (\d+\.\d+)", re.MULTILINE)
 CALL = re.compile(r"^ +(\d+)  (\w+) +tp ", re.MULTILINE)
-
-
-def run(*command):
-    return subprocess.run([str(word) for word in command], text=True, timeout=300,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT)
 
 
 def losses_of(done):

@@ -8,24 +8,18 @@ usage: train_gpt.py PROGRAM [MPIEXEC]
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from cases import Cases
+from programs import check_refusals, run
 
 LINE = re.compile(r"^step +(\d+)  loss (\d+\.\d+)", re.MULTILINE)
 SMALL = ["--steps", 60, "--every", 10, "--save", 20, "--batch", 4, "--context", 32, "--width", 32,
          "--sample", 40]
 TEXT = "the quick brown fox jumps over the lazy dog; pack my box with five dozen liquor jugs.\n"
-
-
-def run(*command):
-    return subprocess.run([str(word) for word in command], text=True, timeout=300,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT)
 
 
 def losses_of(done):
@@ -75,15 +69,14 @@ def main(program, mpiexec=None):
     cases.check("another mesh goes on from step 20", "goes on from" in again.stdout
                 and alike(losses_of(again), expected[2:]), again.stdout)
     shutil.rmtree(scratch)
-    for bad, sentence in [(["--mesh", "2x2"], "takes extents by name"),
-                          (["--heads", "3"], "--width 64 is no multiple of --heads 3"),
-                          (["--mesh", "tp=3"], "--heads 4 is no multiple of tp=3"),
-                          (["--text", scratch], "a file with more than 64 characters is needed"),
-                          (["--curve", scratch / "none/loss.svg"], "loss.svg cannot be written"),
-                          (["--color", "1"], "there is no option '--color'")]:
-        done = run(program, *bad)
-        cases.check(f"{bad[0]} {bad[1]}: one line, exit code 2", done.returncode == 2
-                    and sentence in done.stdout and done.stdout.count("\n") == 1, done.stdout)
+    check_refusals(cases, program, [
+        (["--mesh", "2x2"], "takes extents by name"),
+        (["--heads", "3"], "--width 64 is no multiple of --heads 3"),
+        (["--mesh", "tp=3"], "--heads 4 is no multiple of tp=3"),
+        (["--text", scratch], "a file with more than 64 characters is needed"),
+        (["--curve", scratch / "none/loss.svg"], "loss.svg cannot be written"),
+        (["--color", "1"], "there is no option '--color'"),
+    ])
     return cases.finish()
 
 

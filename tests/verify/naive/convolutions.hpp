@@ -106,12 +106,22 @@ inline Naive naive_of(ops::AvgPool<2>) {
     return naive_pool(x[0], 0, [](Number64& y, const Number64& v) { y += v / 6.0; });
   }};
 }
+/// Of pairs of neighbours in rows.
+template <class F>
+Numbers naive_pool_of_pairs(const Numbers& x, const F& f) {
+  Numbers y({x.shape[0], x.shape[1] / 2});
+  for (const naive::Indices& at : naive::all_indices(y.shape))
+    y.at(at) = f(x.at({at[0], 2 * at[1]}), x.at({at[0], 2 * at[1] + 1}));
+  return y;
+}
 inline Naive naive_of(ops::MaxPool<1>) {
   return {[](const Arrays& x) {
-    Numbers y({x[0].shape[0], x[0].shape[1] / 2});
-    for (const naive::Indices& at : naive::all_indices(y.shape))
-      y.at(at) = std::max(re(x[0].at({at[0], 2 * at[1]})), re(x[0].at({at[0], 2 * at[1] + 1})));
-    return y;
+    return naive_pool_of_pairs(x[0], [](auto a, auto b) { return std::max(re(a), re(b)); });
+  }};
+}
+inline Naive naive_of(ops::AvgPool<1>) {
+  return {[](const Arrays& x) {
+    return naive_pool_of_pairs(x[0], [](auto a, auto b) { return (a + b) / 2.0; });
   }};
 }
 

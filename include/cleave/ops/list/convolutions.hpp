@@ -41,6 +41,9 @@ constexpr void each_of_pooling(const Visit& visit) {
   visit(listed<AvgPool<2>, SameTypes<1, double, float, Complex>, DimsOf<3>>(
       "avg_pool2d(x, how)", [](const auto& x) { return avg_pool2d(x, of_pool); }, "",
       AvgPool<2>{{}, of_pool}));
+  visit(listed<AvgPool<1>, SameTypes<1, double>, DimsOf<2>>(
+      "avg_pool1d(x, {.size = {2}})",
+      [](const auto& x) { return avg_pool1d(x, {.size = {2}}); }, "", AvgPool<1>{{}, {{2}}}));
 }
 
 template <class Visit>
