@@ -39,12 +39,12 @@ double distance(const X& found, const std::vector<double>& expected) {
 }
 
 /// The result, and the gradients of sum(y * y) in x and in the parameters.
-struct Expected {
+struct Reference {
   const std::vector<double>&result, &of_x, &of_weight, &of_bias;
 };
 
 template <class X, class W, class B, class F>
-void check(const Expected& expected, const X& image, const W& weight, const B& bias, const F& f) {
+void check(const Reference& expected, const X& image, const W& weight, const B& bias, const F& f) {
   const auto x = requires_grad(image);
   const auto w = requires_grad(weight);
   const auto b = requires_grad(bias);

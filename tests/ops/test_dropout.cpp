@@ -22,10 +22,10 @@ using cleave::testing::error_of;
 
 namespace {
 
-constexpr index_t rows = 5, columns = 7;
+constexpr index_t height = 5, width = 7;
 
 Tensor<double, 2> dropout_numbers() {
-  const Tensor<double, 2> x({rows, columns});
+  const Tensor<double, 2> x({height, width});
   for (index_t i = 0; i < x.size(); ++i) x.data()[i] = double(i % 11) - 5.25;
   return x;
 }
@@ -59,7 +59,7 @@ void check_dropout(World& world, const Mesh& mesh, P... p) {
   CHECK(random_state(world) == RandomState{6, 3});
   const auto z = dropout(x, 0.3);
   CHECK(values(z.value().full_tensor()) == kept_of(local, 0.3, {6, 3}));
-  const auto ones = Tensor<double, 2>({rows, columns});
+  const auto ones = Tensor<double, 2>({height, width});
   ones.fill_(1);
   backward(sum(y));
   CHECK(values(grad(x).full_tensor()) == kept_of(ones, 0.3, {6, 2}));
@@ -101,7 +101,7 @@ TEST_CASE("dropout of a sum over ranks leaves one, without communication") {
     RandomState state{1, 0};
     const auto sums = columns_sum.full_tensor(), whole = y.full_tensor();
     const auto alone = dropout(sums, 0.5, state);
-    for (index_t i = 0; i < columns; ++i) CHECK(whole(i) == doctest::Approx(alone(i)));
+    for (index_t i = 0; i < width; ++i) CHECK(whole(i) == doctest::Approx(alone(i)));
   });
 }
 
