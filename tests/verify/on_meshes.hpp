@@ -1,6 +1,7 @@
 // Runs a verification on meshes of one and of two axes, and reports it.
 #pragma once
 
+#include <cstddef>
 #include <cstdio>
 #include <mutex>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include <cleave/mesh/device_mesh.hpp>
 
+#include "effort.hpp"
 #include "processes.hpp"
 #include "ranks.hpp"
 #include "verify.hpp"
@@ -45,6 +47,12 @@ class Report {
   std::string first_;
   RowsUsed rows_;
 };
+
+/// How many placements are verified, `most` on threads: fewer under a sanitizer, and between
+/// processes, whose transport knows no operations.
+inline std::size_t sampled(std::size_t most) {
+  return sanitized || Processes::get().launched() ? most / 3 : most;
+}
 
 /// Calls verify(mesh, axes) for meshes that have this world's ranks.
 template <class F>
