@@ -74,7 +74,8 @@ class GroupOrder {
       if (groups_[i].lock().get() != group) continue;
       const std::size_t other = i + std::size_t(step);
       if (other >= groups_.size()) return;  // also before the first
-      if (const auto next = groups_[other].lock(); next != nullptr && (step > 0 || next->is_wanted()))
+      if (const auto next = groups_[other].lock();
+          next != nullptr && (step > 0 || next->is_wanted()))
         next->start();
       return;
     }
@@ -119,8 +120,8 @@ class ShardedGroup final : public GroupLink {
       : layout(mesh.extents()[axis]), order(std::move(of)), axis_(axis) {
     const auto held = std::make_shared<const Mesh>(mesh);
     mesh_ = {held, &held->state()};
-    twin_ = mesh_->twin();
-    group_ = twin_->group(mask());
+    duplicated_mesh_ = mesh_->twin();
+    group_ = duplicated_mesh_->group(mask());
   }
 
   AxisMask mask() const { return AxisMask(1) << axis_; }
@@ -220,7 +221,7 @@ class ShardedGroup final : public GroupLink {
     return start_async(
         Host{}, mesh_->group(),
         [sums, mine, is_partial, others = std::move(others), layout = layout, rank = rank(),
-         group = group_, mesh = twin_, mask = mask()] {
+         group = group_, mesh = duplicated_mesh_, mask = mask()] {
           const std::vector<Box> pieces = layout.pieces();
           if (is_partial && layout.ranks() > 1) {
             Collective call;
@@ -287,7 +288,7 @@ class ShardedGroup final : public GroupLink {
 
   int axis_;
   std::shared_ptr<const MeshState> mesh_;
-  std::shared_ptr<const MeshState> twin_;  ///< for what runs beside the rank
+  std::shared_ptr<const MeshState> duplicated_mesh_;  ///< for what runs beside the rank
   std::shared_ptr<Communicator> group_;    ///< of the axis, likewise
   Tensor<T, 1> shard_;
   std::weak_ptr<const Whole> whole_;

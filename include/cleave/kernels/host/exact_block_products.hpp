@@ -1,0 +1,147 @@
+// A block of products split as a block of numbers is, with what each was rounded by.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include <cleave/kernels/host/exact_block_sums.hpp>
+
+namespace cleave::kernels::detail {
+
+/// Products of numbers other than 0 that are below have bits that the least number lacks.
+inline constexpr int least_product = -960;
+
+/// What a pass over a block of products finds: the sums at a few places make up that of the block.
+struct ProductSum {
+  double parts[4];
+  double largest, least;  ///< magnitudes; NaNs are left out
+  bool complete = false;  ///< if no product of numbers other than 0 is tiny
+};
+
+/// A product and what it was rounded by are split as in split_block, at `Places`.
+/// @param exponent  2^exponent is above all products
+template <int Bytes, int Places>
+[[gnu::always_inline]] inline void split_products(const double* a, const double* b, index_t n,
+                                                  int exponent, ProductSum& sum) {
+  using W = Wide<Bytes>;
+  using Vector = typename W::Doubles;
+  using Mask = typename W::Mask;
+  constexpr int vectors = 2;
+  double first[Places];
+  Vector sums[vectors][Places], most{}, least = power_of_two(1023) - Vector{};
+  Mask left{};
+  for (int k = 0; k < Places; ++k) {
+    first[k] = 1.5 * power_of_two(exponent + 10 - 43 * k);
+    for (int q = 0; q < vectors; ++q) sums[q][k] = first[k] - Vector{};
+  }
+  for (index_t i = 0; i < n; i += vectors * W::lanes) {
+    CLEAVE_UNROLL
+    for (int q = 0; q < vectors; ++q) {
+      Vector x, y, error;
+      W::load(a + i + q * W::lanes, x);
+      W::load(b + i + q * W::lanes, y);
+      Vector product = x * y;
+      W::product_error(x, y, product, error);
+      const Vector magnitude = Vector(Mask(product) & 0x7fffffffffffffff);
+      most = magnitude > most ? magnitude : most;
+      least = magnitude < least ? magnitude : least;
+      split_off(sums[q][0], product);
+      split_last(sums[q][1], product, left);
+      for (int k = 1; k < Places - 1; ++k) split_off(sums[q][k], error);
+      split_last(sums[q][Places - 1], error, left);
+    }
+  }
+  std::uint64_t all_left = 0;
+  sum.largest = 0;
+  sum.least = least[0];
+  for (double& part : sum.parts) part = 0;
+  for (int j = 0; j < W::lanes; ++j) {
+    for (int q = 0; q < vectors; ++q)
+      for (int k = 0; k < Places; ++k) sum.parts[k] += sums[q][k][j] - first[k];
+    all_left |= std::uint64_t(left[j]);
+    if (most[j] > sum.largest) sum.largest = most[j];
+    if (least[j] < sum.least) sum.least = least[j];
+  }
+  sum.complete = all_left << 1 == 0;
+}
+
+/// The range below a power of two, in binary digits, in which products are narrow.
+inline constexpr int narrow_range = 33;
+
+/// As split_products, of products that lie in a narrow range: then what split_off leaves of them and
+/// of their errors is added without rounding, and nobody has to look. A 0 lies in no such range.
+template <int Bytes>
+[[gnu::always_inline]] inline void split_narrow_products(const double* a, const double* b,
+                                                         index_t n, int exponent, ProductSum& sum) {
+  using W = Wide<Bytes>;
+  using Vector = typename W::Doubles;
+  using Mask = typename W::Mask;
+  constexpr int vectors = 2;
+  const double first = 1.5 * power_of_two(exponent + 10), second = 1.5 * power_of_two(exponent - 43);
+  Vector high[vectors], low[vectors] = {}, errors[vectors], rest[vectors] = {}, most{},
+      least = power_of_two(1023) - Vector{};
+  for (int q = 0; q < vectors; ++q) high[q] = first - Vector{}, errors[q] = second - Vector{};
+  for (index_t i = 0; i < n; i += vectors * W::lanes) {
+    CLEAVE_UNROLL
+    for (int q = 0; q < vectors; ++q) {
+      Vector x, y, error;
+      W::load(a + i + q * W::lanes, x);
+      W::load(b + i + q * W::lanes, y);
+      Vector product = x * y;
+      W::product_error(x, y, product, error);
+      const Vector magnitude = Vector(Mask(product) & 0x7fffffffffffffff);
+      most = magnitude > most ? magnitude : most;
+      least = magnitude < least ? magnitude : least;
+      split_off(high[q], product);
+      low[q] += product;
+      split_off(errors[q], error);
+      rest[q] += error;
+    }
+  }
+  sum = {{}, 0, least[0], false};
+  for (int j = 0; j < W::lanes; ++j) {
+    for (int q = 0; q < vectors; ++q) {
+      sum.parts[0] += high[q][j] - first;
+      sum.parts[1] += low[q][j];
+      sum.parts[2] += errors[q][j] - second;
+      sum.parts[3] += rest[q][j];
+    }
+    if (most[j] > sum.largest) sum.largest = most[j];
+    if (least[j] < sum.least) sum.least = least[j];
+  }
+  sum.complete = sum.least >= power_of_two(exponent - narrow_range);
+}
+
+/// Whether a product of numbers other than 0 may have lost bits, or all of them.
+inline bool any_vanishes(const double* a, const double* b, index_t n) {
+  bool any = false;
+  for (index_t i = 0; i < n; ++i)
+    any |= int(__builtin_fabs(a[i] * b[i]) < power_of_two(least_product)) & int(a[i] != 0) &
+           int(b[i] != 0);
+  return any;
+}
+
+/// products + errors = a · b, where the former are neither tiny nor infinite.
+inline void multiply_exactly(const double* a, const double* b, index_t n, double* products,
+                             double* errors) {
+  for (index_t i = 0; i < n; ++i) {
+    products[i] = a[i] * b[i];
+    errors[i] = __builtin_fma(a[i], b[i], -products[i]);
+  }
+}
+
+/// Products of floats, which doubles hold.
+template <int Bytes>
+[[gnu::always_inline]] inline void multiply(const float* a, const float* b, index_t n,
+                                            double* products) {
+  using W = Wide<Bytes>;
+  for (index_t i = 0; i < n; i += W::lanes) {
+    typename W::Doubles x, y;
+    W::widen(a + i, x);
+    W::widen(b + i, y);
+    const typename W::Doubles product = x * y;
+    std::memcpy(products + i, &product, sizeof(product));
+  }
+}
+
+}  // namespace cleave::kernels::detail

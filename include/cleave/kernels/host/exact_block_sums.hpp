@@ -1,0 +1,203 @@
+// A block of numbers is summed without rounding, by vectors of what the processor has.
+//
+// A block is split at fixed bits, as in pre-rounded summation (Rump, Ogita, Oishi; Demmel, Nguyen):
+// adding x to a large number s rounds it to a multiple of the last bit of s; (s + x) - s is that
+// multiple, exactly, and so is x minus it. With s high enough for a whole block, the multiples are
+// added without rounding, and what is left of x is small enough for the same at lower bits. If then
+// nothing is left of any element, the two sums make up that of the block.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include <cleave/core/config.hpp>
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define CLEAVE_EXACT_AVX2 1
+#endif
+
+namespace cleave::kernels::detail {
+
+/// 2^exponent of a normal number.
+inline double power_of_two(int exponent) {
+  return __builtin_bit_cast(double, std::uint64_t(exponent + 1023) << 52);
+}
+
+/// Vectors of a number of bytes.
+template <int Bytes>
+struct Wide {
+  static constexpr int lanes = Bytes / int(sizeof(double));
+  typedef double Doubles __attribute__((vector_size(Bytes)));
+  typedef std::int64_t Mask __attribute__((vector_size(Bytes)));
+  typedef std::int32_t Ints __attribute__((vector_size(Bytes)));
+  typedef std::uint32_t Bits __attribute__((vector_size(Bytes)));
+  typedef float Floats __attribute__((vector_size(Bytes / 2)));
+
+  // Templates of what is known, and results by reference: g++ takes neither vectors of a dependent
+  // size in expressions of a class, nor functions that return wide ones, without complaint.
+
+  /// Elements that lie anywhere in memory.
+  template <class Vector, class T>
+  [[gnu::always_inline]] static void load(const T* from, Vector& value) {
+    std::memcpy(&value, from, sizeof(Vector));
+  }
+
+  template <class To = Doubles, class From = Floats>
+  [[gnu::always_inline]] static void widen(const float* from, To& value) {
+#if CLEAVE_EXACT_AVX2 && !defined(__clang__)
+    if constexpr (Bytes == 32) {  // g++ 12 takes two instructions of half the width, and a shuffle
+      asm("vcvtps2pd %1, %0" : "=x"(value) : "m"(*reinterpret_cast<const float(*)[lanes]>(from)));
+    } else
+#endif
+    {
+      From narrow;
+      load(from, narrow);
+      value = __builtin_convertvector(narrow, To);
+    }
+  }
+
+  /// x · y - product
+  template <class Vector>
+  [[gnu::always_inline]] static void product_error(const Vector& x, const Vector& y,
+                                                   const Vector& product, Vector& error) {
+#if CLEAVE_EXACT_AVX2 && !defined(__clang__)
+    if constexpr (Bytes == 32) {  // clang++ makes one instruction of the loop, g++ does not
+      error = x;
+      asm("vfmsub213pd %2, %1, %0" : "+x"(error) : "x"(y), "x"(product));
+    } else
+#endif
+    {
+      for (int j = 0; j < lanes; ++j) error[j] = __builtin_fma(x[j], y[j], -product[j]);
+    }
+  }
+};
+
+/// The least power of two above a magnitude.
+inline int exponent_above(double magnitude) {
+  return int(__builtin_bit_cast(std::uint64_t, magnitude) >> 52) - 1022;
+}
+/// Above, the sum of a block may be infinite.
+inline constexpr int highest_exponent = 1012;
+
+/// What a pass over a block finds.
+struct BlockSum {
+  double high = 0, low = 0;  ///< their sum is that of the block, if `complete`
+  double largest = 0;        ///< magnitude; NaNs are left out
+  bool complete = false;
+};
+
+/// Adds to `sum` what it can hold of x, and leaves the rest.
+template <class Vector>
+[[gnu::always_inline]] inline void split_off(Vector& sum, Vector& x) {
+  const Vector with = sum + x;
+  x -= with - sum;
+  sum = with;
+}
+
+/// Likewise, where nothing should be left: else, bits of `left` besides that of the sign become 1.
+template <class Vector, class Mask>
+[[gnu::always_inline]] inline void split_last(Vector& sum, const Vector& x, Mask& left) {
+  const Vector with = sum + x;
+  left |= Mask(x) ^ Mask(with - sum);
+  sum = with;
+}
+
+/// @param exponent  2^exponent is above all magnitudes
+template <int Bytes>
+[[gnu::always_inline]] inline void split_block(const double* x, index_t n, int exponent,
+                                               BlockSum& sum) {
+  using W = Wide<Bytes>;
+  using Vector = typename W::Doubles;
+  using Mask = typename W::Mask;
+  constexpr int vectors = 4, lanes = W::lanes;
+  const double first = 1.5 * power_of_two(exponent + 10), second = 1.5 * power_of_two(exponent - 33);
+  Vector high[vectors], low[vectors], most{};
+  Mask left{};
+  for (int q = 0; q < vectors; ++q) high[q] = first - Vector{}, low[q] = second - Vector{};
+  for (index_t i = 0; i < n; i += vectors * lanes) {
+    CLEAVE_UNROLL
+    for (int q = 0; q < vectors; ++q) {
+      Vector value;
+      W::load(x + i + q * lanes, value);
+      const Vector magnitude = Vector(Mask(value) & 0x7fffffffffffffff);
+      most = magnitude > most ? magnitude : most;
+      split_off(high[q], value);
+      split_last(low[q], value, left);
+    }
+  }
+  double all_high = 0, all_low = 0, largest = 0;
+  std::uint64_t all_left = 0;
+  for (int j = 0; j < lanes; ++j) {
+    for (int q = 0; q < vectors; ++q) {
+      all_high += high[q][j] - first;
+      all_low += low[q][j] - second;
+    }
+    all_left |= std::uint64_t(left[j]);
+    if (most[j] > largest) largest = most[j];
+  }
+  sum = {all_high, all_low, largest, all_left << 1 == 0};  // -0 is nothing
+}
+
+/// The least magnitude, as bits of a float, that doubles add to a block of numbers with this highest
+/// exponent (as floats store it) without rounding. At least that of the least number.
+constexpr std::uint32_t least_beside(int highest) {
+  constexpr int room = 53 - 24 - 10;  // from the last bit of one to the sum of a block of the other
+  return highest - room > 1 ? std::uint32_t(highest - room) << 23 : 1u;
+}
+
+/// Sums a block as doubles.
+///
+/// @param highest  a guess of the highest exponent, as floats store it; corrected
+/// @return whether nothing was rounded
+template <int Bytes>
+[[gnu::always_inline]] inline bool sum_block(const float* x, index_t n, int& highest,
+                                             double& sum) {
+  using W = Wide<Bytes>;
+  using Doubles = typename W::Doubles;
+  using Ints = typename W::Ints;
+  using Bits = typename W::Bits;
+  constexpr int vectors = 4, lanes = W::lanes;
+  Doubles sums[vectors] = {};
+  Ints most = {};
+  Bits least = 0xffffffffu - Bits{};
+  for (index_t i = 0; i < n; i += vectors * lanes) {
+    CLEAVE_UNROLL
+    for (int q = 0; q < vectors; q += 2) {
+      const float* from = x + i + q * lanes;
+      Ints magnitude;
+      Doubles first, second;
+      W::load(from, magnitude);
+      magnitude &= 0x7fffffff;
+      most = magnitude > most ? magnitude : most;
+      const Bits below = Bits(magnitude) - 1u;  // zeros are the largest of all
+      least = below < least ? below : least;
+      W::widen(from, first);
+      W::widen(from + lanes, second);
+      sums[q] += first;
+      sums[q + 1] += second;
+    }
+  }
+  sums[0] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  sum = 0;
+  for (int j = 0; j < lanes; ++j) sum += sums[0][j];
+
+  const Ints outside =
+      Ints(most >= (highest + 1) << 23) | Ints(least < least_beside(highest) - 1u);
+  std::uint64_t any[Bytes / 8], all = 0;
+  std::memcpy(any, &outside, sizeof(any));
+  for (const std::uint64_t word : any) all |= word;
+  if (all == 0) return true;
+
+  std::int32_t largest = 0;
+  std::uint32_t smallest = 0xffffffffu;
+  for (int j = 0; j < 2 * lanes; ++j) {
+    if (most[j] > largest) largest = most[j];
+    if (least[j] < smallest) smallest = least[j];
+  }
+  highest = largest >> 23;
+  if (highest < 255 && smallest >= least_beside(highest) - 1u) return true;
+  highest = 0;
+  return false;
+}
+
+}  // namespace cleave::kernels::detail
