@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include <cleave/core/config.hpp>
 
@@ -22,6 +23,13 @@ inline cleave::index_t positive(const std::string& option, const std::string& te
   if (text.empty() || *end != '\0' || value < 1)
     throw UsageError(option + " is '" + text + "'; it takes a whole number of at least 1");
   return value;
+}
+
+/// @throws UsageError unless `text` is yes or no
+inline bool truth(const std::string& option, const std::string& text) {
+  if (text != "yes" && text != "no")
+    throw UsageError(option + " is '" + text + "'; it takes yes or no");
+  return text == "yes";
 }
 
 /// Extents of a mesh of dp x tp ranks.
@@ -46,11 +54,16 @@ inline void set_mesh(MeshExtents& mesh, const std::string& text) {
 }
 
 /// Calls set(option, value) for each option.
-/// @throws UsageError for an option without a value
+/// @param flag  an option that has no value
+/// @throws UsageError for another option without a value
 template <class Set>
-void parse(int argc, char** argv, const Set& set) {
+void parse(int argc, char** argv, std::string_view flag, const Set& set) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
+    if (word == flag) {
+      set(word, std::string());
+      continue;
+    }
     const std::size_t equals = word.find('=');
     const std::string option = word.substr(0, equals);
     std::string value;
@@ -59,6 +72,10 @@ void parse(int argc, char** argv, const Set& set) {
     if (value.empty()) throw UsageError(option + " needs a value");
     set(option, value);
   }
+}
+template <class Set>
+void parse(int argc, char** argv, const Set& set) {
+  parse(argc, argv, {}, set);
 }
 
 }  // namespace command_line

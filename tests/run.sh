@@ -4,18 +4,33 @@
 # whether all is well.
 #
 # usage: sh tests/run.sh [BUILD_DIR [SUITE [MESON_OPTION..]]]
+#        sh tests/run.sh --device [BUILD_DIR [MESON_OPTION..]]
 # BUILD_DIR defaults to build-tests. Without SUITE everything runs but the suite `ci`, which takes
 # long and is for .ci/run. Only what the tests need is built; `ci` builds everything, and so does
 # `none`, which runs nothing. The sources of a program are compiled as one file (Meson's option
 # unity), or a few where there are cores for them, and optimised only where running takes longer
 # than compiling: reading the headers takes longer than compiling the cases.
+#
+# --device is for a machine with nvcc and a GPU: the suite `cuda`, optimised as programs are, without
+# installing anything; BUILD_DIR defaults to build-device.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . .ci/debian.sh
 
-build=${1:-build-tests}
-suite=${2:-}
-if [ $# -gt 2 ]; then shift 2; else shift $#; fi
+optimization=0
+if [ "${1:-}" = --device ]; then
+  shift
+  build=${1:-build-device}
+  suite=cuda
+  optimization=2
+  build_packages=
+  if [ $# -gt 1 ]; then shift; else shift $#; fi
+  set -- -Dcuda=enabled -Dexamples=disabled "$@"
+else
+  build=${1:-build-tests}
+  suite=${2:-}
+  if [ $# -gt 2 ]; then shift 2; else shift $#; fi
+fi
 jobs=$(getconf _NPROCESSORS_ONLN)  # Ninja would start two more, which costs 8 % on two cores
 files=8                            # that are compiled as one
 [ "$jobs" -gt 2 ] || files=32
@@ -27,7 +42,7 @@ rm -f "$log"
 
 # shellcheck disable=SC2086  # a list of words
 need $build_packages &&
-  configure "$build" -Dunity=on -Dunity_size=$files -Doptimization=0 "$@" &&
+  configure "$build" -Dunity=on -Dunity_size=$files -Doptimization=$optimization "$@" &&
   python3 tests/support/build.py "$build" "$jobs" $to_build &&
   { [ "$suite" != none ] || exit 0; } &&
   meson test -C "$build" --no-rebuild --print-errorlogs --logbase "$name" "$chosen"

@@ -1,4 +1,4 @@
-// The twins of bench/cuda: what a programmer of CUDA would write without cleave.
+// The counterparts of bench/cuda: what a programmer of CUDA would write without cleave.
 #pragma once
 
 #include <cublasLt.h>
@@ -35,7 +35,8 @@ inline void check(cublasStatus_t status) {
   if (status != CUBLAS_STATUS_SUCCESS) throw cleave::Error("bare::Matmul", "cuBLASLt failed");
 }
 
-/// c = a · b, square matrices of bfloat16, row-major.
+/// c = a · b, square matrices of bfloat16, row-major: to cuBLAS, whose matrices are column-major,
+/// the transposed ones, so that it is asked for cᵀ = bᵀ · aᵀ.
 class Matmul {
  public:
   explicit Matmul(int side) {
@@ -43,9 +44,6 @@ class Matmul {
     check(cublasLtMatmulDescCreate(&product_, CUBLAS_COMPUTE_32F, CUDA_R_32F));
     check(cublasLtMatrixLayoutCreate(&layout_, CUDA_R_16BF, std::uint64_t(side),
                                      std::uint64_t(side), side));
-    const cublasLtOrder_t order = CUBLASLT_ORDER_ROW;
-    check(cublasLtMatrixLayoutSetAttribute(layout_, CUBLASLT_MATRIX_LAYOUT_ORDER, &order,
-                                           sizeof order));
     cleave::cuda::check(cudaMalloc(&workspace_, workspace_bytes), "bare::Matmul");
     cublasLtMatmulPreference_t preference;
     check(cublasLtMatmulPreferenceCreate(&preference));
@@ -68,7 +66,7 @@ class Matmul {
 
   void operator()(const void* a, const void* b, void* c) const {
     const float one = 1, zero = 0;
-    check(cublasLtMatmul(handle_, product_, &one, a, layout_, b, layout_, &zero, c, layout_, c,
+    check(cublasLtMatmul(handle_, product_, &one, b, layout_, a, layout_, &zero, c, layout_, c,
                          layout_, &best_.algo, workspace_, workspace_bytes,
                          cleave::cuda::current_stream().get()));
   }

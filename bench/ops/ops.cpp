@@ -99,8 +99,8 @@ void bandwidths() {
   against_memcpy("map", 3 * bytes, [&] { map_to_c(read(a), read(b)); });
   against_memcpy("map_row", 2 * bytes, [&] { map_to_c(read(a), rows); });
   against_memcpy("map_transposed", 3 * bytes, [&] {
-    const Matrix turned = b.transpose(0, 1);
-    map_to_c(read(a), read(turned));
+    const Matrix transposed = b.transpose(0, 1);
+    map_to_c(read(a), read(transposed));
   });
   against_memcpy("sum_rows", bytes, [&] { reduce_dims<Sum>(host, read(a), 2u, write(row)); });
   against_memcpy("sum_cols", bytes, [&] { reduce_dims<Sum>(host, read(a), 1u, write(row)); });

@@ -1,9 +1,11 @@
-// How much of the latency of gradient sums disappears behind backward: a network on two threads,
-// whose collectives over dp take 2 ms longer than they do, and on two whose collectives do not.
+// How much of the latency of gradient sums disappears behind backward: a network on two ranks, threads
+// or under mpirun processes, whose collectives over dp take 2 ms longer than they do, and on two whose
+// collectives do not.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <cleave/comm/run.hpp>
@@ -74,12 +76,15 @@ void measure(World& world) {
     gain.push_back(single / with);
   }
   if (world.rank() != 0) return;
-  std::printf("ddp.hidden_latency_share %.2f ratio\n", bench::median(hidden));
-  std::printf("ddp.backward.vs_one_sum_per_parameter %.2f ratio\n", bench::median(gain));
+  const char* const ranks = world.communicator().backend() == std::string("mpi") ? ".processes" : "";
+  std::printf("ddp%s.hidden_latency_share %.2f ratio\n", ranks, bench::median(hidden));
+  std::printf("ddp%s.backward.vs_one_sum_per_parameter %.2f ratio\n", ranks, bench::median(gain));
 }
 
 }  // namespace
 
 int main() {
-  run_threads(2, [](World& world) { measure(world); });
+  char program[] = "parallel_data", ranks[] = "--ranks", two[] = "2";
+  char* words[] = {program, ranks, two, nullptr};
+  return run(3, words, [](World& world) { measure(world); });
 }

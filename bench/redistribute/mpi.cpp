@@ -1,5 +1,6 @@
-// Collectives and redistributions between processes, each against its bare twin in the same run:
-// Open MPI's collectives, hand packing with MPI_Alltoall, and ScaLAPACK's psgemr2d where it is.
+// Collectives and redistributions between processes, each against its bare counterpart in the same
+// run: Open MPI's collectives, hand packing with MPI_Alltoall, and ScaLAPACK's psgemr2d where it
+// is.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>

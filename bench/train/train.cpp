@@ -10,61 +10,31 @@
 #include <vector>
 
 #include <cleave/nn.hpp>
+#include <cleave/parallel/replicate.hpp>
 
-#include "../../examples/train_gpt/model.hpp"
 #include "../timing.hpp"
+#include "gpt_step.hpp"
 #include "handwritten.hpp"
 
 using namespace cleave;
 using axes::dp;
-using axes::tp;
 using bench::median;
 using bench::seconds_of;
 
 namespace {
 
-/// As in examples/train_gpt, which has these sizes by default.
-struct GptSizes {
-  index_t characters = 80, batch = 16, context = 64, width = 64, heads = 4, layers = 2;
-};
-
-/// Calls use(step) with a function that makes a step of training of a small GPT, and returns the
-/// loss.
-template <class Use>
-void with_gpt(World& world, const GptSizes& sizes, const Use& use) {
-  const auto mesh = init_device_mesh<dp, tp>(world, {world.size(), 1});
-  manual_seed(world, 1);
-  const auto model = requires_grad(gpt::placed_model(sizes.characters, sizes.context, sizes.width,
-                                                     sizes.heads, sizes.layers, mesh));
-  auto optimizer = nn::adamw(model, {.weight_decay = 0.01});
-  const auto ids = [&](index_t shift) {
-    const auto x = empty<index_t>({sizes.batch, sizes.context}, mesh, Shard<0>{}, Replicate{});
-    const index_t first = x.local_box().begin[0] * sizes.context;
-    for (index_t i = 0; i < x.local().size(); ++i)
-      x.local().data()[i] = (first + i + shift) * 7919 % sizes.characters;
-    return x;
-  };
-  const auto x = ids(0), next = ids(1);
-  const auto where = empty<index_t>({sizes.context}, mesh, Replicate{}, Replicate{});
-  for (index_t i = 0; i < sizes.context; ++i) where.local()(i) = i;
-  use([&] {
-    const auto y = model(x, where);
-    const auto loss = cross_entropy(flatten(y, dim<0, 1>{}), flatten(next, dim<0, 1>{}));
-    zero_grad(model);
-    backward(loss);
-    nn::clip_grad_norm_(model, 1.0);
-    optimizer.step(model);
-    return double(loss.value().item());
-  });
-}
-
 constexpr int rounds = 15, at_once = 4;
 
+/// A model whose gradients are summed over dp in buckets.
+constexpr auto replicated = [](const auto& model, const auto& mesh) {
+  return replicate(model, mesh, dp{});
+};
+
 /// The median time of a step on that many ranks, by the clock of the first.
-double gpt_seconds(int ranks, const GptSizes& sizes) {
+double gpt_seconds(int ranks, const bench::GptSizes& sizes) {
   double result = 0;
   run_threads(ranks, [&](World& world) {
-    with_gpt(world, sizes, [&](const auto& step) {
+    bench::with_gpt(world, sizes, replicated, [&](const auto& step) {
       seconds_of(at_once, step);
       std::vector<double> times;
       for (int i = 0; i < rounds; ++i) times.push_back(seconds_of(at_once, step));
@@ -122,7 +92,7 @@ void mlp(World& world) {
 
 /// A number of steps per line of input; the seconds of one and the last loss come out.
 void answer(World& world) {
-  with_gpt(world, {}, [](const auto& step) {
+  bench::with_gpt(world, {}, replicated, [](const auto& step) {
     for (int count; std::cin >> count;) {
       double loss = 0;
       const double seconds = seconds_of(count, [&] { loss = step(); });

@@ -85,10 +85,11 @@ void cluster(World& world, Device device, const Input& input) {
 
   // Grey values are small whole numbers: in float64 their sums are exact in any order, so that the
   // centroids have the same bits on every mesh. The first k points are the first centroids.
-  // points[S0,S1], centroids[R,S1], nearest[S0,R], squares[S0,P]
+  // points[S0,S1], centroids[R,S1], nearest[S0,R], ones[S0,R], squares[S0,P]
   const auto points = distribute_tensor(input.points, mesh, Shard<0>{}, Shard<1>{});
   auto centroids = distribute_tensor(input.points.slice(0, 0, k), mesh, Replicate{}, Shard<1>{});
   auto nearest = full<index_t>({points.extent(0)}, index_t{-1}, mesh, Shard<0>{}, Replicate{});
+  const auto ones = full<double>({points.extent(0)}, 1.0, mesh, Shard<0>{}, Replicate{});
   const auto squares = unsqueeze(sum(square(points), dim<1>{}), dim<1>{});
 
   kmeans::Stopwatch stopwatch;
@@ -106,17 +107,17 @@ void cluster(World& world, Device device, const Input& input) {
     const auto distances = partial.redistribute(Shard<0>{}, Replicate{});
 
     // every point joins the cluster that is nearest, the first one among equals
-    // nearest[S0,R] = argmin of distances[S0,R];  members[S0,R] has a 1 at nearest, else 0
+    // nearest[S0,R] = argmin of distances[S0,R]
     const auto before = nearest;
     nearest = argmin(distances, dim<1>{});
-    const auto members = one_hot<double>(nearest, k);
     const auto moves = map(Moved{}, before, nearest);
 
-    // what the points of each rank of dp add up to
-    // part_sums[P,S1] = members[S0,R]^T . points[S0,S1];  the others are [P,R]
+    // what the points of each rank of dp add up to, cluster by cluster
+    // part_sums[P,S1]: row c is the sum of the points[S0,S1] whose nearest[S0,R] is c
+    // part_counts[P,R]: likewise of a one for each point;  the others are [P,R], too
     // sums[R,S1], counts[R,R], inertia[R,R], moved[R,R]: one all-reduce over dp for all of them
-    const auto part_sums = matmul(transpose(members), points);
-    const auto part_counts = sum(members, dim<0>{});
+    const auto part_sums = index_add(points, dim<0>{}, nearest, k);
+    const auto part_counts = index_add(ones, dim<0>{}, nearest, k);
     const auto part_inertia = sum(min(distances, dim<1>{}));
     const auto part_moved = sum(moves);
     const auto [sums, counts, inertia, moved] =
@@ -137,7 +138,6 @@ void cluster(World& world, Device device, const Input& input) {
       show("partial", partial);
       show("distances", distances);
       show("nearest", nearest);
-      show("members", members);
       show("part_sums", part_sums);
       show("part_counts", part_counts);
       show("sums", sums);

@@ -25,15 +25,15 @@ int main(int argc, char** argv) {
     const CommTrace trace(world);
     const auto blocks = a.redistribute(Shard<0>{}, Shard<1>{});         // a slice: nothing is sent
     const auto columns = blocks.redistribute(Replicate{}, Shard<1>{});  // a gather over row
-    const auto turned = a.redistribute(Shard<1>{}, Replicate{});        // an exchange over row
-    const Tensor<float, 2> whole = turned.full_tensor();
+    const auto transposed = a.redistribute(Shard<1>{}, Replicate{});    // an exchange over row
+    const Tensor<float, 2> whole = transposed.full_tensor();
 
     if (!prints) return;
     std::printf("a\n%s\nblocks\n%s\ncolumns\n%s\nturned\n%s\n", visualize_sharding(a).c_str(),
                 visualize_sharding(blocks).c_str(), visualize_sharding(columns).c_str(),
-                visualize_sharding(turned).c_str());
+                visualize_sharding(transposed).c_str());
     std::printf(
-        "a to turned, planned by the compiler:\n%s\n",
+        "a to transposed, planned by the compiler:\n%s\n",
         explain<Placements<Shard<0>, Replicate>, Placements<Shard<1>, Replicate>>(mesh, {8, 10})
             .text()
             .c_str());

@@ -16,6 +16,8 @@ struct Options {
   std::string model = "mlp";             ///< or cnn
   std::string checkpoints{};             ///< a directory to save to, and to go on from; empty: none
   std::string curve{};                   ///< a file for a picture of the losses; empty: none
+  std::string losses{};                  ///< a file for the bits of every loss; empty: none
+  bool exact = false;                    ///< sums of an mlp are exact
   command_line::MeshExtents mesh{};
   cleave::index_t epochs = 40;
   cleave::index_t batch = 60;
@@ -36,16 +38,19 @@ inline void set(Options& options, const std::string& option, const std::string& 
   else if (option == "--model") options.model = model_of(value);
   else if (option == "--checkpoints") options.checkpoints = value;
   else if (option == "--curve") options.curve = value;
+  else if (option == "--losses") options.losses = value;
+  else if (option == "--exact") options.exact = command_line::truth(option, value);
   else if (option == "--mesh") command_line::set_mesh(options.mesh, value);
   else if (option == "--epochs") options.epochs = positive(option, value);
   else if (option == "--batch") options.batch = positive(option, value);
   else if (option == "--hidden") options.hidden = positive(option, value);
   else if (option == "--filters") options.filters = positive(option, value);
   else if (option != "--ranks")  // which is for cleave::run
-    throw UsageError("there is no option '" + option +
-                     "'; there are --data DIRECTORY, --mesh dp=N,tp=N, --ranks N, --epochs N, "
-                     "--batch N, --model mlp|cnn, --hidden N, --filters N, --checkpoints DIRECTORY, "
-                     "--curve FILE.svg");
+    throw UsageError(
+        "there is no option '" + option +
+        "'; there are --data DIRECTORY, --mesh dp=N,tp=N, --ranks N, --epochs N, "
+        "--batch N, --model mlp|cnn, --hidden N, --filters N, --checkpoints DIRECTORY, "
+        "--curve FILE.svg, --losses FILE, --exact yes|no");
 }
 
 /// @throws UsageError for what is no option, and for a value that the option cannot have
@@ -54,6 +59,7 @@ inline Options parse(int argc, char** argv) {
   command_line::parse(argc, argv, [&](const std::string& option, const std::string& value) {
     set(options, option, value);
   });
+  if (options.exact && options.model != "mlp") throw UsageError("--exact yes is for --model mlp");
   return options;
 }
 

@@ -4,11 +4,14 @@
 //     train_digits --ranks 4 --mesh dp=2,tp=2        four threads
 //     mpirun -n 4 train_digits --mesh dp=2,tp=2      four processes
 //     train_digits --model cnn                       filters in place of a hidden layer
+//     train_digits --exact yes --losses FILE         sums without rounding; the bits of all losses
 //
-// The batches, the first parameters and so the losses are the same on any mesh, up to rounding.
+// The batches, the first parameters and so the losses are the same on any mesh, up to rounding;
+// with exact sums to the last bit.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <fstream>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -83,7 +86,29 @@ auto placed_mlp(const Mesh& mesh, index_t hidden) {
   return nn::Mlp{nn::place(lazy.up, mesh, Replicate{}, Shard<0>{}), nn::Relu{}, down};
 }
 
+/// The same, of exact sums.
 template <class Mesh>
+auto exact_mlp(const Mesh& mesh, index_t hidden) {
+  const auto m = placed_mlp(mesh, hidden);
+  return nn::Mlp{nn::ExactLinear{m.up.weight, m.up.bias}, nn::Relu{},
+                 nn::ExactLinear{m.down.weight, m.down.bias}};
+}
+
+/// Sums as floating-point numbers add up, or without rounding.
+struct Rounded {
+  static auto loss(const auto& logits, const auto& classes) {
+    return cross_entropy(logits, classes);
+  }
+  static void clip(const auto& model) { nn::clip_grad_norm_(model, 1.0); }
+};
+struct Exact {
+  static auto loss(const auto& logits, const auto& classes) {
+    return cross_entropy<exact>(logits, classes);
+  }
+  static void clip(const auto& model) { nn::clip_grad_norm_<exact>(model, 1.0); }
+};
+
+template <class Sums, class Mesh>
 void train(World& world, const digits::Options& options, const Mesh& mesh, const auto& placed) {
   const Digits digits(options.data);
   const index_t count = digits.points.extent(0) - held_out;
@@ -108,6 +133,9 @@ void train(World& world, const digits::Options& options, const Mesh& mesh, const
   }
 
   training::Curve curve;
+  std::ofstream losses;
+  if (world.rank() == 0 && !options.losses.empty()) losses.open(options.losses);
+  losses << std::hexfloat;
   for (; epoch < options.epochs; ++epoch) {
     const std::vector<index_t> order = shuffled(count, std::uint64_t(epoch) + 1);
     training::Progress progress(world);
@@ -116,13 +144,15 @@ void train(World& world, const digits::Options& options, const Mesh& mesh, const
       for (index_t i = 0; i < std::min(options.batch, count); ++i)
         rows.push_back(split[std::size_t(order[std::size_t(step * options.batch + i)])]);
       const Batch batch(digits, rows.data(), index_t(rows.size()), mesh);
-      const auto loss = cross_entropy(model(batch.x), batch.classes);
+      const auto loss = Sums::loss(model(batch.x), batch.classes);
       zero_grad(model);
       backward(loss);
-      nn::clip_grad_norm_(model, 1.0);
+      Sums::clip(model);
       optimizer.options.learning_rate = rate(epoch * steps + step);
       optimizer.step(model);
-      progress.add(loss.value().item());
+      const float value = loss.value().item();
+      progress.add(value);
+      losses << value << '\n';
     }
     const std::string speed = progress.speed(options.batch, "digits");
     if (!options.checkpoints.empty() && (epoch + 1) % 10 == 0) {
@@ -144,8 +174,10 @@ void train(World& world, const digits::Options& options) {
   const auto mesh = init_device_mesh<dp, tp>(
       world, {options.mesh.along_dp(world.size()), options.mesh.tp});
   manual_seed(world, seed);
-  if (options.model == "cnn") train(world, options, mesh, digits::cnn(mesh, options.filters));
-  else train(world, options, mesh, placed_mlp(mesh, options.hidden));
+  if (options.model == "cnn")
+    train<Rounded>(world, options, mesh, digits::cnn(mesh, options.filters));
+  else if (options.exact) train<Exact>(world, options, mesh, exact_mlp(mesh, options.hidden));
+  else train<Rounded>(world, options, mesh, placed_mlp(mesh, options.hidden));
 }
 
 }  // namespace

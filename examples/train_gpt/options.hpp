@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include <cleave/core/config.hpp>
 
@@ -17,6 +18,7 @@ struct Options {
   std::string resume{};  ///< a directory to save to, and to go on from; empty: none
   std::string curve{};   ///< a file for a picture of the losses; empty: none
   command_line::MeshExtents mesh{};
+  bool sharded = false;  ///< parameters, gradients and the optimizer's state over dp
   cleave::index_t steps = 300;
   cleave::index_t every = 20;  ///< steps between lines of progress
   cleave::index_t save = 100;  ///< steps between checkpoints
@@ -47,14 +49,16 @@ inline void set(Options& options, const std::string& option, const std::string& 
     throw UsageError("there is no option '" + option +
                      "'; there are --text FILE, --resume DIRECTORY, --mesh dp=N,tp=N, --ranks N, "
                      "--steps N, --every N, --save N, --batch N, --context N, --width N, "
-                     "--heads N, --layers N, --sample N, --curve FILE.svg");
+                     "--heads N, --layers N, --sample N, --curve FILE.svg, --sharded");
 }
 
 /// @throws UsageError for what is no option, and for values that do not fit each other
 inline Options parse(int argc, char** argv) {
   Options options;
-  command_line::parse(argc, argv, [&](const std::string& option, const std::string& value) {
-    set(options, option, value);
+  const std::string_view flag = "--sharded";
+  command_line::parse(argc, argv, flag, [&](const std::string& option, const std::string& value) {
+    if (option == flag) options.sharded = true;
+    else set(options, option, value);
   });
   if (options.width % options.heads != 0)
     throw UsageError("--width " + std::to_string(options.width) + " is no multiple of --heads " +

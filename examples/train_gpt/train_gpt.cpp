@@ -1,12 +1,16 @@
 // Trains a small GPT on a text, character by character, on a mesh of dp x tp ranks: sequences of a
-// batch are sharded over dp, heads and hidden layers over tp. Then it writes some text of its own.
+// batch are sharded over dp, which sums gradients in buckets, heads and hidden layers over tp. Then
+// it writes some text of its own.
 //
 //     train_gpt --ranks 4 --mesh dp=2,tp=2                      four threads
 //     mpirun -n 4 train_gpt --mesh dp=2,tp=2 --text FILE        four processes
+//     train_gpt --ranks 4 --mesh dp=2,tp=2 --sharded            1/2 of all parameters over dp, too
 //     train_gpt --ranks 2 --resume DIRECTORY                    saves there, and goes on from there
 //     train_gpt --curve loss.svg                                draws the losses
 //
-// Batches, first parameters and so losses are the same on any mesh, up to rounding.
+// With --sharded each rank of dp keeps its part of parameters, gradients and the optimizer's state,
+// and gathers a block when it is used. Batches, first parameters and so losses are the same on any
+// mesh, up to rounding.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -15,6 +19,8 @@
 #include <vector>
 
 #include <cleave/nn.hpp>
+#include <cleave/parallel/fully_shard.hpp>
+#include <cleave/parallel/replicate.hpp>
 
 #include "../curve.hpp"
 #include "../progress.hpp"
@@ -57,16 +63,10 @@ std::string written(const auto& model, const gpt::Text& text, const auto& where,
   return result;
 }
 
-void train(World& world, const gpt::Text& text, const gpt::Options& options) {
-  const auto mesh = init_device_mesh<dp, tp>(
-      world, {options.mesh.along_dp(world.size()), options.mesh.tp});
-  if (options.batch % mesh.extents()[0] != 0)
-    throw gpt::UsageError("--batch " + std::to_string(options.batch) + " is no multiple of dp=" +
-                          std::to_string(mesh.extents()[0]));
-  manual_seed(world, seed);
-  const auto model =
-      requires_grad(gpt::placed_model(text.vocabulary(), options.context, options.width,
-                                      options.heads, options.layers, mesh));
+/// @param model  on the mesh, its parameters tracked
+template <class Mesh>
+void train(World& world, const auto& model, const gpt::Text& text, const gpt::Options& options,
+           const Mesh& mesh) {
   auto optimizer = nn::adamw(model, {.weight_decay = 0.01});
   const nn::Cosine rate{.rate = 3e-3, .steps = options.steps, .least = 3e-4,
                         .warm_up = std::min<index_t>(20, options.steps / 4)};
@@ -113,6 +113,24 @@ void train(World& world, const gpt::Text& text, const gpt::Options& options) {
   const std::string sample =
       written(detach(model), text, where, options.context, options.sample, mesh);
   if (world.rank() == 0) std::printf("----\n%s\n----\n", sample.c_str());
+}
+
+void train(World& world, const gpt::Text& text, const gpt::Options& options) {
+  const auto mesh =
+      init_device_mesh<dp, tp>(world, {options.mesh.along_dp(world.size()), options.mesh.tp});
+  if (options.batch % mesh.extents()[0] != 0)
+    throw gpt::UsageError("--batch " + std::to_string(options.batch) +
+                          " is no multiple of dp=" + std::to_string(mesh.extents()[0]));
+  manual_seed(world, seed);
+  const auto model = gpt::placed_model(text.vocabulary(), options.context, options.width,
+                                       options.heads, options.layers, mesh);
+  if (options.sharded) {  // blocks, and what is around them; replicate sums biases of columns
+    train(world,
+          requires_grad(replicate(fully_shard(model, mesh, dp{}, "blocks.*"_path), mesh, dp{})),
+          text, options, mesh);
+  } else {
+    train(world, requires_grad(replicate(model, mesh, dp{})), text, options, mesh);
+  }
 }
 
 }  // namespace

@@ -22,7 +22,7 @@
 #include <cleave/comm/dry_body.hpp>
 #include <cleave/comm/functional/operands_body.hpp>
 #include <cleave/comm/run_body.hpp>
-#include <cleave/comm/thread.hpp>
+#include <cleave/comm/thread/communicator.hpp>
 #include <cleave/comm/trace_body.hpp>
 #include <cleave/kernels/host/exact_row_body.hpp>
 #include <cleave/kernels/host/vector_math_body.hpp>
@@ -44,13 +44,16 @@ extern "C" const char cleave_error_link_cleave_compiled_or_include_cleave_compil
 
 namespace cleave {
 
-template std::string CommTrace::to_string<CommEvent>() const;
+template std::string CommEvents::to_string<CommEvent>() const;
+template std::string CommEvents::by_module<CommEvent>() const;
+template std::string CommEvents::to_json<CommEvent>() const;
 template std::shared_ptr<Communicator> dry_communicator<Communicator>(int, int);
 template std::vector<std::shared_ptr<Communicator>> thread_communicators<Host>(int);
 
 namespace detail {
 
 template int run_ranks(int, char**, RankFunction);
+template Budget dry_budget<Communicator>(int, int, RankFunction);
 template void run_on_threads_alone(int, RankFunction);
 template class Completion<Host>;
 template void start_job<Host>(Communicator&, Job&);

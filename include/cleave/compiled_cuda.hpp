@@ -16,7 +16,7 @@
 #include <memory>
 #include <span>
 
-#include <cleave/comm/cuda/device_group_body.hpp>
+#include <cleave/comm/device/device_group_body.hpp>
 #include <cleave/comm/functional/operands_body.hpp>
 #include <cleave/cuda.hpp>
 #include <cleave/kernels/cuda/gemm_body.hpp>

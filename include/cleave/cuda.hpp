@@ -16,20 +16,22 @@
 
 // Kernels
 #include <cleave/kernels/cuda/arg_reduce_dim.hpp>
+#include <cleave/kernels/cuda/exact_sums.hpp>
 #include <cleave/kernels/cuda/gather_rows.hpp>
 #include <cleave/kernels/cuda/gemm.hpp>
 #include <cleave/kernels/cuda/map_elements.hpp>
 #include <cleave/kernels/cuda/map_indexed.hpp>
 #include <cleave/kernels/cuda/multinomial_rows.hpp>
 #include <cleave/kernels/cuda/one_hot_rows.hpp>
+#include <cleave/kernels/cuda/ordered_indices.hpp>
 #include <cleave/kernels/cuda/reduce_dims.hpp>
 #include <cleave/kernels/cuda/reduce_views.hpp>
 #include <cleave/kernels/cuda/running_sums.hpp>
 #include <cleave/kernels/cuda/strided_copy.hpp>
 
 // Ranks
-#include <cleave/comm/cuda/async.hpp>
-#include <cleave/comm/cuda/device_group.hpp>
+#include <cleave/comm/device/async.hpp>
+#include <cleave/comm/device/device_group.hpp>
 
 #if CLEAVE_COMPILED && defined(__ELF__) && !defined(__CUDA_ARCH__)
 /// Defined by cleave/compiled_cuda.hpp.

@@ -10,6 +10,7 @@
 #include <cleave/nn/describe.hpp>
 #include <cleave/nn/dropout.hpp>
 #include <cleave/nn/embedding.hpp>
+#include <cleave/nn/exact.hpp>
 #include <cleave/nn/images.hpp>
 #include <cleave/nn/layers.hpp>
 #include <cleave/nn/mode.hpp>
@@ -20,5 +21,6 @@
 #include <cleave/nn/transformer.hpp>
 #include <cleave/nn/tree.hpp>
 #include <cleave/nn/visit.hpp>
+#include <cleave/nn/with_paths.hpp>
 #include <cleave/ops/class_losses.hpp>
 #include <cleave/ops/losses.hpp>

@@ -9,4 +9,5 @@
 #include <cleave/parallel/prepare_module.hpp>
 #include <cleave/parallel/random_region.hpp>
 #include <cleave/parallel/replicate.hpp>
+#include <cleave/parallel/requires_gradient_sync.hpp>
 #include <cleave/parallel/top_k.hpp>

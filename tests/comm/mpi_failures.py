@@ -16,6 +16,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from cases import Cases
 
+LIBRARY = pathlib.Path(__file__).resolve().parent / "library.tune"
 TIMEOUT = 2  # CLEAVE_TIMEOUT of the ranks
 REPEAT = int(os.environ.get("CLEAVE_TEST_REPEAT", "1"))
 RANKS = 3
@@ -163,6 +164,9 @@ def slower(reason):
 
 RUNS = (
     ("messages", {"CLEAVE_SHARED_MB": "0", "CLEAVE_CHECK": "local"}, WAYS | EXITS | EVERYWHERE),
+    ("the MPI library's collectives",
+     {"CLEAVE_SHARED_MB": "0", "CLEAVE_CHECK": "local", "CLEAVE_TUNE": str(LIBRARY)},
+     {way: WAYS[way] for way in ("none", "throw", "leave", "stall", "die")} | EVERYWHERE),
     ("shared memory", {"CLEAVE_SHARED_MB": "", "CLEAVE_CHECK": "local"},
      DIRECT | EXITS | EVERYWHERE),
     ("compared", {"CLEAVE_SHARED_MB": "", "CLEAVE_CHECK": "collective"}, COMPARED),

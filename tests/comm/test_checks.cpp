@@ -141,8 +141,9 @@ TEST_CASE("a call that one rank can see to be wrong is refused on that rank") {
   c.source = whole.view();
   c.destination = whole.view();
   c.op = ReduceOp::avg;
-  CHECK(refusal(c, 0, 2) ==
-        "all_reduce: avg of int32 is not defined: an average is no whole number");
+  CHECK(
+      refusal(c, 0, 2) ==
+      "all_reduce: avg of int32 is not defined: an average requires a floating-point element type");
 
   c = call(CollectiveKind::exchange);
   c.source = six.view();

@@ -54,7 +54,8 @@ TEST_CASE("what cannot be done is refused before anything is communicated") {
         "functional::all_reduce: there is no reduction 'median'; there are sum, avg, max, min, "
         "product");
   CHECK(error_of([&] { (void)functional::all_reduce(whole, "avg", world); }) ==
-        "functional::all_reduce: avg of int64 is not defined: an average is no whole number");
+        "functional::all_reduce: avg of int64 is not defined: an average requires a floating-point "
+        "element type");
   CHECK(error_of([&] { (void)functional::reduce_scatter(complex, ReduceOp::max, 0, world); }) ==
         "functional::reduce_scatter: max of complex64 is not defined: complex numbers have no "
         "order");

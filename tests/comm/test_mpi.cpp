@@ -9,7 +9,7 @@
 #include <doctest/doctest.h>
 
 #include <cleave/comm/mpi.hpp>
-#include <cleave/comm/mpi_requests.hpp>
+#include <cleave/comm/mpi/requests.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 #include "collective_cases.hpp"

@@ -149,8 +149,9 @@ TEST_CASE("the result may be one of the operands") {
 }
 
 TEST_CASE("a reduction that its elements do not have is refused with the reason") {
-  CHECK(refusal<std::int32_t>(ReduceOp::avg) ==
-        "all_reduce: avg of int32 is not defined: an average is no whole number");
+  CHECK(
+      refusal<std::int32_t>(ReduceOp::avg) ==
+      "all_reduce: avg of int32 is not defined: an average requires a floating-point element type");
   CHECK(refusal<bool>(ReduceOp::avg) ==
         "all_reduce: avg of bool is not defined: bools have no average");
   CHECK(refusal<std::complex<float>>(ReduceOp::max) ==

@@ -1,4 +1,4 @@
-// The front door, as a program's main sees it: exit codes, and what is printed on stderr.
+// The entry point, as a program's main sees it: exit codes, and what is printed on stderr.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -13,7 +13,7 @@
 
 #include <cleave/comm/launch.hpp>
 #include <cleave/comm/run.hpp>
-#include <cleave/comm/thread_run.hpp>
+#include <cleave/comm/thread/run.hpp>
 #include <cleave/kernels/host/gemm.hpp>
 #include <cleave/kernels/strided.hpp>
 

@@ -208,7 +208,8 @@ TEST_CASE("nobody reads tensors of a rank that has unwound") {
         c.root = (culprit + 1) % n;
         c.source = source.view();
         c.destination = destination.view();
-        group.run(c);  // the longer destination: refused before the door, or found behind it
+        group.run(
+            c);  // the longer destination: refused before the entry barrier, or found behind it
       }
       ++finished;
     });
@@ -223,10 +224,10 @@ TEST_CASE("nobody reads tensors of a rank that has unwound") {
 
 TEST_CASE("a rank that unwinds past asynchronous work tells the others before it waits for it") {
   const Outcome outcome = outcome_of(3, [](World& world) {
-    const std::shared_ptr<Communicator> twin = world.communicator().twin();
+    const std::shared_ptr<Communicator> duplicate = world.communicator().duplicate();
     if (world.rank() != 1) return world.barrier();
     const Async<int> work =
-        start_async(Host{}, world.communicator(), [twin] { return meet(*twin), 1; });
+        start_async(Host{}, world.communicator(), [duplicate] { return meet(*duplicate), 1; });
     throw std::runtime_error("the cause");
   });
   const std::string echo =

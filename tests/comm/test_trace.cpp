@@ -7,6 +7,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cleave/comm/async.hpp>
+#include <cleave/comm/comm_scope.hpp>
 #include <cleave/comm/dry.hpp>
 #include <cleave/comm/trace.hpp>
 #include <cleave/comm/world.hpp>
@@ -141,6 +143,118 @@ TEST_CASE("a trace prints as a table with equal calls in one line") {
         "    2  all_reduce  world      4  float32           12000  sum\n"
         "    1  all_reduce  tp         2  float32              64  sum\n"
         "    1  barrier     world      4  uint8                 0  barrier\n");
+}
+
+TEST_CASE("collectives are listed under the part of the program that they come from") {
+  const auto world = dry_communicator(1, 4);
+  const CommTrace trace(*world);
+  all_reduce(*world, 1000);
+  {
+    const CommScope step("step");
+    all_reduce(*world, 8);
+    {
+      const CommScope inner("norm.first");
+      all_reduce(*world, 16);
+      all_reduce(*world, 16);
+    }
+    const auto later = start_async(Host{}, *world, [&] { return all_reduce(*world, 24), 0; });
+    CHECK(later.wait() == 0);
+  }
+  all_reduce(*world, 32, "say \"sum\"");
+  CHECK(trace.paths() == std::vector<std::string>{"", "step", "step.norm.first"});
+  CHECK(trace.at("step").count() == 2);
+  CHECK(trace.at("step.norm").count() == 0);
+  CHECK(trace.at("step.norm.first").received_bytes() == 2 * 2 * 16 * 4 * 3 / 4);
+  CHECK(trace.inside("step").count() == 4);
+  CHECK(trace.inside("step.norm").count() == 2);
+  CHECK(trace.inside("ste").count() == 0);
+  CHECK(trace.inside("").received_bytes() == trace.received_bytes());
+  CHECK(trace.backward().events().empty());
+  CHECK(trace.by_module() ==
+        "module           pass     calls  collective  group  ranks  dtype    messages  received "
+        "bytes  in\n"
+        "(root)           forward      1  all_reduce  world      4  float32         6            "
+        "6000  all_reduce\n"
+        "(root)           forward      1  all_reduce  world      4  float32         6             "
+        "192  say \"sum\"\n"
+        "step             forward      2  all_reduce  world      4  float32        12             "
+        "192  all_reduce\n"
+        "step.norm.first  forward      2  all_reduce  world      4  float32        12             "
+        "192  all_reduce\n");
+  const std::string json = trace.at("step.norm.first").to_json();
+  CHECK(json ==
+        "[\n {\"module\": \"step.norm.first\", \"pass\": \"forward\", \"calls\": 2, "
+        "\"collective\": \"all_reduce\", \"group\": \"world\", \"ranks\": 4, \"dtype\": "
+        "\"float32\", \"messages\": 12, \"received_bytes\": 192, \"operation\": "
+        "\"all_reduce\"}\n]\n");
+  CHECK(trace.to_json().find("\"operation\": \"say \\\"sum\\\"\"") != std::string::npos);
+}
+
+TEST_CASE("modules are listed by their names, numbered ones by their numbers") {
+  std::vector<CommEvent> events;
+  for (const char* path : {"head", "blocks.12", "blocks.10.mlp", "blocks.2.mlp", "blocks.2", ""}) {
+    CommEvent event;
+    event.kind = CollectiveKind::all_reduce;
+    event.path = path;
+    events.push_back(event);
+  }
+  const std::string table = CommEvents(events).by_module();
+  std::size_t at = 0;
+  for (const char* path :
+       {"(root) ", "blocks.2 ", "blocks.2.mlp ", "blocks.10.mlp ", "blocks.12 ", "head "}) {
+    const std::size_t line = table.find("\n" + std::string(path));
+    REQUIRE(line != table.npos);
+    CHECK(line >= at);
+    at = line;
+  }
+}
+
+TEST_CASE("the innermost part that two places are in") {
+  const auto common = [](const char* a, const char* b) {
+    const std::string* path = detail::common_path(detail::kept_path(a), detail::kept_path(b));
+    return path == nullptr ? std::string() : *path;
+  };
+  CHECK(common("a.b.c", "a.b.d") == "a.b");
+  CHECK(common("a.b", "a.b") == "a.b");
+  CHECK(common("a.b", "a") == "a");
+  CHECK(common("a.b1", "a.b2") == "a");
+  CHECK(common("a1", "a2") == "");
+  CHECK(common("a.b", "") == "");
+  CHECK(common("ab", "a.b") == "");
+}
+
+TEST_CASE("messages: one per sender, also of collectives that run in one round") {
+  const auto world = dry_communicator(1, 4);
+  CommTrace trace(*world);
+  const Tensor<float, 1> own({3}), all({9});
+  const auto range = [](index_t begin, index_t end) {
+    return Box{Shape::filled(1, begin), Shape::filled(1, end)};
+  };
+  const std::array<Box, 4> pieces{range(0, 3), range(3, 6), range(6, 9), range(9, 9)};
+  Collective gather = call(CollectiveKind::all_gather);
+  gather.source = own.view();
+  gather.destination = all.view();
+  gather.pieces = pieces;
+  const std::array<Transfer, 2> receives{Transfer{3, pieces[0], pieces[0]},
+                                         Transfer{3, pieces[0], pieces[1]}};
+  Collective exchange = call(CollectiveKind::exchange);
+  exchange.source = own.view();
+  exchange.destination = all.view();
+  exchange.receives = receives;
+  world->run(gather);
+  CHECK(trace.received_messages() == 2);  // from 0 and 2: 3 has nothing
+  world->run(exchange);
+  CHECK(trace.received_messages() == 3);
+  trace.clear();
+  const std::array<Collective, 4> round{gather, gather, exchange, gather};
+  world->run_all(round);
+  CHECK(trace.received_messages() == 3);
+  CHECK(trace.count() == 4);
+  trace.clear();
+  all_reduce(*world, 5);
+  CHECK(trace.received_messages() == 6);
+  world->run(exchange);
+  CHECK(trace.received_messages() == 7);
 }
 
 TEST_CASE("a trace is bound to its place") {

@@ -1,6 +1,8 @@
 // The cases of operations on GPUs.
 #include "../ops/test_apply_op.cpp"
 #include "../ops/test_arg_reduce.cpp"
+#include "../ops/test_exact.cpp"
+#include "../ops/test_gather.cpp"
 #include "../ops/test_in_place.cpp"
 #include "../ops/test_map.cpp"
 #include "../ops/test_matmul.cpp"

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/comm/cuda/device_group.hpp>
+#include <cleave/comm/device/device_group.hpp>
 #include <cleave/comm/trace.hpp>
 #include <cleave/tensor/cuda/graph.hpp>
 #include <cleave/tensor/tensor.hpp>
@@ -83,8 +83,8 @@ TEST_CASE("threads whose devices reach each other read each other's memory") {
   on_ranks({2}, [](World& world) {
     CHECK(backend_of(world) == "device_thread");
     // also what no pool holds
-    CHECK(cudaDeviceEnablePeerAccess(1 - cuda::current_device(), 0) ==
-          cudaErrorPeerAccessAlreadyEnabled);
+    const int other = 1 - cuda::current_device();
+    CHECK(cudaDeviceEnablePeerAccess(other, 0) == cudaErrorPeerAccessAlreadyEnabled);
     static_cast<void>(cudaGetLastError());
     adds_up(communicator_on(Cuda{}, world.communicator()));
     CHECK(cudaGetLastError() == cudaSuccess);

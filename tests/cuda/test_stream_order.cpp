@@ -7,8 +7,8 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/comm/cuda/async.hpp>
-#include <cleave/comm/cuda/device_group.hpp>
+#include <cleave/comm/device/async.hpp>
+#include <cleave/comm/device/device_group.hpp>
 #include <cleave/tensor/cuda/graph.hpp>
 #include <cleave/tensor/tensor.hpp>
 

@@ -39,6 +39,28 @@ TEST_CASE("pinned memory is read when the copy runs, pageable memory before the 
   CHECK(array.read(stream) == std::vector{1});
 }
 
+TEST_CASE("a copy from pageable memory that is captured reads at every launch of the graph") {
+  cudaStream_t stream = nullptr;
+  CHECK_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  int* data = nullptr;
+  CHECK_CUDA(cudaMalloc(reinterpret_cast<void**>(&data), sizeof(int)));
+  int pageable = 1;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  CHECK_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  CHECK_CUDA(cudaMemcpyAsync(data, &pageable, sizeof(int), cudaMemcpyHostToDevice, stream));
+  CHECK_CUDA(cudaStreamEndCapture(stream, &graph));
+  CHECK_CUDA(cudaGraphInstantiate(&executable, graph, 0));
+  pageable = 2;
+  CHECK_CUDA(cudaGraphLaunch(executable, stream));
+  int value = 0;
+  CHECK_CUDA(cudaMemcpyAsync(&value, data, sizeof(int), cudaMemcpyDeviceToHost, stream));
+  CHECK(value == 2);
+  CHECK_CUDA(cudaGraphExecDestroy(executable));
+  CHECK_CUDA(cudaGraphDestroy(graph));
+  CHECK_CUDA(cudaFree(data));
+}
+
 TEST_CASE("pinned memory is written when the copy runs, pageable memory before the call returns") {
   const Fresh fresh;
   const Stream stream;

@@ -31,7 +31,7 @@ write an operation of your own.
 - **types**: elements that it is verified with; *real* float and double, *complex* `std::complex<double>`, *whole*
   `std::int64_t`. Others of a kind work, too.
 
-All run on the host; on GPUs (`Cuda`) all but the exact sums, `topk` and `argsort` do.
+All run on the host; on GPUs (`Cuda`) all but exact products do.
 
 | operation | factors | as it lies | partials kept | types | gradient |
 |---|---|---|---|---|---|

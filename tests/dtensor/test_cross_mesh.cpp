@@ -131,7 +131,7 @@ TEST_CASE("a tensor moves from two ranks to six and back") {
 TEST_CASE("meshes of different groups of ranks are refused") {
   on_ranks({2}, [](World& world) {
     const auto mesh = init_device_mesh<row>(world, {2}, TestDevice{});
-    const auto other = init_device_mesh<row>(world.communicator().twin(), {2}, TestDevice{});
+    const auto other = init_device_mesh<row>(world.communicator().duplicate(), {2}, TestDevice{});
     const auto x = zeros<float>({4}, mesh, Shard<0>{});
     CHECK_THROWS_WITH_AS((void)x.redistribute(other, Replicate{}),
                          doctest::Contains("made from different groups of ranks"), Error);

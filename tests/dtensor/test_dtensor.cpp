@@ -254,10 +254,10 @@ TEST_CASE("a transposed local tensor is distributed and moved by its values") {
     Tensor<float, 2> columns({6, 5});
     for (index_t i = 0; i < 5; ++i)
       for (index_t j = 0; j < 6; ++j) columns(j, i) = float(i * 6 + j);
-    const auto turned = columns.to(TestDevice{}).transpose(0, 1);
-    const auto x = distribute_tensor(turned, mesh, Shard<0>{});
+    const auto transposed = columns.to(TestDevice{}).transpose(0, 1);
+    const auto x = distribute_tensor(transposed, mesh, Shard<0>{});
     CHECK(is_part_of_counting(x));
-    const auto y = from_local(turned, mesh, Replicate{});
+    const auto y = from_local(transposed, mesh, Replicate{});
     CHECK(is_part_of_counting(y.redistribute(Shard<1>{})));
   });
 }

@@ -108,8 +108,8 @@ TEST_SUITE_BEGIN("threads only");
 TEST_CASE("a view is filled where its elements are") {
   RandomState state{1, 0}, again{1, 0};
   const Tensor<double, 2> memory({4, 3});
-  const auto turned = transpose(memory);
-  normal_(turned, state);
+  const auto transposed = transpose(memory);
+  normal_(transposed, state);
   const auto expected = randn<double>({3, 4}, again);
   for (index_t i = 0; i < 3; ++i)
     for (index_t j = 0; j < 4; ++j) CHECK(memory(j, i) == expected(i, j));

@@ -1,5 +1,6 @@
 // Several redistributions as one: values of one after the other, fewer synchronisations.
 #include <cstdint>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -46,6 +47,54 @@ TEST_CASE("steps over different axes and of different number are carried out all
     CHECK(is_table(x.local(), 9, 5, 2.0f));
     CHECK(is_table(y.full_tensor(), 8, 6));
     CHECK(is_table(z.full_tensor(), 8, 6));
+  });
+}
+
+TEST_CASE("any number of tensors, types and placements: one message per peer; sums are one") {
+  on_ranks({2, 3, 4}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
+    const index_t n = world.size();
+    const auto a = from_local(table<float>(9, 5), mesh, Replicate{}).redistribute(Shard<0>{});
+    const auto b = from_local(table<double>(8, 8), mesh, Replicate{}).redistribute(Shard<1>{});
+    const auto c = from_local(table<std::int64_t>(12, 7), mesh, Partial<Sum>{});
+    const auto d = from_local(table<double>(6, 4), mesh, Partial<Sum>{});
+    const auto e = from_local(table<double>(1, 3), mesh, Partial<Max>{});
+    const auto f = from_local(table<std::int64_t>(5, 5), mesh, Partial<Sum>{});
+    const auto [a1, a2, b1, b2, c1, c2, d1, d2, e1, f1] = redistribute_all(
+        to(a, Shard<1>{}), to(a, Replicate{}), to(b, Replicate{}), to(b, Shard<0>{}),
+        to(c, Replicate{}), to(c, Shard<0>{}), to(d, Shard<1>{}), to(d, Replicate{}),
+        to(e, Replicate{}), to(f, Replicate{}));
+    CHECK(is_table(a1.full_tensor(), 9, 5));
+    CHECK(is_table(a2.local(), 9, 5));
+    CHECK(is_table(b1.local(), 8, 8));
+    CHECK(is_table(b2.full_tensor(), 8, 8));
+    CHECK(is_table(c1.local(), 12, 7, std::int64_t(n)));
+    CHECK(is_table(c2.full_tensor(), 12, 7, std::int64_t(n)));
+    CHECK(is_table(d1.full_tensor(), 6, 4, double(n)));
+    CHECK(is_table(d2.local(), 6, 4, double(n)));
+    CHECK(is_table(e1.local(), 1, 3));
+    CHECK(is_table(f1.local(), 5, 5, std::int64_t(n)));
+  });
+  on_ranks({2, 3, 4}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
+    const index_t peers = world.size() - 1;
+    const auto a = from_local(table<float>(9, 5), mesh, Replicate{}).redistribute(Shard<0>{});
+    const auto b = from_local(table<double>(8, 8), mesh, Replicate{}).redistribute(Shard<1>{});
+    const auto c = from_local(table<std::int64_t>(12, 7), mesh, Partial<Sum>{});
+    CommTrace trace(world);
+    static_cast<void>(redistribute_all(to(a, Shard<1>{}), to(a, Replicate{}), to(b, Replicate{}),
+                                       to(b, Shard<0>{}), to(c, Shard<0>{})));
+    CHECK(trace.count() == 5);
+    CHECK(trace.received_messages() == peers);
+    trace.clear();
+    const std::vector same(7, c);
+    static_cast<void>(redistribute_all(same, Replicate{}));
+    CHECK(trace.count() == 1);
+    CHECK(trace.count(CollectiveKind::all_reduce) == 1);
+    CHECK(trace.received_messages() == 2 * peers);
+    trace.clear();
+    static_cast<void>(redistribute_all(same, Shard<1>{}));
+    CHECK(trace.received_messages() == peers);
   });
 }
 

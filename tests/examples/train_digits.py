@@ -62,6 +62,8 @@ def main(program, data, mpiexec=None):
         (["--mesh", "2x2"], "takes extents by name"),
         (["--epochs", "no"], "takes a whole number"),
         (["--model", "rnn"], "there is no model 'rnn'"),
+        (["--exact", "maybe"], "--exact is 'maybe'; it takes yes or no"),
+        (["--exact", "yes", "--model", "cnn"], "--exact yes is for --model mlp"),
         (["--color", "1"], "there is no option '--color'"),
     ])
     return cases.finish()

@@ -60,6 +60,23 @@ def main(program, mpiexec=None):
         done = run(mpiexec, "-n", 4, program, *words, "--mesh", "dp=2,tp=2")
         cases.check("processes, dp=2,tp=2: the losses of one rank",
                     done.returncode == 0 and alike(losses_of(done), expected), done.stdout)
+    sharded = [*words, "--mesh", "dp=2,tp=2", "--sharded"]
+    done = run(program, *sharded, "--ranks", 4)
+    cases.check("threads, dp=2,tp=2, sharded: the losses of one rank, and some text is written",
+                done.returncode == 0 and alike(losses_of(done), expected)
+                and done.stdout.count("----\n") == 2, done.stdout)
+    if mpiexec:
+        done = run(mpiexec, "-n", 4, program, *sharded, "--resume", scratch / "shards")
+        cases.check("processes, dp=2,tp=2, sharded: the losses of one rank",
+                    done.returncode == 0 and alike(losses_of(done), expected), done.stdout)
+    else:
+        run(program, *sharded, "--ranks", 4, "--resume", scratch / "shards")
+    for number in 40, 60:
+        shutil.rmtree(scratch / f"shards/step-{number}", ignore_errors=True)
+    again = run(program, *words, "--ranks", 2, "--mesh", "dp=2", "--sharded", "--resume",
+                scratch / "shards")
+    cases.check("sharded over another mesh it goes on from step 20", "goes on from" in again.stdout
+                and alike(losses_of(again), expected[2:]), again.stdout)
     several = [mpiexec, "-n", 2, program] if mpiexec else [program, "--ranks", 2]
     first = run(*several, *words, "--mesh", "dp=2", "--resume", scratch / "saved")
     cases.check("saving changes nothing", alike(losses_of(first), expected), first.stdout)

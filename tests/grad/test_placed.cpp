@@ -210,8 +210,8 @@ TEST_CASE("gradients of gradients are the same on a mesh") {
   });
 }
 
-TEST_CASE("the sum over ranks may be left to a taker, which gets each leaf once per sweep") {
-  struct Taker : tape::LeafTaker {
+TEST_CASE("the sum over ranks may be left to a receiver, which gets each leaf once per sweep") {
+  struct Receiver : tape::GradientReceiver {
     std::string seen;
     AxisMask axes() const noexcept override { return 1; }
     void ready(int key, const Layout& layout, const View& gradient) override {
@@ -226,16 +226,27 @@ TEST_CASE("the sum over ranks may be left to a taker, which gets each leaf once 
     const auto b1 = distribute_tensor(e.b1, mesh, Replicate{}, Shard<0>{});
     const auto w2 = distribute_tensor(e.w2, mesh, Replicate{}, Shard<0>{});
     const auto classes = distribute_tensor(e.classes, mesh, Shard<0>{}, Replicate{});
-    Taker taker;
+    Receiver receiver;
     auto& leaf = tape::leaf_of(w1, "test");
-    leaf.taker = &taker;
+    leaf.receiver = &receiver;
     leaf.key = 7;
     CommTrace trace(world);
     const auto loss = Network{}(x, w1, b1, w2, classes);
     trace.clear();
     backward(loss);
     CHECK(trace.events().empty());
-    CHECK(taker.seen == "7(Partial(sum), Shard(1))[6, 4]");
-    leaf.taker = nullptr;
+    CHECK(receiver.seen == "7(Partial(sum), Shard(1))[6, 4]");
+    leaf.receiver = nullptr;
+  });
+}
+
+TEST_CASE("reductions of a number pass its gradient on") {
+  on_ranks({1, 2}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto x =
+        requires_grad(distribute_tensor(Tensor<double, 1>({3}, {1, 2, 3}), mesh, Shard<0>{}));
+    const auto y = sum(x * x);
+    backward(sum(y) + mean(y) + max(y));
+    CHECK(to_string(grad(x).full_tensor()) == to_string(Tensor<double, 1>({3}, {6, 12, 18})));
   });
 }

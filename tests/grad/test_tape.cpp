@@ -2,6 +2,7 @@
 // and how long a tape may be.
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -91,6 +92,63 @@ TEST_CASE("records keep no elements that no gradient reads") {
   CHECK(y.value().storage().use_count() == held + 1);
   backward(sum(w));
   CHECK(has_grad(x));
+}
+
+namespace {
+
+/// A product that can give both gradients at once.
+struct Together : Elementwise {
+  static constexpr const char* name = "together";
+  static inline int calls = 0;  ///< of `gradients`
+
+  template <class T>
+  T operator()(const T& a, const T& b) const {
+    return a * b;
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto&, const auto& b) {
+    return mul(g, b);
+  }
+  static constexpr auto gradient(wrt<1>, const auto& g, const auto&, const auto& a, const auto&) {
+    return mul(g, a);
+  }
+  static auto gradients(const auto& g, const auto&, const auto& a, const auto& b) {
+    ++calls;
+    return std::tuple{mul(g, b), mul(g, a)};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("gradients of all operands are computed together where all are wanted, else one by one") {
+  const auto a = noise<2>({3, 4}, 1);
+  const auto b = noise<2>({3, 1}, 2);
+  std::vector<double> da(12), db(3);
+  for (index_t i = 0; i < 3; ++i)
+    for (index_t j = 0; j < 4; ++j) {
+      da[std::size_t(4 * i + j)] = b(i, 0);
+      db[std::size_t(i)] += a(i, j);
+    }
+  Together::calls = 0;
+  const auto x = requires_grad(a), y = requires_grad(b);
+  backward(sum(call_op(Together{}, x, y)));
+  CHECK(Together::calls == 1);
+  check_close(grad(x), da);
+  check_close(grad(y), db);
+
+  zero_grad(x);
+  backward(sum(call_op(Together{}, x, b)));
+  backward(sum(call_op(Together{}, x, Tracked<Tensor<double, 2>>(b))));  // a constant
+  CHECK(Together::calls == 1);
+  for (double& slope : da) slope *= 2;
+  check_close(grad(x), da);
+
+  const auto outer = requires_grad(a);
+  const auto inner = requires_grad(outer), factor = requires_grad(requires_grad(b));
+  backward(sum(call_op(Together{}, inner, call_op(Together{}, inner, factor))));  // b x^2
+  CHECK(Together::calls == 1);
+  backward(sum(grad(inner)));
+  CHECK(Together::calls > 1);
+  check_close(grad(outer), da);
 }
 
 TEST_SUITE_END();

@@ -18,10 +18,10 @@ Tensor<float, 2> counting(index_t rows, index_t cols) {
 }  // namespace
 
 TEST_CASE("gathered rows are those of the indices, whatever the strides") {
-  const auto table = counting(5, 3), turned = counting(3, 5).transpose(0, 1);
+  const auto table = counting(5, 3), transposed = counting(3, 5).transpose(0, 1);
   const Tensor<std::int64_t, 2> plain({2, 3}, {4, 0, 2, 2, 1, 3});
   for (const auto& indices : {plain, plain.transpose(0, 1).clone().transpose(0, 1)})
-    for (const auto& rows : {table, turned}) {
+    for (const auto& rows : {table, transposed}) {
       const Tensor<float, 3> out({2, 3, 3}), spaced = Tensor<float, 3>({3, 2, 3}).transpose(0, 1);
       CHECK(!gather_rows(On<Host>{}, read(rows), read(indices), write(out), {0, 5}));
       CHECK(!gather_rows(On<Host>{}, read(rows), read(indices), write(spaced), {0, 5}));
@@ -39,8 +39,8 @@ TEST_CASE("gathered rows are those of the indices, whatever the strides") {
 TEST_CASE("rows are added where the indices say, others stay") {
   const auto values = counting(3, 3);
   const Tensor<std::uint8_t, 1> indices({3}, {3, 1, 3});
-  const Tensor<float, 2> table({5, 3}), turned = Tensor<float, 2>({3, 5}).transpose(0, 1);
-  for (const auto& to : {table, turned}) {
+  const Tensor<float, 2> table({5, 3}), transposed = Tensor<float, 2>({3, 5}).transpose(0, 1);
+  for (const auto& to : {table, transposed}) {
     to.fill_(-1.0f);
     CHECK(!scatter_add_rows(On<Host>{}, read(values), read(indices), write(to), {0, 5}));
     for (index_t k = 0; k < 3; ++k) {

@@ -26,16 +26,16 @@ TEST_CASE_TEMPLATE("a map sees every element once, whatever the strides", T, flo
   for (const index_t n : {0, 1, 3, 255, 256, 257, 600}) {
     for (const index_t m : {0, 1, 2, 5, 40}) {
       const auto plain = counting<T, 2>({m, n}, 1);
-      const auto turned = counting<T, 2>({n, m}, 2).transpose(0, 1);
+      const auto transposed = counting<T, 2>({n, m}, 2).transpose(0, 1);
       const auto sparse = counting<T, 3>({m, n, 2}, 3).select(2, 1);
       Tensor<T, 2> out({m, n});
       map_elements(
           On<Host>{}, [](T a, T b, T c) { return T(a + b + c); }, write(out), read(plain),
-          read(turned), read(sparse));
+          read(transposed), read(sparse));
       index_t wrong = 0;
       for (index_t i = 0; i < m; ++i)
         for (index_t j = 0; j < n; ++j)
-          wrong += !(out(i, j) == T(plain(i, j) + turned(i, j) + sparse(i, j)));
+          wrong += !(out(i, j) == T(plain(i, j) + transposed(i, j) + sparse(i, j)));
       CHECK(wrong == 0);
     }
   }

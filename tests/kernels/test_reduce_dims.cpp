@@ -62,12 +62,12 @@ void check_all() {
   for (const std::array<index_t, 3>& extents : reduced_extents) {
     const Tensor<T, 3> plain(extents);
     for (index_t i = 0; i < plain.size(); ++i) plain.data()[i] = entry<T>(i);
-    const auto turned = plain.transpose(0, 2), skewed = plain.permute({1, 2, 0});
+    const auto transposed = plain.transpose(0, 2), skewed = plain.permute({1, 2, 0});
     for (unsigned mask = 0; mask < 8; ++mask) {
       CAPTURE(mask);
       CAPTURE(to_string(Shape(extents)));
       check<Op>(plain, mask);
-      check<Op>(turned, mask);
+      check<Op>(transposed, mask);
       check<Op>(skewed, mask);
     }
   }
@@ -106,8 +106,8 @@ TEST_CASE("a NaN is the maximum and the minimum, wherever it stands") {
       reduce_dims<Max>(On<Host>{}, read(x), 1u, write(out));
       CHECK(std::isnan(out(0)));
       CHECK(out(1) == 1.0f);
-      const auto turned = x.transpose(0, 1).clone();
-      reduce_dims<Min>(On<Host>{}, read(turned), 2u, write(out));
+      const auto transposed = x.transpose(0, 1).clone();
+      reduce_dims<Min>(On<Host>{}, read(transposed), 2u, write(out));
       CHECK(std::isnan(out(0)));
       CHECK(out(1) == 1.0f);
     }

@@ -153,9 +153,9 @@ TEST_CASE("each row of an array with any strides is computed once") {
       for (std::size_t i = 0; i < x.size(); ++i) x[i] = double(i);
       const Shape shape(extents);
       const Shape strides(std::array<index_t, 3>{3 * 37, 37, 1});
-      const Shape turned(std::array<index_t, 3>{1, n, 3 * n});
+      const Shape transposed(std::array<index_t, 3>{1, n, 3 * n});
       each_whole_row(Strided<const double>{x.data(), shape, strides},
-                     Strided<double>{y.data(), shape, turned}, d,
+                     Strided<double>{y.data(), shape, transposed}, d,
                      [&](const double* in, double* out, index_t count) {
                        CHECK(count == extents[std::size_t(d)]);
                        double sum = 0;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <cleave/comm/cuda/nccl_lowering.hpp>
 #include <cleave/comm/dry.hpp>
+#include <cleave/comm/nccl/lowering.hpp>
 #include <cleave/mesh/mesh_state.hpp>
 #include <cleave/redistribute/execute.hpp>
 

@@ -9,6 +9,7 @@
 
 #include <cleave/cuda.hpp>
 
+#include "cuda_stand_in/machine.hpp"
 #include "over_nccl.hpp"
 
 using namespace cleave;
@@ -55,6 +56,17 @@ TEST_CASE("communicators of one device are ordered, and close when their work ha
   CHECK(cuda_stand_in::take_faults() == "");  // of registrations that end too early, among others
 }
 
+TEST_CASE("ranks that communicate by NCCL have no access to each other's tensors") {
+  over_nccl({2}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
+    ones<float>({6}, mesh, Shard<0>{}).full_tensor().to(Host{});
+    auto& machine = cuda_stand_in::Machine::get();
+    const auto lock = machine.lock();
+    const auto other = std::size_t(1 - world.rank());
+    CHECK(!machine.device(world.rank()).pool_readers[other]);
+  });
+}
+
 TEST_CASE("what does not communicate by NCCL has no handle of it") {
   on_ranks({1}, [](World& world) {
     CHECK_THROWS_WITH_AS(
@@ -75,20 +87,21 @@ TEST_CASE("communicable tensors and buffers lie in registered memory") {
   });
 }
 
-TEST_CASE("communicable memory that is given back in pieces is there for larger tensors") {
+TEST_CASE("communicable memory that is given back is there for the next tensor of its size") {
   over_nccl({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
     const auto make = [&](index_t n) {
       return cuda::communicable<double>({n}, mesh.communicator());
     };
-    auto first = make(1 << 20), second = make(1 << 20), third = make(1 << 20);
+    auto first = make(1 << 20), second = make(1 << 20);
     const double* const begin = first.data();
     CHECK(second.data() != begin);
-    for (auto* t : {&second, &first, &third}) *t = make(0);
-    const auto whole = make(3 << 20);
-    CHECK(whole.data() == begin);
-    whole.fill_(world.rank());
-    CHECK(functional::all_reduce(whole, Sum{}, functional::Group(mesh)).wait().to(Host{})(5) == 1);
+    first = make(0);
+    CHECK(make(8 << 20).data() != begin);
+    const auto again = make((1 << 20) - 5);
+    CHECK(again.data() == begin);
+    again.fill_(world.rank());
+    CHECK(functional::all_reduce(again, Sum{}, functional::Group(mesh)).wait().to(Host{})(5) == 1);
   });
 }
 

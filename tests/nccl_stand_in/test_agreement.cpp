@@ -115,7 +115,7 @@ TEST_CASE("what has nothing to do with each other may differ") {
     if (rank.rank == 0) {
       CHECK_NCCL(ncclAllReduce(buffer.data, buffer.data, 3, ncclInt32, ncclSum, own, rank.stream));
     } else {
-      CHECK_NCCL(ncclBcast(buffer.data, 2, ncclInt32, 0, own, rank.stream));
+      CHECK_NCCL(ncclBroadcast(buffer.data, buffer.data, 2, ncclInt32, 0, own, rank.stream));
     }
     CHECK(buffer.read(rank.stream) == std::vector{1, 2, 3});
     CHECK_NCCL(ncclCommDestroy(own));

@@ -147,21 +147,3 @@ TEST_CASE("registered memory is known to its communicator, until it is deregiste
       "nccl: ncclCommDeregister: the handle is none of this communicator\n"
       "nccl: ncclMemFree: the memory is registered with a communicator\n");
 }
-
-TEST_CASE("a window is registered by all ranks together") {
-  const Fresh fresh(2);
-  on_ranks(2, [](Rank& rank) {
-    void* data = nullptr;
-    CHECK_NCCL(ncclMemAlloc(&data, 1 << 20));
-    const auto aligned = (std::uintptr_t(data) + 4095) / 4096 * 4096;
-    ncclWindow_t window = nullptr;
-    CHECK_RESULT(ncclCommWindowRegister(rank.comm, reinterpret_cast<void*>(aligned + 8), 4096,
-                                        &window, NCCL_WIN_COLL_SYMMETRIC),
-                 ncclInvalidArgument);
-    CHECK_NCCL(ncclCommWindowRegister(rank.comm, reinterpret_cast<void*>(aligned), 4096, &window,
-                                      NCCL_WIN_COLL_SYMMETRIC));
-    CHECK(is_registered(rank.comm, reinterpret_cast<void*>(aligned), 4096));
-    CHECK_NCCL(ncclCommWindowDeregister(rank.comm, window));
-    CHECK_NCCL(ncclMemFree(data));
-  });
-}

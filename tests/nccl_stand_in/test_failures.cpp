@@ -150,6 +150,70 @@ TEST_CASE("an abort waits for the device's other communicators, unless they go w
   }
 }
 
+TEST_CASE("an abort ends a call that waits, but must not free what it uses before it has ended") {
+  for (const bool patient : {true, false}) {
+    const Fresh fresh(2);
+    set_connect_on_use(true);
+    on_ranks(2,
+             [&](Rank& rank) {
+               if (rank.rank == 1) {
+                 CHECK_NCCL(ncclCommAbort(rank.comm));
+                 return;
+               }
+               const Buffer<int> buffer(std::vector{1});
+               std::atomic<bool> left = false;
+               std::thread other([&] {
+                 std::this_thread::sleep_for(std::chrono::milliseconds(50));
+                 if (patient) CHECK_NCCL(ncclGroupStart());
+                 CHECK_NCCL(ncclCommAbort(rank.comm));
+                 while (!left) std::this_thread::yield();
+                 if (patient) CHECK_NCCL(ncclGroupEnd());
+               });
+               CHECK_RESULT(reduce(rank, buffer), ncclInternalError);
+               left = true;
+               other.join();
+             },
+             {.destroy = false});
+    fresh.expect_faults(patient ? ""
+                                : "nccl: ncclCommAbort: frees world, and a thread is inside of a "
+                                  "call on it\n");
+  }
+}
+
+TEST_CASE("an abort ends the making of a communicator, and of a child of it") {
+  const Fresh fresh(1);
+  for (const char* const function : {"ncclCommInitRank", "ncclCommSplit"}) {
+    ncclUniqueId id;
+    CHECK_NCCL(ncclGetUniqueId(&id));
+    hold_call(function);
+    std::atomic<ncclComm_t> made = nullptr;
+    std::thread other([&] {
+      while (made == nullptr) std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      CHECK_NCCL(ncclGroupStart());
+      CHECK_NCCL(ncclCommAbort(made));
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      CHECK_NCCL(ncclGroupEnd());
+    });
+    ncclComm_t comm = nullptr, child = nullptr;
+    if (std::string(function) == "ncclCommSplit") {
+      CHECK_NCCL(ncclCommInitRank(&comm, 1, id, 0));
+      made = comm;
+      CHECK_RESULT(ncclCommSplit(comm, 0, 0, &child, nullptr), ncclInternalError);
+      CHECK_NCCL(ncclCommAbort(child));
+    } else {
+      std::thread look([&] {  // it is there while it is made
+        while (std::atomic_ref(comm).load() == nullptr) std::this_thread::yield();
+        made = std::atomic_ref(comm).load();
+      });
+      CHECK_RESULT(ncclCommInitRank(&comm, 1, id, 0), ncclInternalError);
+      look.join();
+    }
+    other.join();
+    hold_call("");
+  }
+}
+
 TEST_CASE("an abort gives up a call that is in progress") {
   const Fresh fresh(1);
   on_ranks(1,
@@ -184,8 +248,9 @@ TEST_CASE(
                rank.wait();
                aborted = true;
              } else {
-               CHECK_RESULT(ncclBcast(buffer.data, 1, ncclInt32, 0, rank.comm, rank.stream),
-                            ncclInProgress);
+               CHECK_RESULT(
+                   ncclBroadcast(buffer.data, buffer.data, 1, ncclInt32, 0, rank.comm, rank.stream),
+                   ncclInProgress);
                while (!aborted) std::this_thread::yield();
                ncclResult_t state = ncclInProgress;
                while (state == ncclInProgress) CHECK_NCCL(ncclCommGetAsyncError(rank.comm, &state));

@@ -99,21 +99,28 @@ TEST_CASE("a launch on one rank only hangs until it is aborted; the abort waits 
            {.destroy = false});
 }
 
-TEST_CASE("a graph outlives its communicator, but must not be launched then") {
-  const Fresh fresh(1);
-  on_ranks(1,
-           [](Rank& rank) {
-             const Buffer<int> buffer(std::vector{1, 2});
-             const cudaGraphExec_t graph = capture(rank.stream, [&] {
-               CHECK_NCCL(ncclBroadcast(buffer.data, buffer.data + 1, 1, ncclInt32, 0, rank.comm,
-                                        rank.stream));
-             });
-             CHECK_NCCL(ncclCommDestroy(rank.comm));
-             CHECK_CUDA(cudaGraphLaunch(graph, rank.stream));
-             CHECK(buffer.read(rank.stream) == std::vector{1, 2});
-             CHECK_CUDA(cudaGraphExecDestroy(graph));
-           },
-           {.destroy = false});
-  fresh.expect_faults(
-      "nccl: a graph launches ncclBroadcast on world of rank 0, whose communicator is gone\n");
+TEST_CASE("a finalize, and a destroy without one, wait for the graph") {
+  for (const bool finalize : {true, false}) {
+    const Fresh fresh(1);
+    on_ranks(1,
+             [&](Rank& rank) {
+               const Buffer<int> buffer(std::vector{1, 2});
+               const cudaGraphExec_t graph = capture(rank.stream, [&] {
+                 CHECK_NCCL(ncclBroadcast(buffer.data, buffer.data + 1, 1, ncclInt32, 0, rank.comm,
+                                          rank.stream));
+               });
+               std::atomic<bool> ended = false;
+               std::thread ending([&] {
+                 if (finalize) CHECK_NCCL(ncclCommFinalize(rank.comm));
+                 else CHECK_NCCL(ncclCommDestroy(rank.comm));
+                 ended = true;
+               });
+               std::this_thread::sleep_for(std::chrono::milliseconds(50));
+               CHECK(!ended);
+               CHECK_CUDA(cudaGraphExecDestroy(graph));
+               ending.join();
+               if (finalize) CHECK_NCCL(ncclCommDestroy(rank.comm));
+             },
+             {.destroy = false});
+  }
 }

@@ -82,24 +82,6 @@ TEST_CASE("calls on several communicators, nested groups: all begin at the outer
   });
 }
 
-TEST_CASE("a group takes 2048 calls, and no more") {
-  const Fresh fresh(1);
-  on_ranks(1, [](Rank& rank) {
-    const Buffer<int> buffer(4096);
-    for (const int pairs : {1024, 1025}) {
-      CHECK_NCCL(ncclGroupStart());
-      for (int i = 0; i < pairs; ++i) {
-        CHECK_NCCL(ncclSend(buffer.data + i, 1, ncclInt32, 0, rank.comm, rank.stream));
-        CHECK_NCCL(ncclRecv(buffer.data + 2048 + i, 1, ncclInt32, 0, rank.comm, rank.stream));
-      }
-      CHECK_RESULT(ncclGroupEnd(), pairs == 1024 ? ncclSuccess : ncclInvalidUsage);
-    }
-    CHECK(std::string(ncclGetLastError(nullptr)) ==
-          "ncclGroupEnd: 2050 calls in one group, at most 2048 are possible");
-    rank.wait();
-  });
-}
-
 TEST_CASE("an error within a group is its end's, too, and nothing of the group is done") {
   const Fresh fresh(1);
   on_ranks(1, [](Rank& rank) {

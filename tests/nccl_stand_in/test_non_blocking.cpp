@@ -19,7 +19,6 @@ constexpr Options non_blocking{.blocking = false};
 
 TEST_CASE("a communicator is in progress until all of its ranks have come") {
   const Fresh fresh(2);
-  set_in_progress_polls(0);
   ncclUniqueId id;
   CHECK_NCCL(ncclGetUniqueId(&id));
   std::atomic<bool> seen = false;
@@ -30,8 +29,7 @@ TEST_CASE("a communicator is in progress until all of its ranks have come") {
     ncclComm_t comm;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
-    const ncclResult_t made = ncclCommInitRankConfig(&comm, 2, id, r, &config);
-    CHECK_RESULT(made, r == 0 ? ncclInProgress : ncclSuccess);
+    CHECK_RESULT(ncclCommInitRankConfig(&comm, 2, id, r, &config), ncclInProgress);
     if (r == 0) {
       for (int i = 0; i < 10; ++i) CHECK_RESULT(state_of(comm), ncclInProgress);
       seen = true;
@@ -39,31 +37,6 @@ TEST_CASE("a communicator is in progress until all of its ranks have come") {
     CHECK_NCCL(settle(comm));
     CHECK_NCCL(ncclCommDestroy(comm));
   });
-}
-
-TEST_CASE("a call is in progress for as many polls as a test says") {
-  const Fresh fresh(2);
-  on_ranks(
-      2,
-      [](Rank& rank) {
-        const Buffer<int> buffer(std::vector{1});
-        for (const int polls : {0, 1, 3}) {
-          if (rank.rank == 0) set_in_progress_polls(polls);
-          // only the first rank counts polls: the other one's may be those of before
-          if (rank.rank == 1) {
-            ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclMax, rank.comm, rank.stream);
-            CHECK_NCCL(settle(rank.comm));
-          } else {
-            const ncclResult_t result = ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32,
-                                                      ncclMax, rank.comm, rank.stream);
-            CHECK_RESULT(result, polls == 0 ? ncclSuccess : ncclInProgress);
-            for (int i = 0; i < polls; ++i) CHECK_RESULT(state_of(rank.comm), ncclInProgress);
-            CHECK_RESULT(state_of(rank.comm), ncclSuccess);
-          }
-          rank.wait();
-        }
-      },
-      non_blocking);
 }
 
 TEST_CASE(
@@ -109,28 +82,25 @@ TEST_CASE("while a call is in progress, others are refused, and the communicator
 }
 
 TEST_CASE(
-    "a group of several communicators is in progress on all of them, and polls of any count") {
+    "a group of several communicators is in progress on all of them, and a poll of any tells") {
   const Fresh fresh(1);
   on_ranks(
       1,
       [](Rank& rank) {
         ncclComm_t second;
-        CHECK_RESULT(ncclCommSplit(rank.comm, 0, 0, &second, nullptr), ncclInProgress);
+        CHECK_NCCL(ncclCommSplit(rank.comm, 0, 0, &second, nullptr));
         CHECK_NCCL(settle(rank.comm));
         const Buffer<int> buffer(4);
-        set_in_progress_polls(2);
         CHECK_NCCL(ncclGroupStart());
         CHECK_NCCL(
             ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm, rank.stream));
         CHECK_NCCL(ncclAllReduce(buffer.data + 1, buffer.data + 1, 1, ncclInt32, ncclSum, second,
                                  rank.stream));
         CHECK_RESULT(ncclGroupEnd(), ncclInProgress);
-        CHECK_RESULT(state_of(rank.comm), ncclInProgress);
-        CHECK_RESULT(state_of(second), ncclInProgress);
+        CHECK_RESULT(ncclCommDestroy(rank.comm), ncclInvalidArgument);
         CHECK_RESULT(state_of(second), ncclSuccess);
         CHECK_RESULT(state_of(rank.comm), ncclSuccess);
         rank.wait();
-        set_in_progress_polls(1);
         CHECK_NCCL(ncclCommDestroy(second));
       },
       non_blocking);

@@ -19,7 +19,6 @@ TEST_CASE(
     CHECK_CUDA(cudaEventRecord(event, compute));
     CHECK_CUDA(cudaStreamWaitEvent(rank.stream, event, 0));
     CHECK_NCCL(ncclAllReduce(a.data, a.data, 4, ncclFloat32, ncclSum, rank.comm, rank.stream));
-    CHECK_NCCL(ncclReduce(a.data, b.data, 4, ncclFloat32, ncclAvg, 1, rank.comm, rank.stream));
     CHECK_NCCL(ncclBroadcast(a.data, b.data, 4, ncclInt32, 1, rank.comm, rank.stream));
     ncclComm_t part;
     CHECK_NCCL(ncclCommSplit(rank.comm, 0, rank.rank, &part, nullptr));
@@ -29,11 +28,7 @@ TEST_CASE(
     CHECK_NCCL(ncclRecv(b.data, 2, ncclFloat32, other, part, rank.stream));
     CHECK_NCCL(ncclGroupEnd());
     CHECK_NCCL(ncclGroupEnd());
-    float factor = 0.5f;
-    ncclRedOp_t op;
-    CHECK_NCCL(ncclRedOpCreatePreMulSum(&op, &factor, ncclFloat32, ncclScalarHostImmediate, part));
-    CHECK_NCCL(ncclReduceScatter(a.data, b.data, 4, ncclFloat32, op, part, compute));
-    CHECK_NCCL(ncclRedOpDestroy(op, part));
+    CHECK_NCCL(ncclReduceScatter(a.data, b.data, 4, ncclFloat32, ncclAvg, part, compute));
     void* memory;
     CHECK_NCCL(ncclMemAlloc(&memory, 64));
     CHECK_NCCL(ncclMemFree(memory));
@@ -46,7 +41,6 @@ TEST_CASE(
         "cudaEventRecord(event 1, stream 1)\n"
         "cudaStreamWaitEvent(event 1, stream 2)\n"
         "ncclAllReduce(stream 2): 4 float32 sum on world\n"
-        "ncclReduce(stream 2): 4 float32 avg to 1 on world\n"
         "ncclBroadcast(stream 2): 4 int32 from 1 on world\n"
         "ncclCommSplit(): color 0 key 0 of world\n"
         "ncclGroupStart(): depth 1\n"
@@ -55,9 +49,7 @@ TEST_CASE(
         "ncclRecv(stream 2): 2 float32 from 1 on world/split1, group depth 2\n"
         "ncclGroupEnd(): depth 1\n"
         "ncclGroupEnd(): depth 0\n"
-        "ncclRedOpCreatePreMulSum(): float32 on world/split1\n"
-        "ncclReduceScatter(stream 1): 4 float32 premulsum on world/split1\n"
-        "ncclRedOpDestroy(): on world/split1\n"
+        "ncclReduceScatter(stream 1): 4 float32 avg on world/split1\n"
         "ncclMemAlloc(): 64 bytes\n"
         "ncclMemFree()\n"
         "ncclCommDestroy(): world/split1\n");

@@ -60,8 +60,8 @@ auto start(const auto& place) {
 void give_gradients(const auto& m, const auto& place, std::size_t step) {
   zero_grad(m);
   const double* const from = torch_values::stored_gradients.data() + 17 * step;
-  const auto turned = Tensor<double, 2>(matrix(from).transpose(0, 1)).clone();
-  backward(transpose(m.w), transpose(place(Tensor<double, 2>(turned.transpose(0, 1)).clone())));
+  const auto transposed = Tensor<double, 2>(matrix(from).transpose(0, 1)).clone();
+  backward(transpose(m.w), transpose(place(Tensor<double, 2>(transposed.transpose(0, 1)).clone())));
   backward(m.b * 1.0, place(vector(from + 12)));
 }
 

@@ -143,7 +143,7 @@ TEST_CASE("heads of queries that share keys and values") {
   });
 }
 
-TEST_CASE("queries and keys that are turned by their places") {
+TEST_CASE("queries and keys that are rotated by their places") {
   const auto lazy = nn::multihead_attention<double>(4, 1, causal, nn::Rotary{});
   check_sequences(with_parameters(lazy, of_rotary), of_rotary);
   const auto block = nn::transformer_block<double>(4, 2, nn::Relu{}, nn::Rotary{100});

@@ -127,6 +127,8 @@ TEST_CASE("attention over several blocks is that of all queries and keys, wherev
     check(Heads(1, 140, 300), Replicate{}, Replicate{});
     check(Heads(1, 300, 270), Shard<2>{}, Replicate{});
     check(Heads(2, 130, 260), Shard<0>{}, Shard<0>{});
+    check(Heads(1, 140, 300), Replicate{}, Shard<1>{});
+    check(Heads(1, 3, 2), Replicate{}, Shard<1>{});
   });
 }
 
@@ -169,6 +171,31 @@ TEST_CASE("attention takes memory for a block, not for all pairs of queries and 
             backward(sum(attend(x, y, z)));
           }) < pairs / 24);
     CHECK(peak_of([&] { softmax(matmul(q, transpose(k)), dim<1>{}); }) >= pairs);  // as one would
+  });
+}
+
+TEST_CASE("where keys are sharded, attention takes memory for blocks of those of a rank") {
+  run_threads(2, [](World& world) {
+    constexpr index_t n = 2048;
+    const std::size_t pairs = std::size_t(n * n / 2) * sizeof(double);
+    const auto mesh = init_device_mesh<tp>(world, {2});
+    const auto placed = [&](int seed, auto p) {
+      return distribute_tensor(waves<2>({n, 4}, seed), mesh, p);
+    };
+    const auto q = placed(1, Replicate{});
+    const auto k = placed(2, Shard<0>{}), v = placed(3, Shard<0>{});
+    reset_memory_peak();
+    const std::size_t before = memory_stats().allocated;
+    const auto x = requires_grad(q);
+    const auto keys = requires_grad(k), values = requires_grad(v);
+    CommTrace trace(world);
+    const auto y = attend(x, keys, values, causal);
+    using Y = std::remove_cvref_t<decltype(y.value())>;
+    static_assert(std::is_same_v<Y::placements_type, Placements<Partial<Sum>>>);
+    CHECK(trace.count() == 2);
+    CHECK(trace.received_bytes() <= 4 * n * index_t(sizeof(double)));
+    backward(sum(y));
+    CHECK(memory_stats().peak - before < pairs / 8);
   });
 }
 

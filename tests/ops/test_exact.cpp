@@ -16,6 +16,7 @@
 #include <cleave/dtensor/factories.hpp>
 #include <cleave/ops/exact.hpp>
 
+#include "device.hpp"
 #include "processes.hpp"
 #include "ranks.hpp"
 
@@ -151,11 +152,11 @@ template <class T, class Mesh, class... P>
 void check_placed(const Mesh& mesh, const Expected<T>& expected, P... placements) {
   const auto x = distribute_tensor(expected.a, mesh, placements...);
   const auto y = distribute_tensor(expected.b, mesh, placements...);
-  CHECK(bits_of(sum<exact>(x).full_tensor().item()) == bits_of(expected.sum));
-  const auto sums = sum<exact>(x, dim<1>{}).full_tensor();
+  CHECK(bits_of(sum<exact>(x).full_tensor().to(Host{}).item()) == bits_of(expected.sum));
+  const auto sums = sum<exact>(x, dim<1>{}).full_tensor().to(Host{});
   for (index_t i = 0; i < expected.rows; ++i)
     CHECK(bits_of(sums(i)) == bits_of(expected.sums[std::size_t(i)]));
-  const auto dots = dot<exact>(x, y, dim<0>{}).full_tensor();
+  const auto dots = dot<exact>(x, y, dim<0>{}).full_tensor().to(Host{});
   for (index_t j = 0; j < expected.cols; ++j)
     CHECK(bits_of(dots(j)) == bits_of(expected.dots[std::size_t(j)]));
 }
@@ -165,13 +166,13 @@ template <class T>
 int check_meshes(World& world, const Expected<T>& expected) {
   int checked = 3;
   const int n = world.size();
-  const auto line = init_device_mesh<dp>(world, {n});
+  const auto line = init_device_mesh<dp>(world, {n}, TestDevice{});
   check_placed(line, expected, Shard<0>{});
   check_placed(line, expected, Shard<1>{});
   check_placed(line, expected, Replicate{});
   for (int rows = 1; rows <= n; ++rows) {
     if (n % rows != 0) continue;
-    const auto plane = init_device_mesh<dp, tp>(world, {rows, n / rows});
+    const auto plane = init_device_mesh<dp, tp>(world, {rows, n / rows}, TestDevice{});
     check_placed(plane, expected, Shard<0>{}, Shard<1>{});
     check_placed(plane, expected, Shard<1>{}, Shard<0>{});
     check_placed(plane, expected, Shard<0>{}, Shard<0>{});
@@ -215,8 +216,8 @@ TEST_CASE("long rows, of which few blocks can be split, sum up to the true sum")
     CHECK(bits_of(dot<exact>(a, a).item()) == bits_of(squares.as<double>()));
     const Tensor<double, 2> columns({b.shape()[1], b.shape()[0]});
     columns.copy_(transpose(b));
-    const auto turned = transpose(columns);  // lies in memory as a does not
-    CHECK(bits_of(dot<exact>(a, turned).item()) == bits_of(products.as<double>()));
+    const auto transposed = transpose(columns);  // lies in memory as a does not
+    CHECK(bits_of(dot<exact>(a, transposed).item()) == bits_of(products.as<double>()));
     CHECK(bits_of(sum<exact>(transpose(a)).item()) == bits_of(sums.as<double>()));
   }
 }

@@ -59,12 +59,12 @@ TEST_CASE("merged and split dimensions of a local tensor share its elements") {
 TEST_CASE("what strides do not allow is copied, in row-major order") {
   const auto x = held<double, 3>({}, Shape(Extents3{4, 3, 2}), {}, {}, 0);
   const auto a = x.clone().to(Host{});
-  const auto turned = permute(x, dim<1, 0, 2>{});
-  const auto rows = flatten(turned, dim<0, 1>{});
+  const auto transposed = permute(x, dim<1, 0, 2>{});
+  const auto rows = flatten(transposed, dim<0, 1>{});
   CHECK(rows.data() != x.data());
-  CHECK(flatten(turned, dim<1, 2>{}).shape() == Extents2{3, 8});
+  CHECK(flatten(transposed, dim<1, 2>{}).shape() == Extents2{3, 8});
   const auto host = rows.to(Host{});
-  const auto other = reshape(turned, {2, 12}).to(Host{});
+  const auto other = reshape(transposed, {2, 12}).to(Host{});
   for (index_t i = 0; i < 12; ++i)
     for (index_t j = 0; j < 2; ++j) {
       CHECK(host(i, j) == a(i % 4, i / 4, j));

@@ -7,6 +7,7 @@
 #include <cleave/cleave.hpp>
 #include <cleave/grad.hpp>
 
+#include "device.hpp"
 #include "errors.hpp"
 #include "ranks.hpp"
 
@@ -21,23 +22,24 @@ Tensor<double, 2> table() { return Tensor<double, 2>({2, 4}, {3, 1, 3, 2, 0, -1,
 }  // namespace
 
 TEST_CASE("topk gives values in order, lower indices first, and their gradient") {
-  const auto x = requires_grad(table());
+  const auto x = requires_grad(table().to(TestDevice{}));
   const auto [values, indices] = topk(x, dim<1>{}, 3);
-  CHECK(to_string(values.value()) == to_string(Tensor<double, 2>({2, 3}, {3, 3, 2, 5, 4, 0})));
-  CHECK(to_string(indices) == to_string(Tensor<index_t, 2>({2, 3}, {0, 2, 3, 2, 3, 0})));
+  CHECK(to_string(values.value().to(Host{})) ==
+        to_string(Tensor<double, 2>({2, 3}, {3, 3, 2, 5, 4, 0})));
+  CHECK(to_string(indices.to(Host{})) == to_string(Tensor<index_t, 2>({2, 3}, {0, 2, 3, 2, 3, 0})));
   backward(sum(values * values));
-  CHECK(to_string(grad(x)) ==
+  CHECK(to_string(grad(x).to(Host{})) ==
         to_string(Tensor<double, 2>({2, 4}, {6, 0, 6, 4, 0, 0, 10, 8})));
-  const auto least = std::get<1>(topk(table(), dim<0>{}, 1, Order::ascending));
-  CHECK(to_string(least) == to_string(Tensor<index_t, 2>({1, 4}, {1, 1, 0, 0})));
+  const auto least = std::get<1>(topk(table().to(TestDevice{}), dim<0>{}, 1, Order::ascending));
+  CHECK(to_string(least.to(Host{})) == to_string(Tensor<index_t, 2>({1, 4}, {1, 1, 0, 0})));
 }
 
 TEST_CASE("NaNs count as largest") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  const Tensor<double, 1> x({5}, {1, nan, 7, nan, -2});
-  CHECK(to_string(argsort(x, dim<0>{})) ==
+  const auto x = Tensor<double, 1>({5}, {1, nan, 7, nan, -2}).to(TestDevice{});
+  CHECK(to_string(argsort(x, dim<0>{}).to(Host{})) ==
         to_string(Tensor<index_t, 1>({5}, {4, 0, 2, 1, 3})));
-  CHECK(to_string(argsort(x, dim<0>{}, Order::descending)) ==
+  CHECK(to_string(argsort(x, dim<0>{}, Order::descending).to(Host{})) ==
         to_string(Tensor<index_t, 1>({5}, {1, 3, 2, 0, 4})));
 }
 
@@ -49,12 +51,12 @@ TEST_CASE("what is sharded elsewhere is gathered from without communication") {
     const Tensor<index_t, 2> index({2, 2}, {3, 0, 2, 2});
     const auto by_rows = distribute_tensor(index, mesh, Shard<0>{});
     const auto whole = distribute_tensor(index, mesh, Replicate{});
-    const auto turned = transpose(distribute_tensor(table(), mesh, Replicate{}));
+    const auto transposed = transpose(distribute_tensor(table(), mesh, Replicate{}));
     CommTrace trace(world);
     const auto y = gather(rows, dim<1>{}, by_rows);
     const auto z = take_along_dim(columns, whole, dim<1>{});
     const auto [values, places] = topk(rows, dim<1>{}, 2);
-    const auto d = diagonal(matmul(rows, turned));
+    const auto d = diagonal(matmul(rows, transposed));
     CHECK(trace.events().empty());
     static_assert(decltype(y)::layout[0].is_shard(0) && decltype(places)::layout[0].is_shard(0));
     static_assert(decltype(z)::layout[0] == Placement::partial(ReduceOp::sum));

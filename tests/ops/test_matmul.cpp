@@ -75,12 +75,13 @@ TEST_CASE("transposed local storage needs no copy") {
   on_ranks({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, TestDevice{});
     using P = Placements<Shard<0>>;
-    const auto turned = placed<double, Placements<Shard<1>>>(mesh, std::array<index_t, 2>{6, 5}, 0);
+    const auto transposed =
+        placed<double, Placements<Shard<1>>>(mesh, std::array<index_t, 2>{6, 5}, 0);
     using X = DTensor<double, 2, std::remove_const_t<decltype(mesh)>, P>;
-    const auto x = X::unchecked(turned.local().transpose(0, 1), mesh, {5, 6});
+    const auto x = X::unchecked(transposed.local().transpose(0, 1), mesh, {5, 6});
     const auto w = placed<double, Placements<Replicate>>(mesh, std::array<index_t, 2>{6, 3}, 1);
     const auto y = matmul(x, w);
-    const auto from = expected(turned, 0);
+    const auto from = expected(transposed, 0);
     const auto a =
         array_of<double>({5, 6}, [&](const naive::Indices& i) { return from.at({i[1], i[0]}); });
     check_equal(y, naive_product(a, expected(w, 1)));

@@ -148,18 +148,18 @@ TEST_CASE("diagonals beyond a matrix leave all or nothing") {
   CHECK(sum_of_squares(triu(x, 9)) == 0);
 }
 
-TEST_CASE("arrays are rolled, turned and repeated") {
+TEST_CASE("arrays are rolled, transposed and repeated") {
   const auto x = held<double, 2>({}, Shape(Extents2{2, 5}), {}, {}, 0);
   const auto a = x.clone().to(Host{});
   const auto rolled = roll(x, dim<1>{}, 7).to(Host{});
-  const auto turned = flip(transpose(x), dim<0>{}).to(Host{});
+  const auto transposed = flip(transpose(x), dim<0>{}).to(Host{});
   const auto twice = tile(x, dim<1>{}, 2).to(Host{});
   CHECK(tile(x, dim<1>{}, 0).shape() == Extents2{2, 0});
   const auto layers = stack(dim<-1>{}, x, x).to(Host{});
   for (index_t i = 0; i < 2; ++i)
     for (index_t j = 0; j < 5; ++j) {
       CHECK(rolled(i, (j + 7) % 5) == a(i, j));
-      CHECK(turned(4 - j, i) == a(i, j));
+      CHECK(transposed(4 - j, i) == a(i, j));
       CHECK(twice(i, j) == a(i, j));
       CHECK(twice(i, j + 5) == a(i, j));
       CHECK(layers(i, j, 1) == a(i, j));

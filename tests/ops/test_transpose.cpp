@@ -26,13 +26,14 @@ TEST_CASE("dimensions change places in values and placements, nothing moves") {
         const auto x = placed<double, decltype(p)>(mesh, extents, 0);
         const auto a = expected(x, 0);
         CommTrace trace(world);
-        const auto turned = permute(x, dim<2, 0, -2>{});
+        const auto transposed = permute(x, dim<2, 0, -2>{});
         const auto swapped = transpose(x, dim<0, -1>{});
         CHECK(trace.events().empty());
-        CHECK(turned.local().data() == x.local().data());
-        check_equal(turned, array_of<double>(
-                                {extents[2], extents[0], extents[1]},
-                                [&](const naive::Indices& i) { return a.at({i[1], i[2], i[0]}); }));
+        CHECK(transposed.local().data() == x.local().data());
+        check_equal(transposed, array_of<double>({extents[2], extents[0], extents[1]},
+                                                 [&](const naive::Indices& i) {
+                                                   return a.at({i[1], i[2], i[0]});
+                                                 }));
         check_equal(swapped, array_of<double>({extents[2], extents[1], extents[0]},
                                               [&](const naive::Indices& i) {
                                                 return a.at({i[2], i[1], i[0]});

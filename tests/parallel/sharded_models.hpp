@@ -43,6 +43,49 @@ inline auto deep_net() {
              nn::linear<double>(Deep::width, Deep::outputs)};
 }
 
+/// A network on dp x tp, columns of its layers and rows behind them over tp.
+template <class Net, class Mesh>
+auto over_tp(const Net& recipe, const Mesh& mesh) {
+  const auto layer = [&](const auto& mlp) {
+    const auto up = nn::place(mlp.up, mesh, Replicate{}, Shard<0>{});
+    const auto weight = nn::place(mlp.down.weight, mesh, Replicate{}, Shard<1>{});
+    return nn::Mlp{up, mlp.activation, nn::Linear{weight, nn::place(mlp.down.bias, mesh)}};
+  };
+  const auto in = nn::place(recipe.in, mesh);
+  std::vector layers{layer(recipe.layers[0])};
+  for (std::size_t i = 1; i < recipe.layers.size(); ++i) layers.push_back(layer(recipe.layers[i]));
+  return DeepNet{in, layers, nn::place(recipe.head, mesh)};
+}
+
+/// Layers of one parameter each.
+template <class Layers>
+struct Chain {
+  Layers layers;
+  static constexpr nn::names members{"layers"};
+
+  auto operator()(const auto& x) const { return first(x, layers.size()); }
+  /// Through some of the layers only.
+  auto first(const auto& x, std::size_t count) const {
+    auto y = layers.at(0)(x);
+    for (std::size_t i = 1; i < count; ++i) y = relu(layers[i](y));
+    return y;
+  }
+};
+template <class Layers>
+Chain(Layers) -> Chain<Layers>;
+
+inline auto chain(int depth, index_t extent) {
+  return Chain{std::vector(std::size_t(depth), nn::linear<double>(extent, extent, nn::None{}))};
+}
+
+/// Some examples for them, rows sharded over the mesh.
+template <class Mesh>
+auto input_rows(const Mesh& mesh, index_t count, index_t extent) {
+  Tensor<double, 2> x({count, extent});
+  for (index_t i = 0; i < x.size(); ++i) x.data()[i] = double(i * 31 % 13) / 6 - 1;
+  return distribute_tensor(x, mesh, Shard<0>{});
+}
+
 /// What the network is to compute, the same on all ranks.
 struct Examples {
   Tensor<double, 2> x{std::array<index_t, 2>{Deep::examples, Deep::inputs}};

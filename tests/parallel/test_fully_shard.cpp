@@ -13,21 +13,6 @@ namespace {
 
 struct fsdp : axis {};
 
-/// The network on dp x tp, columns of its layers and rows behind them over tp.
-template <class Mesh>
-auto over_tp(const Mesh& mesh) {
-  const auto recipe = deep_net();
-  const auto layer = [&](const auto& mlp) {
-    const auto up = nn::place(mlp.up, mesh, Replicate{}, Shard<0>{});
-    const auto weight = nn::place(mlp.down.weight, mesh, Replicate{}, Shard<1>{});
-    return nn::Mlp{up, mlp.activation, nn::Linear{weight, nn::place(mlp.down.bias, mesh)}};
-  };
-  const auto in = nn::place(recipe.in, mesh);
-  std::vector layers{layer(recipe.layers[0])};
-  for (std::size_t i = 1; i < recipe.layers.size(); ++i) layers.push_back(layer(recipe.layers[i]));
-  return DeepNet{in, layers, nn::place(recipe.head, mesh)};
-}
-
 }  // namespace
 
 TEST_CASE("a fully sharded network learns as one rank alone; a group is gathered and reduced once") {
@@ -88,8 +73,8 @@ TEST_CASE("fully sharded over dp and over tp: gathers are of dp alone") {
     const auto x = distribute_tensor(data.x, mesh, Shard<0>{}, Replicate{});
     const auto y = distribute_tensor(data.y, mesh, Shard<0>{}, Replicate{});
     manual_seed(world, 7);
-    const auto model = requires_grad(
-        fully_shard(over_tp(mesh), mesh, dp{}, "in"_path, "layers.*"_path, "head"_path));
+    const auto model = requires_grad(fully_shard(over_tp(deep_net(), mesh), mesh, dp{}, "in"_path,
+                                                 "layers.*"_path, "head"_path));
     using Up = std::remove_cvref_t<decltype(model.layers[0].up)>;
     static_assert(std::is_same_v<decltype(Up::weight.value().placements()),
                                  Placements<Shard<1>, Shard<0>>>);
@@ -147,8 +132,8 @@ TEST_CASE("replicate takes what is whole on its axis: one bucket, of shards on a
     const auto with_tp = init_device_mesh<dp, tp>(world, {2, 2});
     manual_seed(world, 7);
     check(with_tp,
-          requires_grad(replicate(fully_shard(over_tp(with_tp), with_tp, dp{}, "in"_path,
-                                              "layers.*"_path, "head"_path),
+          requires_grad(replicate(fully_shard(over_tp(deep_net(), with_tp), with_tp, dp{},
+                                              "in"_path, "layers.*"_path, "head"_path),
                                   with_tp, dp{})),
           Shard<0>{}, Replicate{});
     const auto twice = init_device_mesh<dp, fsdp>(world, {2, 2});

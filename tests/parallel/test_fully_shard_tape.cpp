@@ -1,4 +1,4 @@
-// What the tape keeps of gathered parameters, how they follow changes, memory and element types.
+// What the tape keeps of gathered parameters, how they follow changes, and element types.
 #include <type_traits>
 
 #include "errors.hpp"
@@ -7,37 +7,6 @@
 using namespace cleave;
 using namespace cleave::axes;
 using namespace cleave::testing;
-
-namespace {
-
-template <class Layers>
-struct Chain {
-  Layers layers;
-  static constexpr nn::names members{"layers"};
-
-  auto operator()(const auto& x) const { return first(x, layers.size()); }
-  /// Through some of the layers only.
-  auto first(const auto& x, std::size_t count) const {
-    auto y = layers.at(0)(x);
-    for (std::size_t i = 1; i < count; ++i) y = relu(layers[i](y));
-    return y;
-  }
-};
-template <class Layers>
-Chain(Layers) -> Chain<Layers>;
-
-auto chain(int depth, index_t extent) {
-  return Chain{std::vector(std::size_t(depth), nn::linear<double>(extent, extent, nn::None{}))};
-}
-
-template <class Mesh>
-auto input_rows(const Mesh& mesh, index_t count, index_t extent) {
-  Tensor<double, 2> x({count, extent});
-  for (index_t i = 0; i < x.size(); ++i) x.data()[i] = double(i * 31 % 13) / 6 - 1;
-  return distribute_tensor(x, mesh, Shard<0>{});
-}
-
-}  // namespace
 
 TEST_CASE("a group that was gathered ahead and not used is gathered again once it has changed") {
   on_ranks({2}, [](World& world) {
@@ -142,43 +111,6 @@ TEST_CASE("a module whose parameters are replaced is no group any more") {
     CHECK(contains(error_of(replace), "a parameter of a fully sharded module was replaced"));
   });
 }
-
-TEST_SUITE_BEGIN("threads only");  // a rank's memory is counted from its beginning
-
-TEST_CASE("a rank holds 1/n of parameters, gradients and state, and at most two whole groups") {
-  on_ranks({4}, [](World& world) {
-    constexpr index_t extent = 96;
-    constexpr int depth = 8;
-    constexpr std::size_t group = extent * extent * sizeof(double), all = depth * group;
-    const auto mesh = init_device_mesh<dp>(world, {4});
-    manual_seed(world, 3);
-    const auto x = input_rows(mesh, 4, extent);
-    const std::size_t before = memory_stats().allocated;
-    const auto held = [&] { return memory_stats().allocated - before; };
-    const auto most = [&] { return memory_stats().peak - before; };
-    const auto model = requires_grad(fully_shard(chain(depth, extent), mesh, dp{}, "layers.*"_path));
-    auto optimizer = nn::adamw(model, {});
-    constexpr std::size_t slack = group / 4;  // activations of one row
-    CHECK(held() <= 3 * all / 4 + slack);
-    for (int step = 0; step < 2; ++step) {
-      zero_grad(model);
-      reset_memory_peak();
-      {
-        const auto loss = sum(square(model(x)));
-        CHECK(held() <= 3 * all / 4 + slack);
-        CHECK(most() <= 3 * all / 4 + 2 * group + slack);
-        reset_memory_peak();
-        backward(loss);
-      }
-      // gradients: of one group, and of the parameter whose turn it is
-      CHECK(most() <= 4 * all / 4 + 4 * group + slack);
-      CHECK(held() <= 4 * all / 4 + slack);
-      optimizer.step(model);
-    }
-  });
-}
-
-TEST_SUITE_END();
 
 TEST_CASE("parameters are gathered and gradients are summed in the types that are asked for") {
   on_ranks({2}, [](World& world) {

@@ -323,6 +323,20 @@ TEST_CASE("lazy parameters are made where they lie; others are the first rank's"
     buffered.seen.value.local()(1) = 9 + world.rank();
     buffered.broadcast_buffers();
     CHECK(buffered.seen.value.local()(1) == 9);
+
+    const auto seen_by = [&](const auto& model, bool sums) {
+      model.seen.value.local()(1) = 5 + world.rank();
+      model.set_requires_gradient_sync(sums);
+      CommTrace trace(world);
+      backward(model(randn<double>({6, 3}, mesh, Shard<0>{}), false));
+      return std::pair{model.seen.value.local()(1), trace.count(CollectiveKind::broadcast)};
+    };
+    const auto calls_first = requires_grad(replicate(branches(), mesh, dp{}, {.broadcast_buffers = true}));
+    CHECK(seen_by(calls_first, false) == std::pair{5. + world.rank(), index_t(0)});
+    CHECK(seen_by(calls_first, true) == std::pair{5., index_t(2)});  // and the order of readiness
+    CHECK(seen_by(calls_first, true) == std::pair{5., index_t(1)});
+    const auto usual = requires_grad(replicate(branches(), mesh, dp{}));
+    CHECK(seen_by(usual, true).first == 5 + world.rank());
   });
 }
 

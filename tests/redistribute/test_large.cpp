@@ -50,7 +50,7 @@ index_t wrong_rows(const redistribution::Block& block, const Box& box, const Pat
 }  // namespace
 
 TEST_CASE("a tensor of more than 2^31 elements is redistributed element by element") {
-  if (cleave::testing::sanitized) return skip("too slow under a sanitizer");
+  if (!cleave::testing::thorough()) return skip("takes long: CLEAVE_TEST_THOROUGH=1 runs it");
   if (available_gigabytes() < 8) return skip("needs 8 GB of free memory");
   on_ranks({2}, [](World& world) {
     // 65,537 x 32,771 = 2,147,713,027 > 2^31 bytes: shards of 1.07 GB

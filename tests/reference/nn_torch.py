@@ -124,7 +124,7 @@ class GroupedAttention(torch.nn.Module):
 
 
 class RotaryAttention(torch.nn.Module):
-    """One head of four numbers whose pairs, as complex numbers, are turned: RoFormer, equation 34."""
+    """One head of four numbers whose pairs, as complex numbers, are rotated: RoFormer, equation 34."""
 
     def __init__(self):
         super().__init__()
@@ -134,12 +134,12 @@ class RotaryAttention(torch.nn.Module):
         angles = torch.outer(torch.arange(x.shape[1]), 10000 ** (-torch.arange(0, 4, 2) / 4))
         turns = torch.polar(torch.ones_like(angles), angles)
 
-        def turned(v):
+        def rotated(v):
             pairs = torch.view_as_complex(v.unflatten(2, (-1, 2)))
             return torch.view_as_real(pairs * turns).flatten(2)
 
         return self.out(torch.nn.functional.scaled_dot_product_attention(
-            turned(self.query(x)), turned(self.key(x)), self.value(x), is_causal=True))
+            rotated(self.query(x)), rotated(self.key(x)), self.value(x), is_causal=True))
 
 
 class Block(torch.nn.TransformerEncoderLayer):

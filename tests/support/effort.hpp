@@ -1,6 +1,9 @@
 // How much a case repeats one thing over types and shapes: less where everything is slow.
 #pragma once
 
+#include <cstdlib>
+#include <cstring>
+
 namespace cleave::testing {
 
 /// Whether a sanitizer watches.
@@ -18,5 +21,11 @@ inline constexpr bool briefly =
 #else
     sanitized;
 #endif
+
+/// Whether cases do all that they can: .ci/run asks for it, where a newcomer would wait too long.
+inline bool thorough() {
+  const char* const wanted = std::getenv("CLEAVE_TEST_THOROUGH");
+  return wanted != nullptr && std::strcmp(wanted, "1") == 0;
+}
 
 }  // namespace cleave::testing

@@ -1,5 +1,5 @@
 // Cases on a GPU.
-#include <cleave/comm/cuda/rank_device.hpp>
+#include <cleave/comm/device/rank_device.hpp>
 #include <cleave/comm/world.hpp>
 
 #include "gpu.hpp"

@@ -41,23 +41,23 @@ class BoundSearch {
       }
       if (from[a].is_replicate()) replicated.push_back(a);
     }
-    if (partial.empty()) return most_lacking(have, want);
+    if (partial.empty()) return max_lacking(have, want);
     index_t least = -1;
     const int dims = int(shape_.size());
     for (const Indices& slices : all_indices(Indices(replicated.size(), dims + 1))) {
       Cuts sliced = have;
       for (std::size_t i = 0; i < replicated.size(); ++i)
         if (slices[i] > 0) sliced.push_back({replicated[i], int(slices[i] - 1)});
-      const index_t volume = most_owned(sliced);
+      const index_t volume = max_owned(sliced);
       const auto keep = [&](index_t received) {
         if (least < 0 || received < least) least = received;
       };
-      keep(2 * (group - 1) * volume / group + most_lacking(sliced, want));
+      keep(2 * (group - 1) * volume / group + max_lacking(sliced, want));
       for (const Indices& scatter : all_indices(Indices(partial.size(), dims))) {
         Cuts scattered = sliced;
         for (std::size_t i = 0; i < partial.size(); ++i)
           scattered.push_back({partial[i], int(scatter[i])});
-        keep((group - 1) * most_owned(scattered) + most_lacking(scattered, want));
+        keep((group - 1) * max_owned(scattered) + max_lacking(scattered, want));
       }
     }
     return least;
@@ -88,7 +88,7 @@ class BoundSearch {
     return {first, first + count};
   }
 
-  index_t most_owned(const Cuts& cuts) const {
+  index_t max_owned(const Cuts& cuts) const {
     index_t most = 0;
     for (const Indices& rank : ranks_) {
       index_t owned = 1;
@@ -101,7 +101,7 @@ class BoundSearch {
     return most;
   }
 
-  index_t most_lacking(const Cuts& have, const Cuts& want) const {
+  index_t max_lacking(const Cuts& have, const Cuts& want) const {
     index_t most = 0;
     for (const Indices& rank : ranks_) {
       index_t wanted = 1, common = 1;

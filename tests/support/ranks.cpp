@@ -16,7 +16,7 @@ namespace cleave::testing {
 namespace {
 
 // Well above CLEAVE_TIMEOUT: a rank that waits in vain gives up by itself and comes here.
-constexpr double patience_seconds = 180;
+constexpr double timeout_seconds = 180;
 
 // Calls the body so that the checks of a rank say which one it was.
 void call(const RankBody& body, World& world) {
@@ -54,7 +54,7 @@ void on_processes(const Processes& processes, int n, const RankBody& body) {
   } catch (...) {
     thrown = std::current_exception();
   }
-  processes.meet(patience_seconds);
+  processes.meet(timeout_seconds);
   if (thrown) std::rethrow_exception(thrown);
 }
 

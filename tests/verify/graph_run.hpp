@@ -138,9 +138,9 @@ class GraphRun {
         if (in[std::size_t(i)].mesh != nullptr &&
             !(layouts[std::size_t(i)] == solution.required[std::size_t(i)]))
           placed.moves |= 1u << i;
-      const detail::Route route{solution.computed[0], solution.result[0], nullptr};
-      placed.result_moves = !(route.source == route.target);
-      placed.result_route = &route;
+      const detail::RedistributionSpec spec{solution.computed[0], solution.result[0], nullptr};
+      placed.result_moves = !(spec.source == spec.target);
+      placed.result_spec = &spec;
       detail::run_placed<Host>(placed, op, fresh, in.data(), out.data());
       for (int k = 0; k < rule.results; ++k)
         values_[std::size_t(node.first + k)].layout = solution.result[std::size_t(k)];

@@ -48,11 +48,8 @@ class Report {
   RowsUsed rows_;
 };
 
-/// How many placements are verified, `most` on threads: fewer under a sanitizer, and between
-/// processes, whose transport knows no operations.
-inline std::size_t sampled(std::size_t most) {
-  return sanitized || Processes::get().launched() ? most / 3 : most;
-}
+/// How many placements are verified: all of `most` where the tests are thorough.
+inline std::size_t sampled(std::size_t most) { return thorough() ? most : most / 3; }
 
 /// Calls verify(mesh, axes) for meshes that have this world's ranks.
 template <class F>

@@ -2,7 +2,7 @@
 //
 // Each rank has one worker thread, made at the first use, that runs its jobs in the order in which
 // they were started; ranks that start the same jobs in the same order therefore meet. Jobs use
-// groups of their own (`Communicator::twin`), so that they never mix with what the rank itself
+// groups of their own (`Communicator::duplicate`), so that they never mix with what the rank itself
 // communicates meanwhile. Where a backend cannot be used by two threads, a job runs at once and
 // its result is ready when the call returns.
 #pragma once
@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include <cleave/comm/comm_scope.hpp>
 #include <cleave/comm/communicator.hpp>
 #include <cleave/tensor/storage.hpp>
 
@@ -91,6 +92,7 @@ class Task final : public Promised<T>, public Job {
   bool ready() const override { return completion_.ready(); }
 
   void run() noexcept override {
+    const PlaceScope scope(place_);  // of whoever started it
     std::exception_ptr error;
     try {
       this->value_.emplace((*f_)());
@@ -104,6 +106,7 @@ class Task final : public Promised<T>, public Job {
  private:
   Completion<Host> completion_;
   std::optional<F> f_;
+  CommPlace place_ = CommPlace::current();
 };
 
 }  // namespace detail
@@ -166,7 +169,8 @@ class
   std::unique_ptr<detail::Pending> promised_;
 };
 
-/// Starts `f()` beside this rank; f may communicate over `group.twin()` and groups made from it.
+/// Starts `f()` beside this rank; f may communicate over `group.duplicate()` and groups made from
+/// it.
 ///
 /// @param group  any group of this rank: tells whether its backend allows two threads at once
 /// @collective   every rank that f communicates with, in the same order

@@ -86,14 +86,14 @@ struct Completion<Device>::State {
   std::condition_variable condition{};
   std::exception_ptr error{};
   bool done = false;
-  std::shared_ptr<Alarm> alarm{};
+  std::shared_ptr<AbortNotification> abort_notification{};
   int rank = 0;
   int exceptions = std::uncaught_exceptions();
 };
 
 template <class Device>
 Completion<Device>::Completion(const RankState& state) : state_(std::make_unique<State>()) {
-  state_->alarm = state.alarm;
+  state_->abort_notification = state.abort_notification;
   state_->rank = state.world_rank;
 }
 
@@ -110,8 +110,9 @@ void Completion<Device>::wait() {
 template <class Device>
 void Completion<Device>::wait_quietly() noexcept {
   State& state = *state_;
-  if (state.alarm != nullptr && std::uncaught_exceptions() > state.exceptions && !ready())
-    state.alarm->raise(state.rank, "it ended while asynchronous work was under way");
+  if (state.abort_notification != nullptr && std::uncaught_exceptions() > state.exceptions &&
+      !ready())
+    state.abort_notification->raise(state.rank, "it ended while asynchronous work was under way");
   std::unique_lock lock(state.mutex);
   state.condition.wait(lock, [&] { return state.done; });
 }

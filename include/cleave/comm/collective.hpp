@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <cleave/core/checksum.hpp>
 #include <cleave/core/reduce_op.hpp>
@@ -58,9 +59,20 @@ constexpr std::uint64_t packed_detail(std::span<const int> numbers) {
   return fits ? digits : detail::checksum(numbers) | is_checksum;
 }
 
-/// What ranks have packed: " along dimensions 1, 0" or " with pairs {0, 1}, {1, 0}"; empty for 0.
+/// Which part of which module of several that look alike a call is for, as such a number.
+constexpr std::uint64_t numbered_detail(int module_number, int part) {
+  return std::uint64_t(14) << 60 | std::uint64_t(module_number) << 30 | std::uint64_t(part);
+}
+
+/// What ranks have packed: " along dimensions 1, 0" or " with pairs {0, 1}, {1, 0}" or " for part 2
+/// of module 1"; empty for 0.
 inline std::string text_of_detail(CollectiveKind kind, std::uint64_t detail) {
   if (detail == 0) return "";
+  if (detail >> 60 == 14) {
+    constexpr std::uint64_t low = (std::uint64_t(1) << 30) - 1;
+    return " for part " + std::to_string(detail & low) + " of module " +
+           std::to_string(detail >> 30 & low);
+  }
   const bool pairs = kind == CollectiveKind::exchange;
   std::string numbers;
   int count = 0;
@@ -153,6 +165,46 @@ inline index_t received_elements(const Collective& c, int rank, int size) {
     }
   }
   return 0;
+}
+
+/// Messages that the rank `rank` of `size` receives: one from each rank that has something for it,
+/// in an all-reduce one for the parts and one for the results of each; those of collectives that
+/// are run together are one per sender.
+///
+/// @param senders  by rank: whether a message of this round is from it already; updated
+inline index_t received_messages(const Collective& c, int rank, int size,
+                                 std::vector<char>& senders) {
+  index_t messages = 0;
+  const auto from = [&](int r) {
+    if (r == rank || senders[std::size_t(r)] != 0) return;
+    senders[std::size_t(r)] = 1;
+    ++messages;
+  };
+  switch (c.kind) {
+    case CollectiveKind::barrier: break;
+    case CollectiveKind::broadcast:
+    case CollectiveKind::scatter:
+      if (c.destination.size() > 0) from(c.root);
+      break;
+    case CollectiveKind::gather:
+      for (int r = 0; rank == c.root && r < size; ++r)
+        if (!c.pieces[std::size_t(r)].empty()) from(r);
+      break;
+    case CollectiveKind::all_gather:
+      for (int r = 0; r < size; ++r)
+        if (!c.pieces[std::size_t(r)].empty()) from(r);
+      break;
+    case CollectiveKind::reduce_scatter:
+      for (int r = 0; c.destination.size() > 0 && r < size; ++r) from(r);
+      break;
+    case CollectiveKind::all_reduce: return c.source.size() > 0 ? 2 * index_t(size - 1) : 0;
+    case CollectiveKind::all_to_all:
+    case CollectiveKind::exchange:
+      for (const Transfer& t : c.receives)
+        if (!t.destination.empty()) from(t.peer);
+      break;
+  }
+  return messages;
 }
 
 }  // namespace cleave

@@ -1,8 +1,8 @@
 // The interface between tensors and what moves them: a group of ranks that run collectives.
 //
 // One small abstract class, so that the type of a distributed tensor does not depend on its
-// backend. `run` is the only door: it tells observers (traces), compares the call across ranks
-// when checks ask for it, and then makes the one virtual call.
+// backend. `run` is the only entry point: it tells observers (traces), compares the call across
+// ranks when checks ask for it, and then makes the one virtual call.
 #pragma once
 
 #include <cstdint>
@@ -35,14 +35,15 @@ enum class CheckLevel : std::uint8_t {
 class Observer {
  public:
   virtual ~Observer() = default;
-  virtual void observe(const Collective& collective, const Communicator& group) = 0;
+  /// @param joins  whether it runs in one round with the collective before
+  virtual void observe(const Collective& collective, const Communicator& group, bool joins) = 0;
   virtual void observe_time(double seconds) = 0;
 };
 
 /// Tells every rank of a world, whatever it waits for, that one of them fails.
-class Alarm {
+class AbortNotification {
  public:
-  virtual ~Alarm() = default;
+  virtual ~AbortNotification() = default;
   virtual void raise(int world_rank, const char* cause) noexcept = 0;
   /// What has been heard of a failing rank, "rank 3 failed: ..": empty as long as all is well. May
   /// be asked by any thread.
@@ -56,18 +57,24 @@ struct RankState {
   int local_rank = 0;  ///< its place among the ranks of its node: which device it takes
   CheckLevel check = CheckLevel::local;
   double timeout_seconds = 300;  ///< of any wait for another rank (CLEAVE_TIMEOUT)
+  /// Whether sums over ranks on several nodes add in rank order too, as those of one node do, and
+  /// take longer (CLEAVE_REPRODUCIBLE); the same on all ranks.
+  bool reproducible = false;
   RandomState random{};          ///< of the rank's next random array, equal on all ranks
   std::shared_ptr<const RandomRegion> region{};  ///< inside of which states differ, or null
   std::vector<Observer*> observers{};
   /// Held while the observers are told or changed: a rank may communicate from two threads.
   std::shared_ptr<std::mutex> observing = std::make_shared<std::mutex>();
-  std::shared_ptr<Alarm> alarm{};     ///< for a rank that cannot end before its peers know, or null
-  std::shared_ptr<Alarm> failures{};  ///< tells and hears of failures beside collectives
-  std::shared_ptr<void> worker{};     ///< the rank's thread for asynchronous work, once it has one
-  std::shared_ptr<void> side_stream{};   ///< likewise the rank's second stream of a device
-  std::shared_ptr<void> device_watch{};  ///< and what watches over its work on a device
+  /// For a rank that cannot end before its peers know, or null.
+  std::shared_ptr<AbortNotification> abort_notification{};
+  /// Tells and hears of failures beside collectives.
+  std::shared_ptr<AbortNotification> failures{};
+  std::shared_ptr<void> worker{};  ///< the rank's thread for asynchronous work, once it has one
+  std::shared_ptr<void> side_stream{};      ///< likewise the rank's second stream of a device
+  std::shared_ptr<void> device_detector{};  ///< and what detects failures of its work on a device
 
-  /// @throws Error for a value of CLEAVE_CHECK or CLEAVE_TIMEOUT that means nothing
+  /// @throws Error for a value of CLEAVE_CHECK, CLEAVE_TIMEOUT or CLEAVE_REPRODUCIBLE that means
+  ///         nothing
   static RankState from_environment(int rank, int size);
 };
 
@@ -112,11 +119,11 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// @collective the first call: every rank of the group
   /// @throws Error if this communicator is not held by a shared_ptr
   template <class Make>
-  std::shared_ptr<Communicator> companion(Make make) {
+  std::shared_ptr<Communicator> device_communicator(Make make) {
     std::shared_ptr<Communicator> self = weak_from_this().lock();
     if (self == nullptr) throw Error("Communicator", "a communicator is to be held by shared_ptr");
-    if (companion_ == nullptr) companion_ = make(*this);
-    return {std::move(self), companion_.get()};
+    if (device_communicator_ == nullptr) device_communicator_ = make(*this);
+    return {std::move(self), device_communicator_.get()};
   }
 
   RankState& state() const noexcept { return *state_; }
@@ -158,14 +165,14 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// @collective the first call with a list: the listed ranks, and only they
   Communicator& cached_subgroup(const std::vector<int>& ranks, const std::string& label);
 
-  /// Whether another thread of this rank may use a twin of this group at the same time.
+  /// Whether another thread of this rank may use a duplicate of this group at the same time.
   virtual bool concurrent() const noexcept { return false; }
 
   /// The same ranks in a group of its own, for asynchronous work: its collectives do not mix with
   /// this one's. Made at the first call.
   ///
   /// @collective the first call: every rank of the group
-  const std::shared_ptr<Communicator>& twin();
+  const std::shared_ptr<Communicator>& duplicate();
 
  protected:
   Communicator(int rank, int size, std::string label, std::shared_ptr<RankState> state)
@@ -193,8 +200,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void agree_on_call(const Collective& collective);
 
  private:
-  /// @return whether somebody observes
-  bool prepare(const Collective& collective);
+  /// @param joins  whether it runs in one round with the collective before
+  /// @return       whether somebody observes
+  bool prepare(const Collective& collective, bool joins);
 
   /// Runs what was prepared, and tells observers how long that took.
   void execute_observed(std::span<const Collective> collectives);
@@ -211,8 +219,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::string label_;
   std::shared_ptr<RankState> state_;
   std::uint64_t sequence_ = 0;
-  std::shared_ptr<Communicator> twin_;
-  std::shared_ptr<Communicator> companion_;
+  std::shared_ptr<Communicator> duplicate_;
+  std::shared_ptr<Communicator> device_communicator_;
   std::vector<std::pair<std::vector<int>, std::shared_ptr<Communicator>>> cached_;
 };
 

@@ -33,18 +33,25 @@ CLEAVE_INLINE RankState RankState::from_environment(int rank, int size) {
     if (*end != '\0' || !(state.timeout_seconds > 0))
       throw Error("run", std::string("CLEAVE_TIMEOUT is '") + text + "'; use seconds > 0");
   }
+  if (const char* text = std::getenv("CLEAVE_REPRODUCIBLE"); text != nullptr && *text != '\0') {
+    const std::string value = text;
+    if (value != "0" && value != "1")
+      throw Error("run", "CLEAVE_REPRODUCIBLE is '" + value + "'; use 0 or 1");
+    state.reproducible = value == "1";
+  }
   return state;
 }
 
 CLEAVE_INLINE void Communicator::run(const Collective& collective) {
-  if (prepare(collective)) execute_observed({&collective, 1});
+  if (prepare(collective, false)) execute_observed({&collective, 1});
   else execute(collective);
 }
 
 CLEAVE_INLINE void Communicator::run_all(std::span<const Collective> collectives) {
   if (collectives.size() == 1) return run(collectives[0]);
   bool observed = false;
-  for (const Collective& collective : collectives) observed = prepare(collective);
+  for (const Collective& collective : collectives)
+    observed = prepare(collective, &collective != collectives.data());
   if (observed) execute_observed(collectives);
   else execute_all(collectives);
 }
@@ -69,13 +76,13 @@ CLEAVE_INLINE Communicator& Communicator::cached_subgroup(const std::vector<int>
   return *cached_.emplace_back(ranks, subgroup(ranks, label)).second;
 }
 
-CLEAVE_INLINE const std::shared_ptr<Communicator>& Communicator::twin() {
-  if (twin_ == nullptr) {
+CLEAVE_INLINE const std::shared_ptr<Communicator>& Communicator::duplicate() {
+  if (duplicate_ == nullptr) {
     std::vector<int> ranks;
     for (int r = 0; r < size_; ++r) ranks.push_back(r);
-    twin_ = subgroup(ranks, label_);
+    duplicate_ = subgroup(ranks, label_);
   }
-  return twin_;
+  return duplicate_;
 }
 
 CLEAVE_INLINE void Communicator::agree_on_call(const Collective& collective) {
@@ -83,12 +90,12 @@ CLEAVE_INLINE void Communicator::agree_on_call(const Collective& collective) {
   ++sequence_;
 }
 
-CLEAVE_INLINE bool Communicator::prepare(const Collective& collective) {
+CLEAVE_INLINE bool Communicator::prepare(const Collective& collective, bool joins) {
   bool observed = false;
   {
     const std::lock_guard lock(*state_->observing);
     observed = !state_->observers.empty();
-    for (Observer* observer : state_->observers) observer->observe(collective, *this);
+    for (Observer* observer : state_->observers) observer->observe(collective, *this, joins);
   }
   agree_on_call(collective);
   return observed;

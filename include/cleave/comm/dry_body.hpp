@@ -2,15 +2,19 @@
 #pragma once
 
 #include <concepts>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/dry.hpp>
 #include <cleave/comm/verify.hpp>
+#include <cleave/comm/world.hpp>
 #include <cleave/core/error.hpp>
+#include <cleave/tensor/host_memory.hpp>
 
 namespace cleave {
 
@@ -51,5 +55,31 @@ std::shared_ptr<Result> dry_communicator(int rank, int size) {
   return std::make_shared<detail::DryCommunicator<Result>>(
       rank, size, "world", std::make_shared<RankState>(RankState::from_environment(rank, size)));
 }
+
+namespace detail {
+
+template <std::same_as<Communicator> Result>
+Budget dry_budget(int rank, int size, RankFunction f) {
+  Budget cost;
+  std::exception_ptr error;
+  std::thread thread([&] {  // whose memory is counted from the beginning
+    try {
+      const DryScope scope;
+      World world(dry_communicator(rank, size));
+      CheckLevel& check = world.communicator().state().check;
+      if (check == CheckLevel::collective) check = CheckLevel::local;  // which would communicate
+      const CommTrace trace(world);
+      f(world);
+      cost = {trace, memory_stats()};
+    } catch (...) {
+      error = std::current_exception();
+    }
+  });
+  thread.join();
+  if (error != nullptr) std::rethrow_exception(error);
+  return cost;
+}
+
+}  // namespace detail
 
 }  // namespace cleave

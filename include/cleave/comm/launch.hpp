@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include <cleave/comm/thread_world.hpp>
+#include <cleave/comm/thread/world.hpp>
 #include <cleave/core/error.hpp>
 
 namespace cleave::detail {

@@ -2,13 +2,13 @@
 //
 // Errors of MPI come back as cleave::Error. Waiting is polling: a rank that waits hears when
 // another one has failed or left, and gives up at the time-out. Boost.MPI and mpi.h are included
-// by the headers named mpi*.hpp only.
+// by the headers of comm/mpi/ only.
 #pragma once
 
 #include <memory>
 
 #include <cleave/comm/communicator.hpp>
-#include <cleave/comm/mpi_header.hpp>
+#include <cleave/comm/mpi/header.hpp>
 #include <cleave/core/config.hpp>
 
 namespace cleave {

@@ -16,7 +16,7 @@
 #include <string>
 #include <type_traits>
 
-#include <cleave/comm/flat_range.hpp>
+#include <cleave/comm/linear_range.hpp>
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/core/reduce_op.hpp>
@@ -34,7 +34,8 @@ constexpr bool is_integer_dtype(DType type) { return type >= DType::int8 && type
 /// @throws Error where elements of that type have no such reduction
 inline void require_reduction(const char* operation, DType type, ReduceOp op) {
   const char* reason = nullptr;
-  if (op == ReduceOp::avg && is_integer_dtype(type)) reason = "an average is no whole number";
+  if (op == ReduceOp::avg && is_integer_dtype(type))
+    reason = "an average requires a floating-point element type";
   if (op == ReduceOp::avg && type == DType::boolean) reason = "bools have no average";
   if ((op == ReduceOp::max || op == ReduceOp::min) && is_complex_dtype(type))
     reason = "complex numbers have no order";

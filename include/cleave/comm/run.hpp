@@ -1,11 +1,11 @@
-// The front door: `run` starts the ranks of a program, and tells how they ended.
+// The entry point: `run` starts the ranks of a program, and tells how they ended.
 #pragma once
 
 #include <concepts>
 #include <span>
 
 #include <cleave/comm/rank_function.hpp>
-#include <cleave/comm/thread_communicators.hpp>
+#include <cleave/comm/thread/communicators.hpp>
 #include <cleave/comm/world.hpp>
 #include <cleave/core/config.hpp>
 

@@ -1,5 +1,5 @@
-// What a rank communicates while a CommTrace lives: which collectives, over which mesh axes, how
-// many bytes, how long that takes. Tests assert on it; users print it.
+// What a rank communicates while a CommTrace lives: which collectives, over which mesh axes, in
+// which module, how many bytes, how long that takes. Tests assert on it; users print it.
 #pragma once
 
 #include <concepts>
@@ -23,37 +23,22 @@ struct CommEvent {
   DType dtype = DType::uint8;
   index_t elements = 0;     ///< received from other ranks, see `received_elements`
   index_t bytes = 0;        ///< the same in bytes
+  index_t messages = 0;     ///< that these are received in, see `received_messages`
   std::string operation{};  ///< what the user called, or the kind
+  std::string path{};       ///< of the module, see `with_paths`; "" where none says its path
+  bool is_backward = false;
 };
 
-/// Records every collective of this rank, in any of its groups, from construction to destruction.
-///
-///     CommTrace trace(world);                       // or a mesh, or a communicator
-///     auto y = x.redistribute(Replicate{});
-///     CHECK(trace.count(CollectiveKind::all_gather) == 1);
-///
-/// Local; nothing is communicated. Traces of one rank may nest or overlap. A collective is recorded
-/// when it is called, even if it then fails; look at the trace when asynchronous work has ended.
-class CommTrace : private Observer {
+/// Collectives of one rank, and what they add up to.
+class CommEvents {
  public:
-  explicit CommTrace(const Communicator& communicator) : CommTrace(communicator.shared_state()) {}
+  CommEvents() = default;
+  explicit CommEvents(std::vector<CommEvent> events) : events_(std::move(events)) {}
 
-  /// A World, a mesh, or anything else with a `communicator()`.
-  template <class Owner>
-    requires requires(const Owner& owner) {
-      { owner.communicator() } -> std::convertible_to<const Communicator&>;
-    }
-  explicit CommTrace(const Owner& owner) : CommTrace(owner.communicator()) {}
-
-  CommTrace(const CommTrace&) = delete;  // its rank knows it by its address
-  CommTrace& operator=(const CommTrace&) = delete;
-
-  CLEAVE_INLINE ~CommTrace() override;
-
-  /// Everything recorded so far, barriers included, in order.
+  /// Everything, barriers included, in order.
   const std::vector<CommEvent>& events() const noexcept { return events_; }
 
-  /// How many collectives were recorded, not counting barriers.
+  /// How many collectives there are, not counting barriers.
   index_t count() const { return index_t(events_.size()) - count(CollectiveKind::barrier); }
 
   /// How many of one kind.
@@ -77,6 +62,96 @@ class CommTrace : private Observer {
     return bytes;
   }
 
+  /// Messages that it received them in.
+  index_t received_messages() const {
+    index_t messages = 0;
+    for (const CommEvent& event : events_) messages += event.messages;
+    return messages;
+  }
+
+  /// Those of calls, and those of `backward`.
+  CommEvents forward() const {
+    return such([](const CommEvent& event) { return !event.is_backward; });
+  }
+  CommEvents backward() const {
+    return such([](const CommEvent& event) { return event.is_backward; });
+  }
+  /// Those of a module alone, without the modules inside of it: "blocks.0.mlp". @see with_paths
+  CommEvents at(std::string_view path) const {
+    return such([&](const CommEvent& event) { return event.path == path; });
+  }
+  /// Those of a module and all inside of it.
+  CommEvents inside(std::string_view path) const {
+    return such([&](const CommEvent& event) {
+      const std::string_view theirs = event.path;
+      return path.empty() || theirs == path ||
+             (theirs.starts_with(path) && theirs[path.size()] == '.');
+    });
+  }
+
+  /// The modules that communicate, in the order of their first collective.
+  std::vector<std::string> paths() const {
+    std::vector<std::string> paths;
+    for (const CommEvent& event : events_) {
+      bool is_new = event.kind != CollectiveKind::barrier;
+      for (const std::string& path : paths) is_new = is_new && path != event.path;
+      if (is_new) paths.push_back(event.path);
+    }
+    return paths;
+  }
+
+  /// A table: equal calls in one line, in the order of their first occurrence.
+  template <std::same_as<CommEvent> Event = CommEvent>  // compiled where it is called
+  std::string to_string() const;
+
+  /// The same by module: its path, and whether it is called or its gradients are computed, come
+  /// first; then messages and bytes that this rank receives. The whole network is (root). Lines are
+  /// ordered by pass and path, then by group and collective.
+  template <std::same_as<CommEvent> Event = CommEvent>
+  std::string by_module() const;
+
+  /// The lines of `by_module` as an array of JSON objects: module, pass, calls, collective, group,
+  /// ranks, dtype, messages, received_bytes, operation.
+  template <std::same_as<CommEvent> Event = CommEvent>
+  std::string to_json() const;
+
+ protected:
+  std::vector<CommEvent> events_;
+
+ private:
+  template <class Keep>
+  CommEvents such(const Keep& keep) const {
+    CommEvents some;
+    for (const CommEvent& event : events_)
+      if (keep(event)) some.events_.push_back(event);
+    return some;
+  }
+};
+
+/// Records every collective of this rank, in any of its groups, from construction to destruction.
+///
+///     CommTrace trace(world);                       // or a mesh, or a communicator
+///     auto y = x.redistribute(Replicate{});
+///     CHECK(trace.count(CollectiveKind::all_gather) == 1);
+///
+/// Local; nothing is communicated. Traces of one rank may nest or overlap. A collective is recorded
+/// when it is called, even if it then fails; look at the trace when asynchronous work has ended.
+class CommTrace : public CommEvents, private Observer {
+ public:
+  explicit CommTrace(const Communicator& communicator) : CommTrace(communicator.shared_state()) {}
+
+  /// A World, a mesh, or anything else with a `communicator()`.
+  template <class Owner>
+    requires requires(const Owner& owner) {
+      { owner.communicator() } -> std::convertible_to<const Communicator&>;
+    }
+  explicit CommTrace(const Owner& owner) : CommTrace(owner.communicator()) {}
+
+  CommTrace(const CommTrace&) = delete;  // its rank knows it by its address
+  CommTrace& operator=(const CommTrace&) = delete;
+
+  CLEAVE_INLINE ~CommTrace() override;
+
   /// How long this rank was in collectives that have ended, waiting for other ranks included. Those
   /// that run beside computation count as well; on a GPU the time is the host's.
   double seconds() const noexcept { return seconds_; }
@@ -86,18 +161,15 @@ class CommTrace : private Observer {
     seconds_ = 0;
   }
 
-  /// A table: equal calls in one line, in the order of their first occurrence.
-  template <std::same_as<CommEvent> Event = CommEvent>  // compiled where it is called
-  std::string to_string() const;
-
  private:
   explicit CommTrace(std::shared_ptr<RankState> state);
 
-  CLEAVE_INLINE void observe(const Collective& collective, const Communicator& group) override;
+  CLEAVE_INLINE void observe(const Collective& collective, const Communicator& group,
+                             bool joins) override;
   void observe_time(double seconds) override { seconds_ += seconds; }
 
   std::shared_ptr<RankState> state_;
-  std::vector<CommEvent> events_;
+  std::vector<char> senders_{};  ///< by rank: whether this round has a message of it
   double seconds_ = 0;
 };
 

@@ -1,6 +1,7 @@
 // What traces record, and how they are printed.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <cleave/comm/comm_scope.hpp>
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/trace.hpp>
 
@@ -21,7 +23,8 @@ CLEAVE_INLINE CommTrace::~CommTrace() {
     if (observers[i] == this) observers.erase(observers.begin() + std::ptrdiff_t(i));
 }
 
-CLEAVE_INLINE void CommTrace::observe(const Collective& collective, const Communicator& group) {
+CLEAVE_INLINE void CommTrace::observe(const Collective& collective, const Communicator& group,
+                                      bool joins) {
   CommEvent event;
   event.kind = collective.kind;
   event.group = collective.axes[0] != '\0' ? collective.axes : group.label();
@@ -31,6 +34,11 @@ CLEAVE_INLINE void CommTrace::observe(const Collective& collective, const Commun
   event.bytes = event.elements * index_t(size_of(event.dtype));
   event.operation =
       collective.operation[0] != '\0' ? collective.operation : name_of(collective.kind);
+  if (!joins) senders_.assign(std::size_t(group.size()), 0);
+  event.messages = cleave::received_messages(collective, group.rank(), group.size(), senders_);
+  const detail::CommPlace& place = detail::CommPlace::current();
+  if (place.path != nullptr) event.path = *place.path;
+  event.is_backward = place.is_backward;
   events_.push_back(std::move(event));
 }
 
@@ -60,34 +68,115 @@ Text table(const std::vector<std::vector<Text>>& rows, const std::vector<bool>& 
   return text;
 }
 
+/// Equal calls.
+template <class Event>
+struct CommLine {
+  const Event* event;
+  index_t calls = 0, messages = 0, bytes = 0;
+};
+
+/// Events as lines, in the order of their first occurrence.
+/// Whether path a comes before b: by their names, numbers by their value.
+inline bool precedes(const std::string& a, const std::string& b) {
+  const auto digits = [](const std::string& text, std::size_t at) {
+    std::size_t end = at;
+    while (end < text.size() && text[end] >= '0' && text[end] <= '9') ++end;
+    return end - at;
+  };
+  std::size_t i = 0;
+  while (i < a.size() && i < b.size() && a[i] == b[i]) ++i;
+  while (i > 0 && digits(a, i - 1) > 0) --i;  // of a number that they share the beginning of
+  const std::size_t of_a = digits(a, i), of_b = digits(b, i);
+  if (of_a > 0 && of_b > 0 && of_a != of_b) return of_a < of_b;
+  return a.compare(i, a.npos, b, i, b.npos) < 0;
+}
+
+/// @param by_module  calls of different modules, and of the two passes, are different lines, in an
+///                   order that does not depend on when asynchronous ones ran
+template <class Event>
+std::vector<CommLine<Event>> comm_lines(const std::vector<Event>& events, bool by_module) {
+  std::vector<CommLine<Event>> lines;
+  for (const Event& event : events) {
+    const auto is_same = [&](const CommLine<Event>& line) {
+      const Event& other = *line.event;
+      return other.kind == event.kind && other.group == event.group &&
+             other.group_size == event.group_size && other.dtype == event.dtype &&
+             other.operation == event.operation &&
+             (!by_module || (other.path == event.path && other.is_backward == event.is_backward));
+    };
+    auto line = std::find_if(lines.begin(), lines.end(), is_same);
+    if (line == lines.end()) line = lines.insert(line, {&event});
+    ++line->calls;
+    line->messages += event.messages;
+    line->bytes += event.bytes;
+  }
+  if (by_module)
+    std::stable_sort(lines.begin(), lines.end(), [](const auto& x, const auto& y) {
+      const Event &a = *x.event, &b = *y.event;
+      if (a.is_backward != b.is_backward) return b.is_backward;
+      if (a.path != b.path) return precedes(a.path, b.path);
+      if (a.group != b.group) return a.group < b.group;
+      if (a.kind != b.kind) return a.kind < b.kind;
+      if (a.dtype != b.dtype) return a.dtype < b.dtype;
+      return a.operation < b.operation;
+    });
+  return lines;
+}
+
 }  // namespace detail
 
 template <std::same_as<CommEvent> Event>
-std::string CommTrace::to_string() const {
-  struct Line {
-    const Event* event;
-    index_t calls, bytes;
-  };
-  std::vector<Line> lines;
-  for (const Event& event : events_) {
-    std::size_t i = 0;
-    const auto same = [&](const Event& other) {
-      return other.kind == event.kind && other.group == event.group &&
-             other.group_size == event.group_size && other.dtype == event.dtype &&
-             other.operation == event.operation;
-    };
-    while (i < lines.size() && !same(*lines[i].event)) ++i;
-    if (i == lines.size()) lines.push_back({&event, 0, 0});
-    ++lines[i].calls;
-    lines[i].bytes += event.bytes;
-  }
+std::string CommEvents::to_string() const {
   std::vector<std::vector<std::string>> rows{
       {"calls", "collective", "group", "ranks", "dtype", "received bytes", "in"}};
-  for (const Line& line : lines)
+  for (const auto& line : detail::comm_lines<Event>(events_, false))
     rows.push_back({std::to_string(line.calls), name_of(line.event->kind), line.event->group,
                     std::to_string(line.event->group_size), name_of(line.event->dtype),
                     std::to_string(line.bytes), line.event->operation});
   return detail::table(rows, {true, false, false, true, false, true, false});
+}
+
+template <std::same_as<CommEvent> Event>
+std::string CommEvents::by_module() const {
+  std::vector<std::vector<std::string>> rows{{"module", "pass", "calls", "collective", "group",
+                                              "ranks", "dtype", "messages", "received bytes",
+                                              "in"}};
+  for (const auto& line : detail::comm_lines<Event>(events_, true))
+    rows.push_back({line.event->path.empty() ? "(root)" : line.event->path,
+                    line.event->is_backward ? "backward" : "forward", std::to_string(line.calls),
+                    name_of(line.event->kind), line.event->group,
+                    std::to_string(line.event->group_size), name_of(line.event->dtype),
+                    std::to_string(line.messages), std::to_string(line.bytes),
+                    line.event->operation});
+  return detail::table(rows, {false, false, true, false, false, true, false, true, true, false});
+}
+
+template <std::same_as<CommEvent> Event>
+std::string CommEvents::to_json() const {
+  std::string text = "[";
+  const auto quoted = [](const std::string& value) {
+    std::string out = "\"";
+    for (const char c : value) {
+      if (c == '"' || c == '\\') out += '\\';
+      out += c;
+    }
+    return out + '"';
+  };
+  for (const auto& line : detail::comm_lines<Event>(events_, true)) {
+    const Event& event = *line.event;
+    text += (text.size() > 1 ? ",\n {" : "\n {");
+    text += "\"module\": " + quoted(event.path);
+    text += ", \"pass\": " + quoted(event.is_backward ? "backward" : "forward");
+    text += ", \"calls\": " + std::to_string(line.calls);
+    text += ", \"collective\": " + quoted(name_of(event.kind));
+    text += ", \"group\": " + quoted(event.group);
+    text += ", \"ranks\": " + std::to_string(event.group_size);
+    text += ", \"dtype\": " + quoted(name_of(event.dtype));
+    text += ", \"messages\": " + std::to_string(line.messages);
+    text += ", \"received_bytes\": " + std::to_string(line.bytes);
+    text += ", \"operation\": " + quoted(event.operation) + "}";
+  }
+  return text + "\n]\n";
 }
 
 }  // namespace cleave

@@ -9,7 +9,7 @@
 
 #include <cleave/comm/async.hpp>
 #include <cleave/core/error.hpp>
-#include <cleave/dtensor/route.hpp>
+#include <cleave/dtensor/redistribution_spec.hpp>
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/placement/ownership.hpp>
 #include <cleave/placement/placement.hpp>
@@ -213,10 +213,11 @@ template <class To, class T, int Rank, class Mesh, class P>
 DTensor<T, Rank, Mesh, To> redistribute_over(const MeshState& mesh,
                                              const DTensor<T, Rank, Mesh, P>& x,
                                              const char* operation, bool reuse) {
-  constexpr const Route& route =
-      route_of<layout_of<P, Rank>.packed(), layout_of<To, Rank>.packed(), Mesh::axis_count, Rank>;
-  auto local = redistribute_local(x.local(), route, mesh, x.shape(), operation, reuse);
-  if (!reuse) local = apart(std::move(local), x.local());
+  constexpr const RedistributionSpec& spec =
+      redistribution_spec<layout_of<P, Rank>.packed(), layout_of<To, Rank>.packed(),
+                          Mesh::axis_count, Rank>;
+  auto local = redistribute_local(x.local(), spec, mesh, x.shape(), operation, reuse);
+  if (!reuse) local = unalias(std::move(local), x.local());
   return DTensor<T, Rank, Mesh, To>::unchecked(std::move(local), x.mesh(), x.shape());
 }
 
@@ -232,11 +233,12 @@ Async<DTensor<T, Rank, Mesh, To>> start_redistribute(const DTensor<T, Rank, Mesh
   const MeshState& mesh = x.mesh().state();
   const bool member = mesh.is_member();  // others have nothing to do, nor to wait for
   return start_async(typename Mesh::device_type{}, member ? mesh.group() : *mesh.world(),
-                     [x, twin = member ? mesh.twin() : nullptr] {
+                     [x, duplicate = member ? mesh.duplicate() : nullptr] {
                        if constexpr (std::is_same_v<P, To>) return x;
                        else
-                         return redistribute_over<To>(twin != nullptr ? *twin : x.mesh().state(), x,
-                                                      "redistribute_async", false);
+                         return redistribute_over<To>(
+                             duplicate != nullptr ? *duplicate : x.mesh().state(), x,
+                             "redistribute_async", false);
                      });
 }
 

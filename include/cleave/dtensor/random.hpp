@@ -33,7 +33,7 @@ void set_elements(const F& f, const Box& box, const Shape& shape,
   static_assert(requires { map_indexed(on, f, box, shape, out); },
                 "cleave: random arrays of this device are drawn by its kernels: include "
                 "<cleave/cuda.hpp> in a file that nvcc compiles");
-  map_indexed(on, f, box, shape, out);
+  if (!is_dry()) map_indexed(on, f, box, shape, out);
 }
 
 /// Sets the elements of a distributed array to f(index), where f = of(the state of a draw).

@@ -118,7 +118,8 @@ template <class X>
 constexpr void zero_grad(const Tracked<X>& x) {
   tape::Leaf<X>& leaf = tape::leaf_of(x, "zero_grad");
   leaf.gradient.reset();
-  if (leaf.taker != nullptr) leaf.taker->dropped(leaf.key);
+  ++leaf.drops;
+  if (leaf.receiver != nullptr) leaf.receiver->dropped(leaf.key);
 }
 
 /// Calls f(gradient) in every backward, the moment that the gradient of a leaf is complete, while

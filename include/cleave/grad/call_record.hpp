@@ -180,7 +180,7 @@ class Record : public Slot<Y> {
     else return inputs_[std::size_t(I)] && slot_at<I>()->again != nullptr;
   }
 
-  /// Tells operands that can be made again that they will be asked for.
+  /// Tells operands that can be made again how often they will be.
   template <int... I>
   constexpr void announce(std::integer_sequence<int, I...>) {
     if constexpr (cleave::detail::is_view_op<Op> && count == 1) {
@@ -188,10 +188,18 @@ class Record : public Slot<Y> {
     } else {
       const auto tell = [&]<int K>(std::integral_constant<int, K>) {
         if constexpr (is_kept<K> && is_tracked<Given<K>>)
-          if (inputs_[std::size_t(K)] && slot_at<K>()->askers != nullptr) ++*slot_at<K>()->askers;
+          if (inputs_[std::size_t(K)] && slot_at<K>()->uses != nullptr)
+            *slot_at<K>()->uses += uses_of<K>(Sequence{});
       };
       (tell(std::integral_constant<int, I>{}), ...);
     }
+  }
+  /// How often the gradients of this record will read operand K.
+  template <int K, int... I>
+  constexpr int uses_of(std::integer_sequence<int, I...>) const {
+    if constexpr (gives_all)
+      if (wants_all()) return 1;
+    return (0 + ... + int((reads_for<I>() >> (K + 1) & 1u) != 0 && inputs_[std::size_t(I)]));
   }
   /// A view of what is made again is made again.
   constexpr void offer_again() {
@@ -200,7 +208,7 @@ class Record : public Slot<Y> {
       if constexpr (std::is_same_v<Y, decltype(cleave::detail::call_as(
                                           cleave::detail::Request<>{}, op_,
                                           std::declval<const Plain<0>&>()))>) {
-        this->askers = slot_at<0>()->askers;
+        this->uses = slot_at<0>()->uses;
         this->again = [](Slot<Y>* slot) {
           auto* const record = static_cast<Record*>(slot);
           auto* const source = record->template slot_at<0>();
@@ -247,12 +255,12 @@ class Record : public Slot<Y> {
     if constexpr (kept & 1u) return saved_->y;
     else return this->like;
   }
-  /// Operand K as the gradient in operand I gets it: made again only where it is read.
-  template <int I, int K>
+  /// Operand K as gradients get it that read what the mask says: made again only where it is read.
+  template <unsigned Reads, int K>
   constexpr decltype(auto) operand() const {
     if constexpr (std::is_same_v<Kept<K>, Nothing>) {
       return (slot_at<K>()->like);
-    } else if constexpr (is_tracked<Given<K>> && (reads_for<I>() >> (K + 1) & 1u)) {
+    } else if constexpr (is_tracked<Given<K>> && (Reads >> (K + 1) & 1u)) {
       if (makes_again<K>()) return Plain<K>(slot_at<K>()->again(slot_at<K>()));
       return Plain<K>(std::get<std::size_t(K)>(saved_->x));
     } else {
@@ -276,10 +284,35 @@ class Record : public Slot<Y> {
     } else {
       const gradient_t<Y> g = this->sum.settle(this->like);
       this->sum.clear();
+      if (!std::is_constant_evaluated()) cleave::detail::CommPlace::current().path = this->path;
+      if constexpr (gives_all) {
+        if (wants_all()) return pass_all(g, Sequence{});
+      }
       [&]<int... I>(std::integer_sequence<int, I...>) {
         (pass<I>(g), ...);
       }(Sequence{});
     }
+  }
+
+  /// Whether the operation gives the gradients of all its operands in one call: of values alone,
+  /// not where gradients are traced, or differentiated in turn.
+  static constexpr bool gives_all = [] {
+    if constexpr (((is_tracked<X> && !is_tracked<untracked_t<X>> &&
+                    !cleave::detail::is_traced<untracked_t<X>>) &&
+                   ...))
+      return requires(const Op& op, const gradient_t<Y>& g, const Y& y,
+                      const untracked_t<X>&... x) { op.gradients(g, y, x...); };
+    else return false;
+  }();
+  bool wants_all() const {
+    for (const auto& input : inputs_)
+      if (!input) return false;
+    return true;
+  }
+  template <int... I>
+  void pass_all(const gradient_t<Y>& g, std::integer_sequence<int, I...>) {
+    const auto gradients = op_.gradients(g, result(), operand<kept, I>()...);
+    (slot_at<I>()->sum.add(std::get<std::size_t(I)>(gradients), slot_at<I>()->like), ...);
   }
   template <int I>
   constexpr void pass(const gradient_t<Y>& g) {
@@ -288,7 +321,7 @@ class Record : public Slot<Y> {
       Slot<Plain<I>>* const slot = slot_at<I>();
       slot->sum.add(
           [&]<int... K>(std::integer_sequence<int, K...>) {
-            return op_.gradient(wrt<I>{}, g, result(), operand<I, K>()...);
+            return op_.gradient(wrt<I>{}, g, result(), operand<reads_for<I>(), K>()...);
           }(Sequence{}),
           slot->like);
     }

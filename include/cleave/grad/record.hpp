@@ -11,10 +11,12 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <cleave/comm/comm_scope.hpp>
 #include <cleave/core/error.hpp>
 
 namespace cleave::tape {
@@ -79,8 +81,12 @@ struct RecordBase {
   /// Its turn comes before that of others that are ready: parameters, whose gradients then can be
   /// sent while the sweep goes on, and given back.
   bool runs_first = false;
+  const std::string* path = nullptr;     ///< of the module that is called, see `CommPlace`
+  const std::string* used_in = nullptr;  ///< in a sweep: the innermost module that all users are in
 
-  constexpr explicit RecordBase(const Table* t) : table(t) {}
+  constexpr explicit RecordBase(const Table* t) : table(t) {
+    if (!std::is_constant_evaluated()) path = cleave::detail::CommPlace::current().path;
+  }
   RecordBase(const RecordBase&) = delete;  // referred to by its address
   RecordBase& operator=(const RecordBase&) = delete;
 };
@@ -126,6 +132,14 @@ struct ForgetUnlessDone {
   }
 };
 
+/// What a gradient has to communicate when its sum is complete is listed under the module in which
+/// the value was used.
+constexpr void note_use(RecordBase& operand, const RecordBase& user, bool is_first) {
+  if (is_first) operand.used_in = user.path;
+  else if (operand.used_in != user.path)
+    operand.used_in = cleave::detail::common_path(operand.used_in, user.path);
+}
+
 /// Passes gradients from `root`, whose own has arrived, to everything that it was made of.
 /// @param retain  the records keep what they have saved, for another sweep
 constexpr void visit(RecordBase* root, bool retain) {
@@ -134,15 +148,19 @@ constexpr void visit(RecordBase* root, bool retain) {
   for (std::size_t i = 0; i < reached.size(); ++i) {
     RecordBase* const record = reached[i].get();
     for (int k = 0; k < record->operand_count; ++k)
-      if (RecordBase* const operand = record->operands[k].get();
-          operand != nullptr && operand->waiting++ == 0)
-        reached.emplace_back(operand);
+      if (RecordBase* const operand = record->operands[k].get(); operand != nullptr) {
+        const bool is_first = operand->waiting++ == 0;
+        if (is_first) reached.emplace_back(operand);
+        note_use(*operand, *record, is_first);
+      }
   }
+  root->used_in = root->path;
   ForgetUnlessDone guard{reached};
   std::vector<RecordBase*> ready{root};
   while (!ready.empty()) {
     RecordBase* const record = ready.back();
     ready.pop_back();
+    if (!std::is_constant_evaluated()) cleave::detail::CommPlace::current().path = record->used_in;
     record->table->run(record);
     for (const bool runs_first : {false, true})  // the last is taken first
       for (int k = 0; k < record->operand_count; ++k)
@@ -165,6 +183,8 @@ constexpr void visit(RecordBase* root, bool retain) {
 inline void sweep(RecordBase* root, bool retain) {
   if (Sweep::current() != nullptr)
     throw Error("backward", "it was called while another backward is under way on this rank");
+  const cleave::detail::PlaceScope place(
+      cleave::detail::CommPlace{cleave::detail::CommPlace::current().path, true});
   Sweep mine;
   Sweep::current() = &mine;
   std::exception_ptr error;

@@ -64,7 +64,7 @@ struct Slot : RecordBase {
   /// Makes the result again. Where it is set, users of the result save no elements of it, but ask
   /// for it in backward: what a value costs memory that can be gathered or computed once more.
   X (*again)(Slot*) = nullptr;
-  int* askers = nullptr;  ///< counts users that will ask
+  int* uses = nullptr;  ///< counts how often it will be asked for in a backward
 
   constexpr Slot(const Table* functions, const X& x) : RecordBase(functions), like(x) {}
   static constexpr void forget(RecordBase* record) { static_cast<Slot*>(record)->sum.clear(); }
@@ -78,9 +78,9 @@ constexpr G added(const G& a, const G& b) {
 }
 
 /// Takes the gradient of a leaf over before its sum over ranks is finished: data parallelism.
-class LeafTaker {
+class GradientReceiver {
  public:
-  virtual ~LeafTaker() = default;
+  virtual ~GradientReceiver() = default;
   /// The axes of the mesh on which sums over ranks are this object's business.
   virtual AxisMask axes() const noexcept = 0;
   /// Called in backward, once per sweep, when the last use of the leaf has passed its gradient.
@@ -98,8 +98,9 @@ template <class X>
 struct Leaf : Slot<X> {
   std::optional<gradient_t<X>> gradient{};
   std::vector<std::function<void(const gradient_t<X>&)>> hooks{};
-  LeafTaker* taker = nullptr;
-  int key = 0;  ///< of this leaf at the taker
+  GradientReceiver* receiver = nullptr;
+  unsigned drops = 0;  ///< how often the gradient has been dropped
+  int key = 0;  ///< of this leaf at the receiver
 
   static constexpr void destroy(RecordBase* record) { delete static_cast<Leaf*>(record); }
   static constexpr void release(RecordBase*) {}
@@ -112,11 +113,11 @@ struct Leaf : Slot<X> {
   constexpr void complete() {
     if (this->sum.empty()) return;
     if constexpr (is_dtensor<X>) {
-      if (taker != nullptr) {
-        const auto part = this->sum.collect(this->like, taker->axes());
+      if (receiver != nullptr) {
+        const auto part = this->sum.collect(this->like, receiver->axes());
         this->sum.clear();
         const View view = part.local.view();
-        taker->ready(key, part.layout, view);
+        receiver->ready(key, part.layout, view);
         return;
       }
     }

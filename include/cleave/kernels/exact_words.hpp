@@ -308,8 +308,8 @@ CLEAVE_HOST_DEVICE inline float marked_value(ExactWord marks) {
 }  // namespace detail
 
 /// What becomes of an exact sum before it is rounded.
-struct ExactFinish {
-  enum Kind : std::uint8_t { sum, mean, root };
+struct ExactEpilogue {
+  enum Kind : index_t { sum, mean, root };  // as wide as the count: programs keep it without gaps
 
   Kind kind = sum;
   index_t count = 1;  ///< what a mean divides by
@@ -320,15 +320,16 @@ namespace detail {
 /// The real number that words stand for. @see exact_value
 template <class T>
 CLEAVE_HOST_DEVICE inline T real_value(const ExactFormat& format, ExactWord* words,
-                                        const ExactFinish& finish) {
-  if (finish.kind == ExactFinish::mean && finish.count == 0) return T(__builtin_nanf(""));
+                                       const ExactEpilogue& epilogue) {
+  if (epilogue.kind == ExactEpilogue::mean && epilogue.count == 0) return T(__builtin_nanf(""));
   if (const ExactWord marks = words[format.digits]; marks != 0)
     return T(marked_value(marks));
   carry(format, words);
-  if (finish.kind == ExactFinish::root) return rounded<T>(root(format, words));
+  if (epilogue.kind == ExactEpilogue::root) return rounded<T>(root(format, words));
   const bool negative = take_sign(format, words);
   bool remains = false;
-  if (finish.kind == ExactFinish::mean) remains = divide(format, words, std::uint64_t(finish.count));
+  if (epilogue.kind == ExactEpilogue::mean)
+    remains = divide(format, words, std::uint64_t(epilogue.count));
   const int bit = highest_bit(format, words);
   Leading top;
   if (bit >= 0) top = leading_from(format, words, bit);
@@ -343,14 +344,15 @@ CLEAVE_HOST_DEVICE inline T real_value(const ExactFormat& format, ExactWord* wor
 /// The sum that words stand for, divided by `count` or its square root, rounded once.
 /// @param words  overwritten
 template <class T>
-CLEAVE_HOST_DEVICE inline T exact_value(ExactTerms terms, ExactWord* words, const ExactFinish& finish) {
+CLEAVE_HOST_DEVICE inline T exact_value(ExactTerms terms, ExactWord* words,
+                                        const ExactEpilogue& epilogue) {
   const ExactFormat format = exact_format<T>(terms);
   using R = real_t<T>;
-  const R real = detail::real_value<R>(format, words, finish);
+  const R real = detail::real_value<R>(format, words, epilogue);
   if constexpr (is_complex<T>)
     return terms == ExactTerms::squares
                ? T(real)
-               : T(real, detail::real_value<R>(format, words + format.words(), finish));
+               : T(real, detail::real_value<R>(format, words + format.words(), epilogue));
   else return real;
 }
 

@@ -24,7 +24,7 @@ CLEAVE_HOST_DEVICE real_t<T> magnitude(const T& a) {
   else return T(a < T(0) ? minus(T(0), a) : a == T(0) ? T(0) : a);  // |-0| is 0
 }
 
-/// a / b; integers are cut off. A complex b is scaled by its larger part.
+/// a / b; integer division truncates. A complex b is scaled by its larger part.
 template <class T>
 CLEAVE_HOST_DEVICE T quotient(const T& a, const T& b) {
   if constexpr (!is_complex<T>) {

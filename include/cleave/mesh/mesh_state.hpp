@@ -94,17 +94,17 @@ class MeshState {
 
   /// The same mesh with groups of its own, for asynchronous work. Made at the first call.
   /// @collective the first call: every rank of the mesh
-  const std::shared_ptr<const MeshState>& twin() const;
+  const std::shared_ptr<const MeshState>& duplicate() const;
 
-  /// What a higher room keeps for this mesh, one X per type X, made at the first call.
+  /// What a higher layer keeps for this mesh, one X per type X, made at the first call.
   template <class X>
-  X& attachment() const {
+  X& cache() const {
     static constexpr char key = 0;
-    for (const auto& [type, object] : attachments_)
+    for (const auto& [type, object] : caches_)
       if (type == &key) return *static_cast<X*>(object.get());
     auto made = std::make_shared<X>();
     X& result = *made;
-    attachments_.emplace_back(&key, std::move(made));
+    caches_.emplace_back(&key, std::move(made));
     return result;
   }
 
@@ -137,8 +137,8 @@ class MeshState {
   std::shared_ptr<Communicator> group_;
   mutable std::vector<std::shared_ptr<Communicator>> axis_groups_;
   std::vector<std::string> labels_;
-  mutable std::shared_ptr<const MeshState> twin_;
-  mutable std::vector<std::pair<const void*, std::shared_ptr<void>>> attachments_;
+  mutable std::shared_ptr<const MeshState> duplicate_;
+  mutable std::vector<std::pair<const void*, std::shared_ptr<void>>> caches_;
 };
 
 }  // namespace cleave

@@ -56,11 +56,11 @@ CLEAVE_INLINE std::string MeshState::describe() const {
   return text;
 }
 
-CLEAVE_INLINE const std::shared_ptr<const MeshState>& MeshState::twin() const {
-  if (twin_ == nullptr)
-    twin_ =
-        std::make_shared<const MeshState>(world_, group().twin(), extents_, world_ranks_, names_);
-  return twin_;
+CLEAVE_INLINE const std::shared_ptr<const MeshState>& MeshState::duplicate() const {
+  if (duplicate_ == nullptr)
+    duplicate_ = std::make_shared<const MeshState>(world_, group().duplicate(), extents_,
+                                                   world_ranks_, names_);
+  return duplicate_;
 }
 
 CLEAVE_INLINE void MeshState::require_member() const {

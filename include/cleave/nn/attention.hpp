@@ -12,7 +12,7 @@
 
 namespace cleave::nn {
 
-/// Says that queries and keys are turned by their places. @see rotary_embedding
+/// Says that queries and keys are rotated by their places. @see rotary_embedding
 struct Rotary {
   double base = 10000;
 };

@@ -69,6 +69,7 @@ double over_elements(const char* operation, const Trained& p, const F& f) {
 /// Multiplies the elements of a gradient in place.
 inline void scale_gradient(const char* operation, Trained& p, double by) {
   p.own_gradient();
+  if (cleave::detail::is_dry()) return;
   with_real_type(operation, p.gradient.dtype, [&]<class Real>(Real*) {
     using A = accumulator_t<Real>;
     Real* const g = static_cast<Real*>(p.gradient.data);
@@ -101,6 +102,20 @@ struct NotFinite {
 
 }  // namespace detail
 
+namespace detail {
+
+/// Multiplies all gradients by max_norm / norm where that is less than 1. @return the norm
+template <class M>
+double clip_to(const M& m, double max_norm, double norm) {
+  const double by = max_norm / (norm + 1e-6);
+  if (by >= 1) return norm;
+  for (Trained& p : trained_parameters(m))
+    if (p.has_gradient) scale_gradient("clip_grad_norm_", p, by);
+  return norm;
+}
+
+}  // namespace detail
+
 /// The root of the sum of the squares of all gradients: shards and replicas count once.
 ///
 /// @param world   none: every parameter is on a mesh that this rank is of. A World: parameters may
@@ -121,12 +136,7 @@ double grad_norm(const M& m, const W&... world) {
 /// @collective as `grad_norm`
 template <class M, class... W>
 double clip_grad_norm_(const M& m, double max_norm, const W&... world) {
-  const double norm = grad_norm(m, world...);
-  const double by = max_norm / (norm + 1e-6);
-  if (by >= 1) return norm;
-  for (Trained& p : trained_parameters(m))
-    if (p.has_gradient) detail::scale_gradient("clip_grad_norm_", p, by);
-  return norm;
+  return detail::clip_to(m, max_norm, grad_norm(m, world...));
 }
 
 /// Scales losses so that gradients of 16-bit types do not vanish, and steps only when they are

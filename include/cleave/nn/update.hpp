@@ -33,6 +33,7 @@ void with_real_type(const char* operation, DType type, const F& f) {
 /// Calls f(begin, end, gradient elements), in numbers of reals, until all elements are visited.
 template <class Real, class F>
 void over_dense_gradient(const View& gradient, const F& f) {
+  if (cleave::detail::is_dry()) return;
   const index_t size = gradient.size();
   const index_t reals = index_t(size_of(gradient.dtype) / sizeof(Real));
   if (gradient.contiguous())

@@ -51,6 +51,17 @@ void visit(M& m, const F& f, const std::string& path = {}) {
   each_part(m, [&](auto& part, const auto& name) { visit(part, f, join_path(path, name)); });
 }
 
+/// Calls f(part) for the module and all below it, parents first; of a module with others wrapped
+/// around it for each of them, outermost first.
+template <class M, class F>
+void visit_wrappers(const M& m, const F& f) {
+  const auto each = [&f]<class X>(const auto& self, const X& x) -> void {
+    f(x);
+    if constexpr (Wrapper<X>) self(self, static_cast<const typename X::wrapped&>(x));
+  };
+  visit(m, [&](const std::string&, const auto& part) { each(each, part); });
+}
+
 /// Calls f(parameter) for every parameter, in order.
 template <class M, class F>
 void parameters(M& m, const F& f) {

@@ -39,16 +39,16 @@ auto apply_placed(const char* name, Kernel& kernel, std::index_sequence<I...>, c
 
   PlacedCall placed;
   placed.solution = &solution;
-  const auto route = [&]<int K, class A>(std::integral_constant<int, K>, const A*) {
+  const auto spec = [&]<int K, class A>(std::integral_constant<int, K>, const A*) {
     if constexpr (is_dtensor<A>) {
       constexpr Layout from = A::layout, to = solution.required[std::size_t(K)];
       if constexpr (Request::is_explicit && communicates(from, to))
         static_cast<void>(operand_would_be_redistributed<Op, K, typename A::placements_type,
                                                          placements_t<to.packed(), axes>>{});
-      placed.route[std::size_t(K)] = &route_of<from.packed(), to.packed(), axes, A::dims>;
+      placed.spec[std::size_t(K)] = &redistribution_spec<from.packed(), to.packed(), axes, A::dims>;
     }
   };
-  (route(std::integral_constant<int, int(I)>{}, static_cast<const X*>(nullptr)), ...);
+  (spec(std::integral_constant<int, int(I)>{}, static_cast<const X*>(nullptr)), ...);
 
   OpInfo info;
   info.name = name;
@@ -75,8 +75,8 @@ auto apply_placed(const char* name, Kernel& kernel, std::index_sequence<I...>, c
   const auto extents = to_array<Local::dims>(shape);
   const auto& mesh = first_tensor(x...).mesh();
   if constexpr (from != to)
-    local = redistribute_local(local, route_of<from, to, axes, Local::dims>, mesh.state(), extents,
-                               name);
+    local = redistribute_local(local, redistribution_spec<from, to, axes, Local::dims>,
+                               mesh.state(), extents, name);
   return DTensor<typename Local::value_type, Local::dims, Mesh, placements_t<to, axes>>::unchecked(
       std::move(local), mesh, extents);
 }

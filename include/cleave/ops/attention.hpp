@@ -10,28 +10,55 @@
 #include <type_traits>
 
 #include <cleave/ops/attention_blocks.hpp>
+#include <cleave/ops/attention_parts.hpp>
 #include <cleave/ops/call.hpp>
 #include <cleave/ops/causal_mask.hpp>
+#include <cleave/ops/logsumexp.hpp>
 #include <cleave/ops/softmax.hpp>
 
 namespace cleave {
 
 namespace ops {
 
+/// A softmax over dimension D that is 0 where all elements are -infinity: of what sees nothing.
+template <int D>
+struct AttentionWeights : Composite {
+  static constexpr const char* name = "attention_weights";
+  static constexpr auto body(const auto& x) {
+    const auto largest = call_op(FiniteOrZero{}, resolve(max(x, dim<D>{})));
+    const auto weights = exp(sub(x, unsqueeze(largest, dim<D>{})));
+    const auto total = call_op(OrOne{}, resolve(sum(weights, dim<D>{})));
+    return div(weights, unsqueeze(total, dim<D>{}));
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
+    return detail::softmax_gradient<D>(g, y);
+  }
+};
+
+/// Masks of attention: none, which keys are seen, what is added to products.
+enum class MaskKind { none, seen, added };
+
 /// The dimensions of k before its last two are those of q and v, too; those that only q has follow
 /// them, so that several queries share a key.
-template <bool IsCausal>
+/// @tparam Mask  what follows q, k and v
+template <bool IsCausal, MaskKind Mask = MaskKind::none>
 struct ScaledDotProductAttention : Composite {
   static constexpr const char* name = "scaled_dot_product_attention";
 
-  template <class Q, class K, class V>
-  static constexpr auto body(const Q& q, const K& k, const V& v) {
-    if constexpr (cleave::detail::has_whole_keys<Q, K, V>()) {
-      return call_op(AttentionOfWholeKeys<IsCausal>{}, q, k, v);
+  template <class Q, class K, class V, class... M>
+  static constexpr auto body(const Q& q, const K& k, const V& v, const M&... mask) {
+    constexpr bool has_slope = ((cleave::detail::call_level<M> > 2) || ...);  // of the mask
+    if constexpr (cleave::detail::has_whole_keys<Q, K, V>() && !has_slope) {
+      return call_op(AttentionOfWholeKeys<IsCausal>{}, q, k, v, mask...);
+    } else if constexpr (cleave::detail::has_some_keys<Q, K, V>() && !has_slope) {
+      return call_op(AttentionInFloat<AttentionAcrossRanks<IsCausal>>{}, q, k, v, mask...);
     } else {
       using Products = cleave::detail::AttentionProducts<Q::dims, K::dims>;
-      const auto scores = cleave::detail::attention_scores<IsCausal>(q, k);
-      return Products::weighted(softmax(scores, dim<Q::dims - 1>{}), v);
+      const auto scores = cleave::detail::attention_scores<IsCausal>(q, k, mask...);
+      constexpr int keys = Q::dims - 1;
+      if constexpr (Mask == MaskKind::none)
+        return Products::weighted(softmax(scores, dim<keys>{}), v);
+      else return Products::weighted(call_op(AttentionWeights<keys>{}, scores), v);
     }
   }
 };
@@ -68,10 +95,12 @@ constexpr void require_attention() {
 /// @param k  [b.., m, d], m > 0
 /// @param v  [b.., m, e]
 /// @return   [b.., g.., n, e]
-/// @cost     by blocks of queries and keys, as much memory as q and the result and a block, where a
-///           rank of the host has keys and values whole but for batches; a gradient computes weights
-///           again. Else, and in programs, n · m numbers per head, a few times during the call and
-///           once for a gradient
+/// @cost     by blocks of queries and keys, as much memory as q and the result and a block; a
+/// gradient
+///           computes weights again. Where keys are sharded in their sequence, and in programs, the
+///           products of queries and keys are computed twice. On GPUs, where q, k or v are sharded
+///           in their last dimension, and for second derivatives: n · m numbers per head, a few
+///           times
 /// @collective every rank of the mesh, if keys are sharded in their sequence, or operands elsewhere
 template <class... R, AnyTensor Q, AnyTensor K, AnyTensor V>
 constexpr auto scaled_dot_product_attention(const Q& q, const K& k, const V& v) {
@@ -84,6 +113,23 @@ template <class... R, AnyTensor Q, AnyTensor K, AnyTensor V>
 constexpr auto scaled_dot_product_attention(const Q& q, const K& k, const V& v, Causal) {
   detail::require_attention<Q, K, V>();
   return call_op<R...>(ops::ScaledDotProductAttention<true>{}, q, k, v);
+}
+
+/// The same where a mask says which keys a query sees, or what is added to its products with them:
+/// `scaled_dot_product_attention(q, k, v, mask)`. A query that sees no key gets zeros.
+///
+/// @param mask  [.., n, m], at most as many dimensions as q, of bool (true: is seen) or of the
+///              element type of q, aligned at the last dimension; extents of 1 repeat
+/// @cost        as without; n · m numbers per head if the gradient of the mask is wanted
+template <class... R, AnyTensor Q, AnyTensor K, AnyTensor V, AnyTensor M>
+constexpr auto scaled_dot_product_attention(const Q& q, const K& k, const V& v, const M& mask) {
+  detail::require_attention<Q, K, V>();
+  using T = typename M::value_type;
+  static_assert(M::dims >= 2 && M::dims <= Q::dims &&
+                    (std::is_same_v<T, bool> || std::is_same_v<T, typename Q::value_type>),
+                "cleave: a mask of attention is [.., n, m], of bool or of the element type of q");
+  constexpr auto kind = std::is_same_v<T, bool> ? ops::MaskKind::seen : ops::MaskKind::added;
+  return call_op<R...>(ops::ScaledDotProductAttention<false, kind>{}, q, k, v, mask);
 }
 
 }  // namespace cleave

@@ -15,6 +15,7 @@
 #include <cleave/kernels/host/attention_blocks.hpp>
 #include <cleave/ops/arithmetic.hpp>
 #include <cleave/ops/call.hpp>
+#include <cleave/ops/call_context.hpp>
 #include <cleave/ops/causal_mask.hpp>
 #include <cleave/ops/dim.hpp>
 #include <cleave/ops/dot.hpp>
@@ -68,6 +69,15 @@ class AttentionProducts {
   }
 };
 
+/// ",abij": the last dimensions of products of queries that have `query_dims`.
+constexpr RuleText mask_letters(int query_dims, int dims) {
+  const RuleText all = head_letters(query_dims, "ij");
+  RuleText text;
+  text += ',';
+  text += std::string_view(all).substr(std::size_t(query_dims - dims));
+  return text;
+}
+
 /// 1 / sqrt(d)
 template <class Q>
 constexpr double attention_scale(const Q& q) {
@@ -75,7 +85,7 @@ constexpr double attention_scale(const Q& q) {
   return d > 0 ? 1 / std::sqrt(double(d)) : 1;
 }
 
-/// q k^T / sqrt(d); -infinity for keys that a query does not see.
+/// q k^T / sqrt(d), plus a mask of numbers; -infinity for keys that a query does not see.
 template <bool IsCausal, class Q, class K>
 constexpr auto attention_scores(const Q& q, const K& k) {
   const auto scores =
@@ -84,16 +94,73 @@ constexpr auto attention_scores(const Q& q, const K& k) {
     return call_op(ops::CausalMask{-std::numeric_limits<double>::infinity()}, scores);
   else return scores;
 }
+template <bool IsCausal, class Q, class K, class M>
+constexpr auto attention_scores(const Q& q, const K& k, const M& mask) {
+  const auto scores = attention_scores<IsCausal>(q, k);
+  if constexpr (std::is_same_v<typename M::value_type, bool>)
+    return where(mask, scores, -std::numeric_limits<double>::infinity());
+  else return add(scores, mask);
+}
+
+template <class X>
+using innermost_t = std::remove_cvref_t<decltype(innermost(std::declval<const X&>()))>;
 
 /// Whether a rank of the host has all keys and values of its batches, and whole queries.
 template <class Q, class K, class V>
 constexpr bool has_whole_keys() {
-  using Query = std::remove_cvref_t<decltype(innermost(std::declval<const Q&>()))>;
-  using Key = std::remove_cvref_t<decltype(innermost(std::declval<const K&>()))>;
-  using Value = std::remove_cvref_t<decltype(innermost(std::declval<const V&>()))>;
-  return has_whole<Q::dims - 1, Query>() && has_whole<K::dims - 2, Key>() &&
-         has_whole<K::dims - 1, Key>() && has_whole<K::dims - 2, Value>() &&
-         has_whole<K::dims - 1, Value>();
+  return has_whole<Q::dims - 1, innermost_t<Q>>() && has_whole<K::dims - 2, innermost_t<K>>() &&
+         has_whole<K::dims - 1, innermost_t<K>>() && has_whole<K::dims - 2, innermost_t<V>>() &&
+         has_whole<K::dims - 1, innermost_t<V>>();
+}
+
+/// Whether ranks of the host have whole queries, keys and values, as far as anybody knows; but not
+/// all of them.
+template <class Q, class K, class V>
+constexpr bool has_some_keys() {
+  const auto has = []<int D, class X>(std::integral_constant<int, D>, const X*) {
+    if constexpr (call_level<X> == 2) return std::is_same_v<typename X::device_type, Host>;
+    else return has_whole<D, X>();
+  };
+  using Last = std::integral_constant<int, K::dims - 1>;
+  return has(std::integral_constant<int, Q::dims - 1>{}, static_cast<innermost_t<Q>*>(nullptr)) &&
+         has(Last{}, static_cast<innermost_t<K>*>(nullptr)) &&
+         has(Last{}, static_cast<innermost_t<V>*>(nullptr));
+}
+
+/// What queries see of the keys, both on this rank: by their places, or by an array.
+template <bool IsCausal>
+kernels::AttentionMask attention_mask(const OperandRef& q, const OperandRef& k) {
+  const auto first_of = [](const OperandRef& x) {
+    return local_box(x.mesh, x.layout, shape_at(x.shape, x.dims)).begin[x.dims - 2];
+  };
+  if constexpr (IsCausal) return {true, first_of(q), first_of(k)};
+  else return {};
+}
+template <bool IsCausal, class M>
+kernels::AttentionArray<M> attention_mask(const OperandRef&, const OperandRef&,
+                                          const kernels::Strided<const M>& mask) {
+  return {mask};
+}
+
+/// What a rule that lets a mask repeat does not compare, and that there are keys.
+/// @param masks  how many operands follow q, k and v
+inline void require_keys(const cleave::Task& task, int masks) {
+  const OperandRef &q = task.in[0], &k = task.in[1], &v = task.in[2];
+  const auto from_end = [](const OperandRef& x, int d) { return x.shape[x.dims - d]; };
+  bool fits = from_end(q, 1) == from_end(k, 1) && from_end(k, 2) == from_end(v, 2);
+  bool has_queries = from_end(q, 2) > 0;
+  for (int d = 0; d < k.dims - 2; ++d)
+    fits = fits && q.shape[d] == k.shape[d] && k.shape[d] == v.shape[d];
+  for (int d = 0; d < q.dims - 2; ++d) has_queries = has_queries && q.shape[d] > 0;
+  if (!fits) task.fail("q, k and v do not fit: [b.., g.., n, d], [b.., m, d] and [b.., m, e]");
+  if (has_queries && from_end(k, 2) == 0) task.fail("there are no keys that queries could see");
+  if (masks == 0) return;
+  const OperandRef& mask = task.in[3];
+  for (int d = 1; d <= mask.dims; ++d) {
+    const index_t extent = from_end(mask, d), whole = d == 1 ? from_end(k, 2) : from_end(q, d);
+    if (extent != whole && extent != 1)
+      task.fail("the mask does not fit to [.., n, m], the last dimensions of q k^T");
+  }
 }
 
 }  // namespace detail
@@ -102,22 +169,27 @@ namespace ops {
 
 template <int I, bool IsCausal>
 struct AttentionSlope;
+template <bool IsCausal>
+struct AttentionSlopesByBlocks;
 
 /// Weighted means of values, and the logarithms of the sums that weights were divided by.
 template <bool IsCausal>
 struct AttentionByBlocks {
   static constexpr const char* name = "scaled_dot_product_attention";
   static constexpr const char* replicated = "jkv";
-  static constexpr bool needs_box = IsCausal;
+  static constexpr bool broadcasts = true;  // the mask
   template <class... T>
   using result_of = Types<std::tuple_element_t<0, std::tuple<T...>>,
                           std::tuple_element_t<0, std::tuple<T...>>>;
 
-  static constexpr RuleText factors(const std::array<int, 3>& dims) {
+  template <std::size_t N>
+  static constexpr RuleText factors(const std::array<int, N>& dims) {
     using cleave::detail::head_letters;
     RuleText text = head_letters(dims[0], "ik,");
     text += head_letters(dims[1], "jk,");
-    text += head_letters(dims[1], "jv->");
+    text += head_letters(dims[1], "jv");
+    if constexpr (N == 4) text += cleave::detail::mask_letters(dims[0], dims[3]);
+    text += "->";
     text += head_letters(dims[0], "iv,");
     text += head_letters(dims[0], "i");
     return text;
@@ -125,50 +197,95 @@ struct AttentionByBlocks {
   template <class T>
   static void kernel(const kernels::On<Host>&, const Task& task, const kernels::Strided<T>& y,
                      const kernels::Strided<T>& logarithms, const kernels::Strided<const T>& q,
-                     const kernels::Strided<const T>& k, const kernels::Strided<const T>& v) {
-    bool has_queries = true;
-    for (int d = 0; d < task.in[0].dims - 1; ++d) has_queries = has_queries && task.in[0].shape[d] > 0;
-    if (has_queries && k.extents[k.extents.dims - 2] == 0)
-      task.fail("there are no keys that queries could see");
-    kernels::attention(mask_of(task), y, logarithms, q, k, v);
+                     const kernels::Strided<const T>& k, const kernels::Strided<const T>& v,
+                     const auto&... mask) {
+    cleave::detail::require_keys(task, int(sizeof...(mask)));
+    kernels::attention(cleave::detail::attention_mask<IsCausal>(task.in[0], task.in[1], mask...), y,
+                       logarithms, q, k, v);
   }
-  template <int I>
-  static constexpr auto gradient(wrt<I>, const auto& g, const auto& y, const auto& q,
-                                 const auto& k, const auto& v) {
-    const auto slopes = sub(dot(std::get<0>(g), std::get<0>(y), dim<-1>{}), std::get<1>(g));
-    return call_op(AttentionSlope<I, IsCausal>{}, std::get<0>(g), slopes, std::get<1>(y), q, k, v);
+  template <int I, class... M>
+    requires(I < 3)
+  static constexpr auto gradient(wrt<I>, const auto& g, const auto& y, const auto& q, const auto& k,
+                                 const auto& v, const M&... mask) {
+    return call_op(AttentionSlope<I, IsCausal>{}, std::get<0>(g), slopes_of(g, y), std::get<1>(y),
+                   q, k, v, mask...);
+  }
+  static constexpr auto gradients(const auto& g, const auto& y, const auto& q, const auto& k,
+                                  const auto& v) {
+    return call_op(AttentionSlopesByBlocks<IsCausal>{}, std::get<0>(g), slopes_of(g, y),
+                   std::get<1>(y), q, k, v);
   }
 
-  /// What queries see that are those of the first operand.
-  static kernels::AttentionMask mask_of(const Task& task) {
-    if constexpr (IsCausal) return {true, task.in_box->begin[task.in_box->dims() - 2]};
-    else return {};
+ private:
+  static constexpr auto slopes_of(const auto& g, const auto& y) {
+    return sub(dot(std::get<0>(g), std::get<0>(y), dim<-1>{}), std::get<1>(g));
   }
 };
 
-/// The gradient of AttentionByBlocks in operand I, by blocks.
-/// @see kernels::attention_gradient
+/// The letters of (g, slopes, logarithms, q, k, v, mask..), of which the gradients of
+/// AttentionByBlocks are made.
+template <std::size_t N>
+constexpr RuleText attention_slope_letters(const std::array<int, N>& dims) {
+  using cleave::detail::head_letters;
+  RuleText text = head_letters(dims[0], "iv,");
+  text += head_letters(dims[0], "i,");
+  text += head_letters(dims[0], "i,");
+  text += head_letters(dims[0], "ik,");
+  text += head_letters(dims[4], "jk,");
+  text += head_letters(dims[4], "jv");
+  if constexpr (N == 7) text += cleave::detail::mask_letters(dims[3], dims[6]);
+  text += "->";
+  return text;
+}
+
+/// The gradient of AttentionByBlocks in operand I, by blocks; keys may be sharded.
+/// @see kernels::attention_gradients
 template <int I, bool IsCausal>
 struct AttentionSlopeByBlocks {
   static constexpr const char* name = "scaled_dot_product_attention";
-  static constexpr const char* replicated = "jkv";
-  static constexpr bool needs_box = IsCausal;
+  static constexpr const char* replicated = "kv";
+  static constexpr bool broadcasts = true;  // the mask
 
-  static constexpr RuleText factors(const std::array<int, 6>& dims) {
+  template <std::size_t N>
+  static constexpr RuleText factors(const std::array<int, N>& dims) {
     using cleave::detail::head_letters;
-    RuleText text = head_letters(dims[0], "iv,");
-    text += head_letters(dims[0], "i,");
-    text += head_letters(dims[0], "i,");
-    text += head_letters(dims[0], "ik,");
-    text += head_letters(dims[4], "jk,");
-    text += head_letters(dims[4], "jv->");
+    RuleText text = attention_slope_letters(dims);
     text += I == 0 ? head_letters(dims[0], "ik") : head_letters(dims[4], I == 1 ? "jk" : "jv");
     return text;
   }
   template <class T>
   static void kernel(const kernels::On<Host>&, const Task& task, const kernels::Strided<T>& out,
-                     const auto&... x) {
-    kernels::attention_gradient<I>(AttentionByBlocks<IsCausal>::mask_of(task), out, x...);
+                     const auto& g, const auto& slopes, const auto& logarithms, const auto& q,
+                     const auto& k, const auto& v, const auto&... mask) {
+    kernels::AttentionGradients<T> gradients;
+    (I == 0 ? gradients.q : I == 1 ? gradients.k : gradients.v) = out;
+    kernels::attention_gradients(
+        cleave::detail::attention_mask<IsCausal>(task.in[3], task.in[4], mask...), gradients, g,
+        slopes, logarithms, q, k, v);
+  }
+};
+
+/// Those in all operands at once, likewise.
+template <bool IsCausal>
+struct AttentionSlopesByBlocks {
+  static constexpr const char* name = "scaled_dot_product_attention";
+  static constexpr const char* replicated = "kv";
+  template <class T, class...>
+  using result_of = Types<T, T, T>;
+
+  static constexpr RuleText factors(const std::array<int, 6>& dims) {
+    using cleave::detail::head_letters;
+    RuleText text = attention_slope_letters(dims);
+    text += head_letters(dims[0], "ik,");
+    text += head_letters(dims[4], "jk,");
+    text += head_letters(dims[4], "jv");
+    return text;
+  }
+  template <class T>
+  static void kernel(const kernels::On<Host>&, const Task& task, const kernels::Strided<T>& q,
+                     const kernels::Strided<T>& k, const kernels::Strided<T>& v, const auto&... x) {
+    kernels::attention_gradients(cleave::detail::attention_mask<IsCausal>(task.in[3], task.in[4]),
+                                 kernels::AttentionGradients<T>{q, k, v}, x...);
   }
 };
 
@@ -177,18 +294,19 @@ template <int I, bool IsCausal>
 struct AttentionSlope : Composite {
   static constexpr const char* name = "scaled_dot_product_attention";
 
-  template <class G, class S, class L, class Q, class K, class V>
+  template <class G, class S, class L, class Q, class K, class V, class... M>
   static constexpr auto body(const G& g, const S& slopes, const L& logarithms, const Q& q,
-                             const K& k, const V& v) {
+                             const K& k, const V& v, const M&... mask) {
     using cleave::detail::call_level;
     constexpr bool is_tracked = call_level<G> > 2 || call_level<S> > 2 || call_level<L> > 2 ||
                                 call_level<Q> > 2 || call_level<K> > 2 || call_level<V> > 2;
     if constexpr (!is_tracked) {
-      return call_op(AttentionSlopeByBlocks<I, IsCausal>{}, g, slopes, logarithms, q, k, v);
+      return call_op(AttentionSlopeByBlocks<I, IsCausal>{}, g, slopes, logarithms, q, k, v,
+                     mask...);
     } else {
       using Products = cleave::detail::AttentionProducts<Q::dims, K::dims>;
       constexpr dim<Q::dims - 1> keys;
-      const auto scores = cleave::detail::attention_scores<IsCausal>(q, k);
+      const auto scores = cleave::detail::attention_scores<IsCausal>(q, k, mask...);
       const auto weights = exp(sub(scores, unsqueeze(logarithms, keys)));
       if constexpr (I == 2) {
         return Products::gathered(weights, g);
@@ -202,22 +320,34 @@ struct AttentionSlope : Composite {
   }
 };
 
-/// Attention of queries to keys and values that a rank has whole; of 16 bits in float.
-template <bool IsCausal>
-struct AttentionOfWholeKeys : Composite {
+/// Attention by blocks; of 16 bits in float.
+/// @tparam Blocks  AttentionByBlocks, or AttentionAcrossRanks
+template <class Blocks>
+struct AttentionInFloat : Composite {
   static constexpr const char* name = "scaled_dot_product_attention";
 
   template <class Q>
-  static constexpr auto body(const Q& q, const auto& k, const auto& v) {
+  static constexpr auto body(const Q& q, const auto& k, const auto& v, const auto&... mask) {
     using T = typename Q::value_type;
     using A = accumulator_t<T>;
     if constexpr (std::is_same_v<A, T>) {
-      return std::get<0>(call_op(AttentionByBlocks<IsCausal>{}, q, k, v));
+      return std::get<0>(call_op(Blocks{}, q, k, v, mask...));
     } else {
-      return cast<T>(body(cast<A>(q), cast<A>(k), cast<A>(v)));
+      return cast<T>(body(cast<A>(q), cast<A>(k), cast<A>(v), widened<A>(mask)...));
     }
   }
+
+ private:
+  template <class A, class M>
+  static constexpr auto widened(const M& mask) {
+    if constexpr (std::is_same_v<typename M::value_type, bool>) return mask;
+    else return cast<A>(mask);
+  }
 };
+
+/// Attention of queries to keys and values that a rank has whole.
+template <bool IsCausal>
+using AttentionOfWholeKeys = AttentionInFloat<AttentionByBlocks<IsCausal>>;
 
 }  // namespace ops
 

@@ -213,7 +213,7 @@ struct PlacedCallOf {
       solve_call<typename Info::Sig, typename AskedBy<Request, axes>::type, Mesh, X...>();
 
   template <int I, class A>
-  static constexpr void route_operand(PlacedCall& call) {
+  static constexpr void place_operand_spec(PlacedCall& call) {
     if constexpr (is_dtensor<A>) {
       constexpr Layout from = A::layout, to = solution.required[std::size_t(I)];
       if constexpr (!(from == to)) {
@@ -222,7 +222,7 @@ struct PlacedCallOf {
               operand_would_be_redistributed<Op, I, typename A::placements_type,
                                              placements_t<to.packed(), axes>>{});
         call.moves |= 1u << I;
-        call.route[std::size_t(I)] = &route_of<from.packed(), to.packed(), axes, A::dims>;
+        call.spec[std::size_t(I)] = &redistribution_spec<from.packed(), to.packed(), axes, A::dims>;
       }
     }
   }
@@ -230,12 +230,13 @@ struct PlacedCallOf {
   static constexpr PlacedCall value = [] {
     PlacedCall call{&Info::value, &solution};
     [&]<int... I>(std::integer_sequence<int, I...>) {
-      (route_operand<I, X>(call), ...);
+      (place_operand_spec<I, X>(call), ...);
     }(std::make_integer_sequence<int, int(sizeof...(X))>{});
     constexpr std::uint64_t from = solution.computed[0].packed(), to = solution.result[0].packed();
     if constexpr (from != to) {
       call.result_moves = true;
-      call.result_route = &route_of<from, to, axes, rule_of<typename Info::Sig>.result[0].dims>;
+      call.result_spec =
+          &redistribution_spec<from, to, axes, rule_of<typename Info::Sig>.result[0].dims>;
     }
     return call;
   }();

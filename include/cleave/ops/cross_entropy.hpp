@@ -1,11 +1,10 @@
 // The loss of classifiers.
 #pragma once
 
-#include <type_traits>
-
 #include <cleave/ops/arithmetic.hpp>
 #include <cleave/ops/one_hot.hpp>
 #include <cleave/ops/reduce.hpp>
+#include <cleave/ops/select.hpp>
 #include <cleave/ops/softmax.hpp>
 
 namespace cleave {
@@ -13,14 +12,14 @@ namespace cleave {
 namespace ops {
 
 /// One-hot classes lie as the logits do, so that where classes are sharded nothing is gathered.
+/// Chosen, not multiplied: what is not chosen may be infinite.
 struct CrossEntropy : Composite {
   static constexpr const char* name = "cross_entropy";
   static constexpr auto body(const auto& logits, const auto& classes) {
     const auto y = log_softmax(logits, dim<1>{});
-    using T = typename std::remove_cvref_t<decltype(y)>::value_type;
     const auto chosen =
-        cleave::detail::call_as(cleave::detail::like(y), OneHot<T>{shape_of(y)[1]}, classes);
-    return neg(mean(sum(mul(chosen, y), dim<1>{})));
+        cleave::detail::call_as(cleave::detail::like(y), OneHot<bool>{shape_of(y)[1]}, classes);
+    return neg(mean(sum(where(chosen, y, 0), dim<1>{})));
   }
 };
 

@@ -263,6 +263,7 @@ constexpr bool dims_fit(const EinsumText& parts, std::index_sequence<I...>) {
 ///          and columns
 /// @throws Error if the extents of one letter differ
 template <class... R, char... C, AnyTensor X, AnyTensor... More>
+  requires(!detail::asks_exact<R...>)
 constexpr auto einsum(Einsum<C...>, const X& x, const More&... more) {
   using Text = Einsum<C...>;
   static_assert(Text::parts.operands == int(1 + sizeof...(More)),

@@ -1,6 +1,6 @@
 // Exact sums: `sum<exact>(x)`, `mean<exact>`, `dot<exact>` and `norm<exact>` are the true result of
-// the elements, rounded once. So they have the same bits on any number of ranks, mesh and placement,
-// with threads and MPI: what ranks exchange are integers, whose sum has no order.
+// the elements, rounded once. So they have the same bits on any number of ranks, mesh and
+// placement, with threads, MPI and GPUs: what ranks exchange are integers, whose sum has no order.
 //
 //     // y[R] = sum<exact>(x[S0])      one all-reduce of a few hundred bytes per result
 //
@@ -23,7 +23,7 @@ namespace cleave {
 
 namespace detail {
 
-using kernels::ExactFinish;
+using kernels::ExactEpilogue;
 using kernels::ExactTerms;
 
 /// The letters of the dimensions that are in the mask.
@@ -64,6 +64,10 @@ constexpr bool may_shard() {
 
 namespace ops {
 
+/// What is added up, as kernels for GPUs take it: as a type.
+template <kernels::ExactTerms Terms>
+inline constexpr std::integral_constant<kernels::ExactTerms, Terms> exact_terms{};
+
 /// What a rank contributes to exact sums: integers, in a new last dimension.
 template <kernels::ExactTerms Terms, unsigned Mask>
 struct ExactParts {
@@ -80,7 +84,7 @@ struct ExactParts {
   constexpr Shape extents() const { return Shape::filled(1, words); }
 
   static void kernel(const auto& on, const Task&, const auto& y, const auto&... x) {
-    exact_parts(on, Terms, Mask, y.data, x...);
+    exact_parts(on, exact_terms<Terms>, Mask, y.data, x...);
   }
 };
 
@@ -88,7 +92,7 @@ struct ExactParts {
 template <kernels::ExactTerms Terms, class T>
 struct ExactValue {
   using result = T;
-  kernels::ExactFinish finish{};
+  kernels::ExactEpilogue epilogue{};
 
   static constexpr const char* name = "exact_value";
   static constexpr const char* replicated = "w";
@@ -102,14 +106,14 @@ struct ExactValue {
     return text;
   }
   void kernel(const auto& on, const Task&, const auto& y, const auto& x) const {
-    exact_values(on, Terms, finish, x, y.data);
+    exact_values(on, exact_terms<Terms>, epilogue, x, y.data);
   }
 };
 
 /// Both at once, of dimensions that this rank has whole.
 template <kernels::ExactTerms Terms, unsigned Mask>
 struct ExactWhole {
-  kernels::ExactFinish finish{};
+  kernels::ExactEpilogue epilogue{};
 
   static constexpr const char* name = "exact_whole";
   static constexpr RuleText replicated = [] {
@@ -122,32 +126,31 @@ struct ExactWhole {
     return detail::exact_factors(Terms, dims[0], Mask);
   }
   void kernel(const auto& on, const Task&, const auto& y, const auto&... x) const {
-    exact_reduce(on, Terms, Mask, finish, y.data, x...);
+    exact_reduce(on, exact_terms<Terms>, Mask, epilogue, y.data, x...);
   }
 };
 
 /// Base of exact reductions of the dimensions of a mask.
-template <kernels::ExactTerms Terms, kernels::ExactFinish::Kind Kind, unsigned Mask>
+template <kernels::ExactTerms Terms, kernels::ExactEpilogue::Kind Kind, unsigned Mask>
 struct ExactReduction : Composite {
   static constexpr bool takes_request = true;
 
   template <class Request, class X, class... Y>
   static constexpr auto body(const Request& request, const X& x, const Y&... y) {
     using T = typename X::value_type;
-    const kernels::ExactFinish finish{Kind, detail::reduced_count<Mask>(x)};
+    const kernels::ExactEpilogue epilogue{Kind, detail::reduced_count<Mask>(x)};
     if constexpr (!(detail::may_shard<Mask, X>() || ... || detail::may_shard<Mask, Y>())) {
-      return detail::call_as(request, ExactWhole<Terms, Mask>{finish}, x, y...);
+      return detail::call_as(request, ExactWhole<Terms, Mask>{epilogue}, x, y...);
     } else {
       const auto parts =
           call_op(ExactParts<Terms, Mask>{kernels::exact_words<T>(Terms)}, x, y...);
-      return detail::call_as(request, ExactValue<Terms, T>{finish}, parts);
+      return detail::call_as(request, ExactValue<Terms, T>{epilogue}, parts);
     }
   }
 };
 
 template <unsigned Mask>
-struct ExactSum
-    : ExactReduction<kernels::ExactTerms::elements, kernels::ExactFinish::sum, Mask> {
+struct ExactSum : ExactReduction<kernels::ExactTerms::elements, kernels::ExactEpilogue::sum, Mask> {
   static constexpr const char* name = "sum";
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) {
     return broadcast_dims<Mask>(g, x);
@@ -156,7 +159,7 @@ struct ExactSum
 
 template <unsigned Mask>
 struct ExactMean
-    : ExactReduction<kernels::ExactTerms::elements, kernels::ExactFinish::mean, Mask> {
+    : ExactReduction<kernels::ExactTerms::elements, kernels::ExactEpilogue::mean, Mask> {
   static constexpr const char* name = "mean";
   static constexpr auto gradient(wrt<0> at, const auto& g, const auto& y, const auto& x) {
     return Mean<Mask>{detail::reduced_count<Mask>(x)}.gradient(at, g, y, x);
@@ -165,7 +168,7 @@ struct ExactMean
 
 template <unsigned Mask>
 struct ExactNorm
-    : ExactReduction<kernels::ExactTerms::squares, kernels::ExactFinish::root, Mask> {
+    : ExactReduction<kernels::ExactTerms::squares, kernels::ExactEpilogue::root, Mask> {
   static constexpr const char* name = "norm";
   static constexpr auto gradient(wrt<0> at, const auto& g, const auto& y, const auto& x) {
     return Norm<2, Mask>::gradient(at, g, y, x);
@@ -173,8 +176,7 @@ struct ExactNorm
 };
 
 template <unsigned Mask>
-struct ExactDot
-    : ExactReduction<kernels::ExactTerms::products, kernels::ExactFinish::sum, Mask> {
+struct ExactDot : ExactReduction<kernels::ExactTerms::products, kernels::ExactEpilogue::sum, Mask> {
   static constexpr const char* name = "dot";
   template <int I>
   static constexpr auto gradient(wrt<I> at, const auto& g, const auto& z, const auto& x,

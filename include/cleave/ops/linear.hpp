@@ -142,6 +142,7 @@ constexpr auto linear(const X& x, const W& weight) {
 /// @param bias  [n]
 /// @throws Error if there are no features (k = 0) and they are sharded
 template <class... R, AnyTensor X, AnyTensor W, AnyTensor B>
+  requires(!detail::asks_exact<R...>)
 constexpr auto linear(const X& x, const W& weight, const B& bias) {
   static_assert(X::dims > 0 && W::dims == 2 && B::dims == 1,
                 "cleave: linear takes x [.., k], weight [n, k] and bias [n]");

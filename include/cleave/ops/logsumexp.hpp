@@ -49,7 +49,8 @@ struct LogSumExp : Composite {
 
 }  // namespace ops
 
-/// log(sum(exp(x))) over all elements, or over the dimensions of a `dim`; -infinity for none.
+/// log(sum(exp(x))) over all elements, or over the dimensions of a `dim`; -infinity for none. Where
+/// all elements are -infinity, so is the result, and its gradient is 0 (in PyTorch: NaN).
 ///
 /// @collective every rank of the mesh, if x is Partial, or a reduced dimension is sharded: two
 ///             all-reduces of a number per result, of maxima and of sums; nothing is gathered

@@ -87,6 +87,7 @@ constexpr void require_inner(const A& x, const B& w) {
 /// @collective every rank of the mesh, if an operand has to be redistributed
 /// @throws Error if the k of x and w differ, or their meshes
 template <class... R, AnyTensor A, AnyTensor B>
+  requires(!detail::asks_exact<R...>)
 constexpr auto matmul(const A& x, const B& w) {
   static_assert(A::dims > 0 && B::dims > 0, "cleave: matmul takes arrays of one dimension or more");
   static_assert(std::is_same_v<typename A::value_type, typename B::value_type>,

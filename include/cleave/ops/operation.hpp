@@ -30,6 +30,8 @@
 //   gradient(wrt<I>, g, y, x..)   the gradient of operand I, made of operations; where there is no
 //               overload, the operation is constant in that operand
 //               g and y of several results are tuples
+//   gradients(g, y, x..)   the gradients of all operands as a tuple, where computing them together
+//               takes less: what backward calls where all of them are wanted, of values alone
 //
 // Attributes that decide placements are template parameters; others are data members, trivially
 // copyable where the operation shall be traced.

@@ -1,4 +1,4 @@
-// Rotary positions: vectors of a sequence turned by angles that grow with their place, so that the
+// Rotary positions: vectors of a sequence rotated by angles that grow with their place, so that the
 // product of two of them depends on how far they are apart. RoFormer, Su et al. 2021
 // (arXiv:2104.09864), equation 34.
 //
@@ -45,16 +45,16 @@ struct PairTurn {
   }
 };
 
-/// One of the two numbers of a pair that is turned.
+/// One of the two numbers of a pair that is rotated.
 template <bool Second>
-struct TurnedNumber {
+struct RotatedNumber {
   template <class T, class A>
   CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b, const A& cosine, const A& sine) const {
     return T(Second ? A(a) * sine + A(b) * cosine : A(a) * cosine - A(b) * sine);
   }
 };
 
-/// Numbers 2i and 2i + 1 of each row, as vectors of the plane, turned by the angle of (row, i).
+/// Numbers 2i and 2i + 1 of each row, as vectors of the plane, rotated by the angle of (row, i).
 ///
 /// @param x, y            [.., rows, 2 pairs]
 /// @param cosines, sines  [.., rows, pairs], strides 0 but for the last two
@@ -69,8 +69,8 @@ void turn_pairs(On<Device> on, const Strided<T>& y, const Strided<const T>& x,
     return of;
   };
   const Strided<const T> first = numbers(x, 0), second = numbers(x, 1);
-  map_elements(on, TurnedNumber<false>{}, numbers(y, 0), first, second, cosines, sines);
-  map_elements(on, TurnedNumber<true>{}, numbers(y, 1), first, second, cosines, sines);
+  map_elements(on, RotatedNumber<false>{}, numbers(y, 0), first, second, cosines, sines);
+  map_elements(on, RotatedNumber<true>{}, numbers(y, 1), first, second, cosines, sines);
 }
 
 /// The same in one pass.
@@ -92,8 +92,8 @@ void turn_pairs(On<Host>, const Strided<T>& y, const Strided<const T>& x,
     const A *const cosine = row(cosines), *const sine = row(sines);
     for (index_t i = 0; i < pairs; ++i) {
       const T &a = from[2 * i * step], &b = from[(2 * i + 1) * step];
-      to[2 * i * to_step] = TurnedNumber<false>{}(a, b, cosine[i], sine[i]);
-      to[(2 * i + 1) * to_step] = TurnedNumber<true>{}(a, b, cosine[i], sine[i]);
+      to[2 * i * to_step] = RotatedNumber<false>{}(a, b, cosine[i], sine[i]);
+      to[(2 * i + 1) * to_step] = RotatedNumber<true>{}(a, b, cosine[i], sine[i]);
     }
     int d = last - 1;
     for (; d >= 0; --d) {
@@ -132,7 +132,7 @@ struct RotaryEmbedding {
     const int last = x.extents.dims - 1;
     if (x.extents[last] % 2 != 0)
       task.fail("the last dimension has " + std::to_string(x.extents[last]) +
-                " numbers; pairs of them are turned, so that it must be even");
+                " numbers; pairs of them are rotated, so that it must be even");
     const index_t rows = x.extents[last - 1], pairs = x.extents[last] / 2;
     if (x.extents.product() == 0) return;
     const std::size_t bytes =
@@ -179,11 +179,11 @@ struct RotaryEmbedding {
 
 }  // namespace ops
 
-/// x with numbers 2i and 2i + 1 of the vector at place p turned, as a vector of the plane, by the
+/// x with numbers 2i and 2i + 1 of the vector at place p rotated, as a vector of the plane, by the
 /// angle p / base^(2i / d).
 ///
 /// Places are the global indices of the last dimension but one, which may be sharded. The product
-/// of two vectors so turned depends on their places' difference only.
+/// of two vectors so rotated depends on their places' difference only.
 ///
 /// @param x  [.., n, d], d even
 /// @collective every rank of the mesh, if the last dimension is sharded

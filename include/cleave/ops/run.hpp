@@ -9,7 +9,7 @@
 #include <utility>
 
 #include <cleave/core/shape.hpp>
-#include <cleave/dtensor/route.hpp>
+#include <cleave/dtensor/redistribution_spec.hpp>
 #include <cleave/mesh/mesh_state.hpp>
 #include <cleave/ops/call_context.hpp>
 #include <cleave/ops/op_info.hpp>
@@ -33,6 +33,8 @@ inline redistribution::Block block_of(const OperandRef& operand) {
 inline void run_on(const CallContext& call, const void* op, const OperandRef* in,
                    const Layout* computed, RawResult* results, ArrayRef* out) {
   const OpInfo& info = call.info;
+  if (is_dry() && !info.is_view) [[unlikely]]
+    return;
   cleave::Task task;
   task.name = info.name;
   task.in = in;
@@ -124,8 +126,9 @@ struct PlacedCall {
   const Solution* solution = nullptr;
   unsigned moves = 0;  ///< bit i: operand i lies elsewhere than the kernel needs it
   bool result_moves = false;
-  std::array<const Route*, std::size_t(max_operands)> route{};  ///< of the operands that move
-  const Route* result_route = nullptr;
+  std::array<const RedistributionSpec*, std::size_t(max_operands)>
+      spec{};  ///< of the operands that move
+  const RedistributionSpec* result_spec = nullptr;
 };
 
 /// Local elements brought from one layout to another.
@@ -137,12 +140,12 @@ redistribution::Block moved(const Plan* plan, const Layout& from, const Layout& 
   return redistribution::run<Device>(plan, from, to, std::move(block), {mesh, shape, name});
 }
 
-/// OperandRef i, at the end of its route.
+/// OperandRef i, at the end of its redistribution.
 template <class Device>
 void move_operand(const CallContext& call, const PlacedCall& placed, int i, const Layout& target,
                   OperandRef& operand, redistribution::Block& block) {
-  const Route* route = placed.route[std::size_t(i)];
-  const Plan* plan = route != nullptr && target == route->target ? route->plan : nullptr;
+  const RedistributionSpec* spec = placed.spec[std::size_t(i)];
+  const Plan* plan = spec != nullptr && target == spec->target ? spec->plan : nullptr;
   block = moved<Device>(plan, *operand.layout, target, block_of(operand), *call.mesh,
                         shape_at(operand.shape, operand.dims), call.info.name);
   operand.data = block.view.data;
@@ -184,9 +187,9 @@ void with_operands(const CallContext& call, const PlacedCall& placed, const Oper
 template <class Device>
 void move_result(const CallContext& call, const PlacedCall& placed, RawResult& y) {
   const int dims = call.info.rule->result[0].dims;
-  const Route& route = *placed.result_route;
+  const RedistributionSpec& spec = *placed.result_spec;
   redistribution::Block block = moved<Device>(
-      route.plan, route.source, route.target,
+      spec.plan, spec.source, spec.target,
       {std::move(y.storage),
        View{y.data, call.info.dtype[0], shape_at(y.extents, dims), shape_at(y.strides, dims)}},
       *call.mesh, shape_at(y.shape, dims), call.info.name);

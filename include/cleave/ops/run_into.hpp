@@ -40,7 +40,7 @@ struct TargetCheck {
   }
 
   /// @param in  operands, aligned with the result if the operation works element by element
-  void require_apart(const OperandRef* in) const {
+  void require_no_overlap(const OperandRef* in) const {
     const ConstView to = view_of(target, target.dtype);
     if (!has_distinct_elements(to)) fail("the target repeats elements; clone it first");
     if (!call.info.is_elementwise && !to.contiguous())
@@ -68,7 +68,7 @@ void compute_into(const CallContext& call, const void* op, const Shape& fresh,
   const TargetCheck check{call, target};
   check.require_extents(y.shape, y.extents);
   const auto run = [&](const OperandRef* aligned) {
-    check.require_apart(aligned);
+    check.require_no_overlap(aligned);
     note_change(Device{}, *target.storage);
     ArrayRef out = target;
     run_on(call, op, aligned, computed, &y, &out);

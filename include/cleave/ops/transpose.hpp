@@ -58,7 +58,7 @@ struct BroadcastDims {
   static constexpr int added = std::popcount(Mask);
   static constexpr const char* name = "broadcast_dims";
   static constexpr const char* partials = moves_elements;
-  std::array<index_t, std::size_t(added)> extent{};
+  std::array<index_t, std::size_t(added > 0 ? added : 1)> extent{};  // bytes that a trace can keep
 
   static constexpr RuleText factors(const std::array<int, 1>& dims) {
     RuleText text;
@@ -69,7 +69,11 @@ struct BroadcastDims {
     for (int d = 0; d < dims[0] + added; ++d) text += char('a' + d);
     return text;
   }
-  constexpr Shape extents() const { return Shape(extent); }
+  constexpr Shape extents() const {
+    Shape shape(extent);
+    shape.dims = added;
+    return shape;
+  }
   static void view(const Task& task) {
     task.out->data = task.in->data;
     for (int d = 0, from = 0; d < task.out->dims; ++d)

@@ -32,6 +32,7 @@ struct GradientBucket {
   std::span<const BucketPart> parts{};
   Communicator* group = nullptr;  ///< the ranks that have addends, for this hook alone
   const char* axes = "";          ///< the mesh axes that they differ in
+  int module_number = 0;          ///< tells buckets of several modules from each other
 
   /// The elements of a part.
   View part(const BucketPart& p) const {
@@ -71,6 +72,7 @@ struct GradientBucket {
     Collective call;
     call.kind = kind;
     call.operation = "replicate";
+    call.detail = numbered_detail(module_number, number + 1);
     call.axes = axes;
     return call;
   }

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <cleave/comm/flat_range.hpp>
+#include <cleave/comm/linear_range.hpp>
 #include <cleave/core/shape.hpp>
 #include <cleave/placement/ownership.hpp>
 #include <cleave/tensor/strided_copy.hpp>

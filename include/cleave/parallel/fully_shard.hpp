@@ -8,6 +8,8 @@
 // next is gathered.
 #pragma once
 
+#include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -17,9 +19,28 @@
 #include <cleave/nn/place.hpp>
 #include <cleave/nn/tree.hpp>
 #include <cleave/nn/visit.hpp>
+#include <cleave/parallel/module_number.hpp>
 #include <cleave/parallel/sharded_module.hpp>
 
 namespace cleave {
+
+/// What ranks keep of whole parameters between forward and backward: nothing (true), all (false),
+/// or a number of neighbours on the axis, such as the ranks of a node, keep them together, and
+/// gather them among themselves in backward.
+class Reshard {
+ public:
+  template <std::integral T>
+  constexpr Reshard(T after_forward)
+      : is_all_(std::is_same_v<T, bool> && after_forward),
+        ranks_(std::is_same_v<T, bool> ? 1 : index_t(after_forward)) {}
+
+  /// How many neighbours keep the whole together. @param all  the ranks of the axis
+  constexpr index_t keepers(index_t all) const { return is_all_ ? all : std::min(all, ranks_); }
+
+ private:
+  bool is_all_;
+  index_t ranks_;
+};
 
 /// How a fully sharded module computes and what it keeps.
 ///
@@ -34,8 +55,8 @@ struct FullyShardOptions {
   using reduce_type = Reduce;
   using output_type = Output;
 
-  bool reshard_after_forward = true;  ///< false: whole until their gradients have come
-  bool prefetch = true;               ///< gathers the next group while one computes
+  Reshard reshard_after_forward = true;
+  bool prefetch = true;  ///< gathers the next group while one computes
 };
 
 namespace parallel {
@@ -177,7 +198,6 @@ struct MakeGroups {
     using R = type_or<typename Options::reduce_type, C>;
     using Group = ShardedGroup<T, C, R>;
     const auto group = std::make_shared<Group>(mesh, axis, order);
-    group->reshards = options.reshard_after_forward;
     static_cast<void>(map_own(m, [&](const auto& x) {
       using X = std::remove_cvref_t<decltype(x)>;
       Layout whole = X::layout;
@@ -187,6 +207,7 @@ struct MakeGroups {
       return x;
     }));
     group->allocate();
+    group->keep_among(options.reshard_after_forward.keepers(group->layout.ranks()));
     std::size_t i = 0;
     auto sharded = map_own(m, [&](const auto& x) {
       using X = std::remove_cvref_t<decltype(x)>;
@@ -276,9 +297,10 @@ auto fully_shard(const M& m, const DeviceMesh<Device, Axes...>& mesh, A,
         });
     const auto order = std::make_shared<parallel::GroupOrder>();
     order->prefetches = options.prefetch;
+    order->module_number = parallel::next_module_number(mesh.state());
     const parallel::MakeGroups<A, Mesh, FullyShardOptions<T...>> make{mesh, options, order};
     auto grouped = make.template all<Paths...>(sharded);
-    nn::visit(grouped, [&](const std::string&, const auto& part) {
+    nn::visit_wrappers(grouped, [&](const auto& part) {
       if constexpr (parallel::is_fully_sharded<std::remove_cvref_t<decltype(part)>>)
         order->add(part.group);
     });

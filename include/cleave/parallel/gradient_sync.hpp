@@ -23,10 +23,11 @@
 #include <cleave/nn/update.hpp>
 #include <cleave/parallel/buckets.hpp>
 #include <cleave/parallel/comm_hook.hpp>
+#include <cleave/parallel/module_number.hpp>
 
 namespace cleave::parallel {
 
-class GradientSync final : public tape::LeafTaker {
+class GradientSync final : public tape::GradientReceiver {
  public:
   /// @param axes  of the mesh, over which gradients are summed
   /// @collective  the ranks that differ in these axes
@@ -36,30 +37,31 @@ class GradientSync final : public tape::LeafTaker {
         coordinate_(mesh.coordinate()),
         group_(mesh.group(axes)),
         sizes_(sizes),
-        finds_unused_(finds_unused) {
-    if (group_->size() > 1) group_->twin();
+        finds_unused_(finds_unused),
+        module_number_(next_module_number(mesh)) {
+    if (group_->size() > 1) group_->duplicate();
   }
   GradientSync(const GradientSync&) = delete;  // leaves know it by its address
   GradientSync& operator=(const GradientSync&) = delete;
   ~GradientSync() override {
-    for (Member& m : members_) *m.taker = nullptr;
+    for (Member& m : members_) *m.receiver = nullptr;
   }
 
   /// Takes the gradients of a parameter over, from now on.
   template <class X>
   void add(const std::string& path, const Tracked<X>& parameter) {
     tape::Leaf<X>& leaf = tape::leaf_of(parameter, "replicate");
-    if (leaf.taker == this) return;  // one parameter under two names
-    if (leaf.taker != nullptr)
+    if (leaf.receiver == this) return;  // one parameter under two names
+    if (leaf.receiver != nullptr)
       throw Error("replicate", "the gradient of " + path + " is summed by another wrapper already");
     const View elements = parameter.value().local().view();
     members_.push_back({.path = path,
                         .leaf = tape::Ref<tape::RecordBase>(&leaf),
-                        .taker = &leaf.taker,
+                        .receiver = &leaf.receiver,
                         .deliver = &deliver<X>,
                         .entry = {elements.dtype, elements.bytes()},
                         .extents = elements.extents});
-    leaf.taker = this;
+    leaf.receiver = this;
     leaf.key = int(members_.size()) - 1;
   }
   /// All parameters have been added.
@@ -67,6 +69,9 @@ class GradientSync final : public tape::LeafTaker {
 
   AxisMask axes() const noexcept override { return axes_; }
   std::size_t bucket_count() const noexcept { return buckets_.size(); }
+
+  /// What buckets communicate is listed under that path. @see with_paths
+  void set_path(const std::string* kept) noexcept { path_ = kept; }
 
   bool is_on() const noexcept { return is_on_; }
   void switch_on(bool on) {
@@ -96,7 +101,7 @@ class GradientSync final : public tape::LeafTaker {
   struct Member {
     std::string path;
     tape::Ref<tape::RecordBase> leaf;
-    tape::LeafTaker** taker;  ///< in the leaf
+    tape::GradientReceiver** receiver;  ///< in the leaf
     void (*deliver)(tape::RecordBase*, void* elements, std::shared_ptr<void> storage);
     BucketEntry entry;
     Shape extents;  ///< on this rank
@@ -115,6 +120,8 @@ class GradientSync final : public tape::LeafTaker {
     std::shared_ptr<void> elements{};  ///< made for the first one that arrives
     std::optional<Async<Finished>> work{};  ///< last: it reads the elements
   };
+
+  using Place = cleave::detail::PlaceScope;
 
   /// Gives the leaf the sum over ranks. The elements are shared with nobody.
   template <class X>
@@ -178,7 +185,7 @@ class GradientSync final : public tape::LeafTaker {
         if (gradient != nullptr) add_to(place, *gradient);
       } else if (gradient != nullptr) {
         strided_copy(*gradient, place);
-      } else {
+      } else if (!cleave::detail::is_dry()) {
         std::memset(place.data, 0, std::size_t(m.entry.bytes));
       }
     }
@@ -235,14 +242,15 @@ class GradientSync final : public tape::LeafTaker {
   }
 
   void start(std::size_t number) {
+    const Place place(path_);
     Bucket& bucket = buckets_[number];
     for (const int key : bucket.members)
       if (Member& m = members_[std::size_t(key)]; !m.is_filled) put(m, nullptr);
     if (group_->size() == 1 || bucket.size == 0) return;
     const View flat = View::dense(bucket.elements.get(), bucket.dtype,
                                   Shape(std::array<index_t, 1>{bucket.size}));
-    const GradientBucket sent{int(number), flat, bucket.parts, group_->twin().get(),
-                              label_.c_str()};
+    const GradientBucket sent{
+        int(number), flat, bucket.parts, group_->duplicate().get(), label_.c_str(), module_number_};
     bucket.work.emplace(start_async(Host{}, *group_, [this, sent] {
       hook_(sent);
       return Finished{};
@@ -251,6 +259,7 @@ class GradientSync final : public tape::LeafTaker {
 
   /// Sends what has not been sent yet, and waits for all.
   void finish() {
+    const Place place(path_);
     Tensor<std::uint8_t, 1> used({index_t(members_.size())});
     for (std::size_t k = 0; k < members_.size(); ++k) used.data()[k] = members_[k].is_filled;
     if (!finds_unused_) require_all_used();
@@ -301,7 +310,7 @@ class GradientSync final : public tape::LeafTaker {
       call.destination = used.view();
       call.operation = "replicate";
       call.axes = label_.c_str();
-      group_->twin()->run(call);
+      group_->duplicate()->run(call);
       return Finished{};
     });
     static_cast<void>(work.wait());
@@ -337,6 +346,8 @@ class GradientSync final : public tape::LeafTaker {
   std::shared_ptr<Communicator> group_;
   BucketSizes sizes_;
   bool finds_unused_;
+  int module_number_;
+  const std::string* path_ = nullptr;
   CommHook hook_ = AllReduce{};
   bool is_on_ = true;
   std::vector<Member> members_{};

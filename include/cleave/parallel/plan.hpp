@@ -173,7 +173,7 @@ struct PlanFor {
     return found;
   }();
   static constexpr bool is_right =
-      choice.unmatched < 0 && choice.twice < 0 && wrong.misfit < 0 && wrong.styled < 0;
+      (choice.unmatched < 0) && (choice.twice < 0) && (wrong.misfit < 0) && (wrong.styled < 0);
 
   template <int Entry>
   using path = typename nth<Entry, E...>::path;

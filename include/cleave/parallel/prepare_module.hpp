@@ -1,8 +1,7 @@
 // Styles that leave parameters alone: where the inputs and the result of a module have to be.
 //
 //     on("blocks.*.attention"_path, PrepareModuleInput(Replicate{}))       x[S1] is gathered first
-//     on("head"_path, PrepareModuleOutput(Replicate{}).local_output())     the whole result, a
-//     Tensor
+//     on("head"_path, PrepareModuleOutput(Replicate{}).local_output())     the whole, a Tensor
 #pragma once
 
 #include <type_traits>
@@ -13,10 +12,12 @@ namespace cleave {
 
 namespace detail {
 
-template <class P>
-using none_for = nn::None;
+template <class>
+struct NoneFor {  // no alias: what nvcc makes of a pack of them is no C++
+  using type = nn::None;
+};
 template <class... P>
-using none_each = Types<none_for<P>...>;
+using none_each = Types<typename NoneFor<P>::type...>;
 
 /// What a style says of the inputs, or of the results, of a module.
 ///

@@ -32,6 +32,9 @@ struct ReplicateOptions {
   bool find_unused_parameters = false;
   /// What is on the mesh already is broadcast from the axis' first rank. @pre if not: it is equal
   bool init_sync = true;
+  /// Every call of the module overwrites its buffers with those of the axis' first rank before,
+  /// unless gradients are being accumulated.
+  bool broadcast_buffers = false;
   /// Modules and parameters that are left alone, with all that is below them: "layers.*.norm". Their
   /// gradients are summed one by one, when they are complete.
   std::vector<std::string> ignored{};
@@ -180,8 +183,25 @@ class Replicated : public M {
 
   /// Another module of the same parts in its place.
   template <class N>
-  auto rewrap(N n) const {
+  auto rewrap(N n) const& {
     return Replicated<N, Mesh, A>(std::move(n), mesh_, options_);
+  }
+  /// The same of parts that have the parameters of this one's, whose gradients it goes on summing.
+  template <class N>
+  auto rewrap(N n) && {
+    return Replicated<N, Mesh, A>(std::move(n), mesh_, options_, std::move(sync_));
+  }
+
+  /// What buckets communicate is listed under that path. @see with_paths
+  void set_path(const std::string* kept) const {
+    if (sync_ != nullptr) sync_->set_path(kept);
+  }
+
+  /// @collective the ranks that differ in the axes, if buffers are broadcast
+  template <class... X>
+  auto operator()(const X&... x) const {
+    if (options_.broadcast_buffers && (sync_ == nullptr || sync_->is_on())) broadcast_buffers();
+    return M::operator()(x...);
   }
 
   /// Whether backward sums gradients over the axis: true at first. While it does not, gradients are
@@ -206,6 +226,13 @@ class Replicated : public M {
   }
 
  private:
+  template <class, class, class>
+  friend class Replicated;
+
+  Replicated(M m, const Mesh& mesh, const ReplicateOptions& options,
+             std::unique_ptr<GradientSync> sync)
+      : M(std::move(m)), mesh_(mesh), options_(options), sync_(std::move(sync)) {}
+
   void take_gradients() {
     sync_ = std::make_unique<GradientSync>(mesh_.state(), axes, options_.bucket_bytes,
                                            options_.find_unused_parameters);

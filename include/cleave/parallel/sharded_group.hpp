@@ -5,86 +5,26 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <functional>
+#include <cstdint>
 #include <memory>
+#include <numeric>
 #include <optional>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <cleave/comm/async.hpp>
+#include <cleave/core/error.hpp>
 #include <cleave/grad/record.hpp>
 #include <cleave/mesh/mesh_state.hpp>
 #include <cleave/ops/select.hpp>
 #include <cleave/parallel/flat_layout.hpp>
+#include <cleave/parallel/group_gradients.hpp>
+#include <cleave/parallel/group_order.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 namespace cleave::parallel {
-
-/// What groups of other element types know of a group.
-class GroupLink : public std::enable_shared_from_this<GroupLink> {
- public:
-  virtual ~GroupLink() = default;
-  /// Starts to gather, unless that is under way or done.
-  /// @collective the ranks of the group's axis
-  virtual void start() = 0;
-  /// Whether a tape will ask for the whole.
-  virtual bool is_wanted() const = 0;
-  /// Gives up what was gathered for nobody.
-  virtual void drop() = 0;
-};
-
-/// The groups of one module, in the order of its members: which is gathered next, and the one
-/// reduction of gradients that may be under way.
-class GroupOrder {
- public:
-  bool prefetches = true;
-
-  void add(const std::shared_ptr<GroupLink>& group) { groups_.push_back(group); }
-
-  void start_after(const GroupLink* group) const { start(group, 1); }
-  /// The next one in backward, if it is wanted there.
-  void start_before(const GroupLink* group) const { start(group, -1); }
-
-  /// Ends the reduction of gradients that is under way, if one is.
-  void end_reduction(bool complete = true) {
-    if (const auto finish = std::exchange(finish_, nullptr)) finish(complete);
-  }
-  /// Takes a reduction that has been started, and ends the one before; the next one, or the end of
-  /// the backward, ends it.
-  ///
-  /// @param finish  waits for it; called with false if the backward has failed
-  static void take_reduction(const std::shared_ptr<GroupOrder>& self,
-                             std::function<void(bool)> finish) {
-    self->end_reduction();
-    self->finish_ = std::move(finish);
-    if (std::exchange(self->ends_with_sweep_, true)) return;
-    tape::Sweep::current()->at_end.push_back([self](bool complete) {
-      self->ends_with_sweep_ = false;
-      self->end_reduction(complete);
-      for (const auto& link : self->groups_)
-        if (const auto group = link.lock()) group->drop();
-    });
-  }
-
- private:
-  void start(const GroupLink* group, int step) const {
-    if (!prefetches) return;
-    for (std::size_t i = 0; i < groups_.size(); ++i) {
-      if (groups_[i].lock().get() != group) continue;
-      const std::size_t other = i + std::size_t(step);
-      if (other >= groups_.size()) return;  // also before the first
-      if (const auto next = groups_[other].lock();
-          next != nullptr && (step > 0 || next->is_wanted()))
-        next->start();
-      return;
-    }
-  }
-
-  std::vector<std::weak_ptr<GroupLink>> groups_;
-  std::function<void(bool)> finish_;
-  bool ends_with_sweep_ = false;
-};
 
 /// x with elements To; x itself if it has them.
 template <class To, class X>
@@ -110,9 +50,9 @@ class ShardedGroup final : public GroupLink {
   };
 
   FlatLayout layout;
-  bool reshards = true;  ///< after forward; the tape keeps the whole otherwise
   std::shared_ptr<GroupOrder> order;
-  std::vector<const int*> askers{};  ///< of each tape: how many records will ask for the whole
+  std::vector<const int*> uses{};  ///< of each tape: how often it will ask for the whole
+  const std::string* path = nullptr;  ///< of the module, see `with_paths`
 
   /// @collective every rank of the mesh
   template <class Mesh>
@@ -120,12 +60,14 @@ class ShardedGroup final : public GroupLink {
       : layout(mesh.extents()[axis]), order(std::move(of)), axis_(axis) {
     const auto held = std::make_shared<const Mesh>(mesh);
     mesh_ = {held, &held->state()};
-    duplicated_mesh_ = mesh_->twin();
+    duplicated_mesh_ = mesh_->duplicate();
     group_ = duplicated_mesh_->group(mask());
   }
 
   AxisMask mask() const { return AxisMask(1) << axis_; }
-  index_t rank() const { return mesh_->coordinate()[axis_]; }
+  int axis() const { return axis_; }
+  const Shape& coordinate() const { return mesh_->coordinate(); }
+  index_t rank() const { return coordinate()[axis_]; }
   index_t own_size() const { return layout.size(rank()); }
 
   /// Memory for this rank's parts. @pre all parameters have been added to the layout
@@ -140,32 +82,53 @@ class ShardedGroup final : public GroupLink {
   /// How often the parameters have been changed in place.
   unsigned changes() const { return changes_in(Host{}, shard_.storage()); }
 
+  /// How many neighbours on the axis keep the whole between forward and backward, together: all
+  /// ranks of the axis, each its parameters; one, which keeps the whole; or some, each a part.
+  /// @collective the ranks of the axis
+  /// @throws Error unless the axis consists of so many ranks, or of several times as many
+  void keep_among(index_t ranks) {
+    if (ranks < 1 || layout.ranks() % ranks != 0)
+      throw Error("fully_shard",
+                  "reshard_after_forward is " + std::to_string(ranks) + "; axis '" +
+                      mesh_->label(mask()) + "' of " + std::to_string(layout.ranks()) +
+                      " ranks is to be a multiple of it",
+                  {.rank = mesh_->world_rank()});
+    keepers_ = ranks;
+    if (ranks == 1 || ranks == layout.ranks()) return;
+    std::vector<int> neighbours(std::size_t(ranks), 0);
+    std::iota(neighbours.begin(), neighbours.end(), int(rank() - rank() % ranks));
+    neighbours_ = &group_->cached_subgroup(
+        neighbours, mesh_->label(mask()) + " of " + std::to_string(ranks) + " neighbours");
+  }
+  bool reshards() const { return keepers_ > 1 || layout.ranks() == 1; }
+
+  /// What this rank keeps of the whole for the backward of a call, if some neighbours do together;
+  /// null otherwise.
+  std::shared_ptr<const Whole> part_of(const Whole& whole) {
+    if (neighbours_ == nullptr) return nullptr;
+    if (auto part = part_.lock(); part != nullptr && part->changes == whole.changes) return part;
+    const IndexRange own = shard_range(layout.size(), keepers_, rank() % keepers_);
+    const auto part = std::make_shared<const Whole>(
+        Whole{whole.elements.slice(0, own.begin, own.end).clone(), whole.changes});
+    part_ = part;
+    return part;
+  }
+
   void start() override {
     if (is_fresh(whole_.lock())) return;
     if (gather_ && gather_changes_ == changes()) return;
     gather_.reset();
     gather_changes_ = changes();
+    const cleave::detail::PlaceScope place(path);  // also where another group asks for it ahead
+    const auto part = tape::Sweep::current() != nullptr ? part_.lock() : nullptr;
+    if (is_fresh(part)) return start_among_neighbours(part->elements);
+    is_gathered_whole_ = layout.is_one_order();
     const Tensor<C, 1> mine = converted<C>(shard_.slice(0, 0, own_size()));
     if (layout.ranks() == 1) {  // nothing moves
       gather_.emplace(start_async(Host{}, mesh_->group(), [mine] { return mine; }));
       return;
     }
-    const Tensor<C, 1> all({layout.size()});
-    gather_.emplace(start_async(Host{}, mesh_->group(),
-                                [mine, all, pieces = layout.pieces(), group = group_,
-                                 name = mesh_->label(mask())] {
-                                  Collective call;
-                                  call.kind = CollectiveKind::all_gather;
-                                  call.source = mine.view();
-                                  call.destination = all.view();
-                                  call.pieces = pieces;
-                                  call.global_count = all.size();
-                                  call.even = are_equal(pieces);
-                                  call.operation = "fully_shard";
-                                  call.axes = name.c_str();
-                                  group->run(call);
-                                  return all;
-                                }));
+    start_gather(mine, layout.pieces(), *group_);
   }
 
   /// The whole parameters, as they are now.
@@ -176,7 +139,7 @@ class ShardedGroup final : public GroupLink {
     auto gather = std::move(*gather_);
     gather_.reset();
     Tensor<C, 1> elements = std::move(gather).wait();
-    if (!layout.is_one_order()) {
+    if (!is_gathered_whole_) {
       const Tensor<C, 1> joined({layout.size()});
       layout.join(elements.view(), joined.view());
       elements = joined;
@@ -187,7 +150,7 @@ class ShardedGroup final : public GroupLink {
   }
 
   bool is_wanted() const override {
-    return std::any_of(askers.begin(), askers.end(), [](const int* count) { return *count > 0; });
+    return std::any_of(uses.begin(), uses.end(), [](const int* count) { return *count > 0; });
   }
 
   /// Keeps the whole while a backward calls the module once more: it is asked for at once.
@@ -205,43 +168,27 @@ class ShardedGroup final : public GroupLink {
     gather_.reset();
   }
 
-  /// Sums of gradients over other axes of the mesh than the group's, on what is left of them here.
-  struct OtherSum {
-    AxisMask axes;
-    std::vector<std::size_t> parts;  ///< of those parameters
-  };
-
-  /// Starts the sum over ranks of gradients that lie by rank; the result is this rank's part.
-  ///
-  /// @param is_partial  whether ranks of the axis have different addends; if not, nothing is sent
-  /// @collective        the ranks of the axis, and those of the other sums
-  Async<Tensor<R, 1>> reduce(const Tensor<R, 1>& sums, bool is_partial,
-                             std::vector<OtherSum> others) const {
-    const Tensor<R, 1> mine({own_size()});
-    return start_async(
-        Host{}, mesh_->group(),
-        [sums, mine, is_partial, others = std::move(others), layout = layout, rank = rank(),
-         group = group_, mesh = duplicated_mesh_, mask = mask()] {
-          const std::vector<Box> pieces = layout.pieces();
-          if (is_partial && layout.ranks() > 1) {
-            Collective call;
-            call.kind = CollectiveKind::reduce_scatter;
-            call.op = ReduceOp::sum;
-            call.source = sums.view();
-            call.destination = mine.view();
-            call.pieces = pieces;
-            call.global_count = sums.size();
-            call.even = are_equal(pieces);
-            call.operation = "fully_shard";
-            call.axes = mesh->label(mask).c_str();
-            group->run(call);
-          } else if (mine.size() > 0) {
-            mine.copy_(sums[pieces[std::size_t(rank)]]);
-          }
-          for (const OtherSum& other : others) sum_over(*mesh, other, layout, rank, mine);
-          return mine;
-        });
+  /// The gradients of a call have come: they are summed over ranks, with those that were kept back
+  /// before, or kept back themselves.
+  /// @collective the ranks of the axis, if they are summed
+  static void take_gradients(const std::shared_ptr<ShardedGroup>& self,
+                             GroupGradients<R> gradients) {
+    if (self->kept_gradients_) {
+      gradients.add(self->layout, *self->kept_gradients_);
+      self->kept_gradients_.reset();
+    }
+    if (self->order->sums_gradients) return reduce(self, std::move(gradients));
+    gradients.own();
+    self->kept_gradients_.emplace(std::move(gradients));
   }
+  void reduce_kept() override {
+    if (!kept_gradients_) return;
+    GroupGradients<R> gradients = *std::exchange(kept_gradients_, std::nullopt);
+    if (gradients.drop_stale())
+      reduce(std::static_pointer_cast<ShardedGroup>(shared_from_this()), std::move(gradients));
+  }
+  /// Those that were kept back go.
+  void drop_gradients() { kept_gradients_.reset(); }
 
  private:
   static bool are_equal(const std::vector<Box>& pieces) {
@@ -253,9 +200,89 @@ class ShardedGroup final : public GroupLink {
     return whole != nullptr && whole->changes == changes();
   }
 
+  static Collective collective(CollectiveKind kind, const std::string& axes, std::uint64_t detail) {
+    Collective call;
+    call.kind = kind;
+    call.detail = detail;
+    call.operation = "fully_shard";
+    call.axes = axes.c_str();
+    return call;
+  }
+
+  /// The memory for all is taken when the gather begins, not before what runs ahead of it has given
+  /// its own back.
+  void start_gather(const Tensor<C, 1>& mine, std::vector<Box> pieces, Communicator& group) {
+    gather_.emplace(start_async(
+        Host{}, mesh_->group(),
+        [mine, size = layout.size(), pieces = std::move(pieces), held = group.shared_from_this(),
+         name = mesh_->label(mask()), detail = numbered_detail(order->module_number, number)] {
+          const Tensor<C, 1> all({size});
+          Collective call = collective(CollectiveKind::all_gather, name, detail);
+          call.source = mine.view();
+          call.destination = all.view();
+          call.pieces = pieces;
+          call.global_count = size;
+          call.even = are_equal(pieces);
+          held->run(call);
+          return all;
+        }));
+  }
+  void start_among_neighbours(const Tensor<C, 1>& part) {
+    std::vector<Box> pieces;
+    for (index_t r = 0; r < keepers_; ++r) {
+      const IndexRange range = shard_range(layout.size(), keepers_, r);
+      pieces.push_back(
+          {Shape(std::array<index_t, 1>{range.begin}), Shape(std::array<index_t, 1>{range.end})});
+    }
+    is_gathered_whole_ = true;
+    start_gather(part, std::move(pieces), *neighbours_);
+  }
+
+  /// Starts the sum over ranks; the next one, or the end of the backward, gives it to the leaves.
+  static void reduce(const std::shared_ptr<ShardedGroup>& self, GroupGradients<R> gradients) {
+    const bool is_partial = gradients.complete(self->layout);
+    std::vector<OtherSum> others = gradients.other_sums();
+    auto sum = std::make_shared<Async<Tensor<R, 1>>>(
+        self->start_sum(gradients.take_sums(), is_partial, std::move(others)));
+    GroupOrder::take_reduction(self->order,
+                               [self, sum, gradients = std::move(gradients)](bool complete) {
+                                 if (complete) gradients.deliver(self->layout, sum->wait());
+                               });
+  }
+
+  /// Starts the sum over ranks of gradients that lie by rank; the result is this rank's part.
+  ///
+  /// @param is_partial  whether ranks of the axis have different addends; if not, nothing is sent
+  Async<Tensor<R, 1>> start_sum(Tensor<R, 1> sums, bool is_partial,
+                                std::vector<OtherSum> others) const {
+    const Tensor<R, 1> mine({own_size()});
+    return start_async(Host{}, mesh_->group(),
+                       [sums = std::move(sums), mine, is_partial, others = std::move(others),
+                        layout = layout, rank = rank(), group = group_, mesh = duplicated_mesh_,
+                        mask = mask(), detail = numbered_detail(order->module_number, number)] {
+                         const std::vector<Box> pieces = layout.pieces();
+                         if (is_partial && layout.ranks() > 1) {
+                           Collective call = collective(CollectiveKind::reduce_scatter,
+                                                        mesh->label(mask), detail);
+                           call.op = ReduceOp::sum;
+                           call.source = sums.view();
+                           call.destination = mine.view();
+                           call.pieces = pieces;
+                           call.global_count = sums.size();
+                           call.even = are_equal(pieces);
+                           group->run(call);
+                         } else if (mine.size() > 0) {
+                           mine.copy_(sums[pieces[std::size_t(rank)]]);
+                         }
+                         for (const OtherSum& other : others)
+                           sum_over(*mesh, other, layout, rank, mine, detail);
+                         return mine;
+                       });
+  }
+
   /// One all-reduce of the parts of several parameters; in place if they are all there are.
   static void sum_over(const MeshState& mesh, const OtherSum& other, const FlatLayout& layout,
-                       index_t rank, const Tensor<R, 1>& mine) {
+                       index_t rank, const Tensor<R, 1>& mine, std::uint64_t detail) {
     const auto part = [&](std::size_t i) {
       const index_t at = layout.begin(i, rank);
       return mine.slice(0, at, at + layout.extents(i, rank).product());
@@ -274,14 +301,11 @@ class ShardedGroup final : public GroupLink {
       }
     };
     if (!is_all) each([](const auto& here, const auto& there) { there.copy_(here); });
-    Collective call;
-    call.kind = CollectiveKind::all_reduce;
+    Collective call = collective(CollectiveKind::all_reduce, mesh.label(other.axes), detail);
     call.op = ReduceOp::sum;
     call.source = packed.view();
     call.destination = packed.view();
     call.global_count = packed.size();
-    call.operation = "fully_shard";
-    call.axes = mesh.label(other.axes).c_str();
     mesh.group(other.axes)->run(call);
     if (!is_all) each([](const auto& here, const auto& there) { here.copy_(there); });
   }
@@ -293,8 +317,13 @@ class ShardedGroup final : public GroupLink {
   Tensor<T, 1> shard_;
   std::weak_ptr<const Whole> whole_;
   std::shared_ptr<const Whole> kept_;
+  std::weak_ptr<const Whole> part_;  ///< of neighbours_.size() parts
+  index_t keepers_ = 0;
+  Communicator* neighbours_ = nullptr;  ///< those who keep the whole together, of group_
+  std::optional<GroupGradients<R>> kept_gradients_;
   std::optional<Async<Tensor<C, 1>>> gather_;
-  unsigned gather_changes_ = 0;  ///< of the elements that it reads
+  unsigned gather_changes_ = 0;     ///< of the elements that it reads
+  bool is_gathered_whole_ = false;  ///< what it yields lies as the whole, not by rank
 };
 
 }  // namespace cleave::parallel

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -126,6 +127,17 @@ struct FullySharded : M {
         full(as_floats<typename Options::compute_type>(x)...));
   }
 
+  /// Whether backward sums gradients of all groups of the module that fully_shard was called with.
+  /// @see cleave::set_requires_gradient_sync
+  void set_requires_gradient_sync(bool on) const {
+    if (tape::Sweep::current() != nullptr)
+      throw Error("set_requires_gradient_sync", "it was called while a backward is under way");
+    group->order->sums_gradients = on;
+  }
+
+  /// What the group communicates is listed under that path. @see with_paths
+  void set_path(const std::string* kept) const { group->path = kept; }
+
   std::shared_ptr<Group> group;
 
  private:
@@ -147,7 +159,6 @@ struct FullySharded : M {
   auto gathered(const P& parameter, const typename Group::Whole& whole,
                 GroupRecord<Group>* record, std::size_t i) const {
     using X = tape::untracked_t<P>;
-    constexpr int axis = X::mesh_type::template index_of<A>();
     constexpr auto layout = [] {
       Layout l = X::layout;
       l[X::mesh_type::template index_of<A>()] = Placement::replicate();
@@ -155,11 +166,12 @@ struct FullySharded : M {
     }();
     using F = DTensor<typename Group::compute_type, X::dims, typename X::mesh_type,
                       placements_t<layout.packed(), X::mesh_type::axis_count>>;
-    using Slot = GatheredSlot<F, X, Group, axis>;
+    using Slot = GatheredSlot<F, X, Group>;
     const F value = Slot::gathered(whole, group->layout, i, tape::value_of(parameter));
     if constexpr (tape::is_tracked<P>) {
       auto& leaf = tape::leaf_of(parameter, "fully_shard");
-      record->set_target(i, &leaf, &Slot::deliver, leaf.taker != nullptr ? leaf.taker->axes() : 0);
+      record->set_target(i, {tape::Ref<tape::RecordBase>(&leaf), &leaf.drops, &Slot::deliver,
+                             leaf.receiver != nullptr ? leaf.receiver->axes() : 0});
       return Tracked<F>(value, new Slot(value, record, i));
     } else {
       return value;

@@ -20,9 +20,9 @@ namespace cleave {
 /// Not without partials, and not if one all-reduce is all there is to do and no axis replicates
 /// the addends. A reduce-scatter of a dimension that does not divide may lose to another.
 constexpr bool sizes_decide(const Layout& source, const Layout& target, int dims) {
-  const detail::Reach reach(source, target);
-  if (detail::next_run(source, reach.layout) == 0) return false;
-  const Plan plan = make_plan(source, reach.layout, dims);
+  const detail::LayoutBeforePartial goal(source, target);
+  if (detail::next_partial_group(source, goal.layout) == 0) return false;
+  const Plan plan = make_plan(source, goal.layout, dims);
   if (plan.count > 1 || plan[0].kind != StepKind::all_reduce) return true;
   for (int a = 0; a < source.axes; ++a)
     if (source[a].is_replicate()) return true;
@@ -31,22 +31,22 @@ constexpr bool sizes_decide(const Layout& source, const Layout& target, int dims
 
 namespace detail {
 
-/// Depth-first search over the candidates of every run; keeps the cheapest plan.
+/// Depth-first search over the candidates of every group; keeps the cheapest plan.
 class PlanSearch {
  public:
   constexpr PlanSearch(const Layout& source, const Layout& target, const Shape& shape,
                        const Shape& mesh, std::size_t element_size, const CostModel& model)
-      : reach_(source, target),
+      : goal_(source, target),
         target_(target),
         shape_(shape),
         mesh_(mesh),
         element_size_(element_size),
         model_(model),
-        most_dims_(dims_to_try(target.axes)) {
+        max_dims_(dims_to_try(target.axes)) {
     const int plain = make_plan(source, target, shape.dims).communications();
-    most_communications_ = plain > 2 ? plain : 2;
+    max_communications_ = plain > 2 ? plain : 2;
     for (int a = 0; a < target.axes; ++a)  // dimensions that the target shards come first
-      if (reach_.layout[a].is_shard()) offer(reach_.layout[a].dim);
+      if (goal_.layout[a].is_shard()) offer(goal_.layout[a].dim);
     for (int a = 0; a < source.axes; ++a)
       if (source[a].is_shard()) offer(source[a].dim);
     for (int d = 0; d < shape.dims; ++d) offer(d);
@@ -72,59 +72,59 @@ class PlanSearch {
   constexpr void offer(int dim) {
     for (int i = 0; i < dims_; ++i)
       if (dim_[std::size_t(i)] == dim) return;
-    if (dims_ < most_dims_) dim_[std::size_t(dims_++)] = dim;
+    if (dims_ < max_dims_) dim_[std::size_t(dims_++)] = dim;
   }
 
   constexpr void search(const StepLayout& now, const Plan& plan, double us) {
-    const unsigned run = next_run(now.layout, reach_.layout);
-    if (run == 0) return finish(now, plan, us);
-    const ReduceOp op = op_of(now.layout, run);
+    const unsigned group = next_partial_group(now.layout, goal_.layout);
+    if (group == 0) return finish(now, plan, us);
+    const ReduceOp op = op_of(now.layout, group);
     unsigned replicated = 0;  // axes that may keep a slice each before the reduction
     for (int a = 0; a < now.layout.axes; ++a)
       if (now.layout[a].is_replicate() && mesh_[a] > 1) replicated |= 1u << a;
-    each_slicing(now, plan, us, run, op, replicated, now, 0);
+    each_slicing(now, plan, us, group, op, replicated, now, 0);
   }
 
   /// Slices the axes of `replicated`, each along any dimension or not.
-  constexpr void each_slicing(const StepLayout& now, const Plan& plan, double us, unsigned run,
+  constexpr void each_slicing(const StepLayout& now, const Plan& plan, double us, unsigned group,
                               ReduceOp op, unsigned replicated, const StepLayout& sliced,
                               int axis) {
     if (axis == now.layout.axes) {
       Plan longer = plan;
       if (!(sliced == now)) longer.append(Step{StepKind::slice, op, 0, now, sliced});
-      return each_reduction(longer, us, run, op, sliced);
+      return each_reduction(longer, us, group, op, sliced);
     }
-    each_slicing(now, plan, us, run, op, replicated, sliced, axis + 1);
+    each_slicing(now, plan, us, group, op, replicated, sliced, axis + 1);
     if (!(replicated >> axis & 1u)) return;
     for (int i = 0; i < dims_; ++i) {
       StepLayout more = sliced;
       more.layout[axis] = Placement::shard(dim_[std::size_t(i)]);
       move_last(more, 1u << axis, shape_.dims);
-      each_slicing(now, plan, us, run, op, replicated, more, axis + 1);
+      each_slicing(now, plan, us, group, op, replicated, more, axis + 1);
     }
   }
 
-  /// An all-reduce, or a reduce-scatter with any dimension for each axis of the run.
-  constexpr void each_reduction(const Plan& plan, double us, unsigned run, ReduceOp op,
+  /// An all-reduce, or a reduce-scatter with any dimension for each axis of the group.
+  constexpr void each_reduction(const Plan& plan, double us, unsigned group, ReduceOp op,
                                 const StepLayout& now) {
-    const Step step = all_reduce_step(now, run, op);
+    const Step step = all_reduce_step(now, group, op);
     search_behind(plan, us, step);
-    if (dims_ > 0) each_scatter(plan, us, run, step, 0);
+    if (dims_ > 0) each_scatter(plan, us, group, step, 0);
   }
 
-  constexpr void each_scatter(const Plan& plan, double us, unsigned run, const Step& step,
+  constexpr void each_scatter(const Plan& plan, double us, unsigned group, const Step& step,
                               int axis) {
     if (axis == step.from.layout.axes) {
       Step scatter = step;
       scatter.kind = StepKind::reduce_scatter;
-      move_last(scatter.to, run, shape_.dims);
+      move_last(scatter.to, group, shape_.dims);
       return search_behind(plan, us, scatter);
     }
-    if (!(run >> axis & 1u)) return each_scatter(plan, us, run, step, axis + 1);
+    if (!(group >> axis & 1u)) return each_scatter(plan, us, group, step, axis + 1);
     for (int i = 0; i < dims_; ++i) {
       Step next = step;
       next.to.layout[axis] = Placement::shard(dim_[std::size_t(i)]);
-      each_scatter(plan, us, run, next, axis + 1);
+      each_scatter(plan, us, group, next, axis + 1);
     }
   }
 
@@ -138,10 +138,10 @@ class PlanSearch {
 
   constexpr void finish(const StepLayout& now, const Plan& plan, double us) {
     Plan whole = plan;
-    append_end(whole, now, reach_, target_, shape_.dims);
+    append_end(whole, now, goal_, target_, shape_.dims);
     for (int i = plan.count; i < whole.count; ++i) us += cost(whole[i]);
     const int communications = whole.communications();
-    if (communications > most_communications_) return;
+    if (communications > max_communications_) return;
     const bool better = us < best_us_ || (us == best_us_ && communications < best_communications_);
     if (!better && best_.count != 0) return;
     best_ = whole;
@@ -153,16 +153,16 @@ class PlanSearch {
     return estimated_us(step, mesh_, shape_, element_size_, model_);
   }
 
-  Reach reach_;
+  LayoutBeforePartial goal_;
   Layout target_;
   Shape shape_;
   Shape mesh_;
   std::size_t element_size_;
   CostModel model_;
-  int most_dims_;
+  int max_dims_;
   std::array<int, std::size_t(max_dims)> dim_{};
   int dims_ = 0;
-  int most_communications_ = 2;
+  int max_communications_ = 2;
   Plan best_{};
   double best_us_ = 1e300;
   int best_communications_ = 0;

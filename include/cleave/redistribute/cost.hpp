@@ -47,8 +47,8 @@ constexpr bool next_coordinate(const Shape& extents, Shape& at) {
 ///
 /// Looks at every rank of a mesh whose axes have at most four; of longer axes at the two first
 /// and the two last, where ceil-chunk shards are longest and shortest.
-constexpr index_t most_received(const StepLayout& from, const StepLayout& to, const Shape& shape,
-                                const Shape& mesh) {
+constexpr index_t max_received(const StepLayout& from, const StepLayout& to, const Shape& shape,
+                               const Shape& mesh) {
   Shape samples = mesh;
   for (int a = 0; a < mesh.dims; ++a) samples[a] = mesh[a] < 4 ? mesh[a] : 4;
   index_t most = 0;
@@ -89,7 +89,7 @@ constexpr index_t received_elements(const Step& step, const Shape& shape, const 
     }
     case StepKind::all_gather:
     case StepKind::all_to_all:
-    case StepKind::exchange: return most_received(step.from, step.to, shape, mesh);
+    case StepKind::exchange: return max_received(step.from, step.to, shape, mesh);
   }
   return 0;
 }

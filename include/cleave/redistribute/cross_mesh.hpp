@@ -49,7 +49,7 @@ UnionGroup union_group(const Mesh& a, const Mesh& b) {
     result.group = a.world();
     return result;
   }
-  auto& known = a.template attachment<UnionGroups>().known;
+  auto& known = a.template cache<UnionGroups>().known;
   for (const auto& [ranks, group] : known)
     if (ranks == result.ranks) result.group = group;
   if (result.group == nullptr) {
@@ -60,10 +60,10 @@ UnionGroup union_group(const Mesh& a, const Mesh& b) {
 }
 
 /// Where a tensor lies: on which ranks, and what each of them has.
-class Site {
+class OwnerMap {
  public:
   template <std::same_as<UnionGroup> Union>
-  Site(const MeshState& mesh, const StepLayout& layout, const Union& ranks)
+  OwnerMap(const MeshState& mesh, const StepLayout& layout, const Union& ranks)
       : mesh_(mesh),
         layout_(layout),
         all_((AxisMask(1) << mesh.extents().dims) - 1),
@@ -97,31 +97,31 @@ class Site {
   std::vector<index_t> places_;
 };
 
-/// Whether `owner` sends its chunk to `taker`, both members of the union that have a place: what
-/// a taker owns it takes from itself.
-inline bool serves(const Site& from, const Site& to, int owner, int taker) {
-  if (owner == taker) return true;
-  const index_t source = from.place(owner), target = to.place(taker), own = from.place(taker);
+/// Whether `owner` sends its chunk to `receiver`, both members of the union that have a place: what
+/// a receiver owns it takes from itself.
+inline bool is_source(const OwnerMap& from, const OwnerMap& to, int owner, int receiver) {
+  if (owner == receiver) return true;
+  const index_t source = from.place(owner), target = to.place(receiver), own = from.place(receiver);
   if (own >= 0 && from.chunk(own) == from.chunk(source)) return false;
   return from.replica(source) == (to.replica(target) + to.chunk(target)) % from.replicas();
 }
 
 /// What the member `self` of the union sends and receives.
 /// @cost O(ranks of both meshes)
-template <std::same_as<Site> S>
+template <std::same_as<OwnerMap> S>
 Transfers cross_transfers(const S& from, const S& to, const Shape& shape, int members, int self) {
   Transfers transfers;
   const index_t source = from.place(self), target = to.place(self);
   const Box had = source < 0 ? Box{} : from.box(source, shape);
   const Box wanted = target < 0 ? Box{} : to.box(target, shape);
   for (int peer = 0; peer < members; ++peer) {
-    if (target >= 0 && from.place(peer) >= 0 && serves(from, to, peer, self)) {
+    if (target >= 0 && from.place(peer) >= 0 && is_source(from, to, peer, self)) {
       const Box theirs = from.box(from.place(peer), shape);
       if (const Box box = intersect(theirs, wanted); !box.empty())
         transfers.receives.push_back(
             {peer, box.relative_to(theirs.begin), box.relative_to(wanted.begin)});
     }
-    if (source >= 0 && to.place(peer) >= 0 && serves(from, to, self, peer)) {
+    if (source >= 0 && to.place(peer) >= 0 && is_source(from, to, self, peer)) {
       const Box theirs = to.box(to.place(peer), shape);
       if (const Box box = intersect(had, theirs); !box.empty())
         transfers.sends.push_back(
@@ -158,9 +158,9 @@ Block cross_redistribute(const Layout& source, const Layout& target, Block block
 
   StepLayout now{source};
   const Layout reduced = source.with_partials_as(Placement::replicate());
-  while (const unsigned run = cleave::detail::next_run(now.layout, reduced)) {
+  while (const unsigned group = cleave::detail::next_partial_group(now.layout, reduced)) {
     const Step step =
-        cleave::detail::scatter_step(now, run, cleave::detail::op_of(now.layout, run), shape.dims);
+        cleave::detail::scatter_step(now, group, cleave::detail::op_of(now.layout, group), shape.dims);
     Plan plan;
     plan.append(step);
     if (from.is_member())
@@ -169,8 +169,8 @@ Block cross_redistribute(const Layout& source, const Layout& target, Block block
   }
 
   const StepLayout end{target};
-  const Transfers transfers = cross_transfers(Site(from, now, ranks), Site(to, end, ranks), shape,
-                                              ranks.group->size(), ranks.group->rank());
+  const Transfers transfers = cross_transfers(OwnerMap(from, now, ranks), OwnerMap(to, end, ranks),
+                                              shape, ranks.group->size(), ranks.group->rank());
   Block result =
       allocate<Device>(dtype, to.is_member() ? own_box(end, {to, shape, "redistribute"}).extents()
                                              : Shape::filled(shape.dims, 0));

@@ -29,17 +29,17 @@ constexpr AxisMask unsharded(const StepLayout& of, AxisMask mask) {
   return mask;
 }
 
-/// Who of the owners of a chunk serves whom.
+/// Which of the owners of a chunk sends it to which receiver.
 struct Replicas {
   AxisMask chunk_axes;  ///< sharded before: they tell which chunk a rank owns
   AxisMask owner_axes;  ///< not sharded before: they tell the owners of a chunk apart
-  AxisMask taker_axes;  ///< not sharded after: they tell those apart that want the same
+  AxisMask receiver_axes;  ///< not sharded after: they tell those apart that want the same
   AxisMask other_axes;
 
   constexpr Replicas(const Step& step)
       : chunk_axes(step.axes & ~unsharded(step.from, step.axes)),
         owner_axes(unsharded(step.from, step.axes)),
-        taker_axes(unsharded(step.to, step.axes)),
+        receiver_axes(unsharded(step.to, step.axes)),
         other_axes(step.axes & ~unsharded(step.to, step.axes)) {}
 
   /// Whether both own the same chunk.
@@ -47,14 +47,14 @@ struct Replicas {
     return index_within(chunk_axes, mesh, a) == index_within(chunk_axes, mesh, b);
   }
 
-  /// Whether `owner` sends its chunk to `taker`: consecutive takers of the same indices ask
+  /// Whether `owner` sends its chunk to `receiver`: consecutive receivers of the same indices ask
   /// consecutive owners.
-  constexpr bool serves(const Shape& mesh, const Shape& owner, const Shape& taker) const {
+  constexpr bool is_source(const Shape& mesh, const Shape& owner, const Shape& receiver) const {
     index_t owners = 1;
     for (int a = 0; a < mesh.dims; ++a)
       if (owner_axes >> a & 1u) owners *= mesh[a];
     const index_t turn =
-        index_within(taker_axes, mesh, taker) + index_within(other_axes, mesh, taker);
+        index_within(receiver_axes, mesh, receiver) + index_within(other_axes, mesh, receiver);
     return index_within(owner_axes, mesh, owner) == turn % owners;
   }
 };
@@ -82,11 +82,11 @@ Transfers exchange_transfers(const S& step, const Shape& shape, const Shape& mes
     const bool same_chunk = replicas.same_chunk(mesh, peer, coordinate);
     const Box theirs = owned_box(step.from, shape, mesh, peer);
     const Box theirs_wanted = owned_box(step.to, shape, mesh, peer);
-    if (self || (!same_chunk && replicas.serves(mesh, peer, coordinate)))
+    if (self || (!same_chunk && replicas.is_source(mesh, peer, coordinate)))
       if (const Box box = intersect(theirs, wanted); !box.empty())
         transfers.receives.push_back(
             {index, box.relative_to(theirs.begin), box.relative_to(wanted.begin)});
-    if (self || (!same_chunk && replicas.serves(mesh, coordinate, peer)))
+    if (self || (!same_chunk && replicas.is_source(mesh, coordinate, peer)))
       if (const Box box = intersect(had, theirs_wanted); !box.empty())
         transfers.sends.push_back(
             {index, box.relative_to(had.begin), box.relative_to(theirs_wanted.begin)});

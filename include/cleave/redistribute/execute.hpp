@@ -14,6 +14,7 @@
 #include <cleave/redistribute/plan.hpp>
 #include <cleave/redistribute/plan_cache.hpp>
 #include <cleave/redistribute/reduce_scatter.hpp>
+#include <cleave/redistribute/round.hpp>
 #include <cleave/redistribute/slice.hpp>
 #include <cleave/redistribute/to_partial.hpp>
 
@@ -93,14 +94,18 @@ Block execute(const Plan& plan, Block block, const Context& context) {
 }
 
 /// Runs several plans on one mesh, their steps side by side: those over the same axes are one
-/// round, synchronised once.
+/// round, synchronised once; small all-reduces of one type and operation are one.
 ///
 /// @collective every rank of the mesh
 template <class Device>
 void execute_all(std::span<Execution<Device>> executions) {
+  std::vector<Execution<Device>*> open;
+  std::vector<Call> calls;
   for (;;) {
-    std::vector<Execution<Device>*> open;
-    std::vector<Call> calls;
+    open.clear();
+    calls.clear();
+    open.reserve(executions.size());
+    calls.reserve(executions.size());
     for (Execution<Device>& execution : executions) {
       if (execution.done()) continue;
       open.push_back(&execution);
@@ -110,13 +115,13 @@ void execute_all(std::span<Execution<Device>> executions) {
     std::vector<bool> run(calls.size(), false);
     for (std::size_t i = 0; i < calls.size(); ++i) {
       if (run[i]) continue;
-      std::vector<Collective> round;
+      Round<Device> round;
       for (std::size_t j = i; j < calls.size(); ++j) {
         if (calls[j].axes != calls[i].axes) continue;
         run[j] = true;
-        round.push_back(calls[j].collective(open[j]->context()));
+        round.add(calls[j], open[j]->context());
       }
-      open[i]->context().mesh.group(calls[i].axes)->run_all(round);
+      round.run(*open[i]->context().mesh.group(calls[i].axes));
     }
     for (std::size_t i = 0; i < calls.size(); ++i) open[i]->take(std::move(calls[i].result));
   }
@@ -130,8 +135,8 @@ template <std::same_as<Layout> L>  // compiled where it is called, not wherever 
 const Plan& plan_for(const Plan* fixed, const L& source, const L& target, DType dtype,
                      const Context& context) {
   if (fixed != nullptr && !context.mesh.has_unit_axis()) return *fixed;
-  return context.mesh.attachment<PlanCache>().plan(source, target, context.shape, context.mesh,
-                                                   size_of(dtype));
+  return context.mesh.cache<PlanCache>().plan(source, target, context.shape, context.mesh,
+                                              size_of(dtype));
 }
 
 }  // namespace cleave::redistribution

@@ -8,8 +8,8 @@
 //   S(i) -> S(j)           all_to_all       every pair of ranks shares a box
 //   anything else          exchange         boxes of index intersections
 //
-// With partials, each run of axes with one reduction (the innermost run first) is reduced in one
-// step over the flattened axes, by reduce-scatter if the target shards an axis, else by
+// With partials, each group of axes with one reduction (the innermost group first) is reduced in
+// one step over the flattened axes, by reduce-scatter if the target shards an axis, else by
 // all-reduce; what is left is one step as above.
 //
 //   P(op) -> R             all_reduce
@@ -170,56 +170,57 @@ constexpr int free_dim(const Layout& layout, int dims) {
 }
 
 /// The step that reduces the axes in `run`, all partial under `op`, to replicas.
-constexpr Step all_reduce_step(const StepLayout& from, unsigned run, ReduceOp op) {
-  Step step{StepKind::all_reduce, op, run, from, from};
+constexpr Step all_reduce_step(const StepLayout& from, unsigned group, ReduceOp op) {
+  Step step{StepKind::all_reduce, op, group, from, from};
   for (int a = 0; a < from.layout.axes; ++a)
-    if (run >> a & 1u) step.to.layout[a] = Placement::replicate();
+    if (group >> a & 1u) step.to.layout[a] = Placement::replicate();
   return step;
 }
 
 /// The same to shards: of dimension `dim`, or where `target` is given, as it wants them.
-constexpr Step scatter_step(const StepLayout& from, unsigned run, ReduceOp op, int dims, int dim,
+constexpr Step scatter_step(const StepLayout& from, unsigned group, ReduceOp op, int dims, int dim,
                             const Layout& target) {
-  Step step{StepKind::reduce_scatter, op, run, from, from};
+  Step step{StepKind::reduce_scatter, op, group, from, from};
   for (int a = 0; a < from.layout.axes; ++a)
-    if (run >> a & 1u) step.to.layout[a] = target[a].is_shard() ? target[a] : Placement::shard(dim);
-  move_last(step.to, run, dims);
+    if (group >> a & 1u)
+      step.to.layout[a] = target[a].is_shard() ? target[a] : Placement::shard(dim);
+  move_last(step.to, group, dims);
   return step;
 }
-constexpr Step scatter_step(const StepLayout& from, unsigned run, ReduceOp op, int dims) {
+constexpr Step scatter_step(const StepLayout& from, unsigned group, ReduceOp op, int dims) {
   const int dim = free_dim(from.layout, dims);
-  if (dim < 0) return all_reduce_step(from, run, op);
-  return scatter_step(from, run, op, dims, dim, Layout{});
+  if (dim < 0) return all_reduce_step(from, group, op);
+  return scatter_step(from, group, op, dims, dim, Layout{});
 }
 
 /// The step that reduces the axes in `run`, on the way to `target`.
 ///
 /// Axes that the target shards are scattered where the target wants them; the other axes of the
-/// run are scattered along too (gathered by the step that follows), since reduce-scatter and
+/// group are scattered along too (gathered by the step that follows), since reduce-scatter and
 /// all-gather together move no more than the all-reduce and the rest is done on less data.
-constexpr Step reduce_step(const StepLayout& from, unsigned run, ReduceOp op, const Layout& target,
-                           int dims) {
+constexpr Step reduce_step(const StepLayout& from, unsigned group, ReduceOp op,
+                           const Layout& target, int dims) {
   int dim = -1;
   bool moves_later = false;  // something else has to be exchanged anyway
   for (int a = 0; a < target.axes; ++a) {
-    if (run >> a & 1u) {
+    if (group >> a & 1u) {
       if (target[a].is_shard()) dim = target[a].dim;
     } else if (!from.layout[a].is_partial() && from.layout[a] != target[a]) {
       moves_later = true;
     }
   }
   if (dim < 0 && moves_later) dim = free_dim(from.layout, dims);
-  if (dim < 0) return all_reduce_step(from, run, op);
-  return scatter_step(from, run, op, dims, dim, target);
+  if (dim < 0) return all_reduce_step(from, group, op);
+  return scatter_step(from, group, op, dims, dim, target);
 }
 
 /// Where communication has to lead before the last, local, step: axes that become partial stay
 /// sharded or become replicated.
-struct Reach {
+struct LayoutBeforePartial {
   Layout layout{};
   unsigned made = 0;  ///< the axes that become partial at the end
 
-  constexpr Reach(const Layout& source, const Layout& target) : layout(target) {
+  constexpr LayoutBeforePartial(const Layout& source, const Layout& target) : layout(target) {
     for (int a = 0; a < target.axes; ++a) {
       if (!target[a].is_partial() || source[a] == target[a]) continue;
       made |= 1u << a;
@@ -237,33 +238,33 @@ struct Reach {
 
 /// The axes that are reduced together next: the innermost partial ones under one reduction, up to
 /// one under another; none if nothing is left to reduce.
-constexpr unsigned next_run(const Layout& now, const Layout& reach) {
-  unsigned run = 0;
+constexpr unsigned next_partial_group(const Layout& now, const Layout& goal) {
+  unsigned group = 0;
   ReduceOp op{};
   for (int a = now.axes - 1; a >= 0; --a) {
-    if (!now[a].is_partial() || reach[a].is_partial()) continue;
-    if (run != 0 && now[a].op != op) break;
+    if (!now[a].is_partial() || goal[a].is_partial()) continue;
+    if (group != 0 && now[a].op != op) break;
     op = now[a].op;
-    run |= 1u << a;
+    group |= 1u << a;
   }
-  return run;
+  return group;
 }
 
-/// The reduction of the axes of a run. @pre run != 0
-constexpr ReduceOp op_of(const Layout& now, unsigned run) {
+/// The reduction of the axes of a group. @pre group != 0
+constexpr ReduceOp op_of(const Layout& now, unsigned group) {
   int a = 0;
-  while (!(run >> a & 1u)) ++a;
+  while (!(group >> a & 1u)) ++a;
   return now[a].op;
 }
 
 /// Appends what is left when everything is reduced: one move, and the axes that become partial.
-constexpr void append_end(Plan& plan, StepLayout now, const Reach& reach, const Layout& target,
-                          int dims) {
-  const StepLayout end{reach.layout};
+constexpr void append_end(Plan& plan, StepLayout now, const LayoutBeforePartial& goal,
+                          const Layout& target, int dims) {
+  const StepLayout end{goal.layout};
   if (!(now == end)) plan.append(move_step(now, end, dims));
   now = end;
   for (int a = 0; a < target.axes; ++a) {  // an inner partial surrounds what an outer one made
-    if (!(reach.made >> a & 1u)) continue;
+    if (!(goal.made >> a & 1u)) continue;
     Step step{StepKind::to_partial, target[a].op, 1u << a, now, now};
     step.to.layout[a] = target[a];
     plan.append(step);
@@ -279,13 +280,14 @@ constexpr void append_end(Plan& plan, StepLayout now, const Reach& reach, const 
 /// shapes and meshes; with partials, `choose_plan` may know better where `sizes_decide`.
 constexpr Plan make_plan(const Layout& source, const Layout& target, int dims) {
   Plan plan;
-  const detail::Reach reach(source, target);
+  const detail::LayoutBeforePartial goal(source, target);
   StepLayout now{source};
-  while (const unsigned run = detail::next_run(now.layout, reach.layout)) {
-    plan.append(detail::reduce_step(now, run, detail::op_of(now.layout, run), reach.layout, dims));
+  while (const unsigned group = detail::next_partial_group(now.layout, goal.layout)) {
+    plan.append(
+        detail::reduce_step(now, group, detail::op_of(now.layout, group), goal.layout, dims));
     now = plan[plan.count - 1].to;
   }
-  detail::append_end(plan, now, reach, target, dims);
+  detail::append_end(plan, now, goal, target, dims);
   return plan;
 }
 

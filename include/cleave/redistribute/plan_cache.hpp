@@ -1,12 +1,15 @@
 // Plans that depend on sizes, kept per mesh: a choice is made once per layouts and shape.
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <vector>
 
+#include <cleave/core/checksum.hpp>
 #include <cleave/mesh/mesh_state.hpp>
 #include <cleave/redistribute/choose.hpp>
 
@@ -34,31 +37,44 @@ class PlanCache {
   template <std::same_as<MeshState> Mesh>  // compiled where it is called
   const Plan& plan(const Layout& source, const Layout& target, const Shape& shape,
                    const Mesh& mesh, std::size_t element_size) {
-    const std::uint64_t from = source.packed(), to = target.packed();
-    for (const Entry& entry : entries_)
-      if (entry.source == from && entry.target == to && entry.element_size == element_size &&
-          entry.shape == shape)
-        return entry.plan;
-    if (entries_.size() == capacity) entries_.erase(entries_.begin());
-    entries_.push_back({from, to, element_size, shape,
-                        choose_plan(without_unit_axes(source, mesh.extents()),
-                                    without_unit_axes(target, mesh.extents()), shape,
-                                    mesh.extents(), element_size, cost_model(mesh.group()))});
-    return entries_.back().plan;
+    const Key key{source.packed(), target.packed(), element_size, shape};
+    const std::uint64_t sum = key.checksum();
+    for (std::size_t i = 0; i < sums_.size(); ++i)
+      if (sums_[i] == sum && entries_[i]->key == key) return entries_[i]->plan;
+    if (entries_.size() == capacity) {
+      entries_.erase(entries_.begin());
+      sums_.erase(sums_.begin());
+    }
+    entries_.push_back(std::make_unique<const Entry>(
+        Entry{key, choose_plan(without_unit_axes(source, mesh.extents()),
+                               without_unit_axes(target, mesh.extents()), shape, mesh.extents(),
+                               element_size, cost_model(mesh.group()))}));
+    sums_.push_back(sum);
+    return entries_.back()->plan;
   }
 
  private:
-  static constexpr std::size_t capacity = 64;
+  static constexpr std::size_t capacity = 1024;  ///< tensors of a large network
 
-  struct Entry {
+  struct Key {
     std::uint64_t source;
     std::uint64_t target;
     std::size_t element_size;
     Shape shape;
+
+    friend bool operator==(const Key&, const Key&) = default;
+    std::uint64_t checksum() const {
+      const std::array<std::uint64_t, 3> others{source, target, element_size};
+      return cleave::detail::checksum(shape) ^ cleave::detail::checksum(others);
+    }
+  };
+  struct Entry {
+    Key key;
     Plan plan;
   };
 
-  std::vector<Entry> entries_;
+  std::vector<std::uint64_t> sums_{};  ///< of the keys, looked through first
+  std::vector<std::unique_ptr<const Entry>> entries_{};
 };
 
 }  // namespace redistribution

@@ -33,13 +33,16 @@ Block run_plan(const Plan& plan, Block block, const Context& context) {
 
 template <class Device>
 void run_all(std::span<Part> parts) {
-  std::vector<Plan> plans;  // by value: the cache may drop one meanwhile
-  for (const Part& part : parts)
-    plans.push_back(
-        plan_for(part.fixed, part.source, part.target, part.block.view.dtype, part.context));
+  std::vector<Plan> chosen;  // by value: the cache may drop one meanwhile
+  chosen.reserve(parts.size());
   std::vector<Execution<Device>> executions;
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    executions.emplace_back(plans[i], std::move(parts[i].block), parts[i].context);
+  executions.reserve(parts.size());
+  for (Part& part : parts) {
+    const Plan* plan =
+        &plan_for(part.fixed, part.source, part.target, part.block.view.dtype, part.context);
+    if (plan != part.fixed) plan = &chosen.emplace_back(*plan);
+    executions.emplace_back(*plan, std::move(part.block), part.context);
+  }
   execute_all<Device>(executions);
   for (std::size_t i = 0; i < parts.size(); ++i) parts[i].block = executions[i].block();
 }

@@ -86,7 +86,7 @@ template <const auto& Program, class Mesh, class... X>
 auto run(const Mesh& mesh, const X&... x) {
   using Constant = detail::ConstantProgram<Mesh, Program>;
   static_assert(Constant::template check<X...>());
-  auto& runner = mesh.state().template attachment<Constant>().runner;
+  auto& runner = mesh.state().template cache<Constant>().runner;
   if (runner == nullptr)
     runner = std::make_unique<Runner<typename Mesh::device_type>>(Program, mesh.state());
   return [&]<std::size_t... K>(std::index_sequence<K...>) {

@@ -146,29 +146,29 @@ class Expansion {
   /// The value under other placements: where it lies so already, that one; else moved, once.
   ///
   /// @param node   that needs it, and its name
-  /// @param apart  @see Instruction
-  constexpr int bring(int id, const Layout& to, int node, const char* name, bool apart) {
+  /// @param unalias  @see Instruction
+  constexpr int bring(int id, const Layout& to, int node, const char* name, bool unalias) {
     const int from = home_[std::size_t(id)];
     if (home(id).layout == to) return from;
     int& first = versions_[std::size_t(id)];
     for (int v = first; v >= 0; v = version_[std::size_t(v)].next) {
       const Version& have = version_[std::size_t(v)];
       if (!(program_.values[std::size_t(have.value)].layout == to)) continue;
-      if (apart) program_.code[std::size_t(have.instruction)].apart = true;
+      if (unalias) program_.code[std::size_t(have.instruction)].unalias = true;
       return have.value;
     }
-    const int moved = append_move(id, from, to, node, name, apart);
+    const int moved = append_move(id, from, to, node, name, unalias);
     version_.push_back({moved, int(program_.code.size()) - 1, first});
     first = int(version_.size()) - 1;
     return moved;
   }
 
   constexpr int append_move(int id, int from, const Layout& to, int node, const char* name,
-                            bool apart) {
+                            bool unalias) {
     Instruction& move = add(InstructionKind::move, name, node);
     move.operand[0] = from;
     move.operands = 1;
-    move.apart = apart;
+    move.unalias = unalias;
     return add_value(id, to);
   }
 

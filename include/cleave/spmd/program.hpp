@@ -28,7 +28,7 @@ enum class InstructionKind : std::uint8_t {
 /// A step of a program. Inputs come first, in their order; then constants; then the rest.
 struct Instruction {
   InstructionKind kind = InstructionKind::input;
-  bool apart = false;      ///< of a move: asked for by the user, so the result shares no elements
+  bool unalias = false;    ///< of a move: asked for by the user, so the result shares no elements
   bool is_number = false;  ///< of a constant: kernels take it by value, not as a tensor
   int node = -1;       ///< of the graph: that computes, or that needs the move; -1: none does
   const cleave::detail::OpInfo* op = nullptr;  ///< of a compute
@@ -42,10 +42,9 @@ struct Instruction {
   friend constexpr bool operator==(const Instruction& a, const Instruction& b) {
     for (int i = 0; i < a.operands && i < b.operands; ++i)
       if (a.operand[std::size_t(i)] != b.operand[std::size_t(i)]) return false;
-    return a.kind == b.kind && a.apart == b.apart && a.is_number == b.is_number &&
-           a.node == b.node && a.op == b.op &&
-           a.operands == b.operands && a.first == b.first && a.results == b.results &&
-           a.attributes.bytes == b.attributes.bytes;
+    return a.kind == b.kind && a.unalias == b.unalias && a.is_number == b.is_number &&
+           a.node == b.node && a.op == b.op && a.operands == b.operands && a.first == b.first &&
+           a.results == b.results && a.attributes.bytes == b.attributes.bytes;
   }
 };
 

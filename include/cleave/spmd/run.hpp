@@ -316,7 +316,7 @@ class Runner {
     if (mesh_->is_member())
       block = redistribution::run_plan<Device>(plan, std::move(block),
                                                {*mesh_, to.shape, instruction.name});
-    if (instruction.apart && block.view.data == from.data && block.view.size() != 0) {
+    if (instruction.unalias && block.view.data == from.data && block.view.size() != 0) {
       redistribution::Block copy =
           redistribution::allocate<Device>(block.view.dtype, block.view.extents);
       strided_copy(Device{}, block.view, copy.view);

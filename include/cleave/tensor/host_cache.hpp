@@ -88,7 +88,7 @@ class HostCache {
   /// A block, aligned to `storage_alignment`; null if there is no memory.
   /// @pre bytes >= least_cached_bytes
   void* allocate(std::size_t bytes) noexcept {
-    if (bytes > most_bytes) return nullptr;
+    if (bytes > max_bytes) return nullptr;
     const std::size_t size = block_bytes(bytes);
     void* data = nullptr;
     {
@@ -171,7 +171,7 @@ class HostCache {
  private:
   static constexpr std::size_t sizes_per_doubling = 8;
   static constexpr int least_log = int(std::bit_width(least_cached_bytes)) - 1;
-  static constexpr std::size_t most_bytes = std::size_t(1) << 62;
+  static constexpr std::size_t max_bytes = std::size_t(1) << 62;
   static constexpr std::size_t huge_page = std::size_t(2) << 20;
 
   struct Kept {

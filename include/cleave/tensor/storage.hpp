@@ -11,6 +11,7 @@
 #include <cleave/core/config.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/tensor/host_cache.hpp>
+#include <cleave/tensor/host_memory.hpp>
 
 namespace cleave {
 
@@ -20,22 +21,6 @@ struct Host {
 };
 
 namespace detail {
-
-/// Where host tensors get their memory from instead of the heap, e.g. memory that is shared with
-/// other processes. Blocks are aligned to a cache line.
-class HostMemory {
- public:
-  virtual ~HostMemory() = default;
-  /// Null if there is no room; the heap serves then.
-  virtual void* allocate(std::size_t bytes) noexcept = 0;
-  virtual void release(void* address) noexcept = 0;
-};
-
-/// The process' source of memory for tensors; null: the heap alone.
-inline std::shared_ptr<HostMemory>& host_memory() {
-  static std::shared_ptr<HostMemory> memory;
-  return memory;
-}
 
 [[noreturn]] inline void throw_negative_extent(index_t extent, int d) {
   throw Error("Tensor", "extent " + std::to_string(extent) + " of dimension " + std::to_string(d) +
@@ -101,7 +86,7 @@ inline std::shared_ptr<void> allocate_bytes(Host, std::size_t bytes) {
   std::shared_ptr<detail::HostCache> cache;
   if (bytes >= detail::least_cached_bytes) {
     cache = detail::host_cache();
-    if (const std::shared_ptr<detail::HostMemory> memory = detail::host_memory()) {
+    if (const std::shared_ptr<detail::HostMemory> memory = detail::memory_source()) {
       if (void* data = memory->allocate(bytes)) {
         if (cache != nullptr) cache->count(bytes);
         return {data, detail::ReturnHostMemory{bytes, std::move(cache), memory, 0}};

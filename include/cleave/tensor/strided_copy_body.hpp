@@ -14,7 +14,7 @@ namespace detail {
 
 template <class Device>
 void fill(const View& view, const void* value) {
-  if (view.size() == 0) return;
+  if (view.size() == 0 || is_dry()) return;
   switch (size_of(view.dtype)) {
     case 1: return fill_words<1>(view, value);
     case 2: return fill_words<2>(view, value);
@@ -27,7 +27,7 @@ void fill(const View& view, const void* value) {
 }  // namespace detail
 
 CLEAVE_INLINE void strided_copy(const ConstView& source, const View& destination) {
-  if (source.extents.product() == 0) return;
+  if (source.extents.product() == 0 || detail::is_dry()) return;
   const auto element = index_t(size_of(source.dtype));
   detail::copy_planned(
       detail::plan_copy(source.extents, source.strides, destination.strides, element),

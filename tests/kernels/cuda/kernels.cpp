@@ -1,5 +1,6 @@
 // The cases of all kernels for GPUs, compiled as one.
 #include "test_arg_reduce_dim.cpp"
+#include "test_exact_sums.cpp"
 #include "test_gather_rows.cpp"
 #include "test_gemm.cpp"
 #include "test_large.cpp"
@@ -7,6 +8,7 @@
 #include "test_map_elements.cpp"
 #include "test_map_indexed.cpp"
 #include "test_one_hot_rows.cpp"
+#include "test_ordered_indices.cpp"
 #include "test_reduce_dims.cpp"
 #include "test_reduce_views.cpp"
 #include "test_strided_copy.cpp"

@@ -10,7 +10,7 @@
 
 using namespace cleave;
 using namespace cleave::testing;
-using cuda::detail::Divisor;
+using cuda::detail::FastDivision;
 using cuda::detail::LoopNest;
 using cuda::detail::Loops;
 
@@ -24,10 +24,10 @@ TEST_CASE("a divisor gives the quotients of all numbers below 2^31") {
       const std::uint32_t n = i < 8    ? std::uint32_t(i)
                               : i < 16 ? most - std::uint32_t(i - 8)
                                        : std::uint32_t(random()) & most;
-      wrong += Divisor(d).quotient(n) != n / d;
+      wrong += FastDivision(d).quotient(n) != n / d;
       const std::uint32_t edge = n / d * d;  // where the quotient changes
-      wrong += Divisor(d).quotient(edge) != edge / d;
-      if (edge > 0) wrong += Divisor(d).quotient(edge - 1) != (edge - 1) / d;
+      wrong += FastDivision(d).quotient(edge) != edge / d;
+      if (edge > 0) wrong += FastDivision(d).quotient(edge - 1) != (edge - 1) / d;
     }
   CHECK(wrong == 0);
 }
@@ -85,7 +85,7 @@ TEST_CASE("loops of more than 2^31 steps are cut into pieces that make them up")
       const Loops<2> loops(piece);
       ++pieces;
       steps += piece.size();
-      too_large += piece.size() >= cuda::detail::most_steps;
+      too_large += piece.size() >= cuda::detail::max_steps;
       first += piece.start[0] == 0;
       unaligned += piece.dims == 1 && piece.start[0] % 1024 != 0;
       // the pieces follow each other in the dense array

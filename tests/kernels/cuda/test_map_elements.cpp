@@ -109,10 +109,10 @@ TEST_CASE("an array without dimensions has one element") {
   CHECK(mismapped<double>(place, place, place, place) == 0);
 }
 
-TEST_CASE("large transposed inputs are turned first, and give the same values") {
+TEST_CASE("large transposed inputs are transposed first, and give the same values") {
   const Shape extents = shape({2, 513, 259});
-  const Place dense = Place::of(extents), turned = Place::of(extents, {0, 2, 1}, {0, 0, 3}, 1);
-  CHECK(mismapped<float>(dense, turned, dense, turned) == 0);
-  CHECK(mismapped<half>(turned, dense, turned, Place::of(extents, {2, 0, 1})) == 0);
-  CHECK(mismapped<float>(dense, turned.repeating(0), dense.repeating(2), turned) == 0);
+  const Place dense = Place::of(extents), transposed = Place::of(extents, {0, 2, 1}, {0, 0, 3}, 1);
+  CHECK(mismapped<float>(dense, transposed, dense, transposed) == 0);
+  CHECK(mismapped<half>(transposed, dense, transposed, Place::of(extents, {2, 0, 1})) == 0);
+  CHECK(mismapped<float>(dense, transposed.repeating(0), dense.repeating(2), transposed) == 0);
 }

@@ -64,15 +64,15 @@ std::vector<exact_t<R>> reduced(const Placed<T>& in, unsigned mask) {
 }
 
 /// How many results are wrong: other than the naive ones by more than `tolerance`, relatively.
-template <class Op, class T, class R = T, class Finish = Same>
+template <class Op, class T, class R = T, class Epilogue = Same>
 index_t misreduced(const Place& place, unsigned mask, double tolerance = 0,
-                   const Finish& finish = {}) {
+                   const Epilogue& epilogue = {}) {
   const Placed<T> in(place, 11);
   const Placed<R> out(Place::of(kept_extents(place.extents, mask), {}, {}, 1));
-  reduce_dims<Op>(On<Cuda>{}, in.read(), mask, out.write(), finish);
+  reduce_dims<Op>(On<Cuda>{}, in.read(), mask, out.write(), epilogue);
   const auto expected = reduced<Op, R>(in, mask);
   return out.wrong(expected, [&](const R& actual, const exact_t<R>& e) {
-    const R rounded = R(finish(accumulator_t<R>(e)));
+    const R rounded = R(epilogue(accumulator_t<R>(e)));
     if constexpr (!std::is_integral_v<R>) {
       const double off = std::abs(exact(actual) - exact(rounded));
       if (tolerance > 0 && off <= tolerance * std::abs(exact(rounded))) return true;

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <cleave/kernels/cuda/reduce_views.hpp>
+#include <cleave/tensor/cuda/graph.hpp>
 
 #include "placed.hpp"
 
@@ -79,10 +80,10 @@ TEST_CASE_TEMPLATE("a reduction combines the ranks' elements in rank order", T, 
           CAPTURE(n);
           const Place dense = Place::of(shape({2, n}), {}, {}, first);
           const Place rows = Place::of(shape({2, n}), {}, {0, 8}, 2 * first);
-          const Place turned = Place::of(shape({2, n}), {1, 0});
+          const Place transposed = Place::of(shape({2, n}), {1, 0});
           CHECK(misreduced<T>(op, ranks, dense, dense) == 0);
           CHECK(misreduced<T>(op, ranks, rows, dense) == 0);
-          CHECK(misreduced<T>(op, ranks, turned, rows) == 0);
+          CHECK(misreduced<T>(op, ranks, transposed, rows) == 0);
         }
   }
 }
@@ -119,14 +120,37 @@ TEST_CASE("a range of elements is reduced, the others stay") {
 
 TEST_CASE("operands may have strides of their own, and be more than fit into a launch") {
   const Shape extents = shape({9, 11});
-  const Place dense = Place::of(extents), turned = Place::of(extents, {1, 0}),
+  const Place dense = Place::of(extents), transposed = Place::of(extents, {1, 0}),
               rows = Place::of(extents, {}, {0, 2}, 5);
-  CHECK(misreduced<float>(ReduceOp::sum, {dense, turned, rows}, dense, 0, 99) == 0);
-  CHECK(misreduced<float>(ReduceOp::sum, {rows, dense}, turned, 13, 57) == 0);
+  CHECK(misreduced<float>(ReduceOp::sum, {dense, transposed, rows}, dense, 0, 99) == 0);
+  CHECK(misreduced<float>(ReduceOp::sum, {rows, dense}, transposed, 13, 57) == 0);
   for (const std::size_t ranks : {64, 65, 130}) {
     CHECK(misreduced<float>(ReduceOp::sum, std::vector<Place>(ranks, dense), dense, 0, 99) == 0);
     CHECK(misreduced<half>(ReduceOp::avg, std::vector<Place>(ranks, rows), rows, 0, 99) == 0);
   }
+}
+
+TEST_CASE("a graph of a reduction of many operands finds them at every launch") {
+  constexpr std::size_t ranks = 130;
+  const Place place = Place::of(shape({50}));
+  std::vector<std::unique_ptr<Placed<float>>> arrays;
+  std::vector<ConstView> operands;
+  HostArray<float> expected(50);
+  for (index_t i = 0; i < 50; ++i) expected[i] = 0;
+  for (std::size_t r = 0; r < ranks; ++r) {
+    arrays.push_back(std::make_unique<Placed<float>>(place, index_t(r)));
+    operands.push_back(arrays.back()->view());
+    for (index_t i = 0; i < 50; ++i) expected[i] += arrays.back()->values()[i];
+  }
+  const Placed<float> result(place, 7);
+  const cuda::Graph graph(
+      [&] { reduce_range(Cuda{}, ReduceOp::sum, operands, result.view(), 0, 50); });
+  const std::vector<const void*> other(ranks, &result);  // where a host's table has been
+  for (int i = 0; i < 2; ++i) {
+    graph.launch();
+    CHECK(result.wrong(expected) == 0);
+  }
+  CHECK(other.size() == ranks);
 }
 
 TEST_CASE("the result may be where an operand is") {

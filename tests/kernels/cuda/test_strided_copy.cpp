@@ -13,6 +13,10 @@
 using namespace cleave;
 using namespace cleave::testing;
 
+// a thread moves one word of 16 bytes, so that threads which follow each other fill a sector
+static_assert(cuda::detail::pack_width<cuda::detail::word_t<16>>() == 1);
+static_assert(cuda::detail::pack_width<float>() == 4);
+
 namespace {
 
 /// How many elements are wrong after a copy.

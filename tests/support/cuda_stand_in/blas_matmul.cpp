@@ -19,10 +19,10 @@ using namespace cuda_stand_in;
 namespace {
 
 constexpr std::uint64_t mark = 0x6d6d;  // of an algorithm that was chosen here
-constexpr std::size_t most_workspace = std::size_t(64) << 10;
+constexpr std::size_t max_workspace = std::size_t(64) << 10;
 
 // What users of cuBLASLt report that it refuses.
-constexpr std::int64_t most_batches = 65535, most_complex_columns = 4194240;
+constexpr std::int64_t max_batches = 65535, max_complex_columns = 4194240;
 
 cublasStatus_t status_of(cudaError_t error) {
   switch (error) {
@@ -162,8 +162,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     const cudaError_t wrong = describe(descriptor_of(operation), layout_of(a), layout_of(b),
                                        layout_of(c), layout_of(d), product);
     if (wrong != cudaSuccess) return wrong;
-    if (product.batches > most_batches ||
-        (layout_of(d).type == CUDA_C_32F && product.n > most_complex_columns))
+    if (product.batches > max_batches ||
+        (layout_of(d).type == CUDA_C_32F && product.n > max_complex_columns))
       return cudaErrorNotSupported;
     const MatmulPreference& preference = preference_of(preference_handle);
     for (const std::uint32_t alignment : preference.alignments)
@@ -175,7 +175,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     result = {};
     result.algo.data[0] = mark;
     for (int i = 0; i < 4; ++i) result.algo.data[1 + i] = preference.alignments[i];
-    result.workspaceSize = std::min<std::size_t>(preference.workspace, most_workspace);
+    result.workspaceSize = std::min<std::size_t>(preference.workspace, max_workspace);
     result.algo.data[5] = result.workspaceSize;
     result.algo.data[6] = rounds;
     result.state = CUBLAS_STATUS_SUCCESS;

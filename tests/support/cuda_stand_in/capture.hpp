@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "machine.hpp"
@@ -58,6 +59,8 @@ class Capture {
   /// Whether this thread may call what is unsafe while something is captured.
   bool tolerates_unsafe_calls() const;
   const std::shared_ptr<GraphBody>& graph() { return graph_; }
+  /// When it has ended: events that were recorded in it do not keep the graph.
+  std::shared_ptr<GraphBody> take_graph() { return std::move(graph_); }
 
  private:
   struct Lane {

@@ -1,5 +1,6 @@
 #include "entry.hpp"
 
+#include <condition_variable>
 #include <list>
 
 #include "stand_in.hpp"
@@ -16,6 +17,16 @@ struct Planted {
 std::list<Planted>& planted_errors() {
   static auto* list = new std::list<Planted>;  // under the machine's lock
   return *list;
+}
+
+struct Held {
+  std::string function{};
+  std::condition_variable changed{};
+};
+
+Held& held() {
+  static auto* held = new Held;  // under the machine's lock
+  return *held;
 }
 
 }  // namespace
@@ -36,6 +47,16 @@ cudaError_t planted_error(std::string_view function) {
     if (planted.function == function && --planted.calls_left == 0) error = planted.error;
   planted_errors().remove_if([](const Planted& planted) { return planted.calls_left == 0; });
   return error;
+}
+
+void hold_call(std::string_view function) {
+  const Lock lock = Machine::get().lock();
+  held().function = function;
+  held().changed.notify_all();
+}
+
+void wait_while_held(Lock& lock, std::string_view function) {
+  held().changed.wait(lock, [&] { return held().function != function; });
 }
 
 void set_devices(int count) {

@@ -36,6 +36,9 @@ void record_call(const char* function, const Arguments& arguments);
 /// The error that `fail_call` planted for this call of the function, if any; counts the call.
 cudaError_t planted_error(std::string_view function);
 
+/// Waits as long as `hold_call` says.
+void wait_while_held(Lock& lock, std::string_view function);
+
 /// Remembers what a call returns; an answer of "not ready", too, as the runtime does.
 inline cudaError_t remember(cudaError_t error) {
   if (error != cudaSuccess) ThreadState::get().last_error = error;
@@ -51,6 +54,7 @@ cudaError_t entry(const char* function, const Arguments& arguments, Work&& work)
   Machine& machine = Machine::get();
   Lock lock = machine.lock();
   record_call(function, arguments);
+  wait_while_held(lock, function);
   if (const cudaError_t planted = planted_error(function); planted != cudaSuccess)
     return remember(planted);
   if (machine.settings.devices == 0) return remember(cudaErrorNoDevice);

@@ -21,7 +21,7 @@ bool within_limits(dim3 grid, dim3 block) {
          std::size_t(block.x) * block.y * block.z <= 1024;
 }
 
-constexpr std::size_t most_argument_bytes = 32764;
+constexpr std::size_t max_argument_bytes = 32764;
 
 }  // namespace
 
@@ -36,7 +36,7 @@ cudaError_t launch(const cudaLaunchConfig_t& config, std::size_t argument_bytes,
         if (stream == nullptr || stream->device != &context.device)
           return cudaErrorInvalidResourceHandle;
         if (!within_limits(grid, block)) return cudaErrorInvalidConfiguration;
-        if (argument_bytes > most_argument_bytes) return cudaErrorInvalidValue;
+        if (argument_bytes > max_argument_bytes) return cudaErrorInvalidValue;
         if (config.dynamicSmemBytes != 0 || config.numAttrs != 0) return cudaErrorNotSupported;
         Machine& machine = context.machine;
         machine.enqueue(

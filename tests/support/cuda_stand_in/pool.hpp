@@ -9,9 +9,9 @@
 struct CUmemPoolHandle_st {
   cuda_stand_in::Device* device = nullptr;
   std::uint64_t release_threshold = 0;
-  std::uint64_t most_in_use = 0;
+  std::uint64_t max_in_use = 0;
 
-  void saw(std::uint64_t in_use) { most_in_use = std::max(most_in_use, in_use); }
+  void saw(std::uint64_t in_use) { max_in_use = std::max(max_in_use, in_use); }
 };
 
 namespace cuda_stand_in {

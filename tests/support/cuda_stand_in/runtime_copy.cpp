@@ -76,12 +76,11 @@ cudaError_t enqueue_copy(Context& context, CUstream_st& stream, Rows to, Rows fr
   const bool from_pageable = source.kind == Place::Kind::pageable;
   const bool in_host = !target.on_device() && !source.on_device();
   const bool waits = host_waits || to_pageable || in_host;
-  if (stream.capture != nullptr && (waits || from_pageable))
-    return cudaErrorStreamCaptureUnsupported;
+  if (stream.capture != nullptr && waits) return cudaErrorStreamCaptureUnsupported;
 
   const std::string what = "a copy of " + std::to_string(to.width * to.height) + " bytes";
   std::shared_ptr<std::vector<std::byte>> staged;
-  if (from_pageable) {
+  if (from_pageable && stream.capture == nullptr) {  // a graph's copy reads when it is launched
     staged = std::make_shared<std::vector<std::byte>>(from.width * from.height);
     const Rows packed{staged->data(), from.width, from.width, from.height};
     copy_rows(packed, from);

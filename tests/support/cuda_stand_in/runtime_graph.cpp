@@ -33,7 +33,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
     capture->finish();
     if (!capture->valid()) return cudaErrorStreamCaptureInvalidated;
     if (!capture->joined()) return cudaErrorStreamCaptureUnjoined;
-    *graph = new CUgraph_st{capture->graph()};
+    *graph = new CUgraph_st{capture->take_graph()};
     return cudaSuccess;
   });
 }

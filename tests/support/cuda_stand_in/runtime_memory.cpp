@@ -7,7 +7,7 @@ using namespace cuda_stand_in;
 
 namespace {
 
-constexpr std::size_t most_quarantine = std::size_t(64) << 20;
+constexpr std::size_t max_quarantine = std::size_t(64) << 20;
 
 // A block of the arena; if there is no room, what is enqueued may give some back.
 void* take(Context& context, Arena& arena, std::size_t bytes) {
@@ -29,7 +29,7 @@ void give_back(Arena& arena, void* address) {
     return;
   }
   machine.report(arena.end(address));
-  machine.report(arena.recycle(most_quarantine));
+  machine.report(arena.recycle(max_quarantine));
 }
 
 // The live block that starts at the address, with its arena; null if there is none.

@@ -52,7 +52,7 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t handle, cudaMemPoolAttr name, 
       case cudaMemPoolAttrReservedMemHigh:
       case cudaMemPoolAttrUsedMemHigh:
         if (*static_cast<std::uint64_t*>(value) != 0) return cudaErrorInvalidValue;
-        pool.most_in_use = 0;
+        pool.max_in_use = 0;
         return cudaSuccess;
       default: return cudaErrorInvalidValue;
     }
@@ -70,7 +70,7 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t handle, cudaMemPoolAttr name, 
                         result = context.machine.memory.arena(pool.device->index, true).in_use();
                         break;
                       case cudaMemPoolAttrReservedMemHigh:
-                      case cudaMemPoolAttrUsedMemHigh: result = pool.most_in_use; break;
+                      case cudaMemPoolAttrUsedMemHigh: result = pool.max_in_use; break;
                       default: return cudaErrorInvalidValue;
                     }
                     return cudaSuccess;

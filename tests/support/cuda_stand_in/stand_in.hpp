@@ -64,6 +64,10 @@ void set_thread_order(ThreadOrder order);
 /// `error`.
 void fail_call(std::string_view function, int nth, cudaError_t error);
 
+/// From now on calls of the named entry point wait until this is called with another name, as calls
+/// may wait while another thread is inside of the driver; "" ends it.
+void hold_call(std::string_view function);
+
 /// The next operation enqueued on `stream` fails when it runs: from then on every call for its
 /// device returns `error`, as after a fault of a kernel.
 void fail_operation(cudaStream_t stream, cudaError_t error);

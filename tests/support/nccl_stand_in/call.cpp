@@ -10,7 +10,6 @@ const char* name_of_op(ncclRedOp_t op) {
     case ncclMax: return "max";
     case ncclMin: return "min";
     case ncclAvg: return "avg";
-    case ncclNumOps: return "premulsum";
   }
   return "unknown operation";
 }
@@ -27,7 +26,6 @@ const char* name_of(Function function) {
     case Function::reduce_scatter: return "ncclReduceScatter";
     case Function::all_gather: return "ncclAllGather";
     case Function::broadcast: return "ncclBroadcast";
-    case Function::reduce: return "ncclReduce";
     case Function::all_to_all: return "ncclAlltoAll";
     case Function::gather: return "ncclGather";
     case Function::scatter: return "ncclScatter";
@@ -63,13 +61,12 @@ std::size_t bytes_of(ncclDataType_t type) {
 }
 
 bool TransferCall::reduces() const {
-  return function == Function::all_reduce || function == Function::reduce_scatter ||
-         function == Function::reduce;
+  return function == Function::all_reduce || function == Function::reduce_scatter;
 }
 
 bool TransferCall::has_root() const {
-  return function == Function::broadcast || function == Function::reduce ||
-         function == Function::gather || function == Function::scatter;
+  return function == Function::broadcast || function == Function::gather ||
+         function == Function::scatter;
 }
 
 std::size_t TransferCall::bytes() const { return count * bytes_of(type); }
@@ -92,7 +89,6 @@ Range TransferCall::output(int rank, int size) const {
   switch (function) {
     case Function::all_gather:
     case Function::all_to_all: blocks = std::size_t(size); break;
-    case Function::reduce: blocks = rank == peer ? 1 : 0; break;
     case Function::gather: blocks = rank == peer ? std::size_t(size) : 0; break;
     case Function::send: blocks = 0; break;
     default: break;
@@ -106,7 +102,6 @@ bool TransferCall::overlaps_itself(int rank, int size) const {
   const std::size_t own_block = std::size_t(rank) * bytes();
   switch (function) {
     case Function::all_reduce:
-    case Function::reduce:
     case Function::broadcast: return in.begin != out.begin;
     case Function::all_gather:
     case Function::gather: return in.begin != out.begin + own_block;
@@ -119,8 +114,7 @@ bool TransferCall::overlaps_itself(int rank, int size) const {
 std::string TransferCall::text() const {
   std::string text = std::to_string(count) + ' ' + name_of(type);
   if (reduces()) text += std::string(" ") + name_of_op(op);
-  const bool outwards =
-      function == Function::reduce || function == Function::gather || function == Function::send;
+  const bool outwards = function == Function::gather || function == Function::send;
   if (peer >= 0) text += (outwards ? " to " : " from ") + std::to_string(peer);
   return text;
 }

@@ -17,18 +17,11 @@ enum class Function {
   reduce_scatter,
   all_gather,
   broadcast,
-  reduce,
   all_to_all,
   gather,
   scatter,
   send,
   receive
-};
-
-/// What a reduction does to the elements of each rank before it adds them.
-struct Premultiplication {
-  std::array<std::byte, 8> scalar{};  ///< of the call's type
-  const void* on_device = nullptr;    ///< where the scalar will be when the operation runs
 };
 
 struct Range {
@@ -47,9 +40,8 @@ struct TransferCall {
   void* receive = nullptr;
   std::size_t count = 0;
   ncclDataType_t type{};
-  ncclRedOp_t op = ncclSum;  ///< ncclNumOps: a premultiplied sum
-  int peer = -1;             ///< the root, or the rank at the other end
-  Premultiplication factor{};
+  ncclRedOp_t op = ncclSum;
+  int peer = -1;  ///< the root, or the rank at the other end
   CUstream_st* stream = nullptr;
 
   bool to_one() const { return function == Function::send || function == Function::receive; }

@@ -69,7 +69,7 @@ struct Clique {
     std::vector<ncclComm*> brought{};  ///< by rank
     std::vector<std::pair<int, int>> colors_and_keys{};
   };
-  std::map<std::uint64_t, Meeting> splits{}, windows{};
+  std::map<std::uint64_t, Meeting> splits{};
 
  private:
   using OpenMatches = std::map<std::uint64_t, std::shared_ptr<Match>>;  ///< by number

@@ -43,6 +43,11 @@ std::shared_ptr<ncclComm> Library::find(ncclComm_t handle) const {
   return found != comms_.end() && found->second->alive ? found->second : nullptr;
 }
 
+bool Library::ending(ncclComm_t handle) const {
+  const auto found = comms_.find(handle);
+  return found != comms_.end() && !found->second->alive && !found->second->freed;
+}
+
 std::vector<std::shared_ptr<ncclComm>> Library::on_device(int device) const {
   std::vector<std::shared_ptr<ncclComm>> found;
   for (const auto& [handle, comm] : comms_)
@@ -69,7 +74,7 @@ void Library::clear() {
   memory.clear();
   planted_calls.clear();
   planted_operations.clear();
-  in_progress_polls = 1;
+  held.clear();
   connect_on_use = duplicate_devices = false;
   version = NCCL_VERSION_CODE;
   worlds = 0;
@@ -86,31 +91,36 @@ void Library::fault(const std::string& text) {
   Machine::get().report("nccl: " + text + '\n');
 }
 
+bool Library::ready(Lock& lock, const Job& job) {
+  return (held.empty() || held != job.function) && job.ready(lock);
+}
+
 ncclResult_t Library::begin(Lock& lock, Job job) {
-  if (job.comms.empty() || job.comms[0]->blocking) {
-    const auto deadline = std::chrono::steady_clock::now() + Machine::get().settings.timeout;
-    while (!job.ready(lock)) {
-      if (changed_.wait_until(lock, deadline) == std::cv_status::no_timeout) continue;
-      fault("a call waits for ranks that do not come");
-      return ncclSystemError;
-    }
-    return job.finish(lock);
+  if (!job.comms.empty() && !job.comms[0]->blocking) {
+    const auto shared = std::make_shared<Job>(std::move(job));
+    for (const auto& comm : shared->comms) comm->job = shared;
+    return ncclInProgress;
   }
-  job.polls = in_progress_polls;
-  if (job.polls == 0 && job.ready(lock)) return job.finish(lock);
-  const auto shared = std::make_shared<Job>(std::move(job));
-  for (const auto& comm : shared->comms) comm->job = shared;
-  return ncclInProgress;
+  const auto aborted = [&] {
+    return std::any_of(job.comms.begin(), job.comms.end(), [](const auto& c) { return !c->alive; });
+  };
+  const auto deadline = std::chrono::steady_clock::now() + Machine::get().settings.timeout;
+  for (const auto& comm : job.comms) ++comm->inside;
+  bool late = false;
+  while (!aborted() && !ready(lock, job) && !late)
+    late = changed_.wait_until(lock, deadline) != std::cv_status::no_timeout;
+  for (const auto& comm : job.comms) --comm->inside;
+  notify();
+  if (aborted()) return refuse(ncclInternalError, "the communicator has been aborted");
+  if (!late) return job.finish(lock);
+  fault("a call waits for ranks that do not come");
+  return ncclSystemError;
 }
 
 ncclResult_t Library::poll(Lock& lock, ncclComm& comm) {
   const std::shared_ptr<Job> job = comm.job;
   if (comm.async_error != ncclSuccess || job == nullptr) return comm.async_error;
-  if (!job->ready(lock)) return ncclInProgress;
-  if (job->polls > 0) {
-    --job->polls;
-    return ncclInProgress;
-  }
+  if (!ready(lock, *job)) return ncclInProgress;
   for (const auto& one : job->comms) one->job = nullptr;
   if (const ncclResult_t result = job->finish(lock); result != ncclSuccess)
     for (const auto& one : job->comms) one->fail(result);

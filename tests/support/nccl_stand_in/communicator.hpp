@@ -19,19 +19,13 @@
 
 namespace nccl_stand_in {
 
-/// What a call does once that is possible: at once, while a blocking call waits, or in the polls
-/// of a non-blocking communicator.
+/// What a call does once that is possible: while a blocking call waits, or in the polls of a
+/// non-blocking communicator.
 struct Job {
   std::vector<std::shared_ptr<ncclComm>> comms{};
   std::function<bool(Lock&)> ready{};
   std::function<ncclResult_t(Lock&)> finish{};
-  int polls = 0;  ///< that still answer "in progress"
-};
-
-/// An operation created by ncclRedOpCreatePreMulSum.
-struct Reduction {
-  ncclDataType_t type{};
-  Premultiplication factor{};
+  std::string_view function{};
 };
 
 }  // namespace nccl_stand_in
@@ -43,8 +37,10 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
   int device = 0;
   bool blocking = true;
   bool alive = true;
+  bool freed = false;  ///< later than aborted, if that is in a group
   bool finalized = false;
   bool connected = false;
+  int inside = 0;  ///< threads that wait in a call
   ncclResult_t async_error = ncclSuccess;
   std::shared_ptr<nccl_stand_in::Job> job{};
 
@@ -55,8 +51,7 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
   std::vector<Pending> pending{};  ///< operations
   /// Shared with what has been captured, as long as its graph is there.
   std::shared_ptr<int> captured = std::make_shared<int>(0);
-  std::uint64_t splits = 0, windows = 0;
-  std::map<int, nccl_stand_in::Reduction> reductions{};
+  std::uint64_t splits = 0;
   std::map<void*, nccl_stand_in::Range> registrations{};  ///< by handle
 
   /// Whether a graph has calls of it.
@@ -82,7 +77,7 @@ class Library {
  public:
   static Library& get();
 
-  int in_progress_polls = 1;
+  std::string held{};  ///< a function whose calls wait until they are aborted
   bool connect_on_use = false;
   bool duplicate_devices = false;
   int version = NCCL_VERSION_CODE;
@@ -94,6 +89,9 @@ class Library {
   std::shared_ptr<ncclComm> create();
   /// Null for a handle that is none, or no longer.
   std::shared_ptr<ncclComm> find(ncclComm_t handle) const;
+  /// Whether it has been aborted in a group that has not ended: it may still be asked for its
+  /// state.
+  bool ending(ncclComm_t handle) const;
   int live() const;
   /// Those of all ranks that work on the device.
   std::vector<std::shared_ptr<ncclComm>> on_device(int device) const;
@@ -109,6 +107,7 @@ class Library {
 
   /// Does the job, or lets the polls of its communicators do it.
   ncclResult_t begin(Lock& lock, Job job);
+  bool ready(Lock& lock, const Job& job);
   /// What a communicator's state is, for a poll.
   ncclResult_t poll(Lock& lock, ncclComm& comm);
   /// Waking calls that wait for other ranks to come.

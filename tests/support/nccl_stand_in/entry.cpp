@@ -34,11 +34,6 @@ ncclResult_t Group::end(const Context& context) {
   const auto others = std::exchange(jobs, {});
   for (const auto& comm : std::exchange(aborted, {})) reclaim(context, *comm);
   if (failed != ncclSuccess) return failed;
-  if (transfers.size() > most_calls_of_a_group)
-    return context.refuse(ncclInvalidUsage, std::to_string(transfers.size()) +
-                                                " calls in one group, at most 2048 are possible");
-  if (!transfers.empty() && !others.empty())
-    return context.refuse(ncclInvalidUsage, "a group both communicates and makes communicators");
 
   struct Launch {
     std::shared_ptr<ncclComm> comm;
@@ -74,6 +69,7 @@ ncclResult_t Group::end(const Context& context) {
              return !connect || !launch.comm->connected || clique.connected == clique.size;
            });
   };
+  job.function = context.function;
   job.finish = [launches, others](Lock& lock) {
     ncclResult_t result = ncclSuccess;
     const auto note = [&](ncclResult_t one) {

@@ -54,13 +54,12 @@ struct Group {
   ncclResult_t end(const Context& context);
 };
 
-/// Calls that NCCL takes in one group.
-inline constexpr std::size_t most_calls_of_a_group = 2048;
-
 /// Frees what a communicator had that has been aborted. Waits as the real one does: for what is
 /// enqueued on the other communicators of the device, and for the graphs that have calls of it. A
 /// hang is a fault.
-void reclaim(const Context& context, const ncclComm& comm);
+void reclaim(const Context& context, ncclComm& comm);
+/// Waits until no graph has calls of it. A hang is a fault.
+void wait_for_graphs(const Context& context, const ncclComm& comm);
 
 /// Does a job that is not a transfer, now or at the end of the group.
 ncclResult_t submit(const Context& context, Job job);

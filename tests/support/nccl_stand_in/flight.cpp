@@ -1,6 +1,7 @@
 #include "flight.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -102,15 +103,9 @@ class Flight : public std::enable_shared_from_this<Flight> {
       if (input.bytes > 0 && !machine.check_usable(name(), input.begin, input.bytes)) return false;
       std::vector<std::byte>& sent = shipment_->sent[i];
       sent.assign(input.begin, input.end());
-      std::array<std::byte, 8> scalar = call.factor.scalar;
-      const std::size_t element = bytes_of(call.type);
-      if (const void* on_device = call.factor.on_device; on_device != nullptr) {
-        if (!machine.check_usable(name(), on_device, element)) return false;
-        std::memcpy(scalar.data(), on_device, element);
-      }
-      if (call.op == ncclNumOps ||
-          (call.op == ncclAvg && reciprocal(call.type, comm_->size(), scalar.data())))
-        premultiply(call.type, scalar.data(), sent.data(), input.bytes / element);
+      std::array<std::byte, 8> scalar{};
+      if (call.op == ncclAvg && reciprocal(call.type, comm_->size(), scalar.data()))
+        premultiply(call.type, scalar.data(), sent.data(), input.bytes / bytes_of(call.type));
     }
     return true;
   }
@@ -139,8 +134,7 @@ class Flight : public std::enable_shared_from_this<Flight> {
       reduce(call.type, call.op, operands, call.count, to);
     };
     switch (call.function) {
-      case Function::all_reduce:
-      case Function::reduce: return reduce_at(0);
+      case Function::all_reduce: return reduce_at(0);
       case Function::reduce_scatter: return reduce_at(own);
       case Function::all_gather:
       case Function::gather:

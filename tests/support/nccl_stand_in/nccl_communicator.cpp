@@ -88,12 +88,9 @@ ncclResult_t init(const char* function, ncclComm_t* result, int size, const nccl
                         return clique->refusal.empty()
                                    ? ncclSuccess
                                    : Library::get().refuse(ncclInvalidUsage, clique->refusal);
-                      }});
-    if (made != ncclSuccess && made != ncclInProgress) {
-      comm->retire();
-      *result = nullptr;
-    }
-    return made;
+                      },
+                  .function = function});
+    return made;  // if that is an error, the communicator is there to be aborted
   });
 }
 
@@ -147,8 +144,15 @@ void flush(const Context& context, ncclComm& comm) {
 
 }  // namespace
 
-void nccl_stand_in::reclaim(const Context& context, const ncclComm& comm) {
+void nccl_stand_in::reclaim(const Context& context, ncclComm& comm) {
+  comm.freed = true;
+  if (comm.inside > 0)
+    context.fault(ncclSuccess, "frees " + comm.name() + ", and a thread is inside of a call on it");
   for (const auto& other : context.library.on_device(comm.device)) flush(context, *other);
+  wait_for_graphs(context, comm);
+}
+
+void nccl_stand_in::wait_for_graphs(const Context& context, const ncclComm& comm) {
   const auto deadline = std::chrono::steady_clock::now() + context.machine.settings.timeout;
   while (comm.in_a_graph()) {
     if (std::chrono::steady_clock::now() > deadline) {
@@ -215,8 +219,9 @@ ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t* re
       divide(*clique, meeting, number);
       context.library.notify();
     }
-    // The real one, too, gives the result only when the parent is ready again.
-    return submit(
+    // The result is given when the parent is ready again; success is returned before that. What
+    // could not be made is given, too: to be aborted.
+    const ncclResult_t made = submit(
         context,
         {.comms = {parent},
          .ready = [clique, number](Lock&) { return clique->splits[number].here == clique->size; },
@@ -224,24 +229,12 @@ ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t* re
              [child, result](Lock&) {
                *result = child.get();
                return ncclSuccess;
-             }});
+             },
+         .function = context.function});
+    if (made == ncclInProgress) return ncclSuccess;
+    if (made != ncclSuccess) *result = child.get();
+    return made;
   });
-}
-
-ncclResult_t ncclCommInitAll(ncclComm_t* comms, int size, const int* devices) {
-  ncclUniqueId id;
-  int before = 0;
-  if (cudaGetDevice(&before) != cudaSuccess) return ncclUnhandledCudaError;
-  ncclResult_t result = ncclGetUniqueId(&id);
-  if (result != ncclSuccess) return result;
-  ncclGroupStart();
-  for (int r = 0; r < size; ++r) {
-    cudaSetDevice(devices != nullptr ? devices[r] : r);
-    ncclCommInitRank(comms + r, size, id, r);
-  }
-  result = ncclGroupEnd();
-  cudaSetDevice(before);
-  return result;
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t handle) {
@@ -250,11 +243,15 @@ ncclResult_t ncclCommFinalize(ncclComm_t handle) {
     std::shared_ptr<ncclComm> comm;
     if (const ncclResult_t refused = context.find_ready(handle, comm)) return refused;
     comm->finalized = true;
-    if (comm->blocking) flush(context, *comm);
-    return context.library.begin(context.lock,
-                                 {.comms = {comm},
-                                  .ready = [comm](Lock& lock) { return quiescent(lock, *comm); },
-                                  .finish = [](Lock&) { return ncclSuccess; }});
+    if (comm->blocking) {
+      flush(context, *comm);
+      wait_for_graphs(context, *comm);
+    }
+    return context.library.begin(
+        context.lock,
+        {.comms = {comm},
+         .ready = [comm](Lock& lock) { return quiescent(lock, *comm) && !comm->in_a_graph(); },
+         .finish = [](Lock&) { return ncclSuccess; }});
   });
 }
 
@@ -268,7 +265,9 @@ ncclResult_t ncclCommDestroy(ncclComm_t handle) {
       return context.refuse(ncclInvalidArgument,
                             "the previous call on this communicator has not returned ncclSuccess");
     flush(context, *comm);
+    if (!comm->finalized) wait_for_graphs(context, *comm);
     comm->retire();
+    comm->freed = true;
     return ncclSuccess;
   });
 }
@@ -286,6 +285,7 @@ ncclResult_t ncclCommAbort(ncclComm_t handle) {
       }
     const auto pending = comm->pending;
     comm->retire();
+    context.library.notify();
     for (const ncclComm::Pending& one : pending) {
       one.shipment->released = true;
       context.machine.open(context.lock, *one.shipment->gate, {});
@@ -303,6 +303,10 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t* error) {
   if (const ncclResult_t planted =
           context.library.planted_call(context.function, cuda_stand_in::ThreadState::get().device))
     return planted;
+  if (context.library.ending(handle)) {
+    *error = ncclInternalError;
+    return ncclSuccess;
+  }
   std::shared_ptr<ncclComm> comm;
   if (const ncclResult_t refused = context.find(handle, comm)) return refused;
   *error = context.library.poll(lock, *comm);

@@ -95,39 +95,3 @@ ncclResult_t ncclCommDeregister(const ncclComm_t handle, void* registration) {
     return remove_registration(context, *comm, registration);
   });
 }
-
-ncclResult_t ncclCommWindowRegister(ncclComm_t handle, void* address, std::size_t bytes,
-                                    ncclWindow_t* window, int) {
-  return entry(
-      "ncclCommWindowRegister", {.text = bytes_text(bytes, handle)}, [&](const Context& context) {
-        std::shared_ptr<ncclComm> comm;
-        if (const ncclResult_t refused = context.find_ready(handle, comm)) return refused;
-        if (reinterpret_cast<std::uintptr_t>(address) % NCCL_WIN_REQUIRED_ALIGNMENT != 0)
-          return context.refuse(ncclInvalidArgument, "the window is not aligned to 4096 bytes");
-        void* registration = nullptr;
-        if (const ncclResult_t r = add_registration(context, *comm, address, bytes, &registration))
-          return r;
-        const std::shared_ptr<Clique> clique = comm->clique;
-        const std::uint64_t number = ++comm->windows;
-        ++clique->windows[number].here;
-        context.library.notify();
-        return submit(context,
-                      {.comms = {comm},
-                       .ready = [clique, number](
-                                    Lock&) { return clique->windows[number].here == clique->size; },
-                       .finish =
-                           [window, registration](Lock&) {
-                             *window = static_cast<ncclWindow_t>(registration);
-                             return ncclSuccess;
-                           }});
-      });
-}
-
-ncclResult_t ncclCommWindowDeregister(ncclComm_t handle, ncclWindow_t window) {
-  const auto text = [&] { return "on " + label(handle); };
-  return entry("ncclCommWindowDeregister", {.text = text}, [&](const Context& context) {
-    std::shared_ptr<ncclComm> comm;
-    if (const ncclResult_t refused = context.find(handle, comm)) return refused;
-    return remove_registration(context, *comm, window);
-  });
-}

@@ -26,15 +26,6 @@ ncclResult_t check_buffer(const Context& context, const ncclComm& comm, Range ra
 
 ncclResult_t check(const Context& context, const ncclComm& comm, TransferCall& call) {
   if (bytes_of(call.type) == 0) return context.refuse(ncclInvalidArgument, "unknown data type");
-  if (call.reduces() && int(call.op) >= ncclNumOps) {
-    const auto found = comm.reductions.find(int(call.op));
-    if (found == comm.reductions.end())
-      return context.fault(ncclInvalidArgument, "the operation is none of this communicator");
-    if (found->second.type != call.type)
-      return context.refuse(ncclInvalidArgument, "the operation is for another data type");
-    call.op = ncclNumOps;
-    call.factor = found->second.factor;
-  }
   if ((call.has_root() || call.to_one()) && (call.peer < 0 || call.peer >= comm.size()))
     return context.refuse(ncclInvalidArgument, "there is no rank " + std::to_string(call.peer) +
                                                    " among " + std::to_string(comm.size()));
@@ -49,11 +40,7 @@ ncclResult_t check(const Context& context, const ncclComm& comm, TransferCall& c
 
 /// @param call  all but its stream
 ncclResult_t transfer(TransferCall call, ncclComm_t handle, cudaStream_t stream) {
-  const auto text = [&] {
-    TransferCall shown = call;
-    if (int(shown.op) > ncclNumOps) shown.op = ncclNumOps;
-    return shown.text() + " on " + label(handle) + group_label();
-  };
+  const auto text = [&] { return call.text() + " on " + label(handle) + group_label(); };
   return entry(name_of(call.function), {.stream = stream, .text = text},
                [&](const Context& context) {
                  std::shared_ptr<ncclComm> comm;
@@ -99,16 +86,6 @@ ncclResult_t ncclBroadcast(const void* send, void* receive, std::size_t count, n
   return transfer({Function::broadcast, send, receive, count, type, ncclSum, root}, comm, stream);
 }
 
-ncclResult_t ncclBcast(void* buffer, std::size_t count, ncclDataType_t type, int root,
-                       ncclComm_t comm, cudaStream_t stream) {
-  return ncclBroadcast(buffer, buffer, count, type, root, comm, stream);
-}
-
-ncclResult_t ncclReduce(const void* send, void* receive, std::size_t count, ncclDataType_t type,
-                        ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
-  return transfer({Function::reduce, send, receive, count, type, op, root}, comm, stream);
-}
-
 ncclResult_t ncclAlltoAll(const void* send, void* receive, std::size_t count, ncclDataType_t type,
                           ncclComm_t comm, cudaStream_t stream) {
   return transfer({Function::all_to_all, send, receive, count, type}, comm, stream);
@@ -132,38 +109,4 @@ ncclResult_t ncclSend(const void* send, std::size_t count, ncclDataType_t type, 
 ncclResult_t ncclRecv(void* receive, std::size_t count, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream) {
   return transfer({Function::receive, nullptr, receive, count, type, ncclSum, peer}, comm, stream);
-}
-
-ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t type,
-                                      ncclScalarResidence_t residence, ncclComm_t handle) {
-  const auto text = [&] { return std::string(name_of(type)) + " on " + label(handle); };
-  return entry("ncclRedOpCreatePreMulSum", {.text = text}, [&](const Context& context) {
-    std::shared_ptr<ncclComm> comm;
-    if (const ncclResult_t result = context.find_ready(handle, comm)) return result;
-    if (op == nullptr || scalar == nullptr || bytes_of(type) == 0)
-      return context.refuse(ncclInvalidArgument, "null, or an unknown data type");
-    Reduction reduction{.type = type};
-    if (residence == ncclScalarDevice) {
-      const Range range{static_cast<const std::byte*>(scalar), bytes_of(type)};
-      if (const ncclResult_t r = check_buffer(context, *comm, range, "the scalar's")) return r;
-      reduction.factor.on_device = scalar;
-    } else {
-      std::memcpy(reduction.factor.scalar.data(), scalar, bytes_of(type));
-    }
-    const int number = int(ncclNumOps) + ++context.library.serials;
-    comm->reductions[number] = reduction;
-    *op = ncclRedOp_t(number);
-    return ncclSuccess;
-  });
-}
-
-ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t handle) {
-  const auto text = [&] { return "on " + label(handle); };
-  return entry("ncclRedOpDestroy", {.text = text}, [&](const Context& context) {
-    std::shared_ptr<ncclComm> comm;
-    if (const ncclResult_t result = context.find_ready(handle, comm)) return result;
-    if (comm->reductions.erase(int(op)) == 0)
-      return context.fault(ncclInvalidArgument, "the operation is none of this communicator");
-    return ncclSuccess;
-  });
 }

@@ -26,8 +26,8 @@ void fail_operation(int rank, int nth, ncclResult_t result, std::string_view com
   });
 }
 
-void set_in_progress_polls(int polls) {
-  locked([&](Library& library) { library.in_progress_polls = polls; });
+void hold_call(std::string_view function) {
+  locked([&](Library& library) { library.held = function; });
 }
 
 void set_connect_on_use(bool value) {

@@ -15,12 +15,16 @@
 // - buffers: they are memory of the communicator's device, inside one allocation; what an operation
 //   writes overlaps with what it reads only in place; sends and receives of a group are apart;
 // - memory: a registration ends when nothing that is enqueued on its communicator is left;
-// - aborts: an abort waits for what is enqueued on the other communicators of its device, unless
-// they
-//   are aborted in the same group, and for the end of the graphs that have calls of its
-//   communicator;
+// - aborts: an abort ends kernels and calls that wait at once; what it frees, at the end of its
+//   group if there is one, has to be in nobody's use: a thread that is still inside of a call is a
+//   fault. It waits for what is enqueued on the other communicators of its device, unless they are
+//   aborted in the same group, and for the graphs that have calls of its communicator;
+// - ends: a finalize or destroy waits for these graphs, too;
 // - protocol: calls on a communicator that is dead, busy or failed are refused as NCCL refuses
-//   them; a non-blocking communicator enqueues only when a poll has said that it did.
+//   them. A non-blocking communicator enqueues only when a poll has said that it did, and a split
+//   of it gives the child only then, though it returns success.
+//
+// docs/testing.md says where each of these is read in NCCL.
 //
 // What it does not prove: time; the order in which NCCL adds; that buffers are registered well
 // enough to be fast; networks; processes.
@@ -56,11 +60,13 @@ void fail_call(std::string_view function, int nth, ncclResult_t result, int devi
 /// @param communicator  its name; all if empty
 void fail_operation(int rank, int nth, ncclResult_t result, std::string_view communicator = {});
 
-/// How many polls of a non-blocking communicator answer ncclInProgress after a call (at first 1).
-void set_in_progress_polls(int polls);
+/// From now on calls of the named function wait until their communicator is aborted:
+/// ncclCommInitRank and ncclCommInitRankConfig, ncclCommSplit, ncclGroupEnd, or the first
+/// collective.
+void hold_call(std::string_view function);
 
-/// Whether the first collective of a communicator is under way until all of its ranks have called
-/// one, as NCCL connects ranks when they first communicate (at first not).
+/// Whether the first collective of a communicator waits until all of its ranks have called one, as
+/// NCCL connects ranks when they first communicate (at first not).
 void set_connect_on_use(bool value);
 
 /// Whether two ranks of a communicator may have one device (at first not, as with NCCL).

@@ -54,6 +54,42 @@ Naive naive_of(ops::ScaledDotProductAttention<IsCausal>) {
   naive.extents = {{5, 3, 4, 4}, {1, 7, 2, 2}, {3, 1, 5, 5}};
   return naive;
 }
+/// Of q [b, n, d], k [b, m, d], v [b, m, e] and a mask [n, m]: added, or which keys are seen. A
+/// query that sees none has zeros.
+template <ops::MaskKind Mask>
+  requires(Mask != ops::MaskKind::none)
+Naive naive_of(ops::ScaledDotProductAttention<false, Mask>) {
+  Naive naive{[is_added = Mask == ops::MaskKind::added](const Arrays& x) {
+    const Numbers &q = x[0], &k = x[1], &v = x[2], &mask = x[3];
+    Numbers y({q.shape[0], q.shape[1], v.shape[2]});
+    for (const naive::Indices& index : naive::all_indices(y.shape)) {
+      const index_t b = index[0], i = index[1];
+      std::vector<double> products;
+      for (index_t j = 0; j < k.shape[1]; ++j) {
+        double product = 0;
+        for (index_t d = 0; d < k.shape[2]; ++d)
+          product += re(q.at({b, i, d})) * re(k.at({b, j, d}));
+        products.push_back(product / std::sqrt(double(k.shape[2])));
+        if (is_added) products.back() += re(mask.at({i, j}));
+      }
+      const double largest = *std::max_element(products.begin(), products.end());
+      double total = 0, sum = 0;
+      for (index_t j = 0; j < k.shape[1]; ++j) {
+        if (!is_added && re(mask.at({i, j})) == 0) continue;
+        const double weight = std::exp(products[std::size_t(j)] - largest);
+        total += weight;
+        sum += weight * re(v.at({b, j, index[2]}));
+      }
+      y.at(index) = total != 0 ? sum / total : 0;
+    }
+    return y;
+  }};
+  naive.needs_elements = true;
+  naive.letters = {"bik", "bjk", "bjv", "ij"};
+  naive.extents = {{2, 5, 3, 4, 2}, {1, 3, 2, 7, 3}, {3, 1, 4, 2, 1}};
+  return naive;
+}
+
 template <bool IsCausal>
 Naive naive_of(ops::AttentionOfWholeKeys<IsCausal>) {
   return naive_of(ops::ScaledDotProductAttention<IsCausal>{});
@@ -69,8 +105,8 @@ inline Naive naive_of(ops::RotaryEmbedding) {
       const std::complex<double> turn(std::cos(angle), std::sin(angle));
       const double a = re(x[0].at({index[0], index[1], 2 * pair}));
       const double b = re(x[0].at({index[0], index[1], 2 * pair + 1}));
-      const std::complex<double> turned = turn * std::complex<double>(a, b);
-      y.at(index) = index[2] % 2 == 0 ? turned.real() : turned.imag();
+      const std::complex<double> rotated = turn * std::complex<double>(a, b);
+      y.at(index) = index[2] % 2 == 0 ? rotated.real() : rotated.imag();
     }
     return y;
   }};

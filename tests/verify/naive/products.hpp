@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include <cleave/ops/list/products.hpp>
 
@@ -51,6 +52,14 @@ template <class Text, bool Repeats>
 Naive naive_of(ops::Contract<Text, Repeats>) {
   return {[](const Arrays& x) { return naive_einsum(std::string(Text::text), x); }};
 }
+/// What is made of others has no letters: those of the text.
+template <class Text>
+Naive naive_of(ops::ExactContract<Text>) {
+  Naive naive = naive_of(ops::Contract<Text>{});
+  for (int i = 0; i < 2; ++i)
+    naive.letters.emplace_back(std::string_view(Text::parts.operand[std::size_t(i)]));
+  return naive;
+}
 inline Naive naive_of(ops::Linear) {
   return {[](const Arrays& x) {
     const bool is_matrix = x[0].shape.size() == 2;
@@ -59,6 +68,13 @@ inline Naive naive_of(ops::Linear) {
       y.at(index) += x[2].at({index.back()});
     return y;
   }};
+}
+
+/// Of sequences.
+inline Naive naive_of(ops::ExactLinear) {
+  Naive naive = naive_of(ops::Linear{});
+  naive.letters = {"abk", "nk", "n"};
+  return naive;
 }
 
 /// Of square matrices [a, n, n].

@@ -106,7 +106,7 @@ class Entry {
   template <class Device, class F>
   auto start(Device device, F f) const {
     return start_async(device, ranks_,
-                       [channel = Channel(ranks_.twin(), axes_, operation_),
+                       [channel = Channel(ranks_.duplicate(), axes_, operation_),
                         f = std::move(f)]() mutable { return f(channel); });
   }
 

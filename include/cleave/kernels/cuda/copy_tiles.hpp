@@ -21,13 +21,13 @@ struct TilePlane {
   index_t from_i, from_j;
   index_t to_i, to_j;
   std::uint32_t tiles_i = 0, tiles_j = 0;
-  Divisor by_tiles_i{}, by_tiles_j{};
+  FastDivision by_tiles_i{}, by_tiles_j{};
 
   void cut(index_t edge) {
     tiles_i = std::uint32_t((extent_i + edge - 1) / edge);
     tiles_j = std::uint32_t((extent_j + edge - 1) / edge);
-    by_tiles_i = Divisor(tiles_i);
-    by_tiles_j = Divisor(tiles_j);
+    by_tiles_i = FastDivision(tiles_i);
+    by_tiles_j = FastDivision(tiles_j);
   }
 };
 

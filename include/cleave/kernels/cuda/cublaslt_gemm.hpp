@@ -55,7 +55,7 @@ constexpr cudaDataType cuda_type() {
 
 /// What cuBLASLt takes at once, at the most: matrices of a batch, and columns of complex<float>.
 /// Its manual names no such limits; XLA keeps to these.
-inline constexpr index_t most_batches = 65535, most_complex_columns = 4194240;
+inline constexpr index_t max_batches = 65535, max_complex_columns = 4194240;
 
 /// An operand by columns.
 struct LtOperand {
@@ -163,7 +163,7 @@ class LtPlan {
   using Layout = LtOwned<cublasLtMatrixLayoutOpaque_t>;
   using Preference = LtOwned<cublasLtMatmulPreferenceOpaque_t>;
 
-  static constexpr std::uint64_t most_workspace = std::uint64_t(32) << 20;
+  static constexpr std::uint64_t max_workspace = std::uint64_t(32) << 20;
 
   static Operation describe_operation(const LtProduct& product) {
     cublasLtMatmulDesc_t made = nullptr;
@@ -200,7 +200,7 @@ class LtPlan {
     const auto set = [&](cublasLtMatmulPreferenceAttributes_t which, auto value) {
       check_cublaslt(cublasLtMatmulPreferenceSetAttribute(made, which, &value, sizeof(value)));
     };
-    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most_workspace);
+    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, max_workspace);
     if (product_.type != product_.scale)  // else parts of sums may be added as 16-bit floats
       set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
           std::uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
@@ -256,7 +256,7 @@ class LtContext {
 };
 
 /// Whether cuBLASLt could do it; if not, an operand has to be packed.
-/// @pre no extent is 0, at most `most_batches`
+/// @pre no extent is 0, at most `max_batches`
 template <class T>
 bool cublaslt_gemm(const kernels::Matrix<const T>& a, const kernels::Matrix<const T>& b,
                    const kernels::Matrix<T>& c, const kernels::Batches& batches) {

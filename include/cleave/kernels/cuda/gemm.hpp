@@ -21,7 +21,7 @@ void gemm_matrices(const kernels::Matrix<const T>& a, const kernels::Matrix<cons
 template <class T>
 void gemm_elements(const kernels::Matrix<const T>& a, const kernels::Matrix<const T>& b,
                    const kernels::Matrix<T>& c, const kernels::Batches& batches) {
-  static_assert(!std::is_same_v<T, bool>, "cleave: there is no matrix product of bool");
+  static_assert(!std::is_same_v<T, bool>, "cleave: a matrix product requires numbers, not bool");
   if constexpr (std::is_same_v<T, element_t<dtype_of<T>()>>) {
     gemm_matrices(a, b, c, batches);
   } else {

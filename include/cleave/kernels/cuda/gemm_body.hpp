@@ -50,11 +50,11 @@ template <class T>
 void cublaslt_gemm_in_parts(const kernels::Matrix<const T>& a, const kernels::Matrix<const T>& b,
                             const kernels::Matrix<T>& c, const kernels::Batches& batches) {
   const index_t rows_at_once =
-      std::is_same_v<T, std::complex<float>> ? most_complex_columns : c.rows;
-  for (index_t batch = 0; batch < batches.count; batch += most_batches)
+      std::is_same_v<T, std::complex<float>> ? max_complex_columns : c.rows;
+  for (index_t batch = 0; batch < batches.count; batch += max_batches)
     for (index_t row = 0; row < c.rows; row += rows_at_once) {
       kernels::Batches part = batches;
-      part.count = std::min(batches.count - batch, most_batches);
+      part.count = std::min(batches.count - batch, max_batches);
       const auto cut = [&](auto m, index_t stride) {
         m.data += batch * stride + row * m.row_stride;
         m.rows = std::min(c.rows - row, rows_at_once);

@@ -16,14 +16,14 @@ namespace cleave::cuda::detail {
 constexpr index_t magnitude(index_t stride) { return stride < 0 ? -stride : stride; }
 
 /// The most loops: one per dimension and one over the bytes of an element.
-inline constexpr int most_loops = max_dims + 1;
+inline constexpr int max_loops = max_dims + 1;
 
 /// Loops over N arrays, outermost first. Array 0 decides on their order: the host's plan.
 template <int N>
 struct LoopNest {
   int dims = 0;  ///< at least 1
-  index_t extents[most_loops] = {};
-  index_t strides[N][most_loops] = {};  ///< of each array, in elements
+  index_t extents[max_loops] = {};
+  index_t strides[N][max_loops] = {};   ///< of each array, in elements
   index_t start[N] = {};                ///< where each array begins, in elements
 
   /// Loops by descending strides of array 0, merged where they continue each other in all arrays.
@@ -137,12 +137,12 @@ struct LoopNest {
 };
 
 /// The most steps that a kernel numbers.
-inline constexpr index_t most_steps = index_t{1} << 31;
+inline constexpr index_t max_steps = index_t{1} << 31;
 
 /// Calls launch(nest) for parts that have fewer steps, outer loops being halved before inner ones.
 template <int N, class Launch>
 void in_pieces(const LoopNest<N>& nest, const Launch& launch) {
-  if (nest.size() < most_steps) return launch(nest);
+  if (nest.size() < max_steps) return launch(nest);
   int d = 0;
   while (nest.extents[d] == 1) ++d;
   constexpr index_t unit = 1024;  // keeps what vector accesses rely on
@@ -157,11 +157,11 @@ void in_pieces(const LoopNest<N>& nest, const Launch& launch) {
 }
 
 /// Quotients by a number that is the same for all threads: a multiplication and a shift.
-class Divisor {
+class FastDivision {
  public:
-  Divisor() = default;
+  FastDivision() = default;
   /// @pre 0 < d < 2^31
-  explicit Divisor(std::uint32_t d) {
+  explicit FastDivision(std::uint32_t d) {
     while (std::uint64_t{1} << shift_ < d) ++shift_;
     multiplier_ = std::uint32_t((((std::uint64_t{1} << shift_) - d) << 32) / d + 1);
   }
@@ -187,19 +187,19 @@ struct Place {
 template <int N>
 struct Loops {
   int dims = 1;
-  std::uint32_t extents[most_loops] = {};
-  Divisor by[most_loops];
-  index_t strides[N][most_loops] = {};
+  std::uint32_t extents[max_loops] = {};
+  FastDivision by[max_loops];
+  index_t strides[N][max_loops] = {};
   index_t start[N] = {};
 
   /// @param width  elements of the innermost loop that are one step; the last may have fewer
-  /// @pre fewer than `most_steps` steps
+  /// @pre fewer than `max_steps` steps
   explicit Loops(const LoopNest<N>& nest, int width = 1) : dims(nest.dims) {
     for (int d = 0; d < dims; ++d) {
       const int from = nest.inner() - d;
       const index_t extent = d == 0 ? (nest.extents[from] + width - 1) / width : nest.extents[from];
       extents[d] = std::uint32_t(extent);
-      by[d] = Divisor(extents[d]);
+      by[d] = FastDivision(extents[d]);
       for (int k = 0; k < N; ++k) strides[k][d] = nest.strides[k][from] * (d == 0 ? width : 1);
     }
     for (int k = 0; k < N; ++k) start[k] = nest.start[k];
@@ -223,12 +223,12 @@ struct Loops {
   /// A recursion over constants: parameters of a kernel must not be indexed by variables.
   template <int D>
   CLEAVE_HOST_DEVICE void descend(std::uint32_t step, Place<N>& place) const {
-    const bool last = D + 1 == most_loops || D + 1 >= dims;
+    const bool last = D + 1 == max_loops || D + 1 >= dims;
     const std::uint32_t rest = last ? 0 : by[D].quotient(step);
     const std::uint32_t index = step - rest * extents[D];
     if (D == 0) place.inner = index;
     for (int k = 0; k < N; ++k) place.offset[k] += index_t(index) * strides[k][D];
-    if constexpr (D + 1 < most_loops) {
+    if constexpr (D + 1 < max_loops) {
       if (!last) descend<D + 1>(rest, place);
     }
   }

@@ -21,7 +21,7 @@ namespace cleave {
 namespace cuda::detail {
 
 /// From so many elements on, a pass over transposed ones takes longer than one more launch.
-inline constexpr index_t least_turned = index_t{1} << 18;
+inline constexpr index_t min_transposed = index_t{1} << 18;
 
 /// The dimension with the smallest stride, among those that have one and do not repeat; else -1.
 inline int innermost_dim(const Shape& extents, const Shape& strides) {
@@ -54,9 +54,9 @@ inline Shape strides_like(const Shape& extents, const Shape& strides, const Shap
 /// An input of a map to `extents`, or a dense copy that runs along the same dimension as the
 /// result. @param kept  takes the copy's memory
 template <class T>
-kernels::Strided<const T> turned(const kernels::Strided<const T>& in, const Shape& extents,
-                                 const Shape& out_strides,
-                                 std::vector<std::shared_ptr<void>>& kept) {
+kernels::Strided<const T> transposed(const kernels::Strided<const T>& in, const Shape& extents,
+                                     const Shape& out_strides,
+                                     std::vector<std::shared_ptr<void>>& kept) {
   const int along = innermost_dim(extents, out_strides);
   const int crossed = innermost_dim(extents, in.strides);
   if (along < 0 || crossed < 0 || along == crossed || in.strides[along] == 0 ||
@@ -65,7 +65,7 @@ kernels::Strided<const T> turned(const kernels::Strided<const T>& in, const Shap
   Shape stored = extents;  // what repeats is copied once
   for (int d = 0; d < extents.dims; ++d)
     if (in.strides[d] == 0) stored[d] = 1;
-  if (stored.product() < least_turned) return in;
+  if (stored.product() < min_transposed) return in;
   const Shape strides = strides_like(extents, in.strides, out_strides);
   kept.push_back(allocate_bytes(Cuda{}, std::size_t(stored.product()) * sizeof(T)));
   auto* copy = static_cast<T*>(kept.back().get());
@@ -74,8 +74,8 @@ kernels::Strided<const T> turned(const kernels::Strided<const T>& in, const Shap
   return {copy, extents, strides};
 }
 template <class T>
-const kernels::Scalar<T>& turned(const kernels::Scalar<T>& in, const Shape&, const Shape&,
-                                 std::vector<std::shared_ptr<void>>&) {
+const kernels::Scalar<T>& transposed(const kernels::Scalar<T>& in, const Shape&, const Shape&,
+                                     std::vector<std::shared_ptr<void>>&) {
   return in;
 }
 
@@ -121,7 +121,7 @@ template <class F, class R, class... In>
 void map_elements(On<Cuda>, const F& f, const Strided<R>& out, const In&... in) {
   if (out.extents.product() == 0) return;
   std::vector<std::shared_ptr<void>> kept;  // until the kernel is enqueued
-  cuda::detail::map_arrays(f, out, cuda::detail::turned(in, out.extents, out.strides, kept)...);
+  cuda::detail::map_arrays(f, out, cuda::detail::transposed(in, out.extents, out.strides, kept)...);
 }
 
 }  // namespace kernels

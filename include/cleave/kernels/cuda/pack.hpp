@@ -65,14 +65,19 @@ bool aligned_for(const T* data) {
 }
 
 /// How many elements of the smallest of some types fill an access: a pack of the largest type may
-/// take two. At least 2.
+/// take two. At least 2, unless each element is an access by itself: with two of them, threads
+/// would use half of what memory moves at a time.
 template <class... T>
 constexpr int pack_width() {
-  std::size_t least = access_bytes, most = 1;
-  ((least = sizeof(T) < least ? sizeof(T) : least, most = sizeof(T) > most ? sizeof(T) : most),
-   ...);
-  const std::size_t width = access_bytes / least, limit = 2 * access_bytes / most;
-  return int(width < 2 ? 2 : width < limit ? width : limit);
+  if constexpr (((sizeof(T) == access_bytes && alignof(T) == access_bytes) && ...)) {
+    return 1;
+  } else {
+    std::size_t least = access_bytes, most = 1;
+    ((least = sizeof(T) < least ? sizeof(T) : least, most = sizeof(T) > most ? sizeof(T) : most),
+     ...);
+    const std::size_t width = access_bytes / least, limit = 2 * access_bytes / most;
+    return int(width < 2 ? 2 : width < limit ? width : limit);
+  }
 }
 
 /// How many packs a thread has under way at once, so that enough of memory is asked for.

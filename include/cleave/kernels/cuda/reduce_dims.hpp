@@ -30,14 +30,14 @@ struct ElementReduction {
 };
 
 /// Results that are written after a last function.
-template <class R, class Finish>
+template <class R, class Epilogue>
 struct ElementResult {
   R* out;
-  Finish finish;
+  Epilogue epilogue;
 
   template <class A>
   __device__ void put(index_t at, const A& sum) const {
-    out[at] = R(finish(sum));
+    out[at] = R(epilogue(sum));
   }
 };
 
@@ -52,22 +52,22 @@ namespace kernels {
 /// @param mask bit d: dimension d disappears
 /// @param out  the remaining dimensions in their order, row-major without gaps; identity elements
 ///             where there is nothing to reduce
-/// @param finish  applied to each result before it is rounded to R
+/// @param epilogue  applied to each result before it is rounded to R
 /// @cost  one launch, two where few results have many elements; memory for the partial results
 /// @throws Error if a launch fails, or there is no memory for partial results
-template <class Op, class T, class R, class Finish = Same>
+template <class Op, class T, class R, class Epilogue = Same>
 void reduce_dims(On<Cuda>, const Strided<const T>& in, unsigned mask, const Strided<R>& out,
-                 const Finish& finish = {}) {
+                 const Epilogue& epilogue = {}) {
   using A = accumulator_t<R>;
   if (out.extents.product() == 0) return;
   if (in.extents.product() == 0) {
-    const R identity = R(finish(Fold<Op>::template identity<A>()));
+    const R identity = R(epilogue(Fold<Op>::template identity<A>()));
     return strided_fill(Cuda{}, View{out.data, dtype_of<R>(), out.extents, out.strides}, identity);
   }
   const cuda::detail::ReduceShapes shapes(in.extents, in.strides, mask);
   cuda::detail::reduce_nests<cuda::detail::ElementReduction<Op, A>>(
       "reduce_dims", in.data, shapes.kept_loops(), shapes.reduced_loops(),
-      cuda::detail::ElementResult<R, Finish>{out.data, finish});
+      cuda::detail::ElementResult<R, Epilogue>{out.data, epilogue});
 }
 
 }  // namespace kernels

@@ -22,7 +22,7 @@ struct ReduceGrid {
   std::uint32_t steps = 0;    ///< of the reduced loops, per result
   std::uint32_t chunk = 0;    ///< steps of one block
   std::uint32_t splits = 1;   ///< blocks per result
-  Divisor by_splits{};
+  FastDivision by_splits{};
   std::uint32_t lanes = 1;  ///< threads per result, a power of two
   bool packed = false;      ///< whether full runs are packs
   index_t cols = 1;         ///< elements of the loop that packs lie along

@@ -20,7 +20,7 @@
 namespace cleave::cuda::detail {
 
 /// Steps of a thread that are worth a block more, and steps that are enough for one.
-inline constexpr index_t least_reduce_steps = 16, most_reduce_steps = 1024;
+inline constexpr index_t min_reduce_steps = 16, max_reduce_steps = 1024;
 
 constexpr std::uint32_t power_of_two(index_t least, std::uint32_t most) {
   std::uint32_t n = 1;
@@ -85,15 +85,15 @@ struct ReduceNests {
     const index_t blocks = index_t(blocks_per_split(g));
     const index_t per_thread = (index_t(g.steps) + g.lanes - 1) / g.lanes;
     index_t splits = 2 * fill / block_threads / blocks;
-    if (splits > per_thread / least_reduce_steps) splits = per_thread / least_reduce_steps;
-    if (splits * most_reduce_steps < per_thread)
-      splits = (per_thread + most_reduce_steps - 1) / most_reduce_steps;
+    if (splits > per_thread / min_reduce_steps) splits = per_thread / min_reduce_steps;
+    if (splits * max_reduce_steps < per_thread)
+      splits = (per_thread + max_reduce_steps - 1) / max_reduce_steps;
     if (splits < 1) splits = 1;
     if (splits == 1) return unsplit(g);
     const index_t round = index_t(g.lanes) * reduce_ahead;
     g.chunk = std::uint32_t((g.steps + splits * round - 1) / (splits * round) * round);
     g.splits = (g.steps + g.chunk - 1) / g.chunk;
-    g.by_splits = Divisor(g.splits);
+    g.by_splits = FastDivision(g.splits);
     return g;
   }
 
@@ -101,7 +101,7 @@ struct ReduceNests {
   static ReduceGrid unsplit(ReduceGrid g) {
     g.chunk = g.steps;
     g.splits = 1;
-    g.by_splits = Divisor(1);
+    g.by_splits = FastDivision(1);
     return g;
   }
 

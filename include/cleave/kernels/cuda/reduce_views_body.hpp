@@ -1,6 +1,7 @@
 // The kernels behind collectives that reduce views in device memory.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -29,8 +30,8 @@ namespace cuda::detail {
 
 /// Where the operands are, one per rank: usually they travel with the launch.
 struct Operands {
-  static constexpr int most_few = 64;
-  const void* few[most_few] = {};
+  static constexpr int max_few = 64;
+  const void* few[max_few] = {};
   const void* const* many = nullptr;  ///< in device memory, where there are more
   int count = 0;
 
@@ -39,6 +40,12 @@ struct Operands {
     return static_cast<const T*>(many != nullptr ? many[rank] : few[rank]);
   }
 };
+
+/// to[i] = part.few[i]: addresses that come with the launch, as a graph keeps them.
+template <class Address>
+__global__ void store_addresses(Operands part, Address* to) {
+  if (int(threadIdx.x) < part.count) to[threadIdx.x] = part.few[threadIdx.x];
+}
 
 /// Neighbours that a thread combines at a time.
 template <class T>
@@ -165,15 +172,19 @@ void combine_views(Device device, ReduceOp op, std::span<const ConstView> views,
   for (const ConstView& view : operands) data.push_back(view.data);
   Operands table;
   table.count = int(data.size());
-  if (table.count <= Operands::most_few) {
+  if (table.count <= Operands::max_few) {
     for (int r = 0; r < table.count; ++r) table.few[r] = data[std::size_t(r)];
   } else {
-    const std::size_t bytes = data.size() * sizeof(const void*);
-    kept.push_back(allocate_bytes(Cuda{}, bytes));
-    check(cudaMemcpyAsync(kept.back().get(), data.data(), bytes, cudaMemcpyHostToDevice,
-                          current_stream().get()),
-          "reduce_range");
-    table.many = static_cast<const void* const*>(kept.back().get());
+    kept.push_back(allocate_bytes(Cuda{}, data.size() * sizeof(const void*)));
+    auto** const addresses = static_cast<const void**>(kept.back().get());
+    for (int begin = 0; begin < table.count; begin += Operands::max_few) {
+      Operands part;
+      part.count = std::min(Operands::max_few, table.count - begin);
+      std::copy_n(data.begin() + begin, part.count, part.few);
+      launch("reduce_range", store_addresses<const void*>, dim3(1), dim3(Operands::max_few), part,
+             addresses + begin);
+    }
+    table.many = addresses;
   }
 
   const LoopNest<2> nest(result.extents, {&result.strides, &operands[0].strides});

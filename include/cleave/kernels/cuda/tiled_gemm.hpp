@@ -25,8 +25,8 @@ struct GemmTile {
 /// @param batches one per block in y, and those that are gridDim.y behind it
 template <class T>
 __global__ void tiled_gemm_kernel(kernels::Matrix<const T> a, kernels::Matrix<const T> b,
-                                  kernels::Matrix<T> c, kernels::Batches batches, Divisor by_tiles,
-                                  std::uint32_t tiles) {
+                                  kernels::Matrix<T> c, kernels::Batches batches,
+                                  FastDivision by_tiles, std::uint32_t tiles) {
   using Tile = GemmTile;
   __shared__ T left[Tile::depth][Tile::edge + 1], right[Tile::depth][Tile::edge + 1];
   const std::uint32_t tile_row = by_tiles.quotient(blockIdx.x);
@@ -75,14 +75,14 @@ __global__ void tiled_gemm_kernel(kernels::Matrix<const T> a, kernels::Matrix<co
 template <class T>
 void tiled_gemm(const kernels::Matrix<const T>& a, const kernels::Matrix<const T>& b,
                 const kernels::Matrix<T>& c, const kernels::Batches& batches) {
-  constexpr index_t most_in_y = 65535;
+  constexpr index_t max_in_y = 65535;
   const auto tiles = [](index_t n) {
     return std::uint32_t((n + GemmTile::edge - 1) / GemmTile::edge);
   };
   launch("matmul", tiled_gemm_kernel<T>,
          dim3(tiles(c.rows) * tiles(c.cols),
-              unsigned(batches.count < most_in_y ? batches.count : most_in_y)),
-         dim3(block_threads), a, b, c, batches, Divisor(tiles(c.cols)), tiles(c.cols));
+              unsigned(batches.count < max_in_y ? batches.count : max_in_y)),
+         dim3(block_threads), a, b, c, batches, FastDivision(tiles(c.cols)), tiles(c.cols));
 }
 
 }  // namespace cleave::cuda::detail

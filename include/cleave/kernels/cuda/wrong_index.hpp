@@ -48,7 +48,7 @@ class FirstWrong {
     T value{};
     check(cudaMemcpyAsync(&value, from, sizeof(T), cudaMemcpyDeviceToHost, current_stream().get()),
           operation_);
-    check(cudaStreamSynchronize(current_stream().get()), operation_);
+    current_stream().synchronize();
     return value;
   }
 

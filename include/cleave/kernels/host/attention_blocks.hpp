@@ -14,6 +14,7 @@
 #include <memory>
 
 #include <cleave/core/shape.hpp>
+#include <cleave/kernels/host/attention_mask.hpp>
 #include <cleave/kernels/host/gemm.hpp>
 #include <cleave/kernels/host/reduce_dims.hpp>
 #include <cleave/kernels/host/whole_rows.hpp>
@@ -23,25 +24,10 @@
 
 namespace cleave::kernels {
 
-/// What a query sees.
-struct AttentionMask {
-  bool is_causal = false;   ///< the keys up to its own place, else all
-  index_t first_query = 0;  ///< the place of the first one
-};
-
 namespace detail {
 
 /// Queries and keys that are looked at together.
 inline constexpr index_t query_block = 128, key_block = 256;
-
-/// The matrix of one head: of an array whose leading dimensions are the first ones of `index`.
-template <class T>
-Matrix<T> head_of(const Strided<T>& x, const index_t* index) {
-  const int row = x.extents.dims - 2;
-  T* data = x.data;
-  for (int d = 0; d < row; ++d) data += index[d] * x.strides[d];
-  return {data, x.extents[row], x.extents[row + 1], x.strides[row], x.strides[row + 1]};
-}
 
 template <class T>
 Matrix<T> rows_of(const Matrix<T>& x, index_t first, index_t count) {
@@ -74,24 +60,26 @@ struct AttentionBlock {
   /// How many keys query r sees, the first ones.
   index_t seen_by(index_t r, const AttentionMask& mask) const {
     if (!mask.is_causal) return keys;
-    return std::clamp<index_t>(mask.first_query + first_query + r + 1 - first_key, 0, keys);
+    const index_t query = mask.first_query + first_query + r;
+    return std::clamp<index_t>(query + 1 - mask.first_key - first_key, 0, keys);
   }
 };
 
 /// Calls f(block) for the blocks of one head that are not hidden altogether, those of one block of
 /// queries after the other; their products are computed, and divided by the root of d.
 /// @param room  for the products of a block
-template <class T, class F>
-void each_attention_block(const AttentionMask& mask, const Matrix<const T>& q,
-                          const Matrix<const T>& k, T* room, const F& f) {
+template <class Mask, class T, class F>
+void each_attention_block(const Mask& mask, const Matrix<const T>& q, const Matrix<const T>& k,
+                          T* room, const F& f) {
   const T scale = T(q.cols > 0 ? 1 / std::sqrt(double(q.cols)) : 1);
   for (index_t i = 0; i < q.rows; i += query_block) {
     const index_t queries = std::min(query_block, q.rows - i);
     for (index_t j = 0; j < k.rows; j += key_block) {
-      if (mask.is_causal && j >= mask.first_query + i + queries) break;
+      if (mask.is_causal && mask.first_key + j >= mask.first_query + i + queries) break;
       const AttentionBlock<T> block{i, queries, j, std::min(key_block, k.rows - j), room};
       gemm(On<Host>{}, rows_of(q, i, queries), transposed(rows_of(k, j, block.keys)), block.all());
       for (index_t at = 0; at < queries * block.keys; ++at) room[at] *= scale;
+      mask.apply(block);
       f(block);
     }
   }
@@ -145,14 +133,26 @@ struct RunningSoftmax {
       }
     }
   }
+  /// A query that sees nothing gets zeros, and a logarithm with which all weights are 0.
   void finish(index_t queries, const Matrix<T>& y, T* logarithms) const {
     for (index_t r = 0; r < queries; ++r) {
+      const bool sees_nothing = total[r] == T(0);
+      const T divisor = sees_nothing ? T(1) : total[r];
       T* const out = y.data + r * y.row_stride;
-      for (index_t e = 0; e < y.cols; ++e) out[e] /= total[r];
-      logarithms[r] = largest[r] + std::log(total[r]);
+      for (index_t e = 0; e < y.cols; ++e) out[e] /= divisor;
+      logarithms[r] = sees_nothing ? T(0) : largest[r] + std::log(total[r]);
     }
   }
 };
+
+/// The element of row `r` of a head, of an array without the last dimension.
+template <class T>
+const T& element_of(const Strided<const T>& x, const index_t* index, index_t r) {
+  const int row = x.extents.dims - 1;
+  const T* at = x.data + r * x.strides[row];
+  for (int d = 0; d < row; ++d) at += index[d] * x.strides[d];
+  return *at;
+}
 
 template <class T>
 void add_rows(const T* from, const Matrix<T>& to) {
@@ -164,13 +164,14 @@ void add_rows(const T* from, const Matrix<T>& to) {
 
 /// y = softmax(q k^T / sqrt(d)) v, and the logarithms of the sums that the softmax divides by.
 ///
+/// @param mask        an AttentionMask, or an AttentionArray
 /// @param y           [b.., g.., n, e], row-major without gaps
 /// @param logarithms  [b.., g.., n], likewise
 /// @param q           [b.., g.., n, d], any strides
 /// @param k,v         [b.., m, d] and [b.., m, e], m > 0, likewise
 /// @cost              scratch memory for a block of products, and of results
-template <class T>
-void attention(const AttentionMask& mask, const Strided<T>& y, const Strided<T>& logarithms,
+template <class Mask, class T>
+void attention(const Mask& mask, const Strided<T>& y, const Strided<T>& logarithms,
                const Strided<const T>& q, const Strided<const T>& k, const Strided<const T>& v) {
   const int row = q.extents.dims - 2;
   const index_t n = q.extents[row], e = v.extents[v.extents.dims - 1];
@@ -181,6 +182,7 @@ void attention(const AttentionMask& mask, const Strided<T>& y, const Strided<T>&
   detail::each_head(y.extents, [&](const index_t* index) {
     const Matrix<T> result = detail::head_of(y, index);
     const Matrix<const T> values = detail::head_of(v, index);
+    const auto seen = mask.at_head(index, q.extents.dims);
     detail::RunningSoftmax<T> softmax;
     const auto finish = [&](index_t first) {
       const index_t count = std::min(detail::query_block, n - first);
@@ -188,11 +190,11 @@ void attention(const AttentionMask& mask, const Strided<T>& y, const Strided<T>&
     };
     index_t first = 0;
     detail::each_attention_block(
-        mask, detail::head_of(q, index), detail::head_of(k, index), products.data(),
+        seen, detail::head_of(q, index), detail::head_of(k, index), products.data(),
         [&](const detail::AttentionBlock<T>& block) {
           if (block.first_query != first) finish(first), first = block.first_query;
           const Matrix<T> out = detail::rows_of(result, block.first_query, block.queries);
-          softmax.take(block, mask, out);
+          softmax.take(block, seen, out);
           const Matrix<const T> of = detail::rows_of(values, block.first_key, block.keys);
           if (block.first_key == 0) return gemm(On<Host>{}, block.read(), of, out);
           gemm(On<Host>{}, block.read(), of, Matrix<T>{sums.data(), block.queries, e, e, 1});
@@ -203,68 +205,109 @@ void attention(const AttentionMask& mask, const Strided<T>& y, const Strided<T>&
   });
 }
 
-/// The gradient of attention in operand I: q, k or v.
+/// Where the gradients of attention go: those of q, k and v, each row-major without gaps; null data
+/// for what nobody asks for.
+template <class T>
+struct AttentionGradients {
+  Strided<T> q{}, k{}, v{};
+};
+
+namespace detail {
+
+/// The gradients of one head, block by block.
+template <class T>
+struct HeadGradients {
+  Matrix<const T> q, k, v, g;
+  Matrix<T> dq, dk, dv;          ///< null data: not asked for
+  const T *slopes, *logarithms;  ///< one per query, that far apart
+  index_t slope_step, logarithm_step;
+  T scale;
+  T *others, *sums;  ///< room for a block of products, and for one of results
+
+  void add(const AttentionBlock<T>& block, const AttentionMask& mask) const {
+    const auto queries = [&](const auto& x) {
+      return rows_of(x, block.first_query, block.queries);
+    };
+    const auto keys = [&](const auto& x) { return rows_of(x, block.first_key, block.keys); };
+    for (index_t r = 0; r < block.queries; ++r)
+      exponentials(block.row(r), block.seen_by(r, mask), block.keys,
+                   logarithms[(block.first_query + r) * logarithm_step]);
+    if (dv.data != nullptr) add_product(transposed(block.read()), queries(g), keys(dv));
+    if (dq.data == nullptr && dk.data == nullptr) return;
+    const AttentionBlock<T> rising{block.first_query, block.queries, block.first_key, block.keys,
+                                   others};
+    gemm(On<Host>{}, queries(g), transposed(keys(v)), rising.all());
+    for (index_t r = 0; r < block.queries; ++r) {
+      T* const p = block.row(r);
+      const T mean = slopes[(block.first_query + r) * slope_step];
+      const T* const towards = rising.row(r);
+      for (index_t j = 0; j < block.keys; ++j) p[j] *= (towards[j] - mean) * scale;
+    }
+    if (dq.data != nullptr) add_product(block.read(), keys(k), queries(dq));
+    if (dk.data != nullptr) add_product(transposed(block.read()), queries(q), keys(dk));
+  }
+
+ private:
+  void add_product(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& to) const {
+    gemm(On<Host>{}, a, b, Matrix<T>{sums, to.rows, to.cols, to.cols, 1});
+    add_rows(sums, to);
+  }
+};
+
+}  // namespace detail
+
+/// The gradients of attention in q, k and v, or in some of them.
 ///
 /// With p the weights of the softmax, and ds = p · (g v^T - slope) / sqrt(d), they are
 /// dq = ds k, dk = ds^T q and dv = p^T g; those of k and v are summed over the g.. dimensions.
 ///
-/// @param out         as operand I, row-major without gaps
 /// @param g           the gradient of y
 /// @param slopes      [b.., g.., n]: the sums of g · y over e, less the gradient of the logarithms
 /// @param logarithms  [b.., g.., n]: those of `attention`
-/// @cost              scratch memory for two blocks of products, and one of results
-template <int I, class T>
-void attention_gradient(const AttentionMask& mask, const Strided<T>& out, const Strided<const T>& g,
-                        const Strided<const T>& slopes, const Strided<const T>& logarithms,
-                        const Strided<const T>& q, const Strided<const T>& k,
-                        const Strided<const T>& v) {
+/// @cost              three products of queries and keys for the weights and each of dq and dk, two
+///                    for dv; what two need is computed once. Scratch memory for two blocks of
+///                    products, and one of results
+template <class Mask, class T>
+void attention_gradients(const Mask& mask, const AttentionGradients<T>& out,
+                         const Strided<const T>& g, const Strided<const T>& slopes,
+                         const Strided<const T>& logarithms, const Strided<const T>& q,
+                         const Strided<const T>& k, const Strided<const T>& v) {
   const int row = q.extents.dims - 2;
-  const index_t d = q.extents[row + 1], width = out.extents[out.extents.dims - 1];
+  const index_t d = q.extents[row + 1], e = v.extents[v.extents.dims - 1];
   const index_t queries = std::min(q.extents[row], detail::query_block);
   const index_t keys = std::min(k.extents[k.extents.dims - 2], detail::key_block);
-  std::fill_n(out.data, out.extents.product(), T(0));
+  for (const Strided<T>* to : {&out.q, &out.k, &out.v})
+    if (to->data != nullptr) std::fill_n(to->data, to->extents.product(), T(0));
   const detail::Scratch<T> products(queries * keys), others(queries * keys),
-      sums(std::max(queries, keys) * width);
-  const T scale = T(d > 0 ? 1 / std::sqrt(double(d)) : 1);
+      sums(std::max(queries, keys) * std::max(d, e));
   detail::each_head(g.extents, [&](const index_t* index) {
-    const Matrix<const T> from = detail::head_of(q, index), with = detail::head_of(k, index),
-                          of = detail::head_of(v, index), slope = detail::head_of(g, index);
-    const Matrix<T> result = detail::head_of(out, index);
-    const auto of_row = [&](const Strided<const T>& x, index_t r) {
-      const T* at = x.data + r * x.strides[row];
-      for (int b = 0; b < row; ++b) at += index[b] * x.strides[b];
-      return *at;
+    const auto seen = mask.at_head(index, q.extents.dims);
+    const auto head = [&](const auto& x) { return detail::head_of(x, index); };
+    const auto target = [&](const Strided<T>& x) {
+      return x.data != nullptr ? detail::head_of(x, index) : Matrix<T>{};
     };
+    const auto first_of = [&](const Strided<const T>& x) {
+      const T* at = x.data;
+      for (int b = 0; b < row; ++b) at += index[b] * x.strides[b];
+      return at;
+    };
+    const detail::HeadGradients<T> gradients{head(q),
+                                             head(k),
+                                             head(v),
+                                             head(g),
+                                             target(out.q),
+                                             target(out.k),
+                                             target(out.v),
+                                             first_of(slopes),
+                                             first_of(logarithms),
+                                             slopes.strides[row],
+                                             logarithms.strides[row],
+                                             T(d > 0 ? 1 / std::sqrt(double(d)) : 1),
+                                             others.data(),
+                                             sums.data()};
     detail::each_attention_block(
-        mask, from, with, products.data(), [&](const detail::AttentionBlock<T>& block) {
-          const detail::AttentionBlock<T> other{block.first_query, block.queries, block.first_key,
-                                                block.keys, others.data()};
-          const auto some_queries = [&](const auto& x) {
-            return detail::rows_of(x, block.first_query, block.queries);
-          };
-          const auto some_keys = [&](const auto& x) {
-            return detail::rows_of(x, block.first_key, block.keys);
-          };
-          if constexpr (I != 2)
-            gemm(On<Host>{}, some_queries(slope), transposed(some_keys(of)), other.all());
-          for (index_t r = 0; r < block.queries; ++r) {
-            T* const p = block.row(r);
-            detail::exponentials(p, block.seen_by(r, mask), block.keys,
-                                 of_row(logarithms, block.first_query + r));
-            if constexpr (I != 2) {
-              const T mean = of_row(slopes, block.first_query + r);
-              const T* const towards = other.row(r);
-              for (index_t j = 0; j < block.keys; ++j) p[j] *= (towards[j] - mean) * scale;
-            }
-          }
-          const auto add = [&](const auto& a, const auto& b, const Matrix<T>& to) {
-            gemm(On<Host>{}, a, b, Matrix<T>{sums.data(), to.rows, width, width, 1});
-            detail::add_rows(sums.data(), to);
-          };
-          if constexpr (I == 0) add(block.read(), some_keys(with), some_queries(result));
-          else
-            add(transposed(block.read()), some_queries(I == 1 ? from : slope), some_keys(result));
-        });
+        seen, gradients.q, gradients.k, products.data(),
+        [&](const detail::AttentionBlock<T>& block) { gradients.add(block, seen); });
   });
 }
 

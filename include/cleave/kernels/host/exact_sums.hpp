@@ -184,18 +184,19 @@ void exact_parts(On<Host>, ExactTerms terms, unsigned mask, ExactWord* out,
 /// Exact sums over the dimensions of the mask, or what becomes of them, rounded.
 /// @param out  row-major without gaps
 template <class T, class... Y>
-void exact_reduce(On<Host>, ExactTerms terms, unsigned mask, const ExactFinish& finish, T* out,
+void exact_reduce(On<Host>, ExactTerms terms, unsigned mask, const ExactEpilogue& epilogue, T* out,
                   const Strided<const T>& x, const Y&... y) {
-  each_exact_sum<T>(terms, mask, [&](index_t i, ExactWord* words) {
-    out[i] = exact_value<T>(terms, words, finish);
-  }, x, y...);
+  each_exact_sum<T>(
+      terms, mask,
+      [&](index_t i, ExactWord* words) { out[i] = exact_value<T>(terms, words, epilogue); }, x,
+      y...);
 }
 
 /// The numbers that words stand for.
 /// @param parts  [results.., words], any strides
 /// @param out    row-major without gaps
 template <class T>
-void exact_values(On<Host>, ExactTerms terms, const ExactFinish& finish,
+void exact_values(On<Host>, ExactTerms terms, const ExactEpilogue& epilogue,
                   const Strided<const ExactWord>& parts, T* out) {
   if (parts.extents.product() == 0) return;
   const int last = parts.extents.dims - 1;
@@ -205,7 +206,7 @@ void exact_values(On<Host>, ExactTerms terms, const ExactFinish& finish,
   for (int d = 0; d < last; ++d) loops.push(parts.extents[d], parts.strides[d]);
   loops.each([&](index_t offset) {
     for (index_t i = 0; i < count; ++i) words[std::size_t(i)] = parts.data[offset + i * step];
-    *out++ = exact_value<T>(terms, words.data(), finish);
+    *out++ = exact_value<T>(terms, words.data(), epilogue);
   });
 }
 

@@ -1,6 +1,6 @@
-// C = A · B on the CPU: where little is computed with a large operand, by a loop that reads it in
-// place; through CBLAS where the build found it and it knows the element type; through a blocked
-// loop of our own otherwise.
+// C = A · B on the CPU: where little is computed with a large operand, or the operands are small,
+// by loops that read them in place; through CBLAS where the build found it and it knows the element
+// type; through a blocked loop of our own otherwise.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <cleave/core/dtype.hpp>
 #include <cleave/kernels/host/blocked_gemm.hpp>
 #include <cleave/kernels/host/skinny_gemm.hpp>
+#include <cleave/kernels/host/small_gemm.hpp>
 #include <cleave/kernels/matrix.hpp>
 #include <cleave/tensor/storage.hpp>
 #if defined(CLEAVE_HAS_CBLAS) && CLEAVE_HAS_CBLAS
@@ -26,14 +27,14 @@ namespace cleave::kernels {
 /// @param c  [m, n], its columns next to each other; must not overlap a or b
 template <class T>
 void gemm(On<Host>, const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
-  static_assert(!std::is_same_v<T, bool>, "cleave: there is no matrix product of bool");
+  static_assert(!std::is_same_v<T, bool>, "cleave: a matrix product requires numbers, not bool");
   if (c.rows == 0 || c.cols == 0) return;
   if (a.cols == 0) {
     for (index_t i = 0; i < c.rows; ++i) std::fill_n(c.data + i * c.row_stride, c.cols, T(0));
     return;
   }
   if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-    if (detail::skinny_gemm(a, b, c)) return;
+    if (detail::skinny_gemm(a, b, c) || detail::small_gemm(a, b, c)) return;
   }
 #if defined(CLEAVE_HAS_CBLAS) && CLEAVE_HAS_CBLAS
   if constexpr (detail::blas_knows<T>) {

@@ -64,10 +64,10 @@ struct Tile {
 
 /// One input: its elements as contiguous parts of rows.
 template <class T>
-class Feed {
+class TileLoader {
  public:
   /// @param strides  of all loops; the last two are those of rows and columns
-  Feed(const T* data, const index_t* strides, int loops)
+  TileLoader(const T* data, const index_t* strides, int loops)
       : data_(data), strides_(strides), row_step_(strides[loops - 2]), step_(strides[loops - 1]) {}
 
   /// Whether elements of a column are next to each other, those of a row are not.
@@ -151,7 +151,7 @@ struct RowFunction {
 
 template <int N, class R, class... T>
 void map_loops(const RowFunction<R, T...>& f, const MapLoops<N>& loops, R* plane,
-               Feed<T>&&... in) {
+               TileLoader<T>&&... in) {
   const int planes = loops.dims - 2;  // loops around rows and columns
   const index_t rows = loops.extents[planes], cols = loops.extents[planes + 1];
   const index_t row_step = loops.strides[0][planes];
@@ -215,7 +215,7 @@ void map_arrays(std::integer_sequence<int, K...>, const RowFunction<R, T...>& f,
                 const Strided<R>& out, const Shape* const (&strides)[sizeof...(T) + 1],
                 const T*... in) {
   const MapLoops<int(sizeof...(T)) + 1> loops(out.extents, strides);
-  map_loops(f, loops, out.data, Feed<T>(in, loops.strides[K + 1], loops.dims)...);
+  map_loops(f, loops, out.data, TileLoader<T>(in, loops.strides[K + 1], loops.dims)...);
 }
 
 }  // namespace detail

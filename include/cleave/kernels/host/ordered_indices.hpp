@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include <cleave/kernels/arithmetic.hpp>
+#include <cleave/kernels/element_order.hpp>
 #include <cleave/kernels/host/running_sums.hpp>
 #include <cleave/kernels/strided.hpp>
 
@@ -26,16 +26,8 @@ void ordered_indices(On<Host>, const Strided<const T>& x, int dim, bool descendi
     const T* const from = x.data + detail::offset_of_line(line, dim, x.extents, x.strides);
     index_t* const to = out.data + detail::offset_of_line(line, dim, out.extents, out.strides);
     std::iota(order.begin(), order.end(), index_t{0});
-    const auto less = [&](index_t a, index_t b) {
-      const T &u = from[a * step], &v = from[b * step];
-      return is_nan(u) ? false : is_nan(v) || u < v;
-    };
     std::partial_sort(order.begin(), order.begin() + std::ptrdiff_t(count), order.end(),
-                      [&](index_t a, index_t b) {
-                        if (less(a, b)) return !descending;
-                        if (less(b, a)) return descending;
-                        return a < b;
-                      });
+                      ElementOrder<T>{from, step, descending});
     for (index_t i = 0; i < count; ++i) to[i * out.strides[dim]] = order[std::size_t(i)];
   }
 }

@@ -116,8 +116,8 @@ A reduce_row(const T* row, index_t n, index_t step) {
 }
 
 /// One result after the other.
-template <class Op, class T, class R, class Finish>
-void reduce_along(const T* in, ReduceLoops loops, R* out, const Finish& finish) {
+template <class Op, class T, class R, class Epilogue>
+void reduce_along(const T* in, ReduceLoops loops, R* out, const Epilogue& epilogue) {
   using A = accumulator_t<R>;
   const auto row = loops.reduced.pop();
   loops.kept.each([&](index_t start) {
@@ -126,7 +126,7 @@ void reduce_along(const T* in, ReduceLoops loops, R* out, const Finish& finish) 
       result =
           Fold<Op>::combine(result, reduce_row<Op, A>(in + start + offset, row.extent, row.stride));
     });
-    *out++ = R(finish(result));
+    *out++ = R(epilogue(result));
   });
 }
 
@@ -202,8 +202,8 @@ bool extremes_of_numbers(T* __restrict__ bests, const T* from, const DimLoops& l
 }
 
 /// A row of results at once, of elements that lie in rows too.
-template <class Op, class T, class R, class Finish>
-void reduce_across(const T* in, ReduceLoops loops, R* out, const Finish& finish) {
+template <class Op, class T, class R, class Epilogue>
+void reduce_across(const T* in, ReduceLoops loops, R* out, const Epilogue& epilogue) {
   using A = accumulator_t<R>;
   constexpr A identity = Fold<Op>::template identity<A>();
   constexpr index_t width = across_width, block = 512;
@@ -233,7 +233,7 @@ void reduce_across(const T* in, ReduceLoops loops, R* out, const Finish& finish)
     for (index_t first = 0; first < row.extent; first += width) {
       const index_t n = row.extent - first < width ? row.extent - first : width;
       fold(in + start + first * row.stride, n);
-      for (index_t j = 0; j < n; ++j) *out++ = R(finish(sum[j]));
+      for (index_t j = 0; j < n; ++j) *out++ = R(epilogue(sum[j]));
     }
   });
 }
@@ -247,20 +247,20 @@ void reduce_across(const T* in, ReduceLoops loops, R* out, const Finish& finish)
 /// @param mask bit d: dimension d disappears
 /// @param out  the remaining dimensions in their order, row-major without gaps; identity elements
 ///             where there is nothing to reduce
-/// @param finish  applied to each result before it is rounded to R
-template <class Op, class T, class R, class Finish = Same>
+/// @param epilogue  applied to each result before it is rounded to R
+template <class Op, class T, class R, class Epilogue = Same>
 void reduce_dims(On<Host>, const Strided<const T>& in, unsigned mask, const Strided<R>& out,
-                 const Finish& finish = {}) {
+                 const Epilogue& epilogue = {}) {
   const index_t results = out.extents.product();
   if (results == 0) return;
   if (in.extents.product() == 0) {
-    const R identity = R(finish(Fold<Op>::template identity<accumulator_t<R>>()));
+    const R identity = R(epilogue(Fold<Op>::template identity<accumulator_t<R>>()));
     for (index_t i = 0; i < results; ++i) out.data[i] = identity;
     return;
   }
   const detail::ReduceLoops loops(in.extents, in.strides, mask);
-  if (loops.along()) detail::reduce_along<Op>(in.data, loops, out.data, finish);
-  else detail::reduce_across<Op>(in.data, loops, out.data, finish);
+  if (loops.along()) detail::reduce_along<Op>(in.data, loops, out.data, epilogue);
+  else detail::reduce_across<Op>(in.data, loops, out.data, epilogue);
 }
 
 }  // namespace cleave::kernels

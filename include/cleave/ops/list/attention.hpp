@@ -7,8 +7,11 @@
 
 namespace cleave::ops {
 
-using AttentionParts = PartsOf<AttentionOfWholeKeys<true>, AttentionByBlocks<true>,
-                               AttentionSlope<0, true>, AttentionSlopeByBlocks<0, true>>;
+using AttentionParts =
+    PartsOf<AttentionOfWholeKeys<true>, AttentionByBlocks<true>, AttentionSlope<0, true>,
+            AttentionSlopeByBlocks<0, true>, AttentionSlopesByBlocks<true>, AttentionWeights<1>,
+            AttentionInFloat<AttentionAcrossRanks<true>>, AttentionAcrossRanks<true>,
+            AttentionLargest<true>, AttentionSums<true>>;
 
 namespace listing {
 
@@ -25,6 +28,15 @@ constexpr void each_of_attention(const Visit& visit) {
       [](const auto& q, const auto& k, const auto& v) {
         return scaled_dot_product_attention(q, k, v, causal);
       }));
+  const auto masked = [](const auto& q, const auto& k, const auto& v, const auto& mask) {
+    return scaled_dot_product_attention(q, k, v, mask);
+  };
+  visit(listed<ScaledDotProductAttention<false, MaskKind::seen>,
+               TypeRows<Types<double, double, double, bool>>, DimsOf<3, 3, 3, 2>>(
+      "scaled_dot_product_attention(q, k, v, mask)", masked, "which keys are seen does not vary"));
+  visit(listed<ScaledDotProductAttention<false, MaskKind::added>, SameTypes<4, double, float>,
+               DimsOf<3, 3, 3, 2>>("scaled_dot_product_attention(q, k, v, mask); of numbers",
+                                   masked));
   visit(listed<AttentionOfWholeKeys<false>, SameTypes<3, double, float>, DimsOf<4, 3, 3>>(
       "scaled_dot_product_attention(q, k, v); keys are whole",
       [](const auto& q, const auto& k, const auto& v) {

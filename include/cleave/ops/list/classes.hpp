@@ -2,9 +2,16 @@
 #pragma once
 
 #include <cleave/ops/cross_entropy.hpp>
+#include <cleave/ops/exact_products.hpp>
 #include <cleave/ops/list/entry.hpp>
 #include <cleave/ops/one_hot.hpp>
 #include <cleave/ops/softmax.hpp>
+
+namespace cleave::ops {
+
+using ExactClassParts = PartsOf<ExactCrossEntropy, ExactLogSoftmax>;
+
+}  // namespace cleave::ops
 
 namespace cleave::ops::listing {
 
@@ -17,6 +24,10 @@ constexpr void each_of_classes(const Visit& visit) {
   visit(listed<CrossEntropy, TypeRows<Types<double, Int>, Types<float, Int>>, DimsOf<2, 1>>(
       "cross_entropy(logits, classes)",
       [](const auto& logits, const auto& classes) { return cross_entropy(logits, classes); },
+      "classes are indices"));
+  visit(listed<ExactCrossEntropy, TypeRows<Types<double, Int>, Types<float, Int>>, DimsOf<2, 1>>(
+      "cross_entropy<exact>(logits, classes)",
+      [](const auto& logits, const auto& classes) { return cross_entropy<exact>(logits, classes); },
       "classes are indices"));
   visit(listed<SoftmaxOfRows<1, false>, SameTypes<1, double, float>, DimsOf<2>>(
       "softmax(x, dim<1>{}); rows are whole",

@@ -3,9 +3,19 @@
 
 #include <cleave/ops/diagonal.hpp>
 #include <cleave/ops/einsum.hpp>
+#include <cleave/ops/exact_products.hpp>
 #include <cleave/ops/linear.hpp>
 #include <cleave/ops/list/entry.hpp>
 #include <cleave/ops/matmul.hpp>
+
+namespace cleave::ops {
+
+/// Nobody calls these by themselves.
+using MatrixProduct = decltype("ik,kj->ij"_ein);
+using ExactMatrixParts = PartsOf<ExactContract<MatrixProduct>, ExactProductParts<MatrixProduct>,
+                                 ExactProductWhole<MatrixProduct>>;
+
+}  // namespace cleave::ops
 
 namespace cleave::ops::listing {
 
@@ -28,7 +38,21 @@ constexpr void each_of_diagonals(const Visit& visit) {
 }
 
 template <class Visit>
+constexpr void each_exact_product(const Visit& visit) {
+  visit(listed<ExactContract<MatrixProduct>, SameTypes<2, double, float, Complex>, DimsOf<2, 2>>(
+      "matmul<exact>(x, w)", [](const auto& x, const auto& w) { return matmul<exact>(x, w); }));
+  visit(listed<ExactContract<decltype("aij,kja->ik"_ein)>, SameTypes<2, double>, DimsOf<3, 3>>(
+      "einsum<exact>(\"aij,kja->ik\"_ein, x, w)",
+      [](const auto& x, const auto& w) { return einsum<exact>("aij,kja->ik"_ein, x, w); }));
+  visit(listed<ExactLinear, SameTypes<3, double, float>, DimsOf<3, 2, 1>>(
+      "linear<exact>(x, weight, bias)", [](const auto& x, const auto& weight, const auto& bias) {
+        return linear<exact>(x, weight, bias);
+      }));
+}
+
+template <class Visit>
 constexpr void each_product(const Visit& visit) {
+  each_exact_product(visit);
   each_of_diagonals(visit);
   visit(listed<Matmul, SameTypes<2, double, float, Complex, Int>, DimsOf<2, 2>>(
       "matmul(x, w)", [](const auto& x, const auto& w) { return matmul(x, w); }));

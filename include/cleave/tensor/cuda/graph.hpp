@@ -1,12 +1,14 @@
 // CUDA graphs: a step of a program, enqueued once and replayed with one call.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <utility>
 
 #include <cuda_runtime_api.h>
 
 #include <cleave/core/cuda/error.hpp>
+#include <cleave/tensor/cuda/kept_for_graph.hpp>
 #include <cleave/tensor/cuda/memory.hpp>
 #include <cleave/tensor/cuda/stream.hpp>
 
@@ -41,25 +43,29 @@ class Graph {
       static_cast<void>(cudaGetLastError());
       if (captured != nullptr) static_cast<void>(cudaGraphDestroy(captured));
       detail::FreedInCapture::of_thread().give_back();
+      detail::KeptForGraph::of_thread().take();
       throw;
     }
     const cudaError_t status = cudaStreamEndCapture(stream.get(), &captured);
     detail::FreedInCapture::of_thread().give_back();
+    auto kept = detail::KeptForGraph::of_thread().take();
     check(status, "cuda::Graph");
     const std::unique_ptr<CUgraph_st, Destroy> graph(captured);
     cudaGraphExec_t made = nullptr;
     check(cudaGraphInstantiate(&made, captured, cudaGraphInstantiateFlagAutoFreeOnLaunch),
           "cuda::Graph");
     executable_.reset(made);
+    if (!kept.empty()) kept_ = std::make_unique<Kept>(std::move(kept));
   }
 
   /// Enqueues everything on the current stream; returns at once.
   /// @throws Error if a rank has failed, among others
   void launch() const {
-    const std::shared_ptr<Watch> watch = detail::watch_slot().lock();
-    if (watch != nullptr) watch->verify();
+    const std::shared_ptr<FailureDetector> detector = detail::detector_slot().lock();
+    if (detector != nullptr) detector->verify();
     check(cudaGraphLaunch(executable_.get(), current_stream().get()), "cuda::Graph::launch");
-    if (watch != nullptr) watch->launched();
+    if (kept_ != nullptr) kept_->launched.record(current_stream());
+    if (detector != nullptr) detector->launched();
   }
 
  private:
@@ -67,6 +73,22 @@ class Graph {
     void operator()(cudaGraph_t graph) const { static_cast<void>(cudaGraphDestroy(graph)); }
     void operator()(cudaGraphExec_t graph) const { static_cast<void>(cudaGraphExecDestroy(graph)); }
   };
+  /// Memory that is the graph's, though not allocated in it: given back behind the last launch.
+  struct Kept {
+    explicit Kept(detail::KeptForGraph::Memory of) : memory(std::move(of)) {}
+    Kept(const Kept&) = delete;  // the graph has one
+    Kept& operator=(const Kept&) = delete;
+    ~Kept() {
+      try {
+        if (!capture_of(current_stream())) launched.wait_on(current_stream());
+      } catch (const std::exception&) {  // a broken device, on which nothing is at work
+      }
+    }
+
+    detail::KeptForGraph::Memory memory;
+    Event launched;
+  };
+  std::unique_ptr<Kept> kept_;
   std::unique_ptr<CUgraphExec_st, Destroy> executable_;
 };
 

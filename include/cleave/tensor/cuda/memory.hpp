@@ -28,8 +28,7 @@ namespace cleave {
 
 namespace cuda::detail {
 
-/// Prepares the pool of the current device, once: it keeps what is returned to it, and the other
-/// devices of the process that can reach it may read its memory.
+/// Prepares the pool of the current device, once: it keeps what is returned to it.
 inline cudaMemPool_t device_pool() {
   static std::mutex mutex;
   static cudaMemPool_t pools[64] = {};
@@ -43,15 +42,18 @@ inline cudaMemPool_t device_pool() {
   check(cudaDeviceGetDefaultMemPool(&made, device), "Tensor");
   std::uint64_t keep = UINT64_MAX;
   check(cudaMemPoolSetAttribute(made, cudaMemPoolAttrReleaseThreshold, &keep), "Tensor");
-  for (int peer = 0; peer < device_count(); ++peer) {
-    if (peer == device || !can_access(peer, device)) continue;
-    cudaMemAccessDesc access{};
-    access.location.type = cudaMemLocationTypeDevice;
-    access.location.id = peer;
-    access.flags = cudaMemAccessFlagsProtReadWrite;
-    check(cudaMemPoolSetAccess(made, &access, 1), "Tensor");
-  }
   return pool = made;
+}
+
+/// Lets kernels on one device read the tensors of another one. @pre can_access(reader, owner)
+inline void share_pool(int owner, int reader) {
+  cudaMemPool_t pool = nullptr;
+  check(cudaDeviceGetDefaultMemPool(&pool, owner), "init_device_mesh");
+  cudaMemAccessDesc access{};
+  access.location.type = cudaMemLocationTypeDevice;
+  access.location.id = reader;
+  access.flags = cudaMemAccessFlagsProtReadWrite;
+  check(cudaMemPoolSetAccess(pool, &access, 1), "init_device_mesh");
 }
 
 /// Gives memory back when the stream gets there. What goes wrong is reported by whatever uses the

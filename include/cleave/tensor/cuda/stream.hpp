@@ -18,9 +18,9 @@ namespace cleave::cuda {
 
 /// Something beside this thread that may go wrong with its device's work, e.g. a collective that
 /// is given up because a peer has failed. Looked at by whatever waits on the host.
-class Watch {
+class FailureDetector {
  public:
-  virtual ~Watch() = default;
+  virtual ~FailureDetector() = default;
   /// @throws Error if something has gone wrong
   virtual void verify() = 0;
   /// After a graph has been enqueued on the current stream.
@@ -29,10 +29,10 @@ class Watch {
 
 namespace detail {
 
-/// The watch of this thread, as long as there is one.
-inline std::weak_ptr<Watch>& watch_slot() {
-  static thread_local std::weak_ptr<Watch> watch;
-  return watch;
+/// The failure detector of this thread, as long as there is one.
+inline std::weak_ptr<FailureDetector>& detector_slot() {
+  static thread_local std::weak_ptr<FailureDetector> detector;
+  return detector;
 }
 
 /// Whether a query was answered that not everything has run yet. That is no error, but the runtime
@@ -45,7 +45,7 @@ inline bool not_ready(cudaError_t status) noexcept {
 
 /// Reports what made a wait on the host fail, or end early.
 inline void end_wait(cudaError_t status, const char* operation) {
-  if (const std::shared_ptr<Watch> watch = watch_slot().lock()) watch->verify();
+  if (const std::shared_ptr<FailureDetector> detector = detector_slot().lock()) detector->verify();
   check(status, operation);
 }
 

@@ -1,4 +1,4 @@
-// Copies between host and device, through pinned memory: what `Tensor::to` does.
+// Copies between host and device, through pinned memory or from and to it: what `Tensor::to` does.
 //
 // In order with what the current stream has so far; the host waits for the end, so that neither
 // side has to be kept alive or unchanged afterwards.
@@ -22,9 +22,12 @@ namespace cleave {
 
 namespace cuda {
 
-/// Pinned memory that is used again, because pinning is slow. One pool per process.
+/// Pinned memory that is used again, because pinning is slow: as much as `max_free` of what is
+/// free. One pool per process.
 class PinnedPool {
  public:
+  static constexpr std::size_t max_free = std::size_t(256) << 20;
+
   static PinnedPool& get() {
     static PinnedPool& pool = *new PinnedPool;  // outlives the driver, which frees the memory
     return pool;
@@ -34,36 +37,62 @@ class PinnedPool {
   /// still runs on a device may use then.
   /// @throws Error if there is no device, or not enough memory
   std::shared_ptr<void> take(std::size_t bytes) {
-    std::size_t size = least;
-    while (size < bytes) size *= 2;
-    std::shared_ptr<void> block = reuse(size);
-    if (block == nullptr) block = allocate_pinned(size);
-    void* data = block.get();
-    return {data, [this, size, block](void*) {
-              const std::lock_guard lock(mutex_);
-              free_.emplace_back(size, block);
-            }};
+    Block block = reuse(bytes);
+    if (block.memory == nullptr) {
+      block.size = (bytes + granule - 1) / granule * granule;
+      block.memory = allocate_pinned(block.size);
+    }
+    void* data = block.memory.get();
+    return {data, [this, block](void*) { give_back(block); }};
+  }
+
+  /// Bytes that wait to be used again.
+  std::size_t free_bytes() {
+    const std::lock_guard lock(mutex_);
+    return free_bytes_;
   }
 
  private:
-  static constexpr std::size_t least = 4096;
+  static constexpr std::size_t granule = 4096;
+
+  struct Block {
+    std::shared_ptr<void> memory{};
+    std::size_t size = 0;
+  };
 
   PinnedPool() = default;
 
-  std::shared_ptr<void> reuse(std::size_t size) {
+  /// The smallest free block that is large enough, and less than half of which would be left over.
+  Block reuse(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
-    for (std::size_t i = 0; i < free_.size(); ++i) {
-      if (free_[i].first != size) continue;
-      std::swap(free_[i], free_.back());
-      std::shared_ptr<void> block = std::move(free_.back().second);
-      free_.pop_back();
-      return block;
+    auto best = free_.end();
+    for (auto block = free_.begin(); block != free_.end(); ++block)
+      if (block->size >= bytes && block->size < 2 * bytes + granule &&
+          (best == free_.end() || block->size < best->size))
+        best = block;
+    if (best == free_.end()) return {};
+    Block found = std::move(*best);
+    free_.erase(best);
+    free_bytes_ -= found.size;
+    return found;
+  }
+
+  /// What has been free for longest goes if there is too much.
+  void give_back(const Block& block) {
+    std::vector<Block> excess;  // unpinned without the lock
+    const std::lock_guard lock(mutex_);
+    free_.push_back(block);
+    free_bytes_ += block.size;
+    while (free_bytes_ > max_free) {
+      free_bytes_ -= free_.front().size;
+      excess.push_back(std::move(free_.front()));
+      free_.erase(free_.begin());
     }
-    return nullptr;
   }
 
   std::mutex mutex_;
-  std::vector<std::pair<std::size_t, std::shared_ptr<void>>> free_;
+  std::vector<Block> free_;  ///< longest first
+  std::size_t free_bytes_ = 0;
 };
 
 namespace detail {
@@ -95,6 +124,20 @@ class Staging {
   Event done_[2];
 };
 
+/// Whether the device copies host memory directly: pinned, or registered by the user.
+inline bool is_pinned(const void* memory) {
+  cudaPointerAttributes attributes{};
+  const cudaError_t status = cudaPointerGetAttributes(&attributes, memory);
+  if (status != cudaSuccess) static_cast<void>(cudaGetLastError());
+  return status == cudaSuccess && attributes.type == cudaMemoryTypeHost;
+}
+
+/// A copy without staging, which the host waits for.
+inline void copy_directly(const void* from, void* to, std::size_t bytes, cudaMemcpyKind kind) {
+  check(cudaMemcpyAsync(to, from, bytes, kind, current_stream().get()), "Tensor::to");
+  current_stream().synchronize();
+}
+
 }  // namespace detail
 
 }  // namespace cuda
@@ -103,6 +146,8 @@ class Staging {
 /// @throws Error if the copy, or something enqueued before it, fails
 inline void transfer(Host, Cuda, const void* from, void* to, std::size_t bytes) {
   if (bytes == 0) return;
+  if (cuda::detail::is_pinned(from))
+    return cuda::detail::copy_directly(from, to, bytes, cudaMemcpyHostToDevice);
   const cuda::detail::Staging staging(bytes);
   const auto* source = static_cast<const std::byte*>(from);
   auto* destination = static_cast<std::byte*>(to);
@@ -122,6 +167,8 @@ inline void transfer(Host, Cuda, const void* from, void* to, std::size_t bytes) 
 /// @throws Error if the copy, or something enqueued before it, fails
 inline void transfer(Cuda, Host, const void* from, void* to, std::size_t bytes) {
   if (bytes == 0) return;
+  if (cuda::detail::is_pinned(to))
+    return cuda::detail::copy_directly(from, to, bytes, cudaMemcpyDeviceToHost);
   const cuda::detail::Staging staging(bytes);
   const auto* source = static_cast<const std::byte*>(from);
   auto* destination = static_cast<std::byte*>(to);

@@ -81,6 +81,13 @@ inline unsigned long long atomicCAS(unsigned long long* address, unsigned long l
   return cuda_stand_in::swap_if(address, expected, value);
 }
 
+inline unsigned atomicOr(unsigned* address, unsigned value) {
+  return cuda_stand_in::exchange_by(address, [&](unsigned old) { return old | value; });
+}
+inline unsigned long long atomicOr(unsigned long long* address, unsigned long long value) {
+  return cuda_stand_in::exchange_by(address, [&](unsigned long long old) { return old | value; });
+}
+
 inline int atomicExch(int* address, int value) {
   return cuda_stand_in::exchange_by(address, [&](int) { return value; });
 }

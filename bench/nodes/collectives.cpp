@@ -1,0 +1,133 @@
+// The four collectives of a group on several hosts, each against the MPI library's own of the same
+// size in the same run: blocking calls, taking turns.
+//
+// usage: collectives HOSTS [BYTES..]     what a rank has before a reduction, or gets by a gather or
+//                                        an all-to-all, per rank of the group
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/mpi/environment.hpp>
+
+#include <cleave/comm/mpi.hpp>
+#include <cleave/comm/world.hpp>
+#include <cleave/tensor/tensor.hpp>
+
+#include "../timing.hpp"
+
+using namespace cleave;
+using bench::median;
+
+namespace {
+
+/// A repetition of one action on all ranks: the mean time of a call, of the slowest rank.
+template <class F>
+double time_of(int calls, const F& action) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double start = MPI_Wtime();
+  for (int i = 0; i < calls; ++i) action();
+  double mine = (MPI_Wtime() - start) / calls, slowest = 0;
+  MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  return slowest;
+}
+
+/// Medians of both, in turn.
+template <class F, class G>
+std::pair<double, double> in_turn(std::size_t bytes, const F& ours, const G& theirs) {
+  const int calls = bytes <= 4096 ? 20 : bytes <= 65536 ? 8 : 1;
+  const int repetitions = bytes <= 65536 ? 15 : bytes <= (1u << 20) ? 9 : 5;
+  std::vector<double> a, b;
+  ours(), theirs();
+  for (int i = 0; i < repetitions; ++i) {
+    a.push_back(time_of(calls, ours));
+    b.push_back(time_of(calls, theirs));
+  }
+  return {median(std::move(a)), median(std::move(b))};
+}
+
+struct Bench {
+  Communicator& group;
+  std::string launch;  ///< "2x4"
+
+  void report(const char* name, std::size_t bytes, std::pair<double, double> times) const {
+    if (group.rank() != 0) return;
+    std::string size = std::to_string(bytes) + "B";
+    if (bytes >= 1024) size = std::to_string(bytes >> 10) + "KiB";
+    if (bytes >= (1u << 20)) size = std::to_string(bytes >> 20) + "MiB";
+    const std::string line = "nodes." + launch + "." + name + "." + size;
+    std::printf("%s.vs_mpi %.3f ratio\n", line.c_str(), times.second / times.first);
+    std::printf("%s %.1f us\n", line.c_str(), times.first * 1e6);
+    std::fflush(stdout);
+  }
+
+  void run(std::size_t bytes) const {
+    const int n = group.size();
+    const index_t count = std::max<index_t>(1, index_t(bytes) / 4 / n) * n;  // floats
+    const index_t share = count / n;
+    const Tensor<float, 1> whole({count}), result({count}), piece({share});
+    whole.fill_(1);
+    piece.fill_(1);
+    std::vector<Box> pieces;
+    std::vector<Transfer> sends, receives;
+    const auto range = [&](int r) {
+      return Box{Shape::filled(1, r * share), Shape::filled(1, (r + 1) * share)};
+    };
+    for (int r = 0; r < n; ++r) {
+      pieces.push_back(range(r));
+      sends.push_back({r, range(r), range(group.rank())});
+      receives.push_back({r, range(group.rank()), range(r)});
+    }
+    Collective c;
+    c.pieces = pieces;
+    c.even = true;
+    c.global_count = count;
+    c.source = whole.view();
+    c.destination = result.view();
+    const auto ours = [&] { group.run(c); };
+    float* const from = whole.data();
+    float* const to = result.data();
+
+    c.kind = CollectiveKind::all_reduce;
+    report("all_reduce", bytes, in_turn(bytes, ours, [&] {
+             MPI_Allreduce(from, to, int(count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+           }));
+    c.kind = CollectiveKind::reduce_scatter;
+    c.destination = piece.view();
+    report("reduce_scatter", bytes, in_turn(bytes, ours, [&] {
+             MPI_Reduce_scatter_block(from, piece.data(), int(share), MPI_FLOAT, MPI_SUM,
+                                      MPI_COMM_WORLD);
+           }));
+    c.kind = CollectiveKind::all_gather;
+    c.source = piece.view();
+    c.destination = result.view();
+    report("all_gather", bytes, in_turn(bytes, ours, [&] {
+             MPI_Allgather(piece.data(), int(share), MPI_FLOAT, to, int(share), MPI_FLOAT,
+                           MPI_COMM_WORLD);
+           }));
+    c.kind = CollectiveKind::all_to_all;
+    c.source = whole.view();
+    c.global_count = count * n;
+    c.sends = sends;
+    c.receives = receives;
+    report("all_to_all", bytes, in_turn(bytes, ours, [&] {
+             MPI_Alltoall(from, int(share), MPI_FLOAT, to, int(share), MPI_FLOAT, MPI_COMM_WORLD);
+           }));
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const boost::mpi::environment environment(argc, argv, boost::mpi::threading::multiple);
+  const World world(mpi_communicator(MPI_COMM_WORLD));
+  const int hosts = argc > 1 ? std::max(1, std::atoi(argv[1])) : 1;
+  const Bench bench{world.communicator(),
+                    std::to_string(hosts) + "x" + std::to_string(world.size() / hosts)};
+  std::vector<std::size_t> sizes{256, 4096, 65536, std::size_t(1) << 20, std::size_t(8) << 20};
+  if (argc > 2) sizes.clear();
+  for (int i = 2; i < argc; ++i) sizes.push_back(std::size_t(std::atoll(argv[i])));
+  for (const std::size_t bytes : sizes) bench.run(bytes);
+}

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Steps of training on two processes against PyTorch (gloo), the same model, in the same run: gradients
+summed in buckets against DistributedDataParallel, sharded parameters against FSDP2's fully_shard.
+
+usage: compare.py PROGRAM
+
+Prints `ddp_step.vs_torch_ddp` and `fsdp_step.vs_torch_fsdp2`: torch's time of a step divided by that of
+the program, of medians of launches in turn. The program is launched by mpirun.
+"""
+
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "train"))
+import gpt_torch
+
+RANKS, TURNS, STEPS = 2, 5, 40
+
+
+def torch_rank(what, rank):
+    """What one of torch's processes does."""
+    import torch
+    import torch.distributed as dist
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": os.environ["BENCH_PORT"]}
+    dist.init_process_group("gloo", rank=rank, world_size=RANKS)
+
+    def wrap(model):
+        if what == "ddp":
+            return torch.nn.parallel.DistributedDataParallel(model)
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+        mesh = init_device_mesh("cpu", (RANKS,))
+        for block in model.blocks:
+            fully_shard(block, mesh=mesh)
+        return fully_shard(model, mesh=mesh)
+
+    step = gpt_torch.make_step(rank, RANKS, wrap)
+    times = []
+    for _ in range(STEPS):
+        start = time.perf_counter()
+        loss = step()
+        times.append(time.perf_counter() - start)
+    if rank == 0:
+        print(statistics.median(times), loss)
+    dist.destroy_process_group()
+
+
+def torch_step(what, turn):
+    env = os.environ | {"BENCH_PORT": str(29400 + turn)}
+    command = [sys.executable, __file__, "--rank", what]
+    ranks = [subprocess.Popen([*command, str(rank)], env=env, stdout=subprocess.PIPE, text=True)
+             for rank in range(RANKS)]
+    lines = [rank.communicate()[0] for rank in ranks]
+    if any(rank.returncode != 0 for rank in ranks):
+        sys.exit(f"torch's {what} failed")
+    return [float(word) for word in lines[0].split()]
+
+
+def own_step(program, what):
+    command = ["mpirun", "-n", str(RANKS), program, what, str(STEPS)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return [float(word) for word in done.stdout.split()]
+
+
+def main(program):
+    try:
+        import torch
+    except ImportError:
+        print(f"torch is not installed for {sys.executable}: without ddp_step.vs_torch_ddp and "
+              "fsdp_step.vs_torch_fsdp2 (PYTHON=.. names another interpreter)", file=sys.stderr)
+        return
+    print(f"torch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}", file=sys.stderr)
+    for number, (what, name) in enumerate([("ddp", "ddp_step.vs_torch_ddp"),
+                                           ("fsdp", "fsdp_step.vs_torch_fsdp2")]):
+        found = [(own_step(program, what), torch_step(what, 100 * number + turn))
+                 for turn in range(TURNS)]
+        if max(loss for pair in found for _, loss in pair) > 2:
+            sys.exit(f"the losses do not fall: {found}")
+        ours, theirs = [statistics.median(pair[who][0] for pair in found) for who in (0, 1)]
+        print(f"{what}: {1e3 * ours:.2f} ms, torch {1e3 * theirs:.2f} ms", file=sys.stderr)
+        print(f"{name} {theirs / ours:.2f} ratio", flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--rank":
+        torch_rank(sys.argv[2], int(sys.argv[3]))
+    else:
+        main(sys.argv[1])

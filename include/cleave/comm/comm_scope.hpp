@@ -1,0 +1,93 @@
+// What part of a program communicates: a dotted path, and whether its gradients are computed.
+// Traces list collectives under it.
+//
+// A thread has a place; work that it starts beside itself, and the records of its tape, remember
+// theirs. Who traces nothing pays for a pointer.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace cleave {
+
+namespace detail {
+
+/// Where a thread is in its program.
+struct CommPlace {
+  const std::string* path = nullptr;  ///< of `kept_path`; null: in no named part
+  bool is_backward = false;
+
+  static CommPlace& current() noexcept {
+    static thread_local CommPlace place;
+    return place;
+  }
+};
+
+/// The one copy of a path, which stays until the program ends; null for "".
+inline const std::string* kept_path(std::string_view path) {
+  if (path.empty()) return nullptr;
+  static std::mutex mutex;
+  static auto& paths = *new std::vector<const std::string*>;  // sorted; threads may end late
+  const std::lock_guard lock(mutex);
+  const auto at = std::lower_bound(
+      paths.begin(), paths.end(), path,
+      [](const std::string* kept, std::string_view sought) { return *kept < sought; });
+  if (at != paths.end() && **at == path) return *at;
+  return *paths.insert(at, new const std::string(path));
+}
+
+/// The innermost part that two are in: "blocks.0" for "blocks.0.mlp.up" and "blocks.0.norm".
+inline const std::string* common_path(const std::string* a, const std::string* b) {
+  if (a == b) return a;
+  if (a == nullptr || b == nullptr) return nullptr;
+  const auto ends = [](const std::string& path, std::size_t i) {
+    return i == path.size() || path[i] == '.';
+  };
+  std::size_t length = 0;
+  for (std::size_t i = 0;; ++i) {
+    if (ends(*a, i) && ends(*b, i)) length = i;
+    if (i == a->size() || i == b->size() || (*a)[i] != (*b)[i]) break;
+  }
+  return kept_path(std::string_view(*a).substr(0, length));
+}
+
+/// While it lives, this thread is at another place.
+class PlaceScope {
+ public:
+  explicit PlaceScope(CommPlace place) : before_(std::exchange(CommPlace::current(), place)) {}
+  explicit PlaceScope(const std::string* path)
+      : PlaceScope(CommPlace{path, CommPlace::current().is_backward}) {}
+  PlaceScope(const PlaceScope&) = delete;  // one scope
+  PlaceScope& operator=(const PlaceScope&) = delete;
+  ~PlaceScope() { CommPlace::current() = before_; }
+
+ private:
+  CommPlace before_;
+};
+
+/// A name inside of the part that this thread is in.
+inline const std::string* path_inside(std::string_view name) {
+  const std::string* const outer = CommPlace::current().path;
+  return kept_path(outer == nullptr ? std::string(name) : *outer + "." + std::string(name));
+}
+
+}  // namespace detail
+
+/// While it lives, what this thread communicates is listed under a name, inside of the module that
+/// is called; and so is what the gradients of its operations communicate.
+///
+///     const CommScope scope("loss");
+class CommScope {
+ public:
+  explicit CommScope(std::string_view name) : scope_(detail::path_inside(name)) {}
+
+ private:
+  detail::PlaceScope scope_;
+};
+
+}  // namespace cleave

@@ -1,0 +1,50 @@
+// Which communicator passes device memory among the ranks of a group.
+//
+// Ranks that are threads of one process read each other's memory, be it of one GPU, which NCCL
+// would refuse, or of several: copies and reductions run on the device in rank order, ordered with
+// each rank's stream by events. Processes with a GPU each, and threads whose GPUs cannot read each
+// other's memory, communicate by NCCL; others, and programs without NCCL, stage through pinned
+// memory.
+#pragma once
+
+#include <concepts>
+#include <memory>
+
+#include <cleave/comm/communicator.hpp>
+#include <cleave/comm/device/rank_device.hpp>
+#include <cleave/tensor/cuda/device.hpp>
+#if defined(CLEAVE_HAS_NCCL)
+#include <cleave/comm/nccl.hpp>
+#endif
+
+namespace cleave {
+
+namespace detail {
+
+/// The communicator of the devices of a group's ranks; they are made to work on one each, in turn.
+/// @collective every rank of the group
+/// @throws Error if there is no GPU, or the way that is asked for does not reach all ranks
+template <std::same_as<Cuda> Device>
+std::shared_ptr<Communicator> make_device_group(Communicator& host);
+
+}  // namespace detail
+
+/// The group that passes device memory among the same ranks, each of which enters its device.
+///
+/// @collective the first call: every rank of the group
+/// @throws Error if there is no GPU
+inline Communicator& communicator_on(Cuda, Communicator& group) {
+  if (&group.host() != &group) return group;
+  return *group.device_communicator(detail::make_device_group<Cuda>);
+}
+inline std::shared_ptr<Communicator> communicator_on(Cuda,
+                                                     const std::shared_ptr<Communicator>& group) {
+  if (&group->host() != group.get()) return group;
+  return group->device_communicator(detail::make_device_group<Cuda>);
+}
+
+}  // namespace cleave
+
+#if !CLEAVE_COMPILED
+#include <cleave/comm/device/device_group_body.hpp>
+#endif

@@ -1,0 +1,173 @@
+// How a rank waits for other processes: under the failure detector and a time-out.
+//
+// Whatever it waits for (messages, a flag in shared memory), the wait ends: with what it waits for,
+// or with an error that names who failed, left or did not come.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sched.h>
+
+#include <cleave/comm/mpi/failure_detector.hpp>
+#include <cleave/comm/mpi/handle.hpp>
+#include <cleave/core/deadline.hpp>
+#include <cleave/core/error.hpp>
+
+namespace cleave::detail {
+
+/// Where messages go and on whose behalf.
+struct MpiOpContext {
+  MPI_Comm comm = MPI_COMM_NULL;
+  unsigned sequence = 0;  ///< tells a collective from the next ones: below `sequences`
+  int rank = 0;           ///< in the group
+  int size = 1;
+  std::span<const int> comm_ranks{};   ///< of the members of the group; empty: the same numbers
+  std::span<const int> world_ranks{};  ///< likewise, in the world of `detector`
+  MpiFailureDetector* detector = nullptr;
+  const std::string* label = nullptr;
+  std::string operation{};
+  double timeout_seconds = 0;
+
+  static constexpr unsigned sequences = 16;
+
+  /// The tag of a message of that many bytes: it meets only a receive of as many.
+  int tag(std::size_t bytes) const noexcept {
+    const std::uint64_t span = (std::uint64_t(detector->largest_tag()) + 1) / sequences;
+    const std::uint64_t mixed = (std::uint64_t(bytes) * 0x9e3779b97f4a7c15u) >> 32;
+    return int(sequence * span + mixed % span);
+  }
+
+  /// "all_gather of group 'tp'"
+  std::string where() const { return operation + " of group '" + *label + "'"; }
+
+  /// Gives up, and tells all others: the ranks are out of step from here on.
+  [[noreturn]] void fail(const std::string& message) const {
+    const Error error(operation, message, {.rank = detector->rank()});
+    detector->announce(error.what());
+    throw error;
+  }
+};
+
+/// How often a rank looks before it leaves the core to others: at a flag in shared memory, or for
+/// messages, which takes longer.
+struct MpiPolls {
+  int flags = 50;
+  int messages = 50;
+};
+
+inline MpiPolls& mpi_polls() {
+  static MpiPolls polls;
+  return polls;
+}
+
+/// A time in which nothing arrives.
+class MpiBackoff {
+ public:
+  /// What a rank waits for. The MPI library's collectives await ranks that wait in their turn, and
+  /// have longer to say so; they may end later than on a rank that has left, which is awaited until
+  /// the time-out.
+  enum class For : std::uint8_t { flags, messages, library };
+
+  /// @param context  must outlive this
+  explicit MpiBackoff(const MpiOpContext& context, For what = For::messages)
+      : context_(context),
+        what_(what),
+        polls_(what == For::flags ? mpi_polls().flags : mpi_polls().messages) {}
+
+  /// Something has arrived: the time begins anew.
+  void renew() { idle_ = {}; }
+
+  /// Seconds without anything, when this rank last looked at the clock.
+  double waited() const noexcept { return idle_.waited; }
+
+  /// What a rank does between two looks: first look fast, then leave the core to others; every
+  /// few looks hear whether it waits in vain.
+  ///
+  /// @param awaited  the world ranks that this one waits for, ascending: a callable
+  /// @return whether it was one of the few
+  /// @throws Error if one has failed or left, or does not come in time
+  template <class Awaited>
+  bool rest(const Awaited& awaited) {
+    if (++idle_.polls > polls_) sched_yield();
+    if (idle_.polls % (polls_ < 16 ? 4 : 16) != 0) return false;
+    MpiFailureDetector& detector = *context_.detector;
+    detector.listen();
+    detector.throw_if_failed(context_.operation);
+    const double now = MPI_Wtime();
+    if (idle_.since == 0) idle_.since = now;
+    const double waited = idle_.waited = now - idle_.since;
+    if (!idle_.asked && waited > std::min(1.0, context_.timeout_seconds / 4)) {
+      idle_.asked = true;
+      for (const int r : awaited()) detector.ask(r);
+    }
+    if (!idle_.asked) return true;
+    const auto gone = such(awaited(), [&](int r) { return detector.has_left(r); });
+    if (!gone.empty() && (what_ != For::library || waited > context_.timeout_seconds)) {
+      if (idle_.left_since == 0) idle_.left_since = now;
+      if (now > idle_.left_since + grace_seconds)
+        context_.fail(listed(gone) + " left while rank " + std::to_string(detector.rank()) +
+                      " waits in " + context_.where());
+    }
+    if (waited > context_.timeout_seconds) find_culprit(now, awaited());
+    return true;
+  }
+
+ private:
+  struct Idle {
+    long polls = 0;
+    double since = 0;
+    double waited = 0;
+    double left_since = 0;  ///< when an awaited rank was found to have left
+    double late_since = 0;  ///< when the time was out
+    bool asked = false;
+  };
+
+  /// How long a rank that left may still be heard of, as its last messages may be under way; and
+  /// how long a rank has to answer.
+  static constexpr double grace_seconds = 0.25;
+
+  /// After the time-out: asks the awaited ranks, and names those that do not answer. One that waits
+  /// in its turn is about to find who is to blame; if it does not, they wait for each other.
+  void find_culprit(double now, const std::vector<int>& awaited) {
+    MpiFailureDetector& detector = *context_.detector;
+    if (idle_.late_since == 0) {
+      idle_.late_since = now;
+      for (const int r : awaited) detector.ask(r);
+    }
+    if (now < idle_.late_since + (what_ == For::library ? 4 : 1) * grace_seconds) return;
+    const std::string limit = within(context_.timeout_seconds);
+    const auto silent = such(awaited, [&](int r) { return !detector.waits(r); });
+    if (!silent.empty())
+      context_.fail(listed(silent) + " did not come to " + context_.where() + limit);
+    if (now > idle_.late_since + 8 * grace_seconds)
+      context_.fail(listed(awaited) + " did not come to " + context_.where() + limit +
+                    ", waiting elsewhere");
+  }
+
+  template <class Predicate>
+  static std::vector<int> such(std::vector<int> ranks, Predicate predicate) {
+    std::erase_if(ranks, [&](int r) { return !predicate(r); });
+    return ranks;
+  }
+
+  /// "rank 2", "ranks 1, 3"
+  static std::string listed(const std::vector<int>& ranks) {
+    std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+      text += (i > 0 ? ", " : "") + std::to_string(ranks[i]);
+    return text;
+  }
+
+  const MpiOpContext& context_;
+  For what_;
+  int polls_;
+  Idle idle_;
+};
+
+}  // namespace cleave::detail

@@ -1,0 +1,353 @@
+// A group whose ranks are MPI processes.
+//
+// Everything runs on duplicates of the user's communicator, so that messages never mix. Processes
+// of one node read each other directly (mpi_direct.hpp); others send messages
+// (mpi_collectives.hpp).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <cleave/comm/collective.hpp>
+#include <cleave/comm/communicator.hpp>
+#include <cleave/comm/mpi/collectives.hpp>
+#include <cleave/comm/mpi/direct.hpp>
+#include <cleave/comm/mpi/failure_detector.hpp>
+#include <cleave/comm/mpi/handle.hpp>
+#include <cleave/comm/mpi/library.hpp>
+#include <cleave/comm/mpi/messages.hpp>
+#include <cleave/comm/mpi/node.hpp>
+#include <cleave/comm/mpi/node_grid.hpp>
+#include <cleave/comm/mpi/packed.hpp>
+#include <cleave/comm/mpi/tuning.hpp>
+#include <cleave/comm/mpi/two_level.hpp>
+#include <cleave/comm/thread/world.hpp>
+#include <cleave/comm/verify.hpp>
+#include <cleave/core/error.hpp>
+
+namespace cleave::detail {
+
+/// The failure detector of a world, for threads that communicate otherwise than by MPI.
+class MpiAbortNotification final : public AbortNotification {
+ public:
+  explicit MpiAbortNotification(std::shared_ptr<MpiFailureDetector> detector)
+      : detector_(std::move(detector)) {}
+
+  void raise(int, const char* cause) noexcept override { detector_->announce(cause); }
+  std::string heard() noexcept override {
+    int provided = MPI_THREAD_SINGLE;
+    MPI_Query_thread(&provided);
+    if (provided != MPI_THREAD_MULTIPLE) return {};
+    try {
+      detector_->listen();
+      return detector_->cause();
+    } catch (const std::exception&) {  // MPI itself fails: whoever calls it next says so
+      return {};
+    }
+  }
+
+ private:
+  std::shared_ptr<MpiFailureDetector> detector_;
+};
+
+class MpiCommunicator final : public Communicator {
+ public:
+  /// The group of all ranks of `comm`: a world of its own.
+  /// @collective every rank of `comm`
+  static std::shared_ptr<MpiCommunicator> world(MPI_Comm comm) {
+    if (!mpi_is_running())
+      throw Error("mpi_communicator", "MPI is not initialised, or has been finalised");
+    if (comm == MPI_COMM_NULL) throw Error("mpi_communicator", "the communicator is null");
+    int is_inter = 0;
+    mpi_check(MPI_Comm_test_inter(comm, &is_inter), "MPI_Comm_test_inter");
+    if (is_inter != 0)
+      throw Error("mpi_communicator", "an inter-communicator has no single group of ranks");
+    Members members;
+    members.detector = std::make_shared<MpiFailureDetector>(comm);
+    members.comm = MpiComm::duplicate(comm);
+    members.signatures = MpiComm::duplicate(comm);
+    members.rank = members.detector->rank();
+    for (int r = 0; r < members.detector->size(); ++r) members.world_ranks.push_back(r);
+    members.node = MpiNode::reaching(comm);
+    members.processes = processes_of(comm);
+    members.nodes = nodes_of(comm, members.node.get());
+    members.tuning = tuning_of(comm);
+    choose_polls(comm);
+    auto state = std::make_shared<RankState>(
+        RankState::from_environment(members.rank, members.detector->size()));
+    state->local_rank = rank_on_node(comm);
+    state->failures = std::make_shared<MpiAbortNotification>(members.detector);
+    return std::shared_ptr<MpiCommunicator>(
+        new MpiCommunicator(std::move(members), "world", std::move(state)));
+  }
+
+  ~MpiCommunicator() override {
+    if (!members_.detector->broken()) return;
+    members_.comm.abandon();
+    members_.signatures.abandon();
+  }
+
+  const char* backend() const noexcept override { return "mpi"; }
+  bool concurrent() const noexcept override {
+    int provided = MPI_THREAD_SINGLE;
+    MPI_Query_thread(&provided);
+    return provided == MPI_THREAD_MULTIPLE;
+  }
+
+  /// Runs calls that are part of one that observers have seen, and that ranks have compared.
+  void relay(std::span<const Collective> calls) {
+    if (calls.size() == 1) execute(calls[0]);
+    else execute_all(calls);
+  }
+  /// Whether all members read that memory of this rank where it is.
+  bool reads_directly(const void* data) const {
+    return direct_ != nullptr && members_.node->arena()->contains(data);
+  }
+
+  /// What the groups of this world share.
+  const std::shared_ptr<MpiFailureDetector>& detector() const noexcept { return members_.detector; }
+
+  std::shared_ptr<Communicator> subgroup(std::span<const int> ranks, std::string label) override {
+    return make_group(ranks, std::move(label), "subgroup");
+  }
+
+ protected:
+  void execute(const Collective& c) override {
+    verify_call(c, rank(), size());
+    MpiOpContext way = context(members_.comm, calls_++ % meeting, operation_of(c));
+    if (direct_ != nullptr && direct_->run(c, way)) return;
+    switch (algorithm_for(c)) {
+      case MpiAlgorithm::two_level: return run_on_two_levels(c, std::move(way));
+      case MpiAlgorithm::library: return MpiLibrary(std::move(way)).run(c);
+      case MpiAlgorithm::messages: break;
+    }
+    MpiMessages messages(std::move(way));
+    switch (c.kind) {
+      case CollectiveKind::barrier: return barrier(messages);
+      case CollectiveKind::broadcast: return broadcast(c, messages);
+      case CollectiveKind::scatter: return scatter(c, messages);
+      case CollectiveKind::gather: return gather(c, messages);
+      case CollectiveKind::all_gather: return all_gather(c, messages);
+      case CollectiveKind::reduce_scatter: return reduce_scatter(c, messages);
+      case CollectiveKind::all_reduce: return all_reduce(c, messages);
+      case CollectiveKind::all_to_all:
+      case CollectiveKind::exchange: return exchange(c, messages);
+    }
+  }
+
+  void execute_all(std::span<const Collective> calls) override {
+    std::vector<Collective> together;
+    for (const Collective& c : calls)
+      if (MpiDirect::runs_together(c)) together.push_back(c);
+    if (together.size() < 2) return Communicator::execute_all(calls);
+    for (const Collective& c : calls) {
+      verify_call(c, rank(), size());
+      if (!MpiDirect::runs_together(c)) execute(c);
+    }
+    MpiOpContext way = context(members_.comm, calls_++ % meeting, operation_of(together[0]));
+    if (direct_ != nullptr && direct_->run_all(together, way)) return;
+    const auto small =
+        std::stable_partition(together.begin(), together.end(),
+                              [this](const Collective& c) { return !goes_packed(c, size()); });
+    MpiMessages messages(std::move(way));
+    exchange_packed({small, together.end()}, messages);
+    for (auto c = together.begin(); c != small; ++c) execute(*c);
+  }
+
+  void gather_signatures(const Signature& mine, std::span<Signature> all) override {
+    MpiMessages messages(
+        context(members_.signatures, comparisons_++ % meeting, name_of(CollectiveKind(mine.kind))));
+    gather_small(messages, &mine, sizeof mine, all.data());
+  }
+
+ private:
+  /// @throws Error if a rank cannot read its table, or ranks have read different ones
+  /// @collective every rank of `comm`
+  static std::shared_ptr<const MpiTuning> tuning_of(MPI_Comm comm) {
+    std::shared_ptr<const MpiTuning> tuning;
+    std::exception_ptr error;
+    try {
+      tuning = std::make_shared<const MpiTuning>(MpiTuning::from_environment());
+    } catch (const std::exception&) {
+      error = std::current_exception();
+    }
+    const std::uint64_t sum = tuning != nullptr ? tuning->checksum() : 0;
+    const std::uint64_t mine[2] = {sum, ~sum};
+    std::uint64_t most[2] = {};
+    mpi_check(MPI_Allreduce(mine, most, 2, MPI_UINT64_T, MPI_MAX, comm), "MPI_Allreduce");
+    if (error != nullptr) std::rethrow_exception(error);
+    if (most[0] != ~most[1])
+      throw Error("run", "the files that CLEAVE_TUNE names differ between ranks");
+    return tuning;
+  }
+
+  /// Leaves the core to others at once where they need it: more processes than cores, or Open MPI
+  /// is told to do the same.
+  static void choose_polls(MPI_Comm comm) {
+    const char* yields = std::getenv("OMPI_MCA_mpi_yield_when_idle");
+    const bool shares = ranks_on_node(comm) > available_cores();
+    MpiPolls& polls = mpi_polls();
+    polls.flags = shares ? 2 : 50;
+    polls.messages = shares || (yields != nullptr && *yields == '1') ? 2 : 50;
+  }
+
+  /// What a group consists of, besides its label and the state that all groups share.
+  struct Members {
+    MpiComm comm;        ///< the messages of `execute`
+    MpiComm signatures;  ///< those of `gather_signatures`, which precede them
+    std::shared_ptr<MpiFailureDetector> detector;
+    std::vector<int> world_ranks;
+    std::vector<int> processes;  ///< as ranks of MPI_COMM_WORLD
+    std::vector<int> nodes;      ///< @see nodes_of
+    std::shared_ptr<MpiNode> node;
+    std::shared_ptr<const MpiTuning> tuning;
+    int rank = 0;
+    const char* operation = "subgroup";  ///< for which it is being made
+  };
+
+  /// Collectives count up to this and begin again; it stands for the meeting before a subgroup.
+  static constexpr unsigned meeting = MpiOpContext::sequences - 1;
+
+  MpiCommunicator(Members members, std::string label, std::shared_ptr<RankState> state)
+      : Communicator(members.rank, int(members.world_ranks.size()), std::move(label),
+                     std::move(state)),
+        members_(std::move(members)),
+        grid_(NodeGrid::of(members_.nodes, rank())) {
+    if (members_.nodes.empty() || std::ranges::count(members_.nodes, members_.nodes[0]) == size())
+      direct_ = MpiDirect::create(members_.node, members_.processes,
+                                  context(members_.comm, calls_++ % meeting, members_.operation));
+    members_.operation = nullptr;
+  }
+
+  MpiOpContext context(const MpiComm& comm, unsigned sequence, const char* operation) const {
+    MpiOpContext context;
+    context.comm = comm.get();
+    context.sequence = sequence;
+    context.rank = rank();
+    context.size = size();
+    context.world_ranks = members_.world_ranks;
+    context.detector = members_.detector.get();
+    context.label = &label();
+    context.operation = operation;
+    context.timeout_seconds = state().timeout_seconds;
+    return context;
+  }
+
+  /// What a call takes: the same on all ranks of the group.
+  MpiAlgorithm algorithm_for(const Collective& c) const {
+    const bool reduces =
+        c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter;
+    index_t count = c.global_count;
+    if (reduces) count = c.source.size();
+    if (c.kind == CollectiveKind::all_gather) count = c.destination.size();
+    const bool in_order = reduces && !reduces_in_any_order(c.dtype(), c.op);
+    const auto possible = [&](MpiAlgorithm algorithm) {
+      if (algorithm == MpiAlgorithm::messages) return true;
+      if (in_order) return false;
+      return algorithm == MpiAlgorithm::library ? MpiLibrary::has(c) : grid_.nodes > 0;
+    };
+    return members_.tuning->choose(c.kind, size(), count * index_t(size_of(c.dtype())), possible);
+  }
+
+  /// Whether the sum of a node may be rounded before it is added to those of others.
+  bool reduces_in_any_order(DType type, ReduceOp op) const {
+    if (op == ReduceOp::avg) return false;
+    const bool rounds = !is_integer_dtype(type) && type != DType::boolean &&
+                        (op == ReduceOp::sum || op == ReduceOp::product);
+    const bool is_short = type == DType::float16 || type == DType::bfloat16;
+    return !rounds || !(is_short || state().reproducible);
+  }
+
+  void run_on_two_levels(const Collective& c, MpiOpContext way) {
+    if (two_level_ == nullptr) {
+      auto node = make_group(grid_.row(), label(), operation_of(c));
+      auto column = make_group(grid_.column(), label(), operation_of(c));
+      two_level_ =
+          std::make_unique<MpiTwoLevel<MpiCommunicator>>(grid_, std::move(node), std::move(column));
+    }
+    switch (c.kind) {
+      case CollectiveKind::all_gather: return two_level_->all_gather(c);
+      case CollectiveKind::reduce_scatter: return two_level_->reduce_scatter(c);
+      case CollectiveKind::all_reduce: return two_level_->all_reduce(c);
+      default: break;
+    }
+    if (two_level_->is_small(c)) return two_level_->exchange_by_columns(c);
+    MpiMessages messages(std::move(way));
+    two_level_->exchange(c, messages);
+  }
+
+  /// @param operation  for which it is made, as errors say
+  std::shared_ptr<MpiCommunicator> make_group(std::span<const int> ranks, std::string label,
+                                              const char* operation) {
+    Members members;
+    members.detector = members_.detector;
+    members.node = members_.node;
+    members.tuning = members_.tuning;
+    members.operation = operation;
+    members.rank = place_in_subgroup(*this, ranks);
+    for (const int r : ranks) {
+      members.world_ranks.push_back(members_.world_ranks[std::size_t(r)]);
+      members.processes.push_back(members_.processes[std::size_t(r)]);
+      if (!members_.nodes.empty()) members.nodes.push_back(members_.nodes[std::size_t(r)]);
+    }
+    const int hash = meet(ranks, members, label);
+
+    MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
+    MPI_Comm comm = MPI_COMM_NULL;
+    mpi_check(MPI_Comm_group(members_.comm.get(), &all), "MPI_Comm_group");
+    mpi_check(MPI_Group_incl(all, int(ranks.size()), ranks.data(), &some), "MPI_Group_incl");
+    mpi_check(MPI_Comm_create_group(members_.comm.get(), some, hash, &comm),
+              "MPI_Comm_create_group");
+    MPI_Group_free(&some);
+    MPI_Group_free(&all);
+    members.comm = MpiComm(comm);
+    members.signatures = MpiComm::duplicate(comm);
+    return std::shared_ptr<MpiCommunicator>(
+        new MpiCommunicator(std::move(members), std::move(label), shared_state()));
+  }
+
+  /// Waits for the listed ranks, as MPI's own call could not be woken, and compares their lists.
+  /// @return a tag that tells this list from most others
+  int meet(std::span<const int> ranks, const Members& members, const std::string& label) const {
+    const std::uint64_t hash = checksum(ranks);
+    MpiOpContext way = context(members_.comm, meeting, members.operation);
+    way.rank = members.rank;
+    way.size = int(ranks.size());
+    way.comm_ranks = ranks;
+    way.world_ranks = members.world_ranks;
+    way.label = &label;
+    std::vector<std::uint64_t> hashes(ranks.size());
+    MpiMessages messages(std::move(way));
+    gather_small(messages, &hash, sizeof hash, hashes.data());
+    for (std::size_t i = 0; i < hashes.size(); ++i)
+      if (hashes[i] != hashes[0])
+        throw Error(members.operation,
+                    "ranks " + std::to_string(members.world_ranks[0]) + " and " +
+                        std::to_string(members.world_ranks[i]) +
+                        " list different members of group '" + label + "'",
+                    {.rank = state().world_rank});
+    return int(hash % 32768);
+  }
+
+  static void barrier(MpiMessages& messages) {
+    const std::byte here{};
+    std::vector<std::byte> all(std::size_t(messages.size()));
+    gather_small(messages, &here, 1, all.data());
+  }
+
+  Members members_;
+  unsigned calls_ = 0;
+  unsigned comparisons_ = 0;
+  std::unique_ptr<MpiDirect> direct_;  ///< where all members are on one node
+  NodeGrid grid_;
+  std::unique_ptr<MpiTwoLevel<MpiCommunicator>> two_level_;  ///< from the first call that takes it
+};
+
+}  // namespace cleave::detail

@@ -1,0 +1,393 @@
+// Collectives of a group whose processes are on one node: through the memory that they share.
+//
+// Every rank writes into its slot what it asks for, all meet, everybody reads its peers directly
+// (the same functions as between threads), and all meet again before any source may change. What
+// does not lie in shared memory is copied there first; if a rank has no room for that, all see it
+// and the collective goes as messages.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <cleave/comm/collective.hpp>
+#include <cleave/comm/mpi/backoff.hpp>
+#include <cleave/comm/mpi/collectives.hpp>
+#include <cleave/comm/mpi/node.hpp>
+#include <cleave/comm/thread/reads.hpp>
+#include <cleave/comm/verify.hpp>
+
+namespace cleave::detail {
+
+class MpiDirect {
+ public:
+  /// The slots of a group; null if a member is on another node.
+  ///
+  /// @param processes  of the members, as ranks in MPI_COMM_WORLD
+  /// @collective every rank of the group
+  static std::unique_ptr<MpiDirect> create(std::shared_ptr<MpiNode> node,
+                                           std::span<const int> processes, MpiOpContext context) {
+    if (node == nullptr || processes.size() < 2) return nullptr;
+    std::vector<int> places;
+    for (const int process : processes) {
+      places.push_back(node->place_of(process));
+      if (places.back() < 0) return nullptr;
+    }
+    // the first member has the slots of all; they stay until the window goes
+    const auto size = processes.size();
+    std::int64_t offset = -1;
+    const int rank = context.rank;
+    if (rank == 0) {
+      if (void* memory = node->arena()->allocate(size * sizeof(Slot))) {
+        for (std::size_t r = 0; r < size; ++r) new (static_cast<Slot*>(memory) + r) Slot;
+        offset = std::int64_t(node->arena()->offset_of(memory));
+      }
+    }
+    std::vector<std::int64_t> offsets(size);
+    MpiMessages messages(std::move(context));
+    gather_small(messages, &offset, sizeof offset, offsets.data());
+    if (offsets[0] < 0) return nullptr;
+    auto* slots = reinterpret_cast<Slot*>(node->segment(places[0]) + offsets[0]);
+    return std::unique_ptr<MpiDirect>(
+        new MpiDirect(std::move(node), std::move(places), rank, slots));
+  }
+
+  /// Whether calls of that kind may be run together.
+  static bool runs_together(const Collective& c) {
+    return c.kind == CollectiveKind::all_gather || c.kind == CollectiveKind::reduce_scatter ||
+           c.kind == CollectiveKind::all_to_all || c.kind == CollectiveKind::exchange;
+  }
+
+  /// Several calls with two meetings in all.
+  /// @pre        runs_together(c) for all of them, none reads what another one writes
+  /// @return     whether they ran; if not, on no rank, for lack of memory
+  /// @collective every rank of the group
+  bool run_all(std::span<const Collective> calls, const MpiOpContext& context) {
+    context.detector->verify(context.operation);
+    ++round_;
+    Staged staged(*this);
+    std::vector<Collective> mine(calls.begin(), calls.end());
+    show_all(mine, staged);
+    meet(context);
+    for (int r = 0; r < size(); ++r)
+      if (!published(r).reachable) return false;
+    for (int r = 1; r < size(); ++r)
+      if (published(r).count != published(0).count)
+        context.fail("ranks of group '" + *context.label + "' disagree: rank 0 runs " +
+                     std::to_string(published(0).count) + " calls together, rank " +
+                     std::to_string(r) + " runs " + std::to_string(published(r).count));
+    std::exception_ptr error;
+    std::vector<Collective> theirs(std::size_t(size()), Collective{});
+    std::vector<const Collective*> peers;
+    for (const Collective& call : theirs) peers.push_back(&call);
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      for (int r = 0; r < size(); ++r)
+        theirs[std::size_t(r)] = r == rank_ ? mine[i] : call_of(listed(r)[i], mine[i]);
+      require_agreement(theirs, context);
+      if (error == nullptr) error = read(mine[i], peers, {}, context);
+    }
+    meet_behind(mine[0], error, context);
+    return true;
+  }
+
+  /// @return whether it ran; if not, on no rank, for lack of memory
+  /// @collective every rank of the group
+  bool run(const Collective& c, const MpiOpContext& context) {
+    context.detector->verify(context.operation);
+    ++round_;
+    Staged staged(*this);
+    show(c, staged);
+    meet(context);
+    std::vector<Collective> calls;
+    for (int r = 0; r < size(); ++r) {
+      if (!published(r).reachable) return false;
+      calls.push_back(r == rank_ ? staged.call : call_of(published(r), c));
+    }
+    require_agreement(calls, context);
+    if (c.kind == CollectiveKind::barrier) return true;
+    std::vector<const Collective*> peers;
+    for (const Collective& call : calls) peers.push_back(&call);
+    alignas(64) std::byte block[block_bytes];  // a destination may be a source that others read
+    const View small = View::dense(block, c.dtype(), c.source.extents);
+    meet_behind(c, read(c, peers, small, context), context);
+    if (is_small_reduction(c)) strided_copy(small, c.destination);
+    if (staged.copies_back) strided_copy(staged.call.destination, c.destination);
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t staging_bytes = 4096;
+
+  /// A view of memory in the segment of some process of the node.
+  struct SharedView {
+    std::int64_t offset = 0;
+    std::int32_t place = -1;  ///< -1: no elements
+    DType dtype = DType::uint8;
+    Shape extents{};
+    Shape strides{};
+  };
+
+  /// What a rank shows to its peers.
+  struct Published {
+    CollectiveKind kind{};
+    ReduceOp op{};
+    bool reachable = true;
+    bool failed = false;
+    std::int32_t root = 0;
+    std::int32_t count = 1;    ///< of calls that are run together
+    std::int64_t listed = -1;  ///< where the list of several lies in the rank's segment
+    index_t global_count = 0;
+    std::uint64_t detail = 0;
+    SharedView source{};
+    SharedView destination{};
+  };
+
+  /// What a rank has in shared memory: two rounds, since the next one may be shown while others
+  /// still look at this one.
+  struct Slot {
+    alignas(64) std::atomic<std::uint64_t> meetings{0};
+    alignas(64) std::array<Published, 2> published{};
+    alignas(64) std::array<Box, 2> piece{};  ///< of a scatter: the root writes into all slots
+    alignas(64) std::array<std::array<std::byte, staging_bytes>, 2> staging{};
+  };
+  static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+  /// A call whose views lie in shared memory.
+  struct Staged {
+    explicit Staged(MpiDirect& of) : direct(of) {}
+    Staged(const Staged&) = delete;  // owns memory of the arena
+    Staged& operator=(const Staged&) = delete;
+    ~Staged() {
+      for (void* block : blocks)
+        if (block != nullptr) direct.node_->arena()->release(block);
+    }
+
+    MpiDirect& direct;
+    Collective call{};
+    bool copies_back = false;
+    std::array<void*, 2> blocks{};  ///< the source and the destination; or the list and all sources
+  };
+
+  MpiDirect(std::shared_ptr<MpiNode> node, std::vector<int> places, int rank, Slot* slots)
+      : node_(std::move(node)), places_(std::move(places)), rank_(rank), slots_(slots) {}
+
+  int size() const noexcept { return int(places_.size()); }
+  Published& published(int r) const noexcept { return slots_[r].published[round_ & 1]; }
+  Box& piece(int r) const noexcept { return slots_[r].piece[round_ & 1]; }
+
+  void show(const Collective& c, Staged& staged) {
+    Published& mine = published(rank_);
+    mine = {};
+    mine.kind = c.kind;
+    mine.op = c.op;
+    mine.root = c.root;
+    mine.global_count = c.global_count;
+    mine.detail = c.detail;
+    staged.call = c;
+    const bool rooted = c.kind == CollectiveKind::broadcast || c.kind == CollectiveKind::scatter;
+    if (!rooted || rank_ == c.root) mine.reachable = share_source(c, mine, staged);
+    if (c.kind == CollectiveKind::all_reduce && !is_small_reduction(c))
+      mine.reachable = mine.reachable && share_destination(c, mine, staged);
+    if (c.kind == CollectiveKind::scatter && rank_ == c.root)
+      for (int r = 0; r < size(); ++r) piece(r) = c.pieces[std::size_t(r)];
+  }
+
+  /// The list of what another rank runs together.
+  const Published* listed(int r) const {
+    return reinterpret_cast<const Published*>(node_->segment(places_[std::size_t(r)]) +
+                                              published(r).listed);
+  }
+
+  /// Shows several calls; what does not lie in shared memory is copied there, all in one block.
+  void show_all(std::vector<Collective>& calls, Staged& staged) {
+    Published& mine = published(rank_);
+    mine = {};
+    mine.kind = calls[0].kind;
+    mine.count = std::int32_t(calls.size());
+    const auto room = [&](const Collective& c) {
+      const bool is_shared = c.source.bytes() == 0 || node_->arena()->contains(c.source.data);
+      return is_shared ? std::size_t(0) : (std::size_t(c.source.bytes()) + 63) / 64 * 64;
+    };
+    std::size_t bytes = 0;
+    for (const Collective& c : calls) bytes += room(c);
+    auto* const list = static_cast<Published*>(
+        staged.blocks[0] = node_->arena()->allocate(calls.size() * sizeof(Published)));
+    if (bytes > 0) staged.blocks[1] = node_->arena()->allocate(bytes);
+    mine.reachable = list != nullptr && (bytes == 0 || staged.blocks[1] != nullptr);
+    if (!mine.reachable) return;
+    const int place = places_[std::size_t(rank_)];
+    mine.listed = reinterpret_cast<const std::byte*>(list) - node_->segment(place);
+    auto* free = static_cast<std::byte*>(staged.blocks[1]);
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      Collective& c = calls[i];
+      Published& entry = *new (list + i) Published;
+      entry.kind = c.kind;
+      entry.op = c.op;
+      entry.global_count = c.global_count;
+      entry.detail = c.detail;
+      entry.source.dtype = c.source.dtype;
+      entry.source.extents = c.source.extents;
+      if (c.source.bytes() == 0) continue;
+      if (const std::size_t size = room(c); size > 0) {
+        const View copy = View::dense(free, c.source.dtype, c.source.extents);
+        strided_copy(c.source, copy);
+        c.source = copy;
+        free += size;
+      }
+      entry.source = shared(c.source, place);
+    }
+  }
+
+  bool share_source(const Collective& c, Published& mine, Staged& staged) {
+    const auto bytes = std::size_t(c.source.bytes());
+    mine.source.dtype = c.source.dtype;
+    mine.source.extents = c.source.extents;
+    if (bytes == 0 || c.source.data == nullptr) return true;
+    if (node_->arena()->contains(c.source.data)) {
+      mine.source = shared(c.source, places_[std::size_t(rank_)]);
+      return true;
+    }
+    int place = places_[0];
+    std::byte* memory = slots_[rank_].staging[round_ & 1].data();
+    if (bytes > staging_bytes) {
+      memory = static_cast<std::byte*>(staged.blocks[0] = node_->arena()->allocate(bytes));
+      place = places_[std::size_t(rank_)];
+    }
+    if (memory == nullptr) return false;
+    const View copy = View::dense(memory, c.source.dtype, c.source.extents);
+    strided_copy(c.source, copy);
+    staged.call.source = copy;
+    mine.source = shared(copy, place);
+    return true;
+  }
+
+  bool share_destination(const Collective& c, Published& mine, Staged& staged) {
+    if (!node_->arena()->contains(c.destination.data)) {
+      staged.blocks[1] = node_->arena()->allocate(std::size_t(c.destination.bytes()));
+      if (staged.blocks[1] == nullptr) return false;
+      staged.call.destination =
+          View::dense(staged.blocks[1], c.destination.dtype, c.destination.extents);
+      staged.copies_back = true;
+    }
+    mine.destination = shared(staged.call.destination, places_[std::size_t(rank_)]);
+    return true;
+  }
+
+  SharedView shared(const ConstView& view, int place) const {
+    return {static_cast<const std::byte*>(view.data) - node_->segment(place), place, view.dtype,
+            view.extents, view.strides};
+  }
+  View view_of(const SharedView& view) const {
+    return {view.place < 0 ? nullptr : node_->segment(view.place) + view.offset, view.dtype,
+            view.extents, view.strides};
+  }
+
+  /// What a peer asks for, as far as others need to know.
+  Collective call_of(const Published& theirs, const Collective& mine) const {
+    Collective c;
+    c.kind = theirs.kind;
+    c.op = theirs.op;
+    c.root = theirs.root;
+    c.global_count = theirs.global_count;
+    c.detail = theirs.detail;
+    c.source = view_of(theirs.source);
+    c.destination = view_of(theirs.destination);
+    c.operation = mine.operation;
+    return c;
+  }
+
+  /// @throws Error if ranks make calls that do not fit each other
+  void require_agreement(const std::vector<Collective>& calls, const MpiOpContext& context) const {
+    for (int r = 1; r < size(); ++r)
+      if (!agree(calls[0], calls[std::size_t(r)]))
+        context.fail("ranks of group '" + *context.label + "' disagree: rank 0 runs " +
+                     text_of(calls[0]) + ", rank " + std::to_string(r) + " runs " +
+                     text_of(calls[std::size_t(r)]));
+  }
+
+  /// The meeting behind which sources may change. @throws what a rank met in between
+  void meet_behind(const Collective& c, const std::exception_ptr& error,
+                   const MpiOpContext& context) {
+    meet(context);
+    if (error != nullptr) std::rethrow_exception(error);
+    for (int r = 0; r < size(); ++r)
+      if (published(r).failed)
+        throw Error(operation_of(c),
+                    "rank " + std::to_string(context.world_ranks[std::size_t(r)]) + " failed in " +
+                        context.where(),
+                    {.rank = context.detector->rank()});
+  }
+
+  /// An all-reduce of which every rank reduces everything.
+  static bool is_small_reduction(const Collective& c) {
+    return c.kind == CollectiveKind::all_reduce && c.source.bytes() <= block_bytes;
+  }
+
+  /// Everything between the two meetings; what it throws is returned, so that no peer is left to
+  /// read memory that is given back. The result of a small reduction goes to `small`.
+  std::exception_ptr read(const Collective& c, PeerCalls peers, const View& small,
+                          const MpiOpContext& context) {
+    try {
+      switch (c.kind) {
+        case CollectiveKind::reduce_scatter: reduce_piece<Host>(peers, rank_, operands_); break;
+        case CollectiveKind::scatter:
+          if (!piece(rank_).empty())
+            copy_checked<Host>(c, peers[std::size_t(c.root)]->source[piece(rank_)], c.destination);
+          break;
+        case CollectiveKind::all_reduce:
+          if (is_small_reduction(c)) {
+            reduce_elements<Host>(peers, small, 0, c.source.size(), operands_);
+            break;
+          }
+          reduce_share<Host>(peers, rank_, operands_);
+          meet(context);
+          copy_shares<Host>(peers, rank_);
+          break;
+        default: copy_from_peers<Host>(peers, rank_, false); break;
+      }
+      return nullptr;
+    } catch (const std::exception&) {
+      published(rank_).failed = true;
+      return std::current_exception();
+    }
+  }
+
+  /// Returns when all ranks have come here.
+  /// @throws Error if one has failed or left, or does not come in time
+  void meet(const MpiOpContext& context) {
+    ++meetings_;
+    slots_[rank_].meetings.store(meetings_, std::memory_order_release);
+    const auto missing = [&](int r) {
+      return slots_[r].meetings.load(std::memory_order_acquire) < meetings_;
+    };
+    MpiBackoff backoff(context, MpiBackoff::For::flags);
+    for (int r = 0; r < size(); ++r)
+      while (missing(r))
+        backoff.rest([&] {
+          std::vector<int> ranks;
+          for (int peer = 0; peer < size(); ++peer)
+            if (missing(peer)) ranks.push_back(context.world_ranks[std::size_t(peer)]);
+          std::sort(ranks.begin(), ranks.end());
+          return ranks;
+        });
+  }
+
+  std::shared_ptr<MpiNode> node_;
+  std::vector<int> places_;  ///< of the members, on the node
+  int rank_;
+  Slot* slots_;
+  std::uint64_t round_ = 0;
+  std::uint64_t meetings_ = 0;
+  std::vector<ConstView> operands_;
+};
+
+}  // namespace cleave::detail

@@ -1,0 +1,300 @@
+// How a rank learns that it waits in vain: a channel between all ranks of a world, beside the one
+// that carries data.
+//
+// A rank that fails tells all others. A rank that has waited for a while asks those it waits for;
+// one whose function has returned answers that it has left, one that waits itself answers that, one
+// that computes keeps silent. So nothing is sent while all goes well, and every wait ends: with its
+// data, or with the name of who failed, left or did not come. After a failure each rank tells when
+// it has withdrawn its receives: what was sent to it is not read any more.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sched.h>
+#include <time.h>
+
+#include <cleave/comm/mpi/handle.hpp>
+#include <cleave/core/error.hpp>
+
+namespace cleave::detail {
+
+/// One per world and rank; all groups made from the world share it, and two threads of the rank may
+/// wait at the same time.
+class MpiFailureDetector {
+ public:
+  /// Who failed first, as far as this rank knows, and what it said.
+  struct Failure {
+    int rank = 0;
+    std::string text;
+  };
+
+  /// @collective every rank of `world`
+  explicit MpiFailureDetector(MPI_Comm world) : comm_(MpiComm::duplicate(world)) {
+    mpi_check(MPI_Comm_rank(comm_.get(), &rank_), "MPI_Comm_rank");
+    mpi_check(MPI_Comm_size(comm_.get(), &size_), "MPI_Comm_size");
+    int* limit = nullptr;
+    int is_set = 0;
+    mpi_check(MPI_Comm_get_attr(comm_.get(), MPI_TAG_UB, &limit, &is_set), "MPI_Comm_get_attr");
+    if (is_set != 0) largest_tag_ = *limit;
+    left_.assign(std::size_t(size_), false);
+    waits_ = withdrawn_ = asked_by_ = left_;
+  }
+  MpiFailureDetector(const MpiFailureDetector&) = delete;  // there is one channel
+  MpiFailureDetector& operator=(const MpiFailureDetector&) = delete;
+  /// The last group of this rank is gone; the others hear of it if an exception is the reason.
+  ~MpiFailureDetector() {
+    if (!mpi_is_running() || !broken()) return;
+    announce("an exception has destroyed its communicators");
+    withdraw();
+    comm_.abandon();
+    try {
+      if (!notes_.empty()) keep_until_exit(std::make_shared<Notes>(std::move(notes_)));
+    } catch (...) {  // out of memory
+    }
+  }
+
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return size_; }
+  /// What MPI allows; the same on all ranks.
+  int largest_tag() const noexcept { return largest_tag_; }
+
+  /// Whether messages may be under way that nobody will wait for: no group of the world is of use.
+  bool broken() const noexcept {
+    const std::lock_guard lock(mutex_);
+    return failure_ != nullptr || is_unwinding();
+  }
+  /// Whether another rank was the first to fail.
+  bool woken() const noexcept {
+    const std::lock_guard lock(mutex_);
+    return failure_ != nullptr && failure_->rank != rank_;
+  }
+
+  /// What another rank has failed with; empty if none has, or this one was the first.
+  std::string cause() const {
+    const std::lock_guard lock(mutex_);
+    if (failure_ == nullptr || failure_->rank == rank_) return {};
+    return "rank " + std::to_string(failure_->rank) + " failed: " + failure_->text;
+  }
+
+  /// @throws Error if a rank is known to have failed
+  void throw_if_failed(const std::string& operation) const {
+    const std::lock_guard lock(mutex_);
+    if (failure_ != nullptr)
+      throw Error(operation,
+                  "rank " + std::to_string(failure_->rank) + " failed: " + failure_->text,
+                  {.rank = rank_});
+  }
+
+  /// Whether that rank's function has returned. Known only after it was asked.
+  bool has_left(int rank) const {
+    const std::lock_guard lock(mutex_);
+    return left_[std::size_t(rank)];
+  }
+  /// Whether that rank, asked last, has answered that it waits for others.
+  bool waits(int rank) const {
+    const std::lock_guard lock(mutex_);
+    return waits_[std::size_t(rank)];
+  }
+
+  /// Whether that rank has said, after a failure, that it receives nothing any more.
+  bool has_withdrawn(int rank) const {
+    const std::lock_guard lock(mutex_);
+    return withdrawn_[std::size_t(rank)];
+  }
+
+  /// Asks a rank to say so if it has left or waits, and when it leaves.
+  void ask(int rank) {
+    const std::lock_guard lock(mutex_);
+    waits_[std::size_t(rank)] = false;
+    post(Kind::asked, {}, rank);
+  }
+
+  /// Reads what the others have said, while this rank waits for them.
+  ///
+  /// @param looks  how often to look in vain: MPI finds what has arrived bit by bit
+  void listen(int looks = 1) {
+    const std::lock_guard lock(mutex_);
+    heard_ = MPI_Wtime();
+    while (looks > 0) {
+      int arrived = 0;
+      MPI_Status status;
+      mpi_check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_.get(), &arrived, &status),
+                "MPI_Iprobe");
+      if (arrived == 0) {
+        --looks;
+        continue;
+      }
+      int length = 0;
+      mpi_check(MPI_Get_count(&status, MPI_CHAR, &length), "MPI_Get_count");
+      std::string text(std::size_t(length), '\0');
+      mpi_check(MPI_Recv(text.data(), length, MPI_CHAR, status.MPI_SOURCE, status.MPI_TAG,
+                         comm_.get(), MPI_STATUS_IGNORE),
+                "MPI_Recv");
+      hear(Kind(status.MPI_TAG), status.MPI_SOURCE, std::move(text));
+    }
+  }
+
+  /// Before this rank communicates: reads what the others have said, now and then.
+  /// @throws Error if a rank is known to have failed
+  void verify(const std::string& operation) {
+    const std::lock_guard lock(mutex_);
+    if (MPI_Wtime() > heard_ + 0.01) listen(8);
+    if (failure_ != nullptr) withdraw();
+    throw_if_failed(operation);
+  }
+
+  /// The same before a thread of this rank posts receives.
+  void enter(const std::string& operation) {
+    const std::lock_guard lock(mutex_);
+    verify(operation);
+    ++receiving_;
+  }
+
+  /// After all receives of such a thread have ended.
+  void leave() noexcept {
+    const std::lock_guard lock(mutex_);
+    --receiving_;
+    if (failure_ != nullptr) withdraw();
+  }
+
+  /// Tells all others that this rank has failed, unless a failure is known already.
+  void announce(const std::string& text) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (failure_ != nullptr) return;
+    try {
+      failure_ = std::make_unique<Failure>(Failure{rank_, text});
+      tell_all(Kind::failed, text.substr(0, longest_text));
+    } catch (...) {  // if sending fails, peers time out
+    }
+  }
+
+  /// The last thing a rank does: waits until every rank has got here too. After a failure for no
+  /// longer than `timeout` seconds, since a rank that computes, or is stuck elsewhere, does not
+  /// listen; otherwise for as long as the others work.
+  ///
+  /// @return whether all ranks are here and none has failed
+  /// @collective every rank
+  bool part(double timeout) noexcept {
+    const std::lock_guard lock(mutex_);
+    try {
+      mine_ = failure_ != nullptr ? 1 : 0;
+      MPI_Request request = MPI_REQUEST_NULL;
+      mpi_check(MPI_Iallreduce(&mine_, &any_, 1, MPI_INT, MPI_MAX, comm_.get(), &request),
+                "MPI_Iallreduce");
+      leaving_ = true;
+      for (int r = 0; r < size_; ++r)
+        if (asked_by_[std::size_t(r)]) post(Kind::left, {}, r);
+      double known = 0;  // since when a failure is
+      for (int polls = 0;; ++polls) {
+        int done = 0;
+        mpi_check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+        listen();
+        reap();
+        if (done != 0) return any_ == 0;
+        if (failure_ != nullptr) {
+          withdraw();
+          if (known == 0) known = MPI_Wtime();
+          if (MPI_Wtime() > known + timeout) return false;
+        }
+        if (polls < 1000) {
+          sched_yield();
+        } else {
+          const timespec nap{0, 200'000};
+          nanosleep(&nap, nullptr);
+        }
+      }
+    } catch (...) {
+      return false;
+    }
+  }
+
+ private:
+  /// What a note says; its tag.
+  enum class Kind : int { failed, asked, left, waits, withdrawn };
+
+  struct Note {
+    std::string text;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+
+  using Notes = std::vector<std::unique_ptr<Note>>;
+
+  /// Notes are short enough to be sent at once, whether or not the receiver listens.
+  static constexpr std::size_t longest_text = 1000;
+
+  bool is_unwinding() const noexcept { return std::uncaught_exceptions() > exceptions_at_birth_; }
+
+  /// After a failure: tells all others, once, when no receive is open; none is opened any more.
+  void withdraw() noexcept {
+    if (receiving_ > 0 || withdrawn_[std::size_t(rank_)]) return;
+    withdrawn_[std::size_t(rank_)] = true;
+    try {
+      tell_all(Kind::withdrawn, {});
+    } catch (...) {  // the others wait for this for a limited time
+    }
+  }
+
+  /// Returns when the notes are on their way, or will not be soon.
+  void tell_all(Kind kind, const std::string& text) {
+    for (int step = 1; step < size_; ++step) post(kind, text, (rank_ + step) % size_);
+    for (const double end = MPI_Wtime() + 1; !notes_.empty() && MPI_Wtime() < end;) reap();
+  }
+
+  void post(Kind kind, std::string text, int rank) {
+    notes_.push_back(std::make_unique<Note>(Note{std::move(text)}));
+    Note& note = *notes_.back();
+    mpi_check(MPI_Isend(note.text.data(), int(note.text.size()), MPI_CHAR, rank, int(kind),
+                        comm_.get(), &note.request),
+              "MPI_Isend");
+  }
+
+  void hear(Kind kind, int from, std::string text) {
+    switch (kind) {
+      case Kind::failed:
+        if (failure_ == nullptr)
+          failure_ = std::make_unique<Failure>(Failure{from, std::move(text)});
+        break;
+      case Kind::asked:
+        asked_by_[std::size_t(from)] = true;
+        post(leaving_ ? Kind::left : Kind::waits, {}, from);
+        break;
+      case Kind::left: left_[std::size_t(from)] = true; break;
+      case Kind::waits: waits_[std::size_t(from)] = true; break;
+      case Kind::withdrawn: withdrawn_[std::size_t(from)] = true; break;
+    }
+  }
+
+  /// Forgets the notes that are on their way.
+  void reap() {
+    std::erase_if(notes_, [](const std::unique_ptr<Note>& note) {
+      int done = 0;
+      mpi_check(MPI_Test(&note->request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      return done != 0;
+    });
+  }
+
+  mutable std::recursive_mutex mutex_;
+  MpiComm comm_;
+  int rank_ = 0;
+  int size_ = 1;
+  int largest_tag_ = 32767;
+  int exceptions_at_birth_ = std::uncaught_exceptions();
+  std::unique_ptr<Failure> failure_;
+  std::vector<bool> left_;
+  std::vector<bool> waits_;
+  std::vector<bool> withdrawn_;
+  std::vector<bool> asked_by_;
+  Notes notes_;
+  double heard_ = 0;   ///< when this rank has last listened
+  int receiving_ = 0;  ///< threads of this rank that may have receives open
+  bool leaving_ = false;
+  int mine_ = 0;  // what `part` reduces
+  int any_ = 0;
+};
+
+}  // namespace cleave::detail

@@ -1,0 +1,106 @@
+// The messages of one collective as views: packed where a view has gaps, else sent and received in
+// place.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <cleave/comm/mpi/handle.hpp>
+#include <cleave/comm/mpi/requests.hpp>
+#include <cleave/tensor/storage.hpp>
+#include <cleave/tensor/strided_copy.hpp>
+#include <cleave/tensor/view.hpp>
+
+namespace cleave::detail {
+
+class MpiMessages {
+ public:
+  /// @throws Error if a rank is known to have failed
+  explicit MpiMessages(MpiOpContext context) : requests_(std::move(context)) {}
+  MpiMessages(const MpiMessages&) = delete;  // requests have one owner
+  MpiMessages& operator=(const MpiMessages&) = delete;
+  ~MpiMessages() {
+    if (requests_.withdraw()) return;
+    try {
+      for (std::shared_ptr<void>& memory : scratch_) keep_until_exit(std::move(memory));
+    } catch (...) {  // out of memory
+    }
+  }
+
+  int rank() const noexcept { return requests_.context().rank; }
+  int size() const noexcept { return requests_.context().size; }
+  /// The rank `step` places further, cyclically: ranks that begin with step 1 do not all turn to
+  /// the same one first.
+  int after(int step) const noexcept { return (rank() + step) % size(); }
+  int before(int step) const noexcept { return (rank() - step + size()) % size(); }
+
+  void send(const std::byte* data, std::size_t bytes, int peer) {
+    requests_.send(data, bytes, peer);
+  }
+  void receive(std::byte* data, std::size_t bytes, int peer) {
+    requests_.receive(data, bytes, peer);
+  }
+
+  /// See MpiRequests::announce_receive.
+  void announce_receive(std::size_t bytes, int peer) { requests_.announce_receive(bytes, peer); }
+
+  /// Views of a pair of ranks are matched by their order; nothing is sent for an empty one.
+  void send(const ConstView& view, int peer) { send(pack(view), std::size_t(view.bytes()), peer); }
+  /// What is received packed is in its place after `finish`.
+  void receive(const View& view, int peer) {
+    const auto bytes = std::size_t(view.bytes());
+    if (view.contiguous()) return receive(static_cast<std::byte*>(view.data), bytes, peer);
+    std::byte* packed = scratch(bytes);
+    const std::size_t begin = posted();
+    receive(packed, bytes, peer);
+    unpacks_.push_back({begin, posted(), packed, view});
+  }
+
+  /// The elements one after the other: in place where they lie so, else a copy.
+  const std::byte* pack(const ConstView& view) {
+    if (view.contiguous()) return static_cast<const std::byte*>(view.data);
+    std::byte* packed = scratch(std::size_t(view.bytes()));
+    strided_copy(view, View::dense(packed, view.dtype, view.extents));
+    return packed;
+  }
+
+  /// Memory that lives as long as the messages.
+  std::byte* scratch(std::size_t bytes) {
+    scratch_.push_back(allocate_bytes(Host{}, bytes));
+    return static_cast<std::byte*>(scratch_.back().get());
+  }
+
+  /// Marks for `wait`.
+  std::size_t posted() const noexcept { return requests_.posted(); }
+
+  /// Waits for what was posted between two marks. @throws Error as MpiRequests::wait
+  void wait(std::size_t begin, std::size_t end) { requests_.wait(begin, end); }
+
+  /// See MpiRequests::forget.
+  void forget(std::size_t end) { requests_.forget(end); }
+
+  /// Waits for everything. @throws Error as MpiRequests::wait
+  void finish() {
+    for (const Unpack& u : unpacks_) {
+      wait(u.begin, u.end);
+      strided_copy(ConstView::dense(u.packed, u.view.dtype, u.view.extents), u.view);
+    }
+    unpacks_.clear();
+    wait(0, posted());
+  }
+
+ private:
+  struct Unpack {
+    std::size_t begin, end;
+    const std::byte* packed;
+    View view;
+  };
+
+  std::vector<std::shared_ptr<void>> scratch_;
+  std::vector<Unpack> unpacks_;
+  MpiRequests requests_;
+};
+
+}  // namespace cleave::detail

@@ -1,0 +1,64 @@
+// How the ranks of a group lie on nodes, where every node has the same number of them.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace cleave::detail {
+
+/// Several nodes with several ranks each: a row is a node, a column has one rank of each node.
+/// Nodes, and the ranks of a node, are numbered in the order in which the group lists them.
+struct NodeGrid {
+  int nodes = 0;             ///< 0: the group is no such grid
+  int places = 0;            ///< ranks of each node
+  int node = 0;              ///< of this rank
+  int place = 0;             ///< of this rank, on its node
+  std::vector<int> ranks{};  ///< in the group: [node][place]
+
+  int at(int of_node, int of_place) const {
+    return ranks[std::size_t(of_node) * std::size_t(places) + std::size_t(of_place)];
+  }
+  /// The ranks of this rank's node, and those of its column.
+  std::vector<int> row() const {
+    const auto begin = ranks.begin() + std::ptrdiff_t(node) * places;
+    return {begin, begin + places};
+  }
+  std::vector<int> column() const {
+    std::vector<int> result;
+    for (int n = 0; n < nodes; ++n) result.push_back(at(n, place));
+    return result;
+  }
+
+  /// @param node_of  a number per rank of the group, the same for ranks of one node
+  /// @return a grid of no nodes unless there are several, each with the same number of ranks, and
+  ///         that more than one
+  static NodeGrid of(std::span<const int> node_of, int rank) {
+    std::vector<int> numbers;
+    std::vector<std::vector<int>> rows;
+    for (std::size_t r = 0; r < node_of.size(); ++r) {
+      auto at = std::find(numbers.begin(), numbers.end(), node_of[r]);
+      if (at == numbers.end()) {
+        at = numbers.insert(at, node_of[r]);
+        rows.emplace_back();
+      }
+      rows[std::size_t(at - numbers.begin())].push_back(int(r));
+    }
+    NodeGrid grid;
+    if (rows.size() < 2 || rows[0].size() < 2) return grid;
+    for (const auto& row : rows)
+      if (row.size() != rows[0].size()) return grid;
+    grid.nodes = int(rows.size());
+    grid.places = int(rows[0].size());
+    for (int n = 0; n < grid.nodes; ++n)
+      for (int p = 0; p < grid.places; ++p) {
+        const int member = rows[std::size_t(n)][std::size_t(p)];
+        grid.ranks.push_back(member);
+        if (member == rank) grid.node = n, grid.place = p;
+      }
+    return grid;
+  }
+};
+
+}  // namespace cleave::detail

@@ -1,0 +1,145 @@
+// Reductions as messages: an exchange of addends, and a sum in rank order while they are in the
+// cache.
+//
+// Block by block: while the addends of one are summed, those of the next are under way. Blocks are
+// the shorter the more ranks there are, so that a reduction takes the same scratch whatever their
+// number.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include <cleave/comm/linear_range.hpp>
+#include <cleave/comm/mpi/messages.hpp>
+#include <cleave/comm/reduce.hpp>
+#include <cleave/tensor/view.hpp>
+
+namespace cleave::detail {
+
+/// The most bytes of scratch for the blocks of a reduction; the same on all ranks. Small in tests.
+inline std::size_t max_reduction_scratch = std::size_t(16) << 20;
+
+/// Elements of one message of a reduction over so many ranks, of a piece of so many elements: what
+/// fits in a cache, twice that if it is all of the piece. A rank has two blocks of every other one
+/// in flight, and may have to pack as many of its own.
+inline index_t reduction_block(index_t elements, std::size_t size, int ranks) {
+  const index_t usual = (index_t(256) << 10) / index_t(size);
+  const std::size_t blocks = 4 * std::size_t(std::max(1, ranks - 1));
+  const std::size_t most = std::min(max_reduction_scratch / blocks, mpi_message_limit) / size;
+  return std::clamp<index_t>(index_t(most), 1, elements <= 2 * usual ? 2 * usual : usual);
+}
+
+/// result = the reduction of piece(self) of all ranks.
+/// @tparam PieceOf  index of a rank -> ConstView: what this rank has for it
+/// @cost   receives (n-1) times the result; scratch: `max_reduction_scratch` and a block
+template <class PieceOf>
+class PieceReduction {
+ public:
+  PieceReduction(MpiMessages& messages, ReduceOp op, const PieceOf& piece, const View& result)
+      : messages_(messages), op_(op), piece_(piece), result_(result), own_(piece(messages.rank())) {
+    const index_t elements = own_.size();
+    block_ = reduction_block(elements, size_, messages.size());
+    blocks_ = rounds_ = (elements + block_ - 1) / block_;
+    room_ = std::size_t(std::min(block_, elements)) * size_;
+    slots_ = messages.scratch(2 * peers() * room_);
+    packed_ = messages.scratch(room_);
+    for (int step = 1; step < messages.size(); ++step) {
+      const ConstView theirs = piece(messages.after(step));
+      const index_t part = reduction_block(theirs.size(), size_, messages.size());
+      rounds_ = std::max(rounds_, (theirs.size() + part - 1) / part);
+      if (!theirs.contiguous())
+        send_room_ = std::max(send_room_, std::size_t(std::min(part, theirs.size())) * size_);
+    }
+    send_slots_ = messages.scratch(2 * peers() * send_room_);
+  }
+
+  void run() {
+    if (blocks_ > 2)  // the others have the size of the first
+      for (int step = 1; step < messages_.size(); ++step)
+        messages_.announce_receive(std::size_t(count_of(blocks_ - 1)) * size_,
+                                   messages_.before(step));
+    for (index_t b = 0; b < std::min<index_t>(rounds_, 2); ++b) post(b);
+    for (index_t b = 0; b < rounds_; ++b) {
+      const Marks marks = marks_[std::size_t(b % 2)];
+      messages_.wait(marks.begin, marks.received);
+      if (b < blocks_) sum(b);
+      messages_.wait(marks.received, marks.end);
+      messages_.forget(marks.end);
+      if (b + 2 < rounds_) post(b + 2);
+    }
+  }
+
+ private:
+  /// The requests of a block: receives up to `received`, then sends.
+  struct Marks {
+    std::size_t begin = 0, received = 0, end = 0;
+  };
+
+  std::size_t peers() const { return std::size_t(messages_.size() - 1); }
+  index_t count_of(index_t b) const { return std::min(block_, own_.size() - b * block_); }
+  std::size_t place(index_t b, int step) const {
+    return std::size_t(b % 2) * peers() + std::size_t(step - 1);
+  }
+  std::byte* slot(index_t b, int step) const { return slots_ + place(b, step) * room_; }
+
+  void post(index_t b) {
+    Marks& marks = marks_[std::size_t(b % 2)];
+    marks.begin = messages_.posted();
+    if (b < blocks_)
+      for (int step = 1; step < messages_.size(); ++step)
+        messages_.receive(slot(b, step), std::size_t(count_of(b)) * size_, messages_.before(step));
+    marks.received = messages_.posted();
+    for (int step = 1; step < messages_.size(); ++step) send(b, step);
+    marks.end = messages_.posted();
+  }
+
+  void send(index_t b, int step) {
+    const int peer = messages_.after(step);
+    const ConstView theirs = piece_(peer);
+    const index_t part = reduction_block(theirs.size(), size_, messages_.size());
+    const index_t count = std::min(part, theirs.size() - b * part);
+    if (count <= 0) return;
+    std::byte* const packed = send_slots_ + place(b, step) * send_room_;
+    if (!theirs.contiguous()) pack_range(theirs, b * part, count, packed);
+    messages_.send(
+        theirs.contiguous() ? static_cast<const std::byte*>(element_at(theirs, b * part)) : packed,
+        std::size_t(count) * size_, peer);
+  }
+
+  void sum(index_t b) {
+    const index_t begin = b * block_, count = count_of(b);
+    const Shape extents(std::array<index_t, 1>{count});
+    for (int step = 1; step < messages_.size(); ++step)
+      addends_[std::size_t(messages_.before(step))] =
+          ConstView::dense(slot(b, step), type_, extents);
+    if (!own_.contiguous()) pack_range(own_, begin, count, packed_);
+    addends_[std::size_t(messages_.rank())] =
+        ConstView::dense(own_.contiguous() ? element_at(own_, begin) : packed_, type_, extents);
+    if (result_.contiguous())
+      return reduce_range(op_, addends_, View::dense(element_at(result_, begin), type_, extents), 0,
+                          count);
+    reduce_range(op_, addends_, View::dense(packed_, type_, extents), 0, count);
+    unpack_range(packed_, result_, begin, count);
+  }
+
+  MpiMessages& messages_;
+  ReduceOp op_;
+  const PieceOf& piece_;
+  View result_;
+  ConstView own_;
+  DType type_ = result_.dtype;
+  std::size_t size_ = size_of(type_);
+  index_t block_ = 1;   ///< elements of a message to this rank
+  index_t blocks_ = 0;  ///< of this rank's piece
+  index_t rounds_ = 0;  ///< of the longest piece
+  std::size_t room_ = 0, send_room_ = 0;
+  std::byte* slots_ = nullptr;
+  std::byte* send_slots_ = nullptr;
+  std::byte* packed_ = nullptr;
+  std::array<Marks, 2> marks_{};
+  std::vector<ConstView> addends_ = std::vector<ConstView>(std::size_t(messages_.size()));
+};
+
+}  // namespace cleave::detail

@@ -1,0 +1,230 @@
+// The requests of one collective: posted without blocking, split where MPI's counts are too narrow,
+// and waited for under the failure detector and a time-out.
+//
+// A message of n bytes meets only a receive of n bytes, since its tag depends on n: Open MPI writes
+// beyond a receive buffer that is shorter than the message. Ranks that disagree about sizes get an
+// error that says so, whatever CLEAVE_CHECK is.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sched.h>
+
+#include <cleave/comm/mpi/backoff.hpp>
+#include <cleave/comm/mpi/handle.hpp>
+#include <cleave/core/error.hpp>
+
+namespace cleave::detail {
+
+/// The most bytes of one message; longer ones are split. The same on all ranks. Small in tests.
+inline std::size_t mpi_message_limit = std::size_t(1) << 30;
+
+class MpiRequests {
+ public:
+  /// @throws Error if a rank is known to have failed
+  explicit MpiRequests(MpiOpContext context) : context_(std::move(context)) {
+    context_.detector->enter(context_.operation);
+  }
+  MpiRequests(const MpiRequests&) = delete;  // a request has one owner
+  MpiRequests& operator=(const MpiRequests&) = delete;
+  ~MpiRequests() {
+    withdraw();
+    if (entered_) context_.detector->leave();
+  }
+
+  const MpiOpContext& context() const noexcept { return context_; }
+
+  /// How many have been posted: marks for `wait`.
+  std::size_t posted() const noexcept { return forgotten_ + requests_.size(); }
+
+  /// Lists those before a mark no longer. @pre they are complete
+  void forget(std::size_t end) {
+    const auto count = std::ptrdiff_t(end - forgotten_);
+    requests_.erase(requests_.begin(), requests_.begin() + count);
+    about_.erase(about_.begin(), about_.begin() + count);
+    forgotten_ = end;
+  }
+
+  void send(const std::byte* data, std::size_t bytes, int peer) {
+    for (std::size_t at = 0; at < bytes; at += mpi_message_limit) {
+      const std::size_t part = std::min(mpi_message_limit, bytes - at);
+      check(MPI_Isend(data + at, int(part), MPI_BYTE, comm_rank(peer), context_.tag(part),
+                      context_.comm, open(peer, part, false)),
+            "MPI_Isend");
+    }
+  }
+  void receive(std::byte* data, std::size_t bytes, int peer) {
+    for (std::size_t at = 0; at < bytes; at += mpi_message_limit) {
+      const std::size_t part = std::min(mpi_message_limit, bytes - at);
+      check(MPI_Irecv(data + at, int(part), MPI_BYTE, comm_rank(peer), context_.tag(part),
+                      context_.comm, open(peer, part, true)),
+            "MPI_Irecv");
+    }
+  }
+
+  /// A receive of that size will be posted later: such a message is not odd.
+  void announce_receive(std::size_t bytes, int peer) { later_.push_back({peer, bytes, true}); }
+
+  /// Waits for the requests posted between two marks.
+  /// @throws Error if a rank has failed or left, sends another size, or does not come in time
+  void wait(std::size_t begin, std::size_t end) {
+    begin = std::max(begin, forgotten_) - forgotten_;  // from here on: places in the lists
+    end = std::max(end, forgotten_) - forgotten_;
+    std::size_t pending = 0;
+    for (std::size_t i = begin; i < end; ++i) pending += is_open(i);
+    MpiBackoff backoff(context_);
+    double odd_since = 0;
+    while (pending > 0) {
+      const std::size_t done = complete(begin, end);
+      pending -= done;
+      if (done > 0) backoff.renew(), odd_since = 0;
+      else if (backoff.rest([&] { return awaited(begin, end); }) && backoff.waited() > 0.2)
+        find_odd_message(begin, end, odd_since);
+    }
+  }
+
+  /// Takes back what is still open, so that MPI touches no memory whose owner an exception is about
+  /// to destroy; the group is of no use any more. A receive that has begun ends within moments, as
+  /// its sender does the same; a send is harmless once its receiver has withdrawn. A rank that
+  /// computes meanwhile is not waited for: it hears of the failure before it receives.
+  ///
+  /// @return whether MPI is done with the memory of all messages
+  bool withdraw() noexcept {
+    if (open_ == 0) return true;
+    try {
+      MpiFailureDetector& detector = *context_.detector;
+      detector.announce(context_.operation + " ended half-way");
+      for (std::size_t i = 0; i < requests_.size(); ++i)
+        if (is_open(i) && about_[i].receives) MPI_Cancel(&requests_[i]);
+      drain([](const About& about) { return about.receives; });
+      if (std::exchange(entered_, false)) detector.leave();
+      drain([&](const About& about) {
+        return about.receives || !detector.has_withdrawn(world_rank(about.peer));
+      });
+    } catch (...) {  // out of memory, or MPI fails too: what is open stays open
+    }
+    return std::exchange(open_, 0) == 0;
+  }
+
+ private:
+  struct About {
+    int peer = 0;
+    std::size_t bytes = 0;
+    bool receives = false;
+  };
+
+  /// Room for one more request.
+  MPI_Request* open(int peer, std::size_t bytes, bool receives) {
+    about_.push_back({peer, bytes, receives});
+    requests_.push_back(MPI_REQUEST_NULL);
+    ++open_;
+    return &requests_.back();
+  }
+
+  bool is_open(std::size_t i) const noexcept { return requests_[i] != MPI_REQUEST_NULL; }
+
+  /// Waits, for 2 s at most, until no request is open that matters.
+  template <class Matters>
+  void drain(Matters matters) {
+    indices_.resize(requests_.size());
+    for (const double end = MPI_Wtime() + 2; MPI_Wtime() < end; sched_yield()) {
+      int done = 0;
+      MPI_Testsome(int(requests_.size()), requests_.data(), &done, indices_.data(),
+                   MPI_STATUSES_IGNORE);
+      context_.detector->listen();
+      open_ = 0;
+      for (std::size_t i = 0; i < requests_.size(); ++i) open_ += is_open(i) && matters(about_[i]);
+      if (open_ == 0) return;
+    }
+  }
+
+  /// @return how many requests of the range completed just now
+  std::size_t complete(std::size_t begin, std::size_t end) {
+    indices_.resize(end - begin);
+    statuses_.resize(end - begin);
+    int done = 0;
+    const int code =
+        MPI_Testsome(int(end - begin), &requests_[begin], &done, indices_.data(), statuses_.data());
+    if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) check(code, "MPI_Testsome");
+    if (done == MPI_UNDEFINED) return 0;
+    open_ -= std::size_t(done);
+    for (std::size_t i = 0; i < std::size_t(done); ++i)
+      inspect(about_[begin + std::size_t(indices_[i])], statuses_[i], code);
+    return std::size_t(done);
+  }
+
+  void inspect(const About& about, MPI_Status& status, int code) {
+    if (code == MPI_ERR_IN_STATUS && status.MPI_ERROR != MPI_SUCCESS)
+      context_.fail(mpi_error_text(status.MPI_ERROR) + " in " + context_.where());
+    if (!about.receives) return;
+    int bytes = 0;
+    check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
+    if (std::size_t(bytes) != about.bytes) disagree(about, bytes);
+  }
+
+  /// A message from an awaited rank that fits no receive from it, and stays: the ranks disagree.
+  void find_odd_message(std::size_t begin, std::size_t end, double& odd_since) {
+    for (std::size_t i = begin; i < end; ++i) {
+      if (!is_open(i) || !about_[i].receives) continue;
+      int found = 0, bytes = 0;
+      MPI_Status status;
+      check(MPI_Iprobe(comm_rank(about_[i].peer), MPI_ANY_TAG, context_.comm, &found, &status),
+            "MPI_Iprobe");
+      if (found == 0 || is_expected(about_[i].peer, status.MPI_TAG)) continue;
+      if (odd_since == 0) odd_since = MPI_Wtime();
+      if (MPI_Wtime() < odd_since + 0.2) return;
+      check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
+      disagree(about_[i], bytes);
+    }
+  }
+
+  bool is_expected(int peer, int tag) const noexcept {
+    for (const std::vector<About>* list : {&about_, &later_})
+      for (const About& about : *list)
+        if (about.receives && about.peer == peer && context_.tag(about.bytes) == tag) return true;
+    return false;
+  }
+
+  [[noreturn]] void disagree(const About& about, int bytes) const {
+    context_.fail("rank " + std::to_string(world_rank(about.peer)) + " sends " +
+                  std::to_string(bytes) + " bytes where rank " +
+                  std::to_string(context_.detector->rank()) + " expects " +
+                  std::to_string(about.bytes) + " in " + context_.where());
+  }
+
+  /// World ranks of those whose messages are open, ascending.
+  std::vector<int> awaited(std::size_t begin, std::size_t end) const {
+    std::vector<int> ranks;
+    for (std::size_t i = begin; i < end; ++i)
+      if (is_open(i)) ranks.push_back(world_rank(about_[i].peer));
+    std::sort(ranks.begin(), ranks.end());
+    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+    return ranks;
+  }
+
+  int comm_rank(int peer) const {
+    return context_.comm_ranks.empty() ? peer : context_.comm_ranks[std::size_t(peer)];
+  }
+  int world_rank(int peer) const { return context_.world_ranks[std::size_t(peer)]; }
+
+  void check(int code, const char* call) {
+    if (code != MPI_SUCCESS) context_.fail(std::string(call) + ": " + mpi_error_text(code));
+  }
+
+  MpiOpContext context_;
+  std::vector<MPI_Request> requests_;
+  std::vector<About> about_;  ///< the request of the same index
+  std::vector<About> later_;  ///< receives that are not posted yet
+  std::size_t open_ = 0;      ///< requests that have not completed
+  std::size_t forgotten_ = 0;  ///< requests that the lists lack
+  bool entered_ = true;       ///< the failure detector counts this among those that receive
+  std::vector<int> indices_;
+  std::vector<MPI_Status> statuses_;
+};
+
+}  // namespace cleave::detail

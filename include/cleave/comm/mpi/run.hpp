@@ -1,0 +1,106 @@
+// The program as one process per rank: starts MPI, calls the user's function, ends together.
+//
+// A rank ends when all ranks have ended. After a failure the processes part without MPI_Finalize,
+// which waits for messages that will never come; the non-zero exit code makes mpirun end those
+// that are stuck elsewhere.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <boost/mpi/environment.hpp>
+
+#include <cleave/comm/mpi/communicator.hpp>
+#include <cleave/comm/world.hpp>
+
+namespace cleave::detail {
+
+/// How long a rank that has failed, or knows of a failure, waits for the others to end too.
+inline constexpr double farewell_seconds = 5;
+
+/// MPI for the time of a program, for several threads if it can (asynchronous work); where the user
+/// has started it, it stays the user's.
+class MpiSession {
+ public:
+  MpiSession(int& argc, char**& argv)
+      : environment_(std::make_unique<boost::mpi::environment>(
+            argc, argv, boost::mpi::threading::multiple, false)) {}
+
+  /// Does not finalise MPI.
+  void abandon() noexcept {
+    [[maybe_unused]] static const boost::mpi::environment* left = environment_.release();
+  }
+
+ private:
+  std::unique_ptr<boost::mpi::environment> environment_;
+};
+
+/// While the user's function runs: a rank that ends the program by `exit` tells the others, which
+/// would wait for it otherwise, and gives them time to hear of it.
+class ExitNotice {
+ public:
+  explicit ExitNotice(MpiFailureDetector& detector) {
+    [[maybe_unused]] static const int registered = std::atexit(tell);
+    running() = &detector;
+  }
+  ExitNotice(const ExitNotice&) = delete;  // a process runs one function
+  ExitNotice& operator=(const ExitNotice&) = delete;
+  ~ExitNotice() { running() = nullptr; }
+
+ private:
+  static MpiFailureDetector*& running() noexcept {
+    static MpiFailureDetector* detector = nullptr;
+    return detector;
+  }
+
+  static void tell() {
+    MpiFailureDetector* detector = std::exchange(running(), nullptr);
+    if (detector == nullptr || !mpi_is_running()) return;
+    detector->announce("it has called exit");
+    detector->part(farewell_seconds);
+  }
+};
+
+/// Calls f(World&) on every rank of MPI_COMM_WORLD.
+///
+/// @return what f returns (0 if nothing); not 0 if f fails on any rank, which that one reports on
+///         stderr; 2 if there is no world, as for bad settings in the environment
+/// @collective every process; the last ones wait for the others to return
+template <class F>
+int run_mpi(int argc, char** argv, F& f) {
+  MpiSession session(argc, argv);
+  std::shared_ptr<MpiCommunicator> communicator;
+  std::string error;
+  int code = 0;
+  try {
+    communicator = MpiCommunicator::world(MPI_COMM_WORLD);
+    World world(communicator);
+    const ExitNotice notice(*communicator->detector());
+    if constexpr (std::is_void_v<std::invoke_result_t<F&, World&>>) f(world);
+    else code = f(world);
+  } catch (const std::exception& e) {
+    error = e.what();
+  } catch (...) {
+    error = "an exception that is no std::exception";
+  }
+  if (!error.empty() && (communicator == nullptr || !communicator->detector()->woken())) {
+    int rank = 0;
+    if (mpi_is_running()) MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    std::fprintf(stderr, "rank %d: %s\n", rank, error.c_str());
+  }
+  if (communicator != nullptr) {
+    if (!error.empty()) communicator->detector()->announce(error);
+    if (communicator->detector()->part(farewell_seconds)) return code;
+    keep_until_exit(communicator->detector());
+  }
+  session.abandon();
+  if (communicator == nullptr) return 2;
+  return code != 0 ? code : 1;
+}
+
+}  // namespace cleave::detail

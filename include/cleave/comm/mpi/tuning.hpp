@@ -1,0 +1,118 @@
+// Which algorithm a collective takes between nodes, by its size and the ranks of its group: a small
+// table, which a file may replace (CLEAVE_TUNE).
+//
+// A line of the file is a row: the collective, the fewest ranks and bytes that it is for, and what
+// these take. The last row that fits counts. # begins a comment.
+//
+//   # collective   ranks  bytes  algorithm
+//   all_reduce         2      0  messages
+//   all_reduce        16   1024  library
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <span>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <cleave/comm/collective.hpp>
+#include <cleave/core/checksum.hpp>
+#include <cleave/core/error.hpp>
+
+namespace cleave::detail {
+
+enum class MpiAlgorithm : std::uint8_t {
+  messages,   ///< ours, between all ranks of the group
+  library,    ///< the MPI library's own
+  two_level,  ///< shared memory on nodes; columns look into the table in their turn
+};
+
+class MpiTuning {
+ public:
+  struct Row {
+    CollectiveKind kind{};
+    int ranks = 0;      ///< of the group, at least
+    index_t bytes = 0;  ///< of the whole array, at least
+    MpiAlgorithm algorithm{};
+    friend bool operator==(const Row&, const Row&) = default;
+  };
+
+  /// What stands until a file replaces it: two levels wherever a group allows them.
+  MpiTuning() {
+    for (const CollectiveKind kind : kinds) {
+      rows_.push_back({kind, 0, 0, MpiAlgorithm::messages});
+      rows_.push_back({kind, 0, 0, MpiAlgorithm::two_level});
+    }
+  }
+
+  /// The table of the file that CLEAVE_TUNE names; that of the library if it names none.
+  /// @throws Error that names the line which means nothing, or the file that cannot be read
+  static MpiTuning from_environment() {
+    MpiTuning table;
+    const char* name = std::getenv("CLEAVE_TUNE");
+    if (name == nullptr || *name == '\0') return table;
+    std::ifstream file(name);
+    if (!file) throw Error("run", std::string("CLEAVE_TUNE: cannot read '") + name + "'");
+    std::string line;
+    for (int number = 1; std::getline(file, line); ++number) {
+      const std::string text = line.substr(0, line.find('#'));
+      if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
+      table.rows_.push_back(row_of(text, std::string(name) + ":" + std::to_string(number)));
+    }
+    return table;
+  }
+
+  /// @param possible  whether an algorithm is one for this call: the same on all ranks
+  /// @return          that of the last row that fits; `messages` if there is none
+  template <class Possible>
+  MpiAlgorithm choose(CollectiveKind kind, int ranks, index_t bytes,
+                      const Possible& possible) const {
+    MpiAlgorithm chosen = MpiAlgorithm::messages;
+    for (const Row& row : rows_)
+      if (row.kind == kind && ranks >= row.ranks && bytes >= row.bytes && possible(row.algorithm))
+        chosen = row.algorithm;
+    return chosen;
+  }
+
+  const std::vector<Row>& rows() const noexcept { return rows_; }
+
+  /// Tells tables apart.
+  std::uint64_t checksum() const {
+    std::vector<index_t> numbers;
+    for (const Row& row : rows_)
+      numbers.insert(numbers.end(),
+                     {index_t(row.kind), row.ranks, row.bytes, index_t(row.algorithm)});
+    return detail::checksum(std::span<const index_t>(numbers));
+  }
+
+ private:
+  static constexpr CollectiveKind kinds[] = {
+      CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_reduce,
+      CollectiveKind::all_to_all, CollectiveKind::exchange};
+  static constexpr const char* algorithms[] = {"messages", "library", "two_level"};
+
+  static Row row_of(const std::string& text, const std::string& where) {
+    std::istringstream words(text);
+    std::string kind, algorithm, more;
+    Row row;
+    bool known = bool(words >> kind >> row.ranks >> row.bytes >> algorithm) && !(words >> more) &&
+                 row.ranks >= 0 && row.bytes >= 0;
+    bool found = false;
+    for (const CollectiveKind k : kinds)
+      if (kind == name_of(k)) row.kind = k, found = true;
+    known = known && found, found = false;
+    for (int a = 0; a < 3; ++a)
+      if (algorithm == algorithms[a]) row.algorithm = MpiAlgorithm(a), found = true;
+    if (!known || !found)
+      throw Error("run", "CLEAVE_TUNE: " + where + ": '" + text +
+                             "' is not a collective, ranks, bytes and messages, library or "
+                             "two_level");
+    return row;
+  }
+
+  std::vector<Row> rows_;
+};
+
+}  // namespace cleave::detail

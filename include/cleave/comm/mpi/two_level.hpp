@@ -1,0 +1,374 @@
+// Collectives of a group on several nodes, each with the same number of ranks: through shared
+// memory on a node, by messages between nodes.
+//
+// Rank p of every node is in column p. All columns communicate at the same time, each with its part
+// of the data, so that every element crosses the network once per node and all ranks of a node
+// share the work:
+//
+// - all_gather: columns gather, in place; ranks read from their node's ranks what those have got.
+// - reduce_scatter: a node reduces the pieces of column p at its rank p; columns reduce-scatter.
+// - all_reduce: a node reduces share p at its rank p; columns all-reduce; a node gathers.
+// - exchange: ranks of a node read each other; what goes elsewhere goes directly, or, where all
+//   transfers are small and of one size, by the rank of the receiver's column.
+//
+// (N. T. Karonis et al., "Exploiting hierarchy in parallel computer networks to optimize collective
+// operation performance", IPDPS 2000; J. L. Träff and A. Rougier, "MPI collectives and datatypes
+// for hierarchical all-to-all communication", EuroMPI 2014.)
+//
+// A reduction adds the ranks of a node in their order, and then the nodes in theirs: the same bits
+// in every run on the same nodes, not the bits of one node.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <cleave/comm/collective.hpp>
+#include <cleave/comm/mpi/messages.hpp>
+#include <cleave/comm/mpi/node_grid.hpp>
+#include <cleave/tensor/storage.hpp>
+#include <cleave/tensor/strided_copy.hpp>
+#include <cleave/tensor/view.hpp>
+
+namespace cleave::detail {
+
+/// Bytes of scratch that a rank takes for its part of a reduction at a time. Small in tests.
+inline std::size_t two_level_scratch = std::size_t(4) << 20;
+
+/// @tparam Group  a communicator with `relay`, which runs calls that are part of another one, and
+///                `reads_directly`, which tells whether its ranks read memory where it is
+template <class Group>
+class MpiTwoLevel {
+ public:
+  /// @param node, column  the groups of this rank's node and of its column
+  MpiTwoLevel(NodeGrid grid, std::shared_ptr<Group> node, std::shared_ptr<Group> column)
+      : grid_(std::move(grid)),
+        node_(std::move(node)),
+        column_(std::move(column)),
+        node_of_(grid_.ranks.size()),
+        place_of_(grid_.ranks.size()) {
+    for (int n = 0; n < grid_.nodes; ++n)
+      for (int p = 0; p < grid_.places; ++p) {
+        node_of_[std::size_t(grid_.at(n, p))] = n;
+        place_of_[std::size_t(grid_.at(n, p))] = p;
+      }
+  }
+
+  void all_gather(const Collective& c) {
+    Collective across = part_of(c, CollectiveKind::all_gather);
+    std::vector<Box> pieces;
+    for (int n = 0; n < grid_.nodes; ++n) pieces.push_back(piece(c, n, grid_.place));
+    across.source = c.source;
+    across.destination = c.destination;
+    across.pieces = pieces;
+    column_->relay({&across, 1});
+    std::vector<std::vector<Box>> rows;
+    std::vector<Collective> calls;
+    for (int n = 0; n < grid_.nodes; ++n) {
+      rows.push_back(row(c, n));
+      Collective& call = calls.emplace_back(part_of(c, CollectiveKind::all_gather));
+      call.source = c.destination[piece(c, n, grid_.place)];
+      call.destination = c.destination;
+      call.pieces = rows.back();
+    }
+    node_->relay(calls);
+  }
+
+  /// @pre  sums of the element type in any order are what is wanted, rounding aside
+  void reduce_scatter(const Collective& c) {
+    const std::size_t size = size_of(c.source.dtype);
+    const std::shared_ptr<void> copy = readable_copy(c.source);
+    const ConstView source =
+        copy != nullptr ? ConstView::dense(copy.get(), c.source.dtype, c.source.extents) : c.source;
+    const int rounds = rounds_of(c, size);
+    const std::shared_ptr<void> scratch = allocate_bytes(Host{}, column_bytes(c, rounds, size));
+    for (int round = 0; round < rounds; ++round) {
+      Collective across = part_of(c, CollectiveKind::reduce_scatter);
+      std::vector<std::vector<Box>> rows;
+      std::vector<Box> ranges;
+      std::vector<Collective> calls;
+      index_t at = 0;
+      for (int n = 0; n < grid_.nodes; ++n) {
+        std::vector<Box>& slices = rows.emplace_back(row(c, n));
+        for (Box& slice : slices) slice = slice_of(slice, round, rounds);
+        const Box& own = slices[std::size_t(grid_.place)];
+        Collective& call = calls.emplace_back(part_of(c, CollectiveKind::reduce_scatter));
+        call.source = source;
+        call.destination = View::dense(element(scratch, at, size), source.dtype, own.extents());
+        ranges.push_back(range(at, at + own.volume()));
+        at += own.volume();
+      }
+      for (int n = 0; n < grid_.nodes; ++n) calls[std::size_t(n)].pieces = rows[std::size_t(n)];
+      node_->relay(calls);
+      across.source = flat(element(scratch, 0, size), source.dtype, at);
+      across.pieces = ranges;
+      const Box& mine = piece(c, grid_.node, grid_.place);
+      receive_reduced(across, c.destination, mine, slice_of(mine, round, rounds));
+    }
+  }
+
+  /// @pre  as of reduce_scatter
+  void all_reduce(const Collective& c) {
+    const index_t elements = c.source.size();
+    const std::size_t size = size_of(c.source.dtype);
+    if (elements == 0) return;
+    std::shared_ptr<void> dense;  // where the destination has gaps
+    void* out = c.destination.data;
+    if (!c.destination.contiguous()) {
+      dense = allocate_bytes(Host{}, std::size_t(c.destination.bytes()));
+      out = dense.get();
+    }
+    const void* in = c.source.data;
+    if (!c.source.contiguous()) {
+      strided_copy(c.source, View::dense(out, c.source.dtype, c.source.extents));
+      in = out;
+    }
+    if (std::size_t(c.source.bytes()) <= small_bytes) {
+      reduce_everywhere(c, flat(in, c.source.dtype, elements), flat(out, c.source.dtype, elements));
+    } else {
+      const index_t most = index_t(two_level_scratch / size) * grid_.places;
+      for (index_t at = 0; at < elements; at += most) {
+        const index_t count = std::min(most, elements - at);
+        const auto offset = std::size_t(at) * size;
+        reduce_shares(c, flat(static_cast<const std::byte*>(in) + offset, c.source.dtype, count),
+                      flat(static_cast<std::byte*>(out) + offset, c.source.dtype, count));
+      }
+    }
+    if (dense != nullptr)
+      strided_copy(ConstView::dense(out, c.destination.dtype, c.destination.extents),
+                   c.destination);
+  }
+
+  /// What stays on the node is read there while the rest is under way.
+  void exchange(const Collective& c, MpiMessages& messages) {
+    for (const Transfer& t : c.receives)
+      if (!is_here(t.peer)) messages.receive(c.destination[t.destination], t.peer);
+    for (const Transfer& t : c.sends)
+      if (!is_here(t.peer)) messages.send(c.source[t.source], t.peer);
+    Collective here = part_of(c, CollectiveKind::exchange);
+    const std::vector<Transfer> sends = local(c.sends), receives = local(c.receives);
+    here.source = c.source;
+    here.destination = c.destination;
+    here.sends = sends;
+    here.receives = receives;
+    node_->relay({&here, 1});
+    messages.finish();
+  }
+
+  /// Whether an exchange is one of small transfers of every rank to every rank, all of one size.
+  bool is_small(const Collective& c) const {
+    const index_t ranks = index_t(grid_.ranks.size());
+    return c.kind == CollectiveKind::all_to_all && c.even && c.global_count >= ranks * ranks &&
+           c.global_count * index_t(size_of(c.source.dtype)) <= max_passed_bytes * ranks * ranks;
+  }
+
+  /// One transfer of every rank to every rank, all of the same size.
+  ///
+  /// A rank hands what it sends to column p to rank p of its node, [place][node][elements]; columns
+  /// exchange, and every rank has what it is sent, [place][node][elements] of the senders.
+  void exchange_by_columns(const Collective& c) {
+    const index_t elements = c.sends[0].source.volume();
+    const DType type = c.source.dtype;
+    const Shape extents(std::array<index_t, 3>{grid_.places, grid_.nodes, elements});
+    const auto bytes = std::size_t(extents.product()) * size_of(type);
+    const std::shared_ptr<void> first = allocate_bytes(Host{}, bytes),
+                                second = allocate_bytes(Host{}, bytes);
+    const View packed = View::dense(first.get(), type, extents);
+    const View passed = View::dense(second.get(), type, extents);
+    const auto block = [&](const View& view, int peer, const Shape& shape) {
+      const index_t place = place_of_[std::size_t(peer)], node = node_of_[std::size_t(peer)];
+      return View::dense(element(view.data, (place * grid_.nodes + node) * elements, size_of(type)),
+                         type, shape);
+    };
+    for (const Transfer& t : c.sends)
+      strided_copy(c.source[t.source], block(packed, t.peer, t.source.extents()));
+
+    const auto places = [&](index_t from, index_t to) {
+      return Box{Shape(std::array<index_t, 3>{from, 0, 0}),
+                 Shape(std::array<index_t, 3>{to, grid_.nodes, elements})};
+    };
+    Collective here = part_of(c, CollectiveKind::exchange);
+    std::vector<Transfer> sends, receives;
+    for (int p = 0; p < grid_.places; ++p) {
+      sends.push_back({p, places(p, p + 1), places(grid_.place, grid_.place + 1)});
+      receives.push_back({p, places(grid_.place, grid_.place + 1), places(p, p + 1)});
+    }
+    pass(*node_, here, packed, passed, sends, receives);
+
+    const auto nodes = [&](index_t n) {
+      return Box{Shape(std::array<index_t, 3>{0, n, 0}),
+                 Shape(std::array<index_t, 3>{grid_.places, n + 1, elements})};
+    };
+    sends.clear(), receives.clear();
+    for (int n = 0; n < grid_.nodes; ++n) {
+      sends.push_back({n, nodes(n), nodes(grid_.node)});
+      receives.push_back({n, nodes(grid_.node), nodes(n)});
+    }
+    pass(*column_, here, passed, packed, sends, receives);
+    for (const Transfer& t : c.receives)
+      strided_copy(ConstView(block(packed, t.peer, t.destination.extents())),
+                   c.destination[t.destination]);
+  }
+
+ private:
+  /// Where a reduction is too short to be worth sharing: every rank of a node reduces all of it.
+  static constexpr std::size_t small_bytes = 8 << 10;
+  /// The longest transfer that is worth a stop on its way.
+  static constexpr index_t max_passed_bytes = 2 << 10;
+
+  /// A call of the group as one of the node or the column.
+  static Collective part_of(const Collective& c, CollectiveKind kind) {
+    Collective part;
+    part.kind = kind;
+    part.op = c.op;
+    part.operation = c.operation;
+    part.axes = c.axes;
+    return part;
+  }
+
+  static void* element(void* data, index_t at, std::size_t size) {
+    return static_cast<std::byte*>(data) + std::size_t(at) * size;
+  }
+  static void* element(const std::shared_ptr<void>& data, index_t at, std::size_t size) {
+    return element(data.get(), at, size);
+  }
+  static View flat(void* data, DType type, index_t count) {
+    return View::dense(data, type, Shape(std::array<index_t, 1>{count}));
+  }
+  static ConstView flat(const void* data, DType type, index_t count) {
+    return ConstView::dense(data, type, Shape(std::array<index_t, 1>{count}));
+  }
+  static Box range(index_t begin, index_t end) {
+    return {Shape(std::array<index_t, 1>{begin}), Shape(std::array<index_t, 1>{end})};
+  }
+
+  const Box& piece(const Collective& c, int node, int place) const {
+    return c.pieces[std::size_t(grid_.at(node, place))];
+  }
+  /// The pieces of the ranks of a node.
+  std::vector<Box> row(const Collective& c, int node) const {
+    std::vector<Box> pieces;
+    for (int p = 0; p < grid_.places; ++p) pieces.push_back(piece(c, node, p));
+    return pieces;
+  }
+
+  /// A copy of what the ranks of the node would have to copy in every call; null: there is no need.
+  std::shared_ptr<void> readable_copy(const ConstView& source) const {
+    if (source.size() == 0 || node_->reads_directly(source.data)) return nullptr;
+    std::shared_ptr<void> copy = allocate_bytes(Host{}, std::size_t(source.bytes()));
+    strided_copy(source, View::dense(copy.get(), source.dtype, source.extents));
+    return copy;
+  }
+
+  /// Part `round` of `rounds` of a box, cut along its longest dimension.
+  static Box slice_of(Box box, int round, int rounds) {
+    if (rounds == 1 || box.dims() == 0) return box;
+    const Shape extents = box.extents();
+    int longest = 0;
+    for (int d = 1; d < extents.dims; ++d)
+      if (extents[d] > extents[longest]) longest = d;
+    const index_t begin = box.begin[longest], extent = extents[longest];
+    box.begin[longest] = begin + extent * round / rounds;
+    box.end[longest] = begin + extent * (round + 1) / rounds;
+    return box;
+  }
+
+  /// How many rounds a reduce-scatter takes, for the longest column: the same on all ranks.
+  int rounds_of(const Collective& c, std::size_t size) const {
+    std::size_t most = 0;
+    for (int p = 0; p < grid_.places; ++p) {
+      std::size_t bytes = 0;
+      for (int n = 0; n < grid_.nodes; ++n) bytes += std::size_t(piece(c, n, p).volume()) * size;
+      most = std::max(most, bytes);
+    }
+    return int(std::max<std::size_t>(1, (most + two_level_scratch - 1) / two_level_scratch));
+  }
+
+  /// What the slices of this rank's column take in the largest round.
+  std::size_t column_bytes(const Collective& c, int rounds, std::size_t size) const {
+    std::size_t most = 0;
+    for (int round = 0; round < rounds; ++round) {
+      std::size_t bytes = 0;
+      for (int n = 0; n < grid_.nodes; ++n)
+        bytes += std::size_t(slice_of(piece(c, n, grid_.place), round, rounds).volume()) * size;
+      most = std::max(most, bytes);
+    }
+    return most;
+  }
+
+  /// The column's part of a reduce-scatter, to a slice of this rank's piece.
+  void receive_reduced(Collective& across, const View& destination, const Box& piece,
+                       const Box& slice) {
+    const index_t count = slice.volume();
+    const View to = count > 0 ? destination[slice.relative_to(piece.begin)] : destination;
+    std::shared_ptr<void> dense;
+    void* data = to.data;
+    if (count > 0 && !to.contiguous())
+      data = (dense = allocate_bytes(Host{}, std::size_t(to.bytes()))).get();
+    across.destination = flat(data, across.source.dtype, count);
+    column_->relay({&across, 1});
+    if (dense != nullptr) strided_copy(ConstView::dense(data, to.dtype, to.extents), to);
+  }
+
+  void reduce_everywhere(const Collective& c, const ConstView& in, const View& out) {
+    Collective call = part_of(c, CollectiveKind::all_reduce);
+    call.source = in;
+    call.destination = out;
+    node_->relay({&call, 1});
+    call.source = out;
+    column_->relay({&call, 1});
+  }
+
+  void reduce_shares(const Collective& c, const ConstView& in, const View& out) {
+    const std::size_t size = size_of(in.dtype);
+    const index_t elements = in.size(), line = 64 / index_t(size);
+    const index_t share = ((elements + grid_.places - 1) / grid_.places + line - 1) / line * line;
+    std::vector<Box> shares;
+    for (int p = 0; p < grid_.places; ++p)
+      shares.push_back(range(std::min(share * p, elements), std::min(share * (p + 1), elements)));
+    const index_t mine = shares[std::size_t(grid_.place)].volume();
+    const std::shared_ptr<void> scratch = allocate_bytes(Host{}, std::size_t(mine) * size);
+    Collective call = part_of(c, CollectiveKind::reduce_scatter);
+    call.source = in;
+    call.destination = flat(scratch.get(), in.dtype, mine);
+    call.pieces = shares;
+    node_->relay({&call, 1});
+    call.kind = CollectiveKind::all_reduce;
+    call.source = call.destination;
+    column_->relay({&call, 1});
+    call.kind = CollectiveKind::all_gather;
+    call.destination = out;
+    node_->relay({&call, 1});
+  }
+
+  bool is_here(int peer) const { return node_of_[std::size_t(peer)] == grid_.node; }
+
+  /// Those of the transfers that stay on the node, by the places of their peers.
+  std::vector<Transfer> local(std::span<const Transfer> transfers) const {
+    std::vector<Transfer> result;
+    for (const Transfer& t : transfers)
+      if (is_here(t.peer))
+        result.push_back({place_of_[std::size_t(t.peer)], t.source, t.destination});
+    return result;
+  }
+
+  static void pass(Group& group, Collective call, const View& from, const View& to,
+                   std::span<const Transfer> sends, std::span<const Transfer> receives) {
+    call.source = from;
+    call.destination = to;
+    call.sends = sends;
+    call.receives = receives;
+    group.relay({&call, 1});
+  }
+
+  NodeGrid grid_;
+  std::shared_ptr<Group> node_;
+  std::shared_ptr<Group> column_;
+  std::vector<int> node_of_, place_of_;  ///< of every rank of the group
+};
+
+}  // namespace cleave::detail

@@ -1,0 +1,73 @@
+// NCCL as users see it: their communicators in, ours out, and memory that it moves without copies.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <cleave/core/cuda/fp16.hpp>
+// NCCL's header comes after that one.
+#include <nccl.h>
+
+#include <cleave/comm/communicator.hpp>
+#include <cleave/comm/nccl/communicator.hpp>
+#include <cleave/core/error.hpp>
+#include <cleave/tensor/tensor.hpp>
+
+namespace cleave {
+
+/// A communicator over the user's `ncclComm_t`, which stays the user's and has to outlive it.
+///
+///     auto ranks = nccl_communicator(comm, world.shared_communicator());
+///     auto mesh = init_device_mesh<dp, tp>(ranks, {2, 4}, Cuda{});
+///
+/// Collectives run on the current stream; a `cuda::StreamGuard` makes that the user's.
+///
+/// @param host  the same ranks in the same order, for what passes on the host: shapes, checks
+/// @collective  every rank of the group
+/// @throws Error if the ranks differ, or the library is older than its header
+inline std::shared_ptr<Communicator> nccl_communicator(ncclComm_t comm,
+                                                       std::shared_ptr<Communicator> host) {
+  detail::verify_nccl_version();
+  return detail::NcclCommunicator::adopt(comm, std::move(host));
+}
+
+/// The `ncclComm_t` of a group, e.g. `nccl_handle(mesh.group(tp{}))`, for calls of the user's own
+/// between those of cleave. Stays ours.
+///
+/// @throws Error if the group does not communicate by NCCL, or has failed
+inline ncclComm_t nccl_handle(Communicator& group) {
+  auto* nccl = dynamic_cast<detail::NcclCommunicator*>(&group);
+  const ncclComm_t comm = nccl == nullptr ? nullptr : nccl->handle();
+  if (comm == nullptr)
+    throw Error("nccl_handle",
+                nccl == nullptr ? std::string("group '") + group.label() + "' communicates by '" +
+                                      group.backend() + "', not by NCCL"
+                                : "group '" + group.label() + "' has been given up after a failure",
+                {.rank = group.state().world_rank});
+  return comm;
+}
+
+namespace cuda {
+
+/// An uninitialised tensor in memory that is registered with the communicators of this rank: NCCL
+/// moves it without copying it first.
+///
+/// @param group  any group of this rank
+/// @throws Error if there is not enough memory
+template <Element T, std::size_t Rank>
+Tensor<T, int(Rank), Cuda> communicable(const index_t (&extents)[Rank], Communicator& group) {
+  std::array<index_t, Rank> shape{};
+  for (std::size_t d = 0; d < Rank; ++d) shape[d] = extents[d];
+  const std::size_t bytes = cleave::detail::checked_bytes(extents, int(Rank), sizeof(T));
+  const auto rank = cleave::detail::NcclRank::of(group.state());
+  std::shared_ptr<void> memory = rank->arena->take(bytes);
+  auto* data = static_cast<T*>(memory.get());
+  return Tensor<T, int(Rank), Cuda>::adopt(data, shape, std::move(memory));
+}
+
+}  // namespace cuda
+
+}  // namespace cleave

@@ -1,0 +1,258 @@
+// One rank per GPU: every collective is the calls of NCCL that its lowering says, enqueued on the
+// current stream. Nothing waits on the host.
+//
+// Communicators are blocking: the first calls wait until the ranks have connected, where the
+// failure detector of the rank ends them.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <cleave/core/cuda/fp16.hpp>
+// NCCL's header comes after that one.
+#include <nccl.h>
+
+#include <cleave/comm/communicator.hpp>
+#include <cleave/comm/device/capture_mode.hpp>
+#include <cleave/comm/device/unobserved.hpp>
+#include <cleave/comm/nccl/arena.hpp>
+#include <cleave/comm/nccl/failure_detector.hpp>
+#include <cleave/comm/nccl/lowering.hpp>
+#include <cleave/comm/nccl/rank.hpp>
+#include <cleave/comm/verify.hpp>
+#include <cleave/core/deadline.hpp>
+#include <cleave/kernels/cuda/reduce_views.hpp>
+#include <cleave/kernels/cuda/strided_copy.hpp>
+
+namespace cleave::detail {
+
+class NcclCommunicator final : public Communicator {
+ public:
+  /// The GPUs of a group's ranks, one each.
+  ///
+  /// @param host  the same ranks; outlives this one if it is not held by the pointer
+  /// @collective  every rank of the group
+  /// @throws Error if NCCL cannot connect them: two ranks on one GPU, among others
+  static std::shared_ptr<NcclCommunicator> create(std::shared_ptr<Communicator> host) {
+    verify_nccl_version();
+    const std::shared_ptr<NcclRank> rank = NcclRank::of(host->state());
+    const std::shared_ptr<NcclHandle> made = connect_by_nccl(*rank, *host);
+    return wrap(made, std::move(host));
+  }
+
+  /// The user's communicator, which stays the user's. @see create
+  /// @pre `host` has the same ranks in the same order
+  static std::shared_ptr<NcclCommunicator> adopt(ncclComm_t comm,
+                                                 std::shared_ptr<Communicator> host) {
+    int rank = -1, size = 0;
+    if (ncclCommUserRank(comm, &rank) != ncclSuccess || ncclCommCount(comm, &size) != ncclSuccess ||
+        rank != host->rank() || size != host->size())
+      throw Error("nccl",
+                  "the communicator has rank " + std::to_string(rank) + " of " +
+                      std::to_string(size) + ", the group that it is to serve rank " +
+                      std::to_string(host->rank()) + " of " + std::to_string(host->size()),
+                  {.rank = host->state().world_rank});
+    const auto handle = std::make_shared<NcclHandle>(comm);
+    NcclRank::of(host->state())->detector->enroll(handle);
+    return wrap(handle, std::move(host));
+  }
+
+  /// Waits for what it has enqueued, as long as nothing fails: the memory is not NCCL's after it.
+  ~NcclCommunicator() override {
+    const bool ended =
+        !enqueued_ || wait_quietly(end_.get(), deadline_after(rank_->detector->timeout()),
+                                   [&] { return rank_->detector->failed(); });
+    if (!ended) rank_->detector->discard(handle_);
+    rank_->arena->dismiss(handle_);
+    rank_->detector->close(handle_);
+  }
+
+  const char* backend() const noexcept override { return "nccl"; }
+  Communicator& host() noexcept override { return *host_; }
+  bool splits_early() const noexcept override { return true; }
+
+  /// For the user's own calls, in the order of this rank's others; null after a failure.
+  ncclComm_t handle() const { return handle_->get(); }
+
+  std::shared_ptr<Communicator> subgroup(std::span<const int> ranks, std::string label) override {
+    if (int(ranks.size()) == size()) return split(ranks, std::move(label));
+    return create(host_->subgroup(ranks, std::move(label)));
+  }
+
+  std::shared_ptr<Communicator> split(std::span<const int> ranks, std::string label) override {
+    Collective meeting;  // on the host: a rank that does something else is found there, not here
+    meeting.operation = "ncclCommSplit";
+    agree_on_call(meeting);
+    pass_on(*host_, {&meeting, 1});
+    std::shared_ptr<Communicator> host = host_->split(ranks, std::move(label));
+    const int color = *std::min_element(ranks.begin(), ranks.end());
+    const int key = place_in_subgroup(*this, ranks);
+    const auto made = make_nccl(*rank_, "ncclCommSplit", [&](ncclComm_t* to) {
+      ncclResult_t status = ncclInvalidUsage;  // the communicator has been given up
+      handle_->use([&](ncclComm_t comm) { status = ncclCommSplit(comm, color, key, to, nullptr); });
+      return status;
+    });
+    return wrap(made, std::move(host));
+  }
+
+ protected:
+  void execute(const Collective& collective) override { execute_all({&collective, 1}); }
+
+  void execute_all(std::span<const Collective> calls) override {
+    if (calls.empty()) return;
+    rank_->detector->verify();
+    for (const Collective& c : calls) verify_call(c, rank(), size());
+    NcclTemporaries temporaries(rank_->arena);  // given back after everything has been enqueued
+    std::vector<NcclPlan> plans;
+    for (const Collective& c : calls) {
+      if (c.kind == CollectiveKind::barrier) pass_on(*host_, {&c, 1});
+      plans.push_back(NcclLowering(c, rank(), size(), [&](std::size_t bytes) {
+                        return temporaries.take(bytes);
+                      }).take());
+    }
+    enqueue(plans, calls[0]);
+    if (const cuda::Stream& stream = cuda::current_stream(); !cuda::capture_of(stream)) {
+      end_.record(stream);
+      enqueued_ = true;
+    }
+  }
+
+  void gather_signatures(const Signature& mine, std::span<Signature> all) override {
+    pass_on(*host_, mine, all);
+  }
+
+ private:
+  NcclCommunicator(std::shared_ptr<NcclHandle> handle, std::shared_ptr<Communicator> host)
+      : Communicator(host->rank(), host->size(), host->label(), host->shared_state()),
+        host_(std::move(host)),
+        rank_(NcclRank::of(state())),
+        handle_(std::move(handle)) {
+    share_progress();
+    rank_->arena->enroll(handle_);
+  }
+
+  static std::shared_ptr<NcclCommunicator> wrap(const std::shared_ptr<NcclHandle>& handle,
+                                                std::shared_ptr<Communicator> host) {
+    const auto detector = NcclRank::of(host->state())->detector;
+    try {
+      return std::shared_ptr<NcclCommunicator>(new NcclCommunicator(handle, std::move(host)));
+    } catch (...) {
+      detector->discard(handle);
+      throw;
+    }
+  }
+
+  /// Ranks of one process see how far the others are: they name who does not come.
+  void share_progress() {
+    const auto ranks = allgather(*host_, state().world_rank, "nccl");
+    ranks_ = std::make_shared<std::vector<int>>(ranks.begin(), ranks.end());
+    if (std::strcmp(host_->backend(), "thread") != 0) return;
+    std::shared_ptr<NcclProgress> shared;
+    if (rank() == 0) shared = std::make_shared<NcclProgress>(std::size_t(size()));
+    auto address = reinterpret_cast<std::uintptr_t>(&shared);
+    bcast(*host_, &address, sizeof address, "nccl");
+    progress_ = *reinterpret_cast<const std::shared_ptr<NcclProgress>*>(address);
+    Collective all_here;  // the first rank's variable is needed until now
+    all_here.operation = "nccl";
+    run_unobserved(*host_, all_here);
+  }
+
+  /// Calls f(comm), which waits for all ranks if it is the first of its kind.
+  template <class F>
+  void call(const char* function, F f) {
+    ncclResult_t status = ncclSuccess;
+    std::string text;
+    rank_->detector->during_call([&] {
+      handle_->use([&](ncclComm_t comm) {
+        status = f(comm);
+        if (status != ncclSuccess) text = nccl_text(status, function, comm);
+      });
+    });
+    if (!text.empty()) rank_->detector->fail(text);
+    rank_->detector->verify();
+  }
+
+  void enqueue(std::span<const NcclPlan> plans, const Collective& first) {
+    for (const NcclPlan& plan : plans)
+      for (const NcclCopy& copy : plan.packs) strided_copy(Cuda{}, copy.from, copy.to);
+    begin(first);
+    issue(plans);
+    for (const NcclPlan& plan : plans) {
+      for (const NcclCopy& copy : plan.unpacks) strided_copy(Cuda{}, copy.from, copy.to);
+      for (const NcclReduction& reduction : plan.reductions)
+        reduce_range(Cuda{}, reduction.op, reduction.operands, reduction.result, 0,
+                     reduction.result.size());
+    }
+    rank_->detector->enqueued(operation_);
+  }
+
+  /// Notes, for messages, what is about to be enqueued, and tells the failure detector.
+  void begin(const Collective& first) {
+    operation_.set_name(operation_of(first));
+    std::strncpy(operation_.group, label().c_str(), sizeof operation_.group - 1);
+    operation_.progress = progress_;
+    operation_.world_ranks = ranks_;
+    ++operation_.number;
+    if (progress_ != nullptr) (*progress_)[std::size_t(rank())].store(operation_.number);
+    rank_->detector->begins(operation_);
+  }
+
+  /// One call goes alone, several as one group.
+  void issue(std::span<const NcclPlan> plans) {
+    std::vector<NcclCall> calls;
+    for (const NcclPlan& plan : plans)
+      calls.insert(calls.end(), plan.calls.begin(), plan.calls.end());
+    if (calls.empty()) return;
+    const cudaStream_t stream = cuda::current_stream().get();
+    if (calls.size() == 1)
+      return call(name_of(calls[0].function),
+                  [&](ncclComm_t comm) { return start(calls[0], comm, stream); });
+    call("ncclGroupEnd", [&](ncclComm_t comm) {
+      ncclResult_t status = ncclGroupStart();
+      for (const NcclCall& c : calls)
+        if (const ncclResult_t next = start(c, comm, stream); next != ncclSuccess) status = next;
+      const ncclResult_t ended = ncclGroupEnd();
+      return status != ncclSuccess ? status : ended;
+    });
+  }
+
+  static ncclResult_t start(const NcclCall& c, ncclComm_t comm, cudaStream_t stream) {
+    switch (c.function) {
+      case NcclFunction::all_reduce:
+        return ncclAllReduce(c.send, c.receive, c.count, c.type, c.op, comm, stream);
+      case NcclFunction::reduce_scatter:
+        return ncclReduceScatter(c.send, c.receive, c.count, c.type, c.op, comm, stream);
+      case NcclFunction::all_gather:
+        return ncclAllGather(c.send, c.receive, c.count, c.type, comm, stream);
+      case NcclFunction::broadcast:
+        return ncclBroadcast(c.send, c.receive, c.count, c.type, c.peer, comm, stream);
+      case NcclFunction::all_to_all:
+        return ncclAlltoAll(c.send, c.receive, c.count, c.type, comm, stream);
+      case NcclFunction::gather:
+        return ncclGather(c.send, c.receive, c.count, c.type, c.peer, comm, stream);
+      case NcclFunction::scatter:
+        return ncclScatter(c.send, c.receive, c.count, c.type, c.peer, comm, stream);
+      case NcclFunction::send: return ncclSend(c.send, c.count, c.type, c.peer, comm, stream);
+      case NcclFunction::receive: return ncclRecv(c.receive, c.count, c.type, c.peer, comm, stream);
+    }
+    return ncclInvalidArgument;
+  }
+
+  std::shared_ptr<Communicator> host_;
+  std::shared_ptr<NcclRank> rank_;
+  std::shared_ptr<NcclHandle> handle_;
+  std::shared_ptr<std::vector<int>> ranks_;
+  std::shared_ptr<NcclProgress> progress_;
+  NcclOperation operation_;
+  cuda::Event end_;  ///< of what was enqueued last
+  bool enqueued_ = false;
+};
+
+}  // namespace cleave::detail

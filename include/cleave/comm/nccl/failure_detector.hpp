@@ -1,0 +1,350 @@
+// What keeps NCCL from hanging: two threads per rank that look after the rank's communicators.
+//
+// NCCL has no time-outs, and a rank that dies leaves its peers' kernels, and their calls, waiting.
+// When a rank has failed, or a collective or a call does not end within CLEAVE_TIMEOUT, the failure
+// detector tells the other ranks and aborts all communicators of the rank together, which ends
+// their kernels and calls. Whatever waits on the host, and every later call, then throws what has
+// happened.
+//
+// One thread asks CUDA and NCCL: which collectives have ended, and whether there is an asynchronous
+// error. The other one decides by the host's clock and by what it hears of other ranks. It makes no
+// call of CUDA, and no lock is held during one: a driver that is busy delays answers, not the
+// decision. Neither touches the rank's streams, which may be captured or gone: the rank records
+// events.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#include <cleave/core/cuda/fp16.hpp>
+// NCCL's header comes after that one.
+#include <nccl.h>
+
+#include <cleave/comm/communicator.hpp>
+#include <cleave/comm/device/capture_mode.hpp>
+#include <cleave/comm/nccl/handle.hpp>
+#include <cleave/comm/nccl/types.hpp>
+#include <cleave/core/deadline.hpp>
+#include <cleave/core/error.hpp>
+#include <cleave/tensor/cuda/stream.hpp>
+
+namespace cleave::detail {
+
+/// How many collectives each rank of a group has begun, where the ranks share memory.
+using NcclProgress = std::vector<std::atomic<std::uint64_t>>;
+
+/// A collective that has been enqueued, for messages.
+struct NcclOperation {
+  char name[48] = "";
+  char group[48] = "";
+  std::uint64_t number = 0;  ///< among those of its group, from 1
+  std::shared_ptr<const NcclProgress> progress{};
+  std::shared_ptr<const std::vector<int>> world_ranks{};
+
+  void set_name(const char* text) { std::strncpy(name, text, sizeof name - 1); }
+
+  /// "all_reduce of group 'tp'"
+  std::string text() const {
+    if (group[0] == '\0') return number == 0 ? "a collective of it" : name;  // of a graph
+    return std::string(name) + " of group '" + group + "'";
+  }
+
+  /// The ranks that have not begun it, as far as that is known: ": rank 2 has not come to it".
+  std::string missing() const {
+    if (progress == nullptr) return {};
+    std::string list;
+    int count = 0;
+    for (std::size_t r = 0; r < progress->size(); ++r)
+      if ((*progress)[r].load() < number) {
+        list += (count++ > 0 ? ", " : "") + std::to_string((*world_ranks)[r]);
+      }
+    if (count == 0)
+      return ": all ranks have come to it; threads with a GPU each may block each other in the "
+             "driver, start one process per GPU";
+    return count == 1 ? ": rank " + list + " has not come to it"
+                      : ": ranks " + list + " have not come to it";
+  }
+};
+
+class NcclFailureDetector final : public cuda::FailureDetector {
+ public:
+  explicit NcclFailureDetector(const RankState& state)
+      : abort_notification_(state.failures),
+        rank_(state.world_rank),
+        timeout_(state.timeout_seconds),
+        device_(cuda::current_device()),
+        deciding_([this] { decide(); }),
+        asking_([this] { ask(); }) {}
+  NcclFailureDetector(const NcclFailureDetector&) = delete;  // the rank has one
+  NcclFailureDetector& operator=(const NcclFailureDetector&) = delete;
+  ~NcclFailureDetector() override {
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+    }
+    condition_.notify_all();
+    deciding_.join();
+    asking_.join();
+  }
+
+  /// Seconds that any wait may take.
+  double timeout() const { return timeout_; }
+
+  void enroll(const std::shared_ptr<NcclHandle>& handle) {
+    const std::lock_guard lock(mutex_);
+    handles_.push_back(handle);
+    if (!failure_.empty()) handle->give_up();
+  }
+  /// Ends a communicator that nobody uses any more; behind the graphs, if there have been any.
+  void close(const std::shared_ptr<NcclHandle>& handle) {
+    dismiss(handle);
+    ends_.destroy(handle, has_graphs() ? 0 : timeout_);
+  }
+  /// Aborts one that never comes to be used.
+  void discard(const std::shared_ptr<NcclHandle>& handle) {
+    dismiss(handle);
+    if (handle->give_up()) ends_.abort({handle});
+  }
+
+  /// Before `operation` is enqueued: what fails from now on is named after it.
+  void begins(const NcclOperation& operation) {
+    const std::lock_guard lock(mutex_);
+    begun_ = operation;
+  }
+
+  /// Runs f, which may wait inside of NCCL. Its time is that of a collective.
+  template <class F>
+  void during_call(F f) {
+    set_deadline_of_call(deadline_after(timeout_));
+    f();
+    set_deadline_of_call(std::nullopt);
+  }
+
+  /// After `operation` has been enqueued on the current stream: puts a mark behind it.
+  void enqueued(const NcclOperation& operation) {
+    const cuda::Stream& stream = cuda::current_stream();
+    if (cuda::capture_of(stream)) {  // it runs when the graph does
+      const std::lock_guard lock(mutex_);
+      graphs_ = true;
+      return;
+    }
+    Mark mark{operation, spare_event()};
+    mark.end.record(stream);  // may wait for room in the stream: without the lock
+    const std::lock_guard lock(mutex_);
+    auto line = std::ranges::find(lines_, stream.get(), &Line::stream);
+    if (line == lines_.end()) {
+      Line& made = lines_.emplace_back(stream.get(), std::move(mark));
+      made.deadline = deadline_after(timeout_);
+      return;
+    }
+    if (line->latest) spare_.push_back(std::move(line->latest->end));
+    line->latest = std::move(mark);
+  }
+
+  /// @throws Error if a rank has failed, or a collective did not end
+  void verify() override {
+    const std::lock_guard lock(mutex_);
+    if (!failure_.empty()) throw Error(operation_, failure_, {.rank = rank_});
+  }
+
+  /// Whether everything has been given up.
+  bool failed() const {
+    const std::lock_guard lock(mutex_);
+    return !failure_.empty();
+  }
+
+  /// Looks after the launch like after a collective, if any has been captured.
+  void launched() override {
+    if (!has_graphs()) return;
+    const NcclOperation launch{.name = "cuda::Graph::launch"};
+    begins(launch);
+    enqueued(launch);
+  }
+
+  /// Gives everything up, and tells the other ranks: the first cause counts.
+  void fail(const std::string& text) { give_up(text, true); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr auto period = std::chrono::milliseconds(10);
+
+  /// The end of a collective.
+  struct Mark {
+    NcclOperation operation;
+    cuda::Event end;
+  };
+  /// A stream with collectives that have not ended. The handle only tells it from others.
+  struct Line {
+    Line(cudaStream_t of, Mark first) : stream(of), under_way(std::move(first)) {}
+
+    cudaStream_t stream;
+    Mark under_way;
+    std::optional<Mark> latest{};  ///< of those behind it
+    Clock::time_point deadline{};  ///< of the one under way
+  };
+
+  void dismiss(const std::shared_ptr<NcclHandle>& handle) noexcept {
+    const std::lock_guard lock(mutex_);
+    std::erase(handles_, handle);
+  }
+
+  bool has_graphs() const {
+    const std::lock_guard lock(mutex_);
+    return graphs_;
+  }
+
+  void set_deadline_of_call(std::optional<Clock::time_point> deadline) {
+    const std::lock_guard lock(mutex_);
+    deadline_of_call_ = deadline;
+  }
+
+  /// Whether to go on after another period.
+  bool wait_a_period() {
+    std::unique_lock lock(mutex_);
+    condition_.wait_for(lock, period, [this] { return ending_; });
+    return !ending_;
+  }
+
+  /// The thread that makes no call of CUDA.
+  void decide() noexcept {
+    while (wait_a_period()) {
+      if (failed()) continue;
+      const std::string heard =
+          abort_notification_ != nullptr ? abort_notification_->heard() : std::string();
+      if (!heard.empty()) give_up(heard, false);
+      else if (const std::string text = overdue(); !text.empty()) fail(text);
+    }
+  }
+
+  /// What did not end in time; empty if all is well. The time of a collective that has others
+  /// before it in its stream begins when these are known to have ended.
+  std::string overdue() {
+    const std::lock_guard lock(mutex_);
+    const auto now = Clock::now();
+    const auto text = [this](const NcclOperation& operation) {
+      return operation.text() + " did not end" + within(timeout_) + operation.missing();
+    };
+    if (deadline_of_call_ && *deadline_of_call_ < now) return text(begun_);
+    for (const Line& line : lines_)
+      if (line.deadline < now) return text(line.under_way.operation);
+    return {};
+  }
+
+  /// The thread that asks, which may have to wait for an answer.
+  void ask() noexcept {
+    static_cast<void>(cudaSetDevice(device_));
+    // what it asks for is no part of what other threads capture
+    const CaptureMode mode(cudaStreamCaptureModeThreadLocal);
+    while (wait_a_period()) {
+      if (failed()) continue;
+      std::string text;
+      for (const auto& handle : all_handles())
+        handle->use([&](ncclComm_t comm) {
+          const ncclResult_t status = state_of(comm);
+          if (status != ncclSuccess) text = nccl_text(status, "an earlier call", comm);
+        });
+      if (text.empty()) text = ask_for_ends();
+      if (!text.empty()) fail(text);
+    }
+  }
+
+  NcclEnds::Handles all_handles() const {
+    const std::lock_guard lock(mutex_);
+    return handles_;
+  }
+
+  /// What is wrong with a collective under way; empty if nothing. Only this thread takes marks
+  /// away.
+  std::string ask_for_ends() {
+    for (std::size_t i = 0;;) {
+      cudaEvent_t end = nullptr;
+      {
+        const std::lock_guard lock(mutex_);
+        if (i == lines_.size()) return {};
+        end = lines_[i].under_way.end.get();
+      }
+      const cudaError_t status = cudaEventQuery(end);
+      const std::lock_guard lock(mutex_);
+      if (status == cudaErrorNotReady) {
+        ++i;
+      } else if (status != cudaSuccess) {
+        return std::string("CUDA: ") + cudaGetErrorString(status) + ", during or before " +
+               lines_[i].under_way.operation.text();
+      } else if (!next_mark(lines_[i])) {
+        lines_.erase(lines_.begin() + long(i));
+      }
+    }
+  }
+
+  /// The collective under way has ended. @return whether there is another one behind it
+  bool next_mark(Line& line) {
+    spare_.push_back(std::move(line.under_way.end));
+    if (!line.latest) return false;
+    line.under_way = std::move(*line.latest);
+    line.latest.reset();
+    line.deadline = deadline_after(timeout_);
+    return true;
+  }
+
+  cuda::Event spare_event() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!spare_.empty()) {
+        cuda::Event event = std::move(spare_.back());
+        spare_.pop_back();
+        return event;
+      }
+    }
+    return {};
+  }
+
+  /// The other ranks hear of it before anything is asked of CUDA.
+  void give_up(const std::string& text, bool tell) {
+    NcclEnds::Handles handles;
+    std::string operation;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!failure_.empty()) return;
+      operation_ = operation = begun_.name[0] != '\0' ? begun_.name : "nccl";
+      failure_ = text;
+      for (const auto& handle : handles_)
+        if (handle->give_up()) handles.push_back(handle);
+    }
+    if (tell && abort_notification_ != nullptr)
+      abort_notification_->raise(rank_, (operation + ": " + text).c_str());
+    if (!handles.empty()) ends_.abort(std::move(handles));
+  }
+
+  std::shared_ptr<AbortNotification> abort_notification_;
+  int rank_;
+  double timeout_;
+  int device_;
+
+  mutable std::mutex mutex_;  ///< of all below; held during no call of CUDA or NCCL
+  std::condition_variable condition_;
+  bool ending_ = false;
+  NcclEnds::Handles handles_;
+  NcclOperation begun_;
+  std::optional<Clock::time_point> deadline_of_call_;  ///< of the one that the rank is inside of
+  std::vector<Line> lines_;                            ///< one of each stream at most
+  std::vector<cuda::Event> spare_;                     ///< to be used again
+  bool graphs_ = false;                                ///< whether a graph has collectives
+  std::string operation_, failure_;
+  NcclEnds ends_;
+  std::thread deciding_, asking_;  ///< use all of the above
+};
+
+}  // namespace cleave::detail

@@ -1,0 +1,368 @@
+// Which calls of NCCL a collective becomes: a value, made without calling anything, that says what
+// is packed before, what is called, and what is unpacked after.
+//
+// A native call wherever all counts are equal and its buffers lie as it wants them; pieces that do
+// not are packed into one buffer first. Unequal counts are grouped sends and receives of exactly
+// what is needed; an uneven reduce-scatter is padded to the longest piece, which its first rank
+// receives anyway. What NCCL cannot reduce (products of complex numbers) is gathered and reduced
+// here, in rank order.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <cleave/core/cuda/fp16.hpp>
+// NCCL's header comes after that one.
+#include <nccl.h>
+
+#include <cleave/comm/collective.hpp>
+#include <cleave/comm/nccl/types.hpp>
+#include <cleave/tensor/view.hpp>
+
+namespace cleave::detail {
+
+enum class NcclFunction : std::uint8_t {
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  broadcast,
+  all_to_all,
+  gather,
+  scatter,
+  send,
+  receive,
+};
+
+constexpr const char* name_of(NcclFunction function) {
+  switch (function) {
+    case NcclFunction::all_reduce: return "ncclAllReduce";
+    case NcclFunction::reduce_scatter: return "ncclReduceScatter";
+    case NcclFunction::all_gather: return "ncclAllGather";
+    case NcclFunction::broadcast: return "ncclBroadcast";
+    case NcclFunction::all_to_all: return "ncclAlltoAll";
+    case NcclFunction::gather: return "ncclGather";
+    case NcclFunction::scatter: return "ncclScatter";
+    case NcclFunction::send: return "ncclSend";
+    case NcclFunction::receive: return "ncclRecv";
+  }
+  return "unknown";
+}
+
+/// One call of NCCL. `count` is in elements of its own type, as NCCL counts.
+struct NcclCall {
+  NcclFunction function{};
+  const void* send = nullptr;
+  void* receive = nullptr;
+  std::size_t count = 0;
+  ncclDataType_t type = ncclUint8;
+  ncclRedOp_t op = ncclSum;
+  int peer = 0;  ///< the root, or whom is sent to or received from
+};
+
+/// A copy on the device, before or after the calls.
+struct NcclCopy {
+  ConstView from{};
+  View to{};
+};
+
+/// A reduction on the device, after the calls.
+struct NcclReduction {
+  ReduceOp op{};
+  std::vector<ConstView> operands{};
+  View result{};
+};
+
+/// Everything that a rank enqueues for one collective, in this order.
+struct NcclPlan {
+  std::vector<NcclCopy> packs{};
+  std::vector<NcclCall> calls{};
+  std::vector<NcclCopy> unpacks{};
+  std::vector<NcclReduction> reductions{};
+};
+
+/// Lowers one collective of one rank.
+///
+/// @tparam Allocate  `void*(std::size_t bytes)`: temporary memory of the device, aligned to 256
+///                   bytes, that lives until the calls have run
+template <class Allocate>
+class NcclLowering {
+ public:
+  NcclLowering(const Collective& c, int rank, int size, Allocate allocate)
+      : c_(c), rank_(rank), size_(size), allocate_(allocate), type_(nccl_type(c.dtype())) {
+    switch (c.kind) {
+      case CollectiveKind::barrier: break;
+      case CollectiveKind::broadcast: broadcast(); break;
+      case CollectiveKind::scatter: scatter(); break;
+      case CollectiveKind::gather: gather(); break;
+      case CollectiveKind::all_gather: all_gather(); break;
+      case CollectiveKind::reduce_scatter: reduce_scatter(); break;
+      case CollectiveKind::all_reduce: all_reduce(); break;
+      case CollectiveKind::all_to_all:
+        if (c.even) all_to_all();
+        else exchange();
+        break;
+      case CollectiveKind::exchange: exchange(); break;
+    }
+  }
+
+  /// What the collective becomes.
+  NcclPlan take() { return std::move(plan_); }
+
+ private:
+  static std::byte* at(void* base, index_t bytes) { return static_cast<std::byte*>(base) + bytes; }
+  static const std::byte* at(const void* base, index_t bytes) {
+    return static_cast<const std::byte*>(base) + bytes;
+  }
+
+  DType dtype() const { return c_.dtype(); }
+  index_t bytes(index_t elements) const { return elements * index_t(size_of(dtype())); }
+  void* temporary(index_t elements) { return allocate_(std::size_t(bytes(elements))); }
+  View dense(void* data, const Shape& extents) const { return View::dense(data, dtype(), extents); }
+
+  void call(NcclFunction function, const void* send, void* receive, index_t elements,
+            int peer = 0) {
+    plan_.calls.push_back({function, send, receive, std::size_t(elements) * type_.parts, type_.type,
+                           nccl_op(dtype(), c_.op), peer});
+  }
+
+  /// The elements of a view one after the other: where they are, or packed.
+  const void* packed(const ConstView& view) {
+    if (view.contiguous()) return view.data;
+    void* buffer = temporary(view.size());
+    plan_.packs.push_back({view, dense(buffer, view.extents)});
+    return buffer;
+  }
+  void pack(const ConstView& view, void* to) {
+    if (view.size() > 0) plan_.packs.push_back({view, dense(to, view.extents)});
+  }
+
+  /// Where elements can be received that go to a view: there, or in a buffer that is unpacked.
+  void* landing(const View& view) {
+    if (view.contiguous()) return view.data;
+    void* buffer = temporary(view.size());
+    unpack(buffer, view);
+    return buffer;
+  }
+  void unpack(const void* from, const View& view) {
+    if (view.size() > 0)
+      plan_.unpacks.push_back({ConstView::dense(from, view.dtype, view.extents), view});
+  }
+
+  /// Whether the pieces of a view lie one after the other in rank order, all of one size.
+  static bool consecutive(std::span<const Box> pieces, const ConstView& whole) {
+    if (!whole.contiguous()) return false;
+    index_t begin = 0;
+    for (const Box& piece : pieces) {
+      if (piece.volume() != pieces[0].volume()) return false;
+      if (piece.empty()) continue;
+      const ConstView part = whole[piece];
+      if (!part.contiguous() || part.data != at(whole.data, begin)) return false;
+      begin += part.bytes();
+    }
+    return true;
+  }
+  static bool equal(std::span<const Box> pieces) {
+    for (const Box& piece : pieces)
+      if (piece.volume() != pieces[0].volume()) return false;
+    return true;
+  }
+  const Box& own() const { return c_.pieces[std::size_t(rank_)]; }
+
+  void copy(const ConstView& from, const View& to) {
+    if (from.size() > 0 && from.data != to.data) plan_.packs.push_back({from, to});
+  }
+
+  // every rank: source = the root's; NCCL takes the root's buffer for both
+  void broadcast() {
+    const bool root = rank_ == c_.root;
+    if (root) {
+      const void* from = packed(c_.source);
+      if (c_.source.size() > 0)
+        call(NcclFunction::broadcast, from, const_cast<void*>(from), c_.source.size(), c_.root);
+    } else if (c_.destination.size() > 0) {
+      void* to = landing(c_.destination);
+      call(NcclFunction::broadcast, to, to, c_.destination.size(), c_.root);
+    }
+  }
+
+  void all_reduce() {
+    const index_t count = c_.source.size();
+    if (count == 0) return;
+    if (!nccl_reduces(dtype(), c_.op)) {
+      void* all = temporary(count * size_);
+      call(NcclFunction::all_gather, packed(c_.source), all, count);
+      return reduce(all, count, c_.destination);
+    }
+    const void* from = packed(c_.source);
+    call(NcclFunction::all_reduce, from, landing(c_.destination), count);
+  }
+
+  /// What lies one after the other at `all`, `count` elements for each rank, becomes `result`.
+  void reduce(const void* all, index_t count, const View& result) {
+    if (result.size() == 0) return;
+    NcclReduction& reduction = plan_.reductions.emplace_back();
+    reduction.op = c_.op;
+    reduction.result = result;
+    for (int r = 0; r < size_; ++r)
+      reduction.operands.push_back(
+          ConstView::dense(at(all, bytes(count * r)), dtype(), result.extents));
+  }
+
+  void reduce_scatter() {
+    if (nccl_reduces(dtype(), c_.op) && consecutive(c_.pieces, c_.source) && own().volume() > 0)
+      return call(NcclFunction::reduce_scatter, c_.source.data, landing(c_.destination),
+                  own().volume());
+    index_t longest = 0;
+    for (const Box& piece : c_.pieces) longest = std::max(longest, piece.volume());
+    if (longest == 0) return;
+    void* pieces = temporary(longest * size_);
+    for (int r = 0; r < size_; ++r) {
+      const Box& piece = c_.pieces[std::size_t(r)];
+      if (!piece.empty()) pack(c_.source[piece], at(pieces, bytes(longest * r)));
+    }
+    if (!nccl_reduces(dtype(), c_.op)) {
+      void* all = temporary(longest * size_);
+      call(NcclFunction::all_to_all, pieces, all, longest);
+      return reduce(all, longest, c_.destination);
+    }
+    const bool whole = own().volume() == longest && c_.destination.contiguous();
+    void* result = whole ? c_.destination.data : temporary(longest);
+    call(NcclFunction::reduce_scatter, pieces, result, longest);
+    if (!whole) unpack(result, c_.destination);
+  }
+
+  void all_gather() {
+    if (equal(c_.pieces)) {
+      const index_t count = own().volume();
+      if (count == 0) return;
+      const void* from = packed(c_.source);
+      if (consecutive(c_.pieces, c_.destination))
+        return call(NcclFunction::all_gather, from, c_.destination.data, count);
+      void* all = temporary(count * size_);
+      call(NcclFunction::all_gather, from, all, count);
+      for (int r = 0; r < size_; ++r)
+        unpack(at(all, bytes(count * r)), c_.destination[c_.pieces[std::size_t(r)]]);
+      return;
+    }
+    const void* from = own().empty() ? nullptr : packed(c_.source);
+    if (!own().empty()) copy(c_.source, c_.destination[own()]);
+    for (int k = 1; k < size_; ++k) {
+      const int to = (rank_ + k) % size_, of = (rank_ + size_ - k) % size_;
+      if (from != nullptr) call(NcclFunction::send, from, nullptr, own().volume(), to);
+      const Box& piece = c_.pieces[std::size_t(of)];
+      if (!piece.empty())
+        call(NcclFunction::receive, nullptr, landing(c_.destination[piece]), piece.volume(), of);
+    }
+  }
+
+  void scatter() {
+    const bool root = rank_ == c_.root;
+    if (c_.even) {
+      const index_t count = c_.destination.size();
+      if (count == 0) return;
+      const void* pieces = nullptr;
+      if (root && consecutive(c_.pieces, c_.source)) {
+        pieces = c_.source.data;
+      } else if (root) {
+        void* buffer = temporary(count * size_);
+        for (int r = 0; r < size_; ++r)
+          pack(c_.source[c_.pieces[std::size_t(r)]], at(buffer, bytes(count * r)));
+        pieces = buffer;
+      }
+      return call(NcclFunction::scatter, pieces, landing(c_.destination), count, c_.root);
+    }
+    if (!root) {
+      if (c_.destination.size() > 0)
+        call(NcclFunction::receive, nullptr, landing(c_.destination), c_.destination.size(),
+             c_.root);
+      return;
+    }
+    if (!own().empty()) copy(c_.source[own()], c_.destination);
+    for (int r = 0; r < size_; ++r) {
+      const Box& piece = c_.pieces[std::size_t(r)];
+      if (r != rank_ && !piece.empty())
+        call(NcclFunction::send, packed(c_.source[piece]), nullptr, piece.volume(), r);
+    }
+  }
+
+  void gather() {
+    const bool root = rank_ == c_.root;
+    if (c_.even) {
+      const index_t count = c_.source.size();
+      if (count == 0) return;
+      const void* from = packed(c_.source);
+      if (!root) return call(NcclFunction::gather, from, nullptr, count, c_.root);
+      if (consecutive(c_.pieces, c_.destination))
+        return call(NcclFunction::gather, from, c_.destination.data, count, c_.root);
+      void* all = temporary(count * size_);
+      call(NcclFunction::gather, from, all, count, c_.root);
+      for (int r = 0; r < size_; ++r)
+        unpack(at(all, bytes(count * r)), c_.destination[c_.pieces[std::size_t(r)]]);
+      return;
+    }
+    if (!root) {
+      if (c_.source.size() > 0)
+        call(NcclFunction::send, packed(c_.source), nullptr, c_.source.size(), c_.root);
+      return;
+    }
+    if (!own().empty()) copy(c_.source, c_.destination[own()]);
+    for (int r = 0; r < size_; ++r) {
+      const Box& piece = c_.pieces[std::size_t(r)];
+      if (r != rank_ && !piece.empty())
+        call(NcclFunction::receive, nullptr, landing(c_.destination[piece]), piece.volume(), r);
+    }
+  }
+
+  /// Equal parts for all ranks: sent and received in rank order, this rank's own among them.
+  void all_to_all() {
+    const index_t count = c_.sends.empty() ? 0 : c_.sends[0].source.volume();
+    if (count == 0) return;
+    std::vector<Box> out(static_cast<std::size_t>(size_)), in(out.size());
+    for (const Transfer& t : c_.sends) out[std::size_t(t.peer)] = t.source;
+    for (const Transfer& t : c_.receives) in[std::size_t(t.peer)] = t.destination;
+    const void* send = c_.source.data;
+    if (!consecutive(out, c_.source)) {
+      void* buffer = temporary(count * size_);
+      for (int r = 0; r < size_; ++r)
+        pack(c_.source[out[std::size_t(r)]], at(buffer, bytes(count * r)));
+      send = buffer;
+    }
+    if (consecutive(in, c_.destination))
+      return call(NcclFunction::all_to_all, send, c_.destination.data, count);
+    void* all = temporary(count * size_);
+    call(NcclFunction::all_to_all, send, all, count);
+    for (int r = 0; r < size_; ++r)
+      unpack(at(all, bytes(count * r)), c_.destination[in[std::size_t(r)]]);
+  }
+
+  /// Sends and receives by distance, so that all ranks begin with different peers and every group
+  /// of calls that is cut off holds both sides of its transfers.
+  void exchange() {
+    for (const Transfer& t : c_.receives)
+      if (t.peer == rank_ && !t.destination.empty())
+        copy(c_.source[t.source], c_.destination[t.destination]);
+    for (int k = 1; k < size_; ++k) {
+      const int to = (rank_ + k) % size_, of = (rank_ + size_ - k) % size_;
+      for (const Transfer& t : c_.sends)
+        if (t.peer == to && !t.source.empty())
+          call(NcclFunction::send, packed(c_.source[t.source]), nullptr, t.source.volume(), to);
+      for (const Transfer& t : c_.receives)
+        if (t.peer == of && !t.destination.empty())
+          call(NcclFunction::receive, nullptr, landing(c_.destination[t.destination]),
+               t.destination.volume(), of);
+    }
+  }
+
+  const Collective& c_;
+  int rank_;
+  int size_;
+  Allocate allocate_;
+  NcclType type_;
+  NcclPlan plan_;
+};
+
+}  // namespace cleave::detail

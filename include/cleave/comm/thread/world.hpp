@@ -1,0 +1,123 @@
+// What all ranks of a thread world share: who has failed or left, and where each one sleeps.
+//
+// Abort notifications (a failure, a departure) wake every sleeping rank, whatever group it waits
+// in.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+#include <cleave/comm/communicator.hpp>
+#include <cleave/comm/thread/cancellable_barrier.hpp>
+#include <cleave/core/error.hpp>
+
+namespace cleave::detail {
+
+/// The cores that this process may use, at least 1.
+inline int available_cores() noexcept {
+#if defined(__linux__)
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
+#endif
+  const unsigned cores = std::thread::hardware_concurrency();
+  return cores == 0 ? 1 : int(cores);
+}
+
+/// Who failed first, and why.
+struct RankFailure {
+  int rank = -1;  ///< in the world; -1: nobody failed
+  std::string cause{};
+};
+
+/// What the other ranks throw when one has failed.
+class PeerError : public Error {
+ public:
+  PeerError(std::string operation, RankFailure failure, int rank)
+      : Error(std::move(operation),
+              "rank " + std::to_string(failure.rank) + " failed: " + failure.cause, {.rank = rank}),
+        failure_(std::move(failure)) {}
+
+  const RankFailure& failure() const noexcept { return failure_; }
+
+ private:
+  RankFailure failure_;
+};
+
+class ThreadWorld final : public AbortNotification {
+ public:
+  explicit ThreadWorld(int size)
+      : size_(size),
+        spins_(size <= available_cores()),
+        seats_(std::make_unique<Seat[]>(std::size_t(size))) {}
+
+  int size() const noexcept { return size_; }
+
+  /// Whether a waiting rank looks for a while before it sleeps: not if ranks outnumber the cores.
+  bool spins() const noexcept { return spins_; }
+
+  Parker& parker(int rank) noexcept { return seat(rank).parker; }
+
+  /// Records that `failure.rank` failed, unless another one did before, and wakes everybody.
+  void fail(RankFailure failure) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (failure_.rank < 0) failure_ = std::move(failure);
+    }
+    announce();
+  }
+
+  void raise(int rank, const char* cause) noexcept override { fail({rank, cause}); }
+
+  std::string heard() noexcept override {
+    if (abort_epoch() == 0) return {};
+    const RankFailure first = failure();
+    if (first.rank < 0) return {};
+    return "rank " + std::to_string(first.rank) + " failed: " + first.cause;
+  }
+
+  /// Records that a rank takes part no more, and wakes everybody.
+  void leave(int rank) noexcept {
+    if (!seat(rank).left.exchange(true)) announce();
+  }
+
+  bool has_left(int rank) const noexcept { return seats_[std::size_t(rank)].left.load(); }
+
+  /// Grows with every failure and departure.
+  std::uint64_t abort_epoch() const noexcept { return abort_epoch_.load(); }
+
+  RankFailure failure() const {
+    const std::lock_guard lock(mutex_);
+    return failure_;
+  }
+
+ private:
+  struct Seat {
+    Parker parker{};
+    std::atomic<bool> left{false};
+  };
+
+  Seat& seat(int rank) noexcept { return seats_[std::size_t(rank)]; }
+
+  void announce() noexcept {
+    abort_epoch_.fetch_add(1);
+    for (int r = 0; r < size_; ++r) seat(r).parker.wake();
+  }
+
+  int size_;
+  bool spins_;
+  std::unique_ptr<Seat[]> seats_;
+  alignas(64) std::atomic<std::uint64_t> abort_epoch_{0};
+  mutable std::mutex mutex_;
+  RankFailure failure_;
+};
+
+}  // namespace cleave::detail

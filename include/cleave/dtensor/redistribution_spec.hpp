@@ -1,0 +1,72 @@
+// The way from one layout to another as a constant of the types, and local elements sent along it.
+//
+// What knows the placements ends here: below, everything is typed by elements alone.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include <cleave/core/shape.hpp>
+#include <cleave/mesh/mesh_state.hpp>
+#include <cleave/placement/placement.hpp>
+#include <cleave/redistribute/choose.hpp>
+#include <cleave/redistribute/plan.hpp>
+#include <cleave/redistribute/run.hpp>
+#include <cleave/tensor/tensor.hpp>
+
+namespace cleave::detail {
+
+/// The plan between two packed layouts, evaluated once per pair by the compiler.
+template <std::uint64_t Source, std::uint64_t Target, int Axes, int Dims>
+inline constexpr Plan plan_of =
+    make_plan(Layout::unpacked(Source, Axes), Layout::unpacked(Target, Axes), Dims);
+
+/// Two layouts and the plan between them; no plan if the choice has to wait for the sizes.
+struct RedistributionSpec {
+  Layout source{};
+  Layout target{};
+  const Plan* plan = nullptr;
+};
+
+template <std::uint64_t Source, std::uint64_t Target, int Axes, int Dims>
+inline constexpr RedistributionSpec redistribution_spec = [] {
+  RedistributionSpec spec{Layout::unpacked(Source, Axes), Layout::unpacked(Target, Axes)};
+  if constexpr (!sizes_decide(Layout::unpacked(Source, Axes), Layout::unpacked(Target, Axes), Dims))
+    spec.plan = &plan_of<Source, Target, Axes, Dims>;
+  return spec;
+}();
+
+/// Local elements without a type become a Tensor again.
+template <class Local>
+Local tensor_of(const redistribution::Block& block) {
+  return Local::adopt(static_cast<typename Local::value_type*>(block.view.data),
+                      to_array<Local::dims>(block.view.extents),
+                      to_array<Local::dims>(block.view.strides), block.storage);
+}
+
+/// The local elements of a global array of that shape at the end of the redistribution; x itself
+/// where no step changes them.
+///
+/// @param operation  what the user called
+/// @param reuse      nobody else needs x: its storage may become the result's
+/// @collective every rank of the mesh
+/// @throws Error if a collective fails
+template <class T, int Rank, class Device>
+Tensor<T, Rank, Device> redistribute_local(const Tensor<T, Rank, Device>& x,
+                                           const RedistributionSpec& spec, const MeshState& mesh,
+                                           const std::array<index_t, std::size_t(Rank)>& shape,
+                                           const char* operation, bool reuse = false) {
+  return tensor_of<Tensor<T, Rank, Device>>(
+      redistribution::run<Device>(spec.plan, spec.source, spec.target, {x.storage(), x.view()},
+                                  {mesh, Shape(shape), operation, reuse}));
+}
+
+/// A result of a redistribution that is not x itself: whether a rank's part changes is no matter
+/// of the types, and ranks must not differ in whether writing to one of the two writes to both.
+template <class Local>
+Local unalias(Local result, const Local& x) {
+  return result.data() == x.data() && !result.empty() ? result.clone() : result;
+}
+
+}  // namespace cleave::detail

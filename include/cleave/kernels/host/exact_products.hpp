@@ -1,0 +1,105 @@
+// Products of arrays whose sums are exact: the words of a result do not depend on the order of its
+// addends.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include <cleave/kernels/contract.hpp>
+#include <cleave/kernels/exact_words.hpp>
+#include <cleave/kernels/host/dense.hpp>
+#include <cleave/kernels/host/exact_sums.hpp>
+#include <cleave/kernels/strided.hpp>
+
+namespace cleave::kernels {
+
+namespace detail {
+
+/// An operand with what is summed over as its last dimensions, dense: a row per index of the
+/// others.
+template <class T>
+struct ProductRows {
+  Strided<const T> rows{};
+  std::shared_ptr<void> memory{};  ///< of a copy
+  Shape steps{};                   ///< from one index of the result to the next; 0 where it repeats
+
+  /// @param dim  of an index of the contraction in the operand; -1: none
+  template <class Dim>
+  ProductRows(const Contraction& letters, const Strided<const T>& x, const Dim& dim) {
+    Strided<const T> moved{x.data, {}, {}};
+    for (const bool is_summed : {false, true})
+      for (int i = 0; i < letters.count; ++i) {
+        const Contraction::Index& letter = letters.index[std::size_t(i)];
+        if ((letter.y < 0) != is_summed || dim(letter) < 0) continue;
+        moved.extents[moved.extents.dims++] = x.extents[dim(letter)];
+        moved.strides[moved.strides.dims++] = x.strides[dim(letter)];
+      }
+    rows = densely(moved, memory);
+    int at = 0;
+    for (int i = 0; i < letters.count; ++i) {
+      const Contraction::Index& letter = letters.index[std::size_t(i)];
+      if (letter.y < 0) continue;
+      steps[steps.dims++] = dim(letter) >= 0 ? rows.strides[at++] : 0;
+    }
+  }
+};
+
+}  // namespace detail
+
+/// Calls done(i, words) with the words of every result of x · w, row-major.
+///
+/// @param letters  those of the result first, in its order; every one is in x or w
+/// @param results  the extents of the result
+/// @cost           a copy of x, and of w, whose summed dimensions are not the last ones
+template <class T, class Done>
+void each_exact_product(const Contraction& letters, const Shape& results, const Strided<const T>& x,
+                        const Strided<const T>& w, const Done& done) {
+  if (results.product() == 0) return;
+  const detail::ProductRows<T> a(letters, x, [](const Contraction::Index& i) { return i.x; });
+  const detail::ProductRows<T> b(letters, w, [](const Contraction::Index& i) { return i.w; });
+  index_t depth = 1;
+  for (int i = 0; i < letters.count; ++i)
+    if (const Contraction::Index& letter = letters.index[std::size_t(i)]; letter.y < 0)
+      depth *= x.extents[letter.x];
+  std::vector<ExactWord> words(std::size_t(exact_words<T>(ExactTerms::products)));
+  Shape at = Shape::filled(results.dims, 0);
+  const T *left = a.rows.data, *right = b.rows.data;
+  for (index_t i = 0, count = results.product(); i < count; ++i) {
+    detail::ExactCell<T> cell(ExactTerms::products, words.data());
+    if (depth > 0) cell.add(left, right, depth);
+    cell.finish();
+    done(i, words.data());
+    for (int d = results.dims - 1; d >= 0; --d) {
+      const index_t step = ++at[d] < results[d] ? 1 : 1 - at[d];
+      left += step * a.steps[d];
+      right += step * b.steps[d];
+      if (step == 1) break;
+      at[d] = 0;
+    }
+  }
+}
+
+/// The words of the results. @param out  [results.., words], row-major without gaps
+template <class T>
+void exact_product_parts(On<Host>, const Contraction& letters, const Strided<ExactWord>& out,
+                         const Strided<const T>& x, const Strided<const T>& w) {
+  const index_t words = exact_words<T>(ExactTerms::products);
+  Shape results = out.extents;
+  --results.dims;
+  each_exact_product(letters, results, x, w, [&](index_t i, const ExactWord* from) {
+    std::copy_n(from, words, out.data + i * words);
+  });
+}
+
+/// The results, rounded. @param out  row-major without gaps
+template <class T>
+void exact_products(On<Host>, const Contraction& letters, const Strided<T>& out,
+                    const Strided<const T>& x, const Strided<const T>& w) {
+  each_exact_product(letters, out.extents, x, w, [&](index_t i, ExactWord* from) {
+    out.data[i] = exact_value<T>(ExactTerms::products, from, ExactEpilogue{});
+  });
+}
+
+}  // namespace cleave::kernels

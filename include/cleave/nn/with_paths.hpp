@@ -1,0 +1,110 @@
+// Modules whose calls say where they are in a network: traces then list what is communicated by
+// module, forward and backward.
+//
+//     const auto model = with_paths(requires_grad(parallelize_module(gpt, mesh, tp{}, ..)));
+//     CommTrace trace(world);
+//     backward(loss_of(model(x)));
+//     print(trace.by_module());
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <cleave/comm/comm_scope.hpp>
+#include <cleave/nn/map.hpp>
+#include <cleave/nn/visit.hpp>
+
+namespace cleave {
+
+namespace nn {
+
+/// The module M, whose call stands at its path.
+template <class M>
+struct WithPath : M {
+  using wrapped = M;
+  using plain = plain_t<M>;
+
+  /// @param kept  of `detail::kept_path`
+  WithPath(M m, const std::string* kept) : M(std::move(m)), kept_(kept) {
+    if constexpr (requires(const M& inner) { inner.set_path(kept); }) M::set_path(kept);
+  }
+  template <class N>
+  auto rewrap(N n) const {
+    return WithPath<N>(std::move(n), kept_);
+  }
+
+  template <class... X>
+  auto operator()(const X&... x) const {
+    const cleave::detail::PlaceScope scope(kept_);
+    return M::operator()(x...);
+  }
+
+ private:
+  const std::string* kept_;
+};
+
+template <class M>
+inline constexpr bool says_path = false;
+template <class M>
+inline constexpr bool says_path<WithPath<M>> = true;
+
+namespace detail {
+
+template <class M>
+auto with_path(M m, const std::string& path);
+
+/// The name of part k of a module, the n-th in order.
+template <class M>
+std::string part_name(int k, int n) {
+  if constexpr (Struct<M>) return MembersOf<M>::value.text[std::size_t(k)];
+  else return std::to_string(n);
+}
+
+template <class M>
+auto with_paths_inside(M m, const std::string& path) {
+  if constexpr (Wrapper<M>) {
+    auto inside = with_paths_inside(static_cast<const typename M::wrapped&>(m), path);
+    return std::move(m).rewrap(std::move(inside));
+  } else if constexpr (Inner<M>) {
+    int n = 0;
+    return map_parts(m, [&](const auto& part, auto k) {
+      return with_path(part, join_path(path, part_name<M>(decltype(k)::value, n++)));
+    });
+  } else {
+    return m;
+  }
+}
+
+template <class M>
+auto with_path(M m, const std::string& path) {
+  static_assert(!says_path<M>, "cleave: with_paths of a module that has its paths already");
+  if constexpr (Struct<M>) {
+    auto inside = with_paths_inside(std::move(m), path);
+    return WithPath<decltype(inside)>(std::move(inside), cleave::detail::kept_path(path));
+  } else {
+    return with_paths_inside(std::move(m), path);
+  }
+}
+
+}  // namespace detail
+
+}  // namespace nn
+
+/// The module whose calls, and those of the modules inside of it, say which of them communicates:
+/// `CommTrace::by_module`. It computes what the other one does, and shares its parameters.
+///
+/// To be called last, of what `parallelize_module`, `fully_shard`, `replicate` and `requires_grad`
+/// have made. What styles, gathers and gradients of a module communicate is its own; a sum of
+/// gradients is that of the innermost module in which the value was used; a bucket of gradients is
+/// that of the module that is replicated.
+///
+/// @param m  moved from, where it is `replicate`'s
+/// @collective none
+template <nn::Struct M>
+auto with_paths(M m) {
+  return nn::detail::with_path(std::move(m), "");
+}
+
+}  // namespace cleave

@@ -1,0 +1,54 @@
+// Ranks that communicate until something fails, for failures.py: each writes to a file of its own
+// how long it took to notice, and what it saw.
+//
+// usage: endure FOLDER COUNT     collectives of COUNT floats from or to every rank
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include <cleave/comm/mpi.hpp>
+#include <cleave/comm/run.hpp>
+
+#include "../comm/failing_call.hpp"
+
+using namespace cleave;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void write(const std::string& file, const std::string& text) {
+  const std::string draft = file + ".draft";
+  std::FILE* to = std::fopen(draft.c_str(), "w");
+  if (to == nullptr) return;
+  std::fputs(text.c_str(), to);
+  std::fclose(to);
+  std::rename(draft.c_str(), file.c_str());  // a reader sees all of it
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) return 2;
+  const std::string folder = argv[1];
+  const index_t count = std::atoll(argv[2]);
+  return run(argc, argv, [&](World& world) {
+    const std::string file = folder + "/rank" + std::to_string(world.rank());
+    Clock::time_point last = Clock::now();
+    try {
+      for (long round = 0;; ++round) {
+        for (const CollectiveKind kind : testing::all_kinds) {
+          testing::communicate(world.communicator(), kind, count);
+          last = Clock::now();
+        }
+        if (round == 3) write(file + ".begun", "");
+      }
+    } catch (const std::exception& e) {
+      const std::chrono::duration<double> waited = Clock::now() - last;
+      write(file + ".saw", std::to_string(waited.count()) + " " + e.what());
+      throw;
+    }
+    return 0;
+  });
+}

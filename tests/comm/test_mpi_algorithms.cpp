@@ -1,0 +1,213 @@
+// What collectives between nodes may be made of besides messages of the whole group: the MPI
+// library's own, chosen by a table, and reductions that take the same scratch whatever the number
+// of ranks. Every process stands for a node of its own, unless a case says otherwise.
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cleave/comm/mpi.hpp>
+#include <cleave/comm/mpi/communicator.hpp>
+
+#include "changed.hpp"
+#include "collective_cases.hpp"
+#include "collective_properties.hpp"
+#include "errors.hpp"
+#include "processes.hpp"
+#include "ranks.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+// CLEAVE_TUNE for the time of a scope.
+struct TuneFile {
+  explicit TuneFile(const std::string& text)
+      : name("/tmp/cleave-tune-" + std::to_string(getpid())) {
+    std::ofstream(name) << text;
+    setenv("CLEAVE_TUNE", name.c_str(), 1);
+  }
+  ~TuneFile() {
+    unsetenv("CLEAVE_TUNE");
+    std::remove(name.c_str());
+  }
+  TuneFile(const TuneFile&) = delete;  // owns the file
+  TuneFile& operator=(const TuneFile&) = delete;
+  std::string name;
+};
+
+const char* const library_table =
+    "all_gather 0 0 library\nreduce_scatter 0 0 library\n"
+    "all_reduce 0 0 library\nall_to_all 0 0 library\n";
+
+bool needs_processes(int count) {
+  if (Processes::get().size() >= count) return true;
+  skip("needs more processes");
+  return false;
+}
+
+void even_parts_case(Communicator& group, index_t length) {
+  const int n = group.size(), rank = group.rank();
+  const Tensor<float, 2> source({n, length}), destination({n, length});
+  std::vector<Transfer> sends, receives;
+  for (int r = 0; r < n; ++r) {
+    for (index_t i = 0; i < length; ++i) source(r, i) = float(100 * rank + r) + float(i % 7) / 8;
+    sends.push_back({r, box(r, r + 1, 0, length), box(rank, rank + 1, 0, length)});
+    receives.push_back({r, box(rank, rank + 1, 0, length), box(r, r + 1, 0, length)});
+  }
+  Collective c = call(CollectiveKind::all_to_all);
+  c.source = source.view();
+  c.destination = destination.view();
+  c.sends = sends;
+  c.receives = receives;
+  c.even = true;
+  c.global_count = n * n * length;
+  group.run(c);
+  index_t wrong = 0;
+  for (int r = 0; r < n; ++r)
+    for (index_t i = 0; i < length; ++i)
+      wrong += destination(r, i) != float(100 * r + rank) + float(i % 7) / 8;
+  CHECK(wrong == 0);
+}
+
+void cases_of_table(World& world) {
+  all_gather_cases(world);
+  reduce_scatter_cases(world);
+  all_reduce_cases(world);
+  exchange_cases(world);
+  for (const index_t length : {1, 7, 1000}) even_parts_case(world.communicator(), length);
+}
+
+}  // namespace
+
+TEST_CASE("the MPI library's own collectives do what ours do") {
+  if (!needs_processes(2)) return;
+  const TuneFile table(library_table);
+  for (const std::size_t bytes : {std::size_t(100), std::size_t(4) << 20}) {
+    const Changed part(detail::max_library_bytes, bytes);
+    const Changed nodes(detail::mpi_ranks_per_node, 1);
+    on_ranks({2, 3, 4, 8}, [](World& world) { cases_of_table(world); });
+  }
+}
+
+TEST_CASE("columns take the MPI library's own collectives on request") {
+  if (!needs_processes(4)) return;
+  std::string text = library_table;
+  for (const char* kind : {"all_gather", "reduce_scatter", "all_reduce", "all_to_all"})
+    text += std::string(kind) + " 4 0 two_level  # and the library for columns\n";
+  const TuneFile table(text);
+  const Changed nodes(detail::mpi_ranks_per_node, 2);
+  on_ranks({4, 6}, [](World& world) { cases_of_table(world); });
+}
+
+TEST_CASE("sums in rank order do not go to the MPI library") {
+  if (!needs_processes(2)) return;
+  const TuneFile table(library_table);
+  const Changed nodes(detail::mpi_ranks_per_node, 1);
+  on_ranks({2, 3, 4, 8}, [](World& world) { rank_order_cases(world); });
+}
+
+TEST_CASE("who does not come to a collective of the MPI library is named within the time-out") {
+  if (!needs_processes(2)) return;
+  const TuneFile table(library_table);
+  const Changed nodes(detail::mpi_ranks_per_node, 1);
+  const auto world = mpi_communicator(MPI_COMM_WORLD);
+  const int last = world->size() - 1;
+  if (world->rank() < last) {
+    world->state().timeout_seconds = 0.4;
+    const Tensor<float, 1> x({1000});
+    Collective c = call(CollectiveKind::all_reduce);
+    c.source = x.view();
+    c.destination = x.view();
+    const std::string text = cleave::testing::error_of([&] { world->run(c); });
+    CHECK(text.find("rank " + std::to_string(last) +
+                    " did not come to all_reduce of group 'world' within 0.4 s") !=
+          std::string::npos);
+  }
+  Processes::get().meet(30);
+}
+
+TEST_CASE("a line of the table that means nothing is named") {
+  const auto refusal = [](const char* text) {
+    const TuneFile table(text);
+    const std::string said =
+        cleave::testing::error_of([] { detail::MpiTuning::from_environment(); });
+    const std::size_t at = said.find(table.name);
+    return at == std::string::npos ? said : said.substr(at + table.name.size());
+  };
+  const std::string rest = " is not a collective, ranks, bytes and messages, library or two_level";
+  CHECK(refusal("# all\n\nall_reduce 2 0 fast\n") == ":3: 'all_reduce 2 0 fast'" + rest);
+  CHECK(refusal("all_reduce 2 library") == ":1: 'all_reduce 2 library'" + rest);
+  CHECK(refusal("barrier 2 0 library") == ":1: 'barrier 2 0 library'" + rest);
+  CHECK(refusal("all_reduce -2 0 library") == ":1: 'all_reduce -2 0 library'" + rest);
+  CHECK(refusal("all_reduce 2 0 library 7") == ":1: 'all_reduce 2 0 library 7'" + rest);
+  setenv("CLEAVE_TUNE", "/nowhere/table", 1);
+  CHECK(cleave::testing::error_of([] { detail::MpiTuning::from_environment(); }) ==
+        "run: CLEAVE_TUNE: cannot read '/nowhere/table'");
+  unsetenv("CLEAVE_TUNE");
+}
+
+TEST_CASE("the last row of the table that fits a call counts") {
+  using detail::MpiAlgorithm;
+  const TuneFile file("all_reduce 8 0 library  # many ranks\nall_reduce 8 4096 messages\n");
+  const detail::MpiTuning table = detail::MpiTuning::from_environment();
+  const auto any = [](MpiAlgorithm) { return true; };
+  const auto flat = [](MpiAlgorithm a) { return a != MpiAlgorithm::two_level; };
+  const CollectiveKind kind = CollectiveKind::all_reduce;
+  CHECK(table.choose(kind, 4, 100, any) == MpiAlgorithm::two_level);
+  CHECK(table.choose(kind, 4, 100, flat) == MpiAlgorithm::messages);
+  CHECK(table.choose(kind, 8, 100, flat) == MpiAlgorithm::library);
+  CHECK(table.choose(kind, 8, 4096, any) == MpiAlgorithm::messages);
+  CHECK(table.choose(CollectiveKind::all_gather, 8, 4096, any) == MpiAlgorithm::two_level);
+  CHECK(table.checksum() != detail::MpiTuning().checksum());
+}
+
+TEST_CASE("blocks of a reduction over 16,384 ranks fit in the scratch of a reduction over two") {
+  for (const int ranks : {2, 3, 64, 1000, 16384})
+    for (const std::size_t size : {1u, 2u, 4u, 8u, 16u})
+      for (const index_t elements :
+           {index_t(1), index_t(1000), index_t(1) << 20, index_t(1) << 40}) {
+        const index_t block = detail::reduction_block(elements, size, ranks);
+        CHECK(block >= 1);
+        CHECK(4 * std::size_t(ranks - 1) * std::size_t(block) * size <= std::size_t(16) << 20);
+      }
+}
+
+TEST_CASE("reductions as messages go through a little scratch block by block") {
+  if (!needs_processes(2)) return;
+  const Changed scratch(detail::max_reduction_scratch, std::size_t(1000));
+  const Changed nodes(detail::mpi_ranks_per_node, 1);
+  on_ranks({2, 3, 4, 8}, [](World& world) {
+    reduce_scatter_cases(world);
+    rank_order_cases(world);
+    for (const Style style : all_styles)
+      all_reduce_case<double>(world.communicator(), ReduceOp::avg, 83, 101, style, style, true);
+  });
+}
+
+TEST_CASE("a long reduction takes no more scratch than its bound") {
+  if (!needs_processes(2)) return;
+  const Changed nodes(detail::mpi_ranks_per_node, 1);
+  on_ranks({2, 4}, [](World& world) {
+    const Tensor<float, 1> x({index_t(12) << 20});
+    x.fill_(float(world.rank() + 1));
+    Collective c = call(CollectiveKind::all_reduce);
+    c.source = x.view();
+    c.destination = x.view();
+    world.communicator().state().reproducible = true;
+    world.barrier();
+    reset_memory_peak();
+    const std::size_t before = memory_stats().allocated;
+    world.communicator().run(c);
+    const std::size_t taken = memory_stats().peak - before;
+    CHECK(taken > 0);
+    CHECK(taken <= detail::max_reduction_scratch + (std::size_t(1) << 20));
+    CHECK(x(0) == float(world.size() * (world.size() + 1) / 2));
+    CHECK(x((index_t(12) << 20) - 1) == x(0));
+  });
+}

@@ -1,0 +1,73 @@
+// Copies between host and device: what passes through pinned memory of ours, and how much of that
+// is kept.
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <cleave/cuda.hpp>
+
+#include "cuda_stand_in/recorder.hpp"
+
+using namespace cleave;
+
+namespace {
+
+int calls_of(const cuda_stand_in::Recording& recording, const char* function) {
+  int found = 0;
+  for (const cuda_stand_in::Call& call : recording.calls()) found += call.function == function;
+  return found;
+}
+
+constexpr index_t staged_elements = 3 << 20;  // three times what is staged at once
+
+}  // namespace
+
+TEST_CASE("memory that is pinned or registered is copied by one call each way") {
+  const auto memory = cuda::allocate_pinned(std::size_t(staged_elements) * sizeof(float));
+  std::vector<float> plain(std::size_t(staged_elements), 0.0f);
+  REQUIRE(cudaHostRegister(plain.data(), plain.size() * sizeof(float), 0) == cudaSuccess);
+  for (float* const data : {static_cast<float*>(memory.get()), plain.data()}) {
+    const auto host = Tensor<float, 1>::adopt(data, {staged_elements}, nullptr);
+    for (index_t i = 0; i < staged_elements; ++i) host(i) = float(i % 1000);
+    const Tensor<float, 1, Cuda> device({staged_elements});
+    const cuda_stand_in::Recording recording;
+    transfer(Host{}, Cuda{}, host.data(), device.data(),
+             std::size_t(staged_elements) * sizeof(float));
+    host.fill_(-1);
+    transfer(Cuda{}, Host{}, device.data(), host.data(),
+             std::size_t(staged_elements) * sizeof(float));
+    CHECK(calls_of(recording, "cudaMemcpyAsync") == 2);
+    CHECK(host(staged_elements - 1) == float((staged_elements - 1) % 1000));
+  }
+  CHECK(cudaHostUnregister(plain.data()) == cudaSuccess);
+}
+
+TEST_CASE("other memory is staged, in pieces") {
+  const Tensor<float, 1> host({staged_elements});
+  host.fill_(5);
+  const cuda_stand_in::Recording recording;
+  const auto device = host.to(Cuda{});
+  CHECK(calls_of(recording, "cudaMemcpyAsync") == 3);
+  CHECK(device.to(Host{})(staged_elements - 1) == 5);
+}
+
+TEST_CASE("the pool of pinned memory gives back what it does not need") {
+  cuda::PinnedPool& pool = cuda::PinnedPool::get();
+  constexpr std::size_t part = std::size_t(96) << 20;
+  {
+    std::vector<std::shared_ptr<void>> blocks;
+    for (int i = 0; i < 4; ++i) blocks.push_back(pool.take(part));
+    cuda_stand_in::Recording recording;
+    blocks.clear();
+    CHECK(calls_of(recording, "cudaFreeHost") >= 2);
+  }
+  CHECK(pool.free_bytes() <= cuda::PinnedPool::max_free);
+  const cuda_stand_in::Recording recording;
+  static_cast<void>(pool.take(part - 5));
+  CHECK(calls_of(recording, "cudaHostAlloc") == 0);  // one of those that are left
+  static_cast<void>(pool.take(part + (part / 2)));   // not rounded to a power of two
+  for (const cuda_stand_in::Call& call : recording.calls())
+    if (call.function == "cudaHostAlloc") CHECK(call.bytes <= part + part / 2 + 4096);
+}

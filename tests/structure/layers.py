@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""Which header may include what: layers form an order, costly headers stay out, nothing is orphaned.
+
+usage: layers.py SOURCE_ROOT
+
+Each rule is a function from a tree of headers to its violations. It runs on the library, where it
+must find none, and on a tree with one planted violation, which it must find.
+"""
+
+import pathlib
+import re
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from cases import Cases
+
+ORDER = ["core", "tensor", "kernels", "comm", "mesh", "placement", "redistribute", "dtensor",
+         "rules", "ops", "spmd", "grad", "nn", "parallel"]
+
+# Layers that need less than all that is below them.
+ONLY = {
+    "placement": {"core", "placement"},
+    "rules": {"core", "placement", "rules"},
+}
+
+COSTLY = {"iostream", "ranges", "regex", "functional", "format", "filesystem", "map",
+          "unordered_map", "random"}
+
+# Layers that cleave.hpp leaves out: only who includes them pays for them.
+CHOSEN = {"spmd", "grad", "nn", "parallel"}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
+
+
+def headers(tree):
+    """The text of every header, by its path below include/cleave."""
+    base = tree / "include" / "cleave"
+    return {path.relative_to(base).as_posix(): path.read_text()
+            for path in sorted(base.rglob("*.hpp"))}
+
+
+def is_of_cuda(header):
+    return "cuda" in header or re.match(r"comm/(device|nccl)\b", header) is not None
+
+
+def included(text):
+    return INCLUDE.findall(text)
+
+
+def layer_of(header):
+    return header.split("/")[0] if "/" in header else None
+
+
+def own(header_name):
+    """The path below include/cleave, or None for headers of others."""
+    return header_name[len("cleave/"):] if header_name.startswith("cleave/") else None
+
+
+def order_violations(tree):
+    found = []
+    for header, text in headers(tree).items():
+        layer = layer_of(header)
+        if layer is None:
+            continue
+        if layer not in ORDER:
+            found.append(f"{header}: no layer is named {layer}")
+            continue
+        for target in filter(None, map(own, included(text))):
+            other = layer_of(target)
+            if other is None or other not in ORDER or ORDER.index(other) > ORDER.index(layer):
+                found.append(f"{header} includes {target}, which is above it")
+            for place, allowed in ONLY.items():
+                if header.startswith(place + "/") and other not in allowed:
+                    found.append(f"{header} includes {target}; {place} needs only "
+                                 + ", ".join(sorted(allowed)))
+    return found
+
+
+def cost_violations(tree):
+    found = []
+    for header, text in headers(tree).items():
+        for target in included(text):
+            mpi = target == "mpi.h" or target.startswith("boost/")
+            if mpi and not header.startswith("comm/mpi/"):
+                found.append(f"{header} includes <{target}>, which belongs to comm/mpi/")
+            if target in COSTLY and layer_of(header) not in CHOSEN:
+                found.append(f"{header} includes <{target}>, which every user would pay for")
+    return found
+
+
+def form_violations(tree):
+    found = []
+    for header, text in headers(tree).items():
+        if not text.startswith("//"):
+            found.append(f"{header} does not open with what it is for")
+        if text.count("#pragma once\n") != 1:
+            found.append(f"{header} has no #pragma once")
+        if '#include "' in text:
+            found.append(f'{header} includes by "", not by <cleave/..>')
+    return found
+
+
+def orphans(tree):
+    """Headers of the host side that no header for users reaches."""
+    texts = headers(tree)
+    reached, todo = set(), ["cleave.hpp", "compiled.hpp", "grad.hpp", "nn.hpp", "parallel.hpp",
+                          "spmd.hpp", "ops/list.hpp"]
+    while todo:
+        header = todo.pop()
+        if header in reached or header not in texts:
+            continue
+        reached.add(header)
+        todo += filter(None, map(own, included(texts[header])))
+    return [f"no header for users reaches {header}"
+            for header in texts if header not in reached and not is_of_cuda(header)]
+
+
+def stray_bodies(tree):
+    """Definitions of the compiled mode: x_body.hpp is read where x.hpp is, unless CLEAVE_COMPILED,
+    and by compiled.hpp or compiled_cuda.hpp; by nothing else."""
+    found = []
+    texts = headers(tree)
+    readers = ("compiled.hpp", "compiled_cuda.hpp")
+    for header, text in texts.items():
+        for target in filter(None, map(own, included(text))):
+            if not target.endswith("_body.hpp") or header in readers:
+                continue
+            guarded = f"#if !CLEAVE_COMPILED\n#include <cleave/{target}>\n#endif\n"
+            if header != target.replace("_body.hpp", ".hpp") or not text.endswith(guarded):
+                found.append(f"{header} includes {target}")
+        reader = readers[is_of_cuda(header)]
+        if header.endswith("_body.hpp") and f"cleave/{header}" not in included(texts[reader]):
+            found.append(f"{reader} does not include {header}")
+    return found
+
+
+def unlisted_tests(tree):
+    """Tests that neither a meson.build names nor a source that it names includes."""
+    found = []
+    for path in sorted((tree / "tests").rglob("test_*.cpp")):
+        listed = path.parent / "meson.build"
+        names = re.findall(r"'([^']+\.cpp)'", listed.read_text()) if listed.exists() else []
+        parts = [part for name in names if (path.parent / name).exists()
+                 for part in re.findall(r'^#include "([^"]+)"', (path.parent / name).read_text(),
+                                        re.MULTILINE)]
+        if path.name not in names + parts:
+            found.append(f"{path.relative_to(tree)} is built by no meson.build")
+    return found
+
+
+RULES = [
+    ("a layer includes only the layers below it", order_violations,
+     ("include/cleave/core/planted.hpp", "#include <cleave/tensor/tensor.hpp>\n")),
+    ("rules/ and placement/ include no more than they need", order_violations,
+     ("include/cleave/rules/planted.hpp", "#include <cleave/comm/communicator.hpp>\n")),
+    ("costly headers stay out", cost_violations,
+     ("include/cleave/core/planted.hpp", "#include <iostream>\n")),
+    ("MPI is known to comm/mpi/ alone", cost_violations,
+     ("include/cleave/mesh/planted.hpp", "#include <mpi.h>\n")),
+    ("a header opens with a comment and has one #pragma once", form_violations,
+     ("include/cleave/core/planted.hpp", "namespace cleave {}\n")),
+    ("every header is reached by one for users", orphans,
+     ("include/cleave/core/planted.hpp", "// Nobody includes this.\n#pragma once\n")),
+    ("bodies are read by their headers and by the compiled mode alone", stray_bodies,
+     ("include/cleave/core/planted.hpp", "#include <cleave/comm/run_body.hpp>\n")),
+    ("every test file is built", unlisted_tests,
+     ("tests/core/test_planted.cpp", "")),
+]
+
+
+def main(root):
+    cases = Cases()
+    for sentence, violations, (path, text) in RULES:
+        found = violations(root)
+        cases.check(sentence, not found, "\n".join(found))
+        with tempfile.TemporaryDirectory() as scratch:
+            planted = pathlib.Path(scratch) / path
+            planted.parent.mkdir(parents=True)
+            planted.write_text(text)
+            cases.check(f"a planted violation is found: {sentence}",
+                        violations(pathlib.Path(scratch)))
+    return cases.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1])))
