@@ -1,23 +1,24 @@
-// What the runtime asks of whoever uses its streams: memory that goes in a capture, queries, and
-// results that are waited for elsewhere. On the stand-in, which knows the rules.
+// What the runtime asks of whoever uses its streams: memory that goes in a capture, queries,
+// results that are waited for elsewhere, and what a wait reports. On the stand-in, which knows the
+// rules.
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 #include <utility>
 
 #include <doctest/doctest.h>
 
-#include <cleave/comm/device/async.hpp>
-#include <cleave/comm/device/device_group.hpp>
-#include <cleave/tensor/cuda/graph.hpp>
-#include <cleave/tensor/tensor.hpp>
+#include <cleave/cuda.hpp>
 
+#include "calls.hpp"
 #include "cuda_stand_in/stand_in.hpp"
 #include "errors.hpp"
 #include "in_use.hpp"
 #include "ranks.hpp"
 
 using namespace cleave;
+using cleave::testing::calls_of;
 using cleave::testing::error_of;
 using cleave::testing::in_use;
 
@@ -25,19 +26,25 @@ namespace {
 
 using Line = Tensor<float, 1, Cuda>;
 
-constexpr index_t count = 64;
-constexpr std::uint64_t line_bytes = count * sizeof(float);
+constexpr index_t line_length = 64;
+constexpr std::uint64_t line_bytes = line_length * sizeof(float);
 
 Line filled(float value) {
-  Line line({count});
+  Line line({line_length});
   line.fill_(value);
   return line;
 }
 
+/// A peer that has failed.
+struct Failed : cuda::FailureDetector {
+  void verify() override { throw Error("test", "a peer has failed"); }
+  void launched() override {}
+};
+
 }  // namespace
 
 TEST_CASE("memory from before a capture whose last owner goes inside returns after it") {
-  const Line result({count});
+  const Line result({line_length});
   const std::uint64_t before = in_use();
   {
     Line w = filled(1);
@@ -48,7 +55,7 @@ TEST_CASE("memory from before a capture whose last owner goes inside returns aft
     CHECK(cudaGetLastError() == cudaSuccess);
     CHECK(in_use() == before + line_bytes);  // the graph's
     step.launch();
-    CHECK(result.to(Host{})(count - 1) == 2);
+    CHECK(result.to(Host{})(line_length - 1) == 2);
   }
   CHECK(in_use() == before);
   CHECK(cudaGetLastError() == cudaSuccess);
@@ -58,7 +65,7 @@ TEST_CASE("memory that goes in a capture that fails returns, too") {
   const std::uint64_t before = in_use();
   Line w = filled(1);
   const auto step = [&] {
-    w = Line({count});
+    w = Line({line_length});
     w = Line();
     throw std::runtime_error("the step failed");
   };
@@ -81,7 +88,7 @@ TEST_CASE("memory that goes in a user's capture returns with the next allocation
       CHECK(cudaGetLastError() == cudaSuccess);
       if (!allocates) return;
       CHECK(in_use() == before + line_bytes);
-      const Line next({count});
+      const Line next({line_length});
       CHECK(in_use() == before + line_bytes);
     }).join();
     CHECK(cudaDeviceSynchronize() == cudaSuccess);
@@ -107,7 +114,7 @@ TEST_CASE("a device that does not tell who reaches it leaves no error behind") {
   std::thread([] {
     cuda::set_device(5);
     cuda_stand_in::fail_call("cudaDeviceCanAccessPeer", 1, cudaErrorInvalidDevice);
-    const Line x({count});
+    const Line x({line_length});
     CHECK(cudaGetLastError() == cudaSuccess);
   }).join();
   cuda_stand_in::set_devices(1);
@@ -115,7 +122,7 @@ TEST_CASE("a device that does not tell who reaches it leaves no error behind") {
 
 TEST_CASE("what asynchronous work reads stays until it has run, wherever that is waited for") {
   on_ranks({1}, [](World& world) {
-    const Line result({count});
+    const Line result({line_length});
     cuda::current_stream().synchronize();
     const cuda::Stream other(cuda::Stream::Kind::communication);
     Line x = filled(3);
@@ -131,9 +138,54 @@ TEST_CASE("what asynchronous work reads stays until it has run, wherever that is
     cuda::current_stream().synchronize();
     {
       const cuda::StreamGuard guard(other);
-      CHECK(error_of([&] { CHECK(result.to(Host{})(count - 1) == 3); }) == "");
+      CHECK(error_of([&] { CHECK(result.to(Host{})(line_length - 1) == 3); }) == "");
     }
     CHECK(cuda_stand_in::take_faults() == "");
     cuda_stand_in::reset();
+  });
+}
+
+TEST_CASE("indices are looked at without a wait, in a graph too; the next wait reports a wrong one") {
+  on_ranks({1}, [](World&) {
+    const Tensor<int, 1, Cuda> indices({2});
+    const Tensor<float, 2, Cuda> table({3, 2}), hot({2, 3}), rows({2, 2}), elements({2, 1});
+    const auto step = [&] {
+      hot.copy_(one_hot<float>(indices, 3));
+      rows.copy_(index_select(table, dim<0>{}, indices));
+      elements.copy_(gather(rows, dim<1>{}, indices.unsqueeze(1)));
+    };
+    table.fill_(5);
+    indices.fill_(1);
+    {
+      const cuda_stand_in::Recording recording;
+      step();
+      CHECK(calls_of(recording, "Synchronize") == 0);
+    }
+    const cuda::Graph graph(step);
+    graph.launch();
+    CHECK(hot.to(Host{})(1, 1) == 1);
+    CHECK(rows.to(Host{})(1, 1) == 5);
+    const auto said_for = [&](int index) {
+      indices.fill_(index);
+      graph.launch();
+      return error_of([&] { hot.to(Host{}); });
+    };
+    CHECK(said_for(2) == "gather: index 2 is not one of 2");
+    CHECK(said_for(7) == "gather: index 7 is not one of 2");  // the last one counts
+    CHECK(said_for(-1) == "gather: index -1 is not one of 2");
+    CHECK(said_for(0) == "");
+  });
+}
+
+TEST_CASE("a rank that has failed is reported before indices that are wrong for that reason") {
+  on_ranks({1}, [](World&) {
+    const Tensor<int, 1, Cuda> indices({2});
+    indices.fill_(7);
+    const auto hot = one_hot<float>(indices, 3);
+    const auto failed = std::make_shared<Failed>();
+    cuda::detail::detector_slot() = failed;
+    CHECK(error_of([&] { hot.to(Host{}); }) == "test: a peer has failed");
+    cuda::detail::detector_slot().reset();
+    CHECK(error_of([&] { hot.to(Host{}); }) == "one_hot: index 7 is not one of 3");
   });
 }

@@ -14,7 +14,7 @@ TEST_CASE("every row has a one at its class, in the window of columns that is as
       for (index_t columns = 0; first + columns <= 5; ++columns) {
         Tensor<float, 3> out({2, 3, columns});
         out.fill_(9.0f);
-        CHECK(!one_hot_rows(On<Host>{}, read(indices), first, columns, 5, out.data()));
+        CHECK(!one_hot_rows(On<Host>{}, read(indices), columns, out.data(), {first, 5}));
         index_t wrong = 0;
         for (index_t i = 0; i < 2; ++i)
           for (index_t j = 0; j < 3; ++j)
@@ -29,7 +29,7 @@ TEST_CASE("every row has a one at its class, in the window of columns that is as
 TEST_CASE("an index that is no class is reported, its row is zero") {
   const Tensor<std::int32_t, 1> indices({4}, {0, 3, -1, 2});
   Tensor<double, 2> out({4, 3});
-  CHECK(one_hot_rows(On<Host>{}, read(indices), 0, 3, 3, out.data()) == 3);
+  CHECK(one_hot_rows(On<Host>{}, read(indices), 3, out.data(), {0, 3}) == 3);
   CHECK(out(1, 0) + out(1, 1) + out(1, 2) == 0.0);
   CHECK(out(3, 2) == 1.0);
 }

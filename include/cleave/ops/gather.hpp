@@ -15,6 +15,7 @@
 #include <cleave/kernels/copy.hpp>
 #include <cleave/kernels/host/gather_rows.hpp>
 #include <cleave/kernels/host/map_indexed.hpp>
+#include <cleave/kernels/row_range.hpp>
 #include <cleave/ops/call.hpp>
 #include <cleave/ops/dim.hpp>
 #include <cleave/ops/index_select.hpp>
@@ -43,10 +44,6 @@ struct ElementNumber {
     if (at >= total) return rows + 1 + (at - total);
     if (at < first || at >= first + here) return rows;
     return (position / (inner * count) * here + at - first) * inner + position % inner;
-  }
-  /// The index that has such a number.
-  index_t wrong_index(index_t number) const {
-    return number < 0 ? number : number - (rows + 1) + total;
   }
 };
 
@@ -86,12 +83,16 @@ class ElementNumbers {
                 indices);
   }
   Strided<const index_t> row() const { return in_a_row<const index_t>(data(), count_); }
-  RowRange range() const { return {0, number_.rows + 1}; }
+  /// @param operation  what the user called, for errors
+  RowRange range(const char* operation) const {
+    return {0, number_.rows + 1, operation, number_.rows + 1 - number_.total};
+  }
 
   /// @throws Error if a number is none
   void require(const Task& task, const std::optional<index_t>& wrong) const {
     if (wrong)
-      cleave::detail::throw_no_such_index(task, number_.wrong_index(*wrong), number_.total);
+      cleave::detail::throw_no_such_index(
+          task, *wrong < 0 ? *wrong : *wrong - range(task.name).shift, number_.total);
   }
 
  private:
@@ -144,7 +145,7 @@ struct Gather {
     std::shared_ptr<void> memory;
     numbers.require(task, gather_rows(on, dense_row(on, x, memory), numbers.row(),
                                       kernels::in_a_row(y.data, y.extents.product()),
-                                      numbers.range()));
+                                      numbers.range(name)));
   }
   template <class G, class X>
   static constexpr auto gradient(wrt<0>, const G& g, const auto&, const X& x,
@@ -182,7 +183,7 @@ struct ScatterAdd {
     std::shared_ptr<void> memory;
     numbers.require(task, scatter_add_rows(on, dense_row(on, x, memory), numbers.row(),
                                            kernels::in_a_row(y.data, y.extents.product()),
-                                           numbers.range()));
+                                           numbers.range(name)));
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto&,
                                  const auto& indices) {
@@ -199,9 +200,10 @@ struct ScatterAdd {
 ///                 dimension
 /// @return    of the extents of `indices`; Partial<Sum> on the axes that shard the dimension of x.
 ///            Its gradient is placed as x at once
-/// @cost      a number per index; on a GPU the host waits, to see whether all indices exist
+/// @cost      a number per index
 /// @collective every rank of the mesh, if an operand has to be redistributed
-/// @throws Error on the ranks that have an index that does not exist
+/// @throws Error on the ranks that have an index that does not exist; on a GPU from whatever waits
+///         for the device next
 template <class... R, AnyTensor X, int D, AnyTensor I>
 constexpr auto gather(const X& x, dim<D>, const I& indices) {
   detail::require_indices<I>();
@@ -222,7 +224,7 @@ constexpr auto take_along_dim(const X& x, const I& indices, dim<D> along) {
 /// @return    Partial<Sum> on the axes that shard the dimension of x
 /// @cost      as gather. On a GPU sums of floats are added in no order: they differ by rounding from
 ///            run to run
-/// @throws Error on the ranks that have an index that does not exist, or if extent is negative
+/// @throws Error as gather, or if extent is negative
 template <class... R, AnyTensor X, int D, AnyTensor I>
 constexpr auto scatter_add(const X& x, dim<D>, const I& indices, index_t extent) {
   detail::require_indices<I>();

@@ -8,6 +8,7 @@
 
 #include <cleave/core/error.hpp>
 #include <cleave/kernels/host/gather_rows.hpp>
+#include <cleave/kernels/row_range.hpp>
 #include <cleave/ops/arithmetic.hpp>
 #include <cleave/ops/call.hpp>
 #include <cleave/ops/dim.hpp>
@@ -84,7 +85,7 @@ struct IndexSelect {
     const index_t total = task.in[0].shape[D];
     const auto wrong = gather_rows(on, cleave::detail::moved_first(x, D, 1), indices,
                                    cleave::detail::moved_first(y, D, indices.extents.dims),
-                                   kernels::RowRange{task.in_box->begin[D], total});
+                                   kernels::RowRange{task.in_box->begin[D], total, name});
     if (wrong) cleave::detail::throw_no_such_index(task, *wrong, total);
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x,
@@ -117,7 +118,7 @@ struct IndexAdd {
     const auto wrong =
         scatter_add_rows(on, cleave::detail::moved_first(x, D, indices.extents.dims), indices,
                          cleave::detail::moved_first(y, D, 1),
-                         kernels::RowRange{task.box->begin[D], extent});
+                         kernels::RowRange{task.box->begin[D], extent, name});
     if (wrong) cleave::detail::throw_no_such_index(task, *wrong, extent);
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto&,
@@ -163,9 +164,9 @@ constexpr auto index_add_like(const X& x, const I& indices, const G& g) {
 /// @param indices  [i..], integers in [0, extent of the dimension)
 /// @return    x with the dimensions of `indices` in the place of that dimension; Partial<Sum> on the
 ///            axes that shard it. Its gradient is placed as x at once
-/// @cost      on a GPU the host waits, to see whether all indices exist
 /// @collective every rank of the mesh, if an operand has to be redistributed
-/// @throws Error on the ranks that have an index that does not exist
+/// @throws Error on the ranks that have an index that does not exist; on a GPU from whatever waits
+///         for the device next
 template <class... R, AnyTensor X, int D, AnyTensor I>
 constexpr auto index_select(const X& x, dim<D>, const I& indices) {
   detail::require_indices<I>();
@@ -186,9 +187,8 @@ constexpr auto embedding(const W& weight, const I& indices) {
 /// @param x        [.., i.., ..]: the dimensions of `indices`, from dimension D on, among others
 /// @param indices  [i..], integers in [0, extent)
 /// @return    Partial<Sum> on the axes that shard indices
-/// @cost      as index_select. On a GPU sums of floats are added in no order: they differ by
-///            rounding from run to run
-/// @throws Error on the ranks that have an index that does not exist, or if extent is negative
+/// @cost      on a GPU sums of floats are added in no order: they differ by rounding from run to run
+/// @throws Error as index_select, or if extent is negative
 template <class... R, AnyTensor X, int D, AnyTensor I>
 constexpr auto index_add(const X& x, dim<D>, const I& indices, index_t extent) {
   detail::require_indices<I>();

@@ -7,6 +7,7 @@
 
 #include <cleave/core/error.hpp>
 #include <cleave/kernels/host/one_hot_rows.hpp>
+#include <cleave/kernels/row_range.hpp>
 #include <cleave/ops/call.hpp>
 #include <cleave/ops/reduce.hpp>
 
@@ -34,8 +35,8 @@ struct OneHot {
 
   void kernel(const auto& on, const Task& task, const auto& y, const auto& classes) const {
     const int last = task.box->dims() - 1;
-    const auto wrong =
-        one_hot_rows(on, classes, task.box->begin[last], task.box->extent(last), count, y.data);
+    const auto wrong = one_hot_rows(on, classes, task.box->extent(last), y.data,
+                                    kernels::RowRange{task.box->begin[last], count, name});
     if (wrong)
       task.fail("index " + std::to_string(*wrong) + " is not one of " + std::to_string(count) +
                 " classes");
@@ -51,8 +52,8 @@ struct OneHot {
 /// @tparam T  the element type of the result
 /// @param classes  integers in [0, count)
 /// @return    one more dimension, of extent `count`
-/// @cost      on a GPU the host waits, to see whether all indices are classes
-/// @throws Error  on the ranks that have an index outside of [0, count), or if count is negative
+/// @throws Error  on the ranks that have an index outside of [0, count), on a GPU from whatever
+///                waits for the device next; or if count is negative
 template <Element T, class... R, AnyTensor X>
 constexpr auto one_hot(const X& classes, index_t count) {
   using I = typename X::value_type;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <cleave/core/dtype.hpp>
@@ -13,6 +14,8 @@
 #include <cleave/tensor/cuda/memory.hpp>
 #include <cleave/tensor/cuda/stream.hpp>
 #include <cleave/tensor/view.hpp>
+
+#include "errors.hpp"
 
 namespace cleave::testing {
 
@@ -183,5 +186,10 @@ class Placed {
   HostArray<T> before_;
   std::shared_ptr<void> device_;
 };
+
+/// What a wait for the device throws; empty if all is well.
+inline std::string reported() {
+  return error_of([] { cuda::current_stream().synchronize(); });
+}
 
 }  // namespace cleave::testing

@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <string>
 
 #include <doctest/doctest.h>
 
@@ -30,7 +31,7 @@ TEST_CASE_TEMPLATE("every row has a one at its class, in the window of columns",
             classes_at<std::int64_t>(Place::of(shape({3, 200}), order, {0, 1}),
                                      [](index_t i) { return std::int64_t(i * 3 % 5); });
         const Placed<T> out(Place::of(shape({3, 200, columns})));
-        CHECK(!one_hot_rows(On<Cuda>{}, indices.read(), first, columns, 5, out.data()));
+        one_hot_rows(On<Cuda>{}, indices.read(), columns, out.data(), {first, 5});
         const auto classes = indices.values();
         HostArray<T> expected(600 * columns);
         for (index_t i = 0; i < 600; ++i)
@@ -40,13 +41,15 @@ TEST_CASE_TEMPLATE("every row has a one at its class, in the window of columns",
       }
 }
 
-TEST_CASE("the first index that is no class is reported, its row is zero") {
+TEST_CASE("an index that is no class is reported by the next wait, once; its row is zero") {
   const auto indices = classes_at<std::int32_t>(Place::of(shape({2, 30}), {1, 0}), [](index_t i) {
     return i == 1 ? -4 : i == 8 || i == 58 ? 3 : std::int32_t(i % 3);
   });
   const Placed<double> out(Place::of(shape({2, 30, 3})));
-  // in row-major order, [0, 4] comes before [1, 0]
-  CHECK(one_hot_rows(On<Cuda>{}, indices.read(), 0, 3, 3, out.data()) == 3);
+  one_hot_rows(On<Cuda>{}, indices.read(), 3, out.data(), {0, 3, "classes"});
+  const std::string text = reported();
+  CHECK((text == "classes: index 3 is not one of 3" || text == "classes: index -4 is not one of 3"));
+  CHECK(reported().empty());
   const auto classes = indices.values();
   HostArray<double> expected(180);
   for (index_t i = 0; i < 60; ++i)
@@ -56,5 +59,6 @@ TEST_CASE("the first index that is no class is reported, its row is zero") {
 
 TEST_CASE("no indices, no rows") {
   const Placed<std::int32_t> indices(Place::of(shape({0, 3})));
-  CHECK(!one_hot_rows<std::int32_t, float>(On<Cuda>{}, indices.read(), 0, 4, 4, nullptr));
+  one_hot_rows<std::int32_t, float>(On<Cuda>{}, indices.read(), 4, nullptr, {0, 4});
+  CHECK(reported().empty());
 }

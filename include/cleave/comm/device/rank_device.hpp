@@ -3,6 +3,7 @@
 
 #include <cleave/comm/communicator.hpp>
 #include <cleave/tensor/cuda/device.hpp>
+#include <cleave/tensor/cuda/wrong_index.hpp>
 
 namespace cleave {
 
@@ -11,6 +12,7 @@ namespace cleave {
 /// @throws Error if there is none
 inline void enter_device(Cuda, const Communicator& group) {
   cuda::choose_device(group.state().local_rank);
+  cuda::detail::wrong_index_of_thread();  // pinned before ranks wait for each other on a device
 }
 
 }  // namespace cleave

@@ -34,9 +34,9 @@
 #include <nccl.h>
 
 #include <cleave/comm/communicator.hpp>
-#include <cleave/comm/device/capture_mode.hpp>
 #include <cleave/comm/nccl/handle.hpp>
 #include <cleave/comm/nccl/types.hpp>
+#include <cleave/core/cuda/capture_mode.hpp>
 #include <cleave/core/deadline.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/tensor/cuda/stream.hpp>

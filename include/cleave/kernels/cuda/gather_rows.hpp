@@ -11,7 +11,7 @@
 #include <cleave/kernels/cuda/pack.hpp>
 #include <cleave/kernels/cuda/strided_copy.hpp>
 #include <cleave/kernels/cuda/wrong_index.hpp>
-#include <cleave/kernels/host/gather_rows.hpp>
+#include <cleave/kernels/row_range.hpp>
 #include <cleave/kernels/strided.hpp>
 
 namespace cleave {
@@ -19,28 +19,26 @@ namespace cleave {
 namespace cuda::detail {
 
 /// The arrays that are walked together: values [i.., r..], the table's rows (which do not move
-/// along i), the indices and their row-major positions (which do not move along r).
-enum RowArray { row_values, row_table, row_indices, row_positions, row_arrays };
+/// along i) and the indices (which do not move along r).
+enum RowArray { row_values, row_table, row_indices, row_arrays };
 
 /// @param cols    elements of the innermost loop, a step of which is a run
 /// @param packed  whether full runs are packs, of values and table alike
-/// @param range   which rows of all the table's `rows` are
+/// @param exists  which indices there are, and which of their rows the table's `rows` are
 template <bool Scatter, class I, class T>
 __global__ void rows_kernel(T* values, T* table, const I* indices, Loops<row_arrays> loops,
                             std::uint32_t steps, index_t cols, bool packed, index_t rows,
-                            index_t row_stride, kernels::RowRange range,
-                            FirstWrong::Position* wrong) {
+                            index_t row_stride, IndexCheck exists) {
   constexpr int width = pack_width<T>();
   const std::uint32_t step = blockIdx.x * blockDim.x + threadIdx.x;
   if (step >= steps) return;
   const auto at = loops.at(step);
   const auto stride = [&](RowArray k) { return loops.strides[k][0] / width; };
   const auto move = [&](index_t k, index_t count) {
-    const index_t position = at.offset[row_positions] + k * stride(row_positions);
     const auto index = index_t(indices[at.offset[row_indices] + k * stride(row_indices)]);
-    if (index < 0 || index >= range.total) atomicMin(wrong, FirstWrong::Position(position));
-    const bool found = index >= range.first && index < range.first + rows;
-    const index_t here = found ? index - range.first : 0;
+    const index_t first = exists.range.first;
+    const bool found = exists(index) && index >= first && index < first + rows;
+    const index_t here = found ? index - first : 0;
     const Run<width> value_run{packed, stride(row_values), count};
     const Run<width> table_run{packed, stride(row_table), count};
     T* value = values + at.offset[row_values] + k * stride(row_values);
@@ -60,35 +58,31 @@ __global__ void rows_kernel(T* values, T* table, const I* indices, Loops<row_arr
 
 /// @param values  [i.., r..]
 template <bool Scatter, class I, class T>
-std::optional<I> move_rows(const char* operation, T* values, const Shape& extents,
-                           const Shape& value_strides, const kernels::Strided<const I>& indices,
-                           T* table, const Shape& table_extents, const Shape& table_strides,
+std::optional<I> move_rows(T* values, const Shape& extents, const Shape& value_strides,
+                           const kernels::Strided<const I>& indices, T* table,
+                           const Shape& table_extents, const Shape& table_strides,
                            const kernels::RowRange& range) {
   if (extents.product() == 0) return std::nullopt;
   const int index_dims = indices.extents.dims;
-  const Shape positions = row_major_strides(indices.extents);
-  Shape by_table = Shape::filled(extents.dims, 0), by_index = by_table, by_position = by_table;
-  for (int d = 0; d < index_dims; ++d) {
-    by_index[d] = indices.strides[d];
-    by_position[d] = positions[d];
-  }
+  Shape by_table = Shape::filled(extents.dims, 0), by_index = by_table;
+  for (int d = 0; d < index_dims; ++d) by_index[d] = indices.strides[d];
   for (int d = index_dims; d < extents.dims; ++d) by_table[d] = table_strides[d - index_dims + 1];
-  const LoopNest<row_arrays> nest(extents, {&value_strides, &by_table, &by_index, &by_position});
+  const LoopNest<row_arrays> nest(extents, {&value_strides, &by_table, &by_index});
 
   constexpr int width = pack_width<T>();
   const bool packed = nest.rows_are_packs(row_values, width) && aligned_for<width>(values) &&
                       nest.rows_are_packs(row_table, width) && aligned_for<width>(table) &&
                       table_strides[0] % width == 0;
-  const FirstWrong wrong(operation);
+  const IndexCheck exists(range);
   in_pieces(nest, [&](const LoopNest<row_arrays>& piece) {
     const Loops<row_arrays> loops(piece, width);
     const std::uint32_t steps = loops.size();
-    launch(operation, rows_kernel<Scatter, I, T>, dim3((steps + block_threads - 1) / block_threads),
-           dim3(block_threads), values, table, indices.data, loops, steps,
-           piece.extents[piece.inner()], packed, table_extents[0], table_strides[0], range,
-           wrong.position());
+    launch(range.operation, rows_kernel<Scatter, I, T>,
+           dim3((steps + block_threads - 1) / block_threads), dim3(block_threads), values, table,
+           indices.data, loops, steps, piece.extents[piece.inner()], packed, table_extents[0],
+           table_strides[0], exists);
   });
-  return wrong.get(indices);
+  return std::nullopt;
 }
 
 /// Elements as bytes: types of equal size and alignment share kernels.
@@ -106,17 +100,17 @@ namespace kernels {
 /// of the current stream.
 ///
 /// @param table    [rows, r..]
-/// @param indices  [i..], in [0, total)
+/// @param indices  [i..]; what waits on the host next reports one that is not in [0, total)
 /// @param out      [i.., r..]; overlaps neither
-/// @return the first index that is not, if there is one
-/// @cost   one launch; the host waits for the answer
+/// @return no index: none has been looked at yet
+/// @cost   one launch
 /// @throws Error if the launch fails
 template <class I, class T>
 std::optional<I> gather_rows(On<Cuda>, const Strided<const T>& table,
                              const Strided<const I>& indices, const Strided<T>& out,
                              const RowRange& range) {
   return cuda::detail::move_rows<false, I>(
-      "gather_rows", cuda::detail::as_bytes(out.data), out.extents, out.strides, indices,
+      cuda::detail::as_bytes(out.data), out.extents, out.strides, indices,
       cuda::detail::as_bytes(table.data), table.extents, table.strides, range);
 }
 
@@ -124,16 +118,14 @@ std::optional<I> gather_rows(On<Cuda>, const Strided<const T>& table,
 /// here. In no order: where indices repeat, sums of floats differ by rounding from run to run.
 ///
 /// @param values   [i.., r..]
-/// @param indices  [i..], in [0, total)
 /// @param table    [rows, r..]; overlaps neither
-/// @return the first index that is not, if there is one
 template <class I, class T>
 std::optional<I> scatter_add_rows(On<Cuda>, const Strided<const T>& values,
                                   const Strided<const I>& indices, const Strided<T>& table,
                                   const RowRange& range) {
-  return cuda::detail::move_rows<true, I>("scatter_add_rows", const_cast<T*>(values.data),
-                                          values.extents, values.strides, indices, table.data,
-                                          table.extents, table.strides, range);
+  return cuda::detail::move_rows<true, I>(const_cast<T*>(values.data), values.extents,
+                                          values.strides, indices, table.data, table.extents,
+                                          table.strides, range);
 }
 
 }  // namespace kernels

@@ -4,17 +4,12 @@
 #include <optional>
 
 #include <cleave/kernels/arithmetic.hpp>
+#include <cleave/kernels/row_range.hpp>
 #include <cleave/kernels/strided.hpp>
 #include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
 namespace cleave::kernels {
-
-/// The part of a table that is here: rows [first, first + its extent) of `total`.
-struct RowRange {
-  index_t first = 0;
-  index_t total = 0;
-};
 
 namespace detail {
 
@@ -35,7 +30,7 @@ std::optional<I> for_indexed_rows(const Strided<const I>& indices, const Strided
       to += at[d] * values.strides[d];
     }
     const I index = indices.data[from];
-    if ((index_t(index) < 0 || index_t(index) >= range.total) && !wrong) wrong = index;
+    if (!range.has(index_t(index)) && !wrong) wrong = index;
     const index_t row = index_t(index) - range.first;
     const bool found = row >= 0 && row < table.extents[0];
     visit(values.data + to, found ? table.data + row * table.strides[0] : nullptr);

@@ -5,21 +5,20 @@
 #include <optional>
 
 #include <cleave/kernels/host/dim_loops.hpp>
+#include <cleave/kernels/row_range.hpp>
 #include <cleave/kernels/strided.hpp>
 #include <cleave/tensor/storage.hpp>
 
 namespace cleave::kernels {
 
-/// out[.., c] = (indices[..] == first + c).
+/// out[.., c] = (indices[..] == classes.first + c).
 ///
 /// @param indices  any extents and strides
-/// @param first    the class of column 0
 /// @param columns  of `out`, which is row-major without gaps: one row per index
-/// @param classes  indices lie in [0, classes)
-/// @return the first index that does not, if there is one; its row is zero
+/// @return the first index that is not in [0, classes.total), if there is one; its row is zero
 template <class I, class T>
-std::optional<I> one_hot_rows(On<Host>, const Strided<const I>& indices, index_t first,
-                              index_t columns, index_t classes, T* out) {
+std::optional<I> one_hot_rows(On<Host>, const Strided<const I>& indices, index_t columns, T* out,
+                              const RowRange& classes) {
   const index_t rows = indices.extents.product();
   std::fill_n(out, rows * columns, T(0));
   std::optional<I> wrong;
@@ -28,11 +27,10 @@ std::optional<I> one_hot_rows(On<Host>, const Strided<const I>& indices, index_t
   for (int d = 0; d < indices.extents.dims; ++d) loops.push(indices.extents[d], indices.strides[d]);
   loops.each([&](index_t offset) {
     const I index = indices.data[offset];
-    const index_t at = index_t(index);
-    if (at < 0 || at >= classes) {
+    if (!classes.has(index_t(index))) {
       if (!wrong) wrong = index;
-    } else if (at >= first && at < first + columns) {
-      out[at - first] = T(1);
+    } else if (const index_t at = index_t(index) - classes.first; at >= 0 && at < columns) {
+      out[at] = T(1);
     }
     out += columns;
   });

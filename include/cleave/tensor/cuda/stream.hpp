@@ -13,6 +13,7 @@
 
 #include <cleave/core/cuda/error.hpp>
 #include <cleave/tensor/cuda/device.hpp>
+#include <cleave/tensor/cuda/wrong_index.hpp>
 
 namespace cleave::cuda {
 
@@ -43,10 +44,12 @@ inline bool not_ready(cudaError_t status) noexcept {
   return true;
 }
 
-/// Reports what made a wait on the host fail, or end early.
+/// Reports what made a wait on the host fail, or end early, and what kernels have found; first of
+/// all that everything has been given up, after which kernels find anything.
 inline void end_wait(cudaError_t status, const char* operation) {
   if (const std::shared_ptr<FailureDetector> detector = detector_slot().lock()) detector->verify();
   check(status, operation);
+  verify_indices();
 }
 
 }  // namespace detail
@@ -82,7 +85,7 @@ class Stream {
   cudaStream_t get() const noexcept { return handle_.get(); }
 
   /// Waits, on the host, for everything enqueued so far.
-  /// @throws Error if any of it failed
+  /// @throws Error if any of it failed, or met an index that does not exist
   void synchronize() const {
     detail::end_wait(cudaStreamSynchronize(get()), "cuda::Stream::synchronize");
   }

@@ -46,8 +46,6 @@ inline void __syncthreads(const char* file = __builtin_FILE(), unsigned line = _
   cuda_stand_in::barrier(file, line);
 }
 
-inline void __threadfence() {}
-
 template <class... P, class... A>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...),
                                A&&... arguments) {

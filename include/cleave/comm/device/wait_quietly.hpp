@@ -1,4 +1,4 @@
-// Calls of the runtime while some thread captures a stream into a graph.
+// Waits on the host that end, whatever happens.
 #pragma once
 
 #include <chrono>
@@ -6,23 +6,10 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cleave/core/cuda/capture_mode.hpp>
 #include <cleave/tensor/cuda/stream.hpp>
 
 namespace cleave::detail {
-
-/// What this thread may call while streams are captured, until the end of the scope.
-class CaptureMode {
- public:
-  explicit CaptureMode(cudaStreamCaptureMode mode) : other_(mode) { exchange(); }
-  CaptureMode(const CaptureMode&) = delete;  // scopes nest
-  CaptureMode& operator=(const CaptureMode&) = delete;
-  ~CaptureMode() { exchange(); }
-
- private:
-  void exchange() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&other_)); }
-
-  cudaStreamCaptureMode other_;
-};
 
 /// Asks for an event until it has come or the time is over; does not throw.
 /// @param stop  () -> bool: whether to give up before

@@ -1,0 +1,22 @@
+// What a thread may call while streams are captured into graphs.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+namespace cleave::detail {
+
+/// The calls of this thread obey `mode` until the end of the scope.
+class CaptureMode {
+ public:
+  explicit CaptureMode(cudaStreamCaptureMode mode) : other_(mode) { exchange(); }
+  CaptureMode(const CaptureMode&) = delete;  // scopes nest
+  CaptureMode& operator=(const CaptureMode&) = delete;
+  ~CaptureMode() { exchange(); }
+
+ private:
+  void exchange() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&other_)); }
+
+  cudaStreamCaptureMode other_;
+};
+
+}  // namespace cleave::detail
