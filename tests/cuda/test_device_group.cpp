@@ -7,16 +7,20 @@
 #include <doctest/doctest.h>
 
 #include <cleave/comm/device/device_group.hpp>
+#include <cleave/comm/device/device_group_body.hpp>
 #include <cleave/comm/trace.hpp>
 #include <cleave/tensor/cuda/graph.hpp>
+#include <cleave/tensor/cuda/transfer.hpp>
 #include <cleave/tensor/tensor.hpp>
 
+#include "calls.hpp"
 #include "cuda_stand_in/stand_in.hpp"
 #include "errors.hpp"
 #include "in_use.hpp"
 #include "ranks.hpp"
 
 using namespace cleave;
+using cleave::testing::calls_of;
 using cleave::testing::contains;
 using cleave::testing::error_of;
 using cleave::testing::in_use;
@@ -164,6 +168,25 @@ TEST_CASE("threads keep no device memory beyond a collective, also in a capture"
     group.run(sum_of(x, result));
     CHECK(in_use() == before);
     CHECK(cudaGetLastError() == cudaSuccess);
+  });
+}
+
+TEST_CASE("tensors are staged in blocks: how much is pinned does not depend on them") {
+  const Machine machine(1, true, "staged");
+  on_ranks({2}, [](World& world) {
+    Communicator& group = communicator_on(Cuda{}, world.communicator());
+    constexpr index_t count = 3 << 20;  // three blocks
+    const Line x({count}), result({count});
+    x.fill_(float(group.rank() + 1));
+    const cuda_stand_in::Recording recording;
+    group.run(sum_of(x, result));
+    CHECK(calls_of(recording, "cudaHostAlloc") <= 2);  // that take turns
+    for (const cuda_stand_in::Call& call : recording.calls())
+      if (call.function == "cudaHostAlloc") CHECK(call.bytes <= cuda::PinnedPool::block_bytes);
+    const auto all = result.to(Host{});
+    CHECK(all(0) == 3);
+    CHECK(all(count / 2) == 3);
+    CHECK(all(count - 1) == 3);
   });
 }
 

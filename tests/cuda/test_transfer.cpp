@@ -8,17 +8,13 @@
 
 #include <cleave/cuda.hpp>
 
-#include "cuda_stand_in/recorder.hpp"
+#include "calls.hpp"
 
 using namespace cleave;
 
-namespace {
+using cleave::testing::calls_of;
 
-int calls_of(const cuda_stand_in::Recording& recording, const char* function) {
-  int found = 0;
-  for (const cuda_stand_in::Call& call : recording.calls()) found += call.function == function;
-  return found;
-}
+namespace {
 
 constexpr index_t staged_elements = 3 << 20;  // three times what is staged at once
 
@@ -53,21 +49,18 @@ TEST_CASE("other memory is staged, in pieces") {
   CHECK(device.to(Host{})(staged_elements - 1) == 5);
 }
 
-TEST_CASE("the pool of pinned memory gives back what it does not need") {
+TEST_CASE("the pool of pinned memory keeps some blocks and gives the others back") {
   cuda::PinnedPool& pool = cuda::PinnedPool::get();
-  constexpr std::size_t part = std::size_t(96) << 20;
-  {
-    std::vector<std::shared_ptr<void>> blocks;
-    for (int i = 0; i < 4; ++i) blocks.push_back(pool.take(part));
-    cuda_stand_in::Recording recording;
-    blocks.clear();
-    CHECK(calls_of(recording, "cudaFreeHost") >= 2);
-  }
-  CHECK(pool.free_bytes() <= cuda::PinnedPool::max_free);
+  std::vector<std::shared_ptr<void>> blocks;
+  const auto take_all = [&] {
+    while (blocks.size() < cuda::PinnedPool::max_free + 2) blocks.push_back(pool.take());
+  };
+  take_all();
   const cuda_stand_in::Recording recording;
-  static_cast<void>(pool.take(part - 5));
-  CHECK(calls_of(recording, "cudaHostAlloc") == 0);  // one of those that are left
-  static_cast<void>(pool.take(part + (part / 2)));   // not rounded to a power of two
+  blocks.clear();
+  CHECK(calls_of(recording, "cudaFreeHost") == 2);
+  take_all();
+  CHECK(calls_of(recording, "cudaHostAlloc") == 2);
   for (const cuda_stand_in::Call& call : recording.calls())
-    if (call.function == "cudaHostAlloc") CHECK(call.bytes <= part + part / 2 + 4096);
+    CHECK(call.bytes <= cuda::PinnedPool::block_bytes);
 }

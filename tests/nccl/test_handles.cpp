@@ -2,6 +2,7 @@
 #include <array>
 #include <complex>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,12 +10,14 @@
 
 #include <cleave/cuda.hpp>
 
+#include "../cuda/calls.hpp"
 #include "cuda_stand_in/machine.hpp"
 #include "over_nccl.hpp"
 
 using namespace cleave;
 using axes::dp;
 using axes::tp;
+using cleave::testing::calls_of;
 using cleave::testing::over_nccl;
 
 TEST_CASE("a mesh is made of the user's communicator, and gives its own back") {
@@ -44,6 +47,21 @@ TEST_CASE("the group of an axis is made with the mesh, once") {
   });
 }
 
+TEST_CASE("what tensors are staged through is pinned before ranks wait for each other") {
+  over_nccl({1}, [](World& world) {
+    std::vector<std::shared_ptr<void>> held;  // all that is pinned already
+    while (held.size() < cuda::PinnedPool::max_free) held.push_back(cuda::PinnedPool::get().take());
+    const cuda_stand_in::Recording making;
+    const auto mesh = init_device_mesh<tp>(world, {1}, Cuda{});
+    CHECK(calls_of(making, "cudaHostAlloc") == 2);
+    const cuda_stand_in::Recording copying;
+    const Tensor<float, 1, Cuda> x({3 << 20});
+    x.fill_(4);
+    CHECK(x.to(Host{})(1) == 4);
+    CHECK(calls_of(copying, "cudaHostAlloc") == 0);
+  });
+}
+
 TEST_CASE("communicators of one device are ordered, and close when their work has ended") {
   over_nccl({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
@@ -57,10 +75,15 @@ TEST_CASE("communicators of one device are ordered, and close when their work ha
 }
 
 TEST_CASE("ranks that communicate by NCCL have no access to each other's tensors") {
-  over_nccl({2}, [](World& world) {
+  auto& machine = cuda_stand_in::Machine::get();
+  for (const int device : {0, 1}) {  // what was given before stays
+    const auto lock = machine.lock();
+    auto& readers = machine.device(device).pool_readers;
+    readers.assign(readers.size(), false);
+  }
+  over_nccl({2}, [&](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
     ones<float>({6}, mesh, Shard<0>{}).full_tensor().to(Host{});
-    auto& machine = cuda_stand_in::Machine::get();
     const auto lock = machine.lock();
     const auto other = std::size_t(1 - world.rank());
     CHECK(!machine.device(world.rank()).pool_readers[other]);

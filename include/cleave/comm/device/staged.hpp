@@ -1,8 +1,8 @@
-// Device memory through a communicator that passes the host's: staged in pinned memory.
+// Device memory through a communicator that passes the host's.
 //
 // For processes without NCCL, or that share a GPU, which NCCL refuses. What is not dense is packed
-// on the device, so that one copy per tensor crosses the bus each way. The host waits for the
-// copies: MPI reads and writes the staging memory itself.
+// on the device, so that one copy per tensor crosses the bus each way. A tensor is copied to plain
+// memory of the host, through pinned blocks of a fixed size; the host waits for the copies.
 #pragma once
 
 #include <cstddef>
@@ -12,79 +12,50 @@
 #include <utility>
 #include <vector>
 
-#include <cuda_runtime_api.h>
-
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/verify.hpp>
 #include <cleave/kernels/cuda/strided_copy.hpp>
+#include <cleave/tensor/cuda/memory.hpp>
 #include <cleave/tensor/cuda/transfer.hpp>
+#include <cleave/tensor/storage.hpp>
 
 namespace cleave::detail {
 
-/// A dense copy of a view in pinned memory.
+/// A dense copy of a view in memory of the host.
 class Staged {
  public:
   explicit Staged(const ConstView& view)
-      : memory_(holds_nothing(view) ? nullptr
-                                    : cuda::PinnedPool::get().take(std::size_t(view.bytes()))),
+      : bytes_(holds_nothing(view) ? 0 : std::size_t(view.bytes())),
+        memory_(bytes_ == 0 ? nullptr : allocate_bytes(Host{}, bytes_)),
         view_(View::dense(memory_.get(), view.dtype, view.extents)) {}
 
   const View& view() const noexcept { return view_; }
 
-  /// Enqueues the copy from the device. @return what has to live until it has run
-  std::shared_ptr<void> fetch(const ConstView& from) const {
-    if (memory_ == nullptr) return nullptr;
+  void fetch(const ConstView& from) const {
+    if (bytes_ == 0) return;
     std::shared_ptr<void> packed;
-    const void* source = from.data;
     if (!from.contiguous()) {
-      packed = allocate_bytes(Cuda{}, std::size_t(from.bytes()));
+      packed = allocate_bytes(Cuda{}, bytes_);
       strided_copy(Cuda{}, from, View::dense(packed.get(), from.dtype, from.extents));
-      source = packed.get();
     }
-    copy(source, view_.data, cudaMemcpyDeviceToHost);
-    return packed;
+    transfer(Cuda{}, Host{}, packed == nullptr ? from.data : packed.get(), view_.data, bytes_,
+             "redistribute");
   }
 
-  /// Enqueues the copy back to the device.
   void store(const View& to) const {
-    if (memory_ == nullptr) return;
-    if (to.contiguous()) return copy(view_.data, to.data, cudaMemcpyHostToDevice);
-    const std::shared_ptr<void> packed = allocate_bytes(Cuda{}, std::size_t(to.bytes()));
-    copy(view_.data, packed.get(), cudaMemcpyHostToDevice);
-    strided_copy(Cuda{}, ConstView::dense(packed.get(), to.dtype, to.extents), to);
+    if (bytes_ == 0) return;
+    std::shared_ptr<void> packed;
+    if (!to.contiguous()) packed = allocate_bytes(Cuda{}, bytes_);
+    transfer(Host{}, Cuda{}, view_.data, packed == nullptr ? to.data : packed.get(), bytes_,
+             "redistribute");
+    if (packed != nullptr)
+      strided_copy(Cuda{}, ConstView::dense(packed.get(), to.dtype, to.extents), to);
   }
 
  private:
-  void copy(const void* from, void* to, cudaMemcpyKind kind) const {
-    cuda::check(
-        cudaMemcpyAsync(to, from, std::size_t(view_.bytes()), kind, cuda::current_stream().get()),
-        "redistribute");
-  }
-
+  std::size_t bytes_;
   std::shared_ptr<void> memory_;
   View view_;
-};
-
-/// Waits for the copies of a scope before its staging memory is used again, also where an error
-/// ends the scope. Declared behind what owns the memory.
-class CopiesEnd {
- public:
-  CopiesEnd() = default;
-  CopiesEnd(const CopiesEnd&) = delete;  // the scope has one
-  CopiesEnd& operator=(const CopiesEnd&) = delete;
-  ~CopiesEnd() {
-    if (!over_ && cudaStreamSynchronize(cuda::current_stream().get()) != cudaSuccess)
-      static_cast<void>(cudaGetLastError());  // an error is on its way already
-  }
-
-  /// @throws Error if a copy, or something enqueued before it, failed
-  void wait() {
-    over_ = true;
-    cuda::current_stream().synchronize();
-  }
-
- private:
-  bool over_ = false;
 };
 
 class StagedCommunicator final : public Communicator {
@@ -107,21 +78,17 @@ class StagedCommunicator final : public Communicator {
   void execute_all(std::span<const Collective> calls) override {
     std::vector<Collective> staged(calls.begin(), calls.end());
     std::vector<Staged> sources, destinations;
-    std::vector<std::shared_ptr<void>> packed;
-    CopiesEnd copies;
     for (Collective& c : staged) {
       // what no rank sends to stays as it is: the copy back is of everything
-      packed.push_back(destinations.emplace_back(ConstView(c.destination)).fetch(c.destination));
-      packed.push_back(sources.emplace_back(c.source).fetch(c.source));
+      destinations.emplace_back(ConstView(c.destination)).fetch(c.destination);
+      sources.emplace_back(c.source).fetch(c.source);
       c.source = sources.back().view();
       c.destination = destinations.back().view();
     }
-    cuda::current_stream().synchronize();
     pass_on(*host_, staged);
     for (std::size_t i = 0; i < calls.size(); ++i)
       if (calls[i].kind != CollectiveKind::broadcast || rank() != calls[i].root)
         destinations[i].store(calls[i].destination);
-    copies.wait();
   }
 
   void gather_signatures(const Signature& mine, std::span<Signature> all) override {

@@ -18,6 +18,7 @@
 #include <cleave/comm/nccl/types.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/tensor/cuda/stream.hpp>
+#include <cleave/tensor/cuda/transfer.hpp>
 
 namespace cleave::detail {
 
@@ -25,7 +26,9 @@ namespace cleave::detail {
 struct NcclRank {
   explicit NcclRank(const RankState& state)
       : arena(std::make_shared<NcclArena>(state.timeout_seconds)),
-        detector(std::make_shared<NcclFailureDetector>(state)) {}
+        detector(std::make_shared<NcclFailureDetector>(state)) {
+    cuda::PinnedPool::get().prepare();  // pinning waits for kernels, which may wait for other ranks
+  }
 
   /// The rank's, made at the first call; its failure detector becomes the calling thread's.
   static std::shared_ptr<NcclRank> of(RankState& state) {
