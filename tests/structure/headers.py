@@ -7,10 +7,10 @@ Headers that depend on a feature are compiled with the features of the build and
 users include, and those of the compiled mode, with CLEAVE_COMPILED=1, too. Those of
 the CUDA side need CUDA_ROOT; those among them that contain kernels, and what includes them, nvcc.
 
-That headers need nothing beside themselves is what g++ shows, and nvcc of those that have kernels.
-Otherwise nvcc, which reads a file twice, as code for the device and for the host, and clang++ read
-TOGETHER in one file; with CLEAVE_TEST_LARGE=1 each alone. What nvcc makes of a header for the host
-is compiled for those that users include.
+That headers need nothing beside themselves is what g++ shows; of those that have kernels with the
+tests' stand-in for CUDA. nvcc, which reads a file twice, as code for the device and for the host, and
+clang++ read TOGETHER in one file; with CLEAVE_TEST_LARGE=1 each alone. What nvcc makes of a header
+for the host is compiled for those that users include.
 
 For g++, much of what a header includes is precompiled: one of BASES, if the header
 includes it, directly or not, whatever the features and before it says anything itself. That adds
@@ -43,7 +43,8 @@ OF_A_PROGRAM = ["cleave/cuda.hpp", "cleave/spmd.hpp", "cleave/grad.hpp", "cleave
                 "cleave/parallel.hpp"]
 COMPILED_ONLY = ["cleave/compiled.hpp", "cleave/compiled_cuda.hpp"]
 COMPILED = "-DCLEAVE_COMPILED=1"
-TOGETHER = 32
+TOGETHER = 128
+STAND_IN = "tests/support/cuda_stand_in/include"
 LARGE = os.environ.get("CLEAVE_TEST_LARGE") == "1"
 
 
@@ -134,13 +135,16 @@ def variants(root, compiler, features, cuda):
         needs_nvcc = any(other == "cleave/kernels/cuda/launch.hpp" for other in reached)
         if is_nvcc(compiler):
             if not needs_mpi:
-                yield header, alone or needs_nvcc, "both sides", [*plain, *BOTH_SIDES]
+                yield header, alone or header in USERS, "both sides", [*plain, *BOTH_SIDES]
             if header == "cleave/cuda.hpp" and has_nccl:
                 yield header, True, "with NCCL", [*plain, *BOTH_SIDES, "-DCLEAVE_HAS_NCCL=1"]
             continue
         if needs_cuda:
+            runtime = [*plain, f"-isystem{cuda}/include"]
             if cuda and not needs_nvcc:
-                yield header, alone, "CUDA runtime", [*plain, f"-isystem{cuda}/include"]
+                yield header, alone, "CUDA runtime", runtime
+            elif cuda and alone:
+                yield header, True, "device code", [f"-I{root}/{STAND_IN}", *runtime]
             continue
         if not needs_mpi:
             yield header, alone, "threads only", plain
