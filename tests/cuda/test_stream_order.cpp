@@ -145,7 +145,8 @@ TEST_CASE("what asynchronous work reads stays until it has run, wherever that is
   });
 }
 
-TEST_CASE("indices are looked at without a wait, in a graph too; the next wait reports a wrong one") {
+TEST_CASE(
+    "indices are looked at without a wait, in a graph too; the next wait reports a wrong one") {
   on_ranks({1}, [](World&) {
     const Tensor<int, 1, Cuda> indices({2});
     const Tensor<float, 2, Cuda> table({3, 2}), hot({2, 3}), rows({2, 2}), elements({2, 1});

@@ -22,11 +22,6 @@ class Graph {
   Graph(const Graph&) = delete;  // owns the handles
 
   void launch(cudaStream_t stream) const { CHECK_CUDA(cudaGraphLaunch(executable_, stream)); }
-  std::size_t nodes() const {
-    std::size_t count = 0;
-    CHECK_CUDA(cudaGraphGetNodes(graph_, nullptr, &count));
-    return count;
-  }
 
  private:
   cudaGraph_t graph_ = nullptr;
@@ -43,7 +38,6 @@ TEST_CASE("captured work runs with every launch, and not before") {
     CHECK_CUDA(launch_on(stream, 1, 2, increment, array.data, 2));
     CHECK_CUDA(launch_on(stream, 1, 2, increment, array.data, 1));
   });
-  CHECK(graph.nodes() == 2);
   CHECK(array.read(stream) == std::vector{0, 0});
   for (int i = 0; i < 3; ++i) graph.launch(stream);
   CHECK(array.read(stream) == std::vector{6, 3});
@@ -137,11 +131,11 @@ TEST_CASE("a stream that captures cannot be waited for; the capture then fails")
     CHECK_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
     call();
     cudaStreamCaptureStatus status;
-    CHECK_CUDA(cudaStreamIsCapturing(stream, &status));
+    CHECK_CUDA(cudaStreamGetCaptureInfo(stream, &status));
     CHECK(status == cudaStreamCaptureStatusInvalidated);
     CHECK_ERROR(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
     CHECK(graph == nullptr);
-    CHECK_CUDA(cudaStreamIsCapturing(stream, &status));
+    CHECK_CUDA(cudaStreamGetCaptureInfo(stream, &status));
     CHECK(status == cudaStreamCaptureStatusNone);
   };
   fails_with(

@@ -205,23 +205,3 @@ TEST_CASE("work of a destroyed stream runs when a waiter needs it") {
   CHECK_CUDA(cudaStreamWaitEvent(consumer, event, 0));
   CHECK(array.read(consumer) == std::vector{1});
 }
-
-TEST_CASE("events tell the time between them only if they were created to") {
-  const Fresh fresh;
-  const Stream stream;
-  cudaEvent_t start, end;
-  CHECK_CUDA(cudaEventCreate(&start));
-  CHECK_CUDA(cudaEventCreate(&end));
-  CHECK_CUDA(cudaEventRecord(start, stream));
-  CHECK_CUDA(cudaEventRecord(end, stream));
-  float milliseconds = -1;
-  CHECK_ERROR(cudaEventElapsedTime(&milliseconds, start, end), cudaErrorNotReady);
-  CHECK_CUDA(cudaStreamSynchronize(stream));
-  CHECK_CUDA(cudaEventElapsedTime(&milliseconds, start, end));
-  CHECK(milliseconds >= 0);
-  const Event untimed;
-  CHECK_CUDA(cudaEventRecord(untimed, stream));
-  CHECK_ERROR(cudaEventElapsedTime(&milliseconds, start, untimed), cudaErrorInvalidResourceHandle);
-  CHECK_CUDA(cudaEventDestroy(start));
-  CHECK_CUDA(cudaEventDestroy(end));
-}

@@ -3,17 +3,15 @@
 
 using namespace nccl_stand_in;
 
-TEST_CASE("a communicator knows its ranks, devices and names") {
+TEST_CASE("a communicator knows its ranks and names") {
   const Fresh fresh(3);
   for (const char* name : {"world", "world2"}) {
     on_ranks(3, [&](Rank& rank) {
-      int count = 0, place = -1, device = -1;
+      int count = 0, place = -1;
       CHECK_NCCL(ncclCommCount(rank.comm, &count));
       CHECK_NCCL(ncclCommUserRank(rank.comm, &place));
-      CHECK_NCCL(ncclCommCuDevice(rank.comm, &device));
       CHECK(count == 3);
       CHECK(place == rank.rank);
-      CHECK(device == rank.rank);
       CHECK(name_of(rank.comm) == name);
     });
   }
@@ -30,19 +28,15 @@ TEST_CASE("the version is the header's, or what a test says") {
 }
 
 TEST_CASE("two ranks on one device are refused on every rank, unless a test allows them") {
-  for (const bool blocking : {true, false}) {
+  {
     const Fresh fresh(2);
     ncclUniqueId id;
     CHECK_NCCL(ncclGetUniqueId(&id));
     run_threads(3, [&](int r) {
       CHECK_CUDA(cudaSetDevice(r % 2));
-      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-      config.blocking = blocking ? 1 : 0;
       ncclComm_t comm = nullptr;
-      const ncclResult_t made = ncclCommInitRankConfig(&comm, 3, id, r, &config);
-      CHECK_RESULT(made, blocking ? ncclInvalidUsage : ncclInProgress);
+      CHECK_RESULT(ncclCommInitRank(&comm, 3, id, r), ncclInvalidUsage);
       CHECK(comm != nullptr);  // what there is of it has to be aborted
-      if (!blocking) CHECK_RESULT(settle(comm), ncclInvalidUsage);
       CHECK_NCCL(ncclCommAbort(comm));
       CHECK(std::string(ncclGetLastError(nullptr)) ==
             "Duplicate GPU detected : rank 2 and rank 0 both on CUDA device 0");
@@ -103,45 +97,34 @@ TEST_CASE("a rank that does not come to the making of a communicator is a fault 
 
 TEST_CASE("a split groups by color, orders by key, and leaves out who has no color") {
   const Fresh fresh(4);
-  for (const bool blocking : {true, false}) {
-    on_ranks(
-        4,
-        [&](Rank& rank) {
-          // 0 and 2 together, in reverse; 1 alone; 3 in none
-          const int color = rank.rank == 3 ? NCCL_SPLIT_NOCOLOR : rank.rank % 2;
-          ncclComm_t part = nullptr;
-          CHECK_NCCL(ncclCommSplit(rank.comm, color, -rank.rank, &part, nullptr));
-          if (!blocking) CHECK(part == nullptr);  // not before the parent says that it is done
-          CHECK_NCCL(settle(rank.comm));
-          CHECK((part == nullptr) == (rank.rank == 3));
-          if (part != nullptr) {
-            int count = 0, place = -1;
-            CHECK_NCCL(ncclCommCount(part, &count));
-            CHECK_NCCL(ncclCommUserRank(part, &place));
-            CHECK(count == (rank.rank == 1 ? 1 : 2));
-            CHECK(place == (rank.rank == 0 ? 1 : 0));
-            const Buffer<int> own(std::vector{rank.rank}), all(std::size_t(count) + 0u);
-            const ncclResult_t gathered =
-                ncclAllGather(own.data, all.data, 1, ncclInt32, part, rank.stream);
-            CHECK_RESULT(gathered, blocking ? ncclSuccess : ncclInProgress);
-            CHECK_NCCL(settle(part));
-            CHECK(all.read(rank.stream) == (rank.rank == 1 ? std::vector{1} : std::vector{2, 0}));
-          }
-          ncclComm_t second = nullptr;
-          ncclCommSplit(rank.comm, 0, 0, &second, nullptr);
-          CHECK_NCCL(settle(rank.comm));
-          CHECK(name_of(second) == name_of(rank.comm) + "/split2");
-          int place = -1;
-          CHECK_NCCL(ncclCommUserRank(second, &place));
-          CHECK(place == rank.rank);  // equal keys: in the parent's order
-          CHECK_NCCL(ncclCommDestroy(second));
-          if (part != nullptr) {
-            CHECK(name_of(part) == name_of(rank.comm) + "/split1");
-            CHECK_NCCL(ncclCommDestroy(part));
-          }
-        },
-        {.blocking = blocking});
-  }
+  on_ranks(4, [&](Rank& rank) {
+    // 0 and 2 together, in reverse; 1 alone; 3 in none
+    const int color = rank.rank == 3 ? NCCL_SPLIT_NOCOLOR : rank.rank % 2;
+    ncclComm_t part = nullptr;
+    CHECK_NCCL(ncclCommSplit(rank.comm, color, -rank.rank, &part, nullptr));
+    CHECK((part == nullptr) == (rank.rank == 3));
+    if (part != nullptr) {
+      int count = 0, place = -1;
+      CHECK_NCCL(ncclCommCount(part, &count));
+      CHECK_NCCL(ncclCommUserRank(part, &place));
+      CHECK(count == (rank.rank == 1 ? 1 : 2));
+      CHECK(place == (rank.rank == 0 ? 1 : 0));
+      const Buffer<int> own(std::vector{rank.rank}), all(std::size_t(count) + 0u);
+      CHECK_NCCL(ncclAllGather(own.data, all.data, 1, ncclInt32, part, rank.stream));
+      CHECK(all.read(rank.stream) == (rank.rank == 1 ? std::vector{1} : std::vector{2, 0}));
+    }
+    ncclComm_t second = nullptr;
+    CHECK_NCCL(ncclCommSplit(rank.comm, 0, 0, &second, nullptr));
+    CHECK(name_of(second) == name_of(rank.comm) + "/split2");
+    int place = -1;
+    CHECK_NCCL(ncclCommUserRank(second, &place));
+    CHECK(place == rank.rank);  // equal keys: in the parent's order
+    CHECK_NCCL(ncclCommDestroy(second));
+    if (part != nullptr) {
+      CHECK(name_of(part) == name_of(rank.comm) + "/split1");
+      CHECK_NCCL(ncclCommDestroy(part));
+    }
+  });
 }
 
 TEST_CASE("a dead communicator is refused, and that is a fault") {
@@ -165,26 +148,18 @@ TEST_CASE("a dead communicator is refused, and that is a fault") {
 
 TEST_CASE("a destroy carries out what is enqueued, and so does a finalize") {
   for (const bool finalize : {false, true}) {
-    for (const bool blocking : {true, false}) {
-      const Fresh fresh(2);
-      std::vector<int*> data(2);
-      on_ranks(2,
-               [&](Rank& rank) {
-                 const Buffer<int> buffer(std::vector{rank.rank + 1});
-                 ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm,
-                               rank.stream);
-                 CHECK_NCCL(settle(rank.comm));
-                 if (finalize) {
-                   const ncclResult_t begun = ncclCommFinalize(rank.comm);
-                   CHECK_RESULT(begun, blocking ? ncclSuccess : ncclInProgress);
-                   CHECK_NCCL(settle(rank.comm));
-                 }
-                 CHECK_NCCL(ncclCommDestroy(rank.comm));
-                 CHECK_CUDA(cudaStreamQuery(rank.stream));
-                 CHECK(buffer.read(rank.stream) == std::vector{3});
-               },
-               {.blocking = blocking, .destroy = false});
-    }
+    const Fresh fresh(2);
+    on_ranks(2,
+             [&](Rank& rank) {
+               const Buffer<int> buffer(std::vector{rank.rank + 1});
+               CHECK_NCCL(ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm,
+                                        rank.stream));
+               if (finalize) CHECK_NCCL(ncclCommFinalize(rank.comm));
+               CHECK_NCCL(ncclCommDestroy(rank.comm));
+               CHECK_CUDA(cudaStreamQuery(rank.stream));
+               CHECK(buffer.read(rank.stream) == std::vector{3});
+             },
+             {.destroy = false});
   }
 }
 

@@ -22,27 +22,21 @@ cudaGraphExec_t capture(cudaStream_t stream, const auto& body) {
 
 TEST_CASE("a captured collective runs with every launch, and not before") {
   const Fresh fresh(2);
-  for (const bool blocking : {true, false}) {
-    on_ranks(2,
-             [](Rank& rank) {
-               const Buffer<int> buffer(std::vector{rank.rank + 1, 0});
-               const cudaGraphExec_t graph = capture(rank.stream, [&] {
-                 ncclAllReduce(buffer.data, buffer.data + 1, 1, ncclInt32, ncclSum, rank.comm,
-                               rank.stream);
-                 CHECK_NCCL(settle(rank.comm));
-                 CHECK_CUDA(cudaMemcpyAsync(buffer.data, buffer.data + 1, 4,
-                                            cudaMemcpyDeviceToDevice, rank.stream));
-               });
-               CHECK(buffer.read(rank.stream) == std::vector{rank.rank + 1, 0});
-               for (int i = 0; i < 3; ++i) CHECK_CUDA(cudaGraphLaunch(graph, rank.stream));
-               ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclMax, rank.comm,
-                             rank.stream);
-               CHECK_NCCL(settle(rank.comm));
-               CHECK(buffer.read(rank.stream) == std::vector{12, 12});
-               CHECK_CUDA(cudaGraphExecDestroy(graph));
-             },
-             {.blocking = blocking});
-  }
+  on_ranks(2, [](Rank& rank) {
+    const Buffer<int> buffer(std::vector{rank.rank + 1, 0});
+    const cudaGraphExec_t graph = capture(rank.stream, [&] {
+      CHECK_NCCL(ncclAllReduce(buffer.data, buffer.data + 1, 1, ncclInt32, ncclSum, rank.comm,
+                               rank.stream));
+      CHECK_CUDA(
+          cudaMemcpyAsync(buffer.data, buffer.data + 1, 4, cudaMemcpyDeviceToDevice, rank.stream));
+    });
+    CHECK(buffer.read(rank.stream) == std::vector{rank.rank + 1, 0});
+    for (int i = 0; i < 3; ++i) CHECK_CUDA(cudaGraphLaunch(graph, rank.stream));
+    CHECK_NCCL(
+        ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclMax, rank.comm, rank.stream));
+    CHECK(buffer.read(rank.stream) == std::vector{12, 12});
+    CHECK_CUDA(cudaGraphExecDestroy(graph));
+  });
 }
 
 TEST_CASE("a group over several captured streams joins them") {

@@ -81,68 +81,19 @@ TEST_CASE("while a call is in progress, others are refused, and the communicator
            {.blocking = false, .destroy = false});
 }
 
-TEST_CASE(
-    "a group of several communicators is in progress on all of them, and a poll of any tells") {
-  const Fresh fresh(1);
-  on_ranks(
-      1,
-      [](Rank& rank) {
-        ncclComm_t second;
-        CHECK_NCCL(ncclCommSplit(rank.comm, 0, 0, &second, nullptr));
-        CHECK_NCCL(settle(rank.comm));
-        const Buffer<int> buffer(4);
-        CHECK_NCCL(ncclGroupStart());
-        CHECK_NCCL(
-            ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm, rank.stream));
-        CHECK_NCCL(ncclAllReduce(buffer.data + 1, buffer.data + 1, 1, ncclInt32, ncclSum, second,
-                                 rank.stream));
-        CHECK_RESULT(ncclGroupEnd(), ncclInProgress);
-        CHECK_RESULT(ncclCommDestroy(rank.comm), ncclInvalidArgument);
-        CHECK_RESULT(state_of(second), ncclSuccess);
-        CHECK_RESULT(state_of(rank.comm), ncclSuccess);
-        rank.wait();
-        CHECK_NCCL(ncclCommDestroy(second));
-      },
-      non_blocking);
-}
-
-TEST_CASE("blocking and non-blocking communicators are not for one group") {
-  const Fresh fresh(1);
-  on_ranks(
-      1,
-      [](Rank& rank) {
-        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-        config.blocking = 1;
-        ncclComm_t second;
-        ncclCommSplit(rank.comm, 0, 0, &second, &config);
-        CHECK_NCCL(settle(rank.comm));
-        const Buffer<int> buffer(2);
-        CHECK_NCCL(ncclGroupStart());
-        ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm, rank.stream);
-        ncclAllReduce(buffer.data + 1, buffer.data + 1, 1, ncclInt32, ncclSum, second, rank.stream);
-        CHECK_RESULT(ncclGroupEnd(), ncclInvalidArgument);
-        CHECK_NCCL(ncclCommDestroy(second));
-      },
-      non_blocking);
-}
-
-TEST_CASE("where ranks connect when they first communicate, that waits for all of them") {
+TEST_CASE("a split gives the child when the parent is ready again, not when it returns success") {
   const Fresh fresh(2);
-  set_connect_on_use(true);
-  std::atomic<bool> seen = false;
   on_ranks(
       2,
-      [&](Rank& rank) {
-        const Buffer<int> buffer(std::vector{rank.rank});
-        if (rank.rank == 1)
-          while (!seen) std::this_thread::yield();
-        ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclMax, rank.comm, rank.stream);
-        if (rank.rank == 0) {
-          for (int i = 0; i < 10; ++i) CHECK_RESULT(state_of(rank.comm), ncclInProgress);
-          seen = true;
-        }
+      [](Rank& rank) {
+        ncclComm_t child = nullptr;
+        CHECK_NCCL(ncclCommSplit(rank.comm, 0, 0, &child, nullptr));
+        CHECK(child == nullptr);
         CHECK_NCCL(settle(rank.comm));
-        CHECK(buffer.read(rank.stream) == std::vector{1});
+        int count = 0;
+        CHECK_NCCL(ncclCommCount(child, &count));
+        CHECK(count == 2);
+        CHECK_NCCL(ncclCommDestroy(child));
       },
       non_blocking);
 }

@@ -143,9 +143,9 @@ struct Gather {
         on, indices, x.extents, D,
         kernels::RowRange{task.in_box->begin[D], task.in[0].shape[D]});
     std::shared_ptr<void> memory;
-    numbers.require(task, gather_rows(on, dense_row(on, x, memory), numbers.row(),
-                                      kernels::in_a_row(y.data, y.extents.product()),
-                                      numbers.range(name)));
+    numbers.require(
+        task, gather_rows(on, dense_row(on, x, memory), numbers.row(),
+                          kernels::in_a_row(y.data, y.extents.product()), numbers.range(name)));
   }
   template <class G, class X>
   static constexpr auto gradient(wrt<0>, const G& g, const auto&, const X& x,
@@ -196,8 +196,8 @@ struct ScatterAdd {
 /// The elements along a dimension that indices name: y[i, j] = x[i, indices[i, j]] for
 /// `gather(x, dim<1>{}, indices)`.
 ///
-/// @param indices  integers in [0, extent of the dimension), of the extents of x but for that of the
-///                 dimension
+/// @param indices  integers in [0, extent of the dimension), of the extents of x but for that of
+///                 the dimension
 /// @return    of the extents of `indices`; Partial<Sum> on the axes that shard the dimension of x.
 ///            Its gradient is placed as x at once
 /// @cost      a number per index
@@ -222,8 +222,8 @@ constexpr auto take_along_dim(const X& x, const I& indices, dim<D> along) {
 ///
 /// @param indices  integers in [0, extent), of the extents of x
 /// @return    Partial<Sum> on the axes that shard the dimension of x
-/// @cost      as gather. On a GPU sums of floats are added in no order: they differ by rounding from
-///            run to run
+/// @cost      as gather. On a GPU sums of floats are added in no order: they differ by rounding
+///            from run to run
 /// @throws Error as gather, or if extent is negative
 template <class... R, AnyTensor X, int D, AnyTensor I>
 constexpr auto scatter_add(const X& x, dim<D>, const I& indices, index_t extent) {

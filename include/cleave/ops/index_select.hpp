@@ -115,10 +115,9 @@ struct IndexAdd {
   void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y, const auto& x,
               const auto& indices) const {
     strided_fill(device_of(on), View{y.data, dtype_of<T>(), y.extents, y.strides}, T(0));
-    const auto wrong =
-        scatter_add_rows(on, cleave::detail::moved_first(x, D, indices.extents.dims), indices,
-                         cleave::detail::moved_first(y, D, 1),
-                         kernels::RowRange{task.box->begin[D], extent, name});
+    const auto wrong = scatter_add_rows(on, cleave::detail::moved_first(x, D, indices.extents.dims),
+                                        indices, cleave::detail::moved_first(y, D, 1),
+                                        kernels::RowRange{task.box->begin[D], extent, name});
     if (wrong) cleave::detail::throw_no_such_index(task, *wrong, extent);
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto&,
@@ -162,8 +161,8 @@ constexpr auto index_add_like(const X& x, const I& indices, const G& g) {
 /// `index_select(x, dim<1>{}, columns)`.
 ///
 /// @param indices  [i..], integers in [0, extent of the dimension)
-/// @return    x with the dimensions of `indices` in the place of that dimension; Partial<Sum> on the
-///            axes that shard it. Its gradient is placed as x at once
+/// @return    x with the dimensions of `indices` in the place of that dimension; Partial<Sum> on
+///            the axes that shard it. Its gradient is placed as x at once
 /// @collective every rank of the mesh, if an operand has to be redistributed
 /// @throws Error on the ranks that have an index that does not exist; on a GPU from whatever waits
 ///         for the device next
@@ -187,7 +186,8 @@ constexpr auto embedding(const W& weight, const I& indices) {
 /// @param x        [.., i.., ..]: the dimensions of `indices`, from dimension D on, among others
 /// @param indices  [i..], integers in [0, extent)
 /// @return    Partial<Sum> on the axes that shard indices
-/// @cost      on a GPU sums of floats are added in no order: they differ by rounding from run to run
+/// @cost      on a GPU sums of floats are added in no order: they differ by rounding from run to
+///            run
 /// @throws Error as index_select, or if extent is negative
 template <class... R, AnyTensor X, int D, AnyTensor I>
 constexpr auto index_add(const X& x, dim<D>, const I& indices, index_t extent) {

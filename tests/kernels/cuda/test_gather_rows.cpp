@@ -138,7 +138,8 @@ TEST_CASE("an index that is none of a row is reported; its row is zeros, or left
 
   // rows 2 to 6 of 9 are here
   gather_rows(On<Cuda>{}, table.read(), indices.read(), out.write(), {2, 9});
-  CHECK(is_one_of(reported(), {"index: index 90 is not one of 9", "index: index -7 is not one of 9"}));
+  CHECK(is_one_of(reported(),
+                  {"index: index 90 is not one of 9", "index: index -7 is not one of 9"}));
   const HostArray<float> parts = out.result();
   for (index_t i = 0; i < 80; ++i)
     for (index_t k = 0; k < 8; ++k)

@@ -19,10 +19,9 @@ Events& events() {
 
 }  // namespace
 
-CUevent_st* create_event(Device& device, unsigned flags) {
+CUevent_st* create_event(Device& device) {
   CUevent_st& event = events().all.emplace_back();
   event.device = &device;
-  event.flags = flags;
   event.serial = ++events().serials;
   events().handles.insert(&event);
   return &event;

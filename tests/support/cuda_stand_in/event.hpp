@@ -1,7 +1,6 @@
 // Events: names for points of streams, or for places in a graph that is being captured.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -9,25 +8,14 @@
 
 #include "machine.hpp"
 
-namespace cuda_stand_in {
-
-/// When the machine came by a point that was recorded.
-struct Passing {
-  std::chrono::steady_clock::time_point time{};
-};
-
-}  // namespace cuda_stand_in
-
 /// An event. Never deleted, so that the use of a destroyed one is noticed.
 struct CUevent_st {
   cuda_stand_in::Device* device = nullptr;
-  unsigned flags = 0;
   std::uint64_t serial = 0;
   int queries = 0;  ///< answered with "not ready" since it was recorded
 
   bool recorded = false;
   cuda_stand_in::Point point;                       ///< of the last record, if not captured
-  std::shared_ptr<cuda_stand_in::Passing> passing;  ///< of the last record
   std::shared_ptr<cuda_stand_in::Capture> capture;  ///< if the last record was captured:
   std::vector<std::size_t> nodes;                   ///< what it stands for there
 };
@@ -35,7 +23,7 @@ struct CUevent_st {
 namespace cuda_stand_in {
 
 /// Creates an event; the machine's lock is held.
-CUevent_st* create_event(Device& device, unsigned flags);
+CUevent_st* create_event(Device& device);
 
 /// The event of a handle; null if it is none, or no longer.
 CUevent_st* find_event(cudaEvent_t handle);

@@ -28,16 +28,15 @@ Device& Machine::device(int index) {
 }
 
 CUstream_st* Machine::create_hidden_stream(Device& device) {
-  CUstream_st* stream = create_stream(device, cudaStreamNonBlocking, 0);
+  CUstream_st* stream = create_stream(device, cudaStreamNonBlocking);
   handles_.erase(stream);
   return stream;
 }
 
-CUstream_st* Machine::create_stream(Device& device, unsigned flags, int priority) {
+CUstream_st* Machine::create_stream(Device& device, unsigned flags) {
   CUstream_st& stream = streams_.emplace_back();
   stream.device = &device;
   stream.flags = flags;
-  stream.priority = priority;
   stream.serial = ++serials_;
   handles_.insert(&stream);
   return &stream;

@@ -74,7 +74,6 @@ struct CUstream_st {
 
   cuda_stand_in::Device* device = nullptr;
   unsigned flags = 0;
-  int priority = 0;
   std::uint64_t serial = 0;  ///< 0 for a default stream
   bool destroyed = false;
   std::deque<Pending> queue;
@@ -107,7 +106,7 @@ class Machine {
 
   /// @param index  less than settings.devices
   Device& device(int index);
-  CUstream_st* create_stream(Device& device, unsigned flags, int priority);
+  CUstream_st* create_stream(Device& device, unsigned flags);
   /// The stream of a handle, which for the default streams depends on the thread's device; null
   /// for a handle that is none, or no longer.
   CUstream_st* stream(cudaStream_t handle, int current_device);

@@ -1,7 +1,6 @@
 // The default memory pool of each device.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "machine.hpp"
@@ -9,9 +8,6 @@
 struct CUmemPoolHandle_st {
   cuda_stand_in::Device* device = nullptr;
   std::uint64_t release_threshold = 0;
-  std::uint64_t max_in_use = 0;
-
-  void saw(std::uint64_t in_use) { max_in_use = std::max(max_in_use, in_use); }
 };
 
 namespace cuda_stand_in {

@@ -14,25 +14,6 @@ using namespace cuda_stand_in;
 
 namespace {
 
-/// `height` rows of `width` bytes.
-struct Rows {
-  const void* base;
-  std::size_t pitch, width, height;
-
-  std::size_t span() const { return (height - 1) * pitch + width; }
-  std::byte* row(std::size_t i) const {
-    return static_cast<std::byte*>(const_cast<void*>(base)) + i * pitch;
-  }
-};
-
-void copy_rows(const Rows& to, const Rows& from) {
-  if (to.pitch == to.width && from.pitch == from.width) {
-    std::memcpy(to.row(0), from.row(0), to.width * to.height);
-    return;
-  }
-  for (std::size_t i = 0; i < to.height; ++i) std::memcpy(to.row(i), from.row(i), to.width);
-}
-
 bool agrees(cudaMemcpyKind kind, const Place& to, const Place& from) {
   switch (kind) {
     case cudaMemcpyHostToHost: return !to.on_device() && !from.on_device();
@@ -60,15 +41,13 @@ ArenaSet arena_of(const Place& place) {
                            : ArenaSet::none();
 }
 
-cudaError_t enqueue_copy(Context& context, CUstream_st& stream, Rows to, Rows from,
-                         cudaMemcpyKind kind, bool host_waits) {
+cudaError_t enqueue_copy(Context& context, CUstream_st& stream, void* to, const void* from,
+                         std::size_t bytes, cudaMemcpyKind kind, bool host_waits) {
   Machine& machine = context.machine;
-  if (to.width == 0 || to.height == 0) return cudaSuccess;
-  if (to.height > 1 && (to.pitch < to.width || from.pitch < from.width))
-    return cudaErrorInvalidPitchValue;
-  const Place target = machine.memory.place(to.base, to.span());
-  const Place source = machine.memory.place(from.base, from.span());
-  if (to.base == nullptr || from.base == nullptr || !target.whole || !source.whole ||
+  if (bytes == 0) return cudaSuccess;
+  const Place target = machine.memory.place(to, bytes);
+  const Place source = machine.memory.place(from, bytes);
+  if (to == nullptr || from == nullptr || !target.whole || !source.whole ||
       !agrees(kind, target, source))
     return cudaErrorInvalidValue;
 
@@ -78,39 +57,35 @@ cudaError_t enqueue_copy(Context& context, CUstream_st& stream, Rows to, Rows fr
   const bool waits = host_waits || to_pageable || in_host;
   if (stream.capture != nullptr && waits) return cudaErrorStreamCaptureUnsupported;
 
-  const std::string what = "a copy of " + std::to_string(to.width * to.height) + " bytes";
+  const std::string what = "a copy of " + std::to_string(bytes) + " bytes";
   std::shared_ptr<std::vector<std::byte>> staged;
   if (from_pageable && stream.capture == nullptr) {  // a graph's copy reads when it is launched
-    staged = std::make_shared<std::vector<std::byte>>(from.width * from.height);
-    const Rows packed{staged->data(), from.width, from.width, from.height};
-    copy_rows(packed, from);
-    from = packed;
+    const auto* const first = static_cast<const std::byte*>(from);
+    staged = std::make_shared<std::vector<std::byte>>(first, first + bytes);
+    from = staged->data();
   }
-  const Point point = machine.enqueue(
-      context.lock, stream,
-      {.name = what,
-       .body =
-           [to, from, what, to_pageable, from_pageable, staged, &machine] {
-             if (!to_pageable && !machine.check_usable(what, to.base, to.span())) return;
-             if (!from_pageable && !machine.check_usable(what, from.base, from.span())) return;
-             copy_rows(to, from);
-           },
-       .arenas = arena_of(target) | arena_of(source)});
+  const Point point =
+      machine.enqueue(context.lock, stream,
+                      {.name = what,
+                       .body =
+                           [to, from, bytes, what, to_pageable, from_pageable, staged, &machine] {
+                             if (!to_pageable && !machine.check_usable(what, to, bytes)) return;
+                             if (!from_pageable && !machine.check_usable(what, from, bytes)) return;
+                             std::memcpy(to, from, bytes);
+                           },
+                       .arenas = arena_of(target) | arena_of(source)});
   return waits ? machine.wait(context.lock, point) : cudaSuccess;
 }
 
-cudaError_t copy(const char* function, Rows to, Rows from, cudaMemcpyKind kind, cudaStream_t handle,
-                 bool host_waits) {
-  const Arguments arguments{
-      .stream = handle, .bytes = to.width * to.height, .detail = name_of(kind)};
+cudaError_t copy(const char* function, void* to, const void* from, std::size_t bytes,
+                 cudaMemcpyKind kind, cudaStream_t handle, bool host_waits) {
+  const Arguments arguments{.stream = handle, .bytes = bytes, .detail = name_of(kind)};
   return entry(function, arguments, [&](Context& context) {
     CUstream_st* stream = context.stream(handle);
     return stream == nullptr ? cudaErrorInvalidResourceHandle
-                             : enqueue_copy(context, *stream, to, from, kind, host_waits);
+                             : enqueue_copy(context, *stream, to, from, bytes, kind, host_waits);
   });
 }
-
-Rows one_row(const void* base, std::size_t bytes) { return {base, bytes, bytes, 1}; }
 
 cudaError_t fill(const char* function, void* address, int value, std::size_t bytes,
                  cudaStream_t handle) {
@@ -137,25 +112,12 @@ cudaError_t fill(const char* function, void* address, int value, std::size_t byt
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
-  return copy("cudaMemcpyAsync", one_row(to, bytes), one_row(from, bytes), kind, stream, false);
+  return copy("cudaMemcpyAsync", to, from, bytes, kind, stream, false);
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   const bool on_device = kind == cudaMemcpyDeviceToDevice;  // for that, the host does not wait
-  return copy("cudaMemcpy", one_row(to, bytes), one_row(from, bytes), kind, nullptr, !on_device);
-}
-
-cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes,
-                                cudaStream_t stream) {
-  return copy("cudaMemcpyPeerAsync", one_row(to, bytes), one_row(from, bytes),
-              cudaMemcpyDeviceToDevice, stream, false);
-}
-
-cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from,
-                              std::size_t from_pitch, std::size_t width, std::size_t height,
-                              cudaMemcpyKind kind, cudaStream_t stream) {
-  return copy("cudaMemcpy2DAsync", {to, to_pitch, width, height}, {from, from_pitch, width, height},
-              kind, stream, false);
+  return copy("cudaMemcpy", to, from, bytes, kind, nullptr, !on_device);
 }
 
 cudaError_t cudaMemsetAsync(void* address, int value, std::size_t bytes, cudaStream_t stream) {

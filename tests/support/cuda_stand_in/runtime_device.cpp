@@ -1,6 +1,5 @@
 // Entry points of the runtime: devices, what they are like, and access among them.
 #include <cstdio>
-#include <cstring>
 
 #include "entry.hpp"
 
@@ -8,37 +7,7 @@ using namespace cuda_stand_in;
 
 namespace {
 
-// A small device of compute capability 9.0, whose four multiprocessors make grids small.
-constexpr int multiprocessors = 4;
-
-int attribute(cudaDeviceAttr name) {
-  switch (name) {
-    case cudaDevAttrMaxThreadsPerBlock: return 1024;
-    case cudaDevAttrMaxBlockDimX: return 1024;
-    case cudaDevAttrMaxBlockDimY: return 1024;
-    case cudaDevAttrMaxBlockDimZ: return 64;
-    case cudaDevAttrMaxGridDimX: return 0x7fffffff;
-    case cudaDevAttrMaxGridDimY: return 65535;
-    case cudaDevAttrMaxGridDimZ: return 65535;
-    case cudaDevAttrMaxSharedMemoryPerBlock: return 48 << 10;
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return 228 << 10;
-    case cudaDevAttrMaxThreadsPerMultiProcessor: return 2048;
-    case cudaDevAttrMaxBlocksPerMultiprocessor: return 32;
-    case cudaDevAttrMultiProcessorCount: return multiprocessors;
-    case cudaDevAttrWarpSize: return 32;
-    case cudaDevAttrComputeCapabilityMajor: return 9;
-    case cudaDevAttrComputeCapabilityMinor: return 0;
-    case cudaDevAttrL2CacheSize: return 50 << 20;
-    case cudaDevAttrUnifiedAddressing: return 1;
-    case cudaDevAttrMemoryPoolsSupported: return 1;
-    case cudaDevAttrConcurrentKernels: return 1;
-    case cudaDevAttrAsyncEngineCount: return 3;
-    case cudaDevAttrStreamPrioritiesSupported: return 1;
-    case cudaDevAttrCanMapHostMemory: return 1;
-    case cudaDevAttrHostRegisterSupported: return 1;
-    default: return -1;
-  }
-}
+constexpr int multiprocessors = 4;  // few, which makes grids small
 
 bool is_device(const Context& context, int index) {
   return index >= 0 && index < context.machine.settings.devices;
@@ -75,27 +44,8 @@ cudaError_t cudaGetDevice(int* device) {
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr name, int device) {
   return entry("cudaDeviceGetAttribute", {}, [&](Context& context) {
     if (!is_device(context, device)) return cudaErrorInvalidDevice;
-    if (attribute(name) < 0) return cudaErrorInvalidValue;
-    *value = attribute(name);
-    return cudaSuccess;
-  });
-}
-
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  return entry("cudaGetDeviceProperties", {}, [&](Context& context) {
-    if (!is_device(context, device)) return cudaErrorInvalidDevice;
-    *properties = {};
-    std::strcpy(properties->name, "CUDA stand-in");
-    properties->totalGlobalMem = context.machine.settings.memory;
-    properties->sharedMemPerBlock = std::size_t(attribute(cudaDevAttrMaxSharedMemoryPerBlock));
-    properties->warpSize = attribute(cudaDevAttrWarpSize);
-    properties->maxThreadsPerBlock = attribute(cudaDevAttrMaxThreadsPerBlock);
-    properties->maxThreadsPerMultiProcessor = attribute(cudaDevAttrMaxThreadsPerMultiProcessor);
-    properties->multiProcessorCount = multiprocessors;
-    properties->major = attribute(cudaDevAttrComputeCapabilityMajor);
-    properties->minor = attribute(cudaDevAttrComputeCapabilityMinor);
-    properties->l2CacheSize = attribute(cudaDevAttrL2CacheSize);
-    properties->pciBusID = device + 1;
+    if (name != cudaDevAttrMultiProcessorCount) return cudaErrorInvalidValue;
+    *value = multiprocessors;
     return cudaSuccess;
   });
 }
@@ -135,15 +85,4 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer) {
     context.device.peers[std::size_t(peer)] = false;
     return cudaSuccess;
   });
-}
-
-cudaError_t cudaRuntimeGetVersion(int* runtime) {
-  *runtime = CUDART_VERSION;
-  return cudaSuccess;
-}
-
-cudaError_t cudaDriverGetVersion(int* driver) {
-  const Lock lock = Machine::get().lock();
-  *driver = Machine::get().settings.devices > 0 ? CUDART_VERSION : 0;
-  return cudaSuccess;
 }

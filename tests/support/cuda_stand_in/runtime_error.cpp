@@ -21,7 +21,6 @@ constexpr Named errors[] = {
     {cudaErrorInitializationError, "cudaErrorInitializationError", "initialization error"},
     {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration",
      "invalid configuration argument"},
-    {cudaErrorInvalidPitchValue, "cudaErrorInvalidPitchValue", "invalid pitch argument"},
     {cudaErrorInvalidMemcpyDirection, "cudaErrorInvalidMemcpyDirection",
      "invalid copy direction for memcpy"},
     {cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver",
@@ -91,8 +90,6 @@ const char* cudaGetErrorString(cudaError_t error) {
     if (named.error == error) return named.text;
   return "unrecognized error code";
 }
-
-cudaError_t cudaPeekAtLastError() { return last_error(); }
 
 cudaError_t cudaGetLastError() {
   const cudaError_t error = last_error();

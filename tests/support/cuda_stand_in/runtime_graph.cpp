@@ -60,18 +60,6 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatu
   });
 }
 
-cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {
-  return cudaStreamGetCaptureInfo(handle, status);
-}
-
-cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count) {
-  return entry("cudaGraphGetNodes", {}, [&](Context&) {
-    if (nodes != nullptr) return cudaErrorNotSupported;  // a node is nothing by itself here
-    *count = graph->body->nodes.size();
-    return cudaSuccess;
-  });
-}
-
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                  unsigned long long) {
   return entry("cudaGraphInstantiate", {}, [&](Context& context) {

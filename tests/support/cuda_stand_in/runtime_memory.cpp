@@ -49,7 +49,6 @@ cudaError_t allocate_in_order(const char* function, void** result, std::size_t b
     Arena& arena = context.machine.memory.arena(device.index, true);
     void* address = take(context, arena, bytes);
     if (address == nullptr) return cudaErrorMemoryAllocation;
-    pool_of(device).saw(arena.in_use());
     if (stream->capture != nullptr) {
       arena.starting_at(address)->of_graph = true;
       stream->capture->graph()->allocations.push_back(address);

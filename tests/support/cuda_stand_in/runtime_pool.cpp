@@ -21,41 +21,22 @@ cudaError_t ask_pool(const char* function, cudaMemPool_t pool, Ask&& ask) {
   });
 }
 
-cudaError_t default_pool(const char* function, cudaMemPool_t* pool, int device) {
-  return entry(function, {}, [&](Context& context) {
+}  // namespace
+
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
+  return entry("cudaDeviceGetDefaultMemPool", {}, [&](Context& context) {
     if (device < 0 || device >= context.machine.settings.devices) return cudaErrorInvalidDevice;
     *pool = &pool_of(context.machine.device(device));
     return cudaSuccess;
   });
 }
 
-}  // namespace
-
-cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
-  return default_pool("cudaDeviceGetDefaultMemPool", pool, device);
-}
-
-cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) {
-  return default_pool("cudaDeviceGetMemPool", pool, device);
-}
-
 // How freed memory is reused is up to the real pool; here it rests in quarantine whatever is set.
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t handle, cudaMemPoolAttr name, void* value) {
   return ask_pool("cudaMemPoolSetAttribute", handle, [&](Context&, CUmemPoolHandle_st& pool) {
-    switch (name) {
-      case cudaMemPoolAttrReleaseThreshold:
-        pool.release_threshold = *static_cast<std::uint64_t*>(value);
-        return cudaSuccess;
-      case cudaMemPoolReuseFollowEventDependencies:
-      case cudaMemPoolReuseAllowOpportunistic:
-      case cudaMemPoolReuseAllowInternalDependencies: return cudaSuccess;
-      case cudaMemPoolAttrReservedMemHigh:
-      case cudaMemPoolAttrUsedMemHigh:
-        if (*static_cast<std::uint64_t*>(value) != 0) return cudaErrorInvalidValue;
-        pool.max_in_use = 0;
-        return cudaSuccess;
-      default: return cudaErrorInvalidValue;
-    }
+    if (name != cudaMemPoolAttrReleaseThreshold) return cudaErrorInvalidValue;
+    pool.release_threshold = *static_cast<std::uint64_t*>(value);
+    return cudaSuccess;
   });
 }
 
@@ -63,16 +44,10 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t handle, cudaMemPoolAttr name, 
   return ask_pool("cudaMemPoolGetAttribute", handle,
                   [&](Context& context, CUmemPoolHandle_st& pool) {
                     auto& result = *static_cast<std::uint64_t*>(value);
-                    switch (name) {
-                      case cudaMemPoolAttrReleaseThreshold: result = pool.release_threshold; break;
-                      case cudaMemPoolAttrReservedMemCurrent:
-                      case cudaMemPoolAttrUsedMemCurrent:
-                        result = context.machine.memory.arena(pool.device->index, true).in_use();
-                        break;
-                      case cudaMemPoolAttrReservedMemHigh:
-                      case cudaMemPoolAttrUsedMemHigh: result = pool.max_in_use; break;
-                      default: return cudaErrorInvalidValue;
-                    }
+                    if (name == cudaMemPoolAttrReleaseThreshold) result = pool.release_threshold;
+                    else if (name == cudaMemPoolAttrUsedMemCurrent)
+                      result = context.machine.memory.arena(pool.device->index, true).in_use();
+                    else return cudaErrorInvalidValue;
                     return cudaSuccess;
                   });
 }
@@ -90,16 +65,6 @@ cudaError_t cudaMemPoolSetAccess(cudaMemPool_t handle, const cudaMemAccessDesc* 
         return cudaErrorPeerAccessUnsupported;
       pool.device->pool_readers[std::size_t(one.location.id)] = asks;
     }
-    return cudaSuccess;
-  });
-}
-
-cudaError_t cudaMemPoolTrimTo(cudaMemPool_t handle, std::size_t) {
-  return ask_pool("cudaMemPoolTrimTo", handle, [](Context& context, CUmemPoolHandle_st& pool) {
-    Arena& arena = context.machine.memory.arena(pool.device->index, true);
-    arena.expose();
-    context.machine.report(arena.recycle(0));
-    context.machine.memory.hide();
     return cudaSuccess;
   });
 }

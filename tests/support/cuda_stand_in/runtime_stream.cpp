@@ -1,6 +1,4 @@
 // Entry points of the runtime: streams.
-#include <algorithm>
-
 #include "capture.hpp"
 #include "entry.hpp"
 #include "event.hpp"
@@ -8,9 +6,6 @@
 using namespace cuda_stand_in;
 
 namespace {
-
-constexpr int least_priority = 0;
-constexpr int greatest_priority = -5;
 
 // Waiting for work that is being captured makes the capture fail.
 cudaError_t refuse_capture(CUstream_st& stream) {
@@ -35,34 +30,29 @@ cudaError_t ask_stream(const char* function, cudaStream_t handle, Ask&& ask) {
   });
 }
 
-cudaError_t create(const char* function, cudaStream_t* result, unsigned flags, int priority) {
+cudaError_t create(const char* function, cudaStream_t* result, unsigned flags) {
   return entry(function, {}, [&](Context& context) {
     if (result == nullptr || (flags & ~unsigned(cudaStreamNonBlocking)) != 0)
       return cudaErrorInvalidValue;
-    *result = context.machine.create_stream(
-        context.device, flags, std::clamp(priority, greatest_priority, least_priority));
+    *result = context.machine.create_stream(context.device, flags);
     return cudaSuccess;
   });
 }
 
 }  // namespace
 
-cudaError_t cudaStreamCreate(cudaStream_t* stream) {
-  return create("cudaStreamCreate", stream, cudaStreamDefault, 0);
-}
-
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
-  return create("cudaStreamCreateWithFlags", stream, flags, 0);
+  return create("cudaStreamCreateWithFlags", stream, flags);
 }
 
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
-  return create("cudaStreamCreateWithPriority", stream, flags, priority);
+// Priorities change nothing here.
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
+  return create("cudaStreamCreateWithPriority", stream, flags);
 }
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return entry("cudaDeviceGetStreamPriorityRange", {}, [&](Context&) {
-    if (least != nullptr) *least = least_priority;
-    if (greatest != nullptr) *greatest = greatest_priority;
+    *least = *greatest = 0;
     return cudaSuccess;
   });
 }
@@ -117,34 +107,6 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event_handle, u
     }
     context.machine.enqueue(context.lock, *stream,
                             {.name = "wait for an event", .after = {event->point}});
-    return cudaSuccess;
-  });
-}
-
-cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* device) {
-  return ask_stream("cudaStreamGetDevice", handle, [&](Context&, CUstream_st& stream) {
-    *device = stream.device->index;
-    return cudaSuccess;
-  });
-}
-
-cudaError_t cudaStreamGetFlags(cudaStream_t handle, unsigned* flags) {
-  return ask_stream("cudaStreamGetFlags", handle, [&](Context&, CUstream_st& stream) {
-    *flags = stream.flags;
-    return cudaSuccess;
-  });
-}
-
-cudaError_t cudaStreamGetPriority(cudaStream_t handle, int* priority) {
-  return ask_stream("cudaStreamGetPriority", handle, [&](Context&, CUstream_st& stream) {
-    *priority = stream.priority;
-    return cudaSuccess;
-  });
-}
-
-cudaError_t cudaStreamGetId(cudaStream_t handle, unsigned long long* id) {
-  return ask_stream("cudaStreamGetId", handle, [&](Context&, CUstream_st& stream) {
-    *id = stream.serial;
     return cudaSuccess;
   });
 }

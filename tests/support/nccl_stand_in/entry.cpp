@@ -56,10 +56,6 @@ ncclResult_t Group::end(const Context& context) {
   for (const Job& other : others)
     job.comms.insert(job.comms.end(), other.comms.begin(), other.comms.end());
   if (job.comms.empty()) return ncclSuccess;
-  for (const auto& comm : job.comms)
-    if (comm->blocking != job.comms[0]->blocking)
-      return context.refuse(ncclInvalidArgument,
-                            "blocking and non-blocking communicators in one group");
 
   job.ready = [launches, others](Lock& lock) {
     const bool connect = Library::get().connect_on_use;

@@ -115,20 +115,6 @@ void divide(Clique& parent, Clique::Meeting& meeting, std::uint64_t number) {
   }
 }
 
-/// Lets operations that are enqueued run.
-/// @return whether all of the communicator's have
-bool quiescent(Lock& lock, ncclComm& comm) {
-  constexpr int nudges_per_poll = 16;
-  for (int i = 0; i < nudges_per_poll; ++i) {
-    const auto next =
-        std::find_if(comm.pending.begin(), comm.pending.end(),
-                     [](const ncclComm::Pending& one) { return !Machine::reached(one.end); });
-    if (next == comm.pending.end()) return true;
-    Machine::get().nudge(lock, next->end);
-  }
-  return false;
-}
-
 // Waits for what is enqueued, as the real one does; a hang is a fault.
 void flush(const Context& context, ncclComm& comm) {
   const auto pending = comm.pending;
@@ -243,15 +229,9 @@ ncclResult_t ncclCommFinalize(ncclComm_t handle) {
     std::shared_ptr<ncclComm> comm;
     if (const ncclResult_t refused = context.find_ready(handle, comm)) return refused;
     comm->finalized = true;
-    if (comm->blocking) {
-      flush(context, *comm);
-      wait_for_graphs(context, *comm);
-    }
-    return context.library.begin(
-        context.lock,
-        {.comms = {comm},
-         .ready = [comm](Lock& lock) { return quiescent(lock, *comm) && !comm->in_a_graph(); },
-         .finish = [](Lock&) { return ncclSuccess; }});
+    flush(context, *comm);
+    wait_for_graphs(context, *comm);
+    return ncclSuccess;
   });
 }
 
@@ -278,11 +258,6 @@ ncclResult_t ncclCommAbort(ncclComm_t handle) {
   return entry("ncclCommAbort", {.text = text}, [&](const Context& context) {
     std::shared_ptr<ncclComm> comm;
     if (const ncclResult_t refused = context.find(handle, comm)) return refused;
-    if (const auto job = comm->job)  // what was begun together is given up together
-      for (const auto& other : job->comms) {
-        other->job = nullptr;
-        if (other != comm) other->fail(ncclInternalError);
-      }
     const auto pending = comm->pending;
     comm->retire();
     context.library.notify();

@@ -35,10 +35,6 @@ ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
   return query("ncclCommUserRank", comm, rank, [](const ncclComm& c) { return c.rank; });
 }
 
-ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int* device) {
-  return query("ncclCommCuDevice", comm, device, [](const ncclComm& c) { return c.device; });
-}
-
 const char* ncclGetErrorString(ncclResult_t result) {
   switch (result) {
     case ncclSuccess: return "no error";

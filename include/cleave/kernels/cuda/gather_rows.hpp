@@ -109,9 +109,9 @@ template <class I, class T>
 std::optional<I> gather_rows(On<Cuda>, const Strided<const T>& table,
                              const Strided<const I>& indices, const Strided<T>& out,
                              const RowRange& range) {
-  return cuda::detail::move_rows<false, I>(
-      cuda::detail::as_bytes(out.data), out.extents, out.strides, indices,
-      cuda::detail::as_bytes(table.data), table.extents, table.strides, range);
+  return cuda::detail::move_rows<false, I>(cuda::detail::as_bytes(out.data), out.extents,
+                                           out.strides, indices, cuda::detail::as_bytes(table.data),
+                                           table.extents, table.strides, range);
 }
 
 /// table[indices[i..] - first, r..] += values[i.., r..], likewise; nothing for a row that is not

@@ -25,9 +25,8 @@ struct IndexCheck {
     if (range.has(index)) return true;
     // 16 bytes at once, which the host does not see in parts (CUDA programming guide 13, "Mapped
     // Memory")
-    *reinterpret_cast<ulonglong2*>(report) =
-        make_ulonglong2(reinterpret_cast<unsigned long long>(call),
-                        static_cast<unsigned long long>(index));
+    *reinterpret_cast<ulonglong2*>(report) = make_ulonglong2(
+        reinterpret_cast<unsigned long long>(call), static_cast<unsigned long long>(index));
     return false;
   }
 };

@@ -22,8 +22,8 @@ namespace cleave {
 
 namespace cuda {
 
-/// Pinned memory that is used again, because pinning is slow: blocks of one size, `max_free` of which
-/// are kept while nobody uses them. One pool per process.
+/// Pinned memory that is used again, because pinning is slow: blocks of one size, `max_free` of
+/// which are kept while nobody uses them. One pool per process.
 class PinnedPool {
  public:
   /// What is staged at a time: while the device copies one block, the host copies another.
@@ -35,8 +35,8 @@ class PinnedPool {
     return pool;
   }
 
-  /// A block, uninitialised; the last owner returns it to the pool, which nothing that still runs on
-  /// a device may use then.
+  /// A block, uninitialised; the last owner returns it to the pool, which nothing that still runs
+  /// on a device may use then.
   /// @throws Error if there is no device, or not enough memory
   std::shared_ptr<void> take() {
     std::shared_ptr<void> block = reuse();

@@ -79,8 +79,7 @@ class WrongIndexPlaces {
                         cudaHostAllocPortable | cudaHostAllocMapped),
           "cuda::allocate_pinned");
     free_.reserve(made_ += count);
-    for (std::size_t i = 0; i < count; ++i)
-      free_.push_back(static_cast<WrongIndex*>(memory) + i);
+    for (std::size_t i = 0; i < count; ++i) free_.push_back(static_cast<WrongIndex*>(memory) + i);
   }
 
   std::mutex mutex_;
