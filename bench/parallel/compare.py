@@ -15,8 +15,10 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "train"))
+BENCH = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(BENCH), str(BENCH / "train")]
 import gpt_torch
+import torch_steps
 
 RANKS, TURNS, STEPS = 2, 5, 40
 
@@ -67,22 +69,13 @@ def own_step(program, what):
 
 
 def main(program):
-    try:
-        import torch
-    except ImportError:
-        print(f"torch is not installed for {sys.executable}: without ddp_step.vs_torch_ddp and "
-              "fsdp_step.vs_torch_fsdp2 (PYTHON=.. names another interpreter)", file=sys.stderr)
+    lines = {"ddp": "ddp_step.vs_torch_ddp", "fsdp": "fsdp_step.vs_torch_fsdp2"}
+    if not torch_steps.has_torch(" and ".join(lines.values())):
         return
-    print(f"torch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}", file=sys.stderr)
-    for number, (what, name) in enumerate([("ddp", "ddp_step.vs_torch_ddp"),
-                                           ("fsdp", "fsdp_step.vs_torch_fsdp2")]):
+    for number, (what, line) in enumerate(lines.items()):
         found = [(own_step(program, what), torch_step(what, 100 * number + turn))
                  for turn in range(TURNS)]
-        if max(loss for pair in found for _, loss in pair) > 2:
-            sys.exit(f"the losses do not fall: {found}")
-        ours, theirs = [statistics.median(pair[who][0] for pair in found) for who in (0, 1)]
-        print(f"{what}: {1e3 * ours:.2f} ms, torch {1e3 * theirs:.2f} ms", file=sys.stderr)
-        print(f"{name} {theirs / ours:.2f} ratio", flush=True)
+        torch_steps.report(line, found, 2)
 
 
 if __name__ == "__main__":

@@ -8,24 +8,22 @@ Prints `train.gpt_step.vs_torch`: torch's time of a step divided by that of the 
 steps in turn.
 """
 
-import statistics
+import pathlib
 import subprocess
 import sys
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import gpt_torch
+import torch_steps
 
 ROUNDS, STEPS = 25, 4
 
 
 def main():
-    try:
-        import torch
-    except ImportError:
-        print(f"torch is not installed for {sys.executable}: without train.gpt_step.vs_torch "
-              "(PYTHON=.. names another interpreter)", file=sys.stderr)
+    line = "train.gpt_step.vs_torch"
+    if not torch_steps.has_torch(line):
         return
-    print(f"torch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}", file=sys.stderr)
     step = gpt_torch.make_step()
     program = subprocess.Popen([sys.argv[1], "gpt"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                text=True)
@@ -43,12 +41,7 @@ def main():
 
     own(), others()
     found = [(own(), others()) for _ in range(ROUNDS)]
-    losses = [last for _, last in found[-1]]
-    if max(losses) > 1:
-        sys.exit(f"the losses do not fall: {losses}")
-    ours, theirs = [statistics.median(pair[who][0] for pair in found) for who in (0, 1)]
-    print(f"{1e3 * ours:.2f} ms, torch {1e3 * theirs:.2f} ms", file=sys.stderr)
-    print(f"train.gpt_step.vs_torch {theirs / ours:.2f} ratio")
+    torch_steps.report(line, found, 1)
     program.stdin.close()
     if program.wait() != 0:
         sys.exit("the program failed")

@@ -1,0 +1,32 @@
+"""What benchmarks of steps against PyTorch have in common."""
+
+import statistics
+import sys
+
+
+def has_torch(lines):
+    """Whether this interpreter has torch; says what is missing if not.
+
+    lines: what is not printed then
+    """
+    try:
+        import torch
+    except ImportError:
+        print(f"torch is not installed for {sys.executable}: without {lines} "
+              "(PYTHON=.. names another interpreter)", file=sys.stderr)
+        return False
+    print(f"torch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}", file=sys.stderr)
+    return True
+
+
+def report(line, found, largest_loss):
+    """Prints torch's time of a step divided by that of the program, as medians.
+
+    found: a pair (program, torch) of (seconds, last loss) for each turn
+    """
+    losses = [loss for _, loss in found[-1]]
+    if not max(losses) <= largest_loss:
+        sys.exit(f"{line}: the losses do not fall: {losses}")
+    ours, theirs = [statistics.median(pair[who][0] for pair in found) for who in (0, 1)]
+    print(f"{line}: {1e3 * ours:.2f} ms, torch {1e3 * theirs:.2f} ms", file=sys.stderr)
+    print(f"{line} {theirs / ours:.2f} ratio", flush=True)
