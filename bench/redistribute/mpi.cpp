@@ -13,7 +13,7 @@
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/dtensor/factories.hpp>
 
-#include "../timing.hpp"
+#include "../in_turn.hpp"
 
 #if CLEAVE_BENCH_SCALAPACK
 extern "C" {
@@ -28,29 +28,9 @@ void psgemr2d_(const int* m, const int* n, const float* a, const int* ia, const 
 
 using namespace cleave;
 using namespace cleave::axes;
-using bench::median;
+using bench::in_turn;
 
 namespace {
-
-/// Median seconds of each action; the actions take turns, all ranks together.
-template <class... F>
-std::vector<double> in_turn(int repetitions, F... action) {
-  std::vector<std::vector<double>> times(sizeof...(F));
-  for (int i = 0; i < repetitions; ++i) {
-    std::size_t k = 0;
-    const auto once = [&](auto& f) {
-      MPI_Barrier(MPI_COMM_WORLD);
-      const double start = MPI_Wtime();
-      f();
-      MPI_Barrier(MPI_COMM_WORLD);
-      times[k++].push_back(MPI_Wtime() - start);
-    };
-    (once(action), ...);
-  }
-  std::vector<double> result;
-  for (auto& list : times) result.push_back(median(std::move(list)));
-  return result;
-}
 
 void print(const World& world, const char* name, double value, const char* unit) {
   if (world.rank() == 0) std::printf("%s %.3f %s\n", name, value, unit);
