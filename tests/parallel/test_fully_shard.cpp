@@ -3,6 +3,7 @@
 
 #include <cleave/parallel/replicate.hpp>
 
+#include "errors.hpp"
 #include "sharded_models.hpp"
 
 using namespace cleave;
@@ -12,6 +13,17 @@ using namespace cleave::testing;
 namespace {
 
 struct fsdp : axis {};
+
+/// One weight that is used twice, the second time transposed.
+template <class Layer = nn::Linear<>>
+struct TwiceUsed {
+  Layer layer;
+  static constexpr nn::names members{"layer"};
+
+  auto operator()(const auto& x) const { return matmul(tanh(layer(x)), layer.weight); }
+};
+template <class Layer>
+TwiceUsed(Layer) -> TwiceUsed<Layer>;
 
 }  // namespace
 
@@ -158,4 +170,31 @@ TEST_CASE("an axis cuts a dimension that no other one does, or what earlier axes
   CHECK(parallel::dim_to_shard(on(whole, rows), 1, 0) == -1);
   CHECK(parallel::dim_to_shard(on(rows, whole), 1, 1) == 0);
   CHECK(parallel::dim_to_shard(on(whole), 0, 0) == -1);
+}
+
+TEST_CASE("a weight that a module uses twice is one parameter; two members of one weight are an error") {
+  on_ranks({1, 2, 3}, [](World& world) {
+    const auto mesh = init_device_mesh<dp>(world, {world.size()});
+    const TwiceUsed recipe{nn::linear<double>(5, 4)};
+    RandomState state{9, 0};
+    Tensor<double, 2> rows({6, 5});
+    for (index_t i = 0; i < rows.size(); ++i) rows.data()[i] = double(i * 7 % 11) / 5 - 1;
+    const auto expected = losses_of(requires_grad(nn::make(recipe, state)), rows, rows);
+    const auto x = distribute_tensor(rows, mesh, Shard<0>{});
+    const auto train = [&](const auto& wrap) {
+      manual_seed(world, 9);
+      return largest_gap(losses_of(requires_grad(wrap(recipe)), x, x), expected);
+    };
+    CHECK(train([&](const auto& m) { return fully_shard(m, mesh, dp{}); }) < 1e-12);
+    CHECK(train([&](const auto& m) { return replicate(m, mesh, dp{}); }) < 1e-12);
+
+    const auto weight = ones<double>({4, 4}, mesh, Replicate{});
+    const nn::Mlp tied{nn::Linear{weight, nn::None{}}, nn::Tanh{}, nn::Linear{weight, nn::None{}}};
+    const std::string text = "'up.weight' and 'down.weight' have the same elements";
+    CHECK(contains(error_of([&] { fully_shard(tied, mesh, dp{}); }), text));
+    CHECK(contains(error_of([&] { replicate(tied, mesh, dp{}); }), text));
+    auto one_leaf = requires_grad(tied);
+    one_leaf.down.weight = one_leaf.up.weight;
+    CHECK(contains(error_of([&] { replicate(one_leaf, mesh, dp{}); }), text));
+  });
 }

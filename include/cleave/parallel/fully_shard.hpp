@@ -20,6 +20,7 @@
 #include <cleave/nn/tree.hpp>
 #include <cleave/nn/visit.hpp>
 #include <cleave/parallel/module_number.hpp>
+#include <cleave/parallel/separate_members.hpp>
 #include <cleave/parallel/sharded_module.hpp>
 
 namespace cleave {
@@ -277,6 +278,7 @@ constexpr bool is_ready_for_groups() {
 /// @param paths  of the modules that are groups of their own: `"blocks.*"_path`; what is left is one
 ///               group of the whole module
 /// @collective   every rank of the world
+/// @throws Error  if two parameters have the same elements
 template <class M, class Device, Axis... Axes, Axis A, class... T, class... Paths>
 auto fully_shard(const M& m, const DeviceMesh<Device, Axes...>& mesh, A,
                  const FullyShardOptions<T...>& options, Paths...) {
@@ -286,6 +288,7 @@ auto fully_shard(const M& m, const DeviceMesh<Device, Axes...>& mesh, A,
   if constexpr (!parallel::is_ready_for_groups<M, A, Paths...>()) {
     return m;
   } else {
+    parallel::require_separate_members("fully_shard", m);
     const auto sharded = nn::map_tensors(
         m,
         [&](const auto& x) {

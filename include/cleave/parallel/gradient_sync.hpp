@@ -51,7 +51,6 @@ class GradientSync final : public tape::GradientReceiver {
   template <class X>
   void add(const std::string& path, const Tracked<X>& parameter) {
     tape::Leaf<X>& leaf = tape::leaf_of(parameter, "replicate");
-    if (leaf.receiver == this) return;  // one parameter under two names
     if (leaf.receiver != nullptr)
       throw Error("replicate", "the gradient of " + path + " is summed by another wrapper already");
     const View elements = parameter.value().local().view();

@@ -22,6 +22,7 @@
 #include <cleave/nn/tree.hpp>
 #include <cleave/nn/visit.hpp>
 #include <cleave/parallel/gradient_sync.hpp>
+#include <cleave/parallel/separate_members.hpp>
 
 namespace cleave {
 
@@ -283,8 +284,8 @@ auto on_mesh(const X& x, const Mesh& mesh) {
 /// Parameters that are sharded on the axis, as by `fully_shard`, are left alone.
 ///
 /// @collective every rank of the world
-/// @throws Error for a pattern in `ignored` that leads to nothing, a parameter on another mesh, or
-///         one whose gradient another wrapper sums
+/// @throws Error for a pattern in `ignored` that leads to nothing, two parameters with the same
+///         elements, a parameter on another mesh, or one whose gradient another wrapper sums
 template <nn::Struct M, class Device, Axis... Axes, Axis A>
 auto replicate(const M& m, const DeviceMesh<Device, Axes...>& mesh, A,
                const ReplicateOptions& options = {}) {
@@ -297,6 +298,7 @@ auto replicate(const M& m, const DeviceMesh<Device, Axes...>& mesh, A,
                 "several axes");
   constexpr AxisMask axes =
       parallel::mask_of(static_cast<const Mesh*>(nullptr), static_cast<const A*>(nullptr));
+  parallel::require_separate_members("replicate", m);
   parallel::require_matches(m, options.ignored);
   if (options.init_sync) parallel::broadcast_tensors<axes>(m, mesh, options.ignored);
   const auto place = [&](const auto& x) { return parallel::on_mesh(x, mesh); };

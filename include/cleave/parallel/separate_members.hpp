@@ -1,0 +1,34 @@
+// A parameter is one member of its module: two members whose elements are the same memory would
+// each be placed, summed and stepped as if they were alone.
+#pragma once
+
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <cleave/core/error.hpp>
+#include <cleave/nn/trained.hpp>
+#include <cleave/nn/visit.hpp>
+
+namespace cleave::parallel {
+
+/// @throws Error if two parameters of a module begin at the same element
+template <class M>
+void require_separate_members(const char* operation, const M& m) {
+  std::vector<std::pair<const void*, std::string>> seen;
+  nn::named_parameters(m, [&](const std::string& path, const auto& x) {
+    if constexpr (!nn::is_lazy<std::remove_cvref_t<decltype(x)>>) {
+      const auto& local = nn::detail::local_of(tape::value_of(x));
+      if (local.empty()) return;
+      for (const auto& [data, other] : seen)
+        if (data == local.data())
+          throw Error(operation, "'" + other + "' and '" + path +
+                                     "' have the same elements; make one member of them, which the "
+                                     "module may use several times");
+      seen.emplace_back(local.data(), path);
+    }
+  });
+}
+
+}  // namespace cleave::parallel
