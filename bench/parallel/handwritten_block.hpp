@@ -1,6 +1,7 @@
 // The forward of a transformer block over processes as one writes it by hand, for float: the BLAS's
-// products of matrices, the library's functions of rows, loops, two MPI_Allreduce, and memory that is
-// allocated once. Columns of the first layer of each part and rows of the last are this process'.
+// products of matrices, the library's functions of rows, loops, two MPI_Allreduce, and memory that
+// is allocated once. Columns of the first layer of each part and rows of the last are this
+// process'.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include <cblas.h>
+
 #include <cleave/comm/mpi/header.hpp>
 #include <cleave/kernels/host/vector_math.hpp>
 
@@ -78,7 +80,8 @@ struct HandwrittenBlock {
       mean /= float(width);
       for (int j = 0; j < width; ++j) variance += (row[j] - mean) * (row[j] - mean);
       const float scale = 1 / std::sqrt(variance / float(width) + 1e-5f);
-      for (int j = 0; j < width; ++j) y[j] = (row[j] - mean) * scale * with.weight[j] + with.bias[j];
+      for (int j = 0; j < width; ++j)
+        y[j] = (row[j] - mean) * scale * with.weight[j] + with.bias[j];
     }
   }
 

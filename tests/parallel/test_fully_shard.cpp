@@ -172,7 +172,7 @@ TEST_CASE("an axis cuts a dimension that no other one does, or what earlier axes
   CHECK(parallel::dim_to_shard(on(whole), 0, 0) == -1);
 }
 
-TEST_CASE("a weight that a module uses twice is one parameter; two members of one weight are an error") {
+TEST_CASE("a weight used twice is one parameter; two members of one weight are an error") {
   on_ranks({1, 2, 3}, [](World& world) {
     const auto mesh = init_device_mesh<dp>(world, {world.size()});
     const TwiceUsed recipe{nn::linear<double>(5, 4)};

@@ -27,18 +27,18 @@ auto to(const DTensor<T, Rank, Mesh, P>& x, Q...) {
 
 namespace detail {
 
-/// One part without its types. @param part  must outlive the result
-template <class T, int Rank, class Mesh, class P, class To>
-redistribution::Part part_of(const Redistribution<DTensor<T, Rank, Mesh, P>, To>& part) {
+/// One part without its types. @param x  must outlive the result
+template <class To, class T, int Rank, class Mesh, class P>
+redistribution::Part part_of(const DTensor<T, Rank, Mesh, P>& x) {
   constexpr const RedistributionSpec& spec =
       redistribution_spec<layout_of<P, Rank>.packed(), layout_of<To, Rank>.packed(),
                           Mesh::axis_count, Rank>;
-  const auto& local = part.tensor.local();
+  const auto& local = x.local();
   return {spec.plan,
           spec.source,
           spec.target,
           {local.storage(), local.view()},
-          {part.tensor.mesh().state(), Shape(part.tensor.shape()), "redistribute_all"}};
+          {x.mesh().state(), Shape(x.shape()), "redistribute_all"}};
 }
 
 template <class A, class B>
@@ -48,14 +48,12 @@ template <class A, class B>
                .rank = a.mesh().state().world_rank()});
 }
 
-template <class T, int Rank, class Mesh, class P, class To>
-auto result_of(const Redistribution<DTensor<T, Rank, Mesh, P>, To>& part,
-               const redistribution::Block& block) {
+template <class To, class T, int Rank, class Mesh, class P>
+auto result_of(const DTensor<T, Rank, Mesh, P>& x, const redistribution::Block& block) {
   using Local = Tensor<T, Rank, typename Mesh::device_type>;
   auto local = tensor_of<Local>(block);
-  if constexpr (!std::is_same_v<P, To>) local = unalias(std::move(local), part.tensor.local());
-  return DTensor<T, Rank, Mesh, To>::unchecked(std::move(local), part.tensor.mesh(),
-                                               part.tensor.shape());
+  if constexpr (!std::is_same_v<P, To>) local = unalias(std::move(local), x.local());
+  return DTensor<T, Rank, Mesh, To>::unchecked(std::move(local), x.mesh(), x.shape());
 }
 
 }  // namespace detail
@@ -84,10 +82,10 @@ auto redistribute_all(const Redistribution<X, To>&... part) {
         DTensor<typename X::value_type, X::dims, typename X::mesh_type, To>::unchecked(
             part.tensor.local(), part.tensor.mesh(), part.tensor.shape())...);
   using Device = typename std::remove_cvref_t<decltype(first)>::device_type;
-  std::array<redistribution::Part, sizeof...(X)> parts{detail::part_of(part)...};
+  std::array<redistribution::Part, sizeof...(X)> parts{detail::part_of<To>(part.tensor)...};
   redistribution::run_all<Device>(parts);
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
-    return std::tuple(detail::result_of(part, parts[I].block)...);
+    return std::tuple(detail::result_of<To>(part.tensor, parts[I].block)...);
   }
   (std::index_sequence_for<X...>{});
 }
@@ -102,17 +100,16 @@ auto redistribute_list(const std::vector<DTensor<T, Rank, Mesh, P>>& tensors) {
   results.reserve(tensors.size());
   std::vector<redistribution::Part> parts;
   parts.reserve(tensors.size());
-  const auto with = [](const From& x) { return Redistribution<From, To>{x}; };
   for (const From& x : tensors) {
     if (!(x.mesh().state() == tensors[0].mesh().state())) throw_different_meshes(tensors[0], x);
-    if (x.mesh().is_member()) parts.push_back(part_of(with(x)));
+    if (x.mesh().is_member()) parts.push_back(part_of<To>(x));
   }
   redistribution::run_all<typename Mesh::device_type>(parts);
   for (std::size_t i = 0; i < tensors.size(); ++i)
     if (parts.empty())
       results.push_back(DTensor<T, Rank, Mesh, To>::unchecked(
           tensors[i].local(), tensors[i].mesh(), tensors[i].shape()));
-    else results.push_back(result_of(with(tensors[i]), parts[i].block));
+    else results.push_back(result_of<To>(tensors[i], parts[i].block));
   return results;
 }
 

@@ -115,7 +115,7 @@ void execute_all(std::span<Execution<Device>> executions) {
     std::vector<bool> run(calls.size(), false);
     for (std::size_t i = 0; i < calls.size(); ++i) {
       if (run[i]) continue;
-      Round<Device> round;
+      Round<Device> round(calls.size() - i);
       for (std::size_t j = i; j < calls.size(); ++j) {
         if (calls[j].axes != calls[i].axes) continue;
         run[j] = true;

@@ -13,6 +13,9 @@ namespace cleave::redistribution {
 template <class Device>
 class Round {
  public:
+  /// @param most  how many calls are added at most
+  explicit Round(std::size_t most) { calls_.reserve(most); }
+
   /// @param call  refers to its storage until the round has run
   void add(const Call& call, const Context& context) {
     if (!is_small_sum(call)) return calls_.push_back(call.collective(context));

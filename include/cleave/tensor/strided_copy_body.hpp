@@ -27,8 +27,13 @@ void fill(const View& view, const void* value) {
 }  // namespace detail
 
 CLEAVE_INLINE void strided_copy(const ConstView& source, const View& destination) {
-  if (source.extents.product() == 0 || detail::is_dry()) return;
+  const index_t count = source.extents.product();
+  if (count == 0 || detail::is_dry()) return;
   const auto element = index_t(size_of(source.dtype));
+  if (source.contiguous() && destination.contiguous())
+    return detail::copy_run(static_cast<const std::byte*>(source.data),
+                            static_cast<std::byte*>(destination.data),
+                            std::size_t(count * element));
   detail::copy_planned(
       detail::plan_copy(source.extents, source.strides, destination.strides, element),
       static_cast<const std::byte*>(source.data), static_cast<std::byte*>(destination.data));

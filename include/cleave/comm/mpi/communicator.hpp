@@ -143,22 +143,16 @@ class MpiCommunicator final : public Communicator {
   }
 
   void execute_all(std::span<const Collective> calls) override {
-    std::vector<Collective> together;
-    for (const Collective& c : calls)
-      if (MpiDirect::runs_together(c)) together.push_back(c);
-    if (together.size() < 2) return Communicator::execute_all(calls);
+    const auto together = std::size_t(std::ranges::count_if(calls, MpiDirect::runs_together));
+    if (together < 2) return Communicator::execute_all(calls);
+    for (const Collective& c : calls) verify_call(c, rank(), size());
+    if (together == calls.size()) return execute_together(calls);
+    std::vector<Collective> rest;
     for (const Collective& c : calls) {
-      verify_call(c, rank(), size());
-      if (!MpiDirect::runs_together(c)) execute(c);
+      if (MpiDirect::runs_together(c)) rest.push_back(c);
+      else execute(c);
     }
-    MpiOpContext way = context(members_.comm, calls_++ % meeting, operation_of(together[0]));
-    if (direct_ != nullptr && direct_->run_all(together, way)) return;
-    const auto small =
-        std::stable_partition(together.begin(), together.end(),
-                              [this](const Collective& c) { return !goes_packed(c, size()); });
-    MpiMessages messages(std::move(way));
-    exchange_packed({small, together.end()}, messages);
-    for (auto c = together.begin(); c != small; ++c) execute(*c);
+    execute_together(rest);
   }
 
   void gather_signatures(const Signature& mine, std::span<Signature> all) override {
@@ -168,6 +162,19 @@ class MpiCommunicator final : public Communicator {
   }
 
  private:
+  /// @pre MpiDirect::runs_together(c) for all of them, they have been verified
+  void execute_together(std::span<const Collective> calls) {
+    MpiOpContext way = context(members_.comm, calls_++ % meeting, operation_of(calls[0]));
+    if (direct_ != nullptr && direct_->run_all(calls, way)) return;
+    std::vector<Collective> sorted(calls.begin(), calls.end());
+    const auto small =
+        std::stable_partition(sorted.begin(), sorted.end(),
+                              [this](const Collective& c) { return !goes_packed(c, size()); });
+    MpiMessages messages(std::move(way));
+    exchange_packed({small, sorted.end()}, messages);
+    for (auto c = sorted.begin(); c != small; ++c) execute(*c);
+  }
+
   /// @throws Error if a rank cannot read its table, or ranks have read different ones
   /// @collective every rank of `comm`
   static std::shared_ptr<const MpiTuning> tuning_of(MPI_Comm comm) {

@@ -75,8 +75,7 @@ class MpiDirect {
     context.detector->verify(context.operation);
     ++round_;
     Staged staged(*this);
-    std::vector<Collective> mine(calls.begin(), calls.end());
-    show_all(mine, staged);
+    show_all(calls, staged);
     meet(context);
     for (int r = 0; r < size(); ++r)
       if (!published(r).reachable) return false;
@@ -86,16 +85,24 @@ class MpiDirect {
                      std::to_string(published(0).count) + " calls together, rank " +
                      std::to_string(r) + " runs " + std::to_string(published(r).count));
     std::exception_ptr error;
-    std::vector<Collective> theirs(std::size_t(size()), Collective{});
+    std::vector<Collective> round(std::size_t(size()), Collective{});
     std::vector<const Collective*> peers;
-    for (const Collective& call : theirs) peers.push_back(&call);
-    for (std::size_t i = 0; i < mine.size(); ++i) {
-      for (int r = 0; r < size(); ++r)
-        theirs[std::size_t(r)] = r == rank_ ? mine[i] : call_of(listed(r)[i], mine[i]);
-      require_agreement(theirs, context);
-      if (error == nullptr) error = read(mine[i], peers, {}, context);
+    for (const Collective& call : round) peers.push_back(&call);
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      round[std::size_t(rank_)] = calls[i];
+      for (int r = 0; r < size(); ++r) {
+        const Listed& theirs = listed(r)[i];
+        Collective& call = round[std::size_t(r)];
+        call.kind = theirs.kind;
+        call.op = theirs.op;
+        call.global_count = theirs.global_count;
+        call.detail = theirs.detail;
+        call.source = view_of(theirs.source);
+      }
+      require_agreement(round, context);
+      if (error == nullptr) error = read(calls[i], peers, {}, context);
     }
-    meet_behind(mine[0], error, context);
+    meet_behind(calls[0], error, context);
     return true;
   }
 
@@ -151,6 +158,15 @@ class MpiDirect {
     SharedView destination{};
   };
 
+  /// One of several calls that are run together.
+  struct Listed {
+    CollectiveKind kind{};
+    ReduceOp op{};
+    index_t global_count = 0;
+    std::uint64_t detail = 0;
+    SharedView source{};
+  };
+
   /// What a rank has in shared memory: two rounds, since the next one may be shown while others
   /// still look at this one.
   struct Slot {
@@ -174,7 +190,7 @@ class MpiDirect {
     MpiDirect& direct;
     Collective call{};
     bool copies_back = false;
-    std::array<void*, 2> blocks{};  ///< the source and the destination; or the list and all sources
+    std::array<void*, 2> blocks{};  ///< source and destination; or the list with all sources
   };
 
   MpiDirect(std::shared_ptr<MpiNode> node, std::vector<int> places, int rank, Slot* slots)
@@ -201,14 +217,14 @@ class MpiDirect {
       for (int r = 0; r < size(); ++r) piece(r) = c.pieces[std::size_t(r)];
   }
 
-  /// The list of what another rank runs together.
-  const Published* listed(int r) const {
-    return reinterpret_cast<const Published*>(node_->segment(places_[std::size_t(r)]) +
-                                              published(r).listed);
+  /// The list of what a rank runs together.
+  const Listed* listed(int r) const {
+    return reinterpret_cast<const Listed*>(node_->segment(places_[std::size_t(r)]) +
+                                           published(r).listed);
   }
 
   /// Shows several calls; what does not lie in shared memory is copied there, all in one block.
-  void show_all(std::vector<Collective>& calls, Staged& staged) {
+  void show_all(std::span<const Collective> calls, Staged& staged) {
     Published& mine = published(rank_);
     mine = {};
     mine.kind = calls[0].kind;
@@ -217,33 +233,27 @@ class MpiDirect {
       const bool is_shared = c.source.bytes() == 0 || node_->arena()->contains(c.source.data);
       return is_shared ? std::size_t(0) : (std::size_t(c.source.bytes()) + 63) / 64 * 64;
     };
-    std::size_t bytes = 0;
+    const std::size_t list_bytes = (calls.size() * sizeof(Listed) + 63) / 64 * 64;
+    std::size_t bytes = list_bytes;
     for (const Collective& c : calls) bytes += room(c);
-    auto* const list = static_cast<Published*>(
-        staged.blocks[0] = node_->arena()->allocate(calls.size() * sizeof(Published)));
-    if (bytes > 0) staged.blocks[1] = node_->arena()->allocate(bytes);
-    mine.reachable = list != nullptr && (bytes == 0 || staged.blocks[1] != nullptr);
+    auto* const block = static_cast<std::byte*>(staged.blocks[0] = node_->arena()->allocate(bytes));
+    mine.reachable = block != nullptr;
     if (!mine.reachable) return;
     const int place = places_[std::size_t(rank_)];
-    mine.listed = reinterpret_cast<const std::byte*>(list) - node_->segment(place);
-    auto* free = static_cast<std::byte*>(staged.blocks[1]);
+    mine.listed = block - node_->segment(place);
+    auto* const list = reinterpret_cast<Listed*>(block);
+    std::byte* free = block + list_bytes;
     for (std::size_t i = 0; i < calls.size(); ++i) {
-      Collective& c = calls[i];
-      Published& entry = *new (list + i) Published;
-      entry.kind = c.kind;
-      entry.op = c.op;
-      entry.global_count = c.global_count;
-      entry.detail = c.detail;
+      const Collective& c = calls[i];
+      Listed& entry = *new (list + i) Listed{c.kind, c.op, c.global_count, c.detail, {}};
       entry.source.dtype = c.source.dtype;
       entry.source.extents = c.source.extents;
       if (c.source.bytes() == 0) continue;
-      if (const std::size_t size = room(c); size > 0) {
-        const View copy = View::dense(free, c.source.dtype, c.source.extents);
-        strided_copy(c.source, copy);
-        c.source = copy;
-        free += size;
-      }
-      entry.source = shared(c.source, place);
+      const std::size_t size = room(c);
+      const View copy = View::dense(free, c.source.dtype, c.source.extents);
+      if (size > 0) strided_copy(c.source, copy);
+      free += size;
+      entry.source = shared(size > 0 ? ConstView(copy) : c.source, place);
     }
   }
 
