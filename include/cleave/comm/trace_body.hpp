@@ -75,7 +75,6 @@ struct CommLine {
   index_t calls = 0, messages = 0, bytes = 0;
 };
 
-/// Events as lines, in the order of their first occurrence.
 /// Whether path a comes before b: by their names, numbers by their value.
 inline bool precedes(const std::string& a, const std::string& b) {
   const auto digits = [](const std::string& text, std::size_t at) {
@@ -91,6 +90,8 @@ inline bool precedes(const std::string& a, const std::string& b) {
   return a.compare(i, a.npos, b, i, b.npos) < 0;
 }
 
+/// Events as lines, in the order of their first occurrence.
+///
 /// @param by_module  calls of different modules, and of the two passes, are different lines, in an
 ///                   order that does not depend on when asynchronous ones ran
 template <class Event>
