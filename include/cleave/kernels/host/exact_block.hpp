@@ -1,4 +1,4 @@
-// The passes over a block of an exact sum, compiled for the vectors that the processor has.
+// The passes over a block of an exact sum, compiled for the vectors that processors have.
 #pragma once
 
 #include <cleave/kernels/host/exact_block_products.hpp>
@@ -15,65 +15,55 @@ struct BlockPasses {
   void (*multiply)(const float* a, const float* b, index_t n, double* products);
 };
 
-template <int Bytes>
-struct AnyProcessor {
-  static void split(const double* x, index_t n, int exponent, BlockSum& sum) {
-    split_block<Bytes>(x, n, exponent, sum);
+/// The passes with vectors of so many bytes, compiled for processors that have what ATTRIBUTE says.
+#define CLEAVE_EXACT_PASSES(NAME, BYTES, ATTRIBUTE)                                               \
+  struct NAME {                                                                                   \
+    ATTRIBUTE static void split(const double* x, index_t n, int exponent, BlockSum& sum) {        \
+      split_block<BYTES>(x, n, exponent, sum);                                                    \
+    }                                                                                             \
+    ATTRIBUTE static bool sum(const float* x, index_t n, int& highest, double& sum) {             \
+      return sum_block<BYTES>(x, n, highest, sum);                                                \
+    }                                                                                             \
+    template <int Places>                                                                         \
+    ATTRIBUTE static void products(const double* a, const double* b, index_t n, int exponent,     \
+                                   ProductSum& sum) {                                             \
+      split_products<BYTES, Places>(a, b, n, exponent, sum);                                      \
+    }                                                                                             \
+    ATTRIBUTE static void narrow_products(const double* a, const double* b, index_t n,            \
+                                          int exponent, ProductSum& sum) {                        \
+      split_narrow_products<BYTES>(a, b, n, exponent, sum);                                       \
+    }                                                                                             \
+    ATTRIBUTE static void multiply(const float* a, const float* b, index_t n, double* products) { \
+      detail::multiply<BYTES>(a, b, n, products);                                                 \
+    }                                                                                             \
+    static constexpr BlockPasses passes{                                                          \
+        &split, &sum, {&products<3>, &products<4>, &narrow_products}, &multiply};                 \
   }
-  static bool sum(const float* x, index_t n, int& highest, double& sum) {
-    return sum_block<Bytes>(x, n, highest, sum);
-  }
-  template <int Places>
-  static void products(const double* a, const double* b, index_t n, int exponent,
-                       ProductSum& sum) {
-    split_products<Bytes, Places>(a, b, n, exponent, sum);
-  }
-  static void narrow_products(const double* a, const double* b, index_t n, int exponent,
-                              ProductSum& sum) {
-    split_narrow_products<Bytes>(a, b, n, exponent, sum);
-  }
-  static void multiply(const float* a, const float* b, index_t n, double* products) {
-    detail::multiply<Bytes>(a, b, n, products);
-  }
-  static constexpr BlockPasses passes{
-      &split, &sum, {&products<3>, &products<4>, &narrow_products}, &multiply};
-};
 
-#if CLEAVE_EXACT_AVX2
-struct WithAvx2 {
-  [[gnu::target("avx2,fma")]] static void split(const double* x, index_t n, int exponent,
-                                                BlockSum& sum) {
-    split_block<32>(x, n, exponent, sum);
-  }
-  [[gnu::target("avx2,fma")]] static bool sum(const float* x, index_t n, int& highest,
-                                             double& sum) {
-    return sum_block<32>(x, n, highest, sum);
-  }
-  template <int Places>
-  [[gnu::target("avx2,fma")]] static void products(const double* a, const double* b, index_t n,
-                                                   int exponent, ProductSum& sum) {
-    split_products<32, Places>(a, b, n, exponent, sum);
-  }
-  [[gnu::target("avx2,fma")]] static void narrow_products(const double* a, const double* b,
-                                                          index_t n, int exponent,
-                                                          ProductSum& sum) {
-    split_narrow_products<32>(a, b, n, exponent, sum);
-  }
-  [[gnu::target("avx2,fma")]] static void multiply(const float* a, const float* b, index_t n,
-                                                   double* products) {
-    detail::multiply<32>(a, b, n, products);
-  }
-  static constexpr BlockPasses passes{
-      &split, &sum, {&products<3>, &products<4>, &narrow_products}, &multiply};
-};
+CLEAVE_EXACT_PASSES(AnyProcessor, 16, );
+#if CLEAVE_EXACT_AVX
+CLEAVE_EXACT_PASSES(WithAvx2, 32, [[gnu::target("avx2,fma")]]);
+CLEAVE_EXACT_PASSES(WithAvx512, 64, [[gnu::target("avx512f,avx512dq,avx512vl,avx512bw,fma")]]);
+#endif
+#undef CLEAVE_EXACT_PASSES
+
+#if CLEAVE_EXACT_AVX
+inline bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+inline bool has_avx512() {
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
+}
 #endif
 
 inline const BlockPasses& block_passes() {
-#if CLEAVE_EXACT_AVX2
-  static const bool wide = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  if (wide) return WithAvx2::passes;
+#if CLEAVE_EXACT_AVX
+  static const BlockPasses& widest = has_avx512() ? WithAvx512::passes
+                                     : has_avx2() ? WithAvx2::passes
+                                                  : AnyProcessor::passes;
+  return widest;
+#else
+  return AnyProcessor::passes;
 #endif
-  return AnyProcessor<16>::passes;
 }
 
 }  // namespace cleave::kernels::detail

@@ -51,18 +51,14 @@ template <int Bytes, int Places>
       split_last(sums[q][Places - 1], error, left);
     }
   }
-  std::uint64_t all_left = 0;
-  sum.largest = 0;
-  sum.least = least[0];
   for (double& part : sum.parts) part = 0;
-  for (int j = 0; j < W::lanes; ++j) {
-    for (int q = 0; q < vectors; ++q)
-      for (int k = 0; k < Places; ++k) sum.parts[k] += sums[q][k][j] - first[k];
-    all_left |= std::uint64_t(left[j]);
-    if (most[j] > sum.largest) sum.largest = most[j];
-    if (least[j] < sum.least) sum.least = least[j];
+  for (int k = 0; k < Places; ++k) {
+    const Vector part = (sums[0][k] - first[k]) + (sums[1][k] - first[k]);
+    sum.parts[k] = across<double>(part, add_two);
   }
-  sum.complete = all_left << 1 == 0;
+  sum.largest = across<double>(most, larger);
+  sum.least = across<double>(least, smaller);
+  sum.complete = across<std::uint64_t>(left, any_bits) << 1 == 0;
 }
 
 /// The range below a power of two, in binary digits, in which products are narrow.
@@ -98,17 +94,13 @@ template <int Bytes>
       rest[q] += error;
     }
   }
-  sum = {{}, 0, least[0], false};
-  for (int j = 0; j < W::lanes; ++j) {
-    for (int q = 0; q < vectors; ++q) {
-      sum.parts[0] += high[q][j] - first;
-      sum.parts[1] += low[q][j];
-      sum.parts[2] += errors[q][j] - second;
-      sum.parts[3] += rest[q][j];
-    }
-    if (most[j] > sum.largest) sum.largest = most[j];
-    if (least[j] < sum.least) sum.least = least[j];
-  }
+  const Vector all_high = (high[0] - first) + (high[1] - first);
+  const Vector all_errors = (errors[0] - second) + (errors[1] - second);
+  const Vector all_low = low[0] + low[1], all_rest = rest[0] + rest[1];
+  sum = {{across<double>(all_high, add_two), across<double>(all_low, add_two),
+          across<double>(all_errors, add_two), across<double>(all_rest, add_two)},
+         across<double>(most, larger),
+         across<double>(least, smaller)};
   sum.complete = sum.least >= power_of_two(exponent - narrow_range);
 }
 

@@ -13,7 +13,7 @@
 #include <cleave/core/config.hpp>
 
 #if defined(__x86_64__) && defined(__GNUC__)
-#define CLEAVE_EXACT_AVX2 1
+#define CLEAVE_EXACT_AVX 1
 #endif
 
 namespace cleave::kernels::detail {
@@ -44,9 +44,9 @@ struct Wide {
 
   template <class To = Doubles, class From = Floats>
   [[gnu::always_inline]] static void widen(const float* from, To& value) {
-#if CLEAVE_EXACT_AVX2 && !defined(__clang__)
-    if constexpr (Bytes == 32) {  // g++ 12 takes two instructions of half the width, and a shuffle
-      asm("vcvtps2pd %1, %0" : "=x"(value) : "m"(*reinterpret_cast<const float(*)[lanes]>(from)));
+#if CLEAVE_EXACT_AVX && !defined(__clang__)
+    if constexpr (Bytes > 16) {  // g++ 12 takes two instructions of half the width, and a shuffle
+      asm("vcvtps2pd %1, %0" : "=v"(value) : "m"(*reinterpret_cast<const float(*)[lanes]>(from)));
     } else
 #endif
     {
@@ -60,10 +60,10 @@ struct Wide {
   template <class Vector>
   [[gnu::always_inline]] static void product_error(const Vector& x, const Vector& y,
                                                    const Vector& product, Vector& error) {
-#if CLEAVE_EXACT_AVX2 && !defined(__clang__)
-    if constexpr (Bytes == 32) {  // clang++ makes one instruction of the loop, g++ does not
+#if CLEAVE_EXACT_AVX && !defined(__clang__)
+    if constexpr (Bytes > 16) {  // clang++ makes one instruction of the loop, g++ does not
       error = x;
-      asm("vfmsub213pd %2, %1, %0" : "+x"(error) : "x"(y), "x"(product));
+      asm("vfmsub213pd %2, %1, %0" : "+v"(error) : "v"(y), "v"(product));
     } else
 #endif
     {
@@ -85,6 +85,23 @@ struct BlockSum {
   double largest = 0;        ///< magnitude; NaNs are left out
   bool complete = false;
 };
+
+/// The elements of a vector put together: the halves, their halves, ..
+template <class T, class Vector, class F>
+[[gnu::always_inline]] inline T across(const Vector& vector, const F& f) {
+  constexpr int lanes = int(sizeof(Vector) / sizeof(T));
+  T element[lanes];
+  std::memcpy(element, &vector, sizeof(Vector));
+  for (int half = lanes / 2; half > 0; half /= 2)
+    for (int j = 0; j < half; ++j) element[j] = f(element[j], element[j + half]);
+  return element[0];
+}
+
+// For `across`. NaN is neither the larger nor the smaller one.
+inline constexpr auto add_two = [](auto a, auto b) { return a + b; };
+inline constexpr auto any_bits = [](auto a, auto b) { return a | b; };
+inline constexpr auto larger = [](auto a, auto b) { return b > a ? b : a; };
+inline constexpr auto smaller = [](auto a, auto b) { return b < a ? b : a; };
 
 /// Adds to `sum` what it can hold of x, and leaves the rest.
 template <class Vector>
@@ -125,17 +142,12 @@ template <int Bytes>
       split_last(low[q], value, left);
     }
   }
-  double all_high = 0, all_low = 0, largest = 0;
-  std::uint64_t all_left = 0;
-  for (int j = 0; j < lanes; ++j) {
-    for (int q = 0; q < vectors; ++q) {
-      all_high += high[q][j] - first;
-      all_low += low[q][j] - second;
-    }
-    all_left |= std::uint64_t(left[j]);
-    if (most[j] > largest) largest = most[j];
-  }
-  sum = {all_high, all_low, largest, all_left << 1 == 0};  // -0 is nothing
+  for (int q = 0; q < vectors; ++q) high[q] -= first, low[q] -= second;
+  const Vector all_high = (high[0] + high[1]) + (high[2] + high[3]);
+  const Vector all_low = (low[0] + low[1]) + (low[2] + low[3]);
+  const std::uint64_t any_left = across<std::uint64_t>(left, any_bits);
+  sum = {across<double>(all_high, add_two), across<double>(all_low, add_two),
+         across<double>(most, larger), any_left << 1 == 0};  // -0 is nothing
 }
 
 /// The least magnitude, as bits of a float, that doubles add to a block of numbers with this highest
@@ -178,22 +190,16 @@ template <int Bytes>
     }
   }
   sums[0] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-  sum = 0;
-  for (int j = 0; j < lanes; ++j) sum += sums[0][j];
+  sum = across<double>(sums[0], add_two);
 
-  const Ints outside =
-      Ints(most >= (highest + 1) << 23) | Ints(least < least_beside(highest) - 1u);
-  std::uint64_t any[Bytes / 8], all = 0;
-  std::memcpy(any, &outside, sizeof(any));
-  for (const std::uint64_t word : any) all |= word;
-  if (all == 0) return true;
+  // the sign bits of what is below 0; that of `least` where there are zeros only
+  const Bits lowest = least_beside(highest) - 1u - Bits{};
+  const Bits outside = Bits((((highest + 1) << 23) - 1) - most) | ((least - lowest) & ~least);
+  constexpr std::uint64_t signs = 0x8000000080000000u;
+  if ((across<std::uint64_t>(outside, any_bits) & signs) == 0) return true;
 
-  std::int32_t largest = 0;
-  std::uint32_t smallest = 0xffffffffu;
-  for (int j = 0; j < 2 * lanes; ++j) {
-    if (most[j] > largest) largest = most[j];
-    if (least[j] < smallest) smallest = least[j];
-  }
+  const auto largest = across<std::int32_t>(most, larger);
+  const auto smallest = across<std::uint32_t>(least, smaller);
   highest = largest >> 23;
   if (highest < 255 && smallest >= least_beside(highest) - 1u) return true;
   highest = 0;

@@ -19,7 +19,7 @@ inline constexpr bool splits_blocks = true;
 #endif
 
 /// Elements that passes take at a time, at most.
-inline constexpr index_t pass_step = 16;
+inline constexpr index_t pass_step = 32;
 constexpr index_t whole_steps(index_t n) { return (n + pass_step - 1) / pass_step * pass_step; }
 
 /// The last elements of a row, and zeros.
