@@ -2,7 +2,6 @@
 // of calls across ranks.
 #pragma once
 
-#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -12,6 +11,7 @@
 
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/communicator.hpp>
+#include <cleave/core/clock.hpp>
 #include <cleave/core/error.hpp>
 
 namespace cleave {
@@ -57,11 +57,10 @@ CLEAVE_INLINE void Communicator::run_all(std::span<const Collective> collectives
 }
 
 CLEAVE_INLINE void Communicator::execute_observed(std::span<const Collective> collectives) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point start = Clock::now();
+  const auto start = detail::Clock::now();
   if (collectives.size() == 1) execute(collectives[0]);
   else execute_all(collectives);
-  const std::chrono::duration<double> took = Clock::now() - start;
+  const detail::Seconds took = detail::Clock::now() - start;
   const std::lock_guard lock(*state_->observing);
   for (Observer* observer : state_->observers) observer->observe_time(took.count());
 }

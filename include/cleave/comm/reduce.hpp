@@ -13,36 +13,15 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <string>
 #include <type_traits>
 
 #include <cleave/comm/linear_range.hpp>
 #include <cleave/core/dtype.hpp>
-#include <cleave/core/error.hpp>
 #include <cleave/core/reduce_op.hpp>
 #include <cleave/kernels/arithmetic.hpp>
 #include <cleave/tensor/view.hpp>
 
 namespace cleave::detail {
-
-constexpr bool is_complex_dtype(DType type) {
-  return type == DType::complex64 || type == DType::complex128;
-}
-
-constexpr bool is_integer_dtype(DType type) { return type >= DType::int8 && type <= DType::uint64; }
-
-/// @throws Error where elements of that type have no such reduction
-inline void require_reduction(const char* operation, DType type, ReduceOp op) {
-  const char* reason = nullptr;
-  if (op == ReduceOp::avg && is_integer_dtype(type))
-    reason = "an average requires a floating-point element type";
-  if (op == ReduceOp::avg && type == DType::boolean) reason = "bools have no average";
-  if ((op == ReduceOp::max || op == ReduceOp::min) && is_complex_dtype(type))
-    reason = "complex numbers have no order";
-  if (reason != nullptr)
-    throw Error(operation,
-                std::string(name_of(op)) + " of " + name_of(type) + " is not defined: " + reason);
-}
 
 /// The reduction of one block: `first` combines two operands into the accumulator, `next` one
 /// more, `last` rounds to the element type after a division by `ranks` (1: none).

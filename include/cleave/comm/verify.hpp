@@ -10,7 +10,7 @@
 
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/communicator.hpp>
-#include <cleave/comm/reduce.hpp>
+#include <cleave/comm/require_reduction.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 

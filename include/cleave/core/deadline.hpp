@@ -1,17 +1,17 @@
 // How long a wait may last, as a point of time and as text.
 #pragma once
 
-#include <chrono>
 #include <cstdio>
 #include <string>
+
+#include <cleave/core/clock.hpp>
 
 namespace cleave::detail {
 
 /// The end of a wait that begins now.
 /// @param seconds  more than thirty years count as thirty
-inline std::chrono::steady_clock::time_point deadline_after(double seconds) {
-  using Clock = std::chrono::steady_clock;
-  const std::chrono::duration<double> limit(seconds < 1e9 ? seconds : 1e9);
+inline Clock::time_point deadline_after(double seconds) {
+  const Seconds limit(seconds < 1e9 ? seconds : 1e9);
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(limit);
 }
 

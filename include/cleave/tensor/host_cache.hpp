@@ -279,7 +279,7 @@ inline std::shared_ptr<HostCache> host_cache(std::shared_ptr<HostCache> joined =
     place.cache = std::move(joined);
     place.is_own = false;
   }
-  if (place.cache == nullptr) place.cache = std::make_shared<HostCache>(requested_host_cache());
+  if (place.cache == nullptr) place.cache.reset(new HostCache(requested_host_cache()));
   return place.cache;
 }
 

@@ -53,7 +53,7 @@ class DryScope {
 class DryMemory final : public HostMemory {
  public:
   static const std::shared_ptr<HostMemory>& instance() {
-    static const std::shared_ptr<HostMemory> memory = std::make_shared<DryMemory>();
+    static const std::shared_ptr<HostMemory> memory(new DryMemory);
     return memory;
   }
 

@@ -6,13 +6,23 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
+#include <type_traits>
 
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/shape.hpp>
 #include <cleave/tensor/view.hpp>
 
 namespace cleave::detail {
+
+/// Puts one more element among the first `count`, which are sorted.
+template <class T, std::size_t N, class Before>
+void insert_sorted(std::array<T, N>& sorted, int count, const std::type_identity_t<T>& value,
+                   const Before& before) {
+  int at = count;
+  for (; at > 0 && before(value, sorted[std::size_t(at - 1)]); --at)
+    sorted[std::size_t(at)] = sorted[std::size_t(at - 1)];
+  sorted[std::size_t(at)] = value;
+}
 
 /// Sums of k[i] * step[i] with 0 <= k[i] < count[i]: the bytes that arrays reach.
 class ByteSums {
@@ -28,13 +38,12 @@ class ByteSums {
         terms_[std::size_t(i)].count += count - 1;
         return;
       }
-    terms_[std::size_t(size_++)] = {step, count};
+    insert_sorted(terms_, size_++, Term{step, count},
+                  [](const Term& a, const Term& b) { return a.step > b.step; });
   }
 
   /// Whether one of them is `target`; also if that cannot be told in a few thousand steps.
   bool reach(index_t target) {
-    std::sort(terms_.begin(), terms_.begin() + size_,
-              [](const Term& a, const Term& b) { return a.step > b.step; });
     for (int i = size_ - 1, low = size_; i >= 0; low = i--)
       rest_[std::size_t(i)] = (low < size_ ? rest_[std::size_t(low)] : 0) +
                               (terms_[std::size_t(i)].count - 1) * terms_[std::size_t(i)].step;
@@ -93,17 +102,17 @@ inline bool same_elements(const ConstView& a, const ConstView& b) {
 /// Whether every element has a place of its own; layouts whose rows interleave count as those where
 /// they do not.
 inline bool has_distinct_elements(const ConstView& a) {
-  std::array<std::pair<index_t, index_t>, std::size_t(max_dims)> loops;  // stride, extent
-  std::size_t count = 0;
+  std::array<std::array<index_t, 2>, std::size_t(max_dims)> loops;  // stride, extent
+  int count = 0;
   if (a.size() == 0) return true;
   for (int d = 0; d < a.extents.dims; ++d)
     if (a.extents[d] > 1)
-      loops[count++] = {a.strides[d] < 0 ? -a.strides[d] : a.strides[d], a.extents[d]};
-  std::sort(loops.begin(), loops.begin() + std::ptrdiff_t(count));
+      insert_sorted(loops, count++, {a.strides[d] < 0 ? -a.strides[d] : a.strides[d], a.extents[d]},
+                    [](const auto& x, const auto& y) { return x[0] < y[0]; });
   index_t reach = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (loops[i].first <= reach) return false;
-    reach += loops[i].first * (loops[i].second - 1);
+  for (std::size_t i = 0; i < std::size_t(count); ++i) {
+    if (loops[i][0] <= reach) return false;
+    reach += loops[i][0] * (loops[i][1] - 1);
   }
   return true;
 }

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include <cleave/comm/reduce.hpp>
+#include <cleave/comm/require_reduction.hpp>
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/core/reduce_op.hpp>

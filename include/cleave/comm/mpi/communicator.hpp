@@ -28,6 +28,7 @@
 #include <cleave/comm/mpi/packed.hpp>
 #include <cleave/comm/mpi/tuning.hpp>
 #include <cleave/comm/mpi/two_level.hpp>
+#include <cleave/comm/require_reduction.hpp>
 #include <cleave/comm/thread/world.hpp>
 #include <cleave/comm/verify.hpp>
 #include <cleave/core/error.hpp>

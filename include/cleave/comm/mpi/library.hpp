@@ -19,6 +19,7 @@
 #include <cleave/comm/mpi/backoff.hpp>
 #include <cleave/comm/mpi/handle.hpp>
 #include <cleave/comm/reduce.hpp>
+#include <cleave/comm/require_reduction.hpp>
 #include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>

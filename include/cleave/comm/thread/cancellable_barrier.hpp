@@ -6,10 +6,11 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+
+#include <cleave/core/clock.hpp>
 
 namespace cleave::detail {
 
@@ -28,8 +29,6 @@ inline void spin_pause() noexcept {
 /// the sleeper's predicate reads the state by a sequentially consistent load. No wake-up is lost.
 class Parker {
  public:
-  using Clock = std::chrono::steady_clock;
-
   template <class Ready>
   void sleep(Ready ready) {
     std::unique_lock lock(mutex_);

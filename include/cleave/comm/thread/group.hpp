@@ -8,7 +8,6 @@
 
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <memory>
@@ -23,6 +22,7 @@
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/thread/cancellable_barrier.hpp>
 #include <cleave/comm/thread/world.hpp>
+#include <cleave/core/clock.hpp>
 #include <cleave/core/deadline.hpp>
 
 namespace cleave::detail {
@@ -148,13 +148,13 @@ class BasicThreadGroup {
   /// where other programs need the cores.
   bool spin(const CancellableBarrier& barrier, std::uint64_t round) const noexcept {
     if (barrier.open(round) || !world_->spins()) return barrier.open(round);
-    const auto end = Parker::Clock::now() + std::chrono::microseconds(10);
+    const auto end = Clock::now() + std::chrono::microseconds(10);
     do {
       for (int i = 0; i < 16; ++i) {
         if (barrier.open(round)) return true;
         spin_pause();
       }
-    } while (Parker::Clock::now() < end);
+    } while (Clock::now() < end);
     return barrier.open(round);
   }
 

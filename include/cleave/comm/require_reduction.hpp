@@ -1,0 +1,31 @@
+// Which reductions elements of a type have.
+#pragma once
+
+#include <string>
+
+#include <cleave/core/dtype.hpp>
+#include <cleave/core/error.hpp>
+#include <cleave/core/reduce_op.hpp>
+
+namespace cleave::detail {
+
+constexpr bool is_complex_dtype(DType type) {
+  return type == DType::complex64 || type == DType::complex128;
+}
+
+constexpr bool is_integer_dtype(DType type) { return type >= DType::int8 && type <= DType::uint64; }
+
+/// @throws Error where elements of that type have no such reduction
+inline void require_reduction(const char* operation, DType type, ReduceOp op) {
+  const char* reason = nullptr;
+  if (op == ReduceOp::avg && is_integer_dtype(type))
+    reason = "an average requires a floating-point element type";
+  if (op == ReduceOp::avg && type == DType::boolean) reason = "bools have no average";
+  if ((op == ReduceOp::max || op == ReduceOp::min) && is_complex_dtype(type))
+    reason = "complex numbers have no order";
+  if (reason != nullptr)
+    throw Error(operation,
+                std::string(name_of(op)) + " of " + name_of(type) + " is not defined: " + reason);
+}
+
+}  // namespace cleave::detail
