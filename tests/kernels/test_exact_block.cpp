@@ -19,7 +19,7 @@ namespace {
 __extension__ typedef __int128 Fixed;
 
 constexpr index_t block_size = 1024;
-constexpr int unit = 100;  // numbers are multiples of 2^-100
+constexpr int last_place = 100;  // numbers are multiples of 2^-100
 
 /// The passes for vectors of a width.
 struct Width {
@@ -39,7 +39,7 @@ std::vector<Width> all_widths() {
 Fixed fixed(double x) {
   int exponent = 0;
   const auto digits = Fixed(std::ldexp(std::frexp(x, &exponent), 53));
-  const int shift = exponent - 53 + unit;
+  const int shift = exponent - 53 + last_place;
   return shift >= 0 ? digits << shift : digits >> -shift;  // of zeros
 }
 

@@ -22,7 +22,7 @@ namespace {
 constexpr auto parts_and_joints = [](const auto& x) {
   const auto [left, right] = split(x, dim<1>{}, {2, 2});
   const auto pair = cat(dim<1>{}, mul(right, 2), left, pad(left, dim<1>{}, 1, 0, 3));
-  return std::tuple(both, tril(both), select(stack(dim<0>{}, left, right), dim<0>{}, 1),
+  return std::tuple(pair, tril(pair), select(stack(dim<0>{}, left, right), dim<0>{}, 1),
                     roll(flip(x, dim<0>{}), dim<1>{}, 1));
 };
 /// Two heads, each with a product of its own.
