@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <cleave/comm/functional.hpp>
+#include <cleave/kernels/arithmetic.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 #include "device.hpp"
