@@ -1,8 +1,8 @@
 // The host side of cleave: what a program includes. It leaves out gradients (grad.hpp), programs
 // (spmd.hpp) and what only networks need (nn.hpp).
 //
-// Needs C++20 and threads. MPI, a BLAS, Random123 and libmvec come in where the build says that
-// they are there (CLEAVE_HAS_MPI, CLEAVE_HAS_CBLAS, CLEAVE_HAS_RANDOM123, CLEAVE_HAS_LIBMVEC).
+// Needs C++20 and threads. MPI, a BLAS and libmvec come in where the build says that they are there
+// (CLEAVE_HAS_MPI, CLEAVE_HAS_CBLAS, CLEAVE_HAS_LIBMVEC).
 #pragma once
 
 #include <cleave/version.hpp>

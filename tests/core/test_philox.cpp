@@ -7,8 +7,9 @@
 #include <cleave/core/philox.hpp>
 #include <cleave/core/random_state.hpp>
 
-#if defined(CLEAVE_HAS_RANDOM123)
+#if __has_include(<Random123/philox.h>)
 #include <Random123/philox.h>
+#define HAS_RANDOM123
 #endif
 
 using namespace cleave;
@@ -32,7 +33,7 @@ TEST_CASE("index, offset and seed fill the counter and the key without overlap")
   CHECK(state.bits(0x1122334455667788) == expected);
 }
 
-#if defined(CLEAVE_HAS_RANDOM123)
+#if defined(HAS_RANDOM123)
 TEST_CASE("the bits are those of Random123") {
   r123::Philox4x32 theirs;
   std::uint32_t word = 1;

@@ -2,7 +2,7 @@
 // macro that lets one scalar function serve host and device.
 //
 // Features come from the build as macros with the value 1: CLEAVE_HAS_MPI, CLEAVE_HAS_CBLAS,
-// CLEAVE_HAS_RANDOM123, CLEAVE_HAS_LIBMVEC. Nothing here includes anything that they need.
+// CLEAVE_HAS_LIBMVEC. Nothing here includes anything that they need.
 //
 // With CLEAVE_COMPILED=1 what no type of the user decides is declared only; its definitions, in
 // headers named *_body.hpp, are read by the one file that includes cleave/compiled.hpp.
