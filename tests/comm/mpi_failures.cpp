@@ -59,6 +59,7 @@ int fail(World& world, const std::string& way) {
   communicate(group, CollectiveKind::all_reduce, 1000);
   if (world.rank() == 0) std::printf("so far all is well\n"), std::fflush(stdout);
   if (way == "none") return 0;
+  if (way == "transport") return std::printf("%s\n", group.transport().c_str()), 0;
   if (way == "code") return 3;
   if (way == "code of one") return last ? 3 : 0;
   if (way == "all throw") throw std::runtime_error("planted");

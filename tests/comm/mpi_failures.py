@@ -152,14 +152,11 @@ COMPARED = {way: WAYS[way] for way in ("throw", "leave", "stall")} | {
 }
 
 
-
-def slower(reason):
-    """Processes that cannot share memory say so once, whatever else they do."""
-    line = f"cleave: processes of this node do not share memory ({reason}"
-    return {"none": ("without shared memory a program says so once, and goes on", 0,
-                     lambda o: o.output.count(line) == 1 and o.output.count("cleave: ") == 1
-                     and BEGUN in o.output),
-            "throw": WAYS["throw"]}
+def carried_by(transport):
+    """Ranks know what carries their collectives, and why it is not shared memory."""
+    return {"transport": ("a rank can ask what carries its collectives", 0,
+                          lambda o: len([line for line in o.output.splitlines()
+                                         if line.startswith(f"mpi: {transport}")]) == RANKS)}
 
 
 RUNS = (
@@ -168,12 +165,14 @@ RUNS = (
      {"CLEAVE_SHARED_MB": "0", "CLEAVE_CHECK": "local", "CLEAVE_TUNE": str(LIBRARY)},
      {way: WAYS[way] for way in ("none", "throw", "leave", "stall", "die")} | EVERYWHERE),
     ("shared memory", {"CLEAVE_SHARED_MB": "", "CLEAVE_CHECK": "local"},
-     DIRECT | EXITS | EVERYWHERE),
+     DIRECT | EXITS | EVERYWHERE | carried_by("shared memory")),
     ("compared", {"CLEAVE_SHARED_MB": "", "CLEAVE_CHECK": "collective"}, COMPARED),
     ("a little shared memory", {"CLEAVE_SHARED_MB": "8"},
-     slower("CLEAVE_SHARED_MB is less than 16")),
+     carried_by("messages, no shared memory: CLEAVE_SHARED_MB is less than 16")
+     | {"throw": WAYS["throw"]}),
     ("more shared memory than there is", {"CLEAVE_SHARED_MB": "1e9"},
-     slower(f"CLEAVE_SHARED_MB asks for {RANKS} times 1e+09 MiB of ")),
+     carried_by("messages, no shared memory: "
+                f"CLEAVE_SHARED_MB asks for {RANKS} times 1e+09 MiB of ")),
     ("shared memory that is no number", {"CLEAVE_SHARED_MB": "some"},
      {"none": ("a setting that means nothing is refused on every rank", 2,
                lambda o: "CLEAVE_SHARED_MB is 'some'; use MiB >= 0" in o.output)}),

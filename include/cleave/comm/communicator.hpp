@@ -109,6 +109,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   const std::string& label() const noexcept { return label_; }
   /// "thread", "mpi", "dry", ..
   virtual const char* backend() const noexcept = 0;
+  /// What carries its collectives, for people: "mpi: shared memory", or why there is none.
+  virtual std::string transport() const { return backend(); }
 
   /// The same ranks, passing the host's memory: this group itself, unless it passes a device's.
   virtual Communicator& host() noexcept { return *this; }

@@ -96,6 +96,14 @@ class MpiCommunicator final : public Communicator {
   }
 
   const char* backend() const noexcept override { return "mpi"; }
+  std::string transport() const override {
+    if (direct_ != nullptr) return "mpi: shared memory";
+    if (grid_.nodes > 0)
+      return "mpi: shared memory on each of " + std::to_string(grid_.nodes) +
+             " nodes, messages between them";
+    const std::string& reason = MpiNode::shortage();
+    return "mpi: messages" + (reason.empty() ? "" : ", no shared memory: " + reason);
+  }
   bool concurrent() const noexcept override {
     int provided = MPI_THREAD_SINGLE;
     MPI_Query_thread(&provided);

@@ -3,7 +3,7 @@
 //
 // One window per process, made with the first world and kept until the process ends: tensors may
 // outlive MPI. CLEAVE_SHARED_MB sets the size of a segment; 0 does without. Where there is no
-// shared memory, or too little, collectives go as messages, and the first rank says so once.
+// shared memory, or too little, collectives go as messages; `Communicator::transport` says why.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sys/statvfs.h>
@@ -79,6 +80,9 @@ class MpiNode {
     return process.node;
   }
 
+  /// Why this process shares no memory with others of its node; empty if it does, or has none.
+  static const std::string& shortage() { return Process::get().shortage; }
+
   /// This process' segment.
   const std::shared_ptr<SharedArena>& arena() const noexcept { return arena_; }
 
@@ -94,6 +98,7 @@ class MpiNode {
   struct Process {
     bool asked = false;
     std::shared_ptr<MpiNode> node;
+    std::string shortage;
 
     static Process& get() {
       static Process process;
@@ -124,7 +129,8 @@ class MpiNode {
   }
 
   /// Why there are no segments; all in MiB.
-  static std::string shortage(int segments, double requested, double free) {
+  static std::string text_of_shortage(int segments, double requested, double free) {
+    if (requested == 0) return "CLEAVE_SHARED_MB is 0";
     if (requested >= 0 && requested < least_mebibytes) return "CLEAVE_SHARED_MB is less than 16";
     char text[100];
     if (requested >= 0)
@@ -146,13 +152,11 @@ class MpiNode {
     if (requested >= 0) mebibytes = requested * size <= free ? requested : 0;
     mpi_check(MPI_Allreduce(MPI_IN_PLACE, &mebibytes, 1, MPI_DOUBLE, MPI_MIN, node.get()),
               "MPI_Allreduce");
-    const auto without = [&](const std::string& reason) {
-      if (rank == 0 && requested != 0)
-        std::fprintf(stderr, "cleave: processes of this node do not share memory (%s): slower\n",
-                     reason.c_str());
+    const auto without = [](std::string reason) {
+      Process::get().shortage = std::move(reason);
       return nullptr;
     };
-    if (mebibytes < least_mebibytes) return without(shortage(size, requested, free));
+    if (mebibytes < least_mebibytes) return without(text_of_shortage(size, requested, free));
 
     MPI_Info info = MPI_INFO_NULL;
     MPI_Info_create(&info);
