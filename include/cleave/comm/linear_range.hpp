@@ -18,20 +18,22 @@ inline constexpr index_t block_bytes = 16 * 1024;
 /// Calls move(offset in the view, stride, position in the range, run length) for each run.
 template <class Move>
 void for_runs(const Shape& extents, const Shape& strides, index_t begin, index_t count, Move move) {
-  const CopyLoops loops = merge_dims(extents, strides, strides);
-  const int last = loops.extents.dims - 1;
+  MergedLoops<1> loops;
+  for (int d = 0; d < extents.dims; ++d) loops.push(extents[d], {strides[d]});
+  const auto& [steps] = loops.strides;
+  const int last = loops.dims - 1;
   if (last < 0) {
     if (count > 0) move(index_t(0), index_t(1), index_t(0), count);
     return;
   }
-  const index_t row = loops.extents[last], stride = loops.from[last];
+  const index_t row = loops.extents[last], stride = steps[last];
   for (index_t done = 0; done < count;) {
     index_t at = begin + done;
     const index_t column = at % row;
     index_t offset = column * stride;
     at /= row;
     for (int d = last - 1; d >= 0; --d) {
-      offset += at % loops.extents[d] * loops.from[d];
+      offset += at % loops.extents[d] * steps[d];
       at /= loops.extents[d];
     }
     const index_t run = row - column < count - done ? row - column : count - done;

@@ -72,6 +72,17 @@ constexpr Shape row_major_strides(const Shape& extents) {
   return strides;
 }
 
+/// Steps to the next index, row-major, along the dimensions of the mask.
+/// @return false after the last one, where these dimensions begin again
+constexpr bool next_index(const Shape& extents, Shape& at, unsigned mask = ~0u) {
+  for (int d = at.dims - 1; d >= 0; --d) {
+    if (!(mask >> d & 1u)) continue;
+    if (++at[d] < extents[d]) return true;
+    at[d] = 0;
+  }
+  return false;
+}
+
 /// "[5, 6]"
 inline std::string to_string(const Shape& shape) {
   std::string text = "[";

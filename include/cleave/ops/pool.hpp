@@ -61,7 +61,7 @@ void first_of_windows(On<Device> on, unsigned mask, const Strided<T>& out,
   const Strided<const bool> before{found.data, found.extents, found.strides};
   fill_elements(on, found, false);
   Shape index = Shape::filled(x.extents.dims, 0);
-  for (int d = 0; d >= 0;) {
+  do {
     Strided<const T> from = x;
     Strided<T> to = out;
     for (int k = x.extents.dims - 1; k >= 0; --k)
@@ -69,12 +69,7 @@ void first_of_windows(On<Device> on, unsigned mask, const Strided<T>& out,
     map_elements(on, FoundFirst<T>{}, to, from, y, before);
     map_elements(on, FoundSoFar<T>{}, found, before,
                  Strided<const T>{to.data, to.extents, to.strides});
-    for (d = x.extents.dims - 1; d >= 0; --d) {  // the next index of these dimensions
-      if (!(mask >> d & 1u)) continue;
-      if (++index[d] < x.extents[d]) break;
-      index[d] = 0;
-    }
-  }
+  } while (next_index(x.extents, index, mask));
 }
 
 }  // namespace kernels

@@ -81,7 +81,7 @@ void turn_pairs(On<Host>, const Strided<T>& y, const Strided<const T>& x,
   const int last = x.extents.dims - 1;
   const index_t pairs = x.extents[last] / 2, step = x.strides[last], to_step = y.strides[last];
   Shape at = Shape::filled(last, 0);
-  for (;;) {
+  do {
     const auto row = [&](const auto& of) {
       auto* data = of.data;
       for (int d = 0; d < last; ++d) data += at[d] * of.strides[d];
@@ -95,13 +95,7 @@ void turn_pairs(On<Host>, const Strided<T>& y, const Strided<const T>& x,
       to[2 * i * to_step] = RotatedNumber<false>{}(a, b, cosine[i], sine[i]);
       to[(2 * i + 1) * to_step] = RotatedNumber<true>{}(a, b, cosine[i], sine[i]);
     }
-    int d = last - 1;
-    for (; d >= 0; --d) {
-      if (++at[d] < x.extents[d]) break;
-      at[d] = 0;
-    }
-    if (d < 0) return;
-  }
+  } while (next_index(x.extents, at));
 }
 
 }  // namespace kernels

@@ -34,15 +34,6 @@ constexpr index_t capped_sum(index_t a, index_t b) {
   return a > most - b ? most : a + b;
 }
 
-/// The next coordinate of a mesh whose extents are counted through, row-major; false at the end.
-constexpr bool next_coordinate(const Shape& extents, Shape& at) {
-  for (int a = extents.dims - 1; a >= 0; --a) {
-    if (++at[a] < extents[a]) return true;
-    at[a] = 0;
-  }
-  return false;
-}
-
 /// The elements that the rank which receives most receives in an exchange between two layouts.
 ///
 /// Looks at every rank of a mesh whose axes have at most four; of longer axes at the two first
@@ -61,7 +52,7 @@ constexpr index_t max_received(const StepLayout& from, const StepLayout& to, con
     const index_t lacking =
         wanted.volume() - intersect(owned_box(from, shape, mesh, at), wanted).volume();
     if (lacking > most) most = lacking;
-  } while (next_coordinate(samples, sample));
+  } while (next_index(samples, sample));
   return most;
 }
 

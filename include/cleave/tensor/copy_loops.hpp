@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <cleave/core/shape.hpp>
+#include <cleave/tensor/merged_loops.hpp>
 #include <cleave/tensor/streaming.hpp>
 #include <cleave/tensor/transpose.hpp>
 #include <cleave/tensor/view.hpp>
@@ -14,50 +15,22 @@ namespace cleave {
 
 namespace detail {
 
-/// The loops of a copy, outermost first; strides in elements.
-struct CopyLoops {
-  Shape extents{};
-  Shape from{};
-  Shape to{};
-};
-
-/// Drops dimensions of extent 1 and merges neighbours that are one run in both views.
-constexpr CopyLoops merge_dims(const Shape& extents, const Shape& from, const Shape& to) {
-  CopyLoops loops;
-  for (int d = 0; d < extents.dims; ++d) {
-    if (extents[d] == 1) continue;
-    const int last = loops.extents.dims - 1;
-    if (last >= 0 && loops.from[last] == from[d] * extents[d] &&
-        loops.to[last] == to[d] * extents[d]) {
-      loops.extents[last] *= extents[d];
-      loops.from[last] = from[d];
-      loops.to[last] = to[d];
-      continue;
-    }
-    const int next = loops.extents.dims++;
-    loops.from.dims = loops.to.dims = loops.extents.dims;
-    loops.extents[next] = extents[d];
-    loops.from[next] = from[d];
-    loops.to[next] = to[d];
-  }
-  return loops;
-}
-
 constexpr index_t magnitude(index_t stride) { return stride < 0 ? -stride : stride; }
 
-/// The dimensions by descending strides of the destination.
-constexpr CopyLoops sort_dims(const Shape& extents, const Shape& from, const Shape& to) {
-  CopyLoops loops{extents, from, to};
+/// The loops of a copy by descending strides of the destination; array 0 is the source.
+inline MergedLoops<2> copy_loops(const Shape& extents, const Shape& from, const Shape& to) {
   const auto inside = [&](int d, int e) {
-    const index_t a = magnitude(loops.to[d]), b = magnitude(loops.to[e]);
-    return a < b || (a == b && magnitude(loops.from[d]) < magnitude(loops.from[e]));
+    const index_t a = magnitude(to[d]), b = magnitude(to[e]);
+    return a < b || (a == b && magnitude(from[d]) < magnitude(from[e]));
   };
-  for (int d = 1; d < extents.dims; ++d)
-    for (int e = d; e > 0 && inside(e - 1, e); --e) {
-      std::swap(loops.extents[e - 1], loops.extents[e]);
-      std::swap(loops.from[e - 1], loops.from[e]);
-      std::swap(loops.to[e - 1], loops.to[e]);
-    }
+  Shape order = extents;
+  for (int d = 0; d < extents.dims; ++d) {
+    int at = d;
+    for (; at > 0 && inside(int(order[at - 1]), d); --at) order[at] = order[at - 1];
+    order[at] = d;
+  }
+  MergedLoops<2> loops;
+  for (const index_t d : order) loops.push(extents[int(d)], {from[int(d)], to[int(d)]});
   return loops;
 }
 
@@ -82,18 +55,18 @@ struct CopyPlan {
 
 /// The inner loop has the smallest stride in the destination. Where another one has the smallest
 /// stride in the source, that one is the loop around it.
-constexpr CopyPlan plan_copy(const Shape& extents, const Shape& from, const Shape& to,
-                             index_t element) {
-  const CopyLoops sorted = sort_dims(extents, from, to);
-  const CopyLoops loops = merge_dims(sorted.extents, sorted.from, sorted.to);
+inline CopyPlan plan_copy(const Shape& extents, const Shape& from, const Shape& to,
+                          index_t element) {
+  const MergedLoops<2> loops = copy_loops(extents, from, to);
+  const auto& [source, destination] = loops.strides;
   CopyPlan plan;
   plan.run = element;
-  int count = loops.extents.dims;
-  if (count > 0 && loops.from[count - 1] == 1 && loops.to[count - 1] == 1)
+  int count = loops.dims;
+  if (count > 0 && source[count - 1] == 1 && destination[count - 1] == 1)
     plan.run *= loops.extents[--count];
   while (plan.count + count < 2) ++plan.count;  // loops that run once
   for (int d = 0; d < count; ++d)
-    plan[plan.count++] = {loops.extents[d], loops.from[d] * element, loops.to[d] * element};
+    plan[plan.count++] = {loops.extents[d], source[d] * element, destination[d] * element};
 
   int along = plan.count - 1;  // the loop that the source runs along
   for (int i = plan.count - 2; i >= 0; --i)

@@ -3,26 +3,13 @@
 #pragma once
 
 #include <cleave/core/shape.hpp>
+#include <cleave/tensor/merged_loops.hpp>
 
 namespace cleave::kernels::detail {
 
 /// Nested loops over some dimensions of a strided array, outermost first, after merging.
-struct DimLoops {
-  int dims = 0;
-  index_t extents[max_dims];
-  index_t strides[max_dims];
-
-  /// Adds an inner loop, or makes it one with the innermost so far.
-  void push(index_t extent, index_t stride) {
-    if (extent == 1) return;
-    if (dims > 0 && strides[dims - 1] == stride * extent) {
-      extents[dims - 1] *= extent;
-      strides[dims - 1] = stride;
-      return;
-    }
-    extents[dims] = extent;
-    strides[dims++] = stride;
-  }
+struct DimLoops : cleave::detail::MergedLoops<1> {
+  index_t stride(int d) const { return strides[0][d]; }
 
   /// The innermost loop, taken off; a loop of one step if there is none.
   struct Loop {
@@ -32,7 +19,7 @@ struct DimLoops {
   Loop pop() {
     if (dims == 0) return {};
     --dims;
-    return {extents[dims], strides[dims]};
+    return {extents[dims], stride(dims)};
   }
 
   /// Calls visit(offset) for every combination of indices, row-major.
@@ -44,10 +31,10 @@ struct DimLoops {
       visit(offset);
       int d = dims - 1;
       for (; d >= 0; --d) {
-        offset += strides[d];
+        offset += stride(d);
         if (++index[d] < extents[d]) break;
         index[d] = 0;
-        offset -= strides[d] * extents[d];
+        offset -= stride(d) * extents[d];
       }
       if (d < 0) return;
     }
@@ -62,14 +49,14 @@ struct ReduceLoops {
   /// @param mask  bit d: dimension d is reduced
   ReduceLoops(const Shape& extents, const Shape& strides, unsigned mask) {
     for (int d = 0; d < extents.dims; ++d)
-      (mask >> d & 1u ? reduced : kept).push(extents[d], strides[d]);
+      (mask >> d & 1u ? reduced : kept).push(extents[d], {strides[d]});
   }
 
   /// Whether memory is best read along the reduced dimensions, one result after the other.
   bool along() const {
     if (kept.dims == 0) return true;
     if (reduced.dims == 0) return false;
-    return reduced.strides[reduced.dims - 1] < kept.strides[kept.dims - 1];
+    return reduced.stride(reduced.dims - 1) < kept.stride(kept.dims - 1);
   }
 };
 

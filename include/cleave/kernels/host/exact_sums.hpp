@@ -203,7 +203,7 @@ void exact_values(On<Host>, ExactTerms terms, const ExactEpilogue& epilogue,
   const index_t count = parts.extents[last], step = parts.strides[last];
   std::vector<ExactWord> words(static_cast<std::size_t>(count));
   detail::DimLoops loops;
-  for (int d = 0; d < last; ++d) loops.push(parts.extents[d], parts.strides[d]);
+  for (int d = 0; d < last; ++d) loops.push(parts.extents[d], {parts.strides[d]});
   loops.each([&](index_t offset) {
     for (index_t i = 0; i < count; ++i) words[std::size_t(i)] = parts.data[offset + i * step];
     *out++ = exact_value<T>(terms, words.data(), epilogue);

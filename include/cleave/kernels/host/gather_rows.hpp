@@ -34,7 +34,7 @@ std::optional<I> for_indexed_rows(const Strided<const I>& indices, const Strided
     const index_t row = index_t(index) - range.first;
     const bool found = row >= 0 && row < table.extents[0];
     visit(values.data + to, found ? table.data + row * table.strides[0] : nullptr);
-    for (int d = at.dims - 1; d >= 0 && ++at[d] == indices.extents[d]; --d) at[d] = 0;
+    next_index(indices.extents, at);
   }
   return wrong;
 }

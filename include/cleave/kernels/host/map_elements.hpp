@@ -15,6 +15,7 @@
 #include <cleave/core/config.hpp>
 #include <cleave/kernels/host/vector_math.hpp>
 #include <cleave/kernels/strided.hpp>
+#include <cleave/tensor/merged_loops.hpp>
 #include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
@@ -24,31 +25,17 @@ namespace detail {
 
 /// The loops of N arrays after merging: at least rows and columns, some of extent 1.
 template <int N>
-struct MapLoops {
-  int dims = 0;
-  index_t extents[max_dims + 2];
-  index_t strides[N][max_dims + 2];  ///< of each array, as many as there are loops
-
+struct MapLoops : cleave::detail::MergedLoops<N> {
   MapLoops(const Shape& shape, const Shape* const (&of)[N]) {
-    extents[dims++] = 1;
-    for (int k = 0; k < N; ++k) strides[k][0] = 0;
+    std::array<index_t, std::size_t(N)> steps{};
+    this->append(1, steps);
     for (int d = 0; d < shape.dims; ++d) {
-      if (shape[d] == 1) continue;
-      if (dims == 1 || !continues(shape[d], d, of)) extents[dims++] = 1;
-      extents[dims - 1] *= shape[d];
-      for (int k = 0; k < N; ++k) strides[k][dims - 1] = (*of[k])[d];
+      for (int k = 0; k < N; ++k) steps[std::size_t(k)] = (*of[k])[d];
+      this->push(shape[d], steps);
     }
-    if (dims > 1 && strides[0][dims - 1] == 1) return;
-    extents[dims++] = 1;  // columns of one element, for a single one or where rows are apart
-    for (int k = 0; k < N; ++k) strides[k][dims - 1] = 1;
-  }
-
- private:
-  /// Whether dimension d lies densely inside the last loop in all arrays.
-  bool continues(index_t extent, int d, const Shape* const (&of)[N]) const {
-    for (int k = 0; k < N; ++k)
-      if (strides[k][dims - 1] != (*of[k])[d] * extent) return false;
-    return true;
+    if (this->dims > 1 && this->strides[0][this->dims - 1] == 1) return;
+    steps.fill(1);
+    this->append(1, steps);  // columns of one element, for a single one or where rows are apart
   }
 };
 

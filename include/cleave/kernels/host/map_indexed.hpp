@@ -25,7 +25,7 @@ void map_indexed(On<Host>, const F& f, const Box& box, const Shape& shape, const
   const index_t columns = last < 0 ? 1 : out.extents[last];
   const auto step = [last](const Shape& strides) { return last < 0 ? 0 : strides[last]; };
   Shape at = Shape::filled(out.extents.dims, 0);
-  for (;;) {
+  do {
     index_t first = 0;
     for (int d = 0; d < at.dims; ++d) first += (box.begin[d] + at[d]) * steps[d];
     const auto row = [&](const Shape& strides) {
@@ -38,13 +38,7 @@ void map_indexed(On<Host>, const F& f, const Box& box, const Shape& shape, const
       for (index_t j = 0; j < columns; ++j)
         to[j * step(out.strides)] = f(first + j, from[j * step(in.strides)]...);
     }(in.data + row(in.strides)...);
-    int d = last - 1;
-    for (; d >= 0; --d) {
-      if (++at[d] < out.extents[d]) break;
-      at[d] = 0;
-    }
-    if (d < 0) return;
-  }
+  } while (next_index(out.extents, at, (1u << at.dims >> 1) - 1));  // all but the last dimension
 }
 
 }  // namespace cleave::kernels
