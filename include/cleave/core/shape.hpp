@@ -72,6 +72,14 @@ constexpr Shape row_major_strides(const Shape& extents) {
   return strides;
 }
 
+/// The product of the extents in the mask.
+constexpr index_t product_over(const Shape& extents, unsigned mask) {
+  index_t n = 1;
+  for (int d = 0; d < extents.dims; ++d)
+    if (mask >> d & 1u) n *= extents[d];
+  return n;
+}
+
 /// Steps to the next index, row-major, along the dimensions of the mask.
 /// @return false after the last one, where these dimensions begin again
 constexpr bool next_index(const Shape& extents, Shape& at, unsigned mask = ~0u) {

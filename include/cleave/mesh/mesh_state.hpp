@@ -16,19 +16,26 @@ namespace cleave {
 /// A set of axes of a mesh: bit a stands for axis a.
 using AxisMask = unsigned;
 
-/// Row-major index of a coordinate, or the reverse.
-constexpr index_t linear_index(const Shape& extents, const Shape& coordinate) {
+/// Row-major index of a coordinate along the axes of the mask.
+constexpr index_t linear_index(const Shape& extents, const Shape& coordinate,
+                               AxisMask mask = ~0u) {
   index_t index = 0;
-  for (int a = 0; a < extents.dims; ++a) index = index * extents[a] + coordinate[a];
+  for (int a = 0; a < extents.dims; ++a)
+    if (mask >> a & 1u) index = index * extents[a] + coordinate[a];
   return index;
 }
-constexpr Shape coordinate_of(const Shape& extents, index_t index) {
-  Shape coordinate = extents;
+
+/// The reverse: `coordinate` with that index along the axes of the mask.
+constexpr Shape member_at(const Shape& extents, Shape coordinate, AxisMask mask, index_t index) {
   for (int a = extents.dims - 1; a >= 0; --a) {
+    if (!(mask >> a & 1u)) continue;
     coordinate[a] = extents[a] == 0 ? 0 : index % extents[a];
     index /= extents[a] == 0 ? 1 : extents[a];
   }
   return coordinate;
+}
+constexpr Shape coordinate_of(const Shape& extents, index_t index) {
+  return member_at(extents, extents, ~0u, index);
 }
 
 /// What `DeviceMesh` handles share. Belongs to one rank.
@@ -69,15 +76,12 @@ class MeshState {
   const std::shared_ptr<Communicator>& group(AxisMask mask) const;
 
   /// The product of the extents in the mask.
-  index_t size(AxisMask mask) const {
-    index_t n = 1;
-    for (int a = 0; a < extents_.dims; ++a)
-      if (mask >> a & 1u) n *= extents_[a];
-    return n;
-  }
+  index_t size(AxisMask mask) const { return product_over(extents_, mask); }
 
   /// The mesh coordinate of member `index` of `group(mask)`.
-  Shape member(AxisMask mask, index_t index) const;
+  Shape member(AxisMask mask, index_t index) const {
+    return member_at(extents_, coordinate(), mask, index);
+  }
 
   /// "dp.tp"
   const std::string& label(AxisMask mask) const { return labels_[mask]; }

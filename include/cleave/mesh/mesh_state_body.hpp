@@ -39,16 +39,6 @@ CLEAVE_INLINE const std::shared_ptr<Communicator>& MeshState::group(AxisMask mas
   return slot;
 }
 
-CLEAVE_INLINE Shape MeshState::member(AxisMask mask, index_t index) const {
-  Shape at = coordinate();
-  for (int a = extents_.dims - 1; a >= 0; --a) {
-    if (!(mask >> a & 1u)) continue;
-    at[a] = index % extents_[a];
-    index /= extents_[a];
-  }
-  return at;
-}
-
 CLEAVE_INLINE std::string MeshState::describe() const {
   std::string text;
   for (int a = 0; a < extents_.dims; ++a)

@@ -31,6 +31,15 @@ constexpr IndexRange shard_range(index_t extent, index_t parts, index_t part) {
   return {index_t(begin), index_t(end)};
 }
 
+/// Leaves of a box what coordinate `part` of an axis with `parts` ranks owns.
+constexpr void shard_box(Box& box, const Placement& placement, index_t parts, index_t part) {
+  if (!placement.is_shard()) return;
+  const int d = placement.dim;
+  const IndexRange range = shard_range(box.extent(d), parts, part);
+  box.end[d] = box.begin[d] + range.end;
+  box.begin[d] += range.begin;
+}
+
 /// The box of global indices that the rank at `coordinate` of a mesh has values for.
 ///
 /// @param layout      one placement per axis; Replicate and Partial do not restrict the box
@@ -40,13 +49,7 @@ constexpr IndexRange shard_range(index_t extent, index_t parts, index_t part) {
 constexpr Box owned_box(const Layout& layout, const Shape& shape, const Shape& mesh,
                         const Shape& coordinate) {
   Box box = Box::of(shape);
-  for (int a = 0; a < layout.axes; ++a) {
-    if (!layout[a].is_shard()) continue;
-    const int d = layout[a].dim;
-    const IndexRange range = shard_range(box.extent(d), mesh[a], coordinate[a]);
-    box.end[d] = box.begin[d] + range.end;
-    box.begin[d] += range.begin;
-  }
+  for (int a = 0; a < layout.axes; ++a) shard_box(box, layout[a], mesh[a], coordinate[a]);
   return box;
 }
 

@@ -56,18 +56,10 @@ constexpr index_t max_received(const StepLayout& from, const StepLayout& to, con
   return most;
 }
 
-/// How many ranks the group over the axes of a step has.
-constexpr index_t group_size(unsigned axes, const Shape& mesh) {
-  index_t n = 1;
-  for (int a = 0; a < mesh.dims; ++a)
-    if (axes >> a & 1u) n *= mesh[a];
-  return n;
-}
-
 /// The elements that the rank which receives most receives in one step.
 constexpr index_t received_elements(const Step& step, const Shape& shape, const Shape& mesh) {
   const Shape first = Shape::filled(mesh.dims, 0);  // its shards are the longest
-  const index_t n = group_size(step.axes, mesh);
+  const index_t n = product_over(mesh, step.axes);
   switch (step.kind) {
     case StepKind::slice:
     case StepKind::to_partial: return 0;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <cleave/redistribute/block.hpp>
+#include <cleave/redistribute/exchange.hpp>
 #include <cleave/redistribute/execute.hpp>
 #include <cleave/redistribute/run.hpp>
 
@@ -25,19 +26,14 @@ namespace cleave::redistribution {
 /// The ranks of two meshes together.
 struct UnionGroup {
   std::vector<int> ranks{};  ///< of the world, ascending
-  std::shared_ptr<Communicator> group{};
+  Communicator* group = nullptr;
 
   int place_of(int world_rank) const {
     return int(std::lower_bound(ranks.begin(), ranks.end(), world_rank) - ranks.begin());
   }
 };
 
-/// The groups that one mesh has made with others.
-struct UnionGroups {
-  std::vector<std::pair<std::vector<int>, std::shared_ptr<Communicator>>> known{};
-};
-
-/// @collective the first time for two lists of ranks: every rank of both meshes
+/// @collective the first time for these ranks: every rank of both meshes
 template <std::same_as<MeshState> Mesh>
 UnionGroup union_group(const Mesh& a, const Mesh& b) {
   UnionGroup result;
@@ -45,90 +41,38 @@ UnionGroup union_group(const Mesh& a, const Mesh& b) {
   result.ranks.insert(result.ranks.end(), b.world_ranks().begin(), b.world_ranks().end());
   std::sort(result.ranks.begin(), result.ranks.end());
   result.ranks.erase(std::unique(result.ranks.begin(), result.ranks.end()), result.ranks.end());
-  if (int(result.ranks.size()) == a.world()->size()) {
-    result.group = a.world();
-    return result;
-  }
-  auto& known = a.template cache<UnionGroups>().known;
-  for (const auto& [ranks, group] : known)
-    if (ranks == result.ranks) result.group = group;
-  if (result.group == nullptr) {
-    result.group = a.world()->subgroup(result.ranks, "meshes");
-    known.emplace_back(result.ranks, result.group);
-  }
+  result.group = &a.world()->cached_subgroup(result.ranks, "meshes");
   return result;
 }
 
-/// Where a tensor lies: on which ranks, and what each of them has.
-class OwnerMap {
- public:
-  template <std::same_as<UnionGroup> Union>
-  OwnerMap(const MeshState& mesh, const StepLayout& layout, const Union& ranks)
-      : mesh_(mesh),
-        layout_(layout),
-        all_((AxisMask(1) << mesh.extents().dims) - 1),
-        free_(detail::unsharded(layout, all_)),
-        places_(ranks.ranks.size(), -1) {
-    for (std::size_t i = 0; i < mesh.world_ranks().size(); ++i)
-      places_[std::size_t(ranks.place_of(mesh.world_ranks()[i]))] = index_t(i);
-  }
-
-  /// The place in the mesh of a member of the union, or -1.
-  index_t place(int member) const { return places_[std::size_t(member)]; }
-  Box box(index_t place, const Shape& shape) const {
-    return owned_box(layout_, shape, mesh_.extents(), at(place));
-  }
-  /// Which chunk a place owns, and which of its owners it is.
-  index_t chunk(index_t place) const {
-    return detail::index_within(all_ & ~free_, mesh_.extents(), at(place));
-  }
-  index_t replica(index_t place) const {
-    return detail::index_within(free_, mesh_.extents(), at(place));
-  }
-  index_t replicas() const { return mesh_.size(free_); }
-
- private:
-  Shape at(index_t place) const { return coordinate_of(mesh_.extents(), place); }
-
-  const MeshState& mesh_;
-  StepLayout layout_;
-  AxisMask all_;
-  AxisMask free_;
-  std::vector<index_t> places_;
-};
-
-/// Whether `owner` sends its chunk to `receiver`, both members of the union that have a place: what
-/// a receiver owns it takes from itself.
-inline bool is_source(const OwnerMap& from, const OwnerMap& to, int owner, int receiver) {
-  if (owner == receiver) return true;
-  const index_t source = from.place(owner), target = to.place(receiver), own = from.place(receiver);
-  if (own >= 0 && from.chunk(own) == from.chunk(source)) return false;
-  return from.replica(source) == (to.replica(target) + to.chunk(target)) % from.replicas();
+/// The places of the union's members in a mesh, -1 outside of it.
+template <std::same_as<UnionGroup> Union>
+std::vector<index_t> places_in(const MeshState& mesh, const Union& members) {
+  std::vector<index_t> places(members.ranks.size(), -1);
+  for (std::size_t i = 0; i < mesh.world_ranks().size(); ++i)
+    places[std::size_t(members.place_of(mesh.world_ranks()[i]))] = index_t(i);
+  return places;
 }
 
-/// What the member `self` of the union sends and receives.
+/// What this rank sends and receives.
 /// @cost O(ranks of both meshes)
-template <std::same_as<OwnerMap> S>
-Transfers cross_transfers(const S& from, const S& to, const Shape& shape, int members, int self) {
-  Transfers transfers;
-  const index_t source = from.place(self), target = to.place(self);
-  const Box had = source < 0 ? Box{} : from.box(source, shape);
-  const Box wanted = target < 0 ? Box{} : to.box(target, shape);
-  for (int peer = 0; peer < members; ++peer) {
-    if (target >= 0 && from.place(peer) >= 0 && is_source(from, to, peer, self)) {
-      const Box theirs = from.box(from.place(peer), shape);
-      if (const Box box = intersect(theirs, wanted); !box.empty())
-        transfers.receives.push_back(
-            {peer, box.relative_to(theirs.begin), box.relative_to(wanted.begin)});
-    }
-    if (source >= 0 && to.place(peer) >= 0 && is_source(from, to, self, peer)) {
-      const Box theirs = to.box(to.place(peer), shape);
-      if (const Box box = intersect(had, theirs); !box.empty())
-        transfers.sends.push_back(
-            {peer, box.relative_to(had.begin), box.relative_to(theirs.begin)});
-    }
-  }
-  return transfers;
+template <std::same_as<UnionGroup> Union>
+Transfers cross_transfers(const Union& members, const MeshState& from, const StepLayout& source,
+                          const MeshState& to, const StepLayout& target, const Shape& shape) {
+  const OwnerMap before(source, shape, from.extents(), ~0u);
+  const OwnerMap after(target, shape, to.extents(), ~0u);
+  const std::vector<index_t> there = places_in(from, members), here = places_in(to, members);
+  const auto ownerships = [&](int member) {
+    Ownerships result;
+    if (const index_t i = there[std::size_t(member)]; i >= 0)
+      result.before = before.at(coordinate_of(from.extents(), i));
+    if (const index_t i = here[std::size_t(member)]; i >= 0)
+      result.after = after.at(coordinate_of(to.extents(), i));
+    return result;
+  };
+  const int self = members.group->rank();
+  return plan_transfers(members.group->size(), self, ownerships(self), before.replicas(),
+                        ownerships);
 }
 
 /// The global shape, which ranks outside of the source mesh do not know.
@@ -169,8 +113,7 @@ Block cross_redistribute(const Layout& source, const Layout& target, Block block
   }
 
   const StepLayout end{target};
-  const Transfers transfers = cross_transfers(OwnerMap(from, now, ranks), OwnerMap(to, end, ranks),
-                                              shape, ranks.group->size(), ranks.group->rank());
+  const Transfers transfers = cross_transfers(ranks, from, now, to, end, shape);
   Block result =
       allocate<Device>(dtype, to.is_member() ? own_box(end, {to, shape, "redistribute"}).extents()
                                              : Shape::filled(shape.dims, 0));

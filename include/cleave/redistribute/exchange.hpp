@@ -7,97 +7,94 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
+#include <vector>
 
 #include <cleave/redistribute/call.hpp>
 
 namespace cleave::redistribution {
 
-namespace detail {
-
-/// Index of a coordinate among the axes of `mask`, row-major.
-constexpr index_t index_within(AxisMask mask, const Shape& extents, const Shape& coordinate) {
-  index_t index = 0;
-  for (int a = 0; a < extents.dims; ++a)
-    if (mask >> a & 1u) index = index * extents[a] + coordinate[a];
-  return index;
-}
-
-/// The axes of the mask that shard nothing.
-constexpr AxisMask unsharded(const StepLayout& of, AxisMask mask) {
-  for (int a = 0; a < of.layout.axes; ++a)
-    if (of.layout[a].is_shard()) mask &= ~(1u << a);
-  return mask;
-}
-
-/// Which of the owners of a chunk sends it to which receiver.
-struct Replicas {
-  AxisMask chunk_axes;  ///< sharded before: they tell which chunk a rank owns
-  AxisMask owner_axes;  ///< not sharded before: they tell the owners of a chunk apart
-  AxisMask receiver_axes;  ///< not sharded after: they tell those apart that want the same
-  AxisMask other_axes;
-
-  constexpr Replicas(const Step& step)
-      : chunk_axes(step.axes & ~unsharded(step.from, step.axes)),
-        owner_axes(unsharded(step.from, step.axes)),
-        receiver_axes(unsharded(step.to, step.axes)),
-        other_axes(step.axes & ~unsharded(step.to, step.axes)) {}
-
-  /// Whether both own the same chunk.
-  constexpr bool same_chunk(const Shape& mesh, const Shape& a, const Shape& b) const {
-    return index_within(chunk_axes, mesh, a) == index_within(chunk_axes, mesh, b);
-  }
-
-  /// Whether `owner` sends its chunk to `receiver`: consecutive receivers of the same indices ask
-  /// consecutive owners.
-  constexpr bool is_source(const Shape& mesh, const Shape& owner, const Shape& receiver) const {
-    index_t owners = 1;
-    for (int a = 0; a < mesh.dims; ++a)
-      if (owner_axes >> a & 1u) owners *= mesh[a];
-    const index_t turn =
-        index_within(receiver_axes, mesh, receiver) + index_within(other_axes, mesh, receiver);
-    return index_within(owner_axes, mesh, owner) == turn % owners;
-  }
+/// What one rank owns under a layout.
+struct Ownership {
+  Box box{};
+  index_t chunk = -1;   ///< its number; -1: the rank is not in the mesh
+  index_t replica = 0;  ///< which of the chunk's owners the rank is
+};
+struct Ownerships {
+  Ownership before{}, after{};
 };
 
-}  // namespace detail
+/// Who owns which chunk under a layout, among ranks that differ in the axes of the mask. Refers to
+/// what it is made of.
+class OwnerMap {
+ public:
+  OwnerMap(const StepLayout& layout, const Shape& shape, const Shape& mesh, AxisMask axes)
+      : layout_(layout), shape_(shape), mesh_(mesh), sharded_(axes), unsharded_(axes) {
+    for (int a = 0; a < mesh.dims; ++a)
+      (layout.layout[a].is_shard() ? unsharded_ : sharded_) &= ~(1u << a);
+  }
 
-/// The transfers of the rank at `coordinate`, which is member `self` of its group over
-/// `step.axes`; pure arithmetic. A transfer to itself is a copy.
-/// @cost O(ranks of the group)
+  Ownership at(const Shape& coordinate) const {
+    return {owned_box(layout_, shape_, mesh_, coordinate),
+            linear_index(mesh_, coordinate, sharded_), linear_index(mesh_, coordinate, unsharded_)};
+  }
+  /// How many owners each chunk has.
+  index_t replicas() const { return product_over(mesh_, unsharded_); }
+
+ private:
+  const StepLayout& layout_;
+  const Shape& shape_;
+  const Shape& mesh_;
+  AxisMask sharded_;
+  AxisMask unsharded_;
+};
+
+/// What the member `self` of a group sends and receives; a transfer to itself is a copy.
+/// Consecutive receivers of the same indices ask consecutive owners.
+///
+/// @param here        what `self` owns
+/// @param replicas    how many owners each chunk has before
+/// @param ownerships  of a member; called once for each, in order
+/// @cost O(members)
+template <class OwnershipsOf>
+Transfers plan_transfers(int members, int self, const Ownerships& here, index_t replicas,
+                         OwnershipsOf ownerships) {
+  Transfers transfers;
+  transfers.sends.reserve(std::size_t(members));
+  transfers.receives.reserve(std::size_t(members));
+  for (int peer = 0; peer < members; ++peer) {
+    const Ownerships there = ownerships(peer);
+    const auto add = [&](std::vector<Transfer>& to, const Ownerships& owner,
+                         const Ownerships& receiver) {
+      const Ownership &source = owner.before, &target = receiver.after;
+      if (source.chunk < 0 || target.chunk < 0) return;
+      if (peer != self && (source.chunk == receiver.before.chunk ||
+                           source.replica != (target.replica + target.chunk) % replicas))
+        return;
+      if (const Box box = intersect(source.box, target.box); !box.empty())
+        to.push_back(
+            {peer, box.relative_to(source.box.begin), box.relative_to(target.box.begin)});
+    };
+    add(transfers.receives, there, here);
+    add(transfers.sends, here, there);
+  }
+  return transfers;
+}
+
+/// The transfers of the rank at `coordinate` to and from its group over `step.axes`; pure
+/// arithmetic.
 template <std::same_as<Step> S>  // compiled where it is called, not wherever this is included
 Transfers exchange_transfers(const S& step, const Shape& shape, const Shape& mesh,
                              const Shape& coordinate) {
-  const detail::Replicas replicas(step);
-  const Box had = owned_box(step.from, shape, mesh, coordinate);
-  const Box wanted = owned_box(step.to, shape, mesh, coordinate);
-  Shape peer = coordinate;
-  std::size_t ranks = 1;
-  for (int a = 0; a < mesh.dims; ++a)
-    if (step.axes >> a & 1u) peer[a] = 0, ranks *= std::size_t(mesh[a]);
-  Transfers transfers;
-  transfers.sends.reserve(ranks);
-  transfers.receives.reserve(ranks);
-  for (int index = 0;; ++index) {
-    const bool self = peer == coordinate;
-    const bool same_chunk = replicas.same_chunk(mesh, peer, coordinate);
-    const Box theirs = owned_box(step.from, shape, mesh, peer);
-    const Box theirs_wanted = owned_box(step.to, shape, mesh, peer);
-    if (self || (!same_chunk && replicas.is_source(mesh, peer, coordinate)))
-      if (const Box box = intersect(theirs, wanted); !box.empty())
-        transfers.receives.push_back(
-            {index, box.relative_to(theirs.begin), box.relative_to(wanted.begin)});
-    if (self || (!same_chunk && replicas.is_source(mesh, coordinate, peer)))
-      if (const Box box = intersect(had, theirs_wanted); !box.empty())
-        transfers.sends.push_back(
-            {index, box.relative_to(had.begin), box.relative_to(theirs_wanted.begin)});
-    int a = mesh.dims - 1;  // the next member of the group: its last axis varies fastest
-    for (; a >= 0; --a) {
-      if (!(step.axes >> a & 1u)) continue;
-      if (++peer[a] < mesh[a]) break;
-      peer[a] = 0;
-    }
-    if (a < 0) return transfers;
-  }
+  const OwnerMap before(step.from, shape, mesh, step.axes), after(step.to, shape, mesh, step.axes);
+  Shape at = member_at(mesh, coordinate, step.axes, 0);
+  return plan_transfers(int(product_over(mesh, step.axes)),
+                        int(linear_index(mesh, coordinate, step.axes)),
+                        {before.at(coordinate), after.at(coordinate)}, before.replicas(), [&](int) {
+                          const Ownerships member{before.at(at), after.at(at)};
+                          next_index(mesh, at, step.axes);
+                          return member;
+                        });
 }
 
 /// @return     a call whose result is what this rank owns under `step.to`

@@ -13,11 +13,7 @@ constexpr Box owned_box(const StepLayout& of, const Shape& shape, const Shape& m
   Box box = Box::of(shape);
   for (int i = 0; i < of.layout.axes; ++i) {
     const int a = of.order[std::size_t(i)];
-    if (!of.layout[a].is_shard()) continue;
-    const int d = of.layout[a].dim;
-    const IndexRange range = shard_range(box.extent(d), mesh[a], coordinate[a]);
-    box.end[d] = box.begin[d] + range.end;
-    box.begin[d] += range.begin;
+    shard_box(box, of.layout[a], mesh[a], coordinate[a]);
   }
   return box;
 }
