@@ -78,6 +78,17 @@ constexpr RuleText mask_letters(int query_dims, int dims) {
   return text;
 }
 
+/// "bik,bjk,bjv", and the letters of a mask: operands q, k and v, of which q is number `first`.
+template <std::size_t N>
+constexpr RuleText attention_letters(const std::array<int, N>& dims, std::size_t first,
+                                     bool has_mask) {
+  RuleText text = head_letters(dims[first], "ik,");
+  text += head_letters(dims[first + 1], "jk,");
+  text += head_letters(dims[first + 1], "jv");
+  if (has_mask) text += mask_letters(dims[first], dims[first + 3]);
+  return text;
+}
+
 /// 1 / sqrt(d)
 template <class Q>
 constexpr double attention_scale(const Q& q) {
@@ -185,10 +196,7 @@ struct AttentionByBlocks {
   template <std::size_t N>
   static constexpr RuleText factors(const std::array<int, N>& dims) {
     using cleave::detail::head_letters;
-    RuleText text = head_letters(dims[0], "ik,");
-    text += head_letters(dims[1], "jk,");
-    text += head_letters(dims[1], "jv");
-    if constexpr (N == 4) text += cleave::detail::mask_letters(dims[0], dims[3]);
+    RuleText text = cleave::detail::attention_letters(dims, 0, N == 4);
     text += "->";
     text += head_letters(dims[0], "iv,");
     text += head_letters(dims[0], "i");
@@ -230,10 +238,7 @@ constexpr RuleText attention_slope_letters(const std::array<int, N>& dims) {
   RuleText text = head_letters(dims[0], "iv,");
   text += head_letters(dims[0], "i,");
   text += head_letters(dims[0], "i,");
-  text += head_letters(dims[0], "ik,");
-  text += head_letters(dims[4], "jk,");
-  text += head_letters(dims[4], "jv");
-  if constexpr (N == 7) text += cleave::detail::mask_letters(dims[3], dims[6]);
+  text += cleave::detail::attention_letters(dims, 3, N == 7);
   text += "->";
   return text;
 }

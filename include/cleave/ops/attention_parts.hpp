@@ -58,10 +58,7 @@ struct AttentionSums {
   template <std::size_t N>
   static constexpr RuleText factors(const std::array<int, N>& dims) {
     using cleave::detail::head_letters;
-    RuleText text = head_letters(dims[0], "ik,");
-    text += head_letters(dims[1], "jk,");
-    text += head_letters(dims[1], "jv");
-    if constexpr (N == 5) text += cleave::detail::mask_letters(dims[0], dims[3]);
+    RuleText text = cleave::detail::attention_letters(dims, 0, N == 5);
     text += ',';
     text += head_letters(dims[0], "i->");
     text += head_letters(dims[0], "iv,");

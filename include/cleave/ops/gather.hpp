@@ -147,16 +147,9 @@ struct Gather {
         task, gather_rows(on, dense_row(on, x, memory), numbers.row(),
                           kernels::in_a_row(y.data, y.extents.product()), numbers.range(name)));
   }
-  template <class G, class X>
-  static constexpr auto gradient(wrt<0>, const G& g, const auto&, const X& x,
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x,
                                  const auto& indices) {
-    using T = typename G::value_type;
-    const ScatterAdd<D> op{shape_of(x)[D]};
-    if constexpr (std::is_same_v<accumulator_t<T>, T>)
-      return cleave::detail::call_as(cleave::detail::like(x), op, g, indices);
-    else
-      return cast<T>(cleave::detail::call_as(cleave::detail::like(x), op,
-                                             cast<accumulator_t<T>>(g), indices));
+    return cleave::detail::sums_like(x, ScatterAdd<D>{shape_of(x)[D]}, indices, g);
   }
 };
 

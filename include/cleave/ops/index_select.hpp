@@ -52,6 +52,14 @@ constexpr RuleText index_letters(int dims, int indices) {
   return text;
 }
 
+/// Sums of g by index, placed as x is. What has 16 bits is summed in float.
+template <class Op, class X, class I, class G>
+constexpr auto sums_like(const X& x, const Op& op, const I& indices, const G& g) {
+  using T = typename G::value_type;
+  if constexpr (std::is_same_v<accumulator_t<T>, T>) return call_as(like(x), op, g, indices);
+  else return cast<T>(call_as(like(x), op, cast<accumulator_t<T>>(g), indices));
+}
+
 template <class I>
 [[noreturn]] void throw_no_such_index(const cleave::Task& task, const I& wrong, index_t extent) {
   task.fail("index " + std::to_string(wrong) + " is not one of " + std::to_string(extent));
@@ -60,6 +68,9 @@ template <class I>
 }  // namespace detail
 
 namespace ops {
+
+template <int D>
+struct IndexAdd;
 
 /// Parts of x along dimension D. Where that is sharded, a rank has zeros for the parts that others
 /// have: the result is the sum over ranks.
@@ -90,7 +101,7 @@ struct IndexSelect {
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x,
                                  const auto& indices) {
-    return index_add_like<D>(x, indices, g);
+    return cleave::detail::sums_like(x, IndexAdd<D>{shape_of(x)[D]}, indices, g);
   }
 };
 
@@ -144,18 +155,6 @@ constexpr void require_indices() {
 }
 
 }  // namespace detail
-
-/// The gradient of index_select: sums of g by index, placed as x is. What has 16 bits is summed in
-/// float.
-template <int D, AnyTensor X, AnyTensor I, AnyTensor G>
-constexpr auto index_add_like(const X& x, const I& indices, const G& g) {
-  using T = typename G::value_type;
-  const ops::IndexAdd<D> op{shape_of(x)[D]};
-  if constexpr (std::is_same_v<accumulator_t<T>, T>)
-    return detail::call_as(detail::like(x), op, g, indices);
-  else
-    return cast<T>(detail::call_as(detail::like(x), op, cast<accumulator_t<T>>(g), indices));
-}
 
 /// The parts of x along a dimension that a list of indices names, in the order of the list:
 /// `index_select(x, dim<1>{}, columns)`.
