@@ -16,12 +16,12 @@ struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// @throws UsageError unless `text` is a whole number of at least 1
+/// @throws UsageError unless `text` is an integer of at least 1
 inline cleave::index_t positive(const std::string& option, const std::string& text) {
   char* end = nullptr;
   const long value = std::strtol(text.c_str(), &end, 10);
   if (text.empty() || *end != '\0' || value < 1)
-    throw UsageError(option + " is '" + text + "'; it takes a whole number of at least 1");
+    throw UsageError(option + " is '" + text + "'; it takes an integer of at least 1");
   return value;
 }
 

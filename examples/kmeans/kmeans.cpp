@@ -83,7 +83,7 @@ void cluster(World& world, Device device, const Input& input) {
   const auto mesh =
       init_device_mesh<dp, tp>(world, kmeans::mesh_extents(input.options, world.size()), device);
 
-  // Grey values are small whole numbers: in float64 their sums are exact in any order, so that the
+  // Grey values are small integers: in float64 their sums are exact in any order, so that the
   // centroids have the same bits on every mesh. The first k points are the first centroids.
   // points[S0,S1], centroids[R,S1], nearest[S0,R], ones[S0,R], squares[S0,P]
   const auto points = distribute_tensor(input.points, mesh, Shard<0>{}, Shard<1>{});

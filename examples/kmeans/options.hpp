@@ -26,17 +26,17 @@ struct Options {
   bool time = false;                  ///< print what an iteration takes
 };
 
-/// The number that `text` is; 0 if it is no whole number of at least 1.
+/// The number that `text` is; 0 if it is not an integer of at least 1.
 inline cleave::index_t whole(const std::string& text) {
   char* end = nullptr;
   const long value = std::strtol(text.c_str(), &end, 10);
   return *end == '\0' && value >= 1 ? value : 0;
 }
 
-/// @throws UsageError unless `text` is a whole number of at least 1
+/// @throws UsageError unless `text` is an integer of at least 1
 inline cleave::index_t positive(const std::string& option, const std::string& text) {
   if (whole(text) == 0)
-    throw UsageError(option + " is '" + text + "'; it takes a whole number of at least 1");
+    throw UsageError(option + " is '" + text + "'; it takes an integer of at least 1");
   return whole(text);
 }
 
@@ -62,7 +62,7 @@ inline void set(Options& options, const std::string& option, const std::string& 
     options.dp = whole(value.substr(0, by));
     options.tp = by == value.npos ? 0 : whole(value.substr(by + 1));
     if (options.dp == 0 || options.tp == 0)
-      throw UsageError("--mesh is '" + value + "'; it takes two whole numbers, as in 2x2");
+      throw UsageError("--mesh is '" + value + "'; it takes two integers, as in 2x2");
   } else if (option != "--ranks" && option != "--device") {  // which are for cleave::run
     throw UsageError("there is no option '" + option +
                      "'; there are --data FILE.npy, --labels FILE.npy, --k K, --mesh AxB, "

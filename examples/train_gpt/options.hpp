@@ -61,10 +61,10 @@ inline Options parse(int argc, char** argv) {
     else set(options, option, value);
   });
   if (options.width % options.heads != 0)
-    throw UsageError("--width " + std::to_string(options.width) + " is no multiple of --heads " +
+    throw UsageError("--width " + std::to_string(options.width) + " is not a multiple of --heads " +
                      std::to_string(options.heads));
   if (options.heads % options.mesh.tp != 0)
-    throw UsageError("--heads " + std::to_string(options.heads) + " is no multiple of tp=" +
+    throw UsageError("--heads " + std::to_string(options.heads) + " is not a multiple of tp=" +
                      std::to_string(options.mesh.tp));
   return options;
 }

@@ -120,7 +120,7 @@ void train(World& world, const gpt::Text& text, const gpt::Options& options) {
       init_device_mesh<dp, tp>(world, {options.mesh.along_dp(world.size()), options.mesh.tp});
   if (options.batch % mesh.extents()[0] != 0)
     throw gpt::UsageError("--batch " + std::to_string(options.batch) +
-                          " is no multiple of dp=" + std::to_string(mesh.extents()[0]));
+                          " is not a multiple of dp=" + std::to_string(mesh.extents()[0]));
   manual_seed(world, seed);
   const auto model = gpt::placed_model(text.vocabulary(), options.context, options.width,
                                        options.heads, options.layers, mesh);

@@ -87,7 +87,7 @@ WAYS = {
                     lambda o: "rank 0" not in o.output and "rank 1" not in o.output),
     "throw": ("a rank that throws reports its error, and the others are told", 1, planted),
     "throw an int": ("a rank may throw anything", 1,
-                     lambda o: planted(o, "an exception that is no std::exception")),
+                     lambda o: planted(o, "an exception that is not a std::exception")),
     "catch": ("a failure is one, even if the others catch it", 1, planted),
     "large": ("long messages under way do not keep the ranks", 1, planted),
     "subgroup": ("ranks that make a group are told who will not come", 1, planted),
@@ -135,7 +135,7 @@ EVERYWHERE = {way: (sentence, 0, lambda o: f"{len(KINDS) * REPEAT} worlds failed
 DIRECT = {way: WAYS[way] for way in ("throw", "large", "chain", "leave", "stall", "wrong call",
                                      "die", "many")} | {
     "wrong size": ("ranks that do not fit each other are told so", 1,
-                   lambda o: told(o, "what a rank sends does not fit where it goes", [LAST])),
+                   lambda o: told(o, "the sender's view does not fit the receiver's", [LAST])),
     "wrong kind": ("ranks that do not make the same call are told so", 1,
                    lambda o: told(o, "ranks of group 'world' disagree: rank 0 runs all_gather, "
                                      f"rank {LAST} runs barrier", range(RANKS))),

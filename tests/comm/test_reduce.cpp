@@ -153,7 +153,7 @@ TEST_CASE("a reduction that its elements do not have is refused with the reason"
       refusal<std::int32_t>(ReduceOp::avg) ==
       "all_reduce: avg of int32 is not defined: an average requires a floating-point element type");
   CHECK(refusal<bool>(ReduceOp::avg) ==
-        "all_reduce: avg of bool is not defined: bools have no average");
+        "all_reduce: avg of bool is not defined: an average requires numbers");
   CHECK(refusal<std::complex<float>>(ReduceOp::max) ==
         "all_reduce: max of complex64 is not defined: complex numbers have no order");
   CHECK(refusal<std::complex<double>>(ReduceOp::min) ==

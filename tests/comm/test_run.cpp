@@ -108,7 +108,7 @@ TEST_CASE("the number of ranks comes from --ranks, else CLEAVE_RANKS, else the c
 TEST_CASE("a number of ranks that means nothing is one line and exit code 2") {
   const NotLaunched alone;
   const Setting unset("CLEAVE_RANKS", nullptr);
-  const std::string use = "'; use a whole number from 1 to 4096\n";
+  const std::string use = "'; use an integer from 1 to 4096\n";
   for (const std::string value : {"x", "0", "-2", "3.5", "", "4097", "99999999999999999999"}) {
     Ended ended = run_with({"--ranks", value}, nothing);
     CHECK(ended.code == 2);
@@ -158,7 +158,7 @@ TEST_CASE("a rank that throws is reported with its error, once, and the exit cod
     world.barrier();
   });
   CHECK(ended.code == 1);
-  CHECK(ended.err == "rank 0: an exception that is no std::exception\n");
+  CHECK(ended.err == "rank 0: an exception that is not a std::exception\n");
 }
 
 TEST_CASE("a rank that leaves early is reported, and nothing hangs") {

@@ -269,7 +269,7 @@ TEST_CASE("what is no exception of the standard library is thrown on as it is") 
       try {
         world.barrier();
       } catch (const Error& error) {
-        CHECK(error.message() == "rank 2 failed: an exception that is no std::exception");
+        CHECK(error.message() == "rank 2 failed: an exception that is not a std::exception");
         throw;
       }
     });

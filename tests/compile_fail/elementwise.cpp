@@ -89,7 +89,7 @@ auto integers(const Matrix<std::int32_t>& x) { return mean(x); }
 auto condition(const Rows& x) { return where(x, x, x); }
 #endif
 
-#ifdef complex_cast_to_real  // says: cleave: a cast to real numbers takes no complex ones; take their abs
+#ifdef complex_cast_to_real  // says: cleave: complex elements cannot be cast to real ones; take their abs
 auto real(const Matrix<std::complex<float>>& x) { return cast<float>(x); }
 #endif
 

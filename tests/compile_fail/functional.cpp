@@ -42,7 +42,7 @@ void largest(const World& world, const Tensor<std::complex<double>, 1>& x) {
 }
 #endif
 
-#ifdef average_of_whole_numbers  // says: cleave: whole numbers and bools have no average
+#ifdef average_of_integers  // says: cleave: averages of integers and bools are not defined
 void average(const World& world, const Matrix& x, const Tensor<int, 1>& n) {
   (void)functional::all_reduce_coalesced(std::tuple{x, n}, Avg{}, world);
 }

@@ -29,23 +29,23 @@ void control(const Mesh& mesh, const Rows& x) {
   static_cast<void>(nn::adamw(m, {}));
 }
 
-#ifdef called_before_it_is_made  // says: cleave: a module is called whose parameters are not made yet
+#ifdef called_before_it_is_made  // says: cleave: a module is called whose parameters are not initialised yet
 auto called(const Rows& x) { return nn::layer_norm(4)(x); }
 #endif
 
-#ifdef tracked_before_it_is_made  // says: cleave: requires_grad on a module whose parameters are not made yet
+#ifdef tracked_before_it_is_made  // says: cleave: requires_grad on a module whose parameters are not initialised yet
 auto tracked() { return requires_grad(nn::linear(4, 3)); }
 #endif
 
-#ifdef saved_before_it_is_made  // says: cleave: state_dict of a module whose parameters are not made yet
+#ifdef saved_before_it_is_made  // says: cleave: state_dict of a module whose parameters are not initialised yet
 auto saved() { return nn::state_dict(nn::linear(4, 3)); }
 #endif
 
-#ifdef part_of_a_fixed_type  // says: cleave: the type of a part of this module has to change, but the module is no template
+#ifdef part_of_a_fixed_type  // says: cleave: the type of a part of this module has to change, but the module is not a template
 auto fixed(const Mesh& mesh) { return nn::place(Fixed{nn::linear(4, 3)}, mesh); }
 #endif
 
-#ifdef part_that_is_no_parameter  // says: cleave: the type of a part of this module has to change, but is no template parameter
+#ifdef part_that_is_no_parameter  // says: cleave: the type of a part of this module has to change, but is not a template parameter
 auto other(const Mesh& mesh) { return nn::place(Other<float>{nn::linear(4, 3)}, mesh); }
 #endif
 

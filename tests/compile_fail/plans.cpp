@@ -69,7 +69,7 @@ void wrong(const Mesh& mesh) {
 void wrong(const Mesh& mesh) { distribute_module(on_mesh(mesh), mesh); }
 #endif
 
-#ifdef part_of_a_fixed_type  // says: cleave: the type of a part of this module has to change, but the module is no template
+#ifdef part_of_a_fixed_type  // says: cleave: the type of a part of this module has to change, but the module is not a template
 void wrong(const Mesh& mesh) {
   parallelize_module(Fixed{nn::linear(8, 8)}, mesh, tp{}, on("layer"_path, ColwiseParallel{}));
 }
@@ -100,6 +100,6 @@ void wrong(const Mesh& mesh, const Tensor<float, 3>& x) {
 }
 #endif
 
-#ifdef called_before_it_is_placed  // says: cleave: a module is called whose parameters are not made yet
+#ifdef called_before_it_is_placed  // says: cleave: a module is called whose parameters are not initialised yet
 void wrong(const Rows& x) { nn::transformer_block(8, 2)(x); }
 #endif

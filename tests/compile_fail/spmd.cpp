@@ -31,7 +31,7 @@ static_assert(check_expands<graph, schemas>());
 
 auto control(const Mesh& mesh, const Rows& x, const Whole& w) { return run<program>(mesh, x, w); }
 
-#ifdef traced_value_in_place  // says: cleave: programs that are traced have no operations in place
+#ifdef traced_value_in_place  // says: cleave: traced programs cannot contain operations in place
 void in_place(const Traced<float, 2>& x) { add_(x, 1); }
 #endif
 

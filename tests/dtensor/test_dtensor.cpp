@@ -294,7 +294,7 @@ TEST_CASE("item is the only element, on every rank and under every placement") {
     else
       CHECK(error_of([&] {
               there.item();
-            }).starts_with("item: this rank is not of the mesh, it holds no element [shapes [1]"));
+            }).starts_with("item: this rank is outside of the mesh and holds no element [shapes [1]"));
   });
 }
 

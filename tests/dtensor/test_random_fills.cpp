@@ -195,7 +195,7 @@ TEST_CASE("what cannot be filled is an error") {
   CHECK(contains(error_of([&] { trunc_normal_(x, state, 0, 1, 2, -2); }),
                  "trunc_normal_: the bounds must be finite numbers low < high"));
   CHECK(contains(error_of([&] { trunc_normal_(x, state, 0, 1, 50, 60); }),
-                 "practically never falls into [50.000000, 60.000000]"));
+                 "almost never falls into [50.000000, 60.000000]"));
   CHECK(contains(error_of([&] { bernoulli_(x, state, 2); }), "the probability is 2"));
   CHECK(contains(error_of([&] { permutation(-1, state); }), "negative"));
   CHECK(contains(error_of([&] { multinomial(x, 4, state); }), "more draws than categories"));

@@ -107,7 +107,7 @@ def npy(descr, fortran_order, shape, elements):
 
 
 def check_types(cases, program, data):
-    """The digits, which are whole numbers up to 16, in other element types and orders."""
+    """The digits, which are integers up to 16, in other element types and orders."""
     values = array.array("f", data.read_bytes()[-POINTS * FEATURES * 4:])
     columns = [values[i * FEATURES + j] for j in range(FEATURES) for i in range(POINTS)]
     with tempfile.TemporaryDirectory() as scratch:
@@ -144,16 +144,16 @@ def check_refusals(cases, program, data, mpiexec):
              "its elements are there"),
             (["--labels", "/nowhere.npy"],
              "kmeans: load_npy: '/nowhere.npy' cannot be opened: No such file or directory"),
-            (["--k", "0"], "kmeans: --k is '0'; it takes a whole number of at least 1"),
-            (["--k", "-3"], "kmeans: --k is '-3'; it takes a whole number of at least 1"),
-            (["--k", "ten"], "kmeans: --k is 'ten'; it takes a whole number of at least 1"),
+            (["--k", "0"], "kmeans: --k is '0'; it takes an integer of at least 1"),
+            (["--k", "-3"], "kmeans: --k is '-3'; it takes an integer of at least 1"),
+            (["--k", "ten"], "kmeans: --k is 'ten'; it takes an integer of at least 1"),
             (["--k", "1798"], f"kmeans: --k 1798 is more than the 1797 points of {data}"),
-            *((["--mesh", mesh], f"kmeans: --mesh is '{mesh}'; it takes two whole numbers, as in 2x2")
+            *((["--mesh", mesh], f"kmeans: --mesh is '{mesh}'; it takes two integers, as in 2x2")
               for mesh in ("4", "2x", "x2", "0x4", "2x2x1", "-2x-2")),
             (["--mesh", "2x3"],
              "kmeans: --mesh 2x3 does not have one place for each of 4 ranks"),
             (["--iterations", "0"],
-             "kmeans: --iterations is '0'; it takes a whole number of at least 1"),
+             "kmeans: --iterations is '0'; it takes an integer of at least 1"),
         ]
         for options, message in refusals:
             done = run([program, "--data", data, "--ranks", 4, *options])

@@ -60,7 +60,7 @@ def main(program, data, mpiexec=None):
                 done.stdout)
     check_refusals(cases, program, [
         (["--mesh", "2x2"], "takes extents by name"),
-        (["--epochs", "no"], "takes a whole number"),
+        (["--epochs", "no"], "takes an integer"),
         (["--model", "rnn"], "there is no model 'rnn'"),
         (["--exact", "maybe"], "--exact is 'maybe'; it takes yes or no"),
         (["--exact", "yes", "--model", "cnn"], "--exact yes is for --model mlp"),

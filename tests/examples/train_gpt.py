@@ -88,8 +88,8 @@ def main(program, mpiexec=None):
     shutil.rmtree(scratch)
     check_refusals(cases, program, [
         (["--mesh", "2x2"], "takes extents by name"),
-        (["--heads", "3"], "--width 64 is no multiple of --heads 3"),
-        (["--mesh", "tp=3"], "--heads 4 is no multiple of tp=3"),
+        (["--heads", "3"], "--width 64 is not a multiple of --heads 3"),
+        (["--mesh", "tp=3"], "--heads 4 is not a multiple of tp=3"),
         (["--text", scratch], "a file with more than 64 characters is needed"),
         (["--curve", scratch / "none/loss.svg"], "loss.svg cannot be written"),
         (["--color", "1"], "there is no option '--color'"),

@@ -77,7 +77,7 @@ TEST_CASE("ten million uniform and normal numbers are distributed as they should
   CHECK(distance(randn<float>({many}, state), probability) < critical_distance(many));
 }
 
-TEST_CASE("ten million whole numbers, and pairs of neighbours, are equally frequent") {
+TEST_CASE("ten million integers, and pairs of neighbours, are equally frequent") {
   RandomState state{2025, 0};
   const auto whole = randint<std::int32_t>(-50, 950, {many}, state);
   std::vector<double> counts(1000, 0.0), pairs(10000, 0.0);

@@ -12,7 +12,7 @@ using namespace cleave::kernels;
 
 namespace {
 
-/// Small whole numbers: every product and sum is exact in all element types.
+/// Small integers: every product and sum is exact in all element types.
 template <class T>
 T entry(index_t i, index_t j, int seed) {
   const int value = int((i * 7 + j * 3 + i * j + seed) % 5) - 2;

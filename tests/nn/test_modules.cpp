@@ -191,12 +191,12 @@ TEST_CASE("the tree of a type is a constant; paths choose modules of it") {
 TEST_CASE("a module is printed as a tree, with the types of its parameters") {
   CHECK(nn::describe(nn::mlp<double>(2, 3, 1)) ==
         "up\n"
-        "  weight  f64[3, 2] not made yet\n"
-        "  bias  f64[3] not made yet\n"
+        "  weight  f64[3, 2] not initialised yet\n"
+        "  bias  f64[3] not initialised yet\n"
         "activation\n"
         "down\n"
-        "  weight  f64[1, 3] not made yet\n"
-        "  bias  f64[1] not made yet\n");
+        "  weight  f64[1, 3] not initialised yet\n"
+        "  bias  f64[1] not initialised yet\n");
 }
 
 TEST_SUITE_END();

@@ -1,4 +1,4 @@
-// Exact products against sums of whole numbers of 128 bits; and networks of them, whose losses and
+// Exact products against sums of integers of 128 bits; and networks of them, whose losses and
 // gradients have the same bits on every mesh.
 #include <array>
 #include <cmath>

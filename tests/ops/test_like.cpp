@@ -51,7 +51,7 @@ TEST_CASE("numbers one after the other are those of one rank on any mesh") {
     check(arange<std::int32_t>(0, 9, mesh, Replicate{}), 0);
     check(arange<float>(3, 3, mesh, Shard<0>{}), 3);
     CHECK_THROWS_WITH_AS(arange<float>(3, 2, mesh, Shard<0>{}),
-                         "arange: the end 2 is before the begin 3", Error);
+                         "arange: the end 2 is less than the begin 3", Error);
   });
   const auto alone = arange<std::int64_t>(4, 7);
   CHECK(alone.data()[2] == 6);

@@ -152,6 +152,6 @@ TEST_CASE("what no loss can be computed of is refused") {
         std::string::npos);
   CHECK(error_of([&] {
           cross_entropy<Reduction::mean>(y, classes, {.label_smoothing = 1.5});
-        }).find("cross_entropy: label_smoothing lies outside of [0, 1]: 1.5") == 0);
+        }).find("cross_entropy: label_smoothing must be in [0, 1], not 1.5") == 0);
   CHECK(error_of([&] { mse_loss(y, Tensor<double, 2>({2, 3})); }).find("sub") == 0);
 }

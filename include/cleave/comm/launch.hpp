@@ -14,12 +14,12 @@ namespace cleave::detail {
 /// More threads than this are taken for a mistake.
 inline constexpr int max_thread_ranks = 4096;
 
-/// @throws Error unless `text` is a whole number from 1 to `max_thread_ranks`
+/// @throws Error unless `text` is an integer from 1 to `max_thread_ranks`
 inline int parse_ranks(const char* text, const char* origin) {
   char* end = nullptr;
   const long ranks = std::strtol(text, &end, 10);
   if (end == text || *end != '\0' || ranks < 1 || ranks > max_thread_ranks)
-    throw Error("run", std::string(origin) + " is '" + text + "'; use a whole number from 1 to " +
+    throw Error("run", std::string(origin) + " is '" + text + "'; use an integer from 1 to " +
                            std::to_string(max_thread_ranks));
   return int(ranks);
 }

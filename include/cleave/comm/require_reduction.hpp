@@ -20,7 +20,7 @@ inline void require_reduction(const char* operation, DType type, ReduceOp op) {
   const char* reason = nullptr;
   if (op == ReduceOp::avg && is_integer_dtype(type))
     reason = "an average requires a floating-point element type";
-  if (op == ReduceOp::avg && type == DType::boolean) reason = "bools have no average";
+  if (op == ReduceOp::avg && type == DType::boolean) reason = "an average requires numbers";
   if ((op == ReduceOp::max || op == ReduceOp::min) && is_complex_dtype(type))
     reason = "complex numbers have no order";
   if (reason != nullptr)

@@ -154,7 +154,7 @@ inline void verify_transfers(const Collective& c, std::span<const Transfer> send
     if (s == sends.size() || r == receives.size() || !(sends[s].source == receives[r].source) ||
         !(sends[s].destination == receives[r].destination))
       throw Error(operation_of(c), "what rank " + std::to_string(peer) + " sends to rank " +
-                                       std::to_string(rank) + " is not what this one expects");
+                                       std::to_string(rank) + " is not what the receiver expects");
   }
 }
 
@@ -163,7 +163,7 @@ inline void verify_fit(const Collective& c, const ConstView& from, const View& t
   if (holds_nothing(from) && holds_nothing(to)) return;
   if (from.extents != to.extents || from.dtype != to.dtype)
     throw Error(
-        operation_of(c), "what a rank sends does not fit where it goes",
+        operation_of(c), "the sender's view does not fit the receiver's",
         {.shapes = text_of(from.extents, from.dtype) + " and " + text_of(to.extents, to.dtype)});
 }
 

@@ -19,7 +19,7 @@ namespace detail {
 template <class T, class Device>
 Tensor<T, 1, Device> counted(index_t first, index_t count) {
   static_assert(!is_complex<T> && !std::is_same_v<T, bool>,
-                "cleave: arange requires numbers with an order");
+                "cleave: arange requires a real or integer element type");
   const Tensor<T, 1> numbers({count});
   for (index_t i = 0; i < count; ++i) numbers.data()[i] = T(accumulator_t<T>(first + i));
   return numbers.to(Device{});
@@ -27,7 +27,7 @@ Tensor<T, 1, Device> counted(index_t first, index_t count) {
 
 inline index_t count_between(index_t begin, index_t end) {
   if (end < begin)
-    throw Error("arange", "the end " + std::to_string(end) + " is before the begin " +
+    throw Error("arange", "the end " + std::to_string(end) + " is less than the begin " +
                               std::to_string(begin));
   return end - begin;
 }
@@ -52,7 +52,7 @@ void set_diagonal(const Tensor<T, 2, Device>& x, const Box& box, const T& value)
 /// begin, begin + 1, .. before `end`: `arange<float>(0, 8, mesh, Shard<0>{})`.
 ///
 /// @collective none
-/// @throws Error if the end is before the begin
+/// @throws Error if the end is less than the begin
 template <Element T, class Mesh, class... P>
   requires is_device_mesh<Mesh>
 auto arange(index_t begin, index_t end, const Mesh& mesh, P... placements) {

@@ -1,4 +1,4 @@
-// Random arrays, made and filled in place: uniform, normal, truncated normal, whole numbers, truth
+// Random arrays, made and filled in place: uniform, normal, truncated normal, integers, truth
 // values. Every rank draws its own part, nothing is communicated, and the elements are the same on
 // any mesh, under any placements, on the host and on a GPU.
 //
@@ -74,7 +74,7 @@ auto make_local(const index_t (&extents)[Rank]) {
 /// The distributions; what they are not defined for is an error.
 template <class T>
 kernels::Uniform<T> uniform_of(double low, double high) {
-  static_assert(!std::is_integral_v<T>, "cleave: uniform numbers require a floating-point type");
+  static_assert(!std::is_integral_v<T>, "cleave: a uniform distribution requires a floating-point type");
   if (!(low < high))
     throw Error("uniform", "there is no number in [" + std::to_string(low) + ", " +
                                std::to_string(high) + ")");
@@ -89,7 +89,7 @@ kernels::Uniform<T> uniform_of(double low, double high) {
 
 template <class T>
 kernels::Normal<T> normal_of(double mean, double deviation) {
-  static_assert(!std::is_integral_v<T>, "cleave: normal numbers require a floating-point type");
+  static_assert(!std::is_integral_v<T>, "cleave: a normal distribution requires a floating-point type");
   if (!(deviation >= 0))
     throw Error("normal", "the standard deviation is " + std::to_string(deviation) +
                               "; it must not be negative");
@@ -114,7 +114,7 @@ kernels::TruncatedNormal<T> truncated_normal_of(double mean, double deviation, d
   const kernels::TruncatedNormal<T> f(mean, deviation, low, high);
   if (!f.is_possible())
     fail("a normal number of mean " + std::to_string(mean) + " and standard deviation " +
-         std::to_string(deviation) + " practically never falls into [" + std::to_string(low) +
+         std::to_string(deviation) + " almost never falls into [" + std::to_string(low) +
          ", " + std::to_string(high) + "]");
   return f;
 }

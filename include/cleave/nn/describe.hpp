@@ -19,7 +19,7 @@ std::string type_of_parameter(const X& x) {
   } else {
     std::string text = short_name_of(dtype_of<typename X::value_type>());
     text += to_string(Shape(x.shape()));
-    if constexpr (is_lazy<X>) text += " not made yet";
+    if constexpr (is_lazy<X>) text += " not initialised yet";
     else if constexpr (is_dtensor<X>)
       text += " " + to_string(X::layout) + " on " + x.mesh().describe();
     return text;

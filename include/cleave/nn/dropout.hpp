@@ -21,7 +21,7 @@ struct Dropout {
   auto operator()(const X& x) const {
     using Y = decltype(dropout(x, probability));
     static_assert(std::is_same_v<X, Y>,
-                  "cleave: the result of Dropout is placed as x only if x is no pending product; "
+                  "cleave: the result of Dropout is placed as x only if x is not a pending product; "
                   "resolve x first");
     return training && probability != 0 ? dropout(x, probability) : x;
   }

@@ -80,7 +80,7 @@ using fields_t = decltype(with_fields(std::declval<M&>(), detail::TypesOfFields{
 template <class M, class New>
 struct Rebind {
   static_assert(sizeof(M*) == 0,
-                "cleave: the type of a part of this module has to change, but the module is no "
+                "cleave: the type of a part of this module has to change, but the module is not a "
                 "template <class..> of the types of its parts; give it a template parameter per part");
 };
 template <template <class...> class M, class... A, class... New>
@@ -99,7 +99,7 @@ struct Rebind<M<A...>, Types<New...>> {
  public:
   using type = typename Join<std::make_index_sequence<sizeof...(A)>>::type;
   static_assert(std::is_same_v<fields_t<type>, Types<New...>>,
-                "cleave: the type of a part of this module has to change, but is no template "
+                "cleave: the type of a part of this module has to change, but is not a template "
                 "parameter of the module; template parameters are the types of the parts, in the "
                 "order of the members");
 };

@@ -1,4 +1,4 @@
-// As much of JSON as headers of safetensors need: objects, arrays, strings, whole numbers.
+// As much of JSON as headers of safetensors need: objects, arrays, strings, integers.
 #pragma once
 
 #include <cstddef>

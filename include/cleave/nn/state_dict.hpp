@@ -77,7 +77,7 @@ void store_elements(const void* tensor, const HostElements& from) {
 template <class X>
 StateEntry entry_of(const std::string& name, const X& x) {
   static_assert(!is_lazy<X>,
-                "cleave: state_dict of a module whose parameters are not made yet; place(module, "
+                "cleave: state_dict of a module whose parameters are not initialised yet; place(module, "
                 "mesh) makes them, or make(module, state) on one device");
   if constexpr (tape::is_tracked<X>) {
     StateEntry entry = entry_of(name, x.value());
@@ -85,7 +85,7 @@ StateEntry entry_of(const std::string& name, const X& x) {
     return entry;
   } else if constexpr (is_dtensor<X>) {
     static_assert(!X::layout.has_partial(),
-                  "cleave: a Partial tensor is no state; redistribute it");
+                  "cleave: a Partial tensor cannot be saved as state; redistribute it");
     StateEntry entry = entry_of(name, x.local());
     entry.shape = Shape(x.shape());
     entry.layout = &X::layout;

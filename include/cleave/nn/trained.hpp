@@ -72,7 +72,7 @@ Trained trained(const Tracked<X>& x) {
   static_assert(std::is_same_v<typename X::device_type, Host>,
                 "cleave: optimizers work on parameters of the host");
   static_assert(std::is_same_v<gradient_t<X>, X>,
-                "cleave: a parameter that is trained is not Partial, and tracked once");
+                "cleave: a trained parameter must not be Partial, and is tracked once");
   tape::Leaf<X>& leaf = tape::leaf_of(x, "optimizer");
   Trained result{local_of(x.value()).view(), {}, leaf.gradient.has_value(), nullptr, nullptr, &leaf,
                  &own_gradient_of<X>, &local_of(x.value()).storage()};

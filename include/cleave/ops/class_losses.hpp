@@ -127,7 +127,7 @@ constexpr void require_classes(const char* name, const X& x, const ClassLoss& op
                 "cleave: a loss of classes takes numbers [n, c] and integers [n]");
   if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1))
     throw Error(
-        name, "label_smoothing lies outside of [0, 1]: " + std::to_string(options.label_smoothing),
+        name, "label_smoothing must be in [0, 1], not " + std::to_string(options.label_smoothing),
         context_of(innermost(x)));
 }
 

@@ -27,7 +27,7 @@
 
 namespace cleave::detail {
 
-/// Whether a number may become a T without losing its kind: whole < real < complex.
+/// Whether a number may become a T without losing its kind: integer < real < complex.
 template <class T, class N>
 constexpr bool is_number_for() {
   constexpr auto kind = []<class A>(const A*) {
@@ -58,7 +58,7 @@ constexpr decltype(auto) same_type(const X& x) {
     return (x);
   } else {
     static_assert(is_number_for<T, X>(),
-                  "cleave: the number next to a tensor is of a wider kind (whole < real < "
+                  "cleave: the number next to a tensor is of a wider kind (integer < real < "
                   "complex); cast the tensor");
     return converted<T>(x);
   }

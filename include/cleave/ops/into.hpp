@@ -48,10 +48,10 @@ constexpr bool is_target() {
   constexpr bool computes = !is_composite<Op> && !is_view_op<Op>;
   constexpr bool alike = ((!AnyTensor<X> || is_dtensor<X> == is_dtensor<Y>) && ...);
   static_assert(!tracked,
-                "cleave: an operation in place takes no value that tracks gradients; outside of "
+                "cleave: an operation in place cannot change a value that tracks gradients; outside of "
                 "what is differentiated, it may change x.value()");
   static_assert(tracked || !traced,
-                "cleave: programs that are traced have no operations in place; use what the "
+                "cleave: traced programs cannot contain operations in place; use what the "
                 "operation returns");
   static_assert(computes, "cleave: this operation computes no elements of its own to write; copy_ "
                           "what it returns");

@@ -15,7 +15,7 @@ namespace detail {
 template <class T>
 constexpr void require_divisible() {
   static_assert(!is_complex<T> && !std::is_same_v<T, bool>,
-                "cleave: a division with a rest requires real or whole numbers");
+                "cleave: this division requires a real or integer element type");
 }
 
 }  // namespace detail
@@ -102,19 +102,19 @@ struct Remainder : Elementwise {
 
 }  // namespace ops
 
-/// The largest whole number that is not above a.
+/// The largest integer that is not above a.
 template <class... R, AnyTensor A>
 constexpr auto floor(const A& a) {
   return detail::of_real<R...>(ops::Floor{}, a);
 }
 
-/// The least whole number that is not below a.
+/// The smallest integer that is not below a.
 template <class... R, AnyTensor A>
 constexpr auto ceil(const A& a) {
   return detail::of_real<R...>(ops::Ceil{}, a);
 }
 
-/// The nearest whole number; halves become even.
+/// The nearest integer; halves are rounded to even.
 template <class... R, AnyTensor A>
 constexpr auto round(const A& a) {
   return detail::of_real<R...>(ops::Round{}, a);

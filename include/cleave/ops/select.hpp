@@ -99,7 +99,7 @@ constexpr auto where(const C& condition, const A& a, const B& b) {
 template <Element To, class... R, AnyTensor A>
 constexpr auto cast(const A& a) {
   static_assert(!is_complex<typename A::value_type> || is_complex<To>,
-                "cleave: a cast to real numbers takes no complex ones; take their abs");
+                "cleave: complex elements cannot be cast to real ones; take their abs");
   return detail::call_as(detail::Request<R...>{}, ops::Cast<To>{}, a);
 }
 

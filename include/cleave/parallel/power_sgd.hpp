@@ -37,7 +37,7 @@ class PowerSgd {
   /// @throws Error for a rank below 1
   explicit PowerSgd(const PowerSgdOptions& options = {}) : options_(options) {
     if (options.rank < 1)
-      throw Error("PowerSgd", "a rank is at least 1, and not " + std::to_string(options.rank));
+      throw Error("PowerSgd", "the rank must be at least 1, not " + std::to_string(options.rank));
   }
 
   void operator()(const GradientBucket& bucket) {

@@ -255,7 +255,7 @@ class Replicated : public M {
                   "cleave: gradients of a replicated module are asked for, but its parameters are "
                   "not tracked; requires_grad(module) comes first");
     if (sync_ == nullptr)
-      throw Error("replicate", "this rank is not of the mesh, it has no gradients",
+      throw Error("replicate", "this rank is outside of the mesh and has no gradients",
                   {.mesh = mesh_.describe(), .rank = mesh_.state().world_rank()});
     return *sync_;
   }

@@ -24,7 +24,7 @@ class TopK {
   /// @param share  in (0, 1]; at least one element of a bucket is sent
   explicit TopK(double share = 0.01) : share_(share) {
     if (!(share > 0 && share <= 1))
-      throw Error("TopK", "a share lies in (0, 1], and is not " + std::to_string(share));
+      throw Error("TopK", "the share must be in (0, 1], not " + std::to_string(share));
   }
 
   void operator()(const GradientBucket& bucket) {

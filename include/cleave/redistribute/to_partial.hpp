@@ -24,7 +24,7 @@ T identity(ReduceOp op) {
   if (op == ReduceOp::product) return T(1);
   if (op != ReduceOp::max && op != ReduceOp::min) return T(0);
   if constexpr (is_complex<T>) {
-    throw Error("redistribute", "complex numbers have no order: no Partial<Max> or Partial<Min>");
+    throw Error("redistribute", "Partial<Max> and Partial<Min> are not defined on complex numbers");
   } else if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
     const float infinity = std::numeric_limits<float>::infinity();
     return T(op == ReduceOp::max ? -infinity : infinity);
@@ -70,7 +70,7 @@ void scaled_copy(const ConstView& source, const View& destination, index_t facto
     case DType::complex128: return copy(std::type_identity<std::complex<double>>{});
     default: break;
   }
-  throw Error("redistribute", std::string(name_of(source.dtype)) + " has no average");
+  throw Error("redistribute", std::string("Partial<Avg> is not defined on ") + name_of(source.dtype));
 }
 
 /// What reduces to the identity of `step.op`: on ranks that are not the first of an inner partial

@@ -13,7 +13,7 @@
 
 namespace cleave::detail {
 
-/// `value` with that many decimals; a whole number keeps its point.
+/// `value` with that many decimals; an integer keeps its point.
 inline std::string decimal_text(double value, int decimals, bool scientific) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";

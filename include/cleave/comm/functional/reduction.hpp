@@ -52,7 +52,7 @@ void require_reduction(ReduceOp value, const char* operation) {
     constexpr bool ordered = Op::value == ReduceOp::max || Op::value == ReduceOp::min;
     static_assert(!(ordered && is_complex<T>), "cleave: complex numbers have no order");
     static_assert(!(Op::value == ReduceOp::avg && std::is_integral_v<T>),
-                  "cleave: whole numbers and bools have no average");
+                  "cleave: averages of integers and bools are not defined");
   }
   cleave::detail::require_reduction(operation, dtype_of<T>(), value);
 }

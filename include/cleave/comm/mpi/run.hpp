@@ -86,7 +86,7 @@ int run_mpi(int argc, char** argv, F& f) {
   } catch (const std::exception& e) {
     error = e.what();
   } catch (...) {
-    error = "an exception that is no std::exception";
+    error = "an exception that is not a std::exception";
   }
   if (!error.empty() && (communicator == nullptr || !communicator->detector()->woken())) {
     int rank = 0;

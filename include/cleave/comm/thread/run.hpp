@@ -47,7 +47,7 @@ void run_rank(F f, const std::shared_ptr<Communicator>& communicator, ThreadWorl
   } catch (const std::exception& e) {
     ended({rank, e.what()});
   } catch (...) {
-    ended({rank, "an exception that is no std::exception"});
+    ended({rank, "an exception that is not a std::exception"});
   }
   // peers may wait for work that is under way beside this rank; after a failure it ends at once
   communicator->state().worker.reset();
@@ -99,7 +99,7 @@ inline std::string text_of(const std::exception_ptr& error) {
   } catch (const std::exception& e) {
     return e.what();
   } catch (...) {
-    return "an exception that is no std::exception";
+    return "an exception that is not a std::exception";
   }
 }
 
