@@ -17,7 +17,7 @@ namespace cleave {
 /// boost::mpi::communicator becomes an MPI_Comm by itself.
 ///
 /// A rank that fails in a collective wakes all others, as does one whose last communicator is
-/// destroyed by an exception. No group of that world is of use then, and messages may be under way
+/// destroyed by an exception. No group of that world can be used then, and messages may be under way
 /// for ever: MPI_Finalize may wait for them.
 ///
 /// @collective every rank of `comm`

@@ -62,8 +62,8 @@ Tensor<T, Rank, Device> redistribute_local(const Tensor<T, Rank, Device>& x,
                                   {mesh, Shape(shape), operation, reuse}));
 }
 
-/// A result of a redistribution that is not x itself: whether a rank's part changes is no matter
-/// of the types, and ranks must not differ in whether writing to one of the two writes to both.
+/// A result of a redistribution that is not x itself: types do not say whether a rank's part
+/// changes, and ranks must not differ in whether writing to one of the two writes to both.
 template <class Local>
 Local unalias(Local result, const Local& x) {
   return result.data() == x.data() && !result.empty() ? result.clone() : result;

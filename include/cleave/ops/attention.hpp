@@ -89,7 +89,7 @@ constexpr void require_attention() {
 /// Batches, heads and queries may be sharded, then nothing is sent. Where keys and values are
 /// sharded in their sequence, a softmax across ranks costs two all-reduces of a number per query,
 /// and the result is Partial<Sum>. Where one axis shards the sequences of queries and of keys, the
-/// solver moves shards to where the least is received: to batches, if there are any.
+/// solver moves shards to where the fewest bytes are received: to batches, if there are any.
 ///
 /// @param q  [b.., g.., n, d]: the g.. queries share a key, as in grouped heads; g.. may be empty
 /// @param k  [b.., m, d], m > 0

@@ -65,7 +65,7 @@ struct Along {
 
   Mesh mesh;
 
-  /// A parameter with P on this axis: on the others as it lies, or Replicate if it lies nowhere
+  /// A parameter with P on this axis: on the others as it lies, or Replicate if it is not placed
   /// yet.
   /// @collective every rank of the world
   template <nn::Param X, class P>
@@ -90,7 +90,7 @@ struct Along {
     }
   }
 
-  /// A module or a parameter in which what lies nowhere yet is Replicate, on all axes.
+  /// A module or a parameter in which what is not placed yet is Replicate, on all axes.
   /// @collective every rank of the world
   template <class M>
   auto rest(const M& m) const {

@@ -1,6 +1,6 @@
 // Collectives as messages between processes.
 //
-// What is large moves once, from who has it to who wants it, in place where it lies densely on
+// What is large moves once, from sender to receiver, in place where it lies densely on
 // both sides. Reductions are an exchange of addends and a sum in rank order, block by block while
 // they are in the cache: the same bits as on threads. What is small takes log2(n) steps.
 #pragma once
