@@ -90,6 +90,13 @@ inline std::string text_of_detail(CollectiveKind kind, std::uint64_t detail) {
   return what + numbers;
 }
 
+/// "ranks of group 'world' disagree: rank 0 runs barrier, rank 2 runs all_gather"
+inline std::string text_of_disagreement(const std::string& group, int a, const std::string& does,
+                                        int b, const std::string& other_does) {
+  return "ranks of group '" + group + "' disagree: rank " + std::to_string(a) + " " + does +
+         ", rank " + std::to_string(b) + " " + other_does;
+}
+
 /// One box of elements that moves from a rank to another (or stays: peer == own rank).
 struct Transfer {
   int peer = 0;       ///< rank in the group: who receives (in `sends`) or sends (in `receives`)

@@ -114,8 +114,8 @@ CLEAVE_INLINE void Communicator::compare(const Collective& collective) {
   for (int r = 1; r < size_; ++r) {
     if (all[std::size_t(r)] == all[0]) continue;
     throw Error(collective.operation[0] != '\0' ? collective.operation : "collective",
-                "ranks of group '" + label_ + "' disagree: rank 0 runs " + describe(all[0]) +
-                    ", rank " + std::to_string(r) + " runs " + describe(all[std::size_t(r)]),
+                text_of_disagreement(label_, 0, "runs " + describe(all[0]), r,
+                                     "runs " + describe(all[std::size_t(r)])),
                 {.rank = state_->world_rank});
   }
 }

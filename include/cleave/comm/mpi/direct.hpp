@@ -75,15 +75,15 @@ class MpiDirect {
     context.detector->verify(context.operation);
     ++round_;
     Staged staged(*this);
-    show_all(calls, staged);
+    publish_all(calls, staged);
     meet(context);
     for (int r = 0; r < size(); ++r)
       if (!published(r).reachable) return false;
     for (int r = 1; r < size(); ++r)
       if (published(r).count != published(0).count)
-        context.fail("ranks of group '" + *context.label + "' disagree: rank 0 runs " +
-                     std::to_string(published(0).count) + " calls together, rank " +
-                     std::to_string(r) + " runs " + std::to_string(published(r).count));
+        context.fail(text_of_disagreement(
+            *context.label, 0, "runs " + std::to_string(published(0).count) + " calls together", r,
+            "runs " + std::to_string(published(r).count)));
     std::exception_ptr error;
     std::vector<Collective> round(std::size_t(size()), Collective{});
     std::vector<const Collective*> peers;
@@ -112,7 +112,7 @@ class MpiDirect {
     context.detector->verify(context.operation);
     ++round_;
     Staged staged(*this);
-    show(c, staged);
+    publish(c, staged);
     meet(context);
     std::vector<Collective> calls;
     for (int r = 0; r < size(); ++r) {
@@ -143,7 +143,7 @@ class MpiDirect {
     Shape strides{};
   };
 
-  /// What a rank shows to its peers.
+  /// What a rank publishes for its peers.
   struct Published {
     CollectiveKind kind{};
     ReduceOp op{};
@@ -167,8 +167,8 @@ class MpiDirect {
     SharedView source{};
   };
 
-  /// What a rank has in shared memory: two rounds, since the next one may be shown while others
-  /// still look at this one.
+  /// What a rank has in shared memory: two rounds, since the next one may be published while
+  /// others still look at this one.
   struct Slot {
     alignas(64) std::atomic<std::uint64_t> meetings{0};
     alignas(64) std::array<Published, 2> published{};
@@ -200,7 +200,7 @@ class MpiDirect {
   Published& published(int r) const noexcept { return slots_[r].published[round_ & 1]; }
   Box& piece(int r) const noexcept { return slots_[r].piece[round_ & 1]; }
 
-  void show(const Collective& c, Staged& staged) {
+  void publish(const Collective& c, Staged& staged) {
     Published& mine = published(rank_);
     mine = {};
     mine.kind = c.kind;
@@ -223,8 +223,8 @@ class MpiDirect {
                                            published(r).listed);
   }
 
-  /// Shows several calls; what does not lie in shared memory is copied there, all in one block.
-  void show_all(std::span<const Collective> calls, Staged& staged) {
+  /// Publishes several calls; what does not lie in shared memory is copied there, all in one block.
+  void publish_all(std::span<const Collective> calls, Staged& staged) {
     Published& mine = published(rank_);
     mine = {};
     mine.kind = calls[0].kind;
@@ -319,9 +319,8 @@ class MpiDirect {
   void require_agreement(const std::vector<Collective>& calls, const MpiOpContext& context) const {
     for (int r = 1; r < size(); ++r)
       if (!agree(calls[0], calls[std::size_t(r)]))
-        context.fail("ranks of group '" + *context.label + "' disagree: rank 0 runs " +
-                     text_of(calls[0]) + ", rank " + std::to_string(r) + " runs " +
-                     text_of(calls[std::size_t(r)]));
+        context.fail(text_of_disagreement(*context.label, 0, "runs " + text_of(calls[0]), r,
+                                          "runs " + text_of(calls[std::size_t(r)])));
   }
 
   /// The meeting behind which sources may change. @throws what a rank met in between

@@ -1,6 +1,6 @@
 // The thread backend: the ranks are threads of one process, and read each other's tensors.
 //
-// Every rank shows its calls, all meet at an entry barrier, everybody copies or reduces what it
+// Every rank publishes its calls, all meet at an entry barrier, everybody copies or reduces what it
 // wants straight from its peers' memory, and all meet again before any source may change. Nothing
 // is packed; reductions combine in rank order. What a rank gets wrong after the entry barrier fails
 // the call on all ranks of the group. Calls that run together share the entry barrier and the
@@ -124,7 +124,7 @@ class BasicThreadCommunicator final : public Communicator {
     const bool in_shares = std::any_of(calls.begin(), calls.end(), is_long_all_reduce);
     const std::shared_ptr<void> results = in_shares ? nullptr : room_for_results(calls);
     order_->mark(PeerPoint::ready);
-    show(calls);
+    publish(calls);
     if (std::all_of(calls.begin(), calls.end(), is_barrier)) return;
 
     std::exception_ptr error;
@@ -221,8 +221,8 @@ class BasicThreadCommunicator final : public Communicator {
     }
   }
 
-  /// Shows the calls and passes the entry barrier, behind which those of all ranks fit each other.
-  void show(std::span<const Collective> calls) {
+  /// Publishes the calls and passes the entry barrier, behind which those of all ranks fit each other.
+  void publish(std::span<const Collective> calls) {
     if (size() == 1) return;
     Published& mine = group_->published(rank(), round_);
     mine.compares = false;
@@ -238,7 +238,7 @@ class BasicThreadCommunicator final : public Communicator {
     ++round_;
   }
 
-  /// What a rank shows in the round that is under way.
+  /// What a rank has published in the round that is under way.
   const Published& published(int r) const { return group_->published(r, round_ - 1); }
 
   /// Every rank compares the same calls and comes to the same verdict: all throw, or none.
@@ -252,19 +252,16 @@ class BasicThreadCommunicator final : public Communicator {
       while (i < common && agree(first[i], theirs[i])) ++i;
       if (i == first.size() && i == theirs.size()) continue;
       const auto what = [&](const std::vector<Collective>& calls) {
-        return i < calls.size() ? text_of(calls[i]) : std::string("nothing more");
+        return "runs " + (i < calls.size() ? text_of(calls[i]) : "nothing more");
       };
       throw Error(operation_of(mine),
-                  "ranks of group '" + label() + "' disagree: rank 0 runs " + what(first) +
-                      ", rank " + std::to_string(r) + " runs " + what(theirs),
+                  text_of_disagreement(label(), 0, what(first), r, what(theirs)),
                   {.rank = state().world_rank});
     }
   }
 
   [[noreturn]] void disagree(const char* mine, const char* theirs, int r) const {
-    throw Error("collective",
-                "ranks of group '" + label() + "' disagree: rank " + std::to_string(rank()) + " " +
-                    mine + ", rank " + std::to_string(r) + " " + theirs,
+    throw Error("collective", text_of_disagreement(label(), rank(), mine, r, theirs),
                 {.rank = state().world_rank});
   }
 

@@ -27,7 +27,7 @@
 
 namespace cleave::detail {
 
-/// What a rank shows to its peers: collectives that run together, or only the signature of one.
+/// What a rank publishes for its peers: collectives that run together, or only the signature of one.
 struct Published {
   bool compares = false;  ///< `signature` counts, and there are no steps after the entry barrier
   Signature signature{};
@@ -62,8 +62,8 @@ class BasicThreadGroup {
   const std::vector<int>& members() const noexcept { return members_; }
   const std::shared_ptr<World>& world() const noexcept { return world_; }
 
-  /// What `rank` shows in a round of the entry barrier. Two rounds are kept: a rank that is through
-  /// may show its next call while others still read this one, but gets no further than that.
+  /// What `rank` publishes in a round of the entry barrier. Two rounds are kept: a rank that is
+  /// through may publish its next call while others still read this one, but gets no further than that.
   Published& published(int rank, std::uint64_t round) noexcept {
     return slots_[std::size_t(rank)].published[round & 1];
   }

@@ -1,4 +1,4 @@
-// What a rank of the thread backend reads from its peers once all have shown their calls.
+// What a rank of the thread backend reads from its peers once all have published their calls.
 //
 // Each function serves one rank and takes the calls that all ranks of the group make, in rank
 // order; it writes to that rank's destination only. Peers are visited beginning with the right
