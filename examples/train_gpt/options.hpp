@@ -64,8 +64,8 @@ inline Options parse(int argc, char** argv) {
     throw UsageError("--width " + std::to_string(options.width) + " is not a multiple of --heads " +
                      std::to_string(options.heads));
   if (options.heads % options.mesh.tp != 0)
-    throw UsageError("--heads " + std::to_string(options.heads) + " is not a multiple of tp=" +
-                     std::to_string(options.mesh.tp));
+    throw UsageError("--heads " + std::to_string(options.heads) +
+                     " is not a multiple of tp=" + std::to_string(options.mesh.tp));
   return options;
 }
 

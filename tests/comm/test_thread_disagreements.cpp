@@ -47,7 +47,8 @@ TEST_CASE("a transfer that its sender does not know of is found when checks are 
     c.receives = transfers;
     world.communicator().run(c);
   });
-  CHECK(outcome.texts[0] == "exchange: what rank 1 sends to rank 0 is not what the receiver expects");
+  CHECK(outcome.texts[0] ==
+        "exchange: what rank 1 sends to rank 0 is not what the receiver expects");
   CHECK(outcome.texts[1] == "exchange: rank 0 failed: " + outcome.texts[0] + " [rank 1]");
 }
 

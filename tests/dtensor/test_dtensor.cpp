@@ -292,9 +292,9 @@ TEST_CASE("item is the only element, on every rank and under every placement") {
     const auto there = full<float>({1}, 2.0f, first, Shard<0>{});
     if (world.rank() == 0) CHECK(there.item() == 2.0f);
     else
-      CHECK(error_of([&] {
-              there.item();
-            }).starts_with("item: this rank is outside of the mesh and holds no element [shapes [1]"));
+      CHECK(error_of([&] { there.item(); })
+                .starts_with(
+                    "item: this rank is outside of the mesh and holds no element [shapes [1]"));
   });
 }
 

@@ -63,7 +63,8 @@ TEST_CASE("a dimension is split into parts of given lengths, of one length, or e
   CHECK(halves[1].data() == x.data() + 3);
   CHECK(said([&] { split(x, dim<0>{}, {1, 2}); }) ==
         "split: the lengths add up to 3, the extent is 4 [shapes [4, 6]]");
-  CHECK(said([&] { split(x, dim<0>{}, 0); }).find("split: the length must be at least 1, not 0") == 0);
+  CHECK(said([&] { split(x, dim<0>{}, 0); }).find("split: the length must be at least 1, not 0") ==
+        0);
   CHECK(said([&] { chunk<4>(x, dim<1>{}); }).find(
             "chunk: an extent of 6 is not divisible by 4") == 0);
 }
@@ -74,7 +75,9 @@ TEST_CASE("indices that are not there are errors, nothing is clamped") {
         "slice: index 5 is not in a dimension of extent 4 [shapes [4, 6]]");
   CHECK(said([&] { slice(x, dim<0>{}, -5, 4); }).find("slice: index -5") == 0);
   CHECK(said([&] { slice(x, dim<0>{}, 3, 1); }).find("slice: a length is negative: -2") == 0);
-  CHECK(said([&] { slice(x, dim<0>{}, 0, 4, 0); }).find("slice: the step must be at least 1, not 0") == 0);
+  CHECK(said([&] {
+          slice(x, dim<0>{}, 0, 4, 0);
+        }).find("slice: the step must be at least 1, not 0") == 0);
   CHECK(said([&] { narrow(x, dim<0>{}, 2, 3); }).find("narrow: index 5") == 0);
   CHECK(said([&] { select(x, dim<1>{}, 6); }).find("select: index 6") == 0);
   CHECK(said([&] { pad(x, dim<1>{}, -1, 0); }).find("pad: a length is negative: -1") == 0);

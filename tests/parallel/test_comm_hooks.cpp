@@ -160,7 +160,8 @@ TEST_CASE("PowerSGD: what a step leaves out comes later, nothing is lost") {
 
 TEST_CASE("hooks that cannot be are refused") {
   CHECK(contains(error_of([] { TopK(0.0); }), "TopK: the share must be in (0, 1], not 0"));
-  CHECK(contains(error_of([] { PowerSgd({.rank = 0}); }), "PowerSgd: the rank must be at least 1, not 0"));
+  CHECK(contains(error_of([] { PowerSgd({.rank = 0}); }),
+                 "PowerSgd: the rank must be at least 1, not 0"));
 }
 
 TEST_CASE("training with every hook ends near one rank's losses") {

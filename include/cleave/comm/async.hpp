@@ -69,7 +69,7 @@ class Completion {
   void wait_quietly() noexcept;
   bool ready() const;
   /// The last that a job does.
-  void finish(std::exception_ptr error) noexcept;
+  void finish(std::exception_ptr&& error) noexcept;
 
  private:
   struct State;

@@ -124,7 +124,7 @@ bool Completion<Device>::ready() const {
 }
 
 template <class Device>
-void Completion<Device>::finish(std::exception_ptr error) noexcept {
+void Completion<Device>::finish(std::exception_ptr&& error) noexcept {
   State& state = *state_;
   const std::lock_guard lock(
       state.mutex);  // until all is said: who waits may destroy this after it

@@ -17,8 +17,8 @@ namespace cleave {
 /// boost::mpi::communicator becomes an MPI_Comm by itself.
 ///
 /// A rank that fails in a collective wakes all others, as does one whose last communicator is
-/// destroyed by an exception. No group of that world can be used then, and messages may be under way
-/// for ever: MPI_Finalize may wait for them.
+/// destroyed by an exception. No group of that world can be used then, and messages may be under
+/// way for ever: MPI_Finalize may wait for them.
 ///
 /// @collective every rank of `comm`
 /// @throws Error if MPI is not running, or `comm` is null or an inter-communicator

@@ -74,7 +74,8 @@ auto make_local(const index_t (&extents)[Rank]) {
 /// The distributions; what they are not defined for is an error.
 template <class T>
 kernels::Uniform<T> uniform_of(double low, double high) {
-  static_assert(!std::is_integral_v<T>, "cleave: a uniform distribution requires a floating-point type");
+  static_assert(!std::is_integral_v<T>,
+                "cleave: a uniform distribution requires a floating-point type");
   if (!(low < high))
     throw Error("uniform", "there is no number in [" + std::to_string(low) + ", " +
                                std::to_string(high) + ")");
@@ -89,7 +90,8 @@ kernels::Uniform<T> uniform_of(double low, double high) {
 
 template <class T>
 kernels::Normal<T> normal_of(double mean, double deviation) {
-  static_assert(!std::is_integral_v<T>, "cleave: a normal distribution requires a floating-point type");
+  static_assert(!std::is_integral_v<T>,
+                "cleave: a normal distribution requires a floating-point type");
   if (!(deviation >= 0))
     throw Error("normal", "the standard deviation is " + std::to_string(deviation) +
                               "; it must not be negative");
@@ -114,8 +116,8 @@ kernels::TruncatedNormal<T> truncated_normal_of(double mean, double deviation, d
   const kernels::TruncatedNormal<T> f(mean, deviation, low, high);
   if (!f.is_possible())
     fail("a normal number of mean " + std::to_string(mean) + " and standard deviation " +
-         std::to_string(deviation) + " almost never falls into [" + std::to_string(low) +
-         ", " + std::to_string(high) + "]");
+         std::to_string(deviation) + " almost never falls into [" + std::to_string(low) + ", " +
+         std::to_string(high) + "]");
   return f;
 }
 

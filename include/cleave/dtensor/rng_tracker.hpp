@@ -136,7 +136,7 @@ class TensorParallelRNGTracker : public RngTracker {
  public:
   /// @param mesh  the program's mesh, or a part of it: then arrays of larger meshes cannot be drawn
   ///              inside if they are replicated to ranks that are not of the part
-  /// @param axis  the mesh axis of tensor parallelism
+  /// @tparam A    the mesh axis of tensor parallelism
   /// @collective  none
   template <class Device, class... Axes, Axis A>
   TensorParallelRNGTracker(const DeviceMesh<Device, Axes...>& mesh, A, std::uint64_t seed = 1234)

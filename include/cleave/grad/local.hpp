@@ -57,8 +57,8 @@ constexpr bool has_owners() {
 
 /// The elements that this rank holds, as a local tensor that tracks gradients.
 ///
-/// @param P  the placements of the gradient: Partial<> on the axes on which every rank computes an
-///           addend of it from what it holds
+/// @tparam P  the placements of the gradient: Partial<> on the axes on which every rank computes an
+///            addend of it from what it holds
 /// @collective none; in backward, every rank of the mesh, if the gradient has to be redistributed
 template <class X, class... P>
   requires is_dtensor<X>
@@ -155,7 +155,7 @@ const X& global_of(const WithGradient<X, P>& x) {
 ///     auto y = local_map(f, Placements<Shard<0>>{}, x, with_gradient(w, Partial<Sum>{}));
 ///
 /// @param f    takes the local tensors, returns this rank's part of the result
-/// @param Out  how these parts make up the result
+/// @tparam Out how these parts make up the result
 /// @param x    DTensors on one mesh, tracked or not; of a tracked one that is not sharded on every
 ///             axis, `with_gradient` states how its gradient lies
 /// @collective every rank of the mesh

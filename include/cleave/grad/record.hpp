@@ -33,12 +33,7 @@ class Ref {
   }
   constexpr Ref(const Ref& other) : Ref(other.record_) {}
   constexpr Ref(Ref&& other) noexcept : record_(std::exchange(other.record_, nullptr)) {}
-  constexpr Ref& operator=(const Ref& other) {
-    if (other.record_ != nullptr) ++other.record_->references;
-    reset();
-    record_ = other.record_;
-    return *this;
-  }
+  constexpr Ref& operator=(const Ref& other) { return *this = Ref(other); }
   constexpr Ref& operator=(Ref&& other) noexcept {
     R* const record = other.release();
     reset();

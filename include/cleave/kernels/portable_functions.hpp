@@ -46,7 +46,7 @@ struct CosineSine {
 /// cos(2 pi t) and sin(2 pi t), for t in [0, 1) a multiple of 2^-53, by their series in the octant
 /// next to zero.
 CLEAVE_HOST_DEVICE inline CosineSine portable_turn(double t) {
-  const int quarter = int(4 * t + 0.5);  // both exact
+  const int quarter = int(4 * t + 0.5);  // both exact: NOLINT(bugprone-incorrect-roundings)
   const double x = 6.2831853071795865 * (t - quarter * 0.25), z = x * x;
   const double s = std::fma(
       x * z,

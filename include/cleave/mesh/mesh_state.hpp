@@ -17,8 +17,7 @@ namespace cleave {
 using AxisMask = unsigned;
 
 /// Row-major index of a coordinate along the axes of the mask.
-constexpr index_t linear_index(const Shape& extents, const Shape& coordinate,
-                               AxisMask mask = ~0u) {
+constexpr index_t linear_index(const Shape& extents, const Shape& coordinate, AxisMask mask = ~0u) {
   index_t index = 0;
   for (int a = 0; a < extents.dims; ++a)
     if (mask >> a & 1u) index = index * extents[a] + coordinate[a];

@@ -79,9 +79,10 @@ using fields_t = decltype(with_fields(std::declval<M&>(), detail::TypesOfFields{
 /// members, others stay. Specialise it for modules whose arguments are not those of the members.
 template <class M, class New>
 struct Rebind {
-  static_assert(sizeof(M*) == 0,
-                "cleave: the type of a part of this module has to change, but the module is not a "
-                "template <class..> of the types of its parts; give it a template parameter per part");
+  static_assert(
+      sizeof(M*) == 0,
+      "cleave: the type of a part of this module has to change, but the module is not a "
+      "template <class..> of the types of its parts; give it a template parameter per part");
 };
 template <template <class...> class M, class... A, class... New>
 struct Rebind<M<A...>, Types<New...>> {

@@ -52,8 +52,8 @@ auto place(const M& m, const DeviceMesh<Device, A...>& mesh, P... placements) {
       [&](const auto& x) { return detail::place_as_asked(x, mesh); });
 }
 
-/// The module whose parameters that are not initialised yet know their places among the draws of a state,
-/// as if they were made now: they may be made in any order.
+/// The module whose parameters that are not initialised yet know their places among the draws of a
+/// state, as if they were made now: they may be made in any order.
 template <class M>
 M with_draws(const M& m, RandomState& state) {
   const auto one = [&state](const auto& x) {

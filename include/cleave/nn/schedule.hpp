@@ -32,7 +32,8 @@ struct StepDecay {
 
   double operator()(index_t step) const {
     if (step < warm_up) return WarmUp{rate, warm_up}(step);
-    return rate * std::pow(factor, double((step - warm_up) / every));
+    const index_t periods = (step - warm_up) / every;
+    return rate * std::pow(factor, double(periods));
   }
 };
 

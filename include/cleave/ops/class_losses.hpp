@@ -126,9 +126,9 @@ constexpr void require_classes(const char* name, const X& x, const ClassLoss& op
   static_assert(X::dims == 2 && C::dims == 1 && std::is_integral_v<I> && !std::is_same_v<I, bool>,
                 "cleave: a loss of classes takes numbers [n, c] and integers [n]");
   if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1))
-    throw Error(
-        name, "label_smoothing must be in [0, 1], not " + std::to_string(options.label_smoothing),
-        context_of(innermost(x)));
+    throw Error(name,
+                "label_smoothing must be in [0, 1], not " + std::to_string(options.label_smoothing),
+                context_of(innermost(x)));
 }
 
 }  // namespace detail

@@ -47,9 +47,10 @@ constexpr bool is_target() {
   constexpr bool traced = call_level<Y> == 2 || ((call_level<X> == 2) || ...);
   constexpr bool computes = !is_composite<Op> && !is_view_op<Op>;
   constexpr bool alike = ((!AnyTensor<X> || is_dtensor<X> == is_dtensor<Y>) && ...);
-  static_assert(!tracked,
-                "cleave: an operation in place cannot change a value that tracks gradients; outside of "
-                "what is differentiated, it may change x.value()");
+  static_assert(
+      !tracked,
+      "cleave: an operation in place cannot change a value that tracks gradients; outside of "
+      "what is differentiated, it may change x.value()");
   static_assert(tracked || !traced,
                 "cleave: traced programs cannot contain operations in place; use what the "
                 "operation returns");

@@ -213,10 +213,15 @@ struct LayerNormOptions {
 /// `layer_norm(x, weight, bias, {.epsilon = 1e-6})`.
 ///
 /// @param x       [.., n]; elements that have 16 bits are computed in float
-/// @param weight  [n], or left out
+/// @param weight  [n], or left out with the bias
 /// @param bias    [n], or left out
 /// @collective    every rank of the mesh, if rows are sharded: two all-reduces of a number per row,
 ///                four for a gradient; nothing is gathered. Partial operands are resolved first
+template <class... R, AnyTensor X, AnyTensor W, AnyTensor B>
+constexpr auto layer_norm(const X& x, const W& weight, const B& bias,
+                          LayerNormOptions options = {}) {
+  return detail::row_norm<true, R...>(options.epsilon, x, weight, bias);
+}
 template <class... R, AnyTensor X>
 constexpr auto layer_norm(const X& x, LayerNormOptions options = {}) {
   return detail::row_norm<true, R...>(options.epsilon, x);
@@ -224,11 +229,6 @@ constexpr auto layer_norm(const X& x, LayerNormOptions options = {}) {
 template <class... R, AnyTensor X, AnyTensor W>
 constexpr auto layer_norm(const X& x, const W& weight, LayerNormOptions options = {}) {
   return detail::row_norm<true, R...>(options.epsilon, x, weight);
-}
-template <class... R, AnyTensor X, AnyTensor W, AnyTensor B>
-constexpr auto layer_norm(const X& x, const W& weight, const B& bias,
-                          LayerNormOptions options = {}) {
-  return detail::row_norm<true, R...>(options.epsilon, x, weight, bias);
 }
 
 /// What the mean square of a row is raised by.
@@ -240,13 +240,13 @@ struct RmsNormOptions {
 ///
 /// @param weight  [n], or left out
 /// @collective    as layer_norm, with one all-reduce, two for a gradient
-template <class... R, AnyTensor X>
-constexpr auto rms_norm(const X& x, RmsNormOptions options = {}) {
-  return detail::row_norm<false, R...>(options.epsilon, x);
-}
 template <class... R, AnyTensor X, AnyTensor W>
 constexpr auto rms_norm(const X& x, const W& weight, RmsNormOptions options = {}) {
   return detail::row_norm<false, R...>(options.epsilon, x, weight);
+}
+template <class... R, AnyTensor X>
+constexpr auto rms_norm(const X& x, RmsNormOptions options = {}) {
+  return detail::row_norm<false, R...>(options.epsilon, x);
 }
 
 }  // namespace cleave

@@ -159,7 +159,8 @@ constexpr auto slice_of(const char* name, const X& x, index_t begin, index_t end
   const index_t extent = shape_of(x)[D];
   const index_t first = checked_index(name, x, begin, extent, extent + 1);
   const index_t last = checked_index(name, x, end, extent, extent + 1);
-  if (step < 1) throw Error(name, "the step must be at least 1, not " + std::to_string(step), context_of(x));
+  if (step < 1)
+    throw Error(name, "the step must be at least 1, not " + std::to_string(step), context_of(x));
   const index_t length = checked_length(name, x, last - first);
   return call_op<R...>(ops::Slice<D>{first, step, (length + step - 1) / step}, x);
 }
@@ -244,7 +245,8 @@ template <class... R, AnyTensor X, int D>
 constexpr auto split(const X& x, dim<D>, index_t length) {
   constexpr int d = detail::dim_index<X::dims>(dim<D>{});
   if (length < 1)
-    throw Error("split", "the length must be at least 1, not " + std::to_string(length), detail::context_of(x));
+    throw Error("split", "the length must be at least 1, not " + std::to_string(length),
+                detail::context_of(x));
   const index_t extent = shape_of(x)[d];
   const auto whole = detail::whole_along<d>(x);
   std::vector<decltype(call_op<R...>(ops::Slice<d>{}, whole))> parts;

@@ -271,12 +271,12 @@ constexpr bool is_ready_for_groups() {
 ///
 /// A parameter is sharded along its first dimension that no axis shards; else along one that only
 /// axes before this one shard; one that has neither stays whole on the axis. What is Lazy is made
-/// where it lies, a Tensor is taken from the mesh's first rank; other axes keep their placements, or
-/// get Replicate. Buffers that are not on a mesh become Replicate.
+/// where it lies, a Tensor is taken from the mesh's first rank; other axes keep their placements,
+/// or get Replicate. Buffers that are not on a mesh become Replicate.
 ///
-/// @param axis   of the mesh, over which the parameters are Replicate so far
-/// @param paths  of the modules that are groups of their own: `"blocks.*"_path`; what is left is one
-///               group of the whole module
+/// @tparam A      the axis of the mesh, over which the parameters are Replicate so far
+/// @tparam Paths  of the modules that are groups of their own: `"blocks.*"_path`; what is left is
+///                one group of the whole module
 /// @collective   every rank of the world
 /// @throws Error  if two parameters have the same elements
 template <class M, class Device, Axis... Axes, Axis A, class... T, class... Paths>

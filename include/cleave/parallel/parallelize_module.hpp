@@ -83,8 +83,9 @@ struct PlanWalk {
 /// The module with the styles of a plan along one axis of the mesh. Other parameters, and buffers,
 /// become Replicate on the whole mesh; what is on it already stays as it is.
 ///
-/// Parameters that are not initialised yet are the same numbers as on one device: the order in which
-/// styles make them does not matter. A style works on modules whose parts have theirs already.
+/// Parameters that are not initialised yet are the same numbers as on one device: the order in
+/// which styles make them does not matter. A style works on modules whose parts have theirs
+/// already.
 ///
 /// @param entries  `on("a.*.b"_path, style)`; without any, all parameters become Replicate
 /// @collective     every rank of the world

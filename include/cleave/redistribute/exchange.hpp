@@ -72,8 +72,7 @@ Transfers plan_transfers(int members, int self, const Ownerships& here, index_t 
                            source.replica != (target.replica + target.chunk) % replicas))
         return;
       if (const Box box = intersect(source.box, target.box); !box.empty())
-        to.push_back(
-            {peer, box.relative_to(source.box.begin), box.relative_to(target.box.begin)});
+        to.push_back({peer, box.relative_to(source.box.begin), box.relative_to(target.box.begin)});
     };
     add(transfers.receives, there, here);
     add(transfers.sends, here, there);

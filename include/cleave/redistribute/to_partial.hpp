@@ -70,7 +70,8 @@ void scaled_copy(const ConstView& source, const View& destination, index_t facto
     case DType::complex128: return copy(std::type_identity<std::complex<double>>{});
     default: break;
   }
-  throw Error("redistribute", std::string("Partial<Avg> is not defined on ") + name_of(source.dtype));
+  throw Error("redistribute",
+              std::string("Partial<Avg> is not defined on ") + name_of(source.dtype));
 }
 
 /// What reduces to the identity of `step.op`: on ranks that are not the first of an inner partial

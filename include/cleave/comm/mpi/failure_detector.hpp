@@ -63,7 +63,7 @@ class MpiFailureDetector {
   /// What MPI allows; the same on all ranks.
   int largest_tag() const noexcept { return largest_tag_; }
 
-  /// Whether messages may be under way that nobody will wait for: no group of the world can be used.
+  /// Whether messages may be under way that nobody will wait for: no group of the world is usable.
   bool broken() const noexcept {
     const std::lock_guard lock(mutex_);
     return failure_ != nullptr || is_unwinding();

@@ -221,7 +221,7 @@ class BasicThreadCommunicator final : public Communicator {
     }
   }
 
-  /// Publishes the calls and passes the entry barrier, behind which those of all ranks fit each other.
+  /// Publishes the calls and passes the entry barrier, behind which those of all ranks agree.
   void publish(std::span<const Collective> calls) {
     if (size() == 1) return;
     Published& mine = group_->published(rank(), round_);

@@ -27,7 +27,7 @@
 
 namespace cleave::detail {
 
-/// What a rank publishes for its peers: collectives that run together, or only the signature of one.
+/// What a rank publishes for its peers: collectives that run together, or the signature of one.
 struct Published {
   bool compares = false;  ///< `signature` counts, and there are no steps after the entry barrier
   Signature signature{};
@@ -63,7 +63,7 @@ class BasicThreadGroup {
   const std::shared_ptr<World>& world() const noexcept { return world_; }
 
   /// What `rank` publishes in a round of the entry barrier. Two rounds are kept: a rank that is
-  /// through may publish its next call while others still read this one, but gets no further than that.
+  /// through may publish its next call while others still read this one, but gets no further.
   Published& published(int rank, std::uint64_t round) noexcept {
     return slots_[std::size_t(rank)].published[round & 1];
   }
@@ -99,8 +99,8 @@ class BasicThreadGroup {
   }
 
   /// Records, before a step, that `rank` failed after the entry barrier of `round`.
-  void report(int rank, std::uint64_t round, std::string error) noexcept {
-    published(rank, round).error = std::move(error);
+  void report(int rank, std::uint64_t round, const char* error) noexcept {
+    published(rank, round).error = error;
     spoiled_[round & 1].store(round + 1);
   }
 
@@ -216,7 +216,7 @@ class BasicThreadGroup {
 
   /// "rank 2 left while rank 0 waits in barrier of group 'world'"; empty if none has left.
   std::string text_of_leaving(const Visit& visit) const {
-    const std::string gone = missing(visit, true);
+    std::string gone = missing(visit, true);
     if (gone.empty()) return gone;
     return ranks_named(gone) + " left while rank " + std::to_string(world_rank(visit.rank)) +
            " waits in " + where(visit);

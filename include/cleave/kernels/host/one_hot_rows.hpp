@@ -24,7 +24,8 @@ std::optional<I> one_hot_rows(On<Host>, const Strided<const I>& indices, index_t
   std::optional<I> wrong;
   if (rows == 0) return wrong;
   detail::DimLoops loops;
-  for (int d = 0; d < indices.extents.dims; ++d) loops.push(indices.extents[d], {indices.strides[d]});
+  for (int d = 0; d < indices.extents.dims; ++d)
+    loops.push(indices.extents[d], {indices.strides[d]});
   loops.each([&](index_t offset) {
     const I index = indices.data[offset];
     if (!classes.has(index_t(index))) {
