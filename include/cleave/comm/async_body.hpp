@@ -11,6 +11,7 @@
 
 #include <cleave/comm/async.hpp>
 #include <cleave/comm/communicator.hpp>
+#include <cleave/comm/worker_thread.hpp>
 #include <cleave/tensor/host_cache.hpp>
 
 namespace cleave::detail {
@@ -23,6 +24,8 @@ class Worker {
   Worker()
       : thread_([queue = queue_, memory = host_cache()]() mutable {
           host_cache(std::move(memory));
+          is_worker_thread() = true;
+          request_short_time_slices();
           queue->serve();
         }) {}
   Worker(const Worker&) = delete;  // the rank has one

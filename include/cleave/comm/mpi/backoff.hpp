@@ -13,9 +13,11 @@
 #include <vector>
 
 #include <sched.h>
+#include <time.h>
 
 #include <cleave/comm/mpi/failure_detector.hpp>
 #include <cleave/comm/mpi/handle.hpp>
+#include <cleave/comm/worker_thread.hpp>
 #include <cleave/core/deadline.hpp>
 #include <cleave/core/error.hpp>
 
@@ -59,6 +61,9 @@ struct MpiOpContext {
 struct MpiPolls {
   int flags = 50;
   int messages = 50;
+  /// Whether ranks and their threads for asynchronous work are more than the cores: these sleep
+  /// while they wait. A thread that yields to one that computes comes back milliseconds later.
+  bool workers_sleep = false;
 };
 
 inline MpiPolls& mpi_polls() {
@@ -78,10 +83,16 @@ class MpiBackoff {
   explicit MpiBackoff(const MpiOpContext& context, For what = For::messages)
       : context_(context),
         what_(what),
-        polls_(what == For::flags ? mpi_polls().flags : mpi_polls().messages) {}
+        sleeps_(mpi_polls().workers_sleep && is_worker_thread()),
+        polls_(sleeps_              ? 0
+               : what == For::flags ? mpi_polls().flags
+                                    : mpi_polls().messages) {}
 
   /// Something has arrived: the time begins anew.
   void renew() { idle_ = {}; }
+
+  /// Whether this thread is to sleep between two looks. @see MpiPolls
+  bool sleeps() const noexcept { return sleeps_; }
 
   /// Seconds without anything, when this rank last looked at the clock.
   double waited() const noexcept { return idle_.waited; }
@@ -94,8 +105,8 @@ class MpiBackoff {
   /// @throws Error if one has failed or left, or does not come in time
   template <class Awaited>
   bool rest(const Awaited& awaited) {
-    if (++idle_.polls > polls_) sched_yield();
-    if (idle_.polls % (polls_ < 16 ? 4 : 16) != 0) return false;
+    if (++idle_.polls > polls_) leave_core();
+    if (idle_.polls % (polls_ < 16 && !sleeps_ ? 4 : 16) != 0) return false;
     MpiFailureDetector& detector = *context_.detector;
     detector.listen();
     detector.throw_if_failed(context_.operation);
@@ -132,6 +143,15 @@ class MpiBackoff {
   /// how long a rank has to answer.
   static constexpr double grace_seconds = 0.25;
 
+  void leave_core() const noexcept {
+    if (!sleeps_) {
+      sched_yield();
+    } else if (what_ != For::flags) {  // a flag wakes who sleeps
+      const timespec nap{0, 20'000};
+      nanosleep(&nap, nullptr);
+    }
+  }
+
   /// After the time-out: asks the awaited ranks, and names those that do not answer. One that waits
   /// in its turn is about to find who is to blame; if it does not, they wait for each other.
   void find_culprit(double now, const std::vector<int>& awaited) {
@@ -166,6 +186,7 @@ class MpiBackoff {
 
   const MpiOpContext& context_;
   For what_;
+  bool sleeps_;
   int polls_;
   Idle idle_;
 };

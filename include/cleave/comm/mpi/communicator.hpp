@@ -208,8 +208,10 @@ class MpiCommunicator final : public Communicator {
   /// is told to do the same.
   static void choose_polls(MPI_Comm comm) {
     const char* yields = std::getenv("OMPI_MCA_mpi_yield_when_idle");
-    const bool shares = ranks_on_node(comm) > available_cores();
+    const int ranks = ranks_on_node(comm), cores = available_cores();
+    const bool shares = ranks > cores;
     MpiPolls& polls = mpi_polls();
+    polls.workers_sleep = 2 * ranks > cores;
     polls.flags = shares ? 2 : 50;
     polls.messages = shares || (yields != nullptr && *yields == '1') ? 2 : 50;
   }

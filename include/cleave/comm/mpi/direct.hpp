@@ -6,8 +6,8 @@
 // and the collective goes as messages.
 #pragma once
 
+#include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -23,6 +23,7 @@
 #include <cleave/comm/mpi/backoff.hpp>
 #include <cleave/comm/mpi/collectives.hpp>
 #include <cleave/comm/mpi/node.hpp>
+#include <cleave/comm/mpi/shared_counter.hpp>
 #include <cleave/comm/thread/reads.hpp>
 #include <cleave/comm/verify.hpp>
 
@@ -170,12 +171,11 @@ class MpiDirect {
   /// What a rank has in shared memory: two rounds, since the next one may be published while
   /// others still look at this one.
   struct Slot {
-    alignas(64) std::atomic<std::uint64_t> meetings{0};
+    alignas(64) SharedCounter meetings{};
     alignas(64) std::array<Published, 2> published{};
     alignas(64) std::array<Box, 2> piece{};  ///< of a scatter: the root writes into all slots
     alignas(64) std::array<std::array<std::byte, staging_bytes>, 2> staging{};
   };
-  static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
   /// A call whose views lie in shared memory.
   struct Staged {
@@ -373,14 +373,11 @@ class MpiDirect {
   /// Returns when all ranks have come here.
   /// @throws Error if one has failed or left, or does not come in time
   void meet(const MpiOpContext& context) {
-    ++meetings_;
-    slots_[rank_].meetings.store(meetings_, std::memory_order_release);
-    const auto missing = [&](int r) {
-      return slots_[r].meetings.load(std::memory_order_acquire) < meetings_;
-    };
+    slots_[rank_].meetings.raise(++meetings_);
+    const auto missing = [&](int r) { return !slots_[r].meetings.has_reached(meetings_); };
     MpiBackoff backoff(context, MpiBackoff::For::flags);
     for (int r = 0; r < size(); ++r)
-      while (missing(r))
+      while (missing(r)) {
         backoff.rest([&] {
           std::vector<int> ranks;
           for (int peer = 0; peer < size(); ++peer)
@@ -388,6 +385,8 @@ class MpiDirect {
           std::sort(ranks.begin(), ranks.end());
           return ranks;
         });
+        if (backoff.sleeps()) slots_[r].meetings.sleep_until(meetings_);
+      }
   }
 
   std::shared_ptr<MpiNode> node_;
@@ -395,7 +394,7 @@ class MpiDirect {
   int rank_;
   Slot* slots_;
   std::uint64_t round_ = 0;
-  std::uint64_t meetings_ = 0;
+  std::uint32_t meetings_ = 0;
   std::vector<ConstView> operands_;
 };
 

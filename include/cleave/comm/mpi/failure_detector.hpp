@@ -19,6 +19,7 @@
 #include <time.h>
 
 #include <cleave/comm/mpi/handle.hpp>
+#include <cleave/comm/worker_thread.hpp>
 #include <cleave/core/error.hpp>
 
 namespace cleave::detail {
@@ -139,11 +140,13 @@ class MpiFailureDetector {
     }
   }
 
-  /// Before this rank communicates: reads what the others have said, now and then.
+  /// Before this rank communicates: reads what the others have said, now and then. Its worker
+  /// thread does so while it waits only: MPI may leave the core at each look, to the thread that
+  /// computes.
   /// @throws Error if a rank is known to have failed
   void verify(const std::string& operation) {
     const std::lock_guard lock(mutex_);
-    if (MPI_Wtime() > heard_ + 0.01) listen(8);
+    if (!is_worker_thread() && MPI_Wtime() > heard_ + 0.01) listen(8);
     if (failure_ != nullptr) withdraw();
     throw_if_failed(operation);
   }

@@ -1,0 +1,39 @@
+// Threads that run a rank's asynchronous work, concurrently with the one that computes.
+#pragma once
+
+#include <cstdint>
+
+#if defined(__linux__)
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+namespace cleave::detail {
+
+/// Whether this thread is one.
+inline bool& is_worker_thread() noexcept {
+  static thread_local bool is_worker = false;
+  return is_worker;
+}
+
+/// Asks for short time slices, so that a thread that mostly waits runs soon after what it has waited
+/// for, while another one computes. Linux has that from 6.12; older ones ignore it.
+inline void request_short_time_slices() noexcept {
+#if defined(__linux__) && defined(SYS_sched_getattr) && defined(SYS_sched_setattr)
+  struct Attributes {  // of the system's first version of them
+    std::uint32_t size = 48, policy = 0;
+    std::uint64_t flags = 0;
+    std::int32_t nice = 0;
+    std::uint32_t priority = 0;
+    std::uint64_t runtime = 0, deadline = 0, period = 0;
+  } attributes;
+  static_assert(sizeof(Attributes) == 48);
+  if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
+  if (attributes.policy != SCHED_OTHER) return;
+  attributes.runtime = 100'000;  // nanoseconds
+  syscall(SYS_sched_setattr, 0, &attributes, 0);
+#endif
+}
+
+}  // namespace cleave::detail
