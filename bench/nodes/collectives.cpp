@@ -126,7 +126,7 @@ int main(int argc, char** argv) {
   const int hosts = argc > 1 ? std::max(1, std::atoi(argv[1])) : 1;
   const Bench bench{world.communicator(),
                     std::to_string(hosts) + "x" + std::to_string(world.size() / hosts)};
-  std::vector<std::size_t> sizes{256, 4096, 65536, std::size_t(1) << 20, std::size_t(8) << 20};
+  std::vector<std::size_t> sizes{64, 256, 4096, 65536, std::size_t(1) << 20, std::size_t(8) << 20};
   if (argc > 2) sizes.clear();
   for (int i = 2; i < argc; ++i) sizes.push_back(std::size_t(std::atoll(argv[i])));
   for (const std::size_t bytes : sizes) bench.run(bytes);

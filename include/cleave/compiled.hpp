@@ -21,6 +21,7 @@
 #include <cleave/comm/communicator_body.hpp>
 #include <cleave/comm/dry_body.hpp>
 #include <cleave/comm/functional/operands_body.hpp>
+#include <cleave/comm/machine_body.hpp>
 #include <cleave/comm/run_body.hpp>
 #include <cleave/comm/thread/communicator.hpp>
 #include <cleave/comm/trace_body.hpp>

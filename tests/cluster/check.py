@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Programs on hosts that share no memory: values, a cable that is unplugged, a host that stops.
 
-usage: check.py TEST_COMM TEST_REDISTRIBUTE ENDURE
+usage: check.py TEST_COMM TEST_REDISTRIBUTE ENDURE CLEAVE_TUNE
 """
 
 import pathlib
@@ -71,7 +71,22 @@ def lose_host(cases, endure, sentence, lose, survivors, count):
     cases.check(sentence, held, f"begun: {begun}\n{said}")
 
 
-def main(test_comm, test_redistribute, endure):
+def tuned(cases, test_comm, tune):
+    with hosts.Cluster(2) as cluster:
+        file = cluster.folder / "file.tune"
+        code, said = cluster.run(2, [tune, file], seconds=120)
+        text = file.read_text() if file.exists() else ""
+        rows = re.findall(r"^\w+  [24]  0  \w+  # us:", text, re.M)
+        machine = re.search(r"^inside  \S+  \S+$.*^between  \S+  \S+  2$", text, re.M | re.S)
+        written = code == 0 and len(rows) == 8 and machine is not None
+        cases.check("cleave-tune measures columns and all ranks", written,
+                    f"status {code}\n{said[-4000:]}\n{text}")
+        code, said = cluster.run(2, [test_comm, "-tse=threads only", "-tc=*exchange moves*"],
+                                 seconds=120, CLEAVE_TUNE=str(file))
+        cases.check("what it writes is read", code == 0, f"status {code}\n{said[-4000:]}")
+
+
+def main(test_comm, test_redistribute, endure, tune):
     cases = Cases()
     reason = hosts.obstacle()
     if reason is not None:
@@ -79,6 +94,7 @@ def main(test_comm, test_redistribute, endure):
         return cases.finish()
     hosts.enclose()
     values(cases, {"comm": test_comm, "redistribute": test_redistribute})
+    tuned(cases, test_comm, tune)
     for count in (10, 100_000):
         lose_host(cases, endure, f"an unplugged cable is noticed on both ends ({count} floats)",
                   lambda cluster: cluster.unplug(1), (0, 1, 2, 3), count)

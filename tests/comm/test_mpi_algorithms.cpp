@@ -146,6 +146,14 @@ TEST_CASE("a line of the table that means nothing is named") {
   CHECK(refusal("barrier 2 0 library") == ":1: 'barrier 2 0 library'" + rest);
   CHECK(refusal("all_reduce -2 0 library") == ":1: 'all_reduce -2 0 library'" + rest);
   CHECK(refusal("all_reduce 2 0 library 7") == ":1: 'all_reduce 2 0 library 7'" + rest);
+  const std::string costs =
+      " is not inside or between, microseconds, bytes per microsecond, and "
+      "ranks per node after between";
+  CHECK(refusal("inside 2") == ":1: 'inside 2'" + costs);
+  CHECK(refusal("inside 2 900 8") == ":1: 'inside 2 900 8'" + costs);
+  CHECK(refusal("between 20 -1 8") == ":1: 'between 20 -1 8'" + costs);
+  CHECK(refusal("between 20 900 0") == ":1: 'between 20 900 0'" + costs);
+  CHECK(refusal("between 20 900 8 # fine\ninside 2 9000") == "");
   setenv("CLEAVE_TUNE", "/nowhere/table", 1);
   CHECK(cleave::testing::error_of([] { detail::MpiTuning::from_environment(); }) ==
         "run: CLEAVE_TUNE: cannot read '/nowhere/table'");
@@ -181,9 +189,11 @@ TEST_CASE("blocks of a reduction over 16,384 ranks fit in the scratch of a reduc
 TEST_CASE("reductions as messages go through a little scratch block by block") {
   if (!needs_processes(2)) return;
   const Changed scratch(detail::max_reduction_scratch, std::size_t(1000));
+  const Changed none_is_passed_on(detail::most_passed_on, std::size_t(0));
   const Changed nodes(detail::mpi_ranks_per_node, 1);
   on_ranks({2, 3, 4, 8}, [](World& world) {
     reduce_scatter_cases(world);
+    all_gather_cases(world);
     rank_order_cases(world);
     for (const Style style : all_styles)
       all_reduce_case<double>(world.communicator(), ReduceOp::avg, 83, 101, style, style, true);

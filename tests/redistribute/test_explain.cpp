@@ -1,11 +1,17 @@
 // Explanations: text, bytes and memory against numbers worked out by hand.
+#include <array>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <limits>
 #include <string>
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <cleave/comm/dry.hpp>
+#include <cleave/redistribute/exchange.hpp>
 #include <cleave/redistribute/explain.hpp>
 
 #include "errors.hpp"
@@ -97,4 +103,68 @@ TEST_CASE("ranks outside of a mesh explain what those in it do") {
     CHECK(gather.microseconds == cost_model(world.communicator()).latency_us +
                                      12 / cost_model(world.communicator()).bytes_per_us);
   });
+}
+
+TEST_CASE("estimates are those of a stated machine, inside of nodes and between them") {
+  const World world(dry_communicator(0, 16));
+  const auto mesh = init_device_mesh<dp, tp>(world, {4, 4});
+  CostModel machine{.latency_us = 2, .bytes_per_us = 1000};
+  machine.ranks_per_node = 4;
+  machine.network_latency_us = 30;
+  machine.network_bytes_per_us = 100;
+  using Rows = Placements<Shard<0>, Replicate>;
+  using Columns = Placements<Replicate, Shard<0>>;
+  using Whole = Placements<Replicate, Replicate>;
+  const auto time = [&]<class From>(From) {
+    return explain<From, Whole>(mesh, {16, 25}, DType::float32, machine).microseconds;
+  };
+  CHECK(time(Columns{}) == 2 + 4 * 3 * 4 * 25 / 1000.0);  // tp: the four ranks of a node
+  CHECK(time(Rows{}) == 30 + 4 * 3 * 4 * 25 / 100.0);     // dp: one rank of each
+  machine.ranks_per_node = 8;
+  CHECK(time(Rows{}) == 30 + 4 * 3 * 4 * 25 / 100.0);
+  machine.ranks_per_node = 16;
+  CHECK(time(Rows{}) == 2 + 4 * 3 * 4 * 25 / 1000.0);
+}
+
+TEST_CASE("a network that is slow decides for less of it") {
+  const World world(dry_communicator(0, 16));
+  const auto mesh = init_device_mesh<dp, tp>(world, {4, 4});
+  // an addend on each node, which its ranks replicate: they can share the sum
+  using From = Placements<Partial<Sum>, Replicate>;
+  using To = Placements<Replicate, Replicate>;
+  CostModel machine;  // 64 KiB: one all-reduce takes 5 + 9.8 us, with slices 5 + 2.5 + 5 + 4.9
+  CHECK(explain<From, To>(mesh, {128, 128}, DType::float32, machine).steps.size() == 1);
+  machine.ranks_per_node = 4;
+  machine.network_latency_us = 30;
+  machine.network_bytes_per_us = 1000;
+  CHECK(explain<From, To>(mesh, {128, 128}, DType::float32, machine).steps.size() == 3);
+}
+
+TEST_CASE("worlds know the machine that a file describes") {
+  const std::string name = "/tmp/cleave-machine-" + std::to_string(getpid());
+  std::ofstream(name) << "inside 3 2000  # measured\nall_reduce 4 0 messages\nbetween 40 500 2\n";
+  setenv("CLEAVE_TUNE", name.c_str(), 1);
+  const CostModel machine = cost_model(*dry_communicator(0, 4));
+  unsetenv("CLEAVE_TUNE");
+  std::remove(name.c_str());
+  CHECK(machine.latency_us == 3);
+  CHECK(machine.bytes_per_us == 2000);
+  CHECK(machine.ranks_per_node == 2);
+  CHECK(machine.network_latency_us == 40);
+  CHECK(machine.network_bytes_per_us == 500);
+  CHECK(cost_model(*dry_communicator(0, 4)).ranks_per_node == 0);
+}
+
+TEST_CASE("the transfers of an exchange are found once") {
+  const World world(dry_communicator(12345, 16384));
+  const auto mesh = init_device_mesh<dp, tp>(world, {128, 128});
+  const Plan plan = make_plan(layout_of<Placements<Shard<0>, Shard<1>>, 2>,
+                              layout_of<Placements<Shard<1>, Shard<0>>, 2>, 2);
+  const Shape shape(std::array<index_t, 2>{1 << 14, 1 << 15});
+  auto& cache = mesh.state().cache<redistribution::TransferCache>();
+  const auto transfers = cache.transfers(plan[0], shape, mesh.state());
+  CHECK(transfers->receives.size() == 1);
+  CHECK(cache.transfers(plan[0], shape, mesh.state()) == transfers);
+  CHECK(cache.transfers(plan[0], Shape(std::array<index_t, 2>{1 << 14, 1 << 14}), mesh.state()) !=
+        transfers);
 }

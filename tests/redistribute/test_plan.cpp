@@ -1,5 +1,6 @@
 // Plans, without ranks: what they do, how many steps they take, and that every step is sound.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -117,4 +118,34 @@ TEST_CASE("a rank receives exactly what it must own and does not") {
         }
     }
   CHECK(received > 0);
+}
+
+TEST_CASE("the peers of an exchange are found among a billion ranks") {
+  const index_t n = 1 << 15;
+  const Shape mesh(std::array<index_t, 2>{n, n}), shape(std::array<index_t, 2>{4 * n, 3 * n});
+  const auto peer_of = [&](index_t i, index_t j) { return int(i * n + j); };
+  const auto at = [](index_t i, index_t j) { return Shape(std::array<index_t, 2>{i, j}); };
+  // 4 x 3 elements of each rank: rows 4 i and columns 3 j, then rows 4 j and columns 3 i
+  const Plan turn = make_plan(on(S0, S1), on(S1, S0), 2);
+  auto transfers = redistribution::exchange_transfers(turn[0], shape, mesh, at(5, 777));
+  REQUIRE(transfers.receives.size() == 1);
+  CHECK(transfers.receives[0].peer == peer_of(777, 5));
+  CHECK(transfers.receives[0].destination.volume() == 12);
+  REQUIRE(transfers.sends.size() == 1);
+  CHECK(transfers.sends[0].peer == peer_of(777, 5));
+  transfers = redistribution::exchange_transfers(turn[0], shape, mesh, at(777, 777));
+  REQUIRE(transfers.receives.size() == 1);
+  CHECK(transfers.receives[0].peer == peer_of(777, 777));
+
+  // chunk i is on (i, *), and goes to (*, i): each of the owners serves one
+  const Plan swap = make_plan(on(S0, R), on(R, S0), 2);
+  transfers = redistribution::exchange_transfers(swap[0], shape, mesh, at(5, 777));
+  REQUIRE(transfers.receives.size() == 1);
+  CHECK(transfers.receives[0].peer / n == 777);
+  CHECK(transfers.receives[0].destination.volume() == 4 * 3 * n);
+  REQUIRE(transfers.sends.size() == 1);
+  CHECK(transfers.sends[0].peer % n == 5);
+  const auto server = redistribution::exchange_transfers(
+      swap[0], shape, mesh, coordinate_of(mesh, transfers.receives[0].peer));
+  CHECK(server.sends[0].peer == peer_of(5, 777));
 }

@@ -5,6 +5,8 @@
 // ranks when checks ask for it, and then makes the one virtual call.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
+#include <cleave/comm/machine.hpp>
 #include <cleave/core/config.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/core/random_state.hpp>
@@ -40,6 +43,12 @@ class Observer {
   virtual void observe_time(double seconds) = 0;
 };
 
+/// Guards the observers of a rank, which may communicate from two threads.
+struct ObserverLock {
+  std::mutex mutex{};
+  std::atomic<std::size_t> count{0};  ///< of observers: none are told without the mutex
+};
+
 /// Tells every rank of a world, whatever it waits for, that one of them fails.
 class AbortNotification {
  public:
@@ -60,11 +69,12 @@ struct RankState {
   /// Whether sums over ranks on several nodes add in rank order too, as those of one node do, and
   /// take longer (CLEAVE_REPRODUCIBLE); the same on all ranks.
   bool reproducible = false;
+  MachineCosts machine{};        ///< CLEAVE_TUNE
   RandomState random{};          ///< of the rank's next random array, equal on all ranks
   std::shared_ptr<const RandomRegion> region{};  ///< inside of which states differ, or null
   std::vector<Observer*> observers{};
-  /// Held while the observers are told or changed: a rank may communicate from two threads.
-  std::shared_ptr<std::mutex> observing = std::make_shared<std::mutex>();
+  /// Held while the observers are told or changed.
+  std::shared_ptr<ObserverLock> observing = std::make_shared<ObserverLock>();
   /// For a rank that cannot end before its peers know, or null.
   std::shared_ptr<AbortNotification> abort_notification{};
   /// Tells and hears of failures beside collectives.
@@ -73,8 +83,8 @@ struct RankState {
   std::shared_ptr<void> side_stream{};      ///< likewise the rank's second stream of a device
   std::shared_ptr<void> device_detector{};  ///< and what detects failures of its work on a device
 
-  /// @throws Error for a value of CLEAVE_CHECK, CLEAVE_TIMEOUT or CLEAVE_REPRODUCIBLE that means
-  ///         nothing
+  /// @throws Error for a value of CLEAVE_CHECK, CLEAVE_TIMEOUT, CLEAVE_REPRODUCIBLE or CLEAVE_TUNE
+  ///         that means nothing
   static RankState from_environment(int rank, int size);
 };
 

@@ -39,6 +39,7 @@ CLEAVE_INLINE RankState RankState::from_environment(int rank, int size) {
       throw Error("run", "CLEAVE_REPRODUCIBLE is '" + value + "'; use 0 or 1");
     state.reproducible = value == "1";
   }
+  state.machine = MachineCosts::from_environment();
   return state;
 }
 
@@ -61,7 +62,7 @@ CLEAVE_INLINE void Communicator::execute_observed(std::span<const Collective> co
   if (collectives.size() == 1) execute(collectives[0]);
   else execute_all(collectives);
   const detail::Seconds took = detail::Clock::now() - start;
-  const std::lock_guard lock(*state_->observing);
+  const std::lock_guard lock(state_->observing->mutex);
   for (Observer* observer : state_->observers) observer->observe_time(took.count());
 }
 
@@ -91,8 +92,8 @@ CLEAVE_INLINE void Communicator::agree_on_call(const Collective& collective) {
 
 CLEAVE_INLINE bool Communicator::prepare(const Collective& collective, bool joins) {
   bool observed = false;
-  {
-    const std::lock_guard lock(*state_->observing);
+  if (state_->observing->count.load(std::memory_order_relaxed) > 0) {
+    const std::lock_guard lock(state_->observing->mutex);
     observed = !state_->observers.empty();
     for (Observer* observer : state_->observers) observer->observe(collective, *this, joins);
   }

@@ -17,10 +17,11 @@
 namespace cleave {
 
 CLEAVE_INLINE CommTrace::~CommTrace() {
-  const std::lock_guard lock(*state_->observing);
+  const std::lock_guard lock(state_->observing->mutex);
   std::vector<Observer*>& observers = state_->observers;
   for (std::size_t i = observers.size(); i-- > 0;)
     if (observers[i] == this) observers.erase(observers.begin() + std::ptrdiff_t(i));
+  state_->observing->count.store(observers.size(), std::memory_order_relaxed);
 }
 
 CLEAVE_INLINE void CommTrace::observe(const Collective& collective, const Communicator& group,
@@ -43,8 +44,9 @@ CLEAVE_INLINE void CommTrace::observe(const Collective& collective, const Commun
 }
 
 CLEAVE_INLINE CommTrace::CommTrace(std::shared_ptr<RankState> state) : state_(std::move(state)) {
-  const std::lock_guard lock(*state_->observing);
+  const std::lock_guard lock(state_->observing->mutex);
   state_->observers.push_back(this);
+  state_->observing->count.store(state_->observers.size(), std::memory_order_relaxed);
 }
 
 namespace detail {

@@ -4,6 +4,7 @@
 // one round.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include <cleave/redistribute/block.hpp>
@@ -25,7 +26,7 @@ struct Call {
   Block source{};
   Block result{};
   std::vector<Box> pieces{};
-  Transfers transfers{};
+  std::shared_ptr<const Transfers> transfers{};
   bool even = false;
 
   /// The value that a communicator runs; refers to this call.
@@ -36,8 +37,7 @@ struct Call {
     c.source = source.view;
     c.destination = result.view;
     c.pieces = pieces;
-    c.sends = transfers.sends;
-    c.receives = transfers.receives;
+    if (transfers != nullptr) c.sends = transfers->sends, c.receives = transfers->receives;
     c.global_count = global_count;
     c.even = even;
     c.operation = context.operation;

@@ -17,6 +17,9 @@ namespace cleave {
 struct CostModel {
   double latency_us = 5;        ///< of one collective
   double bytes_per_us = 10000;  ///< received by one rank (10 GB/s)
+  index_t ranks_per_node = 0;   ///< of a mesh, numbered node by node; 0: there is one node
+  double network_latency_us = 0;    ///< of a collective across nodes, where there are several
+  double network_bytes_per_us = 1;  ///< likewise
 
   static constexpr CostModel bytes_only() { return {0, 1}; }
 };
@@ -89,12 +92,30 @@ constexpr index_t received_bytes(const Plan& plan, const Shape& mesh, const Shap
   return capped_product(elements, index_t(element_size));
 }
 
+namespace redistribution {
+
+/// Whether the group of the mesh's first rank over some axes has ranks on several nodes.
+constexpr bool crosses_nodes(unsigned axes, const Shape& mesh, index_t ranks_per_node) {
+  if (ranks_per_node == 0) return false;
+  index_t last = 0, stride = 1;
+  for (int a = mesh.dims - 1; a >= 0; --a) {
+    if (axes >> a & 1u) last += (mesh[a] - 1) * stride;
+    stride *= mesh[a];
+  }
+  return last >= ranks_per_node;
+}
+
+}  // namespace redistribution
+
 /// The estimated time of a step, and of a plan, in microseconds.
 constexpr double estimated_us(const Step& step, const Shape& mesh, const Shape& shape,
                               std::size_t element_size, const CostModel& model) {
   if (!communicates(step.kind)) return 0;
   const index_t elements = redistribution::received_elements(step, shape, mesh);
-  return model.latency_us + double(elements) * double(element_size) / model.bytes_per_us;
+  const double bytes = double(elements) * double(element_size);
+  if (redistribution::crosses_nodes(step.axes, mesh, model.ranks_per_node))
+    return model.network_latency_us + bytes / model.network_bytes_per_us;
+  return model.latency_us + bytes / model.bytes_per_us;
 }
 constexpr double estimated_us(const Plan& plan, const Shape& mesh, const Shape& shape,
                               std::size_t element_size, const CostModel& model) {

@@ -6,11 +6,17 @@
 // take turns.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <vector>
 
+#include <cleave/core/checksum.hpp>
 #include <cleave/redistribute/call.hpp>
+#include <cleave/redistribute/peers.hpp>
 
 namespace cleave::redistribution {
 
@@ -80,21 +86,145 @@ Transfers plan_transfers(int members, int self, const Ownerships& here, index_t 
   return transfers;
 }
 
-/// The transfers of the rank at `coordinate` to and from its group over `step.axes`; pure
-/// arithmetic.
+namespace detail {
+
+/// The axes of the mask that shard nothing.
+constexpr AxisMask unsharded(const StepLayout& of, AxisMask mask) {
+  for (int a = 0; a < of.layout.axes; ++a)
+    if (of.layout[a].is_shard()) mask &= ~(1u << a);
+  return mask;
+}
+
+/// Which of the owners of a chunk sends it to which receiver.
+struct Replicas {
+  AxisMask chunk_axes;  ///< sharded before: they tell which chunk a rank owns
+  AxisMask owner_axes;  ///< not sharded before: they tell the owners of a chunk apart
+  AxisMask receiver_axes;  ///< not sharded after: they tell those apart that want the same
+  AxisMask other_axes;
+
+  constexpr Replicas(const Step& step)
+      : chunk_axes(step.axes & ~unsharded(step.from, step.axes)),
+        owner_axes(unsharded(step.from, step.axes)),
+        receiver_axes(unsharded(step.to, step.axes)),
+        other_axes(step.axes & ~unsharded(step.to, step.axes)) {}
+
+  /// Whether both own the same chunk.
+  constexpr bool same_chunk(const Shape& mesh, const Shape& a, const Shape& b) const {
+    return linear_index(mesh, a, chunk_axes) == linear_index(mesh, b, chunk_axes);
+  }
+
+  /// Sets those coordinates of `owner` that tell the owners of its chunk apart to the one that
+  /// sends to `receiver`: consecutive receivers of the same indices ask consecutive owners.
+  constexpr void set_source(const Shape& mesh, const Shape& receiver, Shape& owner) const {
+    const index_t turn =
+        linear_index(mesh, receiver, receiver_axes) + linear_index(mesh, receiver, other_axes);
+    set_coordinate(owner_axes, mesh, turn % product_over(mesh, owner_axes), owner);
+  }
+
+  /// Calls f(coordinate) for those that `owner` sends to among the ranks that want the same as
+  /// `receiver` and do not own it.
+  template <class F>
+  void each_receiver(const Shape& mesh, const Shape& owner, Shape receiver, const F& f) const {
+    const index_t owners = product_over(mesh, owner_axes);
+    const index_t receivers = product_over(mesh, receiver_axes);
+    const index_t other = linear_index(mesh, receiver, other_axes) % owners;
+    index_t turn = (linear_index(mesh, owner, owner_axes) - other + owners) % owners;
+    for (; turn < receivers; turn += owners) {
+      set_coordinate(receiver_axes, mesh, turn, receiver);
+      if (!same_chunk(mesh, receiver, owner)) f(receiver);
+    }
+  }
+};
+
+}  // namespace detail
+
+/// The transfers of the rank at `coordinate` with its group over `step.axes`, by the numbers of
+/// their peers; pure arithmetic. A transfer to itself is a copy.
+/// @cost O(p log p) for p peers, whatever the number of ranks
 template <std::same_as<Step> S>  // compiled where it is called, not wherever this is included
 Transfers exchange_transfers(const S& step, const Shape& shape, const Shape& mesh,
                              const Shape& coordinate) {
-  const OwnerMap before(step.from, shape, mesh, step.axes), after(step.to, shape, mesh, step.axes);
-  Shape at = member_at(mesh, coordinate, step.axes, 0);
-  return plan_transfers(int(product_over(mesh, step.axes)),
-                        int(linear_index(mesh, coordinate, step.axes)),
-                        {before.at(coordinate), after.at(coordinate)}, before.replicas(), [&](int) {
-                          const Ownerships member{before.at(at), after.at(at)};
-                          next_index(mesh, at, step.axes);
-                          return member;
-                        });
+  const detail::Replicas replicas(step);
+  const Box had = owned_box(step.from, shape, mesh, coordinate);
+  const Box wanted = owned_box(step.to, shape, mesh, coordinate);
+  Transfers transfers;
+  const auto number = [&](const Shape& of) {
+    return int(linear_index(mesh, of, step.axes));
+  };
+  if (const Box kept = intersect(had, wanted); !kept.empty()) {
+    const Transfer copy{number(coordinate), kept.relative_to(had.begin),
+                        kept.relative_to(wanted.begin)};
+    transfers.sends.push_back(copy);
+    transfers.receives.push_back(copy);
+  }
+  each_box_within(
+      step.from, shape, mesh, step.axes, coordinate, wanted, [&](Shape owner, const Box& box) {
+        if (replicas.same_chunk(mesh, owner, coordinate)) return;
+        replicas.set_source(mesh, coordinate, owner);
+        const Box theirs = owned_box(step.from, shape, mesh, owner);
+        transfers.receives.push_back(
+            {number(owner), box.relative_to(theirs.begin), box.relative_to(wanted.begin)});
+      });
+  each_box_within(
+      step.to, shape, mesh, step.axes, coordinate, had, [&](Shape receiver, const Box& box) {
+        const Box theirs = owned_box(step.to, shape, mesh, receiver);
+        replicas.each_receiver(mesh, coordinate, receiver, [&](const Shape& peer) {
+          transfers.sends.push_back(
+              {number(peer), box.relative_to(had.begin), box.relative_to(theirs.begin)});
+        });
+      });
+  for (std::vector<Transfer>* list : {&transfers.sends, &transfers.receives})
+    std::sort(list->begin(), list->end(),
+              [](const Transfer& a, const Transfer& b) { return a.peer < b.peer; });
+  return transfers;
 }
+
+/// The transfers of exchanges, kept per mesh: they are found once per step and shape.
+class TransferCache {
+ public:
+  template <std::same_as<MeshState> Mesh>  // compiled where it is called
+  std::shared_ptr<const Transfers> transfers(const Step& step, const Shape& shape,
+                                             const Mesh& mesh) {
+    const std::array<std::uint64_t, 3> others{step.axes, step.from.layout.packed(),
+                                              step.to.layout.packed()};
+    const std::uint64_t sum =
+        cleave::detail::checksum(shape) ^ 3 * cleave::detail::checksum(others);
+    for (std::size_t i = 0; i < sums_.size(); ++i)
+      if (sums_[i] == sum && entries_[i].is_of(step, shape)) return entries_[i].transfers;
+    auto made = std::make_shared<const Transfers>(
+        exchange_transfers(step, shape, mesh.extents(), mesh.coordinate()));
+    const std::size_t count = made->sends.size() + made->receives.size();
+    if (count > most_transfers) return made;
+    while (!entries_.empty() && (kept_ + count > most_transfers || entries_.size() == capacity)) {
+      kept_ -= entries_[0].transfers->sends.size() + entries_[0].transfers->receives.size();
+      entries_.erase(entries_.begin());
+      sums_.erase(sums_.begin());
+    }
+    kept_ += count;
+    sums_.push_back(sum);
+    entries_.push_back({step.axes, shape, step.from, step.to, made});
+    return made;
+  }
+
+ private:
+  static constexpr std::size_t capacity = 512;
+  static constexpr std::size_t most_transfers = 65536;  ///< of all entries: 20 MB
+
+  struct Entry {
+    AxisMask axes;
+    Shape shape;
+    StepLayout from, to;
+    std::shared_ptr<const Transfers> transfers;
+
+    bool is_of(const Step& step, const Shape& of) const {
+      return axes == step.axes && shape == of && from == step.from && to == step.to;
+    }
+  };
+
+  std::vector<std::uint64_t> sums_{};  ///< of the keys, looked through first
+  std::vector<Entry> entries_{};
+  std::size_t kept_ = 0;
+};
 
 /// @return     a call whose result is what this rank owns under `step.to`
 /// @collective the ranks that differ in `step.axes`
@@ -111,8 +241,7 @@ Call exchange(const Step& step, const Block& block, const Context& context) {
             allocate<Device>(block.view.dtype, own_box(step.to, context).extents())};
   call.even = all_pairs && shards_evenly(step.from, context.shape, context.mesh.extents()) &&
               shards_evenly(step.to, context.shape, context.mesh.extents());
-  call.transfers =
-      exchange_transfers(step, context.shape, context.mesh.extents(), context.mesh.coordinate());
+  call.transfers = context.mesh.cache<TransferCache>().transfers(step, context.shape, context.mesh);
   return call;
 }
 

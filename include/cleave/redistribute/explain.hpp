@@ -12,6 +12,7 @@
 #include <cleave/core/dtype.hpp>
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/redistribute/choose.hpp>
+#include <cleave/redistribute/plan_cache.hpp>
 
 namespace cleave {
 
@@ -47,15 +48,16 @@ struct Explanation {
 /// @collective none
 /// @throws Error for a shape whose bytes are more than an index can count
 CLEAVE_INLINE Explanation explain(const Layout& source, const Layout& target, const Shape& shape,
-                                  const MeshState& mesh, DType dtype);
+                                  const MeshState& mesh, DType dtype, const CostModel& machine);
 
 /// `explain<Placements<Shard<0>, Replicate>, Placements<Replicate, Shard<0>>>(mesh, {64, 256})`
 ///
 /// @tparam Source, Target  one placement per axis of the mesh
+/// @param machine  what communication costs
 /// @collective none
 template <class Source, class Target, std::size_t Rank, class Device, class... Axes>
 Explanation explain(const DeviceMesh<Device, Axes...>& mesh, const index_t (&extents)[Rank],
-                    DType dtype = DType::float32) {
+                    DType dtype, const CostModel& machine) {
   static_assert(detail::is_placements<Source> && detail::is_placements<Target>,
                 "cleave: explain takes two lists Placements<..>");
   static_assert(Source::size == int(sizeof...(Axes)) && Target::size == int(sizeof...(Axes)),
@@ -63,7 +65,14 @@ Explanation explain(const DeviceMesh<Device, Axes...>& mesh, const index_t (&ext
   Shape shape;
   for (const index_t extent : extents) shape[shape.dims++] = extent;
   return explain(layout_of<Source, int(Rank)>, layout_of<Target, int(Rank)>, shape, mesh.state(),
-                 dtype);
+                 dtype, machine);
+}
+
+/// The same on the machine that the program runs on. @see cost_model
+template <class Source, class Target, std::size_t Rank, class Device, class... Axes>
+Explanation explain(const DeviceMesh<Device, Axes...>& mesh, const index_t (&extents)[Rank],
+                    DType dtype = DType::float32) {
+  return explain<Source, Target>(mesh, extents, dtype, cost_model(*mesh.state().world()));
 }
 
 }  // namespace cleave

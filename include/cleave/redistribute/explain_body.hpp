@@ -43,13 +43,12 @@ CLEAVE_INLINE std::string Explanation::text() const {
 }
 
 CLEAVE_INLINE Explanation explain(const Layout& source, const Layout& target, const Shape& shape,
-                                  const MeshState& mesh, DType dtype) {
+                                  const MeshState& mesh, DType dtype, const CostModel& model) {
   using redistribution::capped_product, redistribution::capped_sum,
       redistribution::without_unit_axes;
   static_cast<void>(detail::checked_bytes(shape.values.data(), shape.dims, size_of(dtype)));
   const Shape& extents = mesh.extents();
   const auto element = index_t(size_of(dtype));
-  const CostModel model = cost_model(*mesh.world());
   const Plan plan =
       choose_plan(without_unit_axes(source, extents), without_unit_axes(target, extents), shape,
                   extents, size_of(dtype), model);

@@ -15,10 +15,22 @@
 
 namespace cleave {
 
-/// The constants of a backend, measured on one node; the same on every rank of a group.
+/// The constants of a group, the same on all its ranks: those of CLEAVE_TUNE, or what its backend
+/// takes on one node.
 inline CostModel cost_model(const Communicator& group) {
-  if (std::strcmp(group.backend(), "mpi") == 0) return {.latency_us = 15, .bytes_per_us = 5000};
-  return {.latency_us = 5, .bytes_per_us = 10000};
+  CostModel model;
+  if (std::strcmp(group.backend(), "mpi") == 0) model = {.latency_us = 15, .bytes_per_us = 5000};
+  const MachineCosts& machine = group.state().machine;
+  if (machine.inside.known()) {
+    model.latency_us = machine.inside.latency_us;
+    model.bytes_per_us = machine.inside.bytes_per_us;
+  }
+  if (machine.between.known()) {
+    model.ranks_per_node = machine.ranks_per_node;
+    model.network_latency_us = machine.between.latency_us;
+    model.network_bytes_per_us = machine.between.bytes_per_us;
+  }
+  return model;
 }
 
 namespace redistribution {

@@ -17,6 +17,7 @@
 
 #include <cleave/comm/mpi/failure_detector.hpp>
 #include <cleave/comm/mpi/handle.hpp>
+#include <cleave/comm/thread/cancellable_barrier.hpp>
 #include <cleave/comm/worker_thread.hpp>
 #include <cleave/core/deadline.hpp>
 #include <cleave/core/error.hpp>
@@ -56,14 +57,16 @@ struct MpiOpContext {
   }
 };
 
-/// How often a rank looks before it leaves the core to others: at a flag in shared memory, or for
-/// messages, which takes longer.
+/// How often a rank looks, at a flag in shared memory or for messages, which takes longer: before
+/// it leaves the core to others, and between two times that it hears whether it waits in vain.
 struct MpiPolls {
-  int flags = 50;
+  int flags = 2000;
   int messages = 50;
   /// Whether ranks and their threads for asynchronous work are more than the cores: these sleep
   /// while they wait. A thread that yields to one that computes comes back milliseconds later.
   bool workers_sleep = false;
+  int heard_flags = 256;
+  int heard_messages = 32;
 };
 
 inline MpiPolls& mpi_polls() {
@@ -86,7 +89,10 @@ class MpiBackoff {
         sleeps_(mpi_polls().workers_sleep && is_worker_thread()),
         polls_(sleeps_              ? 0
                : what == For::flags ? mpi_polls().flags
-                                    : mpi_polls().messages) {}
+                                    : mpi_polls().messages),
+        heard_(sleeps_              ? 16
+               : what == For::flags ? mpi_polls().heard_flags
+                                    : mpi_polls().heard_messages) {}
 
   /// Something has arrived: the time begins anew.
   void renew() { idle_ = {}; }
@@ -106,7 +112,8 @@ class MpiBackoff {
   template <class Awaited>
   bool rest(const Awaited& awaited) {
     if (++idle_.polls > polls_) leave_core();
-    if (idle_.polls % (polls_ < 16 && !sleeps_ ? 4 : 16) != 0) return false;
+    else if (what_ == For::flags) spin_pause();
+    if (idle_.polls % heard_ != 0) return false;
     MpiFailureDetector& detector = *context_.detector;
     detector.listen();
     detector.throw_if_failed(context_.operation);
@@ -187,7 +194,7 @@ class MpiBackoff {
   const MpiOpContext& context_;
   For what_;
   bool sleeps_;
-  int polls_;
+  int polls_, heard_;
   Idle idle_;
 };
 

@@ -50,6 +50,77 @@ void gather_pieces(MpiMessages& messages, const ConstView& mine, const PieceOf& 
     messages.send(packed, std::size_t(mine.bytes()), messages.after(step));
 }
 
+/// The longest array, in bytes, that takes log2(n) steps in which it is passed on; of longer ones
+/// every rank sends each other its part. The same on all ranks; small in tests.
+inline std::size_t most_passed_on = std::size_t(64) << 10;
+
+inline bool goes_in_steps(const MpiMessages& messages, std::size_t bytes) {
+  return messages.size() > 2 && bytes <= most_passed_on;
+}
+
+/// gather_pieces in ceil(log2(n)) steps: a rank passes on what it has got so far (J. Bruck et al.,
+/// "Efficient algorithms for all-to-all communications in multiport message-passing systems",
+/// IEEE Transactions on Parallel and Distributed Systems 8, 1997).
+template <class PieceOf>
+void gather_in_steps(MpiMessages& messages, const ConstView& mine, const PieceOf& piece) {
+  const int n = messages.size();
+  std::vector<std::size_t> at(std::size_t(n) + 1);  // where the piece of rank self + i is
+  for (int i = 0; i < n; ++i)
+    at[std::size_t(i) + 1] = at[std::size_t(i)] + std::size_t(piece(messages.after(i)).bytes());
+  std::byte* const all = messages.scratch(at.back());
+  if (at[1] > 0) strided_copy(mine, View::dense(all, mine.dtype, mine.extents));
+  for (int have = 1; have < n; have *= 2) {
+    const auto begin = std::size_t(have), more = std::size_t(std::min(have, n - have));
+    messages.receive(all + at[begin], at[begin + more] - at[begin], messages.after(have));
+    messages.send(all, at[more], messages.before(have));
+    messages.finish();
+  }
+  for (int i = 1; i < n; ++i) {
+    const View to = piece(messages.after(i));
+    if (to.size() > 0)
+      strided_copy(ConstView::dense(all + at[std::size_t(i)], to.dtype, to.extents), to);
+  }
+}
+
+/// result = the reduction of piece(self) of all ranks, in rank order and ceil(log2(n)) steps: what
+/// goes i ranks further takes the steps that i has as binary digits (Bruck et al., as above).
+template <class PieceOf>
+void reduce_in_steps(MpiMessages& messages, ReduceOp op, const PieceOf& piece, const View& result) {
+  const int n = messages.size();
+  std::vector<const std::byte*> block(static_cast<std::size_t>(n));
+  for (int i = 0; i < n; ++i) block[std::size_t(i)] = messages.pack(piece(messages.after(i)));
+  for (int step = 1; step < n; step *= 2) {
+    // block i is for the rank self + further(i), and the one that takes its place for step less
+    const auto further = [&](int i) { return i & ~(step - 1); };
+    const auto bytes_for = [&](int distance) {
+      return std::size_t(piece(messages.after(distance)).bytes());
+    };
+    std::size_t sent = 0, received = 0;
+    for (int i = step; i < n; ++i)
+      if ((i & step) != 0) sent += bytes_for(further(i)), received += bytes_for(further(i) - step);
+    std::byte* to = messages.scratch(sent);
+    std::byte* from = messages.scratch(received);
+    messages.receive(from, received, messages.before(step));
+    const std::byte* const packed = to;
+    for (int i = step; i < n; ++i) {
+      if ((i & step) == 0) continue;
+      const std::size_t bytes = bytes_for(further(i));
+      if (bytes > 0) std::memcpy(to, block[std::size_t(i)], bytes);
+      to += bytes;
+      block[std::size_t(i)] = from;
+      from += bytes_for(further(i) - step);
+    }
+    messages.send(packed, sent, messages.after(step));
+    messages.finish();
+  }
+  if (result.size() == 0) return;
+  std::vector<ConstView> addends(block.size());
+  for (int i = 0; i < n; ++i)
+    addends[std::size_t(messages.before(i))] =
+        ConstView::dense(block[std::size_t(i)], result.dtype, result.extents);
+  reduce_range(op, addends, result, 0, result.size());
+}
+
 /// Down a binomial tree, cut into parts that follow each other.
 inline void broadcast(const Collective& c, MpiMessages& messages) {
   const int n = messages.size();
@@ -110,13 +181,17 @@ inline void gather(const Collective& c, MpiMessages& messages) {
 
 inline void all_gather(const Collective& c, MpiMessages& messages) {
   const auto piece = [&](int r) { return c.destination[c.pieces[std::size_t(r)]]; };
-  gather_pieces(messages, c.source, piece);
+  if (goes_in_steps(messages, std::size_t(c.destination.bytes())))
+    gather_in_steps(messages, c.source, piece);
+  else gather_pieces(messages, c.source, piece);
   strided_copy(c.source, piece(messages.rank()));
   messages.finish();
 }
 
 inline void reduce_scatter(const Collective& c, MpiMessages& messages) {
   const auto piece = [&](int r) { return c.source[c.pieces[std::size_t(r)]]; };
+  if (goes_in_steps(messages, std::size_t(c.source.bytes())))
+    return reduce_in_steps(messages, c.op, piece, c.destination);
   PieceReduction(messages, c.op, piece, c.destination).run();
   messages.finish();
 }
@@ -157,9 +232,12 @@ inline void all_reduce(const Collective& c, MpiMessages& messages) {
     const auto sum = [&](int r) {
       return View::dense(out + std::size_t(begin(r)) * size, type, extents(r));
     };
-    PieceReduction(messages, c.op, addend, sum(messages.rank())).run();
+    const bool in_steps = goes_in_steps(messages, bytes);
+    if (in_steps) reduce_in_steps(messages, c.op, addend, sum(messages.rank()));
+    else PieceReduction(messages, c.op, addend, sum(messages.rank())).run();
     messages.finish();  // chunks of an `in` that is also `out` are free to be overwritten
-    gather_pieces(messages, sum(messages.rank()), sum);
+    if (in_steps) gather_in_steps(messages, sum(messages.rank()), sum);
+    else gather_pieces(messages, sum(messages.rank()), sum);
     messages.finish();
   }
   if (!direct) strided_copy(ConstView::dense(out, type, c.destination.extents), c.destination);

@@ -1,14 +1,14 @@
 // A group whose ranks are MPI processes.
 //
 // Everything runs on duplicates of the user's communicator, so that messages never mix. Processes
-// of one node read each other directly (mpi_direct.hpp); others send messages
-// (mpi_collectives.hpp).
+// of one node read each other directly (direct.hpp); others send messages (collectives.hpp).
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -61,8 +61,10 @@ class MpiAbortNotification final : public AbortNotification {
 class MpiCommunicator final : public Communicator {
  public:
   /// The group of all ranks of `comm`: a world of its own.
+  /// @param tuning  the same on all ranks; null: what the environment asks for
   /// @collective every rank of `comm`
-  static std::shared_ptr<MpiCommunicator> world(MPI_Comm comm) {
+  static std::shared_ptr<MpiCommunicator> world(MPI_Comm comm,
+                                                std::shared_ptr<const MpiTuning> tuning = nullptr) {
     if (!mpi_is_running())
       throw Error("mpi_communicator", "MPI is not initialised, or has been finalised");
     if (comm == MPI_COMM_NULL) throw Error("mpi_communicator", "the communicator is null");
@@ -79,7 +81,7 @@ class MpiCommunicator final : public Communicator {
     members.node = MpiNode::reaching(comm);
     members.processes = processes_of(comm);
     members.nodes = nodes_of(comm, members.node.get());
-    members.tuning = tuning_of(comm);
+    members.tuning = tuning != nullptr ? std::move(tuning) : tuning_of(comm);
     choose_polls(comm);
     auto state = std::make_shared<RankState>(
         RankState::from_environment(members.rank, members.detector->size()));
@@ -119,6 +121,9 @@ class MpiCommunicator final : public Communicator {
   bool reads_directly(const void* data) const {
     return direct_ != nullptr && members_.node->arena()->contains(data);
   }
+
+  /// @see nodes_of
+  const std::vector<int>& nodes() const noexcept { return members_.nodes; }
 
   /// What the groups of this world share.
   const std::shared_ptr<MpiFailureDetector>& detector() const noexcept { return members_.detector; }
@@ -165,8 +170,10 @@ class MpiCommunicator final : public Communicator {
   }
 
   void gather_signatures(const Signature& mine, std::span<Signature> all) override {
-    MpiMessages messages(
-        context(members_.signatures, comparisons_++ % meeting, name_of(CollectiveKind(mine.kind))));
+    MpiOpContext way =
+        context(members_.signatures, comparisons_++ % meeting, name_of(CollectiveKind(mine.kind)));
+    if (direct_ != nullptr && gather_directly(mine, all, way)) return;
+    MpiMessages messages(std::move(way));
     gather_small(messages, &mine, sizeof mine, all.data());
   }
 
@@ -204,16 +211,18 @@ class MpiCommunicator final : public Communicator {
     return tuning;
   }
 
-  /// Leaves the core to others at once where they need it: more processes than cores, or Open MPI
-  /// is told to do the same.
+  /// Leaves the core to others at once where they need it: more processes than cores. Open MPI does
+  /// so itself, whenever it looks for messages, if it is told to.
   static void choose_polls(MPI_Comm comm) {
     const char* yields = std::getenv("OMPI_MCA_mpi_yield_when_idle");
     const int ranks = ranks_on_node(comm), cores = available_cores();
-    const bool shares = ranks > cores;
+    const bool library_yields = yields != nullptr && *yields == '1';
     MpiPolls& polls = mpi_polls();
+    polls = {};
+    if (library_yields || ranks > cores)
+      polls = {.flags = 2, .messages = 2, .heard_flags = 16, .heard_messages = 256};
+    if (library_yields) polls.messages = std::numeric_limits<int>::max();
     polls.workers_sleep = 2 * ranks > cores;
-    polls.flags = shares ? 2 : 50;
-    polls.messages = shares || (yields != nullptr && *yields == '1') ? 2 : 50;
   }
 
   /// What a group consists of, besides its label and the state that all groups share.
@@ -290,15 +299,7 @@ class MpiCommunicator final : public Communicator {
       two_level_ =
           std::make_unique<MpiTwoLevel<MpiCommunicator>>(grid_, std::move(node), std::move(column));
     }
-    switch (c.kind) {
-      case CollectiveKind::all_gather: return two_level_->all_gather(c);
-      case CollectiveKind::reduce_scatter: return two_level_->reduce_scatter(c);
-      case CollectiveKind::all_reduce: return two_level_->all_reduce(c);
-      default: break;
-    }
-    if (two_level_->is_small(c)) return two_level_->exchange_by_columns(c);
-    MpiMessages messages(std::move(way));
-    two_level_->exchange(c, messages);
+    two_level_->run(c, std::move(way));
   }
 
   /// @param operation  for which it is made, as errors say
@@ -354,6 +355,20 @@ class MpiCommunicator final : public Communicator {
     return int(hash % 32768);
   }
 
+  /// Signatures as a short all-gather; false if there is no memory for it, on all ranks.
+  bool gather_directly(const Signature& mine, std::span<Signature> all, const MpiOpContext& way) {
+    constexpr auto each = index_t(sizeof(Signature));
+    if (signature_pieces_.empty())
+      for (index_t r = 0; r < size(); ++r)
+        signature_pieces_.push_back({Shape::filled(1, r * each), Shape::filled(1, (r + 1) * each)});
+    Collective c;
+    c.kind = CollectiveKind::all_gather;
+    c.source = ConstView::dense(&mine, DType::uint8, Shape::filled(1, each));
+    c.destination = View::dense(all.data(), DType::uint8, Shape::filled(1, size() * each));
+    c.pieces = signature_pieces_;
+    return direct_->run(c, way);
+  }
+
   static void barrier(MpiMessages& messages) {
     const std::byte here{};
     std::vector<std::byte> all(std::size_t(messages.size()));
@@ -364,6 +379,7 @@ class MpiCommunicator final : public Communicator {
   unsigned calls_ = 0;
   unsigned comparisons_ = 0;
   std::unique_ptr<MpiDirect> direct_;  ///< where all members are on one node
+  std::vector<Box> signature_pieces_;
   NodeGrid grid_;
   std::unique_ptr<MpiTwoLevel<MpiCommunicator>> two_level_;  ///< from the first call that takes it
 };

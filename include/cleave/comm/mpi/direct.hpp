@@ -3,7 +3,7 @@
 // Every rank writes into its slot what it asks for, all meet, everybody reads its peers directly
 // (the same functions as between threads), and all meet again before any source may change. What
 // does not lie in shared memory is copied there first; if a rank has no room for that, all see it
-// and the collective goes as messages.
+// and the collective goes as messages. Short calls take less (short_calls.hpp).
 #pragma once
 
 #include <algorithm>
@@ -23,13 +23,17 @@
 #include <cleave/comm/mpi/backoff.hpp>
 #include <cleave/comm/mpi/collectives.hpp>
 #include <cleave/comm/mpi/node.hpp>
-#include <cleave/comm/mpi/shared_counter.hpp>
+#include <cleave/comm/mpi/short_calls.hpp>
+#include <cleave/comm/mpi/slot.hpp>
 #include <cleave/comm/thread/reads.hpp>
 #include <cleave/comm/verify.hpp>
 
 namespace cleave::detail {
 
 class MpiDirect {
+  using Published = MpiPublished;
+  using SharedView = MpiSharedView;
+
  public:
   /// The slots of a group; null if a member is on another node.
   ///
@@ -48,8 +52,8 @@ class MpiDirect {
     std::int64_t offset = -1;
     const int rank = context.rank;
     if (rank == 0) {
-      if (void* memory = node->arena()->allocate(size * sizeof(Slot))) {
-        for (std::size_t r = 0; r < size; ++r) new (static_cast<Slot*>(memory) + r) Slot;
+      if (void* memory = node->arena()->allocate(size * sizeof(MpiSlot))) {
+        for (std::size_t r = 0; r < size; ++r) new (static_cast<MpiSlot*>(memory) + r) MpiSlot;
         offset = std::int64_t(node->arena()->offset_of(memory));
       }
     }
@@ -57,7 +61,7 @@ class MpiDirect {
     MpiMessages messages(std::move(context));
     gather_small(messages, &offset, sizeof offset, offsets.data());
     if (offsets[0] < 0) return nullptr;
-    auto* slots = reinterpret_cast<Slot*>(node->segment(places[0]) + offsets[0]);
+    auto* slots = reinterpret_cast<MpiSlot*>(node->segment(places[0]) + offsets[0]);
     return std::unique_ptr<MpiDirect>(
         new MpiDirect(std::move(node), std::move(places), rank, slots));
   }
@@ -74,7 +78,7 @@ class MpiDirect {
   /// @collective every rank of the group
   bool run_all(std::span<const Collective> calls, const MpiOpContext& context) {
     context.detector->verify(context.operation);
-    ++round_;
+    slots_.begin_round();
     Staged staged(*this);
     publish_all(calls, staged);
     meet(context);
@@ -111,15 +115,28 @@ class MpiDirect {
   /// @collective every rank of the group
   bool run(const Collective& c, const MpiOpContext& context) {
     context.detector->verify(context.operation);
-    ++round_;
+    slots_.begin_round();
+    const bool copies = MpiShortCalls::takes(c, node_->arena()->contains(c.source.data));
+    if (copies) {
+      short_.show(c, places_[0], node_->segment(places_[0]));
+      meet(context);
+      if (short_.agree()) {
+        short_.read(c, context);
+        return true;
+      }
+    }
     Staged staged(*this);
-    publish(c, staged);
-    meet(context);
+    if (!copies) {
+      publish(c, staged);
+      meet(context);
+    }
     std::vector<Collective> calls;
     for (int r = 0; r < size(); ++r) {
       if (!published(r).reachable) return false;
-      calls.push_back(r == rank_ ? staged.call : call_of(published(r), c));
+      calls.push_back(r == rank_ && !copies ? staged.call : call_of(published(r), c));
     }
+    if (copies) staged.call = c, staged.call.source = calls[std::size_t(rank_)].source;
+    calls[std::size_t(rank_)] = staged.call;
     require_agreement(calls, context);
     if (c.kind == CollectiveKind::barrier) return true;
     std::vector<const Collective*> peers;
@@ -133,32 +150,6 @@ class MpiDirect {
   }
 
  private:
-  static constexpr std::size_t staging_bytes = 4096;
-
-  /// A view of memory in the segment of some process of the node.
-  struct SharedView {
-    std::int64_t offset = 0;
-    std::int32_t place = -1;  ///< -1: no elements
-    DType dtype = DType::uint8;
-    Shape extents{};
-    Shape strides{};
-  };
-
-  /// What a rank publishes for its peers.
-  struct Published {
-    CollectiveKind kind{};
-    ReduceOp op{};
-    bool reachable = true;
-    bool failed = false;
-    std::int32_t root = 0;
-    std::int32_t count = 1;    ///< of calls that are run together
-    std::int64_t listed = -1;  ///< where the list of several lies in the rank's segment
-    index_t global_count = 0;
-    std::uint64_t detail = 0;
-    SharedView source{};
-    SharedView destination{};
-  };
-
   /// One of several calls that are run together.
   struct Listed {
     CollectiveKind kind{};
@@ -166,15 +157,6 @@ class MpiDirect {
     index_t global_count = 0;
     std::uint64_t detail = 0;
     SharedView source{};
-  };
-
-  /// What a rank has in shared memory: two rounds, since the next one may be published while
-  /// others still look at this one.
-  struct Slot {
-    alignas(64) SharedCounter meetings{};
-    alignas(64) std::array<Published, 2> published{};
-    alignas(64) std::array<Box, 2> piece{};  ///< of a scatter: the root writes into all slots
-    alignas(64) std::array<std::array<std::byte, staging_bytes>, 2> staging{};
   };
 
   /// A call whose views lie in shared memory.
@@ -193,12 +175,16 @@ class MpiDirect {
     std::array<void*, 2> blocks{};  ///< source and destination; or the list with all sources
   };
 
-  MpiDirect(std::shared_ptr<MpiNode> node, std::vector<int> places, int rank, Slot* slots)
-      : node_(std::move(node)), places_(std::move(places)), rank_(rank), slots_(slots) {}
+  MpiDirect(std::shared_ptr<MpiNode> node, std::vector<int> places, int rank, MpiSlot* slots)
+      : node_(std::move(node)),
+        places_(std::move(places)),
+        rank_(rank),
+        slots_(slots, rank, int(places_.size())) {}
 
   int size() const noexcept { return int(places_.size()); }
-  Published& published(int r) const noexcept { return slots_[r].published[round_ & 1]; }
-  Box& piece(int r) const noexcept { return slots_[r].piece[round_ & 1]; }
+  Published& published(int r) const noexcept { return slots_.published(r); }
+  Box& piece(int r) const noexcept { return slots_.piece(r); }
+  void meet(const MpiOpContext& context) { slots_.meet(context); }
 
   void publish(const Collective& c, Staged& staged) {
     Published& mine = published(rank_);
@@ -267,8 +253,8 @@ class MpiDirect {
       return true;
     }
     int place = places_[0];
-    std::byte* memory = slots_[rank_].staging[round_ & 1].data();
-    if (bytes > staging_bytes) {
+    std::byte* memory = slots_.staging(rank_);
+    if (bytes > slot_bytes) {
       memory = static_cast<std::byte*>(staged.blocks[0] = node_->arena()->allocate(bytes));
       place = places_[std::size_t(rank_)];
     }
@@ -310,7 +296,8 @@ class MpiDirect {
     c.global_count = theirs.global_count;
     c.detail = theirs.detail;
     c.source = view_of(theirs.source);
-    c.destination = view_of(theirs.destination);
+    if (theirs.copied) c.source.strides = row_major_strides(c.source.extents);
+    else c.destination = view_of(theirs.destination);
     c.operation = mine.operation;
     return c;
   }
@@ -334,11 +321,6 @@ class MpiDirect {
                     "rank " + std::to_string(context.world_ranks[std::size_t(r)]) + " failed in " +
                         context.where(),
                     {.rank = context.detector->rank()});
-  }
-
-  /// An all-reduce of which every rank reduces everything.
-  static bool is_small_reduction(const Collective& c) {
-    return c.kind == CollectiveKind::all_reduce && c.source.bytes() <= block_bytes;
   }
 
   /// Everything between the two meetings; what it throws is returned, so that no peer is left to
@@ -370,31 +352,16 @@ class MpiDirect {
     }
   }
 
-  /// Returns when all ranks have come here.
-  /// @throws Error if one has failed or left, or does not come in time
-  void meet(const MpiOpContext& context) {
-    slots_[rank_].meetings.raise(++meetings_);
-    const auto missing = [&](int r) { return !slots_[r].meetings.has_reached(meetings_); };
-    MpiBackoff backoff(context, MpiBackoff::For::flags);
-    for (int r = 0; r < size(); ++r)
-      while (missing(r)) {
-        backoff.rest([&] {
-          std::vector<int> ranks;
-          for (int peer = 0; peer < size(); ++peer)
-            if (missing(peer)) ranks.push_back(context.world_ranks[std::size_t(peer)]);
-          std::sort(ranks.begin(), ranks.end());
-          return ranks;
-        });
-        if (backoff.sleeps()) slots_[r].meetings.sleep_until(meetings_);
-      }
+  /// An all-reduce of which every rank reduces everything.
+  static bool is_small_reduction(const Collective& c) {
+    return c.kind == CollectiveKind::all_reduce && c.source.bytes() <= block_bytes;
   }
 
   std::shared_ptr<MpiNode> node_;
   std::vector<int> places_;  ///< of the members, on the node
   int rank_;
-  Slot* slots_;
-  std::uint64_t round_ = 0;
-  std::uint32_t meetings_ = 0;
+  MpiSlots slots_;
+  MpiShortCalls short_{slots_};
   std::vector<ConstView> operands_;
 };
 

@@ -16,10 +16,13 @@ struct NodeGrid {
   int node = 0;              ///< of this rank
   int place = 0;             ///< of this rank, on its node
   std::vector<int> ranks{};  ///< in the group: [node][place]
+  std::vector<int> index{};  ///< of every rank in that list
 
   int at(int of_node, int of_place) const {
     return ranks[std::size_t(of_node) * std::size_t(places) + std::size_t(of_place)];
   }
+  int node_of(int rank) const { return index[std::size_t(rank)] / places; }
+  int place_of(int rank) const { return index[std::size_t(rank)] % places; }
   /// The ranks of this rank's node, and those of its column.
   std::vector<int> row() const {
     const auto begin = ranks.begin() + std::ptrdiff_t(node) * places;
@@ -51,10 +54,12 @@ struct NodeGrid {
       if (row.size() != rows[0].size()) return grid;
     grid.nodes = int(rows.size());
     grid.places = int(rows[0].size());
+    grid.index.resize(node_of.size());
     for (int n = 0; n < grid.nodes; ++n)
       for (int p = 0; p < grid.places; ++p) {
         const int member = rows[std::size_t(n)][std::size_t(p)];
         grid.ranks.push_back(member);
+        grid.index[std::size_t(member)] = n * grid.places + p;
         if (member == rank) grid.node = n, grid.place = p;
       }
     return grid;

@@ -2,22 +2,22 @@
 // table, which a file may replace (CLEAVE_TUNE).
 //
 // A line of the file is a row: the collective, the fewest ranks and bytes that it is for, and what
-// these take. The last row that fits counts. # begins a comment.
+// these take. The last row that fits counts. Other lines are about the machine (machine.hpp).
 //
 //   # collective   ranks  bytes  algorithm
 //   all_reduce         2      0  messages
 //   all_reduce        16   1024  library
 #pragma once
 
+#include <bit>
 #include <cstdint>
-#include <cstdlib>
-#include <fstream>
 #include <span>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
+#include <cleave/comm/machine.hpp>
 #include <cleave/core/checksum.hpp>
 #include <cleave/core/error.hpp>
 
@@ -51,16 +51,9 @@ class MpiTuning {
   /// @throws Error that names the line which means nothing, or the file that cannot be read
   static MpiTuning from_environment() {
     MpiTuning table;
-    const char* name = std::getenv("CLEAVE_TUNE");
-    if (name == nullptr || *name == '\0') return table;
-    std::ifstream file(name);
-    if (!file) throw Error("run", std::string("CLEAVE_TUNE: cannot read '") + name + "'");
-    std::string line;
-    for (int number = 1; std::getline(file, line); ++number) {
-      const std::string text = line.substr(0, line.find('#'));
-      if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
-      table.rows_.push_back(row_of(text, std::string(name) + ":" + std::to_string(number)));
-    }
+    for (const auto& [text, where] : tune_lines())
+      if (!is_about_machine(text)) table.rows_.push_back(row_of(text, where));
+    table.machine_ = MachineCosts::from_environment();
     return table;
   }
 
@@ -77,6 +70,7 @@ class MpiTuning {
   }
 
   const std::vector<Row>& rows() const noexcept { return rows_; }
+  void add(const Row& row) { rows_.push_back(row); }
 
   /// Tells tables apart.
   std::uint64_t checksum() const {
@@ -84,6 +78,10 @@ class MpiTuning {
     for (const Row& row : rows_)
       numbers.insert(numbers.end(),
                      {index_t(row.kind), row.ranks, row.bytes, index_t(row.algorithm)});
+    for (const LinkCosts& costs : {machine_.inside, machine_.between})
+      for (const double number : {costs.latency_us, costs.bytes_per_us})
+        numbers.push_back(std::bit_cast<index_t>(number));
+    numbers.push_back(machine_.ranks_per_node);
     return detail::checksum(std::span<const index_t>(numbers));
   }
 
@@ -113,6 +111,7 @@ class MpiTuning {
   }
 
   std::vector<Row> rows_;
+  MachineCosts machine_;  ///< on which plans depend
 };
 
 }  // namespace cleave::detail

@@ -11,6 +11,8 @@
 // - exchange: ranks of a node read each other; what goes elsewhere goes directly, or, where all
 //   transfers are small and of one size, by the rank of the receiver's column.
 //
+// What is short takes other ways to the same result (two_level_short.hpp).
+//
 // (N. T. Karonis et al., "Exploiting hierarchy in parallel computer networks to optimize collective
 // operation performance", IPDPS 2000; J. L. Träff and A. Rougier, "MPI collectives and datatypes
 // for hierarchical all-to-all communication", EuroMPI 2014.)
@@ -30,6 +32,7 @@
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/mpi/messages.hpp>
 #include <cleave/comm/mpi/node_grid.hpp>
+#include <cleave/comm/mpi/two_level_short.hpp>
 #include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>
@@ -49,17 +52,27 @@ class MpiTwoLevel {
       : grid_(std::move(grid)),
         node_(std::move(node)),
         column_(std::move(column)),
-        node_of_(grid_.ranks.size()),
-        place_of_(grid_.ranks.size()) {
-    for (int n = 0; n < grid_.nodes; ++n)
-      for (int p = 0; p < grid_.places; ++p) {
-        node_of_[std::size_t(grid_.at(n, p))] = n;
-        place_of_[std::size_t(grid_.at(n, p))] = p;
+        short_(grid_, *node_, *column_) {}
+  MpiTwoLevel(const MpiTwoLevel&) = delete;  // has references to its members
+  MpiTwoLevel& operator=(const MpiTwoLevel&) = delete;
+
+  /// @pre  for a reduction: sums in any order are what is wanted, rounding aside
+  void run(const Collective& c, MpiOpContext way) {
+    if (short_.takes(c)) return short_.run(c);
+    switch (c.kind) {
+      case CollectiveKind::all_gather: return all_gather(c);
+      case CollectiveKind::reduce_scatter: return reduce_scatter(c);
+      case CollectiveKind::all_reduce: return all_reduce(c);
+      default: {
+        MpiMessages messages(std::move(way));
+        exchange(c, messages);
       }
+    }
   }
 
+ private:
   void all_gather(const Collective& c) {
-    Collective across = part_of(c, CollectiveKind::all_gather);
+    Collective across = part_of_call(c, CollectiveKind::all_gather);
     std::vector<Box> pieces;
     for (int n = 0; n < grid_.nodes; ++n) pieces.push_back(piece(c, n, grid_.place));
     across.source = c.source;
@@ -70,7 +83,7 @@ class MpiTwoLevel {
     std::vector<Collective> calls;
     for (int n = 0; n < grid_.nodes; ++n) {
       rows.push_back(row(c, n));
-      Collective& call = calls.emplace_back(part_of(c, CollectiveKind::all_gather));
+      Collective& call = calls.emplace_back(part_of_call(c, CollectiveKind::all_gather));
       call.source = c.destination[piece(c, n, grid_.place)];
       call.destination = c.destination;
       call.pieces = rows.back();
@@ -78,7 +91,6 @@ class MpiTwoLevel {
     node_->relay(calls);
   }
 
-  /// @pre  sums of the element type in any order are what is wanted, rounding aside
   void reduce_scatter(const Collective& c) {
     const std::size_t size = size_of(c.source.dtype);
     const std::shared_ptr<void> copy = readable_copy(c.source);
@@ -87,7 +99,7 @@ class MpiTwoLevel {
     const int rounds = rounds_of(c, size);
     const std::shared_ptr<void> scratch = allocate_bytes(Host{}, column_bytes(c, rounds, size));
     for (int round = 0; round < rounds; ++round) {
-      Collective across = part_of(c, CollectiveKind::reduce_scatter);
+      Collective across = part_of_call(c, CollectiveKind::reduce_scatter);
       std::vector<std::vector<Box>> rows;
       std::vector<Box> ranges;
       std::vector<Collective> calls;
@@ -96,22 +108,21 @@ class MpiTwoLevel {
         std::vector<Box>& slices = rows.emplace_back(row(c, n));
         for (Box& slice : slices) slice = slice_of(slice, round, rounds);
         const Box& own = slices[std::size_t(grid_.place)];
-        Collective& call = calls.emplace_back(part_of(c, CollectiveKind::reduce_scatter));
+        Collective& call = calls.emplace_back(part_of_call(c, CollectiveKind::reduce_scatter));
         call.source = source;
         call.destination = View::dense(element(scratch, at, size), source.dtype, own.extents());
-        ranges.push_back(range(at, at + own.volume()));
+        ranges.push_back(flat_range(at, at + own.volume()));
         at += own.volume();
       }
       for (int n = 0; n < grid_.nodes; ++n) calls[std::size_t(n)].pieces = rows[std::size_t(n)];
       node_->relay(calls);
-      across.source = flat(element(scratch, 0, size), source.dtype, at);
+      across.source = flat_view(element(scratch, 0, size), source.dtype, at);
       across.pieces = ranges;
       const Box& mine = piece(c, grid_.node, grid_.place);
       receive_reduced(across, c.destination, mine, slice_of(mine, round, rounds));
     }
   }
 
-  /// @pre  as of reduce_scatter
   void all_reduce(const Collective& c) {
     const index_t elements = c.source.size();
     const std::size_t size = size_of(c.source.dtype);
@@ -128,14 +139,16 @@ class MpiTwoLevel {
       in = out;
     }
     if (std::size_t(c.source.bytes()) <= small_bytes) {
-      reduce_everywhere(c, flat(in, c.source.dtype, elements), flat(out, c.source.dtype, elements));
+      reduce_everywhere(c, flat_view(in, c.source.dtype, elements),
+                        flat_view(out, c.source.dtype, elements));
     } else {
       const index_t most = index_t(two_level_scratch / size) * grid_.places;
       for (index_t at = 0; at < elements; at += most) {
         const index_t count = std::min(most, elements - at);
         const auto offset = std::size_t(at) * size;
-        reduce_shares(c, flat(static_cast<const std::byte*>(in) + offset, c.source.dtype, count),
-                      flat(static_cast<std::byte*>(out) + offset, c.source.dtype, count));
+        reduce_shares(c,
+                      flat_view(static_cast<const std::byte*>(in) + offset, c.source.dtype, count),
+                      flat_view(static_cast<std::byte*>(out) + offset, c.source.dtype, count));
       }
     }
     if (dense != nullptr)
@@ -149,7 +162,7 @@ class MpiTwoLevel {
       if (!is_here(t.peer)) messages.receive(c.destination[t.destination], t.peer);
     for (const Transfer& t : c.sends)
       if (!is_here(t.peer)) messages.send(c.source[t.source], t.peer);
-    Collective here = part_of(c, CollectiveKind::exchange);
+    Collective here = part_of_call(c, CollectiveKind::exchange);
     const std::vector<Transfer> sends = local(c.sends), receives = local(c.receives);
     here.source = c.source;
     here.destination = c.destination;
@@ -159,76 +172,8 @@ class MpiTwoLevel {
     messages.finish();
   }
 
-  /// Whether an exchange is one of small transfers of every rank to every rank, all of one size.
-  bool is_small(const Collective& c) const {
-    const index_t ranks = index_t(grid_.ranks.size());
-    return c.kind == CollectiveKind::all_to_all && c.even && c.global_count >= ranks * ranks &&
-           c.global_count * index_t(size_of(c.source.dtype)) <= max_passed_bytes * ranks * ranks;
-  }
-
-  /// One transfer of every rank to every rank, all of the same size.
-  ///
-  /// A rank hands what it sends to column p to rank p of its node, [place][node][elements]; columns
-  /// exchange, and every rank has what it is sent, [place][node][elements] of the senders.
-  void exchange_by_columns(const Collective& c) {
-    const index_t elements = c.sends[0].source.volume();
-    const DType type = c.source.dtype;
-    const Shape extents(std::array<index_t, 3>{grid_.places, grid_.nodes, elements});
-    const auto bytes = std::size_t(extents.product()) * size_of(type);
-    const std::shared_ptr<void> first = allocate_bytes(Host{}, bytes),
-                                second = allocate_bytes(Host{}, bytes);
-    const View packed = View::dense(first.get(), type, extents);
-    const View passed = View::dense(second.get(), type, extents);
-    const auto block = [&](const View& view, int peer, const Shape& shape) {
-      const index_t place = place_of_[std::size_t(peer)], node = node_of_[std::size_t(peer)];
-      return View::dense(element(view.data, (place * grid_.nodes + node) * elements, size_of(type)),
-                         type, shape);
-    };
-    for (const Transfer& t : c.sends)
-      strided_copy(c.source[t.source], block(packed, t.peer, t.source.extents()));
-
-    const auto places = [&](index_t from, index_t to) {
-      return Box{Shape(std::array<index_t, 3>{from, 0, 0}),
-                 Shape(std::array<index_t, 3>{to, grid_.nodes, elements})};
-    };
-    Collective here = part_of(c, CollectiveKind::exchange);
-    std::vector<Transfer> sends, receives;
-    for (int p = 0; p < grid_.places; ++p) {
-      sends.push_back({p, places(p, p + 1), places(grid_.place, grid_.place + 1)});
-      receives.push_back({p, places(grid_.place, grid_.place + 1), places(p, p + 1)});
-    }
-    pass(*node_, here, packed, passed, sends, receives);
-
-    const auto nodes = [&](index_t n) {
-      return Box{Shape(std::array<index_t, 3>{0, n, 0}),
-                 Shape(std::array<index_t, 3>{grid_.places, n + 1, elements})};
-    };
-    sends.clear(), receives.clear();
-    for (int n = 0; n < grid_.nodes; ++n) {
-      sends.push_back({n, nodes(n), nodes(grid_.node)});
-      receives.push_back({n, nodes(grid_.node), nodes(n)});
-    }
-    pass(*column_, here, passed, packed, sends, receives);
-    for (const Transfer& t : c.receives)
-      strided_copy(ConstView(block(packed, t.peer, t.destination.extents())),
-                   c.destination[t.destination]);
-  }
-
- private:
   /// Where a reduction is too short to be worth sharing: every rank of a node reduces all of it.
   static constexpr std::size_t small_bytes = 8 << 10;
-  /// The longest transfer that is worth a stop on its way.
-  static constexpr index_t max_passed_bytes = 2 << 10;
-
-  /// A call of the group as one of the node or the column.
-  static Collective part_of(const Collective& c, CollectiveKind kind) {
-    Collective part;
-    part.kind = kind;
-    part.op = c.op;
-    part.operation = c.operation;
-    part.axes = c.axes;
-    return part;
-  }
 
   static void* element(void* data, index_t at, std::size_t size) {
     return static_cast<std::byte*>(data) + std::size_t(at) * size;
@@ -236,16 +181,6 @@ class MpiTwoLevel {
   static void* element(const std::shared_ptr<void>& data, index_t at, std::size_t size) {
     return element(data.get(), at, size);
   }
-  static View flat(void* data, DType type, index_t count) {
-    return View::dense(data, type, Shape(std::array<index_t, 1>{count}));
-  }
-  static ConstView flat(const void* data, DType type, index_t count) {
-    return ConstView::dense(data, type, Shape(std::array<index_t, 1>{count}));
-  }
-  static Box range(index_t begin, index_t end) {
-    return {Shape(std::array<index_t, 1>{begin}), Shape(std::array<index_t, 1>{end})};
-  }
-
   const Box& piece(const Collective& c, int node, int place) const {
     return c.pieces[std::size_t(grid_.at(node, place))];
   }
@@ -309,13 +244,13 @@ class MpiTwoLevel {
     void* data = to.data;
     if (count > 0 && !to.contiguous())
       data = (dense = allocate_bytes(Host{}, std::size_t(to.bytes()))).get();
-    across.destination = flat(data, across.source.dtype, count);
+    across.destination = flat_view(data, across.source.dtype, count);
     column_->relay({&across, 1});
     if (dense != nullptr) strided_copy(ConstView::dense(data, to.dtype, to.extents), to);
   }
 
   void reduce_everywhere(const Collective& c, const ConstView& in, const View& out) {
-    Collective call = part_of(c, CollectiveKind::all_reduce);
+    Collective call = part_of_call(c, CollectiveKind::all_reduce);
     call.source = in;
     call.destination = out;
     node_->relay({&call, 1});
@@ -329,12 +264,13 @@ class MpiTwoLevel {
     const index_t share = ((elements + grid_.places - 1) / grid_.places + line - 1) / line * line;
     std::vector<Box> shares;
     for (int p = 0; p < grid_.places; ++p)
-      shares.push_back(range(std::min(share * p, elements), std::min(share * (p + 1), elements)));
+      shares.push_back(
+          flat_range(std::min(share * p, elements), std::min(share * (p + 1), elements)));
     const index_t mine = shares[std::size_t(grid_.place)].volume();
     const std::shared_ptr<void> scratch = allocate_bytes(Host{}, std::size_t(mine) * size);
-    Collective call = part_of(c, CollectiveKind::reduce_scatter);
+    Collective call = part_of_call(c, CollectiveKind::reduce_scatter);
     call.source = in;
-    call.destination = flat(scratch.get(), in.dtype, mine);
+    call.destination = flat_view(scratch.get(), in.dtype, mine);
     call.pieces = shares;
     node_->relay({&call, 1});
     call.kind = CollectiveKind::all_reduce;
@@ -345,30 +281,20 @@ class MpiTwoLevel {
     node_->relay({&call, 1});
   }
 
-  bool is_here(int peer) const { return node_of_[std::size_t(peer)] == grid_.node; }
+  bool is_here(int peer) const { return grid_.node_of(peer) == grid_.node; }
 
   /// Those of the transfers that stay on the node, by the places of their peers.
   std::vector<Transfer> local(std::span<const Transfer> transfers) const {
     std::vector<Transfer> result;
     for (const Transfer& t : transfers)
-      if (is_here(t.peer))
-        result.push_back({place_of_[std::size_t(t.peer)], t.source, t.destination});
+      if (is_here(t.peer)) result.push_back({grid_.place_of(t.peer), t.source, t.destination});
     return result;
-  }
-
-  static void pass(Group& group, Collective call, const View& from, const View& to,
-                   std::span<const Transfer> sends, std::span<const Transfer> receives) {
-    call.source = from;
-    call.destination = to;
-    call.sends = sends;
-    call.receives = receives;
-    group.relay({&call, 1});
   }
 
   NodeGrid grid_;
   std::shared_ptr<Group> node_;
   std::shared_ptr<Group> column_;
-  std::vector<int> node_of_, place_of_;  ///< of every rank of the group
+  MpiTwoLevelShort<Group> short_;
 };
 
 }  // namespace cleave::detail

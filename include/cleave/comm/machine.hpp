@@ -1,0 +1,59 @@
+// What communication costs on a machine, inside of a node and between nodes, as the file says that
+// CLEAVE_TUNE names.
+//
+// Its lines begin with a word; # begins a comment. Those of this header:
+//
+//   inside    2.1  9000      of a collective on one node: latency in us, bytes per us and rank
+//   between  24.0  1150  8   across nodes, each with so many ranks
+//
+// The others are of tables of algorithms.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <cleave/core/config.hpp>
+
+namespace cleave {
+
+/// What a collective costs a rank: a time that it takes at least, and bytes that arrive meanwhile.
+struct LinkCosts {
+  double latency_us = 0;
+  double bytes_per_us = 0;
+  bool known() const noexcept { return bytes_per_us > 0; }
+  friend bool operator==(const LinkCosts&, const LinkCosts&) = default;
+};
+
+/// Equal on all ranks of a world; plans depend on it.
+struct MachineCosts {
+  LinkCosts inside{};      ///< among ranks of one node
+  LinkCosts between{};     ///< among ranks of several
+  int ranks_per_node = 0;  ///< with `between`; ranks are numbered node by node
+
+  /// What the file of CLEAVE_TUNE says; nothing known if there is none.
+  /// @throws Error that names the line which means nothing, or the file that cannot be read
+  static MachineCosts from_environment();
+};
+
+namespace detail {
+
+/// A line of the file that CLEAVE_TUNE names, without its comment, and where it is: "file:line".
+struct TuneLine {
+  std::string text{};
+  std::string where{};
+};
+
+/// Those that are not empty; nothing if there is no file.
+/// @throws Error if the file cannot be read
+std::vector<TuneLine> tune_lines();
+
+/// Whether a line is one of MachineCosts.
+bool is_about_machine(const std::string& line);
+
+}  // namespace detail
+
+}  // namespace cleave
+
+#if !CLEAVE_COMPILED
+#include <cleave/comm/machine_body.hpp>
+#endif

@@ -1,0 +1,145 @@
+// Short collectives of a group on one node: sources are copied to the slots, all meet, and read.
+//
+// Nobody waits until its peers have read: a slot is not written again before the next but one
+// call, which its owner enters when all have come to the next one. What is compared and read of a
+// peer is a cache line or two besides its elements.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <vector>
+
+#include <cleave/comm/collective.hpp>
+#include <cleave/comm/mpi/backoff.hpp>
+#include <cleave/comm/mpi/slot.hpp>
+#include <cleave/comm/thread/reads.hpp>
+#include <cleave/comm/verify.hpp>
+#include <cleave/tensor/strided_copy.hpp>
+
+namespace cleave::detail {
+
+/// The longest source that is copied though peers could read it where it is: a copy costs less than
+/// a meeting, which takes long where processes share cores.
+inline std::size_t most_copied_bytes() { return mpi_polls().flags < 16 ? slot_bytes : 1024; }
+
+/// What ranks have to agree on to know each other's sources, and that these fit where they go: the
+/// extents of what they reduce, or of the pieces that they gather.
+inline std::uint64_t checksum_of_layout(const Collective& c) {
+  std::uint64_t sum = std::uint64_t(c.dtype()) + 1;
+  const auto add = [&sum](index_t number) { sum = (sum ^ std::uint64_t(number)) * 1099511628211u; };
+  if (c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter)
+    for (const index_t extent : c.source.extents) add(extent);
+  if (c.kind == CollectiveKind::all_gather)
+    for (const Box& piece : c.pieces)
+      for (int d = 0; d < piece.dims(); ++d) add(piece.extent(d));
+  return sum;
+}
+
+class MpiShortCalls {
+ public:
+  explicit MpiShortCalls(MpiSlots& slots)
+      : slots_(slots), calls_(std::size_t(slots.size())), peers_(calls_.size()) {
+    for (std::size_t r = 0; r < calls_.size(); ++r) peers_[r] = &calls_[r];
+  }
+
+  /// Whether the source of this rank is to be copied; others may decide otherwise.
+  /// @param shared  whether peers can read it where it is
+  static bool takes(const Collective& c, bool shared) {
+    switch (c.kind) {
+      case CollectiveKind::all_gather:
+      case CollectiveKind::reduce_scatter:
+      case CollectiveKind::all_reduce:
+      case CollectiveKind::all_to_all:
+      case CollectiveKind::exchange: break;
+      default: return false;
+    }
+    return holds_nothing(c.source) ||
+           std::size_t(c.source.bytes()) <= (shared ? most_copied_bytes() : slot_bytes);
+  }
+
+  /// Shows a call whose source is copied: writes no more than peers read.
+  /// @param place, segment  the process to whose segment the slots belong, and where that begins
+  /// @pre takes(c)
+  void show(const Collective& c, std::int32_t place, const std::byte* segment) {
+    MpiPublished& mine = slots_.published(slots_.rank());
+    mine.kind = c.kind;
+    mine.op = c.op;
+    mine.reachable = mine.copied = true;
+    mine.failed = false;
+    mine.root = c.root;
+    mine.count = 1;
+    mine.global_count = c.global_count;
+    mine.detail = c.detail;
+    mine.layout = checksum_of_layout(c);
+    mine.source.place = -1;
+    mine.source.dtype = c.source.dtype;
+    mine.source.extents = c.source.extents;
+    if (holds_nothing(c.source)) return;
+    std::byte* const memory = slots_.staging(slots_.rank());
+    if (c.source.contiguous()) std::memcpy(memory, c.source.data, std::size_t(c.source.bytes()));
+    else strided_copy(c.source, View::dense(memory, c.source.dtype, c.source.extents));
+    mine.source.place = place;
+    mine.source.offset = memory - segment;
+  }
+
+  /// After a meeting: whether all ranks have copied their sources, and agree.
+  bool agree() const {
+    const MpiPublished& mine = slots_.published(slots_.rank());
+    for (int r = 0; r < slots_.size(); ++r) {
+      const MpiPublished& theirs = slots_.published(r);
+      if (!theirs.copied || theirs.kind != mine.kind || theirs.op != mine.op || theirs.count != 1 ||
+          theirs.global_count != mine.global_count || theirs.detail != mine.detail ||
+          theirs.layout != mine.layout)
+        return false;
+    }
+    return true;
+  }
+
+  /// @pre agree()
+  /// @throws Error if a transfer does not fit its receiver; peers hear of it as of any failure
+  void read(const Collective& c, const MpiOpContext& context) {
+    for (int r = 0; r < slots_.size(); ++r)
+      if (r != slots_.rank()) find_source(c, r);
+    peers_[std::size_t(slots_.rank())] = &c;
+    try {
+      switch (c.kind) {
+        case CollectiveKind::reduce_scatter:
+          return reduce_piece<Host>(peers_, slots_.rank(), operands_);
+        case CollectiveKind::all_reduce:
+          return reduce_elements<Host>(peers_, c.destination, 0, c.source.size(), operands_);
+        default: return copy_from_peers<Host>(peers_, slots_.rank(), false);
+      }
+    } catch (const std::exception& e) {
+      context.detector->announce(e.what());
+      throw;
+    }
+  }
+
+ private:
+  void find_source(const Collective& c, int r) {
+    Collective& theirs = calls_[std::size_t(r)];
+    theirs.op = c.op;
+    ConstView& source = theirs.source;
+    source.dtype = c.dtype();
+    source.data = slots_.staging(r);
+    switch (c.kind) {
+      case CollectiveKind::reduce_scatter:
+      case CollectiveKind::all_reduce: source.extents = c.source.extents; break;
+      case CollectiveKind::all_gather: source.extents = c.pieces[std::size_t(r)].extents(); break;
+      default:
+        source.extents = slots_.published(r).source.extents;
+        source.dtype = slots_.published(r).source.dtype;
+        if (slots_.published(r).source.place < 0) source.data = nullptr;
+    }
+    source.strides = row_major_strides(source.extents);
+  }
+
+  MpiSlots& slots_;
+  std::vector<Collective> calls_;  ///< of the peers, as far as they are read
+  std::vector<const Collective*> peers_;
+  std::vector<ConstView> operands_;
+};
+
+}  // namespace cleave::detail

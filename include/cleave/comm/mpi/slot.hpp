@@ -1,0 +1,94 @@
+// What the ranks of a group on one node show each other: a slot of shared memory for each.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <cleave/comm/collective.hpp>
+#include <cleave/comm/mpi/backoff.hpp>
+#include <cleave/comm/mpi/shared_counter.hpp>
+#include <cleave/core/dtype.hpp>
+#include <cleave/core/shape.hpp>
+
+namespace cleave::detail {
+
+/// What a rank has room for in its slot, in each of two rounds.
+inline constexpr std::size_t slot_bytes = 8192;
+
+/// A view of memory in the segment of some process of the node.
+struct MpiSharedView {
+  std::int64_t offset = 0;
+  std::int32_t place = -1;  ///< -1: no elements
+  DType dtype = DType::uint8;
+  Shape extents{};
+  Shape strides{};
+};
+
+/// What a rank shows to its peers.
+struct MpiPublished {
+  CollectiveKind kind{};
+  ReduceOp op{};
+  bool reachable = true;
+  bool failed = false;
+  bool copied = false;  ///< the source is dense in the slot; strides are not shown
+  std::int32_t root = 0;
+  std::int32_t count = 1;    ///< of calls that are run together
+  std::int64_t listed = -1;  ///< where the list of several lies in the rank's segment
+  index_t global_count = 0;
+  std::uint64_t detail = 0;
+  std::uint64_t layout = 0;  ///< of a copied source: @see checksum_of_layout
+  MpiSharedView source{};
+  MpiSharedView destination{};
+};
+
+/// What a rank has in shared memory: two rounds, since the next one may be shown while others
+/// still look at this one.
+struct MpiSlot {
+  alignas(64) SharedCounter meetings{};
+  alignas(64) std::array<MpiPublished, 2> published{};
+  alignas(64) std::array<Box, 2> piece{};  ///< of a scatter: the root writes into all slots
+  alignas(64) std::array<std::array<std::byte, slot_bytes>, 2> staging{};
+};
+
+/// The slots of a group, and how far this rank has come in them.
+class MpiSlots {
+ public:
+  MpiSlots(MpiSlot* slots, int rank, int size) : slots_(slots), rank_(rank), size_(size) {}
+
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return size_; }
+  void begin_round() noexcept { ++round_; }
+  MpiPublished& published(int r) const noexcept { return slots_[r].published[round_ & 1]; }
+  Box& piece(int r) const noexcept { return slots_[r].piece[round_ & 1]; }
+  std::byte* staging(int r) const noexcept { return slots_[r].staging[round_ & 1].data(); }
+
+  /// Returns when all ranks have come here.
+  /// @throws Error if one has failed or left, or does not come in time
+  void meet(const MpiOpContext& context) {
+    slots_[rank_].meetings.raise(++meetings_);
+    const auto missing = [&](int r) { return !slots_[r].meetings.has_reached(meetings_); };
+    MpiBackoff backoff(context, MpiBackoff::For::flags);
+    for (int r = 0; r < size_; ++r)
+      while (missing(r)) {
+        backoff.rest([&] {
+          std::vector<int> ranks;
+          for (int peer = 0; peer < size_; ++peer)
+            if (missing(peer)) ranks.push_back(context.world_ranks[std::size_t(peer)]);
+          std::sort(ranks.begin(), ranks.end());
+          return ranks;
+        });
+        if (backoff.sleeps()) slots_[r].meetings.sleep_until(meetings_);
+      }
+  }
+
+ private:
+  MpiSlot* slots_;
+  int rank_, size_;
+  std::uint64_t round_ = 0;
+  std::uint32_t meetings_ = 0;
+};
+
+}  // namespace cleave::detail

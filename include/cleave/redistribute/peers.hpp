@@ -1,0 +1,63 @@
+// The ranks of a group whose boxes share indices with a given box, found axis by axis: in time
+// proportional to their number, not to that of the group.
+#pragma once
+
+#include <cstdint>
+
+#include <cleave/core/shape.hpp>
+#include <cleave/mesh/mesh_state.hpp>
+#include <cleave/placement/ownership.hpp>
+#include <cleave/redistribute/plan.hpp>
+
+namespace cleave::redistribution {
+
+/// The parts of [0, extent), cut by `shard_range`, that share indices with [begin, end): a range,
+/// empty if there are none.
+constexpr IndexRange parts_within(index_t extent, index_t parts, index_t begin, index_t end) {
+  if (begin < 0) begin = 0;
+  if (end > extent) end = extent;
+  if (begin >= end) return {0, 0};
+  const index_t chunk = shard_range(extent, parts, 0).size();
+  return {begin / chunk, (end - 1) / chunk + 1};
+}
+
+/// Coordinate `index` of the axes of `mask`, row-major.
+constexpr void set_coordinate(AxisMask mask, const Shape& mesh, index_t index, Shape& coordinate) {
+  for (int a = mesh.dims - 1; a >= 0; --a) {
+    if (!(mask >> a & 1u)) continue;
+    coordinate[a] = index % mesh[a];
+    index /= mesh[a];
+  }
+}
+
+/// Calls f(coordinate, shared indices) for every box of a layout, among those of the ranks that
+/// differ in `axes` from `coordinate`, that shares indices with `window`. Axes that shard nothing
+/// keep their coordinates.
+template <class F>
+void each_box_within(const StepLayout& of, const Shape& shape, const Shape& mesh, AxisMask axes,
+                     const Shape& coordinate, const Box& window, const F& f) {
+  const auto descend = [&](const auto& self, int i, Shape at, const Box& box) -> void {
+    while (i < of.layout.axes && !of.layout[of.order[std::size_t(i)]].is_shard()) ++i;
+    if (i == of.layout.axes) {
+      const Box shared = intersect(box, window);
+      if (!shared.empty()) f(at, shared);
+      return;
+    }
+    const int a = of.order[std::size_t(i)], d = of.layout[a].dim;
+    IndexRange parts{coordinate[a], coordinate[a] + 1};
+    if (axes >> a & 1u)
+      parts = parts_within(box.extent(d), mesh[a], window.begin[d] - box.begin[d],
+                           window.end[d] - box.begin[d]);
+    for (index_t part = parts.begin; part < parts.end; ++part) {
+      const IndexRange range = shard_range(box.extent(d), mesh[a], part);
+      Box inner = box;
+      inner.end[d] = box.begin[d] + range.end;
+      inner.begin[d] += range.begin;
+      at[a] = part;
+      self(self, i + 1, at, inner);
+    }
+  };
+  if (!window.empty()) descend(descend, 0, coordinate, Box::of(shape));
+}
+
+}  // namespace cleave::redistribution
