@@ -86,10 +86,14 @@ const Expected of_block{torch_sequences::block_parameters, torch_sequences::bloc
 }  // namespace
 
 TEST_CASE("the names of sequence layers are those of their members") {
+#if defined(__GNUC__) && !defined(__clang__)
   CHECK(names_are_those_of_members<nn::Embedding<>>());
   CHECK(names_are_those_of_members<nn::Dropout>());
   CHECK(names_are_those_of_members<nn::MultiheadAttention<>>());
   CHECK(names_are_those_of_members<nn::TransformerBlock<>>());
+#else
+  skip("this compiler does not name members by their addresses");
+#endif
 }
 
 TEST_CASE("embedding") {
