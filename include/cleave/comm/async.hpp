@@ -24,6 +24,8 @@ namespace detail {
 /// the last that the worker does with it.
 class Job {
  public:
+  Job* next = nullptr;  ///< of those that wait for the worker
+
   virtual ~Job() = default;
   virtual void run() noexcept = 0;
 };

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -47,7 +46,8 @@ class Worker {
     void push(Job& job) {
       {
         const std::lock_guard lock(mutex_);
-        jobs_.push_back(&job);
+        (first_ == nullptr ? first_ : last_->next) = &job;
+        last_ = &job;
       }
       condition_.notify_one();
     }
@@ -63,10 +63,10 @@ class Worker {
     void serve() {
       for (;;) {
         std::unique_lock lock(mutex_);
-        condition_.wait(lock, [this] { return ending_ || !jobs_.empty(); });
-        if (jobs_.empty()) return;
-        Job& job = *jobs_.front();
-        jobs_.pop_front();
+        condition_.wait(lock, [this] { return ending_ || first_ != nullptr; });
+        if (first_ == nullptr) return;
+        Job& job = *first_;
+        first_ = job.next;
         lock.unlock();
         job.run();
       }
@@ -75,7 +75,7 @@ class Worker {
    private:
     std::mutex mutex_;
     std::condition_variable condition_;
-    std::deque<Job*> jobs_;
+    Job *first_ = nullptr, *last_ = nullptr;  ///< that wait; the last one only if there is a first
     bool ending_ = false;
   };
 

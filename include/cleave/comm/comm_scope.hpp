@@ -5,13 +5,11 @@
 // theirs. Who traces nothing pays for a pointer.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace cleave {
 
@@ -31,14 +29,20 @@ struct CommPlace {
 /// The one copy of a path, which stays until the program ends; null for "".
 inline const std::string* kept_path(std::string_view path) {
   if (path.empty()) return nullptr;
+  struct Kept {
+    std::string path;
+    Kept* next;
+  };
   static std::mutex mutex;
-  static auto& paths = *new std::vector<const std::string*>;  // sorted; threads may end late
+  static Kept* lists[64];  // by hash; never freed, since threads may end late
+  unsigned hash = 0;
+  for (const char c : path) hash = 31 * hash + static_cast<unsigned char>(c);
   const std::lock_guard lock(mutex);
-  const auto at = std::lower_bound(
-      paths.begin(), paths.end(), path,
-      [](const std::string* kept, std::string_view sought) { return *kept < sought; });
-  if (at != paths.end() && **at == path) return *at;
-  return *paths.insert(at, new const std::string(path));
+  Kept*& list = lists[hash % 64];
+  for (const Kept* kept = list; kept != nullptr; kept = kept->next)
+    if (kept->path == path) return &kept->path;
+  list = new Kept{std::string(path), list};
+  return &list->path;
 }
 
 /// The innermost part that two are in: "blocks.0" for "blocks.0.mlp.up" and "blocks.0.norm".

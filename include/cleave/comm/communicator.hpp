@@ -226,6 +226,13 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   static std::string describe(const Signature& s);
 
+  /// A group of listed ranks, which is kept, and the one before.
+  struct Cached {
+    std::vector<int> ranks;
+    std::shared_ptr<Communicator> group;
+    std::unique_ptr<Cached> next;
+  };
+
   int rank_;
   int size_;
   std::string label_;
@@ -233,7 +240,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::uint64_t sequence_ = 0;
   std::shared_ptr<Communicator> duplicate_;
   std::shared_ptr<Communicator> device_communicator_;
-  std::vector<std::pair<std::vector<int>, std::shared_ptr<Communicator>>> cached_;
+  std::unique_ptr<Cached> cached_;  ///< the last one that was made, and those before
 };
 
 /// The group that passes a device's memory among the same ranks. @see the overloads of devices

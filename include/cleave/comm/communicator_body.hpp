@@ -7,6 +7,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
@@ -71,16 +72,18 @@ CLEAVE_INLINE Communicator& Communicator::cached_subgroup(const std::vector<int>
   bool whole = ranks.size() == std::size_t(size_);
   for (std::size_t i = 0; whole && i < ranks.size(); ++i) whole = ranks[i] == int(i);
   if (whole) return *this;
-  for (const auto& [list, group] : cached_)
-    if (list == ranks) return *group;
-  return *cached_.emplace_back(ranks, subgroup(ranks, label)).second;
+  for (const Cached* known = cached_.get(); known != nullptr; known = known->next.get())
+    if (known->ranks == ranks) return *known->group;
+  std::shared_ptr<Communicator> group = subgroup({ranks.data(), ranks.size()}, label);
+  cached_.reset(new Cached{ranks, std::move(group), std::move(cached_)});
+  return *cached_->group;
 }
 
 CLEAVE_INLINE const std::shared_ptr<Communicator>& Communicator::duplicate() {
   if (duplicate_ == nullptr) {
-    std::vector<int> ranks;
-    for (int r = 0; r < size_; ++r) ranks.push_back(r);
-    duplicate_ = subgroup(ranks, label_);
+    std::vector<int> ranks(std::size_t(size_), 0);
+    for (int r = 0; r < size_; ++r) ranks[std::size_t(r)] = r;
+    duplicate_ = subgroup({ranks.data(), ranks.size()}, label_);
   }
   return duplicate_;
 }
@@ -111,7 +114,7 @@ CLEAVE_INLINE void Communicator::compare(const Collective& collective) {
   mine.root = collective.root;
   mine.detail = collective.detail;
   std::vector<Signature> all(std::size_t(size_), mine);
-  gather_signatures(mine, all);
+  gather_signatures(mine, {all.data(), all.size()});
   for (int r = 1; r < size_; ++r) {
     if (all[std::size_t(r)] == all[0]) continue;
     throw Error(collective.operation[0] != '\0' ? collective.operation : "collective",

@@ -10,7 +10,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include <cleave/core/config.hpp>
 
@@ -37,15 +36,13 @@ struct MachineCosts {
 
 namespace detail {
 
-/// A line of the file that CLEAVE_TUNE names, without its comment, and where it is: "file:line".
-struct TuneLine {
-  std::string text{};
-  std::string where{};
-};
+/// Takes a line of the file that CLEAVE_TUNE names, without its comment, and where it is:
+/// "file:line".
+using TakeTuneLine = void (*)(void* to, const std::string& text, const std::string& where);
 
-/// Those that are not empty; nothing if there is no file.
+/// Hands over the lines that are not empty; none if no file is named.
 /// @throws Error if the file cannot be read
-std::vector<TuneLine> tune_lines();
+void each_tune_line(void* to, TakeTuneLine take);
 
 /// Whether a line is one of MachineCosts.
 bool is_about_machine(const std::string& line);

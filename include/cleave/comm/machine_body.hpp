@@ -1,12 +1,12 @@
-// Reads what communication costs on a machine.
+// Reads what communication costs on a machine. Without streams, whose classes take 4 MB of the
+// memory of a compiler that has read their header: every program that includes the library compiles
+// this.
 #pragma once
 
+#include <cstddef>
+#include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include <cleave/comm/machine.hpp>
 #include <cleave/core/error.hpp>
@@ -15,46 +15,55 @@ namespace cleave {
 
 namespace detail {
 
-CLEAVE_INLINE std::vector<TuneLine> tune_lines() {
-  std::vector<TuneLine> lines;
+CLEAVE_INLINE void each_tune_line(void* to, TakeTuneLine take) {
   const char* name = std::getenv("CLEAVE_TUNE");
-  if (name == nullptr || *name == '\0') return lines;
-  std::ifstream file(name);
-  if (!file) throw Error("run", std::string("CLEAVE_TUNE: cannot read '") + name + "'");
+  if (name == nullptr || *name == '\0') return;
+  std::FILE* file = std::fopen(name, "r");
+  if (file == nullptr) throw Error("run", std::string("CLEAVE_TUNE: cannot read '") + name + "'");
+  std::string text;
+  char part[1024];
+  while (const std::size_t count = std::fread(part, 1, sizeof part, file)) text.append(part, count);
+  static_cast<void>(std::fclose(file));
   std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
-    std::string text = line.substr(0, line.find('#'));
-    if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
-    lines.push_back({std::move(text), std::string(name) + ":" + std::to_string(number)});
+  int number = 1;
+  for (std::size_t at = 0; at < text.size(); at += line.size() + 1, ++number) {
+    line = text.substr(at, text.find('\n', at) - at);
+    const std::string words = line.substr(0, line.find('#'));
+    if (words.find_first_not_of(" \t\r") != std::string::npos)
+      take(to, words, std::string(name) + ":" + std::to_string(number));
   }
-  return lines;
 }
 
 CLEAVE_INLINE bool is_about_machine(const std::string& line) {
-  std::string word;
-  std::istringstream(line) >> word;
-  return word == "inside" || word == "between";
+  char word[16] = "";
+  static_cast<void>(std::sscanf(line.c_str(), "%15s", word));
+  return word == std::string("inside") || word == std::string("between");
+}
+
+/// @throws Error for a line that means nothing
+CLEAVE_INLINE void take_machine_line(void* to, const std::string& text, const std::string& where) {
+  if (!is_about_machine(text)) return;
+  MachineCosts& costs = *static_cast<MachineCosts*>(to);
+  char link[16] = "", more[2] = "";
+  LinkCosts read;
+  int ranks = 0;
+  const int words = std::sscanf(text.c_str(), "%15s %lf %lf %d %1s", link, &read.latency_us,
+                                &read.bytes_per_us, &ranks, more);
+  const bool between = link[0] == 'b';
+  if (words != (between ? 4 : 3) || !(read.latency_us >= 0) || !(read.bytes_per_us > 0) ||
+      (between && ranks < 1))
+    throw Error("run", "CLEAVE_TUNE: " + where + ": '" + text +
+                           "' is not inside or between, microseconds, bytes per microsecond, "
+                           "and ranks per node after between");
+  (between ? costs.between : costs.inside) = read;
+  if (between) costs.ranks_per_node = ranks;
 }
 
 }  // namespace detail
 
 CLEAVE_INLINE MachineCosts MachineCosts::from_environment() {
   MachineCosts costs;
-  for (const auto& [text, where] : detail::tune_lines()) {
-    if (!detail::is_about_machine(text)) continue;
-    std::istringstream words(text);
-    std::string link, more;
-    LinkCosts read;
-    words >> link >> read.latency_us >> read.bytes_per_us;
-    const bool between = link == "between";
-    if (between) words >> costs.ranks_per_node;
-    if (!words || words >> more || !(read.latency_us >= 0) || !(read.bytes_per_us > 0) ||
-        (between && costs.ranks_per_node < 1))
-      throw Error("run", "CLEAVE_TUNE: " + where + ": '" + text +
-                             "' is not inside or between, microseconds, bytes per microsecond, "
-                             "and ranks per node after between");
-    (between ? costs.between : costs.inside) = read;
-  }
+  detail::each_tune_line(&costs, &detail::take_machine_line);
   return costs;
 }
 

@@ -51,8 +51,9 @@ class MpiTuning {
   /// @throws Error that names the line which means nothing, or the file that cannot be read
   static MpiTuning from_environment() {
     MpiTuning table;
-    for (const auto& [text, where] : tune_lines())
-      if (!is_about_machine(text)) table.rows_.push_back(row_of(text, where));
+    each_tune_line(&table, [](void* to, const std::string& text, const std::string& where) {
+      if (!is_about_machine(text)) static_cast<MpiTuning*>(to)->add(row_of(text, where));
+    });
     table.machine_ = MachineCosts::from_environment();
     return table;
   }
