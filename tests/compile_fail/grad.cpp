@@ -18,11 +18,11 @@ void control(const Tracked<Rows>& x, const Tracked<Whole>& w) {
   sub_(x.value(), 1);
 }
 
-#ifdef leaf_in_place  // says: cleave: an operation in place takes no value that tracks gradients
+#ifdef leaf_in_place  // says: cleave: an operation in place cannot change a value that tracks gradients
 void leaf(const Tracked<Rows>& x) { add_(x, 1); }
 #endif
 
-#ifdef tracked_value_into_another  // says: cleave: an operation in place takes no value that tracks gradients
+#ifdef tracked_value_into_another  // says: cleave: an operation in place cannot change a value that tracks gradients
 void into(Rows& y, const Tracked<Rows>& x) { y += x; }
 #endif
 

@@ -32,11 +32,11 @@ struct Verdict {
 };
 
 /// Extents of the operands: uneven ones, fewer elements than ranks, none; and repeated ones.
-inline std::vector<std::vector<naive::Indices>> shapes_of(const Subject& subject, bool briefly) {
+inline std::vector<std::vector<naive::Indices>> shapes_of(const Subject& subject, bool few_shapes) {
   std::vector<std::vector<index_t>> extents{{5, 3, 4}, {1, 7, 2}};
   if (!subject.naive.needs_elements) extents.push_back({0, 3, 2});
   if (!subject.naive.extents.empty()) extents = subject.naive.extents;
-  if (briefly) extents.resize(1);
+  if (few_shapes) extents.resize(1);
   std::vector<std::vector<naive::Indices>> result;
   const auto extent = [](const std::vector<index_t>& of, char letter) {
     return of[std::size_t(letter - 'a') % of.size()];
@@ -55,7 +55,7 @@ inline std::vector<std::vector<naive::Indices>> shapes_of(const Subject& subject
       result.back().push_back(shape);
     }
   }
-  if (subject.broadcasts && subject.dims.size() > 1 && !briefly) {
+  if (subject.broadcasts && subject.dims.size() > 1 && !few_shapes) {
     auto repeated = result[0];
     repeated.back()[0] = 1;
     result.push_back(repeated);
@@ -282,18 +282,18 @@ inline void verify_local(const Subject& subject, Verdict& verdict) {
 ///
 /// @collective every rank of the mesh
 inline void verify_values(const Subject& subject, const MeshState& mesh, std::size_t most,
-                          bool briefly, Verdict& verdict) {
-  if (!subject.has_new_rule) most /= 5, briefly = true;
-  for (const auto& shapes : shapes_of(subject, briefly)) {
+                          bool few_shapes, Verdict& verdict) {
+  if (!subject.has_new_rule) most /= 5, few_shapes = true;
+  for (const auto& shapes : shapes_of(subject, few_shapes)) {
     OnMesh on(subject, mesh, shapes);
     on.each_layouts(most, [&](const auto& layouts) { on.check_values(layouts, verdict); });
   }
 }
 inline void verify_placed_gradients(const Subject& subject, const MeshState& mesh,
-                                    std::size_t most, bool briefly, Verdict& verdict) {
+                                    std::size_t most, bool few_shapes, Verdict& verdict) {
   if (subject.gradient.empty()) return;
-  if (!subject.has_new_rule) most /= 5, briefly = true;
-  for (const auto& shapes : shapes_of(subject, briefly)) {
+  if (!subject.has_new_rule) most /= 5, few_shapes = true;
+  for (const auto& shapes : shapes_of(subject, few_shapes)) {
     OnMesh on(subject, mesh, shapes);
     on.each_layouts(most, [&](const auto& layouts) { on.check_gradients(layouts, verdict); });
   }

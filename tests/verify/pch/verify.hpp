@@ -1,6 +1,7 @@
 // What all files of the verification include, precompiled, but for subject.hpp itself: that has to
 // come after the naive definitions.
-#pragma once
+#ifndef CLEAVE_TESTS_VERIFY_PCH  // what is precompiled is no included file, and has no `#pragma once`
+#define CLEAVE_TESTS_VERIFY_PCH
 
 #include <array>
 #include <cstring>
@@ -14,3 +15,5 @@
 #include <cleave/rules/explain.hpp>
 #include <cleave/spmd/traced.hpp>
 #include "../naive/operation.hpp"
+
+#endif
