@@ -2,6 +2,7 @@
 """Prints the slowest steps of the builds and tests in some build directories.
 
 usage: slowest.py COUNT BUILD_DIR ..
+       slowest.py reference             (only how fast the machine is, in milliseconds)
 
 A step is a build or a test. Builds come from meson-logs/builds.json, which build.py writes, tests
 from the logs of `meson test`. Seconds are those on the clock; a build also tells the processors'
@@ -61,4 +62,7 @@ def main(count, builds):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2:])
+    if sys.argv[1] == "reference":
+        print(round(1000 * reference()))
+    else:
+        main(int(sys.argv[1]), sys.argv[2:])

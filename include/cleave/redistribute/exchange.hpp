@@ -194,8 +194,8 @@ class TransferCache {
     auto made = std::make_shared<const Transfers>(
         exchange_transfers(step, shape, mesh.extents(), mesh.coordinate()));
     const std::size_t count = made->sends.size() + made->receives.size();
-    if (count > most_transfers) return made;
-    while (!entries_.empty() && (kept_ + count > most_transfers || entries_.size() == capacity)) {
+    if (count > max_transfers) return made;
+    while (!entries_.empty() && (kept_ + count > max_transfers || entries_.size() == capacity)) {
       kept_ -= entries_[0].transfers->sends.size() + entries_[0].transfers->receives.size();
       entries_.erase(entries_.begin());
       sums_.erase(sums_.begin());
@@ -208,7 +208,7 @@ class TransferCache {
 
  private:
   static constexpr std::size_t capacity = 512;
-  static constexpr std::size_t most_transfers = 65536;  ///< of all entries: 20 MB
+  static constexpr std::size_t max_transfers = 65536;  ///< of all entries: 20 MB
 
   struct Entry {
     AxisMask axes;

@@ -118,7 +118,7 @@ class MpiDirect {
     slots_.begin_round();
     const bool copies = MpiShortCalls::takes(c, node_->arena()->contains(c.source.data));
     if (copies) {
-      short_.show(c, places_[0], node_->segment(places_[0]));
+      short_.publish(c, places_[0], node_->segment(places_[0]));
       meet(context);
       if (short_.agree()) {
         short_.read(c, context);

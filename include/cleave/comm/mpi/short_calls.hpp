@@ -22,7 +22,7 @@ namespace cleave::detail {
 
 /// The longest source that is copied though peers could read it where it is: a copy costs less than
 /// a meeting, which takes long where processes share cores.
-inline std::size_t most_copied_bytes() { return mpi_polls().flags < 16 ? slot_bytes : 1024; }
+inline std::size_t max_copied_bytes() { return mpi_polls().flags < 16 ? slot_bytes : 1024; }
 
 /// What ranks have to agree on to know each other's sources, and that these fit where they go: the
 /// extents of what they reduce, or of the pieces that they gather.
@@ -56,13 +56,13 @@ class MpiShortCalls {
       default: return false;
     }
     return holds_nothing(c.source) ||
-           std::size_t(c.source.bytes()) <= (shared ? most_copied_bytes() : slot_bytes);
+           std::size_t(c.source.bytes()) <= (shared ? max_copied_bytes() : slot_bytes);
   }
 
-  /// Shows a call whose source is copied: writes no more than peers read.
+  /// Publishes a call whose source is copied: writes no more than peers read.
   /// @param place, segment  the process to whose segment the slots belong, and where that begins
   /// @pre takes(c)
-  void show(const Collective& c, std::int32_t place, const std::byte* segment) {
+  void publish(const Collective& c, std::int32_t place, const std::byte* segment) {
     MpiPublished& mine = slots_.published(slots_.rank());
     mine.kind = c.kind;
     mine.op = c.op;

@@ -1,4 +1,4 @@
-// What the ranks of a group on one node show each other: a slot of shared memory for each.
+// What the ranks of a group on one node publish to each other: a slot of shared memory for each.
 #pragma once
 
 #include <algorithm>
@@ -27,13 +27,13 @@ struct MpiSharedView {
   Shape strides{};
 };
 
-/// What a rank shows to its peers.
+/// What a rank publishes to its peers.
 struct MpiPublished {
   CollectiveKind kind{};
   ReduceOp op{};
   bool reachable = true;
   bool failed = false;
-  bool copied = false;  ///< the source is dense in the slot; strides are not shown
+  bool copied = false;  ///< the source is dense in the slot; strides are not published
   std::int32_t root = 0;
   std::int32_t count = 1;    ///< of calls that are run together
   std::int64_t listed = -1;  ///< where the list of several lies in the rank's segment
@@ -44,7 +44,7 @@ struct MpiPublished {
   MpiSharedView destination{};
 };
 
-/// What a rank has in shared memory: two rounds, since the next one may be shown while others
+/// What a rank has in shared memory: two rounds, since the next one may be published while others
 /// still look at this one.
 struct MpiSlot {
   alignas(64) SharedCounter meetings{};
