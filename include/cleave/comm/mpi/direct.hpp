@@ -77,7 +77,7 @@ class MpiDirect {
   /// @return     whether they ran; if not, on no rank, for lack of memory
   /// @collective every rank of the group
   bool run_all(std::span<const Collective> calls, const MpiOpContext& context) {
-    context.detector->verify(context.operation);
+    context.detector->verify_some(context.operation);
     slots_.begin_round();
     Staged staged(*this);
     publish_all(calls, staged);
@@ -114,7 +114,7 @@ class MpiDirect {
   /// @return whether it ran; if not, on no rank, for lack of memory
   /// @collective every rank of the group
   bool run(const Collective& c, const MpiOpContext& context) {
-    context.detector->verify(context.operation);
+    context.detector->verify_some(context.operation);
     slots_.begin_round();
     const bool copies = MpiShortCalls::takes(c, node_->arena()->contains(c.source.data));
     if (copies) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -48,6 +49,7 @@ struct MpiPublished {
 /// still look at this one.
 struct MpiSlot {
   alignas(64) SharedCounter meetings{};
+  std::atomic<bool> gave_up{false};  ///< its owner has thrown while it waited for others
   alignas(64) std::array<MpiPublished, 2> published{};
   alignas(64) std::array<Box, 2> piece{};  ///< of a scatter: the root writes into all slots
   alignas(64) std::array<std::array<std::byte, slot_bytes>, 2> staging{};
@@ -66,25 +68,37 @@ class MpiSlots {
   std::byte* staging(int r) const noexcept { return slots_[r].staging[round_ & 1].data(); }
 
   /// Returns when all ranks have come here.
-  /// @throws Error if one has failed or left, or does not come in time
+  /// @throws Error if one has failed or left, does not come in time, or has waited in vain before
   void meet(const MpiOpContext& context) {
     slots_[rank_].meetings.raise(++meetings_);
     const auto missing = [&](int r) { return !slots_[r].meetings.has_reached(meetings_); };
     MpiBackoff backoff(context, MpiBackoff::For::flags);
+    try {
+      for (int r = 0; r < size_; ++r)
+        while (missing(r)) {
+          backoff.rest([&] { return world_ranks_where(missing, context); });
+          if (backoff.sleeps()) slots_[r].meetings.sleep_until(meetings_);
+        }
+    } catch (...) {
+      slots_[rank_].gave_up.store(true);
+      throw;
+    }
+    // who gave up tells why
+    const auto gave_up = [&](int r) { return slots_[r].gave_up.load(std::memory_order_relaxed); };
     for (int r = 0; r < size_; ++r)
-      while (missing(r)) {
-        backoff.rest([&] {
-          std::vector<int> ranks;
-          for (int peer = 0; peer < size_; ++peer)
-            if (missing(peer)) ranks.push_back(context.world_ranks[std::size_t(peer)]);
-          std::sort(ranks.begin(), ranks.end());
-          return ranks;
-        });
-        if (backoff.sleeps()) slots_[r].meetings.sleep_until(meetings_);
-      }
+      while (gave_up(r)) backoff.rest([&] { return world_ranks_where(gave_up, context); });
   }
 
  private:
+  template <class F>
+  std::vector<int> world_ranks_where(const F& holds, const MpiOpContext& context) const {
+    std::vector<int> ranks;
+    for (int r = 0; r < size_; ++r)
+      if (holds(r)) ranks.push_back(context.world_ranks[std::size_t(r)]);
+    std::sort(ranks.begin(), ranks.end());
+    return ranks;
+  }
+
   MpiSlot* slots_;
   int rank_, size_;
   std::uint64_t round_ = 0;
