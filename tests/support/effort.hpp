@@ -4,11 +4,13 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "sanitizers.hpp"
+
 namespace cleave::testing {
 
 /// Whether a sanitizer watches.
 inline constexpr bool sanitized =
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(CLEAVE_TEST_ASAN) || defined(CLEAVE_TEST_TSAN)
     true;
 #else
     false;

@@ -23,11 +23,17 @@ void fill_elements(On<Device>, const Strided<T>& to, const T& value) {
   strided_fill(Device{}, View{to.data, dtype_of<T>(), to.extents, to.strides}, value);
 }
 
+/// The place of an element; of an array without elements, which may have none, null.
+template <class T>
+T* place_behind(T* data, index_t offset) {
+  return data == nullptr ? data : data + offset;
+}
+
 /// Elements first, first + step, .. of dimension d, `count` of them.
 template <class T>
 Strided<T> every(const Strided<T>& x, int d, index_t first, index_t step, index_t count) {
   Strided<T> part = x;
-  if (count > 0) part.data += first * x.strides[d];
+  if (count > 0) part.data = place_behind(x.data, first * x.strides[d]);
   part.extents[d] = count;
   part.strides[d] *= step;
   return part;
@@ -36,7 +42,7 @@ Strided<T> every(const Strided<T>& x, int d, index_t first, index_t step, index_
 /// The array at one index of dimension d, without that dimension.
 template <class T>
 Strided<T> at_index(const Strided<T>& x, int d, index_t index) {
-  Strided<T> part{x.data + index * x.strides[d], {}, {}};
+  Strided<T> part{place_behind(x.data, index * x.strides[d]), {}, {}};
   for (int k = 0; k < x.extents.dims; ++k) {
     if (k == d) continue;
     part.extents[part.extents.dims++] = x.extents[k];
