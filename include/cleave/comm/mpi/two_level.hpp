@@ -111,7 +111,7 @@ class MpiTwoLevel {
         Collective& call = calls.emplace_back(part_of_call(c, CollectiveKind::reduce_scatter));
         call.source = source;
         call.destination = View::dense(element(scratch, at, size), source.dtype, own.extents());
-        ranges.push_back(flat_range(at, at + own.volume()));
+        ranges.push_back(linear_interval(at, at + own.volume()));
         at += own.volume();
       }
       for (int n = 0; n < grid_.nodes; ++n) calls[std::size_t(n)].pieces = rows[std::size_t(n)];
@@ -265,7 +265,7 @@ class MpiTwoLevel {
     std::vector<Box> shares;
     for (int p = 0; p < grid_.places; ++p)
       shares.push_back(
-          flat_range(std::min(share * p, elements), std::min(share * (p + 1), elements)));
+          linear_interval(std::min(share * p, elements), std::min(share * (p + 1), elements)));
     const index_t mine = shares[std::size_t(grid_.place)].volume();
     const std::shared_ptr<void> scratch = allocate_bytes(Host{}, std::size_t(mine) * size);
     Collective call = part_of_call(c, CollectiveKind::reduce_scatter);

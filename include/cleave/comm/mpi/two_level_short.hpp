@@ -28,7 +28,7 @@ inline ConstView flat_view(const void* data, DType type, index_t count) {
 }
 
 /// Indices [begin, end) of a flat view.
-inline Box flat_range(index_t begin, index_t end) {
+inline Box linear_interval(index_t begin, index_t end) {
   return {Shape(std::array<index_t, 1>{begin}), Shape(std::array<index_t, 1>{end})};
 }
 
@@ -103,11 +103,11 @@ class MpiTwoLevelShort {
       const index_t begin = at;
       for (int n = 0; n < grid_.nodes; ++n) {
         const index_t count = piece(c, n, p).volume();
-        packed.ranks.push_back(flat_range(at, at + count));
-        if (p == grid_.place) packed.own.push_back(flat_range(at - begin, at - begin + count));
+        packed.ranks.push_back(linear_interval(at, at + count));
+        if (p == grid_.place) packed.own.push_back(linear_interval(at - begin, at - begin + count));
         at += count;
       }
-      packed.columns.push_back(flat_range(begin, at));
+      packed.columns.push_back(linear_interval(begin, at));
     }
     packed.memory = allocate_bytes(Host{}, std::size_t(at) * size_of(c.dtype()));
     packed.all = flat_view(packed.memory.get(), c.dtype(), at);
