@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <cleave/comm/reduce.hpp>
+#include <cleave/comm/require_reduction.hpp>
 
 #include "fields.hpp"
 

@@ -149,6 +149,16 @@ def unlisted_tests(tree):
     return found
 
 
+def misplaced_tests(tree):
+    """Tests in a folder of a layer that the layer itself does not have."""
+    found = []
+    for path in sorted((tree / "tests").rglob("test_*.cpp")):
+        folder = path.parent.relative_to(tree / "tests")
+        if folder.parts[0] in ORDER and not (tree / "include/cleave" / folder).is_dir():
+            found.append(f"{path.relative_to(tree)}: include/cleave/ has no folder {folder}")
+    return found
+
+
 RULES = [
     ("a layer includes only the layers below it", order_violations,
      ("include/cleave/core/planted.hpp", "#include <cleave/tensor/tensor.hpp>\n")),
@@ -166,6 +176,8 @@ RULES = [
      ("include/cleave/core/planted.hpp", "#include <cleave/comm/run_body.hpp>\n")),
     ("every test file is built", unlisted_tests,
      ("tests/core/test_planted.cpp", "")),
+    ("tests are in the folders of what they test", misplaced_tests,
+     ("tests/comm/planted/test_planted.cpp", "")),
 ]
 
 

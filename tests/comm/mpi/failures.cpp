@@ -1,7 +1,7 @@
-// Ranks that fail in every way a process can, for mpi_failures.py: the last rank fails as the first
+// Ranks that fail in every way a process can, for failures.py: the last rank fails as the first
 // argument says, the others print what they see.
 //
-// usage: mpi_failures WAY
+// usage: failures WAY
 #include <array>
 #include <csignal>
 #include <cstdio>
@@ -14,7 +14,7 @@
 #include <cleave/comm/mpi.hpp>
 #include <cleave/comm/run.hpp>
 
-#include "failing_call.hpp"
+#include "../failing_call.hpp"
 
 using namespace cleave;
 using namespace cleave::testing;

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "thread_outcomes.hpp"
+#include "outcomes.hpp"
 
 using namespace cleave;
 using namespace cleave::testing;

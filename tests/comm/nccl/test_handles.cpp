@@ -10,7 +10,7 @@
 
 #include <cleave/cuda.hpp>
 
-#include "../cuda/calls.hpp"
+#include "cuda_calls.hpp"
 #include "cuda_stand_in/machine.hpp"
 #include "over_nccl.hpp"
 

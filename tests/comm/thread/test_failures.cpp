@@ -16,8 +16,8 @@
 #include <cleave/comm/run.hpp>
 
 #include "errors.hpp"
-#include "failing_call.hpp"
-#include "thread_outcomes.hpp"
+#include "../failing_call.hpp"
+#include "outcomes.hpp"
 
 using namespace cleave;
 using namespace cleave::testing;

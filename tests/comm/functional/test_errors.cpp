@@ -10,7 +10,7 @@
 #include <cleave/comm/run.hpp>
 
 #include "errors.hpp"
-#include "functional_cases.hpp"
+#include "tensors.hpp"
 #include "gpu.hpp"
 #include "ranks.hpp"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Programs under mpirun whose ranks fail: the others are told by name, all end, mpirun says so.
 
-usage: mpi_failures.py PROGRAM MPIEXEC [WAY..]
+usage: failures.py PROGRAM MPIEXEC [WAY..]
 
 WAY..                   only those of these names ("throw", "exit in barrier"); default: all
 CLEAVE_TEST_REPEAT=N runs each way to fail N times (default 1).
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from cases import Cases
 
 LIBRARY = pathlib.Path(__file__).resolve().parent / "library.tune"

@@ -13,9 +13,9 @@
 #include <cleave/comm/mpi.hpp>
 #include <cleave/comm/mpi/communicator.hpp>
 
-#include "changed.hpp"
-#include "collective_cases.hpp"
-#include "collective_properties.hpp"
+#include "../changed.hpp"
+#include "../collective_cases.hpp"
+#include "../collective_properties.hpp"
 #include "errors.hpp"
 #include "processes.hpp"
 #include "ranks.hpp"

@@ -12,8 +12,8 @@
 #include <cleave/comm/mpi/requests.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-#include "collective_cases.hpp"
-#include "collective_properties.hpp"
+#include "../collective_cases.hpp"
+#include "../collective_properties.hpp"
 #include "errors.hpp"
 #include "processes.hpp"
 #include "ranks.hpp"

@@ -11,7 +11,7 @@
 #include <cleave/comm/trace.hpp>
 
 #include "errors.hpp"
-#include "functional_cases.hpp"
+#include "tensors.hpp"
 #include "ranks.hpp"
 
 using namespace cleave;

@@ -11,10 +11,10 @@
 
 #include <cleave/cuda.hpp>
 
-#include "calls.hpp"
+#include "cuda_calls.hpp"
 #include "cuda_stand_in/stand_in.hpp"
 #include "errors.hpp"
-#include "in_use.hpp"
+#include "cuda_memory.hpp"
 #include "ranks.hpp"
 
 using namespace cleave;

@@ -1,5 +1,5 @@
 // More than 2^31 - 1 elements in one call and from one rank, for real: 2 ranks of about 7 GB each.
-// Runs where CLEAVE_TEST_LARGE=1; split messages are tested small in test_mpi.cpp.
+// Runs where CLEAVE_TEST_LARGE=1; split messages are tested small in test_communicator.cpp.
 #include <array>
 #include <cstdint>
 #include <cstdlib>

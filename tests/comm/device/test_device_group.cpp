@@ -13,10 +13,10 @@
 #include <cleave/tensor/cuda/transfer.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-#include "calls.hpp"
+#include "cuda_calls.hpp"
 #include "cuda_stand_in/stand_in.hpp"
 #include "errors.hpp"
-#include "in_use.hpp"
+#include "cuda_memory.hpp"
 #include "ranks.hpp"
 
 using namespace cleave;

@@ -4,7 +4,7 @@
 
 #include <cleave/comm/functional.hpp>
 
-#include "functional_cases.hpp"
+#include "tensors.hpp"
 #include "ranks.hpp"
 
 using namespace cleave;

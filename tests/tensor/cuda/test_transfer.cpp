@@ -8,7 +8,7 @@
 
 #include <cleave/cuda.hpp>
 
-#include "calls.hpp"
+#include "cuda_calls.hpp"
 
 using namespace cleave;
 

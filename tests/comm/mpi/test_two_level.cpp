@@ -10,9 +10,9 @@
 #include <cleave/comm/mpi/communicator.hpp>
 #include <cleave/comm/trace.hpp>
 
-#include "changed.hpp"
-#include "collective_cases.hpp"
-#include "collective_properties.hpp"
+#include "../changed.hpp"
+#include "../collective_cases.hpp"
+#include "../collective_properties.hpp"
 #include "processes.hpp"
 #include "ranks.hpp"
 

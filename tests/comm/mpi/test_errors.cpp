@@ -1,6 +1,6 @@
 // What ranks that are MPI processes are told when they wait in vain. Each case makes a world of its
 // own, as a world in which a rank has failed is of no use any more; whole programs that fail are
-// the subject of mpi_failures.py.
+// the subject of failures.py.
 #include <cstdlib>
 #include <memory>
 #include <stdexcept>
@@ -12,7 +12,7 @@
 #include <cleave/comm/mpi.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-#include "collective_cases.hpp"
+#include "../collective_cases.hpp"
 #include "errors.hpp"
 #include "processes.hpp"
 #include "ranks.hpp"

@@ -7,7 +7,7 @@
 
 #include <cleave/comm/run.hpp>
 
-#include "collective_cases.hpp"
+#include "../collective_cases.hpp"
 
 namespace cleave::testing {
 

@@ -16,7 +16,7 @@
 #include <cleave/tensor/tensor.hpp>
 
 #include "device.hpp"
-#include "fields.hpp"
+#include "../fields.hpp"
 
 namespace cleave::testing {
 
