@@ -56,6 +56,16 @@ void scatter_case(Communicator& group, int root, int dim, Style style) {
   }) == "");
 }
 
+/// What a gather along `dim` makes of every rank's samples.
+template <class T>
+T gathered_sample(int dim, index_t i, index_t j) {
+  const index_t at = dim == 0 ? i : j;
+  int owner = 0;
+  while (uneven_begin(owner + 1) <= at) ++owner;
+  const index_t inside = at - uneven_begin(owner);
+  return dim == 0 ? sample<T>(owner, inside, j) : sample<T>(owner, i, inside);
+}
+
 /// gather and all_gather: every rank's piece, marked with its rank, comes to its place.
 template <class T>
 void gather_case(Communicator& group, CollectiveKind kind, int root, int dim, Style style) {
@@ -72,13 +82,29 @@ void gather_case(Communicator& group, CollectiveKind kind, int root, int dim, St
   if (receives) c.destination = whole.view(), c.pieces = pieces;
   group.run(c);
   CHECK(whole.difference([&](index_t i, index_t j) {
-    if (!receives) return Field<T>::mark();
-    const index_t at = dim == 0 ? i : j;
-    int owner = 0;
-    while (uneven_begin(owner + 1) <= at) ++owner;
-    const index_t inside = at - uneven_begin(owner);
-    return dim == 0 ? sample<T>(owner, inside, j) : sample<T>(owner, i, inside);
+    return receives ? gathered_sample<T>(dim, i, j) : Field<T>::mark();
   }) == "");
+}
+
+/// all_gather of what lies in its place already.
+template <class T>
+void all_gather_in_place_case(Communicator& group, int dim, Style style) {
+  const index_t along = uneven_begin(group.size());
+  const std::vector<Box> pieces = uneven_pieces(group.size(), dim, 4);
+  const Box& own = pieces[std::size_t(group.rank())];
+  const auto value = [&](index_t i, index_t j) {
+    const index_t at = dim == 0 ? i : j;
+    return at >= own.begin[dim] && at < own.end[dim] ? gathered_sample<T>(dim, i, j)
+                                                     : Field<T>::mark();
+  };
+  const Field<T> whole(dim == 0 ? along : 4, dim == 0 ? 4 : along, style, value);
+  Collective c = call(CollectiveKind::all_gather);
+  c.source = whole.view()[own];
+  c.destination = whole.view();
+  c.pieces = pieces;
+  group.run(c);
+  CHECK(whole.difference([&](index_t i, index_t j) { return gathered_sample<T>(dim, i, j); }) ==
+        "");
 }
 
 template <class T>
@@ -213,6 +239,7 @@ inline void all_gather_cases(World& world) {
     for (const Style style : all_styles) {
       gather_case<float>(all_ranks(world), CollectiveKind::all_gather, 0, dim, style);
       gather_case<half>(all_ranks(world), CollectiveKind::all_gather, 0, dim, style);
+      all_gather_in_place_case<double>(all_ranks(world), dim, style);
     }
 }
 

@@ -125,7 +125,8 @@ struct Transfer {
 /// |                |                 |                      | the same order on both sides   |
 ///
 /// Sources are never written; a source and a destination do not overlap, except that they may be
-/// the same view in an all_reduce. `pieces` has one box per rank of the group, some maybe empty.
+/// the same view in an all_reduce, and that the source of an all_gather may be the rank's own piece
+/// of the destination. `pieces` has one box per rank of the group, some maybe empty.
 struct Collective {
   CollectiveKind kind = CollectiveKind::barrier;
   ReduceOp op = ReduceOp::sum;

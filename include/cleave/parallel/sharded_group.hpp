@@ -211,21 +211,33 @@ class ShardedGroup final : public GroupLink {
 
   /// The memory for all is taken when the gather begins, not before what runs ahead of it has given
   /// its own back.
+  /// What a forward gathers ahead, nobody may come to use, and the shard may change while peers
+  /// still read: they read this rank's part where it lies in the result. A backward ends its own
+  /// gathers; there the result is allocated when the worker comes to it, once what was started
+  /// before is gone.
   void start_gather(const Tensor<C, 1>& mine, std::vector<Box> pieces, Communicator& group) {
-    gather_.emplace(start_async(
-        Host{}, mesh_->group(),
-        [mine, size = layout.size(), pieces = std::move(pieces), held = group.shared_from_this(),
-         name = mesh_->label(mask()), detail = numbered_detail(order->module_number, number)] {
-          const Tensor<C, 1> all({size});
-          Collective call = collective(CollectiveKind::all_gather, name, detail);
-          call.source = mine.view();
-          call.destination = all.view();
-          call.pieces = pieces;
-          call.global_count = size;
-          call.even = are_equal(pieces);
-          held->run(call);
-          return all;
-        }));
+    Tensor<C, 1> source = mine;
+    std::optional<Tensor<C, 1>> result;
+    if (tape::Sweep::current() == nullptr) {
+      result = Tensor<C, 1>({layout.size()});
+      source = (*result)[pieces[std::size_t(group.rank())]];
+      if (source.size() > 0) source.copy_(mine);
+    }
+    gather_.emplace(start_async(Host{}, mesh_->group(),
+                                [source, result, size = layout.size(), pieces = std::move(pieces),
+                                 held = group.shared_from_this(), name = mesh_->label(mask()),
+                                 detail = numbered_detail(order->module_number, number)] {
+                                  const Tensor<C, 1> all = result ? *result : Tensor<C, 1>({size});
+                                  Collective call =
+                                      collective(CollectiveKind::all_gather, name, detail);
+                                  call.source = source.view();
+                                  call.destination = all.view();
+                                  call.pieces = pieces;
+                                  call.global_count = size;
+                                  call.even = are_equal(pieces);
+                                  held->run(call);
+                                  return all;
+                                }));
   }
   void start_among_neighbours(const Tensor<C, 1>& part) {
     std::vector<Box> pieces;

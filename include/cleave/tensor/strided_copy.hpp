@@ -23,7 +23,7 @@ void fill(const View& view, const void* value);
 /// Copies all elements of `source` to `destination`, index by index; no other byte is read or
 /// written.
 ///
-/// @pre the views have the same extents and element type and do not overlap
+/// @pre the views have the same extents and element type; they do not overlap, or are the same
 CLEAVE_INLINE void strided_copy(const ConstView& source, const View& destination);
 /// The same where the views' device is a type.
 inline void strided_copy(Host, const ConstView& source, const View& destination) {

@@ -29,6 +29,7 @@ void fill(const View& view, const void* value) {
 CLEAVE_INLINE void strided_copy(const ConstView& source, const View& destination) {
   const index_t count = source.extents.product();
   if (count == 0 || detail::is_dry()) return;
+  if (source.data == destination.data && source.strides == destination.strides) return;
   const auto element = index_t(size_of(source.dtype));
   if (source.contiguous() && destination.contiguous())
     return detail::copy_run(static_cast<const std::byte*>(source.data),

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include <cleave/kernels/arithmetic.hpp>
+#include <cleave/kernels/copy.hpp>
 #include <cleave/kernels/row_range.hpp>
 #include <cleave/kernels/strided.hpp>
 #include <cleave/tensor/storage.hpp>
@@ -33,7 +34,8 @@ std::optional<I> for_indexed_rows(const Strided<const I>& indices, const Strided
     if (!range.has(index_t(index)) && !wrong) wrong = index;
     const index_t row = index_t(index) - range.first;
     const bool found = row >= 0 && row < table.extents[0];
-    visit(values.data + to, found ? table.data + row * table.strides[0] : nullptr);
+    visit(place_behind(values.data, to),
+          found ? place_behind(table.data, row * table.strides[0]) : nullptr);
     next_index(indices.extents, at);
   }
   return wrong;
