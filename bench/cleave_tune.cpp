@@ -17,6 +17,7 @@
 
 #include <boost/mpi/environment.hpp>
 
+#include <cleave/comm/measure_link.hpp>
 #include <cleave/comm/mpi.hpp>
 #include <cleave/comm/mpi/communicator.hpp>
 #include <cleave/tensor/tensor.hpp>
@@ -151,17 +152,11 @@ void tune(Result& result, int ranks, const std::vector<MpiAlgorithm>& algorithms
   }
 }
 
-/// "LATENCY  BANDWIDTH" of a group, in us and bytes per us that a rank receives.
-std::string costs_of(const std::shared_ptr<Communicator>& group) {
-  const auto us_of = [&](index_t floats, index_t& bytes) {
-    const Call call(CollectiveKind::all_gather, floats, *group);
-    bytes = call.bytes() / group->size() * (group->size() - 1);
-    return compare({group}, call.collective())[0] * 1e6;
-  };
-  index_t few = 0, many = 0;
-  const double latency = us_of(16, few), us = us_of(1 << 20, many);
+/// "LATENCY  BANDWIDTH" of a group, the costliest of those that measure at the same time.
+std::string costs_of(Communicator& group, Communicator& all) {
+  const LinkCosts costs = detail::measure_link(group, all);
   std::ostringstream text;
-  text << latency << "  " << double(many - few) / std::max(us - latency, 1e-3);
+  text << costs.latency_us << "  " << costs.bytes_per_us;
   return text.str();
 }
 
@@ -188,8 +183,8 @@ Result measure() {
   };
   const bool one_node = !nodes.empty() && on_node().size() == std::size_t(ranks);
   const bool flat = nodes.empty() || (!one_node && grid.nodes == 0);
-  if (ranks > 1 && !flat) result.text += "inside  " + costs_of(world->subgroup(on_node(), "node"));
-  if (!result.text.empty()) result.text += "\n";
+  if (ranks > 1 && !flat)
+    result.text += "inside  " + costs_of(*world->subgroup(on_node(), "node"), *world) + "\n";
   if (one_node) return result;
 
   const std::vector<MpiAlgorithm> of_messages{MpiAlgorithm::messages, MpiAlgorithm::library};
@@ -207,7 +202,8 @@ Result measure() {
     for (const CollectiveKind kind : kinds) table.add({kind, ranks, 0, algorithm});
     return world_with(table);
   });
-  result.text += "between  " + costs_of(world_with(result.table)) + "  " +
+  const auto tuned = world_with(result.table);
+  result.text += "between  " + costs_of(*tuned, *tuned) + "  " +
                  std::to_string(std::max(1, grid.places)) + "\n";
   return result;
 }

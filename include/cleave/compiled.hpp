@@ -22,6 +22,7 @@
 #include <cleave/comm/dry_body.hpp>
 #include <cleave/comm/functional/operands_body.hpp>
 #include <cleave/comm/machine_body.hpp>
+#include <cleave/comm/measure_link_body.hpp>
 #include <cleave/comm/run_body.hpp>
 #include <cleave/comm/thread/communicator.hpp>
 #include <cleave/comm/trace_body.hpp>

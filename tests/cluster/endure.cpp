@@ -1,5 +1,5 @@
 // Ranks that communicate until something fails, for failures.py: each writes to a file of its own
-// how long it took to notice, and what it saw.
+// how long it took to notice, and what it saw; when it has begun, what communication costs.
 //
 // usage: endure FOLDER COUNT     collectives of COUNT floats from or to every rank
 #include <chrono>
@@ -27,6 +27,14 @@ void write(const std::string& file, const std::string& text) {
   std::rename(draft.c_str(), file.c_str());  // a reader sees all of it
 }
 
+std::string text_of(const MachineCosts& costs) {
+  char text[200];
+  std::snprintf(text, sizeof text, "inside %g %g between %g %g %d", costs.inside.latency_us,
+                costs.inside.bytes_per_us, costs.between.latency_us, costs.between.bytes_per_us,
+                costs.ranks_per_node);
+  return text;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -42,7 +50,7 @@ int main(int argc, char** argv) {
           testing::communicate(world.communicator(), kind, count);
           last = Clock::now();
         }
-        if (round == 3) write(file + ".begun", "");
+        if (round == 3) write(file + ".begun", text_of(world.communicator().state().machine));
       }
     } catch (const std::exception& e) {
       const std::chrono::duration<double> waited = Clock::now() - last;

@@ -18,6 +18,7 @@
 #include <cleave/kernels/strided.hpp>
 
 #include "cases.hpp"
+#include "ranks.hpp"
 
 using namespace cleave;
 
@@ -214,6 +215,43 @@ TEST_CASE("run_threads uses the calling thread as rank 0, and refuses less than 
 
 TEST_CASE("a World needs a communicator") {
   CHECK_THROWS_WITH_AS(World(nullptr), "World: the communicator is null", Error);
+}
+
+TEST_CASE("a world measures on request what communication costs, with one result for all ranks") {
+  const auto agree = [](World& world) {
+    const MachineCosts& costs = world.communicator().state().machine;
+    const double mine[] = {costs.inside.latency_us, costs.inside.bytes_per_us,
+                           costs.between.latency_us, costs.between.bytes_per_us,
+                           double(costs.ranks_per_node)};
+    const Tensor<double, 1> sent({5}), received({5 * world.size()});
+    for (index_t i = 0; i < 5; ++i) sent(i) = mine[i];
+    std::vector<Box> pieces;
+    for (index_t r = 0; r < world.size(); ++r)
+      pieces.push_back({Shape::filled(1, 5 * r), Shape::filled(1, 5 * r + 5)});
+    Collective c;
+    c.kind = CollectiveKind::all_gather;
+    c.source = sent.view();
+    c.destination = received.view();
+    c.pieces = pieces;
+    world.communicator().run(c);
+    for (index_t i = 0; i < 5 * world.size(); ++i) CHECK(received(i) == mine[i % 5]);
+    return costs;
+  };
+  {
+    const Setting asked("CLEAVE_TUNE", "measure");
+    cleave::testing::on_ranks({1, 2, 3, 4}, [&](World& world) {
+      const MachineCosts costs = agree(world);
+      const bool one_node = costs.ranks_per_node == 0;
+      CHECK(costs.between.known() != one_node);
+      const LinkCosts& link = one_node ? costs.inside : costs.between;
+      CHECK(link.known() == (world.size() > 1));
+      CHECK((link.latency_us > 0) == (world.size() > 1));
+      if (std::string(world.communicator().backend()) == "thread") CHECK(one_node);
+    });
+  }
+  const Setting not_asked("CLEAVE_TUNE", nullptr);
+  cleave::testing::on_ranks(
+      {2}, [&](World& world) { CHECK(!world.communicator().state().machine.inside.known()); });
 }
 
 TEST_CASE("ranks that are threads have one BLAS thread each, then the user's number is back") {

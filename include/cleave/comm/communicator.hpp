@@ -69,7 +69,7 @@ struct RankState {
   /// Whether sums over ranks on several nodes add in rank order too, as those of one node do, and
   /// take longer (CLEAVE_REPRODUCIBLE); the same on all ranks.
   bool reproducible = false;
-  MachineCosts machine{};        ///< CLEAVE_TUNE
+  MachineCosts machine{};        ///< what CLEAVE_TUNE says, or has had measured
   RandomState random{};          ///< of the rank's next random array, equal on all ranks
   std::shared_ptr<const RandomRegion> region{};  ///< inside of which states differ, or null
   std::vector<Observer*> observers{};

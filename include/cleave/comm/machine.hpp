@@ -1,7 +1,7 @@
-// What communication costs on a machine, inside of a node and between nodes, as the file says that
-// CLEAVE_TUNE names.
+// What communication costs on a machine, inside of a node and between nodes: as the file says that
+// CLEAVE_TUNE names, or, if it is "measure", as is measured when a world is made.
 //
-// Its lines begin with a word; # begins a comment. Those of this header:
+// Lines of the file begin with a word; # begins a comment. Those of this header:
 //
 //   inside    2.1  9000      of a collective on one node: latency in us, bytes per us and rank
 //   between  24.0  1150  8   across nodes, each with so many ranks
@@ -29,12 +29,15 @@ struct MachineCosts {
   LinkCosts between{};     ///< among ranks of several
   int ranks_per_node = 0;  ///< with `between`; ranks are numbered node by node
 
-  /// What the file of CLEAVE_TUNE says; nothing known if there is none.
+  /// What the file of CLEAVE_TUNE says; nothing known if there is none, or if CLEAVE_TUNE=measure.
   /// @throws Error that names the line which means nothing, or the file that cannot be read
   static MachineCosts from_environment();
 };
 
 namespace detail {
+
+/// Whether CLEAVE_TUNE asks worlds to measure what communication costs.
+bool measures_machine();
 
 /// Takes a line of the file that CLEAVE_TUNE names, without its comment, and where it is:
 /// "file:line".

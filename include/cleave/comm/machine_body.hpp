@@ -15,9 +15,14 @@ namespace cleave {
 
 namespace detail {
 
+CLEAVE_INLINE bool measures_machine() {
+  const char* name = std::getenv("CLEAVE_TUNE");
+  return name != nullptr && name == std::string("measure");
+}
+
 CLEAVE_INLINE void each_tune_line(void* to, TakeTuneLine take) {
   const char* name = std::getenv("CLEAVE_TUNE");
-  if (name == nullptr || *name == '\0') return;
+  if (name == nullptr || *name == '\0' || measures_machine()) return;
   std::FILE* file = std::fopen(name, "r");
   if (file == nullptr) throw Error("run", std::string("CLEAVE_TUNE: cannot read '") + name + "'");
   std::string text;

@@ -175,6 +175,22 @@ TEST_CASE("the last row of the table that fits a call counts") {
   CHECK(table.checksum() != detail::MpiTuning().checksum());
 }
 
+TEST_CASE("a world on several nodes measures on request what communication costs") {
+  if (!needs_processes(4)) return;
+  const Changed nodes(detail::mpi_ranks_per_node, 2);
+  setenv("CLEAVE_TUNE", "measure", 1);
+  on_ranks({4, 6}, [](World& world) {
+    const MachineCosts& costs = world.communicator().state().machine;
+    const bool flat =
+        world.communicator().transport().find("no shared memory") != std::string::npos;
+    CHECK(costs.ranks_per_node == (flat ? 1 : 2));
+    CHECK(costs.inside.known() == !flat);
+    CHECK(costs.between.known());
+    CHECK(costs.between.latency_us > 0);
+  });
+  unsetenv("CLEAVE_TUNE");
+}
+
 TEST_CASE("blocks of a reduction over 16,384 ranks fit in the scratch of a reduction over two") {
   for (const int ranks : {2, 3, 64, 1000, 16384})
     for (const std::size_t size : {1u, 2u, 4u, 8u, 16u})

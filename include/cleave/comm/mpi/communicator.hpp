@@ -17,6 +17,9 @@
 
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/communicator.hpp>
+#include <cleave/comm/machine.hpp>
+#include <cleave/comm/measure_link.hpp>
+#include <cleave/comm/mpi/abort_notification.hpp>
 #include <cleave/comm/mpi/collectives.hpp>
 #include <cleave/comm/mpi/direct.hpp>
 #include <cleave/comm/mpi/failure_detector.hpp>
@@ -34,29 +37,6 @@
 #include <cleave/core/error.hpp>
 
 namespace cleave::detail {
-
-/// The failure detector of a world, for threads that communicate otherwise than by MPI.
-class MpiAbortNotification final : public AbortNotification {
- public:
-  explicit MpiAbortNotification(std::shared_ptr<MpiFailureDetector> detector)
-      : detector_(std::move(detector)) {}
-
-  void raise(int, const char* cause) noexcept override { detector_->announce(cause); }
-  std::string heard() noexcept override {
-    int provided = MPI_THREAD_SINGLE;
-    MPI_Query_thread(&provided);
-    if (provided != MPI_THREAD_MULTIPLE) return {};
-    try {
-      detector_->listen();
-      return detector_->cause();
-    } catch (const std::exception&) {  // MPI itself fails: whoever calls it next says so
-      return {};
-    }
-  }
-
- private:
-  std::shared_ptr<MpiFailureDetector> detector_;
-};
 
 class MpiCommunicator final : public Communicator {
  public:
@@ -81,14 +61,17 @@ class MpiCommunicator final : public Communicator {
     members.node = MpiNode::reaching(comm);
     members.processes = processes_of(comm);
     members.nodes = nodes_of(comm, members.node.get());
+    const bool measures = tuning == nullptr && measures_machine();
     members.tuning = tuning != nullptr ? std::move(tuning) : tuning_of(comm);
     choose_polls(comm);
     auto state = std::make_shared<RankState>(
         RankState::from_environment(members.rank, members.detector->size()));
     state->local_rank = rank_on_node(comm);
     state->failures = std::make_shared<MpiAbortNotification>(members.detector);
-    return std::shared_ptr<MpiCommunicator>(
+    std::shared_ptr<MpiCommunicator> world(
         new MpiCommunicator(std::move(members), "world", std::move(state)));
+    if (measures) world->state().machine = world->measure_machine();
+    return world;
   }
 
   ~MpiCommunicator() override {
@@ -189,6 +172,22 @@ class MpiCommunicator final : public Communicator {
     MpiMessages messages(std::move(way));
     exchange_packed({small, sorted.end()}, messages);
     for (auto c = sorted.begin(); c != small; ++c) execute(*c);
+  }
+
+  /// @return the same on all ranks of this world, who all call it
+  MachineCosts measure_machine() {
+    MachineCosts costs;
+    if (direct_ != nullptr || size() == 1) {
+      costs.inside = measure_link(*this, *this);
+      return costs;
+    }
+    if (grid_.nodes > 0) {
+      const auto node = make_group(grid_.row(), "node", "run");
+      costs.inside = measure_link(*node, *this);
+    }
+    costs.between = measure_link(*this, *this);
+    costs.ranks_per_node = std::max(1, grid_.places);
+    return costs;
   }
 
   /// @throws Error if a rank cannot read its table, or ranks have read different ones

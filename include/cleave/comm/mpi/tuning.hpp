@@ -55,6 +55,7 @@ class MpiTuning {
       if (!is_about_machine(text)) static_cast<MpiTuning*>(to)->add(row_of(text, where));
     });
     table.machine_ = MachineCosts::from_environment();
+    table.measures_ = measures_machine();
     return table;
   }
 
@@ -82,7 +83,7 @@ class MpiTuning {
     for (const LinkCosts& costs : {machine_.inside, machine_.between})
       for (const double number : {costs.latency_us, costs.bytes_per_us})
         numbers.push_back(std::bit_cast<index_t>(number));
-    numbers.push_back(machine_.ranks_per_node);
+    numbers.insert(numbers.end(), {machine_.ranks_per_node, measures_});
     return detail::checksum(std::span<const index_t>(numbers));
   }
 
@@ -112,7 +113,8 @@ class MpiTuning {
   }
 
   std::vector<Row> rows_;
-  MachineCosts machine_;  ///< on which plans depend
+  MachineCosts machine_;   ///< on which plans depend
+  bool measures_ = false;  ///< they are measured
 };
 
 }  // namespace cleave::detail

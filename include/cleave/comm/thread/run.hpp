@@ -14,6 +14,8 @@
 #include <vector>
 
 #include <cleave/comm/launch.hpp>
+#include <cleave/comm/machine.hpp>
+#include <cleave/comm/measure_link.hpp>
 #include <cleave/comm/rank_function.hpp>
 #include <cleave/comm/thread/communicator.hpp>
 #include <cleave/comm/thread/world.hpp>
@@ -40,6 +42,8 @@ void run_rank(F f, const std::shared_ptr<Communicator>& communicator, ThreadWorl
     threads.fail(std::move(failure));
   };
   try {
+    if (measures_machine())
+      communicator->state().machine.inside = measure_link(*communicator, *communicator);
     World world(communicator);
     outcome.codes[std::size_t(rank)] = f(world);
   } catch (const PeerError& e) {

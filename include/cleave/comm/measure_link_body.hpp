@@ -1,0 +1,77 @@
+// Measures what communication costs by all-gathers, which every backend has.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include <cleave/comm/measure_link.hpp>
+#include <cleave/core/clock.hpp>
+#include <cleave/tensor/storage.hpp>
+
+namespace cleave::detail {
+
+/// The greatest of the ranks' numbers, on all of them.
+CLEAVE_INLINE double greatest(Communicator& group, double mine) {
+  double result = mine;
+  Collective c;
+  c.kind = CollectiveKind::all_reduce;
+  c.op = ReduceOp::max;
+  c.source = ConstView::dense(&mine, DType::float64, Shape::filled(1, 1));
+  c.destination = View::dense(&result, DType::float64, Shape::filled(1, 1));
+  c.operation = "run";
+  group.run(c);
+  return result;
+}
+
+/// Seconds of an all-gather of so many bytes from each rank, on the slowest rank: the same on all.
+CLEAVE_INLINE double seconds_of_gather(Communicator& group, index_t share) {
+  const index_t all = group.size() * share;
+  const std::shared_ptr<void> from = allocate_bytes(Host{}, std::size_t(share));
+  const std::shared_ptr<void> to = allocate_bytes(Host{}, std::size_t(all));
+  std::memset(from.get(), 0, std::size_t(share));
+  std::vector<Box> pieces;
+  for (index_t r = 0; r < group.size(); ++r)
+    pieces.push_back({Shape::filled(1, r * share), Shape::filled(1, (r + 1) * share)});
+  Collective c;
+  c.kind = CollectiveKind::all_gather;
+  c.source = ConstView::dense(from.get(), DType::uint8, Shape::filled(1, share));
+  c.destination = View::dense(to.get(), DType::uint8, Shape::filled(1, all));
+  c.pieces = pieces;
+  c.even = true;
+  c.global_count = all;
+  c.operation = "run";
+  const auto seconds = [&](int calls) {
+    const Clock::time_point start = Clock::now();
+    for (int i = 0; i < calls; ++i) group.run(c);
+    return greatest(group, Seconds(Clock::now() - start).count() / calls);
+  };
+  group.run(c);  // the first call may make groups and map memory
+  const int calls = int(std::clamp(0.004 / seconds(1), 1.0, 100.0));
+  double least = seconds(calls);
+  for (int i = 0; i < 4; ++i) least = std::min(least, seconds(calls));
+  return least;
+}
+
+CLEAVE_INLINE LinkCosts measure_link(Communicator& group, Communicator& all) {
+  LinkCosts costs;
+  const index_t ranks = group.size();
+  if (ranks == 1) return costs;
+  constexpr index_t few = 64, most = index_t(4) << 20;
+  const double latency = seconds_of_gather(group, std::max<index_t>(1, few / ranks));
+  double seconds = latency;
+  index_t share = 0;
+  for (index_t bytes = index_t(64) << 10; bytes <= most && seconds < 2 * latency + 0.01;
+       bytes *= 4) {
+    share = std::max<index_t>(1, bytes / ranks);
+    seconds = seconds_of_gather(group, share);
+  }
+  const double us = std::max((seconds - latency) * 1e6, 1e-3);
+  costs.latency_us = greatest(all, latency * 1e6);
+  costs.bytes_per_us = -greatest(all, -double(share * (ranks - 1)) / us);
+  return costs;
+}
+
+}  // namespace cleave::detail
