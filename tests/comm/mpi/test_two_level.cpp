@@ -65,6 +65,56 @@ void all_cases(World& world) {
       equal_parts_case(world.communicator(), length, style);
 }
 
+// Short gathers and scatters of several styles in one round, with an exchange among them.
+void packed_cases(World& world) {
+  const int n = world.size(), rank = world.rank();
+  const std::vector<Box> pieces = uneven_pieces(n, 0, 3);
+  const index_t along = uneven_begin(n), begin = uneven_begin(rank), mine = uneven(rank);
+  const auto value = [&](index_t i, index_t j) { return sample<float>(rank, i, j); };
+  std::vector<Field<float>> parts, wholes, addends, sums;
+  std::vector<Transfer> sends, receives;
+  const Field<float> sent(n, 3, Style::margin, value), received(n, 3, Style::transposed);
+  for (int r = 0; r < n; ++r) {
+    sends.push_back({r, box(r, r + 1, 0, 3), box(rank, rank + 1, 0, 3)});
+    receives.push_back({r, box(rank, rank + 1, 0, 3), box(r, r + 1, 0, 3)});
+  }
+  std::vector<Collective> calls;
+  for (const Style style : all_styles) {
+    Collective c = call(CollectiveKind::all_gather);
+    c.source = parts.emplace_back(mine, 3, style, value).view();
+    c.destination = wholes.emplace_back(along, 3, style).view();
+    c.pieces = pieces;
+    c.global_count = along * 3;
+    calls.push_back(c);
+    c = call(CollectiveKind::reduce_scatter);
+    c.source = addends.emplace_back(along, 3, style, value).view();
+    c.destination = sums.emplace_back(mine, 3, style).view();
+    c.pieces = pieces;
+    c.global_count = along * 3;
+    calls.push_back(c);
+  }
+  calls.push_back(call(CollectiveKind::exchange));
+  calls.back().source = sent.view();
+  calls.back().destination = received.view();
+  calls.back().sends = sends;
+  calls.back().receives = receives;
+  calls.back().global_count = n * n * 3;
+  world.communicator().run_all(calls);
+  for (const Field<float>& whole : wholes)
+    CHECK(whole.difference([&](index_t i, index_t j) {
+      int r = 0;
+      while (uneven_begin(r + 1) <= i) ++r;
+      return sample<float>(r, i - uneven_begin(r), j);
+    }) == "");
+  for (const Field<float>& sum : sums)
+    CHECK(sum.difference([&](index_t i, index_t j) {
+      return reduced<float>(ReduceOp::sum, n,
+                            [&](int r) { return sample<float>(r, begin + i, j); });
+    }) == "");
+  CHECK(received.difference([&](index_t i, index_t j) { return sample<float>(int(i), rank, j); }) ==
+        "");
+}
+
 detail::NodeGrid grid_of(std::vector<int> nodes, int rank) {
   return detail::NodeGrid::of(nodes, rank);
 }
@@ -99,6 +149,14 @@ TEST_CASE("collectives of ranks on several nodes do what they do on one") {
   const Changed none_is_short(detail::two_level_short_bytes, index_t(0));
   on_nodes(2, [](World& world) { all_cases(world); });
   if (Processes::get().size() >= 6) on_nodes(3, [](World& world) { all_cases(world); });
+}
+
+TEST_CASE("short calls between nodes run together as messages of ranks or of columns") {
+  for (const index_t bytes : {index_t(0), index_t(1) << 40}) {
+    const Changed fewest(detail::two_level_packed_bytes, bytes);
+    on_nodes(2, [](World& world) { packed_cases(world); });
+    if (Processes::get().size() >= 6) on_nodes(3, [](World& world) { packed_cases(world); });
+  }
 }
 
 TEST_CASE("reductions between nodes go through a little scratch round by round") {

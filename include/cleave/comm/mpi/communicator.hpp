@@ -121,7 +121,7 @@ class MpiCommunicator final : public Communicator {
     MpiOpContext way = context(members_.comm, calls_++ % meeting, operation_of(c));
     if (direct_ != nullptr && direct_->run(c, way)) return;
     switch (algorithm_for(c)) {
-      case MpiAlgorithm::two_level: return run_on_two_levels(c, std::move(way));
+      case MpiAlgorithm::two_level: return two_level(c).run(c, std::move(way));
       case MpiAlgorithm::library: return MpiLibrary(std::move(way)).run(c);
       case MpiAlgorithm::messages: break;
     }
@@ -165,13 +165,28 @@ class MpiCommunicator final : public Communicator {
   void execute_together(std::span<const Collective> calls) {
     MpiOpContext way = context(members_.comm, calls_++ % meeting, operation_of(calls[0]));
     if (direct_ != nullptr && direct_->run_all(calls, way)) return;
-    std::vector<Collective> sorted(calls.begin(), calls.end());
-    const auto small =
-        std::stable_partition(sorted.begin(), sorted.end(),
-                              [this](const Collective& c) { return !goes_packed(c, size()); });
-    MpiMessages messages(std::move(way));
-    exchange_packed({small, sorted.end()}, messages);
-    for (auto c = sorted.begin(); c != small; ++c) execute(*c);
+    std::vector<Collective> alone, packed, gathers, scatters;
+    index_t bytes = 0;  // of what ranks of a node all send, or all receive
+    for (const Collective& c : calls) {
+      const bool levels = goes_packed(c, size()) && algorithm_for(c) == MpiAlgorithm::two_level;
+      const bool gathers_or_scatters = levels && (c.kind == CollectiveKind::all_gather ||
+                                                  c.kind == CollectiveKind::reduce_scatter);
+      if (gathers_or_scatters) bytes += c.global_count * index_t(size_of(c.dtype()));
+      if (!goes_packed(c, size())) alone.push_back(c);
+      else if (!gathers_or_scatters) packed.push_back(c);
+      else (c.kind == CollectiveKind::all_gather ? gathers : scatters).push_back(c);
+    }
+    if (bytes < two_level_packed_bytes) {
+      packed.insert(packed.end(), gathers.begin(), gathers.end());
+      packed.insert(packed.end(), scatters.begin(), scatters.end());
+      gathers.clear(), scatters.clear();
+    }
+    if (!packed.empty()) {
+      MpiMessages messages(std::move(way));
+      exchange_packed(packed, messages);
+    }
+    if (!gathers.empty() || !scatters.empty()) two_level(calls[0]).run_together(gathers, scatters);
+    for (const Collective& c : alone) execute(c);
   }
 
   /// @return the same on all ranks of this world, who all call it
@@ -291,14 +306,15 @@ class MpiCommunicator final : public Communicator {
     return !rounds || !(is_short || state().reproducible);
   }
 
-  void run_on_two_levels(const Collective& c, MpiOpContext way) {
+  /// Made at the first use. @param c  for which it is made, as errors say
+  MpiTwoLevel<MpiCommunicator>& two_level(const Collective& c) {
     if (two_level_ == nullptr) {
       auto node = make_group(grid_.row(), label(), operation_of(c));
       auto column = make_group(grid_.column(), label(), operation_of(c));
       two_level_ =
           std::make_unique<MpiTwoLevel<MpiCommunicator>>(grid_, std::move(node), std::move(column));
     }
-    two_level_->run(c, std::move(way));
+    return *two_level_;
   }
 
   /// @param operation  for which it is made, as errors say

@@ -2,6 +2,7 @@
 // one after the other.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -76,17 +77,22 @@ inline void exchange_packed(std::span<const Collective> calls, MpiMessages& mess
     arriving[std::size_t(peer)] = messages.scratch(bytes);
     messages.receive(arriving[std::size_t(peer)], bytes, peer);
   }
+  const bool alike = std::ranges::all_of(
+      calls, [](const Collective& c) { return c.kind == CollectiveKind::all_gather; });
+  std::byte* packed = nullptr;
+  std::size_t bytes = 0;
   for (int step = 1; step < messages.size(); ++step) {
     const int peer = messages.after(step);
-    std::size_t bytes = 0;
-    each_sent(calls, peer, [&](const ConstView& view) { bytes += std::size_t(view.bytes()); });
-    std::byte* const packed = messages.scratch(bytes);
-    std::byte* at = packed;
-    each_sent(calls, peer, [&](const ConstView& view) {
-      if (view.size() == 0) return;
-      strided_copy(view, View::dense(at, view.dtype, view.extents));
-      at += view.bytes();
-    });
+    if (packed == nullptr || !alike) {
+      bytes = 0;
+      each_sent(calls, peer, [&](const ConstView& view) { bytes += std::size_t(view.bytes()); });
+      std::byte* at = packed = messages.scratch(bytes);
+      each_sent(calls, peer, [&](const ConstView& view) {
+        if (view.size() == 0) return;
+        strided_copy(view, View::dense(at, view.dtype, view.extents));
+        at += view.bytes();
+      });
+    }
     messages.send(packed, bytes, peer);
   }
   for (const Collective& c : calls) {  // what a rank sends itself

@@ -42,6 +42,10 @@ namespace cleave::detail {
 /// Bytes of scratch that a rank takes for its part of a reduction at a time. Small in tests.
 inline std::size_t two_level_scratch = std::size_t(4) << 20;
 
+/// The fewest bytes of several short calls that are worth two levels: fewer take less time as one
+/// message from each rank to each. The same on all ranks; small in tests.
+inline index_t two_level_packed_bytes = index_t(1) << 20;
+
 /// @tparam Group  a communicator with `relay`, which runs calls that are part of another one, and
 ///                `reads_directly`, which tells whether its ranks read memory where it is
 template <class Group>
@@ -60,7 +64,7 @@ class MpiTwoLevel {
   void run(const Collective& c, MpiOpContext way) {
     if (short_.takes(c)) return short_.run(c);
     switch (c.kind) {
-      case CollectiveKind::all_gather: return all_gather(c);
+      case CollectiveKind::all_gather: return all_gather({&c, 1});
       case CollectiveKind::reduce_scatter: return reduce_scatter(c);
       case CollectiveKind::all_reduce: return all_reduce(c);
       default: {
@@ -70,25 +74,75 @@ class MpiTwoLevel {
     }
   }
 
+  /// Several calls in one round of messages and two of the node.
+  /// @param gathers, scatters  short all_gathers and reduce_scatters
+  void run_together(std::span<const Collective> gathers, std::span<const Collective> scatters) {
+    if (!gathers.empty()) all_gather(gathers);
+    if (!scatters.empty()) reduce_scatter_together(scatters);
+  }
+
  private:
-  void all_gather(const Collective& c) {
-    Collective across = part_of_call(c, CollectiveKind::all_gather);
-    std::vector<Box> pieces;
-    for (int n = 0; n < grid_.nodes; ++n) pieces.push_back(piece(c, n, grid_.place));
-    across.source = c.source;
-    across.destination = c.destination;
-    across.pieces = pieces;
-    column_->relay({&across, 1});
-    std::vector<std::vector<Box>> rows;
-    std::vector<Collective> calls;
-    for (int n = 0; n < grid_.nodes; ++n) {
-      rows.push_back(row(c, n));
-      Collective& call = calls.emplace_back(part_of_call(c, CollectiveKind::all_gather));
-      call.source = c.destination[piece(c, n, grid_.place)];
+  void all_gather(std::span<const Collective> gathers) {
+    std::vector<std::vector<Box>> columns, rows;
+    std::vector<Collective> across, calls;
+    for (const Collective& c : gathers) {
+      Collective& call = across.emplace_back(part_of_call(c, CollectiveKind::all_gather));
+      std::vector<Box>& pieces = columns.emplace_back();
+      for (int n = 0; n < grid_.nodes; ++n) {
+        pieces.push_back(piece(c, n, grid_.place));
+        call.global_count += pieces.back().volume();
+      }
+      call.source = c.source;
       call.destination = c.destination;
-      call.pieces = rows.back();
+      call.pieces = pieces;
+    }
+    column_->relay(across);
+    for (const Collective& c : gathers)
+      for (int n = 0; n < grid_.nodes; ++n) {
+        Collective& call = calls.emplace_back(part_of_call(c, CollectiveKind::all_gather));
+        call.source = c.destination[piece(c, n, grid_.place)];
+        call.destination = c.destination;
+        call.pieces = rows.emplace_back(row(c, n));
+      }
+    node_->relay(calls);
+  }
+
+  void reduce_scatter_together(std::span<const Collective> scatters) {
+    std::vector<std::shared_ptr<void>> copies, sums, dense;
+    std::vector<std::vector<Box>> columns, rows;
+    std::vector<Collective> across, calls;
+    for (const Collective& c : scatters) {
+      const DType type = c.source.dtype;
+      const std::size_t size = size_of(type);
+      const auto& copy = copies.emplace_back(readable_copy(c.source));
+      const auto& sum = sums.emplace_back(allocate_bytes(Host{}, column_bytes(c, 1, size)));
+      std::vector<Box>& ranges = columns.emplace_back();
+      index_t at = 0;
+      for (int n = 0; n < grid_.nodes; ++n) {
+        const Box& own = piece(c, n, grid_.place);
+        Collective& call = calls.emplace_back(part_of_call(c, CollectiveKind::reduce_scatter));
+        call.source =
+            copy != nullptr ? ConstView::dense(copy.get(), type, c.source.extents) : c.source;
+        call.destination = View::dense(element(sum, at, size), type, own.extents());
+        call.pieces = rows.emplace_back(row(c, n));
+        ranges.push_back(linear_interval(at, at + own.volume()));
+        at += own.volume();
+      }
+      Collective& call = across.emplace_back(part_of_call(c, CollectiveKind::reduce_scatter));
+      call.source = flat_view(static_cast<const void*>(sum.get()), type, at);
+      call.pieces = ranges;
+      call.global_count = at;
+      const bool in_place = c.destination.contiguous();
+      dense.push_back(in_place ? nullptr
+                               : allocate_bytes(Host{}, std::size_t(c.destination.bytes())));
+      call.destination =
+          flat_view(in_place ? c.destination.data : dense.back().get(), type, c.destination.size());
     }
     node_->relay(calls);
+    column_->relay(across);
+    for (std::size_t i = 0; i < scatters.size(); ++i)
+      if (const View& to = scatters[i].destination; dense[i] != nullptr)
+        strided_copy(ConstView::dense(dense[i].get(), to.dtype, to.extents), to);
   }
 
   void reduce_scatter(const Collective& c) {
