@@ -1,8 +1,8 @@
 // The four collectives of a group on several hosts, each against the MPI library's own of the same
 // size in the same run: blocking calls, taking turns.
 //
-// usage: collectives HOSTS [BYTES..]     what a rank has before a reduction, or gets by a gather or
-//                                        an all-to-all, per rank of the group
+// usage: collectives NAME [BYTES..]     of the launch, as lines call it; what a rank has before a
+//                                       reduction, or gets by a gather or an all-to-all
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -23,7 +23,9 @@ using bench::median;
 
 namespace {
 
-/// A repetition of one action on all ranks: the mean time of a call, of the slowest rank.
+constexpr double seconds_of_turn = 0.01;
+
+/// A turn of one action on all ranks: the mean time of a call, of the slowest rank.
 template <class F>
 double time_of(int calls, const F& action) {
   MPI_Barrier(MPI_COMM_WORLD);
@@ -37,11 +39,12 @@ double time_of(int calls, const F& action) {
 /// Medians of both, in turn.
 template <class F, class G>
 std::pair<double, double> in_turn(std::size_t bytes, const F& ours, const G& theirs) {
-  const int calls = bytes <= 4096 ? 20 : bytes <= 65536 ? 8 : 1;
-  const int repetitions = bytes <= 65536 ? 15 : bytes <= (1u << 20) ? 9 : 5;
+  const int turns = bytes <= 65536 ? 31 : bytes <= (1u << 20) ? 21 : 11;
   std::vector<double> a, b;
   ours(), theirs();
-  for (int i = 0; i < repetitions; ++i) {
+  const double once = time_of(2, theirs);  // the same on all ranks
+  const int calls = int(std::clamp(seconds_of_turn / once, 1.0, 20.0));
+  for (int i = 0; i < turns; ++i) {
     a.push_back(time_of(calls, ours));
     b.push_back(time_of(calls, theirs));
   }
@@ -50,7 +53,7 @@ std::pair<double, double> in_turn(std::size_t bytes, const F& ours, const G& the
 
 struct Bench {
   Communicator& group;
-  std::string launch;  ///< "2x4"
+  std::string launch;
 
   void report(const char* name, std::size_t bytes, std::pair<double, double> times) const {
     if (group.rank() != 0) return;
@@ -123,9 +126,7 @@ struct Bench {
 int main(int argc, char** argv) {
   const boost::mpi::environment environment(argc, argv, boost::mpi::threading::multiple);
   const World world(mpi_communicator(MPI_COMM_WORLD));
-  const int hosts = argc > 1 ? std::max(1, std::atoi(argv[1])) : 1;
-  const Bench bench{world.communicator(),
-                    std::to_string(hosts) + "x" + std::to_string(world.size() / hosts)};
+  const Bench bench{world.communicator(), argc > 1 ? argv[1] : "here"};
   std::vector<std::size_t> sizes{64, 256, 4096, 65536, std::size_t(1) << 20, std::size_t(8) << 20};
   if (argc > 2) sizes.clear();
   for (int i = 2; i < argc; ++i) sizes.push_back(std::size_t(std::atoll(argv[i])));

@@ -1,11 +1,19 @@
 # shellcheck shell=sh
 # Sourced by bench/run.sh: collectives on hosts that are network namespaces of this machine, each
-# against the MPI library's own. Arguments: sizes in bytes.
+# against the MPI library's own, and many tensors redistributed together against one after the
+# other; without and with half a millisecond between the hosts. Arguments: sizes in bytes.
 need iproute2 util-linux
 configure build-bench -Dtests=disabled -Dexamples=disabled >&2
-ninja -C build-bench bench/nodes_collectives >&2
-for launch in 2x1 4x1 2x2 4x2 2x4; do
-  hosts=${launch%x*}
-  python3 tests/cluster/cluster.py --hosts "$hosts" --ranks "${launch#*x}" \
-    build-bench/bench/nodes_collectives "$hosts" "$@"
+ninja -C build-bench bench/nodes_collectives bench/parallel_redistribute_all >&2
+on_hosts() {
+  python3 tests/cluster/cluster.py --hosts "${launch%x*}" --ranks "${launch#*x}" \
+    --delay "$delay" "$@"
+}
+for delay in 0 0.5; do
+  for launch in 2x1 4x1 2x2 4x2 2x4; do
+    name=$launch
+    [ "$delay" = 0 ] || name=${launch}_${delay}ms
+    on_hosts build-bench/bench/nodes_collectives "$name" "$@"
+    case $launch in 4x1 | 2x2) on_hosts build-bench/bench/parallel_redistribute_all "$name" ;; esac
+  done
 done

@@ -1,6 +1,8 @@
 // Many tensors redistributed together, against one after the other, between processes: 200 tensors
 // of 1 to 64 KiB.
 //
+// usage: redistribute_all [LAUNCH]     lines are nodes.LAUNCH.redistribute_all..
+//
 // `.bound`: what no implementation beats, a memcpy of the bytes that a rank ends up with and one
 // barrier, against one after the other. `.one_tensor`: likewise one tensor of all elements.
 #include <cstddef>
@@ -34,7 +36,7 @@ auto tensor_of(index_t rows, const Mesh& mesh, auto placement) {
 }
 
 /// @param rows_of  the i-th of 200
-void compare(const std::string& name, const Mesh& mesh, auto from, auto to, const auto& rows_of) {
+void compare(const std::string& line, const Mesh& mesh, auto from, auto to, const auto& rows_of) {
   std::vector<decltype(tensor_of(1, mesh, from))> tensors;
   index_t rows = 0;
   for (index_t i = 0; i < 200; ++i) {
@@ -55,7 +57,6 @@ void compare(const std::string& name, const Mesh& mesh, auto from, auto to, cons
       [&] { std::memcpy(copy.data(), original.data(), bytes); },  // the barrier follows
       [&] { static_cast<void>(whole.redistribute(to)); });
   if (!mesh.is_member() || mesh.coordinate()[0] != 0) return;
-  const std::string line = "redistribute_all" + name;
   std::printf("%s.vs_separate %.1f ratio\n", line.c_str(), bench::ratio_of(times, 1));
   std::printf("%s.bound %.1f ratio\n", line.c_str(), bench::ratio_of(times, 2));
   std::printf("%s.one_tensor %.1f ratio\n", line.c_str(), bench::ratio_of(times, 3));
@@ -68,10 +69,13 @@ int main(int argc, char** argv) {
   const boost::mpi::environment environment(argc, argv);
   World world(mpi_communicator(MPI_COMM_WORLD));
   const auto mesh = init_device_mesh<dp>(world, {world.size()});
+  const std::string line =
+      (argc > 1 ? "nodes." + std::string(argv[1]) + "." : "") + "redistribute_all";
   const auto usual = [](index_t i) { return 16 + 1008 * (i * 37 % 200) / 199; };  // 1 to 64 KiB
-  compare("", mesh, Shard<0>{}, Replicate{}, usual);
-  compare(".all_to_all", mesh, Shard<0>{}, Shard<1>{}, usual);
-  compare(".scatter", mesh, Partial<Sum>{}, Shard<0>{}, usual);
-  compare(".sum", mesh, Partial<Sum>{}, Replicate{}, usual);
-  compare(".small", mesh, Shard<0>{}, Replicate{}, [](index_t) { return index_t(16); });  // 1 KiB
+  compare(line, mesh, Shard<0>{}, Replicate{}, usual);
+  compare(line + ".all_to_all", mesh, Shard<0>{}, Shard<1>{}, usual);
+  compare(line + ".scatter", mesh, Partial<Sum>{}, Shard<0>{}, usual);
+  compare(line + ".sum", mesh, Partial<Sum>{}, Replicate{}, usual);
+  compare(line + ".small", mesh, Shard<0>{}, Replicate{},
+          [](index_t) { return index_t(16); });  // 1 KiB
 }

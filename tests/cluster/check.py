@@ -1,36 +1,68 @@
 #!/usr/bin/env python3
-"""Programs on hosts that share no memory: values, a cable that is unplugged, a host that stops.
+"""Programs on hosts that share no memory: values, with a delay between hosts and without; a cable
+that is unplugged, a host that stops.
 
 usage: check.py TEST_COMM TEST_REDISTRIBUTE ENDURE CLEAVE_TUNE
 """
 
+import contextlib
 import pathlib
 import re
+import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import cluster as hosts
 from cases import Cases
 
+PROBE = pathlib.Path(__file__).resolve().parent / "probe.py"
 TIMEOUT = 2  # CLEAVE_TIMEOUT of the ranks that lose a host
 MARGIN = 6   # seconds that ranks on a loaded machine take on top of it
 
-# sentence, hosts, ranks on each, ranks dealt out in turn, program, cases
+# sentence, hosts, ranks on each, ranks dealt out in turn, ms between hosts, program, cases
 COLLECTIVES = "*every rank*,*exchange moves*,*order of the ranks*,*subgroup*,*all-gather puts*"
 FAILURES = "*within the time-out*,*after a failure*,*wakes the others*"
 VALUES = (
-    ("collectives between hosts with one rank each", 3, 1, False, "comm", COLLECTIVES),
-    ("collectives and failures between hosts with two ranks each", 2, 2, False, "comm",
+    ("collectives between hosts with one rank each", 3, 1, False, 0, "comm", COLLECTIVES),
+    ("collectives and failures between hosts with two ranks each", 2, 2, False, 0, "comm",
      f"{COLLECTIVES},{FAILURES}"),
-    ("collectives of ranks that are dealt out to hosts in turn", 2, 2, True, "comm", COLLECTIVES),
-    ("redistributions between hosts", 2, 2, False, "redistribute", "*redistributed together*"),
+    ("collectives of ranks that are dealt out to hosts in turn", 2, 2, True, 0, "comm",
+     COLLECTIVES),
+    ("redistributions between hosts", 2, 2, False, 0, "redistribute", "*redistributed together*"),
+    ("collectives between distant hosts with one rank each", 3, 1, False, 0.5, "comm",
+     COLLECTIVES),
+    ("collectives and failures between distant hosts with two ranks each", 2, 2, False, 0.5,
+     "comm", f"{COLLECTIVES},{FAILURES}"),
+    ("redistributions between distant hosts", 2, 2, False, 0.5, "redistribute",
+     "*redistributed together*"),
 )
 
 
+def cables(cases):
+    """A cable's delay and rate, which all else takes for granted. How much longer a loaded machine
+    takes is nobody's mistake."""
+    with hosts.Cluster(2, delay_ms=5, mbit=100) as cluster:
+        address, by = cluster.address(1), f"by {cluster.delayed_by}"
+        code, said = hosts.output_of(*cluster.on(0, [sys.executable, PROBE, "trip", address]))
+        held = code == 0 and 2 * 5 <= float(said) < 500
+        cases.check("packets take the delay of the cable both ways", held, f"{by}: {said}")
+        taker = subprocess.Popen(cluster.on(1, [sys.executable, PROBE, "take"]), text=True,
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        taker.stdout.readline()
+        code, said = hosts.output_of(*cluster.on(0, [sys.executable, PROBE, "give", address,
+                                                     str(10**6)]))
+        held = code == 0 and 80 <= float(said) < 5000
+        cases.check("a megabyte takes as long as the rate of the cable allows", held,
+                    f"{by}: {said}")
+        taker.kill()
+        taker.wait()
+
+
 def values(cases, programs):
-    for sentence, count, ranks, by_node, program, chosen in VALUES:
-        with hosts.Cluster(count) as cluster:
+    for sentence, count, ranks, by_node, delay, program, chosen in VALUES:
+        with hosts.Cluster(count, delay) as cluster:
             code, said = cluster.run(
                 ranks, [programs[program], "-tse=threads only", f"-tc={chosen}"], seconds=120,
                 by_node=by_node, CLEAVE_CHECK="collective", CLEAVE_TIMEOUT="60")
@@ -45,23 +77,26 @@ def wait_for(files, seconds):
     return all(file.exists() for file in files)
 
 
-def lose_host(cases, endure, sentence, lose, survivors, count):
-    """Ranks 0 and 1 are on one host, 2 and 3 on the one that is lost."""
-    with hosts.Cluster(2) as cluster:
-        folder = cluster.folder / "seen"
-        folder.mkdir()
-        job = cluster.start(2, [endure, folder, str(count)], CLEAVE_TIMEOUT=str(TIMEOUT))
-        begun = wait_for([folder / f"rank{r}.begun" for r in range(4)], 60)
+@contextlib.contextmanager
+def enduring(cluster, endure, count, **settings):
+    """Four ranks that communicate, 0 and 1 on one host, 2 and 3 on the other: where they write what
+    they see, and whether all have begun."""
+    folder = pathlib.Path(tempfile.mkdtemp(dir=cluster.folder))
+    job = cluster.start(2, [endure, folder, str(count)], **settings)
+    try:
+        yield folder, wait_for([folder / f"rank{r}.begun" for r in range(4)], 60)
+    finally:
+        job.kill()
+
+
+def lose_host(cases, endure, sentence, lose, survivors, count, delay):
+    """The one of ranks 2 and 3 is lost."""
+    with hosts.Cluster(2, delay) as cluster, \
+         enduring(cluster, endure, count, CLEAVE_TIMEOUT=str(TIMEOUT)) as (folder, begun):
         lose(cluster)
         seen = [folder / f"rank{r}.saw" for r in survivors]
         ended = begun and wait_for(seen, TIMEOUT + 2 * MARGIN)
         said = {file.name: file.read_text() if file.exists() else "nothing" for file in seen}
-        job.kill()
-        for file in seen:
-            file.unlink(missing_ok=True)
-        for file in folder.iterdir():
-            file.unlink()
-        folder.rmdir()
     held = ended
     for r in survivors if ended else ():
         seconds, _, text = said[f"rank{r}.saw"].partition(" ")
@@ -69,6 +104,17 @@ def lose_host(cases, endure, sentence, lose, survivors, count):
         named = re.search(rf"ranks? {lost}(, {lost})? did not come to ", text)
         held = held and named is not None and float(seconds) < TIMEOUT + MARGIN
     cases.check(sentence, held, f"begun: {begun}\n{said}")
+
+
+def measured(cases, endure):
+    delay = 5
+    with hosts.Cluster(2, delay) as cluster, \
+         enduring(cluster, endure, 10, CLEAVE_TUNE="measure") as (folder, begun):
+        said = {(folder / f"rank{r}.begun").read_text() for r in range(4)} if begun else set()
+    costs = re.fullmatch(r"inside (\S+) \S+ between (\S+) \S+ 2", said.pop() if said else "")
+    held = costs is not None and not said
+    held = held and float(costs[1]) < 1e3 * delay <= float(costs[2])
+    cases.check("ranks measure what a cable costs, and agree", held, f"{costs} {said}")
 
 
 def tuned(cases, test_comm, tune):
@@ -93,13 +139,16 @@ def main(test_comm, test_redistribute, endure, tune):
         cases.skip("programs on several hosts", reason)
         return cases.finish()
     hosts.enclose()
+    cables(cases)
     values(cases, {"comm": test_comm, "redistribute": test_redistribute})
     tuned(cases, test_comm, tune)
-    for count in (10, 100_000):
-        lose_host(cases, endure, f"an unplugged cable is noticed on both ends ({count} floats)",
-                  lambda cluster: cluster.unplug(1), (0, 1, 2, 3), count)
-        lose_host(cases, endure, f"the ranks of a host that stops are named ({count} floats)",
-                  lambda cluster: cluster.halt(1), (0, 1), count)
+    measured(cases, endure)
+    for count, delay in ((10, 0), (100_000, 0), (100_000, 0.5)):
+        what = f"({count} floats, {delay} ms)"
+        lose_host(cases, endure, f"an unplugged cable is noticed on both ends {what}",
+                  lambda cluster: cluster.unplug(1), (0, 1, 2, 3), count, delay)
+        lose_host(cases, endure, f"the ranks of a host that stops are named {what}",
+                  lambda cluster: cluster.halt(1), (0, 1), count, delay)
     return cases.finish()
 
 

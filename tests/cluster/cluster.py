@@ -5,9 +5,10 @@ usage: cluster.py [--hosts N] [--ranks M] [--by-node] [--delay MS] [--mbit RATE]
 
 Runs PROGRAM under mpirun with M processes on each of N hosts. A host has a name, an address and a
 /dev/shm of its own, so that its processes share memory with each other only. --by-node deals ranks
-out to the hosts in turn; --delay is that of one direction, --mbit the most that a host sends and
-receives. Nothing of it is seen outside: all processes are in one process namespace, which ends with
-this script, however it ends.
+out to the hosts in turn; --delay is that of one direction, --mbit the most that a host sends. Where
+the kernel has netem, that keeps packets back; elsewhere a program does, which takes the place of the
+bridge (relay.cpp). Nothing of it is seen outside: all processes are in one process namespace, which
+ends with this script, however it ends.
 
 As a module: `enclose()` first, then `with Cluster(hosts) as cluster: cluster.run(..)`.
 """
@@ -16,6 +17,7 @@ import argparse
 import contextlib
 import os
 import pathlib
+import shlex
 import shutil
 import signal
 import subprocess
@@ -23,7 +25,8 @@ import sys
 import tempfile
 import time
 
-AGENT = pathlib.Path(__file__).resolve().parent / "agent.sh"
+HERE = pathlib.Path(__file__).resolve().parent
+AGENT = HERE / "agent.sh"
 ENCLOSED = "CLEAVE_CLUSTER"
 SETTINGS = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -79,9 +82,10 @@ def enclose():
     sys.exit(job.returncode if job.returncode >= 0 else 1)
 
 
-def delays():
-    """Whether the kernel can delay packets."""
-    code, _ = output_of(*NAMESPACES, "sh", "-c", "tc qdisc add dev lo root netem delay 1ms")
+def kernel_delays():
+    """Whether the kernel has netem."""
+    code, _ = output_of("unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", "netem",
+                        "delay", "1ms")
     return code == 0
 
 
@@ -91,19 +95,29 @@ class Cluster:
         self.folder = pathlib.Path(os.environ[ENCLOSED])
         self.holders = []
         self.delay_ms, self.mbit = delay_ms, mbit
+        self.delayed_by = None  # or what keeps packets back
+        if delay_ms > 0 or mbit > 0:
+            self.delayed_by = "netem" if kernel_delays() else "relay"
+        self.relay = None
 
     def __enter__(self):
         table = self.folder / "hosts"
         table.write_text("127.0.0.1 localhost\n" + "".join(
-            f"{self._address(h)} {name}\n" for h, name in enumerate(self.names)))
+            f"{self.address(h)} {name}\n" for h, name in enumerate(self.names)))
         self._do("mount", "--bind", str(table), "/etc/hosts")
-        self._do("ip", "link", "add", "name", "cables", "type", "bridge")
-        self._do("ip", "link", "set", "cables", "up")
+        if self.delayed_by != "relay":
+            self._do("ip", "link", "add", "name", "cables", "type", "bridge")
+            self._do("ip", "link", "set", "cables", "up")
         for h in range(len(self.names)):
             self._add(h)
+        if self.delayed_by == "relay":
+            self._start_relay()
         return self
 
     def __exit__(self, *_):
+        if self.relay is not None:
+            self.relay.kill()
+            self.relay.wait()
         for host in range(len(self.names)):
             for process in self.processes_on(host):
                 with contextlib.suppress(ProcessLookupError):
@@ -113,10 +127,11 @@ class Cluster:
         for host in range(len(self.holders)):
             output_of("ip", "link", "delete", f"cable{host}")
         self._do("umount", "/etc/hosts")
-        self._do("ip", "link", "delete", "cables")
+        if self.delayed_by != "relay":
+            self._do("ip", "link", "delete", "cables")
 
     @staticmethod
-    def _address(host):
+    def address(host):
         return f"10.0.0.{host + 1}"
 
     @staticmethod
@@ -129,7 +144,7 @@ class Cluster:
         self._do("nsenter", "--target", str(self.holders[host].pid), "--net", "--", *command)
 
     def _add(self, host):
-        """A process that holds the namespaces of a host, and its cable to the bridge."""
+        """A process that holds the namespaces of a host, and its cable."""
         begin = (f"mount -t tmpfs tmpfs /dev/shm && hostname {self.names[host]} && "
                  "ip link set lo up && echo ready && exec sleep infinity")
         holder = subprocess.Popen(["unshare", "--net", "--mount", "--uts", "sh", "-c", begin],
@@ -140,16 +155,30 @@ class Cluster:
         (self.folder / self.names[host]).write_text(str(holder.pid))
         self._do("ip", "link", "add", "name", f"cable{host}", "type", "veth", "peer", "name",
                  "eth0", "netns", str(holder.pid))
-        self._do("ip", "link", "set", f"cable{host}", "master", "cables", "up")
-        self._inside(host, "ip", "address", "add", f"{self._address(host)}/24", "dev", "eth0")
+        bridge = ["master", "cables"] if self.delayed_by != "relay" else []
+        self._do("ip", "link", "set", f"cable{host}", *bridge, "up")
+        self._inside(host, "ip", "address", "add", f"{self.address(host)}/24", "dev", "eth0")
         self._inside(host, "ip", "link", "set", "eth0", "up")
-        if self.delay_ms > 0:
+        if self.delayed_by == "netem":
             rate = ["rate", f"{self.mbit}mbit"] if self.mbit > 0 else []
             self._inside(host, "tc", "qdisc", "add", "dev", "eth0", "root", "netem", "delay",
                          f"{self.delay_ms}ms", "limit", "100000", *rate)
-        elif self.mbit > 0:
-            self._inside(host, "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate",
-                         f"{self.mbit}mbit", "burst", "256kb", "latency", "100ms")
+
+    def _start_relay(self):
+        program = self.folder / "relay"
+        if not program.exists():
+            compiler = shlex.split(os.environ.get("CXX", "c++"))
+            self._do(*compiler, "-std=c++20", "-O1", "-o", str(program), str(HERE / "relay.cpp"))
+        cables = [f"cable{h}" for h in range(len(self.names))]
+        self.relay = subprocess.Popen([program, str(self.delay_ms * 1e3), str(self.mbit), *cables],
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        if self.relay.stdout.readline() != "ready\n":
+            raise RuntimeError("the relay between the hosts does not start")
+
+    def on(self, host, command):
+        """The words that run a command on a host."""
+        return ["nsenter", "--target", str(self.holders[host].pid), "--net", "--mount", "--uts",
+                f"--wd={os.getcwd()}", "--", *map(str, command)]
 
     def start(self, ranks, command, by_node=False, **settings):
         """mpirun on the first host, with so many ranks on each."""
@@ -158,9 +187,7 @@ class Cluster:
                   "--map-by", "node" if by_node else "slot", *map(str, command)]
         environment = dict(os.environ, TMPDIR=str(self.folder), **SETTINGS)
         environment.update(settings)
-        enter = ["nsenter", "--target", str(self.holders[0].pid), "--net", "--mount", "--uts",
-                 f"--wd={os.getcwd()}", "--"]
-        return subprocess.Popen([*enter, *launch], env=environment, text=True,
+        return subprocess.Popen(self.on(0, launch), env=environment, text=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT)
 
@@ -194,7 +221,7 @@ class Cluster:
         return found
 
     def unplug(self, host):
-        """Takes the cable of a host out of the bridge: packets are lost in both directions."""
+        """Unplugs the cable of a host: packets are lost in both directions."""
         self._do("ip", "link", "set", f"cable{host}", "down")
 
     def plug(self, host):
@@ -219,10 +246,12 @@ def main():
     if options.obstacle:
         print(obstacle() or "")
         return 0
-    if options.delay > 0 and not delays():
-        parser.error("the kernel cannot delay packets: tc knows no netem here")
     enclose()
     with Cluster(options.hosts, options.delay, options.mbit) as cluster:
+        if cluster.delayed_by is not None:
+            limit = f", at most {options.mbit} Mbit/s" if options.mbit > 0 else ""
+            print(f"between hosts: {options.delay} ms each way{limit} ({cluster.delayed_by})",
+                  file=sys.stderr)
         job = cluster.start(options.ranks, options.command, by_node=options.by_node)
         for line in job.stdout:
             sys.stdout.write(line)

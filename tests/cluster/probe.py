@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""What a cable between two hosts takes, by TCP.
+
+usage: probe.py trip ADDRESS          the shortest of some round trips, in ms
+       probe.py take                  takes what a host gives; says "ready" when it listens
+       probe.py give ADDRESS BYTES    until as many bytes are there, in ms
+"""
+
+import socket
+import sys
+import time
+
+PORT = 9000  # nobody listens at the next one
+
+
+def milliseconds(action):
+    begin = time.perf_counter()
+    action()
+    return (time.perf_counter() - begin) * 1e3
+
+
+def trip(address):
+    """A connection that is refused takes one round trip."""
+    def refused():
+        with socket.socket() as cable:
+            cable.connect_ex((address, PORT + 1))
+    print(min(milliseconds(refused) for _ in range(9)))
+
+
+def take():
+    with socket.create_server(("", PORT)) as server:
+        print("ready", flush=True)
+        cable, _ = server.accept()
+        with cable:
+            while cable.recv(1 << 20):
+                pass
+            cable.sendall(b"all")
+
+
+def give(address, count):
+    with socket.create_connection((address, PORT)) as cable:
+        def sent():
+            cable.sendall(bytes(int(count)))
+            cable.shutdown(socket.SHUT_WR)
+            if cable.recv(3) == b"":
+                sys.exit("the other host has left")
+        print(milliseconds(sent))
+
+
+if __name__ == "__main__":
+    {"trip": trip, "take": take, "give": give}[sys.argv[1]](*sys.argv[2:])
