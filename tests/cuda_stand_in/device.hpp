@@ -1,5 +1,5 @@
-// What the stand-in's own tests share: streams, events and memory that go with their scope, checks
-// of what calls return, and a launch in one line.
+// What the stand-ins' own tests share: streams, events, memory and graphs that go with their scope,
+// checks of what calls return, and a launch in one line.
 #pragma once
 
 #include <cstddef>
@@ -42,14 +42,14 @@ class Fresh {
   Fresh(const Fresh&) = delete;  // there is one machine
 };
 
-/// Lets one device reach the pool of another one, or forbids it.
-inline cudaError_t set_pool_access(int owner, int peer, cudaMemAccessFlags flags) {
+/// Lets one device reach the pool of another one.
+inline cudaError_t set_pool_access(int owner, int peer) {
   cudaMemPool_t pool = nullptr;
   CHECK_CUDA(cudaDeviceGetDefaultMemPool(&pool, owner));
   cudaMemAccessDesc access{};
   access.location.type = cudaMemLocationTypeDevice;
   access.location.id = peer;
-  access.flags = flags;
+  access.flags = cudaMemAccessFlagsProtReadWrite;
   return cudaMemPoolSetAccess(pool, &access, 1);
 }
 
@@ -78,7 +78,8 @@ struct Array {
     CHECK_CUDA(cudaMalloc(reinterpret_cast<void**>(&data), count * sizeof(T)));
   }
   explicit Array(const std::vector<T>& values) : Array(values.size()) {
-    CHECK_CUDA(cudaMemcpy(data, values.data(), size * sizeof(T), cudaMemcpyHostToDevice));
+    CHECK_CUDA(cudaMemcpyAsync(data, values.data(), size * sizeof(T), cudaMemcpyDefault, nullptr));
+    CHECK_CUDA(cudaStreamSynchronize(nullptr));
   }
   ~Array() { cudaFree(data); }
   Array(const Array&) = delete;  // owns the memory
@@ -93,6 +94,29 @@ struct Array {
 
   T* data = nullptr;
   std::size_t size;
+};
+
+/// What `enqueue()` enqueues, captured, and its executable.
+class Graph {
+ public:
+  template <class F>
+  Graph(cudaStream_t stream, F&& enqueue) {
+    CHECK_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    enqueue();
+    CHECK_CUDA(cudaStreamEndCapture(stream, &graph_));
+    CHECK_CUDA(cudaGraphInstantiate(&executable_, graph_, 0));
+  }
+  ~Graph() {
+    cudaGraphExecDestroy(executable_);
+    cudaGraphDestroy(graph_);
+  }
+  Graph(const Graph&) = delete;  // owns the handles
+
+  void launch(cudaStream_t stream) const { CHECK_CUDA(cudaGraphLaunch(executable_, stream)); }
+
+ private:
+  cudaGraph_t graph_ = nullptr;
+  cudaGraphExec_t executable_ = nullptr;
 };
 
 template <class... P, class... A>

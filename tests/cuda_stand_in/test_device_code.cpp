@@ -1,7 +1,5 @@
-// Kernels: indices, barriers, shared memory, atomics, block reductions, limits of a launch.
+// Kernels: indices, barriers, shared memory, atomics, limits of a launch.
 #include <numeric>
-
-#include <cub/block/block_reduce.cuh>
 
 #include "device.hpp"
 
@@ -55,32 +53,6 @@ __global__ void count_and_set(unsigned* result, unsigned long long* wide, float*
   if (atomicCAS(&result[1], 0, 1) == 0) result[2] = 99;
   atomicOr(wide, 1ull << (threadIdx.x + 30));
   atomicAdd(sum, 0.5f);
-}
-
-template <int Threads>
-__global__ void sum_of_block(const int* values, int* sums, int* others) {
-  using Reduce = cub::BlockReduce<int, Threads>;
-  __shared__ typename Reduce::TempStorage storage;
-  const int sum = Reduce(storage).Sum(values[blockIdx.x * Threads + threadIdx.x]);
-  if (threadIdx.x == 0) sums[blockIdx.x] = sum;
-  else others[threadIdx.x] = sum;
-}
-
-struct Smaller {
-  int operator()(int a, int b) const { return b < a ? b : a; }
-};
-
-// Uses the storage twice, with a barrier between or without.
-__global__ void reduce_twice(const int* values, int* results, bool with_barrier) {
-  using Reduce = cub::BlockReduce<int, 32>;
-  __shared__ Reduce::TempStorage storage;
-  const int least = Reduce(storage).Reduce(values[threadIdx.x], Smaller{}, 5);
-  if (with_barrier) __syncthreads();
-  const int sum = Reduce(storage).Sum(1);
-  if (threadIdx.x == 0) {
-    results[0] = least;
-    results[1] = sum;
-  }
 }
 
 }  // namespace
@@ -164,48 +136,6 @@ TEST_CASE("atomic operations combine the values of all threads") {
   CHECK(result.read(stream) == std::vector{24u, 1u, 99u});
   CHECK(wide.read(stream) == std::vector{(0xffull << 30) | 1});
   CHECK(sum.read(stream) == std::vector{12.0f});
-}
-
-TEST_CASE("a block's sum is known to its first thread alone") {
-  const Fresh fresh;
-  const Stream stream;
-  for (const ThreadOrder order : orders) {
-    set_thread_order(order);
-    std::vector<int> values(64);
-    std::iota(values.begin(), values.end(), 0);
-    const Array<int> from(values), sums(2), others(std::vector<int>(32));
-    CHECK_CUDA(launch_on(stream, 2, 32, sum_of_block<32>, from.data, sums.data, others.data));
-    CHECK(sums.read(stream) == std::vector{31 * 32 / 2, 31 * 32 / 2 + 32 * 32});
-    CHECK(others.read(stream).back() == poisoned_int);
-  }
-}
-
-TEST_CASE("a block reduction takes the first valid threads, and needs a barrier before the next") {
-  const Fresh fresh;
-  const Stream stream;
-  std::vector<int> values(32, -1000);
-  for (int i = 0; i < 5; ++i) values[std::size_t(i)] = 10 - i;
-  const Array<int> from(values);
-  for (const ThreadOrder order : orders) {
-    set_thread_order(order);
-    const Array<int> results(2);
-    CHECK_CUDA(launch_on(stream, 1, 32, reduce_twice, from.data, results.data, true));
-    CHECK(results.read(stream) == std::vector{6, 32});
-  }
-  set_thread_order(ThreadOrder::reversed);
-  const Array<int> results(2);
-  CHECK_CUDA(launch_on(stream, 1, 32, reduce_twice, from.data, results.data, false));
-  CHECK(results.read(stream) != std::vector{6, 32});
-}
-
-TEST_CASE("a block reduction for other extents than the block's makes the kernel fail") {
-  const Fresh fresh;
-  const Stream stream;
-  const Array<int> array(std::vector<int>(64));
-  CHECK_CUDA(launch_on(stream, 1, 16, sum_of_block<32>, array.data, array.data, array.data));
-  CHECK_ERROR(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
-  CHECK(take_faults().find("blocks of other extents") != std::string::npos);
-  reset();
 }
 
 TEST_CASE("a launch keeps to the limits of the device") {

@@ -69,8 +69,7 @@ TEST_CASE("devices that cannot reach each other refuse access, and tell where th
   CHECK_CUDA(cudaDeviceCanAccessPeer(&can, 0, 1));
   CHECK(can == 0);
   CHECK_ERROR(cudaDeviceEnablePeerAccess(1, 0), cudaErrorPeerAccessUnsupported);
-  CHECK_ERROR(set_pool_access(0, 1, cudaMemAccessFlagsProtReadWrite),
-              cudaErrorPeerAccessUnsupported);
+  CHECK_ERROR(set_pool_access(0, 1), cudaErrorPeerAccessUnsupported);
   char first[32], second[32];
   CHECK_CUDA(cudaDeviceGetPCIBusId(first, sizeof(first), 0));
   CHECK_CUDA(cudaDeviceGetPCIBusId(second, sizeof(second), 1));

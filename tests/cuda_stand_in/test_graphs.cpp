@@ -3,33 +3,6 @@
 
 using namespace cuda_stand_in;
 
-namespace {
-
-/// A captured graph and its executable.
-class Graph {
- public:
-  template <class F>
-  Graph(cudaStream_t stream, F&& enqueue) {
-    CHECK_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    enqueue();
-    CHECK_CUDA(cudaStreamEndCapture(stream, &graph_));
-    CHECK_CUDA(cudaGraphInstantiate(&executable_, graph_, 0));
-  }
-  ~Graph() {
-    cudaGraphExecDestroy(executable_);
-    cudaGraphDestroy(graph_);
-  }
-  Graph(const Graph&) = delete;  // owns the handles
-
-  void launch(cudaStream_t stream) const { CHECK_CUDA(cudaGraphLaunch(executable_, stream)); }
-
- private:
-  cudaGraph_t graph_ = nullptr;
-  cudaGraphExec_t executable_ = nullptr;
-};
-
-}  // namespace
-
 TEST_CASE("captured work runs with every launch, and not before") {
   const Fresh fresh;
   const Stream stream;
@@ -106,20 +79,6 @@ TEST_CASE("a capture fails if memory from before it is freed inside") {
   cudaGraph_t graph = nullptr;
   CHECK_ERROR(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
   CHECK_CUDA(cudaFreeAsync(data, stream));
-}
-
-TEST_CASE("a captured host function runs with every launch") {
-  const Fresh fresh;
-  const Stream stream;
-  int calls = 0;
-  const Graph graph(stream, [&] {
-    CHECK_CUDA(cudaLaunchHostFunc(stream, [](void* data) { ++*static_cast<int*>(data); }, &calls));
-  });
-  graph.launch(stream);
-  graph.launch(stream);
-  CHECK(calls == 0);
-  CHECK_CUDA(cudaStreamSynchronize(stream));
-  CHECK(calls == 2);
 }
 
 TEST_CASE("a stream that captures cannot be waited for; the capture then fails") {

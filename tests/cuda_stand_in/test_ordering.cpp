@@ -149,31 +149,6 @@ TEST_CASE("eager order runs an operation when it is enqueued") {
   CHECK(result.read(consumer) == std::vector{42});
 }
 
-TEST_CASE("host functions run when needed, in eager order too, and may not call the runtime") {
-  const Fresh fresh;
-  for (const Order order : {Order::lazy, Order::eager}) {
-    set_order(order);
-    const Stream stream;
-    struct Seen {
-      int calls = 0;
-      cudaError_t error = cudaSuccess;
-    } seen;
-    CHECK_CUDA(cudaLaunchHostFunc(
-        stream,
-        [](void* data) {
-          auto& result = *static_cast<Seen*>(data);
-          ++result.calls;
-          result.error = cudaDeviceSynchronize();
-        },
-        &seen));
-    CHECK(seen.calls == 0);
-    CHECK_CUDA(cudaStreamSynchronize(stream));
-    CHECK(seen.calls == 1);
-    CHECK_ERROR(seen.error, cudaErrorNotPermitted);
-    cudaGetLastError();
-  }
-}
-
 TEST_CASE("queries say that work is not ready, and polling comes to an end") {
   const Fresh fresh;
   const Stream stream;

@@ -16,15 +16,16 @@ TEST_CASE("a recording lists calls with streams and events numbered as they appe
   CHECK_CUDA(cudaEventRecord(event, second));
   CHECK_CUDA(cudaStreamWaitEvent(first, event, 0));
   CHECK_CUDA(cudaMemcpyAsync(array.data, array.data + 1, 4, cudaMemcpyDeviceToDevice, first));
-  CHECK_CUDA(cudaMemsetAsync(array.data, 0, 8, nullptr));
-  CHECK_ERROR(cudaMemsetAsync(array.data, 0, 100, first), cudaErrorInvalidValue);
+  CHECK_CUDA(cudaMemcpyAsync(array.data + 1, array.data, 4, cudaMemcpyDefault, nullptr));
+  CHECK_ERROR(cudaMemcpyAsync(array.data, array.data, 100, cudaMemcpyDefault, first),
+              cudaErrorInvalidValue);
   CHECK(recording.text() ==
         "cudaLaunchKernelEx(stream 1): grid 1x1x1 block 32x4x1\n"
         "cudaEventRecord(event 1, stream 1)\n"
         "cudaStreamWaitEvent(event 1, stream 2)\n"
         "cudaMemcpyAsync(stream 2): 4 bytes DeviceToDevice\n"
-        "cudaMemsetAsync(stream 0): 8 bytes\n"
-        "cudaMemsetAsync(stream 2): 100 bytes\n");
+        "cudaMemcpyAsync(stream 0): 4 bytes Default\n"
+        "cudaMemcpyAsync(stream 2): 100 bytes Default\n");
   CHECK(recording.text("cudaEventRecord") == "cudaEventRecord(event 1, stream 1)\n");
   CHECK(recording.calls()[3].bytes == 4);
 }

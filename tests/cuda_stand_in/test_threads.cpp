@@ -1,6 +1,5 @@
 // Several host threads on one machine: their streams, their devices, and what they wait for.
 #include <array>
-#include <atomic>
 #include <thread>
 
 #include "cuda_stand_in/machine.hpp"
@@ -64,24 +63,6 @@ TEST_CASE("a stream runs what another thread's event puts before it") {
   CHECK(array.read(consumer) == std::vector{5});
 }
 
-TEST_CASE("a host function of one thread's stream may wait for another thread") {
-  const Fresh fresh;
-  const Stream first, second;
-  static std::atomic<bool> released;
-  released = false;
-  CHECK_CUDA(cudaLaunchHostFunc(
-      first,
-      [](void*) {
-        while (!released) std::this_thread::yield();
-      },
-      nullptr));
-  CHECK_CUDA(cudaLaunchHostFunc(second, [](void*) { released = true; }, nullptr));
-  std::thread waiter([&] { cudaStreamSynchronize(first); });
-  CHECK_CUDA(cudaStreamSynchronize(second));
-  waiter.join();
-  CHECK(released);
-}
-
 TEST_CASE("an operation behind a gate runs once another thread has opened it, after its points") {
   const Fresh fresh;
   for (const Order order : {Order::lazy, Order::eager}) {
@@ -92,7 +73,7 @@ TEST_CASE("an operation behind a gate runs once another thread has opened it, af
     const auto gate = std::make_shared<Gate>();
     {
       Lock lock = machine.lock();
-      machine.enqueue(lock, *machine.stream(first, 0),
+      machine.enqueue(*machine.stream(first, 0),
                       {.name = "a collective",
                        .body = [data = array.data] { *data = *data * 10; },
                        .gate = gate});
@@ -100,7 +81,7 @@ TEST_CASE("an operation behind a gate runs once another thread has opened it, af
     std::thread opener([&] {
       launch_on(second, 1, 1, assign, array.data, 1, 4);
       Lock lock = machine.lock();
-      machine.open(lock, *gate, {machine.stream(second, 0)->end()});
+      machine.open(*gate, {machine.stream(second, 0)->end()});
     });
     CHECK(array.read(first) == std::vector{40});
     opener.join();
@@ -114,7 +95,7 @@ TEST_CASE("a gate that nobody opens ends with an error that names the operation"
   {
     Lock lock = machine.lock();
     machine.settings.timeout = std::chrono::seconds(0);
-    machine.enqueue(lock, *machine.stream(stream, 0),
+    machine.enqueue(*machine.stream(stream, 0),
                     {.name = "a collective of 4", .gate = std::make_shared<Gate>()});
   }
   CHECK_ERROR(cudaStreamQuery(stream), cudaErrorNotReady);
@@ -135,14 +116,14 @@ TEST_CASE("collectives that wait for each other are an error, not a hang") {
     const auto a = std::make_shared<Gate>(), b = std::make_shared<Gate>();
     const auto add = [&](CUstream_st& stream, const char* name, const std::shared_ptr<Gate>& gate) {
       const Point before = stream.end();
-      machine.enqueue(lock, stream, {.name = name, .gate = gate});
+      machine.enqueue(stream, {.name = name, .gate = gate});
       return before;
     };
     // The streams have the two in opposite orders.
     const Point a_first = add(one, "a", a), b_first = add(one, "b", b);
     const Point b_second = add(two, "b", b), a_second = add(two, "a", a);
-    machine.open(lock, *a, {a_first, a_second});
-    machine.open(lock, *b, {b_first, b_second});
+    machine.open(*a, {a_first, a_second});
+    machine.open(*b, {b_first, b_second});
   }
   CHECK_ERROR(cudaStreamSynchronize(first), cudaErrorLaunchTimeout);
   CHECK(take_faults().find("streams wait for each other") == 0);

@@ -8,13 +8,10 @@
 #include <thread>
 #include <vector>
 
-#include <cuda_runtime.h>
-#include <doctest/doctest.h>
 #include <nccl.h>
 
+#include "../cuda_stand_in/device.hpp"
 #include "cuda_stand_in/machine.hpp"
-#include "cuda_stand_in/recorder.hpp"
-#include "cuda_stand_in/stand_in.hpp"
 #include "nccl_stand_in/stand_in.hpp"
 
 /// CHECKs which result a call has.
@@ -22,8 +19,6 @@
   CHECK(std::string(ncclGetErrorString(call)) == ncclGetErrorString(result))
 /// CHECKs that a call of NCCL succeeds, and names the error if it does not.
 #define CHECK_NCCL(call) CHECK_RESULT(call, ncclSuccess)
-/// CHECKs that a call of the runtime succeeds.
-#define CHECK_CUDA(call) CHECK(std::string(cudaGetErrorName(call)) == "cudaSuccess")
 
 namespace nccl_stand_in {
 
@@ -88,23 +83,9 @@ struct Rank {
 
 /// Device memory of the current device. Left to the end of the program: a free waits.
 template <class T>
-struct Buffer {
-  explicit Buffer(std::size_t count) : size(count) {
-    CHECK_CUDA(cudaMalloc(reinterpret_cast<void**>(&data), count * sizeof(T)));
-  }
-  explicit Buffer(const std::vector<T>& values) : Buffer(values.size()) {
-    CHECK_CUDA(cudaMemcpy(data, values.data(), size * sizeof(T), cudaMemcpyHostToDevice));
-  }
-  Buffer(const Buffer&) = delete;  // stands for memory that has one name
-  /// After all that the stream has been given.
-  std::vector<T> read(cudaStream_t stream) const {
-    std::vector<T> values(size);
-    CHECK_CUDA(
-        cudaMemcpyAsync(values.data(), data, size * sizeof(T), cudaMemcpyDeviceToHost, stream));
-    return values;
-  }
-  T* data = nullptr;
-  std::size_t size;
+struct Buffer : cuda_stand_in::Array<T> {
+  using cuda_stand_in::Array<T>::Array;
+  ~Buffer() { this->data = nullptr; }
 };
 
 inline void run_threads(int count, const auto& body) {

@@ -27,34 +27,18 @@ TEST_CASE("the version is the header's, or what a test says") {
   CHECK(version == 22000);
 }
 
-TEST_CASE("two ranks on one device are refused on every rank, unless a test allows them") {
-  {
-    const Fresh fresh(2);
-    ncclUniqueId id;
-    CHECK_NCCL(ncclGetUniqueId(&id));
-    run_threads(3, [&](int r) {
-      CHECK_CUDA(cudaSetDevice(r % 2));
-      ncclComm_t comm = nullptr;
-      CHECK_RESULT(ncclCommInitRank(&comm, 3, id, r), ncclInvalidUsage);
-      CHECK(comm != nullptr);  // what there is of it has to be aborted
-      CHECK_NCCL(ncclCommAbort(comm));
-      CHECK(std::string(ncclGetLastError(nullptr)) ==
-            "Duplicate GPU detected : rank 2 and rank 0 both on CUDA device 0");
-    });
-  }
-  const Fresh fresh(1);
-  set_duplicate_devices(true);
+TEST_CASE("two ranks on one device are refused on every rank") {
+  const Fresh fresh(2);
   ncclUniqueId id;
   CHECK_NCCL(ncclGetUniqueId(&id));
-  run_threads(2, [&](int r) {
+  run_threads(3, [&](int r) {
+    CHECK_CUDA(cudaSetDevice(r % 2));
     ncclComm_t comm = nullptr;
-    CHECK_NCCL(ncclCommInitRank(&comm, 2, id, r));
-    const Buffer<int> buffer(std::vector{r + 1});
-    cudaStream_t stream;
-    CHECK_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    CHECK_NCCL(ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, comm, stream));
-    CHECK(buffer.read(stream) == std::vector{3});
-    CHECK_NCCL(ncclCommDestroy(comm));
+    CHECK_RESULT(ncclCommInitRank(&comm, 3, id, r), ncclInvalidUsage);
+    CHECK(comm != nullptr);  // what there is of it has to be aborted
+    CHECK_NCCL(ncclCommAbort(comm));
+    CHECK(std::string(ncclGetLastError(nullptr)) ==
+          "Duplicate GPU detected : rank 2 and rank 0 both on CUDA device 0");
   });
 }
 
@@ -95,35 +79,27 @@ TEST_CASE("a rank that does not come to the making of a communicator is a fault 
   fresh.expect_faults("nccl: a call waits for ranks that do not come\n");
 }
 
-TEST_CASE("a split groups by color, orders by key, and leaves out who has no color") {
-  const Fresh fresh(4);
-  on_ranks(4, [&](Rank& rank) {
-    // 0 and 2 together, in reverse; 1 alone; 3 in none
-    const int color = rank.rank == 3 ? NCCL_SPLIT_NOCOLOR : rank.rank % 2;
-    ncclComm_t part = nullptr;
-    CHECK_NCCL(ncclCommSplit(rank.comm, color, -rank.rank, &part, nullptr));
-    CHECK((part == nullptr) == (rank.rank == 3));
-    if (part != nullptr) {
-      int count = 0, place = -1;
-      CHECK_NCCL(ncclCommCount(part, &count));
-      CHECK_NCCL(ncclCommUserRank(part, &place));
-      CHECK(count == (rank.rank == 1 ? 1 : 2));
-      CHECK(place == (rank.rank == 0 ? 1 : 0));
-      const Buffer<int> own(std::vector{rank.rank}), all(std::size_t(count) + 0u);
-      CHECK_NCCL(ncclAllGather(own.data, all.data, 1, ncclInt32, part, rank.stream));
-      CHECK(all.read(rank.stream) == (rank.rank == 1 ? std::vector{1} : std::vector{2, 0}));
-    }
-    ncclComm_t second = nullptr;
+TEST_CASE("a split groups by color and orders by key") {
+  const Fresh fresh(3);
+  on_ranks(3, [&](Rank& rank) {
+    ncclComm_t part = nullptr, second = nullptr;  // 0 and 2 together, in reverse; 1 alone
+    CHECK_NCCL(ncclCommSplit(rank.comm, rank.rank % 2, -rank.rank, &part, nullptr));
+    const bool alone = rank.rank == 1;
+    int count = 0, place = -1;
+    CHECK_NCCL(ncclCommCount(part, &count));
+    CHECK_NCCL(ncclCommUserRank(part, &place));
+    CHECK(count == (alone ? 1 : 2));
+    CHECK(place == (rank.rank == 0 ? 1 : 0));
+    const Buffer<int> own(std::vector{rank.rank}), all(std::size_t(count) + 0u);
+    CHECK_NCCL(ncclAllGather(own.data, all.data, 1, ncclInt32, part, rank.stream));
+    CHECK(all.read(rank.stream) == (alone ? std::vector{1} : std::vector{2, 0}));
     CHECK_NCCL(ncclCommSplit(rank.comm, 0, 0, &second, nullptr));
-    CHECK(name_of(second) == name_of(rank.comm) + "/split2");
-    int place = -1;
     CHECK_NCCL(ncclCommUserRank(second, &place));
     CHECK(place == rank.rank);  // equal keys: in the parent's order
+    CHECK(name_of(part) == name_of(rank.comm) + "/split1");
+    CHECK(name_of(second) == name_of(rank.comm) + "/split2");
     CHECK_NCCL(ncclCommDestroy(second));
-    if (part != nullptr) {
-      CHECK(name_of(part) == name_of(rank.comm) + "/split1");
-      CHECK_NCCL(ncclCommDestroy(part));
-    }
+    CHECK_NCCL(ncclCommDestroy(part));
   });
 }
 

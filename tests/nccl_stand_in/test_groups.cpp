@@ -61,25 +61,33 @@ TEST_CASE("two ranks that send to each other outside of a group hang") {
   CHECK(cuda_stand_in::take_faults().find("streams wait for each other") == 0);
 }
 
-TEST_CASE("calls on several communicators, nested groups: all begin at the outermost end") {
-  const Fresh fresh(2);
-  on_ranks(2, [](Rank& rank) {
-    ncclComm_t second;
+TEST_CASE("the calls of a group begin at its end; other communicators and groups are refused") {
+  const Fresh fresh(1);
+  on_ranks(1, [](Rank& rank) {
+    ncclComm_t second, third;
     CHECK_NCCL(ncclCommSplit(rank.comm, 0, rank.rank, &second, nullptr));
-    const Buffer<int> a(std::vector{1}), b(std::vector{2}), c(2);
+    const Buffer<int> a(std::vector{1}), b(std::vector{2});
+    const auto copy = [&](ncclComm_t comm) {
+      return ncclBroadcast(a.data, b.data, 1, ncclInt32, 0, comm, rank.stream);
+    };
     CHECK_NCCL(ncclGroupStart());
-    CHECK_NCCL(ncclAllReduce(a.data, a.data, 1, ncclInt32, ncclSum, rank.comm, rank.stream));
+    CHECK_NCCL(copy(rank.comm));
+    CHECK(b.read(rank.stream) == std::vector{2});  // nothing has been enqueued
+    CHECK_NCCL(ncclGroupEnd());
+    CHECK(b.read(rank.stream) == std::vector{1});
     CHECK_NCCL(ncclGroupStart());
-    CHECK_NCCL(ncclAllReduce(b.data, b.data, 1, ncclInt32, ncclProd, second, rank.stream));
-    CHECK_NCCL(ncclGroupEnd());
-    CHECK_CUDA(cudaStreamSynchronize(rank.stream));
-    CHECK(a.read(rank.stream) == std::vector{1});  // nothing has been enqueued
-    CHECK(b.read(rank.stream) == std::vector{2});
-    CHECK_NCCL(ncclGroupEnd());
-    CHECK(a.read(rank.stream) == std::vector{2});
-    CHECK(b.read(rank.stream) == std::vector{4});
+    CHECK_NCCL(copy(rank.comm));
+    CHECK_RESULT(copy(second), ncclInvalidUsage);
+    CHECK_RESULT(ncclGroupStart(), ncclInvalidUsage);
+    CHECK_RESULT(ncclCommSplit(rank.comm, 0, 0, &third, nullptr), ncclInvalidUsage);
+    CHECK_RESULT(ncclGroupEnd(), ncclInvalidUsage);
+    CHECK_NCCL(ncclCommAbort(third));  // what there is of it
     CHECK_NCCL(ncclCommDestroy(second));
   });
+  fresh.expect_faults(
+      "nccl: ncclBroadcast: calls of a group are on one communicator and stream\n"
+      "nccl: ncclGroupStart: groups within groups are not there\n"
+      "nccl: a communicator is made within a group\n");
 }
 
 TEST_CASE("an error within a group is its end's, too, and nothing of the group is done") {

@@ -7,16 +7,10 @@ using namespace nccl_stand_in;
 
 namespace {
 
-constexpr int poisoned_int = int(0xCDCDCDCDu);
-
-__global__ void assign(int* to, int value) { *to = value; }
+using cuda_stand_in::poisoned_int;
 
 void set(cudaStream_t stream, int* to, int value) {
-  cudaLaunchConfig_t config{};
-  config.gridDim = 1;
-  config.blockDim = 1;
-  config.stream = stream;
-  CHECK_CUDA(cudaLaunchKernelEx(&config, assign, to, value));
+  CHECK_CUDA(cuda_stand_in::launch_on(stream, 1, 1, cuda_stand_in::assign, to, 1, value));
 }
 
 void order(cudaStream_t before, cudaStream_t after) {
@@ -91,29 +85,6 @@ TEST_CASE("eager order gives the same values") {
     CHECK(all.read(rank.stream) == std::vector{0, 1, 2});
     CHECK(sum.read(rank.stream) == std::vector{3});
   });
-}
-
-TEST_CASE("a group starts after what is before it in all of its streams, and they wait for it") {
-  for (const bool read_from_first : {true, false}) {
-    const Fresh fresh(2);
-    on_ranks(2, [&](Rank& rank) {
-      const cudaStream_t other = rank.new_stream();
-      const Buffer<int> a(1), b(1), copy(1);
-      set(rank.stream, a.data, rank.rank + 1);
-      set(other, b.data, rank.rank + 10);
-      CHECK_NCCL(ncclGroupStart());
-      CHECK_NCCL(ncclAllReduce(a.data, a.data, 1, ncclInt32, ncclSum, rank.comm, rank.stream));
-      CHECK_NCCL(ncclAllReduce(b.data, b.data, 1, ncclInt32, ncclSum, rank.comm, other));
-      CHECK_NCCL(ncclGroupEnd());
-      if (read_from_first) {
-        CHECK(b.read(rank.stream) == std::vector{21});
-        CHECK(a.read(other) == std::vector{3});
-      } else {
-        CHECK(a.read(other) == std::vector{3});
-        CHECK(b.read(rank.stream) == std::vector{21});
-      }
-    });
-  }
 }
 
 TEST_CASE(

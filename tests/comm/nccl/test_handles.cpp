@@ -75,15 +75,10 @@ TEST_CASE("communicators of one device are ordered, and close when their work ha
 }
 
 TEST_CASE("ranks that communicate by NCCL have no access to each other's tensors") {
-  auto& machine = cuda_stand_in::Machine::get();
-  for (const int device : {0, 1}) {  // what was given before stays
-    const auto lock = machine.lock();
-    auto& readers = machine.device(device).pool_readers;
-    readers.assign(readers.size(), false);
-  }
-  over_nccl({2}, [&](World& world) {
+  over_nccl({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
     ones<float>({6}, mesh, Shard<0>{}).full_tensor().to(Host{});
+    auto& machine = cuda_stand_in::Machine::get();
     const auto lock = machine.lock();
     const auto other = std::size_t(1 - world.rank());
     CHECK(!machine.device(world.rank()).pool_readers[other]);

@@ -183,7 +183,7 @@ int wrong(const MeshState& mesh, const Layout& from, const Layout& to, const Ind
       for (const std::string& line : transfers) {
         faults +=
             !line.starts_with("ncclSend(" + stream) && !line.starts_with("ncclRecv(" + stream);
-        faults += transfers.size() > 1 && line.find(", group depth 1") == std::string::npos;
+        faults += transfers.size() > 1 && line.find(", in a group") == std::string::npos;
       }
     } else {
       faults +=

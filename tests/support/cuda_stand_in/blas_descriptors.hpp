@@ -7,30 +7,24 @@
 
 namespace cuda_stand_in {
 
+/// By columns, as cuBLASLt has matrices unless it is told otherwise.
 struct MatrixLayout {
   std::uint32_t type;
-  std::int32_t order = CUBLASLT_ORDER_COL;
   std::uint64_t rows;
   std::uint64_t cols;
   std::int64_t leading;
   std::int64_t batch_stride = 0;
   std::int32_t batches = 1;
-
-  bool row_major() const { return order == CUBLASLT_ORDER_ROW; }
 };
 
 struct MatmulDescriptor {
   std::int32_t compute;
   std::int32_t scale;
-  std::int32_t pointer_mode = CUBLASLT_POINTER_MODE_HOST;
   std::int32_t transpose_a = CUBLAS_OP_N;
   std::int32_t transpose_b = CUBLAS_OP_N;
-  std::int32_t transpose_c = CUBLAS_OP_N;
-  std::uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
 };
 
 struct MatmulPreference {
-  std::uint32_t search = 0;
   std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
   std::uint64_t workspace = 0;                         ///< most bytes
   std::uint32_t alignments[4] = {256, 256, 256, 256};  ///< that A, B, C and D have at least

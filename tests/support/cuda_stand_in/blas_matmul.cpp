@@ -2,9 +2,9 @@
 //
 // The one algorithm relies on what it was chosen for, as the real ones do: operands aligned as the
 // preference promised, and as much workspace as the choice asked for, which it overwrites. Where
-// the preference lets it, it adds partial sums as the 16-bit floats that the result has.
+// the preference lets it, it adds partial sums as the 16-bit floats that the result has. Products
+// are those that the project asks for: D = op(A) op(B), without conjugates, C being D.
 #include <algorithm>
-#include <cstring>
 #include <string>
 
 #include "blas_descriptors.hpp"
@@ -37,76 +37,63 @@ cublasStatus_t status_of(cudaError_t error) {
 }
 
 bool is_transposed(std::int32_t operation) { return operation != CUBLAS_OP_N; }
+bool is_known(std::int32_t operation) {
+  return operation == CUBLAS_OP_N || operation == CUBLAS_OP_T;
+}
 
-// The combinations of types that cuBLASLt documents for what is not quantised.
+// Of the combinations of types that cuBLASLt documents, those with one type for A, B and D.
 bool supported(const MatmulDescriptor& descriptor, const MatrixLayout& a, const MatrixLayout& b,
-               const MatrixLayout& c, const MatrixLayout& d) {
-  if (a.type != b.type || c.type != d.type) return false;
-  const std::int32_t scale = descriptor.scale;
-  const std::uint32_t in = a.type, out = c.type;
-  const bool halves = (in == CUDA_R_16F || in == CUDA_R_16BF) && (out == in || out == CUDA_R_32F);
+               const MatrixLayout& d) {
+  if (a.type != b.type || a.type != d.type) return false;
+  const int type = int(a.type), scale = descriptor.scale;
   switch (descriptor.compute) {
-    case CUBLAS_COMPUTE_16F:
-    case CUBLAS_COMPUTE_16F_PEDANTIC:
-      return scale == CUDA_R_16F && in == CUDA_R_16F && out == CUDA_R_16F;
     case CUBLAS_COMPUTE_32F:
-    case CUBLAS_COMPUTE_32F_PEDANTIC:
-      if (scale == CUDA_R_32F) return halves || (in == CUDA_R_32F && out == CUDA_R_32F);
-      return scale == CUDA_C_32F && in == CUDA_C_32F && out == CUDA_C_32F;
+      if (scale == CUDA_R_32F)
+        return type == CUDA_R_32F || type == CUDA_R_16F || type == CUDA_R_16BF;
+      return scale == CUDA_C_32F && type == scale;
     case CUBLAS_COMPUTE_32F_FAST_TF32:
-      return (scale == CUDA_R_32F || scale == CUDA_C_32F) && int(in) == scale && int(out) == scale;
-    case CUBLAS_COMPUTE_64F:
-    case CUBLAS_COMPUTE_64F_PEDANTIC:
-      return (scale == CUDA_R_64F || scale == CUDA_C_64F) && int(in) == scale && int(out) == scale;
+      return (scale == CUDA_R_32F || scale == CUDA_C_32F) && type == scale;
+    case CUBLAS_COMPUTE_64F: return (scale == CUDA_R_64F || scale == CUDA_C_64F) && type == scale;
     default: return false;
   }
 }
 
 bool sound(const MatrixLayout& layout) {
-  const std::uint64_t contiguous = layout.row_major() ? layout.cols : layout.rows;
   return layout.rows > 0 && layout.cols > 0 && layout.batches > 0 &&
-         layout.leading >= std::int64_t(contiguous) &&
-         (layout.order == CUBLASLT_ORDER_COL || layout.row_major()) &&
-         bytes_of(cudaDataType(layout.type)) > 0;
+         layout.leading >= std::int64_t(layout.rows) && bytes_of(cudaDataType(layout.type)) > 0;
 }
 
 Operand operand(const MatrixLayout& layout, const void* base, std::int32_t operation) {
   Operand result{.base = const_cast<void*>(base),
                  .type = cudaDataType(layout.type),
-                 .row_stride = layout.row_major() ? layout.leading : 1,
-                 .col_stride = layout.row_major() ? 1 : layout.leading,
-                 .batch_stride = layout.batch_stride,
-                 .conjugate = operation == CUBLAS_OP_C};
+                 .row_stride = 1,
+                 .col_stride = layout.leading,
+                 .batch_stride = layout.batch_stride};
   if (is_transposed(operation)) std::swap(result.row_stride, result.col_stride);
   return result;
 }
 
 std::size_t span_bytes(const MatrixLayout& layout) {
-  const std::uint64_t lines = layout.row_major() ? layout.rows : layout.cols;
-  const std::uint64_t line = layout.row_major() ? layout.cols : layout.rows;
   const auto stride = std::uint64_t(layout.batch_stride) * std::uint64_t(layout.batches - 1);
-  return (stride + (lines - 1) * std::uint64_t(layout.leading) + line) *
+  return (stride + (layout.cols - 1) * std::uint64_t(layout.leading) + layout.rows) *
          bytes_of(cudaDataType(layout.type));
 }
 
 /// The extents of the product; an error if the descriptors do not fit together.
 cudaError_t describe(const MatmulDescriptor& descriptor, const MatrixLayout& a,
-                     const MatrixLayout& b, const MatrixLayout& c, const MatrixLayout& d,
-                     Product& product) {
-  if (!sound(a) || !sound(b) || !sound(c) || !sound(d)) return cudaErrorInvalidValue;
-  if (!supported(descriptor, a, b, c, d) || descriptor.transpose_c != CUBLAS_OP_N ||
-      descriptor.epilogue != CUBLASLT_EPILOGUE_DEFAULT ||
-      descriptor.pointer_mode != CUBLASLT_POINTER_MODE_HOST)
+                     const MatrixLayout& b, const MatrixLayout& d, Product& product) {
+  if (!sound(a) || !sound(b) || !sound(d)) return cudaErrorInvalidValue;
+  if (!supported(descriptor, a, b, d) || !is_known(descriptor.transpose_a) ||
+      !is_known(descriptor.transpose_b))
     return cudaErrorNotSupported;
   const bool ta = is_transposed(descriptor.transpose_a), tb = is_transposed(descriptor.transpose_b);
   product.m = std::int64_t(ta ? a.cols : a.rows);
   product.k = std::int64_t(ta ? a.rows : a.cols);
   product.n = std::int64_t(tb ? b.rows : b.cols);
   product.batches = d.batches;
-  const bool fits = product.k == std::int64_t(tb ? b.cols : b.rows) && c.rows == d.rows &&
-                    c.cols == d.cols && product.m == std::int64_t(d.rows) &&
-                    product.n == std::int64_t(d.cols) && a.batches == d.batches &&
-                    b.batches == d.batches && c.batches == d.batches;
+  const bool fits = product.k == std::int64_t(tb ? b.cols : b.rows) &&
+                    product.m == std::int64_t(d.rows) && product.n == std::int64_t(d.cols) &&
+                    a.batches == d.batches && b.batches == d.batches;
   return fits ? cudaSuccess : cudaErrorInvalidValue;
 }
 
@@ -130,7 +117,7 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-const char* cublasLtGetStatusName(cublasStatus_t status) {
+const char* cublasLtGetStatusString(cublasStatus_t status) {
   switch (status) {
     case CUBLAS_STATUS_SUCCESS: return "CUBLAS_STATUS_SUCCESS";
     case CUBLAS_STATUS_NOT_INITIALIZED: return "CUBLAS_STATUS_NOT_INITIALIZED";
@@ -146,8 +133,6 @@ const char* cublasLtGetStatusName(cublasStatus_t status) {
   return "CUBLAS_STATUS_UNKNOWN";
 }
 
-const char* cublasLtGetStatusString(cublasStatus_t status) { return cublasLtGetStatusName(status); }
-
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     cublasLtHandle_t handle, cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a,
     cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
@@ -157,9 +142,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     *returned = 0;
     if (handle == nullptr || requested < 1) return cudaErrorInvalidValue;
     Product product;
-    const cudaError_t wrong = describe(descriptor_of(operation), layout_of(a), layout_of(b),
-                                       layout_of(c), layout_of(d), product);
+    const cudaError_t wrong =
+        describe(descriptor_of(operation), layout_of(a), layout_of(b), layout_of(d), product);
     if (wrong != cudaSuccess) return wrong;
+    if (c != d) return cudaErrorNotSupported;
     if (product.batches > max_batches ||
         (layout_of(d).type == CUDA_C_32F && product.n > max_complex_columns))
       return cudaErrorNotSupported;
@@ -192,48 +178,42 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
                               std::size_t workspace_bytes, cudaStream_t stream_handle) {
   Product product;
   const MatmulDescriptor& descriptor = descriptor_of(operation);
-  const MatrixLayout layouts[] = {layout_of(a_layout), layout_of(b_layout), layout_of(c_layout),
-                                  layout_of(d_layout)};
-  const cudaError_t wrong =
-      describe(descriptor, layouts[0], layouts[1], layouts[2], layouts[3], product);
+  const MatrixLayout layouts[] = {layout_of(a_layout), layout_of(b_layout), layout_of(d_layout)};
+  const cudaError_t wrong = describe(descriptor, layouts[0], layouts[1], layouts[2], product);
   const std::string text = text_of(product);
   return status_of(
       entry("cublasLtMatmul", {.stream = stream_handle, .detail = text}, [&](Context& context) {
         CUstream_st* stream = context.stream(stream_handle);
-        if (handle == nullptr || stream == nullptr || alpha == nullptr || beta == nullptr)
+        if (handle == nullptr || stream == nullptr || algorithm == nullptr ||
+            algorithm->data[0] != mark)
           return cudaErrorInvalidValue;
         if (wrong != cudaSuccess) return wrong;
+        product.scale = cudaDataType(descriptor.scale);
+        if (!is_number(product.scale, alpha, 1) || !is_number(product.scale, beta, 0) || c != d ||
+            c_layout != d_layout)
+          return cudaErrorNotSupported;
 
-        const void* bases[] = {a, b, c != nullptr ? c : d, d};
-        std::size_t needed = 0;
-        if (algorithm != nullptr) {
-          if (algorithm->data[0] != mark) return cudaErrorInvalidValue;
-          for (int i = 0; i < 4; ++i)
-            if (reinterpret_cast<std::uintptr_t>(bases[i]) % algorithm->data[1 + i] != 0)
-              return cudaErrorInvalidValue;
-          needed = algorithm->data[5];
-        }
+        const void* bases[] = {a, b, d, d};
+        for (int i = 0; i < 4; ++i)
+          if (reinterpret_cast<std::uintptr_t>(bases[i]) % algorithm->data[1 + i] != 0)
+            return cudaErrorInvalidValue;
+        const std::size_t needed = algorithm->data[5];
         if (needed > workspace_bytes || (needed > 0 && workspace == nullptr))
           return cudaErrorInvalidValue;
 
-        product.a = operand(layouts[0], bases[0], descriptor.transpose_a);
-        product.b = operand(layouts[1], bases[1], descriptor.transpose_b);
-        product.c = operand(layouts[2], bases[2], CUBLAS_OP_N);
-        product.d = operand(layouts[3], bases[3], CUBLAS_OP_N);
-        product.scale = cudaDataType(descriptor.scale);
+        product.a = operand(layouts[0], a, descriptor.transpose_a);
+        product.b = operand(layouts[1], b, descriptor.transpose_b);
+        product.d = operand(layouts[2], d, CUBLAS_OP_N);
         product.tf32 = descriptor.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
-        product.split = algorithm != nullptr && algorithm->data[6] != 0;
-        std::memcpy(product.alpha, alpha, bytes_of(product.scale));
-        std::memcpy(product.beta, beta, bytes_of(product.scale));
-        if (c == nullptr && !product.ignores_c()) return cudaErrorInvalidValue;
+        product.split = algorithm->data[6] != 0;
 
         const std::string what = "a matrix product of " + text;
         Machine& machine = context.machine;
         machine.enqueue(
-            context.lock, *stream,
+            *stream,
             {.name = what, .body = [=, &machine] {
-               const Operand* operands[] = {&product.a, &product.b, &product.c, &product.d};
-               for (int i = 0; i < 4; ++i)
+               const Operand* operands[] = {&product.a, &product.b, &product.d};
+               for (int i = 0; i < 3; ++i)
                  if (!machine.check_usable(what, operands[i]->base, span_bytes(layouts[i]))) return;
                if (needed > 0) {
                  if (!machine.check_usable(what, workspace, needed)) return;

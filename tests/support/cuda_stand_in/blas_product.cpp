@@ -90,9 +90,7 @@ std::vector<Number> packed(const Operand& operand, std::int64_t batch, std::int6
   result.reserve(std::size_t(rows * cols));
   for (std::int64_t i = 0; i < rows; ++i)
     for (std::int64_t j = 0; j < cols; ++j) {
-      Number value = load<Number>(operand.type, operand.base, operand.offset(batch, i, j));
-      if constexpr (!std::is_floating_point_v<Number>)
-        if (operand.conjugate) value = std::conj(value);
+      const auto value = load<Number>(operand.type, operand.base, operand.offset(batch, i, j));
       result.push_back(rounded(value, tf32));
     }
   return result;
@@ -100,8 +98,6 @@ std::vector<Number> packed(const Operand& operand, std::int64_t batch, std::int6
 
 template <class Number>
 void compute_as(const Product& p) {
-  const Number alpha = load<Number>(p.scale, p.alpha, 0);
-  const Number beta = load<Number>(p.scale, p.beta, 0);
   std::vector<Number> sums(std::size_t(p.n)), part(std::size_t(p.n));
   const std::int64_t ends[] = {p.split ? p.k / 2 : p.k, p.k};
   for (std::int64_t batch = 0; batch < p.batches; ++batch) {
@@ -119,13 +115,8 @@ void compute_as(const Product& p) {
         for (std::size_t j = 0; j < part.size(); ++j)
           sums[j] += p.split ? as_stored(p.d.type, part[j]) : part[j];
       }
-      for (std::int64_t j = 0; j < p.n; ++j) {
-        Number value = alpha * sums[std::size_t(j)];
-        // Where beta is zero, C is not read, so that poison there does no harm.
-        if (beta != Number(0))
-          value += beta * load<Number>(p.c.type, p.c.base, p.c.offset(batch, i, j));
-        store(p.d.type, p.d.base, p.d.offset(batch, i, j), value);
-      }
+      for (std::int64_t j = 0; j < p.n; ++j)
+        store(p.d.type, p.d.base, p.d.offset(batch, i, j), sums[std::size_t(j)]);
     }
   }
 }
@@ -141,12 +132,12 @@ void Product::compute() const {
   }
 }
 
-bool Product::ignores_c() const {
+bool is_number(cudaDataType scale, const void* factor, double number) {
   switch (scale) {
-    case CUDA_R_64F: return load<double>(scale, beta, 0) == 0;
-    case CUDA_C_32F: return load<std::complex<float>>(scale, beta, 0) == 0.0f;
-    case CUDA_C_64F: return load<std::complex<double>>(scale, beta, 0) == 0.0;
-    default: return load<float>(scale, beta, 0) == 0;
+    case CUDA_R_64F: return read<double>(factor, 0) == number;
+    case CUDA_C_32F: return read<std::complex<float>>(factor, 0) == float(number);
+    case CUDA_C_64F: return read<std::complex<double>>(factor, 0) == number;
+    default: return read<float>(factor, 0) == float(number);
   }
 }
 

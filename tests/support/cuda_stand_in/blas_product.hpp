@@ -1,4 +1,4 @@
-// The arithmetic of a matrix product, by loops: D = alpha op(A) op(B) + beta C, for each batch.
+// The arithmetic of a matrix product, by loops: D = op(A) op(B), for each batch.
 #pragma once
 
 #include <cstddef>
@@ -15,29 +15,26 @@ struct Operand {
   std::int64_t row_stride = 0;  ///< in elements
   std::int64_t col_stride = 0;
   std::int64_t batch_stride = 0;
-  bool conjugate = false;
 
   std::int64_t offset(std::int64_t batch, std::int64_t row, std::int64_t col) const {
     return batch * batch_stride + row * row_stride + col * col_stride;
   }
 };
 
-/// A, of m x k, and B, of k x n, after op; C and D, of m x n.
+/// A, of m x k, and B, of k x n, after op; D, of m x n.
 struct Product {
   std::int64_t m = 0, n = 0, k = 0, batches = 1;
-  Operand a, b, c, d;
-  alignas(16) std::byte alpha[16];
-  alignas(16) std::byte beta[16];
-  cudaDataType scale{};  ///< of alpha and beta
+  Operand a, b, d;
+  cudaDataType scale{};
   bool tf32 = false;     ///< operands lose the last 13 bits of their mantissas
   bool split = false;    ///< k is halved, and the two sums are added as elements of D
 
   /// Accumulates in float, double or complex of them, whichever `scale` says (float for half).
   void compute() const;
-
-  /// Whether beta is zero.
-  bool ignores_c() const;
 };
+
+/// Whether a factor of the product is that number.
+bool is_number(cudaDataType scale, const void* factor, double number);
 
 /// Bytes of an element; 0 for a type that products do not have.
 std::size_t bytes_of(cudaDataType type);

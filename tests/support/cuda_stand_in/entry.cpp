@@ -70,9 +70,9 @@ void set_peer_access(bool possible) {
 }
 
 void set_order(Order order) {
-  Lock lock = Machine::get().lock();
+  const Lock lock = Machine::get().lock();
   Machine::get().settings.order = order;
-  if (order == Order::eager) Machine::get().run_ready(lock, false);
+  if (order == Order::eager) Machine::get().run_ready();
 }
 
 void set_thread_order(ThreadOrder order) {

@@ -50,7 +50,6 @@ inline cudaError_t remember(cudaError_t error) {
 template <class Work>
 cudaError_t entry(const char* function, const Arguments& arguments, Work&& work) {
   ThreadState& thread = ThreadState::get();
-  if (thread.in_host_function) return remember(cudaErrorNotPermitted);
   Machine& machine = Machine::get();
   Lock lock = machine.lock();
   record_call(function, arguments);

@@ -73,9 +73,6 @@ class BlockRunner {
 
   std::string run();
   void wait(const char* file, unsigned line);
-  void complain(std::string fault) {
-    if (fault_.empty()) fault_ = std::move(fault);
-  }
 
   static inline BlockRunner* current = nullptr;
 
@@ -100,7 +97,6 @@ class BlockRunner {
   std::size_t started_ = 0;
   std::size_t ended_ = 0;
   Fiber* running_ = nullptr;
-  std::string fault_;
   std::vector<Waiting> waiting_;
 };
 
@@ -144,7 +140,7 @@ std::string BlockRunner::run() {
       resume(*one.fiber);
     }
   }
-  return fault_;
+  return {};
 }
 
 std::string BlockRunner::parted(const std::vector<Waiting>& waiting) const {
@@ -184,12 +180,6 @@ std::string run_grid(dim3 grid, dim3 block, ThreadOrder order,
     if (std::string fault = runner.run(); !fault.empty()) return fault;
   }
   return {};
-}
-
-void require_block(unsigned x, unsigned y, unsigned z) {
-  if (blockDim.x != x || blockDim.y != y || blockDim.z != z)
-    BlockRunner::current->complain(
-        "a block-wide operation was compiled for blocks of other extents");
 }
 
 void barrier(const char* file, unsigned line) { BlockRunner::current->wait(file, line); }

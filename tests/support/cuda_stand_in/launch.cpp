@@ -40,13 +40,13 @@ cudaError_t launch(const cudaLaunchConfig_t& config, std::size_t argument_bytes,
         if (config.dynamicSmemBytes != 0 || config.numAttrs != 0) return cudaErrorNotSupported;
         Machine& machine = context.machine;
         machine.enqueue(
-            context.lock, *stream,
-            {.name = "kernel of " + text,
-             .body = [grid, block, text, &machine, thread = std::move(thread)] {
-               const std::string fault = run_grid(grid, block, machine.settings.threads, thread);
-               if (!fault.empty())
-                 machine.fail(cudaErrorLaunchFailure, "kernel of " + text + ": " + fault);
-             }});
+            *stream, {.name = "kernel of " + text,
+                      .body = [grid, block, text, &machine, thread = std::move(thread)] {
+                        const std::string fault =
+                            run_grid(grid, block, machine.settings.threads, thread);
+                        if (!fault.empty())
+                          machine.fail(cudaErrorLaunchFailure, "kernel of " + text + ": " + fault);
+                      }});
         return cudaSuccess;
       });
 }

@@ -6,7 +6,6 @@
 
 #include "capture.hpp"
 #include "host_guard.hpp"
-#include "thread_state.hpp"
 
 namespace cuda_stand_in {
 
@@ -19,8 +18,7 @@ Device& Machine::device(int index) {
   while (int(devices_.size()) <= index) {
     Device& device = devices_.emplace_back();
     device.index = int(devices_.size()) - 1;
-    device.peers.resize(max_devices);
-    device.pool_readers.resize(max_devices);
+    device.pool.device = &device;
     device.legacy = &streams_.emplace_back();
     device.legacy->device = &device;
   }
@@ -52,7 +50,7 @@ void Machine::destroy_stream(CUstream_st& stream) {
   stream.destroyed = true;
 }
 
-Point Machine::enqueue(Lock& lock, CUstream_st& stream, Operation operation) {
+Point Machine::enqueue(CUstream_st& stream, Operation operation) {
   if (stream.planted != cudaSuccess) {
     operation.body = [this, error = stream.planted] { fail(error, "a planted error"); };
     stream.planted = cudaSuccess;
@@ -73,24 +71,22 @@ Point Machine::enqueue(Lock& lock, CUstream_st& stream, Operation operation) {
     operation.after.push_back(legacy.end());
   }
   const auto placed = std::move(operation.placed);
-  stream.queue.push_back({.operation = std::move(operation)});
+  stream.queue.push_back(std::move(operation));
   ++stream.enqueued;
   const Point point = stream.end();
   changed_.notify_all();
-  if (placed) placed(lock, point);
-  if (settings.order == Order::eager) run_ready(lock, false);
+  if (placed) placed(point);
+  if (settings.order == Order::eager) run_ready();
   return point;
 }
 
 // Follows what the point needs down to an operation that needs nothing more, and runs that.
-Machine::Step Machine::step(Lock& lock, Point point, bool host_functions) {
+Machine::Step Machine::step(Point point) {
   if (reached(point)) return Step::reached;
   std::size_t depth = 0;
   for (;;) {
     CUstream_st& stream = *point.stream;
-    CUstream_st::Pending& front = stream.queue.front();
-    Operation& operation = front.operation;
-    if (front.running || (operation.on_host && !host_functions)) return Step::blocked;
+    Operation& operation = stream.queue.front();
     if (stream.device->failure == cudaSuccess) {
       if (operation.gate != nullptr && !operation.gate->open) return Step::blocked;
       const auto unreached = [](const std::vector<Point>& points) {
@@ -112,7 +108,7 @@ Machine::Step Machine::step(Lock& lock, Point point, bool host_functions) {
              "streams wait for each other, among them one for its " + operation.name);
       }
     }
-    run(lock, stream);
+    run(stream);
     return Step::ran;
   }
 }
@@ -131,26 +127,15 @@ void Machine::expose(const Operation& operation, const Device& device) {
   memory.expose(arenas);
 }
 
-void Machine::run(Lock& lock, CUstream_st& stream) {
-  CUstream_st::Pending& front = stream.queue.front();
-  Operation& operation = front.operation;
+void Machine::run(CUstream_st& stream) {
+  Operation& operation = stream.queue.front();
   Device& device = *stream.device;
-  front.running = true;
   if (operation.body && (device.failure == cudaSuccess || operation.bookkeeping)) {
-    if (operation.on_host) {
-      memory.hide();
-      lock.unlock();
-      ThreadState::get().in_host_function = true;
-      operation.body();
-      ThreadState::get().in_host_function = false;
-      lock.lock();
-    } else {
-      expose(operation, device);
-      const DeviceCodeScope scope;
-      running_ = &device;
-      operation.body();
-      running_ = nullptr;
-    }
+    expose(operation, device);
+    const DeviceCodeScope scope;
+    running_ = &device;
+    operation.body();
+    running_ = nullptr;
   }
   stream.queue.pop_front();
   ++stream.completed;
@@ -163,7 +148,7 @@ cudaError_t Machine::wait(Lock& lock, Point point) {
   Device& device = *point.stream->device;
   auto deadline = Clock::now() + settings.timeout;
   for (;;) {
-    const Step done = step(lock, point);
+    const Step done = step(point);
     if (done == Step::ran) continue;
     memory.hide();
     if (done == Step::reached) return device.failure;
@@ -173,7 +158,7 @@ cudaError_t Machine::wait(Lock& lock, Point point) {
     if (Clock::now() < deadline) continue;
     if (device.failure != cudaSuccess) return device.failure;
     fail(device, cudaErrorLaunchTimeout,
-         "nobody enqueues what this waits for: " + point.stream->queue.front().operation.name);
+         "nobody enqueues what this waits for: " + point.stream->queue.front().name);
   }
 }
 
@@ -184,25 +169,25 @@ cudaError_t Machine::wait(Lock& lock, Device& device) {
   return device.failure;
 }
 
-void Machine::nudge(Lock& lock, Point point) {
-  step(lock, point);
+void Machine::nudge(Point point) {
+  step(point);
   memory.hide();
 }
 
-void Machine::run_ready(Lock& lock, bool host_functions) {
+void Machine::run_ready() {
   for (bool ran = true; ran;) {
     ran = false;
     for (std::size_t i = 0; i < streams_.size(); ++i)
-      while (step(lock, streams_[i].end(), host_functions) == Step::ran) ran = true;
+      while (step(streams_[i].end()) == Step::ran) ran = true;
   }
   memory.hide();
 }
 
-void Machine::open(Lock& lock, Gate& gate, std::vector<Point> after) {
+void Machine::open(Gate& gate, std::vector<Point> after) {
   gate.open = true;
   gate.after = std::move(after);
   changed_.notify_all();
-  if (settings.order == Order::eager) run_ready(lock, false);
+  if (settings.order == Order::eager) run_ready();
 }
 
 void Machine::fail(Device& device, cudaError_t error, const std::string& what) {
@@ -239,7 +224,11 @@ void Machine::reset(Lock& lock) {
   for (Device& device : devices_)
     if (device.failure == cudaSuccess) device.failure = cudaErrorUnknown;  // drop, do not run
   for (Device& device : devices_) wait(lock, device);
-  for (Device& device : devices_) device.failure = cudaSuccess;
+  for (Device& device : devices_) {
+    device.failure = cudaSuccess;
+    device.peers.reset();
+    device.pool_readers.reset();
+  }
   for (CUstream_st& stream : streams_) stream.planted = cudaSuccess;
   faults_.clear();
 }

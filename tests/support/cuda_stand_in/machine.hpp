@@ -3,11 +3,12 @@
 // `enqueue` puts an operation behind its stream's others and returns at once. `wait` runs what a
 // point of a stream needs, depth first, on the calling thread, and nothing else. What an operation
 // needs is everything before it in its stream and the points it was enqueued with. Whoever calls
-// holds the machine's lock; host functions run without it.
+// holds the machine's lock.
 //
 // Stand-ins for other libraries enqueue through this interface: see Operation and Gate.
 #pragma once
 
+#include <bitset>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -26,6 +27,16 @@
 namespace cuda_stand_in {
 
 class Capture;
+struct Device;
+
+}  // namespace cuda_stand_in
+
+/// The default memory pool of a device.
+struct CUmemPoolHandle_st {
+  cuda_stand_in::Device* device = nullptr;
+};
+
+namespace cuda_stand_in {
 
 /// A place in a stream: behind its first `count` operations.
 struct Point {
@@ -46,37 +57,32 @@ struct Operation {
   std::vector<Point> after{};         ///< besides all that is before it in its stream
   std::shared_ptr<Gate> gate{};       ///< and after what this says, if there is one
   ArenaSet arenas = ArenaSet::own();  ///< the memory that is exposed
-  bool on_host = false;               ///< a host function: runs without the lock
   bool bookkeeping = false;           ///< also runs on a device that has failed
   /// For a captured operation: makes the one that a launch of the graph enqueues. Without it, each
   /// launch enqueues a copy.
   std::function<Operation()> renew{};
   /// Called when the operation has its place in a stream, before anything runs.
-  std::function<void(std::unique_lock<std::mutex>&, Point)> placed{};
+  std::function<void(Point)> placed{};
 };
 
 struct Device {
   int index = 0;
-  CUstream_st* legacy = nullptr;      ///< the default stream
-  cudaError_t failure = cudaSuccess;  ///< what every call returns, once an operation has failed
-  std::vector<bool> peers;            ///< whose memory kernels may touch
-  std::vector<bool> pool_readers;     ///< whose kernels may touch this device's pool
+  CUstream_st* legacy = nullptr;          ///< the default stream
+  cudaError_t failure = cudaSuccess;      ///< what every call returns, once an operation has failed
+  std::bitset<max_devices> peers;         ///< whose memory kernels may touch
+  std::bitset<max_devices> pool_readers;  ///< whose kernels may touch this device's pool
+  CUmemPoolHandle_st pool{};
 };
 
 }  // namespace cuda_stand_in
 
 /// A stream. Never deleted, so that the use of a destroyed one is noticed.
 struct CUstream_st {
-  struct Pending {
-    cuda_stand_in::Operation operation;
-    bool running = false;
-  };
-
   cuda_stand_in::Device* device = nullptr;
   unsigned flags = 0;
   std::uint64_t serial = 0;  ///< 0 for a default stream
   bool destroyed = false;
-  std::deque<Pending> queue;
+  std::deque<cuda_stand_in::Operation> queue;
   std::uint64_t enqueued = 0;
   std::uint64_t completed = 0;
   int queries = 0;  ///< answered with "not ready" since something ran
@@ -117,7 +123,7 @@ class Machine {
   std::deque<CUstream_st>& streams() { return streams_; }
 
   /// Puts the operation behind the stream's others; a capturing stream's graph takes it instead.
-  Point enqueue(Lock& lock, CUstream_st& stream, Operation operation);
+  Point enqueue(CUstream_st& stream, Operation operation);
   static bool reached(Point point) { return point.stream->completed >= point.count; }
   /// Runs what the point needs, and waits for other threads where only they can go on.
   /// @return what the device of the stream has failed with, if it has
@@ -125,11 +131,11 @@ class Machine {
   /// Waits for all that is enqueued on the device.
   cudaError_t wait(Lock& lock, Device& device);
   /// Runs the next operation that the point needs, if there is one that can run.
-  void nudge(Lock& lock, Point point);
-  /// Runs all that can run now, on every stream, except host functions if they are left out.
-  void run_ready(Lock& lock, bool host_functions);
+  void nudge(Point point);
+  /// Runs all that can run now, on every stream.
+  void run_ready();
   /// Opens the gate: what waits for it goes on.
-  void open(Lock& lock, Gate& gate, std::vector<Point> after);
+  void open(Gate& gate, std::vector<Point> after);
 
   /// Reports a fault and makes the device fail. Within an operation, of the device that runs it.
   void fail(Device& device, cudaError_t error, const std::string& what);
@@ -146,8 +152,8 @@ class Machine {
   enum class Step { reached, ran, blocked };
 
   Machine() : settings(Settings::from_environment()), memory(settings.memory) {}
-  Step step(Lock& lock, Point point, bool host_functions = true);
-  void run(Lock& lock, CUstream_st& stream);
+  Step step(Point point);
+  void run(CUstream_st& stream);
   void expose(const Operation& operation, const Device& device);
 
   std::mutex mutex_;

@@ -73,7 +73,7 @@ class Memory {
  private:
   struct Pinned {
     std::size_t bytes;
-    bool ours;  ///< allocated by cudaMallocHost, not registered
+    bool ours;  ///< allocated by cudaHostAlloc, not registered
   };
 
   std::size_t bytes_per_device_;

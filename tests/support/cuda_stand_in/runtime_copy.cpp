@@ -1,4 +1,4 @@
-// Entry points of the runtime: copies and fills.
+// Entry points of the runtime: copies.
 //
 // What the host sees of a copy depends on the host memory, as with CUDA: pinned memory is read and
 // written when the operation runs; pageable memory is read before the call returns, and written
@@ -42,7 +42,7 @@ ArenaSet arena_of(const Place& place) {
 }
 
 cudaError_t enqueue_copy(Context& context, CUstream_st& stream, void* to, const void* from,
-                         std::size_t bytes, cudaMemcpyKind kind, bool host_waits) {
+                         std::size_t bytes, cudaMemcpyKind kind) {
   Machine& machine = context.machine;
   if (bytes == 0) return cudaSuccess;
   const Place target = machine.memory.place(to, bytes);
@@ -53,8 +53,7 @@ cudaError_t enqueue_copy(Context& context, CUstream_st& stream, void* to, const 
 
   const bool to_pageable = target.kind == Place::Kind::pageable;
   const bool from_pageable = source.kind == Place::Kind::pageable;
-  const bool in_host = !target.on_device() && !source.on_device();
-  const bool waits = host_waits || to_pageable || in_host;
+  const bool waits = to_pageable || (!target.on_device() && !source.on_device());
   if (stream.capture != nullptr && waits) return cudaErrorStreamCaptureUnsupported;
 
   const std::string what = "a copy of " + std::to_string(bytes) + " bytes";
@@ -64,66 +63,26 @@ cudaError_t enqueue_copy(Context& context, CUstream_st& stream, void* to, const 
     staged = std::make_shared<std::vector<std::byte>>(first, first + bytes);
     from = staged->data();
   }
-  const Point point =
-      machine.enqueue(context.lock, stream,
-                      {.name = what,
-                       .body =
-                           [to, from, bytes, what, to_pageable, from_pageable, staged, &machine] {
-                             if (!to_pageable && !machine.check_usable(what, to, bytes)) return;
-                             if (!from_pageable && !machine.check_usable(what, from, bytes)) return;
-                             std::memcpy(to, from, bytes);
-                           },
-                       .arenas = arena_of(target) | arena_of(source)});
+  const Point point = machine.enqueue(
+      stream, {.name = what,
+               .body =
+                   [to, from, bytes, what, to_pageable, from_pageable, staged, &machine] {
+                     if (!to_pageable && !machine.check_usable(what, to, bytes)) return;
+                     if (!from_pageable && !machine.check_usable(what, from, bytes)) return;
+                     std::memcpy(to, from, bytes);
+                   },
+               .arenas = arena_of(target) | arena_of(source)});
   return waits ? machine.wait(context.lock, point) : cudaSuccess;
-}
-
-cudaError_t copy(const char* function, void* to, const void* from, std::size_t bytes,
-                 cudaMemcpyKind kind, cudaStream_t handle, bool host_waits) {
-  const Arguments arguments{.stream = handle, .bytes = bytes, .detail = name_of(kind)};
-  return entry(function, arguments, [&](Context& context) {
-    CUstream_st* stream = context.stream(handle);
-    return stream == nullptr ? cudaErrorInvalidResourceHandle
-                             : enqueue_copy(context, *stream, to, from, bytes, kind, host_waits);
-  });
-}
-
-cudaError_t fill(const char* function, void* address, int value, std::size_t bytes,
-                 cudaStream_t handle) {
-  return entry(function, {.stream = handle, .bytes = bytes}, [&](Context& context) {
-    CUstream_st* stream = context.stream(handle);
-    if (stream == nullptr) return cudaErrorInvalidResourceHandle;
-    if (bytes == 0) return cudaSuccess;
-    const Place place = context.machine.memory.place(address, bytes);
-    if (place.kind == Place::Kind::pageable || !place.whole) return cudaErrorInvalidValue;
-    const std::string what = "a fill of " + std::to_string(bytes) + " bytes";
-    context.machine.enqueue(context.lock, *stream,
-                            {.name = what,
-                             .body =
-                                 [address, value, bytes, what, &machine = context.machine] {
-                                   if (machine.check_usable(what, address, bytes))
-                                     std::memset(address, value, bytes);
-                                 },
-                             .arenas = arena_of(place)});
-    return cudaSuccess;
-  });
 }
 
 }  // namespace
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
-                            cudaStream_t stream) {
-  return copy("cudaMemcpyAsync", to, from, bytes, kind, stream, false);
-}
-
-cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
-  const bool on_device = kind == cudaMemcpyDeviceToDevice;  // for that, the host does not wait
-  return copy("cudaMemcpy", to, from, bytes, kind, nullptr, !on_device);
-}
-
-cudaError_t cudaMemsetAsync(void* address, int value, std::size_t bytes, cudaStream_t stream) {
-  return fill("cudaMemsetAsync", address, value, bytes, stream);
-}
-
-cudaError_t cudaMemset(void* address, int value, std::size_t bytes) {
-  return fill("cudaMemset", address, value, bytes, nullptr);
+                            cudaStream_t handle) {
+  const Arguments arguments{.stream = handle, .bytes = bytes, .detail = name_of(kind)};
+  return entry("cudaMemcpyAsync", arguments, [&](Context& context) {
+    CUstream_st* stream = context.stream(handle);
+    return stream == nullptr ? cudaErrorInvalidResourceHandle
+                             : enqueue_copy(context, *stream, to, from, bytes, kind);
+  });
 }

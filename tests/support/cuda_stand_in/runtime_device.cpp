@@ -77,12 +77,3 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
     return cudaSuccess;
   });
 }
-
-cudaError_t cudaDeviceDisablePeerAccess(int peer) {
-  return entry("cudaDeviceDisablePeerAccess", {}, [&](Context& context) {
-    if (!is_device(context, peer)) return cudaErrorInvalidDevice;
-    if (!context.device.peers[std::size_t(peer)]) return cudaErrorPeerAccessNotEnabled;
-    context.device.peers[std::size_t(peer)] = false;
-    return cudaSuccess;
-  });
-}

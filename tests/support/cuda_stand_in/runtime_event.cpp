@@ -46,8 +46,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event_handle, cudaStream_t handle) {
     event->queries = 0;
     event->capture = stream->capture;
     if (stream->capture != nullptr) event->nodes = stream->capture->tail(*stream);
-    else
-      event->point = context.machine.enqueue(context.lock, *stream, {.name = "record of an event"});
+    else event->point = context.machine.enqueue(*stream, {.name = "record of an event"});
     return cudaSuccess;
   });
 }
@@ -63,7 +62,7 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
   return ask_event("cudaEventQuery", handle, [](Context& context, CUevent_st& event) {
     if (event.capture != nullptr) return cudaErrorCapturedEvent;
     if (!event.recorded) return cudaSuccess;
-    if (++event.queries > patient_queries) context.machine.nudge(context.lock, event.point);
+    if (++event.queries > patient_queries) context.machine.nudge(event.point);
     if (event.device->failure != cudaSuccess) return event.device->failure;
     return Machine::reached(event.point) ? cudaSuccess : cudaErrorNotReady;
   });

@@ -80,21 +80,19 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
     std::vector<Point> before;
     if (executable->previous_launch.stream != nullptr)
       before.push_back(executable->previous_launch);
-    const Point begin = machine.enqueue(context.lock, *stream,
-                                        {.name = "begin of a graph", .after = std::move(before)});
+    const Point begin =
+        machine.enqueue(*stream, {.name = "begin of a graph", .after = std::move(before)});
     std::vector<Point> reached;
     for (const GraphNode& node : body->nodes) {
       Operation operation = node.operation.renew ? node.operation.renew() : node.operation;
       operation.after.push_back(begin);
       for (const std::size_t earlier : node.after) operation.after.push_back(reached[earlier]);
-      reached.push_back(
-          machine.enqueue(context.lock, *executable->lanes[node.lane], std::move(operation)));
+      reached.push_back(machine.enqueue(*executable->lanes[node.lane], std::move(operation)));
     }
     // Later nodes first: what they need runs before them, and nothing else.
     std::reverse(reached.begin(), reached.end());
-    executable->previous_launch =
-        machine.enqueue(context.lock, *stream,
-                        {.name = "end of a graph", .body = [body] {}, .after = std::move(reached)});
+    executable->previous_launch = machine.enqueue(
+        *stream, {.name = "end of a graph", .body = [body] {}, .after = std::move(reached)});
     return cudaSuccess;
   });
 }

@@ -1,7 +1,6 @@
 // Entry points of the runtime: memory of devices, at once and in stream order.
 #include "capture.hpp"
 #include "entry.hpp"
-#include "pool.hpp"
 
 using namespace cuda_stand_in;
 
@@ -14,7 +13,7 @@ void* take(Context& context, Arena& arena, std::size_t bytes) {
   Machine& machine = context.machine;
   if (bytes > arena.capacity()) return nullptr;
   if (void* address = arena.allocate(bytes)) return address;
-  machine.run_ready(context.lock, true);
+  machine.run_ready();
   arena.expose();
   machine.report(arena.recycle(0));
   machine.memory.hide();
@@ -53,11 +52,10 @@ cudaError_t allocate_in_order(const char* function, void** result, std::size_t b
       arena.starting_at(address)->of_graph = true;
       stream->capture->graph()->allocations.push_back(address);
     }
-    context.machine.enqueue(context.lock, *stream,
-                            {.name = "allocation of " + std::to_string(bytes) + " bytes",
-                             .body = [&arena, address] { arena.begin(address); },
-                             .arenas = ArenaSet::of(device.index, true),
-                             .bookkeeping = true});
+    context.machine.enqueue(*stream, {.name = "allocation of " + std::to_string(bytes) + " bytes",
+                                      .body = [&arena, address] { arena.begin(address); },
+                                      .arenas = ArenaSet::of(device.index, true),
+                                      .bookkeeping = true});
     *result = address;
     return cudaSuccess;
   });
@@ -120,7 +118,7 @@ cudaError_t cudaFreeAsync(void* address, cudaStream_t handle) {
       return cudaErrorInvalidValue;
     }
     block->freed = true;
-    context.machine.enqueue(context.lock, *stream,
+    context.machine.enqueue(*stream,
                             {.name = "release of " + std::to_string(block->size) + " bytes",
                              .body = [arena = arena, address] { give_back(*arena, address); },
                              .arenas = ArenaSet::of(arena->device(), true),

@@ -10,8 +10,10 @@ namespace {
 
 constexpr std::size_t host_page = 4096;
 
-cudaError_t allocate_pinned(const char* function, void** result, std::size_t bytes) {
-  return entry(function, {.bytes = bytes}, [&](Context& context) {
+}  // namespace
+
+cudaError_t cudaHostAlloc(void** result, std::size_t bytes, unsigned) {
+  return entry("cudaHostAlloc", {.bytes = bytes}, [&](Context& context) {
     if (result == nullptr) return cudaErrorInvalidValue;
     *result = nullptr;
     if (bytes == 0) return cudaSuccess;
@@ -23,16 +25,6 @@ cudaError_t allocate_pinned(const char* function, void** result, std::size_t byt
     *result = address;
     return cudaSuccess;
   });
-}
-
-}  // namespace
-
-cudaError_t cudaMallocHost(void** result, std::size_t bytes) {
-  return allocate_pinned("cudaMallocHost", result, bytes);
-}
-
-cudaError_t cudaHostAlloc(void** result, std::size_t bytes, unsigned) {
-  return allocate_pinned("cudaHostAlloc", result, bytes);
 }
 
 cudaError_t cudaFreeHost(void* address) {

@@ -1,15 +1,7 @@
 // Entry points of the runtime: the default memory pool of a device.
 #include "entry.hpp"
-#include "pool.hpp"
 
 using namespace cuda_stand_in;
-
-CUmemPoolHandle_st& cuda_stand_in::pool_of(Device& device) {
-  static CUmemPoolHandle_st pools[max_devices];
-  CUmemPoolHandle_st& pool = pools[device.index];
-  pool.device = &device;
-  return pool;
-}
 
 namespace {
 
@@ -26,28 +18,24 @@ cudaError_t ask_pool(const char* function, cudaMemPool_t pool, Ask&& ask) {
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
   return entry("cudaDeviceGetDefaultMemPool", {}, [&](Context& context) {
     if (device < 0 || device >= context.machine.settings.devices) return cudaErrorInvalidDevice;
-    *pool = &pool_of(context.machine.device(device));
+    *pool = &context.machine.device(device).pool;
     return cudaSuccess;
   });
 }
 
 // How freed memory is reused is up to the real pool; here it rests in quarantine whatever is set.
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t handle, cudaMemPoolAttr name, void* value) {
-  return ask_pool("cudaMemPoolSetAttribute", handle, [&](Context&, CUmemPoolHandle_st& pool) {
-    if (name != cudaMemPoolAttrReleaseThreshold) return cudaErrorInvalidValue;
-    pool.release_threshold = *static_cast<std::uint64_t*>(value);
-    return cudaSuccess;
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t handle, cudaMemPoolAttr name, void*) {
+  return ask_pool("cudaMemPoolSetAttribute", handle, [&](Context&, CUmemPoolHandle_st&) {
+    return name == cudaMemPoolAttrReleaseThreshold ? cudaSuccess : cudaErrorInvalidValue;
   });
 }
 
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t handle, cudaMemPoolAttr name, void* value) {
   return ask_pool("cudaMemPoolGetAttribute", handle,
                   [&](Context& context, CUmemPoolHandle_st& pool) {
-                    auto& result = *static_cast<std::uint64_t*>(value);
-                    if (name == cudaMemPoolAttrReleaseThreshold) result = pool.release_threshold;
-                    else if (name == cudaMemPoolAttrUsedMemCurrent)
-                      result = context.machine.memory.arena(pool.device->index, true).in_use();
-                    else return cudaErrorInvalidValue;
+                    if (name != cudaMemPoolAttrUsedMemCurrent) return cudaErrorInvalidValue;
+                    *static_cast<std::uint64_t*>(value) =
+                        context.machine.memory.arena(pool.device->index, true).in_use();
                     return cudaSuccess;
                   });
 }

@@ -17,8 +17,7 @@ cudaError_t refuse_capture(CUstream_st& stream) {
 // The end of what the stream has been given. For the default stream, all blocking streams count.
 Point end_of(Context& context, CUstream_st& stream) {
   if (stream.legacy())
-    context.machine.enqueue(context.lock, stream,
-                            {.name = "synchronisation of the default stream"});
+    context.machine.enqueue(stream, {.name = "synchronisation of the default stream"});
   return stream.end();
 }
 
@@ -75,7 +74,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
   return ask_stream("cudaStreamQuery", handle, [](Context& context, CUstream_st& stream) {
     if (const cudaError_t refused = refuse_capture(stream)) return refused;
-    if (++stream.queries > patient_queries) context.machine.nudge(context.lock, stream.end());
+    if (++stream.queries > patient_queries) context.machine.nudge(stream.end());
     if (stream.device->failure != cudaSuccess) return stream.device->failure;
     if (!Machine::reached(stream.end())) return cudaErrorNotReady;
     stream.queries = 0;
@@ -105,18 +104,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event_handle, u
       stream->capture->invalidate();
       return cudaErrorStreamCaptureIsolation;
     }
-    context.machine.enqueue(context.lock, *stream,
-                            {.name = "wait for an event", .after = {event->point}});
-    return cudaSuccess;
-  });
-}
-
-cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void* data) {
-  return ask_stream("cudaLaunchHostFunc", handle, [&](Context& context, CUstream_st& stream) {
-    if (function == nullptr) return cudaErrorInvalidValue;
-    context.machine.enqueue(
-        context.lock, stream,
-        {.name = "host function", .body = [function, data] { function(data); }, .on_host = true});
+    context.machine.enqueue(*stream, {.name = "wait for an event", .after = {event->point}});
     return cudaSuccess;
   });
 }

@@ -1,6 +1,7 @@
-// A stand-in for the CUDA runtime, for device code, for cub::BlockReduce and for cuBLASLt, made of
-// host code: sources that are written for nvcc are compiled by g++ or clang++ and run on a machine
-// without a GPU. Tests link it instead of libcudart and libcublasLt; nothing but tests knows of it.
+// A stand-in for the CUDA runtime, for device code and for cuBLASLt, made of host code: sources
+// that are written for nvcc are compiled by g++ or clang++ and run on a machine without a GPU.
+// Tests link it instead of libcudart and libcublasLt; nothing but tests knows of it. It has what
+// the library and its tests call, no more.
 //
 //     S=tests/support/cuda_stand_in
 //     g++ -std=c++20 -I $S/include -I include -isystem $CUDA/include -c test.cpp
@@ -44,7 +45,7 @@ namespace cuda_stand_in {
 /// When enqueued operations run.
 enum class Order {
   lazy,  ///< when the host needs them, and no others
-  eager  ///< as soon as what they wait for has run; host functions only when needed
+  eager  ///< as soon as what they wait for has run
 };
 
 /// In which order the threads of a block, and the blocks of a grid, run between barriers.
@@ -53,7 +54,7 @@ enum class ThreadOrder { forward, reversed, shuffled };
 /// The number of devices that the machine shows; 0 is a machine without one.
 void set_devices(int count);
 
-/// Whether devices can reach each other's memory; access that is enabled stays.
+/// Whether devices can reach each other's memory; access that is enabled stays until `reset`.
 void set_peer_access(bool possible);
 
 void set_order(Order order);
@@ -76,7 +77,8 @@ void fail_operation(cudaStream_t stream, cudaError_t error);
 /// if nothing. The same lines have gone to stderr.
 std::string take_faults();
 
-/// Forgets faults and planted errors, so that devices can be used again; drops what is enqueued.
+/// Forgets faults, planted errors and access among devices, which can be used again; drops what is
+/// enqueued.
 void reset();
 
 /// Number of operations that have been enqueued but have not run, over all streams.

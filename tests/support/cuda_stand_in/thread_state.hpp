@@ -10,7 +10,6 @@ class Recording;
 struct ThreadState {
   int device = 0;
   cudaError_t last_error = cudaSuccess;
-  bool in_host_function = false;  ///< of a stream, where the runtime may not be called
   Recording* recording = nullptr;
   cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;  ///< what it may not call
 

@@ -49,8 +49,6 @@ void with(ncclDataType_t type, F f) {
     case ncclBfloat16: return f(Small<__nv_bfloat16>());
     case ncclFloat32: return f(Plain<float>());
     case ncclFloat64: return f(Plain<double>());
-    case ncclFloat8e4m3: return f(Small<__nv_fp8_e4m3>());
-    case ncclFloat8e5m2: return f(Small<__nv_fp8_e5m2>());
     default: return;
   }
 }

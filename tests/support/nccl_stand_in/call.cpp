@@ -36,18 +36,15 @@ const char* name_of(Function function) {
 }
 
 const char* name_of(ncclDataType_t type) {
-  constexpr const char* names[] = {"int8",    "uint8",    "int32",      "uint32",
-                                   "int64",   "uint64",   "float16",    "float32",
-                                   "float64", "bfloat16", "float8e4m3", "float8e5m2"};
+  constexpr const char* names[] = {"int8",   "uint8",   "int32",   "uint32",  "int64",
+                                   "uint64", "float16", "float32", "float64", "bfloat16"};
   return bytes_of(type) != 0 ? names[int(type)] : "unknown type";
 }
 
 std::size_t bytes_of(ncclDataType_t type) {
   switch (type) {
     case ncclInt8:
-    case ncclUint8:
-    case ncclFloat8e4m3:
-    case ncclFloat8e5m2: return 1;
+    case ncclUint8: return 1;
     case ncclFloat16:
     case ncclBfloat16: return 2;
     case ncclInt32:

@@ -64,13 +64,13 @@ Clique::Slot Clique::next_transfer(int rank, const TransferCall& call) {
               " to rank " + std::to_string(to)};
 }
 
-void Clique::open(Lock& lock, std::vector<std::shared_ptr<Match>> matches) {
+void Clique::open(const std::vector<std::shared_ptr<Match>>& matches) {
   for (const auto& match : matches) {
     if (match->missing > 0) continue;
     for (const Match::Part& part : match->parts) {
       Shipment& one = *part.shipment;
       if (one.unmatched == 0 && !one.stalled && !one.withdrawn && !one.gate->open)
-        Machine::get().open(lock, *one.gate, one.needs);
+        Machine::get().open(*one.gate, one.needs);
     }
   }
 }

@@ -61,7 +61,7 @@ struct Clique {
   /// @return the matches, by call; fewer if the ranks disagree
   std::vector<std::shared_ptr<Match>> add(const std::shared_ptr<Shipment>& shipment);
   /// Opens the gates of all that can go on since these matches were made. In eager order, it does.
-  static void open(Lock& lock, std::vector<std::shared_ptr<Match>> matches);
+  static void open(const std::vector<std::shared_ptr<Match>>& matches);
 
   /// How often each rank has come to a call that all must make, such as a split.
   struct Meeting {

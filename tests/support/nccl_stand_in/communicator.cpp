@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "entry.hpp"
+
 void ncclComm::add_pending(nccl_stand_in::Point end,
                            std::shared_ptr<nccl_stand_in::Shipment> shipment) {
   std::erase_if(pending,
@@ -75,7 +77,7 @@ void Library::clear() {
   planted_calls.clear();
   planted_operations.clear();
   held.clear();
-  connect_on_use = duplicate_devices = false;
+  connect_on_use = false;
   version = NCCL_VERSION_CODE;
   worlds = 0;
   last_error_ = "";
@@ -91,39 +93,39 @@ void Library::fault(const std::string& text) {
   Machine::get().report("nccl: " + text + '\n');
 }
 
-bool Library::ready(Lock& lock, const Job& job) {
-  return (held.empty() || held != job.function) && job.ready(lock);
+bool Library::ready(const Job& job) {
+  return (held.empty() || held != job.function) && job.ready();
 }
 
-ncclResult_t Library::begin(Lock& lock, Job job) {
-  if (!job.comms.empty() && !job.comms[0]->blocking) {
-    const auto shared = std::make_shared<Job>(std::move(job));
-    for (const auto& comm : shared->comms) comm->job = shared;
+ncclResult_t Library::begin(Lock& lock, const Job& job) {
+  if (Group::get().begun) {
+    fault("a communicator is made within a group");
+    return ncclInvalidUsage;
+  }
+  ncclComm& comm = *job.comm;
+  if (!comm.blocking) {
+    comm.job = std::make_shared<Job>(job);
     return ncclInProgress;
   }
-  const auto aborted = [&] {
-    return std::any_of(job.comms.begin(), job.comms.end(), [](const auto& c) { return !c->alive; });
-  };
   const auto deadline = std::chrono::steady_clock::now() + Machine::get().settings.timeout;
-  for (const auto& comm : job.comms) ++comm->inside;
+  ++comm.inside;
   bool late = false;
-  while (!aborted() && !ready(lock, job) && !late)
+  while (comm.alive && !ready(job) && !late)
     late = changed_.wait_until(lock, deadline) != std::cv_status::no_timeout;
-  for (const auto& comm : job.comms) --comm->inside;
+  --comm.inside;
   notify();
-  if (aborted()) return refuse(ncclInternalError, "the communicator has been aborted");
-  if (!late) return job.finish(lock);
+  if (!comm.alive) return refuse(ncclInternalError, "the communicator has been aborted");
+  if (!late) return job.finish();
   fault("a call waits for ranks that do not come");
   return ncclSystemError;
 }
 
-ncclResult_t Library::poll(Lock& lock, ncclComm& comm) {
+ncclResult_t Library::poll(ncclComm& comm) {
   const std::shared_ptr<Job> job = comm.job;
   if (comm.async_error != ncclSuccess || job == nullptr) return comm.async_error;
-  if (!ready(lock, *job)) return ncclInProgress;
-  for (const auto& one : job->comms) one->job = nullptr;
-  if (const ncclResult_t result = job->finish(lock); result != ncclSuccess)
-    for (const auto& one : job->comms) one->fail(result);
+  if (!ready(*job)) return ncclInProgress;
+  comm.job = nullptr;
+  if (const ncclResult_t result = job->finish(); result != ncclSuccess) comm.fail(result);
   return comm.async_error;
 }
 
@@ -140,10 +142,7 @@ ncclResult_t Library::planted_call(std::string_view function, int device) {
 ncclResult_t Library::planted_operation(const ncclComm& comm) {
   ncclResult_t result = ncclSuccess;
   for (PlantedOperation& planted : planted_operations)
-    if ((planted.rank < 0 || planted.rank == comm.rank) &&
-        (planted.communicator.empty() || planted.communicator == comm.name()) &&
-        --planted.operations_left == 0)
-      result = planted.result;
+    if (planted.rank == comm.rank && --planted.operations_left == 0) result = planted.result;
   planted_operations.remove_if(
       [](const PlantedOperation& planted) { return planted.operations_left == 0; });
   return result;

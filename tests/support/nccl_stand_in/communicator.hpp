@@ -22,9 +22,9 @@ namespace nccl_stand_in {
 /// What a call does once that is possible: while a blocking call waits, or in the polls of a
 /// non-blocking communicator.
 struct Job {
-  std::vector<std::shared_ptr<ncclComm>> comms{};
-  std::function<bool(Lock&)> ready{};
-  std::function<ncclResult_t(Lock&)> finish{};
+  std::shared_ptr<ncclComm> comm{};
+  std::function<bool()> ready{};
+  std::function<ncclResult_t()> finish{};
   std::string_view function{};
 };
 
@@ -79,7 +79,6 @@ class Library {
 
   std::string held{};  ///< a function whose calls wait until they are aborted
   bool connect_on_use = false;
-  bool duplicate_devices = false;
   int version = NCCL_VERSION_CODE;
   int serials = 0;  ///< of unique ids, reductions, registrations
   int worlds = 0;
@@ -106,10 +105,10 @@ class Library {
   void fault(const std::string& text);
 
   /// Does the job, or lets the polls of its communicators do it.
-  ncclResult_t begin(Lock& lock, Job job);
-  bool ready(Lock& lock, const Job& job);
+  ncclResult_t begin(Lock& lock, const Job& job);
+  bool ready(const Job& job);
   /// What a communicator's state is, for a poll.
-  ncclResult_t poll(Lock& lock, ncclComm& comm);
+  ncclResult_t poll(ncclComm& comm);
   /// Waking calls that wait for other ranks to come.
   void notify() { changed_.notify_all(); }
 
@@ -123,7 +122,6 @@ class Library {
     int rank;
     int operations_left;
     ncclResult_t result;
-    std::string communicator;
   };
   std::list<PlantedCall> planted_calls{};
   std::list<PlantedOperation> planted_operations{};

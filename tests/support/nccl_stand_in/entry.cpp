@@ -29,61 +29,27 @@ Group& Group::get() {
 }
 
 ncclResult_t Group::end(const Context& context) {
-  const ncclResult_t failed = std::exchange(error, ncclSuccess);
-  const auto transfers = std::exchange(calls, {});
-  const auto others = std::exchange(jobs, {});
-  for (const auto& comm : std::exchange(aborted, {})) reclaim(context, *comm);
-  if (failed != ncclSuccess) return failed;
-
-  struct Launch {
-    std::shared_ptr<ncclComm> comm;
-    std::vector<TransferCall> calls;
-  };
-  std::vector<Launch> launches;
-  Job job;
-  for (const auto& [comm, call] : transfers) {
-    auto launch = std::find_if(launches.begin(), launches.end(),
-                               [&one = comm](const Launch& l) { return l.comm == one; });
-    if (launch == launches.end()) launch = launches.insert(launch, {comm, {}});
-    launch->calls.push_back(call);
-    if (!call.to_one() && !comm->connected) {
-      comm->connected = true;
-      ++comm->clique->connected;
-    }
-  }
+  const Group ended = std::exchange(*this, {});
+  for (const auto& one : ended.aborted) reclaim(context, *one);
+  if (ended.error != ncclSuccess || ended.calls.empty()) return ended.error;
+  ncclComm& of = *ended.comm;
+  const bool connects = std::any_of(ended.calls.begin(), ended.calls.end(),
+                                    [](const TransferCall& call) { return !call.to_one(); });
+  if (connects && !std::exchange(of.connected, true)) ++of.clique->connected;
   context.library.notify();
-  for (const Launch& launch : launches) job.comms.push_back(launch.comm);
-  for (const Job& other : others)
-    job.comms.insert(job.comms.end(), other.comms.begin(), other.comms.end());
-  if (job.comms.empty()) return ncclSuccess;
-
-  job.ready = [launches, others](Lock& lock) {
-    const bool connect = Library::get().connect_on_use;
-    return std::all_of(others.begin(), others.end(), [&](const Job& j) { return j.ready(lock); }) &&
-           std::all_of(launches.begin(), launches.end(), [&](const Launch& launch) {
-             const Clique& clique = *launch.comm->clique;
-             return !connect || !launch.comm->connected || clique.connected == clique.size;
-           });
-  };
-  job.function = context.function;
-  job.finish = [launches, others](Lock& lock) {
-    ncclResult_t result = ncclSuccess;
-    const auto note = [&](ncclResult_t one) {
-      if (result == ncclSuccess) result = one;
-    };
-    for (const Job& other : others) note(other.finish(lock));
-    for (const Launch& one : launches)
-      if (one.comm->alive) note(launch(lock, one.comm, one.calls));
-    return result;
-  };
-  return context.library.begin(context.lock, std::move(job));
-}
-
-ncclResult_t submit(const Context& context, Job job) {
-  Group& group = Group::get();
-  if (group.depth == 0) return context.library.begin(context.lock, std::move(job));
-  group.jobs.push_back(std::move(job));
-  return ncclSuccess;
+  return context.library.begin(context.lock, {.comm = ended.comm,
+                                              .ready =
+                                                  [&of] {
+                                                    return !Library::get().connect_on_use ||
+                                                           !of.connected ||
+                                                           of.clique->connected == of.clique->size;
+                                                  },
+                                              .finish =
+                                                  [ended] {
+                                                    launch(ended.comm, ended.calls);
+                                                    return ncclSuccess;
+                                                  },
+                                              .function = context.function});
 }
 
 std::string label(ncclComm_t handle) {
@@ -91,9 +57,6 @@ std::string label(ncclComm_t handle) {
   return comm == nullptr || comm->clique == nullptr ? "no communicator" : comm->name();
 }
 
-std::string group_label() {
-  const int depth = Group::get().depth;
-  return depth == 0 ? "" : ", group depth " + std::to_string(depth);
-}
+std::string group_label() { return Group::get().begun ? ", in a group" : ""; }
 
 }  // namespace nccl_stand_in

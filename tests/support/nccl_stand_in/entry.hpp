@@ -41,16 +41,17 @@ struct Context {
   }
 };
 
-/// What a thread has called since ncclGroupStart.
+/// What a thread has called since ncclGroupStart: transfers of one communicator on one stream, as
+/// the project does, or aborts.
 struct Group {
-  int depth = 0;
+  bool begun = false;
   ncclResult_t error = ncclSuccess;
-  std::vector<std::pair<std::shared_ptr<ncclComm>, TransferCall>> calls{};
-  std::vector<Job> jobs{};
+  std::shared_ptr<ncclComm> comm{};
+  std::vector<TransferCall> calls{};
   std::vector<std::shared_ptr<ncclComm>> aborted{};
 
   static Group& get();
-  /// Ends the outermost group: does what has been called, or begins to.
+  /// Ends the group: does what has been called, or begins to.
   ncclResult_t end(const Context& context);
 };
 
@@ -61,12 +62,9 @@ void reclaim(const Context& context, ncclComm& comm);
 /// Waits until no graph has calls of it. A hang is a fault.
 void wait_for_graphs(const Context& context, const ncclComm& comm);
 
-/// Does a job that is not a transfer, now or at the end of the group.
-ncclResult_t submit(const Context& context, Job job);
-
 /// "world", for recordings.
 std::string label(ncclComm_t handle);
-/// ", group depth 1"; empty outside of groups.
+/// ", in a group"; empty outside of groups.
 std::string group_label();
 
 /// Runs the work of an entry point.
@@ -85,14 +83,10 @@ ncclResult_t entry(const char* function, const Details& details, Work&& work) {
   ncclResult_t result = library.planted_call(function, thread.device);
   if (result != ncclSuccess) {
     context.refuse(result, "a planted error");
-  } else if (thread.in_host_function) {
-    result = context.fault(ncclInvalidUsage, "called by a host function of a stream");
   } else {
     result = work(context);
   }
-  if (group.depth > 0 && result != ncclSuccess && result != ncclInProgress &&
-      group.error == ncclSuccess)
-    group.error = result;
+  if (group.begun && result != ncclSuccess && result != ncclInProgress) group.error = result;
   return result;
 }
 

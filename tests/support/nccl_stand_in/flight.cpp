@@ -7,13 +7,11 @@
 #include <utility>
 
 #include "arithmetic.hpp"
-#include "cuda_stand_in/capture.hpp"
 
 namespace nccl_stand_in {
 namespace {
 
 using cuda_stand_in::ArenaSet;
-using cuda_stand_in::Capture;
 using cuda_stand_in::Operation;
 
 // Two operations in one stream: the first reads what the rank sends, the second writes what it
@@ -34,7 +32,7 @@ class Flight : public std::enable_shared_from_this<Flight> {
             .arenas = arenas(),
             .bookkeeping = true,  // peers must be told if the device has failed
             .placed = [flight = shared_from_this()](
-                          Lock&, Point point) { flight->shipment_->departure = point; }};
+                          Point point) { flight->shipment_->departure = point; }};
   }
 
   Operation arrival() {
@@ -42,8 +40,7 @@ class Flight : public std::enable_shared_from_this<Flight> {
             .body = [flight = shared_from_this()] { flight->arrive(); },
             .gate = shipment_->gate,
             .arenas = arenas(),
-            .placed = [flight = shared_from_this()](Lock& lock,
-                                                    Point point) { flight->enter(lock, point); }};
+            .placed = [flight = shared_from_this()](Point point) { flight->enter(point); }};
   }
 
  private:
@@ -60,11 +57,11 @@ class Flight : public std::enable_shared_from_this<Flight> {
   }
 
   // The operation has its place in the stream: the other ranks may match it.
-  void enter(Lock& lock, Point end) {
+  void enter(Point end) {
     Library& library = Library::get();
     if (!comm_->alive) {
       library.fault("a graph launches " + name() + ", whose communicator is gone");
-      abandon(lock);
+      abandon();
       return;
     }
     comm_->add_pending(end, shipment_);
@@ -74,12 +71,12 @@ class Flight : public std::enable_shared_from_this<Flight> {
       return;
     }
     matches_ = comm_->clique->add(shipment_);
-    Clique::open(lock, matches_);
+    Clique::open(matches_);
   }
 
-  void abandon(Lock& lock) {
+  void abandon() {
     shipment_->withdrawn = shipment_->released = true;
-    Machine::get().open(lock, *shipment_->gate, {});
+    Machine::get().open(*shipment_->gate, {});
   }
 
   void depart() {
@@ -184,56 +181,32 @@ std::string conflict(const ncclComm& comm, const std::vector<TransferCall>& call
 }
 
 // Nodes of a graph: each launch of it makes an operation with a number of its own.
-void capture(Lock& lock, const std::shared_ptr<ncclComm>& comm, std::vector<TransferCall> calls,
-             const std::vector<CUstream_st*>& streams) {
-  const std::shared_ptr<Capture> capture = streams[0]->capture;
-  for (CUstream_st* other : streams)
-    if (other != streams[0]) Capture::join(capture, *streams[0], capture->tail(*other));
+void capture(const std::shared_ptr<ncclComm>& comm, const std::vector<TransferCall>& calls,
+             CUstream_st& stream) {
   const auto current = std::make_shared<std::shared_ptr<Flight>>();
   Machine& machine = Machine::get();
-  machine.enqueue(lock, *streams[0],
-                  {.name = "begin of captured calls of NCCL",
-                   .renew = [current, comm, calls, kept = comm->captured] {
-                     *current = std::make_shared<Flight>(comm, calls);
-                     return (*current)->departure();
-                   }});
-  machine.enqueue(lock, *streams[0], {.name = "captured calls of NCCL", .renew = [current] {
-                                        return std::exchange(*current, nullptr)->arrival();
-                                      }});
-  for (CUstream_st* other : streams)
-    if (other != streams[0]) Capture::join(capture, *other, capture->tail(*streams[0]));
+  machine.enqueue(stream, {.name = "begin of captured calls of NCCL",
+                           .renew = [current, comm, calls, kept = comm->captured] {
+                             *current = std::make_shared<Flight>(comm, calls);
+                             return (*current)->departure();
+                           }});
+  machine.enqueue(stream, {.name = "captured calls of NCCL", .renew = [current] {
+                             return std::exchange(*current, nullptr)->arrival();
+                           }});
 }
 
 }  // namespace
 
-ncclResult_t launch(Lock& lock, const std::shared_ptr<ncclComm>& comm,
-                    std::vector<TransferCall> calls) {
-  std::vector<CUstream_st*> streams;
-  for (const TransferCall& call : calls)
-    if (std::find(streams.begin(), streams.end(), call.stream) == streams.end())
-      streams.push_back(call.stream);
-  for (CUstream_st* stream : streams)
-    if (stream->capture != streams[0]->capture)
-      return Library::get().refuse(ncclInvalidUsage,
-                                   "streams of one group are captured into different graphs");
+void launch(const std::shared_ptr<ncclComm>& comm, const std::vector<TransferCall>& calls) {
+  CUstream_st& stream = *calls[0].stream;
   if (const std::string calls_in_conflict = conflict(*comm, calls); !calls_in_conflict.empty())
     Library::get().fault("calls of one group on " + comm->name() +
                          " touch the same memory: " + calls_in_conflict);
-  if (streams[0]->capture != nullptr) {
-    capture(lock, comm, std::move(calls), streams);
-    return ncclSuccess;
-  }
+  if (stream.capture != nullptr) return capture(comm, calls, stream);
   Machine& machine = Machine::get();
-  const auto flight = std::make_shared<Flight>(comm, std::move(calls));
-  Operation begin = flight->departure();
-  for (CUstream_st* other : streams)
-    if (other != streams[0] && !Machine::reached(other->end())) begin.after.push_back(other->end());
-  machine.enqueue(lock, *streams[0], std::move(begin));
-  const Point end = machine.enqueue(lock, *streams[0], flight->arrival());
-  for (CUstream_st* other : streams)
-    if (other != streams[0])
-      machine.enqueue(lock, *other, {.name = "end of calls of NCCL", .after = {end}});
-  return ncclSuccess;
+  const auto flight = std::make_shared<Flight>(comm, calls);
+  machine.enqueue(stream, flight->departure());
+  machine.enqueue(stream, flight->arrival());
 }
 
 }  // namespace nccl_stand_in

@@ -8,9 +8,7 @@
 
 namespace nccl_stand_in {
 
-/// Enqueues the calls as one operation. It begins when all that is before it in the streams of all
-/// the calls has run; what is enqueued to any of these streams afterwards runs when it has ended.
-ncclResult_t launch(Lock& lock, const std::shared_ptr<ncclComm>& comm,
-                    std::vector<TransferCall> calls);
+/// Enqueues the calls, which have one stream, as one operation.
+void launch(const std::shared_ptr<ncclComm>& comm, const std::vector<TransferCall>& calls);
 
 }  // namespace nccl_stand_in

@@ -30,7 +30,6 @@ bool blocks(const ncclConfig_t* config, bool otherwise) {
 
 // All ranks are here: what is wrong with their devices.
 std::string refusal(const Clique& clique) {
-  if (Library::get().duplicate_devices) return {};
   for (const ncclComm* a : clique.members)
     for (const ncclComm* b : clique.members)
       if (a->rank > b->rank && a->device == b->device)
@@ -80,25 +79,24 @@ ncclResult_t init(const char* function, ncclComm_t* result, int size, const nccl
       library.cliques.erase(key);
     }
     library.notify();
-    const ncclResult_t made = submit(
-        context, {.comms = {comm},
-                  .ready = [clique](Lock&) { return clique->joined == clique->size; },
-                  .finish =
-                      [clique](Lock&) {
-                        return clique->refusal.empty()
-                                   ? ncclSuccess
-                                   : Library::get().refuse(ncclInvalidUsage, clique->refusal);
-                      },
-                  .function = function});
-    return made;  // if that is an error, the communicator is there to be aborted
+    // if that ends in an error, the communicator is there to be aborted
+    return library.begin(
+        context.lock, {.comm = comm,
+                       .ready = [clique] { return clique->joined == clique->size; },
+                       .finish =
+                           [clique] {
+                             return clique->refusal.empty()
+                                        ? ncclSuccess
+                                        : Library::get().refuse(ncclInvalidUsage, clique->refusal);
+                           },
+                       .function = function});
   });
 }
 
 // All ranks of the parent are here: makes the children's cliques.
 void divide(Clique& parent, Clique::Meeting& meeting, std::uint64_t number) {
   std::vector<int> order;
-  for (int r = 0; r < parent.size; ++r)
-    if (meeting.brought[std::size_t(r)] != nullptr) order.push_back(r);
+  for (int r = 0; r < parent.size; ++r) order.push_back(r);
   const auto& keys = meeting.colors_and_keys;
   std::stable_sort(order.begin(), order.end(),
                    [&](int a, int b) { return keys[std::size_t(a)] < keys[std::size_t(b)]; });
@@ -175,10 +173,8 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int size, ncclUniqueId id, int r
 ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t* result,
                            ncclConfig_t* config) {
   const auto text = [&] {
-    const std::string what = color == NCCL_SPLIT_NOCOLOR
-                                 ? "no color"
-                                 : "color " + std::to_string(color) + " key " + std::to_string(key);
-    return what + " of " + label(handle) + group_label();
+    return "color " + std::to_string(color) + " key " + std::to_string(key) + " of " +
+           label(handle);
   };
   return entry("ncclCommSplit", {.text = text}, [&](const Context& context) {
     std::shared_ptr<ncclComm> parent;
@@ -186,33 +182,29 @@ ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t* re
     if (result == nullptr) return context.refuse(ncclInvalidArgument, "no place for the result");
     *result = nullptr;
     if (const ncclResult_t refused = check_config(context, config)) return refused;
-    if (color < 0 && color != NCCL_SPLIT_NOCOLOR)
-      return context.refuse(ncclInvalidArgument, "color " + std::to_string(color));
+    if (color < 0) return context.refuse(ncclInvalidArgument, "color " + std::to_string(color));
     const std::shared_ptr<Clique> clique = parent->clique;
     const std::uint64_t number = ++parent->splits;
     Clique::Meeting& meeting = clique->splits[number];
     meeting.brought.resize(std::size_t(clique->size));
     meeting.colors_and_keys.resize(std::size_t(clique->size));
-    std::shared_ptr<ncclComm> child;
-    if (color != NCCL_SPLIT_NOCOLOR) {
-      child = context.library.create();
-      child->device = parent->device;
-      child->blocking = blocks(config, parent->blocking);
-      meeting.brought[std::size_t(parent->rank)] = child.get();
-      meeting.colors_and_keys[std::size_t(parent->rank)] = {color, key};
-    }
+    const std::shared_ptr<ncclComm> child = context.library.create();
+    child->device = parent->device;
+    child->blocking = blocks(config, parent->blocking);
+    meeting.brought[std::size_t(parent->rank)] = child.get();
+    meeting.colors_and_keys[std::size_t(parent->rank)] = {color, key};
     if (++meeting.here == clique->size) {
       divide(*clique, meeting, number);
       context.library.notify();
     }
     // The result is given when the parent is ready again; success is returned before that. What
     // could not be made is given, too: to be aborted.
-    const ncclResult_t made = submit(
-        context,
-        {.comms = {parent},
-         .ready = [clique, number](Lock&) { return clique->splits[number].here == clique->size; },
+    const ncclResult_t made = context.library.begin(
+        context.lock,
+        {.comm = parent,
+         .ready = [clique, number] { return clique->splits[number].here == clique->size; },
          .finish =
-             [child, result](Lock&) {
+             [child, result] {
                *result = child.get();
                return ncclSuccess;
              },
@@ -263,9 +255,9 @@ ncclResult_t ncclCommAbort(ncclComm_t handle) {
     context.library.notify();
     for (const ncclComm::Pending& one : pending) {
       one.shipment->released = true;
-      context.machine.open(context.lock, *one.shipment->gate, {});
+      context.machine.open(*one.shipment->gate, {});
     }
-    if (Group& group = Group::get(); group.depth > 0) group.aborted.push_back(comm);
+    if (Group& group = Group::get(); group.begun) group.aborted.push_back(comm);
     else reclaim(context, *comm);
     return ncclSuccess;
   });
@@ -284,6 +276,6 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t* error) {
   }
   std::shared_ptr<ncclComm> comm;
   if (const ncclResult_t refused = context.find(handle, comm)) return refused;
-  *error = context.library.poll(lock, *comm);
+  *error = context.library.poll(*comm);
   return ncclSuccess;
 }

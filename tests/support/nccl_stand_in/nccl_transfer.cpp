@@ -52,11 +52,16 @@ ncclResult_t transfer(TransferCall call, ncclComm_t handle, cudaStream_t stream)
                                              "the stream is none of the communicator's device");
                  }
                  if (result == ncclSuccess) result = check(context, *comm, call);
+                 Group& group = Group::get();
+                 if (result == ncclSuccess && !group.calls.empty() &&
+                     (group.comm != comm || group.calls[0].stream != call.stream))
+                   result = context.fault(ncclInvalidUsage,
+                                          "calls of a group are on one communicator and stream");
                  if (result == ncclSuccess) {
                    if (call.count == 0 && !call.to_one()) return ncclSuccess;
-                   Group& group = Group::get();
-                   group.calls.emplace_back(comm, call);
-                   return group.depth > 0 ? ncclSuccess : group.end(context);
+                   group.comm = comm;
+                   group.calls.push_back(call);
+                   return group.begun ? ncclSuccess : group.end(context);
                  }
                  if (comm != nullptr && !comm->blocking) comm->fail(result);
                  return result;

@@ -20,10 +20,8 @@ void fail_call(std::string_view function, int nth, ncclResult_t result, int devi
   });
 }
 
-void fail_operation(int rank, int nth, ncclResult_t result, std::string_view communicator) {
-  locked([&](Library& library) {
-    library.planted_operations.push_back({rank, nth, result, std::string(communicator)});
-  });
+void fail_operation(int rank, int nth, ncclResult_t result) {
+  locked([&](Library& library) { library.planted_operations.push_back({rank, nth, result}); });
 }
 
 void hold_call(std::string_view function) {
@@ -32,10 +30,6 @@ void hold_call(std::string_view function) {
 
 void set_connect_on_use(bool value) {
   locked([&](Library& library) { library.connect_on_use = value; });
-}
-
-void set_duplicate_devices(bool allowed) {
-  locked([&](Library& library) { library.duplicate_devices = allowed; });
 }
 
 void set_version(int version) {

@@ -22,7 +22,9 @@
 // - ends: a finalize or destroy waits for these graphs, too;
 // - protocol: calls on a communicator that is dead, busy or failed are refused as NCCL refuses
 //   them. A non-blocking communicator enqueues only when a poll has said that it did, and a split
-//   of it gives the child only then, though it returns success.
+//   of it gives the child only then, though it returns success;
+// - what the project does not do is refused: groups in groups or over several communicators or
+//   streams, splits in groups or without a color, the types of 8-bit floats.
 //
 // docs/testing.md says where each of these is read in NCCL.
 //
@@ -32,7 +34,7 @@
 // Calls appear in a thread's `cuda_stand_in::Recording`, between those of the runtime, as
 //
 //     ncclAllReduce(stream 1): 1024 float32 sum on world
-//     ncclSend(stream 1): 16 int32 to 2 on world/split1, group depth 1
+//     ncclSend(stream 1): 16 int32 to 2 on world/split1, in a group
 //
 // The first communicator made from a unique id is called "world", then "world2"; what the k-th
 // ncclCommSplit of it makes is "world/splitk", whatever the color. Polls, and questions about
@@ -47,18 +49,14 @@
 
 namespace nccl_stand_in {
 
-/// Any rank, in the calls below.
-inline constexpr int any_rank = -1;
-
 /// The `nth` call from now (1 is the next) of the named function does nothing but return `result`.
-/// @param device  counts the calls of threads with this current device; any_rank: of all threads
-void fail_call(std::string_view function, int nth, ncclResult_t result, int device = any_rank);
+/// @param device  counts the calls of threads with this current device; those of all if negative
+void fail_call(std::string_view function, int nth, ncclResult_t result, int device = -1);
 
-/// The `nth` operation from now (1 is the next) that `rank` of the named communicators launches
-/// hangs, and the communicator has the asynchronous error `result` from then on. The other ranks
-/// have none: they hang. A group is one operation.
-/// @param communicator  its name; all if empty
-void fail_operation(int rank, int nth, ncclResult_t result, std::string_view communicator = {});
+/// The `nth` operation from now (1 is the next) that `rank` of a communicator launches hangs, and
+/// the communicator has the asynchronous error `result` from then on. The other ranks have none:
+/// they hang. A group is one operation.
+void fail_operation(int rank, int nth, ncclResult_t result);
 
 /// From now on calls of the named function wait until their communicator is aborted:
 /// ncclCommInitRank and ncclCommInitRankConfig, ncclCommSplit, ncclGroupEnd, or the first
@@ -68,9 +66,6 @@ void hold_call(std::string_view function);
 /// Whether the first collective of a communicator waits until all of its ranks have called one, as
 /// NCCL connects ranks when they first communicate (at first not).
 void set_connect_on_use(bool value);
-
-/// Whether two ranks of a communicator may have one device (at first not, as with NCCL).
-void set_duplicate_devices(bool allowed);
 
 /// What ncclGetVersion says (at first the header's version).
 void set_version(int version);

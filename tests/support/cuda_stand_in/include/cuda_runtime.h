@@ -33,9 +33,6 @@ namespace cuda_stand_in {
 /// Stops the thread until all threads of its block have come to this line.
 void barrier(const char* file, unsigned line);
 
-/// Makes the launch fail unless its blocks have these extents.
-void require_block(unsigned x, unsigned y, unsigned z);
-
 /// Enqueues a kernel: `thread` is what one thread of it does.
 cudaError_t launch(const cudaLaunchConfig_t& config, std::size_t argument_bytes,
                    std::function<void()> thread);
