@@ -13,6 +13,7 @@ if [ -f "bench/$name/$name.py" ]; then
   exec python3 "bench/$name/$name.py" "$@"
 fi
 
+[ "$name" != cuda ] || build_packages=  # a machine with a GPU may be one without packages
 # shellcheck disable=SC2086  # a list of words
 need $build_packages
 if [ -f "bench/$name/$name.sh" ]; then

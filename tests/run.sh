@@ -25,7 +25,7 @@ if [ "${1:-}" = --device ]; then
   optimization=2
   build_packages=
   if [ $# -gt 1 ]; then shift; else shift $#; fi
-  set -- -Dcuda=enabled -Dexamples=disabled "$@"
+  set -- -Dcuda=enabled -Dtests=enabled -Dexamples=disabled "$@"
 else
   build=${1:-build-tests}
   suite=${2:-}

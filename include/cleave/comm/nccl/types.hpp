@@ -11,6 +11,10 @@
 #include <cleave/core/error.hpp>
 #include <cleave/core/reduce_op.hpp>
 
+#if NCCL_VERSION_CODE < NCCL_VERSION(2, 28, 0)
+#error "cleave makes calls that NCCL has from 2.28 on"
+#endif
+
 namespace cleave::detail {
 
 /// An element as NCCL moves it: complex numbers as two, bools as bytes.
