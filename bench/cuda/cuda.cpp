@@ -7,6 +7,7 @@
 // cublasLtMatmul.
 #include <algorithm>
 #include <chrono>
+#include <complex>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -60,6 +61,12 @@ void report(const char* name, double value, const char* unit) {
 struct Multiply {
   CLEAVE_HOST_DEVICE float operator()(float a, float b, float c) const { return a * b + c; }
 };
+struct Add {
+  using Number = std::complex<double>;
+  CLEAVE_HOST_DEVICE Number operator()(const Number& a, const Number& b) const {
+    return {a.real() + b.real(), a.imag() + b.imag()};
+  }
+};
 
 /// Bytes per millisecond of a copy that reads and writes `bytes`.
 double copy_rate(const Options& options, std::size_t bytes) {
@@ -77,21 +84,43 @@ void kernels_against_copies(const Options& options) {
   const double copied = copy_rate(options, std::size_t(count) * 4);
   report("cuda.copy", copied / 1e6, "GB/s");
 
+  // what a copy from a view to a dense array moves, against a copy
+  const auto compare = [&](const char* name, const auto& view, const auto& to) {
+    const double ms = milliseconds(options.repeat, [&] { to.copy_(view); });
+    report(name, 2 * double(to.size()) * sizeof(*to.data()) / ms / copied, "ratio");
+  };
   {  // rows of 48 floats out of 64
     const index_t rows = count / 48;
     const Tensor<float, 2, Cuda> wide({rows, 64}), packed({rows, 48});
     wide.fill_(1);
-    const auto part = wide.slice(1, 8, 56);
-    const double ms = milliseconds(options.repeat, [&] { packed.copy_(part); });
-    report("cuda.pack_vs_copy", 2 * double(rows) * 48 * 4 / ms / copied, "ratio");
+    compare("cuda.pack_vs_copy", wide.slice(1, 8, 56), packed);
   }
+  {  // rows that begin and end at odd places
+    const index_t rows = count / 2048;
+    const Tensor<bfloat16, 2, Cuda> wide({rows, 4097}), packed({rows, 4095});
+    wide.fill_(bfloat16(1.0f));
+    compare("cuda.pack_bf16_odd_vs_copy", wide.slice(1, 1, 4096), packed);
+  }
+  index_t side = 1024;
+  while (side * side * 4 <= count) side *= 2;
   {
-    index_t side = 1024;
-    while (side * side * 4 <= count) side *= 2;
     const Tensor<float, 2, Cuda> a({side, side}), b({side, side});
     a.fill_(1);
-    const double ms = milliseconds(options.repeat, [&] { b.copy_(a.transpose(0, 1)); });
-    report("cuda.transpose_vs_copy", 2 * double(side) * double(side) * 4 / ms / copied, "ratio");
+    compare("cuda.transpose_vs_copy", a.transpose(0, 1), b);
+  }
+  {
+    const Tensor<std::uint8_t, 2, Cuda> a({2 * side - 1, 2 * side - 1}), b(a.shape());
+    a.fill_(1);
+    compare("cuda.transpose_u8_odd_vs_copy", a.transpose(0, 1), b);
+  }
+  {
+    const Tensor<std::complex<double>, 1, Cuda> a({count / 4}), b({count / 4}), out({count / 4});
+    for (const auto& x : {a, b}) x.fill_(1);
+    const double ms = milliseconds(options.repeat, [&] {
+      map_elements(kernels::On<Cuda>{}, Add{}, kernels::write(out), kernels::read(a),
+                   kernels::read(b));
+    });
+    report("cuda.map_complex128_vs_copy", 3 * double(count) * 4 / ms / copied, "ratio");
   }
   {
     const Tensor<float, 1, Cuda> a({count}), b({count}), c({count}), out({count});

@@ -13,9 +13,12 @@
 using namespace cleave;
 using namespace cleave::testing;
 
-// a thread moves one word of 16 bytes, so that threads which follow each other fill a sector
+// a thread moves 16 bytes at a time, so that threads which follow each other fill sectors
 static_assert(cuda::detail::pack_width<cuda::detail::word_t<16>>() == 1);
+static_assert(cuda::detail::pack_width<std::complex<double>>() == 1);
+static_assert(alignof(cuda::detail::Pack<std::complex<double>, 1>) == 16);
 static_assert(cuda::detail::pack_width<float>() == 4);
+static_assert(cuda::detail::pack_width<float, double>() == 2);
 
 namespace {
 
@@ -45,7 +48,7 @@ TEST_CASE_TEMPLATE("a transposed matrix has its elements where the indices say",
   // Around the edges of tiles, of packs, and of planes that are too narrow for tiles.
   for (const index_t rows : {1, 2, 3, 15, 16, 33, 64, 129, 196})
     for (const index_t cols : {1, 5, 16, 31, 64, 132})
-      for (const int gap : {0, 1, 4}) {
+      for (const int gap : {0, 1, 2, 4}) {
         CAPTURE(rows);
         CAPTURE(cols);
         CAPTURE(gap);
@@ -88,6 +91,21 @@ TEST_CASE_TEMPLATE("rows are copied wherever they are aligned, of any length", T
         CHECK(miscopied<T>(Place::of(extents, {}, {}, first),
                            Place::of(extents, {1, 0, 2}, {0, 1, 16}, first)) == 0);
       }
+}
+
+TEST_CASE_TEMPLATE("rows are shifted from any byte of a word to any other one", T, std::uint8_t,
+                   half) {
+  for (const index_t cols : {31, 32, 33, 34, 35, 36, 1025})
+    for (index_t from = 0; from < 4; ++from)
+      for (index_t to = 0; to < 4; ++to)
+        for (const int gap : {1, 4}) {  // rows begin anywhere, or all alike
+          CAPTURE(cols);
+          CAPTURE(from);
+          CAPTURE(to);
+          const Shape extents = shape({5, cols});
+          CHECK(miscopied<T>(Place::of(extents, {}, {0, gap}, from),
+                             Place::of(extents, {}, {0, 2 * gap}, to)) == 0);
+        }
 }
 
 TEST_CASE("what is one run of bytes in both views is one copy, from and to the host too") {

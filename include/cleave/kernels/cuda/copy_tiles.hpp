@@ -3,7 +3,8 @@
 //
 // The plane of these two loops is cut into tiles. A block reads a tile line by line, keeps it in
 // shared memory and writes it column by column, so that global memory sees lines in both
-// directions. Lines are rotated in shared memory: neither direction meets a bank twice.
+// directions. Lines are rotated in shared memory: neither direction meets a bank twice. Elements of
+// one or two bytes move four bytes at a time, wherever their lines begin.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <cleave/kernels/cuda/launch.hpp>
 #include <cleave/kernels/cuda/loops.hpp>
 #include <cleave/kernels/cuda/pack.hpp>
+#include <cleave/kernels/cuda/shifted_words.hpp>
 
 namespace cleave::cuda::detail {
 
@@ -31,7 +33,8 @@ struct TilePlane {
   }
 };
 
-/// How a block moves a tile of words of N bytes, V of them per access.
+/// How a block moves a tile of words of N bytes, V of them per access: one, or as many as four
+/// bytes have.
 template <int N, int V>
 struct Tile {
   static constexpr int edge = N * V == 4 ? (N == 1 ? 128 : 64) : N < 8 ? 64 : 32;
@@ -46,13 +49,12 @@ struct Tile {
   }
 };
 
-/// @param plane  its extents are multiples of V; where V > 1, source and destination are aligned
-///               and dense along their lines
+/// @pre  where V > 1, source and destination are dense along their lines
 template <int N, int V>
 __global__ void tile_kernel(TilePlane plane, Loops<2> planes, const word_t<N>* from,
                             word_t<N>* to) {
   using T = Tile<N, V>;
-  using Wide = word_t<N * V>;
+  static_assert(V == 1 || N * V == 4);
   alignas(access_bytes) __shared__ word_t<N> tile[T::edge * T::edge];
 
   const std::uint32_t row = plane.by_tiles_i.quotient(blockIdx.x);
@@ -65,21 +67,51 @@ __global__ void tile_kernel(TilePlane plane, Loops<2> planes, const word_t<N>* f
   const index_t rest_i = plane.extent_i - i0, rest_j = plane.extent_j - j0;
   const int along = int(threadIdx.x) % T::across * V, line = int(threadIdx.x) / T::across;
 
-  Wide read[T::passes] = {};  // all loads are under way before the first is waited for
-  for (int p = 0; p < T::passes; ++p) {
-    const int j = line + p * T::lines;
-    if (along < rest_i && j < rest_j)
-      read[p] = *reinterpret_cast<const Wide*>(from + along * plane.from_i + j * plane.from_j);
+  // all loads are under way before the first is waited for
+  if constexpr (V == 1) {
+    word_t<N> read[T::passes] = {};
+    for (int p = 0; p < T::passes; ++p) {
+      const int j = line + p * T::lines;
+      if (along < rest_i && j < rest_j) read[p] = from[along * plane.from_i + j * plane.from_j];
+    }
+    for (int p = 0; p < T::passes; ++p) tile[T::at(along, line + p * T::lines)] = read[p];
+  } else {
+    const auto source = [&](int j) {
+      return reinterpret_cast<const std::uint8_t*>(from + along + j * plane.from_j);
+    };
+    std::uint64_t read[T::passes] = {};
+    for (int p = 0; p < T::passes; ++p) {
+      const int j = line + p * T::lines;
+      if (along < rest_i && j < rest_j)
+        read[p] = load_around(source(j), (i0 + along) * N, (rest_i - along) * N);
+    }
+    for (int p = 0; p < T::passes; ++p) {
+      const int j = line + p * T::lines;
+      *reinterpret_cast<std::uint32_t*>(tile + T::at(along, j)) = shifted(read[p], source(j));
+    }
   }
-  for (int p = 0; p < T::passes; ++p)
-    *reinterpret_cast<Wide*>(tile + T::at(along, line + p * T::lines)) = read[p];
   __syncthreads();
   for (int p = 0; p < T::passes; ++p) {
     const int i = line + p * T::lines;
-    if (i >= rest_i || along >= rest_j) continue;
-    Pack<word_t<N>, V> words;
-    for (int k = 0; k < V; ++k) words.values[k] = tile[T::at(i, along + k)];
-    store_pack(to + i * plane.to_i + along * plane.to_j, words);
+    if (i >= rest_i) break;
+    word_t<N>* const target = to + i * plane.to_i;
+    if constexpr (V == 1) {
+      if (along < rest_j) target[along * plane.to_j] = tile[T::at(i, along)];
+    } else {  // aligned words, the first and last of which may lie partly beside the line
+      const int count = rest_j < T::edge ? int(rest_j) : T::edge;
+      const int begin = along - skew_of(target) / N;
+      const int end = along + V == T::edge ? T::edge : begin + V;
+      for (int j = begin; j < end; j += V) {
+        if (j >= 0 && j + V <= count) {
+          Pack<word_t<N>, V> words;
+          for (int k = 0; k < V; ++k) words.values[k] = tile[T::at(i, j + k)];
+          store_pack(target + j, words);
+        } else {
+          for (int k = 0; k < V; ++k)
+            if (j + k >= 0 && j + k < count) target[j + k] = tile[T::at(i, j + k)];
+        }
+      }
+    }
   }
 }
 

@@ -18,6 +18,8 @@ namespace cleave::cuda::detail {
 /// An input that is a number.
 template <class T>
 struct Value {
+  using Element = T;
+
   T value;
 
   template <int V>
@@ -32,14 +34,14 @@ struct Value {
 /// An input in memory.
 template <class T>
 struct Elements {
+  using Element = T;
+
   const T* data;
 
-  /// V elements from `offset` on; one, V times, if it repeats.
+  /// V elements from `offset` on, a pack; one, V times, if it repeats.
   template <int V>
   __device__ Pack<T, V> load(index_t offset, bool repeats) const {
-    if constexpr (V > 1) {
-      if (repeats) return Value<T>{data[offset]}.template load<V>(0, true);
-    }
+    if (repeats) return Value<T>{data[offset]}.template load<V>(0, true);
     return load_pack<V>(data + offset);
   }
   __device__ T element(index_t offset) const { return data[offset]; }
@@ -52,9 +54,10 @@ __device__ Pack<R, V> apply_to_packs(const F& f, const Packs&... in) {
   return out;
 }
 
-/// What a thread does with one pack of the map.
-template <int V, class R, class F, class... In>
+/// What a thread does at a time: one pack of the map, or one element.
+template <bool Packed, class R, class F, class... In>
 struct MapStep {
+  static constexpr int width = Packed ? pack_width<R, typename In::Element...>() : 1;
   static constexpr int arrays = 1 + int(sizeof...(In));
   using Input = std::make_integer_sequence<int, int(sizeof...(In))>;
 
@@ -62,10 +65,16 @@ struct MapStep {
   R* out;
 
   template <int... K>
-  __device__ Pack<R, V> pack(const Place<arrays>& at, std::integer_sequence<int, K...>, const F& f,
-                             const In&... in) const {
-    return apply_to_packs<V, R>(
-        f, in.template load<V>(at.offset[K + 1], loops.strides[K + 1][0] == 0)...);
+  __device__ Pack<R, width> load(const Place<arrays>& at, std::integer_sequence<int, K...>,
+                                 const F& f, const In&... in) const {
+    if constexpr (Packed)
+      return apply_to_packs<width, R>(
+          f, in.template load<width>(at.offset[K + 1], loops.strides[K + 1][0] == 0)...);
+    else return {{R(f(in.element(at.offset[K + 1])...))}};
+  }
+  __device__ void store(index_t offset, const Pack<R, width>& results) const {
+    if constexpr (Packed) store_pack(out + offset, results);
+    else out[offset] = results.values[0];
   }
 
   /// The first `count` elements of a pack.
@@ -78,51 +87,52 @@ struct MapStep {
   }
 };
 
-/// @param loops  array 0 is `out`; a step of the innermost loop is V elements
+/// @param loops  array 0 is `out`; a step of the innermost loop is a pack, or an element
 /// @param steps  of all loops
-/// @param whole  so many steps have V elements for sure
+/// @param whole  so many steps are full for sure
 /// @param cols   elements of the innermost loop
-template <int V, class F, class R, class... In>
+template <bool Packed, class F, class R, class... In>
 __global__ void map_kernel(F f, Loops<1 + int(sizeof...(In))> loops, std::uint32_t steps,
                            std::uint32_t whole, index_t cols, R* out, In... in) {
-  using Step = MapStep<V, R, F, In...>;
-  constexpr int packs = packs_per_thread<V, R, decltype(in.element(0))...>();
+  using Step = MapStep<Packed, R, F, In...>;
+  constexpr int width = Step::width, packs = packs_per_thread<width, R, typename In::Element...>();
   const Step step{loops, out};
   const std::uint32_t first = blockIdx.x * (blockDim.x * packs) + threadIdx.x;
   if (first + (packs - 1) * blockDim.x < whole) {
-    Pack<R, V> results[packs];
+    Pack<R, width> results[packs];
     index_t offsets[packs];
     for (int p = 0; p < packs; ++p) {
       const auto at = loops.at(first + std::uint32_t(p) * blockDim.x);
       offsets[p] = at.offset[0];
-      results[p] = step.pack(at, typename Step::Input{}, f, in...);
+      results[p] = step.load(at, typename Step::Input{}, f, in...);
     }
-    for (int p = 0; p < packs; ++p) store_pack(out + offsets[p], results[p]);
+    for (int p = 0; p < packs; ++p) step.store(offsets[p], results[p]);
     return;
   }
   for (int p = 0; p < packs; ++p) {
     const std::uint32_t mine = first + std::uint32_t(p) * blockDim.x;
     if (mine >= steps) return;
     const auto at = loops.at(mine);
-    const index_t left = cols - index_t(at.inner) * V;
-    if (left >= V) store_pack(out + at.offset[0], step.pack(at, typename Step::Input{}, f, in...));
+    const index_t left = cols - index_t(at.inner) * width;
+    if (left >= width) step.store(at.offset[0], step.load(at, typename Step::Input{}, f, in...));
     else step.part(at, left, typename Step::Input{}, f, in...);
   }
 }
 
-template <int V, class F, class R, class... In>
+template <bool Packed, class F, class R, class... In>
 void launch_map(const char* operation, const F& f, const LoopNest<1 + int(sizeof...(In))>& nest,
                 R* out, const In&... in) {
-  constexpr index_t packs = packs_per_thread<V, R, decltype(in.element(0))...>();
+  constexpr int width = MapStep<Packed, R, F, In...>::width;
+  constexpr index_t packs = packs_per_thread<width, R, typename In::Element...>();
   in_pieces(nest, [&](const auto& piece) {
-    const Loops<1 + int(sizeof...(In))> loops(piece, V);
+    const Loops<1 + int(sizeof...(In))> loops(piece, width);
     const index_t cols = piece.extents[piece.inner()];
     const std::uint32_t steps = loops.size();
-    const std::uint32_t whole = cols % V == 0     ? steps
-                                : piece.dims == 1 ? std::uint32_t(cols / V)
+    const std::uint32_t whole = cols % width == 0 ? steps
+                                : piece.dims == 1 ? std::uint32_t(cols / width)
                                                   : 0;
     const index_t tile = block_threads * packs;
-    launch(operation, map_kernel<V, F, R, In...>, dim3(unsigned((steps + tile - 1) / tile)),
+    launch(operation, map_kernel<Packed, F, R, In...>, dim3(unsigned((steps + tile - 1) / tile)),
            dim3(block_threads), f, loops, steps, whole, cols, out, in...);
   });
 }
@@ -151,11 +161,11 @@ bool packs_serve_all(const LoopNest<N>& nest, R* out, std::integer_sequence<int,
 template <class F, class R, class... In>
 void map_nest(const char* operation, const F& f, const LoopNest<1 + int(sizeof...(In))>& nest,
               R* out, const In&... in) {
-  constexpr int width = pack_width<R, decltype(in.element(0))...>();
+  constexpr int width = pack_width<R, typename In::Element...>();
   if (packs_serve_all<width>(nest, out, std::make_integer_sequence<int, int(sizeof...(In))>{},
                              in...))
-    launch_map<width>(operation, f, nest, out, in...);
-  else launch_map<1>(operation, f, nest, out, in...);
+    launch_map<true>(operation, f, nest, out, in...);
+  else launch_map<false>(operation, f, nest, out, in...);
 }
 
 }  // namespace cleave::cuda::detail

@@ -15,9 +15,9 @@ constexpr std::size_t alignment_of_pack(std::size_t bytes) {
   return bytes < access_bytes ? bytes : access_bytes;
 }
 
-/// V neighbours; a single one is aligned as elements are, several as the access that moves them.
+/// V neighbours, aligned as the access that moves them: complex<double>, too, at 16 bytes.
 template <class T, int V>
-struct alignas(V == 1 ? alignof(T) : alignment_of_pack(V * sizeof(T))) Pack {
+struct alignas(alignment_of_pack(V * sizeof(T))) Pack {
   T values[V];
 };
 
@@ -64,20 +64,13 @@ bool aligned_for(const T* data) {
   return reinterpret_cast<std::uintptr_t>(data) % alignof(Pack<T, V>) == 0;
 }
 
-/// How many elements of the smallest of some types fill an access: a pack of the largest type may
-/// take two. At least 2, unless each element is an access by itself: with two of them, threads
-/// would use half of what memory moves at a time.
+/// How many elements of the largest of some types fill an access. With more of them a pack would
+/// take two accesses, and threads that follow each other would use half of each sector of memory.
 template <class... T>
 constexpr int pack_width() {
-  if constexpr (((sizeof(T) == access_bytes && alignof(T) == access_bytes) && ...)) {
-    return 1;
-  } else {
-    std::size_t least = access_bytes, most = 1;
-    ((least = sizeof(T) < least ? sizeof(T) : least, most = sizeof(T) > most ? sizeof(T) : most),
-     ...);
-    const std::size_t width = access_bytes / least, limit = 2 * access_bytes / most;
-    return int(width < 2 ? 2 : width < limit ? width : limit);
-  }
+  std::size_t most = 1;
+  ((most = sizeof(T) > most ? sizeof(T) : most), ...);
+  return most < access_bytes ? int(access_bytes / most) : 1;
 }
 
 /// How many packs a thread has under way at once, so that enough of memory is asked for.

@@ -3,8 +3,8 @@
 // An element is bytes: the loops of a copy are ordered by the destination's strides and merged
 // down to its bytes, so that what moves at once is the widest word that both views allow, whatever
 // the elements are. What is one run of bytes in both is left to the runtime, which copies from and
-// to the host's memory, too; planes that are transposed go through shared memory in tiles; the
-// rest is the pass of a map.
+// to the host's memory, too; planes that are transposed go through shared memory in tiles; rows
+// that are aligned to one or two bytes are shifted word by word; the rest is the pass of a map.
 #pragma once
 
 #include <array>

@@ -4,12 +4,14 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include <cleave/core/cuda/error.hpp>
 #include <cleave/core/dtype.hpp>
 #include <cleave/kernels/arithmetic.hpp>
 #include <cleave/kernels/cuda/copy_tiles.hpp>
 #include <cleave/kernels/cuda/map_nest.hpp>
+#include <cleave/kernels/cuda/shifted_words.hpp>
 #include <cleave/kernels/cuda/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>
 
@@ -56,16 +58,19 @@ void copy_tiles(LoopNest<2> nest, int along, const word_t<N>* from, word_t<N>* t
   nest.remove(inner);
   nest.remove(along);
   if constexpr (N < 4) {
-    constexpr int pack = 4 / N;
-    auto steps = std::uint64_t(plane.extent_i) | std::uint64_t(plane.extent_j) |
-                 std::uint64_t(plane.from_j) | std::uint64_t(plane.to_i);
-    for (int d = 0; d < nest.dims; ++d)
-      steps |= std::uint64_t(nest.strides[0][d]) | std::uint64_t(nest.strides[1][d]);
-    if (plane.from_i == 1 && plane.to_j == 1 && steps % pack == 0 && aligned_for<pack>(from) &&
-        aligned_for<pack>(to))
-      return launch_tiles<N, pack>(plane, nest, from, to);
+    if (plane.from_i == 1 && plane.to_j == 1) return launch_tiles<N, 4 / N>(plane, nest, from, to);
   }
   launch_tiles<N, 1>(plane, nest, from, to);
+}
+
+/// Whether rows are best copied in shifted words: they are long, and no larger words serve.
+/// @param nest  counts bytes
+inline bool are_shifted_rows(const LoopNest<2>& nest, int word, void* to, const void* from) {
+  using Byte = std::uint8_t;
+  return word < 4 && nest.extents[nest.inner()] >= least_shifted_row &&
+         !packs_serve_all<pack_width<Byte>()>(nest, static_cast<Byte*>(to),
+                                              std::make_integer_sequence<int, 1>{},
+                                              Elements<Byte>{static_cast<const Byte*>(from)});
 }
 
 /// @param nest  counts words
@@ -110,6 +115,9 @@ void strided_copy(Device, const ConstView& source, const View& destination) {
                                        cudaMemcpyDefault, cuda::current_stream().get()),
                        "strided_copy");
   const int word = widest_word(nest, destination.data, source.data);
+  if (are_shifted_rows(nest, word, destination.data, source.data))
+    return copy_shifted_rows(nest, static_cast<std::uint8_t*>(destination.data),
+                             static_cast<const std::uint8_t*>(source.data));
   nest.join_elements(word);
   switch (word) {
     case 1: return copy_words<1>(nest, source.data, destination.data);

@@ -1,0 +1,50 @@
+// How many threads the runtime is asked for: what moves more bytes at a time asks for fewer.
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include <cleave/cuda.hpp>
+
+#include "cuda_stand_in/recorder.hpp"
+
+using namespace cleave;
+
+namespace {
+
+/// Threads of all kernels that f() enqueues.
+template <class F>
+index_t threads_of(const F& f) {
+  const cuda_stand_in::Recording recording;
+  f();
+  index_t threads = 0;
+  for (const cuda_stand_in::Call& call : recording.calls()) {
+    long blocks = 0, per_block = 0;
+    if (std::sscanf(call.detail.c_str(), "grid %ldx1x1 block %ldx1x1", &blocks, &per_block) == 2)
+      threads += blocks * per_block;
+  }
+  return threads;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("rows of small elements that are aligned to nothing move word by word", T,
+                   std::uint8_t, bfloat16) {
+  constexpr index_t rows = 64, cols = 1000;
+  const Tensor<T, 2, Cuda> wide({rows, cols + 1}), packed({rows, cols});
+  wide.fill_(T(3.0f));
+  const auto part = wide.slice(1, 1, cols + 1);
+  const index_t words = rows * cols * index_t(sizeof(T)) / 4;
+  CHECK(threads_of([&] { packed.copy_(part); }) <= words / 3);  // four words each, some wasted
+  CHECK(float(packed.to(Host{})(rows - 1, cols - 1)) == 3);
+}
+
+TEST_CASE("planes of bytes are transposed word by word, wherever rows begin") {
+  constexpr index_t n = 509;
+  const Tensor<std::uint8_t, 2, Cuda> wide({n, n + 2}), turned({n, n});
+  wide.fill_(3);
+  const auto part = wide.slice(1, 1, n + 1);
+  CHECK(threads_of([&] { turned.copy_(part.transpose(0, 1)); }) <= n * n / 4 / 6);
+  CHECK(turned.to(Host{})(n - 1, n - 1) == 3);
+}
