@@ -165,6 +165,28 @@ class NcclLowering {
     }
     return true;
   }
+
+  /// The pieces of the source, `count` elements each, one after the other: where they are, or
+  /// packed.
+  const void* packed(std::span<const Box> pieces, index_t count) {
+    if (consecutive(pieces, c_.source)) return c_.source.data;
+    void* buffer = temporary(count * size_);
+    for (int r = 0; r < size_; ++r)
+      pack(c_.source[pieces[std::size_t(r)]], at(buffer, bytes(count * r)));
+    return buffer;
+  }
+  /// A call that receives `count` elements of each rank, which go to these pieces of the
+  /// destination.
+  void call_for(std::span<const Box> pieces, NcclFunction function, const void* from,
+                index_t count) {
+    if (consecutive(pieces, c_.destination))
+      return call(function, from, c_.destination.data, count, c_.root);
+    void* all = temporary(count * size_);
+    call(function, from, all, count, c_.root);
+    for (int r = 0; r < size_; ++r)
+      unpack(at(all, bytes(count * r)), c_.destination[pieces[std::size_t(r)]]);
+  }
+
   static bool equal(std::span<const Box> pieces) {
     for (const Box& piece : pieces)
       if (piece.volume() != pieces[0].volume()) return false;
@@ -239,14 +261,7 @@ class NcclLowering {
     if (equal(c_.pieces)) {
       const index_t count = own().volume();
       if (count == 0) return;
-      const void* from = packed(c_.source);
-      if (consecutive(c_.pieces, c_.destination))
-        return call(NcclFunction::all_gather, from, c_.destination.data, count);
-      void* all = temporary(count * size_);
-      call(NcclFunction::all_gather, from, all, count);
-      for (int r = 0; r < size_; ++r)
-        unpack(at(all, bytes(count * r)), c_.destination[c_.pieces[std::size_t(r)]]);
-      return;
+      return call_for(c_.pieces, NcclFunction::all_gather, packed(c_.source), count);
     }
     const void* from = own().empty() ? nullptr : packed(c_.source);
     if (!own().empty()) copy(c_.source, c_.destination[own()]);
@@ -264,15 +279,7 @@ class NcclLowering {
     if (c_.even) {
       const index_t count = c_.destination.size();
       if (count == 0) return;
-      const void* pieces = nullptr;
-      if (root && consecutive(c_.pieces, c_.source)) {
-        pieces = c_.source.data;
-      } else if (root) {
-        void* buffer = temporary(count * size_);
-        for (int r = 0; r < size_; ++r)
-          pack(c_.source[c_.pieces[std::size_t(r)]], at(buffer, bytes(count * r)));
-        pieces = buffer;
-      }
+      const void* pieces = root ? packed(c_.pieces, count) : nullptr;
       return call(NcclFunction::scatter, pieces, landing(c_.destination), count, c_.root);
     }
     if (!root) {
@@ -296,13 +303,7 @@ class NcclLowering {
       if (count == 0) return;
       const void* from = packed(c_.source);
       if (!root) return call(NcclFunction::gather, from, nullptr, count, c_.root);
-      if (consecutive(c_.pieces, c_.destination))
-        return call(NcclFunction::gather, from, c_.destination.data, count, c_.root);
-      void* all = temporary(count * size_);
-      call(NcclFunction::gather, from, all, count, c_.root);
-      for (int r = 0; r < size_; ++r)
-        unpack(at(all, bytes(count * r)), c_.destination[c_.pieces[std::size_t(r)]]);
-      return;
+      return call_for(c_.pieces, NcclFunction::gather, from, count);
     }
     if (!root) {
       if (c_.source.size() > 0)
@@ -324,19 +325,7 @@ class NcclLowering {
     std::vector<Box> out(static_cast<std::size_t>(size_)), in(out.size());
     for (const Transfer& t : c_.sends) out[std::size_t(t.peer)] = t.source;
     for (const Transfer& t : c_.receives) in[std::size_t(t.peer)] = t.destination;
-    const void* send = c_.source.data;
-    if (!consecutive(out, c_.source)) {
-      void* buffer = temporary(count * size_);
-      for (int r = 0; r < size_; ++r)
-        pack(c_.source[out[std::size_t(r)]], at(buffer, bytes(count * r)));
-      send = buffer;
-    }
-    if (consecutive(in, c_.destination))
-      return call(NcclFunction::all_to_all, send, c_.destination.data, count);
-    void* all = temporary(count * size_);
-    call(NcclFunction::all_to_all, send, all, count);
-    for (int r = 0; r < size_; ++r)
-      unpack(at(all, bytes(count * r)), c_.destination[in[std::size_t(r)]]);
+    call_for(in, NcclFunction::all_to_all, packed(out, count), count);
   }
 
   /// Sends and receives by distance, so that all ranks begin with different peers and every group
