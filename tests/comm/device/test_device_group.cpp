@@ -150,6 +150,13 @@ TEST_CASE("ranks have a GPU each if the GPUs are different ones, whatever their 
   });
 }
 
+TEST_CASE("the driver loads the kernels of threads before these wait for each other") {
+  on_ranks({2}, [](World&) {
+    const char* const loading = std::getenv("CUDA_MODULE_LOADING");
+    CHECK(std::string(loading == nullptr ? "" : loading) == "EAGER");
+  });
+}
+
 TEST_CASE("threads keep no device memory beyond a collective, also in a capture") {
   const Machine machine(1, true, "direct");
   on_ranks({1}, [](World& world) {
