@@ -159,6 +159,13 @@ def misplaced_tests(tree):
     return found
 
 
+def biased_stand_ins(tree):
+    """Sources of the stand-ins that read headers of the library: they would agree with it."""
+    return [f"{path.relative_to(tree)} includes {name}"
+            for path in sorted((tree / "tests/support").glob("*_stand_in/**/*.?pp"))
+            for name in included(path.read_text()) if name.startswith("cleave/")]
+
+
 RULES = [
     ("a layer includes only the layers below it", order_violations,
      ("include/cleave/core/planted.hpp", "#include <cleave/tensor/tensor.hpp>\n")),
@@ -178,6 +185,8 @@ RULES = [
      ("tests/core/test_planted.cpp", "")),
     ("tests are in the folders of what they test", misplaced_tests,
      ("tests/comm/planted/test_planted.cpp", "")),
+    ("stand-ins for libraries know nothing of cleave", biased_stand_ins,
+     ("tests/support/cuda_stand_in/planted.cpp", "#include <cleave/core/shape.hpp>\n")),
 ]
 
 
