@@ -39,7 +39,7 @@ double time_of(int calls, const F& action) {
 /// Medians of both, in turn.
 template <class F, class G>
 std::pair<double, double> in_turn(std::size_t bytes, const F& ours, const G& theirs) {
-  const int turns = bytes <= 65536 ? 31 : bytes <= (1u << 20) ? 21 : 11;
+  const int turns = bytes <= (1u << 20) ? 41 : 21;
   std::vector<double> a, b;
   ours(), theirs();
   const double once = time_of(2, theirs);  // the same on all ranks

@@ -184,8 +184,8 @@ inline void all_gather(const Collective& c, MpiMessages& messages) {
   if (goes_in_steps(messages, std::size_t(c.destination.bytes())))
     gather_in_steps(messages, c.source, piece);
   else gather_pieces(messages, c.source, piece);
-  strided_copy(c.source, piece(messages.rank()));
   messages.finish();
+  strided_copy(c.source, piece(messages.rank()));  // MPI moves nothing while a rank copies
 }
 
 inline void reduce_scatter(const Collective& c, MpiMessages& messages) {
@@ -249,9 +249,9 @@ inline void exchange(const Collective& c, MpiMessages& messages) {
     if (t.peer != messages.rank()) messages.receive(c.destination[t.destination], t.peer);
   for (const Transfer& t : c.sends)
     if (t.peer != messages.rank()) messages.send(c.source[t.source], t.peer);
-  for (const Transfer& t : c.sends)
-    if (t.peer == messages.rank()) strided_copy(c.source[t.source], c.destination[t.destination]);
   messages.finish();
+  for (const Transfer& t : c.sends)  // now, as MPI moves nothing while a rank copies
+    if (t.peer == messages.rank()) strided_copy(c.source[t.source], c.destination[t.destination]);
 }
 
 }  // namespace cleave::detail

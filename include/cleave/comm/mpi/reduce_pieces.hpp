@@ -1,9 +1,9 @@
 // Reductions as messages: an exchange of addends, and a sum in rank order while they are in the
 // cache.
 //
-// Block by block: while the addends of one are summed, those of the next are under way. Blocks are
-// the shorter the more ranks there are, so that a reduction takes the same scratch whatever their
-// number.
+// Block by block: while the addends of one are summed, those of the next ones are under way. Blocks
+// are the shorter and the fewer the more ranks there are, so that a reduction takes the same
+// scratch whatever their number.
 #pragma once
 
 #include <algorithm>
@@ -22,13 +22,21 @@ namespace cleave::detail {
 inline std::size_t max_reduction_scratch = std::size_t(16) << 20;
 
 /// Elements of one message of a reduction over so many ranks, of a piece of so many elements: what
-/// fits in a cache, twice that if it is all of the piece. A rank has two blocks of every other one
-/// in flight, and may have to pack as many of its own.
+/// fits in a cache, twice that if it is all of the piece. A rank has at least two blocks of every
+/// other one in flight, and may have to pack as many of its own.
 inline index_t reduction_block(index_t elements, std::size_t size, int ranks) {
   const index_t usual = (index_t(256) << 10) / index_t(size);
   const std::size_t blocks = 4 * std::size_t(std::max(1, ranks - 1));
   const std::size_t most = std::min(max_reduction_scratch / blocks, mpi_message_limit) / size;
   return std::clamp<index_t>(index_t(most), 1, elements <= 2 * usual ? 2 * usual : usual);
+}
+
+/// How many blocks of so many bytes a rank has in flight from each other one: several, as the next
+/// ones of a distant rank are on their way for long. Ranks need not agree.
+inline int blocks_in_flight(std::size_t bytes, int ranks) {
+  const std::size_t each =
+      2 * std::size_t(std::max(1, ranks - 1)) * std::max<std::size_t>(bytes, 1);
+  return int(std::clamp<std::size_t>(max_reduction_scratch / each, 2, 8));
 }
 
 /// result = the reduction of piece(self) of all ranks.
@@ -43,7 +51,6 @@ class PieceReduction {
     block_ = reduction_block(elements, size_, messages.size());
     blocks_ = rounds_ = (elements + block_ - 1) / block_;
     room_ = std::size_t(std::min(block_, elements)) * size_;
-    slots_ = messages.scratch(2 * peers() * room_);
     packed_ = messages.scratch(room_);
     for (int step = 1; step < messages.size(); ++step) {
       const ConstView theirs = piece(messages.after(step));
@@ -52,7 +59,11 @@ class PieceReduction {
       if (!theirs.contiguous())
         send_room_ = std::max(send_room_, std::size_t(std::min(part, theirs.size())) * size_);
     }
-    send_slots_ = messages.scratch(2 * peers() * send_room_);
+    depth_ = std::min<index_t>(blocks_in_flight(std::max(room_, send_room_), messages.size()),
+                               std::max<index_t>(rounds_, 1));
+    marks_.resize(std::size_t(depth_));
+    slots_ = messages.scratch(std::size_t(depth_) * peers() * room_);
+    send_slots_ = messages.scratch(std::size_t(depth_) * peers() * send_room_);
   }
 
   void run() {
@@ -60,14 +71,14 @@ class PieceReduction {
       for (int step = 1; step < messages_.size(); ++step)
         messages_.announce_receive(std::size_t(count_of(blocks_ - 1)) * size_,
                                    messages_.before(step));
-    for (index_t b = 0; b < std::min<index_t>(rounds_, 2); ++b) post(b);
+    for (index_t b = 0; b < std::min(rounds_, depth_); ++b) post(b);
     for (index_t b = 0; b < rounds_; ++b) {
-      const Marks marks = marks_[std::size_t(b % 2)];
+      const Marks marks = marks_[std::size_t(b % depth_)];
       messages_.wait(marks.begin, marks.received);
       if (b < blocks_) sum(b);
       messages_.wait(marks.received, marks.end);
       messages_.forget(marks.end);
-      if (b + 2 < rounds_) post(b + 2);
+      if (b + depth_ < rounds_) post(b + depth_);
     }
   }
 
@@ -80,12 +91,12 @@ class PieceReduction {
   std::size_t peers() const { return std::size_t(messages_.size() - 1); }
   index_t count_of(index_t b) const { return std::min(block_, own_.size() - b * block_); }
   std::size_t place(index_t b, int step) const {
-    return std::size_t(b % 2) * peers() + std::size_t(step - 1);
+    return std::size_t(b % depth_) * peers() + std::size_t(step - 1);
   }
   std::byte* slot(index_t b, int step) const { return slots_ + place(b, step) * room_; }
 
   void post(index_t b) {
-    Marks& marks = marks_[std::size_t(b % 2)];
+    Marks& marks = marks_[std::size_t(b % depth_)];
     marks.begin = messages_.posted();
     if (b < blocks_)
       for (int step = 1; step < messages_.size(); ++step)
@@ -134,11 +145,12 @@ class PieceReduction {
   index_t block_ = 1;   ///< elements of a message to this rank
   index_t blocks_ = 0;  ///< of this rank's piece
   index_t rounds_ = 0;  ///< of the longest piece
+  index_t depth_ = 2;   ///< blocks in flight from each rank
   std::size_t room_ = 0, send_room_ = 0;
   std::byte* slots_ = nullptr;
   std::byte* send_slots_ = nullptr;
   std::byte* packed_ = nullptr;
-  std::array<Marks, 2> marks_{};
+  std::vector<Marks> marks_;
   std::vector<ConstView> addends_ = std::vector<ConstView>(std::size_t(messages_.size()));
 };
 

@@ -210,7 +210,7 @@ class MpiTwoLevel {
                    c.destination);
   }
 
-  /// What stays on the node is read there while the rest is under way.
+  /// What stays on the node is read there in the end: MPI moves nothing while a rank copies.
   void exchange(const Collective& c, MpiMessages& messages) {
     for (const Transfer& t : c.receives)
       if (!is_here(t.peer)) messages.receive(c.destination[t.destination], t.peer);
@@ -222,8 +222,8 @@ class MpiTwoLevel {
     here.destination = c.destination;
     here.sends = sends;
     here.receives = receives;
-    node_->relay({&here, 1});
     messages.finish();
+    node_->relay({&here, 1});
   }
 
   /// Where a reduction is too short to be worth sharing: every rank of a node reduces all of it.
