@@ -22,13 +22,15 @@ namespace cleave::detail {
 inline std::size_t max_reduction_scratch = std::size_t(16) << 20;
 
 /// Elements of one message of a reduction over so many ranks, of a piece of so many elements: what
-/// fits in a cache, twice that if it is all of the piece. A rank has at least two blocks of every
-/// other one in flight, and may have to pack as many of its own.
+/// fits in a cache, or, of a short piece, what MPI libraries send without asking the receiver
+/// first. A rank has at least two blocks of every other one in flight, and may have to pack as many
+/// of its own.
 inline index_t reduction_block(index_t elements, std::size_t size, int ranks) {
-  const index_t usual = (index_t(256) << 10) / index_t(size);
+  constexpr std::size_t usual = 512 << 10, at_once = 32 << 10;
   const std::size_t blocks = 4 * std::size_t(std::max(1, ranks - 1));
-  const std::size_t most = std::min(max_reduction_scratch / blocks, mpi_message_limit) / size;
-  return std::clamp<index_t>(index_t(most), 1, elements <= 2 * usual ? 2 * usual : usual);
+  const std::size_t most = std::min(max_reduction_scratch / blocks, mpi_message_limit);
+  const std::size_t block = std::size_t(elements) <= 8 * at_once / size ? at_once : usual;
+  return std::max<index_t>(1, index_t(std::min(most, block) / size));
 }
 
 /// How many blocks of so many bytes a rank has in flight from each other one: several, as the next
@@ -74,18 +76,17 @@ class PieceReduction {
     for (index_t b = 0; b < std::min(rounds_, depth_); ++b) post(b);
     for (index_t b = 0; b < rounds_; ++b) {
       const Marks marks = marks_[std::size_t(b % depth_)];
-      messages_.wait(marks.begin, marks.received);
-      if (b < blocks_) sum(b);
-      messages_.wait(marks.received, marks.end);
+      messages_.wait(marks.begin, marks.end);
+      if (b < blocks_) sum(b);  // where the block has been sent from, maybe
       messages_.forget(marks.end);
       if (b + depth_ < rounds_) post(b + depth_);
     }
   }
 
  private:
-  /// The requests of a block: receives up to `received`, then sends.
+  /// The requests of a block.
   struct Marks {
-    std::size_t begin = 0, received = 0, end = 0;
+    std::size_t begin = 0, end = 0;
   };
 
   std::size_t peers() const { return std::size_t(messages_.size() - 1); }
@@ -101,7 +102,6 @@ class PieceReduction {
     if (b < blocks_)
       for (int step = 1; step < messages_.size(); ++step)
         messages_.receive(slot(b, step), std::size_t(count_of(b)) * size_, messages_.before(step));
-    marks.received = messages_.posted();
     for (int step = 1; step < messages_.size(); ++step) send(b, step);
     marks.end = messages_.posted();
   }
