@@ -177,6 +177,32 @@ void all_to_all_case(Communicator& group, Style style) {
   CHECK(columns.difference([&](index_t i, index_t j) { return sample<T>(0, i, begin + j); }) == "");
 }
 
+/// Row r of every rank goes to rank r, of as many elements from all ranks.
+template <class T>
+void equal_parts_case(Communicator& group, index_t length, Style style) {
+  const int n = group.size(), rank = group.rank();
+  const auto value = [](index_t from, index_t to, index_t j) {
+    return number<T>(100'000 * from + 10'000 * to + j);
+  };
+  const Field<T> source(n, length, style,
+                        [&](index_t i, index_t j) { return value(rank, i, j); });
+  const Field<T> destination(n, length, style);
+  std::vector<Transfer> sends, receives;
+  for (int r = 0; r < n; ++r) {
+    sends.push_back({r, box(r, r + 1, 0, length), box(rank, rank + 1, 0, length)});
+    receives.push_back({r, box(rank, rank + 1, 0, length), box(r, r + 1, 0, length)});
+  }
+  Collective c = call(CollectiveKind::all_to_all);
+  c.source = source.view();
+  c.destination = destination.view();
+  c.sends = sends;
+  c.receives = receives;
+  c.even = true;
+  c.global_count = n * n * length;
+  group.run(c);
+  CHECK(destination.difference([&](index_t i, index_t j) { return value(i, rank, j); }) == "");
+}
+
 /// A ring: two boxes go to the right neighbour, one stays, and rank 0 sends one more to the last.
 template <class T>
 void exchange_case(Communicator& group, Style style) {

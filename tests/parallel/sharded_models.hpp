@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -14,6 +15,8 @@
 #include "ranks.hpp"
 
 namespace cleave::testing {
+
+using axes::dp;
 
 template <class In = nn::Linear<>, class Layers = std::vector<nn::Mlp<>>, class Head = nn::Linear<>>
 struct DeepNet {
@@ -41,6 +44,12 @@ inline auto deep_net() {
   return DeepNet{nn::linear<double>(Deep::inputs, Deep::width),
              std::vector(3, nn::mlp<double>(Deep::width, Deep::hidden, Deep::width)),
              nn::linear<double>(Deep::width, Deep::outputs)};
+}
+
+/// Sharded over an axis, a group per layer.
+template <class Net, class Mesh, class Axis, class... Options>
+auto shard_by_layer(const Net& net, const Mesh& mesh, Axis axis, const Options&... options) {
+  return fully_shard(net, mesh, axis, options..., "in"_path, "layers.*"_path, "head"_path);
 }
 
 /// A network on dp x tp, columns of its layers and rows behind them over tp.
@@ -86,6 +95,17 @@ auto input_rows(const Mesh& mesh, index_t count, index_t extent) {
   return distribute_tensor(x, mesh, Shard<0>{});
 }
 
+/// Runs body(world, model, x) on two ranks: a chain of layers of 6 x 6, of which each is a group.
+template <class Body>
+void on_sharded_chain(int depth, const Body& body) {
+  on_ranks({2}, [&](World& world) {
+    const auto mesh = init_device_mesh<dp>(world, {2});
+    manual_seed(world, 3);
+    const auto model = requires_grad(fully_shard(chain(depth, 6), mesh, dp{}, "layers.*"_path));
+    body(world, model, input_rows(mesh, 4, 6));
+  });
+}
+
 /// What the network is to compute, the same on all ranks.
 struct Examples {
   Tensor<double, 2> x{std::array<index_t, 2>{Deep::examples, Deep::inputs}};
@@ -96,6 +116,13 @@ struct Examples {
     for (index_t i = 0; i < y.size(); ++i) y.data()[i] = double(i * 29 % 17) / 8 - 1;
   }
 };
+
+/// They, placed on a mesh.
+template <class Mesh, class... P>
+auto examples_on(const Mesh& mesh, P... on) {
+  const Examples data;
+  return std::pair{distribute_tensor(data.x, mesh, on...), distribute_tensor(data.y, mesh, on...)};
+}
 
 /// The loss of every step of AdamW.
 template <class M, class X, class Y>
@@ -114,7 +141,8 @@ std::vector<double> losses_of(const M& model, const X& x, const Y& y) {
 }
 
 /// The losses of one rank alone.
-inline std::vector<double> losses_alone(const Examples& data) {
+inline std::vector<double> losses_alone() {
+  const Examples data;
   RandomState state{7, 0};
   return losses_of(requires_grad(nn::make(deep_net(), state)), data.x, data.y);
 }

@@ -29,16 +29,13 @@ TwiceUsed(Layer) -> TwiceUsed<Layer>;
 
 TEST_CASE("a fully sharded network learns as one rank alone; a group is gathered and reduced once") {
   on_ranks({1, 2, 3, 4}, [](World& world) {
-    const Examples data;
     const auto mesh = init_device_mesh<dp>(world, {world.size()});
-    const auto x = distribute_tensor(data.x, mesh, Shard<0>{});
-    const auto y = distribute_tensor(data.y, mesh, Shard<0>{});
+    const auto [x, y] = examples_on(mesh, Shard<0>{});
     manual_seed(world, 7);
-    const auto model = requires_grad(
-        fully_shard(deep_net(), mesh, dp{}, "in"_path, "layers.*"_path, "head"_path));
+    const auto model = requires_grad(shard_by_layer(deep_net(), mesh, dp{}));
     using Weight = std::remove_cvref_t<decltype(model.layers[0].up.weight.value())>;
     static_assert(std::is_same_v<Weight::placements_type, Placements<Shard<0>>>);
-    CHECK(largest_gap(losses_of(model, x, y), losses_alone(data)) < 1e-12);
+    CHECK(largest_gap(losses_of(model, x, y), losses_alone()) < 1e-12);
 
     zero_grad(model);
     CommTrace trace(world);
@@ -59,15 +56,13 @@ TEST_CASE("a fully sharded network learns as one rank alone; a group is gathered
 
 TEST_CASE("what is left of the network is a group; whole parameters may stay until backward") {
   on_ranks({2, 4}, [](World& world) {
-    const Examples data;
     const auto mesh = init_device_mesh<dp>(world, {world.size()});
-    const auto x = distribute_tensor(data.x, mesh, Shard<0>{});
-    const auto y = distribute_tensor(data.y, mesh, Shard<0>{});
+    const auto [x, y] = examples_on(mesh, Shard<0>{});
     manual_seed(world, 7);
     const auto model = requires_grad(fully_shard(
         deep_net(), mesh, dp{}, FullyShardOptions<>{.reshard_after_forward = false, .prefetch = false},
         "layers.*"_path));
-    CHECK(largest_gap(losses_of(model, x, y), losses_alone(data)) < 1e-12);
+    CHECK(largest_gap(losses_of(model, x, y), losses_alone()) < 1e-12);
     CommTrace trace(world);
     backward(mean(square(model(x) - y)));
     CHECK(trace.count(CollectiveKind::all_gather) == 4);
@@ -80,19 +75,16 @@ TEST_CASE("what is left of the network is a group; whole parameters may stay unt
 
 TEST_CASE("fully sharded over dp and over tp: gathers are of dp alone") {
   on_ranks({4}, [](World& world) {
-    const Examples data;
     const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
-    const auto x = distribute_tensor(data.x, mesh, Shard<0>{}, Replicate{});
-    const auto y = distribute_tensor(data.y, mesh, Shard<0>{}, Replicate{});
+    const auto [x, y] = examples_on(mesh, Shard<0>{}, Replicate{});
     manual_seed(world, 7);
-    const auto model = requires_grad(fully_shard(over_tp(deep_net(), mesh), mesh, dp{}, "in"_path,
-                                                 "layers.*"_path, "head"_path));
+    const auto model = requires_grad(shard_by_layer(over_tp(deep_net(), mesh), mesh, dp{}));
     using Up = std::remove_cvref_t<decltype(model.layers[0].up)>;
     static_assert(std::is_same_v<decltype(Up::weight.value().placements()),
                                  Placements<Shard<1>, Shard<0>>>);
     static_assert(std::is_same_v<decltype(Up::bias.value().placements()),
                                  Placements<Replicate, Shard<0>>>);
-    CHECK(largest_gap(losses_of(model, x, y), losses_alone(data)) < 1e-12);
+    CHECK(largest_gap(losses_of(model, x, y), losses_alone()) < 1e-12);
 
     CommTrace trace(world);
     const auto loss = mean(square(model(x) - y));
@@ -109,14 +101,11 @@ TEST_CASE("fully sharded over dp and over tp: gathers are of dp alone") {
 
 TEST_CASE("fully sharded on one axis, replicated on another: shards are summed over the second") {
   on_ranks({4}, [](World& world) {
-    const Examples data;
     const auto mesh = init_device_mesh<dp, fsdp>(world, {2, 2});
-    const auto x = distribute_tensor(data.x, mesh, Shard<0>{}, Shard<0>{});
-    const auto y = distribute_tensor(data.y, mesh, Shard<0>{}, Shard<0>{});
+    const auto [x, y] = examples_on(mesh, Shard<0>{}, Shard<0>{});
     manual_seed(world, 7);
-    const auto model = requires_grad(
-        fully_shard(deep_net(), mesh, fsdp{}, "in"_path, "layers.*"_path, "head"_path));
-    CHECK(largest_gap(losses_of(model, x, y), losses_alone(data)) < 1e-12);
+    const auto model = requires_grad(shard_by_layer(deep_net(), mesh, fsdp{}));
+    CHECK(largest_gap(losses_of(model, x, y), losses_alone()) < 1e-12);
     CommTrace trace(world);
     const auto loss = mean(square(model(x) - y));
     CHECK(trace.count() == 5);
@@ -130,11 +119,9 @@ TEST_CASE("fully sharded on one axis, replicated on another: shards are summed o
 
 TEST_CASE("replicate takes what is whole on its axis: one bucket, of shards on another axis") {
   on_ranks({4}, [](World& world) {
-    const Examples data;
     const auto check = [&](const auto& mesh, const auto& model, auto on_first, auto on_second) {
-      const auto x = distribute_tensor(data.x, mesh, on_first, on_second);
-      const auto y = distribute_tensor(data.y, mesh, on_first, on_second);
-      CHECK(largest_gap(losses_of(model, x, y), losses_alone(data)) < 1e-12);
+      const auto [x, y] = examples_on(mesh, on_first, on_second);
+      CHECK(largest_gap(losses_of(model, x, y), losses_alone()) < 1e-12);
       const auto loss = mean(square(model(x) - y));
       CommTrace trace(world);
       backward(loss);
@@ -144,16 +131,13 @@ TEST_CASE("replicate takes what is whole on its axis: one bucket, of shards on a
     const auto with_tp = init_device_mesh<dp, tp>(world, {2, 2});
     manual_seed(world, 7);
     check(with_tp,
-          requires_grad(replicate(fully_shard(over_tp(deep_net(), with_tp), with_tp, dp{},
-                                              "in"_path, "layers.*"_path, "head"_path),
+          requires_grad(replicate(shard_by_layer(over_tp(deep_net(), with_tp), with_tp, dp{}),
                                   with_tp, dp{})),
           Shard<0>{}, Replicate{});
     const auto twice = init_device_mesh<dp, fsdp>(world, {2, 2});
     manual_seed(world, 7);
     check(twice,
-          requires_grad(replicate(fully_shard(deep_net(), twice, fsdp{}, "in"_path,
-                                              "layers.*"_path, "head"_path),
-                                  twice, dp{})),
+          requires_grad(replicate(shard_by_layer(deep_net(), twice, fsdp{}), twice, dp{})),
           Shard<0>{}, Shard<0>{});
   });
 }

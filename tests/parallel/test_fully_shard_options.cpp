@@ -49,7 +49,7 @@ index_t gathers_among(const CommTrace& trace, int ranks) {
 TEST_CASE("gradients accumulated over parts of a batch: one rank's losses, one sum per step") {
   on_ranks({2, 4}, [](World& world) {
     const Examples data;
-    const auto expected = losses_alone(data);
+    const auto expected = losses_alone();
     const auto check = [&](const auto& model, index_t reductions, const auto& mesh, auto... on) {
       const auto place = [&](const auto& t) { return distribute_tensor(t, mesh, on...); };
       CHECK(largest_gap(losses_in_parts(model, data, place), expected) < 1e-12);
@@ -81,27 +81,19 @@ TEST_CASE("gradients accumulated over parts of a batch: one rank's losses, one s
     };
     const auto mesh = init_device_mesh<dp>(world, {world.size()});
     manual_seed(world, 7);
-    check(requires_grad(
-              fully_shard(deep_net(), mesh, dp{}, "in"_path, "layers.*"_path, "head"_path)),
-          5, mesh, Shard<0>{});
+    check(requires_grad(shard_by_layer(deep_net(), mesh, dp{})), 5, mesh, Shard<0>{});
     manual_seed(world, 7);
     check(requires_grad(replicate(deep_net(), mesh, dp{})), 0, mesh, Shard<0>{});
     if (world.size() < 4) return;
     const auto grid = init_device_mesh<dp, tp>(world, {2, 2});
     manual_seed(world, 7);
-    check(requires_grad(replicate(fully_shard(over_tp(deep_net(), grid), grid, dp{}, "in"_path,
-                                              "layers.*"_path, "head"_path),
-                                  grid, dp{})),
+    check(requires_grad(replicate(shard_by_layer(over_tp(deep_net(), grid), grid, dp{}), grid, dp{})),
           5, grid, Shard<0>{}, Replicate{});
   });
 }
 
 TEST_CASE("what was kept back of a group that the last part does not use is summed, too") {
-  on_ranks({2}, [](World& world) {
-    const auto mesh = init_device_mesh<dp>(world, {2});
-    manual_seed(world, 3);
-    const auto model = requires_grad(fully_shard(chain(3, 6), mesh, dp{}, "layers.*"_path));
-    const auto x = input_rows(mesh, 4, 6);
+  on_sharded_chain(3, [](World& world, const auto& model, const auto& x) {
     const auto third = [&] { return grad(model.layers[2].weight).full_tensor(); };
     backward(sum(square(model(x))));
     const auto expected = third();
@@ -126,15 +118,12 @@ TEST_CASE("what was kept back of a group that the last part does not use is summ
 
 TEST_CASE("between the passes neighbours keep the whole together, and gather it among themselves") {
   on_ranks({2, 4}, [](World& world) {
-    const Examples data;
     const auto mesh = init_device_mesh<dp>(world, {world.size()});
-    const auto x = distribute_tensor(data.x, mesh, Shard<0>{});
-    const auto y = distribute_tensor(data.y, mesh, Shard<0>{});
+    const auto [x, y] = examples_on(mesh, Shard<0>{});
     manual_seed(world, 7);
-    const auto model = requires_grad(fully_shard(deep_net(), mesh, dp{},
-                                                 FullyShardOptions<>{.reshard_after_forward = 2},
-                                                 "in"_path, "layers.*"_path, "head"_path));
-    CHECK(largest_gap(losses_of(model, x, y), losses_alone(data)) < 1e-12);
+    const auto model = requires_grad(
+        shard_by_layer(deep_net(), mesh, dp{}, FullyShardOptions<>{.reshard_after_forward = 2}));
+    CHECK(largest_gap(losses_of(model, x, y), losses_alone()) < 1e-12);
     CommTrace trace(world);
     const auto loss = mean(square(model(x) - y));
     CHECK(gathers_among(trace, world.size()) == 5);

@@ -10,11 +10,7 @@ using namespace cleave::axes;
 using namespace cleave::testing;
 
 TEST_CASE("a group that was gathered ahead and not used is gathered again once it has changed") {
-  on_ranks({2}, [](World& world) {
-    const auto mesh = init_device_mesh<dp>(world, {2});
-    manual_seed(world, 3);
-    const auto model = requires_grad(fully_shard(chain(4, 6), mesh, dp{}, "layers.*"_path));
-    const auto x = input_rows(mesh, 4, 6);
+  on_sharded_chain(4, [](World&, const auto& model, const auto& x) {
     auto optimizer = nn::sgd({.learning_rate = 0.5});
     const auto check = [&] {  // the same weights, gathered by the tensors themselves
       const Chain plain{std::vector{nn::Linear{model.layers[0].weight.value().redistribute(Replicate{}), nn::None{}}}};
@@ -42,11 +38,7 @@ TEST_CASE("a group that was gathered ahead and not used is gathered again once i
 }
 
 TEST_CASE("a backward through parameters that were changed since is an error") {
-  on_ranks({2}, [](World& world) {
-    const auto mesh = init_device_mesh<dp>(world, {2});
-    manual_seed(world, 3);
-    const auto model = requires_grad(fully_shard(chain(2, 6), mesh, dp{}, "layers.*"_path));
-    const auto x = input_rows(mesh, 4, 6);
+  on_sharded_chain(2, [](World&, const auto& model, const auto& x) {
     auto optimizer = nn::sgd({.learning_rate = 0.5});
     backward(sum(square(model(x))));
     const auto loss = sum(square(model(x)));
@@ -87,11 +79,7 @@ TEST_CASE("called again by a checkpoint, a group is gathered once more, not twic
 }
 
 TEST_CASE("gradients are added up until they are dropped; what is not used has none") {
-  on_ranks({2}, [](World& world) {
-    const auto mesh = init_device_mesh<dp>(world, {2});
-    manual_seed(world, 3);
-    const auto model = requires_grad(fully_shard(chain(3, 6), mesh, dp{}, "layers.*"_path));
-    const auto x = input_rows(mesh, 4, 6);
+  on_sharded_chain(3, [](World&, const auto& model, const auto& x) {
     backward(sum(square(model.first(x, 2))));
     CHECK(!has_grad(model.layers[2].weight));
     const auto once = grad(model.layers[1].weight).local().clone();

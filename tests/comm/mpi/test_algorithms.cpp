@@ -51,36 +51,13 @@ bool needs_processes(int count) {
   return false;
 }
 
-void even_parts_case(Communicator& group, index_t length) {
-  const int n = group.size(), rank = group.rank();
-  const Tensor<float, 2> source({n, length}), destination({n, length});
-  std::vector<Transfer> sends, receives;
-  for (int r = 0; r < n; ++r) {
-    for (index_t i = 0; i < length; ++i) source(r, i) = float(100 * rank + r) + float(i % 7) / 8;
-    sends.push_back({r, box(r, r + 1, 0, length), box(rank, rank + 1, 0, length)});
-    receives.push_back({r, box(rank, rank + 1, 0, length), box(r, r + 1, 0, length)});
-  }
-  Collective c = call(CollectiveKind::all_to_all);
-  c.source = source.view();
-  c.destination = destination.view();
-  c.sends = sends;
-  c.receives = receives;
-  c.even = true;
-  c.global_count = n * n * length;
-  group.run(c);
-  index_t wrong = 0;
-  for (int r = 0; r < n; ++r)
-    for (index_t i = 0; i < length; ++i)
-      wrong += destination(r, i) != float(100 * r + rank) + float(i % 7) / 8;
-  CHECK(wrong == 0);
-}
-
 void cases_of_table(World& world) {
   all_gather_cases(world);
   reduce_scatter_cases(world);
   all_reduce_cases(world);
   exchange_cases(world);
-  for (const index_t length : {1, 7, 1000}) even_parts_case(world.communicator(), length);
+  for (const index_t length : {1, 7, 1000})
+    equal_parts_case<float>(world.communicator(), length, Style::dense);
 }
 
 }  // namespace

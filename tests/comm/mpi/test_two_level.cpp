@@ -28,31 +28,6 @@ void on_nodes(int per_node, const RankBody& body) {
   on_ranks({2 * per_node, 3 * per_node, 4 * per_node}, body);
 }
 
-// One transfer of `count` elements of every rank to every rank.
-void equal_parts_case(Communicator& group, index_t length, Style style) {
-  const int n = group.size(), rank = group.rank();
-  const Field<double> source(n, length, style, [&](index_t i, index_t j) {
-    return 1000.0 * rank + 10 * double(i) + double(j);
-  });
-  const Field<double> destination(n, length, style);
-  std::vector<Transfer> sends, receives;
-  for (int r = 0; r < n; ++r) {
-    sends.push_back({r, box(r, r + 1, 0, length), box(rank, rank + 1, 0, length)});
-    receives.push_back({r, box(rank, rank + 1, 0, length), box(r, r + 1, 0, length)});
-  }
-  Collective c = call(CollectiveKind::all_to_all);
-  c.source = source.view();
-  c.destination = destination.view();
-  c.sends = sends;
-  c.receives = receives;
-  c.even = true;
-  c.global_count = n * n * length;
-  group.run(c);
-  CHECK(destination.difference([&](index_t i, index_t j) {
-    return 1000.0 * double(i) + 10 * rank + double(j);
-  }) == "");
-}
-
 void all_cases(World& world) {
   all_gather_cases(world);
   reduce_scatter_cases(world);
@@ -62,7 +37,7 @@ void all_cases(World& world) {
   subgroup_cases(world);
   for (const Style style : all_styles)
     for (const index_t length : {1, 7, 256, 257, 5000})
-      equal_parts_case(world.communicator(), length, style);
+      equal_parts_case<double>(world.communicator(), length, style);
 }
 
 // Short gathers and scatters of several styles in one round, with an exchange among them.
