@@ -154,9 +154,9 @@ kernels::AttentionArray<M> attention_mask(const OperandRef&, const OperandRef&,
 }
 
 /// What a rule that lets a mask repeat does not compare, and that there are keys.
-/// @param masks  how many operands follow q, k and v
-inline void require_keys(const cleave::Task& task, int masks) {
-  const OperandRef &q = task.in[0], &k = task.in[1], &v = task.in[2];
+/// @param first  q's place among the operands; k, v and the mask follow it
+inline void require_keys(const cleave::Task& task, int first, bool has_mask) {
+  const OperandRef &q = task.in[first], &k = task.in[first + 1], &v = task.in[first + 2];
   const auto from_end = [](const OperandRef& x, int d) { return x.shape[x.dims - d]; };
   bool fits = from_end(q, 1) == from_end(k, 1) && from_end(k, 2) == from_end(v, 2);
   bool has_queries = from_end(q, 2) > 0;
@@ -165,8 +165,8 @@ inline void require_keys(const cleave::Task& task, int masks) {
   for (int d = 0; d < q.dims - 2; ++d) has_queries = has_queries && q.shape[d] > 0;
   if (!fits) task.fail("q, k and v do not fit: [b.., g.., n, d], [b.., m, d] and [b.., m, e]");
   if (has_queries && from_end(k, 2) == 0) task.fail("there are no keys to attend to");
-  if (masks == 0) return;
-  const OperandRef& mask = task.in[3];
+  if (!has_mask) return;
+  const OperandRef& mask = task.in[first + 3];
   for (int d = 1; d <= mask.dims; ++d) {
     const index_t extent = from_end(mask, d), whole = d == 1 ? from_end(k, 2) : from_end(q, d);
     if (extent != whole && extent != 1)
@@ -207,7 +207,7 @@ struct AttentionByBlocks {
                      const kernels::Strided<T>& logarithms, const kernels::Strided<const T>& q,
                      const kernels::Strided<const T>& k, const kernels::Strided<const T>& v,
                      const auto&... mask) {
-    cleave::detail::require_keys(task, int(sizeof...(mask)));
+    cleave::detail::require_keys(task, 0, sizeof...(mask) > 0);
     kernels::attention(cleave::detail::attention_mask<IsCausal>(task.in[0], task.in[1], mask...), y,
                        logarithms, q, k, v);
   }

@@ -58,32 +58,22 @@ struct AttentionSums {
   template <std::size_t N>
   static constexpr RuleText factors(const std::array<int, N>& dims) {
     using cleave::detail::head_letters;
-    RuleText text = cleave::detail::attention_letters(dims, 0, N == 5);
-    text += ',';
-    text += head_letters(dims[0], "i->");
-    text += head_letters(dims[0], "iv,");
-    text += head_letters(dims[0], "i");
+    RuleText text = head_letters(dims[1], "i,");
+    text += cleave::detail::attention_letters(dims, 1, N == 5);
+    text += "->";
+    text += head_letters(dims[1], "iv,");
+    text += head_letters(dims[1], "i");
     return text;
   }
   template <class T>
   static void kernel(const kernels::On<Host>&, const Task& task, const kernels::Strided<T>& y,
-                     const kernels::Strided<T>& totals, const kernels::Strided<const T>& q,
-                     const kernels::Strided<const T>& k, const kernels::Strided<const T>& v,
-                     const auto&... mask_and_shifts) {
-    cleave::detail::require_keys(task, int(sizeof...(mask_and_shifts)) - 1);
-    sums(task, y, totals, q, k, v, mask_and_shifts...);
-  }
-
- private:
-  static void sums(const Task& task, const auto& y, const auto& totals, const auto& q,
-                   const auto& k, const auto& v, const auto& shifts) {
-    kernels::attention_sums(cleave::detail::attention_mask<IsCausal>(task.in[0], task.in[1]), y,
-                            totals, shifts, q, k, v);
-  }
-  static void sums(const Task& task, const auto& y, const auto& totals, const auto& q,
-                   const auto& k, const auto& v, const auto& mask, const auto& shifts) {
-    kernels::attention_sums(cleave::detail::attention_mask<IsCausal>(task.in[0], task.in[1], mask),
-                            y, totals, shifts, q, k, v);
+                     const kernels::Strided<T>& totals, const kernels::Strided<const T>& shifts,
+                     const kernels::Strided<const T>& q, const kernels::Strided<const T>& k,
+                     const kernels::Strided<const T>& v, const auto&... mask) {
+    cleave::detail::require_keys(task, 1, sizeof...(mask) > 0);
+    kernels::attention_sums(
+        cleave::detail::attention_mask<IsCausal>(task.in[1], task.in[2], mask...), y, totals, shifts,
+        q, k, v);
   }
 };
 
@@ -95,7 +85,7 @@ struct AttentionAcrossRanks : Composite {
   static constexpr auto body(const auto& q, const auto& k, const auto& v, const auto&... mask) {
     const auto largest = resolve(call_op(AttentionLargest<IsCausal>{}, q, k, mask...));
     const auto shifts = call_op(FiniteOrZero{}, largest);
-    const auto sums = call_op(AttentionSums<IsCausal>{}, q, k, v, mask..., shifts);
+    const auto sums = call_op(AttentionSums<IsCausal>{}, shifts, q, k, v, mask...);
     const auto totals = or_one(resolve(std::get<1>(sums)));
     return std::tuple{div(std::get<0>(sums), unsqueeze(totals, dim<-1>{})),
                       add(shifts, log(totals))};

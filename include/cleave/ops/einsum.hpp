@@ -97,6 +97,23 @@ constexpr auto einsum_of() {
   return einsum_of<Maker>(std::make_index_sequence<Maker::text.size>{});
 }
 
+/// What a product of two arrays makes of the gradient of its result and the other array.
+template <class Text>
+class EinsumGradients {
+  struct OfLeft {
+    static constexpr RuleText text =
+        factors_text(Text::parts.result, Text::parts.operand[1], Text::parts.operand[0]);
+  };
+  struct OfRight {
+    static constexpr RuleText text =
+        factors_text(Text::parts.operand[0], Text::parts.result, Text::parts.operand[1]);
+  };
+
+ public:
+  using Left = decltype(einsum_of<OfLeft>());
+  using Right = decltype(einsum_of<OfRight>());
+};
+
 /// The letters of "ij,jk->ik" in the order of the result, then those that are summed over.
 constexpr kernels::Contraction contraction_of(std::string_view text) {
   Rule rule;
@@ -137,21 +154,14 @@ struct Contract {
   }
   // each operand's gradient is the product of g and the other one
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto&, const auto& w) {
-    return call_op(Contract<decltype(cleave::detail::einsum_of<OfLeft>()), Repeats>{}, g, conj(w));
+    return call_op(Contract<typename Gradients::Left, Repeats>{}, g, conj(w));
   }
   static constexpr auto gradient(wrt<1>, const auto& g, const auto&, const auto& x, const auto&) {
-    return call_op(Contract<decltype(cleave::detail::einsum_of<OfRight>()), Repeats>{}, conj(x), g);
+    return call_op(Contract<typename Gradients::Right, Repeats>{}, conj(x), g);
   }
 
  private:
-  struct OfLeft {
-    static constexpr RuleText text = cleave::detail::factors_text(
-        Text::parts.result, Text::parts.operand[1], Text::parts.operand[0]);
-  };
-  struct OfRight {
-    static constexpr RuleText text = cleave::detail::factors_text(
-        Text::parts.operand[0], Text::parts.result, Text::parts.operand[1]);
-  };
+  using Gradients = cleave::detail::EinsumGradients<Text>;
 };
 
 }  // namespace ops
@@ -238,12 +248,20 @@ struct EinsumOfMore {
   }();
 };
 
-template <class X>
-constexpr std::size_t dims_of = std::size_t(X::dims);
-
 template <class... X, std::size_t... I>
 constexpr bool dims_fit(const EinsumText& parts, std::index_sequence<I...>) {
-  return ((parts.operand[I].size == dims_of<X>)&&...);
+  return ((parts.operand[I].size == std::size_t(X::dims)) && ...);
+}
+
+/// What types know of a call.
+template <class Text, class X, class... More>
+constexpr void verify_einsum() {
+  static_assert(Text::parts.operands == int(1 + sizeof...(More)),
+                "cleave: the text of this einsum has another number of operands");
+  static_assert(dims_fit<X, More...>(Text::parts, std::index_sequence_for<X, More...>{}),
+                "cleave: the text of this einsum has a letter for each dimension of its operands");
+  static_assert((std::is_same_v<typename X::value_type, typename More::value_type> && ...),
+                "cleave: the operands of einsum have different element types; cast one of them");
 }
 
 }  // namespace detail
@@ -266,12 +284,7 @@ template <class... R, char... C, AnyTensor X, AnyTensor... More>
   requires(!detail::asks_exact<R...>)
 constexpr auto einsum(Einsum<C...>, const X& x, const More&... more) {
   using Text = Einsum<C...>;
-  static_assert(Text::parts.operands == int(1 + sizeof...(More)),
-                "cleave: the text of this einsum has another number of operands");
-  static_assert(detail::dims_fit<X, More...>(Text::parts, std::index_sequence_for<X, More...>{}),
-                "cleave: the text of this einsum has a letter for each dimension of its operands");
-  static_assert((std::is_same_v<typename X::value_type, typename More::value_type> && ...),
-                "cleave: the operands of einsum have different element types; cast one of them");
+  detail::verify_einsum<Text, X, More...>();
   if constexpr (sizeof...(More) == 0) {
     static_assert(sizeof...(R) == 0, "cleave: an einsum of one operand takes no placements");
     return detail::EinsumOfOne<Text>::call(x, std::make_index_sequence<Text::parts.result.size>{});

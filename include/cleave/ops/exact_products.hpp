@@ -83,25 +83,18 @@ struct ExactContract : Composite {
     }
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto&, const auto& w) {
-    return call_op(ExactContract<decltype(cleave::detail::einsum_of<OfLeft>())>{}, g, conj(w));
+    return call_op(ExactContract<typename Gradients::Left>{}, g, conj(w));
   }
   static constexpr auto gradient(wrt<1>, const auto& g, const auto&, const auto& x, const auto&) {
-    return call_op(ExactContract<decltype(cleave::detail::einsum_of<OfRight>())>{}, conj(x), g);
+    return call_op(ExactContract<typename Gradients::Right>{}, conj(x), g);
   }
 
  private:
+  using Gradients = cleave::detail::EinsumGradients<Text>;
   /// The dimensions (bits) of an operand that are summed over.
   static constexpr unsigned summed_in(std::size_t operand) {
     return cleave::detail::letters_alone(Text::parts.operand[operand], "", Text::parts.result);
   }
-  struct OfLeft {
-    static constexpr RuleText text = cleave::detail::factors_text(
-        Text::parts.result, Text::parts.operand[1], Text::parts.operand[0]);
-  };
-  struct OfRight {
-    static constexpr RuleText text = cleave::detail::factors_text(
-        Text::parts.operand[0], Text::parts.result, Text::parts.operand[1]);
-  };
 };
 
 /// y = x · weight^T + bias, of exact products: two roundings.
@@ -173,13 +166,8 @@ struct ExactCrossEntropy : Composite {
 /// @cost    tens of times that of einsum; one all-reduce: per result as dot<exact>
 template <detail::ExactTag E, class... R, char... C, AnyTensor X, AnyTensor W>
 constexpr auto einsum(Einsum<C...>, const X& x, const W& w) {
-  using Text = Einsum<C...>;
-  static_assert(
-      Text::parts.operands == 2 && detail::dims_fit<X, W>(Text::parts, std::index_sequence<0, 1>{}),
-      "cleave: einsum<exact> takes two operands, with a letter for each dimension");
-  static_assert(std::is_same_v<typename X::value_type, typename W::value_type>,
-                "cleave: the operands of einsum have different element types; cast one of them");
-  return call_op<R...>(ops::ExactContract<Text>{}, x, w);
+  detail::verify_einsum<Einsum<C...>, X, W>();
+  return call_op<R...>(ops::ExactContract<Einsum<C...>>{}, x, w);
 }
 
 /// The product of two matrices, likewise.

@@ -16,6 +16,7 @@
 
 #include <cleave/core/checksum.hpp>
 #include <cleave/redistribute/call.hpp>
+#include <cleave/redistribute/keyed_cache.hpp>
 #include <cleave/redistribute/peers.hpp>
 
 namespace cleave::redistribution {
@@ -185,45 +186,31 @@ class TransferCache {
   template <std::same_as<MeshState> Mesh>  // compiled where it is called
   std::shared_ptr<const Transfers> transfers(const Step& step, const Shape& shape,
                                              const Mesh& mesh) {
-    const std::array<std::uint64_t, 3> others{step.axes, step.from.layout.packed(),
-                                              step.to.layout.packed()};
-    const std::uint64_t sum =
-        cleave::detail::checksum(shape) ^ 3 * cleave::detail::checksum(others);
-    for (std::size_t i = 0; i < sums_.size(); ++i)
-      if (sums_[i] == sum && entries_[i].is_of(step, shape)) return entries_[i].transfers;
+    const Key key{step.axes, shape, step.from, step.to};
+    if (const auto* known = lists_.find(key)) return *known;
     auto made = std::make_shared<const Transfers>(
         exchange_transfers(step, shape, mesh.extents(), mesh.coordinate()));
     const std::size_t count = made->sends.size() + made->receives.size();
-    if (count > max_transfers) return made;
-    while (!entries_.empty() && (kept_ + count > max_transfers || entries_.size() == capacity)) {
-      kept_ -= entries_[0].transfers->sends.size() + entries_[0].transfers->receives.size();
-      entries_.erase(entries_.begin());
-      sums_.erase(sums_.begin());
-    }
-    kept_ += count;
-    sums_.push_back(sum);
-    entries_.push_back({step.axes, shape, step.from, step.to, made});
-    return made;
+    return count > max_transfers ? made : lists_.add(key, made, std::max(count, min_weight));
   }
 
  private:
-  static constexpr std::size_t capacity = 512;
-  static constexpr std::size_t max_transfers = 65536;  ///< of all entries: 20 MB
+  static constexpr std::size_t max_transfers = 65536;  ///< of all lists: 20 MB
+  static constexpr std::size_t min_weight = 128;       ///< 512 lists
 
-  struct Entry {
+  struct Key {
     AxisMask axes;
     Shape shape;
     StepLayout from, to;
-    std::shared_ptr<const Transfers> transfers;
 
-    bool is_of(const Step& step, const Shape& of) const {
-      return axes == step.axes && shape == of && from == step.from && to == step.to;
+    friend bool operator==(const Key&, const Key&) = default;
+    std::uint64_t checksum() const {
+      const std::array<std::uint64_t, 3> others{axes, from.layout.packed(), to.layout.packed()};
+      return cleave::detail::checksum(shape) ^ 3 * cleave::detail::checksum(others);
     }
   };
 
-  std::vector<std::uint64_t> sums_{};  ///< of the keys, looked through first
-  std::vector<Entry> entries_{};
-  std::size_t kept_ = 0;
+  KeyedCache<Key, std::shared_ptr<const Transfers>, max_transfers> lists_;
 };
 
 /// @return     a call whose result is what this rank owns under `step.to`

@@ -6,12 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
-#include <vector>
 
 #include <cleave/core/checksum.hpp>
 #include <cleave/mesh/mesh_state.hpp>
 #include <cleave/redistribute/choose.hpp>
+#include <cleave/redistribute/keyed_cache.hpp>
 
 namespace cleave {
 
@@ -50,24 +49,13 @@ class PlanCache {
   const Plan& plan(const Layout& source, const Layout& target, const Shape& shape,
                    const Mesh& mesh, std::size_t element_size) {
     const Key key{source.packed(), target.packed(), element_size, shape};
-    const std::uint64_t sum = key.checksum();
-    for (std::size_t i = 0; i < sums_.size(); ++i)
-      if (sums_[i] == sum && entries_[i]->key == key) return entries_[i]->plan;
-    if (entries_.size() == capacity) {
-      entries_.erase(entries_.begin());
-      sums_.erase(sums_.begin());
-    }
-    entries_.push_back(std::make_unique<const Entry>(
-        Entry{key, choose_plan(without_unit_axes(source, mesh.extents()),
-                               without_unit_axes(target, mesh.extents()), shape, mesh.extents(),
-                               element_size, cost_model(mesh.group()))}));
-    sums_.push_back(sum);
-    return entries_.back()->plan;
+    if (const Plan* known = plans_.find(key)) return *known;
+    return plans_.add(key, choose_plan(without_unit_axes(source, mesh.extents()),
+                                       without_unit_axes(target, mesh.extents()), shape,
+                                       mesh.extents(), element_size, cost_model(mesh.group())));
   }
 
  private:
-  static constexpr std::size_t capacity = 1024;  ///< tensors of a large network
-
   struct Key {
     std::uint64_t source;
     std::uint64_t target;
@@ -80,13 +68,8 @@ class PlanCache {
       return cleave::detail::checksum(shape) ^ cleave::detail::checksum(others);
     }
   };
-  struct Entry {
-    Key key;
-    Plan plan;
-  };
 
-  std::vector<std::uint64_t> sums_{};  ///< of the keys, looked through first
-  std::vector<std::unique_ptr<const Entry>> entries_{};
+  KeyedCache<Key, Plan, 1024> plans_;  ///< tensors of a large network
 };
 
 }  // namespace redistribution

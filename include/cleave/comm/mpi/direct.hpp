@@ -2,7 +2,7 @@
 //
 // Every rank writes into its slot what it asks for, all meet, everybody reads its peers directly
 // (the same functions as between threads), and all meet again before any source may change. What
-// does not lie in shared memory is copied there first; if a rank has no room for that, all see it
+// does not lie in shared memory is copied there first; if a rank lacks the memory, all see it
 // and the collective goes as messages. Short calls take less (short_calls.hpp).
 #pragma once
 
@@ -32,6 +32,7 @@ namespace cleave::detail {
 
 class MpiDirect {
   using Published = MpiPublished;
+  using Listed = MpiListedCall;
   using SharedView = MpiSharedView;
 
  public:
@@ -94,14 +95,10 @@ class MpiDirect {
     std::vector<const Collective*> peers;
     for (const Collective& call : round) peers.push_back(&call);
     for (std::size_t i = 0; i < calls.size(); ++i) {
-      round[std::size_t(rank_)] = calls[i];
       for (int r = 0; r < size(); ++r) {
         const Listed& theirs = listed(r)[i];
         Collective& call = round[std::size_t(r)];
-        call.kind = theirs.kind;
-        call.op = theirs.op;
-        call.global_count = theirs.global_count;
-        call.detail = theirs.detail;
+        call = r == rank_ ? calls[i] : call_of(theirs.header);
         call.source = view_of(theirs.source);
       }
       require_agreement(round, context);
@@ -150,15 +147,6 @@ class MpiDirect {
   }
 
  private:
-  /// One of several calls that are run together.
-  struct Listed {
-    CollectiveKind kind{};
-    ReduceOp op{};
-    index_t global_count = 0;
-    std::uint64_t detail = 0;
-    SharedView source{};
-  };
-
   /// A call whose views lie in shared memory.
   struct Staged {
     explicit Staged(MpiDirect& of) : direct(of) {}
@@ -189,11 +177,7 @@ class MpiDirect {
   void publish(const Collective& c, Staged& staged) {
     Published& mine = published(rank_);
     mine = {};
-    mine.kind = c.kind;
-    mine.op = c.op;
-    mine.root = c.root;
-    mine.global_count = c.global_count;
-    mine.detail = c.detail;
+    mine.header = MpiCallHeader::of(c);
     staged.call = c;
     const bool rooted = c.kind == CollectiveKind::broadcast || c.kind == CollectiveKind::scatter;
     if (!rooted || rank_ == c.root) mine.reachable = share_source(c, mine, staged);
@@ -213,15 +197,15 @@ class MpiDirect {
   void publish_all(std::span<const Collective> calls, Staged& staged) {
     Published& mine = published(rank_);
     mine = {};
-    mine.kind = calls[0].kind;
+    mine.header = MpiCallHeader::of(calls[0]);
     mine.count = std::int32_t(calls.size());
-    const auto room = [&](const Collective& c) {
+    const auto copied_bytes = [&](const Collective& c) {
       const bool is_shared = c.source.bytes() == 0 || node_->arena()->contains(c.source.data);
       return is_shared ? std::size_t(0) : (std::size_t(c.source.bytes()) + 63) / 64 * 64;
     };
     const std::size_t list_bytes = (calls.size() * sizeof(Listed) + 63) / 64 * 64;
     std::size_t bytes = list_bytes;
-    for (const Collective& c : calls) bytes += room(c);
+    for (const Collective& c : calls) bytes += copied_bytes(c);
     auto* const block = static_cast<std::byte*>(staged.blocks[0] = node_->arena()->allocate(bytes));
     mine.reachable = block != nullptr;
     if (!mine.reachable) return;
@@ -231,11 +215,11 @@ class MpiDirect {
     std::byte* free = block + list_bytes;
     for (std::size_t i = 0; i < calls.size(); ++i) {
       const Collective& c = calls[i];
-      Listed& entry = *new (list + i) Listed{c.kind, c.op, c.global_count, c.detail, {}};
+      Listed& entry = *new (list + i) Listed{MpiCallHeader::of(c), {}};
       entry.source.dtype = c.source.dtype;
       entry.source.extents = c.source.extents;
       if (c.source.bytes() == 0) continue;
-      const std::size_t size = room(c);
+      const std::size_t size = copied_bytes(c);
       const View copy = View::dense(free, c.source.dtype, c.source.extents);
       if (size > 0) strided_copy(c.source, copy);
       free += size;
@@ -288,13 +272,17 @@ class MpiDirect {
   }
 
   /// What a peer asks for, as far as others need to know.
-  Collective call_of(const Published& theirs, const Collective& mine) const {
+  static Collective call_of(const MpiCallHeader& theirs) {
     Collective c;
     c.kind = theirs.kind;
     c.op = theirs.op;
     c.root = theirs.root;
     c.global_count = theirs.global_count;
     c.detail = theirs.detail;
+    return c;
+  }
+  Collective call_of(const Published& theirs, const Collective& mine) const {
+    Collective c = call_of(theirs.header);
     c.source = view_of(theirs.source);
     if (theirs.copied) c.source.strides = row_major_strides(c.source.extents);
     else c.destination = view_of(theirs.destination);

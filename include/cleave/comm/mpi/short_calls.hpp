@@ -64,14 +64,10 @@ class MpiShortCalls {
   /// @pre takes(c)
   void publish(const Collective& c, std::int32_t place, const std::byte* segment) {
     MpiPublished& mine = slots_.published(slots_.rank());
-    mine.kind = c.kind;
-    mine.op = c.op;
+    mine.header = MpiCallHeader::of(c);
     mine.reachable = mine.copied = true;
     mine.failed = false;
-    mine.root = c.root;
     mine.count = 1;
-    mine.global_count = c.global_count;
-    mine.detail = c.detail;
     mine.layout = checksum_of_layout(c);
     mine.source.place = -1;
     mine.source.dtype = c.source.dtype;
@@ -89,8 +85,7 @@ class MpiShortCalls {
     const MpiPublished& mine = slots_.published(slots_.rank());
     for (int r = 0; r < slots_.size(); ++r) {
       const MpiPublished& theirs = slots_.published(r);
-      if (!theirs.copied || theirs.kind != mine.kind || theirs.op != mine.op || theirs.count != 1 ||
-          theirs.global_count != mine.global_count || theirs.detail != mine.detail ||
+      if (!theirs.copied || theirs.count != 1 || theirs.header != mine.header ||
           theirs.layout != mine.layout)
         return false;
     }

@@ -16,7 +16,7 @@
 
 namespace cleave::detail {
 
-/// What a rank has room for in its slot, in each of two rounds.
+/// What the slot of a rank holds, in each of two rounds.
 inline constexpr std::size_t slot_bytes = 8192;
 
 /// A view of memory in the segment of some process of the node.
@@ -28,18 +28,34 @@ struct MpiSharedView {
   Shape strides{};
 };
 
-/// What a rank publishes to its peers.
-struct MpiPublished {
+/// What ranks compare of a call that each of them makes.
+struct MpiCallHeader {
   CollectiveKind kind{};
   ReduceOp op{};
-  bool reachable = true;
-  bool failed = false;
-  bool copied = false;  ///< the source is dense in the slot; strides are not published
   std::int32_t root = 0;
-  std::int32_t count = 1;    ///< of calls that are run together
-  std::int64_t listed = -1;  ///< where the list of several lies in the rank's segment
   index_t global_count = 0;
   std::uint64_t detail = 0;
+
+  static MpiCallHeader of(const Collective& c) {
+    return {c.kind, c.op, c.root, c.global_count, c.detail};
+  }
+  friend bool operator==(const MpiCallHeader&, const MpiCallHeader&) = default;
+};
+
+/// One of several calls that are run together.
+struct MpiListedCall {
+  MpiCallHeader header{};
+  MpiSharedView source{};
+};
+
+/// What a rank publishes to its peers.
+struct MpiPublished {
+  MpiCallHeader header{};
+  bool reachable = true;
+  bool failed = false;
+  bool copied = false;       ///< the source is dense in the slot; strides are not published
+  std::int32_t count = 1;    ///< of calls that are run together
+  std::int64_t listed = -1;  ///< where the list of several lies in the rank's segment
   std::uint64_t layout = 0;  ///< of a copied source: @see checksum_of_layout
   MpiSharedView source{};
   MpiSharedView destination{};

@@ -67,18 +67,18 @@ struct AttentionBlock {
 
 /// Calls f(block) for the blocks of one head that are not hidden altogether, those of one block of
 /// queries after the other; their products are computed, and divided by the root of d.
-/// @param room  for the products of a block
+/// @param products  scratch memory for those of a block
 template <class Mask, class T, class F>
 void each_attention_block(const Mask& mask, const Matrix<const T>& q, const Matrix<const T>& k,
-                          T* room, const F& f) {
+                          T* products, const F& f) {
   const T scale = T(q.cols > 0 ? 1 / std::sqrt(double(q.cols)) : 1);
   for (index_t i = 0; i < q.rows; i += query_block) {
     const index_t queries = std::min(query_block, q.rows - i);
     for (index_t j = 0; j < k.rows; j += key_block) {
       if (mask.is_causal && mask.first_key + j >= mask.first_query + i + queries) break;
-      const AttentionBlock<T> block{i, queries, j, std::min(key_block, k.rows - j), room};
+      const AttentionBlock<T> block{i, queries, j, std::min(key_block, k.rows - j), products};
       gemm(On<Host>{}, rows_of(q, i, queries), transposed(rows_of(k, j, block.keys)), block.all());
-      for (index_t at = 0; at < queries * block.keys; ++at) room[at] *= scale;
+      for (index_t at = 0; at < queries * block.keys; ++at) products[at] *= scale;
       mask.apply(block);
       f(block);
     }
@@ -154,10 +154,12 @@ const T& element_of(const Strided<const T>& x, const index_t* index, index_t r) 
   return *at;
 }
 
+/// to += a · b, by way of `sums`, scratch memory for as many elements.
 template <class T>
-void add_rows(const T* from, const Matrix<T>& to) {
+void add_product(const Matrix<const T>& a, const Matrix<const T>& b, T* sums, const Matrix<T>& to) {
+  gemm(On<Host>{}, a, b, Matrix<T>{sums, to.rows, to.cols, to.cols, 1});
   for (index_t r = 0; r < to.rows; ++r)
-    for (index_t e = 0; e < to.cols; ++e) to.data[r * to.row_stride + e] += *from++;
+    for (index_t e = 0; e < to.cols; ++e) to.data[r * to.row_stride + e] += *sums++;
 }
 
 }  // namespace detail
@@ -197,8 +199,7 @@ void attention(const Mask& mask, const Strided<T>& y, const Strided<T>& logarith
           softmax.take(block, seen, out);
           const Matrix<const T> of = detail::rows_of(values, block.first_key, block.keys);
           if (block.first_key == 0) return gemm(On<Host>{}, block.read(), of, out);
-          gemm(On<Host>{}, block.read(), of, Matrix<T>{sums.data(), block.queries, e, e, 1});
-          detail::add_rows(sums.data(), out);
+          detail::add_product(block.read(), of, sums.data(), out);
         });
     finish(first);
     next += n;
@@ -222,7 +223,7 @@ struct HeadGradients {
   const T *slopes, *logarithms;  ///< one per query, that far apart
   index_t slope_step, logarithm_step;
   T scale;
-  T *others, *sums;  ///< room for a block of products, and for one of results
+  T *others, *sums;  ///< scratch memory for a block of products, and for one of results
 
   void add(const AttentionBlock<T>& block, const AttentionMask& mask) const {
     const auto queries = [&](const auto& x) {
@@ -232,7 +233,7 @@ struct HeadGradients {
     for (index_t r = 0; r < block.queries; ++r)
       exponentials(block.row(r), block.seen_by(r, mask), block.keys,
                    logarithms[(block.first_query + r) * logarithm_step]);
-    if (dv.data != nullptr) add_product(transposed(block.read()), queries(g), keys(dv));
+    if (dv.data != nullptr) add_product(transposed(block.read()), queries(g), sums, keys(dv));
     if (dq.data == nullptr && dk.data == nullptr) return;
     const AttentionBlock<T> rising{block.first_query, block.queries, block.first_key, block.keys,
                                    others};
@@ -243,14 +244,8 @@ struct HeadGradients {
       const T* const towards = rising.row(r);
       for (index_t j = 0; j < block.keys; ++j) p[j] *= (towards[j] - mean) * scale;
     }
-    if (dq.data != nullptr) add_product(block.read(), keys(k), queries(dq));
-    if (dk.data != nullptr) add_product(transposed(block.read()), queries(q), keys(dk));
-  }
-
- private:
-  void add_product(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& to) const {
-    gemm(On<Host>{}, a, b, Matrix<T>{sums, to.rows, to.cols, to.cols, 1});
-    add_rows(sums, to);
+    if (dq.data != nullptr) add_product(block.read(), keys(k), sums, queries(dq));
+    if (dk.data != nullptr) add_product(transposed(block.read()), queries(q), sums, keys(dk));
   }
 };
 

@@ -77,9 +77,9 @@ void attention_sums(const Mask& mask, const Strided<T>& y, const Strided<T>& tot
                                  detail::element_of(shifts, index, query));
             totals.data[first + query] += detail::reduce_row<Sum, T>(block.row(r), block.keys, 1);
           }
-          gemm(On<Host>{}, block.read(), detail::rows_of(values, block.first_key, block.keys),
-               Matrix<T>{sums.data(), block.queries, e, e, 1});
-          detail::add_rows(sums.data(), detail::rows_of(result, block.first_query, block.queries));
+          detail::add_product(block.read(), detail::rows_of(values, block.first_key, block.keys),
+                              sums.data(),
+                              detail::rows_of(result, block.first_query, block.queries));
         });
   });
 }

@@ -1,0 +1,48 @@
+// What was found before, by what it was found for: the latest of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace cleave::redistribution {
+
+/// Values that together weigh no more than `Limit`; the oldest make room for new ones.
+/// @tparam Key  has a checksum() and ==
+template <class Key, class Value, std::size_t Limit>
+class KeyedCache {
+ public:
+  /// Null if there is none; else it holds until the next `add`.
+  const Value* find(const Key& key) const {
+    const std::uint64_t sum = key.checksum();
+    for (std::size_t i = 0; i < sums_.size(); ++i)
+      if (sums_[i] == sum && entries_[i]->key == key) return &entries_[i]->value;
+    return nullptr;
+  }
+  /// Of a key that `find` does not find. @param weight  up to the limit
+  const Value& add(const Key& key, Value value, std::size_t weight = 1) {
+    for (; weight_ + weight > Limit; sums_.erase(sums_.begin())) {
+      weight_ -= entries_[0]->weight;
+      entries_.erase(entries_.begin());
+    }
+    weight_ += weight;
+    sums_.push_back(key.checksum());
+    entries_.push_back(std::unique_ptr<const Entry>(new Entry{key, std::move(value), weight}));
+    return entries_.back()->value;
+  }
+
+ private:
+  struct Entry {
+    Key key;
+    Value value;
+    std::size_t weight;
+  };
+
+  std::size_t weight_ = 0;
+  std::vector<std::uint64_t> sums_;  ///< of the keys, looked through first
+  std::vector<std::unique_ptr<const Entry>> entries_;
+};
+
+}  // namespace cleave::redistribution
