@@ -63,32 +63,32 @@ TEST_CASE("a stream runs what another thread's event puts before it") {
   CHECK(array.read(consumer) == std::vector{5});
 }
 
-TEST_CASE("an operation behind a gate runs once another thread has opened it, after its points") {
+TEST_CASE("an operation behind a latch runs once another thread has opened it, after its points") {
   const Fresh fresh;
   for (const Order order : {Order::lazy, Order::eager}) {
     set_order(order);
     const Stream first, second;
     const Array<int> array(std::vector<int>{0});
     Machine& machine = Machine::get();
-    const auto gate = std::make_shared<Gate>();
+    const auto latch = std::make_shared<Latch>();
     {
       Lock lock = machine.lock();
       machine.enqueue(*machine.stream(first, 0),
                       {.name = "a collective",
                        .body = [data = array.data] { *data = *data * 10; },
-                       .gate = gate});
+                       .latch = latch});
     }
     std::thread opener([&] {
       launch_on(second, 1, 1, assign, array.data, 1, 4);
       Lock lock = machine.lock();
-      machine.open(*gate, {machine.stream(second, 0)->end()});
+      machine.open(*latch, {machine.stream(second, 0)->end()});
     });
     CHECK(array.read(first) == std::vector{40});
     opener.join();
   }
 }
 
-TEST_CASE("a gate that nobody opens ends with an error that names the operation") {
+TEST_CASE("a latch that nobody opens ends with an error that names the operation") {
   const Fresh fresh;
   const Stream stream;
   Machine& machine = Machine::get();
@@ -96,7 +96,7 @@ TEST_CASE("a gate that nobody opens ends with an error that names the operation"
     Lock lock = machine.lock();
     machine.settings.timeout = std::chrono::seconds(0);
     machine.enqueue(*machine.stream(stream, 0),
-                    {.name = "a collective of 4", .gate = std::make_shared<Gate>()});
+                    {.name = "a collective of 4", .latch = std::make_shared<Latch>()});
   }
   CHECK_ERROR(cudaStreamQuery(stream), cudaErrorNotReady);
   CHECK_ERROR(cudaStreamSynchronize(stream), cudaErrorLaunchTimeout);
@@ -113,10 +113,10 @@ TEST_CASE("collectives that wait for each other are an error, not a hang") {
     Lock lock = machine.lock();
     CUstream_st& one = *machine.stream(first, 0);
     CUstream_st& two = *machine.stream(second, 0);
-    const auto a = std::make_shared<Gate>(), b = std::make_shared<Gate>();
-    const auto add = [&](CUstream_st& stream, const char* name, const std::shared_ptr<Gate>& gate) {
+    const auto a = std::make_shared<Latch>(), b = std::make_shared<Latch>();
+    const auto add = [&](CUstream_st& stream, const char* name, const std::shared_ptr<Latch>& latch) {
       const Point before = stream.end();
-      machine.enqueue(stream, {.name = name, .gate = gate});
+      machine.enqueue(stream, {.name = name, .latch = latch});
       return before;
     };
     // The streams have the two in opposite orders.

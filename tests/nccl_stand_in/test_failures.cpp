@@ -86,12 +86,12 @@ TEST_CASE("an abort, from any thread, wakes the host that waits for a rank that 
              const Buffer<int> buffer(std::vector{1});
              if (rank.rank == 0) {
                CHECK_NCCL(reduce(rank, buffer));
-               std::thread watch([&] {
+               std::thread aborting([&] {
                  for (int i = 0; i < 1000; ++i) std::this_thread::yield();
                  CHECK_NCCL(ncclCommAbort(rank.comm));
                });
                rank.wait();
-               watch.join();
+               aborting.join();
                CHECK(buffer.read(rank.stream) == std::vector{1});
              } else {
                CHECK_NCCL(ncclCommAbort(rank.comm));
@@ -151,7 +151,7 @@ TEST_CASE("an abort waits for the device's other communicators, unless they go w
 }
 
 TEST_CASE("an abort ends a call that waits, but must not free what it uses before it has ended") {
-  for (const bool patient : {true, false}) {
+  for (const bool grouped : {true, false}) {
     const Fresh fresh(2);
     set_connect_on_use(true);
     on_ranks(2,
@@ -164,17 +164,17 @@ TEST_CASE("an abort ends a call that waits, but must not free what it uses befor
                std::atomic<bool> left = false;
                std::thread other([&] {
                  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-                 if (patient) CHECK_NCCL(ncclGroupStart());
+                 if (grouped) CHECK_NCCL(ncclGroupStart());
                  CHECK_NCCL(ncclCommAbort(rank.comm));
                  while (!left) std::this_thread::yield();
-                 if (patient) CHECK_NCCL(ncclGroupEnd());
+                 if (grouped) CHECK_NCCL(ncclGroupEnd());
                });
                CHECK_RESULT(reduce(rank, buffer), ncclInternalError);
                left = true;
                other.join();
              },
              {.destroy = false});
-    fresh.expect_faults(patient ? ""
+    fresh.expect_faults(grouped ? ""
                                 : "nccl: ncclCommAbort: frees world, and a thread is inside of a "
                                   "call on it\n");
   }

@@ -133,8 +133,8 @@ CLEAVE_HOST_DEVICE T tangent(const T& a) {
   if constexpr (!is_complex<T>) {
     return T(std::tan(a));
   } else {
-    const T turned = hyperbolic_tangent(T(-a.imag(), a.real()));
-    return T(turned.imag(), -turned.real());
+    const T rotated = hyperbolic_tangent(T(-a.imag(), a.real()));
+    return T(rotated.imag(), -rotated.real());
   }
 }
 template <class T>

@@ -165,8 +165,8 @@ DeviceMesh<Device, flat<A...>> flatten(const DeviceMesh<Device, Axes...>& mesh, 
 
 namespace detail {
 
-/// How many ranks a mesh has room for: 0 if an extent is not positive, the largest index if there
-/// is more room than it can count.
+/// The product of the extents of a mesh: 0 if one is not positive, the largest index if it is larger
+/// than that.
 inline index_t places(const Shape& extents) {
   constexpr index_t most = std::numeric_limits<index_t>::max();
   index_t count = 1;

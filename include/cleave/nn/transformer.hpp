@@ -16,12 +16,12 @@ namespace cleave::nn {
 /// A sum over ranks that attention or mlp leaves is reduced before it is added: all-reduced where x
 /// is Replicate, reduce-scattered where x is sharded.
 template <class AttentionNorm = LayerNorm<>, class Attention = MultiheadAttention<>,
-          class MlpNorm = LayerNorm<>, class Feed = Mlp<>, class Drop = None>
+          class MlpNorm = LayerNorm<>, class FeedForward = Mlp<>, class Drop = None>
 struct TransformerBlock {
   AttentionNorm attention_norm;
   Attention attention;
   MlpNorm mlp_norm;
-  Feed mlp;
+  FeedForward mlp;
   Drop dropout;  ///< of what is added to x; or None
   static constexpr names members{"attention_norm", "attention", "mlp_norm", "mlp", "dropout"};
 
@@ -42,9 +42,9 @@ struct TransformerBlock {
     else return dropout(y);
   }
 };
-template <class AttentionNorm, class Attention, class MlpNorm, class Feed, class Drop>
-TransformerBlock(AttentionNorm, Attention, MlpNorm, Feed, Drop)
-    -> TransformerBlock<AttentionNorm, Attention, MlpNorm, Feed, Drop>;
+template <class AttentionNorm, class Attention, class MlpNorm, class FeedForward, class Drop>
+TransformerBlock(AttentionNorm, Attention, MlpNorm, FeedForward, Drop)
+    -> TransformerBlock<AttentionNorm, Attention, MlpNorm, FeedForward, Drop>;
 
 /// Layer norms, causal attention, and an Mlp of four times the width.
 /// @param places  of the attention: None or Rotary

@@ -132,7 +132,7 @@ class Results;
 template <class Device, class... T, int... Dims>
 class Results<Device, Types<T...>, std::integer_sequence<int, Dims...>> {
  public:
-  Results() : raw_{room(std::make_index_sequence<sizeof...(T)>{})} {}
+  Results() : raw_{raw_results(std::make_index_sequence<sizeof...(T)>{})} {}
   Results(const Results&) = delete;  // the runner has its addresses
 
   RawResult* data() { return raw_.data(); }
@@ -151,7 +151,7 @@ class Results<Device, Types<T...>, std::integer_sequence<int, Dims...>> {
 
  private:
   template <std::size_t... K>
-  std::array<RawResult, sizeof...(T)> room(std::index_sequence<K...>) {
+  std::array<RawResult, sizeof...(T)> raw_results(std::index_sequence<K...>) {
     return {std::get<K>(extents_).result()...};
   }
 

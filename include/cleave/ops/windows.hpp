@@ -167,8 +167,8 @@ constexpr auto windows_of(const char* name, const X& x, const Window& window) {
                     " elements, dimension " + std::to_string(D) + " has " +
                     std::to_string(extent),
                 context_of(innermost(x)));
-  const index_t room = extent - window.span();
-  return call_op<R...>(ops::Windows<D>{window, room < 0 ? 0 : room / window.stride + 1}, x);
+  const index_t last = extent - window.span();
+  return call_op<R...>(ops::Windows<D>{window, last < 0 ? 0 : last / window.stride + 1}, x);
 }
 
 /// Makes the operation that puts zeros before and behind dimension D.

@@ -41,14 +41,14 @@ struct ErrorText {
 template <class M>
 constexpr auto module_paths() {
 #if defined(__clang__)
-  constexpr int room = 1;  // printed as numbers; see ShowModules
+  constexpr int size = 1;  // printed as numbers; see ShowModules
 #else
-  constexpr int room = nn::node_count<M> * 32;
+  constexpr int size = nn::node_count<M> * 32;
 #endif
-  ErrorText<room> text;
+  ErrorText<size> text;
   int at = 0;
   const auto put = [&](const char* s) {
-    while (*s != '\0' && at < room - 1) text.text[at++] = *s++;
+    while (*s != '\0' && at < size - 1) text.text[at++] = *s++;
   };
   const auto put_path = [&](const auto& self, int n) -> void {
     const auto& node = nn::tree_of<M>[n];

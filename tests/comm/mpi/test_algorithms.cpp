@@ -182,7 +182,7 @@ TEST_CASE("blocks of a reduction over 16,384 ranks fit in the scratch of a reduc
 TEST_CASE("reductions as messages go through a little scratch block by block") {
   if (!needs_processes(2)) return;
   const Changed scratch(detail::max_reduction_scratch, std::size_t(1000));
-  const Changed none_is_passed_on(detail::most_passed_on, std::size_t(0));
+  const Changed none_is_forwarded(detail::max_forwarded_bytes, std::size_t(0));
   const Changed nodes(detail::mpi_ranks_per_node, 1);
   on_ranks({2, 3, 4, 8}, [](World& world) {
     reduce_scatter_cases(world);

@@ -88,15 +88,15 @@ Machine::Step Machine::step(Point point) {
     CUstream_st& stream = *point.stream;
     Operation& operation = stream.queue.front();
     if (stream.device->failure == cudaSuccess) {
-      if (operation.gate != nullptr && !operation.gate->open) return Step::blocked;
+      if (operation.latch != nullptr && !operation.latch->open) return Step::blocked;
       const auto unreached = [](const std::vector<Point>& points) {
         return std::find_if_not(points.begin(), points.end(), reached);
       };
       const Point* next = nullptr;
       if (auto need = unreached(operation.after); need != operation.after.end()) {
         next = &*need;
-      } else if (operation.gate != nullptr) {
-        const auto& others = operation.gate->after;
+      } else if (operation.latch != nullptr) {
+        const auto& others = operation.latch->after;
         if (auto other = unreached(others); other != others.end()) next = &*other;
       }
       if (next != nullptr) {
@@ -183,9 +183,9 @@ void Machine::run_ready() {
   memory.hide();
 }
 
-void Machine::open(Gate& gate, std::vector<Point> after) {
-  gate.open = true;
-  gate.after = std::move(after);
+void Machine::open(Latch& latch, std::vector<Point> after) {
+  latch.open = true;
+  latch.after = std::move(after);
   changed_.notify_all();
   if (settings.order == Order::eager) run_ready();
 }

@@ -5,7 +5,7 @@
 // needs is everything before it in its stream and the points it was enqueued with. Whoever calls
 // holds the machine's lock.
 //
-// Stand-ins for other libraries enqueue through this interface: see Operation and Gate.
+// Stand-ins for other libraries enqueue through this interface: see Operation and Latch.
 #pragma once
 
 #include <bitset>
@@ -46,7 +46,7 @@ struct Point {
 
 /// Needs that become known only after an operation is enqueued, such as the other ranks' places in
 /// a collective. Until it is open, no host thread gets past the operation.
-struct Gate {
+struct Latch {
   bool open = false;
   std::vector<Point> after;
 };
@@ -55,7 +55,7 @@ struct Operation {
   std::string name;                   ///< for messages: "kernel of 4x1x1 blocks"
   std::function<void()> body{};       ///< runs under the lock, with memory exposed
   std::vector<Point> after{};         ///< besides all that is before it in its stream
-  std::shared_ptr<Gate> gate{};       ///< and after what this says, if there is one
+  std::shared_ptr<Latch> latch{};     ///< and after what this says, if there is one
   ArenaSet arenas = ArenaSet::own();  ///< the memory that is exposed
   bool bookkeeping = false;           ///< also runs on a device that has failed
   /// For a captured operation: makes the one that a launch of the graph enqueues. Without it, each
@@ -134,8 +134,8 @@ class Machine {
   void nudge(Point point);
   /// Runs all that can run now, on every stream.
   void run_ready();
-  /// Opens the gate: what waits for it goes on.
-  void open(Gate& gate, std::vector<Point> after);
+  /// Opens the latch: what waits for it goes on.
+  void open(Latch& latch, std::vector<Point> after);
 
   /// Reports a fault and makes the device fail. Within an operation, of the device that runs it.
   void fail(Device& device, cudaError_t error, const std::string& what);

@@ -69,8 +69,8 @@ void Clique::open(const std::vector<std::shared_ptr<Match>>& matches) {
     if (match->missing > 0) continue;
     for (const Match::Part& part : match->parts) {
       Shipment& one = *part.shipment;
-      if (one.unmatched == 0 && !one.stalled && !one.withdrawn && !one.gate->open)
-        Machine::get().open(*one.gate, one.needs);
+      if (one.unmatched == 0 && !one.stalled && !one.withdrawn && !one.latch->open)
+        Machine::get().open(*one.latch, one.needs);
     }
   }
 }

@@ -17,7 +17,7 @@
 
 namespace nccl_stand_in {
 
-using cuda_stand_in::Gate;
+using cuda_stand_in::Latch;
 using cuda_stand_in::Lock;
 using cuda_stand_in::Machine;
 using cuda_stand_in::Point;
@@ -27,7 +27,7 @@ struct Shipment {
   int rank = 0;
   std::vector<TransferCall> calls{};
   std::vector<std::vector<std::byte>> sent{};  ///< what each call reads, once it has left
-  std::shared_ptr<Gate> gate = std::make_shared<Gate>();  ///< opens when all calls are matched
+  std::shared_ptr<Latch> latch = std::make_shared<Latch>();  ///< opens when all calls are matched
   Point departure{};                                      ///< where the calls' inputs are read
   std::vector<Point> needs{};                             ///< departures of all that match
   std::size_t unmatched = 0;                              ///< calls
@@ -60,7 +60,7 @@ struct Clique {
   /// Matches the calls of an operation whose place in its stream is known.
   /// @return the matches, by call; fewer if the ranks disagree
   std::vector<std::shared_ptr<Match>> add(const std::shared_ptr<Shipment>& shipment);
-  /// Opens the gates of all that can go on since these matches were made. In eager order, it does.
+  /// Opens the latches of all that can go on since these matches were made. In eager order, it does.
   static void open(const std::vector<std::shared_ptr<Match>>& matches);
 
   /// How often each rank has come to a call that all must make, such as a split.

@@ -38,7 +38,7 @@ class Flight : public std::enable_shared_from_this<Flight> {
   Operation arrival() {
     return {.name = name(),
             .body = [flight = shared_from_this()] { flight->arrive(); },
-            .gate = shipment_->gate,
+            .latch = shipment_->latch,
             .arenas = arenas(),
             .placed = [flight = shared_from_this()](Point point) { flight->enter(point); }};
   }
@@ -76,7 +76,7 @@ class Flight : public std::enable_shared_from_this<Flight> {
 
   void abandon() {
     shipment_->withdrawn = shipment_->released = true;
-    Machine::get().open(*shipment_->gate, {});
+    Machine::get().open(*shipment_->latch, {});
   }
 
   void depart() {
@@ -88,7 +88,7 @@ class Flight : public std::enable_shared_from_this<Flight> {
       for (const Match::Part& part : match->parts)
         if (part.shipment != nullptr && part.shipment != shipment_ && !part.shipment->released) {
           part.shipment->stalled = true;
-          part.shipment->gate->open = false;
+          part.shipment->latch->open = false;
         }
   }
 

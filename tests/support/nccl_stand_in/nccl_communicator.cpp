@@ -255,7 +255,7 @@ ncclResult_t ncclCommAbort(ncclComm_t handle) {
     context.library.notify();
     for (const ncclComm::Pending& one : pending) {
       one.shipment->released = true;
-      context.machine.open(*one.shipment->gate, {});
+      context.machine.open(*one.shipment->latch, {});
     }
     if (Group& group = Group::get(); group.begun) group.aborted.push_back(comm);
     else reclaim(context, *comm);

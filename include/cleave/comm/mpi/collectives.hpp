@@ -52,10 +52,10 @@ void gather_pieces(MpiMessages& messages, const ConstView& mine, const PieceOf& 
 
 /// The longest array, in bytes, that takes log2(n) steps in which it is passed on; of longer ones
 /// every rank sends each other its part. The same on all ranks; small in tests.
-inline std::size_t most_passed_on = std::size_t(64) << 10;
+inline std::size_t max_forwarded_bytes = std::size_t(64) << 10;
 
 inline bool goes_in_steps(const MpiMessages& messages, std::size_t bytes) {
-  return messages.size() > 2 && bytes <= most_passed_on;
+  return messages.size() > 2 && bytes <= max_forwarded_bytes;
 }
 
 /// gather_pieces in ceil(log2(n)) steps: a rank passes on what it has got so far (J. Bruck et al.,

@@ -52,20 +52,20 @@ class PieceReduction {
     const index_t elements = own_.size();
     block_ = reduction_block(elements, size_, messages.size());
     blocks_ = rounds_ = (elements + block_ - 1) / block_;
-    room_ = std::size_t(std::min(block_, elements)) * size_;
-    packed_ = messages.scratch(room_);
+    slot_bytes_ = std::size_t(std::min(block_, elements)) * size_;
+    packed_ = messages.scratch(slot_bytes_);
     for (int step = 1; step < messages.size(); ++step) {
       const ConstView theirs = piece(messages.after(step));
       const index_t part = reduction_block(theirs.size(), size_, messages.size());
       rounds_ = std::max(rounds_, (theirs.size() + part - 1) / part);
       if (!theirs.contiguous())
-        send_room_ = std::max(send_room_, std::size_t(std::min(part, theirs.size())) * size_);
+        send_slot_bytes_ = std::max(send_slot_bytes_, std::size_t(std::min(part, theirs.size())) * size_);
     }
-    depth_ = std::min<index_t>(blocks_in_flight(std::max(room_, send_room_), messages.size()),
+    depth_ = std::min<index_t>(blocks_in_flight(std::max(slot_bytes_, send_slot_bytes_), messages.size()),
                                std::max<index_t>(rounds_, 1));
     marks_.resize(std::size_t(depth_));
-    slots_ = messages.scratch(std::size_t(depth_) * peers() * room_);
-    send_slots_ = messages.scratch(std::size_t(depth_) * peers() * send_room_);
+    slots_ = messages.scratch(std::size_t(depth_) * peers() * slot_bytes_);
+    send_slots_ = messages.scratch(std::size_t(depth_) * peers() * send_slot_bytes_);
   }
 
   void run() {
@@ -94,7 +94,7 @@ class PieceReduction {
   std::size_t place(index_t b, int step) const {
     return std::size_t(b % depth_) * peers() + std::size_t(step - 1);
   }
-  std::byte* slot(index_t b, int step) const { return slots_ + place(b, step) * room_; }
+  std::byte* slot(index_t b, int step) const { return slots_ + place(b, step) * slot_bytes_; }
 
   void post(index_t b) {
     Marks& marks = marks_[std::size_t(b % depth_)];
@@ -112,7 +112,7 @@ class PieceReduction {
     const index_t part = reduction_block(theirs.size(), size_, messages_.size());
     const index_t count = std::min(part, theirs.size() - b * part);
     if (count <= 0) return;
-    std::byte* const packed = send_slots_ + place(b, step) * send_room_;
+    std::byte* const packed = send_slots_ + place(b, step) * send_slot_bytes_;
     if (!theirs.contiguous()) pack_range(theirs, b * part, count, packed);
     messages_.send(
         theirs.contiguous() ? static_cast<const std::byte*>(element_at(theirs, b * part)) : packed,
@@ -146,7 +146,7 @@ class PieceReduction {
   index_t blocks_ = 0;  ///< of this rank's piece
   index_t rounds_ = 0;  ///< of the longest piece
   index_t depth_ = 2;   ///< blocks in flight from each rank
-  std::size_t room_ = 0, send_room_ = 0;
+  std::size_t slot_bytes_ = 0, send_slot_bytes_ = 0;
   std::byte* slots_ = nullptr;
   std::byte* send_slots_ = nullptr;
   std::byte* packed_ = nullptr;

@@ -61,7 +61,7 @@ class MpiTwoLevelShort {
       case CollectiveKind::reduce_scatter: return c.source.bytes() <= two_level_short_bytes;
       case CollectiveKind::all_to_all:
         return c.even && c.global_count >= ranks * ranks &&
-               c.global_count * size <= most_passed_bytes * ranks * ranks;
+               c.global_count * size <= max_forwarded_bytes * ranks * ranks;
       default: return false;
     }
   }
@@ -77,7 +77,7 @@ class MpiTwoLevelShort {
 
  private:
   /// The longest transfer that is worth a stop on its way.
-  static constexpr index_t most_passed_bytes = 2 << 10;
+  static constexpr index_t max_forwarded_bytes = 2 << 10;
 
   /// A copy of the pieces of all ranks.
   struct Packed {
@@ -96,7 +96,7 @@ class MpiTwoLevelShort {
     return c.pieces[std::size_t(grid_.at(node, place))];
   }
 
-  Packed room_for_pieces(const Collective& c) const {
+  Packed scratch_for_pieces(const Collective& c) const {
     Packed packed;
     index_t at = 0;
     for (int p = 0; p < grid_.places; ++p) {
@@ -125,7 +125,7 @@ class MpiTwoLevelShort {
 
   /// The column gathers what its ranks have, and the node what its columns have.
   void all_gather(const Collective& c) {
-    const Packed packed = room_for_pieces(c);
+    const Packed packed = scratch_for_pieces(c);
     const View column = packed.all[packed.columns[std::size_t(grid_.place)]];
     const DType type = packed.all.dtype;
     const index_t count = piece(c, grid_.node, grid_.place).volume();
@@ -147,7 +147,7 @@ class MpiTwoLevelShort {
 
   /// The node reduces for column p at its rank p, and columns reduce that.
   void reduce_scatter(const Collective& c) {
-    const Packed packed = room_for_pieces(c);
+    const Packed packed = scratch_for_pieces(c);
     each_piece(c, packed,
                [&](const View& copy, const Box& box) { strided_copy(c.source[box], copy); });
     const DType type = c.source.dtype;

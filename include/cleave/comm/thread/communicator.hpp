@@ -122,7 +122,7 @@ class BasicThreadCommunicator final : public Communicator {
     if (calls.empty()) return;
     for (const Collective& c : calls) verify_call(c, rank(), size());
     const bool in_shares = std::any_of(calls.begin(), calls.end(), is_long_all_reduce);
-    const std::shared_ptr<void> results = in_shares ? nullptr : room_for_results(calls);
+    const std::shared_ptr<void> results = in_shares ? nullptr : scratch_for_results(calls);
     order_->mark(PeerPoint::ready);
     publish(calls);
     if (std::all_of(calls.begin(), calls.end(), is_barrier)) return;
@@ -130,7 +130,7 @@ class BasicThreadCommunicator final : public Communicator {
     std::exception_ptr error;
     attempt(error, [&] {
       await_peers(PeerPoint::ready);
-      std::size_t room = 0;
+      std::size_t offset = 0;
       for_calls(calls, [&](const Collective& c, PeerCalls peers) {
         if (c.kind == CollectiveKind::reduce_scatter)
           reduce_piece<Device>(peers, rank(), operands_);
@@ -138,7 +138,7 @@ class BasicThreadCommunicator final : public Communicator {
           copy_from_peers<Device>(peers, rank(), state().check == CheckLevel::collective);
         else if (in_shares) reduce_share<Device>(peers, rank(), operands_);
         else
-          reduce_elements<Device>(peers, result_of(c, results, room), 0, c.source.size(),
+          reduce_elements<Device>(peers, result_of(c, results, offset), 0, c.source.size(),
                                   operands_);
       });
     });
@@ -156,10 +156,10 @@ class BasicThreadCommunicator final : public Communicator {
     finish(calls[0], error);
     await_peers(PeerPoint::done);
     if (in_shares) return;
-    std::size_t room = 0;
+    std::size_t offset = 0;
     for (const Collective& c : calls)
       if (c.kind == CollectiveKind::all_reduce)
-        strided_copy(Device{}, result_of(c, results, room), c.destination);
+        strided_copy(Device{}, result_of(c, results, offset), c.destination);
   }
 
   void gather_signatures(const Signature& mine, std::span<Signature> all) override {
@@ -182,19 +182,19 @@ class BasicThreadCommunicator final : public Communicator {
     return c.kind == CollectiveKind::all_reduce && c.source.bytes() > Order::short_bytes;
   }
 
-  /// Room for the results of short all_reduces, whose destinations may be sources that peers read.
+  /// Memory for the results of short all_reduces, whose destinations may be sources that peers read.
   /// The host's is kept for later calls; a device's goes with the call, in the order of the stream,
   /// which may be another one next time, or in a capture.
-  std::shared_ptr<void> room_for_results(std::span<const Collective> calls) {
-    std::size_t room = 0;
+  std::shared_ptr<void> scratch_for_results(std::span<const Collective> calls) {
+    std::size_t bytes = 0;
     for (const Collective& c : calls)
-      if (c.kind == CollectiveKind::all_reduce) room += result_bytes(c);
+      if (c.kind == CollectiveKind::all_reduce) bytes += result_bytes(c);
     if constexpr (std::is_same_v<Device, Host>) {
-      if (room > room_) results_ = allocate_bytes(Device{}, room);
-      room_ = std::max(room_, room);
+      if (bytes > results_bytes_) results_ = allocate_bytes(Device{}, bytes);
+      results_bytes_ = std::max(results_bytes_, bytes);
       return results_;
     } else {
-      return allocate_bytes(Device{}, room);
+      return allocate_bytes(Device{}, bytes);
     }
   }
 
@@ -202,12 +202,12 @@ class BasicThreadCommunicator final : public Communicator {
     return (std::size_t(c.source.bytes()) + 63) / 64 * 64;
   }
 
-  /// The next result, `room` bytes behind the first.
+  /// The next result, `offset` bytes behind the first.
   static View result_of(const Collective& c, const std::shared_ptr<void>& results,
-                        std::size_t& room) {
-    const View result = View::dense(static_cast<std::byte*>(results.get()) + room, c.source.dtype,
+                        std::size_t& offset) {
+    const View result = View::dense(static_cast<std::byte*>(results.get()) + offset, c.source.dtype,
                                     c.source.extents);
-    room += result_bytes(c);
+    offset += result_bytes(c);
     return result;
   }
 
@@ -314,7 +314,7 @@ class BasicThreadCommunicator final : public Communicator {
   std::vector<const Collective*> peers_;     ///< of the call at hand
   std::vector<ConstView> operands_;          ///< of a reduction
   std::shared_ptr<void> results_;            ///< of short all_reduces, on the host
-  std::size_t room_ = 0;                     ///< bytes of `results_`
+  std::size_t results_bytes_ = 0;            ///< of `results_`
   std::vector<std::vector<int>> subgroups_;  ///< the lists this rank has made subgroups of
   std::uint64_t round_ = 0;                  ///< of the entry barrier
   std::uint64_t step_ = 0;                   ///< behind it

@@ -153,8 +153,8 @@ template <int Bytes>
 /// The least magnitude, as bits of a float, that doubles add to a block of numbers with this highest
 /// exponent (as floats store it) without rounding. At least that of the least number.
 constexpr std::uint32_t least_beside(int highest) {
-  constexpr int room = 53 - 24 - 10;  // from the last bit of one to the sum of a block of the other
-  return highest - room > 1 ? std::uint32_t(highest - room) << 23 : 1u;
+  constexpr int bits = 53 - 24 - 10;  // from the last bit of one to the sum of a block of the other
+  return highest - bits > 1 ? std::uint32_t(highest - bits) << 23 : 1u;
 }
 
 /// Sums a block as doubles.

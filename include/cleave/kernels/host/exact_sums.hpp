@@ -108,7 +108,7 @@ void exact_loops(ExactTerms terms, const Strided<const T>& x, const T* y, unsign
   const auto columns = along ? DimLoops::Loop{} : loops.kept.pop();
   const bool is_direct = along && row.stride == 1 && row.extent >= tile;
   const auto words = std::size_t(exact_words<T>(terms));
-  std::vector<ExactWord> room(words * std::size_t(most));
+  std::vector<ExactWord> sums(words * std::size_t(most));
   std::vector<T> tiles(is_direct ? 0 : std::size_t((y != nullptr ? 2 : 1) * most * tile));
   T* const other = y != nullptr && !is_direct ? tiles.data() + most * tile : nullptr;
   index_t result = 0;
@@ -116,7 +116,7 @@ void exact_loops(ExactTerms terms, const Strided<const T>& x, const T* y, unsign
     for (index_t first = 0; first < columns.extent; first += most) {
       const index_t cells = columns.extent - first < most ? columns.extent - first : most;
       std::vector<ExactCell<T>> cell;
-      for (index_t j = 0; j < cells; ++j) cell.emplace_back(terms, room.data() + std::size_t(j) * words);
+      for (index_t j = 0; j < cells; ++j) cell.emplace_back(terms, sums.data() + std::size_t(j) * words);
       index_t held = 0;
       const auto flush = [&] {
         for (index_t j = 0; j < cells; ++j)
@@ -140,7 +140,7 @@ void exact_loops(ExactTerms terms, const Strided<const T>& x, const T* y, unsign
       if (!is_direct) flush();
       for (index_t j = 0; j < cells; ++j) {
         cell[std::size_t(j)].finish();
-        done(result++, room.data() + std::size_t(j) * words);
+        done(result++, sums.data() + std::size_t(j) * words);
       }
     }
   });

@@ -78,19 +78,19 @@ bool small_gemm_with(const Matrix<const T>& a, const Matrix<const T>& b, const M
       k * n > Sizes::max_elements || c.col_stride != 1)
     return false;
   const index_t rest = n % width;
-  std::unique_ptr<T[]> room;
+  std::unique_ptr<T[]> scratch;
   const T* rows = b.data;
   index_t step = b.row_stride;
   const index_t copied = b.col_stride != 1 ? k * n : 0;
-  if (copied + rest > 0) room.reset(new T[std::size_t(copied + (rest > 0 ? k * width : 0))]);
+  if (copied + rest > 0) scratch.reset(new T[std::size_t(copied + (rest > 0 ? k * width : 0))]);
   if (copied > 0) {
     const Shape extents(std::array<index_t, 2>{k, n});
     const Shape strides(std::array<index_t, 2>{b.row_stride, b.col_stride});
     strided_copy({const_cast<T*>(b.data), dtype_of<T>(), extents, strides},
-                 View::dense(room.get(), dtype_of<T>(), extents));
-    rows = room.get(), step = n;
+                 View::dense(scratch.get(), dtype_of<T>(), extents));
+    rows = scratch.get(), step = n;
   }
-  T* const edge = room.get() + copied;
+  T* const edge = scratch.get() + copied;
   for (index_t p = 0; rest > 0 && p < k; ++p)
     for (index_t j = 0; j < width; ++j)
       edge[p * width + j] = j < rest ? rows[p * step + n - rest + j] : T(0);
