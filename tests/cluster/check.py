@@ -101,7 +101,7 @@ def lose_host(cases, endure, sentence, lose, survivors, count, delay):
     for r in survivors if ended else ():
         seconds, _, text = said[f"rank{r}.saw"].partition(" ")
         lost = "[23]" if r < 2 else "[01]"
-        named = re.search(rf"ranks? {lost}(, {lost})? did not come to ", text)
+        named = re.search(rf"ranks? {lost}(, {lost})? did not reach ", text)
         held = held and named is not None and float(seconds) < TIMEOUT + MARGIN
     cases.check(sentence, held, f"begun: {begun}\n{said}")
 

@@ -112,7 +112,7 @@ inline std::string blame(int failing, Failing way) {
   const std::string who = "rank " + std::to_string(failing);
   if (way == Failing::throws) return who + " failed: planted";
   if (way == Failing::leaves) return who + " left while rank ";
-  return who + " did not come to ";
+  return who + " did not reach ";
 }
 
 /// Whether a rank has seen what it must: the others blame, and one that stalls is told.

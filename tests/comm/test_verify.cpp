@@ -106,16 +106,16 @@ TEST_CASE("a call that one rank can see to be wrong is refused on that rank") {
   c.pieces = outside;
   c.operation = "distribute_tensor";
   CHECK(refusal(c, 0, 2) ==
-        "distribute_tensor: the box [4] to [7] reaches outside of the source [shapes [6]]");
+        "distribute_tensor: the box [4] to [7] exceeds the source [shapes [6]]");
   CHECK(refusal(c, 1, 2) == "");
 
   c = call(CollectiveKind::all_gather);
   c.source = six.view();
   c.destination = six.view();
   c.pieces = halves;
-  CHECK(
-      refusal(c, 1, 2) ==
-      "all_gather: this rank's piece does not fit its source [shapes [2] float32 and [6] float32]");
+  CHECK(refusal(c, 1, 2) ==
+        "all_gather: this rank's piece does not match its source [shapes [2] float32 and [6] "
+        "float32]");
   c.source = two.view();
   CHECK(refusal(c, 1, 2) == "");
 
@@ -124,12 +124,12 @@ TEST_CASE("a call that one rank can see to be wrong is refused on that rank") {
   c.destination = six.view();
   c.pieces = halves;
   CHECK(refusal(c, 0, 2) ==
-        "reduce_scatter: this rank's piece does not fit its destination "
+        "reduce_scatter: this rank's piece does not match its destination "
         "[shapes [4] float32 and [6] float32]");
   Tensor<double, 1> wide({4});
   c.destination = wide.view();
   CHECK(refusal(c, 0, 2) ==
-        "reduce_scatter: this rank's piece does not fit its destination "
+        "reduce_scatter: this rank's piece does not match its destination "
         "[shapes [4] float32 and [4] float64]");
 
   c = call(CollectiveKind::all_reduce);
@@ -154,12 +154,12 @@ TEST_CASE("a call that one rank can see to be wrong is refused on that rank") {
   const Transfer uneven_boxes[] = {{1, interval(0, 2), interval(0, 1)}};
   c.sends = {};
   c.receives = uneven_boxes;
-  CHECK(refusal(c, 0, 2) ==
-        "exchange: a transfer's source and destination differ [shapes [2] and [1]]");
+  CHECK(
+      refusal(c, 0, 2) ==
+      "exchange: a transfer's source and destination have different extents [shapes [2] and [1]]");
   const Transfer beyond[] = {{1, interval(0, 2), interval(5, 7)}};
   c.receives = beyond;
-  CHECK(refusal(c, 0, 2) ==
-        "exchange: the box [5] to [7] reaches outside of the destination [shapes [6]]");
+  CHECK(refusal(c, 0, 2) == "exchange: the box [5] to [7] exceeds the destination [shapes [6]]");
 }
 
 TEST_CASE("a reduction that its elements do not have is refused on every rank, and nothing hangs") {

@@ -32,20 +32,20 @@ void control(const Rows& x, const Sums& p) {
   add(out(add_(x, 1)), x, p.redistribute(Shard<0>{}, Replicate{}));
 }
 
-#ifdef sum_in_place_of_a_shard  // says: cleave: the target of an operation has other placements than the result
+#ifdef sum_in_place_of_a_shard  // says: cleave: the target and the result of an operation have different placements
 void placed(const Rows& x, const Sums& p) { add(out(x), p, p); }
 #endif
 
-#ifdef place_that_is_kept_by_no_operation  // says: cleave: the target of an operation has other placements than the result
+#ifdef place_that_is_kept_by_no_operation  // says: cleave: the target and the result of an operation have different placements
 using Whole = DTensor<float, 2, Mesh, Placements<Replicate, Replicate>>;
 void narrowed(const Whole& x, const Rows& y) { add_(x, y); }
 #endif
 
-#ifdef result_of_another_type  // says: cleave: the target of an operation has another element type than the result
+#ifdef result_of_another_type  // says: cleave: the target and the result of an operation have different element types
 void typed(const Matrix<double>& y, const Rows& x) { add(out(y), x, x); }
 #endif
 
-#ifdef target_that_would_grow  // says: cleave: the target of an operation has another number of dimensions than the result
+#ifdef target_that_would_grow  // says: cleave: the target and the result of an operation have different numbers of dimensions
 void grown(const Tensor<float, 1>& x, const Tensor<float, 2>& y) { add_(x, y); }
 #endif
 
@@ -57,7 +57,7 @@ void local(const Tensor<float, 2>& y, const Rows& x) { add(out(y), x, x); }
 void whole(const Matrix<std::int64_t>& x) { exp_(x); }
 #endif
 
-#ifdef argmax_into_a_tensor  // says: cleave: this operation computes no elements of its own to write
+#ifdef argmax_into_a_tensor  // says: cleave: this operation returns a view and cannot write to a target
 void largest(const Matrix<std::int64_t>& y, const Rows& x) { call_op(out(y), ops::ArgReduce<Max, 1>{}, x); }
 #endif
 
@@ -85,15 +85,15 @@ auto integers(const Matrix<std::int32_t>& x) { return log(x); }
 auto integers(const Matrix<std::int32_t>& x) { return mean(x); }
 #endif
 
-#ifdef condition_that_is_no_bool  // says: cleave: the condition of where is a tensor of bool
+#ifdef condition_that_is_no_bool  // says: cleave: the condition of where must be a tensor of bool
 auto condition(const Rows& x) { return where(x, x, x); }
 #endif
 
-#ifdef complex_cast_to_real  // says: cleave: complex elements cannot be cast to real ones; take their abs
+#ifdef complex_cast_to_real  // says: cleave: complex elements cannot be cast to real ones; use abs
 auto real(const Matrix<std::complex<float>>& x) { return cast<float>(x); }
 #endif
 
-#ifdef dimension_beyond_the_rank  // says: cleave: dim names a dimension that the tensor does not have
+#ifdef dimension_beyond_the_rank  // says: cleave: the tensor has no such dimension
 auto beyond(const Rows& x) { return sum(x, dim<2>{}); }
 #endif
 
@@ -101,15 +101,15 @@ auto beyond(const Rows& x) { return sum(x, dim<2>{}); }
 auto twice(const Rows& x) { return sum(x, dim<1, -1>{}); }
 #endif
 
-#ifdef order_that_is_no_permutation  // says: cleave: permute names every dimension once
+#ifdef order_that_is_no_permutation  // says: cleave: permute must name every dimension once
 auto order(const Rows& x) { return permute(x, dim<1, 1>{}); }
 #endif
 
-#ifdef classes_that_are_no_integers  // says: cleave: one_hot takes class indices: integers
+#ifdef classes_that_are_no_integers  // says: cleave: one_hot requires integer classes
 auto classes(const Rows& x) { return one_hot<float>(x, 3); }
 #endif
 
-#ifdef partials_on_different_axes  // says: cleave: reduce_partials takes operands that are Partial under one operation on the same axes
+#ifdef partials_on_different_axes  // says: cleave: reduce_partials requires operands that are Partial with the same operation on the same axes
 auto axes(const Sums& x, const Rows& y) { return reduce_partials(x, y); }
 #endif
 
@@ -126,7 +126,7 @@ struct cleave::sharding_rule<Odd> {
 auto rule = rule_of<Odd>;
 #endif
 
-#ifdef rule_with_another_number_of_operands  // says: cleave: the operation has another number of operands than its sharding_rule
+#ifdef rule_with_another_number_of_operands  // says: cleave: the operation and its sharding_rule differ in their numbers of operands
 template <>
 struct cleave::sharding_rule<Odd> {
   static constexpr const char* factors = "ij,ij->ij";

@@ -51,7 +51,7 @@ auto empty_group(const Mesh& mesh) {
 }
 #endif
 
-#ifdef mixed_types  // says: cleave: fully_shard: the parameters of a group have one element type
+#ifdef mixed_types  // says: cleave: fully_shard: the parameters of a group must have one element type
 auto mixed(const Mesh& mesh) {
   return fully_shard(nn::Linear{nn::linear<float>(4, 3).weight, nn::linear<double>(4, 3).bias}, mesh, dp{});
 }

@@ -36,11 +36,11 @@ auto mapped(const Tracked<Rows>& x, const Tracked<Whole>& w) {
 }
 #endif
 
-#ifdef backward_of_a_matrix  // says: cleave: backward starts at a number
+#ifdef backward_of_a_matrix  // says: cleave: backward requires a scalar
 void matrix(const Tracked<Rows>& x) { backward(x * x); }
 #endif
 
-#ifdef gradient_of_integers  // says: cleave: requires_grad takes real or complex elements
+#ifdef gradient_of_integers  // says: cleave: requires_grad requires real or complex elements
 auto integers(const Tensor<index_t, 1>& x) { return requires_grad(x); }
 #endif
 

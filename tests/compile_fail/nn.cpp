@@ -29,15 +29,15 @@ void control(const Mesh& mesh, const Rows& x) {
   static_cast<void>(nn::adamw(m, {}));
 }
 
-#ifdef called_before_it_is_made  // says: cleave: a module is called whose parameters are not initialised yet
+#ifdef called_before_it_is_made  // says: cleave: the module that is called has uninitialised parameters
 auto called(const Rows& x) { return nn::layer_norm(4)(x); }
 #endif
 
-#ifdef tracked_before_it_is_made  // says: cleave: requires_grad on a module whose parameters are not initialised yet
+#ifdef tracked_before_it_is_made  // says: cleave: requires_grad: the module has uninitialised parameters
 auto tracked() { return requires_grad(nn::linear(4, 3)); }
 #endif
 
-#ifdef saved_before_it_is_made  // says: cleave: state_dict of a module whose parameters are not initialised yet
+#ifdef saved_before_it_is_made  // says: cleave: state_dict: the module has uninitialised parameters
 auto saved() { return nn::state_dict(nn::linear(4, 3)); }
 #endif
 

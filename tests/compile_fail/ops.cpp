@@ -34,17 +34,17 @@ void types(const Rows& x, const DTensor<double, 2, Mesh, Placements<Replicate, S
 }
 #endif
 
-#ifdef number_for_a_matrix  // says: cleave: matmul takes arrays of one dimension or more
+#ifdef number_for_a_matrix  // says: cleave: matmul requires at least one dimension
 void number(const Rows& x, const DTensor<float, 0, Mesh, Placements<Replicate, Replicate>>& w) {
   matmul(x, w);
 }
 #endif
 
-#ifdef wrong_number_of_placements_asked_for  // says: cleave: an operation is asked for exactly one placement per mesh axis
+#ifdef wrong_number_of_placements_asked_for  // says: cleave: a requested result has exactly one placement per mesh axis
 void asked(const Rows& x, const Columns& w) { matmul<Placements<Replicate>>(x, w); }
 #endif
 
-#ifdef partial_asked_for  // says: cleave: an operation cannot be asked for Partial
+#ifdef partial_asked_for  // says: cleave: a result cannot be requested as Partial
 void partial(const Rows& x, const Columns& w) { matmul<Placements<Partial<Sum>, Replicate>>(x, w); }
 #endif
 

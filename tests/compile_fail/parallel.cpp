@@ -16,7 +16,7 @@ void control(const Mesh& mesh, const Rows& x) {
   moved(x);
 }
 
-#ifdef part_is_replicated_already  // says: cleave: replicate of a module that is replicated already, or has a part that is
+#ifdef part_is_replicated_already  // says: cleave: replicate: the module, or a part of it, is replicated already
 auto part(const Mesh& mesh) {
   auto m = nn::sequential(replicate(nn::linear(4, 3), mesh, dp{}), nn::Relu{});
   return replicate(m, mesh, dp{});
@@ -30,7 +30,7 @@ void copied(const Mesh& mesh) {
 }
 #endif
 
-#ifdef hook_of_parameters_that_are_not_tracked  // says: cleave: gradients of a replicated module are asked for, but its parameters are not tracked
+#ifdef hook_of_parameters_that_are_not_tracked  // says: cleave: gradients of a replicated module require tracked parameters
 void hooked(const Mesh& mesh) {
   replicate(nn::linear(4, 3), mesh, dp{}).register_comm_hook(NoCommunication{});
 }

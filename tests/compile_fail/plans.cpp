@@ -42,7 +42,7 @@ void wrong(const Mesh& mesh) {
 }
 #endif
 
-#ifdef two_paths_to_a_module  // says: cleave: this path of the plan leads to a module that another path leads to, too
+#ifdef two_paths_to_a_module  // says: cleave: two paths of the plan lead to this module
 void wrong(const Mesh& mesh) {
   parallelize_module(network(), mesh, tp{}, on("0.*.mlp.up"_path, ColwiseParallel{}),
                      on("0.*.mlp.*"_path, RowwiseParallel{}));
@@ -65,7 +65,7 @@ void wrong(const Mesh& mesh) {
 }
 #endif
 
-#ifdef distributed_twice  // says: cleave: distribute_module of a module that is distributed already
+#ifdef distributed_twice  // says: cleave: distribute_module: the module is distributed already
 void wrong(const Mesh& mesh) { distribute_module(on_mesh(mesh), mesh); }
 #endif
 
@@ -75,7 +75,7 @@ void wrong(const Mesh& mesh) {
 }
 #endif
 
-#ifdef another_number_of_layouts  // says: cleave: a module has another number of inputs or results than its style has layouts
+#ifdef another_number_of_layouts  // says: cleave: a module and its style differ in the numbers of inputs or results
 void wrong(const Mesh& mesh, const Rows& x) {
   parallelize_module(nn::linear(8, 8), mesh, tp{}, PrepareModuleInput(Replicate{}, Replicate{}))(x);
 }
@@ -94,12 +94,12 @@ void wrong(const Mesh& mesh, const Tensor<float, 3>& x) {
 }
 #endif
 
-#ifdef tensor_without_a_layout  // says: cleave: a style gets a Tensor; state how it lies
+#ifdef tensor_without_a_layout  // says: cleave: a style is given a Tensor; state its layout
 void wrong(const Mesh& mesh, const Tensor<float, 3>& x) {
   parallelize_module(nn::linear(8, 8), mesh, tp{}, ColwiseParallel{})(x);
 }
 #endif
 
-#ifdef called_before_it_is_placed  // says: cleave: a module is called whose parameters are not initialised yet
+#ifdef called_before_it_is_placed  // says: cleave: the module that is called has uninitialised parameters
 void wrong(const Rows& x) { nn::transformer_block(8, 2)(x); }
 #endif

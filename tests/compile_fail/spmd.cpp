@@ -35,7 +35,7 @@ auto control(const Mesh& mesh, const Rows& x, const Whole& w) { return run<progr
 void in_place(const Traced<float, 2>& x) { add_(x, 1); }
 #endif
 
-#ifdef fewer_schemas_than_inputs  // says: cleave: a graph is expanded with exactly one schema per input
+#ifdef fewer_schemas_than_inputs  // says: cleave: a graph must be expanded with exactly one schema per input
 constexpr std::array one{schema(S0{})};
 static_assert(check_expands<graph, one>());
 #endif
@@ -50,7 +50,7 @@ constexpr std::array far{schema(S0{}), schema(Shard<2>{})};
 static_assert(check_expands<graph, far>());
 #endif
 
-#ifdef schemas_of_different_meshes  // says: cleave: the schemas of an expansion have one placement per axis of one mesh
+#ifdef schemas_of_different_meshes  // says: cleave: the schemas of an expansion must have one placement per axis of one mesh
 constexpr std::array meshes{schema(S0{}), schema(R{}, R{})};
 static_assert(check_expands<graph, meshes>());
 #endif
@@ -70,7 +70,7 @@ static_assert(check_expands<explicit_graph, gathered>());
 static_assert(check_expands<explicit_graph, gathered>());
 #endif
 
-#ifdef node_asked_for_a_dimension_that_is_not_there  // says: cleave: this node is asked to shard a dimension that its result does not have
+#ifdef node_asked_for_a_dimension_that_is_not_there  // says: cleave: the placements requested of this node shard a dimension that its result does not have
 constexpr auto asked = frozen([] {
   return trace([](const auto& x) { return redistribute(x, Shard<3>{}); }, arg<float>("x", {4, 6}));
 });
@@ -102,7 +102,7 @@ using Cut = DTensor<float, 2, Square, Placements<S0, R>>;
 auto square(const Square& mesh, const Cut& x, const Cut& w) { return run<program>(mesh, x, w); }
 #endif
 
-#ifdef tensor_in_a_trace  // says: cleave: an operation mixes values that are traced with tensors
+#ifdef tensor_in_a_trace  // says: cleave: an operation mixes traced values with tensors
 Graph captured(const Tensor<float, 2>& w) {
   return trace([&](const auto& x) { return matmul(x, w); }, arg<float>("x", {4, 6}));
 }

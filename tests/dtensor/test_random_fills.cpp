@@ -189,11 +189,11 @@ TEST_CASE("initial values have the deviations of their inputs and outputs") {
 TEST_CASE("what cannot be filled is an error") {
   RandomState state;
   const Tensor<float, 2> x({2, 3});
-  CHECK(contains(error_of([&] { uniform_(x, state, 2, 2); }), "uniform: there is no number in [2"));
+  CHECK(contains(error_of([&] { uniform_(x, state, 2, 2); }), "uniform: no number lies in [2"));
   CHECK(contains(error_of([&] { normal_(x, state, 0, -1); }),
                  "normal: the standard deviation is -1"));
   CHECK(contains(error_of([&] { trunc_normal_(x, state, 0, 1, 2, -2); }),
-                 "trunc_normal_: the bounds must be finite numbers low < high"));
+                 "trunc_normal_: the bounds must be finite, with low < high"));
   CHECK(contains(error_of([&] { trunc_normal_(x, state, 0, 1, 50, 60); }),
                  "almost never falls into [50.000000, 60.000000]"));
   CHECK(contains(error_of([&] { bernoulli_(x, state, 2); }), "the probability is 2"));

@@ -139,7 +139,7 @@ def check_refusals(cases, program, data, mpiexec):
              "kmeans: load_npy: '/nowhere.npy' cannot be opened: No such file or directory"),
             (["--data", labels], f"kmeans: load_npy: '{labels}' has 1 dimensions [1797], not 2"),
             (["--data", complex_points], f"kmeans: load_npy: '{complex_points}' has elements of type "
-             "complex64, which do not become float64"),
+             "complex64, which cannot be converted to float64"),
             (["--data", short], f"kmeans: load_npy: '{short}' is truncated: 872 of 460032 bytes of "
              "its elements are there"),
             (["--labels", "/nowhere.npy"],

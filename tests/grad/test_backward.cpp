@@ -67,7 +67,7 @@ TEST_CASE("a value other than a number takes its gradient as an argument") {
   for (index_t i = 0; i < 6; ++i) expected.push_back(g.data()[i] * std::exp(a.data()[i]));
   check_close(grad(x), expected);
   CHECK(contains(error_of([&] { backward(exp(x), noise<2>({3, 2}, 1)); }),
-                 "backward: the gradient has other extents than the value"));
+                 "backward: the gradient and the value have different extents"));
 }
 
 TEST_CASE("a tape is freed as it is passed, unless it is to be retained") {

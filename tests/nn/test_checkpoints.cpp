@@ -231,7 +231,7 @@ TEST_CASE("what cannot be saved or read says why, and names the file") {
     CHECK(contains(error_of([&] { nn::save_checkpoint(world, path, state); }),
                    world.rank() == 0 ? "step-1 exists already" : "by another rank"));
     CHECK(contains(error_of([&] { nn::save_checkpoint(world, directory / "no/where", state); }),
-                   world.rank() == 0 ? "cannot be made" : "by another rank"));
+                   world.rank() == 0 ? "cannot be created" : "by another rank"));
     CHECK(contains(error_of([&] { nn::load_checkpoint(directory / "nothing", state); }),
                    "nothing cannot be opened"));
     const auto larger = nn::place(nn::linear<double>(4, 2), mesh);
@@ -242,7 +242,7 @@ TEST_CASE("what cannot be saved or read says why, and names the file") {
                    "has 'weight' as f64[2, 3], not as f32[2, 3]"));
     const auto bare = nn::Linear{m.weight, nn::None{}};
     CHECK(contains(error_of([&] { nn::load_checkpoint(path, nn::state_dict(bare)); }),
-                   "has a tensor 'bias' that is not asked for"));
+                   "has a tensor 'bias' that the state dict lacks"));
     nn::load_checkpoint(path, nn::state_dict(bare), {.ignore_rest = true});
     CHECK(contains(error_of([&] { nn::load_checkpoint(path, nn::state_dict(m, "m."), {true}); }),
                    "has no tensor 'm.weight'"));

@@ -220,12 +220,12 @@ TEST_CASE("masks that do not fit are refused") {
   };
   says("the operands disagree about 'j'",
        [&] { scaled_dot_product_attention(q, k, v, Tensor<bool, 2>({4, 5})); });
-  says("the mask does not fit", [&] {
+  says("the mask does not broadcast", [&] {
     scaled_dot_product_attention(Tensor<double, 2>({1, 3}), k, v, Tensor<bool, 2>({4, 6}));
   });
-  says("q, k and v do not fit",
+  says("q, k and v must be",
        [&] { scaled_dot_product_attention(Tensor<double, 2>({4, 1}), k, v); });
-  says("q, k and v do not fit",
+  says("q, k and v must be",
        [&] { scaled_dot_product_attention(q, k, Tensor<double, 2>({1, 5})); });
 }
 

@@ -186,12 +186,12 @@ TEST_CASE("what does not fit is refused") {
        [&] { conv2d(x, w, {.dilation = {2, 1}}); });
   says("stride 0 and dilation 1; each must be 1 or more", [&] { conv2d(x, w, {.stride = {0, 1}}); });
   says("a length is negative: -1", [&] { conv2d(x, w, {.padding = {-1, 0}}); });
-  says("3 channels and 2 filters do not divide into 2 groups",
+  says("3 channels and 2 filters are not divisible by 2 groups",
        [&] { conv2d(x, w, ChannelGroups{2}); });
   says("there are 0 groups of channels", [&] { conv2d(x, w, ChannelGroups{0}); });
   says("max_pool2d: the padding is 2; it must be at least 0, and at most half of a window of 3",
        [&] { max_pool2d(x, {.size = {3, 3}, .padding = {2, 0}}); });
   says("avg_pool2d: a window has size 0", [&] { avg_pool2d(x, {.size = {2, 0}}); });
-  says("overlap_add: windows reach 5 elements, the extent is 4",
+  says("overlap_add: the windows span 5 elements, the extent is 4",
        [&] { overlap_add(Tensor<double, 2>({3, 3}), dim<0>{}, 4); });
 }

@@ -134,7 +134,7 @@ TEST_CASE("a probability outside of [0, 1] is an error") {
   const Tensor<float, 1> x({3});
   for (const double p : {-0.1, 1.1, std::nan("")})
     CHECK(contains(error_of([&] { dropout(x, p, state); }),
-                   "dropout: the probability is not in [0, 1]"));
+                   "dropout: the probability must be in [0, 1]"));
   CHECK(state == RandomState{});
 }
 

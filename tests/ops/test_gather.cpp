@@ -92,9 +92,9 @@ TEST_CASE("gradients of gathered elements lie as the operand") {
 TEST_CASE("indices that do not exist, and what does not fit, are refused") {
   const auto says = [](const std::string& part, const auto& f) { CHECK(contains(error_of(f), part)); };
   const Tensor<int, 2> beyond({2, 1}, {0, 4}), before({2, 1}, {-1, 0});
-  says("gather: index 4 is not one of 4", [&] { gather(table(), dim<1>{}, beyond); });
-  says("gather: index -1 is not one of 4", [&] { gather(table(), dim<1>{}, before); });
-  says("scatter_add: index 4 is not one of 3",
+  says("gather: index 4 is not in [0, 4)", [&] { gather(table(), dim<1>{}, beyond); });
+  says("gather: index -1 is not in [0, 4)", [&] { gather(table(), dim<1>{}, before); });
+  says("scatter_add: index 4 is not in [0, 3)",
        [&] { scatter_add(Tensor<double, 2>({2, 1}), dim<1>{}, beyond, 3); });
   says("scatter_add: the extent is negative: -1",
        [&] { scatter_add(Tensor<double, 2>({2, 1}), dim<1>{}, before, -1); });

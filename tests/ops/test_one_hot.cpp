@@ -73,9 +73,9 @@ TEST_CASE("an index that is no class is named") {
     const auto x = full<std::int64_t>({4}, std::int64_t(3), mesh, Shard<0>{});
     const std::string text = error_of([&] { one_hot<float>(x, 3).local().to(Host{}); });
     const bool at_once = std::is_same_v<TestDevice, Host>;  // with all that is known of the call
-    CHECK(text.find(at_once ? "one_hot: index 3 is not one of 3 classes [shapes [4]; placements "
+    CHECK(text.find(at_once ? "one_hot: index 3 is not in [0, 3) [shapes [4]; placements "
                               "(Shard(0))"
-                            : "one_hot: index 3 is not one of 3") == 0);
+                            : "one_hot: index 3 is not in [0, 3)") == 0);
     CHECK_THROWS_AS(one_hot<float>(x, -1), Error);
   });
 }

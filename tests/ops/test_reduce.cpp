@@ -182,7 +182,7 @@ TEST_CASE("there is no extreme element among none") {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto x = zeros<float>({0, 3}, mesh, Shard<0>{});
     const std::string text = error_of([&] { max(x, dim<0>{}); });
-    CHECK(text.find("max: there are no elements to choose from [shapes [0, 3]; placements "
+    CHECK(text.find("max: the reduced dimensions have no elements [shapes [0, 3]; placements "
                     "(Shard(0)); mesh tp=") == 0);
     CHECK_THROWS_AS(min(x), Error);
     CHECK(max(x, dim<1>{}).shape() == Extents1{0});

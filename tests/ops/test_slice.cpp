@@ -72,7 +72,7 @@ TEST_CASE("a dimension is split into parts of given lengths, of one length, or e
 TEST_CASE("indices that are not there are errors, nothing is clamped") {
   const auto x = held<double, 2>({}, Shape(Extents2{4, 6}), {}, {}, 0);
   CHECK(said([&] { slice(x, dim<0>{}, 0, 5); }) ==
-        "slice: index 5 is not in a dimension of extent 4 [shapes [4, 6]]");
+        "slice: index 5 is not in the extent of 4 [shapes [4, 6]]");
   CHECK(said([&] { slice(x, dim<0>{}, -5, 4); }).find("slice: index -5") == 0);
   CHECK(said([&] { slice(x, dim<0>{}, 3, 1); }).find("slice: a length is negative: -2") == 0);
   CHECK(said([&] {

@@ -88,7 +88,7 @@ TEST_CASE("sizes that no memory holds are estimated, and those that cannot be co
   const auto refusal = [&](index_t extent) {
     return error_of([&] { (void)explain<Placements<Shard<0>>, Whole>(mesh, {extent}); });
   };
-  const std::string uncounted = "Tensor: the extents multiply to more than an index can count";
+  const std::string uncounted = "Tensor: the product of the extents does not fit in index_t";
   CHECK(refusal(most / 4) == "");
   CHECK(refusal(most / 4 + 1) == uncounted);
   CHECK(refusal(most) == uncounted);

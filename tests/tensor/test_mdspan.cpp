@@ -186,7 +186,7 @@ TEST_CASE("static extents and narrow index types are compared, not trusted") {
                        Error);
   using Narrow = Matrix<std::uint8_t, Right, std::int8_t>;
   CHECK_THROWS_WITH_AS((to_mdspan<Narrow>(Tensor<std::uint8_t, 2>({1, 200}))),
-                       "to_mdspan: the view's index type is too narrow [shapes [1, 200]]", Error);
+                       "to_mdspan: the view's index type is too small [shapes [1, 200]]", Error);
 }
 
 TEST_CASE("views without dimensions are scalars") {

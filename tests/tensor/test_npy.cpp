@@ -194,9 +194,9 @@ TEST_CASE("elements that cleave does not have are refused with their name") {
   CHECK(error("'<i2'") == "load_npy: 'F' has elements of type '<i2', which cleave does not know");
   CHECK(error("'<U3'") == "load_npy: 'F' has elements of type '<U3', which cleave does not know");
   CHECK(error("[('a', '<f4'), ('b', '<i4')]") ==
-        "load_npy: 'F' has records as elements; cleave reads arrays of plain numbers");
+        "load_npy: 'F' has records as elements; cleave reads arrays of numbers");
   CHECK(error("'|O'") ==
-        "load_npy: 'F' has Python objects as elements; cleave reads arrays of plain numbers");
+        "load_npy: 'F' has Python objects as elements; cleave reads arrays of numbers");
 }
 
 TEST_CASE("a file that is too short or too long is refused with the bytes") {
@@ -235,10 +235,10 @@ TEST_CASE("what is no .npy file is refused") {
   }
   CHECK(error_of<float, 2>(numpy_file(
             "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999, 3), }",
-            "")) == "load_npy: 'F' has more elements than an index can count");
+            "")) == "load_npy: 'F' has more elements than index_t can hold");
   CHECK(error_of<bool, 1>(
             numpy_file("{'descr': '|b1', 'fortran_order': False, 'shape': (2,), }", "0102")) ==
-        "load_npy: 'F' has a truth value that is neither 0 nor 1");
+        "load_npy: 'F' has a bool that is neither 0 nor 1");
 }
 
 TEST_CASE("files that cannot be opened, read or written are named") {
@@ -280,7 +280,7 @@ TEST_CASE("load_npy_as refuses what load_npy refuses, and complex elements") {
   const auto text = [&](auto f) { return cleave::testing::error_of(f); };
   CHECK(text([&] { load_npy_as<double, 1>(file.path); }) ==
         "load_npy: '" + file.path +
-            "' has elements of type complex64, which do not become float64");
+            "' has elements of type complex64, which cannot be converted to float64");
   CHECK(load_npy_as<std::complex<float>, 1>(file.path)(0) == std::complex<float>(1, 2));
   save_npy(file.path, Tensor<float, 1>({2}, {1, 2}));
   CHECK(text([&] { load_npy_as<double, 2>(file.path); }) ==

@@ -213,9 +213,9 @@ TEST_CASE("what cannot be a tensor says why") {
   using Matrix = Tensor<float, 2>;
   CHECK(error_of([] { Matrix({3, -1}); }) == "Tensor: extent -1 of dimension 1 is negative");
   CHECK(error_of([] { Matrix({index_t{1} << 40, index_t{1} << 40}); }) ==
-        "Tensor: the extents multiply to more than an index can count");
+        "Tensor: the product of the extents does not fit in index_t");
   CHECK(error_of([] { Tensor<float, 3>({0, index_t{1} << 40, index_t{1} << 40}); }) ==
-        "Tensor: the extents multiply to more than an index can count");
+        "Tensor: the product of the extents does not fit in index_t");
   CHECK(error_of([] { Matrix({2, 2}, {1, 2, 3}); }) ==
         "Tensor: 3 values for 4 elements [shapes [2, 2]]");
   CHECK(error_of([] { Matrix::adopt(nullptr, {2, 2}); }) ==
@@ -230,7 +230,7 @@ TEST_CASE("more memory than there is, is an error like others") {
   skip("a sanitizer ends the program instead");
 #else
   CHECK(error_of([] { Tensor<float, 1>({index_t{1} << 60}); }) ==
-        "Tensor: out of memory: 4611686018427387904 bytes were asked for, tensors of this rank hold " +
+        "Tensor: out of memory: 4611686018427387904 bytes requested, tensors of this rank hold " +
             std::to_string(memory_stats().allocated));
 #endif
 }
@@ -238,25 +238,25 @@ TEST_CASE("more memory than there is, is an error like others") {
 TEST_CASE("views that reach outside say so") {
   const Tensor<float, 2> x({4, 6});
   CHECK(error_of([&] { x.slice(0, 2, 5); }) ==
-        "slice: [2, 5) is not a range of dimension 0 [shapes [4, 6]]");
+        "slice: [2, 5) is not in dimension 0 [shapes [4, 6]]");
   CHECK(error_of([&] { x.slice(-1, -1, 3); }) ==
-        "slice: [-1, 3) is not a range of dimension 1 [shapes [4, 6]]");
+        "slice: [-1, 3) is not in dimension 1 [shapes [4, 6]]");
   CHECK(error_of([&] { x.slice(1, 3, 2); }) ==
-        "slice: [3, 2) is not a range of dimension 1 [shapes [4, 6]]");
-  CHECK(error_of([&] { x.select(1, 6); }) == "select: dimension 1 has no index 6 [shapes [4, 6]]");
+        "slice: [3, 2) is not in dimension 1 [shapes [4, 6]]");
+  CHECK(error_of([&] { x.select(1, 6); }) == "select: index 6 is not in dimension 1 [shapes [4, 6]]");
   CHECK(error_of([&] { x.select(0, -1); }) ==
-        "select: dimension 0 has no index -1 [shapes [4, 6]]");
+        "select: index -1 is not in dimension 0 [shapes [4, 6]]");
   CHECK(error_of([&] { x.slice(2, 0, 1); }) ==
-        "Tensor: there is no dimension 2 among 2 [shapes [4, 6]]");
+        "Tensor: dimension 2 of 2 does not exist [shapes [4, 6]]");
   CHECK(error_of([&] { x.extent(-3); }) ==
-        "Tensor: there is no dimension -3 among 2 [shapes [4, 6]]");
+        "Tensor: dimension -3 of 2 does not exist [shapes [4, 6]]");
   CHECK(error_of([&] { x.permute({1, -1}); }) == "permute: dimension 1 is named twice");
   CHECK(error_of([&] { x.unsqueeze(3); }) ==
-        "unsqueeze: there is no place 3 for a new dimension [shapes [4, 6]]");
+        "unsqueeze: a dimension cannot be inserted at 3 [shapes [4, 6]]");
   const auto box = [](index_t a, index_t b, index_t c, index_t d) {
     return Box{Shape(std::array<index_t, 2>{a, b}), Shape(std::array<index_t, 2>{c, d})};
   };
-  const std::string outside = "Tensor: a box reaches outside of the tensor [shapes [4, 6]]";
+  const std::string outside = "Tensor: a box exceeds the tensor [shapes [4, 6]]";
   CHECK(error_of([&] { x[box(0, 0, 4, 7)]; }) == outside);
   CHECK(error_of([&] { x[box(-1, 0, 4, 6)]; }) == outside);
   CHECK(error_of([&] { x[box(3, 0, 1, 6)]; }) == outside);
@@ -267,7 +267,7 @@ TEST_CASE("what needs other shapes says so") {
   const Tensor<float, 2> x({4, 6});
   CHECK(error_of([&] { x.item(); }) == "item: the tensor has 24 elements, not one [shapes [4, 6]]");
   CHECK(error_of([&] { x.reshape(std::array<index_t, 1>{23}); }) ==
-        "reshape: the number of elements differs [shapes [4, 6] to [23]]");
+        "reshape: the numbers of elements differ [shapes [4, 6] to [23]]");
   CHECK(error_of([&] { x.transpose(0, 1).reshape(std::array<index_t, 1>{24}); }) ==
         "reshape: the tensor is not contiguous; clone it first [shapes [6, 4] to [24]]");
   CHECK(error_of([&] { x.reshape(std::array<index_t, 2>{-4, -6}); }) ==

@@ -133,7 +133,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   template <class Make>
   std::shared_ptr<Communicator> device_communicator(Make make) {
     std::shared_ptr<Communicator> self = weak_from_this().lock();
-    if (self == nullptr) throw Error("Communicator", "a communicator is to be held by shared_ptr");
+    if (self == nullptr) throw Error("Communicator", "a communicator must be held by a shared_ptr");
     if (device_communicator_ == nullptr) device_communicator_ = make(*this);
     return {std::move(self), device_communicator_.get()};
   }

@@ -35,10 +35,10 @@ inline void verify_box(const Collective& c, const Box& box, const Shape& extents
                        const char* what) {
   if (box.empty()) return;
   if (box.dims() != extents.dims || !Box::of(extents).contains(box))
-    throw Error(operation_of(c),
-                "the box " + to_string(box.begin) + " to " + to_string(box.end) +
-                    " reaches outside of the " + what,
-                {.shapes = to_string(extents)});
+    throw Error(
+        operation_of(c),
+        "the box " + to_string(box.begin) + " to " + to_string(box.end) + " exceeds the " + what,
+        {.shapes = to_string(extents)});
 }
 
 /// @throws Error if this rank's piece of `whole` and the view that it comes from or goes to differ
@@ -46,7 +46,7 @@ inline void verify_piece(const Collective& c, const Box& piece, const ConstView&
                          const ConstView& view, const char* what) {
   if (piece.empty() && holds_nothing(view)) return;
   if (piece.extents() != view.extents || whole.dtype != view.dtype)
-    throw Error(operation_of(c), std::string("this rank's piece does not fit its ") + what,
+    throw Error(operation_of(c), std::string("this rank's piece does not match its ") + what,
                 {.shapes = text_of(piece.extents(), whole.dtype) + " and " +
                            text_of(view.extents, view.dtype)});
 }
@@ -101,7 +101,7 @@ inline void verify_call(const Collective& c, int rank, int size) {
         if (t.peer < 0 || t.peer >= size) fail("there is no rank " + std::to_string(t.peer));
         verify_box(c, t.destination, c.destination.extents, "destination");
         if (t.source.extents() != t.destination.extents() && t.source.volume() != 0)
-          throw Error(operation_of(c), "a transfer's source and destination differ",
+          throw Error(operation_of(c), "a transfer's source and destination have different extents",
                       {.shapes = to_string(t.source.extents()) + " and " +
                                  to_string(t.destination.extents())});
       }
@@ -154,7 +154,8 @@ inline void verify_transfers(const Collective& c, std::span<const Transfer> send
     if (s == sends.size() || r == receives.size() || !(sends[s].source == receives[r].source) ||
         !(sends[s].destination == receives[r].destination))
       throw Error(operation_of(c), "what rank " + std::to_string(peer) + " sends to rank " +
-                                       std::to_string(rank) + " is not what the receiver expects");
+                                       std::to_string(rank) +
+                                       " differs from what the receiver expects");
   }
 }
 
@@ -163,7 +164,7 @@ inline void verify_fit(const Collective& c, const ConstView& from, const View& t
   if (holds_nothing(from) && holds_nothing(to)) return;
   if (from.extents != to.extents || from.dtype != to.dtype)
     throw Error(
-        operation_of(c), "the sender's view does not fit the receiver's",
+        operation_of(c), "the sender's view does not match the receiver's",
         {.shapes = text_of(from.extents, from.dtype) + " and " + text_of(to.extents, to.dtype)});
 }
 

@@ -98,7 +98,7 @@ class DTensor {
     const int k = d < 0 ? d + Rank : d;
     if (k < 0 || k >= Rank)
       throw Error("DTensor",
-                  "there is no dimension " + std::to_string(d) + " among " + std::to_string(Rank),
+                  "dimension " + std::to_string(d) + " of " + std::to_string(Rank) + " does not exist",
                   context());
     return shape_[std::size_t(k)];
   }
@@ -157,7 +157,7 @@ class DTensor {
   auto redistribute(const DeviceMesh<Device, Axes...>& mesh, Q...) const {
     using Target = DeviceMesh<Device, Axes...>;
     static_assert(std::is_same_v<Device, device_type>,
-                  "cleave: the meshes of a redistribution have the same device");
+                  "cleave: the meshes of a redistribution must have the same device");
     using To = decltype(detail::target_placements<Rank, Target, Q...>());
     return detail::redistribute_across<To>(*this, mesh);
   }

@@ -77,8 +77,8 @@ kernels::Uniform<T> uniform_of(double low, double high) {
   static_assert(!std::is_integral_v<T>,
                 "cleave: a uniform distribution requires a floating-point type");
   if (!(low < high))
-    throw Error("uniform", "there is no number in [" + std::to_string(low) + ", " +
-                               std::to_string(high) + ")");
+    throw Error("uniform",
+                "no number lies in [" + std::to_string(low) + ", " + std::to_string(high) + ")");
   if constexpr (is_complex<T>) {
     using R = typename T::value_type;
     return {T(R(low), R(low)), T(R(high), R(high))};
@@ -112,7 +112,7 @@ kernels::TruncatedNormal<T> truncated_normal_of(double mean, double deviation, d
   const auto fail = [&](const std::string& why) { throw Error("trunc_normal_", why); };
   if (!(deviation > 0)) fail("the standard deviation must be positive");
   if (!(low < high) || !std::isfinite(low) || !std::isfinite(high))
-    fail("the bounds must be finite numbers low < high");
+    fail("the bounds must be finite, with low < high");
   const kernels::TruncatedNormal<T> f(mean, deviation, low, high);
   if (!f.is_possible())
     fail("a normal number of mean " + std::to_string(mean) + " and standard deviation " +
@@ -126,8 +126,8 @@ kernels::WholeNumbers<T> whole_numbers(std::int64_t low, std::int64_t high) {
   static_assert(std::is_integral_v<T> && !std::is_same_v<T, bool>,
                 "cleave: randint requires an integer element type");
   if (high <= low)
-    throw Error("randint", "there is no number in [" + std::to_string(low) + ", " +
-                               std::to_string(high) + ")");
+    throw Error("randint",
+                "no number lies in [" + std::to_string(low) + ", " + std::to_string(high) + ")");
   return {low, std::uint64_t(high) - std::uint64_t(low)};
 }
 
@@ -207,7 +207,7 @@ auto bernoulli(double probability, const index_t (&extents)[Rank], RandomState& 
 /// Sets all elements to uniform numbers in [low, high). @return x
 ///
 /// @collective as `rand`
-/// @throws Error if there is no number in [low, high)
+/// @throws Error if no number lies in [low, high)
 template <class X>
   requires is_dtensor<X>
 X uniform_(const X& x, double low = 0, double high = 1) {

@@ -71,7 +71,7 @@ auto result_of(const DTensor<T, Rank, Mesh, P>& x, const redistribution::Block& 
 /// @throws Error if the tensors are on different meshes
 template <class... X, class... To>
 auto redistribute_all(const Redistribution<X, To>&... part) {
-  static_assert(sizeof...(X) > 0, "cleave: redistribute_all needs a tensor");
+  static_assert(sizeof...(X) > 0, "cleave: redistribute_all requires at least one tensor");
   const auto& first = std::get<0>(std::tie(part...)).tensor;
   const auto check = [&](const auto& x) {
     if (!(x.mesh().state() == first.mesh().state())) detail::throw_different_meshes(first, x);

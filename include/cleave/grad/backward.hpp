@@ -23,7 +23,7 @@ inline constexpr retain_t retain{};
 template <AnyTensor X>
 constexpr Tracked<X> requires_grad(const X& x) {
   static_assert(!std::is_integral_v<typename X::value_type>,
-                "cleave: requires_grad takes real or complex elements");
+                "cleave: requires_grad requires real or complex elements");
   return Tracked<X>(x, new tape::Leaf<X>(x));
 }
 
@@ -52,7 +52,7 @@ constexpr Leaf<X>& leaf_of(const Tracked<X>& x, const char* operation) {
 template <class X>
 constexpr gradient_t<X> one_like(const X& x) {
   static_assert(X::dims == 0,
-                "cleave: backward starts at a number; of another value, pass the gradient: "
+                "cleave: backward requires a scalar; for another value pass its gradient: "
                 "backward(y, gradient)");
   return filled_gradient(x, typename X::value_type(1));
 }
@@ -63,7 +63,7 @@ constexpr void run_backward(const Tracked<X>& y, const G& gradient, bool retains
   if (slot == nullptr)
     throw Error("backward", "the value depends on nothing that requires a gradient");
   if (!(shape_of(gradient) == shape_of(y)))
-    throw Error("backward", "the gradient has other extents than the value",
+    throw Error("backward", "the gradient and the value have different extents",
                 {.shapes = to_string(shape_of(gradient)) + " and " + to_string(shape_of(y))});
   slot->sum.add(gradient, slot->like);
   if (std::is_constant_evaluated()) detail::visit(slot, retains);

@@ -161,10 +161,10 @@ inline std::string part_name(int rank, int ranks) {
 
 /// An empty directory for the files of this attempt; what a killed one has left goes.
 inline void make_partial(const std::string& path, const std::string& partial) {
-  if (exists(path)) file_error(path, "exists already; a checkpoint gets a name of its own");
+  if (exists(path)) file_error(path, "exists already; choose another name");
   for (const std::string& name : names_in(partial)) ::unlink((partial + "/" + name).c_str());
   if (::mkdir(partial.c_str(), 0777) != 0 && errno != EEXIST)
-    file_error(partial, std::string("cannot be made: ") + std::strerror(errno));
+    file_error(partial, std::string("cannot be created: ") + std::strerror(errno));
 }
 
 inline void write_part(const std::string& path, const StateDict& state, int rank, int ranks) {
@@ -203,7 +203,7 @@ inline void write_part(const std::string& path, const StateDict& state, int rank
 inline void publish(const std::string& partial, const std::string& path) {
   OpenFile(partial, O_RDONLY | O_DIRECTORY).sync();
   if (::rename(partial.c_str(), path.c_str()) != 0)
-    file_error(path, std::string("cannot be given its name: ") + std::strerror(errno));
+    file_error(path, std::string("cannot be renamed: ") + std::strerror(errno));
   const std::size_t slash = path.find_last_of('/');
   const std::string parent = slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
   OpenFile(parent, O_RDONLY | O_DIRECTORY).sync();
@@ -277,7 +277,7 @@ inline void require_known(const std::vector<FileIndex>& files, const StateDict& 
       if (std::none_of(state.tensors.begin(), state.tensors.end(),
                        [&](const StateEntry& entry) { return entry.name == piece.name; }))
         file_error(file.path, "has a tensor '" + piece.name +
-                                  "' that is not asked for; {.ignore_rest = true} allows it");
+                                  "' that the state dict lacks; {.ignore_rest = true} ignores it");
 }
 
 }  // namespace detail

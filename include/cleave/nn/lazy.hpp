@@ -33,9 +33,8 @@ constexpr Initializer normal(double mean, double deviation) {
 /// A parameter of `Rank` dimensions that nobody has made yet.
 template <class T = float, int Rank = 2>
 struct Lazy {
-  static_assert(Rank > 0,
-                "cleave: a parameter that is not initialised yet has at least one dimension");
-  static_assert(!std::is_integral_v<T>, "cleave: parameters have real or complex elements");
+  static_assert(Rank > 0, "cleave: a lazy parameter must have at least one dimension");
+  static_assert(!std::is_integral_v<T>, "cleave: parameters must have real or complex elements");
   static constexpr int dims = Rank;
   using value_type = T;
 
@@ -114,10 +113,9 @@ namespace detail {
 /// A parameter that a module computes with.
 template <class X>
 constexpr const X& made(const X& parameter) {
-  static_assert(
-      !is_lazy<X>,
-      "cleave: a module is called whose parameters are not initialised yet; place(module, mesh) "
-      "makes them, or make(module, state) on one device");
+  static_assert(!is_lazy<X>,
+                "cleave: the module that is called has uninitialised parameters; initialise them "
+                "with place(module, mesh), or with make(module, state) on one device");
   return parameter;
 }
 

@@ -150,7 +150,8 @@ inline Piece read_entry(const std::string& name, const Json& entry, const Json* 
   const Json *dtype = entry.find("dtype"), *shape = entry.find("shape"),
              *offsets = entry.find("data_offsets");
   if (!dtype || !shape || !offsets || offsets->members.size() != 2)
-    file_error(path, "is not a safetensors file: '" + name + "' lacks type, shape or place");
+    file_error(path,
+               "is not a safetensors file: '" + name + "' lacks dtype, shape or data_offsets");
   Piece piece;
   piece.name = name;
   piece.has_checksum = false;

@@ -76,10 +76,9 @@ void store_elements(const void* tensor, const HostElements& from) {
 
 template <class X>
 StateEntry entry_of(const std::string& name, const X& x) {
-  static_assert(
-      !is_lazy<X>,
-      "cleave: state_dict of a module whose parameters are not initialised yet; place(module, "
-      "mesh) makes them, or make(module, state) on one device");
+  static_assert(!is_lazy<X>,
+                "cleave: state_dict: the module has uninitialised parameters; initialise them with "
+                "place(module, mesh), or with make(module, state) on one device");
   if constexpr (tape::is_tracked<X>) {
     StateEntry entry = entry_of(name, x.value());
     entry.leaf = x.slot();

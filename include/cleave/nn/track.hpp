@@ -17,8 +17,8 @@ auto requires_grad(const M& m) {
   return nn::map_parameters(m, [](const auto& x) {
     using X = std::remove_cvref_t<decltype(x)>;
     static_assert(!nn::is_lazy<X>,
-                  "cleave: requires_grad on a module whose parameters are not initialised yet; "
-                  "place(module, mesh) makes them, or make(module, state) on one device");
+                  "cleave: requires_grad: the module has uninitialised parameters; initialise them "
+                  "with place(module, mesh), or with make(module, state) on one device");
     if constexpr (tape::is_tracked<X>) return x;
     else return requires_grad(x);
   });

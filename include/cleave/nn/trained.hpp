@@ -70,9 +70,9 @@ View own_gradient_of(tape::RecordBase* record) {
 template <class X>
 Trained trained(const Tracked<X>& x) {
   static_assert(std::is_same_v<typename X::device_type, Host>,
-                "cleave: optimizers work on parameters of the host");
+                "cleave: optimizers support parameters on the host only");
   static_assert(std::is_same_v<gradient_t<X>, X>,
-                "cleave: a trained parameter must not be Partial, and is tracked once");
+                "cleave: a trained parameter must not be Partial, and must be tracked once");
   tape::Leaf<X>& leaf = tape::leaf_of(x, "optimizer");
   Trained result{local_of(x.value()).view(), {}, leaf.gradient.has_value(), nullptr, nullptr, &leaf,
                  &own_gradient_of<X>, &local_of(x.value()).storage()};

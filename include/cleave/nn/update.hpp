@@ -61,7 +61,7 @@ template <class Rule, class... State>
 void update(const char* operation, const Trained& parameter, const Rule& rule,
             const State&... state) {
   if (!parameter.value.contiguous())
-    throw Error(operation, "a parameter is strided; parameters that are trained are contiguous",
+    throw Error(operation, "a parameter is strided; trained parameters must be contiguous",
                 {.shapes = to_string(parameter.value.extents)});
   parameter.note_change();
   if (parameter.value.size() == 0) return;

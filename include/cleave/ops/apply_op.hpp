@@ -63,8 +63,8 @@ auto apply_placed(const char* name, Kernel& kernel, std::index_sequence<I...>, c
   auto local = kernel(std::get<I>(locals)...);
   using Local = decltype(local);
   static_assert(is_tensor<Local> && Local::dims == rule_of<Op>.result[0].dims,
-                "cleave: the function of apply_op returns a Tensor with the dimensions of the "
-                "rule's result");
+                "cleave: apply_op: the function must return a Tensor with as many dimensions as "
+                "the rule's result");
   Shape shape;
   shape.dims = Local::dims;
   for (int d = 0; d < Local::dims; ++d) {

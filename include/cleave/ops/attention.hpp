@@ -125,9 +125,10 @@ template <class... R, AnyTensor Q, AnyTensor K, AnyTensor V, AnyTensor M>
 constexpr auto scaled_dot_product_attention(const Q& q, const K& k, const V& v, const M& mask) {
   detail::require_attention<Q, K, V>();
   using T = typename M::value_type;
-  static_assert(M::dims >= 2 && M::dims <= Q::dims &&
-                    (std::is_same_v<T, bool> || std::is_same_v<T, typename Q::value_type>),
-                "cleave: a mask of attention is [.., n, m], of bool or of the element type of q");
+  static_assert(
+      M::dims >= 2 && M::dims <= Q::dims &&
+          (std::is_same_v<T, bool> || std::is_same_v<T, typename Q::value_type>),
+      "cleave: an attention mask must be [.., n, m], of bool or of the element type of q");
   constexpr auto kind = std::is_same_v<T, bool> ? ops::MaskKind::seen : ops::MaskKind::added;
   return call_op<R...>(ops::ScaledDotProductAttention<false, kind>{}, q, k, v, mask);
 }

@@ -163,14 +163,14 @@ inline void require_keys(const cleave::Task& task, int first, bool has_mask) {
   for (int d = 0; d < k.dims - 2; ++d)
     fits = fits && q.shape[d] == k.shape[d] && k.shape[d] == v.shape[d];
   for (int d = 0; d < q.dims - 2; ++d) has_queries = has_queries && q.shape[d] > 0;
-  if (!fits) task.fail("q, k and v do not fit: [b.., g.., n, d], [b.., m, d] and [b.., m, e]");
+  if (!fits) task.fail("q, k and v must be [b.., g.., n, d], [b.., m, d] and [b.., m, e]");
   if (has_queries && from_end(k, 2) == 0) task.fail("there are no keys to attend to");
   if (!has_mask) return;
   const OperandRef& mask = task.in[first + 3];
   for (int d = 1; d <= mask.dims; ++d) {
     const index_t extent = from_end(mask, d), whole = d == 1 ? from_end(k, 2) : from_end(q, d);
     if (extent != whole && extent != 1)
-      task.fail("the mask does not fit to [.., n, m], the last dimensions of q k^T");
+      task.fail("the mask does not broadcast to [.., n, m], the last dimensions of q k^T");
   }
 }
 

@@ -64,9 +64,9 @@ constexpr const Solution& solve_call() {
     return solution_of<Op, axes, operand_layout<X>(axes).packed()...>;
   } else {
     static_assert(Asked::size == axes,
-                  "cleave: an operation is asked for exactly one placement per mesh axis");
+                  "cleave: a requested result has exactly one placement per mesh axis");
     constexpr Layout asked = layout_of<Asked, rule_of<Op>.result[0].dims>;
-    static_assert(!asked.has_partial(), "cleave: an operation cannot be asked for Partial");
+    static_assert(!asked.has_partial(), "cleave: a result cannot be requested as Partial");
     return asked_solution_of<Op, axes, asked.packed(), operand_layout<X>(axes).packed()...>;
   }
 }
@@ -87,14 +87,14 @@ struct OperandCheck {
   static_assert((on_mesh<typename MeshOf<X...>::type, X>() && ...),
                 "cleave: the operands of an operation are on meshes of different types");
   static_assert(rule_of<Op>.operands == int(sizeof...(X)),
-                "cleave: the operation has another number of operands than its sharding_rule");
+                "cleave: the operation and its sharding_rule differ in their numbers of operands");
   static constexpr bool dims_agree() {
     int i = 0;
     return ((rule_of<Op>.operand[std::size_t(i++)].dims == X::dims) && ...);
   }
-  static_assert(dims_agree(),
-                "cleave: an operand has another number of dimensions than its letters in the "
-                "sharding_rule");
+  static_assert(
+      dims_agree(),
+      "cleave: an operand does not have as many dimensions as letters in the sharding_rule");
 };
 
 /// An operand as the runner sees it.

@@ -160,9 +160,9 @@ constexpr auto cat_of(const First& first, const X&... x) {
   constexpr int count = 1 + int(sizeof...(X));
   static_assert(count <= max_operands, "cleave: cat and stack take at most 8 arrays at a time");
   static_assert(((X::dims == First::dims) && ...),
-                "cleave: cat and stack take arrays of one number of dimensions");
+                "cleave: cat and stack require arrays with the same number of dimensions");
   static_assert((std::is_same_v<typename X::value_type, typename First::value_type> && ...),
-                "cleave: cat and stack take arrays of one element type; cast first");
+                "cleave: cat and stack require arrays of the same element type; cast first");
   return call_op<R...>(ops::Cat<D, count>{(shape_of(first)[D] + ... + shape_of(x)[D])}, first,
                        x...);
 }

@@ -39,7 +39,7 @@ struct CausalMask {
 /// index. Any dimension may be sharded.
 template <class... R, AnyTensor X>
 constexpr auto causal_mask(const X& x, double fill) {
-  static_assert(X::dims >= 2, "cleave: causal_mask takes matrices: the last two dimensions of x");
+  static_assert(X::dims >= 2, "cleave: causal_mask requires at least two dimensions");
   return call_op<R...>(ops::CausalMask{fill}, x);
 }
 

@@ -124,7 +124,7 @@ constexpr void require_classes(const char* name, const X& x, const ClassLoss& op
   using I = typename C::value_type;
   require_real<X>();
   static_assert(X::dims == 2 && C::dims == 1 && std::is_integral_v<I> && !std::is_same_v<I, bool>,
-                "cleave: a loss of classes takes numbers [n, c] and integers [n]");
+                "cleave: this loss takes real numbers [n, c] and integer classes [n]");
   if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1))
     throw Error(name,
                 "label_smoothing must be in [0, 1], not " + std::to_string(options.label_smoothing),

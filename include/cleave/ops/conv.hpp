@@ -92,7 +92,7 @@ constexpr void require_channels(const X& x, const W& weight, index_t groups, con
   if (!knows_extents(innermost(x)) || !knows_extents(innermost(weight))) return;
   if (image[1] % groups != 0 || filter[0] % groups != 0)
     fail(std::to_string(image[1]) + " channels and " + std::to_string(filter[0]) +
-         " filters do not divide into " + std::to_string(groups) + " groups");
+         " filters are not divisible by " + std::to_string(groups) + " groups");
   if (image[1] / groups != filter[1])
     fail("x has " + std::to_string(image[1] / groups) + " channels" +
          (groups > 1 ? " per group" : "") + ", the filters " + std::to_string(filter[1]));

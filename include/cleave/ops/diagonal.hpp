@@ -110,7 +110,7 @@ constexpr auto Diagonal::gradient(wrt<0>, const auto& g, const auto&, const X& x
 /// @throws Error if the matrices are not square
 template <class... R, AnyTensor X>
 constexpr auto diagonal(const X& x) {
-  static_assert(X::dims >= 2, "cleave: diagonal takes matrices: the last two dimensions of x");
+  static_assert(X::dims >= 2, "cleave: diagonal requires at least two dimensions");
   const Shape shape = shape_of(x);
   if (shape[X::dims - 2] != shape[X::dims - 1] && detail::knows_extents(detail::innermost(x)))
     throw Error("diagonal", "the matrix is not square",
@@ -122,7 +122,7 @@ constexpr auto diagonal(const X& x) {
 /// become shards of the rows.
 template <class... R, AnyTensor X>
 constexpr auto diag(const X& x) {
-  static_assert(X::dims >= 1, "cleave: diag takes [.., n]");
+  static_assert(X::dims >= 1, "cleave: diag requires at least one dimension");
   return call_op<R...>(ops::Diag{shape_of(x)[X::dims - 1]}, x);
 }
 

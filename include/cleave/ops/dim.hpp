@@ -22,8 +22,7 @@ namespace detail {
 /// The dimensions as a set: bit d stands for dimension d.
 template <int Rank, int... D>
 constexpr unsigned dim_mask(dim<D...>) {
-  static_assert(((D >= -Rank && D < Rank) && ...),
-                "cleave: dim names a dimension that the tensor does not have");
+  static_assert(((D >= -Rank && D < Rank) && ...), "cleave: the tensor has no such dimension");
   unsigned mask = 0;
   bool twice = false;
   ((twice = twice || (mask >> (D < 0 ? D + Rank : D) & 1u), mask |= 1u << (D < 0 ? D + Rank : D)),
@@ -46,8 +45,7 @@ constexpr unsigned checked_mask() {
 /// One dimension counted from the front.
 template <int Rank, int D>
 constexpr int dim_index(dim<D>) {
-  static_assert(D >= -Rank && D < Rank,
-                "cleave: dim names a dimension that the tensor does not have");
+  static_assert(D >= -Rank && D < Rank, "cleave: the tensor has no such dimension");
   return D < 0 ? D + Rank : D;
 }
 

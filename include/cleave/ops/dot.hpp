@@ -35,8 +35,9 @@ namespace detail {
 /// What two operands that lie beside each other have to be.
 template <class X, class Y>
 constexpr void require_pair() {
-  static_assert(X::dims == Y::dims && std::is_same_v<typename X::value_type, typename Y::value_type>,
-                "cleave: dot takes two arrays of the same extents and element type");
+  static_assert(
+      X::dims == Y::dims && std::is_same_v<typename X::value_type, typename Y::value_type>,
+      "cleave: dot requires two arrays of the same extents and element type");
 }
 
 }  // namespace detail

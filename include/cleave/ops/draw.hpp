@@ -29,7 +29,7 @@ constexpr RandomState take_draw_of(const char* operation, const X& x) {
   const auto& value = innermost(x);
   using V = std::remove_cvref_t<decltype(value)>;
   static_assert(!is_tensor<V>,
-                "cleave: an operation on a Tensor draws from a state that is passed as well");
+                "cleave: on a Tensor this operation requires a random state as an argument");
   if constexpr (is_dtensor<V>)
     return take_draws(value.mesh().state(), V::layout, operation);
   else return value.graph().take_draw();
@@ -38,8 +38,9 @@ constexpr RandomState take_draw_of(const char* operation, const X& x) {
 /// The same for a Tensor, from a state that is passed.
 template <class X>
 RandomState take_draw_of(const char*, const X&, RandomState& state) {
-  static_assert(is_tensor<std::remove_cvref_t<decltype(innermost(std::declval<const X&>()))>>,
-                "cleave: only an operation on a Tensor takes a random state; others have one");
+  static_assert(
+      is_tensor<std::remove_cvref_t<decltype(innermost(std::declval<const X&>()))>>,
+      "cleave: only an operation on a Tensor takes a random state; others use that of the world");
   return take_draws(state);
 }
 

@@ -52,7 +52,7 @@ constexpr auto dropped_out(const X& x, double probability, const RandomState& st
 
 constexpr void require_dropout(double probability) {
   if (!(probability >= 0 && probability <= 1))
-    throw Error("dropout", "the probability is not in [0, 1]");
+    throw Error("dropout", "the probability must be in [0, 1]");
 }
 
 }  // namespace detail
@@ -64,7 +64,8 @@ constexpr void require_dropout(double probability) {
 ///
 /// @collective every rank of the world, so that their states stay equal; nothing is communicated,
 ///             except that CLEAVE_CHECK=collective compares the states
-/// @throws Error if the probability is not in [0, 1]; with CLEAVE_CHECK=collective, if states differ
+/// @throws Error if the probability must be in [0, 1]; with CLEAVE_CHECK=collective, if states
+/// differ
 template <AnyTensor X>
 constexpr auto dropout(const X& x, double probability) {
   detail::require_dropout(probability);

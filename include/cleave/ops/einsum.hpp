@@ -257,9 +257,10 @@ constexpr bool dims_fit(const EinsumText& parts, std::index_sequence<I...>) {
 template <class Text, class X, class... More>
 constexpr void verify_einsum() {
   static_assert(Text::parts.operands == int(1 + sizeof...(More)),
-                "cleave: the text of this einsum has another number of operands");
-  static_assert(dims_fit<X, More...>(Text::parts, std::index_sequence_for<X, More...>{}),
-                "cleave: the text of this einsum has a letter for each dimension of its operands");
+                "cleave: this einsum is called with another number of operands than its text has");
+  static_assert(
+      dims_fit<X, More...>(Text::parts, std::index_sequence_for<X, More...>{}),
+      "cleave: the text of this einsum must have one letter per dimension of its operands");
   static_assert((std::is_same_v<typename X::value_type, typename More::value_type> && ...),
                 "cleave: the operands of einsum have different element types; cast one of them");
 }

@@ -175,7 +175,7 @@ constexpr std::array<index_t, Count> completed(const char* name, const index_t (
     for (const index_t extent : extents) shape[shape.dims++] = extent;
     throw Error(name,
                 std::to_string(size) + " elements do not fit into extents " + to_string(shape) +
-                    (open > 0 ? "; at most one of them is -1: what is left" : ""),
+                    (open > 0 ? "; at most one of them may be -1" : ""),
                 context_of(x));
   }
   return result;

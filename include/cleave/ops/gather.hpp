@@ -200,7 +200,7 @@ struct ScatterAdd {
 template <class... R, AnyTensor X, int D, AnyTensor I>
 constexpr auto gather(const X& x, dim<D>, const I& indices) {
   detail::require_indices<I>();
-  static_assert(X::dims == I::dims, "cleave: gather takes indices with the dimensions of x");
+  static_assert(X::dims == I::dims, "cleave: gather requires indices with as many dimensions as x");
   return call_op<R...>(ops::Gather<detail::dim_index<X::dims>(dim<D>{})>{}, x, indices);
 }
 
@@ -221,7 +221,8 @@ constexpr auto take_along_dim(const X& x, const I& indices, dim<D> along) {
 template <class... R, AnyTensor X, int D, AnyTensor I>
 constexpr auto scatter_add(const X& x, dim<D>, const I& indices, index_t extent) {
   detail::require_indices<I>();
-  static_assert(X::dims == I::dims, "cleave: scatter_add takes indices with the dimensions of x");
+  static_assert(X::dims == I::dims,
+                "cleave: scatter_add requires indices with as many dimensions as x");
   if (extent < 0)
     throw Error("scatter_add", "the extent is negative: " + std::to_string(extent),
                 detail::context_of(detail::innermost(x)));

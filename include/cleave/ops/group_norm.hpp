@@ -76,7 +76,7 @@ constexpr auto group_norm(const X& x, const W& weight, const B& bias, index_t gr
   const index_t channels = shape_of(x)[1];
   if (groups < 1 || channels % groups != 0)
     throw Error("group_norm",
-                std::to_string(channels) + " channels do not divide into " +
+                std::to_string(channels) + " channels are not divisible by " +
                     std::to_string(groups) + " groups",
                 detail::context_of(detail::innermost(x)));
   return call_op<R...>(ops::GroupNorm{{}, groups, options.epsilon}, x, weight, bias);

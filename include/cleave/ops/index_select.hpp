@@ -62,7 +62,7 @@ constexpr auto sums_like(const X& x, const Op& op, const I& indices, const G& g)
 
 template <class I>
 [[noreturn]] void throw_no_such_index(const cleave::Task& task, const I& wrong, index_t extent) {
-  task.fail("index " + std::to_string(wrong) + " is not one of " + std::to_string(extent));
+  task.fail("index " + std::to_string(wrong) + " is not in [0, " + std::to_string(extent) + ")");
 }
 
 }  // namespace detail
@@ -151,7 +151,7 @@ template <class I>
 constexpr void require_indices() {
   using T = typename I::value_type;
   static_assert(std::is_integral_v<T> && !std::is_same_v<T, bool>,
-                "cleave: indices are integers");
+                "cleave: indices must be integers");
 }
 
 }  // namespace detail
@@ -175,7 +175,7 @@ constexpr auto index_select(const X& x, dim<D>, const I& indices) {
 /// may be sharded. @see index_select
 template <class... R, AnyTensor W, AnyTensor I>
 constexpr auto embedding(const W& weight, const I& indices) {
-  static_assert(W::dims == 2, "cleave: the weight of an embedding is a matrix, a row per index");
+  static_assert(W::dims == 2, "cleave: the weight of an embedding must be a matrix");
   return index_select<R...>(weight, dim<0>{}, indices);
 }
 

@@ -34,7 +34,7 @@ constexpr Out<Y> out(const Y& y) {
 template <class Op, class Result, class Target>
 struct target_is_placed_otherwise {
   static_assert(std::is_same_v<Result, Target>,
-                "cleave: the target of an operation has other placements than the result; "
+                "cleave: the target and the result of an operation have different placements; "
                 "redistribute the operands or the target first");
 };
 
@@ -54,8 +54,9 @@ constexpr bool is_target() {
   static_assert(tracked || !traced,
                 "cleave: traced programs cannot contain operations in place; use what the "
                 "operation returns");
-  static_assert(computes, "cleave: this operation computes no elements of its own to write; copy_ "
-                          "what it returns");
+  static_assert(
+      computes,
+      "cleave: this operation returns a view and cannot write to a target; copy_ its result");
   static_assert(alike, "cleave: an operation mixes a Tensor with DTensors; place the Tensor first "
                        "(distribute_tensor, from_local)");
   return !tracked && !traced && computes && alike;
@@ -63,14 +64,15 @@ constexpr bool is_target() {
 
 template <class Info, class Y>
 constexpr void require_type_of_target() {
-  static_assert(Info::Results::size == 1, "cleave: an operation that writes has one result");
+  static_assert(Info::Results::size == 1,
+                "cleave: an operation that writes to a target must have one result");
   []<class R, class... More, int D, int... Dims>(Types<R, More...>,
                                                  std::integer_sequence<int, D, Dims...>) {
     static_assert(std::is_same_v<R, typename Y::value_type>,
-                  "cleave: the target of an operation has another element type than the result");
-    static_assert(D == Y::dims,
-                  "cleave: the target of an operation has another number of dimensions than the "
-                  "result");
+                  "cleave: the target and the result of an operation have different element types");
+    static_assert(
+        D == Y::dims,
+        "cleave: the target and the result of an operation have different numbers of dimensions");
   }(typename Info::Results{}, typename Info::ResultDims{});
 }
 

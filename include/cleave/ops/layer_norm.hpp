@@ -194,8 +194,9 @@ constexpr auto row_norm(double epsilon, const X& x, const Affine&... affine) {
   require_real<X>();
   static_assert(X::dims > 0 && ((Affine::dims == 1) && ...),
                 "cleave: layer_norm and rms_norm take x [.., n], a weight [n] and a bias [n]");
-  static_assert((std::is_same_v<typename Affine::value_type, T> && ...),
-                "cleave: the weight and the bias of a norm have the element type of x; cast them");
+  static_assert(
+      (std::is_same_v<typename Affine::value_type, T> && ...),
+      "cleave: the weight and the bias of a norm must have the element type of x; cast them");
   using A = accumulator_t<T>;
   const ops::RowNorm<Centers> op{{}, epsilon};
   if constexpr (std::is_same_v<A, T>) return call_op<R...>(op, x, affine...);

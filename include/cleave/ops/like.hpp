@@ -34,8 +34,7 @@ template <AnyTensor X>
 auto empty_like(const X& x) {
   using Y = std::remove_cvref_t<decltype(detail::innermost(x))>;
   static_assert(is_tensor<Y> || is_dtensor<Y>,
-                "cleave: arrays are made like a Tensor or a DTensor; a value that is traced has "
-                "no elements");
+                "cleave: *_like requires a Tensor or a DTensor; a traced value has no elements");
   return detail::made_like(detail::innermost(x));
 }
 

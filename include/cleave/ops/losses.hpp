@@ -31,7 +31,7 @@ constexpr void require_targets() {
   require_real<X>();
   static_assert(
       X::dims == Y::dims && std::is_same_v<typename X::value_type, typename Y::value_type>,
-      "cleave: a loss takes predictions and targets of the same extents and element type");
+      "cleave: a loss requires predictions and targets of the same extents and element type");
 }
 
 }  // namespace detail

@@ -89,7 +89,7 @@ constexpr void require_inner(const A& x, const B& w) {
 template <class... R, AnyTensor A, AnyTensor B>
   requires(!detail::asks_exact<R...>)
 constexpr auto matmul(const A& x, const B& w) {
-  static_assert(A::dims > 0 && B::dims > 0, "cleave: matmul takes arrays of one dimension or more");
+  static_assert(A::dims > 0 && B::dims > 0, "cleave: matmul requires at least one dimension");
   static_assert(std::is_same_v<typename A::value_type, typename B::value_type>,
                 "cleave: the operands of matmul have different element types; cast one of them");
   if constexpr (A::dims == 2 && B::dims == 2) {

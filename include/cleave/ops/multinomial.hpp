@@ -61,9 +61,9 @@ constexpr auto drawn_categories(const X& weights, index_t count, bool replacemen
                                 const RandomState& state) {
   using T = typename X::value_type;
   static_assert(X::dims == 1 || X::dims == 2,
-                "cleave: the weights of multinomial have one or two dimensions");
+                "cleave: the weights of multinomial must have one or two dimensions");
   static_assert(!std::is_integral_v<T> && !is_complex<T>,
-                "cleave: the weights of multinomial are real floating-point numbers");
+                "cleave: the weights of multinomial must be real floating-point numbers");
   return call_op(ops::Multinomial{count, replacement, state}, weights);
 }
 
@@ -72,8 +72,7 @@ constexpr void require_draws(const X& weights, index_t count, bool replacement) 
   const index_t categories = shape_of(innermost(weights))[X::dims - 1];
   if (count < 0) throw Error("multinomial", "the number of draws is negative");
   if (!replacement && count > categories)
-    throw Error("multinomial", "more draws than categories: without replacement, at most each "
-                               "category once");
+    throw Error("multinomial", "more draws than categories, without replacement");
 }
 
 }  // namespace detail

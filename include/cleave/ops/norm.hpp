@@ -24,7 +24,8 @@ namespace ops {
 /// The P-norm over the dimensions of the mask: 1, 2 or norm_inf.
 template <int P, unsigned Mask>
 struct Norm : Composite {
-  static_assert(P == 1 || P == 2 || P == norm_inf, "cleave: norms are of order 1, 2 or norm_inf");
+  static_assert(P == 1 || P == 2 || P == norm_inf,
+                "cleave: the order of a norm must be 1, 2 or norm_inf");
   static constexpr const char* name = "norm";
   static constexpr auto body(const auto& operand) {
     const auto x = resolve(operand);

@@ -38,8 +38,8 @@ struct OneHot {
     const auto wrong = one_hot_rows(on, classes, task.box->extent(last), y.data,
                                     kernels::RowRange{task.box->begin[last], count, name});
     if (wrong)
-      task.fail("index " + std::to_string(*wrong) + " is not one of " + std::to_string(count) +
-                " classes");
+      task.fail("index " + std::to_string(*wrong) + " is not in [0, " + std::to_string(count) +
+                ")");
   }
 };
 
@@ -58,7 +58,7 @@ template <Element T, class... R, AnyTensor X>
 constexpr auto one_hot(const X& classes, index_t count) {
   using I = typename X::value_type;
   static_assert(std::is_integral_v<I> && !std::is_same_v<I, bool>,
-                "cleave: one_hot takes class indices: integers");
+                "cleave: one_hot requires integer classes");
   if (count < 0)
     throw Error("one_hot", "the number of classes is negative: " + std::to_string(count),
                 detail::context_of(classes));

@@ -192,7 +192,7 @@ namespace detail {
 template <int N, class X>
 constexpr void require_images() {
   static_assert(X::dims >= N, "cleave: pooling takes [.., length], or [.., rows, columns]");
-  static_assert(X::dims + N <= max_dims, "cleave: pooling of arrays with that many dimensions");
+  static_assert(X::dims + N <= max_dims, "cleave: the array has too many dimensions to pool");
 }
 
 }  // namespace detail

@@ -280,7 +280,7 @@ namespace detail {
 template <unsigned Mask, class X>
 constexpr void require_candidates(const char* name, const X& x) {
   if (reduced_count<Mask>(x) == 0 && reduced_count<~Mask>(x) > 0 && knows_extents(x))
-    throw Error(name, "there are no elements to choose from", context_of(x));
+    throw Error(name, "the reduced dimensions have no elements", context_of(x));
 }
 
 template <class By, class... R, class X, class D>

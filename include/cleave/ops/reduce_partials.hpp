@@ -62,11 +62,11 @@ auto reduce_partials(const First& first, const Rest&... rest) {
   static_assert((std::is_same_v<typename First::mesh_type, typename Rest::mesh_type> && ...),
                 "cleave: the operands of an operation are on meshes of different types");
   static_assert((std::is_same_v<T, typename Rest::value_type> && ...),
-                "cleave: reduce_partials takes operands of one element type");
+                "cleave: reduce_partials requires operands of the same element type");
   static_assert(detail::same_partials(First::layout, First::layout) &&
                     (detail::same_partials(First::layout, Rest::layout) && ...),
-                "cleave: reduce_partials takes operands that are Partial under one operation on "
-                "the same axes");
+                "cleave: reduce_partials requires operands that are Partial with the same "
+                "operation on the same axes");
   if (!((first.mesh() == rest.mesh()) && ...))
     throw Error("reduce_partials", "the operands are on different meshes of one type",
                 first.context());

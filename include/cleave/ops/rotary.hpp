@@ -126,7 +126,7 @@ struct RotaryEmbedding {
     const int last = x.extents.dims - 1;
     if (x.extents[last] % 2 != 0)
       task.fail("the last dimension has " + std::to_string(x.extents[last]) +
-                " numbers; pairs of them are rotated, so that it must be even");
+                " elements; it must have an even number, for pairs are rotated");
     const index_t rows = x.extents[last - 1], pairs = x.extents[last] / 2;
     if (x.extents.product() == 0) return;
     const std::size_t bytes =
@@ -186,7 +186,7 @@ template <class... R, AnyTensor X>
 constexpr auto rotary_embedding(const X& x, double base = 10000) {
   static_assert(X::dims >= 2, "cleave: rotary_embedding takes x [.., n, d]");
   static_assert(std::is_floating_point_v<accumulator_t<typename X::value_type>>,
-                "cleave: rotary_embedding takes real elements; cast integers first");
+                "cleave: rotary_embedding requires real elements; cast integers first");
   return call_op<R...>(ops::RotaryEmbedding{base}, x);
 }
 

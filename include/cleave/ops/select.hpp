@@ -87,9 +87,9 @@ struct Cast : Elementwise {
 template <class... R, AnyTensor C, AnyOperand A, AnyOperand B>
 constexpr auto where(const C& condition, const A& a, const B& b) {
   static_assert(std::is_same_v<typename C::value_type, bool>,
-                "cleave: the condition of where is a tensor of bool");
+                "cleave: the condition of where must be a tensor of bool");
   static_assert(TensorAndOther<A, B>,
-                "cleave: where takes at least one tensor besides the condition");
+                "cleave: where requires at least one tensor besides the condition");
   using T = detail::element_of<A, B>;
   return detail::call_as(detail::Request<R...>{}, ops::Where{}, condition,
                          detail::same_type<T>(a), detail::same_type<T>(b));
@@ -99,7 +99,7 @@ constexpr auto where(const C& condition, const A& a, const B& b) {
 template <Element To, class... R, AnyTensor A>
 constexpr auto cast(const A& a) {
   static_assert(!is_complex<typename A::value_type> || is_complex<To>,
-                "cleave: complex elements cannot be cast to real ones; take their abs");
+                "cleave: complex elements cannot be cast to real ones; use abs");
   return detail::call_as(detail::Request<R...>{}, ops::Cast<To>{}, a);
 }
 

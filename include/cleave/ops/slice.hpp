@@ -139,7 +139,7 @@ constexpr index_t checked_index(const char* name, const X& x, index_t index, ind
   if (counted >= 0 && counted < end) return counted;
   if (knows_extents(x))
     throw Error(name,
-                "index " + std::to_string(index) + " is not in a dimension of extent " +
+                "index " + std::to_string(index) + " is not in the extent of " +
                     std::to_string(extent),
                 context_of(x));
   return 0;
@@ -261,7 +261,7 @@ constexpr auto split(const X& x, dim<D>, index_t length) {
 /// @throws Error if the extent is not divisible by Count
 template <int Count, class... R, AnyTensor X, int D>
 constexpr auto chunk(const X& x, dim<D>) {
-  static_assert(Count > 0, "cleave: chunk makes one part or more");
+  static_assert(Count > 0, "cleave: chunk requires at least one part");
   constexpr int d = detail::dim_index<X::dims>(dim<D>{});
   const index_t extent = shape_of(x)[d], length = extent / Count;
   if (extent % Count != 0 && detail::knows_extents(x))

@@ -105,7 +105,7 @@ template <AnyTensor X, int... D>
 constexpr auto permute(const X& x, dim<D...> order) {
   static_assert(sizeof...(D) == std::size_t(X::dims) &&
                     detail::dim_mask<X::dims>(order) == (1u << X::dims) - 1u,
-                "cleave: permute names every dimension once");
+                "cleave: permute must name every dimension once");
   return call_op(ops::Permute<(D < 0 ? D + X::dims : D)...>{}, x);
 }
 

@@ -87,14 +87,14 @@ struct Triangle {
 /// x[.., i, j] where j - i <= diagonal, else 0.
 template <class... R, AnyTensor X>
 constexpr auto tril(const X& x, index_t diagonal = 0) {
-  static_assert(X::dims >= 2, "cleave: tril requires two dimensions or more");
+  static_assert(X::dims >= 2, "cleave: tril requires at least two dimensions");
   return call_op<R...>(ops::Triangle<false>{diagonal}, x);
 }
 
 /// x[.., i, j] where j - i >= diagonal, else 0.
 template <class... R, AnyTensor X>
 constexpr auto triu(const X& x, index_t diagonal = 0) {
-  static_assert(X::dims >= 2, "cleave: triu requires two dimensions or more");
+  static_assert(X::dims >= 2, "cleave: triu requires at least two dimensions");
   return call_op<R...>(ops::Triangle<true>{diagonal}, x);
 }
 

@@ -229,7 +229,7 @@ constexpr auto overlap_add(const X& x, dim<D>, index_t extent, Window window = {
       places > 0 && window.size > 0 ? (places - 1) * window.stride + window.span() : 0;
   if (extent < reach && detail::knows_extents(detail::innermost(x)))
     throw Error("overlap_add",
-                "windows reach " + std::to_string(reach) + " elements, the extent is " +
+                "the windows span " + std::to_string(reach) + " elements, the extent is " +
                     std::to_string(extent),
                 detail::context_of(detail::innermost(x)));
   return call_op<R...>(ops::OverlapAdd<d>{extent, window.stride, window.dilation}, x);

@@ -19,7 +19,7 @@ template <class X, int A, class P>
 constexpr std::uint64_t code_on_axis() {  // not a lambda in the alias: g++ 12 loses the alias
   using Traits = PlacementTraits<P>;
   static_assert(Traits::valid && Traits::fits(X::dims),
-                "cleave: a style asks for a Shard of a dimension that the tensor does not have");
+                "cleave: a style shards a dimension that the tensor does not have");
   Layout layout = X::layout;
   if (layout[A] == Traits::value(X::dims)) return layout.packed();
   layout = layout.with_partials_as(Placement::replicate());
@@ -77,7 +77,7 @@ struct Along {
       return placed(x, detail::on_axis<Whole, index, P>{});
     } else if constexpr (!std::is_same_v<typename V::mesh_type, Mesh>) {
       static_assert(std::is_same_v<typename V::mesh_type, Mesh>,
-                    "cleave: a style works on the mesh that the parameters are on already");
+                    "cleave: the parameters are on another mesh than the style's");
       return x;
     } else if constexpr (!V::layout[index].is_replicate()) {
       static_assert(V::layout[index].is_replicate(),

@@ -100,8 +100,7 @@ auto distribute_module(const M& m, const DeviceMesh<Device, A...>& mesh,
                        const Partition& partition = {}, Input input = {}, Output output = {}) {
   constexpr bool is_distributed = detail::has_tensors<M, true>();
   if constexpr (is_distributed) {
-    static_assert(!is_distributed,
-                  "cleave: distribute_module of a module that is distributed already");
+    static_assert(!is_distributed, "cleave: distribute_module: the module is distributed already");
     return m;
   } else {
     using Mesh = DeviceMesh<Device, A...>;

@@ -192,8 +192,8 @@ struct MakeGroups {
     static_assert(types.parameters > 0,
                   "cleave: fully_shard: a chosen module has no parameter that the axis can shard");
     static_assert(!types.is_mixed,
-                  "cleave: fully_shard: the parameters of a group have one element type; make "
-                  "modules of other types groups of their own");
+                  "cleave: fully_shard: the parameters of a group must have one element type; put "
+                  "modules of other types into groups of their own");
     using T = element_t<types.element>;
     using C = type_or<typename Options::compute_type, T>;
     using R = type_or<typename Options::reduce_type, C>;
@@ -284,7 +284,7 @@ auto fully_shard(const M& m, const DeviceMesh<Device, Axes...>& mesh, A,
                  const FullyShardOptions<T...>& options, Paths...) {
   using Mesh = DeviceMesh<Device, Axes...>;
   static_assert(std::is_same_v<Device, Host>,
-                "cleave: fully_shard works on parameters of the host");
+                "cleave: fully_shard supports parameters on the host only");
   if constexpr (!parallel::is_ready_for_groups<M, A, Paths...>()) {
     return m;
   } else {

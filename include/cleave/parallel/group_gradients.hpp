@@ -97,8 +97,7 @@ class GroupGradients {
       Part& part = parts_[i];
       if (part.target.leaf && part.target.leaf.get() != before.target.leaf.get())
         throw Error("fully_shard",
-                    "gradients that were kept back are of parameters that another requires_grad "
-                    "has made");
+                    "deferred gradients belong to parameters of another requires_grad");
       const AxisMask both = (part.has_arrived ? part.partial : 0) | before.partial;
       const bool keeps = part.has_arrived && gives(both & ~part.partial);
       const bool adds = gives(both & ~before.partial);

@@ -49,7 +49,7 @@ auto arranged(const Al& along, const X& x) {
     return arranged<Want, nn::None, Local>(along, from_local(x, along.mesh, Lies{}));
   } else if constexpr (!is_dtensor<innermost_t<X>>) {
     static_assert(std::is_same_v<Want, nn::None> || !is_tensor<innermost_t<X>>,
-                  "cleave: a style gets a Tensor; state how it lies, by input_layouts or "
+                  "cleave: a style is given a Tensor; state its layout by input_layouts or "
                   "output_layouts of the style, or place it (distribute_tensor, from_local)");
     return x;
   } else if constexpr (!std::is_same_v<Want, nn::None>) {
@@ -70,8 +70,9 @@ template <class Wanted, class Given, bool Local, bool Strict>
 struct Layouts;
 template <class... P, class... G, bool Local, bool Strict>
 struct Layouts<Types<P...>, Types<G...>, Local, Strict> {
-  static_assert(sizeof...(P) == sizeof...(G),
-                "cleave: a style says how Tensors lie for each of its layouts, or for none");
+  static_assert(
+      sizeof...(P) == sizeof...(G),
+      "cleave: a style must name the layouts of Tensors for all of its layouts, or for none");
   static constexpr int count = int(sizeof...(P));
 
   template <class Al, class... X>
@@ -79,8 +80,7 @@ struct Layouts<Types<P...>, Types<G...>, Local, Strict> {
     constexpr int n = int(sizeof...(X));
     constexpr bool fits = Strict ? n == count : n >= count;
     static_assert(fits,
-                  "cleave: a module has another number of inputs or results than its style has "
-                  "layouts");
+                  "cleave: a module and its style differ in the numbers of inputs or results");
     if constexpr (fits) return all(std::index_sequence_for<X...>{}, along, x...);
     else return std::tuple<X...>(x...);
   }

@@ -74,8 +74,7 @@ struct PathWithoutModule {
 };
 template <class PathOfThePlan, ErrorText Modules>
 struct SecondPath {
-  static_assert(sizeof(PathOfThePlan*) == 0,
-                "cleave: this path of the plan leads to a module that another path leads to, too");
+  static_assert(sizeof(PathOfThePlan*) == 0, "cleave: two paths of the plan lead to this module");
 };
 template <class PathOfThePlan, class Style, ErrorText Modules>
 struct StyleThatDoesNotFit {

@@ -119,7 +119,7 @@ void require_matches(const M& m, const std::vector<std::string>& ignored) {
     });
     if (!matches)
       throw Error("replicate",
-                  "'" + pattern + "', to be ignored, leads to nothing in\n" + nn::describe(m));
+                  "'" + pattern + "' of `ignored` matches nothing in\n" + nn::describe(m));
   }
 }
 
@@ -252,8 +252,8 @@ class Replicated : public M {
 
   GradientSync& sync() const {
     static_assert(has_tracked<M>(),
-                  "cleave: gradients of a replicated module are asked for, but its parameters are "
-                  "not tracked; requires_grad(module) comes first");
+                  "cleave: gradients of a replicated module require tracked parameters; call "
+                  "requires_grad(module) first");
     if (sync_ == nullptr)
       throw Error("replicate", "this rank is outside of the mesh and has no gradients",
                   {.mesh = mesh_.describe(), .rank = mesh_.state().world_rank()});
@@ -291,11 +291,10 @@ auto replicate(const M& m, const DeviceMesh<Device, Axes...>& mesh, A,
                const ReplicateOptions& options = {}) {
   using Mesh = DeviceMesh<Device, Axes...>;
   static_assert(std::is_same_v<Device, Host>,
-                "cleave: replicate works on parameters of the host");
+                "cleave: replicate supports parameters on the host only");
   static_assert(!parallel::has_replicated<M>(),
-                "cleave: replicate of a module that is replicated already, or has a part that is: "
-                "the gradient of a parameter is summed by one wrapper; flat<dp, pod> names "
-                "several axes");
+                "cleave: replicate: the module, or a part of it, is replicated already; to "
+                "replicate over several axes, name them in one call: flat<dp, pod>");
   constexpr AxisMask axes =
       parallel::mask_of(static_cast<const Mesh*>(nullptr), static_cast<const A*>(nullptr));
   parallel::require_separate_members("replicate", m);

@@ -91,7 +91,7 @@ class ShardedGroup final : public GroupLink {
       throw Error("fully_shard",
                   "reshard_after_forward is " + std::to_string(ranks) + "; axis '" +
                       mesh_->label(mask()) + "' of " + std::to_string(layout.ranks()) +
-                      " ranks is to be a multiple of it",
+                      " ranks is not divisible by it",
                   {.rank = mesh_->world_rank()});
     keepers_ = ranks;
     if (ranks == 1 || ranks == layout.ranks()) return;

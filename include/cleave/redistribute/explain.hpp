@@ -59,7 +59,7 @@ template <class Source, class Target, std::size_t Rank, class Device, class... A
 Explanation explain(const DeviceMesh<Device, Axes...>& mesh, const index_t (&extents)[Rank],
                     DType dtype, const CostModel& machine) {
   static_assert(detail::is_placements<Source> && detail::is_placements<Target>,
-                "cleave: explain takes two lists Placements<..>");
+                "cleave: explain requires two lists Placements<..>");
   static_assert(Source::size == int(sizeof...(Axes)) && Target::size == int(sizeof...(Axes)),
                 "cleave: explain takes exactly one placement per mesh axis");
   Shape shape;

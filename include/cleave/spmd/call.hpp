@@ -52,7 +52,8 @@ struct input_has_another_type {
 
 template <class Mesh, const auto& Program>
 struct ConstantProgram {
-  static_assert(!Program.fault, "cleave: the program could not be expanded. @see check_expands");
+  static_assert(!Program.fault,
+                "cleave: the program cannot be expanded; see the error at check_expands");
   static_assert(Program.axes == Mesh::axis_count,
                 "cleave: the program is for another number of mesh axes");
 

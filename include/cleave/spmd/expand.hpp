@@ -300,18 +300,19 @@ namespace detail {
 template <FaultKind Why, int Node, char... Name>
 constexpr void refuse() {
   static_assert(Why != FaultKind::schema_count,
-                "cleave: a graph is expanded with exactly one schema per input");
+                "cleave: a graph must be expanded with exactly one schema per input");
   static_assert(Why != FaultKind::schema_axes,
-                "cleave: the schemas of an expansion have one placement per axis of one mesh");
+                "cleave: the schemas of an expansion must have one placement per axis of one mesh");
   static_assert(Why != FaultKind::schema_shard,
                 "cleave: a schema shards a dimension that its input does not have");
-  static_assert(Why != FaultKind::asked_axes,
-                "cleave: this node is asked for another number of placements than the schemas "
-                "have");
+  static_assert(
+      Why != FaultKind::asked_axes,
+      "cleave: the placements requested of this node and those of the schemas differ in number");
   static_assert(Why != FaultKind::asked_shard,
-                "cleave: this node is asked to shard a dimension that its result does not have");
+                "cleave: the placements requested of this node shard a dimension that its result "
+                "does not have");
   static_assert(Why != FaultKind::asked_partial,
-                "cleave: this node is asked for Partial, which only operations make");
+                "cleave: this node is requested as Partial, which only operations make");
   static_assert(Why != FaultKind::repeats_sharded,
                 "cleave: at this node an operand repeats a dimension of extent 1 that is sharded; "
                 "redistribute it to Replicate first");

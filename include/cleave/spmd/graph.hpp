@@ -31,8 +31,7 @@ struct Attributes {
     Attributes attributes;
     if constexpr (!cleave::detail::is_stateless<Op>) {
       static_assert(std::is_trivially_copyable_v<Op> && sizeof(Op) <= size,
-                    "cleave: an operation that is traced has trivially copyable members of at most "
-                    "64 bytes");
+                    "cleave: a traced operation must be trivially copyable, of at most 64 bytes");
       using Bytes = std::array<std::byte, sizeof(Op)>;
       Bytes raw;
       // clang 14 has no bit_cast of complex numbers in constant expressions

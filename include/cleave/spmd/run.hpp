@@ -130,9 +130,9 @@ class Runner {
     using Mesh = typename std::tuple_element_t<0, std::tuple<X...>>::mesh_type;
     static_assert((std::is_same_v<typename X::mesh_type, Mesh> && ...) &&
                       (std::is_same_v<typename Y::mesh_type, Mesh> && ...),
-                  "cleave: the inputs and outputs of a program are on one mesh");
+                  "cleave: the inputs and outputs of a program must be on one mesh");
     static_assert(std::is_same_v<typename Mesh::device_type, Device>,
-                  "cleave: the inputs of a program are on the device of its runner");
+                  "cleave: the inputs of a program must be on the device of its runner");
     const std::array<OperandRef, sizeof...(X)> operands{
         cleave::detail::operand_of(x)...};
     const Mesh& mesh = cleave::detail::first_tensor(x...).mesh();

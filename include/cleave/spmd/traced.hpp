@@ -72,8 +72,8 @@ struct CallPath<2> {
   template <class Request, class Op, class... X>
   static constexpr auto call(const Request& request, const Op& op, const X&... x) {
     static_assert(((is_traced<X> || is_number<X>) && ...),
-                  "cleave: an operation mixes values that are traced with tensors; make the tensor "
-                  "an argument of the traced function");
+                  "cleave: an operation mixes traced values with tensors; make the tensor an "
+                  "argument of the traced function");
     using Device = typename first_tensor_t<X...>::device_type;
     using Info = InfoOf<Op, Device, types_of<X...>, X::dims...>;
     static_cast<void>(OperandCheck<typename Info::Sig, X...>{});

@@ -112,7 +112,7 @@ View to_mdspan(const Tensor<T, Rank>& tensor) {
     extents[d] = static_cast<Index>(tensor.shape()[d]);
     strides[d] = static_cast<Index>(tensor.strides()[d]);
     if (index_t(extents[d]) != tensor.shape()[d] || index_t(strides[d]) != tensor.strides()[d])
-      throw Error("to_mdspan", "the view's index type is too narrow",
+      throw Error("to_mdspan", "the view's index type is too small",
                   {.shapes = to_string(Shape(tensor.shape()))});
     if constexpr (requires {
                     Extents::static_extent(d);

@@ -74,7 +74,7 @@ CLEAVE_INLINE DType npy_dtype(const std::string& path) {
 
 CLEAVE_INLINE void throw_no_conversion(const std::string& path, DType stored, DType wanted) {
   npy_error(path, std::string("has elements of type ") + name_of(stored) +
-                      ", which do not become " + name_of(wanted));
+                      ", which cannot be converted to " + name_of(wanted));
 }
 
 CLEAVE_INLINE NpyArray read_npy(const std::string& path, DType dtype, int dims) {
@@ -98,7 +98,7 @@ CLEAVE_INLINE NpyArray read_npy(const std::string& path, DType dtype, int dims) 
   if (dtype == DType::boolean)
     for (std::size_t i = 0; i < bytes; ++i)
       if (static_cast<const unsigned char*>(array.data.get())[i] > 1)
-        npy_error(path, "has a truth value that is neither 0 nor 1");
+        npy_error(path, "has a bool that is neither 0 nor 1");
   return array;
 }
 

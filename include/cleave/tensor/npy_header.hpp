@@ -111,7 +111,7 @@ class NpyHeaderParser {
     if (peek() < '0' || peek() > '9') malformed();
     index_t value = 0;
     for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_) {
-      if (value > (index_t{1} << 58)) npy_error(path_, "has more elements than an index can count");
+      if (value > (index_t{1} << 58)) npy_error(path_, "has more elements than index_t can hold");
       value = 10 * value + (text_[at_] - '0');
     }
     accept('L');  // files of Python 2
@@ -132,15 +132,14 @@ class NpyHeaderParser {
   }
 
   DType element_type() {
-    if (peek() == '[')
-      npy_error(path_, "has records as elements; cleave reads arrays of plain numbers");
+    if (peek() == '[') npy_error(path_, "has records as elements; cleave reads arrays of numbers");
     const std::string_view descr = quoted();
     const std::string_view code = descr.substr(descr.empty() ? 0 : 1);
     if (!descr.empty() && descr[0] == '>')
       npy_error(path_,
                 "is big-endian ('" + std::string(descr) + "'); cleave reads little-endian files");
     if (code.substr(0, 1) == "O")
-      npy_error(path_, "has Python objects as elements; cleave reads arrays of plain numbers");
+      npy_error(path_, "has Python objects as elements; cleave reads arrays of numbers");
     for (const NpyType& type : npy_types)
       if (code == type.code) return type.dtype;
     npy_error(path_,

@@ -28,7 +28,7 @@ namespace detail {
 }
 
 [[noreturn]] inline void throw_too_many_elements() {
-  throw Error("Tensor", "the extents multiply to more than an index can count");
+  throw Error("Tensor", "the product of the extents does not fit in index_t");
 }
 
 /// The bytes of an array.
@@ -68,7 +68,7 @@ struct ReturnHostMemory {
 
 /// What can be said where memory is short.
 [[noreturn]] inline void throw_out_of_memory(std::size_t bytes, const HostCache* cache) {
-  std::string text = "out of memory: " + std::to_string(bytes) + " bytes were asked for";
+  std::string text = "out of memory: " + std::to_string(bytes) + " bytes requested";
   if (cache != nullptr)
     text += ", tensors of this rank hold " + std::to_string(cache->stats().allocated);
   throw Error("Tensor", text);

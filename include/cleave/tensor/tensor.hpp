@@ -63,8 +63,8 @@ class Tensor {
           std::to_string(values.size()) + " values for " + std::to_string(size()) + " elements",
           {.shapes = to_string(Shape(extents))});
     static_assert(std::is_same_v<Device, Host>,
-                  "cleave: a device tensor is not written by the host; make one of the host and "
-                  "copy it: .to(Cuda{})");
+                  "cleave: the host cannot write a device tensor; make one on the host and copy "
+                  "it: .to(Cuda{})");
     index_t i = 0;
     for (const T& value : values) data_[i++] = value;
   }
@@ -107,9 +107,8 @@ class Tensor {
   template <class... Index>
     requires(sizeof...(Index) == std::size_t(Rank) && (std::is_integral_v<Index> && ...))
   T& operator()(Index... index) const {
-    static_assert(
-        std::is_same_v<Device, Host>,
-        "cleave: elements of a device tensor are not readable on the host; copy it first");
+    static_assert(std::is_same_v<Device, Host>,
+                  "cleave: the host cannot read elements of a device tensor; copy it first");
     index_t offset = 0;
     std::size_t d = 0;
     ((offset += index_t(index) * strides_[d++]), ...);
@@ -135,7 +134,7 @@ class Tensor {
     if (begin < 0 || end < begin || end > extents_[k])
       throw Error("slice",
                   "[" + std::to_string(begin) + ", " + std::to_string(end) +
-                      ") is not a range of dimension " + std::to_string(k),
+                      ") is not in dimension " + std::to_string(k),
                   {.shapes = to_string(Shape(extents_))});
     Tensor result = *this;
     result.extents_[k] = end - begin;
@@ -145,11 +144,11 @@ class Tensor {
 
   /// The elements with index `at` in dimension d, which disappears. Negative d counts from the end.
   auto select(int d, index_t at) const {
-    static_assert(Rank > 0, "cleave: select needs a dimension");
+    static_assert(Rank > 0, "cleave: select requires a dimension");
     const int k = checked_dim(d);
     if (at < 0 || at >= extents_[std::size_t(k)])
       throw Error("select",
-                  "dimension " + std::to_string(k) + " has no index " + std::to_string(at),
+                  "index " + std::to_string(at) + " is not in dimension " + std::to_string(k),
                   {.shapes = to_string(Shape(extents_))});
     const Tensor row = slice(k, at, at + 1);
     std::array<index_t, std::size_t(Rank - 1)> extents{}, strides{};
@@ -189,7 +188,7 @@ class Tensor {
   Tensor<T, Rank + 1, Device> unsqueeze(int d) const {
     const int k = d < 0 ? d + Rank + 1 : d;
     if (k < 0 || k > Rank)
-      throw Error("unsqueeze", "there is no place " + std::to_string(d) + " for a new dimension",
+      throw Error("unsqueeze", "a dimension cannot be inserted at " + std::to_string(d),
                   {.shapes = to_string(Shape(extents_))});
     std::array<index_t, std::size_t(Rank + 1)> extents{}, strides{};
     for (int i = 0; i <= Rank; ++i) {
@@ -205,8 +204,7 @@ class Tensor {
     bool inside = box.dims() == Rank && Box::of(Shape(extents_)).contains(box);
     for (int d = 0; d < box.dims(); ++d) inside = inside && box.extent(d) >= 0;
     if (!inside)
-      throw Error("Tensor", "a box reaches outside of the tensor",
-                  {.shapes = to_string(Shape(extents_))});
+      throw Error("Tensor", "a box exceeds the tensor", {.shapes = to_string(Shape(extents_))});
     Tensor result = *this;
     result.extents_ = to_array<Rank>(box.extents());
     if (!result.empty()) result.data_ += detail::offset_of(box.begin, Shape(strides_));
@@ -214,13 +212,13 @@ class Tensor {
   }
 
   /// The same elements under other extents, without copying.
-  /// @throws Error if the tensor is not contiguous or the number of elements differs
+  /// @throws Error if the tensor is not contiguous or the numbers of elements differ
   template <std::size_t NewRank>
   Tensor<T, int(NewRank), Device> reshape(const std::array<index_t, NewRank>& extents) const {
     const std::size_t bytes = detail::checked_bytes(extents.data(), int(NewRank), sizeof(T));
     if (!contiguous() || index_t(bytes / sizeof(T)) != size())
       throw Error("reshape",
-                  contiguous() ? "the number of elements differs"
+                  contiguous() ? "the numbers of elements differ"
                                : "the tensor is not contiguous; clone it first",
                   {.shapes = to_string(Shape(extents_)) + " to " + to_string(Shape(extents))});
     return Tensor<T, int(NewRank), Device>::adopt(data_, extents, storage_);
@@ -291,7 +289,7 @@ class Tensor {
     const int k = d < 0 ? d + Rank : d;
     if (k < 0 || k >= Rank)
       throw Error("Tensor",
-                  "there is no dimension " + std::to_string(d) + " among " + std::to_string(Rank),
+                  "dimension " + std::to_string(d) + " of " + std::to_string(Rank) + " does not exist",
                   {.shapes = to_string(Shape(extents_))});
     return k;
   }

@@ -33,11 +33,11 @@ TEST_CASE("what cannot be done is refused before anything is communicated") {
           (void)functional::reduce_scatter_coalesced(std::tuple{whole, x}, Sum{}, 0, world);
         }) == "functional::reduce_scatter_coalesced: dimension 0 has 5 elements" + share);
   CHECK(error_of([&] { (void)functional::all_gather(x, 2, world); }) ==
-        "functional::all_gather: there is no dimension 2 among 2 [shapes [5, 7]; rank 1]");
+        "functional::all_gather: dimension 2 of 2 does not exist [shapes [5, 7]; rank 1]");
   CHECK(error_of([&] { (void)functional::all_gather(x, -3, world); }) ==
-        "functional::all_gather: there is no dimension -3 among 2 [shapes [5, 7]; rank 1]");
+        "functional::all_gather: dimension -3 of 2 does not exist [shapes [5, 7]; rank 1]");
   CHECK(error_of([&] { (void)functional::all_to_all(x, 0, 2, world); }) ==
-        "functional::all_to_all: there is no dimension 2 among 2 [shapes [5, 7]; rank 1]");
+        "functional::all_to_all: dimension 2 of 2 does not exist [shapes [5, 7]; rank 1]");
   CHECK(error_of([&] { (void)functional::all_gather_coalesced(std::tuple{x}, {0, 1}, world); }) ==
         "functional::all_gather_coalesced: 2 dimensions are given for 1 tensors [rank 1]");
   CHECK(error_of([&] { (void)functional::broadcast(x, 3, world); }) ==
@@ -45,13 +45,13 @@ TEST_CASE("what cannot be done is refused before anything is communicated") {
   CHECK(error_of([&] { (void)functional::broadcast(x, -1, world); }) ==
         "functional::broadcast: the root is rank -1 of 3 [rank 1]");
   CHECK(error_of([&] { (void)functional::permute(x, {{0, 3}}, world); }) ==
-        "functional::permute: the pair {0, 3} leaves the group of 3 ranks [rank 1]");
+        "functional::permute: the pair {0, 3} is outside of the group of 3 ranks [rank 1]");
   CHECK(error_of([&] { (void)functional::permute(x, {{0, 1}, {0, 2}}, world); }) ==
         "functional::permute: rank 0 is the source of two pairs [rank 1]");
   CHECK(error_of([&] { (void)functional::permute(x, {{0, 1}, {2, 1}}, world); }) ==
         "functional::permute: rank 1 is the destination of two pairs [rank 1]");
   CHECK(error_of([&] { (void)functional::all_reduce(x, "median", world); }) ==
-        "functional::all_reduce: there is no reduction 'median'; there are sum, avg, max, min, "
+        "functional::all_reduce: unknown reduction 'median'; use one of sum, avg, max, min, "
         "product");
   CHECK(error_of([&] { (void)functional::all_reduce(whole, "avg", world); }) ==
         "functional::all_reduce: avg of int64 is not defined: an average requires a floating-point "
@@ -80,23 +80,23 @@ TEST_CASE("sizes that cannot be counted are refused before anything is communica
   const auto wide = Tensor<std::int8_t, 2, TestDevice>::adopt(&value, {3, huge / 3}, {0, 0});
   const auto long_one = Tensor<std::int8_t, 1, TestDevice>::adopt(&value, {huge}, {0});
   const std::string together =
-      " of the 3 ranks together has more elements than an index can count [shapes [";
+      " of the 3 ranks together has more elements than index_t can hold [shapes [";
   CHECK(error_of([&] { (void)functional::all_gather(long_one, 0, world); }) ==
         "functional::all_gather: dimension 0" + together + "4611686018427387904]; rank 1]");
   CHECK(contains(
       error_of([&] { (void)functional::all_gather_coalesced(std::tuple{x, long_one}, 0, world); }),
       "all_gather_coalesced: dimension 0" + together));
   CHECK(error_of([&] { (void)functional::all_to_all(wide, 0, world); }) ==
-        "functional::all_to_all: the 3 ranks together have more elements than an index can count "
+        "functional::all_to_all: the 3 ranks together have more elements than index_t can hold "
         "[shapes [3, 1537228672809129301]; rank 1]");
   CHECK(error_of([&] { (void)functional::all_to_all(x, {huge, huge, 5}, {1, 1, 1}, 0, world); }) ==
-        "functional::all_to_all: the sizes of what is sent add up to more than an index can count "
+        "functional::all_to_all: the sizes of what is sent add up to more than index_t can hold "
         "[rank 1]");
   CHECK(error_of([&] { (void)functional::all_to_all(x, {1, 2, 2}, {huge, huge, 0}, 0, world); }) ==
-        "functional::all_to_all: the sizes of what is received add up to more than an index can "
-        "count [rank 1]");
+        "functional::all_to_all: the sizes of what is received add up to more than index_t can "
+        "hold [rank 1]");
   CHECK(error_of([&] { (void)functional::all_to_all(x, {1, 2, 2}, {huge, 0, 0}, 0, world); }) ==
-        "Tensor: the extents multiply to more than an index can count");
+        "Tensor: the product of the extents does not fit in index_t");
 }
 
 TEST_CASE("ranks that do not agree about a part of an all-to-all both hear of it, and can go on") {
@@ -114,7 +114,7 @@ TEST_CASE("ranks that do not agree about a part of an all-to-all both hear of it
     CHECK(error_of([&] { (void)functional::all_to_all(wide, {1, 1}, {1, 1}, 0, world).wait(); }) ==
           "functional::all_to_all: ranks " + std::to_string(world.rank()) + " and " +
               std::to_string(1 - world.rank()) +
-              " of group 'world' differ in other extents than that of the split dimension" + who);
+              " of group 'world' have different extents beside the split dimension" + who);
     CHECK(element(functional::all_reduce(x, Sum{}, world), 4) == 1);
   });
 }
@@ -132,7 +132,7 @@ TEST_CASE("sizes of an all-to-all that two ranks do not agree about are an error
             (rank < 2
                  ? "functional::all_to_all: rank 0" + group + "sends 1 to rank 1, which expects 2"
                  : "functional::all_to_all: ranks 1 and 0" + group +
-                       "do not agree about what they send each other") +
+                       "disagree about the sizes that they send each other") +
                 who);
       CHECK(element(functional::all_to_all(x, ones, ones, 0, world), n - 1) == n - 1);
     }

@@ -91,23 +91,23 @@ TEST_CASE("a group that is none says why") {
         "functional::all_reduce: rank -1 of the list {1, -1} does not exist: group 'world' has 4 "
         "ranks [rank 1]");
   CHECK(refusal({{0, 3, 3, 1}}) ==
-        "functional::all_reduce: rank 3 is twice in the list {0, 3, 3, 1} [rank 1]");
+        "functional::all_reduce: rank 3 is listed twice in {0, 3, 3, 1} [rank 1]");
   CHECK(refusal({{0, 1}, {1, 2}}) ==
         "functional::all_reduce: rank 1 is in two lists, {0, 1} and {1, 2} [rank 1]");
   CHECK(refusal({{0, 1}, {2}}) ==
-        "functional::all_reduce: the lists {0, 1} and {2} are not equally long [rank 1]");
+        "functional::all_reduce: the lists {0, 1} and {2} have different lengths [rank 1]");
   CHECK(refusal({{0, 2}}) ==
-        "functional::all_reduce: rank 1 is not in the list {0, 2}, and only ranks that are may "
-        "call this [rank 1]");
+        "functional::all_reduce: rank 1 is not in the list {0, 2}; only listed ranks may make this "
+        "call [rank 1]");
   CHECK(refusal({{0}, {2}}) ==
-        "functional::all_reduce: rank 1 is not in any of the 2 lists, and only ranks that are may "
-        "call this [rank 1]");
+        "functional::all_reduce: rank 1 is not in any of the 2 lists; only listed ranks may make "
+        "this call [rank 1]");
   CHECK(refusal({}) ==
-        "functional::all_reduce: rank 1 is not in any of the 0 lists, and only ranks that are may "
-        "call this [rank 1]");
+        "functional::all_reduce: rank 1 is not in any of the 0 lists; only listed ranks may make "
+        "this call [rank 1]");
   CHECK(refusal({{}}) ==
-        "functional::all_reduce: rank 1 is not in the list {}, and only ranks that are may call "
-        "this [rank 1]");
+        "functional::all_reduce: rank 1 is not in the list {}; only listed ranks may make this "
+        "call [rank 1]");
   CHECK(refusal({{1, 0, 2, 3}}) == "");
   CHECK(error_of([] { functional::Group(std::shared_ptr<Communicator>()); }) ==
         "functional::Group: the communicator is null");
@@ -130,6 +130,6 @@ TEST_CASE("long lists are cut in messages") {
   list.push_back(7);
   const World world(dry_communicator(0, 32));
   CHECK(error_of([&] { functional::Group(world, list).communicator("test"); }) ==
-        "test: rank 7 is twice in the list {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, "
+        "test: rank 7 is listed twice in {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, "
         "..} [rank 0]");
 }

@@ -99,10 +99,10 @@ WAYS = {
               lambda o: told(o, f"rank {LAST} left while rank")
               and not o.seen_by(LAST) and not o.reports(LAST)),
     "stall": ("a rank that comes too late is named, and told", 1,
-              lambda o: told(o, f"rank {LAST} did not come to {GATHER} within {TIMEOUT} s")
-              and told(o, f"rank {LAST} did not come to {GATHER}", [LAST])),
+              lambda o: told(o, f"rank {LAST} did not reach {GATHER} within {TIMEOUT} s")
+              and told(o, f"rank {LAST} did not reach {GATHER}", [LAST])),
     "stall for ever": ("a rank that never comes is named, and ended", 1,
-                       lambda o: told(o, f"rank {LAST} did not come to {GATHER}")),
+                       lambda o: told(o, f"rank {LAST} did not reach {GATHER}")),
     "wrong call": ("a rank whose call is wrong in itself reports it, and the others are told",
                    1, lambda o: planted(o, "all_gather: 0 pieces for 3 ranks")),
     "wrong size": ("ranks that send other sizes than expected are told so", 1,
@@ -135,7 +135,7 @@ EVERYWHERE = {way: (sentence, 0, lambda o: f"{len(KINDS) * REPEAT} worlds failed
 DIRECT = {way: WAYS[way] for way in ("throw", "large", "chain", "leave", "stall", "wrong call",
                                      "die", "many")} | {
     "wrong size": ("ranks that do not fit each other are told so", 1,
-                   lambda o: told(o, "the sender's view does not fit the receiver's", [LAST])),
+                   lambda o: told(o, "the sender's view does not match the receiver's", [LAST])),
     "wrong kind": ("ranks that do not make the same call are told so", 1,
                    lambda o: told(o, "ranks of group 'world' disagree: rank 0 runs all_gather, "
                                      f"rank {LAST} runs barrier", range(RANKS))),

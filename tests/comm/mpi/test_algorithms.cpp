@@ -103,7 +103,7 @@ TEST_CASE("who does not come to a collective of the MPI library is named within 
     c.destination = x.view();
     const std::string text = cleave::testing::error_of([&] { world->run(c); });
     CHECK(text.find("rank " + std::to_string(last) +
-                    " did not come to all_reduce of group 'world' within 0.4 s") !=
+                    " did not reach all_reduce of group 'world' within 0.4 s") !=
           std::string::npos);
   }
   Processes::get().meet(30);

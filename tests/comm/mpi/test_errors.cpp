@@ -58,15 +58,14 @@ TEST_CASE("who does not come within the time-out is named, with the call and the
   if (world->rank() < last) {
     world->state().timeout_seconds = 0.4;
     const std::string text = error_of([&] { gather_of(*world, 3, 3); });
-    const std::string expected =
-        absent + " did not come to all_gather of group 'world' within 0.4 s";
+    const std::string expected = absent + " did not reach all_gather of group 'world' within 0.4 s";
     if (last == 1) CHECK(text == "all_gather: " + expected + " [" + rank + "]");
     else CHECK(contains(text, expected));  // at first hand, or told by another one
   }
   Processes::get().meet(30);
   if (world->rank() == last) {  // it is told when it comes
     const std::string text = error_of([&] { gather_of(*world, 3, 3); });
-    CHECK(contains(text, "failed: all_gather: " + absent + " did not come to all_gather"));
+    CHECK(contains(text, "failed: all_gather: " + absent + " did not reach all_gather"));
   }
 }
 
@@ -78,7 +77,7 @@ TEST_CASE("two ranks that wait for each other in different groups are both told"
     const auto one = world->subgroup(ranks, "one"), other = world->subgroup(ranks, "other");
     world->state().timeout_seconds = 0.3;
     const std::string text = error_of([&] { gather_of(world->rank() == 0 ? *one : *other, 3, 3); });
-    CHECK(contains(text, " did not come to all_gather of group 'o"));
+    CHECK(contains(text, " did not reach all_gather of group 'o"));
     CHECK(contains(text, " within 0.3 s, waiting elsewhere"));
   }
   Processes::get().meet(30);
@@ -93,7 +92,7 @@ TEST_CASE("after a failure every call of every group of the world throws it agai
   const int last = world->size() - 1;
   if (world->rank() == last) {
     world->state().timeout_seconds = 0.2;
-    CHECK(contains(error_of([&] { gather_of(*inner, 1, 1); }), "did not come to all_gather"));
+    CHECK(contains(error_of([&] { gather_of(*inner, 1, 1); }), "did not reach all_gather"));
   }
   Processes::get().meet(30);
   world->state().timeout_seconds = 20;
@@ -150,7 +149,7 @@ TEST_CASE("processes that read each other's memory find sizes that do not fit, a
   world->state().check = CheckLevel::off;
   const int rank = world->rank();
   const std::string text = error_of([&] { gather_of(*world, 10, rank == 1 ? 11 : 10); });
-  if (rank == 1) CHECK(contains(text, "does not fit the receiver's [shapes [10] float32 and [11]"));
+  if (rank == 1) CHECK(contains(text, "does not match the receiver's [shapes [10] float32 and [11]"));
   else CHECK(contains(text, "rank 1 failed in all_gather of group 'world'"));
   CHECK(error_of([&] { gather_of(*world, 10, 10); }) == "");
 }

@@ -69,7 +69,7 @@ TEST_CASE("a collective that waits on the host for its peers ends when the time 
     if (world.rank() == 0) x.full_tensor();
     while (true) cuda::current_stream().synchronize();
   });
-  CHECK(contains(errors[0], "did not end within 1 s: rank 1 has not come to it"));
+  CHECK(contains(errors[0], "did not end within 1 s: rank 1 has not reached it"));
   CHECK(contains(errors[1], "rank 0 failed"));
   CHECK(watch.seconds() < 10);
   CHECK(nccl_stand_in::live_communicators() == 0);
@@ -84,7 +84,7 @@ TEST_CASE("a collective that does not end though all have come says what may be 
     nccl_stand_in::hold_call("ncclAllGather");
     x.full_tensor().to(Host{});
   });
-  CHECK(contains(errors[0] + errors[1], "all ranks have come to it; threads with a GPU each may"));
+  CHECK(contains(errors[0] + errors[1], "all ranks have reached it; threads with a GPU each may"));
   CHECK(contains(errors[0] + errors[1], "start one process per GPU"));
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("the time is over although the driver answers nothing") {
     cuda_stand_in::hold_call("");
     throw std::runtime_error(error);
   });
-  CHECK(contains(errors[0], "did not end within 1 s: rank 1 has not come to it"));
+  CHECK(contains(errors[0], "did not end within 1 s: rank 1 has not reached it"));
   CHECK(contains(errors[1], "rank 0 failed"));
   CHECK(watch.seconds() < 10);
 }
@@ -155,7 +155,7 @@ TEST_CASE("a call that waits on the user's communicator keeps no one else from h
       }
     throw std::runtime_error(error);
   });
-  CHECK(contains(errors[0], "did not end within 1 s: rank 1 has not come to it"));
+  CHECK(contains(errors[0], "did not end within 1 s: rank 1 has not reached it"));
   CHECK(contains(errors[1], "rank 0 failed"));
   CHECK(watch.seconds() < 10);
 }

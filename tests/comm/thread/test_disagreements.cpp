@@ -22,7 +22,7 @@ TEST_CASE("what a rank finds wrong while it reads fails the call on all ranks, w
         c.source = source.view();
         c.destination = odd_one ? five.view() : six.view();
         const std::string own =
-            "broadcast: the sender's view does not fit the receiver's "
+            "broadcast: the sender's view does not match the receiver's "
             "[shapes [6] float32 and [5] float32]";
         const std::string echo =
             "broadcast: rank 1 failed: " + own + " [rank " + std::to_string(group.rank()) + "]";
@@ -48,7 +48,7 @@ TEST_CASE("a transfer that its sender does not know of is found when checks are 
     world.communicator().run(c);
   });
   CHECK(outcome.texts[0] ==
-        "exchange: what rank 1 sends to rank 0 is not what the receiver expects");
+        "exchange: what rank 1 sends to rank 0 differs from what the receiver expects");
   CHECK(outcome.texts[1] == "exchange: rank 0 failed: " + outcome.texts[0] + " [rank 1]");
 }
 

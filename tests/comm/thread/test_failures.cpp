@@ -159,7 +159,7 @@ TEST_CASE("a rank that comes too late is named, and hears of it") {
     world.barrier();
   });
   const std::string text =
-      "barrier: ranks 1, 2 did not come to barrier of group 'world' within 0.05 s [rank 0]";
+      "barrier: ranks 1, 2 did not reach barrier of group 'world' within 0.05 s [rank 0]";
   CHECK(outcome.texts[0] == text);
   CHECK(outcome.texts[1] == "barrier: rank 0 failed: " + text + " [rank 1]");
   CHECK(outcome.texts[2] == "barrier: rank 0 failed: " + text + " [rank 2]");
@@ -218,7 +218,7 @@ TEST_CASE("nobody reads tensors of a rank that has unwound") {
     const std::string& cause = outcome.texts[std::size_t(culprit)];
     CHECK(outcome.thrown == cause);
     CHECK((cause == "culprit" || cause.find("differ") != std::string::npos ||
-           cause.find("does not fit") != std::string::npos));
+           cause.find("does not match") != std::string::npos));
   }
 }
 
@@ -256,7 +256,7 @@ TEST_CASE("time-outs that race with arrivals end in success or in an error, neve
     if (outcome.thrown.empty()) ++succeeded;
     else {
       ++failed;
-      CHECK(outcome.thrown.find("did not come to ") != std::string::npos);
+      CHECK(outcome.thrown.find("did not reach ") != std::string::npos);
     }
   }
   CHECK(succeeded + failed == 60);

@@ -113,8 +113,8 @@ TEST_CASE("an index that is none of a row is reported; its row is zeros, or left
     return std::find(allowed.begin(), allowed.end(), text) != allowed.end();
   };
   gather_rows(On<Cuda>{}, table.read(), indices.read(), out.write(), {0, 5, "rows"});
-  CHECK(is_one_of(reported(), {"rows: index 5 is not one of 5", "rows: index 90 is not one of 5",
-                               "rows: index -7 is not one of 5"}));
+  CHECK(is_one_of(reported(), {"rows: index 5 is not in [0, 5)", "rows: index 90 is not in [0, 5)",
+                               "rows: index -7 is not in [0, 5)"}));
   const HostArray<float> rows = table.values(), now = out.result();
   const HostArray<std::int32_t> chosen = indices.values();
   index_t wrong = 0;
@@ -127,8 +127,8 @@ TEST_CASE("an index that is none of a row is reported; its row is zeros, or left
   const HostArray<float> before = target.values();
   // what is seen is not always what the user has: 3 more, if it is too large
   scatter_add_rows(On<Cuda>{}, out.read(), indices.read(), target.write(), {0, 5, "sums", 3});
-  CHECK(is_one_of(reported(), {"sums: index 2 is not one of 2", "sums: index 87 is not one of 2",
-                               "sums: index -7 is not one of 2"}));
+  CHECK(is_one_of(reported(), {"sums: index 2 is not in [0, 2)", "sums: index 87 is not in [0, 2)",
+                               "sums: index -7 is not in [0, 2)"}));
   HostArray<float> sums(40);
   for (index_t i = 0; i < 40; ++i) sums[i] = before[i];
   for (index_t i = 0; i < 80; ++i)
@@ -139,7 +139,7 @@ TEST_CASE("an index that is none of a row is reported; its row is zeros, or left
   // rows 2 to 6 of 9 are here
   gather_rows(On<Cuda>{}, table.read(), indices.read(), out.write(), {2, 9});
   CHECK(is_one_of(reported(),
-                  {"index: index 90 is not one of 9", "index: index -7 is not one of 9"}));
+                  {"index: index 90 is not in [0, 9)", "index: index -7 is not in [0, 9)"}));
   const HostArray<float> parts = out.result();
   for (index_t i = 0; i < 80; ++i)
     for (index_t k = 0; k < 8; ++k)

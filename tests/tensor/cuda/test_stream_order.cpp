@@ -171,9 +171,9 @@ TEST_CASE(
       graph.launch();
       return error_of([&] { hot.to(Host{}); });
     };
-    CHECK(said_for(2) == "gather: index 2 is not one of 2");
-    CHECK(said_for(7) == "gather: index 7 is not one of 2");  // the last one counts
-    CHECK(said_for(-1) == "gather: index -1 is not one of 2");
+    CHECK(said_for(2) == "gather: index 2 is not in [0, 2)");
+    CHECK(said_for(7) == "gather: index 7 is not in [0, 2)");  // the last one counts
+    CHECK(said_for(-1) == "gather: index -1 is not in [0, 2)");
     CHECK(said_for(0) == "");
   });
 }
@@ -187,6 +187,6 @@ TEST_CASE("a rank that has failed is reported before indices that are wrong for 
     cuda::detail::detector_slot() = failed;
     CHECK(error_of([&] { hot.to(Host{}); }) == "test: a peer has failed");
     cuda::detail::detector_slot().reset();
-    CHECK(error_of([&] { hot.to(Host{}); }) == "one_hot: index 7 is not one of 3");
+    CHECK(error_of([&] { hot.to(Host{}); }) == "one_hot: index 7 is not in [0, 3)");
   });
 }

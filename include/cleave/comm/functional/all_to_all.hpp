@@ -70,7 +70,7 @@ index_t sum_of(const std::vector<index_t>& sizes, const char* what, const E& ent
   for (const index_t size : sizes) {
     if (size > std::numeric_limits<index_t>::max() - sum)
       entry.fail("the sizes of what is " + std::string(what) +
-                 " add up to more than an index can count");
+                 " add up to more than index_t can hold");
     sum += size;
   }
   return sum;
@@ -132,7 +132,7 @@ std::string disagreement(const Notice& mine, const Notice& theirs, int rank, int
   if (theirs.sent != mine.received) return sizes(peer, rank, theirs.sent, mine.received);
   if (mine.cross_section == theirs.cross_section) return "";
   return "ranks " + std::to_string(rank) + " and " + std::to_string(peer) + " of group '" +
-         channel.name() + "' differ in other extents than that of the split dimension";
+         channel.name() + "' have different extents beside the split dimension";
 }
 
 /// All ranks throw if two of them do not agree: the others would wait for what these do not send.
@@ -159,7 +159,7 @@ void compare_notices(const std::vector<Notice>& mine, const std::vector<Notice>&
   if (problem.empty())
     problem = "ranks " + std::to_string((last - 1) / ranks) + " and " +
               std::to_string((last - 1) % ranks) + " of group '" + channel.name() +
-              "' do not agree about what they send each other";
+              "' disagree about the sizes that they send each other";
   throw Error(channel.operation(), problem, {.rank = channel.group().state().world_rank});
 }
 
@@ -223,7 +223,7 @@ Async<Tensor<T, Rank, Device>> all_to_all(const Tensor<T, Rank, Device>& x, int 
   const int from = entry.dim(split, Shape(x.shape())), to = entry.dim(concat, Shape(x.shape()));
   if (x.size() > std::numeric_limits<index_t>::max() / entry.size())
     entry.fail("the " + std::to_string(entry.size()) +
-                   " ranks together have more elements than an index can count",
+                   " ranks together have more elements than index_t can hold",
                to_string(Shape(x.shape())));
   auto extents = x.shape();
   extents[std::size_t(from)] = entry.share(Shape(extents), from);

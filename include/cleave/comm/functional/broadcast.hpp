@@ -65,7 +65,7 @@ void verify_hops(const std::vector<Hop>& hops, const E& entry) {
     const auto outside = [&](int rank) { return rank < 0 || rank >= entry.size(); };
     if (outside(hop.source) || outside(hop.destination))
       entry.fail("the pair {" + std::to_string(hop.source) + ", " +
-                 std::to_string(hop.destination) + "} leaves the group of " +
+                 std::to_string(hop.destination) + "} is outside of the group of " +
                  std::to_string(entry.size()) + " ranks");
     if (sends[std::size_t(hop.source)])
       entry.fail("rank " + std::to_string(hop.source) + " is the source of two pairs");

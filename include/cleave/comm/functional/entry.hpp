@@ -75,8 +75,7 @@ class Entry {
   int dim(int given, const Shape& extents) const {
     const int d = given < 0 ? given + extents.dims : given;
     if (d < 0 || d >= extents.dims)
-      fail("there is no dimension " + std::to_string(given) + " among " +
-               std::to_string(extents.dims),
+      fail("dimension " + std::to_string(given) + " of " + std::to_string(extents.dims) + " does not exist",
            to_string(extents));
     return d;
   }
@@ -96,7 +95,7 @@ class Entry {
   index_t of_all(const Shape& extents, int d) const {
     if (extents[d] > std::numeric_limits<index_t>::max() / size())
       fail("dimension " + std::to_string(d) + " of the " + std::to_string(size()) +
-               " ranks together has more elements than an index can count",
+               " ranks together has more elements than index_t can hold",
            to_string(extents));
     return extents[d] * size();
   }

@@ -77,7 +77,7 @@ class Group {
   ///
   /// @param operation  what the user called, for errors
   /// @collective       the first time for a list: its ranks
-  /// @throws Error     if lists are not equally long, name a rank that does not exist or one rank
+  /// @throws Error     if lists have different lengths, name a rank that does not exist or one rank
   ///                   twice, or none has this one
   Communicator& communicator(const char* operation) const {
     if (!listed_) return *whole_;
@@ -98,14 +98,15 @@ class Group {
     for (int i = 0; i < int(lists_.size()); ++i) {
       const std::vector<int>& list = lists_[std::size_t(i)];
       if (list.size() != lists_[0].size())
-        fail("the lists " + text_of(lists_[0]) + " and " + text_of(list) + " are not equally long");
+        fail("the lists " + text_of(lists_[0]) + " and " + text_of(list) +
+             " have different lengths");
       for (const int rank : list) {
         const std::string name = "rank " + std::to_string(rank);
         if (rank < 0 || rank >= whole_->size())
           fail(name + " of the list " + text_of(list) + " does not exist: group '" +
                whole_->label() + "' has " + std::to_string(whole_->size()) + " ranks");
         int& known = list_of[std::size_t(rank)];
-        if (known == i) fail(name + " is twice in the list " + text_of(list));
+        if (known == i) fail(name + " is listed twice in " + text_of(list));
         if (known >= 0)
           fail(name + " is in two lists, " + text_of(lists_[std::size_t(known)]) + " and " +
                text_of(list));
@@ -117,7 +118,7 @@ class Group {
       fail("rank " + std::to_string(whole_->rank()) + " is not in " +
            (lists_.size() == 1 ? "the list " + text_of(lists_[0])
                                : "any of the " + std::to_string(lists_.size()) + " lists") +
-           ", and only ranks that are may call this");
+           "; only listed ranks may make this call");
     return *own;
   }
 

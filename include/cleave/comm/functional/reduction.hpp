@@ -31,7 +31,7 @@ inline ReduceOp reduction_named(std::string_view name, const char* operation) {
     if (same) return op;
     known += (known.empty() ? "" : ", ") + std::string(candidate);
   }
-  throw Error(operation, "there is no reduction '" + std::string(name) + "'; there are " + known);
+  throw Error(operation, "unknown reduction '" + std::string(name) + "'; use one of " + known);
 }
 
 namespace detail {

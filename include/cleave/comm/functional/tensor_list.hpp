@@ -39,7 +39,7 @@ template <class First, class... More>
 struct DeviceOfList<std::tuple<First, More...>> {
   using type = typename First::device_type;
   static_assert((std::is_same_v<type, typename More::device_type> && ...),
-                "cleave: the tensors of one collective are on one device");
+                "cleave: the tensors of one collective must be on one device");
 };
 template <>
 struct DeviceOfList<std::tuple<>> {

@@ -171,9 +171,9 @@ class MpiBackoff {
     const std::string limit = within(context_.timeout_seconds);
     const auto silent = such(awaited, [&](int r) { return !detector.waits(r); });
     if (!silent.empty())
-      context_.fail(listed(silent) + " did not come to " + context_.where() + limit);
+      context_.fail(listed(silent) + " did not reach " + context_.where() + limit);
     if (now > idle_.late_since + 8 * grace_seconds)
-      context_.fail(listed(awaited) + " did not come to " + context_.where() + limit +
+      context_.fail(listed(awaited) + " did not reach " + context_.where() + limit +
                     ", waiting elsewhere");
   }
 

@@ -121,7 +121,7 @@ class NcclArena : public std::enable_shared_from_this<NcclArena> {
     auto block = std::make_unique<Block>(Block{nullptr, size, cuda::current_stream()});
     if (const ncclResult_t status = ncclMemAlloc(&block->data, size); status != ncclSuccess)
       throw Error("Tensor", "out of device memory: " + std::to_string(size) +
-                                " bytes for communication were asked for: " +
+                                " bytes requested for communication: " +
                                 nccl_text(status, "ncclMemAlloc", nullptr));
     for (const auto& comm : comms_) enroll(*block, comm);
     return blocks_.emplace_back(std::move(block)).get();

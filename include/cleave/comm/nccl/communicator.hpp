@@ -56,7 +56,7 @@ class NcclCommunicator final : public Communicator {
         rank != host->rank() || size != host->size())
       throw Error("nccl",
                   "the communicator has rank " + std::to_string(rank) + " of " +
-                      std::to_string(size) + ", the group that it is to serve rank " +
+                      std::to_string(size) + ", but its group has rank " +
                       std::to_string(host->rank()) + " of " + std::to_string(host->size()),
                   {.rank = host->state().world_rank});
     const auto handle = std::make_shared<NcclHandle>(comm);

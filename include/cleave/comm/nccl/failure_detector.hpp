@@ -62,7 +62,7 @@ struct NcclOperation {
     return std::string(name) + " of group '" + group + "'";
   }
 
-  /// The ranks that have not begun it, as far as that is known: ": rank 2 has not come to it".
+  /// The ranks that have not begun it, as far as that is known: ": rank 2 has not reached it".
   std::string missing() const {
     if (progress == nullptr) return {};
     std::string list;
@@ -72,10 +72,10 @@ struct NcclOperation {
         list += (count++ > 0 ? ", " : "") + std::to_string((*world_ranks)[r]);
       }
     if (count == 0)
-      return ": all ranks have come to it; threads with a GPU each may block each other in the "
+      return ": all ranks have reached it; threads with a GPU each may block each other in the "
              "driver, start one process per GPU";
-    return count == 1 ? ": rank " + list + " has not come to it"
-                      : ": ranks " + list + " have not come to it";
+    return count == 1 ? ": rank " + list + " has not reached it"
+                      : ": ranks " + list + " have not reached it";
   }
 };
 

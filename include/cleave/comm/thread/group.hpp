@@ -192,7 +192,7 @@ class BasicThreadGroup {
     std::string text = text_of_leaving(visit);
     if (text.empty()) {
       const std::string absent = missing(visit, false);
-      text = (absent.empty() ? "another rank" : ranks_named(absent)) + " did not come to " +
+      text = (absent.empty() ? "another rank" : ranks_named(absent)) + " did not reach " +
              where(visit) + within(visit.timeout_seconds);
     }
     const Error error(visit.operation, text, {.rank = world_rank(visit.rank)});

@@ -23,7 +23,7 @@ inline std::string wrong_weights(const std::vector<double>& weights, index_t dra
   index_t positive = 0;
   for (const double weight : weights) {
     if (!(weight >= 0) || !std::isfinite(weight))
-      return "a weight is " + std::to_string(weight) + "; weights are finite and not negative";
+      return "a weight is " + std::to_string(weight) + "; weights must be finite and not negative";
     positive += weight > 0;
   }
   if (draws == 0 || (replacement ? positive > 0 : positive >= draws)) return {};

@@ -128,8 +128,7 @@ inline std::shared_ptr<void> allocate_bytes(Cuda, std::size_t bytes) {
   const cudaError_t status = cudaMallocFromPoolAsync(&data, bytes, pool, stream.get());
   if (status == cudaErrorMemoryAllocation) {
     static_cast<void>(cudaGetLastError());
-    throw Error("Tensor",
-                "out of device memory: " + std::to_string(bytes) + " bytes were asked for");
+    throw Error("Tensor", "out of device memory: " + std::to_string(bytes) + " bytes requested");
   }
   cuda::check(status, "Tensor");
   return {data, cuda::detail::FreeInOrder{stream, capture, 0}};

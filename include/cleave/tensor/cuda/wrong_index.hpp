@@ -118,8 +118,8 @@ inline void verify_indices() {
   const IndexedCall* const call = std::atomic_ref(place->call).exchange(nullptr);
   if (call == nullptr) return;
   const index_t index = place->index < 0 ? place->index : place->index - call->shift;
-  throw Error(call->operation,
-              "index " + std::to_string(index) + " is not one of " + std::to_string(call->extent));
+  throw Error(call->operation, "index " + std::to_string(index) + " is not in [0, " +
+                                   std::to_string(call->extent) + ")");
 }
 
 }  // namespace cleave::cuda::detail
