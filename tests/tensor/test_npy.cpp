@@ -191,8 +191,8 @@ TEST_CASE("elements that cleave does not have are refused with their name") {
                    "0000000000000000"));
   };
   CHECK(error("'>f4'") == "load_npy: 'F' is big-endian ('>f4'); cleave reads little-endian files");
-  CHECK(error("'<i2'") == "load_npy: 'F' has elements of type '<i2', which cleave does not know");
-  CHECK(error("'<U3'") == "load_npy: 'F' has elements of type '<U3', which cleave does not know");
+  CHECK(error("'<i2'") == "load_npy: 'F' has elements of type '<i2', which is not supported");
+  CHECK(error("'<U3'") == "load_npy: 'F' has elements of type '<U3', which is not supported");
   CHECK(error("[('a', '<f4'), ('b', '<i4')]") ==
         "load_npy: 'F' has records as elements; cleave reads arrays of numbers");
   CHECK(error("'|O'") ==

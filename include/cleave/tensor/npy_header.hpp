@@ -143,7 +143,7 @@ class NpyHeaderParser {
     for (const NpyType& type : npy_types)
       if (code == type.code) return type.dtype;
     npy_error(path_,
-              "has elements of type '" + std::string(descr) + "', which cleave does not know");
+              "has elements of type '" + std::string(descr) + "', which is not supported");
   }
 
   std::string_view text_;
