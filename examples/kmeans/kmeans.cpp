@@ -75,6 +75,23 @@ struct Centroid {
   }
 };
 
+/// The centroids as pictures, if they are square, and how well clusters agree with labels.
+void print_clusters(const Input& input, const Tensor<double, 2>& pictures,
+                    const Tensor<index_t, 1>& clusters) {
+  const index_t k = input.options.k;
+  const kmeans::Census census(clusters, input.labels, k);
+  const bool labelled = input.labels.size() > 0;
+  const auto side = index_t(std::lround(std::sqrt(double(pictures.extent(1)))));
+  if (side * side == pictures.extent(1)) {
+    std::vector<std::string> captions;
+    for (index_t c = 0; c < k; ++c)
+      captions.push_back("cluster " + std::to_string(c) +
+                         (labelled ? ": " + std::to_string(census.label_of(c)) : ""));
+    kmeans::draw(pictures, side, captions);
+  }
+  if (labelled) std::printf("\npurity %.6f\n", census.purity());
+}
+
 /// Runs on every rank; the first one prints.
 template <class Device>
 void cluster(World& world, Device device, const Input& input) {
@@ -156,18 +173,7 @@ void cluster(World& world, Device device, const Input& input) {
 
   const Tensor<double, 2> pictures = centroids.full_tensor().to(Host{});
   const Tensor<index_t, 1> clusters = nearest.full_tensor().to(Host{});
-  if (!prints) return;
-  const kmeans::Census census(clusters, input.labels, k);
-  const bool labelled = input.labels.size() > 0;
-  const auto side = index_t(std::lround(std::sqrt(double(pictures.extent(1)))));
-  if (side * side == pictures.extent(1)) {
-    std::vector<std::string> captions;
-    for (index_t c = 0; c < k; ++c)
-      captions.push_back("cluster " + std::to_string(c) +
-                         (labelled ? ": " + std::to_string(census.label_of(c)) : ""));
-    kmeans::draw(pictures, side, captions);
-  }
-  if (labelled) std::printf("\npurity %.6f\n", census.purity());
+  if (prints) print_clusters(input, pictures, clusters);
 }
 
 }  // namespace

@@ -47,6 +47,42 @@ void each_received(std::span<const Collective> calls, int peer, const Addend& ad
   }
 }
 
+/// Sends each peer what the calls have for it, call after call; packed once if all get the same.
+inline void send_packed(std::span<const Collective> calls, MpiMessages& messages) {
+  const bool alike = std::ranges::all_of(
+      calls, [](const Collective& c) { return c.kind == CollectiveKind::all_gather; });
+  std::byte* packed = nullptr;
+  std::size_t bytes = 0;
+  for (int step = 1; step < messages.size(); ++step) {
+    const int peer = messages.after(step);
+    if (packed == nullptr || !alike) {
+      bytes = 0;
+      each_sent(calls, peer, [&](const ConstView& view) { bytes += std::size_t(view.bytes()); });
+      std::byte* at = packed = messages.scratch(bytes);
+      each_sent(calls, peer, [&](const ConstView& view) {
+        if (view.size() == 0) return;
+        strided_copy(view, View::dense(at, view.dtype, view.extents));
+        at += view.bytes();
+      });
+    }
+    messages.send(packed, bytes, peer);
+  }
+}
+
+/// What a rank sends itself, besides addends.
+inline void copy_own(std::span<const Collective> calls, int self) {
+  for (const Collective& c : calls) {
+    if (c.kind == CollectiveKind::reduce_scatter) continue;
+    if (c.kind == CollectiveKind::all_gather) {
+      if (c.source.size() > 0) strided_copy(c.source, c.destination[c.pieces[std::size_t(self)]]);
+    } else {
+      for (const Transfer& t : c.sends)
+        if (t.peer == self && !t.source.empty())
+          strided_copy(c.source[t.source], c.destination[t.destination]);
+    }
+  }
+}
+
 /// @param calls  all_gather, reduce_scatter, all_to_all, exchange
 inline void exchange_packed(std::span<const Collective> calls, MpiMessages& messages) {
   const int self = messages.rank();
@@ -77,34 +113,8 @@ inline void exchange_packed(std::span<const Collective> calls, MpiMessages& mess
     arriving[std::size_t(peer)] = messages.scratch(bytes);
     messages.receive(arriving[std::size_t(peer)], bytes, peer);
   }
-  const bool alike = std::ranges::all_of(
-      calls, [](const Collective& c) { return c.kind == CollectiveKind::all_gather; });
-  std::byte* packed = nullptr;
-  std::size_t bytes = 0;
-  for (int step = 1; step < messages.size(); ++step) {
-    const int peer = messages.after(step);
-    if (packed == nullptr || !alike) {
-      bytes = 0;
-      each_sent(calls, peer, [&](const ConstView& view) { bytes += std::size_t(view.bytes()); });
-      std::byte* at = packed = messages.scratch(bytes);
-      each_sent(calls, peer, [&](const ConstView& view) {
-        if (view.size() == 0) return;
-        strided_copy(view, View::dense(at, view.dtype, view.extents));
-        at += view.bytes();
-      });
-    }
-    messages.send(packed, bytes, peer);
-  }
-  for (const Collective& c : calls) {  // what a rank sends itself
-    if (c.kind == CollectiveKind::reduce_scatter) continue;
-    if (c.kind == CollectiveKind::all_gather) {
-      if (c.source.size() > 0) strided_copy(c.source, c.destination[c.pieces[std::size_t(self)]]);
-    } else {
-      for (const Transfer& t : c.sends)
-        if (t.peer == self && !t.source.empty())
-          strided_copy(c.source[t.source], c.destination[t.destination]);
-    }
-  }
+  send_packed(calls, messages);
+  copy_own(calls, self);
   messages.finish();
   for (int step = 1; step < messages.size(); ++step) {
     const int peer = messages.before(step);
