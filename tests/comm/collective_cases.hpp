@@ -184,8 +184,7 @@ void equal_parts_case(Communicator& group, index_t length, Style style) {
   const auto value = [](index_t from, index_t to, index_t j) {
     return number<T>(100'000 * from + 10'000 * to + j);
   };
-  const Field<T> source(n, length, style,
-                        [&](index_t i, index_t j) { return value(rank, i, j); });
+  const Field<T> source(n, length, style, [&](index_t i, index_t j) { return value(rank, i, j); });
   const Field<T> destination(n, length, style);
   std::vector<Transfer> sends, receives;
   for (int r = 0; r < n; ++r) {

@@ -114,7 +114,8 @@ TEST_CASE("collectives that wait for each other are an error, not a hang") {
     CUstream_st& one = *machine.stream(first, 0);
     CUstream_st& two = *machine.stream(second, 0);
     const auto a = std::make_shared<Latch>(), b = std::make_shared<Latch>();
-    const auto add = [&](CUstream_st& stream, const char* name, const std::shared_ptr<Latch>& latch) {
+    const auto add = [&](CUstream_st& stream, const char* name,
+                         const std::shared_ptr<Latch>& latch) {
       const Point before = stream.end();
       machine.enqueue(stream, {.name = name, .latch = latch});
       return before;

@@ -159,8 +159,9 @@ TEST_CASE("extents that do not fit are an error") {
   const auto x = held<double, 2>({}, Shape(Extents2{4, 3}), {}, {}, 0);
   CHECK(said([&] { unflatten(x, dim<0>{}, {3, 2}); }).find(
             "unflatten: 4 elements do not fit into extents [3, 2]") == 0);
-  CHECK(said([&] { reshape(x, {5, -1}); }).find("reshape: 12 elements do not fit into extents "
-                                                "[5, -1]; at most one of them may be -1") == 0);
+  CHECK(said([&] { reshape(x, {5, -1}); })
+            .find("reshape: 12 elements do not fit into extents "
+                  "[5, -1]; at most one of them may be -1") == 0);
   CHECK(said([&] { reshape(x, {-1, -1}); }).find("reshape: 12 elements") == 0);
   CHECK(said([&] { reshape(x, {-2, -6}); }).find("reshape: 12 elements") == 0);
   CHECK(said([&] { reshape(x, {0, -1}); }).find("reshape: 12 elements") == 0);

@@ -136,8 +136,7 @@ TEST_CASE("replicate takes what is whole on its axis: one bucket, of shards on a
           Shard<0>{}, Replicate{});
     const auto twice = init_device_mesh<dp, fsdp>(world, {2, 2});
     manual_seed(world, 7);
-    check(twice,
-          requires_grad(replicate(shard_by_layer(deep_net(), twice, fsdp{}), twice, dp{})),
+    check(twice, requires_grad(replicate(shard_by_layer(deep_net(), twice, fsdp{}), twice, dp{})),
           Shard<0>{}, Shard<0>{});
   });
 }

@@ -87,8 +87,9 @@ TEST_CASE("gradients accumulated over parts of a batch: one rank's losses, one s
     if (world.size() < 4) return;
     const auto grid = init_device_mesh<dp, tp>(world, {2, 2});
     manual_seed(world, 7);
-    check(requires_grad(replicate(shard_by_layer(over_tp(deep_net(), grid), grid, dp{}), grid, dp{})),
-          5, grid, Shard<0>{}, Replicate{});
+    check(
+        requires_grad(replicate(shard_by_layer(over_tp(deep_net(), grid), grid, dp{}), grid, dp{})),
+        5, grid, Shard<0>{}, Replicate{});
   });
 }
 

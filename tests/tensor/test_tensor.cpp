@@ -243,7 +243,8 @@ TEST_CASE("views that reach outside say so") {
         "slice: [-1, 3) is not in dimension 1 [shapes [4, 6]]");
   CHECK(error_of([&] { x.slice(1, 3, 2); }) ==
         "slice: [3, 2) is not in dimension 1 [shapes [4, 6]]");
-  CHECK(error_of([&] { x.select(1, 6); }) == "select: index 6 is not in dimension 1 [shapes [4, 6]]");
+  CHECK(error_of([&] { x.select(1, 6); }) ==
+        "select: index 6 is not in dimension 1 [shapes [4, 6]]");
   CHECK(error_of([&] { x.select(0, -1); }) ==
         "select: index -1 is not in dimension 0 [shapes [4, 6]]");
   CHECK(error_of([&] { x.slice(2, 0, 1); }) ==

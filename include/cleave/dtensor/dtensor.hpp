@@ -97,9 +97,10 @@ class DTensor {
   index_t extent(int d) const {
     const int k = d < 0 ? d + Rank : d;
     if (k < 0 || k >= Rank)
-      throw Error("DTensor",
-                  "dimension " + std::to_string(d) + " of " + std::to_string(Rank) + " does not exist",
-                  context());
+      throw Error(
+          "DTensor",
+          "dimension " + std::to_string(d) + " of " + std::to_string(Rank) + " does not exist",
+          context());
     return shape_[std::size_t(k)];
   }
   /// The number of global elements.

@@ -165,8 +165,8 @@ DeviceMesh<Device, flat<A...>> flatten(const DeviceMesh<Device, Axes...>& mesh, 
 
 namespace detail {
 
-/// The product of the extents of a mesh: 0 if one is not positive, the largest index if it is larger
-/// than that.
+/// The product of the extents of a mesh: 0 if one is not positive, the largest index if it is
+/// larger than that.
 inline index_t places(const Shape& extents) {
   constexpr index_t most = std::numeric_limits<index_t>::max();
   index_t count = 1;

@@ -72,8 +72,8 @@ struct AttentionSums {
                      const kernels::Strided<const T>& v, const auto&... mask) {
     cleave::detail::require_keys(task, 1, sizeof...(mask) > 0);
     kernels::attention_sums(
-        cleave::detail::attention_mask<IsCausal>(task.in[1], task.in[2], mask...), y, totals, shifts,
-        q, k, v);
+        cleave::detail::attention_mask<IsCausal>(task.in[1], task.in[2], mask...), y, totals,
+        shifts, q, k, v);
   }
 };
 

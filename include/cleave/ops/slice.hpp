@@ -138,10 +138,10 @@ constexpr index_t checked_index(const char* name, const X& x, index_t index, ind
   const index_t counted = index < 0 ? index + extent : index;
   if (counted >= 0 && counted < end) return counted;
   if (knows_extents(x))
-    throw Error(name,
-                "index " + std::to_string(index) + " is not in the extent of " +
-                    std::to_string(extent),
-                context_of(x));
+    throw Error(
+        name,
+        "index " + std::to_string(index) + " is not in the extent of " + std::to_string(extent),
+        context_of(x));
   return 0;
 }
 

@@ -142,8 +142,7 @@ class NpyHeaderParser {
       npy_error(path_, "has Python objects as elements; cleave reads arrays of numbers");
     for (const NpyType& type : npy_types)
       if (code == type.code) return type.dtype;
-    npy_error(path_,
-              "has elements of type '" + std::string(descr) + "', which is not supported");
+    npy_error(path_, "has elements of type '" + std::string(descr) + "', which is not supported");
   }
 
   std::string_view text_;

@@ -288,9 +288,10 @@ class Tensor {
   int checked_dim(int d) const {
     const int k = d < 0 ? d + Rank : d;
     if (k < 0 || k >= Rank)
-      throw Error("Tensor",
-                  "dimension " + std::to_string(d) + " of " + std::to_string(Rank) + " does not exist",
-                  {.shapes = to_string(Shape(extents_))});
+      throw Error(
+          "Tensor",
+          "dimension " + std::to_string(d) + " of " + std::to_string(Rank) + " does not exist",
+          {.shapes = to_string(Shape(extents_))});
     return k;
   }
 

@@ -149,7 +149,8 @@ TEST_CASE("processes that read each other's memory find sizes that do not fit, a
   world->state().check = CheckLevel::off;
   const int rank = world->rank();
   const std::string text = error_of([&] { gather_of(*world, 10, rank == 1 ? 11 : 10); });
-  if (rank == 1) CHECK(contains(text, "does not match the receiver's [shapes [10] float32 and [11]"));
+  if (rank == 1)
+    CHECK(contains(text, "does not match the receiver's [shapes [10] float32 and [11]"));
   else CHECK(contains(text, "rank 1 failed in all_gather of group 'world'"));
   CHECK(error_of([&] { gather_of(*world, 10, 10); }) == "");
 }

@@ -60,7 +60,8 @@ struct Clique {
   /// Matches the calls of an operation whose place in its stream is known.
   /// @return the matches, by call; fewer if the ranks disagree
   std::vector<std::shared_ptr<Match>> add(const std::shared_ptr<Shipment>& shipment);
-  /// Opens the latches of all that can go on since these matches were made. In eager order, it does.
+  /// Opens the latches of all that can go on since these matches were made. In eager order, it
+  /// does.
   static void open(const std::vector<std::shared_ptr<Match>>& matches);
 
   /// How often each rank has come to a call that all must make, such as a split.

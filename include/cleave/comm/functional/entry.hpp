@@ -75,7 +75,8 @@ class Entry {
   int dim(int given, const Shape& extents) const {
     const int d = given < 0 ? given + extents.dims : given;
     if (d < 0 || d >= extents.dims)
-      fail("dimension " + std::to_string(given) + " of " + std::to_string(extents.dims) + " does not exist",
+      fail("dimension " + std::to_string(given) + " of " + std::to_string(extents.dims) +
+               " does not exist",
            to_string(extents));
     return d;
   }

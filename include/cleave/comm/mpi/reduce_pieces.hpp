@@ -59,10 +59,12 @@ class PieceReduction {
       const index_t part = reduction_block(theirs.size(), size_, messages.size());
       rounds_ = std::max(rounds_, (theirs.size() + part - 1) / part);
       if (!theirs.contiguous())
-        send_slot_bytes_ = std::max(send_slot_bytes_, std::size_t(std::min(part, theirs.size())) * size_);
+        send_slot_bytes_ =
+            std::max(send_slot_bytes_, std::size_t(std::min(part, theirs.size())) * size_);
     }
-    depth_ = std::min<index_t>(blocks_in_flight(std::max(slot_bytes_, send_slot_bytes_), messages.size()),
-                               std::max<index_t>(rounds_, 1));
+    depth_ = std::min<index_t>(
+        blocks_in_flight(std::max(slot_bytes_, send_slot_bytes_), messages.size()),
+        std::max<index_t>(rounds_, 1));
     marks_.resize(std::size_t(depth_));
     slots_ = messages.scratch(std::size_t(depth_) * peers() * slot_bytes_);
     send_slots_ = messages.scratch(std::size_t(depth_) * peers() * send_slot_bytes_);

@@ -182,9 +182,9 @@ class BasicThreadCommunicator final : public Communicator {
     return c.kind == CollectiveKind::all_reduce && c.source.bytes() > Order::short_bytes;
   }
 
-  /// Memory for the results of short all_reduces, whose destinations may be sources that peers read.
-  /// The host's is kept for later calls; a device's goes with the call, in the order of the stream,
-  /// which may be another one next time, or in a capture.
+  /// Memory for the results of short all_reduces, whose destinations may be sources that peers
+  /// read. The host's is kept for later calls; a device's goes with the call, in the order of the
+  /// stream, which may be another one next time, or in a capture.
   std::shared_ptr<void> scratch_for_results(std::span<const Collective> calls) {
     std::size_t bytes = 0;
     for (const Collective& c : calls)

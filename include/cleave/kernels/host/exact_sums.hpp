@@ -116,7 +116,8 @@ void exact_loops(ExactTerms terms, const Strided<const T>& x, const T* y, unsign
     for (index_t first = 0; first < columns.extent; first += most) {
       const index_t cells = columns.extent - first < most ? columns.extent - first : most;
       std::vector<ExactCell<T>> cell;
-      for (index_t j = 0; j < cells; ++j) cell.emplace_back(terms, sums.data() + std::size_t(j) * words);
+      for (index_t j = 0; j < cells; ++j)
+        cell.emplace_back(terms, sums.data() + std::size_t(j) * words);
       index_t held = 0;
       const auto flush = [&] {
         for (index_t j = 0; j < cells; ++j)
