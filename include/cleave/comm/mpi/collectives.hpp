@@ -198,7 +198,7 @@ inline void reduce_scatter(const Collective& c, MpiMessages& messages) {
 
 /// The longest array, in bytes, that two ranks reduce each for itself: longer ones take less time
 /// as two halves. The same on all ranks.
-inline constexpr std::size_t most_in_one_go = std::size_t(1) << 20;
+inline constexpr std::size_t max_bytes_in_one_go = std::size_t(1) << 20;
 
 /// A reduce-scatter and an all-gather of equal chunks; in one go between two ranks, which send no
 /// more bytes so, and where latency is all that counts.
@@ -225,7 +225,7 @@ inline void all_reduce(const Collective& c, MpiMessages& messages) {
     for (index_t r = 0; r < n; ++r)
       addends.push_back(ConstView::dense(all + std::size_t(r) * bytes, type, flat));
     reduce_range(c.op, addends, View::dense(out, type, flat), 0, elements);
-  } else if (n == 2 && bytes <= most_in_one_go) {
+  } else if (n == 2 && bytes <= max_bytes_in_one_go) {
     const auto addend = [&](int) { return ConstView::dense(in, type, flat); };
     PieceReduction(messages, c.op, addend, View::dense(out, type, flat)).run();
     messages.finish();
