@@ -15,18 +15,11 @@ namespace cleave {
 
 namespace detail {
 
-/// The local operand under the required placements.
-template <class Device, class X>
-decltype(auto) local_operand(const CallContext& call, const PlacedCall& placed, int i,
-                             OperandRef& operand, redistribution::Block& block, const X& x) {
-  if constexpr (!is_dtensor<X>) {
-    return (x);
-  } else {
-    const Layout target = call.needed(i, placed.solution->required[std::size_t(i)]);
-    if (target == *operand.layout) return typename X::local_type(x.local());
-    move_operand<Device>(call, placed, i, target, operand, block);
-    return tensor_of<typename X::local_type>(block);
-  }
+/// What the function is called with for an operand.
+template <class X>
+decltype(auto) local_operand(const OperandRef& operand, const X& x) {
+  if constexpr (is_dtensor<X>) return tensor_of<typename X::local_type>(block_of(operand));
+  else return (x);
 }
 
 template <class Op, class Request, class Kernel, class... X, std::size_t... I>
@@ -39,27 +32,17 @@ auto apply_placed(const char* name, Kernel& kernel, std::index_sequence<I...>, c
 
   PlacedCall placed;
   placed.solution = &solution;
-  const auto spec = [&]<int K, class A>(std::integral_constant<int, K>, const A*) {
-    if constexpr (is_dtensor<A>) {
-      constexpr Layout from = A::layout, to = solution.required[std::size_t(K)];
-      if constexpr (Request::is_explicit && communicates(from, to))
-        static_cast<void>(operand_would_be_redistributed<Op, K, typename A::placements_type,
-                                                         placements_t<to.packed(), axes>>{});
-      placed.spec[std::size_t(K)] = &redistribution_spec<from.packed(), to.packed(), axes, A::dims>;
-    }
-  };
-  (spec(std::integral_constant<int, int(I)>{}, static_cast<const X*>(nullptr)), ...);
+  (place_operand<Op, Request, solution, int(I), X>(placed), ...);
 
   OpInfo info;
   info.name = name;
   info.rule = &rule_of<Op>;
   info.table = &extents_table<Op>;
   info.broadcasts = rule_broadcasts<Op>();
-  std::array<OperandRef, sizeof...(X)> in{operand_of(x)...};
-  std::array<redistribution::Block, sizeof...(X)> blocks;
-  const std::array<OperandRef, sizeof...(X)> given = in;
-  const CallContext call(info, given.data());
-  std::tuple locals{local_operand<Device>(call, placed, int(I), in[I], blocks[I], x)...};
+  const std::array<OperandRef, sizeof...(X)> in{operand_of(x)...};
+  const CallContext call(info, in.data());
+  const PlacedOperands<Device> there(call, placed, in.data());
+  std::tuple locals{local_operand(there.data()[I], x)...};
   auto local = kernel(std::get<I>(locals)...);
   using Local = decltype(local);
   static_assert(is_tensor<Local> && Local::dims == rule_of<Op>.result[0].dims,
@@ -69,7 +52,7 @@ auto apply_placed(const char* name, Kernel& kernel, std::index_sequence<I...>, c
   shape.dims = Local::dims;
   for (int d = 0; d < Local::dims; ++d) {
     const DimPlace from = source_of(call, 0, d);
-    shape[d] = from.operand >= 0 ? given[std::size_t(from.operand)].shape[from.dim] : local.extent(d);
+    shape[d] = from.operand >= 0 ? in[std::size_t(from.operand)].shape[from.dim] : local.extent(d);
   }
   constexpr std::uint64_t from = solution.computed[0].packed(), to = solution.result[0].packed();
   const auto extents = to_array<Local::dims>(shape);

@@ -202,6 +202,22 @@ struct CallPath<0> {
   }
 };
 
+/// Says in a PlacedCall how operand I comes to the placements that the solution requires.
+template <class Op, class Request, const Solution& Solved, int I, class X>
+constexpr void place_operand(PlacedCall& call) {
+  if constexpr (is_dtensor<X>) {
+    constexpr Layout from = X::layout, to = Solved.required[std::size_t(I)];
+    if constexpr (!(from == to)) {
+      constexpr int axes = from.axes;
+      if constexpr (Request::is_explicit && communicates(from, to))
+        static_cast<void>(operand_would_be_redistributed<Op, I, typename X::placements_type,
+                                                         placements_t<to.packed(), axes>>{});
+      call.moves |= 1u << I;
+      call.spec[std::size_t(I)] = &redistribution_spec<from.packed(), to.packed(), axes, X::dims>;
+    }
+  }
+}
+
 /// The constants of a call on DTensors.
 template <class Op, class Request, class... X>
 struct PlacedCallOf {
@@ -212,25 +228,10 @@ struct PlacedCallOf {
   static constexpr Solution solution =
       solve_call<typename Info::Sig, typename AskedBy<Request, axes>::type, Mesh, X...>();
 
-  template <int I, class A>
-  static constexpr void place_operand_spec(PlacedCall& call) {
-    if constexpr (is_dtensor<A>) {
-      constexpr Layout from = A::layout, to = solution.required[std::size_t(I)];
-      if constexpr (!(from == to)) {
-        if constexpr (Request::is_explicit && communicates(from, to))
-          static_cast<void>(
-              operand_would_be_redistributed<Op, I, typename A::placements_type,
-                                             placements_t<to.packed(), axes>>{});
-        call.moves |= 1u << I;
-        call.spec[std::size_t(I)] = &redistribution_spec<from.packed(), to.packed(), axes, A::dims>;
-      }
-    }
-  }
-
   static constexpr PlacedCall value = [] {
     PlacedCall call{&Info::value, &solution};
     [&]<int... I>(std::integer_sequence<int, I...>) {
-      (place_operand_spec<I, X>(call), ...);
+      (place_operand<Op, Request, solution, I, X>(call), ...);
     }(std::make_integer_sequence<int, int(sizeof...(X))>{});
     constexpr std::uint64_t from = solution.computed[0].packed(), to = solution.result[0].packed();
     if constexpr (from != to) {

@@ -41,19 +41,17 @@ struct RawResult {
 struct CallContext {
   const OpInfo& info;
   const OperandRef* operands;
-  const MeshState* mesh = nullptr;  ///< null for a call on local tensors
+  const MeshState* mesh;     ///< null for a call on local tensors
   FactorExtents extents;     ///< set where an operand repeats a dimension of extent 1
   bool any_repeats = false;  ///< whether one does
   const RandomState* draws = nullptr;  ///< of the program that makes the call, if one does
 
   /// Compares meshes and extents. @throws Error if the meshes differ; on ranks of the mesh, which
   /// know them, if the extents of a factor do
-  CallContext(const OpInfo& op, const OperandRef* in) : info(op), operands(in) {
-    for (int i = 0; i < op.rule->operands; ++i) {
-      if (in[i].mesh == nullptr || in[i].mesh == mesh) continue;
-      if (mesh == nullptr) mesh = in[i].mesh;
-      else require_same_mesh(*in[i].mesh);
-    }
+  CallContext(const OpInfo& op, const OperandRef* in)
+      : info(op), operands(in), mesh(first_mesh(in, op.rule->operands)) {
+    for (int i = 1; i < op.rule->operands; ++i)
+      if (in[i].mesh != nullptr && in[i].mesh != mesh) require_same_mesh(*in[i].mesh);
     if (!all_agree()) [[unlikely]] compare_factors();
   }
 
@@ -81,7 +79,7 @@ struct CallContext {
   }
 
   /// @throws Error if an operand repeats a dimension that it shards. @see needed
-  void require_repeatable(const Layout* required) const {
+  [[gnu::cold]] void require_repeatable(const Layout* required) const {
     for (int i = 0; i < info.rule->operands; ++i)
       if (operands[i].mesh != nullptr) static_cast<void>(needed(i, required[i]));
   }
@@ -90,8 +88,8 @@ struct CallContext {
   /// @param in        the operands as they lie now
   /// @param computed  the results' layouts
   /// @throws Error    on all ranks of the mesh, if shards end inside of a group
-  void require_whole_groups(const Shape& fresh, const OperandRef* in,
-                            const Layout* computed) const {
+  [[gnu::cold]] void require_whole_groups(const Shape& fresh, const OperandRef* in,
+                                          const Layout* computed) const {
     const Rule& rule = *info.rule;
     std::array<ExtentsRef, std::size_t(max_operands)> shapes{};
     std::array<const Layout*, std::size_t(max_operands)> layouts{};
@@ -107,7 +105,7 @@ struct CallContext {
   }
 
   /// Shapes, placements, mesh and rank, for errors.
-  ErrorContext context() const {
+  [[gnu::cold]] ErrorContext context() const {
     ErrorContext text;
     for (int i = 0; i < info.rule->operands; ++i) {
       const OperandRef& operand = operands[i];
@@ -125,7 +123,13 @@ struct CallContext {
   }
 
  private:
-  void require_same_mesh(const MeshState& other) const {
+  static const MeshState* first_mesh(const OperandRef* in, int operands) {
+    int i = 0;
+    while (i < operands - 1 && in[i].mesh == nullptr) ++i;
+    return in[i].mesh;
+  }
+
+  [[gnu::cold]] void require_same_mesh(const MeshState& other) const {
     if (!(*mesh == other))
       throw Error(info.name, "the operands are on different meshes of one type", context());
   }
@@ -139,7 +143,7 @@ struct CallContext {
     return table.pairs >= 0;
   }
 
-  void compare_factors() {
+  [[gnu::cold]] void compare_factors() {
     std::array<ExtentsRef, std::size_t(max_operands)> shapes;
     for (int i = 0; i < info.rule->operands; ++i)
       shapes[std::size_t(i)] = {operands[i].shape, operands[i].dims};
@@ -169,21 +173,10 @@ inline Box local_box(const MeshState* mesh, const Layout* layout, const Shape& s
   return owned_box(*layout, shape, mesh->extents(), mesh->coordinate());
 }
 
-/// The extent on this rank of a dimension that only the result has.
-inline index_t new_extent(const MeshState* mesh, const Layout* layout, const Shape& shape, int d) {
-  if (mesh == nullptr) return shape[d];
-  if (!mesh->is_member()) return 0;
-  bool is_sharded = false;
-  for (int a = 0; a < layout->axes; ++a) is_sharded = is_sharded || (*layout)[a].is_shard(d);
-  return is_sharded ? local_box(mesh, layout, shape).extent(d) : shape[d];
-}
-
-/// The operand's dimension that a dimension of a result has its extent from: one that does not
-/// repeat.
-inline DimPlace source_of(const CallContext& call, int result, int d) {
-  const DimPlace first = call.info.table->source[std::size_t(result)][std::size_t(d)];
-  if (!call.any_repeats || first.operand < 0 || !call.repeats(first.operand, first.dim))
-    return first;
+/// The operand's dimension that does not repeat, if `first` does.
+[[gnu::cold]] inline DimPlace longest_source(const CallContext& call, DimPlace first, int result,
+                                             int d) {
+  if (first.operand < 0 || !call.repeats(first.operand, first.dim)) return first;
   const Rule& rule = *call.info.rule;
   const int factor = rule.result[std::size_t(result)].factor[std::size_t(d)];
   for (int i = 0; i < rule.operands; ++i)
@@ -192,47 +185,52 @@ inline DimPlace source_of(const CallContext& call, int result, int d) {
   return first;
 }
 
-/// Sets the extents and strides of result k: as operands on this rank have them; of factors that no
-/// operand has, as the layout gives them.
-inline void set_each_extent(const CallContext& call, const OperandRef* in, const Shape& fresh,
-                            const Layout* computed, int k, RawResult& y) {
+/// The operand's dimension that a dimension of a result has its extent from.
+inline DimPlace source_of(const CallContext& call, int result, int d) {
+  const DimPlace first = call.info.table->source[std::size_t(result)][std::size_t(d)];
+  return call.any_repeats ? longest_source(call, first, result, d) : first;
+}
+
+/// Sets the extents of result k that no operand has: on this rank as the layout gives them, which
+/// needs all global ones.
+///
+/// @param fresh  global extents, in the order of the result's dimensions
+[[gnu::cold]] inline void set_fresh_extents(const CallContext& call, const Shape& fresh,
+                                            const Layout* computed, int k, RawResult& y) {
   const int dims = call.info.rule->result[std::size_t(k)].dims;
-  for (int d = 0, next = 0; d < dims; ++d) {
-    const DimPlace from = source_of(call, k, d);
-    y.shape[d] = from.operand >= 0 ? in[from.operand].shape[from.dim] : fresh[next++];
-    y.extents[d] = from.operand >= 0 ? in[from.operand].extents[from.dim] : -1;
-  }
-  index_t step = 1;
-  for (int d = dims - 1; d >= 0; --d) {
-    if (y.extents[d] < 0)
-      y.extents[d] = new_extent(call.mesh, computed != nullptr ? computed + k : nullptr,
-                                shape_at(y.shape, dims), d);
-    y.strides[d] = step;
-    step *= y.extents[d];
-  }
+  unsigned is_fresh = 0;
+  for (int d = 0, next = 0; d < dims; ++d)
+    if (call.info.table->source[std::size_t(k)][std::size_t(d)].operand < 0) {
+      y.shape[d] = y.extents[d] = fresh[next++];
+      is_fresh |= 1u << d;
+    }
+  if (call.mesh == nullptr) return;
+  const Box box = local_box(call.mesh, computed + k, shape_at(y.shape, dims));
+  for (int d = 0; d < dims; ++d)
+    if (is_fresh >> d & 1u) y.extents[d] = box.extent(d);
 }
 
-/// The same where all extents are those of one operand.
-inline void set_extents_like(const OperandRef& x, int dims, RawResult& y) {
-  index_t step = 1;
-  for (int d = dims - 1; d >= 0; --d) {
-    y.shape[d] = x.shape[d];
-    y.extents[d] = x.extents[d];
-    y.strides[d] = step;
-    step *= x.extents[d];
-  }
-}
-
-/// Sets the extents and strides of result k.
+/// Sets the extents and strides of result k: as operands on this rank have them, where one does.
 ///
 /// @param fresh  global extents of the factors that no operand has
 inline void set_extents(const CallContext& call, const OperandRef* in, const Shape& fresh,
                         const Layout* computed, int k, RawResult& y) {
-  const int like = call.info.table->like[std::size_t(k)];
-  if (like >= 0 && !call.any_repeats) [[likely]]
-    set_extents_like(in[like], call.info.rule->result[std::size_t(k)].dims, y);
-  else
-    set_each_extent(call, in, fresh, computed, k, y);
+  const int dims = call.info.rule->result[std::size_t(k)].dims;
+  bool any_fresh = false;
+  for (int d = 0; d < dims; ++d) {
+    const DimPlace from = source_of(call, k, d);
+    any_fresh = any_fresh || from.operand < 0;
+    if (from.operand < 0) continue;
+    y.shape[d] = in[from.operand].shape[from.dim];
+    y.extents[d] = in[from.operand].extents[from.dim];
+  }
+  if (any_fresh) [[unlikely]]
+    set_fresh_extents(call, fresh, computed, k, y);
+  index_t step = 1;
+  for (int d = dims - 1; d >= 0; --d) {
+    y.strides[d] = step;
+    step *= y.extents[d];
+  }
 }
 
 /// Operands of an elementwise operation, aligned with the result: a stride of 0 along dimensions

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 #include <cleave/core/shape.hpp>
@@ -29,6 +30,18 @@ inline redistribution::Block block_of(const OperandRef& operand) {
                shape_at(operand.strides, operand.dims)}};
 }
 
+/// Calls the kernel with the global indices of the first result and the first operand.
+[[gnu::noinline]] inline void run_in_box(const CallContext& call, const void* op,
+                                         cleave::Task& task, const Layout* computed,
+                                         const index_t* shape) {
+  const OperandRef& in = task.in[0];
+  const Box box = local_box(call.mesh, computed, shape_at(shape, task.out[0].dims));
+  const Box in_box = local_box(call.mesh, in.layout, shape_at(in.shape, in.dims));
+  task.box = &box;
+  task.in_box = &in_box;
+  call.info.run(op, task);
+}
+
 /// Runs the kernel on operands that lie where it needs them and as it needs them.
 inline void run_on(const CallContext& call, const void* op, const OperandRef* in,
                    const Layout* computed, RawResult* results, ArrayRef* out) {
@@ -43,21 +56,9 @@ inline void run_on(const CallContext& call, const void* op, const OperandRef* in
   task.context = [](const void* of) { return static_cast<const CallContext*>(of)->context(); };
   task.context_of = &call;
   task.draws = call.draws;
-  if (!info.needs_box) [[likely]] {
-    info.run(op, task);
-  } else {
-    const Box box = local_box(call.mesh, computed, shape_at(results[0].shape, out[0].dims));
-    const Box in_box = local_box(call.mesh, in[0].layout, shape_at(in[0].shape, in[0].dims));
-    task.box = &box;
-    task.in_box = &in_box;
-    info.run(op, task);
-  }
-}
-
-/// Runs the kernel of an elementwise operation whose operands repeat along some dimension.
-inline void run_aligned(const CallContext& call, const void* op, const OperandRef* in,
-                        const Layout* computed, RawResult* results, ArrayRef* out) {
-  run_on(call, op, AlignedOperands(call, in, out[0]).data(), computed, results, out);
+  if (info.needs_box) [[unlikely]]
+    return run_in_box(call, op, task, computed, results[0].shape);
+  info.run(op, task);
 }
 
 /// Makes a view of a dense copy of the only operand, whose own strides do not allow it.
@@ -77,8 +78,8 @@ void view_copy(const CallContext& call, const void* op, const OperandRef& in,
 
 /// Makes the result of a view: the operand's elements, where its strides allow that.
 template <class Device>
-void compute_view(const CallContext& call, const void* op, const OperandRef* in,
-                  const Layout* computed, RawResult& y) {
+[[gnu::noinline]] void compute_view(const CallContext& call, const void* op, const OperandRef* in,
+                                    const Layout* computed, RawResult& y) {
   ArrayRef out{nullptr, y.extents, y.strides, call.info.rule->result[0].dims};
   y.storage = *in[0].storage;
   run_on(call, op, in, computed, &y, &out);
@@ -116,8 +117,9 @@ void compute(const CallContext& call, const void* op, const Shape& fresh, const 
     y.data = y.storage.get();
     out[std::size_t(k)] = {y.data, y.extents, y.strides, dims};
   }
-  if (are_aligned(call)) [[likely]] run_on(call, op, in, computed, results, out.data());
-  else run_aligned(call, op, in, computed, results, out.data());
+  if (are_aligned(call)) [[likely]]
+    run_on(call, op, in, computed, results, out.data());
+  else run_on(call, op, AlignedOperands(call, in, out[0]).data(), computed, results, out.data());
 }
 
 /// A call on distributed operands as constants of its types.
@@ -140,47 +142,56 @@ redistribution::Block moved(const Plan* plan, const Layout& from, const Layout& 
   return redistribution::run<Device>(plan, from, to, std::move(block), {mesh, shape, name});
 }
 
-/// OperandRef i, at the end of its redistribution.
+/// The operands of a call where the kernel needs them; those that the types leave where they are
+/// cost nothing.
 template <class Device>
-void move_operand(const CallContext& call, const PlacedCall& placed, int i, const Layout& target,
-                  OperandRef& operand, redistribution::Block& block) {
-  const RedistributionSpec* spec = placed.spec[std::size_t(i)];
-  const Plan* plan = spec != nullptr && target == spec->target ? spec->plan : nullptr;
-  block = moved<Device>(plan, *operand.layout, target, block_of(operand), *call.mesh,
-                        shape_at(operand.shape, operand.dims), call.info.name);
-  operand.data = block.view.data;
-  operand.extents = block.view.extents.begin();
-  operand.strides = block.view.strides.begin();
-  operand.storage = &block.storage;
-  operand.layout = &placed.solution->required[std::size_t(i)];
-}
-
-/// Calls f with the operands where the kernel needs them.
-/// @collective every rank of the mesh, if an operand moves
-/// @throws Error if one repeats a dimension that it shards
-template <class Device, class F>
-void with_moved_operands(const CallContext& call, const PlacedCall& placed,
-                         const OperandRef* in, const F& f) {
-  std::array<OperandRef, std::size_t(max_operands)> there;
-  std::array<redistribution::Block, std::size_t(max_operands)> blocks;
-  for (int i = 0; i < call.info.rule->operands; ++i) {
-    there[std::size_t(i)] = in[i];
-    if (in[i].mesh == nullptr) continue;
-    const Layout target = call.needed(i, placed.solution->required[std::size_t(i)]);
-    if (!(target == *in[i].layout))
-      move_operand<Device>(call, placed, i, target, there[std::size_t(i)], blocks[std::size_t(i)]);
+class PlacedOperands {
+ public:
+  /// @collective every rank of the mesh, if an operand moves
+  /// @throws Error if one repeats a dimension that it shards
+  PlacedOperands(const CallContext& call, const PlacedCall& placed, const OperandRef* in)
+      : operands_(in) {
+    if (placed.moves != 0) move(call, placed);
+    else if (call.any_repeats) [[unlikely]]
+      call.require_repeatable(placed.solution->required.data());
   }
-  f(static_cast<const OperandRef*>(there.data()));
-}
 
-/// The same; operands that the types leave where they are cost nothing.
-template <class Device, class F>
-void with_operands(const CallContext& call, const PlacedCall& placed, const OperandRef* in,
-                   const F& f) {
-  if (placed.moves != 0) return with_moved_operands<Device>(call, placed, in, f);
-  if (call.any_repeats) [[unlikely]] call.require_repeatable(placed.solution->required.data());
-  f(in);
-}
+  const OperandRef* data() const { return operands_; }
+
+ private:
+  struct Moved {
+    std::array<OperandRef, std::size_t(max_operands)> operands;
+    std::array<redistribution::Block, std::size_t(max_operands)> blocks;
+  };
+
+  void move(const CallContext& call, const PlacedCall& placed) {
+    Moved& there = moved_.emplace();
+    for (std::size_t i = 0; i < std::size_t(call.info.rule->operands); ++i) {
+      there.operands[i] = operands_[i];
+      if (operands_[i].mesh == nullptr) continue;
+      const Layout& required = placed.solution->required[i];
+      const Layout target = call.needed(int(i), required);
+      if (target == *operands_[i].layout) continue;
+      move_one(call, placed.spec[i], target, there.operands[i], there.blocks[i]);
+      there.operands[i].layout = &required;
+    }
+    operands_ = there.operands.data();
+  }
+
+  static void move_one(const CallContext& call, const RedistributionSpec* spec,
+                       const Layout& target, OperandRef& operand, redistribution::Block& block) {
+    const Plan* plan = spec != nullptr && target == spec->target ? spec->plan : nullptr;
+    block = moved<Device>(plan, *operand.layout, target, block_of(operand), *call.mesh,
+                          shape_at(operand.shape, operand.dims), call.info.name);
+    operand.data = block.view.data;
+    operand.extents = block.view.extents.begin();
+    operand.strides = block.view.strides.begin();
+    operand.storage = &block.storage;
+  }
+
+  const OperandRef* operands_;
+  std::optional<Moved> moved_;
+};
 
 /// Brings the first result to its placements.
 /// @collective every rank of the mesh
@@ -210,9 +221,8 @@ template <class Device>
 void run_placed(const PlacedCall& placed, const void* op, const Shape& fresh, const OperandRef* in,
                 RawResult* results) {
   const CallContext call(*placed.info, in);
-  with_operands<Device>(call, placed, in, [&](const OperandRef* there) {
-    compute<Device>(call, op, fresh, there, placed.solution->computed.data(), results);
-  });
+  const PlacedOperands<Device> there(call, placed, in);
+  compute<Device>(call, op, fresh, there.data(), placed.solution->computed.data(), results);
   if (placed.result_moves) [[unlikely]] move_result<Device>(call, placed, results[0]);
 }
 

@@ -90,9 +90,8 @@ template <class Device>
 void run_placed_into(const PlacedCall& placed, const void* op, const Shape& fresh,
                      const OperandRef* in, const OperandRef& target) {
   const CallContext call(*placed.info, in);
-  with_operands<Device>(call, placed, in, [&](const OperandRef* there) {
-    compute_into<Device>(call, op, fresh, there, placed.solution->computed.data(), target);
-  });
+  const PlacedOperands<Device> there(call, placed, in);
+  compute_into<Device>(call, op, fresh, there.data(), placed.solution->computed.data(), target);
 }
 
 }  // namespace cleave::detail

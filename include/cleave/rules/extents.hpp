@@ -117,16 +117,15 @@ struct DimPlace {
   std::int8_t dim = 0;
 };
 
-/// What a rule says about extents where none repeats, as tables: which dimensions of operands agree,
-/// which one each dimension of a result has its extent from (none: it is new, or a group), and
-/// which operand a result has all of them from, in order.
+/// What a rule says about extents where none repeats, as tables: which dimensions of operands
+/// agree, and which one each dimension of a result has its extent from (none: it is new, or a
+/// group).
 struct ExtentsTable {
   static constexpr int max_pairs = 24;
 
   int pairs = 0;  ///< -1: more than the table holds
   std::array<std::array<DimPlace, 2>, max_pairs> pair{};
   std::array<std::array<DimPlace, std::size_t(max_dims)>, std::size_t(max_results)> source{};
-  std::array<std::int8_t, std::size_t(max_results)> like{};  ///< -1: no operand
 
   constexpr explicit ExtentsTable(const Rule& rule) {
     std::array<DimPlace, Rule::max_factors> first{};
@@ -146,21 +145,6 @@ struct ExtentsTable {
         source[std::size_t(k)][std::size_t(d)] =
             first[std::size_t(rule.result[std::size_t(k)].factor[std::size_t(d)])];
       }
-    for (int k = 0; k < rule.results; ++k) like[std::size_t(k)] = operand_like(rule, k);
-  }
-
- private:
-  constexpr std::int8_t operand_like(const Rule& rule, int k) const {
-    const int dims = rule.result[std::size_t(k)].dims;
-    for (int i = 0; i < rule.operands; ++i) {
-      bool is_like = rule.operand[std::size_t(i)].dims == dims;
-      for (int d = 0; is_like && d < dims; ++d) {
-        const DimPlace& from = source[std::size_t(k)][std::size_t(d)];
-        is_like = from.operand == i && from.dim == d;
-      }
-      if (is_like) return std::int8_t(i);
-    }
-    return -1;
   }
 };
 

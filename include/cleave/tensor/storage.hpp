@@ -40,8 +40,8 @@ inline std::size_t checked_bytes(const index_t* extents, int dims, std::size_t e
   bool empty = false, overflows = false;
   for (int d = 0; d < dims; ++d) {
     if (extents[d] < 0) throw_negative_extent(extents[d], d);
-    empty = empty || extents[d] == 0;
-    overflows = __builtin_mul_overflow(bytes, extents[d] == 0 ? 1 : extents[d], &bytes) || overflows;
+    if (extents[d] == 0) empty = true;
+    else overflows = __builtin_mul_overflow(bytes, extents[d], &bytes) || overflows;
   }
   if (overflows) throw_too_many_elements();
   return empty ? 0 : std::size_t(bytes);
@@ -74,6 +74,46 @@ struct ReturnHostMemory {
   throw Error("Tensor", text);
 }
 
+/// What lies with its counts goes with them.
+struct ReturnWithCounts {
+  unsigned changes = 0;  ///< @see note_change
+
+  void operator()(void*) const {}
+};
+
+/// Makes a shared_ptr keep its counts at the begin of a block of the heap, in front of the
+/// elements.
+template <class T>
+struct CountsInFront {
+  using value_type = T;
+  static constexpr std::size_t room = storage_alignment;
+
+  void* block;
+
+  explicit CountsInFront(void* of) : block(of) {}
+  template <class U>
+  CountsInFront(const CountsInFront<U>& other) : block(other.block) {}
+
+  T* allocate(std::size_t) const {
+    static_assert(sizeof(T) <= room && alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+    return static_cast<T*>(block);
+  }
+  void deallocate(T*, std::size_t) const { ::operator delete(block); }
+  bool operator==(const CountsInFront&) const = default;
+};
+
+/// A few bytes and their counts in one block of the heap: a third of the time of two.
+inline std::shared_ptr<void> allocate_few_bytes(std::size_t bytes) {
+  constexpr std::size_t room = CountsInFront<std::byte>::room;
+  std::size_t space = bytes + storage_alignment - __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+  void* const block = ::operator new(room + space, std::nothrow);
+  if (block == nullptr) throw_out_of_memory(bytes, nullptr);
+  void* data = static_cast<std::byte*>(block) + room;
+  std::align(storage_alignment, bytes, data, space);
+  poison(static_cast<std::byte*>(data) + bytes, space - bytes);
+  return {data, ReturnWithCounts{}, CountsInFront<std::byte>(block)};
+}
+
 }  // namespace detail
 
 /// Fresh, uninitialised memory; the last owner returns it.
@@ -83,14 +123,12 @@ struct ReturnHostMemory {
 /// @throws Error if there is not enough memory
 inline std::shared_ptr<void> allocate_bytes(Host, std::size_t bytes) {
   if (bytes == 0) return nullptr;
-  std::shared_ptr<detail::HostCache> cache;
-  if (bytes >= detail::least_cached_bytes) {
-    cache = detail::host_cache();
-    if (const std::shared_ptr<detail::HostMemory> memory = detail::memory_source()) {
-      if (void* data = memory->allocate(bytes)) {
-        if (cache != nullptr) cache->count(bytes);
-        return {data, detail::ReturnHostMemory{bytes, std::move(cache), memory, 0}};
-      }
+  if (bytes < detail::least_cached_bytes) return detail::allocate_few_bytes(bytes);
+  std::shared_ptr<detail::HostCache> cache = detail::host_cache();
+  if (const std::shared_ptr<detail::HostMemory> memory = detail::memory_source()) {
+    if (void* data = memory->allocate(bytes)) {
+      if (cache != nullptr) cache->count(bytes);
+      return {data, detail::ReturnHostMemory{bytes, std::move(cache), memory, 0}};
     }
   }
   void* data =
@@ -101,20 +139,31 @@ inline std::shared_ptr<void> allocate_bytes(Host, std::size_t bytes) {
   return {data, detail::ReturnHostMemory{bytes, std::move(cache), nullptr, 0}};
 }
 
+namespace detail {
+
+/// How often elements were changed in memory of `allocate_bytes`; null for other memory.
+inline unsigned* changes_of(const std::shared_ptr<void>& storage) {
+  if (auto* const few = std::get_deleter<ReturnWithCounts>(storage)) return &few->changes;
+  if (auto* const memory = std::get_deleter<ReturnHostMemory>(storage)) return &memory->changes;
+  return nullptr;
+}
+
+}  // namespace detail
+
 /// Whether the memory is of `allocate_bytes`, not the user's.
 inline bool is_allocated(Host, const std::shared_ptr<void>& storage) {
-  return std::get_deleter<detail::ReturnHostMemory>(storage) != nullptr;
+  return detail::changes_of(storage) != nullptr;
 }
 
 /// Notes that elements in memory of `allocate_bytes` are changed in place: whoever has kept such a
 /// tensor for later can tell. Nothing is known of other memory.
 inline void note_change(Host, const std::shared_ptr<void>& storage) {
-  if (auto* const memory = std::get_deleter<detail::ReturnHostMemory>(storage)) ++memory->changes;
+  if (unsigned* const changes = detail::changes_of(storage)) ++*changes;
 }
 /// How many changes have been noted.
 inline unsigned changes_in(Host, const std::shared_ptr<void>& storage) {
-  const auto* const memory = std::get_deleter<detail::ReturnHostMemory>(storage);
-  return memory != nullptr ? memory->changes : 0;
+  const unsigned* const changes = detail::changes_of(storage);
+  return changes != nullptr ? *changes : 0;
 }
 
 }  // namespace cleave
