@@ -122,7 +122,14 @@ struct Box {
   }
 
   /// The number of indices; a box without dimensions has one.
-  constexpr index_t volume() const { return empty() ? 0 : extents().product(); }
+  constexpr index_t volume() const {
+    index_t n = 1;
+    for (int d = 0; d < dims(); ++d) {
+      if (extent(d) <= 0) return 0;
+      n *= extent(d);
+    }
+    return n;
+  }
 
   constexpr bool contains(const Box& inner) const {
     if (inner.empty()) return true;

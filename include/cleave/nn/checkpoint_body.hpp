@@ -188,7 +188,7 @@ inline void write_part(const std::string& path, const StateDict& state, int rank
     const HostElements held = entry.fetch(entry.tensor.get());
     const ConstView part = held.view[relative_to(held_box(entry).begin, piece.box)];
     elements.emplace_back(piece.bytes());
-    strided_copy(Host{}, part, View::dense(elements.back().data(), entry.dtype, part.extents));
+    pack_view(part, elements.back().data());
     piece.checksum = checksum_of_bytes(elements.back().data(), elements.back().size());
     index.pieces.push_back(piece);
   }

@@ -48,7 +48,7 @@ void over_dense_gradient(const View& gradient, const F& f) {
     box.begin[0] = begin;
     box.end[0] = end;
     const View part = gradient[box];
-    strided_copy(Host{}, part, View::dense(dense.data(), gradient.dtype, part.extents));
+    pack_view(part, dense.data());
     f(begin * row * reals, end * row * reals, dense.data());
   }
 }

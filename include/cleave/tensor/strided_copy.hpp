@@ -30,6 +30,11 @@ inline void strided_copy(Host, const ConstView& source, const View& destination)
   strided_copy(source, destination);
 }
 
+/// Copies all elements, in row-major order, to dense memory.
+CLEAVE_INLINE void pack_view(const ConstView& source, void* dense);
+/// The reverse.
+CLEAVE_INLINE void unpack_view(const void* dense, const View& destination);
+
 /// Sets every element of a view to `value`. @pre T is the view's element type
 template <class T>
 void strided_fill(Host, const View& view, const T& value) {

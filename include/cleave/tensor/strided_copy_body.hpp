@@ -40,4 +40,21 @@ CLEAVE_INLINE void strided_copy(const ConstView& source, const View& destination
       static_cast<const std::byte*>(source.data), static_cast<std::byte*>(destination.data));
 }
 
+CLEAVE_INLINE void pack_view(const ConstView& source, void* dense) {
+  if (!source.contiguous() || detail::is_dry())
+    return strided_copy(source, View::dense(dense, source.dtype, source.extents));
+  if (const index_t bytes = source.bytes(); bytes > 0 && dense != source.data)
+    detail::copy_run(static_cast<const std::byte*>(source.data), static_cast<std::byte*>(dense),
+                     std::size_t(bytes));
+}
+
+CLEAVE_INLINE void unpack_view(const void* dense, const View& destination) {
+  if (!destination.contiguous() || detail::is_dry())
+    return strided_copy(ConstView::dense(dense, destination.dtype, destination.extents),
+                        destination);
+  if (const index_t bytes = destination.bytes(); bytes > 0 && dense != destination.data)
+    detail::copy_run(static_cast<const std::byte*>(dense),
+                     static_cast<std::byte*>(destination.data), std::size_t(bytes));
+}
+
 }  // namespace cleave

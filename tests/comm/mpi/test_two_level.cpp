@@ -120,10 +120,15 @@ TEST_CASE("nodes of one rank each, of different sizes, or a single one make no g
 }
 
 TEST_CASE("collectives of ranks on several nodes do what they do on one") {
-  on_nodes(2, [](World& world) { all_cases(world); });
+  const auto all_grids = [] {
+    on_nodes(2, [](World& world) { all_cases(world); });
+    if (Processes::get().size() >= 6) on_nodes(3, [](World& world) { all_cases(world); });
+  };
+  all_grids();
+  const Changed no_leaders(detail::max_leader_bytes, index_t(0));
+  all_grids();
   const Changed none_is_short(detail::two_level_short_bytes, index_t(0));
-  on_nodes(2, [](World& world) { all_cases(world); });
-  if (Processes::get().size() >= 6) on_nodes(3, [](World& world) { all_cases(world); });
+  all_grids();
 }
 
 TEST_CASE("short calls between nodes run together as messages of ranks or of columns") {
@@ -136,6 +141,7 @@ TEST_CASE("short calls between nodes run together as messages of ranks or of col
 
 TEST_CASE("reductions between nodes go through a little scratch round by round") {
   const Changed scratch(detail::two_level_scratch, std::size_t(96));
+  const Changed no_leaders(detail::max_leader_bytes, index_t(0));
   const Changed none_is_short(detail::two_level_short_bytes, index_t(0));
   on_nodes(2, [](World& world) {
     reduce_scatter_cases(world);

@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -24,6 +27,8 @@
 
 namespace cleave::detail {
 
+struct MpiWorkspace;
+
 /// Where messages go and on whose behalf.
 struct MpiOpContext {
   MPI_Comm comm = MPI_COMM_NULL;
@@ -33,8 +38,9 @@ struct MpiOpContext {
   std::span<const int> comm_ranks{};   ///< of the members of the group; empty: the same numbers
   std::span<const int> world_ranks{};  ///< likewise, in the world of `detector`
   MpiFailureDetector* detector = nullptr;
+  std::unique_ptr<MpiWorkspace>* workspace = nullptr;  ///< where the group keeps one, if it does
   const std::string* label = nullptr;
-  std::string operation{};
+  const char* operation = "";
   double timeout_seconds = 0;
 
   static constexpr unsigned sequences = 16;
@@ -47,7 +53,7 @@ struct MpiOpContext {
   }
 
   /// "all_gather of group 'tp'"
-  std::string where() const { return operation + " of group '" + *label + "'"; }
+  std::string where() const { return std::string(operation) + " of group '" + *label + "'"; }
 
   /// Gives up, and tells all others: the ranks are out of step from here on.
   [[noreturn]] void fail(const std::string& message) const {
@@ -67,6 +73,19 @@ struct MpiPolls {
   bool workers_sleep = false;
   int heard_flags = 256;
   int heard_messages = 32;
+
+  /// A rank leaves the core at once where others need it: more processes of a node than cores. Open
+  /// MPI does so itself, whenever it looks for messages, if it is told to.
+  static MpiPolls of(int ranks, int cores) {
+    const char* yields = std::getenv("OMPI_MCA_mpi_yield_when_idle");
+    const bool library_yields = yields != nullptr && *yields == '1';
+    MpiPolls polls;
+    if (library_yields || ranks > cores)
+      polls = {.flags = 2, .messages = 2, .heard_flags = 64, .heard_messages = 256};
+    if (library_yields) polls.messages = std::numeric_limits<int>::max();
+    polls.workers_sleep = 2 * ranks > cores;
+    return polls;
+  }
 };
 
 inline MpiPolls& mpi_polls() {

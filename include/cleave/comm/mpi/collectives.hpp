@@ -21,21 +21,49 @@
 
 namespace cleave::detail {
 
+/// data + at(r) = what rank r gives, up to at(r + 1), for all ranks: that of this rank is there
+/// already. In ceil(log2(n)) steps; returns on no rank before all have come. A rank passes on what
+/// it has got so far (J. Bruck et al., "Efficient algorithms for all-to-all communications in
+/// multiport message-passing systems", IEEE Transactions on Parallel and Distributed Systems 8,
+/// 1997).
+/// @tparam Offset  index of a rank, or n -> bytes
+template <class Offset>
+void gather_in_steps(MpiMessages& messages, std::byte* data, const Offset& at) {
+  const int n = messages.size(), self = messages.rank();
+  if (messages.pairs()) {
+    for (int have = 1; have < n; have *= 2) {
+      const int here = self & -have, there = here ^ have;  // where the parts of a pair begin
+      messages.receive(data + at(there), at(there + have) - at(there), self ^ have);
+      messages.send(data + at(here), at(here + have) - at(here), self ^ have);
+      messages.finish();
+    }
+    return;
+  }
+  const std::size_t all = at(n), behind = all - at(self);
+  const auto further = [&](int i) {  // where what rank self + i gives is, from here on
+    return self + i <= n ? at(self + i) - at(self) : behind + at(self + i - n);
+  };
+  std::byte* const from_here = messages.scratch(all);
+  if (further(1) > 0) std::memcpy(from_here, data + at(self), further(1));
+  for (int have = 1; have < n; have *= 2) {
+    const int more = std::min(have, n - have);
+    messages.receive(from_here + further(have), further(have + more) - further(have),
+                     messages.after(have));
+    messages.send(from_here, further(more), messages.before(have));
+    messages.finish();
+  }
+  if (behind > 0) std::memcpy(data + at(self), from_here, behind);
+  if (all > behind) std::memcpy(data, from_here + behind, all - behind);
+}
+
 /// all[r] = what rank r gave, `bytes` from each, in ceil(log2(n)) steps; returns on no rank before
 /// all have come.
 inline void gather_small(MpiMessages& messages, const void* mine, std::size_t bytes, void* all) {
-  const auto n = std::size_t(messages.size()), self = std::size_t(messages.rank());
-  std::byte* from_here = messages.scratch(n * bytes);  // rank self, self + 1, ..
-  std::memcpy(from_here, mine, bytes);
-  for (std::size_t have = 1; have < n; have *= 2) {
-    const std::size_t more = std::min(have, n - have) * bytes;
-    messages.receive(from_here + have * bytes, more, messages.after(int(have)));
-    messages.send(from_here, more, messages.before(int(have)));
-    messages.finish();
-  }
-  auto* to = static_cast<std::byte*>(all);
-  std::memcpy(to + self * bytes, from_here, (n - self) * bytes);
-  std::memcpy(to, from_here + (n - self) * bytes, self * bytes);
+  const auto at = [bytes](int r) { return std::size_t(r) * bytes; };
+  std::byte* const data = messages.scratch(at(messages.size()));  // MPI may touch it for longer
+  std::memcpy(data + at(messages.rank()), mine, bytes);
+  gather_in_steps(messages, data, at);
+  std::memcpy(all, data, at(messages.size()));
 }
 
 /// piece(r) = what rank r gives in `mine`, for every r.
@@ -58,66 +86,72 @@ inline bool goes_in_steps(const MpiMessages& messages, std::size_t bytes) {
   return messages.size() > 2 && bytes <= max_forwarded_bytes;
 }
 
-/// gather_pieces in ceil(log2(n)) steps: a rank passes on what it has got so far (J. Bruck et al.,
-/// "Efficient algorithms for all-to-all communications in multiport message-passing systems",
-/// IEEE Transactions on Parallel and Distributed Systems 8, 1997).
+/// gather_pieces in steps, in place where the pieces lie one after the other.
 template <class PieceOf>
-void gather_in_steps(MpiMessages& messages, const ConstView& mine, const PieceOf& piece) {
+void gather_pieces_in_steps(MpiMessages& messages, const ConstView& mine, const PieceOf& piece) {
   const int n = messages.size();
-  std::vector<std::size_t> at(std::size_t(n) + 1);  // where the piece of rank self + i is
-  for (int i = 0; i < n; ++i)
-    at[std::size_t(i) + 1] = at[std::size_t(i)] + std::size_t(piece(messages.after(i)).bytes());
-  std::byte* const all = messages.scratch(at.back());
-  if (at[1] > 0) strided_copy(mine, View::dense(all, mine.dtype, mine.extents));
-  for (int have = 1; have < n; have *= 2) {
-    const auto begin = std::size_t(have), more = std::size_t(std::min(have, n - have));
-    messages.receive(all + at[begin], at[begin + more] - at[begin], messages.after(have));
-    messages.send(all, at[more], messages.before(have));
-    messages.finish();
+  std::vector<std::size_t> at(std::size_t(n) + 1);
+  std::byte* data = nullptr;
+  bool in_place = true;
+  for (int r = 0; r < n; ++r) {
+    const View to = piece(r);
+    const auto bytes = std::size_t(to.bytes());
+    at[std::size_t(r) + 1] = at[std::size_t(r)] + bytes;
+    if (bytes == 0) continue;
+    if (data == nullptr) data = static_cast<std::byte*>(to.data);
+    in_place = in_place && to.contiguous() && to.data == data + at[std::size_t(r)];
   }
-  for (int i = 1; i < n; ++i) {
-    const View to = piece(messages.after(i));
-    if (to.size() > 0)
-      strided_copy(ConstView::dense(all + at[std::size_t(i)], to.dtype, to.extents), to);
-  }
+  if (!in_place) data = messages.scratch(at.back());
+  pack_view(mine, data + at[std::size_t(messages.rank())]);
+  gather_in_steps(messages, data, [&](int r) { return at[std::size_t(r)]; });
+  if (in_place) return;
+  for (int r = 0; r < n; ++r) unpack_view(data + at[std::size_t(r)], piece(r));
 }
 
 /// result = the reduction of piece(self) of all ranks, in rank order and ceil(log2(n)) steps: what
 /// goes i ranks further takes the steps that i has as binary digits (Bruck et al., as above).
 template <class PieceOf>
 void reduce_in_steps(MpiMessages& messages, ReduceOp op, const PieceOf& piece, const View& result) {
+  struct Block {
+    const std::byte* data;
+    std::size_t bytes;  // of what is for the rank so many places away
+  };
   const int n = messages.size();
-  std::vector<const std::byte*> block(static_cast<std::size_t>(n));
-  for (int i = 0; i < n; ++i) block[std::size_t(i)] = messages.pack(piece(messages.after(i)));
+  std::vector<Block> blocks;
+  for (int i = 0; i < n; ++i) {
+    const ConstView theirs = piece(messages.forth(i));
+    blocks.push_back({messages.pack(theirs), std::size_t(theirs.bytes())});
+  }
   for (int step = 1; step < n; step *= 2) {
-    // block i is for the rank self + further(i), and the one that takes its place for step less
-    const auto further = [&](int i) { return i & ~(step - 1); };
-    const auto bytes_for = [&](int distance) {
-      return std::size_t(piece(messages.after(distance)).bytes());
-    };
+    // block i is for the rank further(i) places away, and what takes its place for one `step`
+    // nearer
+    const auto further = [&](int i) { return std::size_t(i & -step); };
     std::size_t sent = 0, received = 0;
-    for (int i = step; i < n; ++i)
-      if ((i & step) != 0) sent += bytes_for(further(i)), received += bytes_for(further(i) - step);
+    for (int i = step; i < n; ++i) {
+      if ((i & step) == 0) continue;
+      sent += blocks[further(i)].bytes;
+      received += blocks[further(i - step)].bytes;
+    }
     std::byte* to = messages.scratch(sent);
     std::byte* from = messages.scratch(received);
-    messages.receive(from, received, messages.before(step));
+    messages.receive(from, received, messages.back(step));
     const std::byte* const packed = to;
     for (int i = step; i < n; ++i) {
       if ((i & step) == 0) continue;
-      const std::size_t bytes = bytes_for(further(i));
-      if (bytes > 0) std::memcpy(to, block[std::size_t(i)], bytes);
+      const std::size_t bytes = blocks[further(i)].bytes;
+      if (bytes > 0) std::memcpy(to, blocks[std::size_t(i)].data, bytes);
       to += bytes;
-      block[std::size_t(i)] = from;
-      from += bytes_for(further(i) - step);
+      blocks[std::size_t(i)].data = from;
+      from += blocks[further(i - step)].bytes;
     }
-    messages.send(packed, sent, messages.after(step));
+    messages.send(packed, sent, messages.forth(step));
     messages.finish();
   }
   if (result.size() == 0) return;
-  std::vector<ConstView> addends(block.size());
+  std::vector<ConstView> addends(blocks.size());
   for (int i = 0; i < n; ++i)
-    addends[std::size_t(messages.before(i))] =
-        ConstView::dense(block[std::size_t(i)], result.dtype, result.extents);
+    addends[std::size_t(messages.back(i))] =
+        ConstView::dense(blocks[std::size_t(i)].data, result.dtype, result.extents);
   reduce_range(op, addends, result, 0, result.size());
 }
 
@@ -148,9 +182,7 @@ inline void broadcast(const Collective& c, MpiMessages& messages) {
         messages.send(data + at, std::min(part, bytes - at), (place + step + c.root) % n);
   }
   messages.finish();
-  if (!direct)
-    strided_copy(ConstView::dense(landing, c.destination.dtype, c.destination.extents),
-                 c.destination);
+  if (!direct) unpack_view(landing, c.destination);
 }
 
 inline void scatter(const Collective& c, MpiMessages& messages) {
@@ -182,8 +214,8 @@ inline void gather(const Collective& c, MpiMessages& messages) {
 inline void all_gather(const Collective& c, MpiMessages& messages) {
   const auto piece = [&](int r) { return c.destination[c.pieces[std::size_t(r)]]; };
   if (goes_in_steps(messages, std::size_t(c.destination.bytes())))
-    gather_in_steps(messages, c.source, piece);
-  else gather_pieces(messages, c.source, piece);
+    return gather_pieces_in_steps(messages, c.source, piece);
+  gather_pieces(messages, c.source, piece);
   messages.finish();
   strided_copy(c.source, piece(messages.rank()));  // MPI moves nothing while a rank copies
 }
@@ -213,7 +245,7 @@ inline void all_reduce(const Collective& c, MpiMessages& messages) {
   std::byte* out = direct ? static_cast<std::byte*>(c.destination.data) : messages.scratch(bytes);
   const auto* in = static_cast<const std::byte*>(c.source.data);
   if (!c.source.contiguous()) {
-    strided_copy(c.source, View::dense(out, type, c.source.extents));
+    pack_view(c.source, out);
     in = out;
   }
 
@@ -245,11 +277,11 @@ inline void all_reduce(const Collective& c, MpiMessages& messages) {
     if (in_steps) reduce_in_steps(messages, c.op, addend, sum(messages.rank()));
     else PieceReduction(messages, c.op, addend, sum(messages.rank())).run();
     messages.finish();  // chunks of an `in` that is also `out` are free to be overwritten
-    if (in_steps) gather_in_steps(messages, sum(messages.rank()), sum);
+    if (in_steps) gather_pieces_in_steps(messages, sum(messages.rank()), sum);
     else gather_pieces(messages, sum(messages.rank()), sum);
     messages.finish();
   }
-  if (!direct) strided_copy(ConstView::dense(out, type, c.destination.extents), c.destination);
+  if (!direct) unpack_view(out, c.destination);
 }
 
 /// all_to_all and exchange: the transfers of a pair of ranks are matched by their order.

@@ -6,9 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <exception>
-#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -31,6 +29,7 @@
 #include <cleave/comm/mpi/packed.hpp>
 #include <cleave/comm/mpi/tuning.hpp>
 #include <cleave/comm/mpi/two_level.hpp>
+#include <cleave/comm/mpi/workspace.hpp>
 #include <cleave/comm/require_reduction.hpp>
 #include <cleave/comm/thread/world.hpp>
 #include <cleave/comm/verify.hpp>
@@ -63,7 +62,7 @@ class MpiCommunicator final : public Communicator {
     members.nodes = nodes_of(comm, members.node.get());
     const bool measures = tuning == nullptr && measures_machine();
     members.tuning = tuning != nullptr ? std::move(tuning) : tuning_of(comm);
-    choose_polls(comm);
+    mpi_polls() = MpiPolls::of(ranks_on_node(comm), available_cores());
     auto state = std::make_shared<RankState>(
         RankState::from_environment(members.rank, members.detector->size()));
     state->local_rank = rank_on_node(comm);
@@ -97,7 +96,7 @@ class MpiCommunicator final : public Communicator {
 
   /// Runs calls that are part of one that observers have seen, and that ranks have compared.
   void relay(std::span<const Collective> calls) {
-    if (calls.size() == 1) execute(calls[0]);
+    if (calls.size() == 1) execute_verified(calls[0]);
     else execute_all(calls);
   }
   /// Whether all members read that memory of this rank where it is.
@@ -118,6 +117,33 @@ class MpiCommunicator final : public Communicator {
  protected:
   void execute(const Collective& c) override {
     verify_call(c, rank(), size());
+    execute_verified(c);
+  }
+
+  void execute_all(std::span<const Collective> calls) override {
+    const auto together = std::size_t(std::ranges::count_if(calls, MpiDirect::runs_together));
+    if (together < 2) return Communicator::execute_all(calls);
+    for (const Collective& c : calls) verify_call(c, rank(), size());
+    if (together == calls.size()) return execute_together(calls);
+    std::vector<Collective> rest;
+    for (const Collective& c : calls) {
+      if (MpiDirect::runs_together(c)) rest.push_back(c);
+      else execute_verified(c);
+    }
+    execute_together(rest);
+  }
+
+  void gather_signatures(const Signature& mine, std::span<Signature> all) override {
+    MpiOpContext way =
+        context(members_.signatures, comparisons_++ % meeting, name_of(CollectiveKind(mine.kind)));
+    if (direct_ != nullptr && gather_directly(mine, all, way)) return;
+    MpiMessages messages(std::move(way));
+    gather_small(messages, &mine, sizeof mine, all.data());
+  }
+
+ private:
+  /// @pre verify_call(c)
+  void execute_verified(const Collective& c) {
     MpiOpContext way = context(members_.comm, calls_++ % meeting, operation_of(c));
     if (direct_ != nullptr && direct_->run(c, way)) return;
     switch (algorithm_for(c)) {
@@ -139,28 +165,6 @@ class MpiCommunicator final : public Communicator {
     }
   }
 
-  void execute_all(std::span<const Collective> calls) override {
-    const auto together = std::size_t(std::ranges::count_if(calls, MpiDirect::runs_together));
-    if (together < 2) return Communicator::execute_all(calls);
-    for (const Collective& c : calls) verify_call(c, rank(), size());
-    if (together == calls.size()) return execute_together(calls);
-    std::vector<Collective> rest;
-    for (const Collective& c : calls) {
-      if (MpiDirect::runs_together(c)) rest.push_back(c);
-      else execute(c);
-    }
-    execute_together(rest);
-  }
-
-  void gather_signatures(const Signature& mine, std::span<Signature> all) override {
-    MpiOpContext way =
-        context(members_.signatures, comparisons_++ % meeting, name_of(CollectiveKind(mine.kind)));
-    if (direct_ != nullptr && gather_directly(mine, all, way)) return;
-    MpiMessages messages(std::move(way));
-    gather_small(messages, &mine, sizeof mine, all.data());
-  }
-
- private:
   /// @pre MpiDirect::runs_together(c) for all of them, they have been verified
   void execute_together(std::span<const Collective> calls) {
     MpiOpContext way = context(members_.comm, calls_++ % meeting, operation_of(calls[0]));
@@ -186,7 +190,7 @@ class MpiCommunicator final : public Communicator {
       exchange_packed(packed, messages);
     }
     if (!gathers.empty() || !scatters.empty()) two_level(calls[0]).run_together(gathers, scatters);
-    for (const Collective& c : alone) execute(c);
+    for (const Collective& c : alone) execute_verified(c);
   }
 
   /// @return the same on all ranks of this world, who all call it
@@ -225,20 +229,6 @@ class MpiCommunicator final : public Communicator {
     return tuning;
   }
 
-  /// Leaves the core to others at once where they need it: more processes than cores. Open MPI does
-  /// so itself, whenever it looks for messages, if it is told to.
-  static void choose_polls(MPI_Comm comm) {
-    const char* yields = std::getenv("OMPI_MCA_mpi_yield_when_idle");
-    const int ranks = ranks_on_node(comm), cores = available_cores();
-    const bool library_yields = yields != nullptr && *yields == '1';
-    MpiPolls& polls = mpi_polls();
-    polls = {};
-    if (library_yields || ranks > cores)
-      polls = {.flags = 2, .messages = 2, .heard_flags = 16, .heard_messages = 256};
-    if (library_yields) polls.messages = std::numeric_limits<int>::max();
-    polls.workers_sleep = 2 * ranks > cores;
-  }
-
   /// What a group consists of, besides its label and the state that all groups share.
   struct Members {
     MpiComm comm;        ///< the messages of `execute`
@@ -267,7 +257,7 @@ class MpiCommunicator final : public Communicator {
     members_.operation = nullptr;
   }
 
-  MpiOpContext context(const MpiComm& comm, unsigned sequence, const char* operation) const {
+  MpiOpContext context(const MpiComm& comm, unsigned sequence, const char* operation) {
     MpiOpContext context;
     context.comm = comm.get();
     context.sequence = sequence;
@@ -275,6 +265,7 @@ class MpiCommunicator final : public Communicator {
     context.size = size();
     context.world_ranks = members_.world_ranks;
     context.detector = members_.detector.get();
+    context.workspace = &workspace_;
     context.label = &label();
     context.operation = operation;
     context.timeout_seconds = state().timeout_seconds;
@@ -349,7 +340,7 @@ class MpiCommunicator final : public Communicator {
 
   /// Waits for the listed ranks, as MPI's own call could not be woken, and compares their lists.
   /// @return a tag that tells this list from most others
-  int meet(std::span<const int> ranks, const Members& members, const std::string& label) const {
+  int meet(std::span<const int> ranks, const Members& members, const std::string& label) {
     const std::uint64_t hash = checksum(ranks);
     MpiOpContext way = context(members_.comm, meeting, members.operation);
     way.rank = members.rank;
@@ -391,6 +382,7 @@ class MpiCommunicator final : public Communicator {
   }
 
   Members members_;
+  std::unique_ptr<MpiWorkspace> workspace_;  ///< of the last call as messages
   unsigned calls_ = 0;
   unsigned comparisons_ = 0;
   std::unique_ptr<MpiDirect> direct_;  ///< where all members are on one node

@@ -89,7 +89,7 @@ class MpiFailureDetector {
   }
 
   /// @throws Error if a rank is known to have failed
-  void throw_if_failed(const std::string& operation) const {
+  void throw_if_failed(const char* operation) const {
     const std::lock_guard lock(mutex_);
     if (failure_ != nullptr)
       throw Error(operation,
@@ -150,21 +150,21 @@ class MpiFailureDetector {
   /// thread does so while it waits only: MPI may leave the core at each look, to the thread that
   /// computes.
   /// @throws Error if a rank is known to have failed
-  void verify(const std::string& operation) {
+  void verify(const char* operation) {
     const std::lock_guard lock(mutex_);
     look(operation);
   }
 
   /// The same at one call of 16, where peers that wait in vain leave a mark in shared memory: to
   /// look at the clock takes as long as a part of a short call.
-  void verify_some(const std::string& operation) {
+  void verify_some(const char* operation) {
     const unsigned calls = calls_.load(std::memory_order_relaxed) + 1;
     calls_.store(calls, std::memory_order_relaxed);
     if (calls % 16 == 0 || failed_.load(std::memory_order_relaxed)) verify(operation);
   }
 
   /// The same before a thread of this rank posts receives.
-  void enter(const std::string& operation) {
+  void enter(const char* operation) {
     const std::lock_guard lock(mutex_);
     look(operation);
     ++receiving_;
@@ -244,9 +244,10 @@ class MpiFailureDetector {
 
   bool is_unwinding() const noexcept { return std::uncaught_exceptions() > exceptions_at_birth_; }
 
-  void look(const std::string& operation) {
+  void look(const char* operation) {
     if (!is_worker_thread() && MPI_Wtime() > heard_ + 0.01) listen(8);
-    if (failure_ != nullptr) withdraw();
+    if (failure_ == nullptr) return;
+    withdraw();
     throw_if_failed(operation);
   }
 

@@ -3,13 +3,10 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <utility>
 #include <vector>
 
-#include <cleave/comm/mpi/handle.hpp>
 #include <cleave/comm/mpi/requests.hpp>
-#include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>
 
@@ -21,13 +18,6 @@ class MpiMessages {
   explicit MpiMessages(MpiOpContext context) : requests_(std::move(context)) {}
   MpiMessages(const MpiMessages&) = delete;  // requests have one owner
   MpiMessages& operator=(const MpiMessages&) = delete;
-  ~MpiMessages() {
-    if (requests_.withdraw()) return;
-    try {
-      for (std::shared_ptr<void>& memory : scratch_) keep_until_exit(std::move(memory));
-    } catch (...) {  // out of memory
-    }
-  }
 
   int rank() const noexcept { return requests_.context().rank; }
   int size() const noexcept { return requests_.context().size; }
@@ -35,6 +25,12 @@ class MpiMessages {
   /// the same one first.
   int after(int step) const noexcept { return (rank() + step) % size(); }
   int before(int step) const noexcept { return (rank() - step + size()) % size(); }
+  /// The same where messages are passed on in log2(n) steps: of 2^k ranks those exchange whose
+  /// numbers differ by these binary digits. An answer also tells the sender that its message has
+  /// arrived, which takes a packet of its own elsewhere.
+  int forth(int step) const noexcept { return pairs() ? rank() ^ step : after(step); }
+  int back(int step) const noexcept { return pairs() ? rank() ^ step : before(step); }
+  bool pairs() const noexcept { return (size() & (size() - 1)) == 0; }
 
   void send(const std::byte* data, std::size_t bytes, int peer) {
     requests_.send(data, bytes, peer);
@@ -62,15 +58,12 @@ class MpiMessages {
   const std::byte* pack(const ConstView& view) {
     if (view.contiguous()) return static_cast<const std::byte*>(view.data);
     std::byte* packed = scratch(std::size_t(view.bytes()));
-    strided_copy(view, View::dense(packed, view.dtype, view.extents));
+    pack_view(view, packed);
     return packed;
   }
 
   /// Memory that lives as long as the messages.
-  std::byte* scratch(std::size_t bytes) {
-    scratch_.push_back(allocate_bytes(Host{}, bytes));
-    return static_cast<std::byte*>(scratch_.back().get());
-  }
+  std::byte* scratch(std::size_t bytes) { return requests_.scratch(bytes); }
 
   /// Marks for `wait`.
   std::size_t posted() const noexcept { return requests_.posted(); }
@@ -85,7 +78,7 @@ class MpiMessages {
   void finish() {
     for (const Unpack& u : unpacks_) {
       wait(u.begin, u.end);
-      strided_copy(ConstView::dense(u.packed, u.view.dtype, u.view.extents), u.view);
+      unpack_view(u.packed, u.view);
     }
     unpacks_.clear();
     wait(0, posted());
@@ -98,7 +91,6 @@ class MpiMessages {
     View view;
   };
 
-  std::vector<std::shared_ptr<void>> scratch_;
   std::vector<Unpack> unpacks_;
   MpiRequests requests_;
 };

@@ -61,7 +61,7 @@ inline void send_packed(std::span<const Collective> calls, MpiMessages& messages
       std::byte* at = packed = messages.scratch(bytes);
       each_sent(calls, peer, [&](const ConstView& view) {
         if (view.size() == 0) return;
-        strided_copy(view, View::dense(at, view.dtype, view.extents));
+        pack_view(view, at);
         at += view.bytes();
       });
     }
@@ -121,7 +121,7 @@ inline void exchange_packed(std::span<const Collective> calls, MpiMessages& mess
     const std::byte* at = arriving[std::size_t(peer)];
     received(peer, [&](const View& view) {
       if (view.size() == 0) return;
-      strided_copy(ConstView::dense(at, view.dtype, view.extents), view);
+      unpack_view(at, view);
       at += view.bytes();
     });
   }

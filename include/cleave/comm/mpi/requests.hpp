@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 
 #include <cleave/comm/mpi/backoff.hpp>
 #include <cleave/comm/mpi/handle.hpp>
+#include <cleave/comm/mpi/workspace.hpp>
 #include <cleave/core/error.hpp>
 
 namespace cleave::detail {
@@ -28,25 +30,33 @@ class MpiRequests {
  public:
   /// @throws Error if a rank is known to have failed
   explicit MpiRequests(MpiOpContext context) : context_(std::move(context)) {
+    if (context_.workspace != nullptr) work_ = std::move(*context_.workspace);
+    if (work_ == nullptr) work_ = std::make_unique<MpiWorkspace>();
     context_.detector->enter(context_.operation);
   }
   MpiRequests(const MpiRequests&) = delete;  // a request has one owner
   MpiRequests& operator=(const MpiRequests&) = delete;
   ~MpiRequests() {
-    withdraw();
+    if (!withdraw()) work_->scratch.abandon();
     if (entered_) context_.detector->leave();
+    if (context_.workspace == nullptr) return;
+    work_->clear();
+    *context_.workspace = std::move(work_);
   }
 
   const MpiOpContext& context() const noexcept { return context_; }
 
+  /// Memory that lives as long as the requests: longer if MPI may touch it even then.
+  std::byte* scratch(std::size_t bytes) { return work_->scratch.take(bytes); }
+
   /// How many have been posted: marks for `wait`.
-  std::size_t posted() const noexcept { return forgotten_ + requests_.size(); }
+  std::size_t posted() const noexcept { return forgotten_ + work_->requests.size(); }
 
   /// Lists those before a mark no longer. @pre they are complete
   void forget(std::size_t end) {
     const auto count = std::ptrdiff_t(end - forgotten_);
-    requests_.erase(requests_.begin(), requests_.begin() + count);
-    about_.erase(about_.begin(), about_.begin() + count);
+    work_->requests.erase(work_->requests.begin(), work_->requests.begin() + count);
+    work_->posted.erase(work_->posted.begin(), work_->posted.begin() + count);
     forgotten_ = end;
   }
 
@@ -68,7 +78,9 @@ class MpiRequests {
   }
 
   /// A receive of that size will be posted later: such a message is not odd.
-  void announce_receive(std::size_t bytes, int peer) { later_.push_back({peer, bytes, true}); }
+  void announce_receive(std::size_t bytes, int peer) {
+    work_->later.push_back({peer, bytes, true});
+  }
 
   /// Waits for the requests posted between two marks.
   /// @throws Error if a rank has failed or left, sends another size, or does not come in time
@@ -98,13 +110,13 @@ class MpiRequests {
     if (open_ == 0) return true;
     try {
       MpiFailureDetector& detector = *context_.detector;
-      detector.announce(context_.operation + " ended half-way");
-      for (std::size_t i = 0; i < requests_.size(); ++i)
-        if (is_open(i) && about_[i].receives) MPI_Cancel(&requests_[i]);
-      drain([](const About& about) { return about.receives; });
+      detector.announce(std::string(context_.operation) + " ended half-way");
+      for (std::size_t i = 0; i < work_->requests.size(); ++i)
+        if (is_open(i) && work_->posted[i].receives) MPI_Cancel(&work_->requests[i]);
+      drain([](const MpiPosted& message) { return message.receives; });
       if (std::exchange(entered_, false)) detector.leave();
-      drain([&](const About& about) {
-        return about.receives || !detector.has_withdrawn(world_rank(about.peer));
+      drain([&](const MpiPosted& message) {
+        return message.receives || !detector.has_withdrawn(world_rank(message.peer));
       });
     } catch (...) {  // out of memory, or MPI fails too: what is open stays open
     }
@@ -112,96 +124,93 @@ class MpiRequests {
   }
 
  private:
-  struct About {
-    int peer = 0;
-    std::size_t bytes = 0;
-    bool receives = false;
-  };
-
   /// Room for one more request.
   MPI_Request* open(int peer, std::size_t bytes, bool receives) {
-    about_.push_back({peer, bytes, receives});
-    requests_.push_back(MPI_REQUEST_NULL);
+    work_->posted.push_back({peer, bytes, receives});
+    work_->requests.push_back(MPI_REQUEST_NULL);
     ++open_;
-    return &requests_.back();
+    return &work_->requests.back();
   }
 
-  bool is_open(std::size_t i) const noexcept { return requests_[i] != MPI_REQUEST_NULL; }
+  bool is_open(std::size_t i) const noexcept { return work_->requests[i] != MPI_REQUEST_NULL; }
 
   /// Waits, for 2 s at most, until no request is open that matters.
   template <class Matters>
   void drain(Matters matters) {
-    indices_.resize(requests_.size());
+    work_->indices.resize(work_->requests.size());
     for (const double end = MPI_Wtime() + 2; MPI_Wtime() < end; sched_yield()) {
       int done = 0;
-      MPI_Testsome(int(requests_.size()), requests_.data(), &done, indices_.data(),
-                   MPI_STATUSES_IGNORE);
+      MPI_Testsome(int(work_->requests.size()), work_->requests.data(), &done,
+                   work_->indices.data(), MPI_STATUSES_IGNORE);
       context_.detector->listen();
       open_ = 0;
-      for (std::size_t i = 0; i < requests_.size(); ++i) open_ += is_open(i) && matters(about_[i]);
+      for (std::size_t i = 0; i < work_->requests.size(); ++i)
+        open_ += is_open(i) && matters(work_->posted[i]);
       if (open_ == 0) return;
     }
   }
 
   /// @return how many requests of the range completed just now
   std::size_t complete(std::size_t begin, std::size_t end) {
-    indices_.resize(end - begin);
-    statuses_.resize(end - begin);
+    work_->indices.resize(end - begin);
+    work_->statuses.resize(end - begin);
     int done = 0;
-    const int code =
-        MPI_Testsome(int(end - begin), &requests_[begin], &done, indices_.data(), statuses_.data());
+    const int code = MPI_Testsome(int(end - begin), &work_->requests[begin], &done,
+                                  work_->indices.data(), work_->statuses.data());
     if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) check(code, "MPI_Testsome");
     if (done == MPI_UNDEFINED) return 0;
     open_ -= std::size_t(done);
     for (std::size_t i = 0; i < std::size_t(done); ++i)
-      inspect(about_[begin + std::size_t(indices_[i])], statuses_[i], code);
+      inspect(work_->posted[begin + std::size_t(work_->indices[i])], work_->statuses[i], code);
     return std::size_t(done);
   }
 
-  void inspect(const About& about, MPI_Status& status, int code) {
+  void inspect(const MpiPosted& message, MPI_Status& status, int code) {
     if (code == MPI_ERR_IN_STATUS && status.MPI_ERROR != MPI_SUCCESS)
       context_.fail(mpi_error_text(status.MPI_ERROR) + " in " + context_.where());
-    if (!about.receives) return;
+    if (!message.receives) return;
     int bytes = 0;
     check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
-    if (std::size_t(bytes) != about.bytes) disagree(about, bytes);
+    if (std::size_t(bytes) != message.bytes) disagree(message, bytes);
   }
 
   /// A message from an awaited rank that fits no receive from it, and stays: the ranks disagree.
   void find_odd_message(std::size_t begin, std::size_t end, double& odd_since) {
     for (std::size_t i = begin; i < end; ++i) {
-      if (!is_open(i) || !about_[i].receives) continue;
+      if (!is_open(i) || !work_->posted[i].receives) continue;
       int found = 0, bytes = 0;
       MPI_Status status;
-      check(MPI_Iprobe(comm_rank(about_[i].peer), MPI_ANY_TAG, context_.comm, &found, &status),
-            "MPI_Iprobe");
-      if (found == 0 || is_expected(about_[i].peer, status.MPI_TAG)) continue;
+      check(
+          MPI_Iprobe(comm_rank(work_->posted[i].peer), MPI_ANY_TAG, context_.comm, &found, &status),
+          "MPI_Iprobe");
+      if (found == 0 || is_expected(work_->posted[i].peer, status.MPI_TAG)) continue;
       if (odd_since == 0) odd_since = MPI_Wtime();
       if (MPI_Wtime() < odd_since + 0.2) return;
       check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
-      disagree(about_[i], bytes);
+      disagree(work_->posted[i], bytes);
     }
   }
 
   bool is_expected(int peer, int tag) const noexcept {
-    for (const std::vector<About>* list : {&about_, &later_})
-      for (const About& about : *list)
-        if (about.receives && about.peer == peer && context_.tag(about.bytes) == tag) return true;
+    for (const std::vector<MpiPosted>* list : {&work_->posted, &work_->later})
+      for (const MpiPosted& message : *list)
+        if (message.receives && message.peer == peer && context_.tag(message.bytes) == tag)
+          return true;
     return false;
   }
 
-  [[noreturn]] void disagree(const About& about, int bytes) const {
-    context_.fail("rank " + std::to_string(world_rank(about.peer)) + " sends " +
+  [[noreturn]] void disagree(const MpiPosted& message, int bytes) const {
+    context_.fail("rank " + std::to_string(world_rank(message.peer)) + " sends " +
                   std::to_string(bytes) + " bytes where rank " +
                   std::to_string(context_.detector->rank()) + " expects " +
-                  std::to_string(about.bytes) + " in " + context_.where());
+                  std::to_string(message.bytes) + " in " + context_.where());
   }
 
   /// World ranks of those whose messages are open, ascending.
   std::vector<int> awaited(std::size_t begin, std::size_t end) const {
     std::vector<int> ranks;
     for (std::size_t i = begin; i < end; ++i)
-      if (is_open(i)) ranks.push_back(world_rank(about_[i].peer));
+      if (is_open(i)) ranks.push_back(world_rank(work_->posted[i].peer));
     std::sort(ranks.begin(), ranks.end());
     ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
     return ranks;
@@ -217,14 +226,10 @@ class MpiRequests {
   }
 
   MpiOpContext context_;
-  std::vector<MPI_Request> requests_;
-  std::vector<About> about_;  ///< the request of the same index
-  std::vector<About> later_;  ///< receives that are not posted yet
+  std::unique_ptr<MpiWorkspace> work_;
   std::size_t open_ = 0;      ///< requests that have not completed
   std::size_t forgotten_ = 0;  ///< requests that the lists lack
-  bool entered_ = true;       ///< the failure detector counts this among those that receive
-  std::vector<int> indices_;
-  std::vector<MPI_Status> statuses_;
+  bool entered_ = true;        ///< the failure detector counts this among those that receive
 };
 
 }  // namespace cleave::detail

@@ -74,8 +74,7 @@ class MpiShortCalls {
     mine.source.extents = c.source.extents;
     if (holds_nothing(c.source)) return;
     std::byte* const memory = slots_.staging(slots_.rank());
-    if (c.source.contiguous()) std::memcpy(memory, c.source.data, std::size_t(c.source.bytes()));
-    else strided_copy(c.source, View::dense(memory, c.source.dtype, c.source.extents));
+    pack_view(c.source, memory);
     mine.source.place = place;
     mine.source.offset = memory - segment;
   }

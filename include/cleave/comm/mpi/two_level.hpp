@@ -11,7 +11,7 @@
 // - exchange: ranks of a node read each other; what goes elsewhere goes directly, or, where all
 //   transfers are small and of one size, by the rank of the receiver's column.
 //
-// What is short takes other ways to the same result (two_level_short.hpp).
+// What is short takes other ways to the same result (two_level_short.hpp, two_level_leaders.hpp).
 //
 // (N. T. Karonis et al., "Exploiting hierarchy in parallel computer networks to optimize collective
 // operation performance", IPDPS 2000; J. L. Träff and A. Rougier, "MPI collectives and datatypes
@@ -32,6 +32,8 @@
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/mpi/messages.hpp>
 #include <cleave/comm/mpi/node_grid.hpp>
+#include <cleave/comm/mpi/two_level_leaders.hpp>
+#include <cleave/comm/mpi/two_level_parts.hpp>
 #include <cleave/comm/mpi/two_level_short.hpp>
 #include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/strided_copy.hpp>
@@ -56,12 +58,14 @@ class MpiTwoLevel {
       : grid_(std::move(grid)),
         node_(std::move(node)),
         column_(std::move(column)),
+        leaders_(grid_, *node_, *column_),
         short_(grid_, *node_, *column_) {}
   MpiTwoLevel(const MpiTwoLevel&) = delete;  // has references to its members
   MpiTwoLevel& operator=(const MpiTwoLevel&) = delete;
 
   /// @pre  for a reduction: sums in any order are what is wanted, rounding aside
   void run(const Collective& c, MpiOpContext way) {
+    if (leaders_.takes(c)) return leaders_.run(c);
     if (short_.takes(c)) return short_.run(c);
     switch (c.kind) {
       case CollectiveKind::all_gather: return all_gather({&c, 1});
@@ -142,7 +146,7 @@ class MpiTwoLevel {
     column_->relay(across);
     for (std::size_t i = 0; i < scatters.size(); ++i)
       if (const View& to = scatters[i].destination; dense[i] != nullptr)
-        strided_copy(ConstView::dense(dense[i].get(), to.dtype, to.extents), to);
+        unpack_view(dense[i].get(), to);
   }
 
   void reduce_scatter(const Collective& c) {
@@ -189,25 +193,17 @@ class MpiTwoLevel {
     }
     const void* in = c.source.data;
     if (!c.source.contiguous()) {
-      strided_copy(c.source, View::dense(out, c.source.dtype, c.source.extents));
+      pack_view(c.source, out);
       in = out;
     }
-    if (std::size_t(c.source.bytes()) <= small_bytes) {
-      reduce_everywhere(c, flat_view(in, c.source.dtype, elements),
-                        flat_view(out, c.source.dtype, elements));
-    } else {
-      const index_t most = index_t(two_level_scratch / size) * grid_.places;
-      for (index_t at = 0; at < elements; at += most) {
-        const index_t count = std::min(most, elements - at);
-        const auto offset = std::size_t(at) * size;
-        reduce_shares(c,
-                      flat_view(static_cast<const std::byte*>(in) + offset, c.source.dtype, count),
-                      flat_view(static_cast<std::byte*>(out) + offset, c.source.dtype, count));
-      }
+    const index_t most = index_t(two_level_scratch / size) * grid_.places;
+    for (index_t at = 0; at < elements; at += most) {
+      const index_t count = std::min(most, elements - at);
+      const auto offset = std::size_t(at) * size;
+      reduce_shares(c, flat_view(static_cast<const std::byte*>(in) + offset, c.source.dtype, count),
+                    flat_view(static_cast<std::byte*>(out) + offset, c.source.dtype, count));
     }
-    if (dense != nullptr)
-      strided_copy(ConstView::dense(out, c.destination.dtype, c.destination.extents),
-                   c.destination);
+    if (dense != nullptr) unpack_view(out, c.destination);
   }
 
   /// What stays on the node is read there in the end: MPI moves nothing while a rank copies.
@@ -225,9 +221,6 @@ class MpiTwoLevel {
     messages.finish();
     node_->relay({&here, 1});
   }
-
-  /// Where a reduction is too short to be worth sharing: every rank of a node reduces all of it.
-  static constexpr std::size_t small_bytes = 8 << 10;
 
   static void* element(void* data, index_t at, std::size_t size) {
     return static_cast<std::byte*>(data) + std::size_t(at) * size;
@@ -249,7 +242,7 @@ class MpiTwoLevel {
   std::shared_ptr<void> readable_copy(const ConstView& source) const {
     if (source.size() == 0 || node_->reads_directly(source.data)) return nullptr;
     std::shared_ptr<void> copy = allocate_bytes(Host{}, std::size_t(source.bytes()));
-    strided_copy(source, View::dense(copy.get(), source.dtype, source.extents));
+    pack_view(source, copy.get());
     return copy;
   }
 
@@ -300,16 +293,7 @@ class MpiTwoLevel {
       data = (dense = allocate_bytes(Host{}, std::size_t(to.bytes()))).get();
     across.destination = flat_view(data, across.source.dtype, count);
     column_->relay({&across, 1});
-    if (dense != nullptr) strided_copy(ConstView::dense(data, to.dtype, to.extents), to);
-  }
-
-  void reduce_everywhere(const Collective& c, const ConstView& in, const View& out) {
-    Collective call = part_of_call(c, CollectiveKind::all_reduce);
-    call.source = in;
-    call.destination = out;
-    node_->relay({&call, 1});
-    call.source = out;
-    column_->relay({&call, 1});
+    if (dense != nullptr) unpack_view(data, to);
   }
 
   void reduce_shares(const Collective& c, const ConstView& in, const View& out) {
@@ -348,6 +332,7 @@ class MpiTwoLevel {
   NodeGrid grid_;
   std::shared_ptr<Group> node_;
   std::shared_ptr<Group> column_;
+  MpiTwoLevelLeaders<Group> leaders_;
   MpiTwoLevelShort<Group> short_;
 };
 

@@ -71,8 +71,7 @@ class TileLoader {
     if (!transposed()) return;
     const Shape extents(std::array<index_t, 2>{tile.rows, tile.cols});
     const Shape strides(std::array<index_t, 2>{1, step_});
-    strided_copy({data_ + row + col * step_, dtype_of<T>(), extents, strides},
-                 View::dense(packed(), dtype_of<T>(), extents));
+    pack_view({data_ + row + col * step_, dtype_of<T>(), extents, strides}, packed());
   }
 
   /// Row `i` of that tile.
