@@ -93,76 +93,28 @@ struct ReduceLoops {
 // Templates of one type: loops of all element types are compiled where elements are reduced, not
 // wherever this file is included.
 
-/// Sums: signed integers as unsigned ones (wrapping is defined), complex numbers as pairs.
-template <std::same_as<DType> Type>
-ReduceKernel sum_kernel(Type type) {
-  switch (type) {
-    case DType::boolean: return ReduceLoops<bool, Sum>::kernel(1);
-    case DType::int8:
-    case DType::uint8: return ReduceLoops<std::uint8_t, Sum>::kernel(1);
-    case DType::int32:
-    case DType::uint32: return ReduceLoops<std::uint32_t, Sum>::kernel(1);
-    case DType::int64:
-    case DType::uint64: return ReduceLoops<std::uint64_t, Sum>::kernel(1);
-    case DType::float16: return ReduceLoops<half, Sum>::kernel(1);
-    case DType::bfloat16: return ReduceLoops<bfloat16, Sum>::kernel(1);
-    case DType::float32: return ReduceLoops<float, Sum>::kernel(1);
-    case DType::float64: return ReduceLoops<double, Sum>::kernel(1);
-    case DType::complex64: return ReduceLoops<float, Sum>::kernel(2);
-    case DType::complex128: return ReduceLoops<double, Sum>::kernel(2);
-  }
-  return {};
-}
-
-template <std::same_as<DType> Type>
-ReduceKernel product_kernel(Type type) {
-  switch (type) {
-    case DType::boolean: return ReduceLoops<bool, Product>::kernel(1);
-    case DType::int8:
-    case DType::uint8: return ReduceLoops<std::uint8_t, Product>::kernel(1);
-    case DType::int32:
-    case DType::uint32: return ReduceLoops<std::uint32_t, Product>::kernel(1);
-    case DType::int64:
-    case DType::uint64: return ReduceLoops<std::uint64_t, Product>::kernel(1);
-    case DType::float16: return ReduceLoops<half, Product>::kernel(1);
-    case DType::bfloat16: return ReduceLoops<bfloat16, Product>::kernel(1);
-    case DType::float32: return ReduceLoops<float, Product>::kernel(1);
-    case DType::float64: return ReduceLoops<double, Product>::kernel(1);
-    case DType::complex64: return ReduceLoops<std::complex<float>, Product>::kernel(1);
-    case DType::complex128: return ReduceLoops<std::complex<double>, Product>::kernel(1);
-  }
-  return {};
-}
-
-/// Max or Min. @pre the type has an order
+/// Integers are added and multiplied as unsigned ones (wrapping is defined), complex numbers added
+/// as pairs. @pre for Max and Min the type has an order
 template <class Op>
-ReduceKernel order_kernel(DType type) {
-  switch (type) {
-    case DType::boolean: return ReduceLoops<bool, Op>::kernel(1);
-    case DType::int8: return ReduceLoops<std::int8_t, Op>::kernel(1);
-    case DType::uint8: return ReduceLoops<std::uint8_t, Op>::kernel(1);
-    case DType::int32: return ReduceLoops<std::int32_t, Op>::kernel(1);
-    case DType::uint32: return ReduceLoops<std::uint32_t, Op>::kernel(1);
-    case DType::int64: return ReduceLoops<std::int64_t, Op>::kernel(1);
-    case DType::uint64: return ReduceLoops<std::uint64_t, Op>::kernel(1);
-    case DType::float16: return ReduceLoops<half, Op>::kernel(1);
-    case DType::bfloat16: return ReduceLoops<bfloat16, Op>::kernel(1);
-    case DType::float32: return ReduceLoops<float, Op>::kernel(1);
-    case DType::float64: return ReduceLoops<double, Op>::kernel(1);
-    case DType::complex64:
-    case DType::complex128: break;
-  }
-  return {};
+ReduceKernel kernel_of(DType type) {
+  constexpr bool orders = std::is_same_v<Op, Max> || std::is_same_v<Op, Min>;
+  return visit_dtype(type, []<class T>() -> ReduceKernel {
+    if constexpr (is_complex<T> && orders) return {};
+    else if constexpr (is_complex<T> && std::is_same_v<Op, Sum>)
+      return ReduceLoops<typename T::value_type, Op>::kernel(2);
+    else if constexpr (orders) return ReduceLoops<T, Op>::kernel(1);
+    else return ReduceLoops<kernels::wrapping_t<T>, Op>::kernel(1);
+  });
 }
 
 template <std::same_as<DType> Type>
 ReduceKernel reduce_kernel(Type type, ReduceOp op) {
   switch (op) {
     case ReduceOp::sum:
-    case ReduceOp::avg: return sum_kernel(type);
-    case ReduceOp::max: return order_kernel<Max>(type);
-    case ReduceOp::min: return order_kernel<Min>(type);
-    case ReduceOp::product: return product_kernel(type);
+    case ReduceOp::avg: return kernel_of<Sum>(type);
+    case ReduceOp::max: return kernel_of<Max>(type);
+    case ReduceOp::min: return kernel_of<Min>(type);
+    case ReduceOp::product: return kernel_of<Product>(type);
   }
   return {};
 }

@@ -28,64 +28,34 @@ enum class DType : std::uint8_t {
   complex128,  ///< std::complex<double>
 };
 
+namespace detail {
+
+struct DTypeFacts {
+  std::uint8_t bytes;
+  const char* name;
+  const char* short_name;
+};
+
+/// In the order of DType.
+inline constexpr DTypeFacts dtype_facts[] = {
+    {1, "bool", "bool"},        {1, "int8", "i8"},     {1, "uint8", "u8"},
+    {4, "int32", "i32"},        {4, "uint32", "u32"},  {8, "int64", "i64"},
+    {8, "uint64", "u64"},       {2, "float16", "f16"}, {2, "bfloat16", "bf16"},
+    {4, "float32", "f32"},      {8, "float64", "f64"}, {8, "complex64", "c64"},
+    {16, "complex128", "c128"},
+};
+
+}  // namespace detail
+
 /// Bytes of one element.
-constexpr std::size_t size_of(DType type) {
-  switch (type) {
-    case DType::boolean:
-    case DType::int8:
-    case DType::uint8: return 1;
-    case DType::float16:
-    case DType::bfloat16: return 2;
-    case DType::int32:
-    case DType::uint32:
-    case DType::float32: return 4;
-    case DType::int64:
-    case DType::uint64:
-    case DType::float64:
-    case DType::complex64: return 8;
-    case DType::complex128: return 16;
-  }
-  return 0;
-}
+constexpr std::size_t size_of(DType type) { return detail::dtype_facts[int(type)].bytes; }
 
 /// The name used in messages: "float32", "complex128", "bool".
-constexpr const char* name_of(DType type) {
-  switch (type) {
-    case DType::boolean: return "bool";
-    case DType::int8: return "int8";
-    case DType::uint8: return "uint8";
-    case DType::int32: return "int32";
-    case DType::uint32: return "uint32";
-    case DType::int64: return "int64";
-    case DType::uint64: return "uint64";
-    case DType::float16: return "float16";
-    case DType::bfloat16: return "bfloat16";
-    case DType::float32: return "float32";
-    case DType::float64: return "float64";
-    case DType::complex64: return "complex64";
-    case DType::complex128: return "complex128";
-  }
-  return "unknown";
-}
+constexpr const char* name_of(DType type) { return detail::dtype_facts[int(type)].name; }
 
 /// The same in short, as in "f32[3, 5]".
 constexpr const char* short_name_of(DType type) {
-  switch (type) {
-    case DType::boolean: return "bool";
-    case DType::int8: return "i8";
-    case DType::uint8: return "u8";
-    case DType::int32: return "i32";
-    case DType::uint32: return "u32";
-    case DType::int64: return "i64";
-    case DType::uint64: return "u64";
-    case DType::float16: return "f16";
-    case DType::bfloat16: return "bf16";
-    case DType::float32: return "f32";
-    case DType::float64: return "f64";
-    case DType::complex64: return "c64";
-    case DType::complex128: return "c128";
-  }
-  return "unknown";
+  return detail::dtype_facts[int(type)].short_name;
 }
 
 namespace detail {
@@ -146,67 +116,29 @@ decltype(auto) visit_dtype(DType type, F&& f) {
 
 namespace detail {
 
-template <DType>
-struct TypeOfDType;
-template <>
-struct TypeOfDType<DType::boolean> {
-  using type = bool;
-};
-template <>
-struct TypeOfDType<DType::int8> {
-  using type = std::int8_t;
-};
-template <>
-struct TypeOfDType<DType::uint8> {
-  using type = std::uint8_t;
-};
-template <>
-struct TypeOfDType<DType::int32> {
-  using type = std::int32_t;
-};
-template <>
-struct TypeOfDType<DType::uint32> {
-  using type = std::uint32_t;
-};
-template <>
-struct TypeOfDType<DType::int64> {
-  using type = std::int64_t;
-};
-template <>
-struct TypeOfDType<DType::uint64> {
-  using type = std::uint64_t;
-};
-template <>
-struct TypeOfDType<DType::float16> {
-  using type = half;
-};
-template <>
-struct TypeOfDType<DType::bfloat16> {
-  using type = bfloat16;
-};
-template <>
-struct TypeOfDType<DType::float32> {
-  using type = float;
-};
-template <>
-struct TypeOfDType<DType::float64> {
-  using type = double;
-};
-template <>
-struct TypeOfDType<DType::complex64> {
-  using type = std::complex<float>;
-};
-template <>
-struct TypeOfDType<DType::complex128> {
-  using type = std::complex<double>;
-};
+template <DType D>
+constexpr auto zero_of() {
+  if constexpr (D == DType::boolean) return false;
+  else if constexpr (D == DType::int8) return std::int8_t{};
+  else if constexpr (D == DType::uint8) return std::uint8_t{};
+  else if constexpr (D == DType::int32) return std::int32_t{};
+  else if constexpr (D == DType::uint32) return std::uint32_t{};
+  else if constexpr (D == DType::int64) return std::int64_t{};
+  else if constexpr (D == DType::uint64) return std::uint64_t{};
+  else if constexpr (D == DType::float16) return half{};
+  else if constexpr (D == DType::bfloat16) return bfloat16{};
+  else if constexpr (D == DType::float32) return 0.0f;
+  else if constexpr (D == DType::float64) return 0.0;
+  else if constexpr (D == DType::complex64) return std::complex<float>{};
+  else return std::complex<double>{};
+}
 
 }  // namespace detail
 
 /// The T of a DType: one of several where types are alike, `std::int64_t` for `long` and
 /// `long long`.
 template <DType D>
-using element_t = typename detail::TypeOfDType<D>::type;
+using element_t = decltype(detail::zero_of<D>());
 
 template <class T>
 inline constexpr bool is_complex = false;

@@ -130,52 +130,23 @@ class DividedBy {
   Real count_;
 };
 
-/// A reduction of elements: what changes nothing, and how two become one.
+/// A reduction of elements by Sum, Product, Max or Min: what changes nothing, and how two become
+/// one.
 template <class Op>
-struct Fold;
-
-template <>
-struct Fold<Sum> {
+struct Fold {
   template <class T>
   static constexpr T identity() {
-    return T(0);
+    if constexpr (std::is_same_v<Op, Sum>) return T(0);
+    else if constexpr (std::is_same_v<Op, Product>) return T(1);
+    else if constexpr (std::is_same_v<Op, Max>) return lowest<T>();
+    else return highest<T>();
   }
   template <class T>
   CLEAVE_HOST_DEVICE static constexpr T combine(const T& a, const T& b) {
-    return plus(a, b);
-  }
-};
-template <>
-struct Fold<Product> {
-  template <class T>
-  static constexpr T identity() {
-    return T(1);
-  }
-  template <class T>
-  CLEAVE_HOST_DEVICE static constexpr T combine(const T& a, const T& b) {
-    return times(a, b);
-  }
-};
-template <>
-struct Fold<Max> {
-  template <class T>
-  static constexpr T identity() {
-    return lowest<T>();
-  }
-  template <class T>
-  CLEAVE_HOST_DEVICE static constexpr T combine(const T& a, const T& b) {
-    return larger(a, b);
-  }
-};
-template <>
-struct Fold<Min> {
-  template <class T>
-  static constexpr T identity() {
-    return highest<T>();
-  }
-  template <class T>
-  CLEAVE_HOST_DEVICE static constexpr T combine(const T& a, const T& b) {
-    return smaller(a, b);
+    if constexpr (std::is_same_v<Op, Sum>) return plus(a, b);
+    else if constexpr (std::is_same_v<Op, Product>) return times(a, b);
+    else if constexpr (std::is_same_v<Op, Max>) return larger(a, b);
+    else return smaller(a, b);
   }
 };
 

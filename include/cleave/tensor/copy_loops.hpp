@@ -15,22 +15,11 @@ namespace cleave {
 
 namespace detail {
 
-constexpr index_t magnitude(index_t stride) { return stride < 0 ? -stride : stride; }
-
 /// The loops of a copy by descending strides of the destination; array 0 is the source.
 inline MergedLoops<2> copy_loops(const Shape& extents, const Shape& from, const Shape& to) {
-  const auto inside = [&](int d, int e) {
-    const index_t a = magnitude(to[d]), b = magnitude(to[e]);
-    return a < b || (a == b && magnitude(from[d]) < magnitude(from[e]));
-  };
-  Shape order = extents;
-  for (int d = 0; d < extents.dims; ++d) {
-    int at = d;
-    for (; at > 0 && inside(int(order[at - 1]), d); --at) order[at] = order[at - 1];
-    order[at] = d;
-  }
   MergedLoops<2> loops;
-  for (const index_t d : order) loops.push(extents[int(d)], {from[int(d)], to[int(d)]});
+  for (const index_t d : descending_order(extents.dims, std::array{&to, &from}))
+    loops.push(extents[int(d)], {from[int(d)], to[int(d)]});
   return loops;
 }
 

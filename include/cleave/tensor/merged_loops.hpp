@@ -9,6 +9,26 @@
 
 namespace cleave::detail {
 
+constexpr index_t magnitude(index_t stride) { return stride < 0 ? -stride : stride; }
+
+/// The dimensions by descending strides of the first array; where they are equal, of the next.
+template <std::size_t N>
+constexpr Shape descending_order(int dims, const std::array<const Shape*, N>& strides) {
+  const auto inside = [&](int d, int e) {
+    for (const Shape* of : strides)
+      if (magnitude((*of)[d]) != magnitude((*of)[e]))
+        return magnitude((*of)[d]) < magnitude((*of)[e]);
+    return false;
+  };
+  Shape order = Shape::filled(dims, 0);
+  for (int d = 0; d < dims; ++d) {
+    int at = d;
+    for (; at > 0 && inside(int(order[at - 1]), d); --at) order[at] = order[at - 1];
+    order[at] = d;
+  }
+  return order;
+}
+
 /// The loops over N arrays of the same extents; strides in elements.
 template <int N>
 struct MergedLoops {
@@ -16,9 +36,13 @@ struct MergedLoops {
   index_t extents[max_dims + 2];  ///< two more for those who append loops of one step
   index_t strides[N][max_dims + 2];
 
-  /// Adds an inner loop, or makes it one with the innermost so far.
+  /// Adds an inner loop, or makes it one with the innermost so far; a loop of one step is none.
   void push(index_t extent, const std::array<index_t, std::size_t(N)>& of) {
-    if (extent == 1) return;
+    if (extent != 1) merge(extent, of);
+  }
+
+  /// The same whatever the extent.
+  void merge(index_t extent, const std::array<index_t, std::size_t(N)>& of) {
     bool continues = dims > 0;
     for (int k = 0; continues && k < N; ++k)
       continues = strides[k][dims - 1] == of[std::size_t(k)] * extent;

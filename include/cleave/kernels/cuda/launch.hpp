@@ -20,15 +20,6 @@ namespace cleave::cuda {
 /// Threads of a block, unless a kernel has reasons for another number.
 inline constexpr int block_threads = 256;
 
-/// How many blocks work on `items` where each takes `per_block` at a time: enough to fill the
-/// device several times, the kernel's loop over the grid does the rest. At least 1.
-inline unsigned grid_blocks(index_t items, index_t per_block) {
-  constexpr index_t waves = 16;
-  const index_t wanted = (items + per_block - 1) / per_block;
-  const index_t most = waves * multiprocessors();
-  return unsigned(wanted < 1 ? 1 : wanted < most ? wanted : most);
-}
-
 /// Enqueues `kernel(args..)` on the current stream; returns at once.
 ///
 /// @param operation  what the user called, for errors

@@ -6,44 +6,39 @@
 // in pieces. Offsets have 64 bits.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include <cleave/core/config.hpp>
 #include <cleave/core/shape.hpp>
+#include <cleave/tensor/merged_loops.hpp>
 
 namespace cleave::cuda::detail {
 
-constexpr index_t magnitude(index_t stride) { return stride < 0 ? -stride : stride; }
+using cleave::detail::magnitude;
 
 /// The most loops: one per dimension and one over the bytes of an element.
 inline constexpr int max_loops = max_dims + 1;
 
-/// Loops over N arrays, outermost first. Array 0 decides on their order: the host's plan.
+/// Loops over N arrays, at least one. Array 0 decides on their order: the host's plan.
 template <int N>
-struct LoopNest {
-  int dims = 0;  ///< at least 1
-  index_t extents[max_loops] = {};
-  index_t strides[N][max_loops] = {};   ///< of each array, in elements
-  index_t start[N] = {};                ///< where each array begins, in elements
+struct LoopNest : cleave::detail::MergedLoops<N> {
+  using Base = cleave::detail::MergedLoops<N>;
+  using Base::dims, Base::extents, Base::strides;
+  index_t start[N] = {};  ///< where each array begins, in elements
 
   /// Loops by descending strides of array 0, merged where they continue each other in all arrays.
   /// @pre no extent is 0
-  LoopNest(const Shape& shape, const Shape* const (&of)[N]) {
-    for (int d = 0; d < shape.dims; ++d) {
-      if (shape[d] == 1) continue;
-      int at = dims++;
-      for (; at > 0 && inside(at - 1, d, of); --at) {
-        extents[at] = extents[at - 1];
-        for (int k = 0; k < N; ++k) strides[k][at] = strides[k][at - 1];
-      }
-      extents[at] = shape[d];
-      for (int k = 0; k < N; ++k) strides[k][at] = (*of[k])[d];
+  LoopNest(const Shape& shape, const std::array<const Shape*, std::size_t(N)>& of) {
+    std::array<index_t, std::size_t(N)> step;
+    for (const index_t d : cleave::detail::descending_order(shape.dims, of)) {
+      for (std::size_t k = 0; k < std::size_t(N); ++k) step[k] = (*of[k])[int(d)];
+      Base::push(shape[int(d)], step);
     }
-    merge();
-    if (dims > 0) return;
-    dims = 1;  // a single element
-    extents[0] = 1;
-    for (int k = 0; k < N; ++k) strides[k][0] = 1;
+    step.fill(1);
+    if (dims == 0) Base::append(1, step);  // a single element
   }
 
   int inner() const { return dims - 1; }
@@ -73,12 +68,11 @@ struct LoopNest {
 
   /// Counts in parts of elements: an element has `parts`, one after the other.
   void split_elements(index_t parts) {
-    for (int k = 0; k < N; ++k) {
+    for (int k = 0; k < N; ++k)
       for (int d = 0; d < dims; ++d) strides[k][d] *= parts;
-      strides[k][dims] = 1;
-    }
-    extents[dims++] = parts;
-    merge();
+    std::array<index_t, std::size_t(N)> step;
+    step.fill(1);
+    Base::merge(parts, step);
   }
 
   /// Counts in groups of elements. @pre `inner_is_dense`; `parts` divides extent and other strides
@@ -92,8 +86,8 @@ struct LoopNest {
   /// Makes loop d the innermost one; the others keep their order.
   void move_inside(int d) {
     for (; d < inner(); ++d) {
-      swap(extents[d], extents[d + 1]);
-      for (int k = 0; k < N; ++k) swap(strides[k][d], strides[k][d + 1]);
+      std::swap(extents[d], extents[d + 1]);
+      for (int k = 0; k < N; ++k) std::swap(strides[k][d], strides[k][d + 1]);
     }
   }
 
@@ -104,35 +98,6 @@ struct LoopNest {
       for (int k = 0; k < N; ++k) strides[k][d] = strides[k][d + 1];
     }
     --dims;
-  }
-
- private:
-  static void swap(index_t& a, index_t& b) {
-    const index_t c = a;
-    a = b;
-    b = c;
-  }
-
-  /// Whether loop `at` belongs inside a loop over dimension d.
-  bool inside(int at, int d, const Shape* const (&of)[N]) const {
-    for (int k = 0; k < N; ++k) {
-      const index_t a = magnitude(strides[k][at]), b = magnitude((*of[k])[d]);
-      if (a != b) return a < b;
-    }
-    return false;
-  }
-
-  void merge() {
-    int last = 0;
-    for (int d = 1; d < dims; ++d) {
-      bool continues = true;
-      for (int k = 0; k < N; ++k)
-        continues = continues && strides[k][last] == strides[k][d] * extents[d];
-      if (!continues) ++last;
-      extents[last] = continues ? extents[last] * extents[d] : extents[d];
-      for (int k = 0; k < N; ++k) strides[k][last] = strides[k][d];
-    }
-    if (dims > 0) dims = last + 1;
   }
 };
 

@@ -4,6 +4,7 @@
 // one is transposed first: read in place, it would waste most of what memory delivers.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <vector>
@@ -37,16 +38,13 @@ inline int innermost_dim(const Shape& extents, const Shape& strides) {
 /// repeats still does.
 inline Shape strides_like(const Shape& extents, const Shape& strides, const Shape& order) {
   Shape result = Shape::filled(extents.dims, 0);
+  const Shape inner_last = cleave::detail::descending_order(extents.dims, std::array{&order});
   index_t step = 1;
-  unsigned done = 0;
-  for (int i = 0; i < extents.dims; ++i) {
-    int next = -1;
-    for (int d = 0; d < extents.dims; ++d)
-      if (!(done >> d & 1u) && (next < 0 || magnitude(order[d]) < magnitude(order[next]))) next = d;
-    done |= 1u << next;
-    if (strides[next] == 0) continue;
-    result[next] = step;
-    step *= extents[next];
+  for (int i = extents.dims - 1; i >= 0; --i) {
+    const int d = int(inner_last[i]);
+    if (strides[d] == 0) continue;
+    result[d] = step;
+    step *= extents[d];
   }
   return result;
 }

@@ -82,30 +82,16 @@ constexpr int packs_per_thread() {
   return int(packs < 1 ? 1 : packs < 4 ? packs : 4);
 }
 
+template <int N>
+constexpr auto word_of() {
+  if constexpr (N == 1) return std::uint8_t{};
+  else if constexpr (N == 2) return std::uint16_t{};
+  else if constexpr (N == 4) return std::uint32_t{};
+  else if constexpr (N == 8) return std::uint64_t{};
+  else if constexpr (N == 16) return Pack<std::uint64_t, 2>{};
+}
 /// An unsigned integer of N bytes; for 16, a pair of them that one access moves.
 template <int N>
-struct WordOf;
-template <>
-struct WordOf<1> {
-  using type = std::uint8_t;
-};
-template <>
-struct WordOf<2> {
-  using type = std::uint16_t;
-};
-template <>
-struct WordOf<4> {
-  using type = std::uint32_t;
-};
-template <>
-struct WordOf<8> {
-  using type = std::uint64_t;
-};
-template <>
-struct WordOf<16> {
-  using type = Pack<std::uint64_t, 2>;
-};
-template <int N>
-using word_t = typename WordOf<N>::type;
+using word_t = decltype(word_of<N>());
 
 }  // namespace cleave::cuda::detail

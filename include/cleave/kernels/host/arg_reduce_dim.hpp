@@ -22,31 +22,20 @@ namespace detail {
 /// The most columns that are looked at together.
 inline constexpr index_t arg_width = 256;
 
-/// Integers of as many bytes.
+/// 0 as an integer of so many bytes.
 template <std::size_t Bytes>
-struct PlaceOf;
-template <>
-struct PlaceOf<1> {
-  using type = std::int8_t;
-};
-template <>
-struct PlaceOf<2> {
-  using type = std::int16_t;
-};
-template <>
-struct PlaceOf<4> {
-  using type = std::int32_t;
-};
-template <>
-struct PlaceOf<8> {
-  using type = std::int64_t;
-};
+constexpr auto zero_of_bytes() {
+  if constexpr (Bytes == 1) return std::int8_t{};
+  else if constexpr (Bytes == 2) return std::int16_t{};
+  else if constexpr (Bytes == 4) return std::int32_t{};
+  else if constexpr (Bytes == 8) return std::int64_t{};
+}
 
 /// Where the block of a contiguous row begins that has the first element with the value; the last
 /// elements, which make no block, if none has.
 template <class T>
 index_t first_block_with(const T& value, const T* row, index_t n) {
-  using Mask = typename PlaceOf<sizeof(T)>::type;
+  using Mask = decltype(zero_of_bytes<sizeof(T)>());
   constexpr index_t block = 64;
   for (index_t i = 0; i + block <= n; i += block) {
     Mask any = 0;
@@ -91,7 +80,7 @@ index_t arg_reduce_row(const T* row, index_t n, index_t step, T& best) {
 template <class Op, class T>
 void arg_reduce_columns(const T* from, index_t n, index_t step, index_t columns,
                         index_t column_stride, T* best, index_t* at) {
-  using Place = typename PlaceOf<sizeof(T)>::type;
+  using Place = decltype(zero_of_bytes<sizeof(T)>());
   constexpr index_t block = 64;
   T part[arg_width];
   Place place[arg_width];
