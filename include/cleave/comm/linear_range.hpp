@@ -42,50 +42,32 @@ void for_runs(const Shape& extents, const Shape& strides, index_t begin, index_t
   }
 }
 
-template <std::size_t N>
-void pack_words(const ConstView& from, index_t begin, index_t count, void* dense) {
-  const auto* base = static_cast<const Word<N>*>(from.data);
-  auto* to = static_cast<Word<N>*>(dense);
-  for_runs(from.extents, from.strides, begin, count,
-           [&](index_t offset, index_t stride, index_t at, index_t run) {
-             if (stride == 1) copy_run(base[offset].bytes, to[at].bytes, std::size_t(run) * N);
-             else
-               for (index_t i = 0; i < run; ++i) to[at + i] = base[offset + i * stride];
-           });
-}
-
-template <std::size_t N>
-void unpack_words(const void* dense, const View& to, index_t begin, index_t count) {
-  const auto* from = static_cast<const Word<N>*>(dense);
-  auto* base = static_cast<Word<N>*>(to.data);
-  for_runs(to.extents, to.strides, begin, count,
-           [&](index_t offset, index_t stride, index_t at, index_t run) {
-             if (stride == 1) copy_run(from[at].bytes, base[offset].bytes, std::size_t(run) * N);
-             else
-               for (index_t i = 0; i < run; ++i) base[offset + i * stride] = from[at + i];
-           });
-}
-
 /// Copies elements [begin, begin + count) of `from`, in row-major order, to dense memory.
 inline void pack_range(const ConstView& from, index_t begin, index_t count, void* dense) {
-  switch (size_of(from.dtype)) {
-    case 1: return pack_words<1>(from, begin, count, dense);
-    case 2: return pack_words<2>(from, begin, count, dense);
-    case 4: return pack_words<4>(from, begin, count, dense);
-    case 8: return pack_words<8>(from, begin, count, dense);
-    default: return pack_words<16>(from, begin, count, dense);
-  }
+  visit_word(size_of(from.dtype), [&]<std::size_t N>() {
+    const auto* base = static_cast<const Word<N>*>(from.data);
+    auto* to = static_cast<Word<N>*>(dense);
+    for_runs(from.extents, from.strides, begin, count,
+             [&](index_t offset, index_t stride, index_t at, index_t run) {
+               if (stride == 1) copy_run(base[offset].bytes, to[at].bytes, std::size_t(run) * N);
+               else
+                 for (index_t i = 0; i < run; ++i) to[at + i] = base[offset + i * stride];
+             });
+  });
 }
 
 /// The reverse of `pack_range`.
 inline void unpack_range(const void* dense, const View& to, index_t begin, index_t count) {
-  switch (size_of(to.dtype)) {
-    case 1: return unpack_words<1>(dense, to, begin, count);
-    case 2: return unpack_words<2>(dense, to, begin, count);
-    case 4: return unpack_words<4>(dense, to, begin, count);
-    case 8: return unpack_words<8>(dense, to, begin, count);
-    default: return unpack_words<16>(dense, to, begin, count);
-  }
+  visit_word(size_of(to.dtype), [&]<std::size_t N>() {
+    const auto* from = static_cast<const Word<N>*>(dense);
+    auto* base = static_cast<Word<N>*>(to.data);
+    for_runs(to.extents, to.strides, begin, count,
+             [&](index_t offset, index_t stride, index_t at, index_t run) {
+               if (stride == 1) copy_run(from[at].bytes, base[offset].bytes, std::size_t(run) * N);
+               else
+                 for (index_t i = 0; i < run; ++i) base[offset + i * stride] = from[at + i];
+             });
+  });
 }
 
 /// The dense memory at element `begin` of a contiguous view.

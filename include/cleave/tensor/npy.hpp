@@ -80,30 +80,23 @@ template <Element T, int Rank>
 Tensor<T, Rank> load_npy_as(const std::string& path) {
   detail::require_npy_type<T>();
   const DType stored = detail::npy_dtype(path);
-  Tensor<T, Rank> result;
-  bool is_known = false;
-  const auto from = [&]<class U>(const U*) {
-    if (stored != dtype_of<U>()) return;
-    is_known = true;
-    const Tensor<U, Rank> read = load_npy<U, Rank>(path);
+  return visit_dtype(stored, [&]<class U>() -> Tensor<T, Rank> {
     if constexpr (std::is_same_v<T, U>) {
-      result = read;
+      return load_npy<T, Rank>(path);
+    } else if constexpr (is_complex<U> || std::is_same_v<U, bfloat16>) {
+      detail::throw_no_conversion(path, stored, dtype_of<T>());
     } else {
-      result = Tensor<T, Rank>(read.shape());
+      const Tensor<U, Rank> read = load_npy<U, Rank>(path);
+      const Tensor<T, Rank> result(read.shape());
       for (index_t i = 0; i < read.size(); ++i) {
         if constexpr (is_complex<T>)
           result.data()[i] = static_cast<typename T::value_type>(read.data()[i]);
         else if constexpr (sizeof(T) == 2) result.data()[i] = T(float(read.data()[i]));  // 16 bits
         else result.data()[i] = static_cast<T>(read.data()[i]);
       }
+      return result;
     }
-  };
-  const auto from_all = [&]<class... U>() { (from(static_cast<const U*>(nullptr)), ...); };
-  from_all.template operator()<bool, std::int8_t, std::uint8_t, std::int32_t, std::uint32_t,
-                               std::int64_t, std::uint64_t, half, float, double>();
-  if constexpr (is_complex<T>) from(static_cast<const T*>(nullptr));
-  if (!is_known) detail::throw_no_conversion(path, stored, dtype_of<T>());
-  return result;
+  });
 }
 
 /// Writes a tensor to an .npy file (version 1, row-major) and replaces what was there.

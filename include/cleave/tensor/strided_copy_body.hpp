@@ -15,13 +15,7 @@ namespace detail {
 template <class Device>
 void fill(const View& view, const void* value) {
   if (view.size() == 0 || is_dry()) return;
-  switch (size_of(view.dtype)) {
-    case 1: return fill_words<1>(view, value);
-    case 2: return fill_words<2>(view, value);
-    case 4: return fill_words<4>(view, value);
-    case 8: return fill_words<8>(view, value);
-    default: return fill_words<16>(view, value);
-  }
+  visit_word(size_of(view.dtype), [&]<std::size_t N>() { fill_words<N>(view, value); });
 }
 
 }  // namespace detail

@@ -28,6 +28,18 @@ constexpr bool is_contiguous(const Shape& extents, const Shape& strides) {
   return true;
 }
 
+/// Calls `f.template operator()<N>()` for words of that many bytes: 1, 2, 4, 8 or 16.
+template <class F>
+void visit_word(std::size_t bytes, const F& f) {
+  switch (bytes) {
+    case 1: return f.template operator()<1>();
+    case 2: return f.template operator()<2>();
+    case 4: return f.template operator()<4>();
+    case 8: return f.template operator()<8>();
+    default: return f.template operator()<16>();
+  }
+}
+
 }  // namespace detail
 
 /// Read-only elements at `data`, index i at offset sum(i[d] * strides[d]), counted in elements.

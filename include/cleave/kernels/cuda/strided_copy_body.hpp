@@ -119,13 +119,9 @@ void strided_copy(Device, const ConstView& source, const View& destination) {
     return copy_shifted_rows(nest, static_cast<std::uint8_t*>(destination.data),
                              static_cast<const std::uint8_t*>(source.data));
   nest.join_elements(word);
-  switch (word) {
-    case 1: return copy_words<1>(nest, source.data, destination.data);
-    case 2: return copy_words<2>(nest, source.data, destination.data);
-    case 4: return copy_words<4>(nest, source.data, destination.data);
-    case 8: return copy_words<8>(nest, source.data, destination.data);
-    default: return copy_words<16>(nest, source.data, destination.data);
-  }
+  cleave::detail::visit_word(std::size_t(word), [&]<std::size_t N>() {
+    copy_words<int(N)>(nest, source.data, destination.data);
+  });
 }
 
 }  // namespace cleave
