@@ -4,8 +4,6 @@
 // S(d) every rank keeps its shard in place (under Avg times the number of ranks).
 #pragma once
 
-#include <complex>
-#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -25,14 +23,8 @@ T identity(ReduceOp op) {
   if (op != ReduceOp::max && op != ReduceOp::min) return T(0);
   if constexpr (is_complex<T>) {
     throw Error("redistribute", "Partial<Max> and Partial<Min> are not defined on complex numbers");
-  } else if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
-    const float infinity = std::numeric_limits<float>::infinity();
-    return T(op == ReduceOp::max ? -infinity : infinity);
-  } else if constexpr (std::is_floating_point_v<T>) {
-    const T infinity = std::numeric_limits<T>::infinity();
-    return op == ReduceOp::max ? -infinity : infinity;
   } else {
-    return op == ReduceOp::max ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max();
+    return op == ReduceOp::max ? kernels::lowest<T>() : kernels::highest<T>();
   }
 }
 
@@ -54,24 +46,17 @@ class Times {
 template <class Device>
 void scaled_copy(const ConstView& source, const View& destination, index_t factor) {
   if (cleave::detail::is_dry()) return;
-  const auto copy = [&]<class T>(std::type_identity<T>) {
-    map_elements(kernels::On<Device>{}, Times<T>(factor),
-                 kernels::Strided<T>{static_cast<T*>(destination.data), destination.extents,
-                                     destination.strides},
-                 kernels::Strided<const T>{static_cast<const T*>(source.data), source.extents,
-                                           source.strides});
-  };
-  switch (source.dtype) {
-    case DType::float16: return copy(std::type_identity<half>{});
-    case DType::bfloat16: return copy(std::type_identity<bfloat16>{});
-    case DType::float32: return copy(std::type_identity<float>{});
-    case DType::float64: return copy(std::type_identity<double>{});
-    case DType::complex64: return copy(std::type_identity<std::complex<float>>{});
-    case DType::complex128: return copy(std::type_identity<std::complex<double>>{});
-    default: break;
-  }
-  throw Error("redistribute",
-              std::string("Partial<Avg> is not defined on ") + name_of(source.dtype));
+  visit_dtype(source.dtype, [&]<class T>() {
+    if constexpr (std::is_integral_v<T>)
+      throw Error("redistribute",
+                  std::string("Partial<Avg> is not defined on ") + name_of(source.dtype));
+    else
+      map_elements(kernels::On<Device>{}, Times<T>(factor),
+                   kernels::Strided<T>{static_cast<T*>(destination.data), destination.extents,
+                                       destination.strides},
+                   kernels::Strided<const T>{static_cast<const T*>(source.data), source.extents,
+                                             source.strides});
+  });
 }
 
 /// What reduces to the identity of `step.op`: on ranks that are not the first of an inner partial
