@@ -1,8 +1,10 @@
 // What collectives between nodes may be made of besides messages of the whole group: the MPI
 // library's own, chosen by a table, and reductions that take the same scratch whatever the number
 // of ranks. Every process stands for a node of its own, unless a case says otherwise.
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -177,6 +179,20 @@ TEST_CASE("blocks of a reduction over 16,384 ranks fit in the scratch of a reduc
         CHECK(block >= 1);
         CHECK(4 * std::size_t(ranks - 1) * std::size_t(block) * size <= std::size_t(16) << 20);
       }
+}
+
+TEST_CASE("short calls take their scratch from one block that stays, long ones from others") {
+  detail::MpiScratch scratch;
+  std::byte* const first = scratch.take(100);
+  CHECK(reinterpret_cast<std::uintptr_t>(first) % detail::storage_alignment == 0);
+  CHECK(scratch.take(1) == first + 128);
+  const std::size_t more = std::size_t(32) << 10;
+  std::byte* const other = scratch.take(more);
+  CHECK((other + more <= first || other >= first + more));
+  std::memset(other, 1, more);
+  scratch.clear();
+  CHECK(scratch.take(more) == first);
+  std::memset(first, 1, more);
 }
 
 TEST_CASE("reductions as messages go through a little scratch block by block") {

@@ -21,12 +21,11 @@
 
 namespace cleave::detail {
 
-/// data + at(r) = what rank r gives, up to at(r + 1), for all ranks: that of this rank is there
-/// already. In ceil(log2(n)) steps; returns on no rank before all have come. A rank passes on what
-/// it has got so far (J. Bruck et al., "Efficient algorithms for all-to-all communications in
-/// multiport message-passing systems", IEEE Transactions on Parallel and Distributed Systems 8,
-/// 1997).
-/// @tparam Offset  index of a rank, or n -> bytes
+/// Bytes [at(r), at(r + 1)) of `data` = what rank r gives, for all ranks; those of this rank are
+/// there already. In ceil(log2(n)) steps: a rank passes on what it has got so far (J. Bruck et al.,
+/// "Efficient algorithms for all-to-all communications in multiport message-passing systems", IEEE
+/// Transactions on Parallel and Distributed Systems 8, 1997).
+/// @tparam Offset  a rank, or n -> bytes
 template <class Offset>
 void gather_in_steps(MpiMessages& messages, std::byte* data, const Offset& at) {
   const int n = messages.size(), self = messages.rank();
