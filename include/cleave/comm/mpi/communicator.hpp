@@ -137,7 +137,7 @@ class MpiCommunicator final : public Communicator {
     MpiOpContext way =
         context(members_.signatures, comparisons_++ % meeting, name_of(CollectiveKind(mine.kind)));
     if (direct_ != nullptr && gather_directly(mine, all, way)) return;
-    MpiMessages messages(std::move(way));
+    MpiMessages messages(way);
     gather_small(messages, &mine, sizeof mine, all.data());
   }
 
@@ -147,11 +147,11 @@ class MpiCommunicator final : public Communicator {
     MpiOpContext way = context(members_.comm, calls_++ % meeting, operation_of(c));
     if (direct_ != nullptr && direct_->run(c, way)) return;
     switch (algorithm_for(c)) {
-      case MpiAlgorithm::two_level: return two_level(c).run(c, std::move(way));
-      case MpiAlgorithm::library: return MpiLibrary(std::move(way)).run(c);
+      case MpiAlgorithm::two_level: return two_level(c).run(c, way);
+      case MpiAlgorithm::library: return MpiLibrary(way).run(c);
       case MpiAlgorithm::messages: break;
     }
-    MpiMessages messages(std::move(way));
+    MpiMessages messages(way);
     switch (c.kind) {
       case CollectiveKind::barrier: return barrier(messages);
       case CollectiveKind::broadcast: return broadcast(c, messages);
@@ -186,7 +186,7 @@ class MpiCommunicator final : public Communicator {
       gathers.clear(), scatters.clear();
     }
     if (!packed.empty()) {
-      MpiMessages messages(std::move(way));
+      MpiMessages messages(way);
       exchange_packed(packed, messages);
     }
     if (!gathers.empty() || !scatters.empty()) two_level(calls[0]).run_together(gathers, scatters);
@@ -349,7 +349,7 @@ class MpiCommunicator final : public Communicator {
     way.world_ranks = members.world_ranks;
     way.label = &label;
     std::vector<std::uint64_t> hashes(ranks.size());
-    MpiMessages messages(std::move(way));
+    MpiMessages messages(way);
     gather_small(messages, &hash, sizeof hash, hashes.data());
     for (std::size_t i = 0; i < hashes.size(); ++i)
       if (hashes[i] != hashes[0])

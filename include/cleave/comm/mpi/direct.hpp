@@ -59,7 +59,7 @@ class MpiDirect {
       }
     }
     std::vector<std::int64_t> offsets(size);
-    MpiMessages messages(std::move(context));
+    MpiMessages messages(context);
     gather_small(messages, &offset, sizeof offset, offsets.data());
     if (offsets[0] < 0) return nullptr;
     auto* slots = reinterpret_cast<MpiSlot*>(node->segment(places[0]) + offsets[0]);

@@ -89,7 +89,7 @@ class MpiLibrary {
   }
 
   /// @throws Error if a rank is known to have failed
-  explicit MpiLibrary(MpiOpContext context) : context_(std::move(context)) {
+  explicit MpiLibrary(const MpiOpContext& context) : context_(context) {
     context_.detector->verify(context_.operation);
     for (const int r : context_.world_ranks)
       if (r != context_.detector->rank()) others_.push_back(r);

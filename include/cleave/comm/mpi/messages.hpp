@@ -15,7 +15,7 @@ namespace cleave::detail {
 class MpiMessages {
  public:
   /// @throws Error if a rank is known to have failed
-  explicit MpiMessages(MpiOpContext context) : requests_(std::move(context)) {}
+  explicit MpiMessages(const MpiOpContext& context) : requests_(context) {}
   MpiMessages(const MpiMessages&) = delete;  // requests have one owner
   MpiMessages& operator=(const MpiMessages&) = delete;
 

@@ -29,7 +29,7 @@ inline std::size_t mpi_message_limit = std::size_t(1) << 30;
 class MpiRequests {
  public:
   /// @throws Error if a rank is known to have failed
-  explicit MpiRequests(MpiOpContext context) : context_(std::move(context)) {
+  explicit MpiRequests(const MpiOpContext& context) : context_(context) {
     if (context_.workspace != nullptr) work_ = std::move(*context_.workspace);
     if (work_ == nullptr) work_ = std::make_unique<MpiWorkspace>();
     context_.detector->enter(context_.operation);

@@ -72,7 +72,7 @@ class MpiTwoLevel {
       case CollectiveKind::reduce_scatter: return reduce_scatter(c);
       case CollectiveKind::all_reduce: return all_reduce(c);
       default: {
-        MpiMessages messages(std::move(way));
+        MpiMessages messages(way);
         exchange(c, messages);
       }
     }
