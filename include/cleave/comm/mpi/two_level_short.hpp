@@ -46,12 +46,13 @@ class MpiTwoLevelShort {
 
   /// @pre takes(c)
   void run(const Collective& c) {
-    scratch_.clear();
+    scratch_.clear();  // of a call that has failed
     switch (c.kind) {
-      case CollectiveKind::all_gather: return all_gather(c);
-      case CollectiveKind::reduce_scatter: return reduce_scatter(c);
-      default: return all_to_all(c);
+      case CollectiveKind::all_gather: all_gather(c); break;
+      case CollectiveKind::reduce_scatter: reduce_scatter(c); break;
+      default: all_to_all(c);
     }
+    scratch_.clear();
   }
 
  private:
