@@ -55,24 +55,25 @@ std::vector<index_t> places_in(const MeshState& mesh, const Union& members) {
 }
 
 /// What this rank sends and receives.
-/// @cost O(ranks of both meshes)
 template <std::same_as<UnionGroup> Union>
 Transfers cross_transfers(const Union& members, const MeshState& from, const StepLayout& source,
                           const MeshState& to, const StepLayout& target, const Shape& shape) {
-  const OwnerMap before(source, shape, from.extents(), ~0u);
-  const OwnerMap after(target, shape, to.extents(), ~0u);
-  const std::vector<index_t> there = places_in(from, members), here = places_in(to, members);
-  const auto ownerships = [&](int member) {
-    Ownerships result;
-    if (const index_t i = there[std::size_t(member)]; i >= 0)
-      result.before = before.at(coordinate_of(from.extents(), i));
-    if (const index_t i = here[std::size_t(member)]; i >= 0)
-      result.after = after.at(coordinate_of(to.extents(), i));
-    return result;
+  const auto self = [](const MeshState& mesh) {
+    return mesh.is_member() ? &mesh.coordinate() : nullptr;
   };
-  const int self = members.group->rank();
-  return plan_transfers(members.group->size(), self, ownerships(self), before.replicas(),
-                        ownerships);
+  const ExchangeSide before(source, shape, from.extents(), self(from), ~0u);
+  const ExchangeSide after(target, shape, to.extents(), self(to), ~0u);
+  const auto number_in = [&](const MeshState& mesh) {
+    return [&members, &mesh](const Shape& at) {
+      return members.place_of(mesh.world_ranks()[std::size_t(linear_index(mesh.extents(), at))]);
+    };
+  };
+  const std::vector<index_t> there = places_in(from, members);
+  const auto owns_chunk = [&, number = number_in(to)](const Shape& at) {
+    const index_t place = there[std::size_t(number(at))];
+    return place >= 0 && before.is_own_chunk(coordinate_of(from.extents(), place));
+  };
+  return plan_transfers(before, after, number_in(from), number_in(to), owns_chunk);
 }
 
 /// The global shape, which ranks outside of the source mesh do not know.

@@ -21,163 +21,99 @@
 
 namespace cleave::redistribution {
 
-/// What one rank owns under a layout.
-struct Ownership {
-  Box box{};
-  index_t chunk = -1;   ///< its number; -1: the rank is not in the mesh
-  index_t replica = 0;  ///< which of the chunk's owners the rank is
-};
-struct Ownerships {
-  Ownership before{}, after{};
-};
+/// One side of an exchange: those ranks of a group that are in a mesh, and the chunks of the
+/// indices that they own under a layout. Refers to what it is made of.
+struct ExchangeSide {
+  const StepLayout& layout;
+  const Shape& shape;
+  const Shape& mesh;
+  const Shape* self;          ///< this rank's coordinate; null: it is not in the mesh
+  AxisMask chunk_axes = 0;    ///< tell which chunk a rank owns
+  AxisMask replica_axes = 0;  ///< tell the owners of a chunk apart
 
-/// Who owns which chunk under a layout, among ranks that differ in the axes of the mask. Refers to
-/// what it is made of.
-class OwnerMap {
- public:
-  OwnerMap(const StepLayout& layout, const Shape& shape, const Shape& mesh, AxisMask axes)
-      : layout_(layout), shape_(shape), mesh_(mesh), sharded_(axes), unsharded_(axes) {
+  /// @param axes  in which the ranks of the group differ
+  constexpr ExchangeSide(const StepLayout& of, const Shape& extents, const Shape& on,
+                         const Shape* coordinate, AxisMask axes)
+      : layout(of), shape(extents), mesh(on), self(coordinate) {
     for (int a = 0; a < mesh.dims; ++a)
-      (layout.layout[a].is_shard() ? unsharded_ : sharded_) &= ~(1u << a);
+      if (axes >> a & 1u) (layout.layout[a].is_shard() ? chunk_axes : replica_axes) |= 1u << a;
   }
 
-  Ownership at(const Shape& coordinate) const {
-    return {owned_box(layout_, shape_, mesh_, coordinate),
-            linear_index(mesh_, coordinate, sharded_), linear_index(mesh_, coordinate, unsharded_)};
-  }
-  /// How many owners each chunk has.
-  index_t replicas() const { return product_over(mesh_, unsharded_); }
-
- private:
-  const StepLayout& layout_;
-  const Shape& shape_;
-  const Shape& mesh_;
-  AxisMask sharded_;
-  AxisMask unsharded_;
-};
-
-/// What the member `self` of a group sends and receives; a transfer to itself is a copy.
-/// Consecutive receivers of the same indices ask consecutive owners.
-///
-/// @param here        what `self` owns
-/// @param replicas    how many owners each chunk has before
-/// @param ownerships  of a member; called once for each, in order
-/// @cost O(members)
-template <class OwnershipsOf>
-Transfers plan_transfers(int members, int self, const Ownerships& here, index_t replicas,
-                         OwnershipsOf ownerships) {
-  Transfers transfers;
-  transfers.sends.reserve(std::size_t(members));
-  transfers.receives.reserve(std::size_t(members));
-  for (int peer = 0; peer < members; ++peer) {
-    const Ownerships there = ownerships(peer);
-    const auto add = [&](std::vector<Transfer>& to, const Ownerships& owner,
-                         const Ownerships& receiver) {
-      const Ownership &source = owner.before, &target = receiver.after;
-      if (source.chunk < 0 || target.chunk < 0) return;
-      if (peer != self && (source.chunk == receiver.before.chunk ||
-                           source.replica != (target.replica + target.chunk) % replicas))
-        return;
-      if (const Box box = intersect(source.box, target.box); !box.empty())
-        to.push_back({peer, box.relative_to(source.box.begin), box.relative_to(target.box.begin)});
-    };
-    add(transfers.receives, there, here);
-    add(transfers.sends, here, there);
-  }
-  return transfers;
-}
-
-namespace detail {
-
-/// The axes of the mask that shard nothing.
-constexpr AxisMask unsharded(const StepLayout& of, AxisMask mask) {
-  for (int a = 0; a < of.layout.axes; ++a)
-    if (of.layout[a].is_shard()) mask &= ~(1u << a);
-  return mask;
-}
-
-/// Which of the owners of a chunk sends it to which receiver.
-struct Replicas {
-  AxisMask chunk_axes;  ///< sharded before: they tell which chunk a rank owns
-  AxisMask owner_axes;  ///< not sharded before: they tell the owners of a chunk apart
-  AxisMask receiver_axes;  ///< not sharded after: they tell those apart that want the same
-  AxisMask other_axes;
-
-  constexpr Replicas(const Step& step)
-      : chunk_axes(step.axes & ~unsharded(step.from, step.axes)),
-        owner_axes(unsharded(step.from, step.axes)),
-        receiver_axes(unsharded(step.to, step.axes)),
-        other_axes(step.axes & ~unsharded(step.to, step.axes)) {}
-
-  /// Whether both own the same chunk.
-  constexpr bool same_chunk(const Shape& mesh, const Shape& a, const Shape& b) const {
-    return linear_index(mesh, a, chunk_axes) == linear_index(mesh, b, chunk_axes);
+  constexpr Box box(const Shape& at) const { return owned_box(layout, shape, mesh, at); }
+  constexpr index_t chunk(const Shape& at) const { return linear_index(mesh, at, chunk_axes); }
+  constexpr index_t replica(const Shape& at) const { return linear_index(mesh, at, replica_axes); }
+  constexpr index_t replicas() const { return product_over(mesh, replica_axes); }
+  constexpr bool is_own_chunk(const Shape& at) const {
+    return self != nullptr && chunk(at) == chunk(*self);
   }
 
-  /// Sets those coordinates of `owner` that tell the owners of its chunk apart to the one that
-  /// sends to `receiver`: consecutive receivers of the same indices ask consecutive owners.
-  constexpr void set_source(const Shape& mesh, const Shape& receiver, Shape& owner) const {
-    const index_t turn =
-        linear_index(mesh, receiver, receiver_axes) + linear_index(mesh, receiver, other_axes);
-    set_coordinate(owner_axes, mesh, turn % product_over(mesh, owner_axes), owner);
+  /// The owner of the same chunk with that number.
+  constexpr Shape with_replica(const Shape& at, index_t number) const {
+    return member_at(mesh, at, replica_axes, number);
   }
 
-  /// Calls f(coordinate) for those that `owner` sends to among the ranks that want the same as
-  /// `receiver` and do not own it.
+  /// Calls f(an owner, shared indices) for every chunk that shares indices with `window`.
   template <class F>
-  void each_receiver(const Shape& mesh, const Shape& owner, Shape receiver, const F& f) const {
-    const index_t owners = product_over(mesh, owner_axes);
-    const index_t receivers = product_over(mesh, receiver_axes);
-    const index_t other = linear_index(mesh, receiver, other_axes) % owners;
-    index_t turn = (linear_index(mesh, owner, owner_axes) - other + owners) % owners;
-    for (; turn < receivers; turn += owners) {
-      set_coordinate(receiver_axes, mesh, turn, receiver);
-      if (!same_chunk(mesh, receiver, owner)) f(receiver);
-    }
+  void each_chunk_within(const Box& window, const F& f) const {
+    const Shape at = self != nullptr ? *self : Shape::filled(mesh.dims, 0);
+    each_box_within(layout, shape, mesh, chunk_axes | replica_axes, at, window, f);
   }
 };
 
-}  // namespace detail
-
-/// The transfers of the rank at `coordinate` with its group over `step.axes`, by the numbers of
-/// their peers; pure arithmetic. A transfer to itself is a copy.
+/// What this rank sends and receives; a transfer to itself is a copy. Consecutive receivers of the
+/// same indices ask consecutive owners.
+///
+/// @param owner_number     (a coordinate before) -> that rank's number in the group
+/// @param receiver_number  (a coordinate after) -> likewise
+/// @param owns_chunk       (a coordinate after) -> whether that rank owns this one's chunk before
 /// @cost O(p log p) for p peers, whatever the number of ranks
-template <std::same_as<Step> S>  // compiled where it is called, not wherever this is included
-Transfers exchange_transfers(const S& step, const Shape& shape, const Shape& mesh,
-                             const Shape& coordinate) {
-  const detail::Replicas replicas(step);
-  const Box had = owned_box(step.from, shape, mesh, coordinate);
-  const Box wanted = owned_box(step.to, shape, mesh, coordinate);
+template <class OwnerNumber, class ReceiverNumber, class OwnsChunk>
+Transfers plan_transfers(const ExchangeSide& before, const ExchangeSide& after,
+                         const OwnerNumber& owner_number, const ReceiverNumber& receiver_number,
+                         const OwnsChunk& owns_chunk) {
   Transfers transfers;
-  const auto number = [&](const Shape& of) {
-    return int(linear_index(mesh, of, step.axes));
-  };
-  if (const Box kept = intersect(had, wanted); !kept.empty()) {
-    const Transfer copy{number(coordinate), kept.relative_to(had.begin),
-                        kept.relative_to(wanted.begin)};
-    transfers.sends.push_back(copy);
-    transfers.receives.push_back(copy);
+  const index_t owners = before.replicas();
+  if (after.self != nullptr) {
+    const Box wanted = after.box(*after.self);
+    const index_t turn = after.replica(*after.self) + after.chunk(*after.self);
+    before.each_chunk_within(wanted, [&](const Shape& chunk, const Box& box) {
+      const Shape owner =
+          before.is_own_chunk(chunk) ? *before.self : before.with_replica(chunk, turn % owners);
+      transfers.receives.push_back({owner_number(owner), box.relative_to(before.box(owner).begin),
+                                    box.relative_to(wanted.begin)});
+    });
   }
-  each_box_within(
-      step.from, shape, mesh, step.axes, coordinate, wanted, [&](Shape owner, const Box& box) {
-        if (replicas.same_chunk(mesh, owner, coordinate)) return;
-        replicas.set_source(mesh, coordinate, owner);
-        const Box theirs = owned_box(step.from, shape, mesh, owner);
-        transfers.receives.push_back(
-            {number(owner), box.relative_to(theirs.begin), box.relative_to(wanted.begin)});
-      });
-  each_box_within(
-      step.to, shape, mesh, step.axes, coordinate, had, [&](Shape receiver, const Box& box) {
-        const Box theirs = owned_box(step.to, shape, mesh, receiver);
-        replicas.each_receiver(mesh, coordinate, receiver, [&](const Shape& peer) {
-          transfers.sends.push_back(
-              {number(peer), box.relative_to(had.begin), box.relative_to(theirs.begin)});
-        });
-      });
+  if (before.self != nullptr) {
+    const Box had = before.box(*before.self);
+    after.each_chunk_within(had, [&](const Shape& chunk, const Box& box) {
+      const Box theirs = after.box(chunk);
+      const auto send = [&](const Shape& receiver) {
+        transfers.sends.push_back(
+            {receiver_number(receiver), box.relative_to(had.begin), box.relative_to(theirs.begin)});
+      };
+      if (after.is_own_chunk(chunk)) send(*after.self);
+      index_t turn = (before.replica(*before.self) + owners - after.chunk(chunk) % owners) % owners;
+      for (; turn < after.replicas(); turn += owners)
+        if (const Shape receiver = after.with_replica(chunk, turn); !owns_chunk(receiver))
+          send(receiver);
+    });
+  }
   for (std::vector<Transfer>* list : {&transfers.sends, &transfers.receives})
     std::sort(list->begin(), list->end(),
               [](const Transfer& a, const Transfer& b) { return a.peer < b.peer; });
   return transfers;
+}
+
+/// The transfers of the rank at `coordinate` with its group over `step.axes`, by the numbers of
+/// their peers; pure arithmetic. @see plan_transfers
+template <std::same_as<Step> S>  // compiled where it is called, not wherever this is included
+Transfers exchange_transfers(const S& step, const Shape& shape, const Shape& mesh,
+                             const Shape& coordinate) {
+  const ExchangeSide before(step.from, shape, mesh, &coordinate, step.axes);
+  const ExchangeSide after(step.to, shape, mesh, &coordinate, step.axes);
+  const auto number = [&](const Shape& at) { return int(linear_index(mesh, at, step.axes)); };
+  return plan_transfers(before, after, number, number,
+                        [&](const Shape& at) { return before.is_own_chunk(at); });
 }
 
 /// The transfers of exchanges, kept per mesh: they are found once per step and shape.

@@ -21,15 +21,6 @@ constexpr IndexRange parts_within(index_t extent, index_t parts, index_t begin, 
   return {begin / chunk, (end - 1) / chunk + 1};
 }
 
-/// Coordinate `index` of the axes of `mask`, row-major.
-constexpr void set_coordinate(AxisMask mask, const Shape& mesh, index_t index, Shape& coordinate) {
-  for (int a = mesh.dims - 1; a >= 0; --a) {
-    if (!(mask >> a & 1u)) continue;
-    coordinate[a] = index % mesh[a];
-    index /= mesh[a];
-  }
-}
-
 /// Calls f(coordinate, shared indices) for every box of a layout, among those of the ranks that
 /// differ in `axes` from `coordinate`, that shares indices with `window`. Axes that shard nothing
 /// keep their coordinates.
@@ -49,10 +40,8 @@ void each_box_within(const StepLayout& of, const Shape& shape, const Shape& mesh
       parts = parts_within(box.extent(d), mesh[a], window.begin[d] - box.begin[d],
                            window.end[d] - box.begin[d]);
     for (index_t part = parts.begin; part < parts.end; ++part) {
-      const IndexRange range = shard_range(box.extent(d), mesh[a], part);
       Box inner = box;
-      inner.end[d] = box.begin[d] + range.end;
-      inner.begin[d] += range.begin;
+      shard_box(inner, of.layout[a], mesh[a], part);
       at[a] = part;
       self(self, i + 1, at, inner);
     }
