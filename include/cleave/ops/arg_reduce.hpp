@@ -85,8 +85,7 @@ struct ArgCandidates {
   static constexpr RuleText factors(const std::array<int, 1>& dims) {
     RuleText text = detail::reduction_factors(dims[0], 1u << D);
     text += ',';
-    for (int d = 0; d < dims[0]; ++d)
-      if (d != D) text += char('a' + d);
+    text += detail::dim_letters(0, dims[0], 1u << D);
     return text;
   }
   static void kernel(const auto& on, const Task& task, const auto& values, const auto& indices,

@@ -32,8 +32,7 @@ namespace detail {
 
 /// "abik": the dimensions before the last two, and these.
 constexpr RuleText head_letters(int dims, std::string_view last) {
-  RuleText text;
-  for (int d = 0; d < dims - 2; ++d) text += char('a' + d);
+  RuleText text = dim_letters(0, dims - 2);
   text += last;
   return text;
 }

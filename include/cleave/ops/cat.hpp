@@ -58,17 +58,15 @@ struct Cat {
   static constexpr RuleText factors(const std::array<int, std::size_t(N)>& dims) {
     RuleText text;
     for (int i = 0; i <= N; ++i) {
-      if (i == N) text += '-';
-      if (i == N) text += '>';
-      else if (i > 0) text += ',';
-      for (int d = 0; d < dims[0]; ++d) text += char('a' + (d == D ? dims[0] + i : d));
+      if (i > 0) text += i == N ? "->" : ",";
+      text += detail::dim_letters(0, D);
+      text += char('a' + dims[0] + i);
+      text += detail::dim_letters(D + 1, dims[0]);
     }
     return text;
   }
   static constexpr RuleText replicated(const std::array<int, std::size_t(N)>& dims) {
-    RuleText text;
-    for (int i = 0; i < N; ++i) text += char('a' + dims[0] + i);
-    return text;
+    return detail::dim_letters(dims[0], dims[0] + N);
   }
   constexpr Shape extents() const { return Shape::filled(1, extent); }
   static void kernel(const auto& on, const Task& task, const auto& y, const auto&... x) {

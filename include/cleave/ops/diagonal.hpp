@@ -75,11 +75,8 @@ struct Diag {
   static constexpr const char* partials = "sum->sum; avg->avg";
   static constexpr bool needs_box = true;
   static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    RuleText text;
-    for (int d = 0; d < dims[0]; ++d) text += char('a' + d);
-    text += "->";
-    for (int d = 0; d <= dims[0]; ++d) text += char('a' + d);
-    return text;
+    using cleave::detail::dim_letters;
+    return cleave::detail::factors_text(dim_letters(0, dims[0]), dim_letters(0, dims[0] + 1));
   }
   constexpr Shape extents() const { return Shape::filled(1, extent); }
   template <class T>

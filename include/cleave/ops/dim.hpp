@@ -50,31 +50,24 @@ constexpr int dim_index(dim<D>) {
 }
 
 /// "b": the letter of dimension 1.
-constexpr RuleText letter_of(int d) {
-  RuleText text;
-  text += char('a' + d);
+constexpr RuleText letter_of(int d) { return dim_letters(d, d + 1); }
+
+/// "adc": letters of `dims` dimensions, of which `at` has one of its own.
+constexpr RuleText letters_with(int dims, int at) {
+  RuleText text = dim_letters(0, at);
+  text += char('a' + dims);
+  text += dim_letters(at + 1, dims);
   return text;
 }
 
 /// "abc->adc": dimension `at` of the result has an extent of its own.
 constexpr RuleText new_extent_factors(int dims, int at) {
-  RuleText text;
-  for (int d = 0; d < dims; ++d) text += char('a' + d);
-  text += '-';
-  text += '>';
-  for (int d = 0; d < dims; ++d) text += char('a' + (d == at ? dims : d));
-  return text;
+  return factors_text(dim_letters(0, dims), letters_with(dims, at));
 }
 
 /// "abc->ac": the letters of `dims` dimensions, and of those that are not in the mask.
 constexpr RuleText reduction_factors(int dims, unsigned mask) {
-  RuleText text;
-  for (int d = 0; d < dims; ++d) text += char('a' + d);
-  text += '-';
-  text += '>';
-  for (int d = 0; d < dims; ++d)
-    if (!(mask >> d & 1u)) text += char('a' + d);
-  return text;
+  return factors_text(dim_letters(0, dims), dim_letters(0, dims, mask));
 }
 
 }  // namespace detail

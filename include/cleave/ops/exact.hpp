@@ -26,24 +26,11 @@ namespace detail {
 using kernels::ExactEpilogue;
 using kernels::ExactTerms;
 
-/// The letters of the dimensions that are in the mask.
-constexpr void append_letters(RuleText& text, int dims, unsigned mask) {
-  for (int d = 0; d < dims; ++d)
-    if (mask >> d & 1u) text += char('a' + d);
-}
-
 /// "ab->a" or "ab,ab->a": one operand or two, and those dimensions that stay.
 constexpr RuleText exact_factors(ExactTerms terms, int dims, unsigned mask) {
-  RuleText text;
-  append_letters(text, dims, ~0u);
-  if (terms == ExactTerms::products) {
-    text += ',';
-    append_letters(text, dims, ~0u);
-  }
-  text += '-';
-  text += '>';
-  append_letters(text, dims, ~mask);
-  return text;
+  const RuleText operand = dim_letters(0, dims), result = dim_letters(0, dims, mask);
+  return terms == ExactTerms::products ? factors_text(operand, operand, result)
+                                       : factors_text(operand, result);
 }
 
 /// Whether an axis may shard a dimension of the mask; not known of a value that is traced.
@@ -97,13 +84,10 @@ struct ExactValue {
   static constexpr const char* name = "exact_value";
   static constexpr const char* replicated = "w";
   static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    RuleText text;
-    detail::append_letters(text, dims[0] - 1, ~0u);
-    text += 'w';
-    text += '-';
-    text += '>';
-    detail::append_letters(text, dims[0] - 1, ~0u);
-    return text;
+    const RuleText result = detail::dim_letters(0, dims[0] - 1);
+    RuleText words = result;
+    words += 'w';
+    return detail::factors_text(words, result);
   }
   void kernel(const auto& on, const Task&, const auto& y, const auto& x) const {
     exact_values(on, exact_terms<Terms>, epilogue, x, y.data);
@@ -116,11 +100,7 @@ struct ExactWhole {
   kernels::ExactEpilogue epilogue{};
 
   static constexpr const char* name = "exact_whole";
-  static constexpr RuleText replicated = [] {
-    RuleText text;
-    detail::append_letters(text, max_dims, Mask);
-    return text;
-  }();
+  static constexpr RuleText replicated = detail::dim_letters(0, max_dims, ~Mask);
   template <std::size_t N>
   static constexpr RuleText factors(const std::array<int, N>& dims) {
     return detail::exact_factors(Terms, dims[0], Mask);

@@ -25,12 +25,14 @@ namespace cleave {
 namespace detail {
 
 /// "ab(cd)e": the letters of `dims` dimensions, `count` of them from `first` on in parentheses.
-constexpr void add_group(RuleText& text, int dims, int first, int count) {
-  for (int d = 0; d < dims; ++d) {
-    if (count > 1 && d == first) text += '(';
-    text += char('a' + d);
-    if (count > 1 && d == first + count - 1) text += ')';
-  }
+constexpr RuleText grouped_letters(int dims, int first, int count) {
+  if (count == 1) return dim_letters(0, dims);
+  RuleText text = dim_letters(0, first);
+  text += '(';
+  text += dim_letters(first, first + count);
+  text += ')';
+  text += dim_letters(first + count, dims);
+  return text;
 }
 
 /// Whether dimensions [first, end) of an array are one run; its stride.
@@ -58,12 +60,8 @@ struct Flatten {
   static constexpr const char* name = "flatten";
   static constexpr const char* partials = moves_elements;
   static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    RuleText text;
-    detail::add_group(text, dims[0], 0, 1);
-    text += '-';
-    text += '>';
-    detail::add_group(text, dims[0], First, Count);
-    return text;
+    return detail::factors_text(detail::dim_letters(0, dims[0]),
+                                detail::grouped_letters(dims[0], First, Count));
   }
   constexpr Shape extents() const { return Shape::filled(Count > 1 ? 1 : 0, extent); }
   static void view(const Task& task) {
@@ -86,12 +84,9 @@ struct Unflatten {
   static constexpr const char* name = "unflatten";
   static constexpr const char* partials = moves_elements;
   static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    RuleText text;
-    detail::add_group(text, dims[0] + Count - 1, First, Count);
-    text += '-';
-    text += '>';
-    detail::add_group(text, dims[0] + Count - 1, 0, 1);
-    return text;
+    const int of_result = dims[0] + Count - 1;
+    return detail::factors_text(detail::grouped_letters(of_result, First, Count),
+                                detail::dim_letters(0, of_result));
   }
   constexpr Shape extents() const { return Count > 1 ? Shape(extent) : Shape{}; }
   static void view(const Task& task) {
@@ -124,18 +119,12 @@ struct Reshape {
   static constexpr const char* name = "reshape";
   static constexpr const char* partials = moves_elements;
   static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    RuleText text;
-    detail::add_group(text, dims[0], 0, 1);
-    text += '-';
-    text += '>';
-    for (int d = 0; d < Count; ++d) text += char('a' + dims[0] + d);
-    return text;
+    return detail::factors_text(detail::dim_letters(0, dims[0]),
+                                detail::dim_letters(dims[0], dims[0] + Count));
   }
   /// All of them: types do not say which dimensions stay.
   static constexpr RuleText replicated(const std::array<int, 1>& dims) {
-    RuleText text;
-    detail::add_group(text, dims[0] + Count, 0, 1);
-    return text;
+    return detail::dim_letters(0, dims[0] + Count);
   }
   constexpr Shape extents() const { return Shape(extent); }
   static void view(const Task& task) {

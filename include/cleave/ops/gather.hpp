@@ -107,17 +107,6 @@ ElementNumbers(On<Device>, A...) -> ElementNumbers<Device>;
 
 }  // namespace kernels
 
-namespace detail {
-
-/// "adc": letters of `dims` dimensions, of which `at` has one of its own.
-constexpr RuleText letters_with(int dims, int at) {
-  RuleText text;
-  for (int d = 0; d < dims; ++d) text += char('a' + (d == at ? dims : d));
-  return text;
-}
-
-}  // namespace detail
-
 namespace ops {
 
 template <int D>
@@ -133,7 +122,7 @@ struct Gather {
   static constexpr bool needs_box = true;
   static constexpr RuleText factors(const std::array<int, 2>& dims) {
     const RuleText chosen = detail::letters_with(dims[0], D);
-    return detail::factors_text(detail::letters_with(dims[0], -1), chosen, chosen);
+    return detail::factors_text(detail::dim_letters(0, dims[0]), chosen, chosen);
   }
 
   template <class T>
@@ -163,7 +152,7 @@ struct ScatterAdd {
   static constexpr bool needs_box = true;
   static constexpr RuleText factors(const std::array<int, 2>& dims) {
     const RuleText chosen = detail::letters_with(dims[0], D);
-    return detail::factors_text(chosen, chosen, detail::letters_with(dims[0], -1));
+    return detail::factors_text(chosen, chosen, detail::dim_letters(0, dims[0]));
   }
   constexpr Shape extents() const { return Shape::filled(1, extent); }
 

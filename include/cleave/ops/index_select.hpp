@@ -35,20 +35,11 @@ kernels::Strided<T> moved_first(const kernels::Strided<T>& x, int at, int count)
   return result;
 }
 
-/// Letters of an array of `dims` dimensions and of one that has those of `indices` in the place of
-/// dimension `at`.
-constexpr RuleText indexed_letters(int dims, int indices, int at, bool expands) {
-  RuleText text;
-  for (int d = 0; d < dims; ++d) {
-    if (d != at || !expands) text += char('a' + d);
-    else
-      for (int i = 0; i < indices; ++i) text += char('a' + dims + i);
-  }
-  return text;
-}
-constexpr RuleText index_letters(int dims, int indices) {
-  RuleText text;
-  for (int i = 0; i < indices; ++i) text += char('a' + dims + i);
+/// "adec": letters of `dims` dimensions, and of those of `indices` in the place of dimension `at`.
+constexpr RuleText indexed_letters(int dims, int indices, int at) {
+  RuleText text = dim_letters(0, at);
+  text += dim_letters(dims, dims + indices);
+  text += dim_letters(at + 1, dims);
   return text;
 }
 
@@ -85,10 +76,10 @@ struct IndexSelect {
       "sum,R->sum; avg,R->avg; max,R->max; min,R->min; product,R->product";
   static constexpr bool needs_box = true;
   static constexpr RuleText factors(const std::array<int, 2>& dims) {
-    return cleave::detail::factors_text(
-        cleave::detail::indexed_letters(dims[0], dims[1], D, false),
-        cleave::detail::index_letters(dims[0], dims[1]),
-        cleave::detail::indexed_letters(dims[0], dims[1], D, true));
+    using cleave::detail::dim_letters;
+    return cleave::detail::factors_text(dim_letters(0, dims[0]),
+                                        dim_letters(dims[0], dims[0] + dims[1]),
+                                        cleave::detail::indexed_letters(dims[0], dims[1], D));
   }
 
   static void kernel(const auto& on, const Task& task, const auto& y, const auto& x,
@@ -115,10 +106,10 @@ struct IndexAdd {
   static constexpr bool needs_box = true;
   static constexpr RuleText factors(const std::array<int, 2>& dims) {
     const int of_result = dims[0] - dims[1] + 1;
-    return cleave::detail::factors_text(
-        cleave::detail::indexed_letters(of_result, dims[1], D, true),
-        cleave::detail::index_letters(of_result, dims[1]),
-        cleave::detail::indexed_letters(of_result, dims[1], D, false));
+    using cleave::detail::dim_letters;
+    return cleave::detail::factors_text(cleave::detail::indexed_letters(of_result, dims[1], D),
+                                        dim_letters(of_result, of_result + dims[1]),
+                                        dim_letters(0, of_result));
   }
   constexpr Shape extents() const { return Shape::filled(1, extent); }
 

@@ -30,14 +30,12 @@ namespace detail {
 /// "ab,b,b->ab": arrays of x's extents, then rows.
 template <std::size_t N>
 constexpr RuleText row_norm_factors(const std::array<int, N>& dims) {
-  RuleText text;
+  RuleText operands;
   for (std::size_t i = 0; i < N; ++i) {
-    if (i > 0) text += ',';
-    for (int d = dims[0] - dims[i]; d < dims[0]; ++d) text += char('a' + d);
+    if (i > 0) operands += ',';
+    operands += dim_letters(dims[0] - dims[i], dims[0]);
   }
-  text += "->";
-  for (int d = 0; d < dims[0]; ++d) text += char('a' + d);
-  return text;
+  return factors_text(operands, dim_letters(0, dims[0]));
 }
 
 /// The last dimension of X as a set, and all others.

@@ -21,8 +21,7 @@ namespace detail {
 template <int Dims>
 struct LinearText {
   static constexpr RuleText letters(char last) {
-    RuleText text;
-    for (int d = 1; d < Dims; ++d) text += char('a' + d - 1);
+    RuleText text = dim_letters(0, Dims - 1);
     text += last;
     return text;
   }
@@ -76,8 +75,7 @@ struct Linear {
   static constexpr bool needs_box = true;
 
   static constexpr RuleText factors(const std::array<int, 3>& dims) {
-    RuleText x, y;
-    for (int d = 1; d < dims[0]; ++d) x += char('a' + d - 1), y += char('a' + d - 1);
+    RuleText x = cleave::detail::dim_letters(0, dims[0] - 1), y = x;
     x += 'k', y += 'n';
     return cleave::detail::factors_text(x, "nk,n", y);
   }

@@ -49,8 +49,7 @@ template <int Left, int Right>
 struct BatchedProduct {
   static constexpr int batch = Left > Right ? Left - 2 : Right - 2;
   static constexpr RuleText letters(int dims, std::string_view matrix) {
-    RuleText word;
-    for (int d = dims - int(matrix.size()); d > 0; --d) word += char('a' + batch - d);
+    RuleText word = dim_letters(batch - dims + int(matrix.size()), batch);
     word += matrix;
     return word;
   }

@@ -24,12 +24,8 @@ struct OneHot {
   static constexpr const char* name = "one_hot";
   static constexpr bool needs_box = true;
   static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    RuleText text;
-    for (int d = 0; d < dims[0]; ++d) text += char('a' + d);
-    text += '-';
-    text += '>';
-    for (int d = 0; d <= dims[0]; ++d) text += char('a' + d);
-    return text;
+    return detail::factors_text(detail::dim_letters(0, dims[0]),
+                                detail::dim_letters(0, dims[0] + 1));
   }
   constexpr Shape extents() const { return Shape::filled(1, count); }
 

@@ -81,11 +81,11 @@ template <unsigned Mask>
 struct FirstOfWindows {
   static constexpr const char* name = "first_of_windows";
   static constexpr RuleText factors(const std::array<int, 2>& dims) {
-    const RuleText windows = detail::plain_letters(dims[0]);
-    return detail::factors_text(windows, detail::letters_without(windows, Mask), windows);
+    const RuleText windows = detail::dim_letters(0, dims[0]);
+    return detail::factors_text(windows, detail::dim_letters(0, dims[0], Mask), windows);
   }
   static constexpr RuleText replicated(const std::array<int, 2>& dims) {
-    return detail::letters_without(detail::plain_letters(dims[0]), ~Mask);
+    return detail::dim_letters(0, dims[0], ~Mask);
   }
   static void kernel(const auto& on, const Task&, const auto& out, const auto& x, const auto& y) {
     first_of_windows(on, Mask, out, x, y);

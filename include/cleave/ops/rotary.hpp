@@ -114,9 +114,7 @@ struct RotaryEmbedding {
     return Elementwise::factors(dims);
   }
   static constexpr RuleText replicated(const std::array<int, 1>& dims) {
-    RuleText letter;
-    letter += char('a' + dims[0] - 1);
-    return letter;
+    return cleave::detail::dim_letters(dims[0] - 1, dims[0]);
   }
 
   template <class Device, class T>

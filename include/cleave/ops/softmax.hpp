@@ -40,11 +40,7 @@ namespace ops {
 template <int D, bool Logarithm>
 struct SoftmaxOfRows {
   static constexpr const char* name = Logarithm ? "log_softmax" : "softmax";
-  static constexpr RuleText replicated = [] {
-    RuleText letter;
-    letter += char('a' + D);
-    return letter;
-  }();
+  static constexpr RuleText replicated = detail::dim_letters(D, D + 1);
   static constexpr RuleText factors(const std::array<int, 1>& dims) {
     return Elementwise::factors(dims);
   }

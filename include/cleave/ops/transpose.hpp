@@ -26,12 +26,9 @@ struct Permute {
   static constexpr const char* name = "permute";
   static constexpr const char* partials = moves_elements;
   static constexpr RuleText factors = [] {
-    RuleText text;
-    for (std::size_t i = 0; i < order.size(); ++i) text += char('a' + i);
-    text += '-';
-    text += '>';
-    for (const int d : order) text += char('a' + d);
-    return text;
+    RuleText permuted;
+    for (const int d : order) permuted += char('a' + d);
+    return detail::factors_text(detail::dim_letters(0, int(order.size())), permuted);
   }();
   static void view(const Task& task) {
     task.out->data = task.in->data;
@@ -61,13 +58,8 @@ struct BroadcastDims {
   std::array<index_t, std::size_t(added > 0 ? added : 1)> extent{};  // bytes that a trace can keep
 
   static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    RuleText text;
-    for (int d = 0; d < dims[0] + added; ++d)
-      if (!(Mask >> d & 1u)) text += char('a' + d);
-    text += '-';
-    text += '>';
-    for (int d = 0; d < dims[0] + added; ++d) text += char('a' + d);
-    return text;
+    return detail::factors_text(detail::dim_letters(0, dims[0] + added, Mask),
+                                detail::dim_letters(0, dims[0] + added));
   }
   constexpr Shape extents() const {
     Shape shape(extent);

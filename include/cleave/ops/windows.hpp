@@ -8,7 +8,6 @@
 
 #include <array>
 #include <string>
-#include <string_view>
 #include <type_traits>
 
 #include <cleave/core/error.hpp>
@@ -35,33 +34,17 @@ struct Window {
 
 namespace detail {
 
-/// "abc": letters of `dims` dimensions.
-constexpr RuleText plain_letters(int dims) {
-  RuleText text;
-  for (int d = 0; d < dims; ++d) text += char('a' + d);
-  return text;
-}
-/// "adec": the same where dimension `at` is two, places and what is in a window.
+/// "adec": letters of `dims` dimensions, of which `at` is two: places and what is in a window.
 constexpr RuleText window_letters(int dims, int at) {
-  RuleText text;
-  for (int d = 0; d < dims; ++d) {
-    text += char('a' + (d == at ? dims : d));
-    if (d == at) text += char('a' + dims + 1);
-  }
+  RuleText text = dim_letters(0, at);
+  text += dim_letters(dims, dims + 2);
+  text += dim_letters(at + 1, dims);
   return text;
 }
 /// The letters of these three dimensions, which are not sharded.
 constexpr RuleText window_replicated(int dims, int at) {
   RuleText text = letter_of(at);
-  text += char('a' + dims);
-  text += char('a' + dims + 1);
-  return text;
-}
-constexpr RuleText factors_text(std::string_view operand, std::string_view result) {
-  RuleText text;
-  text += operand;
-  text += "->";
-  text += result;
+  text += dim_letters(dims, dims + 2);
   return text;
 }
 
@@ -79,7 +62,7 @@ struct Windows {
   static constexpr const char* name = "windows";
   static constexpr const char* partials = moves_elements;
   static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    return detail::factors_text(detail::plain_letters(dims[0]),
+    return detail::factors_text(detail::dim_letters(0, dims[0]),
                                 detail::window_letters(dims[0], D));
   }
   static constexpr RuleText replicated(const std::array<int, 1>& dims) {
@@ -109,7 +92,7 @@ struct OverlapAdd {
   static constexpr const char* partials = "sum->sum; avg->avg";
   static constexpr RuleText factors(const std::array<int, 1>& dims) {
     return detail::factors_text(detail::window_letters(dims[0] - 1, D),
-                                detail::plain_letters(dims[0] - 1));
+                                detail::dim_letters(0, dims[0] - 1));
   }
   static constexpr RuleText replicated(const std::array<int, 1>& dims) {
     return detail::window_replicated(dims[0] - 1, D);

@@ -66,16 +66,30 @@ struct RuleText {
 
 namespace detail {
 
-/// "left,right->result".
-constexpr RuleText factors_text(std::string_view left, std::string_view right,
-                                std::string_view result) {
+/// "cde": the letters of dimensions [first, end), but those of the mask.
+constexpr RuleText dim_letters(int first, int end, unsigned without = 0) {
   RuleText text;
-  text += left;
-  text += ',';
-  text += right;
+  for (int d = first; d < end; ++d)
+    if (!(without >> d & 1u)) text += char('a' + d);
+  return text;
+}
+
+/// "operand->result".
+constexpr RuleText factors_text(std::string_view operand, std::string_view result) {
+  RuleText text;
+  text += operand;
   text += "->";
   text += result;
   return text;
+}
+/// "left,right->result".
+constexpr RuleText factors_text(std::string_view left, std::string_view right,
+                                std::string_view result) {
+  RuleText operands;
+  operands += left;
+  operands += ',';
+  operands += right;
+  return factors_text(operands, result);
 }
 
 }  // namespace detail
