@@ -30,9 +30,7 @@ inline Shape broadcast_shape(Shape shape, const MeshState& mesh) {
 template <class Device>
 void scatter_shards(const ConstView& whole, const View& part, const Layout& layout,
                     const Shape& shape, const MeshState& mesh) {
-  AxisMask sharding = 0;
-  for (int a = 0; a < layout.axes; ++a)
-    if (layout[a].is_shard()) sharding |= 1u << a;
+  const AxisMask sharding = layout.sharding_axes();
   if (mesh.size(sharding) == 1) return strided_copy(Device{}, whole, part);
   Communicator& group = communicator_on(Device{}, *mesh.group(sharding));
   std::vector<Box> pieces;

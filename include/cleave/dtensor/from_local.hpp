@@ -87,9 +87,7 @@ inline Shape sum_of_extents(const std::vector<LocalPart>& parts, const Layout& l
                             const MeshState& mesh, int dims) {
   Shape shape = Shape::filled(dims, 0);
   for (int d = 0; d < dims; ++d) {
-    AxisMask sharding = 0;
-    for (int a = 0; a < layout.axes; ++a)
-      if (layout[a].is_shard(d)) sharding |= 1u << a;
+    const AxisMask sharding = layout.sharding_axes(d);
     // of the ranks that stand first on all axes that do not shard d
     for (std::size_t r = 0; r < parts.size(); ++r) {
       const Shape at = coordinate_of(mesh.extents(), index_t(r));
@@ -145,9 +143,8 @@ inline Shape agree_on_parts(const View& local, const Layout& layout, const Shape
 template <class Device>
 void broadcast_replicas(const View& local, const Layout& layout, const MeshState& mesh,
                         const char* operation) {
-  AxisMask replicated = 0;
-  for (int a = 0; a < layout.axes; ++a)
-    if (layout[a].is_replicate()) replicated |= 1u << a;
+  const AxisMask replicated =
+      layout.axes_where([](const Placement& p) { return p.is_replicate(); });
   if (mesh.size(replicated) == 1) return;
   Collective call;
   call.kind = CollectiveKind::broadcast;

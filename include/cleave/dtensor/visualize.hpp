@@ -31,7 +31,7 @@ std::vector<index_t> cuts(const std::vector<B>& boxes, int d, index_t extent) {
 /// "f32[8, 4@dp] sum over tp on dp=2 x tp=2"
 inline std::string type_text(DType type, const Shape& shape, const Layout& layout,
                              const MeshState& mesh) {
-  const auto axes_where = [&](const auto& chosen) {
+  const auto names_where = [&](const auto& chosen) {
     std::string names;
     for (int a = 0; a < layout.axes; ++a)
       if (chosen(layout[a])) names += (names.empty() ? "" : ",") + mesh.name(a);
@@ -39,14 +39,14 @@ inline std::string type_text(DType type, const Shape& shape, const Layout& layou
   };
   std::string text = std::string(short_name_of(type)) + "[";
   for (int d = 0; d < shape.dims; ++d) {
-    const std::string axes = axes_where([&](const Placement& p) { return p.is_shard(d); });
+    const std::string axes = names_where([&](const Placement& p) { return p.is_shard(d); });
     text += (d > 0 ? ", " : "") + std::to_string(shape[d]) + (axes.empty() ? "" : "@" + axes);
   }
   text += "]";
   for (const ReduceOp op :
        {ReduceOp::sum, ReduceOp::avg, ReduceOp::max, ReduceOp::min, ReduceOp::product}) {
     const std::string axes =
-        axes_where([&](const Placement& p) { return p.is_partial() && p.op == op; });
+        names_where([&](const Placement& p) { return p.is_partial() && p.op == op; });
     if (!axes.empty()) text += std::string(" ") + name_of(op) + " over " + axes;
   }
   return text + " on " + mesh.describe();

@@ -48,9 +48,7 @@ namespace tape {
 /// Whether every axis shards a value: each element then has one owner, and so has its gradient.
 template <class X>
 constexpr bool has_owners() {
-  for (int a = 0; a < X::layout.axes; ++a)
-    if (!X::layout[a].is_shard()) return false;
-  return true;
+  return X::layout.sharding_axes() == (1u << X::layout.axes) - 1u;
 }
 
 }  // namespace tape

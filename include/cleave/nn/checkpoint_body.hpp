@@ -58,15 +58,6 @@ inline std::optional<Box> owned_piece(const StateEntry& entry, index_t number, i
   return box.volume() > 0 ? std::optional(box) : std::nullopt;
 }
 
-/// A box relative to another one's beginning.
-inline Box relative_to(const Shape& origin, Box box) {
-  for (int d = 0; d < box.dims(); ++d) {
-    box.begin[d] -= origin[d];
-    box.end[d] -= origin[d];
-  }
-  return box;
-}
-
 /// The global indices that this rank holds.
 inline Box held_box(const StateEntry& entry) {
   if (entry.layout == nullptr) return Box::of(entry.shape);
@@ -186,7 +177,7 @@ inline void write_part(const std::string& path, const StateDict& state, int rank
     piece.begin = end;
     end += piece.bytes();
     const HostElements held = entry.fetch(entry.tensor.get());
-    const ConstView part = held.view[relative_to(held_box(entry).begin, piece.box)];
+    const ConstView part = held.view[piece.box.relative_to(held_box(entry).begin)];
     elements.emplace_back(piece.bytes());
     pack_view(part, elements.back().data());
     piece.checksum = checksum_of_bytes(elements.back().data(), elements.back().size());
@@ -259,8 +250,8 @@ inline void load_entry(const std::string& path, const std::vector<FileIndex>& fi
       if (both.volume() == 0) continue;
       const std::vector<std::byte> bytes = read_piece(file, piece);
       const ConstView from = ConstView::dense(bytes.data(), piece.dtype, piece.box.extents());
-      strided_copy(Host{}, from[relative_to(piece.box.begin, both)],
-                   to.view[relative_to(held.begin, both)]);
+      strided_copy(Host{}, from[both.relative_to(piece.box.begin)],
+                   to.view[both.relative_to(held.begin)]);
       missing -= both.volume();
     }
   if (!is_found && entry.shape.product() != 0)

@@ -17,6 +17,7 @@
 #include <cleave/ops/call.hpp>
 #include <cleave/ops/dim.hpp>
 #include <cleave/ops/reduce.hpp>
+#include <cleave/ops/whole_rows.hpp>
 
 namespace cleave {
 
@@ -135,7 +136,8 @@ struct ArgReduce : Composite {
 
   template <class Request, class X>
   static constexpr auto body(const Request& request, const X& x) {
-    if constexpr (!may_be_sharded<X>()) return detail::call_as(request, ArgReduceWhole<By, D>{}, x);
+    if constexpr (!detail::may_shard<(1u << D), X>())
+      return detail::call_as(request, ArgReduceWhole<By, D>{}, x);
     else return of_candidates(request, x, call_op(ArgCandidates<By, D>{}, x));
   }
 
@@ -157,20 +159,6 @@ struct ArgReduce : Composite {
     if constexpr (detail::asks_placements<Request>)
       return detail::call_as(request, Redistribute{}, keys);
     else return resolve(keys);
-  }
-
-  /// Whether an axis shards the dimension; known of a DTensor, not of a value that is traced.
-  template <class X>
-  static constexpr bool may_be_sharded() {
-    if constexpr (is_tensor<X>) {
-      return false;
-    } else if constexpr (is_dtensor<X>) {
-      for (int a = 0; a < X::layout.axes; ++a)
-        if (X::layout[a].is_shard(D)) return true;
-      return false;
-    } else {
-      return true;
-    }
   }
 };
 

@@ -33,20 +33,6 @@ constexpr RuleText exact_factors(ExactTerms terms, int dims, unsigned mask) {
                                        : factors_text(operand, result);
 }
 
-/// Whether an axis may shard a dimension of the mask; not known of a value that is traced.
-template <unsigned Mask, class X>
-constexpr bool may_shard() {
-  if constexpr (is_tensor<X>) {
-    return false;
-  } else if constexpr (is_dtensor<X>) {
-    for (int a = 0; a < X::layout.axes; ++a)
-      if (X::layout[a].is_shard() && (Mask >> X::layout[a].dim & 1u)) return true;
-    return false;
-  } else {
-    return true;
-  }
-}
-
 }  // namespace detail
 
 namespace ops {

@@ -16,14 +16,6 @@ namespace cleave {
 
 namespace detail {
 
-/// The axes on which a layout is partial, as a mask.
-constexpr AxisMask partial_axes(const Layout& layout) {
-  AxisMask mask = 0;
-  for (int a = 0; a < layout.axes; ++a)
-    if (layout[a].is_partial()) mask |= 1u << a;
-  return mask;
-}
-
 /// Whether all partials of the two are of one op, on the same axes.
 constexpr bool same_partials(const Layout& x, const Layout& y) {
   int op = -1;  // of the partials seen so far
@@ -34,7 +26,7 @@ constexpr bool same_partials(const Layout& x, const Layout& y) {
       op = int(layout[a].op);
     }
   }
-  return partial_axes(x) == partial_axes(y);
+  return x.partial_axes() == y.partial_axes();
 }
 
 template <class X>
@@ -72,7 +64,7 @@ auto reduce_partials(const First& first, const Rest&... rest) {
                 first.context());
 
   constexpr Layout layout = First::layout;
-  AxisMask axes = detail::partial_axes(layout);
+  AxisMask axes = layout.partial_axes();
   const MeshState& mesh = first.mesh().state();
   for (int a = 0; a < layout.axes; ++a)
     if (mesh.extents()[a] == 1) axes &= ~(1u << a);

@@ -21,6 +21,7 @@
 #include <cleave/ops/placement.hpp>
 #include <cleave/ops/reduce.hpp>
 #include <cleave/ops/squeeze.hpp>
+#include <cleave/ops/whole_rows.hpp>
 
 namespace cleave {
 
@@ -170,17 +171,9 @@ constexpr auto slice_of(const char* name, const X& x, index_t begin, index_t end
 template <int D, class X>
 constexpr auto whole_along(const X& x) {
   using Y = std::remove_cvref_t<decltype(innermost(x))>;
-  if constexpr (is_dtensor<Y>) {
-    constexpr bool is_sharded = [] {
-      for (int a = 0; a < Y::layout.axes; ++a)
-        if (Y::layout[a].is_shard(D)) return true;
-      return false;
-    }();
-    if constexpr (is_sharded) return call_op(ops::Slice<D>{0, 1, shape_of(x)[D]}, x);
-    else return x;
-  } else {
-    return x;
-  }
+  if constexpr (is_dtensor<Y> && may_shard<(1u << D), Y>())
+    return call_op(ops::Slice<D>{0, 1, shape_of(x)[D]}, x);
+  else return x;
 }
 
 }  // namespace detail

@@ -8,18 +8,22 @@
 
 namespace cleave::detail {
 
+/// Whether an axis may shard a dimension of the mask; not known of a value that is traced.
+template <unsigned Mask, class X>
+constexpr bool may_shard() {
+  if constexpr (is_tensor<X>) return false;
+  else if constexpr (is_dtensor<X>)
+    return X::layout.axes_where(
+               [](const Placement& p) { return p.is_shard() && (Mask >> p.dim & 1u); }) != 0;
+  else return true;
+}
+
 /// Whether a rank of the host has dimension D whole; of a value that is traced nobody knows yet.
 template <int D, class X>
 constexpr bool has_whole() {
-  if constexpr (is_tensor<X>) {
-    return std::is_same_v<typename X::device_type, Host>;
-  } else if constexpr (is_dtensor<X>) {
-    for (int a = 0; a < X::layout.axes; ++a)
-      if (X::layout[a].is_shard(D)) return false;
-    return std::is_same_v<typename X::mesh_type::device_type, Host>;
-  } else {
-    return false;
-  }
+  if constexpr (is_tensor<X> || is_dtensor<X>)
+    return std::is_same_v<typename X::device_type, Host> && !may_shard<(1u << D), X>();
+  else return false;
 }
 
 /// Whether a kernel for floats and doubles can compute its rows along dimension D.

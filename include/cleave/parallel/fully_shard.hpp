@@ -70,11 +70,7 @@ inline constexpr bool is_options<FullyShardOptions<T...>> = true;
 /// The dimension that an axis may cut so that gathering stays an affair of that axis: the first that
 /// no axis shards; else one that only axes before it do, whose parts it cuts further. -1: none.
 constexpr int dim_to_shard(const Layout& layout, int dims, int axis) {
-  const auto is_free = [&](int d, int from) {
-    for (int a = from; a < layout.axes; ++a)
-      if (layout[a].is_shard(d)) return false;
-    return true;
-  };
+  const auto is_free = [&](int d, int from) { return layout.sharding_axes(d) >> from == 0; };
   for (int d = 0; d < dims; ++d)
     if (is_free(d, 0)) return d;
   for (int d = 0; d < dims; ++d)

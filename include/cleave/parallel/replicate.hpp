@@ -60,9 +60,7 @@ constexpr AxisMask mask_of(const Mesh* mesh, const flat<A...>*) {
 /// Whether a tensor is sharded on some of these axes: its gradient is no sum over all of them.
 template <class X>
 constexpr bool is_sharded_on(AxisMask axes) {
-  for (int a = 0; a < X::layout.axes; ++a)
-    if ((axes >> a & 1u) && X::layout[a].is_shard()) return true;
-  return false;
+  return (X::layout.sharding_axes() & axes) != 0;
 }
 
 /// Whether a module or a part of it is replicated already.

@@ -66,11 +66,25 @@ struct Layout {
   constexpr Placement& operator[](int axis) { return on[std::size_t(axis)]; }
   constexpr const Placement& operator[](int axis) const { return on[std::size_t(axis)]; }
 
-  constexpr bool has_partial() const {
+  /// The axes whose placement is so: bit a stands for axis a.
+  template <class Condition>
+  constexpr unsigned axes_where(const Condition& is_so) const {
+    unsigned mask = 0;
     for (int a = 0; a < axes; ++a)
-      if ((*this)[a].is_partial()) return true;
-    return false;
+      if (is_so((*this)[a])) mask |= 1u << a;
+    return mask;
   }
+  constexpr unsigned partial_axes() const {
+    return axes_where([](const Placement& p) { return p.is_partial(); });
+  }
+  constexpr unsigned sharding_axes() const {
+    return axes_where([](const Placement& p) { return p.is_shard(); });
+  }
+  /// Those that shard dimension d.
+  constexpr unsigned sharding_axes(int d) const {
+    return axes_where([d](const Placement& p) { return p.is_shard(d); });
+  }
+  constexpr bool has_partial() const { return partial_axes() != 0; }
 
   /// The same with every partial replaced.
   constexpr Layout with_partials_as(const Placement& other) const {

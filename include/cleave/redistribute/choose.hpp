@@ -24,9 +24,7 @@ constexpr bool sizes_decide(const Layout& source, const Layout& target, int dims
   if (detail::next_partial_group(source, goal.layout) == 0) return false;
   const Plan plan = make_plan(source, goal.layout, dims);
   if (plan.count > 1 || plan[0].kind != StepKind::all_reduce) return true;
-  for (int a = 0; a < source.axes; ++a)
-    if (source[a].is_replicate()) return true;
-  return false;
+  return source.axes_where([](const Placement& p) { return p.is_replicate(); }) != 0;
 }
 
 namespace detail {

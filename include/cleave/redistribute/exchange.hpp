@@ -27,17 +27,19 @@ struct ExchangeSide {
   const StepLayout& layout;
   const Shape& shape;
   const Shape& mesh;
-  const Shape* self;          ///< this rank's coordinate; null: it is not in the mesh
-  AxisMask chunk_axes = 0;    ///< tell which chunk a rank owns
-  AxisMask replica_axes = 0;  ///< tell the owners of a chunk apart
+  const Shape* self;      ///< this rank's coordinate; null: it is not in the mesh
+  AxisMask chunk_axes;    ///< tell which chunk a rank owns
+  AxisMask replica_axes;  ///< tell the owners of a chunk apart
 
   /// @param axes  in which the ranks of the group differ
   constexpr ExchangeSide(const StepLayout& of, const Shape& extents, const Shape& on,
                          const Shape* coordinate, AxisMask axes)
-      : layout(of), shape(extents), mesh(on), self(coordinate) {
-    for (int a = 0; a < mesh.dims; ++a)
-      if (axes >> a & 1u) (layout.layout[a].is_shard() ? chunk_axes : replica_axes) |= 1u << a;
-  }
+      : layout(of),
+        shape(extents),
+        mesh(on),
+        self(coordinate),
+        chunk_axes(axes & of.layout.sharding_axes()),
+        replica_axes(axes & ~chunk_axes) {}
 
   constexpr Box box(const Shape& at) const { return owned_box(layout, shape, mesh, at); }
   constexpr index_t chunk(const Shape& at) const { return linear_index(mesh, at, chunk_axes); }

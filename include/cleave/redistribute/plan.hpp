@@ -161,11 +161,8 @@ constexpr void move_last(StepLayout& of, unsigned mask, int dims) {
 /// A dimension to scatter along when the target asks for none: one that no axis shards keeps the
 /// pieces even. -1 if there is no dimension.
 constexpr int free_dim(const Layout& layout, int dims) {
-  for (int d = 0; d < dims; ++d) {
-    bool used = false;
-    for (int a = 0; a < layout.axes; ++a) used = used || layout[a].is_shard(d);
-    if (!used) return d;
-  }
+  for (int d = 0; d < dims; ++d)
+    if (layout.sharding_axes(d) == 0) return d;
   return dims > 0 ? 0 : -1;
 }
 
