@@ -8,23 +8,11 @@
 #include <vector>
 
 #include <cleave/comm/measure_link.hpp>
+#include <cleave/comm/values.hpp>
 #include <cleave/core/clock.hpp>
 #include <cleave/tensor/storage.hpp>
 
 namespace cleave::detail {
-
-/// The greatest of the ranks' numbers, on all of them.
-CLEAVE_INLINE double greatest(Communicator& group, double mine) {
-  double result = mine;
-  Collective c;
-  c.kind = CollectiveKind::all_reduce;
-  c.op = ReduceOp::max;
-  c.source = ConstView::dense(&mine, DType::float64, Shape::filled(1, 1));
-  c.destination = View::dense(&result, DType::float64, Shape::filled(1, 1));
-  c.operation = "run";
-  group.run(c);
-  return result;
-}
 
 /// Seconds of an all-gather of so many bytes from each rank, on the slowest rank: the same on all.
 CLEAVE_INLINE double seconds_of_gather(Communicator& group, index_t share) {
@@ -46,7 +34,8 @@ CLEAVE_INLINE double seconds_of_gather(Communicator& group, index_t share) {
   const auto seconds = [&](int calls) {
     const Clock::time_point start = Clock::now();
     for (int i = 0; i < calls; ++i) group.run(c);
-    return greatest(group, Seconds(Clock::now() - start).count() / calls);
+    return reduce_values(group, ReduceOp::max, Seconds(Clock::now() - start).count() / calls,
+                         "run");
   };
   group.run(c);  // the first call may make groups and map memory
   const int calls = int(std::clamp(0.004 / seconds(1), 1.0, 100.0));
@@ -69,8 +58,8 @@ CLEAVE_INLINE LinkCosts measure_link(Communicator& group, Communicator& all) {
     seconds = seconds_of_gather(group, share);
   }
   const double us = std::max((seconds - latency) * 1e6, 1e-3);
-  costs.latency_us = greatest(all, latency * 1e6);
-  costs.bytes_per_us = -greatest(all, -double(share * (ranks - 1)) / us);
+  costs.latency_us = reduce_values(all, ReduceOp::max, latency * 1e6, "run");
+  costs.bytes_per_us = -reduce_values(all, ReduceOp::max, -double(share * (ranks - 1)) / us, "run");
   return costs;
 }
 

@@ -1,29 +1,17 @@
 // distribute_tensor: one rank has a whole array, every rank of the mesh gets its part.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <utility>
 #include <vector>
 
+#include <cleave/comm/values.hpp>
 #include <cleave/dtensor/dtensor.hpp>
 #include <cleave/dtensor/from_local.hpp>
 
 namespace cleave {
 
 namespace detail {
-
-/// The shape that the mesh's first rank has, on every rank.
-inline Shape broadcast_shape(Shape shape, const MeshState& mesh) {
-  Collective call;
-  call.kind = CollectiveKind::broadcast;
-  const Shape extents(std::array<index_t, 1>{max_dims});
-  call.source = ConstView::dense(shape.values.data(), DType::int64, extents);
-  call.destination = View::dense(shape.values.data(), DType::int64, extents);
-  call.operation = "distribute_tensor";
-  mesh.group().host().run(call);
-  return shape;
-}
 
 /// Sends every rank of the group over the sharding axes its part of what the first has.
 /// @tparam Device  where both are
@@ -77,7 +65,8 @@ auto distribute_tensor(const Tensor<T, Rank, From>& tensor, const Mesh& mesh, P.
   const MeshState& state = mesh.state();
   if (!state.is_member())
     return Result::unchecked(typename Result::local_type(), mesh, tensor.shape());
-  const Shape shape = detail::broadcast_shape(Shape(tensor.shape()), state);
+  const Shape shape =
+      detail::broadcast_shape(state.group().host(), Shape(tensor.shape()), "distribute_tensor");
   const auto global = to_array<Rank>(shape);
   const Shape& at = mesh.coordinate();
   const Tensor<T, Rank, From> local(to_array<Rank>(local_shape(layout, shape, mesh.extents(), at)));

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <cleave/comm/values.hpp>
 #include <cleave/dtensor/dtensor.hpp>
 
 namespace cleave {
@@ -48,25 +49,6 @@ struct LocalPart {
            global_is_given == other.global_is_given && global == other.global;
   }
 };
-
-/// @collective every rank of the mesh
-inline std::vector<LocalPart> gather_parts(const LocalPart& mine, const MeshState& mesh) {
-  constexpr index_t words = index_t(sizeof(LocalPart) / sizeof(index_t));
-  Communicator& group = mesh.group().host();
-  const auto size = std::size_t(group.size());
-  std::vector<LocalPart> all(size, mine);  // on a dry mesh, nobody says otherwise
-  std::vector<Box> pieces(size);
-  for (std::size_t r = 0; r < size; ++r)
-    pieces[r] = {Shape::filled(1, index_t(r) * words), Shape::filled(1, index_t(r + 1) * words)};
-  Collective call;
-  call.kind = CollectiveKind::all_gather;
-  call.source = ConstView::dense(&mine, DType::int64, Shape::filled(1, words));
-  call.destination = View::dense(all.data(), DType::int64, Shape::filled(1, index_t(size) * words));
-  call.pieces = pieces;
-  call.operation = "from_local";
-  group.run(call);
-  return all;
-}
 
 /// "float32 [2, 3] under (Shard(0))"; with the global shape, if it was given.
 inline std::string describe(const LocalPart& part, int axes) {
@@ -113,7 +95,7 @@ inline Shape agree_on_parts(const View& local, const Layout& layout, const Shape
     mine.global_is_given = 1;
     mine.global = given->values;
   }
-  const std::vector<LocalPart> all = gather_parts(mine, mesh);
+  const std::vector<LocalPart> all = gather_values(mesh.group().host(), mine, "from_local");
   const auto rank = [&](std::size_t r) { return "rank " + std::to_string(mesh.world_ranks()[r]); };
   for (std::size_t r = 1; r < all.size(); ++r)
     if (!all[r].fits(all[0]))

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <cleave/comm/communicator.hpp>
+#include <cleave/comm/values.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/core/random_state.hpp>
 #include <cleave/mesh/mesh_state.hpp>
@@ -43,14 +44,8 @@ void synchronize_random_state(const Owner& owner) {
   Communicator& group = owner.communicator().host();
   RandomState& state = group.state().random;
   std::array<std::uint64_t, 2> words{state.seed, state.offset};
-  const Shape two = Shape::filled(1, 2);
-  Collective call;
-  call.kind = CollectiveKind::broadcast;
-  call.global_count = 2;
-  call.source = ConstView::dense(words.data(), DType::uint64, two);
-  call.destination = View::dense(words.data(), DType::uint64, two);
-  call.operation = "synchronize_random_state";
-  group.run(call);
+  group.run(detail::broadcast_call(View::dense(words.data(), DType::uint64, Shape::filled(1, 2)),
+                                   "synchronize_random_state"));
   state = {words[0], words[1]};
 }
 
@@ -59,29 +54,6 @@ namespace detail {
 /// What is added to the seed of a rank of the world inside of a region.
 inline std::uint64_t shift_of(const RandomRegion* region, int world_rank) {
   return region == nullptr ? 0 : region->shift.at(std::size_t(world_rank));
-}
-
-/// The states of all ranks of a mesh.
-/// @collective every rank of the mesh
-inline std::vector<RandomState> gather_states(const MeshState& mesh, const RandomState& mine,
-                                              const char* operation) {
-  Communicator& group = mesh.group().host();
-  const auto size = std::size_t(group.size());
-  const std::array<std::uint64_t, 2> words{mine.seed, mine.offset};
-  std::vector<std::array<std::uint64_t, 2>> all(size, words);  // on a dry mesh, nobody differs
-  std::vector<Box> pieces(size);
-  for (std::size_t r = 0; r < size; ++r)
-    pieces[r] = {Shape::filled(1, index_t(2 * r)), Shape::filled(1, index_t(2 * r + 2))};
-  Collective call;
-  call.kind = CollectiveKind::all_gather;
-  call.source = ConstView::dense(words.data(), DType::uint64, Shape::filled(1, 2));
-  call.destination = View::dense(all.data(), DType::uint64, Shape::filled(1, index_t(2 * size)));
-  call.pieces = pieces;
-  call.operation = operation;
-  group.run(call);
-  std::vector<RandomState> states;
-  for (const auto& [seed, offset] : all) states.push_back({seed, offset});
-  return states;
 }
 
 /// @throws Error that names the ranks which stand elsewhere than the first one of the mesh
@@ -136,7 +108,7 @@ inline RandomState take_draws(const MeshState& mesh, const Layout& layout, const
   if (rank.check == CheckLevel::collective && mesh.is_member() && mesh.size() > 1) {
     const RandomState base{state.seed - shift_of(rank.region.get(), mesh.world()->rank()),
                            state.offset};
-    require_equal(mesh, gather_states(mesh, base, operation), operation);
+    require_equal(mesh, gather_values(mesh.group().host(), base, operation), operation);
   }
   return state;
 }

@@ -79,7 +79,8 @@ class RngTracker {
   /// @collective every rank of the mesh: an all-gather of 16 bytes
   bool is_synchronized() const {
     if (!mesh_->is_member() || mesh_->size() == 1) return true;
-    for (const RandomState& other : detail::gather_states(*mesh_, state_, "is_synchronized"))
+    for (const RandomState& other :
+         detail::gather_values(mesh_->group().host(), state_, "is_synchronized"))
       if (!(other == state_)) return false;
     return true;
   }

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include <cleave/comm/communicator.hpp>
+#include <cleave/comm/values.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/mesh/mesh_state.hpp>
 #include <cleave/nn/checkpoint.hpp>
@@ -66,16 +67,9 @@ inline Box held_box(const StateEntry& entry) {
 
 /// Ranks tell each other whether they have succeeded. @throws Error on all if one has not
 inline void agree(Communicator& group, const std::string& path, const std::string& problem) {
-  std::int64_t failed = problem.empty() ? 0 : 1;
-  Collective call;
-  call.kind = CollectiveKind::all_reduce;
-  call.op = ReduceOp::max;
-  const Shape one = Shape::filled(1, 1);
-  call.source = ConstView::dense(&failed, DType::int64, one);
-  std::int64_t any = 0;
-  call.destination = View::dense(&any, DType::int64, one);
-  call.operation = "save_checkpoint";
-  group.run(call);
+  const std::int64_t failed = problem.empty() ? 0 : 1;
+  const std::int64_t any =
+      cleave::detail::reduce_values(group, ReduceOp::max, failed, "save_checkpoint");
   if (!problem.empty()) throw Error("save_checkpoint", problem);
   if (any != 0) throw Error("save_checkpoint", path + " could not be written by another rank");
 }

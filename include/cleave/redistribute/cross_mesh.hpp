@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <cleave/comm/values.hpp>
 #include <cleave/redistribute/block.hpp>
 #include <cleave/redistribute/exchange.hpp>
 #include <cleave/redistribute/execute.hpp>
@@ -76,20 +77,6 @@ Transfers cross_transfers(const Union& members, const MeshState& from, const Ste
   return plan_transfers(before, after, number_in(from), number_in(to), owns_chunk);
 }
 
-/// The global shape, which ranks outside of the source mesh do not know.
-template <std::same_as<UnionGroup> Union>
-Shape agree_on_shape(Shape shape, const MeshState& source, const Union& ranks) {
-  Collective call;
-  call.kind = CollectiveKind::broadcast;
-  call.root = ranks.place_of(source.world_ranks()[0]);
-  const Shape extents(std::array<index_t, 1>{max_dims});
-  call.source = ConstView::dense(shape.values.data(), DType::int64, extents);
-  call.destination = View::dense(shape.values.data(), DType::int64, extents);
-  call.operation = "redistribute";
-  ranks.group->host().run(call);
-  return shape;
-}
-
 template <class Device>
 Block cross_redistribute(const Layout& source, const Layout& target, Block block,
                          const MeshState& from, const MeshState& to, Shape& shape) {
@@ -98,7 +85,9 @@ Block cross_redistribute(const Layout& source, const Layout& target, Block block
                 {.mesh = from.describe() + " and " + to.describe(), .rank = from.world_rank()});
   if (!from.is_member() && !to.is_member()) return block;
   const UnionGroup ranks = union_group(from, to);
-  shape = agree_on_shape(shape, from, ranks);
+  // ranks outside of the source mesh do not know it
+  shape = cleave::detail::broadcast_shape(ranks.group->host(), shape, "redistribute",
+                                          ranks.place_of(from.world_ranks()[0]));
   const DType dtype = block.view.dtype;
 
   StepLayout now{source};

@@ -1,0 +1,74 @@
+// Small values that the ranks of a group tell each other on the host.
+//
+// All functions are collective over the group. `operation` is what the user called, for errors.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+#include <vector>
+
+#include <cleave/comm/collective.hpp>
+#include <cleave/comm/communicator.hpp>
+#include <cleave/core/dtype.hpp>
+#include <cleave/core/shape.hpp>
+
+namespace cleave::detail {
+
+inline void run_observed(Communicator& group, const Collective& call) { group.run(call); }
+
+/// What each rank has, in rank order.
+template <class T>
+  requires std::is_trivially_copyable_v<T>
+std::vector<T> gather_values(Communicator& group, const T& mine, const char* operation,
+                             void (*run)(Communicator&, const Collective&) = run_observed) {
+  constexpr auto each = index_t(sizeof(T));
+  const index_t ranks = group.size();
+  std::vector<T> all(std::size_t(ranks), mine);  // on a dry mesh, nobody says otherwise
+  std::vector<Box> pieces;
+  for (index_t r = 0; r < ranks; ++r)
+    pieces.push_back({Shape::filled(1, r * each), Shape::filled(1, (r + 1) * each)});
+  Collective call;
+  call.kind = CollectiveKind::all_gather;
+  call.source = ConstView::dense(&mine, DType::uint8, Shape::filled(1, each));
+  call.destination = View::dense(all.data(), DType::uint8, Shape::filled(1, ranks * each));
+  call.pieces = pieces;
+  call.operation = operation;
+  run(group, call);
+  return all;
+}
+
+/// The ranks' numbers reduced, on all of them.
+template <class T>
+T reduce_values(Communicator& group, ReduceOp op, const T& mine, const char* operation) {
+  T result = mine;
+  Collective call;
+  call.kind = CollectiveKind::all_reduce;
+  call.op = op;
+  call.source = ConstView::dense(&mine, dtype_of<T>(), Shape::filled(1, 1));
+  call.destination = View::dense(&result, dtype_of<T>(), Shape::filled(1, 1));
+  call.operation = operation;
+  group.run(call);
+  return result;
+}
+
+/// The call that overwrites `values` with those of the root.
+inline Collective broadcast_call(const View& values, const char* operation, int root = 0) {
+  Collective call;
+  call.kind = CollectiveKind::broadcast;
+  call.root = root;
+  call.source = values;
+  call.destination = values;
+  call.operation = operation;
+  return call;
+}
+
+/// The shape that the root has.
+inline Shape broadcast_shape(Communicator& group, Shape shape, const char* operation,
+                             int root = 0) {
+  const Shape extents = Shape::filled(1, max_dims);
+  group.run(
+      broadcast_call(View::dense(shape.values.data(), DType::int64, extents), operation, root));
+  return shape;
+}
+
+}  // namespace cleave::detail
