@@ -3,7 +3,7 @@
 
 usage: operations.py SOURCE_ROOT
 
-An operation is a struct that derives from Elementwise, RealFunction or Composite, or one that has a
+An operation is a struct that derives from Elementwise, ElementwiseOn, RealFunction or Composite, or one that has a
 name and a kernel, a view or a body. The rule runs on the library, where it must find none that is
 missing, and on planted headers, where it must.
 """
@@ -19,7 +19,7 @@ from cases import Cases
 LIST = "include/cleave/ops/list"
 STRUCT = re.compile(r"^(?:template <[^;{]*>\s*)?struct (\w+)(?:\s*:\s*([^{;]*))?\s*\{(.*?)^\};",
                     re.MULTILINE | re.DOTALL)
-BASE = re.compile(r"\b(?:Elementwise|Composite|RealFunction)\b")
+BASE = re.compile(r"\b(?:Elementwise(?:On)?|Composite|RealFunction)\b")
 NAME = re.compile(r"static constexpr const char\* name\b")
 BODY = re.compile(r"\b(?:kernel|view|body)\(")
 
@@ -45,6 +45,8 @@ def missing(tree, list_text):
 
 PLANTED = {
     "an elementwise operation": "struct Planted : Elementwise {\n"
+    "  static constexpr const char* name = \"planted\";\n};\n",
+    "an operation on elements with an order": "struct Planted : ElementwiseOn<Elements::ordered> {\n"
     "  static constexpr const char* name = \"planted\";\n};\n",
     "a composite": "template <int D>\nstruct Planted : Composite {\n"
     "  static constexpr const char* name = \"planted\";\n};\n",

@@ -252,67 +252,67 @@ struct Hardswish : RealFunction<Hardswish> {
 /// The error function.
 template <class... R, AnyTensor A>
 constexpr auto erf(const A& a) {
-  return detail::of_real<R...>(ops::Erf{}, a);
+  return detail::pointwise<R...>(ops::Erf{}, a);
 }
 
 /// 1 - erf(a)
 template <class... R, AnyTensor A>
 constexpr auto erfc(const A& a) {
-  return detail::of_real<R...>(ops::Erfc{}, a);
+  return detail::pointwise<R...>(ops::Erfc{}, a);
 }
 
 /// a/2 · (1 + erf(a / sqrt(2)))
 template <class... R, AnyTensor A>
 constexpr auto gelu(const A& a) {
-  return detail::of_real<R...>(ops::Gelu{}, a);
+  return detail::pointwise<R...>(ops::Gelu{}, a);
 }
 
 /// gelu approximated by tanh, PyTorch's `approximate="tanh"`.
 template <class... R, AnyTensor A>
 constexpr auto gelu_tanh(const A& a) {
-  return detail::of_real<R...>(ops::GeluTanh{}, a);
+  return detail::pointwise<R...>(ops::GeluTanh{}, a);
 }
 
 /// a · sigmoid(a)
 template <class... R, AnyTensor A>
 constexpr auto silu(const A& a) {
-  return detail::of_real<R...>(ops::Silu{}, a);
+  return detail::pointwise<R...>(ops::Silu{}, a);
 }
 
 /// log(1 + exp(beta a)) / beta; a itself where beta a > threshold.
 template <class... R, AnyTensor A>
 constexpr auto softplus(const A& a, double beta = 1, double threshold = 20) {
-  return detail::of_real<R...>(ops::Softplus{{}, beta, threshold}, a);
+  return detail::pointwise<R...>(ops::Softplus{{}, beta, threshold}, a);
 }
 
 /// a · tanh(softplus(a))
 template <class... R, AnyTensor A>
 constexpr auto mish(const A& a) {
-  return detail::of_real<R...>(ops::Mish{}, a);
+  return detail::pointwise<R...>(ops::Mish{}, a);
 }
 
 /// log(sigmoid(a))
 template <class... R, AnyTensor A>
 constexpr auto logsigmoid(const A& a) {
-  return detail::of_real<R...>(ops::LogSigmoid{}, a);
+  return detail::pointwise<R...>(ops::LogSigmoid{}, a);
 }
 
 /// a / (1 + |a|)
 template <class... R, AnyTensor A>
 constexpr auto softsign(const A& a) {
-  return detail::of_real<R...>(ops::Softsign{}, a);
+  return detail::pointwise<R...>(ops::Softsign{}, a);
 }
 
 /// a where it is positive, share · a elsewhere.
 template <class... R, AnyTensor A>
 constexpr auto leaky_relu(const A& a, double share = 0.01) {
-  return detail::of_real<R...>(ops::LeakyRelu{{}, share}, a);
+  return detail::pointwise<R...>(ops::LeakyRelu{{}, share}, a);
 }
 
 /// a where it is positive, alpha · (exp(a) - 1) elsewhere.
 template <class... R, AnyTensor A>
 constexpr auto elu(const A& a, double alpha = 1) {
-  return detail::of_real<R...>(ops::Elu{{}, alpha, 1, 1}, a);
+  return detail::pointwise<R...>(ops::Elu{{}, alpha, 1, 1}, a);
 }
 
 /// elu, scaled so that layers keep mean 0 and variance 1.
@@ -320,19 +320,19 @@ template <class... R, AnyTensor A>
 constexpr auto selu(const A& a) {
   constexpr double alpha = 1.6732632423543772848170429916717;
   constexpr double scale = 1.0507009873554804934193349852946;
-  return detail::of_real<R...>(ops::Elu{{}, alpha, scale, 1}, a);
+  return detail::pointwise<R...>(ops::Elu{{}, alpha, scale, 1}, a);
 }
 
 /// a where it is positive, alpha · (exp(a / alpha) - 1) elsewhere.
 template <class... R, AnyTensor A>
 constexpr auto celu(const A& a, double alpha = 1) {
-  return detail::of_real<R...>(ops::Elu{{}, alpha, 1, 1 / alpha}, a);
+  return detail::pointwise<R...>(ops::Elu{{}, alpha, 1, 1 / alpha}, a);
 }
 
 /// a between two bounds.
 template <class... R, AnyTensor A>
 constexpr auto hardtanh(const A& a, double low = -1, double high = 1) {
-  return detail::of_real<R...>(ops::Hardtanh{{}, low, high}, a);
+  return detail::pointwise<R...>(ops::Hardtanh{{}, low, high}, a);
 }
 
 /// a between 0 and 6.
@@ -344,13 +344,13 @@ constexpr auto relu6(const A& a) {
 /// a / 6 + 1 / 2, between 0 and 1.
 template <class... R, AnyTensor A>
 constexpr auto hardsigmoid(const A& a) {
-  return detail::of_real<R...>(ops::Hardsigmoid{}, a);
+  return detail::pointwise<R...>(ops::Hardsigmoid{}, a);
 }
 
 /// a · hardsigmoid(a)
 template <class... R, AnyTensor A>
 constexpr auto hardswish(const A& a) {
-  return detail::of_real<R...>(ops::Hardswish{}, a);
+  return detail::pointwise<R...>(ops::Hardswish{}, a);
 }
 
 }  // namespace cleave

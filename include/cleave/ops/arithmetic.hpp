@@ -145,7 +145,7 @@ struct Sign : Elementwise {
 };
 
 /// A NaN among the operands is the result. Where they are equal, the gradient is halved.
-struct Maximum : Elementwise {
+struct Maximum : ElementwiseOn<Elements::ordered> {
   static constexpr const char* name = "maximum";
   static constexpr const char* partials =
       "max,max->max; max,R->max; R,max->max; min,R->min; R,min->min";
@@ -161,7 +161,7 @@ struct Maximum : Elementwise {
   }
 };
 
-struct Minimum : Elementwise {
+struct Minimum : ElementwiseOn<Elements::ordered> {
   static constexpr const char* name = "minimum";
   static constexpr const char* partials =
       "min,min->min; min,R->min; R,min->min; max,R->max; R,max->max";
@@ -245,7 +245,6 @@ constexpr auto div(const A& a, const B& b) {
 template <class... R, class A, class B>
   requires TensorAndOther<A, B>
 constexpr auto maximum(const A& a, const B& b) {
-  static_assert(!is_complex<detail::element_of<A, B>>, "cleave: complex numbers have no order");
   return detail::pointwise<R...>(ops::Maximum{}, a, b);
 }
 
@@ -253,7 +252,6 @@ constexpr auto maximum(const A& a, const B& b) {
 template <class... R, class A, class B>
   requires TensorAndOther<A, B>
 constexpr auto minimum(const A& a, const B& b) {
-  static_assert(!is_complex<detail::element_of<A, B>>, "cleave: complex numbers have no order");
   return detail::pointwise<R...>(ops::Minimum{}, a, b);
 }
 

@@ -11,7 +11,7 @@ namespace cleave {
 namespace ops {
 
 /// min(max(x, low), high): where low > high, high. A NaN among the operands is the result.
-struct Clamp : Elementwise {
+struct Clamp : ElementwiseOn<Elements::ordered> {
   static constexpr const char* name = "clamp";
   static constexpr const char* partials = "max,R,R->max; min,R,R->min";
   template <class T>
@@ -39,7 +39,7 @@ struct ClampShare : Elementwise {
 };
 
 /// a + weight · (b - a), exact at both ends.
-struct Lerp : Elementwise {
+struct Lerp : ElementwiseOn<Elements::fractions> {
   static constexpr const char* name = "lerp";
   static constexpr const char* partials =
       "sum,sum,R->sum; avg,avg,R->avg; avg,R,R->avg; R,avg,R->avg";
@@ -99,7 +99,7 @@ struct Addcmul : Elementwise {
 
 /// a + value · b / c
 template <class T>
-struct Addcdiv : Elementwise {
+struct Addcdiv : ElementwiseOn<Elements::fractions> {
   T value = T(1);
 
   static constexpr const char* name = "addcdiv";
@@ -125,7 +125,6 @@ struct Addcdiv : Elementwise {
 /// x, but at least `low` and at most `high`: tensors or numbers.
 template <class... R, AnyTensor X, AnyOperand Low, AnyOperand High>
 constexpr auto clamp(const X& x, const Low& low, const High& high) {
-  detail::require_kind<X, true>();
   return detail::pointwise<R...>(ops::Clamp{}, x, low, high);
 }
 
@@ -138,7 +137,6 @@ constexpr auto clamp_share(const X& x, const Low& low, const High& high) {
 /// a + weight · (b - a); the weight may be a number. `// y[P] = lerp(a[P], b[P], w[R])`
 template <class... R, AnyTensor A, AnyTensor B, AnyOperand W>
 constexpr auto lerp(const A& a, const B& b, const W& weight) {
-  detail::require_kind<A, false>();
   return detail::pointwise<R...>(ops::Lerp{}, a, b, weight);
 }
 
@@ -152,7 +150,6 @@ constexpr auto addcmul(const A& a, const B& b, const C& c, const V& value = V(1)
 /// a + value · b / c. `// y[P] = a[P] + value · b[P] / c[R]`
 template <class... R, AnyTensor A, AnyTensor B, AnyTensor C, ScalarElement V = int>
 constexpr auto addcdiv(const A& a, const B& b, const C& c, const V& value = V(1)) {
-  detail::require_kind<A, false>();
   using T = typename A::value_type;
   return detail::pointwise<R...>(ops::Addcdiv<T>{{}, detail::same_type<T>(value)}, a, b, c);
 }

@@ -13,28 +13,28 @@ namespace cleave {
 namespace ops {
 
 /// As all comparisons but NotEqual: false beside a NaN.
-struct Less : Elementwise {
+struct Less : ElementwiseOn<Elements::ordered> {
   static constexpr const char* name = "less";
   template <class T>
   CLEAVE_HOST_DEVICE bool operator()(const T& a, const T& b) const {
     return a < b;
   }
 };
-struct LessEqual : Elementwise {
+struct LessEqual : ElementwiseOn<Elements::ordered> {
   static constexpr const char* name = "less_equal";
   template <class T>
   CLEAVE_HOST_DEVICE bool operator()(const T& a, const T& b) const {
     return a <= b;
   }
 };
-struct Greater : Elementwise {
+struct Greater : ElementwiseOn<Elements::ordered> {
   static constexpr const char* name = "greater";
   template <class T>
   CLEAVE_HOST_DEVICE bool operator()(const T& a, const T& b) const {
     return a > b;
   }
 };
-struct GreaterEqual : Elementwise {
+struct GreaterEqual : ElementwiseOn<Elements::ordered> {
   static constexpr const char* name = "greater_equal";
   template <class T>
   CLEAVE_HOST_DEVICE bool operator()(const T& a, const T& b) const {
@@ -86,7 +86,7 @@ struct LogicalNot : Elementwise {
   }
 };
 
-struct IsNan : Elementwise {
+struct IsNan : ElementwiseOn<Elements::fractions> {
   static constexpr const char* name = "isnan";
   template <class T>
   CLEAVE_HOST_DEVICE bool operator()(const T& a) const {
@@ -94,7 +94,7 @@ struct IsNan : Elementwise {
   }
 };
 /// A complex number is infinite if one of its parts is, finite if both are.
-struct IsInf : Elementwise {
+struct IsInf : ElementwiseOn<Elements::fractions> {
   static constexpr const char* name = "isinf";
   template <class T>
   CLEAVE_HOST_DEVICE bool operator()(const T& a) const {
@@ -102,7 +102,7 @@ struct IsInf : Elementwise {
     else return a == kernels::highest<T>() || a == kernels::lowest<T>();
   }
 };
-struct IsFinite : Elementwise {
+struct IsFinite : ElementwiseOn<Elements::fractions> {
   static constexpr const char* name = "isfinite";
   template <class T>
   CLEAVE_HOST_DEVICE bool operator()(const T& a) const {
@@ -112,41 +112,32 @@ struct IsFinite : Elementwise {
 
 }  // namespace ops
 
-namespace detail {
-
-/// Calls a comparison of elements that have an order.
-template <class... R, class Op, class A, class B>
-constexpr auto compared(const Op& op, const A& a, const B& b) {
-  static_assert(!is_complex<element_of<A, B>>, "cleave: complex numbers have no order");
-  return pointwise<R...>(op, a, b);
-}
-
-}  // namespace detail
-
 /// a < b, of elements or with a number; as all comparisons a tensor of bool.
 template <class... R, class A, class B>
   requires TensorAndOther<A, B>
-constexpr auto less(const A& a, const B& b) { return detail::compared<R...>(ops::Less{}, a, b); }
+constexpr auto less(const A& a, const B& b) {
+  return detail::pointwise<R...>(ops::Less{}, a, b);
+}
 
 /// a <= b
 template <class... R, class A, class B>
   requires TensorAndOther<A, B>
 constexpr auto less_equal(const A& a, const B& b) {
-  return detail::compared<R...>(ops::LessEqual{}, a, b);
+  return detail::pointwise<R...>(ops::LessEqual{}, a, b);
 }
 
 /// a > b
 template <class... R, class A, class B>
   requires TensorAndOther<A, B>
 constexpr auto greater(const A& a, const B& b) {
-  return detail::compared<R...>(ops::Greater{}, a, b);
+  return detail::pointwise<R...>(ops::Greater{}, a, b);
 }
 
 /// a >= b
 template <class... R, class A, class B>
   requires TensorAndOther<A, B>
 constexpr auto greater_equal(const A& a, const B& b) {
-  return detail::compared<R...>(ops::GreaterEqual{}, a, b);
+  return detail::pointwise<R...>(ops::GreaterEqual{}, a, b);
 }
 
 /// a == b
@@ -190,20 +181,17 @@ constexpr auto logical_not(const A& a) {
 
 template <class... R, AnyTensor A>
 constexpr auto isnan(const A& a) {
-  detail::require_kind<A, false>();
   return detail::pointwise<R...>(ops::IsNan{}, a);
 }
 
 template <class... R, AnyTensor A>
 constexpr auto isinf(const A& a) {
-  detail::require_kind<A, false>();
   return detail::pointwise<R...>(ops::IsInf{}, a);
 }
 
 /// Neither infinite nor a NaN.
 template <class... R, AnyTensor A>
 constexpr auto isfinite(const A& a) {
-  detail::require_kind<A, false>();
   return detail::pointwise<R...>(ops::IsFinite{}, a);
 }
 

@@ -25,7 +25,26 @@
 #include <cleave/kernels/functions.hpp>
 #include <cleave/ops/call.hpp>
 
-namespace cleave::detail {
+namespace cleave {
+
+namespace ops {
+
+/// The elements that a function is defined on.
+enum class Elements {
+  ordered,    ///< real numbers, integers, bools
+  fractions,  ///< real and complex numbers
+  real,
+  divisible,  ///< real numbers and integers
+};
+
+template <Elements Kind>
+struct ElementwiseOn : Elementwise {
+  static constexpr Elements defined_on = Kind;
+};
+
+}  // namespace ops
+
+namespace detail {
 
 /// Whether a number may become a T without losing its kind: integer < real < complex.
 template <class T, class N>
@@ -64,23 +83,34 @@ constexpr decltype(auto) same_type(const X& x) {
   }
 }
 
+/// Requires that an operation is defined on elements T.
+template <class Op, class T>
+constexpr void require_elements() {
+  if constexpr (requires { Op::defined_on; }) {
+    using ops::Elements;
+    static_assert(Op::defined_on != Elements::ordered || !is_complex<T>,
+                  "cleave: complex numbers have no order");
+    static_assert(Op::defined_on != Elements::fractions || !std::is_integral_v<T>,
+                  "cleave: this function is defined on real and complex numbers; cast first");
+    static_assert(Op::defined_on != Elements::real || (!std::is_integral_v<T> && !is_complex<T>),
+                  "cleave: this function is defined on real numbers; cast first");
+    static_assert(
+        Op::defined_on != Elements::divisible || (!is_complex<T> && !std::is_same_v<T, bool>),
+        "cleave: this division requires a real or integer element type");
+  }
+}
+
 /// Calls an elementwise operation on operands of one element type.
 template <class... R, class Op, class... X>
 constexpr auto pointwise(const Op& op, const X&... x) {
   using T = element_of<X...>;
+  require_elements<Op, T>();
   return call_as(Request<R...>{}, op, same_type<T>(x)...);
-}
-
-template <class X, bool Ordered>
-constexpr void require_kind() {
-  using T = typename X::value_type;
-  if constexpr (Ordered) static_assert(!is_complex<T>, "cleave: complex numbers have no order");
-  else
-    static_assert(!std::is_integral_v<T>,
-                  "cleave: this function is defined on real and complex numbers; cast first");
 }
 
 /// Rows of a function that never falls.
 inline constexpr const char* never_falls = "max->max; min->min";
 
-}  // namespace cleave::detail
+}  // namespace detail
+
+}  // namespace cleave

@@ -9,7 +9,7 @@ namespace cleave {
 namespace ops {
 
 /// A NaN stays one.
-struct Relu : Elementwise {
+struct Relu : ElementwiseOn<Elements::ordered> {
   static constexpr const char* name = "relu";
   static constexpr const char* partials = detail::never_falls;
   template <class T>
@@ -22,7 +22,7 @@ struct Relu : Elementwise {
 };
 
 /// b where a > 0, 0 elsewhere.
-struct WherePositive : Elementwise {
+struct WherePositive : ElementwiseOn<Elements::ordered> {
   static constexpr const char* name = "where_positive";
   static constexpr const char* partials = "R,sum->sum; R,avg->avg";
   template <class T>
@@ -34,7 +34,7 @@ struct WherePositive : Elementwise {
   }
 };
 
-struct Exp : Elementwise {
+struct Exp : ElementwiseOn<Elements::fractions> {
   static constexpr const char* name = "exp";
   static constexpr auto row_function = kernels::RowFunctionId::exp;
   static constexpr const char* partials = detail::never_falls;
@@ -48,7 +48,7 @@ struct Exp : Elementwise {
 };
 
 /// Rises where it is defined, which the candidates of a maximum need not be: no rows.
-struct Log : Elementwise {
+struct Log : ElementwiseOn<Elements::fractions> {
   static constexpr const char* name = "log";
   static constexpr auto row_function = kernels::RowFunctionId::log;
   template <class T>
@@ -60,7 +60,7 @@ struct Log : Elementwise {
   }
 };
 
-struct Sqrt : Elementwise {
+struct Sqrt : ElementwiseOn<Elements::fractions> {
   static constexpr const char* name = "sqrt";
   static constexpr auto row_function = kernels::RowFunctionId::sqrt;
   template <class T>
@@ -72,7 +72,7 @@ struct Sqrt : Elementwise {
   }
 };
 
-struct Tanh : Elementwise {
+struct Tanh : ElementwiseOn<Elements::fractions> {
   static constexpr const char* name = "tanh";
   static constexpr auto row_function = kernels::RowFunctionId::tanh;
   static constexpr const char* partials = detail::never_falls;
@@ -85,7 +85,7 @@ struct Tanh : Elementwise {
   }
 };
 
-struct Sigmoid : Elementwise {
+struct Sigmoid : ElementwiseOn<Elements::fractions> {
   static constexpr const char* name = "sigmoid";
   static constexpr auto row_function = kernels::RowFunctionId::sigmoid;
   static constexpr const char* partials = detail::never_falls;
@@ -103,46 +103,39 @@ struct Sigmoid : Elementwise {
 /// max(a, 0)
 template <class... R, AnyTensor A>
 constexpr auto relu(const A& a) {
-  detail::require_kind<A, true>();
   return detail::pointwise<R...>(ops::Relu{}, a);
 }
 
 /// b where a > 0, 0 elsewhere.
 template <class... R, AnyTensor A, AnyTensor B>
 constexpr auto where_positive(const A& a, const B& b) {
-  detail::require_kind<A, true>();
   return detail::pointwise<R...>(ops::WherePositive{}, a, b);
 }
 
 template <class... R, AnyTensor A>
 constexpr auto exp(const A& a) {
-  detail::require_kind<A, false>();
   return detail::pointwise<R...>(ops::Exp{}, a);
 }
 
 /// The natural logarithm.
 template <class... R, AnyTensor A>
 constexpr auto log(const A& a) {
-  detail::require_kind<A, false>();
   return detail::pointwise<R...>(ops::Log{}, a);
 }
 
 template <class... R, AnyTensor A>
 constexpr auto sqrt(const A& a) {
-  detail::require_kind<A, false>();
   return detail::pointwise<R...>(ops::Sqrt{}, a);
 }
 
 template <class... R, AnyTensor A>
 constexpr auto tanh(const A& a) {
-  detail::require_kind<A, false>();
   return detail::pointwise<R...>(ops::Tanh{}, a);
 }
 
 /// 1 / (1 + exp(-a))
 template <class... R, AnyTensor A>
 constexpr auto sigmoid(const A& a) {
-  detail::require_kind<A, false>();
   return detail::pointwise<R...>(ops::Sigmoid{}, a);
 }
 

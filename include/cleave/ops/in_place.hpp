@@ -16,8 +16,8 @@ inline constexpr detail::InPlace<ops::Add> add_;
 inline constexpr detail::InPlace<ops::Sub> sub_;
 inline constexpr detail::InPlace<ops::Mul> mul_;
 inline constexpr detail::InPlace<ops::Div> div_;
-inline constexpr detail::InPlace<ops::Maximum, detail::Elements::ordered> maximum_;
-inline constexpr detail::InPlace<ops::Minimum, detail::Elements::ordered> minimum_;
+inline constexpr detail::InPlace<ops::Maximum> maximum_;
+inline constexpr detail::InPlace<ops::Minimum> minimum_;
 
 /// `neg_(x)`: x = -x, and so on.
 inline constexpr detail::InPlace<ops::Neg> neg_;
@@ -25,12 +25,12 @@ inline constexpr detail::InPlace<ops::Abs> abs_;
 inline constexpr detail::InPlace<ops::Sign> sign_;
 inline constexpr detail::InPlace<ops::Square> square_;
 inline constexpr detail::InPlace<ops::Conj> conj_;
-inline constexpr detail::InPlace<ops::Relu, detail::Elements::ordered> relu_;
-inline constexpr detail::InPlace<ops::Exp, detail::Elements::fractions> exp_;
-inline constexpr detail::InPlace<ops::Log, detail::Elements::fractions> log_;
-inline constexpr detail::InPlace<ops::Sqrt, detail::Elements::fractions> sqrt_;
-inline constexpr detail::InPlace<ops::Tanh, detail::Elements::fractions> tanh_;
-inline constexpr detail::InPlace<ops::Sigmoid, detail::Elements::fractions> sigmoid_;
+inline constexpr detail::InPlace<ops::Relu> relu_;
+inline constexpr detail::InPlace<ops::Exp> exp_;
+inline constexpr detail::InPlace<ops::Log> log_;
+inline constexpr detail::InPlace<ops::Sqrt> sqrt_;
+inline constexpr detail::InPlace<ops::Tanh> tanh_;
+inline constexpr detail::InPlace<ops::Sigmoid> sigmoid_;
 
 /// x[i] = f(x[i], y[i], ..): an update in one pass, whatever it is made of.
 ///

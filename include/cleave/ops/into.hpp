@@ -101,11 +101,8 @@ void write_into(const Y& y, const Op& op, const X&... x) {
   }
 }
 
-/// The elements that a function is defined on.
-enum class Elements { any, ordered, fractions };
-
 /// `add_(x, y)` for x = add(x, y); numbers take the element type of x.
-template <class Op, Elements Kind = Elements::any>
+template <class Op>
 struct InPlace {
   template <AnyTensor X, AnyOperand... Y>
   const X& operator()(const X& x, const Y&... y) const {
@@ -113,8 +110,7 @@ struct InPlace {
   }
   template <AnyTensor T, AnyOperand... X>
   const T& operator()(const Out<T>& y, const X&... x) const {
-    if constexpr (Kind != Elements::any)
-      require_kind<first_tensor_t<X...>, Kind == Elements::ordered>();
+    require_elements<Op, typename first_tensor_t<X...>::value_type>();
     write_into(y.target, Op{}, as_operand(same_type<element_of<X...>>(x))...);
     return y.target;
   }

@@ -82,7 +82,7 @@ struct TimesLog : Elementwise {
 };
 
 /// 1 / a
-struct Reciprocal : Elementwise {
+struct Reciprocal : ElementwiseOn<Elements::fractions> {
   static constexpr const char* name = "reciprocal";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a) const {
@@ -95,7 +95,7 @@ struct Reciprocal : Elementwise {
 };
 
 /// 1 / sqrt(a)
-struct Rsqrt : Elementwise {
+struct Rsqrt : ElementwiseOn<Elements::fractions> {
   static constexpr const char* name = "rsqrt";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a) const {
@@ -175,7 +175,7 @@ struct Log10 : RealFunction<Log10> {
 };
 
 /// sqrt(a² + b²), without overflow on the way.
-struct Hypot : Elementwise {
+struct Hypot : ElementwiseOn<Elements::real> {
   static constexpr const char* name = "hypot";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
@@ -191,7 +191,7 @@ struct Hypot : Elementwise {
 };
 
 /// log(exp(a) + exp(b)), without overflow on the way.
-struct LogAddExp : Elementwise {
+struct LogAddExp : ElementwiseOn<Elements::real> {
   static constexpr const char* name = "logaddexp";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
@@ -236,57 +236,57 @@ constexpr auto times_log(const A& y, const B& a) {
 /// 1 / a
 template <class... R, AnyTensor A>
 constexpr auto reciprocal(const A& a) {
-  detail::require_kind<A, false>();
   return detail::pointwise<R...>(ops::Reciprocal{}, a);
 }
 
 /// 1 / sqrt(a)
 template <class... R, AnyTensor A>
 constexpr auto rsqrt(const A& a) {
-  detail::require_kind<A, false>();
   return detail::pointwise<R...>(ops::Rsqrt{}, a);
 }
 
 /// 2 to the power of a.
 template <class... R, AnyTensor A>
 constexpr auto exp2(const A& a) {
-  return detail::of_real<R...>(ops::Exp2{}, a);
+  return detail::pointwise<R...>(ops::Exp2{}, a);
 }
 
 /// exp(a) - 1
 template <class... R, AnyTensor A>
 constexpr auto expm1(const A& a) {
-  return detail::of_real<R...>(ops::Expm1{}, a);
+  return detail::pointwise<R...>(ops::Expm1{}, a);
 }
 
 /// log(1 + a)
 template <class... R, AnyTensor A>
 constexpr auto log1p(const A& a) {
-  return detail::of_real<R...>(ops::Log1p{}, a);
+  return detail::pointwise<R...>(ops::Log1p{}, a);
 }
 
 /// The logarithm to base 2.
 template <class... R, AnyTensor A>
 constexpr auto log2(const A& a) {
-  return detail::of_real<R...>(ops::Log2{}, a);
+  return detail::pointwise<R...>(ops::Log2{}, a);
 }
 
 /// The logarithm to base 10.
 template <class... R, AnyTensor A>
 constexpr auto log10(const A& a) {
-  return detail::of_real<R...>(ops::Log10{}, a);
+  return detail::pointwise<R...>(ops::Log10{}, a);
 }
 
 /// sqrt(a² + b²)
 template <class... R, class A, class B>
   requires TensorAndOther<A, B>
-constexpr auto hypot(const A& a, const B& b) { return detail::of_real<R...>(ops::Hypot{}, a, b); }
+constexpr auto hypot(const A& a, const B& b) {
+  return detail::pointwise<R...>(ops::Hypot{}, a, b);
+}
 
 /// log(exp(a) + exp(b))
 template <class... R, class A, class B>
   requires TensorAndOther<A, B>
 constexpr auto logaddexp(const A& a, const B& b) {
-  return detail::of_real<R...>(ops::LogAddExp{}, a, b);
+  return detail::pointwise<R...>(ops::LogAddExp{}, a, b);
 }
 
 }  // namespace cleave

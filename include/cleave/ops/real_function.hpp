@@ -7,9 +7,7 @@
 #include <cleave/ops/arithmetic.hpp>
 #include <cleave/ops/elementwise.hpp>
 
-namespace cleave {
-
-namespace ops {
+namespace cleave::ops {
 
 /// The function of rows that computes the derivative of F; false if F names none.
 template <class F>
@@ -43,7 +41,7 @@ struct Slope : F {  // not a member: a second Elementwise in one object would pa
 /// Base of a function F of one real element: it has `value(x)`, and `slope(x)`, its derivative,
 /// which takes dual numbers, too. 16-bit floats are computed in float.
 template <class F>
-struct RealFunction : Elementwise {
+struct RealFunction : ElementwiseOn<Elements::real> {
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& x) const {
     return T(static_cast<const F&>(*this).value(accumulator_t<T>(x)));
@@ -54,23 +52,4 @@ struct RealFunction : Elementwise {
   }
 };
 
-}  // namespace ops
-
-namespace detail {
-
-template <class T>
-constexpr void require_real_element() {
-  static_assert(!std::is_integral_v<T> && !is_complex<T>,
-                "cleave: this function is defined on real numbers; cast first");
-}
-
-/// Calls a function of real elements, of one or several operands.
-template <class... R, class Op, class... A>
-constexpr auto of_real(const Op& op, const A&... a) {
-  require_real_element<element_of<A...>>();
-  return pointwise<R...>(op, a...);
-}
-
-}  // namespace detail
-
-}  // namespace cleave
+}  // namespace cleave::ops

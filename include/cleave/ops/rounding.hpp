@@ -10,19 +10,9 @@
 
 namespace cleave {
 
-namespace detail {
-
-template <class T>
-constexpr void require_divisible() {
-  static_assert(!is_complex<T> && !std::is_same_v<T, bool>,
-                "cleave: this division requires a real or integer element type");
-}
-
-}  // namespace detail
-
 namespace ops {
 
-struct Floor : Elementwise {
+struct Floor : ElementwiseOn<Elements::real> {
   static constexpr const char* name = "floor";
   static constexpr const char* partials = detail::never_falls;
   template <class T>
@@ -31,7 +21,7 @@ struct Floor : Elementwise {
   }
 };
 
-struct Ceil : Elementwise {
+struct Ceil : ElementwiseOn<Elements::real> {
   static constexpr const char* name = "ceil";
   static constexpr const char* partials = detail::never_falls;
   template <class T>
@@ -41,7 +31,7 @@ struct Ceil : Elementwise {
 };
 
 /// Halves become even.
-struct Round : Elementwise {
+struct Round : ElementwiseOn<Elements::real> {
   static constexpr const char* name = "round";
   static constexpr const char* partials = detail::never_falls;
   template <class T>
@@ -50,7 +40,7 @@ struct Round : Elementwise {
   }
 };
 
-struct Trunc : Elementwise {
+struct Trunc : ElementwiseOn<Elements::real> {
   static constexpr const char* name = "trunc";
   static constexpr const char* partials = detail::never_falls;
   template <class T>
@@ -60,7 +50,7 @@ struct Trunc : Elementwise {
 };
 
 /// a - trunc(a)
-struct Frac : Elementwise {
+struct Frac : ElementwiseOn<Elements::real> {
   static constexpr const char* name = "frac";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a) const {
@@ -70,7 +60,7 @@ struct Frac : Elementwise {
 };
 
 /// a - trunc(a / b) · b: has the sign of a.
-struct Fmod : Elementwise {
+struct Fmod : ElementwiseOn<Elements::divisible> {
   static constexpr const char* name = "fmod";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
@@ -85,7 +75,7 @@ struct Fmod : Elementwise {
 };
 
 /// a - floor(a / b) · b: has the sign of b, as % in Python.
-struct Remainder : Elementwise {
+struct Remainder : ElementwiseOn<Elements::divisible> {
   static constexpr const char* name = "remainder";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
@@ -105,38 +95,37 @@ struct Remainder : Elementwise {
 /// The largest integer that is not above a.
 template <class... R, AnyTensor A>
 constexpr auto floor(const A& a) {
-  return detail::of_real<R...>(ops::Floor{}, a);
+  return detail::pointwise<R...>(ops::Floor{}, a);
 }
 
 /// The smallest integer that is not below a.
 template <class... R, AnyTensor A>
 constexpr auto ceil(const A& a) {
-  return detail::of_real<R...>(ops::Ceil{}, a);
+  return detail::pointwise<R...>(ops::Ceil{}, a);
 }
 
 /// The nearest integer; halves are rounded to even.
 template <class... R, AnyTensor A>
 constexpr auto round(const A& a) {
-  return detail::of_real<R...>(ops::Round{}, a);
+  return detail::pointwise<R...>(ops::Round{}, a);
 }
 
 /// a without its fraction.
 template <class... R, AnyTensor A>
 constexpr auto trunc(const A& a) {
-  return detail::of_real<R...>(ops::Trunc{}, a);
+  return detail::pointwise<R...>(ops::Trunc{}, a);
 }
 
 /// a - trunc(a)
 template <class... R, AnyTensor A>
 constexpr auto frac(const A& a) {
-  return detail::of_real<R...>(ops::Frac{}, a);
+  return detail::pointwise<R...>(ops::Frac{}, a);
 }
 
 /// The rest of a division whose quotient is truncated; of integers by 0 undefined, as with %.
 template <class... R, class A, class B>
   requires TensorAndOther<A, B>
 constexpr auto fmod(const A& a, const B& b) {
-  detail::require_divisible<detail::element_of<A, B>>();
   return detail::pointwise<R...>(ops::Fmod{}, a, b);
 }
 
@@ -144,7 +133,6 @@ constexpr auto fmod(const A& a, const B& b) {
 template <class... R, class A, class B>
   requires TensorAndOther<A, B>
 constexpr auto remainder(const A& a, const B& b) {
-  detail::require_divisible<detail::element_of<A, B>>();
   return detail::pointwise<R...>(ops::Remainder{}, a, b);
 }
 

@@ -11,7 +11,7 @@ namespace cleave {
 
 namespace ops {
 
-struct Sin : Elementwise {
+struct Sin : ElementwiseOn<Elements::fractions> {
   static constexpr const char* name = "sin";
   static constexpr auto row_function = kernels::RowFunctionId::sin;
   template <class T>
@@ -23,7 +23,7 @@ struct Sin : Elementwise {
   }
 };
 
-struct Cos : Elementwise {
+struct Cos : ElementwiseOn<Elements::fractions> {
   static constexpr const char* name = "cos";
   static constexpr auto row_function = kernels::RowFunctionId::cos;
   template <class T>
@@ -35,7 +35,7 @@ struct Cos : Elementwise {
   }
 };
 
-struct Tan : Elementwise {
+struct Tan : ElementwiseOn<Elements::fractions> {
   static constexpr const char* name = "tan";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a) const {
@@ -46,7 +46,7 @@ struct Tan : Elementwise {
   }
 };
 
-struct Sinh : Elementwise {
+struct Sinh : ElementwiseOn<Elements::fractions> {
   static constexpr const char* name = "sinh";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a) const {
@@ -57,7 +57,7 @@ struct Sinh : Elementwise {
   }
 };
 
-struct Cosh : Elementwise {
+struct Cosh : ElementwiseOn<Elements::fractions> {
   static constexpr const char* name = "cosh";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a) const {
@@ -146,7 +146,7 @@ struct Atanh : RealFunction<Atanh> {
 };
 
 /// The angle of the point (b, a).
-struct Atan2 : Elementwise {
+struct Atan2 : ElementwiseOn<Elements::real> {
   static constexpr const char* name = "atan2";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
@@ -168,67 +168,64 @@ struct Atan2 : Elementwise {
 
 template <class... R, AnyTensor A>
 constexpr auto sin(const A& a) {
-  detail::require_kind<A, false>();
   return detail::pointwise<R...>(ops::Sin{}, a);
 }
 
 template <class... R, AnyTensor A>
 constexpr auto cos(const A& a) {
-  detail::require_kind<A, false>();
   return detail::pointwise<R...>(ops::Cos{}, a);
 }
 
 template <class... R, AnyTensor A>
 constexpr auto tan(const A& a) {
-  detail::require_kind<A, false>();
   return detail::pointwise<R...>(ops::Tan{}, a);
 }
 
 template <class... R, AnyTensor A>
 constexpr auto sinh(const A& a) {
-  detail::require_kind<A, false>();
   return detail::pointwise<R...>(ops::Sinh{}, a);
 }
 
 template <class... R, AnyTensor A>
 constexpr auto cosh(const A& a) {
-  detail::require_kind<A, false>();
   return detail::pointwise<R...>(ops::Cosh{}, a);
 }
 
 template <class... R, AnyTensor A>
 constexpr auto asin(const A& a) {
-  return detail::of_real<R...>(ops::Asin{}, a);
+  return detail::pointwise<R...>(ops::Asin{}, a);
 }
 
 template <class... R, AnyTensor A>
 constexpr auto acos(const A& a) {
-  return detail::of_real<R...>(ops::Acos{}, a);
+  return detail::pointwise<R...>(ops::Acos{}, a);
 }
 
 template <class... R, AnyTensor A>
 constexpr auto atan(const A& a) {
-  return detail::of_real<R...>(ops::Atan{}, a);
+  return detail::pointwise<R...>(ops::Atan{}, a);
 }
 
 template <class... R, AnyTensor A>
 constexpr auto asinh(const A& a) {
-  return detail::of_real<R...>(ops::Asinh{}, a);
+  return detail::pointwise<R...>(ops::Asinh{}, a);
 }
 
 template <class... R, AnyTensor A>
 constexpr auto acosh(const A& a) {
-  return detail::of_real<R...>(ops::Acosh{}, a);
+  return detail::pointwise<R...>(ops::Acosh{}, a);
 }
 
 template <class... R, AnyTensor A>
 constexpr auto atanh(const A& a) {
-  return detail::of_real<R...>(ops::Atanh{}, a);
+  return detail::pointwise<R...>(ops::Atanh{}, a);
 }
 
 /// The angle of the point (b, a), between -pi and pi.
 template <class... R, class A, class B>
   requires TensorAndOther<A, B>
-constexpr auto atan2(const A& a, const B& b) { return detail::of_real<R...>(ops::Atan2{}, a, b); }
+constexpr auto atan2(const A& a, const B& b) {
+  return detail::pointwise<R...>(ops::Atan2{}, a, b);
+}
 
 }  // namespace cleave
