@@ -4,6 +4,8 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <tuple>
 #include <type_traits>
 
 #include <cleave/core/config.hpp>
@@ -60,6 +62,12 @@ constexpr const char* short_name_of(DType type) {
 
 namespace detail {
 
+/// In the order of DType.
+using ElementTypes = std::tuple<bool, std::int8_t, std::uint8_t, std::int32_t, std::uint32_t,
+                                std::int64_t, std::uint64_t, half, bfloat16, float, double,
+                                std::complex<float>, std::complex<double>>;
+static_assert(std::tuple_size_v<ElementTypes> == std::size(dtype_facts));
+
 template <class T>
 inline constexpr int dtype_code = [] {
   if constexpr (std::is_same_v<T, bool>) return int(DType::boolean);
@@ -114,31 +122,10 @@ decltype(auto) visit_dtype(DType type, F&& f) {
   return f.template operator()<double>();
 }
 
-namespace detail {
-
-template <DType D>
-constexpr auto zero_of() {
-  if constexpr (D == DType::boolean) return false;
-  else if constexpr (D == DType::int8) return std::int8_t{};
-  else if constexpr (D == DType::uint8) return std::uint8_t{};
-  else if constexpr (D == DType::int32) return std::int32_t{};
-  else if constexpr (D == DType::uint32) return std::uint32_t{};
-  else if constexpr (D == DType::int64) return std::int64_t{};
-  else if constexpr (D == DType::uint64) return std::uint64_t{};
-  else if constexpr (D == DType::float16) return half{};
-  else if constexpr (D == DType::bfloat16) return bfloat16{};
-  else if constexpr (D == DType::float32) return 0.0f;
-  else if constexpr (D == DType::float64) return 0.0;
-  else if constexpr (D == DType::complex64) return std::complex<float>{};
-  else return std::complex<double>{};
-}
-
-}  // namespace detail
-
 /// The T of a DType: one of several where types are alike, `std::int64_t` for `long` and
 /// `long long`.
 template <DType D>
-using element_t = decltype(detail::zero_of<D>());
+using element_t = std::tuple_element_t<std::size_t(D), detail::ElementTypes>;
 
 template <class T>
 inline constexpr bool is_complex = false;

@@ -29,18 +29,12 @@ inline constexpr int vector_bytes = 16;
 /// The numbers that products of T are computed with: parts of complex numbers, and unsigned
 /// integers, which wrap.
 template <class T>
-struct RealOf {
-  using type = wrapping_t<T>;
-};
-template <class T>
-struct RealOf<std::complex<T>> {
-  using type = T;
-};
+using real_of = wrapping_t<real_t<T>>;
 
 /// Sizes of tiles and blocks, in elements, for sums in A.
 template <class A>
 struct GemmBlocks {
-  using Real = typename RealOf<A>::type;
+  using Real = real_of<A>;
   static constexpr int planes = is_complex<A> ? 2 : 1;  ///< real and imaginary parts
   static constexpr int lanes = vector_bytes / int(sizeof(Real));
   static constexpr int tile_rows = is_complex<A> ? 3 : 6;  ///< 12 registers of sums
@@ -57,8 +51,8 @@ constexpr index_t round_up(index_t n, index_t step) { return (n + step - 1) / st
 /// panel, then position along the line, then plane, then line. Missing lines are zeros.
 template <class A, int Width, class T>
 void pack_panels(const T* from, index_t count, index_t length, index_t line_stride,
-                 index_t step_stride, typename RealOf<A>::type* to) {
-  using Real = typename RealOf<A>::type;
+                 index_t step_stride, real_of<A>* to) {
+  using Real = real_of<A>;
   for (index_t first = 0; first < count; first += Width) {
     const int lines = int(std::min<index_t>(Width, count - first));
     for (index_t p = 0; p < length; ++p) {
@@ -79,8 +73,7 @@ void pack_panels(const T* from, index_t count, index_t length, index_t line_stri
 
 /// sums[plane][i][j] = the product of one panel of A and one of B.
 template <class A>
-void gemm_tile(const typename RealOf<A>::type* a, const typename RealOf<A>::type* b, index_t depth,
-               typename RealOf<A>::type* sums) {
+void gemm_tile(const real_of<A>* a, const real_of<A>* b, index_t depth, real_of<A>* sums) {
   using B = GemmBlocks<A>;
   using Real = typename B::Real;
   typedef Real Vector __attribute__((vector_size(vector_bytes), aligned(alignof(Real)), may_alias));
@@ -113,8 +106,7 @@ void gemm_tile(const typename RealOf<A>::type* a, const typename RealOf<A>::type
 
 /// Adds (or, for the first block along k, writes) the valid part of a tile to C.
 template <class A>
-void store_tile(const typename RealOf<A>::type* sums, A* c, index_t stride, int rows, int cols,
-                bool first) {
+void store_tile(const real_of<A>* sums, A* c, index_t stride, int rows, int cols, bool first) {
   using B = GemmBlocks<A>;
   for (int i = 0; i < rows; ++i) {
     for (int j = 0; j < cols; ++j) {
