@@ -30,6 +30,16 @@ struct Scalar {
   T value{};
 };
 
+template <class T>
+const Shape& strides_of(const Strided<T>& in) {
+  return in.strides;
+}
+template <class T>
+const Shape& strides_of(const Scalar<T>&) {
+  static constexpr Shape zeros{};
+  return zeros;
+}
+
 /// The elements of a tensor, to read.
 template <class T, int Rank, class Device>
 Strided<const T> read(const Tensor<T, Rank, Device>& tensor) {

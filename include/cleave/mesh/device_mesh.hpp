@@ -128,9 +128,9 @@ inline constexpr bool is_device_mesh<DeviceMesh<Device, Axes...>> = true;
 
 namespace detail {
 
-template <class... A, class Device, class... Axes>
-constexpr AxisMask ascending_mask(const DeviceMesh<Device, Axes...>*) {
-  using Mesh = DeviceMesh<Device, Axes...>;
+/// The axes of a mesh as a mask; 0 unless they are in its order.
+template <class Mesh, class... A>
+constexpr AxisMask ascending_mask() {
   constexpr std::array<int, sizeof...(A)> at{Mesh::template index_of<A>()...};
   AxisMask mask = 0;
   bool ascending = true;
@@ -147,8 +147,7 @@ constexpr AxisMask ascending_mask(const DeviceMesh<Device, Axes...>*) {
 /// @collective the first time: the ranks of that group
 template <class Device, class... Axes, Axis... A>
 DeviceMesh<Device, A...> submesh(const DeviceMesh<Device, Axes...>& mesh, A...) {
-  constexpr AxisMask mask =
-      detail::ascending_mask<A...>(static_cast<const DeviceMesh<Device, Axes...>*>(nullptr));
+  constexpr AxisMask mask = detail::ascending_mask<DeviceMesh<Device, Axes...>, A...>();
   static_assert(mask != 0, "cleave: name the axes of a sub-mesh in the order of the mesh");
   return mesh.template sub<A...>(mask, {mesh.extent(A{})...}, {axis_name<A>()...});
 }
@@ -157,8 +156,7 @@ DeviceMesh<Device, A...> submesh(const DeviceMesh<Device, Axes...>& mesh, A...) 
 /// @collective the first time: the ranks of that group
 template <class Device, class... Axes, Axis... A>
 DeviceMesh<Device, flat<A...>> flatten(const DeviceMesh<Device, Axes...>& mesh, A...) {
-  constexpr AxisMask mask =
-      detail::ascending_mask<A...>(static_cast<const DeviceMesh<Device, Axes...>*>(nullptr));
+  constexpr AxisMask mask = detail::ascending_mask<DeviceMesh<Device, Axes...>, A...>();
   static_assert(mask != 0, "cleave: name the axes to flatten in the order of the mesh");
   return mesh.template sub<flat<A...>>(mask, {mesh.state().size(mask)}, {axis_name<flat<A...>>()});
 }

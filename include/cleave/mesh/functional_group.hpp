@@ -17,8 +17,7 @@ namespace cleave {
 /// @throws Error on a rank outside of the mesh
 template <class Device, class... Axes, Axis First, Axis... More>
 functional::Group group_of(const DeviceMesh<Device, Axes...>& mesh, First, More...) {
-  constexpr AxisMask mask = detail::ascending_mask<First, More...>(
-      static_cast<const DeviceMesh<Device, Axes...>*>(nullptr));
+  constexpr AxisMask mask = detail::ascending_mask<DeviceMesh<Device, Axes...>, First, More...>();
   static_assert(mask != 0, "cleave: name the axes of a group in the order of the mesh");
   return functional::Group::of_axes(mesh.group(mask), mesh.state().label(mask));
 }

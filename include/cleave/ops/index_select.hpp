@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include <cleave/core/error.hpp>
+#include <cleave/kernels/copy.hpp>
 #include <cleave/kernels/host/gather_rows.hpp>
 #include <cleave/kernels/row_range.hpp>
 #include <cleave/ops/arithmetic.hpp>
@@ -116,7 +117,7 @@ struct IndexAdd {
   template <class T>
   void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y, const auto& x,
               const auto& indices) const {
-    strided_fill(device_of(on), View{y.data, dtype_of<T>(), y.extents, y.strides}, T(0));
+    fill_elements(on, y, T(0));
     const auto wrong = scatter_add_rows(on, cleave::detail::moved_first(x, D, indices.extents.dims),
                                         indices, cleave::detail::moved_first(y, D, 1),
                                         kernels::RowRange{task.box->begin[D], extent, name});
@@ -125,12 +126,6 @@ struct IndexAdd {
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto&,
                                  const auto& indices) {
     return call_op(IndexSelect<D>{}, g, indices);
-  }
-
- private:
-  template <class Device>
-  static Device device_of(kernels::On<Device>) {
-    return {};
   }
 };
 

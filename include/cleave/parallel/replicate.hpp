@@ -49,11 +49,9 @@ constexpr AxisMask mask_of(const Mesh*, const A*) {
   return AxisMask(1) << Mesh::template index_of<A>();
 }
 template <class Mesh, class... A>
-constexpr AxisMask mask_of(const Mesh* mesh, const flat<A...>*) {
-  constexpr AxisMask mask =
-      cleave::detail::ascending_mask<A...>(static_cast<const Mesh*>(nullptr));
+constexpr AxisMask mask_of(const Mesh*, const flat<A...>*) {
+  constexpr AxisMask mask = cleave::detail::ascending_mask<Mesh, A...>();
   static_assert(mask != 0, "cleave: name the axes of flat<..> in the order of the mesh");
-  static_cast<void>(mesh);
   return mask;
 }
 

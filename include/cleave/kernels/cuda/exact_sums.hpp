@@ -224,9 +224,8 @@ void exact_results(const ExactWord* words, const Shape& strides, index_t step, c
   in_pieces(LoopNest<2>(extents, {&strides, &out}), [&](const LoopNest<2>& piece) {
     const Loops<2> loops(piece);
     const std::uint32_t results = loops.size();
-    launch("exact_sum", exact_results_kernel<Terms, T, Result>,
-           dim3((results + block_threads - 1) / block_threads), dim3(block_threads), words, step,
-           loops, results, result);
+    launch_steps("exact_sum", exact_results_kernel<Terms, T, Result>, results, 1, words, step,
+                 loops, results, result);
   });
 }
 

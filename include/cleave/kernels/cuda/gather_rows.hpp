@@ -77,10 +77,9 @@ std::optional<I> move_rows(T* values, const Shape& extents, const Shape& value_s
   in_pieces(nest, [&](const LoopNest<row_arrays>& piece) {
     const Loops<row_arrays> loops(piece, width);
     const std::uint32_t steps = loops.size();
-    launch(range.operation, rows_kernel<Scatter, I, T>,
-           dim3((steps + block_threads - 1) / block_threads), dim3(block_threads), values, table,
-           indices.data, loops, steps, piece.extents[piece.inner()], packed, table_extents[0],
-           table_strides[0], exists);
+    launch_steps(range.operation, rows_kernel<Scatter, I, T>, steps, 1, values, table, indices.data,
+                 loops, steps, piece.extents[piece.inner()], packed, table_extents[0],
+                 table_strides[0], exists);
   });
   return std::nullopt;
 }

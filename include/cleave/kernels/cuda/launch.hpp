@@ -4,6 +4,8 @@
 // runtime, which any compiler can.
 #pragma once
 
+#include <utility>
+
 #include <cuda_runtime.h>
 
 #if !defined(__CUDACC__) && !defined(CLEAVE_DEVICE_CODE)
@@ -33,6 +35,15 @@ void launch(const char* operation, void (*kernel)(Parameters...), dim3 blocks, d
   config.blockDim = threads;
   config.stream = current_stream().get();
   check(cudaLaunchKernelEx(&config, kernel, Parameters(args)...), operation);
+}
+
+/// The same with a thread for each of `steps`, or for each group of `per_thread`. @pre steps > 0
+template <class... Parameters, class... Args>
+void launch_steps(const char* operation, void (*kernel)(Parameters...), index_t steps,
+                  int per_thread, Args&&... args) {
+  const index_t tile = index_t(block_threads) * per_thread;
+  launch(operation, kernel, dim3(unsigned((steps + tile - 1) / tile)), dim3(block_threads),
+         std::forward<Args>(args)...);
 }
 
 }  // namespace cleave::cuda

@@ -86,20 +86,9 @@ Value<T> input_of(const kernels::Scalar<T>& in) {
   return {in.value};
 }
 
-template <class T>
-const Shape& strides_of(const kernels::Strided<const T>& in, const Shape&) {
-  return in.strides;
-}
-template <class T>
-const Shape& strides_of(const kernels::Scalar<T>&, const Shape& none) {
-  return none;
-}
-
 template <class F, class R, class... In>
 void map_arrays(const F& f, const kernels::Strided<R>& out, const In&... in) {
-  const Shape none = Shape::filled(out.extents.dims, 0);
-  const LoopNest<1 + int(sizeof...(In))> nest(out.extents,
-                                              {&out.strides, &strides_of(in, none)...});
+  const LoopNest<1 + int(sizeof...(In))> nest(out.extents, {&out.strides, &strides_of(in)...});
   map_nest("map_elements", f, nest, out.data, input_of(in)...);
 }
 

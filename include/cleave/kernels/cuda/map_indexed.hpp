@@ -52,9 +52,8 @@ void map_indexed(On<Cuda>, const F& f, const Box& box, const Shape& shape, const
   in_pieces(nest, [&](const auto& piece) {
     const Loops<arrays> loops(piece);
     const std::uint32_t count = loops.size();
-    cuda::launch("map_indexed", map_indexed_kernel<F, T, In...>,
-                 dim3((count + cuda::block_threads - 1) / cuda::block_threads),
-                 dim3(cuda::block_threads), f, loops, count, out.data, in.data...);
+    cuda::launch_steps("map_indexed", map_indexed_kernel<F, T, In...>, count, 1, f, loops, count,
+                       out.data, in.data...);
   });
 }
 

@@ -123,7 +123,7 @@ template <bool Packed, class F, class R, class... In>
 void launch_map(const char* operation, const F& f, const LoopNest<1 + int(sizeof...(In))>& nest,
                 R* out, const In&... in) {
   constexpr int width = MapStep<Packed, R, F, In...>::width;
-  constexpr index_t packs = packs_per_thread<width, R, typename In::Element...>();
+  constexpr int packs = packs_per_thread<width, R, typename In::Element...>();
   in_pieces(nest, [&](const auto& piece) {
     const Loops<1 + int(sizeof...(In))> loops(piece, width);
     const index_t cols = piece.extents[piece.inner()];
@@ -131,9 +131,8 @@ void launch_map(const char* operation, const F& f, const LoopNest<1 + int(sizeof
     const std::uint32_t whole = cols % width == 0 ? steps
                                 : piece.dims == 1 ? std::uint32_t(cols / width)
                                                   : 0;
-    const index_t tile = block_threads * packs;
-    launch(operation, map_kernel<Packed, F, R, In...>, dim3(unsigned((steps + tile - 1) / tile)),
-           dim3(block_threads), f, loops, steps, whole, cols, out, in...);
+    launch_steps(operation, map_kernel<Packed, F, R, In...>, steps, packs, f, loops, steps, whole,
+                 cols, out, in...);
   });
 }
 

@@ -55,9 +55,8 @@ std::optional<I> one_hot_rows(On<Cuda>, const Strided<const I>& indices, index_t
   in_pieces(LoopNest<2>(indices.extents, {&positions, &indices.strides}), [&](const auto& piece) {
     const Loops<2> loops(piece);
     const std::uint32_t steps = loops.size();
-    cuda::launch("one_hot", one_hot_kernel<I, T>,
-                 dim3((steps + cuda::block_threads - 1) / cuda::block_threads),
-                 dim3(cuda::block_threads), indices.data, loops, steps, columns, out, exists);
+    cuda::launch_steps("one_hot", one_hot_kernel<I, T>, steps, 1, indices.data, loops, steps,
+                       columns, out, exists);
   });
   return std::nullopt;
 }

@@ -134,9 +134,7 @@ void order_lines(const OrderedLines<T>& x) {
   };
   const auto step = [&](bool is_mirrored, int log) {
     const index_t pairs = places / 2;
-    launch("topk", order_step_kernel<T>,
-           dim3(unsigned((pairs + block_threads - 1) / block_threads)), dim3(block_threads), x,
-           pairs, is_mirrored, log);
+    launch_steps("topk", order_step_kernel<T>, pairs, 1, x, pairs, is_mirrored, log);
   };
   tiles(true);
   for (int run = order_tile_log + 1; run <= x.width; ++run) {

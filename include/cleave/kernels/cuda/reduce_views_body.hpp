@@ -112,9 +112,8 @@ void combine_nest(ReduceOp op, const Operands& operands, std::span<const void* c
   in_pieces(nest, [&](const LoopNest<2>& piece) {
     const Loops<2> loops(piece, width);
     const std::uint32_t steps = loops.size();
-    launch("reduce_range", combine_kernel<T>, dim3((steps + block_threads - 1) / block_threads),
-           dim3(block_threads), op, operands, loops, steps, piece.extents[piece.inner()], packed,
-           result);
+    launch_steps("reduce_range", combine_kernel<T>, steps, 1, op, operands, loops, steps,
+                 piece.extents[piece.inner()], packed, result);
   });
 }
 

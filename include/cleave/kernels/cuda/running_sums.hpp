@@ -58,9 +58,8 @@ void running_sums(On<Cuda>, const Strided<const T>& in, int dim, bool reversed,
   in_pieces(nest, [&](const auto& piece) {
     const Loops<2> loops(piece);
     const std::uint32_t count = loops.size();
-    cuda::launch("running_sums", running_sums_kernel<T, R>,
-                 dim3((count + cuda::block_threads - 1) / cuda::block_threads),
-                 dim3(cuda::block_threads), loops, count, n, out_step, in_step, out.data, in.data);
+    cuda::launch_steps("running_sums", running_sums_kernel<T, R>, count, 1, loops, count, n,
+                       out_step, in_step, out.data, in.data);
   });
 }
 

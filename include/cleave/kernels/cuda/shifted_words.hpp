@@ -86,9 +86,8 @@ void copy_shifted_rows(const LoopNest<2>& nest, Byte* to, const Byte* from) {
     words.extents[words.inner()] += 3;  // wherever a row begins in its first word
     const Loops<2> loops(words, 4);
     const std::uint32_t steps = loops.size();
-    constexpr std::uint32_t tile = block_threads * shifted_ahead;
-    launch("strided_copy", shifted_rows_kernel<Byte>, dim3((steps + tile - 1) / tile),
-           dim3(block_threads), loops, steps, piece.extents[piece.inner()], to, from);
+    launch_steps("strided_copy", shifted_rows_kernel<Byte>, steps, shifted_ahead, loops, steps,
+                 piece.extents[piece.inner()], to, from);
   });
 }
 

@@ -177,16 +177,6 @@ struct ElementOfInput<Scalar<T>> {
 };
 
 template <class T>
-const Shape& strides_of(const Strided<const T>& in) {
-  return in.strides;
-}
-template <class T>
-const Shape& strides_of(const Scalar<T>&) {
-  static constexpr Shape zeros{};
-  return zeros;
-}
-
-template <class T>
 const T* data_of(const Strided<const T>& in) {
   return in.data;
 }
@@ -217,7 +207,7 @@ void map_elements(On<Host>, const F& f, const Strided<R>& out, const In&... in) 
   if (out.extents.product() == 0) return;
   using Row = detail::RowFunction<R, typename detail::ElementOfInput<In>::type...>;
   detail::map_arrays(std::make_integer_sequence<int, int(sizeof...(In))>{}, Row::of(f), out,
-                     {&out.strides, &detail::strides_of(in)...}, detail::data_of(in)...);
+                     {&out.strides, &strides_of(in)...}, detail::data_of(in)...);
 }
 
 }  // namespace cleave::kernels
