@@ -64,9 +64,7 @@ struct ArgReduceWhole {
   using result = index_t;
   static constexpr const char* name = std::is_same_v<By, Max> ? "argmax" : "argmin";
   static constexpr RuleText replicated = detail::letter_of(D);
-  static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    return detail::reduction_factors(dims[0], 1u << D);
-  }
+  static constexpr auto factors = detail::reduction_factors<(1u << D)>;
   template <class T>
   static void kernel(const auto& on, const Task&, const auto& y,
                      const kernels::Strided<const T>& x) {
@@ -84,7 +82,7 @@ struct ArgCandidates {
   static constexpr ReduceOp reduction = By::value;
   static constexpr bool needs_box = true;
   static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    RuleText text = detail::reduction_factors(dims[0], 1u << D);
+    RuleText text = detail::reduction_factors<(1u << D)>(dims);
     text += ',';
     text += detail::dim_letters(0, dims[0], 1u << D);
     return text;

@@ -214,50 +214,43 @@ struct Real : Elementwise {
 }  // namespace ops
 
 /// a + b. `// y[P] = a[P] + b[P]`
-template <class... R, class A, class B>
-  requires TensorAndOther<A, B>
+template <class... R, class A, TensorAndOther<A> B>
 constexpr auto add(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::Add{}, a, b);
 }
 
 /// a - b. `// y[P] = a[P] - b[P]`
-template <class... R, class A, class B>
-  requires TensorAndOther<A, B>
+template <class... R, class A, TensorAndOther<A> B>
 constexpr auto sub(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::Sub{}, a, b);
 }
 
 /// a · b, element by element. `// y[P] = a[P] · b[R]`
-template <class... R, class A, class B>
-  requires TensorAndOther<A, B>
+template <class... R, class A, TensorAndOther<A> B>
 constexpr auto mul(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::Mul{}, a, b);
 }
 
 /// a / b; integer division truncates. `// y[P] = a[P] / b[R]`
-template <class... R, class A, class B>
-  requires TensorAndOther<A, B>
+template <class... R, class A, TensorAndOther<A> B>
 constexpr auto div(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::Div{}, a, b);
 }
 
 /// The larger of a and b; a NaN if there is one.
-template <class... R, class A, class B>
-  requires TensorAndOther<A, B>
+template <class... R, class A, TensorAndOther<A> B>
 constexpr auto maximum(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::Maximum{}, a, b);
 }
 
 /// The smaller of a and b; a NaN if there is one.
-template <class... R, class A, class B>
-  requires TensorAndOther<A, B>
+template <class... R, class A, TensorAndOther<A> B>
 constexpr auto minimum(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::Minimum{}, a, b);
 }
 
 /// 1 where a > b, 1/2 where they are equal, 0 elsewhere.
-template <class... R, class A, class B>
-  requires TensorAndOther<A, B>
+template <class... R, class A, TensorAndOther<A> B>
 constexpr auto share_of_larger(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::ShareOfLarger{}, a, b);
 }
@@ -300,23 +293,19 @@ constexpr auto real(const A& a) {
   return detail::pointwise<R...>(ops::Real{}, a);
 }
 
-template <class A, class B>
-  requires TensorAndOther<A, B>
+template <class A, TensorAndOther<A> B>
 constexpr auto operator+(const A& a, const B& b) {
   return add(a, b);
 }
-template <class A, class B>
-  requires TensorAndOther<A, B>
+template <class A, TensorAndOther<A> B>
 constexpr auto operator-(const A& a, const B& b) {
   return sub(a, b);
 }
-template <class A, class B>
-  requires TensorAndOther<A, B>
+template <class A, TensorAndOther<A> B>
 constexpr auto operator*(const A& a, const B& b) {
   return mul(a, b);
 }
-template <class A, class B>
-  requires TensorAndOther<A, B>
+template <class A, TensorAndOther<A> B>
 constexpr auto operator/(const A& a, const B& b) {
   return div(a, b);
 }

@@ -138,9 +138,7 @@ struct Flip {
   static constexpr const char* name = "flip";
   static constexpr const char* partials = moves_elements;
   static constexpr RuleText replicated = detail::letter_of(D);
-  static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    return Elementwise::factors(dims);
-  }
+  static constexpr auto factors = Elementwise::factors<1>;
   static void kernel(const auto& on, const Task&, const auto& y, const auto& x) {
     copy_elements(on, every(x, D, x.extents[D] - 1, -1, x.extents[D]), y);
   }

@@ -20,9 +20,7 @@ struct CausalMask {
 
   static constexpr const char* name = "causal_mask";
   static constexpr bool needs_box = true;
-  static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    return Elementwise::factors(dims);
-  }
+  static constexpr auto factors = Elementwise::factors<1>;
   template <class T>
   void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y,
               const kernels::Strided<const T>& x) const {

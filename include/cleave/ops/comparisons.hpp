@@ -113,62 +113,55 @@ struct IsFinite : ElementwiseOn<Elements::fractions> {
 }  // namespace ops
 
 /// a < b, of elements or with a number; as all comparisons a tensor of bool.
-template <class... R, class A, class B>
-  requires TensorAndOther<A, B>
+template <class... R, class A, TensorAndOther<A> B>
 constexpr auto less(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::Less{}, a, b);
 }
 
 /// a <= b
-template <class... R, class A, class B>
-  requires TensorAndOther<A, B>
+template <class... R, class A, TensorAndOther<A> B>
 constexpr auto less_equal(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::LessEqual{}, a, b);
 }
 
 /// a > b
-template <class... R, class A, class B>
-  requires TensorAndOther<A, B>
+template <class... R, class A, TensorAndOther<A> B>
 constexpr auto greater(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::Greater{}, a, b);
 }
 
 /// a >= b
-template <class... R, class A, class B>
-  requires TensorAndOther<A, B>
+template <class... R, class A, TensorAndOther<A> B>
 constexpr auto greater_equal(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::GreaterEqual{}, a, b);
 }
 
 /// a == b
-template <class... R, class A, class B>
-  requires TensorAndOther<A, B>
-constexpr auto equal(const A& a, const B& b) { return detail::pointwise<R...>(ops::Equal{}, a, b); }
+template <class... R, class A, TensorAndOther<A> B>
+constexpr auto equal(const A& a, const B& b) {
+  return detail::pointwise<R...>(ops::Equal{}, a, b);
+}
 
 /// a != b
-template <class... R, class A, class B>
-  requires TensorAndOther<A, B>
+template <class... R, class A, TensorAndOther<A> B>
 constexpr auto not_equal(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::NotEqual{}, a, b);
 }
 
 /// Whether both are true, or not 0.
-template <class... R, class A, class B>
-  requires TensorAndOther<A, B>
+template <class... R, class A, TensorAndOther<A> B>
 constexpr auto logical_and(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::LogicalAnd{}, a, b);
 }
 
 /// Whether one is true, or not 0.
-template <class... R, class A, class B>
-  requires TensorAndOther<A, B>
+template <class... R, class A, TensorAndOther<A> B>
 constexpr auto logical_or(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::LogicalOr{}, a, b);
 }
 
 /// Whether exactly one is true, or not 0.
-template <class... R, class A, class B>
-  requires TensorAndOther<A, B>
+template <class... R, class A, TensorAndOther<A> B>
 constexpr auto logical_xor(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::LogicalXor{}, a, b);
 }
@@ -195,17 +188,21 @@ constexpr auto isfinite(const A& a) {
   return detail::pointwise<R...>(ops::IsFinite{}, a);
 }
 
-template <class A, class B>
-  requires TensorAndOther<A, B>
-constexpr auto operator<(const A& a, const B& b) { return less(a, b); }
-template <class A, class B>
-  requires TensorAndOther<A, B>
-constexpr auto operator<=(const A& a, const B& b) { return less_equal(a, b); }
-template <class A, class B>
-  requires TensorAndOther<A, B>
-constexpr auto operator>(const A& a, const B& b) { return greater(a, b); }
-template <class A, class B>
-  requires TensorAndOther<A, B>
-constexpr auto operator>=(const A& a, const B& b) { return greater_equal(a, b); }
+template <class A, TensorAndOther<A> B>
+constexpr auto operator<(const A& a, const B& b) {
+  return less(a, b);
+}
+template <class A, TensorAndOther<A> B>
+constexpr auto operator<=(const A& a, const B& b) {
+  return less_equal(a, b);
+}
+template <class A, TensorAndOther<A> B>
+constexpr auto operator>(const A& a, const B& b) {
+  return greater(a, b);
+}
+template <class A, TensorAndOther<A> B>
+constexpr auto operator>=(const A& a, const B& b) {
+  return greater_equal(a, b);
+}
 
 }  // namespace cleave

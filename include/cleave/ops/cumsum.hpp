@@ -27,9 +27,7 @@ struct CumSum {
   static constexpr const char* partials_for() {
     return std::is_same_v<T, bool> ? "" : "sum->sum; avg->avg";
   }
-  static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    return cleave::detail::reduction_factors(dims[0], 0);
-  }
+  static constexpr auto factors = cleave::detail::reduction_factors<0>;
   static constexpr RuleText replicated = cleave::detail::letter_of(D);
   void kernel(const auto& on, const Task&, const auto& y, const auto& x) const {
     running_sums(on, x, D, reversed, y);

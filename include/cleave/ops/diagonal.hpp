@@ -50,7 +50,8 @@ struct Diagonal {
   static constexpr const char* partials = "sum->sum; avg->avg";
   static constexpr bool needs_box = true;
   static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    return cleave::detail::reduction_factors(dims[0], 1u << (dims[0] - 1));
+    using cleave::detail::dim_letters;
+    return cleave::detail::factors_text(dim_letters(0, dims[0]), dim_letters(0, dims[0] - 1));
   }
   template <class T>
   static void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y,

@@ -60,14 +60,16 @@ constexpr RuleText letters_with(int dims, int at) {
   return text;
 }
 
-/// "abc->adc": dimension `at` of the result has an extent of its own.
-constexpr RuleText new_extent_factors(int dims, int at) {
-  return factors_text(dim_letters(0, dims), letters_with(dims, at));
+/// "abc->adc": dimension At of the result has an extent of its own.
+template <int At>
+constexpr RuleText new_extent_factors(const std::array<int, 1>& dims) {
+  return factors_text(dim_letters(0, dims[0]), letters_with(dims[0], At));
 }
 
-/// "abc->ac": the letters of `dims` dimensions, and of those that are not in the mask.
-constexpr RuleText reduction_factors(int dims, unsigned mask) {
-  return factors_text(dim_letters(0, dims), dim_letters(0, dims, mask));
+/// "abc->ac": the dimensions of the mask disappear.
+template <unsigned Mask>
+constexpr RuleText reduction_factors(const std::array<int, 1>& dims) {
+  return factors_text(dim_letters(0, dims[0]), dim_letters(0, dims[0], Mask));
 }
 
 }  // namespace detail

@@ -27,9 +27,7 @@ struct Dropout {
   static constexpr const char* name = "dropout";
   static constexpr const char* partials = "sum->sum; avg->avg; max->max; min->min";
   static constexpr bool needs_box = true;
-  static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    return Elementwise::factors(dims);
-  }
+  static constexpr auto factors = Elementwise::factors<1>;
   void kernel(const auto& on, const Task& task, const auto& y, const auto& x) const {
     map_indexed(on, kernels::DroppedOut(probability, state_of_draw(task, state)), *task.box,
                 detail::shape_at(task.in[0].shape, task.in[0].dims), y, x);

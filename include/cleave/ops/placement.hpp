@@ -19,9 +19,7 @@ struct Redistribute {
   static constexpr const char* name = "redistribute";
   static constexpr bool is_placement = true;
   static constexpr const char* partials = moves_elements;
-  static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    return Elementwise::factors(dims);
-  }
+  static constexpr auto factors = Elementwise::factors<1>;
   static void view(const Task& task) {
     task.out->data = task.in->data;
     for (int d = 0; d < task.in->dims; ++d) task.strides[d] = task.in->strides[d];

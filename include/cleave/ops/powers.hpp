@@ -11,8 +11,7 @@
 
 namespace cleave {
 
-template <int K, class... R, class A, class B>
-  requires TensorAndOther<A, B>
+template <int K, class... R, class A, TensorAndOther<A> B>
 constexpr auto pow_slope(const A& a, const B& b);
 
 namespace ops {
@@ -211,8 +210,7 @@ struct LogAddExp : ElementwiseOn<Elements::real> {
 }  // namespace ops
 
 /// a to the power of b; one of them may be a number. 0 to the 0 is 1.
-template <class... R, class A, class B>
-  requires TensorAndOther<A, B>
+template <class... R, class A, TensorAndOther<A> B>
 constexpr auto pow(const A& a, const B& b) {
   static_assert(!std::is_integral_v<detail::element_of<A, B>>,
                 "cleave: pow is defined on real and complex numbers; cast first");
@@ -220,15 +218,13 @@ constexpr auto pow(const A& a, const B& b) {
 }
 
 /// The derivative of order K of pow(a, b) along a.
-template <int K, class... R, class A, class B>
-  requires TensorAndOther<A, B>
+template <int K, class... R, class A, TensorAndOther<A> B>
 constexpr auto pow_slope(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::PowSlope<K>{}, a, b);
 }
 
 /// y · log(a), 0 where a is 0.
-template <class... R, class A, class B>
-  requires TensorAndOther<A, B>
+template <class... R, class A, TensorAndOther<A> B>
 constexpr auto times_log(const A& y, const B& a) {
   return detail::pointwise<R...>(ops::TimesLog{}, y, a);
 }
@@ -276,15 +272,13 @@ constexpr auto log10(const A& a) {
 }
 
 /// sqrt(a² + b²)
-template <class... R, class A, class B>
-  requires TensorAndOther<A, B>
+template <class... R, class A, TensorAndOther<A> B>
 constexpr auto hypot(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::Hypot{}, a, b);
 }
 
 /// log(exp(a) + exp(b))
-template <class... R, class A, class B>
-  requires TensorAndOther<A, B>
+template <class... R, class A, TensorAndOther<A> B>
 constexpr auto logaddexp(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::LogAddExp{}, a, b);
 }

@@ -79,9 +79,7 @@ struct Reduce {
     else if constexpr (std::is_same_v<By, Min>) return "min->min";
     else return "product->product";
   }
-  static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    return detail::reduction_factors(dims[0], Mask);
-  }
+  static constexpr auto factors = detail::reduction_factors<Mask>;
   static void kernel(const auto& on, const Task&, const auto& y, const auto& x) {
     reduce_dims<By>(on, x, Mask, y);
   }
@@ -117,9 +115,7 @@ struct Mean {
 
   static constexpr const char* name = "mean";
   static constexpr const char* partials = "sum->sum; avg->avg";
-  static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    return detail::reduction_factors(dims[0], Mask);
-  }
+  static constexpr auto factors = detail::reduction_factors<Mask>;
   template <class T>
   void kernel(const auto& on, const Task&, const kernels::Strided<T>& y, const auto& x) const {
     reduce_dims<Sum>(on, x, Mask, y, kernels::DividedBy<T>(count));
@@ -182,8 +178,7 @@ struct ProductOfOthers : Elementwise {
 }  // namespace ops
 
 /// 1 where a equals b (or both are NaN), 0 elsewhere, in their element type.
-template <class... R, class A, class B>
-  requires TensorAndOther<A, B>
+template <class... R, class A, TensorAndOther<A> B>
 constexpr auto equals(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::Equals{}, a, b);
 }

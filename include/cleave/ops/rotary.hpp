@@ -110,9 +110,7 @@ struct RotaryEmbedding {
   static constexpr const char* name = "rotary_embedding";
   static constexpr const char* partials = "sum->sum; avg->avg";
   static constexpr bool needs_box = true;
-  static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    return Elementwise::factors(dims);
-  }
+  static constexpr auto factors = Elementwise::factors<1>;
   static constexpr RuleText replicated(const std::array<int, 1>& dims) {
     return cleave::detail::dim_letters(dims[0] - 1, dims[0]);
   }

@@ -123,15 +123,13 @@ constexpr auto frac(const A& a) {
 }
 
 /// The rest of a division whose quotient is truncated; of integers by 0 undefined, as with %.
-template <class... R, class A, class B>
-  requires TensorAndOther<A, B>
+template <class... R, class A, TensorAndOther<A> B>
 constexpr auto fmod(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::Fmod{}, a, b);
 }
 
 /// The rest of a division whose quotient is rounded down, likewise.
-template <class... R, class A, class B>
-  requires TensorAndOther<A, B>
+template <class... R, class A, TensorAndOther<A> B>
 constexpr auto remainder(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::Remainder{}, a, b);
 }

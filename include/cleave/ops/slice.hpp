@@ -37,9 +37,7 @@ struct Slice {
   static constexpr const char* name = "slice";
   static constexpr const char* partials = moves_elements;
   static constexpr bool needs_box = true;
-  static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    return detail::new_extent_factors(dims[0], D);
-  }
+  static constexpr auto factors = detail::new_extent_factors<D>;
   static constexpr RuleText replicated = detail::letter_of(D);
   constexpr Shape extents() const { return Shape::filled(1, count); }
   void view(const Task& task) const {
@@ -65,9 +63,7 @@ struct Embed {
   static constexpr const char* name = "embed";
   static constexpr const char* partials = moves_elements;
   static constexpr bool needs_box = true;
-  static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    return detail::new_extent_factors(dims[0], D);
-  }
+  static constexpr auto factors = detail::new_extent_factors<D>;
   static constexpr RuleText replicated = detail::letter_of(D);
   constexpr Shape extents() const { return Shape::filled(1, extent); }
   template <class T>
@@ -97,9 +93,7 @@ struct Pad {
   static constexpr const char* name = "pad";
   static constexpr const char* partials = "max->max; min->min";
   static constexpr bool needs_box = true;
-  static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    return detail::new_extent_factors(dims[0], D);
-  }
+  static constexpr auto factors = detail::new_extent_factors<D>;
   static constexpr RuleText replicated = detail::letter_of(D);
   constexpr Shape extents() const { return Shape::filled(1, extent); }
   void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y,

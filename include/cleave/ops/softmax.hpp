@@ -41,9 +41,7 @@ template <int D, bool Logarithm>
 struct SoftmaxOfRows {
   static constexpr const char* name = Logarithm ? "log_softmax" : "softmax";
   static constexpr RuleText replicated = detail::dim_letters(D, D + 1);
-  static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    return Elementwise::factors(dims);
-  }
+  static constexpr auto factors = Elementwise::factors<1>;
   template <class T>
   static void kernel(const kernels::On<Host>&, const Task&, const kernels::Strided<T>& y,
                      const kernels::Strided<const T>& x) {

@@ -38,9 +38,7 @@ struct Squeeze {
   static constexpr const char* name = "squeeze";
   static constexpr const char* partials = moves_elements;
   static constexpr RuleText replicated = detail::letter_of(D);
-  static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    return detail::reduction_factors(dims[0], 1u << D);
-  }
+  static constexpr auto factors = detail::reduction_factors<(1u << D)>;
   static void view(const Task& task) {
     task.out->data = task.in->data;
     for (int d = 0; d < task.out->dims; ++d) task.strides[d] = task.in->strides[d < D ? d : d + 1];
@@ -58,9 +56,7 @@ struct Expand {
   static constexpr const char* name = "expand";
   static constexpr const char* partials = moves_elements;
   static constexpr RuleText replicated = detail::letter_of(D);
-  static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    return detail::new_extent_factors(dims[0], D);
-  }
+  static constexpr auto factors = detail::new_extent_factors<D>;
   constexpr Shape extents() const { return Shape::filled(1, extent); }
   static void view(const Task& task) {
     task.out->data = task.in->data;

@@ -31,9 +31,7 @@ struct OrderedIndices {
 
   using result = index_t;
   static constexpr const char* name = "topk";
-  static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    return detail::new_extent_factors(dims[0], D);
-  }
+  static constexpr auto factors = detail::new_extent_factors<D>;
   static constexpr RuleText replicated(const std::array<int, 1>& dims) {
     RuleText letters = detail::letter_of(D);
     letters += char('a' + dims[0]);

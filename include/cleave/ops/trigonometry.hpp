@@ -222,8 +222,7 @@ constexpr auto atanh(const A& a) {
 }
 
 /// The angle of the point (b, a), between -pi and pi.
-template <class... R, class A, class B>
-  requires TensorAndOther<A, B>
+template <class... R, class A, TensorAndOther<A> B>
 constexpr auto atan2(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::Atan2{}, a, b);
 }
