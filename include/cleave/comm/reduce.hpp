@@ -10,7 +10,6 @@
 #include <complex>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <span>
 #include <type_traits>

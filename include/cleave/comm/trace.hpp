@@ -3,9 +3,7 @@
 #pragma once
 
 #include <concepts>
-#include <cstddef>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -1,7 +1,6 @@
 // Numbers one after the other, and unit matrices: every rank makes its own part.
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <type_traits>
 

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstddef>
-#include <utility>
 
 #include <cleave/dtensor/dtensor.hpp>
 

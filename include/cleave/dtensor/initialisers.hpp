@@ -6,7 +6,6 @@
 // convolution's window.
 #pragma once
 
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <type_traits>

@@ -1,8 +1,6 @@
 // permutation: the numbers from 0 to n - 1 in random order, the same on any mesh.
 #pragma once
 
-#include <cstddef>
-
 #include <cleave/dtensor/random.hpp>
 #include <cleave/kernels/permutation.hpp>
 

@@ -5,7 +5,6 @@
 // per layout when the value's turn comes, not once per contribution.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <optional>
 #include <type_traits>

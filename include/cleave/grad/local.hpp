@@ -7,11 +7,6 @@
 // not compile.
 #pragma once
 
-#include <array>
-#include <tuple>
-#include <type_traits>
-#include <utility>
-
 #include <cleave/dtensor/from_local.hpp>
 #include <cleave/grad/tracked.hpp>
 

@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
-#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>

@@ -3,8 +3,6 @@
 
 #include <functional>
 #include <optional>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 #include <cleave/grad/gradient_sum.hpp>

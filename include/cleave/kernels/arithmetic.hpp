@@ -8,7 +8,6 @@
 // that nvcc compiles for a device, without a word.
 #pragma once
 
-#include <cmath>
 #include <complex>
 #include <limits>
 #include <type_traits>

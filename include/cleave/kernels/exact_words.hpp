@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include <cleave/core/config.hpp>
 #include <cleave/core/dtype.hpp>

@@ -4,8 +4,6 @@
 // dimensions: that keeps compile time flat, and lets a device compiler see nothing but plain data.
 #pragma once
 
-#include <type_traits>
-
 #include <cleave/core/shape.hpp>
 #include <cleave/tensor/tensor.hpp>
 

@@ -1,8 +1,6 @@
 // Meshes as groups of functional collectives: a mesh of one axis, or a mesh and some of its axes.
 #pragma once
 
-#include <string>
-
 #include <cleave/comm/functional/group.hpp>
 #include <cleave/mesh/axis.hpp>
 #include <cleave/mesh/device_mesh.hpp>

@@ -1,8 +1,6 @@
 // Rows of a table, learned.
 #pragma once
 
-#include <type_traits>
-
 #include <cleave/nn/cut.hpp>
 #include <cleave/nn/lazy.hpp>
 #include <cleave/ops/index_select.hpp>

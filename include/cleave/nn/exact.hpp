@@ -3,9 +3,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <utility>
 #include <vector>
 
 #include <cleave/comm/functional.hpp>

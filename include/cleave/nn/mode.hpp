@@ -1,8 +1,6 @@
 // Training and evaluation: a member `bool training` of any module inside.
 #pragma once
 
-#include <string>
-
 #include <cleave/nn/visit.hpp>
 
 namespace cleave::nn {

@@ -7,7 +7,6 @@
 #include <initializer_list>
 #include <string_view>
 #include <tuple>
-#include <type_traits>
 
 #include <cleave/nn/fields.hpp>
 #include <cleave/nn/part.hpp>

@@ -3,9 +3,7 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
-#include <type_traits>
 #include <vector>
 
 #include <cleave/core/dtype.hpp>

@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <string>
-#include <type_traits>
 #include <utility>
 
 #include <cleave/comm/comm_scope.hpp>

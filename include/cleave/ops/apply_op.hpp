@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 
 #include <cleave/ops/call.hpp>

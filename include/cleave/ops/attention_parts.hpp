@@ -9,7 +9,6 @@
 #include <array>
 #include <cstddef>
 #include <tuple>
-#include <type_traits>
 
 #include <cleave/core/reduce_op.hpp>
 #include <cleave/kernels/host/attention_parts.hpp>

@@ -1,8 +1,6 @@
 // Operations of three operands, in one pass: clamp, lerp, addcmul, addcdiv.
 #pragma once
 
-#include <type_traits>
-
 #include <cleave/ops/arithmetic.hpp>
 #include <cleave/ops/elementwise.hpp>
 

@@ -3,8 +3,6 @@
 //     // y[S0,S1] = causal_mask(x[S0,S1], fill)     by global index: nothing is sent
 #pragma once
 
-#include <array>
-
 #include <cleave/core/dtype.hpp>
 #include <cleave/ops/call.hpp>
 #include <cleave/ops/elementwise.hpp>

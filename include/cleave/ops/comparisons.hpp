@@ -3,9 +3,6 @@
 // <, <=, > and >= are operators, too. == is not: containers and tests compare whole objects by it.
 #pragma once
 
-#include <cmath>
-#include <type_traits>
-
 #include <cleave/ops/elementwise.hpp>
 
 namespace cleave {

@@ -4,7 +4,6 @@
 //     // y[S0] = cumsum(x[S1], dim<1>{})      an all-to-all of x first
 #pragma once
 
-#include <array>
 #include <type_traits>
 
 #include <cleave/kernels/host/running_sums.hpp>

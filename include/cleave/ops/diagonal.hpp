@@ -5,8 +5,6 @@
 #pragma once
 
 #include <array>
-#include <string>
-#include <type_traits>
 
 #include <cleave/core/error.hpp>
 #include <cleave/kernels/copy.hpp>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <type_traits>
 
 #include <cleave/core/config.hpp>

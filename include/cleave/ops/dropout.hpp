@@ -7,7 +7,6 @@
 // a record keeps 24 bytes.
 #pragma once
 
-#include <array>
 #include <type_traits>
 
 #include <cleave/core/error.hpp>

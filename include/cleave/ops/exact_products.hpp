@@ -7,7 +7,6 @@
 // docs/exact_sums.md has the guarantee, and what it costs.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <string_view>
 #include <type_traits>

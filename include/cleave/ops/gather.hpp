@@ -9,7 +9,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <type_traits>
 
 #include <cleave/core/error.hpp>
 #include <cleave/kernels/copy.hpp>

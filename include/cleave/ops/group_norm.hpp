@@ -4,7 +4,6 @@
 //     // y[S0,S1] = group_norm(x[S0,S1], weight[R,S0], bias[R,S0], 8)     images, groups: nothing is sent
 #pragma once
 
-#include <array>
 #include <string>
 #include <type_traits>
 

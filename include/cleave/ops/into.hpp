@@ -10,7 +10,6 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <type_traits>
 
 #include <cleave/ops/call.hpp>

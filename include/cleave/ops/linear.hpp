@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <string>
-#include <type_traits>
 
 #include <cleave/kernels/contract.hpp>
 #include <cleave/kernels/host/map_elements.hpp>

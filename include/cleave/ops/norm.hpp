@@ -4,8 +4,6 @@
 //     // y[R] = norm(x[S0])      one all-reduce of a number per result
 #pragma once
 
-#include <type_traits>
-
 #include <cleave/ops/arithmetic.hpp>
 #include <cleave/ops/call.hpp>
 #include <cleave/ops/dim.hpp>

@@ -1,8 +1,6 @@
 // What changes placements only, as an operation: graphs and tapes hold it, composites end with it.
 #pragma once
 
-#include <array>
-
 #include <cleave/ops/operation.hpp>
 
 namespace cleave {

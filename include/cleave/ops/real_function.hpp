@@ -1,8 +1,6 @@
 // Functions of one real element that state their derivative: one pass forward, one pass backward.
 #pragma once
 
-#include <type_traits>
-
 #include <cleave/kernels/dual.hpp>
 #include <cleave/ops/arithmetic.hpp>
 #include <cleave/ops/elementwise.hpp>

@@ -1,8 +1,6 @@
 // Other placements of a value as an operation, and the ways out of a mesh.
 #pragma once
 
-#include <type_traits>
-
 #include <cleave/ops/call.hpp>
 
 namespace cleave {

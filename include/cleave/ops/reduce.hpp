@@ -8,8 +8,6 @@
 //     // y[Pmax] = max(x[S0])
 #pragma once
 
-#include <array>
-#include <string>
 #include <type_traits>
 
 #include <cleave/core/error.hpp>

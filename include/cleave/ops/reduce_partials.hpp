@@ -1,11 +1,8 @@
 // Several pending reductions at once: one all-reduce instead of one per tensor.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <tuple>
 #include <type_traits>
-#include <utility>
 
 #include <cleave/comm/collective.hpp>
 #include <cleave/dtensor/dtensor.hpp>

@@ -8,7 +8,6 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <memory>
 #include <string>
 #include <type_traits>
 

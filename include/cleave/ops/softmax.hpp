@@ -3,7 +3,6 @@
 // one kernel computes row by row.
 #pragma once
 
-#include <array>
 #include <type_traits>
 
 #include <cleave/kernels/host/whole_rows.hpp>

@@ -4,7 +4,6 @@
 //     // y[S0,R] = expand(x[S0,R], dim<1>{}, 4)        [5, 1] becomes [5, 4]
 #pragma once
 
-#include <array>
 #include <string>
 
 #include <cleave/core/error.hpp>

@@ -7,7 +7,6 @@
 #include <array>
 #include <string>
 #include <tuple>
-#include <type_traits>
 
 #include <cleave/core/error.hpp>
 #include <cleave/kernels/host/ordered_indices.hpp>

@@ -4,7 +4,6 @@
 //     // y[S0,S1] = tril(x[S0,S1])
 #pragma once
 
-#include <array>
 #include <memory>
 
 #include <cleave/core/dtype.hpp>

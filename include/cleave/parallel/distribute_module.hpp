@@ -1,7 +1,6 @@
 // distribute_module: every module of a tree places its own parameters.
 #pragma once
 
-#include <array>
 #include <tuple>
 #include <type_traits>
 #include <utility>

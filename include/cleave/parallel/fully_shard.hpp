@@ -12,7 +12,6 @@
 #include <concepts>
 #include <cstddef>
 #include <memory>
-#include <string>
 #include <type_traits>
 #include <utility>
 

@@ -2,7 +2,6 @@
 // arrives of their gradients is summed over ranks once per group.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <utility>

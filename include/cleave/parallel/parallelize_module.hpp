@@ -6,7 +6,6 @@
 #pragma once
 
 #include <tuple>
-#include <type_traits>
 #include <utility>
 
 #include <cleave/parallel/plan.hpp>

@@ -4,8 +4,6 @@
 //     on("head"_path, PrepareModuleOutput(Replicate{}).local_output())     the whole, a Tensor
 #pragma once
 
-#include <type_traits>
-
 #include <cleave/parallel/layouts.hpp>
 
 namespace cleave {

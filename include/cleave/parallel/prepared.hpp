@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 
 #include <cleave/nn/part.hpp>

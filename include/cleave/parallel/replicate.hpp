@@ -6,7 +6,6 @@
 //     optimizer.step(model);
 #pragma once
 
-#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>

@@ -10,8 +10,6 @@
 // Any callable (module, along) -> module is a style.
 #pragma once
 
-#include <type_traits>
-
 #include <cleave/parallel/layouts.hpp>
 
 namespace cleave {

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <memory>
 #include <utility>
 #include <vector>
 

@@ -3,7 +3,6 @@
 // Works on a mesh of any backend; with the dry one, one process explains 16,384 ranks.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <string>
 #include <vector>

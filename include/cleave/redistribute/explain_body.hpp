@@ -1,7 +1,6 @@
 // Plans with their sizes, and as text.
 #pragma once
 
-#include <cstddef>
 #include <cstdio>
 #include <string>
 #include <utility>

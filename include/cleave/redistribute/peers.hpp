@@ -2,8 +2,6 @@
 // proportional to their number, not to that of the group.
 #pragma once
 
-#include <cstdint>
-
 #include <cleave/core/shape.hpp>
 #include <cleave/mesh/mesh_state.hpp>
 #include <cleave/placement/ownership.hpp>

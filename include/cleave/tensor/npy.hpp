@@ -3,7 +3,6 @@
 
 #include <bit>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <type_traits>

@@ -7,9 +7,7 @@
 #include <memory>
 #include <optional>
 #include <tuple>
-#include <type_traits>
 #include <utility>
-#include <vector>
 
 #include <cleave/comm/async.hpp>
 #include <cleave/comm/communicator.hpp>

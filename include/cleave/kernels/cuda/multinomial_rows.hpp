@@ -1,7 +1,6 @@
 // Categories drawn with given weights, for arrays in a GPU's memory.
 #pragma once
 
-#include <array>
 #include <optional>
 #include <string>
 

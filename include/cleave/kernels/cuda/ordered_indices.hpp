@@ -6,7 +6,6 @@
 // within a tile are made in shared memory, several lines at a time if these are short.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 

@@ -1,7 +1,6 @@
 // What queries see of the keys: all, those up to their own place, or what an array says.
 #pragma once
 
-#include <cstddef>
 #include <limits>
 #include <type_traits>
 

@@ -3,7 +3,6 @@
 // How many threads a product takes is the BLAS' matter. @see blas_threads.hpp
 #pragma once
 
-#include <algorithm>
 #include <complex>
 #include <limits>
 #include <type_traits>

@@ -1,7 +1,6 @@
 // What exact_row.hpp declares.
 #pragma once
 
-#include <cstdint>
 #include <cstring>
 
 #include <cleave/kernels/host/exact_block.hpp>

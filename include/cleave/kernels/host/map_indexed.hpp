@@ -1,9 +1,6 @@
 // Functions of global indices and elements on the host.
 #pragma once
 
-#include <array>
-#include <cstddef>
-
 #include <cleave/core/shape.hpp>
 #include <cleave/kernels/strided.hpp>
 

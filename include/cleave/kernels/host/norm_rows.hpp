@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <type_traits>
 
 #include <cleave/core/shape.hpp>
 #include <cleave/kernels/host/dense.hpp>

@@ -9,9 +9,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <memory>
-#include <type_traits>
 
 #include <cleave/core/config.hpp>
 #include <cleave/kernels/matrix.hpp>

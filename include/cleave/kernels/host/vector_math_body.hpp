@@ -1,9 +1,6 @@
 // The functions of rows, compiled for each kind of vector registers. @see vector_math.hpp
 #pragma once
 
-#include <cstring>
-#include <type_traits>
-
 #include <cleave/kernels/host/vector_math.hpp>
 
 #if defined(CLEAVE_HAS_LIBMVEC) && CLEAVE_HAS_LIBMVEC

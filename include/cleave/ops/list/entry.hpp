@@ -4,7 +4,6 @@
 
 #include <complex>
 #include <cstdint>
-#include <type_traits>
 #include <utility>
 
 #include <cleave/ops/operation.hpp>
