@@ -59,13 +59,11 @@ namespace cuda {
 /// @throws Error if there is not enough memory
 template <Element T, std::size_t Rank>
 Tensor<T, int(Rank), Cuda> communicable(const index_t (&extents)[Rank], Communicator& group) {
-  std::array<index_t, Rank> shape{};
-  for (std::size_t d = 0; d < Rank; ++d) shape[d] = extents[d];
   const std::size_t bytes = cleave::detail::checked_bytes(extents, int(Rank), sizeof(T));
   const auto rank = cleave::detail::NcclRank::of(group.state());
   std::shared_ptr<void> memory = rank->arena->take(bytes);
   auto* data = static_cast<T*>(memory.get());
-  return Tensor<T, int(Rank), Cuda>::adopt(data, shape, std::move(memory));
+  return Tensor<T, int(Rank), Cuda>::adopt(data, std::to_array(extents), std::move(memory));
 }
 
 }  // namespace cuda

@@ -32,11 +32,6 @@ int run_ranks(int argc, char** argv, F f) {
   return run_threads_and_report(argc, argv, f);
 }
 
-template <std::same_as<RankFunction> F>
-void run_on_threads_alone(int ranks, F f) {
-  run_threads_and_rethrow(ranks, f);
-}
-
 CLEAVE_INLINE int choose_device(int argc, char** argv, std::span<const char* const> names) {
   try {
     return int(requested_device(argc, argv, names));

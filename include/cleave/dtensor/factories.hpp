@@ -19,8 +19,7 @@ auto make_empty(const index_t (&extents)[Rank], const Mesh& mesh, P...) {
   using Result = DTensor<T, int(Rank), Mesh, normalized_t<Placements<P...>, int(Rank)>>;
   static_assert(!Result::layout.has_partial(),
                 "cleave: a factory does not make Partial tensors; operations make partials");
-  std::array<index_t, Rank> shape{};
-  for (std::size_t d = 0; d < Rank; ++d) shape[d] = extents[d];
+  const auto shape = std::to_array(extents);
   checked_bytes(extents, int(Rank), sizeof(T));
   if (!mesh.is_member()) return Result::unchecked(typename Result::local_type(), mesh, shape);
   const Shape local = local_shape(Result::layout, Shape(shape), mesh.extents(), mesh.coordinate());

@@ -66,9 +66,7 @@ auto fill_drawn(const char* operation, const F& f, const X& x, State&... state) 
 
 template <Element T, std::size_t Rank>
 auto make_local(const index_t (&extents)[Rank]) {
-  std::array<index_t, Rank> shape{};
-  for (std::size_t d = 0; d < Rank; ++d) shape[d] = extents[d];
-  return Tensor<T, int(Rank)>(shape);
+  return Tensor<T, int(Rank)>(std::to_array(extents));
 }
 
 /// The distributions; what they are not defined for is an error.

@@ -160,8 +160,7 @@ constexpr std::array<index_t, Count> completed(const char* name, const index_t (
     result[d] = extents[d] == -1 && fits ? size / known : extents[d] < 0 ? 0 : extents[d];
   }
   if ((!fits || negative) && knows_extents(x)) {
-    Shape shape;
-    for (const index_t extent : extents) shape[shape.dims++] = extent;
+    const Shape shape(std::to_array(extents));
     throw Error(name,
                 std::to_string(size) + " elements do not fit into extents " + to_string(shape) +
                     (open > 0 ? "; at most one of them may be -1" : ""),

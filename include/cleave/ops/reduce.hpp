@@ -40,11 +40,7 @@ constexpr bool knows_extents(const X& x) {
 /// How many elements become one.
 template <unsigned Mask, class X>
 constexpr index_t reduced_count(const X& x) {
-  const Shape shape = shape_of(x);
-  index_t count = 1;
-  for (int d = 0; d < X::dims; ++d)
-    if (Mask >> d & 1u) count *= shape[d];
-  return count;
+  return product_over(shape_of(x), Mask);
 }
 
 template <class By>

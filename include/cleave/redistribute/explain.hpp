@@ -3,6 +3,7 @@
 // Works on a mesh of any backend; with the dry one, one process explains 16,384 ranks.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -61,10 +62,8 @@ Explanation explain(const DeviceMesh<Device, Axes...>& mesh, const index_t (&ext
                 "cleave: explain requires two lists Placements<..>");
   static_assert(Source::size == int(sizeof...(Axes)) && Target::size == int(sizeof...(Axes)),
                 "cleave: explain takes exactly one placement per mesh axis");
-  Shape shape;
-  for (const index_t extent : extents) shape[shape.dims++] = extent;
-  return explain(layout_of<Source, int(Rank)>, layout_of<Target, int(Rank)>, shape, mesh.state(),
-                 dtype, machine);
+  return explain(layout_of<Source, int(Rank)>, layout_of<Target, int(Rank)>,
+                 Shape(std::to_array(extents)), mesh.state(), dtype, machine);
 }
 
 /// The same on the machine that the program runs on. @see cost_model

@@ -2,9 +2,12 @@
 // them as one of all their elements.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
+#include <cleave/comm/bundle.hpp>
 #include <cleave/redistribute/call.hpp>
 
 namespace cleave::redistribution {
@@ -17,72 +20,43 @@ class Round {
 
   /// @param call  refers to its storage until the round has run
   void add(const Call& call, const Context& context) {
-    if (!is_small_sum(call)) return calls_.push_back(call.collective(context));
-    const DType dtype = call.source.view.dtype;
-    std::size_t i = 0;
-    while (i < sums_.size() && (sums_[i].dtype != dtype || sums_[i].op != call.op)) ++i;
-    if (i == sums_.size()) sums_.push_back({dtype, call.op, {}, {}});
-    sums_[i].parts.push_back({&call, &context});
+    const Collective c = call.collective(context);
+    if (!is_small_sum(c)) return calls_.push_back(c);
+    auto sum = std::find_if(sums_.begin(), sums_.end(), [&](const Sum& other) {
+      return other.call.dtype() == c.dtype() && other.call.op == c.op;
+    });
+    if (sum == sums_.end()) sum = sums_.insert(sum, {c, {}});
+    sum->members.push_back({c.source, c.destination});
   }
 
   /// @collective every rank of the group
   void run(Communicator& group) {
+    std::vector<cleave::detail::Bundle<Device>> bundles;
     for (Sum& sum : sums_) {
-      if (sum.parts.size() == 1)
-        calls_.push_back(sum.parts[0].call->collective(*sum.parts[0].context));
-      else pack(sum);
+      if (sum.members.size() > 1) {
+        bundles.emplace_back(CollectiveKind::all_reduce, group.size(), std::move(sum.members));
+        const cleave::detail::Operand packed = bundles.back().operand();
+        sum.call.source = packed.source;
+        sum.call.destination = packed.result;
+        sum.call.global_count = packed.source.size();
+      }
+      calls_.push_back(sum.call);
     }
     group.run_all(calls_);
-    for (const Sum& sum : sums_)
-      if (sum.parts.size() > 1) unpack(sum);
+    for (const auto& bundle : bundles) bundle.unpack();
   }
 
  private:
-  struct Part {
-    const Call* call;
-    const Context* context;
-  };
+  /// Calls that may be one.
   struct Sum {
-    DType dtype;
-    ReduceOp op;
-    std::vector<Part> parts;
-    Block packed;
+    Collective call;  ///< the first of them
+    std::vector<cleave::detail::Operand> members;
   };
 
   /// Whether synchronisation costs more than a copy: the same on all ranks of the group.
-  static bool is_small_sum(const Call& call) {
+  static bool is_small_sum(const Collective& c) {
     constexpr index_t small_bytes = 256 << 10;
-    return call.kind == CollectiveKind::all_reduce && call.source.view.bytes() <= small_bytes;
-  }
-
-  /// Calls f(part, its place among the packed elements).
-  template <class F>
-  static void each_place(const Sum& sum, const F& f) {
-    auto* at = static_cast<std::byte*>(sum.packed.view.data);
-    for (const Part& part : sum.parts) {
-      const View& view = part.call->source.view;
-      if (view.size() > 0) f(*part.call, View::dense(at, sum.dtype, view.extents));
-      at += view.bytes();
-    }
-  }
-
-  void pack(Sum& sum) {
-    index_t size = 0;
-    for (const Part& part : sum.parts) size += part.call->source.view.size();
-    sum.packed = allocate<Device>(sum.dtype, Shape::filled(1, size));
-    each_place(sum, [](const Call& call, const View& place) {
-      strided_copy(Device{}, call.source.view, place);
-    });
-    Collective c = sum.parts[0].call->collective(*sum.parts[0].context);
-    c.source = sum.packed.view;
-    c.destination = sum.packed.view;
-    c.global_count = size;
-    calls_.push_back(c);
-  }
-  static void unpack(const Sum& sum) {
-    each_place(sum, [](const Call& call, const View& place) {
-      strided_copy(Device{}, place, call.result.view);
-    });
+    return c.kind == CollectiveKind::all_reduce && c.source.bytes() <= small_bytes;
   }
 
   std::vector<Collective> calls_{};

@@ -9,20 +9,14 @@
 #include <utility>
 
 #include <cleave/comm/async.hpp>
+#include <cleave/comm/bundle.hpp>
 #include <cleave/comm/functional/group.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/core/shape.hpp>
 
 namespace cleave::functional::detail {
 
-/// Part `index` of `count` equal ones along a dimension.
-inline Box part_of(const Shape& extents, int dim, index_t index, index_t count) {
-  Box box = Box::of(extents);
-  const index_t width = extents[dim] / count;
-  box.begin[dim] = index * width;
-  box.end[dim] = box.begin[dim] + width;
-  return box;
-}
+using cleave::detail::part_of;
 
 /// Where a started collective runs.
 class Channel {

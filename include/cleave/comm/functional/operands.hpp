@@ -5,22 +5,15 @@
 // large ones would cost more than it saves.
 #pragma once
 
-#include <cstdint>
 #include <span>
 
+#include <cleave/comm/bundle.hpp>
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/functional/entry.hpp>
-#include <cleave/tensor/view.hpp>
 
 namespace cleave::functional::detail {
 
-/// A tensor, what becomes of it, and the dimension that is gathered or scattered.
-struct Operand {
-  ConstView source{};
-  View result{};
-  int dim = 0;
-  std::uint64_t detail = 0;  ///< of the collective: the dimension, those of a bundle's members
-};
+using cleave::detail::Operand;
 
 /// Runs an all-reduce, all-gather or reduce-scatter of all operands in one round.
 /// @collective every rank of the group, with operands of the same extents and types

@@ -32,6 +32,16 @@ struct ThreadOutcome {
   RankFailure failure;                     ///< the first one, which may have made others throw
 };
 
+inline std::string text_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "an exception that is not a std::exception";
+  }
+}
+
 /// Runs f on one rank, and lets the others know how it ended.
 template <std::same_as<RankFunction> F>
 void run_rank(F f, const std::shared_ptr<Communicator>& communicator, ThreadWorld& threads,
@@ -48,10 +58,8 @@ void run_rank(F f, const std::shared_ptr<Communicator>& communicator, ThreadWorl
     outcome.codes[std::size_t(rank)] = f(world);
   } catch (const PeerError& e) {
     ended(e.failure());
-  } catch (const std::exception& e) {
-    ended({rank, e.what()});
   } catch (...) {
-    ended({rank, "an exception that is not a std::exception"});
+    ended({rank, text_of(std::current_exception())});
   }
   // peers may wait for work that is under way beside this rank; after a failure it ends at once
   communicator->state().worker.reset();
@@ -97,16 +105,6 @@ inline int first_failed_rank(const ThreadOutcome& outcome) {
   return -1;
 }
 
-inline std::string text_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& e) {
-    return e.what();
-  } catch (...) {
-    return "an exception that is not a std::exception";
-  }
-}
-
 template <std::same_as<RankFunction> F>
 int run_threads_and_report(int argc, char** argv, F f) {
   ThreadOutcome outcome;
@@ -132,7 +130,7 @@ int run_threads_and_report(int argc, char** argv, F f) {
 }
 
 template <std::same_as<RankFunction> F>
-void run_threads_and_rethrow(int ranks, F f) {
+void run_on_threads_alone(int ranks, F f) {
   if (ranks < 1)
     throw Error("run_threads", std::to_string(ranks) + " ranks; there must be at least 1");
   const ThreadOutcome outcome = run_on_threads(ranks, f);

@@ -121,9 +121,7 @@ void arg_reduce_dim(On<Host>, const Strided<const T>& in, int dim, index_t first
                     index_t* indices) {
   const index_t n = in.extents[dim], step = in.strides[dim];
   detail::ReduceLoops loops(in.extents, in.strides, 1u << dim);
-  index_t results = 1;
-  for (int d = 0; d < in.extents.dims; ++d)
-    if (d != dim) results *= in.extents[d];
+  const index_t results = product_over(in.extents, ~(1u << dim));
   if (results == 0) return;
   if (n == 0) {
     for (index_t i = 0; i < results; ++i) {

@@ -1,0 +1,107 @@
+// Views of one element type that are communicated as one: packed into a buffer of their device, and
+// handed out from it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <cleave/comm/collective.hpp>
+#include <cleave/core/shape.hpp>
+#include <cleave/tensor/storage.hpp>
+#include <cleave/tensor/strided_copy.hpp>
+#include <cleave/tensor/view.hpp>
+
+namespace cleave::detail {
+
+/// Part `index` of `count` equal ones along a dimension.
+inline Box part_of(const Shape& extents, int dim, index_t index, index_t count) {
+  Box box = Box::of(extents);
+  const index_t width = extents[dim] / count;
+  box.begin[dim] = index * width;
+  box.end[dim] = box.begin[dim] + width;
+  return box;
+}
+
+/// A tensor, what becomes of it, and the dimension that is gathered or scattered.
+struct Operand {
+  ConstView source{};
+  View result{};
+  int dim = 0;
+  std::uint64_t detail = 0;  ///< of the collective: the dimension, those of a bundle's members
+};
+
+/// Operands of one element type as one dense operand.
+///
+/// What is scattered, or gathered, lies rank by rank: the parts of all members for rank 0, then
+/// those for rank 1, ..
+template <class Device>
+class Bundle {
+ public:
+  Bundle(CollectiveKind kind, int ranks, std::vector<Operand> members)
+      : source_parts_(kind == CollectiveKind::reduce_scatter ? ranks : 1),
+        result_parts_(kind == CollectiveKind::all_gather ? ranks : 1),
+        members_(std::move(members)) {
+    index_t sources = 0, results = 0;
+    for (const Operand& member : members_) {
+      sources += member.source.size();
+      results += member.result.size();
+    }
+    source_ = allocate(sources);
+    result_ = kind == CollectiveKind::all_reduce ? source_ : allocate(results);
+    visit(
+        source_parts_, source_.view, [](const Operand& member) { return member.source; },
+        [](const ConstView& part, const View& packed) { strided_copy(Device{}, part, packed); });
+  }
+
+  Operand operand() const {
+    std::vector<int> dims;
+    for (const Operand& member : members_) dims.push_back(member.dim);
+    return {source_.view, result_.view, 0, packed_detail(dims)};
+  }
+
+  /// Hands the result to the members.
+  void unpack() const {
+    visit(
+        result_parts_, result_.view, [](const Operand& member) { return member.result; },
+        [](const View& part, const View& packed) { strided_copy(Device{}, packed, part); });
+  }
+
+ private:
+  struct Buffer {
+    std::shared_ptr<void> storage{};
+    View view{};
+  };
+
+  Buffer allocate(index_t elements) const {
+    const DType type = members_[0].source.dtype;
+    Buffer buffer;
+    buffer.storage = allocate_bytes(Device{}, std::size_t(elements) * size_of(type));
+    buffer.view = View::dense(buffer.storage.get(), type, Shape::filled(1, elements));
+    return buffer;
+  }
+
+  /// Calls move(part of a member, its place in the buffer) for all parts of all members.
+  template <class ViewOf, class Move>
+  void visit(int parts, const View& buffer, ViewOf view_of, Move move) const {
+    auto* at = static_cast<std::byte*>(buffer.data);
+    for (int r = 0; r < parts; ++r)
+      for (const Operand& member : members_) {
+        const auto whole = view_of(member);
+        const auto part = parts == 1 ? whole : whole[part_of(whole.extents, member.dim, r, parts)];
+        if (part.size() == 0) continue;
+        move(part, View::dense(at, part.dtype, part.extents));
+        at += part.bytes();
+      }
+  }
+
+  int source_parts_;
+  int result_parts_;
+  std::vector<Operand> members_;
+  Buffer source_{};
+  Buffer result_{};
+};
+
+}  // namespace cleave::detail
