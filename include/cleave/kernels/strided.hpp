@@ -4,6 +4,8 @@
 // dimensions: that keeps compile time flat, and lets a device compiler see nothing but plain data.
 #pragma once
 
+#include <type_traits>
+
 #include <cleave/core/shape.hpp>
 #include <cleave/tensor/tensor.hpp>
 
@@ -17,6 +19,7 @@ struct On {};
 /// Elements at `data`, index i at offset sum(i[d] * strides[d]); a stride of 0 repeats an element.
 template <class T>
 struct Strided {
+  using Element = std::remove_const_t<T>;
   T* data = nullptr;
   Shape extents{};
   Shape strides{};
@@ -25,6 +28,7 @@ struct Strided {
 /// A number in the place of an array that repeats it.
 template <class T>
 struct Scalar {
+  using Element = T;
   T value{};
 };
 

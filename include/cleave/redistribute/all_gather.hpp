@@ -20,10 +20,7 @@ Call all_gather(const Step& step, const Block& block, const Context& context) {
             after.volume(),
             block,
             allocate<Device>(block.view.dtype, after.extents())};
-  const index_t ranks = context.mesh.size(step.axes);
-  call.pieces.reserve(std::size_t(ranks));
-  for (index_t r = 0; r < ranks; ++r)
-    call.pieces.push_back(box_of_member(step.from, context, step.axes, r).relative_to(after.begin));
+  call.pieces = boxes_of_members(step.from, context, step.axes, after.begin);
   return call;
 }
 

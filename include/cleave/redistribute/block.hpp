@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include <cleave/mesh/mesh_state.hpp>
 #include <cleave/redistribute/step_box.hpp>
@@ -37,10 +38,15 @@ struct Context {
   bool reuse = false;     ///< nobody else needs the source: its storage may become the result's
 };
 
-/// The box of member `index` of the group over `axes` that this rank is in.
-inline Box box_of_member(const StepLayout& of, const Context& context, AxisMask axes,
-                         index_t index) {
-  return owned_box(of, context.shape, context.mesh.extents(), context.mesh.member(axes, index));
+/// The boxes of the members of the group over `axes` that this rank is in, counted from `origin`.
+inline std::vector<Box> boxes_of_members(const StepLayout& of, const Context& context,
+                                         AxisMask axes, const Shape& origin) {
+  std::vector<Box> boxes(std::size_t(context.mesh.size(axes)));
+  for (std::size_t r = 0; r < boxes.size(); ++r)
+    boxes[r] =
+        owned_box(of, context.shape, context.mesh.extents(), context.mesh.member(axes, index_t(r)))
+            .relative_to(origin);
+  return boxes;
 }
 
 /// The box of this rank.

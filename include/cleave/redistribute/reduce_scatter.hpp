@@ -20,10 +20,7 @@ Call reduce_scatter(const Step& step, const Block& block, const Context& context
             before.volume(),
             block,
             allocate<Device>(block.view.dtype, own_box(step.to, context).extents())};
-  const index_t ranks = context.mesh.size(step.axes);
-  call.pieces.reserve(std::size_t(ranks));
-  for (index_t r = 0; r < ranks; ++r)
-    call.pieces.push_back(box_of_member(step.to, context, step.axes, r).relative_to(before.begin));
+  call.pieces = boxes_of_members(step.to, context, step.axes, before.begin);
   return call;
 }
 

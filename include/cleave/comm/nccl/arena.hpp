@@ -19,14 +19,13 @@
 // NCCL's header comes after that one.
 #include <nccl.h>
 
-#include <cleave/comm/device/wait_quietly.hpp>
 #include <cleave/comm/nccl/handle.hpp>
 #include <cleave/comm/nccl/types.hpp>
 #include <cleave/core/cuda/capture_mode.hpp>
 #include <cleave/core/cuda/error.hpp>
 #include <cleave/core/deadline.hpp>
 #include <cleave/core/error.hpp>
-#include <cleave/tensor/cuda/kept_for_graph.hpp>
+#include <cleave/tensor/cuda/memory.hpp>
 #include <cleave/tensor/cuda/stream.hpp>
 
 namespace cleave::detail {

@@ -21,7 +21,6 @@
 
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/device/unobserved.hpp>
-#include <cleave/comm/device/wait_quietly.hpp>
 #include <cleave/comm/nccl/arena.hpp>
 #include <cleave/comm/nccl/failure_detector.hpp>
 #include <cleave/comm/nccl/lowering.hpp>

@@ -20,12 +20,27 @@
 // NCCL's header comes after that one.
 #include <nccl.h>
 
+#include <cleave/core/cuda/capture_mode.hpp>
 #include <cleave/core/deadline.hpp>
+#include <cleave/tensor/cuda/stream.hpp>
 
 namespace cleave::detail {
 
 /// Seconds, at the most, that the end of something may wait for work that might never end.
 inline constexpr double patience_of_ends = 10;
+
+/// Asks for an event until it has come or the time is over; does not throw.
+/// @param stop  () -> bool: whether to give up before
+/// @return whether it has come, or has failed
+template <class Stop>
+bool wait_quietly(cudaEvent_t event, std::chrono::steady_clock::time_point deadline, Stop stop) {
+  const CaptureMode mode(cudaStreamCaptureModeRelaxed);  // the event is of no capture
+  while (cuda::detail::not_ready(cudaEventQuery(event))) {
+    if (std::chrono::steady_clock::now() > deadline || stop()) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return true;
+}
 
 /// A communicator of NCCL that the rank's threads use and the failure detector may abort.
 class NcclHandle {

@@ -8,7 +8,6 @@
 
 #include <cleave/core/dtype.hpp>
 #include <cleave/kernels/host/blocked_gemm.hpp>
-#include <cleave/kernels/host/skinny_gemm.hpp>
 #include <cleave/kernels/host/small_gemm.hpp>
 #include <cleave/kernels/matrix.hpp>
 #include <cleave/tensor/storage.hpp>
@@ -34,7 +33,7 @@ void gemm(On<Host>, const Matrix<const T>& a, const Matrix<const T>& b, const Ma
     return;
   }
   if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-    if (detail::skinny_gemm(a, b, c) || detail::small_gemm(a, b, c)) return;
+    if (detail::gemm_in_place(a, b, c)) return;
   }
 #if defined(CLEAVE_HAS_CBLAS) && CLEAVE_HAS_CBLAS
   if constexpr (detail::blas_knows<T>) {

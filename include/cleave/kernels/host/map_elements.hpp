@@ -165,17 +165,6 @@ void map_loops(const RowFunction<R, T...>& f, const MapLoops<N>& loops, R* plane
   }
 }
 
-template <class In>
-struct ElementOfInput;
-template <class T>
-struct ElementOfInput<Strided<const T>> {
-  using type = T;
-};
-template <class T>
-struct ElementOfInput<Scalar<T>> {
-  using type = T;
-};
-
 template <class T>
 const T* data_of(const Strided<const T>& in) {
   return in.data;
@@ -205,7 +194,7 @@ void map_arrays(std::integer_sequence<int, K...>, const RowFunction<R, T...>& f,
 template <class F, class R, class... In>
 void map_elements(On<Host>, const F& f, const Strided<R>& out, const In&... in) {
   if (out.extents.product() == 0) return;
-  using Row = detail::RowFunction<R, typename detail::ElementOfInput<In>::type...>;
+  using Row = detail::RowFunction<R, typename In::Element...>;
   detail::map_arrays(std::make_integer_sequence<int, int(sizeof...(In))>{}, Row::of(f), out,
                      {&out.strides, &strides_of(in)...}, detail::data_of(in)...);
 }

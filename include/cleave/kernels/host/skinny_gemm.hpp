@@ -228,18 +228,4 @@ bool skinny_gemm_with(const Matrix<const T>& a, const Matrix<const T>& b, const 
 
 #endif
 
-/// The same with the vectors that the processor has.
-template <class T>
-bool skinny_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
-#if defined(CLEAVE_SKINNY_GEMM)
-  switch (skinny_vectors()) {
-    case 64: return skinny_gemm_with<T, 64>(a, b, c);
-    case 32: return skinny_gemm_with<T, 32>(a, b, c);
-    default: break;
-  }
-#endif
-  static_cast<void>(a), static_cast<void>(b), static_cast<void>(c);
-  return false;
-}
-
 }  // namespace cleave::kernels::detail

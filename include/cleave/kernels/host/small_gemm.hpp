@@ -108,20 +108,24 @@ bool small_gemm_with(const Matrix<const T>& a, const Matrix<const T>& b, const M
   return true;
 }
 
-#endif
-
-/// The same with the vectors that the processor has.
+/// The product by loops that read the operands in place, with the vectors that the processor has.
+/// @return whether it is one for them
 template <class T>
-bool small_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
-#if defined(CLEAVE_SKINNY_GEMM)
+bool gemm_in_place(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
   switch (skinny_vectors()) {
-    case 64: return small_gemm_with<T, 64>(a, b, c);
-    case 32: return small_gemm_with<T, 32>(a, b, c);
-    default: break;
+    case 64: return skinny_gemm_with<T, 64>(a, b, c) || small_gemm_with<T, 64>(a, b, c);
+    case 32: return skinny_gemm_with<T, 32>(a, b, c) || small_gemm_with<T, 32>(a, b, c);
+    default: return false;
   }
-#endif
-  static_cast<void>(a), static_cast<void>(b), static_cast<void>(c);
+}
+
+#else
+
+template <class T>
+bool gemm_in_place(const Matrix<const T>&, const Matrix<const T>&, const Matrix<T>&) {
   return false;
 }
+
+#endif
 
 }  // namespace cleave::kernels::detail

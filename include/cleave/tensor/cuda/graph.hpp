@@ -8,7 +8,6 @@
 #include <cuda_runtime_api.h>
 
 #include <cleave/core/cuda/error.hpp>
-#include <cleave/tensor/cuda/kept_for_graph.hpp>
 #include <cleave/tensor/cuda/memory.hpp>
 #include <cleave/tensor/cuda/stream.hpp>
 
