@@ -50,19 +50,8 @@ auto map_parts(const M& m, const F& f) {
   }
 }
 
-/// The module with f(parameter) in the place of every parameter, in order. Buffers and wrappers
-/// stay.
-template <class M, class F>
-auto map_parameters(const M& m, const F& f) {
-  if constexpr (Param<M>) return f(m);
-  else if constexpr (Wrapper<M>)
-    return m.rewrap(map_parameters(static_cast<const typename M::wrapped&>(m), f));
-  else if constexpr (Inner<M>)
-    return map_parts(m, [&f](const auto& part, auto) { return map_parameters(part, f); });
-  else return m;
-}
-
-/// The same with g(value) in the place of every buffer's value.
+/// The module with f(parameter) in the place of every parameter, in order, and g(value) in the
+/// place of every buffer's value. Wrappers stay.
 template <class M, class F, class G>
 auto map_tensors(const M& m, const F& f, const G& g) {
   if constexpr (Param<M>) return f(m);
@@ -72,6 +61,11 @@ auto map_tensors(const M& m, const F& f, const G& g) {
   else if constexpr (Inner<M>)
     return map_parts(m, [&f, &g](const auto& part, auto) { return map_tensors(part, f, g); });
   else return m;
+}
+/// The same; buffers stay.
+template <class M, class F>
+auto map_parameters(const M& m, const F& f) {
+  return map_tensors(m, f, [](const auto& buffer) { return buffer; });
 }
 
 /// The module without what was wrapped around it and its parts.

@@ -87,6 +87,19 @@ inline constexpr int node_count = detail::count_nodes<M>();
 template <class M>
 inline constexpr Tree<node_count<M>> tree_of = detail::make_tree<M>();
 
+/// Whether `is.template operator()<P>()` holds of a module type, of what it wraps, or of a part.
+template <class M, class Is>
+constexpr bool contains(const Is& is) {
+  if (is.template operator()<M>()) return true;
+  if constexpr (Wrapper<M>) {
+    return contains<typename M::wrapped>(is);
+  } else {
+    bool any = false;
+    detail::each_part_type<M>([&]<class P>(const char*, P*) { any = any || contains<P>(is); });
+    return any;
+  }
+}
+
 /// The node of part k of a node.
 template <int N>
 constexpr int child(const Tree<N>& tree, int node, int k) {

@@ -145,21 +145,6 @@ constexpr GroupTypes group_types() {
   return types;
 }
 
-template <class M>
-constexpr bool contains_fully_sharded() {
-  if constexpr (is_fully_sharded<M>) {
-    return true;
-  } else if constexpr (nn::Wrapper<M>) {
-    return contains_fully_sharded<typename M::wrapped>();
-  } else {
-    bool contains = false;
-    nn::detail::each_part_type<M>([&]<class Part>(const char*, Part*) {
-      contains = contains || contains_fully_sharded<Part>();
-    });
-    return contains;
-  }
-}
-
 template <class T, class Otherwise>
 using type_or = std::conditional_t<std::is_void_v<T>, Otherwise, T>;
 
@@ -249,7 +234,7 @@ struct MakeGroups {
 template <class M, class A, class... Paths>
 constexpr bool is_ready_for_groups() {
   constexpr auto choice = nn::choose(nn::tree_of<M>, {Paths::text...});
-  constexpr bool is_plain = !contains_fully_sharded<M>();
+  constexpr bool is_plain = !nn::contains<M>([]<class P>() { return is_fully_sharded<P>; });
   static_assert(is_plain,
                 "cleave: fully_shard: the module, or a part of it, is fully sharded already; to shard "
                 "over several axes, flatten them into one");

@@ -81,9 +81,7 @@ class GroupGradients {
     Part& part = parts_[i];
     part.has_arrived = true;
     part.drops = *part.target.drops;
-    part.partial = 0;
-    for (int a = 0; a < from.axes; ++a)
-      if (from[a].is_partial()) part.partial |= AxisMask(1) << a;
+    part.partial = from.partial_axes();
   }
 
   /// Adds gradients of an earlier backward. What is whole on an axis where the other addend is

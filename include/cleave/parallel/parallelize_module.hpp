@@ -24,16 +24,11 @@ RandomState& random_state_of(const Mesh& mesh) {
 /// Whether a module has parameters or buffers that are on a mesh, or any that are not.
 template <class M, bool OnMesh>
 constexpr bool has_tensors() {
-  if constexpr (nn::Param<M>) {
-    return is_dtensor<innermost_t<M>> == OnMesh;
-  } else if constexpr (nn::is_buffer<M>) {
-    return has_tensors<decltype(M::value), OnMesh>();
-  } else {
-    bool any = false;
-    nn::detail::each_part_type<M>(
-        [&]<class P>(const char*, P*) { any = any || has_tensors<P, OnMesh>(); });
-    return any;
-  }
+  return nn::contains<M>([]<class P>() {
+    if constexpr (nn::is_buffer<P>) return has_tensors<decltype(P::value), OnMesh>();
+    else if constexpr (nn::Param<P>) return is_dtensor<innermost_t<P>> == OnMesh;
+    else return false;
+  });
 }
 
 /// Applies a plan: the styles of what is inside come before that of a module itself.

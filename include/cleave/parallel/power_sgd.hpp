@@ -9,15 +9,14 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include <cleave/core/random_state.hpp>
+#include <cleave/kernels/host/orthonormal_rows.hpp>
 #include <cleave/parallel/error_feedback.hpp>
 
 namespace cleave {
@@ -78,7 +77,7 @@ class PowerSgd {
         for (index_t i = 0; i < x.size; ++i) x.gradient[i] = Real(at[i]);
         at += x.size;
       } else {
-        orthonormalize(x.rank, x.rows, at);
+        kernels::orthonormalize_rows(x.rank, x.rows, at);
         project(x, at, to);
         at += x.rank * x.rows;
         to += x.rank * x.columns;
@@ -109,9 +108,9 @@ class PowerSgd {
       x.m = left_.of<A>(part.key, size);
       x.q = start_.of<A>(part.key, r * x.columns);
       for (index_t i = 0; i < size; ++i) x.m[i] += A(g[i]);
-      if (!orthonormalize(r, x.columns, x.q)) {
+      if (!kernels::orthonormalize_rows(r, x.columns, x.q)) {
         draw(part.key, r, x.columns, x.q);
-        orthonormalize(r, x.columns, x.q);
+        kernels::orthonormalize_rows(r, x.columns, x.q);
       }
     });
     return all;
@@ -123,7 +122,7 @@ class PowerSgd {
     const RandomState state{std::uint64_t(key), draws_++};
     for (index_t k = 0; k < rows; ++k) {
       A* const row = q + k * columns;
-      if (dot(columns, row, row) != 0) continue;
+      if (kernels::dot(columns, row, row) != 0) continue;
       for (index_t j = 0; j < columns; ++j)
         row[j] = A(std::int32_t(state.bits(k * columns + j)[0])) / A(2147483648);
     }
@@ -138,7 +137,7 @@ class PowerSgd {
     }
     for (index_t k = 0; k < x.rank; ++k)
       for (index_t i = 0; i < x.rows; ++i)
-        *to++ = dot(x.columns, x.m + i * x.columns, x.q + k * x.columns);
+        *to++ = kernels::dot(x.columns, x.m + i * x.columns, x.q + k * x.columns);
     return to;
   }
 
@@ -148,10 +147,11 @@ class PowerSgd {
     std::fill(q, q + x.rank * x.columns, A(0));
     for (index_t i = 0; i < x.rows; ++i)
       for (index_t k = 0; k < x.rank; ++k)
-        add_multiple(x.columns, p[k * x.rows + i], x.m + i * x.columns, q + k * x.columns);
+        kernels::add_multiple(x.columns, p[k * x.rows + i], x.m + i * x.columns, q + k * x.columns);
     for (index_t i = 0; i < x.rows; ++i)
       for (index_t k = 0; k < x.rank; ++k)
-        add_multiple(x.columns, -p[k * x.rows + i], q + k * x.columns, x.m + i * x.columns);
+        kernels::add_multiple(x.columns, -p[k * x.rows + i], q + k * x.columns,
+                              x.m + i * x.columns);
   }
 
   /// The gradient is P q; the next step starts from q.
@@ -162,44 +162,11 @@ class PowerSgd {
     for (index_t i = 0; i < x.rows; ++i) {
       std::fill(row.begin(), row.end(), A(0));
       for (index_t k = 0; k < x.rank; ++k)
-        add_multiple(x.columns, p[k * x.rows + i], q + k * x.columns, row.data());
+        kernels::add_multiple(x.columns, p[k * x.rows + i], q + k * x.columns, row.data());
       for (index_t j = 0; j < x.columns; ++j)
         x.gradient[i * x.columns + j] = Real(row[std::size_t(j)]);
     }
     std::copy(q, q + x.rank * x.columns, x.q);
-  }
-
-  /// Makes rows orthonormal, one after the other, each twice; one that those before span becomes 0.
-  /// @return whether there are none such
-  template <class A>
-  static bool orthonormalize(index_t rows, index_t columns, A* q) {
-    bool is_full = true;
-    for (index_t i = 0; i < rows; ++i) {
-      A* const row = q + i * columns;
-      const A before = std::sqrt(dot(columns, row, row));
-      for (int pass = 0; pass < 2; ++pass)
-        for (index_t k = 0; k < i; ++k)
-          add_multiple(columns, -dot(columns, row, q + k * columns), q + k * columns, row);
-      const A length = std::sqrt(dot(columns, row, row));
-      const bool vanishes = length <= before * std::sqrt(std::numeric_limits<A>::epsilon());
-      for (index_t j = 0; j < columns; ++j) row[j] = vanishes ? A(0) : row[j] / length;
-      is_full = is_full && !vanishes;
-    }
-    return is_full;
-  }
-
-  template <class A>
-  static A dot(index_t n, const A* a, const A* b) {
-    A sums[8] = {};
-    index_t j = 0;
-    for (; j + 8 <= n; j += 8)
-      for (index_t k = 0; k < 8; ++k) sums[k] += a[j + k] * b[j + k];
-    for (; j < n; ++j) sums[0] += a[j] * b[j];
-    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
-  }
-  template <class A>
-  static void add_multiple(index_t n, A factor, const A* x, A* y) {
-    for (index_t j = 0; j < n; ++j) y[j] += factor * x[j];
   }
 
   PowerSgdOptions options_;

@@ -63,28 +63,13 @@ constexpr bool is_sharded_on(AxisMask axes) {
 /// Whether a module or a part of it is replicated already.
 template <class M>
 constexpr bool has_replicated() {
-  if constexpr (requires { typename M::replicated_over; }) {
-    return true;
-  } else if constexpr (nn::Wrapper<M>) {
-    return has_replicated<typename M::wrapped>();
-  } else {
-    bool any = false;
-    nn::detail::each_part_type<M>(
-        [&]<class P>(const char*, P*) { any = any || has_replicated<P>(); });
-    return any;
-  }
+  return nn::contains<M>([]<class P>() { return requires { typename P::replicated_over; }; });
 }
 
 /// Whether some parameter of a module is tracked.
 template <class M>
 constexpr bool has_tracked() {
-  if constexpr (nn::Param<M>) {
-    return tape::is_tracked<M>;
-  } else {
-    bool any = false;
-    nn::detail::each_part_type<M>([&]<class P>(const char*, P*) { any = any || has_tracked<P>(); });
-    return any;
-  }
+  return nn::contains<M>([]<class P>() { return tape::is_tracked<P>; });
 }
 
 /// Whether a dotted path of patterns leads to a part or to something above it.
