@@ -128,7 +128,8 @@ class GraphRun {
     const void* const op = node.attributes.bytes.data();
     const Shape fresh = new_extents(node);
     if (mesh_ == nullptr) {
-      detail::run_local<Host>(info, op, fresh, in.data(), out.data());
+      detail::compute<Host>(detail::CallContext(info, in.data()), op, fresh, in.data(), nullptr,
+                            out.data());
     } else {
       const Layout wanted = asks(node) ? asked(node) : Layout{};
       const Solution solution = solve(rule, layouts, asks(node) ? &wanted : nullptr);

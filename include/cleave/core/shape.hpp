@@ -53,12 +53,17 @@ struct Shape {
   }
 };
 
+/// N numbers as an array.
+template <int N>
+constexpr std::array<index_t, std::size_t(N)> to_array(const index_t* values) {
+  std::array<index_t, std::size_t(N)> result{};
+  for (int d = 0; d < N; ++d) result[std::size_t(d)] = values[d];
+  return result;
+}
 /// A Shape as an array of known length. @pre shape.dims == N
 template <int N>
 constexpr std::array<index_t, std::size_t(N)> to_array(const Shape& shape) {
-  std::array<index_t, std::size_t(N)> result{};
-  for (int d = 0; d < N; ++d) result[std::size_t(d)] = shape[d];
-  return result;
+  return to_array<N>(shape.begin());
 }
 
 /// Row-major strides, in elements, of a dense array.

@@ -247,12 +247,12 @@ DTensor<T, Rank, Target, To> redistribute_across(const DTensor<T, Rank, Mesh, P>
                                                  const Target& mesh) {
   Shape shape(x.shape());
   const auto& local = x.local();
-  const redistribution::Block block =
-      redistribution::cross_redistribute<typename Mesh::device_type>(
-          layout_of<P, Rank>, layout_of<To, Rank>, {local.storage(), local.view()},
-          x.mesh().state(), mesh.state(), shape);
+  redistribution::Block block = redistribution::cross_redistribute<typename Mesh::device_type>(
+      layout_of<P, Rank>, layout_of<To, Rank>, {local.storage(), local.view()}, x.mesh().state(),
+      mesh.state(), shape);
   return DTensor<T, Rank, Target, To>::unchecked(
-      tensor_of<Tensor<T, Rank, typename Mesh::device_type>>(block), mesh, to_array<Rank>(shape));
+      tensor_of<Tensor<T, Rank, typename Mesh::device_type>>(std::move(block)), mesh,
+      to_array<Rank>(shape));
 }
 
 }  // namespace detail

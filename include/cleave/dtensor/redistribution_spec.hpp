@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include <cleave/core/shape.hpp>
 #include <cleave/mesh/mesh_state.hpp>
@@ -39,10 +40,9 @@ inline constexpr RedistributionSpec redistribution_spec = [] {
 
 /// Local elements without a type become a Tensor again.
 template <class Local>
-Local tensor_of(const redistribution::Block& block) {
-  return Local::adopt(static_cast<typename Local::value_type*>(block.view.data),
-                      to_array<Local::dims>(block.view.extents),
-                      to_array<Local::dims>(block.view.strides), block.storage);
+Local tensor_of(redistribution::Block block) {
+  return TensorAccess::make<Local>(std::move(block.storage), block.view.data,
+                                   block.view.extents.begin(), block.view.strides.begin());
 }
 
 /// The local elements of a global array of that shape at the end of the redistribution; x itself
@@ -66,7 +66,8 @@ Tensor<T, Rank, Device> redistribute_local(const Tensor<T, Rank, Device>& x,
 /// changes, and ranks must not differ in whether writing to one of the two writes to both.
 template <class Local>
 Local unalias(Local result, const Local& x) {
-  return result.data() == x.data() && !result.empty() ? result.clone() : result;
+  if (result.data() == x.data() && !result.empty()) return result.clone();
+  return result;
 }
 
 }  // namespace cleave::detail

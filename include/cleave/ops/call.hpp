@@ -118,50 +118,35 @@ OperandRef operand_of(const Number<T>& x) {
           nullptr, nullptr};
 }
 
-/// Room for the extents of a result.
-template <int Rank>
-struct ResultExtents {
-  std::array<index_t, std::size_t(Rank)> shape, extents, strides;
+/// Whether distributed operands are on one mesh, by their handles: false says nothing.
+template <std::size_t N>
+bool are_on(const MeshState& mesh, const std::array<OperandRef, N>& operands) {
+  for (const OperandRef& x : operands)
+    if (x.mesh != nullptr && x.mesh != &mesh) return false;
+  return true;
+}
 
-  RawResult result() { return {nullptr, nullptr, shape.data(), extents.data(), strides.data()}; }
+/// The results of a call as the runner writes them, and the tensors that become of them.
+template <std::size_t Count>
+struct Results {
+  std::array<RawResult, Count> raw;
+  std::array<std::array<std::array<index_t, std::size_t(max_dims)>, 3>, Count> numbers;
+
+  Results() {
+    for (std::size_t k = 0; k < Count; ++k) {
+      raw[k].shape = numbers[k][0].data();
+      raw[k].extents = numbers[k][1].data();
+      raw[k].strides = numbers[k][2].data();
+    }
+  }
+  Results(const Results&) = delete;  // refers to itself
+
+  template <class Local>
+  Local local(std::size_t k) {
+    return TensorAccess::make<Local>(std::move(raw[k].storage), raw[k].data, raw[k].extents,
+                                     raw[k].strides);
+  }
 };
-
-/// The results of a call: what the runner writes, and the local tensors that become of it.
-template <class Device, class TypeList, class Dims>
-class Results;
-template <class Device, class... T, int... Dims>
-class Results<Device, Types<T...>, std::integer_sequence<int, Dims...>> {
- public:
-  Results() : raw_{raw_results(std::make_index_sequence<sizeof...(T)>{})} {}
-  Results(const Results&) = delete;  // the runner has its addresses
-
-  RawResult* data() { return raw_.data(); }
-
-  /// Global extents of result K.
-  template <std::size_t K>
-  const auto& shape() const {
-    return std::get<K>(extents_).shape;
-  }
-  template <std::size_t K>
-  auto local() {
-    using X = std::tuple_element_t<K, std::tuple<Tensor<T, Dims, Device>...>>;
-    return TensorAccess::make<X>(std::move(raw_[K].storage), raw_[K].data,
-                                 std::get<K>(extents_).extents, std::get<K>(extents_).strides);
-  }
-
- private:
-  template <std::size_t... K>
-  std::array<RawResult, sizeof...(T)> raw_results(std::index_sequence<K...>) {
-    return {std::get<K>(extents_).result()...};
-  }
-
-  std::tuple<ResultExtents<Dims>...> extents_;
-  std::array<RawResult, sizeof...(T)> raw_;
-};
-template <class Info, class Device>
-using ResultsOf =
-    Results<Device, typename Info::Results,
-            typename Info::ResultDims>;
 
 /// One result as it is, several as a tuple: `make` is called with the number of each.
 template <int Count, class Make>
@@ -193,11 +178,13 @@ struct CallPath<0> {
     using Info = InfoOf<Op, Device, types_of<X...>, X::dims...>;
     static_cast<void>(OperandCheck<typename Info::Sig, X...>{});
     const std::array<OperandRef, sizeof...(X)> in{operand_of(x)...};
-    ResultsOf<Info, Device> out;
-    run_local<Device>(Info::value, &op, fresh_extents(op), in.data(), out.data());
+    Results<Info::Results::size> out;
+    if (!run_plain<Info, Device>(&op, in.data(), out.raw.data()))
+      compute<Device>(CallContext(Info::value, in.data()), &op, fresh_extents(op), in.data(),
+                      nullptr, out.raw.data());
     return each_result<Info::Results::size>(
         [&]<std::size_t K>(std::integral_constant<std::size_t, K>) {
-          return out.template local<K>();
+          return out.template local<typename Info::template Result<K>>(K);
         });
   }
 };
@@ -242,7 +229,9 @@ struct PlacedCallOf {
     return call;
   }();
 
-  template <std::size_t K, class R>
+  static constexpr bool stays = value.moves == 0 && !value.result_moves;
+
+  template <std::size_t K, class R = typename Info::template Result<K>>
   using Result = DTensor<typename R::value_type, R::dims, Mesh,
                          placements_t<solution.result[K].packed(), axes>>;
 };
@@ -278,13 +267,16 @@ struct CallPath<1> {
     using Call = PlacedCallOf<Op, Request, X...>;
     static_cast<void>(OperandCheck<typename Call::Info::Sig, X...>{});
     const std::array<OperandRef, sizeof...(X)> in{operand_of(x)...};
-    ResultsOf<typename Call::Info, typename Call::Device> out;
-    run_placed<typename Call::Device>(Call::value, &op, fresh_extents(op), in.data(), out.data());
+    Results<Call::Info::Results::size> out;
+    using Device = typename Call::Device;
+    if (!Call::stays || !are_on(first_tensor(x...).mesh().state(), in) ||
+        !run_plain<typename Call::Info, Device>(&op, in.data(), out.raw.data()))
+      run_placed<Device>(Call::value, &op, fresh_extents(op), in.data(), out.raw.data());
     return each_result<Call::Info::Results::size>(
         [&]<std::size_t K>(std::integral_constant<std::size_t, K>) {
-          auto local = out.template local<K>();
-          using Y = typename Call::template Result<K, decltype(local)>;
-          return Y::unchecked(std::move(local), first_tensor(x...).mesh(), out.template shape<K>());
+          using Y = typename Call::template Result<K>;
+          return Y::unchecked(out.template local<typename Y::local_type>(K),
+                              first_tensor(x...).mesh(), to_array<Y::dims>(out.raw[K].shape));
         });
   }
 };

@@ -37,6 +37,31 @@ struct RawResult {
   index_t* strides = nullptr;
 };
 
+/// Shapes, placements, mesh and rank of a call, for errors.
+[[gnu::cold]] inline ErrorContext context_of(const OperandRef* operands, int count) {
+  ErrorContext text;
+  for (const OperandRef* x = operands; x != operands + count; ++x) {
+    if (x->storage == nullptr) continue;
+    const char* joint = text.shapes.empty() ? "" : " and ";
+    text.shapes += joint + to_string(shape_at(x->shape, x->dims));
+    if (x->mesh == nullptr) continue;
+    text.placements += joint + to_string(*x->layout);
+    const std::string name = x->mesh->describe();
+    if (text.mesh.find(name) == text.mesh.npos) text.mesh += joint + name;
+    text.rank = x->mesh->world_rank();
+  }
+  return text;
+}
+
+/// Whether operands have the same extents where a rule has the same factor; false says nothing.
+constexpr bool all_agree(const ExtentsTable& table, const OperandRef* operands) {
+  for (int p = 0; p < table.pairs; ++p) {
+    const auto& [a, b] = table.pair[std::size_t(p)];
+    if (operands[a.operand].shape[a.dim] != operands[b.operand].shape[b.dim]) return false;
+  }
+  return table.pairs >= 0;
+}
+
 /// What a call of an operation knows beside its operands.
 struct CallContext {
   const OpInfo& info;
@@ -52,7 +77,8 @@ struct CallContext {
       : info(op), operands(in), mesh(first_mesh(in, op.rule->operands)) {
     for (int i = 1; i < op.rule->operands; ++i)
       if (in[i].mesh != nullptr && in[i].mesh != mesh) require_same_mesh(*in[i].mesh);
-    if (!all_agree()) [[unlikely]] compare_factors();
+    if (!all_agree(*info.table, operands)) [[unlikely]]
+      compare_factors();
   }
 
   bool repeats(int i, int d) const {
@@ -104,23 +130,7 @@ struct CallContext {
     if (conflict.found) throw Error(info.name, to_string(conflict, mesh->label(conflict.axes)), context());
   }
 
-  /// Shapes, placements, mesh and rank, for errors.
-  [[gnu::cold]] ErrorContext context() const {
-    ErrorContext text;
-    for (int i = 0; i < info.rule->operands; ++i) {
-      const OperandRef& operand = operands[i];
-      if (operand.storage == nullptr) continue;
-      const Shape shape = shape_at(operand.shape, operand.dims);
-      const char* joint = text.shapes.empty() ? "" : " and ";
-      text.shapes += joint + to_string(shape);
-      if (operand.mesh == nullptr) continue;
-      text.placements += joint + to_string(*operand.layout);
-      const std::string name = operand.mesh->describe();
-      if (text.mesh.find(name) == text.mesh.npos) text.mesh += joint + name;
-      text.rank = operand.mesh->world_rank();
-    }
-    return text;
-  }
+  ErrorContext context() const { return context_of(operands, info.rule->operands); }
 
  private:
   static const MeshState* first_mesh(const OperandRef* in, int operands) {
@@ -132,15 +142,6 @@ struct CallContext {
   [[gnu::cold]] void require_same_mesh(const MeshState& other) const {
     if (!(*mesh == other))
       throw Error(info.name, "the operands are on different meshes of one type", context());
-  }
-
-  bool all_agree() const {
-    const ExtentsTable& table = *info.table;
-    for (int p = 0; p < table.pairs; ++p) {
-      const auto& [a, b] = table.pair[std::size_t(p)];
-      if (operands[a.operand].shape[a.dim] != operands[b.operand].shape[b.dim]) return false;
-    }
-    return table.pairs >= 0;
   }
 
   [[gnu::cold]] void compare_factors() {
@@ -266,3 +267,11 @@ inline bool are_aligned(const CallContext& call) {
 }
 
 }  // namespace cleave::detail
+
+namespace cleave {
+
+inline void Task::fail(const std::string& message) const {
+  throw Error(name, message, detail::context_of(in, operands));
+}
+
+}  // namespace cleave

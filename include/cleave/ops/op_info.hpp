@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstddef>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include <cleave/core/shape.hpp>
@@ -80,6 +82,9 @@ inline constexpr ExtentsTable extents_table{rule_of<Sig>};
 template <class Sig, std::size_t... K>
 std::integer_sequence<int, rule_of<Sig>.result[K].dims...> result_dims(std::index_sequence<K...>);
 
+template <std::size_t K, class... T>
+std::type_identity<std::tuple_element_t<K, std::tuple<T...>>> nth_type(Types<T...>);
+
 /// The OpInfo of an operation: a constant.
 template <class Op, class Device, class TypeList, int... Dims>
 struct InfoOf;
@@ -89,6 +94,10 @@ struct InfoOf<Op, Device, Types<T...>, Dims...> {
   using Sig = signature_of<Op, Types<T...>, Dims...>;
   using ResultDims = decltype(result_dims<Sig>(
       std::make_index_sequence<std::size_t(Results::size)>{}));
+
+  template <std::size_t K>
+  using Result =
+      Tensor<typename decltype(nth_type<K>(Results{}))::type, rule_of<Sig>.result[K].dims, Device>;
 
   static void run(const void* op, const cleave::Task& task) {
     run_kernel<Op, Device>(*static_cast<const Op*>(op), task,
@@ -107,6 +116,16 @@ struct InfoOf<Op, Device, Types<T...>, Dims...> {
       ((info.dtype[k++] = dtype_of<R>()), ...);
     }(Results{});
     return info;
+  }();
+
+  /// Whether operands that agree need no more than memory for the results, and the kernel.
+  static constexpr bool is_plain = [] {
+    bool plain = !value.is_view && !value.needs_box && value.rule->kept == 0 &&
+                 value.table->pairs >= 0 && (!value.is_elementwise || value.same_dims);
+    for (std::size_t k = 0; k < std::size_t(Results::size); ++k)
+      for (std::size_t d = 0; d < std::size_t(value.rule->result[k].dims); ++d)
+        plain = plain && value.table->source[k][d].operand >= 0;
+    return plain;
   }();
 };
 

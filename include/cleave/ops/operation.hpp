@@ -124,20 +124,17 @@ struct OperandRef : ArrayRef {
 /// What a kernel is told besides its arrays.
 struct Task {
   const char* name = "";
-  const OperandRef* in = nullptr;  ///< as many as there are operands
+  const OperandRef* in = nullptr;
+  int operands = 0;
   ArrayRef* out = nullptr;       ///< the results; a view writes the first one's data
   index_t* strides = nullptr;    ///< of the first result; a view writes them
   const Box* box = nullptr;      ///< its global indices on this rank, where `needs_box` asks for them
   const Box* in_box = nullptr;   ///< those of the first operand, likewise
   /// Where the draws of the program that is run stand; null outside of one.
   const RandomState* draws = nullptr;
-  ErrorContext (*context)(const void*) = nullptr;
-  const void* context_of = nullptr;
 
   /// @throws Error with that message, and shapes, placements, mesh and rank of the call
-  [[noreturn]] void fail(const std::string& message) const {
-    throw Error(name, message, context != nullptr ? context(context_of) : ErrorContext{});
-  }
+  [[noreturn]] void fail(const std::string& message) const;
 };
 
 template <class Op>

@@ -51,10 +51,9 @@ inline void run_on(const CallContext& call, const void* op, const OperandRef* in
   cleave::Task task;
   task.name = info.name;
   task.in = in;
+  task.operands = info.rule->operands;
   task.out = out;
   task.strides = results[0].strides;
-  task.context = [](const void* of) { return static_cast<const CallContext*>(of)->context(); };
-  task.context_of = &call;
   task.draws = call.draws;
   if (info.needs_box) [[unlikely]]
     return run_in_box(call, op, task, computed, results[0].shape);
@@ -122,6 +121,49 @@ void compute(const CallContext& call, const void* op, const Shape& fresh, const 
   else run_on(call, op, AlignedOperands(call, in, out[0]).data(), computed, results, out.data());
 }
 
+/// Runs a call on operands that lie where the kernel needs them, if they agree and it is plain: all
+/// that types do not decide.
+///
+/// @return whether it has been run; otherwise nothing has changed
+template <class Info, class Device>
+bool run_plain(const void* op, const OperandRef* in, RawResult* results) {
+  if constexpr (Info::is_plain) {
+    constexpr const Rule& rule = *Info::value.rule;
+    constexpr const ExtentsTable& table = *Info::value.table;
+    if (is_dry() || !all_agree(table, in)) [[unlikely]]
+      return false;
+    std::array<ArrayRef, std::size_t(rule.results)> out;
+    // kept apart from `results`, which others refer to: the kernel finds them in registers
+    std::array<index_t, std::size_t(max_dims)> extents[rule.results], strides[rule.results];
+    for (std::size_t k = 0; k < out.size(); ++k) {
+      const int dims = rule.result[k].dims;
+      RawResult& y = results[k];
+      index_t step = 1;
+      for (int d = dims - 1; d >= 0; --d) {
+        const auto [operand, dim] = table.source[k][std::size_t(d)];
+        const index_t extent = in[operand].extents[dim];
+        y.shape[d] = in[operand].shape[dim];
+        y.extents[d] = extents[k][std::size_t(d)] = extent;
+        y.strides[d] = strides[k][std::size_t(d)] = step;
+        step *= extent;
+      }
+      const std::size_t bytes =
+          checked_bytes(extents[k].data(), dims, size_of(Info::value.dtype[k]));
+      ::new (&y.storage) std::shared_ptr<void>(allocate_bytes(Device{}, bytes));  // was empty
+      y.data = y.storage.get();
+      out[k] = {y.data, extents[k].data(), strides[k].data(), dims};
+    }
+    cleave::Task task;
+    task.name = Info::value.name;
+    task.in = in;
+    task.operands = rule.operands;
+    task.out = out.data();
+    Info::run(op, task);
+    return true;
+  }
+  return false;
+}
+
 /// A call on distributed operands as constants of its types.
 struct PlacedCall {
   const OpInfo* info = nullptr;
@@ -132,15 +174,6 @@ struct PlacedCall {
       spec{};  ///< of the operands that move
   const RedistributionSpec* result_spec = nullptr;
 };
-
-/// Local elements brought from one layout to another.
-/// @collective every rank of the mesh
-template <class Device>
-redistribution::Block moved(const Plan* plan, const Layout& from, const Layout& to,
-                            redistribution::Block block, const MeshState& mesh, const Shape& shape,
-                            const char* name) {
-  return redistribution::run<Device>(plan, from, to, std::move(block), {mesh, shape, name});
-}
 
 /// The operands of a call where the kernel needs them; those that the types leave where they are
 /// cost nothing.
@@ -181,8 +214,9 @@ class PlacedOperands {
   static void move_one(const CallContext& call, const RedistributionSpec* spec,
                        const Layout& target, OperandRef& operand, redistribution::Block& block) {
     const Plan* plan = spec != nullptr && target == spec->target ? spec->plan : nullptr;
-    block = moved<Device>(plan, *operand.layout, target, block_of(operand), *call.mesh,
-                          shape_at(operand.shape, operand.dims), call.info.name);
+    block = redistribution::run<Device>(
+        plan, *operand.layout, target, block_of(operand),
+        {*call.mesh, shape_at(operand.shape, operand.dims), call.info.name});
     operand.data = block.view.data;
     operand.extents = block.view.extents.begin();
     operand.strides = block.view.strides.begin();
@@ -199,11 +233,11 @@ template <class Device>
 void move_result(const CallContext& call, const PlacedCall& placed, RawResult& y) {
   const int dims = call.info.rule->result[0].dims;
   const RedistributionSpec& spec = *placed.result_spec;
-  redistribution::Block block = moved<Device>(
+  redistribution::Block block = redistribution::run<Device>(
       spec.plan, spec.source, spec.target,
       {std::move(y.storage),
        View{y.data, call.info.dtype[0], shape_at(y.extents, dims), shape_at(y.strides, dims)}},
-      *call.mesh, shape_at(y.shape, dims), call.info.name);
+      {*call.mesh, shape_at(y.shape, dims), call.info.name});
   y.storage = std::move(block.storage);
   y.data = block.view.data;
   for (int d = 0; d < dims; ++d) {
@@ -224,13 +258,6 @@ void run_placed(const PlacedCall& placed, const void* op, const Shape& fresh, co
   const PlacedOperands<Device> there(call, placed, in);
   compute<Device>(call, op, fresh, there.data(), placed.solution->computed.data(), results);
   if (placed.result_moves) [[unlikely]] move_result<Device>(call, placed, results[0]);
-}
-
-/// Runs a call on local tensors. @see run_placed
-template <class Device>
-void run_local(const OpInfo& info, const void* op, const Shape& fresh, const OperandRef* in,
-               RawResult* results) {
-  compute<Device>(CallContext(info, in), op, fresh, in, nullptr, results);
 }
 
 }  // namespace cleave::detail

@@ -18,7 +18,7 @@ Call all_gather(const Step& step, const Block& block, const Context& context) {
             {},
             step.axes,
             after.volume(),
-            block,
+            block.view,
             allocate<Device>(block.view.dtype, after.extents())};
   call.pieces = boxes_of_members(step.from, context, step.axes, after.begin);
   return call;

@@ -19,7 +19,7 @@ Call all_reduce(const Step& step, const Block& block, const Context& context) {
           step.op,
           step.axes,
           block.view.size(),
-          block,
+          block.view,
           in_place ? block : allocate<Device>(block.view.dtype, block.view.extents)};
 }
 

@@ -17,13 +17,14 @@ struct Transfers {
   std::vector<Transfer> receives{};
 };
 
-/// A collective over `context.mesh.group(axes)`, with the storage it works on. Can be moved.
+/// A collective over `context.mesh.group(axes)`, with the storage of its result; that of the source
+/// is the caller's. Can be moved.
 struct Call {
   CollectiveKind kind{};
   ReduceOp op{};
   AxisMask axes = 0;
   index_t global_count = 0;
-  Block source{};
+  View source{};
   Block result{};
   std::vector<Box> pieces{};
   std::shared_ptr<const Transfers> transfers{};
@@ -34,7 +35,7 @@ struct Call {
     Collective c;
     c.kind = kind;
     c.op = op;
-    c.source = source.view;
+    c.source = source;
     c.destination = result.view;
     c.pieces = pieces;
     if (transfers != nullptr) c.sends = transfers->sends, c.receives = transfers->receives;

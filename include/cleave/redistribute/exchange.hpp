@@ -162,7 +162,7 @@ Call exchange(const Step& step, const Block& block, const Context& context) {
             {},
             step.axes,
             context.shape.product(),
-            block,
+            block.view,
             allocate<Device>(block.view.dtype, own_box(step.to, context).extents())};
   call.even = all_pairs && shards_evenly(step.from, context.shape, context.mesh.extents()) &&
               shards_evenly(step.to, context.shape, context.mesh.extents());

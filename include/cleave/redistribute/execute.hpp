@@ -36,25 +36,24 @@ template <class Device>
 class Execution {
  public:
   /// @param plan  must stay where it is until the end
-  Execution(const Plan& plan, Block block, const Context& context)
+  Execution(const Plan& plan, Block&& block, const Context& context)
       : plan_(&plan), block_(std::move(block)), context_(context), source_(block_.view.data) {
     run_local_steps();
   }
 
   bool done() const { return next_ == plan_->count; }
-  const Block& block() const { return block_; }
+  Block take_block() { return std::move(block_); }
   const Context& context() const { return context_; }
 
-  /// The call of the next step. @pre !done()
-  Call call() const {
-    Context context = context_;
+  /// The call of the next step, which refers to the elements that it works on. @pre !done()
+  Call call() {
     // what lies between two steps is ours to overwrite
-    context.reuse = context_.reuse || block_.view.data != source_;
-    return prepare<Device>((*plan_)[next_], block_, context);
+    context_.reuse = context_.reuse || block_.view.data != source_;
+    return prepare<Device>((*plan_)[next_], block_, context_);
   }
 
   /// Goes on with the result of that call.
-  void take(Block result) {
+  void take(Block&& result) {
     block_ = std::move(result);
     ++next_;
     run_local_steps();
@@ -83,14 +82,14 @@ class Execution {
 /// @collective every rank of the mesh
 /// @throws Error if a collective fails
 template <class Device>
-Block execute(const Plan& plan, Block block, const Context& context) {
+Block execute(const Plan& plan, Block&& block, const Context& context) {
   Execution<Device> execution(plan, std::move(block), context);
   while (!execution.done()) {
     Call call = execution.call();
     context.mesh.group(call.axes)->run(call.collective(context));
     execution.take(std::move(call.result));
   }
-  return execution.block();
+  return execution.take_block();
 }
 
 /// Runs several plans on one mesh, their steps side by side: those over the same axes are one

@@ -18,7 +18,7 @@ Call reduce_scatter(const Step& step, const Block& block, const Context& context
             step.op,
             step.axes,
             before.volume(),
-            block,
+            block.view,
             allocate<Device>(block.view.dtype, own_box(step.to, context).extents())};
   call.pieces = boxes_of_members(step.to, context, step.axes, before.begin);
   return call;

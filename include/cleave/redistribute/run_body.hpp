@@ -44,7 +44,7 @@ void run_all(std::span<Part> parts) {
     executions.emplace_back(*plan, std::move(part.block), part.context);
   }
   execute_all<Device>(executions);
-  for (std::size_t i = 0; i < parts.size(); ++i) parts[i].block = executions[i].block();
+  for (std::size_t i = 0; i < parts.size(); ++i) parts[i].block = executions[i].take_block();
 }
 
 }  // namespace cleave::redistribution

@@ -371,15 +371,9 @@ class Runner {
   template <class Y, class Mesh>
   static Y typed(const Slot& slot, const Mesh& mesh) {
     const OperandRef& x = slot.operand;
-    typename Y::Extents shape, extents, strides;
-    for (int d = 0; d < Y::dims; ++d) {
-      shape[std::size_t(d)] = x.shape[d];
-      extents[std::size_t(d)] = x.extents[d];
-      strides[std::size_t(d)] = x.strides[d];
-    }
     return Y::unchecked(cleave::detail::TensorAccess::make<typename Y::local_type>(
-                 *x.storage, x.data, extents, strides),
-             mesh, shape);
+                            std::shared_ptr(*x.storage), x.data, x.extents, x.strides),
+                        mesh, to_array<Y::dims>(x.shape));
   }
 
   const MeshState* mesh_;

@@ -306,9 +306,10 @@ namespace detail {
 /// Makes tensors of what operations have computed, without checking it again.
 struct TensorAccess {
   template <class X>
-  static X make(std::shared_ptr<void> storage, void* data, const typename X::Extents& extents,
-                const typename X::Extents& strides) {
-    return X(std::move(storage), static_cast<typename X::value_type*>(data), extents, strides);
+  static X make(std::shared_ptr<void>&& storage, void* data, const index_t* extents,
+                const index_t* strides) {
+    return X(std::move(storage), static_cast<typename X::value_type*>(data),
+             to_array<X::dims>(extents), to_array<X::dims>(strides));
   }
 };
 
