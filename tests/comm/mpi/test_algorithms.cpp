@@ -53,6 +53,23 @@ bool needs_processes(int count) {
   return false;
 }
 
+/// Long rows of all ranks, gathered.
+void rows_case(Communicator& group, index_t length, Style style) {
+  const int n = group.size();
+  const auto value = [](index_t row, index_t j) { return double(1'000'000 * row + j); };
+  const Field<double> piece(1, length, style,
+                            [&](index_t, index_t j) { return value(group.rank(), j); });
+  const Field<double> whole(n, length, style);
+  std::vector<Box> rows;
+  for (int r = 0; r < n; ++r) rows.push_back(box(r, r + 1, 0, length));
+  Collective c = call(CollectiveKind::all_gather);
+  c.source = piece.view();
+  c.destination = whole.view();
+  c.pieces = rows;
+  group.run(c);
+  CHECK(whole.difference(value) == "");
+}
+
 void cases_of_table(World& world) {
   all_gather_cases(world);
   reduce_scatter_cases(world);
@@ -179,6 +196,22 @@ TEST_CASE("blocks of a reduction over 16,384 ranks fit in the scratch of a reduc
         CHECK(block >= 1);
         CHECK(4 * std::size_t(ranks - 1) * std::size_t(block) * size <= std::size_t(16) << 20);
       }
+}
+
+TEST_CASE("a rank copies what it has for itself while it waits, and the rest in the end") {
+  if (!needs_processes(2)) return;
+  const Changed nodes(detail::mpi_ranks_per_node, 1);
+  on_ranks({2, 3}, [](World& world) {
+    for (int late = 0; late < world.size(); ++late) {
+      for (const Style style : all_styles) {
+        world.barrier();
+        if (world.rank() == late) usleep(5000);
+        rows_case(world.communicator(), 25'001, style);
+        if (world.rank() == late) usleep(5000);
+        equal_parts_case<double>(world.communicator(), 9'001, style);
+      }
+    }
+  });
 }
 
 TEST_CASE("short calls take their scratch from one block that stays, long ones from others") {

@@ -215,8 +215,8 @@ inline void all_gather(const Collective& c, MpiMessages& messages) {
   if (goes_in_steps(messages, std::size_t(c.destination.bytes())))
     return gather_pieces_in_steps(messages, c.source, piece);
   gather_pieces(messages, c.source, piece);
+  messages.keep(c.source, piece(messages.rank()));
   messages.finish();
-  strided_copy(c.source, piece(messages.rank()));  // MPI moves nothing while a rank copies
 }
 
 inline void reduce_scatter(const Collective& c, MpiMessages& messages) {
@@ -287,11 +287,11 @@ inline void all_reduce(const Collective& c, MpiMessages& messages) {
 inline void exchange(const Collective& c, MpiMessages& messages) {
   for (const Transfer& t : c.receives)
     if (t.peer != messages.rank()) messages.receive(c.destination[t.destination], t.peer);
-  for (const Transfer& t : c.sends)
+  for (const Transfer& t : c.sends) {
     if (t.peer != messages.rank()) messages.send(c.source[t.source], t.peer);
+    else messages.keep(c.source[t.source], c.destination[t.destination]);
+  }
   messages.finish();
-  for (const Transfer& t : c.sends)  // now, as MPI moves nothing while a rank copies
-    if (t.peer == messages.rank()) strided_copy(c.source[t.source], c.destination[t.destination]);
 }
 
 }  // namespace cleave::detail

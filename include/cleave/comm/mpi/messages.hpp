@@ -2,11 +2,14 @@
 // place.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <utility>
 #include <vector>
 
 #include <cleave/comm/mpi/requests.hpp>
+#include <cleave/tensor/streaming.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>
 
@@ -65,23 +68,37 @@ class MpiMessages {
   /// Memory that lives as long as the messages.
   std::byte* scratch(std::size_t bytes) { return requests_.scratch(bytes); }
 
+  /// What a rank has for itself: `finish` copies it, part by part where it waits for others, as MPI
+  /// moves nothing while a rank copies.
+  void keep(const ConstView& source, const View& destination) {
+    kept_.push_back({source, destination, 0});
+  }
+
   /// Marks for `wait`.
   std::size_t posted() const noexcept { return requests_.posted(); }
 
   /// Waits for what was posted between two marks. @throws Error as MpiRequests::wait
-  void wait(std::size_t begin, std::size_t end) { requests_.wait(begin, end); }
+  void wait(std::size_t begin, std::size_t end) {
+    requests_.wait(begin, end, [] { return false; });
+  }
 
   /// See MpiRequests::forget.
   void forget(std::size_t end) { requests_.forget(end); }
 
   /// Waits for everything. @throws Error as MpiRequests::wait
   void finish() {
+    const auto copy_part = [this] { return copy_kept_part(); };
     for (const Unpack& u : unpacks_) {
-      wait(u.begin, u.end);
+      requests_.wait(u.begin, u.end, copy_part);
       unpack_view(u.packed, u.view);
     }
     unpacks_.clear();
-    wait(0, posted());
+    requests_.wait(0, posted(), copy_part);
+    for (const Kept& k : kept_) {
+      if (k.copied == 0) strided_copy(k.source, k.destination);
+      else copy_run(k.from(), k.to(), k.left());
+    }
+    kept_.clear();
   }
 
  private:
@@ -91,7 +108,32 @@ class MpiMessages {
     View view;
   };
 
+  struct Kept {
+    ConstView source;
+    View destination;
+    std::size_t copied;  // bytes
+
+    bool dense() const { return source.contiguous() && destination.contiguous(); }
+    const std::byte* from() const { return static_cast<const std::byte*>(source.data) + copied; }
+    std::byte* to() const { return static_cast<std::byte*>(destination.data) + copied; }
+    std::size_t left() const { return std::size_t(source.bytes()) - copied; }
+  };
+
+  /// Some microseconds' worth of what is kept and dense. @return whether there was any left
+  bool copy_kept_part() {
+    constexpr std::size_t part = 32 << 10;
+    for (Kept& k : kept_) {
+      const std::size_t bytes = std::min(part, k.left());
+      if (bytes == 0 || k.source.data == k.destination.data || !k.dense()) continue;
+      std::memcpy(k.to(), k.from(), bytes);
+      k.copied += bytes;
+      return true;
+    }
+    return false;
+  }
+
   std::vector<Unpack> unpacks_;
+  std::vector<Kept> kept_;
   MpiRequests requests_;
 };
 

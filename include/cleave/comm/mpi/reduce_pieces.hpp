@@ -22,23 +22,24 @@ namespace cleave::detail {
 inline std::size_t max_reduction_scratch = std::size_t(16) << 20;
 
 /// Elements of one message of a reduction over so many ranks, of a piece of so many elements: what
-/// fits in a cache, or, of a short piece, what MPI libraries send without asking the receiver
-/// first. A rank has at least two blocks of every other one in flight, and may have to pack as many
-/// of its own.
+/// fits in a cache, or, of up to 1 MiB, what Open MPI sends over TCP without asking the receiver
+/// first (btl_tcp_eager_limit: 64 KiB and a header). A rank has at least two blocks of every other
+/// one in flight, and may have to pack as many of its own.
 inline index_t reduction_block(index_t elements, std::size_t size, int ranks) {
-  constexpr std::size_t usual = 512 << 10, at_once = 32 << 10;
+  constexpr std::size_t usual = 512 << 10, at_once = 60 << 10, short_piece = 1 << 20;
   const std::size_t blocks = 4 * std::size_t(std::max(1, ranks - 1));
   const std::size_t most = std::min(max_reduction_scratch / blocks, mpi_message_limit);
-  const std::size_t block = std::size_t(elements) <= 8 * at_once / size ? at_once : usual;
+  const std::size_t block = std::size_t(elements) <= short_piece / size ? at_once : usual;
   return std::max<index_t>(1, index_t(std::min(most, block) / size));
 }
 
 /// How many blocks of so many bytes a rank has in flight from each other one: several, as the next
 /// ones of a distant rank are on their way for long. Ranks need not agree.
 inline int blocks_in_flight(std::size_t bytes, int ranks) {
-  const std::size_t each =
-      2 * std::size_t(std::max(1, ranks - 1)) * std::max<std::size_t>(bytes, 1);
-  return int(std::clamp<std::size_t>(max_reduction_scratch / each, 2, 8));
+  constexpr std::size_t from_one = 4 << 20;
+  const std::size_t from_each = max_reduction_scratch / (2 * std::size_t(std::max(1, ranks - 1)));
+  const std::size_t block = std::max<std::size_t>(bytes, 1);
+  return int(std::clamp<std::size_t>(std::min(from_each, from_one) / block, 2, 16));
 }
 
 /// result = the reduction of piece(self) of all ranks.

@@ -83,8 +83,12 @@ class MpiRequests {
   }
 
   /// Waits for the requests posted between two marks.
+  ///
+  /// @param meanwhile  does a little of something else where nothing has arrived; whether there was
+  ///                   anything to do
   /// @throws Error if a rank has failed or left, sends another size, or does not come in time
-  void wait(std::size_t begin, std::size_t end) {
+  template <class Meanwhile>
+  void wait(std::size_t begin, std::size_t end, const Meanwhile& meanwhile) {
     begin = std::max(begin, forgotten_) - forgotten_;  // from here on: places in the lists
     end = std::max(end, forgotten_) - forgotten_;
     std::size_t pending = 0;
@@ -95,6 +99,7 @@ class MpiRequests {
       const std::size_t done = complete(begin, end);
       pending -= done;
       if (done > 0) backoff.renew(), odd_since = 0;
+      else if (meanwhile()) continue;
       else if (backoff.rest([&] { return awaited(begin, end); }) && backoff.waited() > 0.2)
         find_odd_message(begin, end, odd_since);
     }
