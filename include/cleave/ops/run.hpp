@@ -149,7 +149,7 @@ bool run_plain(const void* op, const OperandRef* in, RawResult* results) {
       }
       const std::size_t bytes =
           checked_bytes(extents[k].data(), dims, size_of(Info::value.dtype[k]));
-      ::new (&y.storage) std::shared_ptr<void>(allocate_bytes(Device{}, bytes));  // was empty
+      y.storage = allocate_bytes(Device{}, bytes);
       y.data = y.storage.get();
       out[k] = {y.data, extents[k].data(), strides[k].data(), dims};
     }
