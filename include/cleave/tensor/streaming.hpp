@@ -3,6 +3,7 @@
 // destination is larger than the cache near the core.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -38,14 +39,15 @@ inline void streaming_fence() {}
 
 #endif
 
-/// memcpy; a long run past the caches.
-inline void copy_run(const std::byte* from, std::byte* to, std::size_t bytes) {
-  if (bytes < streaming_run_bytes) {
+/// memcpy; a run past the caches if it, or the longer one that it is part of, is long.
+inline void copy_run(const std::byte* from, std::byte* to, std::size_t bytes,
+                     std::size_t whole = 0) {
+  if (std::max(bytes, whole) < streaming_run_bytes) {
     std::memcpy(to, from, bytes);
     return;
   }
   const std::size_t rest = reinterpret_cast<std::uintptr_t>(to) % line_bytes;
-  std::size_t at = rest == 0 ? 0 : line_bytes - rest;
+  std::size_t at = rest == 0 ? 0 : std::min(line_bytes - rest, bytes);
   std::memcpy(to, from, at);
   for (; at + line_bytes <= bytes; at += line_bytes) stream_line(from + at, to + at);
   streaming_fence();

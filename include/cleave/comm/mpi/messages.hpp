@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -96,7 +95,7 @@ class MpiMessages {
     requests_.wait(0, posted(), copy_part);
     for (const Kept& k : kept_) {
       if (k.copied == 0) strided_copy(k.source, k.destination);
-      else copy_run(k.from(), k.to(), k.left());
+      else copy_run(k.from(), k.to(), k.left(), std::size_t(k.source.bytes()));
     }
     kept_.clear();
   }
@@ -125,7 +124,7 @@ class MpiMessages {
     for (Kept& k : kept_) {
       const std::size_t bytes = std::min(part, k.left());
       if (bytes == 0 || k.source.data == k.destination.data || !k.dense()) continue;
-      std::memcpy(k.to(), k.from(), bytes);
+      copy_run(k.from(), k.to(), bytes, std::size_t(k.source.bytes()));
       k.copied += bytes;
       return true;
     }
