@@ -21,15 +21,15 @@ namespace cleave::detail {
 /// The most bytes of scratch for the blocks of a reduction; the same on all ranks. Small in tests.
 inline std::size_t max_reduction_scratch = std::size_t(16) << 20;
 
-/// Elements of one message of a reduction over so many ranks, of a piece of so many elements: what
-/// fits in a cache, or, of up to 1 MiB, what Open MPI sends over TCP without asking the receiver
-/// first (btl_tcp_eager_limit: 64 KiB and a header). A rank has at least two blocks of every other
-/// one in flight, and may have to pack as many of its own.
+/// Elements of one message of a reduction over so many ranks, of a piece of so many elements: 1
+/// MiB, or, of no longer pieces, what Open MPI sends over TCP without asking the receiver first
+/// (btl_tcp_eager_limit: 64 KiB and a header). A rank has at least two blocks of every other one in
+/// flight, and may have to pack as many of its own.
 inline index_t reduction_block(index_t elements, std::size_t size, int ranks) {
-  constexpr std::size_t usual = 512 << 10, at_once = 60 << 10, short_piece = 1 << 20;
+  constexpr std::size_t usual = 1 << 20, at_once = 60 << 10;
   const std::size_t blocks = 4 * std::size_t(std::max(1, ranks - 1));
   const std::size_t most = std::min(max_reduction_scratch / blocks, mpi_message_limit);
-  const std::size_t block = std::size_t(elements) <= short_piece / size ? at_once : usual;
+  const std::size_t block = std::size_t(elements) <= usual / size ? at_once : usual;
   return std::max<index_t>(1, index_t(std::min(most, block) / size));
 }
 
