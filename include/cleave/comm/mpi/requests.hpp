@@ -61,16 +61,18 @@ class MpiRequests {
   }
 
   void send(const std::byte* data, std::size_t bytes, int peer) {
-    for (std::size_t at = 0; at < bytes; at += mpi_message_limit) {
-      const std::size_t part = std::min(mpi_message_limit, bytes - at);
+    const std::size_t limit = longest_part(bytes);
+    for (std::size_t at = 0; at < bytes; at += limit) {
+      const std::size_t part = std::min(limit, bytes - at);
       check(MPI_Isend(data + at, int(part), MPI_BYTE, comm_rank(peer), context_.tag(part),
                       context_.comm, open(peer, part, false)),
             "MPI_Isend");
     }
   }
   void receive(std::byte* data, std::size_t bytes, int peer) {
-    for (std::size_t at = 0; at < bytes; at += mpi_message_limit) {
-      const std::size_t part = std::min(mpi_message_limit, bytes - at);
+    const std::size_t limit = longest_part(bytes);
+    for (std::size_t at = 0; at < bytes; at += limit) {
+      const std::size_t part = std::min(limit, bytes - at);
       check(MPI_Irecv(data + at, int(part), MPI_BYTE, comm_rank(peer), context_.tag(part),
                       context_.comm, open(peer, part, true)),
             "MPI_Irecv");
@@ -129,6 +131,13 @@ class MpiRequests {
   }
 
  private:
+  /// A message of up to 192 KiB goes in parts that Open MPI sends over TCP without asking the
+  /// receiver first (btl_tcp_eager_limit: 64 KiB and a header): the answer would take longer.
+  static std::size_t longest_part(std::size_t bytes) {
+    constexpr std::size_t at_once = 60 << 10, most = 192 << 10;
+    return bytes <= most ? std::min(at_once, mpi_message_limit) : mpi_message_limit;
+  }
+
   /// Room for one more request.
   MPI_Request* open(int peer, std::size_t bytes, bool receives) {
     work_->posted.push_back({peer, bytes, receives});

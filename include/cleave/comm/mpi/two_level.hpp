@@ -206,7 +206,7 @@ class MpiTwoLevel {
     if (dense != nullptr) unpack_view(out, c.destination);
   }
 
-  /// What stays on the node is read there in the end: MPI moves nothing while a rank copies.
+  /// What stays on the node is read there while the first messages are on their way.
   void exchange(const Collective& c, MpiMessages& messages) {
     for (const Transfer& t : c.receives)
       if (!is_here(t.peer)) messages.receive(c.destination[t.destination], t.peer);
@@ -218,8 +218,8 @@ class MpiTwoLevel {
     here.destination = c.destination;
     here.sends = sends;
     here.receives = receives;
-    messages.finish();
     node_->relay({&here, 1});
+    messages.finish();
   }
 
   static void* element(void* data, index_t at, std::size_t size) {
