@@ -1,9 +1,9 @@
-// The requests of one collective: posted without blocking, split where MPI's counts are too narrow,
-// and waited for under the failure detector and a time-out.
+// The requests of one collective: posted without blocking, split where MPI's counts are too narrow
+// or a part needs no answer, and waited for under the failure detector and a time-out.
 //
-// A message of n bytes meets only a receive of n bytes, since its tag depends on n: Open MPI writes
-// beyond a receive buffer that is shorter than the message. Ranks that disagree about sizes get an
-// error that says so, whatever CLEAVE_CHECK is.
+// A message of n bytes meets only a receive of n bytes, since their tags depend on n: Open MPI
+// writes beyond a receive buffer that is shorter than the message. Ranks that disagree about sizes
+// get an error that says so, whatever CLEAVE_CHECK is.
 #pragma once
 
 #include <algorithm>
@@ -64,8 +64,8 @@ class MpiRequests {
     const std::size_t limit = longest_part(bytes);
     for (std::size_t at = 0; at < bytes; at += limit) {
       const std::size_t part = std::min(limit, bytes - at);
-      check(MPI_Isend(data + at, int(part), MPI_BYTE, comm_rank(peer), context_.tag(part),
-                      context_.comm, open(peer, part, false)),
+      check(MPI_Isend(data + at, int(part), MPI_BYTE, comm_rank(peer), context_.tag(bytes),
+                      context_.comm, open(peer, part, bytes, false)),
             "MPI_Isend");
     }
   }
@@ -73,15 +73,15 @@ class MpiRequests {
     const std::size_t limit = longest_part(bytes);
     for (std::size_t at = 0; at < bytes; at += limit) {
       const std::size_t part = std::min(limit, bytes - at);
-      check(MPI_Irecv(data + at, int(part), MPI_BYTE, comm_rank(peer), context_.tag(part),
-                      context_.comm, open(peer, part, true)),
+      check(MPI_Irecv(data + at, int(part), MPI_BYTE, comm_rank(peer), context_.tag(bytes),
+                      context_.comm, open(peer, part, bytes, true)),
             "MPI_Irecv");
     }
   }
 
   /// A receive of that size will be posted later: such a message is not odd.
   void announce_receive(std::size_t bytes, int peer) {
-    work_->later.push_back({peer, bytes, true});
+    work_->later.push_back({peer, bytes, bytes, true});
   }
 
   /// Waits for the requests posted between two marks.
@@ -131,16 +131,16 @@ class MpiRequests {
   }
 
  private:
-  /// A message of up to 192 KiB goes in parts that Open MPI sends over TCP without asking the
+  /// A message of up to 512 KiB goes in parts that Open MPI sends over TCP without asking the
   /// receiver first (btl_tcp_eager_limit: 64 KiB and a header): the answer would take longer.
   static std::size_t longest_part(std::size_t bytes) {
-    constexpr std::size_t at_once = 60 << 10, most = 192 << 10;
+    constexpr std::size_t at_once = 60 << 10, most = 512 << 10;
     return bytes <= most ? std::min(at_once, mpi_message_limit) : mpi_message_limit;
   }
 
   /// Room for one more request.
-  MPI_Request* open(int peer, std::size_t bytes, bool receives) {
-    work_->posted.push_back({peer, bytes, receives});
+  MPI_Request* open(int peer, std::size_t bytes, std::size_t whole, bool receives) {
+    work_->posted.push_back({peer, bytes, whole, receives});
     work_->requests.push_back(MPI_REQUEST_NULL);
     ++open_;
     return &work_->requests.back();
@@ -208,16 +208,17 @@ class MpiRequests {
   bool is_expected(int peer, int tag) const noexcept {
     for (const std::vector<MpiPosted>* list : {&work_->posted, &work_->later})
       for (const MpiPosted& message : *list)
-        if (message.receives && message.peer == peer && context_.tag(message.bytes) == tag)
+        if (message.receives && message.peer == peer && context_.tag(message.whole) == tag)
           return true;
     return false;
   }
 
   [[noreturn]] void disagree(const MpiPosted& message, int bytes) const {
+    const bool may_be_part = std::size_t(bytes) == longest_part(std::size_t(bytes));
     context_.fail("rank " + std::to_string(world_rank(message.peer)) + " sends " +
-                  std::to_string(bytes) + " bytes where rank " +
+                  (may_be_part ? "at least " : "") + std::to_string(bytes) + " bytes where rank " +
                   std::to_string(context_.detector->rank()) + " expects " +
-                  std::to_string(message.bytes) + " in " + context_.where());
+                  std::to_string(message.whole) + " in " + context_.where());
   }
 
   /// World ranks of those whose messages are open, ascending.

@@ -60,6 +60,7 @@ class MpiScratch {
 struct MpiPosted {
   int peer = 0;
   std::size_t bytes = 0;
+  std::size_t whole = 0;  ///< bytes of the message that this is a part of
   bool receives = false;
 };
 
