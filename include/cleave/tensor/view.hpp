@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstddef>
-#include <type_traits>
 
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/shape.hpp>
@@ -43,41 +42,53 @@ void visit_word(std::size_t bytes, const F& f) {
 
 }  // namespace detail
 
-/// Elements at `data`, index i at offset sum(i[d] * strides[d]), counted in elements.
-template <class Data>
-struct BasicView {
-  Data* data = nullptr;
+/// Read-only elements at `data`, index i at offset sum(i[d] * strides[d]), counted in elements.
+struct ConstView {
+  const void* data = nullptr;
   DType dtype = DType::uint8;
   Shape extents{};
   Shape strides{};
-
-  operator BasicView<const void>() const
-    requires(!std::is_const_v<Data>)
-  {
-    return {data, dtype, extents, strides};
-  }
 
   index_t size() const { return extents.product(); }
   index_t bytes() const { return size() * index_t(size_of(dtype)); }
   bool contiguous() const { return detail::is_contiguous(extents, strides); }
 
   /// The elements inside `box`. @pre the box lies within the extents
-  BasicView operator[](const Box& box) const {
-    using Byte = std::conditional_t<std::is_const_v<Data>, const std::byte, std::byte>;
+  ConstView operator[](const Box& box) const {
+    const auto* base = static_cast<const std::byte*>(data);
     const index_t skip = box.empty() ? 0 : detail::offset_of(box.begin, strides);
-    return {static_cast<Byte*>(data) + skip * index_t(size_of(dtype)), dtype, box.extents(),
-            strides};
+    return {base + skip * index_t(size_of(dtype)), dtype, box.extents(), strides};
   }
 
-  /// Elements that lie one after the other.
-  static BasicView dense(Data* data, DType dtype, const Shape& extents) {
+  /// `count` elements that lie one after the other.
+  static ConstView dense(const void* data, DType dtype, const Shape& extents) {
     return {data, dtype, extents, row_major_strides(extents)};
   }
 };
 
-/// Read-only elements.
-using ConstView = BasicView<const void>;
-/// Elements that may be written.
-using View = BasicView<void>;
+/// The same for elements that may be written.
+struct View {
+  void* data = nullptr;
+  DType dtype = DType::uint8;
+  Shape extents{};
+  Shape strides{};
+
+  operator ConstView() const { return {data, dtype, extents, strides}; }
+
+  index_t size() const { return extents.product(); }
+  index_t bytes() const { return size() * index_t(size_of(dtype)); }
+  bool contiguous() const { return detail::is_contiguous(extents, strides); }
+
+  /// The elements inside `box`. @pre the box lies within the extents
+  View operator[](const Box& box) const {
+    auto* base = static_cast<std::byte*>(data);
+    const index_t skip = box.empty() ? 0 : detail::offset_of(box.begin, strides);
+    return {base + skip * index_t(size_of(dtype)), dtype, box.extents(), strides};
+  }
+
+  static View dense(void* data, DType dtype, const Shape& extents) {
+    return {data, dtype, extents, row_major_strides(extents)};
+  }
+};
 
 }  // namespace cleave

@@ -1,6 +1,10 @@
 // The functions of rows, compiled for each kind of vector registers. @see vector_math.hpp
 #pragma once
 
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
+
 #include <cleave/kernels/host/vector_math.hpp>
 
 #if defined(CLEAVE_HAS_LIBMVEC) && CLEAVE_HAS_LIBMVEC
