@@ -144,7 +144,7 @@ int main(int argc, char** argv) {
   const boost::mpi::environment environment(argc, argv, boost::mpi::threading::multiple);
   const World world(mpi_communicator(MPI_COMM_WORLD));
   const Bench bench{world.communicator(), argc > 1 ? argv[1] : "here"};
-  std::vector<std::size_t> sizes{64, 256, 4096, 65536, std::size_t(1) << 20, std::size_t(8) << 20};
+  std::vector<std::size_t> sizes{64, 256, 4096, 1 << 16, 1 << 18, 1 << 20, 2 << 20, 8 << 20};
   if (argc > 2) sizes.clear();
   for (int i = 2; i < argc; ++i) sizes.push_back(std::size_t(std::atoll(argv[i])));
   for (int i = 0; i < 500; ++i) MPI_Barrier(MPI_COMM_WORLD);  // the first messages take longer

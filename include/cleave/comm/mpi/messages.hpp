@@ -41,6 +41,14 @@ class MpiMessages {
     requests_.receive(data, bytes, peer);
   }
 
+  /// See MpiRequests::send_whole.
+  void send_whole(const std::byte* data, std::size_t bytes, int peer) {
+    requests_.send_whole(data, bytes, peer);
+  }
+  void receive_whole(std::byte* data, std::size_t bytes, int peer) {
+    requests_.receive_whole(data, bytes, peer);
+  }
+
   /// See MpiRequests::announce_receive.
   void announce_receive(std::size_t bytes, int peer) { requests_.announce_receive(bytes, peer); }
 

@@ -104,7 +104,8 @@ class PieceReduction {
     marks.begin = messages_.posted();
     if (b < blocks_)
       for (int step = 1; step < messages_.size(); ++step)
-        messages_.receive(slot(b, step), std::size_t(count_of(b)) * size_, messages_.before(step));
+        messages_.receive_whole(slot(b, step), std::size_t(count_of(b)) * size_,
+                                messages_.before(step));
     for (int step = 1; step < messages_.size(); ++step) send(b, step);
     marks.end = messages_.posted();
   }
@@ -117,7 +118,7 @@ class PieceReduction {
     if (count <= 0) return;
     std::byte* const packed = send_slots_ + place(b, step) * send_slot_bytes_;
     if (!theirs.contiguous()) pack_range(theirs, b * part, count, packed);
-    messages_.send(
+    messages_.send_whole(
         theirs.contiguous() ? static_cast<const std::byte*>(element_at(theirs, b * part)) : packed,
         std::size_t(count) * size_, peer);
   }

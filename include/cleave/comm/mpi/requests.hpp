@@ -61,22 +61,18 @@ class MpiRequests {
   }
 
   void send(const std::byte* data, std::size_t bytes, int peer) {
-    const std::size_t limit = longest_part(bytes);
-    for (std::size_t at = 0; at < bytes; at += limit) {
-      const std::size_t part = std::min(limit, bytes - at);
-      check(MPI_Isend(data + at, int(part), MPI_BYTE, comm_rank(peer), context_.tag(bytes),
-                      context_.comm, open(peer, part, bytes, false)),
-            "MPI_Isend");
-    }
+    send_parts(data, bytes, peer, longest_part(bytes));
   }
   void receive(std::byte* data, std::size_t bytes, int peer) {
-    const std::size_t limit = longest_part(bytes);
-    for (std::size_t at = 0; at < bytes; at += limit) {
-      const std::size_t part = std::min(limit, bytes - at);
-      check(MPI_Irecv(data + at, int(part), MPI_BYTE, comm_rank(peer), context_.tag(bytes),
-                      context_.comm, open(peer, part, bytes, true)),
-            "MPI_Irecv");
-    }
+    receive_parts(data, bytes, peer, longest_part(bytes));
+  }
+
+  /// Of data that the caller has cut: in one message, if MPI can count its bytes.
+  void send_whole(const std::byte* data, std::size_t bytes, int peer) {
+    send_parts(data, bytes, peer, mpi_message_limit);
+  }
+  void receive_whole(std::byte* data, std::size_t bytes, int peer) {
+    receive_parts(data, bytes, peer, mpi_message_limit);
   }
 
   /// A receive of that size will be posted later: such a message is not odd.
@@ -131,11 +127,31 @@ class MpiRequests {
   }
 
  private:
-  /// A message of up to 512 KiB goes in parts that Open MPI sends over TCP without asking the
-  /// receiver first (btl_tcp_eager_limit: 64 KiB and a header): the answer would take longer.
-  static std::size_t longest_part(std::size_t bytes) {
-    constexpr std::size_t at_once = 60 << 10, most = 512 << 10;
-    return bytes <= most ? std::min(at_once, mpi_message_limit) : mpi_message_limit;
+  /// Messages go in parts that Open MPI sends over TCP without asking the receiver first
+  /// (btl_tcp_eager_limit: 64 KiB and a header), as long as those of a rank to all others come to 1
+  /// MiB: such a part is copied once more, which takes longer than the answer where no cache holds
+  /// them.
+  std::size_t longest_part(std::size_t bytes) const {
+    constexpr std::size_t at_once = 60 << 10, most = 1 << 20;
+    const bool in_parts = bytes <= most / std::size_t(std::max(1, context_.size - 1));
+    return in_parts ? std::min(at_once, mpi_message_limit) : mpi_message_limit;
+  }
+
+  void send_parts(const std::byte* data, std::size_t bytes, int peer, std::size_t limit) {
+    for (std::size_t at = 0; at < bytes; at += limit) {
+      const std::size_t part = std::min(limit, bytes - at);
+      check(MPI_Isend(data + at, int(part), MPI_BYTE, comm_rank(peer), context_.tag(bytes),
+                      context_.comm, open(peer, part, bytes, false)),
+            "MPI_Isend");
+    }
+  }
+  void receive_parts(std::byte* data, std::size_t bytes, int peer, std::size_t limit) {
+    for (std::size_t at = 0; at < bytes; at += limit) {
+      const std::size_t part = std::min(limit, bytes - at);
+      check(MPI_Irecv(data + at, int(part), MPI_BYTE, comm_rank(peer), context_.tag(bytes),
+                      context_.comm, open(peer, part, bytes, true)),
+            "MPI_Irecv");
+    }
   }
 
   /// Room for one more request.
