@@ -266,18 +266,19 @@ struct CallPath<1> {
   static auto run(const Op& op, const X&... x) {
     using Call = PlacedCallOf<Op, Request, X...>;
     static_cast<void>(OperandCheck<typename Call::Info::Sig, X...>{});
+    constexpr auto count = Call::Info::Results::size;
+    auto mesh = first_tensor(x...).mesh();  // its count would wait for all that a kernel has stored
     const std::array<OperandRef, sizeof...(X)> in{operand_of(x)...};
-    Results<Call::Info::Results::size> out;
+    Results<count> out;
     using Device = typename Call::Device;
-    if (!Call::stays || !are_on(first_tensor(x...).mesh().state(), in) ||
+    if (!Call::stays || !are_on(mesh.state(), in) ||
         !run_plain<typename Call::Info, Device>(&op, in.data(), out.raw.data()))
       run_placed<Device>(Call::value, &op, fresh_extents(op), in.data(), out.raw.data());
-    return each_result<Call::Info::Results::size>(
-        [&]<std::size_t K>(std::integral_constant<std::size_t, K>) {
-          using Y = typename Call::template Result<K>;
-          return Y::unchecked(out.template local<typename Y::local_type>(K),
-                              first_tensor(x...).mesh(), to_array<Y::dims>(out.raw[K].shape));
-        });
+    return each_result<count>([&]<std::size_t K>(std::integral_constant<std::size_t, K>) {
+      using Y = typename Call::template Result<K>;
+      return Y::unchecked(out.template local<typename Y::local_type>(K),
+                          count == 1 ? std::move(mesh) : mesh, to_array<Y::dims>(out.raw[K].shape));
+    });
   }
 };
 

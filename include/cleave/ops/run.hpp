@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -130,12 +131,12 @@ bool run_plain(const void* op, const OperandRef* in, RawResult* results) {
   if constexpr (Info::is_plain) {
     constexpr const Rule& rule = *Info::value.rule;
     constexpr const ExtentsTable& table = *Info::value.table;
+    constexpr auto count = std::size_t(rule.results);
     if (is_dry() || !all_agree(table, in)) [[unlikely]]
       return false;
-    std::array<ArrayRef, std::size_t(rule.results)> out;
     // kept apart from `results`, which others refer to: the kernel finds them in registers
-    std::array<index_t, std::size_t(max_dims)> extents[rule.results], strides[rule.results];
-    for (std::size_t k = 0; k < out.size(); ++k) {
+    std::array<index_t, std::size_t(max_dims)> extents[count], strides[count];
+    const auto allocate = [&](std::size_t k) {
       const int dims = rule.result[k].dims;
       RawResult& y = results[k];
       index_t step = 1;
@@ -147,18 +148,21 @@ bool run_plain(const void* op, const OperandRef* in, RawResult* results) {
         y.strides[d] = strides[k][std::size_t(d)] = step;
         step *= extent;
       }
-      const std::size_t bytes =
-          checked_bytes(extents[k].data(), dims, size_of(Info::value.dtype[k]));
-      y.storage = allocate_bytes(Device{}, bytes);
-      y.data = y.storage.get();
-      out[k] = {y.data, extents[k].data(), strides[k].data(), dims};
-    }
-    cleave::Task task;
-    task.name = Info::value.name;
-    task.in = in;
-    task.operands = rule.operands;
-    task.out = out.data();
-    Info::run(op, task);
+      return allocate_bytes(Device{},
+                            checked_bytes(extents[k].data(), dims, size_of(Info::value.dtype[k])));
+    };
+    [&]<std::size_t... K>(std::index_sequence<K...>) {
+      std::shared_ptr<void> storage[] = {allocate(K)...};  // moved only when the kernel has begun
+      ArrayRef out[] = {
+          {storage[K].get(), extents[K].data(), strides[K].data(), rule.result[K].dims}...};
+      cleave::Task task;
+      task.name = Info::value.name;
+      task.in = in;
+      task.operands = rule.operands;
+      task.out = out;
+      Info::run(op, task);
+      ((results[K].data = out[K].data, results[K].storage = std::move(storage[K])), ...);
+    }(std::make_index_sequence<count>{});
     return true;
   }
   return false;
