@@ -287,10 +287,10 @@ inline void all_reduce(const Collective& c, MpiMessages& messages) {
 inline void exchange(const Collective& c, MpiMessages& messages) {
   for (const Transfer& t : c.receives)
     if (t.peer != messages.rank()) messages.receive(c.destination[t.destination], t.peer);
-  for (const Transfer& t : c.sends) {
+  for_each_from_next_rank(c.sends, messages.rank(), [&](const Transfer& t) {
     if (t.peer != messages.rank()) messages.send(c.source[t.source], t.peer);
     else messages.keep(c.source[t.source], c.destination[t.destination]);
-  }
+  });
   messages.finish();
 }
 

@@ -242,10 +242,15 @@ class MpiFailureDetector {
   /// Notes are short enough to be sent at once, whether or not the receiver listens.
   static constexpr std::size_t longest_text = 1000;
 
+  /// How long a rank may communicate without hearing of a failure: less than those that withdraw
+  /// wait for it (MpiRequests::drain). To look more often takes some percent of a call where
+  /// processes share cores, as MPI leaves the core at each look.
+  static constexpr double seconds_between_looks = 0.1;
+
   bool is_unwinding() const noexcept { return std::uncaught_exceptions() > exceptions_at_birth_; }
 
   void look(const char* operation) {
-    if (!is_worker_thread() && MPI_Wtime() > heard_ + 0.01) listen(8);
+    if (!is_worker_thread() && MPI_Wtime() > heard_ + seconds_between_looks) listen(8);
     if (failure_ == nullptr) return;
     withdraw();
     throw_if_failed(operation);

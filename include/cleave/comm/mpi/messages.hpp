@@ -4,15 +4,28 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include <cleave/comm/collective.hpp>
 #include <cleave/comm/mpi/requests.hpp>
 #include <cleave/tensor/streaming.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>
 
 namespace cleave::detail {
+
+/// Calls f with the transfers to ranks that follow this one, then with the others: lists are by
+/// rank, and ranks that began with the first would all turn to the same one. What is for the same
+/// rank keeps its order.
+template <class F>
+void for_each_from_next_rank(std::span<const Transfer> transfers, int rank, const F& f) {
+  for (const Transfer& t : transfers)
+    if (t.peer > rank) f(t);
+  for (const Transfer& t : transfers)
+    if (t.peer <= rank) f(t);
+}
 
 class MpiMessages {
  public:

@@ -61,18 +61,18 @@ class MpiRequests {
   }
 
   void send(const std::byte* data, std::size_t bytes, int peer) {
-    send_parts(data, bytes, peer, longest_part(bytes));
+    send_parts(data, bytes, peer, bytes_in_parts(bytes));
   }
   void receive(std::byte* data, std::size_t bytes, int peer) {
-    receive_parts(data, bytes, peer, longest_part(bytes));
+    receive_parts(data, bytes, peer, bytes_in_parts(bytes));
   }
 
   /// Of data that the caller has cut: in one message, if MPI can count its bytes.
   void send_whole(const std::byte* data, std::size_t bytes, int peer) {
-    send_parts(data, bytes, peer, mpi_message_limit);
+    send_parts(data, bytes, peer, 0);
   }
   void receive_whole(std::byte* data, std::size_t bytes, int peer) {
-    receive_parts(data, bytes, peer, mpi_message_limit);
+    receive_parts(data, bytes, peer, 0);
   }
 
   /// A receive of that size will be posted later: such a message is not odd.
@@ -127,31 +127,44 @@ class MpiRequests {
   }
 
  private:
-  /// Messages go in parts that Open MPI sends over TCP without asking the receiver first
-  /// (btl_tcp_eager_limit: 64 KiB and a header), as long as those of a rank to all others come to 1
-  /// MiB: such a part is copied once more, which takes longer than the answer where no cache holds
-  /// them.
-  std::size_t longest_part(std::size_t bytes) const {
-    constexpr std::size_t at_once = 60 << 10, most = 1 << 20;
-    const bool in_parts = bytes <= most / std::size_t(std::max(1, context_.size - 1));
-    return in_parts ? std::min(at_once, mpi_message_limit) : mpi_message_limit;
+  /// The longest part that Open MPI sends over TCP eagerly, without a reply from the receiver
+  /// (btl_tcp_eager_limit: 64 KiB with the header).
+  static std::size_t eager_part() { return std::min(std::size_t(60) << 10, mpi_message_limit); }
+
+  /// How many leading bytes of a message are sent in eager parts: all of them, as long as the
+  /// messages of a rank to all others come to 1 MiB. An eager part is copied once more, which takes
+  /// longer than a reply if no cache holds it. Of a longer message between two ranks a quarter is
+  /// sent so, during the round trip of the rest; with more peers, other messages fill that time.
+  std::size_t bytes_in_parts(std::size_t bytes) const {
+    constexpr std::size_t most = 1 << 20;
+    const auto peers = std::size_t(std::max(1, context_.size - 1));
+    if (bytes <= most / peers) return bytes;
+    return peers == 1 ? std::min(most, bytes / 4) : 0;
   }
 
-  void send_parts(const std::byte* data, std::size_t bytes, int peer, std::size_t limit) {
-    for (std::size_t at = 0; at < bytes; at += limit) {
-      const std::size_t part = std::min(limit, bytes - at);
+  /// Calls post(offset, bytes) for each part of a message whose first `in_parts` bytes are sent
+  /// eagerly. The rest comes first, so that its round trip begins at once.
+  template <class Post>
+  static void for_each_part(std::size_t bytes, std::size_t in_parts, const Post& post) {
+    for (std::size_t at = in_parts; at < bytes; at += mpi_message_limit)
+      post(at, std::min(mpi_message_limit, bytes - at));
+    for (std::size_t at = 0; at < in_parts; at += eager_part())
+      post(at, std::min(eager_part(), in_parts - at));
+  }
+
+  void send_parts(const std::byte* data, std::size_t bytes, int peer, std::size_t in_parts) {
+    for_each_part(bytes, in_parts, [&](std::size_t at, std::size_t part) {
       check(MPI_Isend(data + at, int(part), MPI_BYTE, comm_rank(peer), context_.tag(bytes),
                       context_.comm, open(peer, part, bytes, false)),
             "MPI_Isend");
-    }
+    });
   }
-  void receive_parts(std::byte* data, std::size_t bytes, int peer, std::size_t limit) {
-    for (std::size_t at = 0; at < bytes; at += limit) {
-      const std::size_t part = std::min(limit, bytes - at);
+  void receive_parts(std::byte* data, std::size_t bytes, int peer, std::size_t in_parts) {
+    for_each_part(bytes, in_parts, [&](std::size_t at, std::size_t part) {
       check(MPI_Irecv(data + at, int(part), MPI_BYTE, comm_rank(peer), context_.tag(bytes),
                       context_.comm, open(peer, part, bytes, true)),
             "MPI_Irecv");
-    }
+    });
   }
 
   /// Room for one more request.
@@ -230,7 +243,7 @@ class MpiRequests {
   }
 
   [[noreturn]] void disagree(const MpiPosted& message, int bytes) const {
-    const bool may_be_part = std::size_t(bytes) == longest_part(std::size_t(bytes));
+    const bool may_be_part = std::size_t(bytes) >= eager_part();
     context_.fail("rank " + std::to_string(world_rank(message.peer)) + " sends " +
                   (may_be_part ? "at least " : "") + std::to_string(bytes) + " bytes where rank " +
                   std::to_string(context_.detector->rank()) + " expects " +

@@ -210,8 +210,9 @@ class MpiTwoLevel {
   void exchange(const Collective& c, MpiMessages& messages) {
     for (const Transfer& t : c.receives)
       if (!is_here(t.peer)) messages.receive(c.destination[t.destination], t.peer);
-    for (const Transfer& t : c.sends)
+    for_each_from_next_rank(c.sends, messages.rank(), [&](const Transfer& t) {
       if (!is_here(t.peer)) messages.send(c.source[t.source], t.peer);
+    });
     Collective here = part_of_call(c, CollectiveKind::exchange);
     const std::vector<Transfer> sends = local(c.sends), receives = local(c.receives);
     here.source = c.source;
