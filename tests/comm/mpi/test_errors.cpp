@@ -1,6 +1,5 @@
-// What ranks that are MPI processes are told when they wait in vain. Each case makes a world of its
-// own, as a world in which a rank has failed is of no use any more; whole programs that fail are
-// the subject of failures.py.
+// Errors of ranks that are MPI processes and wait in vain. Each case makes its own world, because a
+// world in which a rank has failed is unusable; failures.py tests whole programs that fail.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -23,7 +22,7 @@ using namespace cleave::testing;
 
 namespace {
 
-// A world of all processes, if they are at least two.
+// A world of all processes, if there are at least two.
 std::shared_ptr<Communicator> new_world() {
   if (Processes::get().launched() && Processes::get().size() > 1)
     return mpi_communicator(MPI_COMM_WORLD);
@@ -61,10 +60,10 @@ TEST_CASE("who does not come within the time-out is named, with the call and the
     const std::string text = error_of([&] { gather_of(*world, 3, 3); });
     const std::string expected = absent + " did not reach all_gather of group 'world' within 0.4 s";
     if (last == 1) CHECK(text == "all_gather: " + expected + " [" + rank + "]");
-    else CHECK(contains(text, expected));  // at first hand, or told by another one
+    else CHECK(contains(text, expected));  // its own error, or another rank's
   }
   Processes::get().meet(30);
-  if (world->rank() == last) {  // it is told when it comes
+  if (world->rank() == last) {  // the late rank is told when it arrives
     const std::string text = error_of([&] { gather_of(*world, 3, 3); });
     CHECK(contains(text, "failed: all_gather: " + absent + " did not reach all_gather"));
   }
@@ -122,7 +121,7 @@ TEST_CASE("an exception that ends a rank's use of its world wakes the others") {
 TEST_CASE("a rank that is sent other sizes than it expects is told so, even unchecked") {
   const char* shared = std::getenv("CLEAVE_SHARED_MB");
   if (shared == nullptr || std::string(shared) != "0") return skip("needs CLEAVE_SHARED_MB=0");
-  constexpr index_t part = 15'360;  // floats of a message that is sent in parts
+  constexpr index_t part = 15'360;  // in floats, of a message that is sent in parts
   for (const index_t count : {index_t(10), part, index_t(60'000)}) {
     for (const index_t more : {index_t(-1), index_t(1), count}) {
       auto world = new_world();
@@ -135,7 +134,7 @@ TEST_CASE("a rank that is sent other sizes than it expects is told so, even unch
           " sends " + (count >= part ? "at least " : std::string()) +
           std::to_string(4 * std::min(count, part)) + " bytes where rank 1 expects " +
           std::to_string(4 * (count + more)) + " in all_gather of group 'world'";
-      // The others have what they need, unless they hear of it while they wait.
+      // The other ranks complete the call, unless they learn of the error while they wait.
       if (rank == 1 || !text.empty()) CHECK(contains(text, expected));
       Processes::get().meet(30);
       if (rank != 1) CHECK(contains(error_of([&] { gather_of(*world, 1, 1); }), expected));
