@@ -1,11 +1,11 @@
 # shellcheck shell=sh disable=SC2034
-# Sourced by the scripts that a newcomer runs: `need PACKAGE..` installs what is missing of Debian's
-# packages, as root or by sudo, and does nothing where all are there.
+# Sourced by the scripts that newcomers run: `need PACKAGE..` installs missing Debian packages, as
+# root or by sudo, and does nothing if all are installed.
 #
-# Without the rights it says what it would have installed and goes on, as it does elsewhere than on
-# Debian: Meson then reports what it cannot find, and switches optional features off.
+# Without root or sudo it prints what it would have installed and continues. On systems other than
+# Debian it does nothing: Meson then reports what it cannot find, and disables optional features.
 
-# What every build directory is configured with: compiler, build system, all optional features.
+# The packages that every build directory needs: compiler, build system, all optional features.
 build_packages="g++ meson ninja-build pkg-config python3 doctest-dev libopenmpi-dev openmpi-bin
   libboost-mpi-dev libboost-serialization-dev libopenblas-dev librandom123-dev"
 
@@ -33,12 +33,12 @@ need() {
       apt-get -qq install -y --no-install-recommends $missing >/dev/null </dev/null
 }
 
-# configure DIRECTORY [MESON_OPTION..]: a configured build directory, new or from before.
+# configure DIRECTORY [MESON_OPTION..]: configures a new or existing build directory.
 configure() {
   if [ -f "$1/build.ninja" ]; then meson setup --reconfigure "$@"; else meson setup "$@"; fi
 }
 
-# mpi_launch N PROGRAM [ARGUMENT..]: N processes, however few cores there are, root or not.
+# mpi_launch N PROGRAM [ARGUMENT..]: starts N processes, on any number of cores, as root or not.
 mpi_launch() {
   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
     OMPI_MCA_mpi_yield_when_idle=1 mpirun -n "$@"

@@ -1,9 +1,10 @@
 // cleave-tune: measures the collectives of a launch and writes the file that CLEAVE_TUNE names.
 //
-// usage: mpirun .. cleave-tune [FILE]       by default prints the file
+// usage: mpirun .. cleave-tune [FILE]       without FILE prints it
 //
-// Every algorithm that a group may take is timed for a few sizes, in turn: among all ranks, and,
-// for nodes with several ranks each, among those of the columns, which are part of the first.
+// Times every algorithm that a group supports for several sizes, interleaved: among all ranks, and,
+// if nodes have several ranks each, within columns (one rank per node), which are a step of the
+// two-level algorithm.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -29,12 +30,12 @@ namespace {
 
 constexpr CollectiveKind kinds[] = {CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
                                     CollectiveKind::all_reduce, CollectiveKind::all_to_all};
-/// Of what a rank has, or gets; in floats.
+/// Sizes of what a rank contributes or receives, in floats.
 constexpr index_t sizes[] = {16, 256, 4096, 32768, 262144};
 constexpr int repetitions = 7;
-constexpr double seconds_of_each = 0.004;  ///< of a repetition
+constexpr double seconds_of_each = 0.004;  ///< duration of a repetition
 
-/// A collective of a group on memory of its own.
+/// A collective of a group, with its own memory.
 class Call {
  public:
   Call(CollectiveKind kind, index_t floats, const Communicator& group)
@@ -66,7 +67,7 @@ class Call {
   Call& operator=(const Call&) = delete;
 
   const Collective& collective() const { return call_; }
-  /// As tables count them.
+  /// Bytes as the tables count them.
   index_t bytes() const { return call_.global_count * index_t(sizeof(float)); }
 
  private:
@@ -77,7 +78,7 @@ class Call {
   Collective call_;
 };
 
-/// Seconds of a call on the slowest rank of all.
+/// Seconds per call on the slowest rank.
 double seconds_of(Communicator& group, const Collective& collective, int calls) {
   MPI_Barrier(MPI_COMM_WORLD);
   const double start = MPI_Wtime();
@@ -87,7 +88,7 @@ double seconds_of(Communicator& group, const Collective& collective, int calls) 
   return slowest;
 }
 
-/// The median of every group, in seconds: they take turns.
+/// The median time of every group in seconds, interleaved.
 std::vector<double> compare(const std::vector<std::shared_ptr<Communicator>>& groups,
                             const Collective& collective) {
   std::vector<std::vector<double>> times(groups.size());
@@ -108,7 +109,7 @@ std::vector<double> compare(const std::vector<std::shared_ptr<Communicator>>& gr
   return medians;
 }
 
-/// What was found; the same on all ranks.
+/// The results of the measurement; the same on all ranks.
 struct Result {
   MpiTuning table{};
   std::string text{};
@@ -120,8 +121,8 @@ const char* name_of_algorithm(MpiAlgorithm algorithm) {
                                               : "two_level";
 }
 
-/// Adds rows for groups of that many ranks: the fastest of the algorithms, by kind and size.
-/// @param make  algorithm -> the group that takes it
+/// Adds rows for groups of `ranks` ranks: the fastest algorithm by kind and size.
+/// @param make  algorithm -> the group that uses it
 template <class Make>
 void tune(Result& result, int ranks, const std::vector<MpiAlgorithm>& algorithms,
           const Make& make) {
@@ -135,7 +136,7 @@ void tune(Result& result, int ranks, const std::vector<MpiAlgorithm>& algorithms
       const auto best = std::size_t(std::ranges::min_element(seconds) - seconds.begin());
       std::ostringstream line;
       const bool first = floats == sizes[0];
-      // another one than for shorter arrays is to be worth it
+      // change the algorithm between sizes only if it gains at least 5 %
       std::size_t chosen = best;
       for (std::size_t a = 0; !first && a < algorithms.size(); ++a)
         if (algorithms[a] == last && seconds[a] < 1.05 * seconds[best]) chosen = a;
@@ -152,7 +153,7 @@ void tune(Result& result, int ranks, const std::vector<MpiAlgorithm>& algorithms
   }
 }
 
-/// "LATENCY  BANDWIDTH" of a group, the costliest of those that measure at the same time.
+/// "LATENCY  BANDWIDTH" of the most expensive of the groups that measure at the same time.
 std::string costs_of(Communicator& group, Communicator& all) {
   const LinkCosts costs = detail::measure_link(group, all);
   std::ostringstream text;

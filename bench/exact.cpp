@@ -1,7 +1,7 @@
-// Exact sums next to plain ones, as called, on one core: `exact.sum_f64.vs_sum` is the processor time
-// of sum<exact> divided by that of sum on the same array of normal random numbers, in turn; likewise
-// dot, whose plain counterpart is a loop over both arrays at once with eight sums. Arrays of 2^22 elements,
-// those of floats and of 2^24 besides.
+// Exact sums against plain ones, as a user calls them, on one core: `exact.sum_f64.vs_sum` is the
+// processor time of sum<exact> divided by that of sum on the same array of normal random numbers,
+// interleaved; likewise for dot, whose plain counterpart is a loop over both arrays with eight
+// partial sums. Arrays have 2^22 elements, and also 2^24.
 #include <cstdio>
 #include <ctime>
 #include <random>
@@ -30,7 +30,7 @@ double seconds_of_one(const F& f) {
   return processor_seconds() - start;
 }
 
-/// The median of the ratios of the two, in turn.
+/// The median of the ratios of the two, interleaved.
 template <class F, class G>
 void compare(const std::string& name, const F& f, const G& plain) {
   std::vector<double> ratios;

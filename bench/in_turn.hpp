@@ -1,4 +1,4 @@
-// How benchmarks measure between processes: actions take turns, all ranks together.
+// Timing between processes: actions are interleaved, each run by all ranks together.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace cleave::bench {
 
-/// Seconds from the last rank's start of f to the last one's end. @collective every process
+/// Seconds from the last rank's start of f to the last rank's end. @collective every process
 template <class F>
 double seconds_of_all(const F& f) {
   MPI_Barrier(MPI_COMM_WORLD);

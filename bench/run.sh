@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds and runs one benchmark; prints lines `name value unit` and nothing else.
 #
-# usage: sh bench/run.sh NAME [OPTION..]     (a NAME is a folder or a .cpp of bench/)
+# usage: sh bench/run.sh NAME [OPTION..]     (NAME is a folder or a .cpp of bench/)
 set -eu
 cd "$(dirname "$0")/.."
 . .ci/debian.sh
@@ -13,7 +13,7 @@ if [ -f "bench/$name/$name.py" ]; then
   exec python3 "bench/$name/$name.py" "$@"
 fi
 
-[ "$name" != cuda ] || build_packages=  # a machine with a GPU may be one without packages
+[ "$name" != cuda ] || build_packages=  # a machine with a GPU need not have packages
 # shellcheck disable=SC2086  # a list of words
 need $build_packages
 if [ -f "bench/$name/$name.sh" ]; then

@@ -1,6 +1,6 @@
-// Programs against what they stand on, in the same run: the host time per node that the interpreter
-// adds to the same kernels called by hand (allocation included in both), and the time to trace and
-// expand a program of a thousand nodes.
+// Programs against their building blocks, in the same run: the host time per node that the
+// interpreter adds to the same kernels called by hand (allocation included in both), and the time
+// to trace and expand a program of a thousand nodes.
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -44,7 +44,7 @@ struct Layers {
   }
 };
 
-/// One-element sums: all that a node costs besides is the interpreter.
+/// One-element sums: apart from the kernel, a node costs only the time of the interpreter.
 void overhead(World& world) {
   const auto mesh = init_device_mesh<dp>(world, {1});
   const auto x = ones<float>({1, 1}, mesh, Replicate{});

@@ -14,7 +14,7 @@ using bench::seconds_of;
 
 namespace {
 
-/// Copies the view to dense memory, and as many dense bytes by memcpy, in turn.
+/// Copies the view to contiguous memory, and as many contiguous bytes by memcpy, interleaved.
 template <class T, int Rank>
 void against_memcpy(const char* name, const Tensor<T, Rank>& view) {
   const Tensor<T, Rank> dense(view.shape()), source(view.shape()), destination(view.shape());

@@ -1,4 +1,4 @@
-// How benchmarks measure: seconds of a call, the median of several measurements.
+// Timing of benchmarks: seconds per call, the median of several measurements.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace cleave::bench {
 
 using Clock = std::chrono::steady_clock;
 
-/// The mean of that many calls of f, in seconds.
+/// The mean time of `repeats` calls of f, in seconds.
 template <class F>
 double seconds_of(int repeats, const F& f) {
   const Clock::time_point start = Clock::now();

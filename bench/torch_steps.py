@@ -1,13 +1,13 @@
-"""What benchmarks of steps against PyTorch have in common."""
+"""Shared by the benchmarks of training steps against PyTorch."""
 
 import statistics
 import sys
 
 
 def has_torch(lines):
-    """Whether this interpreter has torch; says what is missing if not.
+    """Whether this interpreter has torch; if not, prints a message.
 
-    lines: what is not printed then
+    lines: the names of the lines that are then omitted
     """
     try:
         import torch

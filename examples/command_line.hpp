@@ -1,4 +1,4 @@
-// Command lines of the programs that train: `--option value` and `--option=value`.
+// Parses the command lines of the training examples: `--option value` and `--option=value`.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace command_line {
 
-/// Bad input: one line for the user, exit code 2.
+/// Invalid input: one line for the user, exit code 2.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -34,7 +34,7 @@ inline bool truth(const std::string& option, const std::string& text) {
 
 /// Extents of a mesh of dp x tp ranks.
 struct MeshExtents {
-  cleave::index_t dp = 0, tp = 1;  ///< dp 0: what tp leaves over
+  cleave::index_t dp = 0, tp = 1;  ///< dp 0: all ranks divided by tp
 
   cleave::index_t along_dp(cleave::index_t ranks) const { return dp > 0 ? dp : ranks / tp; }
 };
@@ -54,8 +54,8 @@ inline void set_mesh(MeshExtents& mesh, const std::string& text) {
 }
 
 /// Calls set(option, value) for each option.
-/// @param flag  an option that has no value
-/// @throws UsageError for another option without a value
+/// @param flag  an option without a value
+/// @throws UsageError if any other option has no value
 template <class Set>
 void parse(int argc, char** argv, std::string_view flag, const Set& set) {
   for (int i = 1; i < argc; ++i) {

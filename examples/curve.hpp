@@ -1,4 +1,4 @@
-// A curve of losses as a picture: an SVG file.
+// A loss curve as an SVG file.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ class Curve {
  public:
   void add(double x, double loss) { points_.push_back({x, loss}); }
 
-  /// @param unit  of x: "steps"
+  /// @param unit  the unit of x, such as "steps"
   /// @throws UsageError if the file cannot be written
   void write(const std::string& path, const std::string& unit) const {
     std::ofstream file(path);
@@ -62,7 +62,7 @@ class Curve {
 
     Range with(double value) const { return {std::min(low, value), std::max(high, value)}; }
     double share(double value) const { return high > low ? (value - low) / (high - low) : 0.5; }
-    /// Round numbers in the range, about five.
+    /// About five round numbers in the range.
     std::vector<double> ticks() const {
       std::vector<double> values;
       if (!(high > low)) return values;

@@ -1,2 +1,3 @@
-// The MPI side of the examples on GPUs, whose main nvcc compiles: nvcc never sees MPI's headers.
+// The MPI side of the GPU examples, whose main is compiled by nvcc: nvcc never sees the MPI
+// headers.
 #include <cleave/comm/mpi_for_cuda.hpp>

@@ -1,4 +1,4 @@
-// What some steps of training have cost, and the mean of their losses.
+// The cost of some training steps, and the mean of their losses.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 
 namespace training {
 
-/// Counts from its construction on; each rank has one.
+/// Counts from its construction on; one per rank.
 class Progress {
  public:
   explicit Progress(const cleave::World& world) : trace_(world) {}
@@ -20,8 +20,8 @@ class Progress {
   }
   double mean_loss() const { return loss_ / double(steps_); }
 
-  /// "12345 tokens/s  communication 7 %, 33 KiB a step": the share of the time that this rank
-  /// spends in collectives, waiting for others included, and what it receives.
+  /// "12345 tokens/s  communication 7 %, 33 KiB a step": the share of time that this rank spends in
+  /// collectives, including waiting for peers, and the bytes it receives.
   std::string speed(cleave::index_t per_step, const char* what) const {
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start_;
     char text[128];

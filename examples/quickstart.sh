@@ -1,7 +1,7 @@
 #!/bin/sh
-# From a fresh clone to distributed computations: installs what is missing (Debian), builds,
-# clusters handwritten digits on four ranks, first threads, then processes under mpirun, and trains
-# a network to read them.
+# From a fresh clone to distributed computations: installs missing packages (Debian), builds,
+# clusters handwritten digits on four ranks, first as threads, then as processes under mpirun, and
+# trains a network to read them.
 #
 # usage: sh examples/quickstart.sh
 set -eu

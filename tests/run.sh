@@ -1,18 +1,18 @@
 #!/bin/sh
-# Runs the tests: installs what is missing (Debian), configures, builds, tests on threads and under
-# mpirun. The last line is `N passed, N failed`, with `, N skipped` if any; the exit status tells
-# whether all is well.
+# Runs the tests: installs missing packages (Debian), configures, builds, tests on threads and under
+# mpirun. The last line is `N passed, N failed`, with `, N skipped` if any; the exit status is 0 if
+# all is well.
 #
 # usage: sh tests/run.sh [BUILD_DIR [SUITE [MESON_OPTION..]]]
 #        sh tests/run.sh --device [BUILD_DIR [MESON_OPTION..]]
-# BUILD_DIR defaults to build-tests. Without SUITE everything runs but the suite `ci`, which takes
-# long and is for .ci/run. Only what the tests need is built; `ci` builds everything, and so does
-# `none`, which runs nothing. The sources of a program are compiled as one file (Meson's option
-# unity), or a few where there are cores for them, and optimised only where running takes longer
-# than compiling: reading the headers takes longer than compiling the cases.
+# BUILD_DIR defaults to build-tests. Without SUITE everything runs except the suite `ci`, which
+# takes long and is for .ci/run. Only what the tests need is built; `ci` builds everything, and so
+# does `none`, which runs nothing. The sources of a program are compiled as one file (Meson's option
+# unity), or as a few if there are enough cores, and are optimised only if running takes longer than
+# compiling: reading the headers takes longer than compiling the cases.
 #
-# --device is for a machine with nvcc and a GPU: the suite `cuda`, optimised as programs are, without
-# installing anything; BUILD_DIR defaults to build-device.
+# --device is for a machine with nvcc and a GPU: it runs the suite `cuda`, optimised like programs,
+# and installs nothing; BUILD_DIR defaults to build-device.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . .ci/debian.sh
@@ -31,8 +31,8 @@ else
   suite=${2:-}
   if [ $# -gt 2 ]; then shift 2; else shift $#; fi
 fi
-jobs=$(getconf _NPROCESSORS_ONLN)  # Ninja would start two more, which costs 8 % on two cores
-files=8                            # that are compiled as one
+jobs=$(getconf _NPROCESSORS_ONLN)  # Ninja's default is two more, which costs 8 % on two cores
+files=8                            # compiled as one
 [ "$jobs" -gt 2 ] || files=32
 name=testlog${suite:+-$suite}
 log=$build/meson-logs/$name.json

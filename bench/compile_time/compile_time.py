@@ -1,31 +1,31 @@
 #!/usr/bin/env python3
-"""What the compiler pays for cleave: its headers, a program, one more redistribution.
+"""The compile-time cost of cleave: its headers, a program, one more redistribution.
 
-usage: compile_time.py [COMPILER]         (default g++, at -O0; the library's mode is header-only
-                                           unless a name says `compiled`: CLEAVE_COMPILED=1)
+usage: compile_time.py [COMPILER]         (default g++, at -O0; the library is header-only, unless a
+                                           name contains `compiled`: CLEAVE_COMPILED=1)
 
-compile.include_vs_std             a file that includes <cleave/cleave.hpp>, over one that includes
-                                   the standard headers below; ranks are threads
+compile.include_vs_std             a file that includes <cleave/cleave.hpp>, relative to one that
+                                   includes the standard headers below; ranks are threads
 compile.include_compiled_vs_std    the same, compiled
-compile.include_mb                 the largest resident set of the compiler on that file
+compile.include_mb                 the compiler's peak resident set on that file
 compile.graph_1000_s               tracing and expanding a program of 1,000 nodes in a static_assert
 compile.program_mpi_s              tests/consumer/project/main.cpp: `run`, MPI, a redistribution
 compile.program_mpi_compiled_vs_header_only
-compile.library_mpi_s              <cleave/compiled.hpp> with MPI: what is then compiled once
-compile.cuda_program_s             a program on GPUs by nvcc, for one architecture
+compile.library_mpi_s              <cleave/compiled.hpp> with MPI: the part compiled once
+compile.cuda_program_s             a GPU program, by nvcc for one architecture
 compile.cuda_program_compiled_vs_header_only
 compile.cuda_library_s             <cleave/compiled_cuda.hpp>, likewise
 compile.redistribute_ms            each further redistribution between two-axis placements
-compile.dtensor_call_s             each further operation called on DTensors, its kernel included
-compile.tracked_call_s             the same on tracked DTensors: the record and the gradient, too
-compile.plan_s                     parallelize_module of a 12-layer transformer, 8 paths, over the
+compile.dtensor_call_s             each further operation called on DTensors, including its kernel
+compile.tracked_call_s             the same on tracked DTensors, including record and gradient
+compile.plan_s                     parallelize_module of a 12-layer transformer, 8 paths, less the
                                    same model on one device
-compile.plan_forward_s             its call over the call of the model on one device
+compile.plan_forward_s             its call, less the call of the model on one device
 
-Times are processor time, user and system, which other load disturbs less than the clock. All
-variants take turns; every number is the median over the rounds. Ratios are those of one round:
-machines differ, and change, by more than any of these. Without MPI, or without nvcc and the CUDA
-toolkit, their lines are left out, which is said on stderr.
+Times are processor time, user and system, which other load disturbs less than wall time. All
+variants are interleaved; every number is the median over the rounds. Ratios are taken within a
+round, because machines differ and drift by more than the effects measured here. Without MPI, or
+without nvcc and the CUDA toolkit, their lines are omitted, with a message on stderr.
 """
 
 import itertools
@@ -42,7 +42,8 @@ ROUNDS, CUDA_ROUNDS = 5, 3
 FEW, MANY = 5, 205
 COMPILED = ["-DCLEAVE_COMPILED=1"]
 
-# What an include is compared with. Frozen: figures of other versions are compared with it, too.
+# The headers that an include is compared with. Frozen, so that figures of different versions are
+# comparable.
 STANDARD = """algorithm array atomic bit complex condition_variable concepts exception fstream limits
 memory mutex new numeric span string thread tuple utility vector""".split()
 
@@ -142,7 +143,7 @@ auto call(const Ids& ids) { return made(ids.mesh())(ids); }
 
 
 def redistributions(count):
-    """A file with that many, every one between other placements."""
+    """A file with `count` redistributions, each between different placements."""
     placements = ["Replicate", "Shard<0>", "Shard<1>", "Shard<2>"]
     layouts = list(itertools.product(placements, repeat=2))
     pairs = [(a, b) for a in layouts for b in layouts if a != b]
@@ -158,11 +159,11 @@ def redistributions(count):
 OPERATIONS = ["add(x, y)", "exp(x)", "sum(x, dim<1>{})", "mul(x, y)", "sub(x, y)", "div(x, y)",
               "maximum(x, y)", "neg(x)", "relu(x)", "log(x)", "sqrt(x)", "tanh(x)", "sigmoid(x)",
               "abs(x)", "square(x)", "mean(x)", "max(x, dim<0>{})", "transpose(x)"]
-FEW_CALLS, MANY_CALLS = 3, len(OPERATIONS)  # the few have compiled what all calls share
+FEW_CALLS, MANY_CALLS = 3, len(OPERATIONS)  # the few compile what all calls share
 
 
 def calls(count, tracked):
-    """A file with calls of that many operations, no two the same."""
+    """A file with calls of `count` different operations."""
     header = INCLUDE_CLEAVE + ("#include <cleave/grad.hpp>\n" if tracked else "")
     wrap = "Tracked<%s>" if tracked else "%s"
     alias = "using Operand = %s;\n" % (wrap % "X<Shard<0>, Replicate>")
@@ -172,7 +173,7 @@ def calls(count, tracked):
 
 
 def measure(command, text):
-    """(seconds, MB) of one run of a compiler on a file with that text."""
+    """(seconds, MB) of one run of a compiler on a file that contains `text`."""
     with tempfile.TemporaryDirectory() as scratch:
         source = pathlib.Path(scratch) / "unit.cpp"
         source.write_text(text)
@@ -205,7 +206,7 @@ def ratio(of, to):
 
 
 def mpi_flags():
-    """The words that a compiler needs for MPI; None where it is not installed."""
+    """The compiler flags for MPI; None if it is not installed."""
     try:
         done = subprocess.run(["mpicxx", "--showme:compile"], check=True, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)

@@ -1,4 +1,4 @@
-// The counterparts of bench/cuda: what a programmer of CUDA would write without cleave.
+// The counterparts of bench/cuda: what a CUDA programmer would write without cleave.
 #pragma once
 
 #include <cublasLt.h>
@@ -11,7 +11,7 @@ namespace bare {
 
 using cleave::index_t;
 
-/// Reads everything; writes nothing unless a sum is what it never is.
+/// Reads all elements; the write, for a sum that never occurs, keeps the loads from being removed.
 inline __global__ void read_kernel(const float4* from, index_t packs, float* never) {
   float sum = 0;
   const index_t step = index_t(gridDim.x) * blockDim.x;
@@ -35,8 +35,8 @@ inline void check(cublasStatus_t status) {
   if (status != CUBLAS_STATUS_SUCCESS) throw cleave::Error("bare::Matmul", "cuBLASLt failed");
 }
 
-/// c = a · b, square matrices of bfloat16, row-major: to cuBLAS, whose matrices are column-major,
-/// the transposed ones, so that it is asked for cᵀ = bᵀ · aᵀ.
+/// c = a · b for square row-major matrices of bfloat16. cuBLAS is column-major and sees the
+/// transposes, so it computes cᵀ = bᵀ · aᵀ.
 class Matmul {
  public:
   explicit Matmul(int side) {

@@ -1,10 +1,9 @@
-// The GPU side against bare CUDA, in one run on one device: lines `name value unit`.
+// The GPU side against bare CUDA, in one run on one device: prints lines `name value unit`.
 //
 //     sh bench/run.sh cuda [--mib 256] [--repeat 20]
 //
-// Ratios are of bandwidths: what cleave moves per second by what the counterpart moves. The
-// counterparts are cudaMemcpyAsync (reads and writes), a loop that only reads, and a bare
-// cublasLtMatmul.
+// Ratios are cleave's bandwidth divided by the counterpart's. The counterparts are cudaMemcpyAsync
+// (reads and writes), a loop that only reads, and a bare cublasLtMatmul.
 #include <algorithm>
 #include <chrono>
 #include <complex>
@@ -29,7 +28,7 @@ struct Options {
   int repeat = 20;
 };
 
-/// Milliseconds that the device takes for what f enqueues: the median of several runs.
+/// Milliseconds that the device takes for the work that f enqueues: the median of several runs.
 template <class F>
 double milliseconds(int repeat, F f) {
   cudaEvent_t begin, end;
@@ -84,7 +83,7 @@ void kernels_against_copies(const Options& options) {
   const double copied = copy_rate(options, std::size_t(count) * 4);
   report("cuda.copy", copied / 1e6, "GB/s");
 
-  // what a copy from a view to a dense array moves, against a copy
+  // bandwidth of a copy from a view to a contiguous array, against a memcpy
   const auto compare = [&](const char* name, const auto& view, const auto& to) {
     const double ms = milliseconds(options.repeat, [&] { to.copy_(view); });
     report(name, 2 * double(to.size()) * sizeof(*to.data()) / ms / copied, "ratio");
@@ -95,7 +94,7 @@ void kernels_against_copies(const Options& options) {
     wide.fill_(1);
     compare("cuda.pack_vs_copy", wide.slice(1, 8, 56), packed);
   }
-  {  // rows that begin and end at odd places
+  {  // rows that begin and end at odd offsets
     const index_t rows = count / 2048;
     const Tensor<bfloat16, 2, Cuda> wide({rows, 4097}), packed({rows, 4095});
     wide.fill_(bfloat16(1.0f));
@@ -143,7 +142,7 @@ void kernels_against_copies(const Options& options) {
   }
 }
 
-/// Numbers in [-1, 1): of equal ones a GPU draws less power, and runs faster.
+/// Random numbers in [-1, 1): with equal numbers a GPU draws less power, and runs faster.
 Tensor<bfloat16, 2, Cuda> random_matrix(index_t side, unsigned seed) {
   Tensor<bfloat16, 2> values({side, side});
   std::minstd_rand next(seed);
@@ -181,14 +180,15 @@ void launches(World& world) {
   report("cuda.op_launch_us", best, "us");
 }
 
-/// Ranks that share the device: what all of them move together, against one copy of as much.
+/// Ranks that share the device: the bytes all of them move together, against a copy of as many
+/// bytes.
 void ranks_on_one_device(World& world, const Options& options) {
   const auto mesh = init_device_mesh<tp>(world, {world.size()}, Cuda{});
   const index_t count = options.mebibytes * (1 << 20) / 4;
   const auto x = ones<float>({count}, mesh, Shard<0>{});
   const double copied = world.rank() == 0 ? copy_rate(options, std::size_t(count) * 4) : 1;
 
-  // between barriers by the clock of the host: streams of several ranks take part
+  // host time between barriers, because the streams of several ranks are involved
   const auto seconds = [&](auto&& f) {
     std::vector<double> times;
     for (int i = 0; i < options.repeat; ++i) {
@@ -213,15 +213,15 @@ void ranks_on_one_device(World& world, const Options& options) {
     static_cast<void>(functional::reduce_scatter(whole, Sum{}, 0, functional::Group(mesh)).wait());
   });
   if (world.rank() != 0) return;
-  // an all-gather reads and writes the whole for every rank; a reduce-scatter reads it for every
-  // rank and writes it once
+  // an all-gather reads and writes the whole array for every rank; a reduce-scatter reads it for
+  // every rank and writes it once
   report("cuda.all_gather_vs_copy", 2 * ranks * double(count) * 4 / gather / copied, "ratio");
   report("cuda.reduce_scatter_vs_copy", (ranks + 1) * double(count) * 4 / scatter / copied,
          "ratio");
 }
 
 #if defined(CLEAVE_HAS_NCCL)
-/// One rank: what a call costs the host, over the bare call.
+/// One rank: the host time of a call beyond that of the bare NCCL call.
 void nccl_calls(World& world) {
   setenv("CLEAVE_CUDA_COMM", "nccl", 1);
   const auto mesh = init_device_mesh<tp>(world, {1}, Cuda{});

@@ -4,13 +4,13 @@
 usage: compare.py PROGRAM
 
 200,000 points of 64 features in float64, 10 clusters, Lloyd's algorithm, the first ten points as the
-first centroids. Both compute with one thread. An iteration of scikit-learn is what 22 iterations
-take more than 2, divided by 20: its setup is not timed. Prints
+initial centroids. Both use one thread. The time of an iteration of scikit-learn is the difference
+between 22 iterations and 2, divided by 20, which excludes its setup. Prints
 
-    kmeans.iteration.vs_sklearn   its time of an iteration / that of the program on one rank
+    kmeans.iteration.vs_sklearn   scikit-learn's time of an iteration / the program's on one rank
     kmeans.2x1.efficiency         one rank's time of an iteration / (2 x that of two)
 
-as medians of runs in turn, after the inertia of both has been compared.
+as medians of interleaved runs, after comparing the inertias.
 """
 
 import array
@@ -30,7 +30,7 @@ TIME = re.compile(r"^time per iteration (\S+) ms$", re.MULTILINE)
 
 
 def write_points(path):
-    """Uniform random numbers: they take many more iterations than are timed. Needs no NumPy."""
+    """Uniform random numbers, which take many more iterations than are timed. Needs no NumPy."""
     dictionary = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({POINTS}, {FEATURES}), }}"
     dictionary += " " * (-(10 + len(dictionary) + 1) % 64) + "\n"
     draw = random.Random(7).random
@@ -42,7 +42,7 @@ def write_points(path):
 
 
 def iteration_of_program(program, data, ranks):
-    """Seconds of an iteration, and the inertia after as many as scikit-learn's."""
+    """Seconds of an iteration, and the inertia after as many iterations as scikit-learn."""
     done = subprocess.run([program, "--data", data, "--k", str(CLUSTERS), "--ranks", str(ranks),
                            "--mesh", f"{ranks}x1", "--iterations", str(LAST + 1), "--time"],
                           text=True, stdout=subprocess.PIPE, check=True)
@@ -67,7 +67,7 @@ def iteration_of_sklearn(points):
 
 def main():
     import warnings
-    warnings.simplefilter("ignore")  # that it has not converged
+    warnings.simplefilter("ignore")  # about missing convergence
     program = sys.argv[1]
     points = None
     with tempfile.TemporaryDirectory() as scratch:

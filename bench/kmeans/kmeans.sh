@@ -1,7 +1,7 @@
 # shellcheck shell=sh
-# Sourced by bench/run.sh: examples/kmeans against scikit-learn, which comes from PyPI into a virtual
-# environment of the build directory. Without it, or without the way to it, the bench says so and
-# prints what needs no counterpart.
+# Sourced by bench/run.sh: examples/kmeans against scikit-learn, which is installed from PyPI into a
+# virtual environment in the build directory. If that fails, the benchmark reports it and prints
+# only the lines that need no counterpart.
 need python3-venv
 configure build-bench -Dtests=disabled -Dexamples=enabled >&2
 ninja -C build-bench examples/kmeans/kmeans >&2

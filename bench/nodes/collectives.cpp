@@ -1,9 +1,9 @@
-// The four collectives of a group on several hosts, each against the MPI library's own of the same
-// size in the same run: blocking calls, taking turns. A ratio is the median over all turns; 19 of
-// 20 such medians are `within` so much of the true one.
+// The four collectives of a group on several hosts, each against the MPI library's collective of
+// the same size in the same run: blocking calls, interleaved. A ratio is the median over all turns;
+// with 95 % confidence the true median is `within` this distance of it.
 //
-// usage: collectives NAME [BYTES..]     of the launch, as lines call it; what a rank has before a
-//                                       reduction, or gets by a gather or an all-to-all
+// usage: collectives NAME [BYTES..]     name of the launch in the output; bytes of a rank before a
+//                                       reduction, or after a gather or an all-to-all
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -27,7 +27,7 @@ namespace {
 
 constexpr double seconds_of_turn = 0.01, seconds_of_point = 1.5;
 
-/// A turn of one action on all ranks: the mean time of a call, of the slowest rank.
+/// One turn of an action on all ranks: the mean time of a call on the slowest rank.
 template <class F>
 double time_of(int calls, const F& action) {
   MPI_Barrier(MPI_COMM_WORLD);
@@ -39,8 +39,8 @@ double time_of(int calls, const F& action) {
 }
 
 struct Comparison {
-  double seconds;  ///< of a call of ours
-  double ratio;    ///< theirs to ours
+  double seconds;  ///< of one of cleave's calls
+  double ratio;    ///< MPI's time divided by cleave's
   double within;
 };
 
@@ -59,7 +59,7 @@ Comparison in_turn(const F& ours, const G& theirs) {
     seconds.push_back(mine);
     ratios.push_back(other / mine);
   }
-  // of n ordered values, those sqrt(n) places around the middle enclose the true median at 95 %
+  // the values sqrt(n) places around the middle of n sorted ones enclose the true median at 95 %
   std::sort(ratios.begin(), ratios.end());
   const auto place = std::size_t(std::sqrt(double(turns)));
   const std::size_t middle = ratios.size() / 2;
@@ -147,6 +147,6 @@ int main(int argc, char** argv) {
   std::vector<std::size_t> sizes{64, 256, 4096, 1 << 16, 1 << 18, 1 << 20, 2 << 20, 8 << 20};
   if (argc > 2) sizes.clear();
   for (int i = 2; i < argc; ++i) sizes.push_back(std::size_t(std::atoll(argv[i])));
-  for (int i = 0; i < 500; ++i) MPI_Barrier(MPI_COMM_WORLD);  // the first messages take longer
+  for (int i = 0; i < 500; ++i) MPI_Barrier(MPI_COMM_WORLD);  // the first messages are slower
   for (const std::size_t bytes : sizes) bench.run(bytes);
 }

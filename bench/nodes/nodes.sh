@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # Sourced by bench/run.sh: collectives on hosts that are network namespaces of this machine, each
-# against the MPI library's own, and many tensors redistributed together against one after the
-# other; without and with half a millisecond between the hosts. Arguments: sizes in bytes.
+# against the MPI library's; and many tensors redistributed together against one after the other.
+# Both without and with a delay of half a millisecond between the hosts. Arguments: sizes in bytes.
 need iproute2 util-linux
 configure build-bench -Dtests=disabled -Dexamples=disabled >&2
 ninja -C build-bench bench/nodes_collectives bench/parallel_redistribute_all >&2

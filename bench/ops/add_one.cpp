@@ -1,6 +1,6 @@
-// The nanoseconds that a mesh adds to adding one to a tensor of one element: the call on a DTensor
-// less its bare kernel, the result allocated in both. Written so that headers of earlier versions
-// compile it, too. @see ops.sh
+// The nanoseconds that a mesh adds to adding one to a one-element tensor: the time of the call on a
+// DTensor less that of its bare kernel, with allocation of the result in both. Must also compile
+// with the headers of earlier versions. @see ops.sh
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

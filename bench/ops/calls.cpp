@@ -1,5 +1,6 @@
-// Calls as a user writes them, the result made and dropped: a name per line comes in, the seconds
-// of one call go out. compare.py asks, and times the same calls of other libraries in turn.
+// Calls as a user writes them, including creation and destruction of the result: reads a name per
+// line, writes the seconds of one call. compare.py drives it, interleaved with the same calls of
+// other libraries.
 #include <cmath>
 #include <functional>
 #include <iostream>
@@ -20,7 +21,7 @@ using namespace cleave;
 
 namespace {
 
-/// 64 MiB, on one rank; element i is what compare.py makes it.
+/// 64 MiB, on one rank; the elements are those of compare.py.
 void answer(World& world) {
   constexpr index_t n = 4096;
   const auto mesh = init_device_mesh<axes::dp>(world, {1});

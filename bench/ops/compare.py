@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Calls on 64 MiB of floats as users write them, against NumPy and torch in the same run, all with
+"""Calls on 64 MiB of floats as users write them, against NumPy and torch in the same run, all on
 one thread.
 
 usage: compare.py PROGRAM
 
 Prints `call.NAME.vs_torch` and `call.NAME.vs_numpy`: the other library's time of a call divided by
-that of the program, as medians of calls in turn. Results are made and dropped in all three.
+that of the program, as medians of interleaved calls. All three create and destroy the result.
 """
 
 import statistics
@@ -72,7 +72,7 @@ def main():
         return float(program.stdout.readline())
 
     for name in NAMES:
-        own(name)  # takes the memory that later calls reuse
+        own(name)  # allocates the memory that later calls reuse
         times = {library: [] for library in ["own", *others]}
         for _ in range(RUNS):
             times["own"].append(own(name))

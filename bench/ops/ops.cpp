@@ -1,12 +1,14 @@
-// Operations against what they stand on, in the same run: the host time that a DTensor operation
+// Operations against their building blocks, in the same run: the host time that a DTensor operation
 // adds to its local kernel on tiny arrays (allocation included in both), kernels on large arrays as
-// ratios to a copy of the same bytes, and calls as a user writes them, the result made and dropped.
+// ratios to a copy of the same bytes, and calls as a user writes them, including creation and
+// destruction of the result.
 //
 // `call.add.64MiB.vs_memcpy` is the time of a memcpy of 64 MiB into memory that has been written
 // before, divided by the time of `add(a, b)` on DTensors of 64 MiB of floats each, on one rank. The
-// call reads two arrays and writes one, the copy reads one: at the same bytes per second the ratio
-// would be 2/3. A call that takes fresh pages for its result comes to about 0.2. `add_(a, b)` reads
-// what it writes, where the copy's stores read their lines first without need: about 2.
+// call reads two arrays and writes one, the copy reads one: at the same bandwidth the ratio would
+// be 2/3. A call that writes its result to fresh pages gives about 0.2. `add_(a, b)` writes to
+// lines that it has read, whereas the stores of the copy first read their lines needlessly: about
+// 2.
 #include <cstdio>
 #include <cstring>
 #include <vector>
@@ -29,7 +31,7 @@ using bench::seconds_of;
 
 namespace {
 
-/// Nanoseconds that `op` takes more than `kernel`; the two in turn, median of the differences.
+/// Nanoseconds that `op` takes more than `kernel`: interleaved, median of the differences.
 template <class Op, class Kernel>
 void overhead(const char* name, const Op& op, const Kernel& kernel) {
   std::vector<double> differences;
@@ -40,7 +42,7 @@ void overhead(const char* name, const Op& op, const Kernel& kernel) {
   std::printf("ops.%s.overhead %.1f ns\n", name, 1e9 * median(differences));
 }
 
-/// The time of a copy of `bytes` divided by that of `kernel`, which reads and writes as many.
+/// The time of a copy divided by that of `kernel`, where each reads and writes `bytes` in total.
 template <class Kernel>
 void against_memcpy(const char* name, std::size_t bytes, const Kernel& kernel) {
   std::vector<char> from(bytes / 2, 1), to(bytes / 2, 2);
@@ -108,7 +110,7 @@ void bandwidths() {
   against_memcpy("max_cols", bytes, [&] { reduce_dims<Max>(host, read(a), 1u, write(row)); });
 }
 
-/// The time of a memcpy of 64 MiB divided by that of a call that makes as large a result.
+/// The time of a memcpy of 64 MiB divided by that of a call with a result of that size.
 template <class Call>
 void call_against_memcpy(const char* name, const Call& call) {
   constexpr std::size_t bytes = std::size_t(64) << 20;
@@ -152,7 +154,7 @@ void products(const char* name) {
 
 }  // namespace
 
-/// Nanoseconds that a call takes more than another one; the two in turn, median of the differences.
+/// Nanoseconds that `f` takes more than `g`: interleaved, median of the differences.
 template <class F, class G>
 void difference(const char* name, int repeats, double units, const F& f, const G& g) {
   std::vector<double> differences;
@@ -163,8 +165,8 @@ void difference(const char* name, int repeats, double units, const F& f, const G
   std::printf("%s %.1f ns\n", name, 1e9 * median(differences) / units);
 }
 
-/// What a mesh adds to a call on one device, and what the tape adds to an operation that is called
-/// forward and differentiated: record, sweep and release, next to the same arithmetic by hand.
+/// The time that a mesh adds to a call on one device, and that the tape adds to an operation called
+/// and differentiated (record, sweep and release), relative to the same arithmetic by hand.
 void call_paths(World& world) {
   const auto mesh = init_device_mesh<dp, tp>(world, {1, 1});
   const auto x = ones<float>({1}, mesh, Shard<0>{}, Replicate{});

@@ -1,13 +1,14 @@
 # shellcheck shell=sh
-# Sourced by bench/run.sh: operations against what they stand on, a call against what it cost before
-# operations were defined once for all call paths, and calls against NumPy and torch, where the
-# interpreter has them that PYTHON names.
+# Sourced by bench/run.sh: operations against their building blocks, a call against its cost before
+# operations were defined once for all call paths, and calls against NumPy and torch, if the
+# interpreter named by PYTHON has them.
 configure build-bench -Dtests=disabled -Dexamples=disabled >&2
 ninja -C build-bench bench/ops bench/ops_calls >&2
 build-bench/bench/ops
 
-# `dispatch.dtensor_add_one.vs_before`: what a mesh adds to adding one, over what it added with the
-# headers of that commit; both programs in turn, the median of the ratios of pairs.
+# `dispatch.dtensor_add_one.vs_before`: the overhead of a mesh on adding one, divided by the
+# overhead with the headers of that commit; both programs interleaved, the median of the ratios of
+# pairs.
 before=b37f976
 if git archive --output build-bench/before.tar "$before" include 2>/dev/null; then
   mkdir -p build-bench/before

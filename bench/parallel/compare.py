@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Steps of training on two processes against PyTorch (gloo), the same model, in the same run: gradients
-summed in buckets against DistributedDataParallel, sharded parameters against FSDP2's fully_shard.
+"""Training steps on two processes against PyTorch (gloo), with the same model in the same run:
+gradients summed in buckets against DistributedDataParallel, sharded parameters against FSDP2's
+fully_shard.
 
 usage: compare.py PROGRAM
 
-Prints `ddp_step.vs_torch_ddp` and `fsdp_step.vs_torch_fsdp2`: torch's time of a step divided by that of
-the program, of medians of launches in turn. The program is launched by mpirun.
+Prints `ddp_step.vs_torch_ddp` and `fsdp_step.vs_torch_fsdp2`: torch's time of a step divided by
+that of the program, as medians of interleaved launches. The program is launched by mpirun.
 """
 
 import os
@@ -24,7 +25,7 @@ RANKS, TURNS, STEPS = 2, 5, 40
 
 
 def torch_rank(what, rank):
-    """What one of torch's processes does."""
+    """Runs one of torch's processes."""
     import torch
     import torch.distributed as dist
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": os.environ["BENCH_PORT"]}

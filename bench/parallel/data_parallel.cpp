@@ -1,6 +1,6 @@
-// How much of the latency of gradient sums disappears behind backward: a network on two ranks, threads
-// or under mpirun processes, whose collectives over dp take 2 ms longer than they do, and on two whose
-// collectives do not.
+// The share of the latency of gradient sums that backward hides: a network on two ranks, threads
+// or, under mpirun, processes, with collectives over dp that are delayed by 2 ms, against the same
+// without the delay.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -40,7 +40,7 @@ auto make(const World& world, const auto& mesh) {
   return nn::place(Network<>{std::vector(std::size_t(depth), nn::linear(width, width))}, mesh);
 }
 
-/// Seconds of a backward, from the first rank's start to the last one's end.
+/// Seconds of a backward, from the first rank's start to the last rank's end.
 double seconds_of_backward(const World& world, const auto& model, const auto& x) {
   zero_grad(model);
   const auto loss = sum(square(model(x)));
@@ -56,7 +56,7 @@ void measure(World& world) {
                                                           std::chrono::duration<double>(latency)));
   const auto fast = init_device_mesh<dp>(world, {world.size()});
   const auto slow = init_device_mesh<dp>(slow_world, {world.size()});
-  // a layer has 1 MiB of weights: a bucket of one, then of two
+  // a layer has 1 MiB of weights: the first bucket holds one layer, the others two
   const ReplicateOptions options{.bucket_bytes = {.first = 1 << 20, .others = 2 << 20}};
   const auto replicated = [&](const auto& mesh) {
     return requires_grad(replicate(make(world, mesh), mesh, dp{}, options));
@@ -67,7 +67,7 @@ void measure(World& world) {
   const auto x_slow = randn<float>({batch, width}, slow, Shard<0>{});
 
   std::vector<double> hidden, gain;
-  for (int i = -2; i < repetitions; ++i) {  // two to warm up: buckets are cut anew
+  for (int i = -2; i < repetitions; ++i) {  // two to warm up: buckets are rearranged
     const double without = seconds_of_backward(world, model_fast, x_fast);
     const double with = seconds_of_backward(world, model_slow, x_slow);
     const double single = seconds_of_backward(world, single_slow, x_slow);

@@ -1,5 +1,5 @@
-// A communicator whose collectives take longer by a fixed time, in which no core is busy: the
-// latency of a network, between threads of one machine.
+// A communicator whose collectives take longer by a fixed time during which no core is busy:
+// simulates network latency between threads of one machine.
 #pragma once
 
 #include <chrono>

@@ -1,7 +1,6 @@
-// The forward of a transformer block over processes as one writes it by hand, for float: the BLAS's
-// products of matrices, the library's functions of rows, loops, two MPI_Allreduce, and memory that
-// is allocated once. Columns of the first layer of each part and rows of the last are this
-// process'.
+// The forward of a transformer block over processes as written by hand, for float: BLAS matrix
+// products, the library's row functions, loops, two MPI_Allreduce, and memory allocated once. Each
+// process has columns of the first layer of each part, and rows of the last.
 #pragma once
 
 #include <algorithm>
@@ -16,16 +15,16 @@
 
 namespace cleave::bench {
 
-/// Parameters of a layer: y = x W^T + b. Of a norm: `outputs` elements in both.
+/// Parameters of a linear layer, y = x W^T + b, or of a norm, with `outputs` elements each.
 struct HandwrittenLayer {
   const float *weight, *bias;
   int inputs, outputs;  ///< on this process
 };
 
 struct HandwrittenBlock {
-  int batch, sequence, width, heads, hidden;  ///< of heads and of the hidden layer: this process'
+  int batch, sequence, width, heads, hidden;  ///< heads, hidden: the part of this process
   int head_width;
-  bool is_first;  ///< of the processes: adds the biases of sums
+  bool is_first;  ///< the first process adds the biases of summed results
   HandwrittenLayer attention_norm, query, key, value, out, mlp_norm, up, down;
 
   int rows = batch * sequence, attended_width = heads * head_width;
@@ -65,7 +64,7 @@ struct HandwrittenBlock {
                 layer.inputs, layer.weight, layer.inputs, adds_bias ? 1.0f : 0.0f, y, n);
   }
 
-  /// to = x + the sum of all processes' parts
+  /// to = x + the sum of the parts of all processes
   void add_sum(const float* x, std::vector<float>& to) {
     MPI_Allreduce(MPI_IN_PLACE, part.data(), int(part.size()), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     for (std::size_t i = 0; i < to.size(); ++i) to[i] = x[i] + part[i];
@@ -85,7 +84,7 @@ struct HandwrittenBlock {
     }
   }
 
-  /// One head of one sequence, each place of which sees itself and those before it.
+  /// One head of one sequence with a causal mask.
   void attend(int b, int h) {
     const std::size_t at = std::size_t(b * sequence * attended_width + h * head_width);
     const int s = sequence, d = head_width, row = attended_width;

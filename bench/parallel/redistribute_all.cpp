@@ -1,10 +1,11 @@
 // Many tensors redistributed together, against one after the other, between processes: 200 tensors
 // of 1 to 64 KiB.
 //
-// usage: redistribute_all [LAUNCH]     lines are nodes.LAUNCH.redistribute_all..
+// usage: redistribute_all [LAUNCH]     prints lines nodes.LAUNCH.redistribute_all..
 //
-// `.bound`: what no implementation beats, a memcpy of the bytes that a rank ends up with and one
-// barrier, against one after the other. `.one_tensor`: likewise one tensor of all elements.
+// `.bound`: the lower bound of any implementation, a memcpy of the bytes that a rank ends up with
+// and one barrier, against one after the other. `.one_tensor`: likewise, one tensor of all
+// elements.
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
@@ -35,7 +36,7 @@ auto tensor_of(index_t rows, const Mesh& mesh, auto placement) {
   return full<float>({rows, 16}, 1.0f, mesh, placement);
 }
 
-/// @param rows_of  the i-th of 200
+/// @param rows_of  the rows of the i-th of 200 tensors
 void compare(const std::string& line, const Mesh& mesh, auto from, auto to, const auto& rows_of) {
   std::vector<decltype(tensor_of(1, mesh, from))> tensors;
   index_t rows = 0;

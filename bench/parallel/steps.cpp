@@ -1,4 +1,4 @@
-// Steps of training of the GPT of examples/train_gpt on processes, half of the batch each:
+// Training steps of the GPT of examples/train_gpt on processes, each with its share of the batch:
 // gradients summed in buckets, or parameters, gradients and the optimizer's state sharded.
 //
 //     mpirun -n 2 parallel_steps ddp|fsdp STEPS      prints the median seconds of a step, and the

@@ -1,5 +1,5 @@
-// The forward of a transformer block whose layers are columns and rows over the processes, against
-// the same by hand with the BLAS and MPI, the two in turn.
+// The forward of a transformer block whose layers are split into columns and rows over the
+// processes, against a hand-written one with BLAS and MPI, interleaved.
 #include <cmath>
 #include <cstdio>
 #include <string>

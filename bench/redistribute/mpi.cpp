@@ -1,6 +1,6 @@
 // Collectives and redistributions between processes, each against its bare counterpart in the same
-// run: Open MPI's collectives, hand packing with MPI_Alltoall, and ScaLAPACK's psgemr2d where it
-// is.
+// run: Open MPI's collectives, hand packing with MPI_Alltoall, and ScaLAPACK's psgemr2d if it is
+// installed.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -38,7 +38,7 @@ void print(const World& world, const char* name, double value, const char* unit)
 
 using Line = DeviceMesh<Host, tp>;
 
-/// 16 MiB per rank: what it has before a reduction, or after a gather.
+/// 16 MiB per rank: its data before a reduction, or after a gather.
 void collectives(World& world, const Line& mesh) {
   constexpr index_t count = index_t(4) << 20;  // floats
   const int n = world.size(), share = int(count / n);
@@ -67,7 +67,7 @@ void collectives(World& world, const Line& mesh) {
   print(world, "mpi.all_gather.16MiB.vs_openmpi", t[1] / t[0], "ratio");
 }
 
-constexpr int size = 2048;  // of the matrix whose rows become columns
+constexpr int size = 2048;  // rows and columns of the redistributed matrix
 
 /// From Shard(0) to Shard(1), against packing by hand.
 void rows_to_columns(World& world, const Line& mesh) {
@@ -82,7 +82,7 @@ void rows_to_columns(World& world, const Line& mesh) {
         std::memcpy(&packed[std::size_t((r * share + i) * share)],
                     &rows[std::size_t(i * size + r * share)], std::size_t(share) * 4);
     MPI_Alltoall(packed.data(), share * share, MPI_FLOAT, columns.data(), share * share, MPI_FLOAT,
-                 MPI_COMM_WORLD);  // what arrives lies in place: blocks of rows, one by one
+                 MPI_COMM_WORLD);  // the blocks of rows are received in place
   };
   const auto t = in_turn(51, [&] { (void)x.redistribute(Shard<1>{}); }, by_hand);
   print(world, "mpi.S0_S1.2048.vs_alltoall", t[1] / t[0], "ratio");
@@ -124,8 +124,8 @@ int main(int argc, char** argv) {
   World world(mpi_communicator(MPI_COMM_WORLD));
   const auto mesh = init_device_mesh<tp>(world, {world.size()});
 #if CLEAVE_BENCH_SCALAPACK
-  // First, while malloc is in the state in which a program starts: psgemr2d allocates its buffers
-  // in every call, and malloc keeps such buffers once large blocks have been given back.
+  // First, while malloc is in its initial state: psgemr2d allocates its buffers in every call, and
+  // malloc retains such buffers once large blocks have been freed.
   against_scalapack(world, mesh);
 #endif
   collectives(world, mesh);

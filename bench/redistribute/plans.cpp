@@ -15,7 +15,7 @@ using naive::shape_of;
 
 namespace {
 
-/// Every pair on one mesh and shape; with `stride` every stride-th.
+/// Compares every `stride`-th pair of layouts on one mesh and shape.
 void compare(naive::BoundReport& report, const Indices& mesh, const Indices& shape, long stride) {
   std::vector<Placement> targets{Placement::replicate()};
   for (int d = 0; d < int(shape.size()); ++d) targets.push_back(Placement::shard(d));

@@ -1,5 +1,5 @@
-// Collectives between threads against memcpy by the same threads, and the host's part of a
-// redistribution. Each ratio is of medians taken in turn in one run.
+// Collectives between threads against memcpy by the same threads, and the host overhead of a
+// redistribution. Each ratio is of medians of interleaved measurements in one run.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -25,7 +25,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Times two actions of all ranks in turn; the medians, in seconds, on rank 0.
+/// Times two actions of all ranks, interleaved; the medians in seconds, on rank 0.
 template <class A, class B>
 std::pair<double, double> in_turn(World& world, int repetitions, A a, B b) {
   std::vector<double> first, second;
@@ -43,7 +43,7 @@ std::pair<double, double> in_turn(World& world, int repetitions, A a, B b) {
   return {median(first), median(second)};
 }
 
-/// 16 MiB per rank: what a rank has before a reduce-scatter, or after an all-gather.
+/// 16 MiB per rank: its data before a reduce-scatter, or after an all-gather.
 void against_memcpy(World& world) {
   constexpr index_t count = index_t(4) << 20;  // floats
   const int n = world.size();
@@ -85,7 +85,7 @@ void against_memcpy(World& world) {
   report(
       "all_reduce",
       in_turn(world, 41, [&] { run(CollectiveKind::all_reduce, from.view(), to.view()); }, copy));
-  // what every rank has is cut into one piece for each, row by row
+  // every rank cuts its data into one piece per rank, row by row
   std::vector<Transfer> sends, receives;
   for (int r = 0; r < n; ++r) {
     sends.push_back({r, rows[std::size_t(r)], mine});
@@ -105,7 +105,7 @@ void against_memcpy(World& world) {
                            copy));
 }
 
-/// Nanoseconds of one call, the median of batches.
+/// Nanoseconds per call, the median of several batches.
 template <class F>
 double nanoseconds(F f) {
   std::vector<double> batches;
@@ -117,7 +117,7 @@ double nanoseconds(F f) {
   return median(batches);
 }
 
-/// On a communicator that does nothing, what remains is ours.
+/// With a communicator that does nothing, the remaining time is cleave's.
 void host_overhead() {
   const World world(dry_communicator(1, 4));
   const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A step of training of the GPT of examples/train_gpt, against the same model in PyTorch, eager, in the
-same run, all with one thread.
+"""A training step of the GPT of examples/train_gpt, against the same model in PyTorch, eager, in
+the same run, each on one thread.
 
 usage: compare.py PROGRAM
 
-Prints `train.gpt_step.vs_torch`: torch's time of a step divided by that of the program, as medians of
-steps in turn.
+Prints `train.gpt_step.vs_torch`: torch's time of a step divided by that of the program, as medians
+of interleaved steps.
 """
 
 import pathlib

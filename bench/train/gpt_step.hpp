@@ -1,5 +1,5 @@
-// A step of training of the GPT of examples/train_gpt, with everything that belongs to it: forward,
-// backward, the norm of all gradients, and the optimizer.
+// A complete training step of the GPT of examples/train_gpt: forward, backward, the norm of all
+// gradients, and the optimizer.
 #pragma once
 
 #include <cleave/nn.hpp>
@@ -9,13 +9,12 @@
 
 namespace cleave::bench {
 
-/// As in examples/train_gpt, which has these sizes by default.
+/// The default sizes of examples/train_gpt.
 struct GptSizes {
   index_t characters = 80, batch = 16, context = 64, width = 64, heads = 4, layers = 2;
 };
 
-/// Calls use(step) with a function that makes a step of training of a small GPT, and returns the
-/// loss.
+/// Calls use(step) with a function that makes a training step of a small GPT and returns the loss.
 ///
 /// @param wrap  wrap(model, mesh) is the model over the ranks of dp
 template <class Wrap, class Use>

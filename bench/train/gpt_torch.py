@@ -1,12 +1,12 @@
-"""The GPT of examples/train_gpt in PyTorch, eager, on one thread, with the sizes that the program has by
-default; forward, backward, the norm of all gradients and AdamW are in a step.
+"""The GPT of examples/train_gpt in PyTorch, eager, on one thread, with the default sizes of the
+program. A step consists of forward, backward, the norm of all gradients and AdamW.
 """
 
 CHARACTERS, BATCH, CONTEXT, WIDTH, HEADS, LAYERS = 80, 16, 64, 64, 4, 2
 
 
 def make_step(rank=0, ranks=1, wrap=lambda model: model):
-    """A function that makes a step on this rank's part of the batch, and returns its loss."""
+    """Returns a function that makes a step on this rank's part of the batch, returning the loss."""
     import torch
     from torch import nn
     torch.set_num_threads(1)

@@ -1,5 +1,5 @@
-// A step of a network of two layers as one writes it by hand for one rank: the library's products
-// of matrices, loops for everything between them, memory that is allocated once.
+// A training step of a two-layer network as written by hand for one rank: the library's matrix
+// products, loops for everything between them, memory allocated once.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace cleave::bench {
 
-/// Of `inputs` numbers to `hidden` rectified ones to `outputs` classes; the mean cross entropy of
+/// Linear from `inputs` to `hidden`, ReLU, linear to `outputs` classes; mean cross entropy over
 /// `rows` rows; Adam.
 struct HandwrittenMlp {
   index_t rows, inputs, hidden, outputs;
@@ -54,7 +54,7 @@ struct HandwrittenMlp {
   }
 
  private:
-  /// c[m, n] = a[m, k] b[k, n]; rows of a and b are that far apart, and so are their columns.
+  /// c[m, n] = a[m, k] b[k, n]; a and b have the given row and column strides.
   static void product(const float* a, index_t a_row, index_t a_column, const float* b,
                       index_t b_row, index_t b_column, float* c, index_t m, index_t k, index_t n) {
     kernels::gemm(kernels::On<Host>{}, kernels::Matrix<const float>{a, m, k, a_row, a_column},

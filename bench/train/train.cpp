@@ -1,6 +1,6 @@
-// Steps of training, with everything that belongs to them: forward, backward, the norm of all
-// gradients where the program has it, and the optimizer. Against a loop by hand; on two ranks
-// against one; and, asked by compare.py, against torch.
+// Complete training steps: forward, backward, the norm of all gradients if the program uses it, and
+// the optimizer. Compared with a hand-written loop; on two ranks with one; and, driven by
+// compare.py, with torch.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -30,7 +30,7 @@ constexpr auto replicated = [](const auto& model, const auto& mesh) {
   return replicate(model, mesh, dp{});
 };
 
-/// The median time of a step on that many ranks, by the clock of the first.
+/// The median time of a step on `ranks` ranks, measured on the first.
 double gpt_seconds(int ranks, const bench::GptSizes& sizes) {
   double result = 0;
   run_threads(ranks, [&](World& world) {
@@ -44,15 +44,16 @@ double gpt_seconds(int ranks, const bench::GptSizes& sizes) {
   return result;
 }
 
-/// The same global batch on one rank and on two that are threads: time on one, over twice the time
-/// on two; the median of pairs.
+/// The same global batch on one rank and on two ranks that are threads: the time on one divided by
+/// twice the time on two; the median of pairs.
 void gpt_efficiency() {
   std::vector<double> ratios;
   for (int i = 0; i < 7; ++i) ratios.push_back(gpt_seconds(1, {}) / (2 * gpt_seconds(2, {})));
   std::printf("train.gpt_step.2x1.efficiency %.2f ratio\n", median(ratios));
 }
 
-/// The time of a step by hand over that of the library, the two in turn, with the same losses.
+/// The time of a hand-written step divided by that of the library, interleaved, with the same
+/// losses.
 void mlp(World& world) {
   constexpr index_t rows = 256, inputs = 256, hidden = 1024, outputs = 10;
   const auto mesh = init_device_mesh<dp>(world, {1});
@@ -90,7 +91,7 @@ void mlp(World& world) {
   std::printf("train.mlp_step.1rank.vs_handwritten %.2f ratio\n", median(ratios));
 }
 
-/// A number of steps per line of input; the seconds of one and the last loss come out.
+/// Reads a number of steps per line; writes the seconds per step and the last loss.
 void answer(World& world) {
   bench::with_gpt(world, {}, replicated, [](const auto& step) {
     for (int count; std::cin >> count;) {

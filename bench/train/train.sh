@@ -1,6 +1,6 @@
 # shellcheck shell=sh
-# Sourced by bench/run.sh: steps of training against a loop by hand, two ranks against one, and against
-# torch on one thread, where the interpreter has it that PYTHON names.
+# Sourced by bench/run.sh: training steps against a hand-written loop, two ranks against one, and
+# against torch on one thread, if the interpreter named by PYTHON has it.
 configure build-bench -Dtests=disabled -Dexamples=disabled >&2
 ninja -C build-bench bench/train >&2
 build-bench/bench/train

@@ -1,11 +1,11 @@
-// Data parallel training: a network learns what another one computes. Each rank has a part of every
-// batch; gradients are summed in buckets while backward runs.
+// Data-parallel training: a network learns the function that another one computes. Each rank has a
+// part of every batch; gradients are summed in buckets during backward.
 //
 //     data_parallel --ranks 4                        four threads
 //     mpirun -n 4 data_parallel --hook top_k         four processes that send a tenth of all elements
 //
-// Batches and first parameters, and so losses, are the same on any number of ranks, up to rounding,
-// unless a hook leaves something out.
+// Batches, initial parameters and losses are the same on any number of ranks, up to rounding,
+// unless a hook omits elements.
 #include <cstdio>
 
 #include <cleave/parallel.hpp>
@@ -36,7 +36,7 @@ void train(World& world, const data_parallel::Options& options) {
     for (index_t part = 1; part <= options.parts; ++part) {
       const auto x = randn<float>({batch, width}, mesh, Shard<0>{});
       const auto loss = mean(square(model(x) - teacher(x))) / float(options.parts);
-      model.set_requires_gradient_sync(part == options.parts);  // the last one sends for all
+      model.set_requires_gradient_sync(part == options.parts);  // the last one sends all sums
       backward(loss);
       total += double(loss.value().item());
     }

@@ -13,11 +13,11 @@ using command_line::UsageError;
 
 struct Options {
   cleave::index_t steps = 200;
-  cleave::index_t parts = 2;  ///< of a batch, whose gradients are added up before they are sent
+  cleave::index_t parts = 2;  ///< per step, whose gradients are accumulated before they are sent
   std::string hook = "all_reduce";
 };
 
-/// How gradients are sent. @throws UsageError for a name of none
+/// The hook that sums gradients. @throws UsageError if there is no hook of this name
 inline cleave::CommHook hook_named(const std::string& name) {
   if (name == "all_reduce") return cleave::AllReduce{};
   if (name == "bf16") return cleave::Bf16Compress{};
@@ -26,14 +26,14 @@ inline cleave::CommHook hook_named(const std::string& name) {
   throw UsageError("--hook is '" + name + "'; there are all_reduce, bf16, power_sgd, top_k");
 }
 
-/// @throws UsageError for what is no option, and for a value that the option cannot have
+/// @throws UsageError for an unknown option, or a value that the option does not accept
 inline Options parse(int argc, char** argv) {
   Options options;
   command_line::parse(argc, argv, [&](const std::string& option, const std::string& value) {
     if (option == "--steps") options.steps = command_line::positive(option, value);
     else if (option == "--parts") options.parts = command_line::positive(option, value);
     else if (option == "--hook") options.hook = value;
-    else if (option != "--ranks")  // which is for cleave::run
+    else if (option != "--ranks")  // read by cleave::run
       throw UsageError("there is no option '" + option +
                        "'; there are --hook NAME, --steps N, --parts N, --ranks N");
   });

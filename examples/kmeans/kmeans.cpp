@@ -2,11 +2,12 @@
 //
 //     kmeans --data examples/kmeans/digits.npy --k 10 --mesh 2x2 --ranks 4
 //
-// Compiled by nvcc with KMEANS_CUDA=1 it takes `--device cuda`, too: nothing else differs.
+// Compiled by nvcc with KMEANS_CUDA=1 it also accepts `--device cuda`; nothing else differs.
 //
-// The points are split twice: their rows over the axis dp, their features over the axis tp. How a
-// tensor lies on (dp, tp) is in its type; comments repeat it, as in x[S0,S1]: S0 is Shard<0>, R
-// Replicate, P Partial. An iteration communicates twice, where a P becomes an R, and nowhere else.
+// The points are split twice: their rows over the axis dp, their features over the axis tp. The
+// placements on (dp, tp) are in the type of a tensor; comments repeat them, as in x[S0,S1]: S0 is
+// Shard<0>, R Replicate, P Partial. An iteration communicates twice, where a P becomes an R, and
+// nowhere else.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -28,14 +29,14 @@ using axes::tp;
 
 namespace {
 
-/// What was asked for, and what the files hold.
+/// The options, and the contents of the files.
 struct Input {
   kmeans::Options options{};
   Tensor<double, 2> points{};        ///< [n, features]
-  Tensor<std::uint8_t, 1> labels{};  ///< [n], or none
+  Tensor<std::uint8_t, 1> labels{};  ///< [n], or empty
 };
 
-/// @throws std::exception for bad input
+/// @throws std::exception for invalid input
 Input read(int argc, char** argv) {
   Input input;
   input.options = kmeans::parse(argc, argv);
@@ -52,8 +53,8 @@ Input read(int argc, char** argv) {
   return input;
 }
 
-/// |x - c|^2 of what |x|^2, x.c and |c|^2 are. Sums of such addends are sums of distances, which the
-/// row says: the result may wait for its reduction.
+/// |x - c|^2, given |x|^2, x.c and |c|^2. Sums of addends of these three are addends of the
+/// distance, as the row states: the reduction of the result can be deferred.
 struct Distance {
   static constexpr const char* partials = "sum,sum,sum->sum";
   CLEAVE_HOST_DEVICE double operator()(double square, double product, double length) const {
@@ -61,7 +62,7 @@ struct Distance {
   }
 };
 
-/// 1 for a point that has changed its cluster.
+/// 1 for a point that has moved to another cluster.
 struct Moved {
   CLEAVE_HOST_DEVICE double operator()(index_t from, index_t to) const {
     return from == to ? 0.0 : 1.0;
@@ -100,8 +101,8 @@ void cluster(World& world, Device device, const Input& input) {
   const auto mesh =
       init_device_mesh<dp, tp>(world, kmeans::mesh_extents(input.options, world.size()), device);
 
-  // Grey values are small integers: in float64 their sums are exact in any order, so that the
-  // centroids have the same bits on every mesh. The first k points are the first centroids.
+  // Grey values are small integers: in float64 their sums are exact in any order, so the centroids
+  // have the same bits on every mesh. The first k points are the initial centroids.
   // points[S0,S1], centroids[R,S1], nearest[S0,R], ones[S0,R], squares[S0,P]
   const auto points = distribute_tensor(input.points, mesh, Shard<0>{}, Shard<1>{});
   auto centroids = distribute_tensor(input.points.slice(0, 0, k), mesh, Replicate{}, Shard<1>{});
@@ -114,7 +115,7 @@ void cluster(World& world, Device device, const Input& input) {
     const CommTrace trace(world);
     stopwatch.start();
 
-    // |x - c|^2 = |x|^2 - 2 x.c + |c|^2: every rank of tp adds what its features say
+    // |x - c|^2 = |x|^2 - 2 x.c + |c|^2: every rank of tp has the addend of its features
     // products[S0,P] = points[S0,S1] . centroids[R,S1]^T
     // lengths[R,P]   = sum of centroids[R,S1]^2 over features
     // distances[S0,R]: all-reduce over tp
@@ -123,15 +124,15 @@ void cluster(World& world, Device device, const Input& input) {
     const auto partial = map(Distance{}, squares, products, lengths);
     const auto distances = partial.redistribute(Shard<0>{}, Replicate{});
 
-    // every point joins the cluster that is nearest, the first one among equals
+    // every point joins the nearest cluster, the first of equally near ones
     // nearest[S0,R] = argmin of distances[S0,R]
     const auto before = nearest;
     nearest = argmin(distances, dim<1>{});
     const auto moves = map(Moved{}, before, nearest);
 
-    // what the points of each rank of dp add up to, cluster by cluster
+    // sums over the points of each rank of dp, by cluster
     // part_sums[P,S1]: row c is the sum of the points[S0,S1] whose nearest[S0,R] is c
-    // part_counts[P,R]: likewise of a one for each point;  the others are [P,R], too
+    // part_counts[P,R]: likewise, with a one for each point;  the others are [P,R], too
     // sums[R,S1], counts[R,R], inertia[R,R], moved[R,R]: one all-reduce over dp for all of them
     const auto part_sums = index_add(points, dim<0>{}, nearest, k);
     const auto part_counts = index_add(ones, dim<0>{}, nearest, k);

@@ -1,4 +1,4 @@
-// The command line of kmeans: what may be asked for, and what is wrong with it.
+// The command line of kmeans: its options and their errors.
 #pragma once
 
 #include <array>
@@ -12,21 +12,21 @@
 
 namespace kmeans {
 
-/// Bad input: one line for the user, exit code 2.
+/// Invalid input: one line for the user, exit code 2.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
 struct Options {
   std::string data = "digits.npy";    ///< points, one row each: any real numbers
-  std::string labels{};               ///< what the points are: uint8; empty: not known
+  std::string labels{};               ///< the labels of the points, uint8; empty: none
   cleave::index_t k = 10;             ///< clusters
-  cleave::index_t dp = 0, tp = 0;     ///< extents of the mesh; 0: not asked for
+  cleave::index_t dp = 0, tp = 0;     ///< extents of the mesh; 0: not given
   cleave::index_t iterations = 1000;  ///< at most
-  bool time = false;                  ///< print what an iteration takes
+  bool time = false;                  ///< print the time of an iteration
 };
 
-/// The number that `text` is; 0 if it is not an integer of at least 1.
+/// The value of `text`; 0 if it is not an integer of at least 1.
 inline cleave::index_t whole(const std::string& text) {
   char* end = nullptr;
   const long value = std::strtol(text.c_str(), &end, 10);
@@ -40,7 +40,7 @@ inline cleave::index_t positive(const std::string& option, const std::string& te
   return whole(text);
 }
 
-/// Labels that lie next to the data are taken without being asked for.
+/// The default for --labels: labels.npy next to the data; empty if it does not exist.
 inline std::string labels_beside(const std::string& data) {
   const std::size_t slash = data.rfind('/');
   const std::string path = (slash == data.npos ? "" : data.substr(0, slash + 1)) + "labels.npy";
@@ -63,7 +63,7 @@ inline void set(Options& options, const std::string& option, const std::string& 
     options.tp = by == value.npos ? 0 : whole(value.substr(by + 1));
     if (options.dp == 0 || options.tp == 0)
       throw UsageError("--mesh is '" + value + "'; it takes two integers, as in 2x2");
-  } else if (option != "--ranks" && option != "--device") {  // which are for cleave::run
+  } else if (option != "--ranks" && option != "--device") {  // read by cleave::run
     throw UsageError("there is no option '" + option +
                      "'; there are --data FILE.npy, --labels FILE.npy, --k K, --mesh AxB, "
                      "--ranks N, --iterations N, --time, --device NAME");
@@ -71,7 +71,7 @@ inline void set(Options& options, const std::string& option, const std::string& 
 }
 
 /// Reads `--option value` and `--option=value`; `--time` has no value.
-/// @throws UsageError for what is no option, and for a value that the option cannot have
+/// @throws UsageError for an unknown option, or a value that the option does not accept
 inline Options parse(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
@@ -92,8 +92,8 @@ inline Options parse(int argc, char** argv) {
   return options;
 }
 
-/// The mesh that was asked for, else the squarest one with dp >= tp.
-/// @throws UsageError if it has not one place per rank
+/// The mesh that was given, otherwise the most nearly square one with dp >= tp.
+/// @throws UsageError unless dp * tp is the number of ranks
 inline std::array<cleave::index_t, 2> mesh_extents(const Options& options, cleave::index_t ranks) {
   cleave::index_t a = options.dp, b = options.tp;
   if (a == 0) {

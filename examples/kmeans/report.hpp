@@ -1,4 +1,4 @@
-// What kmeans prints: communication, what clusters consist of, centroids as pictures.
+// The output of kmeans: communication, the composition of clusters, centroids as pictures.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace kmeans {
 
 using cleave::index_t;
 
-/// "all_reduce tp 71880 B, all_reduce dp 2672 B": what one rank received, call by call.
+/// "all_reduce tp 71880 B, all_reduce dp 2672 B": what one rank received in each call.
 inline std::string describe(const cleave::CommTrace& trace) {
   std::string text;
   for (const cleave::CommEvent& event : trace.events())
@@ -23,14 +23,14 @@ inline std::string describe(const cleave::CommTrace& trace) {
   return text.empty() ? "nothing" : text;
 }
 
-/// What each iteration takes.
+/// The time of each iteration.
 class Stopwatch {
  public:
   void start() { since_ = Clock::now(); }
   void stop() {
     seconds_.push_back(std::chrono::duration<double>(Clock::now() - since_).count());
   }
-  /// @pre something has been timed
+  /// @pre at least one iteration has been timed
   double median() const {
     std::vector<double> sorted = seconds_;
     std::sort(sorted.begin(), sorted.end());
@@ -43,7 +43,7 @@ class Stopwatch {
   std::vector<double> seconds_{};
 };
 
-/// How many points of each label every cluster has.
+/// The number of points of each label in every cluster.
 class Census {
  public:
   Census(const cleave::Tensor<index_t, 1>& clusters, const cleave::Tensor<std::uint8_t, 1>& labels,
@@ -52,13 +52,13 @@ class Census {
     for (index_t i = 0; i < labels.size(); ++i) ++counts_[std::size_t(clusters(i))][labels(i)];
   }
 
-  /// The label that most points of a cluster have.
+  /// The most frequent label of a cluster.
   int label_of(index_t cluster) const {
     const auto& counts = counts_[std::size_t(cluster)];
     return int(std::max_element(counts.begin(), counts.end()) - counts.begin());
   }
 
-  /// The share of all points that have the label of their cluster.
+  /// The share of all points whose label is that of their cluster.
   double purity() const {
     index_t right = 0, all = 0;
     for (const auto& counts : counts_) {
@@ -72,7 +72,7 @@ class Census {
   std::vector<std::vector<index_t>> counts_;  // [cluster][label]
 };
 
-/// "  @@  " for dark, "  ..  " for bright: two characters per grey value.
+/// Two equal characters for a grey value: "@@" for the darkest, "  " for the brightest.
 inline std::string shade(double grey, double darkest) {
   const std::string ramp = " .:-=+*#%@";
   const double level = darkest > 0 ? grey / darkest * double(ramp.size()) : 0;

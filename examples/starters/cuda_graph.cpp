@@ -1,4 +1,5 @@
-// A step of a program as a CUDA graph: enqueued once, replayed with one call, collectives included.
+// A step of a program as a CUDA graph: captured once, replayed with one call, including
+// collectives.
 //
 //     cuda_graph --ranks 1                                  one GPU
 //     CLEAVE_CUDA_COMM=nccl cuda_graph --ranks 4            four GPUs, ranks are threads
@@ -17,7 +18,7 @@ int main(int argc, char** argv) {
   return run<Cuda>(argc, argv, [](World& world, Cuda device) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, device);
 
-    // a = 1 1^T + I: its largest eigenvalue is n + 1, of the vector of equal elements
+    // a = 1 1^T + I: its largest eigenvalue is n + 1, with a constant eigenvector
     const index_t n = 96;
     Tensor<double, 2> table({n, n});
     for (index_t i = 0; i < n; ++i)
@@ -28,7 +29,7 @@ int main(int argc, char** argv) {
     const auto x = distribute_tensor(start, mesh, Replicate{});  // x[R]
     const auto length = zeros<double>({1, 1}, mesh, Replicate{});
 
-    // what the graph leaves behind goes into tensors that are there before it
+    // the results of the graph are written to tensors that exist before it
     const auto step = [&] {
       const auto y = matmul(a, x).redistribute(Replicate{});  // y[R]: an all-gather
       const auto norm = sqrt(sum(square(y)));
@@ -36,7 +37,7 @@ int main(int argc, char** argv) {
       length.local().copy_((length + norm).local());
       x.local().copy_((y / norm).local());
     };
-    step();  // what is made at first use is made outside of the graph
+    step();  // first-use initialisation happens outside of the graph
     const cuda::Graph graph(step);
     for (int i = 0; i < 50; ++i) graph.launch();
 

@@ -1,4 +1,4 @@
-// Ranks on a mesh: who stands where, and who owns what.
+// Ranks on a mesh: their coordinates, and the elements they own.
 //
 //     hello_mesh --ranks 6            six threads
 //     mpirun -n 6 hello_mesh          six processes
@@ -8,7 +8,7 @@
 
 using namespace cleave;
 
-struct rack : axis {};  // any name will do: a mesh axis is a type
+struct rack : axis {};  // a mesh axis is a type, of any name
 struct node : axis {};
 
 int main(int argc, char** argv) {

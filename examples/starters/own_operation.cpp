@@ -1,5 +1,5 @@
 // An operation that the library does not have, as one struct: it is placed, differentiated and
-// traced like the others.
+// traced like the library's operations.
 //
 //     own_operation --ranks 4
 //
@@ -16,14 +16,14 @@ using namespace cleave;
 using axes::dp;
 using axes::tp;
 
-/// y[f, g] = sum over n of w[n] a[n, f] b[n, g]. What is summed over (n), what is kept (f, g), and
-/// that the result is linear in w alone: what every placement leads to follows from that.
+/// y[f, g] = sum over n of w[n] a[n, f] b[n, g]. The rule states that n is summed over, that f and
+/// g are kept, and that the result is linear in w alone; the result of every placement follows.
 struct WeightedGram {
   static constexpr const char* name = "weighted_gram";
   static constexpr const char* factors = "nf,ng,n->fg";
   static constexpr const char* partials = "R,R,sum->sum";
 
-  /// What one rank contributes, on views of what it has: any extents, any strides, perhaps nothing.
+  /// One rank's contribution, on views of its shards: any extents, any strides, possibly empty.
   static void kernel(const auto&, const Task&, const auto& y, const auto& a, const auto& b,
                      const auto& w) {
     const auto at = [](const auto& matrix, index_t i, index_t j) -> auto& {
@@ -57,7 +57,7 @@ constexpr auto weighted_gram(const X& x, const W& w) {
   return call_op(WeightedGram{}, x, x, w);
 }
 
-/// A function of any tensors: local, distributed, tracked, traced.
+/// A function of tensors of any kind: local, distributed, tracked, traced.
 template <class X, class W>
 constexpr auto spread(const X& x, const W& w) {
   return sum(square(weighted_gram(x, w)));
@@ -98,8 +98,8 @@ int main(int argc, char** argv) {
     const auto w = distribute_tensor(weights, mesh, Shard<0>{}, Shard<0>{});
     const auto y = weighted_gram(x, w);
 
-    // observations over dp, features over tp: x is wanted with two placements at once, so that one
-    // of its two appearances is gathered; the rule finds that out
+    // observations over dp, features over tp: x is needed under two placements at once, so the
+    // solver gathers one of its two uses
     const auto x2 = distribute_tensor(table, mesh, Shard<0>{}, Shard<1>{});
     const auto w2 = distribute_tensor(weights, mesh, Shard<0>{}, Replicate{});
     const auto y2 = weighted_gram(x2, w2);
@@ -112,7 +112,7 @@ int main(int argc, char** argv) {
         std::fmax(largest_difference(g.full_tensor(), expected_slope),
                   largest_difference(g2.full_tensor(), expected_slope)));
 
-    // the same function as a program: its operations and the extents of what they compute
+    // the same function as a program: its operations and the extents of their results
     const spmd::Graph program =
         spmd::trace([](const auto& a, const auto& b) { return spread(a, b); },
                     spmd::arg<double>("x", {101, 7}), spmd::arg<double>("w", {101}));

@@ -1,4 +1,4 @@
-// The same array under other placements: what moves, and what that costs.
+// The same array under other placements: what is communicated, and at what cost.
 //
 //     redistribute --ranks 4
 #include <cstdio>

@@ -1,10 +1,10 @@
-// A transformer over all ranks: heads, hidden layers and vocabulary by a plan of styles, and between
-// them the sequence, so that no rank holds a whole activation.
+// A transformer over all ranks: a plan of styles shards heads, hidden layers and vocabulary, and
+// between these the sequence, so that no rank holds a whole activation.
 //
 //     tensor_parallel --ranks 4             four threads
 //     mpirun -n 4 tensor_parallel           four processes
 //
-// It learns to count: which number comes after each one of a sequence. Losses are the same on any
+// It learns to count: the next number after each one of a sequence. Losses are the same on any
 // number of ranks, up to rounding.
 #include <cstdio>
 #include <vector>
@@ -36,14 +36,14 @@ struct Counter {
   }
 };
 
-/// What each layer does, along the axis of the mesh.
+/// The style of each layer, along the axis of the mesh.
 template <class Mesh>
 auto placed_model(const Mesh& mesh) {
   const Counter<> model{nn::embedding(vocabulary, width),
                         std::vector(2, nn::transformer_block(width, heads)), nn::layer_norm(width),
                         nn::linear(width, vocabulary)};
   const ColwiseParallel columns;
-  const auto rows = RowwiseParallel{}.output_layouts(Shard<1>{});  // the sum, by sequence
+  const auto rows = RowwiseParallel{}.output_layouts(Shard<1>{});  // the sum, sharded by sequence
   return parallelize_module(
       model, mesh, on("tokens"_path, rows), on("blocks.*.*norm"_path, SequenceParallel{}),
       on("blocks.*.attention"_path, PrepareModuleInput(Replicate{})),
@@ -53,7 +53,7 @@ auto placed_model(const Mesh& mesh) {
       on("norm"_path, SequenceParallel{}), on("head"_path, columns));
 }
 
-/// Sequences that count by 1, 2 or 3; with `ahead` = 1 what follows each number.
+/// Sequences that count by 1, 2 or 3; with `ahead` = 1 the number that follows each.
 template <class Mesh>
 auto sequences(const Mesh& mesh, index_t ahead) {
   Tensor<index_t, 2> ids({batch, context});

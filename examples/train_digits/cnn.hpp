@@ -5,7 +5,7 @@
 
 namespace digits {
 
-/// Filters of 3 x 3, the largest of 2 x 2; both twice; then a linear layer.
+/// Twice: filters of 3 x 3, then max pooling of 2 x 2; then a linear layer.
 ///
 ///     // y[S0,R] = cnn(x[S0,R])     filters of the first layer over tp, channels of the second:
 ///     //                            one all-reduce over tp

@@ -14,10 +14,10 @@ using command_line::UsageError;
 struct Options {
   std::string data = "examples/kmeans";  ///< where digits.npy and labels.npy are
   std::string model = "mlp";             ///< or cnn
-  std::string checkpoints{};             ///< a directory to save to, and to go on from; empty: none
-  std::string curve{};                   ///< a file for a picture of the losses; empty: none
+  std::string checkpoints{};             ///< a directory to save to and resume from; empty: none
+  std::string curve{};                   ///< a file for a plot of the losses; empty: none
   std::string losses{};                  ///< a file for the bits of every loss; empty: none
-  bool exact = false;                    ///< sums of an mlp are exact
+  bool exact = false;                    ///< exact sums, for an mlp
   command_line::MeshExtents mesh{};
   cleave::index_t epochs = 40;
   cleave::index_t batch = 60;
@@ -25,7 +25,7 @@ struct Options {
   cleave::index_t filters = 16;  ///< of the first layer of a cnn
 };
 
-/// @throws UsageError unless there is such a model
+/// @throws UsageError for an unknown model
 inline std::string model_of(const std::string& name) {
   if (name != "mlp" && name != "cnn")
     throw UsageError("there is no model '" + name + "'; there are mlp and cnn");
@@ -45,7 +45,7 @@ inline void set(Options& options, const std::string& option, const std::string& 
   else if (option == "--batch") options.batch = positive(option, value);
   else if (option == "--hidden") options.hidden = positive(option, value);
   else if (option == "--filters") options.filters = positive(option, value);
-  else if (option != "--ranks")  // which is for cleave::run
+  else if (option != "--ranks")  // read by cleave::run
     throw UsageError(
         "there is no option '" + option +
         "'; there are --data DIRECTORY, --mesh dp=N,tp=N, --ranks N, --epochs N, "
@@ -53,7 +53,7 @@ inline void set(Options& options, const std::string& option, const std::string& 
         "--curve FILE.svg, --losses FILE, --exact yes|no");
 }
 
-/// @throws UsageError for what is no option, and for a value that the option cannot have
+/// @throws UsageError for an unknown option, or a value that the option does not accept
 inline Options parse(int argc, char** argv) {
   Options options;
   command_line::parse(argc, argv, [&](const std::string& option, const std::string& value) {

@@ -3,11 +3,11 @@
 //
 //     train_digits --ranks 4 --mesh dp=2,tp=2        four threads
 //     mpirun -n 4 train_digits --mesh dp=2,tp=2      four processes
-//     train_digits --model cnn                       filters in place of a hidden layer
-//     train_digits --exact yes --losses FILE         sums without rounding; the bits of all losses
+//     train_digits --model cnn                       filters instead of a hidden layer
+//     train_digits --exact yes --losses FILE         exact sums; writes the bits of all losses
 //
-// The batches, the first parameters and so the losses are the same on any mesh, up to rounding;
-// with exact sums to the last bit.
+// Batches, initial parameters and losses are the same on any mesh, up to rounding; with exact sums,
+// to the last bit.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -41,7 +41,7 @@ struct Digits {
         labels(load_npy<std::uint8_t, 1>(directory + "/labels.npy")) {}
 };
 
-/// The numbers [0, n) in a random order, the same on every rank: it depends on `draw` alone.
+/// The numbers [0, n) in a random order, the same on every rank: it depends on `draw` only.
 std::vector<index_t> shuffled(index_t n, std::uint64_t draw) {
   RandomState state{seed, draw};
   const auto keys = rand<double>({n}, state);
@@ -51,7 +51,7 @@ std::vector<index_t> shuffled(index_t n, std::uint64_t draw) {
   return order;
 }
 
-/// Some digits on a mesh, rows sharded over dp: each rank reads its own.
+/// Some digits on a mesh, rows sharded over dp: each rank reads its own rows.
 template <class Mesh>
 struct Batch {
   DTensor<float, 2, Mesh, Placements<Shard<0>, Replicate>> x;
@@ -70,7 +70,7 @@ struct Batch {
   }
 };
 
-/// The share of digits that the model reads as what they are.
+/// The share of digits that the model classifies correctly.
 double accuracy(const auto& model, const auto& batch) {
   const auto read = argmax(model(batch.x), dim<1>{});
   const auto right = sum(cast<index_t>(equals(read, batch.classes)));
@@ -86,7 +86,7 @@ auto placed_mlp(const Mesh& mesh, index_t hidden) {
   return nn::Mlp{nn::place(lazy.up, mesh, Replicate{}, Shard<0>{}), nn::Relu{}, down};
 }
 
-/// The same, of exact sums.
+/// The same, with exact sums.
 template <class Mesh>
 auto exact_mlp(const Mesh& mesh, index_t hidden) {
   const auto m = placed_mlp(mesh, hidden);
@@ -94,7 +94,7 @@ auto exact_mlp(const Mesh& mesh, index_t hidden) {
                  nn::ExactLinear{m.down.weight, m.down.bias}};
 }
 
-/// Sums as floating-point numbers add up, or without rounding.
+/// Ordinary floating-point sums, or exact ones.
 struct Rounded {
   static auto loss(const auto& logits, const auto& classes) {
     return cross_entropy(logits, classes);

@@ -1,4 +1,4 @@
-// A transformer that guesses the next character, and where its parameters lie on a mesh dp x tp.
+// A transformer that predicts the next character, and its placements on a mesh dp x tp.
 #pragma once
 
 #include <vector>
@@ -24,7 +24,7 @@ struct Model {
   static constexpr nn::names members{"tokens", "places", "blocks", "norm", "head"};
 
   /// @param ids    [batch, sequence]
-  /// @param where  [sequence]: 0, 1, ..
+  /// @param where  [sequence], positions: 0, 1, ..
   /// @return       [batch, sequence, characters], not normalised
   auto operator()(const auto& ids, const auto& where) const {
     auto y = tokens(ids) + places(where);
@@ -35,7 +35,7 @@ struct Model {
 template <class Tokens, class Places, class Blocks, class Norm, class Head>
 Model(Tokens, Places, Blocks, Norm, Head) -> Model<Tokens, Places, Blocks, Norm, Head>;
 
-/// Heads and the hidden layer over tp: after each, one all-reduce over tp; over dp, gradients only.
+/// Heads and the hidden layer over tp: one all-reduce over tp after each; over dp, gradients only.
 template <class Mesh>
 auto placed_block(index_t width, index_t heads, const Mesh& mesh) {
   const auto rows = [&](const auto& m) { return nn::place(m, mesh, Replicate{}, Shard<0>{}); };

@@ -13,12 +13,12 @@ namespace gpt {
 using command_line::UsageError;
 
 struct Options {
-  /// In Debian's package base-files, which every Debian has.
+  /// From Debian's package base-files, which is always installed.
   std::string text = "/usr/share/common-licenses/GPL-3";
-  std::string resume{};  ///< a directory to save to, and to go on from; empty: none
-  std::string curve{};   ///< a file for a picture of the losses; empty: none
+  std::string resume{};  ///< a directory to save to and resume from; empty: none
+  std::string curve{};   ///< a file for a plot of the losses; empty: none
   command_line::MeshExtents mesh{};
-  bool sharded = false;  ///< parameters, gradients and the optimizer's state over dp
+  bool sharded = false;  ///< shard parameters, gradients and optimizer state over dp
   cleave::index_t steps = 300;
   cleave::index_t every = 20;  ///< steps between lines of progress
   cleave::index_t save = 100;  ///< steps between checkpoints
@@ -27,7 +27,7 @@ struct Options {
   cleave::index_t width = 64;
   cleave::index_t heads = 4;
   cleave::index_t layers = 2;
-  cleave::index_t sample = 200;  ///< characters to write in the end
+  cleave::index_t sample = 200;  ///< characters to generate after training
 };
 
 inline void set(Options& options, const std::string& option, const std::string& value) {
@@ -45,14 +45,14 @@ inline void set(Options& options, const std::string& option, const std::string& 
   else if (option == "--heads") options.heads = positive(option, value);
   else if (option == "--layers") options.layers = positive(option, value);
   else if (option == "--sample") options.sample = positive(option, value);
-  else if (option != "--ranks")  // which is for cleave::run
+  else if (option != "--ranks")  // read by cleave::run
     throw UsageError("there is no option '" + option +
                      "'; there are --text FILE, --resume DIRECTORY, --mesh dp=N,tp=N, --ranks N, "
                      "--steps N, --every N, --save N, --batch N, --context N, --width N, "
                      "--heads N, --layers N, --sample N, --curve FILE.svg, --sharded");
 }
 
-/// @throws UsageError for what is no option, and for values that do not fit each other
+/// @throws UsageError for an unknown option, and for values that do not fit each other
 inline Options parse(int argc, char** argv) {
   Options options;
   const std::string_view flag = "--sharded";

@@ -1,4 +1,4 @@
-// A text as numbers: one for each of the characters that it has.
+// A text as numbers: one per distinct character.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using cleave::index_t;
 
 class Text {
  public:
-  /// @throws UsageError if the file cannot be read, or has no more than `least` characters
+  /// @throws UsageError if the file cannot be read, or has at most `least` characters
   Text(const std::string& path, index_t least) {
     std::ifstream file(path, std::ios::binary);
     const std::string read{std::istreambuf_iterator<char>(file), {}};
@@ -39,7 +39,7 @@ class Text {
   char character(index_t token) const { return characters_[std::size_t(token)]; }
 
  private:
-  std::string characters_;  ///< the different ones, sorted
+  std::string characters_;  ///< the distinct characters, sorted
   std::vector<index_t> tokens_;
 };
 
@@ -47,12 +47,12 @@ template <class Mesh>
 using Tokens = cleave::DTensor<index_t, 2, Mesh,
                                cleave::Placements<cleave::Shard<0>, cleave::Replicate>>;
 
-/// Pieces of a text on a mesh, rows sharded over dp, and what follows each of their characters.
+/// Pieces of a text on a mesh, rows sharded over dp, and the character that follows each of theirs.
 template <class Mesh>
 struct Batch {
   Tokens<Mesh> x, next;
 
-  /// The pieces depend on `draw` alone, not on the mesh.
+  /// The pieces depend on `draw` only, not on the mesh.
   Batch(const Text& text, index_t rows, index_t context, std::uint64_t draw, const Mesh& mesh)
       : x(cleave::empty<index_t>({rows, context}, mesh, cleave::Shard<0>{}, cleave::Replicate{})),
         next(cleave::empty<index_t>({rows, context}, mesh, cleave::Shard<0>{},

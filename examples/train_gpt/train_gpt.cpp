@@ -1,15 +1,15 @@
 // Trains a small GPT on a text, character by character, on a mesh of dp x tp ranks: sequences of a
-// batch are sharded over dp, which sums gradients in buckets, heads and hidden layers over tp. Then
-// it writes some text of its own.
+// batch are sharded over dp, with gradients summed in buckets, heads and hidden layers over tp.
+// Then it generates some text.
 //
 //     train_gpt --ranks 4 --mesh dp=2,tp=2                      four threads
 //     mpirun -n 4 train_gpt --mesh dp=2,tp=2 --text FILE        four processes
-//     train_gpt --ranks 4 --mesh dp=2,tp=2 --sharded            1/2 of all parameters over dp, too
-//     train_gpt --ranks 2 --resume DIRECTORY                    saves there, and goes on from there
+//     train_gpt --ranks 4 --mesh dp=2,tp=2 --sharded            parameters sharded over dp, too
+//     train_gpt --ranks 2 --resume DIRECTORY                    saves there, and resumes from there
 //     train_gpt --curve loss.svg                                draws the losses
 //
 // With --sharded each rank of dp keeps its part of parameters, gradients and the optimizer's state,
-// and gathers a block when it is used. Batches, first parameters and so losses are the same on any
+// and gathers a block when it is used. Batches, initial parameters and losses are the same on any
 // mesh, up to rounding.
 #include <algorithm>
 #include <cstdint>
@@ -36,13 +36,13 @@ namespace {
 
 constexpr std::uint64_t seed = 1;
 
-/// The mean of -log(probability) of the characters that follow.
+/// The mean of -log(probability) of the following characters.
 auto loss_of(const auto& model, const auto& batch, const auto& where) {
   return cross_entropy(flatten(model(batch.x, where), dim<0, 1>{}),
                        flatten(batch.next, dim<0, 1>{}));
 }
 
-/// What the model goes on to write after the beginning of a text, one character after the other.
+/// The text that the model generates from the beginning of a text, one character after the other.
 template <class Mesh>
 std::string written(const auto& model, const gpt::Text& text, const auto& where, index_t context,
                     index_t count, const Mesh& mesh) {
@@ -124,7 +124,7 @@ void train(World& world, const gpt::Text& text, const gpt::Options& options) {
   manual_seed(world, seed);
   const auto model = gpt::placed_model(text.vocabulary(), options.context, options.width,
                                        options.heads, options.layers, mesh);
-  if (options.sharded) {  // blocks, and what is around them; replicate sums biases of columns
+  if (options.sharded) {  // groups: each block, and the rest; replicate sums biases of columns
     train(world,
           requires_grad(replicate(fully_shard(model, mesh, dp{}, "blocks.*"_path), mesh, dp{})),
           text, options, mesh);

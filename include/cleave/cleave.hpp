@@ -1,8 +1,8 @@
-// The host side of cleave: what a program includes. It leaves out gradients (grad.hpp), programs
-// (spmd.hpp) and what only networks need (nn.hpp).
+// The main header: the host side of cleave without gradients (grad.hpp), traced programs (spmd.hpp)
+// and neural networks (nn.hpp).
 //
-// Needs C++20 and threads. MPI, a BLAS and libmvec come in where the build says that they are there
-// (CLEAVE_HAS_MPI, CLEAVE_HAS_CBLAS, CLEAVE_HAS_LIBMVEC).
+// Requires C++20 and threads. Uses MPI, a BLAS and libmvec if the build has them (CLEAVE_HAS_MPI,
+// CLEAVE_HAS_CBLAS, CLEAVE_HAS_LIBMVEC).
 #pragma once
 
 #include <cleave/version.hpp>

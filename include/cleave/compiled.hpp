@@ -1,7 +1,7 @@
-// The definitions that CLEAVE_COMPILED=1 leaves out of all other files: for one file of a program,
-// if it does not link the library cleave-compiled.
+// The definitions that CLEAVE_COMPILED=1 omits from the other headers. A program that does not link
+// the library cleave-compiled includes this header in exactly one file.
 //
-//     // cleave.cpp, compiled with -DCLEAVE_COMPILED=1 as all files are
+//     // cleave.cpp, compiled with -DCLEAVE_COMPILED=1 like all files
 //     #include <cleave/compiled.hpp>
 #pragma once
 

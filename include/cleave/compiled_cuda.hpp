@@ -1,7 +1,7 @@
-// The definitions for GPUs that CLEAVE_COMPILED=1 leaves out of all other files: for one file of a
-// program, which nvcc compiles, if it does not link the library cleave-cuda-compiled.
-//
-// Another file, or the library cleave-compiled, has those of the host: cleave/compiled.hpp.
+// The definitions for GPUs that CLEAVE_COMPILED=1 omits from the other headers. A program that does
+// not link the library cleave-cuda-compiled includes this header in exactly one file, which nvcc
+// compiles. The definitions for the host are in cleave/compiled.hpp, for another file, or in the
+// library cleave-compiled.
 #pragma once
 
 #include <cleave/core/config.hpp>

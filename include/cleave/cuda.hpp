@@ -1,8 +1,8 @@
-// The GPU side of cleave: what a program for CUDA devices includes, in files that nvcc compiles.
+// The main header of the GPU side of cleave, for files that nvcc compiles.
 //
-// Brings all of cleave.hpp. Needs the CUDA runtime and cuBLASLt, `--expt-relaxed-constexpr`, and
-// `--extended-lambda` for lambdas that run on the device. Files that only place tensors, copy them
-// and communicate need no nvcc: they include the headers under tensor/cuda and comm/cuda.
+// Includes all of cleave.hpp. Requires the CUDA runtime and cuBLASLt, `--expt-relaxed-constexpr`,
+// and `--extended-lambda` for lambdas that run on the device. Files that only allocate and copy
+// device tensors do not need nvcc: they include the headers under tensor/cuda.
 #pragma once
 
 #include <cleave/cleave.hpp>

@@ -1,4 +1,4 @@
-// Gradients of programs: what a program includes beside cleave.hpp to differentiate.
+// Gradients of programs. Includes cleave.hpp.
 #pragma once
 
 #include <cleave/cleave.hpp>

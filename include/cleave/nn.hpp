@@ -1,4 +1,4 @@
-// Networks: modules, their placement and gradients, optimizers, checkpoints.
+// Neural networks: modules, their placement and gradients, optimizers, checkpoints.
 #pragma once
 
 #include <cleave/dtensor/initialisers.hpp>

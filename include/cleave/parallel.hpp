@@ -1,4 +1,4 @@
-// Parallel training: modules of one device that become distributed ones.
+// Parallel training: turns modules of one device into distributed modules.
 #pragma once
 
 #include <cleave/nn.hpp>

@@ -1,5 +1,5 @@
 // Programs as values: functions of tensors that are traced, placed on a mesh, counted, printed and
-// run. Not part of cleave.hpp: who has no graph does not pay for it.
+// run. Not part of cleave.hpp: programs without graphs do not pay for it.
 #pragma once
 
 #include <cleave/spmd/call.hpp>

@@ -1,4 +1,4 @@
-// The version of cleave, as meson.build, pkg-config and CMake have it.
+// The version of cleave, the same as in meson.build, pkg-config and CMake.
 #pragma once
 
 #define CLEAVE_VERSION_MAJOR 0

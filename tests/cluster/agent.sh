@@ -1,7 +1,7 @@
 #!/bin/sh
-# What mpirun calls instead of ssh: runs a command on a host of cluster.py.
+# Called by mpirun instead of ssh: runs a command on a host of cluster.py.
 #
-# usage: agent.sh HOST COMMAND..     CLEAVE_CLUSTER: a folder with the process of each host
+# usage: agent.sh HOST COMMAND..     CLEAVE_CLUSTER: a folder with the process id of each host
 set -eu
 host=$1
 shift

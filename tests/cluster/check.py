@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Programs on hosts that share no memory: values, with a delay between hosts and without; a cable
-that is unplugged, a host that stops.
+"""Programs on hosts that share no memory: values, with and without a delay between hosts; an
+unplugged cable; a host that stops.
 
 usage: check.py TEST_COMM TEST_REDISTRIBUTE ENDURE CLEAVE_TUNE
 """
@@ -19,9 +19,9 @@ from cases import Cases
 
 PROBE = pathlib.Path(__file__).resolve().parent / "probe.py"
 TIMEOUT = 2  # CLEAVE_TIMEOUT of the ranks that lose a host
-MARGIN = 6   # seconds that ranks on a loaded machine take on top of it
+MARGIN = 6   # additional seconds that ranks on a loaded machine may take
 
-# sentence, hosts, ranks on each, ranks dealt out in turn, ms between hosts, program, cases
+# sentence, hosts, ranks per host, ranks assigned round-robin, delay in ms, program, cases
 COLLECTIVES = "*every rank*,*exchange moves*,*order of the ranks*,*subgroup*,*all-gather puts*"
 FAILURES = "*within the time-out*,*after a failure*,*wakes the others*"
 VALUES = (
@@ -41,8 +41,8 @@ VALUES = (
 
 
 def cables(cases):
-    """A cable's delay and rate, which all else takes for granted. How much longer a loaded machine
-    takes is nobody's mistake."""
+    """A cable's delay and rate, which the other checks rely on. Taking longer is not an error: the
+    machine may be loaded."""
     with hosts.Cluster(2, delay_ms=5, mbit=100) as cluster:
         address, by = cluster.address(1), f"by {cluster.delayed_by}"
         code, said = hosts.output_of(*cluster.on(0, [sys.executable, PROBE, "trip", address]))
@@ -79,8 +79,8 @@ def wait_for(files, seconds):
 
 @contextlib.contextmanager
 def enduring(cluster, endure, count, **settings):
-    """Four ranks that communicate, 0 and 1 on one host, 2 and 3 on the other: where they write what
-    they see, and whether all have begun."""
+    """Four communicating ranks, 0 and 1 on one host, 2 and 3 on the other. Yields the folder that
+    they write their reports to, and whether all have begun."""
     folder = pathlib.Path(tempfile.mkdtemp(dir=cluster.folder))
     job = cluster.start(2, [endure, folder, str(count)], **settings)
     try:
@@ -90,7 +90,7 @@ def enduring(cluster, endure, count, **settings):
 
 
 def lose_host(cases, endure, sentence, lose, survivors, count, delay):
-    """The one of ranks 2 and 3 is lost."""
+    """Loses the host of ranks 2 and 3."""
     with hosts.Cluster(2, delay) as cluster, \
          enduring(cluster, endure, count, CLEAVE_TIMEOUT=str(TIMEOUT)) as (folder, begun):
         lose(cluster)

@@ -3,12 +3,12 @@
 
 usage: cluster.py [--hosts N] [--ranks M] [--by-node] [--delay MS] [--mbit RATE] PROGRAM [ARG..]
 
-Runs PROGRAM under mpirun with M processes on each of N hosts. A host has a name, an address and a
-/dev/shm of its own, so that its processes share memory with each other only. --by-node deals ranks
-out to the hosts in turn; --delay is that of one direction, --mbit the most that a host sends. Where
-the kernel has netem, that keeps packets back; elsewhere a program does, which takes the place of the
-bridge (relay.cpp). Nothing of it is seen outside: all processes are in one process namespace, which
-ends with this script, however it ends.
+Runs PROGRAM under mpirun with M processes on each of N hosts. Each host has its own name, address
+and /dev/shm, so that processes share memory only within a host. --by-node assigns ranks to the
+hosts round-robin; --delay is the one-way delay; --mbit limits the rate at which a host sends. Where
+the kernel has netem, netem delays packets; elsewhere a program that replaces the bridge does
+(relay.cpp). Nothing is visible outside: all processes are in one process namespace, which ends with
+this script, however it ends.
 
 As a module: `enclose()` first, then `with Cluster(hosts) as cluster: cluster.run(..)`.
 """
@@ -37,7 +37,7 @@ SETTINGS = {
     "OMPI_MCA_btl": "self,vader,tcp",
     "OMPI_MCA_btl_tcp_if_include": "eth0",
     "OMPI_MCA_oob_tcp_if_include": "eth0",
-    "OMPI_MCA_hwloc_base_binding_policy": "none",  # hosts do not know of each other's cores
+    "OMPI_MCA_hwloc_base_binding_policy": "none",  # hosts do not know which cores the others use
     "OPENBLAS_NUM_THREADS": "1",
 }
 NAMESPACES = ["unshare", "--net", "--mount", "--uts", "--pid", "--fork", "--kill-child",
@@ -51,7 +51,7 @@ def output_of(*command):
 
 
 def obstacle():
-    """Why there can be no hosts here; None if there can."""
+    """The reason why hosts cannot be made here; None if they can."""
     for program in ("unshare", "nsenter", "ip", "tc", "mpirun"):
         if shutil.which(program) is None:
             return f"there is no {program}"
@@ -65,8 +65,8 @@ def obstacle():
 
 
 def enclose():
-    """Starts the script again inside of namespaces of its own, and exits with its status: returns
-    only there. What it leaves behind is gone when it ends."""
+    """Restarts the script inside new namespaces and exits with its status; returns only inside
+    them. Everything that the script leaves behind is removed when it ends."""
     if ENCLOSED in os.environ:
         subprocess.run(["mount", "-t", "tmpfs", "tmpfs", os.environ[ENCLOSED]], check=True)
         return
@@ -95,7 +95,7 @@ class Cluster:
         self.folder = pathlib.Path(os.environ[ENCLOSED])
         self.holders = []
         self.delay_ms, self.mbit = delay_ms, mbit
-        self.delayed_by = None  # or what keeps packets back
+        self.delayed_by = None  # or the name of what delays packets
         if delay_ms > 0 or mbit > 0:
             self.delayed_by = "netem" if kernel_delays() else "relay"
         self.relay = None
@@ -144,7 +144,7 @@ class Cluster:
         self._do("nsenter", "--target", str(self.holders[host].pid), "--net", "--", *command)
 
     def _add(self, host):
-        """A process that holds the namespaces of a host, and its cable."""
+        """Starts a process that holds the namespaces of a host, and connects the host's cable."""
         begin = (f"mount -t tmpfs tmpfs /dev/shm && hostname {self.names[host]} && "
                  "ip link set lo up && echo ready && exec sleep infinity")
         holder = subprocess.Popen(["unshare", "--net", "--mount", "--uts", "sh", "-c", begin],
@@ -176,12 +176,12 @@ class Cluster:
             raise RuntimeError("the relay between the hosts does not start")
 
     def on(self, host, command):
-        """The words that run a command on a host."""
+        """The command line that runs a command on a host."""
         return ["nsenter", "--target", str(self.holders[host].pid), "--net", "--mount", "--uts",
                 f"--wd={os.getcwd()}", "--", *map(str, command)]
 
     def start(self, ranks, command, by_node=False, **settings):
-        """mpirun on the first host, with so many ranks on each."""
+        """Starts mpirun on the first host, with that many ranks on each host."""
         hosts = ",".join(f"{name}:{ranks}" for name in self.names)
         launch = ["mpirun", "--host", hosts, "-n", str(ranks * len(self.names)),
                   "--map-by", "node" if by_node else "slot", *map(str, command)]
@@ -192,7 +192,7 @@ class Cluster:
                                 stderr=subprocess.STDOUT)
 
     def run(self, ranks, command, seconds=600, **options):
-        """@return the exit status, None if it took too long, and what was printed"""
+        """@return the exit status (None if it timed out) and the output"""
         job = self.start(ranks, command, **options)
         try:
             said, _ = job.communicate(timeout=seconds)
@@ -211,7 +211,7 @@ class Cluster:
                     os.kill(process, signal.SIGKILL)
 
     def processes_on(self, host):
-        """All processes of a host, the one that holds its namespaces included."""
+        """All processes of a host, including the one that holds its namespaces."""
         network = os.stat(f"/proc/{self.holders[host].pid}/ns/net").st_ino
         found = []
         for entry in pathlib.Path("/proc").iterdir():
@@ -228,7 +228,7 @@ class Cluster:
         self._do("ip", "link", "set", f"cable{host}", "up")
 
     def halt(self, host):
-        """All processes of a host stand still; its kernel still answers."""
+        """Stops all processes of a host; its kernel still answers."""
         for process in self.processes_on(host):
             os.kill(process, signal.SIGSTOP)
 

@@ -1,5 +1,6 @@
-// Ranks that communicate until something fails, for failures.py: each writes to a file of its own
-// how long it took to notice, and what it saw; when it has begun, what communication costs.
+// Ranks that communicate until something fails, for check.py. When it has begun, each rank writes
+// the measured costs of communication to its own file; later, how long it took to notice the
+// failure, and the error.
 //
 // usage: endure FOLDER COUNT     collectives of COUNT floats from or to every rank
 #include <chrono>
@@ -24,7 +25,7 @@ void write(const std::string& file, const std::string& text) {
   if (to == nullptr) return;
   std::fputs(text.c_str(), to);
   std::fclose(to);
-  std::rename(draft.c_str(), file.c_str());  // a reader sees all of it
+  std::rename(draft.c_str(), file.c_str());  // readers see either nothing or the whole file
 }
 
 std::string text_of(const MachineCosts& costs) {

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""What a cable between two hosts takes, by TCP.
+"""Measures a TCP connection between two hosts.
 
-usage: probe.py trip ADDRESS          the shortest of some round trips, in ms
-       probe.py take                  takes what a host gives; says "ready" when it listens
-       probe.py give ADDRESS BYTES    until as many bytes are there, in ms
+usage: probe.py trip ADDRESS          the shortest of several round trips, in ms
+       probe.py take                  receives data; says "ready" when it listens
+       probe.py give ADDRESS BYTES    sends that many bytes: ms until they have arrived
 """
 
 import socket
 import sys
 import time
 
-PORT = 9000  # nobody listens at the next one
+PORT = 9000  # no process listens at the next one
 
 
 def milliseconds(action):
@@ -20,7 +20,7 @@ def milliseconds(action):
 
 
 def trip(address):
-    """A connection that is refused takes one round trip."""
+    """A refused connection takes one round trip."""
     def refused():
         with socket.socket() as cable:
             cable.connect_ex((address, PORT + 1))

@@ -1,12 +1,12 @@
-// Cables that take time, for the hosts of cluster.py where the kernel has no netem: hands every
-// packet that comes in at one of the interfaces to those it is for, in order, so much later.
+// Cables with a delay, for the hosts of cluster.py where the kernel has no netem: forwards every
+// packet that arrives at one of the interfaces to its receivers, in order, after the delay.
 //
-// usage: relay DELAY_US MBIT INTERFACE..     MBIT: the most that each host sends; 0: no limit
+// usage: relay DELAY_US MBIT INTERFACE..     MBIT: limit of the rate of each host; 0: no limit
 //
-// A switch in user space. Packets come and go as the hosts' kernels pass them over a cable, with
-// their offloads (PACKET_VNET_HDR): up to 64 KiB of a stream in one, without checksums. The delay
-// counts from when the kernel has got a packet, not from when this program hears of it. Says
-// "ready", and ends when it is killed.
+// A switch in user space. Packets are passed as between the hosts' kernels, with their offloads
+// (PACKET_VNET_HDR): up to 64 KiB of a stream in one packet, without checksums. The delay counts
+// from the kernel's receipt of a packet, not from its receipt by this program. Prints "ready", and
+// runs until it is killed.
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -30,11 +30,11 @@ namespace {
 
 using Nanoseconds = std::int64_t;
 
-constexpr std::size_t header_bytes = 10;  // struct virtio_net_hdr, which is not C++
+constexpr std::size_t header_bytes = 10;  // struct virtio_net_hdr, whose header is not valid C++
 constexpr std::size_t address_bytes = 6, ethernet_bytes = 14;
 constexpr std::size_t longest_packet = header_bytes + ethernet_bytes + (std::size_t(1) << 16) + 64;
 
-/// A packet with the header of its offloads, in memory that is used again for others.
+/// A packet with its offload header. Its memory is reused.
 struct Packet {
   Nanoseconds due = 0;
   std::size_t bytes = 0;
@@ -48,9 +48,9 @@ struct Cable {
   const char* name = "";
   int socket = -1;
   Nanoseconds idle_since =
-      0;  ///< when what has come in so far has passed, at the rate of the cable
+      0;  ///< when the packets received so far have passed, at the rate of the cable
   std::deque<Packet> packets{};
-  std::vector<std::vector<unsigned char>> hosts{};  ///< the addresses behind it
+  std::vector<std::vector<unsigned char>> hosts{};  ///< addresses known to be behind the cable
 };
 
 [[noreturn]] void give_up(const char* what, const char* name) {
@@ -84,14 +84,14 @@ Cable plug(const char* name) {
   set(cable.socket, SOL_SOCKET, SO_SNDBUFFORCE, room, "SO_SNDBUFFORCE", name);
   sockaddr_ll address{};
   address.sll_family = AF_PACKET;
-  address.sll_protocol = htons(0x0003);  // all
+  address.sll_protocol = htons(0x0003);  // ETH_P_ALL
   address.sll_ifindex = int(if_nametoindex(name));
   if (bind(cable.socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     give_up("bind", name);
   return cable;
 }
 
-/// When the kernel has got what recvmsg has returned.
+/// When the kernel received the packet that recvmsg returned.
 Nanoseconds arrival(msghdr& message) {
   for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c))
     if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_TIMESTAMPNS) {
@@ -120,7 +120,7 @@ class Relay {
   }
 
  private:
-  /// Takes some of what has come in.
+  /// Receives some of the packets that have arrived.
   void take(Cable& cable) {
     for (int i = 0; i < 16; ++i) {
       if (free_.empty()) free_.emplace_back(new unsigned char[longest_packet]);
@@ -154,7 +154,7 @@ class Relay {
     }
   }
 
-  /// Hands over what is due. @return how long nothing else is
+  /// Forwards packets that are due. @return the time until the next one is
   Nanoseconds hand_over() {
     Nanoseconds wait = 1'000'000'000;
     for (Cable& cable : cables_)
@@ -171,7 +171,7 @@ class Relay {
     return wait;
   }
 
-  /// To the cable of the host that it is for; to all others if that is not known, or all are meant.
+  /// Sends to the receiver's cable; if that is unknown or the packet is a broadcast, to all others.
   void send(const Cable& from, const Packet& packet) {
     for (const Cable& to : cables_)
       if (is_behind(to, packet.receiver())) return pass(to, packet);
@@ -179,7 +179,7 @@ class Relay {
       if (&to != &from) pass(to, packet);
   }
 
-  /// A cable that is unplugged loses it.
+  /// Packets to an unplugged cable are lost.
   static void pass(const Cable& to, const Packet& packet) {
     if (::send(to.socket, packet.data.get(), packet.bytes, 0) < 0 && errno != ENETDOWN &&
         errno != ENXIO)
@@ -197,7 +197,7 @@ class Relay {
   double bytes_per_ns_;
   std::deque<Cable> cables_;
   std::vector<pollfd> polls_;
-  std::vector<std::unique_ptr<unsigned char[]>> free_{};  ///< memory of packets
+  std::vector<std::unique_ptr<unsigned char[]>> free_{};  ///< packet buffers for reuse
 };
 
 }  // namespace
@@ -209,7 +209,8 @@ int main(int argc, char** argv) {
   }
   std::deque<Cable> cables;
   for (int i = 3; i < argc; ++i) cables.push_back(plug(argv[i]));
-  // On time also beside ranks that keep all cores busy, where that is allowed.
+  // Real-time priority, if permitted: packets are forwarded on time although ranks keep all cores
+  // busy.
   const sched_param priority{.sched_priority = 50};
   sched_setscheduler(0, SCHED_FIFO, &priority);
   prctl(PR_SET_TIMERSLACK, 1);

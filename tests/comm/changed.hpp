@@ -1,4 +1,4 @@
-// A setting of the library that a test changes for the time of a scope.
+// Changes a setting of the library for the duration of a scope.
 #pragma once
 
 namespace cleave::testing {
@@ -7,7 +7,7 @@ template <class T>
 struct Changed {
   Changed(T& setting, T value) : of(setting), usual(setting) { of = value; }
   ~Changed() { of = usual; }
-  Changed(const Changed&) = delete;  // a setting has one value
+  Changed(const Changed&) = delete;  // restores the setting once
   Changed& operator=(const Changed&) = delete;
   T& of;
   T usual;

@@ -1,6 +1,6 @@
-// What every backend must do, as functions of a World: each kind of collective against values that
-// are written out by hand, with views of every stride, uneven and empty pieces, all types and
-// reductions. Collective over the world; checks stand on every rank.
+// What every backend must do, as functions of a World: each kind of collective, checked against
+// hand-written values, with views of every stride, uneven and empty pieces, all types and
+// reductions. Collective over the world; every rank makes checks.
 #pragma once
 
 #include <complex>
@@ -56,7 +56,7 @@ void scatter_case(Communicator& group, int root, int dim, Style style) {
   }) == "");
 }
 
-/// What a gather along `dim` makes of every rank's samples.
+/// The element (i, j) of all ranks' samples gathered along `dim`.
 template <class T>
 T gathered_sample(int dim, index_t i, index_t j) {
   const index_t at = dim == 0 ? i : j;
@@ -66,7 +66,7 @@ T gathered_sample(int dim, index_t i, index_t j) {
   return dim == 0 ? sample<T>(owner, inside, j) : sample<T>(owner, i, inside);
 }
 
-/// gather and all_gather: every rank's piece, marked with its rank, comes to its place.
+/// gather and all_gather: every rank's piece, marked with its rank, arrives in its place.
 template <class T>
 void gather_case(Communicator& group, CollectiveKind kind, int root, int dim, Style style) {
   const int n = group.size(), rank = group.rank();
@@ -86,7 +86,7 @@ void gather_case(Communicator& group, CollectiveKind kind, int root, int dim, St
   }) == "");
 }
 
-/// all_gather of what lies in its place already.
+/// all_gather in place.
 template <class T>
 void all_gather_in_place_case(Communicator& group, int dim, Style style) {
   const index_t along = uneven_begin(group.size());
@@ -154,7 +154,7 @@ void all_reduce_case(Communicator& group, ReduceOp op, index_t rows, index_t col
   }) == "");
 }
 
-/// Rows become columns: every rank has a slab of rows, and wants one of columns.
+/// Turns slabs of rows into slabs of columns.
 template <class T>
 void all_to_all_case(Communicator& group, Style style) {
   const int n = group.size(), rank = group.rank();
@@ -177,7 +177,7 @@ void all_to_all_case(Communicator& group, Style style) {
   CHECK(columns.difference([&](index_t i, index_t j) { return sample<T>(0, i, begin + j); }) == "");
 }
 
-/// Row r of every rank goes to rank r, of as many elements from all ranks.
+/// Row r of every rank goes to rank r; all rows have `length` elements.
 template <class T>
 void equal_parts_case(Communicator& group, index_t length, Style style) {
   const int n = group.size(), rank = group.rank();
@@ -202,7 +202,8 @@ void equal_parts_case(Communicator& group, index_t length, Style style) {
   CHECK(destination.difference([&](index_t i, index_t j) { return value(i, rank, j); }) == "");
 }
 
-/// A ring: two boxes go to the right neighbour, one stays, and rank 0 sends one more to the last.
+/// A ring: each rank sends two boxes to its right neighbour and keeps one, and rank 0 sends another
+/// box to the last rank.
 template <class T>
 void exchange_case(Communicator& group, Style style) {
   const int n = group.size(), rank = group.rank();
@@ -293,7 +294,7 @@ inline void all_reduce_cases(World& world) {
         all_reduce_case<T>(group, op, 151, 149, Style::dense, Style::dense, true);
       }
   });
-  // long enough for every backend to reduce it in shares
+  // long enough for every backend to divide the reduction among the ranks
   all_reduce_case<float>(group, ReduceOp::sum, 257, 263, Style::margin, Style::transposed, false);
   all_reduce_case<float>(group, ReduceOp::avg, 257, 263, Style::every_second, Style::dense, true);
   for (const bool in_place : {false, true})

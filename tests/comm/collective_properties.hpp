@@ -1,6 +1,6 @@
 // What every backend must do beyond single calls, as functions of a World: calls that run together,
-// the order of addends, groups of groups, long sequences. Collective over the world; checks stand
-// on every rank.
+// the order of addends, subgroups of subgroups, long sequences. Collective over the world; every
+// rank makes checks.
 #pragma once
 
 #include <cstdint>
@@ -50,13 +50,13 @@ inline void together_cases(World& world) {
   }
 }
 
-/// Sums that depend on the order of their addends: the order is that of the ranks, on every rank,
-/// in every run, for short and long calls.
+/// Sums that depend on the order of their addends must use rank order, on every rank, in every run,
+/// for short and long calls.
 inline void rank_order_cases(World& world) {
   const int n = world.size(), rank = world.rank();
   world.communicator().state().reproducible = true;  // the ranks may be on several nodes
   const auto addend = [](int r, index_t i) {
-    const float large = i % 2 ? 1e8f : -1e8f;  // swallows a small addend that comes after it
+    const float large = i % 2 ? 1e8f : -1e8f;  // absorbs a small addend that follows it
     return r % 3 == 0 ? 1.0f + float(i % 5) : r % 3 == 1 ? large : -large;
   };
   for (const index_t count : {index_t(9), index_t(20001)}) {
@@ -97,7 +97,7 @@ inline void rank_order_cases(World& world) {
   }
 }
 
-/// Groups inside of groups, in other orders, more than once, at the same time.
+/// Subgroups of subgroups, in other rank orders, repeatedly, at the same time.
 inline void subgroup_cases(World& world) {
   const int n = world.size(), rank = world.rank();
   std::vector<int> parity, reversed, alone{rank};
@@ -140,7 +140,7 @@ inline void subgroup_cases(World& world) {
   CHECK(sum_of_ranks(*all_ranks(world).subgroup(alone, "alone"), 7) == 7);
 }
 
-/// Hundreds of collectives of all kinds behind each other, with nothing between them.
+/// Hundreds of collectives of all kinds, one directly after the other.
 inline void endurance_cases(World& world, int rounds) {
   std::uint64_t random = 12345;  // the same on all ranks
   const auto below = [&](int limit) {

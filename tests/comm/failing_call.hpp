@@ -1,5 +1,5 @@
-// A collective of each kind, and ranks that fail while the others are inside of it. The same for
-// threads and processes.
+// A collective of each kind, and ranks that fail while the others are inside it. Used for threads
+// and processes.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ inline constexpr std::array all_kinds{
     CollectiveKind::gather,     CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
     CollectiveKind::all_reduce, CollectiveKind::all_to_all, CollectiveKind::exchange};
 
-/// One call of the given kind, `count` floats from or to every rank, values unchecked.
+/// One call of the given kind with `count` floats from or to every rank; values are not checked.
 inline void communicate(Communicator& group, CollectiveKind kind, index_t count) {
   const int n = group.size(), rank = group.rank();
   const Tensor<float, 1> piece({count}), whole({n * count}), result({n * count});
@@ -82,32 +82,32 @@ inline void nap(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 
-/// How a rank fails: an exception, a return, no sign of life for longer than the time-out.
+/// How a rank fails: throws an exception, returns early, or is silent for longer than the time-out.
 enum class Failing { throws, leaves, stalls };
 inline constexpr std::array all_failings{Failing::throws, Failing::leaves, Failing::stalls};
 
-/// CLEAVE_TEST_REPEAT, or `otherwise`.
+/// CLEAVE_TEST_REPEAT, or `otherwise` if it is not set.
 inline int repetitions(int otherwise) {
   const char* text = std::getenv("CLEAVE_TEST_REPEAT");
   return text == nullptr ? otherwise : std::atoi(text);
 }
 
-/// One rank fails while all others are inside a call, and in a barrier after it: who receives
-/// nothing from a rank may be through before that one fails.
-/// @throws what the rank throws or sees
+/// One rank fails while all others are inside a call or in the barrier after it: a rank that
+/// receives nothing from the failing rank may complete the call before the failure.
+/// @throws what the rank throws or catches
 inline void fail_inside(World& world, CollectiveKind kind, index_t count, int failing,
                         Failing way) {
   Communicator& group = world.communicator();
   if (world.rank() == failing) {
     if (way == Failing::throws) throw std::runtime_error("planted");
     if (way == Failing::leaves) return;
-    nap(5 * group.state().timeout_seconds);  // a loaded machine keeps the others, too
+    nap(5 * group.state().timeout_seconds);  // a loaded machine delays the other ranks, too
   }
   communicate(group, kind, count);
   communicate(group, CollectiveKind::barrier, 0);
 }
 
-/// What the others must say of it.
+/// The text that the other ranks' errors must contain.
 inline std::string blame(int failing, Failing way) {
   const std::string who = "rank " + std::to_string(failing);
   if (way == Failing::throws) return who + " failed: planted";
@@ -115,7 +115,8 @@ inline std::string blame(int failing, Failing way) {
   return who + " did not reach ";
 }
 
-/// Whether a rank has seen what it must: the others blame, and one that stalls is told.
+/// Whether a rank has seen the right error: the other ranks blame the failing one, and a rank that
+/// stalled is told.
 inline bool is_told(const std::string& seen, int rank, int failing, Failing way) {
   if (rank != failing || way == Failing::stalls)
     return seen.find(blame(failing, way)) != std::string::npos;

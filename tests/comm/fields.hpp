@@ -1,5 +1,5 @@
 // Tensors for tests of collectives, on the test's device: strided in every way, with a margin that
-// nobody may touch, and values that say where they come from.
+// must not be written, and values that identify their origin.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace cleave::testing {
 
-/// A small integer as a T: exact in every type, also after sums over some ranks.
+/// A small integer as a T, exact in every type, even when summed over some ranks.
 template <class T>
 T number(index_t i) {
   if constexpr (is_complex<T>) {
@@ -26,7 +26,7 @@ T number(index_t i) {
   }
 }
 
-/// What rank `rank` has at (i, j); distinct enough that a wrong place or a wrong rank shows.
+/// The element (i, j) of rank `rank`. Values differ enough to reveal a wrong place or a wrong rank.
 template <class T>
 T sample(int rank, index_t i, index_t j) {
   return number<T>((rank * 31 + i * 7 + j * 3 + i * j) % 11);
@@ -43,20 +43,20 @@ enum class Style { dense, transposed, margin, every_second };
 inline constexpr Style all_styles[] = {Style::dense, Style::transposed, Style::margin,
                                        Style::every_second};
 
-/// A matrix inside of a larger block of memory.
+/// A matrix within a larger block of memory.
 template <class T>
 struct Field {
   Tensor<T, 1, TestDevice> memory;
   Tensor<T, 2, TestDevice> matrix;
 
-  /// All elements, and the memory around them, hold a mark.
+  /// All elements and the memory around them are filled with a mark.
   Field(index_t rows, index_t columns, Style style)
       : Field(rows, columns, style, [](index_t, index_t) { return mark(); }) {}
 
-  /// What an element (i, j) is.
+  /// The value of element (i, j).
   using Values = FunctionRef<T(index_t, index_t)>;
 
-  /// The memory around the elements holds a mark.
+  /// The memory around the elements is filled with a mark.
   Field(index_t rows, index_t columns, Style style, Values value) {
     std::array<index_t, 2> strides{columns, 1};
     index_t offset = 0;
@@ -77,8 +77,8 @@ struct Field {
 
   View view() const { return matrix.view(); }
 
-  /// "" if the elements are those of `value` and the memory around them is untouched, else the
-  /// first that is not.
+  /// "" if all elements equal `value` and the memory around them is untouched; otherwise the first
+  /// difference.
   std::string difference(Values value) const {
     const Tensor<T, 1> found = memory.to(Host{});
     const index_t first = matrix.data() - memory.data();
@@ -99,10 +99,10 @@ struct Field {
   }
 };
 
-/// How many rows (or columns) rank r has: uneven, and none for some.
+/// The number of rows (or columns) of rank r: uneven, and zero for some.
 inline index_t uneven(int r) { return (r * 5 + 2) % 4; }
 
-/// The first row of rank r, if the ranks' rows lie behind each other.
+/// The first row of rank r if the ranks' rows follow each other.
 inline index_t uneven_begin(int r) {
   index_t begin = 0;
   for (int s = 0; s < r; ++s) begin += uneven(s);
@@ -124,7 +124,7 @@ inline std::vector<Box> uneven_pieces(int ranks, int dim, index_t across) {
   return pieces;
 }
 
-/// The reduction of value(0), value(1), .. value(ranks - 1), written out.
+/// The reduction of value(0), value(1), .. value(ranks - 1), by a loop.
 template <class T, class Value>
 T reduced(ReduceOp op, int ranks, Value value) {
   using A = accumulator_t<T>;
@@ -154,7 +154,7 @@ T reduced(ReduceOp op, int ranks, Value value) {
   return static_cast<T>(result);
 }
 
-/// Whether elements T have that reduction.
+/// Whether elements of type T have that reduction.
 template <class T>
 constexpr bool has_reduction(ReduceOp op) {
   if (op == ReduceOp::avg) return !std::is_integral_v<T>;

@@ -49,7 +49,7 @@ TEST_CASE("every range of a strided view is packed in row-major order") {
 
 TEST_CASE("a range is unpacked to where it was packed from, and nowhere else") {
   for (const auto& strides : all_strides) {
-    if (strides[2] == 0) continue;  // one place cannot hold several elements
+    if (strides[2] == 0) continue;  // elements with stride 0 share one address
     for (const auto& [begin, count] :
          {std::pair<index_t, index_t>{0, 60}, {7, 31}, {59, 1}, {4, 0}}) {
       Sample sample(strides);

@@ -17,7 +17,7 @@ using namespace cleave::testing;
 
 namespace {
 
-/// One element from each operand, reduced.
+/// The reduction of one element from each operand.
 template <class T>
 T reduce_values(ReduceOp op, const std::vector<T>& values) {
   std::vector<ConstView> operands;
@@ -108,7 +108,7 @@ TEST_CASE("complex numbers are multiplied as such and averaged by parts") {
 }
 
 TEST_CASE("a range of long strided operands is reduced, and nothing outside of it is written") {
-  // 83 x 101 doubles are several blocks; the range begins and ends inside of rows
+  // 83 x 101 doubles are several blocks; the range begins and ends within rows
   const index_t rows = 83, columns = 101, begin = 333, end = 8111;
   for (const Style from : all_styles)
     for (const Style to : all_styles)

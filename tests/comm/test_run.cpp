@@ -1,4 +1,4 @@
-// The entry point, as a program's main sees it: exit codes, and what is printed on stderr.
+// The entry point as called by a program's main: exit codes, and output on stderr.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -24,7 +24,7 @@ using namespace cleave;
 
 namespace {
 
-/// An environment variable that has another value for a while.
+/// Sets an environment variable for the duration of a scope.
 class Setting {
  public:
   Setting(const char* name, const char* value) : name_(name) {
@@ -42,7 +42,7 @@ class Setting {
   std::optional<std::string> before_;
 };
 
-/// As if no MPI launcher had started the tests.
+/// Unsets the launchers' variables, as if no MPI launcher had started the tests.
 struct NotLaunched {
   Setting ompi{"OMPI_COMM_WORLD_SIZE", nullptr}, pmi{"PMI_SIZE", nullptr},
       mv2{"MV2_COMM_WORLD_SIZE", nullptr}, pmix{"PMIX_RANK", nullptr}, rank{"PMI_RANK", nullptr},
@@ -54,7 +54,7 @@ struct Ended {
   std::string err;  ///< what was written to stderr
 };
 
-/// The exit code of f(argc, argv), and what it writes to stderr.
+/// Runs f(argc, argv). @return its exit code and its output on stderr
 template <class Main>
 Ended capture(std::vector<std::string> arguments, Main f) {
   arguments.insert(arguments.begin(), "program");
@@ -82,7 +82,7 @@ Ended run_with(std::vector<std::string> arguments, F f) {
   return capture(std::move(arguments), [&](int argc, char** argv) { return run(argc, argv, f); });
 }
 
-/// How many ranks a program with those arguments has.
+/// The number of ranks of a program with these arguments.
 int ranks_with(std::vector<std::string> arguments) {
   std::atomic<int> size{0};
   const Ended ended = run_with(std::move(arguments), [&](World& world) { size = world.size(); });

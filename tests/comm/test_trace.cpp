@@ -242,7 +242,7 @@ TEST_CASE("messages: one per sender, also of collectives that run in one round")
   exchange.destination = all.view();
   exchange.receives = receives;
   world->run(gather);
-  CHECK(trace.received_messages() == 2);  // from 0 and 2: 3 has nothing
+  CHECK(trace.received_messages() == 2);  // from ranks 0 and 2; rank 3 has nothing
   world->run(exchange);
   CHECK(trace.received_messages() == 3);
   trace.clear();

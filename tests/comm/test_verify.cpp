@@ -13,7 +13,7 @@ using namespace cleave::testing;
 
 namespace {
 
-/// What running `c` throws.
+/// The message of the error that running `c` throws.
 std::string error_of_run(Communicator& group, const Collective& c) {
   try {
     group.run(c);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What must not compile does not, and the compiler says why in a sentence.
+"""Code that must not compile does not, and the compiler's error contains the expected sentence.
 
 usage: check.py COMPILER FILE.cpp .. [-- FLAG ..]
 
@@ -7,8 +7,8 @@ A file is a program that compiles: the control. Sections of it that must not com
 
     #ifdef misspelled_axis  // says: cleave: the mesh has no such axis
 
-and its #endif. Each is compiled by itself, with its name defined; the compiler has to fail, and its
-output has to contain the sentence. With `// says within 20 kB: ..` it must not be longer.
+and its #endif. Each section is compiled separately, with its name defined: the compiler must fail,
+and its output must contain the sentence. `// says within 20 kB: ..` also limits its length.
 """
 
 import concurrent.futures
@@ -33,7 +33,7 @@ def compile(command, source, flags):
 
 
 def says(output, sentence):
-    """The sentence is part of an error, not of a line of source that the compiler quotes."""
+    """Whether the sentence is part of an error, not of a source line that the compiler quotes."""
     errors = [line for line in output.splitlines() if re.search(r"\berror: ", line)]
     return any(sentence in line for line in errors)
 

@@ -1,5 +1,5 @@
-// Distributed tensors that cannot be: the mesh has other axes, the tensor other dimensions, or the
-// placement is not the user's to ask for.
+// Invalid distributed tensors: the mesh has other axes, the tensor has other dimensions, or the
+// placement cannot be requested by users.
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/dtensor/dtensor.hpp>
 #include <cleave/dtensor/factories.hpp>

@@ -1,4 +1,4 @@
-// Elements, dimensions and rules that operations refuse.
+// Element types, dimensions and rules that operations refuse.
 #include <complex>
 #include <cstdint>
 

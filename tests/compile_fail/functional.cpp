@@ -1,4 +1,4 @@
-// Functional collectives that cannot be.
+// Invalid functional collectives.
 #include <complex>
 #include <tuple>
 

@@ -1,4 +1,4 @@
-// Gradients that would be wrong without a word.
+// Gradients that would be silently wrong.
 #include <cleave/grad.hpp>
 #include <cleave/ops/in_place.hpp>
 

@@ -1,4 +1,4 @@
-// Axes that a mesh does not have, and meshes that cannot be.
+// Axes that a mesh does not have, and invalid meshes.
 #include <cleave/mesh/device_mesh.hpp>
 
 using namespace cleave;

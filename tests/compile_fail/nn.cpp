@@ -1,4 +1,4 @@
-// Modules that are not ready, or cannot become what is asked of them.
+// Modules that are not ready, or that cannot be changed as requested.
 #include <cleave/nn.hpp>
 
 #include "../../examples/train_gpt/model.hpp"
@@ -15,7 +15,7 @@ struct Fixed {
   nn::Linear<> layer;
   static constexpr nn::names members{"layer"};
 };
-/// One whose template parameter is not the type of its part.
+/// A module whose template parameter is not the type of its part.
 template <class T>
 struct Other {
   nn::Linear<> layer;

@@ -1,4 +1,4 @@
-// Operands that an operation refuses, and communication that was not to happen.
+// Operands that an operation refuses, and communication that was ruled out.
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/ops/matmul.hpp>
 

@@ -1,4 +1,4 @@
-// Modules that cannot be made distributed in that way.
+// Modules that cannot be distributed in the requested way.
 #include <cleave/parallel.hpp>
 
 using namespace cleave;

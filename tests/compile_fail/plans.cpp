@@ -1,4 +1,4 @@
-// Plans that do not fit, and modules that are distributed twice.
+// Plans that do not fit their modules, and modules that are distributed twice.
 #include <cleave/parallel.hpp>
 
 using namespace cleave;

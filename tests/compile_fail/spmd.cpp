@@ -1,4 +1,4 @@
-// Graphs that cannot be expanded under some schemas, and programs that are called with other types.
+// Graphs that cannot be expanded under some schemas, and programs called with other types.
 #include <array>
 
 #include <cleave/mesh/device_mesh.hpp>

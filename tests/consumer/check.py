@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Five ways to use cleave from outside: as a Meson subproject, installed for Meson, by pkg-config, by
-CMake's find_package, by a bare command; each header-only and in the compiled mode. And what a linker
-says of programs that get the compiled mode wrong.
+"""Five ways to use cleave from outside: as a Meson subproject, installed for Meson, by pkg-config,
+by CMake's find_package, by a bare compiler command; each header-only and in compiled mode. Also
+checks what the linker reports for programs that use the compiled mode wrongly.
 
 usage: check.py SOURCE_ROOT MESON COMPILER
 """
@@ -60,7 +60,7 @@ def as_subproject(tools, scratch, mode):
 
 
 def install(tools, scratch):
-    """Installs the library alone; an environment in which pkg-config finds it."""
+    """Installs the library alone. Returns an environment in which pkg-config finds it."""
     prefix = scratch / "prefix"
     call(tools.meson, "setup", f"--prefix={prefix}", "-Dtests=disabled", "-Dexamples=disabled",
          "-Dinstall_compiled=host", "-Doptimization=0", scratch / "library", tools.source)
@@ -93,7 +93,7 @@ def by_cmake(tools, scratch, mode):
 
 
 def compiled_file(tools, scratch, name, mode):
-    """An object file, by a bare command."""
+    """Compiles an object file with a bare compiler command."""
     target = scratch / f"{name}.o"
     call(tools.compiler, "-std=c++20", f"-I{tools.source}/include",
          *(["-DCLEAVE_COMPILED=1"] if mode == COMPILED else []), "-c",
@@ -151,7 +151,7 @@ class Tools:
     source: pathlib.Path
     meson: str
     compiler: str
-    installed: concurrent.futures.Future = None  # the environment of `install`
+    installed: concurrent.futures.Future = None  # the result of `install`
 
 
 def main(source, meson, compiler):

@@ -24,8 +24,8 @@ struct Format {
   int bias() const { return (1 << (exponent_bits - 1)) - 1; }
   std::uint32_t infinity_bits() const { return ((1u << exponent_bits) - 1) << mantissa_bits; }
 
-  // The value of a finite positive number; that of the infinity is the next power of two, which is
-  // what a number rounds to when it rounds to infinity.
+  // The value of a finite positive number; for infinity, the next power of two, to which a number
+  // must round in order to become infinite.
   double value(std::uint32_t bits) const {
     const int exponent = int(bits >> mantissa_bits);
     const double mantissa = double(bits & ((1u << mantissa_bits) - 1)) / (1 << mantissa_bits);
@@ -33,7 +33,7 @@ struct Format {
                          : std::ldexp(1 + mantissa, exponent - bias());
   }
 
-  // The bits of the nearest number, found among all; ties go to the even mantissa.
+  // The bits of the nearest number, found by trying all; ties go to the even mantissa.
   std::uint32_t nearest(double magnitude) const {
     std::uint32_t low = 0, high = infinity_bits();
     if (magnitude >= value(high)) return high;
@@ -87,7 +87,7 @@ TEST_CASE_TEMPLATE("floats round to the nearest number, ties to the even one", T
   const Format format = format_of<T>;
   int wrong = 0;
   for (std::uint32_t bits = 0; bits < format.infinity_bits(); ++bits) {
-    // Half way between two neighbours, and the floats on both sides of that.
+    // The midpoint of two neighbours, and the floats on both sides of it.
     const double middle = (format.value(bits) + format.value(bits + 1)) / 2;
     const float tie = float(middle);
     REQUIRE(double(tie) == middle);
@@ -116,7 +116,7 @@ TEST_CASE("the ends of the ranges") {
   CHECK(half(65520.0f).bits == 0x7c00);
   CHECK(half(-infinity).bits == 0xfc00);
   CHECK(half(std::ldexp(1.0f, -24)).bits == 0x0001);
-  CHECK(half(std::ldexp(1.0f, -25)).bits == 0x0000);  // a tie: to the even zero
+  CHECK(half(std::ldexp(1.0f, -25)).bits == 0x0000);  // a tie: to even, that is, zero
   CHECK(half(std::ldexp(1.0001f, -25)).bits == 0x0001);
   CHECK(half(std::ldexp(1023.5f, -24)).bits == 0x0400);  // the largest subnormal rounds up
   CHECK(half(-0.0f).bits == 0x8000);

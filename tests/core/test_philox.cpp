@@ -1,5 +1,5 @@
-// The generator against the known answers that its authors publish (Random123, kat_vectors), and
-// against their own code where it is installed.
+// The generator compared with the known answers that its authors publish (Random123, kat_vectors),
+// and with their code if it is installed.
 #include <cstdint>
 
 #include <doctest/doctest.h>

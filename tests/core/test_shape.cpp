@@ -16,7 +16,7 @@ Shape shape(std::initializer_list<index_t> values) {
   return result;
 }
 
-// All indices of a box, one at a time; none where an extent is negative.
+// All indices of a box, computed one by one; none if an extent is negative.
 std::vector<std::array<index_t, 2>> indices(const Box& box) {
   std::vector<std::array<index_t, 2>> all;
   for (index_t i = box.begin[0]; i < box.end[0]; ++i)
@@ -30,7 +30,7 @@ bool has(const Box& box, const std::array<index_t, 2>& index) {
   return false;
 }
 
-// Boxes of a small plane, among them empty and inverted ones.
+// Boxes in a small plane, including empty and inverted ones.
 std::vector<Box> small_boxes() {
   std::vector<Box> all;
   for (index_t a = 0; a <= 3; ++a)
@@ -56,7 +56,7 @@ TEST_CASE("shapes are equal if their dimensions are, in number and in value") {
   CHECK(shape({2, 3}) != shape({3, 2}));
   CHECK(Shape{} == Shape::filled(0, 9));
   Shape rest = shape({2, 3});
-  rest.values[5] = 77;  // beyond its dimensions
+  rest.values[5] = 77;  // beyond the shape's dimensions
   CHECK(rest == shape({2, 3}));
 }
 

@@ -1,4 +1,4 @@
-// What communicates, on GPUs: the cases of functional collectives, meshes, redistribution and
+// Communication on GPUs: the cases of functional collectives, meshes, redistribution and
 // distributed tensors.
 #include "../comm/functional/test_results.cpp"
 #include "../comm/functional/test_async.cpp"

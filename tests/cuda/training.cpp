@@ -1,4 +1,4 @@
-// A network that trains on GPUs: losses and gradients as plain loops compute them.
+// A network that trains on GPUs: losses and gradients compared with plain loops.
 #include <array>
 #include <vector>
 
@@ -28,7 +28,7 @@ void descend(const Example& e, double* elements, index_t count, double rate,
   for (index_t i = 0; i < count; ++i) moved.push_back(elements[i] - rate * slopes[std::size_t(i)]);
 }
 
-/// A step of gradient descent by finite differences.
+/// A step of gradient descent with finite differences.
 void step_by_loops(Example& e, double rate) {
   std::vector<double> moved;
   const auto each = [&](const auto& f) {

@@ -1,5 +1,5 @@
-// What the stand-ins' own tests share: streams, events, memory and graphs that go with their scope,
-// checks of what calls return, and a launch in one line.
+// Shared by the stand-ins' own tests: scoped streams, events, memory and graphs, checks of returned
+// errors, and a one-line launch.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@
 
 /// CHECKs that a call succeeds, and names the error if it does not.
 #define CHECK_CUDA(call) CHECK(std::string(cudaGetErrorName(call)) == "cudaSuccess")
-/// CHECKs which error a call returns.
+/// CHECKs that a call returns the given error.
 #define CHECK_ERROR(call, error) CHECK(std::string(cudaGetErrorName(call)) == #error)
 
 namespace cuda_stand_in {
 
-/// A test starts with a machine in its first state, and must leave no fault.
+/// Starts a test with the machine in its initial state. The test must leave no fault.
 class Fresh {
  public:
   explicit Fresh(int devices = 1) {
@@ -42,7 +42,7 @@ class Fresh {
   Fresh(const Fresh&) = delete;  // there is one machine
 };
 
-/// Lets one device reach the pool of another one.
+/// Gives one device access to the pool of another.
 inline cudaError_t set_pool_access(int owner, int peer) {
   cudaMemPool_t pool = nullptr;
   CHECK_CUDA(cudaDeviceGetDefaultMemPool(&pool, owner));
@@ -84,7 +84,7 @@ struct Array {
   ~Array() { cudaFree(data); }
   Array(const Array&) = delete;  // owns the memory
 
-  /// After all that the stream has been given.
+  /// The contents after all work enqueued on the stream.
   std::vector<T> read(cudaStream_t stream) const {
     std::vector<T> values(size);
     CHECK_CUDA(
@@ -96,7 +96,7 @@ struct Array {
   std::size_t size;
 };
 
-/// What `enqueue()` enqueues, captured, and its executable.
+/// The captured operations of `enqueue()`, as an executable graph.
 class Graph {
  public:
   template <class F>

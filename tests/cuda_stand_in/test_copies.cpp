@@ -1,4 +1,4 @@
-// Copies: what they move, when they read and write host memory, what they refuse.
+// Copies: data moved, the times of host memory accesses, refused calls.
 #include "device.hpp"
 
 using namespace cuda_stand_in;

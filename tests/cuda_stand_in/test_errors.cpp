@@ -1,4 +1,4 @@
-// Errors: planted ones, those of a machine without devices, of bad handles, and how they last.
+// Errors: planted errors, machines without devices, invalid handles, and how long errors last.
 #include "device.hpp"
 
 using namespace cuda_stand_in;

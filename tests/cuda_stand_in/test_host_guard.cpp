@@ -1,4 +1,4 @@
-// Accesses that stop the program, each tried in a process of its own.
+// Accesses that stop the program, each in its own process.
 #include <csignal>
 #include <functional>
 
@@ -11,7 +11,7 @@ using namespace cuda_stand_in;
 
 namespace {
 
-/// What a process that does this says before it dies; "survived" if it does not.
+/// The last message of a process that runs `deed`; "survived" if the process does not die.
 std::string last_words(const std::function<void()>& deed) {
   int pipe_ends[2];
   REQUIRE(pipe(pipe_ends) == 0);
@@ -53,7 +53,7 @@ TEST_CASE("host code that reads or writes device memory stops the program with a
   CHECK(last_words([] {}) == "survived");
 }
 
-#if !defined(__SANITIZE_THREAD__)  // which loses the fibers of kernels in a forked process
+#if !defined(__SANITIZE_THREAD__)  // it loses the fibers of kernels in a forked process
 TEST_CASE("a kernel touches another device's memory only with access to it") {
   const Fresh fresh(2);
   const Stream stream;
@@ -75,7 +75,7 @@ TEST_CASE("a kernel touches another device's memory only with access to it") {
     CHECK(says(touch(on_second.data), "of another device without peer access"));
     CHECK(says(touch(pooled), "of another device without peer access"));
 
-    // Peer access does not reach pools, whose access is set with the pool.
+    // Peer access does not include pools, whose access is set per pool.
     CHECK_CUDA(cudaDeviceEnablePeerAccess(1, 0));
     CHECK_ERROR(cudaDeviceEnablePeerAccess(1, 0), cudaErrorPeerAccessAlreadyEnabled);
     CHECK(touch(on_second.data) == "survived");

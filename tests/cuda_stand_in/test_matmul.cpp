@@ -1,5 +1,5 @@
-// Products by cuBLASLt: what an algorithm relies on, what is refused, when a product runs. Their
-// values are what the tests of the library's products look at.
+// Products by cuBLASLt: what an algorithm relies on, refused calls, and when a product runs. The
+// tests of the library's products check values.
 #include <cublasLt.h>
 
 #include "device.hpp"
@@ -77,7 +77,7 @@ TEST_CASE("a chosen algorithm wants the alignment and the workspace it was chose
   CHECK(s.product(result.algo) == "CUBLAS_STATUS_SUCCESS");
   CHECK(s.product(result.algo, nullptr, 0, 1) == "CUBLAS_STATUS_INVALID_VALUE");
   s.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, std::uint32_t(256));
-  CHECK(s.product(s.chosen().algo) == "CUBLAS_STATUS_INVALID_VALUE");  // 64 bytes only
+  CHECK(s.product(s.chosen().algo) == "CUBLAS_STATUS_INVALID_VALUE");  // workspace of 64 bytes only
   s.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, std::uint32_t(16));
 
   s.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t(4096));

@@ -1,11 +1,11 @@
-// Memory of devices: poison, lifetimes in stream order, pools, pinned memory.
+// Device memory: poison, lifetimes in stream order, pools, pinned memory.
 #include "device.hpp"
 
 using namespace cuda_stand_in;
 
 namespace {
 
-/// Device memory in stream order; freed by the test.
+/// Allocates device memory in stream order; the test frees it.
 int* allocate_on(cudaStream_t stream, std::size_t count) {
   void* data = nullptr;
   CHECK_CUDA(cudaMallocAsync(&data, count * sizeof(int), stream));
@@ -18,7 +18,7 @@ int read_one(const int* data, cudaStream_t stream) {
   return value;
 }
 
-#if !defined(__SANITIZE_ADDRESS__)  // which stops at such a write
+#if !defined(__SANITIZE_ADDRESS__)  // AddressSanitizer stops at this write
 __global__ void write_behind(int* values, int count) { values[count] = 1; }
 #endif
 
@@ -43,7 +43,7 @@ TEST_CASE("what another stream writes before the allocation has happened there i
     CHECK_CUDA(cudaEventRecord(allocated, owner));
     if (with_event) CHECK_CUDA(cudaStreamWaitEvent(other, allocated, 0));
 #if defined(__SANITIZE_ADDRESS__)
-    if (!with_event) continue;  // AddressSanitizer stops at such a write
+    if (!with_event) continue;  // AddressSanitizer stops at this write
 #endif
     CHECK_CUDA(launch_on(other, 1, 1, assign, data, 1, 3));
     CHECK_CUDA(cudaStreamSynchronize(other));

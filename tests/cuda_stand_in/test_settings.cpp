@@ -1,4 +1,4 @@
-// What the environment says about the stand-in.
+// Settings of the stand-in from the environment.
 #include <cstdlib>
 
 #include <doctest/doctest.h>

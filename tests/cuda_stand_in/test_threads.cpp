@@ -1,4 +1,4 @@
-// Several host threads on one machine: their streams, their devices, and what they wait for.
+// Several host threads on one machine: their streams, devices and waits.
 #include <array>
 #include <thread>
 
@@ -120,7 +120,7 @@ TEST_CASE("collectives that wait for each other are an error, not a hang") {
       machine.enqueue(stream, {.name = name, .latch = latch});
       return before;
     };
-    // The streams have the two in opposite orders.
+    // The streams have the two operations in opposite orders.
     const Point a_first = add(one, "a", a), b_first = add(one, "b", b);
     const Point b_second = add(two, "b", b), a_second = add(two, "a", a);
     machine.open(*a, {a_first, a_second});

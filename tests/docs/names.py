@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What the pages name exists: files, benchmarks, environment variables, Meson options.
+"""Names on the pages exist: files, benchmarks, environment variables, Meson options.
 
 usage: names.py SOURCE_ROOT
 
-A rule is a function from a tree to what is named there and missing. It runs on the project, where
-it must find nothing, and on a page with one planted name, which it must find.
+A check is a function from a tree to the missing names. It runs on the project, where it must find
+none, and on a page with one planted name, which it must find.
 """
 
 import pathlib
@@ -23,7 +23,7 @@ CODE = re.compile(r"^```(?:sh|meson|cmake)\n(.*?)^```$|`([^`\n]+)`", re.MULTILIN
 FILE = re.compile(r"^[\w.-]+(?:/[\w.-]+)*\.(?:hpp|cpp|cu|py|sh|md|inc)$")
 FOLDER = re.compile(r"^(?:%s)(?:/[\w.-]+)+/?$" % "|".join(FOLDERS))
 
-# Files that a reader is to write, those of other projects, and what a build makes.
+# Files that the reader writes, files of other projects, and files that a build makes.
 OTHERS = re.compile(r"^(?:main|cleave|x|x_body)\.[ch]pp$|^ProcessGroupNCCL\.cpp$|^(?:build|/)|^tests/test_\w+$")
 
 
@@ -33,12 +33,12 @@ def pages(tree):
 
 
 def code_of(page):
-    """The pieces of code on a page, `inline` or in blocks for the shell or for build files."""
+    """The pieces of code on a page: `inline`, or in blocks for the shell or for build files."""
     return [block or inline for block, inline in CODE.findall(page.read_text())]
 
 
 def missing(tree, names, exists):
-    """`PAGE: NAME` for the names that names(code) gives and that do not exist."""
+    """`PAGE: NAME` for each name that names(code) yields and that does not exist."""
     return [f"{page.relative_to(tree)}: {name}" for page in pages(tree) for code in code_of(page)
             for name in names(code) if not exists(page, name)]
 

@@ -1,4 +1,4 @@
-// Prints docs/ops.md: the list of operations as a table, with what the solver says about them.
+// Prints docs/ops.md: the list of operations as a table, with the solver's results.
 #include <array>
 #include <cstdio>
 #include <string>
@@ -48,10 +48,10 @@ std::string short_name(const Placement& p) {
   return p.is_partial() ? name_of(p.op) : "R";
 }
 
-/// What a program does on one axis, if these are the placements of its inputs.
+/// The result of a program on one axis with given placements of its inputs.
 struct Outcome {
   Placement result{};
-  bool is_free = true;  ///< nothing moves
+  bool is_free = true;  ///< no data is moved
 };
 Outcome outcome_of(const spmd::Graph& graph, const OperandLayouts& inputs) {
   std::vector<Layout> of(graph.values.size());
@@ -75,7 +75,7 @@ Outcome outcome_of(const spmd::Graph& graph, const OperandLayouts& inputs) {
   return outcome;
 }
 
-/// Placements of all operands on one axis with which nothing moves: with partials, or without.
+/// The placements of all operands on one axis for which no data is moved, with or without partials.
 std::string free_of_cost(const spmd::Graph& graph, bool partials) {
   std::vector<std::string> found;
   OperandLayouts layouts{};
@@ -131,7 +131,7 @@ std::string types_of(ops::TypeRows<Row...>) {
 template <bool Tracks, class X>
 using LeafIf = std::conditional_t<Tracks, Tracked<X>, X>;
 
-/// Whether the operations that a composite is made of have a gradient in operand I.
+/// Whether the operations that a composite consists of have a gradient in operand I.
 template <int I, class Op, class... T, int... Dims>
 constexpr bool tracks_by_parts(Types<T...>, std::integer_sequence<int, Dims...>) {
   if constexpr (!is_composite<Op>) return false;
@@ -143,7 +143,7 @@ constexpr bool tracks_by_parts(Types<T...>, std::integer_sequence<int, Dims...>)
     }(std::index_sequence_for<T...>{});
 }
 
-/// The operands that an operation on these types has a gradient in.
+/// The operands for which an operation on these types has a gradient.
 template <class Op, class... T, int... Dims>
 std::string gradient_of(Types<T...>, std::integer_sequence<int, Dims...>, const char* constant) {
   using Y = decltype(call_op(std::declval<const Op&>(), std::declval<const Traced<T, Dims>&>()...));
@@ -165,7 +165,7 @@ std::string gradient_of(Types<T...>, std::integer_sequence<int, Dims...>, const 
   return with.empty() ? "no: " + reason : "in operand " + joined(with, " and ") + "; " + reason;
 }
 
-/// The first `Count` of some types, and of some numbers of dimensions.
+/// The first `Count` of a list of types and of a list of numbers of dimensions.
 template <int Count, class... T, int... D, class F>
 void with_first(Types<T...>, std::integer_sequence<int, D...>, const F& f) {
   constexpr std::array<int, sizeof...(D)> dims{D...};
@@ -178,7 +178,7 @@ void with_first(Types<T...>, std::integer_sequence<int, D...>, const F& f) {
 template <class Row, class... Rest>
 Row first_row(ops::TypeRows<Row, Rest...>);
 
-/// Some extents.
+/// Arbitrary extents.
 template <int Rank>
 std::array<index_t, std::size_t(Rank)> filled() {
   std::array<index_t, std::size_t(Rank)> extents{};

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""docs/ops.md is what the list of operations says.
+"""docs/ops.md matches the list of operations.
 
 usage: ops_page.py PAGE PROGRAM [--write]
 
-PROGRAM prints the page; --write puts it where it belongs.
+PROGRAM prints the page; --write replaces PAGE with it.
 """
 
 import difflib

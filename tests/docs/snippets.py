@@ -3,17 +3,17 @@
 
 usage: snippets.py SOURCE_ROOT COMPILER [PAGE ..]
 
-A block ```cpp is one of these:
+Each ```cpp block is one of these:
 
-- with a `main`, a program, complete as it stands;
-- opening with `#include`, a file that is only compiled;
-- opening with `template` or `struct`, declarations: they stand before the later blocks of the page;
-- anything else, the body of a rank's function on a 2 x 2 mesh of dp and tp, where `print(text)`
+- with a `main`: a complete program;
+- beginning with `#include`: a file that is only compiled;
+- beginning with `template` or `struct`: declarations, which precede the later blocks of the page;
+- anything else: the body of a rank's function on a 2 x 2 mesh of dp and tp, where `print(text)`
   writes a line on rank 0.
 
-Programs and bodies run on 4 ranks, next to the digits. A block ```output is what the last one of
-them on its page prints. Blocks that are not C++ to compile are marked otherwise (```text, ```sh).
-Links to files lead to files.
+Programs and bodies run on 4 ranks, in the folder of the digits. An ```output block is the output of
+the preceding C++ block. Blocks that are not compiled are marked otherwise (```text, ```sh). Links
+to files must lead to files.
 """
 
 import concurrent.futures
@@ -62,7 +62,7 @@ class Snippet:
     where: str    # page:line
     source: str   # a file
     runs: bool
-    complete: bool = False  # as it stands on the page
+    complete: bool = False  # used as it stands on the page
     prints: str = None
 
     def promise(self):
@@ -71,7 +71,7 @@ class Snippet:
 
 
 def snippets_of(root, page):
-    """Every C++ block of a page."""
+    """All C++ blocks of a page."""
     text = page.read_text()
     declared = ""
     found = []
@@ -103,8 +103,8 @@ def lines(text):
 
 
 class Workshop:
-    """What snippets that are not complete have in common, compiled once: they are in the compiled
-    mode, complete ones header-only."""
+    """The common part of incomplete snippets, compiled once. Incomplete snippets use the compiled
+    mode; complete ones are header-only."""
 
     def __init__(self, root, compiler, folder):
         self.root = root
@@ -126,7 +126,7 @@ class Workshop:
 
 
 def try_out(workshop, snippet):
-    """What went wrong with a snippet; empty if nothing."""
+    """Checks a snippet. Returns an error message; empty if all is well."""
     with tempfile.TemporaryDirectory() as scratch:
         source = pathlib.Path(scratch) / "snippet.cpp"
         program = pathlib.Path(scratch) / "snippet"

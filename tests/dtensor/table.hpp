@@ -1,4 +1,4 @@
-// Matrices whose elements say where they stand, on the test's device.
+// Matrices whose elements encode their position, on the test's device.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ Tensor<T, 2, TestDevice> table(index_t rows, index_t columns, T scale = 1) {
   return result.to(TestDevice{});
 }
 
-/// Whether a tensor, of any strides, is that table.
+/// Whether a tensor, with any strides, equals that table.
 template <class T>
 bool is_table(const Tensor<T, 2, TestDevice>& tensor, index_t rows, index_t columns, T scale = 1) {
   if (tensor.shape() != std::array<index_t, 2>{rows, columns}) return false;

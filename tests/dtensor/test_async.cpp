@@ -1,4 +1,4 @@
-// Asynchronous redistributions, and the reuse of storage that nobody else needs.
+// Asynchronous redistribution, and reuse of storage without other owners.
 #include <atomic>
 #include <chrono>
 #include <optional>
@@ -29,7 +29,7 @@ TEST_CASE("asynchronous redistributions are waited for at first use, in any orde
     const auto y = from_local(table(4, 8, 2.0), mesh, Replicate{}).redistribute(Shard<1>{});
     const auto gathered = x.redistribute_async(Replicate{});
     const auto moved = y.redistribute_async(Shard<0>{});
-    // meanwhile the rank communicates on its own
+    // meanwhile the rank itself communicates
     CHECK(is_table(y.full_tensor(), 4, 8, 2.0));
     CHECK(is_table(moved->full_tensor(), 4, 8, 2.0));
     CHECK(is_table(gathered.wait().local(), 9, 5));
@@ -67,7 +67,7 @@ TEST_CASE("work of the rank goes on while a redistribution waits for a peer") {
     const auto x = from_local(table<double>(4, 4), mesh, Replicate{}).redistribute(Shard<0>{});
     (void)x.redistribute_async(Replicate{}).wait();
     if (world.rank() == 0) {
-      // rank 1 does not start its part before rank 0 has sent it something by other means
+      // rank 1 starts its part only after rank 0 has sent it something by other means
       const auto pending = x.redistribute_async(Replicate{});
       CHECK(!pending.ready());
       world.barrier();
@@ -161,7 +161,7 @@ TEST_CASE("writing to a result leaves the source alone, on all ranks") {
   on_ranks({1, 2, 3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto x = from_local(table<double>(1, 4), mesh, Replicate{});
-    x.redistribute(Shard<0>{}).local().fill_(7);  // all of it on the first rank
+    x.redistribute(Shard<0>{}).local().fill_(7);  // all elements are on the first rank
     CHECK(is_table(x.local(), 1, 4));
     std::get<0>(redistribute_all(to(x, Shard<0>{}))).local().fill_(7);
     CHECK(is_table(x.local(), 1, 4));

@@ -24,8 +24,8 @@ using naive::shape_of;
 
 namespace {
 
-/// Moves from a layout on one mesh to a layout on another; returns the wrong elements, and adds
-/// the bytes over the least to `excess`.
+/// Moves a tensor from a layout on one mesh to a layout on another. Returns the number of wrong
+/// elements, and adds the bytes received beyond the minimum to `excess`.
 int wrong_elements(const MeshState& from_mesh, const Layout& from, const MeshState& to_mesh,
                    const Layout& to, const Indices& shape, index_t& excess) {
   const Indices from_extents = naive::to_indices(from_mesh.extents());
@@ -46,7 +46,7 @@ int wrong_elements(const MeshState& from_mesh, const Layout& from, const MeshSta
   }
   if (to_mesh.is_member())
     wanted = naive::elements(to, shape, to_extents, naive::to_indices(to_mesh.coordinate()));
-  // who does not belong to the source does not know the shape
+  // ranks outside the source mesh do not know the shape
   Shape global = from_mesh.is_member() ? shape_of(shape) : Shape::filled(int(shape.size()), 0);
   CommTrace trace(*from_mesh.world());
   const auto result =
@@ -84,7 +84,7 @@ void check_all(const MeshState& from_mesh, const MeshState& to_mesh, const Indic
       CHECK_MESSAGE(wrong == 0, to_string(from), " on ", from_mesh.describe(), " -> ",
                     to_string(to), " on ", to_mesh.describe(), ", rank ", from_mesh.world_rank());
     }
-  CHECK(excess == 0);  // nobody receives more than it must own and does not
+  CHECK(excess == 0);  // each rank receives only what it must own and lacks
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// DTensors as users make, convert and move them; values against the global array.
+// Creating, converting and redistributing DTensors; values compared with the global array.
 #include <complex>
 #include <cstdint>
 #include <string>
@@ -42,7 +42,7 @@ bool is_counting(const Tensor<T, 2, Device>& tensor, index_t rows, index_t colum
   return true;
 }
 
-/// Whether the local elements are those of the counting array that this rank owns.
+/// Whether the local elements are this rank's part of the counting array.
 template <class X>
 bool is_part_of_counting(const X& x) {
   const auto owned = naive::elements(X::layout, naive::to_indices(Shape(x.shape())),
@@ -57,7 +57,7 @@ bool is_part_of_counting(const X& x) {
   return true;
 }
 
-/// distribute, redistribute to every placement of a line, gather.
+/// Distributes, redistributes to every placement on one axis, and gathers.
 template <class T, class From, class To>
 void round_trip(World& world, index_t rows, index_t columns) {
   const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
@@ -170,7 +170,7 @@ TEST_CASE("addends become a partial whose value is their sum") {
     for (index_t i = 0; i < 12; ++i) CHECK(whole.data()[i] == double(i * world.size()));
     const auto largest = from_local(counting<double>(3, 4).to(TestDevice{}), mesh, Partial<Max>{});
     CHECK(is_counting(largest.redistribute(Shard<1>{}).full_tensor(), 3, 4));
-    CHECK(x.to_local().to(Host{})(0, 1) == 1);  // no reduction behind the back
+    CHECK(x.to_local().to(Host{})(0, 1) == 1);  // no implicit reduction
   });
 }
 

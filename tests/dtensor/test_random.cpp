@@ -1,4 +1,4 @@
-// Random arrays: the same elements on any mesh, no counter used twice.
+// Random arrays: the same elements on any mesh; no counter is used twice.
 #include <algorithm>
 #include <complex>
 #include <cstdint>
@@ -24,7 +24,7 @@ bool same_bits(const Tensor<T, Rank>& a, const Tensor<T, Rank>& b) {
   return a.shape() == b.shape() && std::equal(a.data(), a.data() + a.size(), b.data());
 }
 
-/// Draws on a mesh what has been drawn on one device, and compares.
+/// Draws on a mesh and compares with the draws on one device.
 template <class T, class Mesh, class... P>
 void check_draws(const World& world, const Mesh& mesh, P... p) {
   RandomState state{99, 3};
@@ -83,7 +83,7 @@ TEST_CASE("no counter is used twice: the bits of all elements of all draws diffe
     const index_t half = world.size() > 1 ? 2 : 1;
     const auto mesh = init_device_mesh<dp, tp>(world, {half, world.size() / half});
     manual_seed(world, 5);
-    std::vector<index_t> bits;  // a bijection of the counters, of which this is one half
+    std::vector<index_t> bits;  // a bijection of the counters; this is one half of it
     const auto draw = [&](auto... p) {
       const auto x = empty<index_t>({7, 45}, mesh, p...);
       const auto all = detail::fill_drawn("test", FirstBits{}, x).full_tensor();

@@ -1,4 +1,4 @@
-// Random arrays in place: distributions, permutations, initialisers, alike on any mesh.
+// Filling arrays with random numbers: distributions, permutations, initialisers, equal on any mesh.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -31,7 +31,7 @@ void check_equal_to(const X& placed, const Tensor<T, Rank>& local) {
   CHECK(std::equal(whole.data(), whole.data() + whole.size(), local.data()));
 }
 
-/// Every call on a mesh, and the same on one rank from the same state.
+/// Compares every call on a mesh with the same call on one rank from the same state.
 template <class T, class Mesh, class... P>
 void check_fills(const World& world, const Mesh& mesh, P... p) {
   RandomState state{31, 2};

@@ -1,4 +1,5 @@
-// Several redistributions as one: values of one after the other, fewer synchronisations.
+// Several redistributions at once: the same values as one after the other, with fewer
+// synchronisations.
 #include <cstdint>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// RNG trackers: which ranks draw the same numbers, inside and outside of regions.
+// RNG trackers: which ranks draw the same numbers, inside and outside regions.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -19,7 +19,7 @@ using cleave::testing::error_of;
 
 namespace {
 
-/// What every rank of a group has.
+/// The numbers of all ranks of a group.
 std::vector<double> gathered(Communicator& group, double mine) {
   const auto size = std::size_t(group.size());
   std::vector<double> all(size);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """examples/data_parallel learns, with the same losses on any number of ranks, threads or processes;
-hooks that send less reach losses near them.
+hooks that send less reach similar losses.
 
 usage: data_parallel.py PROGRAM [MPIEXEC]
 """
@@ -22,7 +22,7 @@ def losses_of(done):
 
 
 def received_by(done):
-    """In the last step that is printed, KiB."""
+    """The KiB communicated in the last step that is printed."""
     return float(LINE.findall(done.stdout)[-1][3])
 
 

@@ -4,7 +4,7 @@ input in one line.
 
 usage: kmeans.py PROGRAM DATA_FOLDER [MPIEXEC]
 
-The expected numbers are those that tests/reference/kmeans_sklearn.py prints.
+The expected numbers are printed by tests/reference/kmeans_sklearn.py.
 """
 
 import array
@@ -38,8 +38,8 @@ def run(command, **settings):
 
 
 def received(dp, tp):
-    """What rank 0 receives per iteration: [n/dp, k] is summed over tp; [k, f/tp] sums, k counts and
-    two numbers over dp. An all-reduce over n ranks moves 2 (n - 1) / n of it."""
+    """The bytes that rank 0 receives per iteration: [n/dp, k] is summed over tp; [k, f/tp] sums, k
+    counts and two numbers over dp. An all-reduce of n ranks receives 2 (n - 1) / n of its data."""
     def all_reduce(axis, size, elements):
         return [f"all_reduce {axis} {2 * elements * (size - 1) // size * 8} B"] if size > 1 else []
     rows, columns = -(-POINTS // dp), -(-FEATURES // tp)

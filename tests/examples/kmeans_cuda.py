@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""examples/kmeans on GPUs: the reference's numbers on a stand-in for them; on a real one, if there
-is one; otherwise one clear error.
+"""examples/kmeans on GPUs: the reference's numbers on the stand-in, and on a real GPU if there is
+one; otherwise one clear error.
 
 usage: kmeans_cuda.py DATA_FOLDER STAND_IN_PROGRAM [PROGRAM]
 

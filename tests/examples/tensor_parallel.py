@@ -27,7 +27,7 @@ def alike(found, expected):
 
 
 def calls_of(done):
-    """How often each collective is called forward."""
+    """The number of calls of each collective in the forward pass."""
     forward = done.stdout.split("forward\n")[1].split("backward\n")[0]
     calls = {}
     for count, kind in CALL.findall(forward):

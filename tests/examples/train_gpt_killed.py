@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""examples/train_gpt is killed at random moments, also while it writes a checkpoint, and goes on from
-the latest one: at most the steps since then are lost, and nothing differs from what a run that was
-not killed has written.
+"""examples/train_gpt is killed at random moments, even while it writes a checkpoint, and resumes
+from the latest one: at most the steps since then are lost, and the results equal those of a run
+that was not killed.
 
-usage: train_gpt_killed.py PROGRAM [MPIEXEC]      (CLEAVE_KILLS=50: how often; 6 by default)
+usage: train_gpt_killed.py PROGRAM [MPIEXEC]      (CLEAVE_KILLS=50: number of kills; default 6)
 
-Every third kill is of one process out of two under MPIEXEC, the others of two ranks that are threads.
+Every third kill is of one of two processes under MPIEXEC, the others of a process with two threads.
 """
 
 import os
@@ -61,7 +61,7 @@ class Program:
         return pathlib.Path(self.program).name[:15]
 
     def kill(self, launched, random_numbers):
-        """The process, or one of several; the launcher then ends the others."""
+        """Kills the process, or one of several; the launcher then ends the others."""
         try:
             ranks = self.ranks(launched) if launched.args[0] == str(self.mpiexec) else []
             os.kill(random_numbers.choice(ranks) if ranks else launched.pid, signal.SIGKILL)
@@ -91,7 +91,7 @@ def is_writing(directory):
 
 
 def wait_until(moment, launched, directory, for_writing, delay):
-    """Until `moment`; if `for_writing`, until a checkpoint is being written after it, and a bit."""
+    """Waits until `moment`; if `for_writing`, also for a checkpoint being written, plus `delay`."""
     while time.monotonic() < moment and launched.poll() is None:
         time.sleep(0.001)
     while for_writing and launched.poll() is None and not is_writing(directory):

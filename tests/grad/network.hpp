@@ -1,5 +1,5 @@
-// A network of two layers with cross-entropy: once with operations, once with plain loops, whose
-// finite differences are what gradients are compared with.
+// A network of two layers with cross-entropy, once with operations and once with plain loops.
+// Gradients are compared with finite differences of the loops.
 #pragma once
 
 #include <cmath>
@@ -32,7 +32,7 @@ struct Network {
   }
 };
 
-/// The arguments of the network on one device.
+/// The inputs and parameters of the network on one device.
 struct Example {
   Tensor<double, 2> x, w1;
   Tensor<double, 1> b1;
@@ -71,7 +71,7 @@ struct Example {
     return total / double(n);
   }
 
-  /// Its derivative in the elements of one argument, by central differences.
+  /// The derivative of the loss in the elements of one argument, by central differences.
   std::vector<double> slopes(double* elements, index_t count) const {
     constexpr double step = 1e-6;
     std::vector<double> result;

@@ -1,4 +1,4 @@
-// Gradients on one device against finite differences of plain loops.
+// Gradients on one device, compared with finite differences of plain loops.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -143,7 +143,7 @@ TEST_CASE("changing what a gradient reads in place is an error, whoever owns it"
   const auto data = noise<2>({3, 4}, 1);
   const auto w = requires_grad(noise<2>({4, 2}, 2));
   const auto loss = sum(matmul(data, w));
-  add_(data, 1);  // dL/dw reads it
+  add_(data, 1);  // dL/dw needs the old value
   CHECK(contains(error_of([&] { backward(loss); }), sentence));
 
   const auto y = exp(w);
@@ -172,7 +172,7 @@ TEST_CASE("what no gradient reads may be changed in place, and a leaf between it
   backward(loss);
   check_close(grad(x), std::vector<double>(5, 3));
   zero_grad(x);
-  for (int i = 0; i < 2; ++i) {  // two steps of a descent to 0: x -= 0.25 * 2 x
+  for (int i = 0; i < 2; ++i) {  // two gradient descent steps: x -= 0.25 * 2 x
     backward(sum(x * x));
     map_([](double p, double g) { return p - 0.25 * g; }, x.value(), grad(x));
     zero_grad(x);

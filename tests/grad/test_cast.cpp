@@ -1,5 +1,5 @@
 // Gradients of casts: each step of a chain passes the gradient on in the element type of its
-// operand, rounded as that type rounds.
+// operand, rounded to that type.
 #include <complex>
 #include <type_traits>
 #include <vector>
@@ -17,7 +17,7 @@ namespace {
 
 using Complex = std::complex<double>;
 
-/// The gradients of sum(square(x as Middle, as double again) w), and what plain loops say.
+/// The gradients of sum(square(x cast to Middle and back to double) w), compared with plain loops.
 template <class Middle, class X, class W>
 void check_chain(const X& placed, const W& w, const Tensor<double, 2>& a,
                  const Tensor<double, 2>& b) {

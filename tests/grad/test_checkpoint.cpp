@@ -1,4 +1,4 @@
-// Saved values that are computed again.
+// Recomputation of saved values.
 #include <string>
 #include <vector>
 

@@ -1,5 +1,4 @@
-// Gradients of values that move from one mesh to another: back to the mesh and the placements that
-// they came from.
+// Gradients of values that move between meshes return to the original mesh and placements.
 #include <cmath>
 #include <type_traits>
 #include <vector>
@@ -17,7 +16,7 @@ using namespace cleave::testing;
 
 namespace {
 
-/// The gradient of sum((x on the other mesh)² w), compared on the ranks of x's mesh.
+/// Checks the gradient of sum((x on the other mesh)² w) on the ranks of x's mesh.
 template <class... To, class X, class Mesh>
 void check_square(const X& placed, const Tensor<double, 2>& a, const Tensor<double, 2>& b,
                   const Mesh& other) {

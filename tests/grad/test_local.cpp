@@ -1,4 +1,4 @@
-// Gradients through local tensors: the placements that a caller states, and those that need not be.
+// Gradients through local tensors: placements stated by the caller, and those that are deduced.
 #include <array>
 #include <vector>
 
@@ -38,7 +38,7 @@ TEST_CASE("a rank's part of a sharded value has its own part of the gradient") {
     const auto mesh = init_device_mesh<dp>(world, {world.size()});
     const auto x = requires_grad(distribute_tensor(a, mesh, Shard<0>{}));
     const auto w = requires_grad(distribute_tensor(b, mesh, Replicate{}));
-    // every rank computes an addend of the gradient of w from the rows that it has
+    // every rank computes an addend of the gradient of w from its own rows
     const auto rows = to_local(x) * to_local(w, Partial<Sum>{}) * 2.0;
     CommTrace trace(world);
     backward(sum(from_local(rows, mesh, Shard<0>{})));
@@ -65,7 +65,7 @@ TEST_CASE("a function of local tensors is placed as it is said to be") {
     backward(sum(y));
     check_close(grad(x).full_tensor(), expected.x);
     check_close(grad(w).full_tensor(), expected.w);
-    // without gradients it is the same function
+    // without gradients the function computes the same
     check_close(local_map(twice, Placements<Shard<0>>{}, x.value(), w.value()).full_tensor(), values,
                 1e-15);
   });
@@ -91,7 +91,7 @@ TEST_CASE("what is gathered on every rank has a gradient that is the same on eve
     const auto loss = sum(full_tensor(x) * b);
     trace.clear();
     backward(loss);
-    CHECK(trace.events().empty());  // every rank takes its rows
+    CHECK(trace.events().empty());  // every rank uses its own rows
     check_close(grad(x).full_tensor(), values_of(b), 1e-15);
   });
 }

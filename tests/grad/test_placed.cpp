@@ -1,5 +1,5 @@
-// Gradients of distributed tensors: values as on one device, placements as the leaf's, and what
-// they communicate.
+// Gradients of distributed tensors: values as on one device, placements of the leaves, and
+// communication.
 #include <array>
 #include <string>
 #include <type_traits>
@@ -75,7 +75,7 @@ TEST_CASE("a network trains to the same losses on any mesh, shards uneven or emp
                          distribute_tensor(e.w2.clone(), mesh, Replicate{}, Shard<0>{}), classes),
                    expected);
     }
-    {  // classes sharded, weights over both axes
+    {  // classes sharded, weights sharded over both axes
       check_losses(train(rows(e.x), distribute_tensor(e.w1.clone(), mesh, Shard<0>{}, Shard<0>{}),
                          distribute_tensor(e.b1.clone(), mesh, Shard<0>{}, Replicate{}),
                          distribute_tensor(e.w2.clone(), mesh, Replicate{}, Shard<1>{}), classes),

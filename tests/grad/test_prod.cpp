@@ -1,4 +1,4 @@
-// Second derivatives of products, also where factors are exactly 0.
+// Second derivatives of products, including factors that are exactly 0.
 #include <complex>
 #include <cstddef>
 #include <type_traits>
@@ -21,7 +21,7 @@ T conjugate(const T& a) {
   else return a;
 }
 
-/// Rows with no, one, two, three and only zeros among their factors.
+/// Rows whose factors include no, one, two, three or only zeros.
 template <class T>
 Tensor<T, 2> factors() {
   const auto re = noise<2>({6, 4}, 1), im = noise<2>({6, 4}, 2);
@@ -98,7 +98,7 @@ TEST_CASE("the third derivative of a product is right where one factor is zero")
     backward(prod(z));
     backward(sum(grad(z)));
     backward(sum(grad(y)));
-    std::vector<double> expected;  // 2 per pair of two others, times the one that is left
+    std::vector<double> expected;  // 2 per pair of other factors, times the remaining one
     for (index_t k = 0; k < 4; ++k) {
       double total = 0;
       for (index_t l = 0; l < 4; ++l)

@@ -1,5 +1,5 @@
-// Gradients of operations that have several results: each result has a gradient of its own, and one
-// that nobody uses counts as zeros.
+// Gradients of operations with several results: each result has its own gradient, which is zero if
+// the result is not used.
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -38,7 +38,7 @@ struct SinCos {
   }
 };
 
-/// The least element of each row, and the sum of each column: results that lie differently.
+/// The minimum of each row and the sum of each column: results with different placements.
 struct LeastAndSums {
   static constexpr const char* name = "least_and_sums";
   static constexpr const char* factors = "ab->a,b";
@@ -57,7 +57,7 @@ struct LeastAndSums {
   }
 };
 
-/// The largest element of each row, and where it is: an index has no gradient.
+/// The maximum of each row and its index, which has no gradient.
 struct LargestAndPlace {
   static constexpr const char* name = "largest_and_place";
   static constexpr const char* factors = "ab->a,a";
@@ -86,7 +86,7 @@ constexpr auto sincos(const X& x) {
   return call_op(SinCos{}, x);
 }
 
-/// Elements of the expected gradient from those of x.
+/// Computes the expected gradient from the elements of x.
 template <class F>
 std::vector<double> each(const Tensor<double, 2>& a, const F& f) {
   std::vector<double> result;
@@ -94,7 +94,7 @@ std::vector<double> each(const Tensor<double, 2>& a, const F& f) {
   return result;
 }
 
-/// Both results, each alone, and each several times.
+/// Uses both results, each alone, and each several times.
 template <class X, class W>
 void check_sincos(const X& placed, const W& w, const Tensor<double, 2>& a,
                   const Tensor<double, 2>& b) {
@@ -254,7 +254,7 @@ TEST_CASE("a program holds the gradients of several results, those of unused one
 
 namespace {
 
-/// The gradient of one of two results; the compiler traces it.
+/// The gradient of one of two results, traced by the compiler.
 struct OneOfTwo {
   constexpr auto operator()(const auto& input) const {
     const auto x = requires_grad(input);

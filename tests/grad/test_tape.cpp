@@ -1,5 +1,5 @@
-// The order in which gradients become complete, what runs at the end, what a failure leaves behind,
-// and how long a tape may be.
+// The order in which gradients become complete, actions at the end of backward, the state after a
+// failure, and the length of tapes.
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -24,7 +24,7 @@ TEST_CASE("hooks of leaves fire as gradients become complete, the last layer fir
   on_gradient(w1, [&](const Tensor<double, 2>&) { order += "w1 "; });
   on_gradient(w2, [&](const Tensor<double, 2>& g) {
     order += "w2 ";
-    CHECK(!has_grad(b1));  // still on its way
+    CHECK(!has_grad(b1));  // not complete yet
     CHECK(g.shape() == e.w2.shape());
     at_backward_end([&](bool complete) { order += complete ? "end" : "failed"; });
   });
@@ -78,7 +78,7 @@ TEST_CASE("a tape of a hundred thousand operations is swept and dropped without 
   };
   backward(sum(chain()));
   check_close(grad(x), {1.0});
-  static_cast<void>(chain());  // dropped without a sweep
+  static_cast<void>(chain());  // dropped without a backward pass
 }
 
 TEST_CASE("records keep no elements that no gradient reads") {
@@ -86,7 +86,7 @@ TEST_CASE("records keep no elements that no gradient reads") {
   const auto x = requires_grad(a);
   const auto y = exp(x);
   const auto held = y.value().storage().use_count();
-  const auto z = y + 1.0;  // its gradient reads nothing
+  const auto z = y + 1.0;  // its gradient reads no saved values
   CHECK(y.value().storage().use_count() == held);
   const auto w = y * z;    // its gradient reads both
   CHECK(y.value().storage().use_count() == held + 1);
@@ -96,10 +96,10 @@ TEST_CASE("records keep no elements that no gradient reads") {
 
 namespace {
 
-/// A product that can give both gradients at once.
+/// A product that can compute both gradients at once.
 struct Together : Elementwise {
   static constexpr const char* name = "together";
-  static inline int calls = 0;  ///< of `gradients`
+  static inline int calls = 0;  ///< number of calls of `gradients`
 
   template <class T>
   T operator()(const T& a, const T& b) const {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The test harness reports failures, also of one rank alone, also of a case that did not run.
+"""The test harness reports failures, even of a single rank, and of cases that did not run.
 
 usage: check.py PLANTED [MPIEXEC]
 """
@@ -14,7 +14,7 @@ from cases import Cases
 
 
 def outcome(command):
-    """The last line, the exit status and all output of the planted cases."""
+    """The last line, the exit status and the output of the planted cases."""
     done = subprocess.run(command, text=True, timeout=240, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           env=dict(os.environ, CLEAVE_TIMEOUT="5"))

@@ -1,5 +1,4 @@
-// Cases with known outcomes: what the main of the tests and `on_ranks` have to report about them is
-// checked by check.py.
+// Cases with known outcomes: check.py checks what the tests' main and `on_ranks` report about them.
 #include <stdexcept>
 
 #include <doctest/doctest.h>

@@ -46,7 +46,7 @@ TEST_CASE_TEMPLATE("the first extreme element is found along any dimension", T, 
                    std::int64_t, std::uint8_t, half) {
   for (const std::array<index_t, 3>& extents : reduced_extents) {
     const Tensor<T, 3> plain(extents);
-    // few distinct values: ties everywhere
+    // few distinct values, many ties
     for (index_t i = 0; i < plain.size(); ++i) plain.data()[i] = T(float(i * 7 % 5));
     for (int dim = 0; dim < 3; ++dim) {
       CAPTURE(dim);

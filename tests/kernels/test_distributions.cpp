@@ -1,7 +1,7 @@
-// Distributions: ten million numbers against their distribution functions; the orders of
-// permutations and the draws of categories against their probabilities.
+// Distributions: ten million numbers compared with their distribution functions; the orders of
+// permutations and the draws of categories compared with their probabilities.
 //
-// All seeds are fixed; the critical values are those that one sample in a thousand exceeds.
+// All seeds are fixed. One sample in a thousand exceeds the critical values.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -23,12 +23,12 @@ namespace {
 
 constexpr index_t many = 10'000'000;
 
-/// Of Kolmogorov's statistic for large samples: 2 exp(-2 x^2) = 0.001.
+/// For Kolmogorov's statistic and large samples: 2 exp(-2 x^2) = 0.001.
 /// N. Smirnov: Table for estimating the goodness of fit of empirical distributions. Ann. Math.
 /// Statist. 19 (1948), 279-281.
 double critical_distance(index_t n) { return 1.9495 / std::sqrt(double(n)); }
 
-/// Of chi-square: E. B. Wilson, M. M. Hilferty: The distribution of chi-square. Proc. Natl. Acad.
+/// For chi-square: E. B. Wilson, M. M. Hilferty: The distribution of chi-square. Proc. Natl. Acad.
 /// Sci. 17 (1931), 684-688; within 0.1 % of the tables from 3 degrees of freedom on.
 double critical_chi_square(double freedom) {
   const double a = 2 / (9 * freedom);
@@ -47,7 +47,8 @@ double chi_square(const std::vector<double>& counts) {
 }
 
 /// The distance between the distribution of a sample and the given one (Kolmogorov, Smirnov), on a
-/// grid of 2^16 points: it can be larger between them, but not by more than their distance.
+/// grid of 2^16 points. Between the points it can be larger, by at most the difference between
+/// neighbours.
 template <class T, class F>
 double distance(const Tensor<T, 1>& sample, const F& distribution) {
   constexpr index_t cells = index_t(1) << 16;
@@ -118,7 +119,7 @@ TEST_CASE("truncated normal numbers have the distribution and the moments of the
     const Tensor<double, 1> x({n});
     trunc_normal_(x, state, mean, deviation, low, high);
     const double a = (low - mean) / deviation, b = (high - mean) / deviation;
-    const bool upper = a > 0;  // the lower tail has the finer probabilities
+    const bool upper = a > 0;  // probabilities are finer in the lower tail
     const double mass = upper ? probability(-a) - probability(-b) : probability(b) - probability(a);
     CHECK(distance(x, [&](double v) {
             const double z = (v - mean) / deviation;
@@ -152,7 +153,7 @@ TEST_CASE("all orders of a permutation are equally frequent") {
     RandomState state{2028, 0};
     for (std::size_t draw = 0; draw < 30 * orders; ++draw) {
       const auto order = permutation(n, state);
-      std::size_t number = 0;  // of the order, in the factorial number system
+      std::size_t number = 0;  // of the permutation, in the factorial number system
       for (index_t i = 0; i < n; ++i) {
         std::size_t smaller = 0;
         for (index_t j = i + 1; j < n; ++j) smaller += order(j) < order(i);

@@ -1,5 +1,5 @@
-// Passes over blocks of exact sums, with the vectors of every width that this processor has: what
-// they find is the sum of fixed-point numbers of 128 bits.
+// Passes over blocks of exact sums, with vectors of every width that this processor has: the
+// results are compared with sums of 128-bit fixed-point numbers.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -21,7 +21,7 @@ __extension__ typedef __int128 Fixed;
 constexpr index_t block_size = 1024;
 constexpr int last_place = 100;  // numbers are multiples of 2^-100
 
-/// The passes for vectors of a width.
+/// The passes for one vector width.
 struct Width {
   const char* name;
   const BlockPasses* passes;
@@ -40,7 +40,7 @@ Fixed fixed(double x) {
   int exponent = 0;
   const auto digits = Fixed(std::ldexp(std::frexp(x, &exponent), 53));
   const int shift = exponent - 53 + last_place;
-  return shift >= 0 ? digits << shift : digits >> -shift;  // of zeros
+  return shift >= 0 ? digits << shift : digits >> -shift;  // drops zeros only
 }
 
 /// Numbers of magnitudes from 2^-range to 1, of both signs, and zeros.
@@ -100,7 +100,7 @@ TEST_CASE("a block of floats is summed as doubles where its exponents allow, in 
       Fixed expected = 0;
       for (const float value : x) expected += fixed(value);
       double sum = 0;
-      int highest = 0;  // a guess that fails, and is corrected
+      int highest = 0;  // a wrong guess, to be corrected
       CHECK(width.passes->sum(x.data(), block_size, highest, sum));
       CHECK((fixed(sum) == expected));
       CHECK(width.passes->sum(x.data(), block_size, highest, sum));

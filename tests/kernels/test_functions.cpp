@@ -13,7 +13,7 @@ using namespace cleave::kernels;
 
 namespace {
 
-/// The distance, relative to the size of the number.
+/// The distance relative to the size of the number.
 template <class R>
 R off(const std::complex<R>& actual, const std::complex<R>& expected) {
   return std::abs(actual - expected) / (std::abs(expected) + std::numeric_limits<R>::min());

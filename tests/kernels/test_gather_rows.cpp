@@ -60,8 +60,8 @@ TEST_CASE("an index that is none of a row is reported; its row is zeros, or left
   CHECK(out(1, 0) + out(1, 1) + out(2, 0) + out(2, 1) == 0.0f);
   CHECK(out(3, 1) == table(0, 1));
   CHECK(scatter_add_rows(On<Host>{}, read(out), read(indices), write(table), {0, 4}) == 4);
-  CHECK(table(1, 0) == 6.0f);  // twice as much
-  CHECK(table(3, 1) == 8.0f);  // as before
+  CHECK(table(1, 0) == 6.0f);  // doubled
+  CHECK(table(3, 1) == 8.0f);  // unchanged
 }
 
 TEST_CASE("rows that are elsewhere are no errors") {

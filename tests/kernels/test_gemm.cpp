@@ -21,7 +21,7 @@ T entry(index_t i, index_t j, int seed) {
   else return T(float(value));
 }
 
-/// A matrix stored in one of several ways; what an index means stays the same.
+/// Ways to store a matrix; the meaning of an index stays the same.
 enum class Storage { row_major, col_major, padded_rows, padded_cols, every_other };
 
 template <class T>
@@ -115,7 +115,7 @@ TEST_CASE("a product wider than a block is complete") {
 
 TEST_CASE_TEMPLATE("sums of 16-bit floats are accumulated in float and rounded once", T, half,
                    bfloat16) {
-  // one addend of 1024 and many of 1 (0.5 * 2): summed in 16 bits, they would vanish
+  // one addend of 1024 and many of 1 (0.5 * 2), which a 16-bit sum would lose
   constexpr index_t k = 600;
   Tensor<T, 2> a({1, k}), b({k, 2}), c({1, 2});
   a.fill_(T(0.5f));
@@ -154,13 +154,13 @@ TEST_CASE("a NaN in an operand reaches the product, a NaN in the output's storag
 
 namespace {
 
-/// Narrow and long products through the kernel for vectors of so many bytes.
+/// Narrow and long products with the kernel for vectors of that many bytes.
 template <class T, int Bytes>
 void check_skinny() {
 #if defined(CLEAVE_SKINNY_GEMM)
   const auto product = [](const Tensor<T, 2>& a, const Tensor<T, 2>& b, bool expected) {
     const index_t m = a.extent(0), n = b.extent(1);
-    for (const index_t more : {index_t{0}, index_t{3}}) {  // between the rows of the result
+    for (const index_t more : {index_t{0}, index_t{3}}) {  // spare elements per row of the result
       const Tensor<T, 2> all({m, n + more});
       all.fill_(T(77));
       const auto c = all.slice(1, 0, n);
@@ -208,7 +208,7 @@ TEST_CASE_TEMPLATE("products with one large operand equal the naive ones, for al
 
 namespace {
 
-/// Small products through the kernel for vectors of so many bytes.
+/// Small products with the kernel for vectors of that many bytes.
 template <class T, int Bytes>
 void check_small() {
 #if defined(CLEAVE_SKINNY_GEMM)

@@ -1,4 +1,4 @@
-// Functions that are the same everywhere: against the mathematical library in a wider type.
+// Functions with the same results everywhere, compared with the math library in a wider type.
 #include <algorithm>
 #include <bit>
 #include <cmath>

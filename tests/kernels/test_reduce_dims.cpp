@@ -54,7 +54,7 @@ void check(const Tensor<T, 3>& in, unsigned mask) {
   index_t wrong = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) wrong += !(out[i] == T(expected[i]));
   CHECK(wrong == 0);
-  CHECK(out.back() == T(99));  // nothing is written behind the result
+  CHECK(out.back() == T(99));  // nothing is written past the result
 }
 
 template <class Op, class T>

@@ -1,4 +1,5 @@
-// Functions of rows against the standard library's in long double, in units in the last place.
+// Functions of rows compared with the standard library's in long double; errors in units in the
+// last place.
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -21,7 +22,7 @@ namespace {
 struct Case {
   const char* name;
   RowFunctionId f;
-  double low, high;  ///< where results are neither rounded to 0 nor cancel
+  double low, high;  ///< the range where results neither underflow nor cancel
   double ulps;
   long double (*exact)(long double);
 };
@@ -59,7 +60,7 @@ const Case cases[] = {
      }},
 };
 
-/// Calls f(level) for all instructions that this processor has.
+/// Calls f(level) for every instruction set that this processor has.
 template <class F>
 void each_level(const F& f) {
   for (const VectorLevel level : {VectorLevel::sse2, VectorLevel::avx2, VectorLevel::avx512}) {

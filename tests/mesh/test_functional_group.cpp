@@ -30,7 +30,7 @@ TEST_CASE("a mesh of one axis is a group, and so are axes of a larger one") {
     CHECK(members({mesh, dp{}}, rank) == along_dp);
     CHECK(members({mesh, dp{}, tp{}}, rank) == all);
     CHECK(members(flatten(mesh, dp{}, tp{}), rank) == all);
-    // the ranks of a list are places in the group that it is taken from
+    // the ranks in a list are relative to the group that the list is applied to
     if (column < 2)
       CHECK(members({functional::Group(mesh, tp{}), {1, 0}}, rank) ==
             std::vector<int>{along_tp[1], along_tp[0]});

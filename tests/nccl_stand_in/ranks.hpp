@@ -1,5 +1,5 @@
-// What the tests of the stand-in for NCCL share: ranks that are threads, each with a device, a
-// stream and a communicator.
+// Shared by the tests of the stand-in for NCCL: ranks as threads, each with a device, a stream and
+// a communicator.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@
 #include "cuda_stand_in/machine.hpp"
 #include "nccl_stand_in/stand_in.hpp"
 
-/// CHECKs which result a call has.
+/// CHECKs the result of a call.
 #define CHECK_RESULT(call, result) \
   CHECK(std::string(ncclGetErrorString(call)) == ncclGetErrorString(result))
 /// CHECKs that a call of NCCL succeeds, and names the error if it does not.
@@ -22,7 +22,7 @@
 
 namespace nccl_stand_in {
 
-/// A test starts with machine and library in their first state.
+/// Starts a test with machine and library in their initial state. The test must leave no fault.
 class Fresh {
  public:
   explicit Fresh(int devices) {
@@ -39,7 +39,7 @@ class Fresh {
   }
   Fresh(const Fresh&) = delete;  // there is one machine
 
-  /// What has gone wrong until now was meant to.
+  /// CHECKs the faults so far, which the test has provoked.
   void expect_faults(const std::string& text) const { CHECK(cuda_stand_in::take_faults() == text); }
 
  private:
@@ -49,7 +49,7 @@ class Fresh {
   }
 };
 
-/// For tests of what hangs: the machine gives up after a second.
+/// For tests of hangs: the machine times out after a second.
 class Impatient {
  public:
   Impatient() { settings().timeout = std::chrono::seconds(1); }
@@ -61,12 +61,12 @@ class Impatient {
   std::chrono::seconds before_ = settings().timeout;
 };
 
-/// Waits until others have enqueued so much.
+/// Waits until other threads have enqueued that many operations.
 inline void until_pending(std::size_t operations) {
   while (cuda_stand_in::pending_operations() < operations) std::this_thread::yield();
 }
 
-/// A rank, within its thread.
+/// A rank, as seen by its thread.
 struct Rank {
   int rank = 0;
   int size = 1;
@@ -81,7 +81,7 @@ struct Rank {
   void wait() const { CHECK_CUDA(cudaStreamSynchronize(stream)); }
 };
 
-/// Device memory of the current device. Left to the end of the program: a free waits.
+/// Memory of the current device. Not freed, because a free waits.
 template <class T>
 struct Buffer : cuda_stand_in::Array<T> {
   using cuda_stand_in::Array<T>::Array;
@@ -108,7 +108,7 @@ struct Options {
   bool destroy = true;
 };
 
-/// Runs body(Rank&) in a thread for each of `size` ranks, rank r on device r.
+/// Runs body(Rank&) on a thread for each of `size` ranks; rank r uses device r.
 inline void on_ranks(int size, const auto& body, Options options = {}) {
   ncclUniqueId id;
   CHECK_NCCL(ncclGetUniqueId(&id));

@@ -1,11 +1,11 @@
-// Ranks that do not call the same: what is reported, and that nobody gets past it.
+// Ranks that make different calls: the report, and that no rank gets past the call.
 #include "ranks.hpp"
 
 using namespace nccl_stand_in;
 
 namespace {
 
-/// Lets two ranks call what does not match.
+/// Lets two ranks make calls that do not match.
 /// @param body  (Rank&, int* two buffers of eight ints)
 /// @return the faults
 std::string disagreement(const auto& body) {
@@ -71,7 +71,7 @@ TEST_CASE("two collectives swapped on one rank are reported, with their number")
           const auto gather = [&] {
             CHECK_NCCL(ncclAllGather(a, b, 1, ncclInt32, rank.comm, rank.stream));
           };
-          // The second calls may come after the first ones are known not to match.
+          // The second calls may come after the first ones have been found not to match.
           if (rank.rank == 0) gather();
           else reduce(rank, a, a, 1);
         }) ==

@@ -1,4 +1,4 @@
-// Which memory NCCL may be given, its own memory, registration.
+// The memory that NCCL accepts, memory allocated by NCCL, registration.
 #include <cstdlib>
 
 #include "ranks.hpp"

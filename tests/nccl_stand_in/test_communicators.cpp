@@ -1,4 +1,4 @@
-// Communicators: how they are made, split, used up, and what is refused.
+// Communicators: creation, splits, destruction, and refused calls.
 #include "ranks.hpp"
 
 using namespace nccl_stand_in;
@@ -35,7 +35,7 @@ TEST_CASE("two ranks on one device are refused on every rank") {
     CHECK_CUDA(cudaSetDevice(r % 2));
     ncclComm_t comm = nullptr;
     CHECK_RESULT(ncclCommInitRank(&comm, 3, id, r), ncclInvalidUsage);
-    CHECK(comm != nullptr);  // what there is of it has to be aborted
+    CHECK(comm != nullptr);  // the incomplete communicator must be aborted
     CHECK_NCCL(ncclCommAbort(comm));
     CHECK(std::string(ncclGetLastError(nullptr)) ==
           "Duplicate GPU detected : rank 2 and rank 0 both on CUDA device 0");

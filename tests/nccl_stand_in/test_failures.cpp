@@ -1,4 +1,4 @@
-// Planted errors, ranks that do not come, aborts, ends that block.
+// Planted errors, absent ranks, aborts, and finalizes that block.
 #include <atomic>
 #include <barrier>
 
@@ -74,7 +74,7 @@ TEST_CASE(
              if (rank.rank == 1) CHECK_RESULT(reduce(rank, buffer), ncclRemoteError);
              CHECK_NCCL(ncclCommAbort(rank.comm));
              rank.wait();
-             CHECK(buffer.read(rank.stream) == std::vector{3});  // without effect
+             CHECK(buffer.read(rank.stream) == std::vector{3});  // the call had no effect
            },
            {.destroy = false});
 }
@@ -202,7 +202,7 @@ TEST_CASE("an abort ends the making of a communicator, and of a child of it") {
       CHECK_RESULT(ncclCommSplit(comm, 0, 0, &child, nullptr), ncclInternalError);
       CHECK_NCCL(ncclCommAbort(child));
     } else {
-      std::thread look([&] {  // it is there while it is made
+      std::thread look([&] {  // the handle is visible during initialisation
         while (std::atomic_ref(comm).load() == nullptr) std::this_thread::yield();
         made = std::atomic_ref(comm).load();
       });

@@ -1,4 +1,4 @@
-// Collectives in CUDA graphs: each launch is matched like calls of its own.
+// Collectives in CUDA graphs: each launch is matched like separate calls.
 #include <atomic>
 #include <optional>
 

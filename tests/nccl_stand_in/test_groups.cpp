@@ -81,7 +81,7 @@ TEST_CASE("the calls of a group begin at its end; other communicators and groups
     CHECK_RESULT(ncclGroupStart(), ncclInvalidUsage);
     CHECK_RESULT(ncclCommSplit(rank.comm, 0, 0, &third, nullptr), ncclInvalidUsage);
     CHECK_RESULT(ncclGroupEnd(), ncclInvalidUsage);
-    CHECK_NCCL(ncclCommAbort(third));  // what there is of it
+    CHECK_NCCL(ncclCommAbort(third));  // the incomplete communicator
     CHECK_NCCL(ncclCommDestroy(second));
   });
   fresh.expect_faults(

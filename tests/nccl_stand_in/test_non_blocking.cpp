@@ -1,4 +1,4 @@
-// Non-blocking communicators: what is in progress, and what may be called meanwhile.
+// Non-blocking communicators: calls in progress, and calls allowed meanwhile.
 #include <atomic>
 
 #include "ranks.hpp"

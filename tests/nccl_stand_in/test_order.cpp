@@ -1,4 +1,5 @@
-// What runs when: collectives among the other work of streams, and what a missing event shows.
+// The order of execution: collectives among other work in streams, and the effect of a missing
+// event.
 #include <barrier>
 
 #include "ranks.hpp"

@@ -1,4 +1,4 @@
-// Every type and operation, against loops in double or in 64-bit integers.
+// Every type and operation, compared with loops in double or 64-bit integers.
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -20,7 +20,7 @@ double as_double(T value) {
   }
 }
 
-/// The small whole number that a rank has at a place: exact in every type, as are all results.
+/// A rank's small integer at a place: exact in every type, as are all results.
 template <class T>
 T value_at(int rank, int i) {
   const int value = (rank + 1) * (i % 2 == 0 ? 1 : 2);

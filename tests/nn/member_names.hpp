@@ -1,6 +1,6 @@
-// Whether the names of a module are those of its data members, in order, read off the compiler's
-// text for an address. That they are complete is checked by the compiler, which takes modules
-// apart into as many members as there are names.
+// Whether the names of a module are those of its data members, in order, read from the compiler's
+// text for an address. The compiler checks that they are complete when it decomposes modules into
+// as many members as there are names.
 #pragma once
 
 #include <string_view>
@@ -31,7 +31,8 @@ constexpr std::string_view text_of() {
   return __PRETTY_FUNCTION__;
 }
 
-/// "[with auto Address = (& somewhere<M>.Somewhere<M>::module.M::up); ..": behind the last "::".
+/// The part after the last "::" of "[with auto Address = (&
+/// somewhere<M>.Somewhere<M>::module.M::up); ..".
 constexpr std::string_view member_in(std::string_view text) {
   const std::string_view address = text.substr(0, text.find(");"));
   return address.substr(address.rfind(':') + 1);

@@ -1,4 +1,4 @@
-// Modules that the tests are about.
+// Modules used by the tests.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace cleave::testing {
 
-/// A vector of modules, buffers, parts that are left out, a number, a module of its own shape.
+/// A vector of modules, buffers, optional parts, a number, and a module of a user-defined type.
 template <class Layers = std::vector<nn::Mlp<>>, class Norm = nn::LayerNorm<>,
           class Seen = nn::Buffer<Tensor<index_t, 1>>, class Extra = nn::None,
           class Head = nn::Linear<>>
@@ -32,7 +32,7 @@ struct Network {
   }
 };
 
-/// 4 numbers to 3, through `depth` layers.
+/// A network from 4 to 3 features with `depth` layers.
 template <class T>
 auto network(int depth) {
   using Part = decltype(nn::mlp<T>(4, 6, 4));
@@ -48,7 +48,7 @@ auto network(int depth) {
       nn::linear<T>(4, 3)};
 }
 
-/// The whole array, on every rank.
+/// The whole array on every rank.
 template <class X>
 auto whole(const X& x) {
   if constexpr (is_dtensor<X>) return x.full_tensor();

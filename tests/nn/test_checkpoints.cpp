@@ -1,4 +1,4 @@
-// Checkpoints: any mesh and placements read back what others wrote; damage is noticed.
+// Checkpoints: written on one mesh, read on any other with any placements; damage is detected.
 #include <complex>
 #include <cstdio>
 #include <cstdlib>
@@ -36,7 +36,7 @@ std::vector<std::string> files_of(const std::string& directory) {
   return names;
 }
 
-/// A new directory that the ranks of a world share; it goes with the last of them.
+/// A new directory that the ranks of a world share; rank 0 removes it at the end.
 class SharedDirectory {
  public:
   explicit SharedDirectory(const World& world) : world_(&world) {
@@ -82,7 +82,7 @@ void write_bytes(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-/// Small and large tensors, of several types, one without dimensions, one empty.
+/// Small and large tensors of several types, including a scalar and an empty tensor.
 template <class A, class B, class C, class D, class E>
 struct Mixed {
   A large;
@@ -112,7 +112,7 @@ bool equal(const Tensor<T, Rank>& a, const Tensor<T, Rank>& b) {
   return a.shape() == b.shape() && std::equal(a.data(), a.data() + a.size(), b.data());
 }
 
-/// The scalar is everywhere; the others lie as asked.
+/// Replicates the scalar and gives the other tensors the placements p.
 auto place_mixed(const auto& m, const auto& mesh, auto... p) {
   return Mixed{nn::place(m.large, mesh, p...), nn::place(m.complex, mesh, p...),
                nn::place(m.scalar, mesh), nn::place(m.empty, mesh, p...),
@@ -146,7 +146,7 @@ TEST_CASE("what one mesh saves, another one reads, under other placements") {
       state.notes.emplace_back("step", "12 \"ab\"\n");
       CommTrace trace(world);
       nn::save_checkpoint(world, path, state);
-      CHECK(trace.received_bytes() <= 3 * 8 * 2);  // nothing but that all is well
+      CHECK(trace.received_bytes() <= 3 * 8 * 2);  // only the agreement that there is no error
       CHECK(files_of(path).size() == std::size_t(world.size()));
       read_back(path, line, Shard<0>{});
       read_back(path, line, Replicate{});

@@ -1,4 +1,4 @@
-// Layers of images: PyTorch's values and gradients, on one device and under all placements.
+// Layers for images: PyTorch's values and gradients, on one device and under all placements.
 #include <cstddef>
 
 #include <doctest/doctest.h>
@@ -22,7 +22,7 @@ Tensor<double, 4> stored_images() {
   return x;
 }
 
-/// A layer on one device, then with sharded images and replicated parameters; `check` has more.
+/// A layer on one device, then with sharded images and replicated parameters; `check` tests more.
 template <class M, class F>
 void check_layer(const M& lazy, const Expected& expected, const F& check) {
   RandomState state{0, 0};
@@ -45,7 +45,7 @@ TEST_CASE("group_norm") {
                           torch_images::group_norm_input_gradient};
   check_layer(nn::group_norm<double>(2, 4, 1e-4), expected,
               [&](const auto& m, const auto& x, const auto& mesh) {
-                if (mesh.size() <= 2)  // channels
+                if (mesh.size() <= 2)  // shards of channels
                   check_against(expected, nn::place(m, mesh, Shard<0>{}),
                                 distribute_tensor(x, mesh, Shard<1>{}));
                 check_against(expected, nn::place(m, mesh), distribute_tensor(x, mesh, Shard<2>{}));

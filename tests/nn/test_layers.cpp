@@ -93,7 +93,7 @@ TEST_CASE("columns, then rows: one sum over ranks forward, one for the input bac
     const auto loss = sum(y);
     CommTrace back(world);
     backward(loss);
-    CHECK(back.count(CollectiveKind::all_reduce, "tp") == 1);  // of x
-    CHECK(back.count(CollectiveKind::all_reduce, "dp") == 4);  // of the parameters
+    CHECK(back.count(CollectiveKind::all_reduce, "tp") == 1);  // gradient of x
+    CHECK(back.count(CollectiveKind::all_reduce, "dp") == 4);  // gradients of the parameters
   });
 }

@@ -19,7 +19,7 @@ using namespace cleave::testing;
 
 namespace {
 
-/// Two parts of one type, one of another, and an argument that is no part.
+/// Two parts of one type, one of another, and an argument that is not a part.
 template <class T, class A, class B, class C>
 struct Three {
   A a;
@@ -29,7 +29,7 @@ struct Three {
   static constexpr nn::names members{"a", "c", "b", "scale"};
 };
 
-/// A struct of somebody else, without names.
+/// A third-party struct without names.
 template <class A>
 struct Theirs {
   A weight;
@@ -38,7 +38,7 @@ struct Opaque {
   int number;
 };
 
-/// Replaces a call.
+/// Wraps a module and replaces its call.
 template <class M>
 struct Doubled : M {
   using wrapped = M;
@@ -120,7 +120,7 @@ TEST_CASE("a module on one device: its parts made, others' kept; buffers and num
   RandomState state{11, 0};
   const auto m = nn::make(network<double>(1), state);
   static_assert(is_tensor<std::remove_cvref_t<decltype(m.layers[0].up.weight)>>);
-  CHECK(state.offset == 6);  // one draw for each that is not constant
+  CHECK(state.offset == 6);  // one draw for each non-constant parameter
   CHECK(m.norm.weight(3) == 1);
   CHECK(m.norm.bias(3) == 0);
   CHECK(m.seen.value(1) == 8);
@@ -178,12 +178,12 @@ TEST_CASE("the tree of a type is a constant; paths choose modules of it") {
   static_assert(choice.unmatched == -1 && choice.twice == -1 && choice.entry[3] == 0);
   static_assert(nn::is_touched(choice, tree, 1) && !nn::is_touched(choice, tree, 4));
   static_assert(nn::choose(tree, {"head", "layers.*.nothing"}).unmatched == 1);
-  static_assert(nn::choose(tree, {"head.weight"}).unmatched == 0);  // a parameter is no module
+  static_assert(nn::choose(tree, {"head.weight"}).unmatched == 0);  // a parameter is not a module
   static_assert(nn::choose(tree, {"head", "hea?"}).twice == 1);
   using S = nn::Sequential<nn::Linear<>, nn::Relu, nn::Mlp<>>;
   constexpr auto of_row = nn::choose(nn::tree_of<S>, {"2.up", "0"});
   static_assert(of_row.unmatched == -1);
-  // the child of a node by its number among the parts
+  // the child of a node, by the number of the part
   static_assert(nn::child(tree, 0, 5) > nn::child(tree, 0, 1));
   CHECK(tree[nn::child(tree, 0, 5)].name == std::string_view("head"));
 }

@@ -39,7 +39,7 @@ Tensor<double, 1> vector(const double* from) {
   return x;
 }
 
-/// How a tensor is placed: not at all, on a mesh.
+/// Placements of a tensor: local, or on a mesh.
 struct Alone {
   auto operator()(const auto& x) const { return x; }
 };
@@ -56,7 +56,7 @@ auto start(const auto& place) {
   return requires_grad(Pair{place(matrix(from)), place(vector(from + 12))});
 }
 
-/// Gives the leaves gradients through a backward: that of the matrix is a transposed view.
+/// Gives the leaves gradients through a backward pass; that of the matrix is a transposed view.
 void give_gradients(const auto& m, const auto& place, std::size_t step) {
   zero_grad(m);
   const double* const from = torch_values::stored_gradients.data() + 17 * step;
@@ -80,7 +80,7 @@ void check_trajectory(const auto& place, const auto& make, const std::vector<dou
   CHECK(distance_to(m, expected.data()) < 1e-12);
 }
 
-/// Everywhere; shards uneven and empty.
+/// Checks on one device and on meshes; some shards are uneven or empty.
 void check_everywhere(const auto& check) {
   check(Alone{});
   on_ranks({1, 2, 4}, [&](World& world) {
@@ -242,7 +242,7 @@ TEST_CASE("complex parameters are trained part by part; 16-bit ones are computed
   backward(m.w * C(1), Tensor<C, 1>({2}, {C(2, -1), C(0, 4)}));
   backward(m.b * half(1.f), Tensor<half, 1>({2}, {half(0.5f), half(0.25f)}));
   auto optimizer = nn::adam(m, {.learning_rate = 0.125});
-  optimizer.step(m);  // the first step moves each real number by the rate, against its gradient
+  optimizer.step(m);  // the first step moves each real number by the rate, against the gradient
   CHECK(std::abs(m.w.value()(0) - C(0.875, 2.125)) < 1e-7);
   CHECK(std::abs(m.w.value()(1) - C(-3, 0.375)) < 1e-7);
   CHECK(float(m.b.value()(0)) == 0.875f);

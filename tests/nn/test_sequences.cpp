@@ -1,4 +1,4 @@
-// Layers of sequences: PyTorch's values and gradients, on one device and under all placements.
+// Layers for sequences: PyTorch's values and gradients, on one device and under all placements.
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -54,7 +54,7 @@ void check_sequences(const M& m, const Expected& expected) {
   });
 }
 
-/// Heads over tp: rows of the weights before them, columns of the one behind.
+/// Shards heads over tp: the first weights by rows, the last by columns.
 template <class M, class Mesh>
 auto by_heads(const M& m, const Mesh& mesh) {
   const auto rows = [&](const auto& part) {
@@ -132,7 +132,7 @@ TEST_CASE("causal attention") {
     const auto half = detach(by_heads(m, mesh));
     CommTrace trace(world);
     const auto y = half(x);
-    CHECK(trace.events().empty());  // each rank has one head of all sequences it has
+    CHECK(trace.events().empty());  // each rank has one head of all its sequences
     static_assert(decltype(y)::layout[1].is_partial());
   });
 }
@@ -170,7 +170,7 @@ TEST_CASE("a block of a transformer, and the placement of what it adds to") {
     CommTrace trace(world);
     const auto y = placed(x);
     static_assert(std::is_same_v<decltype(y), decltype(x)>);
-    CHECK(trace.count(CollectiveKind::all_reduce, "tp") == 2);  // of attention, and of the mlp
+    CHECK(trace.count(CollectiveKind::all_reduce, "tp") == 2);  // of attention and of the MLP
     CHECK(trace.events().size() == 2);
   });
 }
@@ -199,7 +199,7 @@ TEST_CASE("dropout drops while a model is trained, the same on any mesh") {
     CHECK(dropped < 75);
     manual_seed(world, 3);
     CHECK(distance(y, whole(m(distribute_tensor(ones, mesh, Replicate{}))).data()) == 0);
-    CHECK(distance(y, whole(m(x)).data()) > 0);  // another draw
+    CHECK(distance(y, whole(m(x)).data()) > 0);  // a new draw
     nn::eval(m);
     CHECK(distance(whole(m(x)), ones.data()) == 0);
     nn::train(m);

@@ -1,4 +1,4 @@
-// Modules against stored values.
+// Compares modules with stored values.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace cleave::testing {
 
-/// Sets all parameters from one row of numbers.
+/// Sets all parameters from one list of numbers.
 inline void set_parameters(const auto& m, const std::vector<double>& values) {
   std::size_t at = 0;
   nn::parameters(m, [&](const auto& x) {
@@ -34,7 +34,7 @@ inline double tolerance_of(const std::vector<double>& values) {
   return 1e-12 * largest;
 }
 
-/// Result and gradients of sum(y * y) for a module that has been given its parameters.
+/// Checks the result and the gradients of sum(y * y) for a module whose parameters are set.
 inline void check_against(const Expected& expected, const auto& module, const auto& input) {
   const auto m = requires_grad(module);
   const auto x = requires_grad(input);

@@ -1,4 +1,4 @@
-// Functions of elements that tests map: for the host's compiler and for nvcc.
+// Elementwise functions that tests pass to map, for the host's compiler and for nvcc.
 #pragma once
 
 #include <complex>
@@ -16,18 +16,18 @@ struct IsPositive {
   CLEAVE_HOST_DEVICE bool operator()(double v) const { return v > 0; }
 };
 
-/// Says in which partials it is linear.
+/// Declares the partials in which it is linear.
 struct Halve {
   static constexpr const char* partials = "sum->sum; max->max";
   CLEAVE_HOST_DEVICE double operator()(double v) const { return v / 2; }
 };
 
-/// The same, and does not say it.
+/// The same function without the declaration.
 struct PlainHalve {
   CLEAVE_HOST_DEVICE double operator()(double v) const { return v / 2; }
 };
 
-/// Three element types, and another one as the result.
+/// Takes three element types and returns another.
 struct Exceeds {
   CLEAVE_HOST_DEVICE bool operator()(float a, std::int64_t b, double c) const {
     return a > float(b) * float(c);

@@ -1,4 +1,4 @@
-// DTensors on the test's device under any placements, with known addends, and comparison with
+// DTensors on the test's device under any placements, with known addends, and their comparison with
 // naively computed arrays.
 #pragma once
 
@@ -25,7 +25,7 @@ namespace cleave::testing {
 
 using namespace cleave::axes;
 
-/// A global array as the naive reference sees it.
+/// A global array of the naive reference.
 template <class T>
 struct Array {
   naive::Indices shape;
@@ -49,7 +49,7 @@ struct Array {
   }
 };
 
-/// Fills an array of that shape: f(index) for every index.
+/// Makes an array of the given shape with f(index) at every index.
 template <class T>
 Array<T> array_of(const naive::Indices& shape, FunctionRef<T(const naive::Indices&)> f) {
   Array<T> result(shape);
@@ -65,14 +65,14 @@ T element(int value) {
   else return T(float(value));
 }
 
-/// The addend of a rank at an index; which of several operands it is of makes a difference.
+/// The addend of a rank at an index; it also depends on the operand's number.
 template <class T>
 T addend(naive::Indices index, const naive::Indices& at, int operand) {
   index.push_back(operand);
   return element<T>(naive::addend(index, at));
 }
 
-/// The value of a global element under a layout: addends reduced, the innermost axis first.
+/// The value of a global element under a layout: addends reduced, innermost axis first.
 template <class T>
 T value(const Layout& layout, const naive::Indices& mesh, const naive::Indices& index, int operand,
         naive::Indices at = {}, int axis = 0) {
@@ -90,7 +90,7 @@ T value(const Layout& layout, const naive::Indices& mesh, const naive::Indices& 
   return result;
 }
 
-/// What all ranks together hold of a tensor with the addends of `operand`.
+/// The global array of a tensor with the addends of `operand`.
 template <class T>
 Array<T> expected(const Layout& layout, const naive::Indices& mesh, const naive::Indices& shape,
                   int operand) {
@@ -103,7 +103,7 @@ Array<typename X::value_type> expected(const X& x, int operand) {
                                           naive::to_indices(Shape(x.shape())), operand);
 }
 
-/// What the rank at a coordinate of a mesh holds of it.
+/// The local part of that tensor on the rank at a coordinate of a mesh.
 template <class T, int Rank>
 Tensor<T, Rank, TestDevice> held(const Layout& layout, const Shape& shape, const Shape& mesh,
                                  const Shape& coordinate, int operand) {
@@ -116,7 +116,7 @@ Tensor<T, Rank, TestDevice> held(const Layout& layout, const Shape& shape, const
   return local.to(TestDevice{});
 }
 
-/// A DTensor of that type with the addends of `operand`.
+/// A DTensor of element type T and placements P with the addends of `operand`.
 template <class T, class P, class Mesh, std::size_t Rank>
 auto placed(const Mesh& mesh, const std::array<index_t, Rank>& shape, int operand) {
   using X = DTensor<T, int(Rank), Mesh, P>;
@@ -124,13 +124,13 @@ auto placed(const Mesh& mesh, const std::array<index_t, Rank>& shape, int operan
            mesh, shape);
 }
 
-/// Calls f(); what fails in it says what it was about.
+/// Calls f(); failures in it are reported with the text.
 inline void about(const std::string& text, FunctionRef<void()> f) {
   INFO(text);
   f();
 }
 
-/// A layout and a shape, for such texts.
+/// A layout and a shape, for these texts.
 inline std::string described(const Layout& layout, const Shape& shape) {
   return to_string(layout) + " of " + to_string(shape);
 }
@@ -139,7 +139,7 @@ std::string described(const X& x) {
   return described(X::layout, Shape(x.shape()));
 }
 
-/// Whether two elements are equal, or real numbers that differ by a share of their size.
+/// Whether two elements are equal, or real numbers that differ by at most `share` of their size.
 template <class T>
 bool alike(const T& a, const T& b, double share) {
   if constexpr (std::is_floating_point_v<T>)
@@ -147,7 +147,7 @@ bool alike(const T& a, const T& b, double share) {
   return a == b;
 }
 
-/// Checks what the rank at a coordinate of a mesh holds.
+/// Checks the local part of the rank at a coordinate of a mesh.
 template <class T, int Rank>
 void check_held(const Layout& layout, const Shape& shape, const Shape& mesh,
                 const Shape& coordinate, const Tensor<T, Rank, TestDevice>& local,
@@ -164,9 +164,9 @@ void check_held(const Layout& layout, const Shape& shape, const Shape& mesh,
   CHECK(wrong == 0);
 }
 
-/// Checks every local element against the array, after the pending reductions.
+/// Checks every local element against the array, after resolving partials.
 ///
-/// @param share  of its size that a real number may be off
+/// @param share  relative error allowed in real numbers
 template <class X, class T>
 void check_equal(const X& x, const Array<T>& array, double share = 0) {
   static_assert(std::is_same_v<typename X::value_type, T>);
@@ -181,7 +181,7 @@ void check_equal(const X& x, const Array<T>& array, double share = 0) {
   }
 }
 
-/// Whether averages of small integers over the axes that are averaged are exact.
+/// Whether averages of small integers over the partial axes are exact.
 template <class X>
 bool exact_averages(const X& x) {
   for (int a = 0; a < X::layout.axes; ++a)

@@ -1,5 +1,5 @@
-// Activations and their gradients against stored values of PyTorch; comparisons and clamp beside
-// NaNs, and with numbers.
+// Activations and their gradients compared with stored values from PyTorch; comparisons and clamp
+// with NaNs and with scalars.
 #include <cmath>
 #include <limits>
 #include <set>
@@ -19,7 +19,7 @@ namespace {
 
 std::set<std::string> checked_names;
 
-/// Compares values and gradient with the stored ones of that name.
+/// Compares values and gradient with those stored under the name.
 template <class F>
 void check_torch(const std::string& name, const F& f, double epsilon = 1e-12) {
   CAPTURE(name);

@@ -1,4 +1,4 @@
-// Operations of users: a rule, a kernel, nothing else.
+// User-defined operations: a rule, a kernel, nothing else.
 #include <array>
 #include <string>
 #include <type_traits>
@@ -27,7 +27,7 @@ struct cleave::sharding_rule<BatchedProduct> {
   static constexpr const char* partials = "sum,R->sum; R,sum->sum";
 };
 
-/// Every element is replaced by the mean of its row: rows must be whole.
+/// Every element is replaced by the sum of its row: rows must be whole.
 template <>
 struct cleave::sharding_rule<Smooth> {
   static constexpr const char* factors = "ij->ij";
@@ -40,7 +40,7 @@ using Extents2 = std::array<index_t, 2>;
 using Extents3 = std::array<index_t, 3>;
 using Cube = Tensor<double, 3, TestDevice>;
 
-// Kernels that compute on the host, wherever their operands are.
+// Kernels that compute on the host, wherever their operands are stored.
 Cube batched_product(const Cube& x, const Cube& y) {
   const Tensor<double, 3> a = x.to(Host{}), b = y.to(Host{});
   const Tensor<double, 3> c({a.extent(0), a.extent(1), b.extent(2)});

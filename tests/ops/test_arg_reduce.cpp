@@ -44,7 +44,7 @@ constexpr auto is_higher = [](const auto& a, const auto& b) { return b < a; };
 
 template <class T, class P, class Mesh>
 void check_args(const Mesh& mesh, const Extents2& extents) {
-  const auto x = placed<T, P>(mesh, extents, 0);  // few distinct values: ties everywhere
+  const auto x = placed<T, P>(mesh, extents, 0);  // few distinct values, many ties
   const auto a = expected(x, 0);
   about(described(x), [&] {
     check_equal(argmin(x, dim<0>{}), naive_arg(a, 0, is_lower));

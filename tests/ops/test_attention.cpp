@@ -1,5 +1,5 @@
-// Attention against plain loops over all queries and keys: across blocks, under placements, with its
-// gradients; and what memory it takes.
+// Attention compared with plain loops over all queries and keys: over several blocks, under
+// placements, with gradients; and its memory.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -39,7 +39,7 @@ struct Heads {
         v(waves<3>({b, m, 2}, 4)) {}
 };
 
-/// y and the gradients of sum(g y), all of them by the book.
+/// y and the gradients of sum(g y), computed from the definition.
 struct PlainAttention {
   std::vector<double> y, dq, dk, dv;
 
@@ -170,7 +170,7 @@ TEST_CASE("attention takes memory for a block, not for all pairs of queries and 
             const auto x = requires_grad(q), y = requires_grad(k), z = requires_grad(v);
             backward(sum(attend(x, y, z)));
           }) < pairs / 24);
-    CHECK(peak_of([&] { softmax(matmul(q, transpose(k)), dim<1>{}); }) >= pairs);  // as one would
+    CHECK(peak_of([&] { softmax(matmul(q, transpose(k)), dim<1>{}); }) >= pairs);  // unfused
   });
 }
 
@@ -212,7 +212,7 @@ TEST_CASE("second derivatives of attention are the slopes of its gradients") {
   const Heads x(1, 3, 4);
   const auto h = waves<4>({1, 2, 3, 3}, 5);
   const auto w = waves<3>({1, 4, 3}, 6), u = waves<3>({1, 4, 2}, 7);
-  // what gradients of the gradients are taken of
+  // the value of which second-order gradients are taken
   const auto total = [&](const PlainAttention& at) {
     double sum = 0;
     for (std::size_t i = 0; i < at.dq.size(); ++i) sum += at.dq[i] * h.data()[i];

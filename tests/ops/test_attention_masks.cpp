@@ -1,5 +1,5 @@
-// Attention with masks, and functions of rows with infinities, against PyTorch; across blocks
-// against plain loops.
+// Attention with masks, and functions of rows with infinities, compared with PyTorch; over several
+// blocks, compared with plain loops.
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -38,7 +38,7 @@ Tensor<T, Rank> shaped_as(const MaskRow& row, const std::array<index_t, std::siz
   return x;
 }
 
-/// NaN where NaN is expected, and the same infinities.
+/// Whether all elements are close, with NaNs and infinities in the same places.
 template <class X>
 bool says_the_same(const X& found, const MaskRow& expected) {
   const auto whole = found.full_tensor().to(Host{}).clone();
@@ -52,7 +52,7 @@ bool says_the_same(const X& found, const MaskRow& expected) {
   return same;
 }
 
-/// Attention by arrays that lie somewhere, and its gradients, against PyTorch's.
+/// Attention with placed operands, and its gradients, compared with PyTorch's.
 template <class Mesh, class Queries, class Keys>
 class MaskedAttention {
  public:
@@ -101,7 +101,7 @@ void check_masks(World& world) {
   MaskedAttention<std::remove_cvref_t<decltype(mesh)>, Queries, Keys>(mesh).check_all();
 }
 
-/// A function of rows with infinities, and the gradient of its results times 1, 2, ..
+/// A function of rows with infinities, and the gradient of its results weighted by 1, 2, ..
 template <class X, class F>
 void check_rows(const std::string& name, const X& placed, const F& f) {
   CAPTURE(name);
@@ -123,7 +123,7 @@ void check_rows(const std::string& name, const X& placed, const F& f) {
     backward(sum(mul(y, w)));
   }
   MaskRow slope = expected.slope;
-  if (name == "logsumexp")  // PyTorch has NaN where nothing is finite, cleave 0
+  if (name == "logsumexp")  // in rows without finite numbers, PyTorch has NaN, cleave 0
     for (double& number : slope) number = std::isnan(number) ? 0 : number;
   CHECK(says_the_same(grad(x), slope));
 }

@@ -1,4 +1,4 @@
-// Convolutions: PyTorch's values and gradients, what is communicated, what is refused.
+// Convolutions: PyTorch's values and gradients, communication, refused arguments.
 #include <cstddef>
 #include <type_traits>
 #include <vector>
@@ -28,7 +28,7 @@ Tensor<double, Rank> stored(const std::array<index_t, std::size_t(Rank)>& extent
 
 template <class X>
 double distance(const X& found, const std::vector<double>& expected) {
-  const auto x = found.clone();  // dense
+  const auto x = found.clone();  // contiguous
   CHECK(x.size() == index_t(expected.size()));
   double most = 0;
   for (index_t i = 0; i < x.size(); ++i) {
@@ -38,7 +38,7 @@ double distance(const X& found, const std::vector<double>& expected) {
   return most;
 }
 
-/// The result, and the gradients of sum(y * y) in x and in the parameters.
+/// The result, and the gradients of sum(y * y) in x and the parameters.
 struct Reference {
   const std::vector<double>&result, &of_x, &of_weight, &of_bias;
 };
@@ -117,7 +117,7 @@ TEST_CASE("images and filters are sharded without communication, channels leave 
     static_assert(decltype(z)::layout[1] == Placement::partial(ReduceOp::sum));
     CHECK(trace.events().empty());
     CHECK(y.full_tensor()(3, 7, 2, 2) == 6 * 9 + 1);
-    CHECK(z.full_tensor()(3, 7, 2, 2) == 6 * 9 + 1);  // the bias once
+    CHECK(z.full_tensor()(3, 7, 2, 2) == 6 * 9 + 1);  // the bias is added once
     CHECK(z.full_tensor()(0, 0, 0, 0) == 6 * 4 + 1);
   });
 }

@@ -1,4 +1,5 @@
-// Dropout: which elements, by a naive loop over the global array; what it draws and saves.
+// Dropout: which elements it drops, by a naive loop over the global array; its draws and saved
+// values.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -30,7 +31,7 @@ Tensor<double, 2> dropout_numbers() {
   return x;
 }
 
-/// The elements that remain, from the bits of each.
+/// The result of dropout, from the random bits of each element.
 std::vector<double> kept_of(const Tensor<double, 2>& x, double p, const RandomState& state) {
   std::vector<double> y;
   for (index_t i = 0; i < x.size(); ++i) {

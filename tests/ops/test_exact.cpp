@@ -1,4 +1,4 @@
-// Exact sums against fixed-point numbers that are added bit by bit.
+// Exact sums compared with fixed-point numbers that are added bit by bit.
 #include <array>
 #include <atomic>
 #include <bit>
@@ -26,7 +26,7 @@ using namespace cleave::testing;
 
 namespace {
 
-/// A fixed-point number, one bit per entry: bit i counts 2^(i - 2200), as two's complement.
+/// A fixed-point number in two's complement, one bit per entry: bit i has weight 2^(i - 2200).
 class Bits {
  public:
   /// Adds m · 2^exponent.
@@ -42,7 +42,7 @@ class Bits {
       carry = sum >> 1;
     }
   }
-  /// Adds a number, or the product of two.
+  /// Adds a number.
   void add(double x) {
     int exponent = 0;
     const double fraction = std::frexp(x, &exponent);
@@ -61,7 +61,7 @@ class Bits {
     add(a1 * high, at + 54);
   }
 
-  /// The nearest number of that many digits whose last one counts 2^least or more.
+  /// The nearest number with that many digits, the last of weight 2^least or more.
   double rounded(int digits, int least) const {
     std::vector<std::int8_t> magnitude = bits_;
     const bool negative = bits_.back() != 0;
@@ -105,7 +105,7 @@ std::uint64_t bits_of(const T& x) {
   else return x.bits;
 }
 
-/// Numbers of many magnitudes, of which most have their opposite, too: sums cancel.
+/// Numbers of many magnitudes, most of them along with their negatives, so that sums cancel.
 template <class T>
 Tensor<T, 2> cancelling(index_t rows, index_t cols, unsigned seed, int spread) {
   std::mt19937 random(seed);
@@ -119,7 +119,7 @@ Tensor<T, 2> cancelling(index_t rows, index_t cols, unsigned seed, int spread) {
   return x;
 }
 
-/// Arrays, and what their sums and products are.
+/// Arrays with their exact sums and products.
 template <class T>
 struct Expected {
   static constexpr index_t rows = 7, cols = 45;
@@ -161,7 +161,7 @@ void check_placed(const Mesh& mesh, const Expected<T>& expected, P... placements
     CHECK(bits_of(dots(j)) == bits_of(expected.dots[std::size_t(j)]));
 }
 
-/// @return how many combinations of mesh and placement were checked
+/// @return the number of combinations of mesh and placement checked
 template <class T>
 int check_meshes(World& world, const Expected<T>& expected) {
   int checked = 3;
@@ -216,7 +216,7 @@ TEST_CASE("long rows, of which few blocks can be split, sum up to the true sum")
     CHECK(bits_of(dot<exact>(a, a).item()) == bits_of(squares.as<double>()));
     const Tensor<double, 2> columns({b.shape()[1], b.shape()[0]});
     columns.copy_(transpose(b));
-    const auto transposed = transpose(columns);  // lies in memory as a does not
+    const auto transposed = transpose(columns);  // its memory order differs from that of a
     CHECK(bits_of(dot<exact>(a, transposed).item()) == bits_of(products.as<double>()));
     CHECK(bits_of(sum<exact>(transpose(a)).item()) == bits_of(sums.as<double>()));
   }
@@ -224,7 +224,7 @@ TEST_CASE("long rows, of which few blocks can be split, sum up to the true sum")
 
 TEST_CASE("products keep their last bits where all others cancel") {
   std::mt19937_64 random(9);
-  const auto number = [&](int spread) {  // all digits are in use
+  const auto number = [&](int spread) {  // uses all digits
     const auto digits = std::int64_t(random() >> 11 | std::uint64_t(1) << 52 | 1u);
     return std::ldexp(double(digits), -52 - int(random() % std::uint64_t(spread)));
   };
@@ -250,8 +250,8 @@ TEST_CASE("means and norms are rounded once") {
   };
   const double least = std::numeric_limits<double>::denorm_min();
   const double most = std::numeric_limits<double>::max();
-  CHECK(mean<exact>(of({1e308, 1e308, 1e308})).item() == 1e308);  // the sum is infinite
-  CHECK(mean<exact>(of({least, least, 0})).item() == least);      // 2/3 of it
+  CHECK(mean<exact>(of({1e308, 1e308, 1e308})).item() == 1e308);  // the rounded sum is infinite
+  CHECK(mean<exact>(of({least, least, 0})).item() == least);      // 2/3 of it, rounded up
   CHECK(mean<exact>(of({least, 0, 0})).item() == 0);
   CHECK(mean<exact>(of({-1, 0, 0})).item() == -1.0 / 3);
   CHECK(norm<exact>(of({std::ldexp(3, 600), -std::ldexp(4, 600)})).item() == std::ldexp(5, 600));

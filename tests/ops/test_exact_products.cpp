@@ -1,4 +1,4 @@
-// Exact products against sums of integers of 128 bits; and networks of them, whose losses and
+// Exact products compared with sums of 128-bit integers; networks of them, whose losses and
 // gradients have the same bits on every mesh.
 #include <array>
 #include <cmath>
@@ -22,7 +22,7 @@ using namespace cleave::testing;
 
 namespace {
 
-/// Floats of up to 24 digits whose exponents lie far apart, so that sums of them round.
+/// Floats of up to 24 digits with widely different exponents, so that their sums round.
 std::int64_t whole_number(index_t i, int seed) {
   const std::uint64_t mixed =
       (std::uint64_t(i) + 1) * 0x9e3779b97f4a7c15u * std::uint64_t(2 * seed + 1);
@@ -43,7 +43,7 @@ bool same_bits(const X& a, const X& b) {
          std::memcmp(x.data(), y.data(), std::size_t(x.size()) * sizeof(*x.data())) == 0;
 }
 
-/// A network of two layers, and what its gradients are.
+/// The loss of a network of two layers, and its gradients.
 struct Found {
   Tensor<float, 0> loss{std::array<index_t, 0>{}};
   Tensor<float, 2> up{}, down{};
@@ -80,7 +80,7 @@ struct Network {
     backward(found);
     return {found.value(), grad(u), grad(d), grad(ub), grad(db)};
   }
-  /// Rows over dp, hidden numbers over tp.
+  /// Rows are sharded over dp, hidden features over tp.
   Found placed(const auto& mesh) const {
     const auto on = [&](const auto& a, auto... p) { return distribute_tensor(a, mesh, p...); };
     const auto u = requires_grad(on(up, Replicate{}, Shard<0>{}));

@@ -21,14 +21,14 @@ using Extents2 = std::array<index_t, 2>;
 using Extents3 = std::array<index_t, 3>;
 using Extents4 = std::array<index_t, 4>;
 
-/// The same elements under other extents.
+/// The same elements with other extents.
 template <class T>
 Array<T> reshaped(Array<T> array, const naive::Indices& shape) {
   array.shape = shape;
   return array;
 }
 
-/// What an Error says, on this rank.
+/// The message of an Error thrown on this rank; empty if none is thrown.
 template <class F>
 std::string said(const F& f) {
   try {
@@ -70,7 +70,7 @@ TEST_CASE("what strides do not allow is copied, in row-major order") {
       CHECK(host(i, j) == a(i % 4, i / 4, j));
       CHECK(other.data()[2 * i + j] == a(i % 4, i / 4, j));
     }
-  // a stride of an extent of 1 means nothing
+  // the stride of an extent of 1 does not matter
   const auto one = held<double, 3>({}, Shape(Extents3{4, 1, 2}), {}, {}, 0);
   CHECK(flatten(permute(one, dim<1, 0, 2>{}), dim<0, 1>{}).data() == one.data());
 }
@@ -135,7 +135,7 @@ TEST_CASE("shards that end inside of a merged dimension are an error on all rank
     CHECK(said([&] { unflatten(y, dim<0>{}, {3, 4}); }).find(
               "unflatten: dimension 0 of the operand is 3 x 4") == 0);
     check_equal(unflatten(y, dim<0>{}, {4, 3}), reshaped(expected(y, 0), {4, 3}));
-    // shards that lie elsewhere are no matter
+    // shards of other dimensions do not matter
     check_equal(flatten(placed<double, Placements<Shard<2>>>(mesh, Extents3{3, 4, 3}, 0), dim<0, 1>{}),
                 reshaped(expected(placed<double, Placements<Shard<2>>>(mesh, Extents3{3, 4, 3}, 0), 0),
                          {12, 3}));

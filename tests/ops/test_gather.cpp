@@ -1,4 +1,4 @@
-// Elements by their indices, the largest ones, diagonals: what is communicated, what is refused.
+// Gathering by index, largest elements, diagonals: communication and refused arguments.
 #include <limits>
 #include <tuple>
 

@@ -1,4 +1,4 @@
-// Operations that write to a tensor which is there: add_(x, y), add(out(y), a, b), map_(f, x, y).
+// Operations that write to an existing tensor: add_(x, y), add(out(y), a, b), map_(f, x, y).
 #include <array>
 #include <complex>
 #include <cstdint>
@@ -25,8 +25,8 @@ Array<T> combined(const Array<T>& a, const Array<T>& b, const F& f) {
   return array_of<T>(a.shape, [&](const naive::Indices& i) { return f(a.at(i), b.at(i)); });
 }
 
-/// x = f(x, y) and z = f(x, y) in place of fresh results, where the operation leaves them as x and z
-/// lie; handles on x see it.
+/// Checks z = f(x, y) into an existing z, and x = f(x, y) if the result has the placements of x, as
+/// seen through another handle.
 template <class X, class Y, class Into, class Op, class F>
 void check_into(const X& x, const Y& y, const Array<double>& a, const Array<double>& b,
                 const Into& in_place, const Op& op, const F& f) {
@@ -42,7 +42,7 @@ void check_into(const X& x, const Y& y, const Array<double>& a, const Array<doub
   }
 }
 
-/// Elements of a matrix on the host, row by row.
+/// The elements of a matrix on the host, row-major.
 template <class T>
 std::vector<T> elements(const Tensor<T, 2, TestDevice>& x) {
   const auto host = x.clone().to(Host{});
@@ -56,7 +56,7 @@ Tensor<double, 2, TestDevice> counted(const Extents2& extents) {
   return x.to(TestDevice{});
 }
 
-/// What an optimizer does.
+/// The update of an optimizer.
 struct Update {
   double rate;
   CLEAVE_HOST_DEVICE double operator()(double p, double g, double m) const {
@@ -159,14 +159,14 @@ TEST_CASE("targets and operands are views in any order") {
         wrong += found[std::size_t(i * columns + j)] != value(i, j);
     CHECK(wrong == 0);
   };
-  {  // an operand that runs across
+  {  // a transposed operand
     const auto x = counted({rows, columns}), y = counted({columns, rows});
     add_(x, y.transpose(0, 1));
     check(x, [&](index_t i, index_t j) { return at(i, j) + double(j * rows + i); });
-    add_(x.transpose(0, 1), y);  // a target that does
+    add_(x.transpose(0, 1), y);  // a transposed target
     check(x, [&](index_t i, index_t j) { return at(i, j) + 2 * double(j * rows + i); });
   }
-  {  // the left half by the right one, of the same matrix
+  {  // the left half updated by the right half of the same matrix
     const auto x = counted({rows, columns});
     sub_(x.slice(1, 0, 45), x.slice(1, 45, 90));
     check(x, [&](index_t i, index_t j) { return j < 45 ? -45 : at(i, j); });

@@ -46,7 +46,7 @@ bool are_near(const X& found, const Row& expected) {
   return true;
 }
 
-/// Compares norm(x, rows..) and its gradients.
+/// Compares norm(x, rows..) and its gradients with PyTorch's.
 template <class X, class G, class Norm, class... Rows>
 void compare_norm(const std::string& name, const Norm& norm, const X& placed, const G& g,
                   const Rows&... rows) {
@@ -63,7 +63,7 @@ void compare_norm(const std::string& name, const Norm& norm, const X& placed, co
   std::apply([&](const auto&... leaf) { (check(leaf), ...); }, leaves);
 }
 
-/// Compares the gradient in x of what the one in x makes with v.
+/// Compares a second-order gradient in x: that of sum(v dx).
 template <class X, class G, class Norm>
 void compare_second(const std::string& name, const Norm& norm, const X& placed, const G& g,
                     const G& v) {

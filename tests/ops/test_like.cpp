@@ -1,4 +1,4 @@
-// Arrays like others, numbers one after the other, unit matrices.
+// Arrays like others, sequences of numbers, identity matrices.
 #include <array>
 #include <complex>
 #include <string>

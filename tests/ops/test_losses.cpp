@@ -49,7 +49,7 @@ bool matches(const X& found, const torch_losses::Row& expected) {
   return true;
 }
 
-/// Compares loss(x) and the gradient of its sum with what PyTorch computed.
+/// Compares loss(x) and the gradient of its sum with PyTorch's.
 template <Reduction By, class X, class Loss>
 void compare_loss(const std::string& name, const X& first, const Loss& loss) {
   const std::string key = name + "." + reduction_names[int(By)];

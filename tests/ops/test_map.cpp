@@ -20,7 +20,7 @@ namespace {
 
 constexpr Curve curve;
 
-/// curve of two arrays, aligned at their last dimension, extents of 1 repeated.
+/// curve of two arrays, aligned at their last dimension; extents of 1 are broadcast.
 Array<double> naive_curve(const Array<double>& a, const Array<double>& b) {
   const std::size_t dims = std::max(a.shape.size(), b.shape.size());
   const auto extent = [&](const Array<double>& x, std::size_t d) {
@@ -111,7 +111,7 @@ TEST_CASE("a dimension of extent 1 repeats where it is on every rank") {
       check_curve<decltype(p), Placements<Partial<Sum>>>(mesh, Extents2{4, 5}, Extents2{4, 1});
       check_curve<Placements<Partial<Sum>>, decltype(p)>(mesh, Extents2{1, 0}, Extents2{4, 0});
     });
-    // the other dimension of the repeated operand may be sharded
+    // the other dimension of the broadcast operand may be sharded
     check_curve<Placements<Shard<0>>, Placements<Shard<0>>>(mesh, Extents2{4, 5}, Extents2{4, 1});
     check_curve<Placements<Shard<1>>, Placements<Shard<0>>>(mesh, Extents2{4, 5}, Extents2{4, 1});
   });
@@ -188,7 +188,7 @@ TEST_CASE("a functor may say in which partials it is linear") {
     const auto y = map(Halve{}, x);
     static_assert(std::is_same_v<decltype(y)::placements_type, Placements<Partial<Sum>>>);
     check_equal(y, half);
-    const auto z = map(PlainHalve{}, x);  // nothing is known of it
+    const auto z = map(PlainHalve{}, x);  // declares nothing, so its operand is reduced
     static_assert(std::is_same_v<decltype(z)::placements_type, Placements<Shard<0>>>);
     check_equal(z, half);
     check_equal(map<Placements<Replicate>>(Halve{}, x), half);

@@ -1,5 +1,5 @@
-// Lambdas as functions of elements, where the host computes. (nvcc wants to know which ones a GPU
-// runs, and where they may stand.)
+// Lambdas as elementwise functions, where the host computes. (nvcc must know which lambdas run on a
+// GPU and restricts where they may be defined.)
 #include <array>
 
 #include <doctest/doctest.h>

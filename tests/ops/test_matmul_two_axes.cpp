@@ -12,8 +12,8 @@ using namespace cleave::testing;
 
 namespace {
 
-/// One operand under every placement, the other under those given: all 256 pairs together compile
-/// for minutes, and axes are solved one by one.
+/// One operand under every placement, the other under the given ones: all 256 pairs would take
+/// minutes to compile, and axes are solved independently.
 template <class... Other, class Mesh>
 void check_against(const Mesh& mesh) {
   each_placements<2, Replicate, Shard<0>, Shard<1>, Partial<Sum>>([&](auto p) {

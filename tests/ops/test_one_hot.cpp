@@ -20,7 +20,7 @@ namespace {
 using Extents1 = std::array<index_t, 1>;
 using Extents2 = std::array<index_t, 2>;
 
-/// Addends lie in 0..8 for unsigned types.
+/// Addends of unsigned types lie in 0..8.
 template <class T, class I>
 Array<T> naive_hot(const Array<I>& a, index_t count) {
   naive::Indices shape = a.shape;
@@ -72,7 +72,7 @@ TEST_CASE("an index that is no class is named") {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto x = full<std::int64_t>({4}, std::int64_t(3), mesh, Shard<0>{});
     const std::string text = error_of([&] { one_hot<float>(x, 3).local().to(Host{}); });
-    const bool at_once = std::is_same_v<TestDevice, Host>;  // with all that is known of the call
+    const bool at_once = std::is_same_v<TestDevice, Host>;  // includes the call's description
     CHECK(text.find(at_once ? "one_hot: index 3 is not in [0, 3) [shapes [4]; placements "
                               "(Shard(0))"
                             : "one_hot: index 3 is not in [0, 3)") == 0);

@@ -32,7 +32,7 @@ auto each(const Array<T>& a, const Array<T>& b, const F& f) {
   return array_of<T>(a.shape, [&](const naive::Indices& i) { return f(a.at(i), b.at(i)); });
 }
 
-/// One operand of every kind, and what becomes of it.
+/// Checks a unary operation on operands of every kind.
 template <class T, class Mesh, class Op, class F>
 void check_unary(const Mesh& mesh, const Op& op, const F& f, double share = 0) {
   each_placements<1, Replicate, Shard<0>, Shard<1>, Partial<Sum>>([&](auto p) {
@@ -81,7 +81,7 @@ TEST_CASE("products, maxima and minima are right for all placements") {
 }
 
 TEST_CASE("unary operations are right for all placements") {
-  constexpr double rounding = 1e-14;  // of functions that libmvec computes
+  constexpr double rounding = 1e-14;  // of functions computed by libmvec
   on_ranks({1, 2, 3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     check_unary<float>(mesh, [](const auto& x) { return -x; }, [](float v) { return -v; });
@@ -147,7 +147,7 @@ TEST_CASE("what is linear stays partial, what is not is reduced") {
     p* r;
     -m;
     CHECK(trace.events().empty());
-    // where a rank has nothing, its candidate is -inf, and r may be inf
+    // a rank without elements contributes -inf, and r may be inf
     static_assert(lies<decltype(m + r), Shard<0>>);
     static_assert(lies<decltype(r - m), Shard<0>>);
     static_assert(lies<decltype(p + r), Shard<0>>);

@@ -1,5 +1,5 @@
-// What is drawn on any mesh, under all placements, is what one rank draws: uniform and normal
-// numbers, dropout and permutations. Shapes that no mesh divides evenly.
+// Draws on any mesh and under all placements equal those of one rank: uniform and normal numbers,
+// dropout and permutations. No mesh divides the shapes evenly.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr RandomState random_start{91, 5};
 
-/// What one rank draws, one array after the other.
+/// The draws of one rank, one array after the other.
 struct DrawnAlone {
   RandomState state = random_start;
   Tensor<double, 2> uniform = rand<double>({5, 7}, state);
@@ -29,7 +29,7 @@ struct DrawnAlone {
   Tensor<double, 2> dropped = dropped_of(normal, state);
   Tensor<index_t, 1> order = permutation(37, state);
 
-  /// Every element with the probability of three quarters: as uniform numbers of that state say.
+  /// Keeps every element with probability 3/4, decided by the uniform numbers of that state.
   static Tensor<double, 2> dropped_of(const Tensor<double, 2>& x, RandomState& state) {
     const auto u = rand<double>({5, 7}, state);
     const Tensor<double, 2> y({5, 7});
@@ -58,7 +58,7 @@ void check_drawn(World& world, const Mesh& mesh) {
     CHECK(is_drawn(uniform, expected.uniform));
     CHECK(is_drawn(normal, expected.normal));
     CHECK(is_drawn(dropped, expected.dropped));
-    CHECK(random_state(world).offset == random_start.offset + 3);  // a number per draw
+    CHECK(random_state(world).offset == random_start.offset + 3);  // one increment per draw
   });
   each_placements<Axes, Replicate, Shard<0>>([&]<class... P>(Placements<P...>) {
     set_random_state(world, {random_start.seed, random_start.offset + 3});

@@ -28,7 +28,7 @@ using Extents1 = std::array<index_t, 1>;
 using Extents2 = std::array<index_t, 2>;
 using Extents3 = std::array<index_t, 3>;
 
-/// Combines the elements along the dimensions of the mask, starting from `first`.
+/// Combines the elements along the dimensions in the mask, starting from `first`.
 template <class T, class F>
 Array<T> naive_reduction(const Array<T>& a, unsigned mask, const T& first, const F& f) {
   naive::Indices shape;
@@ -125,7 +125,7 @@ TEST_CASE("a mean is right for uneven shards, and for partial operands") {
     });
     const auto ones = full<half>({70000}, half(1.0f), mesh, Shard<0>{});
     if (world.size() == 1)
-      CHECK(float(mean(ones).local().item()) == 1.0f);  // no overflow on the way
+      CHECK(float(mean(ones).local().item()) == 1.0f);  // no intermediate overflow
     const auto c = placed<std::complex<double>, Placements<Shard<0>>>(mesh, Extents1{4}, 0);
     const auto sum_of_c = naive_reduction(expected(c, 0), 1u, std::complex<double>(0), plus);
     CHECK(mean(c).full_tensor().item() == sum_of_c.values[0] / 4.0);
@@ -195,7 +195,7 @@ TEST_CASE("ranks outside of a mesh take no part, and know no extents") {
   on_ranks({3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, std::vector<int>{0, 1}, TestDevice{});
     const auto local = Tensor<double, 1>({2}, {1, 2}).to(TestDevice{});
-    const auto x = from_local(local, mesh, Shard<0>{});  // [4] on the ranks of the mesh
+    const auto x = from_local(local, mesh, Shard<0>{});  // [4] on every rank of the mesh
     const auto y = x + ones<double>({4}, mesh, Shard<0>{});
     const auto most = max(y);
     if (mesh.is_member()) CHECK(most.full_tensor().item() == 3);

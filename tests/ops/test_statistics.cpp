@@ -228,7 +228,7 @@ TEST_CASE("running sums of float are accurate") {
 TEST_CASE("truths over sharded dimensions wait as partial maxima, minima and sums") {
   on_ranks({2, 3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
-    const auto x = ones<double>({4, 1}, mesh, Shard<1>{});  // on one rank
+    const auto x = ones<double>({4, 1}, mesh, Shard<1>{});  // all elements on one rank
     CommTrace trace(world);
     const auto some = any(x, dim<1>{});
     const auto each = all(x);

@@ -1,4 +1,4 @@
-// What modules communicate over tp, as text.
+// The communication of modules over tp, as text.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace cleave::testing {
 
-/// "2 all_gather, 2 reduce_scatter"; whatever is not of these kinds, or over another axis:
-/// "others".
+/// "2 all_gather, 2 reduce_scatter"; ", others" if there are calls of other kinds or over other
+/// axes.
 inline std::string calls(const CommTrace& trace) {
   std::string text;
   index_t listed = 0;
@@ -23,7 +23,8 @@ inline std::string calls(const CommTrace& trace) {
   return listed == trace.count() ? text : text + ", others";
 }
 
-/// What a module communicates forward, and backward from a gradient that lies as its result.
+/// Checks the communication of a module: forward, and backward from a gradient placed like its
+/// result.
 template <class M, class X>
 void check_calls(World& world, const M& m, const X& x, const std::string& forward,
                  const std::string& back) {

@@ -1,4 +1,4 @@
-// A network for the tests of sharded parameters, and its training.
+// A network for tests of sharded parameters, and its training.
 #pragma once
 
 #include <cmath>
@@ -34,7 +34,7 @@ struct DeepNet {
 template <class In, class Layers, class Head>
 DeepNet(In, Layers, Head) -> DeepNet<In, Layers, Head>;
 
-/// Extents that no number of ranks divides, a bias that is shorter than some meshes are long.
+/// Extents that no number of ranks divides, and a bias that is shorter than some meshes.
 struct Deep {
   static constexpr index_t examples = 12, inputs = 5, width = 7, hidden = 9, outputs = 3;
   static constexpr int steps = 20;
@@ -46,13 +46,13 @@ inline auto deep_net() {
              nn::linear<double>(Deep::width, Deep::outputs)};
 }
 
-/// Sharded over an axis, a group per layer.
+/// Shards a network over an axis, with one group per layer.
 template <class Net, class Mesh, class Axis, class... Options>
 auto shard_by_layer(const Net& net, const Mesh& mesh, Axis axis, const Options&... options) {
   return fully_shard(net, mesh, axis, options..., "in"_path, "layers.*"_path, "head"_path);
 }
 
-/// A network on dp x tp, columns of its layers and rows behind them over tp.
+/// Places a network on dp x tp, with the layers sharded by columns and then by rows over tp.
 template <class Net, class Mesh>
 auto over_tp(const Net& recipe, const Mesh& mesh) {
   const auto layer = [&](const auto& mlp) {
@@ -73,7 +73,7 @@ struct Chain {
   static constexpr nn::names members{"layers"};
 
   auto operator()(const auto& x) const { return first(x, layers.size()); }
-  /// Through some of the layers only.
+  /// Applies only the first `count` layers.
   auto first(const auto& x, std::size_t count) const {
     auto y = layers.at(0)(x);
     for (std::size_t i = 1; i < count; ++i) y = relu(layers[i](y));
@@ -87,7 +87,7 @@ inline auto chain(int depth, index_t extent) {
   return Chain{std::vector(std::size_t(depth), nn::linear<double>(extent, extent, nn::None{}))};
 }
 
-/// Some examples for them, rows sharded over the mesh.
+/// Input rows for a chain, sharded over the mesh.
 template <class Mesh>
 auto input_rows(const Mesh& mesh, index_t count, index_t extent) {
   Tensor<double, 2> x({count, extent});
@@ -95,7 +95,7 @@ auto input_rows(const Mesh& mesh, index_t count, index_t extent) {
   return distribute_tensor(x, mesh, Shard<0>{});
 }
 
-/// Runs body(world, model, x) on two ranks: a chain of layers of 6 x 6, of which each is a group.
+/// Runs body(world, model, x) on two ranks with a chain of 6 x 6 layers, each of which is a group.
 template <class Body>
 void on_sharded_chain(int depth, const Body& body) {
   on_ranks({2}, [&](World& world) {
@@ -106,7 +106,7 @@ void on_sharded_chain(int depth, const Body& body) {
   });
 }
 
-/// What the network is to compute, the same on all ranks.
+/// Inputs and targets for the network, the same on all ranks.
 struct Examples {
   Tensor<double, 2> x{std::array<index_t, 2>{Deep::examples, Deep::inputs}};
   Tensor<double, 2> y{std::array<index_t, 2>{Deep::examples, Deep::outputs}};
@@ -117,14 +117,14 @@ struct Examples {
   }
 };
 
-/// They, placed on a mesh.
+/// The examples, placed on a mesh.
 template <class Mesh, class... P>
 auto examples_on(const Mesh& mesh, P... on) {
   const Examples data;
   return std::pair{distribute_tensor(data.x, mesh, on...), distribute_tensor(data.y, mesh, on...)};
 }
 
-/// The loss of every step of AdamW.
+/// The loss of every step of training with AdamW.
 template <class M, class X, class Y>
 std::vector<double> losses_of(const M& model, const X& x, const Y& y) {
   auto optimizer = nn::adamw(model, {.learning_rate = 0.02, .weight_decay = 0.01});
@@ -140,7 +140,7 @@ std::vector<double> losses_of(const M& model, const X& x, const Y& y) {
   return losses;
 }
 
-/// The losses of one rank alone.
+/// The losses of training on one rank.
 inline std::vector<double> losses_alone() {
   const Examples data;
   RandomState state{7, 0};

@@ -1,4 +1,4 @@
-// A small transformer, where its layers lie, and how it is trained.
+// A small transformer, the placements of its layers, and its training.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace cleave::testing {
 
-/// Elements of a whole tensor, on every rank.
+/// The elements of a whole tensor, on every rank.
 template <class X>
 std::vector<double> whole_elements(const X& x) {
   if constexpr (is_dtensor<X>) {
@@ -62,7 +62,7 @@ inline auto small_gpt(int layers) {
       nn::layer_norm<double>(width), nn::linear<double>(width, vocabulary)};
 }
 
-/// Heads, hidden layers and vocabulary over an axis.
+/// Shards heads, hidden layers and vocabulary over an axis.
 inline auto tensor_parallel(const auto& m, const auto& mesh, auto axis) {
   return parallelize_module(m, mesh, axis,                                           //
                             on("tokens"_path, RowwiseParallel{}),                    //
@@ -75,7 +75,7 @@ inline auto tensor_parallel(const auto& m, const auto& mesh, auto axis) {
                             on("head"_path, ColwiseParallel{}));
 }
 
-/// The same, and the sequence between.
+/// Like tensor_parallel, with the sequence sharded in between.
 inline auto sequence_parallel(const auto& m, const auto& mesh, auto axis) {
   const auto to_sequence = RowwiseParallel{}.output_layouts(Shard<1>{});
   return parallelize_module(m, mesh, axis,                                                   //
@@ -92,12 +92,12 @@ inline auto sequence_parallel(const auto& m, const auto& mesh, auto axis) {
                             on("head"_path, ColwiseParallel{}));
 }
 
-/// The mean loss of what follows each token; classes stay where they lie.
+/// The mean loss of predicting the next token; classes stay sharded.
 inline auto loss_of(const auto& m, const auto& ids, const auto& next) {
   return cross_entropy(flatten(m(ids), dim<0, 1>{}), flatten(next, dim<0, 1>{}));
 }
 
-/// Tokens of a batch, or with `ahead` = 1 those that follow.
+/// The tokens of a batch; with `ahead` = 1, the tokens that follow them.
 inline Tensor<index_t, 2> some_tokens(int ahead) {
   Tensor<index_t, 2> ids({batch, context});
   for (index_t i = 0; i < ids.size(); ++i)
@@ -105,7 +105,7 @@ inline Tensor<index_t, 2> some_tokens(int ahead) {
   return ids;
 }
 
-/// What a training run leaves behind.
+/// The results of a training run.
 struct Run {
   std::vector<double> losses;
   std::vector<double> gradients;   ///< of all parameters, in order, in the last step

@@ -1,4 +1,4 @@
-// What a step of training costs any rank of a mesh that nobody has.
+// The cost of a training step for any rank of a mesh larger than the machine.
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -20,7 +20,7 @@ namespace {
 constexpr index_t width = 8192, heads = 64, context = 4096, batch = 2048;
 constexpr index_t dp_ranks = 2048, tp_ranks = 8;
 
-/// Pages of this process that are in memory, in bytes.
+/// The resident memory of this process, in bytes.
 std::size_t resident_bytes() {
   std::FILE* const file = std::fopen("/proc/self/statm", "r");
   if (file == nullptr) return 0;
@@ -30,8 +30,8 @@ std::size_t resident_bytes() {
   return read == 2 ? std::size_t(resident) * 4096 : 0;
 }
 
-/// Forward, backward and optimizer step of one block: heads and hidden layer over tp, parameters
-/// sharded over dp, except biases that tp shards already, whose gradients are one bucket.
+/// Forward, backward and optimizer step of one block: heads and hidden layer are sharded over tp,
+/// parameters over dp, except biases that tp already shards, whose gradients form one bucket.
 void train_block(World& world) {
   const auto mesh = init_device_mesh<dp, tp>(world, {dp_ranks, tp_ranks});
   const auto block = parallelize_module(
@@ -54,7 +54,7 @@ void train_block(World& world) {
 TEST_CASE("a step of a block of 8192 numbers, on any of 16,384 ranks, in seconds") {
   using Clock = std::chrono::steady_clock;
   constexpr index_t element = 4;
-  // what dp shards: weights over tp; norms, and biases behind a sum
+  // sharded by dp: weights, of which tp shards a part; norms; biases added after a sum over tp
   constexpr index_t whole = (12 * width * width / tp_ranks + 6 * width) * element;
   constexpr index_t biases = (3 * width + 4 * width) / tp_ranks * element;
   constexpr index_t values = batch / dp_ranks * context * width * element;  // of x on a rank
@@ -82,7 +82,7 @@ TEST_CASE("a step of a block of 8192 numbers, on any of 16,384 ranks, in seconds
     CHECK(cost.received_bytes() == gathered + reduced + bucket + (is_first ? 0 : 4 * element));
     CHECK(cost.messages() == 5 * (dp_ranks - 1) + 4 * 2 * (tp_ranks - 1) + (is_first ? 0 : 1));
 
-    CHECK(cost.peak_bytes() > std::size_t(2 * whole + values));  // and their gradients
+    CHECK(cost.peak_bytes() > std::size_t(2 * whole + values));  // parameters and their gradients
     CHECK(cost.peak_bytes() < std::size_t(80) << 30);
     CHECK(took.count() < 20);
     CHECK(resident_bytes() < before + (std::size_t(256) << 20));

@@ -1,4 +1,4 @@
-// What modules communicate, by path: forward and backward, under every transformation.
+// Communication by module path, forward and backward, under every transformation.
 #include <string>
 #include <vector>
 
@@ -44,7 +44,7 @@ std::string by_path(const CommEvents& events) {
   return text;
 }
 
-/// The sums over all modules and both passes are the trace's own.
+/// Checks that the sums over all modules and both passes are the trace's totals.
 void check_sums(const CommEvents& trace) {
   index_t calls = 0, bytes = 0, messages = 0;
   for (const std::string& path : trace.paths()) {
@@ -60,7 +60,7 @@ void check_sums(const CommEvents& trace) {
   CHECK(trace.inside("").count() == trace.count());
 }
 
-/// What a forward and a backward communicate.
+/// The communication of a forward and a backward pass.
 std::string traced(World& world, const auto& m, const auto& x) {
   CommTrace trace(world);
   const auto y = m(x);

@@ -1,5 +1,5 @@
-// Hooks that send less than all elements: what they leave in a bucket, step after step, against
-// naive loops over the addends of all ranks; and training with them.
+// Hooks that send fewer than all elements: the contents of a bucket after each step, compared with
+// naive loops over the addends of all ranks; and training with these hooks.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -23,7 +23,7 @@ namespace {
 constexpr index_t matrix_rows = 6, matrix_columns = 5, vector_size = 3;
 constexpr index_t matrix_size = matrix_rows * matrix_columns, size = matrix_size + vector_size;
 
-/// What element i of a rank's addend is in a step.
+/// Element i of a rank's addend in a step.
 using Addend = std::function<double(int rank, int step, index_t i)>;
 
 double noise(int rank, int step, index_t i) {
@@ -36,7 +36,7 @@ double sum_of(const Addend& addend, int ranks, int step, index_t i) {
   return sum;
 }
 
-/// A matrix and a vector in a bucket.
+/// A bucket with a matrix and a vector.
 template <class T>
 struct Sent {
   Communicator& group;
@@ -128,7 +128,7 @@ TEST_CASE("PowerSGD: exact for sums of its rank, plain for vectors and for the f
           CHECK(std::abs(got[std::size_t(i)] - sum_of(addend, world.size(), step, i)) < 1e-10);
       }
     }
-    // nothing to send, then something: the start is drawn anew
+    // nothing to send, then something: the start vectors are drawn again
     Sent<float> late{world.communicator(), PowerSgd({.rank = 1, .plain_steps = 0})};
     const Addend nothing = [](int, int, index_t) { return 0.0; };
     const Addend ones = [](int, int, index_t) { return 1.0; };
@@ -141,7 +141,7 @@ TEST_CASE("PowerSGD: what a step leaves out comes later, nothing is lost") {
   on_ranks({2, 4}, [](World& world) {
     Sent<double> sent{world.communicator(), PowerSgd({.rank = 1, .plain_steps = 0})};
     std::vector<double> total(size, 0);
-    double early = 0, late = 0;  // how far the mean of the steps is from the sum
+    double early = 0, late = 0;  // largest error of the mean over the steps
     for (int step = 0; step < 80; ++step) {
       const auto got = sent.step(0, noise);  // the same gradient in every step
       double worst = 0;
@@ -153,7 +153,7 @@ TEST_CASE("PowerSGD: what a step leaves out comes later, nothing is lost") {
       if (step == 0) early = worst;
       late = worst;
     }
-    CHECK(early > 0.5);  // one direction alone is far off
+    CHECK(early > 0.5);  // one direction is not enough
     CHECK(late < 0.1);
   });
 }

@@ -1,4 +1,4 @@
-// Modules on a mesh by a function of their paths.
+// Distributing modules over a mesh by a function of their paths.
 #include <type_traits>
 
 #include <doctest/doctest.h>

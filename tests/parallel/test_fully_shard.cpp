@@ -1,4 +1,4 @@
-// Training with parameters sharded over an axis: the losses of one rank, and what is sent.
+// Training with parameters sharded over an axis: the losses of one rank, and the communication.
 #include <type_traits>
 
 #include <cleave/parallel/replicate.hpp>
@@ -48,7 +48,7 @@ TEST_CASE("a fully sharded network learns as one rank alone; a group is gathered
     CHECK(trace.received_bytes() == whole - own * index_t(sizeof(double)));  // no padding
     trace.clear();
     backward(loss);
-    CHECK(trace.count(CollectiveKind::all_gather) == 4 * moves);  // no gradient reads `in`
+    CHECK(trace.count(CollectiveKind::all_gather) == 4 * moves);  // no gradient needs `in` again
     CHECK(trace.count(CollectiveKind::reduce_scatter, "dp") == 5 * moves);
     CHECK(trace.count() == 9 * moves);
   });
@@ -95,7 +95,7 @@ TEST_CASE("fully sharded over dp and over tp: gathers are of dp alone") {
     backward(loss);
     CHECK(trace.count(CollectiveKind::all_gather, "dp") == 4);
     CHECK(trace.count(CollectiveKind::reduce_scatter, "dp") == 5);
-    CHECK(trace.count(CollectiveKind::all_reduce, "dp") == 3);  // biases of columns
+    CHECK(trace.count(CollectiveKind::all_reduce, "dp") == 3);  // biases of column-sharded layers
   });
 }
 

@@ -1,4 +1,4 @@
-// The most memory that ranks hold of fully sharded modules, counted where tensors get it.
+// Peak memory of fully sharded modules on a rank, counted where tensors are allocated.
 #include <cleave/parallel/fully_shard.hpp>
 
 #include "sharded_models.hpp"
@@ -7,12 +7,12 @@ using namespace cleave;
 using namespace cleave::axes;
 using namespace cleave::testing;
 
-TEST_SUITE_BEGIN("threads only");  // a rank's memory is counted from its beginning
+TEST_SUITE_BEGIN("threads only");  // each rank's memory is counted from its start
 
 namespace {
 
-/// What rank 0 of four holds while it trains: 1/4 of parameters and state, then of gradients too,
-/// and at most so many times the parameters of a group, forward and in backward.
+/// Checks the memory of a rank of four during training: 1/4 of parameters and optimizer state,
+/// later of gradients too, plus at most `forward` or `back` times the parameters of a group.
 template <class M>
 void check_memory(const M& lazy, index_t group_elements, index_t groups, index_t features,
                   FullyShardOptions<> options, double forward, double back) {
@@ -27,7 +27,7 @@ void check_memory(const M& lazy, index_t group_elements, index_t groups, index_t
     const auto most = [&] { return double(memory_stats().peak - before); };
     const auto model = requires_grad(fully_shard(lazy, mesh, dp{}, options, "layers.*"_path));
     auto optimizer = nn::adamw(model, {});
-    const double slack = double(group) / 8;  // activations, and what allocations are rounded to
+    const double slack = double(group) / 8;  // activations, and rounding of allocations
     CHECK(held() <= 3 * double(all) / 4 + slack);
     for (int step = 0; step < 3; ++step) {
       zero_grad(model);

@@ -1,4 +1,4 @@
-// Accumulation of gradients, what stays between forward and backward, and the order of calls.
+// Accumulating gradients, keeping gathered parameters from forward to backward, the order of calls.
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -14,8 +14,8 @@ using namespace cleave::testing;
 
 namespace {
 
-/// The losses of steps that accumulate gradients over parts of the batch, of which the last one
-/// alone is followed by sums over ranks.
+/// The losses of steps that accumulate gradients over parts of the batch. Only the last part is
+/// followed by a reduction over ranks.
 template <class M, class Place>
 std::vector<double> losses_in_parts(const M& model, const Examples& data, const Place& place) {
   auto optimizer = nn::adamw(model, {.learning_rate = 0.02, .weight_decay = 0.01});
@@ -60,7 +60,7 @@ TEST_CASE("gradients accumulated over parts of a batch: one rank's losses, one s
       set_requires_gradient_sync(model, false);
       CommTrace trace(world);
       back(0, 5);
-      zero_grad(model);  // drops what was kept back
+      zero_grad(model);  // drops unreduced gradients
       back(0, 7);
       back(7, 8);
       CHECK(trace.count(CollectiveKind::reduce_scatter) == 0);
@@ -161,7 +161,7 @@ TEST_CASE("ranks that call groups, or sum buckets, in different orders get an er
     manual_seed(world, 3);
     const auto sharded = fully_shard(chain(2, 6), mesh, dp{},
                                      FullyShardOptions<>{.prefetch = false}, "layers.*"_path);
-    world.communicator().state().check = CheckLevel::collective;  // processes can go on then, too
+    world.communicator().state().check = CheckLevel::collective;  // processes can then go on, too
     const auto check = [&](const auto& call, const std::string& collective) {
       const std::string error = error_of(call);
       CHECK(contains(error, "disagree: rank 0 runs " + collective));

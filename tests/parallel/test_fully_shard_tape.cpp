@@ -1,4 +1,4 @@
-// What the tape keeps of gathered parameters, how they follow changes, and element types.
+// Gathered parameters on the tape, changes of parameters, and element types.
 #include <type_traits>
 
 #include "cases.hpp"
@@ -12,7 +12,7 @@ using namespace cleave::testing;
 TEST_CASE("a group that was gathered ahead and not used is gathered again once it has changed") {
   on_sharded_chain(4, [](World&, const auto& model, const auto& x) {
     auto optimizer = nn::sgd({.learning_rate = 0.5});
-    const auto check = [&] {  // the same weights, gathered by the tensors themselves
+    const auto check = [&] {  // compares with weights gathered by redistribute
       const Chain plain{std::vector{nn::Linear{model.layers[0].weight.value().redistribute(Replicate{}), nn::None{}}}};
       auto expected = plain(x);
       for (std::size_t i = 1; i < 4; ++i)
@@ -27,7 +27,7 @@ TEST_CASE("a group that was gathered ahead and not used is gathered again once i
     for (int step = 0; step < 3; ++step) {
       zero_grad(model);
       backward(sum(square(model(x))));
-      const auto part = model.first(x, 2);  // the third is gathered ahead for nobody
+      const auto part = model.first(x, 2);  // the third group is prefetched but not used
       optimizer.step(model);
       check();
     }
@@ -45,7 +45,7 @@ TEST_CASE("a backward through parameters that were changed since is an error") {
     optimizer.step(model);
     CHECK(contains(error_of([&] { backward(loss); }), "changed in place"));
     zero_grad(model);
-    backward(sum(square(model(x))));  // what failed left nothing behind
+    backward(sum(square(model(x))));  // the failed backward left nothing behind
     CHECK(has_grad(model.layers[0].weight));
   });
 }

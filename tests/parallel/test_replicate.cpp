@@ -1,5 +1,5 @@
-// Data parallelism: one rank's numbers, exactly as many all-reduces as buckets, overlap, and what
-// goes wrong.
+// Data parallelism: the results of one rank, exactly one all-reduce per bucket, overlap, and
+// errors.
 #include <atomic>
 #include <chrono>
 #include <stdexcept>
@@ -21,7 +21,7 @@ using namespace cleave::testing;
 namespace {
 
 constexpr std::uint64_t seed = 3;
-constexpr index_t rows = 10;  // not the same number on each of four ranks
+constexpr index_t rows = 10;  // not divisible by four ranks
 using Mesh = DeviceMesh<Host, dp, tp>;
 
 Tensor<double, 2> noise(index_t columns, std::uint64_t draw) {
@@ -31,7 +31,7 @@ Tensor<double, 2> noise(index_t columns, std::uint64_t draw) {
 
 auto network() { return nn::mlp<double>(5, 6, 3, nn::Tanh{}); }
 
-/// The hidden layer sharded over tp.
+/// A network with its hidden layer sharded over tp.
 auto placed_network(const World& world, const Mesh& mesh) {
   manual_seed(world, seed);
   const auto lazy = network();
@@ -47,7 +47,7 @@ auto network_alone() {
 /// Buckets of one or two parameters.
 const ReplicateOptions small_buckets{.bucket_bytes = {.first = 16, .others = 200}};
 
-/// The mean over the rows of the whole batch; of some of them.
+/// The loss averaged over the whole batch; x may hold some of its rows.
 auto loss_of(const auto& model, const auto& x, const auto& target) {
   return sum(square(model(x) - target)) * (1.0 / double(rows));
 }
@@ -58,7 +58,7 @@ auto whole(const X& x) {
   else return x;
 }
 
-/// The largest difference between what two modules of the same parameters have.
+/// The largest difference between `of` the parameters of two modules.
 double distance(const auto& a, const auto& b, const auto& of) {
   std::vector<double> x, y;
   const auto collect = [&](const auto& m, std::vector<double>& to) {
@@ -78,7 +78,7 @@ double distance(const auto& a, const auto& b, const auto& of) {
 constexpr auto values = [](const auto& p) { return p.value(); };
 constexpr auto gradients = [](const auto& p) { return grad(p); };
 
-/// A batch on the mesh, rows sharded over dp, and as it is on one rank.
+/// A batch, and its placement on the mesh with rows sharded over dp.
 struct Batch {
   Tensor<double, 2> x = noise(5, 0), target = noise(3, 1);
 
@@ -87,7 +87,7 @@ struct Batch {
   }
 };
 
-/// Meshes of dp x tp ranks.
+/// Runs f on several meshes of dp x tp ranks.
 void on_meshes(const auto& f) {
   const auto run = [&](index_t along_dp, index_t along_tp) {
     on_ranks({int(along_dp * along_tp)}, [&](World& world) {
@@ -179,7 +179,7 @@ TEST_CASE("without synchronisation gradients stay where they are; the next sum h
     CHECK(!model.requires_gradient_sync());
     CommTrace trace(world);
     back(0, 3);
-    zero_grad(model);  // drops what was kept back
+    zero_grad(model);  // drops unreduced gradients
     back(0, 4);
     back(4, 7);  // two rows on some ranks, none on others
     CHECK(sums_over_dp(trace) == 0);
@@ -189,7 +189,7 @@ TEST_CASE("without synchronisation gradients stay where they are; the next sum h
     CHECK(sums_over_dp(trace) == sums * model.bucket_count());
     const auto kept = grad(model.up.weight);
     const double before = whole(kept)(0, 0);
-    back(8, rows);  // added to what is summed already
+    back(8, rows);  // added to gradients already summed
     CHECK(sums_over_dp(trace) == 2 * sums * model.bucket_count());
     CHECK(distance(alone, model, gradients) < 1e-12);
     CHECK(whole(kept)(0, 0) == before);
@@ -228,7 +228,7 @@ TEST_CASE("the first bucket is under way before the last gradient is complete") 
 
 namespace {
 
-/// Layers of which a flag says which take part.
+/// Two layers; a flag selects whether both are used.
 template <class A = nn::Linear<>, class B = nn::Linear<>, class Seen = nn::Buffer<Tensor<double, 1>>>
 struct Branches {
   A a;
@@ -257,7 +257,7 @@ TEST_CASE("parameters that the loss does not depend on: an error that names them
     const std::string error = error_of([&] { backward(strict(x, true)); });
     CHECK(contains(error, "replicate: backward has passed no gradient to b.weight, b.bias; if"));
     CHECK(!has_grad(strict.a.weight));
-    backward(strict(x, false));  // nothing is left of the failure
+    backward(strict(x, false));  // the failure left nothing behind
     CHECK(has_grad(strict.b.weight));
 
     const auto lenient = requires_grad(
@@ -265,7 +265,7 @@ TEST_CASE("parameters that the loss does not depend on: an error that names them
     backward(lenient(x, true));
     CHECK(has_grad(lenient.a.weight));
     CHECK(!has_grad(lenient.b.weight));
-    if (world.size() > 1) {  // used on the last rank alone
+    if (world.size() > 1) {  // used on the last rank only
       zero_grad(lenient);
       const auto part = Tensor<double, 2>({2, 3}, {1, 2, 3, 4, 5, 6});
       const auto y = from_local(part, mesh, Shard<0>{});
@@ -333,7 +333,7 @@ TEST_CASE("lazy parameters are made where they lie; others are the first rank's"
     };
     const auto calls_first = requires_grad(replicate(branches(), mesh, dp{}, {.broadcast_buffers = true}));
     CHECK(seen_by(calls_first, false) == std::pair{5. + world.rank(), index_t(0)});
-    CHECK(seen_by(calls_first, true) == std::pair{5., index_t(2)});  // and the order of readiness
+    CHECK(seen_by(calls_first, true) == std::pair{5., index_t(2)});  // and the bucket's order
     CHECK(seen_by(calls_first, true) == std::pair{5., index_t(1)});
     const auto usual = requires_grad(replicate(branches(), mesh, dp{}));
     CHECK(seen_by(usual, true).first == 5 + world.rank());

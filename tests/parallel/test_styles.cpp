@@ -1,4 +1,4 @@
-// Styles, one by one: what they communicate, where inputs and results lie, on several axes.
+// Parallel styles, one by one: communication, placements of inputs and results, several axes.
 #include <cmath>
 #include <string>
 #include <tuple>
@@ -23,7 +23,7 @@ namespace {
 template <class X>
 using placements_in = typename detail::innermost_t<X>::placements_type;
 
-/// 5 tokens to 7 numbers, by one rank.
+/// A linear layer from 6 to 7 features on 5 tokens, computed on one rank.
 Tensor<double, 2> linear_by_hand(const Tensor<double, 2>& x, const std::vector<double>& weight,
                                  const std::vector<double>& bias) {
   const index_t outputs = index_t(bias.size());
@@ -49,13 +49,13 @@ void check_linear(const auto& m, const auto& y) {
   CHECK(largest_difference(whole_elements(y), whole_elements(expected)) < 1e-14);
 }
 
-/// Two numbers become their sum and difference.
+/// Returns the sum and the difference of its inputs.
 struct Both {
   static constexpr nn::names<0> members{};
   auto operator()(const auto& a, const auto& b) const { return std::tuple(a + b, a - b); }
 };
 
-/// A parameter of its own behind a part with one.
+/// A module with its own parameter applied after a part that has one.
 template <class Part = nn::Linear<>, class Scale = nn::Lazy<float, 1>>
 struct Scaled {
   Part part;
@@ -118,7 +118,7 @@ TEST_CASE("sequences: norms and dropout send nothing") {
     CommTrace trace(world);
     const auto y = norm(none(x));
     static_assert(std::is_same_v<decltype(y.placements()), Placements<Shard<1>>>);
-    index_t moved = 0;  // CLEAVE_CHECK=collective compares random states
+    index_t moved = 0;  // CLEAVE_CHECK=collective adds comparisons of random states
     for (const CommEvent& event : trace.events()) moved += event.dtype == DType::float64;
     CHECK(moved == 0);
     static_assert(std::is_same_v<decltype(norm(x.redistribute(Replicate{})).placements()),
@@ -136,7 +136,7 @@ TEST_CASE("Tensors as inputs and results, their layouts stated, gradients throug
     const auto y = m(whole);
     static_assert(is_tensor<std::remove_cvref_t<decltype(y)>>);
     check_linear(m, y);
-    // as two layers of a network on local tensors: the gradients of one rank
+    // two layers of a network on local tensors: the same gradients as on one rank
     const auto two = requires_grad(parallelize_module(
         nn::mlp<double>(6, 8, 4), mesh, on("up"_path, ColwiseParallel{}.input_layouts(Replicate{})),
         on("down"_path, RowwiseParallel{}.local_output())));
@@ -180,7 +180,7 @@ TEST_CASE("several inputs and results are prepared each by itself; others stay")
     static_assert(
         std::is_same_v<placements_in<decltype(difference_out)>, Placements<Replicate, Shard<0>>>);
 
-    // the module computes with this rank's parts, which come as a Tensor and as a DTensor
+    // the module computes with this rank's shards, given as a Tensor and as a DTensor
     const auto local =
         parallelize_module(Both{}, mesh, tp{},
                            PrepareModuleInputOutput{}
@@ -270,7 +270,7 @@ TEST_CASE("dropout: equal where replicated, of a tracker's region where a style 
     };
     manual_seed(world, 5);
     const auto plain = parallelize_module(nn::Dropout{0.5}, mesh, SequenceParallel<0>{});
-    CHECK(whole_elements(plain(all)) == expected({5, 0}));  // each rank its rows of one mask
+    CHECK(whole_elements(plain(all)) == expected({5, 0}));  // all ranks use one mask
     CHECK(whole_elements(plain(rows)) == expected({5, 1}));
 
     TensorParallelRNGTracker tracker(mesh, tp{});
@@ -282,7 +282,7 @@ TEST_CASE("dropout: equal where replicated, of a tracker's region where a style 
     for (index_t i = 0; i < box.extent(0); ++i)
       for (index_t j = 0; j < 40; ++j)
         CHECK(y.local()(i, j) == mine[std::size_t((box.begin[0] + i) * 40 + j)]);
-    CHECK(random_state(world) == RandomState{5, 2});  // the program's own stands where it stood
+    CHECK(random_state(world) == RandomState{5, 2});  // the world's own state is unchanged
 
     const auto everywhere = parallelize_module(nn::Dropout{0.5}, mesh, random_region(tracker));
     CHECK(contains(error_of([&] { everywhere(all); }), "may draw different numbers"));

@@ -1,4 +1,4 @@
-// Transformers over an axis: trained as on one rank, and what a block communicates.
+// Transformers over an axis: the same training as on one rank, and the communication of a block.
 #include <type_traits>
 
 #include <doctest/doctest.h>
@@ -87,7 +87,7 @@ TEST_CASE("the loss of classes that are sharded gathers none of them") {
     const auto next = flatten(everywhere(gpt::some_tokens(1)), dim<0, 1>{});
     CommTrace trace(world);
     const auto loss = cross_entropy(logits, next);
-    CHECK(calls(trace) == "2 all_reduce");  // the largest, and the sum, of each row
+    CHECK(calls(trace) == "2 all_reduce");  // the maximum and the sum of each row
     for (const CommEvent& event : trace.events())
       CHECK(event.elements <= 2 * gpt::batch * gpt::context);
     trace.clear();

@@ -1,4 +1,4 @@
-// Plans over one axis, data parallelism over the other.
+// Tensor parallelism over one axis, data parallelism over the other.
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -20,7 +20,7 @@ Tensor<double, 2> rows_of_a_batch() {
   return x;
 }
 
-/// The losses of 20 steps that bring the results of a module to 0.
+/// The losses of training a module to return 0.
 std::vector<double> losses_to_zero(const auto& m, const auto& x) {
   auto optimizer = nn::adamw(m, {.learning_rate = 0.01});
   std::vector<double> losses;
@@ -58,7 +58,7 @@ TEST_CASE("a plan over tp, replicated or fully sharded over dp: the losses of on
     const auto loss = mean(square(replicated(x)));
     CommTrace trace(world);
     backward(loss);
-    CHECK(trace.count(CollectiveKind::all_reduce, "dp") == 1);  // a bucket
-    CHECK(trace.count(CollectiveKind::all_reduce, "tp") == 0);  // x wants no gradient
+    CHECK(trace.count(CollectiveKind::all_reduce, "dp") == 1);  // one bucket
+    CHECK(trace.count(CollectiveKind::all_reduce, "tp") == 0);  // x needs no gradient
   });
 }

@@ -1,4 +1,4 @@
-// Ownership against lists of indices cut by hand, for every rank, without communication.
+// Ownership compared with lists of indices cut by hand, for every rank, without communication.
 #include <limits>
 #include <vector>
 

@@ -1,5 +1,5 @@
-// Every source and target placement on every mesh, executed by ranks that communicate; values
-// against reductions and ownership computed by hand.
+// Every source and target placement on every mesh, executed by communicating ranks; values are
+// compared with reductions and ownership computed by hand.
 #include <array>
 #include <complex>
 #include <cstdint>
@@ -48,7 +48,7 @@ bool close(const T& a, const T& b) {
   else return std::abs(a - b) <= 1e-5 * (1 + std::abs(b));
 }
 
-/// The plan that the layouts alone decide on.
+/// Redistributes with the plan determined by the layouts alone.
 redistribution::Block fixed(const Layout& from, const Layout& to,
                             const redistribution::Block& block,
                             const redistribution::Context& context) {
@@ -56,8 +56,8 @@ redistribution::Block fixed(const Layout& from, const Layout& to,
   return redistribution::run<TestDevice>(&plan, from, to, block, context);
 }
 
-/// One source and target, by the plan of the layouts or the cheapest; returns how many elements of
-/// this rank were wrong.
+/// Tests one source and target, with the plan of the layouts or the cheapest plan. @return the
+/// number of this rank's wrong elements
 template <class T>
 int wrong_elements(const MeshState& mesh, const Layout& from, const Layout& to,
                    const Indices& shape, bool by_cost) {
@@ -85,7 +85,7 @@ int wrong_elements(const MeshState& mesh, const Layout& from, const Layout& to,
   const std::vector<T> got = elements_of<T>(result);
   for (std::size_t i = 0; i < wanted.size(); ++i)
     wrong += !close(got[i], naive::value<T>(from, extents, wanted[i]));
-  wrong += elements_of<T>(block) != held;  // the source is as it was
+  wrong += elements_of<T>(block) != held;  // the source is unchanged
   return wrong;
 }
 

@@ -1,4 +1,4 @@
-// Plans against the least that can be received, found by exhaustive search.
+// Plans compared with the minimum that can be received, found by exhaustive search.
 #include <tuple>
 #include <vector>
 
@@ -15,7 +15,7 @@ using naive::shape_of;
 
 namespace {
 
-/// Every pair on one mesh and shape; stride > 1 takes every stride-th pair only.
+/// Compares every pair on one mesh and shape, or every stride-th pair.
 void compare(naive::BoundReport& report, const Indices& mesh, const Indices& shape,
              long stride = 1) {
   std::vector<Placement> targets{Placement::replicate()};
@@ -63,7 +63,7 @@ TEST_CASE("no plan receives more than the cheapest of all sequences of steps") {
   for (const Indices& mesh : std::vector<Indices>{{2, 2, 2}, {2, 3, 2}, {3, 1, 4}, {4, 2, 3}})
     for (const Indices& shape : std::vector<Indices>{{7}, {8, 8}, {5, 3}, {1, 6}})
       compare(report, mesh, shape);
-  for (const Indices& mesh : naive::all_indices({4, 4, 4}))  // all extents, some of the pairs
+  for (const Indices& mesh : naive::all_indices({4, 4, 4}))  // all extents, a sample of the pairs
     for (const Indices& shape : std::vector<Indices>{{7, 4}, {4, 6, 5}})
       compare(report, {mesh[0] + 1, mesh[1] + 1, mesh[2] + 1}, shape, 61);
   const Indices many_dims{3, 2, 1, 4, 5, 2, 3, 2};
@@ -89,7 +89,7 @@ TEST_CASE("different reductions take one step each, innermost axis first, and on
        naive::layouts_over(3, {Placement::replicate(), Placement::shard(0), sum, max}))
     for (const Layout& to : naive::layouts_over(
              3, {Placement::replicate(), Placement::shard(0), Placement::shard(1)})) {
-      int runs = 0;  // of partial axes with one reduction, other axes between them or not
+      int runs = 0;  // of partial axes with the same reduction, ignoring other axes between them
       bool moves = false;
       const Placement* last = nullptr;
       for (int a = 2; a >= 0; --a) {

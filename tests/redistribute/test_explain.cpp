@@ -1,4 +1,4 @@
-// Explanations: text, bytes and memory against numbers worked out by hand.
+// Explanations: text, bytes and memory compared with hand-computed numbers.
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -28,7 +28,7 @@ TEST_CASE("an explanation names the steps, what they receive and what they need"
   const auto gather = explain<From, Placements<Replicate, Replicate>>(mesh, {6, 4});
   REQUIRE(gather.steps.size() == 1);
   CHECK(gather.bytes == 3 * 4 * 4);            // the other half of 6 x 4 floats
-  CHECK(gather.peak_memory == (12 + 24) * 4);  // the half and the whole
+  CHECK(gather.peak_memory == (12 + 24) * 4);  // the half and the whole array
   CHECK(gather.text() ==
         "(Shard(0), Replicate) -> (Replicate, Replicate) of [6, 4] on dp=2 x tp=2\n"
         "  1. all_gather over dp (2 ranks), 48 bytes per rank, 5.0 us -> (Replicate, Replicate)\n"
@@ -118,8 +118,8 @@ TEST_CASE("estimates are those of a stated machine, inside of nodes and between 
   const auto time = [&]<class From>(From) {
     return explain<From, Whole>(mesh, {16, 25}, DType::float32, machine).microseconds;
   };
-  CHECK(time(Columns{}) == 2 + 4 * 3 * 4 * 25 / 1000.0);  // tp: the four ranks of a node
-  CHECK(time(Rows{}) == 30 + 4 * 3 * 4 * 25 / 100.0);     // dp: one rank of each
+  CHECK(time(Columns{}) == 2 + 4 * 3 * 4 * 25 / 1000.0);  // tp: the four ranks of one node
+  CHECK(time(Rows{}) == 30 + 4 * 3 * 4 * 25 / 100.0);     // dp: one rank per node
   machine.ranks_per_node = 8;
   CHECK(time(Rows{}) == 30 + 4 * 3 * 4 * 25 / 100.0);
   machine.ranks_per_node = 16;
@@ -129,7 +129,7 @@ TEST_CASE("estimates are those of a stated machine, inside of nodes and between 
 TEST_CASE("a network that is slow decides for less of it") {
   const World world(dry_communicator(0, 16));
   const auto mesh = init_device_mesh<dp, tp>(world, {4, 4});
-  // an addend on each node, which its ranks replicate: they can share the sum
+  // one addend per node, replicated by its ranks, which can share the work of the sum
   using From = Placements<Partial<Sum>, Replicate>;
   using To = Placements<Replicate, Replicate>;
   CostModel machine;  // 64 KiB: one all-reduce takes 5 + 9.8 us, with slices 5 + 2.5 + 5 + 4.9

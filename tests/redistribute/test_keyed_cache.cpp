@@ -10,7 +10,7 @@ using cleave::redistribution::KeyedCache;
 
 namespace {
 
-/// A key of which several have the same checksum.
+/// A key type with checksum collisions.
 struct Key {
   int number = 0;
 
@@ -18,7 +18,7 @@ struct Key {
   friend bool operator==(const Key&, const Key&) = default;
 };
 
-/// The numbers up to 9 that have a value, their own name: "1 4 9".
+/// The keys up to 9 that have a value, which is the key as text: "1 4 9".
 template <std::size_t Limit>
 std::string kept(const KeyedCache<Key, std::string, Limit>& cache) {
   std::string text;

@@ -1,4 +1,4 @@
-// More elements than 32 bits can count.
+// More elements than a 32-bit integer can count.
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -37,7 +37,7 @@ class Pattern {
   std::vector<std::int8_t> rows_;
 };
 
-/// How many rows of the block differ from what the box of the pattern has.
+/// The number of rows of the block that differ from the box of the pattern.
 index_t wrong_rows(const redistribution::Block& block, const Box& box, const Pattern& pattern) {
   index_t wrong = 0;
   const auto* read = static_cast<const std::int8_t*>(block.view.data);

@@ -1,5 +1,5 @@
-// How many messages many small tensors take between processes that share no memory, counted where
-// MPI is called.
+// The number of messages for many small tensors between processes that share no memory, counted in
+// calls of MPI.
 #include <array>
 #include <cstdlib>
 #include <string>
@@ -18,7 +18,7 @@ namespace {
 int messages_sent = 0;
 }
 
-/// MPI's profiling interface: the program's function takes the place of the library's.
+/// MPI's profiling interface: this definition replaces the library's.
 extern "C" int MPI_Isend(const void* data, int count, MPI_Datatype type, int peer, int tag,
                          MPI_Comm comm, MPI_Request* request) {
   ++messages_sent;
@@ -35,7 +35,7 @@ TEST_CASE("between processes without shared memory, many small tensors are one m
     return skip("needs mpirun and CLEAVE_SHARED_MB=0");
   on_ranks({2, 3, 4}, [](World& world) {
     const auto mesh = init_device_mesh<dp>(world, {world.size()});
-    world.communicator().state().check = CheckLevel::off;  // nothing is sent to compare calls
+    world.communicator().state().check = CheckLevel::off;  // no messages to compare calls
     constexpr int many = 200;
     std::vector<decltype(full<float>({1}, 1.f, mesh, Shard<0>{}))> tensors;
     for (int k = 0; k < many; ++k)

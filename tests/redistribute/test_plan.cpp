@@ -1,4 +1,4 @@
-// Plans, without ranks: what they do, how many steps they take, and that every step is sound.
+// Plans, without ranks: their effect, their number of steps, and that every step is valid.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -137,7 +137,7 @@ TEST_CASE("the peers of an exchange are found among a billion ranks") {
   REQUIRE(transfers.receives.size() == 1);
   CHECK(transfers.receives[0].peer == peer_of(777, 777));
 
-  // chunk i is on (i, *), and goes to (*, i): each of the owners serves one
+  // chunk i is on (i, *) and goes to (*, i): each owner sends it to one rank
   const Plan swap = make_plan(on(S0, R), on(R, S0), 2);
   transfers = redistribution::exchange_transfers(swap[0], shape, mesh, at(5, 777));
   REQUIRE(transfers.receives.size() == 1);

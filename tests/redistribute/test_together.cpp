@@ -1,4 +1,4 @@
-// Many tensors at once: what each would have alone, from few rounds.
+// Redistributing many tensors at once: the same results as one by one, in few rounds.
 #include <cstdint>
 #include <vector>
 
@@ -15,8 +15,8 @@ using namespace cleave::axes;
 
 namespace {
 
-/// Element (i, j) of the k-th of many arrays; its extents: empty, shorter than a mesh, uneven, and
-/// too large to be packed with others.
+/// Element (i, j) of the k-th of many arrays. Their extents are empty, smaller than a mesh, uneven,
+/// or too large to be packed with others.
 double element_of_many(int k, index_t i, index_t j) { return double(1000 * k + 31 * i + j); }
 std::array<index_t, 2> extents_of_many(int k) {
   constexpr index_t extents[] = {0, 1, 3, 5, 16, 33};
@@ -32,7 +32,7 @@ Tensor<double, 2> array_of_many(int k) {
   return x;
 }
 
-/// Whether a rank holds its part of `times` the k-th array.
+/// Whether a rank holds its part of the k-th array multiplied by `times`.
 template <class X>
 bool holds_part(const X& x, int k, double times) {
   const Box box = x.local_box();

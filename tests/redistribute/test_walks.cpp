@@ -1,4 +1,4 @@
-// Random walks: whatever way a tensor takes over placements and meshes, it stays what it is.
+// Random walks over placements and meshes: a tensor keeps its value on any path.
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -39,7 +39,7 @@ class Random {
 
 constexpr std::uint64_t seed = 20260711;
 
-/// Meshes of all ranks and of some, of one to three axes, in order and not.
+/// Meshes of all ranks and of some, with one to three axes, in rank order and reversed.
 std::vector<std::shared_ptr<const MeshState>> meshes(World& world) {
   const int n = world.size();
   const auto ranks_of = communicator_on(TestDevice{}, world.shared_communicator());
@@ -79,7 +79,7 @@ Layout random_layout(Random& random, int axes, int dims) {
   return layout;
 }
 
-/// Local elements of the global array 0, 1, 2, ..; empty outside of the mesh.
+/// Local elements of the global array 0, 1, 2, ..; empty outside the mesh.
 redistribution::Block counting(const MeshState& mesh, const Layout& layout, const Indices& shape) {
   if (!mesh.is_member())
     return redistribution::allocate<TestDevice>(DType::int32, Shape::filled(int(shape.size()), 0));
@@ -102,7 +102,7 @@ bool equal(const redistribution::Block& a, const redistribution::Block& b) {
          elements_of<std::int32_t>(a) == elements_of<std::int32_t>(b);
 }
 
-/// Where a walker stands.
+/// A stop of a walk.
 struct Stop {
   const MeshState* mesh;
   Layout layout;
@@ -140,7 +140,7 @@ void walk(World& world, int walks) {
   }
   CHECK(lost == 0);       // A -> B -> A is the identity
   CHECK(differing == 0);  // A -> B -> C = A -> C
-  CHECK(wrong == 0);      // and every stop holds what it owns
+  CHECK(wrong == 0);      // every stop holds the elements that it owns
 }
 
 }  // namespace

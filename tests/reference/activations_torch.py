@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""What PyTorch says about activations and their gradients: writes the table of
-tests/ops/activations_torch.hpp.
+"""Writes PyTorch's values of activations and their gradients to tests/ops/activations_torch.hpp.
 
 usage: python3 activations_torch.py > ../ops/activations_torch.hpp     (needs torch)
 """

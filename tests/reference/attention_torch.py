@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What PyTorch says about attention with masks, and about rows with infinities, with gradients: writes
-the tables of tests/ops/attention_torch.hpp.
+"""Writes PyTorch's values and gradients of attention with masks, and of functions of rows with
+infinities, to tests/ops/attention_torch.hpp.
 
 usage: python3 attention_torch.py > ../ops/attention_torch.hpp     (needs torch)
 """
@@ -55,7 +55,7 @@ def of_rows(name, x, classes):
     x = x.clone().requires_grad_()
     y = ROWS[name](x, classes)
     weights = torch.arange(1, y.numel() + 1, dtype=torch.float64).reshape(y.shape)
-    if name == "log_softmax":  # no weight for what is infinite
+    if name == "log_softmax":  # infinite results have weight zero
         weights = torch.where(torch.isfinite(y), weights, 0)
     y.backward(weights)
     return y.detach(), x.grad

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What PyTorch says about convolutions, pooling and their gradients: writes
+"""Writes PyTorch's values of convolutions, pooling and their gradients to
 tests/ops/convolutions_torch.hpp.
 
 usage: python3 convolutions_torch.py > ../ops/convolutions_torch.hpp     (needs torch)
@@ -49,7 +49,7 @@ convolution("conv2d", F.conv2d, images, filters.reshape(3, 4, 3, 2), bias, strid
 convolution("grouped", F.conv2d, images, filters.reshape(6, 2, 2, 3), six, padding=(0, 1), groups=2)
 convolution("conv1d", F.conv1d, images.reshape(2, 4, 30), filters.reshape(3, 4, 6), bias, stride=3,
             padding=2, dilation=2)
-# halves: several elements of a window are the largest one
+# halves, so that several elements of a window may equal the maximum
 halves = torch.round(images * 2) / 2
 keep("halves", halves)
 checked("max_pool", {"x": halves},

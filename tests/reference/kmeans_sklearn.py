@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The numbers that examples/kmeans has to reproduce, from two implementations that are not cleave's.
+"""The numbers that examples/kmeans must reproduce, from two implementations independent of cleave.
 
 scikit-learn's KMeans (algorithm "lloyd", no tolerance) and, to see every iteration, Lloyd's
 algorithm in a few lines of NumPy. Both start from the first k points and compute in float64.
@@ -28,7 +28,7 @@ def lloyd(points, k):
         if moved == 0:
             return
         for j in range(k):
-            if (labels == j).any():  # a centroid without points stays
+            if (labels == j).any():  # a centroid without points does not move
                 centroids[j] = points[labels == j].mean(axis=0)
 
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""What PyTorch says about losses and their gradients: writes the table of
-tests/ops/losses_torch.hpp.
+"""Writes PyTorch's values of losses and their gradients to tests/ops/losses_torch.hpp.
 
 usage: python3 losses_torch.py > ../ops/losses_torch.hpp     (needs torch)
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes what PyTorch computes for layers, optimizers and schedules, for layers of sequences, and for
-layers of images.
+"""Writes PyTorch's values for layers, optimizers and schedules, for layers for sequences, and for
+layers for images.
 
 usage: nn_torch.py layers > tests/nn/torch_values.hpp        (needs torch; made with 2.15.0)
        nn_torch.py sequences > tests/nn/torch_sequences.hpp
@@ -109,7 +109,7 @@ class Attention(torch.nn.MultiheadAttention):
 
 
 class GroupedAttention(torch.nn.Module):
-    """Four heads of queries, two of keys and values; every place sees all."""
+    """Four heads of queries, two of keys and values; every position attends to all."""
 
     def __init__(self):
         super().__init__()
@@ -124,7 +124,7 @@ class GroupedAttention(torch.nn.Module):
 
 
 class RotaryAttention(torch.nn.Module):
-    """One head of four numbers whose pairs, as complex numbers, are rotated: RoFormer, equation 34."""
+    """One head of four numbers, rotated as pairs of complex numbers: RoFormer, equation 34."""
 
     def __init__(self):
         super().__init__()

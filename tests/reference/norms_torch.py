@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What PyTorch says about layer_norm and rms_norm, their gradients and a gradient of these: writes
-the table of tests/ops/norms_torch.hpp.
+"""Writes PyTorch's values of layer_norm and rms_norm, of their gradients and of a second-order
+gradient to tests/ops/norms_torch.hpp.
 
 usage: python3 norms_torch.py > ../ops/norms_torch.hpp     (needs torch)
 """

@@ -1,6 +1,7 @@
 // A rule over all placements of its operands, simulated in one process: ranks are a loop, shards
-// are lists of indices, the op is a naive function of whole arrays. What the solver asks for must
-// give, put together as it says, what the naive function gives for the global arrays.
+// are lists of indices, the operation is a naive function of whole arrays. The operation on
+// operands placed as the solver requires, combined as the solver says, must equal the naive
+// function of the global arrays.
 #pragma once
 
 #include <cmath>
@@ -49,10 +50,10 @@ inline double combine(ReduceOp op, double a, double b) {
   }
 }
 
-/// Arrays per coordinate; only those of the partial axes make a difference.
+/// Arrays per coordinate; only the coordinates on partial axes make a difference.
 using Addends = std::vector<Array>;
 
-/// The addends with those axes reduced, the innermost first; every coordinate gets the result.
+/// The addends reduced over those axes, innermost first; every coordinate gets the result.
 inline Addends reduced(Addends addends, const Layout& layout, const std::vector<bool>& which,
                        const Indices& mesh) {
   for (int a = layout.axes - 1; a >= 0; --a) {
@@ -103,7 +104,7 @@ inline std::vector<bool> partial_axes(const Layout& layout) {
   return axes;
 }
 
-/// The elements that a rank owns, as a dense array.
+/// The elements that a rank owns, as a contiguous array.
 inline Array local_part(const Array& global, const Layout& layout, const Indices& mesh,
                         const Indices& coordinate) {
   Indices extents;
@@ -124,10 +125,10 @@ struct Case {
   Operation operation;
   std::vector<std::vector<Indices>> shapes;  ///< some sets of operand shapes
   std::vector<bool> partials{};              ///< which operands may be partial; empty: all
-  bool positive = false;                     ///< whether values must be
+  bool positive = false;                     ///< whether values must be positive
 };
 
-/// Runs one call on all ranks. @return what is wrong, if anything
+/// Runs one call on all ranks. @return an error message; empty if all is well
 inline std::string simulate(const Case& c, const OperandLayouts& layouts,
                             const std::vector<Indices>& shapes, const Indices& mesh,
                             const Layout* asked = nullptr) {
@@ -160,7 +161,7 @@ inline std::string simulate(const Case& c, const OperandLayouts& layouts,
     const Array local = c.operation(locals);
     const auto elements = naive::elements(layout, expected.shape, mesh, ranks[r]);
     if (elements.size() != local.values.size()) return "a local result has the wrong extents";
-    // its shards are everybody's, where placements do not tell ranks apart by addends
+    // ranks that differ only in the coordinate of their addends have the same shards
     for (std::size_t p = 0; p < ranks.size(); ++p) {
       if (naive::partial_coordinate(layout, ranks[p]) !=
           naive::partial_coordinate(layout, ranks[r]))

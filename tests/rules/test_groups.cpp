@@ -107,7 +107,7 @@ TEST_CASE("the first factor of a group stays sharded, the others are made whole"
   CHECK(solved<Divide>(S0).result[0][0] == S0);
   CHECK(solved<Divide>(S1).result[0][0] == Placement::shard(3));
   CHECK(solved<Regroup>(S0).result[0][0] == S0);
-  CHECK(solved<Regroup>(S1).required[0][0] == R);  // shards of c are inside of bc; of a, may not end well
+  CHECK(solved<Regroup>(S1).required[0][0] == R);  // shards of c are inside bc, of a may end there
 }
 
 TEST_CASE("nothing is sharded for the sake of a group") {

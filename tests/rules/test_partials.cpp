@@ -1,5 +1,5 @@
-// Every row of partials that the library's elementwise functions declare is tried on values,
-// and every row that they do not declare is shown to be wrong somewhere.
+// Checks every row of partials that the library's elementwise functions declare on values, and
+// shows for every undeclared row that it is wrong for some values.
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -51,8 +51,9 @@ bool is_extreme(std::int8_t entry) {
   return entry == std::int8_t(ReduceOp::max) || entry == std::int8_t(ReduceOp::min);
 }
 
-/// What the ranks may hold: addends under `entry`, one value everywhere for a replicated operand,
-/// which is infinite in some trials if `other`, the other operand's, is a maximum or minimum.
+/// Values that ranks may hold: addends under `entry`, or the same value everywhere for a replicated
+/// operand, which is infinite in some trials if `other`, the other operand's entry, is a maximum or
+/// minimum.
 template <class T>
 std::vector<std::vector<T>> trials(std::int8_t entry, std::int8_t other, int ranks, int seed) {
   std::vector<std::vector<T>> result;
@@ -118,8 +119,8 @@ std::string text(const Rule::Row& row, int operands) {
   return result + "->" + name(row.result[0]);
 }
 
-/// Compares the declared rows with those that hold on all trials; `omitted` hold, but are not
-/// declared.
+/// Compares the declared rows with those that hold in all trials. Rows in `omitted` hold but are
+/// not declared.
 template <class T, class F>
 void check_rows(const char* declared, int operands, const F& f,
                 const std::vector<std::string>& omitted = {}) {
@@ -142,7 +143,7 @@ void check_rows(const char* declared, int operands, const F& f,
         row.operand[0] = a;
         row.operand[1] = b;
         row.result[0] = r;
-        if (std::is_integral_v<T> && averages(row)) continue;  // integers have no average
+        if (std::is_integral_v<T> && averages(row)) continue;  // integers have no avg
         const std::string name = text(row, operands);
         CAPTURE(name);
         bool known = false;
@@ -234,7 +235,7 @@ TEST_CASE("the partials of a choice are true") {
       CHECK(holds<double>(values, choose));
     }
     const auto sum = std::int8_t(ReduceOp::sum);
-    Rule::Row counted;  // a replicated value would be counted once per rank
+    Rule::Row counted;  // a replicated value would count once per rank
     counted.operand[0] = condition ? Rule::replicate : sum;
     counted.operand[1] = condition ? sum : Rule::replicate;
     counted.result[0] = sum;

@@ -1,4 +1,4 @@
-// Every rule of the library over all placements of its operands.
+// Every rule of the library under all placements of its operands.
 #include <limits>
 #include <string>
 #include <vector>
@@ -29,7 +29,7 @@ Array product(const std::vector<Array>& x) {
   return result;
 }
 
-/// f of elements, operands aligned at their last dimension.
+/// f applied elementwise, with operands aligned at their last dimension.
 template <class F>
 Operation elementwise(const F& f) {
   return [f](const std::vector<Array>& x) {
@@ -77,7 +77,7 @@ inline constexpr const Rule& binary_rule = rule_for<F, Types<double, double>, Di
 template <class F>
 void check_binary() {
   const auto f = elementwise([](const std::vector<double>& v) { return F{}(v[0], v[1]); });
-  constexpr bool positive = std::is_same_v<F, ops::Div>;  // none sum to zero
+  constexpr bool positive = std::is_same_v<F, ops::Div>;  // no addends sum to zero
   const auto run = [&](const Rule& rule, const std::vector<std::vector<Indices>>& shapes, int axes,
                        const std::vector<Indices>& meshes) {
     check({rule, f, shapes, {}, positive}, axes, meshes);

@@ -14,7 +14,7 @@ struct Plus {};  // elementwise, linear in both operands together
 struct Nonlinear {};
 struct RowMax {};
 struct Largest2 {};
-struct Hot {};  // a new last dimension
+struct Hot {};  // adds a last dimension
 struct Pinned {};
 
 constexpr Placement R = Placement::replicate();
@@ -186,7 +186,7 @@ TEST_CASE("an inner reduction that does not commute is not overtaken by an outer
   const Solution s = solved<Largest2>(on({Psum, Pmax}));
   CHECK(!s.required[0][0].is_partial());
   CHECK(!s.required[0][1].is_partial());
-  // the other way round the inner sum is reduced, the outer maximum may wait
+  // with sum and maximum exchanged, the inner sum is reduced and the outer maximum stays partial
   const Solution t = solved<Largest2>(on({Pmax, Psum}));
   CHECK(t.required[0][0] == Pmax);
   CHECK(!t.required[0][1].is_partial());

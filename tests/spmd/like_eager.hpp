@@ -1,5 +1,6 @@
-// Programs against eager calls: a function is traced, expanded for the placements of DTensors and
-// run, and called on these DTensors; the outputs agree in type, extents and every bit.
+// Compares programs with eager calls: a function is traced, expanded for the placements of DTensors
+// and run, and also called on these DTensors. The outputs must agree in type, extents and every
+// bit.
 #pragma once
 
 #include <array>
@@ -30,7 +31,7 @@ namespace cleave::testing {
 
 using namespace cleave::axes;
 
-/// A number without short binary representation, so that the order of sums shows in its bits.
+/// A number without a short binary representation, so that the order of sums affects its bits.
 template <class T>
 T irregular(std::uint64_t seed) {
   seed = (seed + 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull;
@@ -43,7 +44,7 @@ T irregular(std::uint64_t seed) {
 
 /// A DTensor of irregular numbers; where it is Partial, ranks have different addends.
 ///
-/// @param which  makes one operand differ from another
+/// @param which  distinguishes the operands
 template <class T, class P, class Mesh, std::size_t Rank>
 auto irregular(const Mesh& mesh, const std::array<index_t, Rank>& shape, std::uint64_t which) {
   using X = DTensor<T, int(Rank), Mesh, normalized_t<P, int(Rank)>>;
@@ -118,7 +119,7 @@ void check_like_eager(const F& f, const First& first, const X&... x) {
                  as_tuple(f(first, x...))));
 }
 
-/// The layers that tests trace: placement-free code.
+/// The layers that tests trace. The code does not mention placements.
 struct TwoLayers {
   constexpr auto operator()(const auto& x, const auto& w1, const auto& b1, const auto& w2) const {
     const auto hidden = relu(add(matmul(x, w1), b1));

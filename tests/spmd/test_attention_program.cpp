@@ -1,4 +1,5 @@
-// Attention in programs: the values of a call, and no memory for all pairs of queries and keys.
+// Attention in programs: the same values as a call, and no memory for all pairs of queries and
+// keys.
 #include <array>
 #include <cmath>
 #include <cstddef>

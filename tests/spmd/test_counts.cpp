@@ -1,4 +1,4 @@
-// Claims that the compiler checks: what programs communicate.
+// The communication of programs, checked at compile time.
 #include <array>
 #include <tuple>
 
@@ -44,20 +44,20 @@ constexpr std::array both{schema(S0{}, R{}), schema(R{}, S1{}), schema(R{}, S0{}
                           schema(R{}, S0{}), schema(S0{}, R{})};
 constexpr unsigned over_dp = 1, over_tp = 2;
 
-// Data parallel: the loss. Nothing else moves, not even locally.
+// Data parallel: an all-reduce of the loss. Nothing else moves, not even locally.
 static_assert(count(expand(loss_graph, data_parallel), StepKind::all_reduce) == 1);
 static_assert(communications(expand(loss_graph, data_parallel)) == 1);
 static_assert(count(expand(loss_graph, data_parallel), StepKind::slice) == 0);
 static_assert(received_bytes(expand(loss_graph, data_parallel), std::array<index_t, 1>{4}) ==
               sizeof(float));  // rounded down: 2 * 3 / 4 elements
 
-// Tensor parallel: the output of the second layer.
+// Tensor parallel: an all-reduce of the second layer's output.
 static_assert(count(expand(loss_graph, tensor_parallel), StepKind::all_reduce) == 1);
 static_assert(communications(expand(loss_graph, tensor_parallel)) == 1);
 static_assert(received_bytes(expand(loss_graph, tensor_parallel), std::array<index_t, 1>{2}) ==
               N * C * sizeof(float));
 
-// Both: one of each, over its axis.
+// Both: one all-reduce of each, over its axis.
 static_assert(count(expand(loss_graph, both), StepKind::all_reduce, over_dp) == 1);
 static_assert(count(expand(loss_graph, both), StepKind::all_reduce, over_tp) == 1);
 static_assert(communications(expand(loss_graph, both)) == 2);
@@ -65,13 +65,13 @@ static_assert(communications(expand(loss_graph, both)) == 2);
 // A loss that may stay a partial sum is not reduced.
 static_assert(communications(expand(loss_graph, data_parallel, {.partial_outputs = true})) == 0);
 
-// Sizes that are known do not change these plans; an axis of one rank moves nothing.
+// Known sizes do not change these plans; an axis of one rank moves nothing.
 static_assert(count(expand(loss_graph, both), StepKind::all_reduce, over_dp, std::array<index_t, 2>{2, 2}) ==
               1);
 static_assert(count(expand(loss_graph, both), StepKind::all_reduce, over_dp | over_tp,
                     std::array<index_t, 2>{1, 1}) == 0);
 
-/// A value that many need under the same placements.
+/// A value that several operations need under the same placements.
 struct Reused {
   constexpr auto operator()(const auto& x) const {
     const auto sums = sum(x, dim<0>{});

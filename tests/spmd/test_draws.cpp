@@ -1,4 +1,4 @@
-// Programs that draw random numbers: anew in each run, as the function called on DTensors does.
+// Programs that draw random numbers: new ones in each run, like the function called on DTensors.
 #include <array>
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ using namespace cleave::axes;
 
 namespace {
 
-/// Two draws, of which the program needs the second one first; a third that it does not need.
+/// Two draws, of which the program needs the second first, and a third that it does not need.
 struct Draws {
   constexpr auto operator()(const auto& x, const auto& w) const {
     const auto a = dropout(x, 0.25);

@@ -75,7 +75,7 @@ TEST_CASE("all results of a node have placements") {
     CHECK(p.values[std::size_t(i.first) + 1].layout[1] == Placement::shard(0));
   }
   CHECK(several == 1);
-  CHECK(count(p, StepKind::all_reduce) == 2);  // the values, the indices
+  CHECK(count(p, StepKind::all_reduce) == 2);  // of the values and of the indices
 }
 
 TEST_CASE("what cannot be expanded is said as a value") {

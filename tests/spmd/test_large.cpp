@@ -14,7 +14,7 @@ using namespace cleave::spmd;
 
 namespace {
 
-// clang evaluates a fortieth of what g++ does before it gives up (-fconstexpr-steps).
+// clang evaluates a fortieth of what g++ does before it stops (-fconstexpr-steps).
 #if defined(__clang__)
 constexpr int constant_layers = 10;
 #else

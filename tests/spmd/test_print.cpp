@@ -43,7 +43,7 @@ TEST_CASE("a program prints placements, and what moves on a mesh that need not e
   const Program program =
       expand(printed_layers(), std::array{schema(Shard<0>{}, Replicate{}), schema(Replicate{}, Shard<1>{}),
                                   schema(Replicate{}, Shard<0>{})});
-  // every rank has 16 x 16 of the last product; 7/8 of it twice are 1792 bytes
+  // every rank has 16 x 16 elements of the last product; twice 7/8 of these are 1792 bytes
   CHECK(to_string(program, mesh) ==
         "%0 = input x  float32 [64, 32] (Shard(0), Replicate)\n"
         "%1 = input w1  float32 [32, 128] (Replicate, Shard(1))\n"

@@ -1,4 +1,4 @@
-// What running a program refuses, and what it says.
+// Errors of running programs.
 #include <array>
 #include <string>
 

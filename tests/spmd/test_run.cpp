@@ -1,4 +1,4 @@
-// The interpreter against eager calls, bit by bit.
+// The interpreter compared with eager calls, bit by bit.
 #include <array>
 #include <complex>
 #include <cstdint>
@@ -29,7 +29,7 @@ using S0 = Shard<0>;
 using S1 = Shard<1>;
 using Sums = Partial<Sum>;
 
-/// Calls f with a mesh of one axis, and with one of two.
+/// Calls f with a mesh of one axis and with one of two.
 template <class F>
 void on_line(World& world, const F& f) {
   f(init_device_mesh<dp>(world, {world.size()}, TestDevice{}));
@@ -47,7 +47,7 @@ void check_layers(const Mesh& mesh, X, W1, B1, W2) {
                    irregular<T, W2>(mesh, std::array<index_t, 2>{9, 3}, 4));
 }
 
-/// Two results with different dimensions: of a sharded matrix, one is sharded, the other Partial.
+/// Two results with different dimensions: for a sharded matrix, one is sharded, the other Partial.
 struct SumsOfBoth {
   static constexpr const char* name = "sums_of_rows_and_columns";
   static constexpr const char* factors = "ab->a,b";
@@ -268,7 +268,7 @@ TEST_CASE("ranks outside of a mesh take no part in a program") {
   on_ranks({3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, std::vector<int>{0, 1}, TestDevice{});
     const auto local = Tensor<double, 1>({2}, {1, 2}).to(TestDevice{});
-    const auto x = from_local(local, mesh, Shard<0>{});  // [4] on the ranks of the mesh
+    const auto x = from_local(local, mesh, Shard<0>{});  // [4] on every rank of the mesh
     const auto f = [](const auto& v) { return std::tuple(add(v, 1.0), sum(v)); };
     const spmd::Graph graph = spmd::trace(f, spmd::arg<double, TestDevice>("x", {4}));
     spmd::Runner runner(spmd::expand(graph, spmd::schemas_of(x)), mesh);

@@ -1,4 +1,4 @@
-// Programs that are constants: their types are the compiler's.
+// Programs that are constants: the compiler knows their types.
 #include <array>
 #include <span>
 #include <tuple>

@@ -1,4 +1,4 @@
-// Programs of operations that move elements against eager calls, bit by bit.
+// Programs of operations that move elements, compared with eager calls, bit by bit.
 #include <array>
 #include <tuple>
 
@@ -25,7 +25,7 @@ constexpr auto parts_and_joints = [](const auto& x) {
   return std::tuple(pair, tril(pair), select(stack(dim<0>{}, left, right), dim<0>{}, 1),
                     roll(flip(x, dim<0>{}), dim<1>{}, 1));
 };
-/// Two heads, each with a product of its own.
+/// Two heads, each with its own product.
 constexpr auto heads = [](const auto& x) {
   const auto split_heads = unflatten(x, dim<1>{}, {2, -1});
   return std::tuple(flatten(mul(split_heads, split_heads), dim<1, 2>{}), flatten(x),

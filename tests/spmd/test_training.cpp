@@ -46,8 +46,8 @@ constexpr std::array by_tensor{schema(R{}), schema(S1{}), schema(S0{}), schema(S
 constexpr std::array by_both{schema(S0{}, R{}), schema(R{}, S1{}), schema(R{}, S0{}),
                              schema(R{}, S0{}), schema(S0{}, R{})};
 
-// Data parallel: one all-reduce per weight and one of the loss. Tensor parallel: one forward, one
-// of the gradient of the input. Both: both. Nothing else moves.
+// Data parallel: one all-reduce per weight and one of the loss. Tensor parallel: one forward, and
+// one of the gradient of the input. Both: all of these. Nothing else moves.
 constexpr int all_reduces(const auto& schemas, unsigned axes) {
   return spmd::count(spmd::expand(training_graph, schemas), StepKind::all_reduce, axes);
 }

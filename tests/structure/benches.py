@@ -13,7 +13,7 @@ from cases import Cases
 
 
 def build(root, *arguments):
-    """What Ninja says if it fails."""
+    """Builds the targets. Returns Ninja's output if the build fails."""
     done = subprocess.run(["ninja", "-C", root, *arguments], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     return "" if done.returncode == 0 else done.stdout[-8000:] or f"exit {done.returncode}"
@@ -21,7 +21,7 @@ def build(root, *arguments):
 
 def main(root, *targets):
     cases = Cases()
-    build(root, "-k", "0", *targets)  # several at a time
+    build(root, "-k", "0", *targets)  # builds in parallel first
     for target in targets:
         said = build(root, target)
         cases.check(f"{target} is built", not said, said)

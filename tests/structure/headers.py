@@ -3,19 +3,19 @@
 
 usage: headers.py SOURCE_ROOT BUILD_ROOT COMPILER [CUDA_ROOT]
 
-Headers that depend on a feature are compiled with the features of the build and without; those that
-users include, and those of the compiled mode, with CLEAVE_COMPILED=1, too. Those of
-the CUDA side need CUDA_ROOT; those among them that contain kernels, and what includes them, nvcc.
+Headers that depend on a feature are compiled with the features of the build and without. Headers
+for users and those of the compiled mode are also compiled with CLEAVE_COMPILED=1. Headers of the
+CUDA side need CUDA_ROOT; those that contain kernels, and headers that include them, need nvcc.
 
-That headers need nothing beside themselves is what g++ shows; of those that have kernels with the
-tests' stand-in for CUDA. nvcc, which reads a file twice, as code for the device and for the host, and
-clang++ read TOGETHER in one file; with CLEAVE_TEST_LARGE=1 each alone. What nvcc makes of a header
-for the host is compiled for those that users include.
+g++ shows that a header needs nothing else, using the tests' stand-in for CUDA for headers with
+kernels. nvcc, which reads a file twice, as device code and as host code, and clang++ read TOGETHER
+headers in one file; with CLEAVE_TEST_LARGE=1 each alone. For headers for users, the host code that
+nvcc generates is compiled, too.
 
-For g++, much of what a header includes is precompiled: one of BASES, if the header
-includes it, directly or not, whatever the features and before it says anything itself. That adds
-nothing to what the header would read, and is itself compiled alone. With CLEAVE_TEST_LARGE=1
-nothing is precompiled.
+For g++, much of what a header includes is precompiled: one of BASES, if the header includes it,
+directly or not, independently of the features and before any code of its own. Precompilation adds
+nothing to what the header would read, and the base is itself compiled alone. With
+CLEAVE_TEST_LARGE=1 nothing is precompiled.
 """
 
 import collections
@@ -34,10 +34,10 @@ from consumer_flags import consumer_flags
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
 
 
-# Headers that many others include; where several would do, the last one is taken.
+# Headers that many others include; if several apply, the last one is used.
 BASES = ["cleave/tensor/view.hpp", "cleave/tensor/cuda/stream.hpp", "cleave/comm/communicator.hpp",
          "cleave/redistribute/execute.hpp", "cleave/dtensor/dtensor.hpp"]
-# Headers that programs in compiled mode include; and what is for these alone.
+# Headers that programs in compiled mode include, and headers for the compiled mode only.
 USERS = ["cleave/cleave.hpp", "cleave/cuda.hpp"]
 OF_A_PROGRAM = ["cleave/cuda.hpp", "cleave/spmd.hpp", "cleave/grad.hpp", "cleave/nn.hpp",
                 "cleave/parallel.hpp"]
@@ -56,7 +56,7 @@ def is_of_cuda(header):
     return "/cuda/" in header or re.match(r"cleave/(cuda\.|comm/(device|nccl)\b)", header) is not None
 
 
-# nvcc reads for the device and for the host, without generating code for either.
+# nvcc reads the file as device and as host code, without generating code for either.
 BOTH_SIDES = ["-cuda", "-fdevice-syntax-only"]
 
 
@@ -68,7 +68,7 @@ def command(compiler, source, flags):
 
 
 def compile_alone(compiler, headers, flags):
-    """What the compiler says about a file that includes nothing else; empty if all is well."""
+    """The compiler's output for a file with only these includes, twice; empty if it succeeds."""
     with tempfile.TemporaryDirectory() as scratch:
         source = pathlib.Path(scratch) / "alone.cpp"
         source.write_text("".join(f"#include <{header}>\n" for header in [*headers, *headers]))
@@ -80,12 +80,12 @@ def compile_alone(compiler, headers, flags):
 
 
 def includes(path):
-    """What of cleave a header names."""
+    """The headers of cleave that a header includes directly."""
     return re.findall(r"^#include <(cleave/[^>]+)>", path.read_text(), re.MULTILINE)
 
 
 def includes_first(path):
-    """What of cleave a header includes whatever the features, and before anything else."""
+    """The headers of cleave that a header includes unconditionally, before any other code."""
     depth, named = 0, []
     for line in path.read_text().splitlines():
         if line.startswith("namespace"):
@@ -97,7 +97,7 @@ def includes_first(path):
 
 
 def closure(root, header, seen=None, targets=includes):
-    """The header and all of cleave that it includes."""
+    """The header and all headers of cleave that it includes."""
     seen = set() if seen is None else seen
     path = root / "include" / header
     if header not in seen and path.exists():
@@ -112,7 +112,7 @@ def variants(root, compiler, features, cuda):
     plain = [f"-I{root}/include"]
     has_nccl = cuda and (pathlib.Path(cuda) / "include" / "nccl.h").exists()
     paths = sorted((root / "include").rglob("*.hpp"))
-    of_mpi = {path for path in paths if "comm/mpi" in path.as_posix()}  # which nvcc does not read
+    of_mpi = {path for path in paths if "comm/mpi" in path.as_posix()}  # not for nvcc
     alone = LARGE or pathlib.Path(compiler).name.startswith("g++")
     for path in paths:
         header = path.relative_to(root / "include").as_posix()
@@ -120,7 +120,7 @@ def variants(root, compiler, features, cuda):
         if header in USERS + COMPILED_ONLY:
             of_cuda = "cuda" in header
             if is_nvcc(compiler):
-                # nvcc reads the library's device code where it compiles it
+                # nvcc compiles the library's device code in compiled mode
                 if header in USERS:
                     yield header, True, "compiled mode", [*plain, COMPILED, *BOTH_SIDES]
             elif not of_cuda:
@@ -169,7 +169,7 @@ def files(jobs, root, compiler):
 
 
 class Precompiled:
-    """What g++ has read before: the bases that several of the jobs share."""
+    """The bases that several of the jobs share, precompiled for g++."""
 
     def __init__(self, root, compiler, jobs, folder, pool):
         self.root, self.compiler, self.folder = root, compiler, folder
@@ -180,7 +180,7 @@ class Precompiled:
             self.made = dict(zip(often, pool.map(self.make, often, range(len(often)))))
 
     def base(self, header):
-        """The last base that a header includes in any case, if it does."""
+        """The last base that a header includes unconditionally, or None."""
         reached = closure(self.root, header, targets=includes_first) - {header}
         return next((base for base in reversed(BASES) if base in reached), None)
 
@@ -191,10 +191,10 @@ class Precompiled:
         done = subprocess.run([self.compiler, "-std=c++20", "-x", "c++-header", *WARNINGS, *flags,
                                str(header), "-o", str(header) + ".gch"],
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        return header if done.returncode == 0 else None  # the base's own case says what is wrong
+        return header if done.returncode == 0 else None  # the base's own case reports the error
 
     def flags(self, base, flags):
-        """For a header that includes the base."""
+        """The flags for a header that includes the base."""
         made = self.made.get((base, *flags))
         return [*flags, "-Winvalid-pch", "-include", str(made)] if made else flags
 

@@ -18,7 +18,7 @@ from cases import Cases
 ORDER = ["core", "tensor", "kernels", "comm", "mesh", "placement", "redistribute", "dtensor",
          "rules", "ops", "spmd", "grad", "nn", "parallel"]
 
-# Layers that need less than all that is below them.
+# Layers that may include fewer layers than all those below them.
 ONLY = {
     "placement": {"core", "placement"},
     "rules": {"core", "placement", "rules"},
@@ -27,7 +27,7 @@ ONLY = {
 COSTLY = {"iostream", "ranges", "regex", "functional", "format", "filesystem", "map",
           "unordered_map", "random"}
 
-# Layers that cleave.hpp leaves out: only who includes them pays for them.
+# Layers not included by cleave.hpp: only programs that include them pay for them.
 CHOSEN = {"spmd", "grad", "nn", "parallel"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
@@ -53,7 +53,7 @@ def layer_of(header):
 
 
 def own(header_name):
-    """The path below include/cleave, or None for headers of others."""
+    """The path below include/cleave, or None for other projects' headers."""
     return header_name[len("cleave/"):] if header_name.startswith("cleave/") else None
 
 
@@ -102,7 +102,7 @@ def form_violations(tree):
 
 
 def orphans(tree):
-    """Headers of the host side that no header for users reaches."""
+    """Headers of the host side that no header for users includes."""
     texts = headers(tree)
     reached, todo = set(), ["cleave.hpp", "compiled.hpp", "grad.hpp", "nn.hpp", "parallel.hpp",
                           "spmd.hpp", "ops/list.hpp"]
@@ -117,8 +117,8 @@ def orphans(tree):
 
 
 def stray_bodies(tree):
-    """Definitions of the compiled mode: x_body.hpp is read where x.hpp is, unless CLEAVE_COMPILED,
-    and by compiled.hpp or compiled_cuda.hpp; by nothing else."""
+    """Definitions of the compiled mode: x_body.hpp is included only by x.hpp, without
+    CLEAVE_COMPILED, and by compiled.hpp or compiled_cuda.hpp."""
     found = []
     texts = headers(tree)
     readers = ("compiled.hpp", "compiled_cuda.hpp")
@@ -136,7 +136,7 @@ def stray_bodies(tree):
 
 
 def unlisted_tests(tree):
-    """Tests that neither a meson.build names nor a source that it names includes."""
+    """Tests neither named by a meson.build nor included by a source that is."""
     found = []
     for path in sorted((tree / "tests").rglob("test_*.cpp")):
         listed = path.parent / "meson.build"
@@ -150,7 +150,7 @@ def unlisted_tests(tree):
 
 
 def misplaced_tests(tree):
-    """Tests in a folder of a layer that the layer itself does not have."""
+    """Tests in a folder named like a layer that the layer itself does not have."""
     found = []
     for path in sorted((tree / "tests").rglob("test_*.cpp")):
         folder = path.parent.relative_to(tree / "tests")
@@ -160,7 +160,7 @@ def misplaced_tests(tree):
 
 
 def biased_stand_ins(tree):
-    """Sources of the stand-ins that read headers of the library: they would agree with it."""
+    """Sources of the stand-ins that include the library's headers: they would share its errors."""
     return [f"{path.relative_to(tree)} includes {name}"
             for path in sorted((tree / "tests/support").glob("*_stand_in/**/*.?pp"))
             for name in included(path.read_text()) if name.startswith("cleave/")]

@@ -31,7 +31,7 @@ struct Planted {
 
 
 def lint(tidy, root, source, flags):
-    """What clang-tidy says of a file and the headers that it includes."""
+    """The output of clang-tidy for a file and the headers that it includes."""
     done = subprocess.run([tidy, "--quiet", f"--config-file={root}/.clang-tidy", str(source), "--",
                            "-std=c++20", *flags], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -4,8 +4,8 @@
 usage: operations.py SOURCE_ROOT
 
 An operation is a struct that derives from Elementwise, ElementwiseOn, RealFunction or Composite, or one that has a
-name and a kernel, a view or a body. The rule runs on the library, where it must find none that is
-missing, and on planted headers, where it must.
+name and a kernel, a view or a body. The check runs on the library, where it must find no missing
+operation, and on planted headers, where it must find one.
 """
 
 import pathlib

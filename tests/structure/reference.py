@@ -18,7 +18,7 @@ inline int planted(int x) { return x; }
 
 
 def warnings(root, doxygen, changes):
-    """What doxygen says with docs/Doxyfile and these settings after it."""
+    """The output of Doxygen for docs/Doxyfile followed by these settings."""
     settings = (pathlib.Path(root) / "docs" / "Doxyfile").read_text() + "".join(
         f"\n{name} = {value}" for name, value in changes.items())
     done = subprocess.run([doxygen, "-"], cwd=root, input=settings, text=True,

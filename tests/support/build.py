@@ -3,8 +3,8 @@
 
 usage: build.py BUILD_DIR JOBS [SUITE]
 
-SUITE is one of Meson's; `all` stands for everything that is built by default or by a test, none
-(the default) for the tests outside of the suite `ci`. Appends a line to BUILD_DIR/meson-logs/builds.json.
+SUITE is a Meson suite; `all` builds what is built by default or needed by any test. The default is
+the tests outside the suite `ci`. Appends a line to BUILD_DIR/meson-logs/builds.json.
 """
 
 import json
@@ -17,7 +17,7 @@ import time
 
 
 def targets(build, suite):
-    """What Ninja has to make."""
+    """The targets to build with Ninja."""
     if suite == "all":
         return ["all", "meson-test-prereq"]
     info = build / "meson-info"
@@ -32,7 +32,7 @@ def targets(build, suite):
 
 
 def commands_since(log, size):
-    """(seconds, output) of what Ninja has logged beyond that size, the slowest first."""
+    """(seconds, output) of the steps that Ninja logged after `size` bytes, the slowest first."""
     if not log.exists():
         return []
     with open(log) as lines:

@@ -1,9 +1,10 @@
-// What a test case may say about itself besides its checks.
+// What a test case can report besides its checks.
 #pragma once
 
 namespace cleave::testing {
 
-/// The current case cannot run here, and why: without any check it then counts as skipped.
+/// Reports that the current case cannot run here, and why. A case without checks then counts as
+/// skipped.
 void skip(const char* reason);
 
 }  // namespace cleave::testing

@@ -1,4 +1,4 @@
-"""Cases of a script test: each is printed with its outcome, and the last line is for tallies.
+"""Cases of a script test. Prints each case with its outcome; the last line is read by tally.py.
 
     cases = Cases()
     cases.check("a sentence that holds", held, "what was seen instead")
@@ -13,7 +13,7 @@ class Cases:
         self.passed = self.failed = self.skipped = 0
 
     def check(self, sentence, held, seen=""):
-        """One case; what was seen is printed only when it failed."""
+        """Records one case; prints what was seen only if the case failed."""
         if held:
             self.passed += 1
         else:
@@ -26,7 +26,7 @@ class Cases:
         print(f"skipped: {sentence}: {reason}", flush=True)
 
     def finish(self):
-        """Prints the line that tallies read; the exit status of the script."""
+        """Prints the summary line. Returns the exit status of the script."""
         if self.passed + self.failed + self.skipped == 0:
             self.check("the script checks something", False)
         print(f"cleave-cases: {self.passed} passed, {self.failed} failed, {self.skipped} skipped")

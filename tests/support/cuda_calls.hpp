@@ -1,4 +1,4 @@
-// How often the runtime has been called, for tests of what must not be.
+// Counts calls of the runtime, for tests that certain calls are not made.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace cleave::testing {
 
-/// Calls of the functions whose names end so.
+/// The number of recorded calls of functions whose names end in `name`.
 inline int calls_of(const cuda_stand_in::Recording& recording, std::string_view name) {
   int found = 0;
   for (const cuda_stand_in::Call& call : recording.calls()) found += call.function.ends_with(name);

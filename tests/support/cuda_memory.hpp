@@ -1,4 +1,4 @@
-// How much memory of a device is taken, for tests of what is given back.
+// Device memory in use, for tests that memory is freed.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace cleave::testing {
 
-/// Bytes that are taken from the pool of device 0 once all that it was given has run.
+/// Bytes allocated from the pool of device 0 after all enqueued work has completed.
 inline std::uint64_t in_use() {
   cuda::check(cudaDeviceSynchronize(), "test");
   cudaMemPool_t pool = nullptr;

@@ -1,7 +1,7 @@
-// The device whose tensors and meshes a test uses: the host, unless the test is compiled for CUDA.
+// The device of a test's tensors and meshes: the host, unless the test is compiled for CUDA.
 //
-// A test that is to run on both makes its meshes on `TestDevice{}`, fills tensors of the host and
-// sends them there (`.to(TestDevice{})`), and looks at what comes back (`.to(Host{})`).
+// A test for both makes its meshes on `TestDevice{}`, fills host tensors and copies them to the
+// device (`.to(TestDevice{})`), and checks results on the host (`.to(Host{})`).
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ using TestDevice = Cuda;
 using TestDevice = Host;
 #endif
 
-/// All ranks of the world, passing the memory of the test's device.
+/// The communicator of all ranks of the world, for memory of the test's device.
 inline Communicator& all_ranks(const World& world) {
   return communicator_on(TestDevice{}, world.communicator());
 }
@@ -37,7 +37,7 @@ redistribution::Block placed(const std::vector<T>& values, const Shape& extents)
   return block;
 }
 
-/// The elements of a dense block, row-major.
+/// The elements of a contiguous block, row-major.
 template <class T>
 std::vector<T> elements_of(const redistribution::Block& block) {
   const auto host =

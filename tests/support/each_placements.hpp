@@ -5,7 +5,7 @@
 
 namespace cleave::testing {
 
-/// Calls f(P{}) for Placements of `Axes` axes, each one of the choices.
+/// Calls f(P{}) for every Placements P of `Axes` axes, each one of the choices.
 template <int Axes, class... Choice, class F>
 void each_placements(const F& f) {
   const auto grow = [&f]<class... P>(auto& self, Placements<P...>) -> void {

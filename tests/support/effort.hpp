@@ -1,4 +1,4 @@
-// How much a case repeats one thing over types and shapes: less where everything is slow.
+// How many types and shapes a case repeats a check over: fewer where everything is slow.
 #pragma once
 
 #include <cstdlib>
@@ -8,7 +8,7 @@
 
 namespace cleave::testing {
 
-/// Whether a sanitizer watches.
+/// Whether the tests run under a sanitizer.
 inline constexpr bool sanitized =
 #if defined(CLEAVE_TEST_ASAN) || defined(CLEAVE_TEST_TSAN)
     true;
@@ -16,7 +16,7 @@ inline constexpr bool sanitized =
     false;
 #endif
 
-/// Whether cases do less: a sanitizer watches, or GPUs are stood in for by the CPU.
+/// Whether cases do less: under a sanitizer, or with the CPU standing in for GPUs.
 inline constexpr bool briefly =
 #if defined(CLEAVE_TEST_CUDA)
     true;
@@ -24,7 +24,7 @@ inline constexpr bool briefly =
     sanitized;
 #endif
 
-/// Whether cases do all that they can: .ci/run asks for it, where a newcomer would wait too long.
+/// Whether cases do everything they can: set by .ci/run; by default that would take too long.
 inline bool thorough() {
   const char* const wanted = std::getenv("CLEAVE_TEST_THOROUGH");
   return wanted != nullptr && std::strcmp(wanted, "1") == 0;

@@ -1,4 +1,4 @@
-// What an operation that must fail says.
+// The messages of operations that must fail.
 #pragma once
 
 #include <exception>
@@ -8,7 +8,7 @@
 
 namespace cleave::testing {
 
-/// What the exception says that `f()` throws; empty if it throws none.
+/// The message of the exception that `f()` throws; empty if it does not throw.
 template <class F>
 std::string error_of(F&& f) {
   try {
@@ -19,7 +19,7 @@ std::string error_of(F&& f) {
   return "";
 }
 
-/// Whether a text contains another one; says so if not.
+/// Whether a text contains another; prints both if not.
 inline bool contains(const std::string& text, const std::string& part) {
   const bool found = text.find(part) != std::string::npos;
   if (!found) MESSAGE("'", text, "' does not contain '", part, "'");

@@ -1,5 +1,5 @@
-// A parameter that takes any function, without being a template of it: what is called often with
-// lambdas is compiled once.
+// A parameter that takes any callable without making the function a template: functions that are
+// often called with lambdas are compiled once.
 #pragma once
 
 #include <concepts>
@@ -10,7 +10,7 @@ namespace cleave::testing {
 template <class Signature>
 class FunctionRef;
 
-/// Refers to a function that lives at least as long as the call it is passed to.
+/// Refers to a callable that outlives the call it is passed to.
 template <class Result, class... Args>
 class FunctionRef<Result(Args...)> {
  public:

@@ -1,5 +1,4 @@
-// Test executables whose cases run on a GPU, and those that need none: which of two files they are
-// linked with makes the difference.
+// Whether the cases of a test executable run on a GPU: decided by which of two files is linked.
 #pragma once
 
 namespace cleave {
@@ -8,10 +7,10 @@ class World;
 
 namespace cleave::testing {
 
-/// Whether the cases of this program need a GPU and there is none.
+/// Whether the cases of this program need a GPU and none is present.
 bool lacks_gpu();
 
-/// What `run` does first on every rank: it takes a device of the kind that the cases need.
+/// Starts a rank as `run` does: selects a device of the kind that the cases need.
 void enter_gpu(World& world);
 
 }  // namespace cleave::testing

@@ -1,9 +1,9 @@
-// The main of every test executable: runs the doctest cases in this process, or, under mpirun, in
-// each of its processes, and reduces the outcome of every case over them.
+// The main of every test executable: runs the doctest cases in this process or, under mpirun, in
+// each process, and reduces the outcome of every case over the processes.
 //
-// Its last line is for scripts: `cleave-cases: 41 passed, 0 failed, 2 skipped`, once per launch.
-// A case that has checked nothing has failed, unless it says why it could not run (`skip`). Where
-// the cases need a GPU and there is none, all are skipped.
+// Its last line is read by scripts: `cleave-cases: 41 passed, 0 failed, 2 skipped`, once per
+// launch. A case without any check has failed, unless it says why it cannot run (`skip`). If the
+// cases need a GPU and none is present, all are skipped.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <array>
 #include <cstdio>
@@ -31,7 +31,7 @@ std::mutex skip_mutex;
 int skips_of_case = 0;
 std::vector<Case> cases;
 
-// Writes down what each case did; doctest itself prints the failures.
+// Records the outcome of each case; doctest itself prints the failures.
 struct Recorder final : doctest::IReporter {
   explicit Recorder(const doctest::ContextOptions&) {}
 
@@ -63,7 +63,7 @@ struct Recorder final : doctest::IReporter {
 };
 DOCTEST_REGISTER_LISTENER("recorder", 0, Recorder);
 
-// Sums what every process saw of each case; the verdict is then the same in all of them.
+// Sums the outcomes of each case over the processes, so that the verdict is the same in all.
 bool judge(const Processes& processes) {
   std::vector<std::array<int, 3>> seen;
   for (const Case& c : cases) seen.push_back({c.asserts, c.failures, c.skips});

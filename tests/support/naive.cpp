@@ -1,4 +1,4 @@
-// Compiled by itself, optimised: tests spend much of their time here.
+// A separate source file, compiled with optimisation: tests spend much of their time here.
 #include "naive.hpp"
 
 namespace cleave::naive {

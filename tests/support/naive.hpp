@@ -1,6 +1,6 @@
-// Which indices a rank owns and what a global array holds, computed the slow and obvious way:
-// lists of indices are cut into chunks as one would by hand. Expected values of tests come from
-// here, never from the library's own arithmetic.
+// Which indices a rank owns and what a global array holds, computed in the slow and obvious way, by
+// cutting lists of indices into chunks. Tests take expected values from here, never from the
+// library's own arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ using Indices = std::vector<index_t>;
 /// All coordinates of a box of extents, row-major.
 std::vector<Indices> all_indices(const Indices& extents);
 
-/// A list cut into `parts` pieces: every piece but the last non-empty ones has ceil(n / parts).
+/// A list cut into `parts` chunks: ceil(n / parts) elements each, while they last.
 std::vector<Indices> chunks(const Indices& list, index_t parts);
 
 /// The indices of dimension `d` that the rank at `coordinate` owns.
 Indices owned(const Layout& layout, int d, const Indices& shape, const Indices& mesh,
               const Indices& coordinate);
 
-/// The global indices of a rank's elements, in the row-major order in which it stores them.
+/// The global indices of a rank's elements, row-major as it stores them.
 std::vector<Indices> elements(const Layout& layout, const Indices& shape, const Indices& mesh,
                               const Indices& coordinate);
 
@@ -32,16 +32,16 @@ Indices to_indices(const Shape& shape);
 
 Shape shape_of(const Indices& values);
 
-/// All layouts of some axes over an alphabet.
+/// All layouts of `axes` axes with placements from an alphabet.
 std::vector<Layout> layouts_over(int axes, const std::vector<Placement>& alphabet);
 
-/// A small integer that depends on the global index and on the place of an addend.
+/// A small integer that depends on the global index and on the addend's coordinate.
 int addend(const Indices& index, const Indices& partial_coordinate);
 
-/// Where an addend stands: the coordinate with 0 on every axis that is not partial.
+/// The coordinate of an addend: 0 on every axis that is not partial.
 Indices partial_coordinate(const Layout& layout, const Indices& coordinate);
 
-/// An integer as any element type.
+/// Converts an integer to any element type.
 template <class T, class I>
 T from_int(I i) {
   if constexpr (is_complex<T>) return T(static_cast<typename T::value_type>(i));
@@ -58,7 +58,7 @@ T combine(ReduceOp op, const T& a, const T& b) {
   return T(a + b);
 }
 
-/// The value of a global element: its addends reduced axis by axis, the innermost axis first.
+/// The value of a global element: its addends reduced axis by axis, innermost axis first.
 template <class T>
 T value(const Layout& layout, const Indices& mesh, const Indices& index, Indices at = {},
         int axis = 0) {

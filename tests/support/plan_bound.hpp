@@ -1,11 +1,11 @@
-// The least that a redistribution can receive, by trying everything: an exhaustive search that
-// knows nothing of the planner and counts with lists of indices.
+// The minimum number of elements that a redistribution can receive, by exhaustive search:
+// independent of the planner, it counts with lists of indices.
 //
-// Without partials: each rank receives what it must own and does not. With partials of one
-// reduction: any slicing of the axes that replicate the addends (along any dimension), then an
-// all-reduce over all partial axes, or a reduce-scatter with any dimension for each of them, then
-// one exchange; ranks proceed step by step, so a step counts what the rank receives that
-// receives most.
+// Without partials, each rank receives the elements that it must own and does not. With partials of
+// one reduction, the search tries any slicing of the axes that replicate the addends (along any
+// dimension), then an all-reduce over all partial axes or a reduce-scatter with any dimension for
+// each of them, then one exchange. Ranks proceed in step, so a step counts the maximum over the
+// ranks.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace cleave::naive {
 
-/// A shard of a dimension by an axis; what a rank owns is cut by a sequence of these.
+/// A shard of a dimension by an axis. A sequence of cuts describes what a rank owns.
 struct Cut {
   int axis;
   int dim;
@@ -28,7 +28,7 @@ class BoundSearch {
   BoundSearch(Indices mesh, Indices shape)
       : mesh_(std::move(mesh)), shape_(std::move(shape)), ranks_(all_indices(mesh_)) {}
 
-  /// Elements received, step by step, by the rank that receives most. @pre one op at most
+  /// Elements received by the busiest rank of each step, in total. @pre one op at most
   index_t least(const Layout& from, const Layout& to) const {
     Cuts have = cuts_of(from);
     const Cuts want = cuts_of(to);
@@ -71,14 +71,14 @@ class BoundSearch {
     return cuts;
   }
 
-  /// The indices of one dimension, as a first and a last: cutting keeps them consecutive.
+  /// The indices of one dimension as a range [first, last): cuts keep them consecutive.
   std::pair<index_t, index_t> range(const Cuts& cuts, int dim, const Indices& rank) const {
     index_t first = 0, count = shape_[std::size_t(dim)];
     for (const Cut& cut : cuts) {
       if (cut.dim != dim) continue;
       index_t chunk = 0;
       while (chunk * mesh_[std::size_t(cut.axis)] < count) ++chunk;
-      for (index_t i = 0; i < rank[std::size_t(cut.axis)]; ++i) {  // drop a chunk at a time
+      for (index_t i = 0; i < rank[std::size_t(cut.axis)]; ++i) {  // drop one chunk per iteration
         const index_t taken = std::min(chunk, count);
         first += taken;
         count -= taken;
@@ -121,7 +121,7 @@ class BoundSearch {
   std::vector<Indices> ranks_;
 };
 
-/// What comparing the planner with the bound over many pairs shows.
+/// The result of comparing the planner with the bound over many pairs of layouts.
 struct BoundReport {
   long pairs = 0;
   long over_bound = 0;

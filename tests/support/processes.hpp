@@ -1,4 +1,4 @@
-// The processes that a test executable was started as: one, or those of an mpirun.
+// The processes of a test executable: one, or those started by mpirun.
 #pragma once
 
 #include <array>
@@ -9,28 +9,28 @@
 
 namespace cleave::testing {
 
-/// MPI from the first call of `get` to the end of the program, where mpirun has started it.
+/// Under mpirun, initialises MPI in the first call of `get` and finalises it when the program ends.
 class Processes {
  public:
   static Processes& get();
   ~Processes();
-  Processes(const Processes&) = delete;  // there is one MPI
+  Processes(const Processes&) = delete;  // MPI is initialised once per process
   Processes& operator=(const Processes&) = delete;
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  /// Started by mpirun, be it as a single process.
+  /// Whether mpirun started this program, even as a single process.
   bool launched() const { return launched_; }
 
-  /// A communicator of the first `n` processes; null in the others.
+  /// A communicator of the first `n` processes; null in the other processes.
   /// @collective all processes
   std::shared_ptr<Communicator> group_of_first(int n) const;
 
   /// Replaces every entry by its sum over all processes.
   void sum(std::vector<std::array<int, 3>>& table) const;
 
-  /// Waits for all processes; ends the whole launch with a message when one does not come within
-  /// `seconds`.
+  /// A barrier of all processes. Ends the whole launch with a message if a process does not arrive
+  /// within `seconds`.
   void meet(double seconds) const;
 
  private:

@@ -1,4 +1,4 @@
-// Built with MPI: the processes of MPI_COMM_WORLD where mpirun has started this one.
+// Built with MPI: the processes of MPI_COMM_WORLD if mpirun started this process.
 #include <chrono>
 #include <cstdio>
 #include <thread>
@@ -16,7 +16,7 @@ Processes::Processes() : launched_(detail::launched_processes() != 0) {
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &size_);
-  (void)mpi_communicator(MPI_COMM_WORLD);  // memory is shared by the processes of the first world
+  (void)mpi_communicator(MPI_COMM_WORLD);  // the first world's processes share memory
 }
 
 Processes::~Processes() {

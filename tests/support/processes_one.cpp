@@ -1,4 +1,4 @@
-// Built without MPI: there is this process.
+// Built without MPI: only this process.
 #include "processes.hpp"
 
 namespace cleave::testing {

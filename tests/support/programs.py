@@ -1,17 +1,17 @@
-"""Programs of the examples, run by tests."""
+"""Runs the example programs in tests."""
 
 import subprocess
 
 
 def run(*command):
-    """A finished program: its status, and all that it printed as `stdout`."""
+    """Runs a program to its end. The result has its status, and as `stdout` all that it printed."""
     return subprocess.run([str(word) for word in command], text=True, timeout=300,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT)
 
 
 def check_refusals(cases, program, refusals):
-    """Bad options, each with a part of the one line that the program says of them before it leaves
+    """Bad options, each with a part of the one-line message that the program prints before it exits
     with status 2."""
     for words, sentence in refusals:
         done = run(program, *words)

@@ -15,10 +15,10 @@
 namespace cleave::testing {
 namespace {
 
-// Well above CLEAVE_TIMEOUT: a rank that waits in vain gives up by itself and comes here.
+// Well above CLEAVE_TIMEOUT: a rank that waits in vain times out by itself first and gets here.
 constexpr double timeout_seconds = 180;
 
-// Calls the body so that the checks of a rank say which one it was.
+// Calls the body so that failed checks name the rank.
 void call(const RankBody& body, World& world) {
   std::exception_ptr thrown;
   {
@@ -26,7 +26,7 @@ void call(const RankBody& body, World& world) {
     try {
       enter_gpu(world);
       body(world);
-    } catch (...) {  // not past INFO: doctest unwinds it into state that the ranks share
+    } catch (...) {  // not past INFO: doctest unwinds it into state shared by the ranks
       thrown = std::current_exception();
     }
   }

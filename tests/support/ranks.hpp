@@ -4,12 +4,13 @@
 //       on_ranks({1, 2, 3, 4, 7}, [](World& world) { .. CHECK(..); .. });
 //     }
 //
-// Started as it is, the body runs on that many threads, one count after the other. Under mpirun
-// with n processes it runs on the counts of (n/2, n], so that launches of 1, 2 and 4 together
-// visit every count up to 4 once; if there is none, on the largest count below; if all counts are
-// too large, the case is skipped. Processes that a count leaves over wait.
+// Without mpirun, the body runs on as many threads as each count says, one count after the other.
+// Under mpirun with n processes it runs on the counts in (n/2, n], so that launches with 1, 2 and 4
+// processes together run every count up to 4 once. If there is none, it runs on the largest smaller
+// count; if all counts are too large, the case is skipped. Processes beyond the count wait.
 //
-// Checks may stand on any rank. An exception of any rank fails the case, and leaves no rank behind.
+// Checks may be made on any rank. An exception on any rank fails the case and leaves no rank
+// hanging.
 #pragma once
 
 #include <initializer_list>

@@ -1,4 +1,4 @@
-// Which sanitizer the tests are compiled for, in the words of g++ and of clang++.
+// Which sanitizer the tests are compiled with, as told by the macros of g++ and clang++.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__)

@@ -2,12 +2,12 @@
 """Prints the slowest steps of the builds and tests in some build directories.
 
 usage: slowest.py COUNT BUILD_DIR ..
-       slowest.py reference             (only how fast the machine is, in milliseconds)
+       slowest.py reference             (only the speed of the machine, in milliseconds)
 
-A step is a build or a test. Builds come from meson-logs/builds.json, which build.py writes, tests
-from the logs of `meson test`. Seconds are those on the clock; a build also tells the processors'
-time and its slowest commands. Machines differ: the seconds that g++ needs for some headers of the
-standard library tell how fast this one is.
+A step is a build or a test. Builds come from meson-logs/builds.json, which build.py writes; tests
+come from the logs of `meson test`. Seconds are wall-clock time; for a build, the processor time and
+its slowest commands are printed too. Machines differ: the time that g++ needs for some headers of
+the standard library tells how fast this one is.
 """
 
 import json
@@ -16,13 +16,13 @@ import resource
 import subprocess
 import sys
 
-# Times of other machines and days refer to these: do not change them.
+# Times measured on other machines and days are relative to these headers: do not change them.
 STANDARD_HEADERS = """algorithm array atomic bit complex condition_variable concepts exception fstream
 limits memory mutex new numeric span string thread tuple utility vector""".split()
 
 
 def reference(runs=3):
-    """Processor seconds that g++ needs at -O0 for a file of those headers; the least of some runs."""
+    """Processor seconds of g++ -O0 for a file including these headers; the minimum of some runs."""
     source = "".join(f"#include <{header}>\n" for header in STANDARD_HEADERS)
     seconds = []
     for _ in range(runs):

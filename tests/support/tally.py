@@ -3,8 +3,8 @@
 
 usage: tally.py TESTLOG.json ..
 
-Reads the logs of `meson test`. A test that ends badly without counting a failed case (a crash, a
-time-out, an executable that is missing) counts as one failure, and so does a log that is missing.
+Reads the logs of `meson test`. A test that fails without counting a failed case (a crash, a
+time-out, a missing executable) counts as one failure, and so does a missing log.
 """
 
 import json
@@ -15,7 +15,7 @@ LINE = re.compile(r"^cleave-cases: (\d+) passed, (\d+) failed, (\d+) skipped$", 
 
 
 def counts(test):
-    """[passed, failed, skipped] of one test, and what is wrong with it, if anything."""
+    """[passed, failed, skipped] of one test, and a description of its error, if any."""
     lines = LINE.findall(test.get("stdout", ""))
     total = [sum(int(line[i]) for line in lines) for i in range(3)]
     if test["result"] == "OK" and lines and total[1] == 0:

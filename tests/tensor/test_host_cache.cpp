@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::size_t kibibyte = 1024, mebibyte = 1024 * kibibyte;
 
-/// Runs f on a thread of its own, whose cache is empty and may be asked for by the environment.
+/// Runs f on a new thread, whose cache is empty and which the environment may enable.
 template <class F>
 void on_new_rank(const F& f, const char* mebibytes = nullptr) {
   if (mebibytes != nullptr) setenv("CLEAVE_HOST_CACHE_MB", mebibytes, 1);
@@ -96,7 +96,7 @@ TEST_CASE("memory_stats tells what is held, kept, and was held at most") {
   on_new_rank([] {
     {
       const Tensor<std::uint8_t, 1> x({index_t(mebibyte)});
-      const Tensor<std::uint8_t, 1> handle = x;  // the same memory
+      const Tensor<std::uint8_t, 1> handle = x;  // shares the memory
       CHECK(memory_stats().allocated == mebibyte);
       const Tensor<std::uint8_t, 1> y({index_t(2 * mebibyte)});
       CHECK(memory_stats().allocated == 3 * mebibyte);
@@ -122,7 +122,7 @@ TEST_CASE("no more is kept than the bound says, the newest first") {
         const void* second = nullptr;
         {
           const Tensor<std::uint8_t, 1> a({index_t(512 * kibibyte)}), b({index_t(640 * kibibyte)});
-          second = a.data();  // b goes first
+          second = a.data();  // b is freed first
         }
         CHECK(memory_stats().cached == 512 * kibibyte);
         CHECK(Tensor<std::uint8_t, 1>({index_t(512 * kibibyte)}).data() == second);
@@ -163,7 +163,7 @@ TEST_CASE("memory that another thread gives back returns to the rank that took i
     const void* data = x.data();
     std::thread([y = std::move(x)]() mutable {
       y = Tensor<float, 1>({1 << 18});
-      CHECK(memory_stats().cached == 0);  // this thread's own
+      CHECK(memory_stats().cached == 0);  // this thread's own cache
       CHECK(memory_stats().allocated == mebibyte);
     }).join();
     x = Tensor<float, 1>();
@@ -181,7 +181,7 @@ TEST_CASE("tensors outlive the rank that made them") {
     x.fill_(7);
   });
   CHECK(x((1 << 20) - 1) == 7);
-  x = Tensor<int, 1>();  // freed, for its cache has ended
+  x = Tensor<int, 1>();  // freed directly, because its cache has ended
   CHECK(memory_stats().allocated == before);
 }
 
@@ -238,7 +238,7 @@ TEST_CASE("what is kept is poisoned, and so is the end of a block in use") {
   on_new_rank([] {
     const std::uint8_t* data = nullptr;
     {
-      const Tensor<std::uint8_t, 1> x({5000});  // of a block of 5120
+      const Tensor<std::uint8_t, 1> x({5000});  // in a block of 5120 bytes
       data = x.data();
       CHECK(!__asan_address_is_poisoned(data));
       CHECK(!__asan_address_is_poisoned(data + 4999));

@@ -13,7 +13,7 @@ using namespace cleave;
 
 namespace {
 
-// The least that a view of the kind of std::mdspan is: extents, a layout, a pointer.
+// A minimal view in the style of std::mdspan: extents, a layout, a pointer.
 constexpr std::size_t dynamic = std::size_t(-1);
 
 template <class Index, std::size_t... E>
@@ -175,7 +175,7 @@ TEST_CASE("a layout that puts the elements elsewhere is refused") {
                        "[2, 1] [shapes [2, 2]]",
                        Error);
   CHECK_NOTHROW(to_mdspan<Matrix<float, Right>>(x.slice(0, 1, 2)));         // one row has no stride
-  CHECK_NOTHROW(to_mdspan<Matrix<float, Left>>(Tensor<float, 2>({0, 3})));  // nor has none
+  CHECK_NOTHROW(to_mdspan<Matrix<float, Left>>(Tensor<float, 2>({0, 3})));  // nor have no rows
 }
 
 TEST_CASE("static extents and narrow index types are compared, not trusted") {

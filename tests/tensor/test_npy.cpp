@@ -18,7 +18,7 @@ using namespace cleave;
 
 namespace {
 
-// A file that is gone at the end of the test.
+// A file that is removed at the end of the test.
 struct TemporaryFile {
   std::string path =
       (std::filesystem::temp_directory_path() / ("cleave-npy-" + std::to_string(getpid()) + ".npy"))
@@ -47,7 +47,7 @@ std::string from_hex(const std::string& hex) {
   return bytes;
 }
 
-// What numpy 2.4 writes: preamble, dictionary, blanks up to byte 127, newline, elements.
+// A file as numpy 2.4 writes it: preamble, dictionary, blanks up to byte 127, newline, elements.
 std::string numpy_file(const std::string& dictionary, const std::string& elements_hex,
                        int version = 1) {
   std::string file = "\x93NUMPY";
@@ -210,7 +210,7 @@ TEST_CASE("a file that is too short or too long is refused with the bytes") {
   CHECK(error_of<float, 2>("") ==
         "load_npy: 'F' is truncated: 0 of 8 bytes of its header are there");
   CHECK(error_of<float, 2>(file + "x") == "load_npy: 'F' has 1 bytes after its elements");
-  // An extent that nobody could hold fails before anything is allocated.
+  // An extent too large for any memory fails before anything is allocated.
   CHECK(error_of<float, 1>(numpy_file(
             "{'descr': '<f4', 'fortran_order': False, 'shape': (100000000000000000,), }", "")) ==
         "load_npy: 'F' is truncated: 0 of 400000000000000000 bytes of its elements are there");

@@ -13,7 +13,7 @@ namespace {
 
 constexpr DType types[] = {DType::uint8, DType::float32, DType::float64};
 
-/// The bytes of all elements, once per element.
+/// The addresses of the bytes of all elements, once per element.
 std::vector<std::uintptr_t> bytes_of(const ConstView& a) {
   std::vector<std::uintptr_t> bytes;
   const auto size = index_t(size_of(a.dtype));
@@ -78,7 +78,7 @@ TEST_CASE("halves of the columns of a large matrix are apart, and found so at on
   };
   CHECK_FALSE(detail::overlap(at(0, 500), at(500, 500)));
   CHECK(detail::overlap(at(0, 500), at(499, 500)));
-  CHECK(detail::overlap(at(999, 2), at(0, 1)));  // the next row's first
+  CHECK(detail::overlap(at(999, 2), at(0, 1)));  // first element of the next row
   CHECK(detail::has_distinct_elements(at(0, 1000)));
   CHECK_FALSE(detail::has_distinct_elements(at(0, 1001)));
 }
@@ -88,7 +88,7 @@ TEST_CASE("the same elements are those of one address, type and order") {
   const ConstView a{memory.data(), DType::float32, std::array<index_t, 2>{1, 3},
                     std::array<index_t, 2>{5, 1}};
   ConstView b = a;
-  b.strides[0] = 3;  // of an extent of 1
+  b.strides[0] = 3;  // stride of an extent of 1
   CHECK(detail::same_elements(a, b));
   b.strides[1] = 2;
   CHECK_FALSE(detail::same_elements(a, b));

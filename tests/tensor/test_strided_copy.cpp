@@ -17,7 +17,7 @@ using namespace cleave;
 
 namespace {
 
-// A strided array inside of a buffer that is larger than it needs to be.
+// A strided array in a buffer that is larger than necessary.
 struct Place {
   Shape strides{};
   index_t first = 0;  // offset of element (0, .., 0)
@@ -39,7 +39,7 @@ Place place(const Shape& extents, const std::vector<int>& order, const std::vect
   return p;
 }
 
-// Offsets of all elements in row-major order, computed one index at a time.
+// Offsets of all elements in row-major order, computed one by one.
 std::vector<index_t> offsets(const Shape& extents, const Place& p) {
   std::vector<index_t> all;
   Shape index = Shape::filled(extents.dims, 0);
@@ -63,8 +63,8 @@ T element(index_t i) {
   }
 }
 
-// Copies and compares every element of the destination's buffer: those of the view have the
-// source's values, the others what they had before.
+// Copies, then checks every element of the destination's buffer: elements of the view must have the
+// source's values, and all others must be unchanged.
 template <class T>
 bool copies(const Shape& extents, const Place& from, const Place& to) {
   std::vector<T> source(std::size_t(from.size)), destination(std::size_t(to.size));
@@ -97,7 +97,7 @@ Shape shape(std::initializer_list<index_t> extents) {
 TEST_CASE_TEMPLATE(
     "a transposed matrix has its elements where the indices say, whatever its extents", T,
     std::uint8_t, bfloat16, float, double, std::complex<double>) {
-  // Around the edges of tiles (64 bytes), narrow, tall, and more than one band of tiles.
+  // Extents at the edges of tiles (64 bytes), narrow, tall, and more than one band of tiles.
   for (const index_t rows : {1, 2, 3, 15, 16, 17, 63, 64, 65, 130, 300})
     for (const index_t cols : {1, 2, 5, 16, 31, 33, 64, 96, 129, 260})
       for (const int gap : {0, 1, 16}) {
@@ -113,7 +113,7 @@ TEST_CASE_TEMPLATE(
 
 TEST_CASE_TEMPLATE("a transposed matrix larger than the cache arrives too", T, std::uint8_t, half,
                    float, double, std::complex<double>) {
-  // Whole cache lines at the destination are written past the cache; remainders are not.
+  // Whole cache lines of the destination are written with streaming stores; remainders are not.
   const index_t n = 64 * 16 / index_t(sizeof(T)) * 4;
   for (const index_t rest : {0, 3}) {
     const index_t rows = 2 * n, cols = n + rest;

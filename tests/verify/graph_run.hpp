@@ -1,5 +1,5 @@
-// Runs a traced program node by node, on one rank or under placements that are values: one
-// instantiation of an operation serves all placements.
+// Runs a traced program node by node, on one rank or under placements given as values: one
+// instantiation of an operation covers all placements.
 #pragma once
 
 #include <array>
@@ -16,24 +16,24 @@
 
 namespace cleave::testing {
 
-/// A value as this rank has it.
+/// A value as stored on this rank.
 struct Held {
   DType dtype{};
   Shape shape{};    ///< global extents
-  Layout layout{};  ///< no axes: a local tensor
+  Layout layout{};  ///< without axes: a local tensor
   Shape extents{};  ///< on this rank
   Shape strides{};
   std::shared_ptr<void> storage{};
   void* data = nullptr;
 };
 
-/// The rows of partials that calls have run by: a rule, and the number of the row.
+/// The rows of partials that calls have used, as a rule and the number of the row.
 using RowsUsed = std::set<std::pair<const Rule*, int>>;
 
 class GraphRun {
  public:
-  /// @param mesh  null: everything is on this rank
-  /// @param used  written, if not null
+  /// @param mesh  null: runs on this rank alone
+  /// @param used  collects the rows used, if not null
   GraphRun(const spmd::Graph& graph, const MeshState* mesh, RowsUsed* used = nullptr)
       : graph_(graph), mesh_(mesh), used_(used), values_(graph.values.size()) {}
 
@@ -50,7 +50,7 @@ class GraphRun {
     return outputs;
   }
 
-  /// x under other placements.
+  /// x redistributed to other placements.
   /// @collective every rank of the mesh
   static Held moved(const Held& x, const Layout& to, const MeshState& mesh) {
     Held y = x;
@@ -81,7 +81,7 @@ class GraphRun {
     values_[std::size_t(node.first)] = asks(node) ? moved(x, asked(node), *mesh_) : x;
   }
 
-  /// A number as a tensor without dimensions, which views may share.
+  /// Makes a scalar tensor, which views may share.
   void make_constant(Held& x, const spmd::Value& known) const {
     const std::size_t bytes = size_of(known.dtype);
     x.dtype = known.dtype;
@@ -152,7 +152,7 @@ class GraphRun {
     }
   }
 
-  /// Global extents that the first result has from no operand.
+  /// The global extents of the first result that come from no operand.
   Shape new_extents(const spmd::Node& node) const {
     const Shape& shape = graph_.values[std::size_t(node.first)].shape;
     Shape fresh;

@@ -1,5 +1,5 @@
-// Global arrays as the naive side sees them: complex numbers of double precision, whatever the
-// element type, rounded to what that type can hold.
+// Global arrays of the naive side: double-precision complex numbers, whatever the element type,
+// rounded to what that type can represent.
 #pragma once
 
 #include <cmath>
@@ -45,7 +45,7 @@ inline bool is_complex_type(DType type) {
   return type == DType::complex64 || type == DType::complex128;
 }
 
-/// What an element of that type holds of a number.
+/// A number rounded to the given element type.
 inline Number64 rounded(DType type, const Number64& value) {
   if (is_complex_type(type)) return value;
   const double real = value.real();
@@ -54,7 +54,7 @@ inline Number64 rounded(DType type, const Number64& value) {
   return type == DType::float32 ? double(float(real)) : real;
 }
 
-/// Writes element i; integers beyond the range become its ends.
+/// Writes element i; numbers beyond the range of an integer type are clamped.
 inline void store(DType type, void* data, std::size_t i, const Number64& value) {
   visit_dtype(type, [&]<class T>() {
     T& element = static_cast<T*>(data)[i];
@@ -89,7 +89,7 @@ inline bool close(const Number64& a, const Number64& b, double tolerance) {
   return same(a.real(), b.real()) && same(a.imag(), b.imag());
 }
 
-/// How far a result of that type may be off by rounding.
+/// The tolerance for rounding errors in results of that type.
 inline double tolerance_of(DType type) {
   if (type == DType::boolean || is_integer(type)) return 0;
   return type == DType::float32 || type == DType::complex64 ? 1e-5 : 1e-10;

@@ -1,4 +1,4 @@
-// Runs a verification on meshes of one and of two axes, and reports it.
+// Runs a verification on meshes of one and two axes and reports the result.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace cleave::testing {
 
-/// Verdicts of the ranks of a case in this process: what one of them finds wrong is wrong.
+/// Collects the verdicts of the ranks in this process. An error on any rank is an error.
 class Report {
  public:
   void add(const World& world, const Verdict& verdict) {
@@ -48,10 +48,10 @@ class Report {
   RowsUsed rows_;
 };
 
-/// How many placements are verified: all of `most` where the tests are thorough.
+/// The number of placements to verify: `most` in thorough runs, a third of it otherwise.
 inline std::size_t sampled(std::size_t most) { return thorough() ? most : most / 3; }
 
-/// Calls verify(mesh, axes) for meshes that have this world's ranks.
+/// Calls verify(mesh, axes) for meshes of this world's ranks.
 template <class F>
 void each_mesh(World& world, const F& verify) {
   const index_t n = world.size();

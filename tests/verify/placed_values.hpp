@@ -1,5 +1,5 @@
-// Operands under layouts that are values: addends of every rank, and the global array that they
-// stand for, computed naively.
+// Operands under layouts given as values: the addends of every rank, and the global array that they
+// represent, computed naively.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@
 
 namespace cleave::testing {
 
-/// Dense and local.
+/// A contiguous local tensor.
 inline Held local_of(DType type, const Numbers& numbers) {
   Held x;
   x.dtype = type;
@@ -38,8 +38,8 @@ inline std::vector<Number64> local_elements(const Held& x) {
   return result;
 }
 
-/// What a rank adds to an element: small numbers; of a single maximum or minimum, also the
-/// candidates that a rank without elements has.
+/// The addend of a rank to an element: a small number. With a single partial maximum or minimum,
+/// some addends are -inf or inf, the candidates of a rank without elements.
 inline Number64 addend(DType type, Domain domain, const Layout& layout, naive::Indices index,
                        const naive::Indices& at, int operand) {
   index.push_back(operand);
@@ -64,7 +64,7 @@ inline Number64 addend(DType type, Domain domain, const Layout& layout, naive::I
   return is_complex_type(type) ? Number64(n, 1 - n) : rounded(type, n);
 }
 
-/// The value of an element: its addends reduced axis by axis, the innermost axis first.
+/// The value of an element: its addends reduced axis by axis, innermost axis first.
 inline Number64 reduced_value(DType type, Domain domain, const Layout& layout,
                               const naive::Indices& mesh, const naive::Indices& index, int operand,
                               naive::Indices at = {}) {
@@ -81,7 +81,7 @@ inline Number64 reduced_value(DType type, Domain domain, const Layout& layout,
   return layout[axis].op == ReduceOp::avg ? result / double(mesh[std::size_t(axis)]) : result;
 }
 
-/// An operand on this rank, and the whole of it.
+/// An operand on this rank, and its global array.
 struct Placed {
   Held held;
   Numbers global;
@@ -125,7 +125,7 @@ inline Held scattered(DType type, const Numbers& global, const Layout& layout,
   return x;
 }
 
-/// What is wrong with a value on this rank, if anything is.
+/// Compares the value on this rank. @return an error message; empty if all is well
 /// @collective every rank of the mesh
 inline std::string difference(const Held& found, const Numbers& expected, const MeshState& mesh,
                               double tolerance) {
@@ -148,7 +148,7 @@ inline std::string difference(const Held& found, const Numbers& expected, const 
   return "";
 }
 
-/// Placements of a tensor on one axis.
+/// The placements to test for a tensor on one axis.
 inline std::vector<Placement> placements_of(DType type, Domain domain, int dims) {
   std::vector<Placement> result{Placement::replicate()};
   for (int d = 0; d < dims; ++d) result.push_back(Placement::shard(d));

@@ -1,4 +1,4 @@
-// Gradients against central differences, on one rank, in double precision.
+// Checks gradients against central differences, on one rank, in double precision.
 //
 // For a real loss L = Re(sum conj(g) y), the gradient of a real element is dL/dx, that of a
 // complex one dL/dRe(x) + i dL/dIm(x).
@@ -11,7 +11,7 @@
 
 namespace cleave::testing {
 
-/// Numbers that keep away from each other and from 0, where functions have corners.
+/// Numbers with distance from each other and from 0, where functions have corners.
 inline Number64 smooth_value(DType type, Domain domain, bool zero, std::size_t i, int operand) {
   const std::size_t mixed = (i * 37 + std::size_t(operand) * 53 + 11) % 97;
   const double size = 0.35 + double(mixed) / 61 + double(operand) / 400;
@@ -54,7 +54,7 @@ class Slopes {
     compare(operand, GraphRun(program(extents_), nullptr)(inputs)[0], "the gradient", verdict);
   }
 
-  /// Checks what backward gives for all operands.
+  /// Checks the gradients of all operands computed by `backward`.
   void check_tape(Verdict& verdict) const {
     std::vector<Held> inputs{local_of(y_.dtype, g_)};
     for (std::size_t i = 0; i < x_.size(); ++i) inputs.push_back(local_of(subject_.types[i], x_[i]));
@@ -66,7 +66,7 @@ class Slopes {
  private:
   static constexpr double step = 1e-5;
 
-  /// Compares every element with differences.
+  /// Compares every element with its central difference.
   void compare(int operand, const Held& gradient, const char* what, Verdict& verdict) const {
     const std::size_t at = std::size_t(operand);
     const Numbers found = summed(gradient, x_[at].shape);
@@ -107,7 +107,7 @@ class Slopes {
     return (loss(more) - loss(less)) / (2 * step);
   }
 
-  /// The gradient of an operand that repeats is the sum over the places it appears at.
+  /// The gradient of a broadcast operand: the sum over its repetitions.
   static Numbers summed(const Held& gradient, const naive::Indices& shape) {
     const naive::Indices from = naive::to_indices(gradient.shape);
     Numbers result(shape);
@@ -130,7 +130,7 @@ class Slopes {
   Numbers g_{};
 };
 
-/// All gradients of a subject, for all extents.
+/// Checks all gradients of a subject, for all extents.
 inline void verify_slopes(const Subject& subject, Verdict& verdict) {
   if (subject.gradient.empty()) return;
   for (const auto& shapes : shapes_of(subject, false)) {

@@ -1,5 +1,5 @@
-// An operation on given element types, without them: what the verifier runs over. `subject_of`
-// compiles what it needs once per operation and element types.
+// An operation on given element types, type-erased, as the verifier takes it. `subject_of` compiles
+// the code once per operation and element types.
 #pragma once
 
 #include <array>
@@ -19,25 +19,25 @@
 
 namespace cleave::testing {
 
-/// A program, from the global extents of its operands.
+/// Traces a program for the given global extents of its operands.
 using Program = std::function<spmd::Graph(const std::vector<Shape>& shapes)>;
 
 struct Subject {
   std::string name;                   ///< "matmul(x, w) of float64, float64"
-  std::vector<DType> types{};         ///< of the operands
+  std::vector<DType> types{};         ///< per operand of the call
   std::vector<int> dims{};            ///< likewise
-  std::vector<std::string> letters{};  ///< of the dimensions of each operand: equal extents
-  int operands = 0;  ///< of the operation: the first ones
+  std::vector<std::string> letters{};  ///< of each operand's dimensions; equal for equal extents
+  int operands = 0;  ///< operands of the operation: the first ones of the call
   bool broadcasts = false;
   Naive naive{};
   Program call{};
-  std::vector<std::pair<int, Program>> gradient{};  ///< of an operand, as a program of (g, y, x..)
-  Program tape{};  ///< of (g, x..): what backward gives for those operands, in that order
-  std::string rule{};         ///< its text; empty for what is made of others
-  bool has_new_rule = true;   ///< whether no subject before it in the list has this rule
-  bool is_first = true;  ///< of the rows of element types of its entry in the list
+  std::vector<std::pair<int, Program>> gradient{};  ///< (operand, program of (g, y, x..))
+  Program tape{};  ///< program of (g, x..): the gradients by backward, in the order of `gradient`
+  std::string rule{};         ///< its text; empty for a composite
+  bool has_new_rule = true;   ///< whether no earlier subject in the list has this rule
+  bool is_first = true;  ///< whether this is the first row of element types of its entry
   int constants = 0;     ///< operands of the operation that have no gradient
-  std::string reason{};  ///< why not
+  std::string reason{};  ///< why they have none
 };
 
 /// All operations of the list.
@@ -52,7 +52,7 @@ std::array<index_t, Rank> extents_of(const Shape& shape) {
   return extents;
 }
 
-/// The operation on these element types and numbers of dimensions.
+/// An operation on these element types and numbers of dimensions.
 template <class Op, class T, class Dims>
 struct Subjects;
 template <class Op, class... T, int... Dims>
@@ -69,7 +69,7 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
     };
   }
 
-  /// The gradients of operands I.. of a call, by backward through a tape.
+  /// The gradients of operands I.. of a call, computed by `backward`.
   template <class Y, int... I, class Call>
   static Program tape(const Call& call, std::integer_sequence<int, I...>) {
     return [call](const std::vector<Shape>& shapes) {
@@ -98,7 +98,7 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
     else return x;
   }
 
-  /// Factors, rows of partials and all else that placements follow from.
+  /// Factors, rows of partials and everything else that determines placements.
   static std::string rule_text() {
     if constexpr (is_composite<Op>) {
       return "";
@@ -140,7 +140,8 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
                                                     const Traced<T, Dims>&... x) {
     op.gradient(wrt<I>{}, y, y, x...);
   };
-  /// Whether operand I has a gradient: one of the operation, or of those that it is made of.
+  /// Whether operand I has a gradient, defined by the operation or by the operations it is composed
+  /// of.
   template <int I, class Y>
   static constexpr bool has_gradient = has_own_gradient<I, Y> || [] {
     if constexpr (!is_composite<Op>) return false;
@@ -151,7 +152,7 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
       }(std::index_sequence_for<T...>{});
   }();
 
-  /// The gradient in operand I of an operation that is made of others.
+  /// The gradient of a composite operation with respect to operand I.
   template <int I>
   static constexpr auto by_backward(const Op& op, const auto& g, const auto&... x) {
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
@@ -161,8 +162,8 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
     }(std::index_sequence_for<T...>{});
   }
 
-  /// The operation as the call makes it for these extents, with its attributes.
-  /// @param op  of an operation that is made of others
+  /// The operation with the attributes that the call gives it for these extents.
+  /// @param op  the operation, if it is a composite
   static Op made(const spmd::Graph& graph, Op op) {
     if constexpr (!std::is_empty_v<Op> && !is_composite<Op>)
       for (const spmd::Node& node : graph.nodes)
@@ -202,7 +203,8 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
   using ResultOf = decltype(call_op(std::declval<const O&>(),
                                     std::declval<const Traced<T, Dims>&>()...));
 
-  /// Whether gradients are of interest: of numbers with fractions, in them, in full precision.
+  /// Whether gradients are tested: of floating-point results, in floating-point operands, both in
+  /// full precision.
   template <class Result>
   static constexpr bool differentiates =
       sizeof(typename Result::value_type) >= 8 &&
@@ -225,7 +227,7 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
     }(std::make_index_sequence<std::size_t(count)>{});
   }
 
-  /// @tparam All  the call, of whose operands these are the first
+  /// @tparam All  the whole call; the operands of Op are its first ones
   template <class All, class Call>
   static void add_gradients(Subject& subject, const Call& call, const Op& op) {
     using Result = ResultOf<Op>;
@@ -243,7 +245,7 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
   }
 };
 
-/// The first `Count` of some types and of some numbers.
+/// The first `Count` of a list of types and of a list of numbers.
 template <int Count, class T, class Dims>
 struct FirstOf;
 template <int Count, class... T, int... Dims>
@@ -261,7 +263,7 @@ struct FirstOf<Count, Types<T...>, std::integer_sequence<int, Dims...>> {
 
 /// A call on operands of these element types and numbers of dimensions.
 ///
-/// @tparam Operands  how many of them are operands of Op, the first ones
+/// @tparam Operands  the number of operands of Op, the first ones of the call
 template <class Op, int Operands, class... T, int... Dims, class Call>
 Subject subject_of(const std::string& usage, Types<T...>, std::integer_sequence<int, Dims...>,
                    const Call& call, const Naive& naive, const std::string& reason = "",
@@ -289,7 +291,7 @@ Subject subject_of(const std::string& usage, Types<T...>, std::integer_sequence<
   return subject;
 }
 
-/// One subject per row of element types of an entry of the list.
+/// Adds one subject per row of element types of an entry in the list.
 template <class Entry>
 void add_subjects(const Entry& entry, std::vector<Subject>& subjects) {
   using Op = typename Entry::op;

@@ -1,4 +1,4 @@
-// Every gradient of the list, against central differences and under placements.
+// Every gradient in the list, against central differences and under placements.
 #include <doctest/doctest.h>
 
 #include "on_meshes.hpp"

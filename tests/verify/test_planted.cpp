@@ -1,4 +1,4 @@
-// The verifier finds operations whose rules or gradients are wrong.
+// The verifier detects operations with wrong rules or gradients.
 #include <string>
 
 #include <doctest/doctest.h>
@@ -20,7 +20,7 @@ namespace {
 struct ReluOfAddends : ops::Relu {
   static constexpr const char* partials = "max->max; min->min; sum->sum";
 };
-// square falls for negative numbers
+// square decreases for negative numbers
 struct SquareOfLargest : ops::Square {
   static constexpr const char* partials = "max->max";
 };
@@ -28,15 +28,15 @@ struct SquareOfLargest : ops::Square {
 struct MatmulOfAddends : ops::Matmul {
   static constexpr const char* partials = "sum,sum->sum";
 };
-// what ranks have of k is added up
+// contributions of the ranks' parts of k must be summed
 struct MatmulByMax : ops::Matmul {
   static constexpr ReduceOp reduction = ReduceOp::max;
 };
-// maxima of maxima, not their sum
+// maxima must be reduced by maximum, not by sum
 struct SumOfMaxima : ops::Reduce<Max, 2u> {
   static constexpr ReduceOp reduction = ReduceOp::sum;
 };
-// sums along rows need the whole row
+// running sums along rows need whole rows
 struct RunningSum {
   static constexpr const char* name = "running_sum";
   static constexpr const char* factors = "ij->ij";
@@ -58,7 +58,7 @@ struct TanhOfY : ops::Tanh {
     return mul(g, sub(1, y));
   }
 };
-// without the conjugate: right for real numbers only
+// missing conjugate: correct for real numbers only
 struct MulWithoutConj : ops::Mul {
   template <int I>
   static constexpr auto gradient(wrt<I>, const auto& g, const auto&, const auto& a, const auto& b) {
@@ -66,7 +66,7 @@ struct MulWithoutConj : ops::Mul {
     else return mul(g, a);
   }
 };
-// right on one rank; partials of y are addends
+// correct on one rank; the addends of a partial x are not the elements of x
 struct SquareByAddends : ops::Square {
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) {
     return mul(mul(g, call_op(ReluOfAddends{}, x)), 2);
@@ -91,7 +91,7 @@ Subject planted(const char* name, const Naive& naive) {
   else return subject_of<Op, 2>(name, Types<T, T>{}, ops::DimsOf<2, 2>{}, call, naive);
 }
 
-/// What the verifier says under placements.
+/// The error that the verifier finds under placements.
 std::string fault_of(const Subject& subject) {
   Report report;
   on_ranks({2, 3}, [&](World& world) {

@@ -1,4 +1,4 @@
-// Every operation of the list under placements of its operands, against naive loops.
+// Every operation in the list under placements of its operands, against naive loops.
 #include <doctest/doctest.h>
 
 #include "on_meshes.hpp"
@@ -22,7 +22,7 @@ TEST_CASE("every operation gives the same under all placements of all operands")
     Verdict verdict;
     each_mesh(world, [&](const MeshState& mesh, int axes) {
       for (const Subject& subject : subjects) {
-        // all placements of pairs on two ranks; elsewhere, some that are spread evenly
+        // two ranks: all placements of pairs; otherwise an evenly spread sample
         const bool is_main = subject.types.back() == DType::float64;
         const bool is_small = mesh.size() == 2 || mesh.size() == 3;
         const std::size_t most = sampled(mesh.size() == 2 ? 150 : axes == 1 ? 21 : 45);
@@ -59,10 +59,10 @@ TEST_CASE("every row of partials is taken by some call") {
     const auto shapes = shapes_of(subject, true);
     for (const naive::Indices& shape : shapes[0])
       extents.push_back(naive::shape_of(shape));
-    if (subject.types.back() != DType::float64) continue;  // integers have no averages
+    if (subject.types.back() != DType::float64) continue;  // integers have no avg
     if (!subject.has_new_rule) continue;
     const spmd::Graph graph = subject.call(extents);
-    if (graph.nodes.size() != 1 || graph.nodes[0].is_placement) continue;  // made of others
+    if (graph.nodes.size() != 1 || graph.nodes[0].is_placement) continue;  // a composite
     const Rule* const rule = graph.nodes[0].op->rule;
     for (int r = 0; r < rule->rows; ++r, ++rows)
       if (!report.rows().contains({rule, r}))

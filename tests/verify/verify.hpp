@@ -1,5 +1,5 @@
-// The verifier: an operation under placements of its operands gives, put together, what a naive
-// function gives for the global arrays; its gradient is that of its values.
+// The verifier: under all placements of its operands, an operation must compute what a naive
+// function computes for the global arrays, and its gradient must equal the gradient on one rank.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +16,10 @@
 
 namespace cleave::testing {
 
-/// What was checked, and the first thing that was wrong.
+/// The number of checks, and the first error.
 struct Verdict {
   index_t calls = 0;     ///< (operation, extents, placements)
-  index_t refused = 0;   ///< calls that threw as they should: a sharded dimension cannot repeat
+  index_t refused = 0;   ///< calls that correctly threw: a sharded dimension cannot be broadcast
   index_t wrong = 0;
   std::string first{};
   RowsUsed rows{};
@@ -31,7 +31,7 @@ struct Verdict {
   }
 };
 
-/// Extents of the operands: uneven ones, fewer elements than ranks, none; and repeated ones.
+/// Extents of the operands: uneven, smaller than the number of ranks, zero, and broadcast.
 inline std::vector<std::vector<naive::Indices>> shapes_of(const Subject& subject, bool few_shapes) {
   std::vector<std::vector<index_t>> extents{{5, 3, 4}, {1, 7, 2}};
   if (!subject.naive.needs_elements) extents.push_back({0, 3, 2});
@@ -43,7 +43,7 @@ inline std::vector<std::vector<naive::Indices>> shapes_of(const Subject& subject
   };
   for (const auto& of : extents) {
     result.emplace_back();
-    std::string seen;  // extents by the order of the letters' first appearance
+    std::string seen;  // letters in the order of first appearance
     for (const std::string& letters : subject.letters) {
       naive::Indices shape;
       for (const char letter : letters) {
@@ -66,7 +66,7 @@ inline std::vector<std::vector<naive::Indices>> shapes_of(const Subject& subject
   return result;
 }
 
-/// Whether an operand shards a dimension of extent 1 that another one has longer.
+/// Whether an operand shards a dimension of extent 1, which is broadcast.
 inline bool shards_repeated(const std::vector<naive::Indices>& shapes,
                             const std::vector<Layout>& layouts) {
   for (std::size_t i = 0; i < shapes.size(); ++i)
@@ -75,7 +75,7 @@ inline bool shards_repeated(const std::vector<naive::Indices>& shapes,
   return false;
 }
 
-/// A subject on one mesh: operands are made once per layout.
+/// A subject on one mesh. Operands are made once per layout.
 class OnMesh {
  public:
   OnMesh(const Subject& subject, const MeshState& mesh, std::vector<naive::Indices> shapes)
@@ -87,7 +87,7 @@ class OnMesh {
     if (subject.tape) tape_ = subject.tape(extents_);
   }
 
-  /// Calls f(layouts) for placements of all operands: all of them, or `most` that are spread evenly.
+  /// Calls f(layouts) for combinations of placements: all, or about `most`, evenly spread.
   template <class F>
   void each_layouts(std::size_t most, const F& f) const {
     std::vector<std::vector<Layout>> choices;
@@ -99,7 +99,7 @@ class OnMesh {
       count *= choices.back().size();
     }
     std::size_t step = count <= most ? 1 : count / most;
-    if (step > 1) step |= 1;  // odd, so that all placements of the last operands come up
+    if (step > 1) step |= 1;  // odd, so that all placements of the last operands occur
     for (std::size_t n = 0; n < count; n += step) {
       std::vector<Layout> layouts;
       std::size_t rest = n;
@@ -111,7 +111,7 @@ class OnMesh {
     }
   }
 
-  /// Compares the call under these placements with the naive function.
+  /// Checks the call under these placements against the naive function.
   /// @collective every rank of the mesh
   void check_values(const std::vector<Layout>& layouts, Verdict& verdict) {
     std::string fault;
@@ -127,7 +127,7 @@ class OnMesh {
     verdict.note(fault, [&] { return about(layouts); });
   }
 
-  /// Compares the gradients under these placements with those of the global arrays on one rank.
+  /// Checks the gradients under these placements against those of the global arrays on one rank.
   /// @collective every rank of the mesh
   void check_gradients(const std::vector<Layout>& layouts, Verdict& verdict) {
     std::vector<Held> y;
@@ -172,8 +172,9 @@ class OnMesh {
   }
 
  private:
-  /// Compares what backward gives with what it gives on one rank; gradients lie as their operands.
-  /// @param g,local_g  the gradient of the result, here and whole
+  /// Checks `backward` against `backward` on one rank; gradients have the placements of their
+  /// operands.
+  /// @param g,local_g  the gradient of the result, placed and whole
   void check_tape(const std::vector<Layout>& layouts, const Held& g, const Held& local_g,
                   const std::vector<Held>& whole, Verdict& verdict) {
     std::string fault;
@@ -219,7 +220,7 @@ class OnMesh {
     return result;
   }
 
-  /// What has to be said of a call, "" if nothing.
+  /// The error that the call must throw; "" if it must not throw.
   std::string refusal(const std::vector<Layout>& layouts) const {
     if (!subject_.naive.refusal) return "";
     return subject_.naive.refusal(shapes_, layouts, naive::to_indices(mesh_.extents()));
@@ -249,7 +250,7 @@ class OnMesh {
   std::map<std::pair<std::size_t, std::uint64_t>, Placed> placed_{};
 };
 
-/// Compares the call on local tensors with the naive function.
+/// Checks the call on local tensors against the naive function.
 inline void verify_local(const Subject& subject, Verdict& verdict) {
   for (const auto& shapes : shapes_of(subject, false)) {
     Arrays global;
@@ -277,8 +278,8 @@ inline void verify_local(const Subject& subject, Verdict& verdict) {
   }
 }
 
-/// Verifies a subject on a mesh, under `most` placements: fewer where its rule is verified with
-/// another subject already, since placements follow from rules alone.
+/// Verifies a subject on a mesh under `most` placements, or fewer if another subject has the same
+/// rule, because placements follow from rules alone.
 ///
 /// @collective every rank of the mesh
 inline void verify_values(const Subject& subject, const MeshState& mesh, std::size_t most,

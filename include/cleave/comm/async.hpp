@@ -1,10 +1,10 @@
-// Asynchronous results: work that runs beside the rank which started it.
+// Asynchronous results: work that runs concurrently with the rank that started it.
 //
-// Each rank has one worker thread, made at the first use, that runs its jobs in the order in which
-// they were started; ranks that start the same jobs in the same order therefore meet. Jobs use
-// groups of their own (`Communicator::duplicate`), so that they never mix with what the rank itself
-// communicates meanwhile. Where a backend cannot be used by two threads, a job runs at once and
-// its result is ready when the call returns.
+// Each rank has one worker thread, created at the first use, that runs its jobs in the order in
+// which they were started; so jobs communicate with each other if all ranks start them in the same
+// order. Jobs use separate groups (`Communicator::duplicate`), so that they never mix with the
+// rank's own communication. If a backend cannot be used by two threads, a job runs at once and its
+// result is ready when the call returns.
 #pragma once
 
 #include <exception>
@@ -20,29 +20,29 @@ namespace cleave {
 
 namespace detail {
 
-/// Something a worker runs. Whoever starts it keeps it until `run` has signalled its end, which is
-/// the last that the worker does with it.
+/// A job for a worker. The thread that starts it must keep it until `run` has signalled its end;
+/// the worker does not access it afterwards.
 class Job {
  public:
-  Job* next = nullptr;  ///< of those that wait for the worker
+  Job* next = nullptr;  ///< in the worker's queue
 
   virtual ~Job() = default;
   virtual void run() noexcept = 0;
 };
 
-/// Something that somebody waits for.
+/// Work that can be waited for.
 class Pending {
  public:
   virtual ~Pending() = default;
   /// @throws what the work threw
   virtual void wait() = 0;
-  /// For a rank that drops the result.
+  /// For a rank that drops the result: does not throw.
   virtual void wait_quietly() noexcept = 0;
   /// Whether `wait` would return at once.
   virtual bool ready() const = 0;
 };
 
-/// Something that will have a value.
+/// Work that yields a value.
 template <class T>
 class Promised : public Pending {
  public:
@@ -54,7 +54,7 @@ class Promised : public Pending {
   std::optional<T> value_;
 };
 
-/// The end of a job. Not of its type: little is to be compiled for another one.
+/// The end of a job. Independent of the job's type, so that less is compiled per type.
 template <class Device>
 class Completion {
  public:
@@ -66,11 +66,11 @@ class Completion {
 
   /// @throws what the job threw
   void wait();
-  /// For a rank that drops the job. One that unwinds from an error tells its peers first: those
-  /// that would have met the job may be waiting for the rank.
+  /// For a rank that drops the job. A rank that unwinds from an error first notifies its peers:
+  /// those that communicate with the job may be waiting for the rank.
   void wait_quietly() noexcept;
   bool ready() const;
-  /// The last that a job does.
+  /// The last action of a job.
   void finish(std::exception_ptr&& error) noexcept;
 
  private:
@@ -78,12 +78,12 @@ class Completion {
   std::unique_ptr<State> state_;
 };
 
-/// Runs a job on the rank's worker thread; at once where the group's backend cannot be used by two
+/// Runs a job on the rank's worker thread, or at once if the group's backend cannot be used by two
 /// threads.
 template <class Device>
 void start_job(Communicator& group, Job& job);
 
-/// A job that makes a value.
+/// A job that yields a value.
 template <class T, class F>
 class Task final : public Promised<T>, public Job {
  public:
@@ -94,14 +94,14 @@ class Task final : public Promised<T>, public Job {
   bool ready() const override { return completion_.ready(); }
 
   void run() noexcept override {
-    const PlaceScope scope(place_);  // of whoever started it
+    const PlaceScope scope(place_);  // the place of the thread that started it
     std::exception_ptr error;
     try {
       this->value_.emplace((*f_)());
     } catch (...) {
       error = std::current_exception();
     }
-    f_.reset();  // what the job captured is given back before anybody sees its end
+    f_.reset();  // what the job captured is released before its end is visible
     completion_.finish(std::move(error));
   }
 
@@ -113,10 +113,10 @@ class Task final : public Promised<T>, public Job {
 
 }  // namespace detail
 
-/// A value that is being made; waits at first use, by `wait` or `get`, or when dropped.
+/// A value that is being computed; waits at first use, by `wait` or `get`, or when dropped.
 ///
-/// Movable, not copyable: what it yields is a handle that can be copied. An error of the work is
-/// thrown by whoever waits first; a dropped result swallows it.
+/// Movable, not copyable: its value is a handle that can be copied. An error of the work is thrown
+/// by every wait; a dropped result swallows it.
 template <class T>
 class
 #if !defined(__CUDACC__)  // nvcc warns of assignments, too
@@ -140,8 +140,8 @@ class
   Async& operator=(const Async&) = delete;
   ~Async() { settle(); }
 
-  /// The value, as soon as it is there; of a temporary, the value itself, so that nobody keeps a
-  /// reference into what is gone. @throws what the work threw
+  /// Waits for the value; a temporary returns it by value, so that no reference dangles.
+  /// @throws what the work threw
   const T& wait() const& {
     promised_->wait();
     return static_cast<const detail::Promised<T>&>(*promised_).value();
@@ -150,7 +150,7 @@ class
     promised_->wait();
     return static_cast<detail::Promised<T>&>(*promised_).take();
   }
-  /// The same, under the name that std::future has for it.
+  /// The same, under the name that std::future uses.
   const T& get() const& { return wait(); }
   T get() && { return std::move(*this).wait(); }
   /// The same, at first use.
@@ -171,8 +171,7 @@ class
   std::unique_ptr<detail::Pending> promised_;
 };
 
-/// Starts `f()` beside this rank; f may communicate over `group.duplicate()` and groups made from
-/// it.
+/// Starts `f()` asynchronously; f may communicate over `group.duplicate()` and groups made from it.
 ///
 /// @param group  any group of this rank: tells whether its backend allows two threads at once
 /// @collective   every rank that f communicates with, in the same order

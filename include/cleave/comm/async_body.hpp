@@ -19,7 +19,7 @@ namespace cleave::detail {
 template <class Device>
 class Worker {
  public:
-  /// Tensors that its jobs make come from the memory of the rank that starts it.
+  /// Jobs allocate tensors from the cache of the rank that starts the worker.
   Worker()
       : thread_([queue = queue_, memory = host_cache()]() mutable {
           host_cache(std::move(memory));
@@ -30,10 +30,10 @@ class Worker {
   Worker(const Worker&) = delete;  // the rank has one
   Worker& operator=(const Worker&) = delete;
 
-  /// Runs what was started, then ends.
+  /// Runs all jobs that were started, then ends.
   ~Worker() {
     queue_->end();
-    // the last handle on a rank may go with a job, on the worker's own thread
+    // a job may release the last handle of a rank, on the worker's own thread
     if (thread_.get_id() == std::this_thread::get_id()) thread_.detach();
     else thread_.join();
   }
@@ -75,7 +75,7 @@ class Worker {
    private:
     std::mutex mutex_;
     std::condition_variable condition_;
-    Job *first_ = nullptr, *last_ = nullptr;  ///< that wait; the last one only if there is a first
+    Job *first_ = nullptr, *last_ = nullptr;  ///< of the queue; the last only if there is a first
     bool ending_ = false;
   };
 
@@ -130,7 +130,7 @@ template <class Device>
 void Completion<Device>::finish(std::exception_ptr&& error) noexcept {
   State& state = *state_;
   const std::lock_guard lock(
-      state.mutex);  // until all is said: who waits may destroy this after it
+      state.mutex);  // until the end: a rank that waits may destroy this afterwards
   state.error = std::move(error);
   state.done = true;
   state.condition.notify_all();

@@ -1,5 +1,5 @@
-// Views of one element type that are communicated as one: packed into a buffer of their device, and
-// handed out from it.
+// Views of one element type that are communicated as one: packed into a buffer on their device, and
+// unpacked from it.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace cleave::detail {
 
-/// Part `index` of `count` equal ones along a dimension.
+/// Part `index` of `count` equal parts along a dimension.
 inline Box part_of(const Shape& extents, int dim, index_t index, index_t count) {
   Box box = Box::of(extents);
   const index_t width = extents[dim] / count;
@@ -25,17 +25,17 @@ inline Box part_of(const Shape& extents, int dim, index_t index, index_t count) 
   return box;
 }
 
-/// A tensor, what becomes of it, and the dimension that is gathered or scattered.
+/// A tensor, its result, and the dimension that is gathered or scattered.
 struct Operand {
   ConstView source{};
   View result{};
   int dim = 0;
-  std::uint64_t detail = 0;  ///< of the collective: the dimension, those of a bundle's members
+  std::uint64_t detail = 0;  ///< of the collective: the dimension, or those of a bundle's members
 };
 
-/// Operands of one element type as one dense operand.
+/// Operands of one element type as one contiguous operand.
 ///
-/// What is scattered, or gathered, lies rank by rank: the parts of all members for rank 0, then
+/// Scattered or gathered elements are ordered by rank: the parts of all members for rank 0, then
 /// those for rank 1, ..
 template <class Device>
 class Bundle {
@@ -62,7 +62,7 @@ class Bundle {
     return {source_.view, result_.view, 0, packed_detail(dims)};
   }
 
-  /// Hands the result to the members.
+  /// Unpacks the result to the members.
   void unpack() const {
     visit(
         result_parts_, result_.view, [](const Operand& member) { return member.result; },

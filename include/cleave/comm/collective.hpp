@@ -1,8 +1,7 @@
-// A collective operation as a value: what one rank asks of its group.
+// A collective operation as a value: the call of one rank.
 //
-// Sources and destinations are strided views; pieces and transfers are boxes of indices inside
-// them, so that a backend which reads peers directly packs nothing, and one which sends messages
-// packs once.
+// Sources and destinations are strided views; pieces and transfers are boxes of indices in them, so
+// that a backend that reads peers directly packs nothing, and one that sends messages packs once.
 #pragma once
 
 #include <cstddef>
@@ -45,8 +44,8 @@ constexpr const char* name_of(CollectiveKind kind) {
   return "unknown";
 }
 
-/// Numbers that ranks have to agree on (`Collective::detail`), as one: up to 15 that are less than
-/// 15 as they are, four bits each; of others a checksum.
+/// Numbers on which ranks must agree (`Collective::detail`), as one number: up to 15 numbers less
+/// than 15 take four bits each; otherwise a checksum replaces them.
 constexpr std::uint64_t packed_detail(std::span<const int> numbers) {
   constexpr std::uint64_t is_checksum = std::uint64_t(15) << 60;
   bool fits = numbers.size() <= 15;
@@ -59,13 +58,14 @@ constexpr std::uint64_t packed_detail(std::span<const int> numbers) {
   return fits ? digits : detail::checksum(numbers) | is_checksum;
 }
 
-/// Which part of which module of several that look alike a call is for, as such a number.
+/// The part of a module that a call is for, as such a number: distinguishes modules that look
+/// alike.
 constexpr std::uint64_t numbered_detail(int module_number, int part) {
   return std::uint64_t(14) << 60 | std::uint64_t(module_number) << 30 | std::uint64_t(part);
 }
 
-/// What ranks have packed: " along dimensions 1, 0" or " with pairs {0, 1}, {1, 0}" or " for part 2
-/// of module 1"; empty for 0.
+/// The text of a packed detail: " along dimensions 1, 0" or " with pairs {0, 1}, {1, 0}" or " for
+/// part 2 of module 1"; empty for 0.
 inline std::string text_of_detail(CollectiveKind kind, std::uint64_t detail) {
   if (detail == 0) return "";
   if (detail >> 60 == 14) {
@@ -99,12 +99,12 @@ inline std::string text_of_disagreement(const std::string& group, int a, const s
 
 /// One box of elements that moves from a rank to another (or stays: peer == own rank).
 struct Transfer {
-  int peer = 0;       ///< rank in the group: who receives (in `sends`) or sends (in `receives`)
-  Box source{};       ///< where it lies in the sender's `Collective::source`
-  Box destination{};  ///< where it goes in the receiver's `Collective::destination`
+  int peer = 0;       ///< in the group: the receiver (in `sends`) or the sender (in `receives`)
+  Box source{};       ///< its place in the sender's `Collective::source`
+  Box destination{};  ///< its place in the receiver's `Collective::destination`
 };
 
-/// What a rank passes to `Communicator::run`. Which members count depends on the kind:
+/// The argument of `Communicator::run`. Which members are used depends on the kind:
 ///
 /// | kind           | source          | destination          | else                           |
 /// |----------------|-----------------|----------------------|--------------------------------|
@@ -112,21 +112,21 @@ struct Transfer {
 /// | broadcast      | on the root     | everywhere else      | root; the root's destination is |
 /// |                |                 |                      | left alone                     |
 /// | scatter        | on the root     | rank r's piece       | root; pieces[r], in the root's  |
-/// |                |                 |                      | source (only the root's count) |
+/// |                |                 |                      | source (only the root's used)  |
 /// | gather         | rank r's piece  | on the root          | root; pieces[r], in the root's  |
 /// |                |                 |                      | destination (likewise)         |
 /// | all_gather     | rank r's piece  | all pieces           | pieces[r], in the destination  |
-/// | reduce_scatter | same extents    | what rank r receives | pieces[r], in the source; op   |
+/// | reduce_scatter | same extents    | rank r's result      | pieces[r], in the source; op   |
 /// | all_reduce     | same extents    | same extents         | op                             |
-/// | all_to_all,    | what it had     | what it wants        | sends, receives: every transfer |
-/// | exchange       |                 |                      | stands in the sender's `sends` |
+/// | all_to_all,    | data to send    | data to receive      | sends, receives: every transfer |
+/// | exchange       |                 |                      | is in the sender's `sends`     |
 /// |                |                 |                      | and the receiver's `receives`; |
 /// |                |                 |                      | those of one pair of ranks in  |
 /// |                |                 |                      | the same order on both sides   |
 ///
 /// Sources are never written; a source and a destination do not overlap, except that they may be
 /// the same view in an all_reduce, and that the source of an all_gather may be the rank's own piece
-/// of the destination. `pieces` has one box per rank of the group, some maybe empty.
+/// of the destination. `pieces` has one box per rank of the group; boxes may be empty.
 struct Collective {
   CollectiveKind kind = CollectiveKind::barrier;
   ReduceOp op = ReduceOp::sum;
@@ -137,13 +137,13 @@ struct Collective {
   std::span<const Transfer> sends{};
   std::span<const Transfer> receives{};
   index_t global_count = 0;  ///< elements of the whole operation, equal on all ranks
-  /// What else is to be equal on all ranks, and cannot be seen from the views: the dimensions or
-  /// pairs that the user named. 0 if nothing. @see packed_detail
+  /// Further values that must be equal on all ranks and do not follow from the views: the
+  /// dimensions or pairs that the user named. 0 if there are none. @see packed_detail
   std::uint64_t detail = 0;
-  /// Whether, on all ranks, all pieces or transfers have one size: said by callers that know it of
-  /// all ranks; backends with calls for equal counts then use them.
+  /// Whether all pieces or transfers have one size on all ranks: set by callers that know this of
+  /// all ranks; backends then use their calls for equal counts, if any.
   bool even = false;
-  const char* operation = "";  ///< what the user called, for errors and traces
+  const char* operation = "";  ///< the function that the user called, for errors and traces
   const char* axes = "";       ///< the mesh axes it runs over ("tp", "dp.tp"), if any
 
   DType dtype() const {
@@ -151,7 +151,7 @@ struct Collective {
   }
 };
 
-/// Elements that the rank `rank` of `size` receives from other ranks.
+/// Elements that rank `rank` of `size` receives from other ranks.
 ///
 /// A reduction counts what a bandwidth-optimal algorithm moves: (n-1)/n of the source for a
 /// reduce-scatter, rounded to whole pieces, twice that for an all-reduce.
@@ -175,11 +175,11 @@ inline index_t received_elements(const Collective& c, int rank, int size) {
   return 0;
 }
 
-/// Messages that the rank `rank` of `size` receives: one from each rank that has something for it,
-/// in an all-reduce one for the parts and one for the results of each; those of collectives that
-/// are run together are one per sender.
+/// Messages that rank `rank` of `size` receives: one from each rank that has data for it, in an
+/// all-reduce two, one with parts and one with results. Collectives that are run together count one
+/// message per sender.
 ///
-/// @param senders  by rank: whether a message of this round is from it already; updated
+/// @param senders  by rank: whether it has already sent a message in this round; updated
 inline index_t received_messages(const Collective& c, int rank, int size,
                                  std::vector<char>& senders) {
   index_t messages = 0;

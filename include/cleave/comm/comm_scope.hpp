@@ -1,8 +1,8 @@
-// What part of a program communicates: a dotted path, and whether its gradients are computed.
-// Traces list collectives under it.
+// Which part of a program communicates: a dotted path, and whether gradients are being computed.
+// Traces list collectives by it.
 //
-// A thread has a place; work that it starts beside itself, and the records of its tape, remember
-// theirs. Who traces nothing pays for a pointer.
+// Every thread has a current place; asynchronous work, and records of the tape, keep the place
+// where they were created. Without traces this costs a pointer.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@ namespace cleave {
 
 namespace detail {
 
-/// Where a thread is in its program.
+/// The place of a thread in its program.
 struct CommPlace {
-  const std::string* path = nullptr;  ///< of `kept_path`; null: in no named part
+  const std::string* path = nullptr;  ///< of `kept_path`; null: not in a named part
   bool is_backward = false;
 
   static CommPlace& current() noexcept {
@@ -45,7 +45,7 @@ inline const std::string* kept_path(std::string_view path) {
   return &list->path;
 }
 
-/// The innermost part that two are in: "blocks.0" for "blocks.0.mlp.up" and "blocks.0.norm".
+/// The innermost part that contains both: "blocks.0" for "blocks.0.mlp.up" and "blocks.0.norm".
 inline const std::string* common_path(const std::string* a, const std::string* b) {
   if (a == b) return a;
   if (a == nullptr || b == nullptr) return nullptr;
@@ -60,7 +60,7 @@ inline const std::string* common_path(const std::string* a, const std::string* b
   return kept_path(std::string_view(*a).substr(0, length));
 }
 
-/// While it lives, this thread is at another place.
+/// Sets the place of this thread for its lifetime.
 class PlaceScope {
  public:
   explicit PlaceScope(CommPlace place) : before_(std::exchange(CommPlace::current(), place)) {}
@@ -74,7 +74,7 @@ class PlaceScope {
   CommPlace before_;
 };
 
-/// A name inside of the part that this thread is in.
+/// The path of a name inside of this thread's current part.
 inline const std::string* path_inside(std::string_view name) {
   const std::string* const outer = CommPlace::current().path;
   return kept_path(outer == nullptr ? std::string(name) : *outer + "." + std::string(name));
@@ -82,8 +82,8 @@ inline const std::string* path_inside(std::string_view name) {
 
 }  // namespace detail
 
-/// While it lives, what this thread communicates is listed under a name, inside of the module that
-/// is called; and so is what the gradients of its operations communicate.
+/// For its lifetime, lists what this thread communicates, and what the gradients of its operations
+/// communicate, under a name inside of the module that is called.
 ///
 ///     const CommScope scope("loss");
 class CommScope {

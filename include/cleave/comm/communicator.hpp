@@ -1,8 +1,8 @@
-// The interface between tensors and what moves them: a group of ranks that run collectives.
+// The interface between tensors and communication backends: a group of ranks that run collectives.
 //
 // One small abstract class, so that the type of a distributed tensor does not depend on its
-// backend. `run` is the only entry point: it tells observers (traces), compares the call across
-// ranks when checks ask for it, and then makes the one virtual call.
+// backend. All calls enter by `run` or `run_all`, which notify observers (traces), compare the call
+// across ranks if checks require it, and then make one virtual call.
 #pragma once
 
 #include <atomic>
@@ -28,17 +28,17 @@ class Communicator;
 
 /// How much is verified at run time (environment: CLEAVE_CHECK=off|local|collective).
 enum class CheckLevel : std::uint8_t {
-  off,         ///< nothing that the backend does not find by itself
-  local,       ///< what one rank can see alone; the default
+  off,         ///< only what the backend finds by itself
+  local,       ///< what one rank can check alone; the default
   collective,  ///< every collective first compares kind, type, counts and order across its ranks
 };
 
-/// Something that is told of every collective of a rank before it runs, and how long each call
-/// took. @see CommTrace
+/// Is notified of every collective of a rank before it runs, and of the time that each call took.
+/// @see CommTrace
 class Observer {
  public:
   virtual ~Observer() = default;
-  /// @param joins  whether it runs in one round with the collective before
+  /// @param joins  whether it runs in one round with the previous collective
   virtual void observe(const Collective& collective, const Communicator& group, bool joins) = 0;
   virtual void observe_time(double seconds) = 0;
 };
@@ -46,49 +46,49 @@ class Observer {
 /// Guards the observers of a rank, which may communicate from two threads.
 struct ObserverLock {
   std::mutex mutex{};
-  std::atomic<std::size_t> count{0};  ///< of observers: none are told without the mutex
+  std::atomic<std::size_t> count{0};  ///< of observers: notified only under the mutex
 };
 
-/// Tells every rank of a world, whatever it waits for, that one of them fails.
+/// Tells every rank of a world, whatever it waits for, that a rank has failed.
 class AbortNotification {
  public:
   virtual ~AbortNotification() = default;
   virtual void raise(int world_rank, const char* cause) noexcept = 0;
-  /// What has been heard of a failing rank, "rank 3 failed: ..": empty as long as all is well. May
-  /// be asked by any thread.
+  /// The failure of which this rank has been notified, "rank 3 failed: .."; empty if there is none.
+  /// May be called by any thread.
   virtual std::string heard() noexcept { return {}; }
 };
 
-/// What the groups of one rank share: its place in the world, its observers, its settings.
+/// The state shared by the groups of one rank: its place in the world, its observers, its settings.
 struct RankState {
   int world_rank = 0;
   int world_size = 1;
-  int local_rank = 0;  ///< its place among the ranks of its node: which device it takes
+  int local_rank = 0;  ///< among the ranks of its node: selects its device
   CheckLevel check = CheckLevel::local;
   double timeout_seconds = 300;  ///< of any wait for another rank (CLEAVE_TIMEOUT)
-  /// Whether sums over ranks on several nodes add in rank order too, as those of one node do, and
-  /// take longer (CLEAVE_REPRODUCIBLE); the same on all ranks.
+  /// Whether sums over ranks on several nodes add in rank order, too, as sums on one node do; this
+  /// is slower (CLEAVE_REPRODUCIBLE). The same on all ranks.
   bool reproducible = false;
-  MachineCosts machine{};        ///< what CLEAVE_TUNE says, or has had measured
+  MachineCosts machine{};        ///< from the file of CLEAVE_TUNE, or measured
   RandomState random{};          ///< of the rank's next random array, equal on all ranks
-  std::shared_ptr<const RandomRegion> region{};  ///< inside of which states differ, or null
+  std::shared_ptr<const RandomRegion> region{};  ///< in which ranks draw different numbers, or null
   std::vector<Observer*> observers{};
-  /// Held while the observers are told or changed.
+  /// Held while observers are notified or changed.
   std::shared_ptr<ObserverLock> observing = std::make_shared<ObserverLock>();
-  /// For a rank that cannot end before its peers know, or null.
+  /// For a rank that cannot end before its peers are notified, or null.
   std::shared_ptr<AbortNotification> abort_notification{};
-  /// Tells and hears of failures beside collectives.
+  /// Reports and receives failures outside of collectives.
   std::shared_ptr<AbortNotification> failures{};
-  std::shared_ptr<void> worker{};  ///< the rank's thread for asynchronous work, once it has one
+  std::shared_ptr<void> worker{};  ///< the rank's thread for asynchronous work, once created
   std::shared_ptr<void> side_stream{};      ///< likewise the rank's second stream of a device
-  std::shared_ptr<void> device_detector{};  ///< and what detects failures of its work on a device
+  std::shared_ptr<void> device_detector{};  ///< and the failure detector of its work on a device
 
-  /// @throws Error for a value of CLEAVE_CHECK, CLEAVE_TIMEOUT, CLEAVE_REPRODUCIBLE or CLEAVE_TUNE
-  ///         that means nothing
+  /// @throws Error for an invalid value of CLEAVE_CHECK, CLEAVE_TIMEOUT, CLEAVE_REPRODUCIBLE or
+  /// CLEAVE_TUNE
   static RankState from_environment(int rank, int size);
 };
 
-/// What every rank must agree on before a collective runs; trivially copyable, sent as bytes.
+/// The values that ranks compare before a collective runs; trivially copyable, sent as bytes.
 struct Signature {
   std::uint64_t sequence = 0;  ///< how many collectives the group has run before
   index_t count = 0;
@@ -119,14 +119,14 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   const std::string& label() const noexcept { return label_; }
   /// "thread", "mpi", "dry", ..
   virtual const char* backend() const noexcept = 0;
-  /// What carries its collectives, for people: "mpi: shared memory", or why there is none.
+  /// The transport of its collectives, for users: "mpi: shared memory", or why there is none.
   virtual std::string transport() const { return backend(); }
 
-  /// The same ranks, passing the host's memory: this group itself, unless it passes a device's.
+  /// The same ranks for host memory: this group itself, unless it is for a device's memory.
   virtual Communicator& host() noexcept { return *this; }
 
-  /// The same ranks, passing the memory of a device: made by `make(*this)` at the first call, kept
-  /// by this group, which lives as long as what is returned.
+  /// The same ranks for the memory of a device: created by `make(*this)` at the first call and kept
+  /// by this group, which lives as long as the result.
   ///
   /// @collective the first call: every rank of the group
   /// @throws Error if this communicator is not held by a shared_ptr
@@ -144,14 +144,14 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// Runs a collective; returns when the destination is complete and the source may change.
   ///
   /// @collective every rank of the group, in the same order
-  /// @throws Error if ranks disagree (CLEAVE_CHECK=collective), one has failed or left, or none
-  ///         arrives within the time-out
+  /// @throws Error if ranks disagree (CLEAVE_CHECK=collective), or one has failed, has left, or
+  /// does not arrive within the time-out
   void run(const Collective& collective);
 
   /// Runs several collectives as one round: they start together and end together, with one
   /// synchronisation where the backend can.
   ///
-  /// @pre        none reads what another one writes
+  /// @pre        no call reads what another one writes
   /// @collective every rank of the group, with the same kinds in the same order
   void run_all(std::span<const Collective> collectives);
 
@@ -160,19 +160,19 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// @collective the listed ranks, and only they, with the same list
   virtual std::shared_ptr<Communicator> subgroup(std::span<const int> ranks, std::string label) = 0;
 
-  /// This group cut into several: the one that this rank is in, whose ranks it lists. For backends
-  /// that make groups faster if all ranks take part.
+  /// Splits this group into several, and returns the one that contains this rank; `ranks` lists its
+  /// members. For backends that create groups faster if all ranks take part.
   ///
   /// @collective every rank of this group, each with its own list
   virtual std::shared_ptr<Communicator> split(std::span<const int> ranks, std::string label) {
     return subgroup(ranks, std::move(label));
   }
 
-  /// Whether groups are to be made as early as possible, by all ranks that could need them.
+  /// Whether groups should be created as early as possible, by all ranks that may need them.
   virtual bool splits_early() const noexcept { return false; }
 
-  /// The group of the listed ranks, made at the first call with a list and kept for later ones;
-  /// this group itself where the list names all of its ranks in their order.
+  /// The group of the listed ranks, created at the first call with a list and kept for later ones;
+  /// this group itself if the list names all of its ranks in order.
   ///
   /// @collective the first call with a list: the listed ranks, and only they
   Communicator& cached_subgroup(const std::vector<int>& ranks, const std::string& label);
@@ -180,8 +180,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// Whether another thread of this rank may use a duplicate of this group at the same time.
   virtual bool concurrent() const noexcept { return false; }
 
-  /// The same ranks in a group of its own, for asynchronous work: its collectives do not mix with
-  /// this one's. Made at the first call.
+  /// A separate group of the same ranks, for asynchronous work: its collectives do not mix with
+  /// this group's. Created at the first call.
   ///
   /// @collective the first call: every rank of the group
   const std::shared_ptr<Communicator>& duplicate();
@@ -196,10 +196,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     for (const Collective& collective : collectives) execute(collective);
   }
 
-  /// Fills all[r] with the signature of rank r. Must work whatever the ranks do afterwards.
+  /// Fills all[r] with the signature of rank r. Must work whatever calls the ranks make afterwards.
   virtual void gather_signatures(const Signature& mine, std::span<Signature> all) = 0;
 
-  /// For a communicator that prepares the memory of collectives for another one of the same ranks.
+  /// For a communicator that stages the memory of collectives for another one of the same ranks.
   static void pass_on(Communicator& to, std::span<const Collective> collectives) {
     to.execute_all(collectives);
   }
@@ -207,16 +207,16 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     to.gather_signatures(mine, all);
   }
 
-  /// Compares a call across ranks, if calls are to be compared. For those that no user has made;
-  /// `run` does it for all others.
+  /// Compares a call across ranks, if CLEAVE_CHECK requires it. For calls that no user has made;
+  /// `run` compares all others.
   void agree_on_call(const Collective& collective);
 
  private:
-  /// @param joins  whether it runs in one round with the collective before
-  /// @return       whether somebody observes
+  /// @param joins  whether it runs in one round with the previous collective
+  /// @return       whether there are observers
   bool prepare(const Collective& collective, bool joins);
 
-  /// Runs what was prepared, and tells observers how long that took.
+  /// Runs prepared collectives, and tells observers how long they took.
   void execute_observed(std::span<const Collective> collectives);
 
   /// Throws the same error on all ranks if they have not all made the same call.
@@ -226,7 +226,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   static std::string describe(const Signature& s);
 
-  /// A group of listed ranks, which is kept, and the one before.
+  /// A cached group of listed ranks, and the one cached before it.
   struct Cached {
     std::vector<int> ranks;
     std::shared_ptr<Communicator> group;
@@ -240,10 +240,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::uint64_t sequence_ = 0;
   std::shared_ptr<Communicator> duplicate_;
   std::shared_ptr<Communicator> device_communicator_;
-  std::unique_ptr<Cached> cached_;  ///< the last one that was made, and those before
+  std::unique_ptr<Cached> cached_;  ///< the most recent one, linked to earlier ones
 };
 
-/// The group that passes a device's memory among the same ranks. @see the overloads of devices
+/// The group of the same ranks for a device's memory. @see the overloads of devices
 inline Communicator& communicator_on(Host, Communicator& group) { return group.host(); }
 inline std::shared_ptr<Communicator> communicator_on(Host,
                                                      const std::shared_ptr<Communicator>& group) {

@@ -1,5 +1,5 @@
-// What every collective of a group goes through before its backend: observers, and the comparison
-// of calls across ranks.
+// The steps of every collective before its backend runs it: observers, and the comparison of calls
+// across ranks.
 #pragma once
 
 #include <cstdlib>

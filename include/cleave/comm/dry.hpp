@@ -1,8 +1,8 @@
-// The dry backend: one process stands for any rank of a world of any size, and nothing moves.
+// The dry backend: one process acts as any rank of a world of any size, and nothing is sent.
 //
-// For plans, bytes and memory of meshes that one does not have: traces see every collective;
-// destinations keep whatever they held. `budget` runs a whole program so, training included, and
-// says what it costs a rank.
+// For plans, bytes and memory of meshes that are not available: traces record every collective;
+// destinations keep their contents. `budget` runs a whole program this way, training included, and
+// reports its cost per rank.
 #pragma once
 
 #include <concepts>
@@ -15,14 +15,14 @@
 
 namespace cleave {
 
-/// Rank `rank` of a world of `size` ranks that do not exist.
+/// Rank `rank` of a simulated world of `size` ranks.
 ///
-/// Calls are verified as far as one rank can, traced, and not executed.
-/// @throws Error if there is no such rank
+/// Calls are verified as far as one rank can, and traced, but not executed.
+/// @throws Error if the world has no such rank
 template <std::same_as<Communicator> Result = Communicator>
 std::shared_ptr<Result> dry_communicator(int rank, int size);
 
-/// What a program costs one rank.
+/// The cost of a program for one rank.
 struct Budget {
   CommEvents communication{};  ///< by module, see `with_paths`
   MemoryStats memory{};        ///< of the rank's tensors
@@ -30,7 +30,7 @@ struct Budget {
   index_t collectives() const { return communication.count(); }
   index_t messages() const { return communication.received_messages(); }
   index_t received_bytes() const { return communication.received_bytes(); }
-  /// The most bytes that tensors of 4 KiB and more held at once.
+  /// The peak memory of tensors of 4 KiB and more.
   std::size_t peak_bytes() const noexcept { return memory.peak; }
 };
 
@@ -41,14 +41,14 @@ Budget dry_budget(int rank, int size, RankFunction f);
 
 }  // namespace detail
 
-/// What f(world) costs rank `rank` of `size` ranks, none of which exist.
+/// The cost of f(world) for rank `rank` of `size` simulated ranks.
 ///
 ///     const Budget cost = budget(12345, 16384, [](World& world) { .. });
 ///     CHECK(cost.peak_bytes() < 80e9);
 ///
-/// f runs on a thread of its own, where operations compute nothing and tensors have extents,
-/// placements and a size, but no memory: a model of any size takes the time of its calls. Elements
-/// mean nothing, so f must not depend on them.
+/// f runs on its own thread, where operations compute nothing and tensors have extents, placements
+/// and a size, but no memory: the time depends on the number of calls, not on the size of a model.
+/// Elements are meaningless, so f must not depend on them.
 ///
 /// @throws what f throws
 template <class F>

@@ -1,4 +1,4 @@
-// The communicator that runs nothing.
+// The communicator that executes nothing.
 #pragma once
 
 #include <concepts>
@@ -20,7 +20,7 @@ namespace cleave {
 
 namespace detail {
 
-/// A template of one type: compiled where it is used, not wherever this file is included.
+/// Constrained to one type: compiled where it is used, not wherever this file is included.
 template <std::same_as<Communicator> Base>
 class DryCommunicator final : public Base {
  public:
@@ -62,12 +62,12 @@ template <std::same_as<Communicator> Result>
 Budget dry_budget(int rank, int size, RankFunction f) {
   Budget cost;
   std::exception_ptr error;
-  std::thread thread([&] {  // whose memory is counted from the beginning
+  std::thread thread([&] {  // counts its memory from the start
     try {
       const DryScope scope;
       World world(dry_communicator(rank, size));
       CheckLevel& check = world.communicator().state().check;
-      if (check == CheckLevel::collective) check = CheckLevel::local;  // which would communicate
+      if (check == CheckLevel::collective) check = CheckLevel::local;  // that would communicate
       const CommTrace trace(world);
       f(world);
       cost = {trace, memory_stats()};

@@ -1,7 +1,7 @@
-// Collectives of plain local tensors as functions: they leave their arguments alone and give back
-// a value that is being made.
+// Collectives of plain local tensors as functions: they do not modify their arguments, and return
+// asynchronous results.
 //
-//     auto sum = functional::all_reduce(gradient, Sum{}, world);   // goes on at once
+//     auto sum = functional::all_reduce(gradient, Sum{}, world);   // returns at once
 //     auto all = functional::all_gather(rows, 0, {mesh, tp{}});    // along an axis of a mesh
 //     use(*sum, *all);                                             // waits
 //
@@ -17,7 +17,7 @@
 
 namespace cleave::functional {
 
-/// The result of a collective, as soon as it is there. @throws what the collective threw
+/// Waits for the result of a collective. @throws what the collective threw
 template <class T>
 const T& wait(const Async<T>& result) {
   return result.wait();
@@ -27,7 +27,7 @@ T wait(Async<T>&& result) {
   return std::move(result).wait();
 }
 
-/// A tensor that nothing has to be waited for, so that generic code may ask.
+/// Returns a tensor that needs no waiting: for generic code.
 template <class T, int Rank, class Device>
 const Tensor<T, Rank, Device>& wait(const Tensor<T, Rank, Device>& tensor) {
   return tensor;

@@ -1,4 +1,4 @@
-// How a program was started: how many ranks its user asked for, and whether an MPI launcher did.
+// How a program was started: the number of ranks requested, and whether by an MPI launcher.
 #pragma once
 
 #include <cstdlib>
@@ -11,7 +11,7 @@
 
 namespace cleave::detail {
 
-/// More threads than this are taken for a mistake.
+/// More threads than this are assumed to be a mistake.
 inline constexpr int max_thread_ranks = 4096;
 
 /// @throws Error unless `text` is an integer from 1 to `max_thread_ranks`
@@ -38,23 +38,23 @@ inline const char* option_value(int argc, char** argv, const std::string& name) 
   return nullptr;
 }
 
-/// The value of a variable of the environment; null if it is not set, or empty.
+/// The value of an environment variable; null if it is not set, or empty.
 inline const char* setting(const char* variable) {
   const char* text = std::getenv(variable);
   return text != nullptr && *text != '\0' ? text : nullptr;
 }
 
 /// `--ranks N` or `--ranks=N`, else CLEAVE_RANKS, else one rank per core.
-/// @throws Error for a value that means nothing
+/// @throws Error for an invalid value
 inline int requested_ranks(int argc, char** argv) {
   if (const char* text = option_value(argc, argv, "--ranks")) return parse_ranks(text, "--ranks");
   if (const char* text = setting("CLEAVE_RANKS")) return parse_ranks(text, "CLEAVE_RANKS");
   return available_cores();
 }
 
-/// `--device NAME` or `--device=NAME`, else CLEAVE_DEVICE, else the first of those that a program
-/// is compiled for: its place among their names.
-/// @throws Error for one that the program is not compiled for
+/// `--device NAME` or `--device=NAME`, else CLEAVE_DEVICE, else the first device that the program
+/// is compiled for: its index in `names`.
+/// @throws Error for a device that the program is not compiled for
 inline std::size_t requested_device(int argc, char** argv, std::span<const char* const> names) {
   const char* text = option_value(argc, argv, "--device");
   if (text == nullptr) text = setting("CLEAVE_DEVICE");
@@ -68,8 +68,8 @@ inline std::size_t requested_device(int argc, char** argv, std::span<const char*
                          "'; it knows: " + known);
 }
 
-/// The processes that an MPI launcher (mpirun, mpiexec, srun) started together with this one:
-/// 0 if none did, -1 if one did but does not say how many.
+/// The number of processes that an MPI launcher (mpirun, mpiexec, srun) started, this one included:
+/// 0 if none did, -1 if one did but the number is not known.
 inline int launched_processes() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"})
     if (const char* text = std::getenv(name); text != nullptr && std::atoi(text) > 0)

@@ -1,6 +1,6 @@
-// Runs of a strided view in row-major order: elements [begin, begin + count), wherever they lie.
+// Ranges of a strided view in row-major order: elements [begin, begin + count), run by run.
 //
-// What a reduction or a message takes from a view at a time. Nothing is allocated.
+// Reductions and messages process a view range by range. Nothing is allocated.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace cleave::detail {
 
-/// Bytes that a reduction or a packed copy handles at a time: half of a usual first-level cache.
+/// Bytes that a reduction or a packed copy handles at a time: half of a typical L1 cache.
 inline constexpr index_t block_bytes = 16 * 1024;
 
 /// Calls move(offset in the view, stride, position in the range, run length) for each run.
@@ -42,7 +42,7 @@ void for_runs(const Shape& extents, const Shape& strides, index_t begin, index_t
   }
 }
 
-/// Copies elements [begin, begin + count) of `from`, in row-major order, to dense memory.
+/// Copies elements [begin, begin + count) of `from`, in row-major order, to contiguous memory.
 inline void pack_range(const ConstView& from, index_t begin, index_t count, void* dense) {
   visit_word(size_of(from.dtype), [&]<std::size_t N>() {
     const auto* base = static_cast<const Word<N>*>(from.data);
@@ -70,7 +70,7 @@ inline void unpack_range(const void* dense, const View& to, index_t begin, index
   });
 }
 
-/// The dense memory at element `begin` of a contiguous view.
+/// The address of element `begin` of a contiguous view.
 inline const void* element_at(const ConstView& view, index_t begin) {
   return static_cast<const std::byte*>(view.data) + begin * index_t(size_of(view.dtype));
 }

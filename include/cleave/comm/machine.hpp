@@ -1,12 +1,12 @@
-// What communication costs on a machine, inside of a node and between nodes: as the file says that
-// CLEAVE_TUNE names, or, if it is "measure", as is measured when a world is made.
+// The communication costs of a machine, within a node and between nodes: from the file that
+// CLEAVE_TUNE names or, if it is "measure", measured when a world is created.
 //
 // Lines of the file begin with a word; # begins a comment. Those of this header:
 //
 //   inside    2.1  9000      of a collective on one node: latency in us, bytes per us and rank
-//   between  24.0  1150  8   across nodes, each with so many ranks
+//   between  24.0  1150  8   across nodes, and the number of ranks per node
 //
-// The others are of tables of algorithms.
+// Other lines are rows of algorithm tables.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@
 
 namespace cleave {
 
-/// What a collective costs a rank: a time that it takes at least, and bytes that arrive meanwhile.
+/// The cost of a collective for a rank: its latency, and the rate at which bytes arrive.
 struct LinkCosts {
   double latency_us = 0;
   double bytes_per_us = 0;
@@ -29,8 +29,9 @@ struct MachineCosts {
   LinkCosts between{};     ///< among ranks of several
   int ranks_per_node = 0;  ///< with `between`; ranks are numbered node by node
 
-  /// What the file of CLEAVE_TUNE says; nothing known if there is none, or if CLEAVE_TUNE=measure.
-  /// @throws Error that names the line which means nothing, or the file that cannot be read
+  /// The costs in the file that CLEAVE_TUNE names; unknown without a file, or if
+  /// CLEAVE_TUNE=measure.
+  /// @throws Error that names the invalid line, or the file that cannot be read
   static MachineCosts from_environment();
 };
 
@@ -39,11 +40,11 @@ namespace detail {
 /// Whether CLEAVE_TUNE asks worlds to measure what communication costs.
 bool measures_machine();
 
-/// Takes a line of the file that CLEAVE_TUNE names, without its comment, and where it is:
+/// Takes a line of the file that CLEAVE_TUNE names, without its comment, and its position:
 /// "file:line".
 using TakeTuneLine = void (*)(void* to, const std::string& text, const std::string& where);
 
-/// Hands over the lines that are not empty; none if no file is named.
+/// Calls `take` for every line that is not empty; for none if no file is named.
 /// @throws Error if the file cannot be read
 void each_tune_line(void* to, TakeTuneLine take);
 

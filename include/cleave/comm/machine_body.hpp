@@ -1,6 +1,5 @@
-// Reads what communication costs on a machine. Without streams, whose classes take 4 MB of the
-// memory of a compiler that has read their header: every program that includes the library compiles
-// this.
+// Reads the communication costs of a machine. Avoids streams, whose header costs a compiler 4 MB of
+// memory: every program that includes the library compiles this.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +44,7 @@ CLEAVE_INLINE bool is_about_machine(const std::string& line) {
   return word == std::string("inside") || word == std::string("between");
 }
 
-/// @throws Error for a line that means nothing
+/// @throws Error for an invalid line
 CLEAVE_INLINE void take_machine_line(void* to, const std::string& text, const std::string& where) {
   if (!is_about_machine(text)) return;
   MachineCosts& costs = *static_cast<MachineCosts*>(to);

@@ -1,4 +1,4 @@
-// What communication costs among the ranks of a group, measured (CLEAVE_TUNE=measure, cleave-tune).
+// Measures communication costs among the ranks of a group (CLEAVE_TUNE=measure, cleave-tune).
 #pragma once
 
 #include <cleave/comm/communicator.hpp>
@@ -6,10 +6,11 @@
 
 namespace cleave::detail {
 
-/// Times short and long all-gathers, in some tenths of a second where one takes less than 10 ms.
+/// Times short and long all-gathers; takes some tenths of a second if one takes less than 10 ms.
 ///
-/// @param all  a group of more ranks that measure, at the same time: their costliest group counts
-/// @return     the same on all ranks of `all`; nothing known where groups have one rank
+/// @param all  all ranks that measure at the same time, in several groups: the costliest group
+///             counts
+/// @return     the same on all ranks of `all`; unknown costs if groups have one rank
 /// @collective every rank of `all`
 LinkCosts measure_link(Communicator& group, Communicator& all);
 

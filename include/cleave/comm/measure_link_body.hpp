@@ -1,4 +1,4 @@
-// Measures what communication costs by all-gathers, which every backend has.
+// Measures communication costs by all-gathers, which every backend supports.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace cleave::detail {
 
-/// Seconds of an all-gather of so many bytes from each rank, on the slowest rank: the same on all.
+/// Seconds of an all-gather of `share` bytes per rank, on the slowest rank: the same on all ranks.
 CLEAVE_INLINE double seconds_of_gather(Communicator& group, index_t share) {
   const index_t all = group.size() * share;
   const std::shared_ptr<void> from = allocate_bytes(Host{}, std::size_t(share));

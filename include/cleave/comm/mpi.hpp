@@ -1,8 +1,8 @@
-// The backend whose ranks are MPI processes, from any communicator that the user has.
+// The backend whose ranks are MPI processes, created from any communicator of the user.
 //
-// Errors of MPI come back as cleave::Error. Waiting is polling: a rank that waits hears when
-// another one has failed or left, and gives up at the time-out. Boost.MPI and mpi.h are included
-// by the headers of comm/mpi/ only.
+// MPI errors are thrown as cleave::Error. Ranks wait by polling: a waiting rank learns when another
+// one has failed or left, and gives up at the time-out. Only the headers of comm/mpi/ include
+// Boost.MPI and mpi.h.
 #pragma once
 
 #include <memory>
@@ -13,12 +13,12 @@
 
 namespace cleave {
 
-/// A world of the ranks of an MPI communicator, which stays the caller's and free for other use. A
-/// boost::mpi::communicator becomes an MPI_Comm by itself.
+/// A world of the ranks of an MPI communicator, which the caller still owns and may use otherwise.
+/// A boost::mpi::communicator converts to an MPI_Comm implicitly.
 ///
 /// A rank that fails in a collective wakes all others, as does one whose last communicator is
-/// destroyed by an exception. No group of that world can be used then, and messages may be under
-/// way for ever: MPI_Finalize may wait for them.
+/// destroyed by an exception. No group of that world can be used afterwards, and messages may stay
+/// in flight for ever: MPI_Finalize may wait for them.
 ///
 /// @collective every rank of `comm`
 /// @throws Error if MPI is not running, or `comm` is null or an inter-communicator

@@ -1,4 +1,4 @@
-// Worlds of MPI communicators, with all that they are made of.
+// Creates worlds from MPI communicators; includes the whole backend.
 #pragma once
 
 #include <memory>

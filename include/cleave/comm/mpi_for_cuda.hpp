@@ -1,11 +1,11 @@
-// MPI for programs whose `main` nvcc compiles, which must not read MPI's headers: one file of the
-// program, compiled by the host's compiler, includes this and nothing else of cleave.
+// MPI for programs whose `main` is compiled by nvcc, which must not read MPI's headers: one file of
+// the program, compiled by the host compiler, includes this and nothing else of cleave.
 //
 //     // mpi.cpp
 //     #include <cleave/comm/mpi_for_cuda.hpp>
 //
-// Not inline: two files that include it do not link. With CLEAVE_COMPILED=1 the file that includes
-// cleave/compiled.hpp knows MPI, and this adds nothing.
+// Not inline: including it in two files is a link error. With CLEAVE_COMPILED=1 the file that
+// includes cleave/compiled.hpp provides MPI, and this adds nothing.
 #pragma once
 
 #include <cleave/comm/run.hpp>

@@ -1,4 +1,4 @@
-// NCCL as users see it: their communicators in, ours out, and memory that it moves without copies.
+// NCCL for users: communicators from and to NCCL, and memory that NCCL transfers without copies.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include <cleave/core/cuda/fp16.hpp>
-// NCCL's header comes after that one.
+// NCCL's header must come after that one.
 #include <nccl.h>
 
 #include <cleave/comm/communicator.hpp>
@@ -18,14 +18,15 @@
 
 namespace cleave {
 
-/// A communicator over the user's `ncclComm_t`, which stays the user's and has to outlive it.
+/// A communicator over the user's `ncclComm_t`, which the user still owns and which must outlive
+/// it.
 ///
 ///     auto ranks = nccl_communicator(comm, world.shared_communicator());
 ///     auto mesh = init_device_mesh<dp, tp>(ranks, {2, 4}, Cuda{});
 ///
 /// Collectives run on the current stream; a `cuda::StreamGuard` makes that the user's.
 ///
-/// @param host  the same ranks in the same order, for what passes on the host: shapes, checks
+/// @param host  the same ranks in the same order, for host communication: shapes, checks
 /// @collective  every rank of the group
 /// @throws Error if the ranks differ, or the library is older than its header
 inline std::shared_ptr<Communicator> nccl_communicator(ncclComm_t comm,
@@ -34,8 +35,8 @@ inline std::shared_ptr<Communicator> nccl_communicator(ncclComm_t comm,
   return detail::NcclCommunicator::adopt(comm, std::move(host));
 }
 
-/// The `ncclComm_t` of a group, e.g. `nccl_handle(mesh.group(tp{}))`, for calls of the user's own
-/// between those of cleave. Stays ours.
+/// The `ncclComm_t` of a group, e.g. `nccl_handle(mesh.group(tp{}))`, for the user's own calls
+/// between those of cleave. cleave still owns it.
 ///
 /// @throws Error if the group does not communicate by NCCL, or has failed
 inline ncclComm_t nccl_handle(Communicator& group) {
@@ -53,7 +54,7 @@ inline ncclComm_t nccl_handle(Communicator& group) {
 namespace cuda {
 
 /// An uninitialised tensor in memory that is registered with the communicators of this rank: NCCL
-/// moves it without copying it first.
+/// transfers it without an extra copy.
 ///
 /// @param group  any group of this rank
 /// @throws Error if there is not enough memory

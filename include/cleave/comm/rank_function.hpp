@@ -1,4 +1,4 @@
-// What `run` calls on every rank, without its type.
+// The function that `run` calls on every rank, type-erased.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace cleave::detail {
 
-/// The user's function, whatever its type: little is to be compiled for another one. A reference.
+/// A reference to the user's function of any type, so that less is compiled per type.
 class RankFunction {
  public:
   template <class F>
@@ -18,7 +18,7 @@ class RankFunction {
     else object_ = const_cast<void*>(static_cast<const void*>(std::addressof(f)));
   }
 
-  /// What f returns, 0 for void.
+  /// The result of f; 0 for void.
   int operator()(World& world) const { return call_(object_, world); }
 
  private:

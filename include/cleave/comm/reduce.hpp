@@ -1,10 +1,10 @@
-// Elementwise reductions over ranks: the arithmetic behind all_reduce and reduce_scatter wherever
-// the library sums itself.
+// Elementwise reductions over ranks: the arithmetic of all_reduce and reduce_scatter wherever
+// cleave itself reduces.
 //
 // Operands are combined in the order given, ((a0 + a1) + a2) + .., so that a result has the same
 // bits in every run. 16-bit types are accumulated in float and rounded once. Sums and products of
-// integers wrap. A NaN among the operands of max or min is the result. Bools: sum and max are
-// `or`, product and min are `and`.
+// integers wrap. max and min propagate NaNs. Bools: sum and max are `or`, product and min are
+// `and`.
 #pragma once
 
 #include <complex>
@@ -31,7 +31,7 @@ struct ReduceKernel {
   void (*next)(void* accumulator, const void* a, index_t count);
   void (*last)(const void* accumulator, void* result, index_t count, int ranks);
   index_t accumulator_bytes;  ///< of one of the `parts`
-  int parts;                  ///< numbers per element: 2 for complex ones that are treated as pairs
+  int parts;                  ///< numbers per element: 2 for complex numbers treated as pairs
 };
 
 template <class T, class Op>
@@ -89,11 +89,11 @@ struct ReduceLoops {
   }
 };
 
-// Templates of one type: loops of all element types are compiled where elements are reduced, not
-// wherever this file is included.
+// Templates constrained to one type: loops of all element types are compiled where elements are
+// reduced, not wherever this file is included.
 
-/// Integers are added and multiplied as unsigned ones (wrapping is defined), complex numbers added
-/// as pairs. @pre for Max and Min the type has an order
+/// Integers are added and multiplied as unsigned (wrapping is defined), complex numbers added as
+/// pairs. @pre for Max and Min the type has an order
 template <class Op>
 ReduceKernel kernel_of(DType type) {
   constexpr bool orders = std::is_same_v<Op, Max> || std::is_same_v<Op, Min>;
@@ -159,7 +159,7 @@ void reduce_range(Op op, std::span<const ConstView> operands, const View& result
 
 namespace cleave {
 
-/// The same where the views' device is a type.
+/// The same, with the views' device as a type.
 template <std::same_as<Host> Device>
 void reduce_range(Device, ReduceOp op, std::span<const ConstView> operands, const View& result,
                   index_t begin, index_t end) {

@@ -1,4 +1,4 @@
-// Which reductions elements of a type have.
+// Which reductions an element type supports.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ constexpr bool is_complex_dtype(DType type) {
 
 constexpr bool is_integer_dtype(DType type) { return type >= DType::int8 && type <= DType::uint64; }
 
-/// @throws Error where elements of that type have no such reduction
+/// @throws Error if elements of that type do not support the reduction
 inline void require_reduction(const char* operation, DType type, ReduceOp op) {
   const char* reason = nullptr;
   if (op == ReduceOp::avg && is_integer_dtype(type))

@@ -1,4 +1,4 @@
-// The entry point: `run` starts the ranks of a program, and tells how they ended.
+// The entry point: `run` starts the ranks of a program, and reports how they ended.
 #pragma once
 
 #include <concepts>
@@ -17,8 +17,8 @@ namespace cleave {
 
 namespace detail {
 
-// Templates of one type: in a program that is not compiled with CLEAVE_COMPILED, what they need is
-// compiled where ranks are started, not wherever this file is included.
+// Templates constrained to one type: without CLEAVE_COMPILED, their implementation is compiled
+// where ranks are started, not wherever this file is included.
 
 /// @see run
 template <std::same_as<RankFunction> F>
@@ -26,22 +26,22 @@ int run_ranks(int argc, char** argv, F f);
 /// @see run_threads
 template <std::same_as<RankFunction> F>
 void run_on_threads_alone(int ranks, F f);
-/// The place among `names` of the device that is asked for; -1, after a line on stderr, if there is
-/// none such.
+/// The index in `names` of the requested device; -1, after a line on stderr, if it is not one of
+/// them.
 CLEAVE_INLINE int choose_device(int argc, char** argv, std::span<const char* const> names);
 
 }  // namespace detail
 
 /// Runs f(world) on every rank and returns the exit code for `main`.
 ///
-/// Started by an MPI launcher, in a program compiled with MPI, the ranks are its processes;
+/// In a program compiled with MPI and started by an MPI launcher, the ranks are its processes;
 /// otherwise they are threads: `--ranks N`, else CLEAVE_RANKS, else one per core. Threads call the
-/// same f at the same time: what it captures by reference, they share. While ranks are threads,
-/// OpenBLAS uses one thread per call, unless the environment says otherwise.
+/// same f concurrently and share what it captures by reference. While ranks are threads, OpenBLAS
+/// uses one thread per call, unless the environment says otherwise.
 ///
 /// @param f  takes `World&`, returns void or an exit code
 /// @return   0; the first non-zero code that a rank returned; 1 if a rank threw, with its rank and
-///           error on stderr; 2 if the ranks could not be started as asked
+///           error on stderr; 2 if the ranks could not be started as requested
 template <class F>
 int run(int argc, char** argv, F&& f) {
   return detail::run_ranks(argc, argv, detail::RankFunction(f));
@@ -50,8 +50,8 @@ int run(int argc, char** argv, F&& f) {
 /// Prepares the calling rank of a group for its device; other devices have overloads.
 inline void enter_device(Host, const Communicator&) {}
 
-/// Runs f(world, device) on every rank, `device` being one of those that the program names: the
-/// one that `--device NAME` asks for, else CLEAVE_DEVICE, else the first.
+/// Runs f(world, device) on every rank, `device` being one of `Devices`: the one that the option
+/// `--device NAME` names, else CLEAVE_DEVICE, else the first.
 ///
 ///     run<Host, Cuda>(argc, argv, [](World& world, auto device) {
 ///       auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, device); ..
@@ -77,8 +77,8 @@ int run(int argc, char** argv, F&& f) {
   return code;
 }
 
-/// Runs f(world) on that many threads, the calling one among them, and returns when all have
-/// ended: for tests, and for programs that have a `main` of their own.
+/// Runs f(world) on `ranks` threads, including the calling one, and returns when all have ended:
+/// for tests, and for programs with their own `main`.
 ///
 /// @throws whatever the first failing rank threw; Error if the threads cannot be started
 template <class F>

@@ -17,8 +17,8 @@
 
 namespace cleave::detail {
 
-/// Runs f on the processes of an MPI launcher, for files that no MPI header may be read in: nvcc's.
-/// There where one file of the program includes cleave/comm/mpi_for_cuda.hpp.
+/// Runs f on the processes of an MPI launcher, for files that cannot include MPI's headers: nvcc's.
+/// Defined if a file of the program includes cleave/comm/mpi_for_cuda.hpp.
 [[gnu::weak]] int run_on_processes(int argc, char** argv, RankFunction f);
 
 template <std::same_as<RankFunction> F>

@@ -1,5 +1,5 @@
-// What a rank communicates while a CommTrace lives: which collectives, over which mesh axes, in
-// which module, how many bytes, how long that takes. Tests assert on it; users print it.
+// Records what a rank communicates while a CommTrace lives: collectives, mesh axes, modules, bytes
+// and time. Tests assert on it; users print it.
 #pragma once
 
 #include <concepts>
@@ -21,13 +21,13 @@ struct CommEvent {
   DType dtype = DType::uint8;
   index_t elements = 0;     ///< received from other ranks, see `received_elements`
   index_t bytes = 0;        ///< the same in bytes
-  index_t messages = 0;     ///< that these are received in, see `received_messages`
+  index_t messages = 0;     ///< that carry these elements, see `received_messages`
   std::string operation{};  ///< what the user called, or the kind
-  std::string path{};       ///< of the module, see `with_paths`; "" where none says its path
+  std::string path{};       ///< of the module, see `with_paths`; "" if there is none
   bool is_backward = false;
 };
 
-/// Collectives of one rank, and what they add up to.
+/// Collectives of one rank, and their totals.
 class CommEvents {
  public:
   CommEvents() = default;
@@ -60,25 +60,25 @@ class CommEvents {
     return bytes;
   }
 
-  /// Messages that it received them in.
+  /// Messages that carried these bytes.
   index_t received_messages() const {
     index_t messages = 0;
     for (const CommEvent& event : events_) messages += event.messages;
     return messages;
   }
 
-  /// Those of calls, and those of `backward`.
+  /// The events of forward calls, and those of `backward`.
   CommEvents forward() const {
     return such([](const CommEvent& event) { return !event.is_backward; });
   }
   CommEvents backward() const {
     return such([](const CommEvent& event) { return event.is_backward; });
   }
-  /// Those of a module alone, without the modules inside of it: "blocks.0.mlp". @see with_paths
+  /// The events of a module, without the modules inside of it: "blocks.0.mlp". @see with_paths
   CommEvents at(std::string_view path) const {
     return such([&](const CommEvent& event) { return event.path == path; });
   }
-  /// Those of a module and all inside of it.
+  /// The events of a module and of all modules inside of it.
   CommEvents inside(std::string_view path) const {
     return such([&](const CommEvent& event) {
       const std::string_view theirs = event.path;
@@ -102,9 +102,9 @@ class CommEvents {
   template <std::same_as<CommEvent> Event = CommEvent>  // compiled where it is called
   std::string to_string() const;
 
-  /// The same by module: its path, and whether it is called or its gradients are computed, come
-  /// first; then messages and bytes that this rank receives. The whole network is (root). Lines are
-  /// ordered by pass and path, then by group and collective.
+  /// The same by module, with columns for its path, the pass (forward or backward), and the
+  /// messages and bytes that this rank receives. The whole network is (root). Lines are ordered by
+  /// pass and path, then by group and collective.
   template <std::same_as<CommEvent> Event = CommEvent>
   std::string by_module() const;
 
@@ -133,7 +133,7 @@ class CommEvents {
 ///     CHECK(trace.count(CollectiveKind::all_gather) == 1);
 ///
 /// Local; nothing is communicated. Traces of one rank may nest or overlap. A collective is recorded
-/// when it is called, even if it then fails; look at the trace when asynchronous work has ended.
+/// when it is called, even if it then fails; read the trace after asynchronous work has ended.
 class CommTrace : public CommEvents, private Observer {
  public:
   explicit CommTrace(const Communicator& communicator) : CommTrace(communicator.shared_state()) {}
@@ -145,13 +145,13 @@ class CommTrace : public CommEvents, private Observer {
     }
   explicit CommTrace(const Owner& owner) : CommTrace(owner.communicator()) {}
 
-  CommTrace(const CommTrace&) = delete;  // its rank knows it by its address
+  CommTrace(const CommTrace&) = delete;  // registered with its rank by address
   CommTrace& operator=(const CommTrace&) = delete;
 
   CLEAVE_INLINE ~CommTrace() override;
 
-  /// How long this rank was in collectives that have ended, waiting for other ranks included. Those
-  /// that run beside computation count as well; on a GPU the time is the host's.
+  /// Seconds that this rank spent in completed collectives, including waits for other ranks.
+  /// Asynchronous collectives count, too; on a GPU the time is the host's.
   double seconds() const noexcept { return seconds_; }
 
   void clear() noexcept {
@@ -167,7 +167,7 @@ class CommTrace : public CommEvents, private Observer {
   void observe_time(double seconds) override { seconds_ += seconds; }
 
   std::shared_ptr<RankState> state_;
-  std::vector<char> senders_{};  ///< by rank: whether this round has a message of it
+  std::vector<char> senders_{};  ///< by rank: whether it has sent a message in this round
   double seconds_ = 0;
 };
 

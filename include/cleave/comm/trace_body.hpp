@@ -51,7 +51,7 @@ CLEAVE_INLINE CommTrace::CommTrace(std::shared_ptr<RankState> state) : state_(st
 
 namespace detail {
 
-/// Columns of text; the first row is the heading. Those in `numbers` are aligned to the right.
+/// Columns of text; the first row is the heading. Columns marked in `numbers` are right-aligned.
 template <std::same_as<std::string> Text>
 Text table(const std::vector<std::vector<Text>>& rows, const std::vector<bool>& numbers) {
   std::vector<std::size_t> widths(numbers.size(), 0);
@@ -70,14 +70,14 @@ Text table(const std::vector<std::vector<Text>>& rows, const std::vector<bool>& 
   return text;
 }
 
-/// Equal calls.
+/// A line for equal calls.
 template <class Event>
 struct CommLine {
   const Event* event;
   index_t calls = 0, messages = 0, bytes = 0;
 };
 
-/// Whether path a comes before b: by their names, numbers by their value.
+/// Whether path a comes before b: compares names, and numbers by value.
 inline bool precedes(const std::string& a, const std::string& b) {
   const auto digits = [](const std::string& text, std::size_t at) {
     std::size_t end = at;
@@ -86,7 +86,7 @@ inline bool precedes(const std::string& a, const std::string& b) {
   };
   std::size_t i = 0;
   while (i < a.size() && i < b.size() && a[i] == b[i]) ++i;
-  while (i > 0 && digits(a, i - 1) > 0) --i;  // of a number that they share the beginning of
+  while (i > 0 && digits(a, i - 1) > 0) --i;  // back to the start of a number that differs
   const std::size_t of_a = digits(a, i), of_b = digits(b, i);
   if (of_a > 0 && of_b > 0 && of_a != of_b) return of_a < of_b;
   return a.compare(i, a.npos, b, i, b.npos) < 0;

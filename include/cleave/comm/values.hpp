@@ -1,4 +1,4 @@
-// Small values that the ranks of a group tell each other on the host.
+// Small values that the ranks of a group exchange on the host.
 //
 // All functions are collective over the group. `operation` is what the user called, for errors.
 #pragma once
@@ -16,14 +16,14 @@ namespace cleave::detail {
 
 inline void run_observed(Communicator& group, const Collective& call) { group.run(call); }
 
-/// What each rank has, in rank order.
+/// The values of all ranks, in rank order.
 template <class T>
   requires std::is_trivially_copyable_v<T>
 std::vector<T> gather_values(Communicator& group, const T& mine, const char* operation,
                              void (*run)(Communicator&, const Collective&) = run_observed) {
   constexpr auto each = index_t(sizeof(T));
   const index_t ranks = group.size();
-  std::vector<T> all(std::size_t(ranks), mine);  // on a dry mesh, nobody says otherwise
+  std::vector<T> all(std::size_t(ranks), mine);  // on a dry mesh, all ranks have this value
   std::vector<Box> pieces;
   for (index_t r = 0; r < ranks; ++r)
     pieces.push_back({Shape::filled(1, r * each), Shape::filled(1, (r + 1) * each)});
@@ -37,7 +37,7 @@ std::vector<T> gather_values(Communicator& group, const T& mine, const char* ope
   return all;
 }
 
-/// The ranks' numbers reduced, on all of them.
+/// The reduction of the ranks' numbers, on all ranks.
 template <class T>
 T reduce_values(Communicator& group, ReduceOp op, const T& mine, const char* operation) {
   T result = mine;
@@ -62,7 +62,7 @@ inline Collective broadcast_call(const View& values, const char* operation, int 
   return call;
 }
 
-/// The shape that the root has.
+/// The shape of the root.
 inline Shape broadcast_shape(Communicator& group, Shape shape, const char* operation,
                              int root = 0) {
   const Shape extents = Shape::filled(1, max_dims);

@@ -1,7 +1,7 @@
-// What one rank can see to be wrong with a collective, and what two ranks can: shared by backends.
+// Checks of a collective that one rank can make, and that two ranks can: shared by backends.
 //
-// Everything that a backend indexes with is checked before it is used, whatever the check level:
-// a wrong box would otherwise read or write memory that is not the caller's.
+// All indices that a backend uses are checked first, whatever the check level: a wrong box would
+// otherwise read or write memory that is not the caller's.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@
 
 namespace cleave::detail {
 
-/// What the user called, or the kind of the collective.
+/// The function that the user called, or the kind of the collective.
 inline const char* operation_of(const Collective& c) {
   return c.operation[0] != '\0' ? c.operation : name_of(c.kind);
 }
@@ -55,10 +55,10 @@ inline void verify_piece(const Collective& c, const Box& piece, const ConstView&
                            text_of(view.extents, view.dtype)});
 }
 
-/// What a rank can verify alone, before it meets its peers.
+/// Checks that a rank can make alone, before it communicates.
 ///
 /// @throws Error for a root outside of the group, a reduction that does not exist, pieces or
-///         transfers that do not lie within their views or do not fit
+/// transfers that exceed their views or do not match
 inline void verify_call(const Collective& c, int rank, int size) {
   const auto fail = [&](const std::string& message) { throw Error(operation_of(c), message); };
   const auto verify_pieces = [&](const Shape& extents, const char* what) {
@@ -113,8 +113,8 @@ inline void verify_call(const Collective& c, int rank, int size) {
   }
 }
 
-/// Whether two ranks make calls that can meet: same kind, size as far as it is known, detail and
-/// root; same operands of a reduction.
+/// Whether the calls of two ranks match: same kind, size as far as it is known, detail and root;
+/// same operands of a reduction.
 inline bool agree(const Collective& a, const Collective& b) {
   if (a.kind != b.kind || a.global_count != b.global_count || a.detail != b.detail) return false;
   switch (a.kind) {
@@ -146,8 +146,8 @@ inline std::string text_of(const Collective& c) {
   }
 }
 
-/// Compares what `peer` sends to `rank` with what `rank` receives from it.
-/// @throws Error where they differ
+/// Compares the transfers of `peer` to `rank` with those that `rank` expects from it.
+/// @throws Error if they differ
 inline void verify_transfers(const Collective& c, std::span<const Transfer> sends, int rank,
                              std::span<const Transfer> receives, int peer) {
   std::size_t s = 0, r = 0;
@@ -163,7 +163,7 @@ inline void verify_transfers(const Collective& c, std::span<const Transfer> send
   }
 }
 
-/// @throws Error if what a rank sends and where it goes do not fit each other
+/// @throws Error if the sender's view and the receiver's do not match
 inline void verify_fit(const Collective& c, const ConstView& from, const View& to) {
   if (holds_nothing(from) && holds_nothing(to)) return;
   if (from.extents != to.extents || from.dtype != to.dtype)
@@ -172,7 +172,7 @@ inline void verify_fit(const Collective& c, const ConstView& from, const View& t
         {.shapes = text_of(from.extents, from.dtype) + " and " + text_of(to.extents, to.dtype)});
 }
 
-/// `strided_copy` between ranks. @throws Error if the views do not fit each other
+/// `strided_copy` between ranks. @throws Error if the views do not match
 template <class Device>
 void copy_checked(const Collective& c, const ConstView& from, const View& to) {
   verify_fit(c, from, to);
@@ -180,7 +180,7 @@ void copy_checked(const Collective& c, const ConstView& from, const View& to) {
 }
 
 /// The place of the calling rank in a subgroup.
-/// @throws Error if the list names a rank twice or one that is not there, or lacks this one
+/// @throws Error if the list names a rank twice or one that does not exist, or lacks this one
 inline int place_in_subgroup(const Communicator& group, std::span<const int> ranks) {
   const auto fail = [&](int rank, const char* problem) {
     throw Error("subgroup",

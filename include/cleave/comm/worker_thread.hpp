@@ -11,17 +11,17 @@
 
 namespace cleave::detail {
 
-/// Whether this thread is one.
+/// Whether this thread is a worker thread.
 inline bool& is_worker_thread() noexcept {
   static thread_local bool is_worker = false;
   return is_worker;
 }
 
-/// Asks for short time slices, so that a thread that mostly waits runs soon after what it has waited
-/// for, while another one computes. Linux has that from 6.12; older ones ignore it.
+/// Asks for short time slices, so that a thread that mostly waits runs soon after its wait ends,
+/// while another one computes. Linux supports this since 6.12; older kernels ignore it.
 inline void request_short_time_slices() noexcept {
 #if defined(__linux__) && defined(SYS_sched_getattr) && defined(SYS_sched_setattr)
-  struct Attributes {  // of the system's first version of them
+  struct Attributes {  // the kernel's sched_attr, first version
     std::uint32_t size = 48, policy = 0;
     std::uint64_t flags = 0;
     std::int32_t nice = 0;

@@ -1,4 +1,4 @@
-// All ranks of a program, as one of them sees them.
+// All ranks of a program, as seen by one of them.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace cleave {
 
-/// What `run` hands to the user's function: this rank's place among all ranks, and the
-/// communicator that meshes are made of. A handle; copies share the communicator.
+/// The argument of the user's function in `run`: this rank's place among all ranks, and the
+/// communicator from which meshes are made. A handle; copies share the communicator.
 class World {
  public:
   /// @throws Error for a null communicator
@@ -26,10 +26,10 @@ class World {
     return communicator_;
   }
 
-  /// Returns when all ranks have come here.
+  /// A barrier: returns when all ranks have called it.
   ///
   /// @collective every rank of the world
-  /// @throws Error if a rank has failed or left, or does not come within the time-out
+  /// @throws Error if a rank has failed or left, or does not arrive within the time-out
   void barrier() const {
     Collective collective;
     collective.operation = "barrier";

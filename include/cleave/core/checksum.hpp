@@ -1,11 +1,11 @@
-// A number that tells sequences of numbers from each other.
+// A checksum of a sequence of numbers.
 #pragma once
 
 #include <cstdint>
 
 namespace cleave::detail {
 
-/// FNV-1a (Fowler, Noll and Vo), a number in the place of a byte.
+/// FNV-1a (Fowler, Noll and Vo), applied to whole numbers instead of bytes.
 template <class Numbers>
 constexpr std::uint64_t checksum(const Numbers& numbers) {
   std::uint64_t sum = 14695981039346656037u;

@@ -1,8 +1,8 @@
 // The steady clock.
 #pragma once
 
-// <chrono> has calendars and time zones as well, 5 MB of the compiler's memory. What waits until a
-// time cannot be declared without std::chrono::steady_clock, and is not, in any standard library.
+// <chrono> also has calendars and time zones, which take 5 MB of the compiler's memory. Timed waits
+// need std::chrono::steady_clock: <condition_variable> declares it in every standard library.
 #include <condition_variable>
 
 namespace cleave::detail {

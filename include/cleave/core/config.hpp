@@ -1,11 +1,12 @@
-// What every header of cleave relies on: the language level, the index type, fixed limits and the
-// macro that lets one scalar function serve host and device.
+// The basis of every header of cleave: the language version, the index type, fixed limits and the
+// macro for functions that run on host and device.
 //
-// Features come from the build as macros with the value 1: CLEAVE_HAS_MPI, CLEAVE_HAS_CBLAS,
-// CLEAVE_HAS_LIBMVEC. Nothing here includes anything that they need.
+// The build enables features with macros of value 1: CLEAVE_HAS_MPI, CLEAVE_HAS_CBLAS,
+// CLEAVE_HAS_LIBMVEC. This header includes none of these libraries.
 //
-// With CLEAVE_COMPILED=1 what no type of the user decides is declared only; its definitions, in
-// headers named *_body.hpp, are read by the one file that includes cleave/compiled.hpp.
+// With CLEAVE_COMPILED=1, functions that do not depend on the user's types are only declared; their
+// definitions, in headers named *_body.hpp, are compiled in the one file that includes
+// cleave/compiled.hpp.
 #pragma once
 
 #include <cstdint>
@@ -32,16 +33,16 @@
 extern "C" const char cleave_error_link_cleave_compiled_or_include_cleave_compiled_hpp_in_one_file;
 #endif
 
-/// Before a loop of a few steps known to the compiler: writes them out, at -O2 too. nvcc's front end
-/// knows another pragma; its host compiler decides.
+/// Before a loop of few iterations, known at compile time: unrolls it, even at -O2. nvcc's front
+/// end has a different pragma; its host compiler decides.
 #if defined(__CUDACC__)
 #define CLEAVE_UNROLL
 #else
 #define CLEAVE_UNROLL _Pragma("GCC unroll 16")
 #endif
 
-/// Before a loop no step of which reads what another one writes, even where the arrays that it
-/// reads and writes are the same: lets it run with vector instructions.
+/// Before a loop no iteration of which reads what another one writes, even if it reads and writes
+/// the same array: permits vectorisation.
 #if defined(__clang__)
 #define CLEAVE_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -52,8 +53,8 @@ namespace cleave {
 
 namespace detail {
 
-// A program whose files differ in CLEAVE_COMPILED does not link: the variable is of the thread in
-// some files and of the process in others, which ELF linkers refuse and name.
+// A program whose files differ in CLEAVE_COMPILED does not link: the variable is thread-local in
+// some files and not in others, which ELF linkers reject with its name.
 #if defined(__ELF__) && !defined(__CUDA_ARCH__)
 #if CLEAVE_COMPILED
 [[gnu::used]] inline thread_local char error_all_files_of_a_program_must_agree_on_CLEAVE_COMPILED =

@@ -1,4 +1,4 @@
-// How long a wait may last, as a point of time and as text.
+// How long a wait may last, as a time point and as text.
 #pragma once
 
 #include <cstdio>
@@ -15,7 +15,7 @@ inline Clock::time_point deadline_after(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(limit);
 }
 
-/// " within 0.25 s", for what did not happen
+/// " within 0.25 s", for error messages
 inline std::string within(double seconds) {
   char text[40];
   std::snprintf(text, sizeof text, " within %g s", seconds);

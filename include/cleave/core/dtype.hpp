@@ -1,4 +1,4 @@
-// Element types as values: what type-erased code (communicators, files, messages) sees of a T.
+// Element types as values, for type-erased code (communicators, files, messages).
 #pragma once
 
 #include <complex>
@@ -122,7 +122,7 @@ decltype(auto) visit_dtype(DType type, F&& f) {
   return f.template operator()<double>();
 }
 
-/// The T of a DType: one of several where types are alike, `std::int64_t` for `long` and
+/// The T of a DType; if several types share the DType, one of them: `std::int64_t` for `long` and
 /// `long long`.
 template <DType D>
 using element_t = std::tuple_element_t<std::size_t(D), detail::ElementTypes>;
@@ -132,7 +132,7 @@ inline constexpr bool is_complex = false;
 template <class T>
 inline constexpr bool is_complex<std::complex<T>> = true;
 
-/// The type sums of T are accumulated in: float for the 16-bit types, T for the others.
+/// The type in which sums of T are accumulated: float for the 16-bit types, T for the others.
 template <class T>
 using accumulator_t =
     std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;

@@ -12,10 +12,10 @@ struct ErrorContext {
   std::string shapes{};      ///< e.g. "[5, 6] and [6, 7]"
   std::string placements{};  ///< e.g. "(Shard(0), Replicate)"
   std::string mesh{};        ///< e.g. "dp=2 x tp=2"
-  int rank = -1;             ///< world rank that reports
+  int rank = -1;             ///< world rank that reports the error
 };
 
-/// Everything that types cannot rule out is reported by this exception.
+/// Reports every error that types cannot rule out.
 ///
 /// `what()` reads `operation: message [shapes ..; placements ..; mesh ..; rank ..]`.
 class Error : public std::runtime_error {

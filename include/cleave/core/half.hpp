@@ -1,8 +1,9 @@
 // The 16-bit floating point types: IEEE binary16 (`half`) and the upper half of a binary32
-// (`bfloat16`). Storage only: arithmetic converts to float, one rounding (to nearest, ties to
-// even) on the way back, so that sums of halves are accumulated in float by whoever sums.
-// The built-in bit cast, not the standard library's, because device code may call only the former;
-// a GPU's own conversions, which round alike, where one runs the code.
+// (`bfloat16`). Storage only: arithmetic converts to float, and back with one rounding (to nearest,
+// ties to even); code that sums halves accumulates in float.
+//
+// Conversions use the built-in bit cast, because device code cannot call the standard library's,
+// and on a GPU its own instructions, which round alike.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ struct half {
 
   half() = default;
   CLEAVE_HOST_DEVICE constexpr half(float value) : bits(round(value)) {}
-  /// Other numbers become floats first.
+  /// Converts other numbers to float first.
   template <class Number>
     requires std::is_arithmetic_v<Number>
   CLEAVE_HOST_DEVICE constexpr half(Number value) : half(static_cast<float>(value)) {}
@@ -77,7 +78,7 @@ struct bfloat16 {
 
   bfloat16() = default;
   CLEAVE_HOST_DEVICE constexpr bfloat16(float value) : bits(round(value)) {}
-  /// Other numbers become floats first.
+  /// Converts other numbers to float first.
   template <class Number>
     requires std::is_arithmetic_v<Number>
   CLEAVE_HOST_DEVICE constexpr bfloat16(Number value) : bfloat16(static_cast<float>(value)) {}

@@ -1,5 +1,5 @@
-// Philox4x32-10: random bits as a function of a counter and a key, without a state that one draw
-// leaves to the next. Any element of a distributed array can be drawn by any rank.
+// Philox4x32-10: random bits as a function of a counter and a key, without state between draws. Any
+// rank can draw any element of a distributed array.
 //
 // J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw: Parallel random numbers: as easy as 1, 2, 3.
 // SC'11.

@@ -1,4 +1,4 @@
-// The state of random numbers: where the next draw stands, and who takes it from there.
+// The random state: the position of the next draw, and how draws are taken from it.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,16 @@
 
 namespace cleave {
 
-/// Where the next draw stands: all of the random state of a program.
+/// The position of the next draw: the whole random state of a program.
 ///
-/// A draw takes the key (seed) and the counter (offset, index): `offset` numbers the draws since
+/// A draw uses the key (seed) and the counter (offset, index): `offset` numbers the draws since
 /// the seed was set, `index` is the row-major index of an element in the global array. So no
 /// counter is used twice, and the bits depend on neither mesh, placement nor number of ranks.
 struct RandomState {
   std::uint64_t seed = 0;
   std::uint64_t offset = 0;
 
-  /// The bits of one element of the draw that stands at `offset`.
+  /// The bits of one element of the draw at `offset`.
   CLEAVE_HOST_DEVICE constexpr Philox::Counter bits(index_t index) const {
     return Philox::bits({std::uint32_t(std::uint64_t(index)), std::uint32_t(std::uint64_t(index) >> 32),
                          std::uint32_t(offset), std::uint32_t(offset >> 32)},
@@ -32,22 +32,22 @@ struct RandomState {
 
 /// A part of a program in which ranks draw different numbers. @see TensorParallelRNGTracker
 struct RandomRegion {
-  std::vector<std::uint64_t> shift{};  ///< of each rank of the world: what its seed is greater by
+  std::vector<std::uint64_t> shift{};  ///< added to the seed, for each rank of the world
 };
 
 namespace detail {
 
-/// The draws of a function that may be called a second time, to compute again what it has computed
-/// before: it then gets the states that it has drawn from, and takes none from the program.
+/// The draws of a function that may be called a second time to recompute its results: the second
+/// call gets the states of the first one, and takes none from the program.
 class DrawLog {
  public:
-  /// That of the function being called on this rank's thread, or null.
+  /// The log of the function being called on this rank's thread, or null.
   static DrawLog*& current() {
     static thread_local DrawLog* log = nullptr;
     return log;
   }
 
-  /// From now on this log is the current one. @param again  whether it is the second call
+  /// Makes this log the current one. @param again  whether this is the second call
   void open(bool again) {
     outer_ = std::exchange(current(), this);
     again_ = again;
@@ -73,12 +73,12 @@ class DrawLog {
 
  private:
   std::vector<RandomState> draws_{};
-  std::size_t made_ = 0;  ///< by the second call so far
+  std::size_t made_ = 0;  ///< draws by the second call so far
   DrawLog* outer_ = nullptr;
   bool again_ = false;
 };
 
-/// Where the next draws stand; those after them stand behind.
+/// Takes `count` draws and advances the state. @return the state of the first of them
 inline RandomState take_draws(RandomState& state, std::uint64_t count = 1) {
   return DrawLog::take_from(DrawLog::current(), state, count);
 }

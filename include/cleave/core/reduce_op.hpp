@@ -1,4 +1,4 @@
-// The reductions that a Partial placement can be waiting for and a communicator can perform.
+// The reductions that a Partial placement can have pending and a communicator can perform.
 #pragma once
 
 #include <concepts>

@@ -10,7 +10,7 @@
 
 namespace cleave {
 
-/// Up to `max_dims` extents, offsets or strides; how many is a run-time value.
+/// Up to `max_dims` extents, offsets or strides; their number is a run-time value.
 ///
 /// Type-erased code uses it in place of `std::array<index_t, Rank>`. Also holds the extents and
 /// coordinates of a mesh.
@@ -77,7 +77,7 @@ constexpr Shape row_major_strides(const Shape& extents) {
   return strides;
 }
 
-/// The product of the extents in the mask.
+/// The product of the extents of the dimensions in the mask.
 constexpr index_t product_over(const Shape& extents, unsigned mask) {
   index_t n = 1;
   for (int d = 0; d < extents.dims; ++d)
@@ -85,8 +85,8 @@ constexpr index_t product_over(const Shape& extents, unsigned mask) {
   return n;
 }
 
-/// Steps to the next index, row-major, along the dimensions of the mask.
-/// @return false after the last one, where these dimensions begin again
+/// Advances to the next index, row-major, along the dimensions of the mask.
+/// @return false after the last index, when these dimensions restart at 0
 constexpr bool next_index(const Shape& extents, Shape& at, unsigned mask = ~0u) {
   for (int d = at.dims - 1; d >= 0; --d) {
     if (!(mask >> d & 1u)) continue;
@@ -158,7 +158,7 @@ struct Box {
   }
 };
 
-/// The common indices; where there are none, an empty box.
+/// The common indices; an empty box if there are none.
 constexpr Box intersect(const Box& a, const Box& b) {
   Box result = a;
   for (int d = 0; d < a.dims(); ++d) {

@@ -1,4 +1,4 @@
-// Numbers one after the other, and unit matrices: every rank makes its own part.
+// arange and eye: consecutive numbers and identity matrices. Every rank makes its own part.
 #pragma once
 
 #include <string>
@@ -31,8 +31,8 @@ inline index_t count_between(index_t begin, index_t end) {
   return end - begin;
 }
 
-/// Sets the elements of a matrix that are on the diagonal of the global one.
-/// @param box  its global indices
+/// Sets the elements of a local matrix that are on the diagonal of the global matrix.
+/// @param box  the global indices of the local matrix
 template <class T, class Device>
 void set_diagonal(const Tensor<T, 2, Device>& x, const Box& box, const T& value) {
   const index_t begin = box.begin[0] > box.begin[1] ? box.begin[0] : box.begin[1];
@@ -48,10 +48,10 @@ void set_diagonal(const Tensor<T, 2, Device>& x, const Box& box, const T& value)
 
 }  // namespace detail
 
-/// begin, begin + 1, .. before `end`: `arange<float>(0, 8, mesh, Shard<0>{})`.
+/// The numbers begin, begin + 1, .., end - 1: `arange<float>(0, 8, mesh, Shard<0>{})`.
 ///
 /// @collective none
-/// @throws Error if the end is less than the begin
+/// @throws Error if `end` is less than `begin`
 template <Element T, class Mesh, class... P>
   requires is_device_mesh<Mesh>
 auto arange(index_t begin, index_t end, const Mesh& mesh, P... placements) {
@@ -62,13 +62,13 @@ auto arange(index_t begin, index_t end, const Mesh& mesh, P... placements) {
   return X::unchecked(detail::counted<T, Device>(begin + box.begin[0], box.extent(0)), mesh,
                       x.shape());
 }
-/// The same on this rank alone.
+/// The same in a local tensor.
 template <Element T, class Device = Host>
 auto arange(index_t begin, index_t end) {
   return detail::counted<T, Device>(begin, detail::count_between(begin, end));
 }
 
-/// The unit matrix: `eye<double>(8, mesh, Shard<0>{})`.
+/// The identity matrix: `eye<double>(8, mesh, Shard<0>{})`.
 ///
 /// @collective none
 /// @throws Error if the extent is negative
@@ -79,7 +79,7 @@ auto eye(index_t extent, const Mesh& mesh, P... placements) {
   detail::set_diagonal(x.local(), x.local_box(), T(1));
   return x;
 }
-/// The same on this rank alone.
+/// The same in a local tensor.
 template <Element T, class Device = Host>
 auto eye(index_t extent) {
   const Tensor<T, 2, Device> x({extent, extent});

@@ -1,4 +1,4 @@
-// distribute_tensor: one rank has a whole array, every rank of the mesh gets its part.
+// distribute_tensor: scatters an array that one rank holds; every rank of the mesh gets its part.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ namespace cleave {
 
 namespace detail {
 
-/// Sends every rank of the group over the sharding axes its part of what the first has.
-/// @tparam Device  where both are
+/// Scatters the first rank's array over the group of the sharding axes.
+/// @tparam Device  of both views
 template <class Device>
 void scatter_shards(const ConstView& whole, const View& part, const Layout& layout,
                     const Shape& shape, const MeshState& mesh) {
@@ -38,13 +38,13 @@ void scatter_shards(const ConstView& whole, const View& part, const Layout& layo
 
 }  // namespace detail
 
-/// Places the array of the mesh's first rank on all its ranks.
+/// Distributes an array of the mesh's first rank over all ranks of the mesh.
 ///
-/// Only the first rank of the mesh needs the tensor; what others pass is not looked at. The
-/// parts are scattered over the sharding axes, then broadcast over the replicating ones. Where
-/// every rank has the array already, `from_local(.., Replicate{}..).redistribute(..)` places it
-/// without communication. A rank outside of the mesh gets an empty part and takes no part. An array
-/// of the host may be placed on devices: parts travel on the host, then go to the device.
+/// Only the first rank of the mesh needs the tensor; the arguments of other ranks are ignored. The
+/// parts are scattered over the sharding axes, then broadcast over the replicating ones. If every
+/// rank has the array already, `from_local(.., Replicate{}..).redistribute(..)` places it without
+/// communication. A rank outside the mesh gets an empty part and does not communicate. A host array
+/// may be placed on devices: the parts are communicated on the host, then copied to the device.
 ///
 /// @collective every rank of the mesh
 /// @cost       each rank receives its part once; allocates it

@@ -1,4 +1,4 @@
-// DTensor: a global array of which every rank of a mesh holds the part that its type says.
+// DTensor: a global array distributed over a mesh; its type says which part each rank holds.
 #pragma once
 
 #include <array>
@@ -38,7 +38,7 @@ template <class To, class T, int Rank, class Mesh, class P, class Target>
 DTensor<T, Rank, Target, To> redistribute_across(const DTensor<T, Rank, Mesh, P>& x,
                                                  const Target& mesh);
 
-/// The placements that a user may ask for; a sentence for those that a user may not.
+/// The placements that a user may request; a compile-time error for all others.
 template <int Rank, class Mesh, class... Q>
 constexpr auto target_placements() {
   static_assert((PlacementType<Q> && ...),
@@ -54,9 +54,9 @@ constexpr auto target_placements() {
 
 }  // namespace detail
 
-/// A global array of `Rank` dimensions, placed on the axes of a mesh as `P` says.
+/// A global array of `Rank` dimensions, distributed over the axes of a mesh as `P` says.
 ///
-/// A handle: copies share the local storage. What a rank holds follows from the type, the global
+/// A handle: copies share the local storage. The part of a rank follows from the type, the global
 /// shape and the rank's coordinate alone (`local_box`).
 ///
 /// @tparam P  `Placements<..>` with one placement per axis, dimensions counted from the front
@@ -81,7 +81,7 @@ class DTensor {
   /// The placements as a value.
   static constexpr Layout layout = layout_of<P, Rank>;
 
-  /// Takes local elements that are already placed as the type says, without looking at them.
+  /// Makes a DTensor from local elements that are already placed as the type says, unchecked.
   ///
   /// @param shape  global extents
   /// @collective   none
@@ -92,7 +92,8 @@ class DTensor {
 
   /// Global extents.
   const Extents& shape() const noexcept { return shape_; }
-  /// That of dimension d; negative d counts from the end. @throws Error if there is none
+  /// The global extent of dimension d; negative d counts from the end.
+  /// @throws Error if there is no such dimension
   index_t extent(int d) const {
     const int k = d < 0 ? d + Rank : d;
     if (k < 0 || k >= Rank)
@@ -107,10 +108,10 @@ class DTensor {
   const Mesh& mesh() const noexcept { return mesh_; }
   constexpr P placements() const noexcept { return {}; }
 
-  /// What this rank holds: shares the storage, no communication, no reduction of partials.
+  /// The local part of this rank: shares the storage, neither communicates nor reduces partials.
   const local_type& to_local() const noexcept { return local_; }
   const local_type& local() const noexcept { return local_; }
-  /// The global indices of the local elements; none on a rank outside of the mesh.
+  /// The global indices of the local elements; empty on a rank outside the mesh.
   Box local_box() const {
     if (!mesh_.is_member()) return Box::of(Shape::filled(Rank, 0));
     return owned_box(layout, Shape(shape_), mesh_.extents(), mesh_.coordinate());
@@ -118,9 +119,9 @@ class DTensor {
 
   /// The same global array under other placements, one per axis of the mesh.
   ///
-  /// The plan is a constant of the types (its steps are, where sizes decide, the cheapest). Where
-  /// nothing changes, the result is another handle on this tensor; an rvalue whose storage nobody
-  /// shares may give it to the result.
+  /// The plan is a constant of the types, except where the sizes decide which plan is cheapest. If
+  /// the placements are equal, the result is another handle to this tensor. The result may reuse
+  /// the storage of an rvalue that does not share it.
   /// @collective every rank of the mesh
   /// @cost       receives what this rank lacks (see docs/redistribution.md); allocates the result
   template <class... Q>
@@ -146,11 +147,11 @@ class DTensor {
     return std::move(*this).redistribute(Q{}...);
   }
 
-  /// The same global array on another mesh of the same world: other ranks, axes, extents.
+  /// The same global array on another mesh of the same world: other ranks, axes or extents.
   ///
-  /// Ranks that are only in one of the meshes hold an empty part in the other.
+  /// A rank that is in only one of the meshes holds an empty part in the other.
   /// @collective every rank of either mesh
-  /// @cost       with partials one reduce-scatter on this mesh; then receives what this rank
+  /// @cost       for partials one reduce-scatter on this mesh; then receives what this rank
   ///             lacks; allocates the result
   /// @throws Error if the meshes were not made from the same World
   template <class Device, class... Axes, class... Q>
@@ -162,9 +163,9 @@ class DTensor {
     return detail::redistribute_across<To>(*this, mesh);
   }
 
-  /// The same beside this rank, which goes on: the result waits at its first use.
+  /// Starts a redistribution and returns at once; the first use of the result waits for it.
   ///
-  /// The elements must not change before that.
+  /// The elements must not change until then.
   /// @collective every rank of the mesh, in the same order as its other asynchronous calls
   template <class... Q>
   auto redistribute_async(Q...) const {
@@ -179,9 +180,9 @@ class DTensor {
         .to_local();
   }
 
-  /// The only element of an array that has one, on every rank.
+  /// The element of an array of size 1, on every rank.
   /// @collective every rank of the mesh
-  /// @throws Error if it has more or none, and on a rank outside of the mesh
+  /// @throws Error if the size is not 1, and on a rank outside the mesh
   T item() const {
     if (size() != 1)
       throw Error("item", "the tensor has " + std::to_string(size()) + " elements, not one",
@@ -191,7 +192,7 @@ class DTensor {
     return full_tensor().item();
   }
 
-  /// Shapes, placements, mesh and rank, for errors.
+  /// Shape, placements, mesh and rank, for error messages.
   ErrorContext context() const {
     return {to_string(Shape(shape_)), to_string(layout), mesh_.describe(),
             mesh_.state().world_rank()};
@@ -208,7 +209,7 @@ class DTensor {
 
 namespace detail {
 
-/// Redistributes over the groups of `mesh`, which stands where x's mesh stands.
+/// Redistributes over the groups of `mesh`: x's mesh or a duplicate of it.
 template <class To, class T, int Rank, class Mesh, class P>
 DTensor<T, Rank, Mesh, To> redistribute_over(const MeshState& mesh,
                                              const DTensor<T, Rank, Mesh, P>& x,
@@ -231,7 +232,7 @@ DTensor<T, Rank, Mesh, To> redistribute_to(const DTensor<T, Rank, Mesh, P>& x,
 template <class To, class T, int Rank, class Mesh, class P>
 Async<DTensor<T, Rank, Mesh, To>> start_redistribute(const DTensor<T, Rank, Mesh, P>& x) {
   const MeshState& mesh = x.mesh().state();
-  const bool member = mesh.is_member();  // others have nothing to do, nor to wait for
+  const bool member = mesh.is_member();  // a rank outside the mesh has nothing to do or wait for
   return start_async(typename Mesh::device_type{}, member ? mesh.group() : *mesh.world(),
                      [x, duplicate = member ? mesh.duplicate() : nullptr] {
                        if constexpr (std::is_same_v<P, To>) return x;

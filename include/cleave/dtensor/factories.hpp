@@ -1,4 +1,4 @@
-// zeros, ones, full, empty: every rank makes its own part, nothing is communicated.
+// zeros, ones, full, empty: every rank makes its own part without communication.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ auto make_empty(const index_t (&extents)[Rank], const Mesh& mesh, P...) {
 
 }  // namespace detail
 
-/// An array whose elements are not set. `empty<float>({64, 256}, mesh, Shard<0>{}, Replicate{})`
+/// An uninitialised array: `empty<float>({64, 256}, mesh, Shard<0>{}, Replicate{})`.
 ///
 /// @collective none
 /// @throws Error if an extent is negative
@@ -37,7 +37,7 @@ auto empty(const index_t (&extents)[Rank], const Mesh& mesh, P... placements) {
   return detail::make_empty<T>(extents, mesh, placements...);
 }
 
-/// An array of one value. @collective none
+/// An array filled with one value. @collective none
 template <Element T, std::size_t Rank, class Mesh, class... P>
 auto full(const index_t (&extents)[Rank], const T& value, const Mesh& mesh, P... placements) {
   auto result = detail::make_empty<T>(extents, mesh, placements...);

@@ -1,4 +1,4 @@
-// from_local: tensors that every rank already has become the parts of one global array.
+// from_local: makes one global array of local tensors that the ranks already hold.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace cleave {
 
 namespace detail {
 
-/// A bool that numbers do not become, as those of a shape in braces would.
+/// A bool to which numbers do not convert: otherwise a braced shape could become options.
 struct YesOrNo {
   template <std::same_as<bool> B>
   constexpr YesOrNo(B b) : value(b) {}
@@ -25,16 +25,16 @@ struct YesOrNo {
 
 }  // namespace detail
 
-/// How far `from_local` trusts its caller.
+/// Options of `from_local`.
 struct FromLocalOptions {
-  /// Compare all ranks' shapes, element types and placements (done anyway where the global shape
+  /// Compare the shapes, element types and placements of all ranks (always done if the global shape
   /// is not given), and broadcast replicas from the first rank of their axes.
   detail::YesOrNo run_check = false;
 };
 
 namespace detail {
 
-/// What a rank passes to `from_local`, as 64-bit numbers: all ranks see that of all.
+/// The arguments of a rank to `from_local` as 64-bit numbers, for an all-gather.
 struct LocalPart {
   std::array<index_t, std::size_t(max_dims)> extents{};
   index_t dims = 0;
@@ -43,14 +43,14 @@ struct LocalPart {
   index_t global_is_given = 0;
   std::array<index_t, std::size_t(max_dims)> global{};
 
-  /// Whether two ranks speak of one array.
+  /// Whether the arguments of two ranks describe the same global array.
   bool fits(const LocalPart& other) const {
     return dims == other.dims && dtype == other.dtype && placements == other.placements &&
            global_is_given == other.global_is_given && global == other.global;
   }
 };
 
-/// "float32 [2, 3] under (Shard(0))"; with the global shape, if it was given.
+/// "float32 [2, 3] under (Shard(0))", followed by the global shape if it was given.
 inline std::string describe(const LocalPart& part, int axes) {
   const auto shape_of = [&](const auto& extents) {
     Shape shape(extents);
@@ -64,13 +64,13 @@ inline std::string describe(const LocalPart& part, int axes) {
   return text;
 }
 
-/// What local extents add up to.
+/// The global shape to which the local extents add up.
 inline Shape sum_of_extents(const std::vector<LocalPart>& parts, const Layout& layout,
                             const MeshState& mesh, int dims) {
   Shape shape = Shape::filled(dims, 0);
   for (int d = 0; d < dims; ++d) {
     const AxisMask sharding = layout.sharding_axes(d);
-    // of the ranks that stand first on all axes that do not shard d
+    // add the extents of ranks with coordinate 0 on all axes that do not shard d
     for (std::size_t r = 0; r < parts.size(); ++r) {
       const Shape at = coordinate_of(mesh.extents(), index_t(r));
       bool counts = true;
@@ -81,12 +81,12 @@ inline Shape sum_of_extents(const std::vector<LocalPart>& parts, const Layout& l
   return shape;
 }
 
-/// The global shape: the given one, or what local extents add up to.
+/// The global shape: the given one, or the sum of the local extents.
 ///
-/// @param given  null if it is to be found
+/// @param given  null to compute the shape from the local extents
 /// @collective   every rank of the mesh
-/// @throws Error on every rank if ranks pass what does not fit together, or some rank's extents
-///         are not what the chunk rule gives it
+/// @throws Error on every rank if the arguments of the ranks disagree, or the extents of a rank
+///         differ from those that the chunk rule assigns to it
 inline Shape agree_on_parts(const View& local, const Layout& layout, const Shape* given,
                             const MeshState& mesh) {
   LocalPart mine{local.extents.values, local.extents.dims, index_t(local.dtype),
@@ -121,7 +121,7 @@ inline Shape agree_on_parts(const View& local, const Layout& layout, const Shape
   return shape;
 }
 
-/// Every replica gets the values of the first rank of its axes.
+/// Broadcasts replicas from the first rank of the replicating axes.
 template <class Device>
 void broadcast_replicas(const View& local, const Layout& layout, const MeshState& mesh,
                         const char* operation) {
@@ -138,7 +138,7 @@ void broadcast_replicas(const View& local, const Layout& layout, const MeshState
   communicator_on(Device{}, *mesh.group(replicated)).run(call);
 }
 
-/// The same, in a copy: `local` becomes another tensor.
+/// The same in a copy: replaces `local` by a new tensor.
 template <class T, int Rank, class Device>
 void replace_replicas(Tensor<T, Rank, Device>& local, const Layout& layout, const MeshState& mesh) {
   local = local.clone();
@@ -147,16 +147,16 @@ void replace_replicas(Tensor<T, Rank, Device>& local, const Layout& layout, cons
 
 }  // namespace detail
 
-/// Local tensors as one global array whose shape follows from theirs.
+/// Makes one global array of local tensors; its shape follows from theirs.
 ///
-/// What all ranks pass is compared, and their extents with the chunk rule, always: uneven parts
-/// that do not follow it would gather wrongly. With `run_check` replicas are broadcast from the
-/// first rank of their axes (into a copy; the caller's tensors stay as they are).
+/// Always compares the arguments of all ranks and checks their extents against the chunk rule:
+/// uneven parts that do not follow it would gather wrongly. With `run_check`, replicas are
+/// broadcast from the first rank of their axes, into a copy: the caller's tensors do not change.
 ///
 /// @collective every rank of the mesh
 /// @cost       one small all-gather; with `run_check` a copy and a broadcast of the replicas
 /// @throws Error on every rank, naming ranks whose types, placements or numbers of dimensions
-///         differ, or the first one whose part is not what it owns
+///         differ, or the first rank whose extents are not those of the part that it owns
 template <class T, int Rank, class Mesh, class... P>
 auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& mesh,
                 Placements<P...>, FromLocalOptions options = {}) {
@@ -173,14 +173,14 @@ auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& m
   return from_local(std::move(local), mesh, Placements<P...>{});
 }
 
-/// The same with the global shape given: no communication, this rank's part is checked alone;
-/// unless `run_check` asks for what the other form does.
+/// The same with a given global shape: checks this rank's part only, without communication, unless
+/// `run_check` requests the checks of the form without a shape.
 ///
 ///     from_local(part, mesh, Shard<0>{}, Replicate{}, {1797, 64})
 ///
 /// @collective with `run_check`: every rank of the mesh
-/// @throws Error if the local extents are not what this rank owns, or a global one is negative;
-///         with `run_check` on every rank
+/// @throws Error if the local extents are not those that this rank owns, or a global extent is
+///         negative; with `run_check` on every rank
 template <class T, int Rank, class Mesh, class... P>
 auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& mesh,
                 Placements<P...>, const std::array<index_t, std::size_t(Rank)>& shape,
@@ -202,7 +202,7 @@ auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& m
                 result.context());
   return result;
 }
-/// For meshes of up to four axes; more take the form with `Placements`.
+/// Forms for meshes of up to four axes; for more, pass `Placements`.
 template <class T, int Rank, class Mesh, PlacementType A>
 auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& mesh, A,
                 const std::array<index_t, std::size_t(Rank)>& shape) {

@@ -1,8 +1,8 @@
-// Initial values of weights: constant, Xavier, Kaiming, orthogonal, with the gains and the numbers
-// of inputs and outputs that PyTorch has. All fill a tensor in place; the values are the same on
-// any mesh.
+// Initial values of weights: constant, Xavier, Kaiming, orthogonal, with the gains, fan-in and
+// fan-out of PyTorch's `torch.nn.init`. All fill a tensor in place; the values are the same on any
+// mesh.
 //
-// A weight [out, in, ..] has in * .. inputs and out * .. outputs, where .. are the extents of a
+// A weight [out, in, ..] has fan-in in * .. and fan-out out * .., where .. are the extents of a
 // convolution's window.
 #pragma once
 
@@ -16,11 +16,12 @@
 
 namespace cleave {
 
-/// What follows a layer.
+/// The nonlinearity that follows a layer.
 enum class Nonlinearity { linear, sigmoid, tanh, relu, leaky_relu, selu };
 
-/// What a layer's weights are larger by, so that the variance stays through the nonlinearity.
-/// @param slope  of leaky_relu, below zero
+/// The factor on the deviation of a layer's weights that preserves the variance through the
+/// nonlinearity: PyTorch's `calculate_gain`.
+/// @param slope  of leaky_relu for negative inputs
 inline double gain_of(Nonlinearity after, double slope = 0.01) {
   switch (after) {
     case Nonlinearity::linear:
@@ -33,7 +34,8 @@ inline double gain_of(Nonlinearity after, double slope = 0.01) {
   return 1;
 }
 
-/// Whose variance Kaiming's initial values keep: that of values forward, or of gradients backward.
+/// The variance that Kaiming initialisation preserves: of the forward values (`in`), or of the
+/// gradients (`out`).
 enum class Fan { in, out };
 
 namespace detail {
@@ -65,7 +67,7 @@ double xavier_deviation(const X& x, double gain) {
   return gain * std::sqrt(2 / (fans.in + fans.out));
 }
 
-/// Without inputs or outputs the deviation is not finite, and there are no elements.
+/// If fan-in or fan-out is 0, the deviation is not finite, and there are no elements to set.
 template <class X, class... State>
 X uniform_of_deviation(const X& x, double deviation, State&... state) {
   const double bound = std::sqrt(3.0) * deviation;
@@ -76,11 +78,11 @@ X normal_of_deviation(const X& x, double deviation, State&... state) {
   return normal_(x, state..., 0, std::isfinite(deviation) ? deviation : 1);
 }
 
-/// An orthogonal matrix [rows, columns]: its rows are orthonormal, or its columns if they are fewer.
+/// A matrix [rows, columns] with orthonormal rows, or columns if there are fewer, times the gain.
 inline std::vector<double> orthogonal_matrix(index_t rows, index_t columns, double gain,
                                              const RandomState& state) {
   const index_t few = rows < columns ? rows : columns, many = rows < columns ? columns : rows;
-  const auto place = [&](index_t i, index_t j) {  // of vector i, element j, in the matrix
+  const auto place = [&](index_t i, index_t j) {  // where the matrix has element j of vector i
     return rows < columns ? i * columns + j : j * columns + i;
   };
   const kernels::Normal<double> normal{0, 1};
@@ -95,7 +97,7 @@ inline std::vector<double> orthogonal_matrix(index_t rows, index_t columns, doub
   return matrix;
 }
 
-/// Sets the elements of a box of a global array to those of a whole one in the host's memory.
+/// Copies the elements of a box from a whole global array in host memory.
 template <class T, int Rank, class Device>
 void set_part(const std::vector<double>& whole, const Box& box, const Shape& shape,
               const Tensor<T, Rank, Device>& x) {
@@ -136,7 +138,7 @@ X constant_(const X& x, const typename X::value_type& value) {
   return x;
 }
 
-/// Uniform numbers of variance gain^2 * 2 / (inputs + outputs).
+/// Uniform numbers of variance gain^2 * 2 / (fan-in + fan-out).
 ///
 /// X. Glorot, Y. Bengio: Understanding the difficulty of training deep feedforward neural networks.
 /// AISTATS 2010.
@@ -152,7 +154,7 @@ X xavier_uniform_(const X& x, RandomState& state, double gain = 1) {
   return detail::uniform_of_deviation(x, detail::xavier_deviation(x, gain), state);
 }
 
-/// Normal numbers of the same variance.
+/// Normal numbers of mean 0, with the variance of `xavier_uniform_`.
 template <class X>
   requires is_dtensor<X>
 X xavier_normal_(const X& x, double gain = 1) {
@@ -164,10 +166,10 @@ X xavier_normal_(const X& x, RandomState& state, double gain = 1) {
   return detail::normal_of_deviation(x, detail::xavier_deviation(x, gain), state);
 }
 
-/// Uniform numbers of variance gain^2 / inputs, or outputs.
+/// Uniform numbers of variance gain^2 / fan-in, or gain^2 / fan-out.
 ///
 /// K. He, X. Zhang, S. Ren, J. Sun: Delving deep into rectifiers. ICCV 2015.
-/// @param slope  of leaky_relu, below zero: 0 for relu
+/// @param slope  of leaky_relu for negative inputs; 0 for relu
 /// @collective as `rand`
 template <class X>
   requires is_dtensor<X>
@@ -182,7 +184,7 @@ X kaiming_uniform_(const X& x, RandomState& state, double slope = 0, Fan fan = F
   return detail::uniform_of_deviation(x, detail::kaiming_deviation(x, slope, fan, after), state);
 }
 
-/// Normal numbers of the same variance.
+/// Normal numbers of mean 0, with the variance of `kaiming_uniform_`.
 template <class X>
   requires is_dtensor<X>
 X kaiming_normal_(const X& x, double slope = 0, Fan fan = Fan::in,
@@ -196,15 +198,15 @@ X kaiming_normal_(const X& x, RandomState& state, double slope = 0, Fan fan = Fa
   return detail::normal_of_deviation(x, detail::kaiming_deviation(x, slope, fan, after), state);
 }
 
-/// An orthogonal matrix, each with equal probability, times the gain: of [out, in * ..] the rows are
-/// orthonormal, or the columns where they are fewer.
+/// A uniformly distributed orthogonal matrix times the gain: the rows of [out, in * ..] are
+/// orthonormal, or the columns if there are fewer.
 ///
 /// A. M. Saxe, J. L. McClelland, S. Ganguli: Exact solutions to the nonlinear dynamics of learning
 /// in deep linear neural networks. ICLR 2014.
 /// @collective as `rand`
 /// @cost  every rank computes the whole matrix, on the host and in double precision: with k the
-///        smaller extent, 2 k * size multiplications and additions, and memory for 2 * size numbers.
-///        Nothing is communicated
+///        smaller extent, 2 k * size multiplications and additions, memory for 2 * size numbers,
+///        no communication
 template <class X>
   requires is_dtensor<X>
 X orthogonal_(const X& x, double gain = 1) {

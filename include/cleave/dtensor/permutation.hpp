@@ -14,11 +14,11 @@ inline constexpr auto permutation_of = [](index_t n) {
 
 }  // namespace detail
 
-/// Every number of [0, n) once: `permutation(n, mesh, Shard<0>{})`.
+/// A random permutation of the numbers in [0, n): `permutation(n, mesh, Shard<0>{})`.
 ///
 /// Element i is computed from i alone: no table, no sort, no communication.
 /// @collective as `rand`
-/// @cost       time n / ranks (but at least that of 256 / ranks), no memory besides the result
+/// @cost       time proportional to max(n, 256) / ranks; no memory besides the result
 /// @throws Error if n is negative
 template <class Mesh, class... P>
   requires is_device_mesh<Mesh>
@@ -27,7 +27,7 @@ auto permutation(index_t n, const Mesh& mesh, P... placements) {
                            detail::make_empty<index_t>({n}, mesh, placements...));
 }
 
-/// The same on one rank, from a state that is passed.
+/// The same in a local tensor, drawn with the given state.
 inline auto permutation(index_t n, RandomState& state) {
   return detail::fill_from("permutation", detail::permutation_of(n),
                            detail::make_local<index_t>({n}), state);

@@ -1,10 +1,10 @@
-// Random arrays, made and filled in place: uniform, normal, truncated normal, integers, truth
-// values. Every rank draws its own part, nothing is communicated, and the elements are the same on
+// Random arrays, newly made or filled in place: uniform, normal, truncated normal, integers,
+// booleans. Every rank draws its own part without communication, and the elements are the same on
 // any mesh, under any placements, on the host and on a GPU.
 //
-// The bits of an element depend on the seed, on how many draws came before and on its global index
-// alone (core/random_state.hpp). A DTensor is drawn with the state of its ranks; a Tensor, which
-// knows of none, with one that is passed: equal states give equal elements.
+// The bits of an element depend only on the seed, the number of earlier draws and the element's
+// global index (core/random_state.hpp). A DTensor is drawn with the random state of its ranks, a
+// Tensor with a state that the caller passes: equal states give equal elements.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ namespace cleave {
 
 namespace detail {
 
-/// Sets the elements of a box of a global array to f(their global index).
+/// Sets the elements in a box of a global array to f(global index).
 template <class F, class T, int Rank, class Device>
 void set_elements(const F& f, const Box& box, const Shape& shape,
                   const Tensor<T, Rank, Device>& x) {
@@ -36,7 +36,7 @@ void set_elements(const F& f, const Box& box, const Shape& shape,
   if (!is_dry()) map_indexed(on, f, box, shape, out);
 }
 
-/// Sets the elements of a distributed array to f(index), where f = of(the state of a draw).
+/// Sets the elements of a DTensor to f(index), where f = of(the state of a draw).
 ///
 /// @collective with CLEAVE_CHECK=collective every rank of the mesh
 template <class Of, class T, int Rank, class Mesh, class P>
@@ -49,7 +49,7 @@ auto fill_from(const char* operation, const Of& of, const DTensor<T, Rank, Mesh,
   return x;
 }
 
-/// The same of a tensor of one rank, whose state is the caller's.
+/// The same for a local tensor, with the caller's state.
 template <class Of, class T, int Rank, class Device>
 auto fill_from(const char*, const Of& of, const Tensor<T, Rank, Device>& x, RandomState& state) {
   const Shape shape(x.shape());
@@ -69,7 +69,7 @@ auto make_local(const index_t (&extents)[Rank]) {
   return Tensor<T, int(Rank)>(std::to_array(extents));
 }
 
-/// The distributions; what they are not defined for is an error.
+/// The distributions. @throws Error if the parameters are outside their domain
 template <class T>
 kernels::Uniform<T> uniform_of(double low, double high) {
   static_assert(!std::is_integral_v<T>,
@@ -146,24 +146,24 @@ kernels::Bernoulli<T> bernoulli_of(double probability) {
 
 /// Uniform numbers in [0, 1): `rand<float>({64, 256}, mesh, Shard<0>{}, Replicate{})`.
 ///
-/// @collective every rank of the world calls it, so that their states stay equal; nothing is
-///             communicated, except that CLEAVE_CHECK=collective compares the states
-/// @throws Error if an extent is negative; with CLEAVE_CHECK=collective, one that names the ranks
-///             whose state differs
+/// @collective every rank of the world calls it, so that their states stay equal; communicates only
+///             with CLEAVE_CHECK=collective, to compare the states
+/// @throws Error if an extent is negative; with CLEAVE_CHECK=collective, if the states of the ranks
+///             differ (names the ranks)
 template <Element T, std::size_t Rank, class Mesh, class... P>
 auto rand(const index_t (&extents)[Rank], const Mesh& mesh, P... placements) {
   return detail::fill_drawn("rand", detail::uniform_of<T>(0, 1),
                             detail::make_empty<T>(extents, mesh, placements...));
 }
 
-/// Normal numbers of mean 0 and variance 1, likewise.
+/// Normal numbers of mean 0 and variance 1. @see rand
 template <Element T, std::size_t Rank, class Mesh, class... P>
 auto randn(const index_t (&extents)[Rank], const Mesh& mesh, P... placements) {
   return detail::fill_drawn("randn", detail::normal_of<T>(0, 1),
                             detail::make_empty<T>(extents, mesh, placements...));
 }
 
-/// Whole numbers in [low, high), likewise. @throws Error if there is none
+/// Uniform integers in [low, high). @throws Error if there are none @see rand
 template <Element T, std::size_t Rank, class Mesh, class... P>
 auto randint(std::int64_t low, std::int64_t high, const index_t (&extents)[Rank], const Mesh& mesh,
              P... placements) {
@@ -171,7 +171,7 @@ auto randint(std::int64_t low, std::int64_t high, const index_t (&extents)[Rank]
                             detail::make_empty<T>(extents, mesh, placements...));
 }
 
-/// True with that probability, likewise. @throws Error if it is not in [0, 1]
+/// Booleans, true with the given probability. @throws Error if it is not in [0, 1] @see rand
 template <std::size_t Rank, class Mesh, class... P>
 auto bernoulli(double probability, const index_t (&extents)[Rank], const Mesh& mesh,
                P... placements) {
@@ -179,7 +179,7 @@ auto bernoulli(double probability, const index_t (&extents)[Rank], const Mesh& m
                             detail::make_empty<bool>(extents, mesh, placements...));
 }
 
-/// The same on one rank: with a state that starts as a mesh's, the same numbers.
+/// The same in a local tensor: a state equal to that of a mesh's ranks gives the same numbers.
 template <Element T, std::size_t Rank>
 auto rand(const index_t (&extents)[Rank], RandomState& state) {
   return detail::fill_drawn("rand", detail::uniform_of<T>(0, 1), detail::make_local<T>(extents),
@@ -218,7 +218,9 @@ X uniform_(const X& x, RandomState& state, double low = 0, double high = 1) {
                             state);
 }
 
-/// Sets all elements to normal numbers, likewise. @throws Error if the deviation is negative
+/// Sets all elements to normal numbers. @return x
+/// @collective as `rand`
+/// @throws Error if the deviation is negative
 template <class X>
   requires is_dtensor<X>
 X normal_(const X& x, double mean = 0, double deviation = 1) {
@@ -232,8 +234,9 @@ X normal_(const X& x, RandomState& state, double mean = 0, double deviation = 1)
                             x, state);
 }
 
-/// Sets all elements to normal numbers of which only those in [low, high] are taken, likewise.
-/// @throws Error if the deviation is not positive, or practically no number falls there
+/// Sets all elements to numbers of a normal distribution truncated to [low, high]. @return x
+/// @collective as `rand`
+/// @throws Error if the deviation is not positive, or the interval has practically no probability
 template <class X>
   requires is_dtensor<X>
 X trunc_normal_(const X& x, double mean = 0, double deviation = 1, double low = -2,
@@ -251,8 +254,9 @@ X trunc_normal_(const X& x, RandomState& state, double mean = 0, double deviatio
                             detail::truncated_normal_of<T>(mean, deviation, low, high), x, state);
 }
 
-/// Sets all elements to 1 with that probability, else to 0, likewise.
-/// @throws Error if it is not in [0, 1]
+/// Sets each element to 1 with the given probability, else to 0. @return x
+/// @collective as `rand`
+/// @throws Error if the probability is not in [0, 1]
 template <class X>
   requires is_dtensor<X>
 X bernoulli_(const X& x, double probability = 0.5) {

@@ -1,4 +1,4 @@
-// The random state of a program: set, saved, restored, compared between the ranks of a mesh.
+// The random state of a program: set, save, restore, and compare it between the ranks of a mesh.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace cleave {
 
-/// Sets the seed of this rank's draws and starts counting them anew. All ranks set the same one.
+/// Sets the seed of this rank's draws and resets their count. All ranks set the same seed.
 ///
 /// @param owner  a World, a mesh, or anything else with a `communicator()`
 /// @collective   none, but draws on a mesh need equal states on its ranks
@@ -25,7 +25,7 @@ void manual_seed(const Owner& owner, std::uint64_t seed) {
   owner.communicator().state().random = {seed, 0};
 }
 
-/// Where this rank's next draw stands: to be saved with a program's state.
+/// The state of this rank's next draw, to be saved with the program's state.
 template <class Owner>
 RandomState random_state(const Owner& owner) {
   return owner.communicator().state().random;
@@ -35,7 +35,7 @@ void set_random_state(const Owner& owner, const RandomState& state) {
   owner.communicator().state().random = state;
 }
 
-/// Every rank goes on from the state of the first one: for ranks of which some have drawn alone.
+/// Sets every rank's state to that of the first rank, for use after draws on some ranks only.
 ///
 /// @param owner  a World or a mesh
 /// @collective   every rank of it: one broadcast of 16 bytes
@@ -51,12 +51,12 @@ void synchronize_random_state(const Owner& owner) {
 
 namespace detail {
 
-/// What is added to the seed of a rank of the world inside of a region.
+/// The offset that a region adds to the seed of a rank of the world.
 inline std::uint64_t shift_of(const RandomRegion* region, int world_rank) {
   return region == nullptr ? 0 : region->shift.at(std::size_t(world_rank));
 }
 
-/// @throws Error that names the ranks which stand elsewhere than the first one of the mesh
+/// @throws Error that names the ranks whose state differs from that of the mesh's first rank
 inline void require_equal(const MeshState& mesh, const std::vector<RandomState>& states,
                           const char* operation) {
   std::string others;
@@ -95,11 +95,11 @@ inline void require_equal_replicas(const MeshState& mesh, const Layout& layout,
   }
 }
 
-/// The state of the next draws on a mesh; those after them stand behind.
+/// Takes the next `count` draws on a mesh: returns their state and advances that of the rank.
 ///
-/// @param layout  of what is drawn
-/// @collective    with CLEAVE_CHECK=collective every rank of the mesh, which compare their states
-/// @throws Error  if they differ; inside of a region, if replicas would
+/// @param layout  of the drawn array
+/// @collective    with CLEAVE_CHECK=collective every rank of the mesh, to compare the states
+/// @throws Error  if the states differ; inside a region, if replicas would differ
 inline RandomState take_draws(const MeshState& mesh, const Layout& layout, const char* operation,
                               std::uint64_t count = 1) {
   RankState& rank = mesh.world()->state();

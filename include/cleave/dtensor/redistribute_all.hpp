@@ -1,4 +1,4 @@
-// Several tensors redistributed together: fewer synchronisations than one after the other.
+// Redistributes several tensors together, with fewer synchronisations than one after the other.
 #pragma once
 
 #include <array>
@@ -12,13 +12,13 @@
 
 namespace cleave {
 
-/// A tensor and the placements it is to get. @see to
+/// A tensor and its target placements. @see to
 template <class X, class To>
 struct Redistribution {
   X tensor;
 };
 
-/// One part of a `redistribute_all`: `to(x, Shard<0>{}, Replicate{})`.
+/// One argument of `redistribute_all`: `to(x, Shard<0>{}, Replicate{})`.
 template <class T, int Rank, class Mesh, class P, class... Q>
 auto to(const DTensor<T, Rank, Mesh, P>& x, Q...) {
   using To = decltype(detail::target_placements<Rank, Mesh, Q...>());
@@ -27,7 +27,7 @@ auto to(const DTensor<T, Rank, Mesh, P>& x, Q...) {
 
 namespace detail {
 
-/// One part without its types. @param x  must outlive the result
+/// The type-erased form of one argument. @param x  must outlive the result
 template <class To, class T, int Rank, class Mesh, class P>
 redistribution::Part part_of(const DTensor<T, Rank, Mesh, P>& x) {
   constexpr const RedistributionSpec& spec =
@@ -62,9 +62,9 @@ auto result_of(const DTensor<T, Rank, Mesh, P>& x, const redistribution::Block& 
 ///
 ///     auto [a, b] = redistribute_all(to(x, Replicate{}), to(y, Shard<1>{}));
 ///
-/// The first steps of all their plans that run over the same axes are one round, then the second
-/// ones, ..: the values are those of one after the other, the synchronisations are fewer. All-reduces
-/// of up to 256 KiB, of one type and operation, are one, of a packed copy.
+/// The k-th steps of all plans that run over the same axes form one round: the values equal those
+/// of separate redistributions, with fewer synchronisations. All-reduces of up to 256 KiB with the
+/// same element type and operation are packed into one.
 ///
 /// @return     a tuple of DTensors
 /// @collective every rank of the mesh
@@ -119,8 +119,8 @@ auto redistribute_list(const std::vector<DTensor<T, Rank, Mesh, P>>& tensors) {
 ///
 ///     const auto whole = redistribute_all(weights, Replicate{}, Replicate{});
 ///
-/// @return     the tensors under the placements, one per axis of the mesh
-/// @collective every rank of the mesh, with as many tensors
+/// @return     the tensors under the given placements, one per axis of the mesh
+/// @collective every rank of the mesh, with the same number of tensors
 /// @throws Error if the tensors are on different meshes
 template <class T, int Rank, class Mesh, class P, PlacementType... Q>
 auto redistribute_all(const std::vector<DTensor<T, Rank, Mesh, P>>& tensors, Q...) {

@@ -1,6 +1,7 @@
-// The way from one layout to another as a constant of the types, and local elements sent along it.
+// The plan from one layout to another as a constant of the types, and its execution on local
+// elements.
 //
-// What knows the placements ends here: below, everything is typed by elements alone.
+// Placement types end here: the layers below are typed by element only.
 #pragma once
 
 #include <array>
@@ -18,12 +19,12 @@
 
 namespace cleave::detail {
 
-/// The plan between two packed layouts, evaluated once per pair by the compiler.
+/// The plan between two packed layouts, which the compiler evaluates once per pair.
 template <std::uint64_t Source, std::uint64_t Target, int Axes, int Dims>
 inline constexpr Plan plan_of =
     make_plan(Layout::unpacked(Source, Axes), Layout::unpacked(Target, Axes), Dims);
 
-/// Two layouts and the plan between them; no plan if the choice has to wait for the sizes.
+/// Two layouts and the plan between them; null if the plan depends on the sizes.
 struct RedistributionSpec {
   Layout source{};
   Layout target{};
@@ -38,18 +39,18 @@ inline constexpr RedistributionSpec redistribution_spec = [] {
   return spec;
 }();
 
-/// Local elements without a type become a Tensor again.
+/// Makes a Tensor of type-erased local elements.
 template <class Local>
 Local tensor_of(redistribution::Block block) {
   return TensorAccess::make<Local>(std::move(block.storage), block.view.data,
                                    block.view.extents.begin(), block.view.strides.begin());
 }
 
-/// The local elements of a global array of that shape at the end of the redistribution; x itself
-/// where no step changes them.
+/// The local elements of a global array of that shape after the redistribution; x itself if no
+/// step changes them.
 ///
-/// @param operation  what the user called
-/// @param reuse      nobody else needs x: its storage may become the result's
+/// @param operation  the function that the user called
+/// @param reuse      x is no longer needed: the result may reuse its storage
 /// @collective every rank of the mesh
 /// @throws Error if a collective fails
 template <class T, int Rank, class Device>
@@ -62,8 +63,8 @@ Tensor<T, Rank, Device> redistribute_local(const Tensor<T, Rank, Device>& x,
                                   {mesh, Shape(shape), operation, reuse}));
 }
 
-/// A result of a redistribution that is not x itself: types do not say whether a rank's part
-/// changes, and ranks must not differ in whether writing to one of the two writes to both.
+/// The result of a redistribution, copied if it aliases x. The types do not determine whether a
+/// rank's part changes, and either all ranks or none must see writes to x in the result.
 template <class Local>
 Local unalias(Local result, const Local& x) {
   if (result.data() == x.data() && !result.empty()) return result.clone();

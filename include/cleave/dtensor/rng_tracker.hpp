@@ -1,4 +1,4 @@
-// RNG trackers: random states beside a program's own, and the regions in which draws come from them.
+// RNG trackers: additional random states, and regions of a program that draw from them.
 //
 //     TensorParallelRNGTracker tracker(mesh, tp{});
 //     {
@@ -6,8 +6,8 @@
 //       y = dropout(x, 0.1, region.state());
 //     }                                                    // the same numbers again
 //
-// The numbers of a DTensor belong to global indices, and are right on any mesh without a tracker.
-// Trackers are for programs that draw local tensors, or keep several sequences apart.
+// The random elements of a DTensor depend on global indices and are correct on any mesh without a
+// tracker. Trackers are for programs that draw local tensors or keep several sequences separate.
 #pragma once
 
 #include <cstddef>
@@ -22,12 +22,12 @@
 
 namespace cleave {
 
-/// A random state of its own, from which a rank draws inside of regions.
+/// A separate random state, from which a rank draws inside regions.
 class RngTracker {
  public:
-  /// While it lives, this rank draws from its tracker's state; then from where it stood before.
+  /// A scope in which this rank draws from the tracker's state; its end restores the earlier state.
   ///
-  /// Regions of a rank end in the reverse order of their beginnings.
+  /// The regions of a rank must end in the reverse order of their beginnings.
   class Region {
    public:
     explicit Region(RngTracker& tracker)
@@ -38,7 +38,7 @@ class RngTracker {
           region_outside_(rank_.region) {
       if (is_entered_) tracker.enter(rank_);
     }
-    Region(const Region&) = delete;  // one scope
+    Region(const Region&) = delete;  // a scope guard
     Region& operator=(const Region&) = delete;
     ~Region() {
       if (!is_entered_) return;
@@ -47,7 +47,7 @@ class RngTracker {
       rank_.region = std::move(region_outside_);
     }
 
-    /// What the next draw of a local tensor on this rank takes.
+    /// The state for the next draw of a local tensor on this rank.
     RandomState& state() const { return rank_.random; }
 
    private:
@@ -61,10 +61,10 @@ class RngTracker {
   RngTracker(const RngTracker&) = delete;  // regions refer to it
   RngTracker& operator=(const RngTracker&) = delete;
 
-  /// If false, regions change nothing: draws come from the program's own state.
+  /// If false, regions have no effect: draws use the program's own state.
   bool distribute_region_enabled = true;
 
-  /// Where the next region begins, to be saved: the same on all ranks.
+  /// The state at which the next region begins, to be saved: the same on all ranks.
   RandomState state() const { return state_; }
   void set_state(const RandomState& state) { state_ = state; }
   void manual_seed(std::uint64_t seed) { state_ = {seed, 0}; }
@@ -75,7 +75,7 @@ class RngTracker {
   /// @throws Error if a region of this tracker has not ended yet
   Region distribute_region() { return Region(*this); }
 
-  /// Whether the ranks of the mesh stand at one state.
+  /// Whether the tracker has the same state on all ranks of the mesh.
   /// @collective every rank of the mesh: an all-gather of 16 bytes
   bool is_synchronized() const {
     if (!mesh_->is_member() || mesh_->size() == 1) return true;
@@ -86,7 +86,7 @@ class RngTracker {
   }
 
  protected:
-  /// @param region  what seeds are greater by; null if by nothing
+  /// @param region  the offsets that it adds to the seeds; null for none
   template <class Mesh>
   RngTracker(const Mesh& mesh, std::uint64_t seed, std::shared_ptr<const RandomRegion> region)
       : state_{seed, 0},
@@ -112,15 +112,15 @@ class RngTracker {
     state_ = {rank.random.seed - shift(), rank.random.offset};
   }
 
-  RandomState state_;  ///< without what this rank's seed is greater by
+  RandomState state_;  ///< without this rank's seed offset
   std::shared_ptr<const RandomRegion> region_;
-  std::shared_ptr<const void> owner_;  ///< of the mesh
+  std::shared_ptr<const void> owner_;  ///< keeps the mesh alive
   const MeshState* mesh_;
   bool is_open_ = false;
 };
 
-/// Inside of its regions all ranks draw from one state, as they do outside: the numbers are those of
-/// global indices.
+/// Inside its regions all ranks draw from one state, as outside: the numbers depend on global
+/// indices.
 class OffsetBasedRNGTracker : public RngTracker {
  public:
   /// @collective none
@@ -129,14 +129,14 @@ class OffsetBasedRNGTracker : public RngTracker {
   OffsetBasedRNGTracker(const Mesh& mesh, std::uint64_t seed) : RngTracker(mesh, seed, nullptr) {}
 };
 
-/// Inside of its regions ranks at different places along an axis draw different numbers, with the
-/// seed base + 2718 + place as in PyTorch; outside, all draw the same.
+/// Inside its regions, ranks with different coordinates on an axis draw different numbers, with the
+/// seed base + 2718 + coordinate as in PyTorch; outside, all ranks draw the same numbers.
 ///
 /// Inside, an array that is not sharded over the axis cannot be drawn: its replicas would differ.
 class TensorParallelRNGTracker : public RngTracker {
  public:
-  /// @param mesh  the program's mesh, or a part of it: then arrays of larger meshes cannot be drawn
-  ///              inside if they are replicated to ranks that are not of the part
+  /// @param mesh  the program's mesh or a submesh. With a submesh, arrays that are replicated to
+  ///              ranks outside it cannot be drawn inside a region
   /// @tparam A    the mesh axis of tensor parallelism
   /// @collective  none
   template <class Device, class... Axes, Axis A>

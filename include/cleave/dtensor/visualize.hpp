@@ -1,4 +1,4 @@
-// Pictures of a sharding, in text: which ranks own which part of a global array.
+// Shows a sharding as text: which ranks own which part of a global array.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace cleave {
 
 namespace detail {
 
-// Templates of one type: compiled where they are called, not wherever this file is included.
+// Constrained to one type, the templates are compiled only where they are called.
 
 /// The distinct indices of a dimension at which parts begin, ascending, and its extent.
 template <std::same_as<Box> B>
@@ -107,19 +107,19 @@ std::string draw(const L& layout, const Shape& shape, const MeshState& mesh) {
 
 }  // namespace detail
 
-/// A table of the parts of `x`: rows are ranges of dimension 0, columns of dimension 1, cells the
-/// world ranks that have values there (several for replicas and partials).
+/// A table of the parts of `x`: rows are ranges of dimension 0, columns ranges of dimension 1; a
+/// cell lists the world ranks that hold values there (several for replicas and partials).
 ///
-/// Further dimensions are not drawn: a cell then names every rank that owns some of it.
+/// Further dimensions are not drawn: a cell then lists every rank that owns some of its elements.
 /// @collective none
 template <class T, int Rank, class Mesh, class P>
 std::string visualize_sharding(const DTensor<T, Rank, Mesh, P>& x) {
   return detail::draw(x.layout, Shape(x.shape()), x.mesh().state());
 }
 
-/// The type with its extents, as people write it: `f32[1797@dp, 64@tp] on dp=2 x tp=2`.
+/// The type with its extents in short notation: `f32[1797@dp, 64@tp] on dp=2 x tp=2`.
 ///
-/// Behind an extent stand the axes that shard it, behind all of them what is partial:
+/// The axes that shard a dimension follow its extent; reductions that are pending follow the shape:
 /// `f32[8, 4@dp] sum over tp on dp=2 x tp=2`.
 /// @collective none
 template <class T, int Rank, class Mesh, class P>
@@ -127,13 +127,14 @@ std::string type_text(const DTensor<T, Rank, Mesh, P>& x) {
   return detail::type_text(dtype_of<T>(), Shape(x.shape()), x.layout, x.mesh().state());
 }
 
-/// The same: elements are what `to_string(x.local())` or `to_string(x.full_tensor())` tells.
+/// The same as `type_text`; for the elements, use `to_string(x.local())` or
+/// `to_string(x.full_tensor())`.
 template <class T, int Rank, class Mesh, class P>
 std::string to_string(const DTensor<T, Rank, Mesh, P>& x) {
   return type_text(x);
 }
 
-/// Prints the type of x, once: on the first rank of its mesh.
+/// Prints the type of x on the first rank of its mesh.
 /// @collective none
 template <class T, int Rank, class Mesh, class P>
 void print(const DTensor<T, Rank, Mesh, P>& x) {

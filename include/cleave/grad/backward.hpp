@@ -1,4 +1,4 @@
-// Gradients: which values they are wanted of, how they are computed, where they are found.
+// Gradients: marking the values that require them, computing and reading them.
 //
 //     auto w = requires_grad(weights);
 //     auto loss = cross_entropy(matmul(x, w), classes);
@@ -14,11 +14,11 @@
 
 namespace cleave {
 
-/// Asks a backward to keep the tape, for another one.
+/// Tells `backward` to keep the tape for another backward (`retain_graph` in PyTorch).
 struct retain_t {};
 inline constexpr retain_t retain{};
 
-/// The value as a leaf of the tape: backward adds up its gradient.
+/// Makes the value a leaf of the tape: `backward` accumulates its gradient.
 template <AnyTensor X>
 constexpr Tracked<X> requires_grad(const X& x) {
   static_assert(!std::is_integral_v<typename X::value_type>,
@@ -26,7 +26,7 @@ constexpr Tracked<X> requires_grad(const X& x) {
   return Tracked<X>(x, new tape::Leaf<X>(x));
 }
 
-/// The value alone; what is computed from it is not recorded.
+/// The value without its place in the tape: operations on it are not recorded.
 template <class X>
 constexpr const X& detach(const Tracked<X>& x) {
   return x.value();
@@ -47,7 +47,7 @@ constexpr Leaf<X>& leaf_of(const Tracked<X>& x, const char* operation) {
   return *static_cast<Leaf<X>*>(record);
 }
 
-/// The gradient of a number with respect to itself.
+/// The gradient of a scalar with respect to itself.
 template <class X>
 constexpr gradient_t<X> one_like(const X& x) {
   static_assert(X::dims == 0,
@@ -71,11 +71,11 @@ constexpr void run_backward(const Tracked<X>& y, const G& gradient, bool retains
 
 }  // namespace tape
 
-/// Computes the gradient of a number in everything that requires one, adding to what is there.
+/// Computes the gradients of a scalar with respect to all leaves, and accumulates them.
 ///
-/// The tape is freed as it is passed, unless `retain` is given.
+/// The tape is freed as backward proceeds, unless `retain` is given.
 /// @collective every rank of the mesh
-/// @throws Error if the tape was freed before, or an operand has been changed in place since
+/// @throws Error if the tape was freed before, or an operand was changed in place after its use
 template <class X>
 constexpr void backward(const Tracked<X>& loss) {
   tape::run_backward(loss, tape::one_like(loss.value()), false);
@@ -85,8 +85,8 @@ constexpr void backward(const Tracked<X>& loss, retain_t) {
   tape::run_backward(loss, tape::one_like(loss.value()), true);
 }
 
-/// The same of any value, whose own gradient is given: the sum of gradient · y is differentiated.
-/// @param gradient  of y's extents, on its mesh, under any placements
+/// The same for any value with a given gradient: differentiates the sum of gradient · y.
+/// @param gradient  with the extents and the mesh of y, under any placements
 template <class X, AnyTensor G>
 constexpr void backward(const Tracked<X>& y, const G& gradient) {
   tape::run_backward(y, gradient, false);
@@ -96,13 +96,13 @@ constexpr void backward(const Tracked<X>& y, const G& gradient, retain_t) {
   tape::run_backward(y, gradient, true);
 }
 
-/// Whether a gradient of a leaf has arrived since `zero_grad`.
+/// Whether a leaf has a gradient: one has arrived since `zero_grad`.
 template <class X>
 constexpr bool has_grad(const Tracked<X>& x) {
   return tape::leaf_of(x, "has_grad").gradient.has_value();
 }
 
-/// The gradient of a leaf: placed as the leaf, partials resolved.
+/// The accumulated gradient of a leaf: placed as the leaf, partials resolved.
 /// @throws Error if none has arrived
 template <class X>
 constexpr const gradient_t<X>& grad(const Tracked<X>& x) {
@@ -121,33 +121,34 @@ constexpr void zero_grad(const Tracked<X>& x) {
   if (leaf.receiver != nullptr) leaf.receiver->dropped(leaf.key);
 }
 
-/// Calls f(gradient) in every backward, the moment that the gradient of a leaf is complete, while
-/// those of others are still being computed.
+/// Registers a hook on a leaf: every backward calls f(gradient) as soon as the accumulated gradient
+/// of the leaf is complete, while gradients of other leaves are still being computed.
 template <class X, class F>
 void on_gradient(const Tracked<X>& x, F&& f) {
   tape::leaf_of(x, "on_gradient").hooks.emplace_back(std::forward<F>(f));
 }
 
-/// Calls f(complete) at the end of the backward that is under way on this rank; `complete` is
-/// false if it fails. @throws Error outside of a backward
+/// Calls f(complete) at the end of the backward in progress on this rank; `complete` is false if
+/// the backward fails. @throws Error outside a backward
 inline void at_backward_end(std::function<void(bool complete)> f) {
   if (tape::Sweep::current() == nullptr)
     throw Error("at_backward_end", "no backward is under way on this rank");
   tape::Sweep::current()->at_end.push_back(std::move(f));
 }
 
-/// Says that the elements of a leaf have been changed in place: a backward through operations that
-/// used the old ones is an error from now on.
+/// Declares that the elements of a leaf were changed in place: a later backward through operations
+/// that used the old elements is an error.
 template <class X>
 void mark_changed(const Tracked<X>& x) {
   ++tape::leaf_of(x, "mark_changed").version;
   tape::note_change_of(x.value());
 }
 
-/// f(x..), whose saved values are not kept but made by calling f again in backward: memory for
-/// time. f does the same operations in the same order both times.
+/// Activation checkpointing: computes f(x..) without keeping the values saved for backward, which
+/// calls f again to recompute them. Saves memory at the cost of time.
 ///
-/// @param f  takes the operands, returns a tracked value
+/// @param f  takes the operands, returns a tracked value; must call the same operations in the same
+///           order both times
 template <class F, class... X>
 auto checkpoint(const F& f, const X&... x) {
   const auto segment = std::make_shared<tape::Segment>();

@@ -1,5 +1,5 @@
-// The record of one call of an operation: what it saves for the gradients of its operands, found by
-// tracing them, and how it passes these on.
+// The record of one call of an operation: saves the values that the gradients of its operands need,
+// which tracing those gradients determines, and passes the gradients to the operands.
 #pragma once
 
 #include <array>
@@ -19,14 +19,14 @@
 
 namespace cleave::tape {
 
-/// Whether an operation has a gradient in operand I.
+/// Whether an operation has a gradient with respect to operand I.
 template <int I, class Op, class Y, class... X>
 inline constexpr bool has_gradient =
     requires(const Op& op, const gradient_t<Y>& g, const Y& y, const X&... x) {
       op.gradient(wrt<I>{}, g, y, x...);
     };
 
-/// The stand-in of a value while a gradient is traced.
+/// The type that replaces the type of a value while a gradient is traced.
 template <class X>
 struct TracedAs {
   using type = Traced<typename X::value_type, X::dims, typename X::device_type>;
@@ -42,7 +42,7 @@ struct TracedAs<std::tuple<X...>> {
 template <class X>
 using traced_as = typename TracedAs<X>::type;
 
-/// New values of a graph, of the types of a Traced or of a tuple of them.
+/// New values of a graph: a Traced, or a tuple of them.
 template <class X>
 constexpr X fresh_values(spmd::Graph& graph) {
   if constexpr (is_tuple<X>) {
@@ -55,8 +55,8 @@ constexpr X fresh_values(spmd::Graph& graph) {
   }
 }
 
-/// Which values the gradient in operand I reads: bit 0 stands for the results, bit i + 1 for
-/// operand i. Found by tracing it, once per element types and numbers of dimensions.
+/// The values that the gradient with respect to operand I reads: bit 0 for the results, bit i + 1
+/// for operand i. Found by tracing the gradient, once per element types and numbers of dimensions.
 template <class Op, int I, class Y, class... X>
 constexpr unsigned reads() {
   if constexpr (requires { Op::gradient_reads; }) {
@@ -90,13 +90,13 @@ constexpr unsigned reads() {
 template <class Op, int I, class Y, class... X>
 inline constexpr unsigned reads_of = reads<Op, I, Y, X...>();
 
-/// Stands for an operand that a record need not save.
+/// Replaces an operand that a record need not save.
 struct Nothing {};
 
 /// One call of an operation with a gradient.
 ///
-/// @tparam Y  the result; a std::tuple of several
-/// @tparam X  the operands as they were given
+/// @tparam Y  the type of the result; a std::tuple for several results
+/// @tparam X  the types of the operands as passed
 template <class Op, class Y, class... X>
 class Record : public Slot<Y> {
   static constexpr int count = int(sizeof...(X));
@@ -133,25 +133,25 @@ class Record : public Slot<Y> {
     }
   }
 
-  /// Whether the gradient in operand I is wanted.
+  /// Whether the gradient with respect to operand I is required.
   template <int I>
   static constexpr bool is_wanted = [] {
     if constexpr (!is_tracked<Given<I>>) return false;
     else return has_gradient<I, Op, Y, untracked_t<X>...>;
   }();
-  /// What the gradient in operand I reads.
+  /// The values that the gradient with respect to operand I reads.
   template <int I>
   static constexpr unsigned reads_for() {
     if constexpr (!is_wanted<I>) return 0;
     else return reads_of<Op, I, traced_as<Y>, traced_as<untracked_t<X>>...>;
   }
-  /// What any gradient reads.
+  /// The values that any gradient reads.
   static constexpr unsigned kept = []<int... I>(std::integer_sequence<int, I...>) {
     return (0u | ... | reads_for<I>());
   }(Sequence{});
   template <int I>
   static constexpr bool is_kept = (kept >> (I + 1) & 1u) != 0;
-  /// An operand whose extents its own slot knows is not saved for these alone.
+  /// If gradients read only the extents of an operand, and its slot knows them, nothing is saved.
   template <int I>
   using Kept = std::conditional_t<!is_kept<I> && is_tracked<Given<I>>, Nothing, Plain<I>>;
 
@@ -173,14 +173,14 @@ class Record : public Slot<Y> {
   constexpr Slot<Plain<I>>* slot_at() const {
     return static_cast<Slot<Plain<I>>*>(inputs_[std::size_t(I)].get());
   }
-  /// Whether operand I is made again in backward instead of being saved.
+  /// Whether operand I is remade in backward instead of being saved.
   template <int I>
   constexpr bool makes_again() const {
     if constexpr (!is_tracked<Given<I>>) return false;
     else return inputs_[std::size_t(I)] && slot_at<I>()->again != nullptr;
   }
 
-  /// Tells operands that can be made again how often they will be.
+  /// Tells operands that can be remade how often backward will remake them.
   template <int... I>
   constexpr void announce(std::integer_sequence<int, I...>) {
     if constexpr (cleave::detail::is_view_op<Op> && count == 1) {
@@ -201,7 +201,7 @@ class Record : public Slot<Y> {
       if (wants_all()) return 1;
     return (0 + ... + int((reads_for<I>() >> (K + 1) & 1u) != 0 && inputs_[std::size_t(I)]));
   }
-  /// A view of what is made again is made again.
+  /// A view of an operand that is remade is itself remade.
   constexpr void offer_again() {
     if constexpr (is_dtensor<Y> && is_dtensor<Plain<0>>) {
       if (!makes_again<0>()) return;
@@ -236,8 +236,8 @@ class Record : public Slot<Y> {
     else return x;
   }
 
-  /// How often the elements that gradients read have been changed in place; those of what is made
-  /// again do not count.
+  /// The number of in-place changes to the elements that gradients read; those of remade operands
+  /// do not count.
   template <int... I>
   constexpr unsigned changes_of_kept(std::integer_sequence<int, I...>, const Y& y,
                                      const X&... x) const {
@@ -250,12 +250,12 @@ class Record : public Slot<Y> {
     }(Sequence{});
   }
 
-  /// The result as gradients get it.
+  /// The result as passed to gradients.
   constexpr const Y& result() const {
     if constexpr (kept & 1u) return saved_->y;
     else return this->like;
   }
-  /// Operand K as gradients get it that read what the mask says: made again only where it is read.
+  /// Operand K as passed to a gradient that reads the values in `Reads`: remade only if it is read.
   template <unsigned Reads, int K>
   constexpr decltype(auto) operand() const {
     if constexpr (std::is_same_v<Kept<K>, Nothing>) {
@@ -268,8 +268,9 @@ class Record : public Slot<Y> {
     }
   }
 
-  /// Whether the result is the operand under other placements. Then contributions go on as they
-  /// arrived, to be moved once: a sum over ranks of what was gathered is scattered, not all-reduced.
+  /// Whether the result is the operand under other placements. If so, contributions are passed on
+  /// under the placements with which they arrived and redistributed once: the partial gradient of a
+  /// gathered value is reduce-scattered, not all-reduced.
   static constexpr bool changes_placements = [] {
     if constexpr (std::is_same_v<Op, ops::Redistribute>)
       return is_tracked<Given<0>> && is_dtensor<Y> && is_dtensor<Plain<0>>;
@@ -294,8 +295,8 @@ class Record : public Slot<Y> {
     }
   }
 
-  /// Whether the operation gives the gradients of all its operands in one call: of values alone,
-  /// not where gradients are traced, or differentiated in turn.
+  /// Whether the operation computes the gradients of all operands in one call. Only for plain
+  /// values: not where gradients are traced or differentiated themselves.
   static constexpr bool gives_all = [] {
     if constexpr (((is_tracked<X> && !is_tracked<untracked_t<X>> &&
                     !cleave::detail::is_traced<untracked_t<X>>) &&
@@ -363,8 +364,8 @@ class Record : public Slot<Y> {
   std::array<Ref<RecordBase>, sizeof...(X)> inputs_;
   std::optional<Saved> saved_{};
   Enlistment* enlistment_ = nullptr;
-  int versions_ = 0;      ///< of the operands, together
-  unsigned changes_ = 0;  ///< of the elements that gradients read
+  int versions_ = 0;      ///< sum of the operands' versions
+  unsigned changes_ = 0;  ///< in-place changes to the elements that gradients read
 };
 
 }  // namespace cleave::tape

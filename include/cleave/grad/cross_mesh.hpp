@@ -1,5 +1,5 @@
-// Ways between two meshes of a value whose gradient is tracked: the gradient returns to the mesh
-// and the placements that the value came from.
+// Redistribution of a tracked value to another mesh: its gradient returns to the mesh and the
+// placements of the source.
 #pragma once
 
 #include <type_traits>
@@ -10,7 +10,7 @@ namespace cleave {
 
 namespace tape {
 
-/// x on another mesh, under placements that are one type.
+/// x on another mesh, under placements passed as one type.
 template <class X, class Mesh, class... P>
 auto placed_on(const X& x, const Mesh& mesh, Placements<P...>) {
   return x.redistribute(mesh, P{}...);
@@ -20,7 +20,7 @@ auto placed_on(const X& x, const Mesh& mesh, Placements<P...>) {
 
 namespace ops {
 
-/// A value on another mesh.
+/// Redistribution to another mesh.
 struct RedistributeAcross {
   static constexpr const char* name = "redistribute";
   static constexpr unsigned gradient_reads = 0;

@@ -1,8 +1,8 @@
-// What has arrived of a value's gradient: one contribution per use of the value.
+// The sum of the contributions to a value's gradient: one per use of the value.
 //
 // The gradient of a DTensor has its placements with Partial -> Replicate. Contributions arrive
-// under any placements; those of one layout are added locally, and what is partial is reduced once
-// per layout when the value's turn comes, not once per contribution.
+// under any placements. Those of one layout are added locally; partials are reduced once per layout
+// when backward reaches the value, not once per contribution.
 #pragma once
 
 #include <cstddef>
@@ -48,13 +48,13 @@ struct GradientType<Tracked<X>> {
 
 }  // namespace tape
 
-/// The type of a value's gradient: its placements, Partial becomes Replicate.
+/// The type of a value's gradient: that of the value, with Replicate for Partial.
 template <class X>
 using gradient_t = typename tape::GradientType<X>::type;
 
 namespace tape {
 
-/// The dimensions (bits) that x has with extent 1 and its gradient g with more: x was repeated.
+/// The dimensions (bits) in which x has extent 1 and its gradient g does not: x was repeated.
 template <class G, class X>
 constexpr unsigned repeated_dims(const G& g, const X& x) {
   const Shape from = shape_of(g), to = shape_of(x);
@@ -64,7 +64,7 @@ constexpr unsigned repeated_dims(const G& g, const X& x) {
   return mask;
 }
 
-/// The sum over the dimensions of a mask, which stay with extent 1; typed by elements only.
+/// The sum over the dimensions of a mask, which are kept with extent 1; typed by element only.
 template <class T, int Rank, class Device>
 Tensor<T, Rank, Device> sum_repeated(const Tensor<T, Rank, Device>& g, unsigned mask) {
   auto extents = g.shape();
@@ -80,8 +80,8 @@ Tensor<T, Rank, Device> sum_repeated(const Tensor<T, Rank, Device>& g, unsigned 
   return sum;
 }
 
-/// The gradient of the operations of a trace, or of a value that is tracked twice: summed and
-/// placed by operations, so that it can be traced and differentiated itself.
+/// The gradient of a traced value, or of a value that is tracked twice: summed and placed by
+/// operations, so that it can itself be traced and differentiated.
 template <class X>
 class GradientSum {
  public:
@@ -111,7 +111,7 @@ class GradientSum {
     else return there;
   }
 
-  /// Undoes repetition, dimension after dimension.
+  /// Sums over repeated dimensions, one after the other.
   template <int D, class A>
   static constexpr G fold(const A& g, const X& x) {
     if constexpr (D == X::dims) {
@@ -153,7 +153,7 @@ class GradientSum<Tensor<T, Rank, Device>> {
   std::optional<X> sum_{};
 };
 
-/// Local elements under placements that are a value.
+/// Local elements with their placements as a value.
 template <class T, int Rank, class Device>
 struct PlacedLocal {
   Layout layout;
@@ -202,7 +202,7 @@ class GradientSum<DTensor<T, Rank, Mesh, P>> {
     others_.push_back(std::move(part));
   }
 
-  /// Gives all contributions to the sum of a value that is the same under other placements.
+  /// Moves all contributions to the sum of the same value under other placements.
   template <class Other>
   void pour_into(Other& sum) {
     sum.put(std::move(*first_));
@@ -210,8 +210,8 @@ class GradientSum<DTensor<T, Rank, Mesh, P>> {
     clear();
   }
 
-  /// The sum under x's placements, partials resolved; on the axes of the mask a sum over ranks is
-  /// left to the caller: the result stays Partial(sum) there if a contribution is.
+  /// The sum under x's placements, partials resolved, except on the axes in `left`: there the
+  /// result stays Partial(sum) if a contribution is, and the caller reduces it.
   ///
   /// @collective every rank of the mesh, if contributions have to be redistributed
   Part collect(const X& x, AxisMask left = 0) const {
@@ -233,15 +233,15 @@ class GradientSum<DTensor<T, Rank, Mesh, P>> {
   }
 
  private:
-  /// Adds a contribution to one of the same layout, if it is one.
+  /// Adds a contribution to `have` if their layouts are equal. @return whether it did
   static bool joined(Part& have, const Part& part) {
     if (!(have.layout == part.layout)) return false;
     have.local = cleave::add(have.local, part.local);
     return true;
   }
 
-  /// A contribution under other placements. What is whole becomes a Partial by the first rank of
-  /// the axis, which gives it; the others give zeros.
+  /// A contribution under other placements. Where a replicated one becomes Partial, the first rank
+  /// of the axis keeps its values, and the other ranks contribute zeros.
   Local brought(const Part& part, const Layout& to, const X& x) const {
     Layout between = to;
     bool gives = true;

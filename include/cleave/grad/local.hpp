@@ -1,10 +1,10 @@
-// Ways between the global and the local view of a value whose gradient is tracked: to_local,
-// from_local, full_tensor, local_map.
+// Conversions between global and local values with tracked gradients: to_local, from_local,
+// full_tensor, local_map.
 //
-// What a rank does with its local elements is not known to the library, nor is what the gradient of
-// its part means: that of a replicated value may be the same on every rank, or an addend of a sum
-// over ranks. So the placements of the gradient are stated; leaving them out where they matter does
-// not compile.
+// The library does not know how a rank uses its local elements, and so not what the gradient of its
+// part means: the gradient of a replicated value may be equal on all ranks, or one term of a sum
+// over ranks. The caller therefore states the placements of the gradient; omitting them where they
+// matter does not compile.
 #pragma once
 
 #include <cleave/dtensor/from_local.hpp>
@@ -14,7 +14,7 @@ namespace cleave {
 
 namespace ops {
 
-/// The local elements of a value; its gradient lies as `P` says.
+/// The local elements of a value; `P` are the placements of its gradient.
 template <class P>
 struct ToLocal {
   static constexpr const char* name = "to_local";
@@ -25,7 +25,7 @@ struct ToLocal {
   }
 };
 
-/// Local elements as parts of a global value; a rank's gradient is its part of the value's.
+/// Local elements as parts of a global value; a rank's gradient is its part of the global gradient.
 struct FromLocal {
   static constexpr const char* name = "from_local";
   static constexpr unsigned gradient_reads = 0;
@@ -40,7 +40,7 @@ struct FromLocal {
 
 namespace tape {
 
-/// Whether every axis shards a value: each element then has one owner, and so has its gradient.
+/// Whether every axis shards a value: then each element, and its gradient, has one owner.
 template <class X>
 constexpr bool has_owners() {
   return X::layout.sharding_axes() == (1u << X::layout.axes) - 1u;
@@ -50,9 +50,9 @@ constexpr bool has_owners() {
 
 /// The elements that this rank holds, as a local tensor that tracks gradients.
 ///
-/// @tparam P  the placements of the gradient: Partial<> on the axes on which every rank computes an
-///            addend of it from what it holds
-/// @collective none; in backward, every rank of the mesh, if the gradient has to be redistributed
+/// @tparam P  the placements of the gradient (`grad_placements` in PyTorch): Partial<> on axes
+///            where each rank computes one term of a sum
+/// @collective none; in backward, every rank of the mesh, if the gradient must be redistributed
 template <class X, class... P>
   requires is_dtensor<X>
 auto to_local(const Tracked<X>& x, Placements<P...>) {
@@ -66,7 +66,7 @@ template <class X, PlacementType... P>
 auto to_local(const Tracked<X>& x, P...) {
   return to_local(x, Placements<P...>{});
 }
-/// The same of a value that every axis shards: so is its gradient.
+/// The same for a value that every axis shards; its gradient has the same placements.
 template <class X>
   requires is_dtensor<X>
 auto to_local(const Tracked<X>& x) {
@@ -76,7 +76,7 @@ auto to_local(const Tracked<X>& x) {
   return to_local(x, typename X::placements_type{});
 }
 
-/// Local tensors that track gradients as the parts of one global value. @see from_local
+/// Makes one global value of local tensors that track gradients. @see from_local
 ///
 /// @collective every rank of the mesh
 template <class X, class Mesh, class... P>
@@ -90,8 +90,8 @@ auto from_local(const Tracked<X>& local, const Mesh& mesh, P...) {
   return from_local(local, mesh, Placements<P...>{});
 }
 
-/// The whole value on every rank, which all of them then use in the same way: its gradient is the
-/// same on every rank, too.
+/// The whole value on every rank. All ranks must use it in the same way, so that its gradient is
+/// the same on every rank.
 ///
 /// @collective every rank of the mesh
 template <class X>
@@ -143,16 +143,16 @@ const X& global_of(const WithGradient<X, P>& x) {
 
 }  // namespace tape
 
-/// A function of local tensors on what each rank holds.
+/// Calls a function of local tensors with the local parts of DTensors.
 ///
 ///     auto y = local_map(f, Placements<Shard<0>>{}, x, with_gradient(w, Partial<Sum>{}));
 ///
 /// @param f    takes the local tensors, returns this rank's part of the result
-/// @tparam Out how these parts make up the result
-/// @param x    DTensors on one mesh, tracked or not; of a tracked one that is not sharded on every
-///             axis, `with_gradient` states how its gradient lies
+/// @tparam Out the placements of the result
+/// @param x    DTensors on one mesh, tracked or not; for a tracked one that is not sharded on every
+///             axis, `with_gradient` states the placements of its gradient
 /// @collective every rank of the mesh
-/// @throws Error if the parts do not make up a global value
+/// @throws Error if the parts do not form a global value
 template <class F, class... Out, class First, class... Rest>
 auto local_map(const F& f, Placements<Out...> placements, const First& x, const Rest&... rest) {
   return from_local(f(tape::local_of(x), tape::local_of(rest)...), tape::global_of(x).mesh(),

@@ -1,10 +1,10 @@
-// The tape: records of what was called, each with references to the records of its operands. A
-// sweep visits them from the result backwards and frees what they hold as it passes.
+// The tape: records of calls, each with references to the records of its operands. A sweep (one
+// backward) visits them from the result to the leaves and frees what they have saved.
 //
-// Records are typed by their values; what is here knows none of the types. It is plain code without
-// virtual functions, so that a compiler can run it too, where programs are traced with their
-// gradients: in constant expressions g++ 12 and nvcc 13 do not call virtual functions right. A tape
-// belongs to one rank's thread.
+// Records are typed by their values; the code here is independent of these types. It has no virtual
+// functions because it also runs in constant expressions, where programs are traced with their
+// gradients, and there g++ 12 and nvcc 13 do not call virtual functions correctly. A tape belongs
+// to one rank's thread.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace cleave::tape {
 
 struct RecordBase;
 
-/// A counted reference to a record.
+/// A reference-counted pointer to a record.
 template <class R>
 class Ref {
  public:
@@ -41,7 +41,7 @@ class Ref {
   }
   constexpr ~Ref() { reset(); }
 
-  /// Refers to nothing.
+  /// Drops the reference.
   constexpr void reset() {
     if (R* const record = release(); record != nullptr && --record->references == 0)
       destroy(record);
@@ -50,43 +50,43 @@ class Ref {
   constexpr R* get() const { return record_; }
   constexpr R* operator->() const { return record_; }
   constexpr explicit operator bool() const { return record_ != nullptr; }
-  /// Gives the reference up without counting it down.
+  /// Gives up the reference without decrementing the count.
   constexpr R* release() { return std::exchange(record_, nullptr); }
 
  private:
   R* record_ = nullptr;
 };
 
-/// What a type of record can do.
+/// The function table of a type of record.
 struct Table {
   void (*destroy)(RecordBase*);
-  void (*run)(RecordBase*);      ///< takes its gradient, adds to those of its operands
-  void (*release)(RecordBase*);  ///< frees what it has saved
-  void (*forget)(RecordBase*);   ///< drops gradients that have arrived: a sweep has failed
+  void (*run)(RecordBase*);      ///< passes the record's gradient to its operands
+  void (*release)(RecordBase*);  ///< frees the saved values
+  void (*forget)(RecordBase*);   ///< drops the contributions received, after a failed sweep
 };
 
 struct RecordBase {
   const Table* table;
-  Ref<RecordBase>* operands = nullptr;  ///< of the record that derives from this
+  Ref<RecordBase>* operands = nullptr;  ///< an array of the derived record
   int operand_count = 0;
   int references = 0;
-  int waiting = 0;  ///< in a sweep: how many users have not passed their gradient yet
-  int version = 0;  ///< counts changes of the value in place
-  /// Its turn comes before that of others that are ready: parameters, whose gradients then can be
-  /// sent while the sweep goes on, and given back.
+  int waiting = 0;  ///< in a sweep: the number of users that have not passed their gradient yet
+  int version = 0;  ///< counts in-place changes of the value
+  /// Runs before other records that are ready. Set for parameters: their gradients can then be
+  /// communicated and freed while the sweep continues.
   bool runs_first = false;
-  const std::string* path = nullptr;     ///< of the module that is called, see `CommPlace`
-  const std::string* used_in = nullptr;  ///< in a sweep: the innermost module that all users are in
+  const std::string* path = nullptr;     ///< of the module being called, see `CommPlace`
+  const std::string* used_in = nullptr;  ///< in a sweep: the innermost module common to all users
 
   constexpr explicit RecordBase(const Table* t) : table(t) {
     if (!std::is_constant_evaluated()) path = cleave::detail::CommPlace::current().path;
   }
-  RecordBase(const RecordBase&) = delete;  // referred to by its address
+  RecordBase(const RecordBase&) = delete;  // records point to it
   RecordBase& operator=(const RecordBase&) = delete;
 };
 
-/// Destroys a record that nobody refers to, and those that only it referred to: in a loop, since a
-/// tape may be longer than the stack is deep.
+/// Destroys a record without references, and all records that only it kept alive. Iterative,
+/// because recursion over a long tape could overflow the stack.
 constexpr void destroy(RecordBase* last) {
   std::vector<RecordBase*> gone{last};
   while (!gone.empty()) {
@@ -100,7 +100,8 @@ constexpr void destroy(RecordBase* last) {
   }
 }
 
-/// What happens at the end of the sweep of this rank's thread; null outside of one.
+/// The functions to call at the end of the sweep in progress on this rank's thread; null without
+/// one.
 struct Sweep {
   std::vector<std::function<void(bool complete)>> at_end{};
 
@@ -112,7 +113,7 @@ struct Sweep {
 
 namespace detail {
 
-/// After a failure nothing is left that a later sweep would add to.
+/// After a failure, drops all partial sums, so that a later sweep does not add to them.
 struct ForgetUnlessDone {
   std::vector<Ref<RecordBase>>& records;
   bool done = false;
@@ -126,16 +127,15 @@ struct ForgetUnlessDone {
   }
 };
 
-/// What a gradient has to communicate when its sum is complete is listed under the module in which
-/// the value was used.
+/// Lists the communication of a complete gradient sum under the module in which the value was used.
 constexpr void note_use(RecordBase& operand, const RecordBase& user, bool is_first) {
   if (is_first) operand.used_in = user.path;
   else if (operand.used_in != user.path)
     operand.used_in = cleave::detail::common_path(operand.used_in, user.path);
 }
 
-/// Passes gradients from `root`, whose own has arrived, to everything that it was made of.
-/// @param retain  the records keep what they have saved, for another sweep
+/// Propagates the gradient of `root`, which has been set, to all records that it depends on.
+/// @param retain  the records keep their saved values for another sweep
 constexpr void visit(RecordBase* root, bool retain) {
   std::vector<Ref<RecordBase>> reached;
   reached.emplace_back(root);
@@ -156,7 +156,7 @@ constexpr void visit(RecordBase* root, bool retain) {
     ready.pop_back();
     if (!std::is_constant_evaluated()) cleave::detail::CommPlace::current().path = record->used_in;
     record->table->run(record);
-    for (const bool runs_first : {false, true})  // the last is taken first
+    for (const bool runs_first : {false, true})  // `ready` is last in, first out
       for (int k = 0; k < record->operand_count; ++k)
         if (RecordBase* const operand = record->operands[k].get();
             operand != nullptr && operand->runs_first == runs_first && --operand->waiting == 0)
@@ -168,12 +168,11 @@ constexpr void visit(RecordBase* root, bool retain) {
 
 }  // namespace detail
 
-/// A sweep with its end: functions that were left for it run when all gradients have been passed,
-/// with `false` if the sweep has failed.
+/// Runs a sweep, then the functions registered for its end, with `false` if the sweep failed.
 ///
-/// Failures are passed on after that. Asynchronous work that a destructor drops while an exception
-/// passes tells peers that this rank is ending; but all ranks may have met the same error, and go
-/// on.
+/// A failure is rethrown only after these functions have run: asynchronous work that is destroyed
+/// during stack unwinding notifies peers that this rank is failing, although all ranks may have hit
+/// the same error and continue.
 inline void sweep(RecordBase* root, bool retain) {
   if (Sweep::current() != nullptr)
     throw Error("backward", "it was called while another backward is under way on this rank");
@@ -188,7 +187,7 @@ inline void sweep(RecordBase* root, bool retain) {
     error = std::current_exception();
   }
   for (std::size_t i = 0; i < mine.at_end.size(); ++i) {
-    const auto finish = std::move(mine.at_end[i]);  // it may add more
+    const auto finish = std::move(mine.at_end[i]);  // it may register further functions
     try {
       finish(error == nullptr);
     } catch (...) {

@@ -1,5 +1,5 @@
-// The results of an operation that has several, in the tape: one record of the call, one slot per
-// result, which hands its gradient to the record. What nobody uses has a gradient of zeros.
+// Operations with several results in the tape: one record for the call and one slot per result,
+// which passes its gradient to the record. The gradient of an unused result is zero.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ struct GradientType<std::tuple<X...>> {
   using type = std::tuple<typename GradientType<X>::type...>;
 };
 
-/// A gradient of x whose elements are all the same.
+/// A gradient of x with all elements equal to `value`.
 template <class X>
 constexpr gradient_t<X> filled_gradient(const X& x, const typename X::value_type& value) {
   using T = typename X::value_type;
@@ -54,7 +54,7 @@ constexpr unsigned changes_of(const std::tuple<X...>& x) {
   return std::apply([](const X&... each) { return (0u + ... + changes_of(each)); }, x);
 }
 
-/// The gradients of all results: one each, after those of its uses have been summed.
+/// The gradients of all results: one each, the sum over the uses of the result.
 template <class... X>
 class GradientSum<std::tuple<X...>> {
  public:
@@ -84,7 +84,7 @@ class GradientSum<std::tuple<X...>> {
   std::tuple<std::optional<gradient_t<X>>...> arrived_{};
 };
 
-/// Result K of a call that has the results `All`.
+/// Result K of a call with the results `All`.
 template <class All, std::size_t K>
 class ResultSlot : public Slot<std::tuple_element_t<K, All>> {
   using X = std::tuple_element_t<K, All>;
@@ -97,7 +97,7 @@ class ResultSlot : public Slot<std::tuple_element_t<K, All>> {
   }
 
  private:
-  /// Hands the gradient to the record of the call.
+  /// Passes the gradient to the record of the call.
   constexpr void pass_on() {
     if (this->sum.empty()) return;
     if (!call_)
@@ -116,7 +116,7 @@ class ResultSlot : public Slot<std::tuple_element_t<K, All>> {
   Ref<RecordBase> call_;
 };
 
-/// The results of a call with their places in the tape; those that have no gradient, as they are.
+/// The results of a call with their places in the tape; results without gradients are unchanged.
 template <class... Y>
 constexpr auto tracked_results(Slot<std::tuple<Y...>>* call, const std::tuple<Y...>& y) {
   const Ref<RecordBase> held(call);

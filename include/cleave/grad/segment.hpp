@@ -1,4 +1,5 @@
-// A part of a program whose saved values are made by calling it once more. @see checkpoint
+// A checkpointed part of a program: its saved values are recomputed by calling it again.
+// @see checkpoint
 #pragma once
 
 #include <cstddef>
@@ -13,14 +14,14 @@
 namespace cleave::tape {
 
 /// While the function runs for the first time, records enlist here instead of saving values. The
-/// first one whose turn comes in backward calls the function again; the k-th record of that call
-/// hands what it has saved to the k-th that enlisted.
+/// first of them that backward reaches calls the function again; the k-th record of that call
+/// passes its saved values to the k-th enlisted record.
 struct Segment {
-  std::vector<RecordBase*> enlisted{};  ///< null: gone since
-  std::function<void()> call{};         ///< the function again, its records thrown away
+  std::vector<RecordBase*> enlisted{};  ///< null: destroyed since
+  std::function<void()> call{};         ///< calls the function again and discards its records
   std::size_t made = 0;                 ///< records of the second call so far
-  bool again = false;                   ///< whether that is under way
-  cleave::detail::DrawLog draws{};      ///< random numbers: the same in both calls
+  bool again = false;                   ///< whether the second call is in progress
+  cleave::detail::DrawLog draws{};      ///< random draws: the same in both calls
 
   /// The segment whose function is being called on this rank's thread, or null.
   static std::shared_ptr<Segment>& current() {
@@ -28,8 +29,8 @@ struct Segment {
     return segment;
   }
 
-  /// The record of the first call that corresponds to the one being made, or null if it is gone.
-  /// @throws Error if the function does something else the second time
+  /// The first call's record that corresponds to the second call's next one; null if destroyed.
+  /// @throws Error if the second call differs from the first
   RecordBase* counterpart(const Table* table) {
     if (made == enlisted.size())
       throw Error("checkpoint", "the function called more operations the second time");
@@ -40,7 +41,7 @@ struct Segment {
   }
 };
 
-/// Membership in a segment: leaves it when its record goes.
+/// The membership of a record in a segment; ends when the record is destroyed.
 class Enlistment {
  public:
   Enlistment() = default;
@@ -48,7 +49,7 @@ class Enlistment {
       : segment_(std::move(segment)), place_(segment_->enlisted.size()) {
     segment_->enlisted.push_back(record);
   }
-  Enlistment(const Enlistment&) = delete;  // one place
+  Enlistment(const Enlistment&) = delete;  // of one record
   Enlistment& operator=(Enlistment&& other) noexcept {
     leave();
     segment_ = std::move(other.segment_);
@@ -58,7 +59,7 @@ class Enlistment {
   ~Enlistment() { leave(); }
 
   explicit operator bool() const { return segment_ != nullptr; }
-  /// Makes the saved values of all records of the segment.
+  /// Recomputes the saved values of all records of the segment.
   void call_again() const { segment_->call(); }
 
   void leave() noexcept {
@@ -71,14 +72,14 @@ class Enlistment {
   std::size_t place_ = 0;
 };
 
-/// Sets the current segment for the time of a call of its function.
+/// Sets the current segment while its function is called.
 class SegmentScope {
  public:
   explicit SegmentScope(std::shared_ptr<Segment> segment)
       : draws_(segment->draws), before_(std::exchange(Segment::current(), std::move(segment))) {
     draws_.open(Segment::current()->again);
   }
-  SegmentScope(const SegmentScope&) = delete;  // one scope
+  SegmentScope(const SegmentScope&) = delete;  // a scope guard
   ~SegmentScope() {
     draws_.close();
     Segment::current() = std::move(before_);

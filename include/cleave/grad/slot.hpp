@@ -1,4 +1,4 @@
-// The place of a value in the tape: where its gradient is summed, and what takes it there.
+// The place of a value in the tape: the sum of its gradient, and hooks on its completion.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@
 
 namespace cleave::tape {
 
-/// A value with the type, mesh and extents of x but without its elements: what is left of a value
-/// whose elements no gradient reads.
+/// A value with the type, mesh and extents of x but without its elements: replaces a value whose
+/// elements no gradient reads.
 template <class X>
 constexpr X hollow(const X& x) {
   return x;
@@ -28,7 +28,7 @@ DTensor<T, Rank, Mesh, P> hollow(const DTensor<T, Rank, Mesh, P>& x) {
   return DTensor<T, Rank, Mesh, P>::unchecked(hollow(x.local()), x.mesh(), x.shape());
 }
 
-/// Counts changes in place of the elements that a value has.
+/// The number of in-place changes to the elements of a value.
 template <class X>
 constexpr unsigned changes_of(const X&) {
   return 0;
@@ -46,7 +46,7 @@ constexpr unsigned changes_of(const Tracked<X>& x) {
   return changes_of(x.value());
 }
 
-/// Counts a change of them that was made without the library's knowledge.
+/// Counts an in-place change that the library did not see.
 template <class X>
 void note_change_of(const X& x) {
   if constexpr (is_dtensor<X>) note_change_of(x.local());
@@ -54,15 +54,15 @@ void note_change_of(const X& x) {
   else if constexpr (is_tracked<X>) note_change_of(x.value());
 }
 
-/// A record whose result is an X.
+/// A record with a result of type X.
 template <class X>
 struct Slot : RecordBase {
   GradientSum<X> sum{};
   X like;  ///< the result, hollow unless it is a leaf
-  /// Makes the result again. Where it is set, users of the result save no elements of it, but ask
-  /// for it in backward: what a value costs memory that can be gathered or computed once more.
+  /// Remakes the result. If set, users of the result save none of its elements but call this in
+  /// backward, which saves the memory of a value that can be gathered or computed again.
   X (*again)(Slot*) = nullptr;
-  int* uses = nullptr;  ///< counts how often it will be asked for in a backward
+  int* uses = nullptr;  ///< counts the calls of `again` that a backward will make
 
   constexpr Slot(const Table* functions, const X& x) : RecordBase(functions), like(x) {}
   static constexpr void forget(RecordBase* record) { static_cast<Slot*>(record)->sum.clear(); }
@@ -75,30 +75,30 @@ constexpr G added(const G& a, const G& b) {
   else return cleave::add(a, b);
 }
 
-/// Takes the gradient of a leaf over before its sum over ranks is finished: data parallelism.
+/// Receives the gradient of a leaf before it is reduced over ranks: data parallelism.
 class GradientReceiver {
  public:
   virtual ~GradientReceiver() = default;
-  /// The axes of the mesh on which sums over ranks are this object's business.
+  /// The mesh axes over which this object reduces gradients.
   virtual AxisMask axes() const noexcept = 0;
-  /// Called in backward, once per sweep, when the last use of the leaf has passed its gradient.
+  /// Called once per backward, when the last use of the leaf has passed its gradient.
   ///
-  /// @param key       the number that the leaf was registered under
+  /// @param key       the number under which the leaf was registered
   /// @param layout    of the gradient; Partial(sum) on some of `axes()`
   /// @param gradient  local elements, valid during the call
   virtual void ready(int key, const Layout& layout, const View& gradient) = 0;
-  /// The gradient of the leaf is dropped: what has been kept back of it is to go, too.
+  /// Called when the gradient of the leaf is dropped: drops what the receiver has kept of it.
   virtual void dropped(int) {}
 };
 
-/// A value that gradients are wanted of. They are added up until `zero_grad`.
+/// A value that requires a gradient. Gradients accumulate until `zero_grad`.
 template <class X>
 struct Leaf : Slot<X> {
   std::optional<gradient_t<X>> gradient{};
   std::vector<std::function<void(const gradient_t<X>&)>> hooks{};
   GradientReceiver* receiver = nullptr;
   unsigned drops = 0;  ///< how often the gradient has been dropped
-  int key = 0;  ///< of this leaf at the receiver
+  int key = 0;  ///< identifies this leaf to the receiver
 
   static constexpr void destroy(RecordBase* record) { delete static_cast<Leaf*>(record); }
   static constexpr void release(RecordBase*) {}
@@ -107,7 +107,7 @@ struct Leaf : Slot<X> {
 
   constexpr explicit Leaf(const X& x) : Slot<X>(&functions, x) { this->runs_first = true; }
 
-  /// All contributions of a sweep are there.
+  /// Called when all contributions of a sweep have arrived.
   constexpr void complete() {
     if (this->sum.empty()) return;
     if constexpr (is_dtensor<X>) {
@@ -124,7 +124,7 @@ struct Leaf : Slot<X> {
     arrive(g);
   }
 
-  /// Adds the gradient of a sweep to those of earlier ones.
+  /// Adds the gradient of a sweep to the accumulated gradient.
   constexpr void arrive(const gradient_t<X>& g) {
     if (!gradient) gradient.emplace(g);
     else gradient.emplace(added(*gradient, g));

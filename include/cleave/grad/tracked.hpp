@@ -1,9 +1,9 @@
-// Tracked<X>: a value that remembers how it was made, so that gradients can be computed. X is a
-// Tensor, a DTensor, a Traced, or again a Tracked.
+// Tracked<X>: a value that records how it was computed, so that gradients can be computed. X is a
+// Tensor, a DTensor, a Traced, or itself a Tracked.
 //
-// Who tracks nothing pays nothing: tracking is part of the type, and the headers of grad/ are the
-// only ones that know it. What a record saves is derived by tracing the gradient of its operation when the
-// program is compiled: values whose elements no gradient reads are kept without their elements.
+// Programs without gradients pay nothing: tracking is part of the type, and only the headers of
+// grad/ know it. The values that a record saves are determined at compile time by tracing the
+// gradient of its operation: values whose elements no gradient reads are kept without elements.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ struct MeshIn<DTensor<T, Rank, Mesh, P>> {
 template <class X>
 struct MeshIn<Tracked<X>> : MeshIn<X> {};
 
-/// The first of some types that is not void.
+/// The first of the types that is not void.
 template <class... M>
 struct FirstMesh {
   using type = void;
@@ -51,7 +51,7 @@ constexpr bool on_one_mesh() {
           ...);
 }
 
-/// A value that was computed from x, not by a call of `op`, but whose gradient is the one of `op`.
+/// Records a value that was computed from x by other means than `op`, with the gradient of `op`.
 template <class Op, class Y, class X>
 Tracked<Y> record(const Op& op, const Y& y, const Tracked<X>& x) {
   return Tracked<Y>(y, new Record<Op, Y, Tracked<X>>(op, y, x));
@@ -61,7 +61,7 @@ Tracked<Y> record(const Op& op, const Y& y, const Tracked<X>& x) {
 
 namespace detail {
 
-/// Records the call on the values. What has no gradient is a constant.
+/// Calls the operation on the values and records the call. A result without gradient is a constant.
 template <>
 struct CallPath<3> {
   template <class Request, class Op, class... X>
@@ -69,7 +69,7 @@ struct CallPath<3> {
     if constexpr (!tape::on_one_mesh<X...>()) {
       static_assert(tape::on_one_mesh<X...>(),
                     "cleave: the operands of an operation are on meshes of different types");
-      // without a type of the result, compilers do not go on to complain about what is done with it
+      // without a result type, compilers do not report follow-up errors in uses of the result
       return op.operands_on_different_meshes;
     } else {
       return recorded(request, op, plain(x)...);
@@ -101,7 +101,7 @@ struct CallPath<3> {
     }
   }
 
-  /// Whether a result can have a gradient at all: indices and truth values have none.
+  /// Whether a result can have a gradient: integers and booleans have none.
   template <class Y>
   static constexpr bool is_continuous() {
     if constexpr (AnyTensor<Y>) return !std::is_integral_v<typename Y::value_type>;

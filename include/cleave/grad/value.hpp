@@ -12,13 +12,13 @@ namespace cleave {
 
 namespace tape {
 
-/// The value on another mesh. @see cross_mesh.hpp
+/// Redistributes a value to another mesh. @see cross_mesh.hpp
 template <class X, class Mesh, class... P>
 auto redistribute_across(const Tracked<X>& x, const Mesh& mesh, Placements<P...> placements);
 
 }  // namespace tape
 
-/// A value of type X with its place in the tape. A handle.
+/// A value of type X with its place in the tape. A handle: copies share both.
 template <class X>
 class Tracked {
  public:
@@ -29,7 +29,7 @@ class Tracked {
   constexpr explicit Tracked(const X& value, tape::Slot<X>* slot = nullptr)
       : value_(value), slot_(slot) {}
 
-  /// The value alone: operations on it are not recorded.
+  /// The value without its place in the tape: operations on it are not recorded.
   constexpr const X& value() const { return value_; }
   /// Global extents.
   constexpr decltype(auto) shape() const { return value_.shape(); }
@@ -39,19 +39,20 @@ class Tracked {
   {
     return value_.mesh();
   }
-  /// The same value under other placements; its gradient returns to those of this one.
+  /// The same value under other placements; its gradient is redistributed back to those of this
+  /// value.
   template <PlacementType... P>
   constexpr auto redistribute(P... p) const {
     return cleave::redistribute(*this, p...);
   }
-  /// The same value on another mesh; its gradient returns to the mesh of this one.
+  /// The same value on another mesh; its gradient is redistributed back to the mesh of this value.
   template <class Mesh, PlacementType... P>
     requires is_device_mesh<Mesh>
   auto redistribute(const Mesh& mesh, P...) const {
     return tape::redistribute_across(*this, mesh, Placements<P...>{});
   }
 
-  /// Its record; null for a constant.
+  /// The record of the value; null for a constant.
   constexpr tape::Slot<X>* slot() const { return slot_.get(); }
 
  private:

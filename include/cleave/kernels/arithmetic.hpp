@@ -1,11 +1,11 @@
 // Arithmetic of single elements, the same on every device and for every element type.
 //
-// Integers wrap; 16-bit floats are computed in float; complex products are the schoolbook formula
-// (C99's recovery of infinities would cost a branch per element); a NaN among the operands of
-// `larger` and `smaller` is the result.
+// Integers wrap; 16-bit floats are computed in float; complex products use the schoolbook formula
+// (C99's recovery of infinities would cost a branch per element); `larger` and `smaller` propagate
+// NaNs.
 //
-// Complex numbers are computed by parts: the operators of std::complex do nothing at all in code
-// that nvcc compiles for a device, without a word.
+// Complex arithmetic is written out by real and imaginary parts: nvcc silently compiles the
+// operators of std::complex to nothing in device code.
 #pragma once
 
 #include <complex>
@@ -31,7 +31,7 @@ struct Wrapping<T, true> {
 
 }  // namespace detail
 
-/// The type that T computes in: unsigned for integers, so that overflow is defined.
+/// The type in which T is computed: unsigned for integers, so that overflow is defined.
 template <class T>
 using wrapping_t = typename detail::Wrapping<T>::type;
 
@@ -54,7 +54,7 @@ CLEAVE_HOST_DEVICE constexpr T times(const T& a, const T& b) {
   else return T(wrapping_t<T>(a) * wrapping_t<T>(b));
 }
 
-/// The numbers that a T is made of.
+/// The real type of T: R for std::complex<R>, else T.
 template <class T>
 struct RealPart {
   using type = T;
@@ -66,7 +66,7 @@ struct RealPart<std::complex<R>> {
 template <class T>
 using real_t = typename RealPart<T>::type;
 
-/// a * factor and a / divisor, for a number without an imaginary part.
+/// a * factor and a / divisor, with a real factor or divisor.
 template <class T>
 CLEAVE_HOST_DEVICE constexpr T scaled(const T& a, const real_t<T>& factor) {
   if constexpr (is_complex<T>) return T(a.real() * factor, a.imag() * factor);
@@ -94,7 +94,7 @@ CLEAVE_HOST_DEVICE constexpr T smaller(const T& a, const T& b) {
   return int(b < a) | int(is_nan(b)) ? b : a;
 }
 
-/// The most and the least value of T: infinite where T has infinities.
+/// The largest and the smallest value of T: infinities where T has them.
 template <class T>
 constexpr T highest() {
   if constexpr (std::is_integral_v<T>) return std::numeric_limits<T>::max();
@@ -107,7 +107,7 @@ constexpr T lowest() {
   else return T(-highest<T>());
 }
 
-/// A function that changes nothing.
+/// The identity function.
 struct Same {
   template <class T>
   CLEAVE_HOST_DEVICE constexpr T operator()(const T& a) const {
@@ -115,7 +115,7 @@ struct Same {
   }
 };
 
-/// Division by a number of elements, in the type that sums of T are accumulated in.
+/// Division by an element count, in the type in which sums of T are accumulated.
 template <class T>
 class DividedBy {
  public:
@@ -129,8 +129,7 @@ class DividedBy {
   Real count_;
 };
 
-/// A reduction of elements by Sum, Product, Max or Min: what changes nothing, and how two become
-/// one.
+/// A reduction by Sum, Product, Max or Min: its identity element and its combining operation.
 template <class Op>
 struct Fold {
   template <class T>

@@ -1,4 +1,4 @@
-// What makes an element a better candidate than another for an extreme one, on every device.
+// The comparison that finds the first extreme element, on every device.
 #pragma once
 
 #include <limits>
@@ -10,7 +10,7 @@
 
 namespace cleave::kernels {
 
-/// The index of an extreme element among none: larger than any.
+/// The index of the extreme element of an empty range: larger than any valid index.
 inline constexpr index_t no_index = std::numeric_limits<index_t>::max();
 
 /// Whether `a` replaces `best`. @tparam Op Max or Min

@@ -1,6 +1,6 @@
-// Products of arrays with any number of dimensions, as products of matrices: dimensions of one kind
-// (of both operands and the result, of one operand and the result, summed over) are merged, and what
-// does not merge where it lies is copied.
+// Contractions of arrays with any number of dimensions, as matrix products. Dimensions of one kind
+// (in both operands and the result, in one operand and the result, summed over) are merged; arrays
+// whose dimensions do not merge in place are copied.
 #pragma once
 
 #include <array>
@@ -18,9 +18,9 @@
 
 namespace cleave::kernels {
 
-/// Which dimensions of x, w and y = x · w belong together. Every dimension of y is one of x or of w.
+/// Which dimensions of x, w and y = x · w correspond. Every dimension of y is one of x or w.
 struct Contraction {
-  /// One letter: its dimensions, -1 where an array has none.
+  /// One letter: its dimension in each array, or -1 if the array lacks it.
   struct Index {
     std::int8_t x = -1, w = -1, y = -1;
   };
@@ -30,7 +30,7 @@ struct Contraction {
 
 namespace detail {
 
-/// Some loops over an array.
+/// A loop nest over an array.
 struct Loops {
   Shape extents{};
   Shape strides{};
@@ -41,7 +41,7 @@ struct Loops {
   }
   index_t size() const { return extents.product(); }
 
-  /// Whether they are one loop of one stride. @param stride  set to that
+  /// Whether the loops merge into one. @param stride  set to the stride of the merged loop
   bool merge(index_t& stride) const {
     bool found = false;
     index_t next = 0;
@@ -57,14 +57,14 @@ struct Loops {
   }
 };
 
-/// An operand, or the result, as matrices: loops over matrices, over rows and over columns.
+/// An operand or the result as a batch of matrices: loops over matrices, rows and columns.
 template <class T>
 struct Matrices {
   T* data = nullptr;
   Loops batch{}, rows{}, cols{};
-  std::shared_ptr<void> memory{};  ///< of a copy
+  std::shared_ptr<void> memory{};  ///< owns the elements of a copy
 
-  /// Whether rows and columns merge into those of a matrix.
+  /// Whether rows and columns each merge into one loop. @param m  set to the first matrix
   bool merge(Matrix<T>& m) const {
     m = {data, rows.size(), cols.size(), 0, 1};
     return rows.merge(m.row_stride) && cols.merge(m.col_stride);
@@ -76,7 +76,7 @@ struct Matrices {
     return V{data, dtype_of<std::remove_const_t<T>>(), all.extents, all.strides};
   }
 
-  /// Uninitialised memory of the same extents, the matrices dense behind each other.
+  /// Uninitialised memory of the same extents: contiguous matrices, one after another.
   template <class Device>
   Matrices<std::remove_const_t<T>> dense_like(Device device) const {
     Matrices<std::remove_const_t<T>> copy;
@@ -100,7 +100,7 @@ struct Matrices {
   }
 };
 
-/// The operand itself where it is matrices, else a copy that is.
+/// The operand itself if its rows and columns merge, else a copy for which they do.
 template <class Device, class T>
 Matrices<const T> as_matrices(Device device, const Matrices<const T>& m) {
   Matrix<const T> matrix;
@@ -110,14 +110,14 @@ Matrices<const T> as_matrices(Device device, const Matrices<const T>& m) {
   return {copy.data, copy.batch, copy.rows, copy.cols, std::move(copy.memory)};
 }
 
-/// Whether the columns of a product, or its rows, lie next to each other.
+/// Whether gemm can write the result in place: its rows or its columns are contiguous.
 template <class T>
 bool can_write(const Matrices<T>& y) {
   Matrix<T> c;
   return y.merge(c) && (c.col_stride == 1 || c.cols == 1 || c.row_stride == 1 || c.rows == 1);
 }
 
-/// y = x · w for every index of the loops over matrices; those of the last loop in one call.
+/// y = x · w for every matrix of the batch; one call of gemm_batched covers the last batch loop.
 template <class Device, class T>
 void multiply_each(On<Device> on, Matrix<const T> x, const Loops& of_x, Matrix<const T> w,
                    const Loops& of_w, Matrix<T> y, const Loops& of_y) {
@@ -145,10 +145,10 @@ void multiply_each(On<Device> on, Matrix<const T> x, const Loops& of_x, Matrix<c
 
 /// y = x · w, summed over the letters that y lacks.
 ///
-/// Extents of 1 in x or w repeat along the letters that all three have. @see gemm for sums
+/// Extents of 1 in x or w repeat along letters of all three arrays. @see gemm on accumulation
 ///
-/// @pre extents agree otherwise, and every letter is one of at least two of x, w and y
-/// @cost a copy of x, w or y where its dimensions of one kind do not merge into one stride
+/// @pre otherwise extents agree, and every letter occurs in at least two of x, w and y
+/// @cost a copy of x, w or y if its dimensions of one kind do not merge into one stride
 template <class Device, class T>
 void contract(On<Device> on, const Contraction& letters, const Strided<T>& y,
               const Strided<const T>& x, const Strided<const T>& w) {

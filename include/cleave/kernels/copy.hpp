@@ -8,7 +8,7 @@
 
 namespace cleave::kernels {
 
-/// Writes the elements of `from` to `to`, index by index. @pre equal extents, no overlap
+/// Copies the elements of `from` to the same indices of `to`. @pre equal extents, no overlap
 template <class Device, class T>
 void copy_elements(On<Device>, const Strided<const T>& from, const Strided<T>& to) {
   if (to.extents.product() == 0) return;
@@ -16,20 +16,20 @@ void copy_elements(On<Device>, const Strided<const T>& from, const Strided<T>& t
                View{to.data, dtype_of<T>(), to.extents, to.strides});
 }
 
-/// Sets all elements.
+/// Sets all elements to `value`.
 template <class Device, class T>
 void fill_elements(On<Device>, const Strided<T>& to, const T& value) {
   if (to.extents.product() == 0) return;
   strided_fill(Device{}, View{to.data, dtype_of<T>(), to.extents, to.strides}, value);
 }
 
-/// The place of an element; of an array without elements, which may have none, null.
+/// data + offset, or null if `data` is null, as it may be for an empty array.
 template <class T>
 T* place_behind(T* data, index_t offset) {
   return data == nullptr ? data : data + offset;
 }
 
-/// Elements first, first + step, .. of dimension d, `count` of them.
+/// The `count` elements first, first + step, .. of dimension d.
 template <class T>
 Strided<T> every(const Strided<T>& x, int d, index_t first, index_t step, index_t count) {
   Strided<T> part = x;
@@ -51,8 +51,8 @@ Strided<T> at_index(const Strided<T>& x, int d, index_t index) {
   return part;
 }
 
-/// Writes slices of x along dimension d, which x has whole, to every step-th place of y from global
-/// index `begin` on, as far as this rank has these places.
+/// Writes the slices of x along dimension d, which is not sharded in x, to every step-th global
+/// index of y from `begin` on. Indices outside this rank's part of y are skipped.
 ///
 /// @param first  the global index along d of the first elements of y
 template <class Device, class T>

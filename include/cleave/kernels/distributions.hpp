@@ -1,5 +1,5 @@
-// Numbers of a distribution from random bits, one element at a time: the same on every machine and
-// device (portable_functions.hpp).
+// Maps random bits to numbers of a distribution, one element at a time, with the same results on
+// every machine and device (portable_functions.hpp).
 #pragma once
 
 #include <cmath>
@@ -15,8 +15,8 @@
 
 namespace cleave::kernels {
 
-/// A real number in [0, 1), a multiple of 2^-53 (of 2^-24 below double, of 2^-11 and 2^-8 for half
-/// and bfloat16, which have no more bits).
+/// A real number in [0, 1): a multiple of 2^-53 for double, 2^-24 for float, 2^-11 for half and
+/// 2^-8 for bfloat16, the precision of each type.
 template <class T>
 CLEAVE_HOST_DEVICE constexpr T unit_interval(std::uint32_t high, std::uint32_t low) {
   if constexpr (std::is_same_v<T, double>)
@@ -41,14 +41,14 @@ struct Uniform {
       using A = accumulator_t<T>;
       const A u = A(unit_interval<T>(bits[0], bits[1]));
       const T x = T(std::fma(u, A(high) - A(low), A(low)));
-      return x < high ? x : low;  // rounded up to the end of the interval
+      return x < high ? x : low;  // rounding may reach `high`
     }
   }
 };
 
-/// Normal, by the method of Box and Muller (1958), computed in double: two uniform numbers make one
-/// normal one, so that every element stands for itself. The parts of a complex number have half of
-/// the variance each.
+/// Normal, by the Box-Muller method (1958), computed in double. Two uniform numbers give one normal
+/// number, so that each element is computed independently. The real and the imaginary part of a
+/// complex number each have half the variance.
 template <class T>
 struct Normal {
   accumulator_t<T> mean, deviation;
@@ -69,7 +69,7 @@ struct Normal {
   }
 };
 
-/// Normal where it falls into [low, high], by the quantiles of the normal distribution.
+/// Normal, truncated to [low, high], by inversion of the normal distribution function.
 template <class T>
 class TruncatedNormal {
  public:
@@ -77,7 +77,7 @@ class TruncatedNormal {
   TruncatedNormal(double mean, double deviation, double low, double high)
       : mean_(mean), deviation_(deviation), low_(low), high_(high) {
     double a = (low - mean) / deviation, b = (high - mean) / deviation;
-    if (a > 0) {  // the lower tail has the finer numbers
+    if (a > 0) {  // doubles resolve probabilities better in the lower tail
       sign_ = -1;
       const double lower = -b;
       b = -a;
@@ -87,7 +87,7 @@ class TruncatedNormal {
     width_ = normal_probability(b) - from_;
   }
 
-  /// Whether the interval has any probability that a double can tell from none.
+  /// Whether the probability of the interval is distinguishable from 0 in double precision.
   bool is_possible() const { return width_ > 0; }
 
   CLEAVE_HOST_DEVICE T operator()(const Philox::Counter& bits) const {
@@ -95,7 +95,7 @@ class TruncatedNormal {
     const double p = std::fma(u, width_, from_);
     const double below_one = p < 1 ? p : 1 - 0x1p-53;
     const double x = std::fma(sign_ * deviation_, normal_quantile(below_one), mean_);
-    return T(accumulator_t<T>(x < low_ ? low_ : x > high_ ? high_ : x));  // as rounding goes
+    return T(accumulator_t<T>(x < low_ ? low_ : x > high_ ? high_ : x));  // after rounding
   }
 
  private:
@@ -104,8 +104,8 @@ class TruncatedNormal {
   double sign_ = 1;
 };
 
-/// Whole numbers in [low, high), by the product method (Lemire 2019, without rejection: the bias
-/// is below (high - low) / 2^64).
+/// Uniform integers in [low, low + count), by the multiplication method (Lemire 2019) without
+/// rejection: the bias is below count / 2^64.
 template <class T>
 struct WholeNumbers {
   std::int64_t low;
@@ -117,7 +117,7 @@ struct WholeNumbers {
   }
 
  private:
-  /// The upper 64 bits of a product of 64-bit numbers.
+  /// The upper 64 bits of the product of two 64-bit numbers.
   static CLEAVE_HOST_DEVICE constexpr std::uint64_t high_product(std::uint64_t a,
                                                                  std::uint64_t b) {
     const std::uint64_t a0 = std::uint32_t(a), a1 = a >> 32, b0 = std::uint32_t(b), b1 = b >> 32;
@@ -136,7 +136,7 @@ struct Bernoulli {
   }
 };
 
-/// x / (1 - probability), or zero with that probability: as a function of a global index.
+/// Dropout as a function of the global index: zero with `probability`, else x / (1 - probability).
 class DroppedOut {
  public:
   DroppedOut(double probability, const RandomState& state)
@@ -155,7 +155,7 @@ class DroppedOut {
   RandomState state_;
 };
 
-/// A distribution as a function of global indices: element i of the draw that `state` stands at.
+/// A distribution as a function of the global index: element i of the draw given by `state`.
 template <class F>
 struct Drawn {
   F f;

@@ -1,5 +1,5 @@
-// Dual numbers: a value and its slope along one argument. A generic function of elements that is
-// called with them yields its derivative (forward-mode differentiation, Wengert 1964).
+// Dual numbers: a value and its slope along one argument. A generic elementwise function
+// called with dual numbers returns its derivative too (forward-mode differentiation, Wengert 1964).
 #pragma once
 
 #include <cmath>
@@ -54,8 +54,7 @@ struct Dual {
   }
 };
 
-// Found by argument-dependent look-up, as `using std::exp; exp(x)` finds those of real numbers. The
-// numbers inside may be dual themselves.
+// Found by argument-dependent lookup, as in `using std::exp; exp(x)`. T may itself be a Dual.
 template <class T>
 CLEAVE_HOST_DEVICE Dual<T> exp(const Dual<T>& a) {
   using std::exp;
@@ -100,18 +99,18 @@ CLEAVE_HOST_DEVICE Dual<T> abs(const Dual<T>& a) {
   return a.value < T(0) ? -a : a;
 }
 
-/// T as an argument of a function that is differentiated: a Dual, unless T has no slope.
+/// The argument type for differentiating a function of T: Dual<T> for floating-point T, else T.
 template <class T>
 using DualOr = std::conditional_t<std::is_floating_point_v<T>, Dual<T>, T>;
 
-/// An argument as a dual number; `Varies` if the derivative is taken along it.
+/// An argument as a dual number. @tparam Varies  whether the derivative is taken with respect to it
 template <bool Varies, class T>
 CLEAVE_HOST_DEVICE constexpr DualOr<T> dual_argument(const T& x) {
   if constexpr (std::is_floating_point_v<T>) return {x, Varies ? T(1) : T(0)};
   else return x;
 }
 
-/// The slope of what a function has returned; a constant has none.
+/// The slope of a function's result; 0 for a constant, which is not a Dual.
 template <class T>
 CLEAVE_HOST_DEVICE constexpr T slope_of(const Dual<T>& y) {
   return y.slope;

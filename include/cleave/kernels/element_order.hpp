@@ -1,4 +1,4 @@
-// Which of two elements comes first in an order, on every device.
+// Which of two elements comes first in sorted order, on every device.
 #pragma once
 
 #include <cleave/core/config.hpp>
@@ -6,8 +6,8 @@
 
 namespace cleave::kernels {
 
-/// The order of the elements of a line, given by their indices: NaNs count as largest; of equal
-/// elements the lower index comes first.
+/// Compares the elements of a line by their indices: NaNs count as largest; among equal elements
+/// the lower index comes first.
 template <class T>
 struct ElementOrder {
   const T* line;

@@ -1,9 +1,9 @@
-// Exact sums as fixed-point numbers: every finite sum of floats is a multiple of the least float, so
-// an array of integers can hold it without rounding. Adding is integer addition, in any order.
+// Exact sums as fixed-point numbers (Kulisch accumulators). Every finite sum of floats is a
+// multiple of the smallest float, so integers can hold it without rounding and add in any order.
 //
-// A sum is `digits` words of 64 bits, each a digit of 32 bits and room for carries, and a last word
-// that counts what no digits can hold: NaN and infinities. Words of several sums are added word by
-// word; `carry` brings each back to 32 bits. Products have twice the exponents.
+// A sum has `digits` words of 64 bits, each with a 32-bit digit and room for carries, and a last
+// word that counts NaNs and infinities. Sums are added word by word; `carry` normalises the digits
+// to 32 bits. Products have twice the exponent range.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace cleave::kernels {
 
 using ExactWord = std::int64_t;
 
-/// Which powers of two an exact sum is made of.
+/// The powers of two that an exact sum covers.
 struct ExactFormat {
   int lowest = 0;  ///< exponent of the lowest bit
   int digits = 0;
@@ -26,7 +26,7 @@ struct ExactFormat {
 
 namespace detail {
 
-/// How a real type stores numbers.
+/// The storage format of a real type.
 template <class T>
 struct FloatBits;
 template <>
@@ -50,20 +50,20 @@ struct FloatBits<bfloat16> {
   static constexpr int fraction = 7, lowest = -133, highest = 128;
 };
 
-/// Marks in the last word: as many ranks as there are between two of them may set each.
+/// Marks in the last word, each a field of 21 bits: the words of up to 2^21 - 1 ranks can be added.
 inline constexpr ExactWord minus_infinity = 1, plus_infinity = ExactWord(1) << 21,
                            not_a_number = ExactWord(1) << 42;
 inline constexpr ExactWord exact_marks = minus_infinity | plus_infinity | not_a_number;
 inline constexpr ExactWord digit_mask = 0xffffffff;
 
-/// Adds whole digits to words; what threads share has another.
+/// Adds digits to words of one thread. Words that threads share have a class of the same interface.
 struct PlainPut {
   ExactWord* words;
   CLEAVE_HOST_DEVICE void add(int at, ExactWord value) const { words[at] += value; }
   CLEAVE_HOST_DEVICE void mark(int at, ExactWord value) const { words[at] |= value; }
 };
 
-/// Adds ±magnitude · 2^exponent. Bits below the lowest one are zero.
+/// Adds ±magnitude · 2^exponent. @pre bits below the lowest one of the format are zero
 template <class Put>
 CLEAVE_HOST_DEVICE inline void put_digits(const ExactFormat& format, const Put& put,
                                           std::uint64_t magnitude, int exponent, bool negative) {
@@ -77,7 +77,7 @@ CLEAVE_HOST_DEVICE inline void put_digits(const ExactFormat& format, const Put& 
     if (digit[i] != 0) put.add(first + i, negative ? -digit[i] : digit[i]);
 }
 
-/// A finite double as ±magnitude · 2^exponent, or a mark.
+/// A finite double as ±magnitude · 2^exponent; the mark of an infinity or NaN.
 struct Decomposed {
   std::uint64_t magnitude = 0;
   int exponent = 0;
@@ -105,7 +105,7 @@ CLEAVE_HOST_DEVICE inline void put_number(const ExactFormat& format, const Put& 
   else put_digits(format, put, x.magnitude, x.exponent, x.negative);
 }
 
-/// Adds x · y, by halves of their digits: nothing is rounded, overflows or vanishes.
+/// Adds a · b, multiplied in 32-bit halves: nothing is rounded, overflows or underflows.
 template <class Put>
 CLEAVE_HOST_DEVICE inline void put_product(const ExactFormat& format, const Put& put, double a,
                                            double b) {
@@ -124,11 +124,11 @@ CLEAVE_HOST_DEVICE inline void put_product(const ExactFormat& format, const Put&
 
 }  // namespace detail
 
-/// What is added up.
+/// The terms of an exact sum.
 enum class ExactTerms : std::uint8_t { elements, squares, products };
 
-/// The format of sums of T, or of products of two of them: 2^63 of them fit. One digit lies below
-/// the least number: a mean ends there.
+/// The format of sums of up to 2^63 elements of T, or products of two of them. One digit lies below
+/// the smallest number, for the fraction of a mean.
 template <class T>
 constexpr ExactFormat exact_format(ExactTerms terms) {
   using F = detail::FloatBits<real_t<T>>;
@@ -137,19 +137,19 @@ constexpr ExactFormat exact_format(ExactTerms terms) {
   return {lowest, (highest - lowest + 31) / 32};
 }
 
-/// How many real numbers a sum has: two for complex numbers, one for their squared magnitudes.
+/// The number of real sums: two for complex numbers, one for their squared magnitudes.
 template <class T>
 constexpr int exact_numbers(ExactTerms terms) {
   return is_complex<T> && terms != ExactTerms::squares ? 2 : 1;
 }
 
-/// The words of a sum of T.
+/// The number of words in a sum of T.
 template <class T>
 constexpr index_t exact_words(ExactTerms terms) {
   return index_t(exact_numbers<T>(terms)) * exact_format<T>(terms).words();
 }
 
-/// Brings all digits but the first, which has the sign, back to 32 bits.
+/// Normalises the digits to 32 bits, except the most significant one, which has the sign.
 CLEAVE_HOST_DEVICE inline void carry(const ExactFormat& format, ExactWord* words) {
   ExactWord over = 0;
   for (int i = 0; i + 1 < format.digits; ++i) {
@@ -162,15 +162,15 @@ CLEAVE_HOST_DEVICE inline void carry(const ExactFormat& format, ExactWord* words
 
 namespace detail {
 
-/// 64 leading bits of a number, and whether there are more: ±(leading + rest) · 2^exponent.
+/// The 64 leading bits of a number, ±bits · 2^exponent, and whether nonzero bits follow them.
 struct Leading {
   std::uint64_t bits = 0;
   int exponent = 0;
-  bool rest = false;  ///< bits behind the leading ones
+  bool rest = false;  ///< whether nonzero bits follow the leading ones
   bool negative = false;
 };
 
-/// Makes the digits those of the magnitude. @return whether the number was negative
+/// Replaces a number by its magnitude. @return whether the number was negative
 CLEAVE_HOST_DEVICE inline bool take_sign(const ExactFormat& format, ExactWord* words) {
   if (words[format.digits - 1] >= 0) return false;
   for (int i = 0; i < format.digits; ++i) words[i] = -words[i];
@@ -178,7 +178,7 @@ CLEAVE_HOST_DEVICE inline bool take_sign(const ExactFormat& format, ExactWord* w
   return true;
 }
 
-/// The leading bits from `bit` downwards, 64 of them; those below the lowest one are zero.
+/// The 64 bits from `bit` downwards; bits below the lowest digit are zero.
 CLEAVE_HOST_DEVICE inline Leading leading_from(const ExactFormat& format, const ExactWord* words,
                                                int bit) {
   Leading top;
@@ -195,7 +195,7 @@ CLEAVE_HOST_DEVICE inline Leading leading_from(const ExactFormat& format, const 
   return top;
 }
 
-/// The highest bit that is set; -1 if the number is 0.
+/// The index of the highest bit that is set; -1 if the number is 0.
 CLEAVE_HOST_DEVICE inline int highest_bit(const ExactFormat& format, const ExactWord* words) {
   for (int i = format.digits - 1; i >= 0; --i) {
     if (words[i] == 0) continue;
@@ -206,7 +206,7 @@ CLEAVE_HOST_DEVICE inline int highest_bit(const ExactFormat& format, const Exact
   return -1;
 }
 
-/// Divides the digits of a magnitude. @return whether there is a remainder
+/// Divides a magnitude in place. @return whether there is a remainder
 CLEAVE_HOST_DEVICE inline bool divide(const ExactFormat& format, ExactWord* words,
                                       std::uint64_t divisor) {
   std::uint64_t remainder = 0;
@@ -219,7 +219,7 @@ CLEAVE_HOST_DEVICE inline bool divide(const ExactFormat& format, ExactWord* word
       continue;
     }
     std::uint64_t quotient = 0;
-    for (int bit = 31; bit >= 0; --bit) {  // below 2^63: no bit is lost
+    for (int bit = 31; bit >= 0; --bit) {  // the remainder is below 2^63: no bit is lost
       remainder = remainder << 1 | (digit >> bit & 1u);
       quotient = quotient << 1 | std::uint64_t(remainder >= divisor);
       if (remainder >= divisor) remainder -= divisor;
@@ -229,7 +229,7 @@ CLEAVE_HOST_DEVICE inline bool divide(const ExactFormat& format, ExactWord* word
   return remainder != 0;
 }
 
-/// The square root of a magnitude: 64 bits from 128, by the schoolbook.
+/// The square root of a magnitude: 64 bits from 128, by the digit-by-digit method.
 CLEAVE_HOST_DEVICE inline Leading root(const ExactFormat& format, const ExactWord* words) {
   int bit = highest_bit(format, words);
   if (bit < 0) return {};
@@ -257,7 +257,7 @@ CLEAVE_HOST_DEVICE inline Leading root(const ExactFormat& format, const ExactWor
   return result;
 }
 
-/// The nearest T, ties to even; infinite beyond the largest one.
+/// The nearest T, ties to even; infinite beyond the largest finite T.
 template <class T>
 CLEAVE_HOST_DEVICE inline T rounded(const Leading& x) {
   using F = FloatBits<T>;
@@ -296,7 +296,7 @@ CLEAVE_HOST_DEVICE inline T rounded(const Leading& x) {
   }
 }
 
-/// What the marks of a sum make of it; 0 where they make nothing.
+/// The value of a sum that has marks: NaN or an infinity. 0 if it has none.
 CLEAVE_HOST_DEVICE inline float marked_value(ExactWord marks) {
   constexpr ExactWord field = plus_infinity - 1;
   const bool minus = (marks & field) != 0, plus = (marks >> 21 & field) != 0;
@@ -306,17 +306,17 @@ CLEAVE_HOST_DEVICE inline float marked_value(ExactWord marks) {
 
 }  // namespace detail
 
-/// What becomes of an exact sum before it is rounded.
+/// The operation applied to an exact sum before it is rounded.
 struct ExactEpilogue {
-  enum Kind : index_t { sum, mean, root };  // as wide as the count: programs keep it without gaps
+  enum Kind : index_t { sum, mean, root };  // as wide as `count`: programs store it without padding
 
   Kind kind = sum;
-  index_t count = 1;  ///< what a mean divides by
+  index_t count = 1;  ///< the divisor of a mean
 };
 
 namespace detail {
 
-/// The real number that words stand for. @see exact_value
+/// The real number that words represent. @see exact_value
 template <class T>
 CLEAVE_HOST_DEVICE inline T real_value(const ExactFormat& format, ExactWord* words,
                                        const ExactEpilogue& epilogue) {
@@ -340,7 +340,7 @@ CLEAVE_HOST_DEVICE inline T real_value(const ExactFormat& format, ExactWord* wor
 
 }  // namespace detail
 
-/// The sum that words stand for, divided by `count` or its square root, rounded once.
+/// The sum that words represent, divided by `count`, or its square root; rounded once.
 /// @param words  overwritten
 template <class T>
 CLEAVE_HOST_DEVICE inline T exact_value(ExactTerms terms, ExactWord* words,

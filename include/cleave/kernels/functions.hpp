@@ -1,8 +1,8 @@
 // Elementary functions of single elements, the same source for every device and element type.
 //
-// Functions of complex numbers are put together from real ones, because those of the standard
-// library are no device code; they take the principal branches of the standard's. Accurate to a
-// few units in the last place where no part is infinite.
+// Functions of complex numbers are composed of real ones, because those of the standard library are
+// not available in device code. They return principal values, as the standard library does,
+// accurate to a few units in the last place if no part is infinite.
 #pragma once
 
 #include <cmath>
@@ -16,7 +16,7 @@
 
 namespace cleave::kernels {
 
-/// |a|: for complex numbers a real one.
+/// |a|; real for complex a.
 template <class T>
 CLEAVE_HOST_DEVICE real_t<T> magnitude(const T& a) {
   if constexpr (is_complex<T>) return std::hypot(a.real(), a.imag());
@@ -24,7 +24,7 @@ CLEAVE_HOST_DEVICE real_t<T> magnitude(const T& a) {
   else return T(a < T(0) ? minus(T(0), a) : a == T(0) ? T(0) : a);  // |-0| is 0
 }
 
-/// a / b; integer division truncates. A complex b is scaled by its larger part.
+/// a / b; integer division truncates. Complex division scales by the larger part of b (Smith).
 template <class T>
 CLEAVE_HOST_DEVICE T quotient(const T& a, const T& b) {
   if constexpr (!is_complex<T>) {
@@ -52,7 +52,7 @@ CLEAVE_HOST_DEVICE T exponential(const T& a) {
   }
 }
 
-/// Near the unit circle the logarithm of the magnitude is computed from its distance to 1.
+/// Near the unit circle, log |a| is computed from the distance of |a| to 1.
 template <class T>
 CLEAVE_HOST_DEVICE T logarithm(const T& a) {
   if constexpr (!is_complex<T>) {
@@ -69,7 +69,7 @@ CLEAVE_HOST_DEVICE T logarithm(const T& a) {
   }
 }
 
-/// The root with a real part that is not negative.
+/// The square root with non-negative real part.
 template <class T>
 CLEAVE_HOST_DEVICE T square_root(const T& a) {
   if constexpr (!is_complex<T>) {
@@ -85,7 +85,7 @@ CLEAVE_HOST_DEVICE T square_root(const T& a) {
 }
 
 /// tanh(x + iy) = ((1 + t^2) s cosh(x) + it) / (1 + (1 + t^2) s^2) with t = tan(y), s = sinh(x);
-/// where s overflows, what remains of it.
+/// its limit where s would overflow.
 template <class T>
 CLEAVE_HOST_DEVICE T hyperbolic_tangent(const T& a) {
   if constexpr (!is_complex<T>) {
@@ -103,7 +103,7 @@ CLEAVE_HOST_DEVICE T hyperbolic_tangent(const T& a) {
   }
 }
 
-/// a to the b. Of complex numbers exp(b log(a)); 0 to the 0 is 1.
+/// a to the power b; for complex numbers exp(b log(a)), with 0^0 = 1.
 template <class T>
 CLEAVE_HOST_DEVICE T power(const T& a, const T& b) {
   if constexpr (!is_complex<T>) {

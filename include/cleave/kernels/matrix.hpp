@@ -1,4 +1,4 @@
-// Matrices as kernels see them.
+// Strided matrices as arguments of kernels.
 #pragma once
 
 #include <cleave/core/config.hpp>
@@ -16,14 +16,14 @@ struct Matrix {
   index_t col_stride = 1;
 };
 
-/// The same elements, rows as columns.
+/// The transposed view of the same elements.
 template <class T>
 Matrix<T> transposed(const Matrix<T>& m) {
   return {m.data, m.cols, m.rows, m.col_stride, m.row_stride};
 }
 
-/// How many products are computed at once: matrix i of an operand lies i times its stride behind
-/// the first. A stride of 0 uses one matrix for all.
+/// A strided batch of products: matrix i of an operand starts i · stride elements after matrix 0.
+/// A stride of 0 uses one matrix for all products.
 struct Batches {
   index_t count = 1;
   index_t a_stride = 0;
@@ -31,7 +31,7 @@ struct Batches {
   index_t c_stride = 0;
 };
 
-/// A strided array of two dimensions as a matrix.
+/// A two-dimensional strided array as a matrix.
 template <class T>
 Matrix<T> as_matrix(const Strided<T>& s) {
   return {s.data, s.extents[0], s.extents[1], s.strides[0], s.strides[1]};

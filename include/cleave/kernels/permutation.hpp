@@ -1,4 +1,4 @@
-// A random order as a function: where each index goes, without a table and without the others.
+// A random permutation as a function of a single index, without a table.
 #pragma once
 
 #include <array>
@@ -10,15 +10,15 @@
 
 namespace cleave::kernels {
 
-/// A bijection of [0, n) that a draw decides.
+/// A bijection of [0, n), determined by a draw.
 ///
 /// A Feistel network (M. Luby, C. Rackoff: How to construct pseudorandom permutations from
 /// pseudorandom functions. SIAM J. Comput. 17 (1988)) permutes the numbers of as many bits as n
-/// needs; what falls outside of [0, n) is permuted again until it falls inside (J. Black,
+/// needs. Values outside [0, n) are permuted again until they fall inside (cycle walking: J. Black,
 /// P. Rogaway: Ciphers with arbitrary finite domains. CT-RSA 2002): less than once more on average,
-/// as at least half of the numbers are inside. Networks of few bits would mix badly: the least is
-/// 8, so that all of a small permutation costs as much as one of 256. Networks of an even number
-/// of bits are even permutations, which for n = 2^bits would show: a last coin exchanges 0 and 1.
+/// as at least half of the numbers are inside. Networks of few bits mix badly, so at least 8 are
+/// used: all indices of a smaller permutation together cost as much as 256. Such networks are even
+/// permutations, which would be detectable for n = 2^bits: a final random bit may swap 0 and 1.
 class Permutation {
  public:
   static constexpr int rounds = 16;
@@ -56,8 +56,8 @@ class Permutation {
     return high << low_bits_ | low;
   }
 
-  /// Bits that depend on all bits of z. The multipliers are variant 13 of D. Stafford: Better bit
-  /// mixing (2011).
+  /// Mixes z so that every output bit depends on all bits of z. The multipliers are variant 13 of
+  /// D. Stafford: Better bit mixing (2011).
   static CLEAVE_HOST_DEVICE std::uint64_t mixed(std::uint64_t z) {
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;

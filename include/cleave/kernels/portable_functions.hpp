@@ -1,9 +1,9 @@
-// Logarithm, sine, cosine and the quantiles of the normal distribution with the same bits on every
-// machine and device. Math libraries differ in the last bit; what is here is made of operations that
-// IEEE 754 rounds correctly: + - * / sqrt and fma.
+// Logarithm, sine, cosine and the quantiles of the normal distribution, bitwise identical on every
+// machine and device. Math libraries differ in the last bit; these functions use only operations
+// that IEEE 754 rounds correctly: + - * / sqrt and fma.
 //
-// A product is never added to anything except by an fma that is spelled out: whether compilers
-// contract the two or not then makes no difference.
+// Products are added only by explicit fma, so that the contraction of multiply-adds by compilers
+// makes no difference.
 #pragma once
 
 #include <bit>
@@ -21,7 +21,7 @@ CLEAVE_HOST_DEVICE double polynomial(double x, double c0, C... rest) {
   else return std::fma(x, polynomial(x, rest...), c0);
 }
 
-/// The natural logarithm of a positive, normal number, by the series of atanh.
+/// The natural logarithm of a positive normal number, by the series of atanh.
 CLEAVE_HOST_DEVICE inline double portable_log(double x) {
   constexpr std::uint64_t one = std::uint64_t(1023) << 52;
   const auto bits = std::bit_cast<std::uint64_t>(x);
@@ -43,8 +43,8 @@ struct CosineSine {
   double cosine, sine;
 };
 
-/// cos(2 pi t) and sin(2 pi t), for t in [0, 1) a multiple of 2^-53, by their series in the octant
-/// next to zero.
+/// cos(2 pi t) and sin(2 pi t), for t in [0, 1) a multiple of 2^-53, by their Taylor series after
+/// reduction to [-pi/4, pi/4].
 CLEAVE_HOST_DEVICE inline CosineSine portable_turn(double t) {
   const int quarter = int(4 * t + 0.5);  // both exact: NOLINT(bugprone-incorrect-roundings)
   const double x = 6.2831853071795865 * (t - quarter * 0.25), z = x * x;
@@ -64,7 +64,7 @@ CLEAVE_HOST_DEVICE inline CosineSine portable_turn(double t) {
   }
 }
 
-/// The number that a standard normal variable is below with probability p in (0, 1), to about 1e-16.
+/// The p-quantile of the standard normal distribution, for p in (0, 1), to about 1e-16.
 ///
 /// M. J. Wichura: Algorithm AS 241: The percentage points of the normal distribution. Applied
 /// Statistics 37 (1988), 477-484.
@@ -102,8 +102,8 @@ CLEAVE_HOST_DEVICE inline double normal_quantile(double p) {
   return q < 0 ? -z : z;
 }
 
-/// The probability that a standard normal variable is below z: where `normal_quantile` passes z, by
-/// bisection of the numbers in (0, 1/2). 0 below about -37.5.
+/// The standard normal distribution function: the inverse of `normal_quantile` at z, by bisection
+/// over the doubles in (0, 1/2). 0 for z below about -37.5.
 inline double normal_probability(double z) {
   if (z > 0) return 1 - normal_probability(-z);
   std::uint64_t below = std::uint64_t(1) << 52;  // the smallest normal number

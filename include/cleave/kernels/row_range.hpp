@@ -1,16 +1,16 @@
-// Which rows of a table indices may name, and which of them are here.
+// The valid row indices of a table, and the rows that are local.
 #pragma once
 
 #include <cleave/core/config.hpp>
 
 namespace cleave::kernels {
 
-/// Indices lie in [0, total); here are rows from `first` on, as many as the table has.
+/// Valid indices are in [0, total); the local table has the rows from `first` on.
 struct RowRange {
   index_t first = 0;
   index_t total = 0;
-  const char* operation = "index";  ///< what the user called, for errors that come later: a literal
-  /// By how much an index that is too large exceeds the user's, who has total - shift.
+  const char* operation = "index";  ///< the user's call, for deferred errors: a string literal
+  /// By how much an index that is too large exceeds the user's; the user's total is total - shift.
   index_t shift = 0;
 
   CLEAVE_HOST_DEVICE bool has(index_t index) const { return index >= 0 && index < total; }

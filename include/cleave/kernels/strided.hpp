@@ -1,7 +1,7 @@
-// What kernels are given: typed pointers with run-time extents and strides, and the device.
+// The arguments of kernels: typed pointers with run-time extents and strides, and the device.
 //
 // A kernel is instantiated per element type and functor only, never per placement or number of
-// dimensions: that keeps compile time flat, and lets a device compiler see nothing but plain data.
+// dimensions. That limits compile time, and a device compiler sees only plain data.
 #pragma once
 
 #include <type_traits>
@@ -11,8 +11,8 @@
 
 namespace cleave::kernels {
 
-/// Where a kernel runs, passed first. A caller names the kernel without its namespace, so that
-/// overloads for other devices may be declared later than the caller.
+/// The device that a kernel runs on, its first argument. Callers name kernels without their
+/// namespace, so that overloads for other devices may be declared after the caller.
 template <class Device>
 struct On {};
 
@@ -25,7 +25,7 @@ struct Strided {
   Shape strides{};
 };
 
-/// A number in the place of an array that repeats it.
+/// A number in place of an array of equal elements.
 template <class T>
 struct Scalar {
   using Element = T;
@@ -42,13 +42,13 @@ const Shape& strides_of(const Scalar<T>&) {
   return zeros;
 }
 
-/// The elements of a tensor, to read.
+/// A read-only view of the elements of a tensor.
 template <class T, int Rank, class Device>
 Strided<const T> read(const Tensor<T, Rank, Device>& tensor) {
   return {tensor.data(), Shape(tensor.shape()), Shape(tensor.strides())};
 }
 
-/// The elements of a tensor, to write.
+/// A writable view of the elements of a tensor.
 template <class T, int Rank, class Device>
 Strided<T> write(const Tensor<T, Rank, Device>& tensor) {
   return {tensor.data(), Shape(tensor.shape()), Shape(tensor.strides())};

@@ -7,18 +7,18 @@
 
 namespace cleave {
 
-/// What an axis derives from: `struct dp : cleave::axis {};`
+/// The base of all axes: `struct dp : cleave::axis {};`
 struct axis {};
 
 /// A type that names an axis.
 template <class A>
 concept Axis = std::derived_from<A, axis> && !std::same_as<A, axis>;
 
-/// Several neighbouring axes of a mesh as one; the last varies fastest.
+/// Several axes of a mesh, in its order, as one; the last varies fastest.
 template <Axis... A>
 struct flat : axis {};
 
-/// Ready-made axes under the field's usual names.
+/// Predefined axes with the usual names.
 namespace axes {
 struct dp : axis {};   ///< data parallel
 struct tp : axis {};   ///< tensor parallel

@@ -1,4 +1,4 @@
-// DeviceMesh: the ranks of a group arranged in a box whose axes have names.
+// DeviceMesh: the ranks of a group arranged along named axes.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace cleave {
 
 namespace detail {
 
-/// The position of A among the axes; as many as there are axes if it is not one of them.
+/// The position of A among the axes; the number of axes if it is not one of them.
 template <class A, class... Axes>
 constexpr int axis_index() {
   int index = 0;
@@ -39,7 +39,7 @@ constexpr bool distinct() {
 
 /// Ranks arranged along named axes, row-major: the last axis varies fastest.
 ///
-/// A handle: copies share the communicators of the axes. Each rank has its own.
+/// A handle: copies share the communicators of the axes. Each rank has its own mesh object.
 template <class Device, Axis... Axes>
 class DeviceMesh {
   static_assert(sizeof...(Axes) >= 1 && sizeof...(Axes) <= std::size_t(max_axes),
@@ -60,16 +60,16 @@ class DeviceMesh {
     return index;
   }
 
-  /// How many ranks there are along each axis, or along one.
+  /// The number of ranks along each axis, or along one.
   const Shape& extents() const noexcept { return state_->extents(); }
   template <Axis A>
   index_t extent(A) const {
     return state_->extents()[index_of<A>()];
   }
-  /// How many ranks there are in all.
+  /// The number of ranks.
   index_t size() const noexcept { return state_->size(); }
 
-  /// Where this rank stands. @throws Error on a rank outside of the mesh
+  /// The coordinate of this rank. @throws Error on a rank outside of the mesh
   const Shape& coordinate() const { return state_->coordinate(); }
   template <Axis A>
   index_t coordinate(A) const {
@@ -97,7 +97,7 @@ class DeviceMesh {
   std::string describe() const { return state_->describe(); }
   const MeshState& state() const noexcept { return *state_; }
 
-  /// The same ranks at the same places under the same axes.
+  /// Whether the same ranks have the same coordinates under the same axes.
   friend bool operator==(const DeviceMesh& a, const DeviceMesh& b) {
     return *a.state_ == *b.state_;
   }
@@ -128,7 +128,7 @@ inline constexpr bool is_device_mesh<DeviceMesh<Device, Axes...>> = true;
 
 namespace detail {
 
-/// The axes of a mesh as a mask; 0 unless they are in its order.
+/// Some axes of a mesh as a mask; 0 unless they are in the order of the mesh.
 template <class Mesh, class... A>
 constexpr AxisMask ascending_mask() {
   constexpr std::array<int, sizeof...(A)> at{Mesh::template index_of<A>()...};
@@ -163,8 +163,8 @@ DeviceMesh<Device, flat<A...>> flatten(const DeviceMesh<Device, Axes...>& mesh, 
 
 namespace detail {
 
-/// The product of the extents of a mesh: 0 if one is not positive, the largest index if it is
-/// larger than that.
+/// The product of the extents of a mesh: 0 if an extent is not positive, the largest index_t on
+/// overflow.
 inline index_t places(const Shape& extents) {
   constexpr index_t most = std::numeric_limits<index_t>::max();
   index_t count = 1;
@@ -179,9 +179,9 @@ inline index_t places(const Shape& extents) {
 
 /// Arranges all ranks of a group along the axes, row-major.
 ///
-/// @param extents  how many ranks there are along each axis; their product is the group's size
-/// @collective     on the host none: a mesh over a whole group communicates nothing; elsewhere
-///                 every rank of the group, the first time for a device
+/// @param extents  the number of ranks along each axis; their product is the group's size
+/// @collective     none on the host, where a mesh over a whole group does not communicate; on
+///                 another device every rank of the group, the first time
 /// @throws Error   if an extent is not positive or the product is not the number of ranks
 template <Axis... Axes, class Device = Host>
 DeviceMesh<Device, Axes...> init_device_mesh(const std::shared_ptr<Communicator>& ranks_of,
@@ -212,13 +212,13 @@ DeviceMesh<Device, Axes...> init_device_mesh(const World& world,
   return init_device_mesh<Axes...>(world.shared_communicator(), extents, device);
 }
 
-/// Arranges the listed ranks of the world along the axes, in that order, row-major.
+/// Arranges the listed ranks of the world along the axes, in the order of the list, row-major.
 ///
 /// On a rank that is not listed the result only knows its extents: `is_member()` is false and
 /// every use of its communicators or coordinates throws.
 /// @collective   the listed ranks (others may call it too); the first mesh of a device that is not
 ///               the host: every rank of the world
-/// @throws Error if the product is not the number of ranks, or a rank is listed twice or is none
+/// @throws Error if the product is not the number of ranks, or a rank is listed twice or invalid
 template <Axis... Axes, class Device = Host>
 DeviceMesh<Device, Axes...> init_device_mesh(const World& world,
                                              const std::array<index_t, sizeof...(Axes)>& extents,

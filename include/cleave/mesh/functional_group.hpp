@@ -20,7 +20,7 @@ functional::Group group_of(const DeviceMesh<Device, Axes...>& mesh, First, More.
   return functional::Group::of_axes(mesh.group(mask), mesh.state().label(mask));
 }
 
-/// All ranks of a mesh of one axis; where there are several, which one is to be said.
+/// All ranks of a mesh of one axis. For a mesh of several axes, name those of the group.
 template <class Device, Axis First, Axis... More>
 functional::Group group_of(const DeviceMesh<Device, First, More...>& mesh) {
   static_assert(sizeof...(More) == 0,

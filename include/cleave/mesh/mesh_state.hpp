@@ -1,5 +1,5 @@
-// A mesh without its types: extents, who stands where, and the communicators of its axes. Plans
-// are executed on this, so that they compile once for all meshes.
+// A mesh without its types: extents, coordinates of ranks, and the communicators of its axes. Plans
+// run on it, so that they compile once for all meshes.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ constexpr index_t linear_index(const Shape& extents, const Shape& coordinate, Ax
   return index;
 }
 
-/// The reverse: `coordinate` with that index along the axes of the mask.
+/// The inverse: `coordinate`, moved to that index along the axes of the mask.
 constexpr Shape member_at(const Shape& extents, Shape coordinate, AxisMask mask, index_t index) {
   for (int a = extents.dims - 1; a >= 0; --a) {
     if (!(mask >> a & 1u)) continue;
@@ -37,7 +37,7 @@ constexpr Shape coordinate_of(const Shape& extents, index_t index) {
   return member_at(extents, extents, ~0u, index);
 }
 
-/// What `DeviceMesh` handles share. Belongs to one rank.
+/// State that `DeviceMesh` handles share. Belongs to one rank.
 class MeshState {
  public:
   /// @param world        the group that the mesh was made from
@@ -50,10 +50,10 @@ class MeshState {
   index_t size() const noexcept { return extents_.product(); }
   const std::vector<int>& world_ranks() const noexcept { return world_ranks_; }
   const std::string& name(int axis) const { return names_[std::size_t(axis)]; }
-  /// Whether this rank stands in the mesh.
+  /// Whether this rank is in the mesh.
   bool is_member() const noexcept { return group_ != nullptr; }
 
-  /// This rank's place. @throws Error on a rank outside
+  /// This rank's coordinate. @throws Error on a rank outside
   const Shape& coordinate() const {
     require_member();
     return coordinate_;
@@ -64,11 +64,11 @@ class MeshState {
     require_member();
     return *group_;
   }
-  /// The group that the mesh was made from; known on ranks outside, too.
+  /// The group that the mesh was made from; also known on ranks outside.
   const std::shared_ptr<Communicator>& world() const noexcept { return world_; }
 
   /// The ranks that differ from this one in the axes of the mask only; the last axis varies
-  /// fastest. Created at the first call, kept for all later ones.
+  /// fastest. Created at the first call and kept.
   ///
   /// @collective the first call for a mask: the ranks of that group; over NCCL, for several axes,
   ///             every rank of the mesh (for one axis the groups are made with the mesh)
@@ -88,18 +88,18 @@ class MeshState {
   /// "dp=2 x tp=2"
   std::string describe() const;
 
-  /// Whether some axis has one rank only: it places nothing.
+  /// Whether some axis has only one rank: placements on it have no effect.
   bool has_unit_axis() const noexcept {
     for (const index_t extent : extents_)
       if (extent == 1) return true;
     return false;
   }
 
-  /// The same mesh with groups of its own, for asynchronous work. Made at the first call.
+  /// The same mesh with separate groups, for asynchronous work. Made at the first call.
   /// @collective the first call: every rank of the mesh
   const std::shared_ptr<const MeshState>& duplicate() const;
 
-  /// What a higher layer keeps for this mesh, one X per type X, made at the first call.
+  /// State that a higher layer keeps for this mesh: one X per type X, made at the first call.
   template <class X>
   X& cache() const {
     static constexpr char key = 0;
@@ -111,10 +111,10 @@ class MeshState {
     return result;
   }
 
-  /// This rank's number among all ranks.
+  /// The world rank of this rank.
   int world_rank() const noexcept { return world_->state().world_rank; }
 
-  /// The same ranks at the same places.
+  /// Whether the same ranks have the same coordinates.
   friend bool operator==(const MeshState& a, const MeshState& b) {
     return &a == &b || (a.extents_ == b.extents_ && a.world_ranks_ == b.world_ranks_);
   }

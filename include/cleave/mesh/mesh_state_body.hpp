@@ -1,4 +1,4 @@
-// How a mesh makes the groups of its axes.
+// The groups of a mesh's axes, and its texts.
 #pragma once
 
 #include <cstddef>

@@ -30,7 +30,7 @@ void square_roots(A* x, index_t n) {
   }
 }
 
-/// @tparam Decoupled  the decay shrinks the parameter itself instead of adding to its gradient
+/// @tparam Decoupled  weight decay scales the parameter instead of adding to its gradient
 template <bool Decoupled>
 struct AdamRule {
   AdamOptions options;
@@ -68,17 +68,17 @@ struct AdamRule {
 }  // namespace detail
 
 /// Moving averages of gradients and of their squares; p -= rate mean / sqrt(square).
-/// @tparam State  a module of the trained parameters' names, types and placements
+/// @tparam State  a module with the names, types and placements of the trained parameters
 template <class State, class Decoupled = std::false_type>
 struct Adam {
   State exp_avg, exp_avg_sq;
-  Buffer<Tensor<index_t, 1>> steps;  ///< of each trained parameter
+  Buffer<Tensor<index_t, 1>> steps;  ///< one per trained parameter
   AdamOptions options;
   static constexpr names members{"exp_avg", "exp_avg_sq", "steps", "options"};
 
-  /// Changes every parameter that has a gradient, in place, where its elements lie.
+  /// Updates every parameter that has a gradient, in place: each rank its own elements.
   /// @collective none
-  /// @throws Error for a module of other parameters than the optimizer was made for
+  /// @throws Error if the module has another number of trained parameters than the optimizer
   template <class M>
   void step(const M& m) {
     const std::vector<Trained> list = trained_parameters(m);
@@ -105,12 +105,12 @@ auto make_adam(const M& m, const AdamOptions& options) {
 
 }  // namespace detail
 
-/// Weight decay adds to the gradient.
+/// Adam: weight decay adds to the gradient.
 template <class M>
 auto adam(const M& m, const AdamOptions& options) {
   return detail::make_adam<std::false_type>(m, options);
 }
-/// Weight decay shrinks the parameter itself; PyTorch's default decay is 0.01.
+/// AdamW: weight decay scales the parameter itself. PyTorch's default decay is 0.01.
 template <class M>
 auto adamw(const M& m, const AdamOptions& options) {
   return detail::make_adam<std::true_type>(m, options);

@@ -1,4 +1,4 @@
-// Attention of a sequence to itself.
+// Multi-head self-attention.
 #pragma once
 
 #include <string>
@@ -12,16 +12,16 @@
 
 namespace cleave::nn {
 
-/// Says that queries and keys are rotated by their places. @see rotary_embedding
+/// Rotary position embedding: rotates queries and keys by their positions. @see rotary_embedding
 struct Rotary {
   double base = 10000;
 };
 
-/// Several heads that look at parts of a sequence, whose results are put side by side and mixed.
-/// Heads of queries come in groups that share the keys and values of one head.
+/// Multi-head attention: concatenates the results of the heads and projects them. Each head of keys
+/// and values is shared by a group of query heads (grouped-query attention).
 ///
-/// With weights of query, key and value sharded by rows, each rank has some heads, and nothing is
-/// sent; `out` with sharded columns then gives Partial<Sum>:
+/// With row-sharded weights of query, key and value, each rank computes some of the heads without
+/// communication; `out` with sharded columns then gives Partial<Sum>:
 ///
 ///     // y[S0,P] = attention(x[S0,R])   query, key, value: weight[R,S0], bias[R,S0]
 ///     //                                out: weight[R,S1], bias[R,R]
@@ -30,11 +30,11 @@ template <class Q = Linear<>, class K = Linear<>, class V = Linear<>, class Out 
 struct MultiheadAttention {
   Q query;       ///< width to heads · groups · width of a head
   K key;         ///< width to heads · width of a head
-  V value;       ///< likewise
+  V value;       ///< width to heads · width of a head
   Out out;       ///< heads · groups · width of a head to width
   Mask mask;     ///< Causal or None
   index_t heads;   ///< of keys and values, a multiple of the ranks that shard them
-  index_t groups;  ///< heads of queries per head of keys
+  index_t groups;  ///< query heads per head of keys
   Places places{};  ///< Rotary or None
   static constexpr names members{"query", "key",   "value",  "out",
                                  "mask",  "heads", "groups", "places"};
@@ -64,10 +64,10 @@ template <class Q, class K, class V, class Out, class Mask, class Places = None>
 MultiheadAttention(Q, K, V, Out, Mask, index_t, index_t, Places = {})
     -> MultiheadAttention<Q, K, V, Out, Mask, Places>;
 
-/// Attention with `heads` heads of width / heads numbers, `key_heads` of them for keys and values.
+/// Attention with `heads` query heads of width / heads, and `key_heads` heads of keys and values.
 ///
-/// @param mask    `causal`: a place sees itself and those before it; `nn::None{}`: all of them
-/// @param places  `nn::Rotary{}`: products of queries and keys depend on how far they are apart
+/// @param mask    `causal`: a position attends to itself and earlier ones; `nn::None{}`: to all
+/// @param places  `nn::Rotary{}`: products of queries and keys depend on their distance
 /// @throws Error unless heads divides width, and key_heads divides heads
 template <class T = float, class Mask = Causal, class Places = None>
 auto multihead_attention(index_t width, index_t heads, index_t key_heads, Mask mask = {},

@@ -1,4 +1,4 @@
-// Writing and reading of checkpoints.
+// Writes and reads checkpoints.
 #pragma once
 
 #include <algorithm>
@@ -29,10 +29,10 @@ namespace cleave::nn {
 
 namespace detail {
 
-/// Replicas share the elements of arrays from so many bytes on; of smaller ones, each writes some.
+/// Replicas divide the elements of a shard of at least this size; one replica writes a smaller one.
 inline constexpr index_t least_shared_bytes = index_t{1} << 14;
 
-/// The global indices that this rank writes, if any. @param number  of the tensor
+/// The global indices that this rank writes, if any. @param number  of the tensor in the state
 inline std::optional<Box> owned_piece(const StateEntry& entry, index_t number, int world_rank) {
   if (entry.layout == nullptr)
     return world_rank == 0 ? std::optional(Box::of(entry.shape)) : std::nullopt;
@@ -64,7 +64,7 @@ inline Box held_box(const StateEntry& entry) {
   return owned_box(*entry.layout, entry.shape, entry.mesh->extents(), entry.mesh->coordinate());
 }
 
-/// Ranks tell each other whether they have succeeded. @throws Error on all if one has not
+/// Agrees on whether all ranks have succeeded. @throws Error on all ranks if one has failed
 inline void agree(Communicator& group, const std::string& path, const std::string& problem) {
   const std::int64_t failed = problem.empty() ? 0 : 1;
   const std::int64_t any =
@@ -73,7 +73,7 @@ inline void agree(Communicator& group, const std::string& path, const std::strin
   if (any != 0) throw Error("save_checkpoint", path + " could not be written by another rank");
 }
 
-/// What went wrong in f; empty if nothing did.
+/// The message of the Error that f throws; empty if it throws none.
 template <class F>
 std::string problem_of(const F& f) {
   try {
@@ -95,7 +95,7 @@ inline void write_all(int file, const void* data, std::size_t bytes, const std::
   }
 }
 
-/// A file or directory that is open; its contents reach the disk by `sync`.
+/// An open file or directory; `sync` flushes its contents to disk.
 class OpenFile {
  public:
   OpenFile(const std::string& path, int flags)
@@ -143,7 +143,7 @@ inline std::string part_name(int rank, int ranks) {
   return name;
 }
 
-/// An empty directory for the files of this attempt; what a killed one has left goes.
+/// Makes an empty directory for the files of this attempt; removes those of an interrupted one.
 inline void make_partial(const std::string& path, const std::string& partial) {
   if (exists(path)) file_error(path, "exists already; choose another name");
   for (const std::string& name : names_in(partial)) ::unlink((partial + "/" + name).c_str());
@@ -183,7 +183,7 @@ inline void write_part(const std::string& path, const StateDict& state, int rank
   file.sync();
 }
 
-/// Gives the finished directory its name.
+/// Renames the finished directory to its final name.
 inline void publish(const std::string& partial, const std::string& path) {
   OpenFile(partial, O_RDONLY | O_DIRECTORY).sync();
   if (::rename(partial.c_str(), path.c_str()) != 0)
@@ -221,7 +221,7 @@ inline std::string array_text(DType dtype, const Shape& shape) {
   return short_name_of(dtype) + to_string(shape);
 }
 
-/// Reads the elements that this rank holds of one tensor.
+/// Reads this rank's elements of one tensor.
 inline void load_entry(const std::string& path, const std::vector<FileIndex>& files,
                        const StateEntry& entry) {
   bool is_found = false;

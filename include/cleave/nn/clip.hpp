@@ -1,5 +1,5 @@
-// The norm of all gradients together, whatever the placements and meshes of the parameters, and
-// gradients of losses that were scaled for 16-bit types.
+// The norm of all gradients and clipping by it, whatever the placements and meshes of the
+// parameters, and loss scaling for 16-bit types.
 #pragma once
 
 #include <cmath>
@@ -14,16 +14,16 @@ namespace cleave::nn {
 
 namespace detail {
 
-/// A sum over the ranks of a group. @collective its ranks
+/// A sum over the ranks of a group. @collective every rank of the group
 inline double sum_over(double value, Communicator& group) {
   const Tensor<double, 0> local(std::array<index_t, 0>{}, {value});
   return functional::all_reduce(local, Sum{}, functional::Group(group)).wait().item();
 }
 
-/// f of the gradients of this rank, each element on the first of its replicas only, summed over all
-/// ranks: one small all-reduce per distinct mesh.
+/// The sum of f(gradient) over all parameters and ranks; replicas count once, on the first one. One
+/// small all-reduce per distinct mesh.
 ///
-/// @param f  takes (n, gradient elements)
+/// @param f  takes a Trained, returns the value for this rank's elements
 template <class F>
 double sum_over_gradients(const char* operation, const std::vector<Trained>& list, const F& f) {
   std::vector<std::pair<const MeshState*, double>> sums;
@@ -42,8 +42,8 @@ double sum_over_gradients(const char* operation, const std::vector<Trained>& lis
     total += mesh == nullptr ? sum : sum_over(sum, mesh->group().host());
   return total;
 }
-/// The same where every parameter is on some ranks of a world: one all-reduce over all of it. A
-/// Tensor counts on the world's first rank.
+/// The same for parameters on any ranks of a world: one all-reduce over the world. A Tensor counts
+/// on the world's first rank.
 template <class F>
 double sum_over_gradients(const char*, const std::vector<Trained>& list, const F& f,
                           const World& world) {
@@ -104,7 +104,7 @@ struct NotFinite {
 
 namespace detail {
 
-/// Multiplies all gradients by max_norm / norm where that is less than 1. @return the norm
+/// Multiplies all gradients by max_norm / norm if this is less than 1. @return the norm
 template <class M>
 double clip_to(const M& m, double max_norm, double norm) {
   const double by = max_norm / (norm + 1e-6);
@@ -116,11 +116,11 @@ double clip_to(const M& m, double max_norm, double norm) {
 
 }  // namespace detail
 
-/// The root of the sum of the squares of all gradients: shards and replicas count once.
+/// The 2-norm of all gradients together; replicas count once.
 ///
-/// @param world   none: every parameter is on a mesh that this rank is of. A World: parameters may
-///                be on any of its ranks, each on one mesh only.
-/// @collective    the ranks of every mesh; the whole world, where one is given
+/// @param world   if omitted, every parameter must be on a mesh that contains this rank; with a
+///                World, parameters may be on any of its ranks, each on one mesh only
+/// @collective    the ranks of every mesh; the whole world if one is given
 template <class M, class... W>
 double grad_norm(const M& m, const W&... world) {
   const auto squares = [](const Trained& p) {
@@ -130,17 +130,17 @@ double grad_norm(const M& m, const W&... world) {
   return std::sqrt(detail::sum_over_gradients("grad_norm", list, squares, world...));
 }
 
-/// Multiplies all gradients by max_norm / norm where their norm is larger.
+/// Multiplies all gradients by max_norm / norm if their norm is larger than max_norm.
 ///
-/// @return     the norm before
+/// @return     the norm before clipping
 /// @collective as `grad_norm`
 template <class M, class... W>
 double clip_grad_norm_(const M& m, double max_norm, const W&... world) {
   return detail::clip_to(m, max_norm, grad_norm(m, world...));
 }
 
-/// Scales losses so that gradients of 16-bit types do not vanish, and steps only when they are
-/// finite. A module, so that its state is saved: scale, and finite steps since it changed.
+/// Scales losses so that 16-bit gradients do not underflow, and skips steps with non-finite
+/// gradients. A module, so that its state is saved: scale, and finite steps since its last change.
 ///
 ///     backward(scaler.scale(loss));
 ///     scaler.unscale_(model);               // once per step; clipping may follow
@@ -149,7 +149,7 @@ struct GradScaler {
   Buffer<Tensor<double, 1>> state{Tensor<double, 1>({2}, {65536, 0})};
   double growth = 2, backoff = 0.5;
   index_t growth_interval = 2000;
-  bool is_finite = true;  ///< what the last `unscale_` found, on all ranks
+  bool is_finite = true;  ///< whether the last `unscale_` found only finite gradients, on all ranks
   static constexpr names members{"state", "growth", "backoff", "growth_interval", "is_finite"};
 
   double factor() const { return state.value(0); }
@@ -158,7 +158,7 @@ struct GradScaler {
     return loss * factor();
   }
 
-  /// Divides all gradients by the scale, and finds out whether any is not finite on any rank.
+  /// Divides all gradients by the scale, and sets `is_finite`.
   /// @collective as `grad_norm`
   template <class M, class... W>
   void unscale_(const M& m, const W&... world) {
@@ -171,7 +171,7 @@ struct GradScaler {
     is_finite = detail::sum_over_gradients("unscale_", list, count, world...) == 0;
   }
 
-  /// The optimizer's step if all gradients are finite; then the scale grows or falls.
+  /// Runs the optimizer's step if all gradients are finite, then updates the scale.
   template <class Optimizer, class M>
   void step(Optimizer& optimizer, const M& m) {
     if (is_finite) optimizer.step(m);

@@ -1,4 +1,4 @@
-// A module as text: its tree, with the types of its parameters.
+// A module as text: its tree with the types of its parameters.
 #pragma once
 
 #include <string>
@@ -53,7 +53,7 @@ void describe_parts(const M& m, int depth, std::string& text) {
 
 }  // namespace detail
 
-/// The tree of a module, a line per part: "  weight  f32[6, 4] (Shard(0)) on tp=2".
+/// The tree of a module, one line per part: "  weight  f32[6, 4] (Shard(0)) on tp=2".
 template <class M>
   requires Struct<M> || Group<M>
 std::string describe(const M& m) {

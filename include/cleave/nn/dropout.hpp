@@ -1,4 +1,4 @@
-// Dropout as a layer: only where the model is trained.
+// Dropout as a layer: active only during training.
 #pragma once
 
 #include <type_traits>
@@ -8,15 +8,15 @@
 
 namespace cleave::nn {
 
-/// Sets elements to zero with a probability while `training`, and scales the others up. On any mesh
-/// the same elements. @see train, eval, cleave::dropout
+/// While `training`, sets elements to zero with a probability and scales up the rest. The same
+/// elements on any mesh. @see train, eval, cleave::dropout
 struct Dropout {
   double probability;
   bool training = true;
   static constexpr names members{"probability", "training"};
 
   /// @param x  on a mesh; for a Tensor, `dropout(x, probability, state)` takes a random state
-  /// @collective every rank of the world, as one draw is taken while training
+  /// @collective while training, every rank of the world: takes one draw
   template <class X>
   auto operator()(const X& x) const {
     using Y = decltype(dropout(x, probability));

@@ -1,4 +1,4 @@
-// Rows of a table, learned.
+// Embedding layer: rows of a learned table.
 #pragma once
 
 #include <cleave/nn/cut.hpp>
@@ -7,7 +7,7 @@
 
 namespace cleave::nn {
 
-/// The row of the weight that each index names.
+/// Looks up the row of the weight for each index.
 ///
 ///     // y[S0,R,R] = embedding(ids[S0,R])   weight[R,R]
 ///     // y[S0,R,S2] = embedding(ids[S0,R])  weight[R,S1]
@@ -26,7 +26,7 @@ struct Embedding {
 template <class W>
 Embedding(W) -> Embedding<W>;
 
-/// A table of rows whose elements are normal, of mean 0 and that deviation.
+/// An embedding with normally distributed elements of mean 0 and the given standard deviation.
 template <class T = float>
 Embedding<Lazy<T, 2>> embedding(index_t rows, index_t width, double deviation = 1) {
   return {{{rows, width}, normal(0, deviation)}};

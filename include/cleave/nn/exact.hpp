@@ -1,5 +1,5 @@
-// What a network needs besides exact operations to have the same losses, bit by bit, on any mesh: a
-// linear layer, and the norm of its gradients.
+// For networks with bitwise equal losses on any mesh: a linear layer of exact products, and the
+// exact norm of the gradients. The operations are in ops/.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace cleave::nn {
 
-/// y = x W^T + b of exact products, and so are its gradients. @see cleave::linear<exact>
+/// y = x W^T + b by exact products, which its gradients use too. @see cleave::linear<exact>
 template <class W = Lazy<float, 2>, class B = Lazy<float, 1>>
 struct ExactLinear {
   W weight;  ///< [outputs, inputs]
@@ -52,7 +52,7 @@ inline void add_squares(const Trained& p, kernels::ExactRows& sums) {
 
 }  // namespace detail
 
-/// `grad_norm` as the root of the true sum of squares, rounded once: the same on any mesh.
+/// `grad_norm` as the root of the exact sum of squares, rounded once: the same on any mesh.
 /// @collective the ranks of every mesh
 template <cleave::detail::ExactTag E, class M>
 double grad_norm(const M& m) {
@@ -84,7 +84,7 @@ double grad_norm(const M& m) {
   return kernels::exact_value<double>(terms, total.data(), {kernels::ExactEpilogue::root, 1});
 }
 
-/// `clip_grad_norm_` by that norm.
+/// `clip_grad_norm_` with the exact norm.
 template <cleave::detail::ExactTag E, class M>
 double clip_grad_norm_(const M& m, double max_norm) {
   return detail::clip_to(m, max_norm, grad_norm<E>(m));

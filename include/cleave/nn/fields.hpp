@@ -1,4 +1,4 @@
-// The data members of a module, and the module type that has others in their places.
+// Access to the data members of a module, and the module type with other member types.
 #pragma once
 
 #include <array>
@@ -49,7 +49,7 @@ struct TypesOfFields {
   }
 };
 
-/// For every template argument the member that has its type, or -1; in order.
+/// For every template argument, in order, the index of the member that has its type, or -1.
 template <class... A, class... X>
 constexpr auto match_arguments(Types<A...>, Types<X...>) {
   std::array<int, sizeof...(A) + 1> at{};
@@ -75,8 +75,8 @@ constexpr auto match_arguments(Types<A...>, Types<X...>) {
 template <class M>
 using fields_t = decltype(with_fields(std::declval<M&>(), detail::TypesOfFields{}));
 
-/// M<..> with other types of members: template arguments that are types of parts follow their
-/// members, others stay. Specialise it for modules whose arguments are not those of the members.
+/// M<..> with other member types: template arguments that are types of parts change with their
+/// members, others stay. Specialise it for modules whose arguments are not the member types.
 template <class M, class New>
 struct Rebind {
   static_assert(

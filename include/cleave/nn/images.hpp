@@ -1,4 +1,4 @@
-// Layers of networks that look at images. Parameters lie as PyTorch stores them.
+// Layers of image networks. Parameters are stored as in PyTorch.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace cleave::nn {
 
 namespace detail {
 
-/// Calls f(x, weight, bias, groups, how) without what the layer lacks.
+/// Calls f(x, weight, bias, groups, how), without the arguments that the layer lacks.
 template <class M, class F>
 auto convolved(const M& m, const auto& x, const F& f) {
   const auto call = [&](const auto&... groups) {
@@ -30,10 +30,10 @@ auto convolved(const M& m, const auto& x, const F& f) {
 
 }  // namespace detail
 
-/// Filters over images. @see cleave::conv2d
+/// 2-D convolution. @see cleave::conv2d
 ///
-///     // y[S0,S1] = conv(x[S0,R])     weight[R,S0], bias[R,S0]: nothing is sent
-///     // y[S0,P]  = conv(x[S0,S1])    weight[R,S1], bias[R,R]: summed where y is used
+///     // y[S0,S1] = conv(x[S0,R])     weight[R,S0], bias[R,S0]: no communication
+///     // y[S0,P]  = conv(x[S0,S1])    weight[R,S1], bias[R,R]: reduced where y is used
 template <class W = Lazy<float, 4>, class B = Lazy<float, 1>, class Groups = None>
 struct Conv2d {
   W weight;       ///< [filters, channels, rows, columns], channels of a group
@@ -50,7 +50,7 @@ struct Conv2d {
 template <class W, class B, class Groups>
 Conv2d(W, B, Groups, Convolution<2>) -> Conv2d<W, B, Groups>;
 
-/// The same over one dimension. @see cleave::conv1d
+/// 1-D convolution. @see cleave::conv1d
 template <class W = Lazy<float, 3>, class B = Lazy<float, 1>, class Groups = None>
 struct Conv1d {
   W weight;  ///< [filters, channels, length]
@@ -72,7 +72,7 @@ namespace detail {
 constexpr index_t count_of(None) { return 1; }
 constexpr index_t count_of(ChannelGroups groups) { return groups.count; }
 
-/// The weight of filters, uniform in ±1/sqrt(numbers that one filter multiplies).
+/// The weight of filters, uniform in ±1/sqrt(number of inputs of a filter).
 template <class T, std::size_t N, class Groups>
 Lazy<T, int(N) + 2> filters_of(index_t channels, index_t filters,
                                const std::array<index_t, N>& size, const Groups& groups) {
@@ -100,7 +100,7 @@ Conv2d<Lazy<T, 4>, Lazy<T, 1>, Groups> conv2d(index_t channels, index_t filters,
   const auto weight = detail::filters_of<T>(channels, filters, size, groups);
   return {weight, {{filters}, weight.initializer}, groups, how};
 }
-/// Filters of that length, likewise.
+/// Filters of `length`, initialised as those of `conv2d`.
 template <class T = float, class Groups = None>
 Conv1d<Lazy<T, 3>, Lazy<T, 1>, Groups> conv1d(index_t channels, index_t filters, index_t length,
                                               const Convolution<1>& how = {}, Groups groups = {}) {
@@ -109,7 +109,8 @@ Conv1d<Lazy<T, 3>, Lazy<T, 1>, Groups> conv1d(index_t channels, index_t filters,
   return {weight, {{filters}, weight.initializer}, groups, how};
 }
 
-/// Groups of channels of mean 0 and variance 1, times weight, plus bias. @see cleave::group_norm
+/// Normalises groups of channels to mean 0 and variance 1, then applies weight and bias.
+/// @see cleave::group_norm
 template <class W = Lazy<float, 1>, class B = Lazy<float, 1>>
 struct GroupNorm {
   W weight;  ///< [channels]
@@ -130,7 +131,7 @@ GroupNorm<Lazy<T, 1>, Lazy<T, 1>> group_norm(index_t groups, index_t channels,
   return {{{channels}, constant(1)}, {{channels}, constant(0)}, groups, epsilon};
 }
 
-/// The largest number of every window. @see cleave::max_pool2d
+/// The largest element of every window. @see cleave::max_pool2d
 struct MaxPool2d {
   Pooling<2> how;
   static constexpr names members{"how"};
@@ -143,7 +144,7 @@ struct AvgPool2d {
   auto operator()(const auto& x) const { return avg_pool2d(x, how); }
 };
 
-/// Images as rows: [images, ..] to [images, numbers].
+/// Flattens images to rows: [images, ..] to [images, elements].
 struct Flatten {
   static constexpr names<0> members{};
   template <class X>

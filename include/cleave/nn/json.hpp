@@ -1,4 +1,4 @@
-// As much of JSON as headers of safetensors need: objects, arrays, strings, integers.
+// The part of JSON that safetensors headers need: objects, arrays, strings, integers.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,18 @@
 
 namespace cleave::nn::detail {
 
-/// A value: a string or number as text, or members, which have no keys in an array.
+/// A value: a string or number as text, or the members of an object or array (with empty keys).
 struct Json {
   std::string text{};
   std::vector<std::pair<std::string, Json>> members{};
 
-  /// The member of that key, or null.
+  /// The member with the given key, or null.
   const Json* find(const std::string& key) const {
     for (const auto& [name, value] : members)
       if (name == key) return &value;
     return nullptr;
   }
-  /// An array of numbers.
+  /// The elements of an array of integers.
   std::vector<index_t> numbers() const {
     std::vector<index_t> list;
     for (const auto& member : members)
@@ -49,7 +49,7 @@ inline std::string json_string(const std::string& text) {
   return quoted + "\"";
 }
 
-/// Reads one value; `ok` is false after what is no JSON, or nested deeper than headers are.
+/// Reads one value; sets `ok` to false if the text is not JSON or nested too deeply for a header.
 class JsonReader {
  public:
   explicit JsonReader(const std::string& text) : text_(text) {}
@@ -127,7 +127,7 @@ class JsonReader {
     return result;
   }
 
-  /// One character after a backslash; characters beyond ASCII become UTF-8 of up to three bytes.
+  /// Reads an escape sequence; non-ASCII characters become UTF-8 of up to three bytes.
   std::string read_escape() {
     const char c = text_[at_ + 1];
     at_ += 2;

@@ -1,4 +1,4 @@
-// Layers. Parameters lie as PyTorch stores them, so that checkpoints fit.
+// Layers. Parameters are stored as in PyTorch, so that checkpoints are interchangeable.
 #pragma once
 
 #include <cmath>
@@ -18,8 +18,8 @@ namespace cleave::nn {
 
 /// y = x W^T + b.
 ///
-///     // y[S0,S1] = x[S0,R]  W[R,S0]^T + b[R,S0]     columns: nothing is sent
-///     // y[S0,P]  = x[S0,S1] W[R,S1]^T + b[R,R]      rows: summed where y is used, or placed
+///     // y[S0,S1] = x[S0,R]  W[R,S0]^T + b[R,S0]     columns: no communication
+///     // y[S0,P]  = x[S0,S1] W[R,S1]^T + b[R,R]      rows: reduced where y is used or placed
 template <class W = Lazy<float, 2>, class B = Lazy<float, 1>>
 struct Linear {
   W weight;  ///< [outputs, inputs]
@@ -80,7 +80,7 @@ struct Sigmoid {
   auto operator()(const auto& x) const { return sigmoid(x); }
 };
 
-/// One layer after the other; their names are numbers: "0.weight".
+/// Calls layers one after the other; their names are numbers: "0.weight".
 template <class... M>
 struct Sequential {
   std::tuple<M...> layers;
@@ -104,7 +104,7 @@ Sequential<M...> sequential(M... layers) {
   return {std::tuple<M...>{std::move(layers)...}};
 }
 
-/// Two linear layers with a function between them.
+/// Two linear layers with an activation between them.
 template <class Up = Linear<>, class F = Relu, class Down = Linear<>>
 struct Mlp {
   Up up;
@@ -122,7 +122,7 @@ auto mlp(index_t inputs, index_t hidden, index_t outputs, F activation = {}) {
   return Mlp<Layer, F, Layer>{linear<T>(inputs, hidden), activation, linear<T>(hidden, outputs)};
 }
 
-/// Rows of mean 0 and variance 1, times weight, plus bias: over the last dimension.
+/// Normalises over the last dimension to mean 0 and variance 1, then applies weight and bias.
 template <class W = Lazy<float, 1>, class B = Lazy<float, 1>>
 struct LayerNorm {
   W weight;
@@ -142,7 +142,7 @@ LayerNorm<Lazy<T, 1>, Lazy<T, 1>> layer_norm(index_t extent, double epsilon = 1e
   return {{{extent}, constant(1)}, {{extent}, constant(0)}, epsilon};
 }
 
-/// Rows divided by the root of their mean square, times weight: over the last dimension.
+/// Divides by the root mean square over the last dimension, then applies weight.
 template <class W = Lazy<float, 1>>
 struct RmsNorm {
   W weight;

@@ -1,5 +1,5 @@
-// Parameters as recipes: a shape and how the elements are drawn. Each rank makes its own part when
-// the parameter is placed, so nobody holds the whole model and nothing is sent.
+// Lazy parameters: a shape and an initialiser. Each rank initialises its own part when the
+// parameter is placed, so that no rank holds the whole model, and without communication.
 #pragma once
 
 #include <array>
@@ -13,11 +13,11 @@
 
 namespace cleave::nn {
 
-/// How the elements of a parameter are made.
+/// How the elements of a parameter are initialised.
 struct Initializer {
   enum class Kind : std::uint8_t { constant, uniform, normal };
   Kind kind = Kind::constant;
-  double a = 0, b = 0;  ///< value; low and high; mean and deviation
+  double a = 0, b = 0;  ///< by kind: value; low and high; mean and standard deviation
 };
 /// All elements equal.
 constexpr Initializer constant(double value) { return {Initializer::Kind::constant, value, 0}; }
@@ -25,12 +25,12 @@ constexpr Initializer constant(double value) { return {Initializer::Kind::consta
 constexpr Initializer uniform(double low, double high) {
   return {Initializer::Kind::uniform, low, high};
 }
-/// Normal.
+/// Normally distributed.
 constexpr Initializer normal(double mean, double deviation) {
   return {Initializer::Kind::normal, mean, deviation};
 }
 
-/// A parameter of `Rank` dimensions that nobody has made yet.
+/// An uninitialised parameter of `Rank` dimensions.
 template <class T = float, int Rank = 2>
 struct Lazy {
   static_assert(Rank > 0, "cleave: a lazy parameter must have at least one dimension");
@@ -40,15 +40,15 @@ struct Lazy {
 
   std::array<index_t, std::size_t(Rank)> extents;
   Initializer initializer{};
-  std::optional<RandomState> draw{};  ///< where the elements are drawn; or the next place
+  std::optional<RandomState> draw{};  ///< the state to draw elements with; if empty, the next draw
 
   const std::array<index_t, std::size_t(Rank)>& shape() const { return extents; }
 };
 
 namespace detail {
 
-/// Calls make(extents, f) with the distribution that draws the elements, or make(extents) where
-/// they are all equal.
+/// Calls make(extents, f) with the distribution of the elements, or make(extents) if they are all
+/// equal.
 template <class T, int Rank, class Make>
 auto make_lazy(const Lazy<T, Rank>& recipe, const Make& make) {
   index_t extents[std::size_t(Rank)];
@@ -61,14 +61,14 @@ auto make_lazy(const Lazy<T, Rank>& recipe, const Make& make) {
   return make(extents);
 }
 
-/// While it lives, a random state stands somewhere else, if it is said where.
+/// A scope in which a random state is replaced by another one, if one is given.
 class DrawsFrom {
  public:
   DrawsFrom(RandomState& state, const std::optional<RandomState>& there)
       : state_(state), before_(state), moved_(there.has_value()) {
     if (there) state = *there;
   }
-  DrawsFrom(const DrawsFrom&) = delete;  // one scope
+  DrawsFrom(const DrawsFrom&) = delete;  // a scope guard
   DrawsFrom& operator=(const DrawsFrom&) = delete;
   ~DrawsFrom() {
     if (moved_) state_ = before_;
@@ -82,7 +82,8 @@ class DrawsFrom {
 
 }  // namespace detail
 
-/// The parameter on one device. A draw takes the next place of the state, as it does on a mesh.
+/// Initialises the parameter on one device. Random elements take one draw of the state, as on a
+/// mesh.
 template <class T, int Rank>
 Tensor<T, Rank> make(const Lazy<T, Rank>& recipe, RandomState& state) {
   RandomState own = recipe.draw.value_or(state);
@@ -95,7 +96,8 @@ Tensor<T, Rank> make(const Lazy<T, Rank>& recipe, RandomState& state) {
   });
 }
 
-/// This rank's part of the parameter: the same elements on any mesh, under any placements.
+/// Initialises this rank's part of the parameter: the same elements on any mesh, under any
+/// placements.
 ///
 /// @collective every rank of the world, so that their random states stay equal
 template <class T, int Rank, class Device, Axis... A, class... P>
@@ -110,7 +112,7 @@ auto make(const Lazy<T, Rank>& recipe, const DeviceMesh<Device, A...>& mesh, P..
 
 namespace detail {
 
-/// A parameter that a module computes with.
+/// The parameter itself; a compile-time error if it is not initialised.
 template <class X>
 constexpr const X& made(const X& parameter) {
   static_assert(!is_lazy<X>,

@@ -1,4 +1,4 @@
-// Modules made of modules: the same struct with other parts. Types follow from the values.
+// Makes modules of modules: the same struct with other parts, whose types follow from the values.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +32,8 @@ auto map_fields(const F& f, std::index_sequence<I...>, const X&... x) {
 
 }  // namespace detail
 
-/// The same struct, vector or tuple of other parts: f(part, index), called in their order, makes
-/// them. The index is an integral constant; it is 0 for all elements of a vector.
+/// The same struct, vector or tuple with other parts: the results of f(part, index), called in
+/// order. The index is an integral constant; it is 0 for all elements of a vector.
 template <Inner M, class F>
 auto map_parts(const M& m, const F& f) {
   if constexpr (is_vector<M>) {
@@ -50,8 +50,8 @@ auto map_parts(const M& m, const F& f) {
   }
 }
 
-/// The module with f(parameter) in the place of every parameter, in order, and g(value) in the
-/// place of every buffer's value. Wrappers stay.
+/// The module with every parameter replaced by f(parameter) and every buffer's value by g(value),
+/// in order. Wrappers stay.
 template <class M, class F, class G>
 auto map_tensors(const M& m, const F& f, const G& g) {
   if constexpr (Param<M>) return f(m);
@@ -68,7 +68,7 @@ auto map_parameters(const M& m, const F& f) {
   return map_tensors(m, f, [](const auto& buffer) { return buffer; });
 }
 
-/// The module without what was wrapped around it and its parts.
+/// The module with all wrappers removed, from it and from its parts.
 template <class M>
 auto unwrapped(const M& m) {
   if constexpr (Wrapper<M>) return unwrapped(static_cast<const typename M::plain&>(m));

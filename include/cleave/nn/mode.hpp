@@ -1,4 +1,4 @@
-// Training and evaluation: a member `bool training` of any module inside.
+// Training and evaluation mode: the member `bool training` of modules.
 #pragma once
 
 #include <cleave/nn/visit.hpp>
@@ -15,7 +15,7 @@ void set_training(M& m, bool training) {
 
 }  // namespace detail
 
-/// Sets `training` of the module and of all below it that have such a member.
+/// Sets the member `training` of the module and all modules inside, where they have it.
 template <class M>
 void train(M& m, bool training = true) {
   detail::set_training(m, training);

@@ -1,4 +1,4 @@
-// What modules are made of: parameters, buffers, modules, and what is left out.
+// The parts of modules: parameters, buffers, modules, and None for an omitted part.
 //
 //     template <class Up = nn::Linear<>, class Down = nn::Linear<>>
 //     struct Mlp {
@@ -9,7 +9,7 @@
 //     };
 //
 // A module is a plain struct whose template parameters are the types of its parts, in the order of
-// its data members, all of which `members` names. Nothing else is asked of it.
+// its data members, all of which `members` names. There are no other requirements.
 #pragma once
 
 #include <array>
@@ -57,10 +57,10 @@ struct Buffer {
 template <class X>
 Buffer(X) -> Buffer<X>;
 
-/// Stands for a part that is left out, a bias for example.
+/// Replaces an omitted part, for example a bias.
 struct None {};
 
-/// A parameter that nobody has made yet. @see lazy.hpp
+/// An uninitialised parameter. @see lazy.hpp
 template <class T, int Rank>
 struct Lazy;
 
@@ -81,31 +81,31 @@ inline constexpr bool is_tuple = false;
 template <class... X>
 inline constexpr bool is_tuple<std::tuple<X...>> = true;
 
-/// A parameter: a tensor on one device or on a mesh, tracked or not, or the recipe of one.
+/// A parameter: a tensor on one device or on a mesh, tracked or not, or a Lazy.
 template <class X>
 concept Param = is_lazy<X> || AnyTensor<X>;
 
 /// Derives from the module `wrapped` and replaces its call. The data members are those of `plain`,
-/// the module inside of all wrappers; `rewrap(m)` puts another module in.
+/// the module inside all wrappers; `rewrap(m)` wraps another module.
 template <class X>
 concept Wrapper = requires {
   typename X::wrapped;
   typename X::plain;
 };
 
-/// A module with named members; structs without names are left as they are.
+/// A module with named members; structs without names are not modules and stay unchanged.
 template <class X>
 concept Struct = requires { MembersOf<X>::value.size; };
 
-/// Modules in a row, named by their numbers.
+/// A vector or tuple of modules, named by their indices.
 template <class X>
 concept Group = is_vector<X> || is_tuple<X>;
 
-/// What has parts of its own.
+/// A type with parts.
 template <class X>
 concept Inner = (Struct<X> && !Wrapper<X>) || Group<X>;
 
-/// What a template parameter of a module may stand for.
+/// The types that template parameters of a module may be.
 template <class X>
 concept Part = Param<X> || is_buffer<X> || Struct<X> || Group<X> || std::is_same_v<X, None>;
 

@@ -1,4 +1,4 @@
-// Modules on one device and on a mesh.
+// Places modules on one device or on a mesh.
 #pragma once
 
 #include <type_traits>
@@ -28,7 +28,7 @@ constexpr Replicate replicate_on() {
   return {};
 }
 
-/// Every axis Replicate where nothing else is said.
+/// Without placements, every axis is Replicate.
 template <class X, class Device, Axis... A, class... P>
 auto place_as_asked(const X& x, const DeviceMesh<Device, A...>& mesh, P... placements) {
   if constexpr (sizeof...(P) > 0) return place_parameter(x, mesh, placements...);
@@ -37,11 +37,11 @@ auto place_as_asked(const X& x, const DeviceMesh<Device, A...>& mesh, P... place
 
 }  // namespace detail
 
-/// The module, or a parameter, with its parameters on a mesh: one placement per axis, or none for
-/// Replicate on all. Buffers become Replicate.
+/// Places the parameters of a module, or one parameter, on a mesh: pass one placement per axis, or
+/// none for Replicate on all axes. Buffers become Replicate.
 ///
-/// What is Lazy is made where it lies; a Tensor is taken from the mesh's first rank; what is on a
-/// mesh already is redistributed, and shares its storage where nothing changes.
+/// A Lazy is initialised in its placement; a Tensor is taken from the mesh's first rank; a DTensor
+/// is redistributed, and shares its storage if nothing changes.
 /// @collective every rank of the world
 template <class M, class Device, Axis... A, class... P>
 auto place(const M& m, const DeviceMesh<Device, A...>& mesh, P... placements) {
@@ -52,8 +52,8 @@ auto place(const M& m, const DeviceMesh<Device, A...>& mesh, P... placements) {
       [&](const auto& x) { return detail::place_as_asked(x, mesh); });
 }
 
-/// The module whose parameters that are not initialised yet know their places among the draws of a
-/// state, as if they were made now: they may be made in any order.
+/// Assigns the next draws of a state to the uninitialised parameters of a module, as if they were
+/// initialised now: they may later be initialised in any order.
 template <class M>
 M with_draws(const M& m, RandomState& state) {
   const auto one = [&state](const auto& x) {
@@ -66,8 +66,8 @@ M with_draws(const M& m, RandomState& state) {
   return map_tensors(m, one, one);
 }
 
-/// The module on one device: what is Lazy becomes a Tensor. With a state that starts as a mesh's,
-/// the same numbers.
+/// Initialises the module on one device: every Lazy becomes a Tensor. A state equal to that of a
+/// mesh's ranks gives the same numbers.
 template <class M>
   requires(!is_lazy<M>)
 auto make(const M& m, RandomState& state) {

@@ -1,7 +1,7 @@
-// Files in the safetensors format: a header of JSON, then elements, row-major, little-endian.
+// Files in the safetensors format: a JSON header, then elements, row-major, little-endian.
 //
-// What cleave adds stands in the file's metadata, which others ignore: of which global array a
-// tensor is which part, checksums of every tensor and of the header itself.
+// cleave adds metadata that other readers ignore: the global array and the part of it that each
+// tensor holds, and checksums of every tensor and of the header.
 #pragma once
 
 #include <bit>
@@ -20,36 +20,36 @@ namespace cleave::nn::detail {
 static_assert(std::endian::native == std::endian::little,
               "cleave: safetensors are read and written on little-endian machines only");
 
-/// A part of a global array, in a file.
+/// A part of a global array in a file.
 struct Piece {
   std::string name;
   DType dtype{};
   Shape shape{};  ///< of the global array
-  Box box{};      ///< its indices that are here
+  Box box{};      ///< the global indices of the part
   std::uint64_t checksum = 0;
   bool has_checksum = true;
-  std::size_t begin = 0;  ///< of its bytes, behind the header
+  std::size_t begin = 0;  ///< byte offset from the end of the header
 
   std::size_t bytes() const { return std::size_t(box.volume()) * size_of(dtype); }
 };
 
-/// What the header of a file says.
+/// The contents of a file's header.
 struct FileIndex {
   std::string path;
-  int files = 1;  ///< that belong together
+  int files = 1;  ///< the number of files of the checkpoint
   std::vector<Piece> pieces;
   Notes notes;
-  std::size_t data = 0;  ///< where the elements begin
+  std::size_t data = 0;  ///< file offset of the elements
 };
 
-/// The checksum of bytes: FNV-1a, eight at a time.
+/// The checksum of bytes: a variant of FNV-1a on words of eight bytes.
 CLEAVE_INLINE std::uint64_t checksum_of_bytes(const void* data, std::size_t bytes);
 
-/// The header as it stands in the file, its length first.
+/// The header as written to the file, with its length first.
 CLEAVE_INLINE std::string write_header(const FileIndex& index);
 
-/// Reads and checks the header of a file, and that the file is as long as it says.
-/// @throws Error, with the path, if it is missing, truncated, changed, or not of this format
+/// Reads and checks the header of a file, and checks the length of the file.
+/// @throws Error, with the path, if the file is missing, truncated, changed or of another format
 CLEAVE_INLINE FileIndex read_header(const std::string& path);
 
 /// The elements of a piece. @throws Error, with the path, if they were changed

@@ -1,4 +1,4 @@
-// Reading and writing of safetensors files.
+// Reads and writes safetensors files.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ CLEAVE_INLINE std::uint64_t checksum_of_bytes(const void* data, std::size_t byte
     std::uint64_t word = 0;
     std::memcpy(&word, from + i, bytes - i < 8 ? bytes - i : 8);
     sum = (sum ^ word) * 1099511628211u;
-    sum ^= sum >> 32;  // high bits of a word reach the low ones of the sum
+    sum ^= sum >> 32;  // high bits of a word affect the low bits of the sum
   }
   return sum;
 }
@@ -48,7 +48,8 @@ inline constexpr NamedType safetensors_types[] = {
     {DType::uint64, "U64"},   {DType::float16, "F16"},   {DType::bfloat16, "BF16"},
     {DType::float32, "F32"},  {DType::float64, "F64"}};
 
-/// The format has no complex numbers: two real ones, along a last dimension of their own.
+/// The format has no complex numbers: they are stored as pairs of reals in an additional last
+/// dimension.
 inline bool is_complex_type(DType dtype) {
   return dtype == DType::complex64 || dtype == DType::complex128;
 }
@@ -82,7 +83,7 @@ inline std::string part_text(const Piece& piece) {
          hex_of(piece.checksum) + "\"}";
 }
 
-/// Where the header's own checksum stands, which counts as zeros in it.
+/// Precedes the header's checksum, whose digits count as zeros when it is computed.
 inline constexpr char header_begin[] = "{\"__metadata__\":{\"cleave.header\":\"";
 inline constexpr std::size_t header_digits = sizeof(header_begin) - 1;
 
@@ -121,7 +122,7 @@ inline Shape shape_from(const std::vector<index_t>& numbers, const std::string& 
   return shape;
 }
 
-/// What cleave says of a tensor: of which array it is which part.
+/// Reads cleave's metadata of a tensor: the global array, the part of it, and the checksum.
 inline void read_part(Piece& piece, const std::string& text, const std::string& path) {
   JsonReader reader(text);
   const Json part = reader.read();
@@ -173,12 +174,12 @@ inline Piece read_entry(const std::string& name, const Json& entry, const Json* 
   return piece;
 }
 
-/// Whether the name is one that cleave gives to files; others have no checksum in their header.
+/// Whether cleave wrote the file, by its name; other files have no checksum in their header.
 inline bool is_part_of_checkpoint(const std::string& path) {
   return path.compare(path.find_last_of('/') + 1, 5, "part-") == 0;
 }
 
-/// The text of the header; the file's length is compared with what it says later.
+/// The text of the header; the caller compares the file's length with it.
 inline std::string header_text(std::FILE* file, const std::string& path, std::size_t size) {
   std::uint64_t length = 0;
   if (size < 8 || std::fread(&length, 1, 8, file) != 8 || length > size - 8)

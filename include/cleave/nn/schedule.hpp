@@ -1,4 +1,4 @@
-// Learning rates as functions of the number of steps done: constants of a run, not state.
+// Learning-rate schedules: functions of the number of steps done, without state.
 //
 //     const nn::Cosine rate{.rate = 3e-4, .steps = 1000, .warm_up = 50};
 //     optimizer.options.learning_rate = rate(step);
@@ -11,7 +11,7 @@
 
 namespace cleave::nn {
 
-/// Rises linearly from start · rate at step 0 to rate at step `steps`, where it stays.
+/// Rises linearly from start · rate at step 0 to rate at step `steps`, then stays constant.
 struct WarmUp {
   double rate = 1e-3;
   index_t steps = 0;
@@ -23,7 +23,7 @@ struct WarmUp {
   }
 };
 
-/// Multiplied by `factor` every `every` steps, after a warm-up.
+/// Multiplies the rate by `factor` every `every` steps after a warm-up.
 struct StepDecay {
   double rate = 1e-3;
   index_t every = 1;
@@ -37,7 +37,8 @@ struct StepDecay {
   }
 };
 
-/// Falls from rate to `least` at step `steps` along half a cosine, after a warm-up; stays there.
+/// After a warm-up, falls from rate to `least` at step `steps` along half a cosine, then stays
+/// constant.
 struct Cosine {
   double rate = 1e-3;
   index_t steps = 1;

@@ -1,4 +1,4 @@
-// Stochastic gradient descent, without state and with momentum. Definitions are PyTorch's.
+// Stochastic gradient descent, without and with momentum. Definitions are PyTorch's.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace cleave::nn {
 
 struct SgdOptions {
   double learning_rate = 1e-3;
-  double weight_decay = 0;  ///< adds that times the parameter to the gradient
+  double weight_decay = 0;  ///< adds weight_decay · parameter to the gradient
 };
 
 namespace detail {
@@ -33,7 +33,7 @@ struct Sgd {
   SgdOptions options;
   static constexpr names members{"options"};
 
-  /// Changes every parameter that has a gradient, in place, where its elements lie.
+  /// Updates every parameter that has a gradient, in place: each rank its own elements.
   /// @collective none
   template <class M>
   void step(const M& m) {
@@ -78,16 +78,16 @@ struct MomentumRule {
 }  // namespace detail
 
 /// v = momentum v + (1 - dampening) (g + decay p), the first v without dampening; p -= rate v.
-/// @tparam State  a module of the trained parameters' names, types and placements
+/// @tparam State  a module with the names, types and placements of the trained parameters
 template <class State>
 struct MomentumSgd {
   State momentum_buffer;
-  Buffer<Tensor<index_t, 1>> steps;  ///< of each trained parameter
+  Buffer<Tensor<index_t, 1>> steps;  ///< one per trained parameter
   MomentumOptions options;
   static constexpr names members{"momentum_buffer", "steps", "options"};
 
   /// @collective none
-  /// @throws Error for a module of other parameters than the optimizer was made for
+  /// @throws Error if the module has another number of trained parameters than the optimizer
   template <class M>
   void step(const M& m) {
     const std::vector<Trained> list = trained_parameters(m);
@@ -104,7 +104,7 @@ struct MomentumSgd {
 
 namespace detail {
 
-/// As many zeros as a module of state has parameters.
+/// One zero per parameter of a module of optimizer state.
 template <class State>
 Tensor<index_t, 1> step_counts(const State& state) {
   Tensor<index_t, 1> counts({index_t(views_of(state).size())});

@@ -1,4 +1,4 @@
-// The state of modules and optimizers: named tensors, without their types, and notes as text.
+// The state of modules and optimizers: named, type-erased tensors, and notes as text.
 #pragma once
 
 #include <memory>
@@ -14,36 +14,36 @@
 
 namespace cleave::nn {
 
-/// Elements on the host, kept alive.
+/// Elements on the host, with the storage that keeps them alive.
 struct HostElements {
   View view;
   std::shared_ptr<void> storage;
 };
 
-/// A tensor of a StateDict: a handle.
+/// A tensor of a StateDict. A handle.
 struct StateEntry {
   std::string name;
   DType dtype;
   Shape shape;             ///< global extents
   const Layout* layout;    ///< null for a Tensor, which is the same on all ranks
-  const MeshState* mesh;   ///< likewise
+  const MeshState* mesh;   ///< null for a Tensor
   std::shared_ptr<void> tensor;
   tape::RecordBase* leaf;  ///< of a tracked parameter, else null
   HostElements (*fetch)(const void* tensor);                   ///< this rank's elements
-  void (*store)(const void* tensor, const HostElements& from);  ///< what `fetch` gave, changed
+  void (*store)(const void* tensor, const HostElements& from);  ///< writes changed elements back
 };
 
-/// Text beside the tensors of a checkpoint: the number of steps, say.
+/// Text stored with the tensors of a checkpoint, for example the number of steps.
 using Notes = std::vector<std::pair<std::string, std::string>>;
 
-/// The note of that name; empty if there is none.
+/// The note with the given name; empty if there is none.
 inline std::string note_of(const Notes& notes, const std::string& name) {
   for (const auto& [key, text] : notes)
     if (key == name) return text;
   return "";
 }
 
-/// What is saved: `state_dict(model, "model.") + state_dict(optimizer, "optimizer.")`.
+/// The state to save: `state_dict(model, "model.") + state_dict(optimizer, "optimizer.")`.
 struct StateDict {
   std::vector<StateEntry> tensors{};
   Notes notes{};
@@ -99,9 +99,9 @@ StateEntry entry_of(const std::string& name, const X& x) {
 
 }  // namespace detail
 
-/// All parameters and buffers of a module: of an optimizer, its state.
+/// All parameters and buffers of a module; for an optimizer, its state.
 ///
-/// @param prefix  of their names: "model."
+/// @param prefix  prepended to their names: "model."
 template <class M>
 StateDict state_dict(const M& m, const std::string& prefix = "") {
   StateDict state;

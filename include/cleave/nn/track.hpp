@@ -1,4 +1,4 @@
-// Gradients of whole modules: which parameters want them is part of the module's type.
+// Gradients of whole modules: the type of a module says which parameters require them.
 #pragma once
 
 #include <type_traits>
@@ -9,9 +9,9 @@
 
 namespace cleave {
 
-/// The module with its parameters as leaves of the tape; buffers stay as they are.
+/// The module with its parameters as leaves of the tape; buffers are unchanged.
 ///
-/// The storage is shared: an optimizer's step is seen by the module that this one was made of.
+/// The storage is shared: an optimizer's step also changes the original module.
 template <nn::Struct M>
 auto requires_grad(const M& m) {
   return nn::map_parameters(m, [](const auto& x) {
@@ -24,13 +24,13 @@ auto requires_grad(const M& m) {
   });
 }
 
-/// The module with its parameters' values: calls of it are not recorded. The storage is shared.
+/// The module with untracked parameters: its calls are not recorded. The storage is shared.
 template <nn::Struct M>
 auto detach(const M& m) {
   return nn::map_parameters(m, [](const auto& x) { return detach(x); });
 }
 
-/// Drops the gradients of all parameters that have any.
+/// Drops the gradients of all parameters.
 template <nn::Struct M>
 void zero_grad(const M& m) {
   nn::parameters(m, [](const auto& x) {

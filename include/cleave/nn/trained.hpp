@@ -1,5 +1,5 @@
-// The parameters that are trained, without their types: what optimizers work on. One list per
-// call, in the order of the parameters.
+// The trained parameters of a module, type-erased, for optimizers. One list per call, in the order
+// of the parameters.
 #pragma once
 
 #include <memory>
@@ -15,28 +15,28 @@
 
 namespace cleave::nn {
 
-/// A tracked parameter: this rank's elements and those of its gradient, which lies as it does.
+/// A tracked parameter: this rank's elements and those of its gradient, under equal placements.
 struct Trained {
   View value;
-  View gradient;            ///< where one has arrived
+  View gradient;            ///< if one has arrived
   bool has_gradient;
   const Layout* layout;     ///< null for a Tensor
-  const MeshState* mesh;    ///< likewise
+  const MeshState* mesh;    ///< null for a Tensor
   tape::RecordBase* leaf;
   View (*own)(tape::RecordBase*);
   const std::shared_ptr<void>* storage;  ///< of the value
 
-  /// Says that the elements have been changed in place.
+  /// Records an in-place change of the elements.
   void note_change() const {
     ++leaf->version;
     cleave::note_change(Host{}, *storage);
   }
 
-  /// Gives the leaf a gradient that shares its storage with nothing, dense, so that it can be
-  /// changed in place. @pre has_gradient
+  /// Makes the leaf's gradient contiguous and unshared, so that it can be changed in place.
+  /// @pre has_gradient
   void own_gradient() { gradient = own(leaf); }
 
-  /// Whether this rank is the first of those that hold these elements.
+  /// Whether this rank is the first of the ranks that hold these elements.
   bool is_first_replica() const {
     if (mesh == nullptr) return true;
     if (!mesh->is_member()) return false;
@@ -118,8 +118,8 @@ std::vector<View> views_of(const M& m) {
 
 }  // namespace detail
 
-/// A module of zeros, with the names and placements of another one's tracked parameters, not
-/// tracked itself; None in the place of what is not tracked.
+/// An untracked module of zeros with the names and placements of another module's tracked
+/// parameters; None replaces untracked ones.
 template <class M>
 auto zeros_like_trained(const M& m) {
   return map_parameters(unwrapped(m), [](const auto& x) {

@@ -1,4 +1,4 @@
-// The block that transformers repeat.
+// The transformer block.
 #pragma once
 
 #include <type_traits>
@@ -11,10 +11,10 @@
 
 namespace cleave::nn {
 
-/// x + attention(norm(x)), then x + mlp(norm(x)): each part adds to x, which stays placed as it is.
+/// x + attention(norm(x)), then x + mlp(norm(x)): each part adds to x and keeps its placements.
 ///
-/// A sum over ranks that attention or mlp leaves is reduced before it is added: all-reduced where x
-/// is Replicate, reduce-scattered where x is sharded.
+/// A Partial result of attention or mlp is reduced before it is added: all-reduced where x is
+/// Replicate, reduce-scattered where x is sharded.
 template <class AttentionNorm = LayerNorm<>, class Attention = MultiheadAttention<>,
           class MlpNorm = LayerNorm<>, class FeedForward = Mlp<>, class Drop = None>
 struct TransformerBlock {
@@ -22,7 +22,7 @@ struct TransformerBlock {
   Attention attention;
   MlpNorm mlp_norm;
   FeedForward mlp;
-  Drop dropout;  ///< of what is added to x; or None
+  Drop dropout;  ///< applied to each term that is added to x; or None
   static constexpr names members{"attention_norm", "attention", "mlp_norm", "mlp", "dropout"};
 
   /// @param x  [batch, sequence, width]
@@ -46,7 +46,7 @@ template <class AttentionNorm, class Attention, class MlpNorm, class FeedForward
 TransformerBlock(AttentionNorm, Attention, MlpNorm, FeedForward, Drop)
     -> TransformerBlock<AttentionNorm, Attention, MlpNorm, FeedForward, Drop>;
 
-/// Layer norms, causal attention, and an Mlp of four times the width.
+/// A block of layer norms, causal attention, and an Mlp with a hidden width of 4 · width.
 /// @param places  of the attention: None or Rotary
 template <class T = float, class F = Relu, class Places = None>
 auto transformer_block(index_t width, index_t heads, F activation = {}, Places places = {}) {

@@ -1,5 +1,5 @@
-// The tree of a module type as a value, and paths that choose modules in it: computed by loops when
-// the program is compiled.
+// The tree of a module type as a value, and paths that select modules in it: computed by loops at
+// compile time.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace cleave::nn {
 struct Node {
   const char* name = "";  ///< "*" for the elements of a vector, which have one type
   int parent = -1;
-  int end = 0;  ///< one behind the last node below
+  int end = 0;  ///< one past the last descendant
   bool is_parameter = false;
   bool is_module = false;
 };
@@ -87,7 +87,8 @@ inline constexpr int node_count = detail::count_nodes<M>();
 template <class M>
 inline constexpr Tree<node_count<M>> tree_of = detail::make_tree<M>();
 
-/// Whether `is.template operator()<P>()` holds of a module type, of what it wraps, or of a part.
+/// Whether `is.template operator()<P>()` is true for a module type, a module that it wraps, or a
+/// part.
 template <class M, class Is>
 constexpr bool contains(const Is& is) {
   if (is.template operator()<M>()) return true;
@@ -100,7 +101,7 @@ constexpr bool contains(const Is& is) {
   }
 }
 
-/// The node of part k of a node.
+/// The node of the k-th part of a node.
 template <int N>
 constexpr int child(const Tree<N>& tree, int node, int k) {
   int at = node + 1;
@@ -108,7 +109,7 @@ constexpr int child(const Tree<N>& tree, int node, int k) {
   return at;
 }
 
-/// Whether a name fits a pattern in which * stands for any text and ? for any character.
+/// Whether a name matches a pattern, in which * matches any text and ? any character.
 constexpr bool fits_pattern(std::string_view pattern, std::string_view name) {
   if (pattern.empty()) return name.empty();
   if (pattern[0] == '*')
@@ -135,12 +136,12 @@ constexpr bool leads_to(std::string_view path, const Tree<N>& tree, int node) {
   }
 }
 
-/// Which of several paths leads to each module.
+/// For each module, the path that leads to it.
 template <int N>
 struct Choice {
-  std::array<int, std::size_t(N)> entry{};  ///< the number of a path, or -1
+  std::array<int, std::size_t(N)> entry{};  ///< the index of a path, or -1
   int unmatched = -1;                       ///< the first path that leads to no module
-  int twice = -1;                           ///< a path to a module that another one leads to
+  int twice = -1;                           ///< a path to a module to which another path leads
 };
 template <int N>
 constexpr Choice<N> choose(const Tree<N>& tree, std::initializer_list<const char*> paths) {
@@ -197,7 +198,7 @@ constexpr Path<P.text[I]...> path_of(std::index_sequence<I...>) {
 
 namespace cleave {
 
-/// `"layers.*.up"_path`: modules by their dotted names; * fits any name, or any part of one.
+/// `"layers.*.up"_path`: selects modules by dotted names; * matches a name or a part of one.
 template <nn::detail::PathText P>
 constexpr auto operator""_path() {
   return nn::detail::path_of<P>(std::make_index_sequence<sizeof(P.text) - 1>{});

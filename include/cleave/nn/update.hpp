@@ -1,5 +1,5 @@
-// One pass of an optimizer over the elements of a parameter, its gradient and its state, without
-// temporary arrays: only a gradient that is strided otherwise is copied, a few rows at a time.
+// One pass of an optimizer over the elements of a parameter, its gradient and its optimizer state,
+// without temporary arrays: only a non-contiguous gradient is copied, a few rows at a time.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace cleave::nn::detail {
 
-/// Calls f with a null pointer of the type of which the elements are made: complex numbers of two.
+/// Calls f with a null pointer to the real type of the elements: a complex number is two reals.
 template <class F>
 void with_real_type(const char* operation, DType type, const F& f) {
   switch (type) {
@@ -28,7 +28,7 @@ void with_real_type(const char* operation, DType type, const F& f) {
   }
 }
 
-/// Calls f(begin, end, gradient elements), in numbers of reals, until all elements are visited.
+/// Calls f(begin, end, elements) for consecutive ranges of the gradient, counted in reals.
 template <class Real, class F>
 void over_dense_gradient(const View& gradient, const F& f) {
   if (cleave::detail::is_dry()) return;
@@ -36,7 +36,7 @@ void over_dense_gradient(const View& gradient, const F& f) {
   const index_t reals = index_t(size_of(gradient.dtype) / sizeof(Real));
   if (gradient.contiguous())
     return f(index_t(0), size * reals, static_cast<const Real*>(gradient.data));
-  constexpr index_t most = 8192;  // what fits in a cache beside the rows of parameter and state
+  constexpr index_t most = 8192;  // fits in a cache with the rows of parameter and state
   const index_t rows = gradient.extents[0], row = size / rows;
   const index_t at_once = std::max<index_t>(1, most / row);
   std::vector<Real> dense(std::size_t(std::min(at_once, rows) * row * reals));
@@ -51,10 +51,10 @@ void over_dense_gradient(const View& gradient, const F& f) {
   }
 }
 
-/// Applies rule(n, parameter, gradient, states..) to all elements of this rank, and says that the
-/// parameter has changed.
+/// Applies rule(n, parameter, gradient, states..) to all elements of this rank, and records the
+/// change of the parameter.
 ///
-/// @param rule  takes pointers to n consecutive numbers each
+/// @param rule  takes pointers to n consecutive reals each
 template <class Rule, class... State>
 void update(const char* operation, const Trained& parameter, const Rule& rule,
             const State&... state) {

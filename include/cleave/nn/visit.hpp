@@ -1,4 +1,4 @@
-// Walks over the parts of a module, with their dotted names.
+// Visits the parts of a module with their dotted names.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ inline std::string join_path(const std::string& path, std::string_view name) {
   return path.empty() ? std::string(name) : path + "." + std::string(name);
 }
 
-/// Calls f(part, name) for each part of a module: names of elements are their numbers.
+/// Calls f(part, name) for each part of a module; the names of elements are their indices.
 template <class M, class F>
 void each_part(M& m, const F& f) {
   using X = std::remove_const_t<M>;
@@ -51,8 +51,8 @@ void visit(M& m, const F& f, const std::string& path = {}) {
   each_part(m, [&](auto& part, const auto& name) { visit(part, f, join_path(path, name)); });
 }
 
-/// Calls f(part) for the module and all below it, parents first; of a module with others wrapped
-/// around it for each of them, outermost first.
+/// Calls f(part) for the module and all below it, parents first; for a wrapped module also for each
+/// wrapper, outermost first.
 template <class M, class F>
 void visit_wrappers(const M& m, const F& f) {
   const auto each = [&f]<class X>(const auto& self, const X& x) -> void {
@@ -77,7 +77,7 @@ void named_parameters(M& m, const F& f) {
   });
 }
 
-/// Calls f(path, tensor) for every parameter and every buffer: what is saved.
+/// Calls f(path, tensor) for every parameter and every buffer: the tensors of the state.
 template <class M, class F>
 void named_tensors(M& m, const F& f) {
   visit(m, [&](const std::string& path, auto& part) {
@@ -87,7 +87,7 @@ void named_tensors(M& m, const F& f) {
   });
 }
 
-/// The number of elements of all parameters, each shared one as often as it appears.
+/// The number of elements of all parameters; a shared parameter counts each time it appears.
 template <class M>
 index_t count(const M& m) {
   index_t total = 0;

@@ -1,5 +1,5 @@
-// Modules whose calls say where they are in a network: traces then list what is communicated by
-// module, forward and backward.
+// Modules whose calls record their path in the network: traces then list communication by module,
+// forward and backward.
 //
 //     const auto model = with_paths(requires_grad(parallelize_module(gpt, mesh, tp{}, ..)));
 //     CommTrace trace(world);
@@ -19,7 +19,7 @@ namespace cleave {
 
 namespace nn {
 
-/// The module M, whose call stands at its path.
+/// The module M, whose calls record its path.
 template <class M>
 struct WithPath : M {
   using wrapped = M;
@@ -54,7 +54,7 @@ namespace detail {
 template <class M>
 auto with_path(M m, const std::string& path);
 
-/// The name of part k of a module, the n-th in order.
+/// The name of part k of a struct, or of element n of a vector or tuple.
 template <class M>
 std::string part_name(int k, int n) {
   if constexpr (Struct<M>) return MembersOf<M>::value.text[std::size_t(k)];
@@ -91,15 +91,15 @@ auto with_path(M m, const std::string& path) {
 
 }  // namespace nn
 
-/// The module whose calls, and those of the modules inside of it, say which of them communicates:
-/// `CommTrace::by_module`. It computes what the other one does, and shares its parameters.
+/// The module with calls that attribute communication to it and the modules inside, for
+/// `CommTrace::by_module`. It computes the same and shares its parameters with `m`.
 ///
-/// To be called last, of what `parallelize_module`, `fully_shard`, `replicate` and `requires_grad`
-/// have made. What styles, gathers and gradients of a module communicate is its own; a sum of
-/// gradients is that of the innermost module in which the value was used; a bucket of gradients is
-/// that of the module that is replicated.
+/// Call it last, on the result of `parallelize_module`, `fully_shard`, `replicate` and
+/// `requires_grad`. The communication of parallel styles, all-gathers and gradients of a module is
+/// attributed to the module, the reduction of a gradient to the innermost module in which the value
+/// was used, and a gradient bucket to the replicated module.
 ///
-/// @param m  moved from, where it is `replicate`'s
+/// @param m  the result of `replicate` must be moved
 /// @collective none
 template <nn::Struct M>
 auto with_paths(M m) {

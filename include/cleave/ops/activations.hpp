@@ -1,5 +1,5 @@
-// The functions between the layers of networks, and the error function that some are made of. They
-// are defined as in PyTorch, parameters and their defaults included.
+// Activation functions of neural networks, and the error function. Definitions, parameters and
+// defaults are those of PyTorch.
 #pragma once
 
 #include <cmath>
@@ -26,7 +26,7 @@ struct Erf : RealFunction<Erf> {
   }
 };
 
-/// 1 - erf(x), accurate where that is small.
+/// 1 - erf(x), accurate where the result is small.
 struct Erfc : RealFunction<Erfc> {
   static constexpr const char* name = "erfc";
   template <class T>
@@ -39,7 +39,7 @@ struct Erfc : RealFunction<Erfc> {
   }
 };
 
-/// x · P(X <= x) of a standard normal X.
+/// x · P(X <= x) for a standard normal X.
 struct Gelu : RealFunction<Gelu> {
   static constexpr const char* name = "gelu";
   static constexpr auto row_function = kernels::RowFunctionId::gelu;
@@ -63,7 +63,7 @@ struct Gelu : RealFunction<Gelu> {
   }
 };
 
-/// The same by a formula with tanh, close to 1e-3.
+/// The tanh approximation of gelu, accurate to 1e-3.
 struct GeluTanh : RealFunction<GeluTanh> {
   static constexpr const char* name = "gelu_tanh";
   static constexpr auto row_function = kernels::RowFunctionId::gelu_tanh;
@@ -107,7 +107,7 @@ struct Silu : RealFunction<Silu> {
   }
 };
 
-/// log(1 + exp(beta x)) / beta; x itself where beta x is beyond the threshold.
+/// log(1 + exp(beta x)) / beta; x where beta x > threshold.
 struct Softplus : RealFunction<Softplus> {
   double beta = 1;
   double threshold = 20;
@@ -172,7 +172,7 @@ struct Softsign : RealFunction<Softsign> {
   }
 };
 
-/// x where it is positive, its share below.
+/// x where x > 0, share · x elsewhere.
 struct LeakyRelu : RealFunction<LeakyRelu> {
   double share = 0.01;
 
@@ -187,7 +187,7 @@ struct LeakyRelu : RealFunction<LeakyRelu> {
   }
 };
 
-/// scale · x where x is positive, scale · alpha · (exp(x · inner) - 1) elsewhere: elu, selu, celu.
+/// elu, selu and celu: scale · x where x > 0, scale · alpha · (exp(x · inner) - 1) elsewhere.
 struct Elu : RealFunction<Elu> {
   double alpha = 1;
   double scale = 1;
@@ -205,7 +205,7 @@ struct Elu : RealFunction<Elu> {
   }
 };
 
-/// x between two bounds; beyond, the bound, without a slope.
+/// x clamped to [low, high]; the gradient is 0 at the bounds and beyond.
 struct Hardtanh : RealFunction<Hardtanh> {
   double low = -1;
   double high = 1;
@@ -221,7 +221,7 @@ struct Hardtanh : RealFunction<Hardtanh> {
   }
 };
 
-/// x / 6 + 1 / 2, between 0 and 1.
+/// x / 6 + 1 / 2, clamped to [0, 1].
 struct Hardsigmoid : RealFunction<Hardsigmoid> {
   static constexpr const char* name = "hardsigmoid";
   template <class T>
@@ -249,37 +249,37 @@ struct Hardswish : RealFunction<Hardswish> {
 
 }  // namespace ops
 
-/// The error function.
+/// The error function of each element.
 template <class... R, AnyTensor A>
 constexpr auto erf(const A& a) {
   return detail::pointwise<R...>(ops::Erf{}, a);
 }
 
-/// 1 - erf(a)
+/// The complementary error function: 1 - erf(a), accurate where the result is small.
 template <class... R, AnyTensor A>
 constexpr auto erfc(const A& a) {
   return detail::pointwise<R...>(ops::Erfc{}, a);
 }
 
-/// a/2 · (1 + erf(a / sqrt(2)))
+/// Gaussian error linear unit: a/2 · (1 + erf(a / sqrt(2)))
 template <class... R, AnyTensor A>
 constexpr auto gelu(const A& a) {
   return detail::pointwise<R...>(ops::Gelu{}, a);
 }
 
-/// gelu approximated by tanh, PyTorch's `approximate="tanh"`.
+/// gelu approximated with tanh, as PyTorch's `approximate="tanh"`.
 template <class... R, AnyTensor A>
 constexpr auto gelu_tanh(const A& a) {
   return detail::pointwise<R...>(ops::GeluTanh{}, a);
 }
 
-/// a · sigmoid(a)
+/// Sigmoid linear unit (swish): a · sigmoid(a)
 template <class... R, AnyTensor A>
 constexpr auto silu(const A& a) {
   return detail::pointwise<R...>(ops::Silu{}, a);
 }
 
-/// log(1 + exp(beta a)) / beta; a itself where beta a > threshold.
+/// log(1 + exp(beta a)) / beta; a where beta a > threshold.
 template <class... R, AnyTensor A>
 constexpr auto softplus(const A& a, double beta = 1, double threshold = 20) {
   return detail::pointwise<R...>(ops::Softplus{{}, beta, threshold}, a);
@@ -303,19 +303,19 @@ constexpr auto softsign(const A& a) {
   return detail::pointwise<R...>(ops::Softsign{}, a);
 }
 
-/// a where it is positive, share · a elsewhere.
+/// Leaky rectified linear unit: a where a > 0, share · a elsewhere.
 template <class... R, AnyTensor A>
 constexpr auto leaky_relu(const A& a, double share = 0.01) {
   return detail::pointwise<R...>(ops::LeakyRelu{{}, share}, a);
 }
 
-/// a where it is positive, alpha · (exp(a) - 1) elsewhere.
+/// Exponential linear unit: a where a > 0, alpha · (exp(a) - 1) elsewhere.
 template <class... R, AnyTensor A>
 constexpr auto elu(const A& a, double alpha = 1) {
   return detail::pointwise<R...>(ops::Elu{{}, alpha, 1, 1}, a);
 }
 
-/// elu, scaled so that layers keep mean 0 and variance 1.
+/// Scaled elu, whose constants keep mean 0 and variance 1 from layer to layer.
 template <class... R, AnyTensor A>
 constexpr auto selu(const A& a) {
   constexpr double alpha = 1.6732632423543772848170429916717;
@@ -323,25 +323,25 @@ constexpr auto selu(const A& a) {
   return detail::pointwise<R...>(ops::Elu{{}, alpha, scale, 1}, a);
 }
 
-/// a where it is positive, alpha · (exp(a / alpha) - 1) elsewhere.
+/// Continuously differentiable elu: a where a > 0, alpha · (exp(a / alpha) - 1) elsewhere.
 template <class... R, AnyTensor A>
 constexpr auto celu(const A& a, double alpha = 1) {
   return detail::pointwise<R...>(ops::Elu{{}, alpha, 1, 1 / alpha}, a);
 }
 
-/// a between two bounds.
+/// a clamped to [low, high].
 template <class... R, AnyTensor A>
 constexpr auto hardtanh(const A& a, double low = -1, double high = 1) {
   return detail::pointwise<R...>(ops::Hardtanh{{}, low, high}, a);
 }
 
-/// a between 0 and 6.
+/// a clamped to [0, 6].
 template <class... R, AnyTensor A>
 constexpr auto relu6(const A& a) {
   return hardtanh<R...>(a, 0, 6);
 }
 
-/// a / 6 + 1 / 2, between 0 and 1.
+/// a / 6 + 1 / 2, clamped to [0, 1].
 template <class... R, AnyTensor A>
 constexpr auto hardsigmoid(const A& a) {
   return detail::pointwise<R...>(ops::Hardsigmoid{}, a);

@@ -1,5 +1,5 @@
-// An operation made of a rule and a function of local tensors, for those that need no gradient, no
-// trace and no kernel on views.
+// Operations defined by a sharding rule and a function of local tensors, for cases that need no
+// gradient, no tracing and no kernel on views.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace cleave {
 
 namespace detail {
 
-/// What the function is called with for an operand.
+/// The argument of the kernel for an operand: the local tensor of a DTensor; otherwise x itself.
 template <class X>
 decltype(auto) local_operand(const OperandRef& operand, const X& x) {
   if constexpr (is_dtensor<X>) return tensor_of<typename X::local_type>(block_of(operand));
@@ -65,18 +65,18 @@ auto apply_placed(const char* name, Kernel& kernel, std::index_sequence<I...>, c
 
 }  // namespace detail
 
-/// Runs an operation of your own: `sharding_rule<Op>` says how its operands have to lie, `kernel`
-/// computes what one rank contributes. An operation with a gradient, or one that is traced, is
-/// declared as one struct instead, see operation.hpp.
+/// Runs a user-defined operation. `sharding_rule<Op>` states how its operands may be sharded,
+/// `kernel` computes one rank's part of the result. An operation with a gradient, or one that is
+/// traced, is declared as a struct instead, see operation.hpp.
 ///
 ///     auto y = apply_op<Scale>("scale", [](const Tensor<float, 2>& x) { .. return y; }, x);
 ///
 /// @tparam Request  see request.hpp
 /// @param name      for errors and traces
-/// @param kernel    takes the local operands, returns the local result, a Tensor
-/// @param x         DTensors on one mesh; or Tensors, on which the kernel runs as it is
+/// @param kernel    takes the local operands and returns the local result, a Tensor
+/// @param x         DTensors on one mesh; or Tensors, on which the kernel is called directly
 /// @collective      every rank of the mesh, if an operand or the result has to be redistributed
-/// @throws Error    if the meshes differ, or the extents of a factor
+/// @throws Error    if the meshes differ, or dimensions of one factor have different extents
 template <class Op, class... Request, class Kernel, class... X>
 auto apply_op(const char* name, Kernel&& kernel, const X&... x) {
   if constexpr (!(is_dtensor<X> || ...)) {

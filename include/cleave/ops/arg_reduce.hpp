@@ -1,9 +1,9 @@
-// argmin and argmax: where along a dimension the extreme element is.
+// argmin and argmax: the index of the smallest or largest element along a dimension.
 //
-// Where the dimension is sharded, every rank finds its candidate, and one all-reduce combines
-// (value, global index) pairs: for elements of up to 32 bits a pair fits into one 64-bit key whose
-// order is "better value first, then lower index", so that the least key wins. Pairs of larger
-// elements take two all-reduces: of the values, then of the indices of those who have it.
+// If the dimension is sharded, every rank finds its candidate, and all-reduces combine the
+// (value, global index) pairs. With elements of up to 32 bits a pair is packed into a 64-bit key,
+// ordered by better value, then by lower index, so that one min all-reduce suffices. Larger
+// elements take two: one of the values, then one of the indices where the value is the best.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ namespace detail {
 template <class T>
 inline constexpr bool packs_into_key = sizeof(T) <= 4;
 
-/// The value as a number whose order is "better first". NaNs are best, and all alike.
+/// Maps a value to a number that is smaller for better values. NaNs are best, and all equal.
 template <class Op, class T>
 CLEAVE_HOST_DEVICE constexpr std::uint32_t value_key(const T& value) {
   std::uint32_t rising = 0;
@@ -44,10 +44,10 @@ CLEAVE_HOST_DEVICE constexpr std::uint32_t value_key(const T& value) {
   return std::is_same_v<Op, Max> ? ~rising : rising;
 }
 
-/// A key that loses to all others.
+/// The largest key, for ranks without a candidate.
 inline constexpr std::uint64_t no_key = std::numeric_limits<std::uint64_t>::max();
 
-/// Rows of functions of (value, index) pairs whose ranks hold candidates: the least result wins.
+/// The `partials` rows of functions of candidate (value, index) pairs: results combine by min.
 template <class By>
 constexpr const char* pair_rows(bool with_best) {
   if constexpr (std::is_same_v<By, Max>) return with_best ? "max,R,max->min" : "max,max->min";
@@ -58,7 +58,7 @@ constexpr const char* pair_rows(bool with_best) {
 
 namespace ops {
 
-/// The indices of the extreme elements of a dimension that this rank has whole.
+/// The indices of the extreme elements along a dimension that is not sharded.
 template <class By, int D>
 struct ArgReduceWhole {
   using result = index_t;
@@ -72,8 +72,8 @@ struct ArgReduceWhole {
   }
 };
 
-/// What a rank finds along a dimension: extreme values, and their global indices, which mean
-/// something beside these values only.
+/// A rank's candidates along a dimension: extreme values and their global indices. The indices are
+/// meaningful only together with the values.
 template <class By, int D>
 struct ArgCandidates {
   template <class T>
@@ -93,7 +93,7 @@ struct ArgCandidates {
   }
 };
 
-/// A pair as a key: the better value first, then the lower index.
+/// Packs a pair into a key, ordered by better value, then by lower index.
 template <class By>
 struct KeyOfPair : Elementwise {
   static constexpr const char* name = std::is_same_v<By, Max> ? "argmax" : "argmin";
@@ -112,7 +112,7 @@ struct IndexOfKey : Elementwise {
   }
 };
 
-/// The index of a pair that has the best value of all ranks, or one that loses.
+/// The index of a pair whose value is the best of all ranks, `no_index` for other pairs.
 template <class By>
 struct IndexOfBest : Elementwise {
   static constexpr const char* name = std::is_same_v<By, Max> ? "argmax" : "argmin";
@@ -125,7 +125,7 @@ struct IndexOfBest : Elementwise {
   }
 };
 
-/// The indices of the extreme elements of a dimension, wherever that lies.
+/// The indices of the extreme elements along a dimension, sharded or not.
 template <class By, int D>
 struct ArgReduce : Composite {
   static constexpr const char* name = std::is_same_v<By, Max> ? "argmax" : "argmin";
@@ -151,7 +151,7 @@ struct ArgReduce : Composite {
     return reduced(request, call_op(IndexOfBest<By>{}, values, resolve(values), indices));
   }
 
-  /// The least of all ranks' keys, under the placements that are asked for.
+  /// The smallest of all ranks' keys, under the requested placements.
   template <class Request, class X>
   static constexpr auto reduced(const Request& request, const X& keys) {
     if constexpr (detail::asks_placements<Request>)
@@ -174,20 +174,20 @@ constexpr auto arg_reduce(const char* name, const X& x, D) {
 
 }  // namespace detail
 
-/// The index of the smallest element along a dimension, the lowest among equals; the first NaN if
-/// there is one.
+/// Returns the index of the smallest element along a dimension: the lowest index among equal
+/// elements, or the index of the first NaN if there is one.
 ///
-/// @return int64, without that dimension; never Partial: the axes that shard it are reduced
+/// @return int64, x.shape without dimension D; never Partial: the axes that shard D are reduced
 /// @collective every rank of the mesh, if the dimension is sharded or x has to be redistributed
-/// @cost    one all-reduce of 8 bytes per result where the dimension is sharded; for elements of
-///          64 bits two
-/// @throws Error if there is no element to choose
+/// @cost    one all-reduce of 8 bytes per result if the dimension is sharded; two for 64-bit
+///          elements
+/// @throws Error if the dimension has extent 0 and the result is not empty
 template <class... R, AnyTensor X, int D>
 constexpr auto argmin(const X& x, dim<D> over) {
   return detail::arg_reduce<Min, R...>("argmin", x, over);
 }
 
-/// The index of the largest element along a dimension, likewise.
+/// Returns the index of the largest element along a dimension, otherwise as argmin.
 template <class... R, AnyTensor X, int D>
 constexpr auto argmax(const X& x, dim<D> over) {
   return detail::arg_reduce<Max, R...>("argmax", x, over);

@@ -61,7 +61,7 @@ struct Mul : Elementwise {
   }
 };
 
-/// Integer division truncates, so that nothing is linear about it.
+/// Integer division truncates, hence is not linear in partial operands.
 struct Div : Elementwise {
   static constexpr const char* name = "div";
   template <class T, class>
@@ -106,7 +106,7 @@ struct Square : Elementwise {
   }
 };
 
-/// The magnitude; a real number for complex ones.
+/// The magnitude; real for complex operands.
 struct Abs : Elementwise {
   static constexpr const char* name = "abs";
   template <class T>
@@ -119,7 +119,7 @@ struct Abs : Elementwise {
   }
 };
 
-/// x / |x|, 0 for 0; a NaN stays one. Of real numbers constant between its jumps.
+/// x / |x|, 0 for 0, NaN for NaN. Piecewise constant for real operands, hence without a gradient.
 struct Sign : Elementwise {
   static constexpr const char* name = "sign";
   template <class T>
@@ -135,7 +135,7 @@ struct Sign : Elementwise {
       return a > T(0) ? T(1) : a < T(0) ? T(T(0) - T(1)) : a == T(0) ? T(0) : a;
     }
   }
-  // what turns the direction y counts, what changes the length does not
+  // only the component of g that rotates y contributes, not the component that scales x
   template <class G, class Y, class X>
     requires is_complex<typename X::value_type>
   static constexpr auto gradient(wrt<0>, const G& g, const Y& y, const X& x) {
@@ -144,7 +144,7 @@ struct Sign : Elementwise {
   }
 };
 
-/// A NaN among the operands is the result. Where they are equal, the gradient is halved.
+/// Propagates NaNs. Where the operands are equal, each receives half the gradient.
 struct Maximum : ElementwiseOn<Elements::ordered> {
   static constexpr const char* name = "maximum";
   static constexpr const char* partials =
@@ -177,7 +177,7 @@ struct Minimum : ElementwiseOn<Elements::ordered> {
   }
 };
 
-/// 1 where a > b, 1/2 where they are equal, 0 elsewhere: the part of a in maximum(a, b).
+/// 1 where a > b, 1/2 where a == b, 0 elsewhere: the derivative of maximum(a, b) in a.
 struct ShareOfLarger : Elementwise {
   static constexpr const char* name = "share_of_larger";
   template <class T>
@@ -237,19 +237,19 @@ constexpr auto div(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::Div{}, a, b);
 }
 
-/// The larger of a and b; a NaN if there is one.
+/// The larger of a and b, element by element; NaN where a or b is NaN.
 template <class... R, class A, TensorAndOther<A> B>
 constexpr auto maximum(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::Maximum{}, a, b);
 }
 
-/// The smaller of a and b; a NaN if there is one.
+/// The smaller of a and b, element by element; NaN where a or b is NaN.
 template <class... R, class A, TensorAndOther<A> B>
 constexpr auto minimum(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::Minimum{}, a, b);
 }
 
-/// 1 where a > b, 1/2 where they are equal, 0 elsewhere.
+/// 1 where a > b, 1/2 where a == b, 0 elsewhere.
 template <class... R, class A, TensorAndOther<A> B>
 constexpr auto share_of_larger(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::ShareOfLarger{}, a, b);
@@ -261,13 +261,13 @@ constexpr auto neg(const A& a) {
   return detail::pointwise<R...>(ops::Neg{}, a);
 }
 
-/// |a|, a real number for complex a.
+/// |a|; real for complex a.
 template <class... R, AnyTensor A>
 constexpr auto abs(const A& a) {
   return detail::pointwise<R...>(ops::Abs{}, a);
 }
 
-/// a / |a|, 0 where a is 0.
+/// The sign of a: a / |a|, 0 where a is 0, NaN where a is NaN.
 template <class... R, AnyTensor A>
 constexpr auto sign(const A& a) {
   return detail::pointwise<R...>(ops::Sign{}, a);
@@ -279,7 +279,7 @@ constexpr auto square(const A& a) {
   return detail::pointwise<R...>(ops::Square{}, a);
 }
 
-/// The complex conjugate; of real numbers the operand itself.
+/// The complex conjugate; a real operand is returned unchanged.
 template <class... R, AnyOperand A>
 constexpr auto conj(const A& a) {
   if constexpr (!AnyTensor<A>) return ops::Conj{}(a);
@@ -287,7 +287,7 @@ constexpr auto conj(const A& a) {
   else return detail::pointwise<R...>(ops::Conj{}, a);
 }
 
-/// The real part.
+/// The real part; real operands keep their values.
 template <class... R, AnyTensor A>
 constexpr auto real(const A& a) {
   return detail::pointwise<R...>(ops::Real{}, a);

@@ -1,10 +1,10 @@
-// Attention: sums of values, weighted by how well each query fits their keys.
+// Attention: sums of values, weighted by how well their keys match each query.
 //
 //     // y[S0,S1,R,R] = scaled_dot_product_attention(q[S0,S1,R,R], k[S0,S1,R,R], v[S0,S1,R,R])
-//     //                                        batches over dp, heads over tp: nothing is sent
-//     // y[S2] = scaled_dot_product_attention(q[S2], k[R], v[R])     sharded queries: likewise
+//     //                                        batches over dp, heads over tp: no communication
+//     // y[S2] = scaled_dot_product_attention(q[S2], k[R], v[R])     sharded queries: the same
 //     // y[P]  = scaled_dot_product_attention(q[R], k[S2], v[S2])    sharded keys: two all-reduces
-//     //                                                   of a number per query, and a sum
+//     //                                                   of one number per query; y is a sum
 #pragma once
 
 #include <type_traits>
@@ -20,7 +20,7 @@ namespace cleave {
 
 namespace ops {
 
-/// A softmax over dimension D that is 0 where all elements are -infinity: of what sees nothing.
+/// A softmax over dimension D; 0 where all elements are -infinity, as for queries that see no key.
 template <int D>
 struct AttentionWeights : Composite {
   static constexpr const char* name = "attention_weights";
@@ -35,19 +35,19 @@ struct AttentionWeights : Composite {
   }
 };
 
-/// Masks of attention: none, which keys are seen, what is added to products.
+/// Attention masks: none, a bool per visible key, or numbers added to the products.
 enum class MaskKind { none, seen, added };
 
-/// The dimensions of k before its last two are those of q and v, too; those that only q has follow
-/// them, so that several queries share a key.
-/// @tparam Mask  what follows q, k and v
+/// The dimensions of k before its last two also lead q and v; q may have further dimensions after
+/// them, along which queries share keys.
+/// @tparam Mask  the kind of the operand after q, k and v
 template <bool IsCausal, MaskKind Mask = MaskKind::none>
 struct ScaledDotProductAttention : Composite {
   static constexpr const char* name = "scaled_dot_product_attention";
 
   template <class Q, class K, class V, class... M>
   static constexpr auto body(const Q& q, const K& k, const V& v, const M&... mask) {
-    constexpr bool has_slope = ((cleave::detail::call_level<M> > 2) || ...);  // of the mask
+    constexpr bool has_slope = ((cleave::detail::call_level<M> > 2) || ...);  // tracked mask
     if constexpr (cleave::detail::has_whole_keys<Q, K, V>() && !has_slope) {
       return call_op(AttentionOfWholeKeys<IsCausal>{}, q, k, v, mask...);
     } else if constexpr (cleave::detail::has_some_keys<Q, K, V>() && !has_slope) {
@@ -65,7 +65,7 @@ struct ScaledDotProductAttention : Composite {
 
 }  // namespace ops
 
-/// Says that a query sees the keys up to its own place only.
+/// Tag for causal attention: query i sees keys 0 to i.
 struct Causal {};
 inline constexpr Causal causal{};
 
@@ -83,44 +83,46 @@ constexpr void require_attention() {
 
 }  // namespace detail
 
-/// softmax(q k^T / sqrt(d)) v: of every query a mean of the values, weighted by its products with
-/// the keys.
+/// Scaled dot-product attention, softmax(q k^T / sqrt(d)) v: for every query, the mean of the
+/// values weighted by its products with the keys.
 ///
-/// Batches, heads and queries may be sharded, then nothing is sent. Where keys and values are
-/// sharded in their sequence, a softmax across ranks costs two all-reduces of a number per query,
-/// and the result is Partial<Sum>. Where one axis shards the sequences of queries and of keys, the
-/// solver moves shards to where the fewest bytes are received: to batches, if there are any.
+/// Sharded batches, heads and queries need no communication. If keys and values are sharded along
+/// their sequence, the softmax across ranks costs two all-reduces of one number per query, and the
+/// result is Partial<Sum>. If one axis shards both the queries' and the keys' sequence, the solver
+/// redistributes with the fewest bytes received: to shards of the batch, if there is one.
 ///
-/// @param q  [b.., g.., n, d]: the g.. queries share a key, as in grouped heads; g.. may be empty
+/// @param q  [b.., g.., n, d]; queries share keys along g.., as in grouped heads; g.. may be empty
 /// @param k  [b.., m, d], m > 0
 /// @param v  [b.., m, e]
 /// @return   [b.., g.., n, e]
-/// @cost     by blocks of queries and keys, as much memory as q and the result and a block; a
-/// gradient
-///           computes weights again. Where keys are sharded in their sequence, and in programs, the
-///           products of queries and keys are computed twice. On GPUs, where q, k or v are sharded
-///           in their last dimension, and for second derivatives: n · m numbers per head, a few
-///           times
-/// @collective every rank of the mesh, if keys are sharded in their sequence, or operands elsewhere
+/// @cost     computed by blocks of queries and keys, with memory for q, the result and one block; a
+///           gradient recomputes the weights. If keys are sharded along their sequence, and in
+///           programs, the products of queries and keys are computed twice. On GPUs, if q, k or v
+///           are sharded in their last dimension, and for second derivatives, memory for several
+///           times n · m numbers per head
+/// @collective every rank of the mesh, if keys are sharded along their sequence, or an operand has
+///           to be redistributed
+/// @throws Error if the extents of q, k and v do not match, or there are queries but no keys
 template <class... R, AnyTensor Q, AnyTensor K, AnyTensor V>
 constexpr auto scaled_dot_product_attention(const Q& q, const K& k, const V& v) {
   detail::require_attention<Q, K, V>();
   return call_op<R...>(ops::ScaledDotProductAttention<false>{}, q, k, v);
 }
 
-/// The same where query i sees keys 0 to i: `scaled_dot_product_attention(q, k, v, causal)`.
+/// Causal attention: `scaled_dot_product_attention(q, k, v, causal)`. Query i sees keys 0 to i.
 template <class... R, AnyTensor Q, AnyTensor K, AnyTensor V>
 constexpr auto scaled_dot_product_attention(const Q& q, const K& k, const V& v, Causal) {
   detail::require_attention<Q, K, V>();
   return call_op<R...>(ops::ScaledDotProductAttention<true>{}, q, k, v);
 }
 
-/// The same where a mask says which keys a query sees, or what is added to its products with them:
-/// `scaled_dot_product_attention(q, k, v, mask)`. A query that sees no key gets zeros.
+/// Masked attention: `scaled_dot_product_attention(q, k, v, mask)`. A bool mask selects the keys
+/// that a query sees; a mask of numbers is added to q k^T / sqrt(d). The result is 0 for a query
+/// that sees no key.
 ///
-/// @param mask  [.., n, m], at most as many dimensions as q, of bool (true: is seen) or of the
-///              element type of q, aligned at the last dimension; extents of 1 repeat
-/// @cost        as without; n · m numbers per head if the gradient of the mask is wanted
+/// @param mask  [.., n, m], of bool (true: visible) or of the element type of q, with at most as
+///              many dimensions as q; aligned at the last dimension, extents of 1 broadcast
+/// @cost        as without a mask; n · m numbers per head if the mask tracks a gradient
 template <class... R, AnyTensor Q, AnyTensor K, AnyTensor V, AnyTensor M>
 constexpr auto scaled_dot_product_attention(const Q& q, const K& k, const V& v, const M& mask) {
   detail::require_attention<Q, K, V>();

@@ -1,5 +1,5 @@
-// The parts of attention: by blocks where a rank of the host has all keys of its batches, without the
-// products of all queries and keys in memory; and by products of whole arrays.
+// The building blocks of attention. On the host, where a rank holds all keys of its batches: by
+// blocks, without storing the products of all queries and keys. Otherwise: whole-array products.
 #pragma once
 
 #include <array>
@@ -30,14 +30,14 @@ namespace cleave {
 
 namespace detail {
 
-/// "abik": the dimensions before the last two, and these.
+/// "abik": the letters of all dimensions but the last two, then `last`.
 constexpr RuleText head_letters(int dims, std::string_view last) {
   RuleText text = dim_letters(0, dims - 2);
   text += last;
   return text;
 }
 
-/// Products of the arrays of attention, whose queries have Q dimensions and whose keys have K.
+/// The products in attention with queries of Q dimensions and keys of K dimensions.
 template <int Q, int K>
 class AttentionProducts {
   struct OfPairs {
@@ -68,7 +68,7 @@ class AttentionProducts {
   }
 };
 
-/// ",abij": the last dimensions of products of queries that have `query_dims`.
+/// ",abij": the last `dims` letters of the products with queries of `query_dims` dimensions.
 constexpr RuleText mask_letters(int query_dims, int dims) {
   const RuleText all = head_letters(query_dims, "ij");
   RuleText text;
@@ -77,7 +77,7 @@ constexpr RuleText mask_letters(int query_dims, int dims) {
   return text;
 }
 
-/// "bik,bjk,bjv", and the letters of a mask: operands q, k and v, of which q is number `first`.
+/// "bik,bjk,bjv" and the letters of the mask, if any, for q, k and v from operand `first` on.
 template <std::size_t N>
 constexpr RuleText attention_letters(const std::array<int, N>& dims, std::size_t first,
                                      bool has_mask) {
@@ -115,7 +115,8 @@ constexpr auto attention_scores(const Q& q, const K& k, const M& mask) {
 template <class X>
 using innermost_t = std::remove_cvref_t<decltype(innermost(std::declval<const X&>()))>;
 
-/// Whether a rank of the host has all keys and values of its batches, and whole queries.
+/// Whether operands are on the host, with all keys and values of a batch on one rank, and q not
+/// sharded in its last dimension.
 template <class Q, class K, class V>
 constexpr bool has_whole_keys() {
   return has_whole<Q::dims - 1, innermost_t<Q>>() && has_whole<K::dims - 2, innermost_t<K>>() &&
@@ -123,8 +124,8 @@ constexpr bool has_whole_keys() {
          has_whole<K::dims - 1, innermost_t<V>>();
 }
 
-/// Whether ranks of the host have whole queries, keys and values, as far as anybody knows; but not
-/// all of them.
+/// Whether operands are on the host and not sharded in their last dimension; sequences may be
+/// sharded. Traced values, whose placements are unknown, only have to be on the host.
 template <class Q, class K, class V>
 constexpr bool has_some_keys() {
   const auto has = []<int D, class X>(std::integral_constant<int, D>, const X*) {
@@ -137,7 +138,7 @@ constexpr bool has_some_keys() {
          has(Last{}, static_cast<innermost_t<V>*>(nullptr));
 }
 
-/// What queries see of the keys, both on this rank: by their places, or by an array.
+/// The mask for this rank's queries and keys: from their global positions, or an array.
 template <bool IsCausal>
 kernels::AttentionMask attention_mask(const OperandRef& q, const OperandRef& k) {
   const auto first_of = [](const OperandRef& x) {
@@ -152,8 +153,8 @@ kernels::AttentionArray<M> attention_mask(const OperandRef&, const OperandRef&,
   return {mask};
 }
 
-/// What a rule that lets a mask repeat does not compare, and that there are keys.
-/// @param first  q's place among the operands; k, v and the mask follow it
+/// Checks the extents that a broadcasting rule does not compare, and that there are keys.
+/// @param first  the index of q among the operands; k, v and the mask follow
 inline void require_keys(const cleave::Task& task, int first, bool has_mask) {
   const OperandRef &q = task.in[first], &k = task.in[first + 1], &v = task.in[first + 2];
   const auto from_end = [](const OperandRef& x, int d) { return x.shape[x.dims - d]; };
@@ -182,7 +183,7 @@ struct AttentionSlope;
 template <bool IsCausal>
 struct AttentionSlopesByBlocks;
 
-/// Weighted means of values, and the logarithms of the sums that weights were divided by.
+/// Weighted means of the values, and the log-sum-exp of each query's scores.
 template <bool IsCausal>
 struct AttentionByBlocks {
   static constexpr const char* name = "scaled_dot_product_attention";
@@ -229,8 +230,8 @@ struct AttentionByBlocks {
   }
 };
 
-/// The letters of (g, slopes, logarithms, q, k, v, mask..), of which the gradients of
-/// AttentionByBlocks are made.
+/// The letters of (g, slopes, logarithms, q, k, v, mask..), the operands of the gradients of
+/// AttentionByBlocks.
 template <std::size_t N>
 constexpr RuleText attention_slope_letters(const std::array<int, N>& dims) {
   using cleave::detail::head_letters;
@@ -242,7 +243,7 @@ constexpr RuleText attention_slope_letters(const std::array<int, N>& dims) {
   return text;
 }
 
-/// The gradient of AttentionByBlocks in operand I, by blocks; keys may be sharded.
+/// The gradient of AttentionByBlocks with respect to operand I, by blocks; keys may be sharded.
 /// @see kernels::attention_gradients
 template <int I, bool IsCausal>
 struct AttentionSlopeByBlocks {
@@ -269,7 +270,7 @@ struct AttentionSlopeByBlocks {
   }
 };
 
-/// Those in all operands at once, likewise.
+/// The gradients with respect to q, k and v in one pass, by blocks; keys may be sharded.
 template <bool IsCausal>
 struct AttentionSlopesByBlocks {
   static constexpr const char* name = "scaled_dot_product_attention";
@@ -293,7 +294,7 @@ struct AttentionSlopesByBlocks {
   }
 };
 
-/// The same. Where it is differentiated in turn, by products of whole arrays.
+/// AttentionSlopeByBlocks; where it is differentiated again, products of whole arrays.
 template <int I, bool IsCausal>
 struct AttentionSlope : Composite {
   static constexpr const char* name = "scaled_dot_product_attention";
@@ -324,7 +325,7 @@ struct AttentionSlope : Composite {
   }
 };
 
-/// Attention by blocks; of 16 bits in float.
+/// Attention by blocks; 16-bit elements are computed in float.
 /// @tparam Blocks  AttentionByBlocks, or AttentionAcrossRanks
 template <class Blocks>
 struct AttentionInFloat : Composite {
@@ -349,7 +350,7 @@ struct AttentionInFloat : Composite {
   }
 };
 
-/// Attention of queries to keys and values that a rank has whole.
+/// Attention to keys and values that are not sharded within a batch.
 template <bool IsCausal>
 using AttentionOfWholeKeys = AttentionInFloat<AttentionByBlocks<IsCausal>>;
 

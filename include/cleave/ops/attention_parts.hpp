@@ -1,9 +1,9 @@
-// Attention where ranks have parts of the keys: each goes through its own by blocks, twice. What
-// ranks exchange are the largest product and a sum of every query.
+// Attention with sharded keys: each rank processes its keys by blocks, twice. Ranks exchange the
+// largest product and one sum per query.
 //
-//     // y[P] = attention(q[R], k[S1], v[S1])     two all-reduces of a number per query
+//     // y[P] = attention(q[R], k[S1], v[S1])     two all-reduces of one number per query
 //
-// Also for programs, which know no placements while they are traced.
+// Also used by programs, whose placements are unknown while they are traced.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace cleave::ops {
 
-/// The largest products of queries with keys.
+/// The largest product of each query with a key.
 template <bool IsCausal>
 struct AttentionLargest {
   static constexpr const char* name = "scaled_dot_product_attention";
@@ -44,11 +44,11 @@ struct AttentionLargest {
   }
 };
 
-/// Values weighted by exponentials of products less a shift, and sums of the exponentials.
+/// Sums of values weighted by exp(product - shift), and sums of these weights.
 template <bool IsCausal>
 struct AttentionSums {
   static constexpr const char* name = "scaled_dot_product_attention";
-  static constexpr const char* replicated = "kv";  // which the second result lacks
+  static constexpr const char* replicated = "kv";  // the second result lacks v
   static constexpr bool broadcasts = true;         // the mask
   template <class... T>
   using result_of =
@@ -76,7 +76,7 @@ struct AttentionSums {
   }
 };
 
-/// What AttentionByBlocks computes, of keys that may be sharded.
+/// Computes the results of AttentionByBlocks for keys that may be sharded.
 template <bool IsCausal>
 struct AttentionAcrossRanks : Composite {
   static constexpr const char* name = "scaled_dot_product_attention";

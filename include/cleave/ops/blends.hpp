@@ -1,4 +1,4 @@
-// Operations of three operands, in one pass: clamp, lerp, addcmul, addcdiv.
+// Elementwise operations with three operands, in one pass: clamp, lerp, addcmul, addcdiv.
 #pragma once
 
 #include <cleave/ops/arithmetic.hpp>
@@ -8,7 +8,7 @@ namespace cleave {
 
 namespace ops {
 
-/// min(max(x, low), high): where low > high, high. A NaN among the operands is the result.
+/// min(max(x, low), high), hence high where low > high. Propagates NaNs.
 struct Clamp : ElementwiseOn<Elements::ordered> {
   static constexpr const char* name = "clamp";
   static constexpr const char* partials = "max,R,R->max; min,R,R->min";
@@ -23,7 +23,7 @@ struct Clamp : ElementwiseOn<Elements::ordered> {
   }
 };
 
-/// 1 where clamp(x, low, high) is operand I, 0 elsewhere; at its bounds it is x.
+/// 1 where clamp(x, low, high) selects operand I, 0 elsewhere; at the bounds it selects x.
 template <int I>
 struct ClampShare : Elementwise {
   static constexpr const char* name = "clamp_share";
@@ -36,7 +36,7 @@ struct ClampShare : Elementwise {
   }
 };
 
-/// a + weight · (b - a), exact at both ends.
+/// a + weight · (b - a), exact for weights 0 and 1.
 struct Lerp : ElementwiseOn<Elements::fractions> {
   static constexpr const char* name = "lerp";
   static constexpr const char* partials =
@@ -120,19 +120,19 @@ struct Addcdiv : ElementwiseOn<Elements::fractions> {
 
 }  // namespace ops
 
-/// x, but at least `low` and at most `high`: tensors or numbers.
+/// Clamps x to [low, high]: min(max(x, low), high). Bounds are tensors or numbers.
 template <class... R, AnyTensor X, AnyOperand Low, AnyOperand High>
 constexpr auto clamp(const X& x, const Low& low, const High& high) {
   return detail::pointwise<R...>(ops::Clamp{}, x, low, high);
 }
 
-/// 1 where clamp(x, low, high) is operand I, 0 elsewhere.
+/// 1 where clamp(x, low, high) selects operand I (0 is x), 0 elsewhere.
 template <int I, AnyTensor X, AnyOperand Low, AnyOperand High>
 constexpr auto clamp_share(const X& x, const Low& low, const High& high) {
   return detail::pointwise(ops::ClampShare<I>{}, x, low, high);
 }
 
-/// a + weight · (b - a); the weight may be a number. `// y[P] = lerp(a[P], b[P], w[R])`
+/// Interpolation: a + weight · (b - a); weight may be a number. `// y[P] = lerp(a[P], b[P], w[R])`
 template <class... R, AnyTensor A, AnyTensor B, AnyOperand W>
 constexpr auto lerp(const A& a, const B& b, const W& weight) {
   return detail::pointwise<R...>(ops::Lerp{}, a, b, weight);

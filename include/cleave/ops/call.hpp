@@ -1,9 +1,9 @@
-// Calls of operations on local tensors and on distributed ones. The strongest operand decides the
-// path: each path is a specialisation of CallPath; what is traced and what tracks gradients add
-// theirs in headers of their own, which only their users pay for.
+// Calls of operations on local and distributed tensors. The operand of the highest level selects
+// the path, a specialisation of CallPath. Tracing and gradient tracking add specialisations in
+// separate headers, so that only their users pay for them.
 //
-// Everything about placements is a constant of the types. At run time a call compares extents and
-// meshes, and costs nothing else where no operand moves.
+// Everything about placements is a compile-time constant. At run time a call compares extents and
+// meshes, and has no other overhead if no operand is redistributed.
 #pragma once
 
 #include <array>
@@ -24,8 +24,8 @@
 
 namespace cleave {
 
-/// Shows, in a compile error, which operand (counted from 0) of an operation would move from which
-/// placements to which.
+/// Shows, in a compile error, which operand (counted from 0) of an operation would be
+/// redistributed, and from and to which placements.
 template <class Op, int Operand, class From, class To>
 struct operand_would_be_redistributed {
   static_assert(sizeof(Op*) == 0,
@@ -71,14 +71,14 @@ constexpr const Solution& solve_call() {
   }
 }
 
-/// Whether an operand has to communicate.
+/// Whether the redistribution of an operand communicates.
 constexpr bool communicates(const Layout& from, const Layout& to) {
   for (int a = 0; a < from.axes; ++a)
     if (cleave::communicates(move_between(from[a], to[a]))) return true;
   return false;
 }
 
-/// What can be wrong with the types of operands; instantiated before anything else of a call.
+/// Checks the types of operands; instantiated first in a call, so that its errors come first.
 template <class Op, class... X>
 struct OperandCheck {
   static_assert(!(is_tensor<X> || ...) || ((is_tensor<X> || is_number<X>) && ...),
@@ -97,7 +97,7 @@ struct OperandCheck {
       "cleave: an operand does not have as many dimensions as letters in the sharding_rule");
 };
 
-/// An operand as the runner sees it.
+/// The type-erased operand that the runner takes.
 template <class T, int Rank, class Device>
 OperandRef operand_of(const Tensor<T, Rank, Device>& x) {
   const index_t* const extents = x.shape().data();
@@ -118,7 +118,7 @@ OperandRef operand_of(const Number<T>& x) {
           nullptr, nullptr};
 }
 
-/// Whether distributed operands are on one mesh, by their handles: false says nothing.
+/// Whether distributed operands share one mesh handle; equal meshes may have different handles.
 template <std::size_t N>
 bool are_on(const MeshState& mesh, const std::array<OperandRef, N>& operands) {
   for (const OperandRef& x : operands)
@@ -126,7 +126,7 @@ bool are_on(const MeshState& mesh, const std::array<OperandRef, N>& operands) {
   return true;
 }
 
-/// The results of a call as the runner writes them, and the tensors that become of them.
+/// The results of a call as the runner writes them, and their conversion to tensors.
 template <std::size_t Count>
 struct Results {
   std::array<RawResult, Count> raw;
@@ -139,7 +139,7 @@ struct Results {
       raw[k].strides = numbers[k][2].data();
     }
   }
-  Results(const Results&) = delete;  // refers to itself
+  Results(const Results&) = delete;  // points into itself
 
   template <class Local>
   Local local(std::size_t k) {
@@ -148,7 +148,7 @@ struct Results {
   }
 };
 
-/// One result as it is, several as a tuple: `make` is called with the number of each.
+/// Calls `make` with the index of each result. @return one result as it is, several as a tuple
 template <int Count, class Make>
 auto each_result(const Make& make) {
   if constexpr (Count == 1) {
@@ -189,7 +189,7 @@ struct CallPath<0> {
   }
 };
 
-/// Says in a PlacedCall how operand I comes to the placements that the solution requires.
+/// Records in a PlacedCall the redistribution of operand I that the solution requires, if any.
 template <class Op, class Request, const Solution& Solved, int I, class X>
 constexpr void place_operand(PlacedCall& call) {
   if constexpr (is_dtensor<X>) {
@@ -205,7 +205,7 @@ constexpr void place_operand(PlacedCall& call) {
   }
 }
 
-/// The constants of a call on DTensors.
+/// The compile-time constants of a call on DTensors.
 template <class Op, class Request, class... X>
 struct PlacedCallOf {
   using Mesh = typename MeshOf<X...>::type;
@@ -236,7 +236,7 @@ struct PlacedCallOf {
                          placements_t<solution.result[K].packed(), axes>>;
 };
 
-/// Brings a DTensor under the placements that a request asks for.
+/// Redistributes a DTensor to the requested placements.
 template <class Request, class X>
 auto place(const Request&, const char* name, const X& x) {
   constexpr int axes = X::layout.axes;
@@ -267,7 +267,7 @@ struct CallPath<1> {
     using Call = PlacedCallOf<Op, Request, X...>;
     static_cast<void>(OperandCheck<typename Call::Info::Sig, X...>{});
     constexpr auto count = Call::Info::Results::size;
-    auto mesh = first_tensor(x...).mesh();  // its count would wait for all that a kernel has stored
+    auto mesh = first_tensor(x...).mesh();  // copied first: its atomic count would wait for stores
     const std::array<OperandRef, sizeof...(X)> in{operand_of(x)...};
     Results<count> out;
     using Device = typename Call::Device;
@@ -285,7 +285,7 @@ struct CallPath<1> {
 template <class Request, class Op, class... X>
 constexpr auto call_as(const Request& request, const Op& op, const X&... x);
 
-/// The operations that an operation is made of, their result where the request asks for it.
+/// Runs the body of a composite operation; the result has the requested placements.
 template <class Request, class Op, class... X>
 constexpr auto call_body(const Request& request, const Op& op, const X&... x) {
   if constexpr (requires { Op::takes_request; }) return op.body(request, x...);
@@ -294,7 +294,7 @@ constexpr auto call_body(const Request& request, const Op& op, const X&... x) {
   else return op.body(x...);
 }
 
-/// A call with a request as a value.
+/// Calls an operation with a request that is passed by value.
 template <class Request, class Op, class... X>
 constexpr auto call_as(const Request& request, const Op& op, const X&... x) {
   constexpr int levels[] = {call_level<X>...};
@@ -310,15 +310,15 @@ constexpr auto call_as(const Request& request, const Op& op, const X&... x) {
 
 }  // namespace detail
 
-/// Calls an operation: on this rank for Tensors, on their mesh for DTensors.
+/// Calls an operation: locally for Tensors, on their mesh for DTensors.
 ///
 ///     auto y = call_op(Scale{2.0}, x);
 ///
 /// @tparam Request  see request.hpp
-/// @param x         tensors on one mesh, or local ones, and numbers; at least one tensor
-/// @return          the result, a std::tuple of several
+/// @param x         tensors on one mesh, or local tensors, and numbers; at least one tensor
+/// @return          the result; a std::tuple if there are several
 /// @collective      every rank of the mesh, if an operand or the result has to be redistributed
-/// @throws Error    if the meshes differ, or the extents of a factor
+/// @throws Error    if the meshes differ, or dimensions of one factor have different extents
 template <class... Request, class Op, AnyOperand... X>
   requires(AnyTensor<X> || ...)
 constexpr auto call_op(const Op& op, const X&... x) {
@@ -327,14 +327,14 @@ constexpr auto call_op(const Op& op, const X&... x) {
 
 namespace detail {
 
-/// A value without the layers that track its gradients.
+/// The value inside the wrappers that track its gradients.
 template <class X>
 constexpr decltype(auto) innermost(const X& x) {
   if constexpr (requires { x.slot(); }) return innermost(x.value());
   else return (x);
 }
 
-/// Asks for placements like those of x, its partials resolved.
+/// A request for the placements of x, with Replicate in place of Partial.
 template <class X>
 constexpr auto like(const X& x) {
   return RequestLike<std::remove_cvref_t<decltype(innermost(x))>>{innermost(x)};

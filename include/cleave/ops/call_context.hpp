@@ -1,5 +1,5 @@
-// What is known of a call before its kernel runs, from the extents and meshes of its operands:
-// whether they agree, the extents of the results, and how operands lie next to a result.
+// What a call derives from its operands' extents and meshes before its kernel runs: whether they
+// agree, the extents of the results, and the alignment of operands with a result.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@
 
 namespace cleave::detail {
 
-/// `dims` numbers as a Shape.
+/// The first `dims` values as a Shape.
 inline Shape shape_at(const index_t* values, int dims) {
   Shape shape;
   shape.dims = dims;
@@ -28,7 +28,7 @@ inline Shape shape_at(const index_t* values, int dims) {
   return shape;
 }
 
-/// A result of a call, without its type: the caller has room for as many extents as the rule says.
+/// A type-erased result of a call. The caller provides arrays for its extents and strides.
 struct RawResult {
   std::shared_ptr<void> storage{};
   void* data = nullptr;
@@ -53,7 +53,7 @@ struct RawResult {
   return text;
 }
 
-/// Whether operands have the same extents where a rule has the same factor; false says nothing.
+/// Whether dimensions of the same factor have the same extent; false is inconclusive.
 constexpr bool all_agree(const ExtentsTable& table, const OperandRef* operands) {
   for (int p = 0; p < table.pairs; ++p) {
     const auto& [a, b] = table.pair[std::size_t(p)];
@@ -62,17 +62,17 @@ constexpr bool all_agree(const ExtentsTable& table, const OperandRef* operands) 
   return table.pairs >= 0;
 }
 
-/// What a call of an operation knows beside its operands.
+/// The operands of a call, and what is derived from them.
 struct CallContext {
   const OpInfo& info;
   const OperandRef* operands;
   const MeshState* mesh;     ///< null for a call on local tensors
-  FactorExtents extents;     ///< set where an operand repeats a dimension of extent 1
-  bool any_repeats = false;  ///< whether one does
-  const RandomState* draws = nullptr;  ///< of the program that makes the call, if one does
+  FactorExtents extents;     ///< set if operands differ in extents
+  bool any_repeats = false;  ///< whether an operand broadcasts a dimension of extent 1
+  const RandomState* draws = nullptr;  ///< of the program that makes the call, if any
 
-  /// Compares meshes and extents. @throws Error if the meshes differ; on ranks of the mesh, which
-  /// know them, if the extents of a factor do
+  /// Compares meshes and extents. @throws Error if the meshes differ, or (on ranks of the mesh,
+  /// which know the extents) if dimensions of one factor have different extents
   CallContext(const OpInfo& op, const OperandRef* in)
       : info(op), operands(in), mesh(first_mesh(in, op.rule->operands)) {
     for (int i = 1; i < op.rule->operands; ++i)
@@ -86,8 +86,8 @@ struct CallContext {
            detail::repeats(*info.rule, extents, i, d, operands[i].shape[d]);
   }
 
-  /// The placements that operand i really needs. @see repeatable
-  /// @throws Error if it repeats a dimension that it shards
+  /// The placements that operand i needs, given what it broadcasts. @see repeatable
+  /// @throws Error if it broadcasts a dimension that it shards
   Layout needed(int i, const Layout& required) const {
     if (!any_repeats || mesh == nullptr) return required;
     int conflict = -1;
@@ -104,16 +104,16 @@ struct CallContext {
     return layout;
   }
 
-  /// @throws Error if an operand repeats a dimension that it shards. @see needed
+  /// @throws Error if an operand broadcasts a dimension that it shards. @see needed
   [[gnu::cold]] void require_repeatable(const Layout* required) const {
     for (int i = 0; i < info.rule->operands; ++i)
       if (operands[i].mesh != nullptr) static_cast<void>(needed(i, required[i]));
   }
 
   /// @param fresh     extents of the factors that no operand has
-  /// @param in        the operands as they lie now
+  /// @param in        the operands with their current layouts
   /// @param computed  the results' layouts
-  /// @throws Error    on all ranks of the mesh, if shards end inside of a group
+  /// @throws Error    on all ranks of the mesh, if a shard ends inside a group
   [[gnu::cold]] void require_whole_groups(const Shape& fresh, const OperandRef* in,
                                           const Layout* computed) const {
     const Rule& rule = *info.rule;
@@ -167,14 +167,14 @@ struct CallContext {
   }
 };
 
-/// The global indices that this rank holds; none on a rank outside of the mesh.
+/// The global indices that this rank holds; empty on a rank outside the mesh.
 inline Box local_box(const MeshState* mesh, const Layout* layout, const Shape& shape) {
   if (mesh == nullptr) return Box::of(shape);
   if (!mesh->is_member()) return Box::of(Shape::filled(shape.dims, 0));
   return owned_box(*layout, shape, mesh->extents(), mesh->coordinate());
 }
 
-/// The operand's dimension that does not repeat, if `first` does.
+/// An operand dimension of the same factor that is not broadcast, if `first` is.
 [[gnu::cold]] inline DimPlace longest_source(const CallContext& call, DimPlace first, int result,
                                              int d) {
   if (first.operand < 0 || !call.repeats(first.operand, first.dim)) return first;
@@ -186,14 +186,14 @@ inline Box local_box(const MeshState* mesh, const Layout* layout, const Shape& s
   return first;
 }
 
-/// The operand's dimension that a dimension of a result has its extent from.
+/// The operand dimension that gives dimension d of a result its extent.
 inline DimPlace source_of(const CallContext& call, int result, int d) {
   const DimPlace first = call.info.table->source[std::size_t(result)][std::size_t(d)];
   return call.any_repeats ? longest_source(call, first, result, d) : first;
 }
 
-/// Sets the extents of result k that no operand has: on this rank as the layout gives them, which
-/// needs all global ones.
+/// Sets the extents of result k that no operand gives. Local extents follow from the layout, once
+/// all global ones are set.
 ///
 /// @param fresh  global extents, in the order of the result's dimensions
 [[gnu::cold]] inline void set_fresh_extents(const CallContext& call, const Shape& fresh,
@@ -211,7 +211,8 @@ inline DimPlace source_of(const CallContext& call, int result, int d) {
     if (is_fresh >> d & 1u) y.extents[d] = box.extent(d);
 }
 
-/// Sets the extents and strides of result k: as operands on this rank have them, where one does.
+/// Sets the extents and strides of result k. Extents are copied from this rank's operands if one
+/// has the dimension.
 ///
 /// @param fresh  global extents of the factors that no operand has
 inline void set_extents(const CallContext& call, const OperandRef* in, const Shape& fresh,
@@ -234,8 +235,8 @@ inline void set_extents(const CallContext& call, const OperandRef* in, const Sha
   }
 }
 
-/// Operands of an elementwise operation, aligned with the result: a stride of 0 along dimensions
-/// that repeat. Refers to the extents of the result.
+/// Operands of an elementwise operation, aligned with the result: with stride 0 along broadcast
+/// dimensions. Refers to the extents of the result.
 class AlignedOperands {
  public:
   AlignedOperands(const CallContext& call, const OperandRef* in, const ArrayRef& result) {
@@ -252,7 +253,7 @@ class AlignedOperands {
       operand.dims = result.dims;
     }
   }
-  AlignedOperands(const AlignedOperands&) = delete;  // refers to itself
+  AlignedOperands(const AlignedOperands&) = delete;  // points into itself
 
   const OperandRef* data() const { return operands_.data(); }
 
@@ -261,7 +262,7 @@ class AlignedOperands {
   std::array<index_t, std::size_t(max_operands) * std::size_t(max_dims)> strides_;
 };
 
-/// Whether the operands lie as the kernel takes them; else they have to be aligned with the result.
+/// Whether the kernel takes the operands as they are; if not, align them with the result.
 inline bool are_aligned(const CallContext& call) {
   return !call.info.is_elementwise || (!call.any_repeats && call.info.same_dims);
 }

@@ -1,7 +1,7 @@
-// Arrays one behind the other, and in other orders: cat, stack, tile, roll, flip.
+// Concatenation and reordering of arrays: cat, stack, tile, roll, flip.
 //
-// The dimension is made whole: shards of the parts lie elsewhere than those of the result. Where
-// the result is asked to be sharded along it, every rank takes its own.
+// Operands are not sharded along the dimension, since their shards would not coincide with those
+// of the result. If the result is requested to be sharded along it, every rank computes its shard.
 //
 //     // y[S0,R] = cat(dim<1>{}, a[S0,R], b[S0,R])
 #pragma once
@@ -23,7 +23,7 @@ namespace cleave {
 
 namespace detail {
 
-/// "sum,sum->sum; avg,avg->avg; ..": all operands are addends, and so is the result.
+/// "sum,sum->sum; avg,avg->avg; ..": the operands and the result have the same kind of Partial.
 template <int Operands>
 inline constexpr auto joint_partials = [] {
   std::array<char, 400> text{};
@@ -47,10 +47,10 @@ inline constexpr auto joint_partials = [] {
 
 namespace ops {
 
-/// N arrays one behind the other along dimension D.
+/// Concatenates N arrays along dimension D.
 template <int D, int N>
 struct Cat {
-  index_t extent = 0;  ///< of them together
+  index_t extent = 0;  ///< of the result
 
   static constexpr const char* name = "cat";
   static constexpr const char* partials = detail::joint_partials<N>.data();
@@ -83,7 +83,7 @@ struct Cat {
   }
 };
 
-/// N arrays along a new dimension D.
+/// Stacks N arrays along a new dimension D.
 template <int D, int N>
 struct Stack : Composite {
   static constexpr const char* name = "stack";
@@ -96,7 +96,7 @@ struct Stack : Composite {
   }
 };
 
-/// Dimension D `count` times, one behind the other.
+/// Repeats x `count` times along dimension D.
 template <int D>
 struct Tile : Composite {
   index_t count = 1;
@@ -115,7 +115,7 @@ struct Tile : Composite {
   }
 };
 
-/// Element i of dimension D goes to i + shift, those at the end to its begin.
+/// Moves element i of dimension D to (i + shift) mod its extent.
 template <int D>
 struct Roll : Composite {
   index_t shift = 0;
@@ -132,7 +132,7 @@ struct Roll : Composite {
   }
 };
 
-/// Dimension D backwards.
+/// Reverses dimension D.
 template <int D>
 struct Flip {
   static constexpr const char* name = "flip";
@@ -165,19 +165,19 @@ constexpr auto cat_of(const First& first, const X&... x) {
 
 }  // namespace detail
 
-/// Arrays one behind the other along a dimension: `cat(dim<1>{}, x, y)`.
+/// Concatenates up to 8 arrays along a dimension: `cat(dim<1>{}, x, y)`.
 ///
-/// @return a new array
-/// @collective every rank of the mesh, if an operand has to be redistributed: along the dimension
-///             all are whole
-/// @throws Error if other extents differ
+/// @return a new array, whose extent along D is the sum of the operands' extents
+/// @collective every rank of the mesh, if an operand has to be redistributed: no operand may be
+///             sharded along D
+/// @throws Error if extents of other dimensions differ
 template <class... R, int D, AnyTensor First, AnyTensor... X>
 constexpr auto cat(dim<D>, const First& first, const X&... x) {
   return detail::cat_of<detail::dim_index<First::dims>(dim<D>{}), R...>(first, x...);
 }
 
-/// Arrays of equal extents along a new dimension before dimension D: `stack(dim<0>{}, x, y)`,
-/// likewise.
+/// Stacks arrays of equal extents along a new dimension D: `stack(dim<0>{}, x, y)`. Otherwise as
+/// cat.
 template <class... R, int D, AnyTensor First, AnyTensor... X>
 constexpr auto stack(dim<D>, const First& first, const X&... x) {
   constexpr int d = detail::dim_index<First::dims + 1>(dim<D>{});
@@ -186,22 +186,22 @@ constexpr auto stack(dim<D>, const First& first, const X&... x) {
   return call_op<R...>(ops::Stack<d, count>{}, first, x...);
 }
 
-/// A dimension several times, one behind the other: `tile(x, dim<0>{}, 3)`, likewise.
-/// @throws Error if the number is negative
+/// Repeats x `count` times along a dimension: `tile(x, dim<0>{}, 3)`. Communicates as cat.
+/// @throws Error if count is negative
 template <class... R, AnyTensor X, int D>
 constexpr auto tile(const X& x, dim<D>, index_t count) {
   constexpr int d = detail::dim_index<X::dims>(dim<D>{});
   return call_op<R...>(ops::Tile<d>{{}, detail::checked_length("tile", x, count)}, x);
 }
 
-/// Element i of a dimension goes to i + shift, those at the end to its begin:
-/// `roll(x, dim<0>{}, 1)`, likewise. Negative shifts go the other way.
+/// Moves element i of a dimension to (i + shift) mod its extent: `roll(x, dim<0>{}, 1)`. The shift
+/// may be negative. Communicates as cat.
 template <class... R, AnyTensor X, int D>
 constexpr auto roll(const X& x, dim<D>, index_t shift) {
   return call_op<R...>(ops::Roll<detail::dim_index<X::dims>(dim<D>{})>{{}, shift}, x);
 }
 
-/// A dimension backwards, likewise.
+/// Reverses the elements along a dimension. Communicates as cat.
 template <class... R, AnyTensor X, int D>
 constexpr auto flip(const X& x, dim<D>) {
   return call_op<R...>(ops::Flip<detail::dim_index<X::dims>(dim<D>{})>{}, x);

@@ -1,6 +1,6 @@
-// Products of queries and keys, as far as each query sees the keys: those up to its own place.
+// The causal mask of products of queries and keys: query i sees keys 0 to i.
 //
-//     // y[S0,S1] = causal_mask(x[S0,S1], fill)     by global index: nothing is sent
+//     // y[S0,S1] = causal_mask(x[S0,S1], fill)     by global index: no communication
 #pragma once
 
 #include <cleave/core/dtype.hpp>
@@ -12,7 +12,7 @@ namespace cleave {
 
 namespace ops {
 
-/// Each query sees the keys up to its own place: `fill` elsewhere, by global index.
+/// Keeps x[.., i, j] where j <= i, by global index; `fill` elsewhere.
 struct CausalMask {
   double fill = 0;
 
@@ -31,8 +31,8 @@ struct CausalMask {
 
 }  // namespace ops
 
-/// x where its column is at most its row, `fill` elsewhere: of the last two dimensions, by global
-/// index. Any dimension may be sharded.
+/// Masks the last two dimensions: x[.., i, j] where j <= i, by global index, `fill` elsewhere. Any
+/// dimension may be sharded.
 template <class... R, AnyTensor X>
 constexpr auto causal_mask(const X& x, double fill) {
   static_assert(X::dims >= 2, "cleave: causal_mask requires at least two dimensions");

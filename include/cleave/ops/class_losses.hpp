@@ -1,5 +1,5 @@
-// Losses of classifiers with the options of PyTorch's: ignored rows, label smoothing, losses of
-// single rows. The plain mean is in cross_entropy.hpp.
+// Classification losses with PyTorch's options: ignored rows, label smoothing, losses per row. The
+// plain mean is in cross_entropy.hpp.
 //
 //     // loss[P,R] = nll_loss(y[S0,S1], classes[S0,R])      nothing is gathered
 #pragma once
@@ -21,7 +21,7 @@ namespace cleave {
 
 namespace ops {
 
-/// Whether a row counts.
+/// Whether a row counts, that is, is not ignored.
 struct IsCounted : Elementwise {
   index_t ignored = -100;
 
@@ -32,7 +32,7 @@ struct IsCounted : Elementwise {
   }
 };
 
-/// The class of a row, of one that does not count any.
+/// The class of a row; an arbitrary valid one for rows that do not count.
 struct CountedClass : Elementwise {
   index_t ignored = -100;
 
@@ -45,22 +45,22 @@ struct CountedClass : Elementwise {
 
 }  // namespace ops
 
-/// Options of losses of classes.
+/// Options of classification losses.
 struct ClassLoss {
-  double label_smoothing = 0;   ///< how much of the target is spread evenly over all classes
+  double label_smoothing = 0;   ///< fraction of the target spread evenly over all classes
   index_t ignore_index = -100;  ///< rows of this class do not count
 };
 
 namespace detail {
 
-/// Which rows count, placed as y: [n, c].
+/// Which rows count, broadcast to y: [n, c], with its placements.
 template <class Y, class C>
 constexpr auto counted_rows(const Y& y, const C& classes, const ClassLoss& options) {
   return broadcast_dims<2u>(call_op(ops::IsCounted{{}, options.ignore_index}, classes), y);
 }
 
-/// -y[n, classes[n]], 0 for rows that do not count. Chosen, not multiplied: what is not chosen may
-/// be infinite.
+/// -y[n, classes[n]], 0 for rows that do not count. Elements are selected, not multiplied by 0 or
+/// 1, because the other elements may be infinite.
 template <class Y, class C>
 constexpr auto row_losses(const Y& y, const C& classes, const ClassLoss& options) {
   const auto valid = call_op(ops::CountedClass{{}, options.ignore_index}, classes);
@@ -133,17 +133,16 @@ constexpr void require_classes(const char* name, const X& x, const ClassLoss& op
 
 }  // namespace detail
 
-/// -y[n, classes[n]] for log-probabilities y: of each row, their sum, or their mean over the rows
-/// that count: `nll_loss<Reduction::none>(y, classes, {.ignore_index = 0})`.
+/// Negative log-likelihood loss, -y[n, classes[n]] for log-probabilities y: per row, summed, or the
+/// mean over the rows that count: `nll_loss<Reduction::none>(y, classes, {.ignore_index = 0})`.
 ///
 /// @param y        [n, c]; rows and classes may be sharded
-/// @param classes  [n], integers in [0, c), or the one to ignore (-100)
-/// @return         of `none` [n], 0 where a row does not count; else a number, of `mean` NaN if
-/// none
-///                 counts. Partial<Sum> on the axes that shard what was summed
-/// @collective     every rank of the mesh, if an operand lies elsewhere; for the mean, if rows are
-///                 sharded: how many of them count
-/// @throws Error   on the ranks that have another index outside of [0, c)
+/// @param classes  [n], integers in [0, c), or ignore_index (by default -100) for ignored rows
+/// @return         for `none` [n], 0 where a row does not count; otherwise a scalar, for `mean` NaN
+///                 if no row counts. Partial<Sum> on the axes that shard summed dimensions
+/// @collective     every rank of the mesh, if an operand has to be redistributed; for the mean also
+///                 if rows are sharded, to count them
+/// @throws Error   on the ranks that hold another index outside [0, c)
 template <Reduction By = Reduction::mean, AnyTensor X, AnyTensor C>
 constexpr auto nll_loss(const X& y, const C& classes, ClassLoss options = {}) {
   options.label_smoothing = 0;
@@ -151,13 +150,13 @@ constexpr auto nll_loss(const X& y, const C& classes, ClassLoss options = {}) {
   return call_op(ops::NllLoss<By>{{}, options}, y, classes);
 }
 
-/// nll_loss of log_softmax(logits), of which each class gets label_smoothing / c of the target:
+/// Cross-entropy loss, nll_loss of log_softmax(logits), where every class receives
+/// label_smoothing / c of the target:
 /// `cross_entropy<Reduction::mean>(logits, classes, {.label_smoothing = 0.1})`.
 ///
-/// @collective     every rank of the mesh, if classes are sharded: two all-reduces of a number per
-/// row;
-///                 or as for nll_loss
-/// @throws Error   likewise, or if the smoothing is not in [0, 1]
+/// @collective     every rank of the mesh, if classes are sharded: two all-reduces of one number
+///                 per row; otherwise as nll_loss
+/// @throws Error   as nll_loss, and if label_smoothing is not in [0, 1]
 template <Reduction By, AnyTensor X, AnyTensor C>
 constexpr auto cross_entropy(const X& logits, const C& classes, const ClassLoss& options = {}) {
   detail::require_classes<X, C>("cross_entropy", logits, options);

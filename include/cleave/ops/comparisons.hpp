@@ -1,6 +1,6 @@
-// Comparisons, logic and classification, element by element: truth values, which have no gradient.
+// Elementwise comparisons, logic and classification. Results are bools and have no gradient.
 //
-// <, <=, > and >= are operators, too. == is not: containers and tests compare whole objects by it.
+// <, <=, > and >= are also operators. == is not: containers and tests use it to compare objects.
 #pragma once
 
 #include <cleave/ops/elementwise.hpp>
@@ -9,7 +9,7 @@ namespace cleave {
 
 namespace ops {
 
-/// As all comparisons but NotEqual: false beside a NaN.
+/// Like all comparisons except NotEqual, false if an operand is NaN.
 struct Less : ElementwiseOn<Elements::ordered> {
   static constexpr const char* name = "less";
   template <class T>
@@ -53,7 +53,7 @@ struct NotEqual : Elementwise {
   }
 };
 
-/// Of numbers: what is not 0 is true, a NaN too.
+/// Numbers other than 0 are true, NaN included.
 struct LogicalAnd : Elementwise {
   static constexpr const char* name = "logical_and";
   template <class T>
@@ -109,7 +109,7 @@ struct IsFinite : ElementwiseOn<Elements::fractions> {
 
 }  // namespace ops
 
-/// a < b, of elements or with a number; as all comparisons a tensor of bool.
+/// a < b, element by element; a or b may be a number. Returns bools, like all comparisons.
 template <class... R, class A, TensorAndOther<A> B>
 constexpr auto less(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::Less{}, a, b);
@@ -145,41 +145,43 @@ constexpr auto not_equal(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::NotEqual{}, a, b);
 }
 
-/// Whether both are true, or not 0.
+/// Whether a and b are both true, that is, not 0.
 template <class... R, class A, TensorAndOther<A> B>
 constexpr auto logical_and(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::LogicalAnd{}, a, b);
 }
 
-/// Whether one is true, or not 0.
+/// Whether a or b is true, that is, not 0.
 template <class... R, class A, TensorAndOther<A> B>
 constexpr auto logical_or(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::LogicalOr{}, a, b);
 }
 
-/// Whether exactly one is true, or not 0.
+/// Whether exactly one of a and b is true, that is, not 0.
 template <class... R, class A, TensorAndOther<A> B>
 constexpr auto logical_xor(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::LogicalXor{}, a, b);
 }
 
-/// Whether it is false, or 0.
+/// Whether a is false, that is, 0.
 template <class... R, AnyTensor A>
 constexpr auto logical_not(const A& a) {
   return detail::pointwise<R...>(ops::LogicalNot{}, a);
 }
 
+/// Whether elements are NaN.
 template <class... R, AnyTensor A>
 constexpr auto isnan(const A& a) {
   return detail::pointwise<R...>(ops::IsNan{}, a);
 }
 
+/// Whether elements are infinite, of either sign.
 template <class... R, AnyTensor A>
 constexpr auto isinf(const A& a) {
   return detail::pointwise<R...>(ops::IsInf{}, a);
 }
 
-/// Neither infinite nor a NaN.
+/// Whether elements are neither infinite nor NaN.
 template <class... R, AnyTensor A>
 constexpr auto isfinite(const A& a) {
   return detail::pointwise<R...>(ops::IsFinite{}, a);

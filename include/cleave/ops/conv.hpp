@@ -1,10 +1,10 @@
-// Convolutions, as PyTorch defines them: filters are not mirrored.
+// Convolutions as PyTorch defines them: filters are not flipped.
 //
 //     // y[S0,S1,R,R] = conv2d(x[S0,R,R,R], weight[R,S0,R,R])    images over dp, channels over tp
 //     // y[S0,P]      = conv2d(x[S0,S1,..], weight[R,S1,..])     the channels of x over tp: a sum
 //
-// Images and channels may be sharded. Their rows and columns are made whole: a window reaches into
-// the shards of others.
+// Images and channels may be sharded. Sharded rows and columns are gathered, since windows extend
+// into neighbouring shards.
 #pragma once
 
 #include <array>
@@ -18,15 +18,15 @@
 
 namespace cleave {
 
-/// How filters move over N dimensions: `{.stride = {2, 2}, .padding = {1, 1}}`.
+/// Stride, padding and dilation in N dimensions: `{.stride = {2, 2}, .padding = {1, 1}}`.
 template <int N>
 struct Convolution {
   std::array<index_t, std::size_t(N)> stride = to_array<N>(Shape::filled(N, 1));
-  std::array<index_t, std::size_t(N)> padding{};  ///< zeros before and behind
+  std::array<index_t, std::size_t(N)> padding{};  ///< zeros added on both sides
   std::array<index_t, std::size_t(N)> dilation = to_array<N>(Shape::filled(N, 1));
 };
 
-/// Channels in groups: those of the result depend on those of x in the same group only.
+/// Groups of channels: channels of the result depend only on channels of x in the same group.
 struct ChannelGroups {
   index_t count = 1;
 };
@@ -73,7 +73,7 @@ struct Conv : Composite {
 
 namespace detail {
 
-/// @throws Error if the channels do not fit
+/// @throws Error if the channels of x, weight and groups do not match
 template <int N, class X, class W, class... B>
 constexpr void require_channels(const X& x, const W& weight, index_t groups, const B&...) {
   static_assert(X::dims == N + 2 && W::dims == N + 2 && ((B::dims == 1) && ...),
@@ -113,21 +113,21 @@ constexpr auto convolution(const X& x, const W& weight, ChannelGroups groups,
 
 }  // namespace detail
 
-/// Products of filters with the windows of images, summed over channels, plus a number per filter:
+/// Two-dimensional convolution, summed over channels, plus a bias per filter:
 /// `conv2d(x, weight, bias, {.stride = {2, 2}, .padding = {1, 1}})`.
 ///
 /// @param x       [images, channels, rows, columns]
 /// @param weight  [filters, channels, rows, columns]
-/// @param bias    [filters]; added once, wherever the operands lie
-/// @return        [images, filters, rows, columns]: floor((n + 2 padding - span) / stride) + 1 of a
-///                dimension of n, where span = dilation (size - 1) + 1. Partial<Sum> on the axes
-///                that shard channels of x
-/// @collective    every rank of the mesh, if an operand has to be redistributed: rows and columns
-///                that are sharded are made whole
-/// @cost          the windows of one image as a matrix (on a GPU: of all images). Gradients need
-///                those of all images, that of x twice
-/// @throws Error  if channels do not fit, a filter spans more than the padded image, a stride or a
-///                dilation is below 1, or a padding negative
+/// @param bias    [filters]; added once, whatever the placements of the operands
+/// @return        [images, filters, rows, columns]: an extent n of x becomes
+///                floor((n + 2 padding - span) / stride) + 1, where span = dilation (size - 1) + 1.
+///                Partial<Sum> on the axes that shard channels of x
+/// @collective    every rank of the mesh, if an operand has to be redistributed: sharded rows and
+///                columns are gathered
+/// @cost          memory for the windows of one image as a matrix (on a GPU: of all images).
+///                Gradients need the windows of all images, that of x twice
+/// @throws Error  if the channels do not match, a filter spans more than the padded image, a stride
+///                or a dilation is below 1, or a padding is negative
 template <class... R, AnyTensor X, AnyTensor W, AnyTensor B>
 constexpr auto conv2d(const X& x, const W& weight, const B& bias, const Convolution<2>& how = {}) {
   return detail::convolution<2, R...>(x, weight, how, bias);
@@ -137,9 +137,9 @@ constexpr auto conv2d(const X& x, const W& weight, const Convolution<2>& how = {
   return detail::convolution<2, R...>(x, weight, how);
 }
 
-/// The same with channels in groups: `conv2d(x, weight, bias, ChannelGroups{4})`, of a weight
-/// [filters, channels / groups, rows, columns]. Where channels or filters are sharded, the number of
-/// groups has to be divisible by the number of shards.
+/// Grouped convolution: `conv2d(x, weight, bias, ChannelGroups{4})`, with weight [filters,
+/// channels / groups, rows, columns]. If channels or filters are sharded, the number of groups must
+/// be divisible by the number of shards.
 template <class... R, AnyTensor X, AnyTensor W, AnyTensor B>
 constexpr auto conv2d(const X& x, const W& weight, const B& bias, ChannelGroups groups,
                       const Convolution<2>& how = {}) {
@@ -151,7 +151,8 @@ constexpr auto conv2d(const X& x, const W& weight, ChannelGroups groups,
   return detail::convolution<2, R...>(x, weight, groups, how);
 }
 
-/// The same over one dimension: x [images, channels, length], weight [filters, channels, length].
+/// One-dimensional convolution: x [images, channels, length], weight [filters, channels, length].
+/// Otherwise as conv2d.
 template <class... R, AnyTensor X, AnyTensor W, AnyTensor B>
 constexpr auto conv1d(const X& x, const W& weight, const B& bias, const Convolution<1>& how = {}) {
   return detail::convolution<1, R...>(x, weight, how, bias);

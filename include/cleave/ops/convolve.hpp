@@ -1,5 +1,5 @@
-// Products of windows and filters: what a convolution computes once its windows are there. Lowered
-// to products of matrices, whose columns are windows (im2col).
+// Products of windows and filters: the step of a convolution after its windows are formed. Lowered
+// to matrix products whose columns are windows (im2col).
 #pragma once
 
 #include <array>
@@ -20,10 +20,9 @@ namespace kernels {
 
 /// y = filters · windows for every image.
 ///
-/// @param letters  of filters, windows and y; the first one of all three is the image, along which
-///                 the filters repeat
-/// @cost on the host a copy of the windows of one image, on a GPU of all, where they do not lie as a
-///       matrix already
+/// @param letters  of filters, windows and y; the first letter of each is the image, along which
+///                 the filters broadcast
+/// @cost copies the windows of one image (on a GPU: of all) unless they already form a matrix
 template <class Device, class T>
 void convolve(On<Device> on, const Contraction& letters, const Strided<T>& y,
               const Strided<const T>& filters, const Strided<const T>& windows) {
@@ -37,7 +36,7 @@ void convolve(On<Device> on, const Contraction& letters, const Strided<T>& y,
 namespace detail {
 
 /// The letters of convolutions over N dimensions: "bcpuqv,ncuv,n->bnpq", and of their gradients.
-/// Grouped channels have a letter of their own, g.
+/// Groups of channels add a letter, g.
 template <int N, bool Grouped>
 struct ConvolutionText {
   static_assert(N == 1 || N == 2);
@@ -63,21 +62,21 @@ struct ConvolutionText {
   template <class Which>
   using Product = ops::Contract<decltype(einsum_of<Which>())>;
 
-  /// Dimensions of the windows that are summed over: channels and places in a window.
+  /// Dimensions of the windows that are summed over: channels and positions in a window.
   static constexpr std::array<int, 1 + N> summed = [] {
     std::array<int, 1 + N> dims{};
     dims[0] = 1 + Grouped;
     for (int i = 0; i < N; ++i) dims[std::size_t(1 + i)] = 3 + Grouped + 2 * i;
     return dims;
   }();
-  /// Dimensions of the result that the bias repeats along, as a mask.
+  /// Dimensions of the result along which the bias broadcasts, as a mask.
   static constexpr unsigned repeats = [] {
     unsigned mask = 1;
     for (int i = 0; i < N; ++i) mask |= 1u << (2 + Grouped + i);
     return mask;
   }();
 
-  /// Of filters, which have a dimension for images before the others, windows and the result.
+  /// Letters of filters (with a leading dimension for images), windows and the result.
   static constexpr kernels::Contraction letters = [] {
     const auto place = [](const RuleText& text, char letter) {
       for (std::size_t d = 0; d < text.size; ++d)
@@ -101,8 +100,8 @@ struct ConvolutionText {
 
 namespace ops {
 
-/// y[b, n, ..] = sum of windows[b, c, .., u] · filters[n, c, u] + bias[n], the bias once: where
-/// channels are sharded, the first rank adds it to its part of the sum.
+/// y[b, n, ..] = sum of windows[b, c, .., u] · filters[n, c, u] + bias[n]. The bias is added
+/// once: if channels are sharded, by the first rank.
 ///
 ///     // y[S0] = convolve(windows[S0], filters[R],  bias[R])     images
 ///     // y[S1] = convolve(windows[R],  filters[S0], bias[S0])    channels of the result

@@ -1,4 +1,4 @@
-// The loss of classifiers.
+// The cross-entropy loss of classifiers.
 #pragma once
 
 #include <cleave/ops/arithmetic.hpp>
@@ -11,8 +11,8 @@ namespace cleave {
 
 namespace ops {
 
-/// One-hot classes lie as the logits do, so that where classes are sharded nothing is gathered.
-/// Chosen, not multiplied: what is not chosen may be infinite.
+/// One-hot classes have the placements of the logits, so that sharded classes are not gathered.
+/// Elements are selected, not multiplied by 0 or 1, because the other elements may be infinite.
 struct CrossEntropy : Composite {
   static constexpr const char* name = "cross_entropy";
   static constexpr auto body(const auto& logits, const auto& classes) {
@@ -25,15 +25,15 @@ struct CrossEntropy : Composite {
 
 }  // namespace ops
 
-/// The mean over n of -log(softmax(logits[n, :])[classes[n]]).
+/// Cross-entropy loss: the mean over n of -log(softmax(logits[n, :])[classes[n]]).
 ///
 ///     loss[P,R] = cross_entropy(logits[S0,S1], classes[S0,R])     nothing is gathered
 ///
 /// @param logits   [n, c], real numbers; rows and classes may be sharded
 /// @param classes  [n], integers in [0, c)
-/// @return         a number; Partial<Sum> on the axes that shard rows or classes
-/// @collective     every rank of the mesh, if classes are sharded, or an operand is elsewhere
-/// @throws Error   on the ranks that have an index outside of [0, c)
+/// @return         a scalar; Partial<Sum> on the axes that shard rows or classes
+/// @collective     every rank of the mesh, if classes are sharded or an operand is redistributed
+/// @throws Error   on the ranks that hold an index outside [0, c)
 template <AnyTensor X, AnyTensor C>
 constexpr auto cross_entropy(const X& logits, const C& classes) {
   static_assert(X::dims == 2 && C::dims == 1,

@@ -1,4 +1,4 @@
-// Running sums along a dimension, of which every rank has to have whole lines.
+// Cumulative sums along a dimension, which must not be sharded.
 //
 //     // y[S0] = cumsum(x[S0], dim<1>{})
 //     // y[S0] = cumsum(x[S1], dim<1>{})      an all-to-all of x first
@@ -14,7 +14,8 @@ namespace cleave {
 
 namespace ops {
 
-/// y[i] = x[0] + .. + x[i] along dimension D, or x[i] + .. to the end. Bools are counted.
+/// y[i] = x[0] + .. + x[i] along dimension D; if reversed, the sum from x[i] to the end. Bools are
+/// counted.
 template <int D>
 struct CumSum {
   bool reversed = false;
@@ -31,7 +32,7 @@ struct CumSum {
   void kernel(const auto& on, const Task&, const auto& y, const auto& x) const {
     running_sums(on, x, D, reversed, y);
   }
-  // x[i] counts in y[i], y[i + 1], ..
+  // x[i] contributes to y[i], y[i + 1], ..
   template <class G, class Y, class X>
     requires(!std::is_integral_v<typename X::value_type>)
   constexpr auto gradient(wrt<0>, const G& g, const Y&, const X&) const {
@@ -41,11 +42,11 @@ struct CumSum {
 
 }  // namespace ops
 
-/// Running sums along a dimension: y[i] = x[0] + .. + x[i]. Integers wrap; bools are counted.
+/// Cumulative sums along a dimension: y[i] = x[0] + .. + x[i]. Integers wrap; bools are counted.
 ///
-/// @return     of the extents of x; the dimension is not sharded
-/// @collective every rank of the mesh, if the dimension is sharded: an all-to-all makes lines whole
-///             where another dimension can be sharded instead
+/// @return     the shape of x, not sharded along D; int64 for bools
+/// @collective every rank of the mesh, if the dimension is sharded: an all-to-all, if another
+///             dimension can be sharded instead
 template <class... R, AnyTensor X, int D>
 constexpr auto cumsum(const X& x, dim<D>) {
   return call_op<R...>(ops::CumSum<detail::dim_index<X::dims>(dim<D>{})>{}, x);

@@ -1,6 +1,6 @@
-// Diagonals of matrices: taken out, summed, made to matrices; products of all pairs of elements.
+// Diagonals of matrices, traces and diagonal matrices: diagonal, trace, diag; and outer products.
 //
-//     // y[S0] = diagonal(x[S0,R])     y[P] = diagonal(x[S1])     nothing is sent
+//     // y[S0] = diagonal(x[S0,R])     y[P] = diagonal(x[S1])     no communication
 //     // y[S0,R] = diag(x[S0])
 #pragma once
 
@@ -16,11 +16,11 @@ namespace cleave {
 
 namespace kernels {
 
-/// What a part of a matrix, the last two dimensions of x, has of the diagonal: elements along the
-/// last dimension.
+/// A view of the diagonal elements in x, whose last two dimensions are a block of a matrix. The
+/// elements lie along the view's last dimension.
 ///
 /// @param row, column  global indices of the first element of x
-/// @param skipped      set to how many rows of x come before
+/// @param skipped      set to the number of rows of x before the first diagonal element
 template <class T>
 Strided<T> diagonal_of(const Strided<T>& x, index_t row, index_t column, index_t& skipped) {
   const int d = x.extents.dims - 2;
@@ -41,8 +41,8 @@ Strided<T> diagonal_of(const Strided<T>& x, index_t row, index_t column, index_t
 
 namespace ops {
 
-/// y[.., i] = x[.., i, i]. Where columns are sharded, a rank has zeros for the elements that others
-/// have: the result is the sum over ranks.
+/// y[.., i] = x[.., i, i]. If columns are sharded, a rank stores zeros for the elements of other
+/// ranks; the result is the sum over ranks.
 struct Diagonal {
   static constexpr const char* name = "diagonal";
   static constexpr const char* partials = "sum->sum; avg->avg";
@@ -66,7 +66,7 @@ struct Diagonal {
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const X& x);
 };
 
-/// y[.., i, j] = x[.., i] where i = j, else 0.
+/// y[.., i, j] = x[.., i] where i == j, else 0.
 struct Diag {
   index_t extent = 0;
 
@@ -100,7 +100,7 @@ constexpr auto Diagonal::gradient(wrt<0>, const auto& g, const auto&, const X& x
 
 }  // namespace ops
 
-/// The elements x[.., i, i] of square matrices, the last two dimensions.
+/// The diagonals x[.., i, i] of square matrices, which are the last two dimensions.
 ///
 /// @return    [.., n]; Partial<Sum> on the axes that shard the columns
 /// @throws Error if the matrices are not square
@@ -114,22 +114,22 @@ constexpr auto diagonal(const X& x) {
   return call_op<R...>(ops::Diagonal{}, x);
 }
 
-/// Matrices with x on their diagonals, zeros elsewhere: [.., n] becomes [.., n, n]. Shards of x
-/// become shards of the rows.
+/// Diagonal matrices with x on their diagonals: [.., n] becomes [.., n, n]. Shards of x become
+/// shards of the rows.
 template <class... R, AnyTensor X>
 constexpr auto diag(const X& x) {
   static_assert(X::dims >= 1, "cleave: diag requires at least one dimension");
   return call_op<R...>(ops::Diag{shape_of(x)[X::dims - 1]}, x);
 }
 
-/// The sum of the diagonal of a matrix, or of all matrices in a stack of them; Partial<Sum> on the
-/// axes that shard rows or columns. @see diagonal
+/// The sum of the diagonal of each matrix: [.., n, n] becomes [..]; Partial<Sum> on the axes that
+/// shard rows or columns. @see diagonal
 template <AnyTensor X>
 constexpr auto trace(const X& x) {
   return sum(diagonal(x), dim<-1>{});
 }
 
-/// y[i, j] = a[i] · b[j].
+/// The outer product of two vectors: y[i, j] = a[i] · b[j].
 template <class... R, AnyTensor A, AnyTensor B>
 constexpr auto outer(const A& a, const B& b) {
   static_assert(A::dims == 1 && B::dims == 1, "cleave: outer takes two arrays of one dimension");

@@ -13,12 +13,12 @@ namespace cleave {
 template <int... D>
 struct dim {};
 
-/// All dimensions: what reductions take where no `dim` is given.
+/// All dimensions: the default of reductions.
 struct every_dim {};
 
 namespace detail {
 
-/// The dimensions as a set: bit d stands for dimension d.
+/// The dimensions as a mask: bit d stands for dimension d. 0 if a dimension is named twice.
 template <int Rank, int... D>
 constexpr unsigned dim_mask(dim<D...>) {
   static_assert(((D >= -Rank && D < Rank) && ...), "cleave: the tensor has no such dimension");
@@ -29,7 +29,7 @@ constexpr unsigned dim_mask(dim<D...>) {
   return twice ? 0 : mask;
 }
 
-/// The set of a `dim` or of `every_dim`, for a tensor of type X.
+/// The mask of a `dim` or of `every_dim`, for a tensor of type X.
 template <class X, class D>
 constexpr unsigned checked_mask() {
   if constexpr (std::is_same_v<D, every_dim>) {
@@ -41,7 +41,7 @@ constexpr unsigned checked_mask() {
   }
 }
 
-/// One dimension counted from the front.
+/// The index of a dimension, counted from the front.
 template <int Rank, int D>
 constexpr int dim_index(dim<D>) {
   static_assert(D >= -Rank && D < Rank, "cleave: the tensor has no such dimension");
@@ -51,7 +51,7 @@ constexpr int dim_index(dim<D>) {
 /// "b": the letter of dimension 1.
 constexpr RuleText letter_of(int d) { return dim_letters(d, d + 1); }
 
-/// "adc": letters of `dims` dimensions, of which `at` has one of its own.
+/// "adc": letters of `dims` dimensions, with a new letter for dimension `at`.
 constexpr RuleText letters_with(int dims, int at) {
   RuleText text = dim_letters(0, at);
   text += char('a' + dims);
@@ -59,13 +59,13 @@ constexpr RuleText letters_with(int dims, int at) {
   return text;
 }
 
-/// "abc->adc": dimension At of the result has an extent of its own.
+/// "abc->adc": dimension At of the result has a new extent.
 template <int At>
 constexpr RuleText new_extent_factors(const std::array<int, 1>& dims) {
   return factors_text(dim_letters(0, dims[0]), letters_with(dims[0], At));
 }
 
-/// "abc->ac": the dimensions of the mask disappear.
+/// "abc->ac": removes the dimensions of the mask.
 template <unsigned Mask>
 constexpr RuleText reduction_factors(const std::array<int, 1>& dims) {
   return factors_text(dim_letters(0, dims[0]), dim_letters(0, dims[0], Mask));

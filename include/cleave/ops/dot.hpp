@@ -32,7 +32,7 @@ struct Dot : Composite {
 
 namespace detail {
 
-/// What two operands that lie beside each other have to be.
+/// Requires two operands with the same number of dimensions and element type.
 template <class X, class Y>
 constexpr void require_pair() {
   static_assert(
@@ -42,8 +42,8 @@ constexpr void require_pair() {
 
 }  // namespace detail
 
-/// The sum of x · y over all elements, or over the dimensions of a `dim`; as in NumPy's and
-/// PyTorch's dot, complex elements are not conjugated.
+/// The sum of x · y over all dimensions, or over the dimensions of a `dim`. As in dot of NumPy and
+/// PyTorch, complex elements are not conjugated.
 ///
 /// @return     Partial<Sum> on the axes that shard a summed dimension
 /// @collective every rank of the mesh, if an operand has to be redistributed

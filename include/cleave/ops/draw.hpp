@@ -1,5 +1,5 @@
-// Where operations that draw random numbers have their state from: the ranks of a DTensor, the
-// caller for a Tensor, each run of a program for what is traced.
+// The random state of operations that draw random numbers: for a DTensor that of its ranks, for a
+// Tensor that of the caller, for a traced value that of each run of the program.
 #pragma once
 
 #include <type_traits>
@@ -13,7 +13,7 @@ namespace cleave {
 namespace ops {
 
 /// The state that a kernel draws from.
-/// @param state  of the operation: in a program, counted from where the run under way stands
+/// @param state  of the operation; in a program, its offset is relative to that of the current run
 inline RandomState state_of_draw(const Task& task, const RandomState& state) {
   if (task.draws == nullptr) return state;
   return {task.draws->seed, task.draws->offset + state.offset};
@@ -23,7 +23,7 @@ inline RandomState state_of_draw(const Task& task, const RandomState& state) {
 
 namespace detail {
 
-/// The state of a draw on what holds x: a mesh, or a graph, whose runs will take it.
+/// Takes a draw from the ranks of a DTensor's mesh, or records one in the graph of a traced value.
 template <class X>
 constexpr RandomState take_draw_of(const char* operation, const X& x) {
   const auto& value = innermost(x);
@@ -35,7 +35,7 @@ constexpr RandomState take_draw_of(const char* operation, const X& x) {
   else return value.graph().take_draw();
 }
 
-/// The same for a Tensor, from a state that is passed.
+/// Takes a draw for a Tensor, from the state that is passed.
 template <class X>
 RandomState take_draw_of(const char*, const X&, RandomState& state) {
   static_assert(

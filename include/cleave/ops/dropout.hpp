@@ -1,10 +1,10 @@
-// Dropout: elements are set to zero with a probability, the others scaled, so that the mean stays.
+// Dropout: sets elements to zero with a given probability and scales the others to keep the mean.
 //
 //     // y[S0,R] = dropout(x[S0,R], 0.1)
 //
-// Which elements depends on the state of the draw and their global index. A sum over ranks stays
-// one, as all of its addends have the same elements dropped. The gradient draws the same mask again:
-// a record keeps 24 bytes.
+// The dropped elements depend on the random state and on global indices. Partial sums remain
+// partial, because every rank drops the same elements. The gradient draws the same mask again, so
+// that a record on the tape keeps 24 bytes.
 #pragma once
 
 #include <type_traits>
@@ -54,22 +54,22 @@ constexpr void require_dropout(double probability) {
 
 }  // namespace detail
 
-/// Zero with that probability, else x / (1 - probability); on any mesh the same elements.
+/// Sets each element to 0 with the given probability, to x / (1 - probability) otherwise. The
+/// dropped elements do not depend on the mesh.
 ///
-/// Takes one draw of the state of x's ranks. In a program that is traced it is a draw of each run:
-/// every run drops other elements, the same ones as the function called on DTensors would.
+/// Takes one draw from the state of x's ranks. In a traced program every run takes a draw: each run
+/// drops other elements, the same ones as a direct call on DTensors.
 ///
 /// @collective every rank of the world, so that their states stay equal; nothing is communicated,
 ///             except that CLEAVE_CHECK=collective compares the states
-/// @throws Error if the probability must be in [0, 1]; with CLEAVE_CHECK=collective, if states
-/// differ
+/// @throws Error if the probability is not in [0, 1]; with CLEAVE_CHECK=collective if states differ
 template <AnyTensor X>
 constexpr auto dropout(const X& x, double probability) {
   detail::require_dropout(probability);
   return detail::dropped_out(x, probability, detail::take_draw_of("dropout", x));
 }
 
-/// The same of a tensor on one rank, from a state that is passed.
+/// Dropout of a local tensor, with the state that is passed.
 template <AnyTensor X>
 auto dropout(const X& x, double probability, RandomState& state) {
   detail::require_dropout(probability);

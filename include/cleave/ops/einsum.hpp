@@ -1,5 +1,5 @@
-// Products of arrays in Einstein's notation: a letter per dimension; letters that the result lacks
-// are summed over. Lowered to products of matrices.
+// Products of arrays in Einstein notation: one letter per dimension; letters missing in the result
+// are summed over. Lowered to matrix products.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ namespace cleave {
 
 namespace detail {
 
-/// "ij,jk->ik" as parts.
+/// "ij,jk->ik", split into operands and result.
 struct EinsumText {
   static constexpr int max_parts = 8;
   std::array<RuleText, std::size_t(max_parts)> operand{};
@@ -78,7 +78,7 @@ struct Einsum {
 
 namespace detail {
 
-/// A literal's characters, while it is read.
+/// The characters of a literal, as a template argument.
 template <std::size_t N>
 struct EinsumLiteral {
   char chars[N]{};
@@ -97,7 +97,8 @@ constexpr auto einsum_of() {
   return einsum_of<Maker>(std::make_index_sequence<Maker::text.size>{});
 }
 
-/// What a product of two arrays makes of the gradient of its result and the other array.
+/// The einsums that compute the gradients of a product of two arrays: from the gradient of the
+/// result and the other array.
 template <class Text>
 class EinsumGradients {
   struct OfLeft {
@@ -134,12 +135,12 @@ constexpr kernels::Contraction contraction_of(std::string_view text) {
 
 namespace ops {
 
-/// A product of two arrays, of whose letters each is in two of x, w and y at least.
+/// A product of two arrays, in which each letter occurs in at least two of x, w and y.
 ///
 ///     // y[S0,R,R] = contract(x[S0,R,R], w[S0,R,R])    aij,ajk->aik    a batch
 ///     // y[P]      = contract(x[S2], w[S1])            the same, summed over shards of j
 ///
-/// @tparam Repeats  whether extents of 1 repeat along the letters that all three have
+/// @tparam Repeats  whether extents of 1 broadcast along the letters that all three have
 template <class Text, bool Repeats = false>
 struct Contract {
   static constexpr const char* name = "einsum";
@@ -152,7 +153,7 @@ struct Contract {
   static void kernel(const auto& on, const Task&, const auto& y, const auto& x, const auto& w) {
     contract(on, letters, y, x, w);
   }
-  // each operand's gradient is the product of g and the other one
+  // the gradient of each operand is the product of g and the other operand
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto&, const auto& w) {
     return call_op(Contract<typename Gradients::Left, Repeats>{}, g, conj(w));
   }
@@ -168,7 +169,7 @@ struct Contract {
 
 namespace detail {
 
-/// The dimensions (bits) of `letters` that are in none of the others.
+/// The dimensions of `letters`, as a mask, that are in neither `other` nor `result`.
 constexpr unsigned letters_alone(std::string_view letters, std::string_view other,
                                  std::string_view result) {
   unsigned mask = 0;
@@ -185,7 +186,7 @@ constexpr RuleText letters_without(std::string_view letters, unsigned mask) {
   return text;
 }
 
-/// One operand: a sum, then its dimensions in the order of the result.
+/// One operand: a sum, then a permutation to the order of the result.
 template <class Text>
 struct EinsumOfOne {
   static constexpr std::string_view letters = Text::parts.operand[0];
@@ -202,7 +203,7 @@ struct EinsumOfOne {
   }
 };
 
-/// Two operands: letters that are in one of them only are summed over first.
+/// Two operands: letters that occur in one operand only are summed over first.
 template <class Text>
 struct EinsumOfTwo {
   static constexpr std::string_view left = Text::parts.operand[0], right = Text::parts.operand[1];
@@ -220,7 +221,7 @@ struct EinsumOfTwo {
   }
 };
 
-/// Several operands: the first two become one, with the letters that are still needed.
+/// More operands: the first two are multiplied, keeping the letters that are still needed.
 template <class Text>
 struct EinsumOfMore {
   static constexpr RuleText joined = [] {
@@ -253,7 +254,7 @@ constexpr bool dims_fit(const EinsumText& parts, std::index_sequence<I...>) {
   return ((parts.operand[I].size == std::size_t(X::dims)) && ...);
 }
 
-/// What types know of a call.
+/// Checks the types of a call.
 template <class Text, class X, class... More>
 constexpr void verify_einsum() {
   static_assert(Text::parts.operands == int(1 + sizeof...(More)),
@@ -267,19 +268,19 @@ constexpr void verify_einsum() {
 
 }  // namespace detail
 
-/// The product of arrays that a text describes, a letter per dimension:
+/// Evaluates an Einstein summation, which has one letter per dimension:
 ///
 ///     einsum("bik,bkj->bij"_ein, x, w)     // products of matrices
 ///     einsum("ij->ji"_ein, x)              // a transpose
 ///     einsum("ij,j->"_ein, x, y)           // all products, summed
 ///
-/// Letters that the result lacks are summed over. Any dimension may be sharded; where one that is
-/// summed over is, the result is Partial<Sum>. Three arrays or more are multiplied from the left.
+/// Letters missing in the result are summed over. Any dimension may be sharded; if a summed one is,
+/// the result is Partial<Sum>. Three or more arrays are multiplied from left to right.
 ///
-/// @return  the letters after the arrow, in that order
+/// @return  an array with the dimensions after the arrow, in that order
 /// @collective every rank of the mesh, if an operand has to be redistributed
-/// @cost    products of matrices; operands are copied where their dimensions do not merge into rows
-///          and columns
+/// @cost    matrix products; an operand is copied if its dimensions do not merge into rows and
+///          columns
 /// @throws Error if the extents of one letter differ
 template <class... R, char... C, AnyTensor X, AnyTensor... More>
   requires(!detail::asks_exact<R...>)
@@ -302,7 +303,7 @@ constexpr auto einsum(Einsum<C...>, const X& x, const More&... more) {
 
 inline namespace literals {
 
-/// The text of an einsum.
+/// The text of an einsum: `"ij,jk->ik"_ein`.
 template <detail::EinsumLiteral Text>
 constexpr auto operator""_ein() {
   return []<std::size_t... I>(std::index_sequence<I...>) {

@@ -1,20 +1,20 @@
-// What the named elementwise operations share: one element type, and which elements they take.
+// Common parts of the named elementwise operations: conversion to one element type, and the element
+// types that an operation accepts.
 //
-// A row of `partials` is written where it holds for all values, including those that stand for
-// nothing (a rank without elements has the least value of the type as its candidate for a maximum):
+// An operation declares a row of `partials` only if it holds for all values, including neutral ones
+// (a rank without elements contributes the lowest value of the type to a maximum):
 //
-//   sum, avg   what is linear: f(x1 + x2, y1 + y2) = f(x1, y1) + f(x2, y2)
-//   avg        also what is affine: avg(x) + y = avg(x + y); with a sum, y would be counted n times
-//   max, min   what is monotone in the operand; falling functions turn one into the other. Adding
-//              is not: integers wrap, and -inf, a candidate that stands for nothing, plus inf is
-//              NaN
-//   product    what is multiplicative
+//   sum, avg   linear functions: f(x1 + x2, y1 + y2) = f(x1, y1) + f(x2, y2)
+//   avg        also affine functions: avg(x) + y = avg(x + y); a sum would count y n times
+//   max, min   functions monotone in the operand; decreasing ones swap max and min. Addition is
+//              excluded: integers wrap, and -inf, the neutral value, plus inf is NaN
+//   product    multiplicative functions
 //
-// Sums are the exception: a rank's part of one may be zero, and 0 * inf and 0 / 0 are NaN.
+// Sums are the exception: a rank's part of a sum may be zero, and 0 * inf and 0 / 0 are NaN.
 //
-// Types without an order (complex) have no partials of max and min, so their rows are never used.
-// Gradients of broadcast operands are summed where they arrive, not here. Those of complex
-// operands are conjugate, as in PyTorch: steepest ascent of a real loss.
+// Types without an order (complex) have no partials of max and min, so these rows are never used.
+// Gradients of broadcast operands are summed when they are accumulated, not here. Gradients of
+// complex operands are conjugated, as in PyTorch: the steepest ascent of a real loss.
 #pragma once
 
 #include <type_traits>
@@ -29,7 +29,7 @@ namespace cleave {
 
 namespace ops {
 
-/// The elements that a function is defined on.
+/// The element types that a function is defined on.
 enum class Elements {
   ordered,    ///< real numbers, integers, bools
   fractions,  ///< real and complex numbers
@@ -46,7 +46,7 @@ struct ElementwiseOn : Elementwise {
 
 namespace detail {
 
-/// Whether a number may become a T without losing its kind: integer < real < complex.
+/// Whether a number of type N may become a T: its kind is not wider (integer < real < complex).
 template <class T, class N>
 constexpr bool is_number_for() {
   constexpr auto kind = []<class A>(const A*) {
@@ -55,7 +55,7 @@ constexpr bool is_number_for() {
   return kind(static_cast<const N*>(nullptr)) <= kind(static_cast<const T*>(nullptr));
 }
 
-/// A number as another type of number.
+/// Converts a number to another element type.
 template <class To, class From>
 CLEAVE_HOST_DEVICE constexpr To converted(const From& a) {
   using F = accumulator_t<From>;
@@ -68,7 +68,7 @@ CLEAVE_HOST_DEVICE constexpr To converted(const From& a) {
   else return To(T(F(a)));
 }
 
-/// A tensor as it is, a number as a T.
+/// Returns a tensor unchanged, a number converted to T.
 template <class T, class X>
 constexpr decltype(auto) same_type(const X& x) {
   if constexpr (AnyTensor<X>) {
@@ -83,7 +83,7 @@ constexpr decltype(auto) same_type(const X& x) {
   }
 }
 
-/// Requires that an operation is defined on elements T.
+/// Requires that an operation is defined on elements of type T.
 template <class Op, class T>
 constexpr void require_elements() {
   if constexpr (requires { Op::defined_on; }) {
@@ -108,7 +108,7 @@ constexpr auto pointwise(const Op& op, const X&... x) {
   return call_as(Request<R...>{}, op, same_type<T>(x)...);
 }
 
-/// Rows of a function that never falls.
+/// The `partials` rows of a nondecreasing function.
 inline constexpr const char* never_falls = "max->max; min->min";
 
 }  // namespace detail

@@ -1,10 +1,10 @@
-// Exact sums: `sum<exact>(x)`, `mean<exact>`, `dot<exact>` and `norm<exact>` are the true result of
-// the elements, rounded once. So they have the same bits on any number of ranks, mesh and
-// placement, with threads, MPI and GPUs: what ranks exchange are integers, whose sum has no order.
+// Exact sums: `sum<exact>(x)`, `mean<exact>`, `dot<exact>` and `norm<exact>` are the exact result
+// rounded once. The result is bitwise identical for any number of ranks, mesh and placements, with
+// threads, MPI and GPUs, because ranks exchange integers, whose sum does not depend on the order.
 //
 //     // y[R] = sum<exact>(x[S0])      one all-reduce of a few hundred bytes per result
 //
-// docs/exact_sums.md has the guarantee, and what it costs.
+// docs/exact_sums.md states the guarantee and its cost.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ namespace detail {
 using kernels::ExactEpilogue;
 using kernels::ExactTerms;
 
-/// "ab->a" or "ab,ab->a": one operand or two, and those dimensions that stay.
+/// "ab->a" or "ab,ab->a": one operand or two, and the dimensions outside the mask.
 constexpr RuleText exact_factors(ExactTerms terms, int dims, unsigned mask) {
   const RuleText operand = dim_letters(0, dims), result = dim_letters(0, dims, mask);
   return terms == ExactTerms::products ? factors_text(operand, operand, result)
@@ -37,11 +37,11 @@ constexpr RuleText exact_factors(ExactTerms terms, int dims, unsigned mask) {
 
 namespace ops {
 
-/// What is added up, as kernels for GPUs take it: as a type.
+/// The kind of terms as a type, which kernels for GPUs take.
 template <kernels::ExactTerms Terms>
 inline constexpr std::integral_constant<kernels::ExactTerms, Terms> exact_terms{};
 
-/// What a rank contributes to exact sums: integers, in a new last dimension.
+/// A rank's part of exact sums: integers, in a new last dimension.
 template <kernels::ExactTerms Terms, unsigned Mask>
 struct ExactParts {
   using result = kernels::ExactWord;
@@ -61,7 +61,7 @@ struct ExactParts {
   }
 };
 
-/// The numbers that they stand for.
+/// The numbers that the integers of ExactParts represent.
 template <kernels::ExactTerms Terms, class T>
 struct ExactValue {
   using result = T;
@@ -80,7 +80,7 @@ struct ExactValue {
   }
 };
 
-/// Both at once, of dimensions that this rank has whole.
+/// ExactParts and ExactValue in one kernel, for dimensions that are not sharded.
 template <kernels::ExactTerms Terms, unsigned Mask>
 struct ExactWhole {
   kernels::ExactEpilogue epilogue{};
@@ -96,7 +96,7 @@ struct ExactWhole {
   }
 };
 
-/// Base of exact reductions of the dimensions of a mask.
+/// Base of exact reductions over the dimensions of a mask.
 template <kernels::ExactTerms Terms, kernels::ExactEpilogue::Kind Kind, unsigned Mask>
 struct ExactReduction : Composite {
   static constexpr bool takes_request = true;
@@ -160,20 +160,20 @@ concept ExactTag = std::is_same_v<E, exact>;
 
 }  // namespace detail
 
-/// The sum over all elements, or over the dimensions of a `dim`: the element type's nearest to the
-/// true sum. Of integers and bools, what `sum` is.
+/// The exact sum over all elements, or over the dimensions of a `dim`, rounded once to the element
+/// type. For integers and bools the same as `sum`.
 ///
 /// @return  without the summed dimensions; never Partial on the axes that shard one of them
-/// @collective every rank of the mesh, if a summed dimension is sharded, or x has to be redistributed
-/// @cost    one all-reduce: per result, 560 bytes of doubles, 104 of floats, 48 of halves; as much
-///          memory. Without one where no summed dimension is sharded
+/// @collective every rank of the mesh, if a summed dimension is sharded or x must be redistributed
+/// @cost    one all-reduce if a summed dimension is sharded: per result, 560 bytes for doubles, 104
+///          for floats, 48 for halves; the same amount of memory
 template <detail::ExactTag E, class... R, AnyTensor X, class D = every_dim>
 constexpr auto sum(const X& x, D over = {}) {
   if constexpr (std::is_integral_v<typename X::value_type>) return sum<R...>(x, over);
   else return call_op<R...>(ops::ExactSum<detail::checked_mask<X, D>()>{}, x);
 }
 
-/// The mean, likewise: the true mean, rounded once. NaN for no elements.
+/// The exact mean, rounded once; NaN for no elements. Otherwise as sum<exact>.
 template <detail::ExactTag E, class... R, AnyTensor X, class D = every_dim>
 constexpr auto mean(const X& x, D = {}) {
   static_assert(!std::is_integral_v<typename X::value_type>,
@@ -181,7 +181,7 @@ constexpr auto mean(const X& x, D = {}) {
   return call_op<R...>(ops::ExactMean<detail::checked_mask<X, D>()>{}, x);
 }
 
-/// The square root of the sum of squares, likewise: nothing overflows before the result does.
+/// The exact square root of the sum of squares, rounded once: it overflows only if the result does.
 /// @cost  as sum<exact>, with twice the bytes
 template <detail::ExactTag E, class... R, AnyTensor X, class D = every_dim>
 constexpr auto norm(const X& x, D = {}) {
@@ -189,7 +189,7 @@ constexpr auto norm(const X& x, D = {}) {
   return call_op<R...>(ops::ExactNorm<detail::checked_mask<X, D>()>{}, x);
 }
 
-/// The sum of the products of elements, likewise.
+/// The exact sum of the products of elements, rounded once.
 /// @cost  as sum<exact>, with twice the bytes
 template <detail::ExactTag E, class... R, AnyTensor X, AnyTensor Y, class D = every_dim>
 constexpr auto dot(const X& x, const Y& y, D over = {}) {

@@ -1,10 +1,10 @@
-// Exact products and what networks are made of besides: `matmul<exact>`, `einsum<exact>`,
-// `linear<exact>` and `cross_entropy<exact>` are sums of the true values, rounded once, and so are
-// their gradients. A network of them has the same losses, bit by bit, on any mesh.
+// Exact products and network layers: `matmul<exact>`, `einsum<exact>`, `linear<exact>` and
+// `cross_entropy<exact>` compute exact sums, rounded once, and so do their gradients. A network of
+// them has bitwise identical losses on any mesh.
 //
 //     // y[S0,R] = matmul<exact>(x[S0,S1], w[R,S0])   one all-reduce over tp: 176 bytes per float
 //
-// docs/exact_sums.md has the guarantee, and what it costs.
+// docs/exact_sums.md states the guarantee and its cost.
 #pragma once
 
 #include <cstddef>
@@ -23,14 +23,14 @@ namespace cleave {
 
 namespace ops {
 
-/// What a rank contributes to exact products: integers, in a new last dimension.
+/// A rank's part of exact products: integers, in a new last dimension.
 template <class Text>
 struct ExactProductParts {
   using result = kernels::ExactWord;
   index_t words = 0;
 
   static constexpr const char* name = "exact_parts";
-  /// The text with a letter more in the result.
+  /// The text with one more letter in the result.
   static constexpr RuleText factors = [] {
     RuleText text;
     text += Text::text;
@@ -46,7 +46,7 @@ struct ExactProductParts {
   }
 };
 
-/// Both at once, of summed dimensions that this rank has whole.
+/// ExactProductParts and ExactValue in one kernel, for summed dimensions that are not sharded.
 template <class Text>
 struct ExactProductWhole {
   static constexpr const char* name = "einsum";
@@ -63,7 +63,7 @@ struct ExactProductWhole {
   }
 };
 
-/// The exact product of two arrays, of whose letters each is in two of x, w and y at least.
+/// The exact product of two arrays, in which each letter occurs in at least two of x, w and y.
 template <class Text>
 struct ExactContract : Composite {
   static constexpr const char* name = "einsum";
@@ -90,13 +90,13 @@ struct ExactContract : Composite {
 
  private:
   using Gradients = cleave::detail::EinsumGradients<Text>;
-  /// The dimensions (bits) of an operand that are summed over.
+  /// The dimensions of an operand that are summed over, as a mask.
   static constexpr unsigned summed_in(std::size_t operand) {
     return cleave::detail::letters_alone(Text::parts.operand[operand], "", Text::parts.result);
   }
 };
 
-/// y = x · weight^T + bias, of exact products: two roundings.
+/// y = x · weight^T + bias with an exact product: two roundings.
 struct ExactLinear : Composite {
   static constexpr const char* name = "linear";
 
@@ -128,7 +128,7 @@ struct ExactLinear : Composite {
   }
 };
 
-/// log(softmax(x)) over dimension 1, of an exact sum of the rounded exponentials.
+/// log(softmax(x)) over dimension 1, with an exact sum of the rounded exponentials.
 struct ExactLogSoftmax : Composite {
   static constexpr const char* name = "log_softmax";
   static constexpr auto body(const auto& logits) {
@@ -142,7 +142,7 @@ struct ExactLogSoftmax : Composite {
   }
 };
 
-/// The mean of -log(softmax(logits)[class]), of exact sums.
+/// The mean of -log(softmax(logits)[class]), with exact sums.
 struct ExactCrossEntropy : Composite {
   static constexpr const char* name = "cross_entropy";
   static constexpr auto body(const auto& logits, const auto& classes) {
@@ -156,27 +156,27 @@ struct ExactCrossEntropy : Composite {
 
 }  // namespace ops
 
-/// einsum(text, x, w) of two arrays, the element type's nearest to the true value; so are
-/// gradients.
+/// einsum(text, x, w) of two arrays: the exact result, rounded once to the element type. Gradients
+/// are exact, too.
 ///
 /// @return  never Partial on the axes that shard a summed dimension
 /// @collective every rank of the mesh, if a summed dimension is sharded, or an operand has to be
 ///             redistributed
-/// @cost    tens of times that of einsum; one all-reduce: per result as dot<exact>
+/// @cost    tens of times that of einsum; one all-reduce, with the bytes per result of dot<exact>
 template <detail::ExactTag E, class... R, char... C, AnyTensor X, AnyTensor W>
 constexpr auto einsum(Einsum<C...>, const X& x, const W& w) {
   detail::verify_einsum<Einsum<C...>, X, W>();
   return call_op<R...>(ops::ExactContract<Einsum<C...>>{}, x, w);
 }
 
-/// The product of two matrices, likewise.
+/// The exact product of two matrices, rounded once. Otherwise as einsum<exact>.
 template <detail::ExactTag E, class... R, AnyTensor A, AnyTensor B>
 constexpr auto matmul(const A& x, const B& w) {
   static_assert(A::dims == 2 && B::dims == 2, "cleave: matmul<exact> takes two matrices");
   return einsum<E, R...>("ik,kj->ij"_ein, x, w);
 }
 
-/// x · weight^T + bias, likewise; the bias is added to the rounded product.
+/// x · weight^T + bias, where the bias is added to the exact product, rounded once.
 template <detail::ExactTag E, class... R, AnyTensor X, AnyTensor W, AnyTensor B>
 constexpr auto linear(const X& x, const W& weight, const B& bias) {
   static_assert(X::dims > 0 && W::dims == 2 && B::dims == 1,
@@ -184,7 +184,7 @@ constexpr auto linear(const X& x, const W& weight, const B& bias) {
   return call_op<R...>(ops::ExactLinear{}, x, weight, bias);
 }
 
-/// cross_entropy(logits, classes) of exact sums: of the rounded exponentials of a row, and of rows.
+/// cross_entropy(logits, classes) with exact sums: of a row's rounded exponentials, and over rows.
 template <detail::ExactTag E, AnyTensor X, AnyTensor C>
 constexpr auto cross_entropy(const X& logits, const C& classes) {
   static_assert(X::dims == 2 && C::dims == 1,

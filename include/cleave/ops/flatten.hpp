@@ -1,13 +1,13 @@
-// Dimensions merged and split: flatten, unflatten, reshape.
+// Merging and splitting dimensions: flatten, unflatten, reshape.
 //
-// Which placements stay is known to types: the first of the dimensions that are merged, or that
-// one is split into, keeps its shards, and nothing moves; the others are made whole by the solver.
-// Whether shards end where they have to is known when extents are, to all ranks alike.
+// The result's placements are known at compile time: the first of the merged dimensions (or of
+// those that result from a split) keeps its shards, without communication; the solver redistributes
+// shards of the others. Shard boundaries are checked at run time, on all ranks alike.
 //
 //     // y[S0,R]     = flatten(x[S0,R,R], dim<0, 1>{})         3 x 4 becomes 12
 //     // y[R,S1,R]   = unflatten(x[R,S1], dim<1>{}, {heads, width})
 //
-// Results share the elements where strides allow it, and are copies otherwise.
+// Results are views where strides allow it, and copies otherwise.
 #pragma once
 
 #include <array>
@@ -35,9 +35,9 @@ constexpr RuleText grouped_letters(int dims, int first, int count) {
   return text;
 }
 
-/// Whether dimensions [first, end) of an array are one run; its stride.
+/// Whether dimensions [first, end) of an array merge into one; sets its stride.
 constexpr bool merges(const ArrayRef& x, int first, int end, index_t& stride) {
-  index_t next = -1;  // the stride that the dimension before has to have
+  index_t next = -1;  // the stride required of the preceding dimension
   for (int d = end - 1; d >= first; --d) {
     if (x.extents[d] == 1) continue;
     if (next < 0) stride = x.strides[d];
@@ -52,10 +52,10 @@ constexpr bool merges(const ArrayRef& x, int first, int end, index_t& stride) {
 
 namespace ops {
 
-/// Dimensions First, First + 1, .., `Count` of them, as one.
+/// Merges `Count` dimensions, from First on, into one.
 template <int First, int Count>
 struct Flatten {
-  index_t extent = 0;  ///< of that one
+  index_t extent = 0;  ///< of the merged dimension
 
   static constexpr const char* name = "flatten";
   static constexpr const char* partials = moves_elements;
@@ -76,7 +76,7 @@ struct Flatten {
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const X& x);
 };
 
-/// Dimension `First` as `Count` dimensions, the last of them fastest.
+/// Splits dimension `First` into `Count` dimensions, of which the last varies fastest.
 template <int First, int Count>
 struct Unflatten {
   std::array<index_t, std::size_t(Count)> extent{};
@@ -111,7 +111,7 @@ constexpr auto Flatten<First, Count>::gradient(wrt<0>, const auto& g, const auto
   return call_op(op, g);
 }
 
-/// Other extents, `Count` of them: the elements in row-major order.
+/// Gives the elements, in row-major order, `Count` other extents.
 template <int Count>
 struct Reshape {
   std::array<index_t, std::size_t(Count)> extent{};
@@ -122,7 +122,7 @@ struct Reshape {
     return detail::factors_text(detail::dim_letters(0, dims[0]),
                                 detail::dim_letters(dims[0], dims[0] + Count));
   }
-  /// All of them: types do not say which dimensions stay.
+  /// All dimensions: which of them stay is not known at compile time.
   static constexpr RuleText replicated(const std::array<int, 1>& dims) {
     return detail::dim_letters(0, dims[0] + Count);
   }
@@ -142,8 +142,8 @@ struct Reshape {
 
 namespace detail {
 
-/// Puts the extent that makes the product right in the place of a -1.
-/// @throws Error if there is none
+/// Replaces an extent of -1 by the one that makes the product equal to `size`.
+/// @throws Error if there is no such extent
 template <std::size_t Count, class X>
 constexpr std::array<index_t, Count> completed(const char* name, const index_t (&extents)[Count],
                                                index_t size, const X& x) {
@@ -169,7 +169,7 @@ constexpr std::array<index_t, Count> completed(const char* name, const index_t (
   return result;
 }
 
-/// The dimensions of a `dim` are neighbours, in order.
+/// Whether the dimensions of a `dim` are consecutive.
 template <int Rank, int First, int... D>
 constexpr bool are_neighbours(dim<First, D...>) {
   int next = dim_index<Rank>(dim<First>{});
@@ -186,13 +186,14 @@ constexpr auto flatten_dims(const X& x) {
 
 }  // namespace detail
 
-/// Neighbouring dimensions as one, the last of them fastest: `flatten(x, dim<0, 1>{})`.
+/// Merges consecutive dimensions into one, the last varying fastest: `flatten(x, dim<0, 1>{})`.
 ///
-/// @return shares the local elements where its strides allow it, else a copy. Shards of the first
-///         of these dimensions stay
-/// @collective every rank of the mesh, if another one of them is sharded: it is redistributed
-/// @throws Error on all ranks, if the shards of the first one are not those of the result: where
-///         an extent is not divisible by the number of its shards
+/// @return a view of the local elements where strides allow it, else a copy. Shards of the first of
+///         these dimensions are kept
+/// @collective every rank of the mesh, if another of these dimensions is sharded: it is
+///         redistributed
+/// @throws Error on all ranks, if shards of the first dimension do not become shards of the result,
+///         as when its extent is not divisible by the number of shards
 template <class... R, AnyTensor X, int First, int... D>
 constexpr auto flatten(const X& x, dim<First, D...>) {
   static_assert(detail::are_neighbours<X::dims>(dim<First, D...>{}),
@@ -200,20 +201,22 @@ constexpr auto flatten(const X& x, dim<First, D...>) {
   constexpr int first = detail::dim_index<X::dims>(dim<First>{});
   return detail::flatten_dims<first, 1 + int(sizeof...(D)), R...>(x);
 }
-/// All dimensions as one, likewise.
+/// Merges all dimensions into one. Otherwise as above.
 template <class... R, AnyTensor X>
 constexpr auto flatten(const X& x) {
   static_assert(X::dims > 0, "cleave: flatten requires a dimension");
   return detail::flatten_dims<0, X::dims, R...>(x);
 }
 
-/// A dimension as several, the last of them fastest: `unflatten(x, dim<1>{}, {heads, -1})`.
+/// Splits a dimension, the last of the new ones varying fastest: `unflatten(x, dim<1>{}, {n, -1})`.
 ///
-/// @param extents  of these dimensions; one may be -1: what is left
-/// @return  shares the local elements. Shards of the dimension become shards of the first of these
+/// @param extents  of the new dimensions; one may be -1 and is inferred
+/// @return  a view of the local elements. Shards of the dimension become shards of the first new
+///          one
 /// @collective  every rank of the mesh, if a requested placement needs it
-/// @throws Error on all ranks, if the extents do not fit, or the shards of the first one are not
-///         those of the dimension: where its extent is not divisible by their number
+/// @throws Error on all ranks, if the product of the extents is not the extent of the dimension, or
+///         its shards do not become shards of the first new one, as when the extent of the first
+///         new one is not divisible by the number of shards
 template <class... R, AnyTensor X, int D, std::size_t Count>
 constexpr auto unflatten(const X& x, dim<D>, const index_t (&extents)[Count]) {
   constexpr int d = detail::dim_index<X::dims>(dim<D>{});
@@ -223,15 +226,15 @@ constexpr auto unflatten(const X& x, dim<D>, const index_t (&extents)[Count]) {
       x);
 }
 
-/// The elements in row-major order under other extents: `reshape(x, {-1, 64})`.
+/// Gives the elements, in row-major order, other extents: `reshape(x, {-1, 64})`.
 ///
-/// Which dimensions stay is not known to types: all of them are made whole first, partials stay.
-/// `flatten` and `unflatten` keep what is sharded.
+/// Which dimensions stay is not known at compile time: sharded dimensions are gathered first,
+/// Partial placements are kept. `flatten` and `unflatten` keep shards.
 ///
-/// @param extents  one may be -1: what is left
-/// @return  shares the local elements if they are dense, else a copy
+/// @param extents  the new extents; one may be -1 and is inferred
+/// @return  a view of the local elements if they are contiguous, else a copy
 /// @collective  every rank of the mesh, if x is sharded
-/// @throws Error if the extents do not fit
+/// @throws Error if the product of the extents is not the number of elements
 template <class... R, AnyTensor X, std::size_t Count>
 constexpr auto reshape(const X& x, const index_t (&extents)[Count]) {
   return call_op<R...>(ops::Reshape<int(Count)>{detail::completed(

@@ -8,7 +8,7 @@ namespace cleave {
 
 namespace ops {
 
-/// A NaN stays one.
+/// Propagates NaNs.
 struct Relu : ElementwiseOn<Elements::ordered> {
   static constexpr const char* name = "relu";
   static constexpr const char* partials = detail::never_falls;
@@ -47,7 +47,7 @@ struct Exp : ElementwiseOn<Elements::fractions> {
   }
 };
 
-/// Rises where it is defined, which the candidates of a maximum need not be: no rows.
+/// Increases where it is defined, but candidates of a maximum may be outside its domain: no rows.
 struct Log : ElementwiseOn<Elements::fractions> {
   static constexpr const char* name = "log";
   static constexpr auto row_function = kernels::RowFunctionId::log;
@@ -100,7 +100,7 @@ struct Sigmoid : ElementwiseOn<Elements::fractions> {
 
 }  // namespace ops
 
-/// max(a, 0)
+/// Rectified linear unit: max(a, 0)
 template <class... R, AnyTensor A>
 constexpr auto relu(const A& a) {
   return detail::pointwise<R...>(ops::Relu{}, a);
@@ -112,6 +112,7 @@ constexpr auto where_positive(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::WherePositive{}, a, b);
 }
 
+/// The exponential function.
 template <class... R, AnyTensor A>
 constexpr auto exp(const A& a) {
   return detail::pointwise<R...>(ops::Exp{}, a);
@@ -123,17 +124,19 @@ constexpr auto log(const A& a) {
   return detail::pointwise<R...>(ops::Log{}, a);
 }
 
+/// The square root; NaN for negative real numbers.
 template <class... R, AnyTensor A>
 constexpr auto sqrt(const A& a) {
   return detail::pointwise<R...>(ops::Sqrt{}, a);
 }
 
+/// The hyperbolic tangent.
 template <class... R, AnyTensor A>
 constexpr auto tanh(const A& a) {
   return detail::pointwise<R...>(ops::Tanh{}, a);
 }
 
-/// 1 / (1 + exp(-a))
+/// The logistic function: 1 / (1 + exp(-a))
 template <class... R, AnyTensor A>
 constexpr auto sigmoid(const A& a) {
   return detail::pointwise<R...>(ops::Sigmoid{}, a);

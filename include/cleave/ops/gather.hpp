@@ -1,6 +1,6 @@
-// Elements along a dimension, an index for each: what is chosen, and sums of what was chosen.
+// Selecting and summing elements along a dimension by index: gather, scatter_add.
 //
-//     // y[S0,R] = gather(x[S0,R], dim<1>{}, i[S0,R])     nothing is sent
+//     // y[S0,R] = gather(x[S0,R], dim<1>{}, i[S0,R])     no communication
 //     // y[P]    = gather(x[S1],   dim<1>{}, i[R])        x is sharded along the dimension
 #pragma once
 
@@ -26,12 +26,12 @@ namespace cleave {
 
 namespace kernels {
 
-/// The number of an element in a dense table, from its index along a dimension: `rows` for an
-/// element that is not here, beyond [0, rows] for an index that does not exist.
+/// The number of an element in a contiguous table, from its index along a dimension: `rows` for an
+/// element of another rank, outside [0, rows] for an index out of range.
 struct ElementNumber {
-  index_t inner;  ///< elements between neighbours along the dimension
+  index_t inner;  ///< stride of the dimension in the table
   index_t count;  ///< indices per line
-  index_t first;  ///< what is here along the dimension: [first, first + here) of total
+  index_t first;  ///< this rank holds indices [first, first + here) of total
   index_t here;
   index_t total;
   index_t rows;  ///< elements of the table
@@ -46,13 +46,13 @@ struct ElementNumber {
   }
 };
 
-/// All elements in row-major order, in one dimension.
+/// Contiguous elements as an array of one dimension.
 template <class T>
 Strided<T> in_a_row(T* data, index_t count) {
   return {data, Shape::filled(1, count), Shape::filled(1, 1)};
 }
 
-/// Dense elements: x itself, or a copy in `memory`.
+/// The elements of x, contiguous: x itself, or a copy in `memory`.
 template <class Device, class T>
 Strided<const T> dense_row(On<Device> on, const Strided<const T>& x, std::shared_ptr<void>& memory) {
   const index_t count = x.extents.product();
@@ -64,12 +64,12 @@ Strided<const T> dense_row(On<Device> on, const Strided<const T>& x, std::shared
   return in_a_row(static_cast<const T*>(data), count);
 }
 
-/// Numbers of elements of a table, one per index. @see ElementNumber
+/// The numbers of elements in a table, one per index. @see ElementNumber
 template <class Device>
 class ElementNumbers {
  public:
   /// @param table  extents of the table
-  /// @param range  of dimension `dim`: what of it is here
+  /// @param range  the indices of dimension `dim` on this rank
   template <class I>
   ElementNumbers(On<Device> on, const Strided<const I>& indices, const Shape& table, int dim,
                  const RowRange& range)
@@ -82,12 +82,12 @@ class ElementNumbers {
                 indices);
   }
   Strided<const index_t> row() const { return in_a_row<const index_t>(data(), count_); }
-  /// @param operation  what the user called, for errors
+  /// @param operation  the name of the operation, for errors
   RowRange range(const char* operation) const {
     return {0, number_.rows + 1, operation, number_.rows + 1 - number_.total};
   }
 
-  /// @throws Error if a number is none
+  /// @throws Error if a kernel has found a number that is out of range
   void require(const Task& task, const std::optional<index_t>& wrong) const {
     if (wrong)
       cleave::detail::throw_no_such_index(
@@ -111,8 +111,8 @@ namespace ops {
 template <int D>
 struct ScatterAdd;
 
-/// y[.., i, ..] = x[.., indices[.., i, ..], ..] along dimension D. Where that is sharded, a rank has
-/// zeros for the elements that others have: the result is the sum over ranks.
+/// y[.., i, ..] = x[.., indices[.., i, ..], ..] along dimension D. If D is sharded, a rank stores
+/// zeros for the elements of other ranks; the result is the sum over ranks.
 template <int D>
 struct Gather {
   static constexpr const char* name = "gather";
@@ -141,7 +141,7 @@ struct Gather {
   }
 };
 
-/// Sums of the elements of x that have one index along dimension D, which has `extent` then.
+/// Sums of the elements of x that have the same index along dimension D, whose extent is `extent`.
 template <int D>
 struct ScatterAdd {
   index_t extent = 0;
@@ -174,17 +174,17 @@ struct ScatterAdd {
 
 }  // namespace ops
 
-/// The elements along a dimension that indices name: y[i, j] = x[i, indices[i, j]] for
+/// Selects elements along a dimension by index: y[i, j] = x[i, indices[i, j]] for
 /// `gather(x, dim<1>{}, indices)`.
 ///
-/// @param indices  integers in [0, extent of the dimension), of the extents of x but for that of
-///                 the dimension
-/// @return    of the extents of `indices`; Partial<Sum> on the axes that shard the dimension of x.
-///            Its gradient is placed as x at once
-/// @cost      a number per index
+/// @param indices  integers in [0, extent of the dimension); same extents as x, except along the
+///                 dimension
+/// @return    the shape of `indices`; Partial<Sum> on the axes that shard the dimension of x. The
+///            gradient is computed directly with the placements of x
+/// @cost      memory for one number per index
 /// @collective every rank of the mesh, if an operand has to be redistributed
-/// @throws Error on the ranks that have an index that does not exist; on a GPU from whatever waits
-///         for the device next
+/// @throws Error on the ranks that hold an index out of range; on a GPU from the next call that
+///         waits for the device
 template <class... R, AnyTensor X, int D, AnyTensor I>
 constexpr auto gather(const X& x, dim<D>, const I& indices) {
   detail::require_indices<I>();
@@ -198,13 +198,14 @@ constexpr auto take_along_dim(const X& x, const I& indices, dim<D> along) {
   return gather<R...>(x, along, indices);
 }
 
-/// An array whose dimension D has `extent`, with the sums of the elements of x that have one index
-/// along it, zeros where there is none: the reverse of gather.
+/// Sums elements by index along a dimension, the reverse of gather: y[i, indices[i, j]] += x[i, j]
+/// for `scatter_add(x, dim<1>{}, indices, extent)`, starting from zeros.
 ///
-/// @param indices  integers in [0, extent), of the extents of x
-/// @return    Partial<Sum> on the axes that shard the dimension of x
-/// @cost      as gather. On a GPU sums of floats are added in no order: they differ by rounding
-///            from run to run
+/// @param indices  integers in [0, extent); same extents as x
+/// @param extent   of dimension D of the result
+/// @return    the shape of x, except along D; Partial<Sum> on the axes that shard D in x
+/// @cost      as gather. On a GPU the order of floating-point additions is not fixed: sums differ
+///            by rounding from run to run
 /// @throws Error as gather, or if extent is negative
 template <class... R, AnyTensor X, int D, AnyTensor I>
 constexpr auto scatter_add(const X& x, dim<D>, const I& indices, index_t extent) {

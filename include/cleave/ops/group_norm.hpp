@@ -1,7 +1,6 @@
-// Group norm: the channels of every image in groups, each of which is brought to mean 0 and variance
-// 1.
+// Group norm: normalises groups of channels of every image to mean 0 and variance 1.
 //
-//     // y[S0,S1] = group_norm(x[S0,S1], weight[R,S0], bias[R,S0], 8)     images, groups: nothing is sent
+//     // y[S0,S1] = group_norm(x[S0,S1], weight[R,S0], bias[R,S0], 8)     no communication
 #pragma once
 
 #include <string>
@@ -39,7 +38,7 @@ struct GroupNorm : Composite {
   }
 
  private:
-  /// A number per channel as an array that repeats along what follows the channels.
+  /// One number per channel, as an array that broadcasts along the dimensions after the channels.
   template <int Dims>
   static constexpr auto of_channels(const auto& numbers) {
     if constexpr (Dims == 2) return numbers;
@@ -53,16 +52,16 @@ struct GroupNorm : Composite {
 
 }  // namespace ops
 
-/// The channels of every image in groups of mean 0 and variance 1, times `weight`, plus `bias`:
-/// `group_norm(x, weight, bias, 8, {.epsilon = 1e-6})`.
+/// Group norm: normalises groups of channels of every image to mean 0 and variance 1, times
+/// `weight`, plus `bias`: `group_norm(x, weight, bias, 8, {.epsilon = 1e-6})`.
 ///
 /// @param x       [images, channels, ..]
 /// @param weight  [channels]
 /// @param bias    [channels]
-/// @param groups  divides the channels; divisible by the number of shards of the channels
+/// @param groups  must divide the number of channels and be divisible by the number of their shards
 /// @collective    every rank of the mesh, if x is Partial, or a dimension after the channels is
-///                sharded: it is made whole
-/// @throws Error  if the groups do not divide the channels
+///                sharded: it is gathered
+/// @throws Error  if `groups` does not divide the number of channels
 template <class... R, AnyTensor X, AnyTensor W, AnyTensor B>
 constexpr auto group_norm(const X& x, const W& weight, const B& bias, index_t groups,
                           LayerNormOptions options = {}) {

@@ -1,5 +1,5 @@
-// The elementwise operations in place, `add_(x, y)`, and into a tensor that is there,
-// `add(out(y), a, b)`. @see into.hpp for what a target has to be
+// Elementwise operations in place, `add_(x, y)`, and into an existing tensor, `add(out(y), a, b)`.
+// @see into.hpp for the requirements on a target
 #pragma once
 
 #include <type_traits>
@@ -11,7 +11,7 @@
 
 namespace cleave {
 
-/// `add_(x, y)`: x = x + y, and so on for the others. y may be a number, and may repeat along x.
+/// `add_(x, y)`: x = x + y; the others likewise. y may be a number, and may broadcast along x.
 inline constexpr detail::InPlace<ops::Add> add_;
 inline constexpr detail::InPlace<ops::Sub> sub_;
 inline constexpr detail::InPlace<ops::Mul> mul_;
@@ -19,7 +19,7 @@ inline constexpr detail::InPlace<ops::Div> div_;
 inline constexpr detail::InPlace<ops::Maximum> maximum_;
 inline constexpr detail::InPlace<ops::Minimum> minimum_;
 
-/// `neg_(x)`: x = -x, and so on.
+/// `neg_(x)`: x = -x; the others likewise.
 inline constexpr detail::InPlace<ops::Neg> neg_;
 inline constexpr detail::InPlace<ops::Abs> abs_;
 inline constexpr detail::InPlace<ops::Sign> sign_;
@@ -32,7 +32,7 @@ inline constexpr detail::InPlace<ops::Sqrt> sqrt_;
 inline constexpr detail::InPlace<ops::Tanh> tanh_;
 inline constexpr detail::InPlace<ops::Sigmoid> sigmoid_;
 
-/// x[i] = f(x[i], y[i], ..): an update in one pass, whatever it is made of.
+/// Updates x in one pass: x[i] = f(x[i], y[i], ..).
 ///
 ///     map_([](float p, float g) { return p - 0.1f * g; }, weights, gradient);
 ///

@@ -1,5 +1,5 @@
-// Parts of an array by a list of indices, e.g. rows of an embedding: what is chosen, and sums of what
-// was chosen.
+// Selecting slices of an array by index, such as rows of an embedding, and summing slices by index:
+// index_select, embedding, index_add.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace cleave {
 
 namespace detail {
 
-/// The `count` dimensions from `at` on come first.
+/// A view of x with the `count` dimensions from `at` on moved to the front.
 template <class T>
 kernels::Strided<T> moved_first(const kernels::Strided<T>& x, int at, int count) {
   kernels::Strided<T> result{x.data, {}, {}};
@@ -36,7 +36,7 @@ kernels::Strided<T> moved_first(const kernels::Strided<T>& x, int at, int count)
   return result;
 }
 
-/// "adec": letters of `dims` dimensions, and of those of `indices` in the place of dimension `at`.
+/// "adec": letters of `dims` dimensions, with those of `indices` in place of dimension `at`.
 constexpr RuleText indexed_letters(int dims, int indices, int at) {
   RuleText text = dim_letters(0, at);
   text += dim_letters(dims, dims + indices);
@@ -44,7 +44,7 @@ constexpr RuleText indexed_letters(int dims, int indices, int at) {
   return text;
 }
 
-/// Sums of g by index, placed as x is. What has 16 bits is summed in float.
+/// Sums of g by index, with the placements of x. 16-bit elements are summed in float.
 template <class Op, class X, class I, class G>
 constexpr auto sums_like(const X& x, const Op& op, const I& indices, const G& g) {
   using T = typename G::value_type;
@@ -64,8 +64,8 @@ namespace ops {
 template <int D>
 struct IndexAdd;
 
-/// Parts of x along dimension D. Where that is sharded, a rank has zeros for the parts that others
-/// have: the result is the sum over ranks.
+/// Slices of x along dimension D. If D is sharded, a rank stores zeros for the slices of other
+/// ranks; the result is the sum over ranks.
 ///
 ///     // y[R,R,R] = index_select(x[R,R],  i[R,R])
 ///     // y[S0,R,R] = index_select(x[R,R], i[S0,R])    indices are sharded
@@ -97,7 +97,7 @@ struct IndexSelect {
   }
 };
 
-/// Sums of the parts of x that belong to one index, in an array whose dimension D has `extent`.
+/// Sums of the slices of x that have the same index, in an array whose dimension D has `extent`.
 template <int D>
 struct IndexAdd {
   index_t extent = 0;
@@ -142,37 +142,38 @@ constexpr void require_indices() {
 
 }  // namespace detail
 
-/// The parts of x along a dimension that a list of indices names, in the order of the list:
+/// Selects slices of x along a dimension, in the order of a list of indices:
 /// `index_select(x, dim<1>{}, columns)`.
 ///
 /// @param indices  [i..], integers in [0, extent of the dimension)
-/// @return    x with the dimensions of `indices` in the place of that dimension; Partial<Sum> on
-///            the axes that shard it. Its gradient is placed as x at once
+/// @return    the shape of x, with the dimensions of `indices` in place of the dimension;
+///            Partial<Sum> on the axes that shard it. The gradient is computed directly with the
+///            placements of x
 /// @collective every rank of the mesh, if an operand has to be redistributed
-/// @throws Error on the ranks that have an index that does not exist; on a GPU from whatever waits
-///         for the device next
+/// @throws Error on the ranks that hold an index out of range; on a GPU from the next call that
+///         waits for the device
 template <class... R, AnyTensor X, int D, AnyTensor I>
 constexpr auto index_select(const X& x, dim<D>, const I& indices) {
   detail::require_indices<I>();
   return call_op<R...>(ops::IndexSelect<detail::dim_index<X::dims>(dim<D>{})>{}, x, indices);
 }
 
-/// Rows of a table: `embedding(weight, tokens)` is [tokens.., d] for a weight [v, d]. Rows or columns
-/// may be sharded. @see index_select
+/// Selects rows of a table: `embedding(weight, tokens)` is [tokens.., d] for a weight [v, d]. Rows
+/// or columns may be sharded. @see index_select
 template <class... R, AnyTensor W, AnyTensor I>
 constexpr auto embedding(const W& weight, const I& indices) {
   static_assert(W::dims == 2, "cleave: the weight of an embedding must be a matrix");
   return index_select<R...>(weight, dim<0>{}, indices);
 }
 
-/// An array whose dimension D has `extent`, with the sums of the parts of x that have one index,
-/// zeros where there is none: the reverse of index_select.
+/// Sums slices of x by index, the reverse of index_select; starts from zeros.
 ///
-/// @param x        [.., i.., ..]: the dimensions of `indices`, from dimension D on, among others
+/// @param x        [.., i.., ..], with the dimensions of `indices` from dimension D on
 /// @param indices  [i..], integers in [0, extent)
-/// @return    Partial<Sum> on the axes that shard indices
-/// @cost      on a GPU sums of floats are added in no order: they differ by rounding from run to
-///            run
+/// @param extent   of dimension D of the result
+/// @return    [.., extent, ..]; Partial<Sum> on the axes that shard indices
+/// @cost      on a GPU the order of floating-point additions is not fixed: sums differ by rounding
+///            from run to run
 /// @throws Error as index_select, or if extent is negative
 template <class... R, AnyTensor X, int D, AnyTensor I>
 constexpr auto index_add(const X& x, dim<D>, const I& indices, index_t extent) {

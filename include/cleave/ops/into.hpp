@@ -1,12 +1,12 @@
-// Operations that write to a tensor which is there, instead of making one.
+// Operations that write to an existing tensor instead of allocating one.
 //
 //     call_op(out(y), Scale{2.0}, x);        // y = 2 x
 //     call_op(out(x), Scale{2.0}, x);        // x = 2 x, in place
 //
-// The target has the element type, the extents and the placements of the result. It may be an
-// operand of an elementwise operation; it shares no elements with other operands, nor in another
-// order. Values of tapes and of programs are not written: a backward may need the old elements.
-// Of tensors that a tape has kept, backward says so. @see mark_changed
+// The target must have the element type, extents and placements of the result. It may be an operand
+// of an elementwise operation; otherwise it must not share elements with an operand, nor in another
+// order. Values of tapes and programs cannot be targets: backward may need the old elements. If a
+// tensor that a tape has kept was changed, backward throws. @see mark_changed
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace cleave {
 
-/// Names the tensor that takes the result of a call: `add(out(y), a, b)`.
+/// Names the tensor to which a call writes its result: `add(out(y), a, b)`.
 template <class Y>
 struct Out {
   const Y& target;
@@ -28,8 +28,7 @@ constexpr Out<Y> out(const Y& y) {
   return {y};
 }
 
-/// Shows, in a compile error, the placements of a result and those of the tensor that it was to be
-/// written to.
+/// Shows, in a compile error, the placements of a result and of the target, which differ.
 template <class Op, class Result, class Target>
 struct target_is_placed_otherwise {
   static_assert(std::is_same_v<Result, Target>,
@@ -39,7 +38,7 @@ struct target_is_placed_otherwise {
 
 namespace detail {
 
-/// Whether a call may write to a Y; sentences for those that may not.
+/// Whether a call may write to a Y; if not, a static_assert says why.
 template <class Op, class Y, class... X>
 constexpr bool is_target() {
   constexpr bool tracked = call_level<Y> == 3 || ((call_level<X> == 3) || ...);
@@ -100,7 +99,7 @@ void write_into(const Y& y, const Op& op, const X&... x) {
   }
 }
 
-/// `add_(x, y)` for x = add(x, y); numbers take the element type of x.
+/// `add_(x, y)` for x = add(x, y); numbers are converted to the element type of x.
 template <class Op>
 struct InPlace {
   template <AnyTensor X, AnyOperand... Y>
@@ -117,13 +116,13 @@ struct InPlace {
 
 }  // namespace detail
 
-/// Calls an operation whose result goes to the elements of a tensor.
+/// Calls an operation and writes its result to an existing tensor.
 ///
-/// @param x     tensors, local ones or on the mesh of the target, and numbers
+/// @param x     tensors, local or on the mesh of the target, and numbers
 /// @return      the target
 /// @collective  every rank of the mesh, if an operand has to be redistributed
-/// @throws Error if the target has other extents than the result, repeats elements, or shares
-///               some with an operand in another order; nothing is written then
+/// @throws Error if the target and the result differ in extents, or the target repeats elements or
+///               shares them with an operand in another order; nothing is written then
 template <class Op, AnyTensor Y, AnyOperand... X>
   requires(AnyTensor<X> || ...)
 const Y& call_op(const Out<Y>& y, const Op& op, const X&... x) {

@@ -1,9 +1,9 @@
-// Layer norm and RMS norm: rows along the last dimension brought to mean 0 and variance 1, or to
-// mean square 1. Where a rank of the host has rows whole, one kernel reads, measures and writes a
-// row while it is in cache; where rows are sharded, ranks exchange a number or two per row.
+// Layer norm and RMS norm: normalise rows along the last dimension to mean 0 and variance 1, or to
+// mean square 1. If rows are not sharded, on the host, one kernel normalises a row while it is in
+// cache; if rows are sharded, ranks exchange one or two numbers per row.
 //
-//     // y[S0,R] = layer_norm(x[S0,R], weight[R,R], bias[R,R])      nothing is sent
-//     // y[R,S1] = layer_norm(x[R,S1], weight[R,S0], bias[R,S0])    two all-reduces of a number per row
+//     // y[S0,R] = layer_norm(x[S0,R], weight[R,R], bias[R,R])      no communication
+//     // y[R,S1] = layer_norm(x[R,S1], weight[R,S0], bias[R,S0])    two all-reduces
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ namespace cleave {
 
 namespace detail {
 
-/// "ab,b,b->ab": arrays of x's extents, then rows.
+/// "ab,b,b->ab": operands are aligned with the last dimensions of the first.
 template <std::size_t N>
 constexpr RuleText row_norm_factors(const std::array<int, N>& dims) {
   RuleText operands;
@@ -38,20 +38,20 @@ constexpr RuleText row_norm_factors(const std::array<int, N>& dims) {
   return factors_text(operands, dim_letters(0, dims[0]));
 }
 
-/// The last dimension of X as a set, and all others.
+/// The last dimension of X as a mask, and all others.
 template <class X>
 inline constexpr unsigned row_mask = 1u << (X::dims - 1);
 template <class X>
 inline constexpr unsigned leading_mask = row_mask<X> - 1u;
 
-/// The mean of every row, repeated along it.
+/// The mean of every row, broadcast along the row.
 template <class X>
 constexpr auto row_means(const X& x) {
   constexpr unsigned mask = row_mask<X>;
   return broadcast_dims<mask>(resolve(call_op(ops::Mean<mask>{reduced_count<mask>(x)}, x)), x);
 }
 
-/// x less the mean of its rows, if they are to be centered.
+/// x minus the mean of each row, if rows are centered.
 template <bool Centers, class X>
 constexpr auto centered_rows(const X& x) {
   if constexpr (Centers) return deviations<row_mask<X>>(x);
@@ -65,7 +65,7 @@ namespace ops {
 template <bool Centers>
 struct RowNorm;
 
-/// Rows normalised, of arrays of which a rank of the host has rows whole. @see RowNorm
+/// RowNorm on the host, for rows that are not sharded.
 template <bool Centers>
 struct RowNormWhole {
   double epsilon = 0;
@@ -90,7 +90,7 @@ struct RowNormWhole {
   }
 };
 
-/// The gradient of its first operand: of (g, x) or (g, x, weight).
+/// The gradient of RowNormWhole with respect to x, from (g, x) or (g, x, weight).
 template <bool Centers>
 struct RowNormSlopeWhole {
   double epsilon = 0;
@@ -109,8 +109,9 @@ struct RowNormSlopeWhole {
   }
 };
 
-/// The same, wherever rows lie. With h = g · weight, z the normalised row and s its deviation:
-/// (h - mean(h) - z · mean(h · z)) / s; without mean(h) where rows are not centered.
+/// The gradient of RowNorm with respect to x, for any placements. With h = g · weight, z the
+/// normalised row and s its deviation: (h - mean(h) - z · mean(h · z)) / s; without mean(h) if rows
+/// are not centered.
 template <bool Centers>
 struct RowNormSlope : Composite {
   double epsilon = 0;
@@ -136,8 +137,8 @@ struct RowNormSlope : Composite {
   }
 };
 
-/// Rows along the last dimension less their mean, over their deviation (Centers), or over the root
-/// of their mean square; times a weight and plus a bias, if there are any.
+/// Rows along the last dimension minus their mean, divided by their standard deviation (Centers),
+/// or divided by their root mean square; times a weight and plus a bias, if there are any.
 template <bool Centers>
 struct RowNorm : Composite {
   double epsilon = 0;
@@ -203,19 +204,20 @@ constexpr auto row_norm(double epsilon, const X& x, const Affine&... affine) {
 
 }  // namespace detail
 
-/// What the variance of a row is raised by before rows are divided by its root.
+/// Options of layer_norm: epsilon is added to the variance of a row.
 struct LayerNormOptions {
   double epsilon = 1e-5;
 };
 
-/// Rows along the last dimension of mean 0 and variance 1, times `weight`, plus `bias`:
-/// `layer_norm(x, weight, bias, {.epsilon = 1e-6})`.
+/// Layer norm: normalises rows along the last dimension to mean 0 and variance 1, times `weight`,
+/// plus `bias`: `layer_norm(x, weight, bias, {.epsilon = 1e-6})`.
 ///
-/// @param x       [.., n]; elements that have 16 bits are computed in float
-/// @param weight  [n], or left out with the bias
-/// @param bias    [n], or left out
-/// @collective    every rank of the mesh, if rows are sharded: two all-reduces of a number per row,
-///                four for a gradient; nothing is gathered. Partial operands are resolved first
+/// @param x       [.., n]; 16-bit elements are computed in float
+/// @param weight  [n]; may be omitted together with the bias
+/// @param bias    [n]; may be omitted
+/// @return        [.., n]
+/// @collective    every rank of the mesh, if rows are sharded: two all-reduces of one number per
+///                row, four for a gradient; no gather. Partial operands are resolved first
 template <class... R, AnyTensor X, AnyTensor W, AnyTensor B>
 constexpr auto layer_norm(const X& x, const W& weight, const B& bias,
                           LayerNormOptions options = {}) {
@@ -230,14 +232,15 @@ constexpr auto layer_norm(const X& x, const W& weight, LayerNormOptions options 
   return detail::row_norm<true, R...>(options.epsilon, x, weight);
 }
 
-/// What the mean square of a row is raised by.
+/// Options of rms_norm: epsilon is added to the mean square of a row.
 struct RmsNormOptions {
   double epsilon = 1e-6;
 };
 
-/// Rows along the last dimension divided by the root of their mean square, times `weight`.
+/// RMS norm: divides rows along the last dimension by their root mean square, then multiplies by
+/// `weight`.
 ///
-/// @param weight  [n], or left out
+/// @param weight  [n]; may be omitted
 /// @collective    as layer_norm, with one all-reduce, two for a gradient
 template <class... R, AnyTensor X, AnyTensor W>
 constexpr auto rms_norm(const X& x, const W& weight, RmsNormOptions options = {}) {

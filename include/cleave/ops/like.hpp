@@ -1,4 +1,4 @@
-// Arrays with the extents, the element type and the placements of others.
+// Arrays with the extents, the element type and the placements of another.
 //
 //     // y[S0,R] = zeros_like(x[S0,P])
 #pragma once
@@ -26,8 +26,8 @@ auto made_like(const DTensor<T, Rank, Mesh, P>& x) {
 
 }  // namespace detail
 
-/// An array like x whose elements are not set: where x is Partial, it is Replicate; where x tracks
-/// gradients, it does not.
+/// An uninitialised array with the extents, the element type and the placements of x, where Partial
+/// becomes Replicate. It does not track gradients.
 ///
 /// @collective none
 template <AnyTensor X>
@@ -38,7 +38,7 @@ auto empty_like(const X& x) {
   return detail::made_like(detail::innermost(x));
 }
 
-/// One of equal elements, likewise.
+/// An array filled with `value`. Otherwise as empty_like.
 template <AnyTensor X>
 auto full_like(const X& x, const typename X::value_type& value) {
   auto y = empty_like(x);
@@ -47,13 +47,13 @@ auto full_like(const X& x, const typename X::value_type& value) {
   return y;
 }
 
-/// One of zeros, likewise.
+/// An array of zeros. Otherwise as empty_like.
 template <AnyTensor X>
 auto zeros_like(const X& x) {
   return full_like(x, typename X::value_type(0));
 }
 
-/// One of ones, likewise.
+/// An array of ones. Otherwise as empty_like.
 template <AnyTensor X>
 auto ones_like(const X& x) {
   return full_like(x, typename X::value_type(1));

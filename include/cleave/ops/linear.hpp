@@ -1,4 +1,4 @@
-// The layer that every network has: rows times a matrix, plus a row.
+// The linear layer: rows times a matrix, plus a bias.
 #pragma once
 
 #include <array>
@@ -37,8 +37,8 @@ struct LinearText {
   using Product = ops::Contract<decltype(einsum_of<Which>())>;
 };
 
-/// Whether this rank has the first index of a dimension of the first operand that is summed over:
-/// among the ranks that shard it, that one adds the bias.
+/// Whether this rank holds the first index of a summed dimension of the first operand: of the ranks
+/// that shard the dimension, only that one adds the bias.
 inline bool adds_bias(const cleave::Task& task, int dim, const std::string& what) {
   const OperandRef& x = task.in[0];
   if (x.shape[dim] == 0 && x.layout != nullptr)
@@ -49,7 +49,7 @@ inline bool adds_bias(const cleave::Task& task, int dim, const std::string& what
   return task.in_box->begin[dim] == 0;
 }
 
-/// Adds elements that repeat along the dimensions whose stride is 0.
+/// Adds elements that broadcast along the dimensions whose stride is 0.
 template <class Device, class T>
 void add_repeated(kernels::On<Device> on, const kernels::Strided<T>& y, const T* data,
                   const Shape& strides) {
@@ -61,8 +61,7 @@ void add_repeated(kernels::On<Device> on, const kernels::Strided<T>& y, const T*
 
 namespace ops {
 
-/// y = x · weight^T + bias, the bias once: where features are sharded, the first rank adds it to
-/// its part of the sum.
+/// y = x · weight^T + bias. The bias is added once: if features are sharded, by the first rank.
 ///
 ///     // y[S0,R]  = linear(x[S0,R],  weight[R,R],  bias[R,R])
 ///     // y[R,S1]  = linear(x[R,R],   weight[R,S0], bias[R,S0])     sharded outputs
@@ -121,11 +120,11 @@ struct Linear {
 
 }  // namespace ops
 
-/// y = x · weight^T, as a layer has it that maps k features to n.
+/// A linear layer without bias, from k features to n: y = x · weight^T.
 ///
 /// @param x       [.., k]
 /// @param weight  [n, k]
-/// @return        [.., n]; a Partial<Sum> on the axes that shard k
+/// @return        [.., n]; Partial<Sum> on the axes that shard k
 /// @collective    every rank of the mesh, if an operand has to be redistributed
 template <class... R, AnyTensor X, AnyTensor W>
 constexpr auto linear(const X& x, const W& weight) {
@@ -134,7 +133,7 @@ constexpr auto linear(const X& x, const W& weight) {
   return call_op<R...>(typename Text::template Product<typename Text::Forward>{}, x, weight);
 }
 
-/// y = x · weight^T + bias. The bias is added once, wherever the operands lie.
+/// A linear layer: y = x · weight^T + bias. The bias is added once, whatever the placements.
 ///
 /// @param bias  [n]
 /// @throws Error if there are no features (k = 0) and they are sharded

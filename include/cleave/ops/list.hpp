@@ -1,7 +1,7 @@
-// All operations of the library, in one list: what documentation and verification run over. An
-// operation that is missing here fails a test.
+// The list of all operations of the library, for documentation and verification. An operation that
+// is missing here fails a test.
 //
-// Only tools include this header: the umbrella leaves it out.
+// Only tools include this header; the umbrella header does not.
 #pragma once
 
 #include <cleave/ops/list/activations.hpp>

@@ -1,6 +1,6 @@
 // Logarithms of sums of exponentials over dimensions.
 //
-//     // y[R] = logsumexp(x[S0])      two all-reduces of a number per result, no gather
+//     // y[R] = logsumexp(x[S0])      two all-reduces of one number per result, no gather
 #pragma once
 
 #include <cleave/ops/arithmetic.hpp>
@@ -17,7 +17,7 @@ namespace cleave {
 
 namespace ops {
 
-/// a, but 0 where a is infinite or no number.
+/// a where it is finite, 0 where it is infinite or NaN.
 struct FiniteOrZero : Elementwise {
   static constexpr const char* name = "finite_or_zero";
   template <class T>
@@ -29,7 +29,7 @@ struct FiniteOrZero : Elementwise {
   }
 };
 
-/// log(sum(exp(x))), shifted by the largest element so that nothing overflows.
+/// log(sum(exp(x))), shifted by the largest element to avoid overflow.
 template <unsigned Mask>
 struct LogSumExp : Composite {
   static constexpr const char* name = "logsumexp";
@@ -49,11 +49,11 @@ struct LogSumExp : Composite {
 
 }  // namespace ops
 
-/// log(sum(exp(x))) over all elements, or over the dimensions of a `dim`; -infinity for none. Where
-/// all elements are -infinity, so is the result, and its gradient is 0 (in PyTorch: NaN).
+/// log(sum(exp(x))) over all elements, or over the dimensions of a `dim`; -infinity if there are
+/// none. If all elements are -infinity, so is the result, and its gradient is 0 (in PyTorch: NaN).
 ///
 /// @collective every rank of the mesh, if x is Partial, or a reduced dimension is sharded: two
-///             all-reduces of a number per result, of maxima and of sums; nothing is gathered
+///             all-reduces of one number per result, for maxima and sums; nothing is gathered
 template <class... R, AnyTensor X, class D = every_dim>
 constexpr auto logsumexp(const X& x, D = {}) {
   detail::require_real<X>();

@@ -1,6 +1,6 @@
 // Losses between predictions and targets of the same extents, as PyTorch defines them.
 //
-//     // loss[P] = mse_loss(x[S0], y[S0])      nothing is communicated
+//     // loss[P] = mse_loss(x[S0], y[S0])      no communication
 #pragma once
 
 #include <type_traits>
@@ -14,7 +14,7 @@
 
 namespace cleave {
 
-/// What becomes of the losses of single elements.
+/// How the losses of single elements are reduced.
 enum class Reduction { none, mean, sum };
 
 namespace detail {
@@ -38,7 +38,7 @@ constexpr void require_targets() {
 
 namespace ops {
 
-/// -(t log(p) + (1 - t) log(1 - p)); a logarithm counts as -100 at least.
+/// -(t log(p) + (1 - t) log(1 - p)); logarithms are at least -100.
 struct BinaryCrossEntropyTerm : Elementwise {
   static constexpr const char* name = "binary_cross_entropy";
   template <class T>
@@ -106,11 +106,11 @@ struct BinaryCrossEntropyWithLogits : Composite {
 
 }  // namespace ops
 
-/// (x - target)², element by element, their mean or their sum: `mse_loss<Reduction::sum>(x, y)`.
+/// Squared error (x - target)², per element, its mean or its sum: `mse_loss<Reduction::sum>(x, y)`.
 ///
-/// @return     of mean and sum a number, Partial<Sum> on the axes that shard x; NaN is the mean of
-/// none
-/// @collective every rank of the mesh, if the operands lie differently, or are Partial
+/// @return     for `mean` and `sum` a scalar, Partial<Sum> on the axes that shard x; the mean of no
+///             elements is NaN
+/// @collective every rank of the mesh, if the placements of the operands differ, or one is Partial
 /// @throws Error if the extents differ
 template <Reduction By = Reduction::mean, AnyTensor X, AnyTensor Y>
 constexpr auto mse_loss(const X& x, const Y& targets) {
@@ -118,15 +118,15 @@ constexpr auto mse_loss(const X& x, const Y& targets) {
   return call_op(ops::MseLoss<By>{}, x, targets);
 }
 
-/// -(t log(p) + (1 - t) log(1 - p)) of probabilities p, likewise. Logarithms count as -100 at
-/// least, in gradients p (1 - p) as 1e-12.
+/// Binary cross-entropy of probabilities p: -(t log(p) + (1 - t) log(1 - p)). Logarithms are at
+/// least -100; in gradients, p (1 - p) is at least 1e-12. Otherwise as mse_loss.
 template <Reduction By = Reduction::mean, AnyTensor X, AnyTensor Y>
 constexpr auto binary_cross_entropy(const X& chances, const Y& targets) {
   detail::require_targets<X, Y>();
   return call_op(ops::BinaryCrossEntropy<By>{}, chances, targets);
 }
 
-/// The same of sigmoid(logits), without losing what the probabilities would round away.
+/// Binary cross-entropy of sigmoid(logits), without the rounding errors of the probabilities.
 template <Reduction By = Reduction::mean, AnyTensor X, AnyTensor Y>
 constexpr auto binary_cross_entropy_with_logits(const X& logits, const Y& targets) {
   detail::require_targets<X, Y>();

@@ -1,4 +1,4 @@
-// f applied to elements: one fused pass over any number of arrays.
+// map: applies a function to elements, in one fused pass over any number of arrays.
 #pragma once
 
 #include <type_traits>
@@ -15,7 +15,7 @@ namespace detail {
 template <class F>
 inline constexpr bool has_partials = requires { F::partials; };
 
-/// The derivative of f in its argument I: the one that f declares, else by dual numbers.
+/// The derivative of f with respect to argument I: declared by f, else computed with dual numbers.
 template <int I, class F>
 struct DerivativeOf {
   F f;
@@ -35,7 +35,7 @@ struct DerivativeOf {
   }
 };
 
-/// Whether f can be differentiated in argument I.
+/// Whether f can be differentiated with respect to argument I.
 template <int I, class F, class... T>
 inline constexpr bool is_differentiable =
     requires(const F& f, const T&... x) { f.derivative(wrt<I>{}, x...); } ||
@@ -45,9 +45,9 @@ inline constexpr bool is_differentiable =
 
 namespace ops {
 
-/// A functor as an operation. What it does with partial operands is its own to say, in
-/// `static constexpr const char* partials`; its derivative in
-/// `derivative(wrt<I>, const T&... x)`, else it is called with dual numbers where it takes them.
+/// A functor as an operation. The functor may declare how it treats partial operands in
+/// `static constexpr const char* partials`, and its derivative in
+/// `derivative(wrt<I>, const T&... x)`; otherwise it is called with dual numbers, if it takes them.
 template <class F>
 struct Map : Elementwise {
   F f;
@@ -75,13 +75,12 @@ struct Map : Elementwise {
 
 }  // namespace ops
 
-/// y[i] = f(a[i], b[i], ..): one pass over memory, whatever f does.
+/// Applies a function to elements in one pass over memory: y[i] = f(a[i], b[i], ..).
 ///
 ///     auto y = map([](float u, float v) { return u * v + 1; }, a, b);
 ///
-/// Operands are aligned at their last dimension: [k] and scalars repeat along [n, k], and so does
-/// a dimension of extent 1. Where such a dimension would be sharded for the others' sake, it has
-/// to be replicated.
+/// Operands broadcast, aligned at their last dimension: [k] and scalars along [n, k], dimensions of
+/// extent 1 along the extents of other operands. A dimension that broadcasts must not be sharded.
 ///
 /// @param f  a pure function of elements; may return another element type. If it has a member
 ///           `partials`, rows as in sharding_rule, the result may stay partial. It has a gradient
@@ -89,7 +88,7 @@ struct Map : Elementwise {
 ///           member `derivative(wrt<I>, u, v, ..)`
 /// @param x  tensors on one mesh and numbers, at least one tensor
 /// @collective every rank of the mesh, if an operand has to be redistributed
-/// @throws Error if extents do not fit, or the meshes differ
+/// @throws Error if the extents do not broadcast, or the meshes differ
 template <class... R, class F, AnyOperand... X>
   requires(AnyTensor<X> || ...)
 constexpr auto map(const F& f, const X&... x) {

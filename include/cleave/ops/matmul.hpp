@@ -15,8 +15,8 @@ namespace cleave {
 
 namespace ops {
 
-/// Rows of A and columns of B may be sharded freely; where both shard k, and where one of them is
-/// a sum over ranks that the other does not take part in, the product is a sum over ranks:
+/// Rows of x and columns of w may be sharded freely. If both shard k, or one of them is a sum over
+/// ranks and the other is replicated, the product is a sum over ranks:
 ///
 ///     // y[S0,S1] = x[S0,R] · w[R,S1]
 ///     // y[P]     = x[S1]   · w[S0]      x1·w1 + x2·w2
@@ -43,7 +43,7 @@ struct Matmul {
 
 namespace detail {
 
-/// The product of arrays as NumPy has it: of the last two dimensions, the others are batches. An
+/// The product of arrays as in NumPy: over the last two dimensions, with the others as batches. An
 /// operand of one dimension is a row on the left, a column on the right.
 template <int Left, int Right>
 struct BatchedProduct {
@@ -73,18 +73,18 @@ constexpr void require_inner(const A& x, const B& w) {
 
 }  // namespace detail
 
-/// y = x · w: of matrices, or of all matrices in stacks of them, as NumPy has it.
+/// The matrix product y = x · w, batched over all dimensions but the last two, as in NumPy.
 ///
 ///     // [m, k] · [k, n] -> [m, n]              [b, m, k] · [b, k, n] -> [b, m, n]
 ///     // [m, k] · [k]    -> [m]                 [b, m, k] · [k, n]    -> [b, m, n]
-///     // [k]    · [k]    -> a number            [b, 1, m, k] · [c, k, n] -> [b, c, m, n]
+///     // [k]    · [k]    -> a scalar            [b, 1, m, k] · [c, k, n] -> [b, c, m, n]
 ///
 /// @param x  [.., m, k], or [k]
-/// @param w  [.., k, n], or [k], of the same element type; the other dimensions are aligned at the
-///           last one, extents of 1 repeat
-/// @return   a Partial<Sum> on the axes that shard k in both
+/// @param w  [.., k, n], or [k], of the same element type; batch dimensions broadcast, aligned at
+///           the last one
+/// @return   [.., m, n]; Partial<Sum> on the axes that shard k in both
 /// @collective every rank of the mesh, if an operand has to be redistributed
-/// @throws Error if the k of x and w differ, or their meshes
+/// @throws Error if the extents k of x and w differ, batches do not broadcast, or the meshes differ
 template <class... R, AnyTensor A, AnyTensor B>
   requires(!detail::asks_exact<R...>)
 constexpr auto matmul(const A& x, const B& w) {

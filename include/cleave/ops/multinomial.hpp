@@ -1,9 +1,9 @@
-// Categories drawn with probabilities in proportion to weights.
+// Draws categories with probabilities proportional to weights.
 //
 //     // classes[S0,R] = multinomial(weights[S0,R], 5)
 //
-// Rows may be sharded; the categories of a row are on one rank. What is drawn depends on the state,
-// the row's global index and its weights.
+// Rows may be sharded, categories may not. The draws of a row depend on the random state, the row's
+// global index and its weights.
 #pragma once
 
 #include <array>
@@ -78,15 +78,15 @@ constexpr void require_draws(const X& weights, index_t count, bool replacement) 
 }  // namespace detail
 
 /// Draws `count` categories per row: [rows, categories] -> [rows, count], or [categories] ->
-/// [count]. Weights need no sum of 1. Without replacement the draws of a row differ, and are in the
-/// order in which they were drawn.
+/// [count]. Weights need not sum to 1. Without replacement, the draws of a row are distinct, in the
+/// order of drawing.
 ///
 /// @collective as `dropout`; if the categories are sharded, one redistribution of the weights
-/// @cost       per row of n weights n + count log n with replacement, else n log count; on a GPU the
-///             host draws: the weights are copied there, the result back
-/// @throws Error if there are fewer categories with a positive weight than draws (than one draw,
-///               with replacement), or a weight is negative, infinite or NaN: on the ranks that
-///               hold the row
+/// @cost       per row of n weights, n + count log n steps with replacement, else n log count. For
+///             a GPU the host draws: weights are copied to the host, the result back
+/// @throws Error if count is negative or, without replacement, exceeds the number of categories. On
+///               the ranks that hold the row: if fewer categories than draws have a positive weight
+///               (with replacement: none has), or a weight is negative, infinite or NaN
 template <AnyTensor X>
 constexpr auto multinomial(const X& weights, index_t count, bool replacement = false) {
   detail::require_draws(weights, count, replacement);
@@ -94,7 +94,7 @@ constexpr auto multinomial(const X& weights, index_t count, bool replacement = f
                                   detail::take_draw_of("multinomial", weights));
 }
 
-/// The same on one rank, from a state that is passed.
+/// Draws for a local tensor, with the state that is passed.
 template <AnyTensor X>
 auto multinomial(const X& weights, index_t count, RandomState& state, bool replacement = false) {
   detail::require_draws(weights, count, replacement);

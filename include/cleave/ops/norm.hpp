@@ -1,7 +1,7 @@
 // Norms over dimensions: the sum of magnitudes, the root of the sum of squares, the largest
 // magnitude.
 //
-//     // y[R] = norm(x[S0])      one all-reduce of a number per result
+//     // y[R] = norm(x[S0])      one all-reduce of one number per result
 #pragma once
 
 #include <cleave/ops/arithmetic.hpp>
@@ -14,7 +14,7 @@
 
 namespace cleave {
 
-/// The largest magnitude as the P of a norm.
+/// The order P of the maximum norm: the largest magnitude.
 inline constexpr int norm_inf = 0;
 
 namespace ops {
@@ -31,7 +31,7 @@ struct Norm : Composite {
     else if constexpr (P == 2) return sqrt(resolve(sum_of<Mask>(square(x))));
     else return call_op(Reduce<Max, Mask>{}, abs(x));
   }
-  // x / norm, 0 where that is; of the largest magnitudes, equal ones share the gradient
+  // order 2: x / norm, 0 where the norm is 0; norm_inf: equal largest magnitudes share the gradient
   static constexpr auto gradient(wrt<0> at, const auto& g, const auto& y, const auto& operand) {
     const auto x = resolve(operand);
     if constexpr (P == 2) return mul(broadcast_dims<Mask>(div(g, or_one(resolve(y))), x), x);
@@ -42,14 +42,15 @@ struct Norm : Composite {
 
 }  // namespace ops
 
-/// The norm of order P over all elements, or over the dimensions of a `dim`: norm<1>(x) is the sum of
-/// magnitudes, norm<2>(x) the root of the sum of squares, norm<norm_inf>(x) the largest magnitude.
+/// The norm of order P over all elements, or over the dimensions of a `dim`: norm<1>(x) is the sum
+/// of magnitudes, norm<2>(x) the square root of the sum of squares, norm<norm_inf>(x) the largest
+/// magnitude.
 ///
-/// @return     without the reduced dimensions; of orders 1 and norm_inf Partial on the axes that
+/// @return     x without the reduced dimensions; for orders 1 and norm_inf Partial on the axes that
 ///             shard one of them
 /// @collective every rank of the mesh, if x is Partial, or for order 2 if a reduced dimension is
-///             sharded: one all-reduce of a number per result
-/// @throws Error for norm_inf of an array without elements
+///             sharded: one all-reduce of one number per result
+/// @throws Error for norm_inf, if there are no elements to choose from
 template <int P, class... R, AnyTensor X, class D = every_dim>
   requires(!detail::asks_exact<R...>)
 constexpr auto norm(const X& x, D = {}) {
@@ -59,7 +60,7 @@ constexpr auto norm(const X& x, D = {}) {
   return call_op<R...>(ops::Norm<P, mask>{}, x);
 }
 
-/// The norm of order 2.
+/// The Euclidean norm, norm<2>(x).
 template <class... R, AnyTensor X, class D = every_dim>
   requires(!detail::asks_exact<R...>)
 constexpr auto norm(const X& x, D over = {}) {

@@ -1,4 +1,4 @@
-// Class indices as rows of zeros with a single one.
+// One-hot encoding of class indices: rows of zeros with a single one.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace cleave {
 
 namespace ops {
 
-/// One-hot rows; the new, last dimension is replicated unless it is asked for otherwise.
+/// One-hot rows; the new last dimension is replicated unless other placements are requested.
 template <class T>
 struct OneHot {
   index_t count = 0;  ///< classes
@@ -41,15 +41,15 @@ struct OneHot {
 
 }  // namespace ops
 
-/// y[.., c] = (classes[..] == c), for c in [0, count).
+/// One-hot encoding: y[.., c] = (classes[..] == c), for c in [0, count).
 ///
 ///     // y[S0,R] = one_hot<float>(classes[S0,R], 10)
 ///
 /// @tparam T  the element type of the result
 /// @param classes  integers in [0, count)
-/// @return    one more dimension, of extent `count`
-/// @throws Error  on the ranks that have an index outside of [0, count), on a GPU from whatever
-///                waits for the device next; or if count is negative
+/// @return    the shape of `classes` with a last dimension of extent `count`
+/// @throws Error  on the ranks that hold an index outside [0, count), on a GPU from the next call
+///                that waits for the device; or if count is negative
 template <Element T, class... R, AnyTensor X>
 constexpr auto one_hot(const X& classes, index_t count) {
   using I = typename X::value_type;

@@ -1,5 +1,5 @@
-// What is compiled per operation, element types, numbers of dimensions and device: the call of its
-// kernel, and the OpInfo by which everything else knows it.
+// The code compiled per operation, element types, numbers of dimensions and device: the call of its
+// kernel, and the OpInfo through which type-erased code uses the operation.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace cleave::detail {
 
-/// An operation on given element types, numbers of dimensions and a device.
+/// An operation for given element types, numbers of dimensions and a device, type-erased.
 struct OpInfo {
   const char* name = "";
   const Rule* rule = nullptr;
@@ -38,7 +38,7 @@ kernels::Strided<T> strided(const ArrayRef& array) {
   }(std::make_index_sequence<std::size_t(Dims)>{});
 }
 
-/// What a kernel is called with for an operand: a strided view, or a number by value.
+/// The argument of a kernel for an operand: a strided view, or a number by value.
 template <class T, int Dims>
 struct KernelOperand {
   static kernels::Strided<const T> of(const ArrayRef& array) {
@@ -52,7 +52,7 @@ struct KernelOperand<Number<T>, Dims> {
   }
 };
 
-/// Calls the kernel: all that is compiled per operation, element types and device.
+/// Calls the kernel: the only code that is compiled per operation, element types and device.
 ///
 /// @tparam In,Out  numbers of dimensions of operands and results; elementwise operations have their
 ///                 operands aligned with the result
@@ -85,7 +85,7 @@ std::integer_sequence<int, rule_of<Sig>.result[K].dims...> result_dims(std::inde
 template <std::size_t K, class... T>
 std::type_identity<std::tuple_element_t<K, std::tuple<T...>>> nth_type(Types<T...>);
 
-/// The OpInfo of an operation: a constant.
+/// The OpInfo of an operation, as a constant.
 template <class Op, class Device, class TypeList, int... Dims>
 struct InfoOf;
 template <class Op, class Device, class... T, int... Dims>
@@ -118,7 +118,7 @@ struct InfoOf<Op, Device, Types<T...>, Dims...> {
     return info;
   }();
 
-  /// Whether operands that agree need no more than memory for the results, and the kernel.
+  /// Whether a call whose operands agree only has to allocate results and run the kernel.
   static constexpr bool is_plain = [] {
     bool plain = !value.is_view && !value.needs_box && value.rule->kept == 0 &&
                  value.table->pairs >= 0 && (!value.is_elementwise || value.same_dims);

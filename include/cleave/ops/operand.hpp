@@ -1,5 +1,5 @@
-// What operations accept, and which operand decides the call path: a Tensor is called on this rank,
-// a DTensor on its mesh; values that are traced or that track gradients add paths of their own.
+// The operands that operations accept, and which one selects the call path: Tensors are computed on
+// this rank, DTensors on their mesh; traced values and values that track gradients add paths.
 #pragma once
 
 #include <type_traits>
@@ -13,18 +13,18 @@ namespace cleave {
 
 namespace detail {
 
-/// The strongest operand decides the path of a call: the one with the highest level.
+/// The level of an operand. The highest level among the operands selects the path of a call.
 /// -1: no tensor; 0: Tensor; 1: DTensor; 2: Traced; 3: Tracked.
 template <class X>
 inline constexpr int call_level = is_dtensor<X> ? 1 : is_tensor<X> ? 0 : -1;
 
 }  // namespace detail
 
-/// What an operation takes as a tensor: a Tensor, a DTensor, or a value that stands for one.
+/// A tensor operand: a Tensor, a DTensor, or a traced or tracked value that stands for one.
 template <class X>
 concept AnyTensor = (detail::call_level<X> >= 0);
 
-/// A number next to a tensor.
+/// A number as an operand.
 template <class X>
 concept ScalarElement = Element<X>;
 
@@ -37,7 +37,7 @@ template <class A, class B>
 concept TensorAndOther =
     (AnyTensor<A> && (AnyTensor<B> || ScalarElement<B>)) || (ScalarElement<A> && AnyTensor<B>);
 
-/// The global extents of a tensor as a value.
+/// The global extents of a tensor as a Shape.
 template <AnyTensor X>
 constexpr Shape shape_of(const X& x) {
   return Shape(x.shape());
@@ -58,7 +58,7 @@ using first_tensor_t = std::remove_cvref_t<decltype(first_tensor(std::declval<co
 template <class... X>
 using element_of = typename first_tensor_t<X...>::value_type;
 
-/// The type of an operand's elements, or of the number that it is.
+/// The element type of a tensor, or the type of a number.
 template <class X>
 struct ElementOr {
   using type = X;
@@ -68,14 +68,14 @@ struct ElementOr<X> {
   using type = typename X::value_type;
 };
 
-/// A tensor as it is, a number as a Number.
+/// Returns a tensor unchanged, a number as a Number.
 template <class X>
 constexpr decltype(auto) as_operand(const X& x) {
   if constexpr (ScalarElement<X>) return Number<X>{x};
   else return (x);
 }
 
-/// The entry of Types that an operand has: its element type, or Number of it.
+/// An operand's entry in Types: its element type; for a number, Number of it.
 template <class X>
 struct TypeEntry {
   using type = typename X::value_type;

@@ -1,5 +1,5 @@
-// What an operation is: one struct. Its calls on local and distributed tensors, its gradient, its
-// node in a graph, its verification and its row in the documentation follow from it.
+// An operation is defined by one struct. Its calls on local and distributed tensors, its gradient,
+// its node in a graph, its verification and its row in the documentation are derived from it.
 //
 //     struct Matmul {
 //       static constexpr const char* name = "matmul";
@@ -15,26 +15,26 @@
 //
 // Members, `static constexpr` unless they depend on attributes of the operation:
 //
-//   name        what errors, traces and graphs call it
+//   name        its name in errors, traces and graphs
 //   factors     letters, as in sharding_rule; or a function of the operands' numbers of dimensions
 //   partials    rows, as in sharding_rule; or `partials_for<T..>()` of the operands' element types
 //   reduction, replicated, broadcasts    as in sharding_rule; `replicated` may be a function, too
 //   result      the element type of the result, or `Types<..>` of several; by default the first
 //               operand's; a member template `result_of<T..>` may compute it
-//   extents()   of the factors that only results have
-//   kernel(on, task, results.., operands..)   computes what one rank contributes, on strided views
-//   view(task)  instead of a kernel: the result shares the elements of the first operand; where
-//               its strides do not allow that, it leaves task.out->data null, and gets a dense copy
+//   extents()   the extents of the factors that only results have
+//   kernel(on, task, results.., operands..)   computes one rank's part, on strided views
+//   view(task)  instead of a kernel: makes the result a view of the first operand; if strides do
+//               not allow that, it leaves task.out->data null, and the result is a contiguous copy
 //   body(x..)   instead of rule and kernel, in operations derived from Composite; with the
-//               member `takes_request`, body(request, x..) places the result itself
-//   gradient(wrt<I>, g, y, x..)   the gradient of operand I, made of operations; where there is no
-//               overload, the operation is constant in that operand
-//               g and y of several results are tuples
-//   gradients(g, y, x..)   the gradients of all operands as a tuple, where computing them together
-//               takes less: what backward calls where all of them are wanted, of values alone
+//               member `takes_request`, body(request, x..) applies the request itself
+//   gradient(wrt<I>, g, y, x..)   the gradient with respect to operand I, composed of operations;
+//               without an overload, the operation is constant in that operand; if there are
+//               several results, g and y are tuples
+//   gradients(g, y, x..)   the gradients of all operands as a tuple, if it is cheaper to compute
+//               them together: called by backward if all are wanted and not differentiated again
 //
-// Attributes that decide placements are template parameters; others are data members, trivially
-// copyable where the operation shall be traced.
+// Attributes that affect placements are template parameters; others are data members, which must be
+// trivially copyable if the operation is to be traced.
 #pragma once
 
 #include <array>
@@ -75,8 +75,8 @@ struct Number {
   T value;
 };
 
-/// Base of operations that are functors of elements: `operator()` is the kernel. Operands are
-/// aligned at their last dimension, extents of 1 repeat, any dimension may be sharded.
+/// Base of elementwise operations: functors whose `operator()` is the kernel. Operands are aligned
+/// at their last dimension, extents of 1 broadcast, any dimension may be sharded.
 struct Elementwise {
   static constexpr bool broadcasts = true;
 
@@ -99,11 +99,11 @@ struct Elementwise {
   }
 };
 
-/// Base of operations that are made of others: `body` instead of a rule and a kernel. A gradient
-/// of its own makes it one record of a tape; without one, the body's operations are recorded.
+/// Base of operations composed of others: they have a `body` instead of a rule and a kernel. If it
+/// defines a gradient, it is one record of a tape; otherwise its body's operations are recorded.
 struct Composite {};
 
-/// Elements without their type, as a kernel gets them: index i at offset sum(i[d] * strides[d]).
+/// A type-erased array: the element of index i is at offset sum(i[d] * strides[d]).
 struct ArrayRef {
   void* data;
   const index_t* extents;
@@ -111,26 +111,26 @@ struct ArrayRef {
   int dims;
 };
 
-/// An operand of a call, without its types: the elements on this rank, and where they belong.
-/// Refers to the operand. No member has a default: calls keep more room than they use.
+/// A type-erased operand of a call: the elements on this rank, and their distribution. Refers to
+/// the operand. Members have no defaults, because calls declare larger arrays than they fill.
 struct OperandRef : ArrayRef {
   const index_t* shape;  ///< global extents
   DType dtype;
-  const Layout* layout;                  ///< null for what is not distributed
+  const Layout* layout;                  ///< null if not distributed
   const MeshState* mesh;                 ///< likewise
   const std::shared_ptr<void>* storage;  ///< null for a number
 };
 
-/// What a kernel is told besides its arrays.
+/// The context in which a kernel runs.
 struct Task {
   const char* name = "";
   const OperandRef* in = nullptr;
   int operands = 0;
   ArrayRef* out = nullptr;       ///< the results; a view writes the first one's data
   index_t* strides = nullptr;    ///< of the first result; a view writes them
-  const Box* box = nullptr;      ///< its global indices on this rank, where `needs_box` asks for them
+  const Box* box = nullptr;      ///< its global indices on this rank; set if `needs_box`
   const Box* in_box = nullptr;   ///< those of the first operand, likewise
-  /// Where the draws of the program that is run stand; null outside of one.
+  /// The random state of the running program; null outside a program.
   const RandomState* draws = nullptr;
 
   /// @throws Error with that message, and shapes, placements, mesh and rank of the call
@@ -144,8 +144,8 @@ inline constexpr bool is_composite = std::is_base_of_v<Composite, Op>;
 
 namespace detail {
 
-/// Whether nothing but its type tells an object from others: no bytes of it have to be kept. (nvcc
-/// does not take kernel arguments with members that are [[no_unique_address]].)
+/// Whether an object has no state besides its type and need not be stored. (nvcc does not accept
+/// kernel arguments with [[no_unique_address]] members.)
 template <class X>
 constexpr bool has_no_state() {
   if constexpr (requires { X::is_stateless; }) return X::is_stateless;
@@ -157,7 +157,7 @@ inline constexpr bool is_stateless = has_no_state<X>();
 template <class Op>
 inline constexpr bool is_view_op = requires { &Op::view; };
 
-/// Whether the kernel has to know which global indices this rank computes.
+/// Whether the kernel needs the global indices that this rank computes.
 template <class Op>
 constexpr bool needs_box() {
   if constexpr (requires { Op::needs_box; }) return Op::needs_box;
@@ -190,7 +190,7 @@ struct AsTypes<Types<T...>> {
   using type = Types<T...>;
 };
 
-/// The results' element types of an Op on elements of these types.
+/// The element types of the results of Op for operands of these element types.
 template <class Op, class... T>
 constexpr auto result_types() {
   if constexpr (requires { typename Op::template result_of<T...>; })
@@ -204,7 +204,7 @@ constexpr auto result_types() {
 template <class Op, class... T>
 using results_of = decltype(result_types<Op, element_in<T>...>());
 
-/// An operation on operands with these element types and numbers of dimensions: what has a rule.
+/// An operation on operands with these element types and numbers of dimensions, which has one rule.
 template <class Op, class T, int... Dims>
 struct OpSignature {};
 
@@ -240,7 +240,7 @@ auto rule_signature(Types<T...>, std::integer_sequence<int, Dims...>) {
   }
 }
 
-/// What the rule of a call is kept under.
+/// The key of the rule of a call.
 template <class Op, class T, int... Dims>
 using signature_of =
     decltype(rule_signature<Op>(T{}, std::integer_sequence<int, Dims...>{}));

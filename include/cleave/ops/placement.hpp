@@ -1,4 +1,4 @@
-// What changes placements only, as an operation: graphs and tapes hold it, composites end with it.
+// Redistribution as an operation, for graphs and tapes, and as the last step of composites.
 #pragma once
 
 #include <cleave/ops/operation.hpp>
@@ -7,12 +7,12 @@ namespace cleave {
 
 namespace ops {
 
-/// Rows of operations that move elements without computing.
+/// The `partials` rows of operations that move elements without computing.
 inline constexpr const char* moves_elements =
     "sum->sum; avg->avg; max->max; min->min; product->product";
 
-/// The operand as it is, under the placements that the call asks for. A gradient returns to the
-/// placements of the operand where it is summed.
+/// The operand with the requested placements. Its gradient gets the placements of the operand when
+/// it is accumulated.
 struct Redistribute {
   static constexpr const char* name = "redistribute";
   static constexpr bool is_placement = true;

@@ -1,7 +1,7 @@
 // The named elementwise operations: one pass, broadcasting, numbers as operands.
 //
-// Operands have one element type; numbers are converted to it, if they do not lose their kind.
-// Those that are linear keep a Partial operand partial, so that its reduction can wait.
+// Operands have one element type; numbers are converted to it, unless that would narrow their kind.
+// Linear operations keep a Partial operand partial, which defers its reduction.
 #pragma once
 
 #include <cleave/ops/activations.hpp>

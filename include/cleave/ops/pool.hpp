@@ -1,8 +1,8 @@
 // Pooling over windows of images, as PyTorch defines it.
 //
-//     // y[S0,S1,R,R] = max_pool2d(x[S0,S1,R,R], {.size = {2, 2}})    images, channels: nothing is sent
+//     // y[S0,S1,R,R] = max_pool2d(x[S0,S1,R,R], {.size = {2, 2}})    no communication
 //
-// Rows and columns that are sharded are made whole: a window reaches into the shards of others.
+// Sharded rows and columns are gathered, since windows extend into neighbouring shards.
 #pragma once
 
 #include <array>
@@ -21,17 +21,17 @@
 
 namespace cleave {
 
-/// How a window moves over the last N dimensions: `{.size = {2, 2}}`.
+/// Size, stride and padding of windows over the last N dimensions: `{.size = {2, 2}}`.
 template <int N>
 struct Pooling {
   std::array<index_t, std::size_t(N)> size = to_array<N>(Shape::filled(N, 1));
   std::array<index_t, std::size_t(N)> stride{};   ///< 0: the size, so that windows do not overlap
-  std::array<index_t, std::size_t(N)> padding{};  ///< before and behind; at most half the size
+  std::array<index_t, std::size_t(N)> padding{};  ///< on both sides; at most half the size
 };
 
 namespace kernels {
 
-/// 1 where x is y, unless that was found before, else 0.
+/// 1 where x equals y and no earlier element did, else 0.
 template <class T>
 struct FoundFirst {
   CLEAVE_HOST_DEVICE T operator()(const T& x, const T& y, const bool& before) const {
@@ -46,9 +46,9 @@ struct FoundSoFar {
   }
 };
 
-/// Writes 1 where x has the first element along the dimensions of `mask` that y has, else 0.
+/// Writes 1 at the first element of x along the dimensions of `mask` that equals y, else 0.
 ///
-/// @param y  without these dimensions
+/// @param y  an array without these dimensions
 /// @cost     two passes per index of these dimensions; a bool per element of y
 template <class Device, class T>
 void first_of_windows(On<Device> on, unsigned mask, const Strided<T>& out,
@@ -76,7 +76,7 @@ void first_of_windows(On<Device> on, unsigned mask, const Strided<T>& out,
 
 namespace ops {
 
-/// 1 at the first element along the dimensions of the mask that is y, 0 elsewhere.
+/// 1 at the first element along the dimensions of the mask that equals y, 0 elsewhere.
 template <unsigned Mask>
 struct FirstOfWindows {
   static constexpr const char* name = "first_of_windows";
@@ -92,7 +92,7 @@ struct FirstOfWindows {
   }
 };
 
-/// The largest element of every window. The first one of equals gets the gradient.
+/// The largest element of every window. Of equal elements, the first receives the gradient.
 template <unsigned Mask>
 struct LargestOfWindows : Composite {
   static constexpr const char* name = "max_pool";
@@ -108,7 +108,7 @@ struct LargestOfWindows : Composite {
 
 namespace detail {
 
-/// The dimensions that hold what windows contain, as a mask.
+/// The dimensions along which the elements of a window lie, as a mask.
 template <int N, int D>
 constexpr unsigned mask_of_windows() {
   unsigned mask = 0;
@@ -116,7 +116,7 @@ constexpr unsigned mask_of_windows() {
   return mask;
 }
 
-/// Makes the operation that puts what loses to all elements before and behind dimension D.
+/// Makes the operation that pads dimension D on both sides with the lowest value.
 template <class T>
 struct LeastAround {
   static constexpr T least() {
@@ -129,7 +129,7 @@ struct LeastAround {
   }
 };
 
-/// @throws Error if a window could hold padding only
+/// @throws Error if a window could contain only padding
 template <int N, class X>
 constexpr std::array<Window, std::size_t(N)> pooling_windows(const char* name, const X& x,
                                                              const Pooling<N>& how) {
@@ -197,22 +197,22 @@ constexpr void require_images() {
 
 }  // namespace detail
 
-/// The largest element of every window: `max_pool2d(x, {.size = {3, 3}, .stride = {2, 2}})`. A NaN
-/// where a window has one. Of equal elements the first one gets the gradient.
+/// Max pooling: `max_pool2d(x, {.size = {3, 3}, .stride = {2, 2}})`. NaN where a window contains
+/// one. Of equal elements, the first receives the gradient.
 ///
 /// @param x  [.., rows, columns]
-/// @return   [.., rows, columns]: floor((n + 2 padding - size) / stride) + 1 of a dimension of n
-/// @collective every rank of the mesh, if x is Partial, or rows or columns are sharded: they are made
-///             whole
-/// @throws Error if an image is smaller than a window, a size below 1, a stride negative, or a
-///               padding more than half of the size
+/// @return   [.., rows, columns]: extent n becomes floor((n + 2 padding - size) / stride) + 1
+/// @collective every rank of the mesh, if x is Partial, or rows or columns are sharded: they are
+///             gathered
+/// @throws Error if an image is smaller than a window, a size is below 1, a stride is negative, or
+///               a padding is negative or more than half the size
 template <class... R, AnyTensor X>
 constexpr auto max_pool2d(const X& x, const Pooling<2>& how) {
   static_assert(!is_complex<typename X::value_type>, "cleave: complex numbers have no order");
   detail::require_images<2, X>();
   return call_op<R...>(ops::MaxPool<2>{{}, how}, x);
 }
-/// The same over one dimension: [.., length].
+/// Max pooling over one dimension: [.., length]. Otherwise as max_pool2d.
 template <class... R, AnyTensor X>
 constexpr auto max_pool1d(const X& x, const Pooling<1>& how) {
   static_assert(!is_complex<typename X::value_type>, "cleave: complex numbers have no order");
@@ -220,7 +220,8 @@ constexpr auto max_pool1d(const X& x, const Pooling<1>& how) {
   return call_op<R...>(ops::MaxPool<1>{{}, how}, x);
 }
 
-/// The mean of every window, likewise; what is padded counts, as zeros.
+/// Average pooling: the mean of every window, in which padding counts as zeros. Otherwise as
+/// max_pool2d.
 template <class... R, AnyTensor X>
 constexpr auto avg_pool2d(const X& x, const Pooling<2>& how) {
   static_assert(!std::is_integral_v<typename X::value_type>,
@@ -228,6 +229,7 @@ constexpr auto avg_pool2d(const X& x, const Pooling<2>& how) {
   detail::require_images<2, X>();
   return call_op<R...>(ops::AvgPool<2>{{}, how}, x);
 }
+/// Average pooling over one dimension: [.., length]. Otherwise as avg_pool2d.
 template <class... R, AnyTensor X>
 constexpr auto avg_pool1d(const X& x, const Pooling<1>& how) {
   static_assert(!std::is_integral_v<typename X::value_type>,

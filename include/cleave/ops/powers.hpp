@@ -16,7 +16,7 @@ constexpr auto pow_slope(const A& a, const B& b);
 
 namespace ops {
 
-/// Real powers of negative numbers are NaN, but whole ones.
+/// Real powers of negative numbers are NaN unless the exponent is an integer.
 struct Pow : Elementwise {
   static constexpr const char* name = "pow";
   template <class T>
@@ -32,8 +32,8 @@ struct Pow : Elementwise {
   }
 };
 
-/// The derivative of order K of pow(a, b) along a: b · .. · (b - K + 1) · a^(b - K); 0 where one of
-/// the factors is, whatever a is.
+/// The K-th derivative of pow(a, b) with respect to a: b · .. · (b - K + 1) · a^(b - K); 0 where
+/// one of the factors before the power is 0, for any a.
 template <int K>
 struct PowSlope : Elementwise {
   static constexpr const char* name = "pow_slope";
@@ -64,7 +64,7 @@ struct PowSlope : Elementwise {
   }
 };
 
-/// y · log(a), 0 where a is 0: what a power of 0 adds to the slope of an exponent.
+/// y · log(a), 0 where a is 0: the derivative of a power y of a with respect to its exponent.
 struct TimesLog : Elementwise {
   static constexpr const char* name = "times_log";
   template <class T>
@@ -121,7 +121,7 @@ struct Exp2 : RealFunction<Exp2> {
   }
 };
 
-/// exp(a) - 1, accurate where a is small.
+/// exp(a) - 1, accurate for small a.
 struct Expm1 : RealFunction<Expm1> {
   static constexpr const char* name = "expm1";
   static constexpr const char* partials = detail::never_falls;
@@ -136,7 +136,7 @@ struct Expm1 : RealFunction<Expm1> {
   }
 };
 
-/// log(1 + a), accurate where a is small.
+/// log(1 + a), accurate for small a.
 struct Log1p : RealFunction<Log1p> {
   static constexpr const char* name = "log1p";
   template <class T>
@@ -173,7 +173,7 @@ struct Log10 : RealFunction<Log10> {
   }
 };
 
-/// sqrt(a² + b²), without overflow on the way.
+/// sqrt(a² + b²), without intermediate overflow.
 struct Hypot : ElementwiseOn<Elements::real> {
   static constexpr const char* name = "hypot";
   template <class T>
@@ -189,7 +189,7 @@ struct Hypot : ElementwiseOn<Elements::real> {
   }
 };
 
-/// log(exp(a) + exp(b)), without overflow on the way.
+/// log(exp(a) + exp(b)), without intermediate overflow.
 struct LogAddExp : ElementwiseOn<Elements::real> {
   static constexpr const char* name = "logaddexp";
   template <class T>
@@ -209,7 +209,7 @@ struct LogAddExp : ElementwiseOn<Elements::real> {
 
 }  // namespace ops
 
-/// a to the power of b; one of them may be a number. 0 to the 0 is 1.
+/// a to the power of b; a or b may be a number. pow(0, 0) is 1.
 template <class... R, class A, TensorAndOther<A> B>
 constexpr auto pow(const A& a, const B& b) {
   static_assert(!std::is_integral_v<detail::element_of<A, B>>,
@@ -217,7 +217,7 @@ constexpr auto pow(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::Pow{}, a, b);
 }
 
-/// The derivative of order K of pow(a, b) along a.
+/// The K-th derivative of pow(a, b) with respect to a.
 template <int K, class... R, class A, TensorAndOther<A> B>
 constexpr auto pow_slope(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::PowSlope<K>{}, a, b);
@@ -247,13 +247,13 @@ constexpr auto exp2(const A& a) {
   return detail::pointwise<R...>(ops::Exp2{}, a);
 }
 
-/// exp(a) - 1
+/// exp(a) - 1, accurate for small a.
 template <class... R, AnyTensor A>
 constexpr auto expm1(const A& a) {
   return detail::pointwise<R...>(ops::Expm1{}, a);
 }
 
-/// log(1 + a)
+/// log(1 + a), accurate for small a.
 template <class... R, AnyTensor A>
 constexpr auto log1p(const A& a) {
   return detail::pointwise<R...>(ops::Log1p{}, a);
@@ -271,13 +271,13 @@ constexpr auto log10(const A& a) {
   return detail::pointwise<R...>(ops::Log10{}, a);
 }
 
-/// sqrt(a² + b²)
+/// sqrt(a² + b²), without intermediate overflow.
 template <class... R, class A, TensorAndOther<A> B>
 constexpr auto hypot(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::Hypot{}, a, b);
 }
 
-/// log(exp(a) + exp(b))
+/// log(exp(a) + exp(b)), without intermediate overflow.
 template <class... R, class A, TensorAndOther<A> B>
 constexpr auto logaddexp(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::LogAddExp{}, a, b);

@@ -1,4 +1,4 @@
-// Functions of one real element that state their derivative: one pass forward, one pass backward.
+// Functions of one real element that define their derivative: one pass forward, one pass backward.
 #pragma once
 
 #include <cleave/kernels/dual.hpp>
@@ -7,15 +7,15 @@
 
 namespace cleave::ops {
 
-/// The function of rows that computes the derivative of F; false if F names none.
+/// The row function that computes the derivative of F; false if F declares none.
 template <class F>
 constexpr auto slope_row_function_of() {
   if constexpr (requires { F::slope_row_function; }) return F::slope_row_function;
   else return false;
 }
 
-/// The derivative of a function F of one element, with its attributes. `F::slope` takes dual
-/// numbers, so that this has a slope itself.
+/// The derivative of a function F of one element, with the attributes of F. `F::slope` takes dual
+/// numbers, so that Slope has a slope, too.
 template <class F>
 struct Slope : F {  // not a member: a second Elementwise in one object would pad it
   static constexpr const char* name = "slope";
@@ -36,8 +36,8 @@ struct Slope : F {  // not a member: a second Elementwise in one object would pa
   }
 };
 
-/// Base of a function F of one real element: it has `value(x)`, and `slope(x)`, its derivative,
-/// which takes dual numbers, too. 16-bit floats are computed in float.
+/// Base of a function F of one real element. F has `value(x)` and its derivative `slope(x)`, which
+/// must also take dual numbers. 16-bit floats are computed in float.
 template <class F>
 struct RealFunction : ElementwiseOn<Elements::real> {
   template <class T>

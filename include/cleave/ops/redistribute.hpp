@@ -1,11 +1,12 @@
-// Other placements of a value as an operation, and the ways out of a mesh.
+// Changing the placements of a value: redistribute, resolve.
 #pragma once
 
 #include <cleave/ops/call.hpp>
 
 namespace cleave {
 
-/// x under other placements, one per axis of its mesh; a Tensor, which has none, as it is.
+/// Redistributes x to other placements, one per axis of its mesh. A Tensor has no placements and is
+/// returned unchanged.
 ///
 /// @collective every rank of the mesh
 /// @cost       as DTensor::redistribute
@@ -18,8 +19,8 @@ constexpr auto redistribute(const X& x, Placements<P...>) {
   return redistribute(x, P{}...);
 }
 
-/// x with every Partial reduced to Replicate; x itself where there is none. What is used several
-/// times, or by operations that are not linear, is resolved once this way instead of by each use.
+/// x with every Partial reduced to Replicate; x itself if there is none. Resolve a value that is
+/// used several times or by nonlinear operations once, instead of at each use.
 ///
 /// @collective every rank of the mesh
 /// @cost       one all-reduce over the partial axes

@@ -1,7 +1,7 @@
 // Reductions over dimensions: sum, mean, prod, max, min.
 //
-// A rank reduces what it has. Where a reduced dimension is sharded, the result is Partial: the
-// reduction over ranks waits until someone needs it (and may then be a reduce-scatter).
+// A rank reduces its local elements. If a reduced dimension is sharded, the result is Partial: the
+// reduction over ranks is deferred until it is needed (and may then be a reduce-scatter).
 //
 //     // y[S0]   = sum(x[S0,R], dim<1>)
 //     // y[P]    = sum(x[S1],   dim<1>)
@@ -23,7 +23,7 @@ namespace cleave {
 
 namespace detail {
 
-/// What errors say of a tensor.
+/// The context of a tensor, for errors.
 template <class X>
 constexpr ErrorContext context_of(const X& x) {
   if constexpr (is_dtensor<X>) return x.context();
@@ -37,7 +37,7 @@ constexpr bool knows_extents(const X& x) {
   else return true;
 }
 
-/// How many elements become one.
+/// The number of elements that are reduced to one.
 template <unsigned Mask, class X>
 constexpr index_t reduced_count(const X& x) {
   return product_over(shape_of(x), Mask);
@@ -55,8 +55,8 @@ constexpr const char* reduction_name() {
 
 namespace ops {
 
-/// The reduction of the dimensions in `Mask` by Sum, Product, Max or Min; bools are counted.
-/// Sums of sums, maxima of maxima, .. may be taken in any order; sums and averages too.
+/// The reduction over the dimensions in `Mask` by Sum, Product, Max or Min; sums of bools count.
+/// Sums of sums, maxima of maxima, .. may be taken in any order, and so may sums and averages.
 template <class By, unsigned Mask>
 struct Reduce {
   static constexpr const char* name = detail::reduction_name<By>();
@@ -84,7 +84,7 @@ struct Reduce {
     if constexpr (std::is_same_v<By, Sum>) {
       return broadcast_dims<Mask>(g, x);
     } else if constexpr (std::is_same_v<By, Product>) {
-      // the product of the others, also where elements are zero
+      // the product of the other elements, also where some are zero
       const auto zeros = resolve(sum_of<Mask>(is_zero(x)));
       const auto rest = resolve(prod_of<Mask>(or_one(x)));
       const auto all_zeros = broadcast_dims<Mask>(zeros, x);
@@ -102,7 +102,7 @@ struct Reduce {
   }
 };
 
-/// A sum over `count` elements, divided by that number before it is rounded.
+/// A sum over `count` elements, divided by `count` before it is rounded.
 template <unsigned Mask>
 struct Mean {
   index_t count = 1;
@@ -147,9 +147,9 @@ struct OrOne : Elementwise {
     return mul(g, sub(1, is_zero(x)));
   }
 };
-/// The product of all elements but x, if `rest` is the product of those that are not 0 and `zeros`
-/// counts the others; 0 where they contradict each other. Its gradient takes that number for a
-/// constant. @see product_of_zeros
+/// The product of all elements but x, where `rest` is the product of the nonzero elements and
+/// `zeros` the number of zeros; 0 where the arguments are inconsistent. Its gradient treats `zeros`
+/// as a constant. @see product_of_zeros
 struct ProductOfOthers : Elementwise {
   static constexpr const char* name = "product_of_others";
   template <class T>
@@ -195,7 +195,7 @@ constexpr auto product_of_others(const A& x, const B& rest, const C& zeros) {
   return call_op(ops::ProductOfOthers{}, x, rest, zeros);
 }
 
-/// The sum and the product over the dimensions of a mask: what gradients call.
+/// The sum and the product over the dimensions of a mask, for gradients.
 template <unsigned Mask, AnyTensor X>
 constexpr auto sum_of(const X& x) {
   return call_op(ops::Reduce<Sum, Mask>{}, x);
@@ -216,8 +216,9 @@ constexpr auto summed_over(const X& x) {
 
 }  // namespace detail
 
-/// What `product_of_others` lacks where gradients are differentiated in turn: 0, whose derivative
-/// is the one of that product in an element that is 0, the only one or the only one but x.
+/// The term that `product_of_others` lacks when gradients are differentiated again: its value is 0,
+/// its derivative that of the product with respect to an element that is 0, if this is the only
+/// zero or the only zero besides x.
 template <unsigned Mask, AnyTensor X, AnyTensor Rest, AnyTensor Zeros>
 constexpr auto product_of_zeros(const X& x, const Rest& rest, const Zeros& zeros) {
   using T = typename X::value_type;
@@ -226,7 +227,7 @@ constexpr auto product_of_zeros(const X& x, const Rest& rest, const Zeros& zeros
   return mul(product_of_others(x, rest, sub(zeros, 1)), sub(all, zero));
 }
 
-/// Asks sums, means, dots and norms for their true value, rounded once. @see exact.hpp
+/// Requests exact results, rounded once: `sum<exact>(x)`. @see exact.hpp
 struct exact {};
 
 namespace detail {
@@ -238,7 +239,7 @@ inline constexpr bool asks_exact = (std::is_same_v<R, exact> || ...);
 
 /// The sum over all elements, or over the dimensions of a `dim`. Integers wrap; bools are counted.
 ///
-/// @return without the summed dimensions; Partial<Sum> on the axes that shard one of them
+/// @return x without the summed dimensions; Partial<Sum> on the axes that shard one of them
 /// @collective every rank of the mesh, if x has to be redistributed
 template <class... R, AnyTensor X, class D = every_dim>
   requires(!detail::asks_exact<R...>)
@@ -246,8 +247,8 @@ constexpr auto sum(const X& x, D = {}) {
   return call_op<R...>(ops::Reduce<Sum, detail::checked_mask<X, D>()>{}, x);
 }
 
-/// The mean, likewise: Partial<Sum> of what the ranks contribute to it, shards even or not. NaN
-/// for no elements.
+/// The mean over all elements, or over the dimensions of a `dim`: Partial<Sum> of the ranks'
+/// contributions, also for uneven shards. NaN for no elements.
 template <class... R, AnyTensor X, class D = every_dim>
   requires(!detail::asks_exact<R...>)
 constexpr auto mean(const X& x, D = {}) {
@@ -257,7 +258,8 @@ constexpr auto mean(const X& x, D = {}) {
   return call_op<R...>(ops::Mean<mask>{detail::reduced_count<mask>(x)}, x);
 }
 
-/// The product, likewise.
+/// The product over all elements, or over the dimensions of a `dim`; Partial<Product> on the axes
+/// that shard one of them.
 template <class... R, AnyTensor X, class D = every_dim>
 constexpr auto prod(const X& x, D = {}) {
   return call_op<R...>(ops::Reduce<Product, detail::checked_mask<X, D>()>{}, x);
@@ -265,7 +267,7 @@ constexpr auto prod(const X& x, D = {}) {
 
 namespace detail {
 
-/// @throws Error if there is a result without elements to choose it from
+/// @throws Error if there is a result without elements to choose from
 template <unsigned Mask, class X>
 constexpr void require_candidates(const char* name, const X& x) {
   if (reduced_count<Mask>(x) == 0 && reduced_count<~Mask>(x) > 0 && knows_extents(x))
@@ -282,14 +284,16 @@ constexpr auto extreme(const X& x, D) {
 
 }  // namespace detail
 
-/// The largest element, likewise; a NaN if there is one.
-/// @throws Error if there is no element to choose
+/// The maximum over all elements, or over the dimensions of a `dim`; NaN if an element is NaN.
+/// Partial<Max> on the axes that shard one of them.
+/// @throws Error if the reduced dimensions have no elements
 template <class... R, AnyTensor X, class D = every_dim>
 constexpr auto max(const X& x, D over = {}) {
   return detail::extreme<Max, R...>(x, over);
 }
 
-/// The smallest element, likewise.
+/// The minimum over all elements, or over the dimensions of a `dim`. Otherwise as max, with
+/// Partial<Min>.
 template <class... R, AnyTensor X, class D = every_dim>
 constexpr auto min(const X& x, D over = {}) {
   return detail::extreme<Min, R...>(x, over);

@@ -13,7 +13,7 @@ namespace cleave {
 
 namespace detail {
 
-/// Whether all partials of the two are of one op, on the same axes.
+/// Whether all partials of both layouts have one op and are on the same axes.
 constexpr bool same_partials(const Layout& x, const Layout& y) {
   int op = -1;  // of the partials seen so far
   for (const Layout& layout : {x, y}) {
@@ -34,11 +34,11 @@ using reduced_dtensor =
 
 }  // namespace detail
 
-/// Every Partial of the operands becomes Replicate, by one all-reduce of all of them together.
+/// Reduces every Partial of the operands to Replicate, with one all-reduce for all operands.
 ///
 ///     auto [sums, counts] = reduce_partials(partial_sums, partial_counts);
 ///
-/// @param first,rest  on one mesh, of one element type, Partial under one op on the same axes
+/// @param first,rest  on one mesh, of one element type, Partial with one op on the same axes
 /// @return     a tuple of DTensors; they share one allocation
 /// @collective every rank of the mesh
 /// @cost       one all-reduce of the local elements of all operands over the partial axes

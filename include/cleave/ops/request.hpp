@@ -1,8 +1,8 @@
-// What a call of an operation may ask for, in its first template arguments:
+// Requests to an operation, as the first template arguments of a call:
 //
 //     matmul(x, w)                                                  the solver decides
 //     matmul<Placements<Shard<0>, Replicate>>(x, w)                 these placements of the result
-//     matmul<explicit_communication>(x, w)                          operands as they are
+//     matmul<explicit_communication>(x, w)                          no operand is redistributed
 //     matmul<explicit_communication, Placements<..>>(x, w)          both
 #pragma once
 
@@ -12,14 +12,14 @@
 
 namespace cleave {
 
-/// Asks that no operand be redistributed: a call that would have to is a compile error that shows
-/// which operand, from which placements and to which. Slices of replicated operands, which move
-/// nothing, are allowed.
+/// Requests that no operand is redistributed: a call that requires it is a compile error, which
+/// shows the operand and its placements before and after. Slicing replicated operands, which needs
+/// no communication, is allowed.
 struct explicit_communication {};
 
 namespace detail {
 
-/// Stands for placements that nobody asked for.
+/// Stands for placements that are not requested.
 struct Unasked {};
 
 template <class Found, class... R>
@@ -44,15 +44,15 @@ struct Request {
   using asked = typename AskedPlacements<Unasked, R...>::type;
 };
 
-/// Asks for the placements of another value, its partials resolved: what gradients and `resolve`
-/// ask for, which are written for values whose placements they do not know.
+/// Requests the placements of another value, with its partials resolved. Used by gradients and
+/// `resolve`, which are written for values of unknown placements.
 template <class X>
 struct RequestLike {
   static constexpr bool is_explicit = false;
   const X& like;
 };
 
-/// Whether a request names placements.
+/// Whether a request specifies placements.
 template <class Request>
 inline constexpr bool asks_placements = true;
 template <class... R>

@@ -1,8 +1,8 @@
-// Rotary positions: vectors of a sequence rotated by angles that grow with their place, so that the
-// product of two of them depends on how far they are apart. RoFormer, Su et al. 2021
+// Rotary position embedding: rotates the vectors of a sequence by angles proportional to their
+// position, so that the product of two vectors depends on their distance. RoFormer, Su et al. 2021
 // (arXiv:2104.09864), equation 34.
 //
-//     // y[S0,S1,R] = rotary_embedding(x[S0,S1,R])    places are global: nothing is sent
+//     // y[S0,S1,R] = rotary_embedding(x[S0,S1,R])    positions are global: no communication
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ namespace cleave {
 
 namespace kernels {
 
-/// base^(-i / pairs), by the number i of a pair.
+/// base^(-i / pairs), for pair number i.
 struct PairFrequency {
   double base;
   index_t pairs;
@@ -32,11 +32,11 @@ struct PairFrequency {
   }
 };
 
-/// The cosine or sine of place · frequency, by the row-major index of (place, pair).
+/// The cosine or sine of position · frequency, for the row-major index of (position, pair).
 template <class A>
 struct PairTurn {
   index_t pairs;
-  double sign;  ///< of sines; 0 asks for cosines
+  double sign;  ///< of sines; 0 selects cosines
 
   CLEAVE_HOST_DEVICE A operator()(index_t at, const double& frequency) const {
     const double angle = double(at / pairs) * frequency;
@@ -44,7 +44,7 @@ struct PairTurn {
   }
 };
 
-/// One of the two numbers of a pair that is rotated.
+/// One of the two numbers of a rotated pair.
 template <bool Second>
 struct RotatedNumber {
   template <class T, class A>
@@ -53,10 +53,10 @@ struct RotatedNumber {
   }
 };
 
-/// Numbers 2i and 2i + 1 of each row, as vectors of the plane, rotated by the angle of (row, i).
+/// Rotates numbers 2i and 2i + 1 of each row, as a vector in the plane, by the angle of (row, i).
 ///
 /// @param x, y            [.., rows, 2 pairs]
-/// @param cosines, sines  [.., rows, pairs], strides 0 but for the last two
+/// @param cosines, sines  [.., rows, pairs], with stride 0 except in the last two dimensions
 template <class Device, class T, class A>
 void turn_pairs(On<Device> on, const Strided<T>& y, const Strided<const T>& x,
                 const Strided<const A>& cosines, const Strided<const A>& sines) {
@@ -72,7 +72,7 @@ void turn_pairs(On<Device> on, const Strided<T>& y, const Strided<const T>& x,
   map_elements(on, RotatedNumber<true>{}, numbers(y, 1), first, second, cosines, sines);
 }
 
-/// The same in one pass.
+/// The same on the host, in one pass.
 template <class T, class A>
 void turn_pairs(On<Host>, const Strided<T>& y, const Strided<const T>& x,
                 const Strided<const A>& cosines, const Strided<const A>& sines) {
@@ -101,7 +101,7 @@ void turn_pairs(On<Host>, const Strided<T>& y, const Strided<const T>& x,
 
 namespace ops {
 
-/// Linear in x; the gradient turns backwards.
+/// Linear in x; the gradient is rotated in the opposite direction.
 struct RotaryEmbedding {
   double base = 10000;
   double direction = 1;  ///< or -1
@@ -168,13 +168,14 @@ struct RotaryEmbedding {
 
 }  // namespace ops
 
-/// x with numbers 2i and 2i + 1 of the vector at place p rotated, as a vector of the plane, by the
-/// angle p / base^(2i / d).
+/// Rotary position embedding: rotates numbers 2i and 2i + 1 of the vector at position p, as a
+/// vector in the plane, by the angle p / base^(2i / d).
 ///
-/// Places are the global indices of the last dimension but one, which may be sharded. The product
-/// of two vectors so rotated depends on their places' difference only.
+/// Positions are the global indices of the second to last dimension, which may be sharded. The
+/// product of two rotated vectors depends on their positions only through the difference.
 ///
 /// @param x  [.., n, d], d even
+/// @return   [.., n, d]
 /// @collective every rank of the mesh, if the last dimension is sharded
 /// @throws Error if d is odd
 template <class... R, AnyTensor X>

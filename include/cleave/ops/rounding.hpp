@@ -1,5 +1,5 @@
-// Whole parts and remainders, element by element: floor, ceil, round, trunc, frac, fmod, remainder.
-// Whole parts are constant between their jumps, so that they have no gradient.
+// Rounding and remainders, element by element: floor, ceil, round, trunc, frac, fmod, remainder.
+// Rounded values are piecewise constant and have no gradient.
 #pragma once
 
 #include <cmath>
@@ -30,7 +30,7 @@ struct Ceil : ElementwiseOn<Elements::real> {
   }
 };
 
-/// Halves become even.
+/// Rounds halves to even.
 struct Round : ElementwiseOn<Elements::real> {
   static constexpr const char* name = "round";
   static constexpr const char* partials = detail::never_falls;
@@ -70,7 +70,7 @@ struct Fmod : ElementwiseOn<Elements::divisible> {
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) { return g; }
   static constexpr auto gradient(wrt<1>, const auto& g, const auto& y, const auto& a,
                                  const auto& b) {
-    return neg(mul(g, round(div(sub(a, y), b))));  // the quotient is whole, up to rounding
+    return neg(mul(g, round(div(sub(a, y), b))));  // the quotient is an integer, up to rounding
   }
 };
 
@@ -86,19 +86,19 @@ struct Remainder : ElementwiseOn<Elements::divisible> {
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) { return g; }
   static constexpr auto gradient(wrt<1>, const auto& g, const auto& y, const auto& a,
                                  const auto& b) {
-    return neg(mul(g, round(div(sub(a, y), b))));  // the quotient is whole, up to rounding
+    return neg(mul(g, round(div(sub(a, y), b))));  // the quotient is an integer, up to rounding
   }
 };
 
 }  // namespace ops
 
-/// The largest integer that is not above a.
+/// The largest integer not greater than a.
 template <class... R, AnyTensor A>
 constexpr auto floor(const A& a) {
   return detail::pointwise<R...>(ops::Floor{}, a);
 }
 
-/// The smallest integer that is not below a.
+/// The smallest integer not less than a.
 template <class... R, AnyTensor A>
 constexpr auto ceil(const A& a) {
   return detail::pointwise<R...>(ops::Ceil{}, a);
@@ -110,25 +110,27 @@ constexpr auto round(const A& a) {
   return detail::pointwise<R...>(ops::Round{}, a);
 }
 
-/// a without its fraction.
+/// a rounded towards zero.
 template <class... R, AnyTensor A>
 constexpr auto trunc(const A& a) {
   return detail::pointwise<R...>(ops::Trunc{}, a);
 }
 
-/// a - trunc(a)
+/// The fractional part: a - trunc(a)
 template <class... R, AnyTensor A>
 constexpr auto frac(const A& a) {
   return detail::pointwise<R...>(ops::Frac{}, a);
 }
 
-/// The rest of a division whose quotient is truncated; of integers by 0 undefined, as with %.
+/// The remainder of a / b, with the quotient rounded towards zero; has the sign of a. Undefined for
+/// integers if b is 0, as with %.
 template <class... R, class A, TensorAndOther<A> B>
 constexpr auto fmod(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::Fmod{}, a, b);
 }
 
-/// The rest of a division whose quotient is rounded down, likewise.
+/// The remainder of a / b, with the quotient rounded down; has the sign of b. Undefined for
+/// integers if b is 0, as with %.
 template <class... R, class A, TensorAndOther<A> B>
 constexpr auto remainder(const A& a, const B& b) {
   return detail::pointwise<R...>(ops::Remainder{}, a, b);

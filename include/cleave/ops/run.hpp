@@ -1,7 +1,7 @@
-// Runs calls of operations without knowing their types: operands are brought to the placements that
-// the solution requires, results allocated, the kernel called.
+// Runs type-erased calls of operations: redistributes operands to the placements that the solution
+// requires, allocates the results and calls the kernel.
 //
-// Calls on local tensors, on distributed tensors and programs all run the same `compute`.
+// Calls on local tensors, on distributed tensors and programs all use the same `compute`.
 #pragma once
 
 #include <array>
@@ -43,7 +43,7 @@ inline redistribution::Block block_of(const OperandRef& operand) {
   call.info.run(op, task);
 }
 
-/// Runs the kernel on operands that lie where it needs them and as it needs them.
+/// Runs the kernel on operands that have the required placements and alignment.
 inline void run_on(const CallContext& call, const void* op, const OperandRef* in,
                    const Layout* computed, RawResult* results, ArrayRef* out) {
   const OpInfo& info = call.info;
@@ -61,7 +61,7 @@ inline void run_on(const CallContext& call, const void* op, const OperandRef* in
   info.run(op, task);
 }
 
-/// Makes a view of a dense copy of the only operand, whose own strides do not allow it.
+/// Makes a view of a contiguous copy of the only operand, whose strides do not allow a view.
 template <class Device>
 void view_copy(const CallContext& call, const void* op, const OperandRef& in,
                const Layout* computed, RawResult* results, ArrayRef* out) {
@@ -76,7 +76,7 @@ void view_copy(const CallContext& call, const void* op, const OperandRef& in,
   results[0].storage = std::move(copy.storage);
 }
 
-/// Makes the result of a view: the operand's elements, where its strides allow that.
+/// Makes the result of a view operation: a view of the operand where its strides allow that.
 template <class Device>
 [[gnu::noinline]] void compute_view(const CallContext& call, const void* op, const OperandRef* in,
                                     const Layout* computed, RawResult& y) {
@@ -122,10 +122,10 @@ void compute(const CallContext& call, const void* op, const Shape& fresh, const 
   else run_on(call, op, AlignedOperands(call, in, out[0]).data(), computed, results, out.data());
 }
 
-/// Runs a call on operands that lie where the kernel needs them, if they agree and it is plain: all
-/// that types do not decide.
+/// Runs a call on operands with the required placements, if it is plain and their extents agree,
+/// the only condition that is not known at compile time.
 ///
-/// @return whether it has been run; otherwise nothing has changed
+/// @return whether the call was run; otherwise nothing has changed
 template <class Info, class Device>
 bool run_plain(const void* op, const OperandRef* in, RawResult* results) {
   if constexpr (Info::is_plain) {
@@ -134,7 +134,7 @@ bool run_plain(const void* op, const OperandRef* in, RawResult* results) {
     constexpr auto count = std::size_t(rule.results);
     if (is_dry() || !all_agree(table, in)) [[unlikely]]
       return false;
-    // kept apart from `results`, which others refer to: the kernel finds them in registers
+    // separate from `results`, which is aliased, so that these stay in registers for the kernel
     std::array<index_t, std::size_t(max_dims)> extents[count], strides[count];
     const auto allocate = [&](std::size_t k) {
       const int dims = rule.result[k].dims;
@@ -152,7 +152,7 @@ bool run_plain(const void* op, const OperandRef* in, RawResult* results) {
                             checked_bytes(extents[k].data(), dims, size_of(Info::value.dtype[k])));
     };
     [&]<std::size_t... K>(std::index_sequence<K...>) {
-      std::shared_ptr<void> storage[] = {allocate(K)...};  // moved only when the kernel has begun
+      std::shared_ptr<void> storage[] = {allocate(K)...};  // moved after the kernel has started
       ArrayRef out[] = {
           {storage[K].get(), extents[K].data(), strides[K].data(), rule.result[K].dims}...};
       cleave::Task task;
@@ -168,24 +168,24 @@ bool run_plain(const void* op, const OperandRef* in, RawResult* results) {
   return false;
 }
 
-/// A call on distributed operands as constants of its types.
+/// The compile-time constants of a call on distributed operands.
 struct PlacedCall {
   const OpInfo* info = nullptr;
   const Solution* solution = nullptr;
-  unsigned moves = 0;  ///< bit i: operand i lies elsewhere than the kernel needs it
+  unsigned moves = 0;  ///< bit i: operand i has to be redistributed
   bool result_moves = false;
   std::array<const RedistributionSpec*, std::size_t(max_operands)>
-      spec{};  ///< of the operands that move
+      spec{};  ///< of the operands to redistribute
   const RedistributionSpec* result_spec = nullptr;
 };
 
-/// The operands of a call where the kernel needs them; those that the types leave where they are
-/// cost nothing.
+/// The operands of a call with the placements that the kernel needs. Operands that already have
+/// them, by their types, cost nothing.
 template <class Device>
 class PlacedOperands {
  public:
-  /// @collective every rank of the mesh, if an operand moves
-  /// @throws Error if one repeats a dimension that it shards
+  /// @collective every rank of the mesh, if an operand is redistributed
+  /// @throws Error if an operand broadcasts a dimension that it shards
   PlacedOperands(const CallContext& call, const PlacedCall& placed, const OperandRef* in)
       : operands_(in) {
     if (placed.moves != 0) move(call, placed);
@@ -231,7 +231,7 @@ class PlacedOperands {
   std::optional<Moved> moved_;
 };
 
-/// Brings the first result to its placements.
+/// Redistributes the first result to its placements.
 /// @collective every rank of the mesh
 template <class Device>
 void move_result(const CallContext& call, const PlacedCall& placed, RawResult& y) {
@@ -254,7 +254,7 @@ void move_result(const CallContext& call, const PlacedCall& placed, RawResult& y
 ///
 /// @param fresh    extents of the factors that only results have
 /// @param results  as many as the rule has; written
-/// @collective     every rank of the mesh, if an operand or a result moves
+/// @collective     every rank of the mesh, if an operand or a result is redistributed
 template <class Device>
 void run_placed(const PlacedCall& placed, const void* op, const Shape& fresh, const OperandRef* in,
                 RawResult* results) {

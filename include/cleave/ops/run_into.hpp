@@ -1,5 +1,4 @@
-// Runs operations whose result has its place already: the elements of a tensor that exists, which
-// may be an operand.
+// Runs operations that write their result to an existing tensor, which may be an operand.
 #pragma once
 
 #include <array>
@@ -16,7 +15,7 @@ inline ConstView view_of(const ArrayRef& array, DType dtype) {
           shape_at(array.strides, array.dims)};
 }
 
-/// One call that writes to `target`.
+/// The checks of a call that writes to `target`.
 struct TargetCheck {
   const CallContext& call;
   const OperandRef& target;
@@ -28,18 +27,19 @@ struct TargetCheck {
     throw Error(call.info.name, message, std::move(context));
   }
 
-  /// @param extents  of the result: global ones, those on this rank
+  /// @param shape    global extents of the result
+  /// @param extents  local extents of the result
   void require_extents(const index_t* shape, const index_t* extents) const {
     if (target.mesh != nullptr && !(*target.mesh == *call.mesh))
       fail("the target is on another mesh than the operands");
-    if (target.mesh != nullptr && !target.mesh->is_member()) return;  // knows no extents
+    if (target.mesh != nullptr && !target.mesh->is_member()) return;  // does not know the extents
     for (int d = 0; d < target.dims; ++d)
       if (shape[d] != target.shape[d] || extents[d] != target.extents[d])
         fail("the result has the extents " + to_string(shape_at(shape, target.dims)) +
              ", the target " + to_string(shape_at(target.shape, target.dims)));
   }
 
-  /// @param in  operands, aligned with the result if the operation works element by element
+  /// @param in  operands, aligned with the result if the operation is elementwise
   void require_no_overlap(const OperandRef* in) const {
     const ConstView to = view_of(target, target.dtype);
     if (!has_distinct_elements(to)) fail("the target repeats elements; clone it first");
@@ -56,7 +56,7 @@ struct TargetCheck {
   }
 };
 
-/// Runs the kernel on elements that are there. @see compute
+/// Runs the kernel with the target's elements as the result. @see compute
 template <class Device>
 void compute_into(const CallContext& call, const void* op, const Shape& fresh,
                   const OperandRef* in, const Layout* computed, const OperandRef& target) {
@@ -77,15 +77,15 @@ void compute_into(const CallContext& call, const void* op, const Shape& fresh,
   else run(AlignedOperands(call, in, target).data());
 }
 
-/// A call on local tensors that writes to one.
+/// Runs a call on local tensors that writes to `target`.
 template <class Device>
 void run_local_into(const OpInfo& info, const void* op, const Shape& fresh, const OperandRef* in,
                     const OperandRef& target) {
   compute_into<Device>(CallContext(info, in), op, fresh, in, nullptr, target);
 }
 
-/// A call on distributed operands that writes to a tensor with the placements of the result.
-/// @collective every rank of the mesh, if an operand moves
+/// Runs a call on distributed operands that writes to a tensor with the placements of the result.
+/// @collective every rank of the mesh, if an operand is redistributed
 template <class Device>
 void run_placed_into(const PlacedCall& placed, const void* op, const Shape& fresh,
                      const OperandRef* in, const OperandRef& target) {

@@ -1,4 +1,4 @@
-// Choices between elements, and conversions of their types: where, cast.
+// Selecting elements by a condition, and converting element types: where, cast.
 #pragma once
 
 #include <limits>
@@ -11,8 +11,8 @@ namespace cleave {
 
 namespace ops {
 
-/// A choice between values commutes with any reduction of both; with one that repeats a
-/// replicated value harmlessly, of either.
+/// Selection commutes with any reduction of both values. If one value is replicated, it commutes
+/// with the reductions that leave a repeated value unchanged: avg, max, min.
 struct Where : Elementwise {
   static constexpr const char* name = "where";
   static constexpr const char* partials =
@@ -33,8 +33,8 @@ struct Where : Elementwise {
   }
 };
 
-/// Whether every From is a To: a sum of such casts is the cast of the sum, up to rounding in the
-/// wider type.
+/// Whether To can represent every From: a sum of such casts is the cast of the sum, up to rounding
+/// in the wider type.
 template <class From, class To>
 inline constexpr bool widens = [] {
   using F = accumulator_t<From>;
@@ -49,12 +49,12 @@ inline constexpr bool widens = [] {
   else return std::is_floating_point_v<F> && std::is_floating_point_v<T>;
 }();
 
-/// Whether a cast keeps the order of all values.
+/// Whether a cast preserves the order of all values.
 template <class From, class To>
 inline constexpr bool keeps_order = [] {
   if constexpr (is_complex<From> || is_complex<To> || std::is_same_v<To, bool>) return false;
   else if constexpr (!std::is_integral_v<To>) return true;
-  else if constexpr (!std::is_integral_v<From>) return false;  // not where it overflows
+  else if constexpr (!std::is_integral_v<From>) return false;  // not on overflow
   else if constexpr (std::is_signed_v<From> && std::is_unsigned_v<To>) return false;
   else return std::numeric_limits<From>::digits <= std::numeric_limits<To>::digits;
 }();
@@ -83,7 +83,7 @@ struct Cast : Elementwise {
 
 }  // namespace ops
 
-/// a where the condition holds, b elsewhere; a or b may be numbers.
+/// Selects elements: a where the condition is true, b elsewhere; a or b may be a number.
 template <class... R, AnyTensor C, AnyOperand A, AnyOperand B>
 constexpr auto where(const C& condition, const A& a, const B& b) {
   static_assert(std::is_same_v<typename C::value_type, bool>,
@@ -95,7 +95,8 @@ constexpr auto where(const C& condition, const A& a, const B& b) {
                          detail::same_type<T>(a), detail::same_type<T>(b));
 }
 
-/// Every element as a To. A Partial stays one where the cast cannot change the sum, or the order.
+/// Converts elements to type To. A Partial operand stays partial if the cast preserves its
+/// reduction: sums for widening casts, maxima and minima for casts that preserve the order.
 template <Element To, class... R, AnyTensor A>
 constexpr auto cast(const A& a) {
   static_assert(!is_complex<typename A::value_type> || is_complex<To>,

@@ -1,7 +1,7 @@
-// Parts of a dimension, and arrays put into larger ones: slice, narrow, select, split, chunk, pad.
+// Slicing, splitting and padding a dimension: slice, narrow, select, split, chunk, pad.
 //
-// The dimension is made whole: shards of a part lie elsewhere than those of the whole. Where the
-// result is asked to be sharded along it, every rank takes its own.
+// Operands are not sharded along the dimension, since shards of a slice do not coincide with those
+// of the operand. If the result is requested to be sharded along it, every rank takes its shard.
 //
 //     // y[S0,R]   = slice(x[S0,R], dim<1>{}, 2, 6)
 //     // y[S0,R]   = slice(x[S0,S1], dim<1>{}, 2, 6)    // all-gathered over the second axis first
@@ -27,7 +27,7 @@ namespace cleave {
 
 namespace ops {
 
-/// Indices begin, begin + step, .. of dimension D, `count` of them.
+/// Selects `count` indices of dimension D: begin, begin + step, ..
 template <int D>
 struct Slice {
   index_t begin = 0;
@@ -53,7 +53,7 @@ struct Slice {
   constexpr auto gradient(wrt<0>, const auto& g, const auto&, const X& x) const;
 };
 
-/// An array that is 0 but for every step-th index of dimension D from `begin` on, where it is x.
+/// An array of zeros, with x at indices begin, begin + step, .. of dimension D.
 template <int D>
 struct Embed {
   index_t extent = 0;
@@ -83,7 +83,7 @@ constexpr auto Slice<D>::gradient(wrt<0>, const auto& g, const auto&, const X& x
   return detail::call_as(detail::like(x), Embed<D>{shape_of(x)[D], begin, step}, g);
 }
 
-/// x with elements of one value before and behind it along dimension D.
+/// x padded with a value on both sides of dimension D.
 template <int D, class T>
 struct Pad {
   index_t extent = 0;
@@ -106,7 +106,7 @@ struct Pad {
   }
 };
 
-/// The array at one index of dimension D.
+/// The slice at one index of dimension D, without the dimension.
 template <int D>
 struct Select : Composite {
   index_t index = 0;
@@ -125,8 +125,8 @@ struct Select : Composite {
 
 namespace detail {
 
-/// An index of a dimension of that extent, or its end; negative ones count from the end.
-/// @throws Error if it is none
+/// The index counted from the front; negative ones count from the end of the extent.
+/// @throws Error if it is not in [0, end)
 template <class X>
 constexpr index_t checked_index(const char* name, const X& x, index_t index, index_t extent,
                                 index_t end) {
@@ -160,8 +160,8 @@ constexpr auto slice_of(const char* name, const X& x, index_t begin, index_t end
   return call_op<R...>(ops::Slice<D>{first, step, (length + step - 1) / step}, x);
 }
 
-/// x with dimension D whole, so that several slices of it gather it once. Programs move a value
-/// once in any case.
+/// x with dimension D not sharded, so that several slices redistribute it once. Programs
+/// redistribute a value once in any case.
 template <int D, class X>
 constexpr auto whole_along(const X& x) {
   using Y = std::remove_cvref_t<decltype(innermost(x))>;
@@ -172,19 +172,19 @@ constexpr auto whole_along(const X& x) {
 
 }  // namespace detail
 
-/// Indices begin, begin + step, .. before `end` of a dimension; negative ones count from its end:
-/// `slice(x, dim<1>{}, 0, -1)`.
+/// Selects indices begin, begin + step, .. below `end` of a dimension; negative bounds count from
+/// its end: `slice(x, dim<1>{}, 0, -1)`.
 ///
-/// @return shares the local elements
-/// @collective every rank of the mesh, if the dimension is sharded: it is redistributed
-/// @throws Error if begin or end are not in the dimension, end is before begin, or step < 1
+/// @return a view of the local elements
+/// @collective every rank of the mesh, if the dimension is sharded: x is redistributed
+/// @throws Error if begin or end is out of range, end is before begin, or step < 1
 template <class... R, AnyTensor X, int D>
 constexpr auto slice(const X& x, dim<D>, index_t begin, index_t end, index_t step = 1) {
   return detail::slice_of<detail::dim_index<X::dims>(dim<D>{}), R...>("slice", x, begin, end,
                                                                      step);
 }
 
-/// `length` indices from `begin` on, likewise.
+/// Selects `length` indices of a dimension, from `begin` on. Otherwise as slice.
 template <class... R, AnyTensor X, int D>
 constexpr auto narrow(const X& x, dim<D>, index_t begin, index_t length) {
   constexpr int d = detail::dim_index<X::dims>(dim<D>{});
@@ -194,7 +194,7 @@ constexpr auto narrow(const X& x, dim<D>, index_t begin, index_t length) {
       "narrow", x, first, first + detail::checked_length("narrow", x, length), 1);
 }
 
-/// The array at one index of a dimension, without that dimension, likewise.
+/// Selects one index of a dimension and removes the dimension. Otherwise as slice.
 template <class... R, AnyTensor X, int D>
 constexpr auto select(const X& x, dim<D>, index_t index) {
   constexpr int d = detail::dim_index<X::dims>(dim<D>{});
@@ -203,10 +203,10 @@ constexpr auto select(const X& x, dim<D>, index_t index) {
       ops::Select<d>{{}, detail::checked_index("select", x, index, extent, extent)}, x);
 }
 
-/// A dimension in parts of these lengths: `auto [q, k, v] = split(x, dim<1>{}, {8, 2, 2})`.
+/// Splits a dimension by a list of lengths: `auto [q, k, v] = split(x, dim<1>{}, {8, 2, 2})`.
 ///
-/// @return a std::array of them; they share the local elements
-/// @collective every rank of the mesh, if the dimension is sharded: it is redistributed, once
+/// @return a std::array of views of the local elements
+/// @collective every rank of the mesh, if the dimension is sharded: x is redistributed once
 /// @throws Error if the lengths do not add up to the extent
 template <class... R, AnyTensor X, int D, std::size_t Count>
 constexpr auto split(const X& x, dim<D>, const index_t (&lengths)[Count]) {
@@ -226,7 +226,8 @@ constexpr auto split(const X& x, dim<D>, const index_t (&lengths)[Count]) {
   }(std::make_index_sequence<Count>{});
 }
 
-/// A dimension in parts of one length, the last one shorter if need be; a std::vector, likewise.
+/// Splits a dimension into parts of one length, of which the last may be shorter. Returns a
+/// std::vector; otherwise as above.
 /// @throws Error if the length is not positive
 template <class... R, AnyTensor X, int D>
 constexpr auto split(const X& x, dim<D>, index_t length) {
@@ -243,8 +244,8 @@ constexpr auto split(const X& x, dim<D>, index_t length) {
   return parts;
 }
 
-/// A dimension in `Count` equal parts: `auto [q, k, v] = chunk<3>(x, dim<1>{})`; a std::array,
-/// likewise.
+/// Splits a dimension into `Count` equal parts: `auto [q, k, v] = chunk<3>(x, dim<1>{})`. Returns a
+/// std::array; otherwise as split.
 /// @throws Error if the extent is not divisible by Count
 template <int Count, class... R, AnyTensor X, int D>
 constexpr auto chunk(const X& x, dim<D>) {
@@ -264,7 +265,7 @@ constexpr auto chunk(const X& x, dim<D>) {
 
 namespace detail {
 
-/// The extent of dimension d with that many elements more. @throws Error if a length is negative
+/// The extent of dimension d after padding. @throws Error if a length is negative
 template <class X>
 constexpr index_t padded_extent(const X& x, int d, index_t before, index_t after) {
   return shape_of(x)[d] + checked_length("pad", x, before) + checked_length("pad", x, after);
@@ -272,16 +273,16 @@ constexpr index_t padded_extent(const X& x, int d, index_t before, index_t after
 
 }  // namespace detail
 
-/// x with `before` and `after` zeros around it along a dimension.
+/// Pads a dimension with `before` zeros at its front and `after` zeros at its end.
 ///
-/// @collective every rank of the mesh, if the dimension is sharded: it is redistributed
+/// @collective every rank of the mesh, if the dimension is sharded: x is redistributed
 /// @throws Error if a length is negative
 template <class... R, AnyTensor X, int D>
 constexpr auto pad(const X& x, dim<D>, index_t before, index_t after) {
   constexpr int d = detail::dim_index<X::dims>(dim<D>{});
   return call_op<R...>(ops::Embed<d>{detail::padded_extent(x, d, before, after), before, 1}, x);
 }
-/// The same with elements of another value. What is a sum is reduced first.
+/// Pads a dimension with a value other than zero. Partial sums are reduced first.
 template <class... R, AnyTensor X, int D>
 constexpr auto pad(const X& x, dim<D>, index_t before, index_t after,
                    const typename X::value_type& value) {

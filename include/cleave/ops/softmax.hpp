@@ -1,6 +1,5 @@
-// softmax and log_softmax over a dimension, wherever that lies: where it is sharded, two reductions
-// of one number per result row take the place of a gather; where a rank of the host has it whole,
-// one kernel computes row by row.
+// softmax and log_softmax over a dimension, sharded or not. If it is sharded, two reductions of one
+// number per row replace a gather; if it is not, on the host, one kernel computes row by row.
 #pragma once
 
 #include <type_traits>
@@ -34,7 +33,7 @@ constexpr auto log_softmax_gradient(const auto& g, const auto& y) {
 
 namespace ops {
 
-/// softmax, or its logarithm, over a dimension that a rank of the host has whole: a row is computed
+/// softmax, or its logarithm, on the host over a dimension that is not sharded: a row is computed
 /// while it is in cache.
 template <int D, bool Logarithm>
 struct SoftmaxOfRows {
@@ -52,7 +51,7 @@ struct SoftmaxOfRows {
   }
 };
 
-/// x - log(sum(exp(x))), shifted by the largest element so that nothing overflows.
+/// x - log(sum(exp(x))), shifted by the largest element to avoid overflow.
 template <int D>
 struct LogSoftmax : Composite {
   static constexpr const char* name = "log_softmax";
@@ -72,7 +71,7 @@ struct LogSoftmax : Composite {
   }
 };
 
-/// exp(x) / sum(exp(x)), likewise.
+/// exp(x) / sum(exp(x)), shifted by the largest element to avoid overflow.
 template <int D>
 struct Softmax : Composite {
   static constexpr const char* name = "softmax";
@@ -105,7 +104,7 @@ constexpr void require_real() {
 
 }  // namespace detail
 
-/// log(softmax(x)) over a dimension.
+/// The logarithm of softmax over a dimension: x - log(sum(exp(x))).
 ///
 /// @collective every rank of the mesh, if the dimension is sharded: two all-reduces of one number
 ///             per row; nothing is gathered. Partial operands are resolved first
@@ -115,7 +114,7 @@ constexpr auto log_softmax(const X& x, dim<D>) {
   return call_op<R...>(ops::LogSoftmax<detail::dim_index<X::dims>(dim<D>{})>{}, x);
 }
 
-/// exp(x) / sum(exp(x)) over a dimension. @see log_softmax
+/// Softmax over a dimension: exp(x) / sum(exp(x)). Communicates as log_softmax.
 template <class... R, AnyTensor X, int D>
 constexpr auto softmax(const X& x, dim<D>) {
   detail::require_real<X>();

@@ -1,4 +1,4 @@
-// Dimensions of extent 1: taken away, or repeated.
+// Removing and broadcasting dimensions of extent 1: squeeze, expand.
 //
 //     // y[S0]   = squeeze(x[S0,R], dim<1>{})          [5, 1] becomes [5]
 //     // y[S0,R] = expand(x[S0,R], dim<1>{}, 4)        [5, 1] becomes [5, 4]
@@ -31,7 +31,7 @@ constexpr void require_one(const char* name, const X& x, int d) {
 
 namespace ops {
 
-/// Takes away dimension D, of extent 1.
+/// Removes dimension D, of extent 1.
 template <int D>
 struct Squeeze {
   static constexpr const char* name = "squeeze";
@@ -47,7 +47,7 @@ struct Squeeze {
   }
 };
 
-/// Repeats dimension D, of extent 1.
+/// Broadcasts dimension D, of extent 1.
 template <int D>
 struct Expand {
   index_t extent = 0;
@@ -68,10 +68,10 @@ struct Expand {
 
 }  // namespace ops
 
-/// x without a dimension of extent 1: `squeeze(x, dim<1>{})`.
+/// Removes a dimension of extent 1: `squeeze(x, dim<1>{})`.
 ///
-/// @return shares the local elements
-/// @collective every rank of the mesh, if that dimension is sharded: it is redistributed
+/// @return a view of the local elements
+/// @collective every rank of the mesh, if the dimension is sharded: x is redistributed
 /// @throws Error if the extent is not 1
 template <class... R, AnyTensor X, int D>
 constexpr auto squeeze(const X& x, dim<D>) {
@@ -80,11 +80,11 @@ constexpr auto squeeze(const X& x, dim<D>) {
   return call_op<R...>(ops::Squeeze<d>{}, x);
 }
 
-/// x with a dimension of extent 1 repeated: `expand(x, dim<1>{}, 4)`.
+/// Broadcasts a dimension of extent 1 to another extent: `expand(x, dim<1>{}, 4)`.
 ///
-/// @return shares the local elements, which repeat with a stride of 0: not to be written to
-/// @collective every rank of the mesh, if that dimension is sharded: it is redistributed
-/// @throws Error if the extent is not 1, or the new one negative
+/// @return a view of the local elements, with stride 0 along the dimension: must not be written to
+/// @collective every rank of the mesh, if the dimension is sharded: x is redistributed
+/// @throws Error if the extent is not 1, or the new extent is negative
 template <class... R, AnyTensor X, int D>
 constexpr auto expand(const X& x, dim<D>, index_t extent) {
   constexpr int d = detail::dim_index<X::dims>(dim<D>{});

@@ -1,4 +1,4 @@
-// The largest or smallest elements along a dimension, and the order of all: topk, argsort.
+// The largest or smallest elements along a dimension, and the order of all elements: topk, argsort.
 //
 //     // values[S0], indices[S0] = topk(x[S0], dim<1>{}, 5)
 //     // values[S0], indices[S0] = topk(x[S1], dim<1>{}, 5)     an all-to-all of x first
@@ -22,7 +22,7 @@ enum class Order { descending, ascending };
 
 namespace ops {
 
-/// The indices of the first `count` elements along dimension D, which every rank has whole.
+/// The indices of the first `count` elements in order along dimension D, which is not sharded.
 template <int D>
 struct OrderedIndices {
   index_t count = 0;
@@ -55,14 +55,14 @@ constexpr int ordered_dim() {
 
 }  // namespace detail
 
-/// The `count` largest elements along a dimension, or the smallest, and their indices:
-/// `const auto [values, indices] = topk(x, dim<1>{}, 5)`. In order; of equal elements the lower index
-/// comes first, NaNs count as largest.
+/// The `count` largest elements along a dimension, or the smallest, in order, and their indices:
+/// `const auto [values, indices] = topk(x, dim<1>{}, 5)`. Of equal elements the lower index comes
+/// first; NaNs count as largest.
 ///
-/// @return     a std::tuple; gradients go to the elements that are chosen
-/// @collective every rank of the mesh, if x is Partial, or the dimension is sharded: lines are made
-///             whole, by an all-to-all where another dimension can be sharded instead
-/// @throws Error if count is negative, or more than the extent
+/// @return     a std::tuple of values and int64 indices; the selected elements receive gradients
+/// @collective every rank of the mesh, if x is Partial, or the dimension is sharded: x is
+///             redistributed, by an all-to-all if another dimension can be sharded instead
+/// @throws Error if count is negative or exceeds the extent
 template <AnyTensor X, int D>
 constexpr auto topk(const X& x, dim<D>, index_t count, Order order = Order::descending) {
   constexpr int d = detail::ordered_dim<X, D>();
@@ -77,8 +77,8 @@ constexpr auto topk(const X& x, dim<D>, index_t count, Order order = Order::desc
   return std::tuple{gather(whole, dim<d>{}, indices), indices};
 }
 
-/// The indices that put the elements along a dimension in order, likewise:
-/// `argsort(x, dim<1>{}, Order::descending)`; gather(x, dim<1>{}, indices) has them sorted.
+/// The indices that sort the elements along a dimension: `argsort(x, dim<1>{}, Order::descending)`;
+/// gather(x, dim<1>{}, indices) is sorted. Otherwise as topk.
 template <class... R, AnyTensor X, int D>
 constexpr auto argsort(const X& x, dim<D>, Order order = Order::ascending) {
   constexpr int d = detail::ordered_dim<X, D>();

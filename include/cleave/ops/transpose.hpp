@@ -1,5 +1,5 @@
-// Other orders and numbers of dimensions: views of the local elements, placements change in the
-// type. Nothing is communicated or copied, partials stay partial.
+// Permuting and adding dimensions. Results are views of the local elements; placements change in
+// the type. There is no communication and no copy; partials stay partial.
 //
 //     // y[S1,R]   = transpose(x[S0,R])
 //     // y[S0,S2]  = unsqueeze(x[S0,S1], dim<1>)
@@ -49,7 +49,7 @@ struct Permute {
   }
 };
 
-/// New dimensions, those of the mask in the result, along which the elements repeat.
+/// Adds dimensions, those of the mask in the result, along which the elements broadcast.
 template <unsigned Mask>
 struct BroadcastDims {
   static constexpr int added = std::popcount(Mask);
@@ -80,7 +80,7 @@ struct BroadcastDims {
 
 namespace detail {
 
-/// 0, 1, .., with a and b exchanged.
+/// Dimension d after a and b are exchanged.
 constexpr int exchanged(int d, int a, int b) { return d == a ? b : d == b ? a : d; }
 
 template <int A, int B, class X, int... D>
@@ -90,9 +90,10 @@ constexpr auto exchange_dims(const X& x, std::integer_sequence<int, D...>) {
 
 }  // namespace detail
 
-/// Dimension i of the result is dimension `D[i]` of x: `permute(x, dim<2, 0, 1>{})`.
+/// Permutes dimensions: dimension i of the result is dimension `D[i]` of x,
+/// `permute(x, dim<2, 0, 1>{})`.
 ///
-/// @return shares the local elements
+/// @return a view of the local elements
 template <AnyTensor X, int... D>
 constexpr auto permute(const X& x, dim<D...> order) {
   static_assert(sizeof...(D) == std::size_t(X::dims) &&
@@ -101,29 +102,29 @@ constexpr auto permute(const X& x, dim<D...> order) {
   return call_op(ops::Permute<(D < 0 ? D + X::dims : D)...>{}, x);
 }
 
-/// Two dimensions exchanged, those of a matrix by default: `transpose(x, dim<0, 2>{})`.
+/// Exchanges two dimensions, those of a matrix by default: `transpose(x, dim<0, 2>{})`.
 ///
-/// @return shares the local elements
+/// @return a view of the local elements
 template <AnyTensor X, int A = 0, int B = 1>
 constexpr auto transpose(const X& x, dim<A, B> = {}) {
   constexpr int a = detail::dim_index<X::dims>(dim<A>{}), b = detail::dim_index<X::dims>(dim<B>{});
   return detail::exchange_dims<a, b>(x, std::make_integer_sequence<int, X::dims>{});
 }
 
-/// A new dimension of extent 1 before dimension D (D == dims appends it), e.g. to repeat [n]
+/// Inserts a dimension of extent 1 before dimension D (D == dims appends it), e.g. to broadcast [n]
 /// along the columns of [n, k]: `unsqueeze(x, dim<1>{}) * y`.
 ///
-/// @return shares the local elements
+/// @return a view of the local elements
 template <AnyTensor X, int D>
 constexpr auto unsqueeze(const X& x, dim<D>) {
   constexpr int at = detail::dim_index<X::dims + 1>(dim<D>{});
   return call_op(ops::BroadcastDims<(1u << at)>{{1}}, x);
 }
 
-/// x repeated along the dimensions of the mask, with the extents and the placements of `like`,
-/// whose partials count as replicated. Nothing is copied or communicated, replicas are sliced.
+/// Broadcasts x along the dimensions of the mask, to the extents and the placements of `like`,
+/// whose partials count as replicated. There is no copy or communication; replicas are sliced.
 ///
-/// @return shares the local elements
+/// @return a view of the local elements
 template <unsigned Mask, AnyTensor X, AnyTensor Like>
 constexpr auto broadcast_dims(const X& x, const Like& like) {
   ops::BroadcastDims<Mask> op;

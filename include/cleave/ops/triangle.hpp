@@ -1,5 +1,5 @@
 // Lower and upper triangles of matrices: tril, triu. The last two dimensions may be sharded: every
-// rank knows the global indices of what it has.
+// rank knows the global indices of its elements.
 //
 //     // y[S0,S1] = tril(x[S0,S1])
 #pragma once
@@ -29,11 +29,11 @@ struct InsideOf {
 
 /// y[.., i, j] = x[.., i, j] where j - i <= bound (bound <= j - i if Upper), else `outside`.
 ///
-/// Whether an element is inside depends on j - i alone: a row of bools per difference, which runs
-/// backwards from row to row.
+/// Whether an element is inside depends on j - i only: an array holds one bool per difference, and
+/// each row of y starts one element earlier in it.
 ///
-/// @param bound  on j - i, counted in local indices
-/// @cost  a pass over x; reads a bool beside each element
+/// @param bound  on j - i, in local indices
+/// @cost  one pass over x; reads a bool per element
 template <bool Upper, class Device, class T>
 void copy_triangle(On<Device> on, const Strided<const T>& x, const Strided<T>& y, index_t bound,
                    const T& outside) {
@@ -61,7 +61,7 @@ namespace ops {
 /// The elements on and below (above, if Upper) a diagonal of the last two dimensions, else 0.
 template <bool Upper>
 struct Triangle {
-  index_t diagonal = 0;  ///< counted upwards from the main one
+  index_t diagonal = 0;  ///< offset above the main diagonal
 
   static constexpr const char* name = Upper ? "triu" : "tril";
   static constexpr const char* partials = moves_elements;
@@ -81,14 +81,14 @@ struct Triangle {
 
 }  // namespace ops
 
-/// x[.., i, j] where j - i <= diagonal, else 0.
+/// The lower triangle of matrices: x[.., i, j] where j - i <= diagonal, else 0.
 template <class... R, AnyTensor X>
 constexpr auto tril(const X& x, index_t diagonal = 0) {
   static_assert(X::dims >= 2, "cleave: tril requires at least two dimensions");
   return call_op<R...>(ops::Triangle<false>{diagonal}, x);
 }
 
-/// x[.., i, j] where j - i >= diagonal, else 0.
+/// The upper triangle of matrices: x[.., i, j] where j - i >= diagonal, else 0.
 template <class... R, AnyTensor X>
 constexpr auto triu(const X& x, index_t diagonal = 0) {
   static_assert(X::dims >= 2, "cleave: triu requires at least two dimensions");

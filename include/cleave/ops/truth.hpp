@@ -1,4 +1,4 @@
-// Whether any or all elements are true, and how many are: over all of them or over dimensions.
+// Reductions of truth values over all elements or over dimensions: any, all, count_nonzero.
 //
 //     // y[Pmax] = any(x[S0])     y[Pmin] = all(x[S0])     y[P] = count_nonzero(x[S0])
 #pragma once
@@ -14,7 +14,7 @@ namespace cleave {
 
 namespace detail {
 
-/// Which elements are not 0; NaN is not.
+/// Which elements are not 0; NaN counts as nonzero.
 template <class X>
 constexpr auto nonzero(const X& x) {
   if constexpr (std::is_same_v<typename X::value_type, bool>) return x;
@@ -49,24 +49,25 @@ struct CountNonzero : Composite {
 
 }  // namespace ops
 
-/// Whether any element is not 0, of all or over the dimensions of a `dim`; false for none.
+/// Whether any element is not 0, over all elements or over the dimensions of a `dim`; false if
+/// there are none.
 ///
-/// @return     of bool; Partial<Max> on the axes that shard a reduced dimension
+/// @return     bools, without the reduced dimensions; Partial<Max> on the axes that shard these
 /// @collective every rank of the mesh, if x has to be redistributed
 template <class... R, AnyTensor X, class D = every_dim>
 constexpr auto any(const X& x, D = {}) {
   return call_op<R...>(ops::Any<detail::checked_mask<X, D>()>{}, x);
 }
 
-/// Whether no element is 0, likewise; true for none. Partial<Min> where a reduced dimension is
-/// sharded.
+/// Whether no element is 0, over all elements or over the dimensions of a `dim`; true if there are
+/// none. Otherwise as any, with Partial<Min>.
 template <class... R, AnyTensor X, class D = every_dim>
 constexpr auto all(const X& x, D = {}) {
   return call_op<R...>(ops::All<detail::checked_mask<X, D>()>{}, x);
 }
 
-/// How many elements are not 0, likewise: 64-bit integers, Partial<Sum> where a reduced dimension
-/// is sharded.
+/// The number of elements that are not 0, over all elements or over the dimensions of a `dim`, as
+/// 64-bit integers. Otherwise as any, with Partial<Sum>.
 template <class... R, AnyTensor X, class D = every_dim>
 constexpr auto count_nonzero(const X& x, D = {}) {
   return call_op<R...>(ops::CountNonzero<detail::checked_mask<X, D>()>{}, x);

@@ -1,9 +1,9 @@
 // Variances and standard deviations over dimensions.
 //
-// In two passes: the mean first, then squares of what is left, so that nothing cancels however far
-// from zero the elements lie.
+// Computed in two passes, the mean and then the squared deviations, which avoids cancellation when
+// elements are far from zero.
 //
-//     // y[R] = var(x[S0])      two all-reduces of a number per result
+//     // y[R] = var(x[S0])      two all-reduces of one number per result
 #pragma once
 
 #include <type_traits>
@@ -21,7 +21,7 @@ namespace cleave {
 
 namespace detail {
 
-/// What elements differ by from the mean over the dimensions of the mask.
+/// The deviations of elements from the mean over the dimensions of the mask.
 template <unsigned Mask, class X>
 constexpr auto deviations(const X& x) {
   const auto center = resolve(call_op(ops::Mean<Mask>{reduced_count<Mask>(x)}, x));
@@ -35,7 +35,7 @@ constexpr auto squared_magnitude(const A& a) {
   else return square(a);
 }
 
-/// The number of elements less the correction, at least 0, as the type that x is measured in.
+/// The number of elements minus the correction, at least 0, in the real type of x.
 template <unsigned Mask, class X>
 constexpr auto degrees_of_freedom(const X& x, double correction) {
   const double rest = double(reduced_count<Mask>(x)) - correction;
@@ -47,7 +47,7 @@ constexpr auto degrees_of_freedom(const X& x, double correction) {
 namespace ops {
 
 /// The sum of |x - mean(x)|² over the dimensions of the mask, divided by their number of elements
-/// less the correction.
+/// minus the correction.
 template <unsigned Mask>
 struct Var : Composite {
   static constexpr const char* name = "var";
@@ -59,7 +59,7 @@ struct Var : Composite {
         sum_of<Mask>(cleave::detail::squared_magnitude(cleave::detail::deviations<Mask>(x))));
     return div(total, cleave::detail::degrees_of_freedom<Mask>(x, correction));
   }
-  // the mean moves as well, but deviations from it add up to nothing
+  // the mean also depends on x, but deviations from it add up to 0
   constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& operand) const {
     using T = typename std::remove_cvref_t<decltype(operand)>::value_type;
     const auto x = resolve(operand);
@@ -68,7 +68,7 @@ struct Var : Composite {
   }
 };
 
-/// The root of that. Where all elements are equal, the gradient is 0.
+/// The square root of Var. Where all elements are equal, the gradient is 0.
 template <unsigned Mask>
 struct Stddev : Composite {
   static constexpr const char* name = "stddev";
@@ -82,8 +82,8 @@ struct Stddev : Composite {
 
 }  // namespace ops
 
-/// How var and stddev divide, as in PyTorch: by the number of elements less `correction`. 1
-/// estimates the variance of what the elements are a sample of, 0 gives that of the elements.
+/// The divisor of var and stddev, as in PyTorch: the number of elements minus `correction`. 1 gives
+/// the unbiased estimate from a sample, 0 the variance of the elements themselves.
 struct Correction {
   double correction = 1;
 };
@@ -104,17 +104,17 @@ constexpr auto spread(const X& x, D, Correction by) {
 /// The variance over all elements, or over the dimensions of a `dim`:
 /// `var(x, dim<1>{}, {.correction = 0})`.
 ///
-/// @return     a real number for complex x; NaN or infinite where there are not more elements than
-///             the correction
+/// @return     x without the reduced dimensions, real for complex x; NaN or infinite if the number
+///             of elements does not exceed the correction
 /// @collective every rank of the mesh, if x is Partial, or a reduced dimension is sharded: two
-///             all-reduces of a number per result, of sums and of squares
+///             all-reduces of one number per result, for sums and for squares
 template <class... R, AnyTensor X, class D = every_dim>
 constexpr auto var(const X& x, D over = {}, Correction by = {}) {
   return detail::spread<ops::Var, R...>(x, over, by);
 }
 
-/// The standard deviation, the root of var; not named `std` so that `using namespace cleave` leaves
-/// the standard library alone.
+/// The standard deviation, the square root of var. Not named `std`, which would conflict with the
+/// standard library after `using namespace cleave`.
 template <class... R, AnyTensor X, class D = every_dim>
 constexpr auto stddev(const X& x, D over = {}, Correction by = {}) {
   return detail::spread<ops::Stddev, R...>(x, over, by);

@@ -1,4 +1,4 @@
-// Whether a rank has a dimension whole, so that one kernel can compute along it.
+// Whether a dimension is not sharded, so that one kernel can compute along it.
 #pragma once
 
 #include <type_traits>
@@ -8,7 +8,8 @@
 
 namespace cleave::detail {
 
-/// Whether an axis may shard a dimension of the mask; not known of a value that is traced.
+/// Whether an axis may shard a dimension of the mask; true for values of unknown placements, as in
+/// traces.
 template <unsigned Mask, class X>
 constexpr bool may_shard() {
   if constexpr (is_tensor<X>) return false;
@@ -18,7 +19,7 @@ constexpr bool may_shard() {
   else return true;
 }
 
-/// Whether a rank of the host has dimension D whole; of a value that is traced nobody knows yet.
+/// Whether x is on the host and dimension D is not sharded; false if placements are not yet known.
 template <int D, class X>
 constexpr bool has_whole() {
   if constexpr (is_tensor<X> || is_dtensor<X>)
@@ -26,7 +27,7 @@ constexpr bool has_whole() {
   else return false;
 }
 
-/// Whether a kernel for floats and doubles can compute its rows along dimension D.
+/// Whether a host kernel for float or double can compute rows along dimension D.
 template <int D, class X>
 constexpr bool has_whole_rows() {
   return std::is_floating_point_v<typename X::value_type> && has_whole<D, X>();

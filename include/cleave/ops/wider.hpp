@@ -1,4 +1,4 @@
-// Composites of elements that have 16 bits: computed in float, rounded once.
+// Composites of 16-bit elements: computed in float, rounded once.
 #pragma once
 
 #include <type_traits>
@@ -9,7 +9,7 @@
 
 namespace cleave::detail {
 
-/// f(x); of elements that are accumulated in a wider type, f of them as that, rounded.
+/// f(x), computed in the accumulator type of the elements and rounded once.
 template <class X, class F>
 constexpr auto in_accumulator(const X& x, const F& f) {
   using T = typename X::value_type;

@@ -1,9 +1,9 @@
-// Windows that move along a dimension, and sums of what windows hold where they overlap: the parts
-// that convolutions and pooling are made of.
+// Sliding windows along a dimension, and sums of overlapping windows: the building blocks of
+// convolutions and pooling.
 //
 //     // y[S0,R,R] = windows(x[S0,R], dim<1>{}, {.size = 3})     [5, 8] becomes [5, 6, 3]
 //
-// Every rank has to have the dimension whole.
+// The dimension must not be sharded.
 #pragma once
 
 #include <array>
@@ -28,13 +28,14 @@ struct Window {
   index_t stride = 1;
   index_t dilation = 1;
 
-  /// From its first element to its last one.
+  /// The number of elements from its first to its last one.
   constexpr index_t span() const { return (size - 1) * dilation + 1; }
 };
 
 namespace detail {
 
-/// "adec": letters of `dims` dimensions, of which `at` is two: places and what is in a window.
+/// "adec": letters of `dims` dimensions, with two for dimension `at`: positions and elements of a
+/// window.
 constexpr RuleText window_letters(int dims, int at) {
   RuleText text = dim_letters(0, at);
   text += dim_letters(dims, dims + 2);
@@ -52,8 +53,8 @@ constexpr RuleText window_replicated(int dims, int at) {
 
 namespace ops {
 
-/// Dimension D as two: `count` places of a window, and what it holds there. The elements are
-/// shared, those of overlapping windows by several.
+/// Replaces dimension D by two: `count` positions of a window, and the elements of the window. A
+/// view, in which overlapping windows share elements.
 template <int D>
 struct Windows {
   Window window{};
@@ -80,8 +81,8 @@ struct Windows {
   constexpr auto gradient(wrt<0>, const auto& g, const auto&, const X& x) const;
 };
 
-/// Dimensions D and D + 1, places and what a window holds there, as one of `extent` elements: the
-/// sum of all that windows hold for an element, 0 where none reaches.
+/// Merges dimensions D and D + 1, positions and elements of windows, into one of `extent` elements,
+/// each the sum over all windows that contain it; 0 if no window does.
 template <int D>
 struct OverlapAdd {
   index_t extent = 0;
@@ -128,7 +129,7 @@ constexpr auto Windows<D>::gradient(wrt<0>, const auto& g, const auto&, const X&
 
 namespace detail {
 
-/// @throws Error if the window is none
+/// @throws Error if size, stride or dilation is below 1
 template <class X>
 constexpr void require_window(const char* name, const X& x, const Window& window) {
   if (window.size < 1 || window.stride < 1 || window.dilation < 1)
@@ -139,7 +140,7 @@ constexpr void require_window(const char* name, const X& x, const Window& window
                 context_of(innermost(x)));
 }
 
-/// The windows of dimension D. @throws Error if it is shorter than one
+/// The windows of dimension D. @throws Error if it is shorter than a window
 template <int D, class... R, class X>
 constexpr auto windows_of(const char* name, const X& x, const Window& window) {
   require_window(name, x, window);
@@ -154,7 +155,7 @@ constexpr auto windows_of(const char* name, const X& x, const Window& window) {
   return call_op<R...>(ops::Windows<D>{window, last < 0 ? 0 : last / window.stride + 1}, x);
 }
 
-/// Makes the operation that puts zeros before and behind dimension D.
+/// Makes the operation that pads dimension D with zeros on both sides.
 struct ZerosAround {
   template <int D>
   constexpr ops::Embed<D> of(index_t extent, index_t padding) const {
@@ -162,8 +163,7 @@ struct ZerosAround {
   }
 };
 
-/// x after an operation that pads it; x itself where there is nothing to add and the dimension is
-/// whole.
+/// x padded by an operation; x itself if the padding is 0 and the dimension is not sharded.
 template <class X, class Op>
 constexpr auto padded(const X& x, index_t padding, const Op& op) {
   if constexpr (std::is_same_v<std::remove_cvref_t<decltype(call_op(op, x))>, X>)
@@ -171,7 +171,7 @@ constexpr auto padded(const X& x, index_t padding, const Op& op) {
   return call_op(op, x);
 }
 
-/// The windows of N padded dimensions from D on, each dimension followed by what a window holds.
+/// The windows of N padded dimensions from D on, each followed by one for the window's elements.
 template <int N, int D, class X, class Pad>
 constexpr auto windows_of_images(const char* name, const X& x, const Window* window,
                                  const index_t* padding, const Pad& pad) {
@@ -183,23 +183,23 @@ constexpr auto windows_of_images(const char* name, const X& x, const Window* win
 
 }  // namespace detail
 
-/// What a window that moves along a dimension holds at each place:
-/// `windows(x, dim<1>{}, {.size = 3, .stride = 2})` is [.., places, 3, ..], of which element (i, k)
-/// is x at 2 i + k.
+/// Sliding windows along a dimension: `windows(x, dim<1>{}, {.size = 3, .stride = 2})` is
+/// [.., positions, 3, ..], whose element (i, k) is x at 2 i + k.
 ///
-/// @return shares the local elements, which windows that overlap repeat: not to be written to
-/// @collective every rank of the mesh, if the dimension is sharded: it is redistributed
+/// @return a view of the local elements, repeated if windows overlap: must not be written to
+/// @collective every rank of the mesh, if the dimension is sharded: x is redistributed
 /// @throws Error if the dimension is shorter than a window, or size, stride or dilation is below 1
 template <class... R, AnyTensor X, int D>
 constexpr auto windows(const X& x, dim<D>, const Window& window) {
   return detail::windows_of<detail::dim_index<X::dims>(dim<D>{}), R...>("windows", x, window);
 }
 
-/// The reverse, of sums: places and what windows hold there, dimensions D and D + 1 of x, as one of
-/// `extent` elements, each the sum of all that windows hold for it, 0 where none reaches.
+/// Sums overlapping windows, the reverse of windows: merges dimensions D and D + 1 of x, positions
+/// and elements of windows, into one of `extent` elements, each the sum over all windows that
+/// contain it; 0 if no window does.
 ///
-/// @param window  its stride and its dilation; x has its size
-/// @collective    every rank of the mesh, if one of the dimensions is sharded: it is redistributed
+/// @param window  its stride and dilation; the size is that of dimension D + 1 of x
+/// @collective    every rank of the mesh, if one of the dimensions is sharded: x is redistributed
 /// @throws Error  if a window reaches beyond the extent
 template <class... R, AnyTensor X, int D>
 constexpr auto overlap_add(const X& x, dim<D>, index_t extent, Window window = {}) {

@@ -1,4 +1,4 @@
-// One axis of a mesh: what a style works along.
+// A mesh and one of its axes, to which a parallel style is applied.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace cleave {
 
 namespace detail {
 
-/// The placements of X with P on axis A. Where that is another one, what is still to be reduced on
-/// other axes is reduced on the way: nobody asks for Partial.
+/// The placements of X with P on axis A. If they differ from those of X, Partial on other axes
+/// becomes Replicate, because Partial cannot be requested.
 template <class X, int A, class P>
 constexpr std::uint64_t code_on_axis() {  // not a lambda in the alias: g++ 12 loses the alias
   using Traits = PlacementTraits<P>;
@@ -29,7 +29,7 @@ constexpr std::uint64_t code_on_axis() {  // not a lambda in the alias: g++ 12 l
 template <class X, int A, class P>
 using on_axis = placements_t<code_on_axis<X, A, P>(), X::layout.axes>;
 
-/// A value without the layers that track its gradients, as a type.
+/// The type of a value with all levels of Tracked removed.
 template <class X>
 using innermost_t = std::remove_cvref_t<decltype(innermost(std::declval<const X&>()))>;
 
@@ -43,9 +43,9 @@ using nth = std::tuple_element_t<std::size_t(I), std::tuple<T...>>;
 
 }  // namespace detail
 
-/// x with P on one axis of its mesh; what lies there as P already is returned as it is.
+/// Redistributes x to P on one axis of its mesh; returns x if it has this placement already.
 ///
-/// @collective every rank of the mesh, unless nothing moves
+/// @collective every rank of the mesh, unless x is returned
 template <Axis A, AnyTensor X, class P>
 auto bring(const X& x, A, P) {
   using V = detail::innermost_t<X>;
@@ -65,8 +65,8 @@ struct Along {
 
   Mesh mesh;
 
-  /// A parameter with P on this axis: on the others as it lies, or Replicate if it is not placed
-  /// yet.
+  /// Places a parameter with P on this axis. On other axes it keeps its placements, or gets
+  /// Replicate if it is not on a mesh yet.
   /// @collective every rank of the world
   template <nn::Param X, class P>
   auto place(const X& x, P p) const {
@@ -90,7 +90,7 @@ struct Along {
     }
   }
 
-  /// A module or a parameter in which what is not placed yet is Replicate, on all axes.
+  /// Places the parameters and buffers of a module that are not on a mesh yet, as Replicate.
   /// @collective every rank of the world
   template <class M>
   auto rest(const M& m) const {
@@ -101,7 +101,7 @@ struct Along {
     return nn::map_tensors(m, one, one);
   }
 
-  /// A layer whose own parameters are placed as a Cut says.
+  /// Places the parameters of a layer as a Cut says.
   /// @collective every rank of the world
   template <class M, class Input, class... P>
   auto cut(const M& m, nn::Cut<Input, P...> how) const {

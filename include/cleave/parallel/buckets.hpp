@@ -1,4 +1,4 @@
-// Which gradients travel together: parameters in buckets of one element type each.
+// Gradient buckets: gradients that are reduced together, of one element type per bucket.
 #pragma once
 
 #include <algorithm>
@@ -13,24 +13,24 @@
 
 namespace cleave::parallel {
 
-/// How large buckets are to be.
+/// The sizes of buckets in bytes.
 struct BucketSizes {
-  /// Of the first bucket of each element type: small, so that communication starts early.
+  /// The first bucket of each element type: small, so that communication starts early.
   index_t first = index_t(1) << 20;
   index_t others = index_t(25) << 20;
 };
 
-/// What is to be known of a parameter.
+/// The properties of a parameter that determine its bucket.
 struct BucketEntry {
   DType dtype = DType::float32;
   index_t bytes = 0;
 };
 
-/// Cuts a sequence of parameters into buckets: consecutive ones of an element type, until they have
-/// the bytes that a bucket is to have. Buckets stand in the order in which their last ones stand.
+/// Assigns parameters to buckets: consecutive parameters of one element type, until the bucket
+/// reaches its size in bytes. Buckets are ordered by their last parameters.
 ///
 /// @param entries  of all parameters
-/// @param order    their numbers, each once, in the order in which gradients become complete
+/// @param order    all parameter numbers, in the order in which gradients become complete
 /// @return         the numbers in each bucket, in that order
 inline std::vector<std::vector<int>> arrange_buckets(std::span<const BucketEntry> entries,
                                                      std::span<const int> order,
@@ -65,7 +65,7 @@ inline std::vector<std::vector<int>> arrange_buckets(std::span<const BucketEntry
   return buckets;
 }
 
-/// The numbers n-1 .. 0: a guess, as backward goes through a module from its end.
+/// The numbers n-1 .. 0: the expected order, because backward runs from the end of a module.
 inline std::vector<int> reversed_order(std::size_t n) {
   std::vector<int> order(n);
   std::iota(order.rbegin(), order.rend(), 0);

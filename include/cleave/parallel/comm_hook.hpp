@@ -1,5 +1,5 @@
-// What turns the gradients of a bucket, of which each rank has an addend, into their sum: an
-// all-reduce, one of fewer bits, or a function of the user.
+// Communication hooks, which reduce the gradients of a bucket over ranks: an all-reduce, one in
+// 16 bits, or a function of the user.
 #pragma once
 
 #include <cstddef>
@@ -19,20 +19,20 @@ namespace cleave {
 
 /// The gradient of one parameter in a bucket.
 struct BucketPart {
-  int key = 0;              ///< the same in every step, whatever bucket the parameter is in
+  int key = 0;              ///< identifies the parameter: the same in every step and bucket
   std::string_view path{};  ///< "layers.0.up.weight"
   Shape extents{};          ///< of the elements on this rank
   index_t begin = 0;        ///< the first element in the bucket
 };
 
-/// Gradients on their way: in, this rank's addends; out, whatever the optimizer is to see.
+/// A gradient bucket: on input this rank's gradients, on output those that the optimizer gets.
 struct GradientBucket {
-  int number = 0;  ///< buckets are cut anew once, after the first step
-  View gradient{};  ///< [n], dense
+  int number = 0;  ///< buckets are rebuilt once, after the first step
+  View gradient{};  ///< [n], contiguous
   std::span<const BucketPart> parts{};
-  Communicator* group = nullptr;  ///< the ranks that have addends, for this hook alone
-  const char* axes = "";          ///< the mesh axes that they differ in
-  int module_number = 0;          ///< tells buckets of several modules from each other
+  Communicator* group = nullptr;  ///< the ranks to reduce over; used by this hook only
+  const char* axes = "";          ///< the mesh axes of the group
+  int module_number = 0;          ///< distinguishes the buckets of several modules
 
   /// The elements of a part.
   View part(const BucketPart& p) const {
@@ -49,8 +49,8 @@ struct GradientBucket {
     call.destination = x;
     group->run(call);
   }
-  /// all = what the ranks have in `mine`, one after the other.
-  /// @param all  [n m], where `mine` is [m]
+  /// Gathers `mine` of all ranks into `all`, in rank order.
+  /// @param all  [n m] for n ranks, where `mine` is [m]
   /// @collective every rank of the group
   void all_gather(const ConstView& mine, const View& all) const {
     std::vector<Box> pieces;
@@ -78,21 +78,21 @@ struct GradientBucket {
   }
 };
 
-/// A hook: called beside the rank, bucket after bucket, in the same order on all ranks. What it
-/// keeps is this rank's; it may communicate over `group`, on all ranks alike.
+/// A communication hook: called asynchronously, bucket after bucket, in the same order on all
+/// ranks. Its state belongs to this rank; it may communicate over `group` if all ranks do.
 using CommHook = std::function<void(const GradientBucket&)>;
 
-/// The sum of all addends.
+/// The default hook: sums the gradients of all ranks.
 struct AllReduce {
   void operator()(const GradientBucket& bucket) const { bucket.all_reduce(bucket.gradient); }
 };
 
-/// Nothing is sent, and replicas drift apart: what a step costs without communication.
+/// Does not communicate, so that replicas diverge: for timing a step without communication.
 struct NoCommunication {
   void operator()(const GradientBucket&) const {}
 };
 
-/// The sum of addends rounded to 16 bits; sums are accumulated in float, and rounded once.
+/// Sums gradients rounded to 16 bits; the sums are accumulated in float and rounded once.
 template <class T>
 struct CompressedAllReduce {
   static_assert(std::is_same_v<T, half> || std::is_same_v<T, bfloat16>,

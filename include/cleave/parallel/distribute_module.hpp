@@ -1,4 +1,4 @@
-// distribute_module: every module of a tree places its own parameters.
+// distribute_module: a function of the user places the parameters of each module of a tree.
 #pragma once
 
 #include <tuple>
@@ -10,11 +10,11 @@
 
 namespace cleave {
 
-/// The path of a module in the tree of another one, as a constant: of an element of a vector, * in
-/// the place of its number.
+/// The path of a module in the tree of another one, as a constant; the elements of a vector are
+/// called *.
 template <class Root, int Node>
 struct ModulePath {
-  /// Whether a path of patterns leads here: `if constexpr (path.fits("layers.*.up"_path))`.
+  /// Whether the path matches a pattern: `if constexpr (path.fits("layers.*.up"_path))`.
   template <char... C>
   constexpr bool fits(nn::Path<C...>) const {
     return nn::leads_to(nn::Path<C...>::text, nn::tree_of<Root>, Node);
@@ -30,7 +30,7 @@ struct PartitionWalk {
   const Mesh& mesh;
   const F& partition;
 
-  /// What is inside of a module comes before the module.
+  /// Partitions the parts of a module before the module.
   template <int Node, class M>
   auto at(const M& m) const {
     if constexpr (nn::Struct<M>) return partition(ModulePath<Root, Node>{}, inside<Node>(m), mesh);
@@ -52,7 +52,7 @@ struct PartitionWalk {
   }
 };
 
-/// The hook of two functions of a user's: input(mesh, x..) and output(mesh, y), or None.
+/// The hook of two user functions, input(mesh, x..) and output(mesh, y); either may be None.
 template <class Mesh, class Input, class Output>
 struct MeshHook {
   Mesh mesh;
@@ -80,17 +80,17 @@ struct MeshHook {
 
 }  // namespace detail
 
-/// The module on a mesh, with its parameters where a function places them; the rest, and buffers,
-/// Replicate.
+/// Distributes a module over a mesh with its parameters as a function places them; the remaining
+/// parameters, and buffers, become Replicate.
 ///
 ///     distribute_module(m, mesh, [](auto path, const auto& part, const auto& mesh) {
 ///       if constexpr (path.fits("layers.*.up"_path)) return nn::place(part, mesh, Shard<0>{});
 ///       else return part;
 ///     });
 ///
-/// @param partition  (path, module, mesh) -> module, or None; called for every module, for those
-///                   inside of it before; path is a ModulePath
-/// @param input      (mesh, x..) -> what the module is called with, a tuple of several; or None
+/// @param partition  (path, module, mesh) -> module, or None; called for every module, after those
+///                   inside it; path is a ModulePath
+/// @param input      (mesh, x..) -> the input of the module, or a tuple of inputs; or None
 /// @param output     (mesh, y) -> the result of a call; or None
 /// @collective       every rank of the world
 template <nn::Struct M, class Device, class... A, class Partition = nn::None,

@@ -1,5 +1,5 @@
-// What a hook has not sent of gradients, by parameter: it is added to those of the next step, so
-// that nothing is lost for good.
+// Error feedback for communication hooks: the part of each gradient that was not communicated is
+// kept by parameter and added to the gradient of the next step.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace cleave::parallel {
 
-/// Arrays of numbers by the key of a parameter; all 0 at first.
+/// Arrays of numbers by the key of a parameter, initially 0.
 class NumbersByKey {
  public:
   template <class A>
@@ -27,7 +27,7 @@ class NumbersByKey {
   std::vector<std::vector<std::byte>> bytes_{};
 };
 
-/// Calls f(part, its numbers in the bucket, how many) for every part; a complex element is two.
+/// Calls f(part, numbers, count) for every part of a bucket; a complex element is two numbers.
 template <class Real, class F>
 void for_parts(const GradientBucket& bucket, const F& f) {
   const auto numbers = index_t(size_of(bucket.gradient.dtype) / sizeof(Real));

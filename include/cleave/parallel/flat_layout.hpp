@@ -1,5 +1,5 @@
-// Where the parameters of a group lie in flat memory: the part of each rank, one after the other,
-// and all of them put together again. Arithmetic; knows no types and no communication.
+// The positions of a group's parameters in flat buffers: sharded, in rank order, and unsharded.
+// Index arithmetic and copies only; independent of types and communication.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +14,16 @@
 
 namespace cleave::parallel {
 
-/// Several arrays, each cut along one dimension among the ranks of a group.
+/// Several arrays, each sharded along one dimension over the ranks of a group.
 ///
-/// *By rank*: what rank 0 has of all arrays, then what rank 1 has, .. *Whole*: the arrays one after
-/// the other. Both have the same number of elements: nothing is padded.
+/// *By rank*: the shards of all arrays on rank 0, then those on rank 1, .. *Whole*: the arrays one
+/// after the other. Both have the same number of elements, without padding.
 class FlatLayout {
  public:
   explicit FlatLayout(index_t ranks) : sizes_(std::size_t(ranks), 0) {}
 
-  /// @param whole  the extents of the array before it is cut
-  /// @param dim    that is cut, by the ceil-chunk rule
+  /// @param whole  the extents of the unsharded array
+  /// @param dim    the sharded dimension, by the ceil-chunk rule
   void add(const Shape& whole, int dim) {
     Part part{whole, dim, size(), {}};
     for (std::size_t r = 0; r < sizes_.size(); ++r) {
@@ -35,7 +35,7 @@ class FlatLayout {
 
   std::size_t count() const { return parts_.size(); }
   index_t ranks() const { return index_t(sizes_.size()); }
-  /// The elements of all ranks, and those of one.
+  /// The number of elements of all ranks, and of one rank.
   index_t size() const {
     index_t n = 0;
     for (const index_t size : sizes_) n += size;
@@ -43,7 +43,7 @@ class FlatLayout {
   }
   index_t size(index_t rank) const { return sizes_[std::size_t(rank)]; }
 
-  /// The elements of each rank, by rank.
+  /// The range of each rank's elements in by-rank order.
   std::vector<Box> pieces() const {
     std::vector<Box> pieces;
     index_t at = 0;
@@ -54,20 +54,20 @@ class FlatLayout {
     return pieces;
   }
 
-  /// Where the part of a rank of array i begins among the elements of the rank, and its extents.
+  /// The offset of array i's shard among the elements of a rank, and the extents of the shard.
   index_t begin(std::size_t i, index_t rank) const { return parts_[i].at[std::size_t(rank)]; }
   Shape extents(std::size_t i, index_t rank) const { return extents_of(parts_[i], rank); }
-  /// Where array i begins in the whole, and its extents.
+  /// The offset of array i in whole order, and its extents.
   index_t whole_begin(std::size_t i) const { return parts_[i].whole_begin; }
   const Shape& whole_extents(std::size_t i) const { return parts_[i].whole; }
 
-  /// The part of a rank of array i in memory that lies by rank.
+  /// The shard of array i on a rank, in a by-rank buffer.
   View by_rank(const View& flat, std::size_t i, index_t rank) const {
     index_t at = begin(i, rank);
     for (index_t r = 0; r < rank; ++r) at += size(r);
     return View::dense(detail::element_at(flat, at), flat.dtype, extents(i, rank));
   }
-  /// The same part in a view of the whole array.
+  /// The same shard in a view of the whole array.
   template <class V>
   V in_whole(const V& array, std::size_t i, index_t rank) const {
     Box box = Box::of(array.extents);
@@ -78,7 +78,7 @@ class FlatLayout {
     return array[box];
   }
 
-  /// Whether the two orders are the same.
+  /// Whether by-rank and whole order are the same.
   bool is_one_order() const {
     if (parts_.size() != 1) return false;
     index_t outer = 1;
@@ -86,7 +86,7 @@ class FlatLayout {
     return outer == 1;
   }
 
-  /// From memory by rank to the whole arrays.
+  /// Copies a by-rank buffer to the whole arrays.
   void join(const View& flat, const View& whole) const {
     for (index_t r = 0; r < ranks(); ++r)
       for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -95,7 +95,7 @@ class FlatLayout {
         copy(by_rank(flat, i, r), in_whole(array, i, r));
       }
   }
-  /// From an array, strided or not, to memory by rank.
+  /// Copies a whole array, strided or not, to a by-rank buffer.
   void cut(const ConstView& array, std::size_t i, const View& flat) const {
     for (index_t r = 0; r < ranks(); ++r) copy(in_whole(array, i, r), by_rank(flat, i, r));
   }
@@ -105,7 +105,7 @@ class FlatLayout {
     Shape whole;
     int dim;
     index_t whole_begin;
-    std::vector<index_t> at;  ///< of each rank
+    std::vector<index_t> at;  ///< the offset on each rank
   };
 
   Shape extents_of(const Part& part, index_t rank) const {
@@ -117,7 +117,7 @@ class FlatLayout {
     if (from.size() != 0) strided_copy(Host{}, from, to);
   }
 
-  std::vector<index_t> sizes_;  ///< of the ranks
+  std::vector<index_t> sizes_;  ///< elements per rank
   std::vector<Part> parts_;
 };
 

@@ -1,11 +1,11 @@
-// fully_shard: parameters, gradients and the state of optimizers sharded over an axis of the mesh.
+// fully_shard: shards parameters, gradients and optimizer state over an axis of the mesh.
 //
 //     const auto model = requires_grad(fully_shard(gpt, mesh, dp{}, "blocks.*"_path));
 //
-// Each chosen module is a group, and so is what is left of the whole one. A group is gathered by one
-// all-gather before it is used, and given back behind it; in backward once more, where gradients
-// read it; its gradients are summed and sharded by one reduce-scatter. While one group computes, the
-// next is gathered.
+// The parameters of each chosen module form a group; the remaining parameters form another one. One
+// all-gather unshards a group before it is used, and it is resharded afterwards; in backward the
+// same happens again if gradients read it. One reduce-scatter reduces its gradients. While a group
+// computes, the next one is prefetched.
 #pragma once
 
 #include <algorithm>
@@ -24,9 +24,9 @@
 
 namespace cleave {
 
-/// What ranks keep of whole parameters between forward and backward: nothing (true), all (false),
-/// or a number of neighbours on the axis, such as the ranks of a node, keep them together, and
-/// gather them among themselves in backward.
+/// Whether to reshard parameters after forward: true frees the unsharded parameters, false keeps
+/// them until backward. A number n reshards them to n neighbouring ranks of the axis, such as those
+/// of a node, which all-gather them among themselves in backward.
 class Reshard {
  public:
   template <std::integral T>
@@ -34,7 +34,7 @@ class Reshard {
       : is_all_(std::is_same_v<T, bool> && after_forward),
         ranks_(std::is_same_v<T, bool> ? 1 : index_t(after_forward)) {}
 
-  /// How many neighbours keep the whole together. @param all  the ranks of the axis
+  /// The number of neighbours that share the unsharded parameters. @param all  ranks of the axis
   constexpr index_t keepers(index_t all) const { return is_all_ ? all : std::min(all, ranks_); }
 
  private:
@@ -42,13 +42,12 @@ class Reshard {
   index_t ranks_;
 };
 
-/// How a fully sharded module computes and what it keeps.
+/// Mixed precision, resharding and prefetching of a fully sharded module.
 ///
-/// @tparam Compute  elements that parameters are gathered as, and floating-point inputs are cast to
-/// @tparam Reduce   elements in which gradients are summed over ranks
-/// @tparam Output   elements that the results of groups are cast to
-///
-/// void leaves them: as the parameters are stored; as they are gathered; as they are computed.
+/// @tparam Compute  element type in which parameters are gathered, and to which floating-point
+///                  inputs are cast; void: that of the stored parameters
+/// @tparam Reduce   element type in which gradients are reduced over ranks; void: as gathered
+/// @tparam Output   element type to which the results of groups are cast; void: no cast
 template <class Compute = void, class Reduce = void, class Output = void>
 struct FullyShardOptions {
   using compute_type = Compute;
@@ -56,7 +55,7 @@ struct FullyShardOptions {
   using output_type = Output;
 
   Reshard reshard_after_forward = true;
-  bool prefetch = true;  ///< gathers the next group while one computes
+  bool prefetch = true;  ///< all-gather the next group while one computes
 };
 
 namespace parallel {
@@ -66,8 +65,9 @@ inline constexpr bool is_options = false;
 template <class... T>
 inline constexpr bool is_options<FullyShardOptions<T...>> = true;
 
-/// The dimension that an axis may cut so that gathering stays an affair of that axis: the first that
-/// no axis shards; else one that only axes before it do, whose parts it cuts further. -1: none.
+/// The dimension to shard over an axis so that an all-gather involves this axis only: the first
+/// that no axis shards; else the first that only earlier axes shard, whose parts are divided
+/// further; else -1.
 constexpr int dim_to_shard(const Layout& layout, int dims, int axis) {
   const auto is_free = [&](int d, int from) { return layout.sharding_axes(d) >> from == 0; };
   for (int d = 0; d < dims; ++d)
@@ -77,7 +77,7 @@ constexpr int dim_to_shard(const Layout& layout, int dims, int axis) {
   return -1;
 }
 
-/// The layout of a parameter that is placed so far, and of one that is not.
+/// The layout of a parameter before sharding; Replicate if it is not on a mesh.
 template <class X, class Mesh>
 constexpr Layout layout_before() {
   if constexpr (is_dtensor<X>) return X::layout;
@@ -97,7 +97,7 @@ auto place_as(const X& x, const Mesh& mesh, Placements<P...>) {
   return nn::detail::place_parameter(x, mesh, P{}...);
 }
 
-/// A parameter sharded over the axis; whole on it if it has no dimension for that.
+/// Shards a parameter over the axis; it stays Replicate there if no dimension can be sharded.
 template <int Axis, class P, class Mesh>
 auto shard_parameter(const P& parameter, const Mesh& mesh) {
   using X = tape::untracked_t<P>;
@@ -119,7 +119,7 @@ auto shard_parameter(const P& parameter, const Mesh& mesh) {
   }
 }
 
-/// What a group is made of, without the groups below it.
+/// The parameters of a group, without those of groups inside it.
 struct GroupTypes {
   int parameters = 0;  ///< that the axis shards
   DType element = DType::float32;
@@ -148,7 +148,7 @@ constexpr GroupTypes group_types() {
 template <class T, class Otherwise>
 using type_or = std::conditional_t<std::is_void_v<T>, Otherwise, T>;
 
-/// Makes groups of modules whose parameters are sharded over the axis A.
+/// Makes parameter groups of modules whose parameters are sharded over the axis A.
 template <class A, class Mesh, class Options>
 struct MakeGroups {
   Mesh mesh;
@@ -156,7 +156,7 @@ struct MakeGroups {
   std::shared_ptr<GroupOrder> order;
   static constexpr int axis = Mesh::template index_of<A>();
 
-  /// The modules at the paths, and what is left of m, as groups.
+  /// Makes groups of the modules at the paths, and of the remaining parameters of m.
   template <class... Paths, class M>
   auto all(const M& m) const {
     auto parts = chosen<M, 0, Paths...>(m);
@@ -165,7 +165,7 @@ struct MakeGroups {
   }
 
  private:
-  /// The module as one group. @collective every rank of the mesh
+  /// Makes one group of the module. @collective every rank of the mesh
   template <class M>
   auto group(const M& m) const {
     constexpr GroupTypes types = group_types<M, A>();
@@ -200,7 +200,7 @@ struct MakeGroups {
     return FullySharded<decltype(sharded), Group, A, Options>(std::move(sharded), group);
   }
 
-  /// The module with the chosen ones below a node of the tree as groups.
+  /// Makes groups of the chosen modules at and below a node of the tree.
   template <class Root, int Node, class... Paths, class M>
   auto chosen(const M& m) const {
     constexpr auto choice = nn::choose(nn::tree_of<Root>, {Paths::text...});
@@ -219,7 +219,7 @@ struct MakeGroups {
     }
   }
 
-  /// f(value) in the place of what the axis shards of the module's own group.
+  /// Replaces each parameter of the module's own group that the axis shards by f(value).
   template <class M, class F>
   static auto map_own(const M& m, const F& f) {
     return map_group(m, [&f](const auto& x) {
@@ -246,19 +246,19 @@ constexpr bool is_ready_for_groups() {
 
 }  // namespace parallel
 
-/// The module with its parameters sharded over an axis of the mesh, and gathered group by group
-/// where they are used.
+/// Shards the parameters of a module over an axis of the mesh; each group of parameters is
+/// all-gathered where it is used.
 ///
-/// A parameter is sharded along its first dimension that no axis shards; else along one that only
-/// axes before this one shard; one that has neither stays whole on the axis. What is Lazy is made
-/// where it lies, a Tensor is taken from the mesh's first rank; other axes keep their placements,
-/// or get Replicate. Buffers that are not on a mesh become Replicate.
+/// A parameter is sharded along its first dimension that no axis shards, else along the first that
+/// only earlier axes shard, else it stays Replicate on the axis. A Lazy is initialised in its
+/// placement, a Tensor is taken from the mesh's first rank; other axes keep their placements, or
+/// get Replicate. Buffers that are not on a mesh become Replicate.
 ///
-/// @tparam A      the axis of the mesh, over which the parameters are Replicate so far
-/// @tparam Paths  of the modules that are groups of their own: `"blocks.*"_path`; what is left is
-///                one group of the whole module
+/// @tparam A      the axis of the mesh, over which the parameters must be Replicate
+/// @tparam Paths  of the modules that form separate groups: `"blocks.*"_path`; the remaining
+///                parameters form one group of the whole module
 /// @collective   every rank of the world
-/// @throws Error  if two parameters have the same elements
+/// @throws Error  if two parameters share elements
 template <class M, class Device, Axis... Axes, Axis A, class... T, class... Paths>
 auto fully_shard(const M& m, const DeviceMesh<Device, Axes...>& mesh, A,
                  const FullyShardOptions<T...>& options, Paths...) {

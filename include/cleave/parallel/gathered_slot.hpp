@@ -1,5 +1,5 @@
-// Gathered parameters in the tape: records that read them keep nothing, they ask for them again; what
-// arrives of their gradients is summed over ranks once per group.
+// Unsharded parameters in the tape: records that read them save nothing and all-gather them again
+// in backward; their gradients are reduced over ranks once per group.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace cleave::parallel {
 
-/// One call of a module whose parameters are a group, in the tape: where the gradients of its whole
-/// parameters end.
+/// The record of one call of a module whose parameters form a group: collects the gradients of its
+/// unsharded parameters.
 ///
 /// @tparam Group  a ShardedGroup
 template <class Group>
@@ -25,7 +25,7 @@ class GroupRecord : public tape::RecordBase {
  public:
   using Whole = typename Group::Whole;
 
-  int uses = 0;  ///< how often the whole will be asked for in this backward
+  int uses = 0;  ///< remaining calls of `again` in this backward
 
   GroupRecord(std::shared_ptr<Group> group, std::shared_ptr<const Whole> whole)
       : RecordBase(&functions),
@@ -44,7 +44,7 @@ class GroupRecord : public tape::RecordBase {
     gradients_.set_target(i, std::move(target));
   }
 
-  /// The whole parameters: gathered for the first that asks, given back behind the last.
+  /// The unsharded parameters: gathered at the first call, freed after the last one.
   std::shared_ptr<const Whole> again() {
     if (group_->changes() != changes_)
       throw Error("backward",
@@ -62,8 +62,8 @@ class GroupRecord : public tape::RecordBase {
 
   const FlatLayout& layout() const { return group_->layout; }
 
-  /// Takes the gradient of whole parameter i over.
-  /// @param layout  how it lies: Partial on the axes over which it is still to be summed
+  /// Takes the gradient of unsharded parameter i.
+  /// @param layout  its placements: Partial on the axes over which it has not been reduced yet
   template <int Rank>
   void put(std::size_t i, const Tensor<R, Rank>& gradient, const Layout& layout) {
     if (gradients_.empty()) group_->order->end_reduction();  // one group's gradients at a time
@@ -77,13 +77,13 @@ class GroupRecord : public tape::RecordBase {
     uses += std::exchange(asked_, 0);
     if (!gradients_.empty()) Group::take_gradients(group_, gradients_.take());
   }
-  /// The tape will not be swept again.
+  /// Called when the tape is freed: there is no further backward.
   void free_all() {
     gradients_.free_targets();
     part_.reset();
     uses = 0;
   }
-  /// A backward has failed.
+  /// Called when a backward has failed.
   void forget() {
     held_.reset();
     gradients_.clear();
@@ -100,14 +100,14 @@ class GroupRecord : public tape::RecordBase {
                                          &forget_record};
 
   std::shared_ptr<Group> group_;
-  unsigned changes_;  ///< of the parameters when the module used them
+  unsigned changes_;  ///< the parameters' count of in-place changes when the module used them
   std::shared_ptr<const Whole> held_{};
-  std::shared_ptr<const typename Group::Whole> part_;  ///< what stays between forward and backward
-  int asked_ = 0;                                      ///< in this backward
+  std::shared_ptr<const typename Group::Whole> part_;  ///< kept between forward and backward
+  int asked_ = 0;                                      ///< calls of `again` in this backward
   GroupGradients<R> gradients_;
 };
 
-/// A whole parameter: what it is made of again, and where its gradient goes.
+/// The slot of an unsharded parameter: how it is gathered again, and where its gradient goes.
 ///
 /// @tparam F  the gathered parameter
 /// @tparam X  the sharded one
@@ -134,7 +134,7 @@ class GatheredSlot : public tape::Slot<F> {
     };
   }
 
-  /// Parameter `at` in the whole group. @param like  of its mesh and global extents
+  /// Parameter `at` of the unsharded group. @param like  a value on its mesh, with its extents
   static F gathered(const typename Record::Whole& whole, const FlatLayout& layout, std::size_t at,
                     const auto& like) {
     return F::unchecked(
@@ -160,7 +160,7 @@ class GatheredSlot : public tape::Slot<F> {
 
   void pass_on() {
     if (this->sum.empty()) return;
-    // sums over ranks are left to the group: it makes them of shards, all at once
+    // the group reduces over ranks: for all parameters at once, on shards
     const auto part = this->sum.collect(this->like, ~AxisMask(0));
     this->sum.clear();
     record().put(at_, converted<R>(part.local), part.layout);

@@ -1,9 +1,9 @@
-// Gradients summed over an axis of a mesh in buckets, while backward still computes others.
+// Reduces gradients over mesh axes in buckets, overlapped with backward.
 //
-// The leaves of the tape hand over what they have before it is summed over these ranks. A bucket is
-// sent when its last gradient is there and all buckets before it have been sent, so that the order
-// is the same on all ranks. The sums are there at the end of backward. Nothing here knows the types
-// of parameters.
+// The leaves of the tape pass on their gradients before these are reduced over the ranks of the
+// axes. The reduction of a bucket starts when its last gradient has arrived and all earlier buckets
+// have started, so that the order is the same on all ranks. The sums are available at the end of
+// backward. The code is independent of the types of parameters, which only `add` knows.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ namespace cleave::parallel {
 
 class GradientSync final : public tape::GradientReceiver {
  public:
-  /// @param axes  of the mesh, over which gradients are summed
+  /// @param axes  of the mesh, over which gradients are reduced
   /// @collective  the ranks that differ in these axes
   GradientSync(const MeshState& mesh, AxisMask axes, const BucketSizes& sizes, bool finds_unused)
       : axes_(axes),
@@ -41,13 +41,13 @@ class GradientSync final : public tape::GradientReceiver {
         module_number_(next_module_number(mesh)) {
     if (group_->size() > 1) group_->duplicate();
   }
-  GradientSync(const GradientSync&) = delete;  // leaves know it by its address
+  GradientSync(const GradientSync&) = delete;  // leaves point to it
   GradientSync& operator=(const GradientSync&) = delete;
   ~GradientSync() override {
     for (Member& m : members_) *m.receiver = nullptr;
   }
 
-  /// Takes the gradients of a parameter over, from now on.
+  /// Registers a parameter, whose gradients this object then receives.
   template <class X>
   void add(const std::string& path, const Tracked<X>& parameter) {
     tape::Leaf<X>& leaf = tape::leaf_of(parameter, "replicate");
@@ -63,13 +63,13 @@ class GradientSync final : public tape::GradientReceiver {
     leaf.receiver = this;
     leaf.key = int(members_.size()) - 1;
   }
-  /// All parameters have been added.
+  /// Builds the buckets. @pre all parameters have been added
   void arrange() { arrange(reversed_order(members_.size())); }
 
   AxisMask axes() const noexcept override { return axes_; }
   std::size_t bucket_count() const noexcept { return buckets_.size(); }
 
-  /// What buckets communicate is listed under that path. @see with_paths
+  /// Sets the path under which the communication of buckets is listed. @see with_paths
   void set_path(const std::string* kept) noexcept { path_ = kept; }
 
   bool is_on() const noexcept { return is_on_; }
@@ -107,7 +107,7 @@ class GradientSync final : public tape::GradientReceiver {
     std::size_t bucket = 0;
     index_t begin = 0;         ///< the first element in its bucket
     bool has_arrived = false;  ///< in this backward
-    bool is_filled = false;    ///< its place holds gradients that have not been summed over ranks
+    bool is_filled = false;    ///< the bucket holds gradients of it that have not been reduced
   };
   struct Finished {};
   struct Bucket {
@@ -115,14 +115,14 @@ class GradientSync final : public tape::GradientReceiver {
     index_t size = 0;  ///< elements
     std::vector<int> members{};
     std::vector<BucketPart> parts{};
-    std::size_t missing = 0;           ///< members that have not arrived in this backward
-    std::shared_ptr<void> elements{};  ///< made for the first one that arrives
-    std::optional<Async<Finished>> work{};  ///< last: it reads the elements
+    std::size_t missing = 0;           ///< members whose gradients have not arrived yet
+    std::shared_ptr<void> elements{};  ///< allocated when the first gradient arrives
+    std::optional<Async<Finished>> work{};  ///< last member, because it reads the elements
   };
 
   using Place = cleave::detail::PlaceScope;
 
-  /// Gives the leaf the sum over ranks. The elements are shared with nobody.
+  /// Passes the sum over ranks to the leaf, as the only owner of the elements.
   template <class X>
   static void deliver(tape::RecordBase* record, void* elements, std::shared_ptr<void> storage) {
     using T = typename X::value_type;
@@ -155,7 +155,8 @@ class GradientSync final : public tape::GradientReceiver {
     }
   }
 
-  /// What is whole on an axis is given by the first rank of the axis.
+  /// Whether this rank contributes its gradient: if it is replicated on an axis, only the axis'
+  /// first rank does.
   bool gives(const Member& m, const Layout& layout) const {
     bool gives = true;
     for (int a = 0; a < layout.axes; ++a) {
@@ -173,7 +174,7 @@ class GradientSync final : public tape::GradientReceiver {
     return View::dense(base + m.begin * index_t(size_of(m.entry.dtype)), m.entry.dtype, m.extents);
   }
 
-  /// Adds this rank's addend, if it has one, to what the parameter's place holds.
+  /// Adds this rank's gradient to the bucket; null if this rank contributes nothing.
   void put(Member& m, const View* gradient) {
     Bucket& bucket = buckets_[m.bucket];
     if (bucket.elements == nullptr)
@@ -202,7 +203,7 @@ class GradientSync final : public tape::GradientReceiver {
     });
   }
 
-  /// At the first gradient of a backward.
+  /// Prepares for a backward, at its first gradient.
   void enter() {
     if (is_under_way_) return;
     at_backward_end([this](bool complete) { end(complete, true); });
@@ -212,7 +213,7 @@ class GradientSync final : public tape::GradientReceiver {
     next_ = 0;
   }
 
-  /// @param may_wait  others that have something to do at the end may pass gradients to leaves
+  /// @param may_wait  defer once behind functions registered later, which may pass on gradients
   void end(bool complete, bool may_wait) {
     if (complete && may_wait && tape::Sweep::current()->at_end.size() > place_at_end_)
       return at_backward_end([this](bool still) { end(still, false); });
@@ -226,7 +227,7 @@ class GradientSync final : public tape::GradientReceiver {
     if (error != nullptr) std::rethrow_exception(error);
   }
 
-  /// @param keeps  gradients that have arrived stay for a later backward
+  /// @param keeps  keep gradients that have arrived for a later backward
   void leave(bool keeps) {
     for (Bucket& bucket : buckets_) {
       bucket.work.reset();
@@ -256,7 +257,7 @@ class GradientSync final : public tape::GradientReceiver {
     }));
   }
 
-  /// Sends what has not been sent yet, and waits for all.
+  /// Starts the remaining buckets, and waits for all.
   void finish() {
     const Place place(path_);
     Tensor<std::uint8_t, 1> used({index_t(members_.size())});
@@ -267,7 +268,7 @@ class GradientSync final : public tape::GradientReceiver {
     for (Bucket& bucket : buckets_) {
       if (bucket.work) static_cast<void>(bucket.work->wait());
       for (const int key : bucket.members) {
-        if (used.data()[key] == 0) continue;  // on no rank
+        if (used.data()[key] == 0) continue;  // not used on any rank
         Member& m = members_[std::size_t(key)];
         m.deliver(m.leaf.get(), place_of(m).data, {place_of(m).data, Holds{bucket.elements}});
       }
@@ -276,7 +277,7 @@ class GradientSync final : public tape::GradientReceiver {
     if (!knows_order_) learn_order();
   }
 
-  /// Keeps a bucket's elements for the gradient of one parameter.
+  /// Keeps a bucket's elements alive for the gradient of one parameter.
   struct Holds {
     std::shared_ptr<void> elements;
     void operator()(void*) const {}
@@ -298,7 +299,7 @@ class GradientSync final : public tape::GradientReceiver {
                   {.rank = group_->state().world_rank});
   }
 
-  /// A parameter that is not used on any rank gets no gradient.
+  /// Finds the parameters that are used on some rank; the other ones get no gradient.
   void find_used_anywhere(const Tensor<std::uint8_t, 1>& used) const {
     if (group_->size() == 1) return;
     const auto work = start_async(Host{}, *group_, [this, used] {
@@ -315,7 +316,7 @@ class GradientSync final : public tape::GradientReceiver {
     static_cast<void>(work.wait());
   }
 
-  /// From now on buckets follow the order in which gradients became complete on the first rank.
+  /// Rebuilds the buckets in the order in which gradients became complete on the first rank.
   void learn_order() {
     Tensor<std::int32_t, 1> order({index_t(members_.size())});
     std::vector<char> has_place(members_.size(), 0);
@@ -351,11 +352,11 @@ class GradientSync final : public tape::GradientReceiver {
   bool is_on_ = true;
   std::vector<Member> members_{};
   std::vector<int> arrivals_{};  ///< in this backward
-  std::size_t next_ = 0;         ///< the first bucket that has not been sent
+  std::size_t next_ = 0;         ///< the first bucket that has not been started
   std::size_t place_at_end_ = 0;
   bool is_under_way_ = false;
   bool knows_order_ = false;
-  std::vector<Bucket> buckets_{};  ///< last: what is under way reads the others
+  std::vector<Bucket> buckets_{};  ///< last member: work in progress reads the other members
 };
 
 }  // namespace cleave::parallel

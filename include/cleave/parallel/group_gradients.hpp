@@ -1,5 +1,5 @@
-// Gradients of the whole parameters of a group, on this rank: collected while a backward passes the
-// group, summed over ranks together. Knows neither the types of parameters nor how sums are sent.
+// The gradients of a group's unsharded parameters on this rank: collected during backward, then
+// reduced over ranks together. Independent of the types of parameters and of communication.
 #pragma once
 
 #include <algorithm>
@@ -20,25 +20,25 @@
 
 namespace cleave::parallel {
 
-/// Where the gradient of one parameter of a group ends.
+/// The destination of the gradient of one parameter of a group.
 template <class R>
 struct GradientTarget {
-  /// Adds this rank's shard of a gradient to a leaf's; it is still to be summed over the axes left.
+  /// Adds this rank's shard to the gradient of a leaf, which still has to reduce it over `left`.
   using Deliver = void (*)(tape::RecordBase* leaf, const Tensor<R, 1>& shard, AxisMask left);
 
   tape::Ref<tape::RecordBase> leaf{};  ///< the sharded parameter in the tape
   const unsigned* drops = nullptr;     ///< of the leaf: how often its gradient has been dropped
   Deliver deliver = nullptr;
-  AxisMask taken_axes = 0;  ///< over which somebody else sums the leaf's gradient
+  AxisMask taken_axes = 0;  ///< over which the leaf's receiver reduces the gradient
 };
 
-/// A sum over other axes of the mesh than the group's, of what this rank has of some parameters.
+/// A reduction over mesh axes other than the group's, of this rank's shards of some gradients.
 struct OtherSum {
   AxisMask axes;
   std::vector<std::size_t> parts;
 };
 
-/// @tparam R  elements in which gradients are summed
+/// @tparam R  element type in which gradients are reduced
 template <class R>
 class GroupGradients {
  public:
@@ -50,7 +50,7 @@ class GroupGradients {
   void set_target(std::size_t i, GradientTarget<R> target) { parts_[i].target = std::move(target); }
 
   bool empty() const { return !sums_.has_value(); }
-  /// What has arrived goes; the targets stay.
+  /// Drops the gradients; the targets stay.
   void clear() {
     sums_.reset();
     for (Part& part : parts_) part.has_arrived = false;
@@ -58,15 +58,15 @@ class GroupGradients {
   void free_targets() {
     for (Part& part : parts_) part.target.leaf.reset();
   }
-  /// What has arrived, with where it goes.
+  /// Moves out the gradients that have arrived, with their targets.
   GroupGradients take() {
     GroupGradients taken = *this;
     clear();
     return taken;
   }
 
-  /// Puts the gradient of parameter i. @pre none of it has arrived
-  /// @param from  how it lies: Partial on the axes over which it is still to be summed
+  /// Stores the gradient of parameter i. @pre it has not arrived yet
+  /// @param from  its placements: Partial on the axes over which it has not been reduced yet
   template <int Rank>
   void put(const FlatLayout& layout, std::size_t i, const Tensor<R, Rank>& gradient,
            const Layout& from) {
@@ -84,8 +84,8 @@ class GroupGradients {
     part.partial = from.partial_axes();
   }
 
-  /// Adds gradients of an earlier backward. What is whole on an axis where the other addend is
-  /// Partial is given by the first rank of the axis.
+  /// Adds gradients of an earlier backward. If one of two gradients is Partial on an axis and the
+  /// other one is replicated there, only the first rank of the axis contributes the latter.
   void add(const FlatLayout& layout, const GroupGradients& earlier) {
     own();
     for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -107,12 +107,12 @@ class GroupGradients {
     }
   }
 
-  /// Makes the elements this object's own, so that they can be added to.
+  /// Copies shared elements, so that they can be changed.
   void own() {
     if (std::exchange(is_shared_, false)) sums_.emplace(sums_->clone());
   }
 
-  /// Forgets those that have been dropped since they arrived. @return whether others are left
+  /// Removes gradients that were dropped since they arrived. @return whether any are left
   bool drop_stale() {
     bool any = false;
     for (Part& part : parts_) {
@@ -122,8 +122,8 @@ class GroupGradients {
     return any;
   }
 
-  /// Prepares all for one sum over the axis: fills with zeros what this rank does not give.
-  /// @return whether ranks of the axis have different addends
+  /// Prepares one reduction over the axis: sets the parts that this rank does not contribute to 0.
+  /// @return whether ranks of the axis have different contributions
   bool complete(const FlatLayout& layout) {
     const AxisMask own_axis = AxisMask(1) << axis_;
     const bool is_partial = std::any_of(parts_.begin(), parts_.end(), [&](const Part& part) {
@@ -140,7 +140,7 @@ class GroupGradients {
     return is_partial;
   }
 
-  /// Parameters by the axes over which their shards are to be summed, too.
+  /// Groups the parameters by the other axes over which their shards must be reduced.
   std::vector<OtherSum> other_sums() const {
     std::vector<OtherSum> sums;
     for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -154,12 +154,12 @@ class GroupGradients {
     return sums;
   }
 
-  /// [n]: of all parameters, by rank.
+  /// [n]: the gradients of all parameters, in by-rank order.
   const Tensor<R, 1>& sums() const { return *sums_; }
-  /// The elements go; what has arrived and where it goes stays known.
+  /// Moves out the elements; the state and the targets of the parameters stay.
   Tensor<R, 1> take_sums() { return *std::exchange(sums_, std::nullopt); }
 
-  /// Gives the leaves what is summed.
+  /// Passes reduced gradients to the leaves.
   /// @param mine  this rank's shards
   void deliver(const FlatLayout& layout, const Tensor<R, 1>& mine) const {
     const index_t rank = coordinate_[axis_];
@@ -176,13 +176,13 @@ class GroupGradients {
   struct Part {
     GradientTarget<R> target{};
     bool has_arrived = false;
-    AxisMask partial = 0;  ///< axes on which ranks have different addends
+    AxisMask partial = 0;  ///< axes on which ranks have different contributions
     unsigned drops = 0;    ///< of the leaf's gradient, when this one arrived
   };
 
   AxisMask other_axes(const Part& part) const { return part.partial & ~(AxisMask(1) << axis_); }
 
-  /// Whether this rank gives what is the same on all ranks of some axes: the first of them does.
+  /// Whether this rank contributes a gradient that is replicated on some axes: the first one does.
   bool gives(AxisMask axes) const {
     bool gives = true;
     for (int a = 0; a < coordinate_.dims; ++a)
@@ -190,7 +190,7 @@ class GroupGradients {
     return gives;
   }
 
-  /// Calls f(to, from, n) for what each rank has of parameter i.
+  /// Calls f(to, from, n) for each rank's shard of parameter i.
   template <class F>
   static void each_piece(const FlatLayout& layout, std::size_t i, const Tensor<R, 1>& to,
                          const Tensor<R, 1>& from, const F& f) {
@@ -210,7 +210,7 @@ class GroupGradients {
   Shape coordinate_;
   std::vector<Part> parts_;
   std::optional<Tensor<R, 1>> sums_{};
-  bool is_shared_ = false;  ///< the elements are those of a gradient that others may hold
+  bool is_shared_ = false;  ///< the elements may be shared with a gradient
 };
 
 }  // namespace cleave::parallel

@@ -1,5 +1,5 @@
-// The groups of a fully sharded module, in the order of its members: which is gathered next, and
-// whose gradients are summed.
+// The groups of a fully sharded module in the order of its members: decides which group is
+// prefetched next, and tracks the gradient reduction in progress.
 #pragma once
 
 #include <cstddef>
@@ -12,30 +12,30 @@
 
 namespace cleave::parallel {
 
-/// What groups of other element types know of a group.
+/// The interface of a group that does not depend on its element types.
 class GroupLink : public std::enable_shared_from_this<GroupLink> {
  public:
   int number = 0;  ///< among the groups of the module
 
   virtual ~GroupLink() = default;
-  /// Starts to gather, unless that is under way or done.
+  /// Starts the all-gather, unless it is in progress or done.
   /// @collective the ranks of the group's axis
   virtual void start() = 0;
-  /// Whether a tape will ask for the whole.
+  /// Whether a backward will need the unsharded parameters.
   virtual bool is_wanted() const = 0;
-  /// Gives up what was gathered for nobody.
+  /// Frees unsharded parameters that are kept or prefetched.
   virtual void drop() = 0;
-  /// Sums gradients that were kept back by earlier backwards, if there are any.
+  /// Reduces the unreduced gradients of earlier backwards, if there are any.
   /// @collective the ranks of the group's axis
   virtual void reduce_kept() = 0;
 };
 
-/// The groups of one module, in the order of its members: which is gathered next, and the one
-/// reduction of gradients that may be under way.
+/// The groups of one module in the order of its members, and the one gradient reduction that may be
+/// in progress.
 class GroupOrder {
  public:
   bool prefetches = true;
-  bool sums_gradients = true;  ///< over ranks, in backward; they are kept on each rank otherwise
+  bool sums_gradients = true;  ///< backward reduces gradients over ranks; else each rank keeps them
 
   int module_number = 0;  ///< among the fully sharded modules of the mesh
 
@@ -44,16 +44,17 @@ class GroupOrder {
     group->number = int(groups_.size());
   }
 
+  /// Prefetches the next group in forward.
   void start_after(const GroupLink* group) const { start(group, 1); }
-  /// The next one in backward, if it is wanted there.
+  /// Prefetches the next group in backward, if backward needs it.
   void start_before(const GroupLink* group) const { start(group, -1); }
 
-  /// Ends the reduction of gradients that is under way, if one is.
+  /// Ends the gradient reduction in progress, if there is one.
   void end_reduction(bool complete = true) {
     if (const auto finish = std::exchange(finish_, nullptr)) finish(complete);
   }
-  /// Takes a reduction that has been started, and ends the one before; the next one, or the end of
-  /// the backward, ends it.
+  /// Registers a reduction that has been started, and ends the previous one. The next reduction, or
+  /// the end of the backward, ends it.
   ///
   /// @param finish  waits for it; called with false if the backward has failed
   static void take_reduction(const std::shared_ptr<GroupOrder>& self,
@@ -75,7 +76,7 @@ class GroupOrder {
   }
 
  private:
-  /// The end of a sweep in which reductions were started.
+  /// Resets `ends_with_sweep_` at the end of a sweep in which reductions were started.
   struct Ends {
     GroupOrder& order;
     ~Ends() { order.ends_with_sweep_ = false; }
@@ -86,7 +87,7 @@ class GroupOrder {
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       if (groups_[i].lock().get() != group) continue;
       const std::size_t other = i + std::size_t(step);
-      if (other >= groups_.size()) return;  // also before the first
+      if (other >= groups_.size()) return;  // past the last, or before the first
       if (const auto next = groups_[other].lock();
           next != nullptr && (step > 0 || next->is_wanted()))
         next->start();

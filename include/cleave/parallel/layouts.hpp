@@ -1,4 +1,4 @@
-// Where the inputs and the result of a module are to be: what styles bring them to.
+// The placements to which parallel styles redistribute the inputs and results of modules.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace cleave {
 
 namespace detail {
 
-/// How a Tensor lies on a mesh, from a placement or Placements<..>.
+/// The placements of a Tensor on a mesh, from one placement or Placements<..>.
 template <class Mesh, class P>
 struct LayoutOn {
   static_assert(Mesh::axis_count == 1,
@@ -29,7 +29,7 @@ struct LayoutOn<Mesh, Placements<P...>> {
   using type = Placements<P...>;
 };
 
-/// This rank's part of a value; the gradient of a tracked one lies as it does.
+/// This rank's part of a value; the gradient of a tracked value has the same placements.
 template <class X>
 auto part_of(const X& x) {
   const auto whole = resolve(x);
@@ -38,8 +38,8 @@ auto part_of(const X& x) {
   else return whole.local();
 }
 
-/// A value with the placement `Want` on the axis, or as it is for None; if `Local`, this rank's
-/// part of it. A Tensor lies as `Given` says. What is no tensor stays.
+/// A value with the placement `Want` on the axis, or unchanged for None; if `Local`, this rank's
+/// part of it. `Given` are the placements of a Tensor. Values that are not tensors are unchanged.
 template <class Want, class Given, bool Local, class Al, class X>
 auto arranged(const Al& along, const X& x) {
   if constexpr (!AnyTensor<X>) {
@@ -61,11 +61,11 @@ auto arranged(const Al& along, const X& x) {
   }
 }
 
-/// What a style does with several values. @see arranged
+/// Arranges several values. @see arranged
 ///
 /// @tparam Wanted  Types of a placement or None, one per value
 /// @tparam Given   Types of layouts or None, one per value
-/// @tparam Strict  whether there may be no more values
+/// @tparam Strict  whether more values are an error
 template <class Wanted, class Given, bool Local, bool Strict>
 struct Layouts;
 template <class... P, class... G, bool Local, bool Strict>
@@ -97,7 +97,7 @@ struct Layouts<Types<P...>, Types<G...>, Local, Strict> {
   }
 };
 
-/// Any number of values where they are; if `Local`, this rank's parts of them.
+/// Any number of values with unchanged placements; if `Local`, this rank's parts of them.
 template <bool Local>
 struct AnyLayouts {
   template <class Al, class... X>
@@ -107,14 +107,14 @@ struct AnyLayouts {
   }
 };
 
-/// The first input, or the only result, and how a Tensor lies.
+/// The layout of the first input or the only result; G are the placements of a Tensor.
 template <class P, class G = nn::None, bool Local = false>
 using FirstLayout = Layouts<Types<P>, Types<G>, Local, false>;
 
 /// The hook of a style.
 ///
-/// @tparam In   Layouts or AnyLayouts, of the inputs
-/// @tparam Out  of the result, which is one value or a tuple of several
+/// @tparam In   Layouts or AnyLayouts of the inputs
+/// @tparam Out  the same of the result, which is one value or a tuple of several
 template <class Al, class In, class Out>
 struct LayoutHook {
   using axis = typename Al::axis;
@@ -142,8 +142,8 @@ auto with_layouts(M m, const Al& along) {
 
 }  // namespace detail
 
-/// For styles of a user's: the module with P on the style's axis for its first input, Q for its
-/// result; nn::None{} for what is to stay as it is.
+/// For user-defined styles: the module with its first input redistributed to P on the style's axis,
+/// and its result to Q; nn::None{} leaves either unchanged.
 ///
 ///     [](const auto& m, const auto& along) {
 ///       return prepared(along.cut(m, nn::Cut<Replicate, Shard<0>>{}), along, Replicate{},

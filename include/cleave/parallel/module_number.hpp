@@ -1,5 +1,5 @@
-// Numbers of modules that communicate beside the rank: ranks that make the calls of two modules, or
-// of two parts of one, in different orders get an error, not each other's elements.
+// Numbers for modules that communicate asynchronously: if ranks call two modules, or two parts of
+// one, in different orders, they get an error instead of wrong elements.
 #pragma once
 
 #include <cleave/mesh/mesh_state.hpp>

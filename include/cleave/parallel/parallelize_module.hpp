@@ -1,4 +1,5 @@
-// parallelize_module: a module and a plan make the module whose types say where its parameters lie.
+// parallelize_module: applies a plan of parallel styles to a module; the placements of the
+// parameters are part of the resulting type.
 //
 //     const auto model = parallelize_module(gpt, mesh, tp{},
 //         on("blocks.*.mlp.up"_path, ColwiseParallel{}), on("blocks.*.mlp.down"_path,
@@ -21,7 +22,7 @@ RandomState& random_state_of(const Mesh& mesh) {
   return mesh.state().world()->state().random;
 }
 
-/// Whether a module has parameters or buffers that are on a mesh, or any that are not.
+/// Whether a module has parameters or buffers that are (OnMesh), or are not, on a mesh.
 template <class M, bool OnMesh>
 constexpr bool has_tensors() {
   return nn::contains<M>([]<class P>() {
@@ -31,7 +32,7 @@ constexpr bool has_tensors() {
   });
 }
 
-/// Applies a plan: the styles of what is inside come before that of a module itself.
+/// Applies a plan: the styles of the parts of a module before the style of the module.
 template <class M, class Al, class... E>
 struct PlanWalk {
   static constexpr const auto& tree = nn::tree_of<M>;
@@ -56,7 +57,7 @@ struct PlanWalk {
     if constexpr (has_tensors<X, false>()) return along.rest(x);
     else return x;
   }
-  /// The parts of a module. Its own parameters are left to its style, if there is one.
+  /// Applies the plan to the parts of a module; leaves parameters to the module's style, if any.
   template <int Node, class X>
   auto inside(const X& x) const {
     if constexpr (nn::Wrapper<X>) {
@@ -74,12 +75,11 @@ struct PlanWalk {
 
 }  // namespace detail
 
-/// The module with the styles of a plan along one axis of the mesh. Other parameters, and buffers,
-/// become Replicate on the whole mesh; what is on it already stays as it is.
+/// Applies the styles of a plan to a module, along one axis of the mesh. Other parameters, and
+/// buffers, become Replicate on the whole mesh; those that are on a mesh already do not change.
 ///
-/// Parameters that are not initialised yet are the same numbers as on one device: the order in
-/// which styles make them does not matter. A style works on modules whose parts have theirs
-/// already.
+/// Uninitialised parameters get the same elements as on one device, in whatever order styles
+/// initialise them. A style is applied to a module after the styles of its parts.
 ///
 /// @param entries  `on("a.*.b"_path, style)`; without any, all parameters become Replicate
 /// @collective     every rank of the world
@@ -97,13 +97,13 @@ auto parallelize_module(const M& m, const Mesh& mesh, A, On<P, S>... entries) {
     return detail::PlanWalk<M, Al, On<P, S>...>{along, all}.template at<0, false>(numbered);
   }
 }
-/// One style for the whole module.
+/// Applies one style to the module itself.
 template <nn::Struct M, class Mesh, Axis A, class Style>
   requires(!is_plan_entry<Style>)
 auto parallelize_module(const M& m, const Mesh& mesh, A axis, Style style) {
   return parallelize_module(m, mesh, axis, On<nn::Path<>, Style>{std::move(style)});
 }
-/// Along the only axis of a mesh, `mesh[tp{}]` for example.
+/// The same along the only axis of a mesh, for example `mesh[tp{}]`.
 template <nn::Struct M, class Device, Axis A, class... Entry>
   requires((!Axis<Entry> && ...))
 auto parallelize_module(const M& m, const DeviceMesh<Device, A>& mesh, Entry... entries) {

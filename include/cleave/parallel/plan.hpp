@@ -1,4 +1,5 @@
-// Plans: which module gets which style; and what the compiler says of one that does not fit.
+// Parallelization plans: which module gets which style, and the compile-time errors of plans that
+// do not fit.
 #pragma once
 
 #include <array>
@@ -11,7 +12,7 @@
 
 namespace cleave {
 
-/// A style for the modules that a path leads to.
+/// A style for the modules at a path.
 template <class P, class Style>
 struct On {
   using path = P;
@@ -30,7 +31,7 @@ inline constexpr bool is_plan_entry<On<P, Style>> = true;
 
 namespace detail {
 
-/// Text as a template argument: g++ and nvcc print it in errors. In no type that anybody holds.
+/// Text as a template argument, which g++ and nvcc print in errors. Not part of any user's type.
 template <int N>
 struct ErrorText {
   char text[N]{};
@@ -115,7 +116,7 @@ constexpr bool shows_modules() {
   return ShowModules<M, std::make_index_sequence<std::size_t(nn::node_count<M> - 1)>>::value;
 }
 
-/// Whether a style can be applied to a module: only some of them say.
+/// Whether a style can be applied to a module; true for styles that do not declare `fits`.
 template <class Style, class M>
 constexpr bool fits_style() {
   if constexpr (requires { Style::template fits<M>; }) return Style::template fits<M>;
@@ -144,7 +145,7 @@ constexpr bool is_styled() {
   }
 }
 
-/// A plan for a module type, checked: what leads where, and the first thing that is wrong.
+/// A checked plan for a module type: which entry applies to which module, and the first error.
 template <class M, class A, class... E>
 struct PlanFor {
   static constexpr auto choice = nn::choose(nn::tree_of<M>, {E::path::text...});
@@ -176,7 +177,7 @@ struct PlanFor {
   template <int Entry>
   using path = typename nth<Entry, E...>::path;
 
-  /// Says what is wrong, in an error of the compiler.
+  /// Reports the error at compile time.
   static constexpr void explain() {
     constexpr auto names = module_paths<M>();
     if constexpr (choice.unmatched >= 0)

@@ -1,11 +1,11 @@
-// A hook that sends gradients of matrices as products of two narrow ones.
+// PowerSGD: a communication hook that sends the gradients of matrices in low-rank form.
 //
 // T. Vogels, S. P. Karimireddy, M. Jaggi: PowerSGD: Practical low-rank gradient compression for
 // distributed optimization. NeurIPS 2019. With M the gradient of a rank:
 //
 //     P = sum over ranks of M Q        its columns made orthonormal
 //     Q = sum over ranks of M^T P      the next step starts from it
-//     M becomes P Q^T; a rank adds what is missing of its own M to its next gradient
+//     M becomes P Q^T; a rank adds the error of its own M to its next gradient
 #pragma once
 
 #include <algorithm>
@@ -23,14 +23,14 @@ namespace cleave {
 
 struct PowerSgdOptions {
   index_t rank = 1;
-  index_t plain_steps = 10;  ///< in which gradients are summed as they are: they change fast
+  index_t plain_steps = 10;  ///< first steps without compression: gradients change fast
 };
 
-/// Sums gradients of at least two dimensions, [rows, columns..], as products of matrices of that
-/// rank, where these have fewer elements; others as they are.
+/// Sums gradients of at least two dimensions, [rows, columns..], as products of two matrices of the
+/// given rank if these have fewer elements; sums other gradients uncompressed.
 ///
 /// @cost two all-reduces per bucket, of rank (rows + columns) elements per parameter, in float, or
-///       double where the gradients are; keeps as many elements as there are, and Q
+///       in double for double gradients; keeps one element per gradient element, and Q
 class PowerSgd {
  public:
   /// @throws Error for a rank below 1
@@ -47,13 +47,13 @@ class PowerSgd {
   }
 
  private:
-  /// The gradient of a parameter as a matrix; of others than matrices the rank is 0.
+  /// The gradient of a parameter as a matrix; rank 0 if it is summed uncompressed.
   template <class Real, class A>
   struct Matrix {
     int key;
     Real* gradient;
     index_t size, rows = 0, columns = 0, rank = 0;
-    A* m = nullptr;  ///< [rows, columns], with what was left of the step before
+    A* m = nullptr;  ///< [rows, columns], with the error of the previous step
     A* q = nullptr;  ///< [rank, columns]
   };
 
@@ -61,7 +61,7 @@ class PowerSgd {
   void approximate(const GradientBucket& bucket) {
     using A = accumulator_t<Real>;
     std::vector<Matrix<Real, A>> all = matrices_of<Real>(bucket);
-    index_t first = 0, second = 0;  // what is sent
+    index_t first = 0, second = 0;  // elements of the two all-reduces
     for (const auto& x : all) {
       first += x.rank > 0 ? x.rank * x.rows : x.size;
       second += x.rank * x.columns;
@@ -116,7 +116,7 @@ class PowerSgd {
     return all;
   }
 
-  /// Rows in general position for those that are 0, the same on all ranks.
+  /// Replaces rows of zeros by random rows, the same on all ranks.
   template <class A>
   void draw(int key, index_t rows, index_t columns, A* q) {
     const RandomState state{std::uint64_t(key), draws_++};
@@ -128,7 +128,7 @@ class PowerSgd {
     }
   }
 
-  /// P^T = Q M^T of a matrix; of others the elements.
+  /// Writes P^T = Q M^T for a matrix, and the elements of other gradients.
   template <class X, class A>
   static A* write_first(const X& x, A* to) {
     if (x.rank == 0) {
@@ -141,7 +141,7 @@ class PowerSgd {
     return to;
   }
 
-  /// q = P^T M; what is left of M is M - P q.
+  /// q = P^T M; M becomes the error M - P q.
   template <class X, class A>
   static void project(const X& x, const A* p, A* q) {
     std::fill(q, q + x.rank * x.columns, A(0));

@@ -1,7 +1,7 @@
-// Styles that leave parameters alone: where the inputs and the result of a module have to be.
+// Styles that redistribute the inputs and results of a module, and do not change its parameters.
 //
 //     on("blocks.*.attention"_path, PrepareModuleInput(Replicate{}))       x[S1] is gathered first
-//     on("head"_path, PrepareModuleOutput(Replicate{}).local_output())     the whole, a Tensor
+//     on("head"_path, PrepareModuleOutput(Replicate{}).local_output())     the whole as a Tensor
 #pragma once
 
 #include <cleave/parallel/layouts.hpp>
@@ -11,17 +11,17 @@ namespace cleave {
 namespace detail {
 
 template <class>
-struct NoneFor {  // no alias: what nvcc makes of a pack of them is no C++
+struct NoneFor {  // not an alias: nvcc generates invalid C++ for a pack of them
   using type = nn::None;
 };
 template <class... P>
 using none_each = Types<typename NoneFor<P>::type...>;
 
-/// What a style says of the inputs, or of the results, of a module.
+/// The layouts of a style for the inputs, or for the results, of a module.
 ///
-/// @tparam Wanted  Types of a placement on the axis, or None, one per value; void: of any number
-/// @tparam Given   Types of how Tensors lie, or None
-/// @tparam Local   whether this rank's parts are passed on
+/// @tparam Wanted  Types of a placement on the axis, or None, one per value; void: any number
+/// @tparam Given   Types of the placements of Tensors, or None
+/// @tparam Local   whether to pass on this rank's parts
 template <class Wanted, class Given, bool Local>
 struct Side {
   template <class... P>
@@ -45,33 +45,33 @@ using AnySide = Side<void, void, false>;
 /// @tparam In, Out  Sides
 template <class In, class Out>
 struct PrepareStyle {
-  /// Where the inputs are to be, one placement or nn::None{} each.
+  /// The placements to which inputs are redistributed, or nn::None{}; one per input.
   template <class... P>
   constexpr PrepareStyle<typename In::template wanted<P...>, Out> desired_input_layouts(
       P...) const {
     return {};
   }
-  /// How Tensors among the inputs lie, a layout or nn::None{} each: a placement, or on a mesh of
-  /// several axes Placements<..>. After the desired ones.
+  /// The layouts of inputs that are Tensors, or nn::None{}; one per input: a placement, or on a
+  /// mesh of several axes Placements<..>. Call it after desired_input_layouts.
   template <class... G>
   constexpr PrepareStyle<typename In::template given<G...>, Out> input_layouts(G...) const {
     return {};
   }
-  /// The module gets this rank's parts of its inputs, as Tensors. Their gradients lie as they do.
+  /// Passes this rank's parts of the inputs, as Tensors; gradients have the inputs' placements.
   constexpr PrepareStyle<typename In::local, Out> local_inputs() const { return {}; }
 
-  /// Where the result is to be, or each value of a tuple.
+  /// The placement to which the result is redistributed; one per value of a tuple.
   template <class... P>
   constexpr PrepareStyle<In, typename Out::template wanted<P...>> desired_output_layouts(
       P...) const {
     return {};
   }
-  /// How a Tensor that the module returns lies. After the desired ones.
+  /// The layout of a Tensor that the module returns. Call it after desired_output_layouts.
   template <class... G>
   constexpr PrepareStyle<In, typename Out::template given<G...>> output_layouts(G...) const {
     return {};
   }
-  /// The result as a Tensor: this rank's part. Its gradient lies as it does.
+  /// Returns this rank's part of the result, as a Tensor; its gradient has the result's placements.
   constexpr PrepareStyle<In, typename Out::local> local_output() const { return {}; }
 
   /// @collective none
@@ -83,20 +83,21 @@ struct PrepareStyle {
 
 }  // namespace detail
 
-/// Brings the inputs of a module to placements on the style's axis, one per input; nn::None{}
-/// leaves an input as it is.
+/// Redistributes the inputs of a module to placements on the style's axis, one per input;
+/// nn::None{} leaves an input unchanged.
 template <class... P>
 struct PrepareModuleInput : detail::PrepareStyle<detail::AnySide::wanted<P...>, detail::AnySide> {
   constexpr explicit PrepareModuleInput(P...) {}
 };
 
-/// Brings the result of a module to a placement on the style's axis, or each value of a tuple.
+/// Redistributes the result of a module, or each value of a tuple, to a placement on the style's
+/// axis.
 template <class... P>
 struct PrepareModuleOutput : detail::PrepareStyle<detail::AnySide, detail::AnySide::wanted<P...>> {
   constexpr explicit PrepareModuleOutput(P...) {}
 };
 
-/// Both:
+/// Redistributes inputs and results:
 ///
 ///     PrepareModuleInputOutput{}
 ///         .desired_input_layouts(Replicate{})

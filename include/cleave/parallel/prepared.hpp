@@ -1,4 +1,4 @@
-// A module with hooks: its inputs pass through a function before its call, its result after it.
+// A module with a hook that transforms the inputs before each call and the result after it.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace cleave {
 
-/// The module M with another call: of what `hook.inputs(x..)` makes of the inputs, a tuple, the
-/// result is `hook.output(y)`.
+/// The module M, called with the tuple of inputs that `hook.inputs(x..)` returns; the result is
+/// `hook.output(y)`.
 template <class M, class Hook>
 struct Prepared : M {
   using wrapped = M;

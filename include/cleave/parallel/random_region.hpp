@@ -1,8 +1,8 @@
-// Random numbers inside of modules that differ along the axis of tensor parallelism.
+// A style for modules that draw random numbers from an RNG tracker.
 //
-// Draws of a DTensor belong to global indices: what is sharded differs from rank to rank, what is
-// replicated is equal, without any style. This one is for modules that are to draw from a tracker:
-// from a sequence apart from the program's, or, of local tensors, other numbers on each rank.
+// The random elements of a DTensor depend on global indices: shards differ between ranks and
+// replicas are equal without this style. It is for modules that draw from a sequence separate from
+// the program's, or that draw local tensors with different numbers on each rank.
 #pragma once
 
 #include <type_traits>
@@ -35,14 +35,14 @@ struct DrawsFromTracker : M {
   Tracker* tracker_;
 };
 
-/// The style of modules that draw from a tracker, which has to outlive them.
+/// A style for modules that draw from a tracker, which must outlive them.
 ///
 ///     TensorParallelRNGTracker tracker(mesh, tp{});
 ///     on("blocks.*.attention"_path, styles(PrepareModuleInput(Replicate{}),
 ///     random_region(tracker)))
 ///
-/// @throws Error in the call, if a module inside of another one draws from the same tracker; of a
-///         TensorParallelRNGTracker, if what is drawn is not sharded over its axis
+/// @throws Error in the call, if a module and one inside it draw from the same tracker; with a
+///         TensorParallelRNGTracker, if a drawn array is not sharded over its axis
 template <class Tracker>
 auto random_region(Tracker& tracker) {
   return [&tracker](const auto& m, const auto&) {

@@ -1,8 +1,8 @@
-// Data parallelism: a module whose parameters are the same on all ranks of a mesh axis, each of
-// which has its own part of a batch.
+// Data parallelism: a module with equal parameters on all ranks of a mesh axis, each of which
+// processes a part of the batch.
 //
 //     auto model = requires_grad(replicate(network, mesh, dp{}));
-//     backward(loss_of(model(x)));          // x[S0 on dp, ..]; buckets of gradients are all-reduced
+//     backward(loss_of(model(x)));          // x[S0 on dp, ..]; gradient buckets are all-reduced
 //     optimizer.step(model);
 #pragma once
 
@@ -27,22 +27,23 @@ namespace cleave {
 
 struct ReplicateOptions {
   parallel::BucketSizes bucket_bytes{};
-  /// Parameters that the loss does not depend on are no error: one more small all-reduce per step
-  /// finds out which are used on some rank. Those that are on none get no gradient.
+  /// Allow parameters on which the loss does not depend: an additional small all-reduce per step
+  /// finds the parameters that are used on some rank. The other ones get no gradient.
   bool find_unused_parameters = false;
-  /// What is on the mesh already is broadcast from the axis' first rank. @pre if not: it is equal
+  /// Broadcast tensors that are on the mesh already from the axis' first rank. @pre if false, they
+  /// are equal on all ranks of the axis
   bool init_sync = true;
-  /// Every call of the module overwrites its buffers with those of the axis' first rank before,
+  /// Before every call of the module, overwrite its buffers with those of the axis' first rank,
   /// unless gradients are being accumulated.
   bool broadcast_buffers = false;
-  /// Modules and parameters that are left alone, with all that is below them: "layers.*.norm". Their
-  /// gradients are summed one by one, when they are complete.
+  /// Modules and parameters to leave out, with everything below them: "layers.*.norm". Their
+  /// gradients are reduced one by one as they become complete.
   std::vector<std::string> ignored{};
 };
 
 namespace parallel {
 
-/// The axes that an axis type stands for.
+/// The mask of an axis type: one axis, or several for flat<..>.
 template <class Mesh, class A>
 constexpr AxisMask mask_of(const Mesh*, const A*) {
   return AxisMask(1) << Mesh::template index_of<A>();
@@ -54,7 +55,7 @@ constexpr AxisMask mask_of(const Mesh*, const flat<A...>*) {
   return mask;
 }
 
-/// Whether a tensor is sharded on some of these axes: its gradient is no sum over all of them.
+/// Whether a tensor is sharded on some of these axes: then its gradient is not a sum over all axes.
 template <class X>
 constexpr bool is_sharded_on(AxisMask axes) {
   return (X::layout.sharding_axes() & axes) != 0;
@@ -72,7 +73,7 @@ constexpr bool has_tracked() {
   return nn::contains<M>([]<class P>() { return tape::is_tracked<P>; });
 }
 
-/// Whether a dotted path of patterns leads to a part or to something above it.
+/// Whether a dotted path of patterns matches a part or a module that contains it.
 inline bool is_at_or_below(std::string_view pattern, std::string_view path) {
   for (;;) {
     const auto cut = pattern.find('.'), end = path.find('.');
@@ -89,7 +90,7 @@ inline bool is_ignored(const std::vector<std::string>& ignored, const std::strin
   return false;
 }
 
-/// @throws Error if a pattern leads to nothing
+/// @throws Error if a pattern matches nothing
 template <class M>
 void require_matches(const M& m, const std::vector<std::string>& ignored) {
   for (const std::string& pattern : ignored) {
@@ -103,7 +104,7 @@ void require_matches(const M& m, const std::vector<std::string>& ignored) {
   }
 }
 
-/// Overwrites what lies on the mesh with the elements of the axes' first rank.
+/// Broadcasts tensors that are on the mesh from the first rank of the axes.
 /// @collective the ranks that differ in these axes
 template <AxisMask axes, class M, class Mesh>
 void broadcast_tensors(const M& m, const Mesh& mesh, const std::vector<std::string>& ignored) {
@@ -140,8 +141,8 @@ void broadcast_tensors(const M& m, const Mesh& mesh, const std::vector<std::stri
   if (!calls.empty()) group.run_all(calls);
 }
 
-/// A module, its gradients summed over an axis. Moves, but does not copy: each parameter's gradient
-/// is summed once.
+/// A module whose gradients are reduced over an axis. Movable but not copyable: each parameter's
+/// gradient is reduced once.
 template <class M, class Mesh, class A>
 class Replicated : public M {
  public:
@@ -162,18 +163,18 @@ class Replicated : public M {
   Replicated(const Replicated&) = delete;  // save and load a state_dict instead
   Replicated& operator=(const Replicated&) = delete;
 
-  /// Another module of the same parts in its place.
+  /// Wraps another module in the same way.
   template <class N>
   auto rewrap(N n) const& {
     return Replicated<N, Mesh, A>(std::move(n), mesh_, options_);
   }
-  /// The same of parts that have the parameters of this one's, whose gradients it goes on summing.
+  /// The same for a module with the parameters of this one; keeps the reduction of their gradients.
   template <class N>
   auto rewrap(N n) && {
     return Replicated<N, Mesh, A>(std::move(n), mesh_, options_, std::move(sync_));
   }
 
-  /// What buckets communicate is listed under that path. @see with_paths
+  /// Sets the path under which the communication of buckets is listed. @see with_paths
   void set_path(const std::string* kept) const {
     if (sync_ != nullptr) sync_->set_path(kept);
   }
@@ -185,20 +186,20 @@ class Replicated : public M {
     return M::operator()(x...);
   }
 
-  /// Whether backward sums gradients over the axis: true at first. While it does not, gradients are
-  /// kept on each rank, `grad` does not see them, and nothing is sent; the next backward that does
-  /// sums them, too.
+  /// Whether backward reduces gradients over the axis; initially true. If false, each rank
+  /// accumulates its gradients without communication, and `grad` does not include them; the next
+  /// backward that reduces gradients includes them.
   void set_requires_gradient_sync(bool on) const { sync().switch_on(on); }
   bool requires_gradient_sync() const { return sync().is_on(); }
 
-  /// What sums the gradients of a bucket from now on; it is called beside the rank.
+  /// Sets the communication hook that reduces gradient buckets; it is called asynchronously.
   void register_comm_hook(CommHook hook) const { sync().set_hook(std::move(hook)); }
 
-  /// How many buckets a step sends.
+  /// The number of gradient buckets.
   index_t bucket_count() const { return index_t(sync().bucket_count()); }
 
-  /// Overwrites buffers with those of the axis' first rank, where something has changed them on
-  /// one rank alone. @collective the ranks that differ in the axes
+  /// Broadcasts buffers from the axis' first rank, for use after changes on single ranks.
+  /// @collective the ranks that differ in the axes
   void broadcast_buffers() const {
     nn::visit(static_cast<const plain&>(*this), [&](const std::string&, const auto& part) {
       if constexpr (nn::is_buffer<std::remove_cvref_t<decltype(part)>>)
@@ -245,7 +246,7 @@ class Replicated : public M {
   std::unique_ptr<GradientSync> sync_{};
 };
 
-/// Makes tensors of what is not on a mesh yet.
+/// Places a parameter that is not on a mesh yet.
 template <class X, class Mesh>
 auto on_mesh(const X& x, const Mesh& mesh) {
   if constexpr (nn::is_lazy<X>) return nn::place(x, mesh);
@@ -255,17 +256,17 @@ auto on_mesh(const X& x, const Mesh& mesh) {
 
 }  // namespace parallel
 
-/// The module with its parameters the same on all ranks of an axis; `flat<dp, pod>` stands for
-/// several. Its gradients, once it is tracked, are summed over the axis in buckets, while backward
-/// computes the others.
+/// Distributed data parallelism: the module with equal parameters on all ranks of an axis, or of
+/// several axes, `flat<dp, pod>`. Backward all-reduces the gradients of tracked parameters over the
+/// axis in buckets, overlapped with the computation of other gradients.
 ///
-/// What is Lazy is made where it lies, a Tensor is taken from the mesh's first rank, both Replicate
-/// on all axes; what is on the mesh stays as it is, and is broadcast from the axis' first rank.
-/// Parameters that are sharded on the axis, as by `fully_shard`, are left alone.
+/// A Lazy is initialised on every rank, a Tensor is taken from the mesh's first rank, both
+/// Replicate on all axes; a DTensor keeps its placements and is broadcast from the axis' first
+/// rank. Parameters that are sharded on the axis, as by `fully_shard`, are left out.
 ///
 /// @collective every rank of the world
-/// @throws Error for a pattern in `ignored` that leads to nothing, two parameters with the same
-///         elements, a parameter on another mesh, or one whose gradient another wrapper sums
+/// @throws Error for a pattern in `ignored` that matches nothing, two parameters that share
+///         elements, a parameter on another mesh, or one whose gradient another wrapper reduces
 template <nn::Struct M, class Device, Axis... Axes, Axis A>
 auto replicate(const M& m, const DeviceMesh<Device, Axes...>& mesh, A,
                const ReplicateOptions& options = {}) {

@@ -1,17 +1,17 @@
-// Accumulation of gradients over several backwards: whether the next one sums them over ranks.
+// Gradient accumulation over several backwards: whether the next one reduces gradients over ranks.
 #pragma once
 
 #include <cleave/nn/visit.hpp>
 
 namespace cleave {
 
-/// Whether backward sums the gradients of a module over ranks: true at first. While it does not,
-/// nothing of them is sent. Each rank keeps what it has, and `grad` does not see it; the next
-/// backward that does sums it, too. `zero_grad` drops it.
+/// Sets whether backward reduces the gradients of a module over ranks; initially true. If false,
+/// each rank accumulates its gradients without communication, and `grad` does not include them; the
+/// next backward that reduces gradients includes them. `zero_grad` drops them.
 ///
-/// Of replicated and of fully sharded modules, and of those that are both. What fully_shard keeps
-/// back are gradients of whole parameters: as much memory as all parameters have.
-/// @pre all ranks do the same
+/// For replicated and fully sharded modules, and for those that are both. With fully_shard the
+/// accumulated gradients are unsharded: they take as much memory as all parameters.
+/// @pre all ranks pass the same value
 template <class M>
 void set_requires_gradient_sync(const M& m, bool on) {
   nn::visit_wrappers(m, [on](const auto& part) {

@@ -1,5 +1,5 @@
-// A parameter is one member of its module: two members whose elements are the same memory would
-// each be placed, summed and stepped as if they were alone.
+// Rejects modules with two members in the same memory: each member would be placed, reduced and
+// updated as if it were the only one.
 #pragma once
 
 #include <string>

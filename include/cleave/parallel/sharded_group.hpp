@@ -1,5 +1,5 @@
-// Parameters that are gathered together: this rank's part of them in one flat tensor, and the whole
-// while somebody uses it. Knows neither modules nor the placements of what it holds.
+// A group of parameters that are gathered together: this rank's shards in one flat tensor, and the
+// unsharded parameters while they are used. Independent of modules and placements.
 #pragma once
 
 #include <algorithm>
@@ -26,16 +26,16 @@
 
 namespace cleave::parallel {
 
-/// x with elements To; x itself if it has them.
+/// x converted to element type To; x itself if it has this type.
 template <class To, class X>
 auto converted(const X& x) {
   if constexpr (std::is_same_v<To, typename X::value_type>) return x;
   else return cast<To>(x);
 }
 
-/// @tparam T  elements of the parameters
-/// @tparam C  elements that they are gathered and computed with
-/// @tparam R  elements in which gradients are summed over ranks
+/// @tparam T  element type of the stored parameters
+/// @tparam C  element type in which they are gathered and used
+/// @tparam R  element type in which gradients are reduced over ranks
 template <class T, class C, class R>
 class ShardedGroup final : public GroupLink {
  public:
@@ -43,7 +43,7 @@ class ShardedGroup final : public GroupLink {
   using compute_type = C;
   using reduce_type = R;
 
-  /// The whole parameters, as they were at a time.
+  /// The unsharded parameters, with the count of in-place changes at which they were gathered.
   struct Whole {
     Tensor<C, 1> elements;
     unsigned changes;
@@ -51,7 +51,7 @@ class ShardedGroup final : public GroupLink {
 
   FlatLayout layout;
   std::shared_ptr<GroupOrder> order;
-  std::vector<const int*> uses{};  ///< of each tape: how often it will ask for the whole
+  std::vector<const int*> uses{};  ///< per recorded call: how often backward still needs the whole
   const std::string* path = nullptr;  ///< of the module, see `with_paths`
 
   /// @collective every rank of the mesh
@@ -70,22 +70,23 @@ class ShardedGroup final : public GroupLink {
   index_t rank() const { return coordinate()[axis_]; }
   index_t own_size() const { return layout.size(rank()); }
 
-  /// Memory for this rank's parts. @pre all parameters have been added to the layout
+  /// Allocates this rank's shards. @pre all parameters have been added to the layout
   void allocate() {
-    // never empty: what counts changes of the elements is the same on all ranks
+    // never empty, so that the count of in-place changes is the same on all ranks
     shard_ = Tensor<T, 1>({std::max<index_t>(1, own_size())});
   }
-  /// Where this rank's part of parameter i lies.
+  /// The address of this rank's shard of parameter i.
   T* part(std::size_t i) const { return shard_.data() + layout.begin(i, rank()); }
   const std::shared_ptr<void>& storage() const { return shard_.storage(); }
 
-  /// How often the parameters have been changed in place.
+  /// The number of in-place changes of the parameters.
   unsigned changes() const { return changes_in(Host{}, shard_.storage()); }
 
-  /// How many neighbours on the axis keep the whole between forward and backward, together: all
-  /// ranks of the axis, each its parameters; one, which keeps the whole; or some, each a part.
+  /// Sets the number of neighbours on the axis that together keep the parameters between forward
+  /// and backward. All ranks of the axis: each keeps its shards. One: each rank keeps the unsharded
+  /// parameters. Otherwise: each keeps a part of them.
   /// @collective the ranks of the axis
-  /// @throws Error unless the axis consists of so many ranks, or of several times as many
+  /// @throws Error unless `ranks` divides the number of ranks of the axis
   void keep_among(index_t ranks) {
     if (ranks < 1 || layout.ranks() % ranks != 0)
       throw Error("fully_shard",
@@ -102,8 +103,7 @@ class ShardedGroup final : public GroupLink {
   }
   bool reshards() const { return keepers_ > 1 || layout.ranks() == 1; }
 
-  /// What this rank keeps of the whole for the backward of a call, if some neighbours do together;
-  /// null otherwise.
+  /// The part of the whole that this rank keeps for backward, if neighbours share it; else null.
   std::shared_ptr<const Whole> part_of(const Whole& whole) {
     if (neighbours_ == nullptr) return nullptr;
     if (auto part = part_.lock(); part != nullptr && part->changes == whole.changes) return part;
@@ -119,7 +119,7 @@ class ShardedGroup final : public GroupLink {
     if (gather_ && gather_changes_ == changes()) return;
     gather_.reset();
     gather_changes_ = changes();
-    const cleave::detail::PlaceScope place(path);  // also where another group asks for it ahead
+    const cleave::detail::PlaceScope place(path);  // also if another group prefetches this one
     const auto part = tape::Sweep::current() != nullptr ? part_.lock() : nullptr;
     if (is_fresh(part)) return start_among_neighbours(part->elements);
     is_gathered_whole_ = layout.is_one_order();
@@ -131,7 +131,7 @@ class ShardedGroup final : public GroupLink {
     start_gather(mine, layout.pieces(), *group_);
   }
 
-  /// The whole parameters, as they are now.
+  /// The unsharded parameters in their current state.
   /// @collective the ranks of the axis
   std::shared_ptr<const Whole> take() {
     if (auto whole = whole_.lock(); is_fresh(whole)) return whole;
@@ -153,7 +153,7 @@ class ShardedGroup final : public GroupLink {
     return std::any_of(uses.begin(), uses.end(), [](const int* count) { return *count > 0; });
   }
 
-  /// Keeps the whole while a backward calls the module once more: it is asked for at once.
+  /// Keeps the whole while backward calls the module again, because gradients need it right after.
   void keep(std::shared_ptr<const Whole> whole) {
     if (kept_ == nullptr)
       tape::Sweep::current()->at_end.push_back(
@@ -168,9 +168,9 @@ class ShardedGroup final : public GroupLink {
     gather_.reset();
   }
 
-  /// The gradients of a call have come: they are summed over ranks, with those that were kept back
-  /// before, or kept back themselves.
-  /// @collective the ranks of the axis, if they are summed
+  /// Takes the gradients of a call: reduces them over ranks, with the accumulated ones, or only
+  /// accumulates them if `sums_gradients` is false.
+  /// @collective the ranks of the axis, if gradients are reduced
   static void take_gradients(const std::shared_ptr<ShardedGroup>& self,
                              GroupGradients<R> gradients) {
     if (self->kept_gradients_) {
@@ -187,7 +187,7 @@ class ShardedGroup final : public GroupLink {
     if (gradients.drop_stale())
       reduce(std::static_pointer_cast<ShardedGroup>(shared_from_this()), std::move(gradients));
   }
-  /// Those that were kept back go.
+  /// Drops the accumulated gradients.
   void drop_gradients() { kept_gradients_.reset(); }
 
  private:
@@ -209,12 +209,12 @@ class ShardedGroup final : public GroupLink {
     return call;
   }
 
-  /// The memory for all is taken when the gather begins, not before what runs ahead of it has given
-  /// its own back.
-  /// What a forward gathers ahead, nobody may come to use, and the shard may change while peers
-  /// still read: they read this rank's part where it lies in the result. A backward ends its own
-  /// gathers; there the result is allocated when the worker comes to it, once what was started
-  /// before is gone.
+  /// Starts an all-gather.
+  ///
+  /// In forward, a prefetched group may remain unused, and its shard may change while peers still
+  /// read. So the result is allocated at once, and peers read this rank's part from a copy in it.
+  /// Backward ends all its gathers, so that the worker can allocate the result when the gather
+  /// begins, after earlier work has freed its memory.
   void start_gather(const Tensor<C, 1>& mine, std::vector<Box> pieces, Communicator& group) {
     Tensor<C, 1> source = mine;
     std::optional<Tensor<C, 1>> result;
@@ -250,7 +250,7 @@ class ShardedGroup final : public GroupLink {
     start_gather(part, std::move(pieces), *neighbours_);
   }
 
-  /// Starts the sum over ranks; the next one, or the end of the backward, gives it to the leaves.
+  /// Starts the reduction; the next one, or the end of backward, passes the result to the leaves.
   static void reduce(const std::shared_ptr<ShardedGroup>& self, GroupGradients<R> gradients) {
     const bool is_partial = gradients.complete(self->layout);
     std::vector<OtherSum> others = gradients.other_sums();
@@ -262,9 +262,10 @@ class ShardedGroup final : public GroupLink {
                                });
   }
 
-  /// Starts the sum over ranks of gradients that lie by rank; the result is this rank's part.
+  /// Starts a reduce-scatter of gradients in by-rank order; the result is this rank's part.
   ///
-  /// @param is_partial  whether ranks of the axis have different addends; if not, nothing is sent
+  /// @param is_partial  whether ranks of the axis have different contributions; if not, this rank's
+  ///                    part is copied without communication over the axis
   Async<Tensor<R, 1>> start_sum(Tensor<R, 1> sums, bool is_partial,
                                 std::vector<OtherSum> others) const {
     const Tensor<R, 1> mine({own_size()});
@@ -292,7 +293,7 @@ class ShardedGroup final : public GroupLink {
                        });
   }
 
-  /// One all-reduce of the parts of several parameters; in place if they are all there are.
+  /// One all-reduce of this rank's shards of several parameters; in place if they are all.
   static void sum_over(const MeshState& mesh, const OtherSum& other, const FlatLayout& layout,
                        index_t rank, const Tensor<R, 1>& mine, std::uint64_t detail) {
     const auto part = [&](std::size_t i) {
@@ -302,7 +303,7 @@ class ShardedGroup final : public GroupLink {
     const bool is_all = other.parts.size() == layout.count();
     index_t size = 0;
     for (const std::size_t i : other.parts) size += part(i).size();
-    if (size == 0) return;  // for all ranks of those axes
+    if (size == 0) return;  // the same on all ranks of these axes
     const Tensor<R, 1> packed = is_all ? mine : Tensor<R, 1>({size});
     const auto each = [&](const auto& move) {
       index_t at = 0;
@@ -324,18 +325,18 @@ class ShardedGroup final : public GroupLink {
 
   int axis_;
   std::shared_ptr<const MeshState> mesh_;
-  std::shared_ptr<const MeshState> duplicated_mesh_;  ///< for what runs beside the rank
-  std::shared_ptr<Communicator> group_;    ///< of the axis, likewise
+  std::shared_ptr<const MeshState> duplicated_mesh_;  ///< for asynchronous communication
+  std::shared_ptr<Communicator> group_;    ///< of the axis, in the duplicated mesh
   Tensor<T, 1> shard_;
   std::weak_ptr<const Whole> whole_;
   std::shared_ptr<const Whole> kept_;
-  std::weak_ptr<const Whole> part_;  ///< of neighbours_.size() parts
+  std::weak_ptr<const Whole> part_;  ///< this rank's of keepers_ parts
   index_t keepers_ = 0;
-  Communicator* neighbours_ = nullptr;  ///< those who keep the whole together, of group_
+  Communicator* neighbours_ = nullptr;  ///< the ranks of group_ that share the whole; may be null
   std::optional<GroupGradients<R>> kept_gradients_;
   std::optional<Async<Tensor<C, 1>>> gather_;
-  unsigned gather_changes_ = 0;     ///< of the elements that it reads
-  bool is_gathered_whole_ = false;  ///< what it yields lies as the whole, not by rank
+  unsigned gather_changes_ = 0;     ///< the count of in-place changes at which gather_ started
+  bool is_gathered_whole_ = false;  ///< the result of gather_ is in whole order, not by rank
 };
 
 }  // namespace cleave::parallel

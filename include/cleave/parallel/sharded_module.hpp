@@ -1,4 +1,4 @@
-// A module whose parameters are sharded over an axis, and gathered while it is called.
+// A module whose parameters are sharded over an axis and unsharded while it is called.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ inline constexpr bool is_fully_sharded = false;
 template <class M, class Group, class A, class Options>
 inline constexpr bool is_fully_sharded<FullySharded<M, Group, A, Options>> = true;
 
-/// A parameter that an axis of its mesh shards.
+/// Whether X is a parameter that is sharded over the axis A of its mesh.
 template <class X, class A>
 constexpr bool is_sharded_over() {
   using Value = tape::untracked_t<X>;
@@ -32,8 +32,8 @@ constexpr bool is_sharded_over() {
   else return false;
 }
 
-/// The module with f(parameter) in the place of the parameters of its own group: those of parts
-/// that are groups of their own stay.
+/// The module with f(parameter) replacing the parameters of its own group; parts that are fully
+/// sharded themselves stay.
 template <class M, class F>
 auto map_group(const M& m, const F& f) {
   if constexpr (nn::Param<M>) return f(m);
@@ -67,17 +67,17 @@ constexpr bool has_floats() {
   else return false;
 }
 
-/// x with elements To, if To is a type and x has floating-point elements.
+/// x converted to element type To, unless To is void or x has no floating-point elements.
 template <class To, class X>
 auto as_floats(const X& x) {
   if constexpr (std::is_void_v<To> || !has_floats<X>()) return x;
   else return converted<To>(x);
 }
 
-/// Has the members of M, whose parameters are sharded over the axis A. A call gathers them, calls
-/// the same module with whole parameters, and gives these back.
+/// The module M with parameters sharded over the axis A. A call all-gathers the parameters, calls
+/// the module with the unsharded parameters, and frees these.
 ///
-/// A handle as modules are: copies share parameters and group.
+/// A handle, like all modules: copies share parameters and group.
 template <class M, class Group, class A, class Options>
 struct FullySharded : M {
   using wrapped = M;
@@ -85,7 +85,7 @@ struct FullySharded : M {
 
   FullySharded(M m, std::shared_ptr<Group> of) : M(std::move(m)), group(std::move(of)) {}
 
-  /// @throws Error if a parameter has been replaced by one that is not the group's
+  /// @throws Error if a parameter was replaced by one that does not belong to the group
   template <class N>
   auto rewrap(N n) const {
     std::size_t i = 0;
@@ -99,8 +99,8 @@ struct FullySharded : M {
     return FullySharded<N, Group, A, Options>(std::move(n), group);
   }
 
-  /// The module of whole parameters, on this rank's side of the axis: for calls of other functions
-  /// than this one.
+  /// The module with unsharded parameters (Replicate on the axis), for calls of functions other
+  /// than operator().
   ///
   /// @collective the ranks of the axis
   auto whole() const {
@@ -127,7 +127,7 @@ struct FullySharded : M {
         full(as_floats<typename Options::compute_type>(x)...));
   }
 
-  /// Whether backward sums gradients of all groups of the module that fully_shard was called with.
+  /// Whether backward reduces gradients, for all groups of the module passed to fully_shard.
   /// @see cleave::set_requires_gradient_sync
   void set_requires_gradient_sync(bool on) const {
     if (tape::Sweep::current() != nullptr)
@@ -135,7 +135,7 @@ struct FullySharded : M {
     group->order->sums_gradients = on;
   }
 
-  /// What the group communicates is listed under that path. @see with_paths
+  /// Sets the path under which the communication of the group is listed. @see with_paths
   void set_path(const std::string* kept) const { group->path = kept; }
 
   std::shared_ptr<Group> group;
@@ -154,7 +154,7 @@ struct FullySharded : M {
                 "replace it before fully_shard");
   }
 
-  /// Parameter i of the group, whole.
+  /// The unsharded parameter i of the group.
   template <class P>
   auto gathered(const P& parameter, const typename Group::Whole& whole,
                 GroupRecord<Group>* record, std::size_t i) const {

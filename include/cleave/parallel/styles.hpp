@@ -1,5 +1,5 @@
-// Styles of layers: functions from a module and an axis of a mesh to the module whose parameters
-// are sharded along it, and whose inputs and result are brought to where they have to be.
+// Parallel styles of layers: functions from a module and a mesh axis to a module whose parameters
+// are sharded over the axis, and whose inputs and result are redistributed as they need.
 //
 //                                 parameters           forward              backward
 //     ColwiseParallel             rows of W, all of b  -                    all-reduce of dx
@@ -27,11 +27,11 @@ struct Rowwise {
   using cut_of = typename nn::plain_t<M>::rowwise;
 };
 
-/// A layer that is cut as it says of itself.
+/// Shards a layer according to its Cut.
 ///
-/// @tparam Given  how a Tensor as input lies, None if there is none
+/// @tparam Given  the layout of an input that is a Tensor, or None
 /// @tparam Out    the placement of the result
-/// @tparam Local  whether the result is this rank's part of it
+/// @tparam Local  whether to return this rank's part of the result
 template <class Way, class Given = nn::None, class Out = typename Way::output, bool Local = false>
 struct CutStyle {
   template <class M>
@@ -39,17 +39,18 @@ struct CutStyle {
     typename Way::template cut_of<M>;
   };
 
-  /// How a Tensor as input lies: a placement, or on a mesh of several axes Placements<..>.
+  /// The layout of an input that is a Tensor: a placement, or on a mesh of several axes
+  /// Placements<..>.
   template <class P>
   constexpr CutStyle<Way, P, Out, Local> input_layouts(P) const {
     return {};
   }
-  /// Where the result is to be.
+  /// The placement of the result.
   template <class P>
   constexpr CutStyle<Way, Given, P, Local> output_layouts(P) const {
     return {};
   }
-  /// The result as a Tensor: this rank's part. Its gradient lies as it does.
+  /// Returns this rank's part of the result, as a Tensor; its gradient has the result's placements.
   constexpr CutStyle<Way, Given, Out, true> local_output() const { return {}; }
 
   /// @collective every rank of the world
@@ -79,23 +80,24 @@ auto styled(const M& m, const Al& along, const First& first, const Rest&... rest
 
 }  // namespace detail
 
-/// Columns of the result over the ranks of the axis: rows of a Linear's weight and its bias,
-/// columns of an Embedding's weight. The input is needed on every rank; the result is sharded in
-/// its last dimension, unless another layout is asked for.
+/// Each rank of the axis computes some columns of the result: shards the rows of a Linear's weight
+/// and its bias, the columns of an Embedding's weight. The input is replicated; the result is
+/// sharded in its last dimension, unless `output_layouts` says otherwise.
 struct ColwiseParallel : detail::CutStyle<detail::Colwise> {};
 
-/// Addends of the result over the ranks of the axis: columns of a Linear's weight, rows of an
-/// Embedding's. A Linear needs its input sharded in the last dimension, an Embedding on every rank.
-/// The result is summed, a bias added once: Replicate by an all-reduce, or a Shard by a
-/// reduce-scatter.
+/// Each rank of the axis computes a partial sum of the result: shards the columns of a Linear's
+/// weight, the rows of an Embedding's. The input of a Linear is sharded in the last dimension, that
+/// of an Embedding replicated. The result is reduced, with the bias added once: to Replicate by an
+/// all-reduce, or to a Shard by a reduce-scatter.
 struct RowwiseParallel : detail::CutStyle<detail::Rowwise> {};
 
-/// A part of the sequence on each rank of the axis: for norms and dropout, whose parameters are
-/// Replicate. What comes in is sharded along the sequence if it is not yet; what comes out stays
-/// so.
+/// Each rank of the axis computes a part of the sequence: for norms and dropout, with Replicate
+/// parameters. The input is redistributed to a Shard of the sequence dimension, which the result
+/// keeps.
 ///
-/// @tparam Dim    the dimension of the sequence
-/// @tparam Given  how a Tensor as input lies, None if there is none
+/// @tparam Dim    the sequence dimension
+/// @tparam Given  the layout of an input that is a Tensor, or None
+/// @tparam Local  whether to return this rank's part of the result
 template <int Dim = 1, class Given = nn::None, bool Local = false>
 struct SequenceParallel {
   template <class P>
@@ -114,7 +116,7 @@ struct SequenceParallel {
 };
 SequenceParallel()->SequenceParallel<>;
 
-/// Several styles of one module, one after the other.
+/// Applies several styles to one module, one after the other.
 template <class... S>
 constexpr auto styles(S... style) {
   return

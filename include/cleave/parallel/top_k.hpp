@@ -1,4 +1,5 @@
-// A hook that sends the largest elements of each rank's gradients only, and where they are.
+// Top-k sparsification: a communication hook that sends only the largest elements of each rank's
+// gradients, with their indices.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +16,10 @@
 
 namespace cleave {
 
-/// Each rank sends the share of a bucket's elements whose absolute values are largest; what it does
-/// not send is added to its next gradient.
+/// Each rank sends the given share of a bucket's elements, those with the largest absolute values;
+/// the rest is added to its next gradient (error feedback).
 ///
-/// @cost receives (n-1) share of the bucket, each element with its index of 8 bytes
+/// @cost receives (n-1) · share of the bucket for n ranks, each element with an index of 8 bytes
 class TopK {
  public:
   /// @param share  in (0, 1]; at least one element of a bucket is sent
@@ -46,7 +47,7 @@ class TopK {
       for (index_t i = 0; i < size; ++i) sum[i] = A(g[i]) + left[i];
     });
 
-    // of every rank: the indices, then the values
+    // each rank sends its indices, then the values
     const std::vector<std::int64_t> largest = indices_of_largest(mine, count);
     const std::size_t bytes = count * (sizeof(std::int64_t) + sizeof(A));
     const Tensor<std::uint8_t, 1> sent({index_t(bytes)});
@@ -68,7 +69,7 @@ class TopK {
     for (index_t i = 0; i < n; ++i) gradient[i] = Real(mine[std::size_t(i)]);
   }
 
-  /// Equal ones in the order of their indices; what is not a number counts as the largest.
+  /// Of equal values, the lower index comes first; NaN counts as the largest value.
   template <class A>
   static std::vector<std::int64_t> indices_of_largest(const std::vector<A>& values,
                                                       std::size_t count) {

@@ -3,7 +3,7 @@
 //
 // An axis of n ranks shards an extent N by the ceil-chunk rule: chunk = ceil(N / n), coordinate c
 // owns [min(c * chunk, N), min((c + 1) * chunk, N)). Trailing ranks may own less, or nothing.
-// Several axes on one dimension apply in the order of the axes, each to what the ones before left.
+// Several axes on one dimension apply in the order of the axes, each to the range that is left.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ constexpr IndexRange shard_range(index_t extent, index_t parts, index_t part) {
   return {index_t(begin), index_t(end)};
 }
 
-/// Leaves of a box what coordinate `part` of an axis with `parts` ranks owns.
+/// Restricts a box to what coordinate `part` of an axis with `parts` ranks owns.
 constexpr void shard_box(Box& box, const Placement& placement, index_t parts, index_t part) {
   if (!placement.is_shard()) return;
   const int d = placement.dim;

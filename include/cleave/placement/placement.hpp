@@ -1,6 +1,6 @@
-// How a tensor lies on one axis of a mesh: as types, which users write, and as values, which
-// planner and solver compute with. Types become values by `layout_of`, values become types again
-// by `placements_t`.
+// Placements of a tensor on the axes of a mesh: as types, which users write, and as values, with
+// which planner and solver compute. `layout_of` converts types to values, `placements_t` values to
+// types.
 #pragma once
 
 #include <array>
@@ -22,8 +22,8 @@ struct Shard {
 /// Every rank of the axis has the same values.
 struct Replicate {};
 
-/// Every rank of the axis has an addend (factor, candidate, ..) of the value; `Op` is what still
-/// has to be done. Appears as the result of operations; users cannot ask for it.
+/// Every rank of the axis has an addend (factor, candidate, ..) of the value; `Op` is the pending
+/// reduction. Operations produce it; a DTensor cannot be distributed or redistributed to it.
 template <ReductionType Op = Sum>
 struct Partial {
   using op = Op;
@@ -35,7 +35,7 @@ struct Placements {
   static constexpr int size = int(sizeof...(P));
 };
 
-/// What a placement does, as a value.
+/// The kind of a placement.
 enum class PlacementKind : std::uint8_t { replicate, shard, partial };
 
 /// A placement as a value.
@@ -66,7 +66,7 @@ struct Layout {
   constexpr Placement& operator[](int axis) { return on[std::size_t(axis)]; }
   constexpr const Placement& operator[](int axis) const { return on[std::size_t(axis)]; }
 
-  /// The axes whose placement is so: bit a stands for axis a.
+  /// The axes whose placement satisfies a condition: bit a stands for axis a.
   template <class Condition>
   constexpr unsigned axes_where(const Condition& is_so) const {
     unsigned mask = 0;
@@ -80,13 +80,13 @@ struct Layout {
   constexpr unsigned sharding_axes() const {
     return axes_where([](const Placement& p) { return p.is_shard(); });
   }
-  /// Those that shard dimension d.
+  /// The axes that shard dimension d.
   constexpr unsigned sharding_axes(int d) const {
     return axes_where([d](const Placement& p) { return p.is_shard(d); });
   }
   constexpr bool has_partial() const { return partial_axes() != 0; }
 
-  /// The same with every partial replaced.
+  /// The same layout with every partial replaced.
   constexpr Layout with_partials_as(const Placement& other) const {
     Layout layout = *this;
     for (int a = 0; a < axes; ++a)
@@ -94,7 +94,7 @@ struct Layout {
     return layout;
   }
 
-  /// Eight bits per axis, the first axis lowest: what a plan is keyed by.
+  /// Eight bits per axis, the first axis lowest: a key for plans.
   constexpr std::uint64_t packed() const {
     std::uint64_t code = 0;
     for (int a = 0; a < axes; ++a) {
@@ -197,7 +197,7 @@ Placements<decltype(placement_type<unsigned(Code >> (8 * A)) & 0xffu>())...> pla
 
 }  // namespace detail
 
-/// A type that stands for one axis' placement.
+/// A type that denotes the placement on one axis.
 template <class P>
 concept PlacementType = detail::PlacementTraits<P>::valid;
 
@@ -206,7 +206,7 @@ concept PlacementType = detail::PlacementTraits<P>::valid;
 template <class List, int Dims>
 inline constexpr Layout layout_of = detail::make_layout<Dims>(List{});
 
-/// The type whose value has that packed code.
+/// The `Placements<..>` whose value has that packed code.
 template <std::uint64_t Code, int Axes>
 using placements_t =
     decltype(detail::placements_type<Code>(std::make_integer_sequence<int, Axes>{}));

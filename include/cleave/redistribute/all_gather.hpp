@@ -1,14 +1,14 @@
 // S(d) -> R: every rank of a group receives the shards of the others; several axes and several
 // dimensions at once are one gather over the flattened group.
 //
-// Receives S(n-1)/n elements of the S that the result has. Short and empty shards need no padding.
+// Receives S(n-1)/n elements for a result of S elements. Short and empty shards need no padding.
 #pragma once
 
 #include <cleave/redistribute/call.hpp>
 
 namespace cleave::redistribution {
 
-/// @return     a call whose result is what this rank owns under `step.to`: the shards of all
+/// @return     a call whose result is the elements that this rank owns under `step.to`
 /// @collective the ranks that differ in `step.axes`
 /// @cost       receives (n-1)/n of the result; allocates the result
 template <class Device>

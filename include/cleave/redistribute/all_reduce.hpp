@@ -1,7 +1,7 @@
-// P(op) -> R: ranks reduce their addends and all keep the result; several axes with one reduction
-// are one all-reduce over the flattened group.
+// P(op) -> R: ranks reduce their addends and all keep the result; several axes with the same
+// reduction are one all-reduce over the flattened group.
 //
-// Receives 2S(n-1)/n elements of the S that each rank has.
+// Receives 2S(n-1)/n elements for addends of S elements.
 #pragma once
 
 #include <cleave/redistribute/call.hpp>
@@ -13,7 +13,7 @@ namespace cleave::redistribution {
 /// @cost       receives 2(n-1)/n of `block`; allocates the result unless it may reuse `block`
 template <class Device>
 Call all_reduce(const Step& step, const Block& block, const Context& context) {
-  // elements of a view that is not dense may be one and the same
+  // several elements of a non-contiguous view may be at one address
   const bool in_place = context.reuse && block.view.contiguous();
   return {CollectiveKind::all_reduce,
           step.op,

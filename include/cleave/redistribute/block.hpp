@@ -1,5 +1,5 @@
-// What a step of a plan works on: the local elements of one rank, without their type, and where
-// they belong in the global array.
+// The operand of a plan's step: the local elements of one rank, without their static type, and the
+// context that places them in the global array.
 #pragma once
 
 #include <memory>
@@ -14,13 +14,13 @@
 
 namespace cleave::redistribution {
 
-/// Local elements and who owns them.
+/// Local elements and their storage.
 struct Block {
   std::shared_ptr<void> storage{};
   View view{};
 };
 
-/// Fresh, dense, uninitialised.
+/// A new, dense, uninitialised block.
 template <class Device>
 Block allocate(DType dtype, const Shape& extents) {
   const std::size_t bytes =
@@ -30,12 +30,12 @@ Block allocate(DType dtype, const Shape& extents) {
   return {std::move(storage), View::dense(data, dtype, extents)};
 }
 
-/// What all steps of one redistribution share.
+/// Arguments that all steps of one redistribution share.
 struct Context {
   const MeshState& mesh;
   Shape shape;            ///< global extents
-  const char* operation;  ///< what the user called
-  bool reuse = false;     ///< nobody else needs the source: its storage may become the result's
+  const char* operation;  ///< the function that the user called
+  bool reuse = false;     ///< whether the result may use the storage of the source
 };
 
 /// The boxes of the members of the group over `axes` that this rank is in, counted from `origin`.

@@ -1,7 +1,7 @@
-// One collective of a step, prepared: what to run, over which axes, and what it leaves behind.
+// A prepared collective of a step: its operands, its axes and its result.
 //
-// Primitives prepare calls; `execute` runs them alone, `execute_all` those of several tensors in
-// one round.
+// Primitives prepare calls; `execute` runs them one by one, `execute_all` those of several tensors
+// in one round.
 #pragma once
 
 #include <memory>
@@ -11,14 +11,14 @@
 
 namespace cleave::redistribution {
 
-/// What a rank sends and receives in one step.
+/// The transfers of a rank in one step.
 struct Transfers {
   std::vector<Transfer> sends{};
   std::vector<Transfer> receives{};
 };
 
-/// A collective over `context.mesh.group(axes)`, with the storage of its result; that of the source
-/// is the caller's. Can be moved.
+/// A collective over `context.mesh.group(axes)`. Owns the storage of its result; the caller owns
+/// that of the source. Movable.
 struct Call {
   CollectiveKind kind{};
   ReduceOp op{};
@@ -30,7 +30,7 @@ struct Call {
   std::shared_ptr<const Transfers> transfers{};
   bool even = false;
 
-  /// The value that a communicator runs; refers to this call.
+  /// The collective for a communicator to run; refers to this call.
   Collective collective(const Context& context) const {
     Collective c;
     c.kind = kind;

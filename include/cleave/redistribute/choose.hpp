@@ -1,10 +1,10 @@
-// The choice among plans where partials are involved and sizes decide.
+// The choice among plans that reduce partials, where sizes decide.
 //
-// A reduction may be an all-reduce, or a reduce-scatter onto any dimension that the next step
-// exchanges; and axes that replicate the addends may first keep a slice each, so that the same
-// sum is not made twice. Which is cheapest depends on extents and on latency against bandwidth.
-// All candidates are tried that take no more than two communications, or where there are several
-// reductions, no more than `make_plan`'s; ties go to fewer communications, then to the first.
+// A reduction may be an all-reduce, or a reduce-scatter along any dimension, which the next step
+// exchanges; axes that replicate the addends may first keep a slice each, so that no sum is
+// computed twice. Which plan is cheapest depends on extents, latency and bandwidth. The search
+// tries all candidates with at most two communications, or with as many as `make_plan`'s if that
+// has more; ties go to fewer communications, then to the first candidate.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@ namespace cleave {
 
 /// Whether plans other than `make_plan`'s may be cheaper for some shape and mesh.
 ///
-/// Not without partials, and not if one all-reduce is all there is to do and no axis replicates
-/// the addends. A reduce-scatter of a dimension that does not divide may lose to another.
+/// False without partials, and if the plan is a single all-reduce and no axis replicates the
+/// addends. A reduce-scatter along a dimension that does not divide evenly may cost more.
 constexpr bool sizes_decide(const Layout& source, const Layout& target, int dims) {
   const detail::LayoutBeforePartial goal(source, target);
   if (detail::next_partial_group(source, goal.layout) == 0) return false;
@@ -54,8 +54,8 @@ class PlanSearch {
   constexpr const Plan& best() const { return best_; }
 
  private:
-  /// How many dimensions are tried per axis: all of them on up to five axes, at least three on
-  /// more, as there are (1 + dimensions) ^ axes candidates.
+  /// How many dimensions are tried per axis: all of them for up to five axes, at least three for
+  /// more, because there are (1 + dimensions) ^ axes candidates.
   static constexpr int dims_to_try(int axes) {
     const auto candidates = [&](int dims) {
       long n = 1;
@@ -83,7 +83,7 @@ class PlanSearch {
     each_slicing(now, plan, us, group, op, replicated, now, 0);
   }
 
-  /// Slices the axes of `replicated`, each along any dimension or not.
+  /// Tries all slices over the axes of `replicated`, each along any dimension or not at all.
   constexpr void each_slicing(const StepLayout& now, const Plan& plan, double us, unsigned group,
                               ReduceOp op, unsigned replicated, const StepLayout& sliced,
                               int axis) {
@@ -102,7 +102,7 @@ class PlanSearch {
     }
   }
 
-  /// An all-reduce, or a reduce-scatter with any dimension for each axis of the group.
+  /// Tries an all-reduce, and reduce-scatters with any dimension for each axis of the group.
   constexpr void each_reduction(const Plan& plan, double us, unsigned group, ReduceOp op,
                                 const StepLayout& now) {
     const Step step = all_reduce_step(now, group, op);
@@ -171,8 +171,8 @@ class PlanSearch {
 /// The cheapest plan for a shape on a mesh; `make_plan`'s where sizes do not decide.
 ///
 /// @param mesh  extents of the axes
-/// @cost        grows with the axes and dimensions: 0.04 ms for two and eight, 0.2 s for five and
-///              eight; the result is worth keeping
+/// @cost        grows with axes and dimensions: 0.04 ms for two axes and eight dimensions, 0.2 s
+///              for five and eight; keep the result
 constexpr Plan choose_plan(const Layout& source, const Layout& target, const Shape& shape,
                            const Shape& mesh, std::size_t element_size,
                            const CostModel& model = {}) {

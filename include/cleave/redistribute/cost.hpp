@@ -1,5 +1,5 @@
-// What a plan costs: elements received, and an estimate of the time. Pure constexpr arithmetic,
-// the same on every rank, so that a choice by cost is the same choice everywhere.
+// What a plan costs: elements received, and an estimate of the time. Pure constexpr arithmetic with
+// the same result on every rank, so that all ranks make the same choice by cost.
 #pragma once
 
 #include <limits>
@@ -10,15 +10,15 @@
 
 namespace cleave {
 
-/// Time of a collective step = latency + bytes received by the rank that receives most / bandwidth.
+/// Time of a collective step = latency + the most bytes that a rank receives / bandwidth.
 ///
-/// The defaults are of threads and processes on one node; `bytes_only` makes the planner minimise
-/// what is received, whatever the number of steps.
+/// The defaults are those of threads and processes on one node; with `bytes_only` the planner
+/// minimises the received bytes, whatever the number of steps.
 struct CostModel {
   double latency_us = 5;        ///< of one collective
   double bytes_per_us = 10000;  ///< received by one rank (10 GB/s)
-  index_t ranks_per_node = 0;   ///< of a mesh, numbered node by node; 0: there is one node
-  double network_latency_us = 0;    ///< of a collective across nodes, where there are several
+  index_t ranks_per_node = 0;   ///< of a mesh, numbered node by node; 0: one node
+  double network_latency_us = 0;    ///< of a collective that crosses nodes
   double network_bytes_per_us = 1;  ///< likewise
 
   static constexpr CostModel bytes_only() { return {0, 1}; }
@@ -26,7 +26,7 @@ struct CostModel {
 
 namespace redistribution {
 
-/// a * b and a + b, or the largest index if they are more: estimates of what never fits a memory.
+/// a * b and a + b, or the largest index_t on overflow: estimates for tensors of any size.
 /// @pre neither is negative
 constexpr index_t capped_product(index_t a, index_t b) {
   constexpr index_t most = std::numeric_limits<index_t>::max();
@@ -37,10 +37,10 @@ constexpr index_t capped_sum(index_t a, index_t b) {
   return a > most - b ? most : a + b;
 }
 
-/// The elements that the rank which receives most receives in an exchange between two layouts.
+/// The most elements that a rank receives in an exchange between two layouts.
 ///
-/// Looks at every rank of a mesh whose axes have at most four; of longer axes at the two first
-/// and the two last, where ceil-chunk shards are longest and shortest.
+/// Examines all coordinates of axes of at most four ranks; of longer axes the first two and the
+/// last two, where ceil-chunk shards are longest and shortest.
 constexpr index_t max_received(const StepLayout& from, const StepLayout& to, const Shape& shape,
                                const Shape& mesh) {
   Shape samples = mesh;
@@ -59,7 +59,7 @@ constexpr index_t max_received(const StepLayout& from, const StepLayout& to, con
   return most;
 }
 
-/// The elements that the rank which receives most receives in one step.
+/// The most elements that a rank receives in one step.
 constexpr index_t received_elements(const Step& step, const Shape& shape, const Shape& mesh) {
   const Shape first = Shape::filled(mesh.dims, 0);  // its shards are the longest
   const index_t n = product_over(mesh, step.axes);
@@ -68,7 +68,7 @@ constexpr index_t received_elements(const Step& step, const Shape& shape, const 
     case StepKind::to_partial: return 0;
     case StepKind::reduce_scatter:
       return capped_product(n - 1, owned_box(step.to, shape, mesh, first).volume());
-    case StepKind::all_reduce: {  // 2 (n - 1) / n of what it has, rounded down
+    case StepKind::all_reduce: {  // 2 (n - 1) / n of the rank's elements, rounded down
       const index_t elements = owned_box(step.from, shape, mesh, first).volume();
       return capped_sum(capped_product(2 * (n - 1), elements / n),
                         2 * (n - 1) * (elements % n) / n);
@@ -82,7 +82,7 @@ constexpr index_t received_elements(const Step& step, const Shape& shape, const 
 
 }  // namespace redistribution
 
-/// The bytes that the rank which receives most receives during a plan.
+/// The most bytes that a rank receives per step, summed over the steps of a plan.
 constexpr index_t received_bytes(const Plan& plan, const Shape& mesh, const Shape& shape,
                                  std::size_t element_size) {
   using namespace redistribution;
@@ -94,7 +94,7 @@ constexpr index_t received_bytes(const Plan& plan, const Shape& mesh, const Shap
 
 namespace redistribution {
 
-/// Whether the group of the mesh's first rank over some axes has ranks on several nodes.
+/// Whether the group over some axes that has the mesh's first rank spans several nodes.
 constexpr bool crosses_nodes(unsigned axes, const Shape& mesh, index_t ranks_per_node) {
   if (ranks_per_node == 0) return false;
   index_t last = 0, stride = 1;

@@ -1,10 +1,10 @@
-// Between two meshes of one world: any placements there, any placements here.
+// Redistribution between two meshes of one world.
 //
 // Addends are first reduced on the source mesh, by reduce-scatter; then one exchange over the
-// ranks of both meshes brings every rank exactly what it must own and does not. The chunks that
-// the source partitions the indices into may have several owners; those who want the same take
-// turns asking them. The meshes may have different axes, extents and orders of ranks, and share
-// all, some or none of them.
+// ranks of both meshes sends every rank exactly the elements that it must own and lacks. A chunk of
+// the source may have several owners; the receivers of a chunk are spread over its owners. The
+// meshes may have different axes, extents and orders of ranks, and share all, some or none of their
+// ranks.
 #pragma once
 
 #include <algorithm>
@@ -21,11 +21,11 @@
 
 namespace cleave::redistribution {
 
-// Templates of one type: compiled where they are called, not wherever this file is included.
+// Templates of a single type: compiled where they are called, not wherever this file is included.
 
 /// The ranks of two meshes together.
 struct UnionGroup {
-  std::vector<int> ranks{};  ///< of the world, ascending
+  std::vector<int> ranks{};  ///< world ranks, ascending
   Communicator* group = nullptr;
 
   int place_of(int world_rank) const {
@@ -45,7 +45,7 @@ UnionGroup union_group(const Mesh& a, const Mesh& b) {
   return result;
 }
 
-/// The places of the union's members in a mesh, -1 outside of it.
+/// The index in a mesh of each member of the union, -1 outside of the mesh.
 template <std::same_as<UnionGroup> Union>
 std::vector<index_t> places_in(const MeshState& mesh, const Union& members) {
   std::vector<index_t> places(members.ranks.size(), -1);
@@ -54,7 +54,7 @@ std::vector<index_t> places_in(const MeshState& mesh, const Union& members) {
   return places;
 }
 
-/// What this rank sends and receives.
+/// The transfers of this rank.
 template <std::same_as<UnionGroup> Union>
 Transfers cross_transfers(const Union& members, const MeshState& from, const StepLayout& source,
                           const MeshState& to, const StepLayout& target, const Shape& shape) {
@@ -84,7 +84,7 @@ Block cross_redistribute(const Layout& source, const Layout& target, Block block
                 {.mesh = from.describe() + " and " + to.describe(), .rank = from.world_rank()});
   if (!from.is_member() && !to.is_member()) return block;
   const UnionGroup ranks = union_group(from, to);
-  // ranks outside of the source mesh do not know it
+  // ranks outside of the source mesh do not know the shape
   shape = cleave::detail::broadcast_shape(ranks.group->host(), shape, "redistribute",
                                           ranks.place_of(from.world_ranks()[0]));
   const DType dtype = block.view.dtype;

@@ -1,9 +1,9 @@
-// S(i) -> S(j) and every other move: ranks send each other what the receiver lacks.
+// S(i) -> S(j) and every other move: each rank receives the elements that it lacks.
 //
 // The source boxes of a group partition the indices into chunks; a chunk may have several owners
-// (replicas). Every destination takes each index from exactly one of them, and what it has itself
-// from itself: it receives |destination box - source box| elements, the lower bound. Replicas
-// take turns.
+// (replicas). Every receiver takes each index from exactly one owner, from itself if it is one: it
+// receives |destination box - source box| elements, the lower bound. Receivers are spread over the
+// replicas.
 #pragma once
 
 #include <algorithm>
@@ -21,17 +21,17 @@
 
 namespace cleave::redistribution {
 
-/// One side of an exchange: those ranks of a group that are in a mesh, and the chunks of the
-/// indices that they own under a layout. Refers to what it is made of.
+/// One side of an exchange: the ranks of a group that are in a mesh, and the chunks of the indices
+/// that they own under a layout. Refers to its arguments.
 struct ExchangeSide {
   const StepLayout& layout;
   const Shape& shape;
   const Shape& mesh;
   const Shape* self;      ///< this rank's coordinate; null: it is not in the mesh
-  AxisMask chunk_axes;    ///< tell which chunk a rank owns
-  AxisMask replica_axes;  ///< tell the owners of a chunk apart
+  AxisMask chunk_axes;    ///< determine which chunk a rank owns
+  AxisMask replica_axes;  ///< distinguish the owners of a chunk
 
-  /// @param axes  in which the ranks of the group differ
+  /// @param axes  the axes in which the ranks of the group differ
   constexpr ExchangeSide(const StepLayout& of, const Shape& extents, const Shape& on,
                          const Shape* coordinate, AxisMask axes)
       : layout(of),
@@ -49,12 +49,12 @@ struct ExchangeSide {
     return self != nullptr && chunk(at) == chunk(*self);
   }
 
-  /// The owner of the same chunk with that number.
+  /// Owner `number` of the same chunk.
   constexpr Shape with_replica(const Shape& at, index_t number) const {
     return member_at(mesh, at, replica_axes, number);
   }
 
-  /// Calls f(an owner, shared indices) for every chunk that shares indices with `window`.
+  /// Calls f(one of its owners, shared indices) for every chunk that shares indices with `window`.
   template <class F>
   void each_chunk_within(const Box& window, const F& f) const {
     const Shape at = self != nullptr ? *self : Shape::filled(mesh.dims, 0);
@@ -62,12 +62,13 @@ struct ExchangeSide {
   }
 };
 
-/// What this rank sends and receives; a transfer to itself is a copy. Consecutive receivers of the
-/// same indices ask consecutive owners.
+/// The transfers of this rank; one with itself is a copy. Consecutive receivers of the same indices
+/// take them from consecutive owners.
 ///
-/// @param owner_number     (a coordinate before) -> that rank's number in the group
-/// @param receiver_number  (a coordinate after) -> likewise
-/// @param owns_chunk       (a coordinate after) -> whether that rank owns this one's chunk before
+/// @param owner_number     (a coordinate of `before`) -> that rank's number in the group
+/// @param receiver_number  (a coordinate of `after`) -> likewise
+/// @param owns_chunk       (a coordinate of `after`) -> whether that rank owns this one's chunk of
+///                         `before`
 /// @cost O(p log p) for p peers, whatever the number of ranks
 template <class OwnerNumber, class ReceiverNumber, class OwnsChunk>
 Transfers plan_transfers(const ExchangeSide& before, const ExchangeSide& after,
@@ -106,8 +107,8 @@ Transfers plan_transfers(const ExchangeSide& before, const ExchangeSide& after,
   return transfers;
 }
 
-/// The transfers of the rank at `coordinate` with its group over `step.axes`, by the numbers of
-/// their peers; pure arithmetic. @see plan_transfers
+/// The transfers of the rank at `coordinate` with its group over `step.axes`, sorted by peer; pure
+/// arithmetic. @see plan_transfers
 template <std::same_as<Step> S>  // compiled where it is called, not wherever this is included
 Transfers exchange_transfers(const S& step, const Shape& shape, const Shape& mesh,
                              const Shape& coordinate) {
@@ -118,7 +119,7 @@ Transfers exchange_transfers(const S& step, const Shape& shape, const Shape& mes
                         [&](const Shape& at) { return before.is_own_chunk(at); });
 }
 
-/// The transfers of exchanges, kept per mesh: they are found once per step and shape.
+/// The transfers of exchanges, kept per mesh: they are computed once per step and shape.
 class TransferCache {
  public:
   template <std::same_as<MeshState> Mesh>  // compiled where it is called
@@ -133,8 +134,8 @@ class TransferCache {
   }
 
  private:
-  static constexpr std::size_t max_transfers = 65536;  ///< of all lists: 20 MB
-  static constexpr std::size_t min_weight = 128;       ///< 512 lists
+  static constexpr std::size_t max_transfers = 65536;  ///< in all lists: 20 MB
+  static constexpr std::size_t min_weight = 128;       ///< at most 512 lists
 
   struct Key {
     AxisMask axes;
@@ -151,10 +152,9 @@ class TransferCache {
   KeyedCache<Key, std::shared_ptr<const Transfers>, max_transfers> lists_;
 };
 
-/// @return     a call whose result is what this rank owns under `step.to`
+/// @return     a call whose result is the elements that this rank owns under `step.to`
 /// @collective the ranks that differ in `step.axes`
-/// @cost       receives what this rank lacks of the result, each element once; allocates the
-///             result
+/// @cost       receives each element of the result that this rank lacks once; allocates the result
 template <class Device>
 Call exchange(const Step& step, const Block& block, const Context& context) {
   const bool all_pairs = step.kind == StepKind::all_to_all;

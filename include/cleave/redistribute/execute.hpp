@@ -1,5 +1,5 @@
-// Runs plans: each step is one call of its primitive. Nothing here is typed by placement, and
-// nothing decides: all ranks run the steps of the same plan.
+// Runs plans: each step is one call of its primitive. Nothing here depends on placement types or
+// makes a choice: all ranks run the steps of the same plan.
 #pragma once
 
 #include <concepts>
@@ -35,7 +35,7 @@ Call prepare(const Step& step, const Block& block, const Context& context) {
 template <class Device>
 class Execution {
  public:
-  /// @param plan  must stay where it is until the end
+  /// @param plan  must outlive the execution
   Execution(const Plan& plan, Block&& block, const Context& context)
       : plan_(&plan), block_(std::move(block)), context_(context), source_(block_.view.data) {
     run_local_steps();
@@ -45,14 +45,14 @@ class Execution {
   Block take_block() { return std::move(block_); }
   const Context& context() const { return context_; }
 
-  /// The call of the next step, which refers to the elements that it works on. @pre !done()
+  /// The call of the next step, which refers to its operands. @pre !done()
   Call call() {
-    // what lies between two steps is ours to overwrite
+    // intermediate results may be overwritten
     context_.reuse = context_.reuse || block_.view.data != source_;
     return prepare<Device>((*plan_)[next_], block_, context_);
   }
 
-  /// Goes on with the result of that call.
+  /// Continues with the result of that call.
   void take(Block&& result) {
     block_ = std::move(result);
     ++next_;
@@ -92,8 +92,8 @@ Block execute(const Plan& plan, Block&& block, const Context& context) {
   return execution.take_block();
 }
 
-/// Runs several plans on one mesh, their steps side by side: those over the same axes are one
-/// round, synchronised once; small all-reduces of one type and operation are one.
+/// Runs several plans on one mesh step by step: steps over the same axes are one round,
+/// synchronised once; small all-reduces of the same type and operation are merged.
 ///
 /// @collective every rank of the mesh
 template <class Device>
@@ -129,7 +129,7 @@ void execute_all(std::span<Execution<Device>> executions) {
 /// The plan for a tensor on a mesh.
 ///
 /// @param fixed  the plan, if the layouts alone decide it (see `sizes_decide`); null otherwise
-/// @return       a reference that holds until the next call for this mesh
+/// @return       a reference that is valid until the next call for this mesh
 template <std::same_as<Layout> L>  // compiled where it is called, not wherever this is included
 const Plan& plan_for(const Plan* fixed, const L& source, const L& target, DType dtype,
                      const Context& context) {

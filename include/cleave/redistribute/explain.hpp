@@ -1,6 +1,6 @@
-// explain: what a redistribution will do, before it does it, for any mesh and shape.
+// explain: the steps and costs of a redistribution, without running it, for any mesh and shape.
 //
-// Works on a mesh of any backend; with the dry one, one process explains 16,384 ranks.
+// Works on a mesh of any backend; with the dry backend, one process explains 16,384 ranks.
 #pragma once
 
 #include <array>
@@ -21,10 +21,10 @@ struct ExplainedStep {
   StepKind kind{};
   ReduceOp op{};            ///< of a reduction
   std::string axes{};       ///< "dp.tp"; empty if the step is local
-  index_t group_size = 1;   ///< ranks that take part together
-  index_t bytes = 0;        ///< received by the rank that receives most
+  index_t group_size = 1;   ///< ranks of each group that communicates
+  index_t bytes = 0;        ///< the most that a rank receives
   double microseconds = 0;  ///< estimated
-  Layout after{};           ///< the placements that it leads to
+  Layout after{};           ///< the placements after the step
 };
 
 /// A plan with its sizes: a value to print, count or compare.
@@ -34,26 +34,26 @@ struct Explanation {
   Shape shape{};
   std::string mesh{};
   std::vector<ExplainedStep> steps{};
-  index_t bytes = 0;        ///< received by the rank that receives most, over all steps
-  index_t peak_memory = 0;  ///< bytes of source, destination and what lies between, per rank
+  index_t bytes = 0;        ///< the sum of the steps' bytes
+  index_t peak_memory = 0;  ///< bytes of source, destination and intermediates, per rank
   double microseconds = 0;  ///< estimated, over all steps
 
-  /// Several lines for a person.
+  /// Several lines of readable text.
   std::string text() const;
 };
 
 /// The plan between two layouts of a tensor on a mesh, with its sizes; also on ranks outside of the
-/// mesh. Sizes that are more than an index can count are said to be the largest one.
+/// mesh. Sizes that exceed index_t are reported as its largest value.
 ///
 /// @collective none
-/// @throws Error for a shape whose bytes are more than an index can count
+/// @throws Error for a shape whose bytes exceed index_t
 CLEAVE_INLINE Explanation explain(const Layout& source, const Layout& target, const Shape& shape,
                                   const MeshState& mesh, DType dtype, const CostModel& machine);
 
 /// `explain<Placements<Shard<0>, Replicate>, Placements<Replicate, Shard<0>>>(mesh, {64, 256})`
 ///
 /// @tparam Source, Target  one placement per axis of the mesh
-/// @param machine  what communication costs
+/// @param machine  the cost of communication
 /// @collective none
 template <class Source, class Target, std::size_t Rank, class Device, class... Axes>
 Explanation explain(const DeviceMesh<Device, Axes...>& mesh, const index_t (&extents)[Rank],
@@ -66,7 +66,7 @@ Explanation explain(const DeviceMesh<Device, Axes...>& mesh, const index_t (&ext
                  Shape(std::to_array(extents)), mesh.state(), dtype, machine);
 }
 
-/// The same on the machine that the program runs on. @see cost_model
+/// The same for the machine that the program runs on. @see cost_model
 template <class Source, class Target, std::size_t Rank, class Device, class... Axes>
 Explanation explain(const DeviceMesh<Device, Axes...>& mesh, const index_t (&extents)[Rank],
                     DType dtype = DType::float32) {

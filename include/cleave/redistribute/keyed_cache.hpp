@@ -1,4 +1,4 @@
-// What was found before, by what it was found for: the latest of it.
+// A bounded cache of results by key.
 #pragma once
 
 #include <cstddef>
@@ -9,19 +9,19 @@
 
 namespace cleave::redistribution {
 
-/// Values that together weigh no more than `Limit`; the oldest make room for new ones.
+/// Values whose total weight is at most `Limit`; the oldest are evicted for new ones.
 /// @tparam Key  has a checksum() and ==
 template <class Key, class Value, std::size_t Limit>
 class KeyedCache {
  public:
-  /// Null if there is none; else it holds until the next `add`.
+  /// The value of a key, valid until the next `add`; null if there is none.
   const Value* find(const Key& key) const {
     const std::uint64_t sum = key.checksum();
     for (std::size_t i = 0; i < sums_.size(); ++i)
       if (sums_[i] == sum && entries_[i]->key == key) return &entries_[i]->value;
     return nullptr;
   }
-  /// Of a key that `find` does not find. @param weight  up to the limit
+  /// Adds the value of a key that is not in the cache. @param weight  at most the limit
   const Value& add(const Key& key, Value value, std::size_t weight = 1) {
     for (; weight_ + weight > Limit; sums_.erase(sums_.begin())) {
       weight_ -= entries_[0]->weight;
@@ -41,7 +41,7 @@ class KeyedCache {
   };
 
   std::size_t weight_ = 0;
-  std::vector<std::uint64_t> sums_;  ///< of the keys, looked through first
+  std::vector<std::uint64_t> sums_;  ///< of the keys, compared first
   std::vector<std::unique_ptr<const Entry>> entries_;
 };
 

@@ -1,5 +1,5 @@
 // The ranks of a group whose boxes share indices with a given box, found axis by axis: in time
-// proportional to their number, not to that of the group.
+// proportional to their number, not to the size of the group.
 #pragma once
 
 #include <cleave/core/shape.hpp>
@@ -19,9 +19,9 @@ constexpr IndexRange parts_within(index_t extent, index_t parts, index_t begin, 
   return {begin / chunk, (end - 1) / chunk + 1};
 }
 
-/// Calls f(coordinate, shared indices) for every box of a layout, among those of the ranks that
-/// differ in `axes` from `coordinate`, that shares indices with `window`. Axes that shard nothing
-/// keep their coordinates.
+/// Calls f(coordinate, shared indices) for every box that shares indices with `window`, among the
+/// boxes of the ranks that differ from `coordinate` in `axes`. Axes that shard nothing keep their
+/// coordinates.
 template <class F>
 void each_box_within(const StepLayout& of, const Shape& shape, const Shape& mesh, AxisMask axes,
                      const Shape& coordinate, const Box& window, const F& f) {

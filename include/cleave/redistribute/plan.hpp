@@ -1,16 +1,16 @@
 // The planner: which communication turns one layout into another. Pure constexpr arithmetic on
-// values; the compiler evaluates it for types, tests and printing call it at run time.
+// values; the compiler evaluates it for types, while tests and printing call it at run time.
 //
-// Without partials, a plan is one step over the smallest set of axes that has to move data:
+// Without partials, a plan is one step over the smallest set of axes that must move data:
 //
 //   R -> S(d)              local            a slice, nothing moves
 //   S(d) -> R              all_gather       over all gathered axes at once
 //   S(i) -> S(j)           all_to_all       every pair of ranks shares a box
 //   anything else          exchange         boxes of index intersections
 //
-// With partials, each group of axes with one reduction (the innermost group first) is reduced in
-// one step over the flattened axes, by reduce-scatter if the target shards an axis, else by
-// all-reduce; what is left is one step as above.
+// With partials, each group of axes with the same reduction (the innermost group first) is reduced
+// in one step over the flattened axes, by reduce-scatter if the target shards an axis, else by
+// all-reduce; the rest is one step as above.
 //
 //   P(op) -> R             all_reduce
 //   P(op) -> S(d)          reduce_scatter
@@ -28,11 +28,11 @@ namespace cleave {
 
 /// What one step of a plan does.
 enum class StepKind : std::uint8_t {
-  slice,           ///< keep a part of what is there; no communication
-  to_partial,      ///< surround the value with identity elements; no communication
+  slice,           ///< keep a part of the local elements; no communication
+  to_partial,      ///< make the value one addend of identity elements; no communication
   all_gather,      ///< every rank receives the shards of the others
   all_to_all,      ///< every rank sends every other a part of its shard
-  exchange,        ///< ranks send each other what the receiver lacks
+  exchange,        ///< every rank receives the elements that it lacks
   reduce_scatter,  ///< reduce, keep a shard
   all_reduce,      ///< reduce, keep everything
 };
@@ -56,8 +56,8 @@ constexpr bool communicates(StepKind kind) {
 
 /// A layout, and the order in which its axes apply to a dimension that several of them shard.
 ///
-/// A reduce-scatter shards what a rank has, whatever the place of its axes: between two steps
-/// they may stand last in the order. The layout of a tensor has the order of the mesh.
+/// A reduce-scatter shards the local elements, wherever its axes are in the mesh: between two steps
+/// they may be last in the order. The layout of a tensor has the order of the mesh.
 struct StepLayout {
   Layout layout{};
   std::array<std::int8_t, max_axes> order{0, 1, 2, 3, 4, 5, 6, 7};
@@ -65,7 +65,7 @@ struct StepLayout {
   friend constexpr bool operator==(const StepLayout&, const StepLayout&) = default;
 };
 
-/// One step: over the axes of the mask, from a layout to another.
+/// One step over the axes of the mask, from one layout to another.
 struct Step {
   StepKind kind = StepKind::slice;
   ReduceOp op = ReduceOp::sum;  ///< of a reduction, or of the partial that is made
@@ -124,7 +124,7 @@ struct ShardingAxes {
 /// The single step between two layouts that agree in their partial axes.
 constexpr Step move_step(const StepLayout& from, const StepLayout& to, int dims) {
   Step step{StepKind::slice, ReduceOp::sum, 0, from, to};
-  unsigned lost = 0, gained = 0;  // axes that shard a dimension before, or after, and not both
+  unsigned lost = 0, gained = 0;  // axes that shard a dimension only before, or only after
   bool swapped = false;           // a dimension both loses and gains axes
   for (int d = 0; d < dims; ++d) {
     const ShardingAxes before(from, d), after(to, d);
@@ -134,7 +134,7 @@ constexpr Step move_step(const StepLayout& from, const StepLayout& to, int dims)
     lost |= out;
     gained |= in;
   }
-  if (lost == 0) return step;  // every rank has what it wants: a slice over no axes
+  if (lost == 0) return step;  // every rank has its elements: a slice over no axes
   step.axes = lost | gained;
   if (gained == 0) step.kind = StepKind::all_gather;
   else if (!swapped && lost == gained) step.kind = StepKind::all_to_all;
@@ -142,7 +142,7 @@ constexpr Step move_step(const StepLayout& from, const StepLayout& to, int dims)
   return step;
 }
 
-/// Puts the axes of the mask last in the order, unless that is how they apply anyway.
+/// Moves the axes of the mask to the end of the order; keeps the mesh's order if equivalent.
 constexpr void move_last(StepLayout& of, unsigned mask, int dims) {
   const StepLayout before = of;
   int next = 0;
@@ -158,7 +158,7 @@ constexpr void move_last(StepLayout& of, unsigned mask, int dims) {
   if (ordinary) of = StepLayout{of.layout};
 }
 
-/// A dimension to scatter along when the target asks for none: one that no axis shards keeps the
+/// A dimension to scatter along when the target shards none: one that no axis shards keeps the
 /// pieces even. -1 if there is no dimension.
 constexpr int free_dim(const Layout& layout, int dims) {
   for (int d = 0; d < dims; ++d)
@@ -166,7 +166,7 @@ constexpr int free_dim(const Layout& layout, int dims) {
   return dims > 0 ? 0 : -1;
 }
 
-/// The step that reduces the axes in `run`, all partial under `op`, to replicas.
+/// The step that reduces the axes in `group`, all partial under `op`, to replicas.
 constexpr Step all_reduce_step(const StepLayout& from, unsigned group, ReduceOp op) {
   Step step{StepKind::all_reduce, op, group, from, from};
   for (int a = 0; a < from.layout.axes; ++a)
@@ -174,7 +174,7 @@ constexpr Step all_reduce_step(const StepLayout& from, unsigned group, ReduceOp 
   return step;
 }
 
-/// The same to shards: of dimension `dim`, or where `target` is given, as it wants them.
+/// The same to shards: those of `target` on the axes that it shards, else of dimension `dim`.
 constexpr Step scatter_step(const StepLayout& from, unsigned group, ReduceOp op, int dims, int dim,
                             const Layout& target) {
   Step step{StepKind::reduce_scatter, op, group, from, from};
@@ -190,15 +190,15 @@ constexpr Step scatter_step(const StepLayout& from, unsigned group, ReduceOp op,
   return scatter_step(from, group, op, dims, dim, Layout{});
 }
 
-/// The step that reduces the axes in `run`, on the way to `target`.
+/// The step that reduces the axes in `group`, on the way to `target`.
 ///
-/// Axes that the target shards are scattered where the target wants them; the other axes of the
-/// group are scattered along too (gathered by the step that follows), since reduce-scatter and
-/// all-gather together move no more than the all-reduce and the rest is done on less data.
+/// Axes that the target shards are scattered along its dimensions. The other axes of the group are
+/// scattered too, and gathered by the next step: reduce-scatter and all-gather together move no
+/// more than an all-reduce, and the remaining work is done on less data.
 constexpr Step reduce_step(const StepLayout& from, unsigned group, ReduceOp op,
                            const Layout& target, int dims) {
   int dim = -1;
-  bool moves_later = false;  // something else has to be exchanged anyway
+  bool moves_later = false;  // something else must be exchanged anyway
   for (int a = 0; a < target.axes; ++a) {
     if (group >> a & 1u) {
       if (target[a].is_shard()) dim = target[a].dim;
@@ -211,8 +211,8 @@ constexpr Step reduce_step(const StepLayout& from, unsigned group, ReduceOp op,
   return scatter_step(from, group, op, dims, dim, target);
 }
 
-/// Where communication has to lead before the last, local, step: axes that become partial stay
-/// sharded or become replicated.
+/// The layout that communication must reach before the last, local steps: axes that become partial
+/// stay sharded or become replicated.
 struct LayoutBeforePartial {
   Layout layout{};
   unsigned made = 0;  ///< the axes that become partial at the end
@@ -221,8 +221,8 @@ struct LayoutBeforePartial {
     for (int a = 0; a < target.axes; ++a) {
       if (!target[a].is_partial() || source[a] == target[a]) continue;
       made |= 1u << a;
-      // A shard can stay if no axis behind it divides the same dimension again; one that is to
-      // be averaged is scaled, which an inner reduction might not let through.
+      // A shard can stay if no later axis shards the same dimension. For an average it is scaled,
+      // which may not commute with an inner reduction.
       bool stays = source[a].is_shard();
       for (int b = a + 1; b < target.axes; ++b) {
         if (target[b].is_partial() && target[a].op == ReduceOp::avg) stays = false;
@@ -233,8 +233,8 @@ struct LayoutBeforePartial {
   }
 };
 
-/// The axes that are reduced together next: the innermost partial ones under one reduction, up to
-/// one under another; none if nothing is left to reduce.
+/// The axes to reduce together next: the innermost partial axes with the same reduction, up to an
+/// axis with another one; 0 if nothing is left to reduce.
 constexpr unsigned next_partial_group(const Layout& now, const Layout& goal) {
   unsigned group = 0;
   ReduceOp op{};
@@ -254,13 +254,13 @@ constexpr ReduceOp op_of(const Layout& now, unsigned group) {
   return now[a].op;
 }
 
-/// Appends what is left when everything is reduced: one move, and the axes that become partial.
+/// Appends the steps after all reductions: one move, then the axes that become partial.
 constexpr void append_end(Plan& plan, StepLayout now, const LayoutBeforePartial& goal,
                           const Layout& target, int dims) {
   const StepLayout end{goal.layout};
   if (!(now == end)) plan.append(move_step(now, end, dims));
   now = end;
-  for (int a = 0; a < target.axes; ++a) {  // an inner partial surrounds what an outer one made
+  for (int a = 0; a < target.axes; ++a) {  // an inner partial applies to an outer one's addends
     if (!(goal.made >> a & 1u)) continue;
     Step step{StepKind::to_partial, target[a].op, 1u << a, now, now};
     step.to.layout[a] = target[a];
@@ -274,7 +274,7 @@ constexpr void append_end(Plan& plan, StepLayout now, const LayoutBeforePartial&
 /// The plan that turns layout `source` of a tensor with `dims` dimensions into `target`.
 ///
 /// The same on all ranks: it depends on the layouts only. Without partials it is optimal for all
-/// shapes and meshes; with partials, `choose_plan` may know better where `sizes_decide`.
+/// shapes and meshes; with partials, `choose_plan` may find a cheaper one if `sizes_decide`.
 constexpr Plan make_plan(const Layout& source, const Layout& target, int dims) {
   Plan plan;
   const detail::LayoutBeforePartial goal(source, target);

@@ -1,4 +1,4 @@
-// Plans that depend on sizes, kept per mesh: a choice is made once per layouts and shape.
+// Plans that depend on sizes, kept per mesh: a plan is chosen once per layouts and shape.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@
 
 namespace cleave {
 
-/// The constants of a group, the same on all its ranks: those of CLEAVE_TUNE, or what its backend
-/// takes on one node.
+/// The cost model of a group, the same on all its ranks: the constants of CLEAVE_TUNE, or defaults
+/// for its backend on one node.
 inline CostModel cost_model(const Communicator& group) {
   CostModel model;
   if (std::strcmp(group.backend(), "mpi") == 0) model = {.latency_us = 15, .bytes_per_us = 5000};
@@ -34,17 +34,17 @@ inline CostModel cost_model(const Communicator& group) {
 
 namespace redistribution {
 
-/// The layout without the axes that have one rank: they place nothing.
+/// The layout with axes of one rank replicated: placements on them have no effect.
 constexpr Layout without_unit_axes(Layout layout, const Shape& mesh) {
   for (int a = 0; a < layout.axes; ++a)
     if (mesh[a] == 1) layout[a] = Placement::replicate();
   return layout;
 }
 
-/// The plans of one mesh whose choice took sizes into account.
+/// The plans of one mesh whose choice depends on sizes.
 class PlanCache {
  public:
-  /// The cheapest plan. The reference holds until the next call.
+  /// The cheapest plan. The reference is valid until the next call.
   template <std::same_as<MeshState> Mesh>  // compiled where it is called
   const Plan& plan(const Layout& source, const Layout& target, const Shape& shape,
                    const Mesh& mesh, std::size_t element_size) {
@@ -69,7 +69,7 @@ class PlanCache {
     }
   };
 
-  KeyedCache<Key, Plan, 1024> plans_;  ///< tensors of a large network
+  KeyedCache<Key, Plan, 1024> plans_;  ///< enough for a large network
 };
 
 }  // namespace redistribution

@@ -1,7 +1,7 @@
-// P(op) -> S(d): ranks reduce their addends and each keeps one shard, in one step whatever the
+// P(op) -> S(d): ranks reduce their addends and each keeps one shard, in one step for any
 // dimension; several axes are one reduce-scatter over the flattened group.
 //
-// Receives S(n-1)/n elements of the S that each rank has.
+// Receives S(n-1)/n elements for addends of S elements.
 #pragma once
 
 #include <cleave/redistribute/call.hpp>

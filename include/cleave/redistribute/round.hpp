@@ -1,5 +1,5 @@
-// Calls of several tensors over the same axes that are run together, and small all-reduces among
-// them as one of all their elements.
+// Calls of several tensors over the same axes that run together; small all-reduces among them are
+// merged into one over all their elements.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +15,10 @@ namespace cleave::redistribution {
 template <class Device>
 class Round {
  public:
-  /// @param most  how many calls are added at most
+  /// @param most  the most calls that may be added
   explicit Round(std::size_t most) { calls_.reserve(most); }
 
-  /// @param call  refers to its storage until the round has run
+  /// @param call  its storage must stay valid until the round has run
   void add(const Call& call, const Context& context) {
     const Collective c = call.collective(context);
     if (!is_small_sum(c)) return calls_.push_back(c);
@@ -47,13 +47,13 @@ class Round {
   }
 
  private:
-  /// Calls that may be one.
+  /// All-reduces that can be merged.
   struct Sum {
-    Collective call;  ///< the first of them
+    Collective call;  ///< the first one
     std::vector<cleave::detail::Operand> members;
   };
 
-  /// Whether synchronisation costs more than a copy: the same on all ranks of the group.
+  /// Whether synchronisation costs more than a copy. The same on all ranks of the group.
   static bool is_small_sum(const Collective& c) {
     constexpr index_t small_bytes = 256 << 10;
     return c.kind == CollectiveKind::all_reduce && c.source.bytes() <= small_bytes;

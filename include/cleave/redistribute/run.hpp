@@ -1,4 +1,4 @@
-// Redistribution of local elements without their types: where what knows the placements ends.
+// Redistribution of local elements without their types: no code below knows placement types.
 #pragma once
 
 #include <span>
@@ -20,16 +20,16 @@ template <class Device>
 Block run(const Plan* fixed, const Layout& source, const Layout& target, Block block,
           const Context& context);
 
-/// The plan that `run` follows for a tensor on a mesh: for who redistributes the same again and
-/// again, with `run_plan`.
+/// The plan that `run` follows for a tensor on a mesh, for callers that repeat a redistribution
+/// with `run_plan`.
 ///
-/// @param fixed  as of `run`
+/// @param fixed  as in `run`
 /// @pre    this rank is in the mesh
 template <class Device>
 Plan choose_for(const Plan* fixed, const Layout& source, const Layout& target, DType dtype,
                 const Context& context);
 
-/// Follows a plan.
+/// Runs a plan.
 ///
 /// @return     `block` itself where no step changes it
 /// @pre        this rank is in the mesh
@@ -39,14 +39,14 @@ Block run_plan(const Plan& plan, Block block, const Context& context);
 
 /// One of several tensors that are redistributed together.
 struct Part {
-  const Plan* fixed;  ///< as of `run`
+  const Plan* fixed;  ///< as in `run`
   Layout source;
   Layout target;
   Block block;  ///< in: under `source`; out: under `target`
   Context context;
 };
 
-/// The same for several tensors of one mesh, in fewer rounds.
+/// Redistributes several tensors of one mesh together, in fewer rounds.
 ///
 /// @collective every rank of the mesh
 template <class Device>
@@ -54,10 +54,10 @@ void run_all(std::span<Part> parts);
 
 /// Turns the local elements on `context.mesh` under `source` into those on `to` under `target`.
 ///
-/// @param shape  in: the global shape on ranks of the source mesh; out: on all
+/// @param shape  in: the global shape, on ranks of the source mesh; out: on ranks of both meshes
 /// @collective   every rank of either mesh
-/// @cost         with partials one reduce-scatter; then receives what this rank lacks, each
-///               element once
+/// @cost         one reduce-scatter per reduction of partials; then receives each element that this
+///               rank lacks once
 /// @throws Error if the meshes were not made from the same group of ranks
 template <class Device>
 Block cross_redistribute(const Layout& source, const Layout& target, Block block,

@@ -1,4 +1,4 @@
-// Redistribution of local elements: plans, and what runs them.
+// Redistribution of local elements: the choice of plans and their execution.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ Block run_plan(const Plan& plan, Block block, const Context& context) {
 
 template <class Device>
 void run_all(std::span<Part> parts) {
-  std::vector<Plan> chosen;  // by value: the cache may drop one meanwhile
+  std::vector<Plan> chosen;  // by value: the cache may evict a plan meanwhile
   chosen.reserve(parts.size());
   std::vector<Execution<Device>> executions;
   executions.reserve(parts.size());

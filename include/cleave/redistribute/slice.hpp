@@ -1,14 +1,14 @@
-// R -> S(d), S(d) -> S(d) refined: every rank keeps a part of what it has.
+// R -> S(d), S(d) -> S(d) refined: every rank keeps a part of its elements.
 //
-// No communication. The part is copied, so that it does not keep the whole alive; nothing is
-// copied where the part is the whole.
+// No communication. The part is copied, so that it does not keep the whole storage alive; nothing
+// is copied if the part is the whole.
 #pragma once
 
 #include <cleave/redistribute/block.hpp>
 
 namespace cleave::redistribution {
 
-/// @return what this rank owns under `step.to`, dense unless it is all of `block`
+/// @return the elements that this rank owns under `step.to`, dense unless they are all of `block`
 /// @cost   a copy of the part
 template <class Device>
 Block slice(const Step& step, const Block& block, const Context& context) {

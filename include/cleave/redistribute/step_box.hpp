@@ -18,7 +18,7 @@ constexpr Box owned_box(const StepLayout& of, const Shape& shape, const Shape& m
   return box;
 }
 
-/// Whether all ranks own equally much of each dimension that is sharded.
+/// Whether every sharded dimension is divided equally among the ranks.
 constexpr bool shards_evenly(const StepLayout& of, const Shape& shape, const Shape& mesh) {
   Shape parts = Shape::filled(shape.dims, 1);
   for (int a = 0; a < of.layout.axes; ++a)

@@ -1,7 +1,7 @@
-// R -> P(op), S(d) -> P(op): the value becomes one addend, identity elements are the others.
+// R -> P(op), S(d) -> P(op): the value becomes one addend; the other addends are identity elements.
 //
-// No communication. From R the first rank of the axis keeps the value (under Avg all do); from
-// S(d) every rank keeps its shard in place (under Avg times the number of ranks).
+// No communication. From R the first rank of the axis keeps the value (under Avg all ranks do);
+// from S(d) every rank keeps its shard in place (under Avg multiplied by the number of ranks).
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ namespace cleave::redistribution {
 
 namespace detail {
 
-/// The element that changes nothing under `op`. @throws Error for Max and Min of complex numbers
+/// The identity element of `op`. @throws Error for Max and Min of complex numbers
 template <class T>
 T identity(ReduceOp op) {
   if (op == ReduceOp::product) return T(1);
@@ -42,7 +42,7 @@ class Times {
   Real count_;
 };
 
-/// destination = factor * source, on the types that have an average.
+/// destination = factor * source, for types that have an average.
 template <class Device>
 void scaled_copy(const ConstView& source, const View& destination, index_t factor) {
   if (cleave::detail::is_dry()) return;
@@ -59,8 +59,8 @@ void scaled_copy(const ConstView& source, const View& destination, index_t facto
   });
 }
 
-/// What reduces to the identity of `step.op`: on ranks that are not the first of an inner partial
-/// axis the identity of that axis (of the innermost such).
+/// The reduction whose identity fills the block: that of `step`; on ranks that are not the first of
+/// an inner partial axis, that of the innermost such axis.
 inline ReduceOp filling_op(const Step& step, int axis, const Shape& coordinate) {
   ReduceOp op = step.op;
   for (int b = axis + 1; b < step.from.layout.axes; ++b) {

@@ -1,4 +1,4 @@
-// Solutions as text: what an operation does with its operands, for people.
+// Solutions as readable text: what an operation does with its operands.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Extents of a call from those of its operands: the same constexpr arithmetic for calls that run,
-// for graphs that are traced, and for plans.
+// The extents of a call's results from those of its operands: the same constexpr arithmetic for
+// calls that run, for traced graphs and for plans.
 #pragma once
 
 #include <array>
@@ -45,7 +45,7 @@ struct FactorExtents {
   }
 };
 
-/// Where operands disagree about the extent of a factor; operand < 0: they do not.
+/// Where operands disagree about the extent of a factor; operand < 0: they agree.
 struct ExtentsConflict {
   int operand = -1;
   int dim = 0;
@@ -53,10 +53,11 @@ struct ExtentsConflict {
   bool repeats = false;  ///< whether an extent of 1 repeats anywhere
 };
 
-/// Reads the factors' extents from those of the operands, operand after operand. Those of groups
-/// are not known from their product: the operation has compared it with `fresh`.
+/// Reads the factors' extents from those of the operands, operand after operand. Those inside a
+/// group do not follow from the group's extent: they are in `fresh`, and the operation has checked
+/// their product.
 ///
-/// @param broadcasts  extents of 1 repeat where another operand has more
+/// @param broadcasts  whether extents of 1 repeat where another operand has more
 /// @param fresh       extents of the factors that only results have, in the order of their letters
 constexpr ExtentsConflict read_extents(const Rule& rule, bool broadcasts,
                                        const ExtentsRef* operands, const Shape& fresh,
@@ -91,13 +92,13 @@ constexpr bool repeats(const Rule& rule, const FactorExtents& extents, int i, in
          extents[rule.operand[std::size_t(i)].factor[std::size_t(d)]] != 1;
 }
 
-/// The placements that operand i of a rule that broadcasts really needs: a dimension that repeats
-/// is there on every rank.
+/// The placements that operand i of a broadcasting rule requires: a dimension that repeats must be
+/// replicated.
 ///
-/// @param mesh      extents of the mesh, or null: no axis is known to have one rank only
-/// @param from      where the operand lies
-/// @param conflict  set to the axis on which the operand repeats a dimension that it shards, else
-///                  untouched: no placement serves then
+/// @param mesh      extents of the mesh; null: no axis is known to have only one rank
+/// @param from      the placements of the operand
+/// @param conflict  set to an axis on which the operand shards a dimension that repeats, for which
+///                  no placement is possible; otherwise unchanged
 constexpr Layout repeatable(const Rule& rule, const FactorExtents& extents, int i,
                             const ExtentsRef& shape, const Layout& from, Layout required,
                             const Shape* mesh, int& conflict) {
@@ -117,13 +118,13 @@ struct DimPlace {
   std::int8_t dim = 0;
 };
 
-/// What a rule says about extents where none repeats, as tables: which dimensions of operands
-/// agree, and which one each dimension of a result has its extent from (none: it is new, or a
+/// What a rule says about extents if none repeats, as tables: which dimensions of operands must
+/// agree, and from which one each dimension of a result takes its extent (none: it is new, or a
 /// group).
 struct ExtentsTable {
   static constexpr int max_pairs = 24;
 
-  int pairs = 0;  ///< -1: more than the table holds
+  int pairs = 0;  ///< -1: more than the table can hold
   std::array<std::array<DimPlace, 2>, max_pairs> pair{};
   std::array<std::array<DimPlace, std::size_t(max_dims)>, std::size_t(max_results)> source{};
 

@@ -1,7 +1,7 @@
-// Groups of factors that are sharded: a dimension that is the product of others has its shards end
-// where those of its first factor do, or the operation cannot run as it lies.
+// Sharded groups of factors: the shards of a dimension that is a product of factors must end where
+// those of its first factor do; otherwise the operation cannot run on these placements.
 //
-// Whether they do is arithmetic on global extents: all ranks find the same, without communication.
+// The check is arithmetic on global extents: all ranks get the same result, without communication.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace cleave::detail {
 
 /// Whether the shards of [0, outer * inner) are those of [0, outer), each `inner` times as long.
 ///
-/// @param parts  into how many shards the axes cut it, one after the other
+/// @param parts  how many shards each axis makes; the axes apply one after the other
 constexpr bool shards_agree(index_t outer, index_t inner, const index_t* parts, int axes) {
   if (axes == 0 || inner == 1) return true;
   index_t cut = 1;
@@ -35,14 +35,14 @@ constexpr bool shards_agree(index_t outer, index_t inner, const index_t* parts, 
   return true;
 }
 
-/// A group whose shards end inside of it.
+/// A group in whose inner factors a shard ends.
 struct GroupConflict {
   bool found = false;
   bool in_result = false;
   int dim = 0;
   index_t outer = 0;   ///< extent of its first factor
-  index_t inner = 0;   ///< of the others together
-  index_t shards = 0;  ///< into how many it is cut
+  index_t inner = 0;   ///< product of the extents of the others
+  index_t shards = 0;  ///< number of shards of the dimension
   unsigned axes = 0;   ///< bit a: axis a shards it
 };
 
@@ -86,7 +86,7 @@ constexpr GroupConflict find_group_conflict(const Rule& rule, const FactorExtent
   return {};
 }
 
-/// What is wrong, and what to do. @param axes  their names
+/// What is wrong, and what to do. @param axes  the names of `conflict.axes`
 inline std::string to_string(const GroupConflict& conflict, const std::string& axes) {
   return "dimension " + std::to_string(conflict.dim) + " of the " +
          (conflict.in_result ? "result" : "operand") + " is " + std::to_string(conflict.outer) +

@@ -1,7 +1,7 @@
-// What the library knows of an operation: its rule, as data.
+// The sharding rule of an operation: all that the library knows about it, as data.
 //
 // A rule names the op's factors, as an einsum does, and says in which operands the op commutes
-// with a pending reduction. How placements follow from that is written once, in the solver.
+// with a pending reduction. The solver derives placements from any rule.
 //
 //     struct Matmul {};
 //     template <>
@@ -21,24 +21,24 @@
 
 namespace cleave {
 
-/// The rule of an operation: by default what the operation itself declares; specialise it where
-/// the rule stands apart. Members, all `static constexpr`:
+/// The rule of an operation: by default the members of the operation itself; specialise it to
+/// define the rule separately. Members, all `static constexpr`:
 ///
 /// - `factors` (required): one letter per dimension of each operand and of each result,
-///   "ik,kj->ij" or "ab->a,a". Dimensions with one letter are sharded together. A factor that a
-///   result lacks is reduced over; one that only results have is new (its extent is an argument of
-///   the op). A scalar operand has no letters. Letters in parentheses are one dimension, whose
+///   "ik,kj->ij" or "ab->a,a". Dimensions with the same letter are sharded together. A factor that
+///   a result lacks is reduced over; one that only results have is new (its extent is an argument
+///   of the op). A scalar operand has no letters. Letters in parentheses are one dimension, whose
 ///   indices count through these factors, the last one fastest: "abc->(ab)c" merges two dimensions.
-///   The first factor of such a group stays sharded where it is; the others must be whole.
+///   The first factor of such a group may stay sharded; the others must not be sharded.
 /// - `reduction`: the ReduceOp of the factors that are reduced over; default `ReduceOp::sum`.
 /// - `replicated`: the factors that must not be sharded, "k"; default none.
-/// - `partials`: rows of what the op does on ranks that hold addends, "sum,R->sum": if the first
-///   operand is the sum of what the ranks have and the second is replicated, so is the result.
+/// - `partials`: rows that say which partial results partial operands give, "sum,R->sum": if the
+///   first operand is a sum over the ranks and the second is replicated, the result is a sum, too.
 ///   Reductions are sum, avg, max, min and product; rows are separated by ';', the entries of
 ///   several results by ','; default none.
 ///   A row must be true: a wrong one gives wrong results.
 /// - `broadcasts`: operands may have extent 1 where others have more; default false. A kernel that
-///   is no functor of elements finds them so.
+///   is not an elementwise functor receives them unexpanded.
 template <class Op>
 struct sharding_rule : Op {};
 
@@ -48,7 +48,7 @@ inline constexpr int max_operands = 8;
 /// The most results that a rule may have.
 inline constexpr int max_results = 3;
 
-/// The text of factors that are computed, e.g. from numbers of dimensions.
+/// The text of factors that are generated, e.g. from numbers of dimensions.
 struct RuleText {
   std::array<char, 96> text{};
   std::size_t size = 0;
@@ -66,7 +66,7 @@ struct RuleText {
 
 namespace detail {
 
-/// "cde": the letters of dimensions [first, end), but those of the mask.
+/// "cde": the letters of dimensions [first, end) without those of the mask.
 constexpr RuleText dim_letters(int first, int end, unsigned without = 0) {
   RuleText text;
   for (int d = first; d < end; ++d)
@@ -94,11 +94,11 @@ constexpr RuleText factors_text(std::string_view left, std::string_view right,
 
 }  // namespace detail
 
-/// A rule that has been read.
+/// A parsed rule.
 struct Rule {
   static constexpr int max_rows = 16;
   static constexpr int max_factors = 26;
-  static constexpr std::int8_t replicate = -1;  ///< in a row; otherwise a ReduceOp
+  static constexpr std::int8_t replicate = -1;  ///< in a row; other entries are ReduceOps
 
   struct Operand {
     int dims = 0;
@@ -106,7 +106,7 @@ struct Rule {
     std::array<std::uint32_t, max_dims> inner{};  ///< bit f: factor f is another one of its group
 
     constexpr bool is_group(int d) const { return inner[std::size_t(d)] != 0; }
-    /// The dimension of a factor that is not inside of a group, or -1.
+    /// The dimension whose first factor is f, or -1.
     constexpr int dim_of(int f) const {
       for (int d = 0; d < dims; ++d)
         if (factor[std::size_t(d)] == f) return d;
@@ -127,11 +127,11 @@ struct Rule {
   std::array<char, max_factors> letter{};  ///< of each factor
   std::uint32_t replicated = 0;            ///< bit f: factor f must not be sharded
   std::uint32_t kept = 0;  ///< bit f: factor f, the first of a group, may stay sharded; no operand
-                           ///< is sharded for its sake, whose shards might end within the group
+                           ///< is newly sharded along it, as the shards might end within the group
   ReduceOp reduction = ReduceOp::sum;
   std::array<Row, max_rows> row{};
 
-  /// What is wrong with the texts, if anything is.
+  /// Which text is malformed, if any.
   enum class Fault : std::uint8_t { none, factors, replicated, partials };
   Fault fault = Fault::none;
 };
@@ -144,15 +144,15 @@ constexpr std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// Where `mark` begins in the text, or npos. (The library's find is no constant expression with
-/// g++ -fsanitize=undefined.)
+/// Where `mark` begins in the text, or npos. (std::string_view::find is not a constant expression
+/// with g++ -fsanitize=undefined.)
 constexpr std::size_t find(std::string_view text, std::string_view mark) {
   for (std::size_t at = 0; at + mark.size() <= text.size(); ++at)
     if (text.substr(at, mark.size()) == mark) return at;
   return text.npos;
 }
 
-/// Takes the part before the first `mark`, and the mark, off the text.
+/// Removes the part before the first `mark`, and the mark, from the text. @return the part, trimmed
 constexpr std::string_view take_until(std::string_view& text, std::string_view mark) {
   const std::size_t at = find(text, mark);
   const std::string_view head = text.substr(0, at);
@@ -166,10 +166,10 @@ constexpr int factor_index(const Rule& rule, char letter) {
   return -1;
 }
 
-/// Reads the letters of one operand. @return false if they are none
+/// Reads the letters of one operand. @return false if they are malformed
 constexpr bool read_dims(Rule& rule, std::string_view letters, Rule::Operand& operand) {
   std::uint32_t seen = 0;
-  int inside = -1;  // how many letters of a group there are so far
+  int inside = -1;  // letters of the current group so far; -1 outside of a group
   for (const char letter : letters) {
     if (letter == '(' || letter == ')') {
       if ((letter == '(') != (inside < 0) || inside == 0) return false;
@@ -194,7 +194,7 @@ constexpr bool read_dims(Rule& rule, std::string_view letters, Rule::Operand& op
   return inside < 0;
 }
 
-/// Reads "ik,kj": the letters of several operands. @return false if there are too many
+/// Reads "ik,kj": the letters of several operands. @return false if malformed or too many
 template <std::size_t Most>
 constexpr bool read_list(Rule& rule, std::string_view text,
                          std::array<Rule::Operand, Most>& operands, int& count) {

@@ -1,7 +1,7 @@
-// From a rule and the placements of the operands to what has to be done: which placement each
-// operand needs, and which one the result gets. Written once, for all operations.
+// The solver: from a rule and the placements of the operands it finds which placement each operand
+// requires and which one the result gets. Written once, for all operations.
 //
-// Every axis of the mesh is solved on its own. The candidates of an axis are:
+// Every axis of the mesh is solved separately. The candidates of an axis are:
 //
 //   all operands replicated                      -> the result is replicated
 //   a factor sharded wherever it appears,
@@ -9,20 +9,20 @@
 //                                                   the factor
 //   a row of the rule's partials                 -> the result is partial
 //
-// Several results are placed by one candidate; what is asked for is the first one's placement.
+// One candidate places all results; a requested placement is that of the first result.
 //
-// The first of these that is possible wins:
+// Possible candidates are compared by these criteria, in order:
 //
-//   1. no operand has to communicate (a slice of what is replicated does not);
-//   2. the least communication: counted as all-reduces, then all-gathers, then reduce-scatters,
-//      then all-to-alls, then slices. What is asked for as the result's placement counts too, and
-//      a candidate that communicates and yet leaves a partial owes the all-reduce of it;
-//   3. the result comes as it is asked for; then the first operand stays as it is, then the
-//      second, ..; then the order above, factors in the order of their letters.
+//   1. no operand communicates (a slice of a replicated operand does not);
+//   2. the least communication: fewest all-reduces, then all-gathers, then reduce-scatters, then
+//      all-to-alls, then slices. This includes the move to the requested placement of the result,
+//      and an all-reduce for each partial result of a candidate whose operands communicate;
+//   3. the cheapest move to the requested placement; then the cheapest move of the first operand,
+//      of the second, ..; then the order above, with factors in the order of their letters.
 //
-// A partial is never made of an operand: it is taken as it is, or reduced. The first factor of a
-// group is split only where an operand is split so already and the result may stay so: whether its
-// shards end where those of the group do is a question of extents. The choice depends on types
+// No operand is made partial: a partial operand is used as it is, or reduced. The first factor of a
+// group is sharded only if an operand is already sharded along it and the result may stay so: only
+// extents tell whether its shards end where those of the group do. The choice depends on types
 // alone, and is the same on all ranks and in every run.
 #pragma once
 
@@ -36,7 +36,7 @@
 
 namespace cleave {
 
-/// What an axis has to do for a new placement, the cheapest first.
+/// The moves between two placements on an axis, the cheapest first.
 enum class Move : std::uint8_t {
   none,
   slice,
@@ -57,7 +57,7 @@ constexpr Move move_between(const Placement& from, const Placement& to) {
 
 constexpr bool communicates(Move move) { return move > Move::slice; }
 
-/// How many moves of each kind, compared from the most expensive kind down.
+/// The number of moves of each kind, compared from the most expensive kind down.
 class MoveCount {
  public:
   constexpr void add(Move move) {
@@ -81,11 +81,11 @@ class MoveCount {
 using OperandLayouts = std::array<Layout, max_operands>;
 using ResultLayouts = std::array<Layout, max_results>;
 
-/// What the solver says about one call of an operation.
+/// The placements of one call of an operation, as the solver finds them.
 struct Solution {
   OperandLayouts required{};  ///< of each operand, before the op runs
-  ResultLayouts computed{};   ///< of the results that the op then computes
-  ResultLayouts result{};     ///< after what was asked for
+  ResultLayouts computed{};   ///< of the results as the op computes them
+  ResultLayouts result{};     ///< of the results as requested
   MoveCount cost{};           ///< of operands and result, all axes
 };
 
@@ -98,13 +98,13 @@ struct Candidate {
   std::array<Placement, max_results> computed{};
 };
 
-/// How many candidates an axis has.
+/// The number of candidates of an axis.
 constexpr int candidate_count(const Rule& rule) { return 1 + rule.factors + rule.rows; }
 
 /// Candidate `index` of the rule: all replicated, then factors, then rows of partials.
 ///
-/// @param asked  the first result's placement that the caller wants, or null: a factor that only
-///               results have is sharded on request only
+/// @param asked  the requested placement of the first result, or null: a factor that only results
+///               have is sharded only on request
 constexpr Candidate candidate_at(const Rule& rule, int index, const Placement* asked) {
   Candidate c;
   if (index == 0) {
@@ -139,7 +139,7 @@ constexpr Candidate candidate_at(const Rule& rule, int index, const Placement* a
   return c;
 }
 
-/// Whether a candidate leaves alone what is sharded for the sake of a group's first factor.
+/// Whether a candidate shards the first factor of a group only where an operand already does.
 constexpr bool keeps_groups(const Rule& rule, int index, const Candidate& candidate,
                             const OperandLayouts& operands, int axis, const Placement* asked) {
   if (index == 0 || index > rule.factors || !(rule.kept >> (index - 1) & 1u)) return true;
@@ -151,7 +151,7 @@ constexpr bool keeps_groups(const Rule& rule, int index, const Candidate& candid
   return false;
 }
 
-/// What a candidate costs, in the order in which costs are compared.
+/// The cost of a candidate; members in the order of comparison.
 struct CandidateCost {
   bool possible = false;
   bool operands_communicate = false;
@@ -218,13 +218,13 @@ constexpr void solve_axis(const Rule& rule, const OperandLayouts& operands, int 
   solution.cost.add(best_cost.moves);
 }
 
-/// Whether reductions over two axes may be done in either order.
+/// Whether reductions over two axes may be performed in either order.
 constexpr bool commute(ReduceOp a, ReduceOp b) {
   const auto linear = [](ReduceOp op) { return op == ReduceOp::sum || op == ReduceOp::avg; };
   return a == b || (linear(a) && linear(b));
 }
 
-/// The axes whose partials have to be reduced because an axis before them is: the reductions of
+/// The axes whose partials must be reduced because those of an outer axis are: the reductions of
 /// inner axes come first, unless they commute.
 constexpr unsigned overtaken_axes(const Rule& rule, const OperandLayouts& operands,
                                   const Solution& solution) {
@@ -246,7 +246,7 @@ constexpr unsigned overtaken_axes(const Rule& rule, const OperandLayouts& operan
 /// Solves a call of an operation.
 ///
 /// @param operands  placements of the operands on one mesh; a scalar is replicated
-/// @param asked     the placements that the first result shall have, without partials, or null
+/// @param asked     the requested placements of the first result, without partials, or null
 constexpr Solution solve(const Rule& rule, const OperandLayouts& operands,
                          const Layout* asked = nullptr) {
   unsigned reduced = 0;

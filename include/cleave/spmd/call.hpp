@@ -1,4 +1,4 @@
-// Programs that are constants are called like functions: their outputs' types are known.
+// Calls programs that are compile-time constants like functions: their output types are known.
 //
 //     constexpr auto program = frozen([] { return expand(graph, schemas); });
 //     const auto [loss, accuracy] = run<program>(mesh, x, w);
@@ -32,7 +32,7 @@ struct ElementOf {
   static_assert(dtype_of<type>() == Code);
 };
 
-/// The DTensor that a value of a constant program is on a mesh.
+/// The DTensor type of a value of a constant program on a mesh.
 template <DType Code, int Dims, class Mesh, std::uint64_t Packed>
 using DTensorOf =
     DTensor<typename ElementOf<Code>::type, Dims, Mesh, placements_t<Packed, Mesh::axis_count>>;
@@ -42,7 +42,7 @@ using ValueOf = DTensorOf<Program.values[std::size_t(V)].dtype,
                           Program.values[std::size_t(V)].shape.dims, Mesh,
                           Program.values[std::size_t(V)].layout.packed()>;
 
-/// Shows, in a compile error, which input of a program (counted from 0) has another type.
+/// Shows, in a compile error, which input of a program (counted from 0) has the wrong type.
 template <int Input, class Taken, class Given>
 struct input_has_another_type {
   static_assert(std::is_same_v<Taken, Given>,
@@ -74,14 +74,14 @@ struct ConstantProgram {
 
 /// Runs a program that is a constant.
 ///
-/// The first call on a mesh prepares it; the mesh keeps what was prepared.
+/// The first call on a mesh prepares a Runner, which the mesh keeps for later calls.
 ///
 /// @tparam Program  a constant at namespace scope. @see frozen
 /// @param x         DTensors with the types that the program takes, which the compiler checks
 /// @return          the outputs as a std::tuple of DTensors
 /// @collective      every rank of the mesh
-/// @throws Error    if an input has other extents or is on another mesh; whatever operations and
-///                  collectives throw
+/// @throws Error    if an input has other extents or is on another mesh; also any error of
+///                  operations and collectives
 template <const auto& Program, class Mesh, class... X>
   requires(is_device_mesh<Mesh> && (is_dtensor<X> && ...))
 auto run(const Mesh& mesh, const X&... x) {
@@ -95,7 +95,7 @@ auto run(const Mesh& mesh, const X&... x) {
   }(std::make_index_sequence<Program.outputs.size()>{});
 }
 
-/// Runs a program once, whose output types are given; a Runner is kept by who runs it often.
+/// Runs a program once, with explicit output types. To run a program repeatedly, keep a Runner.
 ///
 ///     auto [y, count] = run<Y, Count>(program, mesh, x, w);
 ///

@@ -1,4 +1,4 @@
-// What a program communicates, as numbers: for static_assert, and for comparing programs.
+// Counts the communication of a program, for static_assert and for comparing programs.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@
 
 namespace cleave::spmd {
 
-/// The plan of a move, as the layouts alone decide it.
+/// The plan of a move as determined by the layouts alone.
 template <AnyProgram P>
 constexpr Plan plan_of(const P& program, const Instruction& move) {
   const PlacedValue& from = program.values[std::size_t(move.operand[0])];
   return make_plan(from.layout, program.values[std::size_t(move.first)].layout, from.shape.dims);
 }
 
-/// The plan of a move on a mesh with these extents: what runs there. Differs from the other only
-/// where partials are reduced and sizes decide how, and where an axis has one rank.
+/// The plan of a move that runs on a mesh with the given extents. It differs from the plan of the
+/// layouts only where sizes decide how partials are reduced, and where an axis has one rank.
 template <AnyProgram P>
 constexpr Plan plan_of(const P& program, const Instruction& move, const Shape& mesh,
                        const CostModel& model = {}) {
@@ -34,7 +34,7 @@ namespace detail {
 
 inline constexpr AxisMask every_axis = ~AxisMask(0);
 
-/// Sums a number over the moves of a program.
+/// Sums f over the moves of a program.
 template <AnyProgram P, class F>
 constexpr auto over_moves(const P& program, const F& f) {
   decltype(f(program.code[0])) total = 0;
@@ -52,16 +52,16 @@ constexpr int count(const Plan& plan, StepKind kind, AxisMask axes) {
 
 }  // namespace detail
 
-/// How many steps of a kind the program has.
+/// The number of steps of a kind in the program.
 ///
-/// @param axes  those that take part: bit a stands for axis a of the mesh; default any
+/// @param axes  counts steps over at least one of these: bit a is axis a of the mesh; default any
 template <AnyProgram P>
 constexpr int count(const P& program, StepKind kind, AxisMask axes = detail::every_axis) {
   return detail::over_moves(program, [&](const Instruction& move) {
     return detail::count(plan_of(program, move), kind, axes);
   });
 }
-/// The same on a mesh with these extents.
+/// The same on a mesh with the given extents.
 template <AnyProgram P>
 constexpr int count(const P& program, StepKind kind, AxisMask axes, const Shape& mesh,
                     const CostModel& model = {}) {
@@ -70,7 +70,7 @@ constexpr int count(const P& program, StepKind kind, AxisMask axes, const Shape&
   });
 }
 
-/// How many steps of a program communicate.
+/// The number of steps of a program that communicate.
 template <AnyProgram P>
 constexpr int communications(const P& program) {
   return detail::over_moves(program, [&](const Instruction& move) {
@@ -78,7 +78,7 @@ constexpr int communications(const P& program) {
   });
 }
 
-/// The same on a mesh with these extents.
+/// The same on a mesh with the given extents.
 template <AnyProgram P>
 constexpr int communications(const P& program, const Shape& mesh, const CostModel& model = {}) {
   return detail::over_moves(program, [&](const Instruction& move) {
@@ -86,7 +86,7 @@ constexpr int communications(const P& program, const Shape& mesh, const CostMode
   });
 }
 
-/// The bytes that the rank which receives most in each move receives, over all moves.
+/// The sum over all moves of the bytes that the rank with the largest volume receives.
 ///
 /// @param mesh  extents of the axes
 template <AnyProgram P>

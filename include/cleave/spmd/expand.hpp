@@ -1,6 +1,6 @@
-// Expansion: from the program of a single device, and the placements of its inputs, to the program
-// of every rank of a mesh. One walk over the nodes with the solver that eager calls have, so that
-// both choose the same placements and the same communication.
+// Expansion: makes, from a single-device program and the placements of its inputs, the program of
+// every rank of a mesh. One pass over the nodes with the solver of eager calls, so that both choose
+// the same placements and the same communication.
 //
 //     constexpr std::array schemas{schema(Shard<0>{}), schema(Replicate{})};
 //     static_assert(count(expand(graph, schemas), StepKind::all_reduce) == 1);
@@ -36,17 +36,17 @@ constexpr std::array<Layout, sizeof...(X)> schemas_of(const X&...) {
   return {X::layout...};
 }
 
-/// What an expansion may be told.
+/// Options of `expand`.
 struct ExpandOptions {
   bool partial_outputs = false;  ///< outputs may stay Partial; by default they become Replicate
-  /// The extents of the mesh, if they are known: an axis of one rank places nothing, so that a
-  /// dimension of extent 1 may repeat even if it is "sharded" there.
+  /// The extents of the mesh, if known: an axis of one rank does not divide anything, so that a
+  /// dimension of extent 1 may repeat even if it is "sharded" over that axis.
   Shape mesh{};
 };
 
 namespace detail {
 
-/// The walk over the nodes of a graph.
+/// The pass over the nodes of a graph.
 template <AnyGraph G>
 class Expansion {
  public:
@@ -85,7 +85,7 @@ class Expansion {
     return false;
   }
 
-  /// The value of the program that a value of the graph is first.
+  /// The program's first value for a value of the graph: as an input, a constant or computed.
   constexpr const PlacedValue& home(int id) const {
     return program_.values[std::size_t(home_[std::size_t(id)])];
   }
@@ -142,9 +142,10 @@ class Expansion {
     }
   }
 
-  /// The value under other placements: where it lies so already, that one; else moved, once.
+  /// The value under other placements: an existing version if there is one, else a new move.
   ///
-  /// @param node   that needs it, and its name
+  /// @param node     that needs the value
+  /// @param name     of that node
   /// @param unalias  @see Instruction
   constexpr int bring(int id, const Layout& to, int node, const char* name, bool unalias) {
     const int from = home_[std::size_t(id)];
@@ -171,7 +172,7 @@ class Expansion {
     return add_value(id, to);
   }
 
-  /// What a node is asked for. @return false for a fault
+  /// Reads the placements requested of a node. @return false for a fault
   constexpr bool read_request(int n, Layout& asked, bool& asks) {
     const Node& node = graph_.nodes[std::size_t(n)];
     asks = node.asks || node.like >= 0;
@@ -187,7 +188,7 @@ class Expansion {
     return true;
   }
 
-  /// The placements that the operands need where extents of 1 repeat. @return false for a fault
+  /// Adjusts the placements that operands need if extents of 1 repeat. @return false for a fault
   constexpr bool find_needed(int n, const OperandLayouts& from, OperandLayouts& required) {
     const Node& node = graph_.nodes[std::size_t(n)];
     const Rule& rule = *node.op->rule;
@@ -268,29 +269,30 @@ class Expansion {
   const G& graph_;
   const ExpandOptions& options_;
   Program program_{};
-  std::vector<int> home_;             ///< of values of the graph: values of the program
-  std::vector<int> versions_;         ///< of values of the graph: the latest version, or -1
+  std::vector<int> home_;             ///< per value of the graph: its first value of the program
+  std::vector<int> versions_;         ///< per value of the graph: its latest version, or -1
   std::vector<Version> version_{};    ///< of all values
 };
 
 }  // namespace detail
 
-/// The program of every rank, where the inputs of `graph` lie as `schemas` says.
+/// The program of every rank, with the inputs of `graph` placed as `schemas` says.
 ///
-/// Operands go where the solver wants them, as in eager calls; a value that several nodes need
-/// under the same placements is moved once. Partial outputs become Replicate.
+/// The solver chooses the placements of operands, as in eager calls; a value that several nodes
+/// need under the same placements is moved once. Partial outputs become Replicate by default.
 ///
 /// @param schemas  one per input, all with one placement per axis of the mesh. @see schema
-/// @return         a program; its `fault` says whether there is one
-/// @cost           linear in the nodes; at compile time, 1,000 nodes are within g++'s default limits
+/// @return         a program; its `fault` says whether the expansion failed
+/// @cost           linear in the nodes; at compile time, g++'s default limits allow 1,000 nodes
 template <AnyGraph G>
 constexpr Program expand(const G& graph, std::span<const Layout> schemas,
                          const ExpandOptions& options = {}) {
   return detail::Expansion<G>(graph, schemas, options).take();
 }
 
-/// Shows, in a compile error, which node of a graph cannot be expanded: its number and the letters
-/// of its name; or, with number -1, which input has the wrong schema. Another error says why.
+/// Shows, in a compile error, which node of a graph cannot be expanded: its number and the
+/// characters of its name; or, with number -1, which input has the wrong schema. A second error
+/// gives the reason.
 template <int Node, char... Name>
 struct cannot_be_expanded_at {};
 
@@ -323,7 +325,7 @@ constexpr void refuse() {
 
 }  // namespace detail
 
-/// True; a compile error that names the node if the graph cannot be expanded.
+/// Returns true; a compile error that names the node if the graph cannot be expanded.
 ///
 ///     static_assert(check_expands<graph, schemas>());
 ///

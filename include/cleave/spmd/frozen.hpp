@@ -1,5 +1,5 @@
-// Graphs and programs as constants: lists of a length known to the compiler in place of vectors,
-// whose memory no constant may hold.
+// Graphs and programs as constants: arrays of fixed length replace vectors, because a constant
+// cannot own heap memory.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace cleave::spmd {
 
 namespace detail {
 
-/// How long the lists of a graph or a program are.
+/// The lengths of the lists of a graph or a program.
 template <class X>
 constexpr auto sizes_of(const X& x) {
   return std::apply(
@@ -25,8 +25,8 @@ constexpr void copy_list(const From& from, To& to) {
   for (std::size_t i = 0; i < from.size(); ++i) to[i] = from[i];
 }
 
-/// The lengths of what `Make{}()` returns; a variable of its own, since clang 14 refuses to name a
-/// local constant in the lambda below where `frozen` is called inside of another lambda.
+/// The lengths of the lists of `Make{}()`. A separate variable, because clang 14 rejects the name
+/// of a local constant in the lambda below if `frozen` is called inside another lambda.
 template <class Make>
 inline constexpr auto sizes_made_by = sizes_of(Make{}());
 

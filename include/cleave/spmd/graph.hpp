@@ -1,5 +1,5 @@
-// A program as a value: nodes that call operations, values that they produce. Plain data without
-// types, the same at compile time and at run time; passes, expansion and costs are functions of it.
+// A program as a value: nodes that call operations, and the values that they produce. Untyped plain
+// data, the same at compile time and at run time; passes, expansion and costs are functions of it.
 #pragma once
 
 #include <array>
@@ -42,11 +42,11 @@ struct Attributes {
   }
 };
 
-/// What a node produces, an input of the program, or a constant number.
+/// A result of a node, an input of the program, or a constant number.
 struct Value {
-  int node = -1;      ///< that produces it; -1: an input or a constant
-  int result = 0;     ///< which of its results
-  int constant = -1;  ///< its place among the constants, or -1
+  int node = -1;      ///< that produces the value; -1: an input or a constant
+  int result = 0;     ///< which of the node's results
+  int constant = -1;  ///< its index among the constants, or -1
   DType dtype{};
   Shape shape{};           ///< global extents
   bool is_number = false;  ///< a constant that kernels take by value, not as a tensor
@@ -61,9 +61,9 @@ struct Node {
   std::array<int, std::size_t(max_operands)> operand{};  ///< values
   int first = 0;                                         ///< the value of the first result
   bool is_placement = false;  ///< changes placements only
-  int like = -1;              ///< asked for: the placements of that value, partials resolved
-  bool asks = false;          ///< asked for: the placements `asked`
-  bool is_explicit = false;   ///< asked for: no operand is redistributed
+  int like = -1;              ///< requested: the placements of this value, partials resolved
+  bool asks = false;          ///< requested: the placements `asked`
+  bool is_explicit = false;   ///< requested: no operand is redistributed
   Layout asked{};
   Attributes attributes{};
 
@@ -75,15 +75,15 @@ struct Node {
 struct Input {
   const char* name = "";
   int value = 0;
-  const char* device = "";  ///< its name: the device whose kernels the graph holds
+  const char* device = "";  ///< the name of the device whose kernels the graph calls
 };
 
-/// What a graph tells about itself beside its lists.
+/// The members of a graph other than its lists.
 struct GraphFacts {
-  std::uint64_t draws = 0;  ///< of random numbers, in the order of the calls
+  std::uint64_t draws = 0;  ///< the number of random draws
 };
 
-/// A graph without heap memory: what a constant holds. @see frozen
+/// A graph without heap memory, for constants. @see frozen
 template <int Values, int Nodes, int Constants, int Inputs, int Outputs>
 struct FixedGraph : GraphFacts {
   std::array<Value, std::size_t(Values)> values{};
@@ -111,11 +111,11 @@ struct Graph : GraphFacts {
     return int(values.size()) - 1;
   }
 
-  /// The state of another draw, counted from where a run of the program stands.
+  /// The state of the next draw, with its offset relative to the start of a run.
   constexpr RandomState take_draw() { return {0, draws++}; }
 };
 
-/// Whatever has the members of a graph.
+/// Any type with the members of a graph.
 template <class G>
 concept AnyGraph = requires(const G& graph) {
   graph.values[0].node;
@@ -125,7 +125,7 @@ concept AnyGraph = requires(const G& graph) {
   graph.outputs[0];
 };
 
-/// Its lists, in the order of FixedGraph's sizes.
+/// The lists of a graph, in the order of FixedGraph's sizes.
 template <AnyGraph G>
 constexpr auto lists_of(G& graph) {
   return std::tie(graph.values, graph.nodes, graph.constants, graph.inputs, graph.outputs);
@@ -133,7 +133,7 @@ constexpr auto lists_of(G& graph) {
 
 namespace detail {
 
-/// Copies what the outputs of a graph need, in the order in which they need it.
+/// Copies the nodes and values that the outputs of a graph need, in the order of need.
 class Canonical {
  public:
   constexpr explicit Canonical(const Graph& from)
@@ -144,13 +144,13 @@ class Canonical {
       if (from.values[std::size_t(output)].node >= 0) visit(from.values[std::size_t(output)].node);
       result_.outputs.push_back(keep(output));
     }
-    result_.draws = from.draws;  // as many as a call on DTensors takes
+    result_.draws = from.draws;  // also of unused nodes: as many as eager calls take
   }
 
   constexpr Graph take() { return static_cast<Graph&&>(result_); }
 
  private:
-  /// A value that no node produces, or that has been emitted.
+  /// The new number of a value that no node produces, or that has been emitted.
   constexpr int keep(int id) {
     int& renamed = value_[std::size_t(id)];
     if (renamed >= 0) return renamed;
@@ -162,7 +162,7 @@ class Canonical {
     return renamed = result_.add(value);
   }
 
-  /// The node that has to be emitted before this one, or -1.
+  /// A node that must be emitted before this one, or -1.
   constexpr int missing(const Node& node) const {
     const auto producer = [&](int value) {
       const int made = from_.values[std::size_t(value)].node;
@@ -206,14 +206,14 @@ class Canonical {
   const Graph& from_;
   Graph result_{};
   std::vector<int> value_;   ///< new numbers of values
-  std::vector<char> done_;   ///< of nodes (clang 14: vector<bool> is no constant expression)
+  std::vector<char> done_;   ///< of nodes (vector<bool> is not constexpr in clang 14)
 };
 
 }  // namespace detail
 
 /// The same program with nodes in the order in which the outputs need them, operands from left to
-/// right; what no output needs is left out. A graph then does not depend on the order in which a
-/// compiler evaluates the arguments of functions.
+/// right; nodes that no output needs are omitted. The graph then does not depend on the order in
+/// which a compiler evaluates function arguments.
 constexpr Graph canonical(const Graph& graph) { return detail::Canonical(graph).take(); }
 
 }  // namespace cleave::spmd

@@ -1,4 +1,4 @@
-// Graphs and programs as text, for people.
+// Graphs and programs as human-readable text.
 #pragma once
 
 #include <array>
@@ -52,7 +52,7 @@ inline std::string steps_text(const Plan& plan, const MeshState& mesh) {
 
 }  // namespace detail
 
-/// A line per input, constant and node: "%4 = matmul(%2, %3)  float32 [64, 8]".
+/// One line per input, constant and node: "%4 = matmul(%2, %3)  float32 [64, 8]".
 template <AnyGraph G>
 std::string to_string(const G& graph) {
   std::string text;
@@ -79,12 +79,12 @@ std::string to_string(const G& graph) {
   return text + detail::outputs_text(graph.outputs);
 }
 
-/// A line per instruction, with placements; and of what moves, the steps over the axes of a mesh
-/// and the bytes that the rank which receives most receives:
+/// One line per instruction, with placements; for moves also the steps over the mesh axes and the
+/// largest number of bytes that a rank receives:
 ///
 ///     %5 = all_reduce(sum) over tp of %4, 1024 bytes  float32 [64, 8] (Shard(0), Replicate)
 ///
-/// @param mesh  with as many axes as the program; a dry one serves, too
+/// @param mesh  with as many axes as the program; a dry mesh suffices
 /// @collective  none
 template <AnyProgram P>
 std::string to_string(const P& program, const MeshState& mesh) {

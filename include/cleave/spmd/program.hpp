@@ -1,8 +1,8 @@
-// A program that is placed on a mesh: what expansion makes of a graph. Instructions and the values
-// that they leave, as plain data without types, the same at compile time and at run time.
+// A program placed on a mesh: the result of expanding a graph. Instructions and the values that
+// they produce, as untyped plain data, the same at compile time and at run time.
 //
-// A program depends on placements and global extents, not on how many ranks an axis has: the same
-// one runs on every mesh with that many axes.
+// A program depends on placements and global extents, not on the number of ranks of an axis: it
+// runs on every mesh with the same number of axes.
 #pragma once
 
 #include <array>
@@ -27,11 +27,11 @@ enum class InstructionKind : std::uint8_t {
 /// A step of a program. Inputs come first, in their order; then constants; then the rest.
 struct Instruction {
   InstructionKind kind = InstructionKind::input;
-  bool unalias = false;    ///< of a move: asked for by the user, so the result shares no elements
+  bool unalias = false;    ///< of a move: requested by the user, so the result shares no elements
   bool is_number = false;  ///< of a constant: kernels take it by value, not as a tensor
-  int node = -1;       ///< of the graph: that computes, or that needs the move; -1: none does
+  int node = -1;       ///< of the graph: that computes, or that needs the move; -1: none
   const cleave::detail::OpInfo* op = nullptr;  ///< of a compute
-  const char* name = "";                       ///< what errors call it
+  const char* name = "";                       ///< for error messages
   std::array<int, std::size_t(max_operands)> operand{};  ///< values of the program
   int operands = 0;
   int first = 0;  ///< the value of the first result
@@ -49,13 +49,13 @@ struct Instruction {
 
 /// A value of a program: a global array under placements.
 struct PlacedValue {
-  /// The last use of an output.
+  /// The value of `last_use` for outputs.
   static constexpr int kept = std::numeric_limits<int>::max();
 
   DType dtype{};
   Shape shape{};  ///< global extents
   Layout layout{};
-  int last_use = 0;  ///< the instruction behind which it is freed
+  int last_use = 0;  ///< the instruction after which the value is freed
 
   friend constexpr bool operator==(const PlacedValue&, const PlacedValue&) = default;
 };
@@ -64,11 +64,11 @@ struct PlacedValue {
 enum class FaultKind : std::uint8_t {
   none,
   schema_count,     ///< there are more or fewer schemas than inputs
-  schema_axes,      ///< a schema has another number of placements than the first one
+  schema_axes,      ///< a schema and the first one have different numbers of placements
   schema_shard,     ///< a schema shards a dimension that the input does not have
-  asked_axes,       ///< a node is asked for another number of placements than the schemas have
-  asked_shard,      ///< a node is asked to shard a dimension that its result does not have
-  asked_partial,    ///< a node is asked for Partial
+  asked_axes,       ///< a node's request and the schemas have different numbers of placements
+  asked_shard,      ///< a node's request shards a dimension that its result does not have
+  asked_partial,    ///< a node's request contains Partial
   repeats_sharded,  ///< an operand repeats a dimension of extent 1 that it shards
   not_explicit,     ///< explicit_communication: an operand would be redistributed
 };
@@ -94,10 +94,10 @@ constexpr const char* text_of(FaultKind kind) {
   return "";
 }
 
-/// What is wrong with a graph under some schemas, and where.
+/// The reason why a graph cannot be expanded with some schemas, and where.
 struct Fault {
   FaultKind kind = FaultKind::none;
-  int node = -1;          ///< of the graph; -1: it is an input's schema
+  int node = -1;          ///< of the graph; -1: the fault is in an input's schema
   int place = -1;         ///< which operand, or which input
   const char* name = "";  ///< of the node or of the input
 
@@ -115,16 +115,16 @@ inline std::string to_string(const Fault& fault) {
   return text + text_of(fault.kind);
 }
 
-/// What a program tells about itself beside its lists.
+/// The members of a program other than its lists.
 struct ProgramFacts {
   int inputs = 0;           ///< input i is value i, made by instruction i
   int axes = 0;             ///< of the mesh
-  const char* device = "";  ///< whose kernels it calls
-  std::uint64_t draws = 0;  ///< of random numbers, in each run
-  Fault fault{};            ///< then there is no code to run
+  const char* device = "";  ///< whose kernels the program calls
+  std::uint64_t draws = 0;  ///< the number of random draws per run
+  Fault fault{};            ///< if set, the program has no code
 };
 
-/// A program without heap memory: what a constant holds. @see frozen
+/// A program without heap memory, for constants. @see frozen
 template <int Values, int Instructions, int Outputs>
 struct FixedProgram : ProgramFacts {
   std::array<PlacedValue, std::size_t(Values)> values{};
@@ -143,7 +143,7 @@ struct Program : ProgramFacts {
   std::vector<int> outputs{};  ///< values
 };
 
-/// Whatever has the members of a program.
+/// Any type with the members of a program.
 template <class P>
 concept AnyProgram = requires(const P& program) {
   program.values[0].layout;
@@ -152,13 +152,13 @@ concept AnyProgram = requires(const P& program) {
   program.fault.kind;
 };
 
-/// Its lists, in the order of FixedProgram's sizes.
+/// The lists of a program, in the order of FixedProgram's sizes.
 template <AnyProgram P>
 constexpr auto lists_of(P& program) {
   return std::tie(program.values, program.code, program.outputs);
 }
 
-/// The same code, value for value.
+/// Whether two programs have equal values, code and outputs.
 template <AnyProgram A, AnyProgram B>
 constexpr bool same(const A& a, const B& b) {
   const auto equal = [](const auto& x, const auto& y) {

@@ -1,5 +1,5 @@
-// Running a program: one loop over its instructions, below which nothing is typed by placement, and
-// nothing is instantiated per node. Eager calls and programs run the same `compute`.
+// Runs a program: one loop over its instructions. The code below it is not typed by placement and
+// not instantiated per node. Eager calls and programs run the same `compute`.
 //
 //     Runner runner(expand(graph, schemas), mesh);
 //     const auto [y, count] = runner.run<Y, Count>(x, w);
@@ -30,7 +30,7 @@
 
 namespace cleave::spmd {
 
-/// A DTensor without its type: the part of a global array that this rank holds.
+/// A type-erased DTensor: the part of a global array that this rank holds.
 struct ErasedTensor {
   std::shared_ptr<void> storage{};
   View local{};
@@ -38,7 +38,7 @@ struct ErasedTensor {
   Layout layout{};
 };
 
-/// Shares the elements.
+/// The type-erased form of a DTensor; shares its elements.
 template <class T, int Rank, class Mesh, class P>
 ErasedTensor erased(const DTensor<T, Rank, Mesh, P>& x) {
   return {x.local().storage(), x.local().view(), Shape(x.shape()), x.layout};
@@ -65,15 +65,15 @@ inline OperandRef operand_of(const ErasedTensor& x, const MeshState& mesh) {
 
 }  // namespace detail
 
-/// A program on a mesh, ready to run as often as one likes: the plans are chosen, and there is room
-/// for the values. A run allocates the elements of results, and what redistributions need.
+/// A program prepared to run repeatedly on a mesh: plans are chosen and slots for values allocated
+/// once. A run allocates the elements of results and the buffers of redistributions.
 ///
-/// Not for several threads at a time. The communicators are those of the mesh.
+/// Not thread-safe. Uses the communicators of the mesh.
 template <class Device>
 class Runner {
  public:
   /// @param of     the program, which is copied
-  /// @param on     the mesh on which it is run; a MeshState outlives this
+  /// @param on     the mesh to run on; a MeshState must outlive the Runner
   /// @throws Error if the program has a fault, or was expanded for another number of axes or device
   /// @collective   none
   template <AnyProgram P>
@@ -96,7 +96,7 @@ class Runner {
       : Runner(of, on.state()) {
     owner_ = std::make_shared<const DeviceMesh<Device, Axes...>>(on);
   }
-  Runner(const Runner&) = delete;  // the slots have addresses
+  Runner(const Runner&) = delete;  // operands point into the slots
 
   const MeshState& mesh() const noexcept { return *mesh_; }
   int inputs() const noexcept { return int(inputs_); }
@@ -105,8 +105,8 @@ class Runner {
   /// Runs the program.
   ///
   /// @collective   every rank of the mesh
-  /// @throws Error if an input has another type, shape, placement or mesh than the program was made
-  ///               for; whatever operations and collectives throw
+  /// @throws Error if an input's type, shape, placements or mesh is not that of the program; also
+  ///               any error of operations and collectives
   std::vector<ErasedTensor> operator()(std::span<const ErasedTensor> inputs) {
     std::vector<OperandRef> operands;
     for (const ErasedTensor& x : inputs) operands.push_back(detail::operand_of(x, *mesh_));
@@ -117,12 +117,12 @@ class Runner {
     });
   }
 
-  /// The same with DTensors, whose types are given.
+  /// The same with DTensors of given types.
   ///
   ///     auto [y, count] = runner.run<Y, Count>(x, w);
   ///
   /// @tparam Y     the types of the outputs: DTensors
-  /// @return       a tuple of them, in order
+  /// @return       a tuple of the outputs, in order
   /// @throws Error also if the program has other outputs
   template <class... Y, class... X>
     requires((is_dtensor<Y> && ...) && (is_dtensor<X> && ...))
@@ -144,10 +144,10 @@ class Runner {
   struct Slot {
     std::shared_ptr<void> storage{};
     Shape shape{}, extents{}, strides{};
-    OperandRef operand{};  ///< refers to the members above; of an input, to the caller's tensor
+    OperandRef operand{};  ///< refers to the members above; for an input, to the caller's tensor
   };
 
-  /// Frees what a run leaves behind: the outputs; after an exception, anything.
+  /// Frees the values that a run leaves behind: the outputs, or all values after an exception.
   struct Cleared {
     Runner& runner;
     bool finished = false;
@@ -188,7 +188,7 @@ class Runner {
                              nullptr, nullptr, nullptr};
   }
 
-  /// The plan that an eager call has, too.
+  /// The same plan as in an eager call.
   Plan plan_of_move(const Instruction& move) const {
     if (!mesh_->is_member()) return {};
     const PlacedValue& from = values_[std::size_t(move.operand[0])];
@@ -199,7 +199,7 @@ class Runner {
                                               from.dtype, {*mesh_, from.shape, move.name});
   }
 
-  /// Runs the program. @return what `finish()` returns, which is called while the outputs are there
+  /// Runs the program. @return the result of `finish()`, which is called while the outputs exist
   template <class Finish>
   auto run_then(std::span<const OperandRef> inputs, const Finish& finish) {
     Cleared cleared{*this};
@@ -218,7 +218,7 @@ class Runner {
     return finish();
   }
 
-  /// Where the draws of a run stand: the same on all ranks, as values may be replicated.
+  /// The random state of a run: the same on all ranks, because values may be replicated.
   RandomState take_state() const {
     return cleave::detail::take_draws(*mesh_, Layout::unpacked(0, mesh_->extents().dims), "spmd::run",
                                       draws_);
@@ -240,7 +240,7 @@ class Runner {
     }
   }
 
-  /// Whether an input is what the program was made for. Ranks outside of the mesh know no extents.
+  /// Whether an input matches the program. Ranks outside the mesh do not know extents.
   bool accepts(const PlacedValue& value, const OperandRef& x) const {
     if (x.dtype != value.dtype || x.dims != value.shape.dims || !(*x.layout == value.layout) ||
         !(*x.mesh == *mesh_))
@@ -260,7 +260,7 @@ class Runner {
     throw Error("spmd::run", text, detail::context_of(shape, *x.layout, *x.mesh));
   }
 
-  /// A tensor without dimensions, a new one for each run: an output may share it.
+  /// A 0-dimensional tensor. New in each run, because an output may share it.
   void make_constant(const Instruction& instruction) {
     const auto value = std::size_t(instruction.first);
     Slot& slot = slots_[value];
@@ -299,7 +299,7 @@ class Runner {
     }
   }
 
-  /// The extents that no operand has, in the order of the first result's dimensions.
+  /// The extents that no operand determines, in the order of the first result's dimensions.
   Shape fresh_extents(const Instruction& instruction) const {
     Shape fresh;
     const auto& source = instruction.op->table->source[0];
@@ -381,11 +381,11 @@ class Runner {
   std::vector<PlacedValue> values_;
   std::vector<int> outputs_;
   std::size_t inputs_;
-  std::uint64_t draws_;                   ///< of random numbers, in each run
-  RandomState state_{};                   ///< where they stand in the run under way
+  std::uint64_t draws_;                   ///< the number of random draws per run
+  RandomState state_{};                   ///< the random state of the current run
   std::vector<Slot> slots_;               ///< one per value
   std::vector<Plan> plans_{};             ///< of the moves, in order
-  std::shared_ptr<const void> owner_{};   ///< of the mesh, if there is one
+  std::shared_ptr<const void> owner_{};   ///< keeps a DeviceMesh alive; null for a MeshState
 };
 
 template <AnyProgram P, class Device, class... Axes>

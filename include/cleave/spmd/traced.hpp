@@ -1,4 +1,4 @@
-// Traced: a value without elements; operations on it append nodes to a graph.
+// Traced: a value without elements; an operation on it appends a node to a graph.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace cleave {
 
-/// A value of a program that is being traced. A handle: the graph outlives it.
+/// A value of a program that is being traced. A handle: the graph must outlive it.
 template <Element T, int Rank, class Device = Host>
 class Traced {
  public:
@@ -27,7 +27,7 @@ class Traced {
   /// Global extents.
   constexpr const Shape& shape() const { return graph_->values[std::size_t(value_)].shape; }
   constexpr spmd::Graph& graph() const { return *graph_; }
-  /// Its number among the values of the graph.
+  /// The number of the value in the graph.
   constexpr int value() const { return value_; }
 
   /// The same value under other placements, one per axis of the mesh that the program will run on.
@@ -51,7 +51,7 @@ inline constexpr bool is_traced<Traced<T, Rank, Device>> = true;
 template <class T, int Rank, class Device>
 inline constexpr int call_level<Traced<T, Rank, Device>> = 2;
 
-/// Writes what a request asks for into a node.
+/// Writes the placements of a request into a node.
 template <class... R>
 constexpr void ask(const Request<R...>&, spmd::Node& node) {
   const auto note = [&]<class... P>(Placements<P...>) {
@@ -133,7 +133,7 @@ struct CallPath<2> {
 
 namespace spmd {
 
-/// The type, name and global extents of an argument of a function that is traced.
+/// The type, name and global extents of an argument of a traced function.
 template <class T, int Rank, class Device>
 struct Arg {
   const char* name;
@@ -147,7 +147,7 @@ constexpr auto arg(const char* name, const index_t (&shape)[Rank]) {
   for (std::size_t d = 0; d < Rank; ++d) result.shape[d] = shape[d];
   return result;
 }
-/// A number: a value without dimensions.
+/// A scalar argument: a value without dimensions.
 template <Element T, class Device = Host>
 constexpr auto arg(const char* name) {
   return Arg<T, 0, Device>{name, {}};
@@ -174,12 +174,12 @@ constexpr void collect(Graph& graph, const std::tuple<X...>& results) {
 
 }  // namespace detail
 
-/// The program of an ordinary function of tensors.
+/// Traces an ordinary function of tensors.
 ///
 ///     const Graph graph = trace(step, arg<float>("x", {64, 32}), arg<float>("w", {32, 8}));
 ///
-/// @param f     takes a Traced per argument, returns one value or a tuple of them
-/// @throws Error if extents do not fit; in a constant expression, a compile error
+/// @param f     takes a Traced per argument, returns one value or a tuple of values
+/// @throws Error if the extents of operands do not match; a compile error in constant expressions
 template <class F, class... T, int... Rank, class... Device>
 constexpr Graph trace(const F& f, const Arg<T, Rank, Device>&... args) {
   Graph graph;

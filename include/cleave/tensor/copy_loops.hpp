@@ -42,8 +42,8 @@ struct CopyPlan {
   constexpr const CopyLoop& inner() const { return (*this)[count - 1]; }
 };
 
-/// The inner loop has the smallest stride in the destination. Where another one has the smallest
-/// stride in the source, that one is the loop around it.
+/// The inner loop has the smallest stride in the destination. If another loop has the smallest
+/// stride in the source, it is the loop around the inner one.
 inline CopyPlan plan_copy(const Shape& extents, const Shape& from, const Shape& to,
                           index_t element) {
   const MergedLoops<2> loops = copy_loops(extents, from, to);
@@ -57,14 +57,14 @@ inline CopyPlan plan_copy(const Shape& extents, const Shape& from, const Shape& 
   for (int d = 0; d < count; ++d)
     plan[plan.count++] = {loops.extents[d], source[d] * element, destination[d] * element};
 
-  int along = plan.count - 1;  // the loop that the source runs along
+  int along = plan.count - 1;  // the loop with the smallest stride in the source
   for (int i = plan.count - 2; i >= 0; --i)
     if (plan[i].extent > 1 && magnitude(plan[i].from) < magnitude(plan[along].from)) along = i;
   for (; along < plan.count - 2; ++along) std::swap(plan[along], plan[along + 1]);
   return plan;
 }
 
-/// Calls `plane(from, to)` for every pass of all loops but the two inner ones.
+/// Calls `plane(from, to)` for every iteration of all loops but the two innermost.
 template <class Plane>
 void for_each_plane(const CopyPlan& plan, const std::byte* from, std::byte* to, const Plane& plane,
                     int loop = 0) {
@@ -107,8 +107,8 @@ struct MoveBytes {
   void operator()(const std::byte* from, std::byte* to) const { copy_run(from, to, run); }
 };
 
-/// All runs; where the source runs along the outer loop, in blocks, so that lines of the source
-/// that several runs share are reused.
+/// Copies all runs. If the outer loop has the smaller stride in the source, the inner loop is
+/// blocked, so that cache lines of the source that several runs share are reused.
 template <class Move>
 void copy_runs(const CopyPlan& plan, const std::byte* from, std::byte* to) {
   for_each_plane(plan, from, to, [&](const std::byte* source, std::byte* destination) {
@@ -127,8 +127,8 @@ void copy_runs(const CopyPlan& plan, const std::byte* from, std::byte* to) {
   });
 }
 
-/// Words that follow each other along the outer loop in the source and along the inner loop in the
-/// destination.
+/// Copies words that are contiguous along the outer loop in the source and along the inner loop in
+/// the destination.
 template <int N>
 void copy_transposed(const CopyPlan& plan, const std::byte* from, std::byte* to) {
   for_each_plane(plan, from, to, [&](const std::byte* source, std::byte* destination) {
@@ -165,7 +165,7 @@ inline void copy_planned(const CopyPlan& plan, const std::byte* from, std::byte*
 template <std::size_t N>
 void fill_words(const View& view, const void* value) {
   const CopyPlan plan = plan_copy(view.extents, view.strides, view.strides, index_t(N));
-  const Word<N> copy = *static_cast<const Word<N>*>(value);  // it may lie inside the array
+  const Word<N> copy = *static_cast<const Word<N>*>(value);  // the value may lie inside the array
   auto* bytes = static_cast<std::byte*>(view.data);
   for_each_plane(plan, bytes, bytes, [&](const std::byte*, std::byte* to) {
     for (index_t i = 0; i < plan.outer().extent; ++i)

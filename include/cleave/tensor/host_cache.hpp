@@ -1,14 +1,14 @@
-// Memory of the host that a rank has used and keeps for its next tensors.
+// A cache of host memory, which a rank keeps for its next tensors.
 //
-// Fresh pages cost more than most kernels do with them: the system clears each at its first touch.
-// So blocks of 4 KiB and more are kept when their last tensor is gone, up to a bound (512 MiB per
-// rank, CLEAVE_HOST_CACHE_MB in MiB, 0 keeps none), and the oldest are given back beyond it. Sizes
-// are rounded up to one of eight per power of two. Blocks of 4 MiB and more lie on huge pages where
-// the system has them: a third of the time to clear, fewer misses of the address cache.
+// Fresh pages cost more than most kernels that use them: the system clears each page at its first
+// touch. So blocks of 4 KiB and more are kept when their last tensor is destroyed, up to a limit
+// (512 MiB per rank; CLEAVE_HOST_CACHE_MB in MiB, 0 keeps none), beyond which the oldest are freed.
+// Sizes are rounded up to one of eight per power of two. Blocks of 4 MiB and more use huge pages
+// where the system has them: a third of the time to clear, fewer TLB misses.
 //
-// A block may be given back by any thread; it returns to the cache that it came from. A cache ends
-// with its rank: what is kept is freed then, what is still in use is freed by its last owner. Under
-// AddressSanitizer kept blocks are poisoned, and so is what rounding added to a block in use.
+// Any thread may release a block; it returns to the cache that it came from. A cache ends with its
+// rank: kept blocks are freed then, blocks in use by their last owner. Under AddressSanitizer, kept
+// blocks are poisoned, and so is the padding of blocks in use.
 #pragma once
 
 #include <array>
@@ -46,8 +46,8 @@ namespace cleave {
 /// are not counted.
 struct MemoryStats {
   std::size_t allocated = 0;  ///< held by tensors
-  std::size_t cached = 0;     ///< kept for tensors to come
-  std::size_t peak = 0;       ///< the most that was held at once
+  std::size_t cached = 0;     ///< kept for future tensors
+  std::size_t peak = 0;       ///< the highest value of `allocated`
   std::uint64_t fresh = 0;    ///< allocations that took new memory ..
   std::uint64_t reused = 0;   ///< .. and those that took kept memory
 };
@@ -57,7 +57,7 @@ namespace detail {
 /// Alignment of fresh storage: a cache line, and enough for any vector instruction.
 inline constexpr std::size_t storage_alignment = 64;
 
-/// Smaller blocks come from the heap and go there.
+/// Smaller blocks are allocated from and freed to the heap.
 inline constexpr std::size_t least_cached_bytes = 4096;
 
 #if defined(CLEAVE_POISONS_MEMORY)
@@ -73,13 +73,13 @@ inline void unpoison(const void*, std::size_t) {}
 /// The memory that one rank keeps; several threads may use it at once.
 class HostCache {
  public:
-  /// @param limit  bytes that are kept at most
+  /// @param limit  the most bytes to keep
   explicit HostCache(std::size_t limit) : limit_(limit) {}
-  HostCache(const HostCache&) = delete;  // owns what it keeps
+  HostCache(const HostCache&) = delete;  // owns the kept blocks
   HostCache& operator=(const HostCache&) = delete;
   ~HostCache() { release(); }
 
-  /// The size of the block that serves for `bytes`: at most an eighth more.
+  /// The size of the block for a request of `bytes`: at most an eighth more.
   static constexpr std::size_t block_bytes(std::size_t bytes) noexcept {
     const std::size_t step = std::bit_floor(bytes) / sizes_per_doubling;
     return (bytes + step - 1) / step * step;
@@ -109,7 +109,7 @@ class HostCache {
     return data;
   }
 
-  /// @param bytes  as they were asked for
+  /// @param bytes  as passed to `allocate`
   void deallocate(void* data, std::size_t bytes) noexcept {
     const std::size_t size = block_bytes(bytes);
     {
@@ -121,7 +121,7 @@ class HostCache {
           poison(data, size);
           stats_.cached += size;
           data = nullptr;
-        } catch (...) {  // there is no memory for the list: the block itself makes some
+        } catch (...) {  // no memory for the list: free the block
         }
       }
       while (stats_.cached > limit_) free_oldest();
@@ -129,7 +129,7 @@ class HostCache {
     if (data != nullptr) to_heap(data, size);
   }
 
-  /// Counts memory that comes from elsewhere, and that it has gone.
+  /// Counts memory allocated elsewhere, and its release.
   void count(std::size_t bytes) noexcept {
     const std::lock_guard lock(mutex_);
     hold(bytes);
@@ -139,7 +139,7 @@ class HostCache {
     stats_.allocated -= bytes;
   }
 
-  /// Frees what is kept.
+  /// Frees all kept blocks.
   void release() noexcept {
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < kept_.size(); ++i) {
@@ -149,7 +149,7 @@ class HostCache {
     stats_.cached = 0;
   }
 
-  /// Frees what is kept, and keeps nothing from now on.
+  /// Frees all kept blocks, and keeps none from now on.
   void close() noexcept {
     {
       const std::lock_guard lock(mutex_);
@@ -179,7 +179,7 @@ class HostCache {
     std::uint64_t since;
   };
 
-  /// Where blocks of that size are kept, and back.
+  /// The index of the list of blocks of a size, and the inverse.
   static constexpr std::size_t place_of(std::size_t size) noexcept {
     const int log = int(std::bit_width(size)) - 1;
     const std::size_t step = (std::size_t(1) << log) / sizes_per_doubling;
@@ -207,7 +207,7 @@ class HostCache {
     ::operator delete(data, alignment_of(size));
   }
 
-  /// @pre the lock is held, as for all that follow
+  /// @pre the lock is held, as for `free_oldest`
   void hold(std::size_t size) noexcept {
     stats_.allocated += size;
     if (stats_.allocated > stats_.peak) stats_.peak = stats_.allocated;
@@ -224,7 +224,7 @@ class HostCache {
     stats_.cached -= size_at(oldest);
   }
 
-  /// New memory; what is kept makes room for it.
+  /// New memory; if there is none, frees all kept blocks and tries again.
   void* fresh(std::size_t size) noexcept {
     void* data = from_heap(size);
     if (data == nullptr) {
@@ -245,8 +245,8 @@ class HostCache {
   std::array<std::vector<Kept>, std::size_t(63 - least_log) * sizes_per_doubling> kept_;
 };
 
-/// What CLEAVE_HOST_CACHE_MB asks for, in bytes.
-/// @throws Error for a value that means nothing
+/// The limit that CLEAVE_HOST_CACHE_MB sets, in bytes.
+/// @throws Error for an invalid value
 inline std::size_t requested_host_cache() {
   constexpr double mebibyte = 1 << 20, most = double(std::size_t(1) << 40);
   const char* text = std::getenv("CLEAVE_HOST_CACHE_MB");
@@ -258,13 +258,13 @@ inline std::size_t requested_host_cache() {
   return std::size_t((value < most ? value : most) * mebibyte);
 }
 
-/// The cache of this thread's rank: one of its own, made at the first use, or the one that it has
-/// joined; null while the thread ends, when its objects are gone.
+/// The cache of this thread's rank: the thread's, made at its first use, or the one that the thread
+/// has joined; null at thread exit, when thread-local objects have been destroyed.
 ///
-/// @param joined  of the rank that this thread works for
-/// @throws Error for a bad setting in the environment
+/// @param joined  the cache of the rank that this thread works for, to join; null: none
+/// @throws Error for an invalid setting in the environment
 inline std::shared_ptr<HostCache> host_cache(std::shared_ptr<HostCache> joined = nullptr) {
-  thread_local bool has_ended = false;  // may be read until the very end
+  thread_local bool has_ended = false;  // readable until the thread ends
   if (has_ended) return nullptr;
   struct Place {
     std::shared_ptr<HostCache> cache{};
@@ -285,19 +285,19 @@ inline std::shared_ptr<HostCache> host_cache(std::shared_ptr<HostCache> joined =
 
 }  // namespace detail
 
-/// The memory of this rank's tensors on the host.
+/// The host memory of this rank's tensors.
 inline MemoryStats memory_stats() {
   const std::shared_ptr<detail::HostCache> cache = detail::host_cache();
   return cache == nullptr ? MemoryStats{} : cache->stats();
 }
 
-/// Lets `MemoryStats::peak` begin again, at what tensors hold now.
+/// Resets `MemoryStats::peak` to the bytes that tensors hold now.
 inline void reset_memory_peak() {
   if (const std::shared_ptr<detail::HostCache> cache = detail::host_cache()) cache->reset_peak();
 }
 
-/// Gives the memory back to the system that this rank keeps for its next tensors; what tensors
-/// hold stays. A rank that ends does this by itself.
+/// Frees the memory that this rank keeps for its next tensors, not that of existing tensors. A rank
+/// does this automatically when it ends.
 inline void release_memory() {
   if (const std::shared_ptr<detail::HostCache> cache = detail::host_cache()) cache->release();
 }

@@ -1,5 +1,5 @@
-// Sources of memory for host tensors other than the heap; among them one for dry runs, whose memory
-// has addresses but takes no room until somebody writes to it.
+// Sources of host tensor memory other than the heap; among them one for dry runs, which reserves
+// addresses but no memory until a page is written.
 #pragma once
 
 #include <cstddef>
@@ -14,33 +14,33 @@
 
 namespace cleave::detail {
 
-/// Where host tensors get their memory from instead of the heap, e.g. memory that is shared with
-/// other processes. Blocks are aligned to a cache line.
+/// A source of host tensor memory that replaces the heap, e.g. memory shared with other processes.
+/// Blocks are aligned to a cache line.
 class HostMemory {
  public:
   virtual ~HostMemory() = default;
-  /// Null if there is no room; the heap serves then.
+  /// Null if there is no room; the heap is used then.
   virtual void* allocate(std::size_t bytes) noexcept = 0;
   virtual void release(void* address) noexcept = 0;
 };
 
-/// The process' source of memory for tensors; null: the heap alone.
+/// The process's source of tensor memory; null: the heap alone.
 inline std::shared_ptr<HostMemory>& host_memory() {
   static std::shared_ptr<HostMemory> memory;
   return memory;
 }
 
-/// Whether this thread makes a dry run: elements mean nothing, and nothing computes them.
+/// Whether this thread is in a dry run: elements have no meaning and are not computed.
 inline bool& is_dry() noexcept {
   static thread_local bool dry = false;
   return dry;
 }
 
-/// While it lives, this thread makes a dry run.
+/// Puts this thread into a dry run for the lifetime of the object.
 class DryScope {
  public:
   DryScope() : before_(std::exchange(is_dry(), true)) {}
-  DryScope(const DryScope&) = delete;  // one scope
+  DryScope(const DryScope&) = delete;  // ends the dry run once
   DryScope& operator=(const DryScope&) = delete;
   ~DryScope() { is_dry() = before_; }
 
@@ -49,7 +49,7 @@ class DryScope {
 };
 
 #if defined(__linux__)
-/// Addresses that are backed by nothing. What reads them sees zeros, what writes them takes a page.
+/// Address space without memory. Reads return zeros; the first write to a page allocates it.
 class DryMemory final : public HostMemory {
  public:
   static const std::shared_ptr<HostMemory>& instance() {
@@ -72,7 +72,7 @@ class DryMemory final : public HostMemory {
   }
   void release(void* address) noexcept override {
     const std::lock_guard lock(mutex_);
-    std::size_t i = blocks_.size() - 1;  // the last ones go first, mostly
+    std::size_t i = blocks_.size() - 1;  // mostly the newest blocks are released first
     while (blocks_[i].address != address) --i;
     munmap(address, blocks_[i].bytes);
     blocks_[i] = blocks_.back();
@@ -89,7 +89,7 @@ class DryMemory final : public HostMemory {
   std::vector<Block> blocks_;
 };
 
-/// Where this thread's tensors get their memory from; null: the heap alone.
+/// The source of memory of this thread's tensors; null: the heap alone.
 inline std::shared_ptr<HostMemory> memory_source() {
   return is_dry() ? DryMemory::instance() : host_memory();
 }

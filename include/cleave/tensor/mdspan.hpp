@@ -1,7 +1,7 @@
-// Tensors from and to views of the kind of std::mdspan, Kokkos' and CUDA's, known by their members.
+// Conversion of tensors from and to views like std::mdspan, Kokkos' and CUDA's.
 //
-// Nothing of them is included: a view is what has rank(), extent(d), stride(d), data_handle() and
-// an element_type. Going there also takes its mapping_type and extents_type.
+// None of their headers is included: a view is any type with rank(), extent(d), stride(d),
+// data_handle() and element_type. Conversion to a view also requires mapping_type and extents_type.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace cleave {
 
-/// A strided view of elements that cleave knows.
+/// A strided view of elements of a type that a tensor can hold.
 template <class View>
 concept MdspanLike = requires(const View& view) {
   typename View::element_type;
@@ -48,13 +48,13 @@ auto strides_of_view(const View& view) {
   return strides;
 }
 
-/// The numbers as a List{..}: every implementation has extents and arrays of its own.
+/// The numbers as a List{..}: every implementation has its own extents and arrays.
 template <class List, class Index, std::size_t... D>
 List list_of(const std::array<Index, sizeof...(D)>& numbers, std::index_sequence<D...>) {
   return List{numbers[D]...};
 }
 
-/// A mapping made from extents and strides. Its strides() tells what strides come in.
+/// A mapping made from extents and strides. Its strides() has the type of the strides.
 template <class Mapping>
 concept StridedMapping =
     requires(const Mapping& mapping, const typename Mapping::extents_type& extents) {
@@ -63,9 +63,9 @@ concept StridedMapping =
 
 }  // namespace detail
 
-/// A tensor on the elements of the view, whatever its layout, without copying.
+/// A tensor of the elements of a view with any layout, without copying.
 ///
-/// @param owner  held until the last handle is gone; null if the elements outlive the tensor
+/// @param owner  held until the last handle is destroyed; null if the elements outlive the tensor
 /// @throws Error for negative extents and for a null view that should have elements
 template <MdspanLike View>
 Tensor<typename View::element_type, detail::rank_of_view<View>> as_tensor(
@@ -91,12 +91,12 @@ auto to_tensor(const View& view) {
   return result;
 }
 
-/// A view of type `View` on the elements of the tensor, without copying and without owning them.
+/// A view of type `View` of the tensor's elements, which it neither copies nor owns.
 ///
 /// Works with any layout whose mapping is made from extents (row-major, column-major) or from
 /// extents and strides, and with static extents.
-/// @throws Error if an extent is not the view's static one, or if the layout does not put the
-///         elements where the tensor has them
+/// @throws Error if an extent differs from the view's static one, if the layout's strides differ
+///         from the tensor's, or if the view's index type is too small
 template <class View, Element T, int Rank>
   requires MdspanLike<View>
 View to_mdspan(const Tensor<T, Rank>& tensor) {

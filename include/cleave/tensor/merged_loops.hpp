@@ -1,5 +1,5 @@
 // Nested loops over strided arrays, outermost first: dimensions that continue each other in all
-// arrays are one loop.
+// arrays are merged into one loop.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ namespace cleave::detail {
 
 constexpr index_t magnitude(index_t stride) { return stride < 0 ? -stride : stride; }
 
-/// The dimensions by descending strides of the first array; where they are equal, of the next.
+/// The dimensions by descending strides of the first array; ties by those of the next.
 template <std::size_t N>
 constexpr Shape descending_order(int dims, const std::array<const Shape*, N>& strides) {
   const auto inside = [&](int d, int e) {
@@ -29,19 +29,19 @@ constexpr Shape descending_order(int dims, const std::array<const Shape*, N>& st
   return order;
 }
 
-/// The loops over N arrays of the same extents; strides in elements.
+/// Loops over N arrays of the same extents; strides in elements.
 template <int N>
 struct MergedLoops {
   int dims = 0;
-  index_t extents[max_dims + 2];  ///< two more for those who append loops of one step
+  index_t extents[max_dims + 2];  ///< two more, for appended loops of extent 1
   index_t strides[N][max_dims + 2];
 
-  /// Adds an inner loop, or makes it one with the innermost so far; a loop of one step is none.
+  /// Adds an inner loop, or merges it with the innermost so far; ignores a loop of extent 1.
   void push(index_t extent, const std::array<index_t, std::size_t(N)>& of) {
     if (extent != 1) merge(extent, of);
   }
 
-  /// The same whatever the extent.
+  /// The same for any extent.
   void merge(index_t extent, const std::array<index_t, std::size_t(N)>& of) {
     bool continues = dims > 0;
     for (int k = 0; continues && k < N; ++k)
@@ -49,7 +49,7 @@ struct MergedLoops {
     append(continues ? extents[--dims] * extent : extent, of);
   }
 
-  /// Adds an inner loop, whatever its extent.
+  /// Adds an inner loop of any extent, unmerged.
   void append(index_t extent, const std::array<index_t, std::size_t(N)>& of) {
     for (int k = 0; k < N; ++k) strides[k][dims] = of[std::size_t(k)];
     extents[dims++] = extent;

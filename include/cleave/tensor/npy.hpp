@@ -1,4 +1,4 @@
-// Tensors in .npy files, NumPy's format: what Python scripts and C++ programs exchange arrays by.
+// Tensors in .npy files, NumPy's format, for the exchange of arrays with Python.
 #pragma once
 
 #include <bit>
@@ -18,20 +18,20 @@ namespace cleave {
 
 namespace detail {
 
-/// An array that has been read.
+/// An array read from a file.
 struct NpyArray {
   Shape extents{};
   bool fortran_order = false;
   std::shared_ptr<void> data{};
 };
 
-/// The element type of a file, and nothing else of it.
+/// Reads only the element type of a file.
 CLEAVE_INLINE DType npy_dtype(const std::string& path);
 [[noreturn]] CLEAVE_INLINE void throw_no_conversion(const std::string& path, DType stored,
                                                     DType wanted);
 
-/// Reads an array whose type and number of dimensions are known; everything but its element type
-/// is the same for all tensors, so that this is compiled once.
+/// Reads an array of that element type and number of dimensions. Not a template, so that it is
+/// compiled once for all tensors.
 CLEAVE_INLINE NpyArray read_npy(const std::string& path, DType dtype, int dims);
 
 CLEAVE_INLINE void write_npy(const std::string& path, const ConstView& dense);
@@ -71,10 +71,10 @@ Tensor<T, Rank> load_npy(const std::string& path) {
 }
 
 /// Reads an .npy file of any real element type, each element converted to a T as by a cast:
-/// integers beyond 2^53 are rounded as they become double.
+/// integers beyond 2^53 are rounded when they become double.
 ///
-/// @throws Error as `load_npy`, and for complex elements where T is real
-/// @cost one read of the file, and a second array of its size where types differ
+/// @throws Error as `load_npy`, and for complex elements of another type than T
+/// @cost one read of the file, and a second array if the types differ
 template <Element T, int Rank>
 Tensor<T, Rank> load_npy_as(const std::string& path) {
   detail::require_npy_type<T>();
@@ -98,9 +98,9 @@ Tensor<T, Rank> load_npy_as(const std::string& path) {
   });
 }
 
-/// Writes a tensor to an .npy file (version 1, row-major) and replaces what was there.
+/// Writes a tensor to an .npy file (version 1, row-major), which replaces an existing file.
 ///
-/// @throws Error, with the path, if the file cannot be written; what was written is left
+/// @throws Error, with the path, if the file cannot be written; a partial file remains
 /// @cost a copy of the tensor first if it is not contiguous
 template <Element T, int Rank>
 void save_npy(const std::string& path, const Tensor<T, Rank>& tensor) {

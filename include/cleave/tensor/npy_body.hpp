@@ -30,7 +30,7 @@ class NpyReader {
     std::rewind(file_.get());
   }
 
-  /// Bytes between what has been read and the end of the file.
+  /// Bytes from the read position to the end of the file.
   index_t left() const { return left_; }
 
   /// @throws Error if the file has fewer bytes left; `what` names them

@@ -1,7 +1,7 @@
-// The header of an .npy file: what the array's elements are and how they lie.
+// The header of an .npy file: element type, order and extents of the array.
 //
 // The format is NumPy's, versions 1 to 3: magic, version, the length of a Python dictionary as
-// text with the keys 'descr', 'fortran_order' and 'shape', then the elements. This file knows the
+// text with the keys 'descr', 'fortran_order' and 'shape', then the elements. This file handles the
 // text; `npy.hpp` reads and writes files.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace cleave::detail {
 
 struct NpyHeader {
   DType dtype = DType::uint8;
-  bool fortran_order = false;  ///< the first dimension is the one that runs fastest
+  bool fortran_order = false;  ///< the first dimension varies fastest
   Shape extents{};
 };
 
@@ -26,7 +26,7 @@ struct NpyType {
   std::string_view code;  ///< kind and bytes, as in 'descr' without its byte order
 };
 
-/// bfloat16 is not among them: the format has no name for it.
+/// bfloat16 is missing: the format has no name for it.
 inline constexpr NpyType npy_types[] = {
     {DType::boolean, "b1"}, {DType::int8, "i1"},      {DType::uint8, "u1"},
     {DType::int32, "i4"},   {DType::uint32, "u4"},    {DType::int64, "i8"},
@@ -43,7 +43,7 @@ class NpyHeaderParser {
  public:
   NpyHeaderParser(std::string_view text, const std::string& path) : text_(text), path_(path) {}
 
-  /// @throws Error for what is not such a dictionary and for elements that cleave cannot hold
+  /// @throws Error for a malformed dictionary and for elements that cleave does not support
   NpyHeader parse() {
     NpyHeader header;
     bool descr = false, order = false, shape = false;

@@ -1,5 +1,5 @@
-// Whether elements of two arrays are in the same place: what decides if one may be written while
-// the other is read.
+// Whether two arrays overlap in memory, which decides whether one may be written while the other is
+// read.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace cleave::detail {
 
-/// Puts one more element among the first `count`, which are sorted.
+/// Inserts an element into the first `count`, which are sorted.
 template <class T, std::size_t N, class Before>
 void insert_sorted(std::array<T, N>& sorted, int count, const std::type_identity_t<T>& value,
                    const Before& before) {
@@ -24,7 +24,7 @@ void insert_sorted(std::array<T, N>& sorted, int count, const std::type_identity
   sorted[std::size_t(at)] = value;
 }
 
-/// Sums of k[i] * step[i] with 0 <= k[i] < count[i]: the bytes that arrays reach.
+/// Sums of k[i] * step[i] with 0 <= k[i] < count[i]: the byte offsets that arrays reach.
 class ByteSums {
  public:
   void add(index_t step, index_t count) {
@@ -42,7 +42,7 @@ class ByteSums {
                   [](const Term& a, const Term& b) { return a.step > b.step; });
   }
 
-  /// Whether one of them is `target`; also if that cannot be told in a few thousand steps.
+  /// Whether one of the sums is `target`; also true if `budget_` steps do not decide it.
   bool reach(index_t target) {
     for (int i = size_ - 1, low = size_; i >= 0; low = i--)
       rest_[std::size_t(i)] = (low < size_ ? rest_[std::size_t(low)] : 0) +
@@ -70,7 +70,7 @@ class ByteSums {
 
   static constexpr std::size_t most = 2 * std::size_t(max_dims) + 2;
   std::array<Term, most> terms_{};
-  std::array<index_t, most> rest_{};  ///< the largest sum of the terms from there on
+  std::array<index_t, most> rest_{};  ///< the largest sum of the terms from this one on
   int size_ = 0;
   int budget_ = 1 << 14;
   index_t offset_ = 0;
@@ -91,7 +91,7 @@ inline bool overlap(const ConstView& a, const ConstView& b) {
                             reinterpret_cast<std::intptr_t>(a.data)));
 }
 
-/// Whether the elements with the same index are the same, for all indices.
+/// Whether elements with the same index are at the same address, for all indices.
 inline bool same_elements(const ConstView& a, const ConstView& b) {
   if (a.data != b.data || a.dtype != b.dtype || !(a.extents == b.extents)) return false;
   for (int d = 0; d < a.extents.dims; ++d)
@@ -99,8 +99,8 @@ inline bool same_elements(const ConstView& a, const ConstView& b) {
   return true;
 }
 
-/// Whether every element has a place of its own; layouts whose rows interleave count as those where
-/// they do not.
+/// Whether no two elements share an address; false also for some layouts whose rows interleave
+/// without sharing any.
 inline bool has_distinct_elements(const ConstView& a) {
   std::array<std::array<index_t, 2>, std::size_t(max_dims)> loops;  // stride, extent
   int count = 0;

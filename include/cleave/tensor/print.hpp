@@ -16,18 +16,18 @@
 namespace cleave {
 
 struct PrintOptions {
-  int precision = 4;         ///< digits after the point, 0 to 17, at most
+  int precision = 4;         ///< the most digits after the point, 0 to 17
   index_t threshold = 1000;  ///< more elements than this are summarised ..
   index_t edge = 3;          ///< .. to this many at both ends of each dimension
-  int width = 80;            ///< characters of a line; longer rows are broken
+  int width = 80;            ///< characters per line; longer rows are wrapped
 };
 
 namespace detail {
 
-// Templates of one type: compiled where tensors are printed, not wherever this file is included.
+// Templates of a single type: compiled where tensors are printed, not at every inclusion.
 
-/// All values with the same number of decimals: the fewest that lose nothing against `precision`
-/// decimals. Very large and very small values make all of them scientific.
+/// All values with the same number of decimals: the fewest that show the same as `precision`
+/// decimals. A very large or very small value makes all of them scientific.
 template <std::same_as<double> Value>
 std::vector<std::string> decimal_texts(const std::vector<Value>& values, int precision);
 
@@ -63,14 +63,14 @@ template <std::same_as<PrintOptions> Options>
 std::vector<index_t> shown_offsets(const Shape& extents, const Shape& strides,
                                    const Options& options);
 
-/// The texts of those elements with brackets and line breaks around them.
+/// The texts of those elements with brackets and line breaks.
 template <std::same_as<PrintOptions> Options>
 std::string nested_text(const Shape& extents, const Shape& strides, const Options& options,
                         const std::vector<std::string>& elements);
 
 }  // namespace detail
 
-/// Element type and extents, as people write them: "f32[3, 5]".
+/// Element type and extents: "f32[3, 5]".
 template <Element T, int Rank, class Device>
 std::string type_text(const Tensor<T, Rank, Device>& tensor) {
   return short_name_of(dtype_of<T>()) + to_string(Shape(tensor.shape()));
@@ -86,7 +86,7 @@ std::string to_string(const Tensor<T, Rank>& tensor, const PrintOptions& options
                             options.precision));
 }
 
-/// Prints type and elements: "f32[2, 2]", then what `to_string` makes of it.
+/// Prints type and elements: "f32[2, 2]", then the text of `to_string`.
 template <Element T, int Rank>
 void print(const Tensor<T, Rank>& tensor, const PrintOptions& options = {}) {
   std::printf("%s\n%s\n", type_text(tensor).c_str(), to_string(tensor, options).c_str());

@@ -103,7 +103,7 @@ class TensorText {
     column_ = std::size_t(indent);
   }
 
-  /// A comma, and room for an element of `size` characters.
+  /// Writes a comma, and a line break if `size` more characters exceed the line.
   void separate(int d, std::size_t size) {
     put(",");
     if (column_ + 2 + size > std::size_t(options_.width)) new_line(1, d + 1);
@@ -140,7 +140,7 @@ class TensorText {
   bool summarised_ = false;
   std::vector<index_t> offsets_{};
   std::size_t cell_ = 0;    // characters of the widest element
-  std::size_t next_ = 0;    // element to be written
+  std::size_t next_ = 0;    // next element to write
   std::size_t column_ = 0;  // characters of the last line
   std::string text_{};
 };

@@ -1,4 +1,4 @@
-// Memory that tensors share: who owns it, where it is, how it is given back.
+// Memory that tensors share: its ownership, device and release.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +32,8 @@ namespace detail {
 
 /// The bytes of an array.
 ///
-/// @throws Error if an extent is negative, or if the others than zero multiply to more bytes than
-///         an index can count (so that no stride overflows either)
+/// @throws Error if an extent is negative, or if the non-zero extents multiply to more bytes than
+///         index_t can hold (so that no stride overflows either)
 inline std::size_t checked_bytes(const index_t* extents, int dims, std::size_t element) {
   auto bytes = index_t(element);
   bool empty = false, overflows = false;
@@ -46,10 +46,10 @@ inline std::size_t checked_bytes(const index_t* extents, int dims, std::size_t e
   return empty ? 0 : std::size_t(bytes);
 }
 
-/// Returns what `allocate_bytes` took from the heap, the rank's cache, or another source.
+/// Returns memory that `allocate_bytes` took from the heap, the rank's cache, or another source.
 struct ReturnHostMemory {
   std::size_t bytes = 0;
-  std::shared_ptr<HostCache> cache{};  ///< counts the block; null: nobody does
+  std::shared_ptr<HostCache> cache{};  ///< counts the block; null: not counted
   std::shared_ptr<HostMemory> source{};
   unsigned changes = 0;  ///< @see note_change
 
@@ -65,7 +65,7 @@ struct ReturnHostMemory {
   }
 };
 
-/// What can be said where memory is short.
+/// Reports a lack of memory, with the bytes that tensors of this rank hold if known.
 [[noreturn]] inline void throw_out_of_memory(std::size_t bytes, const HostCache* cache) {
   std::string text = "out of memory: " + std::to_string(bytes) + " bytes requested";
   if (cache != nullptr)
@@ -73,15 +73,15 @@ struct ReturnHostMemory {
   throw Error("Tensor", text);
 }
 
-/// What lies with its counts goes with them.
+/// For memory in one block with its reference counts, which is freed with them.
 struct ReturnWithCounts {
   unsigned changes = 0;  ///< @see note_change
 
   void operator()(void*) const {}
 };
 
-/// Makes a shared_ptr keep its counts at the begin of a block of the heap, in front of the
-/// elements.
+/// An allocator with which a shared_ptr keeps its reference counts at the beginning of a heap
+/// block, in front of the elements.
 template <class T>
 struct CountsInFront {
   using value_type = T;
@@ -101,7 +101,7 @@ struct CountsInFront {
   bool operator==(const CountsInFront&) const = default;
 };
 
-/// A few bytes and their counts in one block of the heap: a third of the time of two.
+/// A few bytes and their reference counts in one heap block: a third of the time of two blocks.
 inline std::shared_ptr<void> allocate_few_bytes(std::size_t bytes) {
   constexpr std::size_t room = CountsInFront<std::byte>::room;
   std::size_t space = bytes + storage_alignment - __STDCPP_DEFAULT_NEW_ALIGNMENT__;
@@ -117,8 +117,8 @@ inline std::shared_ptr<void> allocate_few_bytes(std::size_t bytes) {
 
 /// Fresh, uninitialised memory; the last owner returns it.
 ///
-/// From 4 KiB on: of the process' `HostMemory` if it has one, else what the rank keeps of tensors
-/// that are gone, else new.
+/// From 4 KiB on, taken from the process's `HostMemory` if there is one, else from the rank's
+/// cache, else from the heap.
 /// @throws Error if there is not enough memory
 inline std::shared_ptr<void> allocate_bytes(Host, std::size_t bytes) {
   if (bytes == 0) return nullptr;
@@ -140,7 +140,7 @@ inline std::shared_ptr<void> allocate_bytes(Host, std::size_t bytes) {
 
 namespace detail {
 
-/// How often elements were changed in memory of `allocate_bytes`; null for other memory.
+/// The number of changes to elements in memory of `allocate_bytes`; null for other memory.
 inline unsigned* changes_of(const std::shared_ptr<void>& storage) {
   if (auto* const few = std::get_deleter<ReturnWithCounts>(storage)) return &few->changes;
   if (auto* const memory = std::get_deleter<ReturnHostMemory>(storage)) return &memory->changes;
@@ -149,17 +149,17 @@ inline unsigned* changes_of(const std::shared_ptr<void>& storage) {
 
 }  // namespace detail
 
-/// Whether the memory is of `allocate_bytes`, not the user's.
+/// Whether the memory comes from `allocate_bytes`, not from the user.
 inline bool is_allocated(Host, const std::shared_ptr<void>& storage) {
   return detail::changes_of(storage) != nullptr;
 }
 
-/// Notes that elements in memory of `allocate_bytes` are changed in place: whoever has kept such a
-/// tensor for later can tell. Nothing is known of other memory.
+/// Counts an in-place change of elements in memory of `allocate_bytes`, so that code that has saved
+/// such a tensor can detect it. Changes of other memory are not counted.
 inline void note_change(Host, const std::shared_ptr<void>& storage) {
   if (unsigned* const changes = detail::changes_of(storage)) ++*changes;
 }
-/// How many changes have been noted.
+/// The number of changes counted.
 inline unsigned changes_in(Host, const std::shared_ptr<void>& storage) {
   const unsigned* const changes = detail::changes_of(storage);
   return changes != nullptr ? *changes : 0;

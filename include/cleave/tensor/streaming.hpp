@@ -1,6 +1,6 @@
-// Stores that pass by the caches. What is written so is not read from memory first, and does not
-// displace what is in use; it comes from memory when it is read next. Worth it where the
-// destination is larger than the cache near the core.
+// Non-temporal stores, which bypass the caches: they do not read lines from memory first and do not
+// evict data in use, but the next read of the data comes from memory. Worthwhile if the destination
+// is larger than the core's private cache.
 #pragma once
 
 #include <algorithm>
@@ -17,19 +17,19 @@ namespace cleave::detail {
 /// Bytes of a cache line.
 inline constexpr int line_bytes = 64;
 
-/// Runs of fewer bytes stay in the caches, for whoever reads them next.
+/// Runs of fewer bytes stay in the caches, for the next reader.
 inline constexpr std::size_t streaming_run_bytes = std::size_t(4) << 20;
 
 #if defined(__SSE2__)
 
-/// Writes one line past the caches. @pre `to` is aligned to a line
+/// Writes one line, bypassing the caches. @pre `to` is aligned to a line
 inline void stream_line(const std::byte* from, std::byte* to) {
   __m128i line[4];
   for (int i = 0; i < 4; ++i) line[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from) + i);
   for (int i = 0; i < 4; ++i) _mm_stream_si128(reinterpret_cast<__m128i*>(to) + i, line[i]);
 }
 
-/// After streamed lines: all stores that follow come after them.
+/// Orders streamed lines before all later stores.
 inline void streaming_fence() { _mm_sfence(); }
 
 #else
@@ -39,7 +39,7 @@ inline void streaming_fence() {}
 
 #endif
 
-/// memcpy; a run past the caches if it, or the longer one that it is part of, is long.
+/// memcpy that bypasses the caches if the run, or the whole run that it is part of, is long.
 inline void copy_run(const std::byte* from, std::byte* to, std::size_t bytes,
                      std::size_t whole = 0) {
   if (std::max(bytes, whole) < streaming_run_bytes) {

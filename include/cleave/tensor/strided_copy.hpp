@@ -1,9 +1,9 @@
 // Copies between strided views of equal extents: packing, unpacking and transposition on the host.
 //
 // The loop nest is ordered by the destination's strides and its dimensions are merged, so that a
-// copy becomes the fewest and longest runs of bytes. Long runs are memcpy, very long ones pass by
-// the caches, short ones are loops of fixed-size moves; where source and destination run along
-// different dimensions, the plane of these two is transposed in tiles.
+// copy becomes the fewest and longest runs of bytes. Long runs are memcpy, very long ones bypass
+// the caches, short ones are loops of fixed-size moves; if source and destination are contiguous
+// along different dimensions, the plane of these two is transposed in tiles.
 #pragma once
 
 #include <cleave/core/config.hpp>
@@ -25,14 +25,14 @@ void fill(const View& view, const void* value);
 ///
 /// @pre the views have the same extents and element type; they do not overlap, or are the same
 CLEAVE_INLINE void strided_copy(const ConstView& source, const View& destination);
-/// The same where the views' device is a type.
+/// The same with the device as an argument.
 inline void strided_copy(Host, const ConstView& source, const View& destination) {
   strided_copy(source, destination);
 }
 
 /// Copies all elements, in row-major order, to dense memory.
 CLEAVE_INLINE void pack_view(const ConstView& source, void* dense);
-/// The reverse.
+/// The inverse: copies dense memory to all elements.
 CLEAVE_INLINE void unpack_view(const void* dense, const View& destination);
 
 /// Sets every element of a view to `value`. @pre T is the view's element type

@@ -1,4 +1,4 @@
-// Strided copies and fills on the host, by the size of their elements.
+// Strided copies and fills on the host, dispatched by element size.
 #pragma once
 
 #include <cstddef>

@@ -3,10 +3,10 @@
 // Copying a Tensor copies the handle; `clone` copies the elements. Views (`slice`, `select`,
 // `transpose`, `permute`, ..) share the storage and keep it alive.
 //
-// As with std::span, `const` is the handle's: a const Tensor always refers to the same elements,
-// and `x(i, j) = v` and `x.data()` write to them. A member that writes to elements has a name that
-// ends in an underscore: `fill_`, `copy_`. Functions of the library never write to what they are
-// given, unless their name ends so too.
+// As with std::span, `const` applies to the handle: a const Tensor always refers to the same
+// elements, and `x(i, j) = v` and `x.data()` write to them. The names of members that write to
+// elements end in an underscore: `fill_`, `copy_`. Functions of the library never write to their
+// arguments unless their names end in an underscore, too.
 #pragma once
 
 #include <array>
@@ -44,7 +44,7 @@ class Tensor {
   using Extents = std::array<index_t, std::size_t(Rank)>;
   static constexpr int dims = Rank;
 
-  /// No elements, every extent 0; a scalar (Rank 0) has its one, uninitialised.
+  /// Every extent is 0: no elements; a scalar (Rank 0) has one uninitialised element.
   Tensor() : Tensor(Extents{}) {}
 
   /// Fresh, uninitialised, row-major. @throws Error for a negative extent or lack of memory
@@ -54,7 +54,7 @@ class Tensor {
     strides_ = to_array<Rank>(row_major_strides(Shape(extents)));
   }
 
-  /// Fresh, row-major, filled from nested-free values in row-major order.
+  /// Fresh, row-major, filled from a flat list of values in row-major order.
   /// @throws Error if there are not exactly as many values as elements
   Tensor(const Extents& extents, std::initializer_list<T> values) : Tensor(extents) {
     if (index_t(values.size()) != size())
@@ -69,8 +69,9 @@ class Tensor {
     for (const T& value : values) data_[i++] = value;
   }
 
-  /// Adopts the user's row-major buffer without copying; `owner` is held until the last view is
-  /// gone, e.g. a `shared_ptr<void>(buffer, deleter)`. Without one the buffer outlives the tensor.
+  /// Adopts the user's row-major buffer without copying; `owner`, e.g. a
+  /// `shared_ptr<void>(buffer, deleter)`, is held until the last view is destroyed. Without an
+  /// owner the buffer must outlive all views.
   /// @throws Error for a negative extent and for a null buffer that should have elements
   static Tensor adopt(T* data, const Extents& extents) { return adopt(data, extents, nullptr); }
   template <class Owner>
@@ -115,7 +116,7 @@ class Tensor {
     return data_[offset];
   }
 
-  /// The only element of a tensor that has one; one on a device is waited for.
+  /// The element of a tensor that has exactly one; waits for a device.
   /// @throws Error if it has more or none
   T item() const {
     if (size() != 1)
@@ -142,7 +143,7 @@ class Tensor {
     return result;
   }
 
-  /// The elements with index `at` in dimension d, which disappears. Negative d counts from the end.
+  /// The elements with index `at` in dimension d, which is removed. Negative d counts from the end.
   auto select(int d, index_t at) const {
     static_assert(Rank > 0, "cleave: select requires a dimension");
     const int k = checked_dim(d);
@@ -175,7 +176,7 @@ class Tensor {
     return result;
   }
 
-  /// Two dimensions exchanged.
+  /// The tensor with two dimensions exchanged.
   Tensor transpose(int a, int b) const {
     Tensor result = *this;
     const auto i = std::size_t(checked_dim(a)), j = std::size_t(checked_dim(b));
@@ -211,7 +212,7 @@ class Tensor {
     return result;
   }
 
-  /// The same elements under other extents, without copying.
+  /// The same elements with other extents, without copying.
   /// @throws Error if the tensor is not contiguous or the numbers of elements differ
   template <std::size_t NewRank>
   Tensor<T, int(NewRank), Device> reshape(const std::array<index_t, NewRank>& extents) const {
@@ -224,7 +225,7 @@ class Tensor {
     return Tensor<T, int(NewRank), Device>::adopt(data_, extents, storage_);
   }
 
-  /// A dense copy of the elements in storage of its own.
+  /// A dense copy of the elements in new storage.
   Tensor clone() const {
     Tensor result(extents_);
     strided_copy(Device{}, view(), result.view());
@@ -249,7 +250,7 @@ class Tensor {
     }
   }
 
-  /// Copies the elements of `source`, any strides. @throws Error if the extents differ
+  /// Copies the elements of `source`, with any strides. @throws Error if the extents differ
   void copy_(const Tensor& source) const {
     if (source.extents_ != extents_)
       throw Error(
@@ -303,7 +304,7 @@ class Tensor {
 
 namespace detail {
 
-/// Makes tensors of what operations have computed, without checking it again.
+/// Makes tensors of the results of operations, without checking them again.
 struct TensorAccess {
   template <class X>
   static X make(std::shared_ptr<void>&& storage, void* data, const index_t* extents,

@@ -2,8 +2,8 @@
 //
 // The plane is cut into tiles of one cache line by one cache line. A tile is read line by line,
 // transposed in registers and written line by line, so that every line is touched once however
-// badly the strides alias in the cache. Destinations that are whole cache lines and larger than
-// the cache near the core are written past it.
+// badly the strides alias in the cache. Writes to destinations that are whole cache lines and
+// larger than the core's private cache bypass it.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ namespace cleave::detail {
 /// The edge of a tile.
 inline constexpr int tile_bytes = line_bytes;
 
-/// Planes of fewer bytes stay in the cache near the core, for whoever reads them next.
+/// Planes of fewer bytes stay in the core's private cache, for the next reader.
 inline constexpr index_t streaming_bytes = index_t{1} << 20;
 
 /// rows x cols words: word (i, j) moves from `from + i * from_step + j * Word` to
@@ -37,7 +37,7 @@ struct TransposePlane {
   index_t cols;
 };
 
-/// The plane word by word: along its longer side, in blocks that stay in the cache.
+/// Transposes word by word, along the longer side, in blocks that stay in the cache.
 template <int Word>
 void transpose_words(TransposePlane p) {
   constexpr index_t block = 1024;
@@ -56,7 +56,7 @@ void transpose_words(TransposePlane p) {
 
 #if defined(__SSE2__)
 
-/// Words of two registers alternately, starting with the lower halves (upper if High).
+/// Interleaves the words of the lower halves of two registers (the upper halves if High).
 template <int Word, bool High>
 __m128i interleave(__m128i a, __m128i b) {
   if constexpr (Word == 1) return High ? _mm_unpackhi_epi8(a, b) : _mm_unpacklo_epi8(a, b);
@@ -65,7 +65,7 @@ __m128i interleave(__m128i a, __m128i b) {
   else return High ? _mm_unpackhi_epi64(a, b) : _mm_unpacklo_epi64(a, b);
 }
 
-/// One round per doubling of `Round`: row i becomes rows i / 2 and i / 2 + n / 2, interleaved.
+/// Each round, a doubling of `Round`, makes row i of rows i / 2 and i / 2 + n / 2, interleaved.
 /// After log2(n) rounds the n rows are n columns.
 template <int Word, int Round, int... I>
 void interleave_rows(__m128i (&row)[sizeof...(I)], std::integer_sequence<int, I...> all) {
@@ -118,7 +118,7 @@ void transpose_tile(const std::byte* from, index_t from_step, std::byte* to, ind
 
 #endif
 
-/// All whole tiles of the plane: bands of four tiles high, read from left to right.
+/// Transposes all whole tiles of the plane, in bands four tiles high, from left to right.
 template <int Word, bool Streaming>
 void transpose_tiles(TransposePlane p) {
   constexpr index_t edge = tile_bytes / Word, band = 4 * edge;
@@ -145,7 +145,7 @@ void transpose_tiles(TransposePlane p) {
 /// Transposes a plane of words of 1, 2, 4, 8 or 16 bytes.
 ///
 /// @pre source and destination do not overlap
-/// @cost 0.7 of memcpy for 2048 x 2048 words of 4 bytes; nothing is allocated
+/// @cost 0.7 of memcpy's bandwidth for 2048 x 2048 words of 4 bytes; allocates nothing
 template <int Word>
 void transpose_plane(TransposePlane p) {
   constexpr index_t edge = tile_bytes / Word;

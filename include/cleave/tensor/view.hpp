@@ -1,6 +1,6 @@
-// Strided views without an element type: what communicators and files see of a tensor.
+// Strided views of tensors without a static element type, for communicators and files.
 //
-// A view owns nothing; whoever passes one keeps the storage alive while it is used.
+// A view owns nothing; the caller keeps the storage alive while the view is used.
 #pragma once
 
 #include <cstddef>
@@ -60,13 +60,13 @@ struct ConstView {
     return {base + skip * index_t(size_of(dtype)), dtype, box.extents(), strides};
   }
 
-  /// `count` elements that lie one after the other.
+  /// Dense, row-major elements at `data`.
   static ConstView dense(const void* data, DType dtype, const Shape& extents) {
     return {data, dtype, extents, row_major_strides(extents)};
   }
 };
 
-/// The same for elements that may be written.
+/// The same for elements that can be written.
 struct View {
   void* data = nullptr;
   DType dtype = DType::uint8;

@@ -1,5 +1,5 @@
-// Which way device memory takes among ranks, and what a way leaves behind. On the stand-in, whose
-// devices may be out of each other's reach.
+// How device memory is communicated between ranks, and the state that each path leaves behind. On
+// the stand-in, whose devices can be made unable to access each other.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -35,7 +35,8 @@ const std::string between_gpus = "nccl";
 const std::string between_gpus = "staged";
 #endif
 
-/// Devices, whether they reach each other, and a value of CLEAVE_CUDA_COMM, until the scope ends.
+/// Devices, whether they can access each other, and a value of CLEAVE_CUDA_COMM, for the duration
+/// of a scope.
 class Machine {
  public:
   Machine(int devices, bool peers, const char* path) {
@@ -44,7 +45,7 @@ class Machine {
     cuda_stand_in::set_devices(devices);
     cuda_stand_in::set_peer_access(peers);
   }
-  Machine(const Machine&) = delete;  // there is one
+  Machine(const Machine&) = delete;  // there is one machine
   Machine& operator=(const Machine&) = delete;
   ~Machine() {
     cuda_stand_in::set_devices(1);
@@ -67,7 +68,7 @@ Collective sum_of(const Line& x, const Line& result) {
   return c;
 }
 
-/// CHECKs that the group's ranks add up numbers.
+/// CHECKs that the ranks of the group sum numbers correctly.
 void adds_up(Communicator& group) {
   const Line x({8}), result({8});
   x.fill_(float(group.rank() + 1));
@@ -75,7 +76,7 @@ void adds_up(Communicator& group) {
   CHECK(result.to(Host{})(7) == float(group.size() * (group.size() + 1)) / 2);
 }
 
-/// The backend of the world's device memory.
+/// The name of the backend for the world's device memory.
 std::string backend_of(World& world) {
   return communicator_on(Cuda{}, world.communicator()).backend();
 }
@@ -86,7 +87,7 @@ TEST_CASE("threads whose devices reach each other read each other's memory") {
   const Machine machine(2, true, "auto");
   on_ranks({2}, [](World& world) {
     CHECK(backend_of(world) == "device_thread");
-    // also what no pool holds
+    // peer access also covers memory that is in no pool
     const int other = 1 - cuda::current_device();
     CHECK(cudaDeviceEnablePeerAccess(other, 0) == cudaErrorPeerAccessAlreadyEnabled);
     static_cast<void>(cudaGetLastError());
@@ -110,7 +111,7 @@ TEST_CASE("threads whose devices are out of reach find another way") {
     CHECK(backend_of(world) == between_gpus);
     adds_up(communicator_on(Cuda{}, world.communicator()));
   });
-  on_ranks({3}, [](World& world) {  // two share a device
+  on_ranks({3}, [](World& world) {  // two ranks share a device
     CHECK(backend_of(world) == "staged");
     adds_up(communicator_on(Cuda{}, world.communicator()));
   });
@@ -187,7 +188,7 @@ TEST_CASE("tensors are staged in blocks: how much is pinned does not depend on t
     x.fill_(float(group.rank() + 1));
     const cuda_stand_in::Recording recording;
     group.run(sum_of(x, result));
-    CHECK(calls_of(recording, "cudaHostAlloc") <= 2);  // that take turns
+    CHECK(calls_of(recording, "cudaHostAlloc") <= 2);  // two blocks, used in turn
     for (const cuda_stand_in::Call& call : recording.calls())
       if (call.function == "cudaHostAlloc") CHECK(call.bytes <= cuda::PinnedPool::block_bytes);
     const auto all = result.to(Host{});

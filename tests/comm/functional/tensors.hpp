@@ -1,5 +1,5 @@
-// Tensors for tests of functional collectives: values that say where they come from, strided and
-// dense, and comparisons with a function of the indices.
+// Tensors for tests of functional collectives: values that identify their origin, strided and
+// contiguous, and comparisons with a function of the indices.
 #pragma once
 
 #include <array>
@@ -22,14 +22,14 @@ namespace cleave::testing {
 
 using Extents3 = std::array<index_t, 3>;
 
-/// What rank `rank` has at (i, j, k): small, never zero.
+/// The element (i, j, k) of rank `rank`: small, never zero.
 template <class T>
 T cell(int rank, index_t i, index_t j, index_t k) {
   return number<T>(1 + (rank * 31 + i * 7 + j * 3 + k * 5 + i * j + j * k) % 11);
 }
 
-/// The cells of a rank on the test's device, row-major, or with its dimensions turned around and
-/// gaps between elements.
+/// The cells of a rank on the test's device: row-major, or with reversed dimensions and gaps
+/// between elements.
 template <class T>
 Tensor<T, 3, TestDevice> cells(int rank, const Extents3& extents, bool strided = false) {
   const auto inside = [&](const auto& wide) {
@@ -51,8 +51,8 @@ Tensor<T, 3, TestDevice> cells(int rank, const Extents3& extents, bool strided =
   return inside(wide.to(TestDevice{}));
 }
 
-/// How far a reduction may be from the exact one, in units of its size: NCCL multiplies the addends
-/// of an average by one over their number, in the type of the elements.
+/// The relative error allowed in a reduction: NCCL averages by multiplying each addend by 1/n in
+/// the element type.
 template <class T>
 double tolerance(ReduceOp op, const World& world) {
   if (op != ReduceOp::avg || std::string(all_ranks(world).backend()) != "nccl") return 0;
@@ -60,7 +60,7 @@ double tolerance(ReduceOp op, const World& world) {
   else return 2 * double(std::numeric_limits<kernels::real_t<T>>::epsilon());
 }
 
-/// Whether a number is another one, or off by less than `tolerance` of its size.
+/// Whether two numbers are equal, or differ by at most `tolerance` relative to the expected one.
 template <class T>
 bool near(const T& found, const T& expected, double tolerance) {
   if constexpr (!std::is_integral_v<T>) {
@@ -71,7 +71,8 @@ bool near(const T& found, const T& expected, double tolerance) {
   return found == expected;
 }
 
-/// "" if the tensor has these extents and value(i, j, k) everywhere, else what is wrong first.
+/// "" if the tensor has these extents and value(i, j, k) everywhere; otherwise the first
+/// difference.
 template <class T, class Value>
 std::string difference(const Tensor<T, 3, TestDevice>& tensor, const Extents3& extents, Value value,
                        double tolerance = 0) {
@@ -106,14 +107,14 @@ void for_some_types(F f) {
 
 using Line = Tensor<float, 1, TestDevice>;
 
-/// A tensor of `count` elements that all are the rank's number.
+/// A tensor of `count` elements that all equal the rank's number.
 inline Line ranks_number(const World& world, index_t count) {
   const Line x({count});
   x.fill_(float(world.rank()));
   return x;
 }
 
-/// An element of a result, once it is there.
+/// An element of a result, after waiting for it.
 template <class Result, class... Index>
 auto element(const Result& result, Index... index) {
   return functional::wait(result).to(Host{})(index...);

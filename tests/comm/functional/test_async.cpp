@@ -1,4 +1,4 @@
-// How functional collectives run: beside the rank, in flight together, several tensors in a round.
+// How functional collectives run: asynchronously, several in flight, several tensors in a round.
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -34,7 +34,7 @@ TEST_CASE("several functional collectives in flight are waited for in any order"
       auto swapped = functional::all_to_all(x, 0, world);
       auto moved = functional::permute(x, {{0, n - 1}}, world);
       auto copied = functional::broadcast(x, n - 1, world);
-      world.barrier();  // the rank communicates on its own meanwhile
+      world.barrier();  // the rank itself communicates meanwhile
       CHECK(unmodified(*copied, n - 1));
       CHECK(element(part, 0, 2, 1) ==
             reduced<double>(ReduceOp::max, n, [&](int r) { return cell<double>(r, rank, 2, 1); }));
@@ -94,7 +94,7 @@ TEST_CASE("what a temporary result yields is a value, which may be kept by refer
     const Line& waited = sum_of_x().wait();
     const Line& converted = sum_of_x();
     const Line& dereferenced = *sum_of_x();
-    Line later({2000});  // takes the memory of what would be gone
+    Line later({2000});  // reuses the memory of a destroyed result
     later.fill_(-1);
     for (const Line* y : {&waited, &converted, &dereferenced}) {
       CHECK(element(*y, 1999) == sum_of_ranks(world));
@@ -249,6 +249,6 @@ TEST_CASE("one process can ask what functional collectives of a large world woul
   CHECK(functional::all_to_all(x, 0, 1, world)->shape()[1] == 2048);
   const std::vector<index_t> ones(1024, 1), twos(1024, 2);
   CHECK(functional::all_to_all(x, ones, twos, 0, world)->shape()[0] == 2048);
-  CHECK(trace.count() == 6);  // two before the last: sizes, and whether all agree
+  CHECK(trace.count() == 6);  // two precede the last: sizes, and agreement of the ranks
   CHECK(trace.events()[0].bytes == 1023 * 1024 * 2 * 4);
 }

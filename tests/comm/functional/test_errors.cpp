@@ -1,4 +1,4 @@
-// What goes wrong with functional collectives: what is refused, and what ranks hear of each other.
+// Errors of functional collectives: refused arguments, and what ranks learn of each other's errors.
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -164,7 +164,7 @@ TEST_CASE("ranks whose extents differ are told so, whatever is checked") {
     const Tensor<float, 2, TestDevice> x({6, world.rank() == 1 ? 12 : 6});
     x.fill_(1);
     for (const CheckLevel level : {CheckLevel::collective, CheckLevel::local}) {
-      // messages between processes that differ in size leave their group unusable; NCCL is not told
+      // Messages of different sizes make a group of processes unusable; NCCL does not detect them.
       const std::string backend = group.backend();
       if (level == CheckLevel::local && (backend == "mpi" || backend == "nccl")) continue;
       group.state().check = level;

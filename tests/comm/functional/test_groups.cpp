@@ -1,4 +1,4 @@
-// Who takes part in a functional collective, and what is said to those who cannot.
+// The members of a functional collective, and the errors of ranks that are not members.
 #include <doctest/doctest.h>
 
 #include <cleave/comm/dry.hpp>
@@ -13,7 +13,7 @@ using namespace cleave::testing;
 
 namespace {
 
-/// Why no group of these ranks of a world of 4 can be used by rank 1.
+/// The error of rank 1 in a world of 4 when it uses a group of these ranks.
 std::string refusal(const std::vector<std::vector<int>>& lists) {
   const World world(dry_communicator(1, 4));
   return error_of([&] {
@@ -46,7 +46,7 @@ TEST_CASE("a group is a world, a communicator, a list of ranks or several lists"
       CHECK(members({world, std::vector<std::vector<int>>{{0, 1, 2, 3}}}, rank) ==
             std::vector{0, 1, 2, 3});
     }
-    // a list of a list: places in the first one
+    // ranks in a list of a list refer to the outer list
     if (rank == 1 || rank == 2)
       CHECK(members({functional::Group(world, {1, 2}), {1, 0}}, rank) == std::vector{2, 1});
   });

@@ -1,5 +1,5 @@
-// What functional collectives give back: every function, dimension and kind of element, dense and
-// strided, against loops over all ranks.
+// Results of functional collectives: every function, dimension and kind of element type, contiguous
+// and strided, against loops over all ranks.
 #include <doctest/doctest.h>
 
 #include <cleave/comm/functional.hpp>
@@ -12,13 +12,13 @@ using namespace cleave::testing;
 
 namespace {
 
-/// The reduction over `ranks` ranks of what each has at an index.
+/// The reduction over `ranks` ranks of their cells at an index.
 template <class T>
 T reduced_cell(ReduceOp op, int ranks, index_t i, index_t j, index_t k) {
   return reduced<T>(op, ranks, [&](int r) { return cell<T>(r, i, j, k); });
 }
 
-/// Products of some ranks' cells are exact in T.
+/// Whether products of that many ranks' cells are exact in T.
 template <class T>
 bool is_exact(ReduceOp op, int ranks) {
   return op != ReduceOp::product || ranks <= 2 || !std::is_same_v<T, half>;
@@ -26,8 +26,8 @@ bool is_exact(ReduceOp op, int ranks) {
 
 index_t& along(Extents3& extents, int dim) { return extents[std::size_t(dim)]; }
 
-/// An index of a concatenation along `dim` of parts that are `width` wide: which part, and where
-/// inside of it.
+/// An index into a concatenation along `dim` of parts of extent `width`: the part, and the index
+/// within it.
 struct Place {
   int part;
   Extents3 inside;

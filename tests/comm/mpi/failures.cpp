@@ -1,5 +1,5 @@
-// Ranks that fail in every way a process can, for failures.py: the last rank fails as the first
-// argument says, the others print what they see.
+// Ranks that fail in every way a process can, for failures.py. The last rank fails as the first
+// argument says; the others print the errors they see.
 //
 // usage: failures WAY
 #include <array>
@@ -21,7 +21,7 @@ using namespace cleave::testing;
 
 namespace {
 
-// Ends the program inside of a call of the kind that `way` names: "exit in all_gather".
+// Exits the program inside a call of the kind that `way` names: "exit in all_gather".
 void exit_inside(World& world, const std::string& way) {
   for (const CollectiveKind kind : all_kinds) {
     if (way != std::string("exit in ") + name_of(kind)) continue;
@@ -31,14 +31,15 @@ void exit_inside(World& world, const std::string& way) {
   }
 }
 
-// The first `n` ranks make a group, the last one never comes.
+// All ranks but the last make a group; the last never joins.
 void make_group(World& world) {
   std::vector<int> all;
   for (int r = 0; r < world.size(); ++r) all.push_back(r);
   world.communicator().subgroup(all, "all");
 }
 
-// Every rank waits for the next one in a group of two; only the first pair lacks the last rank.
+// Every rank waits for the next one in a group of two; only the last pair contains the rank that
+// fails.
 void wait_in_chain(World& world) {
   const int rank = world.rank(), last = world.size() - 1;
   std::shared_ptr<Communicator> pair;
@@ -97,7 +98,7 @@ int fail_and_tell(World& world, const std::string& way) {
   }
 }
 
-// The user's own MPI, for worlds that fail one after the other in the same processes.
+// MPI initialised by the user, for worlds that fail one after the other in the same processes.
 class OwnMpi {
  public:
   OwnMpi() {
@@ -106,7 +107,7 @@ class OwnMpi {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
   }
-  OwnMpi(const OwnMpi&) = delete;  // MPI starts once
+  OwnMpi(const OwnMpi&) = delete;  // MPI is initialised once per process
   OwnMpi& operator=(const OwnMpi&) = delete;
   ~OwnMpi() { MPI_Finalize(); }
 
@@ -114,7 +115,7 @@ class OwnMpi {
   int size = 1;
 };
 
-// The exit code of `worlds` that failed, of which this rank found so many wrong.
+// The exit code after `worlds` failures, of which this rank found `wrong` reported wrongly.
 int verdict(const OwnMpi& mpi, int worlds, int wrong) {
   int all = 0;
   MPI_Allreduce(&wrong, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
@@ -122,8 +123,8 @@ int verdict(const OwnMpi& mpi, int worlds, int wrong) {
   return all == 0 ? 0 : 1;
 }
 
-// In each world a rank, not always the same, throws before one of the calls; all others must hear
-// of it by name.
+// In each world a rank, not always the same, throws before one of the calls; all others must get an
+// error that names it.
 int survive_many(int worlds) {
   const OwnMpi mpi;
   int wrong = 0;
@@ -156,8 +157,8 @@ int survive_many(int worlds) {
   return verdict(mpi, worlds, wrong);
 }
 
-// Inside each kind of call, each rank in turn fails in the given way; the others must hear of it by
-// name, within the time-out and what ranks take to answer each other on a loaded machine.
+// Inside each kind of call, each rank in turn fails in the given way. The others must get an error
+// that names it, within the time-out plus the time that ranks need to respond on a loaded machine.
 int survive_every(Failing way, int argc, char** argv) {
   const OwnMpi mpi;
   const int worlds = repetitions(1);
@@ -173,7 +174,7 @@ int survive_every(Failing way, int argc, char** argv) {
         double begin = MPI_Wtime();
         try {
           communicate(world.communicator(), CollectiveKind::all_reduce, count);
-          begin = MPI_Wtime();  // who is still in that call may hear of the failure there
+          begin = MPI_Wtime();  // ranks still in that call may learn of the failure there
           fail_inside(world, kind, count, failing, way);
         } catch (const std::exception& e) {
           seen = e.what();

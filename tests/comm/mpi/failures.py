@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Programs under mpirun whose ranks fail: the others are told by name, all end, mpirun says so.
+"""Programs under mpirun whose ranks fail: errors name the rank, all ranks end, mpirun reports it.
 
 usage: failures.py PROGRAM MPIEXEC [WAY..]
 
-WAY..                   only those of these names ("throw", "exit in barrier"); default: all
+WAY..                   runs only these ways to fail ("throw", "exit in barrier"); default: all
 CLEAVE_TEST_REPEAT=N runs each way to fail N times (default 1).
 """
 
@@ -23,9 +23,9 @@ RANKS = 3
 LAST = RANKS - 1
 GATHER = "all_gather of group 'world'"
 BEGUN = "so far all is well"
-OURS = ("cleave: ", "rank ", "run: ", BEGUN)  # what a line of the library or the program opens with
+OURS = ("cleave: ", "rank ", "run: ", BEGUN)  # prefixes of the lines of the library or the program
 
-# A launcher that says something first, as MPI and hwloc do where they miss something.
+# A launcher that prints something first, as MPI and hwloc do when something is missing.
 SAYS_FIRST = ("sh", "-c", 'echo "$0" >&2; exec "$@"')
 WARNING = "hwloc/linux: failed to find sysfs cpu topology directory, aborting linux discovery."
 
@@ -48,11 +48,11 @@ class Outcome:
         self.seconds = time.monotonic() - begin
 
     def own(self):
-        """What the library and the program have written; MPI and hwloc may warn of anything."""
+        """The lines of the library and the program; MPI and hwloc may print any warnings."""
         return [line for line in self.output.splitlines() if line.startswith(OURS)]
 
     def reports(self, rank):
-        """What a rank has written to stderr."""
+        """The lines that a rank has written to stderr."""
         return [line for line in self.output.splitlines() if line.startswith(f"rank {rank}: ")]
 
     def seen_by(self, rank):
@@ -65,7 +65,7 @@ class Outcome:
 
 
 def told(outcome, text, ranks=range(LAST)):
-    """Whether each of those ranks, and no other one of them, has seen just one error: that."""
+    """Whether each of these ranks has seen exactly one error, and it contains the text."""
     return all(len(outcome.seen_by(r)) == 1 and text in outcome.seen_by(r)[0] for r in ranks)
 
 
@@ -75,7 +75,7 @@ def planted(outcome, report="planted"):
             and not any(outcome.reports(r) for r in range(LAST)))
 
 
-# way: (sentence, exit status or None for any but 0, what must hold)
+# way: (sentence, exit status or None for any but 0, condition)
 WAYS = {
     "none": ("ranks that all return end well", 0,
              lambda o: o.own() == [BEGUN]),
@@ -117,12 +117,12 @@ WAYS = {
 KINDS = ("barrier", "broadcast", "scatter", "gather", "all_gather", "reduce_scatter", "all_reduce",
          "all_to_all", "exchange")
 
-# A rank that calls exit inside of a call; mpirun calls that an error, whatever the code.
+# A rank calls exit inside a call; mpirun treats that as an error, whatever the exit code.
 EXITS = {f"exit in {kind}": ("the others hear of a rank that calls exit", None,
                              lambda o: told(o, f"rank {LAST} failed: it has called exit"))
          for kind in KINDS}
 
-# These programs repeat what they do themselves, for each kind of call.
+# These programs repeat themselves, for each kind of call.
 EVERYWHERE = {way: (sentence, 0, lambda o: f"{len(KINDS) * REPEAT} worlds failed, 0 errors were "
                                            "wrong" in o.output)
               for way, sentence in {
@@ -131,7 +131,7 @@ EVERYWHERE = {way: (sentence, 0, lambda o: f"{len(KINDS) * REPEAT} worlds failed
                   "stall everywhere": "a rank that stalls inside any call is named in time",
               }.items()}
 
-# Where processes read each other's memory, all of them see what each one asks for.
+# Where processes read each other's memory, all ranks see the requests of every rank.
 DIRECT = {way: WAYS[way] for way in ("throw", "large", "chain", "leave", "stall", "wrong call",
                                      "die", "many")} | {
     "wrong size": ("ranks that do not fit each other are told so", 1,
@@ -141,7 +141,7 @@ DIRECT = {way: WAYS[way] for way in ("throw", "large", "chain", "leave", "stall"
                                      f"rank {LAST} runs barrier", range(RANKS))),
 }
 
-# When every call is compared first, nothing moves before.
+# If every call is compared first, no data moves before an error.
 COMPARED = {way: WAYS[way] for way in ("throw", "leave", "stall")} | {
     "wrong size": ("ranks that disagree about sizes are told so before anything moves", 1,
                    lambda o: told(o, "ranks of group 'world' disagree: rank 0 runs all_gather of "
@@ -153,7 +153,7 @@ COMPARED = {way: WAYS[way] for way in ("throw", "leave", "stall")} | {
 
 
 def carried_by(transport):
-    """Ranks know what carries their collectives, and why it is not shared memory."""
+    """Ranks know the transport of their collectives, and why it is not shared memory."""
     return {"transport": ("a rank can ask what carries its collectives", 0,
                           lambda o: len([line for line in o.output.splitlines()
                                          if line.startswith(f"mpi: {transport}")]) == RANKS)}

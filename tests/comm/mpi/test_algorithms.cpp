@@ -1,6 +1,6 @@
-// What collectives between nodes may be made of besides messages of the whole group: the MPI
-// library's own, chosen by a table, and reductions that take the same scratch whatever the number
-// of ranks. Every process stands for a node of its own, unless a case says otherwise.
+// Algorithms for collectives between nodes other than messages among the whole group: the MPI
+// library's own collectives, chosen by a table, and reductions whose scratch does not grow with the
+// number of ranks. Every process stands for a node, unless a case says otherwise.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -27,7 +27,7 @@ using namespace cleave::testing;
 
 namespace {
 
-// CLEAVE_TUNE for the time of a scope.
+// Sets CLEAVE_TUNE for the duration of a scope.
 struct TuneFile {
   explicit TuneFile(const std::string& text)
       : name("/tmp/cleave-tune-" + std::to_string(getpid())) {
@@ -53,7 +53,7 @@ bool needs_processes(int count) {
   return false;
 }
 
-/// Long rows of all ranks, gathered.
+/// Gathers long rows from all ranks.
 void rows_case(Communicator& group, index_t length, Style style) {
   const int n = group.size();
   const auto value = [](index_t row, index_t j) { return double(1'000'000 * row + j); };

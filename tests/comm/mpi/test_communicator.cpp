@@ -1,5 +1,5 @@
-// The MPI backend beyond what all backends do: where its communicators come from, that it keeps to
-// itself, and messages that are split.
+// The MPI backend beyond what all backends do: the origin of its communicators, its isolation from
+// the user's messages, and split messages.
 #include <array>
 #include <memory>
 #include <string>
@@ -29,11 +29,11 @@ bool launched() {
   return false;
 }
 
-// Splits messages for the time of a scope.
+// Splits messages for the duration of a scope.
 struct MessageLimit {
   explicit MessageLimit(std::size_t bytes) { detail::mpi_message_limit = bytes; }
   ~MessageLimit() { detail::mpi_message_limit = usual; }
-  MessageLimit(const MessageLimit&) = delete;  // the limit is one
+  MessageLimit(const MessageLimit&) = delete;  // there is one limit
   MessageLimit& operator=(const MessageLimit&) = delete;
   std::size_t usual = detail::mpi_message_limit;
 };
@@ -56,7 +56,7 @@ TEST_CASE("a world has the ranks of the user's MPI_Comm, in its order") {
   MPI_Comm reversed = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, 0, size - rank, &reversed);
   const auto communicator = mpi_communicator(reversed);
-  MPI_Comm_free(&reversed);  // the library has its own
+  MPI_Comm_free(&reversed);  // the library has its own copy
   CHECK(communicator->rank() == size - 1 - rank);
   CHECK(communicator->size() == size);
   CHECK(communicator->label() == "world");

@@ -1,6 +1,5 @@
-// What ranks that are MPI processes are told when they wait in vain. Each case makes a world of its
-// own, as a world in which a rank has failed is of no use any more; whole programs that fail are
-// the subject of failures.py.
+// Errors of ranks that are MPI processes and wait in vain. Each case makes its own world, because a
+// world in which a rank has failed is unusable; failures.py tests whole programs that fail.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -23,7 +22,7 @@ using namespace cleave::testing;
 
 namespace {
 
-// A world of all processes, if they are at least two.
+// A world of all processes, if there are at least two.
 std::shared_ptr<Communicator> new_world() {
   if (Processes::get().launched() && Processes::get().size() > 1)
     return mpi_communicator(MPI_COMM_WORLD);
@@ -61,10 +60,10 @@ TEST_CASE("who does not come within the time-out is named, with the call and the
     const std::string text = error_of([&] { gather_of(*world, 3, 3); });
     const std::string expected = absent + " did not reach all_gather of group 'world' within 0.4 s";
     if (last == 1) CHECK(text == "all_gather: " + expected + " [" + rank + "]");
-    else CHECK(contains(text, expected));  // at first hand, or told by another one
+    else CHECK(contains(text, expected));  // its own error, or another rank's
   }
   Processes::get().meet(30);
-  if (world->rank() == last) {  // it is told when it comes
+  if (world->rank() == last) {  // the late rank is told when it arrives
     const std::string text = error_of([&] { gather_of(*world, 3, 3); });
     CHECK(contains(text, "failed: all_gather: " + absent + " did not reach all_gather"));
   }
@@ -138,7 +137,7 @@ TEST_CASE("a rank that is sent other sizes than it expects is told so, even unch
           " sends " + (count >= part ? "at least " : std::string()) +
           std::to_string(4 * first) + " bytes where rank 1 expects " +
           std::to_string(4 * (count + more)) + " in all_gather of group 'world'";
-      // The others have what they need, unless they hear of it while they wait.
+      // The other ranks complete the call, unless they learn of the error while they wait.
       if (rank == 1 || !text.empty()) CHECK(contains(text, expected));
       Processes::get().meet(30);
       if (rank != 1) CHECK(contains(error_of([&] { gather_of(*world, 1, 1); }), expected));

@@ -1,5 +1,6 @@
-// More than 2^31 - 1 elements in one call and from one rank, for real: 2 ranks of about 7 GB each.
-// Runs where CLEAVE_TEST_LARGE=1; split messages are tested small in test_communicator.cpp.
+// More than 2^31 - 1 elements in one call and from one rank, without reduced limits: 2 ranks of
+// about 7 GB each. Runs if CLEAVE_TEST_LARGE=1; test_communicator.cpp tests split messages at small
+// sizes.
 #include <array>
 #include <cstdint>
 #include <cstdlib>

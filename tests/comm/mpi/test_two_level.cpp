@@ -1,5 +1,5 @@
-// Groups on several nodes: shared memory on a node, messages between nodes. The processes of this
-// machine stand for those of several, two or three on each.
+// Groups on several nodes: shared memory within a node, messages between nodes. The processes of
+// this machine stand for those of several nodes, two or three on each.
 #include <array>
 #include <cstdlib>
 #include <string>
@@ -21,7 +21,7 @@ using namespace cleave::testing;
 
 namespace {
 
-// Runs the body on that many processes of each node, on two nodes at least.
+// Runs the body with that many processes per node, on at least two nodes.
 void on_nodes(int per_node, const RankBody& body) {
   if (Processes::get().size() < 2 * per_node) return skip("needs more processes");
   const Changed nodes(detail::mpi_ranks_per_node, per_node);
@@ -40,7 +40,7 @@ void all_cases(World& world) {
       equal_parts_case<double>(world.communicator(), length, style);
 }
 
-// Short gathers and scatters of several styles in one round, with an exchange among them.
+// Short gathers and scatters of several styles in one round, together with an exchange.
 void packed_cases(World& world) {
   const int n = world.size(), rank = world.rank();
   const std::vector<Box> pieces = uneven_pieces(n, 0, 3);

@@ -1,4 +1,4 @@
-// Ranks that communicate by NCCL: threads, each with a GPU of its own, on the stand-ins.
+// Ranks that communicate by NCCL: threads, each with its own GPU, on the stand-ins.
 #pragma once
 
 #include <cstdlib>
@@ -13,14 +13,14 @@
 
 namespace cleave::testing {
 
-/// A variable of the environment for the time of a scope.
+/// Sets an environment variable for the duration of a scope.
 class Setting {
  public:
   Setting(const char* name, const std::string& value) : name_(name) {
     if (const char* before = std::getenv(name)) before_ = before;
     setenv(name, value.c_str(), 1);
   }
-  Setting(const Setting&) = delete;  // the scope has one
+  Setting(const Setting&) = delete;  // restores the variable once
   Setting& operator=(const Setting&) = delete;
   ~Setting() {
     if (before_.empty()) unsetenv(name_);
@@ -32,7 +32,7 @@ class Setting {
   std::string before_;
 };
 
-/// Runs `body(World&)` on worlds of that many ranks, which have a GPU each.
+/// Runs `body(World&)` on worlds of the given sizes, with one GPU per rank.
 inline void over_nccl(std::initializer_list<int> counts, const RankBody& body) {
   const Setting path("CLEAVE_CUDA_COMM", "nccl");
   for (const int ranks : counts) {

@@ -1,5 +1,5 @@
-// What a redistribution issues to NCCL, as text, without ranks: the steps of its plan, lowered for
-// one rank of a mesh that exists on paper only.
+// The NCCL calls of a redistribution, as text, without running ranks: the steps of its plan,
+// lowered for one rank of a mesh that is not running.
 #pragma once
 
 #include <memory>
@@ -43,7 +43,7 @@ inline std::string text_of(const detail::NcclPlan& plan) {
   return text;
 }
 
-/// What rank `rank` of a mesh does for a redistribution of float32, step by step.
+/// The calls of rank `rank` of a mesh for a redistribution of float32, step by step.
 inline std::string nccl_calls(const Layout& from, const Layout& to, const Shape& shape,
                               const Shape& extents, int rank) {
   const int ranks = int(extents.product());

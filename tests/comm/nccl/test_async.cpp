@@ -1,4 +1,4 @@
-// Events between streams: what an asynchronous redistribution orders, and nothing else.
+// Events between streams: an asynchronous redistribution orders what it must, and nothing else.
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -33,7 +33,7 @@ TEST_CASE("an asynchronous redistribution joins two streams by two events") {
   over_nccl({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
     const auto x = distribute_tensor(counting(4, 3), mesh, Shard<0>{});
-    static_cast<void>(x.redistribute_async(Replicate{}).wait());  // makes groups and streams
+    static_cast<void>(x.redistribute_async(Replicate{}).wait());  // creates groups and streams
 
     cuda_stand_in::Recording recording;
     const cudaStream_t compute = cuda::current_stream().get();
@@ -46,7 +46,7 @@ TEST_CASE("an asynchronous redistribution joins two streams by two events") {
     const std::string ended = lines_of(
         recording, {"cudaStreamWaitEvent", "cudaEventSynchronize", "cudaStreamSynchronize"});
 
-    // the side stream waits for what the compute stream has, then communicates, then is marked
+    // the side stream waits for the compute stream, communicates, and then records an event
     CAPTURE(begun);
     CHECK(
         begun.starts_with("cudaEventRecord(event 1, stream 1)\n"
@@ -56,7 +56,7 @@ TEST_CASE("an asynchronous redistribution joins two streams by two events") {
     REQUIRE(begun.find("ncclAllGather") < mark);
     const std::string event = begun.substr(mark + 16, begun.find(',', mark) - mark - 16);
     CHECK(begun.substr(mark) == "cudaEventRecord(" + event + ", stream 2)\n");
-    // the compute stream waits for the mark; the host for nothing
+    // the compute stream waits for that event; the host waits for nothing
     CHECK(ended == "cudaStreamWaitEvent(" + event + ", stream 1)\n");
 
     const auto values = all.full_tensor().to(Host{});
@@ -72,7 +72,7 @@ TEST_CASE("a stream that does not wait reads what is not there yet") {
     Tensor<float, 2, Cuda> late({2, 3});
     late.fill_(-1);
     cuda::current_stream().synchronize();
-    // the planted mistake: a copy on another stream, and no event before it is gathered
+    // the planted error: a copy on another stream, without an event between it and the gather
     const cuda::Stream other(cuda::Stream::Kind::communication);
     {
       const cuda::StreamGuard guard(other);

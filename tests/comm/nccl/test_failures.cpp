@@ -1,5 +1,5 @@
-// What goes wrong over NCCL: errors of calls, errors that come later, ranks that do not come or do
-// something else. Every rank gets an error that says what happened, and nothing blocks.
+// Failures over NCCL: errors of calls, asynchronous errors, ranks that do not take part or make
+// other calls. Every rank gets an error that says what happened, and nothing blocks.
 #include <array>
 #include <chrono>
 #include <mutex>
@@ -25,7 +25,7 @@ using cleave::testing::Setting;
 
 namespace {
 
-/// What each rank was told; a rank that was told nothing has an empty text.
+/// The error of each rank; empty for a rank without an error.
 class Told {
  public:
   explicit Told(int ranks) : texts_(std::size_t(ranks)) {}
@@ -46,7 +46,7 @@ class Told {
   std::vector<std::string> texts_;
 };
 
-/// `ranks` ranks over NCCL call f(world, x): x[S0] has as many elements on each.
+/// `ranks` ranks over NCCL call f(world, x), where x[S0] has the same number of elements on each.
 template <class F>
 void ranks_with_tensor(int ranks, const F& f) {
   over_nccl({ranks}, [&](World& world) {
@@ -104,7 +104,7 @@ TEST_CASE("a rank that does not come is named when the time is over") {
     }
     told.run(world, [&] {
       x.full_tensor().to(Host{});
-      // who comes late may still get what the others had sent, but not twice
+      // a late rank may still receive what the others had sent, but only once
       if (world.rank() == 1) x.full_tensor().to(Host{});
     });
   });
@@ -118,14 +118,14 @@ TEST_CASE("a rank that does not come is named when the time is over") {
   CHECK(seconds_since(begin) < 15);
 }
 
-/// Two ranks that have communicated on both of their streams call f(rank, x), x[S0], keep what it
-/// returns, and wait until they are told of a failure.
+/// Two ranks that have communicated on both of their streams call f(rank, x), with x[S0], keep its
+/// result, and wait until they get an error.
 template <class F>
 void wait_for_failure(Told& told, const F& f) {
   const auto begin = std::chrono::steady_clock::now();
   ranks_with_tensor(2, [&](World& world, const auto& x) {
     world.communicator().state().check = CheckLevel::local;
-    static_cast<void>(x.redistribute_async(Replicate{}).wait());  // makes groups and streams
+    static_cast<void>(x.redistribute_async(Replicate{}).wait());  // creates groups and streams
     x.full_tensor().to(Host{});
     told.run(world, [&] {
       [[maybe_unused]] const auto kept = f(world.rank(), x);
@@ -143,7 +143,7 @@ TEST_CASE("a rank that skips one collective of the side stream is found among ot
     x.full_tensor();
     std::optional<decltype(x.redistribute_async(Replicate{}))> beside;
     if (rank == 0) beside = x.redistribute_async(Replicate{});
-    x.full_tensor().to(Host{});  // ends
+    x.full_tensor().to(Host{});  // completes
     return beside;
   });
   CAPTURE(told[0]);
@@ -172,7 +172,7 @@ TEST_CASE("a communicator that is not made in time is gone, whatever hangs besid
   ranks_with_tensor(3, [&](World& world, const auto& x) {
     world.communicator().state().check = CheckLevel::local;
     x.full_tensor().to(Host{});
-    if (world.rank() == 0) x.full_tensor();  // hangs: an abort of the other one waits for it
+    if (world.rank() == 0) x.full_tensor();  // hangs: aborting the other communicator waits for it
     world.barrier();
     nccl_stand_in::hold_call("ncclCommInitRank");
     told.run(world, [&] {
@@ -219,7 +219,7 @@ TEST_CASE("a graph that is not launched by all ranks ends when the time is over"
   CHECK(told[0] == text);
   CHECK(contains(told[1], "rank 0 failed: cuda::Graph::launch: a collective of it did not end"));
   CHECK(seconds_since(begin) < 15);
-  CHECK(cuda_stand_in::take_faults() == "");  // of an abort that the graph's owner waits for
+  CHECK(cuda_stand_in::take_faults() == "");  // such as an abort that the graph's owner waits for
 }
 
 TEST_CASE("ranks that make different calls are told so before they hang") {
@@ -271,7 +271,7 @@ TEST_CASE("a communicator that is closed while a peer has gone does not block") 
     told.run(world, [&] {
       const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
       const auto x = ones<float>({8}, mesh, Shard<0>{});
-      if (world.rank() == 0) x.full_tensor();  // enqueued; nobody waits for it
+      if (world.rank() == 0) x.full_tensor();  // enqueued; no host thread waits for it
     });
   });
   CHECK(seconds_since(begin) < 20);

@@ -1,4 +1,4 @@
-// CUDA graphs of steps that communicate, and the memory that their launches use again.
+// CUDA graphs of steps that communicate, and the memory that their launches reuse.
 #include <chrono>
 #include <memory>
 #include <thread>
@@ -34,7 +34,7 @@ struct Gathering {
   }
 };
 
-/// Communicable tensors that nobody else may write to.
+/// Communicable tensors that no other code may write to.
 class Bystanders {
  public:
   explicit Bystanders(Communicator& group) {
@@ -123,7 +123,7 @@ TEST_CASE("a capture goes on undisturbed while earlier collectives of its stream
     const Gathering step(mesh);
     step();
     cuda::current_stream().synchronize();
-    for (int i = 0; i < 3; ++i) step();  // two of them are behind the one that is watched
+    for (int i = 0; i < 3; ++i) step();  // two of them come after the one that is monitored
     const cuda::Graph graph([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(600));
       step();
@@ -138,7 +138,7 @@ TEST_CASE("memory for communication may grow within a graph's function") {
     const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
     const Tensor<float, 1, Cuda> last({1});
     const cuda::Graph graph([&] {
-      cuda::communicable<float>({20 << 20}, mesh.communicator()).fill_(1);  // more than a slab has
+      cuda::communicable<float>({20 << 20}, mesh.communicator()).fill_(1);  // larger than a slab
       const auto small = cuda::communicable<float>({1}, mesh.communicator());
       small.fill_(3);
       last.copy_(small);

@@ -1,4 +1,4 @@
-// Communicators that come from the user or go to the user; memory that NCCL knows.
+// Communicators taken from the user or given to the user; memory registered with NCCL.
 #include <array>
 #include <complex>
 #include <cstdlib>
@@ -31,7 +31,7 @@ TEST_CASE("a mesh is made of the user's communicator, and gives its own back") {
       const auto x = ones<float>({6}, mesh, Shard<0>{});
       CHECK(sum(x).redistribute(Replicate{}).local().item() == 6);
     }
-    // it is still theirs
+    // the communicator still belongs to its owner
     const auto x = ones<float>({6}, first, Shard<0>{});
     CHECK(x.full_tensor().to(Host{})(5) == 1);
   });
@@ -49,7 +49,7 @@ TEST_CASE("the group of an axis is made with the mesh, once") {
 
 TEST_CASE("what tensors are staged through is pinned before ranks wait for each other") {
   over_nccl({1}, [](World& world) {
-    std::vector<std::shared_ptr<void>> held;  // all that is pinned already
+    std::vector<std::shared_ptr<void>> held;  // all memory pinned so far
     while (held.size() < cuda::PinnedPool::max_free) held.push_back(cuda::PinnedPool::get().take());
     const cuda_stand_in::Recording making;
     const auto mesh = init_device_mesh<tp>(world, {1}, Cuda{});
@@ -71,7 +71,7 @@ TEST_CASE("communicators of one device are ordered, and close when their work ha
     const char* const order = std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
     CHECK(std::string(order == nullptr ? "" : order) == "1");
   });
-  CHECK(cuda_stand_in::take_faults() == "");  // of registrations that end too early, among others
+  CHECK(cuda_stand_in::take_faults() == "");  // among others, no registration ended too early
 }
 
 TEST_CASE("ranks that communicate by NCCL have no access to each other's tensors") {

@@ -1,6 +1,6 @@
-// Call by call, what every redistribution issues to NCCL, on ranks that run it: functions, counts,
-// communicators and streams against what follows from index lists; values against naive loops. A
-// rank's calls are recorded by the stand-ins for NCCL and CUDA, which move the memory, too.
+// The NCCL calls of every redistribution, one by one, on ranks that run it: functions, counts,
+// communicators and streams are compared with what follows from index lists, values with naive
+// loops. The stand-ins for NCCL and CUDA record a rank's calls and also move the data.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -29,7 +29,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-/// How many elements of one list the other one has too.
+/// The number of elements of one list that are also in the other.
 std::size_t common(const std::vector<Indices>& a, std::vector<Indices> b) {
   std::sort(b.begin(), b.end());
   return std::size_t(std::count_if(a.begin(), a.end(), [&](const Indices& index) {
@@ -37,7 +37,7 @@ std::size_t common(const std::vector<Indices>& a, std::vector<Indices> b) {
   }));
 }
 
-/// The indices that the rank at `at` has under a step's layout, whose axes apply in its order.
+/// The indices of the rank at `at` under a step's layout, whose axes apply in the order it gives.
 std::vector<Indices> held(const StepLayout& layout, const Indices& shape, const Indices& mesh,
                           const Indices& at) {
   std::vector<Indices> lists;
@@ -60,7 +60,7 @@ std::vector<Indices> held(const StepLayout& layout, const Indices& shape, const 
   return result;
 }
 
-/// The calls that a rank is to issue for a step.
+/// The calls that a rank must issue for a step.
 Lines expected(const Step& step, const MeshState& mesh, const Indices& shape,
                const std::string& stream) {
   const Indices extents = naive::to_indices(mesh.extents());
@@ -95,7 +95,7 @@ Lines expected(const Step& step, const MeshState& mesh, const Indices& shape,
       if (even && !before[0].empty()) return {line("ncclAllGather", before[self].size(), where)};
       break;
     case StepKind::all_to_all: {
-      bool equal = true;  // on all ranks of the mesh, as they have to know without asking
+      bool equal = true;  // on all ranks of the mesh, so that every rank decides alike
       for (const Indices& anyone : naive::all_indices(extents))
         equal = equal && held(step.from, shape, extents, anyone).size() == before[0].size() &&
                 held(step.to, shape, extents, anyone).size() == after[0].size();
@@ -109,10 +109,10 @@ Lines expected(const Step& step, const MeshState& mesh, const Indices& shape,
     }
     default: break;
   }
-  return {"exchange"};  // checked by what it moves
+  return {"exchange"};  // checked by the data that it moves
 }
 
-/// What the sends and receives of all ranks add up to: nobody receives what it has, or twice.
+/// Totals of a rank's sends and receives, to check that it receives only what it lacks, and once.
 struct Moved {
   std::size_t sent = 0, received = 0, sends = 0, receives = 0;
 };
@@ -127,7 +127,7 @@ Moved moved_by(const Lines& lines) {
   return moved;
 }
 
-/// The calls that move data: groups and memory are made at first use.
+/// The calls that move data, without those that create groups and memory at first use.
 Lines nccl_lines(const cuda_stand_in::Recording& recording) {
   Lines lines;
   for (const cuda_stand_in::Call& call : recording.calls())
@@ -135,7 +135,7 @@ Lines nccl_lines(const cuda_stand_in::Recording& recording) {
   return lines;
 }
 
-/// The sends and receives that the list begins with, taken off it.
+/// Removes the sends and receives at the beginning of the list. @return the removed calls
 Lines take_transfers(Lines& lines) {
   const auto end = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
     return !line.starts_with("ncclSend") && !line.starts_with("ncclRecv");
@@ -145,7 +145,7 @@ Lines take_transfers(Lines& lines) {
   return transfers;
 }
 
-/// Runs one redistribution on this rank. @return how many elements or calls were not as they are to
+/// Runs one redistribution on this rank. @return the number of wrong elements and calls
 int wrong(const MeshState& mesh, const Layout& from, const Layout& to, const Indices& shape) {
   const Shape global = naive::shape_of(shape);
   const Indices extents = naive::to_indices(mesh.extents());

@@ -1,4 +1,4 @@
-// docs/nccl.md holds the table of calls that the plans give.
+// docs/nccl.md contains the table of calls that the plans issue.
 #include <algorithm>
 #include <fstream>
 #include <sstream>

@@ -1,5 +1,5 @@
-// Calls of NCCL that wait: for peers that do not come, for graphs, for a driver that is busy. The
-// failure detector ends them, or goes on without them.
+// NCCL calls that block: on peers that do not take part, on graphs, on a busy driver. The failure
+// detector ends them, or proceeds without them.
 #include <array>
 #include <chrono>
 #include <memory>
@@ -36,7 +36,7 @@ class Stopwatch {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-/// What two ranks are told by f(world), which gets nothing to do with collective checks.
+/// The errors of two ranks that run f(world) without collective checks.
 template <class F>
 std::array<std::string, 2> errors_of_two(const F& f) {
   std::array<std::string, 2> errors;
@@ -73,7 +73,7 @@ TEST_CASE("a collective that waits on the host for its peers ends when the time 
   CHECK(contains(errors[1], "rank 0 failed"));
   CHECK(watch.seconds() < 10);
   CHECK(nccl_stand_in::live_communicators() == 0);
-  CHECK(cuda_stand_in::take_faults() == "");  // of memory that is freed under the waiting call
+  CHECK(cuda_stand_in::take_faults() == "");  // no memory was freed under the blocked call
 }
 
 TEST_CASE("a collective that does not end though all have come says what may be the reason") {
@@ -112,7 +112,7 @@ TEST_CASE("the time is over although the driver answers nothing") {
     const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
     const auto x = ones<float>({8}, mesh, Shard<0>{});
     x.full_tensor().to(Host{});
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // that has been seen to end
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // its completion has been noticed
     world.barrier();
     cuda_stand_in::hold_call("cudaEventQuery");
     const std::string error = error_of([&] {
@@ -146,7 +146,7 @@ TEST_CASE("a call that waits on the user's communicator keeps no one else from h
     const std::string error = error_of([&] {
       while (watch.seconds() < 20) cuda::current_stream().synchronize();
     });
-    if (world.rank() == 1)  // the owner ends what waits
+    if (world.rank() == 1)  // the communicator's owner aborts the blocked call
       for (const ncclComm_t one : comms) {
         ncclGroupStart();
         ncclCommAbort(one);

@@ -1,4 +1,4 @@
-// Threads that fail or disagree: what each of them threw, and calls that they make.
+// Threads that fail or disagree: the errors of each, and calls that they make.
 #pragma once
 
 #include <exception>
@@ -12,11 +12,11 @@
 namespace cleave::testing {
 
 struct Outcome {
-  std::vector<std::string> texts;  ///< what each rank threw
-  std::string thrown;              ///< what run_threads threw
+  std::vector<std::string> texts;  ///< the message of what each rank threw
+  std::string thrown;              ///< the message of what run_threads threw
 };
 
-/// Runs f on threads; what a rank throws is written down and goes on its way.
+/// Runs f on threads. Records what a rank throws, then rethrows it.
 template <class F>
 Outcome outcome_of(int ranks, F f) {
   Outcome outcome{std::vector<std::string>(std::size_t(ranks)), ""};

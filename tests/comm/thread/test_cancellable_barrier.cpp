@@ -30,7 +30,7 @@ TEST_CASE("a round that all have come to cannot be closed") {
   barrier.arrive(1);
   CHECK(!barrier.close(0));
   CHECK(barrier.close(1));
-  CHECK(!barrier.close(0));  // closed since, but that round is open
+  CHECK(!barrier.close(0));  // the barrier is closed by now, but that round is open
 }
 
 TEST_CASE("a closed barrier stays closed, whoever comes after") {

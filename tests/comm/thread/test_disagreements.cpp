@@ -1,4 +1,4 @@
-// What happens when threads disagree about a call: all of them hear of it, and can go on.
+// Threads that disagree about a call: all of them get an error, and can go on.
 #include <string>
 #include <vector>
 
@@ -9,7 +9,7 @@
 using namespace cleave;
 using namespace cleave::testing;
 
-TEST_SUITE_BEGIN("threads only");  // their ranks are threads, however the program was started
+TEST_SUITE_BEGIN("threads only");  // ranks are threads here, even under mpirun
 
 TEST_CASE("what a rank finds wrong while it reads fails the call on all ranks, which can go on") {
   for (const int n : {2, 3, 7}) {

@@ -1,5 +1,5 @@
-// What happens when threads fail, leave or come late: the others hear of it, in whatever group they
-// wait, nothing hangs, and nobody reads memory of a rank that has gone.
+// Threads that fail, leave or are late: the other ranks get an error in whatever group they wait,
+// nothing hangs, and no rank reads the memory of a rank that has gone.
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -30,7 +30,7 @@ std::shared_ptr<Communicator> group_of(World& world, std::vector<int> ranks, con
 
 }  // namespace
 
-TEST_SUITE_BEGIN("threads only");  // their ranks are threads, however the program was started
+TEST_SUITE_BEGIN("threads only");  // ranks are threads here, even under mpirun
 
 TEST_CASE("a rank that throws wakes all others, which name it and its error") {
   for (const int n : {2, 4, 7}) {
@@ -57,7 +57,7 @@ TEST_CASE("a rank that throws, leaves or stalls inside any call is named by all 
           const double timeout = way == Failing::stalls ? 0.25 : 5;
           std::vector<double> waited(std::size_t(n), 0.0);
           const Outcome outcome = outcome_of(n, [&](World& world) {
-            // with the usual time-out: threads may begin late
+            // with the default time-out: threads may start late
             communicate(world.communicator(), CollectiveKind::all_reduce, 1000);
             world.communicator().state().timeout_seconds = timeout;
             const auto begin = std::chrono::steady_clock::now();
@@ -187,8 +187,8 @@ TEST_CASE("with checks on, a failure in the comparison wakes the others, too") {
 }
 
 TEST_CASE("nobody reads tensors of a rank that has unwound") {
-  // Tensors live as long as one call; a rank throws before it, or finds an error inside of it, at a
-  // moment that differs from run to run. Sanitizers see what goes wrong.
+  // Tensors live for one call. A rank throws before the call or finds an error inside it, at a time
+  // that varies between runs. Sanitizers detect invalid accesses.
   for (int seed = 0; seed < 120; ++seed) {
     const int n = 2 + seed % 6, culprit = seed % n, moment = seed % 11;
     std::atomic<int> finished{0};
@@ -209,7 +209,7 @@ TEST_CASE("nobody reads tensors of a rank that has unwound") {
         c.source = source.view();
         c.destination = destination.view();
         group.run(
-            c);  // the longer destination: refused before the entry barrier, or found behind it
+            c);  // the longer destination: refused before the entry barrier, or found after it
       }
       ++finished;
     });

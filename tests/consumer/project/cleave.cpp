@@ -1,2 +1,2 @@
-// Where the compiled mode is compiled, in a program that links no library of it.
+// Defines the compiled mode in a program that links no library of it.
 #include <cleave/compiled.hpp>

@@ -1,4 +1,4 @@
-// A program of somebody who uses cleave: four ranks on a 2 x 2 mesh add up a distributed table.
+// A user's program: four ranks on a 2 x 2 mesh sum a distributed table.
 #include <cstdio>
 
 #include <cleave/cleave.hpp>

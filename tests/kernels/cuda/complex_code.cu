@@ -1,4 +1,4 @@
-// Functions of complex numbers, each in a kernel of its own whose code complex_code.py reads.
+// Functions of complex numbers, each in its own kernel, whose code complex_code.py reads.
 #include <complex>
 
 #include <cleave/kernels/arithmetic.hpp>

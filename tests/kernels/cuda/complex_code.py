@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Device code computes complex numbers: nvcc drops the operators of std::complex without a word.
+"""Device code computes complex numbers: nvcc silently drops the operators of std::complex.
 
 usage: complex_code.py SOURCE_ROOT NVCC
 
-Counts the instructions that each kernel of complex_code.cu was compiled to. Runs without a GPU.
+Counts the instructions of each compiled kernel of complex_code.cu. Runs without a GPU.
 """
 
 import pathlib
@@ -15,8 +15,8 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from cases import Cases
 
-# The instructions that a function cannot do without, and how many of them, by what the mangled
-# name of its kernel contains.
+# The minimum number of certain instructions that a function needs, by a substring of the mangled
+# name of its kernel.
 NEEDED = {
     "3AddE": ("add", 2), "3SubE": ("sub", 2), "3MulE": ("mul|fma", 4), "3DivE": ("div", 3),
     "6FoldedIN6cleave3SumE": ("add", 2), "6FoldedIN6cleave7ProductE": ("mul|fma", 4),
@@ -34,7 +34,7 @@ def kernels(code):
 
 
 def least(code, name, operations):
-    """How many of the operations there are at least in kernels of such names."""
+    """The smallest number of such instructions in any kernel with such a name."""
     return min((count(body, operations) for kernel, body in code if name in kernel), default=-1)
 
 

@@ -1,4 +1,4 @@
-// The cases of all kernels for GPUs, compiled as one.
+// All cases of GPU kernels, compiled as one file.
 #include "test_arg_reduce_dim.cpp"
 #include "test_exact_sums.cpp"
 #include "test_gather_rows.cpp"

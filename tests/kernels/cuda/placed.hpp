@@ -1,5 +1,5 @@
-// Strided arrays in device memory for tests of kernels: inside of a larger buffer whose other
-// elements must stay as they are, at places that are aligned to an element only.
+// Strided arrays in device memory for tests of kernels: part of a larger buffer whose other
+// elements must not change, at addresses aligned only to the element.
 #pragma once
 
 #include <cstddef>
@@ -25,15 +25,15 @@ inline Shape shape(std::initializer_list<index_t> extents) {
   return s;
 }
 
-/// Where the elements of an array are, counted in elements of its buffer.
+/// The positions of an array's elements, counted in elements of its buffer.
 struct Place {
   Shape extents{};
   Shape strides{};
   index_t first = 0;  ///< offset of element (0, .., 0)
   index_t size = 0;   ///< of the buffer
 
-  /// Dimensions in the storage order `order`, outermost first (row-major if empty), each with a
-  /// number of elements to spare (none if empty).
+  /// Dimensions in the storage order `order`, outermost first (row-major if empty), each followed
+  /// by a number of spare elements (none if empty).
   static Place of(const Shape& extents, std::vector<int> order = {}, std::vector<int> gaps = {},
                   index_t first = 0) {
     Place p{extents, Shape::filled(extents.dims, 1), first, 0};
@@ -48,14 +48,14 @@ struct Place {
     return p;
   }
 
-  /// The same array with every element repeated along dimension d.
+  /// The same array with dimension d broadcast.
   Place repeating(int d) const {
     Place p = *this;
     p.strides[d] = 0;
     return p;
   }
 
-  /// The offsets of all elements in row-major order, one index at a time.
+  /// The offsets of all elements in row-major order, computed one by one.
   std::vector<index_t> offsets() const {
     std::vector<index_t> all;
     Shape index = Shape::filled(extents.dims, 0);
@@ -69,7 +69,7 @@ struct Place {
   }
 };
 
-/// An integer as any element type; whole numbers and a few fractions.
+/// A number as any element type: integers and a few fractions.
 template <class T>
 T entry(index_t i) {
   const auto number = (i * 7919 + i / 13) % 251;
@@ -85,7 +85,7 @@ T entry(index_t i) {
   }
 }
 
-/// Buffers on the host: `std::vector<bool>` has no elements to copy.
+/// A host buffer: `std::vector<bool>` has no elements that can be copied.
 template <class T>
 struct HostArray {
   std::unique_ptr<T[]> elements;
@@ -96,7 +96,7 @@ struct HostArray {
   const T& operator[](index_t i) const { return elements[std::size_t(i)]; }
 };
 
-/// An array on the device, and what its buffer held at first.
+/// An array on the device, and the original contents of its buffer.
 template <class T>
 class Placed {
  public:
@@ -115,7 +115,7 @@ class Placed {
   kernels::Strided<T> write() const { return {data(), place_.extents, place_.strides}; }
   View view() const { return {data(), dtype_of<T>(), place_.extents, place_.strides}; }
 
-  /// The elements at first, in row-major order.
+  /// The original elements, row-major.
   HostArray<T> values() const {
     const auto offsets = place_.offsets();
     HostArray<T> result(index_t(offsets.size()));
@@ -123,7 +123,7 @@ class Placed {
     return result;
   }
 
-  /// The elements now.
+  /// The current elements, row-major.
   HostArray<T> result() const {
     const HostArray<T> buffer = download();
     const auto offsets = place_.offsets();
@@ -132,8 +132,8 @@ class Placed {
     return result;
   }
 
-  /// How many elements of the buffer are not what they should be: those of the array `expected`
-  /// in row-major order, up to what `close(actual, expected)` allows, all others untouched.
+  /// The number of wrong elements in the buffer: those of the array must equal `expected`, in
+  /// row-major order, as judged by `close(actual, expected)`; all others must be unchanged.
   template <class E, class Close>
   index_t wrong(const E& expected, const Close& close) const {
     const HostArray<T> now = download();
@@ -148,13 +148,13 @@ class Placed {
     return count;
   }
 
-  /// The same, bit by bit.
+  /// The same with bitwise comparison.
   template <class E>
   index_t wrong(const E& expected) const {
     return wrong(expected, [](const T& a, const T& b) { return same_bits(a, b); });
   }
 
-  /// A NaN equals a NaN, whatever its bits.
+  /// NaNs are equal, whatever their bits.
   static bool same_bits(const T& a, const T& b) {
     if constexpr (!std::is_integral_v<T>) {
       if (a != a && b != b) return true;
@@ -187,7 +187,7 @@ class Placed {
   std::shared_ptr<void> device_;
 };
 
-/// What a wait for the device throws; empty if all is well.
+/// The error thrown by a wait for the device; empty if there is none.
 inline std::string reported() {
   return error_of([] { cuda::current_stream().synchronize(); });
 }

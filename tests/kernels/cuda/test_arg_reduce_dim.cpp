@@ -14,8 +14,8 @@ using namespace cleave::testing;
 
 namespace {
 
-/// What is wrong with values and indices: one after the other along the dimension, a NaN is the
-/// most extreme, the first one found stays.
+/// Checks values and indices: along the dimension, a NaN is the most extreme value, and the first
+/// of equal elements wins. @return an error message; empty if all is well
 template <class Op, class T>
 index_t misfound(const Placed<T>& in, int dim, index_t first) {
   const Shape& extents = in.place().extents;

@@ -1,4 +1,4 @@
-// Exact sums on a GPU against those of the host, whose words do not depend on any order.
+// Exact sums on a GPU compared with the host's; their words do not depend on the order.
 #include <complex>
 #include <cstdint>
 #include <limits>
@@ -18,7 +18,7 @@ using namespace cleave::testing;
 
 namespace {
 
-/// Numbers of many magnitudes, of which many cancel; infinities and NaNs where they are asked for.
+/// Numbers of many magnitudes, many of which cancel; infinities and NaNs on request.
 template <class T>
 Placed<T> summands(const Place& place, unsigned seed, bool specials) {
   std::mt19937 random(seed);
@@ -47,13 +47,13 @@ Strided<const T> on_host(const HostArray<T>& values, const Shape& extents) {
   return {values.elements.get(), extents, row_major_strides(extents)};
 }
 
-/// Whether a word is a digit of what marks say is no number: nobody reads it.
+/// Whether a word is a digit of a result marked as not finite; its value is not used.
 bool is_void(const HostArray<ExactWord>& words, index_t i, const ExactFormat& format) {
   const index_t number = i / format.words(), at = i % format.words();
   return at < format.digits && words[number * format.words() + format.digits] != 0;
 }
 
-/// How many words, and results, differ from the host's.
+/// The number of words and results that differ from the host's.
 template <ExactTerms Terms, class T, class... Y>
 index_t misadded_exactly(unsigned mask, const ExactEpilogue& epilogue, const Placed<T>& x,
                          const Y&... y) {

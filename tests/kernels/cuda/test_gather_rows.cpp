@@ -16,7 +16,7 @@ using namespace cleave::testing;
 
 namespace {
 
-/// Indices into `rows` rows, each of them once at least if there is room.
+/// Indices into `rows` rows; each row occurs at least once if there are enough indices.
 template <class I>
 Placed<I> indices_at(const Place& place, index_t rows) {
   HostArray<I> buffer(place.size);
@@ -125,7 +125,7 @@ TEST_CASE("an index that is none of a row is reported; its row is zeros, or left
 
   const Placed<float> target(Place::of(shape({5, 8})), 70);
   const HostArray<float> before = target.values();
-  // what is seen is not always what the user has: 3 more, if it is too large
+  // the kernel sees the user's index plus 3 if the index is too large; the error has the user's
   scatter_add_rows(On<Cuda>{}, out.read(), indices.read(), target.write(), {0, 5, "sums", 3});
   CHECK(is_one_of(reported(), {"sums: index 2 is not in [0, 2)", "sums: index 87 is not in [0, 2)",
                                "sums: index -7 is not in [0, 2)"}));
@@ -136,7 +136,7 @@ TEST_CASE("an index that is none of a row is reported; its row is zeros, or left
       sums[chosen[i] * 8 + k] += now[i * 8 + k];
   CHECK(target.wrong(sums) == 0);
 
-  // rows 2 to 6 of 9 are here
+  // this part has rows 2 to 6 of 9
   gather_rows(On<Cuda>{}, table.read(), indices.read(), out.write(), {2, 9});
   CHECK(is_one_of(reported(),
                   {"index: index 90 is not in [0, 9)", "index: index -7 is not in [0, 9)"}));

@@ -17,7 +17,7 @@ using namespace cleave::testing;
 
 namespace {
 
-/// Small whole numbers: every product and sum is exact in all element types.
+/// Small integers: every product and sum is exact in all element types.
 template <class T>
 T small(index_t i) {
   const int value = int(i * 7 % 5) - 2;
@@ -26,7 +26,7 @@ T small(index_t i) {
   else return T(float(value));
 }
 
-/// A matrix, or a batch of them, of small numbers.
+/// A matrix, or a batch of matrices, of small numbers.
 template <class T>
 Placed<T> factor(const Place& place, index_t seed) {
   HostArray<T> buffer(place.size);
@@ -34,7 +34,7 @@ Placed<T> factor(const Place& place, index_t seed) {
   return Placed<T>(place, std::move(buffer));
 }
 
-/// Ways to store a batch of matrices; what an index means stays the same.
+/// Ways to store a batch of matrices; the meaning of an index stays the same.
 std::vector<Place> storages(index_t batches, index_t rows, index_t cols) {
   const Shape extents = shape({batches, rows, cols});
   Place every_other = Place::of(extents, {}, {0, int(cols), 0}, 1);
@@ -76,7 +76,7 @@ index_t mismultiplied(const Place& pa, const Place& pb, const Place& pc) {
   if (batches.count == 1) gemm(On<Cuda>{}, x, y, matrix<T>(c.data(), pc));
   else gemm_batched(On<Cuda>{}, x, y, matrix<T>(c.data(), pc), batches);
   return c.wrong(products(a, b), [](const T& actual, const T& expected) {
-    return actual == expected;  // -0 is 0
+    return actual == expected;  // -0 equals 0
   });
 }
 
@@ -84,7 +84,7 @@ struct Size {
   index_t m, k, n;
 };
 
-/// The six elements of a product of 16-bit floats: each is the sum of row(i) * factor, i < k.
+/// The six elements of a product in a 16-bit type: each is the sum of row(i) * factor, i < k.
 template <class Row>
 std::vector<float> sums_in_half(index_t k, const Row& row, float factor) {
   const Place pa = Place::of(shape({1, 2, k})), pb = Place::of(shape({1, k, 3}));
@@ -175,13 +175,13 @@ TEST_CASE("floats are multiplied with all their bits, unless TF32 is allowed") {
 }
 
 TEST_CASE("sums of 16-bit floats are accumulated in float") {
-  // a sum in half would stay at 512
+  // a sum accumulated in half would stay at 512
   const auto sums = sums_in_half(4096, [](index_t) { return 1.0f; }, 0.25f);
   CHECK(sums == std::vector<float>(6, 1024));
 }
 
 TEST_CASE("parts of sums of 16-bit floats are not rounded, and do not overflow") {
-  const index_t k = 65536;  // each half of a sum is above the largest half
+  const index_t k = 65536;  // each half of the sum exceeds the largest half-precision number
   const auto sums = sums_in_half(k, [](index_t i) { return i < k / 2 ? 4.0f : -4.0f; }, 1);
   CHECK(sums == std::vector<float>(6, 0));
 }
@@ -211,7 +211,7 @@ TEST_CASE("a batch may have more products, and a complex matrix more rows, than 
 TEST_CASE("complex factors may lie at any address that their type allows") {
   using C = std::complex<double>;
   const Place place = Place::of(shape({1, 2, 2}));
-  const Placed<double> parts(Place::of(shape({9})));  // aligned to 8 bytes only, behind the first
+  const Placed<double> parts(Place::of(shape({9})));  // parts + 1 is aligned to 8 bytes only
   const auto* const factors = reinterpret_cast<const C*>(parts.data() + 1);
   const Placed<C> c(place);
   gemm(On<Cuda>{}, Matrix<const C>{factors, 2, 2, 2, 1}, Matrix<const C>{factors, 2, 2, 2, 1},

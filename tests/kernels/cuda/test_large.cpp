@@ -1,4 +1,4 @@
-// Arrays of more than 2^32 elements: bytes with a few marks, of which a few are looked at.
+// Arrays of more than 2^32 elements: bytes with a few marks, of which a few are checked.
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -24,7 +24,7 @@ struct Increment {
   CLEAVE_HOST_DEVICE std::int8_t operator()(std::int8_t a) const { return std::int8_t(a + 1); }
 };
 
-/// Bytes on the device, one more than are used.
+/// Bytes on the device, allocated with one spare byte.
 class Bytes {
  public:
   explicit Bytes(index_t size)
@@ -52,7 +52,7 @@ class Bytes {
   std::shared_ptr<void> memory_;
 };
 
-/// Whether the device has that much memory to spare. The stand-in would take hours.
+/// Whether the device has that much free memory. The stand-in would take hours.
 bool has_room(index_t bytes) {
 #if defined(__CUDACC__)
   std::size_t free = 0, total = 0;

@@ -1,4 +1,4 @@
-// How many threads the runtime is asked for: what moves more bytes at a time asks for fewer.
+// The number of threads requested: kernels that move more bytes per thread request fewer.
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -13,7 +13,7 @@ using namespace cleave;
 
 namespace {
 
-/// Threads of all kernels that f() enqueues.
+/// The number of threads of all kernels that f() enqueues.
 template <class F>
 index_t threads_of(const F& f) {
   const cuda_stand_in::Recording recording;
@@ -36,7 +36,7 @@ TEST_CASE_TEMPLATE("rows of small elements that are aligned to nothing move word
   wide.fill_(T(3.0f));
   const auto part = wide.slice(1, 1, cols + 1);
   const index_t words = rows * cols * index_t(sizeof(T)) / 4;
-  CHECK(threads_of([&] { packed.copy_(part); }) <= words / 3);  // four words each, some wasted
+  CHECK(threads_of([&] { packed.copy_(part); }) <= words / 3);  // four words each, some unused
   CHECK(float(packed.to(Host{})(rows - 1, cols - 1)) == 3);
 }
 

@@ -88,7 +88,7 @@ TEST_CASE("loops of more than 2^31 steps are cut into pieces that make them up")
       too_large += piece.size() >= cuda::detail::max_steps;
       first += piece.start[0] == 0;
       unaligned += piece.dims == 1 && piece.start[0] % 1024 != 0;
-      // the pieces follow each other in the dense array
+      // the pieces follow each other in the contiguous array
       CHECK(loops.at(0).offset[0] == steps - piece.size());
       CHECK(loops.at(loops.size() - 1).offset[0] == steps - 1);
       index_t end = 0;

@@ -27,7 +27,7 @@ struct Above {
   }
 };
 
-/// What the map of arrays with `n` elements should give, element by element.
+/// The expected map of arrays with `n` elements, element by element.
 template <class R, class F, class... T>
 HostArray<R> mapped(index_t n, const F& f, const Placed<T>&... in) {
   return [&](const auto&... values) {
@@ -37,7 +37,7 @@ HostArray<R> mapped(index_t n, const F& f, const Placed<T>&... in) {
   }(in.values()...);
 }
 
-/// How many elements are wrong after a map to `place`, whose inputs are placed at a, b and c.
+/// The number of wrong elements after a map to `place`, with inputs placed at a, b and c.
 template <class T>
 index_t mismapped(const Place& place, const Place& a, const Place& b, const Place& c) {
   const Placed<T> out(place, 77), x(a, 100), y(b, 200), z(c, 300);

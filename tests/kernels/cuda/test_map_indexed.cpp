@@ -1,4 +1,4 @@
-// Random elements on a GPU: bit by bit those of the host, whose values have tests of their own.
+// Random elements on a GPU: bitwise equal to the host's, whose values are tested elsewhere.
 #include <complex>
 #include <cstdint>
 
@@ -21,7 +21,7 @@ struct Index {
   CLEAVE_HOST_DEVICE index_t operator()(index_t i) const { return i; }
 };
 
-/// A box of [7, 40, 9], drawn on the host and on the device, in any order of dimensions.
+/// A box of [7, 40, 9], drawn on the host and on the device, with dimensions in any storage order.
 template <class T, class F>
 void check_drawn(const F& f) {
   const Box box{shape({2, 5, 1}), shape({6, 38, 8})};

@@ -18,7 +18,7 @@ using namespace cleave::testing;
 
 namespace {
 
-/// How many indices are not those of a stable sort on the host, where NaNs are largest.
+/// The number of indices that differ from a stable sort on the host, where NaNs are largest.
 template <class T>
 index_t misordered(const Placed<T>& in, int dim, index_t count, bool descending) {
   Shape extents = in.place().extents;

@@ -15,7 +15,7 @@ using namespace cleave::testing;
 
 namespace {
 
-/// The type of sums that are exact, or nearly so.
+/// A type in which sums are exact, or nearly so.
 template <class T>
 using exact_t = std::conditional_t<
     is_complex<T>, std::complex<double>,
@@ -43,7 +43,7 @@ Shape kept_extents(const Shape& extents, unsigned mask) {
   return kept;
 }
 
-/// The reduction element by element, in row-major order.
+/// The reduction, element by element in row-major order.
 template <class Op, class R, class T>
 std::vector<exact_t<R>> reduced(const Placed<T>& in, unsigned mask) {
   const Shape& extents = in.place().extents;
@@ -63,7 +63,7 @@ std::vector<exact_t<R>> reduced(const Placed<T>& in, unsigned mask) {
   return result;
 }
 
-/// How many results are wrong: other than the naive ones by more than `tolerance`, relatively.
+/// The number of results that differ from the naive ones by more than `tolerance`, relatively.
 template <class Op, class T, class R = T, class Epilogue = Same>
 index_t misreduced(const Place& place, unsigned mask, double tolerance = 0,
                    const Epilogue& epilogue = {}) {

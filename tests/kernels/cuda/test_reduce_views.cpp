@@ -15,7 +15,7 @@ using namespace cleave::testing;
 
 namespace {
 
-/// One more operand, as the host's ranks do it.
+/// Reduces one more operand, as the host does for its ranks.
 template <class A>
 A combined(ReduceOp op, const A& a, const A& b) {
   if constexpr (is_complex<A>) {
@@ -30,7 +30,7 @@ A combined(ReduceOp op, const A& a, const A& b) {
   }
 }
 
-/// How many elements are wrong after elements [begin, end) of a reduction over ranks.
+/// The number of wrong elements after reducing elements [begin, end) over ranks.
 template <class T>
 index_t misreduced(ReduceOp op, const std::vector<Place>& from, const Place& to, index_t begin,
                    index_t end) {
@@ -71,7 +71,7 @@ TEST_CASE_TEMPLATE("a reduction combines the ranks' elements in rank order", T, 
        {ReduceOp::sum, ReduceOp::avg, ReduceOp::max, ReduceOp::min, ReduceOp::product}) {
     if (op == ReduceOp::avg && std::is_integral_v<T>) continue;
     if ((op == ReduceOp::max || op == ReduceOp::min) && is_complex<T>) continue;
-    if (op == ReduceOp::product && is_complex<T>) continue;  // rounds differently: below
+    if (op == ReduceOp::product && is_complex<T>) continue;  // rounds differently; tested below
     for (const int ranks : {2, 7})
       for (const index_t n : {0, 5, 67})
         for (const index_t first : {0, 1}) {
@@ -145,7 +145,7 @@ TEST_CASE("a graph of a reduction of many operands finds them at every launch") 
   const Placed<float> result(place, 7);
   const cuda::Graph graph(
       [&] { reduce_range(Cuda{}, ReduceOp::sum, operands, result.view(), 0, 50); });
-  const std::vector<const void*> other(ranks, &result);  // where a host's table has been
+  const std::vector<const void*> other(ranks, &result);  // reuses the memory of the host's table
   for (int i = 0; i < 2; ++i) {
     graph.launch();
     CHECK(result.wrong(expected) == 0);

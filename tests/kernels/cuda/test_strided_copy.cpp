@@ -13,7 +13,7 @@
 using namespace cleave;
 using namespace cleave::testing;
 
-// a thread moves 16 bytes at a time, so that threads which follow each other fill sectors
+// a thread moves 16 bytes at a time, so that consecutive threads fill whole sectors
 static_assert(cuda::detail::pack_width<cuda::detail::word_t<16>>() == 1);
 static_assert(cuda::detail::pack_width<std::complex<double>>() == 1);
 static_assert(alignof(cuda::detail::Pack<std::complex<double>, 1>) == 16);
@@ -22,7 +22,7 @@ static_assert(cuda::detail::pack_width<float, double>() == 2);
 
 namespace {
 
-/// How many elements are wrong after a copy.
+/// The number of wrong elements after a copy.
 template <class T>
 index_t miscopied(const Place& from, const Place& to) {
   const Placed<T> source(from, 1);
@@ -45,7 +45,7 @@ index_t misfilled(const Place& to) {
 
 TEST_CASE_TEMPLATE("a transposed matrix has its elements where the indices say", T, std::uint8_t,
                    bfloat16, float, std::complex<float>, std::complex<double>) {
-  // Around the edges of tiles, of packs, and of planes that are too narrow for tiles.
+  // Extents at the edges of tiles and packs, and planes too narrow for tiles.
   for (const index_t rows : {1, 2, 3, 15, 16, 33, 64, 129, 196})
     for (const index_t cols : {1, 5, 16, 31, 64, 132})
       for (const int gap : {0, 1, 2, 4}) {
@@ -98,7 +98,7 @@ TEST_CASE_TEMPLATE("rows are shifted from any byte of a word to any other one", 
   for (const index_t cols : {31, 32, 33, 34, 35, 36, 1025})
     for (index_t from = 0; from < 4; ++from)
       for (index_t to = 0; to < 4; ++to)
-        for (const int gap : {1, 4}) {  // rows begin anywhere, or all alike
+        for (const int gap : {1, 4}) {  // alignment of rows: arbitrary, or all alike
           CAPTURE(cols);
           CAPTURE(from);
           CAPTURE(to);

@@ -12,11 +12,11 @@
 namespace cuda_stand_in {
 namespace {
 
-constexpr std::size_t granule = 256;  // of addresses, as with cudaMalloc
-constexpr std::size_t guard = 256;    // poison behind every block
+constexpr std::size_t granule = 256;  // alignment of addresses, as with cudaMalloc
+constexpr std::size_t guard = 256;    // bytes of poison behind every block
 constexpr std::size_t huge_page = std::size_t(2) << 20;
 
-constexpr std::size_t large = std::size_t(256) << 20;  // of which dead blocks keep no pages
+constexpr std::size_t large = std::size_t(256) << 20;  // larger dead blocks keep no pages
 
 constexpr std::size_t round_up(std::size_t value, std::size_t to) {
   return (value + to - 1) / to * to;
@@ -37,7 +37,7 @@ Arena::Arena(std::size_t capacity, int device, bool pool)
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (range == MAP_FAILED) throw std::bad_alloc();
   base_ = static_cast<std::byte*>(huge_page_after(range));
-  madvise(base_, capacity_, MADV_HUGEPAGE);  // to expose and to hide costs time by the page
+  madvise(base_, capacity_, MADV_HUGEPAGE);  // exposing and hiding cost time per page
   holes_.emplace(0, capacity_);
   guard_range(base_, capacity_);
 }

@@ -1,8 +1,8 @@
-// One kind of memory of one device: a reserved range of addresses from which blocks are taken.
+// One kind of memory of one device: a reserved range of addresses from which blocks are allocated.
 //
-// The range can be read and written only while it is exposed, which it is while the machine runs
-// operations. Fresh and dead blocks are full of poison; a dead block rests in quarantine, and when
-// it leaves, the poison is looked at, as are the bytes behind every block when it dies.
+// The range is readable and writable only while it is exposed, that is, while the machine runs
+// operations. Fresh and dead blocks are filled with poison. A dead block rests in quarantine; its
+// poison is checked when it leaves. The guard bytes behind a block are checked when the block dies.
 #pragma once
 
 #include <cstddef>
@@ -13,44 +13,44 @@
 
 namespace cuda_stand_in {
 
-/// What one call for memory returned.
+/// The result of one allocation.
 struct Block {
   std::size_t size = 0;      ///< bytes asked for
-  std::size_t reserved = 0;  ///< bytes taken, with the guard behind
-  bool usable = false;       ///< for operations: allocated, and not yet freed, in stream order
-  bool freed = false;        ///< for the host: given back, perhaps not yet in stream order
-  bool guarded = false;      ///< the poison behind it has been laid
-  bool of_graph = false;     ///< comes to life with every launch of a graph
+  std::size_t reserved = 0;  ///< bytes taken, including the guard behind the block
+  bool usable = false;       ///< by operations: allocated and not yet freed, in stream order
+  bool freed = false;        ///< by the host, perhaps not yet in stream order
+  bool guarded = false;      ///< the poison behind the block has been written
+  bool of_graph = false;     ///< becomes usable with every launch of a graph
 };
 
 class Arena {
  public:
   Arena(std::size_t capacity, int device, bool pool);
-  Arena(const Arena&) = delete;  // blocks are addresses within the range, which is kept for good
+  Arena(const Arena&) = delete;  // blocks are addresses within the range, which is never unmapped
 
   int device() const { return device_; }
-  /// Whether blocks come and go in stream order.
+  /// Whether blocks are allocated and freed in stream order.
   bool pool() const { return pool_; }
   bool contains(const void* address) const;
 
   void expose();
   void hide();
 
-  /// A block that is not usable yet; null if there is no room.
+  /// Allocates a block that is not usable yet. @return null if there is no room
   void* allocate(std::size_t size);
   /// Makes the block usable and fills it with poison. The arena is exposed.
   void begin(void* address);
   /// Makes the block unusable until it begins again. The arena is exposed.
   void suspend(void* address);
   /// Ends the block's life. The arena is exposed.
-  /// @return what is wrong with the memory behind the block; empty if nothing
+  /// @return an error message if the guard behind the block was overwritten; empty otherwise
   std::string end(void* address);
-  /// Lets dead blocks go until at most `bytes` remain in quarantine. The arena is exposed.
-  /// @return what is wrong with their memory; empty if nothing
+  /// Recycles dead blocks until at most `bytes` remain in quarantine. The arena is exposed.
+  /// @return an error message if their memory was written to; empty otherwise
   std::string recycle(std::size_t bytes);
 
-  /// Looks at the guards of live blocks and at the whole quarantine. The arena is exposed.
-  /// @return what is wrong; empty if nothing, and when nothing has changed since the last look
+  /// Checks the guards of live blocks and the whole quarantine. The arena is exposed.
+  /// @return an error message; empty if all is well or nothing has changed since the last check
   std::string inspect();
 
   /// The block that holds [address, address + size) and has not been recycled; null if none does.
@@ -68,7 +68,7 @@ class Arena {
 
   std::byte* base_ = nullptr;
   std::size_t capacity_;
-  std::size_t touched_ = 0;  ///< what lies beyond has never been exposed
+  std::size_t touched_ = 0;  ///< bytes beyond this have never been exposed
   std::size_t exposed_ = 0;
   int device_;
   bool pool_;

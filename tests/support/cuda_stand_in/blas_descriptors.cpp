@@ -1,4 +1,4 @@
-// Entry points of cuBLASLt: descriptors. They touch no device, as there.
+// Entry points of cuBLASLt: descriptors. As in cuBLASLt, they touch no device.
 #include "blas_descriptors.hpp"
 
 #include <cstring>

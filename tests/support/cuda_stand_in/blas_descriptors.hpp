@@ -1,4 +1,4 @@
-// What the descriptors of cuBLASLt hold here: the library's opaque structs are storage for these.
+// The contents of cuBLASLt's descriptors. The library's opaque structs are storage for them.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace cuda_stand_in {
 
-/// By columns, as cuBLASLt has matrices unless it is told otherwise.
+/// Column-major unless told otherwise, as in cuBLASLt.
 struct MatrixLayout {
   std::uint32_t type;
   std::uint64_t rows;
@@ -26,11 +26,11 @@ struct MatmulDescriptor {
 
 struct MatmulPreference {
   std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
-  std::uint64_t workspace = 0;                         ///< most bytes
-  std::uint32_t alignments[4] = {256, 256, 256, 256};  ///< that A, B, C and D have at least
+  std::uint64_t workspace = 0;                         ///< maximum, in bytes
+  std::uint32_t alignments[4] = {256, 256, 256, 256};  ///< minimum alignments of A, B, C and D
 };
 
-/// The descriptor in the library's storage.
+/// The descriptor held in the library's opaque struct.
 template <class Held, class Opaque>
 Held& held_by(Opaque* opaque) {
   static_assert(sizeof(Held) <= sizeof(Opaque));

@@ -1,9 +1,9 @@
 // Entry points of cuBLASLt: handles, the choice of an algorithm, and the product itself.
 //
 // The one algorithm relies on what it was chosen for, as the real ones do: operands aligned as the
-// preference promised, and as much workspace as the choice asked for, which it overwrites. Where
-// the preference lets it, it adds partial sums as the 16-bit floats that the result has. Products
-// are those that the project asks for: D = op(A) op(B), without conjugates, C being D.
+// preference promised, and a workspace of the requested size, which it overwrites. If the
+// preference allows it, partial sums are added in the result's 16-bit type. Only the products that
+// the project uses are supported: D = op(A) op(B), without conjugates, with C equal to D.
 #include <algorithm>
 #include <string>
 
@@ -18,10 +18,10 @@ using namespace cuda_stand_in;
 
 namespace {
 
-constexpr std::uint64_t mark = 0x6d6d;  // of an algorithm that was chosen here
+constexpr std::uint64_t mark = 0x6d6d;  // of an algorithm chosen by the stand-in
 constexpr std::size_t max_workspace = std::size_t(64) << 10;
 
-// What users of cuBLASLt report that it refuses.
+// Limits beyond which users report that cuBLASLt refuses a product.
 constexpr std::int64_t max_batches = 65535, max_complex_columns = 4194240;
 
 cublasStatus_t status_of(cudaError_t error) {
@@ -41,7 +41,7 @@ bool is_known(std::int32_t operation) {
   return operation == CUBLAS_OP_N || operation == CUBLAS_OP_T;
 }
 
-// Of the combinations of types that cuBLASLt documents, those with one type for A, B and D.
+// The combinations of types documented by cuBLASLt in which A, B and D have the same type.
 bool supported(const MatmulDescriptor& descriptor, const MatrixLayout& a, const MatrixLayout& b,
                const MatrixLayout& d) {
   if (a.type != b.type || a.type != d.type) return false;

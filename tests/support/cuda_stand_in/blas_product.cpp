@@ -26,7 +26,7 @@ void write(void* base, std::int64_t index, T value) {
   std::memcpy(static_cast<std::byte*>(base) + index * std::int64_t(sizeof(T)), &value, sizeof(T));
 }
 
-/// An element of any type that converts to Number.
+/// Reads an element of any type that converts to Number.
 template <class Number>
 Number load(cudaDataType type, const void* base, std::int64_t index) {
   if constexpr (std::is_floating_point_v<Number>) {
@@ -58,7 +58,7 @@ void store(cudaDataType type, void* base, std::int64_t index, Number value) {
   }
 }
 
-/// What is left of a number that is stored as an element of that type.
+/// Rounds a number to the given element type.
 template <class Number>
 Number as_stored(cudaDataType type, Number value) {
   std::byte element[sizeof(Number)];
@@ -66,7 +66,7 @@ Number as_stored(cudaDataType type, Number value) {
   return load<Number>(type, element, 0);
 }
 
-/// The nearest number of 10 mantissa bits, ties away from zero.
+/// Rounds to the nearest number with 10 mantissa bits, ties away from zero.
 float round_to_tf32(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const bool finite = (bits & 0x7f800000u) != 0x7f800000u;
@@ -82,7 +82,7 @@ Number rounded(Number value, bool tf32) {
   return value;
 }
 
-/// rows x cols elements of one batch, row after row.
+/// The rows x cols elements of one batch, row-major.
 template <class Number>
 std::vector<Number> packed(const Operand& operand, std::int64_t batch, std::int64_t rows,
                            std::int64_t cols, bool tf32) {

@@ -1,4 +1,4 @@
-// The arithmetic of a matrix product, by loops: D = op(A) op(B), for each batch.
+// The arithmetic of matrix products, by loops: D = op(A) op(B), for each batch.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace cuda_stand_in {
 
-/// A matrix, or a batch of them, as the product sees it.
+/// A matrix or a batch of matrices.
 struct Operand {
   void* base = nullptr;
   cudaDataType type{};
@@ -21,22 +21,22 @@ struct Operand {
   }
 };
 
-/// A, of m x k, and B, of k x n, after op; D, of m x n.
+/// A is m x k and B is k x n, after op; D is m x n.
 struct Product {
   std::int64_t m = 0, n = 0, k = 0, batches = 1;
   Operand a, b, d;
   cudaDataType scale{};
   bool tf32 = false;     ///< operands lose the last 13 bits of their mantissas
-  bool split = false;    ///< k is halved, and the two sums are added as elements of D
+  bool split = false;    ///< k is halved, and the two sums are added in the type of D
 
-  /// Accumulates in float, double or complex of them, whichever `scale` says (float for half).
+  /// Accumulates in the type `scale` says: float (also for half), double, or their complex types.
   void compute() const;
 };
 
-/// Whether a factor of the product is that number.
+/// Whether a factor of the product equals `number`.
 bool is_number(cudaDataType scale, const void* factor, double number);
 
-/// Bytes of an element; 0 for a type that products do not have.
+/// Bytes of an element; 0 for a type that products do not support.
 std::size_t bytes_of(cudaDataType type);
 
 }  // namespace cuda_stand_in

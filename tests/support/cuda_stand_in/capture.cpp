@@ -42,7 +42,7 @@ void Capture::join(const std::shared_ptr<Capture>& capture, CUstream_st& stream,
 
 void Capture::finish() {
   finished_ = true;
-  // The last of these may be what keeps this alive.
+  // The last stream may hold the last reference to this object.
   std::shared_ptr<Capture> keep;
   for (auto& [stream, own] : lanes_) keep = std::exchange(stream->capture, nullptr);
 }

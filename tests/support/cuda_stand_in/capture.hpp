@@ -1,8 +1,8 @@
-// Graphs of operations, and streams that are being captured into one.
+// Graphs of operations, and streams that are being captured into a graph.
 //
-// A graph keeps the streams it was captured from as lanes: a lane's nodes run in their order, and
-// nodes of different lanes in the order that events gave them. A launch enqueues every lane on a
-// hidden stream of its own, so that nodes run by the machine's rule as any operation does.
+// A graph keeps the streams it was captured from as lanes. Nodes of a lane run in order; nodes of
+// different lanes are ordered by the captured events. A launch enqueues every lane on a separate
+// hidden stream, so that nodes run by the machine's rule, like any operation.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace cuda_stand_in {
 struct GraphNode {
   Operation operation;
   std::size_t lane = 0;
-  std::vector<std::size_t> after;  ///< earlier nodes
+  std::vector<std::size_t> after;  ///< indices of earlier nodes
 };
 
 /// The nodes of a graph, shared by its handle, its executables and its launches.
@@ -27,14 +27,14 @@ struct GraphBody {
   Device* device = nullptr;
   std::vector<GraphNode> nodes;
   std::size_t lanes = 0;
-  std::vector<void*> allocations;  ///< live as long as this does
+  std::vector<void*> allocations;  ///< freed with this object
 
   GraphBody() = default;
   GraphBody(const GraphBody&) = delete;  // owns its allocations
   ~GraphBody();
 };
 
-/// The streams that take part in one capture, and the graph that grows.
+/// The streams that take part in one capture, and the graph being built.
 class Capture {
  public:
   Capture(CUstream_st& origin, cudaStreamCaptureMode mode);
@@ -42,12 +42,12 @@ class Capture {
   void add(CUstream_st& stream, Operation operation);
   /// The nodes that the stream's next one will follow.
   const std::vector<std::size_t>& tail(CUstream_st& stream) { return lanes_[&stream].tail; }
-  /// Makes the stream's next node follow these too; the stream takes part from now on.
+  /// Makes the stream's next node follow these nodes too. The stream joins the capture.
   static void join(const std::shared_ptr<Capture>& capture, CUstream_st& stream,
                    const std::vector<std::size_t>& nodes);
   /// Ends the capture of all streams.
   void finish();
-  /// Makes the capture fail when it ends: something was called that cannot be captured.
+  /// Makes the capture fail when it ends, because a call was made that cannot be captured.
   void invalidate() { valid_ = false; }
 
   bool valid() const { return valid_; }
@@ -56,10 +56,10 @@ class Capture {
   /// Whether the origin's tail comes after all nodes.
   bool joined();
   CUstream_st& origin() { return origin_; }
-  /// Whether this thread may call what is unsafe while something is captured.
+  /// Whether this thread may make unsafe calls during the capture.
   bool tolerates_unsafe_calls() const;
   const std::shared_ptr<GraphBody>& graph() { return graph_; }
-  /// When it has ended: events that were recorded in it do not keep the graph.
+  /// Call after `finish`: events recorded in the capture do not keep the graph alive.
   std::shared_ptr<GraphBody> take_graph() { return std::move(graph_); }
 
  private:
@@ -69,7 +69,7 @@ class Capture {
   };
   Lane& lane(CUstream_st& stream);
 
-  unsigned long long number_;  ///< of all captures
+  unsigned long long number_;  ///< counts all captures
   CUstream_st& origin_;
   cudaStreamCaptureMode mode_;
   std::thread::id thread_ = std::this_thread::get_id();
@@ -79,7 +79,7 @@ class Capture {
   bool finished_ = false;
 };
 
-/// What a call returns that must not be made while a stream is captured; such a capture fails.
+/// The error of a call that must not be made while a stream is captured. Such a capture fails.
 cudaError_t refuse_while_capturing(Machine& machine);
 
 }  // namespace cuda_stand_in
@@ -91,5 +91,5 @@ struct CUgraph_st {
 struct CUgraphExec_st {
   std::shared_ptr<cuda_stand_in::GraphBody> body;
   std::vector<CUstream_st*> lanes{};       ///< hidden streams
-  cuda_stand_in::Point previous_launch{};  ///< launches of one executable follow each other
+  cuda_stand_in::Point previous_launch{};  ///< launches of one executable run in order
 };

@@ -1,5 +1,5 @@
-// What every entry point does around its own work: it takes the lock, lets planted errors and the
-// failure of the device go first, records the call, and remembers the thread's last error.
+// Work common to all entry points: takes the lock, returns planted errors and the failure of the
+// device first, records the call, and remembers the thread's last error.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace cuda_stand_in {
 
-/// What a recording shows of a call.
+/// The arguments of a call that a recording shows.
 struct Arguments {
   std::optional<cudaStream_t> stream{};
   std::optional<cudaEvent_t> event{};
@@ -20,26 +20,26 @@ struct Arguments {
   std::string_view detail{};
 };
 
-/// What the entry point works with.
+/// The state passed to the work of an entry point.
 struct Context {
   Machine& machine;
   Lock& lock;
-  Device& device;  ///< the thread's current one
+  Device& device;  ///< the calling thread's current device
 
-  /// The stream of a handle; null if there is none.
+  /// The stream of a handle; null if the handle is invalid.
   CUstream_st* stream(cudaStream_t handle) const { return machine.stream(handle, device.index); }
 };
 
 /// Adds the call to the thread's recording, if there is one.
 void record_call(const char* function, const Arguments& arguments);
 
-/// The error that `fail_call` planted for this call of the function, if any; counts the call.
+/// The error that `fail_call` planted for this call of the function, if any. Counts the call.
 cudaError_t planted_error(std::string_view function);
 
-/// Waits as long as `hold_call` says.
+/// Waits while `hold_call` holds this function.
 void wait_while_held(Lock& lock, std::string_view function);
 
-/// Remembers what a call returns; an answer of "not ready", too, as the runtime does.
+/// Remembers the returned error, including "not ready", as the runtime does.
 inline cudaError_t remember(cudaError_t error) {
   if (error != cudaSuccess) ThreadState::get().last_error = error;
   return error;

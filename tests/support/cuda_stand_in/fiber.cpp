@@ -27,7 +27,7 @@ thread_local Fiber* starting = nullptr;
 
 extern "C" void cuda_stand_in_switch(void** save, void* load);
 
-// Saves the registers that a callee preserves and the stack pointer, and loads the other side's.
+// Saves the callee-saved registers and the stack pointer, and loads those of the other side.
 asm(R"(
 .text
 .globl cuda_stand_in_switch
@@ -56,7 +56,8 @@ struct Fiber::Switch {
   static void create(Fiber&) {}
   static void destroy(Fiber&) {}
 
-  // What the switch pops: six registers and the address of `run`, on a stack as after a call.
+  // Lays out the stack that the switch pops: six registers and the address of `run`, as after a
+  // call.
   static void prepare(Fiber& fiber) {
     auto** top = reinterpret_cast<void**>(fiber.top_);
     *--top = nullptr;
@@ -105,7 +106,7 @@ Fiber::Fiber() {
   if (range == MAP_FAILED) throw std::bad_alloc();
   mprotect(range, page, PROT_NONE);
   stack_ = static_cast<std::byte*>(range);
-  // Frames of different fibers that begin at the same place of a page would share cache sets.
+  // Frames of different fibers at the same page offset would compete for the same cache sets.
   static std::atomic<std::size_t> fibers = 0;
   top_ = stack_ + stack_bytes - fibers++ % 13 * 320;
   Switch::create(*this);
@@ -121,7 +122,7 @@ void Fiber::prepare(void (*entry)(void*), void* argument) {
   entry_ = entry;
   argument_ = argument;
   const bool idle = std::exchange(finished_, false);
-  if (idle && started_) return;  // it waits in `run` for the next entry
+  if (idle && started_) return;  // the fiber waits in `run` for the next entry
   started_ = true;
   inside_frames_ = nullptr;
   asan_clear_stack(stack_ + page, stack_bytes - page);

@@ -1,6 +1,6 @@
-// A flow of control with a stack of its own, which stops in the middle and goes on later.
+// A flow of control with its own stack, which can be suspended and resumed.
 //
-// Switching costs a few nanoseconds on x86-64, where it saves what a function must preserve, and a
+// A switch costs a few nanoseconds on x86-64, where it saves only the callee-saved registers, and a
 // system call elsewhere (ucontext). AddressSanitizer and ThreadSanitizer are told of each switch.
 #pragma once
 
@@ -14,14 +14,14 @@ class Fiber {
   ~Fiber();
   Fiber(const Fiber&) = delete;  // its stack holds pointers to it
 
-  /// Makes the next `resume` call `entry(argument)`; whatever the fiber was doing is abandoned, and
-  /// destructors on its stack do not run.
+  /// Makes the next `resume` call `entry(argument)`. Work in progress on the fiber is abandoned,
+  /// and destructors on its stack do not run.
   void prepare(void (*entry)(void*), void* argument);
 
-  /// Runs the fiber until it suspends itself or `entry` returns. Called from outside.
+  /// Runs the fiber until it suspends itself or `entry` returns. Called from outside the fiber.
   void resume();
 
-  /// Goes back to the caller of `resume`. Called by the fiber's own code.
+  /// Returns to the caller of `resume`. Called by code running on the fiber.
   void suspend();
 
   /// Whether `entry` has returned.
@@ -31,16 +31,16 @@ class Fiber {
   struct Switch;
   [[noreturn]] static void run();
 
-  std::byte* stack_;        ///< its lowest page is a guard
+  std::byte* stack_;        ///< the lowest page is a guard page
   std::byte* top_;          ///< where the frames begin
-  void* inside_ = nullptr;  ///< where the fiber goes on
+  void* inside_ = nullptr;  ///< where the fiber resumes
   void* outside_ = nullptr;
   bool started_ = false;  ///< `run` has a frame on the stack
   void (*entry_)(void*) = nullptr;
   void* argument_ = nullptr;
   bool finished_ = true;
 
-  // For the sanitizers: the fake stack and the handle of either side, the outer stack's bounds.
+  // For the sanitizers: the fake stack and handle of each side, and the bounds of the outer stack.
   void* inside_frames_ = nullptr;
   void* outside_frames_ = nullptr;
   const void* outer_stack_ = nullptr;

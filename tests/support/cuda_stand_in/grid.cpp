@@ -20,13 +20,13 @@ dim3 gridDim;
 namespace cuda_stand_in {
 namespace {
 
-/// The numbers 0 .. count-1 in the order that tests have set.
+/// The numbers 0 .. count-1 in the order that the test has set.
 class Permutation {
  public:
   Permutation(std::size_t count, ThreadOrder order, std::mt19937& random)
       : count_(count), order_(order), random_(random) {}
 
-  /// Draws the next shuffle.
+  /// Draws a new shuffle.
   void renew() {
     if (order_ != ThreadOrder::shuffled) return;
     numbers_.resize(count_);
@@ -50,7 +50,7 @@ uint3 index_in(dim3 extents, std::size_t number) {
   return {unsigned(number % extents.x), unsigned(row % extents.y), unsigned(row / extents.y)};
 }
 
-/// A thread that waits at a barrier, on a fiber of its own.
+/// A thread waiting at a barrier. It occupies its fiber.
 struct Waiting {
   Fiber* fiber;
   uint3 thread;
@@ -58,7 +58,7 @@ struct Waiting {
   unsigned line;
 };
 
-/// Runs the blocks of one launch; barriers of device code find the one that runs.
+/// Runs the blocks of one launch. Barriers in device code find the runner through `current`.
 class BlockRunner {
  public:
   BlockRunner(dim3 block, ThreadOrder order, const std::function<void()>& thread)
@@ -77,7 +77,8 @@ class BlockRunner {
   static inline BlockRunner* current = nullptr;
 
  private:
-  // What a fiber does: thread after thread, until one stops, on whose stack the fiber then stays.
+  // A fiber's entry: runs threads in turn until one stops at a barrier; that thread keeps the
+  // fiber.
   static void start_threads(void* runner) {
     auto& self = *static_cast<BlockRunner*>(runner);
     while (self.started_ < self.count_) {
@@ -100,7 +101,7 @@ class BlockRunner {
   std::vector<Waiting> waiting_;
 };
 
-/// Fibers that no thread is on; they outlive launches.
+/// Fibers that no thread occupies; they are reused across launches.
 std::vector<Fiber*>& idle_fibers() {
   static auto* fibers = new std::vector<Fiber*>;  // under the machine's lock
   return *fibers;

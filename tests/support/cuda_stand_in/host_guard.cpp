@@ -41,7 +41,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
         "device without peer access\n");
   else if (device_code_depth > 0)
     say("cuda stand-in: device code touched an address that is not in device memory\n");
-  // Whoever watched before has its say about where; if nobody did, the program ends here.
+  // A handler installed earlier runs next and may report the location; without one, abort here.
   if (others.sa_flags & SA_SIGINFO) {
     others.sa_sigaction(signal, info, context);
   } else if (others.sa_handler != SIG_DFL && others.sa_handler != SIG_IGN) {

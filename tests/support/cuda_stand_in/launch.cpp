@@ -1,4 +1,4 @@
-// Kernels on streams: the limits that CUDA sets to a launch, and the operation that it becomes.
+// Kernels on streams: CUDA's limits on a launch, and the operation that a launch enqueues.
 #include <string>
 #include <utility>
 

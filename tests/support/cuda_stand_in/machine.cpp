@@ -59,7 +59,7 @@ Point Machine::enqueue(CUstream_st& stream, Operation operation) {
     stream.capture->add(stream, std::move(operation));
     return stream.end();
   }
-  // The legacy stream and the blocking streams of its device keep the order of their operations.
+  // The legacy stream and the blocking streams of its device are ordered with each other.
   CUstream_st& legacy = *stream.device->legacy;
   if (&stream == &legacy) {
     for (CUstream_st& other : streams_) {
@@ -80,7 +80,7 @@ Point Machine::enqueue(CUstream_st& stream, Operation operation) {
   return point;
 }
 
-// Follows what the point needs down to an operation that needs nothing more, and runs that.
+// Follows the dependencies of the point down to an operation without open ones, and runs that.
 Machine::Step Machine::step(Point point) {
   if (reached(point)) return Step::reached;
   std::size_t depth = 0;
@@ -163,7 +163,7 @@ cudaError_t Machine::wait(Lock& lock, Point point) {
 }
 
 cudaError_t Machine::wait(Lock& lock, Device& device) {
-  // By index: while this waits, other threads may create streams.
+  // By index, because other threads may create streams during the wait.
   for (std::size_t i = 0; i < streams_.size(); ++i)
     if (streams_[i].device == &device) wait(lock, streams_[i].end());
   return device.failure;

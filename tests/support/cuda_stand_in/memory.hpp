@@ -1,4 +1,4 @@
-// All memory that the machine knows: of devices, in arenas, and pinned memory of the host.
+// All memory that the machine knows: device memory, in arenas, and pinned host memory.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace cuda_stand_in {
 
-/// Arenas by device and kind, or "those that a kernel of the operation's device may touch".
+/// A set of arenas, by device and kind, or those that a kernel of the operation's device may touch.
 class ArenaSet {
  public:
   static constexpr ArenaSet own() { return ArenaSet(0, true); }
@@ -38,13 +38,13 @@ class ArenaSet {
   bool own_;
 };
 
-/// Where a range of addresses lies.
+/// The memory that holds a range of addresses.
 struct Place {
   enum class Kind { device, pinned, pageable };
   Kind kind = Kind::pageable;
-  Arena* arena = nullptr;  ///< if on a device
-  Block* block = nullptr;  ///< on a device: null if the range is in no single block
-  bool whole = true;       ///< whether one allocation holds all of it, as far as is known
+  Arena* arena = nullptr;  ///< null for host memory
+  Block* block = nullptr;  ///< device memory: null unless a single block holds the range
+  bool whole = true;       ///< whether one allocation holds the whole range, as far as known
 
   bool on_device() const { return kind == Kind::device; }
 };
@@ -60,14 +60,15 @@ class Memory {
   std::size_t bytes_per_device() const { return bytes_per_device_; }
 
   void add_pinned(const void* begin, std::size_t bytes, bool ours);
-  /// @return the bytes that were pinned from the address on; -1 if none were, by us or by a user
+  /// @return the bytes pinned from the address on; -1 if none were pinned by cudaHostAlloc (`ours`)
+  /// or by cudaHostRegister (otherwise)
   std::ptrdiff_t remove_pinned(const void* begin, bool ours);
 
-  /// Lets exactly these arenas be touched.
+  /// Exposes exactly these arenas.
   void expose(ArenaSet arenas);
   void hide();
 
-  /// What is wrong with the memory of any device.
+  /// Checks the memory of all devices. @return error messages; empty if all is well
   std::string inspect();
 
  private:

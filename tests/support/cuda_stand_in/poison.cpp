@@ -22,7 +22,7 @@ constexpr std::size_t longest = std::size_t(256) << 20;
 constexpr std::size_t end_of_long = std::size_t(1) << 20;
 
 bool all_filler(const unsigned char* begin, std::size_t bytes) {
-  // Every byte equals the next one, and the first is the filler.
+  // The first byte is the filler, and every byte equals the next.
   return bytes == 0 || (*begin == filler && std::memcmp(begin, begin + 1, bytes - 1) == 0);
 }
 

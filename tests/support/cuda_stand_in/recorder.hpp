@@ -1,4 +1,4 @@
-// Writes down which entry points a thread calls, with what, so that tests can compare.
+// Records the entry points that a thread calls, with their arguments, for tests to compare.
 //
 //     Recording recording;
 //     all_gather(..);
@@ -7,8 +7,8 @@
 //           "cudaStreamWaitEvent(stream 2, event 1)\n"
 //           "ncclAllGather(stream 2): 1024 float32\n");
 //
-// Streams and events are numbered in the order in which a recording meets them; the default stream
-// is stream 0. Calls that fail are recorded too.
+// Streams and events are numbered in the order in which a recording first sees them; the default
+// stream is stream 0. Calls that fail are recorded too.
 #pragma once
 
 #include <cstddef>
@@ -26,25 +26,25 @@ struct Call {
   int stream = -1;        ///< number; -1 if the call has none
   int event = -1;         ///< number; -1 if the call has none
   std::size_t bytes = 0;  ///< copied, filled, allocated; 0 for other calls
-  std::string detail;     ///< what else tells calls apart: a direction, the shape of a launch
+  std::string detail;     ///< other arguments: a direction, the shape of a launch
 
   std::string text() const;
   bool operator==(const Call&) const = default;
 };
 
-/// Records this thread's calls as long as it lives. The innermost one records.
+/// Records this thread's calls during its lifetime. Of nested recordings, the innermost records.
 class Recording {
  public:
   Recording();
   ~Recording();
-  Recording(const Recording&) = delete;  // the thread knows it by its address
+  Recording(const Recording&) = delete;  // the thread holds its address
 
   const std::vector<Call>& calls() const { return calls_; }
-  /// A line for each call. Calls of the named function only, if one is given.
+  /// One line for each call; only calls of `function` if it is given.
   std::string text(std::string_view function = {}) const;
   void clear() { calls_.clear(); }
 
-  /// The number under which the stream or event appears here.
+  /// The number of the stream or event in this recording.
   int number_of(cudaStream_t stream);
   int number_of(cudaEvent_t event);
 

@@ -1,8 +1,7 @@
 // Entry points of the runtime: copies.
 //
-// What the host sees of a copy depends on the host memory, as with CUDA: pinned memory is read and
-// written when the operation runs; pageable memory is read before the call returns, and written
-// before it returns too.
+// When a copy accesses host memory depends on the memory, as with CUDA: pinned memory is read and
+// written when the operation runs; pageable memory is read and written before the call returns.
 #include <cstring>
 #include <memory>
 #include <string>
@@ -58,7 +57,7 @@ cudaError_t enqueue_copy(Context& context, CUstream_st& stream, void* to, const 
 
   const std::string what = "a copy of " + std::to_string(bytes) + " bytes";
   std::shared_ptr<std::vector<std::byte>> staged;
-  if (from_pageable && stream.capture == nullptr) {  // a graph's copy reads when it is launched
+  if (from_pageable && stream.capture == nullptr) {  // a captured copy reads at launch
     const auto* const first = static_cast<const std::byte*>(from);
     staged = std::make_shared<std::vector<std::byte>>(first, first + bytes);
     from = staged->data();

@@ -1,4 +1,4 @@
-// Entry points of the runtime: devices, what they are like, and access among them.
+// Entry points of the runtime: devices, their properties, and peer access.
 #include <cstdio>
 
 #include "entry.hpp"
@@ -7,7 +7,7 @@ using namespace cuda_stand_in;
 
 namespace {
 
-constexpr int multiprocessors = 4;  // few, which makes grids small
+constexpr int multiprocessors = 4;  // few, to keep grids small
 
 bool is_device(const Context& context, int index) {
   return index >= 0 && index < context.machine.settings.devices;
@@ -27,7 +27,7 @@ cudaError_t cudaSetDevice(int device) {
   {
     const Lock lock = Machine::get().lock();
     const int devices = Machine::get().settings.devices;
-    // As the thread's device may have failed, or have gone, this must work without it.
+    // Must work without the thread's device, which may have failed or been removed.
     if (device >= 0 && device < devices) ThreadState::get().device = device;
     else if (devices > 0) return remember(cudaErrorInvalidDevice);
   }

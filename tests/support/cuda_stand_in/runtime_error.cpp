@@ -13,7 +13,7 @@ struct Named {
   const char* text;
 };
 
-// Those that the stand-in returns, and those that a test may want to plant.
+// The errors that the stand-in returns and those that a test may plant.
 constexpr Named errors[] = {
     {cudaSuccess, "cudaSuccess", "no error"},
     {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},

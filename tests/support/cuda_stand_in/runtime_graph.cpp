@@ -49,7 +49,7 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatu
                                      const cudaGraphEdgeData** edges, std::size_t* count) {
   return entry("cudaStreamGetCaptureInfo", {.stream = handle}, [&](Context& context) {
     if (graph != nullptr || dependencies != nullptr || edges != nullptr || count != nullptr)
-      return cudaErrorNotSupported;  // a node is nothing by itself here
+      return cudaErrorNotSupported;  // single nodes have no handles here
     const CUstream_st* stream = context.stream(handle);
     if (stream == nullptr) return cudaErrorInvalidResourceHandle;
     *status = stream->capture == nullptr ? cudaStreamCaptureStatusNone
@@ -89,7 +89,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
       for (const std::size_t earlier : node.after) operation.after.push_back(reached[earlier]);
       reached.push_back(machine.enqueue(*executable->lanes[node.lane], std::move(operation)));
     }
-    // Later nodes first: what they need runs before them, and nothing else.
+    // Later nodes first: each wait runs the earlier nodes it depends on, and nothing else.
     std::reverse(reached.begin(), reached.end());
     executable->previous_launch = machine.enqueue(
         *stream, {.name = "end of a graph", .body = [body] {}, .after = std::move(reached)});

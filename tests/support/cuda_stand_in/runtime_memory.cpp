@@ -1,4 +1,4 @@
-// Entry points of the runtime: memory of devices, at once and in stream order.
+// Entry points of the runtime: device memory, allocated immediately and in stream order.
 #include "capture.hpp"
 #include "entry.hpp"
 
@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::size_t max_quarantine = std::size_t(64) << 20;
 
-// A block of the arena; if there is no room, what is enqueued may give some back.
+// Allocates a block from the arena. If there is no room, runs enqueued operations that may free
+// some.
 void* take(Context& context, Arena& arena, std::size_t bytes) {
   Machine& machine = context.machine;
   if (bytes > arena.capacity()) return nullptr;
@@ -80,7 +81,7 @@ cudaError_t cudaMalloc(void** result, std::size_t bytes) {
   });
 }
 
-// Waits for the device, as the real one does.
+// Waits for the device, as the real function does.
 cudaError_t cudaFree(void* address) {
   return entry("cudaFree", {}, [&](Context& context) {
     if (address == nullptr) return cudaSuccess;
@@ -113,7 +114,7 @@ cudaError_t cudaFreeAsync(void* address, cudaStream_t handle) {
     if (address == nullptr) return cudaSuccess;
     const auto [arena, block] = live_block(context, address);
     if (block == nullptr || !arena->pool()) return cudaErrorInvalidValue;
-    if (stream->capture != nullptr && !block->of_graph) {  // what a graph frees is a graph's
+    if (stream->capture != nullptr && !block->of_graph) {  // graphs free their own blocks only
       stream->capture->invalidate();
       return cudaErrorInvalidValue;
     }

@@ -1,4 +1,4 @@
-// Entry points of the runtime: pinned memory of the host, and what a pointer points to.
+// Entry points of the runtime: pinned host memory and pointer attributes.
 #include <cstdlib>
 
 #include "entry.hpp"

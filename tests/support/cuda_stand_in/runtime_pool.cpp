@@ -23,7 +23,7 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
   });
 }
 
-// How freed memory is reused is up to the real pool; here it rests in quarantine whatever is set.
+// The real pool decides how freed memory is reused; here it is quarantined whatever is set.
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t handle, cudaMemPoolAttr name, void*) {
   return ask_pool("cudaMemPoolSetAttribute", handle, [&](Context&, CUmemPoolHandle_st&) {
     return name == cudaMemPoolAttrReleaseThreshold ? cudaSuccess : cudaErrorInvalidValue;

@@ -14,7 +14,7 @@ cudaError_t refuse_capture(CUstream_st& stream) {
   return cudaErrorStreamCaptureUnsupported;
 }
 
-// The end of what the stream has been given. For the default stream, all blocking streams count.
+// The end of the stream's enqueued work. For the default stream, all blocking streams count.
 Point end_of(Context& context, CUstream_st& stream) {
   if (stream.legacy())
     context.machine.enqueue(stream, {.name = "synchronisation of the default stream"});
@@ -44,7 +44,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   return create("cudaStreamCreateWithFlags", stream, flags);
 }
 
-// Priorities change nothing here.
+// Priorities have no effect here.
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
   return create("cudaStreamCreateWithPriority", stream, flags);
 }
@@ -100,7 +100,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event_handle, u
       return cudaSuccess;
     }
     if (!event->recorded) return cudaSuccess;
-    if (stream->capture != nullptr) {  // the graph cannot wait for what is outside
+    if (stream->capture != nullptr) {  // a graph cannot wait for work outside it
       stream->capture->invalidate();
       return cudaErrorStreamCaptureIsolation;
     }

@@ -1,4 +1,4 @@
-// What AddressSanitizer and ThreadSanitizer must hear when the stack changes; nothing without them.
+// Tells AddressSanitizer and ThreadSanitizer of a change of stack; does nothing without them.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ inline void asan_start_switch(void** frames, const void* stack, std::size_t byte
 inline void asan_finish_switch(void* frames, const void** old_stack, std::size_t* old_bytes) {
   __sanitizer_finish_switch_fiber(frames, old_stack, old_bytes);
 }
-/// Forgets the variables of frames that were abandoned.
+/// Forgets the variables in abandoned frames.
 inline void asan_clear_stack(void* stack, std::size_t bytes) {
   __asan_unpoison_memory_region(stack, bytes);
 }

@@ -1,4 +1,4 @@
-// What tests may set about the stand-in, with its values from the environment.
+// Settings of the stand-in that tests may change, initialised from the environment.
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,8 @@ inline constexpr int max_devices = 32;
 
 struct Settings {
   int devices = 1;
-  bool peers = true;                              ///< whether devices reach each other's memory
-  std::size_t memory = std::size_t(16384) << 20;  ///< bytes of each device
+  bool peers = true;                              ///< whether devices access each other's memory
+  std::size_t memory = std::size_t(16384) << 20;  ///< bytes per device
   Order order = Order::lazy;
   ThreadOrder threads = ThreadOrder::forward;
   std::chrono::seconds timeout{60};  ///< how long a host thread waits for others to enqueue

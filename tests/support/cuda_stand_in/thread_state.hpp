@@ -1,4 +1,4 @@
-// What the runtime keeps for each host thread.
+// The runtime's state per host thread.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,7 +11,7 @@ struct ThreadState {
   int device = 0;
   cudaError_t last_error = cudaSuccess;
   Recording* recording = nullptr;
-  cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;  ///< what it may not call
+  cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;  ///< the calls it may not make
 
   static ThreadState& get() {
     thread_local ThreadState state;

@@ -7,7 +7,7 @@
 namespace nccl_stand_in {
 namespace {
 
-/// An element type, as it is stored, and the number it stands for.
+/// An element type as stored, and the number type it is computed in.
 template <class T>
 struct Plain {
   static constexpr std::size_t bytes = sizeof(T);

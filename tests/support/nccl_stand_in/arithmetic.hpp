@@ -1,4 +1,4 @@
-// What reductions do to elements, by loops: in float for the small floating-point types.
+// The arithmetic of reductions, by loops: in float for the small floating-point types.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace nccl_stand_in {
 
-/// result[i] = op over the ranks, in their order, of operands[rank][i].
-/// @param op  a sum if it is ncclAvg of a floating-point type, or premultiplied
+/// result[i] = op over the ranks, in rank order, of operands[rank][i].
+/// @param op  ncclAvg of a floating-point type, and premultiplied operations, are sums here
 void reduce(ncclDataType_t type, ncclRedOp_t op, std::span<const std::byte* const> operands,
             std::size_t count, std::byte* result);
 

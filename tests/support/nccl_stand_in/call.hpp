@@ -1,5 +1,5 @@
-// One call that moves data, as a value: what it reads, what it writes, what makes it the peer of
-// another rank's call.
+// One call that transfers data, as a value: its input, its output, and the properties that must
+// match the other ranks' calls.
 #pragma once
 
 #include <array>
@@ -41,7 +41,7 @@ struct TransferCall {
   std::size_t count = 0;
   ncclDataType_t type{};
   ncclRedOp_t op = ncclSum;
-  int peer = -1;  ///< the root, or the rank at the other end
+  int peer = -1;  ///< the root, or the other rank of a send or receive
   CUstream_st* stream = nullptr;
 
   bool to_one() const { return function == Function::send || function == Function::receive; }
@@ -49,10 +49,10 @@ struct TransferCall {
   bool has_root() const;
   std::size_t bytes() const;
 
-  /// What rank `rank` of `size` reads and writes.
+  /// The ranges that rank `rank` of `size` reads and writes.
   Range input(int rank, int size) const;
   Range output(int rank, int size) const;
-  /// Whether input and output overlap otherwise than NCCL allows.
+  /// Whether input and output overlap in a way that NCCL does not allow.
   bool overlaps_itself(int rank, int size) const;
 
   /// "1024 float32 sum to 0"
@@ -61,7 +61,7 @@ struct TransferCall {
 
 const char* name_of(Function function);
 const char* name_of(ncclDataType_t type);
-/// Bytes of an element; 0 for what is no type.
+/// Bytes of an element; 0 for an invalid type.
 std::size_t bytes_of(ncclDataType_t type);
 
 }  // namespace nccl_stand_in

@@ -1,4 +1,4 @@
-// One rank's communicators, what they are busy with, and what the library keeps besides.
+// One rank's communicators, their operations in progress, and the library's other state.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@
 
 namespace nccl_stand_in {
 
-/// What a call does once that is possible: while a blocking call waits, or in the polls of a
+/// Work to finish once it becomes possible: within a blocking call, or in the polls of a
 /// non-blocking communicator.
 struct Job {
   std::shared_ptr<ncclComm> comm{};
@@ -30,14 +30,14 @@ struct Job {
 
 }  // namespace nccl_stand_in
 
-/// One rank's handle. Kept until `reset`, so that the use of a dead one is noticed.
+/// One rank's handle. Kept until `reset`, so that use after destruction is detected.
 struct ncclComm : std::enable_shared_from_this<ncclComm> {
   std::shared_ptr<nccl_stand_in::Clique> clique{};
   int rank = -1;
   int device = 0;
   bool blocking = true;
   bool alive = true;
-  bool freed = false;  ///< later than aborted, if that is in a group
+  bool freed = false;  ///< in a group, later than aborted
   bool finalized = false;
   bool connected = false;
   int inside = 0;  ///< threads that wait in a call
@@ -48,68 +48,68 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
     nccl_stand_in::Point end{};
     std::shared_ptr<nccl_stand_in::Shipment> shipment{};
   };
-  std::vector<Pending> pending{};  ///< operations
-  /// Shared with what has been captured, as long as its graph is there.
+  std::vector<Pending> pending{};  ///< operations in progress
+  /// Shared with captured calls, as long as their graph exists.
   std::shared_ptr<int> captured = std::make_shared<int>(0);
   std::uint64_t splits = 0;
   std::map<void*, nccl_stand_in::Range> registrations{};  ///< by handle
 
-  /// Whether a graph has calls of it.
+  /// Whether a graph contains calls on this communicator.
   bool in_a_graph() const { return captured.use_count() > 1; }
-  /// An operation that has not ended; null if there is none.
+  /// An operation that has not completed; null if there is none.
   const Pending* under_way() const;
 
   int size() const { return clique->size; }
   const std::string& name() const { return clique->name; }
-  /// The communicator has failed, asynchronously; the first error stays.
+  /// Sets the asynchronous error; the first error stays.
   void fail(ncclResult_t result) {
     if (async_error == ncclSuccess) async_error = result;
   }
   void add_pending(nccl_stand_in::Point end, std::shared_ptr<nccl_stand_in::Shipment> shipment);
-  /// No longer of any use to anyone.
+  /// Leaves the clique and drops pending operations.
   void retire();
 };
 
 namespace nccl_stand_in {
 
-/// Under the lock of the machine.
+/// The library's state. Protected by the machine's lock.
 class Library {
  public:
   static Library& get();
 
-  std::string held{};  ///< a function whose calls wait until they are aborted
+  std::string held{};  ///< a function whose calls block until they are aborted
   bool connect_on_use = false;
   int version = NCCL_VERSION_CODE;
-  int serials = 0;  ///< of unique ids, reductions, registrations
+  int serials = 0;  ///< for unique ids, reductions, registrations
   int worlds = 0;
   std::map<std::string, std::shared_ptr<Clique>> cliques{};  ///< by unique id, while ranks join
-  std::set<void*> memory{};                                  ///< of ncclMemAlloc
+  std::set<void*> memory{};                                  ///< allocated by ncclMemAlloc
 
   std::shared_ptr<ncclComm> create();
-  /// Null for a handle that is none, or no longer.
+  /// Null if the handle is invalid or the communicator no longer alive.
   std::shared_ptr<ncclComm> find(ncclComm_t handle) const;
-  /// Whether it has been aborted in a group that has not ended: it may still be asked for its
-  /// state.
+  /// Whether the communicator was aborted in a group that has not ended: its state may still be
+  /// queried.
   bool ending(ncclComm_t handle) const;
   int live() const;
-  /// Those of all ranks that work on the device.
+  /// The communicators of all ranks that use the device.
   std::vector<std::shared_ptr<ncclComm>> on_device(int device) const;
   /// Whether a registration begins at the address.
   bool registered(const void* address) const;
   void clear();
 
-  /// Remembers what went wrong, for ncclGetLastError.
+  /// Sets the message for ncclGetLastError. @return `result`
   ncclResult_t refuse(ncclResult_t result, const std::string& text);
   const char* last_error() const { return last_error_; }
-  /// Remembers and reports something that must not happen.
+  /// Records and reports an error in the use of the library.
   void fault(const std::string& text);
 
-  /// Does the job, or lets the polls of its communicators do it.
+  /// Finishes the job, or leaves it to the polls of its communicator.
   ncclResult_t begin(Lock& lock, const Job& job);
   bool ready(const Job& job);
-  /// What a communicator's state is, for a poll.
+  /// The state of a communicator, for a poll.
   ncclResult_t poll(ncclComm& comm);
-  /// Waking calls that wait for other ranks to come.
+  /// Wakes calls that wait for other ranks.
   void notify() { changed_.notify_all(); }
 
   struct PlantedCall {
@@ -130,7 +130,7 @@ class Library {
 
  private:
   std::map<ncclComm_t, std::shared_ptr<ncclComm>> comms_;
-  std::set<std::string> texts_;  ///< callers keep pointers to them
+  std::set<std::string> texts_;  ///< callers keep pointers to these texts
   const char* last_error_ = "";
   std::condition_variable changed_;
 };

@@ -1,4 +1,4 @@
-// What every entry point does around its own work, and the group that a thread has begun.
+// Work common to all entry points, and the group that a thread has begun.
 #pragma once
 
 #include <functional>
@@ -13,13 +13,13 @@
 
 namespace nccl_stand_in {
 
-/// What a recording shows of a call.
+/// The arguments of a call that a recording shows.
 struct Details {
   std::optional<cudaStream_t> stream{};
-  std::function<std::string()> text{};  ///< asked under the lock
+  std::function<std::string()> text{};  ///< called under the lock
 };
 
-/// What the entry point works with.
+/// The state passed to the work of an entry point.
 struct Context {
   Machine& machine;
   Lock& lock;
@@ -27,11 +27,11 @@ struct Context {
   const char* function;
 
   /// The communicator of a handle, for calls that are always allowed.
-  /// @return ncclInvalidArgument, with a fault, if there is none
+  /// @return ncclInvalidArgument, with a fault, if the handle is invalid
   ncclResult_t find(ncclComm_t handle, std::shared_ptr<ncclComm>& comm) const;
   /// The communicator, which must be neither busy nor failed.
   ncclResult_t find_ready(ncclComm_t handle, std::shared_ptr<ncclComm>& comm) const;
-  /// @return `result`; the text of the error says which function it was
+  /// Sets an error message that names the function. @return `result`
   ncclResult_t refuse(ncclResult_t result, const std::string& text) const {
     return library.refuse(result, std::string(function) + ": " + text);
   }
@@ -41,8 +41,8 @@ struct Context {
   }
 };
 
-/// What a thread has called since ncclGroupStart: transfers of one communicator on one stream, as
-/// the project does, or aborts.
+/// The calls of a thread since ncclGroupStart: transfers of one communicator on one stream (all
+/// that the project needs), or aborts.
 struct Group {
   bool begun = false;
   ncclResult_t error = ncclSuccess;
@@ -51,18 +51,18 @@ struct Group {
   std::vector<std::shared_ptr<ncclComm>> aborted{};
 
   static Group& get();
-  /// Ends the group: does what has been called, or begins to.
+  /// Ends the group: performs its calls, or begins to.
   ncclResult_t end(const Context& context);
 };
 
-/// Frees what a communicator had that has been aborted. Waits as the real one does: for what is
-/// enqueued on the other communicators of the device, and for the graphs that have calls of it. A
-/// hang is a fault.
+/// Frees the resources of an aborted communicator. Waits like the real one: for the operations
+/// enqueued on the device's other communicators, and for the graphs that contain its calls. A hang
+/// is a fault.
 void reclaim(const Context& context, ncclComm& comm);
-/// Waits until no graph has calls of it. A hang is a fault.
+/// Waits until no graph contains calls on the communicator. A hang is a fault.
 void wait_for_graphs(const Context& context, const ncclComm& comm);
 
-/// "world", for recordings.
+/// The communicator's name for recordings, such as "world".
 std::string label(ncclComm_t handle);
 /// ", in a group"; empty outside of groups.
 std::string group_label();

@@ -14,8 +14,8 @@ namespace {
 using cuda_stand_in::ArenaSet;
 using cuda_stand_in::Operation;
 
-// Two operations in one stream: the first reads what the rank sends, the second writes what it
-// receives, after the first ones of all ranks concerned.
+// Two operations in one stream: the first reads what the rank sends; the second writes what it
+// receives, after the first operations of all ranks involved.
 class Flight : public std::enable_shared_from_this<Flight> {
  public:
   Flight(std::shared_ptr<ncclComm> comm, std::vector<TransferCall> calls)
@@ -30,7 +30,7 @@ class Flight : public std::enable_shared_from_this<Flight> {
     return {.name = "begin of " + name(),
             .body = [flight = shared_from_this()] { flight->depart(); },
             .arenas = arenas(),
-            .bookkeeping = true,  // peers must be told if the device has failed
+            .bookkeeping = true,  // peers must learn that the device has failed
             .placed = [flight = shared_from_this()](
                           Point point) { flight->shipment_->departure = point; }};
   }
@@ -56,7 +56,7 @@ class Flight : public std::enable_shared_from_this<Flight> {
     return ArenaSet::of(comm_->device, false) | ArenaSet::of(comm_->device, true);
   }
 
-  // The operation has its place in the stream: the other ranks may match it.
+  // Called when the operation has its place in the stream: other ranks may now match it.
   void enter(Point end) {
     Library& library = Library::get();
     if (!comm_->alive) {
@@ -152,7 +152,7 @@ class Flight : public std::enable_shared_from_this<Flight> {
   std::vector<std::shared_ptr<Match>> matches_;
 };
 
-/// What one call of a group touches that another one writes; empty if nothing.
+/// Describes memory that one call of a group touches and another writes; empty if there is none.
 std::string conflict(const ncclComm& comm, const std::vector<TransferCall>& calls) {
   struct Access {
     Range range;
@@ -180,7 +180,7 @@ std::string conflict(const ncclComm& comm, const std::vector<TransferCall>& call
   return {};
 }
 
-// Nodes of a graph: each launch of it makes an operation with a number of its own.
+// Adds nodes to a graph: each launch makes a new operation with its own sequence number.
 void capture(const std::shared_ptr<ncclComm>& comm, const std::vector<TransferCall>& calls,
              CUstream_st& stream) {
   const auto current = std::make_shared<std::shared_ptr<Flight>>();

@@ -1,4 +1,4 @@
-// What a communicator's call, or its calls of one group, become on streams.
+// The stream operations of a communicator's call, or of its calls in one group.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace nccl_stand_in {
 
-/// Enqueues the calls, which have one stream, as one operation.
+/// Enqueues the calls, which have the same stream, as one operation.
 void launch(const std::shared_ptr<ncclComm>& comm, const std::vector<TransferCall>& calls);
 
 }  // namespace nccl_stand_in

@@ -1,4 +1,4 @@
-// Entry points of NCCL: communicators, from their birth to their end.
+// Entry points of NCCL: communicators, from creation to destruction.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -28,7 +28,7 @@ bool blocks(const ncclConfig_t* config, bool otherwise) {
   return config->blocking != 0;
 }
 
-// All ranks are here: what is wrong with their devices.
+// When all ranks have joined: why their devices cannot communicate; empty if they can.
 std::string refusal(const Clique& clique) {
   for (const ncclComm* a : clique.members)
     for (const ncclComm* b : clique.members)
@@ -79,7 +79,7 @@ ncclResult_t init(const char* function, ncclComm_t* result, int size, const nccl
       library.cliques.erase(key);
     }
     library.notify();
-    // if that ends in an error, the communicator is there to be aborted
+    // if initialisation fails, the communicator exists and can be aborted
     return library.begin(
         context.lock, {.comm = comm,
                        .ready = [clique] { return clique->joined == clique->size; },
@@ -93,7 +93,7 @@ ncclResult_t init(const char* function, ncclComm_t* result, int size, const nccl
   });
 }
 
-// All ranks of the parent are here: makes the children's cliques.
+// When all ranks of the parent have called: makes the children's cliques.
 void divide(Clique& parent, Clique::Meeting& meeting, std::uint64_t number) {
   std::vector<int> order;
   for (int r = 0; r < parent.size; ++r) order.push_back(r);
@@ -113,7 +113,7 @@ void divide(Clique& parent, Clique::Meeting& meeting, std::uint64_t number) {
   }
 }
 
-// Waits for what is enqueued, as the real one does; a hang is a fault.
+// Waits for enqueued operations, as the real one does; a hang is a fault.
 void flush(const Context& context, ncclComm& comm) {
   const auto pending = comm.pending;
   const cudaError_t& failure = context.machine.device(comm.device).failure;
@@ -197,8 +197,8 @@ ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t* re
       divide(*clique, meeting, number);
       context.library.notify();
     }
-    // The result is given when the parent is ready again; success is returned before that. What
-    // could not be made is given, too: to be aborted.
+    // The child is returned when the parent is ready again, although the call returns success
+    // before that. A child that could not be initialised is returned too, to be aborted.
     const ncclResult_t made = context.library.begin(
         context.lock,
         {.comm = parent,

@@ -1,4 +1,4 @@
-// Entry points of NCCL: memory, and its registration with communicators.
+// Entry points of NCCL: memory and its registration with communicators.
 #include <utility>
 
 #include <cuda_runtime_api.h>
@@ -10,7 +10,7 @@ using namespace nccl_stand_in;
 
 namespace {
 
-/// Calls of the runtime that NCCL makes for itself are in no recording. The lock is not held.
+/// Calls of the runtime made by NCCL itself are not recorded. The lock is not held.
 template <class Call>
 cudaError_t unrecorded(const Context& context, Call call) {
   auto& thread = cuda_stand_in::ThreadState::get();
@@ -30,13 +30,13 @@ ncclResult_t add_registration(const Context& context, ncclComm& comm, void* addr
                          std::to_string(bytes) +
                              " bytes that are not in one allocation on device " +
                              std::to_string(comm.device));
-  // The handle is a number: nothing is to be found at its address.
+  // The handle is a number; nothing is stored at its address.
   *handle = reinterpret_cast<void*>(std::uintptr_t(++context.library.serials));
   comm.registrations[*handle] = {static_cast<const std::byte*>(address), bytes};
   return ncclSuccess;
 }
 
-// The real one unmaps the memory from the ranks that are at work on it.
+// The real function unmaps the memory from ranks that are still using it.
 ncclResult_t remove_registration(const Context& context, ncclComm& comm, void* handle) {
   if (comm.under_way() != nullptr)
     context.fault(ncclSuccess, "what is enqueued on " + comm.name() + " has not ended");

@@ -1,4 +1,4 @@
-// Entry points of NCCL: versions, errors, what a communicator is.
+// Entry points of NCCL: versions, errors and properties of communicators.
 #include "entry.hpp"
 
 using namespace nccl_stand_in;

@@ -1,4 +1,4 @@
-// Entry points of NCCL: collectives, sends and receives, and operations for reductions.
+// Entry points of NCCL: collectives, sends and receives, and custom reduction operations.
 #include <cstring>
 #include <utility>
 
@@ -38,7 +38,7 @@ ncclResult_t check(const Context& context, const ncclComm& comm, TransferCall& c
   return ncclSuccess;
 }
 
-/// @param call  all but its stream
+/// @param call  complete except for its stream
 ncclResult_t transfer(TransferCall call, ncclComm_t handle, cudaStream_t stream) {
   const auto text = [&] { return call.text() + " on " + label(handle) + group_label(); };
   return entry(name_of(call.function), {.stream = stream, .text = text},

@@ -1,6 +1,5 @@
-// What the runtime asks of whoever uses its streams: memory that goes in a capture, queries,
-// results that are waited for elsewhere, and what a wait reports. On the stand-in, which knows the
-// rules.
+// Requirements on users of the runtime's streams: memory freed during a capture, queries, results
+// awaited on other streams, and errors reported by waits. On the stand-in, which checks them.
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
@@ -35,7 +34,7 @@ Line filled(float value) {
   return line;
 }
 
-/// A peer that has failed.
+/// A failure detector that reports a failed peer.
 struct Failed : cuda::FailureDetector {
   void verify() override { throw Error("test", "a peer has failed"); }
   void launched() override {}
@@ -53,7 +52,7 @@ TEST_CASE("memory from before a capture whose last owner goes inside returns aft
       result.copy_(w);
     });
     CHECK(cudaGetLastError() == cudaSuccess);
-    CHECK(in_use() == before + line_bytes);  // the graph's
+    CHECK(in_use() == before + line_bytes);  // kept by the graph
     step.launch();
     CHECK(result.to(Host{})(line_length - 1) == 2);
   }
@@ -134,7 +133,7 @@ TEST_CASE("what asynchronous work reads stays until it has run, wherever that is
       const cuda::StreamGuard guard(other);
       CHECK(pending.wait() == 0);
     }
-    const Line next = filled(-1);  // where the input was, perhaps
+    const Line next = filled(-1);  // may reuse the input's memory
     cuda::current_stream().synchronize();
     {
       const cuda::StreamGuard guard(other);
@@ -172,7 +171,7 @@ TEST_CASE(
       return error_of([&] { hot.to(Host{}); });
     };
     CHECK(said_for(2) == "gather: index 2 is not in [0, 2)");
-    CHECK(said_for(7) == "gather: index 7 is not in [0, 2)");  // the last one counts
+    CHECK(said_for(7) == "gather: index 7 is not in [0, 2)");  // the last error is reported
     CHECK(said_for(-1) == "gather: index -1 is not in [0, 2)");
     CHECK(said_for(0) == "");
   });

@@ -1,5 +1,5 @@
-// Copies between host and device: what passes through pinned memory of ours, and how much of that
-// is kept.
+// Copies between host and device: which of them use the library's pinned memory, and how much of
+// that is kept.
 #include <cstddef>
 #include <memory>
 #include <vector>
@@ -16,7 +16,7 @@ using cleave::testing::calls_of;
 
 namespace {
 
-constexpr index_t staged_elements = 3 << 20;  // three times what is staged at once
+constexpr index_t staged_elements = 3 << 20;  // three staging buffers
 
 }  // namespace
 

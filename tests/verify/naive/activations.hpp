@@ -6,13 +6,13 @@
 
 namespace cleave::testing {
 
-/// A function of real elements.
+/// An elementwise function of real numbers.
 template <class F>
 Naive by_real(F f) {
   return by_element([f](const Elements& x) { return Number64(f(re(x[0]))); });
 }
 
-/// erf by its series, and by a continued fraction where that takes too many terms.
+/// erf by its series, or by a continued fraction where the series would need too many terms.
 inline double naive_erf(double x) {
   constexpr double pi = 3.14159265358979323846;
   if (std::fabs(x) < 3) {

@@ -20,7 +20,7 @@ inline Naive naive_of(ops::CausalMask) {
   }};
 }
 
-/// Of q [b, n, d] or [b, g, n, d], k [b, m, d], v [b, m, e].
+/// q is [b, n, d] or [b, g, n, d], k [b, m, d], v [b, m, e].
 template <bool IsCausal>
 Naive naive_of(ops::ScaledDotProductAttention<IsCausal>) {
   Naive naive{[](const Arrays& x) {
@@ -54,8 +54,8 @@ Naive naive_of(ops::ScaledDotProductAttention<IsCausal>) {
   naive.extents = {{5, 3, 4, 4}, {1, 7, 2, 2}, {3, 1, 5, 5}};
   return naive;
 }
-/// Of q [b, n, d], k [b, m, d], v [b, m, e] and a mask [n, m]: added, or which keys are seen. A
-/// query that sees none has zeros.
+/// q is [b, n, d], k [b, m, d], v [b, m, e]. The mask [n, m] is added, or tells which keys are
+/// visible; a query without visible keys yields zeros.
 template <ops::MaskKind Mask>
   requires(Mask != ops::MaskKind::none)
 Naive naive_of(ops::ScaledDotProductAttention<false, Mask>) {

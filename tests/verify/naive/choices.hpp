@@ -16,7 +16,7 @@ template <class To>
 Naive naive_of(ops::Cast<To>) {
   return by_element([](const Elements& x) { return x[0]; });
 }
-/// The functor of the list.
+/// The functor used in the list of operations.
 template <class F>
 Naive naive_of(const ops::Map<F>&) {
   return by_element([](const Elements& x) { return x[0] * x[1] + x[0]; });

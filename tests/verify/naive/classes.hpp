@@ -6,7 +6,7 @@
 
 namespace cleave::testing {
 
-/// exp(x) over the sum of exp(x) along a dimension of a matrix, or the logarithm of that.
+/// exp(x) divided by the sum of exp(x) along a dimension of a matrix, or its logarithm.
 inline Naive naive_softmax(std::size_t along, bool logarithm) {
   Naive naive{[along, logarithm](const Arrays& x) {
     Numbers y(x[0].shape);

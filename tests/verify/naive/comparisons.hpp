@@ -6,7 +6,7 @@
 
 namespace cleave::testing {
 
-/// A function of elements that is true or not.
+/// An elementwise function that returns true or false.
 template <class F>
 Naive by_truth(F f) {
   return by_element([f](const Elements& x) { return Number64(f(x) ? 1 : 0); });

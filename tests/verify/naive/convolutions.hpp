@@ -28,7 +28,7 @@ inline Naive naive_of(ops::OverlapAdd<1>) {
   }};
 }
 
-/// Of x [b, c, ..], weight [n, c / groups, ..] and, if there is one, bias [n].
+/// x is [b, c, ..], weight [n, c / groups, ..] and the optional bias [n].
 template <int N>
 Numbers naive_convolution(const Arrays& x, const Convolution<N>& how, index_t groups) {
   const Numbers &image = x[0], &filter = x[1];
@@ -39,7 +39,7 @@ Numbers naive_convolution(const Arrays& x, const Convolution<N>& how, index_t gr
     shape.push_back(last / how.stride[d] + 1);
   }
   Numbers y(shape);
-  const naive::Indices parts(filter.shape.begin() + 1, filter.shape.end());  // channel, places
+  const naive::Indices parts(filter.shape.begin() + 1, filter.shape.end());  // channel, positions
   for (const naive::Indices& index : naive::all_indices(shape)) {
     if (x.size() > 2) y.at(index) = x[2].at({index[1]});
     for (const naive::Indices& part : naive::all_indices(parts)) {
@@ -81,8 +81,8 @@ Naive naive_of(ops::Conv<2, Grouped>) {
   return naive;
 }
 
-/// Calls f(y, x) for the elements of the windows of 3 x 2 that move by 1 and 2 over x [a, rows,
-/// columns] with a row and a column more on all sides; those outside are skipped.
+/// Calls f(y, x) for the elements of 3 x 2 windows with strides 1 and 2 over x [a, rows, columns],
+/// padded by a row and a column on each side. Elements in the padding are skipped.
 template <class F>
 Numbers naive_pool(const Numbers& x, Number64 start, const F& f) {
   Numbers y({x.shape[0], x.shape[1], x.shape[2] / 2 + 1});
@@ -106,7 +106,7 @@ inline Naive naive_of(ops::AvgPool<2>) {
     return naive_pool(x[0], 0, [](Number64& y, const Number64& v) { y += v / 6.0; });
   }};
 }
-/// Of pairs of neighbours in rows.
+/// Pools pairs of neighbours along rows.
 template <class F>
 Numbers naive_pool_of_pairs(const Numbers& x, const F& f) {
   Numbers y({x.shape[0], x.shape[1] / 2});

@@ -11,8 +11,8 @@
 
 namespace cleave::testing {
 
-/// Calls visit(index of the whole array, index of its parts) for all parts that `indices` names along
-/// dimension `along`.
+/// Calls visit(index in the whole array, index in the selection) for every element that `indices`
+/// selects along dimension `along`.
 template <class Visit>
 void each_indexed(const Numbers& indices, const naive::Indices& parts, std::size_t along,
                   const Visit& visit) {
@@ -89,7 +89,7 @@ Naive naive_of(ops::ScatterAdd<D>) {
           {Domain::any, Domain::classes}};
 }
 
-/// The indices of a column or row of x in order: the first `count`.
+/// The first `count` indices of a column or row of x in sorted order.
 inline std::vector<index_t> naive_order(const Elements& x, index_t count, bool descending) {
   std::vector<index_t> order(x.size());
   std::iota(order.begin(), order.end(), index_t{0});

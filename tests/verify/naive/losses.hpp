@@ -6,7 +6,7 @@
 
 namespace cleave::testing {
 
-/// The losses of single elements or rows, or what becomes of them.
+/// The losses of single elements or rows, reduced as `By` says.
 template <Reduction By>
 Numbers naive_reduced(const Numbers& losses) {
   if constexpr (By == Reduction::none) return losses;
@@ -47,7 +47,7 @@ Naive naive_of(ops::BinaryCrossEntropyWithLogits<By>) {
   });
 }
 
-/// What is left of the total of a row after its own class: total - x[n, class].
+/// The loss of a row: log(sum exp(x[n, ..])) - x[n, class] for logits, -x[n, class] otherwise.
 template <Reduction By>
 Naive naive_loss_of_classes(bool of_logits) {
   Naive naive{[of_logits](const Arrays& x) {

@@ -8,7 +8,8 @@
 
 namespace cleave::testing {
 
-/// Rows less their mean (if Centers), over the root of their mean square, times x[1], plus x[2].
+/// Rows minus their mean (if Centers), divided by the root of their mean square, times x[1], plus
+/// x[2].
 template <bool Centers>
 Naive naive_of(ops::RowNormWhole<Centers>) {
   return {[](const Arrays& x) {
@@ -32,7 +33,7 @@ Naive naive_of(ops::RowNormWhole<Centers>) {
     return y;
   }};
 }
-/// What is made of others has no letters: a weight is as long as the first dimension.
+/// A composite operation has no letters, so the usual ones make a weight as long as dimension 0.
 template <bool Centers>
 Naive naive_of(ops::RowNorm<Centers>) {
   Naive naive = naive_of(ops::RowNormWhole<Centers>{});
@@ -40,7 +41,7 @@ Naive naive_of(ops::RowNorm<Centers>) {
   return naive;
 }
 
-/// Of x [b, c, n], the c in 12 groups, and a weight and a bias per channel.
+/// x is [b, c, n], with c in 12 groups; weight and bias are per channel.
 inline Naive naive_of(ops::GroupNorm) {
   Naive naive{[](const Arrays& x) {
     Numbers y(x[0].shape);

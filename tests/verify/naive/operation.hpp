@@ -1,6 +1,6 @@
-// What operations mean, written a second time: loops on global arrays, without the library's
-// kernels. One header per header of ops/list; an operation in the list without an entry in its
-// header does not compile.
+// A second definition of every operation: loops over global arrays, without the library's kernels.
+// There is one header per header of ops/list; an operation in the list that is missing here does
+// not compile.
 #pragma once
 
 #include <cmath>
@@ -17,29 +17,29 @@ namespace cleave::testing {
 
 using Arrays = std::vector<Numbers>;
 
-/// What the values of an operand have to be like.
+/// The required values of an operand.
 enum class Domain {
   any,
-  positive,  ///< where the operation is not defined, or not linear, elsewhere
+  positive,  ///< for operations not defined, or not linear, elsewhere
   classes,   ///< 0, 1, 2 or 3
-  quarters,  ///< with fractions
-  unit,      ///< between -1 and 1, most of them
+  quarters,  ///< multiples of 1/4
+  unit,      ///< mostly between -1 and 1
   above_one,
   chances,   ///< between 0 and 1
 };
 
-/// An operation as the tests know it.
+/// The naive definition of an operation, and its requirements on operands.
 struct Naive {
   std::function<Numbers(const Arrays&)> result;
-  std::vector<Domain> domain{};  ///< of each operand; any where it is shorter
+  std::vector<Domain> domain{};  ///< per operand; `any` for operands beyond its end
   bool needs_elements = false;   ///< arrays without elements are refused
-  int indexed = -1;              ///< the dimension of the first operand that has all classes
-  bool has_zeros = false;        ///< its gradient is of interest where elements are 0
-  /// Extents of letters, by the order of their appearance, in place of the usual ones.
+  int indexed = -1;              ///< a dimension of the first operand that is indexed by classes
+  bool has_zeros = false;        ///< its gradient is also tested at elements that are 0
+  /// Extents of the letters, in the order of first appearance, if not the usual ones.
   std::vector<naive::Indices> extents{};
-  /// Letters of the operands, equal ones for equal extents, in place of those of the rule.
+  /// Letters of the operands, equal for equal extents, if not those of the rule.
   std::vector<std::string> letters{};
-  /// What is said of a call that cannot run under these placements; "" if it can.
+  /// The error of a call that cannot run under these placements; "" if it can run.
   std::function<std::string(const std::vector<naive::Indices>& shapes,
                             const std::vector<Layout>& layouts, const naive::Indices& mesh)>
       refusal{};
@@ -49,7 +49,7 @@ struct Naive {
   }
 };
 
-/// f element by element; operands are aligned at their last dimension, extents of 1 repeat.
+/// Applies f elementwise. Operands are aligned at their last dimension; extents of 1 are broadcast.
 template <class F>
 Naive by_element(F f, std::vector<Domain> domain = {}) {
   const auto result = [f](const Arrays& x) {
@@ -77,7 +77,8 @@ Naive by_element(F f, std::vector<Domain> domain = {}) {
   return {result, std::move(domain)};
 }
 
-/// Calls f(group, y) for every group of elements of x that differ in the dimensions of the mask.
+/// y = f(group) for every group of elements of x whose indices differ only in the dimensions of the
+/// mask.
 template <class F>
 Naive by_group(unsigned mask, F f, bool needs_elements = false) {
   Naive naive{[mask, f](const Arrays& x) {

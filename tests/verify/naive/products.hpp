@@ -22,7 +22,7 @@ inline Naive naive_of(ops::Matmul) {
   }};
 }
 
-/// Sums over all values of the letters of a text: "ij,jk->ik".
+/// An Einstein sum given as text: "ij,jk->ik".
 inline Numbers naive_einsum(const std::string& text, const Arrays& x) {
   const std::size_t arrow = text.find("->"), comma = text.find(',');
   const std::array<std::string, 2> of{text.substr(0, comma),
@@ -52,7 +52,7 @@ template <class Text, bool Repeats>
 Naive naive_of(ops::Contract<Text, Repeats>) {
   return {[](const Arrays& x) { return naive_einsum(std::string(Text::text), x); }};
 }
-/// What is made of others has no letters: those of the text.
+/// A composite operation has no letters; these are the letters of the text.
 template <class Text>
 Naive naive_of(ops::ExactContract<Text>) {
   Naive naive = naive_of(ops::Contract<Text>{});
@@ -70,14 +70,14 @@ inline Naive naive_of(ops::Linear) {
   }};
 }
 
-/// Of sequences.
+/// x is a batch of sequences.
 inline Naive naive_of(ops::ExactLinear) {
   Naive naive = naive_of(ops::Linear{});
   naive.letters = {"abk", "nk", "n"};
   return naive;
 }
 
-/// Of square matrices [a, n, n].
+/// x is a batch of square matrices [a, n, n].
 inline Naive naive_of(ops::Diagonal) {
   Naive naive{[](const Arrays& x) {
     Numbers y({x[0].shape[0], x[0].shape[1]});

@@ -9,7 +9,7 @@
 
 namespace cleave::testing {
 
-/// The first uniform number of an element: the first draw of seed 0.
+/// The first uniform number of an element, in the first draw of seed 0.
 inline double uniform_at(std::uint32_t index) {
   const Philox::Counter bits = Philox::bits({index, 0, 0, 0}, {0, 0});
   return std::ldexp(double((std::uint64_t(bits[0]) << 32 | bits[1]) >> 11), -53);
@@ -24,7 +24,8 @@ inline Naive naive_of(ops::Dropout) {
   }};
 }
 
-/// Twice the category whose exponential number is the smallest of those that are left.
+/// Draws two categories per row: each time, that with the smallest exponential number among the
+/// rest.
 inline Naive naive_of(ops::Multinomial) {
   return {[](const Arrays& x) {
             const index_t rows = x[0].shape[0], categories = x[0].shape[1];

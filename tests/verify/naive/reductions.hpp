@@ -124,7 +124,7 @@ Naive naive_of(ops::CumSum<D>) {
   }};
 }
 
-/// f(how many elements of a group are not 0, how many there are).
+/// f(number of nonzero elements in a group, size of the group).
 template <class F>
 Naive by_nonzeros(unsigned mask, F f) {
   return by_group(mask, [f](const Elements& group) {

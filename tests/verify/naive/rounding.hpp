@@ -6,7 +6,7 @@
 
 namespace cleave::testing {
 
-/// A function of real elements that have fractions.
+/// An elementwise function of real numbers with fractional parts.
 template <class F>
 Naive by_fraction(F f) {
   return by_element([f](const Elements& x) { return Number64(f(re(x[0]))); }, {Domain::quarters});

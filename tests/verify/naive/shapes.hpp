@@ -8,8 +8,8 @@ namespace cleave::testing {
 
 namespace naive_shapes {
 
-/// The shards of a dimension of outer * inner indices are those of one of `outer`, or the call is
-/// refused.
+/// "" if the shards of a dimension of outer * inner indices are those of a dimension of `outer`
+/// indices; otherwise the error of the refused call.
 inline std::string refusal_of(std::size_t dim, index_t outer, index_t inner, const Layout& layout,
                               const naive::Indices& mesh) {
   const naive::Indices few(dim + 1, outer), many(dim + 1, outer * inner);
@@ -23,15 +23,15 @@ inline std::string refusal_of(std::size_t dim, index_t outer, index_t inner, con
   return "";
 }
 
-/// The elements as they follow each other, under other extents.
+/// The same elements in the same order, with other extents.
 inline Numbers reshaped(const Numbers& x, const naive::Indices& shape) {
   Numbers y(shape);
   y.values = x.values;
   return y;
 }
 
-/// y[.., i, ..] = x[.., place(i, n), ..] along a dimension of extent n, which becomes length(n); the
-/// value where there is no such index.
+/// y[.., i, ..] = x[.., place(i, n), ..] along a dimension of extent n, which becomes length(n). y
+/// is `outside` where there is no such index.
 template <class Length, class Place>
 Naive gathered(std::size_t dim, Length length, Place place, Number64 outside = 0) {
   return {[=](const Arrays& x) {
@@ -59,7 +59,7 @@ Naive naive_of(ops::Permute<D...>) {
     return y;
   }};
 }
-/// unsqueeze(x, dim<1>{}) of a matrix; or [a] along the columns of a second array [a, b].
+/// unsqueeze(x, dim<1>{}) of a matrix, or [a] broadcast along the columns of a second array [a, b].
 template <unsigned Mask>
 Naive naive_of(ops::BroadcastDims<Mask>) {
   static_assert(Mask == 2);
@@ -75,7 +75,7 @@ Naive naive_of(ops::BroadcastDims<Mask>) {
     return y;
   }};
 }
-/// flatten(x, dim<0, 1>{}) of three dimensions, or all of a matrix.
+/// flatten(x, dim<0, 1>{}) of three dimensions, or of a whole matrix.
 template <int First, int Count>
 Naive naive_of(ops::Flatten<First, Count>) {
   static_assert(First == 0 && Count == 2);
@@ -91,7 +91,7 @@ Naive naive_of(ops::Flatten<First, Count>) {
   };
   return naive;
 }
-/// Into {-1, 2}, or {-1, 1, 3}.
+/// To {-1, 2}, or {-1, 1, 3}.
 template <int First, int Count>
 Naive naive_of(ops::Unflatten<First, Count>) {
   constexpr index_t inner = Count;
@@ -112,7 +112,7 @@ Naive naive_of(ops::Unflatten<First, Count>) {
   };
   return naive;
 }
-/// Into {-1, 1, 2}.
+/// To {-1, 1, 2}.
 template <int Count>
 Naive naive_of(ops::Reshape<Count>) {
   Naive naive{[](const Arrays& x) {
@@ -131,7 +131,7 @@ Naive naive_of(ops::Squeeze<D>) {
   naive.extents = {{5, 1, 4}, {1, 1, 2}, {0, 1, 3}};
   return naive;
 }
-/// To 4.
+/// To extent 4.
 template <int D>
 Naive naive_of(ops::Expand<D>) {
   Naive naive = naive_shapes::gathered(D, [](index_t) { return index_t(4); },
@@ -139,7 +139,7 @@ Naive naive_of(ops::Expand<D>) {
   naive.extents = {{1, 5}, {1, 2}, {1, 0}};
   return naive;
 }
-/// Every second index from 1 to the last but one; or indices 1 and 2.
+/// Every second index from 1 to the last but one, or indices 1 and 2.
 template <int D>
 Naive naive_of(ops::Slice<D>) {
   if (D == 1)
@@ -150,7 +150,7 @@ Naive naive_of(ops::Slice<D>) {
   naive.extents = {{3, 5}, {3, 1}, {3, 0}};
   return naive;
 }
-/// The one at index 1.
+/// Index 1.
 template <int D>
 Naive naive_of(ops::Select<D>) {
   static_assert(D == 0);
@@ -162,7 +162,7 @@ Naive naive_of(ops::Select<D>) {
   naive.extents = {{5, 3}, {2, 7}, {3, 0}};
   return naive;
 }
-/// Two before, one behind.
+/// Two elements before, one after.
 template <int D>
 Naive naive_of(ops::Embed<D>) {
   return naive_shapes::gathered(D, [](index_t n) { return n + 3; },
@@ -173,7 +173,7 @@ Naive naive_of(ops::Pad<D, T>) {
   return naive_shapes::gathered(D, [](index_t n) { return n + 3; },
                                 [](index_t i, index_t) { return i - 2; }, 0.5);
 }
-/// Element i of all of them, one behind the other.
+/// The operands one after the other.
 template <int D, int N>
 Naive naive_of(ops::Cat<D, N>) {
   return {[](const Arrays& x) {
@@ -219,7 +219,7 @@ Naive naive_of(ops::Flip<D>) {
   return naive_shapes::gathered(D, [](index_t n) { return n; },
                                 [](index_t i, index_t n) { return n - 1 - i; });
 }
-/// From the diagonal below the main one upwards, or from the one above it downwards.
+/// Upper: from the diagonal below the main one upwards; lower: from the one above it downwards.
 template <bool Upper>
 Naive naive_of(ops::Triangle<Upper>) {
   return {[](const Arrays& x) {

@@ -1,6 +1,6 @@
-// What all files of the verification include, precompiled, but for subject.hpp itself: that has to
+// The precompiled includes shared by all files of the verification, except subject.hpp, which must
 // come after the naive definitions.
-#ifndef CLEAVE_TESTS_VERIFY_PCH  // what is precompiled is no included file, and has no `#pragma once`
+#ifndef CLEAVE_TESTS_VERIFY_PCH  // the main file of a precompilation cannot use `#pragma once`
 #define CLEAVE_TESTS_VERIFY_PCH
 
 #include <array>

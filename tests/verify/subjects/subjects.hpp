@@ -1,4 +1,4 @@
-// One function per header of ops/list, each compiled by itself.
+// One function per header of ops/list, each in its own source file.
 #pragma once
 
 #include <vector>

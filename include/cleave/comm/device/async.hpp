@@ -1,6 +1,6 @@
-// Asynchronous results on a device: work on a second stream, which the current one waits for.
+// Asynchronous results on a device: work on a second stream, for which the current stream waits.
 //
-// Nothing waits on the host, and no second thread is needed: what is enqueued runs by itself.
+// The host does not wait, and no second thread is needed.
 #pragma once
 
 #include <exception>
@@ -18,8 +18,8 @@ namespace cleave {
 
 namespace cuda::detail {
 
-/// The second stream of a rank, for what it communicates beside its other work; and the order in
-/// which the two join. Kept with the rank.
+/// The second stream of a rank, for communication that overlaps other work, and the event that
+/// orders it behind the current stream. Kept with the rank.
 class SideStream {
  public:
   static SideStream& of(RankState& state) {
@@ -29,7 +29,7 @@ class SideStream {
 
   const Stream& stream() const noexcept { return stream_; }
 
-  /// What is enqueued here from now on runs after what is enqueued on the current stream.
+  /// Orders later work on this stream after the work enqueued on the current stream so far.
   void begin() const {
     begin_.record(current_stream());
     begin_.wait_on(stream_);
@@ -52,7 +52,7 @@ void hand_over_all(const X& value) {
     for (const auto& part : value) hand_over_all(part);
 }
 
-/// A value that is enqueued on the side stream. Its error, if enqueuing failed, waits for `wait`.
+/// A value computed on the side stream. If enqueuing fails, `wait` throws the error.
 template <class T, class F>
 class Enqueued final : public cleave::detail::Promised<T> {
  public:
@@ -75,15 +75,15 @@ class Enqueued final : public cleave::detail::Promised<T> {
   void wait_quietly() noexcept override {
     try {
       join();
-    } catch (const std::exception&) {  // reported by whatever uses the device next
+    } catch (const std::exception&) {  // reported by the next use of the device
     }
   }
 
   bool ready() const override { return joined_ || !not_ready(cudaEventQuery(end_.get())); }
 
  private:
-  /// What the current stream does next runs after the work; what the work held is given back, in
-  /// the order of the stream that it was started from, which waits, too.
+  /// Orders later work on the current stream after the work, and releases the memory that the work
+  /// held, in the order of the stream that started it, which also waits.
   void join() {
     if (joined_) return;
     end_.wait_on(current_stream());
@@ -102,8 +102,8 @@ class Enqueued final : public cleave::detail::Promised<T> {
 
 }  // namespace cuda::detail
 
-/// Enqueues what `f()` enqueues on the rank's second stream, behind what the current stream has so
-/// far. `wait` makes the current stream wait, not the host.
+/// Runs `f()` with the rank's second stream as the current one, ordered after the work enqueued on
+/// the current stream so far. `wait` makes the current stream wait, not the host.
 ///
 /// @param group  any group of this rank
 /// @collective   every rank that f communicates with, in the same order

@@ -1,9 +1,9 @@
-// Which communicator passes device memory among the ranks of a group.
+// The choice of the communicator that transfers device memory among the ranks of a group.
 //
-// Ranks that are threads of one process read each other's memory, be it of one GPU, which NCCL
-// would refuse, or of several: copies and reductions run on the device in rank order, ordered with
-// each rank's stream by events. Processes with a GPU each, and threads whose GPUs cannot read each
-// other's memory, communicate by NCCL; others, and programs without NCCL, stage through pinned
+// Ranks that are threads of one process read each other's memory, on one GPU (which NCCL refuses)
+// or on several: copies and reductions run on the device in rank order, ordered with each rank's
+// stream by events. Processes with one GPU each, and threads whose GPUs cannot read each other's
+// memory, communicate by NCCL; other groups, and programs without NCCL, stage through pinned
 // memory.
 #pragma once
 
@@ -21,15 +21,15 @@ namespace cleave {
 
 namespace detail {
 
-/// The communicator of the devices of a group's ranks; they are made to work on one each, in turn.
+/// The communicator for device memory of a group's ranks, each of which enters its device.
 /// @collective every rank of the group
-/// @throws Error if there is no GPU, or the way that is asked for does not reach all ranks
+/// @throws Error if there is no GPU, or the requested path does not reach all ranks
 template <std::same_as<Cuda> Device>
 std::shared_ptr<Communicator> make_device_group(Communicator& host);
 
 }  // namespace detail
 
-/// The group that passes device memory among the same ranks, each of which enters its device.
+/// The group that transfers device memory among the same ranks, each of which enters its device.
 ///
 /// @collective the first call: every rank of the group
 /// @throws Error if there is no GPU

@@ -1,4 +1,4 @@
-// How device memory is passed among the ranks of a group: what they can do decides.
+// How device memory is transferred among the ranks of a group: chosen by their capabilities.
 #pragma once
 
 #include <algorithm>
@@ -36,10 +36,10 @@ namespace cleave {
 
 namespace detail {
 
-/// How device memory is passed (environment: CLEAVE_CUDA_COMM=auto|direct|nccl|staged).
+/// How device memory is transferred (environment: CLEAVE_CUDA_COMM=auto|direct|nccl|staged).
 enum class DevicePath : std::uint8_t { automatic, direct, nccl, staged };
 
-/// @throws Error for a value that means nothing, or that this program was compiled without
+/// @throws Error for an unknown value, or one that the program was compiled without
 inline DevicePath requested_device_path() {
   const char* text = setting("CLEAVE_CUDA_COMM");
   const std::string path = text == nullptr ? "auto" : text;
@@ -57,13 +57,13 @@ inline DevicePath requested_device_path() {
   throw Error("run", "CLEAVE_CUDA_COMM is '" + path + "'; use auto, direct, nccl or staged");
 }
 
-/// Two GPUs of threads, the first of which cannot read the memory of the second.
+/// Two GPUs, the first of which cannot read the memory of the second.
 struct OutOfReach {
   int device, peer;
 };
 
-/// Whether kernels on the current device read what is allocated on another one, tensors and other
-/// memory: asks for access to both.
+/// Whether kernels on `device`, the current one, can read memory of `peer`. Enables access to the
+/// peer's pool, which holds tensors, and to its other memory.
 inline bool reaches(int device, int peer) {
   if (device == peer) return true;
   if (!cuda::can_access(device, peer)) return false;
@@ -74,7 +74,7 @@ inline bool reaches(int device, int peer) {
   return status == cudaErrorPeerAccessAlreadyEnabled;
 }
 
-/// What keeps threads from reading each other's memory, if anything does; the same on all ranks.
+/// A pair of GPUs that keeps threads from reading each other's memory, if any; equal on all ranks.
 /// @collective every rank of the group
 inline std::optional<OutOfReach> find_out_of_reach(Communicator& threads) {
   if (cuda::device_count() == 1) return std::nullopt;
@@ -89,21 +89,21 @@ inline std::optional<OutOfReach> find_out_of_reach(Communicator& threads) {
   return std::nullopt;
 }
 
-/// A number for the current device, another one for every GPU of every node: made of what NCCL,
-/// which refuses a GPU that it meets twice, goes by.
-/// @throws Error if the device does not tell where it is
+/// A number that identifies the current GPU among those of all nodes. Made of the properties by
+/// which NCCL, which refuses duplicate GPUs, identifies them.
+/// @throws Error if the PCI bus id cannot be queried
 inline std::int64_t gpu_number() {
   char node[256] = {}, place[64] = {};
   static_cast<void>(gethostname(node, sizeof(node) - 1));
-  std::string boot;  // tells nodes of one name apart
+  std::string boot;  // distinguishes nodes of the same name
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
   cuda::check(cudaDeviceGetPCIBusId(place, sizeof(place), cuda::current_device()),
               "init_device_mesh");
   return std::int64_t(checksum(std::string(node) + '/' + boot + '/' + place));
 }
 
-/// Whether every rank works on a GPU of its own, whatever they are called: a launcher may show each
-/// process a single one. @collective every rank of the group
+/// Whether every rank uses a different GPU. Device numbers do not show it: a launcher may show each
+/// process a single GPU. @collective every rank of the group
 inline bool each_has_a_gpu(Communicator& host) {
   std::vector<std::int64_t> gpus = allgather(host, gpu_number(), "init_device_mesh");
   std::ranges::sort(gpus);

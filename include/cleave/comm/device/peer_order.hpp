@@ -1,8 +1,8 @@
-// What ranks that share the GPUs of a process wait for: each other's streams.
+// The order among the streams of ranks that are threads of one process.
 //
-// A rank enqueues its part of a collective and goes on; nothing waits on the host but at the
-// barriers, where ranks learn what the others have enqueued. On the device the sources of all ranks
-// are ready before any is read, and all reading is over before any rank's stream goes on.
+// A rank enqueues its part of a collective and continues; the host waits only at the barriers,
+// where ranks learn what their peers have enqueued. On the device, the sources of all ranks are
+// ready before any is read, and all reads have ended before any rank's stream continues.
 #pragma once
 
 #include <cleave/comm/thread/communicator.hpp>
@@ -12,8 +12,8 @@ namespace cleave::detail {
 
 /// An event per point, recorded on the stream that is current at the call.
 ///
-/// A point of the next collective is recorded only after every rank has asked for the one before:
-/// barriers lie between them.
+/// A rank records a point of the next collective only after every peer has waited for the previous
+/// one: barriers separate them.
 template <>
 class PeerOrder<Cuda> {
  public:

@@ -1,4 +1,4 @@
-// Which GPU a rank works on.
+// Which GPU a rank uses.
 #pragma once
 
 #include <cstdlib>
@@ -13,9 +13,9 @@ namespace cleave {
 
 namespace detail {
 
-/// Before the first call of CUDA: threads that communicate have the driver load all kernels when it
-/// starts, unless the user's environment says otherwise. It loads one at its first use else, which
-/// waits for what runs on a GPU, that may be a collective that waits for this thread.
+/// Called before the first CUDA call: if several ranks are threads, makes the driver load all
+/// kernels when it starts, unless the user's environment says otherwise. Loading a kernel at its
+/// first use waits for running kernels, and these may be a collective that waits for this thread.
 inline void load_kernels_early(const Communicator& group) {
   static std::once_flag once;
   if (group.size() > 1 && std::strcmp(group.backend(), "thread") == 0)
@@ -24,9 +24,9 @@ inline void load_kernels_early(const Communicator& group) {
 
 }  // namespace detail
 
-/// Makes the calling rank of a group work on a GPU: the one that its thread has chosen, otherwise
-/// the one of its number among the ranks of its node, modulo the GPUs. `run` does so first.
-/// @throws Error if there is none
+/// Selects the GPU of the calling rank: the one that its thread has chosen, otherwise the number of
+/// the rank on its node modulo the number of GPUs. `run` calls this first.
+/// @throws Error if there is no GPU
 inline void enter_device(Cuda, const Communicator& group) {
   detail::load_kernels_early(group);
   cuda::choose_device(group.state().local_rank);

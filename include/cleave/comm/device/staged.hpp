@@ -1,8 +1,8 @@
-// Device memory through a communicator that passes the host's.
+// Collectives on device memory through a communicator of host memory.
 //
-// For processes without NCCL, or that share a GPU, which NCCL refuses. What is not dense is packed
-// on the device, so that one copy per tensor crosses the bus each way. A tensor is copied to plain
-// memory of the host, through pinned blocks of a fixed size; the host waits for the copies.
+// For processes without NCCL, or that share a GPU, which NCCL refuses. Non-contiguous views are
+// packed on the device, so that one copy per tensor crosses the bus each way. A tensor is copied to
+// pageable host memory through pinned blocks of a fixed size; the host waits for the copies.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@
 
 namespace cleave::detail {
 
-/// A dense copy of a view in memory of the host.
+/// A dense copy of a view in host memory.
 class Staged {
  public:
   explicit Staged(const ConstView& view)
@@ -60,7 +60,7 @@ class Staged {
 
 class StagedCommunicator final : public Communicator {
  public:
-  /// @param host  the same ranks; outlives this one if it is not held by the pointer
+  /// @param host  the same ranks; must outlive this object if the pointer does not own it
   explicit StagedCommunicator(std::shared_ptr<Communicator> host)
       : Communicator(host->rank(), host->size(), host->label(), host->shared_state()),
         host_(std::move(host)) {}
@@ -79,7 +79,7 @@ class StagedCommunicator final : public Communicator {
     std::vector<Collective> staged(calls.begin(), calls.end());
     std::vector<Staged> sources, destinations;
     for (Collective& c : staged) {
-      // what no rank sends to stays as it is: the copy back is of everything
+      // elements that no rank sends to keep their values: the whole destination is copied back
       destinations.emplace_back(ConstView(c.destination)).fetch(c.destination);
       sources.emplace_back(c.source).fetch(c.source);
       c.source = sources.back().view();

@@ -1,4 +1,4 @@
-// What ranks tell each other on behalf of the library: no user has asked for it, no trace shows it.
+// Communication for the library's own purposes: not requested by the user, not shown in traces.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ inline void run_unobserved(Communicator& host, const Collective& call) {
   Unobserved::pass_on(host, {&call, 1});
 }
 
-/// What each rank says, in rank order.
+/// Gathers one number of each rank, in rank order.
 ///
 /// @param operation  what the user called, for errors
 /// @collective       every rank of the group
@@ -29,7 +29,7 @@ inline std::vector<std::int64_t> allgather(Communicator& host, std::int64_t mine
   return gather_values(host, mine, operation, run_unobserved);
 }
 
-/// Fills `data` with what the first rank has there. @see allgather
+/// Copies `data` of the first rank to all ranks. @see allgather
 /// @collective every rank of the group
 inline void bcast(Communicator& host, void* data, std::size_t bytes, const char* operation) {
   const View values = View::dense(data, DType::uint8, Shape::filled(1, index_t(bytes)));

@@ -1,5 +1,5 @@
-// all_to_all: every rank cuts its tensor into one part for each rank, and puts together what it
-// receives from each. Parts are boxes of the tensors: nothing is packed where peers are read
+// all_to_all: every rank splits its tensor into one part for each rank, and concatenates the parts
+// that it receives. Parts are boxes of the tensors: nothing is packed where peers are read
 // directly.
 #pragma once
 
@@ -21,9 +21,9 @@ namespace cleave::functional {
 
 namespace detail {
 
-// Templates of one type: compiled where they are called, not wherever this file is included.
+// Templates constrained to one type: compiled where called, not wherever this file is included.
 
-/// @param call  says how many elements move, and what else the ranks compare
+/// @param call  has the number of elements, and other values that ranks compare
 template <std::same_as<Channel> C>
 void run_all_to_all(const C& channel, const ConstView& source, const View& result,
                     const std::vector<Transfer>& sends, const std::vector<Transfer>& receives,
@@ -36,7 +36,7 @@ void run_all_to_all(const C& channel, const ConstView& source, const View& resul
   channel.run(call);
 }
 
-/// Equal parts of dimension `split`, put together along dimension `concat`.
+/// Equal parts of dimension `split`, concatenated along dimension `concat`.
 /// @param detail  the dimensions that the user named
 template <std::same_as<Channel> C>
 void run_equal_parts(const C& channel, const ConstView& source, const View& result, int split,
@@ -63,7 +63,7 @@ struct Splits {
 };
 
 /// @param what  "sent" or "received"
-/// @throws Error if the sizes add up to more than can be counted
+/// @throws Error if the sum is more than index_t can hold
 template <std::same_as<Entry> E>
 index_t sum_of(const std::vector<index_t>& sizes, const char* what, const E& entry) {
   index_t sum = 0;
@@ -76,8 +76,8 @@ index_t sum_of(const std::vector<index_t>& sizes, const char* what, const E& ent
   return sum;
 }
 
-/// @throws Error if there is not one size for each rank, one is negative, or what is sent is not
-///         all of dimension `d`
+/// @throws Error if there is not one size for each rank, one is negative, or the sent sizes do not
+/// add up to dimension `d`
 template <std::same_as<Entry> E>
 void verify_splits(const Splits& splits, const Shape& extents, int d, const E& entry) {
   const auto verify = [&](const std::vector<index_t>& sizes, const char* what) {
@@ -98,28 +98,28 @@ void verify_splits(const Splits& splits, const Shape& extents, int d, const E& e
                to_string(extents));
 }
 
-/// What a rank tells a peer about the parts that they send each other.
+/// A rank's note to a peer about the parts that they send each other.
 struct Notice {
   index_t sent_at = 0;        ///< where the peer's part begins here
   index_t sent = 0;           ///< its size
-  index_t received_at = 0;    ///< where what comes from the peer will begin here
-  index_t received = 0;       ///< the size it is expected to have
+  index_t received_at = 0;    ///< where the part from the peer will begin here
+  index_t received = 0;       ///< the expected size of that part
   index_t cross_section = 0;  ///< elements per unit of size
 };
 
-/// Notices of all peers: a rank cannot know where its part begins in a peer's tensor.
+/// The notices of all peers: a rank cannot know where its part begins in a peer's tensor.
 template <std::same_as<Channel> C>
 std::vector<Notice> exchange_notices(const C& channel, const std::vector<Notice>& mine, int d) {
   constexpr index_t words = index_t(sizeof(Notice) / sizeof(index_t));
   const Shape extents(std::array<index_t, 2>{index_t(mine.size()), words});
-  std::vector<Notice> theirs = mine;  // where nothing moves, peers do as this rank expects
+  std::vector<Notice> theirs = mine;  // on a dry mesh, peers do as this rank expects
   for (Notice& notice : theirs) std::swap(notice.sent, notice.received);
   run_equal_parts(channel, ConstView::dense(mine.data(), DType::int64, extents),
                   View::dense(theirs.data(), DType::int64, extents), 0, 0, packed_detail({&d, 1}));
   return theirs;
 }
 
-/// What is wrong between this rank and a peer, which finds the same; empty if nothing.
+/// How this rank and a peer disagree, which the peer finds, too; empty if they agree.
 template <std::same_as<Channel> C>
 std::string disagreement(const Notice& mine, const Notice& theirs, int rank, int peer,
                          const C& channel) {
@@ -135,18 +135,18 @@ std::string disagreement(const Notice& mine, const Notice& theirs, int rank, int
          channel.name() + "' have different extents beside the split dimension";
 }
 
-/// All ranks throw if two of them do not agree: the others would wait for what these do not send.
+/// All ranks throw if two of them disagree: others would wait for messages that are never sent.
 template <std::same_as<Channel> C>
 void compare_notices(const std::vector<Notice>& mine, const std::vector<Notice>& theirs,
                      const C& channel) {
   const int ranks = channel.group().size(), rank = channel.group().rank();
   std::string problem;
-  std::int64_t pair = 0;  // 1 + its place in a table of ranks and peers; 0: all agree
+  std::int64_t pair = 0;  // 1 + its index in a table of ranks and peers; 0: all agree
   for (int r = 0; r < ranks && pair == 0; ++r) {
     problem = disagreement(mine[std::size_t(r)], theirs[std::size_t(r)], rank, r, channel);
     if (!problem.empty()) pair = 1 + std::int64_t(rank) * ranks + r;
   }
-  std::int64_t last = pair;  // of all ranks'
+  std::int64_t last = pair;  // the maximum over all ranks
   const Shape one(std::array<index_t, 1>{1});
   Collective call;
   call.kind = CollectiveKind::all_reduce;
@@ -163,7 +163,7 @@ void compare_notices(const std::vector<Notice>& mine, const std::vector<Notice>&
   throw Error(channel.operation(), problem, {.rank = channel.group().state().world_rank});
 }
 
-/// Parts of the given sizes.
+/// Sends parts of the given sizes.
 template <std::same_as<Channel> C>
 void run_split_parts(const C& channel, const ConstView& source, const View& result,
                      const Splits& splits, int d) {
@@ -204,8 +204,8 @@ void run_split_parts(const C& channel, const ConstView& source, const View& resu
 
 }  // namespace detail
 
-/// Part r of dimension `split` goes to rank r; what comes is put together along dimension
-/// `concat`, in the order of the ranks.
+/// Sends part r of dimension `split` to rank r; concatenates the received parts along dimension
+/// `concat`, in rank order.
 ///
 /// @param x    [.., e, .., f, ..] with e, along `split`, a multiple of n: unmodified; must not
 ///             change before the result has been waited for
@@ -213,8 +213,8 @@ void run_split_parts(const C& channel, const ConstView& source, const View& resu
 /// @collective every rank of the group, with the same extents, in the same order as its other
 ///             asynchronous calls
 /// @cost       receives (n-1)/n of x; allocates the result
-/// @throws Error for a group that is none, a dimension that x lacks or that n does not divide, or
-///         more elements in all than can be counted
+/// @throws Error for an invalid group, a dimension that x lacks or that n does not divide, or more
+/// elements on all ranks than index_t can hold
 template <Element T, int Rank, class Device>
 Async<Tensor<T, Rank, Device>> all_to_all(const Tensor<T, Rank, Device>& x, int split, int concat,
                                           const Group& group) {
@@ -244,17 +244,17 @@ Async<Tensor<T, Rank, Device>> all_to_all(const Tensor<T, Rank, Device>& x, int 
 }
 
 /// Parts of different sizes along dimension `dim`: the first sent[0] elements go to rank 0, the
-/// next sent[1] to rank 1, ..; what comes is put together in the order of the ranks.
+/// next sent[1] to rank 1, ..; received parts are concatenated in rank order.
 ///
 /// @param x         extents along `dim` may differ from rank to rank; unmodified; must not change
 ///                  before the result has been waited for
-/// @param sent      one size for each rank; together all of the dimension
-/// @param received  what each rank sends to this one
+/// @param sent      one size for each rank; they add up to the extent of the dimension
+/// @param received  the size of each rank's part for this one
 /// @collective      every rank of the group, in the same order as its other asynchronous calls
-/// @cost            ranks first tell each other 40 bytes about their parts, and reduce 8 to whether
-///                  all agree; then receives what others send; allocates the result
-/// @throws Error    for a group that is none, a dimension that x lacks, sizes that are not as
-///                  above; when waited for, on every rank if two do not agree about a part
+/// @cost            ranks first send each other 40 bytes about their parts, and all-reduce 8 bytes
+///                  to see whether all agree; then receives the parts; allocates the result
+/// @throws Error    for an invalid group, a dimension that x lacks, sizes that are not as above;
+///                  when waited for, on every rank, if two ranks disagree about a part
 template <Element T, int Rank, class Device>
 Async<Tensor<T, Rank, Device>> all_to_all(const Tensor<T, Rank, Device>& x,
                                           const std::vector<index_t>& sent,

@@ -1,4 +1,4 @@
-// broadcast and permute: tensors that go from one rank to others unchanged.
+// broadcast and permute: send tensors unchanged from one rank to others.
 #pragma once
 
 #include <algorithm>
@@ -17,14 +17,14 @@ namespace cleave::functional {
 
 /// The root's elements on every rank.
 ///
-/// @param x     on the root the elements, unmodified; elsewhere only its extents count. The root's
-///              must not change before its result has been waited for
+/// @param x     on the root the elements, unmodified; elsewhere only its extents are used. The
+///              root's must not change before its result has been waited for
 /// @param root  a rank of the group
 /// @return      a copy on every rank, the root included
 /// @collective  every rank of the group, with the same extents and root, in the same order as its
 ///              other asynchronous calls
 /// @cost        receives x; allocates the result
-/// @throws Error for a group that is none, or a root outside of it
+/// @throws Error for an invalid group, or a root outside of it
 template <Element T, int Rank, class Device>
 Async<Tensor<T, Rank, Device>> broadcast(const Tensor<T, Rank, Device>& x, int root,
                                          const Group& group) {
@@ -46,7 +46,7 @@ Async<Tensor<T, Rank, Device>> broadcast(const Tensor<T, Rank, Device>& x, int r
   });
 }
 
-/// A pair of `permute`: what rank `source` has goes to rank `destination`.
+/// A pair of `permute`: rank `source` sends its elements to rank `destination`.
 struct Hop {
   int source = 0;
   int destination = 0;
@@ -54,7 +54,7 @@ struct Hop {
 
 namespace detail {
 
-// Templates of one type: compiled where they are called, not wherever this file is included.
+// Templates constrained to one type: compiled where called, not wherever this file is included.
 
 /// @throws Error if a hop leaves the group, or two have the same source or destination
 template <std::same_as<Entry> E>
@@ -74,7 +74,7 @@ void verify_hops(const std::vector<Hop>& hops, const E& entry) {
   }
 }
 
-/// The pairs as ranks compare them, whatever their order.
+/// The pairs as a number that ranks compare, independent of their order.
 template <std::same_as<Hop> H>
 std::uint64_t packed_hops(std::vector<H> hops) {
   std::sort(hops.begin(), hops.end(),
@@ -91,13 +91,13 @@ std::uint64_t packed_hops(std::vector<H> hops) {
 ///     permute(x, {{0, 1}, {1, 2}, {2, 0}}, world)    // a ring
 ///
 /// @param x     unmodified; must not change before the result has been waited for
-/// @param hops  pairs of ranks of the group; a rank is the source of at most one and the
-///              destination of at most one, and may be both of the same
-/// @return      what this rank's source has; zeros on a rank that is no destination
+/// @param hops  pairs of ranks of the group; a rank is the source of at most one pair and the
+///              destination of at most one, which may be the same pair
+/// @return      the elements of this rank's source; zeros on a rank that is not a destination
 /// @collective  every rank of the group, with the same extents and pairs, in the same order as its
 ///              other asynchronous calls
 /// @cost        receives x; allocates the result
-/// @throws Error for a group that is none, or pairs as above
+/// @throws Error for an invalid group, or invalid pairs
 template <Element T, int Rank, class Device>
 Async<Tensor<T, Rank, Device>> permute(const Tensor<T, Rank, Device>& x,
                                        const std::vector<Hop>& hops, const Group& group) {

@@ -1,5 +1,5 @@
-// How every functional collective begins and runs: on the calling thread what it is asked for is
-// checked and its ranks are found; beside that thread, on a group of its own, it communicates.
+// How every functional collective starts and runs: the calling thread checks its arguments and
+// finds its ranks; then it communicates asynchronously, on a separate group of these ranks.
 #pragma once
 
 #include <limits>
@@ -18,21 +18,21 @@ namespace cleave::functional::detail {
 
 using cleave::detail::part_of;
 
-/// Where a started collective runs.
+/// The group on which a started collective runs, with names for errors and traces.
 class Channel {
  public:
   Channel(std::shared_ptr<Communicator> group, std::string axes, const char* operation)
       : group_(std::move(group)), axes_(std::move(axes)), operation_(operation) {}
 
   const Communicator& group() const noexcept { return *group_; }
-  /// The same ranks, passing the host's memory.
+  /// The same ranks for host memory.
   Channel on_host() const { return {{group_, &group_->host()}, axes_, operation_}; }
   const char* operation() const noexcept { return operation_; }
   const std::string& name() const noexcept { return axes_.empty() ? group_->label() : axes_; }
 
   void run(Collective call) const { run({&call, 1}); }
 
-  /// In one round.
+  /// Runs several calls in one round.
   void run(std::span<Collective> calls) const {
     for (Collective& call : calls) {
       call.operation = operation_;
@@ -47,11 +47,11 @@ class Channel {
   const char* operation_;
 };
 
-/// A collective that has been called and not started.
+/// A collective that has been called but not started.
 class Entry {
  public:
-  /// @param operation  what the user called
-  /// @throws Error     if the group is none @see Group::communicator
+  /// @param operation  the function that the user called
+  /// @throws Error     if the group is invalid @see Group::communicator
   template <class Device>
   Entry(Device device, const char* operation, const Group& group)
       : operation_(operation),
@@ -65,7 +65,7 @@ class Entry {
     throw Error(operation_, message, {.shapes = shapes, .rank = ranks_.state().world_rank});
   }
 
-  /// A dimension counted from 0. @throws Error if there is none such
+  /// The dimension `given`, counted from 0. @throws Error if it does not exist
   int dim(int given, const Shape& extents) const {
     const int d = given < 0 ? given + extents.dims : given;
     if (d < 0 || d >= extents.dims)
@@ -75,7 +75,7 @@ class Entry {
     return d;
   }
 
-  /// What each rank gets of a dimension. @throws Error if it is not the same for all
+  /// The extent of each rank's part of a dimension. @throws Error if parts would differ
   index_t share(const Shape& extents, int d) const {
     if (extents[d] % size() != 0)
       fail("dimension " + std::to_string(d) + " has " + std::to_string(extents[d]) +
@@ -86,7 +86,7 @@ class Entry {
     return extents[d] / size();
   }
 
-  /// What all ranks together have of a dimension. @throws Error if it is more than can be counted
+  /// The extent of a dimension on all ranks together. @throws Error if index_t cannot hold it
   index_t of_all(const Shape& extents, int d) const {
     if (extents[d] > std::numeric_limits<index_t>::max() / size())
       fail("dimension " + std::to_string(d) + " of the " + std::to_string(size()) +
@@ -95,7 +95,7 @@ class Entry {
     return extents[d] * size();
   }
 
-  /// Starts f(channel) beside this rank.
+  /// Starts f(channel) asynchronously.
   /// @collective every rank of the group, in the same order as its other asynchronous calls
   template <class Device, class F>
   auto start(Device device, F f) const {

@@ -1,4 +1,4 @@
-// Which ranks a functional collective runs over, in whatever way the caller names them.
+// The ranks that a functional collective runs over, however the caller names them.
 #pragma once
 
 #include <concepts>
@@ -19,7 +19,7 @@ class Group;
 
 namespace detail {
 
-/// What `group_of`, declared beside these types, makes a Group of: a mesh, a mesh and its axes.
+/// Arguments of which `group_of`, declared with their types, makes a Group: a mesh, or with axes.
 template <class... Parts>
 concept NamesGroup = requires(const Parts&... parts) {
   { group_of(parts...) } -> std::same_as<Group>;
@@ -31,14 +31,14 @@ concept NamesGroup = requires(const Parts&... parts) {
 ///
 ///     all_reduce(x, Sum{}, world);                        // a World, a communicator, a mesh
 ///     all_reduce(x, Sum{}, {mesh, tp{}});                 // axes of a mesh
-///     all_reduce(x, Sum{}, {world, {0, 2, 5}});           // a list of ranks, who alone call
-///     all_reduce(x, Sum{}, {world, {{0, 1}, {2, 3}}});    // equal lists: this rank's is meant
+///     all_reduce(x, Sum{}, {world, {0, 2, 5}});           // a list of ranks; only they call
+///     all_reduce(x, Sum{}, {world, {{0, 1}, {2, 3}}});    // lists of equal length: this rank's
 ///
-/// Refers to a communicator, whose owner (world, mesh) outlives it. Lists are checked by the
-/// collective that they are passed to; their communicators are made once, and kept by the group
-/// that the ranks are counted in.
+/// Refers to a communicator whose owner (world, mesh) must outlive it. Lists are checked by the
+/// collective that they are passed to; their communicators are created once, and kept by the group
+/// in which the ranks are numbered.
 ///
-/// @collective the first time for an axis or a list: its ranks
+/// @collective at the first use of an axis or a list: its ranks
 class Group {
  public:
   Group(Communicator& communicator) : whole_(&communicator) {}
@@ -48,7 +48,7 @@ class Group {
   }
   Group(const World& world) : whole_(&world.communicator()) {}
 
-  /// Whatever `group_of(parts...)` knows: a mesh of one axis; a mesh and some of its axes.
+  /// The arguments of `group_of(parts...)`: a mesh of one axis; a mesh and some of its axes.
   template <class... Parts>
     requires(sizeof...(Parts) > 0 && detail::NamesGroup<Parts...>)
   Group(const Parts&... parts) : Group(group_of(parts...)) {}
@@ -59,7 +59,7 @@ class Group {
   template <std::same_as<int> Int>
   Group(const Group& of, std::initializer_list<Int> ranks) : Group(of, std::vector<int>(ranks)) {}
 
-  /// That of several lists of equal length which this rank is in.
+  /// Of several lists of equal length, the one that contains this rank.
   Group(const Group& of, std::vector<std::vector<int>> lists)
       : whole_(&of.communicator("functional::Group")), listed_(true), lists_(std::move(lists)) {}
   template <std::same_as<int> Int>
@@ -73,12 +73,12 @@ class Group {
     return group;
   }
 
-  /// The ranks, as this one's communicator.
+  /// This rank's communicator for the group.
   ///
-  /// @param operation  what the user called, for errors
-  /// @collective       the first time for a list: its ranks
-  /// @throws Error     if lists have different lengths, name a rank that does not exist or one rank
-  ///                   twice, or none has this one
+  /// @param operation  the function that the user called, for errors
+  /// @collective       at the first use of a list: its ranks
+  /// @throws Error     if lists have different lengths, name a rank that does not exist or a rank
+  ///                   twice, or none contains this rank
   Communicator& communicator(const char* operation) const {
     if (!listed_) return *whole_;
     const std::vector<int>& ranks = own_list(operation);
@@ -122,7 +122,7 @@ class Group {
     return *own;
   }
 
-  /// "{0, 2, 5}"; long lists are cut.
+  /// "{0, 2, 5}"; long lists are truncated.
   static std::string text_of(const std::vector<int>& ranks) {
     constexpr std::size_t shown = 16;
     std::string text;

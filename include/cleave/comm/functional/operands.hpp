@@ -1,8 +1,9 @@
-// All tensors of one all-reduce, all-gather or reduce-scatter in one round, without their types.
+// Runs all tensors of one all-reduce, all-gather or reduce-scatter in one round, independent of
+// their types.
 //
-// A tensor goes as it is: whatever its strides and the dimension, its pieces are boxes of a view.
-// Where there are several, the small ones of an element type share one packed buffer; packing
-// large ones would cost more than it saves.
+// Tensors are communicated in place: for any strides and dimension, pieces are boxes of a view. Of
+// several tensors, the small ones of an element type share one packed buffer; packing large ones
+// would cost more than it saves.
 #pragma once
 
 #include <span>

@@ -13,13 +13,13 @@
 
 namespace cleave::functional::detail {
 
-/// Latency is all that an operand costs which neither takes nor gives more bytes than this.
+/// Latency dominates the cost of an operand whose source and result have at most this many bytes.
 inline constexpr index_t small_bytes = 64 << 10;
 
-/// The operands that go as they are, and those that go together.
+/// The operands that are communicated in place, and those that are bundled.
 template <class Device>
 struct Round {
-  std::vector<Operand> operands{};  ///< those of the bundles included
+  std::vector<Operand> operands{};  ///< including those of the bundles
   std::vector<cleave::detail::Bundle<Device>> bundles{};
 
   Round(CollectiveKind kind, int ranks, std::span<const Operand> all) {

@@ -1,7 +1,7 @@
 // all_reduce, all_gather and reduce_scatter of local tensors, one by one or several in one round.
 //
-// Tensors go as they are, whatever their strides and the dimension; small ones of a coalesced call
-// share one packed collective per element type. Every result has storage of its own, row-major.
+// Tensors are communicated in place, for any strides and dimension; small ones of a coalesced call
+// share one packed collective per element type. Every result has its own storage, row-major.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace cleave::functional {
 
 namespace detail {
 
-/// Starts the collective of a tensor, or of those of a list, beside this rank.
+/// Starts the collective of a tensor, or of the tensors of a list, asynchronously.
 template <class List>
 Async<List> start(const Entry& entry, CollectiveKind kind, ReduceOp op, const List& inputs,
                   const Dims& dims) {
@@ -51,7 +51,7 @@ Async<List> start(const Entry& entry, CollectiveKind kind, ReduceOp op, const Li
                      });
 }
 
-/// The same where elements are reduced.
+/// The same for reductions.
 template <class List, Reduction Op>
 Async<List> start_reduction(const Entry& entry, CollectiveKind kind, const Op& op,
                             const List& inputs, const Dims& dims) {
@@ -64,14 +64,14 @@ Async<List> start_reduction(const Entry& entry, CollectiveKind kind, const Op& o
 
 }  // namespace detail
 
-/// The elements of all ranks reduced, the same on every rank.
+/// Reduces the elements of all ranks; the result is the same on every rank.
 ///
 /// @param x   unmodified; must not change before the result has been waited for
 /// @param op  `Sum{}`, `ReduceOp::sum`, "sum": the reduction, by type, value or name
 /// @collective every rank of the group, with the same extents, in the same order as its other
 ///             asynchronous calls
 /// @cost       receives 2(n-1)/n of x; allocates the result
-/// @throws Error for a group that is none, an unknown reduction, one that T does not have
+/// @throws Error for an invalid group, an unknown reduction, or one that T does not support
 template <Element T, int Rank, class Device, Reduction Op>
 Async<Tensor<T, Rank, Device>> all_reduce(const Tensor<T, Rank, Device>& x, const Op& op,
                                           const Group& group) {
@@ -86,7 +86,7 @@ Async<Tensor<T, Rank, Device>> all_reduce(const Tensor<T, Rank, Device>& x, cons
 /// @collective every rank of the group, with the same extents, in the same order as its other
 ///             asynchronous calls
 /// @cost       receives (n-1)/n of the result, in place; allocates the result
-/// @throws Error for a group that is none, a dimension that x lacks, or a result that is too large
+/// @throws Error for an invalid group, a dimension that x lacks, or a result that is too large
 template <Element T, int Rank, class Device>
 Async<Tensor<T, Rank, Device>> all_gather(const Tensor<T, Rank, Device>& x, int dim,
                                           const Group& group) {
@@ -95,7 +95,7 @@ Async<Tensor<T, Rank, Device>> all_gather(const Tensor<T, Rank, Device>& x, int 
   return detail::start(entry, CollectiveKind::all_gather, ReduceOp::sum, x, dim);
 }
 
-/// The elements of all ranks reduced; rank r keeps part r of dimension `dim`.
+/// Reduces the elements of all ranks; rank r keeps part r of dimension `dim`.
 ///
 /// @param x    [.., e, ..] with e a multiple of n: unmodified; must not change before the result
 ///             has been waited for
@@ -103,8 +103,8 @@ Async<Tensor<T, Rank, Device>> all_gather(const Tensor<T, Rank, Device>& x, int 
 /// @collective every rank of the group, with the same extents, in the same order as its other
 ///             asynchronous calls
 /// @cost       receives (n-1)/n of x; allocates the result
-/// @throws Error for a group that is none, a dimension that x lacks or that n does not divide, an
-///         unknown reduction, one that T does not have
+/// @throws Error for an invalid group, a dimension that x lacks or that n does not divide, an
+/// unknown reduction, or one that T does not support
 template <Element T, int Rank, class Device, Reduction Op>
 Async<Tensor<T, Rank, Device>> reduce_scatter(const Tensor<T, Rank, Device>& x, const Op& op,
                                               int dim, const Group& group) {
@@ -117,8 +117,9 @@ Async<Tensor<T, Rank, Device>> reduce_scatter(const Tensor<T, Rank, Device>& x, 
 ///
 /// @param tensors  a tuple of tensors of any types and dimensions, or a vector of tensors
 /// @return         results in the same form
-/// @cost           as the single calls, with one synchronisation; what takes and gives up to
-///                 64 KiB is copied into a buffer with others of its type, and out of it
+/// @cost           that of the single calls, with one synchronisation; tensors with up to 64 KiB of
+///                 input and of result are packed into one buffer per element type, and unpacked
+///                 from it
 template <TensorList List, Reduction Op>
 Async<Tensors<List>> all_reduce_coalesced(const List& tensors, const Op& op, const Group& group) {
   const detail::Entry entry(detail::DeviceOf<Tensors<List>>{}, "functional::all_reduce_coalesced",

@@ -13,13 +13,13 @@
 
 namespace cleave::functional {
 
-/// Something that names a reduction.
+/// A type whose values name a reduction.
 template <class Op>
 concept Reduction = ReductionType<Op> || std::same_as<Op, ReduceOp> ||
                     std::convertible_to<const Op&, std::string_view>;
 
-/// The reduction of that name, in small or capital letters.
-/// @throws Error for a word that names none
+/// The reduction of that name, in lower or upper case.
+/// @throws Error for an unknown name
 inline ReduceOp reduction_named(std::string_view name, const char* operation) {
   const auto small = [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; };
   std::string known;
@@ -36,7 +36,7 @@ inline ReduceOp reduction_named(std::string_view name, const char* operation) {
 
 namespace detail {
 
-/// @throws Error for a word that names no reduction
+/// @throws Error for an unknown name
 template <Reduction Op>
 ReduceOp value_of(const Op& op, const char* operation) {
   if constexpr (ReductionType<Op>) return Op::value;
@@ -44,8 +44,8 @@ ReduceOp value_of(const Op& op, const char* operation) {
   else return reduction_named(op, operation);
 }
 
-/// Elements T have that reduction; where `Op` is a type, or it does not compile.
-/// @throws Error if they have not
+/// Requires that elements T support the reduction: at compile time if `Op` is a type.
+/// @throws Error if they do not
 template <Element T, Reduction Op>
 void require_reduction(ReduceOp value, const char* operation) {
   if constexpr (ReductionType<Op>) {

@@ -1,5 +1,5 @@
-// Several tensors at once: a tuple of any types, or a vector of one. What a coalesced collective
-// takes, and gives back in the same form.
+// Lists of tensors: a tuple of any types, or a vector of one type. A coalesced collective takes a
+// list and returns its results in the same form.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ struct TensorsOf<std::vector<Tensor<T, Rank, Device>>> {
   using type = std::vector<Tensor<T, Rank, Device>>;
 };
 
-/// The device that all tensors of a list are on; a tensor is a list of its own.
+/// The device that all tensors of a list are on; a single tensor counts as a list.
 template <class X>
 struct DeviceOfList {
   using type = typename X::device_type;
@@ -63,11 +63,11 @@ void for_each_tensor(List& list, F f) {
 }  // namespace detail
 
 /// A tuple of tensors of any types (`std::tuple{a, b}`, `std::tie(a, b)`), or a `std::vector` of
-/// tensors of one.
+/// tensors of one type.
 template <class List>
 concept TensorList = requires { typename detail::TensorsOf<List>::type; };
 
-/// The same tensors by value: what comes back.
+/// The same tensors by value: the results of a coalesced collective.
 template <TensorList List>
 using Tensors = typename detail::TensorsOf<List>::type;
 
@@ -80,7 +80,7 @@ class Dims {
   Dims(std::initializer_list<int> dims) : dims_(dims) {}
 
   /// The dimension of tensor `index` of `count`.
-  /// @throws Error if there are not as many dimensions as tensors
+  /// @throws Error if the numbers of dimensions and of tensors differ
   int of(std::size_t index, std::size_t count, const detail::Entry& entry) const {
     if (for_all_) return dims_[0];
     if (dims_.size() != count)

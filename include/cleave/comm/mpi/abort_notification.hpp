@@ -1,4 +1,4 @@
-// The failure detector of an MPI world, for threads that communicate otherwise than by MPI.
+// The failure detector of an MPI world, for threads that communicate by other means than MPI.
 #pragma once
 
 #include <exception>
@@ -25,7 +25,7 @@ class MpiAbortNotification final : public AbortNotification {
     try {
       detector_->listen();
       return detector_->cause();
-    } catch (const std::exception&) {  // MPI itself fails: whoever calls it next says so
+    } catch (const std::exception&) {  // MPI itself fails: the next MPI call reports it
       return {};
     }
   }

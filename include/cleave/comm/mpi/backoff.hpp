@@ -1,7 +1,7 @@
-// How a rank waits for other processes: under the failure detector and a time-out.
+// How a rank waits for other processes: with failure detection and a time-out.
 //
-// Whatever it waits for (messages, a flag in shared memory), the wait ends: with what it waits for,
-// or with an error that names who failed, left or did not come.
+// Every wait, for messages or for a flag in shared memory, ends: when the awaited event happens, or
+// with an error that names the ranks that failed, left or did not arrive.
 #pragma once
 
 #include <algorithm>
@@ -29,23 +29,23 @@ namespace cleave::detail {
 
 struct MpiWorkspace;
 
-/// Where messages go and on whose behalf.
+/// The group and the call for which messages are sent.
 struct MpiOpContext {
   MPI_Comm comm = MPI_COMM_NULL;
-  unsigned sequence = 0;  ///< tells a collective from the next ones: below `sequences`
+  unsigned sequence = 0;  ///< distinguishes consecutive collectives: below `sequences`
   int rank = 0;           ///< in the group
   int size = 1;
-  std::span<const int> comm_ranks{};   ///< of the members of the group; empty: the same numbers
+  std::span<const int> comm_ranks{};   ///< of the group's members, in `comm`; empty: the same
   std::span<const int> world_ranks{};  ///< likewise, in the world of `detector`
   MpiFailureDetector* detector = nullptr;
-  std::unique_ptr<MpiWorkspace>* workspace = nullptr;  ///< where the group keeps one, if it does
+  std::unique_ptr<MpiWorkspace>* workspace = nullptr;  ///< kept by the group; may be null
   const std::string* label = nullptr;
   const char* operation = "";
   double timeout_seconds = 0;
 
   static constexpr unsigned sequences = 16;
 
-  /// The tag of a message of that many bytes: it meets only a receive of as many.
+  /// The tag of a message of `bytes` bytes, which matches only a receive of the same size.
   int tag(std::size_t bytes) const noexcept {
     const std::uint64_t span = (std::uint64_t(detector->largest_tag()) + 1) / sequences;
     const std::uint64_t mixed = (std::uint64_t(bytes) * 0x9e3779b97f4a7c15u) >> 32;
@@ -55,7 +55,7 @@ struct MpiOpContext {
   /// "all_gather of group 'tp'"
   std::string where() const { return std::string(operation) + " of group '" + *label + "'"; }
 
-  /// Gives up, and tells all others: the ranks are out of step from here on.
+  /// Announces the failure to all ranks and throws: the ranks are out of step from here on.
   [[noreturn]] void fail(const std::string& message) const {
     const Error error(operation, message, {.rank = detector->rank()});
     detector->announce(error.what());
@@ -63,19 +63,19 @@ struct MpiOpContext {
   }
 };
 
-/// How often a rank looks, at a flag in shared memory or for messages, which takes longer: before
-/// it leaves the core to others, and between two times that it hears whether it waits in vain.
+/// How often a rank polls a flag in shared memory, or (slower) for messages: before it yields the
+/// core (`flags`, `messages`), and between checks of the failure detector (`heard_..`).
 struct MpiPolls {
   int flags = 2000;
   int messages = 50;
-  /// Whether ranks and their threads for asynchronous work are more than the cores: these sleep
-  /// while they wait. A thread that yields to one that computes comes back milliseconds later.
+  /// Whether ranks and their worker threads outnumber the cores; then worker threads sleep while
+  /// they wait. A thread that yields to one that computes resumes only milliseconds later.
   bool workers_sleep = false;
   int heard_flags = 256;
   int heard_messages = 32;
 
-  /// A rank leaves the core at once where others need it: more processes of a node than cores. Open
-  /// MPI does so itself, whenever it looks for messages, if it is told to.
+  /// With more processes on the node than cores, a rank yields its core almost at once. Open MPI
+  /// yields by itself at every poll if OMPI_MCA_mpi_yield_when_idle is 1.
   static MpiPolls of(int ranks, int cores) {
     const char* yields = std::getenv("OMPI_MCA_mpi_yield_when_idle");
     const bool library_yields = yields != nullptr && *yields == '1';
@@ -93,12 +93,12 @@ inline MpiPolls& mpi_polls() {
   return polls;
 }
 
-/// A time in which nothing arrives.
+/// A period in which nothing arrives.
 class MpiBackoff {
  public:
-  /// What a rank waits for. The MPI library's collectives await ranks that wait in their turn, and
-  /// have longer to say so; they may end later than on a rank that has left, which is awaited until
-  /// the time-out.
+  /// What a rank waits for. In a collective of the MPI library the awaited ranks wait too, and have
+  /// longer to answer; a rank may complete it and leave before its peers do, so that a rank that
+  /// has left is awaited until the time-out.
   enum class For : std::uint8_t { flags, messages, library };
 
   /// @param context  must outlive this
@@ -113,21 +113,21 @@ class MpiBackoff {
                : what == For::flags ? mpi_polls().heard_flags
                                     : mpi_polls().heard_messages) {}
 
-  /// Something has arrived: the time begins anew.
+  /// Restarts the period: something has arrived.
   void renew() { idle_ = {}; }
 
-  /// Whether this thread is to sleep between two looks. @see MpiPolls
+  /// Whether this thread sleeps between two polls. @see MpiPolls
   bool sleeps() const noexcept { return sleeps_; }
 
-  /// Seconds without anything, when this rank last looked at the clock.
+  /// Seconds in which nothing arrived, when this rank last read the clock.
   double waited() const noexcept { return idle_.waited; }
 
-  /// What a rank does between two looks: first look fast, then leave the core to others; every
-  /// few looks hear whether it waits in vain.
+  /// Called between two polls: at first polls fast, then yields the core; every few calls checks
+  /// the failure detector and the time-out.
   ///
-  /// @param awaited  the world ranks that this one waits for, ascending: a callable
-  /// @return whether it was one of the few
-  /// @throws Error if one has failed or left, or does not come in time
+  /// @param awaited  a callable that returns the awaited world ranks, ascending
+  /// @return whether this call made the check
+  /// @throws Error if a rank has failed, or an awaited one has left or does not arrive in time
   template <class Awaited>
   bool rest(const Awaited& awaited) {
     if (++idle_.polls > polls_) leave_core();
@@ -161,25 +161,25 @@ class MpiBackoff {
     double since = 0;
     double waited = 0;
     double left_since = 0;  ///< when an awaited rank was found to have left
-    double late_since = 0;  ///< when the time was out
+    double late_since = 0;  ///< when the time-out was noticed
     bool asked = false;
   };
 
-  /// How long a rank that left may still be heard of, as its last messages may be under way; and
-  /// how long a rank has to answer.
+  /// How long the last messages of a rank that has left may still be in flight; also how long a
+  /// rank has to answer.
   static constexpr double grace_seconds = 0.25;
 
   void leave_core() const noexcept {
     if (!sleeps_) {
       sched_yield();
-    } else if (what_ != For::flags) {  // a flag wakes who sleeps
+    } else if (what_ != For::flags) {  // a flag wakes its sleepers
       const timespec nap{0, 20'000};
       nanosleep(&nap, nullptr);
     }
   }
 
-  /// After the time-out: asks the awaited ranks, and names those that do not answer. One that waits
-  /// in its turn is about to find who is to blame; if it does not, they wait for each other.
+  /// After the time-out: asks the awaited ranks, and names those that do not answer. A rank that
+  /// answers is waiting itself and should soon name the culprit; if not, ranks wait for each other.
   void find_culprit(double now, const std::vector<int>& awaited) {
     MpiFailureDetector& detector = *context_.detector;
     if (idle_.late_since == 0) {

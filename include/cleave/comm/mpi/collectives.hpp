@@ -1,8 +1,8 @@
 // Collectives as messages between processes.
 //
-// What is large moves once, from sender to receiver, in place where it lies densely on
-// both sides. Reductions are an exchange of addends and a sum in rank order, block by block while
-// they are in the cache: the same bits as on threads. What is small takes log2(n) steps.
+// Long data move once, from sender to receiver, and are not packed where they are contiguous on
+// both sides. Reductions exchange addends and sum them in rank order, block by block while they are
+// in cache: the same bits as on threads. Short data take log2(n) steps.
 #pragma once
 
 #include <algorithm>
@@ -21,17 +21,17 @@
 
 namespace cleave::detail {
 
-/// Bytes [at(r), at(r + 1)) of `data` = what rank r gives, for all ranks; those of this rank are
-/// there already. In ceil(log2(n)) steps: a rank passes on what it has got so far (J. Bruck et al.,
-/// "Efficient algorithms for all-to-all communications in multiport message-passing systems", IEEE
-/// Transactions on Parallel and Distributed Systems 8, 1997).
-/// @tparam Offset  a rank, or n -> bytes
+/// An all-gather in place: rank r contributes bytes [at(r), at(r + 1)) of `data`; those of this
+/// rank are there already. In ceil(log2(n)) steps: a rank forwards all that it has received so far
+/// (J. Bruck et al., "Efficient algorithms for all-to-all communications in multiport
+/// message-passing systems", IEEE Transactions on Parallel and Distributed Systems 8, 1997).
+/// @tparam Offset  (a rank, or n) -> bytes
 template <class Offset>
 void gather_in_steps(MpiMessages& messages, std::byte* data, const Offset& at) {
   const int n = messages.size(), self = messages.rank();
   if (messages.pairs()) {
     for (int have = 1; have < n; have *= 2) {
-      const int here = self & -have, there = here ^ have;  // where the parts of a pair begin
+      const int here = self & -have, there = here ^ have;  // first ranks of the two halves
       messages.receive(data + at(there), at(there + have) - at(there), self ^ have);
       messages.send(data + at(here), at(here + have) - at(here), self ^ have);
       messages.finish();
@@ -39,7 +39,7 @@ void gather_in_steps(MpiMessages& messages, std::byte* data, const Offset& at) {
     return;
   }
   const std::size_t all = at(n), behind = all - at(self);
-  const auto further = [&](int i) {  // where what rank self + i gives is, from here on
+  const auto further = [&](int i) {  // offset of rank self + i's bytes in `from_here`
     return self + i <= n ? at(self + i) - at(self) : behind + at(self + i - n);
   };
   std::byte* const from_here = messages.scratch(all);
@@ -55,17 +55,17 @@ void gather_in_steps(MpiMessages& messages, std::byte* data, const Offset& at) {
   if (all > behind) std::memcpy(data, from_here + behind, all - behind);
 }
 
-/// all[r] = what rank r gave, `bytes` from each, in ceil(log2(n)) steps; returns on no rank before
-/// all have come.
+/// all[r] = the `bytes` bytes of rank r, in ceil(log2(n)) steps; no rank returns before all ranks
+/// have called.
 inline void gather_small(MpiMessages& messages, const void* mine, std::size_t bytes, void* all) {
   const auto at = [bytes](int r) { return std::size_t(r) * bytes; };
-  std::byte* const data = messages.scratch(at(messages.size()));  // MPI may touch it for longer
+  std::byte* const data = messages.scratch(at(messages.size()));  // MPI may access it for longer
   std::memcpy(data + at(messages.rank()), mine, bytes);
   gather_in_steps(messages, data, at);
   std::memcpy(all, data, at(messages.size()));
 }
 
-/// piece(r) = what rank r gives in `mine`, for every r.
+/// Posts an all-gather: piece(r) = `mine` of rank r, for every other rank r.
 template <class PieceOf>
 void gather_pieces(MpiMessages& messages, const ConstView& mine, const PieceOf& piece) {
   for (int step = 1; step < messages.size(); ++step) {
@@ -77,15 +77,15 @@ void gather_pieces(MpiMessages& messages, const ConstView& mine, const PieceOf& 
     messages.send(packed, std::size_t(mine.bytes()), messages.after(step));
 }
 
-/// The longest array, in bytes, that takes log2(n) steps in which it is passed on; of longer ones
-/// every rank sends each other its part. The same on all ranks; small in tests.
+/// The longest array, in bytes, that is forwarded in log2(n) steps; of longer ones every rank sends
+/// its part to each peer. The same on all ranks; small in tests.
 inline std::size_t max_forwarded_bytes = std::size_t(64) << 10;
 
 inline bool goes_in_steps(const MpiMessages& messages, std::size_t bytes) {
   return messages.size() > 2 && bytes <= max_forwarded_bytes;
 }
 
-/// gather_pieces in steps, in place where the pieces lie one after the other.
+/// gather_pieces in log2(n) steps; in place if the pieces are contiguous and adjacent.
 template <class PieceOf>
 void gather_pieces_in_steps(MpiMessages& messages, const ConstView& mine, const PieceOf& piece) {
   const int n = messages.size();
@@ -107,13 +107,14 @@ void gather_pieces_in_steps(MpiMessages& messages, const ConstView& mine, const 
   for (int r = 0; r < n; ++r) unpack_view(data + at[std::size_t(r)], piece(r));
 }
 
-/// result = the reduction of piece(self) of all ranks, in rank order and ceil(log2(n)) steps: what
-/// goes i ranks further takes the steps that i has as binary digits (Bruck et al., as above).
+/// result = the reduction of piece(self) of all ranks, in rank order and ceil(log2(n)) steps: a
+/// block for the rank at distance i moves in the steps that are binary digits of i (Bruck et al.,
+/// as above).
 template <class PieceOf>
 void reduce_in_steps(MpiMessages& messages, ReduceOp op, const PieceOf& piece, const View& result) {
   struct Block {
     const std::byte* data;
-    std::size_t bytes;  // of what is for the rank so many places away
+    std::size_t bytes;  // blocks[i]: of the piece for the rank at distance i
   };
   const int n = messages.size();
   std::vector<Block> blocks;
@@ -122,8 +123,7 @@ void reduce_in_steps(MpiMessages& messages, ReduceOp op, const PieceOf& piece, c
     blocks.push_back({messages.pack(theirs), std::size_t(theirs.bytes())});
   }
   for (int step = 1; step < n; step *= 2) {
-    // block i is for the rank further(i) places away, and what takes its place for one `step`
-    // nearer
+    // block i still has distance further(i) to go, and the block that replaces it one `step` less
     const auto further = [&](int i) { return std::size_t(i & -step); };
     std::size_t sent = 0, received = 0;
     for (int i = step; i < n; ++i) {
@@ -154,7 +154,7 @@ void reduce_in_steps(MpiMessages& messages, ReduceOp op, const PieceOf& piece, c
   reduce_range(op, addends, result, 0, result.size());
 }
 
-/// Down a binomial tree, cut into parts that follow each other.
+/// Along a binomial tree, pipelined in parts.
 inline void broadcast(const Collective& c, MpiMessages& messages) {
   const int n = messages.size();
   const int place = (messages.rank() - c.root + n) % n;  // the root's is 0
@@ -227,12 +227,12 @@ inline void reduce_scatter(const Collective& c, MpiMessages& messages) {
   messages.finish();
 }
 
-/// The longest array, in bytes, that two ranks reduce each for itself: longer ones take less time
-/// as two halves. The same on all ranks.
+/// The longest array, in bytes, that each of two ranks reduces completely: longer ones are faster
+/// in two halves. The same on all ranks.
 inline constexpr std::size_t max_bytes_in_one_go = std::size_t(1) << 20;
 
-/// A reduce-scatter and an all-gather of equal chunks; in one go between two ranks, which send no
-/// more bytes so, and where latency is all that counts.
+/// A reduce-scatter and an all-gather of equal chunks. Ranks exchange complete arrays instead if
+/// there are two ranks, which then send no more bytes, or if only latency matters.
 inline void all_reduce(const Collective& c, MpiMessages& messages) {
   const index_t n = messages.size(), elements = c.source.size();
   const DType type = c.source.dtype;
@@ -275,7 +275,7 @@ inline void all_reduce(const Collective& c, MpiMessages& messages) {
     const bool in_steps = goes_in_steps(messages, bytes);
     if (in_steps) reduce_in_steps(messages, c.op, addend, sum(messages.rank()));
     else PieceReduction(messages, c.op, addend, sum(messages.rank())).run();
-    messages.finish();  // chunks of an `in` that is also `out` are free to be overwritten
+    messages.finish();  // if `in` is `out`, its chunks may be overwritten from here on
     if (in_steps) gather_pieces_in_steps(messages, sum(messages.rank()), sum);
     else gather_pieces(messages, sum(messages.rank()), sum);
     messages.finish();
@@ -283,7 +283,7 @@ inline void all_reduce(const Collective& c, MpiMessages& messages) {
   if (!direct) unpack_view(out, c.destination);
 }
 
-/// all_to_all and exchange: the transfers of a pair of ranks are matched by their order.
+/// all_to_all and exchange: transfers between two ranks match in order.
 inline void exchange(const Collective& c, MpiMessages& messages) {
   for (const Transfer& t : c.receives)
     if (t.peer != messages.rank()) messages.receive(c.destination[t.destination], t.peer);

@@ -1,7 +1,8 @@
 // A group whose ranks are MPI processes.
 //
-// Everything runs on duplicates of the user's communicator, so that messages never mix. Processes
-// of one node read each other directly (direct.hpp); others send messages (collectives.hpp).
+// All messages use duplicates of the user's communicator, so that they never mix with the user's.
+// Processes of one node read each other's memory directly (direct.hpp); processes of different
+// nodes exchange messages (collectives.hpp).
 #pragma once
 
 #include <algorithm>
@@ -39,8 +40,8 @@ namespace cleave::detail {
 
 class MpiCommunicator final : public Communicator {
  public:
-  /// The group of all ranks of `comm`: a world of its own.
-  /// @param tuning  the same on all ranks; null: what the environment asks for
+  /// The group of all ranks of `comm`, as a new world.
+  /// @param tuning  the same on all ranks; null: read from the environment
   /// @collective every rank of `comm`
   static std::shared_ptr<MpiCommunicator> world(MPI_Comm comm,
                                                 std::shared_ptr<const MpiTuning> tuning = nullptr) {
@@ -94,12 +95,12 @@ class MpiCommunicator final : public Communicator {
     return provided == MPI_THREAD_MULTIPLE;
   }
 
-  /// Runs calls that are part of one that observers have seen, and that ranks have compared.
+  /// Runs calls that implement a collective which observers have seen and ranks have compared.
   void relay(std::span<const Collective> calls) {
     if (calls.size() == 1) execute_verified(calls[0]);
     else execute_all(calls);
   }
-  /// Whether all members read that memory of this rank where it is.
+  /// Whether all members read the memory of this rank at `data` in place.
   bool reads_directly(const void* data) const {
     return direct_ != nullptr && members_.node->arena()->contains(data);
   }
@@ -107,7 +108,7 @@ class MpiCommunicator final : public Communicator {
   /// @see nodes_of
   const std::vector<int>& nodes() const noexcept { return members_.nodes; }
 
-  /// What the groups of this world share.
+  /// Shared by all groups of this world.
   const std::shared_ptr<MpiFailureDetector>& detector() const noexcept { return members_.detector; }
 
   std::shared_ptr<Communicator> subgroup(std::span<const int> ranks, std::string label) override {
@@ -165,12 +166,12 @@ class MpiCommunicator final : public Communicator {
     }
   }
 
-  /// @pre MpiDirect::runs_together(c) for all of them, they have been verified
+  /// @pre MpiDirect::runs_together(c) for every call c; all calls have been verified
   void execute_together(std::span<const Collective> calls) {
     MpiOpContext way = context(members_.comm, calls_++ % meeting, operation_of(calls[0]));
     if (direct_ != nullptr && direct_->run_all(calls, way)) return;
     std::vector<Collective> alone, packed, gathers, scatters;
-    index_t bytes = 0;  // of what ranks of a node all send, or all receive
+    index_t bytes = 0;  // of the arrays that two levels would gather or scatter
     for (const Collective& c : calls) {
       const bool levels = goes_packed(c, size()) && algorithm_for(c) == MpiAlgorithm::two_level;
       const bool gathers_or_scatters = levels && (c.kind == CollectiveKind::all_gather ||
@@ -193,7 +194,8 @@ class MpiCommunicator final : public Communicator {
     for (const Collective& c : alone) execute_verified(c);
   }
 
-  /// @return the same on all ranks of this world, who all call it
+  /// @return the same on all ranks
+  /// @collective every rank of this world
   MachineCosts measure_machine() {
     MachineCosts costs;
     if (direct_ != nullptr || size() == 1) {
@@ -209,7 +211,7 @@ class MpiCommunicator final : public Communicator {
     return costs;
   }
 
-  /// @throws Error if a rank cannot read its table, or ranks have read different ones
+  /// @throws Error if a rank cannot read its table, or the tables of two ranks differ
   /// @collective every rank of `comm`
   static std::shared_ptr<const MpiTuning> tuning_of(MPI_Comm comm) {
     std::shared_ptr<const MpiTuning> tuning;
@@ -229,21 +231,21 @@ class MpiCommunicator final : public Communicator {
     return tuning;
   }
 
-  /// What a group consists of, besides its label and the state that all groups share.
+  /// The state of a group, except its label and the state that all groups share.
   struct Members {
-    MpiComm comm;        ///< the messages of `execute`
-    MpiComm signatures;  ///< those of `gather_signatures`, which precede them
+    MpiComm comm;        ///< for the messages of `execute`
+    MpiComm signatures;  ///< for those of `gather_signatures`, which come first
     std::shared_ptr<MpiFailureDetector> detector;
     std::vector<int> world_ranks;
-    std::vector<int> processes;  ///< as ranks of MPI_COMM_WORLD
+    std::vector<int> processes;  ///< the members' ranks in MPI_COMM_WORLD
     std::vector<int> nodes;      ///< @see nodes_of
     std::shared_ptr<MpiNode> node;
     std::shared_ptr<const MpiTuning> tuning;
     int rank = 0;
-    const char* operation = "subgroup";  ///< for which it is being made
+    const char* operation = "subgroup";  ///< the call that creates the group, for errors
   };
 
-  /// Collectives count up to this and begin again; it stands for the meeting before a subgroup.
+  /// Sequence numbers of collectives wrap around before this value, which `meet` uses.
   static constexpr unsigned meeting = MpiOpContext::sequences - 1;
 
   MpiCommunicator(Members members, std::string label, std::shared_ptr<RankState> state)
@@ -272,7 +274,7 @@ class MpiCommunicator final : public Communicator {
     return context;
   }
 
-  /// What a call takes: the same on all ranks of the group.
+  /// The algorithm of a call: the same on all ranks of the group.
   MpiAlgorithm algorithm_for(const Collective& c) const {
     const bool reduces =
         c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter;
@@ -288,7 +290,7 @@ class MpiCommunicator final : public Communicator {
     return members_.tuning->choose(c.kind, size(), count * index_t(size_of(c.dtype())), possible);
   }
 
-  /// Whether the sum of a node may be rounded before it is added to those of others.
+  /// Whether a node's partial result may be rounded before it is combined with other nodes'.
   bool reduces_in_any_order(DType type, ReduceOp op) const {
     if (op == ReduceOp::avg) return false;
     const bool rounds = !is_integer_dtype(type) && type != DType::boolean &&
@@ -297,7 +299,7 @@ class MpiCommunicator final : public Communicator {
     return !rounds || !(is_short || state().reproducible);
   }
 
-  /// Made at the first use. @param c  for which it is made, as errors say
+  /// Created at the first use. @param c  the call that needs it, for errors
   MpiTwoLevel<MpiCommunicator>& two_level(const Collective& c) {
     if (two_level_ == nullptr) {
       auto node = make_group(grid_.row(), label(), operation_of(c));
@@ -308,7 +310,7 @@ class MpiCommunicator final : public Communicator {
     return *two_level_;
   }
 
-  /// @param operation  for which it is made, as errors say
+  /// @param operation  the call that creates the group, for errors
   std::shared_ptr<MpiCommunicator> make_group(std::span<const int> ranks, std::string label,
                                               const char* operation) {
     Members members;
@@ -338,7 +340,8 @@ class MpiCommunicator final : public Communicator {
         new MpiCommunicator(std::move(members), std::move(label), shared_state()));
   }
 
-  /// Waits for the listed ranks, as MPI's own call could not be woken, and compares their lists.
+  /// Waits for the listed ranks, because a wait inside MPI_Comm_create_group could not be
+  /// interrupted, and compares their lists.
   /// @return a tag that tells this list from most others
   int meet(std::span<const int> ranks, const Members& members, const std::string& label) {
     const std::uint64_t hash = checksum(ranks);
@@ -361,7 +364,7 @@ class MpiCommunicator final : public Communicator {
     return int(hash % 32768);
   }
 
-  /// Signatures as a short all-gather; false if there is no memory for it, on all ranks.
+  /// Gathers signatures as a short all-gather. @return false, on all ranks, without memory for it
   bool gather_directly(const Signature& mine, std::span<Signature> all, const MpiOpContext& way) {
     constexpr auto each = index_t(sizeof(Signature));
     if (signature_pieces_.empty())
@@ -382,13 +385,13 @@ class MpiCommunicator final : public Communicator {
   }
 
   Members members_;
-  std::unique_ptr<MpiWorkspace> workspace_;  ///< of the last call as messages
+  std::unique_ptr<MpiWorkspace> workspace_;  ///< kept after a call by messages
   unsigned calls_ = 0;
   unsigned comparisons_ = 0;
-  std::unique_ptr<MpiDirect> direct_;  ///< where all members are on one node
+  std::unique_ptr<MpiDirect> direct_;  ///< only if all members are on one node
   std::vector<Box> signature_pieces_;
   NodeGrid grid_;
-  std::unique_ptr<MpiTwoLevel<MpiCommunicator>> two_level_;  ///< from the first call that takes it
+  std::unique_ptr<MpiTwoLevel<MpiCommunicator>> two_level_;  ///< created at the first use
 };
 
 }  // namespace cleave::detail

@@ -1,9 +1,9 @@
-// Collectives of a group whose processes are on one node: through the memory that they share.
+// Collectives of a group whose processes are on one node, through shared memory.
 //
-// Every rank writes into its slot what it asks for, all meet, everybody reads its peers directly
-// (the same functions as between threads), and all meet again before any source may change. What
-// does not lie in shared memory is copied there first; if a rank lacks the memory, all see it
-// and the collective goes as messages. Short calls take less (short_calls.hpp).
+// Every rank publishes its call in its slot; after a barrier ranks read their peers' memory
+// directly (by the same functions as between threads), and a second barrier precedes any change of
+// a source. A source outside shared memory is copied there first; if a rank lacks the memory for
+// that, all ranks see it and the collective uses messages. Short calls cost less (short_calls.hpp).
 #pragma once
 
 #include <algorithm>
@@ -36,9 +36,9 @@ class MpiDirect {
   using SharedView = MpiSharedView;
 
  public:
-  /// The slots of a group; null if a member is on another node.
+  /// Creates the slots of a group; null for one rank, several nodes, or without memory for them.
   ///
-  /// @param processes  of the members, as ranks in MPI_COMM_WORLD
+  /// @param processes  the members' ranks in MPI_COMM_WORLD
   /// @collective every rank of the group
   static std::unique_ptr<MpiDirect> create(std::shared_ptr<MpiNode> node,
                                            std::span<const int> processes, MpiOpContext context) {
@@ -48,7 +48,7 @@ class MpiDirect {
       places.push_back(node->place_of(process));
       if (places.back() < 0) return nullptr;
     }
-    // the first member has the slots of all; they stay until the window goes
+    // the first member's segment holds the slots of all ranks; they are never released
     const auto size = processes.size();
     std::int64_t offset = -1;
     const int rank = context.rank;
@@ -67,15 +67,15 @@ class MpiDirect {
         new MpiDirect(std::move(node), std::move(places), rank, slots));
   }
 
-  /// Whether calls of that kind may be run together.
+  /// Whether calls of this kind may be run together.
   static bool runs_together(const Collective& c) {
     return c.kind == CollectiveKind::all_gather || c.kind == CollectiveKind::reduce_scatter ||
            c.kind == CollectiveKind::all_to_all || c.kind == CollectiveKind::exchange;
   }
 
-  /// Several calls with two meetings in all.
-  /// @pre        runs_together(c) for all of them, none reads what another one writes
-  /// @return     whether they ran; if not, on no rank, for lack of memory
+  /// Several calls with two barriers in total.
+  /// @pre        runs_together(c) for every call c; no call reads what another one writes
+  /// @return     whether they ran; false on all ranks if one lacks memory
   /// @collective every rank of the group
   bool run_all(std::span<const Collective> calls, const MpiOpContext& context) {
     context.detector->verify_some(context.operation);
@@ -108,7 +108,7 @@ class MpiDirect {
     return true;
   }
 
-  /// @return whether it ran; if not, on no rank, for lack of memory
+  /// @return     whether it ran; false on all ranks if one lacks memory
   /// @collective every rank of the group
   bool run(const Collective& c, const MpiOpContext& context) {
     context.detector->verify_some(context.operation);
@@ -138,7 +138,7 @@ class MpiDirect {
     if (c.kind == CollectiveKind::barrier) return true;
     std::vector<const Collective*> peers;
     for (const Collective& call : calls) peers.push_back(&call);
-    alignas(64) std::byte block[block_bytes];  // a destination may be a source that others read
+    alignas(64) std::byte block[block_bytes];  // a destination may be a source that peers read
     const View small = View::dense(block, c.dtype(), c.source.extents);
     meet_behind(c, read(c, peers, small, context), context);
     if (is_small_reduction(c)) strided_copy(small, c.destination);
@@ -147,7 +147,7 @@ class MpiDirect {
   }
 
  private:
-  /// A call whose views lie in shared memory.
+  /// A call whose views are in shared memory.
   struct Staged {
     explicit Staged(MpiDirect& of) : direct(of) {}
     Staged(const Staged&) = delete;  // owns memory of the arena
@@ -160,7 +160,7 @@ class MpiDirect {
     MpiDirect& direct;
     Collective call{};
     bool copies_back = false;
-    std::array<void*, 2> blocks{};  ///< source and destination; or the list with all sources
+    std::array<void*, 2> blocks{};  ///< copies of source and destination, or the list of calls
   };
 
   MpiDirect(std::shared_ptr<MpiNode> node, std::vector<int> places, int rank, MpiSlot* slots)
@@ -187,13 +187,13 @@ class MpiDirect {
       for (int r = 0; r < size(); ++r) piece(r) = c.pieces[std::size_t(r)];
   }
 
-  /// The list of what a rank runs together.
+  /// The list of calls that rank r runs together.
   const Listed* listed(int r) const {
     return reinterpret_cast<const Listed*>(node_->segment(places_[std::size_t(r)]) +
                                            published(r).listed);
   }
 
-  /// Publishes several calls; what does not lie in shared memory is copied there, all in one block.
+  /// Publishes several calls; copies sources outside shared memory to one block in it.
   void publish_all(std::span<const Collective> calls, Staged& staged) {
     Published& mine = published(rank_);
     mine = {};
@@ -271,7 +271,7 @@ class MpiDirect {
             view.extents, view.strides};
   }
 
-  /// What a peer asks for, as far as others need to know.
+  /// A peer's call, as far as other ranks need it.
   static Collective call_of(const MpiCallHeader& theirs) {
     Collective c;
     c.kind = theirs.kind;
@@ -290,7 +290,7 @@ class MpiDirect {
     return c;
   }
 
-  /// @throws Error if ranks make calls that do not fit each other
+  /// @throws Error if the calls of two ranks do not match
   void require_agreement(const std::vector<Collective>& calls, const MpiOpContext& context) const {
     for (int r = 1; r < size(); ++r)
       if (!agree(calls[0], calls[std::size_t(r)]))
@@ -298,7 +298,7 @@ class MpiDirect {
                                           "runs " + text_of(calls[std::size_t(r)])));
   }
 
-  /// The meeting behind which sources may change. @throws what a rank met in between
+  /// The barrier after which sources may change. @throws `error`, or Error if a peer has failed
   void meet_behind(const Collective& c, const std::exception_ptr& error,
                    const MpiOpContext& context) {
     meet(context);
@@ -311,8 +311,8 @@ class MpiDirect {
                     {.rank = context.detector->rank()});
   }
 
-  /// Everything between the two meetings; what it throws is returned, so that no peer is left to
-  /// read memory that is given back. The result of a small reduction goes to `small`.
+  /// All work between the two barriers. Exceptions are returned, not thrown, so that no peer reads
+  /// memory that has been freed. The result of a small reduction goes to `small`.
   std::exception_ptr read(const Collective& c, PeerCalls peers, const View& small,
                           const MpiOpContext& context) {
     try {
@@ -340,13 +340,13 @@ class MpiDirect {
     }
   }
 
-  /// An all-reduce of which every rank reduces everything.
+  /// Whether every rank reduces all elements of this all-reduce.
   static bool is_small_reduction(const Collective& c) {
     return c.kind == CollectiveKind::all_reduce && c.source.bytes() <= block_bytes;
   }
 
   std::shared_ptr<MpiNode> node_;
-  std::vector<int> places_;  ///< of the members, on the node
+  std::vector<int> places_;  ///< of the members, among the processes of the node
   int rank_;
   MpiSlots slots_;
   MpiShortCalls short_{slots_};

@@ -1,11 +1,12 @@
-// How a rank learns that it waits in vain: a channel between all ranks of a world, beside the one
-// that carries data.
+// How a rank learns that it waits in vain: a channel between all ranks of a world, separate from
+// the one that carries data.
 //
-// A rank that fails tells all others. A rank that has waited for a while asks those it waits for;
-// one whose function has returned answers that it has left, one that waits itself answers that, one
-// that computes keeps silent. So nothing is sent while all goes well, and every wait ends: with its
-// data, or with the name of who failed, left or did not come. After a failure each rank tells when
-// it has withdrawn its receives: what was sent to it is not read any more.
+// A rank that fails tells all others. A rank that has waited for a while asks the ranks it waits
+// for: a rank whose function has returned answers that it has left, a rank that waits answers that
+// it waits, and a rank that computes stays silent. So nothing is sent while all goes well, and
+// every wait ends: with its data, or with an error that names the ranks that failed, left or did
+// not arrive. After a failure each rank tells all others when it has withdrawn its receives: it no
+// longer reads their messages.
 #pragma once
 
 #include <atomic>
@@ -29,7 +30,7 @@ namespace cleave::detail {
 /// wait at the same time.
 class MpiFailureDetector {
  public:
-  /// Who failed first, as far as this rank knows, and what it said.
+  /// The rank that failed first, as far as this rank knows, and its error text.
   struct Failure {
     int rank = 0;
     std::string text;
@@ -48,10 +49,11 @@ class MpiFailureDetector {
   }
   MpiFailureDetector(const MpiFailureDetector&) = delete;  // there is one channel
   MpiFailureDetector& operator=(const MpiFailureDetector&) = delete;
-  /// The last group of this rank is gone; the others hear of it if an exception is the reason.
+  /// Called when the last group of this rank is gone; tells all others if an exception is the
+  /// reason.
   ///
-  /// The channel is never freed: a note may be under way to a rank that does not know of it, and
-  /// would arrive at the next communicator to which MPI gives the same number.
+  /// The channel is never freed: a note may be in flight to a rank that does not expect it, and
+  /// would be delivered to the next communicator to which MPI gives the same context id.
   ~MpiFailureDetector() {
     if (!mpi_is_running()) return;
     if (broken()) {
@@ -67,10 +69,10 @@ class MpiFailureDetector {
 
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
-  /// What MPI allows; the same on all ranks.
+  /// The largest tag that MPI allows; the same on all ranks.
   int largest_tag() const noexcept { return largest_tag_; }
 
-  /// Whether messages may be under way that nobody will wait for: no group of the world is usable.
+  /// Whether messages may be in flight that no rank will receive: no group of the world is usable.
   bool broken() const noexcept {
     const std::lock_guard lock(mutex_);
     return failure_ != nullptr || is_unwinding();
@@ -81,7 +83,7 @@ class MpiFailureDetector {
     return failure_ != nullptr && failure_->rank != rank_;
   }
 
-  /// What another rank has failed with; empty if none has, or this one was the first.
+  /// The error of another rank; empty if none has failed, or if this rank failed first.
   std::string cause() const {
     const std::lock_guard lock(mutex_);
     if (failure_ == nullptr || failure_->rank == rank_) return {};
@@ -97,33 +99,33 @@ class MpiFailureDetector {
                   {.rank = rank_});
   }
 
-  /// Whether that rank's function has returned. Known only after it was asked.
+  /// Whether that rank's function has returned. Known only after that rank was asked.
   bool has_left(int rank) const {
     const std::lock_guard lock(mutex_);
     return left_[std::size_t(rank)];
   }
-  /// Whether that rank, asked last, has answered that it waits for others.
+  /// Whether that rank has answered, since it was last asked, that it waits for others.
   bool waits(int rank) const {
     const std::lock_guard lock(mutex_);
     return waits_[std::size_t(rank)];
   }
 
-  /// Whether that rank has said, after a failure, that it receives nothing any more.
+  /// Whether that rank has announced, after a failure, that it receives nothing more.
   bool has_withdrawn(int rank) const {
     const std::lock_guard lock(mutex_);
     return withdrawn_[std::size_t(rank)];
   }
 
-  /// Asks a rank to say so if it has left or waits, and when it leaves.
+  /// Asks a rank to tell this one if it has left or waits, and later when it leaves.
   void ask(int rank) {
     const std::lock_guard lock(mutex_);
     waits_[std::size_t(rank)] = false;
     post(Kind::asked, {}, rank);
   }
 
-  /// Reads what the others have said, while this rank waits for them.
+  /// Receives the notes of other ranks.
   ///
-  /// @param looks  how often to look in vain: MPI finds what has arrived bit by bit
+  /// @param looks  probes without a result before this returns: one makes only a little progress
   void listen(int looks = 1) {
     const std::lock_guard lock(mutex_);
     heard_ = MPI_Wtime();
@@ -146,31 +148,31 @@ class MpiFailureDetector {
     }
   }
 
-  /// Before this rank communicates: reads what the others have said, now and then. Its worker
-  /// thread does so while it waits only: MPI may leave the core at each look, to the thread that
-  /// computes.
+  /// Before this rank communicates: receives the notes of other ranks, at most every 10 ms. A
+  /// worker thread does so only while it waits, because MPI may yield the core at each probe to the
+  /// thread that computes.
   /// @throws Error if a rank is known to have failed
   void verify(const char* operation) {
     const std::lock_guard lock(mutex_);
     look(operation);
   }
 
-  /// The same at one call of 16, where peers that wait in vain leave a mark in shared memory: to
-  /// look at the clock takes as long as a part of a short call.
+  /// `verify` at one call in 16, or once a failure is known, where a peer that gives up leaves a
+  /// mark in shared memory: reading the clock takes a noticeable part of a short call.
   void verify_some(const char* operation) {
     const unsigned calls = calls_.load(std::memory_order_relaxed) + 1;
     calls_.store(calls, std::memory_order_relaxed);
     if (calls % 16 == 0 || failed_.load(std::memory_order_relaxed)) verify(operation);
   }
 
-  /// The same before a thread of this rank posts receives.
+  /// `verify` before a thread of this rank posts receives, which counts as receiving from then on.
   void enter(const char* operation) {
     const std::lock_guard lock(mutex_);
     look(operation);
     ++receiving_;
   }
 
-  /// After all receives of such a thread have ended.
+  /// Called after all receives of such a thread have ended.
   void leave() noexcept {
     const std::lock_guard lock(mutex_);
     --receiving_;
@@ -188,11 +190,11 @@ class MpiFailureDetector {
     }
   }
 
-  /// The last thing a rank does: waits until every rank has got here too. After a failure for no
-  /// longer than `timeout` seconds, since a rank that computes, or is stuck elsewhere, does not
-  /// listen; otherwise for as long as the others work.
+  /// The last call of a rank: waits until every rank has made it. After a failure it waits for at
+  /// most `timeout` seconds, because a rank that computes or is stuck elsewhere does not listen;
+  /// otherwise as long as other ranks run.
   ///
-  /// @return whether all ranks are here and none has failed
+  /// @return whether all ranks have arrived and none has failed
   /// @collective every rank
   bool part(double timeout) noexcept {
     const std::lock_guard lock(mutex_);
@@ -204,7 +206,7 @@ class MpiFailureDetector {
       leaving_ = true;
       for (int r = 0; r < size_; ++r)
         if (asked_by_[std::size_t(r)]) post(Kind::left, {}, r);
-      double known = 0;  // since when a failure is
+      double known = 0;  // when a failure became known
       for (int polls = 0;; ++polls) {
         int done = 0;
         mpi_check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
@@ -229,7 +231,7 @@ class MpiFailureDetector {
   }
 
  private:
-  /// What a note says; its tag.
+  /// What a note says, as its tag.
   enum class Kind : int { failed, asked, left, waits, withdrawn };
 
   struct Note {
@@ -239,12 +241,12 @@ class MpiFailureDetector {
 
   using Notes = std::vector<std::unique_ptr<Note>>;
 
-  /// Notes are short enough to be sent at once, whether or not the receiver listens.
+  /// Notes are short enough to be sent eagerly, whether or not the receiver listens.
   static constexpr std::size_t longest_text = 1000;
 
-  /// How long a rank may communicate without hearing of a failure: less than those that withdraw
-  /// wait for it (MpiRequests::drain). To look more often takes some percent of a call where
-  /// processes share cores, as MPI leaves the core at each look.
+  /// How long a rank may communicate without checking for a peer's failure: less than peers wait for
+  /// its withdrawal (MpiRequests::drain). Open MPI yields the core at each check, which, done at
+  /// every call of some milliseconds, costs several percent where processes share cores.
   static constexpr double seconds_between_looks = 0.1;
 
   bool is_unwinding() const noexcept { return std::uncaught_exceptions() > exceptions_at_birth_; }
@@ -261,7 +263,7 @@ class MpiFailureDetector {
     failed_.store(true, std::memory_order_relaxed);
   }
 
-  /// After a failure: tells all others, once, when no receive is open; none is opened any more.
+  /// After a failure, once no receive is open: tells all others, once. None is posted afterwards.
   void withdraw() noexcept {
     if (receiving_ > 0 || withdrawn_[std::size_t(rank_)]) return;
     withdrawn_[std::size_t(rank_)] = true;
@@ -271,7 +273,7 @@ class MpiFailureDetector {
     }
   }
 
-  /// Returns when the notes are on their way, or will not be soon.
+  /// Returns when the notes have been sent, or after 1 s.
   void tell_all(Kind kind, const std::string& text) {
     for (int step = 1; step < size_; ++step) post(kind, text, (rank_ + step) % size_);
     for (const double end = MPI_Wtime() + 1; !notes_.empty() && MPI_Wtime() < end;) reap();
@@ -300,7 +302,7 @@ class MpiFailureDetector {
     }
   }
 
-  /// Forgets the notes that are on their way.
+  /// Frees the notes that have been sent.
   void reap() {
     std::erase_if(notes_, [](const std::unique_ptr<Note>& note) {
       int done = 0;
@@ -316,14 +318,14 @@ class MpiFailureDetector {
   int largest_tag_ = 32767;
   int exceptions_at_birth_ = std::uncaught_exceptions();
   std::unique_ptr<Failure> failure_;
-  std::atomic<bool> failed_{false};  ///< whether there is one
+  std::atomic<bool> failed_{false};  ///< whether `failure_` is set
   std::atomic<unsigned> calls_{0};   ///< of `verify_some`
   std::vector<bool> left_;
   std::vector<bool> waits_;
   std::vector<bool> withdrawn_;
   std::vector<bool> asked_by_;
   Notes notes_;
-  double heard_ = 0;   ///< when this rank has last listened
+  double heard_ = 0;   ///< when this rank last listened
   int receiving_ = 0;  ///< threads of this rank that may have receives open
   bool leaving_ = false;
   int mine_ = 0;  // what `part` reduces

@@ -1,6 +1,5 @@
-// The thin layer over MPI's C interface: calls that throw, communicators that free themselves, and
-// memory that outlives messages which cannot be taken back.
-//
+// The thin layer over MPI's C interface: checked calls, communicators that free themselves, and
+// memory that outlives messages which cannot be cancelled.
 #pragma once
 
 #include <memory>
@@ -14,7 +13,7 @@
 
 namespace cleave::detail {
 
-/// What MPI says about an error code: "MPI_ERR_COMM: invalid communicator".
+/// MPI's text for an error code: "MPI_ERR_COMM: invalid communicator".
 inline std::string mpi_error_text(int code) {
   char text[MPI_MAX_ERROR_STRING] = {};
   int length = 0;
@@ -45,11 +44,11 @@ inline void keep_until_exit(std::shared_ptr<void> memory) {
   kept.push_back(std::move(memory));
 }
 
-/// A communicator of the library's own. Its errors are returned, not fatal.
+/// A communicator that the library owns. Its errors are returned, not fatal.
 class MpiComm {
  public:
   MpiComm() = default;
-  /// Takes over a communicator.
+  /// Takes ownership of a communicator.
   explicit MpiComm(MPI_Comm comm) : comm_(comm) {
     if (comm_ == MPI_COMM_NULL) return;
     const int code = MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
@@ -65,7 +64,7 @@ class MpiComm {
     if (comm_ != MPI_COMM_NULL && mpi_is_running()) MPI_Comm_free(&comm_);
   }
 
-  /// The same ranks; messages never mix.
+  /// The same ranks with their own message space.
   /// @collective every rank of `comm`
   static MpiComm duplicate(MPI_Comm comm) {
     MPI_Comm copy = MPI_COMM_NULL;
@@ -75,7 +74,7 @@ class MpiComm {
 
   MPI_Comm get() const noexcept { return comm_; }
 
-  /// Never frees it: messages may be under way that nobody will wait for.
+  /// Never frees the communicator: messages may be in flight that no rank will receive.
   void abandon() noexcept { comm_ = MPI_COMM_NULL; }
 
  private:

@@ -1,4 +1,4 @@
-// mpi.h, as C: the only header of the library that includes it.
+// mpi.h without its C++ bindings: the only header of the library that includes it.
 #pragma once
 
 #ifndef OMPI_SKIP_MPICXX

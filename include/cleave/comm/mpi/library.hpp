@@ -1,8 +1,8 @@
-// Collectives by the MPI library's own algorithms, which may know the network better: non-blocking
+// Collectives by the MPI library's own algorithms, which may suit the network better: non-blocking
 // calls, waited for like messages.
 //
-// MPI cannot take such a call back. So it sees copies only, in memory that is kept until the
-// program ends if the call does not come to its end, and it sees long arrays part by part.
+// MPI cannot cancel such a call. So it is given copies only, in memory that is kept until the
+// program exits if the call does not complete, and long arrays are passed in parts.
 #pragma once
 
 #include <algorithm>
@@ -26,18 +26,18 @@
 
 namespace cleave::detail {
 
-/// The most bytes that a rank passes in one call of the library, and that it is passed; the same on
+/// Maximum bytes that a rank sends, and that it receives, in one call of the library; the same on
 /// all ranks. Small in tests.
 inline std::size_t max_library_bytes = std::size_t(4) << 20;
 
-/// What MPI calls a reduction.
+/// The MPI datatype and operation of a reduction.
 struct MpiReduction {
   MPI_Datatype type = MPI_DATATYPE_NULL;
-  MPI_Op op = MPI_OP_NULL;  ///< null: MPI has none that does the same
+  MPI_Op op = MPI_OP_NULL;  ///< null: MPI has no equivalent
   int parts = 1;            ///< numbers per element
 
-  /// Floats have no maximum that keeps NaNs; integers wrap as unsigned ones; complex numbers are
-  /// summed as pairs.
+  /// MPI has no floating-point maximum or minimum that propagates NaNs; integers wrap as unsigned;
+  /// complex numbers are summed as pairs.
   static MpiReduction of(DType type, ReduceOp op) {
     const bool order = op == ReduceOp::max || op == ReduceOp::min;
     MpiReduction result;
@@ -77,7 +77,7 @@ struct MpiReduction {
 
 class MpiLibrary {
  public:
-  /// Whether the library has a call that does the same.
+  /// Whether the library has an equivalent call.
   static bool has(const Collective& c) {
     switch (c.kind) {
       case CollectiveKind::all_gather: return true;
@@ -116,11 +116,11 @@ class MpiLibrary {
     return allocate_bytes(Host{}, std::max<std::size_t>(bytes, 1));
   }
 
-  /// How the elements of pieces are passed: parts [round] of all of them at a time.
+  /// Passes pieces in rounds: part [round] of every piece at a time.
   struct Rounds {
     std::size_t size = 1;
     index_t each = 1;   ///< elements of a piece in one round
-    index_t count = 0;  ///< of rounds
+    index_t count = 0;  ///< number of rounds
 
     Rounds(index_t longest, std::size_t bytes, std::size_t pieces)
         : size(bytes),
@@ -213,7 +213,7 @@ class MpiLibrary {
     }
   }
 
-  /// @pre every rank sends every rank as many elements
+  /// @pre every rank sends the same number of elements to every rank
   void all_to_all(const Collective& c) {
     const auto n = std::size_t(context_.size);
     const index_t elements = c.global_count / index_t(n * n);
@@ -237,8 +237,8 @@ class MpiLibrary {
     }
   }
 
-  /// @param memory  all that the call may touch
-  /// @throws Error if a rank has failed, or the call does not end in time
+  /// @param memory  all memory that the call may access
+  /// @throws Error if a rank has failed, or the call does not complete in time
   void wait(MPI_Request& request, std::initializer_list<Memory> memory) {
     MpiBackoff backoff(context_, MpiBackoff::For::library);
     try {

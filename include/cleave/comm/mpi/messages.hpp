@@ -1,5 +1,5 @@
-// The messages of one collective as views: packed where a view has gaps, else sent and received in
-// place.
+// The messages of one collective, given as views: a view that is not contiguous is packed, others
+// are sent and received in place.
 #pragma once
 
 #include <algorithm>
@@ -16,9 +16,9 @@
 
 namespace cleave::detail {
 
-/// Calls f with the transfers to ranks that follow this one, then with the others: lists are by
-/// rank, and ranks that began with the first would all turn to the same one. What is for the same
-/// rank keeps its order.
+/// Calls f with the transfers to higher ranks than this one, then with the others. Lists are ordered
+/// by rank; starting at the next rank keeps ranks from all contacting the same peer first. Transfers
+/// to the same peer keep their order.
 template <class F>
 void for_each_from_next_rank(std::span<const Transfer> transfers, int rank, const F& f) {
   for (const Transfer& t : transfers)
@@ -36,13 +36,13 @@ class MpiMessages {
 
   int rank() const noexcept { return requests_.context().rank; }
   int size() const noexcept { return requests_.context().size; }
-  /// The rank `step` places further, cyclically: ranks that begin with step 1 do not all turn to
-  /// the same one first.
+  /// The rank `step` places further, cyclically: starting at step 1 keeps ranks from all contacting
+  /// the same peer first.
   int after(int step) const noexcept { return (rank() + step) % size(); }
   int before(int step) const noexcept { return (rank() - step + size()) % size(); }
-  /// The same where messages are passed on in log2(n) steps: of 2^k ranks those exchange whose
-  /// numbers differ by these binary digits. An answer also tells the sender that its message has
-  /// arrived, which takes a packet of its own elsewhere.
+  /// The same for messages that are forwarded in log2(n) steps: of 2^k ranks, those whose numbers
+  /// differ by the binary digit `step` exchange. The reply doubles as an acknowledgement, which
+  /// would otherwise cost a packet.
   int forth(int step) const noexcept { return pairs() ? rank() ^ step : after(step); }
   int back(int step) const noexcept { return pairs() ? rank() ^ step : before(step); }
   bool pairs() const noexcept { return (size() & (size() - 1)) == 0; }
@@ -65,9 +65,9 @@ class MpiMessages {
   /// See MpiRequests::announce_receive.
   void announce_receive(std::size_t bytes, int peer) { requests_.announce_receive(bytes, peer); }
 
-  /// Views of a pair of ranks are matched by their order; nothing is sent for an empty one.
+  /// Views between two ranks match in order; nothing is sent for an empty one.
   void send(const ConstView& view, int peer) { send(pack(view), std::size_t(view.bytes()), peer); }
-  /// What is received packed is in its place after `finish`.
+  /// A view that is not contiguous is received packed, and unpacked by `finish`.
   void receive(const View& view, int peer) {
     const auto bytes = std::size_t(view.bytes());
     if (view.contiguous()) return receive(static_cast<std::byte*>(view.data), bytes, peer);
@@ -77,7 +77,7 @@ class MpiMessages {
     unpacks_.push_back({begin, posted(), packed, view});
   }
 
-  /// The elements one after the other: in place where they lie so, else a copy.
+  /// The elements of a view contiguously: in place if it is contiguous, else as a copy.
   const std::byte* pack(const ConstView& view) {
     if (view.contiguous()) return static_cast<const std::byte*>(view.data);
     std::byte* packed = scratch(std::size_t(view.bytes()));
@@ -88,16 +88,16 @@ class MpiMessages {
   /// Memory that lives as long as the messages.
   std::byte* scratch(std::size_t bytes) { return requests_.scratch(bytes); }
 
-  /// What a rank has for itself: `finish` copies it, part by part where it waits for others, as MPI
-  /// moves nothing while a rank copies.
+  /// The part a rank sends to itself. `finish` copies it in pieces while waiting for peers, because
+  /// MPI makes no progress during a copy.
   void keep(const ConstView& source, const View& destination) {
     kept_.push_back({source, destination, 0});
   }
 
-  /// Marks for `wait`.
+  /// A mark for `wait`.
   std::size_t posted() const noexcept { return requests_.posted(); }
 
-  /// Waits for what was posted between two marks. @throws Error as MpiRequests::wait
+  /// Waits for the requests posted between two marks. @throws Error as MpiRequests::wait
   void wait(std::size_t begin, std::size_t end) {
     requests_.wait(begin, end, [] { return false; });
   }
@@ -139,7 +139,7 @@ class MpiMessages {
     std::size_t left() const { return std::size_t(source.bytes()) - copied; }
   };
 
-  /// Some microseconds' worth of what is kept and dense. @return whether there was any left
+  /// Copies a few microseconds' worth of the contiguous self-sends. @return whether it copied any
   bool copy_kept_part() {
     constexpr std::size_t part = 32 << 10;
     for (Kept& k : kept_) {

@@ -1,9 +1,9 @@
-// The processes of one node share a window of memory: each allocates its tensors from a segment of
-// its own, which all others map, so that peers are read directly.
+// The shared memory window of the processes of one node: each process allocates its tensors from
+// its own segment, which all others map, so that peers read them directly.
 //
-// One window per process, made with the first world and kept until the process ends: tensors may
-// outlive MPI. CLEAVE_SHARED_MB sets the size of a segment; 0 does without. Where there is no
-// shared memory, or too little, collectives go as messages; `Communicator::transport` says why.
+// One window per process, created with the first world and kept until the process exits: tensors
+// may outlive MPI. CLEAVE_SHARED_MB sets the size of a segment; 0 disables shared memory. Without
+// shared memory, or with too little, collectives use messages; `Communicator::transport` says why.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@
 
 namespace cleave::detail {
 
-/// The ranks of a communicator in MPI_COMM_WORLD, which name processes.
+/// The rank in MPI_COMM_WORLD of each rank of `comm`, which identifies its process.
 inline std::vector<int> processes_of(MPI_Comm comm) {
   MPI_Group group = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
   mpi_check(MPI_Comm_group(comm, &group), "MPI_Comm_group");
@@ -48,14 +48,14 @@ inline MpiComm split_by_node(MPI_Comm comm) {
   return MpiComm(node);
 }
 
-/// This process' place among those of its node. @collective every rank of `comm`
+/// This process's rank among those of its node. @collective every rank of `comm`
 inline int rank_on_node(MPI_Comm comm) {
   int rank = 0;
   MPI_Comm_rank(split_by_node(comm).get(), &rank);
   return rank;
 }
 
-/// How many there are. @collective every rank of `comm`
+/// The number of ranks of `comm` on this node. @collective every rank of `comm`
 inline int ranks_on_node(MPI_Comm comm) {
   int size = 1;
   MPI_Comm_size(split_by_node(comm).get(), &size);
@@ -64,7 +64,8 @@ inline int ranks_on_node(MPI_Comm comm) {
 
 class MpiNode {
  public:
-  /// The node of this process if all ranks of `comm` can be read directly; null if not.
+  /// The node of this process, created unless a rank of `comm` called this before; null if this
+  /// process shares no memory with others.
   ///
   /// @collective every rank of `comm`
   /// @throws Error if CLEAVE_SHARED_MB is not a number
@@ -80,18 +81,18 @@ class MpiNode {
     return process.node;
   }
 
-  /// Why this process shares no memory with others of its node; empty if it does, or has none.
+  /// Why this process shares no memory with others of its node; empty if it does, or is alone.
   static const std::string& shortage() { return Process::get().shortage; }
 
-  /// This process' segment.
+  /// This process's segment.
   const std::shared_ptr<SharedArena>& arena() const noexcept { return arena_; }
 
-  /// The place of a process among those of the node, or -1.
+  /// The place of a process among those of the node; -1 if it is not one of them.
   int place_of(int process) const {
     const auto at = std::find(processes_.begin(), processes_.end(), process);
     return at == processes_.end() ? -1 : int(at - processes_.begin());
   }
-  /// Where a process' segment begins in the memory of this one.
+  /// Where the segment of a process begins in this process's address space.
   std::byte* segment(int place) const { return segments_[std::size_t(place)]; }
 
  private:
@@ -108,9 +109,9 @@ class MpiNode {
 
   static constexpr double mebibyte = 1 << 20;
   static constexpr double least_mebibytes = 16;
-  static constexpr double max_mebibytes = 4096;  // unless asked for more
+  static constexpr double max_mebibytes = 4096;  // unless more is requested
 
-  /// The size that the environment asks for, in MiB; negative if it does not.
+  /// The segment size that CLEAVE_SHARED_MB requests, in MiB; negative if it is not set.
   static double requested_mebibytes() {
     const char* text = std::getenv("CLEAVE_SHARED_MB");
     if (text == nullptr || *text == '\0') return -1;
@@ -121,14 +122,14 @@ class MpiNode {
     return value;
   }
 
-  /// What is free for all segments of the node, in MiB.
+  /// The memory available for all segments of the node, in MiB.
   static double free_mebibytes() {
     struct statvfs memory{};
     if (statvfs("/dev/shm", &memory) != 0) return 0;
     return double(memory.f_bavail) * double(memory.f_frsize) / mebibyte;
   }
 
-  /// Why there are no segments; all in MiB.
+  /// Why there are no segments; sizes in MiB.
   static std::string text_of_shortage(int segments, double requested, double free) {
     if (requested == 0) return "CLEAVE_SHARED_MB is 0";
     if (requested >= 0 && requested < least_mebibytes) return "CLEAVE_SHARED_MB is less than 16";
@@ -145,9 +146,9 @@ class MpiNode {
     int rank = 0, size = 1;
     MPI_Comm_rank(node.get(), &rank);
     MPI_Comm_size(node.get(), &size);
-    if (size == 1) return nullptr;  // nobody to read
+    if (size == 1) return nullptr;  // no peer to read
     const double requested = requested_mebibytes(), free = free_mebibytes();
-    // a quarter of what is free, unless asked for; Open MPI hangs where it is asked for too much
+    // by default a quarter of the free memory; Open MPI hangs if more than is free is requested
     double mebibytes = std::min(max_mebibytes, free / 4 / size);
     if (requested >= 0) mebibytes = requested * size <= free ? requested : 0;
     mpi_check(MPI_Allreduce(MPI_IN_PLACE, &mebibytes, 1, MPI_DOUBLE, MPI_MIN, node.get()),
@@ -196,13 +197,13 @@ class MpiNode {
   std::shared_ptr<SharedArena> arena_;
 };
 
-/// For tests: a node counts as several, each of at most so many processes. 0: it counts as one.
+/// For tests: nodes count as several, each of at most this many processes. 0: as one.
 inline int mpi_ranks_per_node = 0;
 
-/// Of every rank of `comm` a number that the ranks of its node, and no others, have in common;
-/// nothing if there is a node whose ranks cannot read each other.
+/// For every rank of `comm`, a number that exactly the ranks of its node share; empty if the ranks
+/// of some node cannot read each other.
 ///
-/// @param node  what `MpiNode::reaching(comm)` returned
+/// @param node  the result of `MpiNode::reaching(comm)`
 /// @collective  every rank of `comm`
 inline std::vector<int> nodes_of(MPI_Comm comm, const MpiNode* node) {
   const MpiComm here = split_by_node(comm);

@@ -1,4 +1,4 @@
-// How the ranks of a group lie on nodes, where every node has the same number of them.
+// How the ranks of a group are distributed over nodes, if every node has the same number of them.
 #pragma once
 
 #include <algorithm>
@@ -11,12 +11,12 @@ namespace cleave::detail {
 /// Several nodes with several ranks each: a row is a node, a column has one rank of each node.
 /// Nodes, and the ranks of a node, are numbered in the order in which the group lists them.
 struct NodeGrid {
-  int nodes = 0;             ///< 0: the group is no such grid
+  int nodes = 0;             ///< 0: the group does not form a grid
   int places = 0;            ///< ranks of each node
   int node = 0;              ///< of this rank
   int place = 0;             ///< of this rank, on its node
   std::vector<int> ranks{};  ///< in the group: [node][place]
-  std::vector<int> index{};  ///< of every rank in that list
+  std::vector<int> index{};  ///< of every rank, in `ranks`
 
   int at(int of_node, int of_place) const {
     return ranks[std::size_t(of_node) * std::size_t(places) + std::size_t(of_place)];
@@ -35,8 +35,8 @@ struct NodeGrid {
   }
 
   /// @param node_of  a number per rank of the group, the same for ranks of one node
-  /// @return a grid of no nodes unless there are several, each with the same number of ranks, and
-  ///         that more than one
+  /// @return a grid of 0 nodes unless there are several nodes, each with the same number of ranks,
+  /// and that is at least 2
   static NodeGrid of(std::span<const int> node_of, int rank) {
     std::vector<int> numbers;
     std::vector<std::vector<int>> rows;

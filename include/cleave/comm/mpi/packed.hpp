@@ -1,5 +1,5 @@
-// Several small collectives as one message per pair of ranks: what each of them would send, packed
-// one after the other.
+// Several small collectives as one message per pair of ranks, which contains the data of all of
+// them, one after the other.
 #pragma once
 
 #include <algorithm>
@@ -15,13 +15,13 @@
 
 namespace cleave::detail {
 
-/// Whether latency is most of what a call costs: ranks agree, whatever their own parts are.
+/// Whether latency dominates the cost of a call. All ranks agree, whatever their own parts are.
 inline bool goes_packed(const Collective& c, int ranks) {
   constexpr index_t small_bytes = 64 << 10;
   return c.global_count > 0 && c.global_count * index_t(size_of(c.dtype())) <= small_bytes * ranks;
 }
 
-/// Calls f(view) for what a rank sends a peer, call after call.
+/// Calls f(view) for each view that a rank sends to a peer, call after call.
 template <class F>
 void each_sent(std::span<const Collective> calls, int peer, const F& f) {
   for (const Collective& c : calls) {
@@ -33,8 +33,8 @@ void each_sent(std::span<const Collective> calls, int peer, const F& f) {
   }
 }
 
-/// Calls f(view) for what it receives from a peer, likewise.
-/// @param addend  where that of reduce-scatter i goes
+/// Calls f(view) for each view that a rank receives from a peer, call after call.
+/// @param addend  where the peer's addend of reduce-scatter i goes
 template <class Addend, class F>
 void each_received(std::span<const Collective> calls, int peer, const Addend& addend, const F& f) {
   std::size_t reductions = 0;
@@ -47,7 +47,7 @@ void each_received(std::span<const Collective> calls, int peer, const Addend& ad
   }
 }
 
-/// Sends each peer what the calls have for it, call after call; packed once if all get the same.
+/// Sends each peer its part of all calls in one message; packed once if all parts are the same.
 inline void send_packed(std::span<const Collective> calls, MpiMessages& messages) {
   const bool alike = std::ranges::all_of(
       calls, [](const Collective& c) { return c.kind == CollectiveKind::all_gather; });
@@ -69,7 +69,7 @@ inline void send_packed(std::span<const Collective> calls, MpiMessages& messages
   }
 }
 
-/// What a rank sends itself, besides addends.
+/// Copies the data that a rank sends to itself, except addends.
 inline void copy_own(std::span<const Collective> calls, int self) {
   for (const Collective& c : calls) {
     if (c.kind == CollectiveKind::reduce_scatter) continue;
@@ -86,7 +86,7 @@ inline void copy_own(std::span<const Collective> calls, int self) {
 /// @param calls  all_gather, reduce_scatter, all_to_all, exchange
 inline void exchange_packed(std::span<const Collective> calls, MpiMessages& messages) {
   const int self = messages.rank();
-  // the addends of all ranks for this one's pieces: [reduction][rank]
+  // the addends of all ranks for this rank's pieces: [reduction][rank]
   std::vector<std::vector<ConstView>> addends;
   for (const Collective& c : calls)
     if (c.kind == CollectiveKind::reduce_scatter) {

@@ -1,9 +1,9 @@
-// Reductions as messages: an exchange of addends, and a sum in rank order while they are in the
+// Reductions by messages: ranks exchange addends, and sum them in rank order while they are in
 // cache.
 //
-// Block by block: while the addends of one are summed, those of the next ones are under way. Blocks
-// are the shorter and the fewer the more ranks there are, so that a reduction takes the same
-// scratch whatever their number.
+// The exchange is pipelined: while the addends of one block are summed, those of the next ones are
+// in flight. With more ranks, blocks are shorter and fewer, so that a reduction takes the same
+// scratch for any number of ranks.
 #pragma once
 
 #include <algorithm>
@@ -18,13 +18,13 @@
 
 namespace cleave::detail {
 
-/// The most bytes of scratch for the blocks of a reduction; the same on all ranks. Small in tests.
+/// Maximum bytes of scratch for the blocks of a reduction; the same on all ranks. Small in tests.
 inline std::size_t max_reduction_scratch = std::size_t(16) << 20;
 
-/// Elements of one message of a reduction over so many ranks, of a piece of so many elements: 1
-/// MiB, or, of no longer pieces, what Open MPI sends over TCP without asking the receiver first
-/// (btl_tcp_eager_limit: 64 KiB and a header). A rank has at least two blocks of every other one in
-/// flight, and may have to pack as many of its own.
+/// The elements of one message when `ranks` ranks reduce a piece of `elements` elements: 1 MiB, or,
+/// for pieces no longer than that, what Open MPI sends eagerly over TCP (btl_tcp_eager_limit: 64
+/// KiB with the header). A rank has at least two blocks from every peer in flight, and may have to
+/// pack as many of its own.
 inline index_t reduction_block(index_t elements, std::size_t size, int ranks) {
   constexpr std::size_t usual = 1 << 20, at_once = 60 << 10;
   const std::size_t blocks = 4 * std::size_t(std::max(1, ranks - 1));
@@ -33,8 +33,8 @@ inline index_t reduction_block(index_t elements, std::size_t size, int ranks) {
   return std::max<index_t>(1, index_t(std::min(most, block) / size));
 }
 
-/// How many blocks of so many bytes a rank has in flight from each other one: several, as the next
-/// ones of a distant rank are on their way for long. Ranks need not agree.
+/// The number of blocks of `bytes` bytes that a rank has in flight from each peer: several, to hide
+/// the latency of distant ranks. Ranks need not agree.
 inline int blocks_in_flight(std::size_t bytes, int ranks) {
   constexpr std::size_t from_one = 4 << 20;
   const std::size_t from_each = max_reduction_scratch / (2 * std::size_t(std::max(1, ranks - 1)));
@@ -43,7 +43,7 @@ inline int blocks_in_flight(std::size_t bytes, int ranks) {
 }
 
 /// result = the reduction of piece(self) of all ranks.
-/// @tparam PieceOf  index of a rank -> ConstView: what this rank has for it
+/// @tparam PieceOf  a rank -> ConstView: this rank's addend for that rank
 /// @cost   receives (n-1) times the result; scratch: `max_reduction_scratch` and a block
 template <class PieceOf>
 class PieceReduction {
@@ -72,7 +72,7 @@ class PieceReduction {
   }
 
   void run() {
-    if (blocks_ > 2)  // the others have the size of the first
+    if (blocks_ > 2)  // all but the last have the size of the first
       for (int step = 1; step < messages_.size(); ++step)
         messages_.announce_receive(std::size_t(count_of(blocks_ - 1)) * size_,
                                    messages_.before(step));
@@ -80,7 +80,7 @@ class PieceReduction {
     for (index_t b = 0; b < rounds_; ++b) {
       const Marks marks = marks_[std::size_t(b % depth_)];
       messages_.wait(marks.begin, marks.end);
-      if (b < blocks_) sum(b);  // where the block has been sent from, maybe
+      if (b < blocks_) sum(b);  // may overwrite the memory the block was sent from
       messages_.forget(marks.end);
       if (b + depth_ < rounds_) post(b + depth_);
     }

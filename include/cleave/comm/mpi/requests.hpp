@@ -1,9 +1,9 @@
 // The requests of one collective: posted without blocking, split where MPI's counts are too narrow
-// or a part needs no answer, and waited for under the failure detector and a time-out.
+// or where shorter parts go eagerly, and waited for with failure detection and a time-out.
 //
-// A message of n bytes meets only a receive of n bytes, since their tags depend on n: Open MPI
-// writes beyond a receive buffer that is shorter than the message. Ranks that disagree about sizes
-// get an error that says so, whatever CLEAVE_CHECK is.
+// A message of n bytes matches only a receive of n bytes, since its tag depends on n: Open MPI
+// writes past a receive buffer that is shorter than the message. Ranks that disagree about sizes
+// get an error that says so, whatever the value of CLEAVE_CHECK.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@
 
 namespace cleave::detail {
 
-/// The most bytes of one message; longer ones are split. The same on all ranks. Small in tests.
+/// Maximum bytes of one message; longer ones are split. The same on all ranks. Small in tests.
 inline std::size_t mpi_message_limit = std::size_t(1) << 30;
 
 class MpiRequests {
@@ -46,13 +46,13 @@ class MpiRequests {
 
   const MpiOpContext& context() const noexcept { return context_; }
 
-  /// Memory that lives as long as the requests: longer if MPI may touch it even then.
+  /// Memory that lives as long as the requests; until exit if MPI may still access it then.
   std::byte* scratch(std::size_t bytes) { return work_->scratch.take(bytes); }
 
-  /// How many have been posted: marks for `wait`.
+  /// The number of requests posted so far: a mark for `wait`.
   std::size_t posted() const noexcept { return forgotten_ + work_->requests.size(); }
 
-  /// Lists those before a mark no longer. @pre they are complete
+  /// Removes the requests before a mark from the lists. @pre they are complete
   void forget(std::size_t end) {
     const auto count = std::ptrdiff_t(end - forgotten_);
     work_->requests.erase(work_->requests.begin(), work_->requests.begin() + count);
@@ -67,7 +67,7 @@ class MpiRequests {
     receive_parts(data, bytes, peer, bytes_in_parts(bytes));
   }
 
-  /// Of data that the caller has cut: in one message, if MPI can count its bytes.
+  /// For data that the caller has split: one message of up to `mpi_message_limit` bytes.
   void send_whole(const std::byte* data, std::size_t bytes, int peer) {
     send_parts(data, bytes, peer, 0);
   }
@@ -75,19 +75,19 @@ class MpiRequests {
     receive_parts(data, bytes, peer, 0);
   }
 
-  /// A receive of that size will be posted later: such a message is not odd.
+  /// A receive of this size will be posted later, so that its message is not unexpected.
   void announce_receive(std::size_t bytes, int peer) {
     work_->later.push_back({peer, bytes, bytes, true});
   }
 
   /// Waits for the requests posted between two marks.
   ///
-  /// @param meanwhile  does a little of something else where nothing has arrived; whether there was
-  ///                   anything to do
-  /// @throws Error if a rank has failed or left, sends another size, or does not come in time
+  /// @param meanwhile  called when nothing has arrived: does a little other work and returns
+  ///                   whether there was any
+  /// @throws Error if a rank has failed or left, sends another size, or does not send in time
   template <class Meanwhile>
   void wait(std::size_t begin, std::size_t end, const Meanwhile& meanwhile) {
-    begin = std::max(begin, forgotten_) - forgotten_;  // from here on: places in the lists
+    begin = std::max(begin, forgotten_) - forgotten_;  // from here on: indices into the lists
     end = std::max(end, forgotten_) - forgotten_;
     std::size_t pending = 0;
     for (std::size_t i = begin; i < end; ++i) pending += is_open(i);
@@ -103,12 +103,13 @@ class MpiRequests {
     }
   }
 
-  /// Takes back what is still open, so that MPI touches no memory whose owner an exception is about
-  /// to destroy; the group is of no use any more. A receive that has begun ends within moments, as
-  /// its sender does the same; a send is harmless once its receiver has withdrawn. A rank that
-  /// computes meanwhile is not waited for: it hears of the failure before it receives.
+  /// Withdraws the open requests, so that MPI does not access memory whose owner an exception is
+  /// about to destroy; the group is unusable afterwards. A receive in progress ends within moments,
+  /// because its sender drains its requests too; a send is harmless once its receiver has
+  /// withdrawn. A rank that computes is waited for 2 s at most: it hears of the failure before it
+  /// receives.
   ///
-  /// @return whether MPI is done with the memory of all messages
+  /// @return whether MPI no longer accesses the memory of any message
   bool withdraw() noexcept {
     if (open_ == 0) return true;
     try {
@@ -121,7 +122,7 @@ class MpiRequests {
       drain([&](const MpiPosted& message) {
         return message.receives || !detector.has_withdrawn(world_rank(message.peer));
       });
-    } catch (...) {  // out of memory, or MPI fails too: what is open stays open
+    } catch (...) {  // out of memory, or MPI fails too: the requests stay open
     }
     return std::exchange(open_, 0) == 0;
   }
@@ -131,10 +132,10 @@ class MpiRequests {
   /// (btl_tcp_eager_limit: 64 KiB with the header).
   static std::size_t eager_part() { return std::min(std::size_t(60) << 10, mpi_message_limit); }
 
-  /// How many leading bytes of a message are sent in eager parts: all of them, as long as the
-  /// messages of a rank to all others come to 1 MiB. An eager part is copied once more, which takes
-  /// longer than a reply if no cache holds it. Of a longer message between two ranks a quarter is
-  /// sent so, during the round trip of the rest; with more peers, other messages fill that time.
+  /// The number of leading bytes of a message that are sent in eager parts: all of them, as long as
+  /// a rank's messages to all peers total at most 1 MiB, because an eager part is copied once more,
+  /// which takes longer than a rendezvous once no cache holds the data. Of a longer message between
+  /// two ranks, a quarter overlaps the rendezvous of the rest; with more peers, their messages do.
   std::size_t bytes_in_parts(std::size_t bytes) const {
     constexpr std::size_t most = 1 << 20;
     const auto peers = std::size_t(std::max(1, context_.size - 1));
@@ -143,7 +144,7 @@ class MpiRequests {
   }
 
   /// Calls post(offset, bytes) for each part of a message whose first `in_parts` bytes are sent
-  /// eagerly. The rest comes first, so that its round trip begins at once.
+  /// eagerly. The rest is posted first, so that its rendezvous begins at once.
   template <class Post>
   static void for_each_part(std::size_t bytes, std::size_t in_parts, const Post& post) {
     for (std::size_t at = in_parts; at < bytes; at += mpi_message_limit)
@@ -167,7 +168,7 @@ class MpiRequests {
     });
   }
 
-  /// Room for one more request.
+  /// Appends an open request.
   MPI_Request* open(int peer, std::size_t bytes, std::size_t whole, bool receives) {
     work_->posted.push_back({peer, bytes, whole, receives});
     work_->requests.push_back(MPI_REQUEST_NULL);
@@ -177,7 +178,7 @@ class MpiRequests {
 
   bool is_open(std::size_t i) const noexcept { return work_->requests[i] != MPI_REQUEST_NULL; }
 
-  /// Waits, for 2 s at most, until no request is open that matters.
+  /// Waits, for at most 2 s, until no request for which `matters` holds is open.
   template <class Matters>
   void drain(Matters matters) {
     work_->indices.resize(work_->requests.size());
@@ -217,7 +218,7 @@ class MpiRequests {
     if (std::size_t(bytes) != message.bytes) disagree(message, bytes);
   }
 
-  /// A message from an awaited rank that fits no receive from it, and stays: the ranks disagree.
+  /// Looks for a message from an awaited rank that stays unmatched: then the ranks disagree.
   void find_odd_message(std::size_t begin, std::size_t end, double& odd_since) {
     for (std::size_t i = begin; i < end; ++i) {
       if (!is_open(i) || !work_->posted[i].receives) continue;
@@ -250,7 +251,7 @@ class MpiRequests {
                   std::to_string(message.whole) + " in " + context_.where());
   }
 
-  /// World ranks of those whose messages are open, ascending.
+  /// The world ranks of the peers of open requests, ascending.
   std::vector<int> awaited(std::size_t begin, std::size_t end) const {
     std::vector<int> ranks;
     for (std::size_t i = begin; i < end; ++i)
@@ -272,8 +273,8 @@ class MpiRequests {
   MpiOpContext context_;
   std::unique_ptr<MpiWorkspace> work_;
   std::size_t open_ = 0;      ///< requests that have not completed
-  std::size_t forgotten_ = 0;  ///< requests that the lists lack
-  bool entered_ = true;        ///< the failure detector counts this among those that receive
+  std::size_t forgotten_ = 0;  ///< requests removed from the lists
+  bool entered_ = true;        ///< the failure detector counts this as receiving
 };
 
 }  // namespace cleave::detail

@@ -1,7 +1,8 @@
-// The program as one process per rank: starts MPI, calls the user's function, ends together.
+// The program as one process per rank: starts MPI, calls the user's function, and ends all ranks
+// together.
 //
-// A rank ends when all ranks have ended. After a failure the processes part without MPI_Finalize,
-// which waits for messages that will never come; the non-zero exit code makes mpirun end those
+// A rank exits when all ranks have finished. After a failure processes exit without MPI_Finalize,
+// which would wait for messages that never arrive; the non-zero exit code makes mpirun kill those
 // that are stuck elsewhere.
 #pragma once
 
@@ -20,11 +21,11 @@
 
 namespace cleave::detail {
 
-/// How long a rank that has failed, or knows of a failure, waits for the others to end too.
+/// How long a rank that has failed, or knows of a failure, waits for the others to finish.
 inline constexpr double farewell_seconds = 5;
 
-/// MPI for the time of a program, for several threads if it can (asynchronous work); where the user
-/// has started it, it stays the user's.
+/// MPI for the lifetime of a program, with MPI_THREAD_MULTIPLE if available (for asynchronous
+/// work). If the user has initialised MPI, the user finalises it, too.
 class MpiSession {
  public:
   MpiSession(int& argc, char**& argv)
@@ -40,8 +41,8 @@ class MpiSession {
   std::unique_ptr<boost::mpi::environment> environment_;
 };
 
-/// While the user's function runs: a rank that ends the program by `exit` tells the others, which
-/// would wait for it otherwise, and gives them time to hear of it.
+/// While the user's function runs: a rank that calls `exit` tells the others, which would otherwise
+/// wait for it, and gives them time to hear of it.
 class ExitNotice {
  public:
   explicit ExitNotice(MpiFailureDetector& detector) {
@@ -68,9 +69,9 @@ class ExitNotice {
 
 /// Calls f(World&) on every rank of MPI_COMM_WORLD.
 ///
-/// @return what f returns (0 if nothing); not 0 if f fails on any rank, which that one reports on
-///         stderr; 2 if there is no world, as for bad settings in the environment
-/// @collective every process; the last ones wait for the others to return
+/// @return the result of f (0 for void); not 0 if f fails on any rank, which reports its error on
+///         stderr; 2 if there is no world, e.g. for invalid settings in the environment
+/// @collective every process; returns when all have finished
 template <class F>
 int run_mpi(int argc, char** argv, F& f) {
   MpiSession session(argc, argv);

@@ -1,7 +1,7 @@
-// Memory that other processes of the node can read: a segment that tensors are allocated from.
+// Memory that other processes of the node can read: a segment from which tensors are allocated.
 //
-// First fit among the free blocks, neighbours merged when they are given back. What is free is kept
-// on the heap, not in the segment: giving back memory never touches it.
+// First fit among the free blocks; adjacent free blocks are merged on release. The lists of blocks
+// are on the heap, not in the segment: releasing memory never touches it.
 #pragma once
 
 #include <algorithm>
@@ -70,7 +70,7 @@ class SharedArena final : public HostMemory {
     } else {
       try {
         free_.insert(next, block);
-      } catch (...) {  // the heap is full: the block is lost to the arena, to nothing else
+      } catch (...) {  // the heap is full: the arena loses this block, and nothing else
       }
     }
   }
@@ -91,7 +91,7 @@ class SharedArena final : public HostMemory {
   std::byte* begin_;
   std::size_t bytes_;
   std::mutex mutex_;
-  Blocks free_;  ///< ascending, never touching each other
+  Blocks free_;  ///< ascending, never adjacent
   Blocks used_;  ///< ascending
 };
 

@@ -1,4 +1,4 @@
-// A number in memory that processes share: one raises it, others wait until it is large enough.
+// A counter in shared memory: one process raises it, others wait until it is large enough.
 #pragma once
 
 #include <atomic>
@@ -27,9 +27,9 @@ class SharedCounter {
     return std::int32_t(value_.load(std::memory_order_acquire) - value) >= 0;
   }
 
-  /// Leaves the core to others until the value is reached, about a millisecond at most.
+  /// Sleeps until the counter is raised, for about a millisecond at most.
   void sleep_until(std::uint32_t value) noexcept {
-    ++sleepers_;  // before the look: who raises the value looks for sleepers behind it
+    ++sleepers_;  // before the load: `raise` looks for sleepers after its store
     const std::uint32_t seen = value_.load();
     if (std::int32_t(seen - value) < 0) sleep(seen);
     --sleepers_;

@@ -1,8 +1,9 @@
-// Short collectives of a group on one node: sources are copied to the slots, all meet, and read.
+// Short collectives of a group on one node: ranks copy their sources to the slots, pass one
+// barrier, and read.
 //
-// Nobody waits until its peers have read: a slot is not written again before the next but one
-// call, which its owner enters when all have come to the next one. What is compared and read of a
-// peer is a cache line or two besides its elements.
+// No rank waits until its peers have read: a slot is written again only in the next call but one,
+// which its owner starts after all ranks have reached the call in between. Besides its elements, a
+// rank reads and compares only a cache line or two of a peer.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +21,12 @@
 
 namespace cleave::detail {
 
-/// The longest source that is copied though peers could read it where it is: a copy costs less than
-/// a meeting, which takes long where processes share cores.
+/// The longest source, in bytes, that is copied although peers could read it in place: a copy costs
+/// less than a second barrier, which is slow where processes share cores.
 inline std::size_t max_copied_bytes() { return mpi_polls().flags < 16 ? slot_bytes : 1024; }
 
-/// What ranks have to agree on to know each other's sources, and that these fit where they go: the
-/// extents of what they reduce, or of the pieces that they gather.
+/// Of what ranks have to agree on to know each other's sources, and that these fit their
+/// destinations: the extents of the arrays that they reduce, or of the pieces that they gather.
 inline std::uint64_t checksum_of_layout(const Collective& c) {
   std::uint64_t sum = std::uint64_t(c.dtype()) + 1;
   const auto add = [&sum](index_t number) { sum = (sum ^ std::uint64_t(number)) * 1099511628211u; };
@@ -44,8 +45,8 @@ class MpiShortCalls {
     for (std::size_t r = 0; r < calls_.size(); ++r) peers_[r] = &calls_[r];
   }
 
-  /// Whether the source of this rank is to be copied; others may decide otherwise.
-  /// @param shared  whether peers can read it where it is
+  /// Whether this rank copies its source; peers may decide otherwise.
+  /// @param shared  whether peers can read it in place
   static bool takes(const Collective& c, bool shared) {
     switch (c.kind) {
       case CollectiveKind::all_gather:
@@ -59,8 +60,8 @@ class MpiShortCalls {
            std::size_t(c.source.bytes()) <= (shared ? max_copied_bytes() : slot_bytes);
   }
 
-  /// Publishes a call whose source is copied: writes no more than peers read.
-  /// @param place, segment  the process to whose segment the slots belong, and where that begins
+  /// Publishes a call whose source is copied: writes only the fields that peers read.
+  /// @param place, segment  the process whose segment holds the slots, and where that begins
   /// @pre takes(c)
   void publish(const Collective& c, std::int32_t place, const std::byte* segment) {
     MpiPublished& mine = slots_.published(slots_.rank());
@@ -79,7 +80,7 @@ class MpiShortCalls {
     mine.source.offset = memory - segment;
   }
 
-  /// After a meeting: whether all ranks have copied their sources, and agree.
+  /// After the barrier: whether all ranks have copied their sources, and agree.
   bool agree() const {
     const MpiPublished& mine = slots_.published(slots_.rank());
     for (int r = 0; r < slots_.size(); ++r) {
@@ -92,7 +93,7 @@ class MpiShortCalls {
   }
 
   /// @pre agree()
-  /// @throws Error if a transfer does not fit its receiver; peers hear of it as of any failure
+  /// @throws Error if a transfer does not fit its receiver, after announcing the failure to peers
   void read(const Collective& c, const MpiOpContext& context) {
     for (int r = 0; r < slots_.size(); ++r)
       if (r != slots_.rank()) find_source(c, r);
@@ -131,7 +132,7 @@ class MpiShortCalls {
   }
 
   MpiSlots& slots_;
-  std::vector<Collective> calls_;  ///< of the peers, as far as they are read
+  std::vector<Collective> calls_;  ///< of the peers, as far as they are needed
   std::vector<const Collective*> peers_;
   std::vector<ConstView> operands_;
 };

@@ -1,4 +1,4 @@
-// What the ranks of a group on one node publish to each other: a slot of shared memory for each.
+// The slots of shared memory in which the ranks of a group on one node publish their calls.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +16,10 @@
 
 namespace cleave::detail {
 
-/// What the slot of a rank holds, in each of two rounds.
+/// Bytes of elements in the slot of a rank, for each of two rounds.
 inline constexpr std::size_t slot_bytes = 8192;
 
-/// A view of memory in the segment of some process of the node.
+/// A view of memory in the segment of a process of the node.
 struct MpiSharedView {
   std::int64_t offset = 0;
   std::int32_t place = -1;  ///< -1: no elements
@@ -28,7 +28,7 @@ struct MpiSharedView {
   Shape strides{};
 };
 
-/// What ranks compare of a call that each of them makes.
+/// The fields of a call that ranks compare.
 struct MpiCallHeader {
   CollectiveKind kind{};
   ReduceOp op{};
@@ -48,30 +48,30 @@ struct MpiListedCall {
   MpiSharedView source{};
 };
 
-/// What a rank publishes to its peers.
+/// The published call of a rank.
 struct MpiPublished {
   MpiCallHeader header{};
   bool reachable = true;
   bool failed = false;
-  bool copied = false;       ///< the source is dense in the slot; strides are not published
+  bool copied = false;       ///< the source is contiguous in the slot; no strides are published
   std::int32_t count = 1;    ///< of calls that are run together
-  std::int64_t listed = -1;  ///< where the list of several lies in the rank's segment
+  std::int64_t listed = -1;  ///< where the list of several begins in the rank's segment
   std::uint64_t layout = 0;  ///< of a copied source: @see checksum_of_layout
   MpiSharedView source{};
   MpiSharedView destination{};
 };
 
-/// What a rank has in shared memory: two rounds, since the next one may be published while others
-/// still look at this one.
+/// The slot of a rank: for two rounds, since the next one may be published while peers still read
+/// this one.
 struct MpiSlot {
   alignas(64) SharedCounter meetings{};
-  std::atomic<bool> gave_up{false};  ///< its owner has thrown while it waited for others
+  std::atomic<bool> gave_up{false};  ///< its owner has thrown while waiting for others
   alignas(64) std::array<MpiPublished, 2> published{};
   alignas(64) std::array<Box, 2> piece{};  ///< of a scatter: the root writes into all slots
   alignas(64) std::array<std::array<std::byte, slot_bytes>, 2> staging{};
 };
 
-/// The slots of a group, and how far this rank has come in them.
+/// The slots of a group, and this rank's progress in them.
 class MpiSlots {
  public:
   MpiSlots(MpiSlot* slots, int rank, int size) : slots_(slots), rank_(rank), size_(size) {}
@@ -83,8 +83,8 @@ class MpiSlots {
   Box& piece(int r) const noexcept { return slots_[r].piece[round_ & 1]; }
   std::byte* staging(int r) const noexcept { return slots_[r].staging[round_ & 1].data(); }
 
-  /// Returns when all ranks have come here.
-  /// @throws Error if one has failed or left, does not come in time, or has waited in vain before
+  /// A barrier: returns when all ranks have called it.
+  /// @throws Error if a rank has failed or left, does not arrive in time, or has given up waiting
   void meet(const MpiOpContext& context) {
     slots_[rank_].meetings.raise(++meetings_);
     const auto missing = [&](int r) { return !slots_[r].meetings.has_reached(meetings_); };
@@ -99,7 +99,7 @@ class MpiSlots {
       slots_[rank_].gave_up.store(true);
       throw;
     }
-    // who gave up tells why
+    // a rank that gave up announces why
     const auto gave_up = [&](int r) { return slots_[r].gave_up.load(std::memory_order_relaxed); };
     for (int r = 0; r < size_; ++r)
       while (gave_up(r)) backoff.rest([&] { return world_ranks_where(gave_up, context); });

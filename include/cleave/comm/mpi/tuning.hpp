@@ -1,8 +1,8 @@
-// Which algorithm a collective takes between nodes, by its size and the ranks of its group: a small
-// table, which a file may replace (CLEAVE_TUNE).
+// Which algorithm a collective uses between nodes, by its size and the ranks of its group: a small
+// table, which a file may override (CLEAVE_TUNE).
 //
-// A line of the file is a row: the collective, the fewest ranks and bytes that it is for, and what
-// these take. The last row that fits counts. Other lines are about the machine (machine.hpp).
+// A line of the file is a row: the collective, its minimum ranks and bytes, and the algorithm. The
+// last matching row applies. Other lines are about the machine (machine.hpp).
 //
 //   # collective   ranks  bytes  algorithm
 //   all_reduce         2      0  messages
@@ -24,9 +24,9 @@
 namespace cleave::detail {
 
 enum class MpiAlgorithm : std::uint8_t {
-  messages,   ///< ours, between all ranks of the group
+  messages,   ///< cleave's own, between all ranks of the group
   library,    ///< the MPI library's own
-  two_level,  ///< shared memory on nodes; columns look into the table in their turn
+  two_level,  ///< shared memory on nodes; the columns' calls consult the table again
 };
 
 class MpiTuning {
@@ -39,7 +39,7 @@ class MpiTuning {
     friend bool operator==(const Row&, const Row&) = default;
   };
 
-  /// What stands until a file replaces it: two levels wherever a group allows them.
+  /// The default table, which the rows of a file override: two levels if the group allows them.
   MpiTuning() {
     for (const CollectiveKind kind : kinds) {
       rows_.push_back({kind, 0, 0, MpiAlgorithm::messages});
@@ -47,8 +47,8 @@ class MpiTuning {
     }
   }
 
-  /// The table of the file that CLEAVE_TUNE names; that of the library if it names none.
-  /// @throws Error that names the line which means nothing, or the file that cannot be read
+  /// The default table, overridden by the file that CLEAVE_TUNE names, if any.
+  /// @throws Error that names the invalid line, or the file that cannot be read
   static MpiTuning from_environment() {
     MpiTuning table;
     each_tune_line(&table, [](void* to, const std::string& text, const std::string& where) {
@@ -59,8 +59,8 @@ class MpiTuning {
     return table;
   }
 
-  /// @param possible  whether an algorithm is one for this call: the same on all ranks
-  /// @return          that of the last row that fits; `messages` if there is none
+  /// @param possible  whether an algorithm supports this call: the same on all ranks
+  /// @return          that of the last matching row; `messages` if there is none
   template <class Possible>
   MpiAlgorithm choose(CollectiveKind kind, int ranks, index_t bytes,
                       const Possible& possible) const {
@@ -74,7 +74,7 @@ class MpiTuning {
   const std::vector<Row>& rows() const noexcept { return rows_; }
   void add(const Row& row) { rows_.push_back(row); }
 
-  /// Tells tables apart.
+  /// For comparing the tables of ranks.
   std::uint64_t checksum() const {
     std::vector<index_t> numbers;
     for (const Row& row : rows_)
@@ -113,8 +113,8 @@ class MpiTuning {
   }
 
   std::vector<Row> rows_;
-  MachineCosts machine_;   ///< on which plans depend
-  bool measures_ = false;  ///< they are measured
+  MachineCosts machine_;   ///< used by plans
+  bool measures_ = false;  ///< whether those costs are measured
 };
 
 }  // namespace cleave::detail

@@ -1,24 +1,25 @@
 // Collectives of a group on several nodes, each with the same number of ranks: through shared
-// memory on a node, by messages between nodes.
+// memory within a node, by messages between nodes.
 //
-// Rank p of every node is in column p. All columns communicate at the same time, each with its part
-// of the data, so that every element crosses the network once per node and all ranks of a node
-// share the work:
+// Column p consists of rank p of every node. All columns communicate at the same time, each with
+// its part of the data, so that every element crosses the network once per node and all ranks of a
+// node share the work:
 //
-// - all_gather: columns gather, in place; ranks read from their node's ranks what those have got.
-// - reduce_scatter: a node reduces the pieces of column p at its rank p; columns reduce-scatter.
-// - all_reduce: a node reduces share p at its rank p; columns all-reduce; a node gathers.
-// - exchange: ranks of a node read each other; what goes elsewhere goes directly, or, where all
-//   transfers are small and of one size, by the rank of the receiver's column.
+// - all_gather: columns gather, in place; ranks then read what the other ranks of their node
+//   gathered.
+// - reduce_scatter: a node reduces the pieces of column p on its rank p; columns reduce-scatter.
+// - all_reduce: a node reduces share p on its rank p; columns all-reduce; a node gathers.
+// - exchange: ranks of a node read each other's memory; transfers to other nodes go directly or, if
+//   all are small and of one size, via the rank of the node in the receiver's column.
 //
-// What is short takes other ways to the same result (two_level_short.hpp, two_level_leaders.hpp).
+// Short calls use other algorithms (two_level_short.hpp, two_level_leaders.hpp).
 //
 // (N. T. Karonis et al., "Exploiting hierarchy in parallel computer networks to optimize collective
 // operation performance", IPDPS 2000; J. L. Träff and A. Rougier, "MPI collectives and datatypes
 // for hierarchical all-to-all communication", EuroMPI 2014.)
 //
-// A reduction adds the ranks of a node in their order, and then the nodes in theirs: the same bits
-// in every run on the same nodes, not the bits of one node.
+// A reduction combines the ranks of a node in order, and then the nodes in order: the same bits in
+// every run on the same nodes, but not the same bits as on one node.
 #pragma once
 
 #include <algorithm>
@@ -41,15 +42,15 @@
 
 namespace cleave::detail {
 
-/// Bytes of scratch that a rank takes for its part of a reduction at a time. Small in tests.
+/// Bytes of scratch that a rank uses for its part of a reduction at a time. Small in tests.
 inline std::size_t two_level_scratch = std::size_t(4) << 20;
 
-/// The fewest bytes of several short calls that are worth two levels: fewer take less time as one
-/// message from each rank to each. The same on all ranks; small in tests.
+/// The total bytes from which several short calls use two levels; below, one message between each
+/// pair of ranks is faster. The same on all ranks; small in tests.
 inline index_t two_level_packed_bytes = index_t(1) << 20;
 
-/// @tparam Group  a communicator with `relay`, which runs calls that are part of another one, and
-///                `reads_directly`, which tells whether its ranks read memory where it is
+/// @tparam Group  a communicator with `relay`, which runs calls that implement another one, and
+///                `reads_directly`, which tells whether its ranks read memory in place
 template <class Group>
 class MpiTwoLevel {
  public:
@@ -63,7 +64,7 @@ class MpiTwoLevel {
   MpiTwoLevel(const MpiTwoLevel&) = delete;  // has references to its members
   MpiTwoLevel& operator=(const MpiTwoLevel&) = delete;
 
-  /// @pre  for a reduction: sums in any order are what is wanted, rounding aside
+  /// @pre  a reduction may combine ranks in any order (rounding may differ)
   void run(const Collective& c, MpiOpContext way) {
     if (leaders_.takes(c)) return leaders_.run(c);
     if (short_.takes(c)) return short_.run(c);
@@ -78,7 +79,7 @@ class MpiTwoLevel {
     }
   }
 
-  /// Several calls in one round of messages and two of the node.
+  /// Runs the calls of each kind with one round of messages and two barriers of the node.
   /// @param gathers, scatters  short all_gathers and reduce_scatters
   void run_together(std::span<const Collective> gathers, std::span<const Collective> scatters) {
     if (!gathers.empty()) all_gather(gathers);
@@ -185,7 +186,7 @@ class MpiTwoLevel {
     const index_t elements = c.source.size();
     const std::size_t size = size_of(c.source.dtype);
     if (elements == 0) return;
-    std::shared_ptr<void> dense;  // where the destination has gaps
+    std::shared_ptr<void> dense;  // if the destination is not contiguous
     void* out = c.destination.data;
     if (!c.destination.contiguous()) {
       dense = allocate_bytes(Host{}, std::size_t(c.destination.bytes()));
@@ -206,7 +207,7 @@ class MpiTwoLevel {
     if (dense != nullptr) unpack_view(out, c.destination);
   }
 
-  /// What stays on the node is read there while the first messages are on their way.
+  /// Transfers within the node are read while the first messages are in flight.
   void exchange(const Collective& c, MpiMessages& messages) {
     for (const Transfer& t : c.receives)
       if (!is_here(t.peer)) messages.receive(c.destination[t.destination], t.peer);
@@ -239,7 +240,7 @@ class MpiTwoLevel {
     return pieces;
   }
 
-  /// A copy of what the ranks of the node would have to copy in every call; null: there is no need.
+  /// A copy of a source that every call of the node would copy; null if its ranks read the source.
   std::shared_ptr<void> readable_copy(const ConstView& source) const {
     if (source.size() == 0 || node_->reads_directly(source.data)) return nullptr;
     std::shared_ptr<void> copy = allocate_bytes(Host{}, std::size_t(source.bytes()));
@@ -247,7 +248,7 @@ class MpiTwoLevel {
     return copy;
   }
 
-  /// Part `round` of `rounds` of a box, cut along its longest dimension.
+  /// Part `round` of `rounds` of a box, split along its longest dimension.
   static Box slice_of(Box box, int round, int rounds) {
     if (rounds == 1 || box.dims() == 0) return box;
     const Shape extents = box.extents();
@@ -260,7 +261,7 @@ class MpiTwoLevel {
     return box;
   }
 
-  /// How many rounds a reduce-scatter takes, for the longest column: the same on all ranks.
+  /// The rounds that a reduce-scatter needs, for the largest column: the same on all ranks.
   int rounds_of(const Collective& c, std::size_t size) const {
     std::size_t most = 0;
     for (int p = 0; p < grid_.places; ++p) {
@@ -271,7 +272,7 @@ class MpiTwoLevel {
     return int(std::max<std::size_t>(1, (most + two_level_scratch - 1) / two_level_scratch));
   }
 
-  /// What the slices of this rank's column take in the largest round.
+  /// Bytes of the slices of this rank's column in the largest round.
   std::size_t column_bytes(const Collective& c, int rounds, std::size_t size) const {
     std::size_t most = 0;
     for (int round = 0; round < rounds; ++round) {
@@ -283,7 +284,7 @@ class MpiTwoLevel {
     return most;
   }
 
-  /// The column's part of a reduce-scatter, to a slice of this rank's piece.
+  /// Reduce-scatters over the column, to a slice of this rank's piece.
   void receive_reduced(Collective& across, const View& destination, const Box& piece,
                        const Box& slice) {
     const index_t count = slice.volume();
@@ -322,7 +323,7 @@ class MpiTwoLevel {
 
   bool is_here(int peer) const { return grid_.node_of(peer) == grid_.node; }
 
-  /// Those of the transfers that stay on the node, by the places of their peers.
+  /// The transfers within the node, with their peers as places.
   std::vector<Transfer> local(std::span<const Transfer> transfers) const {
     std::vector<Transfer> result;
     for (const Transfer& t : transfers)

@@ -1,8 +1,8 @@
 // Collectives on two levels that are so short that the messages of a column cost more than the
-// elements: rank 0 of each node, its leader, communicates for all of them.
+// elements: rank 0 of each node, its leader, communicates for all ranks of the node.
 //
-// The ranks of a node hand their elements to the leader, column 0 communicates, and the ranks read
-// the result from their leader: two meetings of the node, and as few messages as there can be.
+// The ranks of a node pass their elements to the leader, column 0 communicates, and the ranks read
+// the result from their leader: two barriers of the node, and as few messages as possible.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,10 @@
 
 namespace cleave::detail {
 
-/// The longest array, in bytes, of which leaders take care. Small in tests.
+/// The longest array, in bytes, that leaders handle. Small in tests.
 inline index_t max_leader_bytes = 8 << 10;
 
-/// @tparam Group  as of MpiTwoLevel
+/// @tparam Group  as for MpiTwoLevel
 template <class Group>
 class MpiTwoLevelLeaders {
  public:
@@ -29,7 +29,7 @@ class MpiTwoLevelLeaders {
   MpiTwoLevelLeaders(const NodeGrid& grid, Group& node, Group& column)
       : grid_(grid), node_(node), column_(column) {}
 
-  /// Whether a call is to be run here: the same on all ranks.
+  /// Whether a call is run here: the same on all ranks.
   static bool takes(const Collective& c) {
     switch (c.kind) {
       case CollectiveKind::all_gather: return c.destination.bytes() <= max_leader_bytes;
@@ -75,7 +75,7 @@ class MpiTwoLevelLeaders {
     const View all = scratch_for_pieces(c);
     order_.each(all, [&](std::byte* copy, const Box& box) { pack_view(c.source[box], copy); });
     const View sum = reduce_at_leader(c, all);
-    const View row = here(all);  // which is not read any more
+    const View row = here(all);  // no longer read
     Collective call = part_of_call(c, CollectiveKind::reduce_scatter);
     if (leads()) {
       call.source = sum;
@@ -107,7 +107,7 @@ class MpiTwoLevelLeaders {
 
   View scratch(DType type, index_t count) { return scratch_view(scratch_, type, count); }
 
-  /// Memory for the pieces of all ranks, by [node][place].
+  /// Memory for the pieces of all ranks, as [node][place].
   View scratch_for_pieces(const Collective& c) {
     order_.arrange(c.pieces, grid_.nodes, grid_.places, grid_.node,
                    [&](int node, int place) { return grid_.at(node, place); });
@@ -119,14 +119,14 @@ class MpiTwoLevelLeaders {
     return part_of(all, order_.ranges()[std::size_t(grid_.node)]);
   }
 
-  /// Everything for the leader, nothing for others.
+  /// Pieces that give everything to the leader and nothing to other ranks.
   std::span<const Box> pieces_of_leader(index_t count) {
     leader_.assign(std::size_t(grid_.places), linear_interval(0, 0));
     leader_[0].end[0] = count;
     return leader_;
   }
 
-  /// @return the sum of the ranks of this node in the leader; nothing elsewhere
+  /// @return on the leader the reduction over the ranks of this node; elsewhere an empty view
   View reduce_at_leader(const Collective& c, const View& all) {
     const View sum = scratch(all.dtype, leads() ? all.size() : 0);
     Collective call = part_of_call(c, CollectiveKind::reduce_scatter);
@@ -137,7 +137,7 @@ class MpiTwoLevelLeaders {
     return sum;
   }
 
-  /// @param result  in the leader
+  /// @param result  on the leader; not read elsewhere
   void read_from_leader(const Collective& c, const View& result, const View& destination) {
     Collective call = part_of_call(c, CollectiveKind::all_gather);
     call.source = leads() ? result : part_of(result, linear_interval(0, 0));

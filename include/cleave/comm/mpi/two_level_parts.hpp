@@ -1,5 +1,5 @@
-// What collectives on two levels are made of: flat arrays, copies of the pieces of all ranks, and
-// calls of a node or a column.
+// The parts of collectives on two levels: flat arrays, copies of the pieces of all ranks, and calls
+// of a node or a column.
 #pragma once
 
 #include <array>
@@ -25,14 +25,14 @@ inline Box linear_interval(index_t begin, index_t end) {
   return {Shape(std::array<index_t, 1>{begin}), Shape(std::array<index_t, 1>{end})};
 }
 
-/// The elements of a flat view in such an interval.
+/// The elements of a flat view in an interval.
 inline View part_of(const View& flat, const Box& interval) {
   auto* const data = static_cast<std::byte*>(flat.data);
   return flat_view(data + interval.begin[0] * index_t(size_of(flat.dtype)), flat.dtype,
                    interval.extent(0));
 }
 
-/// A call of a group as one of its node or its column.
+/// A call of a node or a column that implements part of a call of the group.
 inline Collective part_of_call(const Collective& c, CollectiveKind kind) {
   Collective part;
   part.kind = kind;
@@ -42,11 +42,11 @@ inline Collective part_of_call(const Collective& c, CollectiveKind kind) {
   return part;
 }
 
-/// The order of the pieces of all ranks in a flat copy: by a major number and a minor one, as
-/// [place][node] or [node][place]. Its lists are kept from call to call.
+/// The order of the pieces of all ranks in a flat copy: by a major and a minor index, as
+/// [place][node] or [node][place]. Its lists are reused from call to call.
 class PieceOrder {
  public:
-  /// @param major  that of this rank
+  /// @param major  this rank's
   /// @param rank   (major, minor) -> a rank of the group
   template <class RankAt>
   void arrange(std::span<const Box> pieces, int majors, int minors, int major, const RankAt& rank) {
@@ -69,9 +69,9 @@ class PieceOrder {
   }
 
   index_t count() const noexcept { return count_; }
-  /// The range of each major number.
+  /// The interval of each major index.
   const std::vector<Box>& ranges() const noexcept { return ranges_; }
-  /// Those of the minor ones in the range of this rank's major number, counted from its begin.
+  /// The intervals of the minor indices, relative to the interval of this rank's major index.
   const std::vector<Box>& own() const noexcept { return own_; }
 
   /// Calls f(memory in a flat copy, piece) for the pieces that are not empty.
@@ -92,7 +92,7 @@ class PieceOrder {
   index_t count_ = 0;
 };
 
-/// Elements for one call. @pre clear at its begin
+/// A flat view of scratch for one call. @pre each call begins with `scratch.clear()`
 inline View scratch_view(MpiScratch& scratch, DType type, index_t count) {
   return flat_view(scratch.take(std::size_t(count) * size_of(type)), type, count);
 }

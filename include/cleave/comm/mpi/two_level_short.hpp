@@ -1,9 +1,8 @@
-// Short collectives on two levels: ranks wait for each other as rarely as they can, for a copy or
-// two more.
+// Short collectives on two levels: one or two more copies, but as few synchronisations as possible.
 //
-// What a rank has for others, or gets, is packed by [place][node], so that the part of a column
-// lies in one piece: one call of the node, on sources that are short enough for its slots, and one
-// of the column.
+// Data for others, and from others, are packed as [place][node], so that the part of a column is
+// contiguous: this takes one call of the node, whose sources fit into its slots, and one call of
+// the column.
 #pragma once
 
 #include <array>
@@ -20,10 +19,10 @@
 
 namespace cleave::detail {
 
-/// The longest array, in bytes, that is gathered or reduced so. Small in tests.
+/// The longest array, in bytes, that is gathered or reduced here. Small in tests.
 inline index_t two_level_short_bytes = 32 << 10;
 
-/// @tparam Group  as of MpiTwoLevel
+/// @tparam Group  as for MpiTwoLevel
 template <class Group>
 class MpiTwoLevelShort {
  public:
@@ -31,7 +30,7 @@ class MpiTwoLevelShort {
   MpiTwoLevelShort(const NodeGrid& grid, Group& node, Group& column)
       : grid_(grid), node_(node), column_(column) {}
 
-  /// Whether a call is to be run here: the same on all ranks.
+  /// Whether a call is run here: the same on all ranks.
   bool takes(const Collective& c) const {
     const auto ranks = index_t(grid_.ranks.size()), size = index_t(size_of(c.dtype()));
     switch (c.kind) {
@@ -46,7 +45,7 @@ class MpiTwoLevelShort {
 
   /// @pre takes(c)
   void run(const Collective& c) {
-    scratch_.clear();  // of a call that has failed
+    scratch_.clear();  // left by a call that failed
     switch (c.kind) {
       case CollectiveKind::all_gather: all_gather(c); break;
       case CollectiveKind::reduce_scatter: reduce_scatter(c); break;
@@ -56,19 +55,19 @@ class MpiTwoLevelShort {
   }
 
  private:
-  /// The longest transfer that is worth a stop on its way.
+  /// The longest transfer, in bytes, that is worth forwarding.
   static constexpr index_t max_forwarded_bytes = 2 << 10;
 
   View scratch(DType type, index_t count) { return scratch_view(scratch_, type, count); }
 
-  /// Memory for the pieces of all ranks, by [place][node].
+  /// Memory for the pieces of all ranks, as [place][node].
   View scratch_for_pieces(const Collective& c) {
     order_.arrange(c.pieces, grid_.places, grid_.nodes, grid_.place,
                    [&](int place, int node) { return grid_.at(node, place); });
     return scratch(c.dtype(), order_.count());
   }
 
-  /// The column gathers what its ranks have, and the node what its columns have.
+  /// The column gathers the pieces of its ranks, and the node the pieces of its columns.
   void all_gather(const Collective& c) {
     const View all = scratch_for_pieces(c);
     const View column = part_of(all, order_.ranges()[std::size_t(grid_.place)]);
@@ -87,7 +86,7 @@ class MpiTwoLevelShort {
         all, [&](const std::byte* copy, const Box& box) { unpack_view(copy, c.destination[box]); });
   }
 
-  /// The node reduces for column p at its rank p, and columns reduce that.
+  /// The node reduces the pieces of column p on its rank p, and columns reduce the results.
   void reduce_scatter(const Collective& c) {
     const View all = scratch_for_pieces(c);
     order_.each(all, [&](std::byte* copy, const Box& box) { pack_view(c.source[box], copy); });
@@ -97,7 +96,7 @@ class MpiTwoLevelShort {
     call.destination = scratch(type, order_.ranges()[std::size_t(grid_.place)].volume());
     call.pieces = order_.ranges();
     node_.relay({&call, 1});
-    const View result = part_of(all, order_.own()[std::size_t(grid_.node)]);  // not read any more
+    const View result = part_of(all, order_.own()[std::size_t(grid_.node)]);  // no longer read
     call.source = call.destination;
     call.destination = result;
     call.pieces = order_.own();
@@ -105,8 +104,9 @@ class MpiTwoLevelShort {
     unpack_view(result.data, c.destination);
   }
 
-  /// A rank hands what it sends to column p to rank p of its node, [place][node][elements]; columns
-  /// exchange, and every rank has what it is sent, [place][node][elements] of the senders.
+  /// A rank passes its data for column p to rank p of its node, as [place][node][elements] of the
+  /// receivers; after an exchange in the columns, it has its data as [place][node][elements] of the
+  /// senders.
   void all_to_all(const Collective& c) {
     const index_t elements = c.sends[0].source.volume();
     const DType type = c.source.dtype;

@@ -1,5 +1,5 @@
-// What a call as messages takes besides the caller's memory. A group keeps it from call to call: to
-// allocate it takes longer than a part of a short call.
+// The memory that a call by messages needs besides the caller's. A group keeps it from call to
+// call: allocating it takes a noticeable part of a short call.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace cleave::detail {
 /// Memory for the messages of one call.
 class MpiScratch {
  public:
-  /// Uninitialised; stays until `clear`. @throws Error if there is not enough memory
+  /// Uninitialised; valid until `clear`. @throws Error if there is not enough memory
   std::byte* take(std::size_t bytes) {
     if (kept_ == nullptr && bytes <= kept_bytes) {
       void* const memory = ::operator new(kept_bytes, alignment, std::nothrow);
@@ -31,13 +31,13 @@ class MpiScratch {
     return begin;
   }
 
-  /// Gives back all but the block for short calls.
+  /// Frees all but the block for short calls.
   void clear() noexcept {
     blocks_.clear();
     used_ = 0;
   }
 
-  /// Gives nothing back before the process ends: messages may still arrive in it.
+  /// Frees nothing before the process exits: messages may still arrive in it.
   void abandon() noexcept {
     try {
       for (std::shared_ptr<void>& block : blocks_) keep_until_exit(std::move(block));
@@ -47,7 +47,7 @@ class MpiScratch {
   }
 
  private:
-  /// A multiple of the alignment.
+  /// A multiple of `alignment`.
   static constexpr std::size_t kept_bytes = std::size_t(32) << 10;
   static constexpr std::align_val_t alignment{storage_alignment};
 
@@ -66,7 +66,7 @@ struct MpiPosted {
 
 struct MpiWorkspace {
   std::vector<MPI_Request> requests{};
-  std::vector<MpiPosted> posted{};  ///< the request of the same index
+  std::vector<MpiPosted> posted{};  ///< describes the request of the same index
   std::vector<MpiPosted> later{};   ///< receives that are not posted yet
   std::vector<int> indices{};
   std::vector<MPI_Status> statuses{};

@@ -1,8 +1,8 @@
-// Memory that NCCL moves without copying it first: blocks taken by ncclMemAlloc, registered once
-// with every communicator of the rank.
+// Memory that NCCL transfers without staging copies: blocks allocated by ncclMemAlloc, registered
+// once with every communicator of the rank.
 //
-// Communicators take their buffers from it, and tensors do that ask for it (`cuda::communicable`).
-// Plain memory works, too: NCCL then copies through buffers of its own.
+// Communicators allocate their buffers here, as do tensors on request (`cuda::communicable`). NCCL
+// copies other device memory through its own buffers.
 #pragma once
 
 #include <algorithm>
@@ -32,15 +32,15 @@ namespace cleave::detail {
 
 class NcclArena : public std::enable_shared_from_this<NcclArena> {
  public:
-  /// Sizes of blocks are multiples of it: what ncclMemAlloc takes at least.
+  /// Block sizes are multiples of this, the smallest allocation of ncclMemAlloc.
   static constexpr std::size_t granule = std::size_t(2) << 20;
 
-  /// @param timeout  seconds that the end may wait for what is at work on the memory
+  /// @param timeout  most seconds that the destructor waits for work on the memory
   explicit NcclArena(double timeout) : patience_(std::min(timeout, patience_of_ends)) {}
   NcclArena(const NcclArena&) = delete;  // blocks refer to it
   NcclArena& operator=(const NcclArena&) = delete;
-  /// Frees the memory, which is not in the order of any stream, when all have ended their work on
-  /// it. What is not known to have ended keeps its memory.
+  /// Waits for the work on each block and frees it: ncclMemFree is not ordered by streams. Blocks
+  /// whose work is not known to have ended are not freed.
   ~NcclArena() {
     const auto deadline = deadline_after(patience_);
     for (const auto& block : blocks_)
@@ -48,9 +48,9 @@ class NcclArena : public std::enable_shared_from_this<NcclArena> {
         static_cast<void>(ncclMemFree(block->data));
   }
 
-  /// Uninitialised memory for the current stream. What is taken while the stream is captured is the
-  /// graph's until that goes.
-  /// @throws Error if there is not enough
+  /// Uninitialised memory for the current stream. A block taken during capture of the stream is
+  /// kept until the graph is destroyed.
+  /// @throws Error if there is not enough memory
   std::shared_ptr<void> take(std::size_t bytes) {
     if (bytes == 0) return nullptr;
     const cuda::Stream& stream = cuda::current_stream();
@@ -67,13 +67,13 @@ class NcclArena : public std::enable_shared_from_this<NcclArena> {
     return memory;
   }
 
-  /// Registers all blocks, those to come too, with a communicator.
+  /// Registers all blocks, present and future, with a communicator.
   void enroll(const std::shared_ptr<NcclHandle>& comm) {
     const std::lock_guard lock(mutex_);
     for (const auto& block : blocks_) enroll(*block, comm);
     comms_.push_back(comm);
   }
-  /// Before the communicator goes.
+  /// Deregisters all blocks; called before the communicator is destroyed.
   void dismiss(const std::shared_ptr<NcclHandle>& comm) noexcept {
     const std::lock_guard lock(mutex_);
     for (const auto& block : blocks_)
@@ -90,14 +90,14 @@ class NcclArena : public std::enable_shared_from_this<NcclArena> {
   struct Block {
     void* data;
     std::size_t size;
-    cuda::Stream stream;     ///< whose last owner let go of it
-    cuda::Event released{};  ///< when that stream got there
+    cuda::Stream stream;     ///< on which the last owner released it
+    cuda::Event released{};  ///< recorded on `stream` at the release
     bool taken = false;
     std::vector<std::pair<std::shared_ptr<NcclHandle>, void*>> registrations{};
   };
 
-  /// The smallest free block that is large enough, and not too large. A stream that is captured
-  /// cannot wait for another one: nobody may be at work on its blocks.
+  /// The smallest free block that is large enough, and not too large. A captured stream cannot wait
+  /// for other streams: it takes only blocks whose work has ended.
   Block* best_fit(std::size_t bytes, bool captured) const {
     Block* best = nullptr;
     for (const auto& block : blocks_) {
@@ -110,12 +110,12 @@ class NcclArena : public std::enable_shared_from_this<NcclArena> {
   }
 
   static bool has_ended(const Block& block) {
-    const CaptureMode mode(cudaStreamCaptureModeRelaxed);  // the event is of no capture
+    const CaptureMode mode(cudaStreamCaptureModeRelaxed);  // the event is not part of a capture
     return !cuda::detail::not_ready(cudaEventQuery(block.released.get()));
   }
 
   Block* add_block(std::size_t size) {
-    // NCCL may call cudaMalloc, which is in no stream, but which this thread's captures forbid
+    // NCCL may call cudaMalloc, which uses no stream but is forbidden during captures otherwise
     const CaptureMode mode(cudaStreamCaptureModeRelaxed);
     auto block = std::make_unique<Block>(Block{nullptr, size, cuda::current_stream()});
     if (const ncclResult_t status = ncclMemAlloc(&block->data, size); status != ncclSuccess)
@@ -132,20 +132,20 @@ class NcclArena : public std::enable_shared_from_this<NcclArena> {
     comm->use(
         [&](ncclComm_t c) { status = ncclCommRegister(c, block.data, block.size, &registration); });
     if (status == ncclSuccess && registration != nullptr)
-      block.registrations.emplace_back(comm, registration);  // otherwise NCCL copies: slower
+      block.registrations.emplace_back(comm, registration);  // otherwise NCCL stages it: slower
   }
 
   void give_back(const std::shared_ptr<NcclArena>& self, Block& block) noexcept {
     try {
       const cuda::Stream& stream = cuda::current_stream();
-      if (cuda::capture_of(stream))  // a graph may use it whenever it is launched
+      if (cuda::capture_of(stream))  // the graph uses the block at every launch
         return cuda::detail::KeptForGraph::of_thread().add(
             {block.data, [self, &block](void*) noexcept { self->give_back(self, block); }});
       block.released.record(stream);
       const std::lock_guard lock(mutex_);
       block.stream = stream;
       block.taken = false;
-    } catch (const std::exception&) {  // no memory, or a broken device: it is not used again
+    } catch (const std::exception&) {  // no memory, or a device error: not reused
     }
   }
 
@@ -155,7 +155,7 @@ class NcclArena : public std::enable_shared_from_this<NcclArena> {
   std::vector<std::shared_ptr<NcclHandle>> comms_;
 };
 
-/// The temporary memory of one call: pieces of a few blocks, given back together.
+/// The temporary memory of one call: pieces of a few blocks, released together.
 class NcclTemporaries {
  public:
   explicit NcclTemporaries(std::shared_ptr<NcclArena> arena) : arena_(std::move(arena)) {}

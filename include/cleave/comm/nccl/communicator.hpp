@@ -1,8 +1,8 @@
-// One rank per GPU: every collective is the calls of NCCL that its lowering says, enqueued on the
-// current stream. Nothing waits on the host.
+// The NCCL backend, one rank per GPU: collectives are lowered to NCCL calls, which are enqueued on
+// the current stream. The host does not wait.
 //
-// Communicators are blocking: the first calls wait until the ranks have connected, where the
-// failure detector of the rank ends them.
+// NCCL communicators are blocking: the first calls wait until the ranks have connected, unless the
+// rank's failure detector aborts them.
 #pragma once
 
 #include <algorithm>
@@ -34,11 +34,11 @@ namespace cleave::detail {
 
 class NcclCommunicator final : public Communicator {
  public:
-  /// The GPUs of a group's ranks, one each.
+  /// Connects the GPUs of a group's ranks, one GPU per rank.
   ///
-  /// @param host  the same ranks; outlives this one if it is not held by the pointer
+  /// @param host  the same ranks; must outlive the result if the pointer does not own it
   /// @collective  every rank of the group
-  /// @throws Error if NCCL cannot connect them: two ranks on one GPU, among others
+  /// @throws Error if NCCL cannot connect them, e.g. because two ranks use one GPU
   static std::shared_ptr<NcclCommunicator> create(std::shared_ptr<Communicator> host) {
     verify_nccl_version();
     const std::shared_ptr<NcclRank> rank = NcclRank::of(host->state());
@@ -46,7 +46,7 @@ class NcclCommunicator final : public Communicator {
     return wrap(made, std::move(host));
   }
 
-  /// The user's communicator, which stays the user's. @see create
+  /// Wraps a communicator that the user continues to own. @see create
   /// @pre `host` has the same ranks in the same order
   static std::shared_ptr<NcclCommunicator> adopt(ncclComm_t comm,
                                                  std::shared_ptr<Communicator> host) {
@@ -63,7 +63,7 @@ class NcclCommunicator final : public Communicator {
     return wrap(handle, std::move(host));
   }
 
-  /// Waits for what it has enqueued, as long as nothing fails: the memory is not NCCL's after it.
+  /// Waits for its enqueued work unless a rank fails: afterwards NCCL no longer uses the memory.
   ~NcclCommunicator() override {
     const bool ended =
         !enqueued_ || wait_quietly(end_.get(), deadline_after(rank_->detector->timeout()),
@@ -77,7 +77,7 @@ class NcclCommunicator final : public Communicator {
   Communicator& host() noexcept override { return *host_; }
   bool splits_early() const noexcept override { return true; }
 
-  /// For the user's own calls, in the order of this rank's others; null after a failure.
+  /// For the user's own calls, ordered among this rank's other ones; null after a failure.
   ncclComm_t handle() const { return handle_->get(); }
 
   std::shared_ptr<Communicator> subgroup(std::span<const int> ranks, std::string label) override {
@@ -86,7 +86,7 @@ class NcclCommunicator final : public Communicator {
   }
 
   std::shared_ptr<Communicator> split(std::span<const int> ranks, std::string label) override {
-    Collective meeting;  // on the host: a rank that does something else is found there, not here
+    Collective meeting;  // on the host, which detects a rank that makes a different call
     meeting.operation = "ncclCommSplit";
     agree_on_call(meeting);
     pass_on(*host_, {&meeting, 1});
@@ -94,7 +94,7 @@ class NcclCommunicator final : public Communicator {
     const int color = *std::min_element(ranks.begin(), ranks.end());
     const int key = place_in_subgroup(*this, ranks);
     const auto made = make_nccl(*rank_, "ncclCommSplit", [&](ncclComm_t* to) {
-      ncclResult_t status = ncclInvalidUsage;  // the communicator has been given up
+      ncclResult_t status = ncclInvalidUsage;  // if the communicator is given up
       handle_->use([&](ncclComm_t comm) { status = ncclCommSplit(comm, color, key, to, nullptr); });
       return status;
     });
@@ -108,7 +108,7 @@ class NcclCommunicator final : public Communicator {
     if (calls.empty()) return;
     rank_->detector->verify();
     for (const Collective& c : calls) verify_call(c, rank(), size());
-    NcclTemporaries temporaries(rank_->arena);  // given back after everything has been enqueued
+    NcclTemporaries temporaries(rank_->arena);  // released when all is enqueued
     std::vector<NcclPlan> plans;
     for (const Collective& c : calls) {
       if (c.kind == CollectiveKind::barrier) pass_on(*host_, {&c, 1});
@@ -148,7 +148,7 @@ class NcclCommunicator final : public Communicator {
     }
   }
 
-  /// Ranks of one process see how far the others are: they name who does not come.
+  /// Shares progress among ranks of one process: errors then name the ranks that are missing.
   void share_progress() {
     const auto ranks = allgather(*host_, state().world_rank, "nccl");
     ranks_ = std::make_shared<std::vector<int>>(ranks.begin(), ranks.end());
@@ -158,12 +158,12 @@ class NcclCommunicator final : public Communicator {
     auto address = reinterpret_cast<std::uintptr_t>(&shared);
     bcast(*host_, &address, sizeof address, "nccl");
     progress_ = *reinterpret_cast<const std::shared_ptr<NcclProgress>*>(address);
-    Collective all_here;  // the first rank's variable is needed until now
+    Collective all_here;  // a barrier: `shared` of the first rank is in use until here
     all_here.operation = "nccl";
     run_unobserved(*host_, all_here);
   }
 
-  /// Calls f(comm), which waits for all ranks if it is the first of its kind.
+  /// Calls f(comm); the first call of a kind waits until all ranks have connected.
   template <class F>
   void call(const char* function, F f) {
     ncclResult_t status = ncclSuccess;
@@ -192,7 +192,7 @@ class NcclCommunicator final : public Communicator {
     rank_->detector->enqueued(operation_);
   }
 
-  /// Notes, for messages, what is about to be enqueued, and tells the failure detector.
+  /// Tells the failure detector, for its messages, which collective is about to be enqueued.
   void begin(const Collective& first) {
     operation_.set_name(operation_of(first));
     std::strncpy(operation_.group, label().c_str(), sizeof operation_.group - 1);
@@ -203,7 +203,7 @@ class NcclCommunicator final : public Communicator {
     rank_->detector->begins(operation_);
   }
 
-  /// One call goes alone, several as one group.
+  /// Issues one call alone, several as an NCCL group.
   void issue(std::span<const NcclPlan> plans) {
     std::vector<NcclCall> calls;
     for (const NcclPlan& plan : plans)
@@ -250,7 +250,7 @@ class NcclCommunicator final : public Communicator {
   std::shared_ptr<std::vector<int>> ranks_;
   std::shared_ptr<NcclProgress> progress_;
   NcclOperation operation_;
-  cuda::Event end_;  ///< of what was enqueued last
+  cuda::Event end_;  ///< of the last enqueued work
   bool enqueued_ = false;
 };
 

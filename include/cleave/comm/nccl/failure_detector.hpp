@@ -1,16 +1,14 @@
-// What keeps NCCL from hanging: two threads per rank that look after the rank's communicators.
+// The failure detector for NCCL: two threads per rank that keep its communicators from hanging.
 //
-// NCCL has no time-outs, and a rank that dies leaves its peers' kernels, and their calls, waiting.
-// When a rank has failed, or a collective or a call does not end within CLEAVE_TIMEOUT, the failure
-// detector tells the other ranks and aborts all communicators of the rank together, which ends
-// their kernels and calls. Whatever waits on the host, and every later call, then throws what has
-// happened.
+// NCCL has no time-outs, and a rank that dies leaves its peers' kernels and calls waiting. When a
+// rank has failed, or a collective or a call does not end within CLEAVE_TIMEOUT, the failure
+// detector notifies the other ranks and aborts all communicators of the rank together, which ends
+// their kernels and calls. Waits on the host and later calls then throw the cause.
 //
-// One thread asks CUDA and NCCL: which collectives have ended, and whether there is an asynchronous
-// error. The other one decides by the host's clock and by what it hears of other ranks. It makes no
-// call of CUDA, and no lock is held during one: a driver that is busy delays answers, not the
-// decision. Neither touches the rank's streams, which may be captured or gone: the rank records
-// events.
+// One thread queries CUDA and NCCL for ended collectives and asynchronous errors. The other thread
+// decides, by the host's clock and by abort notifications; it makes no CUDA call, and no thread
+// holds the lock during one: a busy driver delays query results, not the decision. Neither thread
+// uses the rank's streams, which may be captured or destroyed: the rank records events.
 #pragma once
 
 #include <algorithm>
@@ -46,11 +44,11 @@ namespace cleave::detail {
 /// How many collectives each rank of a group has begun, where the ranks share memory.
 using NcclProgress = std::vector<std::atomic<std::uint64_t>>;
 
-/// A collective that has been enqueued, for messages.
+/// An enqueued collective, for error messages.
 struct NcclOperation {
   char name[48] = "";
   char group[48] = "";
-  std::uint64_t number = 0;  ///< among those of its group, from 1
+  std::uint64_t number = 0;  ///< counts the collectives of its group, from 1
   std::shared_ptr<const NcclProgress> progress{};
   std::shared_ptr<const std::vector<int>> world_ranks{};
 
@@ -62,7 +60,7 @@ struct NcclOperation {
     return std::string(name) + " of group '" + group + "'";
   }
 
-  /// The ranks that have not begun it, as far as that is known: ": rank 2 has not reached it".
+  /// The ranks that are known not to have begun it: ": rank 2 has not reached it".
   std::string missing() const {
     if (progress == nullptr) return {};
     std::string list;
@@ -88,7 +86,7 @@ class NcclFailureDetector final : public cuda::FailureDetector {
         device_(cuda::current_device()),
         deciding_([this] { decide(); }),
         asking_([this] { ask(); }) {}
-  NcclFailureDetector(const NcclFailureDetector&) = delete;  // the rank has one
+  NcclFailureDetector(const NcclFailureDetector&) = delete;  // one per rank
   NcclFailureDetector& operator=(const NcclFailureDetector&) = delete;
   ~NcclFailureDetector() override {
     {
@@ -100,7 +98,7 @@ class NcclFailureDetector final : public cuda::FailureDetector {
     asking_.join();
   }
 
-  /// Seconds that any wait may take.
+  /// The limit of any wait, in seconds.
   double timeout() const { return timeout_; }
 
   void enroll(const std::shared_ptr<NcclHandle>& handle) {
@@ -108,24 +106,24 @@ class NcclFailureDetector final : public cuda::FailureDetector {
     handles_.push_back(handle);
     if (!failure_.empty()) handle->give_up();
   }
-  /// Ends a communicator that nobody uses any more; behind the graphs, if there have been any.
+  /// Destroys an unused communicator; does not wait if there are graphs, for which NCCL waits.
   void close(const std::shared_ptr<NcclHandle>& handle) {
     dismiss(handle);
     ends_.destroy(handle, has_graphs() ? 0 : timeout_);
   }
-  /// Aborts one that never comes to be used.
+  /// Aborts a communicator that will not be used.
   void discard(const std::shared_ptr<NcclHandle>& handle) {
     dismiss(handle);
     if (handle->give_up()) ends_.abort({handle});
   }
 
-  /// Before `operation` is enqueued: what fails from now on is named after it.
+  /// Called before `operation` is enqueued: later failures are reported under its name.
   void begins(const NcclOperation& operation) {
     const std::lock_guard lock(mutex_);
     begun_ = operation;
   }
 
-  /// Runs f, which may wait inside of NCCL. Its time is that of a collective.
+  /// Runs f, which may wait inside NCCL, under the time-out of a collective.
   template <class F>
   void during_call(F f) {
     set_deadline_of_call(deadline_after(timeout_));
@@ -133,16 +131,16 @@ class NcclFailureDetector final : public cuda::FailureDetector {
     set_deadline_of_call(std::nullopt);
   }
 
-  /// After `operation` has been enqueued on the current stream: puts a mark behind it.
+  /// Called after `operation` is enqueued on the current stream: records an event behind it.
   void enqueued(const NcclOperation& operation) {
     const cuda::Stream& stream = cuda::current_stream();
-    if (cuda::capture_of(stream)) {  // it runs when the graph does
+    if (cuda::capture_of(stream)) {  // it runs when the graph is launched
       const std::lock_guard lock(mutex_);
       graphs_ = true;
       return;
     }
     Mark mark{operation, spare_event()};
-    mark.end.record(stream);  // may wait for room in the stream: without the lock
+    mark.end.record(stream);  // without the lock: may wait for room in the stream
     const std::lock_guard lock(mutex_);
     auto line = std::ranges::find(lines_, stream.get(), &Line::stream);
     if (line == lines_.end()) {
@@ -160,13 +158,13 @@ class NcclFailureDetector final : public cuda::FailureDetector {
     if (!failure_.empty()) throw Error(operation_, failure_, {.rank = rank_});
   }
 
-  /// Whether everything has been given up.
+  /// Whether there was a failure: all communicators are given up then.
   bool failed() const {
     const std::lock_guard lock(mutex_);
     return !failure_.empty();
   }
 
-  /// Looks after the launch like after a collective, if any has been captured.
+  /// Treats a graph launch as a collective if any collective has been captured.
   void launched() override {
     if (!has_graphs()) return;
     const NcclOperation launch{.name = "cuda::Graph::launch"};
@@ -174,26 +172,26 @@ class NcclFailureDetector final : public cuda::FailureDetector {
     enqueued(launch);
   }
 
-  /// Gives everything up, and tells the other ranks: the first cause counts.
+  /// Gives up all communicators and notifies the other ranks; only the first cause counts.
   void fail(const std::string& text) { give_up(text, true); }
 
  private:
   using Clock = std::chrono::steady_clock;
   static constexpr auto period = std::chrono::milliseconds(10);
 
-  /// The end of a collective.
+  /// An event at the end of a collective.
   struct Mark {
     NcclOperation operation;
     cuda::Event end;
   };
-  /// A stream with collectives that have not ended. The handle only tells it from others.
+  /// A stream with unfinished collectives. Its handle is only a key.
   struct Line {
     Line(cudaStream_t of, Mark first) : stream(of), under_way(std::move(first)) {}
 
     cudaStream_t stream;
     Mark under_way;
-    std::optional<Mark> latest{};  ///< of those behind it
-    Clock::time_point deadline{};  ///< of the one under way
+    std::optional<Mark> latest{};  ///< the last one behind it
+    Clock::time_point deadline{};  ///< of `under_way`
   };
 
   void dismiss(const std::shared_ptr<NcclHandle>& handle) noexcept {
@@ -211,14 +209,14 @@ class NcclFailureDetector final : public cuda::FailureDetector {
     deadline_of_call_ = deadline;
   }
 
-  /// Whether to go on after another period.
+  /// Sleeps for a period. @return whether to continue
   bool wait_a_period() {
     std::unique_lock lock(mutex_);
     condition_.wait_for(lock, period, [this] { return ending_; });
     return !ending_;
   }
 
-  /// The thread that makes no call of CUDA.
+  /// The deciding thread, which makes no CUDA call.
   void decide() noexcept {
     while (wait_a_period()) {
       if (failed()) continue;
@@ -229,8 +227,8 @@ class NcclFailureDetector final : public cuda::FailureDetector {
     }
   }
 
-  /// What did not end in time; empty if all is well. The time of a collective that has others
-  /// before it in its stream begins when these are known to have ended.
+  /// The error text of an operation that did not end in time; empty if there is none. The time of a
+  /// collective starts when those before it in its stream are known to have ended.
   std::string overdue() {
     const std::lock_guard lock(mutex_);
     const auto now = Clock::now();
@@ -243,10 +241,10 @@ class NcclFailureDetector final : public cuda::FailureDetector {
     return {};
   }
 
-  /// The thread that asks, which may have to wait for an answer.
+  /// The querying thread, whose calls may block.
   void ask() noexcept {
     static_cast<void>(cudaSetDevice(device_));
-    // what it asks for is no part of what other threads capture
+    // its queries are not part of captures by other threads
     const CaptureMode mode(cudaStreamCaptureModeThreadLocal);
     while (wait_a_period()) {
       if (failed()) continue;
@@ -266,8 +264,7 @@ class NcclFailureDetector final : public cuda::FailureDetector {
     return handles_;
   }
 
-  /// What is wrong with a collective under way; empty if nothing. Only this thread takes marks
-  /// away.
+  /// The error of a collective under way; empty if there is none. Only this thread removes marks.
   std::string ask_for_ends() {
     for (std::size_t i = 0;;) {
       cudaEvent_t end = nullptr;
@@ -289,7 +286,7 @@ class NcclFailureDetector final : public cuda::FailureDetector {
     }
   }
 
-  /// The collective under way has ended. @return whether there is another one behind it
+  /// Replaces the ended collective by the next one. @return whether there is one
   bool next_mark(Line& line) {
     spare_.push_back(std::move(line.under_way.end));
     if (!line.latest) return false;
@@ -311,7 +308,7 @@ class NcclFailureDetector final : public cuda::FailureDetector {
     return {};
   }
 
-  /// The other ranks hear of it before anything is asked of CUDA.
+  /// Notifies the other ranks before any CUDA call.
   void give_up(const std::string& text, bool tell) {
     NcclEnds::Handles handles;
     std::string operation;
@@ -333,15 +330,15 @@ class NcclFailureDetector final : public cuda::FailureDetector {
   double timeout_;
   int device_;
 
-  mutable std::mutex mutex_;  ///< of all below; held during no call of CUDA or NCCL
+  mutable std::mutex mutex_;  ///< of all below; never held during a CUDA or NCCL call
   std::condition_variable condition_;
   bool ending_ = false;
   NcclEnds::Handles handles_;
   NcclOperation begun_;
-  std::optional<Clock::time_point> deadline_of_call_;  ///< of the one that the rank is inside of
-  std::vector<Line> lines_;                            ///< one of each stream at most
-  std::vector<cuda::Event> spare_;                     ///< to be used again
-  bool graphs_ = false;                                ///< whether a graph has collectives
+  std::optional<Clock::time_point> deadline_of_call_;  ///< of the rank's NCCL call
+  std::vector<Line> lines_;                            ///< at most one per stream
+  std::vector<cuda::Event> spare_;                     ///< for reuse
+  bool graphs_ = false;                                ///< whether a graph has captured collectives
   std::string operation_, failure_;
   NcclEnds ends_;
   std::thread deciding_, asking_;  ///< use all of the above

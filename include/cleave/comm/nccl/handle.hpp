@@ -1,8 +1,8 @@
-// NCCL's communicators as their rank uses them, and as another thread may abort them.
+// Handles of NCCL communicators, which the rank uses and another thread may abort.
 //
-// They are blocking: a call may last until a peer has made its own. NCCL wants nobody to be inside
-// of a call on a communicator that is freed; an abort therefore raises the flags that end kernels
-// and calls first, and frees what is there only when everybody has left.
+// The communicators are blocking: a call may wait until a peer has made its own. NCCL requires that
+// no thread is inside a call on a communicator that is freed. An abort therefore first raises the
+// flags that end kernels and calls, and frees the communicator when all threads have left it.
 #pragma once
 
 #include <algorithm>
@@ -26,15 +26,15 @@
 
 namespace cleave::detail {
 
-/// Seconds, at the most, that the end of something may wait for work that might never end.
+/// Most seconds that a destructor waits for work that might never end.
 inline constexpr double patience_of_ends = 10;
 
-/// Asks for an event until it has come or the time is over; does not throw.
-/// @param stop  () -> bool: whether to give up before
-/// @return whether it has come, or has failed
+/// Polls an event until it completes or the deadline passes; does not throw.
+/// @param stop  () -> bool: whether to give up earlier
+/// @return whether the event has completed or failed
 template <class Stop>
 bool wait_quietly(cudaEvent_t event, std::chrono::steady_clock::time_point deadline, Stop stop) {
-  const CaptureMode mode(cudaStreamCaptureModeRelaxed);  // the event is of no capture
+  const CaptureMode mode(cudaStreamCaptureModeRelaxed);  // the event is not part of a capture
   while (cuda::detail::not_ready(cudaEventQuery(event))) {
     if (std::chrono::steady_clock::now() > deadline || stop()) return false;
     std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -42,25 +42,25 @@ bool wait_quietly(cudaEvent_t event, std::chrono::steady_clock::time_point deadl
   return true;
 }
 
-/// A communicator of NCCL that the rank's threads use and the failure detector may abort.
+/// An NCCL communicator that the rank's threads use and the failure detector may abort.
 class NcclHandle {
  public:
-  /// One that is to be made.
+  /// A communicator yet to be made. @see make
   NcclHandle() = default;
-  /// The user's, who ends it.
+  /// A communicator of the user, who destroys it.
   explicit NcclHandle(ncclComm_t theirs) : comm_(theirs), owned_(false), made_(true) {}
   NcclHandle(const NcclHandle&) = delete;  // one owner destroys it
   NcclHandle& operator=(const NcclHandle&) = delete;
 
-  /// Calls f(comm), which may last as long as it takes a peer to come; does nothing if the
-  /// communicator has been given up, or is not made.
+  /// Calls f(comm), which may wait for a peer; does nothing if the communicator has been given up
+  /// or is not made.
   template <class F>
   void use(F f) {
     if (!enter()) return;
     f(comm_);
     leave();
   }
-  /// Calls f(ncclComm_t*), which has NCCL make the communicator. @return what it says
+  /// Calls f(ncclComm_t*), which makes the communicator. @return its status
   template <class F>
   ncclResult_t make(F f) {
     {
@@ -81,17 +81,17 @@ class NcclHandle {
     return given_up_ ? nullptr : comm_;
   }
 
-  /// Nobody begins to use it from now on. @return whether that is new
+  /// Forbids further use. @return whether it was allowed before
   bool give_up() noexcept {
     const std::lock_guard lock(mutex_);
     return !std::exchange(given_up_, true);
   }
 
-  /// Within a group of NCCL: aborts it, unless it is not there yet, not ours, or aborted before.
-  /// @pre given up; called by one thread
-  /// @return whether somebody is still inside of a call
+  /// Within an NCCL group: aborts the communicator if it exists, is owned and not yet aborted.
+  /// @pre given up; only one thread calls this
+  /// @return whether a thread is still inside a call
   bool abort_in_group() noexcept {
-    const bool used = in_use();  // who has left changes nothing any more
+    const bool used = in_use();  // threads that have left change nothing any more
     const ncclComm_t comm = std::atomic_ref(comm_).load(std::memory_order_acquire);
     if (owned_ && comm != nullptr && !std::exchange(aborted_, true))
       static_cast<void>(ncclCommAbort(comm));
@@ -131,8 +131,8 @@ class NcclHandle {
   int users_ = 0;
 };
 
-/// Ends communicators, each in a thread of its own: NCCL waits there for the graphs that have their
-/// collectives, which the rank's thread may be about to destroy.
+/// Aborts and destroys communicators in separate threads: NCCL waits there for the graphs that have
+/// captured their collectives, which the rank's thread may be about to destroy.
 class NcclEnds {
  public:
   using Handles = std::vector<std::shared_ptr<NcclHandle>>;
@@ -140,7 +140,7 @@ class NcclEnds {
   NcclEnds() = default;
   NcclEnds(const NcclEnds&) = delete;  // owns threads
   NcclEnds& operator=(const NcclEnds&) = delete;
-  /// Waits for the ends, but not for ever: the threads use nothing of this.
+  /// Waits for the threads, but not forever: they use no member of this object.
   ~NcclEnds() {
     const auto deadline = deadline_after(patience_of_ends);
     for (Thread& one : threads_) {
@@ -149,12 +149,12 @@ class NcclEnds {
     }
   }
 
-  /// Begins to abort all of these, which have been given up, at once: an abort waits for the device
-  /// and with it for the kernels of all other communicators.
+  /// Starts to abort all these given-up communicators together: an abort waits for the device, and
+  /// so for the kernels of all other communicators.
   void abort(Handles handles) {
     run([handles = std::move(handles)] { abort_together(handles); });
   }
-  /// Destroys a communicator unless it is being aborted. Waits for that as long as an end may take.
+  /// Destroys a communicator unless it is being aborted; waits at most `timeout` seconds.
   void destroy(const std::shared_ptr<NcclHandle>& handle, double timeout) {
     if (!handle->give_up()) return;
     const auto done = run([handle] { handle->destroy(); });
@@ -167,8 +167,8 @@ class NcclEnds {
     std::thread thread;
   };
 
-  /// Calls that have begun to make a communicator are ended as soon as there is something to abort.
-  /// A call that does not end keeps everything: freeing is left out.
+  /// A call that is making a communicator is aborted as soon as NCCL has set the handle. If a call
+  /// does not end, nothing is freed.
   static void abort_together(const Handles& handles) noexcept {
     const auto deadline = deadline_after(patience_of_ends);
     static_cast<void>(ncclGroupStart());
@@ -182,7 +182,7 @@ class NcclEnds {
     static_cast<void>(ncclGroupEnd());
   }
 
-  /// @return what tells when f has run; invalid if there was no thread to be had: it has
+  /// @return ready when f has run; invalid if no thread was available: f has run then
   template <class F>
   std::shared_future<void> run(F f) {
     const std::lock_guard lock(mutex_);

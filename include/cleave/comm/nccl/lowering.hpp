@@ -1,11 +1,11 @@
-// Which calls of NCCL a collective becomes: a value, made without calling anything, that says what
-// is packed before, what is called, and what is unpacked after.
+// Lowers a collective to NCCL calls. The result is a plan, made without calling NCCL: copies that
+// pack operands, the calls, then copies that unpack and reductions.
 //
-// A native call wherever all counts are equal and its buffers lie as it wants them; pieces that do
-// not are packed into one buffer first. Unequal counts are grouped sends and receives of exactly
-// what is needed; an uneven reduce-scatter is padded to the longest piece, which its first rank
-// receives anyway. What NCCL cannot reduce (products of complex numbers) is gathered and reduced
-// here, in rank order.
+// Equal counts become one native call; pieces whose layout the call does not support are packed
+// into one buffer first. Unequal counts become grouped sends and receives of exactly the needed
+// elements; an uneven reduce-scatter is padded to the longest piece, which its first rank receives
+// anyway. Products of complex numbers, which NCCL cannot reduce, are gathered and reduced here, in
+// rank order.
 #pragma once
 
 #include <algorithm>
@@ -51,7 +51,7 @@ constexpr const char* name_of(NcclFunction function) {
   return "unknown";
 }
 
-/// One call of NCCL. `count` is in elements of its own type, as NCCL counts.
+/// One NCCL call. `count` is in elements of `type`.
 struct NcclCall {
   NcclFunction function{};
   const void* send = nullptr;
@@ -59,7 +59,7 @@ struct NcclCall {
   std::size_t count = 0;
   ncclDataType_t type = ncclUint8;
   ncclRedOp_t op = ncclSum;
-  int peer = 0;  ///< the root, or whom is sent to or received from
+  int peer = 0;  ///< the root, or the peer of a send or receive
 };
 
 /// A copy on the device, before or after the calls.
@@ -85,8 +85,8 @@ struct NcclPlan {
 
 /// Lowers one collective of one rank.
 ///
-/// @tparam Allocate  `void*(std::size_t bytes)`: temporary memory of the device, aligned to 256
-///                   bytes, that lives until the calls have run
+/// @tparam Allocate  `void*(std::size_t bytes)`: temporary device memory, aligned to 256 bytes,
+///                   that lives until the calls have run
 template <class Allocate>
 class NcclLowering {
  public:
@@ -108,7 +108,7 @@ class NcclLowering {
     }
   }
 
-  /// What the collective becomes.
+  /// The plan of the collective.
   NcclPlan take() { return std::move(plan_); }
 
  private:
@@ -128,7 +128,7 @@ class NcclLowering {
                            nccl_op(dtype(), c_.op), peer});
   }
 
-  /// The elements of a view one after the other: where they are, or packed.
+  /// The contiguous elements of a view: in place, or packed into a buffer.
   const void* packed(const ConstView& view) {
     if (view.contiguous()) return view.data;
     void* buffer = temporary(view.size());
@@ -139,7 +139,7 @@ class NcclLowering {
     if (view.size() > 0) plan_.packs.push_back({view, dense(to, view.extents)});
   }
 
-  /// Where elements can be received that go to a view: there, or in a buffer that is unpacked.
+  /// Where to receive the elements of a view: in place, or in a buffer that is unpacked later.
   void* landing(const View& view) {
     if (view.contiguous()) return view.data;
     void* buffer = temporary(view.size());
@@ -151,7 +151,7 @@ class NcclLowering {
       plan_.unpacks.push_back({ConstView::dense(from, view.dtype, view.extents), view});
   }
 
-  /// Whether the pieces of a view lie one after the other in rank order, all of one size.
+  /// Whether the pieces of a view are adjacent in memory, in rank order and of equal size.
   static bool consecutive(std::span<const Box> pieces, const ConstView& whole) {
     if (!whole.contiguous()) return false;
     index_t begin = 0;
@@ -165,7 +165,7 @@ class NcclLowering {
     return true;
   }
 
-  /// The pieces of the source, `count` elements each, one after the other: where they are, or
+  /// The pieces of the source, `count` elements each, in one contiguous buffer: in place, or
   /// packed.
   const void* packed(std::span<const Box> pieces, index_t count) {
     if (consecutive(pieces, c_.source)) return c_.source.data;
@@ -174,8 +174,7 @@ class NcclLowering {
       pack(c_.source[pieces[std::size_t(r)]], at(buffer, bytes(count * r)));
     return buffer;
   }
-  /// A call that receives `count` elements of each rank, which go to these pieces of the
-  /// destination.
+  /// A call that receives `count` elements from each rank into these pieces of the destination.
   void call_for(std::span<const Box> pieces, NcclFunction function, const void* from,
                 index_t count) {
     if (consecutive(pieces, c_.destination))
@@ -197,7 +196,7 @@ class NcclLowering {
     if (from.size() > 0 && from.data != to.data) plan_.packs.push_back({from, to});
   }
 
-  // every rank: source = the root's; NCCL takes the root's buffer for both
+  // destination = the root's source, which the root passes to NCCL as both buffers
   void broadcast() {
     const bool root = rank_ == c_.root;
     if (root) {
@@ -222,7 +221,7 @@ class NcclLowering {
     call(NcclFunction::all_reduce, from, landing(c_.destination), count);
   }
 
-  /// What lies one after the other at `all`, `count` elements for each rank, becomes `result`.
+  /// result = the reduction of the ranks' elements: `count` of each rank at `all`, in rank order.
   void reduce(const void* all, index_t count, const View& result) {
     if (result.size() == 0) return;
     NcclReduction& reduction = plan_.reductions.emplace_back();
@@ -317,7 +316,7 @@ class NcclLowering {
     }
   }
 
-  /// Equal parts for all ranks: sent and received in rank order, this rank's own among them.
+  /// Equal parts for all ranks, including this one, sent and received in rank order.
   void all_to_all() {
     const index_t count = c_.sends.empty() ? 0 : c_.sends[0].source.volume();
     if (count == 0) return;
@@ -327,8 +326,8 @@ class NcclLowering {
     call_for(in, NcclFunction::all_to_all, packed(out, count), count);
   }
 
-  /// Sends and receives by distance, so that all ranks begin with different peers and every group
-  /// of calls that is cut off holds both sides of its transfers.
+  /// Sends and receives by rank distance: all ranks start with different peers, and wherever the
+  /// sequence of calls is split, both sides of a transfer are in the same part.
   void exchange() {
     for (const Transfer& t : c_.receives)
       if (t.peer == rank_ && !t.destination.empty())

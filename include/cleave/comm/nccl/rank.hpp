@@ -1,4 +1,4 @@
-// What the communicators of a rank share, and how NCCL is made to make one.
+// State that the NCCL communicators of a rank share, and the creation of communicators.
 #pragma once
 
 #include <cstdlib>
@@ -22,7 +22,7 @@
 
 namespace cleave::detail {
 
-/// What the communicators of a rank share.
+/// State that the NCCL communicators of a rank share.
 struct NcclRank {
   explicit NcclRank(const RankState& state)
       : arena(std::make_shared<NcclArena>(state.timeout_seconds)),
@@ -30,7 +30,7 @@ struct NcclRank {
     cuda::PinnedPool::get().prepare();  // pinning waits for kernels, which may wait for other ranks
   }
 
-  /// The rank's, made at the first call; its failure detector becomes the calling thread's.
+  /// The state of a rank. The first call makes it and installs its failure detector in the thread.
   static std::shared_ptr<NcclRank> of(RankState& state) {
     if (state.device_detector == nullptr) {
       state.device_detector = std::make_shared<NcclRank>(state);
@@ -40,19 +40,19 @@ struct NcclRank {
   }
 
   std::shared_ptr<NcclArena> arena;
-  std::shared_ptr<NcclFailureDetector> detector;  ///< goes first: its aborts end the use of memory
+  std::shared_ptr<NcclFailureDetector> detector;  ///< destroyed first: aborts end memory use
 };
 
-/// Before the first call of NCCL: kernels of several communicators of a device, e.g. those of the
-/// main and of the side stream, run in the order in which the host issues them, unless the user's
-/// environment says otherwise. Without this they may overlap, and two ranks that each give their
-/// multiprocessors to another one's kernel wait for each other.
+/// Called before the first NCCL call. Makes kernels of several communicators of a device, e.g.
+/// those of the main and of the side stream, run in the order in which the host issues them, unless
+/// the user's environment says otherwise. Otherwise they may overlap, and two ranks whose
+/// multiprocessors are occupied by kernels of different communicators deadlock.
 inline void order_communicators() {
   static std::once_flag once;
   std::call_once(once, [] { setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0); });
 }
 
-/// @throws Error unless the library is at least what this program was compiled for
+/// @throws Error unless the library has the program's major NCCL version and is no older
 inline void verify_nccl_version() {
   order_communicators();
   int version = 0;
@@ -63,9 +63,9 @@ inline void verify_nccl_version() {
                           " and runs with " + std::to_string(version));
 }
 
-/// A communicator that does not exist before the call.
-/// @param f  (ncclComm_t*) -> ncclResult_t: has NCCL make it, which waits for all ranks
-/// @throws Error if it is not made; what there is of it is aborted
+/// Makes a communicator.
+/// @param f  (ncclComm_t*) -> ncclResult_t: calls NCCL to make it, which waits for all ranks
+/// @throws Error if that fails; a partly made communicator is aborted
 template <class F>
 std::shared_ptr<NcclHandle> make_nccl(NcclRank& rank, const char* function, F f) {
   const auto handle = std::make_shared<NcclHandle>();
@@ -78,12 +78,12 @@ std::shared_ptr<NcclHandle> make_nccl(NcclRank& rank, const char* function, F f)
   if (status == ncclSuccess && handle->get() != nullptr) return handle;
   rank.detector->discard(handle);
   rank.detector->verify();
-  // one that does not block gives nothing yet
+  // a non-blocking communicator is not ready yet
   throw Error("nccl",
               nccl_text(status == ncclSuccess ? ncclInProgress : status, function, nullptr));
 }
 
-/// The one of a group's ranks.
+/// Makes the communicator of a group's ranks.
 /// @collective every rank of the group
 /// @throws Error if NCCL cannot connect them
 inline std::shared_ptr<NcclHandle> connect_by_nccl(NcclRank& rank, Communicator& host) {

@@ -1,4 +1,4 @@
-// NCCL's words for element types, reductions and errors.
+// NCCL's element types, reductions and error texts.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@
 
 namespace cleave::detail {
 
-/// An element as NCCL moves it: complex numbers as two, bools as bytes.
+/// An element as NCCL transfers it: complex numbers as two real ones, bools as bytes.
 struct NcclType {
   ncclDataType_t type = ncclUint8;
   std::size_t parts = 1;
@@ -61,7 +61,7 @@ constexpr ncclRedOp_t nccl_op(DType type, ReduceOp op) {
   return ncclSum;
 }
 
-/// ncclSuccess, or what has gone wrong with a communicator.
+/// ncclSuccess, or the asynchronous error of a communicator.
 inline ncclResult_t state_of(ncclComm_t comm) {
   ncclResult_t status = ncclSuccess;
   const ncclResult_t asked = ncclCommGetAsyncError(comm, &status);
@@ -72,7 +72,7 @@ inline ncclResult_t state_of(ncclComm_t comm) {
 inline constexpr const char* nccl_must_block =
     "the communicator must be blocking (ncclConfig_t::blocking = 1, NCCL_COMM_BLOCKING unset)";
 
-/// What a call of NCCL reports as wrong.
+/// The text of an error that an NCCL call returns.
 inline std::string nccl_text(ncclResult_t status, const char* function, ncclComm_t comm) {
   if (status == ncclInProgress) return std::string("NCCL: ") + function + ": " + nccl_must_block;
   std::string text = std::string("NCCL: ") + function + ": " + ncclGetErrorString(status);

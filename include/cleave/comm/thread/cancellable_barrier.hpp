@@ -1,8 +1,8 @@
-// How the threads of a group wait for each other: where one sleeps, and the barrier they meet at.
+// How the threads of a group wait for each other: asleep, or at a barrier that can be closed.
 //
-// A round of a barrier opens for everybody or for nobody: a thread that gives up waiting closes the
-// barrier, and closing fails if everybody has come by then. Whoever is through may therefore rely
-// on all others being through, too.
+// A round of the barrier opens for all threads or for none: a thread that gives up waiting closes
+// the barrier, and closing fails if all threads have arrived by then. A thread that has passed a
+// round can therefore rely on all others passing it, too.
 #pragma once
 
 #include <atomic>
@@ -23,9 +23,9 @@ inline void spin_pause() noexcept {
 #endif
 }
 
-/// Where the threads of one rank sleep until what they wait for has happened.
+/// Where the threads of one rank sleep until a condition holds.
 ///
-/// The waker changes the state first, by a sequentially consistent store, and calls `wake` then;
+/// The waker first changes the state, by a sequentially consistent store, and then calls `wake`;
 /// the sleeper's predicate reads the state by a sequentially consistent load. No wake-up is lost.
 class Parker {
  public:
@@ -61,14 +61,14 @@ class Parker {
   alignas(64) std::atomic<int> sleepers_{0};
 };
 
-/// A barrier of `size` threads that is passed round by round: 0, 1, 2, ..
+/// A barrier of `size` threads with consecutive rounds: 0, 1, 2, ..
 class CancellableBarrier {
  public:
   enum class Arrival { waits, opened, closed };
 
   explicit CancellableBarrier(int size) noexcept : size_(std::uint64_t(size)) {}
 
-  /// Comes to `round`; the last one opens it, and is to wake those who sleep.
+  /// Arrives at `round`; the last thread opens it, and must wake the sleeping ones.
   Arrival arrive(std::uint64_t round) noexcept {
     const std::uint64_t before = arrived_.fetch_add(1);
     if (before & closed_bit) return Arrival::closed;
@@ -79,7 +79,7 @@ class CancellableBarrier {
 
   bool open(std::uint64_t round) const noexcept { return opened_.load() > round; }
 
-  /// Closes the barrier for good, unless everybody has come to `round`.
+  /// Closes the barrier for good, unless all threads have arrived at `round`.
   /// @return whether it is closed; if not, `round` opens at once
   bool close(std::uint64_t round) noexcept {
     std::uint64_t arrived = arrived_.load();
@@ -87,7 +87,7 @@ class CancellableBarrier {
       if (arrived >= size_ * (round + 1)) return false;
       if (arrived_.compare_exchange_weak(arrived, arrived | closed_bit)) return true;
     }
-    return !open(round);  // another one closed it: in this round, or in a later one
+    return !open(round);  // another thread closed it: in this round, or in a later one
   }
 
  private:

@@ -1,14 +1,13 @@
 // The thread backend: the ranks are threads of one process, and read each other's tensors.
 //
-// Every rank publishes its calls, all meet at an entry barrier, everybody copies or reduces what it
-// wants straight from its peers' memory, and all meet again before any source may change. Nothing
-// is packed; reductions combine in rank order. What a rank gets wrong after the entry barrier fails
-// the call on all ranks of the group. Calls that run together share the entry barrier and the
-// meeting after it.
+// Every rank publishes its calls; after an entry barrier, ranks copy or reduce directly from their
+// peers' memory, and synchronise again before any source may change. Nothing is packed; reductions
+// combine in rank order. An error on one rank after the entry barrier fails the call on all ranks
+// of the group. Calls that run together share the entry barrier and the steps after it.
 //
-// Written once for all devices whose memory the ranks of a process can read: a device says how
-// elements are copied and reduced (`strided_copy`, `reduce_range`) and, where it works after the
-// call that asks it to, what its work has to wait for (`PeerOrder`).
+// Written once for all devices whose memory the ranks of a process can read: a device defines how
+// elements are copied and reduced (`strided_copy`, `reduce_range`) and, if its work is
+// asynchronous, what that work has to wait for (`PeerOrder`).
 #pragma once
 
 #include <algorithm>
@@ -34,7 +33,7 @@ namespace cleave {
 
 namespace detail {
 
-/// A rank's seat in a thread world; when its last communicator is gone, it has left.
+/// A rank's seat in a thread world: the rank leaves when its last communicator is destroyed.
 class ThreadSeat {
  public:
   ThreadSeat(std::shared_ptr<ThreadWorld> world, int rank)
@@ -51,25 +50,25 @@ class ThreadSeat {
 /// The points of a collective that ranks wait for.
 enum class PeerPoint : std::uint8_t {
   ready,    ///< sources may be read
-  reduced,  ///< shares of an all_reduce, too
-  done,     ///< nobody reads any more
+  reduced,  ///< the shares of an all_reduce may be read, too
+  done,     ///< no peer reads any more
 };
 
-/// What a rank's device has to wait for before it goes on behind a barrier. On the host nothing:
-/// work is done when the call that does it returns.
+/// What a rank's device has to wait for after a barrier. On the host nothing: work is complete when
+/// its call returns.
 template <class Device>
 class PeerOrder {
  public:
   static constexpr const char* backend = "thread";
-  /// Whether two threads of a rank may communicate, each over groups of its own.
+  /// Whether two threads of a rank may communicate, each over its own groups.
   static constexpr bool concurrent = true;
-  /// An all_reduce of more bytes is worth a step more: each rank reduces a share and copies those
-  /// of the others. Of a shorter one, each rank reduces everything.
+  /// An all_reduce of more bytes is worth one more step: each rank reduces a share and copies the
+  /// shares of the others. In a shorter one, each rank reduces everything.
   static constexpr index_t short_bytes = block_bytes;
 
-  /// This rank has come to a point.
+  /// This rank has reached a point.
   void mark(PeerPoint) {}
-  /// What follows runs after `peer` has come to the point.
+  /// Subsequent work runs after `peer` has reached the point.
   void await(const PeerOrder&, PeerPoint) {}
 };
 
@@ -78,7 +77,7 @@ class BasicThreadCommunicator final : public Communicator {
   using Order = PeerOrder<Device>;
 
  public:
-  /// @param host  the same ranks, passing the host's memory; null if this is it
+  /// @param host  the same ranks for host memory; null if this communicator is for host memory
   BasicThreadCommunicator(std::shared_ptr<ThreadGroup> group, int rank, std::string label,
                           std::shared_ptr<RankState> state, std::shared_ptr<ThreadSeat> seat,
                           std::shared_ptr<Communicator> host = nullptr)
@@ -102,9 +101,9 @@ class BasicThreadCommunicator final : public Communicator {
                                                      shared_state(), seat_, std::move(host));
   }
 
-  /// The same ranks, passing the memory of another device.
+  /// The same ranks for the memory of another device.
   ///
-  /// @return     a communicator that refers to this one, which has to outlive it
+  /// @return     a communicator that refers to this one, which must outlive it
   /// @collective every rank of the group
   template <class Other>
   std::shared_ptr<Communicator> on(Other) {
@@ -177,14 +176,14 @@ class BasicThreadCommunicator final : public Communicator {
  private:
   static bool is_barrier(const Collective& c) { return c.kind == CollectiveKind::barrier; }
 
-  /// One that is reduced in shares. Element i has the same bits either way.
+  /// An all_reduce that is reduced in shares. Its result has the same bits either way.
   static bool is_long_all_reduce(const Collective& c) {
     return c.kind == CollectiveKind::all_reduce && c.source.bytes() > Order::short_bytes;
   }
 
   /// Memory for the results of short all_reduces, whose destinations may be sources that peers
-  /// read. The host's is kept for later calls; a device's goes with the call, in the order of the
-  /// stream, which may be another one next time, or in a capture.
+  /// read. On the host it is kept for later calls; on a device it is freed with the call, in stream
+  /// order, because the next call may be on another stream, or captured.
   std::shared_ptr<void> scratch_for_results(std::span<const Collective> calls) {
     std::size_t bytes = 0;
     for (const Collective& c : calls)
@@ -202,7 +201,7 @@ class BasicThreadCommunicator final : public Communicator {
     return (std::size_t(c.source.bytes()) + 63) / 64 * 64;
   }
 
-  /// The next result, `offset` bytes behind the first.
+  /// The next result, `offset` bytes after the first.
   static View result_of(const Collective& c, const std::shared_ptr<void>& results,
                         std::size_t& offset) {
     const View result = View::dense(static_cast<std::byte*>(results.get()) + offset, c.source.dtype,
@@ -211,7 +210,7 @@ class BasicThreadCommunicator final : public Communicator {
     return result;
   }
 
-  /// Calls visit(call, the same call of all ranks) for each of the calls.
+  /// Calls visit(call, the same call of all ranks) for each call.
   template <class Visitor>
   void for_calls(std::span<const Collective> calls, Visitor visit) {
     for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -221,7 +220,7 @@ class BasicThreadCommunicator final : public Communicator {
     }
   }
 
-  /// Publishes the calls and passes the entry barrier, behind which those of all ranks agree.
+  /// Publishes the calls, passes the entry barrier, and verifies that all ranks' calls agree.
   void publish(std::span<const Collective> calls) {
     if (size() == 1) return;
     Published& mine = group_->published(rank(), round_);
@@ -238,10 +237,10 @@ class BasicThreadCommunicator final : public Communicator {
     ++round_;
   }
 
-  /// What a rank has published in the round that is under way.
+  /// The record that a rank has published in the current round.
   const Published& published(int r) const { return group_->published(r, round_ - 1); }
 
-  /// Every rank compares the same calls and comes to the same verdict: all throw, or none.
+  /// Every rank compares the same calls and reaches the same result: all throw, or none.
   void verify_peers(const Collective& mine) const {
     const std::vector<Collective>& first = published(0).calls;
     for (int r = 0; r < size(); ++r) {
@@ -265,14 +264,14 @@ class BasicThreadCommunicator final : public Communicator {
                 {.rank = state().world_rank});
   }
 
-  /// What this rank's device does next, it does after all ranks have come to the point.
+  /// Subsequent work of this rank's device runs after all ranks have reached the point.
   void await_peers(PeerPoint point) {
     if (size() == 1) return;
     for (int r = 0; r < size(); ++r)
       if (r != rank()) order_->await(*static_cast<const Order*>(published(r).order.get()), point);
   }
 
-  /// A new group of these ranks of this one.
+  /// A new group of the listed ranks of this group.
   std::shared_ptr<ThreadGroup> enter_subgroup(std::span<const int> ranks) {
     std::uint64_t occurrence = 0;
     for (const std::vector<int>& earlier : subgroups_)
@@ -281,8 +280,8 @@ class BasicThreadCommunicator final : public Communicator {
     return group_->subgroup(ranks, occurrence);
   }
 
-  /// Work after the entry barrier, unless some failed before: what it throws waits until no peer
-  /// reads this rank's memory.
+  /// Runs work after the entry barrier, unless earlier work failed. Keeps its exception until no
+  /// peer reads this rank's memory.
   template <class Work>
   void attempt(std::exception_ptr& error, Work work) noexcept {
     if (error != nullptr) return;
@@ -298,7 +297,7 @@ class BasicThreadCommunicator final : public Communicator {
     if (size() > 1) group_->take_step(rank(), step_++);
   }
 
-  /// The last step; throws what went wrong after the entry barrier, here or at a peer.
+  /// The last step; then throws an error that occurred after the entry barrier, here or on a peer.
   void finish(const Collective& c, const std::exception_ptr& error) {
     take_step();
     if (error != nullptr) std::rethrow_exception(error);
@@ -311,19 +310,19 @@ class BasicThreadCommunicator final : public Communicator {
   std::shared_ptr<ThreadSeat> seat_;
   std::shared_ptr<Communicator> host_;
   std::shared_ptr<Order> order_ = std::make_shared<Order>();
-  std::vector<const Collective*> peers_;     ///< of the call at hand
+  std::vector<const Collective*> peers_;     ///< of the current call
   std::vector<ConstView> operands_;          ///< of a reduction
   std::shared_ptr<void> results_;            ///< of short all_reduces, on the host
   std::size_t results_bytes_ = 0;            ///< of `results_`
-  std::vector<std::vector<int>> subgroups_;  ///< the lists this rank has made subgroups of
+  std::vector<std::vector<int>> subgroups_;  ///< the lists of this rank's subgroups
   std::uint64_t round_ = 0;                  ///< of the entry barrier
-  std::uint64_t step_ = 0;                   ///< behind it
+  std::uint64_t step_ = 0;                   ///< of the steps after it
 };
 
 using ThreadCommunicator = BasicThreadCommunicator<Host>;
 
-/// The communicators of all ranks of a new thread world. A template, as the public one is: compiled
-/// where a world is made, not wherever this file is included.
+/// The communicators of all ranks of a new thread world. A template, like the public function:
+/// compiled where a world is created, not wherever this file is included.
 template <class Device>
 std::vector<std::shared_ptr<Communicator>> thread_communicators(
     const std::shared_ptr<ThreadWorld>& world) {

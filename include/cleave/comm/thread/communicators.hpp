@@ -1,4 +1,4 @@
-// Communicators of ranks that are threads, for programs that start these themselves.
+// Communicators of ranks that are threads, for programs that start the threads themselves.
 #pragma once
 
 #include <memory>
@@ -10,11 +10,11 @@
 
 namespace cleave {
 
-/// One communicator for each of `ranks` threads, for programs that start their own; `run` and
-/// `run_threads` do all of this.
+/// One communicator for each of `ranks` threads, for programs that start their own threads; `run`
+/// and `run_threads` do all of this.
 ///
-/// Each is to be used by one thread. A rank whose communicators are all destroyed has left: peers
-/// that wait for it get an Error.
+/// Each must be used by one thread. A rank leaves when all its communicators are destroyed: peers
+/// that wait for it then get an Error.
 ///
 /// @throws Error if `ranks` is not positive
 template <class Device = Host>

@@ -1,9 +1,9 @@
-// What the threads of one group share: what each of them asks for, and the barriers they meet at.
+// The state that the threads of one group share: their published calls, and two barriers.
 //
 // A collective has an entry barrier and, after it, steps. Waiting at the entry barrier ends early
-// when a rank fails, leaves or does not come in time; nobody has read anything of anybody by then.
-// Behind the entry barrier every rank takes every step whatever happens to it, so that nobody
-// returns, and gives its tensors back, while a peer may still read them.
+// if a rank fails, leaves or does not arrive in time; no rank has read a peer's memory by then.
+// After the entry barrier every rank takes every step, even if it fails, so that no rank returns,
+// and frees its tensors, while a peer may still read them.
 #pragma once
 
 #include <array>
@@ -27,9 +27,9 @@
 
 namespace cleave::detail {
 
-/// What a rank publishes for its peers: collectives that run together, or the signature of one.
+/// Published by a rank for its peers: collectives that run together, or the signature of one.
 struct Published {
-  bool compares = false;  ///< `signature` counts, and there are no steps after the entry barrier
+  bool compares = false;  ///< `signature` is valid, and no steps follow the entry barrier
   Signature signature{};
   std::vector<Collective> calls{};
   std::string error{};  ///< why the rank failed after the entry barrier
@@ -37,7 +37,7 @@ struct Published {
   std::shared_ptr<const void> order{};
 };
 
-/// Where and on whose behalf a rank waits; for messages.
+/// A rank's visit to the entry barrier, with names for errors.
 struct Visit {
   int rank = 0;             ///< in the group
   std::uint64_t round = 0;  ///< of the barrier
@@ -46,7 +46,7 @@ struct Visit {
   double timeout_seconds = 0;
 };
 
-/// A template of one type: compiled where ranks are started, not wherever this file is included.
+/// Constrained to one type: compiled where ranks are started, not wherever this file is included.
 template <std::same_as<ThreadWorld> World>
 class BasicThreadGroup {
  public:
@@ -62,14 +62,15 @@ class BasicThreadGroup {
   const std::vector<int>& members() const noexcept { return members_; }
   const std::shared_ptr<World>& world() const noexcept { return world_; }
 
-  /// What `rank` publishes in a round of the entry barrier. Two rounds are kept: a rank that is
-  /// through may publish its next call while others still read this one, but gets no further.
+  /// The record that `rank` publishes in a round of the entry barrier. Two rounds are kept: a rank
+  /// that has finished may publish its next call while peers still read this one, but then waits
+  /// for them.
   Published& published(int rank, std::uint64_t round) noexcept {
     return slots_[std::size_t(rank)].published[round & 1];
   }
 
-  /// Returns when all ranks have come to the entry barrier.
-  /// @throws Error if one has failed or left, or does not come in time
+  /// Returns when all ranks have arrived at the entry barrier.
+  /// @throws Error if a rank has failed or left, or does not arrive in time
   void enter(const Visit& visit) {
     if (world_->abort_epoch() != 0) stop_for_failure(visit);
     slots_[std::size_t(visit.rank)].visits.store(visit.round + 1, std::memory_order_release);
@@ -90,7 +91,7 @@ class BasicThreadGroup {
     }
   }
 
-  /// Returns when all ranks have come to this step after the entry barrier, which they all do.
+  /// Returns when all ranks have reached this step after the entry barrier; all of them do.
   void take_step(int rank, std::uint64_t round) noexcept {
     if (step_barrier_.arrive(round) == CancellableBarrier::Arrival::opened)
       return wake_others(rank);
@@ -104,7 +105,7 @@ class BasicThreadGroup {
     spoiled_[round & 1].store(round + 1);
   }
 
-  /// After a step: the first rank that failed after the entry barrier, if there is one.
+  /// After a step: the first rank that failed after the entry barrier, if any.
   RankFailure failure_after_entry(std::uint64_t round) {
     if (spoiled_[round & 1].load() != round + 1) return {};
     for (int r = 0; r < size(); ++r)
@@ -113,7 +114,7 @@ class BasicThreadGroup {
     return {};
   }
 
-  /// The group of `ranks` (of this group) that they enter for the n-th time.
+  /// The group of these ranks (of this group) number `occurrence`, counted from 0.
   std::shared_ptr<BasicThreadGroup> subgroup(std::span<const int> ranks, std::uint64_t occurrence) {
     const std::lock_guard lock(mutex_);
     std::vector<int> members;
@@ -132,7 +133,7 @@ class BasicThreadGroup {
  private:
   struct alignas(64) Slot {
     std::array<Published, 2> published{};
-    alignas(64) std::atomic<std::uint64_t> visits{0};  ///< rounds it has come to
+    alignas(64) std::atomic<std::uint64_t> visits{0};  ///< rounds in which it has arrived
   };
 
   /// A subgroup that not all of its ranks have entered yet.
@@ -144,8 +145,8 @@ class BasicThreadGroup {
 
   int world_rank(int rank) const { return members_[std::size_t(rank)]; }
 
-  /// Looks for as long as waking up costs, so that no wait takes more than twice what it must even
-  /// where other programs need the cores.
+  /// Polls for about as long as a wake-up takes, so that a wait takes at most twice the minimum
+  /// even if other programs need the cores.
   bool spin(const CancellableBarrier& barrier, std::uint64_t round) const noexcept {
     if (barrier.open(round) || !world_->spins()) return barrier.open(round);
     const auto end = Clock::now() + std::chrono::microseconds(10);
@@ -163,8 +164,8 @@ class BasicThreadGroup {
       if (r != rank) world_->parker(world_rank(r)).wake();
   }
 
-  /// "2" or "1, 3": world ranks that have not come to the entry barrier; only those that left, if
-  /// asked.
+  /// "2" or "1, 3": world ranks that have not arrived at the entry barrier; with `left`, only those
+  /// that have left.
   std::string missing(const Visit& visit, bool left) const {
     std::string list;
     for (int r = 0; r < size(); ++r) {
@@ -180,7 +181,7 @@ class BasicThreadGroup {
       throw PeerError(visit.operation, std::move(failure), world_rank(visit.rank));
   }
 
-  /// Throws what explains that the entry barrier stays closed, or what a rank says that was faster.
+  /// Throws the reason why the entry barrier stays closed: that of the rank that gave up first.
   [[noreturn]] void give_up(const Visit& visit, bool late) {
     if (explaining_.exchange(true)) follow(visit);
     struct Explained {
@@ -200,14 +201,14 @@ class BasicThreadGroup {
     throw error;
   }
 
-  /// Throws when the rank that gave up first has said why: its reason is to be the one that counts.
+  /// Waits until the rank that gave up first has reported its reason, and throws that reason.
   [[noreturn]] void follow(const Visit& visit) const {
     while (!explained_.load() && world_->failure().rank < 0) std::this_thread::yield();
     stop_for_failure(visit);
     stop_for_leaving(visit);
   }
 
-  /// For an entry barrier that is closed and no failure.
+  /// For an entry barrier that is closed without a failure.
   [[noreturn]] void stop_for_leaving(const Visit& visit) const {
     std::string text = text_of_leaving(visit);
     if (text.empty()) text = "another rank has given up waiting in " + where(visit);
@@ -235,8 +236,8 @@ class BasicThreadGroup {
   CancellableBarrier entry_barrier_;
   CancellableBarrier step_barrier_;
   std::unique_ptr<Slot[]> slots_;
-  std::atomic<bool> explaining_{false};                  ///< a rank has given up, and says why
-  std::atomic<bool> explained_{false};                   ///< it has said so
+  std::atomic<bool> explaining_{false};                  ///< a rank has given up and reports why
+  std::atomic<bool> explained_{false};                   ///< that rank has reported
   std::array<std::atomic<std::uint64_t>, 2> spoiled_{};  ///< rounds + 1 in which a rank failed
   std::mutex mutex_;
   std::vector<Awaited> awaited_;

@@ -1,8 +1,8 @@
-// What a rank of the thread backend reads from its peers once all have published their calls.
+// How a rank of the thread backend reads from its peers after all ranks have published their calls.
 //
-// Each function serves one rank and takes the calls that all ranks of the group make, in rank
-// order; it writes to that rank's destination only. Peers are visited beginning with the right
-// neighbour, so that not all ranks read the same memory at a time.
+// Each function works for one rank and takes the calls of all ranks of the group, in rank order; it
+// writes to that rank's destination only. Peers are visited starting at the right neighbour, so
+// that ranks do not all read the same memory at once.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +17,10 @@
 
 namespace cleave::detail {
 
-/// calls[r] is what rank r asks for; the one of the rank itself among them.
+/// calls[r] is the call of rank r; the rank's own call is included.
 using PeerCalls = std::span<const Collective* const>;
 
-/// Calls visit(r, call of r) for the peers to the right, round to the rank itself.
+/// Calls visit(r, call of r) for all ranks, from the right neighbour cyclically to the rank itself.
 template <class Visitor>
 void for_peers(PeerCalls calls, int rank, Visitor visit) {
   const int n = int(calls.size());
@@ -30,9 +30,9 @@ void for_peers(PeerCalls calls, int rank, Visitor visit) {
   }
 }
 
-/// Everything but reductions: copies from peers to the destination.
-/// @param compares  whether transfers are compared with what their senders know of
-/// @throws Error if views or transfers of two ranks do not fit each other
+/// All collectives except reductions: copies from peers to the destination.
+/// @param compares  whether transfers are compared with those of their senders
+/// @throws Error if views or transfers of two ranks do not match
 template <class Device>
 void copy_from_peers(PeerCalls calls, int rank, bool compares) {
   const Collective& c = *calls[std::size_t(rank)];
@@ -71,7 +71,7 @@ void copy_from_peers(PeerCalls calls, int rank, bool compares) {
   }
 }
 
-/// reduce_scatter: the rank's piece of all sources, reduced to its destination.
+/// reduce_scatter: reduces the rank's piece of all sources to its destination.
 template <class Device>
 void reduce_piece(PeerCalls calls, int rank, std::vector<ConstView>& operands) {
   const Collective& c = *calls[std::size_t(rank)];
@@ -82,7 +82,7 @@ void reduce_piece(PeerCalls calls, int rank, std::vector<ConstView>& operands) {
   reduce_range(Device{}, c.op, operands, c.destination, 0, c.destination.size());
 }
 
-/// all_reduce: elements [begin, end) of all sources, reduced to the same place of `result`.
+/// all_reduce: reduces elements [begin, end) of all sources to the same elements of `result`.
 template <class Device>
 void reduce_elements(PeerCalls calls, const View& result, index_t begin, index_t end,
                      std::vector<ConstView>& operands) {
@@ -91,8 +91,8 @@ void reduce_elements(PeerCalls calls, const View& result, index_t begin, index_t
   reduce_range(Device{}, calls[0]->op, operands, result, begin, end);
 }
 
-/// The elements of an all_reduce that rank `rank` of `size` reduces for all: [begin, end), whole
-/// cache lines.
+/// The elements of an all_reduce that rank `rank` of `size` reduces for all ranks: [begin, end), in
+/// whole cache lines.
 struct Share {
   index_t begin, end;
 
@@ -104,8 +104,8 @@ struct Share {
   }
 };
 
-/// all_reduce, first step: the rank's share of all sources, reduced to its own destination. Where
-/// that is its source, too, nobody else reads this share of it.
+/// all_reduce, first step: reduces the rank's share of all sources to its own destination. If that
+/// is also its source, no peer reads this share of it.
 template <class Device>
 void reduce_share(PeerCalls calls, int rank, std::vector<ConstView>& operands) {
   const Collective& c = *calls[std::size_t(rank)];
@@ -113,7 +113,7 @@ void reduce_share(PeerCalls calls, int rank, std::vector<ConstView>& operands) {
   reduce_elements<Device>(calls, c.destination, share.begin, share.end, operands);
 }
 
-/// all_reduce, second step: the shares that the others have reduced.
+/// all_reduce, second step: copies the shares that the other ranks have reduced.
 template <class Device>
 void copy_shares(PeerCalls calls, int rank) {
   const Collective& c = *calls[std::size_t(rank)];

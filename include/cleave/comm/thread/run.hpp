@@ -1,6 +1,7 @@
-// The ranks of a program as threads of it: starts them, and tells how they ended.
+// Runs the ranks of a program as its threads, and reports how they ended.
 //
-// Templates of one type: compiled where ranks are started, not wherever this file is included.
+// Templates constrained to one type: compiled where ranks are started, not wherever this file is
+// included.
 #pragma once
 
 #include <concepts>
@@ -29,7 +30,7 @@ namespace cleave::detail {
 struct ThreadOutcome {
   std::vector<int> codes;                  ///< what f returned, 0 for void
   std::vector<std::exception_ptr> errors;  ///< what f threw
-  RankFailure failure;                     ///< the first one, which may have made others throw
+  RankFailure failure;                     ///< the first failure; it may have made others throw
 };
 
 inline std::string text_of(const std::exception_ptr& error) {
@@ -42,7 +43,7 @@ inline std::string text_of(const std::exception_ptr& error) {
   }
 }
 
-/// Runs f on one rank, and lets the others know how it ended.
+/// Runs f on one rank, and tells the others how it ended.
 template <std::same_as<RankFunction> F>
 void run_rank(F f, const std::shared_ptr<Communicator>& communicator, ThreadWorld& threads,
               ThreadOutcome& outcome) noexcept {
@@ -61,14 +62,14 @@ void run_rank(F f, const std::shared_ptr<Communicator>& communicator, ThreadWorl
   } catch (...) {
     ended({rank, text_of(std::current_exception())});
   }
-  // peers may wait for work that is under way beside this rank; after a failure it ends at once
+  // peers may wait for this rank's asynchronous work; after a failure that work ends at once
   communicator->state().worker.reset();
   threads.leave(rank);
-  release_memory();  // the first rank's thread goes on as another one
+  release_memory();  // rank 0's thread returns to its caller
 }
 
 /// Rank 0 is the calling thread; returns when all ranks have ended.
-/// @throws Error if a thread cannot be started, or for bad settings in the environment
+/// @throws Error if a thread cannot be started, or for invalid settings in the environment
 template <std::same_as<RankFunction> F>
 ThreadOutcome run_on_threads(int ranks, F f) {
   const kernels::OneBlasThread one_blas_thread;
@@ -96,7 +97,7 @@ ThreadOutcome run_on_threads(int ranks, F f) {
   return outcome;
 }
 
-/// The error to report: that of the rank that failed first, not those it caused elsewhere.
+/// The rank whose error is reported: the first that failed, not one that failed because of it.
 inline int first_failed_rank(const ThreadOutcome& outcome) {
   const int first = outcome.failure.rank;
   if (first >= 0 && outcome.errors[std::size_t(first)] != nullptr) return first;

@@ -1,4 +1,5 @@
-// What all ranks of a thread world share: who has failed or left, and where each one sleeps.
+// The state shared by all ranks of a thread world: failures, departures, and where each rank
+// sleeps.
 //
 // Abort notifications (a failure, a departure) wake every sleeping rank, whatever group it waits
 // in.
@@ -32,13 +33,13 @@ inline int available_cores() noexcept {
   return cores == 0 ? 1 : int(cores);
 }
 
-/// Who failed first, and why.
+/// The rank that failed first, and the cause.
 struct RankFailure {
-  int rank = -1;  ///< in the world; -1: nobody failed
+  int rank = -1;  ///< in the world; -1: none failed
   std::string cause{};
 };
 
-/// What the other ranks throw when one has failed.
+/// Thrown by the other ranks when one has failed.
 class PeerError : public Error {
  public:
   PeerError(std::string operation, RankFailure failure, int rank)
@@ -61,12 +62,12 @@ class ThreadWorld final : public AbortNotification {
 
   int size() const noexcept { return size_; }
 
-  /// Whether a waiting rank looks for a while before it sleeps: not if ranks outnumber the cores.
+  /// Whether a waiting rank spins for a while before it sleeps: not if ranks outnumber the cores.
   bool spins() const noexcept { return spins_; }
 
   Parker& parker(int rank) noexcept { return seat(rank).parker; }
 
-  /// Records that `failure.rank` failed, unless another one did before, and wakes everybody.
+  /// Records that `failure.rank` failed, unless another rank failed before, and wakes all ranks.
   void fail(RankFailure failure) {
     {
       const std::lock_guard lock(mutex_);
@@ -84,7 +85,7 @@ class ThreadWorld final : public AbortNotification {
     return "rank " + std::to_string(first.rank) + " failed: " + first.cause;
   }
 
-  /// Records that a rank takes part no more, and wakes everybody.
+  /// Records that a rank has left, and wakes all ranks.
   void leave(int rank) noexcept {
     if (!seat(rank).left.exchange(true)) announce();
   }

@@ -5,7 +5,7 @@
 
 namespace cleave::detail {
 
-/// The calls of this thread obey `mode` until the end of the scope.
+/// Sets the capture mode of this thread until the end of the scope.
 class CaptureMode {
  public:
   explicit CaptureMode(cudaStreamCaptureMode mode) : other_(mode) { exchange(); }

@@ -1,8 +1,7 @@
 // Errors of the CUDA runtime as `cleave::Error`.
 //
-// Kernels and copies run after the call that enqueued them: what goes wrong inside one is reported
-// by a later call. With CUDA_LAUNCH_BLOCKING=1 in the environment it is reported by the call
-// itself.
+// Kernels and copies run after the call that enqueued them: a later call reports their errors. With
+// CUDA_LAUNCH_BLOCKING=1 in the environment, the call itself does.
 #pragma once
 
 #include <string>
@@ -13,11 +12,11 @@
 
 namespace cleave::cuda {
 
-/// @param operation  what the user called, or the kernel that was started
+/// @param operation  the function that the user called, or the kernel that was started
 /// @throws Error     unless `status` is success
 inline void check(cudaError_t status, const char* operation) {
   if (status == cudaSuccess) return;
-  static_cast<void>(cudaGetLastError());  // what is reported here is not reported again
+  static_cast<void>(cudaGetLastError());  // do not report this error again
   throw Error(operation, std::string("CUDA: ") + cudaGetErrorString(status) + " (" +
                              cudaGetErrorName(status) + ")");
 }

@@ -1,7 +1,7 @@
-// Where the extreme elements of a dimension are, and what they are, on a GPU.
+// The indices and values of the extreme elements along a dimension (argmax, argmin), on a GPU.
 //
-// A reduction of (element, index) pairs, in which the lowest index wins among equals: the outcome
-// does not depend on the order in which threads meet.
+// A reduction of (element, index) pairs in which the lowest index wins among equal elements: the
+// result does not depend on the order in which threads combine.
 #pragma once
 
 #include <cleave/core/dtype.hpp>
@@ -20,7 +20,7 @@ struct Candidate {
   index_t index;
 };
 
-/// The better of candidates under Op, Max or Min.
+/// Selects the better candidate under Op, Max or Min.
 template <class Op, class T>
 struct CandidateReduction {
   using Total = Candidate<T>;
@@ -38,7 +38,7 @@ struct CandidateReduction {
   }
 };
 
-/// Results as two arrays, the first of which may be missing.
+/// Stores results in two arrays, the first of which may be null.
 template <class T>
 struct CandidateResult {
   T* values;
@@ -60,8 +60,9 @@ namespace kernels {
 ///
 /// @tparam Op      Max or Min
 /// @param first    the index of the dimension's first element
-/// @param values   the remaining dimensions in their order, row-major without gaps, or null
-/// @param indices  likewise; where the dimension is empty: identity element and `no_index`
+/// @param values   the remaining dimensions in order, row-major and contiguous, or null; identity
+///                 elements if the dimension is empty
+/// @param indices  likewise, not null; `no_index` if the dimension is empty
 /// @cost  as reduce_dims
 /// @throws Error if a launch fails, or there is no memory for partial results
 template <class Op, class T>

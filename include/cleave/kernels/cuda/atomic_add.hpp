@@ -1,4 +1,4 @@
-// Additions of many threads to one element, of any element type.
+// Atomic addition to an element of any type.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@
 
 namespace cleave::cuda::detail {
 
-/// *to += value, where no other thread's addition gets lost; integers wrap.
+/// *to += value, atomically; integers wrap.
 ///
-/// Elements of one or two bytes are exchanged with the word around them, as the CUDA C++ programming
-/// guide (13.0, "Atomic functions") does for what has no instruction of its own.
+/// Elements of one or two bytes are updated by compare-and-swap of the word that contains them, as
+/// the CUDA C++ programming guide (13.0, "Atomic functions") does for types without an instruction.
 template <class T>
 __device__ void atomic_add(T* to, const T& value) {
   using Word = std::conditional_t<(sizeof(T) > 4), unsigned long long, unsigned>;

@@ -1,10 +1,10 @@
-// Transposition on a GPU: words that follow each other along one loop in the source and along
-// another one in the destination.
+// Transposition on a GPU: words that are contiguous along one loop in the source and along another
+// loop in the destination.
 //
-// The plane of these two loops is cut into tiles. A block reads a tile line by line, keeps it in
-// shared memory and writes it column by column, so that global memory sees lines in both
-// directions. Lines are rotated in shared memory: neither direction meets a bank twice. Elements of
-// one or two bytes move four bytes at a time, wherever their lines begin.
+// The plane of these two loops is divided into tiles. A block reads a tile line by line into shared
+// memory and writes it column by column, so that global memory accesses are coalesced in both
+// directions. Lines are rotated in shared memory to avoid bank conflicts in both directions.
+// Elements of one or two bytes move four bytes at a time, whatever the alignment of their lines.
 #pragma once
 
 #include <cstdint>
@@ -34,22 +34,22 @@ struct TilePlane {
 };
 
 /// How a block moves a tile of words of N bytes, V of them per access: one, or as many as four
-/// bytes have.
+/// bytes hold.
 template <int N, int V>
 struct Tile {
   static constexpr int edge = N * V == 4 ? (N == 1 ? 128 : 64) : N < 8 ? 64 : 32;
   static constexpr int across = edge / V;               ///< threads along a line
-  static constexpr int lines = block_threads / across;  ///< lines that a block moves at once
-  static constexpr int passes = edge / lines;           ///< until all lines are moved
-  static constexpr int rotation = N < 4 ? 4 / N : 1;    ///< of V lines against the next V
+  static constexpr int lines = block_threads / across;  ///< lines that a block moves per pass
+  static constexpr int passes = edge / lines;           ///< passes to move all lines
+  static constexpr int rotation = N < 4 ? 4 / N : 1;    ///< of V lines relative to the next V
 
-  /// Where word i of line j is.
+  /// The position of word i of line j.
   CLEAVE_HOST_DEVICE static int at(int i, int j) {
     return j * edge + (i + j / V * rotation) % edge;
   }
 };
 
-/// @pre  where V > 1, source and destination are dense along their lines
+/// @pre  if V > 1, source and destination are contiguous along their lines
 template <int N, int V>
 __global__ void tile_kernel(TilePlane plane, Loops<2> planes, const word_t<N>* from,
                             word_t<N>* to) {
@@ -67,7 +67,7 @@ __global__ void tile_kernel(TilePlane plane, Loops<2> planes, const word_t<N>* f
   const index_t rest_i = plane.extent_i - i0, rest_j = plane.extent_j - j0;
   const int along = int(threadIdx.x) % T::across * V, line = int(threadIdx.x) / T::across;
 
-  // all loads are under way before the first is waited for
+  // all loads are issued before the first result is used
   if constexpr (V == 1) {
     word_t<N> read[T::passes] = {};
     for (int p = 0; p < T::passes; ++p) {
@@ -97,7 +97,7 @@ __global__ void tile_kernel(TilePlane plane, Loops<2> planes, const word_t<N>* f
     word_t<N>* const target = to + i * plane.to_i;
     if constexpr (V == 1) {
       if (along < rest_j) target[along * plane.to_j] = tile[T::at(i, along)];
-    } else {  // aligned words, the first and last of which may lie partly beside the line
+    } else {  // aligned words, the first and last of which may be partly outside the line
       const int count = rest_j < T::edge ? int(rest_j) : T::edge;
       const int begin = along - skew_of(target) / N;
       const int end = along + V == T::edge ? T::edge : begin + V;

@@ -1,12 +1,11 @@
 // C = A · B through cuBLASLt, for 16-bit floats, float, double and complex numbers.
 //
-// cuBLASLt thinks in columns, and a row-major matrix is the transposed one by columns: it is asked
-// for the transposed product of the operands in reverse order, and nothing is copied. Sums of
-// 16-bit floats are accumulated in float, parts of sums too; floats are multiplied as floats,
-// unless TF32 is allowed.
+// cuBLASLt is column-major, and a row-major matrix is its own transpose in column-major order:
+// cuBLASLt computes C^T = B^T · A^T, without copies. Sums and partial sums of 16-bit floats are
+// accumulated in float; floats are multiplied in full precision, unless TF32 is allowed.
 //
-// What a product needs before it can be launched (descriptors, the choice of an algorithm) is kept
-// per thread and device, and found again by shape and layout. Needs no device compiler.
+// Plans of products (descriptors and the choice of an algorithm) are cached per thread and device,
+// by shape and layout. Needs no device compiler.
 #pragma once
 
 #include <array>
@@ -17,7 +16,7 @@
 #include <type_traits>
 
 #include <cleave/core/cuda/fp16.hpp>
-// CUDA's headers come after that one.
+// CUDA's headers must follow fp16.hpp.
 #include <cublasLt.h>
 
 #include <cleave/core/cuda/error.hpp>
@@ -52,13 +51,13 @@ constexpr cudaDataType cuda_type() {
   else return CUDA_C_64F;
 }
 
-/// What cuBLASLt takes at once, at the most: matrices of a batch, and columns of complex<float>.
-/// Its manual names no such limits; XLA keeps to these.
+/// Limits of one cuBLASLt call: matrices in a batch, and columns of complex<float>. Not documented
+/// by cuBLASLt; XLA uses the same limits.
 inline constexpr index_t max_batches = 65535, max_complex_columns = 4194240;
 
-/// An operand by columns.
+/// A column-major operand.
 struct LtOperand {
-  bool transposed = false;      ///< whether the factor is what is stored, transposed
+  bool transposed = false;      ///< whether the factor is the transpose of the stored matrix
   std::uint32_t alignment = 1;  ///< of every matrix of the batch, in bytes
   index_t rows = 0, cols = 0;   ///< as stored
   index_t leading = 1;          ///< from one column to the next, in elements
@@ -67,15 +66,15 @@ struct LtOperand {
   friend bool operator==(const LtOperand&, const LtOperand&) = default;
 };
 
-/// The transposed of a row-major matrix, which are the same bytes.
-/// @return whether cuBLASLt can read it in place
+/// Describes the transpose of a row-major matrix, which has the same bytes.
+/// @return whether cuBLASLt can use it in place
 template <class T>
 bool describe(const kernels::Matrix<T>& m, index_t batch_stride, index_t batches,
               LtOperand& operand) {
   const auto stored = [&](index_t rows, index_t cols, index_t stride) {
     operand.rows = rows;
     operand.cols = cols;
-    operand.leading = cols == 1 ? rows : stride;  // the stride of a single column is no matter
+    operand.leading = cols == 1 ? rows : stride;  // the stride of a single column is unused
     return operand.leading >= rows;
   };
   const bool by_rows = (m.col_stride == 1 || m.cols == 1) && stored(m.cols, m.rows, m.row_stride);
@@ -89,7 +88,7 @@ bool describe(const kernels::Matrix<T>& m, index_t batch_stride, index_t batches
   return batch_stride >= 0 && operand.alignment >= sizeof(T);
 }
 
-/// What a product is recognised by. `first` · `second` = `result`, all by columns.
+/// The cache key of a product: `first` · `second` = `result`, all column-major.
 struct LtProduct {
   cudaDataType type{};
   cudaDataType scale{};
@@ -120,7 +119,7 @@ struct LtProduct {
   }
 };
 
-/// Gives cuBLASLt's objects back.
+/// Destroys cuBLASLt's objects.
 struct LtDestroy {
   void operator()(cublasLtMatmulDesc_t p) const { cublasLtMatmulDescDestroy(p); }
   void operator()(cublasLtMatrixLayout_t p) const { cublasLtMatrixLayoutDestroy(p); }
@@ -129,7 +128,7 @@ struct LtDestroy {
 template <class Opaque>
 using LtOwned = std::unique_ptr<Opaque, LtDestroy>;
 
-/// A product that can be launched.
+/// A product that is ready to be launched.
 class LtPlan {
  public:
   /// @throws Error if cuBLASLt cannot compute it
@@ -144,10 +143,10 @@ class LtPlan {
 
   const LtProduct& product() const { return product_; }
 
-  /// Enqueues it on the current stream.
+  /// Enqueues the product on the current stream.
   void run(cublasLtHandle_t handle, const void* first, const void* second, void* result) const {
     const std::shared_ptr<void> workspace = allocate_bytes(Cuda{}, workspace_);
-    static constexpr double one_double[] = {1, 0}, zero[] = {0, 0};  // as complex numbers, too
+    static constexpr double one_double[] = {1, 0}, zero[] = {0, 0};  // also as complex numbers
     static constexpr float one_float[] = {1, 0};
     const bool doubles = product_.compute == CUBLAS_COMPUTE_64F;
     const void* one = doubles ? static_cast<const void*>(one_double) : one_float;
@@ -200,7 +199,7 @@ class LtPlan {
       check_cublaslt(cublasLtMatmulPreferenceSetAttribute(made, which, &value, sizeof(value)));
     };
     set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, max_workspace);
-    if (product_.type != product_.scale)  // else parts of sums may be added as 16-bit floats
+    if (product_.type != product_.scale)  // else partial sums may be added as 16-bit floats
       set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
           std::uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, product_.first.alignment);
@@ -224,7 +223,7 @@ class LtPlan {
   std::size_t workspace_ = 0;
 };
 
-/// A thread's use of cuBLASLt on one device.
+/// The cuBLASLt handle and plans of a thread on one device.
 class LtContext {
  public:
   LtContext() { check_cublaslt(cublasLtCreate(&handle_)); }
@@ -232,7 +231,7 @@ class LtContext {
   LtContext& operator=(const LtContext&) = delete;
   ~LtContext() { cublasLtDestroy(handle_); }
 
-  /// That of the calling thread and the current device.
+  /// The context of the calling thread and the current device.
   static LtContext& current() {
     static thread_local std::array<std::unique_ptr<LtContext>, 64> contexts;
     const int device = current_device();
@@ -251,11 +250,12 @@ class LtContext {
 
  private:
   cublasLtHandle_t handle_ = nullptr;
-  std::array<std::unique_ptr<LtPlan>, 256> plans_;  ///< a later one takes an earlier one's place
+  std::array<std::unique_ptr<LtPlan>, 256> plans_;  ///< direct-mapped cache by hash
 };
 
-/// Whether cuBLASLt could do it; if not, an operand has to be packed.
-/// @pre no extent is 0, at most `max_batches`
+/// Computes C if cuBLASLt can use all operands in place.
+/// @pre no extent is 0, at most `max_batches` matrices
+/// @return whether it was computed; if not, an operand has to be packed
 template <class T>
 bool cublaslt_gemm(const kernels::Matrix<const T>& a, const kernels::Matrix<const T>& b,
                    const kernels::Matrix<T>& c, const kernels::Batches& batches) {

@@ -1,9 +1,9 @@
-// Exact sums over some dimensions of an array on a GPU: the words that the host has for the same
-// elements, whatever their order.
+// Exact sums over some dimensions of an array on a GPU: the same words as on the host, whatever the
+// order of the elements.
 //
-// A block has sets of words in shared memory. Each thread adds its elements to one of them, which
-// few threads share, by atomic additions of whole digits; then the sets of a result are added up.
-// Where few results have many elements, several blocks add theirs in global memory.
+// A block has sets of words in shared memory. Each thread adds its elements to one set, which few
+// threads share, by atomic additions of whole digits; then the sets of a result are added up. If
+// few results have many elements, several blocks add their words in global memory.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ namespace cuda::detail {
 using kernels::ExactTerms;
 using kernels::ExactWord;
 
-/// Adds to words that threads share, `step` words apart.
+/// Adds digits to words that threads share; the words are `step` apart.
 struct SharedPut {
   ExactWord* words;
   int step;
@@ -45,14 +45,14 @@ struct SharedPut {
   }
 };
 
-/// Whether a word counts marks instead of digits.
+/// Whether a word has marks instead of a digit.
 template <class T, ExactTerms Terms>
 __device__ bool has_marks(int word) {
   constexpr kernels::ExactFormat format = kernels::exact_format<T>(Terms);
   return word % format.words() == format.digits;
 }
 
-/// Adds a · b. Doubles hold products of shorter numbers.
+/// Adds a · b. Products of shorter types are exact in double.
 template <class R>
 __device__ void put_real_product(const kernels::ExactFormat& format, const SharedPut& put, R a,
                                  R b) {
@@ -61,7 +61,7 @@ __device__ void put_real_product(const kernels::ExactFormat& format, const Share
   else kernels::detail::put_number(format, put, double(A(a)) * double(A(b)));
 }
 
-/// Adds what the sum has for an element x, or for one of each array.
+/// Adds the term of the sum for an element x, or for an element of each array.
 template <ExactTerms Terms, class T>
 __device__ void put_term(const SharedPut& put, const T& x, const T& y) {
   constexpr kernels::ExactFormat format = kernels::exact_format<T>(Terms);
@@ -87,7 +87,7 @@ __device__ void put_term(const SharedPut& put, const T& x, const T& y) {
   }
 }
 
-/// Results as words.
+/// Stores results as words.
 template <class T, ExactTerms Terms>
 struct ExactWordsResult {
   ExactWord* out;
@@ -100,7 +100,7 @@ struct ExactWordsResult {
   }
 };
 
-/// Results rounded.
+/// Stores results rounded.
 template <class T, ExactTerms Terms>
 struct ExactValueResult {
   T* out;
@@ -111,26 +111,26 @@ struct ExactValueResult {
   }
 };
 
-/// Sets of words that a block has: as many as fit beside those of other blocks.
+/// The number of sets of words per block, limited so that several blocks fit a multiprocessor.
 template <int Words>
 inline constexpr int exact_sets = Words * 32 * int(sizeof(ExactWord)) <= 40960 ? 32 : 16;
 
-/// How exact sums are shared out.
+/// The distribution of exact sums over blocks and threads.
 struct ExactGrid {
-  /// Steps of a block at most: the digits of so many fit into words that are not carried.
+  /// The largest number of steps per block, for which words need no carries.
   static constexpr index_t max_steps = index_t{1} << 27;
-  /// Steps of a thread that are worth another set of words, and another block.
+  /// Steps per thread that justify another set of words, and another block.
   static constexpr index_t steps_per_set = 16, steps_per_split = 64;
 
   std::uint32_t results = 0;  ///< steps of the kept loops
-  std::uint32_t steps = 0;    ///< of the reduced loops, per result
-  std::uint32_t chunk = 0;    ///< steps of one block
+  std::uint32_t steps = 0;    ///< steps of the reduced loops, per result
+  std::uint32_t chunk = 0;    ///< steps per block
   std::uint32_t splits = 1;   ///< blocks per result
   FastDivision by_splits{};
-  std::uint32_t sets = 1;    ///< of words, per result: a power of two
-  std::uint32_t blocks = 1;  ///< without splits
+  std::uint32_t sets = 1;    ///< sets of words per result, a power of two
+  std::uint32_t blocks = 1;  ///< blocks before splitting
 
-  /// @param all_sets  of a block
+  /// @param all_sets  sets of words per block
   ExactGrid(std::uint32_t result_count, std::uint32_t step_count, std::uint32_t all_sets)
       : results(result_count), steps(step_count) {
     const index_t per_set = block_threads / all_sets;  // threads
@@ -150,8 +150,8 @@ struct ExactGrid {
 };
 
 /// @param kept     arrays 0 and 1 are x and y, array 2 the result
-/// @param reduced  of x and y
-/// @param words    where blocks that share results add theirs; null if none do
+/// @param reduced  arrays 0 and 1 are x and y
+/// @param words    the words to which blocks that share results add; null if no blocks do
 template <ExactTerms Terms, class T, class Result>
 __global__ void exact_sums_kernel(const T* x, const T* y, Loops<3> kept, Loops<2> reduced,
                                   ExactGrid grid, ExactWord* words, Result result) {
@@ -200,7 +200,7 @@ __global__ void exact_sums_kernel(const T* x, const T* y, Loops<3> kept, Loops<2
   result.put(kept.at(first + threadIdx.x).offset[2], own);
 }
 
-/// Makes results of the words of sums.
+/// Computes results from the words of sums.
 /// @param places  array 0 is the words, array 1 the result
 template <ExactTerms Terms, class T, class Result>
 __global__ void exact_results_kernel(const ExactWord* words, index_t step, Loops<2> places,
@@ -214,8 +214,8 @@ __global__ void exact_results_kernel(const ExactWord* words, index_t step, Loops
   result.put(place.offset[1], own);
 }
 
-/// @param words    any strides; those of a sum are `step` apart
-/// @param extents  of the results, which are row-major
+/// @param words    any strides; the words of a sum are `step` apart
+/// @param extents  extents of the results, which are row-major
 template <ExactTerms Terms, class T, class Result>
 void exact_results(const ExactWord* words, const Shape& strides, index_t step, const Shape& extents,
                    const Result& result) {
@@ -229,12 +229,12 @@ void exact_results(const ExactWord* words, const Shape& strides, index_t step, c
   });
 }
 
-/// Words of sums in global memory, at first zeros; those of a sum lie together.
+/// Words of sums in global memory, initially zero; the words of a sum are contiguous.
 template <ExactTerms Terms, class T>
 struct SharedWords {
   static constexpr index_t count = kernels::exact_words<T>(Terms);
 
-  Shape extents;  ///< of the results
+  Shape extents;  ///< extents of the results
   std::shared_ptr<void> memory;
 
   explicit SharedWords(const Shape& of)
@@ -253,8 +253,8 @@ struct SharedWords {
   }
 };
 
-/// The sums over the dimensions of the mask, each given to `result`.
-/// @param y  x itself, where terms are not of two arrays
+/// Passes the sums over the dimensions of the mask to `result`.
+/// @param y  x itself if the terms are of one array
 template <ExactTerms Terms, class T, class Result>
 void exact_nests(unsigned mask, const kernels::Strided<const T>& x,
                  const kernels::Strided<const T>& y, const Result& result) {
@@ -283,12 +283,12 @@ void exact_nests(unsigned mask, const kernels::Strided<const T>& x,
 
 namespace kernels {
 
-/// The words of exact sums over the dimensions of the mask, in the order of the current stream:
-/// those that the host has.
+/// The words of exact sums over the dimensions of the mask, in the order of the current stream; the
+/// same words as on the host.
 ///
-/// @param x,y  any extents and strides; y where terms are products
-/// @param out  [results.., words], row-major without gaps
-/// @cost       one launch, three and memory for the words where few results have many elements
+/// @param x,y  any extents and strides; y if the terms are products
+/// @param out  [results.., words], row-major and contiguous
+/// @cost       one launch; three, and memory for the words, if few results have many elements
 /// @throws Error if a launch fails, or there is no memory for words
 template <ExactTerms Terms, class T, class... Y>
 void exact_parts(On<Cuda>, std::integral_constant<ExactTerms, Terms>, unsigned mask, ExactWord* out,
@@ -297,8 +297,8 @@ void exact_parts(On<Cuda>, std::integral_constant<ExactTerms, Terms>, unsigned m
   cuda::detail::exact_nests<Terms>(mask, x, other, cuda::detail::ExactWordsResult<T, Terms>{out});
 }
 
-/// Exact sums over the dimensions of the mask, or what becomes of them, rounded; likewise.
-/// @param out  row-major without gaps
+/// Exact sums over the dimensions of the mask, with the epilogue applied, rounded; likewise.
+/// @param out  row-major and contiguous
 template <ExactTerms Terms, class T, class... Y>
 void exact_reduce(On<Cuda>, std::integral_constant<ExactTerms, Terms>, unsigned mask,
                   const ExactEpilogue& epilogue, T* out, const Strided<const T>& x, const Y&... y) {
@@ -307,9 +307,9 @@ void exact_reduce(On<Cuda>, std::integral_constant<ExactTerms, Terms>, unsigned 
                                    cuda::detail::ExactValueResult<T, Terms>{out, epilogue});
 }
 
-/// The numbers that words stand for, in the order of the current stream.
+/// The numbers that words represent, with the epilogue applied, in the order of the current stream.
 /// @param parts  [results.., words], any strides
-/// @param out    row-major without gaps
+/// @param out    row-major and contiguous
 template <ExactTerms Terms, class T>
 void exact_values(On<Cuda>, std::integral_constant<ExactTerms, Terms>,
                   const ExactEpilogue& epilogue, const Strided<const ExactWord>& parts, T* out) {

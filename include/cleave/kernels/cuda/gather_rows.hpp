@@ -1,4 +1,4 @@
-// Rows of a table by their indices, on a GPU: read (gather) and added to (scatter).
+// Gather and scatter-add on a GPU: rows of a table, selected by index, are read or added to.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ namespace cleave {
 
 namespace cuda::detail {
 
-/// The arrays that are walked together: values [i.., r..], the table's rows (which do not move
-/// along i) and the indices (which do not move along r).
+/// The arrays of the loops: values [i.., r..], rows of the table (strides of 0 along i) and indices
+/// (strides of 0 along r).
 enum RowArray { row_values, row_table, row_indices, row_arrays };
 
-/// @param cols    elements of the innermost loop, a step of which is a run
-/// @param packed  whether full runs are packs, of values and table alike
-/// @param exists  which indices there are, and which of their rows the table's `rows` are
+/// @param cols    elements of the innermost loop, whose steps are runs
+/// @param packed  whether full runs are packs, both of values and of the table
+/// @param exists  the valid indices, and the range of rows to which the table's `rows` belong
 template <bool Scatter, class I, class T>
 __global__ void rows_kernel(T* values, T* table, const I* indices, Loops<row_arrays> loops,
                             std::uint32_t steps, index_t cols, bool packed, index_t rows,
@@ -53,7 +53,7 @@ __global__ void rows_kernel(T* values, T* table, const I* indices, Loops<row_arr
   };
   const index_t left = cols - index_t(at.inner) * width;
   if (stride(row_indices) == 0) return move(0, left);
-  for (index_t k = 0; k < width && k < left; ++k) move(k, 1);  // each has an index of its own
+  for (index_t k = 0; k < width && k < left; ++k) move(k, 1);  // each element has its own index
 }
 
 /// @param values  [i.., r..]
@@ -84,7 +84,7 @@ std::optional<I> move_rows(T* values, const Shape& extents, const Shape& value_s
   return std::nullopt;
 }
 
-/// Elements as bytes: types of equal size and alignment share kernels.
+/// Elements as bytes, so that types of equal size and alignment share kernels.
 template <class T>
 typename BytesOf<std::remove_const_t<T>>::type* as_bytes(T* data) {
   using Bytes = typename BytesOf<std::remove_const_t<T>>::type;
@@ -95,13 +95,13 @@ typename BytesOf<std::remove_const_t<T>>::type* as_bytes(T* data) {
 
 namespace kernels {
 
-/// out[i.., r..] = table[indices[i..] - first, r..], zeros for a row that is not here; in the order
-/// of the current stream.
+/// out[i.., r..] = table[indices[i..] - first, r..], zeros for rows that are not local, in the
+/// order of the current stream.
 ///
 /// @param table    [rows, r..]
-/// @param indices  [i..]; what waits on the host next reports one that is not in [0, total)
+/// @param indices  [i..]; an index outside [0, total) is reported by the next wait on the host
 /// @param out      [i.., r..]; overlaps neither
-/// @return no index: none has been looked at yet
+/// @return no index, as the indices have not been checked yet
 /// @cost   one launch
 /// @throws Error if the launch fails
 template <class I, class T>
@@ -113,8 +113,9 @@ std::optional<I> gather_rows(On<Cuda>, const Strided<const T>& table,
                                            table.extents, table.strides, range);
 }
 
-/// table[indices[i..] - first, r..] += values[i.., r..], likewise; nothing for a row that is not
-/// here. In no order: where indices repeat, sums of floats differ by rounding from run to run.
+/// table[indices[i..] - first, r..] += values[i.., r..], likewise; rows that are not local are
+/// skipped. The order is unspecified: if indices repeat, sums of floats differ by rounding between
+/// runs.
 ///
 /// @param values   [i.., r..]
 /// @param table    [rows, r..]; overlaps neither

@@ -1,5 +1,5 @@
-// C = A · B on a GPU: through cuBLASLt for the element types that it knows, by a kernel of our own
-// for integers.
+// C = A · B on a GPU: with cuBLASLt for the element types that it supports, by tiled_gemm.hpp for
+// integers.
 #pragma once
 
 #include <type_traits>
@@ -17,7 +17,7 @@ template <class T>
 void gemm_matrices(const kernels::Matrix<const T>& a, const kernels::Matrix<const T>& b,
                    const kernels::Matrix<T>& c, const kernels::Batches& batches);
 
-/// The same for any type of that kind and size: `long` and `long long` are the same integers.
+/// The same for any type of equal kind and size: `long` and `long long` are the same integers.
 template <class T>
 void gemm_elements(const kernels::Matrix<const T>& a, const kernels::Matrix<const T>& b,
                    const kernels::Matrix<T>& c, const kernels::Batches& batches) {
@@ -43,18 +43,18 @@ namespace kernels {
 /// Writes A · B to C, in the order of the current stream.
 ///
 /// Sums of 16-bit floats are accumulated in float and rounded once; integers wrap; floats are
-/// multiplied as such unless `cuda::allow_tf32`.
+/// multiplied in full precision unless `cuda::allow_tf32`.
 ///
 /// @param a  [m, k], any strides; read in place where one of them is 1, else packed
 /// @param b  [k, n], likewise
-/// @param c  [m, n], its columns next to each other; must not overlap a or b
-/// @throws Error  if cuBLASLt cannot do it, or there is no memory for its workspace
+/// @param c  [m, n] with contiguous rows; must not overlap a or b
+/// @throws Error  if cuBLASLt cannot compute it, or there is no memory for its workspace
 template <class T>
 void gemm(On<Cuda>, const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
   cuda::detail::gemm_elements(a, b, c, Batches{});
 }
 
-/// Several products of matrices of equal extents and strides, in one launch (of up to 65535).
+/// A batch of products of matrices of equal extents and strides, in one launch per 65535 products.
 template <class T>
 void gemm_batched(On<Cuda>, const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c,
                   const Batches& batches) {

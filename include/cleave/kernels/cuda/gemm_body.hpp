@@ -1,4 +1,4 @@
-// Matrix products on a GPU: through cuBLASLt, or by a kernel of our own.
+// Matrix products on a GPU: with cuBLASLt, or by the kernel of tiled_gemm.hpp.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace cleave {
 
 namespace cuda::detail {
 
-/// A dense copy of the matrices of a batch.
+/// A contiguous copy of the matrices of a batch.
 template <class T>
 class PackedMatrix {
  public:
@@ -44,8 +44,8 @@ class PackedMatrix {
   kernels::Matrix<const T> matrix_;
 };
 
-/// A product in as many parts as cuBLASLt takes.
-/// @throws Error if it cannot do it, with these operands
+/// A product in parts that cuBLASLt's limits allow.
+/// @throws Error if cuBLASLt cannot compute it with these operands
 template <class T>
 void cublaslt_gemm_in_parts(const kernels::Matrix<const T>& a, const kernels::Matrix<const T>& b,
                             const kernels::Matrix<T>& c, const kernels::Batches& batches) {

@@ -1,7 +1,7 @@
-// Starts kernels on the current stream of the calling thread.
+// Launches kernels on the current stream of the calling thread.
 //
-// What needs a device compiler is in kernels/cuda/ alone; the rest of the CUDA side calls the
-// runtime, which any compiler can.
+// Only kernels/cuda/ needs a device compiler; all other CUDA code only calls the runtime API, which
+// any compiler can.
 #pragma once
 
 #include <utility>
@@ -19,14 +19,14 @@
 
 namespace cleave::cuda {
 
-/// Threads of a block, unless a kernel has reasons for another number.
+/// Threads per block, unless a kernel needs another number.
 inline constexpr int block_threads = 256;
 
 /// Enqueues `kernel(args..)` on the current stream; returns at once.
 ///
-/// @param operation  what the user called, for errors
-/// @param blocks     of the grid, each extent at least 1
-/// @throws Error     if the launch fails, or something that ran before it has failed
+/// @param operation  the user's call, for errors
+/// @param blocks     extents of the grid, each at least 1
+/// @throws Error     if the launch fails, or work enqueued before it has failed
 template <class... Parameters, class... Args>
 void launch(const char* operation, void (*kernel)(Parameters...), dim3 blocks, dim3 threads,
             Args&&... args) {
@@ -37,7 +37,7 @@ void launch(const char* operation, void (*kernel)(Parameters...), dim3 blocks, d
   check(cudaLaunchKernelEx(&config, kernel, Parameters(args)...), operation);
 }
 
-/// The same with a thread for each of `steps`, or for each group of `per_thread`. @pre steps > 0
+/// The same with one thread per step, or per group of `per_thread` steps. @pre steps > 0
 template <class... Parameters, class... Args>
 void launch_steps(const char* operation, void (*kernel)(Parameters...), index_t steps,
                   int per_thread, Args&&... args) {

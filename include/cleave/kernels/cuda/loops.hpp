@@ -1,9 +1,9 @@
-// Nested loops over several strided arrays, as the host plans them and as threads walk them.
+// Nested loops over several strided arrays: the plan of the host, and its iteration by threads.
 //
-// The host sorts and merges the dimensions (`LoopNest`), so that what is dense becomes one loop.
-// A kernel numbers the steps of all loops from 0 and gives one to each thread (`Loops`), which
-// finds its place by multiplications: numbers have 32 bits, and arrays with more steps are handled
-// in pieces. Offsets have 64 bits.
+// The host sorts and merges the dimensions (`LoopNest`), so that contiguous dimensions become one
+// loop. A kernel numbers the steps of all loops from 0 and assigns one to each thread (`Loops`),
+// which computes its offsets by multiplications: step numbers have 32 bits, and arrays with more
+// steps are processed in pieces. Offsets have 64 bits.
 #pragma once
 
 #include <array>
@@ -19,17 +19,17 @@ namespace cleave::cuda::detail {
 
 using cleave::detail::magnitude;
 
-/// The most loops: one per dimension and one over the bytes of an element.
+/// The largest number of loops: one per dimension and one over the bytes of an element.
 inline constexpr int max_loops = max_dims + 1;
 
-/// Loops over N arrays, at least one. Array 0 decides on their order: the host's plan.
+/// The host's plan: loops over N arrays, at least one loop. Array 0 determines their order.
 template <int N>
 struct LoopNest : cleave::detail::MergedLoops<N> {
   using Base = cleave::detail::MergedLoops<N>;
   using Base::dims, Base::extents, Base::strides;
-  index_t start[N] = {};  ///< where each array begins, in elements
+  index_t start[N] = {};  ///< offset of the first step in each array, in elements
 
-  /// Loops by descending strides of array 0, merged where they continue each other in all arrays.
+  /// Loops by descending strides of array 0, merged where they continue one another in all arrays.
   /// @pre no extent is 0
   LoopNest(const Shape& shape, const std::array<const Shape*, std::size_t(N)>& of) {
     std::array<index_t, std::size_t(N)> step;
@@ -43,7 +43,7 @@ struct LoopNest : cleave::detail::MergedLoops<N> {
 
   int inner() const { return dims - 1; }
 
-  /// Whether the innermost loop runs through neighbours in all arrays.
+  /// Whether the innermost loop has stride 1 in all arrays.
   bool inner_is_dense() const {
     for (int k = 0; k < N; ++k)
       if (strides[k][inner()] != 1) return false;
@@ -56,7 +56,7 @@ struct LoopNest : cleave::detail::MergedLoops<N> {
     return n;
   }
 
-  /// Whether rows of array k are neighbours, and begin at multiples of `width`.
+  /// Whether rows of array k are contiguous and begin at multiples of `width`.
   bool rows_are_packs(int k, int width) const {
     return strides[k][inner()] == 1 && outer_strides_are_multiples(k, width);
   }
@@ -66,7 +66,7 @@ struct LoopNest : cleave::detail::MergedLoops<N> {
     return true;
   }
 
-  /// Counts in parts of elements: an element has `parts`, one after the other.
+  /// Changes the unit to parts of elements: an element has `parts` contiguous parts.
   void split_elements(index_t parts) {
     for (int k = 0; k < N; ++k)
       for (int d = 0; d < dims; ++d) strides[k][d] *= parts;
@@ -75,7 +75,8 @@ struct LoopNest : cleave::detail::MergedLoops<N> {
     Base::merge(parts, step);
   }
 
-  /// Counts in groups of elements. @pre `inner_is_dense`; `parts` divides extent and other strides
+  /// Changes the unit to groups of `parts` elements. @pre `inner_is_dense`; `parts` divides the
+  /// extent of the innermost loop and all other strides
   void join_elements(index_t parts) {
     extents[inner()] /= parts;
     for (int k = 0; k < N; ++k)
@@ -91,7 +92,7 @@ struct LoopNest : cleave::detail::MergedLoops<N> {
     }
   }
 
-  /// Takes loop d out: the nest runs for its first index. @pre there is another one
+  /// Removes loop d: the nest runs for its first index only. @pre there is another loop
   void remove(int d) {
     for (; d < inner(); ++d) {
       extents[d] = extents[d + 1];
@@ -101,16 +102,16 @@ struct LoopNest : cleave::detail::MergedLoops<N> {
   }
 };
 
-/// The most steps that a kernel numbers.
+/// Kernels have fewer steps than this.
 inline constexpr index_t max_steps = index_t{1} << 31;
 
-/// Calls launch(nest) for parts that have fewer steps, outer loops being halved before inner ones.
+/// Calls launch(nest) for pieces of fewer than `max_steps` steps, halving outer loops first.
 template <int N, class Launch>
 void in_pieces(const LoopNest<N>& nest, const Launch& launch) {
   if (nest.size() < max_steps) return launch(nest);
   int d = 0;
   while (nest.extents[d] == 1) ++d;
-  constexpr index_t unit = 1024;  // keeps what vector accesses rely on
+  constexpr index_t unit = 1024;  // keeps the alignment for vectorised accesses
   index_t half = nest.extents[d] / 2;
   if (d == nest.inner()) half = half / unit * unit;
   LoopNest<N> head = nest, tail = nest;
@@ -121,7 +122,7 @@ void in_pieces(const LoopNest<N>& nest, const Launch& launch) {
   in_pieces(tail, launch);
 }
 
-/// Quotients by a number that is the same for all threads: a multiplication and a shift.
+/// Division by a number that is the same for all threads: a multiplication and a shift.
 class FastDivision {
  public:
   FastDivision() = default;
@@ -141,14 +142,14 @@ class FastDivision {
   std::uint32_t shift_ = 0;
 };
 
-/// Where a step of the loops is: its offset in each array, and its index in the innermost loop.
+/// The position of a step: its offset in each array, and its index in the innermost loop.
 template <int N>
 struct Place {
   index_t offset[N];
   std::uint32_t inner;
 };
 
-/// The loops as kernels get them, innermost first.
+/// The loops as passed to kernels, innermost first.
 template <int N>
 struct Loops {
   int dims = 1;
@@ -157,7 +158,7 @@ struct Loops {
   index_t strides[N][max_loops] = {};
   index_t start[N] = {};
 
-  /// @param width  elements of the innermost loop that are one step; the last may have fewer
+  /// @param width  elements of the innermost loop per step; the last step may have fewer
   /// @pre fewer than `max_steps` steps
   explicit Loops(const LoopNest<N>& nest, int width = 1) : dims(nest.dims) {
     for (int d = 0; d < dims; ++d) {
@@ -185,7 +186,7 @@ struct Loops {
   }
 
  private:
-  /// A recursion over constants: parameters of a kernel must not be indexed by variables.
+  /// Recursion over constants: kernel parameters indexed by variables would go to local memory.
   template <int D>
   CLEAVE_HOST_DEVICE void descend(std::uint32_t step, Place<N>& place) const {
     const bool last = D + 1 == max_loops || D + 1 >= dims;

@@ -1,7 +1,7 @@
 // One pass over any number of arrays on a GPU: out[i] = f(a[i], b[i], ..).
 //
-// Threads run along the innermost dimension of the result. A large input that runs along another
-// one is transposed first: read in place, it would waste most of what memory delivers.
+// Threads follow the innermost dimension of the result. A large input that is contiguous along
+// another dimension is transposed first: read in place, its accesses would not be coalesced.
 #pragma once
 
 #include <array>
@@ -21,10 +21,10 @@ namespace cleave {
 
 namespace cuda::detail {
 
-/// From so many elements on, a pass over transposed ones takes longer than one more launch.
+/// From this number of elements on, uncoalesced reads cost more than another launch.
 inline constexpr index_t min_transposed = index_t{1} << 18;
 
-/// The dimension with the smallest stride, among those that have one and do not repeat; else -1.
+/// The dimension with the smallest nonzero stride and an extent above 1; -1 if there is none.
 inline int innermost_dim(const Shape& extents, const Shape& strides) {
   int inner = -1;
   for (int d = 0; d < extents.dims; ++d)
@@ -34,8 +34,8 @@ inline int innermost_dim(const Shape& extents, const Shape& strides) {
   return inner;
 }
 
-/// Dense strides for the elements of an array, in the order of another one's dimensions; what
-/// repeats still does.
+/// Contiguous strides for the elements of an array, in the order of dimensions given by the strides
+/// `order`; strides of 0 are kept.
 inline Shape strides_like(const Shape& extents, const Shape& strides, const Shape& order) {
   Shape result = Shape::filled(extents.dims, 0);
   const Shape inner_last = cleave::detail::descending_order(extents.dims, std::array{&order});
@@ -49,8 +49,8 @@ inline Shape strides_like(const Shape& extents, const Shape& strides, const Shap
   return result;
 }
 
-/// An input of a map to `extents`, or a dense copy that runs along the same dimension as the
-/// result. @param kept  takes the copy's memory
+/// An input of a map over `extents`, or a copy that is contiguous along the same dimension as the
+/// result. @param kept  takes ownership of the copy
 template <class T>
 kernels::Strided<const T> transposed(const kernels::Strided<const T>& in, const Shape& extents,
                                      const Shape& out_strides,
@@ -60,7 +60,7 @@ kernels::Strided<const T> transposed(const kernels::Strided<const T>& in, const 
   if (along < 0 || crossed < 0 || along == crossed || in.strides[along] == 0 ||
       extents[along] < least_tile_side || extents[crossed] < least_tile_side)
     return in;
-  Shape stored = extents;  // what repeats is copied once
+  Shape stored = extents;  // repeated elements are copied once
   for (int d = 0; d < extents.dims; ++d)
     if (in.strides[d] == 0) stored[d] = 1;
   if (stored.product() < min_transposed) return in;
@@ -99,7 +99,7 @@ namespace kernels {
 /// Writes f of the inputs' elements to every element of `out`, in the order of the current stream.
 ///
 /// @param f    callable in device code: a functor, or a lambda marked __device__
-/// @param out  overlaps no input
+/// @param out  must not overlap an input
 /// @param in   arrays in device memory with strides for the extents of `out`, 0 along dimensions
 ///             that repeat; or a `Scalar`
 /// @cost  one launch per 2^31 elements; bytes move once, those of large transposed inputs twice

@@ -29,14 +29,14 @@ __global__ void map_indexed_kernel(F f, Loops<2 + int(sizeof...(In))> loops, std
 
 namespace kernels {
 
-/// out[i] = f(index, in[i]..), where `index` is the row-major one of an element in a global array,
+/// out[i] = f(index, in[i]..), where `index` is the element's row-major index in the global array;
 /// in the order of the current stream.
 ///
 /// @param f      callable in device code, trivially copyable
 /// @param box    global indices of the elements
 /// @param shape  global extents
-/// @param out    of the box's extents, in device memory; overlaps an input only where they are the
-///               same view
+/// @param out    of the box's extents, in device memory; may be the same view as an input, must not
+///               overlap otherwise
 /// @param in     likewise
 /// @cost   one launch per 2^31 elements
 /// @throws Error if a launch fails

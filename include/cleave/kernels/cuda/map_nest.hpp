@@ -1,9 +1,9 @@
-// The pass over arrays behind maps, copies and fills on a GPU: out[i] = f(a[i], b[i], ..) for the
-// steps of a nest of loops.
+// The elementwise pass behind maps, copies and fills on a GPU: out[i] = f(a[i], b[i], ..) for the
+// steps of a loop nest.
 //
-// A thread takes a few packs of neighbours; where an array's rows are not dense or not aligned,
-// single elements. Loads precede stores, so that they overlap. Strides of 0 repeat elements, and
-// numbers travel with the launch.
+// A thread processes a few packs of contiguous elements, or single elements if rows of an array are
+// not contiguous or not aligned. All loads precede the stores, so that they overlap. Strides of 0
+// repeat elements; scalars are passed as kernel parameters.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace cleave::cuda::detail {
 
-/// An input that is a number.
+/// A scalar input.
 template <class T>
 struct Value {
   using Element = T;
@@ -31,14 +31,14 @@ struct Value {
   __device__ T element(index_t) const { return value; }
 };
 
-/// An input in memory.
+/// An input in device memory.
 template <class T>
 struct Elements {
   using Element = T;
 
   const T* data;
 
-  /// V elements from `offset` on, a pack; one, V times, if it repeats.
+  /// The pack of V elements at `offset`; the element there V times if it repeats.
   template <int V>
   __device__ Pack<T, V> load(index_t offset, bool repeats) const {
     if (repeats) return Value<T>{data[offset]}.template load<V>(0, true);
@@ -54,7 +54,7 @@ __device__ Pack<R, V> apply_to_packs(const F& f, const Packs&... in) {
   return out;
 }
 
-/// What a thread does at a time: one pack of the map, or one element.
+/// One step of a thread: a pack of the map, or an element.
 template <bool Packed, class R, class F, class... In>
 struct MapStep {
   static constexpr int width = Packed ? pack_width<R, typename In::Element...>() : 1;
@@ -77,7 +77,7 @@ struct MapStep {
     else out[offset] = results.values[0];
   }
 
-  /// The first `count` elements of a pack.
+  /// Computes the first `count` elements of a pack.
   template <int... K>
   __device__ void part(const Place<arrays>& at, index_t count, std::integer_sequence<int, K...>,
                        const F& f, const In&... in) const {
@@ -88,8 +88,8 @@ struct MapStep {
 };
 
 /// @param loops  array 0 is `out`; a step of the innermost loop is a pack, or an element
-/// @param steps  of all loops
-/// @param whole  so many steps are full for sure
+/// @param steps  number of steps of all loops
+/// @param whole  the first `whole` steps are known to be full
 /// @param cols   elements of the innermost loop
 template <bool Packed, class F, class R, class... In>
 __global__ void map_kernel(F f, Loops<1 + int(sizeof...(In))> loops, std::uint32_t steps,
@@ -136,7 +136,7 @@ void launch_map(const char* operation, const F& f, const LoopNest<1 + int(sizeof
   });
 }
 
-/// Whether packs of V elements serve array k of a nest.
+/// Whether array k of a nest can be accessed in packs of V elements.
 template <int V, int N, class T>
 bool packs_serve(const LoopNest<N>& nest, int k, const Elements<T>& in) {
   return nest.strides[k][nest.inner()] == 0 ||
@@ -147,7 +147,7 @@ bool packs_serve(const LoopNest<N>&, int, const Value<T>&) {
   return true;
 }
 
-/// Whether packs of V elements serve all arrays, and are filled by what is in a row.
+/// Whether all arrays can be accessed in packs of V elements, and rows fill most packs.
 template <int V, int N, class R, int... K, class... In>
 bool packs_serve_all(const LoopNest<N>& nest, R* out, std::integer_sequence<int, K...>,
                      const In&... in) {
@@ -156,7 +156,7 @@ bool packs_serve_all(const LoopNest<N>& nest, R* out, std::integer_sequence<int,
          packs_serve<V>(nest, 0, Elements<R>{out}) && (packs_serve<V>(nest, K + 1, in) && ...);
 }
 
-/// The map of a nest whose array 0 is `out`, in the widest accesses that all arrays allow.
+/// The map of a nest whose array 0 is `out`, with vectorised accesses if all arrays allow them.
 template <class F, class R, class... In>
 void map_nest(const char* operation, const F& f, const LoopNest<1 + int(sizeof...(In))>& nest,
               R* out, const In&... in) {

@@ -1,4 +1,4 @@
-// Categories drawn with given weights, for arrays in a GPU's memory.
+// Categories drawn with given weights, for arrays in device memory.
 #pragma once
 
 #include <optional>
@@ -12,9 +12,9 @@
 
 namespace cleave::kernels {
 
-/// The same as on the host, where it is computed.
+/// The same as on the host, where the draws are computed.
 ///
-/// @cost the weights are copied to the host, which waits for them, and the categories back
+/// @cost copies the weights to the host, which waits for them, and the categories back
 template <class T>
 std::optional<std::string> multinomial_rows(On<Cuda>, const Strided<const T>& weights,
                                             index_t row, const RandomState& state,

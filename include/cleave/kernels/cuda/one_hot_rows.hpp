@@ -1,4 +1,4 @@
-// Rows of zeros with a single one, on a GPU: class indices as vectors.
+// Class indices as one-hot vectors on a GPU: rows of zeros with a single one.
 #pragma once
 
 #include <array>
@@ -36,10 +36,10 @@ namespace kernels {
 
 /// out[.., c] = (indices[..] == classes.first + c), in the order of the current stream.
 ///
-/// @param indices  any extents and strides; what waits on the host next reports one that is not in
-///                 [0, classes.total), whose row is zero
-/// @param columns  of `out`, which is row-major without gaps: one row per index
-/// @return no index: none has been looked at yet
+/// @param indices  any extents and strides; an index outside [0, classes.total) gives a zero row
+///                 and is reported by the next wait on the host
+/// @param columns  columns of `out`, which is row-major and contiguous, with one row per index
+/// @return no index, as the indices have not been checked yet
 /// @cost   two launches
 /// @throws Error if a launch fails
 template <class I, class T>

@@ -1,9 +1,9 @@
-// Where the first elements of an order are along a dimension, on a GPU.
+// The indices of the first elements in sorted order along a dimension, on a GPU.
 //
-// A bitonic network (K. Batcher: Sorting networks and their applications. AFIPS 32 (1968)) whose
-// merges begin with a comparison of mirrored places: then all comparisons have one direction, and a
-// line of any length is sorted as one of a power of two whose missing elements come last. Steps
-// within a tile are made in shared memory, several lines at a time if these are short.
+// A bitonic sorting network (K. Batcher: Sorting networks and their applications. AFIPS 32 (1968))
+// whose merges begin with comparisons of mirrored places: all comparisons then have the same
+// direction, and a line of any length is sorted like one of the next power of two, whose missing
+// elements come last. Steps within a tile use shared memory, for several lines if these are short.
 #pragma once
 
 #include <cstddef>
@@ -20,18 +20,18 @@ namespace cleave {
 
 namespace cuda::detail {
 
-/// Places of a tile: two for each thread of a block.
+/// The number of places in a tile: two per thread of a block.
 inline constexpr int order_tile = 2 * block_threads;
 
-/// Lines that are sorted: each has 2^width places, of which the first n are elements.
+/// The lines to sort: each has 2^width places, of which the first n have elements.
 template <class T>
 struct OrderedLines {
   const T* elements;
-  index_t* order;  ///< indices in a line, n per line
+  index_t* order;  ///< indices of elements in their line, n per line
   Loops<2> lines;  ///< array 0 is the elements, array 1 the order
   std::uint32_t count;
   index_t n;
-  index_t step;  ///< between elements of a line
+  index_t step;  ///< stride between elements of a line
   int width;
   bool descending;
 
@@ -45,17 +45,17 @@ struct OrderedLines {
   }
 };
 
-/// The two places that pair number `pair` of a step compares, the lower one first.
+/// The two places that comparison number `pair` of a step compares, the lower one first.
 struct PlacePair {
   index_t low, high;
 
-  /// The first step of a merge to runs of 2^log places.
+  /// For the first step of a merge to runs of 2^log places.
   CLEAVE_HOST_DEVICE static PlacePair mirrored(index_t pair, int log) {
     const index_t half = index_t{1} << (log - 1);
     const index_t low = (pair >> (log - 1) << log) + (pair & (half - 1));
     return {low, low ^ (2 * half - 1)};
   }
-  /// Another one: places 2^log apart.
+  /// For the other steps, which compare places 2^log apart.
   CLEAVE_HOST_DEVICE static PlacePair apart(index_t pair, int log) {
     const index_t low = (pair >> log << (log + 1)) + (pair & ((index_t{1} << log) - 1));
     return {low, low + (index_t{1} << log)};
@@ -67,7 +67,7 @@ template <class T>
 __device__ void compare_in_tile(const OrderedLines<T>& x, index_t begin, index_t* indices,
                                 const PlacePair& pair) {
   __syncthreads();
-  if (!x.has_element(begin + pair.high)) return;  // a missing element stays where it is
+  if (!x.has_element(begin + pair.high)) return;  // missing elements stay in place
   index_t &a = indices[pair.low], &b = indices[pair.high];
   if (!x.order_of(begin + pair.low)(b, a)) return;
   const index_t c = a;
@@ -75,7 +75,7 @@ __device__ void compare_in_tile(const OrderedLines<T>& x, index_t begin, index_t
   b = c;
 }
 
-/// Ends merges within a tile: steps of places 2^log apart and less.
+/// Finishes merges within a tile: the steps that compare places 2^log apart and less.
 template <class T>
 __device__ void end_merges(const OrderedLines<T>& x, index_t begin, index_t* indices, int log) {
   for (; log >= 0; --log) compare_in_tile(x, begin, indices, PlacePair::apart(threadIdx.x, log));
@@ -84,7 +84,7 @@ __device__ void end_merges(const OrderedLines<T>& x, index_t begin, index_t* ind
 inline constexpr int order_tile_log = 9;
 static_assert(order_tile == 1 << order_tile_log);
 
-/// At first all steps of runs that fit into a tile, later the last steps of merges of longer ones.
+/// First all steps for runs that fit into a tile, later the last steps of merges to longer runs.
 template <class T>
 __global__ void order_tiles_kernel(OrderedLines<T> x, bool is_first) {
   __shared__ index_t indices[order_tile];
@@ -108,7 +108,7 @@ __global__ void order_tiles_kernel(OrderedLines<T> x, bool is_first) {
       x.order[x.line_of(begin + i).offset[1] + x.in_line(begin + i)] = indices[i];
 }
 
-/// A step between places of several tiles.
+/// A step that compares places of different tiles.
 template <class T>
 __global__ void order_step_kernel(OrderedLines<T> x, index_t pairs, bool is_mirrored, int log) {
   const index_t number = index_t(blockIdx.x) * block_threads + index_t(threadIdx.x);
@@ -147,12 +147,12 @@ void order_lines(const OrderedLines<T>& x) {
 
 namespace kernels {
 
-/// Writes the indices of the first elements of every line along `dim`, largest or smallest first:
-/// as many as `out` has, in the order of the current stream. Those that the host writes.
+/// Writes the indices of the largest or smallest elements of every line along `dim`, in order, as
+/// many as `out` has; in the order of the current stream. The same indices as on the host.
 ///
-/// @param out  the extents of x but for that of `dim`, which is at most that of x
+/// @param out  has the extents of x, except along `dim`, where its extent is at most that of x
 /// @cost       sorts whole lines: one launch for lines of up to 512 elements, about k^2 / 2 for
-///             2^k times as many; memory for an index per element of x
+///             lines of 2^k · 512; memory for one index per element of x
 /// @throws Error if a launch fails, or there is no memory
 template <class T>
 void ordered_indices(On<Cuda>, const Strided<const T>& x, int dim, bool descending,

@@ -1,4 +1,4 @@
-// Elements that a thread loads and stores at once: up to 16 bytes per access.
+// Vectorised loads and stores: packs of elements that a thread accesses at once, up to 16 bytes.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@ constexpr std::size_t alignment_of_pack(std::size_t bytes) {
   return bytes < access_bytes ? bytes : access_bytes;
 }
 
-/// V neighbours, aligned as the access that moves them: complex<double>, too, at 16 bytes.
+/// V contiguous elements, with the alignment of the access; 16 bytes for complex<double> too.
 template <class T, int V>
 struct alignas(alignment_of_pack(V * sizeof(T))) Pack {
   T values[V];
 };
 
-/// V elements at `from`. @pre aligned as packs are
+/// The V elements at `from`. @pre `from` has the alignment of a pack
 template <int V, class T>
 CLEAVE_HOST_DEVICE Pack<T, V> load_pack(const T* from) {
   return *reinterpret_cast<const Pack<T, V>*>(from);
@@ -32,13 +32,13 @@ CLEAVE_HOST_DEVICE void store_pack(T* to, const Pack<T, V>& pack) {
   *reinterpret_cast<Pack<T, V>*>(to) = pack;
 }
 
-/// Up to V elements along a loop: one access where all of them are there and lie as packs do, else
-/// one by one.
+/// Up to V elements along a loop: one access if there are V and they form an aligned pack, else one
+/// access per element.
 template <int V>
 struct Run {
   bool packed;     ///< whether full runs are packs
-  index_t stride;  ///< from one element to the next
-  index_t count;   ///< how many are there; may be more than V
+  index_t stride;  ///< between elements
+  index_t count;   ///< number of elements left; may be more than V
 
   CLEAVE_HOST_DEVICE bool full() const { return count >= V; }
 
@@ -58,14 +58,14 @@ struct Run {
   }
 };
 
-/// Whether packs of V elements may be accessed at `data` and at all multiples of V behind it.
+/// Whether packs of V elements may be accessed at `data` and at all multiples of V after it.
 template <int V, class T>
 bool aligned_for(const T* data) {
   return reinterpret_cast<std::uintptr_t>(data) % alignof(Pack<T, V>) == 0;
 }
 
-/// How many elements of the largest of some types fill an access. With more of them a pack would
-/// take two accesses, and threads that follow each other would use half of each sector of memory.
+/// The number of elements of the largest type that fill an access. A wider pack would need two
+/// accesses, in each of which consecutive threads would use half of every memory sector.
 template <class... T>
 constexpr int pack_width() {
   std::size_t most = 1;
@@ -73,7 +73,7 @@ constexpr int pack_width() {
   return most < access_bytes ? int(access_bytes / most) : 1;
 }
 
-/// How many packs a thread has under way at once, so that enough of memory is asked for.
+/// The number of packs that a thread loads before it uses them, to have enough loads in flight.
 template <int V, class... T>
 constexpr int packs_per_thread() {
   std::size_t most = 1;
@@ -90,7 +90,7 @@ constexpr auto word_of() {
   else if constexpr (N == 8) return std::uint64_t{};
   else if constexpr (N == 16) return Pack<std::uint64_t, 2>{};
 }
-/// An unsigned integer of N bytes; for 16, a pair of them that one access moves.
+/// An unsigned integer of N bytes; for 16, a pair of 8-byte integers moved by one access.
 template <int N>
 using word_t = decltype(word_of<N>());
 

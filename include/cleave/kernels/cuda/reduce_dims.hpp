@@ -1,8 +1,8 @@
 // Sums, products, maxima and minima over some dimensions of an array on a GPU.
 //
-// The order of the operations depends on extents, strides and the device alone: same bits in every
-// run. Threads sum few elements each and meet in trees, so that rounding errors stay small; 16-bit
-// floats are accumulated in float.
+// The order of operations depends on extents, strides and the device alone: the same bits in every
+// run. Each thread sums few elements, and threads combine in trees, so that rounding errors stay
+// small; 16-bit floats are accumulated in float.
 #pragma once
 
 #include <cleave/core/dtype.hpp>
@@ -15,7 +15,7 @@ namespace cleave {
 
 namespace cuda::detail {
 
-/// Elements under Op, summed as A.
+/// Reduces elements by Op, accumulated in A.
 template <class Op, class A>
 struct ElementReduction {
   using Total = A;
@@ -29,7 +29,7 @@ struct ElementReduction {
   CLEAVE_HOST_DEVICE static A combine(const A& a, const A& b) { return Fold::combine(a, b); }
 };
 
-/// Results that are written after a last function.
+/// Stores results after applying an epilogue.
 template <class R, class Epilogue>
 struct ElementResult {
   R* out;
@@ -49,11 +49,11 @@ namespace kernels {
 ///
 /// @tparam Op  Sum, Product, Max or Min
 /// @param in   any extents and strides
-/// @param mask bit d: dimension d disappears
-/// @param out  the remaining dimensions in their order, row-major without gaps; identity elements
-///             where there is nothing to reduce
+/// @param mask bit d: dimension d is reduced
+/// @param out  the remaining dimensions in order, row-major and contiguous; identity elements if
+///             there is nothing to reduce
 /// @param epilogue  applied to each result before it is rounded to R
-/// @cost  one launch, two where few results have many elements; memory for the partial results
+/// @cost  one launch; two, and memory for partial results, if few results have many elements
 /// @throws Error if a launch fails, or there is no memory for partial results
 template <class Op, class T, class R, class Epilogue = Same>
 void reduce_dims(On<Cuda>, const Strided<const T>& in, unsigned mask, const Strided<R>& out,

@@ -1,9 +1,9 @@
-// What threads do in a reduction over dimensions: along memory and across it.
+// The kernels of reductions over dimensions: along contiguous memory, and across it.
 //
-// A thread reduces elements at fixed distances, several packs of them under way at once; the
-// threads that share a result then meet in shared memory, in a fixed tree. Long reductions are
-// split over blocks, whose partial results are reduced by a second launch. No atomics: the order
-// depends on extents and strides alone.
+// A thread reduces elements at fixed distances, with loads of several packs in flight; the threads
+// that share a result then combine in shared memory, in a fixed tree. Long reductions are split
+// over blocks, whose partial results are reduced by a second launch. There are no atomics: the
+// order depends on extents and strides alone.
 #pragma once
 
 #include <cstdint>
@@ -16,31 +16,31 @@
 
 namespace cleave::cuda::detail {
 
-/// How a reduction is shared out.
+/// The distribution of a reduction over blocks and threads.
 struct ReduceGrid {
   std::uint32_t results = 0;  ///< steps of the kept loops
-  std::uint32_t steps = 0;    ///< of the reduced loops, per result
-  std::uint32_t chunk = 0;    ///< steps of one block
+  std::uint32_t steps = 0;    ///< steps of the reduced loops, per result
+  std::uint32_t chunk = 0;    ///< steps per block
   std::uint32_t splits = 1;   ///< blocks per result
   FastDivision by_splits{};
   std::uint32_t lanes = 1;  ///< threads per result, a power of two
   bool packed = false;      ///< whether full runs are packs
-  index_t cols = 1;         ///< elements of the loop that packs lie along
-  std::uint32_t whole = 0;  ///< so many steps along that loop are full for sure
+  index_t cols = 1;         ///< elements of the loop along which packs lie
+  std::uint32_t whole = 0;  ///< the first `whole` steps along that loop are known to be full
 
-  /// Where partial results go, next to those of other blocks of the same result; null: nowhere.
+  /// The partial results of all blocks, contiguous for each result; null if blocks store results.
   void* partials = nullptr;
   std::uint32_t all_splits = 1;
   std::uint32_t first_split = 0;
-  index_t first_index = 0;  ///< of the reduced elements
+  index_t first_index = 0;  ///< index of the first reduced element
 
-  /// The steps [begin, end) of a block.
+  /// The steps [begin, end) of a split.
   CLEAVE_HOST_DEVICE std::uint32_t begin(std::uint32_t split) const { return split * chunk; }
   CLEAVE_HOST_DEVICE std::uint32_t end(std::uint32_t split) const {
     return steps - begin(split) < chunk ? steps : begin(split) + chunk;
   }
 
-  /// Takes what a block has for the result at `at`.
+  /// Stores a block's sum for the result at `at`.
   template <class Result, class A>
   __device__ void put(const Result& result, std::uint32_t split, index_t at, const A& sum) const {
     if (partials == nullptr) result.put(at, sum);
@@ -48,10 +48,10 @@ struct ReduceGrid {
   }
 };
 
-/// Packs that a thread has under way.
+/// The number of packs that a thread loads before it uses them.
 inline constexpr int reduce_ahead = 4;
 
-/// Takes in V elements whose indices are `index` and, each time, `step` more.
+/// Combines V elements into `sum`; their indices are `index`, index + step, ..
 template <class Reduction, class T, int V>
 __device__ void fold_pack(Pack<typename Reduction::Total, V>& sum, const Pack<T, V>& next,
                           index_t index, index_t step) {
@@ -60,7 +60,7 @@ __device__ void fold_pack(Pack<typename Reduction::Total, V>& sum, const Pack<T,
         Reduction::combine(sum.values[k], Reduction::lift(next.values[k], index + k * step));
 }
 
-/// The same for as many as are there.
+/// The same for the elements of a run that exist.
 template <class Reduction, class T, int V>
 __device__ void fold_run(Pack<typename Reduction::Total, V>& sum, const Run<V>& run, const T* from,
                          index_t index, index_t step) {
@@ -71,8 +71,8 @@ __device__ void fold_run(Pack<typename Reduction::Total, V>& sum, const Run<V>& 
           Reduction::combine(sum.values[k], Reduction::lift(next.values[k], index + k * step));
 }
 
-/// Combines the sums of `lanes` threads that are `distance` apart; the first of them has the
-/// result. Called by all threads of the block.
+/// Combines the sums of `lanes` threads that are `distance` apart; the first of these threads gets
+/// the result. Called by all threads of the block.
 template <class Reduction, int V>
 __device__ void fold_lanes(Pack<typename Reduction::Total, V>& sum, std::uint32_t lane,
                            std::uint32_t lanes, std::uint32_t distance) {
@@ -98,10 +98,10 @@ __device__ Pack<typename Reduction::Total, V> identity_pack() {
   return sum;
 }
 
-/// Threads that share a result read neighbours.
+/// Reduces along contiguous memory: threads that share a result read adjacent packs.
 ///
-/// @tparam Reduction  `Total`, and how elements become one: `identity`, `lift`, `combine`
-/// @tparam Result     what becomes of a sum: `put(place, sum)`
+/// @tparam Reduction  has `Total`, and `identity`, `lift` and `combine` to compute it
+/// @tparam Result     stores a total: `put(place, sum)`
 /// @param kept        array 0 is `in`, array 1 the result
 /// @param reduced     a step is a run of V elements
 template <int V, class Reduction, class T, class Result>
@@ -142,7 +142,7 @@ __global__ void reduce_along_kernel(const T* in, Loops<2> kept, Loops<1> reduced
   if (lane == 0 && mine < grid.results) grid.put(result, split, at, total.values[0]);
 }
 
-/// Neighbouring threads read neighbours, each for results of its own.
+/// Reduces across contiguous memory: consecutive threads read adjacent packs of different results.
 ///
 /// @param kept     array 0 is `in`, array 1 the result; a step is a run of V elements
 /// @param reduced  the elements of a result

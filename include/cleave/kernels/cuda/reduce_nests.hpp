@@ -1,8 +1,8 @@
-// How a reduction over dimensions is shared out among blocks and threads: the host's part.
+// The host side of reductions over dimensions: their distribution over blocks and threads.
 //
-// Memory is read along the reduced dimensions where those have the smallest stride, across them
-// otherwise. As many threads share a result as it takes to fill the device; where few results have
-// many elements, several blocks do, and a second launch combines what they have.
+// Memory is read along the reduced dimensions if these have the smallest stride, else across them.
+// As many threads share a result as it takes to fill the device; if few results have many elements,
+// several blocks share a result, and a second launch combines their partial results.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace cleave::cuda::detail {
 
-/// Steps of a thread that are worth a block more, and steps that are enough for one.
+/// The fewest steps per thread that justify another split, and the most steps per thread.
 inline constexpr index_t min_reduce_steps = 16, max_reduce_steps = 1024;
 
 constexpr std::uint32_t power_of_two(index_t least, std::uint32_t most) {
@@ -27,21 +27,21 @@ constexpr std::uint32_t power_of_two(index_t least, std::uint32_t most) {
   return n;
 }
 
-/// Elements that a thread takes at a time: so many that their totals fit into shared memory.
+/// Elements that a thread processes per step, limited so that their totals fit into shared memory.
 template <class T, class Total>
 inline constexpr int reduce_width = [] {
   constexpr int most = int(4 * access_bytes / sizeof(Total));
   return pack_width<T>() < most ? pack_width<T>() : most;
 }();
 
-/// The loops of a reduction of elements T to totals, and how they are walked.
+/// The loops of a reduction of elements T to totals, and how memory is accessed.
 template <class T, class Total>
 struct ReduceNests {
   static constexpr int width = reduce_width<T, Total>;
 
   LoopNest<2> kept;     ///< array 0 is the input, array 1 the result
-  LoopNest<1> reduced;  ///< of the input
-  bool along;           ///< packs lie along the reduced loops
+  LoopNest<1> reduced;  ///< array 0 is the input
+  bool along;           ///< whether packs lie along the reduced loops
   bool packed;
 
   ReduceNests(const LoopNest<2>& kept_loops, const LoopNest<1>& reduced_loops, const T* in)
@@ -58,7 +58,7 @@ struct ReduceNests {
     packed = rows && others && aligned_for<width>(in);
   }
 
-  /// Blocks and threads for the reduction as it is.
+  /// The blocks and threads for this reduction.
   ReduceGrid grid() const {
     const int kept_width = along ? 1 : width, reduced_width = along ? width : 1;
     ReduceGrid g;
@@ -70,7 +70,7 @@ struct ReduceNests {
       g.whole = g.cols % width == 0 ? g.steps
                 : reduced.dims == 1 ? std::uint32_t(g.cols / width)
                                     : 0;
-    const index_t fill = index_t(block_threads) * 8 * multiprocessors();  // threads of the device
+    const index_t fill = index_t(block_threads) * 8 * multiprocessors();  // fills the device
     if (along) {
       const index_t few = g.steps < 8 ? g.steps : 8, quarter = g.steps / 4;
       g.lanes = power_of_two(quarter > few ? quarter : few, block_threads);
@@ -104,7 +104,7 @@ struct ReduceNests {
     return g;
   }
 
-  /// Reduces to the result or, if the grid says so, to partial results.
+  /// Reduces to the result, or to `partials` if the grid has them.
   template <class Reduction, class Result>
   void run(const char* operation, const ReduceGrid& g, const T* in, const Result& result) const {
     if (along) return run_along<Reduction>(operation, g, in, result);
@@ -128,14 +128,14 @@ struct ReduceNests {
   }
 };
 
-/// The kept loops as rows of `splits` partial results, in the order of the results.
+/// The kept loops over rows of `splits` partial results, in the order of the results.
 inline LoopNest<2> rows_of_partials(LoopNest<2> kept, index_t splits) {
   for (int d = 0; d < kept.dims; ++d) kept.strides[0][d] = kept.strides[1][d] * splits;
   kept.start[0] = kept.start[1] * splits;
   return kept;
 }
 
-/// Reduces elements of `in` to the results. @pre no loop is empty
+/// Reduces the elements of `in` to the results. @pre no loop is empty
 template <class Reduction, class T, class Result>
 void reduce_nests(const char* operation, const T* in, const LoopNest<2>& kept,
                   const LoopNest<1>& reduced, const Result& result) {
@@ -171,12 +171,12 @@ void reduce_nests(const char* operation, const T* in, const LoopNest<2>& kept,
   });
 }
 
-/// The dimensions of an array by what a reduction does with them.
+/// The kept and the reduced dimensions of an array.
 struct ReduceShapes {
   Shape kept{}, kept_strides{}, out_strides{};
   Shape reduced{}, reduced_strides{};
 
-  /// @param mask  bit d: dimension d is reduced; the others make up a row-major result
+  /// @param mask  bit d: dimension d is reduced; the other dimensions form a row-major result
   ReduceShapes(const Shape& extents, const Shape& strides, unsigned mask) {
     const auto push = [](Shape& shape, index_t value) { shape[shape.dims++] = value; };
     for (int d = 0; d < extents.dims; ++d) {

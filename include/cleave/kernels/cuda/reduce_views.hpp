@@ -1,10 +1,10 @@
 // Elementwise reductions over ranks on a GPU: the arithmetic behind collectives whose operands are
 // views in device memory.
 //
-// Operands are combined in the order given, ((a0 + a1) + a2) + .., element by element: same bits in
-// every run, and the same as on the host, but for products of complex numbers, whose terms a GPU
-// adds without rounding them first. 16-bit types are accumulated in float and rounded once,
-// integers wrap, a NaN is the maximum and the minimum, complex sums are sums of pairs.
+// Operands are combined in the given order, ((a0 + a1) + a2) + .., element by element: the same
+// bits in every run, and the same as on the host, except for products of complex numbers, where a
+// GPU contracts multiply-adds. 16-bit types are accumulated in float and rounded once, integers
+// wrap, maximum and minimum propagate NaNs, complex numbers are added as pairs.
 #pragma once
 
 #include <concepts>
@@ -19,10 +19,10 @@ namespace cleave {
 /// result[i] = operands[0][i] op operands[1][i] op .., for elements [begin, end) in row-major
 /// order, in the order of the current stream. An average divides by the number of operands.
 ///
-/// @pre equal extents and element types, which have such a reduction; all in memory that the
-///      current device reads; `result` overlaps no operand, or is the same view as one
-/// @cost one launch for dense views; for others one per dimension and side that the range cuts,
-///       and a dense copy of operands whose strides differ from each other's
+/// @pre equal extents and element types, which support the reduction; all views in memory that the
+///      current device can read; `result` overlaps no operand, or is the same view as one
+/// @cost one launch for contiguous views; for others one per dimension and side that the range
+///       cuts, and a contiguous copy of operands if their strides differ
 /// @throws Error if a launch fails
 template <std::same_as<Cuda> Device>
 void reduce_range(Device, ReduceOp op, std::span<const ConstView> operands, const View& result,

@@ -28,11 +28,11 @@ namespace cleave {
 
 namespace cuda::detail {
 
-/// Where the operands are, one per rank: usually they travel with the launch.
+/// The addresses of the operands, one per rank: usually passed as kernel parameters.
 struct Operands {
   static constexpr int max_few = 64;
   const void* few[max_few] = {};
-  const void* const* many = nullptr;  ///< in device memory, where there are more
+  const void* const* many = nullptr;  ///< in device memory, if there are more than `max_few`
   int count = 0;
 
   template <class T>
@@ -41,13 +41,13 @@ struct Operands {
   }
 };
 
-/// to[i] = part.few[i]: addresses that come with the launch, as a graph keeps them.
+/// to[i] = part.few[i]: the addresses are kernel parameters, which a graph keeps.
 template <class Address>
 __global__ void store_addresses(Operands part, Address* to) {
   if (int(threadIdx.x) < part.count) to[threadIdx.x] = part.few[threadIdx.x];
 }
 
-/// Neighbours that a thread combines at a time.
+/// The number of contiguous elements that a thread combines per step.
 template <class T>
 inline constexpr int combine_width = pack_width<T>() < 8 ? pack_width<T>() : 8;
 
@@ -66,16 +66,16 @@ __device__ void combine_packs(ReduceOp op, Pack<A, V>& sum, const Pack<T, V>& ne
   else combine_packs<Sum>(sum, next);
 }
 
-/// One kernel serves all reductions of a type, aligned or not: who communicates needs them all.
+/// One kernel for all reductions of a type, aligned or not, as collectives need all of them.
 ///
-/// @param loops  array 0 is `result`, array 1 all operands; a step is a run
+/// @param loops  array 0 is `result`, array 1 is any operand; a step is a run
 /// @param cols   elements of the innermost loop
 /// @param packed whether full runs are packs in all arrays
 template <class T>
 __global__ void combine_kernel(ReduceOp op, Operands operands, Loops<2> loops, std::uint32_t steps,
                                index_t cols, bool packed, T* result) {
   using A = accumulator_t<T>;
-  constexpr int width = combine_width<T>, ahead = 4;  // operands that are read at the same time
+  constexpr int width = combine_width<T>, ahead = 4;  // operands that are loaded together
   const std::uint32_t step = blockIdx.x * blockDim.x + threadIdx.x;
   if (step >= steps) return;
   const auto at = loops.at(step);
@@ -117,8 +117,8 @@ void combine_nest(ReduceOp op, const Operands& operands, std::span<const void* c
   });
 }
 
-/// The same by the views' element type: sums and products of signed integers as of unsigned ones
-/// (both wrap), sums of complex numbers as of pairs, bools as the integers 0 and 1.
+/// The same for a run-time element type: sums and products of signed integers are computed as
+/// unsigned ones (both wrap), sums of complex numbers as pairs, bools as the integers 0 and 1.
 template <std::same_as<Cuda> Device>
 void combine_nest(Device, ReduceOp op, DType type, const Operands& operands,
                   std::span<const void* const> data, LoopNest<2> nest, void* destination) {
@@ -139,14 +139,14 @@ void combine_nest(Device, ReduceOp op, DType type, const Operands& operands,
   });
 }
 
-/// Whether two views visit memory alike. @pre equal extents
+/// Whether two views have the same memory layout. @pre equal extents
 inline bool equal_strides(const Shape& extents, const Shape& a, const Shape& b) {
   for (int d = 0; d < extents.dims; ++d)
     if (extents[d] != 1 && a[d] != b[d]) return false;
   return true;
 }
 
-/// All elements of `result`. @pre at least two operands
+/// Computes all elements of `result`. @pre at least two operands
 template <std::same_as<Cuda> Device>
 void combine_views(Device device, ReduceOp op, std::span<const ConstView> views,
                    const View& result) {
@@ -190,7 +190,7 @@ void combine_views(Device device, ReduceOp op, std::span<const ConstView> views,
   combine_nest(device, op, result.dtype, table, data, nest, result.data);
 }
 
-/// Calls visit(box) for boxes that make up elements [begin, end) in row-major order.
+/// Calls visit(box) for boxes that together cover elements [begin, end) in row-major order.
 template <class Visit>
 void for_boxes(Box box, int dim, index_t begin, index_t end, const Visit& visit) {
   if (begin >= end) return;

@@ -1,4 +1,4 @@
-// Running sums along a dimension on a GPU: a thread per line, so that every line is added up in its
+// Running sums along a dimension on a GPU: one thread per line, so that every line is summed in
 // order, as on the host.
 #pragma once
 
@@ -32,11 +32,11 @@ __global__ void running_sums_kernel(Loops<2> lines, std::uint32_t count, index_t
 
 namespace kernels {
 
-/// out[.., i, ..] = sum of in[.., k, ..] over k <= i, or over k >= i, in the order of the current
-/// stream.
+/// out[.., i, ..] = sum of in[.., k, ..] over k <= i, or over k >= i if `reversed`, in the order of
+/// the current stream.
 ///
 /// @param in   any extents and strides
-/// @param out  of these extents
+/// @param out  the same extents
 /// @cost   one launch per 2^31 lines; few long lines leave most of the GPU idle
 /// @throws Error if a launch fails
 template <class T, class R>

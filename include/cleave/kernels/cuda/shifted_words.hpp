@@ -1,8 +1,8 @@
-// Rows of bytes that are not aligned as the words that move them, in source and destination
-// differently: elements of one or two bytes behind an odd number of others.
+// Copies rows of bytes whose alignment differs between source and destination: elements of one or
+// two bytes at odd offsets.
 //
-// A thread loads the aligned words around the four bytes that it wants and shifts them; what it
-// stores is aligned. Where a word would reach beyond its row, bytes move one by one: no other byte
+// A thread loads the aligned words around the four bytes that it copies and shifts them; its stores
+// are aligned. Where a word would extend beyond its row, bytes are copied one by one: no other byte
 // is read or written.
 #pragma once
 
@@ -14,13 +14,13 @@
 
 namespace cleave::cuda::detail {
 
-/// How many bytes lie between an address and the aligned word that it is in.
+/// The offset of an address in its aligned word, in bytes.
 CLEAVE_HOST_DEVICE inline int skew_of(const void* address) {
   return int(reinterpret_cast<std::uintptr_t>(address) & 3);
 }
 
-/// The words around the four bytes at `from`, for `shifted`: loads are under way before they are
-/// waited for. @param before,after  bytes of the row before `from`, and from there to its end
+/// Loads the words around the four bytes at `from`, for `shifted`; separate, so that several loads
+/// are in flight. @param before,after  bytes of the row before `from`, and from `from` to its end
 CLEAVE_HOST_DEVICE inline std::uint64_t load_around(const std::uint8_t* from, index_t before,
                                                     index_t after) {
   const int skew = skew_of(from);
@@ -33,21 +33,20 @@ CLEAVE_HOST_DEVICE inline std::uint64_t load_around(const std::uint8_t* from, in
     if (k < after) bytes |= std::uint64_t(from[k]) << (8 * (skew + k));
   return bytes;
 }
-/// The four bytes at `from`. @param around  what `load_around` has for them
+/// The four bytes at `from`. @param around  the words from `load_around`
 CLEAVE_HOST_DEVICE inline std::uint32_t shifted(std::uint64_t around, const std::uint8_t* from) {
   return std::uint32_t(around >> (8 * skew_of(from)));
 }
 
-/// Rows that are shorter are copied element by element.
+/// Shorter rows are copied element by element.
 inline constexpr index_t least_shifted_row = 32;
 
-/// Words of a thread that are under way at once.
+/// The number of words that a thread loads before it stores them.
 inline constexpr int shifted_ahead = 4;
 
 /// @param loops  array 0 is `to`, array 1 `from`; a step of the innermost loop is an aligned word
-/// of
-///               `to` that has bytes of the row, or lies behind it
-/// @param steps  of all loops
+///               of `to` that contains bytes of the row, or follows it
+/// @param steps  number of steps of all loops
 /// @param cols   bytes of a row
 template <class Byte>
 __global__ void shifted_rows_kernel(Loops<2> loops, std::uint32_t steps, index_t cols, Byte* to,
@@ -78,12 +77,12 @@ __global__ void shifted_rows_kernel(Loops<2> loops, std::uint32_t steps, index_t
       *reinterpret_cast<std::uint32_t*>(targets[p]) = shifted(around[p], sources[p]);
 }
 
-/// Copies rows of bytes. @pre the innermost loop of the nest, which counts bytes, is dense
+/// Copies rows of bytes. @pre the nest counts bytes, and its innermost loop is contiguous
 template <class Byte>
 void copy_shifted_rows(const LoopNest<2>& nest, Byte* to, const Byte* from) {
   in_pieces(nest, [&](const LoopNest<2>& piece) {
     LoopNest<2> words = piece;
-    words.extents[words.inner()] += 3;  // wherever a row begins in its first word
+    words.extents[words.inner()] += 3;  // whatever the offset of a row in its first word
     const Loops<2> loops(words, 4);
     const std::uint32_t steps = loops.size();
     launch_steps("strided_copy", shifted_rows_kernel<Byte>, steps, shifted_ahead, loops, steps,

@@ -1,10 +1,10 @@
 // Copies between strided views in device memory, and fills: packing, unpacking and transposition.
 //
-// An element is bytes: the loops of a copy are ordered by the destination's strides and merged
-// down to its bytes, so that what moves at once is the widest word that both views allow, whatever
-// the elements are. What is one run of bytes in both is left to the runtime, which copies from and
-// to the host's memory, too; planes that are transposed go through shared memory in tiles; rows
-// that are aligned to one or two bytes are shifted word by word; the rest is the pass of a map.
+// Elements are treated as bytes: the loops of a copy are ordered by the destination's strides and
+// merged down to bytes, so that each access moves the widest word that both views allow, whatever
+// the element type. One run of bytes in both views is copied by the runtime, which can also copy to
+// and from host memory; transposed planes go through shared memory in tiles; rows that are aligned
+// to one or two bytes are shifted word by word; all else is copied as an elementwise map.
 #pragma once
 
 #include <array>
@@ -21,10 +21,10 @@ namespace cleave {
 
 namespace cuda::detail {
 
-/// Planes with a shorter side are no matter for tiles.
+/// Planes with a shorter side are not transposed in tiles.
 inline constexpr index_t least_tile_side = 16;
 
-/// The bytes of a T, aligned as it is: elements of equal size and alignment share kernels.
+/// The bytes of a T, with its alignment, so that types of equal size and alignment share kernels.
 template <class T>
 struct BytesOf {
   using Part = word_t<int(alignof(T))>;
@@ -32,19 +32,19 @@ struct BytesOf {
   using type = std::conditional_t<parts == 1, Part, std::array<Part, parts>>;
 };
 
-/// Sets every element to those bytes.
+/// Sets every element to the given bytes.
 template <class Bytes>
 void fill_bytes(const View& view, const Bytes& bytes);
 
 }  // namespace cuda::detail
 
-// Templates of one type: kernels are compiled where elements are copied, not wherever this file is
-// included.
+// Templates with a single instantiation: kernels are compiled where copies are used, not wherever
+// this file is included.
 
-/// Copies all elements of `source` to `destination`, index by index, in the order of the current
-/// stream; no other byte is read or written.
+/// Copies all elements of `source` to the same indices of `destination`, in the order of the
+/// current stream; no other byte is read or written.
 ///
-/// @pre the views have the same extents and element type and do not overlap; both are memory of
+/// @pre the views have the same extents and element type and do not overlap; both are in memory of
 ///      the current device, or all elements are one run of bytes in both
 /// @cost one launch; bytes move once
 /// @throws Error if the copy cannot be enqueued

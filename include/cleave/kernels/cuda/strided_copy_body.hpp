@@ -19,7 +19,7 @@ namespace cleave {
 
 namespace cuda::detail {
 
-/// The widest word that a copy can move at once. @param nest  counts bytes
+/// The size of the widest word that a copy can move per access. @param nest  counts bytes
 inline int widest_word(const LoopNest<2>& nest, const void* to, const void* from) {
   auto common = std::uint64_t(access_bytes);
   common |= reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
@@ -29,7 +29,7 @@ inline int widest_word(const LoopNest<2>& nest, const void* to, const void* from
   return int(common & (~common + 1));  // the lowest bit
 }
 
-/// The loop that the source runs along, if it is another one than the innermost; else -1.
+/// The loop with the smallest stride in the source, if it is not the innermost one; else -1.
 inline int loop_of_source(const LoopNest<2>& nest) {
   int along = nest.inner();
   for (int d = nest.inner() - 1; d >= 0; --d)
@@ -49,7 +49,7 @@ void launch_tiles(TilePlane plane, const LoopNest<2>& planes, const word_t<N>* f
   });
 }
 
-/// Transposes planes of loop `along` of the source and the innermost of the destination.
+/// Transposes planes of loop `along`, innermost in the source, and the innermost loop.
 template <int N>
 void copy_tiles(LoopNest<2> nest, int along, const word_t<N>* from, word_t<N>* to) {
   const int inner = nest.inner();
@@ -63,7 +63,7 @@ void copy_tiles(LoopNest<2> nest, int along, const word_t<N>* from, word_t<N>* t
   launch_tiles<N, 1>(plane, nest, from, to);
 }
 
-/// Whether rows are best copied in shifted words: they are long, and no larger words serve.
+/// Whether to copy rows in shifted words: they are long, and wider accesses are not possible.
 /// @param nest  counts bytes
 inline bool are_shifted_rows(const LoopNest<2>& nest, int word, void* to, const void* from) {
   using Byte = std::uint8_t;
@@ -83,12 +83,12 @@ void copy_words(LoopNest<2> nest, const void* source, void* destination) {
     const index_t side = nest.extents[along], other = nest.extents[nest.inner()];
     if (side >= least_tile_side && other >= least_tile_side)
       return copy_tiles<N>(nest, along, from, to);
-    if (side < other) nest.move_inside(along);  // threads share lines of both
+    if (side < other) nest.move_inside(along);  // threads share cache lines of both
   }
   map_nest("strided_copy", kernels::Same{}, nest, to, Elements<word_t<N>>{from});
 }
 
-/// A function without arguments.
+/// A constant as a function without arguments.
 template <class T>
 struct Constant {
   T value;

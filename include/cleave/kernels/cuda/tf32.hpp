@@ -1,4 +1,4 @@
-// Whether products of floats on a GPU may be less exact, and faster.
+// Whether products of floats on a GPU may trade precision for speed (TF32).
 #pragma once
 
 #include <atomic>
@@ -14,8 +14,8 @@ inline std::atomic<bool>& tf32_is_allowed() {
 
 }  // namespace detail
 
-/// Whether products of float matrices may round their factors to 10 bits of mantissa (TF32), which
-/// is several times faster. They may not, unless this is called; for all threads.
+/// Sets whether products of float matrices may round their factors to 10 bits of mantissa (TF32),
+/// which is several times faster. Not allowed by default; applies to all threads.
 inline void allow_tf32(bool allowed) { detail::tf32_is_allowed() = allowed; }
 
 }  // namespace cleave::cuda

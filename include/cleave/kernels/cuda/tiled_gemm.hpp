@@ -1,7 +1,7 @@
-// C = A · B on a GPU for integers, which cuBLASLt does not multiply: any strides, sums that wrap.
+// C = A · B on a GPU for integers, which cuBLASLt does not support: any strides, sums that wrap.
 //
-// A block computes a tile of C. It brings tiles of A and B to shared memory, a thread holds a
-// square of sums in registers.
+// A block computes a tile of C. It loads tiles of A and B into shared memory; each thread
+// accumulates a square register tile.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@
 
 namespace cleave::cuda::detail {
 
-/// Extents of a tile: `edge` x `edge` sums, `square` x `square` of them per thread.
+/// Extents of a tile: `edge` x `edge` sums, `square` x `square` per thread.
 struct GemmTile {
   static constexpr int edge = 64, depth = 16, square = 4;
   static constexpr int threads_across = edge / square;
   static_assert(threads_across * threads_across == block_threads);
 };
 
-/// @param tiles   of C along its rows
-/// @param batches one per block in y, and those that are gridDim.y behind it
+/// @param tiles   tiles of C along its rows
+/// @param batches blocks in y iterate over them in a grid-stride loop
 template <class T>
 __global__ void tiled_gemm_kernel(kernels::Matrix<const T> a, kernels::Matrix<const T> b,
                                   kernels::Matrix<T> c, kernels::Batches batches,

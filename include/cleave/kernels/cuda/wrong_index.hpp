@@ -1,4 +1,4 @@
-// How a kernel tells the host that an index does not exist.
+// How a kernel reports an out-of-range index to the host.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,7 +9,7 @@
 
 namespace cleave::cuda::detail {
 
-/// A kernel's view of its indices.
+/// Checks indices in a kernel.
 struct IndexCheck {
   kernels::RowRange range;
   const IndexedCall* call;
@@ -20,10 +20,10 @@ struct IndexCheck {
         call(remember({of.operation, of.total - of.shift, of.shift})),
         report(wrong_index_of_thread()) {}
 
-  /// Whether there is such an index; reports it if not.
+  /// Whether the index is in range; reports it if not.
   __device__ bool operator()(index_t index) const {
     if (range.has(index)) return true;
-    // 16 bytes at once, which the host does not see in parts (CUDA programming guide 13, "Mapped
+    // one 16-byte access, which the host cannot see partially (CUDA programming guide 13, "Mapped
     // Memory")
     *reinterpret_cast<ulonglong2*>(report) = make_ulonglong2(
         reinterpret_cast<unsigned long long>(call), static_cast<unsigned long long>(index));

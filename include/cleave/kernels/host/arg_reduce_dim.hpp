@@ -1,7 +1,7 @@
-// Where the extreme elements of a dimension are, and what they are.
+// The indices and values of the extreme elements along a dimension (argmax, argmin).
 //
-// Among equals the lowest index wins, whatever the strides. A NaN counts as more extreme than any
-// number, so that it is found as `max` and `min` would return it.
+// Among equal elements the lowest index wins, whatever the strides. A NaN counts as more extreme
+// than any number, so that the value found is the one that `max` and `min` return.
 #pragma once
 
 #include <algorithm>
@@ -19,10 +19,10 @@ namespace cleave::kernels {
 
 namespace detail {
 
-/// The most columns that are looked at together.
+/// The largest number of columns that are reduced together.
 inline constexpr index_t arg_width = 256;
 
-/// 0 as an integer of so many bytes.
+/// 0 as a signed integer of `Bytes` bytes.
 template <std::size_t Bytes>
 constexpr auto zero_of_bytes() {
   if constexpr (Bytes == 1) return std::int8_t{};
@@ -31,8 +31,8 @@ constexpr auto zero_of_bytes() {
   else if constexpr (Bytes == 8) return std::int64_t{};
 }
 
-/// Where the block of a contiguous row begins that has the first element with the value; the last
-/// elements, which make no block, if none has.
+/// The start of the first block of a contiguous row that contains `value`; if no block does, the
+/// start of the remainder, which is shorter than a block.
 template <class T>
 index_t first_block_with(const T& value, const T* row, index_t n) {
   using Mask = decltype(zero_of_bytes<sizeof(T)>());
@@ -45,8 +45,8 @@ index_t first_block_with(const T& value, const T* row, index_t n) {
   return n / block * block;
 }
 
-/// The first extreme element of a row: its value first, then where it is. In a short row both at
-/// once, without a branch that would be guessed wrongly.
+/// The first extreme element of a row. Long rows are searched for its value, then for its index;
+/// short rows for both at once, without branches that would be mispredicted.
 template <class Op, class T>
 index_t arg_reduce_row(const T* row, index_t n, index_t step, T& best) {
   constexpr index_t brief = 32;
@@ -75,8 +75,8 @@ index_t arg_reduce_row(const T* row, index_t n, index_t step, T& best) {
   return i;
 }
 
-/// The first extreme elements of columns, of `count` rows at a time: within such a block places are
-/// numbers as wide as elements, so that vectors hold as many of both.
+/// The first extreme elements of columns, in blocks of rows: within a block, row indices are
+/// integers as wide as the elements, so that a vector holds equally many of both.
 template <class Op, class T>
 void arg_reduce_columns(const T* from, index_t n, index_t step, index_t columns,
                         index_t column_stride, T* best, index_t* at) {
@@ -114,8 +114,9 @@ void arg_reduce_columns(const T* from, index_t n, index_t step, index_t columns,
 ///
 /// @tparam Op      Max or Min
 /// @param first    the index of the dimension's first element
-/// @param values   the remaining dimensions in their order, row-major without gaps, or null
-/// @param indices  likewise; where the dimension is empty: identity element and `no_index`
+/// @param values   the remaining dimensions in order, row-major and contiguous, or null; identity
+///                 elements if the dimension is empty
+/// @param indices  likewise, not null; `no_index` if the dimension is empty
 template <class Op, class T>
 void arg_reduce_dim(On<Host>, const Strided<const T>& in, int dim, index_t first, T* values,
                     index_t* indices) {

@@ -1,10 +1,10 @@
-// Attention by blocks of queries and keys: y = softmax(q k^T / sqrt(d)) v and its gradients, without
-// the products of all queries with all keys in memory.
+// Attention in blocks of queries and keys: y = softmax(q k^T / sqrt(d)) v and its gradients. The
+// products of all queries with all keys are never stored.
 //
-// A softmax is taken over one block of keys after the other: the largest product so far, the sum of
-// exponentials shifted by it, and what they weigh are kept per query, and brought to a new largest
-// product where there is one. Gradients compute the weights of a block again, from the logarithm of
-// that sum.
+// The softmax is computed online, one block of keys after another: the largest product so far, the
+// sum of exponentials shifted by it and the weighted sum of values are kept per query, and rescaled
+// when the largest product changes. Gradients recompute the weights of a block from the logarithm
+// of the sum of exponentials.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace cleave::kernels {
 
 namespace detail {
 
-/// Queries and keys that are looked at together.
+/// The numbers of queries and of keys in a block.
 inline constexpr index_t query_block = 128, key_block = 256;
 
 template <class T>
@@ -47,7 +47,7 @@ void each_head(const Shape& extents, const F& f) {
   }
 }
 
-/// One block of queries, one of keys, and the products of the two.
+/// A block of queries, a block of keys, and their products.
 template <class T>
 struct AttentionBlock {
   index_t first_query, queries, first_key, keys;
@@ -57,7 +57,7 @@ struct AttentionBlock {
   Matrix<const T> read() const { return {products, queries, keys, keys, 1}; }
   T* row(index_t r) const { return products + r * keys; }
 
-  /// How many keys query r sees, the first ones.
+  /// The number of keys that query r attends to; they are the first of the block.
   index_t seen_by(index_t r, const AttentionMask& mask) const {
     if (!mask.is_causal) return keys;
     const index_t query = mask.first_query + first_query + r;
@@ -65,9 +65,9 @@ struct AttentionBlock {
   }
 };
 
-/// Calls f(block) for the blocks of one head that are not hidden altogether, those of one block of
-/// queries after the other; their products are computed, and divided by the root of d.
-/// @param products  scratch memory for those of a block
+/// Calls f(block) for the blocks of one head that causality does not mask entirely, one block of
+/// queries after another; the block's products are computed and divided by sqrt(d).
+/// @param products  scratch memory for the products of a block
 template <class Mask, class T, class F>
 void each_attention_block(const Mask& mask, const Matrix<const T>& q, const Matrix<const T>& k,
                           T* products, const F& f) {
@@ -85,7 +85,7 @@ void each_attention_block(const Mask& mask, const Matrix<const T>& q, const Matr
   }
 }
 
-/// Makes products of a query exponentials, less `shift` before; those of keys it does not see 0.
+/// Replaces the products of a query by exp(product - shift), and those of masked keys by 0.
 template <class T>
 void exponentials(T* row, index_t seen, index_t keys, T shift) {
   for (index_t j = 0; j < seen; ++j) row[j] -= shift;
@@ -93,7 +93,7 @@ void exponentials(T* row, index_t seen, index_t keys, T shift) {
   std::fill(row + seen, row + keys, T(0));
 }
 
-/// Memory of a kernel's own, as one array.
+/// Scratch memory of a kernel, as one array.
 template <class T>
 class Scratch {
  public:
@@ -105,12 +105,13 @@ class Scratch {
   std::shared_ptr<void> memory_;
 };
 
-/// The softmax of a block of queries as far as keys have been looked at.
+/// The softmax of a block of queries over the keys processed so far.
 template <class T>
 struct RunningSoftmax {
   T largest[query_block], total[query_block];
 
-  /// Makes products weights. @param y  the block's rows of weighted sums so far
+  /// Replaces products by weights, not yet normalised, and rescales the sums in `y`.
+  /// @param y  the weighted sums of the block's queries so far
   void take(const AttentionBlock<T>& block, const AttentionMask& mask, const Matrix<T>& y) {
     constexpr T none = -std::numeric_limits<T>::infinity();
     const bool is_first = block.first_key == 0;
@@ -133,7 +134,7 @@ struct RunningSoftmax {
       }
     }
   }
-  /// A query that sees nothing gets zeros, and a logarithm with which all weights are 0.
+  /// Normalises y. A query without keys gets zeros, and a logarithm that makes its weights 0.
   void finish(index_t queries, const Matrix<T>& y, T* logarithms) const {
     for (index_t r = 0; r < queries; ++r) {
       const bool sees_nothing = total[r] == T(0);
@@ -145,7 +146,7 @@ struct RunningSoftmax {
   }
 };
 
-/// The element of row `r` of a head, of an array without the last dimension.
+/// The element for row `r` of a head, of an array that lacks the last dimension.
 template <class T>
 const T& element_of(const Strided<const T>& x, const index_t* index, index_t r) {
   const int row = x.extents.dims - 1;
@@ -154,7 +155,7 @@ const T& element_of(const Strided<const T>& x, const index_t* index, index_t r) 
   return *at;
 }
 
-/// to += a · b, by way of `sums`, scratch memory for as many elements.
+/// to += a · b. @param sums  scratch memory for as many elements as `to` has
 template <class T>
 void add_product(const Matrix<const T>& a, const Matrix<const T>& b, T* sums, const Matrix<T>& to) {
   gemm(On<Host>{}, a, b, Matrix<T>{sums, to.rows, to.cols, to.cols, 1});
@@ -164,14 +165,14 @@ void add_product(const Matrix<const T>& a, const Matrix<const T>& b, T* sums, co
 
 }  // namespace detail
 
-/// y = softmax(q k^T / sqrt(d)) v, and the logarithms of the sums that the softmax divides by.
+/// y = softmax(q k^T / sqrt(d)) v, and the logarithms of the softmax's denominators.
 ///
 /// @param mask        an AttentionMask, or an AttentionArray
-/// @param y           [b.., g.., n, e], row-major without gaps
+/// @param y           [b.., g.., n, e], row-major and contiguous
 /// @param logarithms  [b.., g.., n], likewise
 /// @param q           [b.., g.., n, d], any strides
 /// @param k,v         [b.., m, d] and [b.., m, e], m > 0, likewise
-/// @cost              scratch memory for a block of products, and of results
+/// @cost              scratch memory for one block of products and one of results
 template <class Mask, class T>
 void attention(const Mask& mask, const Strided<T>& y, const Strided<T>& logarithms,
                const Strided<const T>& q, const Strided<const T>& k, const Strided<const T>& v) {
@@ -206,8 +207,8 @@ void attention(const Mask& mask, const Strided<T>& y, const Strided<T>& logarith
   });
 }
 
-/// Where the gradients of attention go: those of q, k and v, each row-major without gaps; null data
-/// for what nobody asks for.
+/// Destinations of the gradients with respect to q, k and v, each row-major and contiguous; null
+/// data for gradients that are not required.
 template <class T>
 struct AttentionGradients {
   Strided<T> q{}, k{}, v{};
@@ -219,11 +220,11 @@ namespace detail {
 template <class T>
 struct HeadGradients {
   Matrix<const T> q, k, v, g;
-  Matrix<T> dq, dk, dv;          ///< null data: not asked for
-  const T *slopes, *logarithms;  ///< one per query, that far apart
+  Matrix<T> dq, dk, dv;          ///< null data: not required
+  const T *slopes, *logarithms;  ///< one per query, with the steps below
   index_t slope_step, logarithm_step;
   T scale;
-  T *others, *sums;  ///< scratch memory for a block of products, and for one of results
+  T *others, *sums;  ///< scratch memory for one block of products and one of results
 
   void add(const AttentionBlock<T>& block, const AttentionMask& mask) const {
     const auto queries = [&](const auto& x) {
@@ -251,17 +252,17 @@ struct HeadGradients {
 
 }  // namespace detail
 
-/// The gradients of attention in q, k and v, or in some of them.
+/// The gradients of attention with respect to q, k and v, or to some of them.
 ///
-/// With p the weights of the softmax, and ds = p · (g v^T - slope) / sqrt(d), they are
+/// With p the weights of the softmax, and ds = p · (g v^T - slope) / sqrt(d), the gradients are
 /// dq = ds k, dk = ds^T q and dv = p^T g; those of k and v are summed over the g.. dimensions.
 ///
 /// @param g           the gradient of y
 /// @param slopes      [b.., g.., n]: the sums of g · y over e, less the gradient of the logarithms
-/// @param logarithms  [b.., g.., n]: those of `attention`
-/// @cost              three products of queries and keys for the weights and each of dq and dk, two
-///                    for dv; what two need is computed once. Scratch memory for two blocks of
-///                    products, and one of results
+/// @param logarithms  [b.., g.., n], as `attention` returns them
+/// @cost              one product of queries and keys for the weights, one for each of dq, dk and
+///                    dv, and one more for dq or dk. Scratch memory for two blocks of products and
+///                    one of results
 template <class Mask, class T>
 void attention_gradients(const Mask& mask, const AttentionGradients<T>& out,
                          const Strided<const T>& g, const Strided<const T>& slopes,

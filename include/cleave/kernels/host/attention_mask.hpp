@@ -1,4 +1,4 @@
-// What queries see of the keys: all, those up to their own place, or what an array says.
+// The keys that queries attend to: all, those up to their own position, or as given by an array.
 #pragma once
 
 #include <limits>
@@ -10,11 +10,11 @@
 
 namespace cleave::kernels {
 
-/// What a query sees.
+/// The keys that a query attends to.
 struct AttentionMask {
-  bool is_causal = false;   ///< the keys up to its own place, else all
-  index_t first_query = 0;  ///< the place of the first one
-  index_t first_key = 0;    ///< and of the first key
+  bool is_causal = false;   ///< the keys up to its own position, else all
+  index_t first_query = 0;  ///< the position of the first query
+  index_t first_key = 0;    ///< the position of the first key
 
   const AttentionMask& at_head(const index_t*, int) const { return *this; }
   void apply(const auto&) const {}
@@ -22,7 +22,7 @@ struct AttentionMask {
 
 namespace detail {
 
-/// An array along whose dimensions of extent 1 elements repeat.
+/// The array with strides of 0 along dimensions of extent 1, so that its elements repeat.
 template <class T>
 Strided<T> repeating(Strided<T> x) {
   for (int d = 0; d < x.extents.dims; ++d)
@@ -30,7 +30,7 @@ Strided<T> repeating(Strided<T> x) {
   return x;
 }
 
-/// The matrix of one head: of an array whose leading dimensions are the first ones of `index`.
+/// The matrix of one head; the first entries of `index` are for the array's leading dimensions.
 template <class T>
 Matrix<T> head_of(const Strided<T>& x, const index_t* index) {
   const int row = x.extents.dims - 2;
@@ -39,12 +39,12 @@ Matrix<T> head_of(const Strided<T>& x, const index_t* index) {
   return {data, x.extents[row], x.extents[row + 1], x.strides[row], x.strides[row + 1]};
 }
 
-/// What the queries of one head see.
+/// The mask of one head, given by an array.
 template <class M>
 struct HeadMask : AttentionMask {
   Matrix<const M> of{};
 
-  /// Takes in the products of a block. @see AttentionBlock
+  /// Applies the mask to the products of a block. @see AttentionBlock
   template <class Block>
   void apply(const Block& block) const {
     for (index_t r = 0; r < block.queries; ++r) {
@@ -64,12 +64,12 @@ struct HeadMask : AttentionMask {
 
 }  // namespace detail
 
-/// What an array says: which keys a query sees, or what is added to products.
+/// A mask array: bools that select the keys of a query, or numbers that are added to the products.
 template <class M>
 struct AttentionArray {
   Strided<const M> of;  ///< [.., n, m], the last dimensions of the products; extents of 1 repeat
 
-  /// @param index  of a head in the dimensions of q before the last two
+  /// @param index  index of the head in the dimensions of q before the last two
   detail::HeadMask<M> at_head(const index_t* index, int dims) const {
     return {{}, detail::head_of(detail::repeating(of), index + (dims - of.extents.dims))};
   }

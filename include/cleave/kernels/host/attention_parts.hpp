@@ -1,5 +1,5 @@
-// What the keys of one rank contribute to attention: the largest products of queries with them, and
-// sums of exponentials and of values that are weighted by them.
+// The contribution of one rank's keys to attention: the largest product of each query, the sums of
+// exponentials, and the sums of values weighted by these.
 #pragma once
 
 #include <algorithm>
@@ -12,22 +12,22 @@ namespace cleave::kernels {
 
 namespace detail {
 
-/// Calls f(index, head) for all heads of q, the rows of which are numbered one after the other.
+/// Calls f(index, row) for all heads of q; `row` is the head's first row, numbered across heads.
 template <class F>
 void each_numbered_head(Shape extents, const F& f) {
   const int row = extents.dims - 2;
-  extents[row + 1] = 1;  // a head is there although its queries have no elements
+  extents[row + 1] = 1;  // heads exist even if d = 0
   index_t head = 0;
   each_head(extents, [&](const index_t* index) { f(index, head++ * extents[row]); });
 }
 
 }  // namespace detail
 
-/// The largest products of every query with the keys that it sees, divided by sqrt(d); -infinity
-/// for none.
+/// The largest product of each query with the keys it attends to, divided by sqrt(d); -infinity if
+/// it attends to none.
 ///
 /// @param mask  an AttentionMask, or an AttentionArray
-/// @param out   [b.., g.., n], row-major without gaps
+/// @param out   [b.., g.., n], row-major and contiguous
 /// @param q     [b.., g.., n, d], any strides
 /// @param k     [b.., m, d], likewise; m may be 0
 template <class Mask, class T>
@@ -49,10 +49,10 @@ void attention_largest(const Mask& mask, const Strided<T>& out, const Strided<co
   });
 }
 
-/// Sums over the keys that a query sees: of exponentials of the products less a shift, and of the
-/// values times these.
+/// Sums over the keys that a query attends to: of exp(product - shift), and of the values times
+/// these exponentials.
 ///
-/// @param y       [b.., g.., n, e], row-major without gaps
+/// @param y       [b.., g.., n, e], row-major and contiguous
 /// @param totals  [b.., g.., n], likewise
 /// @param shifts  [b.., g.., n], any strides
 template <class Mask, class T>

@@ -1,20 +1,20 @@
-// How many threads OpenBLAS uses: the user's to say, except while ranks that are threads run. They
-// are the parallelism then; they would queue for OpenBLAS' one pool while its workers spin on their
-// cores.
+// The number of OpenBLAS threads: the user's choice, except while ranks run as threads. The ranks
+// are the parallelism then; otherwise they would queue for OpenBLAS' single thread pool, while its
+// workers spin on the cores of the ranks.
 #pragma once
 
 #include <cstdlib>
 #include <mutex>
 
-/// Present in OpenBLAS only; null with any other BLAS, and without one.
+/// Defined by OpenBLAS only; null with any other BLAS or none.
 extern "C" [[gnu::weak]] void openblas_set_num_threads(int threads);
 extern "C" [[gnu::weak]] int openblas_get_num_threads();
 
 namespace cleave::kernels {
 
-/// While one of these lives, OpenBLAS uses one thread per call; the last one to go restores the
-/// number from before. Nothing happens where the environment says how many it wants
-/// (OPENBLAS_NUM_THREADS or OMP_NUM_THREADS), or without OpenBLAS.
+/// While an object of this class exists, OpenBLAS uses one thread per call; the last destructor
+/// restores the previous number. Has no effect without OpenBLAS, or if the environment sets
+/// OPENBLAS_NUM_THREADS or OMP_NUM_THREADS.
 class OneBlasThread {
  public:
   OneBlasThread() {
@@ -23,7 +23,7 @@ class OneBlasThread {
     users().before = openblas_get_num_threads();
     openblas_set_num_threads(1);
   }
-  OneBlasThread(const OneBlasThread&) = delete;  // each is counted
+  OneBlasThread(const OneBlasThread&) = delete;  // objects are counted
   OneBlasThread& operator=(const OneBlasThread&) = delete;
   ~OneBlasThread() {
     const std::lock_guard lock(users().mutex);

@@ -1,9 +1,9 @@
-// C = A · B without a BLAS: for builds that have none, and for the element types that BLAS does
-// not know (integers, 16-bit floats).
+// C = A · B without a BLAS: for builds that have none, and for element types that BLAS does not
+// support (integers, 16-bit floats).
 //
-// The classic scheme: blocks of A and B that fit the caches are packed into panels, whatever
-// their strides, and a small tile of C is held in vector registers while k runs. Complex numbers
-// are packed with real and imaginary parts apart, so that the same registers serve them.
+// The GotoBLAS scheme: blocks of A and B that fit the caches are packed into panels, whatever their
+// strides, and a micro-kernel accumulates a register tile of C over k. Complex numbers are packed
+// with real and imaginary parts separated, so that the same micro-kernel computes them.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ inline constexpr int vector_bytes = 32;
 inline constexpr int vector_bytes = 16;
 #endif
 
-/// The numbers that products of T are computed with: parts of complex numbers, and unsigned
+/// The type in which products of T are computed: the real type of complex numbers, and unsigned
 /// integers, which wrap.
 template <class T>
 using real_of = wrapping_t<real_t<T>>;
@@ -37,18 +37,18 @@ struct GemmBlocks {
   using Real = real_of<A>;
   static constexpr int planes = is_complex<A> ? 2 : 1;  ///< real and imaginary parts
   static constexpr int lanes = vector_bytes / int(sizeof(Real));
-  static constexpr int tile_rows = is_complex<A> ? 3 : 6;  ///< 12 registers of sums
+  static constexpr int tile_rows = is_complex<A> ? 3 : 6;  ///< 12 accumulator registers
   static constexpr int tile_vectors = 2;
   static constexpr int tile_cols = tile_vectors * lanes;
-  static constexpr index_t depth = 256;            ///< a tile's panels fit the L1
-  static constexpr index_t rows = 16 * tile_rows;  ///< a block of A fits the L2
+  static constexpr index_t depth = 256;            ///< the panels of a tile fit the L1 cache
+  static constexpr index_t rows = 16 * tile_rows;  ///< a block of A fits the L2 cache
   static constexpr index_t cols = 2048 / tile_cols * tile_cols;
 };
 
 constexpr index_t round_up(index_t n, index_t step) { return (n + step - 1) / step * step; }
 
-/// Packs `count` lines of `length` elements (rows of A, columns of B) into panels of Width lines:
-/// panel, then position along the line, then plane, then line. Missing lines are zeros.
+/// Packs `count` lines of `length` elements (rows of A, columns of B) into panels of Width lines,
+/// ordered by panel, position along the line, plane, line. Missing lines are filled with zeros.
 template <class A, int Width, class T>
 void pack_panels(const T* from, index_t count, index_t length, index_t line_stride,
                  index_t step_stride, real_of<A>* to) {
@@ -71,7 +71,7 @@ void pack_panels(const T* from, index_t count, index_t length, index_t line_stri
   }
 }
 
-/// sums[plane][i][j] = the product of one panel of A and one of B.
+/// The micro-kernel: sums[plane][i][j] = the product of one panel of A and one of B.
 template <class A>
 void gemm_tile(const real_of<A>* a, const real_of<A>* b, index_t depth, real_of<A>* sums) {
   using B = GemmBlocks<A>;
@@ -120,7 +120,7 @@ void store_tile(const real_of<A>* sums, A* c, index_t stride, int rows, int cols
   }
 }
 
-/// The loops over blocks, into a C of the type that sums are accumulated in.
+/// The loops over blocks. C has the type in which sums are accumulated.
 template <class A, class T>
 void gemm_blocks(const Matrix<const T>& a, const Matrix<const T>& b, A* c, index_t c_stride) {
   using B = GemmBlocks<A>;
@@ -159,7 +159,7 @@ void gemm_blocks(const Matrix<const T>& a, const Matrix<const T>& b, A* c, index
   }
 }
 
-/// @pre no extent is 0; the columns of c lie next to each other
+/// @pre no extent is 0; the rows of c are contiguous
 template <class T>
 void blocked_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
   using A = accumulator_t<T>;

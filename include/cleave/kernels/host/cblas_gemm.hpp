@@ -1,13 +1,13 @@
 // C = A · B through CBLAS, for float, double and complex of both.
 //
-// How many threads a product takes is the BLAS' matter. @see blas_threads.hpp
+// The BLAS chooses the number of threads. @see blas_threads.hpp
 #pragma once
 
 #include <complex>
 #include <limits>
 #include <type_traits>
 
-// OpenBLAS names a global type like ours, which would make `bfloat16` ambiguous for users.
+// OpenBLAS declares a global type of this name, which would make `bfloat16` ambiguous for users.
 #define bfloat16 openblas_bfloat16
 #include <cblas.h>
 #undef bfloat16
@@ -23,11 +23,11 @@ inline constexpr bool blas_knows =
     std::is_same_v<T, float> || std::is_same_v<T, double> ||
     std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
 
-/// How CBLAS is told about an operand of a row-major product.
+/// The CBLAS arguments for an operand of a row-major product.
 struct BlasOperand {
   CBLAS_TRANSPOSE transpose = CblasNoTrans;
   int leading = 1;
-  bool fits = false;  ///< CBLAS can read it in place
+  bool fits = false;  ///< whether CBLAS can use it in place
 };
 
 template <class T>
@@ -47,7 +47,7 @@ BlasOperand blas_operand(const Matrix<T>& m) {
   return {};
 }
 
-/// Whether CBLAS could do it. @pre no extent is 0
+/// Computes C if CBLAS can use all operands in place. @pre no extent is 0 @return whether it did
 template <class T>
 bool cblas_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
   const BlasOperand pa = blas_operand(a), pb = blas_operand(b), pc = blas_operand(c);

@@ -1,4 +1,4 @@
-// Elements that lie next to each other: those that are there, or copies of them.
+// Arrays made contiguous: the array itself if it already is, else a copy.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace cleave::kernels::detail {
 
-/// Elements without gaps, row-major. @param memory  of a copy, if there is one
+/// Row-major, contiguous elements. @param memory  set to the owner of the copy, if one is made
 template <class T>
 Strided<const T> densely(const Strided<const T>& x, std::shared_ptr<void>& memory) {
   const Shape dense = row_major_strides(x.extents);
@@ -23,7 +23,7 @@ Strided<const T> densely(const Strided<const T>& x, std::shared_ptr<void>& memor
   return {to, x.extents, dense};
 }
 
-/// Likewise, elements whose rows along the last dimension have no gaps.
+/// Likewise, but only the rows along the last dimension need to be contiguous.
 template <class T>
 Strided<const T> with_dense_rows(const Strided<const T>& x, std::shared_ptr<void>& memory) {
   const int last = x.extents.dims - 1;

@@ -1,4 +1,4 @@
-// The loops of a reduction: which dimensions stay, which disappear, and in which order the
+// The loops of a reduction: which dimensions are kept, which are reduced, and the order in which
 // elements are visited.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace cleave::kernels::detail {
 struct DimLoops : cleave::detail::MergedLoops<1> {
   index_t stride(int d) const { return strides[0][d]; }
 
-  /// The innermost loop, taken off; a loop of one step if there is none.
+  /// The innermost loop, as removed by `pop`; a loop of one step if there is none.
   struct Loop {
     index_t extent = 1;
     index_t stride = 1;
@@ -41,7 +41,7 @@ struct DimLoops : cleave::detail::MergedLoops<1> {
   }
 };
 
-/// The dimensions of an array by what a reduction does with them.
+/// The loops over the kept and over the reduced dimensions of an array.
 struct ReduceLoops {
   DimLoops kept{};
   DimLoops reduced{};
@@ -52,7 +52,7 @@ struct ReduceLoops {
       (mask >> d & 1u ? reduced : kept).push(extents[d], {strides[d]});
   }
 
-  /// Whether memory is best read along the reduced dimensions, one result after the other.
+  /// Whether memory is best read along the reduced dimensions, one result after another.
   bool along() const {
     if (kept.dims == 0) return true;
     if (reduced.dims == 0) return false;

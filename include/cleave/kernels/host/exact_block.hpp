@@ -1,4 +1,4 @@
-// The passes over a block of an exact sum, compiled for the vectors that processors have.
+// The passes over a block of an exact sum, compiled for several vector instruction sets.
 #pragma once
 
 #include <cleave/kernels/host/exact_block_products.hpp>
@@ -6,16 +6,16 @@
 
 namespace cleave::kernels::detail {
 
-/// The passes over a block, for the vectors that the processor has.
+/// The passes over a block, for one instruction set.
 struct BlockPasses {
   void (*split)(const double* x, index_t n, int exponent, BlockSum& sum);
   bool (*sum)(const float* x, index_t n, int& highest, double& sum);
   void (*products[3])(const double* a, const double* b, index_t n, int exponent,
-                      ProductSum& sum);  ///< at three places, at four, and narrow
+                      ProductSum& sum);  ///< at three places, at four, and of narrow range
   void (*multiply)(const float* a, const float* b, index_t n, double* products);
 };
 
-/// The passes with vectors of so many bytes, compiled for processors that have what ATTRIBUTE says.
+/// The passes with vectors of BYTES bytes, compiled for the instruction set given by ATTRIBUTE.
 #define CLEAVE_EXACT_PASSES(NAME, BYTES, ATTRIBUTE)                                               \
   struct NAME {                                                                                   \
     ATTRIBUTE static void split(const double* x, index_t n, int exponent, BlockSum& sum) {        \
@@ -46,7 +46,7 @@ CLEAVE_EXACT_PASSES(WithAvx2, 32, [[gnu::target("avx2,fma")]]);
 #if !defined(__CUDACC__)  // whose front end ends with a fault at vectors of 64 bytes
 CLEAVE_EXACT_PASSES(WithAvx512, 64, [[gnu::target("avx512f,avx512dq,avx512vl,avx512bw,fma")]]);
 #else
-using WithAvx512 = WithAvx2;  // the same bits
+using WithAvx512 = WithAvx2;  // bitwise identical results
 #endif
 #endif
 #undef CLEAVE_EXACT_PASSES

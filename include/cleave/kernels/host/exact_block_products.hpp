@@ -1,4 +1,5 @@
-// A block of products split as a block of numbers is, with what each was rounded by.
+// Sums a block of products without rounding: each product and its rounding error are split as the
+// numbers of a block are. @see exact_block_sums.hpp
 #pragma once
 
 #include <cstdint>
@@ -8,17 +9,17 @@
 
 namespace cleave::kernels::detail {
 
-/// Products of numbers other than 0 that are below have bits that the least number lacks.
+/// The rounding error of a product below 2^least_product may be too small for a double.
 inline constexpr int least_product = -960;
 
-/// What a pass over a block of products finds: the sums at a few places make up that of the block.
+/// The result of a pass over a block of products: `parts`, split at several places, are its sum.
 struct ProductSum {
   double parts[4];
-  double largest, least;  ///< magnitudes; NaNs are left out
-  bool complete = false;  ///< if no product of numbers other than 0 is tiny
+  double largest, least;  ///< magnitudes; NaNs are ignored
+  bool complete = false;  ///< whether the sum is exact, unless nonzero factors have a tiny product
 };
 
-/// A product and what it was rounded by are split as in split_block, at `Places`.
+/// Splits products and their rounding errors as split_block does, at `Places` places.
 /// @param exponent  2^exponent is above all products
 template <int Bytes, int Places>
 [[gnu::always_inline]] inline void split_products(const double* a, const double* b, index_t n,
@@ -61,11 +62,11 @@ template <int Bytes, int Places>
   sum.complete = across<std::uint64_t>(left, any_bits) << 1 == 0;
 }
 
-/// The range below a power of two, in binary digits, in which products are narrow.
+/// Products are narrow if all lie within this many binary digits below a power of two.
 inline constexpr int narrow_range = 33;
 
-/// As split_products, of products that lie in a narrow range: then what split_off leaves of them and
-/// of their errors is added without rounding, and nobody has to look. A 0 lies in no such range.
+/// As split_products, for products in a narrow range: the remainders of products and errors are
+/// added without rounding and need no check. A product of 0 is outside every such range.
 template <int Bytes>
 [[gnu::always_inline]] inline void split_narrow_products(const double* a, const double* b,
                                                          index_t n, int exponent, ProductSum& sum) {
@@ -104,7 +105,7 @@ template <int Bytes>
   sum.complete = sum.least >= power_of_two(exponent - narrow_range);
 }
 
-/// Whether a product of numbers other than 0 may have lost bits, or all of them.
+/// Whether a product of nonzero numbers may have lost bits, or underflowed to 0.
 inline bool any_vanishes(const double* a, const double* b, index_t n) {
   bool any = false;
   for (index_t i = 0; i < n; ++i)
@@ -113,7 +114,7 @@ inline bool any_vanishes(const double* a, const double* b, index_t n) {
   return any;
 }
 
-/// products + errors = a · b, where the former are neither tiny nor infinite.
+/// products + errors = a · b, where the product is neither tiny nor infinite.
 inline void multiply_exactly(const double* a, const double* b, index_t n, double* products,
                              double* errors) {
   for (index_t i = 0; i < n; ++i) {
@@ -122,7 +123,7 @@ inline void multiply_exactly(const double* a, const double* b, index_t n, double
   }
 }
 
-/// Products of floats, which doubles hold.
+/// Products of floats, which are exact in double.
 template <int Bytes>
 [[gnu::always_inline]] inline void multiply(const float* a, const float* b, index_t n,
                                             double* products) {

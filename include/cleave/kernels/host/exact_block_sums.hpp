@@ -1,10 +1,10 @@
-// A block of numbers is summed without rounding, by vectors of what the processor has.
+// Sums a block of numbers without rounding, with the vector instructions of the processor.
 //
 // A block is split at fixed bits, as in pre-rounded summation (Rump, Ogita, Oishi; Demmel, Nguyen):
-// adding x to a large number s rounds it to a multiple of the last bit of s; (s + x) - s is that
-// multiple, exactly, and so is x minus it. With s high enough for a whole block, the multiples are
-// added without rounding, and what is left of x is small enough for the same at lower bits. If then
-// nothing is left of any element, the two sums make up that of the block.
+// adding x to a large number s rounds x to a multiple of the last bit of s; (s + x) - s is exactly
+// that multiple, and subtracting it from x is exact too. With s large enough for a whole block, the
+// multiples are added without rounding, and the remainders are small enough to be split again at
+// lower bits. If no element then has a remainder, the two sums add up to that of the block.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@
 
 namespace cleave::kernels::detail {
 
-/// 2^exponent of a normal number.
+/// 2^exponent. @pre it is a normal number
 inline double power_of_two(int exponent) {
   return __builtin_bit_cast(double, std::uint64_t(exponent + 1023) << 52);
 }
 
-/// Vectors of a number of bytes.
+/// Vectors of `Bytes` bytes.
 template <int Bytes>
 struct Wide {
   static constexpr int lanes = Bytes / int(sizeof(double));
@@ -33,10 +33,10 @@ struct Wide {
   typedef std::uint32_t Bits __attribute__((vector_size(Bytes)));
   typedef float Floats __attribute__((vector_size(Bytes / 2)));
 
-  // Templates of what is known, and results by reference: g++ takes neither vectors of a dependent
-  // size in expressions of a class, nor functions that return wide ones, without complaint.
+  // Vector types as template parameters, and results by reference: g++ diagnoses vectors of
+  // dependent size in expressions of a class, and functions that return wide vectors.
 
-  /// Elements that lie anywhere in memory.
+  /// Loads elements that need not be aligned.
   template <class Vector, class T>
   [[gnu::always_inline]] static void load(const T* from, Vector& value) {
     std::memcpy(&value, from, sizeof(Vector));
@@ -45,7 +45,7 @@ struct Wide {
   template <class To = Doubles, class From = Floats>
   [[gnu::always_inline]] static void widen(const float* from, To& value) {
 #if CLEAVE_EXACT_AVX && !defined(__clang__)
-    if constexpr (Bytes > 16) {  // g++ 12 takes two instructions of half the width, and a shuffle
+    if constexpr (Bytes > 16) {  // g++ 12 emits two half-width instructions and a shuffle
       asm("vcvtps2pd %1, %0" : "=v"(value) : "m"(*reinterpret_cast<const float(*)[lanes]>(from)));
     } else
 #endif
@@ -56,12 +56,12 @@ struct Wide {
     }
   }
 
-  /// x · y - product
+  /// error = x · y - product
   template <class Vector>
   [[gnu::always_inline]] static void product_error(const Vector& x, const Vector& y,
                                                    const Vector& product, Vector& error) {
 #if CLEAVE_EXACT_AVX && !defined(__clang__)
-    if constexpr (Bytes > 16) {  // clang++ makes one instruction of the loop, g++ does not
+    if constexpr (Bytes > 16) {  // clang++ compiles the loop to one instruction, g++ does not
       error = x;
       asm("vfmsub213pd %2, %1, %0" : "+v"(error) : "v"(y), "v"(product));
     } else
@@ -72,21 +72,21 @@ struct Wide {
   }
 };
 
-/// The least power of two above a magnitude.
+/// The exponent of the least power of two above a magnitude.
 inline int exponent_above(double magnitude) {
   return int(__builtin_bit_cast(std::uint64_t, magnitude) >> 52) - 1022;
 }
-/// Above, the sum of a block may be infinite.
+/// Above this exponent, the sum of a block may overflow.
 inline constexpr int highest_exponent = 1012;
 
-/// What a pass over a block finds.
+/// The result of a pass over a block.
 struct BlockSum {
   double high = 0, low = 0;  ///< their sum is that of the block, if `complete`
-  double largest = 0;        ///< magnitude; NaNs are left out
+  double largest = 0;        ///< the largest magnitude; NaNs are ignored
   bool complete = false;
 };
 
-/// The elements of a vector put together: the halves, their halves, ..
+/// Reduces the elements of a vector by f: the halves, then their halves, ..
 template <class T, class Vector, class F>
 [[gnu::always_inline]] inline T across(const Vector& vector, const F& f) {
   constexpr int lanes = int(sizeof(Vector) / sizeof(T));
@@ -97,13 +97,13 @@ template <class T, class Vector, class F>
   return element[0];
 }
 
-// For `across`. NaN is neither the larger nor the smaller one.
+// Operations for `across`. `larger` and `smaller` return a if b is NaN.
 inline constexpr auto add_two = [](auto a, auto b) { return a + b; };
 inline constexpr auto any_bits = [](auto a, auto b) { return a | b; };
 inline constexpr auto larger = [](auto a, auto b) { return b > a ? b : a; };
 inline constexpr auto smaller = [](auto a, auto b) { return b < a ? b : a; };
 
-/// Adds to `sum` what it can hold of x, and leaves the rest.
+/// Adds the part of x that `sum` can hold; the remainder stays in x.
 template <class Vector>
 [[gnu::always_inline]] inline void split_off(Vector& sum, Vector& x) {
   const Vector with = sum + x;
@@ -111,7 +111,7 @@ template <class Vector>
   sum = with;
 }
 
-/// Likewise, where nothing should be left: else, bits of `left` besides that of the sign become 1.
+/// Likewise for the last split: a remainder sets bits of `left` other than the sign bit.
 template <class Vector, class Mask>
 [[gnu::always_inline]] inline void split_last(Vector& sum, const Vector& x, Mask& left) {
   const Vector with = sum + x;
@@ -119,6 +119,7 @@ template <class Vector, class Mask>
   sum = with;
 }
 
+/// Sums a block, split at two places.
 /// @param exponent  2^exponent is above all magnitudes
 template <int Bytes>
 [[gnu::always_inline]] inline void split_block(const double* x, index_t n, int exponent,
@@ -147,19 +148,19 @@ template <int Bytes>
   const Vector all_low = (low[0] + low[1]) + (low[2] + low[3]);
   const std::uint64_t any_left = across<std::uint64_t>(left, any_bits);
   sum = {across<double>(all_high, add_two), across<double>(all_low, add_two),
-         across<double>(most, larger), any_left << 1 == 0};  // -0 is nothing
+         across<double>(most, larger), any_left << 1 == 0};  // -0 is no remainder
 }
 
-/// The least magnitude, as bits of a float, that doubles add to a block of numbers with this highest
-/// exponent (as floats store it) without rounding. At least that of the least number.
+/// The smallest magnitude, as the bits of a float, that can be summed in double without rounding in
+/// a block with this highest exponent (biased, as in a float). At least that of the smallest float.
 constexpr std::uint32_t least_beside(int highest) {
-  constexpr int bits = 53 - 24 - 10;  // from the last bit of one to the sum of a block of the other
+  constexpr int bits = 53 - 24 - 10;  // from the last bit of the smallest to the sum of a block
   return highest - bits > 1 ? std::uint32_t(highest - bits) << 23 : 1u;
 }
 
-/// Sums a block as doubles.
+/// Sums a block in double.
 ///
-/// @param highest  a guess of the highest exponent, as floats store it; corrected
+/// @param highest  an estimate of the highest exponent (biased, as in a float); corrected
 /// @return whether nothing was rounded
 template <int Bytes>
 [[gnu::always_inline]] inline bool sum_block(const float* x, index_t n, int& highest,
@@ -181,7 +182,7 @@ template <int Bytes>
       W::load(from, magnitude);
       magnitude &= 0x7fffffff;
       most = magnitude > most ? magnitude : most;
-      const Bits below = Bits(magnitude) - 1u;  // zeros are the largest of all
+      const Bits below = Bits(magnitude) - 1u;  // zeros wrap to the largest value
       least = below < least ? below : least;
       W::widen(from, first);
       W::widen(from + lanes, second);
@@ -192,7 +193,7 @@ template <int Bytes>
   sums[0] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
   sum = across<double>(sums[0], add_two);
 
-  // the sign bits of what is below 0; that of `least` where there are zeros only
+  // a sign bit is set if `most` or `least` is out of bounds; ~least excludes zeros
   const Bits lowest = least_beside(highest) - 1u - Bits{};
   const Bits outside = Bits((((highest + 1) << 23) - 1) - most) | ((least - lowest) & ~least);
   constexpr std::uint64_t signs = 0x8000000080000000u;

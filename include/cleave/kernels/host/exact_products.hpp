@@ -1,5 +1,5 @@
-// Products of arrays whose sums are exact: the words of a result do not depend on the order of its
-// addends.
+// Contractions of arrays with exact sums: the words of a result do not depend on the order of its
+// terms.
 #pragma once
 
 #include <algorithm>
@@ -17,15 +17,15 @@ namespace cleave::kernels {
 
 namespace detail {
 
-/// An operand with what is summed over as its last dimensions, dense: a row per index of the
-/// others.
+/// An operand with the summed dimensions last, contiguous: one row per index of the other
+/// dimensions.
 template <class T>
 struct ProductRows {
   Strided<const T> rows{};
-  std::shared_ptr<void> memory{};  ///< of a copy
-  Shape steps{};                   ///< from one index of the result to the next; 0 where it repeats
+  std::shared_ptr<void> memory{};  ///< owns the elements of a copy
+  Shape steps{};                   ///< between indices of the result; 0 where the operand repeats
 
-  /// @param dim  of an index of the contraction in the operand; -1: none
+  /// @param dim  returns the operand's dimension for an index of the contraction, -1 if it has none
   template <class Dim>
   ProductRows(const Contraction& letters, const Strided<const T>& x, const Dim& dim) {
     Strided<const T> moved{x.data, {}, {}};
@@ -50,9 +50,9 @@ struct ProductRows {
 
 /// Calls done(i, words) with the words of every result of x · w, row-major.
 ///
-/// @param letters  those of the result first, in its order; every one is in x or w
+/// @param letters  the result's letters first, in its order; each occurs in x or w
 /// @param results  the extents of the result
-/// @cost           a copy of x, and of w, whose summed dimensions are not the last ones
+/// @cost           a copy of each operand that is not contiguous with its summed dimensions last
 template <class T, class Done>
 void each_exact_product(const Contraction& letters, const Shape& results, const Strided<const T>& x,
                         const Strided<const T>& w, const Done& done) {
@@ -81,7 +81,7 @@ void each_exact_product(const Contraction& letters, const Shape& results, const 
   }
 }
 
-/// The words of the results. @param out  [results.., words], row-major without gaps
+/// The words of the results. @param out  [results.., words], row-major and contiguous
 template <class T>
 void exact_product_parts(On<Host>, const Contraction& letters, const Strided<ExactWord>& out,
                          const Strided<const T>& x, const Strided<const T>& w) {
@@ -93,7 +93,7 @@ void exact_product_parts(On<Host>, const Contraction& letters, const Strided<Exa
   });
 }
 
-/// The results, rounded. @param out  row-major without gaps
+/// The results, rounded. @param out  row-major and contiguous
 template <class T>
 void exact_products(On<Host>, const Contraction& letters, const Strided<T>& out,
                     const Strided<const T>& x, const Strided<const T>& w) {

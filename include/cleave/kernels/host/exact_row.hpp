@@ -1,5 +1,5 @@
-// Rows of numbers added to an exact sum: in blocks whose sum is found without rounding, by vectors of
-// what the processor has; element by element where a block spans too many powers of two.
+// Adds rows of numbers to an exact sum: in blocks that vector instructions sum without rounding, or
+// element by element if a block spans too many powers of two.
 #pragma once
 
 #include <cleave/core/config.hpp>
@@ -7,13 +7,13 @@
 
 namespace cleave::kernels {
 
-/// Where rows are added. Refers to the words.
+/// An exact sum to which rows are added. Refers to the words, without owning them.
 class ExactRows {
  public:
-  /// Elements of a block.
+  /// The number of elements in a block.
   static constexpr index_t block = 1024;
 
-  /// @param words  of one number in that format; set to 0
+  /// @param words  the words of one number in this format; set to 0
   ExactRows(const ExactFormat& format, ExactWord* words);
 
   /// Adds n numbers.
@@ -24,11 +24,11 @@ class ExactRows {
   void add_products(const double* a, const double* b, index_t n);
   void add_products(const float* a, const float* b, index_t n);
 
-  /// Brings the words to 32 bits each.
+  /// Normalises the words to 32 bits each.
   void finish() { carry(format_, words_); }
 
  private:
-  /// Blocks of products that are not taken for narrow after one that was not.
+  /// After a block of products that is not narrow, this many blocks are not tried as narrow.
   /// @see split_narrow_products
   static constexpr int any_range_blocks = 63;
 
@@ -41,12 +41,12 @@ class ExactRows {
 
   ExactFormat format_;
   ExactWord* words_;
-  int exponent_ = 0;        ///< of a power of two that was above the last block
-  int float_exponent_ = 0;  ///< the highest of the last block, as floats store it
-  int any_range_ = 0;       ///< blocks of products to come that are not taken for narrow
-  int wide_blocks_ = 0;     ///< that are split at four places at once
-  int failures_ = 0;        ///< how often, about, three did not do since they did
-  index_t additions_ = 0;   ///< since words had 32 bits
+  int exponent_ = 0;        ///< 2^exponent_ was above all magnitudes of the last block
+  int float_exponent_ = 0;  ///< the highest of the last block, biased as in a float
+  int any_range_ = 0;       ///< remaining blocks of products that are not tried as narrow
+  int wide_blocks_ = 0;     ///< remaining blocks that are split at four places right away
+  int failures_ = 0;        ///< grows when three places do not suffice; reset when they do
+  index_t additions_ = 0;   ///< since the words were last normalised
 };
 
 }  // namespace cleave::kernels

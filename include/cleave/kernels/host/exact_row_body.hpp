@@ -1,4 +1,4 @@
-// What exact_row.hpp declares.
+// Definitions for exact_row.hpp.
 #pragma once
 
 #include <cstring>
@@ -10,18 +10,18 @@ namespace cleave::kernels {
 
 namespace detail {
 
-// Such a program may compute (s + x) - s as x.
+// With -ffast-math, compilers may simplify (s + x) - s to x.
 #if defined(__FAST_MATH__)
 inline constexpr bool splits_blocks = false;
 #else
 inline constexpr bool splits_blocks = true;
 #endif
 
-/// Elements that passes take at a time, at most.
+/// The largest number of elements that a pass processes per step.
 inline constexpr index_t pass_step = 32;
 constexpr index_t whole_steps(index_t n) { return (n + pass_step - 1) / pass_step * pass_step; }
 
-/// The last elements of a row, and zeros.
+/// The last elements of a row, padded with zeros.
 template <class T>
 struct Filled {
   T elements[ExactRows::block];
@@ -32,7 +32,7 @@ struct Filled {
   }
 };
 
-/// Calls f(n, elements..) for all blocks of rows; the last one is filled up with zeros.
+/// Calls f(n, elements..) for all blocks of rows; the last one is padded with zeros.
 template <class F, class... T>
 void each_block(const F& f, index_t n, const T*... row) {
   constexpr index_t block = ExactRows::block;
@@ -64,7 +64,7 @@ CLEAVE_INLINE void ExactRows::add_slowly(const double* x, index_t n) {
 }
 
 CLEAVE_INLINE void ExactRows::add_block(const double* x, index_t n) {
-  constexpr int lowest = -989;  // below, all numbers are multiples of the last bit
+  constexpr int lowest = -989;  // below, all numbers are multiples of the last bit split off
   detail::BlockSum sum;
   for (int tries = 0; detail::splits_blocks && tries < 2; ++tries) {
     detail::block_passes().split(x, n, exponent_, sum);
@@ -107,7 +107,7 @@ CLEAVE_INLINE void ExactRows::add_products(const double* a, const double* b, ind
 }
 
 CLEAVE_INLINE void ExactRows::add_product_block(const double* a, const double* b, index_t n) {
-  // below, what is split off last is no longer normal
+  // below, the part that is split off last is no longer normal
   constexpr int lowest = -800;
   detail::ProductSum sum;
   int places = wide_blocks_ > 0 ? 4 : 3;

@@ -1,5 +1,5 @@
 // Exact sums over some dimensions of an array: of elements, of their squares, or of products of two
-// arrays. The words of a sum do not depend on the order of its elements.
+// arrays. The words of a sum do not depend on the order of its terms.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace cleave::kernels {
 
 namespace detail {
 
-/// The sums of one result: one, or two for the parts of a complex number.
+/// The exact sums of one result: one, or two for a complex number.
 template <class T>
 class ExactCell {
   using Real = real_t<T>;
@@ -31,8 +31,8 @@ class ExactCell {
         imaginary_(exact_format<T>(terms),
                    exact_numbers<T>(terms) > 1 ? words + exact_format<T>(terms).words() : words) {}
 
-  /// Adds the terms of n elements, which are neighbours.
-  /// @param y  the other factors of products
+  /// Adds the terms of n contiguous elements.
+  /// @param y  the second factors of products
   void add(const T* x, const T* y, index_t n) {
     if constexpr (std::is_same_v<T, Row>) {
       add_parts(n, x, y);
@@ -85,7 +85,7 @@ class ExactCell {
   ExactRows real_, imaginary_;
 };
 
-/// The same where there are no elements.
+/// exact_loops for an array without elements.
 template <class T, class Done>
 void no_terms(ExactTerms terms, const Shape& extents, unsigned mask, const Done& done) {
   index_t results = 1;
@@ -96,7 +96,7 @@ void no_terms(ExactTerms terms, const Shape& extents, unsigned mask, const Done&
 }
 
 /// Calls done(i, words) with the words of every result, row-major.
-/// @param y  null, or the other factors, which lie in memory as x does
+/// @param y  null, or the second factors, with the strides of x
 template <class T, class Done>
 void exact_loops(ExactTerms terms, const Strided<const T>& x, const T* y, unsigned mask,
                  const Done& done) {
@@ -153,14 +153,14 @@ void exact_loops(ExactTerms terms, const Strided<const T>& x, const T* y, unsign
 ///
 /// @param terms  elements or squares
 /// @param x      any extents and strides
-/// @param mask   bit d: dimension d disappears
+/// @param mask   bit d: dimension d is reduced
 template <class T, class Done>
 void each_exact_sum(ExactTerms terms, unsigned mask, const Done& done, const Strided<const T>& x) {
   detail::exact_loops(terms, x, static_cast<const T*>(nullptr), mask, done);
 }
 
-/// The same of products of two arrays of the same extents.
-/// @cost  a copy of each that is not row-major, if they lie differently in memory
+/// The same for products of two arrays of the same extents.
+/// @cost  if the strides differ, a copy of each array that is not row-major and contiguous
 template <class T, class Done>
 void each_exact_sum(ExactTerms, unsigned mask, const Done& done, const Strided<const T>& x,
                     const Strided<const T>& y) {
@@ -172,7 +172,7 @@ void each_exact_sum(ExactTerms, unsigned mask, const Done& done, const Strided<c
 }
 
 /// The words of exact sums over the dimensions of the mask.
-/// @param out  [results.., words], row-major without gaps
+/// @param out  [results.., words], row-major and contiguous
 template <class T, class... Y>
 void exact_parts(On<Host>, ExactTerms terms, unsigned mask, ExactWord* out,
                  const Strided<const T>& x, const Y&... y) {
@@ -182,8 +182,8 @@ void exact_parts(On<Host>, ExactTerms terms, unsigned mask, ExactWord* out,
   }, x, y...);
 }
 
-/// Exact sums over the dimensions of the mask, or what becomes of them, rounded.
-/// @param out  row-major without gaps
+/// Exact sums over the dimensions of the mask, with the epilogue applied, rounded.
+/// @param out  row-major and contiguous
 template <class T, class... Y>
 void exact_reduce(On<Host>, ExactTerms terms, unsigned mask, const ExactEpilogue& epilogue, T* out,
                   const Strided<const T>& x, const Y&... y) {
@@ -193,9 +193,9 @@ void exact_reduce(On<Host>, ExactTerms terms, unsigned mask, const ExactEpilogue
       y...);
 }
 
-/// The numbers that words stand for.
+/// The numbers that words represent, with the epilogue applied.
 /// @param parts  [results.., words], any strides
-/// @param out    row-major without gaps
+/// @param out    row-major and contiguous
 template <class T>
 void exact_values(On<Host>, ExactTerms terms, const ExactEpilogue& epilogue,
                   const Strided<const ExactWord>& parts, T* out) {

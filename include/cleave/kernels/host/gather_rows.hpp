@@ -1,4 +1,4 @@
-// Rows of a table by their indices: read (gather) and added to (scatter).
+// Gather and scatter-add: rows of a table, selected by their indices, are read or added to.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,8 @@ namespace cleave::kernels {
 
 namespace detail {
 
-/// Calls visit(row, table row) for every index, where rows of `values` follow the indices' order.
-/// @param visit  is given null for an index whose row is not here
+/// Calls visit(row of values, row of table) for every index; rows of `values` are in index order.
+/// @param visit  gets a null row of the table for an index whose row is not local
 /// @return the first index that is not in [0, total)
 template <class I, class V, class T, class Visit>
 std::optional<I> for_indexed_rows(const Strided<const I>& indices, const Strided<V>& values,
@@ -41,7 +41,7 @@ std::optional<I> for_indexed_rows(const Strided<const I>& indices, const Strided
   return wrong;
 }
 
-/// The dimensions behind the first `skipped`.
+/// The dimensions after the first `skipped`.
 constexpr Shape behind(const Shape& shape, int skipped) {
   Shape rest;
   for (int d = skipped; d < shape.dims; ++d) rest[rest.dims++] = shape[d];
@@ -65,12 +65,12 @@ void add_row(const T* from, const Shape& from_strides, T* to, const Shape& to_st
 
 }  // namespace detail
 
-/// out[i.., r..] = table[indices[i..] - first, r..], zeros for a row that is not here.
+/// out[i.., r..] = table[indices[i..] - first, r..], zeros for rows that are not local.
 ///
 /// @param table    [rows, r..]
 /// @param indices  [i..], in [0, total)
 /// @param out      [i.., r..]; overlaps neither
-/// @return the first index that is not, if there is one
+/// @return the first index outside [0, total), if there is one
 template <class I, class T>
 std::optional<I> gather_rows(On<Host>, const Strided<const T>& table,
                              const Strided<const I>& indices, const Strided<T>& out,
@@ -85,13 +85,13 @@ std::optional<I> gather_rows(On<Host>, const Strided<const T>& table,
   });
 }
 
-/// table[indices[i..] - first, r..] += values[i.., r..], in the order of the indices; nothing for a
-/// row that is not here.
+/// table[indices[i..] - first, r..] += values[i.., r..], in the order of the indices; rows that are
+/// not local are skipped.
 ///
 /// @param values   [i.., r..]
 /// @param indices  [i..], in [0, total)
 /// @param table    [rows, r..]; overlaps neither
-/// @return the first index that is not, if there is one
+/// @return the first index outside [0, total), if there is one
 template <class I, class T>
 std::optional<I> scatter_add_rows(On<Host>, const Strided<const T>& values,
                                   const Strided<const I>& indices, const Strided<T>& table,

@@ -1,6 +1,6 @@
-// C = A · B on the CPU: where little is computed with a large operand, or the operands are small,
-// by loops that read them in place; through CBLAS where the build found it and it knows the element
-// type; through a blocked loop of our own otherwise.
+// C = A · B on the CPU: by loops that read the operands in place if the product is skinny or small;
+// else with CBLAS, if the build has found one and it supports the element type; else by the blocked
+// loops of blocked_gemm.hpp.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace cleave::kernels {
 ///
 /// @param a  [m, k], any strides; read in place where one of them is 1, else packed
 /// @param b  [k, n], likewise
-/// @param c  [m, n], its columns next to each other; must not overlap a or b
+/// @param c  [m, n] with contiguous rows; must not overlap a or b
 template <class T>
 void gemm(On<Host>, const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
   static_assert(!std::is_same_v<T, bool>, "cleave: a matrix product requires numbers, not bool");
@@ -43,7 +43,7 @@ void gemm(On<Host>, const Matrix<const T>& a, const Matrix<const T>& b, const Ma
   detail::blocked_gemm(a, b, c);
 }
 
-/// Several products of matrices of equal extents and strides, one after the other.
+/// A batch of products of matrices of equal extents and strides, one after another.
 template <class T>
 void gemm_batched(On<Host> on, Matrix<const T> a, Matrix<const T> b, Matrix<T> c,
                   const Batches& batches) {

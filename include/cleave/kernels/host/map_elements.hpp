@@ -1,9 +1,9 @@
 // One pass over any number of arrays: out[i] = f(a[i], b[i], ..).
 //
-// Dimensions that lie densely behind each other in all arrays are merged. Along the innermost one
-// the loop sees contiguous rows only, so that one body serves all strides and vectorises: rows
-// that repeat an element or skip elements are copied to a small buffer first, transposed arrays
-// tile by tile. Functors that name a function of vector_math.hpp are computed by that.
+// Dimensions that are contiguous with each other in all arrays are merged. The innermost loop reads
+// contiguous rows only, so that one loop body handles all strides and vectorises: rows that repeat
+// or skip elements are first copied to a small buffer, transposed arrays tile by tile. Functors
+// that name a function of vector_math.hpp are computed by that function.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace cleave::kernels {
 
 namespace detail {
 
-/// The loops of N arrays after merging: at least rows and columns, some of extent 1.
+/// The loops of N arrays after merging: at least rows and columns, possibly of extent 1.
 template <int N>
 struct MapLoops : cleave::detail::MergedLoops<N> {
   MapLoops(const Shape& shape, const Shape* const (&of)[N]) {
@@ -35,12 +35,12 @@ struct MapLoops : cleave::detail::MergedLoops<N> {
     }
     if (this->dims > 1 && this->strides[0][this->dims - 1] == 1) return;
     steps.fill(1);
-    this->append(1, steps);  // columns of one element, for a single one or where rows are apart
+    this->append(1, steps);  // columns of extent 1, for a single element or rows with a stride
   }
 };
 
-/// What is handled at once: a part of a row, or parts of several where an input is transposed.
-/// Small enough for the first cache.
+/// The elements processed together: part of a row, or parts of several rows if an input is
+/// transposed. Small enough for the L1 cache.
 struct Tile {
   static constexpr index_t elements = 2048;
   index_t rows = 1;
@@ -49,7 +49,7 @@ struct Tile {
   static constexpr Tile square() { return {32, elements / 32}; }
 };
 
-/// One input: its elements as contiguous parts of rows.
+/// One input, read as contiguous parts of rows.
 template <class T>
 class TileLoader {
  public:
@@ -57,10 +57,10 @@ class TileLoader {
   TileLoader(const T* data, const index_t* strides, int loops)
       : data_(data), strides_(strides), row_step_(strides[loops - 2]), step_(strides[loops - 1]) {}
 
-  /// Whether elements of a column are next to each other, those of a row are not.
+  /// Whether columns are contiguous and rows are not.
   bool transposed() const { return row_step_ == 1 && step_ > 1; }
 
-  /// Goes `count` steps along loop d.
+  /// Advances by `count` steps along loop d.
   void advance(int d, index_t count) {
     data_ += count * strides_[d];
     filled_ = 0;
@@ -100,7 +100,7 @@ class TileLoader {
   alignas(64) std::byte buffer_[std::size_t(Tile::elements) * sizeof(T)];
 };
 
-/// Whether a functor of elements names the function of rows that computes several at once.
+/// Whether an elementwise functor names a row function, which computes several elements at once.
 template <class F, class R, class... T>
 inline constexpr bool computes_rows = [] {
   if constexpr (requires { F::row_function; })
@@ -109,7 +109,7 @@ inline constexpr bool computes_rows = [] {
   else return false;
 }();
 
-/// The functor, whatever its type, applied to a row: all else is compiled once per element types.
+/// A type-erased functor, applied to a row: other code is compiled once per set of element types.
 template <class R, class... T>
 struct RowFunction {
   const void* functor;
@@ -123,7 +123,7 @@ struct RowFunction {
       // a copy: stores to `out` cannot change it, so that it stays in registers
       using Functor = std::conditional_t<std::is_trivially_copyable_v<F>, const F, const F&>;
       Functor f = *static_cast<const F*>(functor);
-      // elements by value: one that f reads in some cases only is loaded in all, without a branch
+      // elements by value: they are always loaded, without a branch, even if f may not read them
       const auto of = [&](const T... elements) -> R { return f(elements...); };
       CLEAVE_INDEPENDENT_ITERATIONS
       for (index_t i = 0; i < n; ++i) out[i] = of(in[i]...);
@@ -187,8 +187,8 @@ void map_arrays(std::integer_sequence<int, K...>, const RowFunction<R, T...>& f,
 
 /// Writes f of the inputs' elements to every element of `out`.
 ///
-/// @param out  fastest where its innermost dimension has stride 1; may be one of the inputs,
-///             overlaps no other
+/// @param out  fastest if its innermost dimension has stride 1; may be one of the inputs, must not
+///             overlap others
 /// @param in   arrays with strides for the extents of `out`, 0 along dimensions that repeat; or a
 ///             `Scalar`
 template <class F, class R, class... In>

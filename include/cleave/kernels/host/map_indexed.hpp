@@ -6,12 +6,12 @@
 
 namespace cleave::kernels {
 
-/// out[i] = f(index, in[i]..), where `index` is the row-major one of an element in a global array.
+/// out[i] = f(index, in[i]..), where `index` is the element's row-major index in the global array.
 ///
 /// @param f      callable with an index_t and an element of every input
 /// @param box    global indices of the elements
 /// @param shape  global extents
-/// @param out    of the box's extents; overlaps an input only where they are the same view
+/// @param out    of the box's extents; may be the same view as an input, must not overlap otherwise
 /// @param in     likewise
 template <class F, class T, class... In>
 void map_indexed(On<Host>, const F& f, const Box& box, const Shape& shape, const Strided<T>& out,

@@ -17,7 +17,7 @@ namespace cleave::kernels {
 
 namespace detail {
 
-/// What is wrong with the weights of a row; empty if nothing is.
+/// Describes what is wrong with the weights of a row; empty if they are valid.
 inline std::string wrong_weights(const std::vector<double>& weights, index_t draws,
                                  bool replacement) {
   index_t positive = 0;
@@ -31,7 +31,7 @@ inline std::string wrong_weights(const std::vector<double>& weights, index_t dra
          std::to_string(draws) + " draws " + (replacement ? "with" : "without") + " replacement";
 }
 
-/// Draws from sums of weights: the categories whose part of the sum uniform numbers fall into.
+/// Draws by inversion: each uniform number selects the category whose part of the sum contains it.
 /// @param first  index of the row's first draw
 template <class Out>
 void draw_with_replacement(const std::vector<double>& weights, index_t draws, index_t first,
@@ -48,13 +48,13 @@ void draw_with_replacement(const std::vector<double>& weights, index_t draws, in
     const auto bits = state.bits(first + k);
     const double at = unit_interval<double>(bits[0], bits[1]) * sum;
     const auto category = std::upper_bound(sums.begin(), sums.end(), at) - sums.begin();
-    out(k, std::min(index_t(category), last));  // the end, where rounding reached it
+    out(k, std::min(index_t(category), last));  // rounding may reach the end
   }
 }
 
-/// Draws the categories with the smallest exponential numbers of rate `weight`, which are the first
-/// ones of draws without replacement, in order (P. S. Efraimidis, P. G. Spirakis: Weighted random
-/// sampling with a reservoir. Inf. Process. Lett. 97 (2006)).
+/// Draws the categories with the smallest exponential variates of rate `weight`; in ascending order
+/// these are draws without replacement (P. S. Efraimidis, P. G. Spirakis: Weighted random sampling
+/// with a reservoir. Inf. Process. Lett. 97 (2006)).
 /// @param first  index of the row's first category
 template <class Out>
 void draw_without_replacement(const std::vector<double>& weights, index_t draws, index_t first,
@@ -72,13 +72,13 @@ void draw_without_replacement(const std::vector<double>& weights, index_t draws,
 
 }  // namespace detail
 
-/// out[i, k] = the category of draw k, of those that weights[i, ..] belong to.
+/// out[i, k] = the category of draw k, from the categories with weights[i, ..].
 ///
 /// @param weights  [rows, categories]
 /// @param out      [rows, draws]
-/// @param row      the global index of row 0: what is drawn depends on it, on the state and on the
-///                 weights of the row
-/// @return what is wrong with the weights of a row; its draws are not written
+/// @param row      the global index of row 0; the draws of a row depend on its global index, its
+///                 weights and the state
+/// @return what is wrong with the first invalid row of weights; draws of such rows are not written
 template <class T>
 std::optional<std::string> multinomial_rows(On<Host>, const Strided<const T>& weights,
                                             index_t row, const RandomState& state,

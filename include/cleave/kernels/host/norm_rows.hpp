@@ -1,7 +1,7 @@
-// Rows along the last dimension brought to mean 0 and variance 1, or to mean square 1: a row is
-// read, measured and written while it is in cache.
+// Normalises rows along the last dimension to mean 0 and variance 1 (layer norm), or to mean square
+// 1 (RMS norm), each while it is in cache.
 //
-// Sums are taken by blocks, whose sums are added up in double: the same bits in every run.
+// Sums are computed in blocks, whose sums are added in double: bitwise identical in every run.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ double sum_over(index_t n, const F& f) {
   return total;
 }
 
-/// What a row is normalised by: (x - center) · scale.
+/// The normalisation of a row: (x - center) · scale.
 template <class T>
 struct RowMeasure {
   T center = T(0), scale = T(1);
@@ -68,7 +68,7 @@ T weighted(T value, T weight, T bias) {
   return value * weight + bias;
 }
 
-/// A row that is the same for all rows of an array, without gaps; or none.
+/// A contiguous row that applies to all rows of an array.
 template <class T>
 struct CommonRow {
   std::shared_ptr<void> memory{};
@@ -88,12 +88,12 @@ void each_row(const Shape& extents, const F& f, const Strides&... strides) {
 
 }  // namespace detail
 
-/// y = rows of x, normalised; times weight, plus bias, if there are any.
+/// y = the normalised rows of x, times weight and plus bias, if given.
 ///
 /// @tparam Centers  rows of mean 0 and variance 1, else of mean square 1
 /// @param epsilon   added to the variance, or to the mean square
-/// @param y         row-major without gaps
-/// @cost            a copy of x, if its rows have gaps
+/// @param y         row-major and contiguous
+/// @cost            a copy of x, if its rows are not contiguous
 template <bool Centers, class T, class... Affine>
 void norm_rows(double epsilon, const Strided<T>& y, const Strided<const T>& x,
                const Affine&... weight_and_bias) {
@@ -115,12 +115,12 @@ void norm_rows(double epsilon, const Strided<T>& y, const Strided<const T>& x,
   write_rows(detail::CommonRow<T>(weight_and_bias)...);
 }
 
-/// dx = the gradient of x, given g, that of norm_rows(x).
+/// dx = the gradient of x, given the gradient g of norm_rows(x).
 ///
-/// With h = g · weight and z = the normalised row: (h - mean(h) - z · mean(h · z)) · scale; without
-/// mean(h) where rows are not centered.
+/// With h = g · weight and z the normalised row, dx = (h - mean(h) - z · mean(h · z)) · scale;
+/// without mean(h) if rows are not centered.
 ///
-/// @param weight  none, or the one that norm_rows was given
+/// @param weight  the weight passed to norm_rows, if any
 template <bool Centers, class T, class... Weight>
 void norm_slopes(double epsilon, const Strided<T>& dx, const Strided<const T>& g,
                  const Strided<const T>& x, const Weight&... weight) {

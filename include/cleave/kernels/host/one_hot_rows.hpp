@@ -1,4 +1,4 @@
-// Rows of zeros with a single one: class indices as vectors.
+// Class indices as one-hot vectors: rows of zeros with a single one.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace cleave::kernels {
 /// out[.., c] = (indices[..] == classes.first + c).
 ///
 /// @param indices  any extents and strides
-/// @param columns  of `out`, which is row-major without gaps: one row per index
+/// @param columns  columns of `out`, which is row-major and contiguous, with one row per index
 /// @return the first index that is not in [0, classes.total), if there is one; its row is zero
 template <class I, class T>
 std::optional<I> one_hot_rows(On<Host>, const Strided<const I>& indices, index_t columns, T* out,

@@ -1,4 +1,4 @@
-// Where the first elements of an order are along a dimension.
+// The indices of the first elements in sorted order along a dimension.
 #pragma once
 
 #include <algorithm>
@@ -12,10 +12,10 @@
 
 namespace cleave::kernels {
 
-/// Writes the indices of the first elements of every line along `dim`, largest or smallest first:
-/// as many as `out` has. Of equal elements the lower index comes first; NaNs count as largest.
+/// Writes the indices of the largest or smallest elements of every line along `dim`, in order, as
+/// many as `out` has. Among equal elements the lower index comes first; NaNs count as largest.
 ///
-/// @param out  the extents of x but for that of `dim`, which is at most that of x
+/// @param out  has the extents of x, except along `dim`, where its extent is at most that of x
 template <class T>
 void ordered_indices(On<Host>, const Strided<const T>& x, int dim, bool descending,
                      const Strided<index_t>& out) {

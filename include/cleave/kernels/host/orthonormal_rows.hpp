@@ -1,4 +1,4 @@
-// Rows made orthonormal, on the host.
+// Orthonormalises the rows of a matrix, on the host.
 #pragma once
 
 #include <cmath>
@@ -24,11 +24,11 @@ void add_multiple(index_t n, T factor, const T* x, T* y) {
   for (index_t j = 0; j < n; ++j) y[j] += factor * x[j];
 }
 
-/// Makes the rows of a matrix orthonormal, one after the other, by Gram-Schmidt; each is
+/// Makes the rows of a matrix orthonormal, one after another, by the Gram-Schmidt process; each is
 /// orthogonalised twice, which is enough (L. Giraud, J. Langou, M. Rozloznik: The loss of
 /// orthogonality in the Gram-Schmidt orthogonalization process. Comput. Math. Appl. 50 (2005)).
-/// Of a matrix of normal numbers, that gives every orthonormal set with equal probability. A row
-/// that those before span becomes 0.
+/// For a matrix of normal random numbers, the result is uniformly distributed over the orthonormal
+/// sets. A row in the span of the rows before it becomes 0.
 ///
 /// @param rows     at most `columns`
 /// @param q        row-major, read and written

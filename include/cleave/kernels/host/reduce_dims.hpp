@@ -1,8 +1,8 @@
 // Sums, products, maxima and minima over some dimensions of an array.
 //
-// The order of the operations depends on extents and strides alone: same bits in every run. Sums
-// are taken in blocks (pairwise along a row, block by block across rows), so that rounding errors
-// grow with the number of blocks rather than of elements; 16-bit floats are accumulated in float.
+// The order of operations depends on extents and strides alone: the same bits in every run. Sums
+// are computed in blocks (pairwise along a row, block by block across rows): rounding errors grow
+// with the number of blocks, not of elements; 16-bit floats are accumulated in float.
 #pragma once
 
 #include <type_traits>
@@ -18,7 +18,7 @@ namespace cleave::kernels {
 
 namespace detail {
 
-/// What a core computes with at once, at least: four of them hide how long each addition takes.
+/// 16-byte vectors, which all processors have; four independent ones hide the latency of additions.
 template <class T>
 struct Lanes {
   typedef T Vector __attribute__((vector_size(16)));
@@ -26,7 +26,7 @@ struct Lanes {
   static constexpr int vectors = 4;
   static constexpr index_t count = vectors * 16 / index_t(sizeof(T));
 
-  /// f(lanes, elements) for as many elements at a time; the number of those that were visited.
+  /// Calls f(q, vector) for all whole groups of vectors. @return the number of elements visited
   template <class F>
   static index_t each(const T* row, index_t n, const F& f) {
     index_t i = 0;
@@ -38,20 +38,20 @@ struct Lanes {
   }
 };
 
-/// Whether an Op chooses among floats, which may be NaN.
+/// Whether Op selects among floats, which may be NaN.
 template <class Op, class A, class T>
 inline constexpr bool chooses_floats = (std::is_same_v<Op, Max> || std::is_same_v<Op, Min>) &&
                                        std::is_same_v<A, T> && std::is_floating_point_v<T>;
 
-/// The larger of two numbers, or the smaller one, or of each pair of two vectors.
+/// The larger or the smaller of two numbers, or of each pair of elements of two vectors.
 template <class Op>
 inline constexpr auto better_number = [](auto a, auto b) {
   if constexpr (std::is_same_v<Op, Max>) return b < a ? a : b;
   else return a < b ? a : b;
 };
 
-/// Max or Min of numbers, without asking each whether it is one: their sum tells.
-/// @return whether it did; a sum that is NaN may have come about without one
+/// Max or Min without testing each element for NaN: if the sum is not NaN, no element is.
+/// @return whether `extreme` is valid; the sum may also be NaN if no element is (inf - inf)
 template <class Op, class T>
 bool extreme_of_numbers(const T* row, index_t n, index_t step, T& extreme) {
   using L = Lanes<T>;
@@ -75,8 +75,8 @@ bool extreme_of_numbers(const T* row, index_t n, index_t step, T& extreme) {
   return !is_nan(sum);
 }
 
-/// Reduces a row. Long rows are halved where that keeps rounding errors small, short ones run
-/// through independent lanes.
+/// Reduces a row. Long rows are halved if the operation rounds (pairwise summation); short ones are
+/// accumulated in independent lanes.
 template <class Op, class A, class T>
 A reduce_row(const T* row, index_t n, index_t step) {
   constexpr index_t lanes = 16, block = 1024;
@@ -88,7 +88,7 @@ A reduce_row(const T* row, index_t n, index_t step) {
       !std::is_integral_v<A> && (std::is_same_v<Op, Sum> || std::is_same_v<Op, Product>);
   if (rounds && n > block) {
     const index_t half = n / 2 / lanes * lanes;
-    const A first = reduce_row<Op, A>(row, half, step);  // in the order of memory
+    const A first = reduce_row<Op, A>(row, half, step);  // in memory order
     return Fold<Op>::combine(first, reduce_row<Op, A>(row + half * step, n - half, step));
   }
   A result = Fold<Op>::template identity<A>();
@@ -115,7 +115,7 @@ A reduce_row(const T* row, index_t n, index_t step) {
   return result;
 }
 
-/// One result after the other.
+/// Computes one result after another.
 template <class Op, class T, class R, class Epilogue>
 void reduce_along(const T* in, ReduceLoops loops, R* out, const Epilogue& epilogue) {
   using A = accumulator_t<R>;
@@ -130,7 +130,7 @@ void reduce_along(const T* in, ReduceLoops loops, R* out, const Epilogue& epilog
   });
 }
 
-/// Combines elements of four rows into one of results. @param step  between elements of a row
+/// Combines four rows into a row of results. @param step  the stride between elements of a row
 template <class Op, class A, class T>
 void fold_rows(A* __restrict__ part, const T* const (&rows)[4], index_t n, index_t step) {
   using F = Fold<Op>;
@@ -152,7 +152,7 @@ void fold_row(A* __restrict__ part, const T* row, index_t n, index_t step) {
     for (index_t j = 0; j < n; ++j) part[j] = Fold<Op>::combine(part[j], A(row[j * step]));
 }
 
-/// Calls four(rows) for four rows at a time, and one(row) for those that are left.
+/// Calls four(rows) for four rows at a time, and one(row) for each remaining row.
 template <class T, class Four, class One>
 void each_four_rows(const T* from, const DimLoops& loops, const Four& four, const One& one) {
   constexpr int together = 4;
@@ -167,11 +167,11 @@ void each_four_rows(const T* from, const DimLoops& loops, const Four& four, cons
   for (int i = 0; i < held; ++i) one(rows[i]);
 }
 
-/// The most results that are held at once.
+/// The largest number of results that are accumulated at once.
 inline constexpr index_t across_width = 512;
 
 /// Folds elements of rows into `bests`, as extreme_of_numbers does.
-/// @return whether sums told that all are numbers
+/// @return whether the sums show that no element is NaN
 template <class Op, class T>
 bool extremes_of_numbers(T* __restrict__ bests, const T* from, const DimLoops& loops, index_t n,
                          index_t step) {
@@ -201,7 +201,7 @@ bool extremes_of_numbers(T* __restrict__ bests, const T* from, const DimLoops& l
   return are_numbers;
 }
 
-/// A row of results at once, of elements that lie in rows too.
+/// Computes a row of results at once, from rows of elements.
 template <class Op, class T, class R, class Epilogue>
 void reduce_across(const T* in, ReduceLoops loops, R* out, const Epilogue& epilogue) {
   using A = accumulator_t<R>;
@@ -244,9 +244,9 @@ void reduce_across(const T* in, ReduceLoops loops, R* out, const Epilogue& epilo
 ///
 /// @tparam Op  Sum, Product, Max or Min
 /// @param in   any extents and strides
-/// @param mask bit d: dimension d disappears
-/// @param out  the remaining dimensions in their order, row-major without gaps; identity elements
-///             where there is nothing to reduce
+/// @param mask bit d: dimension d is reduced
+/// @param out  the remaining dimensions in order, row-major and contiguous; identity elements if
+///             there is nothing to reduce
 /// @param epilogue  applied to each result before it is rounded to R
 template <class Op, class T, class R, class Epilogue = Same>
 void reduce_dims(On<Host>, const Strided<const T>& in, unsigned mask, const Strided<R>& out,

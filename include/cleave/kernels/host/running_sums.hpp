@@ -1,7 +1,7 @@
 // Running sums along a dimension.
 //
-// Every line is added up in its order: the same bits however many lines there are. Floats of up to
-// 32 bits are added in a wider type.
+// Every line is summed in order: bitwise identical results however many lines there are. Floats of
+// up to 32 bits are accumulated in a wider type.
 #pragma once
 
 #include <type_traits>
@@ -13,13 +13,13 @@
 
 namespace cleave::kernels {
 
-/// What running sums of results R are held in.
+/// The type in which running sums with results R are accumulated.
 template <class R>
 using running_t = std::conditional_t<std::is_same_v<R, float>, double, accumulator_t<R>>;
 
 namespace detail {
 
-/// The offset of line `n` of an array, whose dimension `dim` is taken out.
+/// The offset of line `n` of an array along dimension `dim`.
 inline index_t offset_of_line(index_t n, int dim, const Shape& extents, const Shape& strides) {
   index_t offset = 0;
   for (int d = extents.dims - 1; d >= 0; --d) {
@@ -30,15 +30,15 @@ inline index_t offset_of_line(index_t n, int dim, const Shape& extents, const Sh
   return offset;
 }
 
-/// The last dimension but `dim`; -1 if there is none.
+/// The innermost dimension other than `dim`; -1 if there is none.
 inline int innermost_other(int dims, int dim) { return dim == dims - 1 ? dims - 2 : dims - 1; }
 
 }  // namespace detail
 
-/// out[.., i, ..] = sum of in[.., k, ..] over k <= i, or over k >= i.
+/// out[.., i, ..] = sum of in[.., k, ..] over k <= i, or over k >= i if `reversed`.
 ///
 /// @param in   any extents and strides
-/// @param out  of these extents
+/// @param out  the same extents
 template <class T, class R>
 void running_sums(On<Host>, const Strided<const T>& in, int dim, bool reversed,
                   const Strided<R>& out) {
@@ -50,7 +50,7 @@ void running_sums(On<Host>, const Strided<const T>& in, int dim, bool reversed,
   const index_t lines = inner < 0 ? 1 : in.extents[inner];
   const index_t in_next = inner < 0 ? 0 : in.strides[inner],
                 out_next = inner < 0 ? 0 : out.strides[inner];
-  // lines that lie one after the other: only as many as hide how long each addition takes
+  // contiguous lines: only as many at a time as hide the latency of additions
   const index_t width = in.strides[dim] < in_next ? 4 : most;
   const index_t in_step = reversed ? -in.strides[dim] : in.strides[dim];
   const index_t out_step = reversed ? -out.strides[dim] : out.strides[dim];

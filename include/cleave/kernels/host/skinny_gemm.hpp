@@ -1,10 +1,9 @@
 // C = A · B where C is narrow (a few columns, many rows) or small (a few rows, a long sum): products
-// that read a large operand once and compute little with each element. A BLAS copies both operands
-// into panels first, which takes longer than the product; here the large one is read in place.
+// that read a large operand once and compute little with each element. A BLAS packs both operands
+// into panels first, which takes longer than the product; here the large operand is read in place.
 //
-// The tile of C that is held in registers is compiled for AVX2 and AVX-512 beside what the program
-// is compiled for, and chosen by what the processor has. Without either, and for other shapes, this
-// file does nothing.
+// The micro-kernel is compiled for AVX2 and AVX-512, whatever the target of the program, and chosen
+// at run time. Without either instruction set, and for other shapes, this file does nothing.
 #pragma once
 
 #include <algorithm>
@@ -22,23 +21,23 @@ namespace cleave::kernels::detail {
 
 #if defined(CLEAVE_SKINNY_GEMM)
 
-/// The tile for one kind of vectors.
+/// The register tile for one vector size.
 template <class T, int Bytes>
 struct SkinnyTile {
   static constexpr int lanes = Bytes / int(sizeof(T));
   static constexpr int vectors = Bytes == 64 ? (lanes == 8 ? 2 : 1) : (lanes == 4 ? 3 : 2);
   static constexpr int cols = vectors * lanes;
-  static constexpr int tall = Bytes == 64 ? 8 : 4;  ///< rows where each has an address of its own
-  static constexpr int low = Bytes == 64 ? 12 : 4;  ///< rows where they lie next to each other
+  static constexpr int tall = Bytes == 64 ? 8 : 4;  ///< rows if each is addressed separately
+  static constexpr int low = Bytes == 64 ? 12 : 4;  ///< rows if columns of A are contiguous
 };
 
-/// sums[Rows, cols] (+)= A[Rows, depth] · B[depth, cols].
+/// The micro-kernel: sums[Rows, cols] (+)= A[Rows, depth] · B[depth, cols].
 ///
-/// @param row   from a row of A to the next, in elements; `step` along a row, `b_step` along B
-/// @param to    the sums, row by row in ascending order, `stride` apart
-/// @param more  adds to what is there
-/// @tparam Ahead  rows of A that come later are fetched meanwhile: processors do not see a pattern
-///                in reading several rows at once
+/// @param row   row stride of A, in elements; `step` is its column stride, `b_step` B's row stride
+/// @param to    the sums, written row by row in ascending order, with row stride `stride`
+/// @param more  whether to add to the existing sums
+/// @tparam Ahead  prefetches later rows of A: hardware prefetchers do not detect the pattern of
+///                reading several rows at once
 template <class T, int Bytes, int Rows, bool Ahead>
 [[gnu::always_inline]] inline void skinny_tile(const T* a, index_t row, index_t step, const T* b,
                                                index_t b_step, index_t depth, T* to, index_t stride,
@@ -73,14 +72,14 @@ template <class T, int Bytes, int Rows, bool Ahead>
   }
 }
 
-/// The narrow product: rows of A are read where they are.
-/// @param b  packed: depth rows of `cols`
+/// The narrow product: A is read in place.
+/// @param b  packed panel: depth rows of SkinnyTile::cols elements
 template <class T, int Bytes>
 [[gnu::always_inline]] inline void skinny_tall(const Matrix<const T>& a, const T* b, T* c,
                                                index_t stride, index_t cols) {
   using Sizes = SkinnyTile<T, Bytes>;
   constexpr int rows = Sizes::tall;
-  // a whole tile is stored over the end of each row; the row after it comes later
+  // whole tiles are stored, beyond the end of each row; later rows overwrite the excess
   const index_t beyond = (Sizes::cols - cols + cols - 1) / cols;
   T sums[rows * Sizes::cols];
   index_t i = 0;
@@ -89,7 +88,7 @@ template <class T, int Bytes>
       skinny_tile<T, Bytes, rows, true>(a.data + i * a.row_stride, a.row_stride, 1, b, Sizes::cols, a.cols,
                                   c + i * stride, stride, false);
   for (; i < a.rows; i += rows) {
-    const index_t first = std::min(i, a.rows - rows);  // some again at the end
+    const index_t first = std::min(i, a.rows - rows);  // the last tile may overlap
     skinny_tile<T, Bytes, rows, true>(a.data + first * a.row_stride, a.row_stride, 1, b, Sizes::cols,
                                 a.cols, sums, Sizes::cols, false);
     for (int r = 0; r < rows; ++r)
@@ -97,10 +96,10 @@ template <class T, int Bytes>
   }
 }
 
-/// The long sum: rows of B are read where they are.
-/// @param a     columns of at least `low` elements, which need not all be of A: `step` apart
+/// The long sum: B is read in place.
+/// @param a     columns, `step` apart, of at least `low` readable elements; not all need be of A
 /// @param sums  tiles of [low, cols] for all columns of B
-/// @param b     columns in whole tiles
+/// @param b     only whole tiles of its columns are used
 template <class T, int Bytes>
 [[gnu::always_inline]] inline void skinny_low(const T* a, index_t step, const Matrix<const T>& b,
                                               T* sums, bool more) {
@@ -131,7 +130,7 @@ template <class T>
   skinny_low<T, 32>(a, step, b, sums, more);
 }
 
-/// Bytes of the vectors that the processor has: 64, 32, or 0 for fewer.
+/// The vector size of the processor in bytes: 64, 32, or 0 if smaller.
 inline int skinny_vectors() {
   static const int bytes = __builtin_cpu_supports("avx512f") ? 64
                            : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? 32
@@ -139,7 +138,7 @@ inline int skinny_vectors() {
   return bytes;
 }
 
-/// @pre a has at least `tall` rows, elements of a row lie next to each other; so do those of c
+/// @pre a has at least `tall` rows; rows of a and c are contiguous
 template <class T, int Bytes>
 void narrow_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
   constexpr index_t width = SkinnyTile<T, Bytes>::cols;
@@ -156,13 +155,13 @@ void narrow_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matri
   }
 }
 
-/// @pre elements of a row of b lie next to each other; so do those of c
+/// @pre rows of b and c are contiguous
 template <class T, int Bytes>
 void long_sum_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
   using Sizes = SkinnyTile<T, Bytes>;
   constexpr index_t low = Sizes::low, width = Sizes::cols;
   const index_t whole = b.cols / width * width, rest = b.cols - whole;
-  // as many rows of B as stay in the cache near the core while rows of A pass over them
+  // as many rows of B as stay in the L2 cache while all rows of A are multiplied with them
   const index_t depth = std::clamp<index_t>((index_t{128} << 10) / (b.cols * index_t(sizeof(T))),
                                             16, 1024);
   const index_t tiles = (b.cols + width - 1) / width;
@@ -179,8 +178,8 @@ void long_sum_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Mat
     for (index_t pass = 0; pass < passes; ++pass) {
       const index_t rows = std::min(low, a.rows - pass * low);
       const T* from = a.data + pass * low * a.row_stride + p0 * a.col_stride;
-      // columns of A that lie in memory are read there; what follows them gives sums that nobody
-      // reads, but it has to be there
+      // contiguous columns of A are read in place; the elements after them give sums that are not
+      // used, but must be readable
       const bool in_memory = a.row_stride == 1 && low - rows <= a.col_stride && p0 + np < b.rows;
       for (index_t p = 0; p < np && !in_memory; ++p)
         for (index_t i = 0; i < low; ++i)
@@ -206,7 +205,7 @@ void long_sum_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Mat
           sums[std::size_t(((i / low * tiles + j / width) * low + i % low) * width + j % width)];
 }
 
-/// Whether the product has one of the two shapes, and is done. @pre no extent is 0
+/// Computes the product if it has one of the two shapes. @return whether it has @pre no extent is 0
 template <class T, int Bytes>
 bool skinny_gemm_with(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
   using Sizes = SkinnyTile<T, Bytes>;

@@ -1,9 +1,8 @@
-// C = A · B where B fits into the caches of a core: products of the heads of attention, and of the
-// layers of small networks. A BLAS copies both operands into panels and clears C first, which takes
-// as long as such a product; here A is read in place, and of B what does not lie in rows is copied.
-//
-// Tiles of C are held in registers, as in skinny_gemm.hpp. Without AVX2, and for other shapes, this
-// file does nothing.
+// C = A · B where B fits the caches of a core: products in attention heads, and in the layers of
+// small networks. A BLAS packs both operands into panels and clears C first, which takes as long as
+// such a product; here A is read in place. B is copied if its rows are not contiguous; otherwise
+// only the columns after its last whole tile are. Uses the micro-kernel of skinny_gemm.hpp. Without
+// AVX2, and for other shapes, this file does nothing.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +18,7 @@ namespace cleave::kernels::detail {
 
 #if defined(CLEAVE_SKINNY_GEMM)
 
-/// Sums in twelve registers: as many as it takes to hide how long each takes.
+/// A tile of twelve accumulator registers, enough to hide the latency of multiply-adds.
 template <class T, int Bytes>
 struct SmallTile {
   static constexpr index_t cols = SkinnyTile<T, Bytes>::cols;
@@ -28,8 +27,8 @@ struct SmallTile {
   static constexpr index_t max_elements = 1 << 14;  ///< of B
 };
 
-/// Some rows of C, as many as a tile has at least.
-/// @param b,b_step  rows of B; columns in whole tiles, but for the last ones, which `edge` has
+/// Computes some rows of C, at least as many as a tile has.
+/// @param b,b_step  rows of B and their stride; the columns after the last whole tile are in `edge`
 template <class T, int Bytes>
 [[gnu::always_inline]] inline void small_rows(const Matrix<const T>& a, const T* b, index_t b_step,
                                               const T* edge, const Matrix<T>& c) {
@@ -41,7 +40,7 @@ template <class T, int Bytes>
     const T* const panel = cols == width ? b + j : edge;
     const index_t step = cols == width ? b_step : width;
     for (index_t i = 0; i < a.rows; i += Sizes::rows) {
-      const index_t first = std::min(i, a.rows - Sizes::rows);  // some again at the end
+      const index_t first = std::min(i, a.rows - Sizes::rows);  // the last tile overlaps another
       const T* const from = a.data + first * a.row_stride;
       T* const to = c.data + first * c.row_stride + j;
       if (cols == width) {
@@ -68,7 +67,7 @@ template <class T>
   small_rows<T, 32>(a, b, b_step, edge, c);
 }
 
-/// Whether the product is small, and is done. @pre no extent is 0
+/// Computes the product if it is small. @return whether it is @pre no extent is 0
 template <class T, int Bytes>
 bool small_gemm_with(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
   using Sizes = SmallTile<T, Bytes>;
@@ -94,7 +93,7 @@ bool small_gemm_with(const Matrix<const T>& a, const Matrix<const T>& b, const M
   for (index_t p = 0; rest > 0 && p < k; ++p)
     for (index_t j = 0; j < width; ++j)
       edge[p * width + j] = j < rest ? rows[p * step + n - rest + j] : T(0);
-  // rows of A that stay in the first cache while columns of B pass
+  // as many rows of A as stay in the L1 cache while they are multiplied with all columns of B
   const index_t many =
       std::max<index_t>(4, index_t(16384 / sizeof(T)) / k / Sizes::rows) * Sizes::rows;
   for (index_t i = 0; i < m; i += many) {
@@ -108,8 +107,8 @@ bool small_gemm_with(const Matrix<const T>& a, const Matrix<const T>& b, const M
   return true;
 }
 
-/// The product by loops that read the operands in place, with the vectors that the processor has.
-/// @return whether it is one for them
+/// Computes the product in place, with AVX-512 or AVX2, if its shape is one of those above.
+/// @return whether it was computed
 template <class T>
 bool gemm_in_place(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
   switch (skinny_vectors()) {

@@ -1,12 +1,12 @@
-// Elementary functions of rows of floats and doubles, several elements at a time: by libmvec, the
-// vector functions of glibc 2.35 and newer on x86-64, where the build found it
+// Elementary functions of rows of floats and doubles, several elements at a time, with libmvec, the
+// vector math library of glibc 2.35 and newer on x86-64, if the build found it
 // (CLEAVE_HAS_LIBMVEC=1). Elsewhere there are none, and loops call the functions of <cmath>.
 //
-// Which instructions are used is decided when the program runs, whatever it was compiled for:
-// AVX-512, AVX2 with FMA, or SSE2. An element's value depends on the processor, but not on where
-// in an array it stands. Off by at most 4 units in the last place (those made of others by 8,
-// their slopes by 32), where the result is a normal number; infinities and NaNs are what <cmath>
-// gives.
+// The instruction set is chosen at run time, whatever the program was compiled for: AVX-512, AVX2
+// with FMA, or SSE2. The result for an element depends on the processor, but not on the element's
+// position in an array. Errors are at most 4 units in the last place (8 for composed functions, 32
+// for their derivatives), if the result is a normal number; infinities and NaNs are those of
+// <cmath>.
 #pragma once
 
 #include <type_traits>
@@ -15,7 +15,7 @@
 
 namespace cleave::kernels {
 
-/// A function that rows are computed with.
+/// A function that is applied to rows.
 enum class RowFunctionId {
   exp, log, sqrt, tanh, sigmoid, erf, gelu, gelu_tanh, silu, sin, cos,
   gelu_slope, gelu_tanh_slope, silu_slope,  // derivatives
@@ -27,10 +27,10 @@ enum class RowFunctionId {
 template <class T>
 inline constexpr bool has_row_functions = std::is_same_v<T, float> || std::is_same_v<T, double>;
 
-/// Instructions, narrow registers first.
+/// Instruction sets, by ascending vector size.
 enum class VectorLevel { sse2, avx2, avx512 };
 
-/// The widest registers that this processor, and the system, have.
+/// The widest level that the processor and the operating system support.
 CLEAVE_INLINE VectorLevel widest_level();
 
 /// y[i] = f(x[i]); y may be x.

@@ -1,4 +1,4 @@
-// The functions of rows, compiled for each kind of vector registers. @see vector_math.hpp
+// The row functions, compiled for each vector instruction set. @see vector_math.hpp
 #pragma once
 
 #include <cstddef>

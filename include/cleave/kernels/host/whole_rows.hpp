@@ -1,5 +1,5 @@
 // Functions of whole rows along a dimension, computed while a row is in cache: rows that are not
-// contiguous are brought into a buffer, several at a time, and written back from there.
+// contiguous are packed into a buffer, several at a time, and written back from there.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 
 namespace cleave::kernels {
 
-/// Calls f(in, out, n) for every row of x along dimension d, and of y, which has the same extents.
-/// Both are contiguous; `in` may be `out`.
+/// Calls f(in, out, n) for every row of x along dimension d and of y, which has the same extents.
+/// `in` and `out` are contiguous and may be equal.
 template <class T, class F>
 void each_whole_row(const Strided<const T>& x, const Strided<T>& y, int d, const F& f) {
   const index_t n = x.extents[d];
@@ -70,7 +70,7 @@ void exp_row(const T* x, T* y, index_t n) {
     for (index_t i = 0; i < n; ++i) y[i] = std::exp(x[i]);
 }
 
-/// log(x), as rows of it are computed.
+/// log(x), computed as in rows.
 template <class T>
 T log_of(T x) {
   if constexpr (has_row_functions<T>) apply_to_row(RowFunctionId::log, &x, &x, 1);

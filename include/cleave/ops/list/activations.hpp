@@ -1,4 +1,4 @@
-// Activations of networks, and the error function.
+// Activation functions, and the error function.
 #pragma once
 
 #include <cleave/ops/activations.hpp>

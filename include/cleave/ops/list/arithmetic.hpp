@@ -1,4 +1,4 @@
-// Operations of two arrays, element by element.
+// Elementwise operations with two operands.
 #pragma once
 
 #include <cleave/ops/list/entry.hpp>

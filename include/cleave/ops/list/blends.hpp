@@ -1,4 +1,4 @@
-// Operations of three operands.
+// Elementwise operations with three operands.
 #pragma once
 
 #include <cleave/ops/blends.hpp>

@@ -1,4 +1,4 @@
-// Choices, casts and functors of users.
+// Selection, casts and user-defined functors.
 #pragma once
 
 #include <cleave/ops/list/entry.hpp>

@@ -1,4 +1,4 @@
-// Operations on probabilities of classes.
+// Operations on class probabilities.
 #pragma once
 
 #include <cleave/ops/cross_entropy.hpp>

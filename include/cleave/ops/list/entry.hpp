@@ -1,5 +1,5 @@
-// How an operation stands in the list of all operations: with the element types and numbers of
-// dimensions that it is verified with, and the function that calls it.
+// An entry in the list of all operations: the element types and numbers of dimensions for which the
+// operation is verified, and the function that calls it.
 #pragma once
 
 #include <complex>
@@ -10,7 +10,7 @@
 
 namespace cleave::ops {
 
-/// Element types that an operation is verified with: a Types per row, with an entry per operand.
+/// Element types for which an operation is verified: a Types per row, with an entry per operand.
 template <class... Row>
 struct TypeRows {};
 
@@ -35,7 +35,7 @@ using DimsOf = std::integer_sequence<int, D...>;
 
 /// An operation, and the function that calls it.
 ///
-/// @tparam Operands  how many arguments of the call are operands of Op, the first ones
+/// @tparam Operands  the number of leading arguments of the call that are operands of Op
 template <class Op, class Rows, class Dims, class Call, int Operands>
 struct Listed {
   using op = Op;
@@ -43,10 +43,10 @@ struct Listed {
   using dims = Dims;
   static constexpr int operands = Operands;
 
-  const char* usage;     ///< how the call is written; after a ';', in which case
+  const char* usage;     ///< the text of the call; after a ';', the case it shows
   Call call;
-  const char* constant;  ///< why there are operands without a gradient; "" where there are none
-  Op made{};             ///< of operations that are made of others: with the attributes of the call
+  const char* constant;  ///< why some operands have no gradient; "" if all have one
+  Op made{};             ///< for composites: the operation with the attributes of the call
 };
 
 template <class Op, class Rows, class Dims, int Operands = int(Dims::size()), class Call>
@@ -56,7 +56,7 @@ constexpr Listed<Op, Rows, Dims, Call, Operands> listed(const char* usage, const
   return {usage, call, constant, made};
 }
 
-/// Operations that mean something as parts of another one only.
+/// Operations that are used only as parts of another one.
 template <class Whole, class... Parts>
 struct PartsOf {};
 

@@ -1,4 +1,4 @@
-// Rows brought to a mean and a variance.
+// Normalisation of rows.
 #pragma once
 
 #include <cleave/ops/group_norm.hpp>
@@ -11,7 +11,7 @@ using RowNormParts = PartsOf<RowNorm<true>, RowNormSlope<true>, RowNormSlopeWhol
 
 namespace listing {
 
-/// What the calls below add to variances: enough to be seen in results.
+/// The epsilon of the calls below, large enough to affect results.
 inline constexpr double norm_epsilon = 0.25;
 
 template <class Visit>

@@ -10,7 +10,7 @@
 
 namespace cleave::ops {
 
-/// Nobody calls these by themselves.
+/// Parts that are not called on their own.
 using MatrixProduct = decltype("ik,kj->ij"_ein);
 using ExactMatrixParts = PartsOf<ExactContract<MatrixProduct>, ExactProductParts<MatrixProduct>,
                                  ExactProductWhole<MatrixProduct>>;

@@ -14,7 +14,7 @@
 
 namespace cleave::ops {
 
-/// Nobody calls these by themselves: a pair of a value and an index is one thing.
+/// Parts that are not called on their own, since a value and its index form a pair.
 using Parts = PartsOf<ArgReduce<Max, 1>, ArgCandidates<Max, 1>, KeyOfPair<Max>, IndexOfKey,
                       IndexOfBest<Max>>;
 using ExactPartsOf = PartsOf<ExactSum<1u>, ExactParts<kernels::ExactTerms::elements, 1u>,

@@ -1,4 +1,4 @@
-// Whole parts and remainders.
+// Rounding and remainders.
 #pragma once
 
 #include <cleave/ops/list/entry.hpp>

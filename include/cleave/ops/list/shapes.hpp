@@ -1,4 +1,4 @@
-// Operations that move elements, and compute none.
+// Operations that move elements without computing.
 #pragma once
 
 #include <cleave/ops/cat.hpp>
@@ -13,7 +13,7 @@
 
 namespace cleave::ops::listing {
 
-/// Parts of a dimension.
+/// Slices and padding of a dimension.
 template <class Visit>
 constexpr void each_part(const Visit& visit) {
   visit(listed<Slice<1>, SameTypes<1, double, Int>, DimsOf<2>>(
@@ -33,7 +33,7 @@ constexpr void each_part(const Visit& visit) {
       [](const auto& x) { return pad(x, dim<0>{}, 2, 1, 0.5); }));
 }
 
-/// Arrays of others.
+/// Concatenation and reordering.
 template <class Visit>
 constexpr void each_joint(const Visit& visit) {
   visit(listed<Cat<1, 2>, SameTypes<2, double, bool>, DimsOf<2, 2>>(

@@ -1,6 +1,6 @@
-// Which GPU a thread works on.
+// The GPU that a thread uses.
 //
-// A rank works on one GPU, the current device of its thread; device tensors do not name theirs.
+// A rank uses one GPU, the current device of its thread; device tensors do not store their device.
 #pragma once
 
 #include <atomic>
@@ -12,14 +12,14 @@
 
 namespace cleave {
 
-/// Memory of a GPU, and work in the order of its streams.
+/// The device type of GPUs: device memory, and work in stream order.
 struct Cuda {
   static constexpr const char* name = "cuda";
 };
 
 namespace cuda {
 
-/// How many GPUs this process can use; 0 where there is no driver.
+/// The number of GPUs that this process can use; 0 without a driver.
 inline int device_count() noexcept {
   int count = 0;
   if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
@@ -27,7 +27,7 @@ inline int device_count() noexcept {
   return 0;
 }
 
-/// @throws Error if there is no GPU, in one sentence
+/// @throws Error if there is no GPU
 inline void require_device(const char* operation) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
@@ -38,7 +38,7 @@ inline void require_device(const char* operation) {
                   (status == cudaSuccess ? "the driver finds no GPU" : cudaGetErrorString(status)));
 }
 
-/// The GPU that the calling thread works on.
+/// The current device of the calling thread.
 inline int current_device() {
   int device = 0;
   check(cudaGetDevice(&device), "cuda::current_device");
@@ -47,7 +47,7 @@ inline int current_device() {
 
 namespace detail {
 
-/// Whether the calling thread stays with its GPU: it has been told to, or has begun to work there.
+/// Whether the calling thread keeps its current device: it has set one, or already uses it.
 inline bool& device_is_chosen() {
   static thread_local bool chosen = false;
   return chosen;
@@ -55,7 +55,7 @@ inline bool& device_is_chosen() {
 
 }  // namespace detail
 
-/// Whether kernels on one GPU can read and write the memory of another one.
+/// Whether kernels on `device` can read and write the memory of `peer`.
 inline bool can_access(int device, int peer) noexcept {
   int reaches = 0;
   if (cudaDeviceCanAccessPeer(&reaches, device, peer) == cudaSuccess) return reaches != 0;
@@ -63,22 +63,22 @@ inline bool can_access(int device, int peer) noexcept {
   return false;
 }
 
-/// Makes the calling thread work on another GPU: before it makes tensors or meshes.
-/// @throws Error if there is none of that number
+/// Sets the current device of the calling thread, before it creates tensors or meshes.
+/// @throws Error if there is no device of that number
 inline void set_device(int device) {
   require_device("cuda::set_device");
   check(cudaSetDevice(device), "cuda::set_device");
   detail::device_is_chosen() = true;
 }
 
-/// Makes the calling thread, unless it has been told otherwise or has begun to work on another one,
-/// work on GPU `index` modulo their number. @throws Error if there is none
+/// Sets the current device of the calling thread to `index` modulo the number of devices, unless it
+/// has set a device or already uses one. @throws Error if there is no device
 inline void choose_device(int index) {
   require_device("cuda::choose_device");
   if (!detail::device_is_chosen()) set_device(index % device_count());
 }
 
-/// A property of the current device, asked for once per device and kept.
+/// An attribute of the current device, queried once per device and cached.
 template <cudaDeviceAttr Attribute>
 int device_attribute() {
   static constexpr int devices = 64;
@@ -93,7 +93,7 @@ int device_attribute() {
   return value;
 }
 
-/// How many blocks can run side by side without sharing a multiprocessor.
+/// The number of multiprocessors of the current device.
 inline int multiprocessors() { return device_attribute<cudaDevAttrMultiProcessorCount>(); }
 
 }  // namespace cuda

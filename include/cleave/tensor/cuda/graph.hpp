@@ -1,4 +1,4 @@
-// CUDA graphs: a step of a program, enqueued once and replayed with one call.
+// CUDA graphs: a step of a program, captured once and replayed with one call.
 #pragma once
 
 #include <exception>
@@ -13,23 +13,22 @@
 
 namespace cleave::cuda {
 
-/// What a function enqueues on the current stream, ready to be launched again and again.
+/// The work that a function enqueues on the current stream, captured for repeated launches.
 ///
 ///     cuda::Graph step([&] { loss.copy_(train(x, w).local()); });   // runs nothing
 ///     for (int i = 0; i < 1000; ++i) step.launch();
 ///
 /// The function runs once, on the host; every launch enqueues the same kernels, copies and
-/// collectives on the same memory. Tensors made inside are the graph's: what is needed outside is
-/// copied into tensors made before. Those have to live as long as the graph is launched: one that
-/// the function lets go of is given back when it has been captured. Run the function once before,
-/// so that buffers and plans that are made at first use are there. Ranks capture and launch in the
-/// same order. Over NCCL every rank has a graph of its own; ranks that read each other's memory
+/// collectives on the same memory. Tensors created inside belong to the graph: copy results that
+/// are needed outside into tensors created before. These must exist as long as the graph is
+/// launched: a tensor that the function releases is freed after the capture. Run the function once
+/// before, so that buffers and plans that are created at first use exist. Ranks capture and launch
+/// in the same order. With NCCL every rank has its own graph; ranks that read each other's memory
 /// (backend device_thread) cannot be captured, as their streams wait for each other, unless there
-/// is only one.
+/// is only one rank.
 class Graph {
  public:
-  /// @throws Error if the function enqueues what cannot be captured: what waits on the host, among
-  ///         others
+  /// @throws Error if the function does something that cannot be captured, e.g. waits on the host
   template <class F>
   explicit Graph(F&& f) {
     const Stream stream = current_stream();
@@ -57,8 +56,8 @@ class Graph {
     if (!kept.empty()) kept_ = std::make_unique<Kept>(std::move(kept));
   }
 
-  /// Enqueues everything on the current stream; returns at once.
-  /// @throws Error if a rank has failed, among others
+  /// Enqueues the graph on the current stream; returns at once.
+  /// @throws Error if a rank has failed, or the launch fails
   void launch() const {
     const std::shared_ptr<FailureDetector> detector = detail::detector_slot().lock();
     if (detector != nullptr) detector->verify();
@@ -72,15 +71,15 @@ class Graph {
     void operator()(cudaGraph_t graph) const { static_cast<void>(cudaGraphDestroy(graph)); }
     void operator()(cudaGraphExec_t graph) const { static_cast<void>(cudaGraphExecDestroy(graph)); }
   };
-  /// Memory that is the graph's, though not allocated in it: given back behind the last launch.
+  /// Memory that the graph owns, but did not allocate: freed in stream order after the last launch.
   struct Kept {
     explicit Kept(detail::KeptForGraph::Memory of) : memory(std::move(of)) {}
-    Kept(const Kept&) = delete;  // the graph has one
+    Kept(const Kept&) = delete;  // owned by one graph
     Kept& operator=(const Kept&) = delete;
     ~Kept() {
       try {
         if (!capture_of(current_stream())) launched.wait_on(current_stream());
-      } catch (const std::exception&) {  // a broken device, on which nothing is at work
+      } catch (const std::exception&) {  // the device has failed and runs nothing
       }
     }
 

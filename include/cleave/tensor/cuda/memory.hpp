@@ -1,10 +1,10 @@
-// Memory of the GPU, in stream order, from the device's pool; and pinned memory of the host.
+// Stream-ordered device memory from the device's memory pool, and pinned host memory.
 //
-// Allocation and release take a few hundred nanoseconds and wait for nothing: memory is there for
-// what is enqueued on the stream after the call, and returns to the pool when the stream gets to
-// where its last owner let go of it. Whoever uses a tensor on another stream joins the two with an
-// event before letting go. What a capture into a graph lets go of, but did not allocate, returns
-// after the capture.
+// Allocation and release take a few hundred nanoseconds and never wait: memory may be used by work
+// enqueued on the stream after the allocation, and returns to the pool when the stream reaches the
+// release by the last owner. To use a tensor on another stream, join the streams with an event
+// before the release. Memory that is released during a graph capture, but was not allocated in it,
+// is freed after the capture.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ namespace cleave {
 
 namespace cuda::detail {
 
-/// Prepares the pool of the current device, once: it keeps what is returned to it.
+/// The memory pool of the current device, set up once to keep the memory that is returned to it.
 inline cudaMemPool_t device_pool() {
   static std::mutex mutex;
   static cudaMemPool_t pools[64] = {};
@@ -45,7 +45,7 @@ inline cudaMemPool_t device_pool() {
   return pool = made;
 }
 
-/// Lets kernels on one device read the tensors of another one. @pre can_access(reader, owner)
+/// Lets kernels on `reader` access the tensors of device `owner`. @pre can_access(reader, owner)
 inline void share_pool(int owner, int reader) {
   cudaMemPool_t pool = nullptr;
   check(cudaDeviceGetDefaultMemPool(&pool, owner), "init_device_mesh");
@@ -56,14 +56,13 @@ inline void share_pool(int owner, int reader) {
   check(cudaMemPoolSetAccess(pool, &access, 1), "init_device_mesh");
 }
 
-/// Gives memory back when the stream gets there. What goes wrong is reported by whatever uses the
-/// device next.
+/// Frees memory in stream order. Errors are reported by the next use of the device.
 inline void free_in_order(void* data, const Stream& stream) noexcept {
   if (cudaFreeAsync(data, stream.get()) != cudaSuccess) static_cast<void>(cudaGetLastError());
 }
 
-/// Memory whose last owner went while its stream was captured into a graph that had not allocated
-/// it. Such a graph cannot free it: it waits for the end of the capture. One list per thread.
+/// Memory whose last owner released it while its stream was captured into a graph that had not
+/// allocated it. The graph cannot free it, so it is freed after the capture. One list per thread.
 class FreedInCapture {
  public:
   static FreedInCapture& of_thread() {
@@ -72,11 +71,11 @@ class FreedInCapture {
   }
 
   FreedInCapture() = default;
-  FreedInCapture(const FreedInCapture&) = delete;  // the thread has one
+  FreedInCapture(const FreedInCapture&) = delete;  // one per thread
   FreedInCapture& operator=(const FreedInCapture&) = delete;
   ~FreedInCapture() { give_back(); }
 
-  /// Without memory for the list the block is lost.
+  /// If there is no memory for the list, the block is leaked.
   void add(void* data, const Stream& stream) noexcept {
     try {
       blocks_.emplace_back(data, stream);
@@ -84,8 +83,8 @@ class FreedInCapture {
     }
   }
 
-  /// Frees what waits for no capture any more: called when one has ended, before the next
-  /// allocation outside of one, and when the thread ends.
+  /// Frees blocks whose stream is no longer captured: called when a capture has ended, before the
+  /// next allocation outside a capture, and when the thread ends.
   void give_back() noexcept {
     std::erase_if(blocks_, [](const std::pair<void*, Stream>& block) {
       if (capture_at(block.second).status != cudaStreamCaptureStatusNone) return false;
@@ -98,9 +97,9 @@ class FreedInCapture {
   std::vector<std::pair<void*, Stream>> blocks_;
 };
 
-/// What has been taken while a stream of this thread was captured, or let go of meanwhile, and must
-/// not be anyone else's before the graph goes. `Graph` takes it over; a capture by other means
-/// leaves it alone. One list per thread.
+/// Memory that was taken or released during a capture by this thread, and must not be reused while
+/// the graph exists. `Graph` takes ownership; without a `Graph`, it stays in the list. One list per
+/// thread.
 class KeptForGraph {
  public:
   using Memory = std::vector<std::shared_ptr<void>>;
@@ -111,10 +110,10 @@ class KeptForGraph {
   }
 
   KeptForGraph() = default;
-  KeptForGraph(const KeptForGraph&) = delete;  // the thread has one
+  KeptForGraph(const KeptForGraph&) = delete;  // one per thread
   KeptForGraph& operator=(const KeptForGraph&) = delete;
   ~KeptForGraph() {
-    if (!memory_.empty()) new Memory(std::move(memory_));  // graphs may use it for ever
+    if (!memory_.empty()) new Memory(std::move(memory_));  // leaked: graphs may still use it
   }
 
   void add(std::shared_ptr<void> memory) { memory_.push_back(std::move(memory)); }
@@ -124,10 +123,10 @@ class KeptForGraph {
   Memory memory_;
 };
 
-/// Gives memory back when its stream gets there.
+/// A deleter that frees memory in the order of its stream.
 struct FreeInOrder {
   Stream stream;
-  std::optional<unsigned long long> capture;  ///< the one that it was allocated in
+  std::optional<unsigned long long> capture;  ///< the capture in which it was allocated
   unsigned changes = 0;                       ///< @see note_change
 
   void operator()(void* data) const noexcept {
@@ -135,14 +134,14 @@ struct FreeInOrder {
     if (now.status == cudaStreamCaptureStatusNone ||
         (now.status == cudaStreamCaptureStatusActive && capture == now.number))
       return free_in_order(data, stream);
-    if (now.status == cudaStreamCaptureStatusInvalidated && capture) return;  // goes with its graph
+    if (now.status == cudaStreamCaptureStatusInvalidated && capture) return;  // goes with the graph
     FreedInCapture::of_thread().add(data, stream);
   }
 };
 
 }  // namespace cuda::detail
 
-/// Fresh, uninitialised, for the current stream; aligned to 256 bytes.
+/// Uninitialised memory for use on the current stream, aligned to 256 bytes.
 /// @throws Error if there is no device, or not enough memory
 inline std::shared_ptr<void> allocate_bytes(Cuda, std::size_t bytes) {
   if (bytes == 0) return nullptr;
@@ -160,7 +159,7 @@ inline std::shared_ptr<void> allocate_bytes(Cuda, std::size_t bytes) {
   return {data, cuda::detail::FreeInOrder{stream, capture, 0}};
 }
 
-/// Whether the memory is of `allocate_bytes`, not the user's, nor kept for communication.
+/// Whether the memory is from `allocate_bytes`, not the user's, nor kept for communication.
 inline bool is_allocated(Cuda, const std::shared_ptr<void>& storage) {
   return std::get_deleter<cuda::detail::FreeInOrder>(storage) != nullptr;
 }
@@ -176,14 +175,14 @@ inline unsigned changes_in(Cuda, const std::shared_ptr<void>& storage) {
 
 namespace cuda {
 
-/// Memory that was allocated on another stream goes back in the order of the current one, for
-/// which the other one's work has been waited for. Does nothing to memory of other origin.
+/// Frees memory that was allocated on another stream in the order of the current stream, which must
+/// already wait for the other stream's work. No effect on memory from other allocators.
 inline void hand_over(const std::shared_ptr<void>& storage) {
   if (auto* release = std::get_deleter<detail::FreeInOrder>(storage))
     release->stream = current_stream();
 }
 
-/// Host memory that a GPU copies to and from without staging; the last owner returns it.
+/// Pinned host memory, which a GPU copies to and from without staging; the last owner frees it.
 /// @cost  slow (the driver pins pages): keep and reuse it
 /// @throws Error if there is no device, or not enough memory
 inline std::shared_ptr<void> allocate_pinned(std::size_t bytes) {

@@ -1,8 +1,7 @@
-// Streams and events: in which order a GPU works, and what waits for what.
+// Streams and events: the order of work on a GPU, and its dependencies.
 //
-// Everything that cleave enqueues goes to the current stream of the calling thread. A rank is a
-// thread, so that every rank has a stream of its own; a `StreamGuard` puts another one in its
-// place, e.g. the user's.
+// All work is enqueued on the current stream of the calling thread. A rank is a thread, so that
+// every rank has its own stream; a `StreamGuard` replaces it, e.g. by the user's.
 #pragma once
 
 #include <memory>
@@ -17,35 +16,35 @@
 
 namespace cleave::cuda {
 
-/// Something beside this thread that may go wrong with its device's work, e.g. a collective that
-/// is given up because a peer has failed. Looked at by whatever waits on the host.
+/// Detects failures of device work outside this thread, e.g. a collective that is aborted because a
+/// peer has failed. Checked by every wait on the host.
 class FailureDetector {
  public:
   virtual ~FailureDetector() = default;
-  /// @throws Error if something has gone wrong
+  /// @throws Error if a failure has been detected
   virtual void verify() = 0;
-  /// After a graph has been enqueued on the current stream.
+  /// Called after a graph has been enqueued on the current stream.
   virtual void launched() = 0;
 };
 
 namespace detail {
 
-/// The failure detector of this thread, as long as there is one.
+/// The failure detector of this thread, while there is one.
 inline std::weak_ptr<FailureDetector>& detector_slot() {
   static thread_local std::weak_ptr<FailureDetector> detector;
   return detector;
 }
 
-/// Whether a query was answered that not everything has run yet. That is no error, but the runtime
-/// remembers it as the thread's last one: forgotten here, lest the user finds it.
+/// Whether a query returned that work is pending. This is no error, but the runtime records it as
+/// the thread's last error: cleared here, so that users do not see it.
 inline bool not_ready(cudaError_t status) noexcept {
   if (status != cudaErrorNotReady) return false;
   static_cast<void>(cudaGetLastError());
   return true;
 }
 
-/// Reports what made a wait on the host fail, or end early, and what kernels have found; first of
-/// all that everything has been given up, after which kernels find anything.
+/// Reports why a wait on the host failed or ended early, and errors found by kernels. Aborts are
+/// reported first, as results of kernels are undefined after an abort.
 inline void end_wait(cudaError_t status, const char* operation) {
   if (const std::shared_ptr<FailureDetector> detector = detector_slot().lock()) detector->verify();
   check(status, operation);
@@ -54,13 +53,13 @@ inline void end_wait(cudaError_t status, const char* operation) {
 
 }  // namespace detail
 
-/// A stream of the device that was current when it was made: a handle, copies share it.
+/// A stream of the device that was current at its creation: a handle; copies share the stream.
 class Stream {
  public:
-  /// How a new stream stands beside others of its device.
+  /// How a new stream relates to other streams of its device.
   enum class Kind {
     compute,        ///< ordered with the legacy default stream, as CUDA programs expect
-    communication,  ///< not ordered with it; preferred where both have work
+    communication,  ///< not ordered with the default stream; of higher priority
   };
 
   /// @throws Error if there is no device
@@ -76,7 +75,7 @@ class Stream {
     handle_ = {made, [](cudaStream_t s) { static_cast<void>(cudaStreamDestroy(s)); }};
   }
 
-  /// The user's stream, which must outlive all tensors that are allocated on it. Null: the
+  /// Wraps the user's stream, which must outlive all tensors that are allocated on it. Null is the
   /// default stream.
   static Stream adopt(cudaStream_t stream) {
     return Stream(std::shared_ptr<CUstream_st>(stream, [](cudaStream_t) {}));
@@ -84,13 +83,13 @@ class Stream {
 
   cudaStream_t get() const noexcept { return handle_.get(); }
 
-  /// Waits, on the host, for everything enqueued so far.
-  /// @throws Error if any of it failed, or met an index that does not exist
+  /// Waits on the host for all work enqueued so far.
+  /// @throws Error if any of it failed, or found an index out of range
   void synchronize() const {
     detail::end_wait(cudaStreamSynchronize(get()), "cuda::Stream::synchronize");
   }
 
-  /// Whether everything enqueued so far has run. @throws Error if any of it failed
+  /// Whether all work enqueued so far has completed. @throws Error if any of it failed
   bool idle() const {
     const cudaError_t status = cudaStreamQuery(get());
     if (detail::not_ready(status)) return false;
@@ -106,7 +105,7 @@ class Stream {
   std::shared_ptr<CUstream_st> handle_;
 };
 
-/// A point in a stream that others can wait for.
+/// A point in a stream that other streams and the host can wait for.
 class Event {
  public:
   /// @throws Error if there is no device
@@ -118,15 +117,15 @@ class Event {
 
   cudaEvent_t get() const noexcept { return handle_.get(); }
 
-  /// Moves the point to the end of what is enqueued so far.
+  /// Moves the point to the end of the work enqueued so far.
   void record(const Stream& stream) const {
     check(cudaEventRecord(get(), stream.get()), "cuda::Event::record");
   }
-  /// Whatever is enqueued on `stream` from now on runs after the point. The host goes on.
+  /// Work enqueued on `stream` from now on runs after the point. The host does not wait.
   void wait_on(const Stream& stream) const {
     check(cudaStreamWaitEvent(stream.get(), get(), 0), "cuda::Event::wait_on");
   }
-  /// Waits on the host. @throws Error if what led to the point failed
+  /// Waits on the host for the point. @throws Error if work before it failed
   void synchronize() const {
     detail::end_wait(cudaEventSynchronize(get()), "cuda::Event::synchronize");
   }
@@ -140,7 +139,7 @@ class Event {
 
 namespace detail {
 
-/// The current stream of this thread; made when it is first asked for.
+/// The current stream of this thread; null before its first use.
 inline std::shared_ptr<Stream>& current_stream_slot() {
   static thread_local std::shared_ptr<Stream> stream;
   return stream;
@@ -148,8 +147,8 @@ inline std::shared_ptr<Stream>& current_stream_slot() {
 
 }  // namespace detail
 
-/// Where this thread enqueues. A thread that has not said otherwise gets a new stream of the
-/// device that is current at its first call, and stays with that device.
+/// The stream on which this thread enqueues work. By default a new stream, which the first call
+/// creates on the device that is current then; the thread keeps that device.
 inline const Stream& current_stream() {
   std::shared_ptr<Stream>& stream = detail::current_stream_slot();
   if (stream == nullptr) {
@@ -161,14 +160,14 @@ inline const Stream& current_stream() {
 
 namespace detail {
 
-/// What a stream takes part in.
+/// The capture state of a stream.
 struct CaptureState {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  unsigned long long number = 0;  ///< of the capture, if that is active
+  unsigned long long number = 0;  ///< of the capture, if it is active
 };
 
-/// Where nothing may be asked of the stream, because of somebody else's capture, it counts as
-/// taking part in one that has failed.
+/// If another stream's capture prevents queries of the stream, the stream counts as taking part in
+/// an invalidated capture.
 inline CaptureState capture_at(const Stream& stream) noexcept {
   CaptureState state;
   if (cudaStreamGetCaptureInfo(stream.get(), &state.status, &state.number) == cudaSuccess)
@@ -179,7 +178,7 @@ inline CaptureState capture_at(const Stream& stream) noexcept {
 
 }  // namespace detail
 
-/// The number of the capture into a graph that the stream takes part in, if it does.
+/// The number of the capture in which the stream takes part, if any.
 inline std::optional<unsigned long long> capture_of(const Stream& stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   unsigned long long number = 0;
@@ -188,7 +187,7 @@ inline std::optional<unsigned long long> capture_of(const Stream& stream) {
   return number;
 }
 
-/// Makes a stream of the current device the current one of this thread until the end of the scope.
+/// Makes a stream of the current device this thread's current stream until the end of the scope.
 class StreamGuard {
  public:
   explicit StreamGuard(Stream stream)

@@ -1,7 +1,8 @@
-// Copies between host and device, through pinned memory or from and to it: what `Tensor::to` does.
+// Copies between host and device for `Tensor::to`, through pinned staging buffers unless the host
+// memory is pinned.
 //
-// In order with what the current stream has so far; the host waits for the end, so that neither
-// side has to be kept alive or unchanged afterwards.
+// In the order of the current stream; the host waits for completion, so that both sides may be
+// changed or freed afterwards.
 #pragma once
 
 #include <cstddef>
@@ -22,21 +23,21 @@ namespace cleave {
 
 namespace cuda {
 
-/// Pinned memory that is used again, because pinning is slow: blocks of one size, `max_free` of
-/// which are kept while nobody uses them. One pool per process.
+/// Pinned memory for reuse, because pinning is slow: blocks of one size, up to `max_free` of which
+/// are kept while unused. One pool per process.
 class PinnedPool {
  public:
-  /// What is staged at a time: while the device copies one block, the host copies another.
+  /// The size of a staging buffer: while the device copies one block, the host copies another.
   static constexpr std::size_t block_bytes = std::size_t(4) << 20;
   static constexpr std::size_t max_free = 16;
 
   static PinnedPool& get() {
-    static PinnedPool& pool = *new PinnedPool;  // outlives the driver, which frees the memory
+    static PinnedPool& pool = *new PinnedPool;  // outlives the driver, which frees its memory
     return pool;
   }
 
-  /// A block, uninitialised; the last owner returns it to the pool, which nothing that still runs
-  /// on a device may use then.
+  /// An uninitialised block; the last owner returns it to the pool. No pending work on a device may
+  /// use it then.
   /// @throws Error if there is no device, or not enough memory
   std::shared_ptr<void> take() {
     std::shared_ptr<void> block = reuse();
@@ -45,7 +46,7 @@ class PinnedPool {
     return {data, [this, block = std::move(block)](void*) { give_back(block); }};
   }
 
-  /// Pins what one transfer takes, at a time when nobody waits for it.
+  /// Pins the blocks of one transfer in advance, when no transfer waits for them.
   void prepare() { const std::shared_ptr<void> blocks[] = {take(), take()}; }
 
  private:
@@ -69,13 +70,13 @@ class PinnedPool {
 
 namespace detail {
 
-/// Two pinned buffers that take turns, each with the point at which the device is done with it.
+/// Two alternating pinned buffers, each with an event for the end of its copy by the device.
 class Staging {
  public:
   explicit Staging(std::size_t bytes) : count_(bytes > size() ? 2 : 1) {
     for (std::size_t i = 0; i < count_; ++i) buffers_[i] = PinnedPool::get().take();
   }
-  Staging(const Staging&) = delete;  // the device may be at work on it
+  Staging(const Staging&) = delete;  // the device may be using the buffers
   Staging& operator=(const Staging&) = delete;
   ~Staging() { static_cast<void>(cudaStreamSynchronize(current_stream().get())); }
 
@@ -91,7 +92,7 @@ class Staging {
   Event done_[2];
 };
 
-/// Whether the device copies host memory directly: pinned, or registered by the user.
+/// Whether the device can copy host memory directly: it is pinned, or registered by the user.
 inline bool is_pinned(const void* memory) {
   cudaPointerAttributes attributes{};
   const cudaError_t status = cudaPointerGetAttributes(&attributes, memory);
@@ -99,7 +100,7 @@ inline bool is_pinned(const void* memory) {
   return status == cudaSuccess && attributes.type == cudaMemoryTypeHost;
 }
 
-/// A copy without staging, which the host waits for.
+/// Copies without staging and waits for completion.
 inline void copy_directly(const void* from, void* to, std::size_t bytes, cudaMemcpyKind kind,
                           const char* operation) {
   check(cudaMemcpyAsync(to, from, bytes, kind, current_stream().get()), operation);
@@ -110,8 +111,8 @@ inline void copy_directly(const void* from, void* to, std::size_t bytes, cudaMem
 
 }  // namespace cuda
 
-/// Copies dense bytes from the host to the current device.
-/// @throws Error if the copy, or something enqueued before it, fails
+/// Copies contiguous bytes from the host to the current device.
+/// @throws Error if the copy, or work enqueued before it, fails
 inline void transfer(Host, Cuda, const void* from, void* to, std::size_t bytes,
                      const char* operation = "Tensor::to") {
   if (bytes == 0) return;
@@ -132,8 +133,8 @@ inline void transfer(Host, Cuda, const void* from, void* to, std::size_t bytes,
   cuda::current_stream().synchronize();
 }
 
-/// Copies dense bytes from the current device to the host.
-/// @throws Error if the copy, or something enqueued before it, fails
+/// Copies contiguous bytes from the current device to the host.
+/// @throws Error if the copy, or work enqueued before it, fails
 inline void transfer(Cuda, Host, const void* from, void* to, std::size_t bytes,
                      const char* operation = "Tensor::to") {
   if (bytes == 0) return;

@@ -1,7 +1,7 @@
-// What kernels tell the host of indices that do not exist.
+// Reports of out-of-range indices from kernels to the host.
 //
-// A kernel cannot throw, and nothing waits for its answer: it writes what it finds to memory of the
-// host, which whatever waits on the host next looks at.
+// A kernel cannot throw, and the host does not wait for it: the kernel writes the index to pinned
+// host memory, which the next wait on the host checks.
 #pragma once
 
 #include <atomic>
@@ -20,16 +20,16 @@
 
 namespace cleave::cuda::detail {
 
-/// A call whose indices kernels look at.
+/// A call whose indices kernels check.
 struct IndexedCall {
-  const char* operation;  ///< what the user called: a literal
-  index_t extent;         ///< indices lie in [0, extent)
-  index_t shift;          ///< by how much kernels see an index that is too large exceed the user's
+  const char* operation;  ///< the user's call: a string literal
+  index_t extent;         ///< valid indices are in [0, extent)
+  index_t shift;          ///< by how much an index that is too large in a kernel exceeds the user's
 
   friend bool operator==(const IndexedCall&, const IndexedCall&) = default;
 };
 
-/// The call in memory that is never freed: one of each kind, which a graph may name at any time.
+/// A copy of the call that is never freed, as graphs may refer to it; equal calls share a copy.
 inline const IndexedCall* remember(const IndexedCall& call) {
   static std::mutex mutex;
   static auto& calls = *new std::vector<std::unique_ptr<const IndexedCall>>;
@@ -39,15 +39,15 @@ inline const IndexedCall* remember(const IndexedCall& call) {
   return calls.emplace_back(std::make_unique<const IndexedCall>(call)).get();
 }
 
-/// An index that does not exist, as a kernel has found it. Written by one access, the last counts:
-/// the host sees all of it or nothing.
+/// An out-of-range index found by a kernel. Written by one access, so that the host sees all or
+/// nothing of it; the last write counts.
 struct alignas(16) WrongIndex {
-  const IndexedCall* call = nullptr;  ///< none: all is well
+  const IndexedCall* call = nullptr;  ///< null: no index was out of range
   index_t index = 0;
 };
 
-/// Pinned memory for what kernels find, a place for each thread. It is never freed: graphs of a
-/// thread that has gone may still write there.
+/// Pinned memory for reports of kernels, one place per thread. It is never freed: graphs of a
+/// thread that has ended may still write to it.
 class WrongIndexPlaces {
  public:
   static WrongIndexPlaces& get() {
@@ -65,7 +65,7 @@ class WrongIndexPlaces {
   }
   void give_back(WrongIndex* place) noexcept {
     const std::lock_guard lock(mutex_);
-    free_.push_back(place);  // there is room for all
+    free_.push_back(place);  // capacity is reserved for all places
   }
 
  private:
@@ -73,7 +73,7 @@ class WrongIndexPlaces {
 
   void pin() {
     constexpr std::size_t count = 64;
-    const cleave::detail::CaptureMode mode(cudaStreamCaptureModeRelaxed);  // it is in no stream
+    const cleave::detail::CaptureMode mode(cudaStreamCaptureModeRelaxed);  // not in a stream
     void* memory = nullptr;
     check(cudaHostAlloc(&memory, count * sizeof(WrongIndex),
                         cudaHostAllocPortable | cudaHostAllocMapped),
@@ -87,10 +87,10 @@ class WrongIndexPlaces {
   std::size_t made_ = 0;
 };
 
-/// The place of a thread, once there is one.
+/// The place of a thread; null before its first use.
 struct WrongIndexOfThread {
   WrongIndexOfThread() = default;
-  WrongIndexOfThread(const WrongIndexOfThread&) = delete;  // the thread has one
+  WrongIndexOfThread(const WrongIndexOfThread&) = delete;  // one per thread
   WrongIndexOfThread& operator=(const WrongIndexOfThread&) = delete;
   ~WrongIndexOfThread() {
     if (place != nullptr) WrongIndexPlaces::get().give_back(place);
@@ -104,14 +104,14 @@ struct WrongIndexOfThread {
   WrongIndex* place = nullptr;
 };
 
-/// Where the kernels write that this thread enqueues. The first call of a process pins memory.
+/// The place to which kernels of this thread write. The first call in a process pins memory.
 inline WrongIndex* wrong_index_of_thread() {
   WrongIndex*& place = WrongIndexOfThread::get().place;
   if (place == nullptr) place = WrongIndexPlaces::get().take();
   return place;
 }
 
-/// @throws Error, once, if a kernel that has run has met an index that does not exist
+/// @throws Error, once, if a kernel that has run has found an index out of range
 inline void verify_indices() {
   WrongIndex* const place = WrongIndexOfThread::get().place;
   if (place == nullptr) return;

@@ -1,8 +1,8 @@
-// Takes the place of the toolkit's <cuda_runtime.h>: device code for a compiler of host code.
+// Replaces the toolkit's <cuda_runtime.h>, so that a host compiler compiles device code.
 //
-// The runtime's declarations are the toolkit's own. What only nvcc knows is here: the keywords, the
-// built-in variables, barriers, atomic operations and the typed launch; no more of device code than
-// the project uses. Kernels are launched by cudaLaunchKernelEx; `<<<..>>>` is no C++.
+// The runtime's declarations are the toolkit's. This header adds what only nvcc provides, as far as
+// the project uses it: the keywords, the built-in variables, barriers, atomic operations and the
+// typed launch. Kernels are launched by cudaLaunchKernelEx; `<<<..>>>` is not C++.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 #include <cuda_runtime_api.h>
 #include <vector_functions.h>
 
-/// For headers with device code: it can be compiled, although not by nvcc.
+/// For headers with device code: device code can be compiled, although not by nvcc.
 #define CLEAVE_DEVICE_CODE 1
 
 #undef __shared__
@@ -30,10 +30,10 @@ extern dim3 gridDim;
 
 namespace cuda_stand_in {
 
-/// Stops the thread until all threads of its block have come to this line.
+/// Stops the thread until all threads of its block have reached this line.
 void barrier(const char* file, unsigned line);
 
-/// Enqueues a kernel: `thread` is what one thread of it does.
+/// Enqueues a kernel; `thread` is the work of one thread.
 cudaError_t launch(const cudaLaunchConfig_t& config, std::size_t argument_bytes,
                    std::function<void()> thread);
 

@@ -1,5 +1,5 @@
-// Atomic operations of device code, with the types that CUDA gives them and the project uses: all
-// return the old value. One thread of a device runs at a time, so plain reads and writes do.
+// Atomic operations of device code, for the types that CUDA supports and the project uses. All
+// return the old value. One thread of a device runs at a time, so plain reads and writes suffice.
 #pragma once
 
 #include <concepts>
