@@ -55,7 +55,8 @@ volatile double sink;
 template <class T>
 void sums(const std::string& name, index_t n) {
   const auto x = normal_numbers<T>(n, 1);
-  compare(name, [&] { sink = double(sum<exact>(x).item()); }, [&] { sink = double(sum(x).item()); });
+  compare(
+      name, [&] { sink = double(sum<exact>(x).item()); }, [&] { sink = double(sum(x).item()); });
 }
 
 void dots(const std::string& name, index_t n) {

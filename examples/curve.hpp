@@ -35,15 +35,15 @@ class Curve {
     const auto down = [&](double value) { return top + height * (1 - y.share(value)); };
     std::string text =
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 480 300\" "
-        "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"480\" height=\"300\" fill=\"white\"/>\n";
+        "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"480\" height=\"300\" "
+        "fill=\"white\"/>\n";
     for (const double value : y.ticks())
       text += "<path d=\"M" + number(left) + " " + number(down(value)) + "h" + number(width) +
-              "\" stroke=\"#ddd\"/>\n" +
-              label(left - 6, down(value) + 4, "end", number(value));
+              "\" stroke=\"#ddd\"/>\n" + label(left - 6, down(value) + 4, "end", number(value));
     for (const double value : x.ticks())
       text += label(across(value), top + height + 18, "middle", number(value));
-    text += label(left + width, top + height + 36, "end", unit) +
-            label(left, top - 8, "start", "loss");
+    text +=
+        label(left + width, top + height + 36, "end", unit) + label(left, top - 8, "start", "loss");
     text += "<polyline fill=\"none\" stroke=\"#1f5fa8\" stroke-width=\"2\" points=\"";
     for (const Point& p : points_)
       if (std::isfinite(p.loss)) text += number(across(p.x)) + "," + number(down(p.loss)) + " ";

@@ -28,7 +28,8 @@ void answer(World& world) {
   const auto x = zeros<float>({n, n}, mesh, Shard<0>{});
   for (index_t i = 0; i < n * n; ++i) x.local().data()[i] = float(i * 7919 % 8000) / 1000 - 4;
   const auto positive = abs(x) + 0.5f;
-  const auto weight = ones<float>({n}, mesh, Replicate{}), bias = zeros<float>({n}, mesh, Replicate{});
+  const auto weight = ones<float>({n}, mesh, Replicate{}),
+             bias = zeros<float>({n}, mesh, Replicate{});
   const std::map<std::string, std::function<void()>> calls{
       {"exp", [&] { exp(x); }},
       {"log", [&] { log(positive); }},

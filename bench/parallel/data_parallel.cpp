@@ -76,7 +76,8 @@ void measure(World& world) {
     gain.push_back(single / with);
   }
   if (world.rank() != 0) return;
-  const char* const ranks = world.communicator().backend() == std::string("mpi") ? ".processes" : "";
+  const char* const ranks =
+      world.communicator().backend() == std::string("mpi") ? ".processes" : "";
   std::printf("ddp%s.hidden_latency_share %.2f ratio\n", ranks, bench::median(hidden));
   std::printf("ddp%s.backward.vs_one_sum_per_parameter %.2f ratio\n", ranks, bench::median(gain));
 }

@@ -90,8 +90,7 @@ struct HandwrittenMlp {
     ++steps;
     const float first = 1 - std::pow(0.9f, float(steps));
     const float second = std::sqrt(1 - std::pow(0.999f, float(steps)));
-    float *__restrict p = parameters.data(), *__restrict m = mean.data(),
-          *__restrict v = square.data();
+    float* __restrict p = parameters.data(), * __restrict m = mean.data(), * __restrict v = square.data();
     const float* __restrict g = gradients.data();
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       m[i] = 0.9f * m[i] + 0.1f * g[i];

@@ -84,8 +84,8 @@ void mlp(World& world) {
   for (int i = 0; i < 31; ++i) {
     const double ours = seconds_of(2, step), theirs = seconds_of(2, hand_step);
     if (std::abs(loss - hand_loss) > 1e-3 * (1 + std::abs(loss)))
-      throw Error("bench", "losses differ: " + std::to_string(loss) + " and " +
-                               std::to_string(hand_loss));
+      throw Error("bench",
+                  "losses differ: " + std::to_string(loss) + " and " + std::to_string(hand_loss));
     if (i > 0) ratios.push_back(theirs / ours);
   }
   std::printf("train.mlp_step.1rank.vs_handwritten %.2f ratio\n", median(ratios));

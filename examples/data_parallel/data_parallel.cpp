@@ -2,7 +2,8 @@
 // part of every batch; gradients are summed in buckets during backward.
 //
 //     data_parallel --ranks 4                        four threads
-//     mpirun -n 4 data_parallel --hook top_k         four processes that send a tenth of all elements
+//     mpirun -n 4 data_parallel --hook top_k         four processes that send a tenth of all
+//     elements
 //
 // Batches, initial parameters and losses are the same on any number of ranks, up to rounding,
 // unless a hook omits elements.
@@ -23,9 +24,9 @@ void train(World& world, const data_parallel::Options& options) {
   const auto mesh = init_device_mesh<dp>(world, {world.size()});
   manual_seed(world, 1);
   const auto teacher = nn::place(nn::mlp(width, 32, 4, nn::Tanh{}), mesh);
-  const auto model = requires_grad(replicate(
-      nn::mlp(width, 128, 4, nn::Gelu{}), mesh, dp{},
-      {.bucket_bytes = {.first = 1 << 10, .others = 8 << 10}}));
+  const auto model =
+      requires_grad(replicate(nn::mlp(width, 128, 4, nn::Gelu{}), mesh, dp{},
+                              {.bucket_bytes = {.first = 1 << 10, .others = 8 << 10}}));
   model.register_comm_hook(data_parallel::hook_named(options.hook));
   auto optimizer = nn::adamw(model, {.learning_rate = 0.005, .weight_decay = 0});
 
@@ -43,8 +44,7 @@ void train(World& world, const data_parallel::Options& options) {
     optimizer.step(model);
     if (world.rank() == 0 && (step == 1 || step % 50 == 0))
       std::printf("step %3lld  loss %.4f  %lld buckets  received %.1f KiB\n",
-                  static_cast<long long>(step), total,
-                  static_cast<long long>(model.bucket_count()),
+                  static_cast<long long>(step), total, static_cast<long long>(model.bucket_count()),
                   double(trace.received_bytes()) / 1024);
   }
 }

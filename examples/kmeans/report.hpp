@@ -27,9 +27,7 @@ inline std::string describe(const cleave::CommTrace& trace) {
 class Stopwatch {
  public:
   void start() { since_ = Clock::now(); }
-  void stop() {
-    seconds_.push_back(std::chrono::duration<double>(Clock::now() - since_).count());
-  }
+  void stop() { seconds_.push_back(std::chrono::duration<double>(Clock::now() - since_).count()); }
   /// @pre at least one iteration has been timed
   double median() const {
     std::vector<double> sorted = seconds_;

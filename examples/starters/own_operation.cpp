@@ -106,11 +106,10 @@ int main(int argc, char** argv) {
 
     const auto g = slope(x, w);
     const auto g2 = slope(x2, w2);
-    const double error = std::fmax(
-        std::fmax(largest_difference(y.full_tensor(), expected),
-                  largest_difference(y2.full_tensor(), expected)),
-        std::fmax(largest_difference(g.full_tensor(), expected_slope),
-                  largest_difference(g2.full_tensor(), expected_slope)));
+    const double error = std::fmax(std::fmax(largest_difference(y.full_tensor(), expected),
+                                             largest_difference(y2.full_tensor(), expected)),
+                                   std::fmax(largest_difference(g.full_tensor(), expected_slope),
+                                             largest_difference(g2.full_tensor(), expected_slope)));
 
     // the same function as a program: its operations and the extents of their results
     const spmd::Graph program =

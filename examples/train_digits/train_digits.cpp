@@ -33,7 +33,7 @@ constexpr std::uint64_t seed = 1;
 constexpr index_t held_out = 297;  // of 1797 digits; 1500 are trained on
 
 struct Digits {
-  Tensor<float, 2> points;             ///< 64 grey values each
+  Tensor<float, 2> points;  ///< 64 grey values each
   Tensor<std::uint8_t, 1> labels;
 
   explicit Digits(const std::string& directory)
@@ -164,15 +164,14 @@ void train(World& world, const digits::Options& options, const Mesh& mesh, const
     if (world.rank() != 0) continue;
     curve.add(double(epoch + 1), progress.mean_loss());
     std::printf("epoch %3lld  loss %.4f  held out %5.2f %%  %s\n",
-                static_cast<long long>(epoch + 1), progress.mean_loss(), 100 * held,
-                speed.c_str());
+                static_cast<long long>(epoch + 1), progress.mean_loss(), 100 * held, speed.c_str());
   }
   if (world.rank() == 0 && !options.curve.empty()) curve.write(options.curve, "epochs");
 }
 
 void train(World& world, const digits::Options& options) {
-  const auto mesh = init_device_mesh<dp, tp>(
-      world, {options.mesh.along_dp(world.size()), options.mesh.tp});
+  const auto mesh =
+      init_device_mesh<dp, tp>(world, {options.mesh.along_dp(world.size()), options.mesh.tp});
   manual_seed(world, seed);
   if (options.model == "cnn")
     train<Rounded>(world, options, mesh, digits::cnn(mesh, options.filters));

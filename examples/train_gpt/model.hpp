@@ -44,17 +44,17 @@ auto placed_block(index_t width, index_t heads, const Mesh& mesh) {
   };
   const auto lazy = nn::transformer_block(width, heads, nn::Gelu{});
   const auto& a = lazy.attention;
-  return nn::TransformerBlock{
-      nn::place(lazy.attention_norm, mesh),
-      nn::MultiheadAttention{rows(a.query), rows(a.key), rows(a.value), columns(a.out), a.mask,
-                             a.heads, a.groups},
-      nn::place(lazy.mlp_norm, mesh),
-      nn::Mlp{rows(lazy.mlp.up), nn::Gelu{}, columns(lazy.mlp.down)}, nn::None{}};
+  return nn::TransformerBlock{nn::place(lazy.attention_norm, mesh),
+                              nn::MultiheadAttention{rows(a.query), rows(a.key), rows(a.value),
+                                                     columns(a.out), a.mask, a.heads, a.groups},
+                              nn::place(lazy.mlp_norm, mesh),
+                              nn::Mlp{rows(lazy.mlp.up), nn::Gelu{}, columns(lazy.mlp.down)},
+                              nn::None{}};
 }
 
 template <class Mesh>
-auto placed_model(index_t characters, index_t context, index_t width, index_t heads,
-                  index_t layers, const Mesh& mesh) {
+auto placed_model(index_t characters, index_t context, index_t width, index_t heads, index_t layers,
+                  const Mesh& mesh) {
   const auto tokens = nn::place(nn::embedding(characters, width, 0.1), mesh);
   const auto places = nn::place(nn::embedding(context, width, 0.1), mesh);
   std::vector<decltype(placed_block(width, heads, mesh))> blocks;

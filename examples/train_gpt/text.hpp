@@ -44,8 +44,8 @@ class Text {
 };
 
 template <class Mesh>
-using Tokens = cleave::DTensor<index_t, 2, Mesh,
-                               cleave::Placements<cleave::Shard<0>, cleave::Replicate>>;
+using Tokens =
+    cleave::DTensor<index_t, 2, Mesh, cleave::Placements<cleave::Shard<0>, cleave::Replicate>>;
 
 /// Pieces of a text on a mesh, rows sharded over dp, and the character that follows each of theirs.
 template <class Mesh>

@@ -68,15 +68,16 @@ template <class Mesh>
 void train(World& world, const auto& model, const gpt::Text& text, const gpt::Options& options,
            const Mesh& mesh) {
   auto optimizer = nn::adamw(model, {.weight_decay = 0.01});
-  const nn::Cosine rate{.rate = 3e-3, .steps = options.steps, .least = 3e-4,
+  const nn::Cosine rate{.rate = 3e-3,
+                        .steps = options.steps,
+                        .least = 3e-4,
                         .warm_up = std::min<index_t>(20, options.steps / 4)};
   const auto where = empty<index_t>({options.context}, mesh, Replicate{}, Replicate{});
   for (index_t i = 0; i < options.context; ++i) where.local()(i) = i;
 
   auto state = nn::state_dict(model, "model.") + nn::state_dict(optimizer, "optimizer.");
   index_t step = 0;
-  const std::string latest =
-      options.resume.empty() ? "" : nn::latest_checkpoint(options.resume);
+  const std::string latest = options.resume.empty() ? "" : nn::latest_checkpoint(options.resume);
   if (!latest.empty()) step = std::stol(nn::note_of(nn::load_checkpoint(latest, state), "step"));
   if (world.rank() == 0) {
     std::printf("%lld parameters, %lld characters of text, %lld different ones\n",

@@ -58,7 +58,9 @@ void whole(const Matrix<std::int64_t>& x) { exp_(x); }
 #endif
 
 #ifdef argmax_into_a_tensor  // says: cleave: this operation returns a view and cannot write to a target
-void largest(const Matrix<std::int64_t>& y, const Rows& x) { call_op(out(y), ops::ArgReduce<Max, 1>{}, x); }
+void largest(const Matrix<std::int64_t>& y, const Rows& x) {
+  call_op(out(y), ops::ArgReduce<Max, 1>{}, x);
+}
 #endif
 
 #ifdef tensor_added_to_a_dtensor  // says: cleave: an operation mixes a Tensor with DTensors

@@ -12,7 +12,8 @@ using Mesh = DeviceMesh<Host, dp, tp>;
 void control(const Mesh& mesh) {
   const auto m = fully_shard(nn::mlp(4, 8, 3), mesh, dp{}, "up"_path);
   const auto model = requires_grad(m);
-  static_cast<void>(fully_shard(nn::place(nn::linear(4, 3), mesh, Replicate{}, Shard<0>{}), mesh, dp{}));
+  static_cast<void>(
+      fully_shard(nn::place(nn::linear(4, 3), mesh, Replicate{}, Shard<0>{}), mesh, dp{}));
 }
 
 #ifdef sharded_twice  // says: cleave: fully_shard: the module, or a part of it, is fully sharded already
@@ -32,7 +33,9 @@ auto nothing(const Mesh& mesh) { return fully_shard(nn::mlp(4, 8, 3), mesh, dp{}
 #endif
 
 #ifdef module_chosen_twice  // says: cleave: fully_shard: two paths lead to one module
-auto chosen(const Mesh& mesh) { return fully_shard(nn::mlp(4, 8, 3), mesh, dp{}, "up"_path, "*"_path); }
+auto chosen(const Mesh& mesh) {
+  return fully_shard(nn::mlp(4, 8, 3), mesh, dp{}, "up"_path, "*"_path);
+}
 #endif
 
 #ifdef axis_that_is_not_there  // says: cleave: the mesh has no such axis
@@ -53,6 +56,7 @@ auto empty_group(const Mesh& mesh) {
 
 #ifdef mixed_types  // says: cleave: fully_shard: the parameters of a group must have one element type
 auto mixed(const Mesh& mesh) {
-  return fully_shard(nn::Linear{nn::linear<float>(4, 3).weight, nn::linear<double>(4, 3).bias}, mesh, dp{});
+  return fully_shard(nn::Linear{nn::linear<float>(4, 3).weight, nn::linear<double>(4, 3).bias},
+                     mesh, dp{});
 }
 #endif

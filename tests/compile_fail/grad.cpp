@@ -32,7 +32,8 @@ auto left_open(const Tracked<Whole>& w) { return to_local(w); }
 
 #ifdef local_function_of_a_replicated_value  // says: cleave: to_local: state the placements of the gradient
 auto mapped(const Tracked<Rows>& x, const Tracked<Whole>& w) {
-  return local_map([](const auto& a, const auto& b) { return a * b; }, Placements<Shard<0>>{}, x, w);
+  return local_map([](const auto& a, const auto& b) { return a * b; }, Placements<Shard<0>>{}, x,
+                   w);
 }
 #endif
 

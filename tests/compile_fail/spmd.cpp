@@ -80,8 +80,8 @@ static_assert(check_expands<asked, whole>());
 
 #ifdef sharded_dimension_that_repeats  // says: cleave: at this node an operand repeats a dimension of extent 1 that is sharded
 constexpr auto repeats = frozen([] {
-  return trace([](const auto& x, const auto& row) { return add(x, row); },
-               arg<float>("x", {4, 6}), arg<float>("row", {1, 6}));
+  return trace([](const auto& x, const auto& row) { return add(x, row); }, arg<float>("x", {4, 6}),
+               arg<float>("row", {1, 6}));
 });
 constexpr std::array by_rows{schema(S0{}), schema(S0{})};
 static_assert(check_expands<repeats, by_rows>());

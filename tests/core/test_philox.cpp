@@ -18,18 +18,18 @@ TEST_CASE("the known answers of Philox4x32-10") {
   static_assert(Philox::bits({0, 0, 0, 0}, {0, 0})[0] == 0x6627e8d5u);  // a constant expression
   constexpr std::uint32_t ones = 0xffffffffu;
   CHECK(Philox::bits({0, 0, 0, 0}, {0, 0}) ==
-                Philox::Counter{0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u});
+        Philox::Counter{0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u});
   CHECK(Philox::bits({ones, ones, ones, ones}, {ones, ones}) ==
-                Philox::Counter{0x408f276du, 0x41c83b0eu, 0xa20bc7c6u, 0x6d5451fdu});
+        Philox::Counter{0x408f276du, 0x41c83b0eu, 0xa20bc7c6u, 0x6d5451fdu});
   CHECK(Philox::bits({0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u},
-                             {0xa4093822u, 0x299f31d0u}) ==
-                Philox::Counter{0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u});
+                     {0xa4093822u, 0x299f31d0u}) ==
+        Philox::Counter{0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u});
 }
 
 TEST_CASE("index, offset and seed fill the counter and the key without overlap") {
   const RandomState state{0x0123456789abcdefu, 0xfedcba9876543210u};
-  const Philox::Counter expected =
-      Philox::bits({0x55667788u, 0x11223344u, 0x76543210u, 0xfedcba98u}, {0x89abcdefu, 0x01234567u});
+  const Philox::Counter expected = Philox::bits(
+      {0x55667788u, 0x11223344u, 0x76543210u, 0xfedcba98u}, {0x89abcdefu, 0x01234567u});
   CHECK(state.bits(0x1122334455667788) == expected);
 }
 

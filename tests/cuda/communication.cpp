@@ -1,9 +1,9 @@
 // Communication on GPUs: the cases of functional collectives, meshes, redistribution and
 // distributed tensors.
-#include "../comm/functional/test_results.cpp"
 #include "../comm/functional/test_async.cpp"
 #include "../comm/functional/test_errors.cpp"
 #include "../comm/functional/test_groups.cpp"
+#include "../comm/functional/test_results.cpp"
 #include "../dtensor/test_async.cpp"
 #include "../dtensor/test_cross_mesh.cpp"
 #include "../dtensor/test_dtensor.cpp"

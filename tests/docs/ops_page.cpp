@@ -61,8 +61,7 @@ Outcome outcome_of(const spmd::Graph& graph, const OperandLayouts& inputs) {
   Outcome outcome;
   for (const spmd::Node& node : graph.nodes) {
     Layout asked;
-    if (node.like >= 0)
-      asked = of[std::size_t(node.like)].with_partials_as(Placement::replicate());
+    if (node.like >= 0) asked = of[std::size_t(node.like)].with_partials_as(Placement::replicate());
     OperandLayouts operands{};
     for (int i = 0; i < node.operands(); ++i)
       operands[std::size_t(i)] = of[std::size_t(node.operand[std::size_t(i)])];
@@ -139,7 +138,8 @@ constexpr bool tracks_by_parts(Types<T...>, std::integer_sequence<int, Dims...>)
     return []<std::size_t... K>(std::index_sequence<K...>) {
       return tape::is_tracked<decltype(call_op(
           std::declval<const Op&>(),
-          std::declval<const LeafIf<int(K) == I && !std::is_integral_v<T>, Traced<T, Dims>>&>()...))>;
+          std::declval<
+              const LeafIf<int(K) == I && !std::is_integral_v<T>, Traced<T, Dims>>&>()...))>;
     }(std::index_sequence_for<T...>{});
 }
 
@@ -153,8 +153,7 @@ std::string gradient_of(Types<T...>, std::integer_sequence<int, Dims...>, const 
                     op.gradient(wrt<I>{}, y, y, x...);
                   })
       with.push_back(std::to_string(I));
-    else if constexpr (tracks_by_parts<I, Op>(Types<T...>{},
-                                              std::integer_sequence<int, Dims...>{}))
+    else if constexpr (tracks_by_parts<I, Op>(Types<T...>{}, std::integer_sequence<int, Dims...>{}))
       with.push_back(std::to_string(I));
   };
   [&]<std::size_t... I>(std::index_sequence<I...>) {

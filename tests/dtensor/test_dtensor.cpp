@@ -315,14 +315,11 @@ TEST_CASE("the global shape may follow the placements, on meshes of one to four 
     const auto row = part.select(0, 1);  // one extent in braces is a shape, not an option
     CHECK(from_local(row, line, Placements<Shard<0>>{}, {3}).extent(0) == 3);
     CHECK(
-        error_of([&] {
-          from_local(part, line, Shard<0>{}, {4, 4});
-        }) ==
+        error_of([&] { from_local(part, line, Shard<0>{}, {4, 4}); }) ==
         "from_local: the local tensor is [4, 3], this rank owns [4, 4] [shapes [4, 4]; placements "
         "(Shard(0)); mesh dp=1; rank 0]");
-    CHECK(error_of([&] {
-            from_local(part, line, Shard<0>{}, {4, -3});
-          }) == "Tensor: extent -3 of dimension 1 is negative");
+    CHECK(error_of([&] { from_local(part, line, Shard<0>{}, {4, -3}); }) ==
+          "Tensor: extent -3 of dimension 1 is negative");
   });
 }
 

@@ -109,7 +109,8 @@ TEST_CASE("what cannot be drawn is an error") {
   RandomState state;
   CHECK(contains(error_of([&] { randint<std::int32_t>(3, 3, {2}, state); }),
                  "randint: no number lies in [3, 3)"));
-  CHECK(contains(error_of([&] { bernoulli(1.5, {2}, state); }), "bernoulli: the probability is 1.5"));
+  CHECK(
+      contains(error_of([&] { bernoulli(1.5, {2}, state); }), "bernoulli: the probability is 1.5"));
   CHECK(contains(error_of([&] { rand<float>({-2}, state); }), "is negative"));
 }
 

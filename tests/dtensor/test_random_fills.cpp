@@ -45,7 +45,8 @@ void check_fills(const World& world, const Mesh& mesh, P... p) {
   check_equal_to(xavier_uniform_(here(), 2), xavier_uniform_(alone(), state, 2));
   check_equal_to(xavier_normal_(here()), xavier_normal_(alone(), state));
   check_equal_to(kaiming_uniform_(here()), kaiming_uniform_(alone(), state));
-  check_equal_to(kaiming_normal_(here(), 0.2, Fan::out), kaiming_normal_(alone(), state, 0.2, Fan::out));
+  check_equal_to(kaiming_normal_(here(), 0.2, Fan::out),
+                 kaiming_normal_(alone(), state, 0.2, Fan::out));
   check_equal_to(orthogonal_(here(), 3), orthogonal_(alone(), state, 3));
   const Tensor<T, 3> sevens({5, 7, 2});
   sevens.fill_(T(7));

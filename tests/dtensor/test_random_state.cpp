@@ -35,8 +35,9 @@ TEST_CASE("ranks whose state differs are named where calls are compared") {
     manual_seed(world, world.rank() == 1 ? 6 : 5);
     world.communicator().state().check = CheckLevel::collective;
     const std::string error = error_of([&] { rand<float>({4}, mesh, Shard<0>{}); });
-    CHECK(contains(error, "rand: the random states of the ranks differ: rank 1 (seed 6, offset 0) "
-                          "from rank 0 (seed 5, offset 0)"));
+    CHECK(contains(error,
+                   "rand: the random states of the ranks differ: rank 1 (seed 6, offset 0) "
+                   "from rank 0 (seed 5, offset 0)"));
     manual_seed(world, 5);
     if (world.rank() == world.size() - 1) set_random_state(world, {5, 7});
     const auto x = ones<float>({4}, mesh, Shard<0>{});
@@ -53,7 +54,8 @@ TEST_CASE("ranks that have drawn alone go on from the first one's state") {
     const auto pair = init_device_mesh<dp>(world, {2}, {0, 2});
     if (pair.is_member()) static_cast<void>(rand<float>({4}, pair, Shard<0>{}));
     world.communicator().state().check = CheckLevel::collective;
-    CHECK(contains(error_of([&] { rand<float>({4}, mesh, Shard<0>{}); }), "rank 1 (seed 5, offset 0)"));
+    CHECK(contains(error_of([&] { rand<float>({4}, mesh, Shard<0>{}); }),
+                   "rank 1 (seed 5, offset 0)"));
     synchronize_random_state(mesh);
     CHECK(random_state(mesh).seed == 5);
     const auto x = rand<float>({4}, mesh, Shard<0>{}).full_tensor();

@@ -89,12 +89,12 @@ TEST_CASE("gradients of gradients match finite differences") {
   backward(sum(exp(x) * x * x));  // d/dx = exp(x) (x² + 2 x)
   backward(sum(grad(x)));         // d²/dx² = exp(x) (x² + 4 x + 2)
   std::vector<double> expected;
-  for (index_t i = 0; i < 4; ++i)
-    expected.push_back(std::exp(a(i)) * (a(i) * a(i) + 4 * a(i) + 2));
+  for (index_t i = 0; i < 4; ++i) expected.push_back(std::exp(a(i)) * (a(i) * a(i) + 4 * a(i) + 2));
   check_close(grad(outer), expected);
 }
 
-TEST_CASE("a generic functor of a map is differentiated by dual numbers, or by its own derivative") {
+TEST_CASE(
+    "a generic functor of a map is differentiated by dual numbers, or by its own derivative") {
   const auto a = noise<1>({6}, 11), b = noise<1>({6}, 12);
   const auto x = requires_grad(a);
   const auto y = requires_grad(b);

@@ -121,8 +121,8 @@ TEST_CASE("the gradient of a cast is differentiated in turn") {
     const auto inner = requires_grad(outer);
     const auto y = cast<double>(inner);
     backward(sum(y * y * y));
-    static_assert(std::is_same_v<typename std::remove_cvref_t<decltype(grad(inner))>::value_type,
-                                 float>);
+    static_assert(
+        std::is_same_v<typename std::remove_cvref_t<decltype(grad(inner))>::value_type, float>);
     backward(sum(grad(inner)));  // 6 x
     std::vector<double> expected;
     for (index_t i = 0; i < a.size(); ++i) expected.push_back(6 * double(float(a.data()[i])));

@@ -50,7 +50,8 @@ TEST_CASE("checkpoints may be nested, and dropped without a backward") {
   CHECK(gradient_of(x) == expected);
 }
 
-TEST_CASE("a checkpoint draws the same random numbers both times, the program goes on behind them") {
+TEST_CASE(
+    "a checkpoint draws the same random numbers both times, the program goes on behind them") {
   const auto x = requires_grad(noise<2>({5, 4}, 1));
   RandomState state{3, 0};
   const auto inner = [&](const auto& v) { return dropout(exp(v), 0.5, state); };

@@ -130,7 +130,7 @@ TEST_CASE("second derivatives pass from mesh to mesh") {
     const auto outer = requires_grad(distribute_tensor(a, all, Shard<1>{}));
     const auto inner = requires_grad(outer);
     const auto y = inner.redistribute(other, Shard<0>{});
-    backward(sum(y * y * y));         // 3 x²
+    backward(sum(y * y * y));            // 3 x²
     backward(sum(square(grad(inner))));  // d/dx 9 x⁴ = 36 x³
     std::vector<double> expected;
     for (index_t i = 0; i < 12; ++i) expected.push_back(36 * std::pow(a.data()[i], 3));

@@ -66,8 +66,8 @@ TEST_CASE("a function of local tensors is placed as it is said to be") {
     check_close(grad(x).full_tensor(), expected.x);
     check_close(grad(w).full_tensor(), expected.w);
     // without gradients the function computes the same
-    check_close(local_map(twice, Placements<Shard<0>>{}, x.value(), w.value()).full_tensor(), values,
-                1e-15);
+    check_close(local_map(twice, Placements<Shard<0>>{}, x.value(), w.value()).full_tensor(),
+                values, 1e-15);
   });
 }
 

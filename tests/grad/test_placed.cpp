@@ -88,8 +88,7 @@ TEST_CASE("forward one all-reduce over tp, backward one over tp and one per weig
   on_ranks({4}, [](World& world) {
     const Example e(8, 6, 8, 5);
     const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
-    const auto x =
-        requires_grad(distribute_tensor(e.x, mesh, Shard<0>{}, Replicate{}));
+    const auto x = requires_grad(distribute_tensor(e.x, mesh, Shard<0>{}, Replicate{}));
     const auto w1 = requires_grad(distribute_tensor(e.w1, mesh, Replicate{}, Shard<1>{}));
     const auto b1 = requires_grad(distribute_tensor(e.b1, mesh, Replicate{}, Shard<0>{}));
     const auto w2 = requires_grad(distribute_tensor(e.w2, mesh, Replicate{}, Shard<0>{}));
@@ -144,7 +143,8 @@ TEST_CASE("partial contributions to one gradient are reduced together") {
     const auto a = noise<2>({6, 4}, 1), b = noise<2>({4, 5}, 2), c = noise<2>({4, 3}, 3);
     const auto mesh = init_device_mesh<tp>(world, {world.size()});
     const auto x = requires_grad(distribute_tensor(a, mesh, Replicate{}));
-    const auto u = distribute_tensor(b, mesh, Shard<1>{}), v = distribute_tensor(c, mesh, Shard<1>{});
+    const auto u = distribute_tensor(b, mesh, Shard<1>{}),
+               v = distribute_tensor(c, mesh, Shard<1>{});
     const auto loss = sum(matmul(x, u)) + sum(matmul(x, v));
     CommTrace trace(world);
     backward(loss);
@@ -201,12 +201,12 @@ TEST_CASE("gradients of gradients are the same on a mesh") {
       return grad(outer);
     };
     const auto expected = values_of(of(a, b));
-    check_close(whole(of(distribute_tensor(a, mesh, Shard<0>{}),
-                         distribute_tensor(b, mesh, Replicate{}))),
-                expected, 1e-12);
-    check_close(whole(of(distribute_tensor(a, mesh, Replicate{}),
-                         distribute_tensor(b, mesh, Shard<1>{}))),
-                expected, 1e-12);
+    check_close(
+        whole(of(distribute_tensor(a, mesh, Shard<0>{}), distribute_tensor(b, mesh, Replicate{}))),
+        expected, 1e-12);
+    check_close(
+        whole(of(distribute_tensor(a, mesh, Replicate{}), distribute_tensor(b, mesh, Shard<1>{}))),
+        expected, 1e-12);
   });
 }
 

@@ -30,8 +30,8 @@ Tensor<T, 2> factors() {
     if constexpr (is_complex<T>) a.data()[i] = {re.data()[i], im.data()[i]};
     else a.data()[i] = re.data()[i];
   }
-  const index_t zeros[][2] = {{1, 2}, {2, 0}, {2, 3}, {3, 0}, {3, 1}, {3, 3},
-                              {4, 0}, {4, 1}, {4, 2}, {4, 3}};
+  const index_t zeros[][2] = {{1, 2}, {2, 0}, {2, 3}, {3, 0}, {3, 1},
+                              {3, 3}, {4, 0}, {4, 1}, {4, 2}, {4, 3}};
   for (const auto& at : zeros) a(at[0], at[1]) = T(0);
   return a;
 }

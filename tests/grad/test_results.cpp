@@ -123,9 +123,7 @@ void check_sincos(const X& placed, const W& w, const Tensor<double, 2>& a,
   {
     const auto [s, c] = sincos(x);
     backward(sum(s) + sum(s * w) + sum(s.redistribute(Replicate{}, Replicate{}) * x));
-    check([&](index_t i, double v) {
-      return std::cos(v) * (1 + b.data()[i] + v) + std::sin(v);
-    });
+    check([&](index_t i, double v) { return std::cos(v) * (1 + b.data()[i] + v) + std::sin(v); });
   }
 }
 
@@ -213,9 +211,10 @@ TEST_CASE("gradients of several results are differentiated in turn") {
     const auto [s, c] = sincos(inner);
     backward(sum(s * c) + sum(s));  // cos² - sin² + cos
     backward(sum(grad(inner)));     // -4 sin cos - sin
-    check_close(grad(outer).full_tensor(), each(a, [](index_t, double v) {
-                  return -4 * std::sin(v) * std::cos(v) - std::sin(v);
-                }), 1e-14);
+    check_close(
+        grad(outer).full_tensor(),
+        each(a, [](index_t, double v) { return -4 * std::sin(v) * std::cos(v) - std::sin(v); }),
+        1e-14);
   });
 }
 
@@ -241,7 +240,8 @@ TEST_CASE("a program holds the gradients of several results, those of unused one
     const auto mesh = init_device_mesh<tp>(world, {world.size()});
     const auto check = [&]<class P>(P) {
       const auto x = irregular<double, P>(mesh, std::array<index_t, 2>{5, 3}, 1);
-      const auto w = irregular<double, Placements<Replicate>>(mesh, std::array<index_t, 2>{5, 3}, 2);
+      const auto w =
+          irregular<double, Placements<Replicate>>(mesh, std::array<index_t, 2>{5, 3}, 2);
       check_like_eager(both, x, w);
       check_like_eager(one, x, w);
       check_like_eager(of_reductions, x, w);
@@ -312,9 +312,9 @@ TEST_CASE("a call with several results is freed as a whole, unless it is to be r
     fails = false;
     zero_grad(x);
     backward(loss);
-    check_close(grad(x), each(a, [](index_t, double v) {
-                  return std::cos(v) * (1 + v) - std::sin(v);
-                }), 1e-14);
+    check_close(grad(x),
+                each(a, [](index_t, double v) { return std::cos(v) * (1 + v) - std::sin(v); }),
+                1e-14);
   }
 }
 

@@ -88,7 +88,7 @@ TEST_CASE("records keep no elements that no gradient reads") {
   const auto held = y.value().storage().use_count();
   const auto z = y + 1.0;  // its gradient reads no saved values
   CHECK(y.value().storage().use_count() == held);
-  const auto w = y * z;    // its gradient reads both
+  const auto w = y * z;  // its gradient reads both
   CHECK(y.value().storage().use_count() == held + 1);
   backward(sum(w));
   CHECK(has_grad(x));

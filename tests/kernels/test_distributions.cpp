@@ -60,7 +60,8 @@ double distance(const Tensor<T, 1>& sample, const F& distribution) {
   double below = 0, worst = 0;
   for (index_t c = 0; c < cells; ++c) {
     below += counts[std::size_t(c)];
-    worst = std::max(worst, std::abs(below / double(sample.size()) - double(c + 1) / double(cells)));
+    worst =
+        std::max(worst, std::abs(below / double(sample.size()) - double(c + 1) / double(cells)));
   }
   return worst;
 }
@@ -123,7 +124,8 @@ TEST_CASE("truncated normal numbers have the distribution and the moments of the
     const double mass = upper ? probability(-a) - probability(-b) : probability(b) - probability(a);
     CHECK(distance(x, [&](double v) {
             const double z = (v - mean) / deviation;
-            return (upper ? probability(-a) - probability(-z) : probability(z) - probability(a)) / mass;
+            return (upper ? probability(-a) - probability(-z) : probability(z) - probability(a)) /
+                   mass;
           }) < critical_distance(n));
     double sum = 0, squares = 0, least = high, most = low;
     for (index_t i = 0; i < n; ++i) {

@@ -59,12 +59,14 @@ TEST_CASE("quantiles and probabilities of the normal distribution invert each ot
   for (index_t i = 0; i < 2000; ++i) {
     const double p = std::ldexp(1 - uniform_number(i), -1 - int(i % 3 == 0 ? i % 900 : 0));
     const double z = normal_quantile(p);
-    const long double slope = std::exp(-static_cast<long double>(z) * z / 2) / std::sqrt(8 * std::atan(1.0L));
-    of_quantiles = std::max(of_quantiles, double(std::abs((exact(z) - p) / slope)) / (1e-3 + std::abs(z)));
+    const long double slope =
+        std::exp(-static_cast<long double>(z) * z / 2) / std::sqrt(8 * std::atan(1.0L));
+    of_quantiles =
+        std::max(of_quantiles, double(std::abs((exact(z) - p) / slope)) / (1e-3 + std::abs(z)));
   }
   for (double z = -37; z < 8; z += 0.43)
-    of_probabilities = std::max(of_probabilities,
-                                double(std::abs(normal_probability(z) / exact(z) - 1)) / (1 + z * z));
+    of_probabilities = std::max(
+        of_probabilities, double(std::abs(normal_probability(z) / exact(z) - 1)) / (1 + z * z));
   CHECK(of_quantiles < 2e-15);
   CHECK(of_probabilities < 2e-15);
   CHECK(normal_probability(-40) == 0);

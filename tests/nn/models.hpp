@@ -22,7 +22,7 @@ struct Network {
   int repeats;
   Head head;
   bool training = true;
-  static constexpr nn::names members{"layers", "norm",    "seen", "extra",
+  static constexpr nn::names members{"layers",  "norm", "seen",    "extra",
                                      "repeats", "head", "training"};
 
   auto operator()(const auto& x) const {

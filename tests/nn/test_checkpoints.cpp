@@ -9,10 +9,9 @@
 #include <vector>
 
 #include <dirent.h>
+#include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <doctest/doctest.h>
 
 #include <cleave/nn.hpp>
 
@@ -177,14 +176,16 @@ TEST_CASE("replicas share the work: large arrays in parts, small ones in turn") 
     const auto m = place_mixed(mixed(1), mesh, Replicate{}, Shard<0>{});
     nn::save_checkpoint(world, directory / "one", nn::state_dict(m));
     const auto size = bytes_of(directory / ("one/part-0000" + std::to_string(world.rank()) +
-                                            "-of-00004.safetensors")).size();
+                                            "-of-00004.safetensors"))
+                          .size();
     CHECK(size > 130 * 101 * 8 / 4);
     CHECK(size < 130 * 101 * 8 / 4 + 3000);
     barrier(world);
   });
 }
 
-TEST_CASE("a model and its optimizer go on from a checkpoint on another mesh with the same losses") {
+TEST_CASE(
+    "a model and its optimizer go on from a checkpoint on another mesh with the same losses") {
   on_ranks({2, 4}, [](World& world) {
     const SharedDirectory directory(world);
     const auto mesh = init_device_mesh<dp>(world, {world.size()});

@@ -56,23 +56,23 @@ TEST_CASE("grouped convolution") {
   const Expected expected{torch_images::depthwise_parameters, torch_images::depthwise_result,
                           torch_images::depthwise_gradients,
                           torch_images::depthwise_input_gradient};
-  check_layer(nn::conv2d<double>(4, 8, {2, 3}, {.stride = {1, 2}, .padding = {1, 0}},
-                                 ChannelGroups{4}),
-              expected, [&](const auto& m, const auto& x, const auto& mesh) {
-                check_against(expected, nn::place(m, mesh, Shard<0>{}),
-                              distribute_tensor(x, mesh, Shard<1>{}));
-              });
+  check_layer(
+      nn::conv2d<double>(4, 8, {2, 3}, {.stride = {1, 2}, .padding = {1, 0}}, ChannelGroups{4}),
+      expected, [&](const auto& m, const auto& x, const auto& mesh) {
+        check_against(expected, nn::place(m, mesh, Shard<0>{}),
+                      distribute_tensor(x, mesh, Shard<1>{}));
+      });
 }
 
 TEST_CASE("a network of layers of images") {
   const Expected expected{torch_images::network_parameters, torch_images::network_result,
                           torch_images::network_gradients, torch_images::network_input_gradient};
-  check_layer(nn::sequential(nn::conv2d<double>(4, 6, {3, 3}, {.padding = {1, 1}}),
-                             nn::group_norm<double>(2, 6), nn::Relu{},
-                             nn::MaxPool2d{{.size = {2, 2}}}, nn::conv2d<double>(6, 2, {1, 2}),
-                             nn::AvgPool2d{{.size = {2, 1}}}, nn::Flatten{},
-                             nn::linear<double>(2, 3)),
-              expected, [](const auto&...) {});
+  check_layer(
+      nn::sequential(nn::conv2d<double>(4, 6, {3, 3}, {.padding = {1, 1}}),
+                     nn::group_norm<double>(2, 6), nn::Relu{}, nn::MaxPool2d{{.size = {2, 2}}},
+                     nn::conv2d<double>(6, 2, {1, 2}), nn::AvgPool2d{{.size = {2, 1}}},
+                     nn::Flatten{}, nn::linear<double>(2, 3)),
+      expected, [](const auto&...) {});
 }
 
 TEST_CASE("a layer without a bias; lazy parameters have PyTorch's bounds") {

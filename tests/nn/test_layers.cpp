@@ -58,10 +58,9 @@ TEST_CASE("linear") {
 }
 
 TEST_CASE("layers in a row") {
-  check_layer(
-      nn::sequential(nn::linear<double>(4, 5), nn::Tanh{}, nn::linear<double>(5, 3)),
-      {torch_values::mlp_parameters, torch_values::mlp_result, torch_values::mlp_gradients,
-       torch_values::mlp_input_gradient});
+  check_layer(nn::sequential(nn::linear<double>(4, 5), nn::Tanh{}, nn::linear<double>(5, 3)),
+              {torch_values::mlp_parameters, torch_values::mlp_result, torch_values::mlp_gradients,
+               torch_values::mlp_input_gradient});
 }
 
 TEST_CASE("layer_norm") {
@@ -84,8 +83,8 @@ TEST_CASE("columns, then rows: one sum over ranks forward, one for the input bac
                              nn::Linear{nn::place(lazy.down.weight, mesh, Replicate{}, Shard<1>{}),
                                         nn::place(lazy.down.bias, mesh)}};
     const auto m = requires_grad(cut);
-    const auto x = requires_grad(
-        distribute_tensor(input_of_layers(), mesh, Shard<0>{}, Replicate{}));
+    const auto x =
+        requires_grad(distribute_tensor(input_of_layers(), mesh, Shard<0>{}, Replicate{}));
     CommTrace forward(world);
     const auto y = m(x).redistribute(Shard<0>{}, Replicate{});
     CHECK(forward.count(CollectiveKind::all_reduce, "tp") == 1);

@@ -88,11 +88,11 @@ TEST_CASE("the names of every module are those of its members, in order") {
 
 TEST_CASE("parameters come in order, with dotted names; counted with all their elements") {
   const auto m = network<double>(2);
-  CHECK(paths_of(m) == std::vector<std::string>{
-                           "layers.0.up.weight", "layers.0.up.bias", "layers.0.down.weight",
-                           "layers.0.down.bias", "layers.1.up.weight", "layers.1.up.bias",
-                           "layers.1.down.weight", "layers.1.down.bias", "norm.weight",
-                           "norm.bias", "head.weight", "head.bias"});
+  CHECK(paths_of(m) ==
+        std::vector<std::string>{"layers.0.up.weight", "layers.0.up.bias", "layers.0.down.weight",
+                                 "layers.0.down.bias", "layers.1.up.weight", "layers.1.up.bias",
+                                 "layers.1.down.weight", "layers.1.down.bias", "norm.weight",
+                                 "norm.bias", "head.weight", "head.bias"});
   CHECK(nn::count(m) == 2 * (6 * 4 + 6 + 4 * 6 + 4) + 4 + 4 + 3 * 4 + 3);
   CHECK(paths_of(nn::sequential(nn::linear(2, 3), nn::Relu{}, nn::linear(3, 1, nn::None{}))) ==
         std::vector<std::string>{"0.weight", "0.bias", "2.weight"});
@@ -109,9 +109,9 @@ TEST_CASE("a part of another type makes a module of another type; other argument
     else return part;
   });
   static_assert(std::is_same_v<decltype(swapped.b.bias), nn::None>);
-  static_assert(std::is_same_v<std::remove_const_t<decltype(swapped)>,
-                               Three<float, nn::Linear<>,
-                                     nn::Linear<nn::Lazy<float, 2>, nn::None>, nn::None>>);
+  static_assert(std::is_same_v<
+                std::remove_const_t<decltype(swapped)>,
+                Three<float, nn::Linear<>, nn::Linear<nn::Lazy<float, 2>, nn::None>, nn::None>>);
   CHECK(swapped.scale == 0.5f);
   CHECK(swapped.a.weight.extents == m.a.weight.extents);
 }
@@ -151,8 +151,8 @@ TEST_CASE("a wrapper stays when the module inside is transformed") {
   RandomState state{1, 0};
   const Doubled<nn::Linear<>> lazy(nn::linear(2, 2));
   const auto m = nn::make(lazy, state);
-  static_assert(std::is_same_v<decltype(nn::unwrapped(m)),
-                               nn::Linear<Tensor<float, 2>, Tensor<float, 1>>>);
+  static_assert(
+      std::is_same_v<decltype(nn::unwrapped(m)), nn::Linear<Tensor<float, 2>, Tensor<float, 1>>>);
   const Tensor<float, 2> x({1, 2}, {1, 2});
   CHECK(m(x)(0, 1) == 2 * nn::unwrapped(m)(x)(0, 1));
   CHECK(paths_of(m) == std::vector<std::string>{"weight", "bias"});
@@ -203,8 +203,8 @@ TEST_SUITE_END();
 
 TEST_CASE("a module on a mesh: the numbers of one device, under any placements") {
   on_ranks({1, 2, 4}, [](World& world) {
-    const auto mesh = init_device_mesh<dp, tp>(world, {world.size() / (world.size() > 1 ? 2 : 1),
-                                                       world.size() > 1 ? 2 : 1});
+    const auto mesh = init_device_mesh<dp, tp>(
+        world, {world.size() / (world.size() > 1 ? 2 : 1), world.size() > 1 ? 2 : 1});
     RandomState state{4, 0};
     const auto alone = nn::make(nn::mlp<double>(5, 3, 2), state);
     const auto compare = [&](auto... p) {
@@ -217,8 +217,8 @@ TEST_CASE("a module on a mesh: the numbers of one device, under any placements")
       return m;
     };
     const auto whole = compare();
-    static_assert(std::is_same_v<decltype(whole.up.weight.placements()),
-                                 Placements<Replicate, Replicate>>);
+    static_assert(
+        std::is_same_v<decltype(whole.up.weight.placements()), Placements<Replicate, Replicate>>);
     compare(Shard<0>{}, Replicate{});
     compare(Shard<0>{}, Shard<0>{});
     const auto again = nn::place(whole, mesh, Replicate{}, Shard<0>{});

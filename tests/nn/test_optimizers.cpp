@@ -112,10 +112,10 @@ TEST_CASE("sgd, with momentum, with Nesterov's: PyTorch's steps") {
 TEST_CASE("adam and adamw: PyTorch's steps") {
   check_everywhere([](const auto& place) {
     const nn::AdamOptions options{0.02, 0.8, 0.99, 1e-6, 0.1};
-    check_trajectory(place, [&](const auto& m) { return nn::adam(m, options); },
-                     torch_values::adam);
-    check_trajectory(place, [&](const auto& m) { return nn::adamw(m, options); },
-                     torch_values::adamw);
+    check_trajectory(
+        place, [&](const auto& m) { return nn::adam(m, options); }, torch_values::adam);
+    check_trajectory(
+        place, [&](const auto& m) { return nn::adamw(m, options); }, torch_values::adamw);
   });
 }
 
@@ -255,8 +255,8 @@ TEST_CASE("a loss is scaled; a gradient that is not finite on any rank stops the
   on_ranks({2, 3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()});
     const double* const from = torch_values::start.data();
-    const auto m = requires_grad(Pair{nn::place(matrix(from), mesh, Shard<0>{}),
-                                      nn::place(vector(from + 12), mesh)});
+    const auto m = requires_grad(
+        Pair{nn::place(matrix(from), mesh, Shard<0>{}), nn::place(vector(from + 12), mesh)});
     auto optimizer = nn::sgd({0.5});
     nn::GradScaler scaler{.growth_interval = 1};
     backward(scaler.scale(sum(m.w) + sum(m.b)));

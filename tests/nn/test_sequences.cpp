@@ -60,28 +60,29 @@ auto by_heads(const M& m, const Mesh& mesh) {
   const auto rows = [&](const auto& part) {
     return nn::place(part, mesh, Replicate{}, Shard<0>{});
   };
-  return nn::MultiheadAttention{
-      rows(m.query), rows(m.key), rows(m.value),
-      nn::Linear{nn::place(m.out.weight, mesh, Replicate{}, Shard<1>{}),
-                 nn::place(m.out.bias, mesh)},
-      m.mask, m.heads, m.groups, m.places};
+  return nn::MultiheadAttention{rows(m.query),
+                                rows(m.key),
+                                rows(m.value),
+                                nn::Linear{nn::place(m.out.weight, mesh, Replicate{}, Shard<1>{}),
+                                           nn::place(m.out.bias, mesh)},
+                                m.mask,
+                                m.heads,
+                                m.groups,
+                                m.places};
 }
 
 const Expected of_attention{torch_sequences::attention_parameters,
-                            torch_sequences::attention_result,
-                            torch_sequences::attention_gradients,
+                            torch_sequences::attention_result, torch_sequences::attention_gradients,
                             torch_sequences::attention_input_gradient};
 const Expected of_grouped{torch_sequences::grouped_attention_parameters,
                           torch_sequences::grouped_attention_result,
                           torch_sequences::grouped_attention_gradients,
                           torch_sequences::grouped_attention_input_gradient};
-const Expected of_rotary{torch_sequences::rotary_attention_parameters,
-                         torch_sequences::rotary_attention_result,
-                         torch_sequences::rotary_attention_gradients,
-                         torch_sequences::rotary_attention_input_gradient};
+const Expected of_rotary{
+    torch_sequences::rotary_attention_parameters, torch_sequences::rotary_attention_result,
+    torch_sequences::rotary_attention_gradients, torch_sequences::rotary_attention_input_gradient};
 const Expected of_block{torch_sequences::block_parameters, torch_sequences::block_result,
-                        torch_sequences::block_gradients,
-                        torch_sequences::block_input_gradient};
+                        torch_sequences::block_gradients, torch_sequences::block_input_gradient};
 
 }  // namespace
 
@@ -177,7 +178,7 @@ TEST_CASE("a block of a transformer, and the placement of what it adds to") {
 
 TEST_CASE("heads that do not fit are an error that says so") {
   CHECK(contains(error_of([] { nn::multihead_attention(6, 4); }),
-                    "4 heads of queries and 4 of keys do not fit a width of 6"));
+                 "4 heads of queries and 4 of keys do not fit a width of 6"));
   CHECK(contains(error_of([] { nn::multihead_attention(8, 4, 3); }), "3 of keys"));
 }
 

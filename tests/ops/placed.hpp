@@ -120,8 +120,9 @@ Tensor<T, Rank, TestDevice> held(const Layout& layout, const Shape& shape, const
 template <class T, class P, class Mesh, std::size_t Rank>
 auto placed(const Mesh& mesh, const std::array<index_t, Rank>& shape, int operand) {
   using X = DTensor<T, int(Rank), Mesh, P>;
-  return X::unchecked(held<T, int(Rank)>(X::layout, Shape(shape), mesh.extents(), mesh.coordinate(), operand),
-           mesh, shape);
+  return X::unchecked(
+      held<T, int(Rank)>(X::layout, Shape(shape), mesh.extents(), mesh.coordinate(), operand), mesh,
+      shape);
 }
 
 /// Calls f(); failures in it are reported with the text.

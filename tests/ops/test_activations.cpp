@@ -62,8 +62,7 @@ TEST_CASE("activations and their gradients are PyTorch's") {
   check_torch("celu_15", [](const auto& x) { return celu(x, 1.5); });
   check_torch("hardtanh", [](const auto& x) { return hardtanh(x); });
   check_torch("relu6", [](const auto& x) { return relu6(x); });
-  check_torch(
-      "hardsigmoid", [](const auto& x) { return hardsigmoid(x); }, 1e-7);  // 1/6 is a float
+  check_torch("hardsigmoid", [](const auto& x) { return hardsigmoid(x); }, 1e-7);  // 1/6 is a float
   check_torch("hardswish", [](const auto& x) { return hardswish(x); });
   check_torch("erf", [](const auto& x) { return erf(x); });
   check_torch("erfc", [](const auto& x) { return erfc(x); });

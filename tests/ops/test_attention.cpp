@@ -35,7 +35,9 @@ struct Heads {
   Tensor<double, 3> k, v;  ///< [b, m, d], [b, m, e]
 
   Heads(index_t b, index_t n, index_t m)
-      : q(waves<4>({b, 2, n, 3}, 1)), g(waves<4>({b, 2, n, 2}, 2)), k(waves<3>({b, m, 3}, 3)),
+      : q(waves<4>({b, 2, n, 3}, 1)),
+        g(waves<4>({b, 2, n, 2}, 2)),
+        k(waves<3>({b, m, 3}, 3)),
         v(waves<3>({b, m, 2}, 4)) {}
 };
 
@@ -44,7 +46,9 @@ struct PlainAttention {
   std::vector<double> y, dq, dk, dv;
 
   PlainAttention(const Heads& x, bool is_causal)
-      : y(std::size_t(x.g.size())), dq(std::size_t(x.q.size())), dk(std::size_t(x.k.size())),
+      : y(std::size_t(x.g.size())),
+        dq(std::size_t(x.q.size())),
+        dk(std::size_t(x.k.size())),
         dv(std::size_t(x.v.size())) {
     for (index_t b = 0; b < x.k.extent(0); ++b)
       for (index_t s = 0; s < 2; ++s)
@@ -119,7 +123,8 @@ TEST_CASE("attention over several blocks is that of all queries and keys, wherev
   on_ranks({1, 2, 3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()});
     const auto check = [&](const Heads& x, auto queries, auto keys) {
-      const auto q = distribute_tensor(x.q, mesh, queries), g = distribute_tensor(x.g, mesh, queries);
+      const auto q = distribute_tensor(x.q, mesh, queries),
+                 g = distribute_tensor(x.g, mesh, queries);
       const auto k = distribute_tensor(x.k, mesh, keys), v = distribute_tensor(x.v, mesh, keys);
       check_attention(q, k, v, g, PlainAttention(x, false));
       check_attention(q, k, v, g, PlainAttention(x, true), causal);
@@ -225,8 +230,8 @@ TEST_CASE("second derivatives of attention are the slopes of its gradients") {
   const auto inner_q = requires_grad(q);
   const auto inner_k = requires_grad(k), inner_v = requires_grad(v);
   backward(sum(mul(attend(inner_q, inner_k, inner_v, causal), x.g)));
-  backward(add(add(sum(mul(grad(inner_q), h)), sum(mul(grad(inner_k), w))),
-               sum(mul(grad(inner_v), u))));
+  backward(
+      add(add(sum(mul(grad(inner_q), h)), sum(mul(grad(inner_k), w))), sum(mul(grad(inner_v), u))));
   const auto check = [&](const auto& values, const auto& found) {
     bool close = true;
     for (index_t i = 0; i < values.size(); ++i) {
@@ -259,8 +264,9 @@ TEST_CASE("attention of 16 bits is computed in float") {
 
 TEST_CASE("queries without keys have no mean of values") {
   const Tensor<double, 2> q({2, 3}), none({0, 3});
-  CHECK(error_of([&] { attend(q, none, none); })
-            .find("scaled_dot_product_attention: there are no keys") == 0);
+  CHECK(error_of([&] {
+          attend(q, none, none);
+        }).find("scaled_dot_product_attention: there are no keys") == 0);
   const Tensor<double, 2> nobody({0, 3});
   CHECK(attend(nobody, none, none).size() == 0);
 }

@@ -79,9 +79,9 @@ TEST_CASE("conv2d of grouped channels is PyTorch's") {
 }
 
 TEST_CASE("conv1d is PyTorch's") {
-  check({conv1d_result, conv1d_x, conv1d_weight, conv1d_bias},
-        stored<3>({2, 4, 30}, image_values), stored<3>({3, 4, 6}, filter_values),
-        stored<1>({3}, bias_values), [](const auto& x, const auto& w, const auto& b) {
+  check({conv1d_result, conv1d_x, conv1d_weight, conv1d_bias}, stored<3>({2, 4, 30}, image_values),
+        stored<3>({3, 4, 6}, filter_values), stored<1>({3}, bias_values),
+        [](const auto& x, const auto& w, const auto& b) {
           return conv1d(x, w, b, {.stride = {3}, .padding = {2}, .dilation = {2}});
         });
 }
@@ -179,12 +179,15 @@ TEST_CASE("windows share elements, which cannot be written to") {
 
 TEST_CASE("what does not fit is refused") {
   const Tensor<double, 4> x({1, 3, 4, 4}), w({2, 3, 3, 3});
-  const auto says = [](const std::string& part, const auto& f) { CHECK(contains(error_of(f), part)); };
+  const auto says = [](const std::string& part, const auto& f) {
+    CHECK(contains(error_of(f), part));
+  };
   says("conv2d: x has 3 channels, the filters 2",
        [&] { conv2d(x, Tensor<double, 4>({2, 2, 3, 3})); });
   says("conv2d: a window spans 5 elements, dimension 2 has 4 [shapes [1, 3, 4, 4]",
        [&] { conv2d(x, w, {.dilation = {2, 1}}); });
-  says("stride 0 and dilation 1; each must be 1 or more", [&] { conv2d(x, w, {.stride = {0, 1}}); });
+  says("stride 0 and dilation 1; each must be 1 or more",
+       [&] { conv2d(x, w, {.stride = {0, 1}}); });
   says("a length is negative: -1", [&] { conv2d(x, w, {.padding = {-1, 0}}); });
   says("3 channels and 2 filters are not divisible by 2 groups",
        [&] { conv2d(x, w, ChannelGroups{2}); });

@@ -6,10 +6,10 @@
 
 #include <doctest/doctest.h>
 
+#include <cleave/comm/trace.hpp>
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/dtensor/random.hpp>
 #include <cleave/grad.hpp>
-#include <cleave/comm/trace.hpp>
 #include <cleave/ops/dropout.hpp>
 #include <cleave/ops/reduce.hpp>
 

@@ -124,8 +124,7 @@ TEST_CASE("a linear layer adds its bias once where features are sharded") {
     const auto bias = placed<double, Placements<Replicate>>(mesh, std::array<index_t, 1>{5}, 2);
     CommTrace trace(world);
     const auto y = linear(x, weight, bias);
-    static_assert(
-        std::is_same_v<decltype(y)::placements_type, Placements<Partial<Sum>>>);
+    static_assert(std::is_same_v<decltype(y)::placements_type, Placements<Partial<Sum>>>);
     CHECK(trace.events().empty());
     const Array<double> rows = expected(x, 0), columns = expected(weight, 1), b = expected(bias, 2);
     check_equal(y, array_of<double>({3, 5}, [&](const naive::Indices& i) {

@@ -112,7 +112,8 @@ Tensor<T, 2> cancelling(index_t rows, index_t cols, unsigned seed, int spread) {
   const Tensor<T, 2> x({rows, cols});
   for (index_t i = 0; i < x.size(); ++i) {
     const double fraction = double(random() % 20000) / 10000 - 1;
-    x.data()[i] = T(accumulator_t<T>(std::ldexp(fraction, int(random() % unsigned(spread)) - spread / 2)));
+    x.data()[i] =
+        T(accumulator_t<T>(std::ldexp(fraction, int(random() % unsigned(spread)) - spread / 2)));
     if (i > 2 && random() % 3 != 0)
       x.data()[i] = T(accumulator_t<T>(-accumulator_t<T>(x.data()[i - 1 - index_t(random() % 3)])));
   }
@@ -201,7 +202,8 @@ TEST_CASE("exact sums and products have the bits of the true ones, wherever elem
 
 TEST_CASE("long rows, of which few blocks can be split, sum up to the true sum") {
   for (const int spread : {2, 40, 300}) {
-    const auto a = cancelling<double>(3, 2100, 3, spread), b = cancelling<double>(3, 2100, 4, spread);
+    const auto a = cancelling<double>(3, 2100, 3, spread),
+               b = cancelling<double>(3, 2100, 4, spread);
     const auto f = cancelling<float>(3, 2100, 5, spread > 60 ? 60 : spread);
     Bits sums, products, squares, floats;
     for (index_t i = 0; i < a.size(); ++i) {
@@ -262,7 +264,8 @@ TEST_CASE("means and norms are rounded once") {
   CHECK(dot<exact>(of({1e200, 1e200}), of({1e200, -1e200})).item() == 0);
   CHECK(dot<exact>(of({1e-200, 1}), of({1e-200, 0})).item() == 0);
   CHECK(dot<exact>(of({std::ldexp(1, -600), std::ldexp(1, -600)}),
-                   of({std::ldexp(1, -475), std::ldexp(1, -475)})).item() == least);  // two halves
+                   of({std::ldexp(1, -475), std::ldexp(1, -475)}))
+            .item() == least);  // two halves
 }
 
 TEST_CASE("NaN, infinities, zeros and no elements in exact sums") {
@@ -277,7 +280,8 @@ TEST_CASE("NaN, infinities, zeros and no elements in exact sums") {
   CHECK(sum_of_two(1.7e308, 1.7e308) == infinity);
   CHECK(bits_of(sum_of_two(-0.0, -0.0)) == bits_of(0.0));
   CHECK(bits_of(sum_of_two(1.5, -1.5)) == bits_of(0.0));
-  CHECK(std::isnan(dot<exact>(Tensor<double, 1>({1}, {0.0}), Tensor<double, 1>({1}, {infinity})).item()));
+  CHECK(std::isnan(
+      dot<exact>(Tensor<double, 1>({1}, {0.0}), Tensor<double, 1>({1}, {infinity})).item()));
   const Tensor<double, 2> none({0, 3});
   CHECK(sum<exact>(none).item() == 0);
   CHECK(std::isnan(mean<exact>(none).item()));
@@ -287,7 +291,8 @@ TEST_CASE("NaN, infinities, zeros and no elements in exact sums") {
     const auto mesh = init_device_mesh<dp>(world, {world.size()});
     const auto sums = [&](double a, double b) {
       return sum<exact>(distribute_tensor(Tensor<double, 1>({2}, {a, b}), mesh, Shard<0>{}))
-          .full_tensor().item();
+          .full_tensor()
+          .item();
     };
     CHECK(std::isnan(sums(infinity, -infinity)));
     CHECK(sums(-infinity, 3) == -infinity);

@@ -127,18 +127,22 @@ TEST_CASE("shards that end inside of a merged dimension are an error on all rank
   on_ranks({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, TestDevice{});
     const auto x = placed<double, Placements<Shard<0>>>(mesh, Extents2{3, 4}, 0);
-    CHECK(said([&] { flatten(x); }).find(
-              "flatten: dimension 0 of the result is 3 x 4 and sharded over 'tp', where shards end "
-              "inside of the 4: the 3 has to be divisible by 2; or redistribute that dimension to "
-              "Replicate first [shapes [3, 4]; placements (Shard(0)); mesh tp=2") == 0);
+    CHECK(said([&] { flatten(x); })
+              .find("flatten: dimension 0 of the result is 3 x 4 and sharded over 'tp', where "
+                    "shards end "
+                    "inside of the 4: the 3 has to be divisible by 2; or redistribute that "
+                    "dimension to "
+                    "Replicate first [shapes [3, 4]; placements (Shard(0)); mesh tp=2") == 0);
     const auto y = placed<double, Placements<Shard<0>>>(mesh, Extents1{12}, 0);
-    CHECK(said([&] { unflatten(y, dim<0>{}, {3, 4}); }).find(
-              "unflatten: dimension 0 of the operand is 3 x 4") == 0);
+    CHECK(said([&] {
+            unflatten(y, dim<0>{}, {3, 4});
+          }).find("unflatten: dimension 0 of the operand is 3 x 4") == 0);
     check_equal(unflatten(y, dim<0>{}, {4, 3}), reshaped(expected(y, 0), {4, 3}));
     // shards of other dimensions do not matter
-    check_equal(flatten(placed<double, Placements<Shard<2>>>(mesh, Extents3{3, 4, 3}, 0), dim<0, 1>{}),
-                reshaped(expected(placed<double, Placements<Shard<2>>>(mesh, Extents3{3, 4, 3}, 0), 0),
-                         {12, 3}));
+    check_equal(
+        flatten(placed<double, Placements<Shard<2>>>(mesh, Extents3{3, 4, 3}, 0), dim<0, 1>{}),
+        reshaped(expected(placed<double, Placements<Shard<2>>>(mesh, Extents3{3, 4, 3}, 0), 0),
+                 {12, 3}));
   });
 }
 
@@ -149,7 +153,8 @@ TEST_CASE("a requested placement that shards no group is served whatever the ext
     check_equal(flatten<Placements<Replicate>>(x, dim<0, 1>{}), reshaped(expected(x, 0), {20, 7}));
     check_equal(flatten<Placements<Shard<1>>>(x, dim<0, 1>{}), reshaped(expected(x, 0), {20, 7}));
     const auto whole = x.redistribute(Replicate{});
-    check_equal(flatten<Placements<Shard<0>>>(whole, dim<0, 1>{}), reshaped(expected(x, 0), {20, 7}));
+    check_equal(flatten<Placements<Shard<0>>>(whole, dim<0, 1>{}),
+                reshaped(expected(x, 0), {20, 7}));
     check_equal(unflatten<Placements<Shard<1>>>(whole, dim<1>{}, {2, 2}),
                 reshaped(expected(x, 0), {5, 2, 2, 7}));
   });
@@ -157,8 +162,9 @@ TEST_CASE("a requested placement that shards no group is served whatever the ext
 
 TEST_CASE("extents that do not fit are an error") {
   const auto x = held<double, 2>({}, Shape(Extents2{4, 3}), {}, {}, 0);
-  CHECK(said([&] { unflatten(x, dim<0>{}, {3, 2}); }).find(
-            "unflatten: 4 elements do not fit into extents [3, 2]") == 0);
+  CHECK(said([&] {
+          unflatten(x, dim<0>{}, {3, 2});
+        }).find("unflatten: 4 elements do not fit into extents [3, 2]") == 0);
   CHECK(said([&] { reshape(x, {5, -1}); })
             .find("reshape: 12 elements do not fit into extents "
                   "[5, -1]; at most one of them may be -1") == 0);

@@ -79,8 +79,8 @@ TEST_CASE("gradients of gathered elements lie as the operand") {
   on_ranks({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2});
     const auto x = requires_grad(distribute_tensor(table(), mesh, Shard<1>{}));
-    const auto index = distribute_tensor(Tensor<index_t, 2>({2, 3}, {3, 0, 3, 2, 2, 2}), mesh,
-                                         Replicate{});
+    const auto index =
+        distribute_tensor(Tensor<index_t, 2>({2, 3}, {3, 0, 3, 2, 2, 2}), mesh, Replicate{});
     backward(sum(gather(x, dim<1>{}, index)));
     const auto dx = grad(x);
     static_assert(decltype(dx)::layout[0].is_shard(1));
@@ -90,7 +90,9 @@ TEST_CASE("gradients of gathered elements lie as the operand") {
 }
 
 TEST_CASE("indices that do not exist, and what does not fit, are refused") {
-  const auto says = [](const std::string& part, const auto& f) { CHECK(contains(error_of(f), part)); };
+  const auto says = [](const std::string& part, const auto& f) {
+    CHECK(contains(error_of(f), part));
+  };
   const Tensor<int, 2> beyond({2, 1}, {0, 4}), before({2, 1}, {-1, 0});
   says("gather: index 4 is not in [0, 4)", [&] { gather(table(), dim<1>{}, beyond); });
   says("gather: index -1 is not in [0, 4)", [&] { gather(table(), dim<1>{}, before); });

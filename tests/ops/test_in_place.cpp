@@ -98,8 +98,8 @@ TEST_CASE("on two axes, with numbers and operands that repeat") {
     const int half = world.size() % 2 == 0 ? 2 : 1;
     const auto mesh = init_device_mesh<dp, tp>(world, {world.size() / half, half}, TestDevice{});
     const auto x = placed<double, Placements<Shard<0>, Shard<1>>>(mesh, Extents2{5, 3}, 0);
-    const auto row = placed<double, Placements<Replicate, Shard<0>>>(
-        mesh, std::array<index_t, 1>{3}, 1);
+    const auto row =
+        placed<double, Placements<Replicate, Shard<0>>>(mesh, std::array<index_t, 1>{3}, 1);
     const auto column = placed<double, Placements<Shard<0>, Replicate>>(mesh, Extents2{5, 1}, 2);
     const auto a = expected(x, 0), b = expected(row, 1), c = expected(column, 2);
     sub_(x, row);
@@ -211,7 +211,8 @@ TEST_CASE("what cannot be written is refused, and left as it was") {
     CHECK(contains(error_of(f), sentence));
     CHECK(elements(x) == before);
   };
-  refused([&] { add_(x.slice(0, 0, 1), x); }, "the result has the extents [3, 4], the target [1, 4]");
+  refused([&] { add_(x.slice(0, 0, 1), x); },
+          "the result has the extents [3, 4], the target [1, 4]");
   refused([&] { add_(x, counted({2, 4})); }, "the operands disagree about");
   refused([&] { add_(x.slice(1, 0, 3), x.slice(1, 1, 4)); },
           "operand 1 shares elements with the target in another order; clone it first");

@@ -110,8 +110,7 @@ TEST_CASE("where rows are sharded, norms exchange a number or two per row") {
     const auto x = distribute_tensor(norm_array(torch_norms::x), mesh, Shard<2>{});
     const auto rows = distribute_tensor(norm_array(torch_norms::x), mesh, Shard<0>{});
     CommTrace trace(world);
-    static_assert(
-        std::is_same_v<decltype(layer_norm(x))::placements_type, Placements<Shard<2>>>);
+    static_assert(std::is_same_v<decltype(layer_norm(x))::placements_type, Placements<Shard<2>>>);
     layer_norm(x);
     CHECK(trace.count(CollectiveKind::all_reduce) == 2);
     rms_norm(x);

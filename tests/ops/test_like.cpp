@@ -6,8 +6,8 @@
 #include <doctest/doctest.h>
 
 #include <cleave/dtensor/arange.hpp>
-#include <cleave/ops/like.hpp>
 #include <cleave/grad.hpp>
+#include <cleave/ops/like.hpp>
 
 #include "device.hpp"
 #include "naive.hpp"

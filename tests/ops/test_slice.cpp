@@ -22,8 +22,7 @@ using Extents2 = std::array<index_t, 2>;
 /// y[i, j] = f(i, j)
 template <class F>
 Array<double> matrix(index_t rows, index_t columns, F f) {
-  return array_of<double>({rows, columns},
-                          [&](const naive::Indices& i) { return f(i[0], i[1]); });
+  return array_of<double>({rows, columns}, [&](const naive::Indices& i) { return f(i[0], i[1]); });
 }
 
 template <class F>
@@ -65,8 +64,8 @@ TEST_CASE("a dimension is split into parts of given lengths, of one length, or e
         "split: the lengths add up to 3, the extent is 4 [shapes [4, 6]]");
   CHECK(said([&] { split(x, dim<0>{}, 0); }).find("split: the length must be at least 1, not 0") ==
         0);
-  CHECK(said([&] { chunk<4>(x, dim<1>{}); }).find(
-            "chunk: an extent of 6 is not divisible by 4") == 0);
+  CHECK(said([&] { chunk<4>(x, dim<1>{}); }).find("chunk: an extent of 6 is not divisible by 4") ==
+        0);
 }
 
 TEST_CASE("indices that are not there are errors, nothing is clamped") {
@@ -103,9 +102,8 @@ TEST_CASE("results that are asked to be sharded along the dimension are made in 
     CHECK(trace.events().empty());
     check_equal(part, matrix(3, 3, [&](index_t i, index_t j) { return a.at({i, 1 + 2 * j}); }));
     const auto padded = [&](double value) {
-      return matrix(3, 12, [&](index_t i, index_t j) {
-        return j < 3 || j >= 10 ? value : a.at({i, j - 3});
-      });
+      return matrix(
+          3, 12, [&](index_t i, index_t j) { return j < 3 || j >= 10 ? value : a.at({i, j - 3}); });
     };
     check_equal(wide, padded(0));
     check_equal(filled, padded(0.5));

@@ -42,8 +42,8 @@ struct Deep {
 
 inline auto deep_net() {
   return DeepNet{nn::linear<double>(Deep::inputs, Deep::width),
-             std::vector(3, nn::mlp<double>(Deep::width, Deep::hidden, Deep::width)),
-             nn::linear<double>(Deep::width, Deep::outputs)};
+                 std::vector(3, nn::mlp<double>(Deep::width, Deep::hidden, Deep::width)),
+                 nn::linear<double>(Deep::width, Deep::outputs)};
 }
 
 /// Shards a network over an axis, with one group per layer.

@@ -97,8 +97,7 @@ TEST_CASE("top-k sends each rank's largest, and the others as soon as they are")
           }
         }
         const auto got = sent.step(step, noise);
-        for (std::size_t i = 0; i < size; ++i)
-          CHECK(std::abs(got[i] - expected[i]) <= tolerance);
+        for (std::size_t i = 0; i < size; ++i) CHECK(std::abs(got[i] - expected[i]) <= tolerance);
       }
     };
     check(0.0, 1e-12);
@@ -147,8 +146,8 @@ TEST_CASE("PowerSGD: what a step leaves out comes later, nothing is lost") {
       double worst = 0;
       for (std::size_t i = 0; i < size; ++i) {
         total[i] += got[i];
-        worst = std::max(worst, std::abs(total[i] / (step + 1) -
-                                         sum_of(noise, world.size(), 0, index_t(i))));
+        worst = std::max(
+            worst, std::abs(total[i] / (step + 1) - sum_of(noise, world.size(), 0, index_t(i))));
       }
       if (step == 0) early = worst;
       late = worst;
@@ -169,8 +168,8 @@ TEST_CASE("training with every hook ends near one rank's losses") {
     const auto mesh = init_device_mesh<dp>(world, {world.size()});
     const auto make = [&] {
       manual_seed(world, 3);
-      return requires_grad(replicate(nn::mlp<float>(5, 8, 3, nn::Tanh{}), mesh, dp{},
-                                     {.bucket_bytes = {16, 200}}));
+      return requires_grad(
+          replicate(nn::mlp<float>(5, 8, 3, nn::Tanh{}), mesh, dp{}, {.bucket_bytes = {16, 200}}));
     };
     manual_seed(world, 4);
     const auto x = randn<float>({10, 5}, mesh, Shard<0>{});

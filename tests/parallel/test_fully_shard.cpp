@@ -27,7 +27,8 @@ TwiceUsed(Layer) -> TwiceUsed<Layer>;
 
 }  // namespace
 
-TEST_CASE("a fully sharded network learns as one rank alone; a group is gathered and reduced once") {
+TEST_CASE(
+    "a fully sharded network learns as one rank alone; a group is gathered and reduced once") {
   on_ranks({1, 2, 3, 4}, [](World& world) {
     const auto mesh = init_device_mesh<dp>(world, {world.size()});
     const auto [x, y] = examples_on(mesh, Shard<0>{});
@@ -60,8 +61,8 @@ TEST_CASE("what is left of the network is a group; whole parameters may stay unt
     const auto [x, y] = examples_on(mesh, Shard<0>{});
     manual_seed(world, 7);
     const auto model = requires_grad(fully_shard(
-        deep_net(), mesh, dp{}, FullyShardOptions<>{.reshard_after_forward = false, .prefetch = false},
-        "layers.*"_path));
+        deep_net(), mesh, dp{},
+        FullyShardOptions<>{.reshard_after_forward = false, .prefetch = false}, "layers.*"_path));
     CHECK(largest_gap(losses_of(model, x, y), losses_alone()) < 1e-12);
     CommTrace trace(world);
     backward(mean(square(model(x) - y)));
@@ -80,10 +81,10 @@ TEST_CASE("fully sharded over dp and over tp: gathers are of dp alone") {
     manual_seed(world, 7);
     const auto model = requires_grad(shard_by_layer(over_tp(deep_net(), mesh), mesh, dp{}));
     using Up = std::remove_cvref_t<decltype(model.layers[0].up)>;
-    static_assert(std::is_same_v<decltype(Up::weight.value().placements()),
-                                 Placements<Shard<1>, Shard<0>>>);
-    static_assert(std::is_same_v<decltype(Up::bias.value().placements()),
-                                 Placements<Replicate, Shard<0>>>);
+    static_assert(
+        std::is_same_v<decltype(Up::weight.value().placements()), Placements<Shard<1>, Shard<0>>>);
+    static_assert(
+        std::is_same_v<decltype(Up::bias.value().placements()), Placements<Replicate, Shard<0>>>);
     CHECK(largest_gap(losses_of(model, x, y), losses_alone()) < 1e-12);
 
     CommTrace trace(world);

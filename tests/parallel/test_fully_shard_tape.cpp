@@ -13,10 +13,12 @@ TEST_CASE("a group that was gathered ahead and not used is gathered again once i
   on_sharded_chain(4, [](World&, const auto& model, const auto& x) {
     auto optimizer = nn::sgd({.learning_rate = 0.5});
     const auto check = [&] {  // compares with weights gathered by redistribute
-      const Chain plain{std::vector{nn::Linear{model.layers[0].weight.value().redistribute(Replicate{}), nn::None{}}}};
+      const Chain plain{std::vector{
+          nn::Linear{model.layers[0].weight.value().redistribute(Replicate{}), nn::None{}}}};
       auto expected = plain(x);
       for (std::size_t i = 1; i < 4; ++i)
-        expected = relu(nn::Linear{model.layers[i].weight.value().redistribute(Replicate{}), nn::None{}}(expected));
+        expected = relu(nn::Linear{model.layers[i].weight.value().redistribute(Replicate{}),
+                                   nn::None{}}(expected));
       const auto found = model(x).value().full_tensor(), wanted = expected.full_tensor();
       double worst = 0;
       for (index_t i = 0; i < found.size(); ++i)
@@ -64,8 +66,7 @@ TEST_CASE("called again by a checkpoint, a group is gathered once more, not twic
       CHECK(trace.count(CollectiveKind::reduce_scatter) == 3);
       return grad(model.layers[0].weight).full_tensor();
     };
-    const auto plain =
-        gradients([&](const auto& model) { return sum(square(model(x))); }, 2);
+    const auto plain = gradients([&](const auto& model) { return sum(square(model(x))); }, 2);
     const auto again = gradients(
         [&](const auto& model) {
           auto y = model.layers[0](x);

@@ -128,8 +128,8 @@ TEST_CASE("buckets: of one type each, small first, in the order in which their l
 TEST_CASE("twenty steps are one rank's, with as many all-reduces over dp as there are buckets") {
   on_meshes([](const World& world, const Mesh& mesh) {
     const auto alone = network_alone();
-    const auto model = requires_grad(replicate(placed_network(world, mesh), mesh, dp{},
-                                               small_buckets));
+    const auto model =
+        requires_grad(replicate(placed_network(world, mesh), mesh, dp{}, small_buckets));
     auto step_alone = nn::momentum_sgd(alone, {.learning_rate = 0.1});
     auto step = nn::momentum_sgd(model, {.learning_rate = 0.1});
     const Batch batch;
@@ -165,8 +165,8 @@ TEST_CASE("twenty steps are one rank's, with as many all-reduces over dp as ther
 TEST_CASE("without synchronisation gradients stay where they are; the next sum has them all") {
   on_meshes([](const World& world, const Mesh& mesh) {
     const auto alone = network_alone();
-    const auto model = requires_grad(replicate(placed_network(world, mesh), mesh, dp{},
-                                               small_buckets));
+    const auto model =
+        requires_grad(replicate(placed_network(world, mesh), mesh, dp{}, small_buckets));
     const Batch batch;
     const auto back = [&](index_t begin, index_t end) {
       const auto x = batch.x.slice(0, begin, end), target = batch.target.slice(0, begin, end);
@@ -199,8 +199,8 @@ TEST_CASE("without synchronisation gradients stay where they are; the next sum h
 TEST_CASE("the first bucket is under way before the last gradient is complete") {
   on_ranks({2, 4}, [](World& world) {
     const auto mesh = init_device_mesh<dp, tp>(world, {world.size(), 1});
-    const auto model = requires_grad(replicate(placed_network(world, mesh), mesh, dp{},
-                                               small_buckets));
+    const auto model =
+        requires_grad(replicate(placed_network(world, mesh), mesh, dp{}, small_buckets));
     std::atomic<int> sent{0};
     model.register_comm_hook([&](const GradientBucket& bucket) {
       CHECK(bucket.number == sent.load());
@@ -229,7 +229,8 @@ TEST_CASE("the first bucket is under way before the last gradient is complete") 
 namespace {
 
 /// Two layers; a flag selects whether both are used.
-template <class A = nn::Linear<>, class B = nn::Linear<>, class Seen = nn::Buffer<Tensor<double, 1>>>
+template <class A = nn::Linear<>, class B = nn::Linear<>,
+          class Seen = nn::Buffer<Tensor<double, 1>>>
 struct Branches {
   A a;
   B b;
@@ -260,8 +261,8 @@ TEST_CASE("parameters that the loss does not depend on: an error that names them
     backward(strict(x, false));  // the failure left nothing behind
     CHECK(has_grad(strict.b.weight));
 
-    const auto lenient = requires_grad(
-        replicate(branches(), mesh, dp{}, {.find_unused_parameters = true}));
+    const auto lenient =
+        requires_grad(replicate(branches(), mesh, dp{}, {.find_unused_parameters = true}));
     backward(lenient(x, true));
     CHECK(has_grad(lenient.a.weight));
     CHECK(!has_grad(lenient.b.weight));
@@ -284,7 +285,8 @@ TEST_CASE("what is ignored is summed at once, and is in no bucket") {
   on_ranks({2}, [](World& world) {
     const auto mesh = init_device_mesh<dp>(world, {world.size()});
     const auto x = randn<double>({6, 3}, mesh, Shard<0>{});
-    const auto model = requires_grad(replicate(branches(), mesh, dp{}, {.ignored = {"?.bias", "b"}}));
+    const auto model =
+        requires_grad(replicate(branches(), mesh, dp{}, {.ignored = {"?.bias", "b"}}));
     CHECK(model.bucket_count() == 1);
     CommTrace trace(world);
     backward(model(x, false));
@@ -331,7 +333,8 @@ TEST_CASE("lazy parameters are made where they lie; others are the first rank's"
       backward(model(randn<double>({6, 3}, mesh, Shard<0>{}), false));
       return std::pair{model.seen.value.local()(1), trace.count(CollectiveKind::broadcast)};
     };
-    const auto calls_first = requires_grad(replicate(branches(), mesh, dp{}, {.broadcast_buffers = true}));
+    const auto calls_first =
+        requires_grad(replicate(branches(), mesh, dp{}, {.broadcast_buffers = true}));
     CHECK(seen_by(calls_first, false) == std::pair{5. + world.rank(), index_t(0)});
     CHECK(seen_by(calls_first, true) == std::pair{5., index_t(2)});  // and the bucket's order
     CHECK(seen_by(calls_first, true) == std::pair{5., index_t(1)});
@@ -363,8 +366,9 @@ TEST_CASE("a failure in backward leaves nothing in the buckets; moved modules go
     backward(model(x, false));
     CHECK(told == 1);
     CHECK(whole(grad(model.b.bias))(0) == 4);
-    CHECK(contains(error_of([&] { parallel::GradientSync(mesh.state(), 1, {}, false)
-                                      .add("b.bias", model.b.bias); }),
+    CHECK(contains(error_of([&] {
+                     parallel::GradientSync(mesh.state(), 1, {}, false).add("b.bias", model.b.bias);
+                   }),
                    "replicate: the gradient of b.bias is summed by another wrapper already"));
   });
 }

@@ -39,8 +39,8 @@ bool holds_part(const X& x, int k, double times) {
   bool holds = x.shape() == extents_of_many(k);
   for (index_t i = box.begin[0]; i < box.end[0]; ++i)
     for (index_t j = box.begin[1]; j < box.end[1]; ++j)
-      holds = holds && x.local()(i - box.begin[0], j - box.begin[1]) ==
-                           times * element_of_many(k, i, j);
+      holds = holds &&
+              x.local()(i - box.begin[0], j - box.begin[1]) == times * element_of_many(k, i, j);
   return holds;
 }
 
@@ -70,9 +70,9 @@ TEST_CASE("many tensors are redistributed together as each alone") {
     check_many(mesh, Shard<1>{}, Replicate{}, 1);
     check_many(mesh, Partial<Sum>{}, Shard<0>{}, n);
     check_many(mesh, Partial<Sum>{}, Replicate{}, n);
-    CHECK(redistribute_all(std::vector<decltype(zeros<double>({1}, mesh, Shard<0>{}))>{},
-                           Replicate{})
-              .empty());
+    CHECK(
+        redistribute_all(std::vector<decltype(zeros<double>({1}, mesh, Shard<0>{}))>{}, Replicate{})
+            .empty());
   });
 }
 

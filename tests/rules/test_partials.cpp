@@ -165,8 +165,8 @@ void check_rows(const char* declared, int operands, const F& f,
 
 template <class T, class F>
 void check_unary(const std::vector<std::string>& omitted = {}) {
-  check_rows<T>(detail::partials_of<F, T>(), 1, [](const T& a, const T&) { return F{}(a); },
-                omitted);
+  check_rows<T>(
+      detail::partials_of<F, T>(), 1, [](const T& a, const T&) { return F{}(a); }, omitted);
 }
 
 template <class T, class F>
@@ -216,9 +216,7 @@ TEST_CASE("what is not defined everywhere keeps no partial") {
 
 TEST_CASE("the partials of a choice are true") {
   for (const bool condition : {true, false}) {
-    const auto choose = [condition](double a, double b) {
-      return ops::Where{}(condition, a, b);
-    };
+    const auto choose = [condition](double a, double b) { return ops::Where{}(condition, a, b); };
     Rule rule;
     rule.operands = 3;
     rule.results = 1;

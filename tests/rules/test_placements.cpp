@@ -109,7 +109,9 @@ void check_reduction() {
 }  // namespace
 
 TEST_CASE("the rule of matmul holds for all placements") {
-  const Case c{rule_for<ops::Matmul, Types<double, double>, 2, 2>, product, {{{3, 5}, {5, 2}}, {{1, 2}, {2, 3}}, {{4, 4}, {4, 4}}}};
+  const Case c{rule_for<ops::Matmul, Types<double, double>, 2, 2>,
+               product,
+               {{{3, 5}, {5, 2}}, {{1, 2}, {2, 3}}, {{4, 4}, {4, 4}}}};
   check(c, 1, one_axis);
   check({c.rule, product, {{{3, 5}, {5, 2}}}}, 2, {{2, 2}});
   check({c.rule, product, {{{1, 3}, {3, 2}}}}, 2, {{3, 2}});
@@ -137,14 +139,18 @@ TEST_CASE("the rules of unary elementwise operations hold for all placements") {
 TEST_CASE("the rule of where holds for all placements") {
   const auto f = elementwise([](const std::vector<double>& v) { return v[0] > 0 ? v[1] : v[2]; });
   using T = Types<bool, double, double>;
-  check({rule_for<ops::Where, T, 2, 2, 1>, f, {{{3, 2}, {3, 2}, {2}}}, {false, true, true}}, 1, one_axis);
+  check({rule_for<ops::Where, T, 2, 2, 1>, f, {{{3, 2}, {3, 2}, {2}}}, {false, true, true}}, 1,
+        one_axis);
   check({rule_for<ops::Where, T, 1, 1, 1>, f, {{{3}, {3}, {3}}}, {false, true, true}}, 2, {{2, 2}});
 }
 
 TEST_CASE("a function of three operands without partials holds for all placements") {
   const auto f =
       elementwise([](const std::vector<double>& v) { return v[0] * v[1] * v[1] + 3 * v[2] - 1; });
-  check({rule_of<detail::OpSignature<detail::PlainElementwise, Types<>, 2, 1, 2>>, f, {{{3, 2}, {2}, {3, 2}}}}, 1, one_axis);
+  check({rule_of<detail::OpSignature<detail::PlainElementwise, Types<>, 2, 1, 2>>,
+         f,
+         {{{3, 2}, {2}, {3, 2}}}},
+        1, one_axis);
 }
 
 TEST_CASE("the rules of reductions hold for all placements") {
@@ -176,7 +182,8 @@ TEST_CASE("the rule of one_hot holds for all placements") {
     return result;
   };
   check({rule_for<ops::OneHot<double>, Types<index_t>, 1>, hot, {{{5}}, {{1}}}}, 2, two_axes);
-  check({rule_for<ops::OneHot<double>, Types<index_t>, 1>, hot, {{{5}}, {{1}}}}, 2, {{1, 3}, {4, 1}});
+  check({rule_for<ops::OneHot<double>, Types<index_t>, 1>, hot, {{{5}}, {{1}}}}, 2,
+        {{1, 3}, {4, 1}});
 }
 
 TEST_CASE("the simulation finds a row that is not true") {

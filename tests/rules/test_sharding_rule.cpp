@@ -77,7 +77,7 @@ TEST_CASE("a rule's texts become factors, dimensions and rows") {
   CHECK(rule.operand[0].dims == 3);
   CHECK(rule.operand[1].dim_of(2) == 1);   // k
   CHECK(rule.operand[1].dim_of(1) == -1);  // i
-  CHECK(rule.result[0].dim_of(3) == 2);       // j
+  CHECK(rule.result[0].dim_of(3) == 2);    // j
   CHECK(rule.replicated == 1u);
   CHECK(rule.reduction == ReduceOp::max);
   REQUIRE(rule.rows == 2);

@@ -54,8 +54,8 @@ auto irregular(const Mesh& mesh, const std::array<index_t, Rank>& shape, std::ui
   const Shape strides = row_major_strides(Shape(shape));
   std::uint64_t addend = which;
   for (int a = 0; a < X::layout.axes; ++a)
-    addend = addend * 31 +
-             (X::layout[a].is_partial() ? std::uint64_t(mesh.coordinate()[a]) + 1 : 0);
+    addend =
+        addend * 31 + (X::layout[a].is_partial() ? std::uint64_t(mesh.coordinate()[a]) + 1 : 0);
   for (index_t i = 0; i < local.size(); ++i) {
     index_t rest = i, global = 0;
     for (int d = int(Rank) - 1; d >= 0; --d) {
@@ -95,8 +95,8 @@ bool same_bits(const Tensor<T, Rank, TestDevice>& a, const Tensor<T, Rank, TestD
 template <class F, class First, class... X>
 void check_like_eager(const F& f, const First& first, const X&... x) {
   const spmd::Graph graph = spmd::trace(f, arg_for(first), arg_for(x)...);
-  const spmd::Program program = spmd::expand(graph, spmd::schemas_of(first, x...),
-                                             {.mesh = first.mesh().extents()});
+  const spmd::Program program =
+      spmd::expand(graph, spmd::schemas_of(first, x...), {.mesh = first.mesh().extents()});
   INFO(to_string(program, first.mesh()));
   REQUIRE(!program.fault);
   std::apply(

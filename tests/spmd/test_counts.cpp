@@ -66,8 +66,8 @@ static_assert(communications(expand(loss_graph, both)) == 2);
 static_assert(communications(expand(loss_graph, data_parallel, {.partial_outputs = true})) == 0);
 
 // Known sizes do not change these plans; an axis of one rank moves nothing.
-static_assert(count(expand(loss_graph, both), StepKind::all_reduce, over_dp, std::array<index_t, 2>{2, 2}) ==
-              1);
+static_assert(count(expand(loss_graph, both), StepKind::all_reduce, over_dp,
+                    std::array<index_t, 2>{2, 2}) == 1);
 static_assert(count(expand(loss_graph, both), StepKind::all_reduce, over_dp | over_tp,
                     std::array<index_t, 2>{1, 1}) == 0);
 

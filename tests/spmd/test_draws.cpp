@@ -34,8 +34,9 @@ constexpr auto draws_graph = spmd::frozen([] {
 });
 static_assert(draws_graph.draws == 4);
 constexpr std::array draws_schemas{spmd::schema(Shard<0>{}, Replicate{}),
-                             spmd::schema(Replicate{}, Shard<1>{})};
-constexpr auto draws_program = spmd::frozen([] { return spmd::expand(draws_graph, draws_schemas); });
+                                   spmd::schema(Replicate{}, Shard<1>{})};
+constexpr auto draws_program =
+    spmd::frozen([] { return spmd::expand(draws_graph, draws_schemas); });
 
 template <class X>
 bool same_numbers(const X& a, const X& b) {

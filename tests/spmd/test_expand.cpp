@@ -39,12 +39,14 @@ Fault fault_of(const Graph& g, std::initializer_list<Layout> schemas,
 
 TEST_CASE("the compiler's program is the one that is made at run time") {
   CHECK(same(product_program, expand(traced_product(), legal_schemas)));
-  CHECK_FALSE(same(product_program, expand(traced_product(), std::array{schema(R{}, R{}), schema(R{}, R{})})));
+  CHECK_FALSE(same(product_program,
+                   expand(traced_product(), std::array{schema(R{}, R{}), schema(R{}, R{})})));
 }
 
 TEST_CASE("a schema may count dimensions from the end") {
-  CHECK(same(expand(product_graph, std::array{schema(R{}, Shard<-1>{}), schema(Shard<-1>{}, Shard<-2>{})}),
-             product_program));
+  CHECK(same(
+      expand(product_graph, std::array{schema(R{}, Shard<-1>{}), schema(Shard<-1>{}, Shard<-2>{})}),
+      product_program));
 }
 
 TEST_CASE("partial outputs are reduced, unless they are allowed") {
@@ -65,7 +67,8 @@ TEST_CASE("values are freed after their last use, outputs never") {
 }
 
 TEST_CASE("all results of a node have placements") {
-  const Graph g = trace([](const auto& x) { return argmax(x, dim<0>{}); }, arg<double>("x", {8, 6}));
+  const Graph g =
+      trace([](const auto& x) { return argmax(x, dim<0>{}); }, arg<double>("x", {8, 6}));
   const Program p = expand(g, std::array{schema(S0{}, S1{})});
   int several = 0;
   for (const Instruction& i : p.code) {
@@ -89,17 +92,18 @@ TEST_CASE("what cannot be expanded is said as a value") {
 }
 
 TEST_CASE("requests that do not fit name their node") {
-  const Graph two = trace([](const auto& x) { return redistribute(relu(x), R{}, R{}); },
-                          arg<float>("x", {4, 6}));
+  const Graph two =
+      trace([](const auto& x) { return redistribute(relu(x), R{}, R{}); }, arg<float>("x", {4, 6}));
   const Fault axes = fault_of(two, {schema(R{})});
   CHECK(axes.kind == FaultKind::asked_axes);
-  CHECK(to_string(axes) ==
-        "node 1 (redistribute): it is asked for another number of placements than the schemas have");
-  const Graph far = trace([](const auto& x) { return redistribute(x, Shard<3>{}); },
-                          arg<float>("x", {4, 6}));
+  CHECK(
+      to_string(axes) ==
+      "node 1 (redistribute): it is asked for another number of placements than the schemas have");
+  const Graph far =
+      trace([](const auto& x) { return redistribute(x, Shard<3>{}); }, arg<float>("x", {4, 6}));
   CHECK(fault_of(far, {schema(R{})}).kind == FaultKind::asked_shard);
-  const Graph partial = trace([](const auto& x) { return redistribute(x, Partial<Sum>{}); },
-                              arg<float>("x", {4, 6}));
+  const Graph partial =
+      trace([](const auto& x) { return redistribute(x, Partial<Sum>{}); }, arg<float>("x", {4, 6}));
   CHECK(fault_of(partial, {schema(R{})}).kind == FaultKind::asked_partial);
 }
 

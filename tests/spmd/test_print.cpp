@@ -40,9 +40,9 @@ TEST_CASE("a graph prints its nodes, types and extents") {
 TEST_CASE("a program prints placements, and what moves on a mesh that need not exist") {
   const World world(dry_communicator(0, 32));
   const auto mesh = init_device_mesh<dp, tp>(world, {4, 8});
-  const Program program =
-      expand(printed_layers(), std::array{schema(Shard<0>{}, Replicate{}), schema(Replicate{}, Shard<1>{}),
-                                  schema(Replicate{}, Shard<0>{})});
+  const Program program = expand(
+      printed_layers(), std::array{schema(Shard<0>{}, Replicate{}), schema(Replicate{}, Shard<1>{}),
+                                   schema(Replicate{}, Shard<0>{})});
   // every rank has 16 x 16 elements of the last product; twice 7/8 of these are 1792 bytes
   CHECK(to_string(program, mesh) ==
         "%0 = input x  float32 [64, 32] (Shard(0), Replicate)\n"

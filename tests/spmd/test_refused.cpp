@@ -44,9 +44,11 @@ TEST_CASE("an input of another type, shape or placement is refused, with both") 
     };
     CHECK(with(zeros<float>({6, 4}, mesh, S0{})).empty());
     const std::string shape = with(zeros<float>({5, 4}, mesh, S0{}));
-    CHECK(contains(shape, "spmd::run: input 0 'x' is float32 [5, 4] (Shard(0)), the program takes "
-                          "float32 [6, 4] (Shard(0)) [shapes [5, 4]; placements (Shard(0)); mesh "
-                          "dp=" + std::to_string(world.size()) + "; rank "));
+    CHECK(contains(shape,
+                   "spmd::run: input 0 'x' is float32 [5, 4] (Shard(0)), the program takes "
+                   "float32 [6, 4] (Shard(0)) [shapes [5, 4]; placements (Shard(0)); mesh "
+                   "dp=" +
+                       std::to_string(world.size()) + "; rank "));
     CHECK(contains(with(zeros<double>({6, 4}, mesh, S0{})), "is float64 [6, 4] (Shard(0))"));
     CHECK(contains(with(zeros<float>({6, 4}, mesh, Shard<1>{})), "is float32 [6, 4] (Shard(1))"));
     CHECK(contains(with(zeros<float>({6}, mesh, S0{})), "is float32 [6] (Shard(0))"));

@@ -61,8 +61,8 @@ struct SumsOfBoth {
 };
 
 constexpr auto reductions = [](const auto& x) {
-  return std::tuple(sum(x, dim<0>{}), mean(x, dim<1>{}), max(x, dim<1>{}), min(x), prod(x, dim<0>{}),
-                    sum(square(x)));
+  return std::tuple(sum(x, dim<0>{}), mean(x, dim<1>{}), max(x, dim<1>{}), min(x),
+                    prod(x, dim<0>{}), sum(square(x)));
 };
 constexpr auto with_numbers = [](const auto& x) {
   const auto y = sub(mul(x, 2.5f), 1.0f);
@@ -81,7 +81,7 @@ TEST_CASE("a program of two layers computes what eager calls do, on one axis") {
       using Q0 = Placements<S0>;
       using Q1 = Placements<S1>;
       using QS = Placements<Sums>;
-      check_layers<float>(mesh, Q0{}, P{}, P{}, P{});   // data parallel
+      check_layers<float>(mesh, Q0{}, P{}, P{}, P{});    // data parallel
       check_layers<float>(mesh, P{}, Q1{}, Q0{}, Q0{});  // tensor parallel
       check_layers<double>(mesh, Q1{}, Q0{}, P{}, Q1{});
       check_layers<double>(mesh, QS{}, Q1{}, QS{}, Q0{});
@@ -112,10 +112,10 @@ TEST_CASE("complex products are what eager ones are") {
       };
       using Complex = std::complex<float>;
       const auto x = irregular<Complex, Placements<S1>>(mesh, std::array<index_t, 2>{4, 7}, 1);
-      check_like_eager(
-          f, x, irregular<Complex, Placements<S0>>(mesh, std::array<index_t, 2>{7, 3}, 2));
-      check_like_eager(
-          f, x, irregular<Complex, Placements<Sums>>(mesh, std::array<index_t, 2>{7, 3}, 2));
+      check_like_eager(f, x,
+                       irregular<Complex, Placements<S0>>(mesh, std::array<index_t, 2>{7, 3}, 2));
+      check_like_eager(f, x,
+                       irregular<Complex, Placements<Sums>>(mesh, std::array<index_t, 2>{7, 3}, 2));
     });
   });
 }
@@ -208,8 +208,8 @@ TEST_CASE("operations with extents or places of their own are what eager ones ar
         return std::tuple(y, sum(y, dim<0>{}), unsqueeze(sum(y, dim<1>{}), dim<0>{}));
       };
       each_placements<1, R, S0>([&](auto p) {
-        check_like_eager(
-            f, irregular<std::int64_t, decltype(p)>(mesh, std::array<index_t, 1>{7}, 1));
+        check_like_eager(f,
+                         irregular<std::int64_t, decltype(p)>(mesh, std::array<index_t, 1>{7}, 1));
       });
     });
   });
@@ -224,7 +224,8 @@ TEST_CASE("outputs may be inputs, the same value twice, and views of each other"
       };
       check_like_eager(f, irregular<float, Placements<R>>(mesh, std::array<index_t, 2>{3, 4}, 1));
       check_like_eager(f, irregular<float, Placements<S0>>(mesh, std::array<index_t, 2>{3, 4}, 1));
-      check_like_eager(f, irregular<float, Placements<Sums>>(mesh, std::array<index_t, 2>{3, 4}, 1));
+      check_like_eager(f,
+                       irregular<float, Placements<Sums>>(mesh, std::array<index_t, 2>{3, 4}, 1));
     });
   });
 }

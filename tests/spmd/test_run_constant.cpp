@@ -32,7 +32,8 @@ constexpr auto classes_graph = spmd::frozen([] {
   return spmd::trace(Classes{}, spmd::arg<float>("x", {7, 6}), spmd::arg<float>("w", {6, 5}));
 });
 constexpr std::array classes_schemas{spmd::schema(Shard<1>{}), spmd::schema(Shard<0>{})};
-constexpr auto classes_program = spmd::frozen([] { return spmd::expand(classes_graph, classes_schemas); });
+constexpr auto classes_program =
+    spmd::frozen([] { return spmd::expand(classes_graph, classes_schemas); });
 
 }  // namespace
 
@@ -66,6 +67,7 @@ TEST_CASE("a program runs on tensors without types") {
     CHECK(outputs[1].shape == Shape(classes.shape()));
     CHECK(outputs[1].local.dtype == DType::int64);
     using Local = Tensor<float, 2, TestDevice>;
-    CHECK(same_bits(cleave::detail::tensor_of<Local>({outputs[0].storage, outputs[0].local}), y.local()));
+    CHECK(same_bits(cleave::detail::tensor_of<Local>({outputs[0].storage, outputs[0].local}),
+                    y.local()));
   });
 }

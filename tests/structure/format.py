@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""clang-format 19 would change nothing, with the style of .clang-format.
+"""The sources are formatted as clang-format 19 does it with .clang-format.
 
 usage: format.py SOURCE_ROOT CLANG_FORMAT
 
-Reference values that a program has written (tests/*/*torch*.hpp) keep that program's lines.
+Generated reference values (tests/*/*torch*.hpp) are left out.
 """
 
 import fnmatch

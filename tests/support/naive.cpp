@@ -26,7 +26,7 @@ std::vector<Indices> chunks(const Indices& list, index_t parts) {
 }
 
 Indices owned(const Layout& layout, int d, const Indices& shape, const Indices& mesh,
-                     const Indices& coordinate) {
+              const Indices& coordinate) {
   Indices list;
   for (index_t i = 0; i < shape[std::size_t(d)]; ++i) list.push_back(i);
   for (int a = 0; a < layout.axes; ++a) {
@@ -38,8 +38,8 @@ Indices owned(const Layout& layout, int d, const Indices& shape, const Indices& 
   return list;
 }
 
-std::vector<Indices> elements(const Layout& layout, const Indices& shape,
-                                     const Indices& mesh, const Indices& coordinate) {
+std::vector<Indices> elements(const Layout& layout, const Indices& shape, const Indices& mesh,
+                              const Indices& coordinate) {
   std::vector<Indices> lists;
   Indices extents;
   for (int d = 0; d < int(shape.size()); ++d) {

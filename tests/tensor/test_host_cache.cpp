@@ -83,9 +83,13 @@ TEST_CASE("the memory of a tensor that is gone serves the next of its size") {
 
 TEST_CASE("tensors of less than 4 KiB are neither kept nor counted") {
   on_new_rank([] {
-    { const Tensor<float, 1> x({1023}); }
+    {
+      const Tensor<float, 1> x({1023});
+    }
     CHECK(memory_stats().allocated + memory_stats().cached + memory_stats().peak == 0);
-    { const Tensor<float, 1> x({1024}); }
+    {
+      const Tensor<float, 1> x({1024});
+    }
     CHECK(memory_stats().cached == 4096);
     const Tensor<float, 1> none({0});
     CHECK(memory_stats().cached == 4096);
@@ -126,7 +130,9 @@ TEST_CASE("no more is kept than the bound says, the newest first") {
         }
         CHECK(memory_stats().cached == 512 * kibibyte);
         CHECK(Tensor<std::uint8_t, 1>({index_t(512 * kibibyte)}).data() == second);
-        { const Tensor<std::uint8_t, 1> larger_than_all({index_t(2 * mebibyte)}); }
+        {
+          const Tensor<std::uint8_t, 1> larger_than_all({index_t(2 * mebibyte)});
+        }
         CHECK(memory_stats().cached == 512 * kibibyte);
         CHECK(memory_stats().allocated == 0);
         CHECK(memory_stats().peak == 2 * mebibyte);
@@ -137,10 +143,14 @@ TEST_CASE("no more is kept than the bound says, the newest first") {
 TEST_CASE("a bound of zero keeps nothing") {
   on_new_rank(
       [] {
-        { const Tensor<float, 1> x({1 << 20}); }
+        {
+          const Tensor<float, 1> x({1 << 20});
+        }
         CHECK(memory_stats().cached == 0);
         CHECK(memory_stats().peak == 4 * mebibyte);
-        { const Tensor<float, 1> x({1 << 20}); }
+        {
+          const Tensor<float, 1> x({1 << 20});
+        }
         CHECK(memory_stats().fresh == 2);
       },
       "0");

@@ -273,9 +273,8 @@ TEST_CASE("what needs other shapes says so") {
         "reshape: the tensor is not contiguous; clone it first [shapes [6, 4] to [24]]");
   CHECK(error_of([&] { x.reshape(std::array<index_t, 2>{-4, -6}); }) ==
         "Tensor: extent -4 of dimension 0 is negative");
-  CHECK(error_of([&] {
-          x.copy_(Tensor<float, 2>({6, 4}));
-        }) == "copy_: the extents differ [shapes [6, 4] to [4, 6]]");
+  CHECK(error_of([&] { x.copy_(Tensor<float, 2>({6, 4})); }) ==
+        "copy_: the extents differ [shapes [6, 4] to [4, 6]]");
 }
 
 TEST_CASE("a tensor is contiguous if its elements lie behind each other, gaps of one row aside") {

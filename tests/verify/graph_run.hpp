@@ -71,9 +71,9 @@ class GraphRun {
     return mesh_ != nullptr && (node.asks || node.like >= 0);
   }
   Layout asked(const spmd::Node& node) const {
-    return node.like < 0 ? node.asked
-                         : values_[std::size_t(node.like)].layout.with_partials_as(
-                               Placement::replicate());
+    return node.like < 0
+               ? node.asked
+               : values_[std::size_t(node.like)].layout.with_partials_as(Placement::replicate());
   }
 
   void place(const spmd::Node& node) {
@@ -100,11 +100,18 @@ class GraphRun {
       layout.axes = mesh_ != nullptr ? mesh_->extents().dims : 0;
       const auto& bytes = graph_.constants[std::size_t(known.constant)].bytes;
       return {{const_cast<std::byte*>(bytes.data()), nullptr, nullptr, 0},
-              nullptr, known.dtype, nullptr, nullptr, nullptr};
+              nullptr,
+              known.dtype,
+              nullptr,
+              nullptr,
+              nullptr};
     }
     layout = x.layout;
     return {{x.data, x.extents.values.data(), x.strides.values.data(), x.shape.dims},
-            x.shape.values.data(), x.dtype, mesh_ != nullptr ? &x.layout : nullptr, mesh_,
+            x.shape.values.data(),
+            x.dtype,
+            mesh_ != nullptr ? &x.layout : nullptr,
+            mesh_,
             &x.storage};
   }
 
@@ -114,8 +121,8 @@ class GraphRun {
     OperandLayouts layouts{};
     std::array<OperandRef, std::size_t(max_operands)> in;
     for (int i = 0; i < rule.operands; ++i)
-      in[std::size_t(i)] = operand(node.operand[std::size_t(i)], layouts[std::size_t(i)],
-                                   info.is_view);
+      in[std::size_t(i)] =
+          operand(node.operand[std::size_t(i)], layouts[std::size_t(i)], info.is_view);
 
     std::array<detail::RawResult, std::size_t(max_results)> out;
     for (int k = 0; k < rule.results; ++k) {

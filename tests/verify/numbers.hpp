@@ -64,9 +64,10 @@ inline void store(DType type, void* data, std::size_t i, const Number64& value) 
       element = value.real() != 0;
     } else if constexpr (std::is_integral_v<T>) {
       const double real = value.real();
-      element = real >= double(std::numeric_limits<T>::max())      ? std::numeric_limits<T>::max()
-                : real <= double(std::numeric_limits<T>::lowest()) ? std::numeric_limits<T>::lowest()
-                                                                   : T(real);
+      element = real >= double(std::numeric_limits<T>::max()) ? std::numeric_limits<T>::max()
+                : real <= double(std::numeric_limits<T>::lowest())
+                    ? std::numeric_limits<T>::lowest()
+                    : T(real);
     } else {
       element = T(accumulator_t<T>(value.real()));
     }

@@ -35,10 +35,10 @@ class Report {
 
   void print(const char* what) const {
     if (Processes::get().rank() == 0)
-      std::printf("verified: %lld %s, of which %lld refuse their placements as they should; "
-                  "%zu rows of partials used\n",
-                  static_cast<long long>(calls_), what, static_cast<long long>(refused_),
-                  rows_.size());
+      std::printf(
+          "verified: %lld %s, of which %lld refuse their placements as they should; "
+          "%zu rows of partials used\n",
+          static_cast<long long>(calls_), what, static_cast<long long>(refused_), rows_.size());
   }
 
  private:

@@ -134,10 +134,10 @@ inline std::string difference(const Held& found, const Numbers& expected, const 
   if (naive::to_indices(x.shape) != expected.shape)
     return "the result has extents " + to_string(x.shape);
   const std::vector<Number64> own = local_elements(x);
-  const auto elements =
-      naive::elements(whole, expected.shape, naive::to_indices(mesh.extents()),
-                      naive::to_indices(mesh.coordinate()));
-  if (own.size() != elements.size()) return "this rank has " + std::to_string(own.size()) + " elements";
+  const auto elements = naive::elements(whole, expected.shape, naive::to_indices(mesh.extents()),
+                                        naive::to_indices(mesh.coordinate()));
+  if (own.size() != elements.size())
+    return "this rank has " + std::to_string(own.size()) + " elements";
   for (std::size_t i = 0; i < own.size(); ++i) {
     const Number64 wanted = rounded(x.dtype, expected.at(elements[i]));
     if (!close(own[i], wanted, tolerance))

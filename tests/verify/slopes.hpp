@@ -57,7 +57,8 @@ class Slopes {
   /// Checks the gradients of all operands computed by `backward`.
   void check_tape(Verdict& verdict) const {
     std::vector<Held> inputs{local_of(y_.dtype, g_)};
-    for (std::size_t i = 0; i < x_.size(); ++i) inputs.push_back(local_of(subject_.types[i], x_[i]));
+    for (std::size_t i = 0; i < x_.size(); ++i)
+      inputs.push_back(local_of(subject_.types[i], x_[i]));
     const std::vector<Held> found = GraphRun(subject_.tape(extents_), nullptr)(inputs);
     for (std::size_t k = 0; k < found.size(); ++k)
       compare(subject_.gradient[k].first, found[k], "what backward gives", verdict);
@@ -135,8 +136,7 @@ inline void verify_slopes(const Subject& subject, Verdict& verdict) {
   if (subject.gradient.empty()) return;
   for (const auto& shapes : shapes_of(subject, false)) {
     const Slopes slopes(subject, shapes);
-    for (const auto& [operand, program] : subject.gradient)
-      slopes.check(operand, program, verdict);
+    for (const auto& [operand, program] : subject.gradient) slopes.check(operand, program, verdict);
     slopes.check_tape(verdict);
   }
 }

@@ -23,21 +23,21 @@ namespace cleave::testing {
 using Program = std::function<spmd::Graph(const std::vector<Shape>& shapes)>;
 
 struct Subject {
-  std::string name;                   ///< "matmul(x, w) of float64, float64"
-  std::vector<DType> types{};         ///< per operand of the call
-  std::vector<int> dims{};            ///< likewise
+  std::string name;                    ///< "matmul(x, w) of float64, float64"
+  std::vector<DType> types{};          ///< per operand of the call
+  std::vector<int> dims{};             ///< likewise
   std::vector<std::string> letters{};  ///< of each operand's dimensions; equal for equal extents
-  int operands = 0;  ///< operands of the operation: the first ones of the call
+  int operands = 0;                    ///< operands of the operation: the first ones of the call
   bool broadcasts = false;
   Naive naive{};
   Program call{};
   std::vector<std::pair<int, Program>> gradient{};  ///< (operand, program of (g, y, x..))
   Program tape{};  ///< program of (g, x..): the gradients by backward, in the order of `gradient`
-  std::string rule{};         ///< its text; empty for a composite
-  bool has_new_rule = true;   ///< whether no earlier subject in the list has this rule
-  bool is_first = true;  ///< whether this is the first row of element types of its entry
-  int constants = 0;     ///< operands of the operation that have no gradient
-  std::string reason{};  ///< why they have none
+  std::string rule{};        ///< its text; empty for a composite
+  bool has_new_rule = true;  ///< whether no earlier subject in the list has this rule
+  bool is_first = true;      ///< whether this is the first row of element types of its entry
+  int constants = 0;         ///< operands of the operation that have no gradient
+  std::string reason{};      ///< why they have none
 };
 
 /// All operations of the list.
@@ -63,8 +63,8 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
   static Program call(const Call& call) {
     return [call](const std::vector<Shape>& shapes) {
       return [&]<std::size_t... I>(std::index_sequence<I...>) {
-        return spmd::trace(call, spmd::Arg<T, Dims, Host>{
-                                     "x", extents_of<std::size_t(Dims)>(shapes[I])}...);
+        return spmd::trace(
+            call, spmd::Arg<T, Dims, Host>{"x", extents_of<std::size_t(Dims)>(shapes[I])}...);
       }(std::index_sequence_for<T...>{});
     };
   }
@@ -78,7 +78,7 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
       constexpr unsigned tracks = (0u | ... | (1u << I));
       const auto differentiated = [&call](const auto& g, const auto&... x) {
         return [&]<std::size_t... K>(std::index_sequence<K...>) {
-          const std::tuple leaves{leaf<(tracks >> K & 1u) != 0>(x)...};
+          const std::tuple leaves{leaf < (tracks >> K & 1u) != 0 > (x)...};
           backward(std::apply(call, leaves), g);
           return std::tuple{grad(std::get<std::size_t(I)>(leaves))...};
         }(std::index_sequence_for<T...>{});
@@ -123,23 +123,23 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
   static std::vector<std::string> letters() {
     std::vector<std::string> result;
     if constexpr (is_composite<Op>) {
-      for (const int dims : {Dims...}) result.push_back(std::string("abcd").substr(0, std::size_t(dims)));
+      for (const int dims : {Dims...})
+        result.push_back(std::string("abcd").substr(0, std::size_t(dims)));
     } else {
       const Rule& rule = cleave::rule_for<Op, Types<T...>, Dims...>;
       for (int i = 0; i < rule.operands; ++i) {
         result.emplace_back();
         for (int d = 0; d < rule.operand[std::size_t(i)].dims; ++d)
-          result.back() += rule.letter[std::size_t(rule.operand[std::size_t(i)].factor[std::size_t(d)])];
+          result.back() +=
+              rule.letter[std::size_t(rule.operand[std::size_t(i)].factor[std::size_t(d)])];
       }
     }
     return result;
   }
 
   template <int I, class Y>
-  static constexpr bool has_own_gradient = requires(const Op& op, const Y& y,
-                                                    const Traced<T, Dims>&... x) {
-    op.gradient(wrt<I>{}, y, y, x...);
-  };
+  static constexpr bool has_own_gradient = requires(
+      const Op& op, const Y& y, const Traced<T, Dims>&... x) { op.gradient(wrt<I>{}, y, y, x...); };
   /// Whether operand I has a gradient, defined by the operation or by the operations it is composed
   /// of.
   template <int I, class Y>
@@ -148,7 +148,7 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
     else
       return []<std::size_t... K>(std::index_sequence<K...>) {
         return tape::is_tracked<decltype(call_op(
-            Op{}, leaf<int(K) == I>(std::declval<const Traced<T, Dims>&>())...))>;
+            Op{}, leaf < int(K) == I > (std::declval<const Traced<T, Dims>&>())...))>;
       }(std::index_sequence_for<T...>{});
   }();
 
@@ -156,7 +156,7 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
   template <int I>
   static constexpr auto by_backward(const Op& op, const auto& g, const auto&... x) {
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      const std::tuple leaves{leaf<int(K) == I>(x)...};
+      const std::tuple leaves{leaf < int(K) == I > (x)...};
       backward(std::apply([&op](const auto&... v) { return call_op(op, v...); }, leaves), g);
       return grad(std::get<std::size_t(I)>(leaves));
     }(std::index_sequence_for<T...>{});
@@ -200,8 +200,8 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
   }
 
   template <class O>
-  using ResultOf = decltype(call_op(std::declval<const O&>(),
-                                    std::declval<const Traced<T, Dims>&>()...));
+  using ResultOf =
+      decltype(call_op(std::declval<const O&>(), std::declval<const Traced<T, Dims>&>()...));
 
   /// Whether gradients are tested: of floating-point results, in floating-point operands, both in
   /// full precision.
@@ -269,8 +269,8 @@ Subject subject_of(const std::string& usage, Types<T...>, std::integer_sequence<
                    const Call& call, const Naive& naive, const std::string& reason = "",
                    const Op& made = Op{}) {
   using All = typed::Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>>;
-  using First = typename typed::FirstOf<Operands, Types<T...>,
-                                         std::integer_sequence<int, Dims...>>::type;
+  using First =
+      typename typed::FirstOf<Operands, Types<T...>, std::integer_sequence<int, Dims...>>::type;
   using Own = typed::Subjects<Op, typename First::first_type, typename First::second_type>;
   Subject subject{usage + " of"};
   for (const DType type : {dtype_of<T>()...})
@@ -297,8 +297,8 @@ void add_subjects(const Entry& entry, std::vector<Subject>& subjects) {
   using Op = typename Entry::op;
   const auto add = [&]<class... Row>(ops::TypeRows<Row...>) {
     (subjects.push_back(subject_of<Op, Entry::operands>(entry.usage, Row{}, typename Entry::dims{},
-                                                        entry.call, naive_of(Op{}),
-                                                        entry.constant, entry.made)),
+                                                        entry.call, naive_of(Op{}), entry.constant,
+                                                        entry.made)),
      ...);
   };
   const std::size_t first = subjects.size();

@@ -57,8 +57,7 @@ TEST_CASE("every row of partials is taken by some call") {
   for (const Subject& subject : subjects) {
     std::vector<Shape> extents;
     const auto shapes = shapes_of(subject, true);
-    for (const naive::Indices& shape : shapes[0])
-      extents.push_back(naive::shape_of(shape));
+    for (const naive::Indices& shape : shapes[0]) extents.push_back(naive::shape_of(shape));
     if (subject.types.back() != DType::float64) continue;  // integers have no avg
     if (!subject.has_new_rule) continue;
     const spmd::Graph graph = subject.call(extents);

@@ -18,8 +18,8 @@ namespace cleave::testing {
 
 /// The number of checks, and the first error.
 struct Verdict {
-  index_t calls = 0;     ///< (operation, extents, placements)
-  index_t refused = 0;   ///< calls that correctly threw: a sharded dimension cannot be broadcast
+  index_t calls = 0;    ///< (operation, extents, placements)
+  index_t refused = 0;  ///< calls that correctly threw: a sharded dimension cannot be broadcast
   index_t wrong = 0;
   std::string first{};
   RowsUsed rows{};
@@ -203,14 +203,13 @@ class OnMesh {
   Placed& operand(std::size_t i, const Layout& layout) {
     auto& slot = placed_[{i, layout.packed()}];
     if (slot.held.storage == nullptr)
-      slot = placed(subject_.types[i], subject_.naive.domain_of(i), layout, shapes_[i], mesh_,
-                    int(i));
+      slot =
+          placed(subject_.types[i], subject_.naive.domain_of(i), layout, shapes_[i], mesh_, int(i));
     return slot;
   }
   std::vector<Held> held(const std::vector<Layout>& layouts) {
     std::vector<Held> result;
-    for (std::size_t i = 0; i < layouts.size(); ++i)
-      result.push_back(operand(i, layouts[i]).held);
+    for (std::size_t i = 0; i < layouts.size(); ++i) result.push_back(operand(i, layouts[i]).held);
     return result;
   }
   Arrays globals(const std::vector<Layout>& layouts) {
@@ -290,8 +289,8 @@ inline void verify_values(const Subject& subject, const MeshState& mesh, std::si
     on.each_layouts(most, [&](const auto& layouts) { on.check_values(layouts, verdict); });
   }
 }
-inline void verify_placed_gradients(const Subject& subject, const MeshState& mesh,
-                                    std::size_t most, bool few_shapes, Verdict& verdict) {
+inline void verify_placed_gradients(const Subject& subject, const MeshState& mesh, std::size_t most,
+                                    bool few_shapes, Verdict& verdict) {
   if (subject.gradient.empty()) return;
   if (!subject.has_new_rule) most /= 5, few_shapes = true;
   for (const auto& shapes : shapes_of(subject, few_shapes)) {

@@ -69,8 +69,8 @@ struct RankState {
   /// Whether sums over ranks on several nodes add in rank order, too, as sums on one node do; this
   /// is slower (CLEAVE_REPRODUCIBLE). The same on all ranks.
   bool reproducible = false;
-  MachineCosts machine{};        ///< from the file of CLEAVE_TUNE, or measured
-  RandomState random{};          ///< of the rank's next random array, equal on all ranks
+  MachineCosts machine{};  ///< from the file of CLEAVE_TUNE, or measured
+  RandomState random{};    ///< of the rank's next random array, equal on all ranks
   std::shared_ptr<const RandomRegion> region{};  ///< in which ranks draw different numbers, or null
   std::vector<Observer*> observers{};
   /// Held while observers are notified or changed.
@@ -79,8 +79,8 @@ struct RankState {
   std::shared_ptr<AbortNotification> abort_notification{};
   /// Reports and receives failures outside of collectives.
   std::shared_ptr<AbortNotification> failures{};
-  std::shared_ptr<void> worker{};  ///< the rank's thread for asynchronous work, once created
-  std::shared_ptr<void> side_stream{};      ///< likewise the rank's second stream of a device
+  std::shared_ptr<void> worker{};       ///< the rank's thread for asynchronous work, once created
+  std::shared_ptr<void> side_stream{};  ///< likewise the rank's second stream of a device
   std::shared_ptr<void> device_detector{};  ///< and the failure detector of its work on a device
 
   /// @throws Error for an invalid value of CLEAVE_CHECK, CLEAVE_TIMEOUT, CLEAVE_REPRODUCIBLE or

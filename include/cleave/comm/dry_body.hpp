@@ -36,7 +36,7 @@ class DryCommunicator final : public Base {
   }
 
  protected:
-  void execute(const Collective& collective) override { 
+  void execute(const Collective& collective) override {
     verify_call(collective, this->rank(), this->size());
   }
 

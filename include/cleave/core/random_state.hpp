@@ -22,9 +22,10 @@ struct RandomState {
 
   /// The bits of one element of the draw at `offset`.
   CLEAVE_HOST_DEVICE constexpr Philox::Counter bits(index_t index) const {
-    return Philox::bits({std::uint32_t(std::uint64_t(index)), std::uint32_t(std::uint64_t(index) >> 32),
-                         std::uint32_t(offset), std::uint32_t(offset >> 32)},
-                        {std::uint32_t(seed), std::uint32_t(seed >> 32)});
+    return Philox::bits(
+        {std::uint32_t(std::uint64_t(index)), std::uint32_t(std::uint64_t(index) >> 32),
+         std::uint32_t(offset), std::uint32_t(offset >> 32)},
+        {std::uint32_t(seed), std::uint32_t(seed >> 32)});
   }
 
   friend constexpr bool operator==(const RandomState&, const RandomState&) = default;

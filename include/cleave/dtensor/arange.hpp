@@ -40,10 +40,10 @@ void set_diagonal(const Tensor<T, 2, Device>& x, const Box& box, const T& value)
   if (end <= begin) return;
   const index_t rows = x.strides()[0], columns = x.strides()[1];
   T* const first = x.data() + (begin - box.begin[0]) * rows + (begin - box.begin[1]) * columns;
-  strided_fill(Device{},
-               View{first, dtype_of<T>(), Shape::filled(1, end - begin),
-                    Shape::filled(1, rows + columns)},
-               value);
+  strided_fill(
+      Device{},
+      View{first, dtype_of<T>(), Shape::filled(1, end - begin), Shape::filled(1, rows + columns)},
+      value);
 }
 
 }  // namespace detail

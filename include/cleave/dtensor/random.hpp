@@ -30,9 +30,10 @@ void set_elements(const F& f, const Box& box, const Shape& shape,
                   const Tensor<T, Rank, Device>& x) {
   const auto out = kernels::write(x);
   constexpr kernels::On<Device> on;
-  static_assert(requires { map_indexed(on, f, box, shape, out); },
-                "cleave: random arrays of this device are drawn by its kernels: include "
-                "<cleave/cuda.hpp> in a file that nvcc compiles");
+  static_assert(
+      requires { map_indexed(on, f, box, shape, out); },
+      "cleave: random arrays of this device are drawn by its kernels: include "
+      "<cleave/cuda.hpp> in a file that nvcc compiles");
   if (!is_dry()) map_indexed(on, f, box, shape, out);
 }
 
@@ -131,8 +132,8 @@ kernels::WholeNumbers<T> whole_numbers(std::int64_t low, std::int64_t high) {
 
 inline void require_probability(const char* operation, double probability) {
   if (!(probability >= 0 && probability <= 1))
-    throw Error(operation, "the probability is " + std::to_string(probability) +
-                               "; it must be in [0, 1]");
+    throw Error(operation,
+                "the probability is " + std::to_string(probability) + "; it must be in [0, 1]");
 }
 
 template <class T>

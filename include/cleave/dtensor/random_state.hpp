@@ -85,12 +85,11 @@ inline void require_equal_replicas(const MeshState& mesh, const Layout& layout,
     for (at[a] = 0; at[a] < mesh.extents()[a]; ++at[a]) {
       const auto member = std::size_t(linear_index(mesh.extents(), at));
       if (shift_of(region, mesh.world_ranks()[member]) == mine) continue;
-      throw Error(operation,
-                  "inside of this distribute_region the ranks along axis '" + mesh.name(a) +
-                      "' may draw different numbers, but the array is not sharded over it",
-                  {.placements = to_string(layout),
-                   .mesh = mesh.describe(),
-                   .rank = mesh.world_rank()});
+      throw Error(
+          operation,
+          "inside of this distribute_region the ranks along axis '" + mesh.name(a) +
+              "' may draw different numbers, but the array is not sharded over it",
+          {.placements = to_string(layout), .mesh = mesh.describe(), .rank = mesh.world_rank()});
     }
   }
 }

@@ -86,8 +86,7 @@ auto redistribute_all(const Redistribution<X, To>&... part) {
   redistribution::run_all<Device>(parts);
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
     return std::tuple(detail::result_of<To>(part.tensor, parts[I].block)...);
-  }
-  (std::index_sequence_for<X...>{});
+  }(std::index_sequence_for<X...>{});
 }
 
 namespace detail {
@@ -107,8 +106,8 @@ auto redistribute_list(const std::vector<DTensor<T, Rank, Mesh, P>>& tensors) {
   redistribution::run_all<typename Mesh::device_type>(parts);
   for (std::size_t i = 0; i < tensors.size(); ++i)
     if (parts.empty())
-      results.push_back(DTensor<T, Rank, Mesh, To>::unchecked(
-          tensors[i].local(), tensors[i].mesh(), tensors[i].shape()));
+      results.push_back(DTensor<T, Rank, Mesh, To>::unchecked(tensors[i].local(), tensors[i].mesh(),
+                                                              tensors[i].shape()));
     else results.push_back(result_of<To>(tensors[i], parts[i].block));
   return results;
 }

@@ -21,10 +21,8 @@ namespace cleave::tape {
 
 /// Whether an operation has a gradient with respect to operand I.
 template <int I, class Op, class Y, class... X>
-inline constexpr bool has_gradient =
-    requires(const Op& op, const gradient_t<Y>& g, const Y& y, const X&... x) {
-      op.gradient(wrt<I>{}, g, y, x...);
-    };
+inline constexpr bool has_gradient = requires(const Op& op, const gradient_t<Y>& g, const Y& y,
+                                              const X&... x) { op.gradient(wrt<I>{}, g, y, x...); };
 
 /// The type that replaces the type of a value while a gradient is traced.
 template <class X>
@@ -50,8 +48,8 @@ constexpr X fresh_values(spmd::Graph& graph) {
       return std::tuple<A...>{fresh_values<A>(graph)...};
     }(static_cast<const X*>(nullptr));
   } else {
-    return X(graph, graph.add({-1, 0, -1, dtype_of<typename X::value_type>(),
-                               Shape::filled(X::dims, 2)}));
+    return X(graph,
+             graph.add({-1, 0, -1, dtype_of<typename X::value_type>(), Shape::filled(X::dims, 2)}));
   }
 }
 
@@ -232,7 +230,8 @@ class Record : public Slot<Y> {
   constexpr Kept<I> kept_operand(const Given<I>& x) const {
     if constexpr (std::is_same_v<Kept<I>, Nothing>) return {};
     else if constexpr (!is_kept<I>) return hollow(value_of(x));
-    else if constexpr (is_tracked<Given<I>>) return makes_again<I>() ? hollow(value_of(x)) : value_of(x);
+    else if constexpr (is_tracked<Given<I>>)
+      return makes_again<I>() ? hollow(value_of(x)) : value_of(x);
     else return x;
   }
 
@@ -289,9 +288,7 @@ class Record : public Slot<Y> {
       if constexpr (gives_all) {
         if (wants_all()) return pass_all(g, Sequence{});
       }
-      [&]<int... I>(std::integer_sequence<int, I...>) {
-        (pass<I>(g), ...);
-      }(Sequence{});
+      [&]<int... I>(std::integer_sequence<int, I...>) { (pass<I>(g), ...); }(Sequence{});
     }
   }
 

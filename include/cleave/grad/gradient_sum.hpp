@@ -223,8 +223,7 @@ class GradientSum<DTensor<T, Rank, Mesh, P>> {
     leave_partial(*first_);
     for (const Part& other : others_) leave_partial(other);
     Part total{to, brought(*first_, to, x)};
-    for (const Part& other : others_)
-      total.local = cleave::add(total.local, brought(other, to, x));
+    for (const Part& other : others_) total.local = cleave::add(total.local, brought(other, to, x));
     return total;
   }
 

@@ -90,8 +90,7 @@ class ResultSlot : public Slot<std::tuple_element_t<K, All>> {
   using X = std::tuple_element_t<K, All>;
 
  public:
-  constexpr ResultSlot(Slot<All>* call, const X& x)
-      : Slot<X>(&functions, hollow(x)), call_(call) {
+  constexpr ResultSlot(Slot<All>* call, const X& x) : Slot<X>(&functions, hollow(x)), call_(call) {
     this->operands = &call_;
     this->operand_count = 1;
   }

@@ -71,7 +71,8 @@ struct Slot : RecordBase {
 /// The sum of two gradients of one value.
 template <class G>
 constexpr G added(const G& a, const G& b) {
-  if constexpr (is_dtensor<G>) return G::unchecked(cleave::add(a.local(), b.local()), a.mesh(), a.shape());
+  if constexpr (is_dtensor<G>)
+    return G::unchecked(cleave::add(a.local(), b.local()), a.mesh(), a.shape());
   else return cleave::add(a, b);
 }
 
@@ -98,7 +99,7 @@ struct Leaf : Slot<X> {
   std::vector<std::function<void(const gradient_t<X>&)>> hooks{};
   GradientReceiver* receiver = nullptr;
   unsigned drops = 0;  ///< how often the gradient has been dropped
-  int key = 0;  ///< identifies this leaf to the receiver
+  int key = 0;         ///< identifies this leaf to the receiver
 
   static constexpr void destroy(RecordBase* record) { delete static_cast<Leaf*>(record); }
   static constexpr void release(RecordBase*) {}

@@ -111,8 +111,7 @@ struct CallPath<3> {
   static constexpr bool has_gradient_for(std::index_sequence<I...>) {
     if constexpr (!AnyTensor<Y> && !tape::is_tuple<Y>) return false;
     else
-      return ((tape::is_tracked<X> &&
-               tape::has_gradient<int(I), Op, Y, tape::untracked_t<X>...>) ||
+      return ((tape::is_tracked<X> && tape::has_gradient<int(I), Op, Y, tape::untracked_t<X>...>) ||
               ...);
   }
 };

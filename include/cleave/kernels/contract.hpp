@@ -80,8 +80,7 @@ struct Matrices {
   template <class Device>
   Matrices<std::remove_const_t<T>> dense_like(Device device) const {
     Matrices<std::remove_const_t<T>> copy;
-    copy.memory =
-        allocate_bytes(device, std::size_t(joined().extents.product()) * sizeof(T));
+    copy.memory = allocate_bytes(device, std::size_t(joined().extents.product()) * sizeof(T));
     copy.data = static_cast<std::remove_const_t<T>*>(copy.memory.get());
     const Shape strides = row_major_strides(joined().extents);
     int next = 0;

@@ -118,8 +118,7 @@ struct WholeNumbers {
 
  private:
   /// The upper 64 bits of the product of two 64-bit numbers.
-  static CLEAVE_HOST_DEVICE constexpr std::uint64_t high_product(std::uint64_t a,
-                                                                 std::uint64_t b) {
+  static CLEAVE_HOST_DEVICE constexpr std::uint64_t high_product(std::uint64_t a, std::uint64_t b) {
     const std::uint64_t a0 = std::uint32_t(a), a1 = a >> 32, b0 = std::uint32_t(b), b1 = b >> 32;
     const std::uint64_t middle = a1 * b0 + (a0 * b0 >> 32);
     return a1 * b1 + (middle >> 32) + ((a0 * b1 + std::uint32_t(middle)) >> 32);

@@ -282,8 +282,7 @@ CLEAVE_HOST_DEVICE inline T rounded(const Leading& x) {
     kept += std::uint64_t(half && (more || (kept & 1u) != 0));
     // a fraction with its leading bit adds one to the exponent; so does a carry out of it
     const auto place = std::uint64_t(unit - F::lowest);
-    bits = place > std::uint64_t(F::highest - F::lowest) ? infinity
-                                                         : (place << F::fraction) + kept;
+    bits = place > std::uint64_t(F::highest - F::lowest) ? infinity : (place << F::fraction) + kept;
     if (bits > infinity) bits = infinity;
   }
   if (x.negative) bits |= std::uint64_t(1) << (8 * sizeof(Bits) - 1);
@@ -321,8 +320,7 @@ template <class T>
 CLEAVE_HOST_DEVICE inline T real_value(const ExactFormat& format, ExactWord* words,
                                        const ExactEpilogue& epilogue) {
   if (epilogue.kind == ExactEpilogue::mean && epilogue.count == 0) return T(__builtin_nanf(""));
-  if (const ExactWord marks = words[format.digits]; marks != 0)
-    return T(marked_value(marks));
+  if (const ExactWord marks = words[format.digits]; marks != 0) return T(marked_value(marks));
   carry(format, words);
   if (epilogue.kind == ExactEpilogue::root) return rounded<T>(root(format, words));
   const bool negative = take_sign(format, words);

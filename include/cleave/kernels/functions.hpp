@@ -118,8 +118,7 @@ CLEAVE_HOST_DEVICE T power(const T& a, const T& b) {
 template <class T>
 CLEAVE_HOST_DEVICE T sine(const T& a) {
   if constexpr (!is_complex<T>) return T(std::sin(a));
-  else
-    return T(std::sin(a.real()) * std::cosh(a.imag()), std::cos(a.real()) * std::sinh(a.imag()));
+  else return T(std::sin(a.real()) * std::cosh(a.imag()), std::cos(a.real()) * std::sinh(a.imag()));
 }
 template <class T>
 CLEAVE_HOST_DEVICE T cosine(const T& a) {
@@ -140,14 +139,12 @@ CLEAVE_HOST_DEVICE T tangent(const T& a) {
 template <class T>
 CLEAVE_HOST_DEVICE T hyperbolic_sine(const T& a) {
   if constexpr (!is_complex<T>) return T(std::sinh(a));
-  else
-    return T(std::sinh(a.real()) * std::cos(a.imag()), std::cosh(a.real()) * std::sin(a.imag()));
+  else return T(std::sinh(a.real()) * std::cos(a.imag()), std::cosh(a.real()) * std::sin(a.imag()));
 }
 template <class T>
 CLEAVE_HOST_DEVICE T hyperbolic_cosine(const T& a) {
   if constexpr (!is_complex<T>) return T(std::cosh(a));
-  else
-    return T(std::cosh(a.real()) * std::cos(a.imag()), std::sinh(a.real()) * std::sin(a.imag()));
+  else return T(std::cosh(a.real()) * std::cos(a.imag()), std::sinh(a.real()) * std::sin(a.imag()));
 }
 
 /// 1 / (1 + exp(-a)).

@@ -32,9 +32,8 @@ CLEAVE_HOST_DEVICE inline double portable_log(double x) {
     exponent += 1;
   }
   const double s = (m - 1) / (m + 1), z = s * s;  // log m = 2 atanh s, |s| < 0.172
-  const double series =
-      polynomial(z, 1.0 / 3, 1.0 / 5, 1.0 / 7, 1.0 / 9, 1.0 / 11, 1.0 / 13, 1.0 / 15, 1.0 / 17,
-                 1.0 / 19, 1.0 / 21);
+  const double series = polynomial(z, 1.0 / 3, 1.0 / 5, 1.0 / 7, 1.0 / 9, 1.0 / 11, 1.0 / 13,
+                                   1.0 / 15, 1.0 / 17, 1.0 / 19, 1.0 / 21);
   const double half_log = std::fma(s * z, series, s);
   return std::fma(exponent, 0.69314718055994531, 2 * half_log);
 }
@@ -48,11 +47,11 @@ struct CosineSine {
 CLEAVE_HOST_DEVICE inline CosineSine portable_turn(double t) {
   const int quarter = int(4 * t + 0.5);  // both exact: NOLINT(bugprone-incorrect-roundings)
   const double x = 6.2831853071795865 * (t - quarter * 0.25), z = x * x;
-  const double s = std::fma(
-      x * z,
-      polynomial(z, -1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880, -1.0 / 39916800,
-                 1.0 / 6227020800, -1.0 / 1307674368000, 1.0 / 355687428096000),
-      x);
+  const double s =
+      std::fma(x * z,
+               polynomial(z, -1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880, -1.0 / 39916800,
+                          1.0 / 6227020800, -1.0 / 1307674368000, 1.0 / 355687428096000),
+               x);
   const double c = polynomial(z, 1.0, -1.0 / 2, 1.0 / 24, -1.0 / 720, 1.0 / 40320, -1.0 / 3628800,
                               1.0 / 479001600, -1.0 / 87178291200, 1.0 / 20922789888000,
                               -1.0 / 6402373705728000);

@@ -28,13 +28,13 @@ struct Rotary {
 template <class Q = Linear<>, class K = Linear<>, class V = Linear<>, class Out = Linear<>,
           class Mask = Causal, class Places = None>
 struct MultiheadAttention {
-  Q query;       ///< width to heads · groups · width of a head
-  K key;         ///< width to heads · width of a head
-  V value;       ///< width to heads · width of a head
-  Out out;       ///< heads · groups · width of a head to width
-  Mask mask;     ///< Causal or None
-  index_t heads;   ///< of keys and values, a multiple of the ranks that shard them
-  index_t groups;  ///< query heads per head of keys
+  Q query;          ///< width to heads · groups · width of a head
+  K key;            ///< width to heads · width of a head
+  V value;          ///< width to heads · width of a head
+  Out out;          ///< heads · groups · width of a head to width
+  Mask mask;        ///< Causal or None
+  index_t heads;    ///< of keys and values, a multiple of the ranks that shard them
+  index_t groups;   ///< query heads per head of keys
   Places places{};  ///< Rotary or None
   static constexpr names members{"query", "key",   "value",  "out",
                                  "mask",  "heads", "groups", "places"};
@@ -79,10 +79,14 @@ auto multihead_attention(index_t width, index_t heads, index_t key_heads, Mask m
                     "; heads divide the width, heads of keys those of queries");
   using Layer = Linear<Lazy<T, 2>, Lazy<T, 1>>;
   const index_t of_keys = width / heads * key_heads;
-  return MultiheadAttention<Layer, Layer, Layer, Layer, Mask, Places>{
-      linear<T>(width, width), linear<T>(width, of_keys), linear<T>(width, of_keys),
-      linear<T>(width, width), mask,                      key_heads,
-      heads / key_heads,       places};
+  return MultiheadAttention<Layer, Layer, Layer, Layer, Mask, Places>{linear<T>(width, width),
+                                                                      linear<T>(width, of_keys),
+                                                                      linear<T>(width, of_keys),
+                                                                      linear<T>(width, width),
+                                                                      mask,
+                                                                      key_heads,
+                                                                      heads / key_heads,
+                                                                      places};
 }
 template <class T = float, class Mask = Causal, class Places = None>
   requires(!std::is_integral_v<Mask>)

@@ -235,8 +235,9 @@ inline void load_entry(const std::string& path, const std::vector<FileIndex>& fi
       if (piece.name != entry.name) continue;
       is_found = true;
       if (piece.dtype != entry.dtype || !(piece.shape == entry.shape))
-        file_error(file.path, "has '" + entry.name + "' as " + array_text(piece.dtype, piece.shape) +
-                                  ", not as " + array_text(entry.dtype, entry.shape));
+        file_error(file.path, "has '" + entry.name + "' as " +
+                                  array_text(piece.dtype, piece.shape) + ", not as " +
+                                  array_text(entry.dtype, entry.shape));
       if (!is_member || std::find(seen.begin(), seen.end(), piece.box) != seen.end()) continue;
       seen.push_back(piece.box);
       const Box both = intersection(held, piece.box);

@@ -59,9 +59,8 @@ double over_elements(const char* operation, const Trained& p, const F& f) {
   double sum = 0;
   if (p.gradient.size() == 0) return sum;
   with_real_type(operation, p.gradient.dtype, [&]<class Real>(Real*) {
-    over_dense_gradient<Real>(p.gradient, [&](index_t begin, index_t end, const Real* g) {
-      sum += f(end - begin, g);
-    });
+    over_dense_gradient<Real>(
+        p.gradient, [&](index_t begin, index_t end, const Real* g) { sum += f(end - begin, g); });
   });
   return sum;
 }
@@ -73,8 +72,7 @@ inline void scale_gradient(const char* operation, Trained& p, double by) {
   with_real_type(operation, p.gradient.dtype, [&]<class Real>(Real*) {
     using A = accumulator_t<Real>;
     Real* const g = static_cast<Real*>(p.gradient.data);
-    const index_t n = p.gradient.size() *
-                      index_t(size_of(p.gradient.dtype) / sizeof(Real));
+    const index_t n = p.gradient.size() * index_t(size_of(p.gradient.dtype) / sizeof(Real));
     for (index_t i = 0; i < n; ++i) g[i] = Real(A(g[i]) * A(by));
   });
 }

@@ -46,9 +46,7 @@ void describe_part(const M& m, const std::string& name, int depth, std::string& 
 
 template <class M>
 void describe_parts(const M& m, int depth, std::string& text) {
-  each_part(m, [&](const auto& part, const auto& name) {
-    describe_part(part, name, depth, text);
-  });
+  each_part(m, [&](const auto& part, const auto& name) { describe_part(part, name, depth, text); });
 }
 
 }  // namespace detail

@@ -44,7 +44,8 @@ struct Conv2d {
 
   /// @param x  [images, channels, rows, columns]
   auto operator()(const auto& x) const {
-    return detail::convolved(*this, x, [](const auto&... parts) { return cleave::conv2d(parts...); });
+    return detail::convolved(*this, x,
+                             [](const auto&... parts) { return cleave::conv2d(parts...); });
   }
 };
 template <class W, class B, class Groups>
@@ -61,7 +62,8 @@ struct Conv1d {
 
   /// @param x  [images, channels, length]
   auto operator()(const auto& x) const {
-    return detail::convolved(*this, x, [](const auto&... parts) { return cleave::conv1d(parts...); });
+    return detail::convolved(*this, x,
+                             [](const auto&... parts) { return cleave::conv1d(parts...); });
   }
 };
 template <class W, class B, class Groups>

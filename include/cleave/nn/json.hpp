@@ -64,8 +64,8 @@ class JsonReader {
 
  private:
   void skip() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' ||
-                                  text_[at_] == '\r'))
+    while (at_ < text_.size() &&
+           (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r'))
       ++at_;
   }
   bool take(char c) {
@@ -103,9 +103,9 @@ class JsonReader {
 
   std::string read_word() {
     const std::size_t begin = at_;
-    while (at_ < text_.size() && (std::string("+-.").find(text_[at_]) != std::string::npos ||
-                                  (text_[at_] >= '0' && text_[at_] <= '9') ||
-                                  (text_[at_] >= 'a' && text_[at_] <= 'z')))
+    while (at_ < text_.size() &&
+           (std::string("+-.").find(text_[at_]) != std::string::npos ||
+            (text_[at_] >= '0' && text_[at_] <= '9') || (text_[at_] >= 'a' && text_[at_] <= 'z')))
       ++at_;
     ok = ok && at_ > begin;
     return text_.substr(begin, at_ - begin);

@@ -43,9 +43,9 @@ struct NamedType {
   const char* name;
 };
 inline constexpr NamedType safetensors_types[] = {
-    {DType::boolean, "BOOL"}, {DType::int8, "I8"},       {DType::uint8, "U8"},
-    {DType::int32, "I32"},    {DType::uint32, "U32"},    {DType::int64, "I64"},
-    {DType::uint64, "U64"},   {DType::float16, "F16"},   {DType::bfloat16, "BF16"},
+    {DType::boolean, "BOOL"}, {DType::int8, "I8"},     {DType::uint8, "U8"},
+    {DType::int32, "I32"},    {DType::uint32, "U32"},  {DType::int64, "I64"},
+    {DType::uint64, "U64"},   {DType::float16, "F16"}, {DType::bfloat16, "BF16"},
     {DType::float32, "F32"},  {DType::float64, "F64"}};
 
 /// The format has no complex numbers: they are stored as pairs of reals in an additional last
@@ -78,9 +78,9 @@ inline std::string entry_text(const Piece& piece) {
 
 /// "{"dtype":"float32","shape":[6,4],"begin":[3,0],"checksum":".."}", as a string in the metadata.
 inline std::string part_text(const Piece& piece) {
-  return "{\"dtype\":\"" + std::string(name_of(piece.dtype)) + "\",\"shape\":" +
-         text_of(piece.shape) + ",\"begin\":" + text_of(piece.box.begin) + ",\"checksum\":\"" +
-         hex_of(piece.checksum) + "\"}";
+  return "{\"dtype\":\"" + std::string(name_of(piece.dtype)) +
+         "\",\"shape\":" + text_of(piece.shape) + ",\"begin\":" + text_of(piece.box.begin) +
+         ",\"checksum\":\"" + hex_of(piece.checksum) + "\"}";
 }
 
 /// Precedes the header's checksum, whose digits count as zeros when it is computed.
@@ -183,8 +183,8 @@ inline bool is_part_of_checkpoint(const std::string& path) {
 inline std::string header_text(std::FILE* file, const std::string& path, std::size_t size) {
   std::uint64_t length = 0;
   if (size < 8 || std::fread(&length, 1, 8, file) != 8 || length > size - 8)
-    file_error(path, "is truncated or not a safetensors file: it has " + std::to_string(size) +
-                         " bytes");
+    file_error(path,
+               "is truncated or not a safetensors file: it has " + std::to_string(size) + " bytes");
   std::string text(length, ' ');
   if (std::fread(text.data(), 1, length, file) != length) file_error(path, "cannot be read");
   if (is_part_of_checkpoint(path)) {

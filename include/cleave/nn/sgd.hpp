@@ -96,8 +96,7 @@ struct MomentumSgd {
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (!list[i].has_gradient) continue;
       const bool is_first = steps.value(index_t(i))++ == 0;
-      detail::update("momentum_sgd", list[i], detail::MomentumRule{options, is_first},
-                     velocity[i]);
+      detail::update("momentum_sgd", list[i], detail::MomentumRule{options, is_first}, velocity[i]);
     }
   }
 };

@@ -24,12 +24,12 @@ struct HostElements {
 struct StateEntry {
   std::string name;
   DType dtype;
-  Shape shape;             ///< global extents
-  const Layout* layout;    ///< null for a Tensor, which is the same on all ranks
-  const MeshState* mesh;   ///< null for a Tensor
+  Shape shape;            ///< global extents
+  const Layout* layout;   ///< null for a Tensor, which is the same on all ranks
+  const MeshState* mesh;  ///< null for a Tensor
   std::shared_ptr<void> tensor;
-  tape::RecordBase* leaf;  ///< of a tracked parameter, else null
-  HostElements (*fetch)(const void* tensor);                   ///< this rank's elements
+  tape::RecordBase* leaf;                     ///< of a tracked parameter, else null
+  HostElements (*fetch)(const void* tensor);  ///< this rank's elements
   void (*store)(const void* tensor, const HostElements& from);  ///< writes changed elements back
 };
 
@@ -92,8 +92,15 @@ StateEntry entry_of(const std::string& name, const X& x) {
     entry.mesh = &x.mesh().state();
     return entry;
   } else {
-    return {name,    dtype_of<typename X::value_type>(), Shape(x.shape()),    nullptr, nullptr,
-            std::make_shared<X>(x), nullptr,             &fetch_elements<X>, &store_elements<X>};
+    return {name,
+            dtype_of<typename X::value_type>(),
+            Shape(x.shape()),
+            nullptr,
+            nullptr,
+            std::make_shared<X>(x),
+            nullptr,
+            &fetch_elements<X>,
+            &store_elements<X>};
   }
 }
 

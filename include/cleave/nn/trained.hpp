@@ -18,10 +18,10 @@ namespace cleave::nn {
 /// A tracked parameter: this rank's elements and those of its gradient, under equal placements.
 struct Trained {
   View value;
-  View gradient;            ///< if one has arrived
+  View gradient;  ///< if one has arrived
   bool has_gradient;
-  const Layout* layout;     ///< null for a Tensor
-  const MeshState* mesh;    ///< null for a Tensor
+  const Layout* layout;   ///< null for a Tensor
+  const MeshState* mesh;  ///< null for a Tensor
   tape::RecordBase* leaf;
   View (*own)(tape::RecordBase*);
   const std::shared_ptr<void>* storage;  ///< of the value
@@ -60,8 +60,8 @@ View own_gradient_of(tape::RecordBase* record) {
   const auto& local = local_of(*gradient);
   if (local.shared() || !local.contiguous()) {
     if constexpr (is_dtensor<X>)
-      gradient.emplace(gradient_t<X>::unchecked(local.clone(), gradient->mesh(),
-                                                      gradient->shape()));
+      gradient.emplace(
+          gradient_t<X>::unchecked(local.clone(), gradient->mesh(), gradient->shape()));
     else gradient.emplace(local.clone());
   }
   return local_of(*gradient).view();
@@ -74,8 +74,14 @@ Trained trained(const Tracked<X>& x) {
   static_assert(std::is_same_v<gradient_t<X>, X>,
                 "cleave: a trained parameter must not be Partial, and must be tracked once");
   tape::Leaf<X>& leaf = tape::leaf_of(x, "optimizer");
-  Trained result{local_of(x.value()).view(), {}, leaf.gradient.has_value(), nullptr, nullptr, &leaf,
-                 &own_gradient_of<X>, &local_of(x.value()).storage()};
+  Trained result{local_of(x.value()).view(),
+                 {},
+                 leaf.gradient.has_value(),
+                 nullptr,
+                 nullptr,
+                 &leaf,
+                 &own_gradient_of<X>,
+                 &local_of(x.value()).storage()};
   if (leaf.gradient) result.gradient = local_of(*leaf.gradient).view();
   if constexpr (is_dtensor<X>) {
     result.layout = &X::layout;

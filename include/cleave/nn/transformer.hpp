@@ -50,10 +50,9 @@ TransformerBlock(AttentionNorm, Attention, MlpNorm, FeedForward, Drop)
 /// @param places  of the attention: None or Rotary
 template <class T = float, class F = Relu, class Places = None>
 auto transformer_block(index_t width, index_t heads, F activation = {}, Places places = {}) {
-  return TransformerBlock{layer_norm<T>(width),
-                          multihead_attention<T>(width, heads, causal, places),
-                          layer_norm<T>(width), nn::mlp<T>(width, 4 * width, width, activation),
-                          None{}};
+  return TransformerBlock{
+      layer_norm<T>(width), multihead_attention<T>(width, heads, causal, places),
+      layer_norm<T>(width), nn::mlp<T>(width, 4 * width, width, activation), None{}};
 }
 
 }  // namespace cleave::nn

@@ -64,11 +64,11 @@ void update(const char* operation, const Trained& parameter, const Rule& rule,
   parameter.note_change();
   if (parameter.value.size() == 0) return;
   with_real_type(operation, parameter.value.dtype, [&]<class Real>(Real*) {
-    over_dense_gradient<Real>(
-        parameter.gradient, [&](index_t begin, index_t end, const Real* gradient) {
-          rule(end - begin, static_cast<Real*>(parameter.value.data) + begin, gradient,
-               (static_cast<Real*>(state.data) + begin)...);
-        });
+    over_dense_gradient<Real>(parameter.gradient,
+                              [&](index_t begin, index_t end, const Real* gradient) {
+                                rule(end - begin, static_cast<Real*>(parameter.value.data) + begin,
+                                     gradient, (static_cast<Real*>(state.data) + begin)...);
+                              });
   });
 }
 

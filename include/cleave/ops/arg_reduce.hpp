@@ -118,8 +118,7 @@ struct IndexOfBest : Elementwise {
   static constexpr const char* name = std::is_same_v<By, Max> ? "argmax" : "argmin";
   static constexpr const char* partials = detail::pair_rows<By>(true);
   template <class T>
-  CLEAVE_HOST_DEVICE index_t operator()(const T& value, const T& best,
-                                        const index_t& index) const {
+  CLEAVE_HOST_DEVICE index_t operator()(const T& value, const T& best, const index_t& index) const {
     const bool same = value == best || (kernels::is_nan(value) && kernels::is_nan(best));
     return same ? index : kernels::no_index;
   }
@@ -146,8 +145,7 @@ struct ArgReduce : Composite {
     const auto& [values, indices] = found;
     if constexpr (detail::packs_into_key<typename X::value_type>)
       if (shape_of(x)[D] <= index_t(0xffffffffu))
-        return call_op(IndexOfKey{},
-                       reduced(request, call_op(KeyOfPair<By>{}, values, indices)));
+        return call_op(IndexOfKey{}, reduced(request, call_op(KeyOfPair<By>{}, values, indices)));
     return reduced(request, call_op(IndexOfBest<By>{}, values, resolve(values), indices));
   }
 

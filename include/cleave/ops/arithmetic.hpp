@@ -33,7 +33,7 @@ struct Sub : Elementwise {
   static constexpr const char* name = "sub";
   template <class T, class>
   static constexpr const char* partials_for() {
-    return std::is_same_v<T, bool>    ? ""
+    return std::is_same_v<T, bool> ? ""
            : std::is_integral_v<T> ? "sum,sum->sum"
                                    : "sum,sum->sum; avg,avg->avg; avg,R->avg; R,avg->avg";
   }

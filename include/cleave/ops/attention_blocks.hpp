@@ -41,16 +41,16 @@ constexpr RuleText head_letters(int dims, std::string_view last) {
 template <int Q, int K>
 class AttentionProducts {
   struct OfPairs {
-    static constexpr RuleText text = factors_text(head_letters(Q, "ik"), head_letters(K, "jk"),
-                                                  head_letters(Q, "ij"));
+    static constexpr RuleText text =
+        factors_text(head_letters(Q, "ik"), head_letters(K, "jk"), head_letters(Q, "ij"));
   };
   struct OfKeys {
-    static constexpr RuleText text = factors_text(head_letters(Q, "ij"), head_letters(K, "jk"),
-                                                  head_letters(Q, "ik"));
+    static constexpr RuleText text =
+        factors_text(head_letters(Q, "ij"), head_letters(K, "jk"), head_letters(Q, "ik"));
   };
   struct OfQueries {
-    static constexpr RuleText text = factors_text(head_letters(Q, "ij"), head_letters(Q, "ik"),
-                                                  head_letters(K, "jk"));
+    static constexpr RuleText text =
+        factors_text(head_letters(Q, "ij"), head_letters(Q, "ik"), head_letters(K, "jk"));
   };
 
  public:
@@ -190,8 +190,8 @@ struct AttentionByBlocks {
   static constexpr const char* replicated = "jkv";
   static constexpr bool broadcasts = true;  // the mask
   template <class... T>
-  using result_of = Types<std::tuple_element_t<0, std::tuple<T...>>,
-                          std::tuple_element_t<0, std::tuple<T...>>>;
+  using result_of =
+      Types<std::tuple_element_t<0, std::tuple<T...>>, std::tuple_element_t<0, std::tuple<T...>>>;
 
   template <std::size_t N>
   static constexpr RuleText factors(const std::array<int, N>& dims) {

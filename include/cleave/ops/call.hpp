@@ -53,8 +53,7 @@ struct AskedBy {
 template <class X, int Axes>
   requires is_dtensor<X>
 struct AskedBy<RequestLike<X>, Axes> {
-  using type =
-      placements_t<X::layout.with_partials_as(Placement::replicate()).packed(), Axes>;
+  using type = placements_t<X::layout.with_partials_as(Placement::replicate()).packed(), Axes>;
 };
 
 template <class Op, class Asked, class Mesh, class... X>
@@ -101,7 +100,11 @@ struct OperandCheck {
 template <class T, int Rank, class Device>
 OperandRef operand_of(const Tensor<T, Rank, Device>& x) {
   const index_t* const extents = x.shape().data();
-  return {{x.data(), extents, x.strides().data(), Rank}, extents, dtype_of<T>(), nullptr, nullptr,
+  return {{x.data(), extents, x.strides().data(), Rank},
+          extents,
+          dtype_of<T>(),
+          nullptr,
+          nullptr,
           &x.storage()};
 }
 template <class T, int Rank, class Mesh, class P>
@@ -114,8 +117,12 @@ OperandRef operand_of(const DTensor<T, Rank, Mesh, P>& x) {
 }
 template <class T>
 OperandRef operand_of(const Number<T>& x) {
-  return {{const_cast<T*>(&x.value), nullptr, nullptr, 0}, nullptr, dtype_of<T>(), nullptr,
-          nullptr, nullptr};
+  return {{const_cast<T*>(&x.value), nullptr, nullptr, 0},
+          nullptr,
+          dtype_of<T>(),
+          nullptr,
+          nullptr,
+          nullptr};
 }
 
 /// Whether distributed operands share one mesh handle; equal meshes may have different handles.

@@ -66,9 +66,9 @@ constexpr bool all_agree(const ExtentsTable& table, const OperandRef* operands) 
 struct CallContext {
   const OpInfo& info;
   const OperandRef* operands;
-  const MeshState* mesh;     ///< null for a call on local tensors
-  FactorExtents extents;     ///< set if operands differ in extents
-  bool any_repeats = false;  ///< whether an operand broadcasts a dimension of extent 1
+  const MeshState* mesh;               ///< null for a call on local tensors
+  FactorExtents extents;               ///< set if operands differ in extents
+  bool any_repeats = false;            ///< whether an operand broadcasts a dimension of extent 1
   const RandomState* draws = nullptr;  ///< of the program that makes the call, if any
 
   /// Compares meshes and extents. @throws Error if the meshes differ, or (on ranks of the mesh,
@@ -82,8 +82,7 @@ struct CallContext {
   }
 
   bool repeats(int i, int d) const {
-    return any_repeats &&
-           detail::repeats(*info.rule, extents, i, d, operands[i].shape[d]);
+    return any_repeats && detail::repeats(*info.rule, extents, i, d, operands[i].shape[d]);
   }
 
   /// The placements that operand i needs, given what it broadcasts. @see repeatable
@@ -91,9 +90,8 @@ struct CallContext {
   Layout needed(int i, const Layout& required) const {
     if (!any_repeats || mesh == nullptr) return required;
     int conflict = -1;
-    const Layout layout =
-        repeatable(*info.rule, extents, i, {operands[i].shape, operands[i].dims},
-                   *operands[i].layout, required, &mesh->extents(), conflict);
+    const Layout layout = repeatable(*info.rule, extents, i, {operands[i].shape, operands[i].dims},
+                                     *operands[i].layout, required, &mesh->extents(), conflict);
     if (conflict >= 0)
       throw Error(info.name,
                   "dimension " + std::to_string(int(required[conflict].dim)) + " of operand " +
@@ -127,7 +125,8 @@ struct CallContext {
     read_extents(rule, false, shapes.data(), fresh, known);
     const GroupConflict conflict =
         find_group_conflict(rule, known, layouts.data(), computed, mesh->extents());
-    if (conflict.found) throw Error(info.name, to_string(conflict, mesh->label(conflict.axes)), context());
+    if (conflict.found)
+      throw Error(info.name, to_string(conflict, mesh->label(conflict.axes)), context());
   }
 
   ErrorContext context() const { return context_of(operands, info.rule->operands); }

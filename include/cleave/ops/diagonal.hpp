@@ -32,8 +32,7 @@ Strided<T> diagonal_of(const Strided<T>& x, index_t row, index_t column, index_t
   part.extents[d] = first < end ? end - first : 0;
   part.strides[d] = x.strides[d] + x.strides[d + 1];
   skipped = first < end ? first - row : 0;
-  if (first < end)
-    part.data += skipped * x.strides[d] + (first - column) * x.strides[d + 1];
+  if (first < end) part.data += skipped * x.strides[d] + (first - column) * x.strides[d + 1];
   return part;
 }
 
@@ -58,8 +57,7 @@ struct Diagonal {
     if (x.extents.product() == 0) return;
     const int row = x.extents.dims - 2;
     index_t skipped = 0;
-    const auto part =
-        diagonal_of(x, task.in_box->begin[row], task.in_box->begin[row + 1], skipped);
+    const auto part = diagonal_of(x, task.in_box->begin[row], task.in_box->begin[row + 1], skipped);
     copy_elements(on, part, every(y, row, skipped, 1, part.extents[row]));
   }
   template <class X>
@@ -109,8 +107,7 @@ constexpr auto diagonal(const X& x) {
   static_assert(X::dims >= 2, "cleave: diagonal requires at least two dimensions");
   const Shape shape = shape_of(x);
   if (shape[X::dims - 2] != shape[X::dims - 1] && detail::knows_extents(detail::innermost(x)))
-    throw Error("diagonal", "the matrix is not square",
-                detail::context_of(detail::innermost(x)));
+    throw Error("diagonal", "the matrix is not square", detail::context_of(detail::innermost(x)));
   return call_op<R...>(ops::Diagonal{}, x);
 }
 

@@ -30,8 +30,7 @@ constexpr RandomState take_draw_of(const char* operation, const X& x) {
   using V = std::remove_cvref_t<decltype(value)>;
   static_assert(!is_tensor<V>,
                 "cleave: on a Tensor this operation requires a random state as an argument");
-  if constexpr (is_dtensor<V>)
-    return take_draws(value.mesh().state(), V::layout, operation);
+  if constexpr (is_dtensor<V>) return take_draws(value.mesh().state(), V::layout, operation);
   else return value.graph().take_draw();
 }
 

@@ -31,9 +31,7 @@ struct Dropout {
     map_indexed(on, kernels::DroppedOut(probability, state_of_draw(task, state)), *task.box,
                 detail::shape_at(task.in[0].shape, task.in[0].dims), y, x);
   }
-  constexpr auto gradient(wrt<0>, const auto& g, const auto&...) const {
-    return call_op(*this, g);
-  }
+  constexpr auto gradient(wrt<0>, const auto& g, const auto&...) const { return call_op(*this, g); }
 };
 
 }  // namespace ops

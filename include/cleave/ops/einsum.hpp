@@ -56,7 +56,8 @@ struct EinsumText {
  private:
   constexpr void read(std::string_view letters, RuleText& part) {
     for (const char c : letters) {
-      is_wrong = is_wrong || c < 'a' || c > 'z' || has(part, c) || part.size == std::size_t(max_dims);
+      is_wrong =
+          is_wrong || c < 'a' || c > 'z' || has(part, c) || part.size == std::size_t(max_dims);
       if (is_wrong) return;
       part += c;
     }
@@ -174,7 +175,8 @@ constexpr unsigned letters_alone(std::string_view letters, std::string_view othe
                                  std::string_view result) {
   unsigned mask = 0;
   for (std::size_t d = 0; d < letters.size(); ++d)
-    if (!EinsumText::has(other, letters[d]) && !EinsumText::has(result, letters[d])) mask |= 1u << d;
+    if (!EinsumText::has(other, letters[d]) && !EinsumText::has(result, letters[d]))
+      mask |= 1u << d;
   return mask;
 }
 
@@ -198,8 +200,9 @@ struct EinsumOfOne {
     if constexpr (std::string_view(kept) == std::string_view(Text::parts.result))
       return summed_over<mask>(x);
     else
-      return call_op(ops::Permute<int(find(kept, std::string_view(Text::parts.result).substr(D, 1)))...>{},
-                     summed_over<mask>(x));
+      return call_op(
+          ops::Permute<int(find(kept, std::string_view(Text::parts.result).substr(D, 1)))...>{},
+          summed_over<mask>(x));
   }
 };
 
@@ -209,9 +212,8 @@ struct EinsumOfTwo {
   static constexpr std::string_view left = Text::parts.operand[0], right = Text::parts.operand[1];
   static constexpr unsigned left_mask = letters_alone(left, right, Text::parts.result);
   static constexpr unsigned right_mask = letters_alone(right, left, Text::parts.result);
-  static constexpr RuleText text =
-      factors_text(letters_without(left, left_mask), letters_without(right, right_mask),
-                   Text::parts.result);
+  static constexpr RuleText text = factors_text(
+      letters_without(left, left_mask), letters_without(right, right_mask), Text::parts.result);
 
   template <class... R, class X, class W>
   static constexpr auto call(const X& x, const W& w) {

@@ -108,8 +108,7 @@ struct ExactReduction : Composite {
     if constexpr (!(detail::may_shard<Mask, X>() || ... || detail::may_shard<Mask, Y>())) {
       return detail::call_as(request, ExactWhole<Terms, Mask>{epilogue}, x, y...);
     } else {
-      const auto parts =
-          call_op(ExactParts<Terms, Mask>{kernels::exact_words<T>(Terms)}, x, y...);
+      const auto parts = call_op(ExactParts<Terms, Mask>{kernels::exact_words<T>(Terms)}, x, y...);
       return detail::call_as(request, ExactValue<Terms, T>{epilogue}, parts);
     }
   }

@@ -220,10 +220,9 @@ constexpr auto flatten(const X& x) {
 template <class... R, AnyTensor X, int D, std::size_t Count>
 constexpr auto unflatten(const X& x, dim<D>, const index_t (&extents)[Count]) {
   constexpr int d = detail::dim_index<X::dims>(dim<D>{});
-  return call_op<R...>(
-      ops::Unflatten<d, int(Count)>{
-          detail::completed(ops::Unflatten<d, int(Count)>::name, extents, shape_of(x)[d], x)},
-      x);
+  return call_op<R...>(ops::Unflatten<d, int(Count)>{detail::completed(
+                           ops::Unflatten<d, int(Count)>::name, extents, shape_of(x)[d], x)},
+                       x);
 }
 
 /// Gives the elements, in row-major order, other extents: `reshape(x, {-1, 64})`.

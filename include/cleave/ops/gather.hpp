@@ -54,7 +54,8 @@ Strided<T> in_a_row(T* data, index_t count) {
 
 /// The elements of x, contiguous: x itself, or a copy in `memory`.
 template <class Device, class T>
-Strided<const T> dense_row(On<Device> on, const Strided<const T>& x, std::shared_ptr<void>& memory) {
+Strided<const T> dense_row(On<Device> on, const Strided<const T>& x,
+                           std::shared_ptr<void>& memory) {
   const index_t count = x.extents.product();
   if (ConstView{x.data, dtype_of<T>(), x.extents, x.strides}.contiguous())
     return in_a_row(x.data, count);
@@ -128,8 +129,7 @@ struct Gather {
   static void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y,
                      const kernels::Strided<const T>& x, const auto& indices) {
     const kernels::ElementNumbers numbers(
-        on, indices, x.extents, D,
-        kernels::RowRange{task.in_box->begin[D], task.in[0].shape[D]});
+        on, indices, x.extents, D, kernels::RowRange{task.in_box->begin[D], task.in[0].shape[D]});
     std::shared_ptr<void> memory;
     numbers.require(
         task, gather_rows(on, dense_row(on, x, memory), numbers.row(),

@@ -55,8 +55,9 @@ constexpr bool is_target() {
   static_assert(
       computes,
       "cleave: this operation returns a view and cannot write to a target; copy_ its result");
-  static_assert(alike, "cleave: an operation mixes a Tensor with DTensors; place the Tensor first "
-                       "(distribute_tensor, from_local)");
+  static_assert(alike,
+                "cleave: an operation mixes a Tensor with DTensors; place the Tensor first "
+                "(distribute_tensor, from_local)");
   return !tracked && !traced && computes && alike;
 }
 

@@ -31,15 +31,15 @@ struct DerivativeOf {
  private:
   template <std::size_t... K, class... T>
   CLEAVE_HOST_DEVICE auto by_dual(std::index_sequence<K...>, const T&... x) const {
-    return kernels::slope_of(f(kernels::dual_argument<int(K) == I>(x)...));
+    return kernels::slope_of(f(kernels::dual_argument < int(K) == I > (x)...));
   }
 };
 
 /// Whether f can be differentiated with respect to argument I.
 template <int I, class F, class... T>
-inline constexpr bool is_differentiable =
-    requires(const F& f, const T&... x) { f.derivative(wrt<I>{}, x...); } ||
-    std::is_invocable_v<const F&, kernels::DualOr<T>...>;
+inline constexpr bool is_differentiable = requires(const F& f, const T&... x) {
+  f.derivative(wrt<I>{}, x...);
+} || std::is_invocable_v<const F&, kernels::DualOr<T>...>;
 
 }  // namespace detail
 
@@ -68,8 +68,8 @@ struct Map : Elementwise {
   template <int I, class G, class Y, class... X>
     requires detail::is_differentiable<I, F, typename detail::ElementOr<X>::type...>
   constexpr auto gradient(wrt<I>, const G& g, const Y&, const X&... x) const {
-    return mul(g, detail::call_as(detail::Request<>{},
-                                  Map<detail::DerivativeOf<I, F>>{{}, {f}}, x...));
+    return mul(
+        g, detail::call_as(detail::Request<>{}, Map<detail::DerivativeOf<I, F>>{{}, {f}}, x...));
   }
 };
 

@@ -66,8 +66,9 @@ constexpr void require_inner(const A& x, const B& w) {
   if (left == right || !knows_extents(x) || !knows_extents(w)) return;
   ErrorContext context = context_of(x);
   context.shapes += " and " + to_string(shape_of(w));
-  throw Error("matmul", "the rows of the first operand have " + std::to_string(left) +
-                            " elements, the columns of the second " + std::to_string(right),
+  throw Error("matmul",
+              "the rows of the first operand have " + std::to_string(left) +
+                  " elements, the columns of the second " + std::to_string(right),
               context);
 }
 
@@ -96,8 +97,7 @@ constexpr auto matmul(const A& x, const B& w) {
   } else {
     using Text = detail::BatchedProduct<A::dims, B::dims>;
     if constexpr (Text::repeats) detail::require_inner(x, w);
-    return call_op<R...>(
-        ops::Contract<decltype(detail::einsum_of<Text>()), Text::repeats>{}, x, w);
+    return call_op<R...>(ops::Contract<decltype(detail::einsum_of<Text>()), Text::repeats>{}, x, w);
   }
 }
 

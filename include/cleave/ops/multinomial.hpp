@@ -41,8 +41,8 @@ struct Multinomial {
       drawn = {y.data, as_row(y.extents, 1), as_row(y.strides, 0)};
     }
     const index_t first = weights.extents.dims == 1 ? 0 : task.box->begin[0];
-    const auto wrong = multinomial_rows(on, rows, first, state_of_draw(task, state), replacement,
-                                        drawn);
+    const auto wrong =
+        multinomial_rows(on, rows, first, state_of_draw(task, state), replacement, drawn);
     if (wrong) task.fail(*wrong);
   }
 

@@ -92,23 +92,29 @@ template <class Op, class Device, class... T, int... Dims>
 struct InfoOf<Op, Device, Types<T...>, Dims...> {
   using Results = results_of<Op, T...>;
   using Sig = signature_of<Op, Types<T...>, Dims...>;
-  using ResultDims = decltype(result_dims<Sig>(
-      std::make_index_sequence<std::size_t(Results::size)>{}));
+  using ResultDims =
+      decltype(result_dims<Sig>(std::make_index_sequence<std::size_t(Results::size)>{}));
 
   template <std::size_t K>
   using Result =
       Tensor<typename decltype(nth_type<K>(Results{}))::type, rule_of<Sig>.result[K].dims, Device>;
 
   static void run(const void* op, const cleave::Task& task) {
-    run_kernel<Op, Device>(*static_cast<const Op*>(op), task,
-                           std::integer_sequence<int, Dims...>{}, ResultDims{}, Types<T...>{},
-                           Results{});
+    run_kernel<Op, Device>(*static_cast<const Op*>(op), task, std::integer_sequence<int, Dims...>{},
+                           ResultDims{}, Types<T...>{}, Results{});
   }
 
   static constexpr OpInfo value = [] {
-    OpInfo info{Op::name, &rule_of<Sig>, &extents_table<Sig>, rule_broadcasts<Sig>(),
-                cleave::is_elementwise<Op>, is_view_op<Op>, detail::needs_box<Op>(),
-                ((is_number<T> || Dims == rule_of<Sig>.result[0].dims) && ...), {}, &run};
+    OpInfo info{Op::name,
+                &rule_of<Sig>,
+                &extents_table<Sig>,
+                rule_broadcasts<Sig>(),
+                cleave::is_elementwise<Op>,
+                is_view_op<Op>,
+                detail::needs_box<Op>(),
+                ((is_number<T> || Dims == rule_of<Sig>.result[0].dims) && ...),
+                {},
+                &run};
     static_assert(rule_of<Sig>.results == Results::size,
                   "cleave: an operation names one element type per result of its factors");
     [&]<class... R>(Types<R...>) {

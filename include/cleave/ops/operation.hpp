@@ -126,10 +126,10 @@ struct Task {
   const char* name = "";
   const OperandRef* in = nullptr;
   int operands = 0;
-  ArrayRef* out = nullptr;       ///< the results; a view writes the first one's data
-  index_t* strides = nullptr;    ///< of the first result; a view writes them
-  const Box* box = nullptr;      ///< its global indices on this rank; set if `needs_box`
-  const Box* in_box = nullptr;   ///< those of the first operand, likewise
+  ArrayRef* out = nullptr;      ///< the results; a view writes the first one's data
+  index_t* strides = nullptr;   ///< of the first result; a view writes them
+  const Box* box = nullptr;     ///< its global indices on this rank; set if `needs_box`
+  const Box* in_box = nullptr;  ///< those of the first operand, likewise
   /// The random state of the running program; null outside a program.
   const RandomState* draws = nullptr;
 
@@ -221,7 +221,8 @@ constexpr RuleText factors_of() {
 
 template <class Op, class... T>
 constexpr const char* partials_of() {
-  if constexpr (requires { Op::template partials_for<T...>(); }) return Op::template partials_for<T...>();
+  if constexpr (requires { Op::template partials_for<T...>(); })
+    return Op::template partials_for<T...>();
   else if constexpr (requires { sharding_rule<Op>::partials; }) return sharding_rule<Op>::partials;
   else return "";
 }
@@ -242,8 +243,7 @@ auto rule_signature(Types<T...>, std::integer_sequence<int, Dims...>) {
 
 /// The key of the rule of a call.
 template <class Op, class T, int... Dims>
-using signature_of =
-    decltype(rule_signature<Op>(T{}, std::integer_sequence<int, Dims...>{}));
+using signature_of = decltype(rule_signature<Op>(T{}, std::integer_sequence<int, Dims...>{}));
 
 }  // namespace detail
 

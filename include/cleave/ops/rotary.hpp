@@ -159,10 +159,10 @@ struct RotaryEmbedding {
     const Shape shape(std::array<index_t, 2>{first + rows, pairs});
     Box box = Box::of(shape);
     box.begin[0] = first;
-    map_indexed(on, kernels::PairTurn<A>{pairs, sign}, box, shape,
-                kernels::Strided<A>{turns, part, row_major_strides(part)},
-                kernels::Strided<const double>{frequencies, part,
-                                               Shape(std::array<index_t, 2>{0, 1})});
+    map_indexed(
+        on, kernels::PairTurn<A>{pairs, sign}, box, shape,
+        kernels::Strided<A>{turns, part, row_major_strides(part)},
+        kernels::Strided<const double>{frequencies, part, Shape(std::array<index_t, 2>{0, 1})});
   }
 };
 

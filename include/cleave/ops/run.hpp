@@ -65,7 +65,8 @@ inline void run_on(const CallContext& call, const void* op, const OperandRef* in
 template <class Device>
 void view_copy(const CallContext& call, const void* op, const OperandRef& in,
                const Layout* computed, RawResult* results, ArrayRef* out) {
-  redistribution::Block copy = redistribution::allocate<Device>(in.dtype, shape_at(in.extents, in.dims));
+  redistribution::Block copy =
+      redistribution::allocate<Device>(in.dtype, shape_at(in.extents, in.dims));
   strided_copy(Device{}, block_of(in).view, copy.view);
   OperandRef dense = in;
   dense.data = copy.view.data;
@@ -112,8 +113,8 @@ void compute(const CallContext& call, const void* op, const Shape& fresh, const 
     RawResult& y = results[k];
     const int dims = rule.result[std::size_t(k)].dims;
     set_extents(call, in, fresh, computed, k, y);
-    y.storage = allocate_bytes(
-        Device{}, checked_bytes(y.extents, dims, size_of(info.dtype[std::size_t(k)])));
+    y.storage = allocate_bytes(Device{},
+                               checked_bytes(y.extents, dims, size_of(info.dtype[std::size_t(k)])));
     y.data = y.storage.get();
     out[std::size_t(k)] = {y.data, y.extents, y.strides, dims};
   }
@@ -261,7 +262,8 @@ void run_placed(const PlacedCall& placed, const void* op, const Shape& fresh, co
   const CallContext call(*placed.info, in);
   const PlacedOperands<Device> there(call, placed, in);
   compute<Device>(call, op, fresh, there.data(), placed.solution->computed.data(), results);
-  if (placed.result_moves) [[unlikely]] move_result<Device>(call, placed, results[0]);
+  if (placed.result_moves) [[unlikely]]
+    move_result<Device>(call, placed, results[0]);
 }
 
 }  // namespace cleave::detail

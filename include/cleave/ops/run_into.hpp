@@ -58,8 +58,8 @@ struct TargetCheck {
 
 /// Runs the kernel with the target's elements as the result. @see compute
 template <class Device>
-void compute_into(const CallContext& call, const void* op, const Shape& fresh,
-                  const OperandRef* in, const Layout* computed, const OperandRef& target) {
+void compute_into(const CallContext& call, const void* op, const Shape& fresh, const OperandRef* in,
+                  const Layout* computed, const OperandRef& target) {
   std::array<std::array<index_t, std::size_t(max_dims)>, 3> storage;
   if (call.info.rule->kept != 0 && call.mesh != nullptr && call.mesh->is_member())
     call.require_whole_groups(fresh, in, computed);

@@ -91,8 +91,8 @@ constexpr auto where(const C& condition, const A& a, const B& b) {
   static_assert(TensorAndOther<A, B>,
                 "cleave: where requires at least one tensor besides the condition");
   using T = detail::element_of<A, B>;
-  return detail::call_as(detail::Request<R...>{}, ops::Where{}, condition,
-                         detail::same_type<T>(a), detail::same_type<T>(b));
+  return detail::call_as(detail::Request<R...>{}, ops::Where{}, condition, detail::same_type<T>(a),
+                         detail::same_type<T>(b));
 }
 
 /// Converts elements to type To. A Partial operand stays partial if the cast preserves its

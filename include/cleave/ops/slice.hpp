@@ -45,8 +45,8 @@ struct Slice {
     const index_t first = begin + step * task.box->begin[D];
     task.out->data = x.data;
     if (task.out->extents[D] > 0 && x.data != nullptr)
-      task.out->data = static_cast<std::byte*>(x.data) +
-                       first * x.strides[D] * index_t(size_of(x.dtype));
+      task.out->data =
+          static_cast<std::byte*>(x.data) + first * x.strides[D] * index_t(size_of(x.dtype));
     for (int d = 0; d < x.dims; ++d) task.strides[d] = x.strides[d] * (d == D ? step : 1);
   }
   template <class X>
@@ -67,8 +67,7 @@ struct Embed {
   static constexpr RuleText replicated = detail::letter_of(D);
   constexpr Shape extents() const { return Shape::filled(1, extent); }
   template <class T>
-  void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y,
-              const auto& x) const {
+  void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y, const auto& x) const {
     fill_elements(on, y, T(0));
     place_slices(on, x, y, D, task.box->begin[D], begin, step);
   }
@@ -96,8 +95,7 @@ struct Pad {
   static constexpr auto factors = detail::new_extent_factors<D>;
   static constexpr RuleText replicated = detail::letter_of(D);
   constexpr Shape extents() const { return Shape::filled(1, extent); }
-  void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y,
-              const auto& x) const {
+  void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y, const auto& x) const {
     fill_elements(on, y, value);
     place_slices(on, x, y, D, task.box->begin[D], before);
   }
@@ -180,8 +178,7 @@ constexpr auto whole_along(const X& x) {
 /// @throws Error if begin or end is out of range, end is before begin, or step < 1
 template <class... R, AnyTensor X, int D>
 constexpr auto slice(const X& x, dim<D>, index_t begin, index_t end, index_t step = 1) {
-  return detail::slice_of<detail::dim_index<X::dims>(dim<D>{}), R...>("slice", x, begin, end,
-                                                                     step);
+  return detail::slice_of<detail::dim_index<X::dims>(dim<D>{}), R...>("slice", x, begin, end, step);
 }
 
 /// Selects `length` indices of a dimension, from `begin` on. Otherwise as slice.
@@ -190,8 +187,8 @@ constexpr auto narrow(const X& x, dim<D>, index_t begin, index_t length) {
   constexpr int d = detail::dim_index<X::dims>(dim<D>{});
   const index_t extent = shape_of(x)[d];
   const index_t first = detail::checked_index("narrow", x, begin, extent, extent + 1);
-  return detail::slice_of<d, R...>(
-      "narrow", x, first, first + detail::checked_length("narrow", x, length), 1);
+  return detail::slice_of<d, R...>("narrow", x, first,
+                                   first + detail::checked_length("narrow", x, length), 1);
 }
 
 /// Selects one index of a dimension and removes the dimension. Otherwise as slice.
@@ -253,10 +250,10 @@ constexpr auto chunk(const X& x, dim<D>) {
   constexpr int d = detail::dim_index<X::dims>(dim<D>{});
   const index_t extent = shape_of(x)[d], length = extent / Count;
   if (extent % Count != 0 && detail::knows_extents(x))
-    throw Error("chunk",
-                "an extent of " + std::to_string(extent) + " is not divisible by " +
-                    std::to_string(Count),
-                detail::context_of(x));
+    throw Error(
+        "chunk",
+        "an extent of " + std::to_string(extent) + " is not divisible by " + std::to_string(Count),
+        detail::context_of(x));
   const auto whole = detail::whole_along<d>(x);
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
     return std::array{call_op<R...>(ops::Slice<d>{index_t(I) * length, 1, length}, whole)...};
@@ -287,9 +284,10 @@ template <class... R, AnyTensor X, int D>
 constexpr auto pad(const X& x, dim<D>, index_t before, index_t after,
                    const typename X::value_type& value) {
   constexpr int d = detail::dim_index<X::dims>(dim<D>{});
-  return call_op<R...>(ops::Pad<d, typename X::value_type>{
-                           detail::padded_extent(x, d, before, after), before, value},
-                       x);
+  return call_op<R...>(
+      ops::Pad<d, typename X::value_type>{detail::padded_extent(x, d, before, after), before,
+                                          value},
+      x);
 }
 
 }  // namespace cleave

@@ -22,8 +22,8 @@ template <class X>
 constexpr void require_one(const char* name, const X& x, int d) {
   if (shape_of(x)[d] != 1 && knows_extents(x))
     throw Error(name,
-                "dimension " + std::to_string(d) + " has extent " +
-                    std::to_string(shape_of(x)[d]) + ", not 1",
+                "dimension " + std::to_string(d) + " has extent " + std::to_string(shape_of(x)[d]) +
+                    ", not 1",
                 context_of(x));
 }
 

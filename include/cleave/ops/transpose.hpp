@@ -32,8 +32,7 @@ struct Permute {
   }();
   static void view(const Task& task) {
     task.out->data = task.in->data;
-    for (std::size_t i = 0; i < order.size(); ++i)
-      task.strides[i] = task.in->strides[order[i]];
+    for (std::size_t i = 0; i < order.size(); ++i) task.strides[i] = task.in->strides[order[i]];
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -71,9 +70,7 @@ struct BroadcastDims {
     for (int d = 0, from = 0; d < task.out->dims; ++d)
       task.strides[d] = Mask >> d & 1u ? 0 : task.in->strides[from++];
   }
-  static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) {
-    return sum_of<Mask>(g);
-  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) { return sum_of<Mask>(g); }
 };
 
 }  // namespace ops

@@ -74,9 +74,7 @@ struct Triangle {
     kernels::copy_triangle<Upper>(on, x, y,
                                   diagonal + task.box->begin[row] - task.box->begin[row + 1], T(0));
   }
-  constexpr auto gradient(wrt<0>, const auto& g, const auto&...) const {
-    return call_op(*this, g);
-  }
+  constexpr auto gradient(wrt<0>, const auto& g, const auto&...) const { return call_op(*this, g); }
 };
 
 }  // namespace ops

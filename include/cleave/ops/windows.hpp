@@ -147,9 +147,8 @@ constexpr auto windows_of(const char* name, const X& x, const Window& window) {
   const index_t extent = shape_of(x)[D];
   if (extent < window.span() && knows_extents(innermost(x)))
     throw Error(name,
-                "a window spans " + std::to_string(window.span()) +
-                    " elements, dimension " + std::to_string(D) + " has " +
-                    std::to_string(extent),
+                "a window spans " + std::to_string(window.span()) + " elements, dimension " +
+                    std::to_string(D) + " has " + std::to_string(extent),
                 context_of(innermost(x)));
   const index_t last = extent - window.span();
   return call_op<R...>(ops::Windows<D>{window, last < 0 ? 0 : last / window.stride + 1}, x);

@@ -27,7 +27,7 @@ struct BucketPart {
 
 /// A gradient bucket: on input this rank's gradients, on output those that the optimizer gets.
 struct GradientBucket {
-  int number = 0;  ///< buckets are rebuilt once, after the first step
+  int number = 0;   ///< buckets are rebuilt once, after the first step
   View gradient{};  ///< [n], contiguous
   std::span<const BucketPart> parts{};
   Communicator* group = nullptr;  ///< the ranks to reduce over; used by this hook only

@@ -48,7 +48,8 @@ class FlatLayout {
     std::vector<Box> pieces;
     index_t at = 0;
     for (const index_t size : sizes_) {
-      pieces.push_back({Shape(std::array<index_t, 1>{at}), Shape(std::array<index_t, 1>{at + size})});
+      pieces.push_back(
+          {Shape(std::array<index_t, 1>{at}), Shape(std::array<index_t, 1>{at + size})});
       at += size;
     }
     return pieces;
@@ -90,8 +91,8 @@ class FlatLayout {
   void join(const View& flat, const View& whole) const {
     for (index_t r = 0; r < ranks(); ++r)
       for (std::size_t i = 0; i < parts_.size(); ++i) {
-        const View array = View::dense(detail::element_at(whole, whole_begin(i)), whole.dtype,
-                                       whole_extents(i));
+        const View array =
+            View::dense(detail::element_at(whole, whole_begin(i)), whole.dtype, whole_extents(i));
         copy(by_rank(flat, i, r), in_whole(array, i, r));
       }
   }

@@ -105,8 +105,9 @@ auto shard_parameter(const P& parameter, const Mesh& mesh) {
     if constexpr (is_dtensor<X>) return std::is_same_v<typename X::mesh_type, Mesh>;
     else return true;
   }();
-  static_assert(is_on_mesh,
-                "cleave: fully_shard: a parameter is on another mesh; place the module on this one");
+  static_assert(
+      is_on_mesh,
+      "cleave: fully_shard: a parameter is on another mesh; place the module on this one");
   if constexpr (!is_on_mesh) {
     return parameter;
   } else {
@@ -207,12 +208,11 @@ struct MakeGroups {
     if constexpr (!nn::is_touched(choice, nn::tree_of<Root>, Node)) {
       return m;
     } else if constexpr (nn::Wrapper<M>) {
-      return m.rewrap(
-          chosen<Root, Node, Paths...>(static_cast<const typename M::wrapped&>(m)));
+      return m.rewrap(chosen<Root, Node, Paths...>(static_cast<const typename M::wrapped&>(m)));
     } else {
       const auto parts = nn::map_parts(m, [this](const auto& part, auto k) {
-        return this->template chosen<
-            Root, nn::child(nn::tree_of<Root>, Node, decltype(k)::value), Paths...>(part);
+        return this->template chosen<Root, nn::child(nn::tree_of<Root>, Node, decltype(k)::value),
+                                     Paths...>(part);
       });
       if constexpr (choice.entry[std::size_t(Node)] >= 0) return group(parts);
       else return parts;
@@ -235,9 +235,10 @@ template <class M, class A, class... Paths>
 constexpr bool is_ready_for_groups() {
   constexpr auto choice = nn::choose(nn::tree_of<M>, {Paths::text...});
   constexpr bool is_plain = !nn::contains<M>([]<class P>() { return is_fully_sharded<P>; });
-  static_assert(is_plain,
-                "cleave: fully_shard: the module, or a part of it, is fully sharded already; to shard "
-                "over several axes, flatten them into one");
+  static_assert(
+      is_plain,
+      "cleave: fully_shard: the module, or a part of it, is fully sharded already; to shard "
+      "over several axes, flatten them into one");
   static_assert(choice.unmatched < 0,
                 "cleave: fully_shard: a path leads to no module; elements of a std::vector are *");
   static_assert(choice.twice < 0, "cleave: fully_shard: two paths lead to one module");

@@ -150,8 +150,8 @@ class GatheredSlot : public tape::Slot<F> {
     for (int a = 0; a < layout.axes; ++a)
       if (left >> a & 1u) layout[a] = Placement::partial(ReduceOp::sum);
     const auto local = converted<typename X::value_type>(shard);
-    leaf.sum.put({layout, X::local_type::adopt(local.data(), leaf.like.local().shape(),
-                                               local.storage())});
+    leaf.sum.put(
+        {layout, X::local_type::adopt(local.data(), leaf.like.local().shape(), local.storage())});
     leaf.complete();
   }
 

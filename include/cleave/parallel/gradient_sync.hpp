@@ -115,8 +115,8 @@ class GradientSync final : public tape::GradientReceiver {
     index_t size = 0;  ///< elements
     std::vector<int> members{};
     std::vector<BucketPart> parts{};
-    std::size_t missing = 0;           ///< members whose gradients have not arrived yet
-    std::shared_ptr<void> elements{};  ///< allocated when the first gradient arrives
+    std::size_t missing = 0;                ///< members whose gradients have not arrived yet
+    std::shared_ptr<void> elements{};       ///< allocated when the first gradient arrives
     std::optional<Async<Finished>> work{};  ///< last member, because it reads the elements
   };
 
@@ -196,10 +196,11 @@ class GradientSync final : public tape::GradientReceiver {
     nn::detail::with_real_type("replicate", sum.dtype, [&]<class Real>(Real*) {
       using A = accumulator_t<Real>;
       auto* const to = static_cast<Real*>(sum.data);
-      nn::detail::over_dense_gradient<Real>(
-          gradient, [&](index_t begin, index_t end, const Real* g) {
-            for (index_t i = begin; i < end; ++i) to[i] = Real(A(to[i]) + A(g[i - begin]));
-          });
+      nn::detail::over_dense_gradient<Real>(gradient,
+                                            [&](index_t begin, index_t end, const Real* g) {
+                                              for (index_t i = begin; i < end; ++i)
+                                                to[i] = Real(A(to[i]) + A(g[i - begin]));
+                                            });
     });
   }
 

@@ -156,10 +156,9 @@ class ShardedGroup final : public GroupLink {
   /// Keeps the whole while backward calls the module again, because gradients need it right after.
   void keep(std::shared_ptr<const Whole> whole) {
     if (kept_ == nullptr)
-      tape::Sweep::current()->at_end.push_back(
-          [self = weak_from_this()](bool) {
-            if (const auto group = self.lock()) group->drop();
-          });
+      tape::Sweep::current()->at_end.push_back([self = weak_from_this()](bool) {
+        if (const auto group = self.lock()) group->drop();
+      });
     kept_ = std::move(whole);
   }
   void let_go() { kept_.reset(); }
@@ -326,7 +325,7 @@ class ShardedGroup final : public GroupLink {
   int axis_;
   std::shared_ptr<const MeshState> mesh_;
   std::shared_ptr<const MeshState> duplicated_mesh_;  ///< for asynchronous communication
-  std::shared_ptr<Communicator> group_;    ///< of the axis, in the duplicated mesh
+  std::shared_ptr<Communicator> group_;               ///< of the axis, in the duplicated mesh
   Tensor<T, 1> shard_;
   std::weak_ptr<const Whole> whole_;
   std::shared_ptr<const Whole> kept_;

@@ -156,8 +156,8 @@ struct FullySharded : M {
 
   /// The unsharded parameter i of the group.
   template <class P>
-  auto gathered(const P& parameter, const typename Group::Whole& whole,
-                GroupRecord<Group>* record, std::size_t i) const {
+  auto gathered(const P& parameter, const typename Group::Whole& whole, GroupRecord<Group>* record,
+                std::size_t i) const {
     using X = tape::untracked_t<P>;
     constexpr auto layout = [] {
       Layout l = X::layout;

@@ -35,9 +35,7 @@ struct Rowwise {
 template <class Way, class Given = nn::None, class Out = typename Way::output, bool Local = false>
 struct CutStyle {
   template <class M>
-  static constexpr bool fits = requires {
-    typename Way::template cut_of<M>;
-  };
+  static constexpr bool fits = requires { typename Way::template cut_of<M>; };
 
   /// The layout of an input that is a Tensor: a placement, or on a mesh of several axes
   /// Placements<..>.
@@ -114,7 +112,7 @@ struct SequenceParallel {
                                 FirstLayout<nn::None, nn::None, Local>>(along.rest(m), along);
   }
 };
-SequenceParallel()->SequenceParallel<>;
+SequenceParallel() -> SequenceParallel<>;
 
 /// Applies several styles to one module, one after the other.
 template <class... S>

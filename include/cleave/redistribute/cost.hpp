@@ -15,9 +15,9 @@ namespace cleave {
 /// The defaults are those of threads and processes on one node; with `bytes_only` the planner
 /// minimises the received bytes, whatever the number of steps.
 struct CostModel {
-  double latency_us = 5;        ///< of one collective
-  double bytes_per_us = 10000;  ///< received by one rank (10 GB/s)
-  index_t ranks_per_node = 0;   ///< of a mesh, numbered node by node; 0: one node
+  double latency_us = 5;            ///< of one collective
+  double bytes_per_us = 10000;      ///< received by one rank (10 GB/s)
+  index_t ranks_per_node = 0;       ///< of a mesh, numbered node by node; 0: one node
   double network_latency_us = 0;    ///< of a collective that crosses nodes
   double network_bytes_per_us = 1;  ///< likewise
 

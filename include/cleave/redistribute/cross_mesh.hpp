@@ -92,8 +92,8 @@ Block cross_redistribute(const Layout& source, const Layout& target, Block block
   StepLayout now{source};
   const Layout reduced = source.with_partials_as(Placement::replicate());
   while (const unsigned group = cleave::detail::next_partial_group(now.layout, reduced)) {
-    const Step step =
-        cleave::detail::scatter_step(now, group, cleave::detail::op_of(now.layout, group), shape.dims);
+    const Step step = cleave::detail::scatter_step(
+        now, group, cleave::detail::op_of(now.layout, group), shape.dims);
     Plan plan;
     plan.append(step);
     if (from.is_member())

@@ -46,8 +46,8 @@ class PlanCache {
  public:
   /// The cheapest plan. The reference is valid until the next call.
   template <std::same_as<MeshState> Mesh>  // compiled where it is called
-  const Plan& plan(const Layout& source, const Layout& target, const Shape& shape,
-                   const Mesh& mesh, std::size_t element_size) {
+  const Plan& plan(const Layout& source, const Layout& target, const Shape& shape, const Mesh& mesh,
+                   std::size_t element_size) {
     const Key key{source.packed(), target.packed(), element_size, shape};
     if (const Plan* known = plans_.find(key)) return *known;
     return plans_.add(key, choose_plan(without_unit_axes(source, mesh.extents()),

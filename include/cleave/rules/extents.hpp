@@ -88,8 +88,7 @@ constexpr ExtentsConflict read_extents(const Rule& rule, bool broadcasts,
 /// Whether dimension d of operand i has extent 1 and repeats along a factor that is longer.
 constexpr bool repeats(const Rule& rule, const FactorExtents& extents, int i, int d,
                        index_t extent) {
-  return extent == 1 &&
-         extents[rule.operand[std::size_t(i)].factor[std::size_t(d)]] != 1;
+  return extent == 1 && extents[rule.operand[std::size_t(i)].factor[std::size_t(d)]] != 1;
 }
 
 /// The placements that operand i of a broadcasting rule requires: a dimension that repeats must be
@@ -134,8 +133,7 @@ struct ExtentsTable {
       for (int d = 0; d < rule.operand[std::size_t(i)].dims; ++d) {
         if (rule.operand[std::size_t(i)].is_group(d)) continue;
         const DimPlace here{std::int8_t(i), std::int8_t(d)};
-        DimPlace& known =
-            first[std::size_t(rule.operand[std::size_t(i)].factor[std::size_t(d)])];
+        DimPlace& known = first[std::size_t(rule.operand[std::size_t(i)].factor[std::size_t(d)])];
         if (known.operand < 0) known = here;
         else if (pairs == max_pairs) pairs = -1;
         else if (pairs >= 0) pair[std::size_t(pairs++)] = {known, here};

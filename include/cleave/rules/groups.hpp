@@ -52,8 +52,9 @@ constexpr GroupConflict find_group_conflict(const Rule::Operand& operand,
                                             const Shape& mesh) {
   for (int d = 0; d < operand.dims; ++d) {
     if (!operand.is_group(d)) continue;
-    GroupConflict conflict{true, false, d, extents[operand.factor[std::size_t(d)]],
-                           extents.inner_extent(operand, d), 1, 0};
+    GroupConflict conflict{
+        true, false, d, extents[operand.factor[std::size_t(d)]], extents.inner_extent(operand, d),
+        1,    0};
     std::array<index_t, std::size_t(max_axes)> parts{};
     int count = 0;
     for (int a = 0; a < layout.axes; ++a) {
@@ -93,8 +94,7 @@ inline std::string to_string(const GroupConflict& conflict, const std::string& a
          " x " + std::to_string(conflict.inner) + " and sharded over '" + axes +
          "', where shards end inside of the " + std::to_string(conflict.inner) + ": the " +
          std::to_string(conflict.outer) + " has to be divisible by " +
-         std::to_string(conflict.shards) +
-         "; or redistribute that dimension to Replicate first";
+         std::to_string(conflict.shards) + "; or redistribute that dimension to Replicate first";
 }
 
 }  // namespace cleave::detail

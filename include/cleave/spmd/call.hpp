@@ -38,9 +38,9 @@ using DTensorOf =
     DTensor<typename ElementOf<Code>::type, Dims, Mesh, placements_t<Packed, Mesh::axis_count>>;
 
 template <const auto& Program, class Mesh, int V>
-using ValueOf = DTensorOf<Program.values[std::size_t(V)].dtype,
-                          Program.values[std::size_t(V)].shape.dims, Mesh,
-                          Program.values[std::size_t(V)].layout.packed()>;
+using ValueOf =
+    DTensorOf<Program.values[std::size_t(V)].dtype, Program.values[std::size_t(V)].shape.dims, Mesh,
+              Program.values[std::size_t(V)].layout.packed()>;
 
 /// Shows, in a compile error, which input of a program (counted from 0) has the wrong type.
 template <int Input, class Taken, class Given>

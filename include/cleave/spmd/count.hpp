@@ -73,9 +73,8 @@ constexpr int count(const P& program, StepKind kind, AxisMask axes, const Shape&
 /// The number of steps of a program that communicate.
 template <AnyProgram P>
 constexpr int communications(const P& program) {
-  return detail::over_moves(program, [&](const Instruction& move) {
-    return plan_of(program, move).communications();
-  });
+  return detail::over_moves(
+      program, [&](const Instruction& move) { return plan_of(program, move).communications(); });
 }
 
 /// The same on a mesh with the given extents.

@@ -114,8 +114,7 @@ class Expansion {
       const Input& input = graph_.inputs[i];
       const int dims = value(input.value).shape.dims;
       Layout layout = schemas[i];
-      if (layout.axes != program_.axes)
-        return fail(FaultKind::schema_axes, -1, int(i), input.name);
+      if (layout.axes != program_.axes) return fail(FaultKind::schema_axes, -1, int(i), input.name);
       for (int a = 0; a < layout.axes; ++a) {
         if (!layout[a].is_shard()) continue;
         if (layout[a].dim < 0) layout[a] = Placement::shard(layout[a].dim + dims);
@@ -201,10 +200,9 @@ class Expansion {
     if (!read_extents(rule, true, shapes.data(), Shape{}, extents).repeats) return true;
     for (int i = 0; i < rule.operands; ++i) {
       int conflict = -1;
-      required[std::size_t(i)] = repeatable(rule, extents, i, shapes[std::size_t(i)],
-                                            from[std::size_t(i)], required[std::size_t(i)],
-                                            options_.mesh.dims > 0 ? &options_.mesh : nullptr,
-                                            conflict);
+      required[std::size_t(i)] = repeatable(
+          rule, extents, i, shapes[std::size_t(i)], from[std::size_t(i)], required[std::size_t(i)],
+          options_.mesh.dims > 0 ? &options_.mesh : nullptr, conflict);
       if (conflict >= 0) return fail(FaultKind::repeats_sharded, n, i, node.name);
     }
     return true;
@@ -249,9 +247,8 @@ class Expansion {
       home_[std::size_t(node.first + k)] =
           add_value(node.first + k, solution.computed[std::size_t(k)]);
     if (!(solution.computed[0] == solution.result[0]))
-      home_[std::size_t(node.first)] =
-          append_move(node.first, home_[std::size_t(node.first)], solution.result[0], n, node.name,
-                      false);
+      home_[std::size_t(node.first)] = append_move(node.first, home_[std::size_t(node.first)],
+                                                   solution.result[0], n, node.name, false);
   }
 
   constexpr void find_last_uses() {
@@ -269,9 +266,9 @@ class Expansion {
   const G& graph_;
   const ExpandOptions& options_;
   Program program_{};
-  std::vector<int> home_;             ///< per value of the graph: its first value of the program
-  std::vector<int> versions_;         ///< per value of the graph: its latest version, or -1
-  std::vector<Version> version_{};    ///< of all values
+  std::vector<int> home_;           ///< per value of the graph: its first value of the program
+  std::vector<int> versions_;       ///< per value of the graph: its latest version, or -1
+  std::vector<Version> version_{};  ///< of all values
 };
 
 }  // namespace detail
@@ -320,7 +317,8 @@ constexpr void refuse() {
   static_assert(Why != FaultKind::not_explicit,
                 "cleave: explicit_communication: an operand of this node would be redistributed; "
                 "call redistribute before the operation");
-  using where [[maybe_unused]] = typename cannot_be_expanded_at<Node, Name...>::see_the_name_of_this_type;
+  using where [[maybe_unused]] =
+      typename cannot_be_expanded_at<Node, Name...>::see_the_name_of_this_type;
 }
 
 }  // namespace detail

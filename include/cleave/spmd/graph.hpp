@@ -60,10 +60,10 @@ struct Node {
   const char* name = "";
   std::array<int, std::size_t(max_operands)> operand{};  ///< values
   int first = 0;                                         ///< the value of the first result
-  bool is_placement = false;  ///< changes placements only
-  int like = -1;              ///< requested: the placements of this value, partials resolved
-  bool asks = false;          ///< requested: the placements `asked`
-  bool is_explicit = false;   ///< requested: no operand is redistributed
+  bool is_placement = false;                             ///< changes placements only
+  int like = -1;             ///< requested: the placements of this value, partials resolved
+  bool asks = false;         ///< requested: the placements `asked`
+  bool is_explicit = false;  ///< requested: no operand is redistributed
   Layout asked{};
   Attributes attributes{};
 
@@ -205,8 +205,8 @@ class Canonical {
 
   const Graph& from_;
   Graph result_{};
-  std::vector<int> value_;   ///< new numbers of values
-  std::vector<char> done_;   ///< of nodes (vector<bool> is not constexpr in clang 14)
+  std::vector<int> value_;  ///< new numbers of values
+  std::vector<char> done_;  ///< of nodes (vector<bool> is not constexpr in clang 14)
 };
 
 }  // namespace detail

@@ -29,9 +29,9 @@ struct Instruction {
   InstructionKind kind = InstructionKind::input;
   bool unalias = false;    ///< of a move: requested by the user, so the result shares no elements
   bool is_number = false;  ///< of a constant: kernels take it by value, not as a tensor
-  int node = -1;       ///< of the graph: that computes, or that needs the move; -1: none
-  const cleave::detail::OpInfo* op = nullptr;  ///< of a compute
-  const char* name = "";                       ///< for error messages
+  int node = -1;           ///< of the graph: that computes, or that needs the move; -1: none
+  const cleave::detail::OpInfo* op = nullptr;            ///< of a compute
+  const char* name = "";                                 ///< for error messages
   std::array<int, std::size_t(max_operands)> operand{};  ///< values of the program
   int operands = 0;
   int first = 0;  ///< the value of the first result

@@ -60,7 +60,11 @@ inline std::string described(DType dtype, const Shape& shape, const Layout& layo
 inline OperandRef operand_of(const ErasedTensor& x, const MeshState& mesh) {
   const View& local = x.local;
   return {{local.data, local.extents.begin(), local.strides.begin(), local.extents.dims},
-          x.shape.begin(), local.dtype, &x.layout, &mesh, &x.storage};
+          x.shape.begin(),
+          local.dtype,
+          &x.layout,
+          &mesh,
+          &x.storage};
 }
 
 }  // namespace detail
@@ -89,11 +93,11 @@ class Runner {
     for (std::size_t i = 0; i < values_.size(); ++i) prepare_slot(slots_[i], values_[i]);
     for (Instruction& instruction : code_)
       if (instruction.is_number) prepare_number(instruction);
-      else if (instruction.kind == InstructionKind::move) plans_.push_back(plan_of_move(instruction));
+      else if (instruction.kind == InstructionKind::move)
+        plans_.push_back(plan_of_move(instruction));
   }
   template <AnyProgram P, class... Axes>
-  Runner(const P& of, const DeviceMesh<Device, Axes...>& on)
-      : Runner(of, on.state()) {
+  Runner(const P& of, const DeviceMesh<Device, Axes...>& on) : Runner(of, on.state()) {
     owner_ = std::make_shared<const DeviceMesh<Device, Axes...>>(on);
   }
   Runner(const Runner&) = delete;  // operands point into the slots
@@ -133,8 +137,7 @@ class Runner {
                   "cleave: the inputs and outputs of a program must be on one mesh");
     static_assert(std::is_same_v<typename Mesh::device_type, Device>,
                   "cleave: the inputs of a program must be on the device of its runner");
-    const std::array<OperandRef, sizeof...(X)> operands{
-        cleave::detail::operand_of(x)...};
+    const std::array<OperandRef, sizeof...(X)> operands{cleave::detail::operand_of(x)...};
     const Mesh& mesh = cleave::detail::first_tensor(x...).mesh();
     return run_typed<Y...>(mesh, operands, std::index_sequence_for<Y...>{});
   }
@@ -168,24 +171,28 @@ class Runner {
                       std::to_string(mesh_->extents().dims),
                   {.mesh = mesh_->describe(), .rank = mesh_->world_rank()});
     if (device != Device::name)
-      throw Error("spmd::run",
-                  "the program was traced for device " + std::string(device) + ", not for " +
-                      Device::name,
-                  {.mesh = mesh_->describe(), .rank = mesh_->world_rank()});
+      throw Error(
+          "spmd::run",
+          "the program was traced for device " + std::string(device) + ", not for " + Device::name,
+          {.mesh = mesh_->describe(), .rank = mesh_->world_rank()});
   }
 
   void prepare_slot(Slot& slot, const PlacedValue& value) {
     slot.shape = value.shape;
     slot.extents.dims = slot.strides.dims = value.shape.dims;
     slot.operand = {{nullptr, slot.extents.begin(), slot.strides.begin(), value.shape.dims},
-                    slot.shape.begin(), value.dtype, &value.layout, mesh_, &slot.storage};
+                    slot.shape.begin(),
+                    value.dtype,
+                    &value.layout,
+                    mesh_,
+                    &slot.storage};
   }
 
   void prepare_number(Instruction& instruction) {
     const auto value = std::size_t(instruction.first);
     void* const number = instruction.attributes.bytes.data();
-    slots_[value].operand = {{number, nullptr, nullptr, 0}, nullptr, values_[value].dtype,
-                             nullptr, nullptr, nullptr};
+    slots_[value].operand = {
+        {number, nullptr, nullptr, 0}, nullptr, values_[value].dtype, nullptr, nullptr, nullptr};
   }
 
   /// The same plan as in an eager call.
@@ -220,8 +227,8 @@ class Runner {
 
   /// The random state of a run: the same on all ranks, because values may be replicated.
   RandomState take_state() const {
-    return cleave::detail::take_draws(*mesh_, Layout::unpacked(0, mesh_->extents().dims), "spmd::run",
-                                      draws_);
+    return cleave::detail::take_draws(*mesh_, Layout::unpacked(0, mesh_->extents().dims),
+                                      "spmd::run", draws_);
   }
 
   void take(std::span<const OperandRef> inputs) {
@@ -289,10 +296,9 @@ class Runner {
     }
     cleave::detail::CallContext call(*instruction.op, in.data());
     if (draws_ > 0) call.draws = &state_;
-    cleave::detail::compute<Device>(call, instruction.attributes.bytes.data(),
-                                    fresh_extents(instruction), in.data(),
-                                    results > 1 ? layouts.data() : &values_[first].layout,
-                                    out.data());
+    cleave::detail::compute<Device>(
+        call, instruction.attributes.bytes.data(), fresh_extents(instruction), in.data(),
+        results > 1 ? layouts.data() : &values_[first].layout, out.data());
     for (std::size_t k = 0; k < results; ++k) {
       slots_[first + k].storage = std::move(out[k].storage);
       slots_[first + k].operand.data = out[k].data;
@@ -381,11 +387,11 @@ class Runner {
   std::vector<PlacedValue> values_;
   std::vector<int> outputs_;
   std::size_t inputs_;
-  std::uint64_t draws_;                   ///< the number of random draws per run
-  RandomState state_{};                   ///< the random state of the current run
-  std::vector<Slot> slots_;               ///< one per value
-  std::vector<Plan> plans_{};             ///< of the moves, in order
-  std::shared_ptr<const void> owner_{};   ///< keeps a DeviceMesh alive; null for a MeshState
+  std::uint64_t draws_;                  ///< the number of random draws per run
+  RandomState state_{};                  ///< the random state of the current run
+  std::vector<Slot> slots_;              ///< one per value
+  std::vector<Plan> plans_{};            ///< of the moves, in order
+  std::shared_ptr<const void> owner_{};  ///< keeps a DeviceMesh alive; null for a MeshState
 };
 
 template <AnyProgram P, class Device, class... Axes>

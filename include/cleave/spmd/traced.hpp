@@ -95,7 +95,7 @@ struct CallPath<2> {
       if constexpr (sizeof...(R) == 1) return std::get<0>(results);
       else return results;
     }(typename Info::Results{}, typename Info::ResultDims{},
-      std::make_integer_sequence<int, Info::Results::size>{});
+           std::make_integer_sequence<int, Info::Results::size>{});
   }
 
  private:

@@ -61,7 +61,9 @@ inline constexpr std::size_t storage_alignment = 64;
 inline constexpr std::size_t least_cached_bytes = 4096;
 
 #if defined(CLEAVE_POISONS_MEMORY)
-inline void poison(const void* data, std::size_t bytes) { __asan_poison_memory_region(data, bytes); }
+inline void poison(const void* data, std::size_t bytes) {
+  __asan_poison_memory_region(data, bytes);
+}
 inline void unpoison(const void* data, std::size_t bytes) {
   __asan_unpoison_memory_region(data, bytes);
 }

@@ -87,8 +87,8 @@ inline bool overlap(const ConstView& a, const ConstView& b) {
   };
   add(a, 1);
   add(b, -1);
-  return sums.reach(index_t(reinterpret_cast<std::intptr_t>(b.data) -
-                            reinterpret_cast<std::intptr_t>(a.data)));
+  return sums.reach(
+      index_t(reinterpret_cast<std::intptr_t>(b.data) - reinterpret_cast<std::intptr_t>(a.data)));
 }
 
 /// Whether elements with the same index are at the same address, for all indices.

@@ -89,8 +89,7 @@ class TensorText {
   void collect(int d, index_t offset) {
     if (extents_.product() == 0) return;
     if (d == extents_.dims) return offsets_.push_back(offset);
-    for_shown(
-        d, [&](index_t i) { collect(d + 1, offset + i * strides_[d]); }, [] {});
+    for_shown(d, [&](index_t i) { collect(d + 1, offset + i * strides_[d]); }, [] {});
   }
 
   void put(const std::string& text) {

@@ -130,10 +130,9 @@ inline std::shared_ptr<void> allocate_bytes(Host, std::size_t bytes) {
       return {data, detail::ReturnHostMemory{bytes, std::move(cache), memory, 0}};
     }
   }
-  void* data =
-      cache != nullptr
-          ? cache->allocate(bytes)
-          : ::operator new(bytes, std::align_val_t{detail::storage_alignment}, std::nothrow);
+  void* data = cache != nullptr ? cache->allocate(bytes)
+                                : ::operator new(bytes, std::align_val_t{detail::storage_alignment},
+                                                 std::nothrow);
   if (data == nullptr) detail::throw_out_of_memory(bytes, cache.get());
   return {data, detail::ReturnHostMemory{bytes, std::move(cache), nullptr, 0}};
 }

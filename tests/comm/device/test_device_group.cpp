@@ -14,9 +14,9 @@
 #include <cleave/tensor/tensor.hpp>
 
 #include "cuda_calls.hpp"
+#include "cuda_memory.hpp"
 #include "cuda_stand_in/stand_in.hpp"
 #include "errors.hpp"
-#include "cuda_memory.hpp"
 #include "ranks.hpp"
 
 using namespace cleave;

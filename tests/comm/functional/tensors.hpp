@@ -15,8 +15,8 @@
 #include <cleave/kernels/arithmetic.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-#include "device.hpp"
 #include "../fields.hpp"
+#include "device.hpp"
 
 namespace cleave::testing {
 

@@ -11,8 +11,8 @@
 #include <cleave/comm/trace.hpp>
 
 #include "errors.hpp"
-#include "tensors.hpp"
 #include "ranks.hpp"
+#include "tensors.hpp"
 
 using namespace cleave;
 using namespace cleave::testing;

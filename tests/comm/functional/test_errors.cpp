@@ -10,9 +10,9 @@
 #include <cleave/comm/run.hpp>
 
 #include "errors.hpp"
-#include "tensors.hpp"
 #include "gpu.hpp"
 #include "ranks.hpp"
+#include "tensors.hpp"
 
 using namespace cleave;
 using namespace cleave::testing;

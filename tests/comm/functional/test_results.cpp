@@ -4,8 +4,8 @@
 
 #include <cleave/comm/functional.hpp>
 
-#include "tensors.hpp"
 #include "ranks.hpp"
+#include "tensors.hpp"
 
 using namespace cleave;
 using namespace cleave::testing;

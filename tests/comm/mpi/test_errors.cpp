@@ -121,7 +121,7 @@ TEST_CASE("an exception that ends a rank's use of its world wakes the others") {
 TEST_CASE("a rank that is sent other sizes than it expects is told so, even unchecked") {
   const char* shared = std::getenv("CLEAVE_SHARED_MB");
   if (shared == nullptr || std::string(shared) != "0") return skip("needs CLEAVE_SHARED_MB=0");
-  constexpr index_t part = 15'360;        // floats of an eager part of a message
+  constexpr index_t part = 15'360;       // floats of an eager part of a message
   constexpr index_t long_one = 600'000;  // of which two ranks send three quarters first
   for (const index_t count : {index_t(10), part, index_t(60'000), long_one}) {
     for (const index_t more : {index_t(-1), index_t(1), count}) {
@@ -133,10 +133,10 @@ TEST_CASE("a rank that is sent other sizes than it expects is told so, even unch
           error_of([&] { gather_of(*world, count, rank == 1 ? count + more : count); });
       index_t first = std::min(count, part);
       if (count == long_one) first = world->size() == 2 ? count / 4 * 3 : count;
-      const std::string expected =
-          " sends " + (count >= part ? "at least " : std::string()) +
-          std::to_string(4 * first) + " bytes where rank 1 expects " +
-          std::to_string(4 * (count + more)) + " in all_gather of group 'world'";
+      const std::string expected = " sends " + (count >= part ? "at least " : std::string()) +
+                                   std::to_string(4 * first) + " bytes where rank 1 expects " +
+                                   std::to_string(4 * (count + more)) +
+                                   " in all_gather of group 'world'";
       // The other ranks complete the call, unless they learn of the error while they wait.
       if (rank == 1 || !text.empty()) CHECK(contains(text, expected));
       Processes::get().meet(30);

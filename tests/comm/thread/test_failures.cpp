@@ -15,8 +15,8 @@
 #include <cleave/comm/functional.hpp>
 #include <cleave/comm/run.hpp>
 
-#include "errors.hpp"
 #include "../failing_call.hpp"
+#include "errors.hpp"
 #include "outcomes.hpp"
 
 using namespace cleave;

@@ -94,9 +94,9 @@ TEST_CASE_TEMPLATE("rows are added where the indices say, others stay", T, std::
       CAPTURE(cols);
       const Shape values = shape({6, cols}), table = shape({9, cols});
       CHECK(misadded<std::int64_t, T>(Place::of(values), Place::of(shape({6})),
-                                          Place::of(table, {}, {}, first)) == 0);
+                                      Place::of(table, {}, {}, first)) == 0);
       CHECK(misadded<std::uint8_t, T>(Place::of(values, {1, 0}), Place::of(shape({6})),
-                                          Place::of(table, {}, {0, 4})) == 0);
+                                      Place::of(table, {}, {0, 4})) == 0);
     }
 }
 

@@ -30,8 +30,9 @@ void check_drawn(const F& f) {
     const Placed<T> out(Place::of(box.extents(), order, {0, 1, 2}, 3));
     map_indexed(On<Cuda>{}, f, box, global, out.write());
     HostArray<T> expected(box.extents().product());
-    map_indexed(On<Host>{}, f, box, global,
-                Strided<T>{expected.elements.get(), box.extents(), row_major_strides(box.extents())});
+    map_indexed(
+        On<Host>{}, f, box, global,
+        Strided<T>{expected.elements.get(), box.extents(), row_major_strides(box.extents())});
     CHECK(out.wrong(expected) == 0);
   }
 }

@@ -26,8 +26,8 @@ struct Product {
   std::int64_t m = 0, n = 0, k = 0, batches = 1;
   Operand a, b, d;
   cudaDataType scale{};
-  bool tf32 = false;     ///< operands lose the last 13 bits of their mantissas
-  bool split = false;    ///< k is halved, and the two sums are added in the type of D
+  bool tf32 = false;   ///< operands lose the last 13 bits of their mantissas
+  bool split = false;  ///< k is halved, and the two sums are added in the type of D
 
   /// Accumulates in the type `scale` says: float (also for half), double, or their complex types.
   void compute() const;

@@ -28,12 +28,12 @@ struct Shipment {
   std::vector<TransferCall> calls{};
   std::vector<std::vector<std::byte>> sent{};  ///< the input of each call, once departed
   std::shared_ptr<Latch> latch = std::make_shared<Latch>();  ///< opens when all calls are matched
-  Point departure{};                                      ///< where the calls' inputs are read
-  std::vector<Point> needs{};                             ///< departures of all matching operations
-  std::size_t unmatched = 0;                              ///< number of calls
-  bool withdrawn = false;                                 ///< will never depart
-  bool stalled = false;                                   ///< a matching rank has withdrawn
-  bool released = false;                                  ///< aborted: waits for no rank
+  Point departure{};                                         ///< where the calls' inputs are read
+  std::vector<Point> needs{};  ///< departures of all matching operations
+  std::size_t unmatched = 0;   ///< number of calls
+  bool withdrawn = false;      ///< will never depart
+  bool stalled = false;        ///< a matching rank has withdrawn
+  bool released = false;       ///< aborted: waits for no rank
 };
 
 /// Calls of several ranks that match.

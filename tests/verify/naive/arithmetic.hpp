@@ -16,8 +16,7 @@ inline Naive naive_of(ops::Mul) {
   return by_element([](const Elements& x) { return x[0] * x[1]; });
 }
 inline Naive naive_of(ops::Div) {
-  return by_element([](const Elements& x) { return x[0] / x[1]; },
-                    {Domain::any, Domain::positive});
+  return by_element([](const Elements& x) { return x[0] / x[1]; }, {Domain::any, Domain::positive});
 }
 inline Naive naive_of(ops::Maximum) {
   return by_element([](const Elements& x) { return re(x[0]) > re(x[1]) ? x[0] : x[1]; });

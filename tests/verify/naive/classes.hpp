@@ -35,16 +35,17 @@ Naive naive_of(ops::Softmax<D>) {
 }
 inline Naive naive_of(ops::CrossEntropy) {
   Naive naive{[](const Arrays& x) {
-    Numbers mean;
-    const index_t rows = x[0].shape[0];
-    for (index_t i = 0; i < rows; ++i) {
-      double sum = 0;
-      for (index_t j = 0; j < x[0].shape[1]; ++j) sum += std::exp(re(x[0].at({i, j})));
-      const double chosen = re(x[0].at({i, index_t(re(x[1].at({i})))}));
-      mean.values[0] += (std::log(sum) - chosen) / double(rows);
-    }
-    return mean;
-  }, {Domain::any, Domain::classes}};
+                Numbers mean;
+                const index_t rows = x[0].shape[0];
+                for (index_t i = 0; i < rows; ++i) {
+                  double sum = 0;
+                  for (index_t j = 0; j < x[0].shape[1]; ++j) sum += std::exp(re(x[0].at({i, j})));
+                  const double chosen = re(x[0].at({i, index_t(re(x[1].at({i})))}));
+                  mean.values[0] += (std::log(sum) - chosen) / double(rows);
+                }
+                return mean;
+              },
+              {Domain::any, Domain::classes}};
   naive.needs_elements = true;
   naive.extents = {{5, 4}, {1, 7}, {7, 5}};
   return naive;
@@ -57,10 +58,11 @@ Naive naive_of(ops::SoftmaxOfRows<D, Logarithm>) {
 template <class T>
 Naive naive_of(ops::OneHot<T>) {
   return {[](const Arrays& x) {
-    Numbers y({x[0].shape[0], 4});
-    for (index_t i = 0; i < y.shape[0]; ++i) y.at({i, index_t(re(x[0].at({i})))}) = 1;
-    return y;
-  }, {Domain::classes}};
+            Numbers y({x[0].shape[0], 4});
+            for (index_t i = 0; i < y.shape[0]; ++i) y.at({i, index_t(re(x[0].at({i})))}) = 1;
+            return y;
+          },
+          {Domain::classes}};
 }
 
 }  // namespace cleave::testing

@@ -34,8 +34,8 @@ Numbers naive_convolution(const Arrays& x, const Convolution<N>& how, index_t gr
   const Numbers &image = x[0], &filter = x[1];
   naive::Indices shape{image.shape[0], filter.shape[0]};
   for (std::size_t d = 0; d < std::size_t(N); ++d) {
-    const index_t last = image.shape[2 + d] + 2 * how.padding[d] -
-                         how.dilation[d] * (filter.shape[2 + d] - 1) - 1;
+    const index_t last =
+        image.shape[2 + d] + 2 * how.padding[d] - how.dilation[d] * (filter.shape[2 + d] - 1) - 1;
     shape.push_back(last / how.stride[d] + 1);
   }
   Numbers y(shape);
@@ -59,9 +59,7 @@ Numbers naive_convolution(const Arrays& x, const Convolution<N>& how, index_t gr
   return y;
 }
 inline Naive naive_of(ops::Conv<1, false>) {
-  Naive naive{[](const Arrays& x) {
-    return naive_convolution(x, ops::listing::of_rows, 1);
-  }};
+  Naive naive{[](const Arrays& x) { return naive_convolution(x, ops::listing::of_rows, 1); }};
   naive.letters = {"abc", "dbe", "d"};
   naive.extents = {{3, 4, 6, 5, 3}, {1, 2, 1, 3, 5}, {0, 3, 4, 2, 2}};
   return naive;

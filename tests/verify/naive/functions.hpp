@@ -16,9 +16,8 @@ inline Naive naive_of(ops::Abs) {
   return by_element([](const Elements& x) { return Number64(std::abs(x[0])); });
 }
 inline Naive naive_of(ops::Sign) {
-  return by_element([](const Elements& x) {
-    return x[0] == Number64(0) ? Number64(0) : x[0] / std::abs(x[0]);
-  });
+  return by_element(
+      [](const Elements& x) { return x[0] == Number64(0) ? Number64(0) : x[0] / std::abs(x[0]); });
 }
 inline Naive naive_of(ops::Conj) {
   return by_element([](const Elements& x) { return std::conj(x[0]); });
@@ -51,10 +50,12 @@ inline Naive naive_of(ops::OrOne) {
   return by_element([](const Elements& x) { return x[0] == Number64(0) ? Number64(1) : x[0]; });
 }
 inline Naive naive_of(ops::ProductOfOthers) {
-  return by_element([](const Elements& x) {
-    if (x[2] == Number64(0)) return x[1] / x[0];
-    return x[2] == Number64(1) && x[0] == Number64(0) ? x[1] : Number64(0);
-  }, {Domain::positive, Domain::any, Domain::classes});
+  return by_element(
+      [](const Elements& x) {
+        if (x[2] == Number64(0)) return x[1] / x[0];
+        return x[2] == Number64(1) && x[0] == Number64(0) ? x[1] : Number64(0);
+      },
+      {Domain::positive, Domain::any, Domain::classes});
 }
 
 }  // namespace cleave::testing

@@ -33,9 +33,8 @@ Naive naive_of(ops::IndexSelect<D>) {
     shape.insert(shape.end(), x[1].shape.begin(), x[1].shape.end());
     shape.insert(shape.end(), x[0].shape.begin() + D + 1, x[0].shape.end());
     Numbers y(shape);
-    each_indexed(x[1], shape, std::size_t(D), [&](const auto& whole, const auto& part) {
-      y.at(part) = x[0].at(whole);
-    });
+    each_indexed(x[1], shape, std::size_t(D),
+                 [&](const auto& whole, const auto& part) { y.at(part) = x[0].at(whole); });
     return y;
   };
   Naive naive{result, {Domain::any, Domain::classes}};
@@ -50,9 +49,8 @@ Naive naive_of(ops::IndexAdd<D>) {
     shape.insert(shape.end(), x[0].shape.begin() + D + std::ptrdiff_t(x[1].shape.size()),
                  x[0].shape.end());
     Numbers y(shape);
-    each_indexed(x[1], x[0].shape, std::size_t(D), [&](const auto& whole, const auto& part) {
-      y.at(whole) += x[0].at(part);
-    });
+    each_indexed(x[1], x[0].shape, std::size_t(D),
+                 [&](const auto& whole, const auto& part) { y.at(whole) += x[0].at(part); });
     return y;
   };
   return {result, {Domain::any, Domain::classes}};

@@ -44,8 +44,8 @@ inline Numbers naive_einsum(const std::string& text, const Arrays& x) {
   };
   Numbers y(at(result, extents, nullptr));
   for (const naive::Indices& index : naive::all_indices(extents))
-    y.at(at(result, index, nullptr)) += x[0].at(at(of[0], index, &x[0])) *
-                                        x[1].at(at(of[1], index, &x[1]));
+    y.at(at(result, index, nullptr)) +=
+        x[0].at(at(of[0], index, &x[0])) * x[1].at(at(of[1], index, &x[1]));
   return y;
 }
 template <class Text, bool Repeats>

@@ -134,8 +134,8 @@ Naive naive_of(ops::Squeeze<D>) {
 /// To extent 4.
 template <int D>
 Naive naive_of(ops::Expand<D>) {
-  Naive naive = naive_shapes::gathered(D, [](index_t) { return index_t(4); },
-                                       [](index_t, index_t) { return index_t(0); });
+  Naive naive = naive_shapes::gathered(
+      D, [](index_t) { return index_t(4); }, [](index_t, index_t) { return index_t(0); });
   naive.extents = {{1, 5}, {1, 2}, {1, 0}};
   return naive;
 }
@@ -143,10 +143,10 @@ Naive naive_of(ops::Expand<D>) {
 template <int D>
 Naive naive_of(ops::Slice<D>) {
   if (D == 1)
-    return naive_shapes::gathered(1, [](index_t n) { return (n - 1) / 2; },
-                                  [](index_t i, index_t) { return 1 + 2 * i; });
-  Naive naive = naive_shapes::gathered(0, [](index_t) { return index_t(2); },
-                                       [](index_t i, index_t) { return 1 + i; });
+    return naive_shapes::gathered(
+        1, [](index_t n) { return (n - 1) / 2; }, [](index_t i, index_t) { return 1 + 2 * i; });
+  Naive naive = naive_shapes::gathered(
+      0, [](index_t) { return index_t(2); }, [](index_t i, index_t) { return 1 + i; });
   naive.extents = {{3, 5}, {3, 1}, {3, 0}};
   return naive;
 }
@@ -165,13 +165,13 @@ Naive naive_of(ops::Select<D>) {
 /// Two elements before, one after.
 template <int D>
 Naive naive_of(ops::Embed<D>) {
-  return naive_shapes::gathered(D, [](index_t n) { return n + 3; },
-                                [](index_t i, index_t) { return i - 2; });
+  return naive_shapes::gathered(
+      D, [](index_t n) { return n + 3; }, [](index_t i, index_t) { return i - 2; });
 }
 template <int D, class T>
 Naive naive_of(ops::Pad<D, T>) {
-  return naive_shapes::gathered(D, [](index_t n) { return n + 3; },
-                                [](index_t i, index_t) { return i - 2; }, 0.5);
+  return naive_shapes::gathered(
+      D, [](index_t n) { return n + 3; }, [](index_t i, index_t) { return i - 2; }, 0.5);
 }
 /// The operands one after the other.
 template <int D, int N>
@@ -205,19 +205,19 @@ Naive naive_of(ops::Stack<D, N>) {
 /// Three times.
 template <int D>
 Naive naive_of(ops::Tile<D>) {
-  return naive_shapes::gathered(D, [](index_t n) { return 3 * n; },
-                                [](index_t i, index_t n) { return i % n; });
+  return naive_shapes::gathered(
+      D, [](index_t n) { return 3 * n; }, [](index_t i, index_t n) { return i % n; });
 }
 /// By -4.
 template <int D>
 Naive naive_of(ops::Roll<D>) {
-  return naive_shapes::gathered(D, [](index_t n) { return n; },
-                                [](index_t i, index_t n) { return (i + 4) % n; });
+  return naive_shapes::gathered(
+      D, [](index_t n) { return n; }, [](index_t i, index_t n) { return (i + 4) % n; });
 }
 template <int D>
 Naive naive_of(ops::Flip<D>) {
-  return naive_shapes::gathered(D, [](index_t n) { return n; },
-                                [](index_t i, index_t n) { return n - 1 - i; });
+  return naive_shapes::gathered(
+      D, [](index_t n) { return n; }, [](index_t i, index_t n) { return n - 1 - i; });
 }
 /// Upper: from the diagonal below the main one upwards; lower: from the one above it downwards.
 template <bool Upper>

@@ -10,10 +10,12 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+
 #include <cleave/grad/backward.hpp>
 #include <cleave/ops/list/entry.hpp>
 #include <cleave/rules/explain.hpp>
 #include <cleave/spmd/traced.hpp>
+
 #include "../naive/operation.hpp"
 
 #endif

@@ -1,4 +1,5 @@
 #include "../naive/activations.hpp"
+
 #include "../subject.hpp"
 #include "subjects.hpp"
 

@@ -1,4 +1,5 @@
 #include "../naive/arithmetic.hpp"
+
 #include "../subject.hpp"
 #include "subjects.hpp"
 

@@ -1,4 +1,5 @@
 #include "../naive/attention.hpp"
+
 #include "../subject.hpp"
 #include "subjects.hpp"
 

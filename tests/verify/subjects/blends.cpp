@@ -1,4 +1,5 @@
 #include "../naive/blends.hpp"
+
 #include "../subject.hpp"
 #include "subjects.hpp"
 

@@ -1,4 +1,5 @@
 #include "../naive/choices.hpp"
+
 #include "../subject.hpp"
 #include "subjects.hpp"
 

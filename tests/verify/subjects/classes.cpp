@@ -1,4 +1,5 @@
 #include "../naive/classes.hpp"
+
 #include "../subject.hpp"
 #include "subjects.hpp"
 

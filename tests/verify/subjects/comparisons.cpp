@@ -1,4 +1,5 @@
 #include "../naive/comparisons.hpp"
+
 #include "../subject.hpp"
 #include "subjects.hpp"
 

@@ -1,4 +1,5 @@
 #include "../naive/convolutions.hpp"
+
 #include "../subject.hpp"
 #include "subjects.hpp"
 

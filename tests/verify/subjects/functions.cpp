@@ -1,4 +1,5 @@
 #include "../naive/functions.hpp"
+
 #include "../subject.hpp"
 #include "subjects.hpp"
 

@@ -1,4 +1,5 @@
 #include "../naive/indices.hpp"
+
 #include "../subject.hpp"
 #include "subjects.hpp"
 

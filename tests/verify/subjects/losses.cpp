@@ -1,4 +1,5 @@
 #include "../naive/losses.hpp"
+
 #include "../subject.hpp"
 #include "subjects.hpp"
 

@@ -1,4 +1,5 @@
 #include "../naive/normalisation.hpp"
+
 #include "../subject.hpp"
 #include "subjects.hpp"
 

@@ -1,4 +1,5 @@
 #include "../naive/powers.hpp"
+
 #include "../subject.hpp"
 #include "subjects.hpp"
 

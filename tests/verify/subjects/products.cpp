@@ -1,4 +1,5 @@
 #include "../naive/products.hpp"
+
 #include "../subject.hpp"
 #include "subjects.hpp"
 

@@ -1,4 +1,5 @@
 #include "../naive/random.hpp"
+
 #include "../subject.hpp"
 #include "subjects.hpp"
 

@@ -1,4 +1,5 @@
 #include "../naive/reductions.hpp"
+
 #include "../subject.hpp"
 #include "subjects.hpp"
 

@@ -1,4 +1,5 @@
 #include "../naive/rounding.hpp"
+
 #include "../subject.hpp"
 #include "subjects.hpp"
 

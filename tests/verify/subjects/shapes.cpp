@@ -1,4 +1,5 @@
 #include "../naive/shapes.hpp"
+
 #include "../subject.hpp"
 #include "subjects.hpp"
 

@@ -1,4 +1,5 @@
 #include "../naive/trigonometry.hpp"
+
 #include "../subject.hpp"
 #include "subjects.hpp"
 

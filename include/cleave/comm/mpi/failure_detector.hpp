@@ -244,9 +244,9 @@ class MpiFailureDetector {
   /// Notes are short enough to be sent eagerly, whether or not the receiver listens.
   static constexpr std::size_t longest_text = 1000;
 
-  /// How long a rank may communicate without checking for a peer's failure: less than peers wait for
-  /// its withdrawal (MpiRequests::drain). Open MPI yields the core at each check, which, done at
-  /// every call of some milliseconds, costs several percent where processes share cores.
+  /// How long a rank may communicate without checking for a peer's failure: less than peers wait
+  /// for its withdrawal (MpiRequests::drain). Open MPI yields the core at each check, which, done
+  /// at every call of some milliseconds, costs several percent where processes share cores.
   static constexpr double seconds_between_looks = 0.1;
 
   bool is_unwinding() const noexcept { return std::uncaught_exceptions() > exceptions_at_birth_; }

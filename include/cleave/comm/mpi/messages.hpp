@@ -16,9 +16,9 @@
 
 namespace cleave::detail {
 
-/// Calls f with the transfers to higher ranks than this one, then with the others. Lists are ordered
-/// by rank; starting at the next rank keeps ranks from all contacting the same peer first. Transfers
-/// to the same peer keep their order.
+/// Calls f with the transfers to higher ranks than this one, then with the others. Lists are
+/// ordered by rank; starting at the next rank keeps ranks from all contacting the same peer first.
+/// Transfers to the same peer keep their order.
 template <class F>
 void for_each_from_next_rank(std::span<const Transfer> transfers, int rank, const F& f) {
   for (const Transfer& t : transfers)

@@ -272,7 +272,7 @@ class MpiRequests {
 
   MpiOpContext context_;
   std::unique_ptr<MpiWorkspace> work_;
-  std::size_t open_ = 0;      ///< requests that have not completed
+  std::size_t open_ = 0;       ///< requests that have not completed
   std::size_t forgotten_ = 0;  ///< requests removed from the lists
   bool entered_ = true;        ///< the failure detector counts this as receiving
 };

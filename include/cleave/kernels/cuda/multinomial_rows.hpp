@@ -16,9 +16,9 @@ namespace cleave::kernels {
 ///
 /// @cost copies the weights to the host, which waits for them, and the categories back
 template <class T>
-std::optional<std::string> multinomial_rows(On<Cuda>, const Strided<const T>& weights,
-                                            index_t row, const RandomState& state,
-                                            bool replacement, const Strided<index_t>& out) {
+std::optional<std::string> multinomial_rows(On<Cuda>, const Strided<const T>& weights, index_t row,
+                                            const RandomState& state, bool replacement,
+                                            const Strided<index_t>& out) {
   const Tensor<T, 2, Cuda> dense(to_array<2>(weights.extents));
   strided_copy(Cuda{}, ConstView{weights.data, dtype_of<T>(), weights.extents, weights.strides},
                dense.view());

@@ -145,8 +145,8 @@ void arg_reduce_dim(On<Host>, const Strided<const T>& in, int dim, index_t first
   loops.kept.each([&](index_t start) {
     for (index_t j0 = 0; j0 < row.extent; j0 += detail::arg_width) {
       const index_t m = std::min(detail::arg_width, row.extent - j0);
-      detail::arg_reduce_columns<Op>(in.data + start + j0 * row.stride, n, step, m, row.stride, best,
-                                     indices);
+      detail::arg_reduce_columns<Op>(in.data + start + j0 * row.stride, n, step, m, row.stride,
+                                     best, indices);
       for (index_t j = 0; j < m; ++j) *indices++ += first;
       if (values != nullptr) values = std::copy_n(best, m, values);
     }

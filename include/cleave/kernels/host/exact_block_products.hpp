@@ -74,9 +74,10 @@ template <int Bytes>
   using Vector = typename W::Doubles;
   using Mask = typename W::Mask;
   constexpr int vectors = 2;
-  const double first = 1.5 * power_of_two(exponent + 10), second = 1.5 * power_of_two(exponent - 43);
+  const double first = 1.5 * power_of_two(exponent + 10),
+               second = 1.5 * power_of_two(exponent - 43);
   Vector high[vectors], low[vectors] = {}, errors[vectors], rest[vectors] = {}, most{},
-      least = power_of_two(1023) - Vector{};
+                        least = power_of_two(1023) - Vector{};
   for (int q = 0; q < vectors; ++q) high[q] = first - Vector{}, errors[q] = second - Vector{};
   for (index_t i = 0; i < n; i += vectors * W::lanes) {
     CLEAVE_UNROLL

@@ -128,7 +128,8 @@ template <int Bytes>
   using Vector = typename W::Doubles;
   using Mask = typename W::Mask;
   constexpr int vectors = 4, lanes = W::lanes;
-  const double first = 1.5 * power_of_two(exponent + 10), second = 1.5 * power_of_two(exponent - 33);
+  const double first = 1.5 * power_of_two(exponent + 10),
+               second = 1.5 * power_of_two(exponent - 33);
   Vector high[vectors], low[vectors], most{};
   Mask left{};
   for (int q = 0; q < vectors; ++q) high[q] = first - Vector{}, low[q] = second - Vector{};
@@ -163,8 +164,7 @@ constexpr std::uint32_t least_beside(int highest) {
 /// @param highest  an estimate of the highest exponent (biased, as in a float); corrected
 /// @return whether nothing was rounded
 template <int Bytes>
-[[gnu::always_inline]] inline bool sum_block(const float* x, index_t n, int& highest,
-                                             double& sum) {
+[[gnu::always_inline]] inline bool sum_block(const float* x, index_t n, int& highest, double& sum) {
   using W = Wide<Bytes>;
   using Doubles = typename W::Doubles;
   using Ints = typename W::Ints;

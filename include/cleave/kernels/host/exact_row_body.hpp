@@ -155,10 +155,10 @@ CLEAVE_INLINE void ExactRows::add_special(const double* a, const double* b, inde
   for (index_t i = 0; i < n; ++i) {
     const double magnitude = __builtin_fabs(products[i]);
     if (magnitude >= detail::power_of_two(detail::least_product) &&
-        magnitude <= detail::power_of_two(1023)) continue;
+        magnitude <= detail::power_of_two(1023))
+      continue;
     products[i] = errors[i] = 0;
-    if (a[i] != 0 && b[i] != 0)
-      detail::put_product(format_, detail::PlainPut{words_}, a[i], b[i]);
+    if (a[i] != 0 && b[i] != 0) detail::put_product(format_, detail::PlainPut{words_}, a[i], b[i]);
     else if (magnitude != 0) detail::put_number(format_, detail::PlainPut{words_}, magnitude);
   }
 }

@@ -27,7 +27,8 @@ class ExactCell {
 
  public:
   ExactCell(ExactTerms terms, ExactWord* words)
-      : terms_(terms), real_(exact_format<T>(terms), words),
+      : terms_(terms),
+        real_(exact_format<T>(terms), words),
         imaginary_(exact_format<T>(terms),
                    exact_numbers<T>(terms) > 1 ? words + exact_format<T>(terms).words() : words) {}
 
@@ -177,9 +178,10 @@ template <class T, class... Y>
 void exact_parts(On<Host>, ExactTerms terms, unsigned mask, ExactWord* out,
                  const Strided<const T>& x, const Y&... y) {
   const index_t words = exact_words<T>(terms);
-  each_exact_sum<T>(terms, mask, [&](index_t i, const ExactWord* from) {
-    std::copy_n(from, words, out + i * words);
-  }, x, y...);
+  each_exact_sum<T>(
+      terms, mask,
+      [&](index_t i, const ExactWord* from) { std::copy_n(from, words, out + i * words); }, x,
+      y...);
 }
 
 /// Exact sums over the dimensions of the mask, with the epilogue applied, rounded.

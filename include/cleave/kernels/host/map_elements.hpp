@@ -104,8 +104,8 @@ class TileLoader {
 template <class F, class R, class... T>
 inline constexpr bool computes_rows = [] {
   if constexpr (requires { F::row_function; })
-    return std::is_same_v<decltype(F::row_function), const RowFunctionId> &&
-           has_row_functions<R> && sizeof...(T) == 1 && (std::is_same_v<T, R> && ...);
+    return std::is_same_v<decltype(F::row_function), const RowFunctionId> && has_row_functions<R> &&
+           sizeof...(T) == 1 && (std::is_same_v<T, R> && ...);
   else return false;
 }();
 

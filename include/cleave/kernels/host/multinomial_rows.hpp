@@ -80,9 +80,9 @@ void draw_without_replacement(const std::vector<double>& weights, index_t draws,
 ///                 weights and the state
 /// @return what is wrong with the first invalid row of weights; draws of such rows are not written
 template <class T>
-std::optional<std::string> multinomial_rows(On<Host>, const Strided<const T>& weights,
-                                            index_t row, const RandomState& state,
-                                            bool replacement, const Strided<index_t>& out) {
+std::optional<std::string> multinomial_rows(On<Host>, const Strided<const T>& weights, index_t row,
+                                            const RandomState& state, bool replacement,
+                                            const Strided<index_t>& out) {
   std::optional<std::string> wrong;
   const index_t categories = weights.extents[1], draws = out.extents[1];
   std::vector<double> of_row(static_cast<std::size_t>(categories));
@@ -97,10 +97,8 @@ std::optional<std::string> multinomial_rows(On<Host>, const Strided<const T>& we
     }
     index_t* const to = out.data + i * out.strides[0];
     const auto write = [&](index_t k, index_t category) { to[k * out.strides[1]] = category; };
-    if (replacement)
-      detail::draw_with_replacement(of_row, draws, (row + i) * draws, state, write);
-    else
-      detail::draw_without_replacement(of_row, draws, (row + i) * categories, state, write);
+    if (replacement) detail::draw_with_replacement(of_row, draws, (row + i) * draws, state, write);
+    else detail::draw_without_replacement(of_row, draws, (row + i) * categories, state, write);
   }
   return wrong;
 }

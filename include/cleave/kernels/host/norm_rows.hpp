@@ -107,8 +107,7 @@ void norm_rows(double epsilon, const Strided<T>& y, const Strided<const T>& x,
           const T* const in = from.data + in_offset;
           T* const out = y.data + out_offset;
           const auto by = detail::RowMeasure<T>::template of<Centers>(in, n, epsilon);
-          for (index_t i = 0; i < n; ++i)
-            out[i] = detail::weighted(by(in[i]), affine.data[i]...);
+          for (index_t i = 0; i < n; ++i) out[i] = detail::weighted(by(in[i]), affine.data[i]...);
         },
         from.strides, y.strides);
   };
@@ -141,8 +140,7 @@ void norm_slopes(double epsilon, const Strided<T>& dx, const Strided<const T>& g
           const T along = mean([&](index_t i) { return h(i) * by(in[i]); });
           T constant = T(0);
           if constexpr (Centers) constant = mean(h);
-          for (index_t i = 0; i < n; ++i)
-            out[i] = (h(i) - constant - by(in[i]) * along) * by.scale;
+          for (index_t i = 0; i < n; ++i) out[i] = (h(i) - constant - by(in[i]) * along) * by.scale;
         },
         from.strides, slopes.strides, dx.strides);
   };

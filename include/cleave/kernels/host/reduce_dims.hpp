@@ -136,8 +136,8 @@ void fold_rows(A* __restrict__ part, const T* const (&rows)[4], index_t n, index
   using F = Fold<Op>;
   const T *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
   const auto fold = [&](index_t j, index_t at) {
-    part[j] = F::combine(part[j], F::combine(F::combine(A(a[at]), A(b[at])),
-                                             F::combine(A(c[at]), A(d[at]))));
+    part[j] = F::combine(
+        part[j], F::combine(F::combine(A(a[at]), A(b[at])), F::combine(A(c[at]), A(d[at]))));
   };
   if (step == 1)
     for (index_t j = 0; j < n; ++j) fold(j, j);

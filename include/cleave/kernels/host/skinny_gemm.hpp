@@ -1,6 +1,7 @@
-// C = A · B where C is narrow (a few columns, many rows) or small (a few rows, a long sum): products
-// that read a large operand once and compute little with each element. A BLAS packs both operands
-// into panels first, which takes longer than the product; here the large operand is read in place.
+// C = A · B where C is narrow (a few columns, many rows) or small (a few rows, a long sum):
+// products that read a large operand once and compute little with each element. A BLAS packs both
+// operands into panels first, which takes longer than the product; here the large operand is read
+// in place.
 //
 // The micro-kernel is compiled for AVX2 and AVX-512, whatever the target of the program, and chosen
 // at run time. Without either instruction set, and for other shapes, this file does nothing.
@@ -85,12 +86,12 @@ template <class T, int Bytes>
   index_t i = 0;
   if (stride == cols)
     for (; i + rows + beyond <= a.rows; i += rows)
-      skinny_tile<T, Bytes, rows, true>(a.data + i * a.row_stride, a.row_stride, 1, b, Sizes::cols, a.cols,
-                                  c + i * stride, stride, false);
+      skinny_tile<T, Bytes, rows, true>(a.data + i * a.row_stride, a.row_stride, 1, b, Sizes::cols,
+                                        a.cols, c + i * stride, stride, false);
   for (; i < a.rows; i += rows) {
     const index_t first = std::min(i, a.rows - rows);  // the last tile may overlap
-    skinny_tile<T, Bytes, rows, true>(a.data + first * a.row_stride, a.row_stride, 1, b, Sizes::cols,
-                                a.cols, sums, Sizes::cols, false);
+    skinny_tile<T, Bytes, rows, true>(a.data + first * a.row_stride, a.row_stride, 1, b,
+                                      Sizes::cols, a.cols, sums, Sizes::cols, false);
     for (int r = 0; r < rows; ++r)
       for (index_t j = 0; j < cols; ++j) c[(first + r) * stride + j] = sums[r * Sizes::cols + j];
   }
@@ -106,7 +107,7 @@ template <class T, int Bytes>
   using Sizes = SkinnyTile<T, Bytes>;
   for (index_t j = 0; j + Sizes::cols <= b.cols; j += Sizes::cols, sums += Sizes::low * Sizes::cols)
     skinny_tile<T, Bytes, Sizes::low, false>(a, 1, step, b.data + j, b.row_stride, b.rows, sums,
-                                     Sizes::cols, more);
+                                             Sizes::cols, more);
 }
 
 template <class T>
@@ -120,19 +121,19 @@ template <class T>
   skinny_tall<T, 32>(a, b, c, stride, cols);
 }
 template <class T>
-[[gnu::target("avx512f")]] void skinny_low_512(const T* a, index_t step, const Matrix<const T>& b, T* sums,
-                                               bool more) {
+[[gnu::target("avx512f")]] void skinny_low_512(const T* a, index_t step, const Matrix<const T>& b,
+                                               T* sums, bool more) {
   skinny_low<T, 64>(a, step, b, sums, more);
 }
 template <class T>
-[[gnu::target("avx2,fma")]] void skinny_low_256(const T* a, index_t step, const Matrix<const T>& b, T* sums,
-                                                bool more) {
+[[gnu::target("avx2,fma")]] void skinny_low_256(const T* a, index_t step, const Matrix<const T>& b,
+                                                T* sums, bool more) {
   skinny_low<T, 32>(a, step, b, sums, more);
 }
 
 /// The vector size of the processor in bytes: 64, 32, or 0 if smaller.
 inline int skinny_vectors() {
-  static const int bytes = __builtin_cpu_supports("avx512f") ? 64
+  static const int bytes = __builtin_cpu_supports("avx512f")                                 ? 64
                            : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? 32
                                                                                              : 0;
   return bytes;
@@ -149,8 +150,7 @@ void narrow_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matri
       for (index_t i = 0; i < width; ++i)
         panel[std::size_t(p * width + i)] =
             i < cols ? b.data[p * b.row_stride + (j + i) * b.col_stride] : T(0);
-    if constexpr (Bytes == 64)
-      skinny_tall_512<T>(a, panel.get(), c.data + j, c.row_stride, cols);
+    if constexpr (Bytes == 64) skinny_tall_512<T>(a, panel.get(), c.data + j, c.row_stride, cols);
     else skinny_tall_256<T>(a, panel.get(), c.data + j, c.row_stride, cols);
   }
 }
@@ -162,8 +162,8 @@ void long_sum_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Mat
   constexpr index_t low = Sizes::low, width = Sizes::cols;
   const index_t whole = b.cols / width * width, rest = b.cols - whole;
   // as many rows of B as stay in the L2 cache while all rows of A are multiplied with them
-  const index_t depth = std::clamp<index_t>((index_t{128} << 10) / (b.cols * index_t(sizeof(T))),
-                                            16, 1024);
+  const index_t depth =
+      std::clamp<index_t>((index_t{128} << 10) / (b.cols * index_t(sizeof(T))), 16, 1024);
   const index_t tiles = (b.cols + width - 1) / width;
   const index_t passes = (a.rows + low - 1) / low;
   const std::unique_ptr<T[]> panel(new T[std::size_t(depth * low)]);
@@ -189,7 +189,8 @@ void long_sum_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Mat
       const index_t step = in_memory ? a.col_stride : low;
       T* to = sums.get() + pass * tiles * low * width;
       const Matrix<const T> in_place{block, np, whole, b.row_stride, 1};
-      const Matrix<const T> at_edge{edge.get(), rest == 0 ? 0 : np, rest == 0 ? 0 : width, width, 1};
+      const Matrix<const T> at_edge{edge.get(), rest == 0 ? 0 : np, rest == 0 ? 0 : width, width,
+                                    1};
       if constexpr (Bytes == 64) {
         skinny_low_512<T>(columns, step, in_place, to, p0 != 0);
         skinny_low_512<T>(columns, step, at_edge, to + whole * low, p0 != 0);

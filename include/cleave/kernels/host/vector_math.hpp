@@ -17,8 +17,20 @@ namespace cleave::kernels {
 
 /// A function that is applied to rows.
 enum class RowFunctionId {
-  exp, log, sqrt, tanh, sigmoid, erf, gelu, gelu_tanh, silu, sin, cos,
-  gelu_slope, gelu_tanh_slope, silu_slope,  // derivatives
+  exp,
+  log,
+  sqrt,
+  tanh,
+  sigmoid,
+  erf,
+  gelu,
+  gelu_tanh,
+  silu,
+  sin,
+  cos,
+  gelu_slope,
+  gelu_tanh_slope,
+  silu_slope,  // derivatives
 };
 
 #if defined(CLEAVE_HAS_LIBMVEC) && CLEAVE_HAS_LIBMVEC

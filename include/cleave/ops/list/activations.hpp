@@ -18,8 +18,8 @@ constexpr void each_activation(const Visit& visit) {
   visit(listed<Silu, WithFloat, One>("silu(x)", [](const auto& x) { return silu(x); }));
   visit(listed<Softplus, Real, One>("softplus(x)", [](const auto& x) { return softplus(x); }));
   visit(listed<Mish, Real, One>("mish(x)", [](const auto& x) { return mish(x); }));
-  visit(listed<LogSigmoid, Real, One>("logsigmoid(x)",
-                                      [](const auto& x) { return logsigmoid(x); }));
+  visit(
+      listed<LogSigmoid, Real, One>("logsigmoid(x)", [](const auto& x) { return logsigmoid(x); }));
   visit(listed<Softsign, Real, One>("softsign(x)", [](const auto& x) { return softsign(x); }));
   visit(listed<LeakyRelu, Real, One>("leaky_relu(x)", [](const auto& x) { return leaky_relu(x); }));
   visit(listed<Elu, Real, One>("elu(x)", [](const auto& x) { return elu(x); }));

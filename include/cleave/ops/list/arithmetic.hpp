@@ -19,10 +19,10 @@ constexpr void each_arithmetic(const Visit& visit) {
   visit(listed<Sub, All, Two>("a - b", [](const auto& a, const auto& b) { return a - b; }));
   visit(listed<Mul, All, Two>("a * b", [](const auto& a, const auto& b) { return a * b; }));
   visit(listed<Div, Numbers, Two>("a / b", [](const auto& a, const auto& b) { return a / b; }));
-  visit(listed<Maximum, Ordered, Two>(
-      "maximum(a, b)", [](const auto& a, const auto& b) { return maximum(a, b); }));
-  visit(listed<Minimum, Ordered, Two>(
-      "minimum(a, b)", [](const auto& a, const auto& b) { return minimum(a, b); }));
+  visit(listed<Maximum, Ordered, Two>("maximum(a, b)",
+                                      [](const auto& a, const auto& b) { return maximum(a, b); }));
+  visit(listed<Minimum, Ordered, Two>("minimum(a, b)",
+                                      [](const auto& a, const auto& b) { return minimum(a, b); }));
   visit(listed<ShareOfLarger, SameTypes<2, double, float>, Two>(
       "share_of_larger(a, b)", [](const auto& a, const auto& b) { return share_of_larger(a, b); },
       steps));

@@ -10,9 +10,10 @@ namespace cleave::ops::listing {
 template <class Visit>
 constexpr void each_choice(const Visit& visit) {
   using One = DimsOf<2>;
-  visit(listed<Where, TypeRows<Types<bool, double, double>, Types<bool, Complex, Complex>,
-                               Types<bool, Int, Int>>,
-               DimsOf<2, 2, 2>>(
+  visit(listed<
+        Where,
+        TypeRows<Types<bool, double, double>, Types<bool, Complex, Complex>, Types<bool, Int, Int>>,
+        DimsOf<2, 2, 2>>(
       "where(condition, a, b)",
       [](const auto& condition, const auto& a, const auto& b) { return where(condition, a, b); },
       "a condition is not a number"));

@@ -16,12 +16,12 @@ constexpr void each_comparison(const Visit& visit) {
   using All = SameTypes<2, double, Complex>;
   using Truth = SameTypes<2, double, bool>;
   using Fractions = SameTypes<1, double, Complex>;
-  visit(listed<Less, Ordered, Two>("a < b", [](const auto& a, const auto& b) { return a < b; },
-                                   truth));
+  visit(listed<Less, Ordered, Two>(
+      "a < b", [](const auto& a, const auto& b) { return a < b; }, truth));
   visit(listed<LessEqual, Ordered, Two>(
       "a <= b", [](const auto& a, const auto& b) { return a <= b; }, truth));
-  visit(listed<Greater, Ordered, Two>("a > b", [](const auto& a, const auto& b) { return a > b; },
-                                      truth));
+  visit(listed<Greater, Ordered, Two>(
+      "a > b", [](const auto& a, const auto& b) { return a > b; }, truth));
   visit(listed<GreaterEqual, Ordered, Two>(
       "a >= b", [](const auto& a, const auto& b) { return a >= b; }, truth));
   visit(listed<Equal, All, Two>(
@@ -38,8 +38,8 @@ constexpr void each_comparison(const Visit& visit) {
       "logical_not(x)", [](const auto& x) { return logical_not(x); }, truth));
   visit(listed<IsNan, Fractions, One>("isnan(x)", [](const auto& x) { return isnan(x); }, truth));
   visit(listed<IsInf, Fractions, One>("isinf(x)", [](const auto& x) { return isinf(x); }, truth));
-  visit(listed<IsFinite, Fractions, One>("isfinite(x)", [](const auto& x) { return isfinite(x); },
-                                         truth));
+  visit(listed<IsFinite, Fractions, One>(
+      "isfinite(x)", [](const auto& x) { return isfinite(x); }, truth));
 }
 
 }  // namespace cleave::ops::listing

@@ -43,7 +43,7 @@ struct Listed {
   using dims = Dims;
   static constexpr int operands = Operands;
 
-  const char* usage;     ///< the text of the call; after a ';', the case it shows
+  const char* usage;  ///< the text of the call; after a ';', the case it shows
   Call call;
   const char* constant;  ///< why some operands have no gradient; "" if all have one
   Op made{};             ///< for composites: the operation with the attributes of the call

@@ -17,10 +17,10 @@ constexpr void each_function(const Visit& visit) {
   visit(listed<Neg, All, One>("-x", [](const auto& x) { return -x; }));
   visit(listed<Square, Numbers, One>("square(x)", [](const auto& x) { return square(x); }));
   visit(listed<Abs, Numbers, One>("abs(x)", [](const auto& x) { return abs(x); }));
-  visit(listed<Sign, Numbers, One>("sign(x)", [](const auto& x) { return sign(x); },
-                                     "of real numbers constant between its jumps"));
-  visit(listed<Conj, SameTypes<1, Complex>, One>("conj(x)",
-                                                 [](const auto& x) { return conj(x); }));
+  visit(listed<Sign, Numbers, One>(
+      "sign(x)", [](const auto& x) { return sign(x); },
+      "of real numbers constant between its jumps"));
+  visit(listed<Conj, SameTypes<1, Complex>, One>("conj(x)", [](const auto& x) { return conj(x); }));
   visit(listed<Real, SameTypes<1, double, Complex>, One>("real(x)",
                                                          [](const auto& x) { return real(x); }));
   visit(listed<Relu, Ordered, One>("relu(x)", [](const auto& x) { return relu(x); }));

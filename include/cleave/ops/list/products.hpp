@@ -69,9 +69,8 @@ constexpr void each_product(const Visit& visit) {
       "einsum(\"aij,kja->ik\"_ein, x, w)",
       [](const auto& x, const auto& w) { return einsum("aij,kja->ik"_ein, x, w); }));
   visit(listed<Linear, SameTypes<3, double, float, Complex>, DimsOf<2, 2, 1>>(
-      "linear(x, weight, bias)", [](const auto& x, const auto& weight, const auto& bias) {
-        return linear(x, weight, bias);
-      }));
+      "linear(x, weight, bias)",
+      [](const auto& x, const auto& weight, const auto& bias) { return linear(x, weight, bias); }));
   visit(listed<Linear, SameTypes<3, double>, DimsOf<3, 2, 1>>(
       "linear(x, weight, bias); of sequences",
       [](const auto& x, const auto& weight, const auto& bias) { return linear(x, weight, bias); }));

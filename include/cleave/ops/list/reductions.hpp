@@ -15,8 +15,8 @@
 namespace cleave::ops {
 
 /// Parts that are not called on their own, since a value and its index form a pair.
-using Parts = PartsOf<ArgReduce<Max, 1>, ArgCandidates<Max, 1>, KeyOfPair<Max>, IndexOfKey,
-                      IndexOfBest<Max>>;
+using Parts =
+    PartsOf<ArgReduce<Max, 1>, ArgCandidates<Max, 1>, KeyOfPair<Max>, IndexOfKey, IndexOfBest<Max>>;
 using ExactPartsOf = PartsOf<ExactSum<1u>, ExactParts<kernels::ExactTerms::elements, 1u>,
                              ExactValue<kernels::ExactTerms::elements, double>,
                              ExactWhole<kernels::ExactTerms::elements, 1u>>;
@@ -32,8 +32,7 @@ constexpr void each_statistic(const Visit& visit) {
   using Every = SameTypes<1, double, float, Complex, Int, bool>;
   visit(listed<Var<2u>, SameTypes<1, double, float, Complex>, Two>(
       "var(x, dim<1>{})", [](const auto& x) { return var(x, dim<1>{}); }));
-  visit(listed<Var<3u>, SameTypes<1, double>, Two>("var(x)",
-                                                   [](const auto& x) { return var(x); }));
+  visit(listed<Var<3u>, SameTypes<1, double>, Two>("var(x)", [](const auto& x) { return var(x); }));
   visit(listed<Stddev<1u>, SameTypes<1, double, float, Complex>, Two>(
       "stddev(x, dim<0>{})", [](const auto& x) { return stddev(x, dim<0>{}); }));
   visit(listed<LogSumExp<2u>, SameTypes<1, double, float>, Two>(

@@ -43,8 +43,7 @@ constexpr void each_joint(const Visit& visit) {
       "cat(dim<0>{}, x, y, z); dimension 0 is made whole",
       [](const auto& x, const auto& y, const auto& z) { return cat(dim<0>{}, x, y, z); }));
   visit(listed<Stack<1, 2>, SameTypes<2, double, Int>, DimsOf<2, 2>>(
-      "stack(dim<1>{}, x, y)",
-      [](const auto& x, const auto& y) { return stack(dim<1>{}, x, y); }));
+      "stack(dim<1>{}, x, y)", [](const auto& x, const auto& y) { return stack(dim<1>{}, x, y); }));
   visit(listed<Tile<0>, SameTypes<1, double, Complex>, DimsOf<2>>(
       "tile(x, dim<0>{}, 3); dimension 0 is made whole",
       [](const auto& x) { return tile(x, dim<0>{}, 3); }, "", Tile<0>{{}, 3}));
