@@ -21,7 +21,7 @@ need() {
   root=
   if [ "$(id -u)" -ne 0 ]; then
     if ! command -v sudo >/dev/null 2>&1; then
-      echo "neither root nor sudo: going on without$missing" >&2
+      echo "neither root nor sudo: continuing without$missing" >&2
       return 0
     fi
     root=sudo

@@ -12,7 +12,7 @@ def has_torch(lines):
     try:
         import torch
     except ImportError:
-        print(f"torch is not installed for {sys.executable}: without {lines} "
+        print(f"torch is not installed for {sys.executable}: omitting {lines} "
               "(PYTHON=.. names another interpreter)", file=sys.stderr)
         return False
     print(f"torch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}", file=sys.stderr)

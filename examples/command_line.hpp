@@ -21,14 +21,14 @@ inline cleave::index_t positive(const std::string& option, const std::string& te
   char* end = nullptr;
   const long value = std::strtol(text.c_str(), &end, 10);
   if (text.empty() || *end != '\0' || value < 1)
-    throw UsageError(option + " is '" + text + "'; it takes an integer of at least 1");
+    throw UsageError(option + " is '" + text + "'; it must be an integer of at least 1");
   return value;
 }
 
 /// @throws UsageError unless `text` is yes or no
 inline bool truth(const std::string& option, const std::string& text) {
   if (text != "yes" && text != "no")
-    throw UsageError(option + " is '" + text + "'; it takes yes or no");
+    throw UsageError(option + " is '" + text + "'; it must be yes or no");
   return text == "yes";
 }
 
@@ -46,7 +46,7 @@ inline void set_mesh(MeshExtents& mesh, const std::string& text) {
     const std::size_t end = std::min(text.find(',', at), text.size());
     const std::string axis = text.substr(at, 3);
     if (axis != "dp=" && axis != "tp=")
-      throw UsageError("--mesh is '" + text + "'; it takes extents by name, as in dp=2,tp=2");
+      throw UsageError("--mesh is '" + text + "'; it must be extents by name, as in dp=2,tp=2");
     const std::string extent = text.substr(at + 3, end - at - 3);
     (axis == "dp=" ? mesh.dp : mesh.tp) = positive("--mesh", extent);
     at = end + 1;
@@ -69,7 +69,7 @@ void parse(int argc, char** argv, std::string_view flag, const Set& set) {
     std::string value;
     if (equals != word.npos) value = word.substr(equals + 1);
     else if (i + 1 < argc) value = argv[++i];
-    if (value.empty()) throw UsageError(option + " needs a value");
+    if (value.empty()) throw UsageError(option + " requires a value");
     set(option, value);
   }
 }

@@ -238,7 +238,7 @@ def main(compiler="g++"):
     }
     mpi = mpi_flags()
     if mpi is None:
-        print("no MPI with Boost.MPI: its lines are left out", file=sys.stderr)
+        print("MPI or Boost.MPI not found: omitting the lines with MPI", file=sys.stderr)
     else:
         variants["mpi"] = base + mpi, PROGRAM
         variants["mpi compiled"] = base + mpi + COMPILED, PROGRAM
@@ -268,7 +268,7 @@ def main(compiler="g++"):
 
     nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
     if not pathlib.Path(nvcc).exists():
-        return print("no nvcc: its lines are left out", file=sys.stderr)
+        return print("nvcc not found: omitting the lines of nvcc", file=sys.stderr)
     base = [nvcc, "-x", "cu", "-std=c++20", "-O0", "--expt-relaxed-constexpr", "--extended-lambda",
             "-arch=sm_80"]
     seconds, _ = rounds({

@@ -53,7 +53,7 @@ class Matmul {
     check(cublasLtMatmulAlgoGetHeuristic(handle_, product_, layout_, layout_, layout_, layout_,
                                          preference, 1, &best_, &found));
     check(cublasLtMatmulPreferenceDestroy(preference));
-    if (found == 0) throw cleave::Error("bare::Matmul", "cuBLASLt knows no algorithm");
+    if (found == 0) throw cleave::Error("bare::Matmul", "cuBLASLt found no algorithm");
   }
   Matmul(const Matmul&) = delete;  // owns handles
   Matmul& operator=(const Matmul&) = delete;

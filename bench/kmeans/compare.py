@@ -79,7 +79,8 @@ def main():
             print(f"scikit-learn {sklearn.__version__}", file=sys.stderr)
             points = numpy.load(data)
         except ImportError:
-            print("scikit-learn is not there: without kmeans.iteration.vs_sklearn", file=sys.stderr)
+            print("scikit-learn is not installed: omitting kmeans.iteration.vs_sklearn",
+                  file=sys.stderr)
         ones, twos, theirs = [], [], []
         for _ in range(RUNS):
             seconds, inertia = iteration_of_program(program, data, 1)

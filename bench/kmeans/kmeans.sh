@@ -9,7 +9,7 @@ python=build-bench/venv/bin/python
 if ! "$python" -c 'import numpy, sklearn' 2>/dev/null; then
   python3 -m venv build-bench/venv >&2 &&
     "$python" -m pip install --quiet scikit-learn numpy >&2 ||
-    echo "scikit-learn cannot be installed: without kmeans.iteration.vs_sklearn" >&2
+    echo "scikit-learn cannot be installed: omitting kmeans.iteration.vs_sklearn" >&2
 fi
 "$python" -c 'import numpy' 2>/dev/null || python=python3
 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \

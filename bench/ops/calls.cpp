@@ -49,7 +49,7 @@ void answer(World& world) {
   };
   for (std::string name; std::getline(std::cin, name);) {
     const auto call = calls.find(name);
-    if (call == calls.end()) throw Error("bench", "there is no call '" + name + "'");
+    if (call == calls.end()) throw Error("bench", "unknown call '" + name + "'");
     std::cout << bench::seconds_of(1, call->second) << std::endl;
   }
 }

@@ -59,7 +59,7 @@ def main():
         try:
             others[name] = load()
         except ImportError:
-            print(f"{name} is not installed for {sys.executable}: without call.NAME.vs_{name} "
+            print(f"{name} is not installed for {sys.executable}: omitting call.NAME.vs_{name} "
                   "(PYTHON=.. names another interpreter)", file=sys.stderr)
     if not others:
         return

@@ -152,8 +152,6 @@ void products(const char* name) {
   std::printf("ops.blocked_gemm.%s %.2f Gop/s\n", name, operations / median(ours));
 }
 
-}  // namespace
-
 /// Nanoseconds that `f` takes more than `g`: interleaved, median of the differences.
 template <class F, class G>
 void difference(const char* name, int repeats, double units, const F& f, const G& g) {
@@ -195,6 +193,8 @@ void call_paths(World& world) {
         return total;
       });
 }
+
+}  // namespace
 
 int main() {
   run_threads(1, overheads);

@@ -23,7 +23,7 @@ if git archive --output build-bench/before.tar "$before" include 2>/dev/null; th
   done | awk '{ print $1 / $2, $1, $2 }' | sort -n |
     awk 'NR == 8 { printf "dispatch.dtensor_add_one.vs_before %.2f ratio\n", $1 }'
 else
-  echo "the history lacks commit $before: without dispatch.dtensor_add_one.vs_before" >&2
+  echo "the history lacks commit $before: omitting dispatch.dtensor_add_one.vs_before" >&2
 fi
 
 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \

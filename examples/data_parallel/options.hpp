@@ -23,7 +23,8 @@ inline cleave::CommHook hook_named(const std::string& name) {
   if (name == "bf16") return cleave::Bf16Compress{};
   if (name == "power_sgd") return cleave::PowerSgd({.rank = 4});
   if (name == "top_k") return cleave::TopK(0.1);
-  throw UsageError("--hook is '" + name + "'; there are all_reduce, bf16, power_sgd, top_k");
+  throw UsageError("--hook: unknown hook '" + name +
+                   "'; it must be all_reduce, bf16, power_sgd or top_k");
 }
 
 /// @throws UsageError for an unknown option, or a value that the option does not accept
@@ -34,8 +35,8 @@ inline Options parse(int argc, char** argv) {
     else if (option == "--parts") options.parts = command_line::positive(option, value);
     else if (option == "--hook") options.hook = value;
     else if (option != "--ranks")  // read by cleave::run
-      throw UsageError("there is no option '" + option +
-                       "'; there are --hook NAME, --steps N, --parts N, --ranks N");
+      throw UsageError("unknown option '" + option +
+                       "'; the options are --hook NAME, --steps N, --parts N, --ranks N");
   });
   static_cast<void>(hook_named(options.hook));
   return options;

@@ -159,7 +159,7 @@ void cluster(World& world, Device device, const Input& input) {
       show("part_sums", part_sums);
       show("part_counts", part_counts);
       show("sums", sums);
-      std::printf("\nranks that have points[rows, columns]\n%s\n",
+      std::printf("\nranks that own points[rows, columns]\n%s\n",
                   visualize_sharding(points).c_str());
       std::printf("iteration         inertia  moved  received by rank 0\n");
     }

@@ -36,7 +36,7 @@ inline cleave::index_t whole(const std::string& text) {
 /// @throws UsageError unless `text` is an integer of at least 1
 inline cleave::index_t positive(const std::string& option, const std::string& text) {
   if (whole(text) == 0)
-    throw UsageError(option + " is '" + text + "'; it takes an integer of at least 1");
+    throw UsageError(option + " is '" + text + "'; it must be an integer of at least 1");
   return whole(text);
 }
 
@@ -62,10 +62,10 @@ inline void set(Options& options, const std::string& option, const std::string& 
     options.dp = whole(value.substr(0, by));
     options.tp = by == value.npos ? 0 : whole(value.substr(by + 1));
     if (options.dp == 0 || options.tp == 0)
-      throw UsageError("--mesh is '" + value + "'; it takes two integers, as in 2x2");
+      throw UsageError("--mesh is '" + value + "'; it must be two integers, as in 2x2");
   } else if (option != "--ranks" && option != "--device") {  // read by cleave::run
-    throw UsageError("there is no option '" + option +
-                     "'; there are --data FILE.npy, --labels FILE.npy, --k K, --mesh AxB, "
+    throw UsageError("unknown option '" + option +
+                     "'; the options are --data FILE.npy, --labels FILE.npy, --k K, --mesh AxB, "
                      "--ranks N, --iterations N, --time, --device NAME");
   }
 }
@@ -86,7 +86,7 @@ inline Options parse(int argc, char** argv) {
     if (equals != word.npos) value = word.substr(equals + 1);
     else if (i + 1 < argc) value = argv[++i];
     set(options, option, value);
-    if (value.empty()) throw UsageError(option + " needs a value");
+    if (value.empty()) throw UsageError(option + " requires a value");
   }
   if (options.labels.empty()) options.labels = labels_beside(options.data);
   return options;
@@ -104,7 +104,7 @@ inline std::array<cleave::index_t, 2> mesh_extents(const Options& options, cleav
   }
   if (a > ranks || b > ranks || a * b != ranks)
     throw UsageError("--mesh " + std::to_string(a) + "x" + std::to_string(b) +
-                     " does not have one place for each of " + std::to_string(ranks) + " ranks");
+                     " does not match the number of ranks, " + std::to_string(ranks));
   return {a, b};
 }
 

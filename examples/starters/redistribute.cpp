@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
     const Tensor<float, 2> whole = transposed.full_tensor();
 
     if (!prints) return;
-    std::printf("a\n%s\nblocks\n%s\ncolumns\n%s\nturned\n%s\n", visualize_sharding(a).c_str(),
+    std::printf("a\n%s\nblocks\n%s\ncolumns\n%s\ntransposed\n%s\n", visualize_sharding(a).c_str(),
                 visualize_sharding(blocks).c_str(), visualize_sharding(columns).c_str(),
                 visualize_sharding(transposed).c_str());
     std::printf(

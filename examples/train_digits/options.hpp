@@ -28,7 +28,7 @@ struct Options {
 /// @throws UsageError for an unknown model
 inline std::string model_of(const std::string& name) {
   if (name != "mlp" && name != "cnn")
-    throw UsageError("there is no model '" + name + "'; there are mlp and cnn");
+    throw UsageError("unknown model '" + name + "'; it must be mlp or cnn");
   return name;
 }
 
@@ -47,8 +47,8 @@ inline void set(Options& options, const std::string& option, const std::string& 
   else if (option == "--filters") options.filters = positive(option, value);
   else if (option != "--ranks")  // read by cleave::run
     throw UsageError(
-        "there is no option '" + option +
-        "'; there are --data DIRECTORY, --mesh dp=N,tp=N, --ranks N, --epochs N, "
+        "unknown option '" + option +
+        "'; the options are --data DIRECTORY, --mesh dp=N,tp=N, --ranks N, --epochs N, "
         "--batch N, --model mlp|cnn, --hidden N, --filters N, --checkpoints DIRECTORY, "
         "--curve FILE.svg, --losses FILE, --exact yes|no");
 }

@@ -129,7 +129,7 @@ void train(World& world, const digits::Options& options, const Mesh& mesh, const
   if (world.rank() == 0) {
     std::printf("%s%lld parameters\n", nn::describe(model).c_str(),
                 static_cast<long long>(nn::count(model)));
-    if (epoch > 0) std::printf("goes on from %s\n", latest.c_str());
+    if (epoch > 0) std::printf("resuming from %s\n", latest.c_str());
   }
 
   training::Curve curve;

@@ -46,10 +46,11 @@ inline void set(Options& options, const std::string& option, const std::string& 
   else if (option == "--layers") options.layers = positive(option, value);
   else if (option == "--sample") options.sample = positive(option, value);
   else if (option != "--ranks")  // read by cleave::run
-    throw UsageError("there is no option '" + option +
-                     "'; there are --text FILE, --resume DIRECTORY, --mesh dp=N,tp=N, --ranks N, "
-                     "--steps N, --every N, --save N, --batch N, --context N, --width N, "
-                     "--heads N, --layers N, --sample N, --curve FILE.svg, --sharded");
+    throw UsageError(
+        "unknown option '" + option +
+        "'; the options are --text FILE, --resume DIRECTORY, --mesh dp=N,tp=N, --ranks N, "
+        "--steps N, --every N, --save N, --batch N, --context N, --width N, "
+        "--heads N, --layers N, --sample N, --curve FILE.svg, --sharded");
 }
 
 /// @throws UsageError for an unknown option, and for values that do not fit each other

@@ -25,8 +25,8 @@ class Text {
     std::ifstream file(path, std::ios::binary);
     const std::string read{std::istreambuf_iterator<char>(file), {}};
     if (!file.is_open() || index_t(read.size()) <= least)
-      throw UsageError("--text " + path + ": a file with more than " + std::to_string(least) +
-                       " characters is needed; it has " + std::to_string(read.size()));
+      throw UsageError("--text requires a file of more than " + std::to_string(least) +
+                       " characters; '" + path + "' has " + std::to_string(read.size()));
     characters_ = read;
     std::sort(characters_.begin(), characters_.end());
     characters_.erase(std::unique(characters_.begin(), characters_.end()), characters_.end());

@@ -80,10 +80,10 @@ void train(World& world, const auto& model, const gpt::Text& text, const gpt::Op
   const std::string latest = options.resume.empty() ? "" : nn::latest_checkpoint(options.resume);
   if (!latest.empty()) step = std::stol(nn::note_of(nn::load_checkpoint(latest, state), "step"));
   if (world.rank() == 0) {
-    std::printf("%lld parameters, %lld characters of text, %lld different ones\n",
+    std::printf("%lld parameters, %lld characters of text, %lld distinct\n",
                 static_cast<long long>(nn::count(model)), static_cast<long long>(text.size()),
                 static_cast<long long>(text.vocabulary()));
-    if (!latest.empty()) std::printf("goes on from %s\n", latest.c_str());
+    if (!latest.empty()) std::printf("resuming from %s\n", latest.c_str());
   }
 
   training::Curve curve;

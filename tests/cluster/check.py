@@ -23,7 +23,7 @@ MARGIN = 6   # additional seconds that ranks on a loaded machine may take
 
 # sentence, hosts, ranks per host, ranks assigned round-robin, delay in ms, program, cases
 COLLECTIVES = "*every rank*,*exchange moves*,*order of the ranks*,*subgroup*,*all-gather puts*"
-FAILURES = "*within the time-out*,*after a failure*,*wakes the others*"
+FAILURES = "*misses the time-out*,*within the time-out*,*after a failure*,*wakes the others*"
 VALUES = (
     ("collectives between hosts with one rank each", 3, 1, False, 0, "comm", COLLECTIVES),
     ("collectives and failures between hosts with two ranks each", 2, 2, False, 0, "comm",

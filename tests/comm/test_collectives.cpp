@@ -11,7 +11,7 @@ TEST_CASE("a broadcast leaves the root's elements on every other rank, and the r
   on_ranks({1, 2, 3, 4, 7}, [](World& world) { broadcast_cases(world); });
 }
 
-TEST_CASE("a scatter gives every rank its piece, also none") {
+TEST_CASE("a scatter gives every rank its piece, also an empty one") {
   on_ranks({1, 2, 3, 4, 8}, [](World& world) { scatter_cases(world); });
 }
 
@@ -35,7 +35,7 @@ TEST_CASE("an exchange moves every box to where its receiver wants it") {
   on_ranks({1, 2, 3, 4, 8}, [](World& world) { exchange_cases(world); });
 }
 
-TEST_CASE("collectives that run together do what they do alone") {
+TEST_CASE("collectives that run together give the results of single ones") {
   on_ranks({1, 2, 3, 4, 7}, [](World& world) { together_cases(world); });
 }
 
@@ -47,7 +47,7 @@ TEST_CASE("subgroups are numbered as listed, nest, and do not disturb each other
   on_ranks({1, 2, 3, 4, 7}, [](World& world) { subgroup_cases(world); });
 }
 
-TEST_CASE("hundreds of collectives run behind each other, whatever is checked") {
+TEST_CASE("hundreds of collectives run one after the other, with checks on or off") {
   on_ranks({1, 2, 3, 4, 8}, [](World& world) {
     for (const CheckLevel level : {CheckLevel::off, CheckLevel::local, CheckLevel::collective}) {
       world.communicator().state().check = level;

@@ -32,7 +32,7 @@ TEST_CASE("one process stands for any rank of 16,384, and its groups") {
   }
 }
 
-TEST_CASE("nothing is read or written, also of sizes that no machine holds") {
+TEST_CASE("nothing is read or written, even for sizes larger than any memory") {
   const World world(dry_communicator(3, 16384));
   const CommTrace trace(world);
   const index_t huge = index_t(1) << 40;
@@ -58,7 +58,7 @@ TEST_CASE("nothing is read or written, also of sizes that no machine holds") {
   CHECK(trace.count() == 2);
 }
 
-TEST_CASE("what one rank can see to be wrong is an error in a dry run, too") {
+TEST_CASE("errors that one rank can detect are also errors in a dry run") {
   const auto world = dry_communicator(0, 4);
   Collective c = call(CollectiveKind::broadcast);
   c.root = 4;

@@ -149,7 +149,7 @@ TEST_CASE("the result may be one of the operands") {
   }
 }
 
-TEST_CASE("a reduction that its elements do not have is refused with the reason") {
+TEST_CASE("a reduction that the element type does not support is refused with the reason") {
   CHECK(
       refusal<std::int32_t>(ReduceOp::avg) ==
       "all_reduce: avg of int32 is not defined: an average requires a floating-point element type");

@@ -106,7 +106,7 @@ TEST_CASE("the number of ranks comes from --ranks, else CLEAVE_RANKS, else the c
   CHECK(ranks_with({"--ranks", "2"}) == 2);
 }
 
-TEST_CASE("a number of ranks that means nothing is one line and exit code 2") {
+TEST_CASE("an invalid number of ranks is reported in one line, with exit code 2") {
   const NotLaunched alone;
   const Setting unset("CLEAVE_RANKS", nullptr);
   const std::string use = "'; use an integer from 1 to 4096\n";
@@ -118,13 +118,13 @@ TEST_CASE("a number of ranks that means nothing is one line and exit code 2") {
     CHECK(ended.code == 2);
     CHECK(ended.err == "run: --ranks is '" + value + use);
   }
-  CHECK(run_with({"--ranks"}, nothing).err == "run: --ranks needs a value\n");
+  CHECK(run_with({"--ranks"}, nothing).err == "run: --ranks requires a value\n");
   CHECK(run_with({"--ranks"}, nothing).code == 2);
   const Setting bad("CLEAVE_RANKS", "many");
   CHECK(run_with({}, nothing).err == "run: CLEAVE_RANKS is 'many" + use);
 }
 
-TEST_CASE("settings in the environment that mean nothing are one line and exit code 2") {
+TEST_CASE("invalid settings in the environment are reported in one line, with exit code 2") {
   const NotLaunched alone;
   {
     const Setting bad("CLEAVE_CHECK", "everything");
@@ -137,7 +137,7 @@ TEST_CASE("settings in the environment that mean nothing are one line and exit c
         "run: CLEAVE_TIMEOUT is '-1'; use seconds > 0\n");
 }
 
-TEST_CASE("what f returns is the exit code: the first that is not 0") {
+TEST_CASE("the exit code is the first nonzero value that f returns") {
   const NotLaunched alone;
   CHECK(run_with({"--ranks", "3"}, [](World&) { return 0; }).code == 0);
   CHECK(run_with({"--ranks", "3"}, [](World& world) { return world.rank() * 7; }).code == 7);
@@ -173,7 +173,7 @@ TEST_CASE("a rank that leaves early is reported, and nothing hangs") {
         "rank 0: barrier: rank 1 left while rank 0 waits in barrier of group 'world' [rank 0]\n");
 }
 
-TEST_CASE("without MPI, a program that mpirun started several times says so") {
+TEST_CASE("without MPI, a program that mpirun started several times reports that") {
   const auto launched = [] {
     return capture({"--ranks", "1"}, [](int argc, char** argv) {
       return detail::run_threads_and_report(argc, argv, detail::RankFunction(nothing));
@@ -217,7 +217,7 @@ TEST_CASE("a World needs a communicator") {
   CHECK_THROWS_WITH_AS(World(nullptr), "World: the communicator is null", Error);
 }
 
-TEST_CASE("a world measures on request what communication costs, with one result for all ranks") {
+TEST_CASE("a world measures the cost of communication on request, the same for all ranks") {
   const auto agree = [](World& world) {
     const MachineCosts& costs = world.communicator().state().machine;
     const double mine[] = {costs.inside.latency_us, costs.inside.bytes_per_us,

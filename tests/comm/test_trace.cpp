@@ -71,7 +71,7 @@ TEST_CASE("a trace records kind, group, type and what each collective receives")
   });
 }
 
-TEST_CASE("an exchange receives what comes from others, not what stays") {
+TEST_CASE("an exchange counts data from other ranks as received, not a rank's own") {
   on_ranks({1, 2, 3}, [](World& world) {
     const int n = world.size(), rank = world.rank();
     const CommTrace trace(world);
@@ -98,7 +98,7 @@ TEST_CASE("traces may overlap, end in any order, and be cleared") {
   });
 }
 
-TEST_CASE("a trace adds up how long this rank was in collectives") {
+TEST_CASE("a trace adds up the time of this rank in collectives") {
   using Clock = std::chrono::steady_clock;
   on_ranks({1, 2, 4}, [](World& world) {
     CommTrace trace(world);
@@ -145,7 +145,7 @@ TEST_CASE("a trace prints as a table with equal calls in one line") {
         "    1  barrier     world      4  uint8                 0  barrier\n");
 }
 
-TEST_CASE("collectives are listed under the part of the program that they come from") {
+TEST_CASE("collectives are listed under the part of the program that calls them") {
   const auto world = dry_communicator(1, 4);
   const CommTrace trace(*world);
   all_reduce(*world, 1000);
@@ -209,7 +209,7 @@ TEST_CASE("modules are listed by their names, numbered ones by their numbers") {
   }
 }
 
-TEST_CASE("the innermost part that two places are in") {
+TEST_CASE("two places share the innermost part that contains both") {
   const auto common = [](const char* a, const char* b) {
     const std::string* path = detail::common_path(detail::kept_path(a), detail::kept_path(b));
     return path == nullptr ? std::string() : *path;
@@ -257,7 +257,7 @@ TEST_CASE("messages: one per sender, also of collectives that run in one round")
   CHECK(trace.received_messages() == 7);
 }
 
-TEST_CASE("a trace is bound to its place") {
+TEST_CASE("a trace can be neither copied nor moved") {
   CHECK(!std::is_copy_constructible_v<CommTrace>);
   CHECK(!std::is_move_constructible_v<CommTrace>);
   CHECK(!std::is_constructible_v<CommTrace, int>);

@@ -38,7 +38,7 @@ Box interval(index_t begin, index_t end) {
 
 }  // namespace
 
-TEST_CASE("with checks on, ranks that make different calls all hear of both, and can go on") {
+TEST_CASE("with checks on, different calls are errors on all ranks that show both") {
   on_ranks({2, 3, 4}, [](World& world) {
     Communicator& group = world.communicator();
     group.state().check = CheckLevel::collective;
@@ -91,7 +91,7 @@ TEST_CASE("with checks on, ranks that make different calls all hear of both, and
   });
 }
 
-TEST_CASE("a call that one rank can see to be wrong is refused on that rank") {
+TEST_CASE("an invalid call that one rank can detect is refused on that rank") {
   Tensor<float, 1> six({6}), two({2});
   const Box halves[] = {interval(0, 4), interval(4, 6)};
   const Box outside[] = {interval(0, 4), interval(4, 7)};
@@ -162,7 +162,7 @@ TEST_CASE("a call that one rank can see to be wrong is refused on that rank") {
   CHECK(refusal(c, 0, 2) == "exchange: the box [5] to [7] exceeds the destination [shapes [6]]");
 }
 
-TEST_CASE("a reduction that its elements do not have is refused on every rank, and nothing hangs") {
+TEST_CASE("a reduction that the element type does not support is refused on every rank") {
   on_ranks({1, 2, 4}, [](World& world) {
     Tensor<std::complex<float>, 1> values({4});
     values.fill_(1);
@@ -178,7 +178,7 @@ TEST_CASE("a reduction that its elements do not have is refused on every rank, a
   });
 }
 
-TEST_CASE("a list of ranks that makes no subgroup is refused") {
+TEST_CASE("an invalid list of ranks for a subgroup is refused") {
   on_ranks({2, 3}, [](World& world) {
     Communicator& group = world.communicator();
     const auto text = [&](std::vector<int> ranks) -> std::string {

@@ -128,7 +128,7 @@ struct cleave::sharding_rule<Odd> {
 auto rule = rule_of<Odd>;
 #endif
 
-#ifdef rule_with_another_number_of_operands  // says: cleave: the operation and its sharding_rule differ in their numbers of operands
+#ifdef rule_with_another_number_of_operands  // says: cleave: the call and the sharding_rule have different numbers of operands
 template <>
 struct cleave::sharding_rule<Odd> {
   static constexpr const char* factors = "ij,ij->ij";

@@ -55,7 +55,7 @@ void wrong(const Mesh& mesh) {
 }
 #endif
 
-#ifdef style_called_on_what_does_not_fit  // says: cleave: a style does not fit this module, which does not say how it is cut
+#ifdef style_called_on_what_does_not_fit  // says: cleave: a style does not fit this module, which does not declare how it is sharded
 void wrong(const Mesh& mesh) { RowwiseParallel{}(nn::layer_norm(8), Along{mesh, tp{}}); }
 #endif
 

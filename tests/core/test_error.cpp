@@ -15,7 +15,7 @@ TEST_CASE("an error without context is its operation and its message") {
   CHECK(error.context().rank == -1);
 }
 
-TEST_CASE("an error's text ends with what is known of shapes, placements, mesh and rank") {
+TEST_CASE("an error's text ends with the known shapes, placements, mesh and rank") {
   const Error all("matmul", "inner extents differ",
                   {.shapes = "[5, 6] and [7, 8]",
                    .placements = "(Shard(0), Replicate)",

@@ -84,7 +84,7 @@ TEST_CASE("a copy in the wrong direction or across the end of an allocation is r
   CHECK_CUDA(copy(array.data, values, 8, cudaMemcpyDefault));
 }
 
-TEST_CASE("a copy goes between devices; pinned memory that is gone by then is noticed") {
+TEST_CASE("a copy goes between devices; pinned memory freed before it runs is detected") {
   const Fresh fresh(2);
   const Array<int> on_first(std::vector<int>{4});
   CHECK_CUDA(cudaSetDevice(1));

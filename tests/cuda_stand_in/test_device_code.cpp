@@ -91,7 +91,7 @@ TEST_CASE_TEMPLATE("threads exchange values through shared memory across a barri
   }
 }
 
-TEST_CASE("a thread may come to barriers many times") {
+TEST_CASE("a thread may pass barriers many times") {
   const Fresh fresh;
   const Stream stream;
   for (const ThreadOrder order : orders) {
@@ -104,7 +104,7 @@ TEST_CASE("a thread may come to barriers many times") {
   }
 }
 
-TEST_CASE("threads that part at a barrier make the kernel fail") {
+TEST_CASE("a barrier that some threads skip makes the kernel fail") {
   const Fresh fresh;
   const Stream stream;
   const Array<int> array(std::vector<int>(8));
@@ -138,7 +138,7 @@ TEST_CASE("atomic operations combine the values of all threads") {
   CHECK(sum.read(stream) == std::vector{12.0f});
 }
 
-TEST_CASE("a launch keeps to the limits of the device") {
+TEST_CASE("a launch beyond the limits of the device is refused") {
   const Fresh fresh;
   const Stream stream;
   const Array<int> array(1);
@@ -159,7 +159,7 @@ TEST_CASE("a launch keeps to the limits of the device") {
   CHECK_ERROR(cudaGetLastError(), cudaSuccess);
 }
 
-TEST_CASE("a kernel's arguments are those of the launch, whatever becomes of the variables") {
+TEST_CASE("a kernel's arguments are copied at the launch") {
   const Fresh fresh;
   const Stream stream;
   const Array<int> array(std::vector<int>{0, 0, 0});

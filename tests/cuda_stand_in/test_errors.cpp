@@ -46,7 +46,7 @@ TEST_CASE("an operation's error appears when it runs, and stays with the device"
   CHECK(array.read(stream) == std::vector{1});
 }
 
-TEST_CASE("a query that is answered with not ready leaves that as the last error") {
+TEST_CASE("a query that returns not ready sets the last error") {
   const Fresh fresh;
   const Stream stream;
   const Event event;
@@ -60,7 +60,7 @@ TEST_CASE("a query that is answered with not ready leaves that as the last error
   CHECK_CUDA(cudaGetLastError());
 }
 
-TEST_CASE("devices that cannot reach each other refuse access, and tell where they are") {
+TEST_CASE("devices without peer access refuse it, and report their PCI bus ids") {
   const Fresh fresh(2);
   int can = -1;
   CHECK_CUDA(cudaDeviceCanAccessPeer(&can, 0, 1));
@@ -92,7 +92,7 @@ TEST_CASE("a device that has failed leaves the others alone") {
   reset();
 }
 
-TEST_CASE("without a device, every call says so") {
+TEST_CASE("without a device, every call returns that error") {
   const Fresh fresh;
   set_devices(0);
   int count = -1;

@@ -16,7 +16,7 @@ TEST_CASE("captured work runs with every launch, and not before") {
   CHECK(array.read(stream) == std::vector{6, 3});
 }
 
-TEST_CASE("events carry a capture to other streams, whose work a missing event leaves stale") {
+TEST_CASE("events carry a capture to other streams; without one, results are stale") {
   const Fresh fresh;
   for (const bool with_event : {true, false}) {
     const Stream stream, side;

@@ -44,7 +44,7 @@ bool says(const std::string& words, const char* what) {
 
 }  // namespace
 
-TEST_CASE("host code that reads or writes device memory stops the program with a sentence") {
+TEST_CASE("host code that reads or writes device memory stops the program with a message") {
   const Fresh fresh;
   const Array<int> array(std::vector<int>{1, 2});
   volatile int* values = array.data;
@@ -87,7 +87,7 @@ TEST_CASE("a kernel touches another device's memory only with access to it") {
   }
 }
 
-TEST_CASE("a kernel that follows a null pointer stops the program with a sentence") {
+TEST_CASE("a kernel that follows a null pointer stops the program with a message") {
   const Fresh fresh;
   const Stream stream;
   CHECK(says(last_words([&] {

@@ -69,7 +69,7 @@ struct Square {
 
 }  // namespace
 
-TEST_CASE("a chosen algorithm wants the alignment and the workspace it was chosen for") {
+TEST_CASE("a chosen algorithm requires the alignment and the workspace it was chosen for") {
   const Fresh fresh;
   Square s;
   auto result = s.chosen();
@@ -107,7 +107,7 @@ TEST_CASE("descriptors that do not fit together are refused") {
                                        sizeof(wide)) == CUBLAS_STATUS_INVALID_VALUE);
 }
 
-TEST_CASE("a product runs in the order of its stream, and fails on memory that is not there") {
+TEST_CASE("a product runs in the order of its stream, and fails on unallocated memory") {
   const Fresh fresh;
   {
     Square s;

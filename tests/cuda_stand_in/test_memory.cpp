@@ -34,7 +34,7 @@ TEST_CASE("fresh memory is poisoned, from either allocator") {
   CHECK_CUDA(cudaFreeAsync(data, stream));
 }
 
-TEST_CASE("what another stream writes before the allocation has happened there is lost") {
+TEST_CASE("writes of another stream before the allocation in stream order are lost") {
   const Fresh fresh;
   const Stream owner, other;
   const Event allocated;
@@ -52,7 +52,7 @@ TEST_CASE("what another stream writes before the allocation has happened there i
   }
 }
 
-TEST_CASE("a copy from memory that is freed in stream order before it makes the device fail") {
+TEST_CASE("a copy from memory freed earlier in stream order makes the device fail") {
   const Fresh fresh;
   const Stream owner, other;
   for (const bool with_event : {true, false}) {
@@ -82,7 +82,7 @@ TEST_CASE("a copy from memory that is freed in stream order before it makes the 
 }
 
 #if !defined(__SANITIZE_ADDRESS__)
-TEST_CASE("a kernel that reads freed memory reads poison, and one that writes there is found out") {
+TEST_CASE("a kernel that reads freed memory reads poison; a write to it is detected") {
   const Fresh fresh;
   const Stream owner, other;
   int* data = allocate_on(owner, 1);
@@ -94,7 +94,7 @@ TEST_CASE("a kernel that reads freed memory reads poison, and one that writes th
   CHECK(take_faults() == "device code wrote to freed memory of 4 bytes\n");
 }
 
-TEST_CASE("a write behind an allocation is found out") {
+TEST_CASE("a write past an allocation is detected") {
   const Fresh fresh;
   const Stream stream;
   {
@@ -121,7 +121,7 @@ TEST_CASE("cudaFree waits for the device") {
   CHECK(result.read(stream) == std::vector{8});
 }
 
-TEST_CASE("freeing twice, in the middle, or what was never allocated is refused") {
+TEST_CASE("freeing memory twice, from its middle, or without an allocation is refused") {
   const Fresh fresh;
   const Stream stream;
   int* data = allocate_on(stream, 2);
@@ -136,7 +136,7 @@ TEST_CASE("freeing twice, in the middle, or what was never allocated is refused"
   CHECK_CUDA(cudaFree(nullptr));
 }
 
-TEST_CASE("memory runs out with an error, and comes back when it is freed") {
+TEST_CASE("exhausted memory is an error, and freed memory is available again") {
   const Fresh fresh;
   const Stream stream;
   std::size_t free = 0, total = 0;
@@ -167,7 +167,7 @@ TEST_CASE("the pool of a device counts what is in use") {
   CHECK_CUDA(cudaFreeAsync(data, stream));
 }
 
-TEST_CASE("a pointer tells where it points to") {
+TEST_CASE("the attributes of a pointer describe the memory that it points to") {
   const Fresh fresh(2);
   CHECK_CUDA(cudaSetDevice(1));
   cudaPointerAttributes attributes;

@@ -149,7 +149,7 @@ TEST_CASE("eager order runs an operation when it is enqueued") {
   CHECK(result.read(consumer) == std::vector{42});
 }
 
-TEST_CASE("queries say that work is not ready, and polling comes to an end") {
+TEST_CASE("queries report that work is not ready, and polling ends") {
   const Fresh fresh;
   const Stream stream;
   const Event event;

@@ -50,7 +50,7 @@ TEST_CASE("a thread's current device is its own") {
   CHECK(devices == std::array{0, 1, 2, 3});
 }
 
-TEST_CASE("a stream runs what another thread's event puts before it") {
+TEST_CASE("a stream runs work that another thread's event orders before its own") {
   const Fresh fresh;
   const Stream producer, consumer;
   const Event event;
@@ -63,7 +63,7 @@ TEST_CASE("a stream runs what another thread's event puts before it") {
   CHECK(array.read(consumer) == std::vector{5});
 }
 
-TEST_CASE("an operation behind a latch runs once another thread has opened it, after its points") {
+TEST_CASE("an operation with a latch runs once another thread has opened it, after its points") {
   const Fresh fresh;
   for (const Order order : {Order::lazy, Order::eager}) {
     set_order(order);
@@ -88,7 +88,7 @@ TEST_CASE("an operation behind a latch runs once another thread has opened it, a
   }
 }
 
-TEST_CASE("a latch that nobody opens ends with an error that names the operation") {
+TEST_CASE("a latch that is never opened times out with an error that names the operation") {
   const Fresh fresh;
   const Stream stream;
   Machine& machine = Machine::get();
@@ -100,7 +100,7 @@ TEST_CASE("a latch that nobody opens ends with an error that names the operation
   }
   CHECK_ERROR(cudaStreamQuery(stream), cudaErrorNotReady);
   CHECK_ERROR(cudaStreamSynchronize(stream), cudaErrorLaunchTimeout);
-  CHECK(take_faults() == "nobody enqueues what this waits for: a collective of 4\n");
+  CHECK(take_faults() == "timed out waiting for work that was never enqueued: a collective of 4\n");
   machine.settings.timeout = std::chrono::seconds(60);
   reset();
 }

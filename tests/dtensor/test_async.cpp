@@ -37,7 +37,7 @@ TEST_CASE("asynchronous redistributions are waited for at first use, in any orde
   });
 }
 
-TEST_CASE("get gives the value as wait does") {
+TEST_CASE("get returns the value as wait does") {
   on_ranks({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, TestDevice{});
     const auto x = from_local(table<double>(4, 4), mesh, Replicate{}).redistribute(Shard<0>{});
@@ -79,7 +79,7 @@ TEST_CASE("work of the rank goes on while a redistribution waits for a peer") {
   });
 }
 
-TEST_CASE("what an asynchronous redistribution throws is thrown where it is waited for") {
+TEST_CASE("an exception of an asynchronous redistribution is thrown by the wait for it") {
   on_ranks({1}, [](World& world) {
     const auto failing = start_async(TestDevice{}, world.communicator(),
                                      []() -> int { throw Error("test", "the work failed"); });
@@ -114,7 +114,7 @@ TEST_CASE("an rvalue gives its storage to the result of an all-reduce, an lvalue
   });
 }
 
-TEST_CASE("storage that somebody else holds is never reused") {
+TEST_CASE("storage that has another owner is never reused") {
   on_ranks({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, TestDevice{});
     const auto mine = table<double>(3, 3);
@@ -129,7 +129,7 @@ TEST_CASE("storage that somebody else holds is never reused") {
   });
 }
 
-TEST_CASE("a buffer that was adopted is never written to, whoever owns it") {
+TEST_CASE("an adopted buffer is never written to, whatever its owner") {
   on_ranks({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, TestDevice{});
     const auto buffer = table<double>(3, 3);
@@ -142,7 +142,7 @@ TEST_CASE("a buffer that was adopted is never written to, whoever owns it") {
   });
 }
 
-TEST_CASE("rows that are one and the same are reduced once") {
+TEST_CASE("rows that share memory are reduced once") {
   on_ranks({2, 3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     auto row = table<double>(1, 256);

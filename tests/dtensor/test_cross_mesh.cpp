@@ -89,7 +89,7 @@ void check_all(const MeshState& from_mesh, const MeshState& to_mesh, const Indic
 
 }  // namespace
 
-TEST_CASE("between meshes of other extents, orders and subsets every rank gets what it owns") {
+TEST_CASE("between meshes of other extents, orders and subsets every rank gets its part") {
   on_ranks({4}, [](World& world) {
     const auto square = init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{});
     const auto line = init_device_mesh<row>(world, {4}, TestDevice{});

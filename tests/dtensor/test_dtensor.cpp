@@ -84,7 +84,7 @@ void all_round_trips(World& world, index_t rows, index_t columns) {
 
 }  // namespace
 
-TEST_CASE("what is distributed, moved and gathered is the array that it was") {
+TEST_CASE("distributing, redistributing and gathering an array gives it back") {
   on_ranks({1, 2, 3, 4, 5, 6, 7, 8}, [](World& world) {
     all_round_trips<float>(world, 5, 6);
     all_round_trips<double>(world, 3, 0);
@@ -110,7 +110,7 @@ TEST_CASE("two axes place a tensor together") {
   });
 }
 
-TEST_CASE("a redistribution to the same placements is the tensor itself, of an rvalue a value") {
+TEST_CASE("redistributing to the same placements returns the tensor itself, an rvalue by value") {
   on_ranks({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, TestDevice{});
     auto x = zeros<float>({4, 4}, mesh, Shard<0>{});
@@ -128,7 +128,7 @@ TEST_CASE("a redistribution to the same placements is the tensor itself, of an r
   });
 }
 
-TEST_CASE("factories make the part of every rank") {
+TEST_CASE("factories create the part of every rank") {
   on_ranks({1, 3, 4}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto check = [&](const auto& x, double value) {
@@ -187,7 +187,7 @@ TEST_CASE("parts that do not follow the chunk rule are refused on every rank") {
   });
 }
 
-TEST_CASE("ranks that pass parts of different arrays are told so, all of them") {
+TEST_CASE("parts of different arrays are an error on all ranks") {
   on_ranks({3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {3}, TestDevice{});
     const bool odd_one = world.rank() == 1;
@@ -292,9 +292,9 @@ TEST_CASE("item is the only element, on every rank and under every placement") {
     const auto there = full<float>({1}, 2.0f, first, Shard<0>{});
     if (world.rank() == 0) CHECK(there.item() == 2.0f);
     else
-      CHECK(error_of([&] { there.item(); })
-                .starts_with(
-                    "item: this rank is outside of the mesh and holds no element [shapes [1]"));
+      CHECK(error_of([&] {
+              there.item();
+            }).starts_with("item: this rank is outside the mesh and holds no element [shapes [1]"));
   });
 }
 
@@ -323,7 +323,7 @@ TEST_CASE("the global shape may follow the placements, on meshes of one to four 
   });
 }
 
-TEST_CASE("the type of a tensor is told as people write it") {
+TEST_CASE("the type of a tensor prints as in source code") {
   on_ranks({4}, [](World& world) {
     const auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{});
     CHECK(to_string(zeros<float>({1797, 64}, mesh, Shard<0>{}, Shard<1>{})) ==

@@ -105,7 +105,7 @@ TEST_CASE("no counter is used twice: the bits of all elements of all draws diffe
 
 TEST_SUITE_BEGIN("threads only");
 
-TEST_CASE("what cannot be drawn is an error") {
+TEST_CASE("invalid parameters of distributions are an error") {
   RandomState state;
   CHECK(contains(error_of([&] { randint<std::int32_t>(3, 3, {2}, state); }),
                  "randint: no number lies in [3, 3)"));

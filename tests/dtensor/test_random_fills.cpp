@@ -187,7 +187,7 @@ TEST_CASE("initial values have the deviations of their inputs and outputs") {
                     [&](double x) { return x >= -bound && x < bound; }));
 }
 
-TEST_CASE("what cannot be filled is an error") {
+TEST_CASE("invalid arguments of in-place draws are an error") {
   RandomState state;
   const Tensor<float, 2> x({2, 3});
   CHECK(contains(error_of([&] { uniform_(x, state, 2, 2); }), "uniform: no number lies in [2"));
@@ -199,9 +199,10 @@ TEST_CASE("what cannot be filled is an error") {
                  "almost never falls into [50.000000, 60.000000]"));
   CHECK(contains(error_of([&] { bernoulli_(x, state, 2); }), "the probability is 2"));
   CHECK(contains(error_of([&] { permutation(-1, state); }), "negative"));
-  CHECK(contains(error_of([&] { multinomial(x, 4, state); }), "more draws than categories"));
+  CHECK(contains(error_of([&] { multinomial(x, 4, state); }),
+                 "multinomial: cannot draw 4 of 3 categories without replacement"));
   CHECK(contains(error_of([&] { multinomial(x, -1, state, true); }),
-                 "multinomial: the number of draws is negative"));
+                 "multinomial: the number of draws must not be negative: -1"));
   CHECK(state == RandomState{0, 0});
   x.fill_(0);
   x(0, 1) = x(0, 2) = x(1, 0) = 1;

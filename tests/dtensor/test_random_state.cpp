@@ -29,7 +29,7 @@ TEST_CASE("a saved state draws the same again, on other ranks too") {
   });
 }
 
-TEST_CASE("ranks whose state differs are named where calls are compared") {
+TEST_CASE("ranks whose state differs are named when checks are on") {
   on_ranks({2, 4}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()});
     manual_seed(world, world.rank() == 1 ? 6 : 5);
@@ -47,7 +47,7 @@ TEST_CASE("ranks whose state differs are named where calls are compared") {
   });
 }
 
-TEST_CASE("ranks that have drawn alone go on from the first one's state") {
+TEST_CASE("ranks that have drawn alone continue from the first rank's state") {
   on_ranks({3, 4}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()});
     manual_seed(world, 5);

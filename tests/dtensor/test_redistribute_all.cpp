@@ -36,7 +36,7 @@ TEST_CASE("tensors of any type and shape are redistributed together") {
   });
 }
 
-TEST_CASE("steps over different axes and of different number are carried out all the same") {
+TEST_CASE("tensors may take different numbers of steps, over different axes") {
   on_ranks({4, 6}, [](World& world) {
     const auto mesh = init_device_mesh<dp, tp>(world, {2, world.size() / 2}, TestDevice{});
     const auto a = from_local(table<float>(9, 5), mesh, Partial<Sum>{}, Partial<Max>{});

@@ -73,7 +73,7 @@ TEST_CASE("inside of a region, arrays are drawn where no replicas would differ")
     const auto over_dp = gathered(mesh.group(dp{}), x.local()(0));
     for (const double other : over_dp) CHECK(other == over_dp[0]);
     CHECK(contains(error_of([&] { rand<double>({12}, mesh, Shard<0>{}, Replicate{}); }),
-                   "inside of this distribute_region the ranks along axis 'tp' may draw different "
+                   "inside this distribute_region the ranks along axis 'tp' may draw different "
                    "numbers, but the array is not sharded over it"));
     world.communicator().state().check = CheckLevel::collective;
     static_cast<void>(rand<double>({12}, mesh, Shard<0>{}, Shard<0>{}));
@@ -84,7 +84,7 @@ TEST_CASE("inside of a region, arrays are drawn where no replicas would differ")
   });
 }
 
-TEST_CASE("an offset based region draws on any mesh what its state gives on one rank") {
+TEST_CASE("an offset-based region draws the numbers of one rank on any mesh") {
   on_ranks({2, 4}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()});
     manual_seed(world, 5);
@@ -104,7 +104,7 @@ TEST_CASE("an offset based region draws on any mesh what its state gives on one 
   });
 }
 
-TEST_CASE("a tracker of a part of a mesh tells its ranks apart") {
+TEST_CASE("a tracker of a part of a mesh draws differently on each of its ranks") {
   on_ranks({4, 8}, [](World& world) {
     const auto mesh = init_device_mesh<dp, tp>(world, {world.size() / 2, 2});
     const auto line = mesh[tp{}];

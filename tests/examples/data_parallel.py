@@ -49,8 +49,8 @@ def main(program, mpiexec=None):
                     and losses[-1] < 1.5 * expected[-1] + 0.001
                     and received_by(done) < 0.6 * received_by(two), done.stdout)
     check_refusals(cases, program, [
-        (["--hook", "no"], "--hook is 'no'; there are all_reduce"),
-        (["--color", "1"], "there is no option '--color'"),
+        (["--hook", "no"], "--hook: unknown hook 'no'; it must be all_reduce"),
+        (["--color", "1"], "unknown option '--color'"),
     ])
     return cases.finish()
 

@@ -131,29 +131,29 @@ def check_refusals(cases, program, data, mpiexec):
         complex_points = pathlib.Path(scratch) / "complex.npy"
         complex_points.write_bytes(npy("<c8", False, (1, 2), bytes(16)))
         refusals = [
-            (["--speed", "9"], "kmeans: there is no option '--speed'; there are --data FILE.npy, "
+            (["--speed", "9"], "kmeans: unknown option '--speed'; the options are --data FILE.npy, "
              "--labels FILE.npy, --k K, --mesh AxB, --ranks N, --iterations N"),
-            (["more"], "kmeans: there is no option 'more'; there are --data"),
-            (["--data"], "kmeans: --data needs a value"),
+            (["more"], "kmeans: unknown option 'more'; the options are --data"),
+            (["--data"], "kmeans: --data requires a value"),
             (["--data", "/nowhere.npy"],
              "kmeans: load_npy: '/nowhere.npy' cannot be opened: No such file or directory"),
             (["--data", labels], f"kmeans: load_npy: '{labels}' has 1 dimensions [1797], not 2"),
             (["--data", complex_points], f"kmeans: load_npy: '{complex_points}' has elements of type "
              "complex64, which cannot be converted to float64"),
-            (["--data", short], f"kmeans: load_npy: '{short}' is truncated: 872 of 460032 bytes of "
-             "its elements are there"),
+            (["--data", short], f"kmeans: load_npy: '{short}' is truncated: it has 872 of the "
+             "460032 bytes of its elements"),
             (["--labels", "/nowhere.npy"],
              "kmeans: load_npy: '/nowhere.npy' cannot be opened: No such file or directory"),
-            (["--k", "0"], "kmeans: --k is '0'; it takes an integer of at least 1"),
-            (["--k", "-3"], "kmeans: --k is '-3'; it takes an integer of at least 1"),
-            (["--k", "ten"], "kmeans: --k is 'ten'; it takes an integer of at least 1"),
+            (["--k", "0"], "kmeans: --k is '0'; it must be an integer of at least 1"),
+            (["--k", "-3"], "kmeans: --k is '-3'; it must be an integer of at least 1"),
+            (["--k", "ten"], "kmeans: --k is 'ten'; it must be an integer of at least 1"),
             (["--k", "1798"], f"kmeans: --k 1798 is more than the 1797 points of {data}"),
-            *((["--mesh", mesh], f"kmeans: --mesh is '{mesh}'; it takes two integers, as in 2x2")
+            *((["--mesh", mesh], f"kmeans: --mesh is '{mesh}'; it must be two integers, as in 2x2")
               for mesh in ("4", "2x", "x2", "0x4", "2x2x1", "-2x-2")),
             (["--mesh", "2x3"],
-             "kmeans: --mesh 2x3 does not have one place for each of 4 ranks"),
+             "kmeans: --mesh 2x3 does not match the number of ranks, 4"),
             (["--iterations", "0"],
-             "kmeans: --iterations is '0'; it takes an integer of at least 1"),
+             "kmeans: --iterations is '0'; it must be an integer of at least 1"),
         ]
         for options, message in refusals:
             done = run([program, "--data", data, "--ranks", 4, *options])

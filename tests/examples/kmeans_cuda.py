@@ -13,7 +13,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from kmeans import Cases, check_numbers, run
 
-NONE = "a CUDA device is required, but there is none"
+NONE = "a CUDA device is required, but none is available"
 
 
 def check_stand_in(cases, program, data):

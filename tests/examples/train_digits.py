@@ -47,7 +47,7 @@ def main(program, data, mpiexec=None):
     for epoch in (20, 30, 40):
         shutil.rmtree(scratch / f"epoch-{epoch}", ignore_errors=True)
     again = run(program, "--data", data, "--ranks", 3, "--checkpoints", scratch)
-    cases.check("three ranks go on where four have stopped", "goes on from" in again.stdout
+    cases.check("three ranks go on where four have stopped", "resuming from" in again.stdout
                 and alike(epochs_of(again), expected[10:]), again.stdout)
     shutil.rmtree(scratch)
     filters = ["--data", data, "--model", "cnn", "--epochs", 20]
@@ -59,12 +59,12 @@ def main(program, data, mpiexec=None):
     cases.check("threads, dp=2,tp=2: its losses of one rank", alike(epochs_of(done), expected),
                 done.stdout)
     check_refusals(cases, program, [
-        (["--mesh", "2x2"], "takes extents by name"),
-        (["--epochs", "no"], "takes an integer"),
-        (["--model", "rnn"], "there is no model 'rnn'"),
-        (["--exact", "maybe"], "--exact is 'maybe'; it takes yes or no"),
+        (["--mesh", "2x2"], "must be extents by name"),
+        (["--epochs", "no"], "must be an integer"),
+        (["--model", "rnn"], "unknown model 'rnn'"),
+        (["--exact", "maybe"], "--exact is 'maybe'; it must be yes or no"),
         (["--exact", "yes", "--model", "cnn"], "--exact yes is for --model mlp"),
-        (["--color", "1"], "there is no option '--color'"),
+        (["--color", "1"], "unknown option '--color'"),
     ])
     return cases.finish()
 

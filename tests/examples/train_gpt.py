@@ -75,7 +75,7 @@ def main(program, mpiexec=None):
         shutil.rmtree(scratch / f"shards/step-{number}", ignore_errors=True)
     again = run(program, *words, "--ranks", 2, "--mesh", "dp=2", "--sharded", "--resume",
                 scratch / "shards")
-    cases.check("sharded over another mesh it goes on from step 20", "goes on from" in again.stdout
+    cases.check("sharded over another mesh it goes on from step 20", "resuming from" in again.stdout
                 and alike(losses_of(again), expected[2:]), again.stdout)
     several = [mpiexec, "-n", 2, program] if mpiexec else [program, "--ranks", 2]
     first = run(*several, *words, "--mesh", "dp=2", "--resume", scratch / "saved")
@@ -83,16 +83,16 @@ def main(program, mpiexec=None):
     shutil.rmtree(scratch / "saved/step-60", ignore_errors=True)
     shutil.rmtree(scratch / "saved/step-40", ignore_errors=True)
     again = run(program, *words, "--ranks", 2, "--mesh", "tp=2", "--resume", scratch / "saved")
-    cases.check("another mesh goes on from step 20", "goes on from" in again.stdout
+    cases.check("another mesh goes on from step 20", "resuming from" in again.stdout
                 and alike(losses_of(again), expected[2:]), again.stdout)
     shutil.rmtree(scratch)
     check_refusals(cases, program, [
-        (["--mesh", "2x2"], "takes extents by name"),
+        (["--mesh", "2x2"], "must be extents by name"),
         (["--heads", "3"], "--width 64 is not a multiple of --heads 3"),
         (["--mesh", "tp=3"], "--heads 4 is not a multiple of tp=3"),
-        (["--text", scratch], "a file with more than 64 characters is needed"),
+        (["--text", scratch], "--text requires a file of more than 64 characters"),
         (["--curve", scratch / "none/loss.svg"], "loss.svg cannot be written"),
-        (["--color", "1"], "there is no option '--color'"),
+        (["--color", "1"], "unknown option '--color'"),
     ])
     return cases.finish()
 

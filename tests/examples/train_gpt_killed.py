@@ -27,7 +27,7 @@ STEPS, SAVE = 60, 4
 SMALL = ["--steps", STEPS, "--every", 1, "--save", SAVE, "--batch", 4, "--context", 32,
          "--width", 32, "--sample", 1, "--mesh", "dp=2"]
 LINE = re.compile(r"^step +(\d+)  loss (\d+\.\d{4})", re.MULTILINE)
-BEGAN = re.compile(r"^goes on from .*/step-(\d+)\n", re.MULTILINE)
+BEGAN = re.compile(r"^resuming from .*/step-(\d+)\n", re.MULTILINE)
 
 
 class Program:

@@ -44,7 +44,7 @@ TEST_CASE("gradients are added up until they are dropped") {
   CHECK(!has_grad(x));
 }
 
-TEST_CASE("what was repeated receives the sum over its repetitions") {
+TEST_CASE("a repeated operand receives the sum over its repetitions") {
   const auto row = requires_grad(noise<1>({4}, 1));
   const auto column = requires_grad(noise<2>({3, 1}, 2));
   const auto table = noise<2>({3, 4}, 3);
@@ -70,7 +70,7 @@ TEST_CASE("a value other than a number takes its gradient as an argument") {
                  "backward: the gradient and the value have different extents"));
 }
 
-TEST_CASE("a tape is freed as it is passed, unless it is to be retained") {
+TEST_CASE("a tape is freed during backward, unless it is to be retained") {
   const auto x = requires_grad(noise<1>({3}, 1));
   const auto loss = sum(x * x);
   backward(loss, retain);
@@ -119,7 +119,7 @@ TEST_CASE(
   check_close(grad(x), expected);
 }
 
-TEST_CASE("what is detached, compared or an index is constant") {
+TEST_CASE("detached values, comparisons and indices are constants") {
   const auto x = requires_grad(noise<2>({3, 4}, 1));
   static_assert(is_tensor<decltype(argmax(x, dim<1>{}))>);
   static_assert(is_tensor<decltype(detach(x) * 2.0)>);
@@ -138,7 +138,7 @@ TEST_CASE("changing a leaf in place after its use is an error") {
   check_close(grad(x), {2, 2, 2});
 }
 
-TEST_CASE("changing what a gradient reads in place is an error, whoever owns it") {
+TEST_CASE("changing in place a value that a gradient reads is an error, whatever its owner") {
   const char* const sentence = "was changed in place after the operation";
   const auto data = noise<2>({3, 4}, 1);
   const auto w = requires_grad(noise<2>({4, 2}, 2));
@@ -162,7 +162,7 @@ TEST_CASE("changing what a gradient reads in place is an error, whoever owns it"
   CHECK(contains(error_of([&] { backward(made_again); }), sentence));
 }
 
-TEST_CASE("what no gradient reads may be changed in place, and a leaf between its uses") {
+TEST_CASE("values that no gradient reads may be changed in place, and leaves between uses") {
   const auto a = noise<1>({5}, 1);
   const auto x = requires_grad(a.clone());
   const auto shifted = x + 1;

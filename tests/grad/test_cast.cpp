@@ -62,7 +62,7 @@ void each_placing(World& world, const F& f) {
 
 }  // namespace
 
-TEST_CASE("the gradient of a cast has the element type of what was cast, and its rounding") {
+TEST_CASE("the gradient of a cast has the element type of the operand, and its rounding") {
   on_ranks({1, 2, 3, 4}, [](World& world) {
     const auto a = noise<2>({5, 3}, 1), b = noise<2>({5, 3}, 2);
     each_placing(world, [&](const auto& place) {

@@ -50,8 +50,7 @@ TEST_CASE("checkpoints may be nested, and dropped without a backward") {
   CHECK(gradient_of(x) == expected);
 }
 
-TEST_CASE(
-    "a checkpoint draws the same random numbers both times, the program goes on behind them") {
+TEST_CASE("a checkpoint draws the same numbers both times; the program draws the ones after them") {
   const auto x = requires_grad(noise<2>({5, 4}, 1));
   RandomState state{3, 0};
   const auto inner = [&](const auto& v) { return dropout(exp(v), 0.5, state); };
@@ -79,7 +78,7 @@ TEST_CASE("a function that draws more the second time is an error") {
     return exp(v);
   };
   CHECK(contains(error_of([&] { backward(sum(checkpoint(more, x))); }),
-                 "checkpoint: the function drew more random numbers the second time"));
+                 "checkpoint: the function drew more random numbers when it was recomputed"));
   static_cast<void>(rand<float>({2}, state));
   CHECK(state == RandomState{0, 1});
 }
@@ -89,11 +88,11 @@ TEST_CASE("a function that does something else the second time is an error") {
   int calls = 0;
   const auto more = [&](const auto& v) { return ++calls == 1 ? exp(v) : exp(exp(v)); };
   CHECK(contains(error_of([&] { backward(sum(checkpoint(more, x))); }),
-                 "checkpoint: the function called more operations the second time"));
+                 "checkpoint: the function called more operations when it was recomputed"));
   calls = 0;
   const auto other = [&](const auto& v) { return ++calls == 1 ? exp(v) : tanh(v); };
   CHECK(contains(error_of([&] { backward(sum(checkpoint(other, x))); }),
-                 "checkpoint: the function called other operations the second time"));
+                 "checkpoint: the function called different operations when it was recomputed"));
 }
 
 TEST_SUITE_END();

@@ -138,7 +138,7 @@ TEST_CASE("second derivatives pass from mesh to mesh") {
   });
 }
 
-TEST_CASE("what moves to another mesh within a checkpoint is moved again") {
+TEST_CASE("a transfer to another mesh within a checkpoint is repeated in backward") {
   on_ranks({2, 3}, [](World& world) {
     const auto a = noise<2>({4, 3}, 1);
     const auto all = init_device_mesh<dp>(world, {world.size()});

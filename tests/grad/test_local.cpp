@@ -48,7 +48,7 @@ TEST_CASE("a rank's part of a sharded value has its own part of the gradient") {
   });
 }
 
-TEST_CASE("a function of local tensors is placed as it is said to be") {
+TEST_CASE("the result of a function of local tensors has the stated placements") {
   on_ranks({1, 2, 3, 4}, [](World& world) {
     const auto a = noise<2>({7, 4}, 1);
     const auto b = noise<1>({4}, 2);
@@ -82,7 +82,7 @@ TEST_CASE("local addends make up a sum; each rank has the gradient of the whole"
   });
 }
 
-TEST_CASE("what is gathered on every rank has a gradient that is the same on every rank") {
+TEST_CASE("a value gathered on every rank has the same gradient on every rank") {
   on_ranks({1, 2, 4}, [](World& world) {
     const auto a = noise<2>({5, 3}, 1), b = noise<2>({5, 3}, 2);
     const auto mesh = init_device_mesh<dp>(world, {world.size()});

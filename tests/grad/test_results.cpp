@@ -129,7 +129,7 @@ void check_sincos(const X& placed, const W& w, const Tensor<double, 2>& a,
 
 }  // namespace
 
-TEST_CASE("each of several results has a gradient of its own; what is not used counts as zero") {
+TEST_CASE("each of several results has a gradient of its own; unused ones count as zero") {
   on_ranks({1, 2, 3, 4, 6}, [](World& world) {
     const auto a = noise<2>({5, 3}, 1), b = noise<2>({5, 3}, 2);
     const int half = world.size() % 2 == 0 ? 2 : 1;
@@ -271,7 +271,7 @@ static_assert(spmd::communications(spmd::expand(one_of_two, by_rows)) == 0);
 
 TEST_SUITE_BEGIN("threads only");
 
-TEST_CASE("results within a checkpoint are made again") {
+TEST_CASE("results within a checkpoint are recomputed") {
   const auto a = noise<2>({4, 3}, 8);
   const auto x = requires_grad(a);
   const auto f = [](const auto& v) {

@@ -32,7 +32,7 @@ TEST_CASE("hooks of leaves fire as gradients become complete, the last layer fir
   backward(Network{}(e.x, w1, b1, w2, e.classes));
   CHECK((order == "w2 b1 w1 end" || order == "w2 w1 b1 end"));
   CHECK(contains(error_of([] { at_backward_end([](bool) {}); }),
-                 "at_backward_end: no backward is under way"));
+                 "at_backward_end: no backward is in progress"));
 }
 
 TEST_CASE("a failure in backward leaves no gradients behind that the next one would add to") {
@@ -66,7 +66,7 @@ TEST_CASE("a backward within a backward is refused") {
   std::string said;
   on_gradient(x, [&](const Tensor<double, 1>&) { said = error_of([&] { backward(sum(x)); }); });
   backward(sum(x * x));
-  CHECK(contains(said, "backward: it was called while another backward is under way"));
+  CHECK(contains(said, "backward: called while another backward is in progress"));
 }
 
 TEST_CASE("a tape of a hundred thousand operations is swept and dropped without recursion") {

@@ -85,7 +85,7 @@ TEST_CASE("the first NaN of a column is the extreme element, and those of other 
   CHECK(indices[0] == 64);
 }
 
-TEST_CASE("the extreme element among none is the identity, at no index") {
+TEST_CASE("the extreme of no elements is the identity, at no index") {
   const Tensor<float, 2> x({0, 2});
   float values[2];
   index_t indices[2];

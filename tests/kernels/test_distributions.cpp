@@ -71,7 +71,7 @@ double probability(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
 
 }  // namespace
 
-TEST_CASE("ten million uniform and normal numbers are distributed as they should be") {
+TEST_CASE("ten million uniform and normal numbers follow their distributions") {
   RandomState state{2024, 0};
   const auto uniform = [](double x) { return x; };
   CHECK(distance(rand<double>({many}, state), uniform) < critical_distance(many));

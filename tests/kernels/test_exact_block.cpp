@@ -123,8 +123,7 @@ TEST_CASE("a block of floats is summed as doubles where its exponents allow, in 
   }
 }
 
-TEST_CASE(
-    "products of a block are split with what they were rounded by, by vectors of every width") {
+TEST_CASE("products of a block are split with their rounding errors, by vectors of every width") {
   for (const Width& width : all_widths()) {
     CAPTURE(width.name);
     for (unsigned seed = 1; seed <= 20; ++seed) {

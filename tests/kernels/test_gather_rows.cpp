@@ -51,7 +51,7 @@ TEST_CASE("rows are added where the indices say, others stay") {
   }
 }
 
-TEST_CASE("an index that is none of a row is reported; its row is zeros, or left out") {
+TEST_CASE("an index that is out of range is reported; its row is zeros, or left out") {
   const auto table = counting(4, 2).clone();
   const Tensor<std::int32_t, 1> indices({4}, {1, 4, -2, 0});
   const Tensor<float, 2> out({4, 2});
@@ -64,7 +64,7 @@ TEST_CASE("an index that is none of a row is reported; its row is zeros, or left
   CHECK(table(3, 1) == 8.0f);  // unchanged
 }
 
-TEST_CASE("rows that are elsewhere are no errors") {
+TEST_CASE("indices of rows on other ranks are not errors") {
   const auto table = counting(2, 2).clone();  // rows 3 and 4 of 6
   const Tensor<std::int32_t, 1> indices({4}, {3, 0, 4, 6});
   const Tensor<float, 2> out({4, 2});

@@ -26,7 +26,7 @@ TEST_CASE("every row has a one at its class, in the window of columns that is as
   }
 }
 
-TEST_CASE("an index that is no class is reported, its row is zero") {
+TEST_CASE("an index that is not a class is reported; its row is zero") {
   const Tensor<std::int32_t, 1> indices({4}, {0, 3, -1, 2});
   Tensor<double, 2> out({4, 3});
   CHECK(one_hot_rows(On<Host>{}, read(indices), 3, out.data(), {0, 3}) == 3);

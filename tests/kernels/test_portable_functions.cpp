@@ -74,7 +74,7 @@ TEST_CASE("quantiles and probabilities of the normal distribution invert each ot
   CHECK(normal_probability(40) == 1);
 }
 
-TEST_CASE("known numbers of draws: a machine with others would not give the same bits") {
+TEST_CASE("draws give known numbers, the same bits on every machine") {
   const RandomState state{7, 9};
   const auto checksum = [&](const auto& f) {
     std::uint64_t sum = 14695981039346656037u;

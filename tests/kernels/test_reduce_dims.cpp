@@ -147,8 +147,9 @@ TEST_CASE("sums of integers wrap") {
   CHECK(out() == std::numeric_limits<std::int32_t>::min());
 }
 
-TEST_CASE_TEMPLATE("infinities of both signs are no NaN, however many elements there are", T, float,
-                   double) {
+TEST_CASE_TEMPLATE(
+    "infinities of both signs are not taken for NaN, however many elements there are", T, float,
+    double) {
   const T inf = std::numeric_limits<T>::infinity();
   for (const index_t n : {2, 10, 31, 64, 1000}) {
     const Tensor<T, 2> x({3, n});

@@ -94,7 +94,7 @@ TEST_CASE_TEMPLATE("functions of rows are accurate to a few units in the last pl
   }
 }
 
-TEST_CASE_TEMPLATE("functions of rows give at the ends of the range what the standard's give", T,
+TEST_CASE_TEMPLATE("functions of rows match the standard library's at the ends of the range", T,
                    float, double) {
   constexpr T inf = std::numeric_limits<T>::infinity();
   each_level([&](VectorLevel level) {
@@ -123,7 +123,7 @@ TEST_CASE_TEMPLATE("functions of rows give at the ends of the range what the sta
   });
 }
 
-TEST_CASE_TEMPLATE("the value of an element does not depend on where it stands", T, float, double) {
+TEST_CASE_TEMPLATE("the value of an element does not depend on its position", T, float, double) {
   std::vector<T> x(67), whole(67);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = T(i) / 7 - T(4);
   for (const Case& c : cases) {

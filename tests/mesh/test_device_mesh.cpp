@@ -85,7 +85,7 @@ TEST_CASE("meshes are equal if they have the same ranks at the same places") {
   });
 }
 
-TEST_CASE("a mesh of some ranks is only used by them") {
+TEST_CASE("a mesh of some ranks can be used by these only") {
   on_ranks({4}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, std::vector<int>{3, 1}, TestDevice{});
     CHECK(mesh.is_member() == (world.rank() % 2 == 1));
@@ -100,14 +100,15 @@ TEST_CASE("a mesh of some ranks is only used by them") {
   });
 }
 
-TEST_CASE("an impossible mesh is an error that says what does not fit") {
+TEST_CASE("an impossible mesh is an error that names the mismatch") {
   on_ranks({4}, [](World& world) {
     CHECK(error_of([&] { init_device_mesh<dp, tp>(world, {2, 3}, TestDevice{}); }) ==
-          "init_device_mesh: the mesh has 6 places for 4 ranks [mesh dp=2 x tp=3; rank " +
+          "init_device_mesh: the mesh has 6 positions, but the group has 4 ranks [mesh dp=2 x "
+          "tp=3; rank " +
               std::to_string(world.rank()) + "]");
     CHECK(error_of([&] {
             init_device_mesh<dp, tp>(world, {-2, -2}, TestDevice{});
-          }).find("0 places") != std::string::npos);
+          }).find("0 positions") != std::string::npos);
     CHECK(error_of([&] {
             init_device_mesh<tp>(world, {2}, std::vector<int>{0, 4}, TestDevice{});
           }).find("rank 4 is outside of the world of 4 ranks") != std::string::npos);
@@ -116,16 +117,16 @@ TEST_CASE("an impossible mesh is an error that says what does not fit") {
           }).find("rank 1 is listed twice") != std::string::npos);
     CHECK(error_of([&] {
             init_device_mesh<tp>(world, {3}, std::vector<int>{0, 1}, TestDevice{});
-          }).find("do not multiply to the 2 ranks") != std::string::npos);
+          }).find("multiply to the number of listed ranks, 2 [") != std::string::npos);
     constexpr index_t huge = index_t(1) << 62;
     CHECK(contains(error_of([&] { init_device_mesh<dp, tp>(world, {huge + 1, 4}, TestDevice{}); }),
-                   "the mesh has 9223372036854775807 places for 4 ranks"));
+                   "the mesh has 9223372036854775807 positions, but the group has 4 ranks"));
     CHECK(contains(error_of([&] {
                      init_device_mesh<dp, tp>(world, {huge + 1, 4}, {0, 1, 2, 3}, TestDevice{});
                    }),
-                   "the extents do not multiply to the 4 ranks"));
+                   "the extents must be positive and multiply to the number of listed ranks, 4 ["));
     CHECK(contains(error_of([&] { init_device_mesh<dp, tp>(world, {huge, 0}, TestDevice{}); }),
-                   "the mesh has 0 places for 4 ranks"));
+                   "the mesh has 0 positions, but the group has 4 ranks"));
   });
 }
 

@@ -53,7 +53,7 @@ TEST_CASE("two of three axes are a group in row-major order") {
   });
 }
 
-TEST_CASE("the world and a mesh of it share the group of an axis that is all there is") {
+TEST_CASE("the world and an axis with all of its ranks share a group") {
   on_ranks({1, 2, 3, 4, 7}, [](World& world) {
     const auto mesh = init_device_mesh<dp, tp>(world, {1, world.size()}, TestDevice{});
     const functional::Group group(mesh, tp{});

@@ -106,7 +106,7 @@ TEST_CASE("a send and a receive of different counts or types are reported") {
         "ncclSend: 4 int32 to 1, rank 1 calls ncclRecv: 4 float32 from 0\n");
 }
 
-TEST_CASE("what has nothing to do with each other may differ") {
+TEST_CASE("unrelated calls may differ") {
   const Fresh fresh(2);
   on_ranks(2, [](Rank& rank) {
     ncclComm_t own;

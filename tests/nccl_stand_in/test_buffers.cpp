@@ -37,7 +37,7 @@ TEST_CASE("buffers are memory of the communicator's device, inside one allocatio
       "nccl: ncclBroadcast: the send buffer of 16 bytes is in no single allocation\n");
 }
 
-TEST_CASE("memory that is not yet, or no longer, there in the stream's order is a fault") {
+TEST_CASE("memory not yet or no longer allocated in stream order is a fault") {
   const Fresh fresh(1);
   on_ranks(1,
            [](Rank& rank) {

@@ -17,7 +17,7 @@ TEST_CASE("a communicator knows its ranks and names") {
   }
 }
 
-TEST_CASE("the version is the header's, or what a test says") {
+TEST_CASE("the version is the header's, or the one that a test sets") {
   const Fresh fresh(1);
   int version = 0;
   CHECK_NCCL(ncclGetVersion(&version));
@@ -68,7 +68,7 @@ TEST_CASE("a unique id is for one communicator, whose ranks agree on its size") 
       "nccl: ncclCommInitRankConfig: rank 1 says 3 ranks, others 2\n");
 }
 
-TEST_CASE("a rank that does not come to the making of a communicator is a fault when time is up") {
+TEST_CASE("a rank missing from the creation of a communicator is a fault at the time-out") {
   const Fresh fresh(1);
   const Impatient impatient;
   ncclUniqueId id;
@@ -76,7 +76,7 @@ TEST_CASE("a rank that does not come to the making of a communicator is a fault 
   ncclComm_t comm = nullptr;
   CHECK_RESULT(ncclCommInitRank(&comm, 2, id, 0), ncclSystemError);
   CHECK_NCCL(ncclCommAbort(comm));
-  fresh.expect_faults("nccl: a call waits for ranks that do not come\n");
+  fresh.expect_faults("nccl: a call timed out waiting for other ranks\n");
 }
 
 TEST_CASE("a split groups by color and orders by key") {
@@ -122,7 +122,7 @@ TEST_CASE("a dead communicator is refused, and that is a fault") {
       "nccl: ncclCommDestroy: the communicator has gone, or never was\n");
 }
 
-TEST_CASE("a destroy carries out what is enqueued, and so does a finalize") {
+TEST_CASE("a destroy completes enqueued calls, and so does a finalize") {
   for (const bool finalize : {false, true}) {
     const Fresh fresh(2);
     on_ranks(2,

@@ -79,7 +79,7 @@ TEST_CASE(
            {.destroy = false});
 }
 
-TEST_CASE("an abort, from any thread, wakes the host that waits for a rank that does not come") {
+TEST_CASE("an abort, from any thread, wakes the host that waits for a missing rank") {
   const Fresh fresh(2);
   on_ranks(2,
            [&](Rank& rank) {
@@ -150,7 +150,7 @@ TEST_CASE("an abort waits for the device's other communicators, unless they go w
   }
 }
 
-TEST_CASE("an abort ends a call that waits, but must not free what it uses before it has ended") {
+TEST_CASE("an abort ends a waiting call, but must not free its memory before it has ended") {
   for (const bool grouped : {true, false}) {
     const Fresh fresh(2);
     set_connect_on_use(true);
@@ -180,7 +180,7 @@ TEST_CASE("an abort ends a call that waits, but must not free what it uses befor
   }
 }
 
-TEST_CASE("an abort ends the making of a communicator, and of a child of it") {
+TEST_CASE("an abort ends the creation of a communicator, and of a child of it") {
   const Fresh fresh(1);
   for (const char* const function : {"ncclCommInitRank", "ncclCommSplit"}) {
     ncclUniqueId id;
@@ -214,7 +214,7 @@ TEST_CASE("an abort ends the making of a communicator, and of a child of it") {
   }
 }
 
-TEST_CASE("a destroy waits for an operation that hangs, which is a fault when time is up") {
+TEST_CASE("a destroy waits for an operation that hangs, which is a fault at the time-out") {
   const Fresh fresh(2);
   const Impatient impatient;
   std::barrier done(2);
@@ -231,9 +231,10 @@ TEST_CASE("a destroy waits for an operation that hangs, which is a fault when ti
            },
            {.destroy = false});
   const std::string faults = cuda_stand_in::take_faults();
-  CHECK(faults.find("nobody enqueues what this waits for: ncclBroadcast on world of rank 1\n"
-                    "nccl: ncclCommDestroy: waits for ever: what is enqueued on world does not "
-                    "end\n") != std::string::npos);
+  CHECK(faults.find(
+            "timed out waiting for work that was never enqueued: ncclBroadcast on world of rank 1\n"
+            "nccl: ncclCommDestroy: waits for ever: what is enqueued on world does not "
+            "end\n") != std::string::npos);
 }
 
 TEST_CASE("a rank whose device has failed leaves the others hanging") {

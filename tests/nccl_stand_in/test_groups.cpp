@@ -21,9 +21,7 @@ TEST_CASE("sends and receives of a group are matched per pair of ranks, in their
   });
 }
 
-TEST_CASE(
-    "only the ranks that exchange take part, a rank may send to itself, and nothing is "
-    "something") {
+TEST_CASE("only ranks that exchange take part; self-sends and empty messages are matched") {
   const Fresh fresh(4);
   on_ranks(4, [](Rank& rank) {
     const Buffer<int> from(std::vector{rank.rank}), to(std::vector{-1});
@@ -90,7 +88,7 @@ TEST_CASE("the calls of a group begin at its end; other communicators and groups
       "nccl: a communicator is made within a group\n");
 }
 
-TEST_CASE("an error within a group is its end's, too, and nothing of the group is done") {
+TEST_CASE("an error within a group is also returned by its end, and no call of it is done") {
   const Fresh fresh(1);
   on_ranks(1, [](Rank& rank) {
     const Buffer<int> buffer(std::vector{5, 6});

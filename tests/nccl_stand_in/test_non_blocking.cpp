@@ -17,7 +17,7 @@ constexpr Options non_blocking{.blocking = false};
 
 }  // namespace
 
-TEST_CASE("a communicator is in progress until all of its ranks have come") {
+TEST_CASE("a communicator is in progress until all of its ranks have joined") {
   const Fresh fresh(2);
   ncclUniqueId id;
   CHECK_NCCL(ncclGetUniqueId(&id));

@@ -24,7 +24,7 @@ void order(cudaStream_t before, cudaStream_t after) {
 
 }  // namespace
 
-TEST_CASE("a collective is enqueued, not run; what the host needs runs on every rank concerned") {
+TEST_CASE("a collective is enqueued, and runs on all of its ranks when the host needs it") {
   const Fresh fresh(2);
   on_ranks(2, [](Rank& rank) {
     const Buffer<int> buffer(1);
@@ -49,7 +49,7 @@ TEST_CASE("without an event before the collective, its ranks receive stale data"
   }
 }
 
-TEST_CASE("without an event behind the collective, its result is not there yet") {
+TEST_CASE("without an event after the collective, its result is stale") {
   for (const bool with_event : {true, false}) {
     const Fresh fresh(2);
     on_ranks(2, [&](Rank& rank) {
@@ -63,7 +63,7 @@ TEST_CASE("without an event behind the collective, its result is not there yet")
   }
 }
 
-TEST_CASE("an input may be overwritten behind the collective in its stream") {
+TEST_CASE("an input may be overwritten after the collective in its stream") {
   const Fresh fresh(2);
   on_ranks(2, [](Rank& rank) {
     const Buffer<int> from(std::vector{rank.rank + 1}), to(1);
@@ -88,8 +88,7 @@ TEST_CASE("eager order gives the same values") {
   });
 }
 
-TEST_CASE(
-    "two communicators used in different orders on one stream deadlock, and that is noticed") {
+TEST_CASE("two communicators used in different orders on one stream are a detected deadlock") {
   const Fresh fresh(2);
   const Impatient impatient;
   std::barrier here(2);
@@ -127,5 +126,6 @@ TEST_CASE(
         ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm, rank.stream));
     CHECK(cudaStreamSynchronize(rank.stream) == cudaErrorLaunchTimeout);
   });
-  fresh.expect_faults("nobody enqueues what this waits for: ncclAllReduce on world of rank 0\n");
+  fresh.expect_faults(
+      "timed out waiting for work that was never enqueued: ncclAllReduce on world of rank 0\n");
 }

@@ -127,7 +127,7 @@ bool equal_to_saved(const auto& m) {
 
 }  // namespace
 
-TEST_CASE("what one mesh saves, another one reads, under other placements") {
+TEST_CASE("a checkpoint of one mesh is read on another, under other placements") {
   on_ranks({1, 2, 3, 4, 6}, [](World& world) {
     const SharedDirectory directory(world);
     const auto line = init_device_mesh<tp>(world, {world.size()});
@@ -221,7 +221,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("what cannot be saved or read says why, and names the file") {
+TEST_CASE("errors of saving and reading give the reason and name the file") {
   on_ranks({1, 2}, [](World& world) {
     const SharedDirectory directory(world);
     const auto mesh = init_device_mesh<dp>(world, {world.size()});
@@ -230,9 +230,9 @@ TEST_CASE("what cannot be saved or read says why, and names the file") {
     const std::string path = directory / "step-1";
     nn::save_checkpoint(world, path, state);
     CHECK(contains(error_of([&] { nn::save_checkpoint(world, path, state); }),
-                   world.rank() == 0 ? "step-1 exists already" : "by another rank"));
+                   world.rank() == 0 ? "step-1 exists already" : "another rank could not write"));
     CHECK(contains(error_of([&] { nn::save_checkpoint(world, directory / "no/where", state); }),
-                   world.rank() == 0 ? "cannot be created" : "by another rank"));
+                   world.rank() == 0 ? "cannot be created" : "another rank could not write"));
     CHECK(contains(error_of([&] { nn::load_checkpoint(directory / "nothing", state); }),
                    "nothing cannot be opened"));
     const auto larger = nn::place(nn::linear<double>(4, 2), mesh);
@@ -282,7 +282,7 @@ TEST_CASE("every single changed byte, and every truncation, is an error that nam
     }
     CHECK(unnoticed == 0);
     CHECK(unnamed == 0);
-    CHECK(contains(complaint(good + "x"), "is truncated or was changed"));
+    CHECK(contains(complaint(good + "x"), "is truncated or corrupt"));
     CHECK(complaint(good).empty());
   });
   on_ranks({2}, [](World& world) {
@@ -299,7 +299,7 @@ TEST_CASE("every single changed byte, and every truncation, is an error that nam
   });
 }
 
-TEST_CASE("attempts that were killed are not taken for checkpoints, and are no obstacle") {
+TEST_CASE("interrupted saves are not read as checkpoints and do not block new ones") {
   on_ranks({2}, [](World& world) {
     const SharedDirectory directory(world);
     const auto mesh = init_device_mesh<dp>(world, {2});
@@ -322,7 +322,7 @@ TEST_CASE("attempts that were killed are not taken for checkpoints, and are no o
   });
 }
 
-TEST_CASE("a file that others wrote is read: no metadata, other spacing, escapes") {
+TEST_CASE("a file of another program is read: no metadata, other spacing, escapes") {
   on_ranks({1}, [](World& world) {
     const SharedDirectory directory(world);
     std::string header =

@@ -135,7 +135,7 @@ TEST_CASE("a module on one device: its parts made, others' kept; buffers and num
   CHECK(theirs.weight(2) == 2);
 }
 
-TEST_CASE("normal parameters have the mean and deviation that they are asked for") {
+TEST_CASE("normal parameters have the requested mean and deviation") {
   RandomState state{5, 0};
   const auto x = make(nn::Lazy<double, 1>{{20000}, nn::normal(3, 0.5)}, state);
   double sum = 0, squares = 0;

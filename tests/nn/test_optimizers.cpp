@@ -168,7 +168,8 @@ TEST_CASE("parameters on meshes of other ranks: the norm over the world") {
     if (low.is_member()) backward(m.w * 1.0, nn::place(matrix(g), low));
     else backward(m.b * 1.0, nn::place(vector(g + 12), high));
     CHECK(std::abs(nn::grad_norm(m, world) - torch_values::clipped[0]) < 1e-13);
-    CHECK(contains(error_of([&] { nn::grad_norm(m); }), "is on a mesh without this rank"));
+    CHECK(contains(error_of([&] { nn::grad_norm(m); }),
+                   "is on a mesh that does not contain this rank"));
   });
 }
 
@@ -211,7 +212,7 @@ TEST_CASE("parameters without a gradient, and frozen ones, stay; their steps are
                  "the module has 2 trained parameters, the optimizer was made for 1"));
 }
 
-TEST_CASE("a step between forward and backward is noticed") {
+TEST_CASE("an optimizer step between forward and backward is an error") {
   const double* const from = torch_values::start.data();
   const auto m = requires_grad(Pair{matrix(from), vector(from + 12)});
   const auto loss = sum(square(m.b));

@@ -148,14 +148,14 @@ TEST_CASE("heads of queries that share keys and values") {
   });
 }
 
-TEST_CASE("queries and keys that are rotated by their places") {
+TEST_CASE("queries and keys that are rotated by their positions") {
   const auto lazy = nn::multihead_attention<double>(4, 1, causal, nn::Rotary{});
   check_sequences(with_parameters(lazy, of_rotary), of_rotary);
   const auto block = nn::transformer_block<double>(4, 2, nn::Relu{}, nn::Rotary{100});
   CHECK(block.attention.places.base == 100);
 }
 
-TEST_CASE("a block of a transformer, and the placement of what it adds to") {
+TEST_CASE("a block of a transformer, and the placement of its residual stream") {
   const auto m = with_parameters(nn::transformer_block<double>(4, 2), of_block);
   check_sequences(m, of_block);
   on_ranks({4}, [&](World& world) {
@@ -176,10 +176,10 @@ TEST_CASE("a block of a transformer, and the placement of what it adds to") {
   });
 }
 
-TEST_CASE("heads that do not fit are an error that says so") {
+TEST_CASE("a number of heads that does not fit is an error that shows it") {
   CHECK(contains(error_of([] { nn::multihead_attention(6, 4); }),
-                 "4 heads of queries and 4 of keys do not fit a width of 6"));
-  CHECK(contains(error_of([] { nn::multihead_attention(8, 4, 3); }), "3 of keys"));
+                 "4 query heads and 4 key heads do not fit a width of 6"));
+  CHECK(contains(error_of([] { nn::multihead_attention(8, 4, 3); }), "3 key heads"));
 }
 
 TEST_CASE("dropout drops while a model is trained, the same on any mesh") {

@@ -83,7 +83,7 @@ TEST_CASE("slopes have slopes") {
   }
 }
 
-TEST_CASE("comparisons beside a NaN are false, but that it differs") {
+TEST_CASE("comparisons with NaN are false, except !=") {
   const auto a = row({1, not_a_number, not_a_number, infinity});
   const auto b = row({not_a_number, 1, not_a_number, infinity});
   const bool alike[] = {false, false, false, true};
@@ -139,7 +139,7 @@ TEST_CASE("powers of 0 and to the 0 have finite slopes") {
   CHECK(grad(base)(0) == doctest::Approx(std::sqrt(2.0) * std::log(2.0)));
 }
 
-TEST_CASE("remainders have the sign of what is divided, or of what divides") {
+TEST_CASE("remainders have the sign of the dividend, or of the divisor") {
   Tensor<std::int64_t, 1> a({4}, {7, -7, 7, -7}), b({4}, {3, 3, -3, -3});
   const std::int64_t as_cpp[] = {1, -1, 1, -1}, as_python[] = {1, 2, -2, -1};
   for (index_t i = 0; i < 4; ++i) {

@@ -17,7 +17,7 @@ using namespace cleave::testing;
 namespace {
 
 struct BatchedProduct {};
-struct Smooth {};
+struct RowSums {};
 
 }  // namespace
 
@@ -29,7 +29,7 @@ struct cleave::sharding_rule<BatchedProduct> {
 
 /// Every element is replaced by the sum of its row: rows must be whole.
 template <>
-struct cleave::sharding_rule<Smooth> {
+struct cleave::sharding_rule<RowSums> {
   static constexpr const char* factors = "ij->ij";
   static constexpr const char* replicated = "j";
 };
@@ -52,7 +52,7 @@ Cube batched_product(const Cube& x, const Cube& y) {
   return c.to(TestDevice{});
 }
 
-Tensor<double, 2, TestDevice> smooth(const Tensor<double, 2, TestDevice>& operand) {
+Tensor<double, 2, TestDevice> row_sums(const Tensor<double, 2, TestDevice>& operand) {
   const Tensor<double, 2> x = operand.to(Host{}), y(x.shape());
   for (index_t i = 0; i < x.extent(0); ++i) {
     double sum = 0;
@@ -93,8 +93,8 @@ TEST_CASE("a factor that a kernel needs whole is gathered, or moved elsewhere") 
       const auto rows = array_of<double>({5, 3}, [&](const naive::Indices& i) {
         return a.at({i[0], 0}) + a.at({i[0], 1}) + a.at({i[0], 2});
       });
-      check_equal(apply_op<Smooth>("smooth", smooth, x), rows);
-      check_equal(apply_op<Smooth, Placements<Shard<1>>>("smooth", smooth, x), rows);
+      check_equal(apply_op<RowSums>("row_sums", row_sums, x), rows);
+      check_equal(apply_op<RowSums, Placements<Shard<1>>>("row_sums", row_sums, x), rows);
     });
   });
 }
@@ -105,7 +105,7 @@ TEST_CASE("errors carry the name of the user's operation") {
     const auto x = placed<double, Placements<Replicate>>(mesh, Extents3{3, 2, 5}, 0);
     const std::string text =
         error_of([&] { apply_op<BatchedProduct>("bmm", batched_product, x, x); });
-    CHECK(text.find("bmm: the operands disagree about 'k' of bik,bkj->bij: operand 1 has 2, the "
-                    "ones before it 5") == 0);
+    CHECK(text.find("bmm: the extents of 'k' in bik,bkj->bij differ: operand 1 has 2, "
+                    "preceding operands have 5") == 0);
   });
 }

@@ -140,7 +140,7 @@ TEST_CASE("signs, zeros, infinities and NaNs are ordered across ranks as within 
   });
 }
 
-TEST_CASE("there is no extreme element among none") {
+TEST_CASE("the maximum of no elements is an error") {
   on_ranks({1, 2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto x = zeros<float>({3, 0}, mesh, Shard<0>{});

@@ -137,7 +137,7 @@ TEST_CASE("attention over several blocks is that of all queries and keys, wherev
   });
 }
 
-TEST_CASE("batches, heads and queries are attended to where they are") {
+TEST_CASE("attention with sharded batches, heads or queries needs no communication") {
   on_ranks({2, 3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()});
     const Heads x(2, 5, 7);
@@ -179,7 +179,7 @@ TEST_CASE("attention takes memory for a block, not for all pairs of queries and 
   });
 }
 
-TEST_CASE("where keys are sharded, attention takes memory for blocks of those of a rank") {
+TEST_CASE("where keys are sharded, attention takes memory for blocks of a rank's keys") {
   run_threads(2, [](World& world) {
     constexpr index_t n = 2048;
     const std::size_t pairs = std::size_t(n * n / 2) * sizeof(double);
@@ -266,7 +266,7 @@ TEST_CASE("queries without keys have no mean of values") {
   const Tensor<double, 2> q({2, 3}), none({0, 3});
   CHECK(error_of([&] {
           attend(q, none, none);
-        }).find("scaled_dot_product_attention: there are no keys") == 0);
+        }).find("scaled_dot_product_attention: the number of keys must be positive") == 0);
   const Tensor<double, 2> nobody({0, 3});
   CHECK(attend(nobody, none, none).size() == 0);
 }

@@ -139,7 +139,7 @@ TEST_CASE("attention with masks and its gradients are PyTorch's, wherever arrays
   });
 }
 
-TEST_CASE("rows with infinities give what PyTorch gives, also where they are sharded") {
+TEST_CASE("rows with infinities give PyTorch's results, also where they are sharded") {
   on_ranks({1, 2, 3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto all = shaped_as<double, 2>(torch_attention::x, {5, 4});
@@ -218,7 +218,7 @@ TEST_CASE("masks that do not fit are refused") {
   const auto says = [&](const std::string& part, const auto& f) {
     CHECK(contains(error_of(f), part));
   };
-  says("the operands disagree about 'j'",
+  says("the extents of 'j' in",
        [&] { scaled_dot_product_attention(q, k, v, Tensor<bool, 2>({4, 5})); });
   says("the mask does not broadcast", [&] {
     scaled_dot_product_attention(Tensor<double, 2>({1, 3}), k, v, Tensor<bool, 2>({4, 6}));

@@ -134,7 +134,7 @@ TEST_CASE("rows that are sharded are made whole where a trace shows it") {
   });
 }
 
-TEST_CASE("placements that are asked for are kept where gradients are tracked") {
+TEST_CASE("requested placements are kept where gradients are tracked") {
   on_ranks({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2});
     const auto x = requires_grad(ones<double>({2, 2, 4, 4}, mesh, Shard<0>{}));
@@ -161,7 +161,7 @@ TEST_CASE("groups of channels are sharded as wholes") {
     CHECK(y.full_tensor()(1, 11, 1, 1) == 18);
     const auto of_four = ones<double>({12, 4, 3, 3}, mesh, Replicate{});
     CHECK(contains(error_of([&] { conv2d(x, of_four, ChannelGroups{3}); }),
-                   "the 3 has to be divisible by 2"));
+                   "3 must be divisible by 2"));
   });
 }
 
@@ -177,12 +177,12 @@ TEST_CASE("windows share elements, which cannot be written to") {
   CHECK(y.clone()(2, 2) == 4);
 }
 
-TEST_CASE("what does not fit is refused") {
+TEST_CASE("operands that do not fit are refused") {
   const Tensor<double, 4> x({1, 3, 4, 4}), w({2, 3, 3, 3});
   const auto says = [](const std::string& part, const auto& f) {
     CHECK(contains(error_of(f), part));
   };
-  says("conv2d: x has 3 channels, the filters 2",
+  says("conv2d: x has 3 channels, but the filters have 2",
        [&] { conv2d(x, Tensor<double, 4>({2, 2, 3, 3})); });
   says("conv2d: a window spans 5 elements, dimension 2 has 4 [shapes [1, 3, 4, 4]",
        [&] { conv2d(x, w, {.dilation = {2, 1}}); });
@@ -191,7 +191,8 @@ TEST_CASE("what does not fit is refused") {
   says("a length is negative: -1", [&] { conv2d(x, w, {.padding = {-1, 0}}); });
   says("3 channels and 2 filters are not divisible by 2 groups",
        [&] { conv2d(x, w, ChannelGroups{2}); });
-  says("there are 0 groups of channels", [&] { conv2d(x, w, ChannelGroups{0}); });
+  says("the number of channel groups must be at least 1, not 0",
+       [&] { conv2d(x, w, ChannelGroups{0}); });
   says("max_pool2d: the padding is 2; it must be at least 0, and at most half of a window of 3",
        [&] { max_pool2d(x, {.size = {3, 3}, .padding = {2, 0}}); });
   says("avg_pool2d: a window has size 0", [&] { avg_pool2d(x, {.size = {2, 0}}); });

@@ -69,7 +69,7 @@ void check_dropout(World& world, const Mesh& mesh, P... p) {
 
 }  // namespace
 
-TEST_CASE("dropout and its gradient drop the same elements on any mesh, anew in each call") {
+TEST_CASE("dropout and its gradient drop the same elements on any mesh, others in each call") {
   on_ranks({1, 4}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()});
     check_dropout(world, mesh, Shard<0>{});
@@ -88,7 +88,7 @@ TEST_CASE("dropout and its gradient drop the same elements on any mesh, anew in 
   });
 }
 
-TEST_CASE("dropout of a sum over ranks leaves one, without communication") {
+TEST_CASE("dropout of a partial sum is a partial sum, without communication") {
   on_ranks({2, 3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()});
     manual_seed(world, 1);

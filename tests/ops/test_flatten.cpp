@@ -56,7 +56,7 @@ TEST_CASE("merged and split dimensions of a local tensor share its elements") {
   CHECK(reshape(x, {24}).strides() == Extents1{1});
 }
 
-TEST_CASE("what strides do not allow is copied, in row-major order") {
+TEST_CASE("dimensions whose strides do not merge are copied, in row-major order") {
   const auto x = held<double, 3>({}, Shape(Extents3{4, 3, 2}), {}, {}, 0);
   const auto a = x.clone().to(Host{});
   const auto transposed = permute(x, dim<1, 0, 2>{});
@@ -127,12 +127,13 @@ TEST_CASE("shards that end inside of a merged dimension are an error on all rank
   on_ranks({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, TestDevice{});
     const auto x = placed<double, Placements<Shard<0>>>(mesh, Extents2{3, 4}, 0);
-    CHECK(said([&] { flatten(x); })
-              .find("flatten: dimension 0 of the result is 3 x 4 and sharded over 'tp', where "
-                    "shards end "
-                    "inside of the 4: the 3 has to be divisible by 2; or redistribute that "
-                    "dimension to "
-                    "Replicate first [shapes [3, 4]; placements (Shard(0)); mesh tp=2") == 0);
+    CHECK(
+        said([&] { flatten(x); })
+            .find(
+                "flatten: dimension 0 of the result is 3 x 4 and sharded over 'tp', where "
+                "shards end inside the factor 4: 3 must be divisible by 2; or redistribute that "
+                "dimension to Replicate first [shapes [3, 4]; placements (Shard(0)); mesh tp=2") ==
+        0);
     const auto y = placed<double, Placements<Shard<0>>>(mesh, Extents1{12}, 0);
     CHECK(said([&] {
             unflatten(y, dim<0>{}, {3, 4});
@@ -146,7 +147,7 @@ TEST_CASE("shards that end inside of a merged dimension are an error on all rank
   });
 }
 
-TEST_CASE("a requested placement that shards no group is served whatever the extents are") {
+TEST_CASE("a requested placement that shards no merged dimension works for all extents") {
   on_ranks({2, 3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto x = placed<double, Placements<Shard<0>>>(mesh, Extents3{5, 4, 7}, 0);

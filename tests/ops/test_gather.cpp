@@ -43,7 +43,7 @@ TEST_CASE("NaNs count as largest") {
         to_string(Tensor<index_t, 1>({5}, {1, 3, 2, 0, 4})));
 }
 
-TEST_CASE("what is sharded elsewhere is gathered from without communication") {
+TEST_CASE("a table sharded along another dimension is read without communication") {
   on_ranks({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2});
     const auto rows = distribute_tensor(table(), mesh, Shard<0>{});
@@ -89,7 +89,7 @@ TEST_CASE("gradients of gathered elements lie as the operand") {
   });
 }
 
-TEST_CASE("indices that do not exist, and what does not fit, are refused") {
+TEST_CASE("indices out of range and extents that do not fit are refused") {
   const auto says = [](const std::string& part, const auto& f) {
     CHECK(contains(error_of(f), part));
   };
@@ -100,6 +100,7 @@ TEST_CASE("indices that do not exist, and what does not fit, are refused") {
        [&] { scatter_add(Tensor<double, 2>({2, 1}), dim<1>{}, beyond, 3); });
   says("scatter_add: the extent is negative: -1",
        [&] { scatter_add(Tensor<double, 2>({2, 1}), dim<1>{}, before, -1); });
-  says("topk: 5 of 4 elements along dimension 1", [] { topk(table(), dim<1>{}, 5); });
+  says("topk: the count must be between 0 and 4, the extent of dimension 1, not 5",
+       [] { topk(table(), dim<1>{}, 5); });
   says("diagonal: the matrix is not square [shapes [2, 4]]", [] { diagonal(table()); });
 }

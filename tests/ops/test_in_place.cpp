@@ -181,7 +181,7 @@ TEST_CASE("targets and operands are views in any order") {
   }
 }
 
-TEST_CASE("products and sums into tensors that are there") {
+TEST_CASE("products and sums are written into existing tensors") {
   on_ranks({1, 2, 3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto x = placed<double, Placements<Shard<0>>>(mesh, Extents2{5, 3}, 0);
@@ -204,7 +204,7 @@ TEST_CASE("products and sums into tensors that are there") {
   });
 }
 
-TEST_CASE("what cannot be written is refused, and left as it was") {
+TEST_CASE("invalid targets are refused, and left unchanged") {
   const auto x = counted({3, 4});
   const auto before = elements(x);
   const auto refused = [&](const auto& f, const char* sentence) {
@@ -212,8 +212,8 @@ TEST_CASE("what cannot be written is refused, and left as it was") {
     CHECK(elements(x) == before);
   };
   refused([&] { add_(x.slice(0, 0, 1), x); },
-          "the result has the extents [3, 4], the target [1, 4]");
-  refused([&] { add_(x, counted({2, 4})); }, "the operands disagree about");
+          "extents differ: the result has [3, 4], the target has [1, 4]");
+  refused([&] { add_(x, counted({2, 4})); }, "operand 1 has 2, preceding operands have 3");
   refused([&] { add_(x.slice(1, 0, 3), x.slice(1, 1, 4)); },
           "operand 1 shares elements with the target in another order; clone it first");
   refused([&] { add_(x.slice(0, 0, 3).slice(1, 0, 3), x.slice(1, 0, 3).transpose(0, 1)); },
@@ -236,7 +236,7 @@ TEST_CASE("targets on another mesh of the same type are refused") {
     const auto x = placed<double, P>(wide, Extents2{4, 3}, 0);
     const auto y = placed<double, P>(tall, Extents2{4, 3}, 0);
     CHECK(contains(error_of([&] { add(out(y), x, x); }),
-                   "the target is on another mesh than the operands"));
-    CHECK(contains(error_of([&] { add_(x, y); }), "on different meshes of one type"));
+                   "the target and the operands are on different meshes"));
+    CHECK(contains(error_of([&] { add_(x, y); }), "the operands are on different meshes"));
   });
 }

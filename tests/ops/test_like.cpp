@@ -17,7 +17,7 @@ using namespace cleave;
 using namespace cleave::testing;
 using namespace cleave::axes;
 
-TEST_CASE("arrays like others have their placements, partials as replicas") {
+TEST_CASE("arrays made like others have their placements, partials as replicas") {
   on_ranks({1, 2, 3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto x = zeros<float>({5, 2}, mesh, Shard<0>{});
@@ -37,7 +37,7 @@ TEST_CASE("arrays like others have their placements, partials as replicas") {
   });
 }
 
-TEST_CASE("numbers one after the other are those of one rank on any mesh") {
+TEST_CASE("arange gives the numbers of one rank on any mesh") {
   on_ranks({1, 2, 3, 4}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto check = [&](const auto& x, index_t first) {
@@ -57,7 +57,7 @@ TEST_CASE("numbers one after the other are those of one rank on any mesh") {
   CHECK(alone.data()[2] == 6);
 }
 
-TEST_CASE("a unit matrix has its ones where row and column are one, on any mesh") {
+TEST_CASE("an identity matrix has its ones on the diagonal, on any mesh") {
   const auto check = [](const auto& x) {
     const Box box = x.local_box();
     const auto host = x.local().to(Host{});

@@ -135,7 +135,7 @@ TEST_CASE("where classes are sharded a loss sums up two numbers per row, and gat
   });
 }
 
-TEST_CASE("a class that cannot be is no class to those that are not chosen") {
+TEST_CASE("a class with probability 0 adds nothing to the loss unless it is the target") {
   const double never = -std::numeric_limits<double>::infinity();
   const Tensor<double, 2> y({2, 2}, {0, never, 0, never});
   const Tensor<index_t, 1> classes({2}, {0, -100});
@@ -145,7 +145,7 @@ TEST_CASE("a class that cannot be is no class to those that are not chosen") {
   CHECK(std::isnan(nll_loss(y, Tensor<index_t, 1>({2}, {-100, -100})).item()));
 }
 
-TEST_CASE("what no loss can be computed of is refused") {
+TEST_CASE("invalid operands of losses are refused") {
   const Tensor<double, 2> y({2, 2}, {0, 0, 0, 0});
   const Tensor<index_t, 1> classes({2}, {0, 3});
   CHECK(error_of([&] { nll_loss(y, classes); }).find("index 3 is not in [0, 2)") !=

@@ -139,7 +139,7 @@ TEST_CASE("a repeated dimension that is sharded is refused") {
     const auto x = placed<double, Placements<Shard<1>>>(mesh, Extents2{4, 5}, 0);
     const auto y = placed<double, Placements<Shard<1>>>(mesh, Extents2{4, 1}, 1);
     const std::string text = error_of([&] { map(curve, x, y); });
-    CHECK(text.find("map: dimension 1 of operand 1 has extent 1 and is repeated, but it is sharded "
+    CHECK(text.find("map: dimension 1 of operand 1 has extent 1 and broadcasts, but is sharded "
                     "over axis 'tp'; redistribute it to Replicate first [") == 0);
     check_equal(map(curve, x, y.redistribute(Replicate{})),
                 naive_curve(expected(x, 0), expected(y, 1)));
@@ -153,8 +153,8 @@ TEST_CASE("extents that do not fit are refused") {
     const auto y = placed<double, Placements<Replicate>>(mesh, Extents1{4}, 1);
     const auto z = placed<double, Placements<Replicate>>(mesh, Extents1{0}, 1);
     const std::string text = error_of([&] { map(curve, x, y); });
-    CHECK(text.find("map: the operands disagree about 'b' of ab,b->ab: operand 1 has 4, the ones "
-                    "before it 5 [") == 0);
+    CHECK(text.find("map: the extents of 'b' in ab,b->ab differ: operand 1 has 4, preceding "
+                    "operands have 5 [") == 0);
     CHECK_THROWS_AS(map(curve, x, z), Error);
   });
 }

@@ -67,7 +67,7 @@ TEST_CASE("one-hot rows are made without communication") {
   });
 }
 
-TEST_CASE("an index that is no class is named") {
+TEST_CASE("an index that is not a class is an error that names it") {
   on_ranks({1, 2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto x = full<std::int64_t>({4}, std::int64_t(3), mesh, Shard<0>{});

@@ -123,7 +123,7 @@ TEST_CASE("complex numbers and 16-bit floats go the same ways") {
   });
 }
 
-TEST_CASE("what is linear stays partial, what is not is reduced") {
+TEST_CASE("linear operations keep partials, others reduce them") {
   on_ranks({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, TestDevice{});
     const auto r = placed<double, Placements<Replicate>>(mesh, Extents2{5, 3}, 0);

@@ -69,7 +69,7 @@ void check_drawn(World& world, const Mesh& mesh) {
 
 }  // namespace
 
-TEST_CASE("what is drawn under any placements of two axes is what one rank draws") {
+TEST_CASE("draws under any placements on two axes are those of one rank") {
   on_ranks({1, 4, 6}, [](World& world) {
     const int n = world.size();
     check_drawn<2>(world, init_device_mesh<dp, tp>(world, {1, n}));
@@ -77,7 +77,7 @@ TEST_CASE("what is drawn under any placements of two axes is what one rank draws
   });
 }
 
-TEST_CASE("what is drawn under any placements of three axes is what one rank draws") {
+TEST_CASE("draws under any placements on three axes are those of one rank") {
   on_ranks({8}, [](World& world) {
     check_drawn<3>(world, init_device_mesh<dp, tp, pp>(world, {2, 2, 2}));
   });

@@ -146,7 +146,7 @@ TEST_CASE("a product of all elements") {
   });
 }
 
-TEST_CASE("the reduction over ranks waits") {
+TEST_CASE("the reduction over ranks stays pending as a partial") {
   on_ranks({4}, [](World& world) {
     const auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{});
     const auto x = placed<double, Placements<Shard<0>, Shard<1>>>(mesh, Extents2{5, 3}, 0);
@@ -177,7 +177,7 @@ TEST_CASE("sums of bools count") {
   });
 }
 
-TEST_CASE("there is no extreme element among none") {
+TEST_CASE("the maximum of no elements is an error") {
   on_ranks({1, 2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto x = zeros<float>({0, 3}, mesh, Shard<0>{});

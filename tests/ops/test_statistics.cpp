@@ -135,7 +135,7 @@ TEST_CASE("a variance over a sharded dimension costs two all-reduces, its square
   });
 }
 
-TEST_CASE("logsumexp of large, infinite and no elements is what the limit says") {
+TEST_CASE("logsumexp of large, infinite and no elements is the limit") {
   on_ranks({1, 2, 3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto of = [&](const std::vector<double>& elements) {
@@ -225,7 +225,7 @@ TEST_CASE("running sums of float are accurate") {
   CHECK(cumsum(x, dim<0>{})((1 << 20) - 1) == float(double(0.1f) * (1 << 20)));
 }
 
-TEST_CASE("truths over sharded dimensions wait as partial maxima, minima and sums") {
+TEST_CASE("any, all and counts over sharded dimensions stay partial maxima, minima and sums") {
   on_ranks({2, 3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto x = ones<double>({4, 1}, mesh, Shard<1>{});  // all elements on one rank

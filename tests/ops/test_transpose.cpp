@@ -60,7 +60,7 @@ TEST_CASE("the placements of a transpose stand in its type") {
   });
 }
 
-TEST_CASE("a new dimension shifts those behind it") {
+TEST_CASE("a new dimension shifts those after it") {
   on_ranks({1, 2, 3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     each_placements<1, Replicate, Shard<0>, Shard<1>, Partial<Sum>>([&](auto p) {

@@ -71,7 +71,7 @@ std::string traced(World& world, const auto& m, const auto& x) {
 
 }  // namespace
 
-TEST_CASE("layers of a plan: what their styles send is theirs, forward and backward") {
+TEST_CASE("layers of a plan: collectives of styles are listed at their layer, both ways") {
   on_ranks({2, 4}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()});
     const auto x = requires_grad(randn<double>({4, 6}, mesh, Replicate{}));
@@ -87,7 +87,7 @@ TEST_CASE("layers of a plan: what their styles send is theirs, forward and backw
   });
 }
 
-TEST_CASE("a block over tp: what three layers need of one value is their module's") {
+TEST_CASE("a block over tp: a sum for three layers is listed at the module that has them") {
   on_ranks({2, 4}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()});
     const auto m = gpt::tensor_parallel(gpt::small_gpt(1), mesh, tp{}).blocks[0];
@@ -131,7 +131,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("sharded parameters: gathers and sums are their group's, also those made ahead") {
+TEST_CASE("sharded parameters: gathers and sums are listed at their group, early ones too") {
   on_ranks({2, 3}, [](World& world) {
     const auto mesh = init_device_mesh<dp>(world, {world.size()});
     const auto x = distribute_tensor(Examples{}.x, mesh, Shard<0>{});
@@ -152,7 +152,7 @@ TEST_CASE("sharded parameters: gathers and sums are their group's, also those ma
   });
 }
 
-TEST_CASE("buckets are the replicated module's; the wrapper goes on as it was") {
+TEST_CASE("buckets are listed at the replicated module; the wrapper keeps its options") {
   on_ranks({2, 3}, [](World& world) {
     const auto mesh = init_device_mesh<dp>(world, {world.size()});
     const auto x = distribute_tensor(Examples{}.x, mesh, Shard<0>{});
@@ -176,7 +176,7 @@ TEST_CASE("buckets are the replicated module's; the wrapper goes on as it was") 
   });
 }
 
-TEST_CASE("what a checkpoint calls again is communicated in backward, by the same modules") {
+TEST_CASE("collectives repeated by a checkpoint are listed in backward, at the same modules") {
   on_ranks({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()});
     const auto m = with_paths(requires_grad(
@@ -193,7 +193,7 @@ TEST_CASE("what a checkpoint calls again is communicated in backward, by the sam
   });
 }
 
-TEST_CASE("a module with paths computes what it did, and keeps names, numbers and gradients") {
+TEST_CASE("a module with paths computes the same, and keeps names, numbers and gradients") {
   on_ranks({1, 2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()});
     const auto plain = requires_grad(gpt::tensor_parallel(gpt::small_gpt(1), mesh, tp{}));

@@ -136,7 +136,7 @@ TEST_CASE("PowerSGD: exact for sums of its rank, plain for vectors and for the f
   });
 }
 
-TEST_CASE("PowerSGD: what a step leaves out comes later, nothing is lost") {
+TEST_CASE("PowerSGD: the error of a step is added to later ones, nothing is lost") {
   on_ranks({2, 4}, [](World& world) {
     Sent<double> sent{world.communicator(), PowerSgd({.rank = 1, .plain_steps = 0})};
     std::vector<double> total(size, 0);
@@ -157,7 +157,7 @@ TEST_CASE("PowerSGD: what a step leaves out comes later, nothing is lost") {
   });
 }
 
-TEST_CASE("hooks that cannot be are refused") {
+TEST_CASE("invalid hooks are refused") {
   CHECK(contains(error_of([] { TopK(0.0); }), "TopK: the share must be in (0, 1], not 0"));
   CHECK(contains(error_of([] { PowerSgd({.rank = 0}); }),
                  "PowerSgd: the rank must be at least 1, not 0"));

@@ -12,7 +12,7 @@ using namespace cleave;
 using namespace cleave::axes;
 using namespace cleave::testing;
 
-TEST_CASE("modules place their parameters by path; the rest and the numbers are as without") {
+TEST_CASE("modules place parameters by path; other parameters and the numbers stay") {
   RandomState state{3, 0};
   const auto one = nn::make(gpt::small_gpt(2), state);
   on_ranks({1, 2, 3}, [&](World& world) {

@@ -55,7 +55,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("what is left of the network is a group; whole parameters may stay until backward") {
+TEST_CASE("the rest of the network is a group; whole parameters may stay until backward") {
   on_ranks({2, 4}, [](World& world) {
     const auto mesh = init_device_mesh<dp>(world, {world.size()});
     const auto [x, y] = examples_on(mesh, Shard<0>{});
@@ -118,7 +118,7 @@ TEST_CASE("fully sharded on one axis, replicated on another: shards are summed o
   });
 }
 
-TEST_CASE("replicate takes what is whole on its axis: one bucket, of shards on another axis") {
+TEST_CASE("replicate reduces parameters not sharded on its axis: one bucket of shards") {
   on_ranks({4}, [](World& world) {
     const auto check = [&](const auto& mesh, const auto& model, auto on_first, auto on_second) {
       const auto [x, y] = examples_on(mesh, on_first, on_second);
@@ -142,7 +142,7 @@ TEST_CASE("replicate takes what is whole on its axis: one bucket, of shards on a
   });
 }
 
-TEST_CASE("an axis cuts a dimension that no other one does, or what earlier axes left of one") {
+TEST_CASE("an axis shards an unsharded dimension, or the shards of earlier axes") {
   const auto on = [](auto... p) {
     Layout layout;
     ((layout[layout.axes++] = p), ...);
@@ -174,7 +174,7 @@ TEST_CASE("a weight used twice is one parameter; two members of one weight are a
 
     const auto weight = ones<double>({4, 4}, mesh, Replicate{});
     const nn::Mlp tied{nn::Linear{weight, nn::None{}}, nn::Tanh{}, nn::Linear{weight, nn::None{}}};
-    const std::string text = "'up.weight' and 'down.weight' have the same elements";
+    const std::string text = "'up.weight' and 'down.weight' share memory";
     CHECK(contains(error_of([&] { fully_shard(tied, mesh, dp{}); }), text));
     CHECK(contains(error_of([&] { replicate(tied, mesh, dp{}); }), text));
     auto one_leaf = requires_grad(tied);

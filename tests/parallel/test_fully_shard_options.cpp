@@ -93,7 +93,7 @@ TEST_CASE("gradients accumulated over parts of a batch: one rank's losses, one s
   });
 }
 
-TEST_CASE("what was kept back of a group that the last part does not use is summed, too") {
+TEST_CASE("unreduced gradients of a group unused in the last part are reduced, too") {
   on_sharded_chain(3, [](World& world, const auto& model, const auto& x) {
     const auto third = [&] { return grad(model.layers[2].weight).full_tensor(); };
     backward(sum(square(model(x))));

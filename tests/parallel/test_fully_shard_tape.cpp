@@ -79,7 +79,7 @@ TEST_CASE("called again by a checkpoint, a group is gathered once more, not twic
   });
 }
 
-TEST_CASE("gradients are added up until they are dropped; what is not used has none") {
+TEST_CASE("gradients are added up until they are dropped; unused parameters have none") {
   on_sharded_chain(3, [](World&, const auto& model, const auto& x) {
     backward(sum(square(model.first(x, 2))));
     CHECK(!has_grad(model.layers[2].weight));
@@ -90,7 +90,7 @@ TEST_CASE("gradients are added up until they are dropped; what is not used has n
   });
 }
 
-TEST_CASE("a module whose parameters are replaced is no group any more") {
+TEST_CASE("a module whose parameters are replaced is no longer a group") {
   on_ranks({2}, [](World& world) {
     const auto mesh = init_device_mesh<dp>(world, {2});
     manual_seed(world, 3);
@@ -102,7 +102,7 @@ TEST_CASE("a module whose parameters are replaced is no group any more") {
   });
 }
 
-TEST_CASE("parameters are gathered and gradients are summed in the types that are asked for") {
+TEST_CASE("parameters are gathered and gradients are summed in the requested types") {
   on_ranks({2}, [](World& world) {
     const auto mesh = init_device_mesh<dp>(world, {2});
     manual_seed(world, 3);

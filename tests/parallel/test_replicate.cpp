@@ -256,7 +256,7 @@ TEST_CASE("parameters that the loss does not depend on: an error that names them
     const auto x = randn<double>({6, 3}, mesh, Shard<0>{});
     const auto strict = requires_grad(replicate(branches(), mesh, dp{}));
     const std::string error = error_of([&] { backward(strict(x, true)); });
-    CHECK(contains(error, "replicate: backward has passed no gradient to b.weight, b.bias; if"));
+    CHECK(contains(error, "replicate: backward computed no gradient for b.weight, b.bias; if"));
     CHECK(!has_grad(strict.a.weight));
     backward(strict(x, false));  // the failure left nothing behind
     CHECK(has_grad(strict.b.weight));
@@ -281,7 +281,7 @@ TEST_CASE("parameters that the loss does not depend on: an error that names them
   });
 }
 
-TEST_CASE("what is ignored is summed at once, and is in no bucket") {
+TEST_CASE("ignored parameters are summed at once, and are in no bucket") {
   on_ranks({2}, [](World& world) {
     const auto mesh = init_device_mesh<dp>(world, {world.size()});
     const auto x = randn<double>({6, 3}, mesh, Shard<0>{});
@@ -360,7 +360,7 @@ TEST_CASE("a failure in backward leaves nothing in the buckets; moved modules go
     on_gradient(model.b.bias, [&](const auto& g) {
       CHECK(whole(g)(0) == 4);
       CHECK(contains(error_of([&] { model.set_requires_gradient_sync(false); }),
-                     "a backward is under way"));
+                     "a backward is in progress"));
       ++told;
     });
     backward(model(x, false));
@@ -369,7 +369,7 @@ TEST_CASE("a failure in backward leaves nothing in the buckets; moved modules go
     CHECK(contains(error_of([&] {
                      parallel::GradientSync(mesh.state(), 1, {}, false).add("b.bias", model.b.bias);
                    }),
-                   "replicate: the gradient of b.bias is summed by another wrapper already"));
+                   "replicate: another wrapper already reduces the gradient of b.bias"));
   });
 }
 

@@ -70,7 +70,7 @@ Scaled(Part, Scale) -> Scaled<Part, Scale>;
 
 }  // namespace
 
-TEST_CASE("linear layers: what is sent follows from where input and result lie") {
+TEST_CASE("linear layers: communication follows from the placements of input and result") {
   on_ranks({2, 3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()});
     const auto rows = distribute_tensor(some_rows(), mesh, Shard<0>{});

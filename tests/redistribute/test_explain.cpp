@@ -95,7 +95,7 @@ TEST_CASE("sizes that no memory holds are estimated, and those that cannot be co
   CHECK(refusal(-1) == "Tensor: extent -1 of dimension 0 is negative");
 }
 
-TEST_CASE("ranks outside of a mesh explain what those in it do") {
+TEST_CASE("ranks outside of a mesh explain the redistributions of those in it") {
   on_ranks({3}, [](World& world) {
     const auto pair = init_device_mesh<dp>(world, {2}, {2, 1});
     const auto gather = explain<Placements<Shard<0>>, Placements<Replicate>>(pair, {6});
@@ -126,7 +126,7 @@ TEST_CASE("estimates are those of a stated machine, inside of nodes and between 
   CHECK(time(Rows{}) == 2 + 4 * 3 * 4 * 25 / 1000.0);
 }
 
-TEST_CASE("a network that is slow decides for less of it") {
+TEST_CASE("a slow network makes plans with less traffic on it the cheaper ones") {
   const World world(dry_communicator(0, 16));
   const auto mesh = init_device_mesh<dp, tp>(world, {4, 4});
   // one addend per node, replicated by its ranks, which can share the work of the sum

@@ -81,7 +81,7 @@ TEST_CASE("the steps of a plan lead from the source to the target") {
       }
 }
 
-TEST_CASE("a rank receives exactly what it must own and does not") {
+TEST_CASE("a rank receives exactly the elements that it must own and does not have") {
   // every pair without partials: each wanted index arrives once, from a rank that owns it
   std::int64_t received = 0;
   for (const Indices& mesh : std::vector<Indices>{{3}, {4}, {2, 2}, {2, 3}, {2, 2, 2}})

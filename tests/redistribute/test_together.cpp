@@ -76,7 +76,7 @@ TEST_CASE("many tensors are redistributed together as each alone") {
   });
 }
 
-TEST_CASE("tensors of different ways are redistributed together") {
+TEST_CASE("tensors with different redistributions are redistributed together") {
   on_ranks({2, 4}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()});
     const double n = world.size();

@@ -90,7 +90,7 @@ TEST_CASE("letters in parentheses are one dimension") {
   CHECK(to_string(rule_of<Regroup>) == "(ab)c->a(bc)");
 }
 
-TEST_CASE("parentheses that do not read are found") {
+TEST_CASE("invalid parentheses are errors") {
   CHECK(detail::read_rule<Broken<0>>().fault == Rule::Fault::factors);
   CHECK(detail::read_rule<Broken<1>>().fault == Rule::Fault::factors);
   CHECK(detail::read_rule<Broken<2>>().fault == Rule::Fault::factors);

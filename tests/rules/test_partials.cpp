@@ -209,7 +209,7 @@ TEST_CASE("the partials of unary functions are true") {
   check_unary<double, ops::Square>({"product->product"});
 }
 
-TEST_CASE("what is not defined everywhere keeps no partial") {
+TEST_CASE("functions that are not defined everywhere keep no partial") {
   CHECK(std::string(detail::partials_of<ops::Log, double>()).empty());
   CHECK(std::string(detail::partials_of<ops::Sqrt, double>()).empty());
 }
@@ -241,7 +241,7 @@ TEST_CASE("the partials of a choice are true") {
   }
 }
 
-TEST_CASE("casts keep what they cannot change") {
+TEST_CASE("casts keep the partials that they commute with") {
   using ops::Cast;
   const auto rows = [](const char* text) { return std::string(text); };
   CHECK(rows(Cast<double>::partials_for<float>()) == "sum->sum; avg->avg; max->max; min->min");

@@ -186,7 +186,7 @@ TEST_CASE("the rule of one_hot holds for all placements") {
         {{1, 3}, {4, 1}});
 }
 
-TEST_CASE("the simulation finds a row that is not true") {
+TEST_CASE("the simulation detects a wrong row") {
   Rule rule = rule_for<ops::Relu, Types<double>, 2>;
   const auto f = elementwise([](const std::vector<double>& v) { return std::max(v[0], 0.0); });
   Rule::Row& row = rule.row[std::size_t(rule.rows++)];

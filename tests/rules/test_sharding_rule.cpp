@@ -100,7 +100,7 @@ TEST_CASE("spaces do not matter") {
   CHECK(rule_of<Spaced>.row[1].result[0] == int(ReduceOp::min));
 }
 
-TEST_CASE("texts that mean nothing are found out") {
+TEST_CASE("invalid texts are errors") {
   using Fault = Rule::Fault;
   CHECK(detail::read_rule<Broken<0>>().fault == Fault::factors);
   CHECK(detail::read_rule<Broken<1>>().fault == Fault::factors);

@@ -155,7 +155,7 @@ TEST_CASE("a new factor is sharded on request only") {
   CHECK(s.cost == MoveCount{});
 }
 
-TEST_CASE("what is asked for as the result chooses between operands that do not communicate") {
+TEST_CASE("the requested result chooses between operands that do not communicate") {
   Layout asked = on({R});
   SUBCASE("the product of two shards of k is reduced afterwards") {
     const Solution s = solved<Mul>(on({S1}), on({S0}), &asked);

@@ -41,7 +41,7 @@ constexpr auto attention_program =
 
 TEST_SUITE_BEGIN("threads only");
 
-TEST_CASE("attention in a program gives what a call gives, and takes memory for blocks") {
+TEST_CASE("attention in a program gives the result of a call, and takes memory for blocks") {
   run_threads(2, [](World& world) {
     constexpr index_t n = attention_places;
     const auto mesh = init_device_mesh<tp>(world, {2});

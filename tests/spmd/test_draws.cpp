@@ -48,7 +48,7 @@ bool same_numbers(const X& a, const X& b) {
 
 }  // namespace
 
-TEST_CASE("a program draws anew in each run, what a call on DTensors in its place would draw") {
+TEST_CASE("each run of a program draws the numbers of the equivalent calls on DTensors") {
   on_ranks({2, 4, 6}, [](World& world) {
     const auto mesh = init_device_mesh<dp, tp>(world, {2, world.size() / 2});
     manual_seed(world, 4);

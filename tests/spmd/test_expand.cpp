@@ -37,7 +37,7 @@ Fault fault_of(const Graph& g, std::initializer_list<Layout> schemas,
 
 }  // namespace
 
-TEST_CASE("the compiler's program is the one that is made at run time") {
+TEST_CASE("the compiler's program is the one that is created at run time") {
   CHECK(same(product_program, expand(traced_product(), legal_schemas)));
   CHECK_FALSE(same(product_program,
                    expand(traced_product(), std::array{schema(R{}, R{}), schema(R{}, R{})})));
@@ -81,7 +81,7 @@ TEST_CASE("all results of a node have placements") {
   CHECK(count(p, StepKind::all_reduce) == 2);  // of the values and of the indices
 }
 
-TEST_CASE("what cannot be expanded is said as a value") {
+TEST_CASE("a failed expansion is returned as a value") {
   const Graph g = traced_product();
   CHECK(fault_of(g, {schema(R{})}).kind == FaultKind::schema_count);
   CHECK(fault_of(g, {schema(R{}), schema(R{}, R{})}).kind == FaultKind::schema_axes);
@@ -96,9 +96,8 @@ TEST_CASE("requests that do not fit name their node") {
       trace([](const auto& x) { return redistribute(relu(x), R{}, R{}); }, arg<float>("x", {4, 6}));
   const Fault axes = fault_of(two, {schema(R{})});
   CHECK(axes.kind == FaultKind::asked_axes);
-  CHECK(
-      to_string(axes) ==
-      "node 1 (redistribute): it is asked for another number of placements than the schemas have");
+  CHECK(to_string(axes) ==
+        "node 1 (redistribute): its request and the schemas have different numbers of placements");
   const Graph far =
       trace([](const auto& x) { return redistribute(x, Shard<3>{}); }, arg<float>("x", {4, 6}));
   CHECK(fault_of(far, {schema(R{})}).kind == FaultKind::asked_shard);
@@ -107,7 +106,7 @@ TEST_CASE("requests that do not fit name their node") {
   CHECK(fault_of(partial, {schema(R{})}).kind == FaultKind::asked_partial);
 }
 
-TEST_CASE("communication that was to be explicit is a fault of its node and operand") {
+TEST_CASE("communication that had to be explicit is an error of its node and operand") {
   const Graph g =
       trace([](const auto& x, const auto& w) { return matmul<explicit_communication>(x, w); },
             arg<float>("x", {4, 6}), arg<float>("w", {6, 8}));

@@ -37,7 +37,7 @@ TEST_CASE("a graph prints its nodes, types and extents") {
         "return %7\n");
 }
 
-TEST_CASE("a program prints placements, and what moves on a mesh that need not exist") {
+TEST_CASE("a program prints placements and traffic, for a mesh that need not exist") {
   const World world(dry_communicator(0, 32));
   const auto mesh = init_device_mesh<dp, tp>(world, {4, 8});
   const Program program = expand(
@@ -59,7 +59,7 @@ TEST_CASE("a program prints placements, and what moves on a mesh that need not e
   CHECK(received_bytes(program, mesh.extents()) == 1792);
 }
 
-TEST_CASE("a program that could not be expanded prints why") {
+TEST_CASE("a program that could not be expanded prints the reason") {
   const World world(dry_communicator(0, 2));
   const auto mesh = init_device_mesh<dp>(world, {2});
   const Program program = expand(printed_layers(), std::array{schema(Replicate{})});

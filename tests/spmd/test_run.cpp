@@ -74,7 +74,7 @@ constexpr auto extremes = [](const auto& x) {
 
 }  // namespace
 
-TEST_CASE("a program of two layers computes what eager calls do, on one axis") {
+TEST_CASE("a program of two layers gives the results of eager calls, on one axis") {
   on_ranks({1, 2, 3, 4, 5, 6, 7}, [](World& world) {
     on_line(world, [](const auto& mesh) {
       using P = Placements<R>;
@@ -89,7 +89,7 @@ TEST_CASE("a program of two layers computes what eager calls do, on one axis") {
   });
 }
 
-TEST_CASE("a program of two layers computes what eager calls do, on two axes") {
+TEST_CASE("a program of two layers gives the results of eager calls, on two axes") {
   on_ranks({4, 6}, [](World& world) {
     on_square(world, [](const auto& mesh) {
       using P = Placements<R, R>;
@@ -103,7 +103,7 @@ TEST_CASE("a program of two layers computes what eager calls do, on two axes") {
   });
 }
 
-TEST_CASE("complex products are what eager ones are") {
+TEST_CASE("complex products are those of eager calls") {
   on_ranks({1, 3, 4}, [](World& world) {
     on_line(world, [](const auto& mesh) {
       const auto f = [](const auto& x, const auto& w) {
@@ -120,7 +120,7 @@ TEST_CASE("complex products are what eager ones are") {
   });
 }
 
-TEST_CASE("reductions, numbers and several results are what eager ones are") {
+TEST_CASE("reductions, numbers and several results are those of eager calls") {
   on_ranks({1, 2, 3, 7}, [](World& world) {
     on_line(world, [](const auto& mesh) {
       each_placements<1, R, S0, S1, Sums>([&](auto p) {
@@ -164,7 +164,7 @@ TEST_CASE("results of one node may lie differently") {
   });
 }
 
-TEST_CASE("what is asked for inside of a trace is what eager calls give") {
+TEST_CASE("placements requested inside of a trace are those of eager calls") {
   on_ranks({1, 2, 4, 5}, [](World& world) {
     on_line(world, [](const auto& mesh) {
       const auto f = [](const auto& x, const auto& w) {
@@ -200,7 +200,7 @@ TEST_CASE("extents of 1 repeat in programs as in eager calls") {
   });
 }
 
-TEST_CASE("operations with extents or places of their own are what eager ones are") {
+TEST_CASE("operations with extents or places of their own give the results of eager calls") {
   on_ranks({1, 2, 3}, [](World& world) {
     on_line(world, [](const auto& mesh) {
       const auto f = [](const auto& classes) {
@@ -230,7 +230,7 @@ TEST_CASE("outputs may be inputs, the same value twice, and views of each other"
   });
 }
 
-TEST_CASE("what is redistributed shares no elements with its source, as in eager calls") {
+TEST_CASE("a redistributed value shares no elements with its source, as in eager calls") {
   on_ranks({1, 2}, [](World& world) {
     on_line(world, [](const auto& mesh) {
       using P = Placements<S0>;
@@ -246,7 +246,7 @@ TEST_CASE("what is redistributed shares no elements with its source, as in eager
   });
 }
 
-TEST_CASE("a program moves once what several nodes need, and frees what none needs any more") {
+TEST_CASE("a program redistributes a shared value once and frees values after their last use") {
   on_ranks({2}, [](World& world) {
     on_line(world, [](const auto& mesh) {
       const auto x = irregular<float, Placements<S0>>(mesh, std::array<index_t, 2>{6, 5}, 1);

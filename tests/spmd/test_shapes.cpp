@@ -34,7 +34,7 @@ constexpr auto heads = [](const auto& x) {
 
 }  // namespace
 
-TEST_CASE("a program of slices, joints and groups is what eager calls give") {
+TEST_CASE("a program of slices, joints and groups gives the results of eager calls") {
   on_ranks({1, 2}, [](World& world) {
     const auto mesh = init_device_mesh<dp>(world, {world.size()}, TestDevice{});
     each_placements<1, Replicate, Shard<0>, Shard<1>, Partial<Sum>>([&](auto p) {
@@ -56,7 +56,7 @@ constexpr std::array both_axes{spmd::schema(Shard<0>{}, Shard<1>{})};
 
 }  // namespace
 
-TEST_CASE("heads that are split and merged move nothing, as the compiler knows") {
+TEST_CASE("splitting and merging heads moves nothing, which is known at compile time") {
   static_assert(spmd::communications(spmd::expand(merged_graph, both_axes)) == 0);
   CHECK(spmd::communications(spmd::expand(merged_graph, both_axes)) == 0);
   static_assert(spmd::check_expands<merged_graph, both_axes>());

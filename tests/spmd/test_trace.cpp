@@ -80,7 +80,7 @@ TEST_CASE("nodes come in the order in which outputs need them, whatever was call
   CHECK(std::string(left_first().nodes[0].name) == "exp");
 }
 
-TEST_CASE("what no output needs is left out") {
+TEST_CASE("nodes that no output needs are left out") {
   const Graph g = trace(
       [](const auto& x) {
         static_cast<void>(exp(x));

@@ -38,7 +38,7 @@ void on_new_rank(const F& f, const char* mebibytes = nullptr) {
 
 }  // namespace
 
-TEST_CASE("blocks are at most an eighth larger than what was asked for") {
+TEST_CASE("blocks are at most an eighth larger than requested") {
   CHECK(HostCache::block_bytes(4096) == 4096);
   CHECK(HostCache::block_bytes(4097) == 4608);
   CHECK(HostCache::block_bytes(8191) == 8192);
@@ -68,7 +68,7 @@ TEST_CASE("every size of block is kept and found again") {
   CHECK(cache.stats().cached == 0);
 }
 
-TEST_CASE("the memory of a tensor that is gone serves the next of its size") {
+TEST_CASE("the memory of a destroyed tensor is reused by the next of its size") {
   on_new_rank([] {
     const void* first = Tensor<float, 1>({1 << 20}).data();
     const Tensor<float, 2> x({1 << 10, 1 << 10});
@@ -96,7 +96,7 @@ TEST_CASE("tensors of less than 4 KiB are neither kept nor counted") {
   });
 }
 
-TEST_CASE("memory_stats tells what is held, kept, and was held at most") {
+TEST_CASE("memory_stats reports memory in use, its peak, and cached memory") {
   on_new_rank([] {
     {
       const Tensor<std::uint8_t, 1> x({index_t(mebibyte)});
@@ -120,7 +120,7 @@ TEST_CASE("memory_stats tells what is held, kept, and was held at most") {
   });
 }
 
-TEST_CASE("no more is kept than the bound says, the newest first") {
+TEST_CASE("the cache keeps at most its bound, the newest blocks first") {
   on_new_rank(
       [] {
         const void* second = nullptr;
@@ -156,7 +156,7 @@ TEST_CASE("a bound of zero keeps nothing") {
       "0");
 }
 
-TEST_CASE("a bound that is no number of MiB is an error that says so") {
+TEST_CASE("a bound that is not a number of MiB is an error") {
   for (const std::string text : {"much", "-1", "1 GB", "nan"})
     on_new_rank(
         [&] {
@@ -167,7 +167,7 @@ TEST_CASE("a bound that is no number of MiB is an error that says so") {
         text.c_str());
 }
 
-TEST_CASE("memory that another thread gives back returns to the rank that took it") {
+TEST_CASE("memory freed by another thread returns to the rank that allocated it") {
   on_new_rank([] {
     Tensor<float, 1> x({1 << 20});
     const void* data = x.data();
@@ -195,7 +195,7 @@ TEST_CASE("tensors outlive the rank that made them") {
   CHECK(memory_stats().allocated == before);
 }
 
-TEST_CASE("many threads may give memory of one rank back while it takes more") {
+TEST_CASE("many threads may free memory of one rank while it allocates more") {
   on_new_rank([] {
     for (int round = 0; round < 20; ++round) {
       std::vector<std::thread> threads;
@@ -243,7 +243,7 @@ TEST_CASE("memory of another source is counted, and returns to it") {
   cleave::detail::host_memory() = nullptr;
 }
 
-TEST_CASE("what is kept is poisoned, and so is the end of a block in use") {
+TEST_CASE("cached memory is poisoned, and so is the end of a block in use") {
 #if defined(CLEAVE_POISONS_MEMORY)
   on_new_rank([] {
     const std::uint8_t* data = nullptr;

@@ -197,7 +197,7 @@ TEST_CASE("views without dimensions are scalars") {
   CHECK(to_mdspan<View>(as_tensor(view)).data_handle() == &value);
 }
 
-TEST_CASE("what lacks a member or has other elements is no view") {
+TEST_CASE("types without the required members or element type are not views") {
   static_assert(MdspanLike<Matrix<float, Right>> && MdspanLike<Matrix<const bool, Strided>>);
   static_assert(!MdspanLike<Matrix<short, Right>> && !MdspanLike<Tensor<float, 2>>);
   CHECK(!MdspanLike<std::array<float, 3>>);

@@ -202,21 +202,21 @@ TEST_CASE("elements that cleave does not have are refused with their name") {
 TEST_CASE("a file that is too short or too long is refused with the bytes") {
   const std::string file = numpy_file(dictionary_2x3, floats_2x3);
   CHECK(error_of<float, 2>(file.substr(0, file.size() - 4)) ==
-        "load_npy: 'F' is truncated: 20 of 24 bytes of its elements are there");
+        "load_npy: 'F' is truncated: it has 20 of the 24 bytes of its elements");
   CHECK(error_of<float, 2>(file.substr(0, 100)) ==
-        "load_npy: 'F' is truncated: 90 of 118 bytes of its header are there");
+        "load_npy: 'F' is truncated: it has 90 of the 118 bytes of its header");
   CHECK(error_of<float, 2>(file.substr(0, 9)) ==
-        "load_npy: 'F' is truncated: 1 of 2 bytes of its header are there");
+        "load_npy: 'F' is truncated: it has 1 of the 2 bytes of its header");
   CHECK(error_of<float, 2>("") ==
-        "load_npy: 'F' is truncated: 0 of 8 bytes of its header are there");
+        "load_npy: 'F' is truncated: it has 0 of the 8 bytes of its header");
   CHECK(error_of<float, 2>(file + "x") == "load_npy: 'F' has 1 bytes after its elements");
   // An extent too large for any memory fails before anything is allocated.
   CHECK(error_of<float, 1>(numpy_file(
             "{'descr': '<f4', 'fortran_order': False, 'shape': (100000000000000000,), }", "")) ==
-        "load_npy: 'F' is truncated: 0 of 400000000000000000 bytes of its elements are there");
+        "load_npy: 'F' is truncated: it has 0 of the 400000000000000000 bytes of its elements");
 }
 
-TEST_CASE("what is no .npy file is refused") {
+TEST_CASE("files that are not .npy files are refused") {
   CHECK(error_of<float, 2>("0,1,2\n3,4,5\n") == "load_npy: 'F' is not an .npy file");
   CHECK(error_of<float, 2>(numpy_file(dictionary_2x3, floats_2x3, 4)) ==
         "load_npy: 'F' has version 4 of the format; cleave reads 1 to 3");

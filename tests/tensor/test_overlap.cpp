@@ -51,7 +51,7 @@ ConstView random_view(Numbers& next, const std::byte* memory) {
 
 }  // namespace
 
-TEST_CASE("arrays overlap if a byte belongs to both: as sets of bytes have it") {
+TEST_CASE("arrays overlap if a byte belongs to both, as sets of bytes confirm") {
   const std::vector<std::byte> memory(1024);
   Numbers next{7};
   int overlapping = 0, apart = 0, wrong = 0;
@@ -70,7 +70,7 @@ TEST_CASE("arrays overlap if a byte belongs to both: as sets of bytes have it") 
   CHECK(apart > 2000);
 }
 
-TEST_CASE("halves of the columns of a large matrix are apart, and found so at once") {
+TEST_CASE("halves of the columns of a large matrix are disjoint, which is found quickly") {
   const auto at = [](index_t column, index_t columns) {
     return ConstView{reinterpret_cast<const void*>(std::uintptr_t(4096 + 4 * column)),
                      DType::float32, std::array<index_t, 2>{1 << 20, columns},

@@ -27,7 +27,7 @@ TEST_CASE("floats have as many decimals as they need, up to the precision") {
   CHECK(to_string(Tensor<bfloat16, 1>({1}, {bfloat16(-0.25f)})) == "[-0.25]");
 }
 
-TEST_CASE("very large and very small floats are scientific; what is not finite is named") {
+TEST_CASE("very large and very small floats are scientific; infinities and NaNs are named") {
   CHECK(to_string(Tensor<double, 1>({2}, {1e10, -1})) == "[ 1.0000e+10, -1.0000e+00]");
   CHECK(to_string(Tensor<double, 1>({2}, {0, 1e-300}), {.precision = 1}) == "[ 0.0e+00, 1.0e-300]");
   CHECK(to_string(Tensor<double, 1>({1}, {1.7976931348623157e308}), {.precision = 17}) ==

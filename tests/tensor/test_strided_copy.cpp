@@ -145,7 +145,7 @@ TEST_CASE("runs of every length are moved whole and alone") {
     }
 }
 
-TEST_CASE("runs that pass by the caches are moved whole and alone, from and to any address") {
+TEST_CASE("runs that bypass the caches are moved whole and alone, from and to any address") {
   constexpr std::size_t least = detail::streaming_run_bytes;
   std::vector<std::uint8_t> source(least + 300), destination(source.size());
   for (std::size_t i = 0; i < source.size(); ++i) source[i] = std::uint8_t(i * 37 % 251);

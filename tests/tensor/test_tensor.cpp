@@ -180,7 +180,7 @@ TEST_CASE("elements are copied between views of different strides") {
     for (index_t j = 0; j < 2; ++j) CHECK(y(j, i) == x(i, j));
 }
 
-TEST_CASE("a user's buffer is adopted as it is, with or without strides") {
+TEST_CASE("a user's buffer is adopted without a copy, with or without strides") {
   std::vector<double> buffer{0, 1, 2, 3, 4, 5, 6, 7};
   const auto x = Tensor<double, 2>::adopt(buffer.data(), {2, 3});
   CHECK(x(1, 2) == 5);
@@ -209,7 +209,7 @@ TEST_CASE("an adopted buffer's deleter runs once, after the last handle") {
   CHECK(deleted == 1);
 }
 
-TEST_CASE("what cannot be a tensor says why") {
+TEST_CASE("an invalid tensor is an error that gives the reason") {
   using Matrix = Tensor<float, 2>;
   CHECK(error_of([] { Matrix({3, -1}); }) == "Tensor: extent -1 of dimension 1 is negative");
   CHECK(error_of([] { Matrix({index_t{1} << 40, index_t{1} << 40}); }) ==
@@ -225,7 +225,7 @@ TEST_CASE("what cannot be a tensor says why") {
   CHECK(Matrix::adopt(nullptr, {0, 2}).empty());
 }
 
-TEST_CASE("more memory than there is, is an error like others") {
+TEST_CASE("an allocation larger than the memory is an Error like others") {
 #if defined(CLEAVE_TEST_ASAN) || defined(CLEAVE_TEST_TSAN)
   skip("a sanitizer ends the program instead");
 #else
@@ -235,7 +235,7 @@ TEST_CASE("more memory than there is, is an error like others") {
 #endif
 }
 
-TEST_CASE("views that reach outside say so") {
+TEST_CASE("views out of range are an error") {
   const Tensor<float, 2> x({4, 6});
   CHECK(error_of([&] { x.slice(0, 2, 5); }) ==
         "slice: [2, 5) is not in dimension 0 [shapes [4, 6]]");
@@ -264,7 +264,7 @@ TEST_CASE("views that reach outside say so") {
   CHECK(error_of([&] { x[Box{}]; }) == outside);
 }
 
-TEST_CASE("what needs other shapes says so") {
+TEST_CASE("a wrong shape is an error that names the mismatch") {
   const Tensor<float, 2> x({4, 6});
   CHECK(error_of([&] { x.item(); }) == "item: the tensor has 24 elements, not one [shapes [4, 6]]");
   CHECK(error_of([&] { x.reshape(std::array<index_t, 1>{23}); }) ==
@@ -277,7 +277,7 @@ TEST_CASE("what needs other shapes says so") {
         "copy_: the extents differ [shapes [6, 4] to [4, 6]]");
 }
 
-TEST_CASE("a tensor is contiguous if its elements lie behind each other, gaps of one row aside") {
+TEST_CASE("a tensor is contiguous if its elements are consecutive; extents of 1 may have gaps") {
   const auto x = counted<2>({4, 6});
   CHECK(x.contiguous());
   CHECK(!x.transpose(0, 1).contiguous());

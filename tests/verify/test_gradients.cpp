@@ -35,7 +35,7 @@ TEST_CASE("every gradient under placements is the one of a single rank") {
   CHECK(report.wrong() == 0);
 }
 
-TEST_CASE("an operation without a gradient says why") {
+TEST_CASE("an operation without a gradient gives the reason") {
   for (const Subject& subject : all_subjects()) {
     if (!subject.is_first) continue;
     CAPTURE(subject.name);

@@ -108,20 +108,20 @@ std::string fault_of(const Subject& subject) {
 
 TEST_SUITE_BEGIN("threads only");
 
-TEST_CASE("rows of partials that are not true are found") {
+TEST_CASE("wrong rows of partials are detected") {
   CHECK(fault_of(planted<ReluOfAddends, 1>("relu", naive_of(ops::Relu{}))) != "");
   CHECK(fault_of(planted<SquareOfLargest, 1>("square", naive_of(ops::Square{}))) != "");
   CHECK(fault_of(planted<MatmulOfAddends, 2>("matmul", naive_of(ops::Matmul{}))) != "");
 }
 
-TEST_CASE("factors and reductions that are not true are found") {
+TEST_CASE("wrong factors and reductions are detected") {
   CHECK(fault_of(planted<MatmulByMax, 2>("matmul", naive_of(ops::Matmul{}))) != "");
   CHECK(fault_of(planted<SumOfMaxima, 1>("max", naive_of(ops::Reduce<Max, 2u>{}))) != "");
   CHECK(fault_of(planted<RunningSum, 1>("running_sum", running_sum())) != "");
   CHECK(fault_of(planted<WholeRunningSum, 1>("running_sum", running_sum())) == "");
 }
 
-TEST_CASE("gradients that are not slopes are found") {
+TEST_CASE("wrong gradients are detected") {
   const auto fault = [](const Subject& subject) {
     Verdict verdict;
     verify_slopes(subject, verdict);
@@ -134,7 +134,7 @@ TEST_CASE("gradients that are not slopes are found") {
   CHECK(fault(planted<MulWithoutConj, 2, std::complex<double>>("mul", naive_of(ops::Mul{}))) != "");
 }
 
-TEST_CASE("a gradient that is right on one rank only is found") {
+TEST_CASE("a gradient that is right on one rank only is detected") {
   const Subject subject = planted<SquareByAddends, 1>("square", naive_of(ops::Square{}));
   Report report;
   on_ranks({2}, [&](World& world) {

@@ -229,7 +229,7 @@ class OnMesh {
     if (const std::string text = refusal(layouts); !text.empty())
       return std::string(error.what()).find(text) != std::string::npos;
     return subject_.broadcasts && shards_repeated(shapes_, layouts) &&
-           std::string(error.what()).find("has extent 1 and is repeated") != std::string::npos;
+           std::string(error.what()).find("has extent 1 and broadcasts") != std::string::npos;
   }
 
   std::string about(const std::vector<Layout>& layouts) const {

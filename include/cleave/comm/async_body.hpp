@@ -115,7 +115,7 @@ void Completion<Device>::wait_quietly() noexcept {
   State& state = *state_;
   if (state.abort_notification != nullptr && std::uncaught_exceptions() > state.exceptions &&
       !ready())
-    state.abort_notification->raise(state.rank, "it ended while asynchronous work was under way");
+    state.abort_notification->raise(state.rank, "it ended while asynchronous work was in progress");
   std::unique_lock lock(state.mutex);
   state.condition.wait(lock, [&] { return state.done; });
 }

@@ -32,7 +32,7 @@ inline const char* option_value(int argc, char** argv, const std::string& name) 
     if (std::strncmp(argv[i], name.c_str(), length) != 0) continue;
     if (argv[i][length] == '=') return argv[i] + length + 1;
     if (argv[i][length] != '\0') continue;
-    if (i + 1 == argc) throw Error("run", name + " needs a value");
+    if (i + 1 == argc) throw Error("run", name + " requires a value");
     return argv[i + 1];
   }
   return nullptr;

@@ -57,8 +57,8 @@ CLEAVE_INLINE void take_machine_line(void* to, const std::string& text, const st
   if (words != (between ? 4 : 3) || !(read.latency_us >= 0) || !(read.bytes_per_us > 0) ||
       (between && ranks < 1))
     throw Error("run", "CLEAVE_TUNE: " + where + ": '" + text +
-                           "' is not inside or between, microseconds, bytes per microsecond, "
-                           "and ranks per node after between");
+                           "' is not a valid line; use: inside US BYTES_PER_US, or "
+                           "between US BYTES_PER_US RANKS_PER_NODE");
   (between ? costs.between : costs.inside) = read;
   if (between) costs.ranks_per_node = ranks;
 }

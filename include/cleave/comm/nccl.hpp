@@ -46,7 +46,7 @@ inline ncclComm_t nccl_handle(Communicator& group) {
     throw Error("nccl_handle",
                 nccl == nullptr ? std::string("group '") + group.label() + "' communicates by '" +
                                       group.backend() + "', not by NCCL"
-                                : "group '" + group.label() + "' has been given up after a failure",
+                                : "group '" + group.label() + "' is unusable after a failure",
                 {.rank = group.state().world_rank});
   return comm;
 }

@@ -157,9 +157,9 @@ inline void verify_transfers(const Collective& c, std::span<const Transfer> send
     if (s == sends.size() && r == receives.size()) return;
     if (s == sends.size() || r == receives.size() || !(sends[s].source == receives[r].source) ||
         !(sends[s].destination == receives[r].destination))
-      throw Error(operation_of(c), "what rank " + std::to_string(peer) + " sends to rank " +
+      throw Error(operation_of(c), "the transfers from rank " + std::to_string(peer) + " to rank " +
                                        std::to_string(rank) +
-                                       " differs from what the receiver expects");
+                                       " differ from those that the receiver expects");
   }
 }
 

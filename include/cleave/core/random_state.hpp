@@ -60,7 +60,7 @@ class DrawLog {
   RandomState take(RandomState& state, std::uint64_t count) {
     if (!again_) return draws_.emplace_back(take_from(outer_, state, count));
     if (made_ == draws_.size())
-      throw Error("checkpoint", "the function drew more random numbers the second time");
+      throw Error("checkpoint", "the function drew more random numbers when it was recomputed");
     return draws_[made_++];
   }
 

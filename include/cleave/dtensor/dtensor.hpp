@@ -188,7 +188,7 @@ class DTensor {
       throw Error("item", "the tensor has " + std::to_string(size()) + " elements, not one",
                   context());
     if (!mesh_.is_member())
-      throw Error("item", "this rank is outside of the mesh and holds no element", context());
+      throw Error("item", "this rank is outside the mesh and holds no element", context());
     return full_tensor().item();
   }
 

@@ -69,7 +69,8 @@ inline void require_equal(const MeshState& mesh, const std::vector<RandomState>&
   if (others.empty()) return;
   throw Error(operation,
               "the random states of the ranks differ: " + others + " from " + described(0) +
-                  "; set one seed on all ranks, and draw on all of them or synchronize after",
+                  "; set the same seed on all ranks, and draw on all ranks or call "
+                  "synchronize_random_state",
               {.mesh = mesh.describe(), .rank = mesh.world_rank()});
 }
 
@@ -87,7 +88,7 @@ inline void require_equal_replicas(const MeshState& mesh, const Layout& layout,
       if (shift_of(region, mesh.world_ranks()[member]) == mine) continue;
       throw Error(
           operation,
-          "inside of this distribute_region the ranks along axis '" + mesh.name(a) +
+          "inside this distribute_region the ranks along axis '" + mesh.name(a) +
               "' may draw different numbers, but the array is not sharded over it",
           {.placements = to_string(layout), .mesh = mesh.describe(), .rank = mesh.world_rank()});
     }

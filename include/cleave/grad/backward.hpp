@@ -43,7 +43,7 @@ template <class X>
 constexpr Leaf<X>& leaf_of(const Tracked<X>& x, const char* operation) {
   RecordBase* const record = x.slot();
   if (record == nullptr || record->table != &Leaf<X>::functions)
-    throw Error(operation, "the value is not a leaf: requires_grad makes one");
+    throw Error(operation, "the value is not a leaf; call requires_grad");
   return *static_cast<Leaf<X>*>(record);
 }
 
@@ -60,7 +60,7 @@ template <class X, class G>
 constexpr void run_backward(const Tracked<X>& y, const G& gradient, bool retains) {
   Slot<X>* const slot = y.slot();
   if (slot == nullptr)
-    throw Error("backward", "the value depends on nothing that requires a gradient");
+    throw Error("backward", "the value does not depend on anything that requires a gradient");
   if (!(shape_of(gradient) == shape_of(y)))
     throw Error("backward", "the gradient and the value have different extents",
                 {.shapes = to_string(shape_of(gradient)) + " and " + to_string(shape_of(y))});
@@ -132,7 +132,7 @@ void on_gradient(const Tracked<X>& x, F&& f) {
 /// the backward fails. @throws Error outside a backward
 inline void at_backward_end(std::function<void(bool complete)> f) {
   if (tape::Sweep::current() == nullptr)
-    throw Error("at_backward_end", "no backward is under way on this rank");
+    throw Error("at_backward_end", "no backward is in progress on this rank");
   tape::Sweep::current()->at_end.push_back(std::move(f));
 }
 

@@ -175,7 +175,7 @@ constexpr void visit(RecordBase* root, bool retain) {
 /// the same error and continue.
 inline void sweep(RecordBase* root, bool retain) {
   if (Sweep::current() != nullptr)
-    throw Error("backward", "it was called while another backward is under way on this rank");
+    throw Error("backward", "called while another backward is in progress on this rank");
   const cleave::detail::PlaceScope place(
       cleave::detail::CommPlace{cleave::detail::CommPlace::current().path, true});
   Sweep mine;

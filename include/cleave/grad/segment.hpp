@@ -33,10 +33,10 @@ struct Segment {
   /// @throws Error if the second call differs from the first
   RecordBase* counterpart(const Table* table) {
     if (made == enlisted.size())
-      throw Error("checkpoint", "the function called more operations the second time");
+      throw Error("checkpoint", "the function called more operations when it was recomputed");
     RecordBase* const first = enlisted[made++];
     if (first != nullptr && first->table != table)
-      throw Error("checkpoint", "the function called other operations the second time");
+      throw Error("checkpoint", "the function called different operations when it was recomputed");
     return first;
   }
 };

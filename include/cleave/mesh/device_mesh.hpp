@@ -198,7 +198,7 @@ DeviceMesh<Device, Axes...> init_device_mesh(const std::shared_ptr<Communicator>
                                                  std::move(ranks), std::move(names));
   if (!fits)
     throw Error("init_device_mesh",
-                "the mesh has " + std::to_string(places) + " places for " +
+                "the mesh has " + std::to_string(places) + " positions, but the group has " +
                     std::to_string(group->size()) + " ranks",
                 {.mesh = state->describe(), .rank = group->state().world_rank});
   return DeviceMesh<Device, Axes...>(std::move(state));
@@ -249,8 +249,8 @@ DeviceMesh<Device, Axes...> init_device_mesh(const World& world,
       std::make_shared<const MeshState>(all, std::move(group), shape, ranks, std::move(names));
   if (!fits)
     throw Error("init_device_mesh",
-                "the extents do not multiply to the " + std::to_string(ranks.size()) +
-                    " ranks that are listed",
+                "the extents must be positive and multiply to the number of listed ranks, " +
+                    std::to_string(ranks.size()),
                 {.mesh = state->describe(), .rank = world.rank()});
   return DeviceMesh<Device, Axes...>(std::move(state));
 }

@@ -74,9 +74,9 @@ auto multihead_attention(index_t width, index_t heads, index_t key_heads, Mask m
                          Places places = {}) {
   if (heads < 1 || width % heads != 0 || key_heads < 1 || heads % key_heads != 0)
     throw Error("multihead_attention",
-                std::to_string(heads) + " heads of queries and " + std::to_string(key_heads) +
-                    " of keys do not fit a width of " + std::to_string(width) +
-                    "; heads divide the width, heads of keys those of queries");
+                std::to_string(heads) + " query heads and " + std::to_string(key_heads) +
+                    " key heads do not fit a width of " + std::to_string(width) +
+                    "; the query heads must divide the width, the key heads the query heads");
   using Layer = Linear<Lazy<T, 2>, Lazy<T, 1>>;
   const index_t of_keys = width / heads * key_heads;
   return MultiheadAttention<Layer, Layer, Layer, Layer, Mask, Places>{linear<T>(width, width),

@@ -70,7 +70,7 @@ inline void agree(Communicator& group, const std::string& path, const std::strin
   const std::int64_t any =
       cleave::detail::reduce_values(group, ReduceOp::max, failed, "save_checkpoint");
   if (!problem.empty()) throw Error("save_checkpoint", problem);
-  if (any != 0) throw Error("save_checkpoint", path + " could not be written by another rank");
+  if (any != 0) throw Error("save_checkpoint", "another rank could not write " + path);
 }
 
 /// The message of the Error that f throws; empty if it throws none.

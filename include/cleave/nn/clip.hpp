@@ -30,8 +30,8 @@ double sum_over_gradients(const char* operation, const std::vector<Trained>& lis
   for (const Trained& p : list) {
     if (p.mesh != nullptr && !p.mesh->is_member())
       throw Error(operation,
-                  "a parameter is on a mesh without this rank; pass the world "
-                  "whose ranks have the parameters");
+                  "a parameter is on a mesh that does not contain this rank; pass the World "
+                  "whose ranks hold the parameters");
     std::size_t k = 0;
     while (k < sums.size() && sums[k].first != p.mesh) ++k;
     if (k == sums.size()) sums.emplace_back(p.mesh, 0.0);

@@ -20,10 +20,8 @@ struct Dropout {
   template <class X>
   auto operator()(const X& x) const {
     using Y = decltype(dropout(x, probability));
-    static_assert(
-        std::is_same_v<X, Y>,
-        "cleave: the result of Dropout is placed as x only if x is not a pending product; "
-        "resolve x first");
+    static_assert(std::is_same_v<X, Y>,
+                  "cleave: Dropout requires an x that is not a pending product; resolve x first");
     return training && probability != 0 ? dropout(x, probability) : x;
   }
 };

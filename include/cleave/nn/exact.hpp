@@ -63,7 +63,7 @@ double grad_norm(const M& m) {
   std::vector<const MeshState*> meshes;
   for (const Trained& p : list) {
     if (p.mesh != nullptr && !p.mesh->is_member())
-      throw Error("grad_norm", "a parameter is on a mesh without this rank");
+      throw Error("grad_norm", "a parameter is on a mesh that does not contain this rank");
     if (std::find(meshes.begin(), meshes.end(), p.mesh) == meshes.end()) meshes.push_back(p.mesh);
   }
   const Words total({index_t(format.words())});

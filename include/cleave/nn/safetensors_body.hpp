@@ -129,7 +129,7 @@ inline void read_part(Piece& piece, const std::string& text, const std::string& 
   const Json *dtype = part.find("dtype"), *shape = part.find("shape"), *begin = part.find("begin"),
              *checksum = part.find("checksum");
   if (!reader.ok || !dtype || !shape || !begin || !checksum)
-    file_error(path, "has a header that was changed");
+    file_error(path, "has a corrupt header");
   for (const DType complex : {DType::complex64, DType::complex128})
     if (dtype->text == name_of(complex)) {
       piece.dtype = complex;
@@ -138,7 +138,7 @@ inline void read_part(Piece& piece, const std::string& text, const std::string& 
   piece.shape = shape_from(shape->numbers(), path);
   const Shape first = shape_from(begin->numbers(), path);
   if (first.dims != piece.box.end.dims || piece.shape.dims != first.dims)
-    file_error(path, "has a header that was changed");
+    file_error(path, "has a corrupt header");
   piece.box.begin = first;
   for (int d = 0; d < first.dims; ++d) piece.box.end[d] += first[d];
   piece.checksum = std::strtoull(checksum->text.c_str(), nullptr, 16);
@@ -189,12 +189,12 @@ inline std::string header_text(std::FILE* file, const std::string& path, std::si
   if (std::fread(text.data(), 1, length, file) != length) file_error(path, "cannot be read");
   if (is_part_of_checkpoint(path)) {
     if (text.compare(0, header_digits, header_begin) != 0 || text.size() < header_digits + 16)
-      file_error(path, "has a header that was changed");
+      file_error(path, "has a corrupt header");
     const std::string said = text.substr(header_digits, 16);
     std::string zeros = text;
     zeros.replace(header_digits, 16, 16, '0');
     if (said != hex_of(checksum_of_bytes(zeros.data(), zeros.size())))
-      file_error(path, "has a header that was changed");
+      file_error(path, "has a corrupt header");
   }
   return text;
 }
@@ -207,7 +207,7 @@ CLEAVE_INLINE FileIndex read_header(const std::string& path) {
   const std::string text = header_text(file.get(), path, size);
   JsonReader reader(text);
   const Json header = reader.read();
-  if (!reader.ok) file_error(path, "has a header that was changed, or is not a safetensors file");
+  if (!reader.ok) file_error(path, "has a corrupt header, or is not a safetensors file");
   FileIndex index;
   index.path = path;
   index.data = 8 + text.size();
@@ -225,8 +225,8 @@ CLEAVE_INLINE FileIndex read_header(const std::string& path) {
     end = std::max(end, index.pieces.back().begin + index.pieces.back().bytes());
   }
   if (size != index.data + end)
-    file_error(path, "is truncated or was changed: it has " + std::to_string(size) +
-                         " bytes, not " + std::to_string(index.data + end));
+    file_error(path, "is truncated or corrupt: it has " + std::to_string(size) + " bytes, not " +
+                         std::to_string(index.data + end));
   return index;
 }
 
@@ -237,8 +237,8 @@ CLEAVE_INLINE std::vector<std::byte> read_piece(const FileIndex& index, const Pi
       std::fread(bytes.data(), 1, bytes.size(), file.get()) != bytes.size())
     file_error(index.path, "is truncated: the elements of '" + piece.name + "' are not all there");
   if (piece.has_checksum && checksum_of_bytes(bytes.data(), bytes.size()) != piece.checksum)
-    file_error(index.path, "was changed: the elements of '" + piece.name +
-                               "' do not have the checksum that they were saved with");
+    file_error(index.path,
+               "is corrupt: the checksum of '" + piece.name + "' differs from the saved one");
   return bytes;
 }
 

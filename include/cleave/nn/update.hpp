@@ -24,7 +24,8 @@ void with_real_type(const char* operation, DType type, const F& f) {
     case DType::float16: return f(static_cast<half*>(nullptr));
     case DType::bfloat16: return f(static_cast<bfloat16*>(nullptr));
     default:
-      throw Error(operation, std::string("parameters of ") + name_of(type) + " are not trained");
+      throw Error(operation,
+                  std::string("parameters of type ") + name_of(type) + " cannot be trained");
   }
 }
 

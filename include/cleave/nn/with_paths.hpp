@@ -78,7 +78,7 @@ auto with_paths_inside(M m, const std::string& path) {
 
 template <class M>
 auto with_path(M m, const std::string& path) {
-  static_assert(!says_path<M>, "cleave: with_paths: the module has its paths already");
+  static_assert(!says_path<M>, "cleave: with_paths was already applied to this module");
   if constexpr (Struct<M>) {
     auto inside = with_paths_inside(std::move(m), path);
     return WithPath<decltype(inside)>(std::move(inside), cleave::detail::kept_path(path));

@@ -164,7 +164,8 @@ inline void require_keys(const cleave::Task& task, int first, bool has_mask) {
     fits = fits && q.shape[d] == k.shape[d] && k.shape[d] == v.shape[d];
   for (int d = 0; d < q.dims - 2; ++d) has_queries = has_queries && q.shape[d] > 0;
   if (!fits) task.fail("q, k and v must be [b.., g.., n, d], [b.., m, d] and [b.., m, e]");
-  if (has_queries && from_end(k, 2) == 0) task.fail("there are no keys to attend to");
+  if (has_queries && from_end(k, 2) == 0)
+    task.fail("the number of keys must be positive if there are queries");
   if (!has_mask) return;
   const OperandRef& mask = task.in[first + 3];
   for (int d = 1; d <= mask.dims; ++d) {

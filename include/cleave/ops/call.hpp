@@ -86,7 +86,7 @@ struct OperandCheck {
   static_assert((on_mesh<typename MeshOf<X...>::type, X>() && ...),
                 "cleave: the operands of an operation are on meshes of different types");
   static_assert(rule_of<Op>.operands == int(sizeof...(X)),
-                "cleave: the operation and its sharding_rule differ in their numbers of operands");
+                "cleave: the call and the sharding_rule have different numbers of operands");
   static constexpr bool dims_agree() {
     int i = 0;
     return ((rule_of<Op>.operand[std::size_t(i++)].dims == X::dims) && ...);

@@ -96,7 +96,7 @@ struct CallContext {
       throw Error(info.name,
                   "dimension " + std::to_string(int(required[conflict].dim)) + " of operand " +
                       std::to_string(i) +
-                      " has extent 1 and is repeated, but it is sharded over axis '" +
+                      " has extent 1 and broadcasts, but is sharded over axis '" +
                       mesh->name(conflict) + "'; redistribute it to Replicate first",
                   context());
     return layout;
@@ -140,7 +140,7 @@ struct CallContext {
 
   [[gnu::cold]] void require_same_mesh(const MeshState& other) const {
     if (!(*mesh == other))
-      throw Error(info.name, "the operands are on different meshes of one type", context());
+      throw Error(info.name, "the operands are on different meshes", context());
   }
 
   [[gnu::cold]] void compare_factors() {
@@ -157,11 +157,10 @@ struct CallContext {
     const Rule::Operand& operand = info.rule->operand[std::size_t(conflict.operand)];
     const int factor = operand.factor[std::size_t(conflict.dim)];
     throw Error(info.name,
-                std::string("the operands disagree about '") +
-                    info.rule->letter[std::size_t(factor)] + "' of " + to_string(*info.rule) +
-                    ": operand " + std::to_string(conflict.operand) + " has " +
-                    std::to_string(operands[conflict.operand].shape[conflict.dim]) +
-                    ", the ones before it " + std::to_string(conflict.expected),
+                std::string("the extents of '") + info.rule->letter[std::size_t(factor)] + "' in " +
+                    to_string(*info.rule) + " differ: operand " + std::to_string(conflict.operand) +
+                    " has " + std::to_string(operands[conflict.operand].shape[conflict.dim]) +
+                    ", preceding operands have " + std::to_string(conflict.expected),
                 context());
   }
 };

@@ -88,14 +88,15 @@ constexpr void require_channels(const X& x, const W& weight, index_t groups, con
     context.shapes += " and " + to_string(filter);
     throw Error(ops::Conv<N, false>::name, message, context);
   };
-  if (groups < 1) fail("there are " + std::to_string(groups) + " groups of channels");
+  if (groups < 1)
+    fail("the number of channel groups must be at least 1, not " + std::to_string(groups));
   if (!knows_extents(innermost(x)) || !knows_extents(innermost(weight))) return;
   if (image[1] % groups != 0 || filter[0] % groups != 0)
     fail(std::to_string(image[1]) + " channels and " + std::to_string(filter[0]) +
          " filters are not divisible by " + std::to_string(groups) + " groups");
   if (image[1] / groups != filter[1])
     fail("x has " + std::to_string(image[1] / groups) + " channels" +
-         (groups > 1 ? " per group" : "") + ", the filters " + std::to_string(filter[1]));
+         (groups > 1 ? " per group" : "") + ", but the filters have " + std::to_string(filter[1]));
 }
 
 template <int N, class... R, class X, class W, class... B>

@@ -7,6 +7,7 @@
 // that a record on the tape keeps 24 bytes.
 #pragma once
 
+#include <string>
 #include <type_traits>
 
 #include <cleave/core/error.hpp>
@@ -47,7 +48,7 @@ constexpr auto dropped_out(const X& x, double probability, const RandomState& st
 
 constexpr void require_dropout(double probability) {
   if (!(probability >= 0 && probability <= 1))
-    throw Error("dropout", "the probability must be in [0, 1]");
+    throw Error("dropout", "the probability must be in [0, 1], not " + std::to_string(probability));
 }
 
 }  // namespace detail

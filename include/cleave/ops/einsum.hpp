@@ -72,9 +72,11 @@ struct Einsum {
   static constexpr char chars[]{C..., '\0'};
   static constexpr std::string_view text{chars, sizeof...(C)};
   static constexpr detail::EinsumText parts{text};
-  static_assert(!parts.is_wrong,
-                "cleave: an einsum reads like \"ij,jk->ik\": a lower-case letter per dimension, "
-                "none twice in one array, those of the result among those of the operands");
+  static_assert(
+      !parts.is_wrong,
+      "cleave: an einsum reads like \"ij,jk->ik\": a lower-case letter per dimension, "
+      "no letter twice in one operand or in the result, every letter of the result in some "
+      "operand");
 };
 
 namespace detail {
@@ -260,7 +262,7 @@ constexpr bool dims_fit(const EinsumText& parts, std::index_sequence<I...>) {
 template <class Text, class X, class... More>
 constexpr void verify_einsum() {
   static_assert(Text::parts.operands == int(1 + sizeof...(More)),
-                "cleave: this einsum is called with another number of operands than its text has");
+                "cleave: the number of operands differs from that in the text of the einsum");
   static_assert(
       dims_fit<X, More...>(Text::parts, std::index_sequence_for<X, More...>{}),
       "cleave: the text of this einsum must have one letter per dimension of its operands");

@@ -44,8 +44,9 @@ inline bool adds_bias(const cleave::Task& task, int dim, const std::string& what
   if (x.shape[dim] == 0 && x.layout != nullptr)
     for (int a = 0; a < x.layout->axes; ++a)
       if ((*x.layout)[a].is_shard(dim))
-        task.fail("there are no " + what +
-                  ", and they are sharded: no rank has the first one, which adds the bias");
+        task.fail("the " + what +
+                  " are sharded, but their extent is 0, so that no rank adds the bias; "
+                  "redistribute them to Replicate");
   return task.in_box->begin[dim] == 0;
 }
 

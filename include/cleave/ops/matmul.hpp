@@ -66,10 +66,10 @@ constexpr void require_inner(const A& x, const B& w) {
   if (left == right || !knows_extents(x) || !knows_extents(w)) return;
   ErrorContext context = context_of(x);
   context.shapes += " and " + to_string(shape_of(w));
-  throw Error("matmul",
-              "the rows of the first operand have " + std::to_string(left) +
-                  " elements, the columns of the second " + std::to_string(right),
-              context);
+  throw Error(
+      "matmul",
+      "inner extents differ: " + std::to_string(left) + " in x, " + std::to_string(right) + " in w",
+      context);
 }
 
 }  // namespace detail

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <type_traits>
 
 #include <cleave/core/error.hpp>
@@ -70,9 +71,12 @@ constexpr auto drawn_categories(const X& weights, index_t count, bool replacemen
 template <class X>
 constexpr void require_draws(const X& weights, index_t count, bool replacement) {
   const index_t categories = shape_of(innermost(weights))[X::dims - 1];
-  if (count < 0) throw Error("multinomial", "the number of draws is negative");
+  if (count < 0)
+    throw Error("multinomial",
+                "the number of draws must not be negative: " + std::to_string(count));
   if (!replacement && count > categories)
-    throw Error("multinomial", "more draws than categories, without replacement");
+    throw Error("multinomial", "cannot draw " + std::to_string(count) + " of " +
+                                   std::to_string(categories) + " categories without replacement");
 }
 
 }  // namespace detail

@@ -57,8 +57,7 @@ auto reduce_partials(const First& first, const Rest&... rest) {
                 "cleave: reduce_partials requires operands that are Partial with the same "
                 "operation on the same axes");
   if (!((first.mesh() == rest.mesh()) && ...))
-    throw Error("reduce_partials", "the operands are on different meshes of one type",
-                first.context());
+    throw Error("reduce_partials", "the operands are on different meshes", first.context());
 
   constexpr Layout layout = First::layout;
   AxisMask axes = layout.partial_axes();

@@ -120,8 +120,8 @@ struct RotaryEmbedding {
     using A = accumulator_t<T>;
     const int last = x.extents.dims - 1;
     if (x.extents[last] % 2 != 0)
-      task.fail("the last dimension has " + std::to_string(x.extents[last]) +
-                " elements; it must have an even number, for pairs are rotated");
+      task.fail("the extent of the last dimension must be even, not " +
+                std::to_string(x.extents[last]));
     const index_t rows = x.extents[last - 1], pairs = x.extents[last] / 2;
     if (x.extents.product() == 0) return;
     const std::size_t bytes =

@@ -31,12 +31,12 @@ struct TargetCheck {
   /// @param extents  local extents of the result
   void require_extents(const index_t* shape, const index_t* extents) const {
     if (target.mesh != nullptr && !(*target.mesh == *call.mesh))
-      fail("the target is on another mesh than the operands");
+      fail("the target and the operands are on different meshes");
     if (target.mesh != nullptr && !target.mesh->is_member()) return;  // does not know the extents
     for (int d = 0; d < target.dims; ++d)
       if (shape[d] != target.shape[d] || extents[d] != target.extents[d])
-        fail("the result has the extents " + to_string(shape_at(shape, target.dims)) +
-             ", the target " + to_string(shape_at(target.shape, target.dims)));
+        fail("extents differ: the result has " + to_string(shape_at(shape, target.dims)) +
+             ", the target has " + to_string(shape_at(target.shape, target.dims)));
   }
 
   /// @param in  operands, aligned with the result if the operation is elementwise

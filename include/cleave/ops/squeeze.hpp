@@ -90,7 +90,8 @@ constexpr auto expand(const X& x, dim<D>, index_t extent) {
   constexpr int d = detail::dim_index<X::dims>(dim<D>{});
   detail::require_one("expand", x, d);
   if (extent < 0)
-    throw Error("expand", "the extent is " + std::to_string(extent), detail::context_of(x));
+    throw Error("expand", "the extent must not be negative: " + std::to_string(extent),
+                detail::context_of(x));
   return call_op<R...>(ops::Expand<d>{extent}, x);
 }
 

@@ -69,8 +69,9 @@ constexpr auto topk(const X& x, dim<D>, index_t count, Order order = Order::desc
   const index_t extent = shape_of(x)[d];
   if (count < 0 || (count > extent && detail::knows_extents(detail::innermost(x))))
     throw Error("topk",
-                std::to_string(count) + " of " + std::to_string(extent) +
-                    " elements along dimension " + std::to_string(d),
+                "the count must be between 0 and " + std::to_string(extent) +
+                    ", the extent of dimension " + std::to_string(d) + ", not " +
+                    std::to_string(count),
                 detail::context_of(detail::innermost(x)));
   const auto whole = detail::whole_along<d>(x);
   const auto indices = call_op(ops::OrderedIndices<d>{count, order}, whole);

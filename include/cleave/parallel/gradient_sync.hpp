@@ -52,7 +52,7 @@ class GradientSync final : public tape::GradientReceiver {
   void add(const std::string& path, const Tracked<X>& parameter) {
     tape::Leaf<X>& leaf = tape::leaf_of(parameter, "replicate");
     if (leaf.receiver != nullptr)
-      throw Error("replicate", "the gradient of " + path + " is summed by another wrapper already");
+      throw Error("replicate", "another wrapper already reduces the gradient of " + path);
     const View elements = parameter.value().local().view();
     members_.push_back({.path = path,
                         .leaf = tape::Ref<tape::RecordBase>(&leaf),
@@ -133,7 +133,7 @@ class GradientSync final : public tape::GradientReceiver {
   }
 
   void require_rest(const char* operation) const {
-    if (is_under_way_) throw Error(operation, "it was called while a backward is under way");
+    if (is_under_way_) throw Error(operation, "called while a backward is in progress");
   }
 
   void arrange(const std::vector<int>& order) {
@@ -162,8 +162,9 @@ class GradientSync final : public tape::GradientReceiver {
     for (int a = 0; a < layout.axes; ++a) {
       if (!(axes_ >> a & 1u)) continue;
       if (layout[a].is_partial() && layout[a].op != ReduceOp::sum)
-        throw Error("replicate", "the gradient of " + m.path + " is Partial(" +
-                                     name_of(layout[a].op) + "); buckets are sums");
+        throw Error("replicate",
+                    "the gradient of " + m.path + " is Partial(" + name_of(layout[a].op) +
+                        "); buckets are summed, so that a Partial gradient must be Partial(sum)");
       gives = gives && (layout[a].is_partial() || coordinate_[a] == 0);
     }
     return gives;
@@ -294,7 +295,7 @@ class GradientSync final : public tape::GradientReceiver {
     if (count > 10) names += " and " + std::to_string(count - 10) + " more";
     if (count > 0)
       throw Error("replicate",
-                  "backward has passed no gradient to " + names +
+                  "backward computed no gradient for " + names +
                       "; if the loss does not depend on them, name them in `ignored`, or set "
                       "`find_unused_parameters`",
                   {.rank = group_->state().world_rank});

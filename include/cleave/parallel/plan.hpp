@@ -81,8 +81,8 @@ struct StyleThatDoesNotFit {
   static_assert(
       sizeof(PathOfThePlan*) == 0,
       "cleave: the style at this path of the plan does not fit the module, which does not "
-      "say how it is cut: `using colwise = nn::Cut<..>`, or rowwise (Linear and Embedding "
-      "do)");
+      "declare how it is sharded: `using colwise = nn::Cut<..>` or `rowwise` (as in Linear and "
+      "Embedding)");
 };
 template <class PathOfThePlan, ErrorText Modules>
 struct SecondStyle {

@@ -236,7 +236,7 @@ class Replicated : public M {
                   "cleave: gradients of a replicated module require tracked parameters; call "
                   "requires_grad(module) first");
     if (sync_ == nullptr)
-      throw Error("replicate", "this rank is outside of the mesh and has no gradients",
+      throw Error("replicate", "this rank is outside the mesh and has no gradients",
                   {.mesh = mesh_.describe(), .rank = mesh_.state().world_rank()});
     return *sync_;
   }

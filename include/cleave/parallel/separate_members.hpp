@@ -24,7 +24,7 @@ void require_separate_members(const char* operation, const M& m) {
       for (const auto& [data, other] : seen)
         if (data == local.data())
           throw Error(operation, "'" + other + "' and '" + path +
-                                     "' have the same elements; make them one member, which the "
+                                     "' share memory; make them one member, which the "
                                      "module may use several times");
       seen.emplace_back(local.data(), path);
     }

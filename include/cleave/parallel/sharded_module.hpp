@@ -131,7 +131,7 @@ struct FullySharded : M {
   /// @see cleave::set_requires_gradient_sync
   void set_requires_gradient_sync(bool on) const {
     if (tape::Sweep::current() != nullptr)
-      throw Error("set_requires_gradient_sync", "it was called while a backward is under way");
+      throw Error("set_requires_gradient_sync", "called while a backward is in progress");
     group->order->sums_gradients = on;
   }
 

@@ -60,8 +60,9 @@ struct CutStyle {
       return with_layouts<In, FirstLayout<Out, nn::None, Local>>(along.cut(m, Cut{}), along);
     } else {
       static_assert(fits<M>,
-                    "cleave: a style does not fit this module, which does not say how it is cut: "
-                    "`using colwise = nn::Cut<..>`, or rowwise (Linear and Embedding do)");
+                    "cleave: a style does not fit this module, which does not declare how it is "
+                    "sharded: `using colwise = nn::Cut<..>` or `rowwise` (as in Linear and "
+                    "Embedding)");
       return m;
     }
   }

@@ -92,8 +92,8 @@ inline std::string to_string(const GroupConflict& conflict, const std::string& a
   return "dimension " + std::to_string(conflict.dim) + " of the " +
          (conflict.in_result ? "result" : "operand") + " is " + std::to_string(conflict.outer) +
          " x " + std::to_string(conflict.inner) + " and sharded over '" + axes +
-         "', where shards end inside of the " + std::to_string(conflict.inner) + ": the " +
-         std::to_string(conflict.outer) + " has to be divisible by " +
+         "', where shards end inside the factor " + std::to_string(conflict.inner) + ": " +
+         std::to_string(conflict.outer) + " must be divisible by " +
          std::to_string(conflict.shards) + "; or redistribute that dimension to Replicate first";
 }
 

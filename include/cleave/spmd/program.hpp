@@ -75,15 +75,16 @@ enum class FaultKind : std::uint8_t {
 
 constexpr const char* text_of(FaultKind kind) {
   switch (kind) {
-    case FaultKind::none: return "nothing is wrong";
+    case FaultKind::none: return "no fault";
     case FaultKind::schema_count: return "there are more or fewer schemas than inputs";
     case FaultKind::schema_axes:
       return "its schema has another number of placements than the first one";
     case FaultKind::schema_shard: return "its schema shards a dimension that it does not have";
     case FaultKind::asked_axes:
-      return "it is asked for another number of placements than the schemas have";
-    case FaultKind::asked_shard: return "it is asked to shard a dimension that it does not have";
-    case FaultKind::asked_partial: return "it is asked for Partial, which only operations make";
+      return "its request and the schemas have different numbers of placements";
+    case FaultKind::asked_shard:
+      return "its request shards a dimension that its result does not have";
+    case FaultKind::asked_partial: return "Partial cannot be requested; only operations produce it";
     case FaultKind::repeats_sharded:
       return "an operand repeats a dimension of extent 1 that is sharded; redistribute it to "
              "Replicate first";

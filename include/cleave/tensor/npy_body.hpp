@@ -36,8 +36,8 @@ class NpyReader {
   /// @throws Error if the file has fewer bytes left; `what` names them
   void read(void* data, std::size_t bytes, const char* what) {
     if (index_t(bytes) > left_)
-      npy_error(path_, "is truncated: " + std::to_string(left_) + " of " + std::to_string(bytes) +
-                           " bytes of its " + what + " are there");
+      npy_error(path_, "is truncated: it has " + std::to_string(left_) + " of the " +
+                           std::to_string(bytes) + " bytes of its " + what);
     if (bytes != 0 && std::fread(data, 1, bytes, file_.get()) != bytes)
       npy_error(path_, std::string("cannot be read: ") + std::strerror(errno));
     left_ -= index_t(bytes);

@@ -83,7 +83,7 @@ std::string backend_of(World& world) {
 
 }  // namespace
 
-TEST_CASE("threads whose devices reach each other read each other's memory") {
+TEST_CASE("threads whose devices have peer access read each other's memory") {
   const Machine machine(2, true, "auto");
   on_ranks({2}, [](World& world) {
     CHECK(backend_of(world) == "device_thread");
@@ -96,7 +96,7 @@ TEST_CASE("threads whose devices reach each other read each other's memory") {
   });
 }
 
-TEST_CASE("a trace does not show how ranks find their way") {
+TEST_CASE("a trace does not show the internal path of a collective") {
   const Machine machine(2, true, "auto");
   on_ranks({2}, [](World& world) {
     const CommTrace trace(world);
@@ -105,7 +105,7 @@ TEST_CASE("a trace does not show how ranks find their way") {
   });
 }
 
-TEST_CASE("threads whose devices are out of reach find another way") {
+TEST_CASE("threads whose devices lack peer access use another path") {
   const Machine machine(2, false, "auto");
   on_ranks({2}, [](World& world) {
     CHECK(backend_of(world) == between_gpus);
@@ -122,7 +122,7 @@ TEST_CASE("threads whose devices are out of reach find another way") {
   });
 }
 
-TEST_CASE("threads that are told to read what is out of reach are told why they cannot") {
+TEST_CASE("direct access without peer access is an error that gives the reason") {
   const Machine machine(2, false, "direct");
   on_ranks({2}, [](World& world) {
     CHECK(contains(error_of([&] { static_cast<void>(backend_of(world)); }),
@@ -130,7 +130,7 @@ TEST_CASE("threads that are told to read what is out of reach are told why they 
   });
 }
 
-TEST_CASE("one device that gets no access turns all ranks away") {
+TEST_CASE("if one device lacks peer access, all ranks get an error") {
   const Machine machine(3, true, "direct");
   cuda_stand_in::fail_call("cudaDeviceEnablePeerAccess", 3, cudaErrorUnknown);
   on_ranks({3}, [](World& world) {
@@ -139,7 +139,7 @@ TEST_CASE("one device that gets no access turns all ranks away") {
   });
 }
 
-TEST_CASE("ranks have a GPU each if the GPUs are different ones, whatever their numbers") {
+TEST_CASE("ranks have a GPU each if the GPUs are distinct, whatever their numbers") {
   const Machine machine(2, true, "auto");
   on_ranks({2}, [](World& world) {
     Communicator& host = world.communicator();
@@ -151,7 +151,7 @@ TEST_CASE("ranks have a GPU each if the GPUs are different ones, whatever their 
   });
 }
 
-TEST_CASE("the driver loads the kernels of threads before these wait for each other") {
+TEST_CASE("the driver loads the kernels of threads before they wait for each other") {
   on_ranks({2}, [](World&) {
     const char* const loading = std::getenv("CUDA_MODULE_LOADING");
     CHECK(std::string(loading == nullptr ? "" : loading) == "EAGER");
@@ -179,7 +179,7 @@ TEST_CASE("threads keep no device memory beyond a collective, also in a capture"
   });
 }
 
-TEST_CASE("tensors are staged in blocks: how much is pinned does not depend on them") {
+TEST_CASE("tensors are staged in blocks: pinned memory does not grow with their size") {
   const Machine machine(1, true, "staged");
   on_ranks({2}, [](World& world) {
     Communicator& group = communicator_on(Cuda{}, world.communicator());
@@ -198,7 +198,7 @@ TEST_CASE("tensors are staged in blocks: how much is pinned does not depend on t
   });
 }
 
-TEST_CASE("staging memory is not used again before the copies that an error interrupts") {
+TEST_CASE("staging memory is not reused before the copies pending at an error have ended") {
   const Machine machine(1, true, "staged");
   on_ranks({1}, [](World& world) {
     Communicator& group = communicator_on(Cuda{}, world.communicator());

@@ -71,7 +71,7 @@ TEST_CASE("an input may go out of scope while its collective is under way") {
   });
 }
 
-TEST_CASE("a functional collective waits for its peers beside the rank") {
+TEST_CASE("a functional collective waits for its peers in the background") {
   on_ranks({2}, [](World& world) {
     if (!communicator_on(TestDevice{}, world.communicator()).concurrent())
       return skip("the backend allows one thread");
@@ -87,7 +87,7 @@ TEST_CASE("a functional collective waits for its peers beside the rank") {
   });
 }
 
-TEST_CASE("what a temporary result yields is a value, which may be kept by reference") {
+TEST_CASE("a temporary result yields a value, which may be bound to a reference") {
   on_ranks({1, 3}, [](World& world) {
     const auto x = ranks_number(world, 2000);
     const auto sum_of_x = [&] { return functional::all_reduce(x, Sum{}, world); };
@@ -110,7 +110,7 @@ TEST_CASE("what a temporary result yields is a value, which may be kept by refer
   });
 }
 
-TEST_CASE("wait takes results, lets go of them, and lets tensors pass") {
+TEST_CASE("wait accepts results, releases temporary ones, and returns tensors unchanged") {
   on_ranks({1, 3}, [](World& world) {
     const auto x = ranks_number(world, 4);
     const auto sum = functional::all_reduce(x, Sum{}, world);
@@ -122,7 +122,7 @@ TEST_CASE("wait takes results, lets go of them, and lets tensors pass") {
   });
 }
 
-TEST_CASE("coalesced collectives give what the single ones give, in the form of their input") {
+TEST_CASE("coalesced collectives give the results of single ones, in the form of their input") {
   on_ranks({1, 2, 3, 4, 7}, [](World& world) {
     const int n = world.size(), rank = world.rank();
     const auto a = cells<float>(rank, {2 * n, 3, n});
@@ -212,7 +212,7 @@ TEST_CASE("small tensors of a coalesced call share a collective per element type
   });
 }
 
-TEST_CASE("a trace says what a functional collective moves") {
+TEST_CASE("a trace shows what a functional collective moves") {
   on_ranks({4}, [](World& world) {
     const Tensor<float, 2, TestDevice> x({8, 3});
     x.fill_(1);
@@ -240,7 +240,7 @@ TEST_CASE("a trace says what a functional collective moves") {
   });
 }
 
-TEST_CASE("one process can ask what functional collectives of a large world would do") {
+TEST_CASE("functional collectives of a large world can be dry-run in one process") {
   const World world(dry_communicator(77, 1024));
   const Tensor<float, 2, TestDevice> x({1024, 2});
   CommTrace trace(world);

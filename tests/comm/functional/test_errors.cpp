@@ -17,7 +17,7 @@
 using namespace cleave;
 using namespace cleave::testing;
 
-TEST_CASE("what cannot be done is refused before anything is communicated") {
+TEST_CASE("invalid arguments are refused before anything is communicated") {
   const World world(dry_communicator(1, 3));
   const Tensor<float, 2, TestDevice> x({5, 7});
   const Tensor<std::int64_t, 1, TestDevice> whole({3});
@@ -60,19 +60,21 @@ TEST_CASE("what cannot be done is refused before anything is communicated") {
         "functional::reduce_scatter: max of complex64 is not defined: complex numbers have no "
         "order");
   CHECK(error_of([&] { (void)functional::all_to_all(x, {2, 3}, {1, 1, 1}, 0, world); }) ==
-        "functional::all_to_all: there are 2 sizes of what is sent for 3 ranks [rank 1]");
+        "functional::all_to_all: 2 sent sizes are given for 3 ranks [rank 1]");
   CHECK(error_of([&] { (void)functional::all_to_all(x, {1, 2, 2}, {1, 1}, 0, world); }) ==
-        "functional::all_to_all: there are 2 sizes of what is received for 3 ranks [rank 1]");
+        "functional::all_to_all: 2 received sizes are given for 3 ranks [rank 1]");
   CHECK(error_of([&] { (void)functional::all_to_all(x, {1, 2, 2}, {1, -1, 1}, 0, world); }) ==
-        "functional::all_to_all: the size of what is received from rank 1 is -1 [rank 1]");
+        "functional::all_to_all: the size received from rank 1 is -1; sizes must not be negative "
+        "[rank 1]");
   CHECK(error_of([&] { (void)functional::all_to_all(x, {6, -1, 0}, {1, 1, 1}, 0, world); }) ==
-        "functional::all_to_all: the size of what is sent to rank 1 is -1 [rank 1]");
+        "functional::all_to_all: the size sent to rank 1 is -1; sizes must not be negative "
+        "[rank 1]");
   CHECK(error_of([&] { (void)functional::all_to_all(x, {1, 2, 1}, {1, 1, 1}, 0, world); }) ==
-        "functional::all_to_all: the sizes of what is sent add up to 4, but dimension 0 has 5 "
+        "functional::all_to_all: the sent sizes add up to 4, but dimension 0 has 5 "
         "elements [shapes [5, 7]; rank 1]");
 }
 
-TEST_CASE("sizes that cannot be counted are refused before anything is communicated") {
+TEST_CASE("sizes that overflow are refused before anything is communicated") {
   const World world(dry_communicator(1, 3));
   const Tensor<float, 2, TestDevice> x({5, 7});
   constexpr index_t huge = index_t(1) << 62;
@@ -90,16 +92,14 @@ TEST_CASE("sizes that cannot be counted are refused before anything is communica
         "functional::all_to_all: the 3 ranks together have more elements than index_t can hold "
         "[shapes [3, 1537228672809129301]; rank 1]");
   CHECK(error_of([&] { (void)functional::all_to_all(x, {huge, huge, 5}, {1, 1, 1}, 0, world); }) ==
-        "functional::all_to_all: the sizes of what is sent add up to more than index_t can hold "
-        "[rank 1]");
+        "functional::all_to_all: the sum of the sent sizes does not fit in index_t [rank 1]");
   CHECK(error_of([&] { (void)functional::all_to_all(x, {1, 2, 2}, {huge, huge, 0}, 0, world); }) ==
-        "functional::all_to_all: the sizes of what is received add up to more than index_t can "
-        "hold [rank 1]");
+        "functional::all_to_all: the sum of the received sizes does not fit in index_t [rank 1]");
   CHECK(error_of([&] { (void)functional::all_to_all(x, {1, 2, 2}, {huge, 0, 0}, 0, world); }) ==
         "Tensor: the product of the extents does not fit in index_t");
 }
 
-TEST_CASE("ranks that do not agree about a part of an all-to-all both hear of it, and can go on") {
+TEST_CASE("ranks that disagree about a part of an all-to-all both get an error, and can go on") {
   on_ranks({2}, [](World& world) {
     const auto x = ranks_number(world, 5);
     const bool first = world.rank() == 0;
@@ -114,12 +114,13 @@ TEST_CASE("ranks that do not agree about a part of an all-to-all both hear of it
     CHECK(error_of([&] { (void)functional::all_to_all(wide, {1, 1}, {1, 1}, 0, world).wait(); }) ==
           "functional::all_to_all: ranks " + std::to_string(world.rank()) + " and " +
               std::to_string(1 - world.rank()) +
-              " of group 'world' have different extents beside the split dimension" + who);
+              " of group 'world' have different extents in dimensions other than the split one" +
+              who);
     CHECK(element(functional::all_reduce(x, Sum{}, world), 4) == 1);
   });
 }
 
-TEST_CASE("sizes of an all-to-all that two ranks do not agree about are an error on all ranks") {
+TEST_CASE("sizes of an all-to-all that two ranks disagree about are an error on all ranks") {
   on_ranks({3, 4, 7}, [](World& world) {
     const int n = world.size(), rank = world.rank();
     const auto x = ranks_number(world, n);
@@ -157,7 +158,7 @@ TEST_CASE("a rank that fails wakes those that wait for a functional collective")
   CHECK(contains(texts[2], "all_reduce: rank 1 failed: gone [rank 2]"));
 }
 
-TEST_CASE("ranks whose extents differ are told so, whatever is checked") {
+TEST_CASE("extents that differ between ranks are an error at every check level") {
   on_ranks({2, 3}, [](World& world) {
     Communicator& group = communicator_on(TestDevice{}, world.communicator());
     const CheckLevel usual = group.state().check;
@@ -181,7 +182,7 @@ TEST_CASE("ranks whose extents differ are told so, whatever is checked") {
   });
 }
 
-TEST_CASE("ranks that name different dimensions or pairs are told both, and can go on") {
+TEST_CASE("different dimensions or pairs are an error that shows both, and ranks can go on") {
   on_ranks({2, 3}, [](World& world) {
     Communicator& group = communicator_on(TestDevice{}, world.communicator());
     const CheckLevel usual = group.state().check;
@@ -229,7 +230,7 @@ TEST_CASE("ranks that name different dimensions or pairs are told both, and can 
   });
 }
 
-TEST_CASE("what ranks compare is told as it was given, long lists by a checksum") {
+TEST_CASE("errors show the compared arguments, long lists as a checksum") {
   using namespace cleave::detail;
   const auto text = [](CollectiveKind kind, const std::vector<int>& numbers) {
     return text_of_detail(kind, packed_detail(numbers));

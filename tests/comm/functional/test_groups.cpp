@@ -83,7 +83,7 @@ TEST_CASE("collectives of several groups run side by side") {
   });
 }
 
-TEST_CASE("a group that is none says why") {
+TEST_CASE("an invalid group is an error that gives the reason") {
   CHECK(refusal({{0, 4}}) ==
         "functional::all_reduce: rank 4 of the list {0, 4} does not exist: group 'world' has 4 "
         "ranks [rank 1]");

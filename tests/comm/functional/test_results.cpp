@@ -157,7 +157,7 @@ TEST_CASE("a functional all-to-all splits along one dimension and concatenates a
   });
 }
 
-TEST_CASE("a functional all-to-all moves parts of any sizes, also none") {
+TEST_CASE("a functional all-to-all moves parts of any sizes, also empty ones") {
   on_ranks({1, 2, 3, 4, 7}, [](World& world) {
     const int n = world.size(), rank = world.rank();
     const auto size = [](int from, int to) { return index_t((from * 2 + to * 3 + 1) % 4); };
@@ -211,7 +211,7 @@ TEST_CASE("a functional broadcast copies the root's elements, also on the root")
   });
 }
 
-TEST_CASE("a functional permute moves tensors along pairs of ranks; who gets nothing has zeros") {
+TEST_CASE("a functional permute moves tensors along pairs; ranks that receive nothing get zeros") {
   on_ranks({1, 2, 3, 4, 7}, [](World& world) {
     const int n = world.size(), rank = world.rank();
     std::vector<functional::Hop> ring, reversal, some;

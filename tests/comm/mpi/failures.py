@@ -172,7 +172,7 @@ RUNS = (
      | {"throw": WAYS["throw"]}),
     ("more shared memory than there is", {"CLEAVE_SHARED_MB": "1e9"},
      carried_by("messages, no shared memory: "
-                f"CLEAVE_SHARED_MB asks for {RANKS} times 1e+09 MiB of ")),
+                f"CLEAVE_SHARED_MB requests {RANKS} segments of 1e+09 MiB, but only ")),
     ("shared memory that is no number", {"CLEAVE_SHARED_MB": "some"},
      {"none": ("a setting that means nothing is refused on every rank", 2,
                lambda o: "CLEAVE_SHARED_MB is 'some'; use MiB >= 0" in o.output)}),

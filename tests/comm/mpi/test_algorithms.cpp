@@ -81,7 +81,7 @@ void cases_of_table(World& world) {
 
 }  // namespace
 
-TEST_CASE("the MPI library's own collectives do what ours do") {
+TEST_CASE("the MPI library's collectives give the results of cleave's") {
   if (!needs_processes(2)) return;
   const TuneFile table(library_table);
   for (const std::size_t bytes : {std::size_t(100), std::size_t(4) << 20}) {
@@ -91,7 +91,7 @@ TEST_CASE("the MPI library's own collectives do what ours do") {
   }
 }
 
-TEST_CASE("columns take the MPI library's own collectives on request") {
+TEST_CASE("columns use the MPI library's collectives on request") {
   if (!needs_processes(4)) return;
   std::string text = library_table;
   for (const char* kind : {"all_gather", "reduce_scatter", "all_reduce", "all_to_all"})
@@ -101,14 +101,14 @@ TEST_CASE("columns take the MPI library's own collectives on request") {
   on_ranks({4, 6}, [](World& world) { cases_of_table(world); });
 }
 
-TEST_CASE("sums in rank order do not go to the MPI library") {
+TEST_CASE("sums in rank order do not use the MPI library's collectives") {
   if (!needs_processes(2)) return;
   const TuneFile table(library_table);
   const Changed nodes(detail::mpi_ranks_per_node, 1);
   on_ranks({2, 3, 4, 8}, [](World& world) { rank_order_cases(world); });
 }
 
-TEST_CASE("who does not come to a collective of the MPI library is named within the time-out") {
+TEST_CASE("a rank missing from a collective of the MPI library is named within the time-out") {
   if (!needs_processes(2)) return;
   const TuneFile table(library_table);
   const Changed nodes(detail::mpi_ranks_per_node, 1);
@@ -128,7 +128,7 @@ TEST_CASE("who does not come to a collective of the MPI library is named within 
   Processes::get().meet(30);
 }
 
-TEST_CASE("a line of the table that means nothing is named") {
+TEST_CASE("an invalid line of the table is an error that names it") {
   const auto refusal = [](const char* text) {
     const TuneFile table(text);
     const std::string said =
@@ -136,15 +136,16 @@ TEST_CASE("a line of the table that means nothing is named") {
     const std::size_t at = said.find(table.name);
     return at == std::string::npos ? said : said.substr(at + table.name.size());
   };
-  const std::string rest = " is not a collective, ranks, bytes and messages, library or two_level";
+  const std::string rest =
+      " is not a valid row; use: COLLECTIVE RANKS BYTES messages|library|two_level";
   CHECK(refusal("# all\n\nall_reduce 2 0 fast\n") == ":3: 'all_reduce 2 0 fast'" + rest);
   CHECK(refusal("all_reduce 2 library") == ":1: 'all_reduce 2 library'" + rest);
   CHECK(refusal("barrier 2 0 library") == ":1: 'barrier 2 0 library'" + rest);
   CHECK(refusal("all_reduce -2 0 library") == ":1: 'all_reduce -2 0 library'" + rest);
   CHECK(refusal("all_reduce 2 0 library 7") == ":1: 'all_reduce 2 0 library 7'" + rest);
   const std::string costs =
-      " is not inside or between, microseconds, bytes per microsecond, and "
-      "ranks per node after between";
+      " is not a valid line; use: inside US BYTES_PER_US, or "
+      "between US BYTES_PER_US RANKS_PER_NODE";
   CHECK(refusal("inside 2") == ":1: 'inside 2'" + costs);
   CHECK(refusal("inside 2 900 8") == ":1: 'inside 2 900 8'" + costs);
   CHECK(refusal("between 20 -1 8") == ":1: 'between 20 -1 8'" + costs);
@@ -156,7 +157,7 @@ TEST_CASE("a line of the table that means nothing is named") {
   unsetenv("CLEAVE_TUNE");
 }
 
-TEST_CASE("the last row of the table that fits a call counts") {
+TEST_CASE("the last row of the table that fits a call applies") {
   using detail::MpiAlgorithm;
   const TuneFile file("all_reduce 8 0 library  # many ranks\nall_reduce 8 4096 messages\n");
   const detail::MpiTuning table = detail::MpiTuning::from_environment();
@@ -171,7 +172,7 @@ TEST_CASE("the last row of the table that fits a call counts") {
   CHECK(table.checksum() != detail::MpiTuning().checksum());
 }
 
-TEST_CASE("a world on several nodes measures on request what communication costs") {
+TEST_CASE("a world on several nodes measures the cost of communication on request") {
   if (!needs_processes(4)) return;
   const Changed nodes(detail::mpi_ranks_per_node, 2);
   setenv("CLEAVE_TUNE", "measure", 1);
@@ -198,7 +199,7 @@ TEST_CASE("blocks of a reduction over 16,384 ranks fit in the scratch of a reduc
       }
 }
 
-TEST_CASE("a rank copies what it has for itself while it waits, and the rest in the end") {
+TEST_CASE("self-sends are copied while waiting for peers, the rest at the end") {
   if (!needs_processes(2)) return;
   const Changed nodes(detail::mpi_ranks_per_node, 1);
   on_ranks({2, 3}, [](World& world) {
@@ -214,7 +215,7 @@ TEST_CASE("a rank copies what it has for itself while it waits, and the rest in 
   });
 }
 
-TEST_CASE("short calls take their scratch from one block that stays, long ones from others") {
+TEST_CASE("short calls take their scratch from one permanent block, long ones from others") {
   detail::MpiScratch scratch;
   std::byte* const first = scratch.take(100);
   CHECK(reinterpret_cast<std::uintptr_t>(first) % detail::storage_alignment == 0);

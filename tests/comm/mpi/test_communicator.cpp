@@ -149,7 +149,7 @@ TEST_CASE("long pieces are reduced block by block, the last one shorter") {
   });
 }
 
-TEST_CASE("a broadcast of many parts comes through trees of every shape") {
+TEST_CASE("a broadcast of many parts arrives through trees of every shape") {
   on_ranks({1, 2, 3, 4}, [](World& world) {
     const int n = world.size(), rank = world.rank();
     const index_t count = 700'001;

@@ -49,7 +49,7 @@ void gather_of(Communicator& group, index_t mine, index_t others) {
 
 }  // namespace
 
-TEST_CASE("who does not come within the time-out is named, with the call and the group") {
+TEST_CASE("a rank that misses the time-out is named, with the call and the group") {
   auto world = new_world();
   if (!world) return;
   const int last = world->size() - 1;
@@ -69,7 +69,7 @@ TEST_CASE("who does not come within the time-out is named, with the call and the
   }
 }
 
-TEST_CASE("two ranks that wait for each other in different groups are both told") {
+TEST_CASE("two ranks that wait for each other in different groups both get an error") {
   auto world = new_world();
   if (!world) return;
   if (world->rank() < 2) {
@@ -118,7 +118,7 @@ TEST_CASE("an exception that ends a rank's use of its world wakes the others") {
   else CHECK(contains(text, "rank " + std::to_string(last) + " failed: an exception"));
 }
 
-TEST_CASE("a rank that is sent other sizes than it expects is told so, even unchecked") {
+TEST_CASE("a message of unexpected size is an error, even with checks off") {
   const char* shared = std::getenv("CLEAVE_SHARED_MB");
   if (shared == nullptr || std::string(shared) != "0") return skip("needs CLEAVE_SHARED_MB=0");
   constexpr index_t part = 15'360;       // floats of an eager part of a message
@@ -145,7 +145,7 @@ TEST_CASE("a rank that is sent other sizes than it expects is told so, even unch
   }
 }
 
-TEST_CASE("processes that read each other's memory find sizes that do not fit, and may go on") {
+TEST_CASE("processes that read each other's memory detect mismatched sizes, and may go on") {
   const char* shared = std::getenv("CLEAVE_SHARED_MB");
   if (shared != nullptr && std::string(shared) == "0") return skip("CLEAVE_SHARED_MB=0");
   if (std::getenv("CLEAVE_CLUSTER") != nullptr) return skip("needs a single node");
@@ -160,7 +160,7 @@ TEST_CASE("processes that read each other's memory find sizes that do not fit, a
   CHECK(error_of([&] { gather_of(*world, 10, 10); }) == "");
 }
 
-TEST_CASE("ranks that list different members for a subgroup are told so") {
+TEST_CASE("different lists of members for a subgroup are an error") {
   auto world = new_world();
   if (!world) return;
   std::vector<int> ranks{0, 1};

@@ -119,7 +119,7 @@ TEST_CASE("nodes of one rank each, of different sizes, or a single one make no g
   CHECK(grid_of({}, 0).nodes == 0);
 }
 
-TEST_CASE("collectives of ranks on several nodes do what they do on one") {
+TEST_CASE("collectives of ranks on several nodes give the results of one node") {
   const auto all_grids = [] {
     on_nodes(2, [](World& world) { all_cases(world); });
     if (Processes::get().size() >= 6) on_nodes(3, [](World& world) { all_cases(world); });
@@ -153,7 +153,7 @@ TEST_CASE("reductions between nodes go through a little scratch round by round")
   });
 }
 
-TEST_CASE("calls follow each other across nodes, whatever is checked") {
+TEST_CASE("calls follow each other across nodes, with checks on or off") {
   on_nodes(2, [](World& world) {
     for (const CheckLevel level : {CheckLevel::off, CheckLevel::collective}) {
       world.communicator().state().check = level;
@@ -206,7 +206,7 @@ TEST_CASE("16-bit types across nodes are added in float and rounded once") {
   });
 }
 
-TEST_CASE("a call across nodes is one call to those who observe") {
+TEST_CASE("a call across nodes is traced as one call") {
   on_nodes(2, [](World& world) {
     const Tensor<float, 1> x({5000});
     x.fill_(1);

@@ -64,7 +64,7 @@ TEST_CASE("an asynchronous redistribution joins two streams by two events") {
   });
 }
 
-TEST_CASE("a stream that does not wait reads what is not there yet") {
+TEST_CASE("a stream that does not wait reads stale data") {
   over_nccl({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
     const auto x = distribute_tensor(counting(4, 3), mesh, Shard<0>{});

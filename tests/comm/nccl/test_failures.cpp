@@ -76,7 +76,7 @@ TEST_CASE("an error of a call is an Error on every rank") {
   CHECK(contains(told[0], "ncclAllGather"));
 }
 
-TEST_CASE("an error that comes later ends the collective on every rank") {
+TEST_CASE("an asynchronous error ends the collective on every rank") {
   const Setting timeout("CLEAVE_TIMEOUT", "20");
   Told told(3);
   const auto begin = std::chrono::steady_clock::now();
@@ -93,7 +93,7 @@ TEST_CASE("an error that comes later ends the collective on every rank") {
   CHECK(seconds_since(begin) < 15);
 }
 
-TEST_CASE("a rank that does not come is named when the time is over") {
+TEST_CASE("a missing rank is named at the time-out") {
   const Setting timeout("CLEAVE_TIMEOUT", "1");
   Told told(3);
   const auto begin = std::chrono::steady_clock::now();
@@ -136,7 +136,7 @@ void wait_for_failure(Told& told, const F& f) {
   CHECK(cuda_stand_in::take_faults() == "");
 }
 
-TEST_CASE("a rank that skips one collective of the side stream is found among others of the main") {
+TEST_CASE("a rank that skips a collective of the side stream is named despite others on the main") {
   const Setting timeout("CLEAVE_TIMEOUT", "2");
   Told told(2);
   wait_for_failure(told, [](int rank, const auto& x) {
@@ -151,7 +151,7 @@ TEST_CASE("a rank that skips one collective of the side stream is found among ot
   CHECK(contains(told[1], "rank 0 failed"));
 }
 
-TEST_CASE("collectives that hang on several communicators are given up together") {
+TEST_CASE("collectives that hang on several communicators are aborted together") {
   const Setting timeout("CLEAVE_TIMEOUT", "1");
   Told told(2);
   wait_for_failure(told, [](int rank, const auto& x) {
@@ -165,7 +165,7 @@ TEST_CASE("collectives that hang on several communicators are given up together"
   CHECK(contains(told[1], "rank 0 failed"));
 }
 
-TEST_CASE("a communicator that is not made in time is gone, whatever hangs beside it") {
+TEST_CASE("a communicator whose initialisation times out is aborted, whatever else hangs") {
   const Setting timeout("CLEAVE_TIMEOUT", "2");
   Told told(3);
   const auto begin = std::chrono::steady_clock::now();
@@ -189,7 +189,7 @@ TEST_CASE("a communicator that is not made in time is gone, whatever hangs besid
   CHECK(cuda_stand_in::take_faults() == "");
 }
 
-TEST_CASE("a call for which there is no memory fails alone") {
+TEST_CASE("a call that runs out of memory fails alone") {
   over_nccl({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
     const auto x = distribute_tensor(counting(1024, 1024), mesh, Shard<1>{});
@@ -201,7 +201,7 @@ TEST_CASE("a call for which there is no memory fails alone") {
   });
 }
 
-TEST_CASE("a graph that is not launched by all ranks ends when the time is over") {
+TEST_CASE("a graph that is not launched by all ranks ends at the time-out") {
   const Setting timeout("CLEAVE_TIMEOUT", "1");
   Told told(2);
   const auto begin = std::chrono::steady_clock::now();
@@ -215,14 +215,15 @@ TEST_CASE("a graph that is not launched by all ranks ends when the time is over"
     CHECK_THROWS_AS(graph.launch(), Error);
   });
   const std::string text =
-      "cuda::Graph::launch: a collective of it did not end within 1 s [rank 0]";
+      "cuda::Graph::launch: a collective of the graph did not end within 1 s [rank 0]";
   CHECK(told[0] == text);
-  CHECK(contains(told[1], "rank 0 failed: cuda::Graph::launch: a collective of it did not end"));
+  CHECK(contains(told[1],
+                 "rank 0 failed: cuda::Graph::launch: a collective of the graph did not end"));
   CHECK(seconds_since(begin) < 15);
   CHECK(cuda_stand_in::take_faults() == "");  // such as an abort that the graph's owner waits for
 }
 
-TEST_CASE("ranks that make different calls are told so before they hang") {
+TEST_CASE("ranks that make different calls get an error instead of hanging") {
   const Setting timeout("CLEAVE_TIMEOUT", "20");
   const Setting check("CLEAVE_CHECK", "collective");
   Told told(2);
@@ -240,7 +241,7 @@ TEST_CASE("ranks that make different calls are told so before they hang") {
   }
 }
 
-TEST_CASE("without that check, two collectives that one rank swaps end in errors, not in silence") {
+TEST_CASE("without that check, two collectives that one rank swaps end in errors, not silently") {
   const Setting timeout("CLEAVE_TIMEOUT", "3");
   Told told(2);
   ranks_with_tensor(2, [&](World& world, const auto& x) {
@@ -262,7 +263,7 @@ TEST_CASE("without that check, two collectives that one rank swaps end in errors
   static_cast<void>(cuda_stand_in::take_faults());
 }
 
-TEST_CASE("a communicator that is closed while a peer has gone does not block") {
+TEST_CASE("closing a communicator whose peer has left does not block") {
   const Setting timeout("CLEAVE_TIMEOUT", "1");
   const auto begin = std::chrono::steady_clock::now();
   Told told(2);
@@ -288,7 +289,7 @@ TEST_CASE("a library that is older than the header is refused") {
   CHECK(contains(told[0], "was compiled for NCCL " + std::to_string(NCCL_VERSION_CODE)));
 }
 
-TEST_CASE("two ranks on one GPU are refused, in NCCL's words") {
+TEST_CASE("two ranks on one GPU are refused with NCCL's message") {
   const Setting timeout("CLEAVE_TIMEOUT", "5");
   const Setting path("CLEAVE_CUDA_COMM", "nccl");
   nccl_stand_in::reset();

@@ -148,7 +148,7 @@ TEST_CASE("memory for communication may grow within a graph's function") {
   });
 }
 
-TEST_CASE("communicable memory that a graph's function takes is the graph's") {
+TEST_CASE("communicable memory that a graph's function allocates belongs to the graph") {
   over_nccl({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
     const auto make = [&] { return cuda::communicable<float>({8}, mesh.communicator()); };

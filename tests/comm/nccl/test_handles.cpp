@@ -47,7 +47,7 @@ TEST_CASE("the group of an axis is made with the mesh, once") {
   });
 }
 
-TEST_CASE("what tensors are staged through is pinned before ranks wait for each other") {
+TEST_CASE("staging memory is pinned before ranks wait for each other") {
   over_nccl({1}, [](World& world) {
     std::vector<std::shared_ptr<void>> held;  // all memory pinned so far
     while (held.size() < cuda::PinnedPool::max_free) held.push_back(cuda::PinnedPool::get().take());
@@ -85,7 +85,7 @@ TEST_CASE("ranks that communicate by NCCL have no access to each other's tensors
   });
 }
 
-TEST_CASE("what does not communicate by NCCL has no handle of it") {
+TEST_CASE("groups that do not use NCCL have no NCCL handle") {
   on_ranks({1}, [](World& world) {
     CHECK_THROWS_WITH_AS(
         nccl_handle(world.communicator()),
@@ -105,7 +105,7 @@ TEST_CASE("communicable tensors and buffers lie in registered memory") {
   });
 }
 
-TEST_CASE("communicable memory that is given back is there for the next tensor of its size") {
+TEST_CASE("freed communicable memory is reused by the next tensor of its size") {
   over_nccl({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
     const auto make = [&](index_t n) {
@@ -123,7 +123,7 @@ TEST_CASE("communicable memory that is given back is there for the next tensor o
   });
 }
 
-TEST_CASE("what NCCL cannot reduce is reduced here") {
+TEST_CASE("reductions that NCCL lacks are computed by cleave") {
   over_nccl({3}, [](World& world) {
     using Number = std::complex<double>;
     const auto mesh = init_device_mesh<tp>(world, {3}, Cuda{});

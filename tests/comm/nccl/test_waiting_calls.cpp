@@ -58,7 +58,7 @@ Collective all_reduce(const Tensor<float, 1, Cuda>& x, const Tensor<float, 1, Cu
 
 }  // namespace
 
-TEST_CASE("a collective that waits on the host for its peers ends when the time is over") {
+TEST_CASE("a collective that waits on the host for its peers ends at the time-out") {
   const Setting timeout("CLEAVE_TIMEOUT", "1");
   const Stopwatch watch;
   const auto errors = errors_of_two([](World& world) {
@@ -76,7 +76,7 @@ TEST_CASE("a collective that waits on the host for its peers ends when the time 
   CHECK(cuda_stand_in::take_faults() == "");  // no memory was freed under the blocked call
 }
 
-TEST_CASE("a collective that does not end though all have come says what may be the reason") {
+TEST_CASE("a collective that hangs with all ranks present reports a possible reason") {
   const Setting timeout("CLEAVE_TIMEOUT", "1");
   const auto errors = errors_of_two([](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
@@ -84,11 +84,12 @@ TEST_CASE("a collective that does not end though all have come says what may be 
     nccl_stand_in::hold_call("ncclAllGather");
     x.full_tensor().to(Host{});
   });
-  CHECK(contains(errors[0] + errors[1], "all ranks have reached it; threads with a GPU each may"));
+  CHECK(
+      contains(errors[0] + errors[1], "all ranks have reached it; threads with one GPU each may"));
   CHECK(contains(errors[0] + errors[1], "start one process per GPU"));
 }
 
-TEST_CASE("a split that does not end is given up with its parent") {
+TEST_CASE("a split that hangs is aborted with its parent") {
   const Setting timeout("CLEAVE_TIMEOUT", "1");
   const Stopwatch watch;
   const auto errors = errors_of_two([](World& world) {
@@ -105,7 +106,7 @@ TEST_CASE("a split that does not end is given up with its parent") {
   CHECK(cuda_stand_in::take_faults() == "");
 }
 
-TEST_CASE("the time is over although the driver answers nothing") {
+TEST_CASE("the time-out works although the driver does not respond") {
   const Setting timeout("CLEAVE_TIMEOUT", "1");
   const Stopwatch watch;
   const auto errors = errors_of_two([&](World& world) {
@@ -127,7 +128,7 @@ TEST_CASE("the time is over although the driver answers nothing") {
   CHECK(watch.seconds() < 10);
 }
 
-TEST_CASE("a call that waits on the user's communicator keeps no one else from hearing of it") {
+TEST_CASE("a call that blocks in the user's communicator does not delay errors on other ranks") {
   const Setting timeout("CLEAVE_TIMEOUT", "1");
   const Stopwatch watch;
   std::array<ncclComm_t, 2> comms{};
@@ -160,7 +161,7 @@ TEST_CASE("a call that waits on the user's communicator keeps no one else from h
   CHECK(watch.seconds() < 10);
 }
 
-TEST_CASE("a communicator that does not block is refused in a sentence") {
+TEST_CASE("a non-blocking communicator is refused with an error that says so") {
   over_nccl({1}, [](World& world) {
     ncclUniqueId id{};
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -179,7 +180,7 @@ TEST_CASE("a communicator that does not block is refused in a sentence") {
   });
 }
 
-TEST_CASE("a communicator goes at once while a graph with its collectives is kept") {
+TEST_CASE("a communicator is destroyed at once while a graph with its collectives is kept") {
   over_nccl({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
     constexpr std::array<int, 2> ranks{0, 1};
@@ -198,7 +199,7 @@ TEST_CASE("a communicator goes at once while a graph with its collectives is kep
   CHECK(cuda_stand_in::take_faults() == "");
 }
 
-TEST_CASE("memory that a graph has used for communication returns when the graph goes") {
+TEST_CASE("memory that a graph has used for communication is freed with the graph") {
   over_nccl({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
     const auto x = distribute_tensor(cleave::testing::counting(64, 64), mesh, Shard<1>{});

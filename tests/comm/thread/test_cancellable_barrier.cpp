@@ -10,7 +10,7 @@
 using cleave::detail::CancellableBarrier;
 using cleave::detail::Parker;
 
-TEST_CASE("the last to come opens a round, and only that one") {
+TEST_CASE("the last arrival opens a round, and only that one") {
   CancellableBarrier barrier(3);
   CHECK(barrier.arrive(0) == CancellableBarrier::Arrival::waits);
   CHECK(barrier.arrive(0) == CancellableBarrier::Arrival::waits);
@@ -22,7 +22,7 @@ TEST_CASE("the last to come opens a round, and only that one") {
   CHECK(barrier.open(0));
 }
 
-TEST_CASE("a round that all have come to cannot be closed") {
+TEST_CASE("a completed round cannot be closed") {
   CancellableBarrier barrier(2);
   barrier.arrive(0);
   barrier.arrive(0);
@@ -33,7 +33,7 @@ TEST_CASE("a round that all have come to cannot be closed") {
   CHECK(!barrier.close(0));  // the barrier is closed by now, but that round is open
 }
 
-TEST_CASE("a closed barrier stays closed, whoever comes after") {
+TEST_CASE("a closed barrier stays closed for later arrivals") {
   CancellableBarrier barrier(3);
   barrier.arrive(0);
   barrier.arrive(0);
@@ -44,7 +44,7 @@ TEST_CASE("a closed barrier stays closed, whoever comes after") {
   CHECK(barrier.arrive(1) == CancellableBarrier::Arrival::closed);
 }
 
-TEST_CASE("closing races with the last arrival: the round opens for all or for nobody") {
+TEST_CASE("closing races with the last arrival: the round opens for all threads or for no thread") {
   for (int i = 0; i < 2000; ++i) {
     CancellableBarrier barrier(2);
     barrier.arrive(0);
@@ -63,7 +63,7 @@ TEST_CASE("closing races with the last arrival: the round opens for all or for n
   }
 }
 
-TEST_CASE("a sleeper wakes when what it waits for has happened, before or after it sleeps") {
+TEST_CASE("a sleeper wakes when its condition becomes true, before or after it sleeps") {
   Parker parker;
   std::atomic<int> turn{0};
   std::thread other([&] {

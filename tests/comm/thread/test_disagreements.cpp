@@ -11,7 +11,7 @@ using namespace cleave::testing;
 
 TEST_SUITE_BEGIN("threads only");  // ranks are threads here, even under mpirun
 
-TEST_CASE("what a rank finds wrong while it reads fails the call on all ranks, which can go on") {
+TEST_CASE("an error that a rank detects while reading fails the call on all ranks") {
   for (const int n : {2, 3, 7}) {
     const Outcome outcome = outcome_of(n, [](World& world) {
       Communicator& group = world.communicator();
@@ -34,7 +34,7 @@ TEST_CASE("what a rank finds wrong while it reads fails the call on all ranks, w
   }
 }
 
-TEST_CASE("a transfer that its sender does not know of is found when checks are on") {
+TEST_CASE("a transfer without a matching send is detected when checks are on") {
   const Outcome outcome = outcome_of(2, [](World& world) {
     world.communicator().state().check = CheckLevel::collective;
     Tensor<float, 1> source({6}), destination({6});
@@ -47,12 +47,13 @@ TEST_CASE("a transfer that its sender does not know of is found when checks are 
     c.receives = transfers;
     world.communicator().run(c);
   });
-  CHECK(outcome.texts[0] ==
-        "exchange: what rank 1 sends to rank 0 differs from what the receiver expects");
+  CHECK(
+      outcome.texts[0] ==
+      "exchange: the transfers from rank 1 to rank 0 differ from those that the receiver expects");
   CHECK(outcome.texts[1] == "exchange: rank 0 failed: " + outcome.texts[0] + " [rank 1]");
 }
 
-TEST_CASE("without checks, calls that cannot meet are errors on all ranks, which can go on") {
+TEST_CASE("without checks, mismatched calls are errors on all ranks, which can go on") {
   for (const int n : {2, 3, 7}) {
     const Outcome outcome = outcome_of(n, [](World& world) {
       Communicator& group = world.communicator();
@@ -92,7 +93,7 @@ TEST_CASE("without checks, calls that cannot meet are errors on all ranks, which
   }
 }
 
-TEST_CASE("without checks, ranks that run different numbers of calls together are told so") {
+TEST_CASE("without checks, running different numbers of calls together is an error") {
   const Outcome outcome = outcome_of(3, [](World& world) {
     Communicator& group = world.communicator();
     const std::vector<Collective> barriers(world.rank() == 2 ? 3 : 2);
@@ -106,7 +107,7 @@ TEST_CASE("without checks, ranks that run different numbers of calls together ar
   CHECK(outcome.thrown == "");
 }
 
-TEST_CASE("ranks that check differently are told so") {
+TEST_CASE("different check levels of ranks are an error") {
   const Outcome outcome = outcome_of(2, [](World& world) {
     if (world.rank() == 1) world.communicator().state().check = CheckLevel::collective;
     reduce_ones(world.communicator());

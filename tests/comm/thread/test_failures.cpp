@@ -94,7 +94,7 @@ TEST_CASE("ranks are woken in groups that the failing rank is not in") {
   CHECK(outcome.thrown == "load: broken");
 }
 
-TEST_CASE("a rank that has not begun to wait hears of a failure at its next collective") {
+TEST_CASE("a rank that was not waiting gets a failure at its next collective") {
   std::atomic<bool> failed{false};
   const Outcome outcome = outcome_of(3, [&](World& world) {
     const auto pair = group_of(world, world.rank() == 2 ? std::vector{2} : std::vector{0, 1}, "dp");
@@ -152,7 +152,7 @@ TEST_CASE("a rank may leave while others go on without it") {
   CHECK(outcome.thrown == "");
 }
 
-TEST_CASE("a rank that comes too late is named, and hears of it") {
+TEST_CASE("a rank that arrives too late is named, and gets an error") {
   const Outcome outcome = outcome_of(3, [](World& world) {
     world.communicator().state().timeout_seconds = world.rank() == 0 ? 0.05 : 60;
     if (world.rank() != 0) nap(0.5);
@@ -186,7 +186,7 @@ TEST_CASE("with checks on, a failure in the comparison wakes the others, too") {
   CHECK(outcome.texts[0] == "all_reduce: rank 2 failed: gone [rank 0]");
 }
 
-TEST_CASE("nobody reads tensors of a rank that has unwound") {
+TEST_CASE("no rank reads tensors of a rank that has unwound") {
   // Tensors live for one call. A rank throws before the call or finds an error inside it, at a time
   // that varies between runs. Sanitizers detect invalid accesses.
   for (int seed = 0; seed < 120; ++seed) {
@@ -222,7 +222,7 @@ TEST_CASE("nobody reads tensors of a rank that has unwound") {
   }
 }
 
-TEST_CASE("a rank that unwinds past asynchronous work tells the others before it waits for it") {
+TEST_CASE("a rank that unwinds past asynchronous work reports its failure before it waits") {
   const Outcome outcome = outcome_of(3, [](World& world) {
     const std::shared_ptr<Communicator> duplicate = world.communicator().duplicate();
     if (world.rank() != 1) return world.barrier();
@@ -231,7 +231,7 @@ TEST_CASE("a rank that unwinds past asynchronous work tells the others before it
     throw std::runtime_error("the cause");
   });
   const std::string echo =
-      "barrier: rank 1 failed: it ended while asynchronous work was under way [rank ";
+      "barrier: rank 1 failed: it ended while asynchronous work was in progress [rank ";
   CHECK(outcome.texts[0] == echo + "0]");
   CHECK(outcome.texts[2] == echo + "2]");
   CHECK(outcome.thrown == "the cause");
@@ -262,7 +262,7 @@ TEST_CASE("time-outs that race with arrivals end in success or in an error, neve
   CHECK(succeeded + failed == 60);
 }
 
-TEST_CASE("what is no exception of the standard library is thrown on as it is") {
+TEST_CASE("exceptions not derived from std::exception are rethrown unchanged") {
   try {
     run_threads(3, [](World& world) {
       if (world.rank() == 2) throw 42;
@@ -289,7 +289,7 @@ TEST_CASE("a failure that a rank swallows still ends its collectives, and the ru
   CHECK(outcome.thrown == "gone");
 }
 
-TEST_CASE("threads of the user's own may be ranks; one whose communicator is gone has left") {
+TEST_CASE("the user's threads may be ranks; one whose communicator is destroyed has left") {
   auto communicators = thread_communicators(2);
   Error error("", "");
   std::thread other([own = std::move(communicators[1])]() mutable {
@@ -308,7 +308,7 @@ TEST_CASE("threads of the user's own may be ranks; one whose communicator is gon
                        "thread_communicators: 0 ranks; there must be at least 1", Error);
 }
 
-TEST_CASE("who comes to a group that another rank has given up hears so at once") {
+TEST_CASE("joining a group that another rank has abandoned is an immediate error") {
   std::atomic<bool> given_up{false};
   std::thread late;
   std::string text;
@@ -370,7 +370,7 @@ TEST_CASE("a rank that throws while its asynchronous work waits for others ends 
   CHECK(span.count() < 10);
 }
 
-TEST_CASE("a barrier holds every rank until the last has come") {
+TEST_CASE("a barrier holds every rank until the last has arrived") {
   for (const int n : {2, 7}) {
     std::atomic<int> come{0};
     run_threads(n, [&](World& world) {

@@ -100,7 +100,7 @@ TEST_CASE_TEMPLATE("rows are added where the indices say, others stay", T, std::
     }
 }
 
-TEST_CASE("an index that is none of a row is reported; its row is zeros, or left out") {
+TEST_CASE("an index that is out of range is reported; its row is zeros, or left out") {
   const Place place = Place::of(shape({2, 40}), {1, 0});
   HostArray<std::int32_t> buffer(place.size);
   for (index_t i = 0; i < 80; ++i) buffer[i] = std::int32_t(i % 5);

@@ -69,7 +69,7 @@ constexpr index_t rows = 3, cols = (index_t{1} << 32) / 3 + 1001, large = rows *
 
 }  // namespace
 
-TEST_CASE("marks behind 2^32 elements are copied, row by row and transposed") {
+TEST_CASE("marks beyond 2^32 elements are copied, row by row and transposed") {
   if (!has_room(2 * large)) return;
   const Bytes from(large), to(large);
   const index_t marks[][2] = {{0, 0}, {0, cols - 1}, {1, cols / 2}, {2, 1}, {2, cols - 1}};
@@ -98,7 +98,7 @@ TEST_CASE("marks behind 2^32 elements are copied, row by row and transposed") {
   CHECK(to.untouched_behind());
 }
 
-TEST_CASE("sums, extreme elements and reductions over ranks reach behind 2^32 elements") {
+TEST_CASE("sums, extreme elements and reductions over ranks reach beyond 2^32 elements") {
   if (!has_room(2 * large)) return;
   const Bytes x(large), y(large);
   x.set(large - 2, 9);

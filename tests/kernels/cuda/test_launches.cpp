@@ -42,9 +42,9 @@ TEST_CASE_TEMPLATE("rows of small elements that are aligned to nothing move word
 
 TEST_CASE("planes of bytes are transposed word by word, wherever rows begin") {
   constexpr index_t n = 509;
-  const Tensor<std::uint8_t, 2, Cuda> wide({n, n + 2}), turned({n, n});
+  const Tensor<std::uint8_t, 2, Cuda> wide({n, n + 2}), transposed({n, n});
   wide.fill_(3);
   const auto part = wide.slice(1, 1, n + 1);
-  CHECK(threads_of([&] { turned.copy_(part.transpose(0, 1)); }) <= n * n / 4 / 6);
-  CHECK(turned.to(Host{})(n - 1, n - 1) == 3);
+  CHECK(threads_of([&] { transposed.copy_(part.transpose(0, 1)); }) <= n * n / 4 / 6);
+  CHECK(transposed.to(Host{})(n - 1, n - 1) == 3);
 }

@@ -59,7 +59,7 @@ TEST_CASE("the steps of merged loops visit every element of both arrays once") {
   }
 }
 
-TEST_CASE("what is dense in all arrays is one loop, in steps of several elements") {
+TEST_CASE("dimensions dense in all arrays are one loop, in steps of several elements") {
   const Shape extents = shape({2, 3, 1, 5}), none = Shape::filled(4, 0);
   const Shape dense = row_major_strides(extents);
   const LoopNest<2> merged(extents, {&dense, &none});

@@ -70,7 +70,7 @@ TEST_CASE("a GPU draws the bits that the host draws") {
   check_drawn<index_t>(Permutation(7 * 40 * 9, {5, 6}));
 }
 
-TEST_CASE_TEMPLATE("dropout on a GPU gives what the host gives", T, float, double, half,
+TEST_CASE_TEMPLATE("dropout on a GPU gives the results of the host", T, float, double, half,
                    std::complex<float>) {
   const Box box{shape({2, 0}), shape({50, 70})};
   const Shape global = shape({60, 70});

@@ -41,7 +41,7 @@ TEST_CASE_TEMPLATE("every row has a one at its class, in the window of columns",
       }
 }
 
-TEST_CASE("an index that is no class is reported by the next wait, once; its row is zero") {
+TEST_CASE("an index that is not a class is reported by the next wait, once; its row is zero") {
   const auto indices = classes_at<std::int32_t>(Place::of(shape({2, 30}), {1, 0}), [](index_t i) {
     return i == 1 ? -4 : i == 8 || i == 58 ? 3 : std::int32_t(i % 3);
   });

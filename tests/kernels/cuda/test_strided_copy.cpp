@@ -108,7 +108,7 @@ TEST_CASE_TEMPLATE("rows are shifted from any byte of a word to any other one", 
         }
 }
 
-TEST_CASE("what is one run of bytes in both views is one copy, from and to the host too") {
+TEST_CASE("a run of bytes that is contiguous in both views is one copy, also to the host") {
   const Shape extents = shape({4, 6, 5});
   CHECK(miscopied<float>(Place::of(extents), Place::of(extents, {}, {}, 1)) == 0);
   CHECK(miscopied<float>(Place::of(extents, {2, 0, 1}), Place::of(extents, {2, 0, 1})) == 0);

@@ -150,7 +150,7 @@ std::string BlockRunner::parted(const std::vector<Waiting>& waiting) const {
   };
   if (ended_ > 0)
     return std::to_string(waiting.size()) + " threads of a block wait at a barrier (" +
-           place(waiting.front()) + ") that " + std::to_string(ended_) + " have passed by";
+           place(waiting.front()) + ") that " + std::to_string(ended_) + " of its threads skipped";
   for (const Waiting& one : waiting)
     if (one.line != waiting.front().line || std::string_view(one.file) != waiting.front().file)
       return "threads of a block wait at different barriers: " + place(waiting.front()) + " and " +

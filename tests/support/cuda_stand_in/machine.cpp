@@ -158,7 +158,7 @@ cudaError_t Machine::wait(Lock& lock, Point point) {
     if (Clock::now() < deadline) continue;
     if (device.failure != cudaSuccess) return device.failure;
     fail(device, cudaErrorLaunchTimeout,
-         "nobody enqueues what this waits for: " + point.stream->queue.front().name);
+         "timed out waiting for work that was never enqueued: " + point.stream->queue.front().name);
   }
 }
 

@@ -116,7 +116,7 @@ ncclResult_t Library::begin(Lock& lock, const Job& job) {
   notify();
   if (!comm.alive) return refuse(ncclInternalError, "the communicator has been aborted");
   if (!late) return job.finish();
-  fault("a call waits for ranks that do not come");
+  fault("a call timed out waiting for other ranks");
   return ncclSystemError;
 }
 

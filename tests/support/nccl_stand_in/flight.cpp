@@ -60,7 +60,7 @@ class Flight : public std::enable_shared_from_this<Flight> {
   void enter(Point end) {
     Library& library = Library::get();
     if (!comm_->alive) {
-      library.fault("a graph launches " + name() + ", whose communicator is gone");
+      library.fault("a graph launches " + name() + ", whose communicator was destroyed or aborted");
       abandon();
       return;
     }

@@ -42,7 +42,7 @@ struct Failed : cuda::FailureDetector {
 
 }  // namespace
 
-TEST_CASE("memory from before a capture whose last owner goes inside returns after it") {
+TEST_CASE("memory allocated before a capture and released inside is freed after it") {
   const Line result({line_length});
   const std::uint64_t before = in_use();
   {
@@ -60,7 +60,7 @@ TEST_CASE("memory from before a capture whose last owner goes inside returns aft
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-TEST_CASE("memory that goes in a capture that fails returns, too") {
+TEST_CASE("memory released in a capture that fails is freed, too") {
   const std::uint64_t before = in_use();
   Line w = filled(1);
   const auto step = [&] {
@@ -73,7 +73,7 @@ TEST_CASE("memory that goes in a capture that fails returns, too") {
   CHECK(in_use() == before);
 }
 
-TEST_CASE("memory that goes in a user's capture returns with the next allocation, or the thread") {
+TEST_CASE("memory released in a user's capture is freed by the next allocation or thread exit") {
   const std::uint64_t before = in_use();
   for (const bool allocates : {true, false}) {
     std::thread([&] {
@@ -95,7 +95,7 @@ TEST_CASE("memory that goes in a user's capture returns with the next allocation
   }
 }
 
-TEST_CASE("to ask whether work has run leaves no error behind") {
+TEST_CASE("a query whether work has run leaves no error behind") {
   on_ranks({1}, [](World& world) {
     const Line x = filled(1);
     CHECK(!cuda::current_stream().idle());
@@ -108,7 +108,7 @@ TEST_CASE("to ask whether work has run leaves no error behind") {
   });
 }
 
-TEST_CASE("a device that does not tell who reaches it leaves no error behind") {
+TEST_CASE("a failed query of peer access leaves no error behind") {
   cuda_stand_in::set_devices(6);
   std::thread([] {
     cuda::set_device(5);
@@ -119,7 +119,7 @@ TEST_CASE("a device that does not tell who reaches it leaves no error behind") {
   cuda_stand_in::set_devices(1);
 }
 
-TEST_CASE("what asynchronous work reads stays until it has run, wherever that is waited for") {
+TEST_CASE("operands of asynchronous work live until it has run, wherever it is waited for") {
   on_ranks({1}, [](World& world) {
     const Line result({line_length});
     cuda::current_stream().synchronize();
@@ -144,8 +144,7 @@ TEST_CASE("what asynchronous work reads stays until it has run, wherever that is
   });
 }
 
-TEST_CASE(
-    "indices are looked at without a wait, in a graph too; the next wait reports a wrong one") {
+TEST_CASE("indices are checked without a wait, also in a graph; the next wait reports errors") {
   on_ranks({1}, [](World&) {
     const Tensor<int, 1, Cuda> indices({2});
     const Tensor<float, 2, Cuda> table({3, 2}), hot({2, 3}), rows({2, 2}), elements({2, 1});

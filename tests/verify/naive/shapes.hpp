@@ -18,7 +18,7 @@ inline std::string refusal_of(std::size_t dim, index_t outer, index_t inner, con
     for (const index_t i : naive::owned(layout, int(dim), few, mesh, here))
       for (index_t j = 0; j < inner; ++j) wanted.push_back(i * inner + j);
     if (naive::owned(layout, int(dim), many, mesh, here) != wanted)
-      return "where shards end inside of";
+      return "where shards end inside the factor";
   }
   return "";
 }

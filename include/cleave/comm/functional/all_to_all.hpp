@@ -69,8 +69,7 @@ index_t sum_of(const std::vector<index_t>& sizes, const char* what, const E& ent
   index_t sum = 0;
   for (const index_t size : sizes) {
     if (size > std::numeric_limits<index_t>::max() - sum)
-      entry.fail("the sizes of what is " + std::string(what) +
-                 " add up to more than index_t can hold");
+      entry.fail("the sum of the " + std::string(what) + " sizes does not fit in index_t");
     sum += size;
   }
   return sum;
@@ -82,18 +81,19 @@ template <std::same_as<Entry> E>
 void verify_splits(const Splits& splits, const Shape& extents, int d, const E& entry) {
   const auto verify = [&](const std::vector<index_t>& sizes, const char* what) {
     if (int(sizes.size()) != entry.size())
-      entry.fail("there are " + std::to_string(sizes.size()) + " sizes of what is " + what +
-                 " for " + std::to_string(entry.size()) + " ranks");
+      entry.fail(std::to_string(sizes.size()) + " " + what + " sizes are given for " +
+                 std::to_string(entry.size()) + " ranks");
     for (std::size_t r = 0; r < sizes.size(); ++r)
       if (sizes[r] < 0)
-        entry.fail("the size of what is " + std::string(what) + (what[0] == 's' ? " to" : " from") +
-                   " rank " + std::to_string(r) + " is " + std::to_string(sizes[r]));
+        entry.fail("the size " + std::string(what) + (what[0] == 's' ? " to" : " from") + " rank " +
+                   std::to_string(r) + " is " + std::to_string(sizes[r]) +
+                   "; sizes must not be negative");
   };
   verify(splits.sent, "sent");
   verify(splits.received, "received");
   const index_t sum = sum_of(splits.sent, "sent", entry);
   if (sum != extents[d])
-    entry.fail("the sizes of what is sent add up to " + std::to_string(sum) + ", but dimension " +
+    entry.fail("the sent sizes add up to " + std::to_string(sum) + ", but dimension " +
                    std::to_string(d) + " has " + std::to_string(extents[d]) + " elements",
                to_string(extents));
 }
@@ -132,7 +132,7 @@ std::string disagreement(const Notice& mine, const Notice& theirs, int rank, int
   if (theirs.sent != mine.received) return sizes(peer, rank, theirs.sent, mine.received);
   if (mine.cross_section == theirs.cross_section) return "";
   return "ranks " + std::to_string(rank) + " and " + std::to_string(peer) + " of group '" +
-         channel.name() + "' have different extents beside the split dimension";
+         channel.name() + "' have different extents in dimensions other than the split one";
 }
 
 /// All ranks throw if two of them disagree: others would wait for messages that are never sent.

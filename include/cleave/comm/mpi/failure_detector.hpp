@@ -57,7 +57,7 @@ class MpiFailureDetector {
   ~MpiFailureDetector() {
     if (!mpi_is_running()) return;
     if (broken()) {
-      announce("an exception has destroyed its communicators");
+      announce("its communicators were destroyed by an exception");
       withdraw();
     }
     comm_.abandon();

@@ -133,11 +133,13 @@ class MpiNode {
   static std::string text_of_shortage(int segments, double requested, double free) {
     if (requested == 0) return "CLEAVE_SHARED_MB is 0";
     if (requested >= 0 && requested < least_mebibytes) return "CLEAVE_SHARED_MB is less than 16";
-    char text[100];
+    char text[120];
     if (requested >= 0)
-      std::snprintf(text, sizeof text, "CLEAVE_SHARED_MB asks for %d times %g MiB of %.0f",
+      std::snprintf(text, sizeof text,
+                    "CLEAVE_SHARED_MB requests %d segments of %g MiB, but only %.0f MiB are free",
                     segments, requested, free);
-    else std::snprintf(text, sizeof text, "%.0f MiB are free for %d processes", free, segments);
+    else
+      std::snprintf(text, sizeof text, "only %.0f MiB are free for %d processes", free, segments);
     return text;
   }
 

@@ -114,7 +114,7 @@ class MpiRequests {
     if (open_ == 0) return true;
     try {
       MpiFailureDetector& detector = *context_.detector;
-      detector.announce(std::string(context_.operation) + " ended half-way");
+      detector.announce(std::string(context_.operation) + " was interrupted by an exception");
       for (std::size_t i = 0; i < work_->requests.size(); ++i)
         if (is_open(i) && work_->posted[i].receives) MPI_Cancel(&work_->requests[i]);
       drain([](const MpiPosted& message) { return message.receives; });

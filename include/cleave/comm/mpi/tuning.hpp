@@ -107,8 +107,8 @@ class MpiTuning {
       if (algorithm == algorithms[a]) row.algorithm = MpiAlgorithm(a), found = true;
     if (!known || !found)
       throw Error("run", "CLEAVE_TUNE: " + where + ": '" + text +
-                             "' is not a collective, ranks, bytes and messages, library or "
-                             "two_level");
+                             "' is not a valid row; use: COLLECTIVE RANKS BYTES "
+                             "messages|library|two_level");
     return row;
   }
 

@@ -56,7 +56,7 @@ struct NcclOperation {
 
   /// "all_reduce of group 'tp'"
   std::string text() const {
-    if (group[0] == '\0') return number == 0 ? "a collective of it" : name;  // of a graph
+    if (group[0] == '\0') return number == 0 ? "a collective of the graph" : name;  // of a graph
     return std::string(name) + " of group '" + group + "'";
   }
 
@@ -70,8 +70,8 @@ struct NcclOperation {
         list += (count++ > 0 ? ", " : "") + std::to_string((*world_ranks)[r]);
       }
     if (count == 0)
-      return ": all ranks have reached it; threads with a GPU each may block each other in the "
-             "driver, start one process per GPU";
+      return ": all ranks have reached it; threads with one GPU each may block each other in the "
+             "driver; start one process per GPU";
     return count == 1 ? ": rank " + list + " has not reached it"
                       : ": ranks " + list + " have not reached it";
   }

@@ -235,7 +235,9 @@ class LtContext {
   static LtContext& current() {
     static thread_local std::array<std::unique_ptr<LtContext>, 64> contexts;
     const int device = current_device();
-    if (device >= int(contexts.size())) throw Error("matmul", "devices are numbered 0 to 63");
+    if (device >= int(contexts.size()))
+      throw Error("matmul", "device " + std::to_string(device) +
+                                " is not supported: device numbers must be below 64");
     std::unique_ptr<LtContext>& context = contexts[std::size_t(device)];
     if (context == nullptr) context = std::make_unique<LtContext>();
     return *context;

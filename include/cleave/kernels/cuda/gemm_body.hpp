@@ -63,7 +63,9 @@ void cublaslt_gemm_in_parts(const kernels::Matrix<const T>& a, const kernels::Ma
       kernels::Matrix<const T> factor = b;
       factor.data += batch * batches.b_stride;
       if (!cublaslt_gemm(cut(a, batches.a_stride), factor, cut(c, batches.c_stride), part))
-        throw Error("matmul", "the columns of the result are not contiguous, or not aligned");
+        throw Error(
+            "matmul",
+            "the result is not aligned to its element type, or its rows are not contiguous");
     }
 }
 

@@ -15,7 +15,7 @@ constexpr void each_arithmetic(const Visit& visit) {
   using Ordered = SameTypes<2, double, float, Int, bool>;
   visit(listed<Add, All, Two>("a + b", [](const auto& a, const auto& b) { return a + b; }));
   visit(listed<Add, SameTypes<2, double>, DimsOf<2, 1>>(
-      "a + b; b repeats", [](const auto& a, const auto& b) { return a + b; }));
+      "a + b; b broadcasts", [](const auto& a, const auto& b) { return a + b; }));
   visit(listed<Sub, All, Two>("a - b", [](const auto& a, const auto& b) { return a - b; }));
   visit(listed<Mul, All, Two>("a * b", [](const auto& a, const auto& b) { return a * b; }));
   visit(listed<Div, Numbers, Two>("a / b", [](const auto& a, const auto& b) { return a / b; }));

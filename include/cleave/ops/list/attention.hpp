@@ -33,17 +33,17 @@ constexpr void each_of_attention(const Visit& visit) {
   };
   visit(listed<ScaledDotProductAttention<false, MaskKind::seen>,
                TypeRows<Types<double, double, double, bool>>, DimsOf<3, 3, 3, 2>>(
-      "scaled_dot_product_attention(q, k, v, mask)", masked, "which keys are seen does not vary"));
+      "scaled_dot_product_attention(q, k, v, mask)", masked, "a bool mask is not differentiable"));
   visit(listed<ScaledDotProductAttention<false, MaskKind::added>, SameTypes<4, double, float>,
-               DimsOf<3, 3, 3, 2>>("scaled_dot_product_attention(q, k, v, mask); of numbers",
+               DimsOf<3, 3, 3, 2>>("scaled_dot_product_attention(q, k, v, mask); additive mask",
                                    masked));
   visit(listed<AttentionOfWholeKeys<false>, SameTypes<3, double, float>, DimsOf<4, 3, 3>>(
-      "scaled_dot_product_attention(q, k, v); keys are whole",
+      "scaled_dot_product_attention(q, k, v); keys are not sharded",
       [](const auto& q, const auto& k, const auto& v) {
         return call_op(AttentionOfWholeKeys<false>{}, q, k, v);
       }));
   visit(listed<AttentionOfWholeKeys<true>, SameTypes<3, double>, DimsOf<3, 3, 3>>(
-      "scaled_dot_product_attention(q, k, v, causal); keys are whole",
+      "scaled_dot_product_attention(q, k, v, causal); keys are not sharded",
       [](const auto& q, const auto& k, const auto& v) {
         return call_op(AttentionOfWholeKeys<true>{}, q, k, v);
       }));

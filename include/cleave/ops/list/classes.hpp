@@ -30,10 +30,10 @@ constexpr void each_of_classes(const Visit& visit) {
       [](const auto& logits, const auto& classes) { return cross_entropy<exact>(logits, classes); },
       "classes are indices"));
   visit(listed<SoftmaxOfRows<1, false>, SameTypes<1, double, float>, DimsOf<2>>(
-      "softmax(x, dim<1>{}); rows are whole",
+      "softmax(x, dim<1>{}); rows are not sharded",
       [](const auto& x) { return call_op(SoftmaxOfRows<1, false>{}, x); }));
   visit(listed<SoftmaxOfRows<0, true>, SameTypes<1, double>, DimsOf<2>>(
-      "log_softmax(x, dim<0>{}); rows are whole",
+      "log_softmax(x, dim<0>{}); rows are not sharded",
       [](const auto& x) { return call_op(SoftmaxOfRows<0, true>{}, x); }));
   visit(listed<OneHot<double>, SameTypes<1, Int>, DimsOf<1>>(
       "one_hot<double>(classes, 4)", [](const auto& x) { return one_hot<double>(x, 4); },

@@ -65,7 +65,7 @@ namespace listing {
 using Complex = std::complex<double>;
 using Int = std::int64_t;
 
-inline constexpr const char* steps = "constant between its jumps";
+inline constexpr const char* steps = "piecewise constant";
 inline constexpr const char* of_integers = "the result is an index";
 
 }  // namespace listing

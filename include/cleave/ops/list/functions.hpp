@@ -18,8 +18,7 @@ constexpr void each_function(const Visit& visit) {
   visit(listed<Square, Numbers, One>("square(x)", [](const auto& x) { return square(x); }));
   visit(listed<Abs, Numbers, One>("abs(x)", [](const auto& x) { return abs(x); }));
   visit(listed<Sign, Numbers, One>(
-      "sign(x)", [](const auto& x) { return sign(x); },
-      "of real numbers constant between its jumps"));
+      "sign(x)", [](const auto& x) { return sign(x); }, "piecewise constant for real numbers"));
   visit(listed<Conj, SameTypes<1, Complex>, One>("conj(x)", [](const auto& x) { return conj(x); }));
   visit(listed<Real, SameTypes<1, double, Complex>, One>("real(x)",
                                                          [](const auto& x) { return real(x); }));
@@ -36,7 +35,7 @@ constexpr void each_function(const Visit& visit) {
       [](const auto& x, const auto& rest, const auto& zeros) {
         return product_of_others(x, rest, zeros);
       },
-      "zeros is a number of elements"));
+      "zeros is a count"));
 }
 
 }  // namespace cleave::ops::listing

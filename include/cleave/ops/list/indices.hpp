@@ -10,7 +10,7 @@ namespace cleave::ops::listing {
 
 template <class Visit>
 constexpr void each_of_gathering(const Visit& visit) {
-  constexpr const char* why = "indices are not numbers that vary";
+  constexpr const char* why = "indices are not differentiable";
   visit(listed<Gather<1>,
                TypeRows<Types<double, Int>, Types<float, std::int32_t>, Types<Complex, Int>,
                         Types<Int, std::uint8_t>, Types<bool, Int>>,
@@ -34,7 +34,7 @@ constexpr void each_of_gathering(const Visit& visit) {
 template <class Visit>
 constexpr void each_of_indices(const Visit& visit) {
   each_of_gathering(visit);
-  constexpr const char* why = "indices are not numbers that vary";
+  constexpr const char* why = "indices are not differentiable";
   visit(listed<IndexSelect<0>,
                TypeRows<Types<double, Int>, Types<float, std::int32_t>, Types<Complex, Int>,
                         Types<Int, std::uint8_t>, Types<bool, Int>>,

@@ -24,7 +24,7 @@ constexpr void each_normalisation(const Visit& visit) {
       },
       "", centered));
   visit(listed<RowNorm<true>, SameTypes<1, double>, DimsOf<3>>(
-      "layer_norm(x); of sequences",
+      "layer_norm(x); x has three dimensions",
       [](const auto& x) { return layer_norm(x, {.epsilon = norm_epsilon}); }, "", centered));
   visit(listed<RowNorm<false>, SameTypes<2, double, float>, DimsOf<2, 1>>(
       "rms_norm(x, weight)",
@@ -39,12 +39,12 @@ constexpr void each_normalisation(const Visit& visit) {
       },
       "", GroupNorm{{}, 12, norm_epsilon}));
   visit(listed<RowNormWhole<true>, SameTypes<3, double, float>, DimsOf<3, 1, 1>>(
-      "layer_norm(x, weight, bias); rows are whole",
+      "layer_norm(x, weight, bias); rows are not sharded",
       [](const auto& x, const auto& weight, const auto& bias) {
         return call_op(RowNormWhole<true>{norm_epsilon}, x, weight, bias);
       }));
   visit(listed<RowNormWhole<false>, SameTypes<1, double>, DimsOf<2>>(
-      "rms_norm(x); rows are whole",
+      "rms_norm(x); rows are not sharded",
       [](const auto& x) { return call_op(RowNormWhole<false>{norm_epsilon}, x); }));
 }
 

@@ -57,11 +57,9 @@ constexpr void each_product(const Visit& visit) {
   visit(listed<Matmul, SameTypes<2, double, float, Complex, Int>, DimsOf<2, 2>>(
       "matmul(x, w)", [](const auto& x, const auto& w) { return matmul(x, w); }));
   visit(listed<BatchedMatmul<3, 3>, SameTypes<2, double, Complex>, DimsOf<3, 3>>(
-      "matmul(x, w); of stacks of matrices",
-      [](const auto& x, const auto& w) { return matmul(x, w); }));
+      "matmul(x, w); batched", [](const auto& x, const auto& w) { return matmul(x, w); }));
   visit(listed<BatchedMatmul<3, 2>, SameTypes<2, double>, DimsOf<3, 2>>(
-      "matmul(x, w); of stacks with one matrix",
-      [](const auto& x, const auto& w) { return matmul(x, w); }));
+      "matmul(x, w); batched x", [](const auto& x, const auto& w) { return matmul(x, w); }));
   visit(listed<BatchedMatmul<2, 1>, SameTypes<2, double, float, Int>, DimsOf<2, 1>>(
       "matmul(x, w); of matrix and vector",
       [](const auto& x, const auto& w) { return matmul(x, w); }));
@@ -72,7 +70,7 @@ constexpr void each_product(const Visit& visit) {
       "linear(x, weight, bias)",
       [](const auto& x, const auto& weight, const auto& bias) { return linear(x, weight, bias); }));
   visit(listed<Linear, SameTypes<3, double>, DimsOf<3, 2, 1>>(
-      "linear(x, weight, bias); of sequences",
+      "linear(x, weight, bias); x has three dimensions",
       [](const auto& x, const auto& weight, const auto& bias) { return linear(x, weight, bias); }));
 }
 

@@ -49,7 +49,7 @@ constexpr void each_statistic(const Visit& visit) {
       "all(x, dim<0>{})", [](const auto& x) { return all(x, dim<0>{}); }, of_truths));
   visit(listed<CountNonzero<2u>, Every, Two>(
       "count_nonzero(x, dim<1>{})", [](const auto& x) { return count_nonzero(x, dim<1>{}); },
-      "the result is a number of elements"));
+      "the result is a count"));
 }
 
 template <class Visit>
@@ -92,7 +92,7 @@ constexpr void each_reduction(const Visit& visit) {
   visit(listed<ArgReduce<Min, 0>, SameTypes<1, double, float, bool>, Two>(
       "argmin(x, dim<0>{})", [](const auto& x) { return argmin(x, dim<0>{}); }, of_integers));
   visit(listed<ArgReduceWhole<Max, 1>, SameTypes<1, double>, Two>(
-      "argmax(x, dim<1>{}); rows are whole",
+      "argmax(x, dim<1>{}); rows are not sharded",
       [](const auto& x) { return call_op(ArgReduceWhole<Max, 1>{}, x); }, of_integers));
   visit(listed<Dot<2u>, SameTypes<2, double, Complex, Int>, DimsOf<2, 2>>(
       "dot(x, y, dim<1>{})", [](const auto& x, const auto& y) { return dot(x, y, dim<1>{}); }));

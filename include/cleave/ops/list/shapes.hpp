@@ -17,19 +17,19 @@ namespace cleave::ops::listing {
 template <class Visit>
 constexpr void each_part(const Visit& visit) {
   visit(listed<Slice<1>, SameTypes<1, double, Int>, DimsOf<2>>(
-      "slice(x, dim<1>{}, 1, -1, 2); dimension 1 is made whole",
+      "slice(x, dim<1>{}, 1, -1, 2); dimension 1 is gathered",
       [](const auto& x) { return slice(x, dim<1>{}, 1, -1, 2); }));
   visit(listed<Slice<0>, SameTypes<1, double, Complex>, DimsOf<2>>(
-      "split(x, dim<0>{}, {1, 2})[1]; dimension 0 is made whole",
+      "split(x, dim<0>{}, {1, 2})[1]; dimension 0 is gathered",
       [](const auto& x) { return split(x, dim<0>{}, {1, 2})[1]; }));
   visit(listed<Select<0>, SameTypes<1, double, bool>, DimsOf<2>>(
-      "select(x, dim<0>{}, 1); dimension 0 is made whole",
+      "select(x, dim<0>{}, 1); dimension 0 is gathered",
       [](const auto& x) { return select(x, dim<0>{}, 1); }, "", Select<0>{{}, 1}));
   visit(listed<Embed<1>, SameTypes<1, double, Complex, bool>, DimsOf<2>>(
-      "pad(x, dim<1>{}, 2, 1); dimension 1 is made whole",
+      "pad(x, dim<1>{}, 2, 1); dimension 1 is gathered",
       [](const auto& x) { return pad(x, dim<1>{}, 2, 1); }));
   visit(listed<Pad<0, double>, SameTypes<1, double>, DimsOf<2>>(
-      "pad(x, dim<0>{}, 2, 1, 0.5); dimension 0 is made whole",
+      "pad(x, dim<0>{}, 2, 1, 0.5); dimension 0 is gathered",
       [](const auto& x) { return pad(x, dim<0>{}, 2, 1, 0.5); }));
 }
 
@@ -37,21 +37,21 @@ constexpr void each_part(const Visit& visit) {
 template <class Visit>
 constexpr void each_joint(const Visit& visit) {
   visit(listed<Cat<1, 2>, SameTypes<2, double, bool>, DimsOf<2, 2>>(
-      "cat(dim<1>{}, x, y); dimension 1 is made whole",
+      "cat(dim<1>{}, x, y); dimension 1 is gathered",
       [](const auto& x, const auto& y) { return cat(dim<1>{}, x, y); }));
   visit(listed<Cat<0, 3>, SameTypes<3, double>, DimsOf<1, 1, 1>>(
-      "cat(dim<0>{}, x, y, z); dimension 0 is made whole",
+      "cat(dim<0>{}, x, y, z); dimension 0 is gathered",
       [](const auto& x, const auto& y, const auto& z) { return cat(dim<0>{}, x, y, z); }));
   visit(listed<Stack<1, 2>, SameTypes<2, double, Int>, DimsOf<2, 2>>(
       "stack(dim<1>{}, x, y)", [](const auto& x, const auto& y) { return stack(dim<1>{}, x, y); }));
   visit(listed<Tile<0>, SameTypes<1, double, Complex>, DimsOf<2>>(
-      "tile(x, dim<0>{}, 3); dimension 0 is made whole",
+      "tile(x, dim<0>{}, 3); dimension 0 is gathered",
       [](const auto& x) { return tile(x, dim<0>{}, 3); }, "", Tile<0>{{}, 3}));
   visit(listed<Roll<1>, SameTypes<1, double, Int>, DimsOf<2>>(
-      "roll(x, dim<1>{}, -4); dimension 1 is made whole",
+      "roll(x, dim<1>{}, -4); dimension 1 is gathered",
       [](const auto& x) { return roll(x, dim<1>{}, -4); }, "", Roll<1>{{}, -4}));
   visit(listed<Flip<0>, SameTypes<1, double, Complex, bool>, DimsOf<2>>(
-      "flip(x, dim<0>{}); dimension 0 is made whole",
+      "flip(x, dim<0>{}); dimension 0 is gathered",
       [](const auto& x) { return flip(x, dim<0>{}); }));
 }
 
@@ -67,10 +67,10 @@ constexpr void each_shape(const Visit& visit) {
       "broadcast_dims<2u>(x, like)",
       [](const auto& x, const auto& like) { return broadcast_dims<2u>(x, like); }));
   visit(listed<Flatten<0, 2>, SameTypes<1, double, bool>, DimsOf<3>>(
-      "flatten(x, dim<0, 1>{}); dimension 1 is made whole",
+      "flatten(x, dim<0, 1>{}); dimension 1 is gathered",
       [](const auto& x) { return flatten(x, dim<0, 1>{}); }));
   visit(listed<Flatten<0, 2>, SameTypes<1, double, Int>, DimsOf<2>>(
-      "flatten(x); all but dimension 0 is made whole", [](const auto& x) { return flatten(x); }));
+      "flatten(x); all dimensions but 0 are gathered", [](const auto& x) { return flatten(x); }));
   visit(listed<Unflatten<0, 2>, SameTypes<1, double, Complex>, DimsOf<2>>(
       "unflatten(x, dim<0>{}, {-1, 2})",
       [](const auto& x) { return unflatten(x, dim<0>{}, {-1, 2}); }));
@@ -78,13 +78,13 @@ constexpr void each_shape(const Visit& visit) {
       "unflatten(x, dim<1>{}, {-1, 1, 3})",
       [](const auto& x) { return unflatten(x, dim<1>{}, {-1, 1, 3}); }));
   visit(listed<Reshape<3>, SameTypes<1, double, bool>, DimsOf<2>>(
-      "reshape(x, {-1, 1, 2}); all dimensions are made whole",
+      "reshape(x, {-1, 1, 2}); all dimensions are gathered",
       [](const auto& x) { return reshape(x, {-1, 1, 2}); }));
   visit(listed<Squeeze<1>, SameTypes<1, double, Int>, DimsOf<3>>(
-      "squeeze(x, dim<1>{}); dimension 1 is made whole",
+      "squeeze(x, dim<1>{}); dimension 1 is gathered",
       [](const auto& x) { return squeeze(x, dim<1>{}); }));
   visit(listed<Expand<0>, SameTypes<1, double, bool>, DimsOf<2>>(
-      "expand(x, dim<0>{}, 4); dimension 0 is made whole",
+      "expand(x, dim<0>{}, 4); dimension 0 is gathered",
       [](const auto& x) { return expand(x, dim<0>{}, 4); }));
   each_part(visit);
   each_joint(visit);

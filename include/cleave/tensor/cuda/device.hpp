@@ -34,7 +34,7 @@ inline void require_device(const char* operation) {
   if (status == cudaSuccess && count > 0) return;
   static_cast<void>(cudaGetLastError());
   throw Error(operation,
-              std::string("a CUDA device is required, but there is none: ") +
+              std::string("a CUDA device is required, but none is available: ") +
                   (status == cudaSuccess ? "the driver finds no GPU" : cudaGetErrorString(status)));
 }
 

@@ -35,7 +35,9 @@ inline cudaMemPool_t device_pool() {
   require_device("Tensor");
   const int device = current_device();
   const std::lock_guard lock(mutex);
-  if (device >= 64) throw Error("Tensor", "devices are numbered 0 to 63");
+  if (device >= 64)
+    throw Error("Tensor", "device " + std::to_string(device) +
+                              " is not supported: device numbers must be below 64");
   cudaMemPool_t& pool = pools[device];
   if (pool != nullptr) return pool;
   cudaMemPool_t made = nullptr;
