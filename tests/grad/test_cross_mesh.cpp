@@ -6,6 +6,8 @@
 #include <doctest/doctest.h>
 
 #include <cleave/comm/trace.hpp>
+#include <cleave/dtensor/from_local.hpp>
+#include <cleave/ops/slice.hpp>
 
 #include "network.hpp"
 #include "ranks.hpp"
@@ -149,5 +151,17 @@ TEST_CASE("a transfer to another mesh within a checkpoint is repeated in backwar
     std::vector<double> expected;
     for (index_t i = 0; i < 12; ++i) expected.push_back(2 * a.data()[i]);
     check_close(grad(x).full_tensor(), expected, 1e-15);
+  });
+}
+
+TEST_CASE("ranks outside of a mesh check no extents of tracked tensors") {
+  on_ranks({3}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {2}, {0, 1});
+    const Tensor<double, 1> local({2}, {1, 2});
+    const auto x = requires_grad(from_local(local, mesh, Shard<0>{}));  // [4] on the mesh
+    backward(sum(slice(x, dim<0>{}, 1, 3) * narrow(x, dim<0>{}, -2, 2)));
+    if (!mesh.is_member()) return;
+    // d/dx (x[1] x[2] + x[2] x[3]) at (1, 2, 1, 2)
+    check_close(grad(x).full_tensor(), std::vector<double>{0, 1, 4, 1}, 1e-15);
   });
 }

@@ -334,13 +334,6 @@ constexpr auto call_op(const Op& op, const X&... x) {
 
 namespace detail {
 
-/// The value inside the wrappers that track its gradients.
-template <class X>
-constexpr decltype(auto) innermost(const X& x) {
-  if constexpr (requires { x.slot(); }) return innermost(x.value());
-  else return (x);
-}
-
 /// A request for the placements of x, with Replicate in place of Partial.
 template <class X>
 constexpr auto like(const X& x) {

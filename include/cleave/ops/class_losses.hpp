@@ -128,7 +128,7 @@ constexpr void require_classes(const char* name, const X& x, const ClassLoss& op
   if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1))
     throw Error(name,
                 "label_smoothing must be in [0, 1], not " + std::to_string(options.label_smoothing),
-                context_of(innermost(x)));
+                context_of(x));
 }
 
 }  // namespace detail

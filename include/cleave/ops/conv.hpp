@@ -84,13 +84,13 @@ constexpr void require_channels(const X& x, const W& weight, index_t groups, con
                 "cleave: the operands of a convolution have different element types; cast one");
   const Shape image = shape_of(x), filter = shape_of(weight);
   const auto fail = [&](const std::string& message) {
-    ErrorContext context = context_of(innermost(x));
+    ErrorContext context = context_of(x);
     context.shapes += " and " + to_string(filter);
     throw Error(ops::Conv<N, false>::name, message, context);
   };
   if (groups < 1)
     fail("the number of channel groups must be at least 1, not " + std::to_string(groups));
-  if (!knows_extents(innermost(x)) || !knows_extents(innermost(weight))) return;
+  if (!knows_extents(x) || !knows_extents(weight)) return;
   if (image[1] % groups != 0 || filter[0] % groups != 0)
     fail(std::to_string(image[1]) + " channels and " + std::to_string(filter[0]) +
          " filters are not divisible by " + std::to_string(groups) + " groups");

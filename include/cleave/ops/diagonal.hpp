@@ -106,8 +106,8 @@ template <class... R, AnyTensor X>
 constexpr auto diagonal(const X& x) {
   static_assert(X::dims >= 2, "cleave: diagonal requires at least two dimensions");
   const Shape shape = shape_of(x);
-  if (shape[X::dims - 2] != shape[X::dims - 1] && detail::knows_extents(detail::innermost(x)))
-    throw Error("diagonal", "the matrix is not square", detail::context_of(detail::innermost(x)));
+  if (shape[X::dims - 2] != shape[X::dims - 1] && detail::knows_extents(x))
+    throw Error("diagonal", "the matrix is not square", detail::context_of(x));
   return call_op<R...>(ops::Diagonal{}, x);
 }
 

@@ -214,7 +214,7 @@ constexpr auto scatter_add(const X& x, dim<D>, const I& indices, index_t extent)
                 "cleave: scatter_add requires indices with as many dimensions as x");
   if (extent < 0)
     throw Error("scatter_add", "the extent is negative: " + std::to_string(extent),
-                detail::context_of(detail::innermost(x)));
+                detail::context_of(x));
   return call_op<R...>(ops::ScatterAdd<detail::dim_index<X::dims>(dim<D>{})>{extent}, x, indices);
 }
 

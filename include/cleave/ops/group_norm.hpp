@@ -76,7 +76,7 @@ constexpr auto group_norm(const X& x, const W& weight, const B& bias, index_t gr
     throw Error("group_norm",
                 std::to_string(channels) + " channels are not divisible by " +
                     std::to_string(groups) + " groups",
-                detail::context_of(detail::innermost(x)));
+                detail::context_of(x));
   return call_op<R...>(ops::GroupNorm{{}, groups, options.epsilon}, x, weight, bias);
 }
 

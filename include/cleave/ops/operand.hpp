@@ -3,8 +3,10 @@
 #pragma once
 
 #include <type_traits>
+#include <utility>
 
 #include <cleave/core/dtype.hpp>
+#include <cleave/core/error.hpp>
 #include <cleave/dtensor/dtensor.hpp>
 #include <cleave/ops/operation.hpp>
 #include <cleave/tensor/tensor.hpp>
@@ -46,6 +48,29 @@ constexpr Shape shape_of(const X& x) {
 }
 
 namespace detail {
+
+/// The value inside the wrappers that track its gradients.
+template <class X>
+constexpr decltype(auto) innermost(const X& x) {
+  if constexpr (requires { x.slot(); }) return innermost(x.value());
+  else return (x);
+}
+
+/// The context of a tensor, for errors.
+template <class X>
+constexpr ErrorContext context_of(const X& x) {
+  using Value = std::remove_cvref_t<decltype(innermost(x))>;
+  if constexpr (is_dtensor<Value>) return innermost(x).context();
+  else return {.shapes = to_string(shape_of(x))};
+}
+
+/// Whether this rank knows the extents of a tensor.
+template <class X>
+constexpr bool knows_extents(const X& x) {
+  using Value = std::remove_cvref_t<decltype(innermost(x))>;
+  if constexpr (is_dtensor<Value>) return innermost(x).mesh().is_member();
+  else return true;
+}
 
 /// The first operand that is a tensor.
 template <class A, class... Rest>

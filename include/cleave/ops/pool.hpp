@@ -141,7 +141,7 @@ constexpr std::array<Window, std::size_t(N)> pooling_windows(const char* name, c
                   "the padding is " + std::to_string(how.padding[i]) +
                       "; it must be at least 0, and at most half of a window of " +
                       std::to_string(how.size[i]),
-                  context_of(innermost(x)));
+                  context_of(x));
   }
   return windows;
 }

@@ -23,20 +23,6 @@ namespace cleave {
 
 namespace detail {
 
-/// The context of a tensor, for errors.
-template <class X>
-constexpr ErrorContext context_of(const X& x) {
-  if constexpr (is_dtensor<X>) return x.context();
-  else return {.shapes = to_string(shape_of(x))};
-}
-
-/// Whether this rank knows the extents of a tensor.
-template <class X>
-constexpr bool knows_extents(const X& x) {
-  if constexpr (is_dtensor<X>) return x.mesh().is_member();
-  else return true;
-}
-
 /// The number of elements that are reduced to one.
 template <unsigned Mask, class X>
 constexpr index_t reduced_count(const X& x) {

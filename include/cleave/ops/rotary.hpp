@@ -58,8 +58,8 @@ struct RotatedNumber {
 /// @param x, y            [.., rows, 2 pairs]
 /// @param cosines, sines  [.., rows, pairs], with stride 0 except in the last two dimensions
 template <class Device, class T, class A>
-void turn_pairs(On<Device> on, const Strided<T>& y, const Strided<const T>& x,
-                const Strided<const A>& cosines, const Strided<const A>& sines) {
+void rotate_pairs(On<Device> on, const Strided<T>& y, const Strided<const T>& x,
+                  const Strided<const A>& cosines, const Strided<const A>& sines) {
   const int last = x.extents.dims - 1;
   const auto numbers = [last](auto of, index_t which) {
     of.data += which * of.strides[last];
@@ -74,8 +74,8 @@ void turn_pairs(On<Device> on, const Strided<T>& y, const Strided<const T>& x,
 
 /// The same on the host, in one pass.
 template <class T, class A>
-void turn_pairs(On<Host>, const Strided<T>& y, const Strided<const T>& x,
-                const Strided<const A>& cosines, const Strided<const A>& sines) {
+void rotate_pairs(On<Host>, const Strided<T>& y, const Strided<const T>& x,
+                  const Strided<const A>& cosines, const Strided<const A>& sines) {
   if (x.extents.product() == 0) return;
   const int last = x.extents.dims - 1;
   const index_t pairs = x.extents[last] / 2, step = x.strides[last], to_step = y.strides[last];
@@ -139,7 +139,7 @@ struct RotaryEmbedding {
     of_cosines.strides[last] = 1;
     kernels::Strided<const A> of_sines = of_cosines;
     of_sines.data += rows * pairs;
-    turn_pairs(on, y, x, of_cosines, of_sines);
+    rotate_pairs(on, y, x, of_cosines, of_sines);
   }
 
   constexpr auto gradient(wrt<0>, const auto& g, const auto&...) const {

@@ -67,12 +67,12 @@ template <AnyTensor X, int D>
 constexpr auto topk(const X& x, dim<D>, index_t count, Order order = Order::descending) {
   constexpr int d = detail::ordered_dim<X, D>();
   const index_t extent = shape_of(x)[d];
-  if (count < 0 || (count > extent && detail::knows_extents(detail::innermost(x))))
+  if (count < 0 || (count > extent && detail::knows_extents(x)))
     throw Error("topk",
                 "the count must be between 0 and " + std::to_string(extent) +
                     ", the extent of dimension " + std::to_string(d) + ", not " +
                     std::to_string(count),
-                detail::context_of(detail::innermost(x)));
+                detail::context_of(x));
   const auto whole = detail::whole_along<d>(x);
   const auto indices = call_op(ops::OrderedIndices<d>{count, order}, whole);
   return std::tuple{gather(whole, dim<d>{}, indices), indices};

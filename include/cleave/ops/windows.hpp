@@ -137,7 +137,7 @@ constexpr void require_window(const char* name, const X& x, const Window& window
                 "a window has size " + std::to_string(window.size) + ", stride " +
                     std::to_string(window.stride) + " and dilation " +
                     std::to_string(window.dilation) + "; each must be 1 or more",
-                context_of(innermost(x)));
+                context_of(x));
 }
 
 /// The windows of dimension D. @throws Error if it is shorter than a window
@@ -145,11 +145,11 @@ template <int D, class... R, class X>
 constexpr auto windows_of(const char* name, const X& x, const Window& window) {
   require_window(name, x, window);
   const index_t extent = shape_of(x)[D];
-  if (extent < window.span() && knows_extents(innermost(x)))
+  if (extent < window.span() && knows_extents(x))
     throw Error(name,
                 "a window spans " + std::to_string(window.span()) + " elements, dimension " +
                     std::to_string(D) + " has " + std::to_string(extent),
-                context_of(innermost(x)));
+                context_of(x));
   const index_t last = extent - window.span();
   return call_op<R...>(ops::Windows<D>{window, last < 0 ? 0 : last / window.stride + 1}, x);
 }
@@ -209,11 +209,11 @@ constexpr auto overlap_add(const X& x, dim<D>, index_t extent, Window window = {
   if (window.size > 0) detail::require_window("overlap_add", x, window);
   const index_t reach =
       places > 0 && window.size > 0 ? (places - 1) * window.stride + window.span() : 0;
-  if (extent < reach && detail::knows_extents(detail::innermost(x)))
+  if (extent < reach && detail::knows_extents(x))
     throw Error("overlap_add",
                 "the windows span " + std::to_string(reach) + " elements, the extent is " +
                     std::to_string(extent),
-                detail::context_of(detail::innermost(x)));
+                detail::context_of(x));
   return call_op<R...>(ops::OverlapAdd<d>{extent, window.stride, window.dilation}, x);
 }
 
