@@ -133,7 +133,7 @@ class GradientSync final : public tape::GradientReceiver {
   }
 
   void require_rest(const char* operation) const {
-    if (is_under_way_) throw Error(operation, "called while a backward is in progress");
+    if (in_progress_) throw Error(operation, "called while a backward is in progress");
   }
 
   void arrange(const std::vector<int>& order) {
@@ -207,10 +207,10 @@ class GradientSync final : public tape::GradientReceiver {
 
   /// Prepares for a backward, at its first gradient.
   void enter() {
-    if (is_under_way_) return;
+    if (in_progress_) return;
     at_backward_end([this](bool complete) { end(complete, true); });
     place_at_end_ = tape::Sweep::current()->at_end.size();
-    is_under_way_ = true;
+    in_progress_ = true;
     arrivals_.clear();
     next_ = 0;
   }
@@ -240,7 +240,7 @@ class GradientSync final : public tape::GradientReceiver {
       m.is_filled = m.is_filled && keeps;
       m.has_arrived = false;
     }
-    is_under_way_ = false;
+    in_progress_ = false;
   }
 
   void start(std::size_t number) {
@@ -356,7 +356,7 @@ class GradientSync final : public tape::GradientReceiver {
   std::vector<int> arrivals_{};  ///< in this backward
   std::size_t next_ = 0;         ///< the first bucket that has not been started
   std::size_t place_at_end_ = 0;
-  bool is_under_way_ = false;
+  bool in_progress_ = false;
   bool knows_order_ = false;
   std::vector<Bucket> buckets_{};  ///< last member: work in progress reads the other members
 };

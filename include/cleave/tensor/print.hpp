@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdio>
 #include <iosfwd>
 #include <string>
 #include <type_traits>

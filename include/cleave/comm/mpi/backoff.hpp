@@ -144,7 +144,7 @@ class MpiBackoff {
       for (const int r : awaited()) detector.ask(r);
     }
     if (!idle_.asked) return true;
-    const auto gone = such(awaited(), [&](int r) { return detector.has_left(r); });
+    const auto gone = filtered(awaited(), [&](int r) { return detector.has_left(r); });
     if (!gone.empty() && (what_ != For::library || waited > context_.timeout_seconds)) {
       if (idle_.left_since == 0) idle_.left_since = now;
       if (now > idle_.left_since + grace_seconds)
@@ -188,7 +188,7 @@ class MpiBackoff {
     }
     if (now < idle_.late_since + (what_ == For::library ? 4 : 1) * grace_seconds) return;
     const std::string limit = within(context_.timeout_seconds);
-    const auto silent = such(awaited, [&](int r) { return !detector.waits(r); });
+    const auto silent = filtered(awaited, [&](int r) { return !detector.waits(r); });
     if (!silent.empty())
       context_.fail(listed(silent) + " did not reach " + context_.where() + limit);
     if (now > idle_.late_since + 8 * grace_seconds)
@@ -197,7 +197,7 @@ class MpiBackoff {
   }
 
   template <class Predicate>
-  static std::vector<int> such(std::vector<int> ranks, Predicate predicate) {
+  static std::vector<int> filtered(std::vector<int> ranks, Predicate predicate) {
     std::erase_if(ranks, [&](int r) { return !predicate(r); });
     return ranks;
   }

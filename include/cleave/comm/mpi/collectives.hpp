@@ -119,7 +119,7 @@ void reduce_in_steps(MpiMessages& messages, ReduceOp op, const PieceOf& piece, c
   const int n = messages.size();
   std::vector<Block> blocks;
   for (int i = 0; i < n; ++i) {
-    const ConstView theirs = piece(messages.forth(i));
+    const ConstView theirs = piece(messages.send_partner(i));
     blocks.push_back({messages.pack(theirs), std::size_t(theirs.bytes())});
   }
   for (int step = 1; step < n; step *= 2) {
@@ -133,7 +133,7 @@ void reduce_in_steps(MpiMessages& messages, ReduceOp op, const PieceOf& piece, c
     }
     std::byte* to = messages.scratch(sent);
     std::byte* from = messages.scratch(received);
-    messages.receive(from, received, messages.back(step));
+    messages.receive(from, received, messages.receive_partner(step));
     const std::byte* const packed = to;
     for (int i = step; i < n; ++i) {
       if ((i & step) == 0) continue;
@@ -143,13 +143,13 @@ void reduce_in_steps(MpiMessages& messages, ReduceOp op, const PieceOf& piece, c
       blocks[std::size_t(i)].data = from;
       from += blocks[further(i - step)].bytes;
     }
-    messages.send(packed, sent, messages.forth(step));
+    messages.send(packed, sent, messages.send_partner(step));
     messages.finish();
   }
   if (result.size() == 0) return;
   std::vector<ConstView> addends(blocks.size());
   for (int i = 0; i < n; ++i)
-    addends[std::size_t(messages.back(i))] =
+    addends[std::size_t(messages.receive_partner(i))] =
         ConstView::dense(blocks[std::size_t(i)].data, result.dtype, result.extents);
   reduce_range(op, addends, result, 0, result.size());
 }

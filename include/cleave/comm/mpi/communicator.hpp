@@ -135,8 +135,8 @@ class MpiCommunicator final : public Communicator {
   }
 
   void gather_signatures(const Signature& mine, std::span<Signature> all) override {
-    MpiOpContext way =
-        context(members_.signatures, comparisons_++ % meeting, name_of(CollectiveKind(mine.kind)));
+    MpiOpContext way = context(members_.signatures, comparisons_++ % subgroup_sequence,
+                               name_of(CollectiveKind(mine.kind)));
     if (direct_ != nullptr && gather_directly(mine, all, way)) return;
     MpiMessages messages(way);
     gather_small(messages, &mine, sizeof mine, all.data());
@@ -145,7 +145,7 @@ class MpiCommunicator final : public Communicator {
  private:
   /// @pre verify_call(c)
   void execute_verified(const Collective& c) {
-    MpiOpContext way = context(members_.comm, calls_++ % meeting, operation_of(c));
+    MpiOpContext way = context(members_.comm, calls_++ % subgroup_sequence, operation_of(c));
     if (direct_ != nullptr && direct_->run(c, way)) return;
     switch (algorithm_for(c)) {
       case MpiAlgorithm::two_level: return two_level(c).run(c, way);
@@ -168,7 +168,7 @@ class MpiCommunicator final : public Communicator {
 
   /// @pre MpiDirect::runs_together(c) for every call c; all calls have been verified
   void execute_together(std::span<const Collective> calls) {
-    MpiOpContext way = context(members_.comm, calls_++ % meeting, operation_of(calls[0]));
+    MpiOpContext way = context(members_.comm, calls_++ % subgroup_sequence, operation_of(calls[0]));
     if (direct_ != nullptr && direct_->run_all(calls, way)) return;
     std::vector<Collective> alone, packed, gathers, scatters;
     index_t bytes = 0;  // of the arrays that two levels would gather or scatter
@@ -246,7 +246,7 @@ class MpiCommunicator final : public Communicator {
   };
 
   /// Sequence numbers of collectives wrap around before this value, which `meet` uses.
-  static constexpr unsigned meeting = MpiOpContext::sequences - 1;
+  static constexpr unsigned subgroup_sequence = MpiOpContext::sequences - 1;
 
   MpiCommunicator(Members members, std::string label, std::shared_ptr<RankState> state)
       : Communicator(members.rank, int(members.world_ranks.size()), std::move(label),
@@ -254,8 +254,9 @@ class MpiCommunicator final : public Communicator {
         members_(std::move(members)),
         grid_(NodeGrid::of(members_.nodes, rank())) {
     if (members_.nodes.empty() || std::ranges::count(members_.nodes, members_.nodes[0]) == size())
-      direct_ = MpiDirect::create(members_.node, members_.processes,
-                                  context(members_.comm, calls_++ % meeting, members_.operation));
+      direct_ = MpiDirect::create(
+          members_.node, members_.processes,
+          context(members_.comm, calls_++ % subgroup_sequence, members_.operation));
     members_.operation = nullptr;
   }
 
@@ -324,7 +325,7 @@ class MpiCommunicator final : public Communicator {
       members.processes.push_back(members_.processes[std::size_t(r)]);
       if (!members_.nodes.empty()) members.nodes.push_back(members_.nodes[std::size_t(r)]);
     }
-    const int hash = meet(ranks, members, label);
+    const int hash = compare_members(ranks, members, label);
 
     MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
     MPI_Comm comm = MPI_COMM_NULL;
@@ -343,9 +344,10 @@ class MpiCommunicator final : public Communicator {
   /// Waits for the listed ranks, because a wait inside MPI_Comm_create_group could not be
   /// interrupted, and compares their lists.
   /// @return a tag that tells this list from most others
-  int meet(std::span<const int> ranks, const Members& members, const std::string& label) {
+  int compare_members(std::span<const int> ranks, const Members& members,
+                      const std::string& label) {
     const std::uint64_t hash = checksum(ranks);
-    MpiOpContext way = context(members_.comm, meeting, members.operation);
+    MpiOpContext way = context(members_.comm, subgroup_sequence, members.operation);
     way.rank = members.rank;
     way.size = int(ranks.size());
     way.comm_ranks = ranks;

@@ -82,7 +82,7 @@ class MpiDirect {
     slots_.begin_round();
     Staged staged(*this);
     publish_all(calls, staged);
-    meet(context);
+    barrier(context);
     for (int r = 0; r < size(); ++r)
       if (!published(r).reachable) return false;
     for (int r = 1; r < size(); ++r)
@@ -104,7 +104,7 @@ class MpiDirect {
       require_agreement(round, context);
       if (error == nullptr) error = read(calls[i], peers, {}, context);
     }
-    meet_behind(calls[0], error, context);
+    barrier_after_reading(calls[0], error, context);
     return true;
   }
 
@@ -116,7 +116,7 @@ class MpiDirect {
     const bool copies = MpiShortCalls::takes(c, node_->arena()->contains(c.source.data));
     if (copies) {
       short_.publish(c, places_[0], node_->segment(places_[0]));
-      meet(context);
+      barrier(context);
       if (short_.agree()) {
         short_.read(c, context);
         return true;
@@ -125,7 +125,7 @@ class MpiDirect {
     Staged staged(*this);
     if (!copies) {
       publish(c, staged);
-      meet(context);
+      barrier(context);
     }
     std::vector<Collective> calls;
     for (int r = 0; r < size(); ++r) {
@@ -140,7 +140,7 @@ class MpiDirect {
     for (const Collective& call : calls) peers.push_back(&call);
     alignas(64) std::byte block[block_bytes];  // a destination may be a source that peers read
     const View small = View::dense(block, c.dtype(), c.source.extents);
-    meet_behind(c, read(c, peers, small, context), context);
+    barrier_after_reading(c, read(c, peers, small, context), context);
     if (is_small_reduction(c)) strided_copy(small, c.destination);
     if (staged.copies_back) strided_copy(staged.call.destination, c.destination);
     return true;
@@ -172,7 +172,7 @@ class MpiDirect {
   int size() const noexcept { return int(places_.size()); }
   Published& published(int r) const noexcept { return slots_.published(r); }
   Box& piece(int r) const noexcept { return slots_.piece(r); }
-  void meet(const MpiOpContext& context) { slots_.meet(context); }
+  void barrier(const MpiOpContext& context) { slots_.barrier(context); }
 
   void publish(const Collective& c, Staged& staged) {
     Published& mine = published(rank_);
@@ -299,9 +299,9 @@ class MpiDirect {
   }
 
   /// The barrier after which sources may change. @throws `error`, or Error if a peer has failed
-  void meet_behind(const Collective& c, const std::exception_ptr& error,
-                   const MpiOpContext& context) {
-    meet(context);
+  void barrier_after_reading(const Collective& c, const std::exception_ptr& error,
+                             const MpiOpContext& context) {
+    barrier(context);
     if (error != nullptr) std::rethrow_exception(error);
     for (int r = 0; r < size(); ++r)
       if (published(r).failed)
@@ -328,7 +328,7 @@ class MpiDirect {
             break;
           }
           reduce_share<Host>(peers, rank_, operands_);
-          meet(context);
+          barrier(context);
           copy_shares<Host>(peers, rank_);
           break;
         default: copy_from_peers<Host>(peers, rank_, false); break;

@@ -43,8 +43,8 @@ class MpiMessages {
   /// The same for messages that are forwarded in log2(n) steps: of 2^k ranks, those whose numbers
   /// differ by the binary digit `step` exchange. The reply doubles as an acknowledgement, which
   /// would otherwise cost a packet.
-  int forth(int step) const noexcept { return pairs() ? rank() ^ step : after(step); }
-  int back(int step) const noexcept { return pairs() ? rank() ^ step : before(step); }
+  int send_partner(int step) const noexcept { return pairs() ? rank() ^ step : after(step); }
+  int receive_partner(int step) const noexcept { return pairs() ? rank() ^ step : before(step); }
   bool pairs() const noexcept { return (size() & (size() - 1)) == 0; }
 
   void send(const std::byte* data, std::size_t bytes, int peer) {

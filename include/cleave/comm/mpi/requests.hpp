@@ -92,14 +92,14 @@ class MpiRequests {
     std::size_t pending = 0;
     for (std::size_t i = begin; i < end; ++i) pending += is_open(i);
     MpiBackoff backoff(context_);
-    double odd_since = 0;
+    double unexpected_since = 0;
     while (pending > 0) {
       const std::size_t done = complete(begin, end);
       pending -= done;
-      if (done > 0) backoff.renew(), odd_since = 0;
+      if (done > 0) backoff.renew(), unexpected_since = 0;
       else if (meanwhile()) continue;
       else if (backoff.rest([&] { return awaited(begin, end); }) && backoff.waited() > 0.2)
-        find_odd_message(begin, end, odd_since);
+        find_unexpected_message(begin, end, unexpected_since);
     }
   }
 
@@ -219,7 +219,7 @@ class MpiRequests {
   }
 
   /// Looks for a message from an awaited rank that stays unmatched: then the ranks disagree.
-  void find_odd_message(std::size_t begin, std::size_t end, double& odd_since) {
+  void find_unexpected_message(std::size_t begin, std::size_t end, double& unexpected_since) {
     for (std::size_t i = begin; i < end; ++i) {
       if (!is_open(i) || !work_->posted[i].receives) continue;
       int found = 0, bytes = 0;
@@ -228,8 +228,8 @@ class MpiRequests {
           MPI_Iprobe(comm_rank(work_->posted[i].peer), MPI_ANY_TAG, context_.comm, &found, &status),
           "MPI_Iprobe");
       if (found == 0 || is_expected(work_->posted[i].peer, status.MPI_TAG)) continue;
-      if (odd_since == 0) odd_since = MPI_Wtime();
-      if (MPI_Wtime() < odd_since + 0.2) return;
+      if (unexpected_since == 0) unexpected_since = MPI_Wtime();
+      if (MPI_Wtime() < unexpected_since + 0.2) return;
       check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
       disagree(work_->posted[i], bytes);
     }

@@ -22,7 +22,7 @@
 namespace cleave::detail {
 
 /// How long a rank that has failed, or knows of a failure, waits for the others to finish.
-inline constexpr double farewell_seconds = 5;
+inline constexpr double shutdown_seconds = 5;
 
 /// MPI for the lifetime of a program, with MPI_THREAD_MULTIPLE if available (for asynchronous
 /// work). If the user has initialised MPI, the user finalises it, too.
@@ -63,7 +63,7 @@ class ExitNotice {
     MpiFailureDetector* detector = std::exchange(running(), nullptr);
     if (detector == nullptr || !mpi_is_running()) return;
     detector->announce("it has called exit");
-    detector->part(farewell_seconds);
+    detector->part(shutdown_seconds);
   }
 };
 
@@ -96,7 +96,7 @@ int run_mpi(int argc, char** argv, F& f) {
   }
   if (communicator != nullptr) {
     if (!error.empty()) communicator->detector()->announce(error);
-    if (communicator->detector()->part(farewell_seconds)) return code;
+    if (communicator->detector()->part(shutdown_seconds)) return code;
     keep_until_exit(communicator->detector());
   }
   session.abandon();

@@ -30,7 +30,6 @@ class SharedArena final : public HostMemory {
   std::size_t offset_of(const void* address) const noexcept {
     return std::size_t(static_cast<const std::byte*>(address) - begin_);
   }
-  std::byte* begin() const noexcept { return begin_; }
 
   void* allocate(std::size_t bytes) noexcept override {
     const std::size_t wanted = (bytes + granule - 1) / granule * granule;

@@ -17,7 +17,7 @@ namespace cleave::detail {
 
 class SharedCounter {
  public:
-  /// @pre value is at most 2^31 more than before
+  /// @pre value is less than 2^31 more than before
   void raise(std::uint32_t value) noexcept {
     value_.store(value);
     if (sleepers_.load() > 0) wake();

@@ -64,7 +64,7 @@ struct MpiPublished {
 /// The slot of a rank: for two rounds, since the next one may be published while peers still read
 /// this one.
 struct MpiSlot {
-  alignas(64) SharedCounter meetings{};
+  alignas(64) SharedCounter barriers{};
   std::atomic<bool> gave_up{false};  ///< its owner has thrown while waiting for others
   alignas(64) std::array<MpiPublished, 2> published{};
   alignas(64) std::array<Box, 2> piece{};  ///< of a scatter: the root writes into all slots
@@ -85,15 +85,15 @@ class MpiSlots {
 
   /// A barrier: returns when all ranks have called it.
   /// @throws Error if a rank has failed or left, does not arrive in time, or has given up waiting
-  void meet(const MpiOpContext& context) {
-    slots_[rank_].meetings.raise(++meetings_);
-    const auto missing = [&](int r) { return !slots_[r].meetings.has_reached(meetings_); };
+  void barrier(const MpiOpContext& context) {
+    slots_[rank_].barriers.raise(++barriers_);
+    const auto missing = [&](int r) { return !slots_[r].barriers.has_reached(barriers_); };
     MpiBackoff backoff(context, MpiBackoff::For::flags);
     try {
       for (int r = 0; r < size_; ++r)
         while (missing(r)) {
           backoff.rest([&] { return world_ranks_where(missing, context); });
-          if (backoff.sleeps()) slots_[r].meetings.sleep_until(meetings_);
+          if (backoff.sleeps()) slots_[r].barriers.sleep_until(barriers_);
         }
     } catch (...) {
       slots_[rank_].gave_up.store(true);
@@ -118,7 +118,7 @@ class MpiSlots {
   MpiSlot* slots_;
   int rank_, size_;
   std::uint64_t round_ = 0;
-  std::uint32_t meetings_ = 0;
+  std::uint32_t barriers_ = 0;
 };
 
 }  // namespace cleave::detail

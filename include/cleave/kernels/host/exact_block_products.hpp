@@ -57,8 +57,8 @@ template <int Bytes, int Places>
     const Vector part = (sums[0][k] - first[k]) + (sums[1][k] - first[k]);
     sum.parts[k] = across<double>(part, add_two);
   }
-  sum.largest = across<double>(most, larger);
-  sum.least = across<double>(least, smaller);
+  sum.largest = across<double>(most, larger_number);
+  sum.least = across<double>(least, smaller_number);
   sum.complete = across<std::uint64_t>(left, any_bits) << 1 == 0;
 }
 
@@ -101,8 +101,8 @@ template <int Bytes>
   const Vector all_low = low[0] + low[1], all_rest = rest[0] + rest[1];
   sum = {{across<double>(all_high, add_two), across<double>(all_low, add_two),
           across<double>(all_errors, add_two), across<double>(all_rest, add_two)},
-         across<double>(most, larger),
-         across<double>(least, smaller)};
+         across<double>(most, larger_number),
+         across<double>(least, smaller_number)};
   sum.complete = sum.least >= power_of_two(exponent - narrow_range);
 }
 

@@ -97,11 +97,11 @@ template <class T, class Vector, class F>
   return element[0];
 }
 
-// Operations for `across`. `larger` and `smaller` return a if b is NaN.
+// Operations for `across`. `larger_number` and `smaller_number` return a if b is NaN.
 inline constexpr auto add_two = [](auto a, auto b) { return a + b; };
 inline constexpr auto any_bits = [](auto a, auto b) { return a | b; };
-inline constexpr auto larger = [](auto a, auto b) { return b > a ? b : a; };
-inline constexpr auto smaller = [](auto a, auto b) { return b < a ? b : a; };
+inline constexpr auto larger_number = [](auto a, auto b) { return b > a ? b : a; };
+inline constexpr auto smaller_number = [](auto a, auto b) { return b < a ? b : a; };
 
 /// Adds the part of x that `sum` can hold; the remainder stays in x.
 template <class Vector>
@@ -149,7 +149,7 @@ template <int Bytes>
   const Vector all_low = (low[0] + low[1]) + (low[2] + low[3]);
   const std::uint64_t any_left = across<std::uint64_t>(left, any_bits);
   sum = {across<double>(all_high, add_two), across<double>(all_low, add_two),
-         across<double>(most, larger), any_left << 1 == 0};  // -0 is no remainder
+         across<double>(most, larger_number), any_left << 1 == 0};  // -0 is no remainder
 }
 
 /// The smallest magnitude, as the bits of a float, that can be summed in double without rounding in
@@ -199,8 +199,8 @@ template <int Bytes>
   constexpr std::uint64_t signs = 0x8000000080000000u;
   if ((across<std::uint64_t>(outside, any_bits) & signs) == 0) return true;
 
-  const auto largest = across<std::int32_t>(most, larger);
-  const auto smallest = across<std::uint32_t>(least, smaller);
+  const auto largest = across<std::int32_t>(most, larger_number);
+  const auto smallest = across<std::uint32_t>(least, smaller_number);
   highest = largest >> 23;
   if (highest < 255 && smallest >= least_beside(highest) - 1u) return true;
   highest = 0;
