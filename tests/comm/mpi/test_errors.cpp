@@ -115,7 +115,9 @@ TEST_CASE("an exception that ends a rank's use of its world wakes the others") {
     gather_of(*mine, 1000, 1000);
   });
   if (rank == last) CHECK(text == "planted");
-  else CHECK(contains(text, "rank " + std::to_string(last) + " failed: an exception"));
+  else
+    CHECK(contains(text, "rank " + std::to_string(last) +
+                             " failed: its communicators were destroyed by an exception"));
 }
 
 TEST_CASE("a message of unexpected size is an error, even with checks off") {
