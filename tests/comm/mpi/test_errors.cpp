@@ -124,7 +124,7 @@ TEST_CASE("a message of unexpected size is an error, even with checks off") {
   const char* shared = std::getenv("CLEAVE_SHARED_MB");
   if (shared == nullptr || std::string(shared) != "0") return skip("needs CLEAVE_SHARED_MB=0");
   constexpr index_t part = 15'360;       // floats of an eager part of a message
-  constexpr index_t long_one = 600'000;  // of which two ranks send three quarters first
+  constexpr index_t long_one = 400'000;  // of which two ranks send three quarters first
   for (const index_t count : {index_t(10), part, index_t(60'000), long_one}) {
     for (const index_t more : {index_t(-1), index_t(1), count}) {
       auto world = new_world();

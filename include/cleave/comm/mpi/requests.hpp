@@ -135,12 +135,13 @@ class MpiRequests {
   /// The number of leading bytes of a message that are sent in eager parts: all of them, as long as
   /// a rank's messages to all peers total at most 1 MiB, because an eager part is copied once more,
   /// which takes longer than a rendezvous once no cache holds the data. Of a longer message between
-  /// two ranks, a quarter overlaps the rendezvous of the rest; with more peers, their messages do.
+  /// two ranks, a quarter or 512 KiB overlaps the rendezvous of the rest; with more peers, their
+  /// messages do.
   std::size_t bytes_in_parts(std::size_t bytes) const {
     constexpr std::size_t most = 1 << 20;
     const auto peers = std::size_t(std::max(1, context_.size - 1));
     if (bytes <= most / peers) return bytes;
-    return peers == 1 ? std::min(most, bytes / 4) : 0;
+    return peers == 1 ? std::min(most / 2, bytes / 4) : 0;
   }
 
   /// Calls post(offset, bytes) for each part of a message whose first `in_parts` bytes are sent
