@@ -85,6 +85,12 @@ inline bool goes_in_steps(const MpiMessages& messages, std::size_t bytes) {
   return messages.size() > 2 && bytes <= max_forwarded_bytes;
 }
 
+/// Whether a reduce-scatter goes in steps: up to four ranks exchange all addends at once, except
+/// for very short arrays, for which the number of messages counts.
+inline bool reduces_in_steps(const MpiMessages& messages, std::size_t bytes) {
+  return goes_in_steps(messages, bytes) && (messages.size() > 4 || bytes < 1024);
+}
+
 /// gather_pieces in log2(n) steps; in place if the pieces are contiguous and adjacent.
 template <class PieceOf>
 void gather_pieces_in_steps(MpiMessages& messages, const ConstView& mine, const PieceOf& piece) {
@@ -221,7 +227,7 @@ inline void all_gather(const Collective& c, MpiMessages& messages) {
 
 inline void reduce_scatter(const Collective& c, MpiMessages& messages) {
   const auto piece = [&](int r) { return c.source[c.pieces[std::size_t(r)]]; };
-  if (goes_in_steps(messages, std::size_t(c.source.bytes())))
+  if (reduces_in_steps(messages, std::size_t(c.source.bytes())))
     return reduce_in_steps(messages, c.op, piece, c.destination);
   PieceReduction(messages, c.op, piece, c.destination).run();
   messages.finish();
