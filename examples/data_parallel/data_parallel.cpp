@@ -2,8 +2,7 @@
 // part of every batch; gradients are summed in buckets during backward.
 //
 //     data_parallel --ranks 4                        four threads
-//     mpirun -n 4 data_parallel --hook top_k         four processes that send a tenth of all
-//     elements
+//     mpirun -n 4 data_parallel --hook top_k         four processes, sending a tenth of all
 //
 // Batches, initial parameters and losses are the same on any number of ranks, up to rounding,
 // unless a hook omits elements.

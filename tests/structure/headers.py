@@ -10,7 +10,7 @@ CUDA side need CUDA_ROOT; those that contain kernels, and headers that include t
 g++ shows that a header needs nothing else, using the tests' stand-in for CUDA for headers with
 kernels. nvcc, which reads a file twice, as device code and as host code, and clang++ read TOGETHER
 headers in one file; with CLEAVE_TEST_LARGE=1 each alone. For headers for users, the host code that
-nvcc generates is compiled, too.
+nvcc generates is compiled, too; and nvcc reads gpu_program.hpp, which calls what they declare.
 
 For g++, much of what a header includes is precompiled: one of BASES, if the header includes it,
 directly or not, independently of the features and before any code of its own. Precompilation adds
@@ -41,6 +41,7 @@ BASES = ["cleave/tensor/view.hpp", "cleave/tensor/cuda/stream.hpp", "cleave/comm
 USERS = ["cleave/cleave.hpp", "cleave/cuda.hpp"]
 OF_A_PROGRAM = ["cleave/cuda.hpp", "cleave/spmd.hpp", "cleave/grad.hpp", "cleave/nn.hpp",
                 "cleave/parallel.hpp"]
+GPU_PROGRAM = "gpu_program.hpp"  # in this folder
 COMPILED_ONLY = ["cleave/compiled.hpp", "cleave/compiled_cuda.hpp"]
 COMPILED = "-DCLEAVE_COMPILED=1"
 TOGETHER = 128
@@ -163,6 +164,8 @@ def files(jobs, root, compiler):
             shared[variant, *flags].append(header)
     if is_nvcc(compiler):
         yield OF_A_PROGRAM, "as a program", [f"-I{root}/include", COMPILED, "-c"]
+        yield [GPU_PROGRAM], "header-only", [f"-I{root}/include", f"-I{root}/tests/structure",
+                                             "--extended-lambda", *BOTH_SIDES]
     for (variant, *flags), headers in shared.items():
         for first in range(0, len(headers), TOGETHER):
             yield headers[first:first + TOGETHER], variant, flags

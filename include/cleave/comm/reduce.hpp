@@ -92,28 +92,29 @@ struct ReduceLoops {
 // Templates constrained to one type: loops of all element types are compiled where elements are
 // reduced, not wherever this file is included.
 
-/// Integers are added and multiplied as unsigned (wrapping is defined), complex numbers added as
-/// pairs. @pre for Max and Min the type has an order
+/// The kernel of an operation for elements of type T. Integers are added and multiplied as unsigned
+/// (wrapping is defined), complex numbers added as pairs. @pre for Max and Min the type has an order
 template <class Op>
-ReduceKernel kernel_of(DType type) {
-  constexpr bool orders = std::is_same_v<Op, Max> || std::is_same_v<Op, Min>;
-  return visit_dtype(type, []<class T>() -> ReduceKernel {
+struct ReduceKernelOf {
+  template <class T>
+  ReduceKernel operator()() const {
+    constexpr bool orders = std::is_same_v<Op, Max> || std::is_same_v<Op, Min>;
     if constexpr (is_complex<T> && orders) return {};
     else if constexpr (is_complex<T> && std::is_same_v<Op, Sum>)
       return ReduceLoops<typename T::value_type, Op>::kernel(2);
     else if constexpr (orders) return ReduceLoops<T, Op>::kernel(1);
     else return ReduceLoops<kernels::wrapping_t<T>, Op>::kernel(1);
-  });
-}
+  }
+};
 
 template <std::same_as<DType> Type>
 ReduceKernel reduce_kernel(Type type, ReduceOp op) {
   switch (op) {
     case ReduceOp::sum:
-    case ReduceOp::avg: return kernel_of<Sum>(type);
-    case ReduceOp::max: return kernel_of<Max>(type);
-    case ReduceOp::min: return kernel_of<Min>(type);
-    case ReduceOp::product: return kernel_of<Product>(type);
+    case ReduceOp::avg: return visit_dtype(type, ReduceKernelOf<Sum>{});
+    case ReduceOp::max: return visit_dtype(type, ReduceKernelOf<Max>{});
+    case ReduceOp::min: return visit_dtype(type, ReduceKernelOf<Min>{});
+    case ReduceOp::product: return visit_dtype(type, ReduceKernelOf<Product>{});
   }
   return {};
 }

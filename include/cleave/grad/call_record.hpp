@@ -284,7 +284,7 @@ class Record : public Slot<Y> {
     } else {
       const gradient_t<Y> g = this->sum.settle(this->like);
       this->sum.clear();
-      if (!std::is_constant_evaluated()) cleave::detail::CommPlace::current().path = this->path;
+      enter_module();
       if constexpr (gives_all) {
         if (wants_all()) return pass_all(g, Sequence{});
       }
@@ -323,6 +323,11 @@ class Record : public Slot<Y> {
           }(Sequence{}),
           slot->like);
     }
+  }
+
+  /// What is communicated from here on counts as the module's that called the operation.
+  constexpr void enter_module() const {
+    if (!std::is_constant_evaluated()) cleave::detail::CommPlace::current().path = this->path;
   }
 
   void require_saved() {

@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <string_view>
 #include <tuple>
+#include <type_traits>
 
 #include <cleave/nn/fields.hpp>
 #include <cleave/nn/part.hpp>
@@ -87,11 +88,11 @@ inline constexpr int node_count = detail::count_nodes<M>();
 template <class M>
 inline constexpr Tree<node_count<M>> tree_of = detail::make_tree<M>();
 
-/// Whether `is.template operator()<P>()` is true for a module type, a module that it wraps, or a
+/// Whether `is(std::type_identity<P>{})` is true for a module type, a module that it wraps, or a
 /// part.
 template <class M, class Is>
 constexpr bool contains(const Is& is) {
-  if (is.template operator()<M>()) return true;
+  if (is(std::type_identity<M>{})) return true;
   if constexpr (Wrapper<M>) {
     return contains<typename M::wrapped>(is);
   } else {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include <cleave/parallel/plan.hpp>
@@ -25,7 +26,7 @@ RandomState& random_state_of(const Mesh& mesh) {
 /// Whether a module has parameters or buffers that are (OnMesh), or are not, on a mesh.
 template <class M, bool OnMesh>
 constexpr bool has_tensors() {
-  return nn::contains<M>([]<class P>() {
+  return nn::contains<M>([]<class P>(std::type_identity<P>) {
     if constexpr (nn::is_buffer<P>) return has_tensors<decltype(P::value), OnMesh>();
     else if constexpr (nn::Param<P>) return is_dtensor<innermost_t<P>> == OnMesh;
     else return false;

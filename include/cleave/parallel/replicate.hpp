@@ -64,13 +64,13 @@ constexpr bool is_sharded_on(AxisMask axes) {
 /// Whether a module or a part of it is replicated already.
 template <class M>
 constexpr bool has_replicated() {
-  return nn::contains<M>([]<class P>() { return requires { typename P::replicated_over; }; });
+  return nn::contains<M>([]<class P>(std::type_identity<P>) { return requires { typename P::replicated_over; }; });
 }
 
 /// Whether some parameter of a module is tracked.
 template <class M>
 constexpr bool has_tracked() {
-  return nn::contains<M>([]<class P>() { return tape::is_tracked<P>; });
+  return nn::contains<M>([]<class P>(std::type_identity<P>) { return tape::is_tracked<P>; });
 }
 
 /// Whether a dotted path of patterns matches a part or a module that contains it.
