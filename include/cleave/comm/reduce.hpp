@@ -93,7 +93,8 @@ struct ReduceLoops {
 // reduced, not wherever this file is included.
 
 /// The kernel of an operation for elements of type T. Integers are added and multiplied as unsigned
-/// (wrapping is defined), complex numbers added as pairs. @pre for Max and Min the type has an order
+/// (wrapping is defined), complex numbers are added as pairs.
+/// @pre for Max and Min, the type has an order
 template <class Op>
 struct ReduceKernelOf {
   template <class T>

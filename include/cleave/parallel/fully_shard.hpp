@@ -234,7 +234,8 @@ struct MakeGroups {
 template <class M, class A, class... Paths>
 constexpr bool is_ready_for_groups() {
   constexpr auto choice = nn::choose(nn::tree_of<M>, {Paths::text...});
-  constexpr bool is_plain = !nn::contains<M>([]<class P>(std::type_identity<P>) { return is_fully_sharded<P>; });
+  constexpr bool is_plain =
+      !nn::contains<M>([]<class P>(std::type_identity<P>) { return is_fully_sharded<P>; });
   static_assert(
       is_plain,
       "cleave: fully_shard: the module, or a part of it, is fully sharded already; to shard "

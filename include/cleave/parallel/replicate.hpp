@@ -64,7 +64,8 @@ constexpr bool is_sharded_on(AxisMask axes) {
 /// Whether a module or a part of it is replicated already.
 template <class M>
 constexpr bool has_replicated() {
-  return nn::contains<M>([]<class P>(std::type_identity<P>) { return requires { typename P::replicated_over; }; });
+  return nn::contains<M>(
+      []<class P>(std::type_identity<P>) { return requires { typename P::replicated_over; }; });
 }
 
 /// Whether some parameter of a module is tracked.
