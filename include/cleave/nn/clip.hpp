@@ -98,10 +98,6 @@ struct NotFinite {
   }
 };
 
-}  // namespace detail
-
-namespace detail {
-
 /// Multiplies all gradients by max_norm / norm if this is less than 1. @return the norm
 template <class M>
 double clip_to(const M& m, double max_norm, double norm) {

@@ -112,9 +112,6 @@ constexpr auto attention_scores(const Q& q, const K& k, const M& mask) {
   else return add(scores, mask);
 }
 
-template <class X>
-using innermost_t = std::remove_cvref_t<decltype(innermost(std::declval<const X&>()))>;
-
 /// Whether operands are on the host, with all keys and values of a batch on one rank, and q not
 /// sharded in its last dimension.
 template <class Q, class K, class V>

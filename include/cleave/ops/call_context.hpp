@@ -154,14 +154,8 @@ struct CallContext {
   }
 
   [[noreturn]] void throw_extents(const ExtentsConflict& conflict) const {
-    const Rule::Operand& operand = info.rule->operand[std::size_t(conflict.operand)];
-    const int factor = operand.factor[std::size_t(conflict.dim)];
-    throw Error(info.name,
-                std::string("the extents of '") + info.rule->letter[std::size_t(factor)] + "' in " +
-                    to_string(*info.rule) + " differ: operand " + std::to_string(conflict.operand) +
-                    " has " + std::to_string(operands[conflict.operand].shape[conflict.dim]) +
-                    ", preceding operands have " + std::to_string(conflict.expected),
-                context());
+    const index_t extent = operands[conflict.operand].shape[conflict.dim];
+    throw Error(info.name, extents_error(conflict, *info.rule, extent), context());
   }
 };
 

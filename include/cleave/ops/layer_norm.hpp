@@ -65,9 +65,9 @@ namespace ops {
 template <bool Centers>
 struct RowNorm;
 
-/// RowNorm on the host, for rows that are not sharded.
+/// What operations on rows that are not sharded have in common.
 template <bool Centers>
-struct RowNormWhole {
+struct OnWholeRows {
   double epsilon = 0;
 
   static constexpr const char* name = Centers ? "layer_norm" : "rms_norm";
@@ -79,33 +79,27 @@ struct RowNormWhole {
   static constexpr RuleText replicated(const std::array<int, N>& dims) {
     return cleave::detail::letter_of(dims[0] - 1);
   }
+};
+
+/// RowNorm on the host, for rows that are not sharded.
+template <bool Centers>
+struct RowNormWhole : OnWholeRows<Centers> {
   void kernel(const kernels::On<Host>&, const Task&, const auto& y, const auto&... x) const {
-    kernels::norm_rows<Centers>(epsilon, y, x...);
+    kernels::norm_rows<Centers>(this->epsilon, y, x...);
   }
   template <int I, class... Affine>
     requires(I <= int(sizeof...(Affine)))
   constexpr auto gradient(wrt<I> at, const auto& g, const auto& y, const auto& x,
                           const Affine&... weight_and_bias) const {
-    return RowNorm<Centers>{{}, epsilon}.gradient(at, g, y, x, weight_and_bias...);
+    return RowNorm<Centers>{{}, this->epsilon}.gradient(at, g, y, x, weight_and_bias...);
   }
 };
 
 /// The gradient of RowNormWhole with respect to x, from (g, x) or (g, x, weight).
 template <bool Centers>
-struct RowNormSlopeWhole {
-  double epsilon = 0;
-
-  static constexpr const char* name = Centers ? "layer_norm" : "rms_norm";
-  template <std::size_t N>
-  static constexpr RuleText factors(const std::array<int, N>& dims) {
-    return cleave::detail::row_norm_factors(dims);
-  }
-  template <std::size_t N>
-  static constexpr RuleText replicated(const std::array<int, N>& dims) {
-    return cleave::detail::letter_of(dims[0] - 1);
-  }
+struct RowNormSlopeWhole : OnWholeRows<Centers> {
   void kernel(const kernels::On<Host>&, const Task&, const auto& dx, const auto&... x) const {
-    kernels::norm_slopes<Centers>(epsilon, dx, x...);
+    kernels::norm_slopes<Centers>(this->epsilon, dx, x...);
   }
 };
 
@@ -120,7 +114,7 @@ struct RowNormSlope : Composite {
   template <class G, class X, class... Weight>
   constexpr auto body(const G& g, const X& x, const Weight&... weight) const {
     if constexpr (cleave::detail::has_whole_rows<X::dims - 1, X>()) {
-      return call_op(RowNormSlopeWhole<Centers>{epsilon}, g, x, weight...);
+      return call_op(RowNormSlopeWhole<Centers>{{epsilon}}, g, x, weight...);
     } else {
       using cleave::detail::row_means;
       const auto centered = cleave::detail::centered_rows<Centers>(x);
@@ -148,7 +142,7 @@ struct RowNorm : Composite {
     const auto x = resolve(operand);
     using X = std::remove_cvref_t<decltype(x)>;
     if constexpr (cleave::detail::has_whole_rows<X::dims - 1, X>()) {
-      return call_op(RowNormWhole<Centers>{epsilon}, x, weight_and_bias...);
+      return call_op(RowNormWhole<Centers>{{epsilon}}, x, weight_and_bias...);
     } else {
       const auto centered = cleave::detail::centered_rows<Centers>(x);
       const auto squares = cleave::detail::row_means(square(centered));

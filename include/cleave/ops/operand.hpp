@@ -55,20 +55,20 @@ constexpr decltype(auto) innermost(const X& x) {
   if constexpr (requires { x.slot(); }) return innermost(x.value());
   else return (x);
 }
+template <class X>
+using innermost_t = std::remove_cvref_t<decltype(innermost(std::declval<const X&>()))>;
 
 /// The context of a tensor, for errors.
 template <class X>
 constexpr ErrorContext context_of(const X& x) {
-  using Value = std::remove_cvref_t<decltype(innermost(x))>;
-  if constexpr (is_dtensor<Value>) return innermost(x).context();
+  if constexpr (is_dtensor<innermost_t<X>>) return innermost(x).context();
   else return {.shapes = to_string(shape_of(x))};
 }
 
 /// Whether this rank knows the extents of a tensor.
 template <class X>
 constexpr bool knows_extents(const X& x) {
-  using Value = std::remove_cvref_t<decltype(innermost(x))>;
-  if constexpr (is_dtensor<Value>) return innermost(x).mesh().is_member();
+  if constexpr (is_dtensor<innermost_t<X>>) return innermost(x).mesh().is_member();
   else return true;
 }
 

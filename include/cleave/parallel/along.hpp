@@ -29,9 +29,14 @@ constexpr std::uint64_t code_on_axis() {  // not a lambda in the alias: g++ 12 l
 template <class X, int A, class P>
 using on_axis = placements_t<code_on_axis<X, A, P>(), X::layout.axes>;
 
-/// The type of a value with all levels of Tracked removed.
-template <class X>
-using innermost_t = std::remove_cvref_t<decltype(innermost(std::declval<const X&>()))>;
+/// Whether X is a tensor on a mesh that is sharded over the axis A.
+template <class X, class A>
+constexpr bool is_sharded_over() {
+  using Value = innermost_t<X>;
+  if constexpr (is_dtensor<Value>)
+    return Value::layout[Value::mesh_type::template index_of<A>()].is_shard();
+  else return false;
+}
 
 template <class T>
 inline constexpr bool is_types = false;

@@ -129,7 +129,7 @@ struct GroupTypes {
 template <class M, class A>
 constexpr void add_types(GroupTypes& types) {
   if constexpr (nn::Param<M>) {
-    if constexpr (is_sharded_over<M, A>()) {
+    if constexpr (cleave::detail::is_sharded_over<M, A>()) {
       constexpr DType element = dtype_of<typename M::value_type>();
       if (types.parameters++ == 0) types.element = element;
       types.is_mixed = types.is_mixed || types.element != element;
@@ -224,7 +224,7 @@ struct MakeGroups {
   static auto map_own(const M& m, const F& f) {
     return map_group(m, [&f](const auto& x) {
       using X = std::remove_cvref_t<decltype(x)>;
-      if constexpr (!is_sharded_over<X, A>()) return x;
+      if constexpr (!cleave::detail::is_sharded_over<X, A>()) return x;
       else if constexpr (tape::is_tracked<X>) return requires_grad(f(x.value()));
       else return f(x);
     });

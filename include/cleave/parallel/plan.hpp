@@ -123,12 +123,6 @@ constexpr bool fits_style() {
   else return true;
 }
 
-template <class X, class A>
-constexpr bool is_sharded_over() {
-  if constexpr (is_dtensor<X>) return X::layout[X::mesh_type::template index_of<A>()].is_shard();
-  else return false;
-}
-
 /// Whether a module has a style along an axis already, or a parameter that is sharded over it.
 template <class M, class A>
 constexpr bool is_styled() {
@@ -139,7 +133,7 @@ constexpr bool is_styled() {
   } else {
     bool any = false;
     nn::detail::each_part_type<M>([&]<class P>(const char*, P*) {
-      if constexpr (nn::Param<P>) any = any || is_sharded_over<innermost_t<P>, A>();
+      if constexpr (nn::Param<P>) any = any || is_sharded_over<P, A>();
     });
     return any;
   }

@@ -10,6 +10,7 @@
 #include <cleave/grad/backward.hpp>
 #include <cleave/nn/map.hpp>
 #include <cleave/nn/tree.hpp>
+#include <cleave/parallel/along.hpp>
 #include <cleave/parallel/gathered_slot.hpp>
 #include <cleave/parallel/sharded_group.hpp>
 
@@ -22,15 +23,6 @@ template <class M>
 inline constexpr bool is_fully_sharded = false;
 template <class M, class Group, class A, class Options>
 inline constexpr bool is_fully_sharded<FullySharded<M, Group, A, Options>> = true;
-
-/// Whether X is a parameter that is sharded over the axis A of its mesh.
-template <class X, class A>
-constexpr bool is_sharded_over() {
-  using Value = tape::untracked_t<X>;
-  if constexpr (is_dtensor<Value>)
-    return Value::layout[Value::mesh_type::template index_of<A>()].is_shard();
-  else return false;
-}
 
 /// The module with f(parameter) replacing the parameters of its own group; parts that are fully
 /// sharded themselves stay.
@@ -49,7 +41,7 @@ auto map_group(const M& m, const F& f) {
 template <class M, class A>
 constexpr bool trains_group() {
   if constexpr (nn::Param<M>) {
-    return tape::is_tracked<M> && is_sharded_over<M, A>();
+    return tape::is_tracked<M> && cleave::detail::is_sharded_over<M, A>();
   } else if constexpr (is_fully_sharded<M>) {
     return false;
   } else {
@@ -112,7 +104,7 @@ struct FullySharded : M {
     std::size_t i = 0;
     return map_group(static_cast<const M&>(*this), [&](const auto& x) {
       using P = std::remove_cvref_t<decltype(x)>;
-      if constexpr (!is_sharded_over<P, A>()) return x;
+      if constexpr (!cleave::detail::is_sharded_over<P, A>()) return x;
       else return gathered(x, *parameters, record, i++);
     });
   }
@@ -144,7 +136,7 @@ struct FullySharded : M {
   template <class N, class F>
   static void each_own(const N& n, const F& f) {
     static_cast<void>(map_group(n, [&f](const auto& x) {
-      if constexpr (is_sharded_over<std::remove_cvref_t<decltype(x)>, A>()) f(x);
+      if constexpr (cleave::detail::is_sharded_over<std::remove_cvref_t<decltype(x)>, A>()) f(x);
       return x;
     }));
   }

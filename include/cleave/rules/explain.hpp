@@ -4,6 +4,7 @@
 #include <string>
 
 #include <cleave/placement/placement.hpp>
+#include <cleave/rules/extents.hpp>
 #include <cleave/rules/sharding_rule.hpp>
 #include <cleave/rules/solver.hpp>
 
@@ -37,6 +38,20 @@ inline std::string to_string(const Rule& rule) {
     text += (k > 0 ? "," : "") + detail::letters_of(rule, rule.result[std::size_t(k)]);
   return text;
 }
+
+namespace detail {
+
+/// "the extents of 'k' in ik,kj->ij differ: operand 1 has 2, preceding operands have 3"
+inline std::string extents_error(const ExtentsConflict& conflict, const Rule& rule,
+                                 index_t extent) {
+  const Rule::Operand& operand = rule.operand[std::size_t(conflict.operand)];
+  const int factor = operand.factor[std::size_t(conflict.dim)];
+  return std::string("the extents of '") + rule.letter[std::size_t(factor)] + "' in " +
+         to_string(rule) + " differ: operand " + std::to_string(conflict.operand) + " has " +
+         std::to_string(extent) + ", preceding operands have " + std::to_string(conflict.expected);
+}
+
+}  // namespace detail
 
 /// One line per operand and one per result:
 ///

@@ -9,6 +9,7 @@
 
 #include <cleave/ops/call.hpp>
 #include <cleave/ops/redistribute.hpp>
+#include <cleave/rules/explain.hpp>
 #include <cleave/rules/extents.hpp>
 #include <cleave/spmd/graph.hpp>
 
@@ -120,9 +121,10 @@ struct CallPath<2> {
     FactorExtents extents{};
     const ExtentsConflict conflict =
         read_extents(rule, node.op->broadcasts, shapes.data(), fresh, extents);
-    if (conflict.operand >= 0)
-      throw Error(node.name, "the operands disagree about an extent",
-                  {.shapes = to_string(graph.values[std::size_t(node.operand[0])].shape)});
+    if (conflict.operand >= 0) {
+      const ExtentsRef& operand = shapes[std::size_t(conflict.operand)];
+      throw Error(node.name, extents_error(conflict, rule, operand[conflict.dim]));
+    }
     for (int k = 0; k < rule.results; ++k)
       graph.add({int(graph.nodes.size()), k, -1, node.op->dtype[std::size_t(k)],
                  extents.shape(rule.result[std::size_t(k)]), false});

@@ -6,8 +6,6 @@
 
 namespace cleave::ops::listing {
 
-inline constexpr const char* truth = "the result is a truth value";
-
 template <class Visit>
 constexpr void each_comparison(const Visit& visit) {
   using One = DimsOf<2>;
@@ -17,29 +15,34 @@ constexpr void each_comparison(const Visit& visit) {
   using Truth = SameTypes<2, double, bool>;
   using Fractions = SameTypes<1, double, Complex>;
   visit(listed<Less, Ordered, Two>(
-      "a < b", [](const auto& a, const auto& b) { return a < b; }, truth));
+      "a < b", [](const auto& a, const auto& b) { return a < b; }, of_truths));
   visit(listed<LessEqual, Ordered, Two>(
-      "a <= b", [](const auto& a, const auto& b) { return a <= b; }, truth));
+      "a <= b", [](const auto& a, const auto& b) { return a <= b; }, of_truths));
   visit(listed<Greater, Ordered, Two>(
-      "a > b", [](const auto& a, const auto& b) { return a > b; }, truth));
+      "a > b", [](const auto& a, const auto& b) { return a > b; }, of_truths));
   visit(listed<GreaterEqual, Ordered, Two>(
-      "a >= b", [](const auto& a, const auto& b) { return a >= b; }, truth));
+      "a >= b", [](const auto& a, const auto& b) { return a >= b; }, of_truths));
   visit(listed<Equal, All, Two>(
-      "equal(a, b)", [](const auto& a, const auto& b) { return equal(a, b); }, truth));
+      "equal(a, b)", [](const auto& a, const auto& b) { return equal(a, b); }, of_truths));
   visit(listed<NotEqual, All, Two>(
-      "not_equal(a, b)", [](const auto& a, const auto& b) { return not_equal(a, b); }, truth));
+      "not_equal(a, b)", [](const auto& a, const auto& b) { return not_equal(a, b); }, of_truths));
   visit(listed<LogicalAnd, Truth, Two>(
-      "logical_and(a, b)", [](const auto& a, const auto& b) { return logical_and(a, b); }, truth));
+      "logical_and(a, b)", [](const auto& a, const auto& b) { return logical_and(a, b); },
+      of_truths));
   visit(listed<LogicalOr, Truth, Two>(
-      "logical_or(a, b)", [](const auto& a, const auto& b) { return logical_or(a, b); }, truth));
+      "logical_or(a, b)", [](const auto& a, const auto& b) { return logical_or(a, b); },
+      of_truths));
   visit(listed<LogicalXor, Truth, Two>(
-      "logical_xor(a, b)", [](const auto& a, const auto& b) { return logical_xor(a, b); }, truth));
+      "logical_xor(a, b)", [](const auto& a, const auto& b) { return logical_xor(a, b); },
+      of_truths));
   visit(listed<LogicalNot, SameTypes<1, double, bool>, One>(
-      "logical_not(x)", [](const auto& x) { return logical_not(x); }, truth));
-  visit(listed<IsNan, Fractions, One>("isnan(x)", [](const auto& x) { return isnan(x); }, truth));
-  visit(listed<IsInf, Fractions, One>("isinf(x)", [](const auto& x) { return isinf(x); }, truth));
+      "logical_not(x)", [](const auto& x) { return logical_not(x); }, of_truths));
+  visit(
+      listed<IsNan, Fractions, One>("isnan(x)", [](const auto& x) { return isnan(x); }, of_truths));
+  visit(
+      listed<IsInf, Fractions, One>("isinf(x)", [](const auto& x) { return isinf(x); }, of_truths));
   visit(listed<IsFinite, Fractions, One>(
-      "isfinite(x)", [](const auto& x) { return isfinite(x); }, truth));
+      "isfinite(x)", [](const auto& x) { return isfinite(x); }, of_truths));
 }
 
 }  // namespace cleave::ops::listing

@@ -23,6 +23,9 @@ struct Repeated<0, T, Rest...> {
   using type = Types<Rest...>;
 };
 
+/// Why operands have no gradient.
+inline constexpr const char* of_truths = "the result is a truth value";
+
 }  // namespace listing
 
 /// Rows in which all operands have one element type.

@@ -41,11 +41,11 @@ constexpr void each_normalisation(const Visit& visit) {
   visit(listed<RowNormWhole<true>, SameTypes<3, double, float>, DimsOf<3, 1, 1>>(
       "layer_norm(x, weight, bias); rows are not sharded",
       [](const auto& x, const auto& weight, const auto& bias) {
-        return call_op(RowNormWhole<true>{norm_epsilon}, x, weight, bias);
+        return call_op(RowNormWhole<true>{{norm_epsilon}}, x, weight, bias);
       }));
   visit(listed<RowNormWhole<false>, SameTypes<1, double>, DimsOf<2>>(
       "rms_norm(x); rows are not sharded",
-      [](const auto& x) { return call_op(RowNormWhole<false>{norm_epsilon}, x); }));
+      [](const auto& x) { return call_op(RowNormWhole<false>{{norm_epsilon}}, x); }));
 }
 
 }  // namespace listing

@@ -24,8 +24,6 @@ using LogSumExpParts = PartsOf<LogSumExp<1u>, FiniteOrZero>;
 
 namespace listing {
 
-inline constexpr const char* of_truths = "the result is a truth value";
-
 template <class Visit>
 constexpr void each_statistic(const Visit& visit) {
   using Two = DimsOf<2>;
