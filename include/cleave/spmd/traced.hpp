@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -110,6 +111,18 @@ struct CallPath<2> {
     return graph.add({-1, 0, int(graph.constants.size()) - 1, dtype_of<T>(), Shape{}, true});
   }
 
+  [[noreturn]] static void throw_extents(const spmd::Graph& graph, const spmd::Node& node,
+                                         const ExtentsConflict& conflict) {
+    const auto shape = [&](int i) -> const Shape& {
+      return graph.values[std::size_t(node.operand[std::size_t(i)])].shape;
+    };
+    const Rule& rule = *node.op->rule;
+    std::string shapes;
+    for (int i = 0; i < rule.operands; ++i) shapes += (i > 0 ? " and " : "") + to_string(shape(i));
+    throw Error(node.name, extents_error(conflict, rule, shape(conflict.operand)[conflict.dim]),
+                {.shapes = shapes});
+  }
+
   static constexpr void add_results(spmd::Graph& graph, const spmd::Node& node,
                                     const Shape& fresh) {
     const Rule& rule = *node.op->rule;
@@ -121,10 +134,7 @@ struct CallPath<2> {
     FactorExtents extents{};
     const ExtentsConflict conflict =
         read_extents(rule, node.op->broadcasts, shapes.data(), fresh, extents);
-    if (conflict.operand >= 0) {
-      const ExtentsRef& operand = shapes[std::size_t(conflict.operand)];
-      throw Error(node.name, extents_error(conflict, rule, operand[conflict.dim]));
-    }
+    if (conflict.operand >= 0) throw_extents(graph, node, conflict);
     for (int k = 0; k < rule.results; ++k)
       graph.add({int(graph.nodes.size()), k, -1, node.op->dtype[std::size_t(k)],
                  extents.shape(rule.result[std::size_t(k)]), false});
