@@ -22,7 +22,8 @@ TIMEOUT = 2  # CLEAVE_TIMEOUT of the ranks that lose a host
 MARGIN = 6   # additional seconds that ranks on a loaded machine may take
 
 # sentence, hosts, ranks per host, ranks assigned round-robin, delay in ms, program, cases
-COLLECTIVES = "*every rank*,*exchange moves*,*order of the ranks*,*subgroup*,*all-gather puts*"
+COLLECTIVES = ("*every rank*,*exchange moves*,*order of the ranks*,*subgroup*,*all-gather puts*,"
+               "*eagerly or not*")
 FAILURES = "*misses the time-out*,*within the time-out*,*after a failure*,*wakes the others*"
 VALUES = (
     ("collectives between hosts with one rank each", 3, 1, False, 0, "comm", COLLECTIVES),

@@ -18,6 +18,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include <cleave/comm/mpi/eager.hpp>
 #include <cleave/comm/mpi/failure_detector.hpp>
 #include <cleave/comm/mpi/handle.hpp>
 #include <cleave/comm/thread/cancellable_barrier.hpp>
@@ -42,6 +43,7 @@ struct MpiOpContext {
   const std::string* label = nullptr;
   const char* operation = "";
   double timeout_seconds = 0;
+  std::size_t eager_bytes = least_eager_bytes;
 
   static constexpr unsigned sequences = 16;
 

@@ -21,6 +21,7 @@
 #include <cleave/comm/mpi/abort_notification.hpp>
 #include <cleave/comm/mpi/collectives.hpp>
 #include <cleave/comm/mpi/direct.hpp>
+#include <cleave/comm/mpi/eager.hpp>
 #include <cleave/comm/mpi/failure_detector.hpp>
 #include <cleave/comm/mpi/handle.hpp>
 #include <cleave/comm/mpi/library.hpp>
@@ -61,6 +62,7 @@ class MpiCommunicator final : public Communicator {
     members.node = MpiNode::reaching(comm);
     members.processes = processes_of(comm);
     members.nodes = nodes_of(comm, members.node.get());
+    members.eager_bytes = eager_bytes_of(network_round_trip(members.comm.get(), members.nodes));
     const bool measures = tuning == nullptr && measures_machine();
     members.tuning = tuning != nullptr ? std::move(tuning) : tuning_of(comm);
     mpi_polls() = MpiPolls::of(ranks_on_node(comm), available_cores());
@@ -241,6 +243,7 @@ class MpiCommunicator final : public Communicator {
     std::vector<int> nodes;      ///< @see nodes_of
     std::shared_ptr<MpiNode> node;
     std::shared_ptr<const MpiTuning> tuning;
+    std::size_t eager_bytes = 0;  ///< @see eager_bytes_of
     int rank = 0;
     const char* operation = "subgroup";  ///< the call that creates the group, for errors
   };
@@ -272,6 +275,7 @@ class MpiCommunicator final : public Communicator {
     context.label = &label();
     context.operation = operation;
     context.timeout_seconds = state().timeout_seconds;
+    context.eager_bytes = members_.eager_bytes;
     return context;
   }
 
@@ -318,6 +322,7 @@ class MpiCommunicator final : public Communicator {
     members.detector = members_.detector;
     members.node = members_.node;
     members.tuning = members_.tuning;
+    members.eager_bytes = members_.eager_bytes;
     members.operation = operation;
     members.rank = place_in_subgroup(*this, ranks);
     for (const int r : ranks) {

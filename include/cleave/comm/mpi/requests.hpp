@@ -17,14 +17,12 @@
 #include <sched.h>
 
 #include <cleave/comm/mpi/backoff.hpp>
+#include <cleave/comm/mpi/eager.hpp>
 #include <cleave/comm/mpi/handle.hpp>
 #include <cleave/comm/mpi/workspace.hpp>
 #include <cleave/core/error.hpp>
 
 namespace cleave::detail {
-
-/// Maximum bytes of one message; longer ones are split. The same on all ranks. Small in tests.
-inline std::size_t mpi_message_limit = std::size_t(1) << 30;
 
 class MpiRequests {
  public:
@@ -128,20 +126,8 @@ class MpiRequests {
   }
 
  private:
-  /// The longest part that Open MPI sends over TCP eagerly, without a reply from the receiver
-  /// (btl_tcp_eager_limit: 64 KiB with the header).
-  static std::size_t eager_part() { return std::min(std::size_t(60) << 10, mpi_message_limit); }
-
-  /// The number of leading bytes of a message that are sent in eager parts: all of them, as long as
-  /// a rank's messages to all peers total at most 1 MiB, because an eager part is copied once more,
-  /// which takes longer than a rendezvous once no cache holds the data. Of a longer message between
-  /// two ranks, a quarter or 512 KiB overlaps the rendezvous of the rest; with more peers, their
-  /// messages do.
   std::size_t bytes_in_parts(std::size_t bytes) const {
-    constexpr std::size_t most = 1 << 20;
-    const auto peers = std::size_t(std::max(1, context_.size - 1));
-    if (bytes <= most / peers) return bytes;
-    return peers == 1 ? std::min(most / 2, bytes / 4) : 0;
+    return detail::bytes_in_parts(bytes, context_.size, context_.eager_bytes);
   }
 
   /// Calls post(offset, bytes) for each part of a message whose first `in_parts` bytes are sent
