@@ -65,6 +65,12 @@ inline void gather_small(MpiMessages& messages, const void* mine, std::size_t by
   std::memcpy(all, data, at(messages.size()));
 }
 
+inline void barrier(MpiMessages& messages) {
+  const std::byte here{};
+  std::vector<std::byte> all(std::size_t(messages.size()));
+  gather_small(messages, &here, 1, all.data());
+}
+
 /// Posts an all-gather: piece(r) = `mine` of rank r, for every other rank r.
 template <class PieceOf>
 void gather_pieces(MpiMessages& messages, const ConstView& mine, const PieceOf& piece) {

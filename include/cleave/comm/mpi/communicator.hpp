@@ -156,7 +156,7 @@ class MpiCommunicator final : public Communicator {
     }
     MpiMessages messages(way);
     switch (c.kind) {
-      case CollectiveKind::barrier: return barrier(messages);
+      case CollectiveKind::barrier: return detail::barrier(messages);
       case CollectiveKind::broadcast: return broadcast(c, messages);
       case CollectiveKind::scatter: return scatter(c, messages);
       case CollectiveKind::gather: return gather(c, messages);
@@ -383,12 +383,6 @@ class MpiCommunicator final : public Communicator {
     c.destination = View::dense(all.data(), DType::uint8, Shape::filled(1, size() * each));
     c.pieces = signature_pieces_;
     return direct_->run(c, way);
-  }
-
-  static void barrier(MpiMessages& messages) {
-    const std::byte here{};
-    std::vector<std::byte> all(std::size_t(messages.size()));
-    gather_small(messages, &here, 1, all.data());
   }
 
   Members members_;
