@@ -2,12 +2,13 @@
 # Sourced by bench/run.sh: collectives on hosts that are network namespaces of this machine, each
 # against the MPI library's; and many tensors redistributed together against one after the other.
 # Both without and with a delay of half a millisecond between the hosts. Arguments: sizes in bytes.
+# CONGESTION=reno sets TCP's congestion control on the hosts.
 need iproute2 util-linux
 configure build-bench -Dtests=disabled -Dexamples=disabled >&2
 ninja -C build-bench bench/nodes_collectives bench/parallel_redistribute_all >&2
 on_hosts() {
   python3 tests/cluster/cluster.py --hosts "${launch%x*}" --ranks "${launch#*x}" \
-    --delay "$delay" "$@"
+    --delay "$delay" ${CONGESTION:+--congestion "$CONGESTION"} "$@"
 }
 for delay in 0 0.5; do
   for launch in 2x1 4x1 2x2 4x2 2x4; do

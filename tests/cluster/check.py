@@ -21,22 +21,26 @@ PROBE = pathlib.Path(__file__).resolve().parent / "probe.py"
 TIMEOUT = 2  # CLEAVE_TIMEOUT of the ranks that lose a host
 MARGIN = 6   # additional seconds that ranks on a loaded machine may take
 
-# sentence, hosts, ranks per host, ranks assigned round-robin, delay in ms, program, cases
+# sentence, hosts, ranks per host, ranks assigned round-robin, delay in ms, congestion control (None:
+# this machine's), program, cases
 COLLECTIVES = ("*every rank*,*exchange moves*,*order of the ranks*,*subgroup*,*all-gather puts*,"
                "*eagerly or not*")
 FAILURES = "*misses the time-out*,*within the time-out*,*after a failure*,*wakes the others*"
 VALUES = (
-    ("collectives between hosts with one rank each", 3, 1, False, 0, "comm", COLLECTIVES),
-    ("collectives and failures between hosts with two ranks each", 2, 2, False, 0, "comm",
+    ("collectives between hosts with one rank each", 3, 1, False, 0, None, "comm", COLLECTIVES),
+    ("collectives and failures between hosts with two ranks each", 2, 2, False, 0, None, "comm",
      f"{COLLECTIVES},{FAILURES}"),
-    ("collectives of ranks that are dealt out to hosts in turn", 2, 2, True, 0, "comm",
+    ("collectives of ranks that are dealt out to hosts in turn", 2, 2, True, 0, None, "comm",
      COLLECTIVES),
-    ("redistributions between hosts", 2, 2, False, 0, "redistribute", "*redistributed together*"),
-    ("collectives between distant hosts with one rank each", 3, 1, False, 0.5, "comm",
+    ("collectives between hosts whose TCP does not pace", 2, 1, False, 0, "reno", "comm",
      COLLECTIVES),
-    ("collectives and failures between distant hosts with two ranks each", 2, 2, False, 0.5,
+    ("redistributions between hosts", 2, 2, False, 0, None, "redistribute",
+     "*redistributed together*"),
+    ("collectives between distant hosts with one rank each", 3, 1, False, 0.5, None, "comm",
+     COLLECTIVES),
+    ("collectives and failures between distant hosts with two ranks each", 2, 2, False, 0.5, None,
      "comm", f"{COLLECTIVES},{FAILURES}"),
-    ("redistributions between distant hosts", 2, 2, False, 0.5, "redistribute",
+    ("redistributions between distant hosts", 2, 2, False, 0.5, None, "redistribute",
      "*redistributed together*"),
 )
 
@@ -62,8 +66,8 @@ def cables(cases):
 
 
 def values(cases, programs):
-    for sentence, count, ranks, by_node, delay, program, chosen in VALUES:
-        with hosts.Cluster(count, delay) as cluster:
+    for sentence, count, ranks, by_node, delay, congestion, program, chosen in VALUES:
+        with hosts.Cluster(count, delay, congestion=congestion) as cluster:
             code, said = cluster.run(
                 ranks, [programs[program], "-tse=threads only", f"-tc={chosen}"], seconds=120,
                 by_node=by_node, CLEAVE_CHECK="collective", CLEAVE_TIMEOUT="60")

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """A cluster on one machine: hosts that are network namespaces, joined by a bridge.
 
-usage: cluster.py [--hosts N] [--ranks M] [--by-node] [--delay MS] [--mbit RATE] PROGRAM [ARG..]
+usage: cluster.py [--hosts N] [--ranks M] [--by-node] [--delay MS] [--mbit RATE]
+                  [--congestion NAME] PROGRAM [ARG..]
 
 Runs PROGRAM under mpirun with M processes on each of N hosts. Each host has its own name, address
 and /dev/shm, so that processes share memory only within a host. --by-node assigns ranks to the
-hosts round-robin; --delay is the one-way delay; --mbit limits the rate at which a host sends. Where
+hosts round-robin; --delay is the one-way delay; --mbit limits the rate at which a host sends;
+--congestion is TCP's congestion control (reno; bbr and cubic where the machine permits them). Where
 the kernel has netem, netem delays packets; elsewhere a program that replaces the bridge does
 (relay.cpp). Nothing is visible outside: all processes are in one process namespace, which ends with
 this script, however it ends.
@@ -90,11 +92,11 @@ def kernel_delays():
 
 
 class Cluster:
-    def __init__(self, hosts, delay_ms=0.0, mbit=0.0):
+    def __init__(self, hosts, delay_ms=0.0, mbit=0.0, congestion=None):
         self.names = [f"host{h}" for h in range(hosts)]
         self.folder = pathlib.Path(os.environ[ENCLOSED])
         self.holders = []
-        self.delay_ms, self.mbit = delay_ms, mbit
+        self.delay_ms, self.mbit, self.congestion = delay_ms, mbit, congestion
         self.delayed_by = None  # or the name of what delays packets
         if delay_ms > 0 or mbit > 0:
             self.delayed_by = "netem" if kernel_delays() else "relay"
@@ -159,6 +161,9 @@ class Cluster:
         self._do("ip", "link", "set", f"cable{host}", *bridge, "up")
         self._inside(host, "ip", "address", "add", f"{self.address(host)}/24", "dev", "eth0")
         self._inside(host, "ip", "link", "set", "eth0", "up")
+        if self.congestion is not None:
+            self._inside(host, "sh", "-c", 'echo "$1" >/proc/sys/net/ipv4/tcp_congestion_control',
+                         "sh", self.congestion)
         if self.delayed_by == "netem":
             rate = ["rate", f"{self.mbit}mbit"] if self.mbit > 0 else []
             self._inside(host, "tc", "qdisc", "add", "dev", "eth0", "root", "netem", "delay",
@@ -234,12 +239,13 @@ class Cluster:
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__.split("\n")[2].removeprefix("usage: "))
+    parser = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1].split("\n\n")[0])
     parser.add_argument("--hosts", type=int, default=2)
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--by-node", action="store_true")
     parser.add_argument("--delay", type=float, default=0.0)
     parser.add_argument("--mbit", type=float, default=0.0)
+    parser.add_argument("--congestion")
     parser.add_argument("--obstacle", action="store_true", help="only say why there can be none")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
@@ -247,7 +253,7 @@ def main():
         print(obstacle() or "")
         return 0
     enclose()
-    with Cluster(options.hosts, options.delay, options.mbit) as cluster:
+    with Cluster(options.hosts, options.delay, options.mbit, options.congestion) as cluster:
         if cluster.delayed_by is not None:
             limit = f", at most {options.mbit} Mbit/s" if options.mbit > 0 else ""
             print(f"between hosts: {options.delay} ms each way{limit} ({cluster.delayed_by})",

@@ -1,12 +1,16 @@
 // Which part of a message goes eagerly, and messages that do.
+#include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include <cleave/comm/mpi/communicator.hpp>
 #include <cleave/comm/mpi/eager.hpp>
+#include <cleave/comm/mpi/network_probe.hpp>
 
+#include "../changed.hpp"
 #include "../collective_cases.hpp"
 #include "processes.hpp"
 #include "ranks.hpp"
@@ -14,7 +18,9 @@
 using namespace cleave;
 using namespace cleave::testing;
 using detail::bytes_in_parts;
-using detail::eager_bytes_of;
+using detail::eager_bytes_between;
+using detail::eager_bytes_to_all;
+using detail::EagerBytes;
 
 namespace {
 
@@ -22,48 +28,79 @@ constexpr std::size_t mebibyte = 1 << 20;
 
 }  // namespace
 
-TEST_CASE("the slower the network, the more bytes are sent eagerly, within limits") {
-  CHECK(eager_bytes_of(0) == mebibyte);
-  CHECK(eager_bytes_of(50e-6) == mebibyte);
-  CHECK(eager_bytes_of(1e-3) == 2'000'000);
-  CHECK(eager_bytes_of(3600) == 4 * mebibyte);
+TEST_CASE("the slower the network, the more bytes are sent eagerly to several, within limits") {
+  CHECK(eager_bytes_to_all(0) == mebibyte);
+  CHECK(eager_bytes_to_all(50e-6) == mebibyte);
+  CHECK(eager_bytes_to_all(1e-3) == 2'000'000);
+  CHECK(eager_bytes_to_all(3600) == 4 * mebibyte);
 }
 
 TEST_CASE("messages go eagerly as long as those to all peers do not exceed the limit") {
-  CHECK(bytes_in_parts(0, 4, mebibyte) == 0);
-  CHECK(bytes_in_parts(mebibyte / 3, 4, mebibyte) == mebibyte / 3);
-  CHECK(bytes_in_parts(mebibyte / 3 + 1, 4, mebibyte) == 0);
-  CHECK(bytes_in_parts(mebibyte / 3 + 1, 4, 2 * mebibyte) == mebibyte / 3 + 1);
+  const auto parts = [](std::size_t bytes, std::size_t limit) {
+    return bytes_in_parts(bytes, 4, {.to_all = limit, .to_one = 0, .of_longer = 1});
+  };
+  CHECK(parts(0, mebibyte) == 0);
+  CHECK(parts(mebibyte / 3, mebibyte) == mebibyte / 3);
+  CHECK(parts(mebibyte / 3 + 1, mebibyte) == 0);
+  CHECK(parts(mebibyte / 3 + 1, 2 * mebibyte) == mebibyte / 3 + 1);
 }
 
-TEST_CASE("of a long message between two ranks, a part goes eagerly on every network") {
-  for (const std::size_t limit : {mebibyte, 4 * mebibyte}) {
-    CHECK(bytes_in_parts(mebibyte, 2, limit) == mebibyte);
-    CHECK(bytes_in_parts(mebibyte + 4, 2, limit) == mebibyte / 4 + 1);
-    CHECK(bytes_in_parts(64 * mebibyte, 2, limit) == mebibyte / 2);
-  }
-  CHECK(bytes_in_parts(8, 1, mebibyte) == 8);
+TEST_CASE("of a long message between two ranks, a quarter goes eagerly up to a limit") {
+  const auto parts = [](std::size_t bytes, std::size_t of_longer) {
+    return bytes_in_parts(bytes, 2, {.to_all = 0, .to_one = mebibyte, .of_longer = of_longer});
+  };
+  for (const std::size_t limit : {mebibyte / 2, std::size_t(0)}) CHECK(parts(8, limit) == 8);
+  CHECK(parts(mebibyte, 0) == mebibyte);
+  CHECK(parts(mebibyte + 4, mebibyte / 2) == mebibyte / 4 + 1);
+  CHECK(parts(64 * mebibyte, mebibyte / 2) == mebibyte / 2);
+  CHECK(parts(64 * mebibyte, 0) == 0);
+  CHECK(bytes_in_parts(8, 1, {}) == 8);
 }
 
-TEST_CASE("the round trip is the same number on all ranks, and none within a node") {
+TEST_CASE("parts cover a message once, those that wait for a reply first") {
+  const Changed limit(detail::mpi_message_limit, std::size_t(100'000));
+  for (const std::size_t bytes : std::initializer_list<std::size_t>{0, 1, 61'440, 300'000})
+    for (const std::size_t in_parts : {std::size_t(0), bytes / 2, bytes}) {
+      std::vector<int> covered(bytes);
+      bool first = true;
+      detail::for_each_part(bytes, in_parts, [&](std::size_t at, std::size_t part) {
+        CHECK(part > 0);
+        CHECK(part <= (at < in_parts ? detail::eager_part() : detail::mpi_message_limit));
+        if (std::exchange(first, false)) CHECK((at == in_parts) == (in_parts < bytes));
+        for (std::size_t i = at; i < at + part; ++i) ++covered[i];
+      });
+      CHECK(std::ranges::count(covered, 1) == std::ptrdiff_t(bytes));
+    }
+}
+
+TEST_CASE("what is eager is the same on all ranks, and not measured within a node") {
   if (!Processes::get().launched()) return skip("needs mpirun");
   const int size = Processes::get().size(), rank = Processes::get().rank();
   if (size < 2) return skip("needs two processes");
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   const std::vector<int> alone(std::size_t(size), 0);
-  CHECK(detail::network_round_trip(comm, alone) == 0);
-  CHECK(detail::network_round_trip(comm, {}) == 0);
+  CHECK(eager_bytes_between(comm, alone) == EagerBytes{});
+  CHECK(eager_bytes_between(comm, {}) == EagerBytes{});
   std::vector<int> apart = alone;
   apart.back() = 1;
-  const double mine = detail::network_round_trip(comm, apart);
-  double first = mine;
-  MPI_Bcast(&first, 1, MPI_DOUBLE, 0, comm);
-  MPI_Comm_free(&comm);
+  const EagerBytes mine = eager_bytes_between(comm, apart);
+  EagerBytes first = mine;
+  MPI_Bcast(&first, sizeof first, MPI_BYTE, 0, comm);
   CAPTURE(rank);
   CHECK(mine == first);
-  CHECK(mine > 0);
-  CHECK(mine < 60);
+  CHECK(mine.to_all >= mebibyte);
+  CHECK(mine.to_all <= 4 * mebibyte);
+  CHECK(mine.to_one >= mebibyte / 16);
+  CHECK(mine.to_one <= mebibyte);
+  CHECK((mine.of_longer == 0 || mine.of_longer == mebibyte / 2));
+  if (rank == 0 || rank == size - 1) {
+    detail::NetworkProbe probe(comm, rank == 0 ? size - 1 : 0, rank == 0);
+    const double trip = probe.round_trip();
+    CHECK(trip > 0);
+    CHECK(trip < 60);
+  }
+  MPI_Comm_free(&comm);
 }
 
 TEST_CASE("parts of hundreds of kilobytes arrive in their order, sent eagerly or not") {

@@ -43,7 +43,7 @@ struct MpiOpContext {
   const std::string* label = nullptr;
   const char* operation = "";
   double timeout_seconds = 0;
-  std::size_t eager_bytes = least_eager_bytes;
+  EagerBytes eager{};
 
   static constexpr unsigned sequences = 16;
 

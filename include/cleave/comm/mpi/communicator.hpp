@@ -26,6 +26,7 @@
 #include <cleave/comm/mpi/handle.hpp>
 #include <cleave/comm/mpi/library.hpp>
 #include <cleave/comm/mpi/messages.hpp>
+#include <cleave/comm/mpi/network_probe.hpp>
 #include <cleave/comm/mpi/node.hpp>
 #include <cleave/comm/mpi/node_grid.hpp>
 #include <cleave/comm/mpi/packed.hpp>
@@ -62,7 +63,7 @@ class MpiCommunicator final : public Communicator {
     members.node = MpiNode::reaching(comm);
     members.processes = processes_of(comm);
     members.nodes = nodes_of(comm, members.node.get());
-    members.eager_bytes = eager_bytes_of(network_round_trip(members.comm.get(), members.nodes));
+    members.eager = eager_bytes_between(members.comm.get(), members.nodes);
     const bool measures = tuning == nullptr && measures_machine();
     members.tuning = tuning != nullptr ? std::move(tuning) : tuning_of(comm);
     mpi_polls() = MpiPolls::of(ranks_on_node(comm), available_cores());
@@ -243,7 +244,7 @@ class MpiCommunicator final : public Communicator {
     std::vector<int> nodes;      ///< @see nodes_of
     std::shared_ptr<MpiNode> node;
     std::shared_ptr<const MpiTuning> tuning;
-    std::size_t eager_bytes = 0;  ///< @see eager_bytes_of
+    EagerBytes eager{};
     int rank = 0;
     const char* operation = "subgroup";  ///< the call that creates the group, for errors
   };
@@ -275,7 +276,7 @@ class MpiCommunicator final : public Communicator {
     context.label = &label();
     context.operation = operation;
     context.timeout_seconds = state().timeout_seconds;
-    context.eager_bytes = members_.eager_bytes;
+    context.eager = members_.eager;
     return context;
   }
 
@@ -322,7 +323,7 @@ class MpiCommunicator final : public Communicator {
     members.detector = members_.detector;
     members.node = members_.node;
     members.tuning = members_.tuning;
-    members.eager_bytes = members_.eager_bytes;
+    members.eager = members_.eager;
     members.operation = operation;
     members.rank = place_in_subgroup(*this, ranks);
     for (const int r : ranks) {

@@ -54,6 +54,9 @@ class MpiMessages {
     requests_.receive(data, bytes, peer);
   }
 
+  /// Whether a message of this length goes completely in eager parts.
+  bool in_parts(std::size_t bytes) const { return requests_.parts_of(bytes) == bytes; }
+
   /// See MpiRequests::send_whole.
   void send_whole(const std::byte* data, std::size_t bytes, int peer) {
     requests_.send_whole(data, bytes, peer);
@@ -139,9 +142,9 @@ class MpiMessages {
     std::size_t left() const { return std::size_t(source.bytes()) - copied; }
   };
 
-  /// Copies a few microseconds' worth of the contiguous self-sends. @return whether it copied any
+  /// Copies a microsecond's worth of the contiguous self-sends. @return whether it copied any
   bool copy_kept_part() {
-    constexpr std::size_t part = 32 << 10;
+    constexpr std::size_t part = 8 << 10;
     for (Kept& k : kept_) {
       const std::size_t bytes = std::min(part, k.left());
       if (bytes == 0 || k.source.data == k.destination.data || !k.dense()) continue;

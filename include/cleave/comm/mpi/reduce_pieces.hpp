@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <cleave/comm/linear_range.hpp>
+#include <cleave/comm/mpi/eager.hpp>
 #include <cleave/comm/mpi/messages.hpp>
 #include <cleave/comm/reduce.hpp>
 #include <cleave/tensor/view.hpp>
@@ -21,16 +22,14 @@ namespace cleave::detail {
 /// Maximum bytes of scratch for the blocks of a reduction; the same on all ranks. Small in tests.
 inline std::size_t max_reduction_scratch = std::size_t(16) << 20;
 
-/// The elements of one message when `ranks` ranks reduce a piece of `elements` elements: 1 MiB, or,
-/// for pieces no longer than that, what Open MPI sends eagerly over TCP (btl_tcp_eager_limit: 64
-/// KiB with the header). A rank has at least two blocks from every peer in flight, and may have to
-/// pack as many of its own.
-inline index_t reduction_block(index_t elements, std::size_t size, int ranks) {
-  constexpr std::size_t usual = 1 << 20, at_once = 60 << 10;
+/// The elements of one message when `ranks` ranks reduce a piece: an eager part, or 1 MiB of pieces
+/// that are too long to be sent in parts. A rank has at least two blocks from every peer in flight,
+/// and may have to pack as many of its own.
+inline index_t reduction_block(bool in_parts, std::size_t size, int ranks) {
+  constexpr std::size_t usual = 1 << 20;
   const std::size_t blocks = 4 * std::size_t(std::max(1, ranks - 1));
   const std::size_t most = std::min(max_reduction_scratch / blocks, mpi_message_limit);
-  const std::size_t block = std::size_t(elements) <= usual / size ? at_once : usual;
-  return std::max<index_t>(1, index_t(std::min(most, block) / size));
+  return std::max<index_t>(1, index_t(std::min(most, in_parts ? eager_part() : usual) / size));
 }
 
 /// The number of blocks of `bytes` bytes that a rank has in flight from each peer: several, to hide
@@ -51,13 +50,13 @@ class PieceReduction {
   PieceReduction(MpiMessages& messages, ReduceOp op, const PieceOf& piece, const View& result)
       : messages_(messages), op_(op), piece_(piece), result_(result), own_(piece(messages.rank())) {
     const index_t elements = own_.size();
-    block_ = reduction_block(elements, size_, messages.size());
+    block_ = block_of(own_);
     blocks_ = rounds_ = (elements + block_ - 1) / block_;
     slot_bytes_ = std::size_t(std::min(block_, elements)) * size_;
     packed_ = messages.scratch(slot_bytes_);
     for (int step = 1; step < messages.size(); ++step) {
       const ConstView theirs = piece(messages.after(step));
-      const index_t part = reduction_block(theirs.size(), size_, messages.size());
+      const index_t part = block_of(theirs);
       rounds_ = std::max(rounds_, (theirs.size() + part - 1) / part);
       if (!theirs.contiguous())
         send_slot_bytes_ =
@@ -92,6 +91,10 @@ class PieceReduction {
     std::size_t begin = 0, end = 0;
   };
 
+  /// The elements of a message of the reduction of a piece.
+  index_t block_of(const ConstView& piece) const {
+    return reduction_block(messages_.in_parts(std::size_t(piece.bytes())), size_, messages_.size());
+  }
   std::size_t peers() const { return std::size_t(messages_.size() - 1); }
   index_t count_of(index_t b) const { return std::min(block_, own_.size() - b * block_); }
   std::size_t place(index_t b, int step) const {
@@ -113,7 +116,7 @@ class PieceReduction {
   void send(index_t b, int step) {
     const int peer = messages_.after(step);
     const ConstView theirs = piece_(peer);
-    const index_t part = reduction_block(theirs.size(), size_, messages_.size());
+    const index_t part = block_of(theirs);
     const index_t count = std::min(part, theirs.size() - b * part);
     if (count <= 0) return;
     std::byte* const packed = send_slots_ + place(b, step) * send_slot_bytes_;

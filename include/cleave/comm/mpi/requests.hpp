@@ -58,11 +58,16 @@ class MpiRequests {
     forgotten_ = end;
   }
 
+  /// The leading bytes of a message that go in eager parts.
+  std::size_t parts_of(std::size_t bytes) const {
+    return bytes_in_parts(bytes, context_.size, context_.eager);
+  }
+
   void send(const std::byte* data, std::size_t bytes, int peer) {
-    send_parts(data, bytes, peer, bytes_in_parts(bytes));
+    send_parts(data, bytes, peer, parts_of(bytes));
   }
   void receive(std::byte* data, std::size_t bytes, int peer) {
-    receive_parts(data, bytes, peer, bytes_in_parts(bytes));
+    receive_parts(data, bytes, peer, parts_of(bytes));
   }
 
   /// For data that the caller has split: one message of up to `mpi_message_limit` bytes.
@@ -126,20 +131,6 @@ class MpiRequests {
   }
 
  private:
-  std::size_t bytes_in_parts(std::size_t bytes) const {
-    return detail::bytes_in_parts(bytes, context_.size, context_.eager_bytes);
-  }
-
-  /// Calls post(offset, bytes) for each part of a message whose first `in_parts` bytes are sent
-  /// eagerly. The rest is posted first, so that its rendezvous begins at once.
-  template <class Post>
-  static void for_each_part(std::size_t bytes, std::size_t in_parts, const Post& post) {
-    for (std::size_t at = in_parts; at < bytes; at += mpi_message_limit)
-      post(at, std::min(mpi_message_limit, bytes - at));
-    for (std::size_t at = 0; at < in_parts; at += eager_part())
-      post(at, std::min(eager_part(), in_parts - at));
-  }
-
   void send_parts(const std::byte* data, std::size_t bytes, int peer, std::size_t in_parts) {
     for_each_part(bytes, in_parts, [&](std::size_t at, std::size_t part) {
       check(MPI_Isend(data + at, int(part), MPI_BYTE, comm_rank(peer), context_.tag(bytes),
