@@ -33,14 +33,14 @@ class NetworkProbe {
     return agreed(fastest);
   }
 
-  /// Whether two messages of this length, one in each direction, arrive sooner if their first
-  /// `in_parts` bytes are sent in eager parts. Equal medians count as sooner.
-  bool sooner_in_parts(std::size_t bytes, std::size_t in_parts) {
+  /// Whether two messages of this length, one in each direction, arrive sooner in eager parts, by
+  /// more than a twentieth.
+  bool sooner_in_parts(std::size_t bytes) {
     constexpr int turns = 5;
     to_peer_.resize(bytes), from_peer_.resize(bytes);
     std::vector<double> parts, whole;
     for (int turn = 0; turn <= turns; ++turn) {
-      const double in_two_ways[] = {seconds(bytes, 0), seconds(bytes, in_parts)};
+      const double in_two_ways[] = {seconds(bytes, 0), seconds(bytes, bytes)};
       if (turn == 0) continue;  // the network and the caches are cold
       whole.push_back(in_two_ways[0]);
       parts.push_back(in_two_ways[1]);
@@ -49,7 +49,7 @@ class NetworkProbe {
       std::nth_element(times.begin(), times.begin() + turns / 2, times.end());
       return times[turns / 2];
     };
-    return agreed(median(parts) <= median(whole) ? 1 : 0) != 0;
+    return agreed(1.05 * median(parts) < median(whole) ? 1 : 0) != 0;
   }
 
  private:
@@ -105,7 +105,7 @@ inline std::size_t eager_bytes_to_all(double round_trip_seconds) {
 ///
 /// @param comm, nodes  ranks whose messages do not mix with others, and their nodes (nodes_of)
 /// @return             the same on all ranks
-/// @cost               10 to 70 ms; five round trips if one takes half a millisecond
+/// @cost               40 to 150 ms; five round trips if one takes half a millisecond
 /// @collective         every rank of `comm`
 inline EagerBytes eager_bytes_between(MPI_Comm comm, std::span<const int> nodes) {
   EagerBytes eager;
@@ -119,12 +119,10 @@ inline EagerBytes eager_bytes_between(MPI_Comm comm, std::span<const int> nodes)
     const double round_trip = probe.round_trip();
     eager.to_all = eager_bytes_to_all(round_trip);
     if (round_trip < 0.5e-3) {  // else parts of the default lengths save more than they cost
-      constexpr std::size_t least = 64 << 10;
-      const EagerBytes usual;
-      while (eager.to_one > least && !probe.sooner_in_parts(eager.to_one, eager.to_one))
-        eager.to_one /= 2;
-      if (eager.to_one < usual.to_one || !probe.sooner_in_parts(2 * usual.to_one, usual.of_longer))
-        eager.of_longer = 0;
+      constexpr std::size_t least = 64 << 10, most = 4 << 20;
+      eager.to_one = most;
+      while (eager.to_one > least && !probe.sooner_in_parts(eager.to_one)) eager.to_one /= 2;
+      if (eager.to_one < most) eager.of_longer = 0;
     }
   }
   mpi_check(MPI_Bcast(&eager, int(sizeof eager), MPI_BYTE, 0, comm), "MPI_Bcast");
