@@ -132,6 +132,27 @@ TEST_CASE("a range of long strided operands is reduced, and nothing outside of i
       }
 }
 
+TEST_CASE_TEMPLATE("a result that bypasses the caches arrives whole and alone", T, half, float,
+                   std::complex<double>) {
+  const index_t rows = 1031, columns = index_t(detail::streaming_array_bytes / sizeof(T)) / 1024;
+  const index_t begin = 7, end = rows * columns - 13;
+  REQUIRE(std::size_t(rows * columns) * sizeof(T) >= detail::streaming_array_bytes);
+  std::vector<Field<T>> fields;
+  std::vector<ConstView> operands;
+  for (int r = 0; r < 2; ++r) {
+    fields.emplace_back(rows, columns, Style::dense,
+                        [&](index_t i, index_t j) { return sample<T>(r, i, j); });
+    operands.push_back(fields.back().view());
+  }
+  const Field<T> result(rows, columns, Style::dense);
+  detail::reduce_range(ReduceOp::sum, operands, result.view(), begin, end);
+  CHECK(result.difference([&](index_t i, index_t j) {
+    const index_t at = i * columns + j;
+    if (at < begin || at >= end) return Field<T>::mark();
+    return T(sample<T>(0, i, j) + sample<T>(1, i, j));
+  }) == "");
+}
+
 TEST_CASE("the result may be one of the operands") {
   for (const int aliased : {0, 1, 2}) {
     std::vector<Field<float>> fields;

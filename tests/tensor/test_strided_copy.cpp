@@ -146,22 +146,32 @@ TEST_CASE("runs of every length are moved whole and alone") {
 }
 
 TEST_CASE("runs that bypass the caches are moved whole and alone, from and to any address") {
-  constexpr std::size_t least = detail::streaming_run_bytes;
-  std::vector<std::uint8_t> source(least + 300), destination(source.size());
-  for (std::size_t i = 0; i < source.size(); ++i) source[i] = std::uint8_t(i * 37 % 251);
-  for (const std::size_t run : {least - 1, least, least + 1, least + 100})
-    for (const std::size_t from : {0u, 1u, 16u})
-      for (const std::size_t to : {0u, 3u, 64u, 127u}) {
-        std::fill(destination.begin(), destination.end(), std::uint8_t(255));
-        const Shape extents = Shape::filled(1, index_t(run)), strides = Shape::filled(1, 1);
-        strided_copy(ConstView{source.data() + from, DType::uint8, extents, strides},
-                     View{destination.data() + to, DType::uint8, extents, strides});
-        const auto in = source.begin() + std::ptrdiff_t(from);
-        const auto out = destination.begin() + std::ptrdiff_t(to);
-        CHECK(std::equal(in, in + std::ptrdiff_t(run), out));
-        CHECK(std::count(destination.begin(), destination.end(), 255) ==
-              std::ptrdiff_t(destination.size() - run));
-      }
+  constexpr std::size_t least_array = detail::streaming_array_bytes;
+  constexpr std::size_t least_part = detail::streaming_run_bytes;
+  const auto copies_runs = [](std::size_t least, std::size_t array) {
+    std::vector<std::uint8_t> source(least + 300), destination(source.size());
+    for (std::size_t i = 0; i < source.size(); ++i) source[i] = std::uint8_t(i * 37 % 251);
+    for (const std::size_t run : {least - 1, least, least + 1, least + 100})
+      for (const std::size_t from : {0u, 1u, 16u})
+        for (const std::size_t to : {0u, 3u, 64u, 127u}) {
+          std::fill(destination.begin(), destination.end(), std::uint8_t(255));
+          const Shape extents = Shape::filled(1, index_t(run)), strides = Shape::filled(1, 1);
+          strided_copy(ConstView{source.data() + from, DType::uint8, extents, strides},
+                       View{destination.data() + to, DType::uint8, extents, strides}, array);
+          const auto in = source.begin() + std::ptrdiff_t(from);
+          const auto out = destination.begin() + std::ptrdiff_t(to);
+          CHECK(std::equal(in, in + std::ptrdiff_t(run), out));
+          CHECK(std::count(destination.begin(), destination.end(), 255) ==
+                std::ptrdiff_t(destination.size() - run));
+        }
+  };
+  copies_runs(least_array, 0);
+  copies_runs(least_part, least_array);
+  const index_t run = index_t(least_part) + 9, rows = index_t(least_array) / run + 1;
+  const Shape extents = shape({rows, run});
+  for (const int gap : {0, 3})
+    CHECK(copies<std::uint8_t>(extents, place(extents, {0, 1}, {0, 5}),
+                               place(extents, {0, 1}, {0, gap})));
 }
 
 TEST_CASE_TEMPLATE("random permutations of up to five dimensions, with gaps, arrive", T,

@@ -63,7 +63,9 @@ inline void unpack_range(const void* dense, const View& to, index_t begin, index
     auto* base = static_cast<Word<N>*>(to.data);
     for_runs(to.extents, to.strides, begin, count,
              [&](index_t offset, index_t stride, index_t at, index_t run) {
-               if (stride == 1) copy_run(from[at].bytes, base[offset].bytes, std::size_t(run) * N);
+               if (stride == 1)
+                 copy_run(from[at].bytes, base[offset].bytes, std::size_t(run) * N,
+                          std::size_t(to.bytes()));
                else
                  for (index_t i = 0; i < run; ++i) base[offset + i * stride] = from[at + i];
              });

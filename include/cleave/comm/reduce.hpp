@@ -18,6 +18,7 @@
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/reduce_op.hpp>
 #include <cleave/kernels/arithmetic.hpp>
+#include <cleave/tensor/streaming.hpp>
 #include <cleave/tensor/view.hpp>
 
 namespace cleave::detail {
@@ -143,7 +144,7 @@ void reduce_range(Op op, std::span<const ConstView> operands, const View& result
     pack_range(operands[r], at, count, scratch);
     return static_cast<const void*>(scratch);
   };
-  const bool direct = result.contiguous();
+  const bool in_place = result.contiguous() && std::size_t(result.bytes()) < streaming_array_bytes;
   for (; begin < end; begin += step) {
     const index_t count = step < end - begin ? step : end - begin;
     const index_t numbers = count * kernel.parts;
@@ -151,9 +152,9 @@ void reduce_range(Op op, std::span<const ConstView> operands, const View& result
                  numbers);
     for (std::size_t r = 2; r < operands.size(); ++r)
       kernel.next(accumulator, dense(r, begin, count, packed[0]), numbers);
-    void* out = direct ? element_at(result, begin) : packed[0];
+    void* out = in_place ? element_at(result, begin) : packed[0];
     kernel.last(accumulator, out, numbers, divisor);
-    if (!direct) unpack_range(packed[0], result, begin, count);
+    if (!in_place) unpack_range(packed[0], result, begin, count);
   }
 }
 

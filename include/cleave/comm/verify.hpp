@@ -6,6 +6,7 @@
 
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
@@ -176,7 +177,10 @@ inline void verify_fit(const Collective& c, const ConstView& from, const View& t
 template <class Device>
 void copy_checked(const Collective& c, const ConstView& from, const View& to) {
   verify_fit(c, from, to);
-  if (from.data != to.data) strided_copy(Device{}, from, to);
+  if (from.data == to.data) return;
+  if constexpr (std::is_same_v<Device, Host>)
+    strided_copy(from, to, std::size_t(c.destination.bytes()));
+  else strided_copy(Device{}, from, to);
 }
 
 /// The place of the calling rank in a subgroup.

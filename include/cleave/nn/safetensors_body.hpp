@@ -60,8 +60,11 @@ inline DType stored_type(DType dtype) {
 
 inline std::string text_of(const Shape& shape) {
   std::string text = "[";
-  for (int d = 0; d < shape.dims; ++d) text += (d ? "," : "") + std::to_string(shape[d]);
-  return text + "]";
+  for (int d = 0; d < shape.dims; ++d) {
+    if (d > 0) text += ',';
+    text += std::to_string(shape[d]);
+  }
+  return text + ']';
 }
 
 inline std::string entry_text(const Piece& piece) {
@@ -90,13 +93,14 @@ inline constexpr std::size_t header_digits = sizeof(header_begin) - 1;
 CLEAVE_INLINE std::string write_header(const FileIndex& index) {
   std::string text = header_begin + std::string(16, '0') + "\",\"cleave.files\":\"" +
                      std::to_string(index.files) + "\"";
+  const auto append = [&](const std::string& entry) { (text += ',') += entry; };
   for (const auto& [name, note] : index.notes)
-    text += "," + json_string("note." + name) + ":" + json_string(note);
+    append(json_string("note." + name) + ':' + json_string(note));
   for (const Piece& piece : index.pieces)
-    text += "," + json_string("part." + piece.name) + ":" + json_string(part_text(piece));
-  text += "}";
-  for (const Piece& piece : index.pieces) text += "," + entry_text(piece);
-  text += "}";
+    append(json_string("part." + piece.name) + ':' + json_string(part_text(piece)));
+  text += '}';
+  for (const Piece& piece : index.pieces) append(entry_text(piece));
+  text += '}';
   text.resize((text.size() + 7) / 8 * 8, ' ');
   text.replace(header_digits, 16, hex_of(checksum_of_bytes(text.data(), text.size())));
   const std::uint64_t length = text.size();

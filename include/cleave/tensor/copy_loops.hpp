@@ -35,6 +35,7 @@ struct CopyPlan {
   std::array<CopyLoop, std::size_t(max_dims)> loops{};
   int count = 0;
   index_t run = 1;
+  std::size_t array = 0;  ///< bytes of the array that is being written
 
   constexpr CopyLoop& operator[](int i) { return loops[std::size_t(i)]; }
   constexpr const CopyLoop& operator[](int i) const { return loops[std::size_t(i)]; }
@@ -83,7 +84,7 @@ struct Word {
 /// Moves N bytes.
 template <std::size_t N>
 struct MoveWord {
-  explicit MoveWord(index_t) {}
+  explicit MoveWord(const CopyPlan&) {}
   void operator()(const std::byte* from, std::byte* to) const {
     *reinterpret_cast<Word<N>*>(to) = *reinterpret_cast<const Word<N>*>(from);
   }
@@ -93,18 +94,19 @@ struct MoveWord {
 template <std::size_t N>
 struct MoveRun {
   index_t tail;
-  explicit MoveRun(index_t run) : tail(run - index_t(N)) {}
+  MoveWord<N> word;
+  explicit MoveRun(const CopyPlan& plan) : tail(plan.run - index_t(N)), word(plan) {}
   void operator()(const std::byte* from, std::byte* to) const {
-    MoveWord<N>{0}(from, to);
-    MoveWord<N>{0}(from + tail, to + tail);
+    word(from, to);
+    word(from + tail, to + tail);
   }
 };
 
 /// Moves any number of bytes.
 struct MoveBytes {
-  std::size_t run;
-  explicit MoveBytes(index_t bytes) : run(std::size_t(bytes)) {}
-  void operator()(const std::byte* from, std::byte* to) const { copy_run(from, to, run); }
+  std::size_t run, array;
+  explicit MoveBytes(const CopyPlan& plan) : run(std::size_t(plan.run)), array(plan.array) {}
+  void operator()(const std::byte* from, std::byte* to) const { copy_run(from, to, run, array); }
 };
 
 /// Copies all runs. If the outer loop has the smaller stride in the source, the inner loop is
@@ -113,7 +115,7 @@ template <class Move>
 void copy_runs(const CopyPlan& plan, const std::byte* from, std::byte* to) {
   for_each_plane(plan, from, to, [&](const std::byte* source, std::byte* destination) {
     const CopyLoop outer = plan.outer(), inner = plan.inner();  // copies: bytes alias everything
-    const Move move(plan.run);
+    const Move move(plan);
     const bool crossed = outer.extent > 1 && magnitude(outer.from) < magnitude(inner.from);
     const index_t width = crossed ? 32 : inner.extent;
     for (index_t begin = 0; begin < inner.extent; begin += width) {

@@ -17,8 +17,10 @@ namespace cleave::detail {
 /// Bytes of a cache line.
 inline constexpr int line_bytes = 64;
 
-/// Runs of fewer bytes stay in the caches, for the next reader.
-inline constexpr std::size_t streaming_run_bytes = std::size_t(4) << 20;
+/// Arrays of fewer bytes stay in the caches, for the next reader.
+inline constexpr std::size_t streaming_array_bytes = std::size_t(4) << 20;
+/// Shorter runs are not worth a fence and the ends of lines.
+inline constexpr std::size_t streaming_run_bytes = std::size_t(8) << 10;
 
 #if defined(__SSE2__)
 
@@ -39,10 +41,11 @@ inline void streaming_fence() {}
 
 #endif
 
-/// memcpy that bypasses the caches if the run, or the whole run that it is part of, is long.
+/// memcpy that bypasses the caches if the run, or the array that it is written to, is long.
+/// @param array  bytes of the array that is being written; the run alone if that is longer
 inline void copy_run(const std::byte* from, std::byte* to, std::size_t bytes,
-                     std::size_t whole = 0) {
-  if (std::max(bytes, whole) < streaming_run_bytes) {
+                     std::size_t array = 0) {
+  if (bytes < streaming_run_bytes || std::max(bytes, array) < streaming_array_bytes) {
     std::memcpy(to, from, bytes);
     return;
   }

@@ -1,6 +1,7 @@
 // Strided copies and fills on the host, dispatched by element size.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 
 #include <cleave/core/config.hpp>
@@ -20,18 +21,21 @@ void fill(const View& view, const void* value) {
 
 }  // namespace detail
 
-CLEAVE_INLINE void strided_copy(const ConstView& source, const View& destination) {
+CLEAVE_INLINE void strided_copy(const ConstView& source, const View& destination,
+                                std::size_t array) {
   const index_t count = source.extents.product();
   if (count == 0 || detail::is_dry()) return;
   if (source.data == destination.data && source.strides == destination.strides) return;
   const auto element = index_t(size_of(source.dtype));
+  const auto* from = static_cast<const std::byte*>(source.data);
+  auto* to = static_cast<std::byte*>(destination.data);
+  const auto bytes = std::size_t(count * element);
   if (source.contiguous() && destination.contiguous())
-    return detail::copy_run(static_cast<const std::byte*>(source.data),
-                            static_cast<std::byte*>(destination.data),
-                            std::size_t(count * element));
-  detail::copy_planned(
-      detail::plan_copy(source.extents, source.strides, destination.strides, element),
-      static_cast<const std::byte*>(source.data), static_cast<std::byte*>(destination.data));
+    return detail::copy_run(from, to, bytes, array);
+  detail::CopyPlan plan =
+      detail::plan_copy(source.extents, source.strides, destination.strides, element);
+  plan.array = std::max(bytes, array);
+  detail::copy_planned(plan, from, to);
 }
 
 CLEAVE_INLINE void pack_view(const ConstView& source, void* dense) {

@@ -227,7 +227,7 @@ inline void all_gather(const Collective& c, MpiMessages& messages) {
   if (goes_in_steps(messages, std::size_t(c.destination.bytes())))
     return gather_pieces_in_steps(messages, c.source, piece);
   gather_pieces(messages, c.source, piece);
-  messages.keep(c.source, piece(messages.rank()));
+  messages.keep(c.source, piece(messages.rank()), c.destination.bytes());
   messages.finish();
 }
 
@@ -301,7 +301,7 @@ inline void exchange(const Collective& c, MpiMessages& messages) {
     if (t.peer != messages.rank()) messages.receive(c.destination[t.destination], t.peer);
   for_each_from_next_rank(c.sends, messages.rank(), [&](const Transfer& t) {
     if (t.peer != messages.rank()) messages.send(c.source[t.source], t.peer);
-    else messages.keep(c.source[t.source], c.destination[t.destination]);
+    else messages.keep(c.source[t.source], c.destination[t.destination], c.destination.bytes());
   });
   messages.finish();
 }

@@ -93,8 +93,9 @@ class MpiMessages {
 
   /// The part a rank sends to itself. `finish` copies it in pieces while waiting for peers, because
   /// MPI makes no progress during a copy.
-  void keep(const ConstView& source, const View& destination) {
-    kept_.push_back({source, destination, 0});
+  /// @param array  bytes of the array that `destination` is part of
+  void keep(const ConstView& source, const View& destination, index_t array) {
+    kept_.push_back({source, destination, std::size_t(array), 0});
   }
 
   /// A mark for `wait`.
@@ -118,8 +119,8 @@ class MpiMessages {
     unpacks_.clear();
     requests_.wait(0, posted(), copy_part);
     for (const Kept& k : kept_) {
-      if (k.copied == 0) strided_copy(k.source, k.destination);
-      else copy_run(k.from(), k.to(), k.left(), std::size_t(k.source.bytes()));
+      if (k.copied == 0) strided_copy(k.source, k.destination, k.array);
+      else copy_run(k.from(), k.to(), k.left(), k.array);
     }
     kept_.clear();
   }
@@ -134,6 +135,7 @@ class MpiMessages {
   struct Kept {
     ConstView source;
     View destination;
+    std::size_t array;   // bytes
     std::size_t copied;  // bytes
 
     bool dense() const { return source.contiguous() && destination.contiguous(); }
@@ -148,7 +150,7 @@ class MpiMessages {
     for (Kept& k : kept_) {
       const std::size_t bytes = std::min(part, k.left());
       if (bytes == 0 || k.source.data == k.destination.data || !k.dense()) continue;
-      copy_run(k.from(), k.to(), bytes, std::size_t(k.source.bytes()));
+      copy_run(k.from(), k.to(), bytes, k.array);
       k.copied += bytes;
       return true;
     }

@@ -40,7 +40,7 @@ class NetworkProbe {
     to_peer_.resize(bytes), from_peer_.resize(bytes);
     std::vector<double> parts, whole;
     for (int turn = 0; turn <= turns; ++turn) {
-      const double in_two_ways[] = {seconds(bytes, 0), seconds(bytes, bytes)};
+      const double in_two_ways[] = {seconds(bytes, false), seconds(bytes, true)};
       if (turn == 0) continue;  // the network and the caches are cold
       whole.push_back(in_two_ways[0]);
       parts.push_back(in_two_ways[1]);
@@ -68,16 +68,17 @@ class NetworkProbe {
     return answer;
   }
 
-  double seconds(std::size_t bytes, std::size_t in_parts) {
+  double seconds(std::size_t bytes, bool in_parts) {
+    const std::size_t parts = in_parts ? bytes : 0;
     agreed(0);
     const double start = MPI_Wtime();
     std::vector<MPI_Request> requests;
-    for_each_part(bytes, in_parts, [&](std::size_t at, std::size_t part) {
+    for_each_part(bytes, parts, [&](std::size_t at, std::size_t part) {
       mpi_check(MPI_Irecv(from_peer_.data() + at, int(part), MPI_BYTE, peer_, 0, comm_,
                           &requests.emplace_back()),
                 "MPI_Irecv");
     });
-    for_each_part(bytes, in_parts, [&](std::size_t at, std::size_t part) {
+    for_each_part(bytes, parts, [&](std::size_t at, std::size_t part) {
       mpi_check(MPI_Isend(to_peer_.data() + at, int(part), MPI_BYTE, peer_, 0, comm_,
                           &requests.emplace_back()),
                 "MPI_Isend");
