@@ -1,6 +1,7 @@
 // Which part of a message goes eagerly, and messages that do.
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@ using namespace cleave::testing;
 using detail::bytes_in_parts;
 using detail::eager_bytes_between;
 using detail::eager_bytes_to_all;
+using detail::eager_bytes_to_one;
 using detail::EagerBytes;
 
 namespace {
@@ -33,6 +35,28 @@ TEST_CASE("the slower the network, the more bytes are sent eagerly to several, w
   CHECK(eager_bytes_to_all(50e-6) == mebibyte);
   CHECK(eager_bytes_to_all(1e-3) == 2'000'000);
   CHECK(eager_bytes_to_all(3600) == 4 * mebibyte);
+}
+
+TEST_CASE("messages to one go eagerly up to the length that gains most, if that is worthwhile") {
+  std::vector<std::size_t> asked;
+  const auto limit = [&](std::vector<double> gains) {
+    asked.clear();
+    return eager_bytes_to_one([&](std::size_t bytes) {
+      asked.push_back(bytes);
+      return gains.at(asked.size() - 1);
+    });
+  };
+  constexpr std::size_t step = mebibyte / 8;
+  CHECK(limit({1, 1, 1, 1, 1, 1}) == 0);
+  CHECK(asked ==
+        std::vector<std::size_t>{step, 2 * step, 4 * step, 8 * step, 16 * step, 32 * step});
+  CHECK(limit({1.03, 1.03, 1.03, 1.03, 1.03, 1.03}) == 0);
+  CHECK(limit({1.3, 1, 1, 1, 1, 1}) == step);
+  CHECK(limit({1.3, 1.03, 1.2, 1, 1, 1}) == 4 * step);
+  CHECK(limit({1.3, 0.7, 1.2, 1, 1, 1}) == step);
+  CHECK(limit({2, 2, 2, 2, 2, 2}) == 32 * step);
+  CHECK(limit({0.5, 1, 1, 1, 2, 2}) == 32 * step);
+  CHECK(limit({0.5, 1, 1, 1, 1, 2}) == 0);
 }
 
 TEST_CASE("messages go eagerly as long as those to all peers do not exceed the limit") {
@@ -80,12 +104,22 @@ TEST_CASE("what is eager is the same on all ranks, and not measured within a nod
   if (size < 2) return skip("needs two processes");
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  detail::MpiFailureDetector detector(comm);
+  const std::string label = "world";
+  detail::MpiOpContext world;
+  world.comm = comm;
+  world.rank = rank;
+  world.size = size;
+  world.detector = &detector;
+  world.label = &label;
+  world.operation = "run";
+  world.timeout_seconds = 60;
   const std::vector<int> alone(std::size_t(size), 0);
-  CHECK(eager_bytes_between(comm, alone) == EagerBytes{});
-  CHECK(eager_bytes_between(comm, {}) == EagerBytes{});
+  CHECK(eager_bytes_between(world, alone) == EagerBytes{});
+  CHECK(eager_bytes_between(world, {}) == EagerBytes{});
   std::vector<int> apart = alone;
   apart.back() = 1;
-  const EagerBytes mine = eager_bytes_between(comm, apart);
+  const EagerBytes mine = eager_bytes_between(world, apart);
   EagerBytes first = mine;
   MPI_Bcast(&first, sizeof first, MPI_BYTE, 0, comm);
   CAPTURE(rank);
@@ -100,10 +134,17 @@ TEST_CASE("what is eager is the same on all ranks, and not measured within a nod
     CHECK((mine.of_longer == 0 || mine.of_longer == mebibyte / 2));
   }
   if (rank == 0 || rank == size - 1) {
-    detail::NetworkProbe probe(comm, rank == 0 ? size - 1 : 0, rank == 0);
+    const int ranks[] = {0, size - 1};
+    world.rank = rank == 0 ? 0 : 1;
+    world.size = 2;
+    world.comm_ranks = world.world_ranks = ranks;
+    detail::NetworkProbe probe(world);
     const double trip = probe.round_trip();
     CHECK(trip > 0);
     CHECK(trip < 60);
+    const double gain = probe.gain_in_parts(mebibyte / 4);
+    CHECK(gain > 0.001);
+    CHECK(gain < 1000);
   }
   MPI_Comm_free(&comm);
 }

@@ -63,7 +63,6 @@ class MpiCommunicator final : public Communicator {
     members.node = MpiNode::reaching(comm);
     members.processes = processes_of(comm);
     members.nodes = nodes_of(comm, members.node.get());
-    members.eager = eager_bytes_between(members.comm.get(), members.nodes);
     const bool measures = tuning == nullptr && measures_machine();
     members.tuning = tuning != nullptr ? std::move(tuning) : tuning_of(comm);
     mpi_polls() = MpiPolls::of(ranks_on_node(comm), available_cores());
@@ -73,6 +72,8 @@ class MpiCommunicator final : public Communicator {
     state->failures = std::make_shared<MpiAbortNotification>(members.detector);
     std::shared_ptr<MpiCommunicator> world(
         new MpiCommunicator(std::move(members), "world", std::move(state)));
+    world->members_.eager = eager_bytes_between(
+        world->context(world->members_.comm, subgroup_sequence, "run"), world->members_.nodes);
     if (measures) world->state().machine = world->measure_machine();
     return world;
   }

@@ -5,93 +5,105 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <span>
 #include <vector>
 
+#include <cleave/comm/collective.hpp>
+#include <cleave/comm/mpi/backoff.hpp>
+#include <cleave/comm/mpi/collectives.hpp>
 #include <cleave/comm/mpi/eager.hpp>
 #include <cleave/comm/mpi/handle.hpp>
+#include <cleave/comm/mpi/messages.hpp>
+#include <cleave/tensor/view.hpp>
 
 namespace cleave::detail {
 
 /// One of two ranks that measure the network between them. Both call the same functions.
 class NetworkProbe {
  public:
-  /// @param first  of the two ranks, whose measurements count on both
-  NetworkProbe(MPI_Comm comm, int peer, bool first) : comm_(comm), peer_(peer), first_(first) {}
+  /// @param pair  of a group of two ranks, with `comm_ranks`; the measurements of the first count
+  ///              on both
+  explicit NetworkProbe(const MpiOpContext& pair)
+      : pair_(pair), peer_(pair.comm_ranks[std::size_t(1 - pair.rank)]) {}
 
   /// The fastest of a few round trips, in seconds.
   double round_trip() {
     double fastest = std::numeric_limits<double>::max();
     for (int trip = 0; trip < 5; ++trip) {
       const double start = MPI_Wtime();
-      if (first_) send(nullptr, 0), receive(nullptr, 0);
+      if (is_first()) send(nullptr, 0), receive(nullptr, 0);
       else receive(nullptr, 0), send(nullptr, 0);
       fastest = std::min(fastest, MPI_Wtime() - start);
     }
     return agreed(fastest);
   }
 
-  /// Whether two messages of this length, one in each direction, arrive sooner in eager parts, by
-  /// more than a twentieth.
-  bool sooner_in_parts(std::size_t bytes) {
-    constexpr int turns = 5;
-    to_peer_.resize(bytes), from_peer_.resize(bytes);
-    std::vector<double> parts, whole;
-    for (int turn = 0; turn <= turns; ++turn) {
-      const double in_two_ways[] = {seconds(bytes, false), seconds(bytes, true)};
-      if (turn == 0) continue;  // the network and the caches are cold
-      whole.push_back(in_two_ways[0]);
-      parts.push_back(in_two_ways[1]);
-    }
-    const auto median = [](std::vector<double>& times) {
+  /// How many times sooner an all-to-all of two ranks ends if its messages, of this length, go in
+  /// eager parts: the ratio of two medians.
+  double gain_in_parts(std::size_t bytes) {
+    constexpr int turns = 9;
+    const auto part = index_t(bytes);
+    source_.resize(2 * bytes), destination_.resize(2 * bytes);
+    std::array<std::vector<double>, 2> seconds;  // whole, in parts
+    for (int turn = 0; turn <= turns; ++turn)
+      for (const int in_parts : {turn % 2, 1 - turn % 2}) {
+        pair_.eager = {.to_all = 0, .to_one = in_parts != 0 ? bytes : 0, .of_longer = 0};
+        const double time = seconds_of_all_to_all(part);
+        if (turn > 0) seconds[std::size_t(in_parts)].push_back(time);  // at first, caches are cold
+      }
+    for (std::vector<double>& times : seconds)
       std::nth_element(times.begin(), times.begin() + turns / 2, times.end());
-      return times[turns / 2];
-    };
-    return agreed(1.05 * median(parts) < median(whole) ? 1 : 0) != 0;
+    return agreed(seconds[0][turns / 2] / seconds[1][turns / 2]);
   }
 
  private:
+  bool is_first() const { return pair_.rank == 0; }
+
   void send(const void* data, int bytes) {
-    mpi_check(MPI_Send(data, bytes, MPI_BYTE, peer_, 0, comm_), "MPI_Send");
+    mpi_check(MPI_Send(data, bytes, MPI_BYTE, peer_, 0, pair_.comm), "MPI_Send");
   }
   void receive(void* data, int bytes) {
-    mpi_check(MPI_Recv(data, bytes, MPI_BYTE, peer_, 0, comm_, MPI_STATUS_IGNORE), "MPI_Recv");
+    mpi_check(MPI_Recv(data, bytes, MPI_BYTE, peer_, 0, pair_.comm, MPI_STATUS_IGNORE), "MPI_Recv");
   }
 
   /// The number of the first of the two ranks. Neither rank is ahead afterwards.
   double agreed(double number) {
     double answer = number;
-    if (first_) send(&number, sizeof number), receive(&answer, sizeof answer);
+    if (is_first()) send(&number, sizeof number), receive(&answer, sizeof answer);
     else receive(&answer, sizeof answer), send(&answer, sizeof answer);
     return answer;
   }
 
-  double seconds(std::size_t bytes, bool in_parts) {
-    const std::size_t parts = in_parts ? bytes : 0;
+  double seconds_of_all_to_all(index_t part) {
+    const auto piece = [&](int r) {
+      return Box{Shape::filled(1, r * part), Shape::filled(1, (r + 1) * part)};
+    };
+    std::array<Transfer, 2> sends, receives;
+    for (int r = 0; r < 2; ++r) {
+      sends[std::size_t(r)] = {r, piece(r), piece(pair_.rank)};
+      receives[std::size_t(r)] = {r, piece(pair_.rank), piece(r)};
+    }
+    const Shape extents = Shape::filled(1, 2 * part);
+    Collective call;
+    call.kind = CollectiveKind::all_to_all;
+    call.source = ConstView::dense(source_.data(), DType::uint8, extents);
+    call.destination = View::dense(destination_.data(), DType::uint8, extents);
+    call.sends = sends;
+    call.receives = receives;
     agreed(0);
     const double start = MPI_Wtime();
-    std::vector<MPI_Request> requests;
-    for_each_part(bytes, parts, [&](std::size_t at, std::size_t part) {
-      mpi_check(MPI_Irecv(from_peer_.data() + at, int(part), MPI_BYTE, peer_, 0, comm_,
-                          &requests.emplace_back()),
-                "MPI_Irecv");
-    });
-    for_each_part(bytes, parts, [&](std::size_t at, std::size_t part) {
-      mpi_check(MPI_Isend(to_peer_.data() + at, int(part), MPI_BYTE, peer_, 0, comm_,
-                          &requests.emplace_back()),
-                "MPI_Isend");
-    });
-    mpi_check(MPI_Waitall(int(requests.size()), requests.data(), MPI_STATUSES_IGNORE),
-              "MPI_Waitall");
+    MpiMessages messages(pair_);
+    exchange(call, messages);
     return MPI_Wtime() - start;
   }
 
-  MPI_Comm comm_;
-  int peer_;
-  bool first_;
-  std::vector<std::byte> to_peer_{}, from_peer_{};
+  MpiOpContext pair_;
+  int peer_;  ///< in the communicator
+  std::vector<std::byte> source_{}, destination_{};
 };
 
 /// For several peers on a network with this round trip: what is copied, at 2 GB/s (no cache holds
@@ -101,34 +113,52 @@ inline std::size_t eager_bytes_to_all(double round_trip_seconds) {
   return std::size_t(std::clamp(copied_per_second * round_trip_seconds, least, most));
 }
 
-/// The eager bytes of messages between the nodes of `comm`, which the first rank and the first one
+/// The length up to which messages to the only peer are to be sent in parts; 0: none.
+/// @param gain  bytes -> `NetworkProbe::gain_in_parts`; called with 128 KiB, 256 KiB, up to 4 MiB
+template <class Gain>
+std::size_t eager_bytes_to_one(const Gain& gain) {
+  // Each measurement is uncertain: the limit is where the product of all gains up to it, of which
+  // each must exceed `worthwhile`, is largest.
+  constexpr double worthwhile = 1.07;
+  double product = 1, largest = 1;
+  std::size_t limit = 0;
+  for (std::size_t bytes = 128 << 10; bytes <= std::size_t(4) << 20; bytes *= 2) {
+    product *= gain(bytes) / worthwhile;
+    if (product > largest) largest = product, limit = bytes;
+  }
+  return limit;
+}
+
+/// The eager bytes of messages between the nodes of a world, which the first rank and the first one
 /// on another node measure; the defaults if there is none.
 ///
-/// @param comm, nodes  ranks whose messages do not mix with others, and their nodes (nodes_of)
-/// @return             the same on all ranks
-/// @cost               40 to 150 ms, and 8 MiB on these two ranks; if a round trip takes half a
-///                     millisecond, five of them
-/// @collective         every rank of `comm`
-inline EagerBytes eager_bytes_between(MPI_Comm comm, std::span<const int> nodes) {
+/// @param world  the context of a call of all its ranks, whose messages do not mix with others
+/// @param nodes  of its ranks (nodes_of)
+/// @return       the same on all ranks
+/// @cost         0.1 to 0.3 s, and 16 MiB on these two ranks; if a round trip takes half a
+///               millisecond, five of them
+/// @collective   every rank of the world
+inline EagerBytes eager_bytes_between(const MpiOpContext& world, std::span<const int> nodes) {
   EagerBytes eager;
   const auto other = std::ranges::find_if(nodes, [&](int node) { return node != nodes[0]; });
   if (other == nodes.end()) return eager;
-  int rank = 0;
-  MPI_Comm_rank(comm, &rank);
   const int far = int(other - nodes.begin());
-  if (rank == 0 || rank == far) {
-    NetworkProbe probe(comm, rank == 0 ? far : 0, rank == 0);
+  if (world.rank == 0 || world.rank == far) {
+    const int ranks[] = {0, far};
+    MpiOpContext pair = world;
+    pair.rank = world.rank == 0 ? 0 : 1;
+    pair.size = 2;
+    pair.comm_ranks = pair.world_ranks = ranks;
+    NetworkProbe probe(pair);
     const double round_trip = probe.round_trip();
     eager.to_all = eager_bytes_to_all(round_trip);
     if (round_trip < 0.5e-3) {  // else parts of the default lengths save more than they cost
-      constexpr std::size_t least = 64 << 10, most = 4 << 20;
-      eager.to_one = most;
-      while (eager.to_one > least && !probe.sooner_in_parts(eager.to_one)) eager.to_one /= 2;
-      if (eager.to_one < most) eager.of_longer = 0;
-      if (eager.to_one == least) eager = {0, 0, 0};  // no TCP: replies cost less than any copy
+      eager.to_one = eager_bytes_to_one([&](std::size_t b) { return probe.gain_in_parts(b); });
+      eager.of_longer = 0;
+      if (eager.to_one == 0) eager = {0, 0, 0};  // no TCP: replies cost less than any copy
     }
   }
-  mpi_check(MPI_Bcast(&eager, int(sizeof eager), MPI_BYTE, 0, comm), "MPI_Bcast");
+  mpi_check(MPI_Bcast(&eager, int(sizeof eager), MPI_BYTE, 0, world.comm), "MPI_Bcast");
   return eager;
 }
 
