@@ -146,7 +146,7 @@ TEST_CASE("runs of every length are moved whole and alone") {
 }
 
 TEST_CASE("runs that bypass the caches are moved whole and alone, from and to any address") {
-  constexpr std::size_t least_array = detail::streaming_array_bytes;
+  const std::size_t least_array = detail::streaming_array_bytes;
   constexpr std::size_t least_part = detail::streaming_run_bytes;
   const auto copies_runs = [](std::size_t least, std::size_t array) {
     std::vector<std::uint8_t> source(least + 300), destination(source.size());

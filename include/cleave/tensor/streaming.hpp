@@ -18,7 +18,9 @@ namespace cleave::detail {
 inline constexpr int line_bytes = 64;
 
 /// Arrays of fewer bytes stay in the caches, for the next reader.
-inline constexpr std::size_t streaming_array_bytes = std::size_t(4) << 20;
+inline std::size_t streaming_array_bytes = std::size_t(4) << 20;
+/// The same where several processes share the caches of a node.
+inline constexpr std::size_t shared_streaming_array_bytes = std::size_t(2) << 20;
 /// Shorter runs are not worth a fence and the ends of lines.
 inline constexpr std::size_t streaming_run_bytes = std::size_t(8) << 10;
 

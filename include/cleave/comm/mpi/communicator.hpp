@@ -37,6 +37,7 @@
 #include <cleave/comm/thread/world.hpp>
 #include <cleave/comm/verify.hpp>
 #include <cleave/core/error.hpp>
+#include <cleave/tensor/streaming.hpp>
 
 namespace cleave::detail {
 
@@ -65,7 +66,9 @@ class MpiCommunicator final : public Communicator {
     members.nodes = nodes_of(comm, members.node.get());
     const bool measures = tuning == nullptr && measures_machine();
     members.tuning = tuning != nullptr ? std::move(tuning) : tuning_of(comm);
-    mpi_polls() = MpiPolls::of(ranks_on_node(comm), available_cores());
+    const int neighbours = ranks_on_node(comm);
+    mpi_polls() = MpiPolls::of(neighbours, available_cores());
+    if (neighbours > 1) streaming_array_bytes = shared_streaming_array_bytes;
     auto state = std::make_shared<RankState>(
         RankState::from_environment(members.rank, members.detector->size()));
     state->local_rank = rank_on_node(comm);
