@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <span>
@@ -117,8 +116,8 @@ inline std::size_t eager_bytes_to_all(double round_trip_seconds) {
 /// @param gain  bytes -> `NetworkProbe::gain_in_parts`; called with 128 KiB, 256 KiB, up to 4 MiB
 template <class Gain>
 std::size_t eager_bytes_to_one(const Gain& gain) {
-  // Each measurement is uncertain: the limit is where the product of all gains up to it, of which
-  // each must exceed `worthwhile`, is largest.
+  // Each measurement is uncertain: the limit is where the product of all gains up to it, each
+  // divided by `worthwhile`, is largest.
   constexpr double worthwhile = 1.07;
   double product = 1, largest = 1;
   std::size_t limit = 0;
