@@ -18,19 +18,20 @@
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/reduce_op.hpp>
 #include <cleave/kernels/arithmetic.hpp>
-#include <cleave/tensor/streaming.hpp>
 #include <cleave/tensor/view.hpp>
 
 namespace cleave::detail {
 
-/// The reduction of one block: `first` combines two operands into the accumulator, `next` one
-/// more, `last` rounds to the element type after a division by `ranks` (1: none).
+/// The reduction of one block: of two operands by `both`; of more by `first`, which combines two of
+/// them into the accumulator, `next` for each other one but the last, and `last`. The result is
+/// divided by `ranks` (1: not) and rounded to the element type.
 ///
-/// The accumulator never overlaps an operand; `last` may write where an operand was read.
+/// The accumulator overlaps no operand. The result may be an operand.
 struct ReduceKernel {
+  void (*both)(const void* a, const void* b, void* result, index_t count, int ranks);
   void (*first)(void* accumulator, const void* a, const void* b, index_t count);
   void (*next)(void* accumulator, const void* a, index_t count);
-  void (*last)(const void* accumulator, void* result, index_t count, int ranks);
+  void (*last)(const void* accumulator, const void* a, void* result, index_t count, int ranks);
   index_t accumulator_bytes;  ///< of one of the `parts`
   int parts;                  ///< numbers per element: 2 for complex numbers treated as pairs
 };
@@ -43,50 +44,64 @@ struct ReduceLoops {
   // Loops of a known length without aliases: vectorised at -O2, too.
   static constexpr index_t run = 64;
 
-  static void first_run(A* __restrict sum, const T* x, const T* y, index_t count) {
+  template <class X>
+  static void combine_run(A* __restrict sum, const X* x, const T* y, index_t count) {
     for (index_t i = 0; i < count; ++i) sum[i] = Fold::combine(A(x[i]), A(y[i]));
   }
   static void next_run(A* __restrict sum, const T* x, index_t count) {
     for (index_t i = 0; i < count; ++i) sum[i] = Fold::combine(sum[i], A(x[i]));
   }
-  static void mean_run(const A* __restrict sum, T* __restrict out, index_t count, A ranks) {
-    for (index_t i = 0; i < count; ++i) out[i] = T(sum[i] / ranks);
+  static void mean_run(A* __restrict sum, index_t count, A ranks) {
+    for (index_t i = 0; i < count; ++i) sum[i] = A(sum[i] / ranks);
   }
-
-  static void first(void* accumulator, const void* a, const void* b, index_t count) {
-    auto* sum = static_cast<A*>(accumulator);
-    const auto* x = static_cast<const T*>(a);
-    const auto* y = static_cast<const T*>(b);
-    index_t i = 0;
-    for (; i + run <= count; i += run) first_run(sum + i, x + i, y + i, run);
-    first_run(sum + i, x + i, y + i, count - i);
-  }
-
-  static void next(void* accumulator, const void* a, index_t count) {
-    auto* sum = static_cast<A*>(accumulator);
-    const auto* x = static_cast<const T*>(a);
-    index_t i = 0;
-    for (; i + run <= count; i += run) next_run(sum + i, x + i, run);
-    next_run(sum + i, x + i, count - i);
-  }
-
-  static void last(const void* accumulator, void* result, index_t count, int ranks) {
-    const auto* sum = static_cast<const A*>(accumulator);
-    auto* out = static_cast<T*>(result);
-    if constexpr (std::is_floating_point_v<A>) {
-      if (ranks > 1) {
-        index_t i = 0;
-        for (; i + run <= count; i += run) mean_run(sum + i, out + i, run, A(ranks));
-        return mean_run(sum + i, out + i, count - i, A(ranks));
-      }
-    }
+  static void store_run(const A* __restrict sum, T* __restrict out, index_t count) {
     if constexpr (std::is_same_v<T, A>) std::memcpy(out, sum, std::size_t(count) * sizeof(T));
     else
       for (index_t i = 0; i < count; ++i) out[i] = T(sum[i]);
   }
 
+  /// Calls f(begin, length) for the runs of a block.
+  template <class F>
+  static void in_runs(index_t count, F f) {
+    index_t i = 0;
+    for (; i + run <= count; i += run) f(i, run);
+    if (i < count) f(i, count - i);
+  }
+
+  /// result = x op y, by way of a run in the L1 cache, since `result` may be an operand.
+  template <class X>
+  static void finish(const X* x, const T* y, T* result, index_t count, int ranks) {
+    in_runs(count, [&](index_t i, index_t length) {
+      alignas(64) A sum[run];
+      combine_run(sum, x + i, y + i, length);
+      if constexpr (std::is_floating_point_v<A>)
+        if (ranks > 1) mean_run(sum, length, A(ranks));
+      store_run(sum, result + i, length);
+    });
+  }
+
+  static void both(const void* a, const void* b, void* result, index_t count, int ranks) {
+    finish(static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(result), count,
+           ranks);
+  }
+  static void last(const void* accumulator, const void* a, void* result, index_t count, int ranks) {
+    finish(static_cast<const A*>(accumulator), static_cast<const T*>(a), static_cast<T*>(result),
+           count, ranks);
+  }
+  static void first(void* accumulator, const void* a, const void* b, index_t count) {
+    auto* sum = static_cast<A*>(accumulator);
+    const auto* x = static_cast<const T*>(a);
+    const auto* y = static_cast<const T*>(b);
+    in_runs(count, [&](index_t i, index_t length) { combine_run(sum + i, x + i, y + i, length); });
+  }
+  static void next(void* accumulator, const void* a, index_t count) {
+    auto* sum = static_cast<A*>(accumulator);
+    const auto* x = static_cast<const T*>(a);
+    in_runs(count, [&](index_t i, index_t length) { next_run(sum + i, x + i, length); });
+  }
+
   static constexpr ReduceKernel kernel(int parts) {
-    return {first, next, last, index_t(sizeof(A)), parts};
+    return {both, first, next, last, index_t(sizeof(A)), parts};
   }
 };
 
@@ -144,16 +159,22 @@ void reduce_range(Op op, std::span<const ConstView> operands, const View& result
     pack_range(operands[r], at, count, scratch);
     return static_cast<const void*>(scratch);
   };
-  const bool in_place = result.contiguous() && std::size_t(result.bytes()) < streaming_array_bytes;
+  const bool in_place = result.contiguous();
   for (; begin < end; begin += step) {
     const index_t count = step < end - begin ? step : end - begin;
     const index_t numbers = count * kernel.parts;
-    kernel.first(accumulator, dense(0, begin, count, packed[0]), dense(1, begin, count, packed[1]),
-                 numbers);
-    for (std::size_t r = 2; r < operands.size(); ++r)
-      kernel.next(accumulator, dense(r, begin, count, packed[0]), numbers);
-    void* out = in_place ? element_at(result, begin) : packed[0];
-    kernel.last(accumulator, out, numbers, divisor);
+    void* const out = in_place ? element_at(result, begin) : packed[0];
+    const void* const a = dense(0, begin, count, packed[0]);
+    const void* const b = dense(1, begin, count, packed[1]);
+    if (operands.size() == 2) {
+      kernel.both(a, b, out, numbers, divisor);
+    } else {
+      kernel.first(accumulator, a, b, numbers);
+      for (std::size_t r = 2; r + 1 < operands.size(); ++r)
+        kernel.next(accumulator, dense(r, begin, count, packed[0]), numbers);
+      const void* const last = dense(operands.size() - 1, begin, count, packed[0]);
+      kernel.last(accumulator, last, out, numbers, divisor);
+    }
     if (!in_place) unpack_range(packed[0], result, begin, count);
   }
 }
