@@ -132,12 +132,13 @@ TEST_CASE("a range of long strided operands is reduced, and nothing outside of i
       }
 }
 
-TEST_CASE_TEMPLATE("a strided result that bypasses the caches arrives whole and alone", T, half,
-                   float, std::complex<double>) {
+TEST_CASE_TEMPLATE("a long result arrives whole and alone, also where its rows bypass the caches",
+                   T, half, float, std::complex<double>) {
   constexpr std::size_t row_bytes = 2 * detail::streaming_run_bytes;
   const auto rows = index_t(detail::streaming_array_bytes / row_bytes) + 7;
   const auto columns = index_t(row_bytes / sizeof(T));
   const index_t begin = 7, end = rows * columns - 13;
+  REQUIRE(std::size_t(rows * columns) * sizeof(T) >= detail::streaming_array_bytes);
   std::vector<Field<T>> fields;
   std::vector<ConstView> operands;
   for (int r = 0; r < 2; ++r) {
@@ -145,13 +146,15 @@ TEST_CASE_TEMPLATE("a strided result that bypasses the caches arrives whole and 
                         [&](index_t i, index_t j) { return sample<T>(r, i, j); });
     operands.push_back(fields.back().view());
   }
-  const Field<T> result(rows, columns, Style::margin);
-  detail::reduce_range(ReduceOp::sum, operands, result.view(), begin, end);
-  CHECK(result.difference([&](index_t i, index_t j) {
-    const index_t at = i * columns + j;
-    if (at < begin || at >= end) return Field<T>::mark();
-    return T(sample<T>(0, i, j) + sample<T>(1, i, j));
-  }) == "");
+  for (const Style style : {Style::dense, Style::margin}) {
+    const Field<T> result(rows, columns, style);
+    detail::reduce_range(ReduceOp::sum, operands, result.view(), begin, end);
+    CHECK(result.difference([&](index_t i, index_t j) {
+      const index_t at = i * columns + j;
+      if (at < begin || at >= end) return Field<T>::mark();
+      return T(sample<T>(0, i, j) + sample<T>(1, i, j));
+    }) == "");
+  }
 }
 
 TEST_CASE_TEMPLATE("the result may be one of the operands", T, half, float, double) {
