@@ -28,6 +28,7 @@
 #include <cleave/kernels/cuda/reduce_views.hpp>
 #include <cleave/kernels/cuda/running_sums.hpp>
 #include <cleave/kernels/cuda/strided_copy.hpp>
+#include <cleave/kernels/cuda/update_elements.hpp>
 
 // Ranks
 #include <cleave/comm/device/async.hpp>

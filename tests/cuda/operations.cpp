@@ -1,4 +1,5 @@
-// The cases of operations on GPUs.
+// The cases of operations and optimizers on GPUs.
+#include "../nn/test_optimizers.cpp"
 #include "../ops/test_apply_op.cpp"
 #include "../ops/test_arg_reduce.cpp"
 #include "../ops/test_exact.cpp"

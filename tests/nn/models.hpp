@@ -8,6 +8,8 @@
 
 #include <cleave/nn.hpp>
 
+#include "elements.hpp"
+
 namespace cleave::testing {
 
 /// A vector of modules, buffers, optional parts, a number, and a module of a user-defined type.
@@ -46,25 +48,6 @@ auto network(int depth) {
       {},
       2,
       nn::linear<T>(4, 3)};
-}
-
-/// The whole array on every rank.
-template <class X>
-auto whole(const X& x) {
-  if constexpr (is_dtensor<X>) return x.full_tensor();
-  else return x;
-}
-
-/// The largest difference between elements and expected ones.
-template <class T, int Rank>
-double distance(const Tensor<T, Rank>& found, const double* expected) {
-  const Tensor<T, Rank> dense = found.clone();
-  double worst = 0;
-  for (index_t i = 0; i < dense.size(); ++i) {
-    const double off = std::abs(double(dense.data()[i]) - expected[i]);
-    if (!(off <= worst)) worst = off;  // NaN is not close
-  }
-  return worst;
 }
 
 }  // namespace cleave::testing

@@ -1,15 +1,19 @@
-// Optimizers, clipping, schedules: PyTorch's values, on one device and under all placements.
+// Optimizers, clipping, schedules: PyTorch's values, on one device and under all placements. Also
+// run on GPUs.
 #include <cmath>
 #include <limits>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include <cleave/nn.hpp>
 
+#include "device.hpp"
+#include "elements.hpp"
 #include "errors.hpp"
-#include "models.hpp"
 #include "ranks.hpp"
 #include "torch_values.hpp"
 
@@ -28,15 +32,15 @@ struct Pair {
 template <class W, class B>
 Pair(W, B) -> Pair<W, B>;
 
-Tensor<double, 2> matrix(const double* from) {
+auto matrix(const double* from) {
   Tensor<double, 2> x({3, 4});
   for (index_t i = 0; i < 12; ++i) x.data()[i] = from[i];
-  return x;
+  return x.to(TestDevice{});
 }
-Tensor<double, 1> vector(const double* from) {
+auto vector(const double* from) {
   Tensor<double, 1> x({5});
   for (index_t i = 0; i < 5; ++i) x.data()[i] = from[i];
-  return x;
+  return x.to(TestDevice{});
 }
 
 /// Placements of a tensor: local, or on a mesh.
@@ -56,12 +60,21 @@ auto start(const auto& place) {
   return requires_grad(Pair{place(matrix(from)), place(vector(from + 12))});
 }
 
+/// The same elements in new memory, row-major.
+auto dense(const auto& x) {
+  using X = std::remove_cvref_t<decltype(x)>;
+  if constexpr (is_dtensor<X>) return X::unchecked(x.local().clone(), x.mesh(), x.shape());
+  else return x.clone();
+}
+
 /// Gives the leaves gradients through a backward pass; that of the matrix is a transposed view.
 void give_gradients(const auto& m, const auto& place, std::size_t step) {
   zero_grad(m);
   const double* const from = torch_values::stored_gradients.data() + 17 * step;
-  const auto transposed = Tensor<double, 2>(matrix(from).transpose(0, 1)).clone();
-  backward(transpose(m.w), transpose(place(Tensor<double, 2>(transposed.transpose(0, 1)).clone())));
+  backward(transpose(m.w), dense(transpose(place(matrix(from)))));
+  const auto gradient = grad(m.w);
+  const auto& local = nn::detail::local_of(gradient);
+  CHECK((local.shape()[0] < 2 || !local.contiguous()));
   backward(m.b * 1.0, place(vector(from + 12)));
 }
 
@@ -84,12 +97,12 @@ void check_trajectory(const auto& place, const auto& make, const std::vector<dou
 void check_everywhere(const auto& check) {
   check(Alone{});
   on_ranks({1, 2, 4}, [&](World& world) {
-    const auto line = init_device_mesh<tp>(world, {world.size()});
+    const auto line = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     check(On(line, Shard<0>{}));
     check(On(line, Replicate{}));
   });
   on_ranks({4}, [&](World& world) {
-    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{});
     check(On(mesh, Replicate{}, Shard<0>{}));
     check(On(mesh, Shard<0>{}, Shard<0>{}));
   });
@@ -125,11 +138,11 @@ TEST_CASE("gradients are clipped by the norm of all, under any placements") {
       const auto m = start(place);
       give_gradients(m, place, 0);
       const auto kept = grad(m.w);
-      const double before = whole(kept)(0, 0);
+      const auto before = whole(kept).clone().to(Host{});
       CHECK(std::abs(nn::clip_grad_norm_(m, bound) - expected[0]) < 1e-13);
       CHECK(distance(whole(grad(m.w)), &expected[1]) < 1e-13);
       CHECK(distance(whole(grad(m.b)), &expected[13]) < 1e-13);
-      CHECK(whole(kept)(0, 0) == before);  // another handle on the old gradient
+      CHECK(distance(whole(kept), before.data()) == 0);  // another handle on the old gradient
     };
     check(0.5, torch_values::clipped);
     check(1e6, torch_values::unclipped);
@@ -138,8 +151,8 @@ TEST_CASE("gradients are clipped by the norm of all, under any placements") {
 
 TEST_CASE("the norm of gradients on several meshes: one small all-reduce per mesh") {
   on_ranks({4}, [](World& world) {
-    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
-    const auto line = init_device_mesh<pp>(world, {4});
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{});
+    const auto line = init_device_mesh<pp>(world, {4}, TestDevice{});
     const double* const from = torch_values::start.data();
     const auto m = requires_grad(Pair{nn::place(matrix(from), mesh, Shard<1>{}, Replicate{}),
                                       nn::place(vector(from + 12), line, Shard<0>{})});
@@ -158,8 +171,8 @@ TEST_CASE("the norm of gradients on several meshes: one small all-reduce per mes
 
 TEST_CASE("parameters on meshes of other ranks: the norm over the world") {
   on_ranks({4}, [](World& world) {
-    const auto low = init_device_mesh<tp>(world, {2}, {0, 1});
-    const auto high = init_device_mesh<tp>(world, {2}, {2, 3});
+    const auto low = init_device_mesh<tp>(world, {2}, {0, 1}, TestDevice{});
+    const auto high = init_device_mesh<tp>(world, {2}, {2, 3}, TestDevice{});
     const double* const from = torch_values::start.data();
     const auto w = nn::place(matrix(from), low, Shard<0>{});
     const auto b = nn::place(vector(from + 12), high);
@@ -174,6 +187,21 @@ TEST_CASE("parameters on meshes of other ranks: the norm over the world") {
 }
 
 TEST_SUITE_BEGIN("threads only");
+
+TEST_CASE("the device of a module is that of its tracked parameters") {
+  using W = decltype(requires_grad(matrix(nullptr)));
+  using Plain = Pair<Tensor<double, 2>, Tensor<double, 1>>;
+  using nn::trained_device_t;
+  static_assert(std::is_same_v<trained_device_t<W>, TestDevice>);
+  static_assert(std::is_same_v<trained_device_t<Pair<W, Tensor<double, 1>>>, TestDevice>);
+  static_assert(std::is_same_v<trained_device_t<Pair<nn::None, W>>, TestDevice>);
+  static_assert(std::is_same_v<trained_device_t<std::vector<std::tuple<Plain, W>>>, TestDevice>);
+  static_assert(std::is_same_v<trained_device_t<Plain>, Host>);
+  struct Other {};
+  const auto both = nn::detail::common_device(TestDevice{}, Other{});
+  static_assert(std::is_same_v<decltype(both), const nn::detail::SeveralDevices>);
+  CHECK(nn::trained_parameters(Plain{}).empty());
+}
 
 TEST_CASE("schedules: PyTorch's rates") {
   const nn::StepDecay steps{0.5, 3, 0.5};
@@ -225,36 +253,43 @@ TEST_CASE("an optimizer step between forward and backward is an error") {
 TEST_CASE("a gradient that two leaves share is scaled once for each") {
   const double* const from = torch_values::start.data();
   const auto m = requires_grad(Pair{vector(from), vector(from + 5)});
-  const Tensor<double, 1> g = vector(from + 7);
+  const auto g = vector(from + 7);
   backward(m.w + m.b, g);
-  const double norm = std::sqrt(2 * sum(square(g)).item());
-  CHECK(std::abs(nn::clip_grad_norm_(m, norm / 2) - norm) < 1e-13);
-  for (index_t i = 0; i < 5; ++i) {
-    CHECK(std::abs(grad(m.w)(i) - from[7 + i] / 2) < 1e-5);
-    CHECK(std::abs(grad(m.b)(i) - from[7 + i] / 2) < 1e-5);
-    CHECK(g(i) == from[7 + i]);
+  std::vector<double> halves(5);
+  double squares = 0;
+  for (std::size_t i = 0; i < 5; ++i) {
+    squares += from[7 + i] * from[7 + i];
+    halves[i] = from[7 + i] / 2;
   }
+  const double norm = std::sqrt(2 * squares);
+  CHECK(std::abs(nn::clip_grad_norm_(m, norm / 2) - norm) < 1e-13);
+  CHECK(distance(grad(m.w), halves.data()) < 1e-5);
+  CHECK(distance(grad(m.b), halves.data()) < 1e-5);
+  CHECK(distance(g, from + 7) == 0);
 }
 
 TEST_CASE("complex parameters are trained part by part; 16-bit ones are computed in float") {
   using C = std::complex<double>;
-  const Tensor<C, 1> z({2}, {C(1, 2), C(-3, 0.5)});
-  const auto m = requires_grad(Pair{z.clone(), Tensor<half, 1>({2}, {half(1.f), half(-2.f)})});
-  backward(m.w * C(1), Tensor<C, 1>({2}, {C(2, -1), C(0, 4)}));
-  backward(m.b * half(1.f), Tensor<half, 1>({2}, {half(0.5f), half(0.25f)}));
+  const auto on_device = [](const auto& x) { return x.clone().to(TestDevice{}); };
+  const auto m = requires_grad(Pair{on_device(Tensor<C, 1>({2}, {C(1, 2), C(-3, 0.5)})),
+                                    on_device(Tensor<half, 1>({2}, {half(1.f), half(-2.f)}))});
+  backward(m.w * C(1), on_device(Tensor<C, 1>({2}, {C(2, -1), C(0, 4)})));
+  backward(m.b * half(1.f), on_device(Tensor<half, 1>({2}, {half(0.5f), half(0.25f)})));
   auto optimizer = nn::adam(m, {.learning_rate = 0.125});
   optimizer.step(m);  // the first step moves each real number by the rate, against the gradient
-  CHECK(std::abs(m.w.value()(0) - C(0.875, 2.125)) < 1e-7);
-  CHECK(std::abs(m.w.value()(1) - C(-3, 0.375)) < 1e-7);
-  CHECK(float(m.b.value()(0)) == 0.875f);
-  CHECK(float(m.b.value()(1)) == -2.125f);
+  const auto w = m.w.value().to(Host{});
+  const auto b = m.b.value().to(Host{});
+  CHECK(std::abs(w(0) - C(0.875, 2.125)) < 1e-7);
+  CHECK(std::abs(w(1) - C(-3, 0.375)) < 1e-7);
+  CHECK(float(b(0)) == 0.875f);
+  CHECK(float(b(1)) == -2.125f);
 }
 
 TEST_SUITE_END();
 
 TEST_CASE("a loss is scaled; a gradient that is not finite on any rank stops the step") {
   on_ranks({2, 3}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const double* const from = torch_values::start.data();
     const auto m = requires_grad(
         Pair{nn::place(matrix(from), mesh, Shard<0>{}), nn::place(vector(from + 12), mesh)});
@@ -262,17 +297,17 @@ TEST_CASE("a loss is scaled; a gradient that is not finite on any rank stops the
     nn::GradScaler scaler{.growth_interval = 1};
     backward(scaler.scale(sum(m.w) + sum(m.b)));
     scaler.unscale_(m);
-    CHECK(grad(m.b).full_tensor()(2) == 1);
+    CHECK(grad(m.b).full_tensor().to(Host{})(2) == 1);
     scaler.step(optimizer, m);
     CHECK(scaler.factor() == 2 * 65536.0);
-    CHECK(m.b.value().full_tensor()(0) == from[12] - 0.5);
+    CHECK(m.b.value().full_tensor().to(Host{})(0) == from[12] - 0.5);
     zero_grad(m);
-    Tensor<double, 2> bad = matrix(from);
+    Tensor<double, 2> bad = matrix(from).clone().to(Host{});
     bad(2, 3) = std::numeric_limits<double>::infinity();
-    backward(m.w * 1.0, nn::place(bad, mesh, Shard<0>{}));
+    backward(m.w * 1.0, nn::place(bad.to(TestDevice{}), mesh, Shard<0>{}));
     scaler.unscale_(m);
     CHECK_FALSE(scaler.is_finite);
-    const auto before = m.w.value().full_tensor();
+    const auto before = m.w.value().full_tensor().clone().to(Host{});
     scaler.step(optimizer, m);
     CHECK(distance(m.w.value().full_tensor(), before.data()) == 0);
     CHECK(scaler.factor() == 65536.0);

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <vector>
 
+#include <cleave/core/config.hpp>
+#include <cleave/core/dtype.hpp>
 #include <cleave/kernels/host/vector_math.hpp>
 #include <cleave/nn/sgd.hpp>
 #include <cleave/nn/update.hpp>
@@ -30,38 +32,75 @@ void square_roots(A* x, index_t n) {
   }
 }
 
-/// @tparam Decoupled  weight decay scales the parameter instead of adding to its gradient
-template <bool Decoupled>
-struct AdamRule {
-  AdamOptions options;
-  index_t step;  ///< counted from 1
+template <class T>
+struct AdamStep {
+  using A = accumulator_t<T>;
+  A rate, scale;  ///< corrected for the start of the averages
+  A beta1, rest1, beta2, rest2, epsilon;
+  A kept;   ///< factor of the parameter
+  A added;  ///< multiple of the parameter that is added to its gradient
 
-  template <class T>
-  void operator()(index_t n, T* __restrict p, const T* __restrict g, T* __restrict m,
-                  T* __restrict v) const {
-    using A = accumulator_t<T>;
-    const double first = 1 - std::pow(options.beta1, double(step));
-    const double second = std::sqrt(1 - std::pow(options.beta2, double(step)));
-    const A rate = A(options.learning_rate / first), scale = A(1 / second);
-    const A b1 = A(options.beta1), b2 = A(options.beta2), eps = A(options.epsilon);
-    const A rest1 = A(1 - options.beta1), rest2 = A(1 - options.beta2);
-    const A kept = Decoupled ? A(1 - options.learning_rate * options.weight_decay) : A(1);
-    const A added = Decoupled ? A(0) : A(options.weight_decay);
+  CLEAVE_HOST_DEVICE void operator()(T& p, const T& g, T& m, T& v) const {
+    A mean = A(m), square = A(v);
+    average(A(p), A(g), mean, square);
+    m = T(mean);
+    v = T(square);
+    p = T(moved(A(p), A(m), A(std::sqrt(square))));
+  }
+
+  /// The same for n elements on the host: many square roots at a time.
+  void row(index_t n, T* __restrict p, const T* __restrict g, T* __restrict m,
+           T* __restrict v) const {
     constexpr index_t at_once = 1024;
     A roots[std::size_t(at_once)];
+    const AdamStep own = *this;  // in registers: no array overlaps it
     for (index_t begin = 0; begin < n; begin += at_once) {
       const index_t end = std::min(n, begin + at_once);
       for (index_t i = begin; i < end; ++i) {
-        const A slope = A(g[i]) + added * A(p[i]);
-        const A square = b2 * A(v[i]) + rest2 * slope * slope;
-        m[i] = T(b1 * A(m[i]) + rest1 * slope);
+        A mean = A(m[i]), square = A(v[i]);
+        own.average(A(p[i]), A(g[i]), mean, square);
+        m[i] = T(mean);
         v[i] = T(square);
         roots[i - begin] = square;
       }
       square_roots(roots, end - begin);
-      for (index_t i = begin; i < end; ++i)
-        p[i] = T(kept * A(p[i]) - rate * A(m[i]) / (roots[i - begin] * scale + eps));
+      for (index_t i = begin; i < end; ++i) p[i] = T(own.moved(A(p[i]), A(m[i]), roots[i - begin]));
     }
+  }
+
+ private:
+  /// Updates the averages of gradients and of their squares.
+  CLEAVE_HOST_DEVICE void average(A p, A g, A& mean, A& square) const {
+    const A slope = g + added * p;
+    mean = beta1 * mean + rest1 * slope;
+    square = beta2 * square + rest2 * slope * slope;
+  }
+  CLEAVE_HOST_DEVICE A moved(A p, A mean, A root) const {
+    return kept * p - rate * mean / (root * scale + epsilon);
+  }
+};
+
+/// @tparam Decoupled  weight decay scales the parameter instead of adding to its gradient
+template <bool Decoupled>
+struct AdamRule {
+  AdamOptions options;
+  index_t count;  ///< of steps, including this one
+
+  template <class T>
+  AdamStep<T> step() const {
+    using A = accumulator_t<T>;
+    const double first = 1 - std::pow(options.beta1, double(count));
+    const double second = std::sqrt(1 - std::pow(options.beta2, double(count)));
+    const double decay = options.weight_decay;
+    return {A(options.learning_rate / first),
+            A(1 / second),
+            A(options.beta1),
+            A(1 - options.beta1),
+            A(options.beta2),
+            A(1 - options.beta2),
+            A(options.epsilon),
+            Decoupled ? A(1 - options.learning_rate * decay) : A(1),
+            Decoupled ? A(0) : A(decay)};
   }
 };
 
@@ -81,7 +120,7 @@ struct Adam {
   /// @throws Error if the module has another number of trained parameters than the optimizer
   template <class M>
   void step(const M& m) {
-    const std::vector<Trained> list = trained_parameters(m);
+    const auto list = trained_parameters(m);
     const std::vector<View> mean = detail::views_of(exp_avg), square = detail::views_of(exp_avg_sq);
     detail::require_equal_counts("adam", list.size(), mean.size());
     for (std::size_t i = 0; i < list.size(); ++i) {

@@ -2,12 +2,16 @@
 // parameters, and loss scaling for 16-bit types.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <utility>
 #include <vector>
 
 #include <cleave/comm/functional.hpp>
+#include <cleave/core/config.hpp>
+#include <cleave/core/dtype.hpp>
+#include <cleave/kernels/host/update_elements.hpp>
 #include <cleave/nn/update.hpp>
 
 namespace cleave::nn {
@@ -20,22 +24,51 @@ inline double sum_over(double value, Communicator& group) {
   return functional::all_reduce(local, Sum{}, functional::Group(group)).wait().item();
 }
 
-/// The sum of f(gradient) over all parameters and ranks; replicas count once, on the first one. One
-/// small all-reduce per distinct mesh.
-///
-/// @param f  takes a Trained, returns the value for this rank's elements
-template <class F>
-double sum_over_gradients(const char* operation, const std::vector<Trained>& list, const F& f) {
+/// For each parameter the sum of f(element) over this rank's gradient; 0 if there is none, or if
+/// another rank counts the same elements. On a GPU the host waits once for all of them.
+/// @param counts  whether this rank counts a parameter
+template <class F, class Device, class Counts>
+std::vector<double> sums_of_gradients(const char* operation,
+                                      const std::vector<Trained<Device>>& list, const F& f,
+                                      const Counts& counts) {
+  std::vector<double> values(list.size(), 0.0);
+  if (list.empty() || cleave::detail::is_dry()) return values;
+  const Tensor<double, 1, Device> sums({index_t(list.size())});
+  sums.fill_(0);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const Trained<Device>& p = list[i];
+    if (!p.has_gradient || !counts(p) || p.gradient.size() == 0) continue;
+    with_real_type(operation, p.gradient.dtype, [&]<class Real>(Real*) {
+      over_dense_gradient<Real>(
+          Device{}, p.gradient, [&](index_t begin, index_t end, const Real* g) {
+            add_elements(kernels::On<Device>{}, operation, f, end - begin, g, sums.data() + i);
+          });
+    });
+  }
+  const Tensor<double, 1> all = sums.to(Host{});
+  std::copy_n(all.data(), list.size(), values.data());
+  return values;
+}
+
+/// The sum of f(element) over the gradients of all parameters and ranks; replicas count once, on
+/// the first one. One small all-reduce per distinct mesh.
+template <class F, class Device>
+double sum_over_gradients(const char* operation, const std::vector<Trained<Device>>& list,
+                          const F& f) {
+  const auto counts = [](const Trained<Device>& p) { return p.is_first_replica(); };
   std::vector<std::pair<const MeshState*, double>> sums;
-  for (const Trained& p : list) {
+  for (const Trained<Device>& p : list) {
     if (p.mesh != nullptr && !p.mesh->is_member())
       throw Error(operation,
                   "a parameter is on a mesh that does not contain this rank; pass the World "
                   "whose ranks hold the parameters");
+  }
+  const std::vector<double> values = sums_of_gradients(operation, list, f, counts);
+  for (std::size_t i = 0; i < list.size(); ++i) {
     std::size_t k = 0;
-    while (k < sums.size() && sums[k].first != p.mesh) ++k;
-    if (k == sums.size()) sums.emplace_back(p.mesh, 0.0);
-    if (p.has_gradient && p.is_first_replica()) sums[k].second += f(p);
+    while (k < sums.size() && sums[k].first != list[i].mesh) ++k;
+    if (k == sums.size()) sums.emplace_back(list[i].mesh, 0.0);
+    sums[k].second += values[i];
   }
   double total = 0;
   for (const auto& [mesh, sum] : sums)
@@ -44,57 +77,49 @@ double sum_over_gradients(const char* operation, const std::vector<Trained>& lis
 }
 /// The same for parameters on any ranks of a world: one all-reduce over the world. A Tensor counts
 /// on the world's first rank.
-template <class F>
-double sum_over_gradients(const char*, const std::vector<Trained>& list, const F& f,
-                          const World& world) {
+template <class F, class Device>
+double sum_over_gradients(const char* operation, const std::vector<Trained<Device>>& list,
+                          const F& f, const World& world) {
+  const auto counts = [&](const Trained<Device>& p) {
+    return p.mesh == nullptr ? world.rank() == 0 : p.is_first_replica();
+  };
   double sum = 0;
-  for (const Trained& p : list)
-    if (p.has_gradient && (p.mesh == nullptr ? world.rank() == 0 : p.is_first_replica()))
-      sum += f(p);
+  for (const double value : sums_of_gradients(operation, list, f, counts)) sum += value;
   return sum_over(sum, world.communicator());
 }
 
-template <class F>
-double over_elements(const char* operation, const Trained& p, const F& f) {
-  double sum = 0;
-  if (p.gradient.size() == 0) return sum;
-  with_real_type(operation, p.gradient.dtype, [&]<class Real>(Real*) {
-    over_dense_gradient<Real>(
-        p.gradient, [&](index_t begin, index_t end, const Real* g) { sum += f(end - begin, g); });
-  });
-  return sum;
-}
+template <class T>
+struct ScaleStep {
+  using A = accumulator_t<T>;
+  A by;
+
+  CLEAVE_HOST_DEVICE void operator()(T& g) const { g = T(A(g) * by); }
+};
 
 /// Multiplies the elements of a gradient in place.
-inline void scale_gradient(const char* operation, Trained& p, double by) {
+template <class Device>
+void scale_gradient(const char* operation, Trained<Device>& p, double by) {
   p.own_gradient();
   if (cleave::detail::is_dry()) return;
   with_real_type(operation, p.gradient.dtype, [&]<class Real>(Real*) {
-    using A = accumulator_t<Real>;
-    Real* const g = static_cast<Real*>(p.gradient.data);
-    const index_t n = p.gradient.size() * index_t(size_of(p.gradient.dtype) / sizeof(Real));
-    for (index_t i = 0; i < n; ++i) g[i] = Real(A(g[i]) * A(by));
+    update_elements(kernels::On<Device>{}, operation, ScaleStep<Real>{accumulator_t<Real>(by)},
+                    p.gradient.bytes() / index_t(sizeof(Real)),
+                    static_cast<Real*>(p.gradient.data));
   });
 }
 
-struct SumOfSquares {
+struct Square {
   template <class T>
-  double operator()(index_t n, const T* g) const {
-    double sum = 0;
-    for (index_t i = 0; i < n; ++i) {
-      const double x = double(accumulator_t<T>(g[i]));
-      sum += x * x;
-    }
-    return sum;
+  CLEAVE_HOST_DEVICE double operator()(const T& g) const {
+    const double x = double(accumulator_t<T>(g));
+    return x * x;
   }
 };
 
 struct NotFinite {
   template <class T>
-  double operator()(index_t n, const T* g) const {
-    double count = 0;
-    for (index_t i = 0; i < n; ++i) count += std::isfinite(double(accumulator_t<T>(g[i]))) ? 0 : 1;
-    return count;
+  CLEAVE_HOST_DEVICE double operator()(const T& g) const {
+    return std::isfinite(double(accumulator_t<T>(g))) ? 0 : 1;
   }
 };
 
@@ -103,7 +128,7 @@ template <class M>
 double clip_to(const M& m, double max_norm, double norm) {
   const double by = max_norm / (norm + 1e-6);
   if (by >= 1) return norm;
-  for (Trained& p : trained_parameters(m))
+  for (auto& p : trained_parameters(m))
     if (p.has_gradient) scale_gradient("clip_grad_norm_", p, by);
   return norm;
 }
@@ -117,11 +142,8 @@ double clip_to(const M& m, double max_norm, double norm) {
 /// @collective    the ranks of every mesh; the whole world if one is given
 template <class M, class... W>
 double grad_norm(const M& m, const W&... world) {
-  const auto squares = [](const Trained& p) {
-    return detail::over_elements("grad_norm", p, detail::SumOfSquares{});
-  };
-  const std::vector<Trained> list = trained_parameters(m);
-  return std::sqrt(detail::sum_over_gradients("grad_norm", list, squares, world...));
+  return std::sqrt(
+      detail::sum_over_gradients("grad_norm", trained_parameters(m), detail::Square{}, world...));
 }
 
 /// Multiplies all gradients by max_norm / norm if their norm is larger than max_norm.
@@ -156,13 +178,10 @@ struct GradScaler {
   /// @collective as `grad_norm`
   template <class M, class... W>
   void unscale_(const M& m, const W&... world) {
-    std::vector<Trained> list = trained_parameters(m);
-    for (Trained& p : list)
+    auto list = trained_parameters(m);
+    for (auto& p : list)
       if (p.has_gradient) detail::scale_gradient("unscale_", p, 1 / factor());
-    const auto count = [](const Trained& p) {
-      return detail::over_elements("unscale_", p, detail::NotFinite{});
-    };
-    is_finite = detail::sum_over_gradients("unscale_", list, count, world...) == 0;
+    is_finite = detail::sum_over_gradients("unscale_", list, detail::NotFinite{}, world...) == 0;
   }
 
   /// Runs the optimizer's step if all gradients are finite, then updates the scale.

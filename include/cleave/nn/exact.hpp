@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <type_traits>
 #include <vector>
 
 #include <cleave/comm/functional.hpp>
@@ -35,10 +36,10 @@ ExactLinear(W, B) -> ExactLinear<W, B>;
 namespace detail {
 
 /// Adds the squares of the elements of a gradient to exact sums.
-inline void add_squares(const Trained& p, kernels::ExactRows& sums) {
+inline void add_squares(const Trained<Host>& p, kernels::ExactRows& sums) {
   if (p.gradient.size() == 0) return;
   with_real_type("grad_norm", p.gradient.dtype, [&]<class Real>(Real*) {
-    over_dense_gradient<Real>(p.gradient, [&](index_t begin, index_t end, const Real* g) {
+    over_dense_gradient<Real>(Host{}, p.gradient, [&](index_t begin, index_t end, const Real* g) {
       constexpr index_t most = kernels::ExactRows::block;
       double wide[std::size_t(most)];
       for (index_t i = 0, n = end - begin; i < n; i += most) {
@@ -59,9 +60,11 @@ double grad_norm(const M& m) {
   using Words = Tensor<kernels::ExactWord, 1>;
   constexpr kernels::ExactTerms terms = kernels::ExactTerms::squares;
   const kernels::ExactFormat format = kernels::exact_format<double>(terms);
-  const std::vector<Trained> list = trained_parameters(m);
+  static_assert(std::is_same_v<trained_device_t<M>, Host>,
+                "cleave: the exact norm of gradients supports parameters on the host only");
+  const std::vector<Trained<Host>> list = trained_parameters(m);
   std::vector<const MeshState*> meshes;
-  for (const Trained& p : list) {
+  for (const Trained<Host>& p : list) {
     if (p.mesh != nullptr && !p.mesh->is_member())
       throw Error("grad_norm", "a parameter is on a mesh that does not contain this rank");
     if (std::find(meshes.begin(), meshes.end(), p.mesh) == meshes.end()) meshes.push_back(p.mesh);
@@ -71,7 +74,7 @@ double grad_norm(const M& m) {
   for (const MeshState* mesh : meshes) {
     const Words mine({index_t(format.words())});
     kernels::ExactRows sums(format, mine.data());
-    for (const Trained& p : list)
+    for (const Trained<Host>& p : list)
       if (p.mesh == mesh && p.has_gradient && p.is_first_replica()) detail::add_squares(p, sums);
     sums.finish();
     const Words all =

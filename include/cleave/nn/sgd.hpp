@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <vector>
 
+#include <cleave/core/config.hpp>
+#include <cleave/core/dtype.hpp>
 #include <cleave/nn/update.hpp>
 
 namespace cleave::nn {
@@ -15,14 +17,23 @@ struct SgdOptions {
 
 namespace detail {
 
+template <class T>
+struct SgdStep {
+  using A = accumulator_t<T>;
+  A rate, decay;
+
+  CLEAVE_HOST_DEVICE void operator()(T& p, const T& g) const {
+    p = T(A(p) - rate * (A(g) + decay * A(p)));
+  }
+};
+
 struct SgdRule {
-  double rate, decay;
+  SgdOptions options;
 
   template <class T>
-  void operator()(index_t n, T* __restrict p, const T* __restrict g) const {
+  SgdStep<T> step() const {
     using A = accumulator_t<T>;
-    const A lr = A(rate), wd = A(decay);
-    for (index_t i = 0; i < n; ++i) p[i] = T(A(p[i]) - lr * (A(g[i]) + wd * A(p[i])));
+    return {A(options.learning_rate), A(options.weight_decay)};
   }
 };
 
@@ -37,9 +48,8 @@ struct Sgd {
   /// @collective none
   template <class M>
   void step(const M& m) {
-    for (const Trained& p : trained_parameters(m))
-      if (p.has_gradient)
-        detail::update("sgd", p, detail::SgdRule{options.learning_rate, options.weight_decay});
+    for (const auto& p : trained_parameters(m))
+      if (p.has_gradient) detail::update("sgd", p, detail::SgdRule{options});
   }
 };
 inline Sgd sgd(const SgdOptions& options) { return {options}; }
@@ -54,24 +64,32 @@ struct MomentumOptions {
 
 namespace detail {
 
+template <class T>
+struct MomentumStep {
+  using A = accumulator_t<T>;
+  A rate, decay;
+  A keep, take;  ///< of the velocity: its factor, that of the gradient
+  A ahead, own;  ///< of the update: the factor of the velocity, that of the gradient
+
+  CLEAVE_HOST_DEVICE void operator()(T& p, const T& g, T& v) const {
+    const A slope = A(g) + decay * A(p);
+    const A velocity = keep * A(v) + take * slope;
+    v = T(velocity);
+    p = T(A(p) - rate * (own * slope + ahead * velocity));
+  }
+};
+
 struct MomentumRule {
   MomentumOptions options;
   bool is_first;
 
   template <class T>
-  void operator()(index_t n, T* __restrict p, const T* __restrict g, T* __restrict v) const {
+  MomentumStep<T> step() const {
     using A = accumulator_t<T>;
-    const A lr = A(options.learning_rate), wd = A(options.weight_decay);
-    const A keep = is_first ? A(0) : A(options.momentum);
-    const A take = is_first ? A(1) : A(1 - options.dampening);
-    const A ahead = options.nesterov ? A(options.momentum) : A(1);
-    const A own = options.nesterov ? A(1) : A(0);
-    for (index_t i = 0; i < n; ++i) {
-      const A slope = A(g[i]) + wd * A(p[i]);
-      const A velocity = keep * A(v[i]) + take * slope;
-      v[i] = T(velocity);
-      p[i] = T(A(p[i]) - lr * (own * slope + ahead * velocity));
-    }
+    const double keep = is_first ? 0 : options.momentum;
+    const double take = is_first ? 1 : 1 - options.dampening;
+    const double ahead = options.nesterov ? options.momentum : 1, own = options.nesterov ? 1 : 0;
+    return {A(options.learning_rate), A(options.weight_decay), A(keep), A(take), A(ahead), A(own)};
   }
 };
 
@@ -90,7 +108,7 @@ struct MomentumSgd {
   /// @throws Error if the module has another number of trained parameters than the optimizer
   template <class M>
   void step(const M& m) {
-    const std::vector<Trained> list = trained_parameters(m);
+    const auto list = trained_parameters(m);
     const std::vector<View> velocity = detail::views_of(momentum_buffer);
     detail::require_equal_counts("momentum_sgd", list.size(), velocity.size());
     for (std::size_t i = 0; i < list.size(); ++i) {

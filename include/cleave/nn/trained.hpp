@@ -4,11 +4,14 @@
 
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
 #include <cleave/grad/backward.hpp>
+#include <cleave/nn/fields.hpp>
 #include <cleave/nn/map.hpp>
+#include <cleave/nn/part.hpp>
 #include <cleave/nn/visit.hpp>
 #include <cleave/placement/placement.hpp>
 #include <cleave/tensor/view.hpp>
@@ -16,6 +19,8 @@
 namespace cleave::nn {
 
 /// A tracked parameter: this rank's elements and those of its gradient, under equal placements.
+/// @tparam Device  where they are
+template <class Device>
 struct Trained {
   View value;
   View gradient;  ///< if one has arrived
@@ -27,9 +32,9 @@ struct Trained {
   const std::shared_ptr<void>* storage;  ///< of the value
 
   /// Records an in-place change of the elements.
-  void note_change() const {
+  void record_change() const {
     ++leaf->version;
-    cleave::note_change(Host{}, *storage);
+    note_change(Device{}, *storage);
   }
 
   /// Makes the leaf's gradient contiguous and unshared, so that it can be changed in place.
@@ -68,20 +73,18 @@ View own_gradient_of(tape::RecordBase* record) {
 }
 
 template <class X>
-Trained trained(const Tracked<X>& x) {
-  static_assert(std::is_same_v<typename X::device_type, Host>,
-                "cleave: optimizers support parameters on the host only");
+auto trained(const Tracked<X>& x) {
   static_assert(std::is_same_v<gradient_t<X>, X>,
                 "cleave: a trained parameter must not be Partial, and must be tracked once");
   tape::Leaf<X>& leaf = tape::leaf_of(x, "optimizer");
-  Trained result{local_of(x.value()).view(),
-                 {},
-                 leaf.gradient.has_value(),
-                 nullptr,
-                 nullptr,
-                 &leaf,
-                 &own_gradient_of<X>,
-                 &local_of(x.value()).storage()};
+  Trained<typename X::device_type> result{local_of(x.value()).view(),
+                                          {},
+                                          leaf.gradient.has_value(),
+                                          nullptr,
+                                          nullptr,
+                                          &leaf,
+                                          &own_gradient_of<X>,
+                                          &local_of(x.value()).storage()};
   if (leaf.gradient) result.gradient = local_of(*leaf.gradient).view();
   if constexpr (is_dtensor<X>) {
     result.layout = &X::layout;
@@ -90,12 +93,58 @@ Trained trained(const Tracked<X>& x) {
   return result;
 }
 
+struct SeveralDevices {};
+
+/// The device of two groups of parameters, each on a device, on several, or empty (None).
+template <class A, class B>
+constexpr auto common_device(A a, B b) {
+  if constexpr (std::is_same_v<A, None>) return b;
+  else if constexpr (std::is_same_v<B, None> || std::is_same_v<A, B>) return a;
+  else return SeveralDevices{};
+}
+
+template <class M>
+constexpr auto device_of_trained();
+
+constexpr None device_of_parts(Types<>) { return {}; }
+template <class X, class... Rest>
+constexpr auto device_of_parts(Types<X, Rest...>) {
+  return common_device(device_of_trained<X>(), device_of_parts(Types<Rest...>{}));
+}
+template <class... X>
+constexpr auto device_of_parts(const std::tuple<X...>*) {
+  return device_of_parts(Types<X...>{});
+}
+
+template <class M>
+constexpr auto device_of_trained() {
+  if constexpr (tape::is_tracked<M>) return typename M::device_type{};
+  else if constexpr (Param<M>) return None{};
+  else if constexpr (Wrapper<M>) return device_of_trained<plain_t<M>>();
+  else if constexpr (is_vector<M>) return device_of_trained<typename M::value_type>();
+  else if constexpr (is_tuple<M>) return device_of_parts(static_cast<const M*>(nullptr));
+  else if constexpr (Struct<M>) return device_of_parts(fields_t<M>{});
+  else return None{};
+}
+
+template <class M>
+struct TrainedDevice {
+  using Found = decltype(device_of_trained<M>());
+  static_assert(!std::is_same_v<Found, SeveralDevices>,
+                "cleave: the trained parameters of a module must be on one device");
+  using type = std::conditional_t<std::is_same_v<Found, None>, Host, Found>;
+};
+
 }  // namespace detail
+
+/// The device of a module's tracked parameters; the host if there are none.
+template <class M>
+using trained_device_t = typename detail::TrainedDevice<M>::type;
 
 /// The tracked parameters of a module, in order.
 template <class M>
-std::vector<Trained> trained_parameters(const M& m) {
-  std::vector<Trained> list;
+std::vector<Trained<trained_device_t<M>>> trained_parameters(const M& m) {
+  std::vector<Trained<trained_device_t<M>>> list;
   parameters(m, [&](const auto& x) {
     if constexpr (tape::is_tracked<std::remove_cvref_t<decltype(x)>>)
       list.push_back(detail::trained(x));

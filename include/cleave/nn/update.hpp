@@ -1,14 +1,20 @@
 // One pass of an optimizer over the elements of a parameter, its gradient and its optimizer state,
-// without temporary arrays: only a non-contiguous gradient is copied, a few rows at a time.
+// without temporary arrays: only a non-contiguous gradient is copied, on the host a few rows at a
+// time.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/error.hpp>
+#include <cleave/kernels/host/update_elements.hpp>
+#include <cleave/kernels/strided.hpp>
 #include <cleave/nn/trained.hpp>
+#include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
 namespace cleave::nn::detail {
@@ -31,7 +37,7 @@ void with_real_type(const char* operation, DType type, const F& f) {
 
 /// Calls f(begin, end, elements) for consecutive ranges of the gradient, counted in reals.
 template <class Real, class F>
-void over_dense_gradient(const View& gradient, const F& f) {
+void over_dense_gradient(Host, const View& gradient, const F& f) {
   if (cleave::detail::is_dry()) return;
   const index_t size = gradient.size();
   const index_t reals = index_t(size_of(gradient.dtype) / sizeof(Real));
@@ -52,24 +58,38 @@ void over_dense_gradient(const View& gradient, const F& f) {
   }
 }
 
-/// Applies rule(n, parameter, gradient, states..) to all elements of this rank, and records the
-/// change of the parameter.
+/// The same on a GPU, as one range: kernels run one after the other.
+template <class Real, class Device, class F>
+void over_dense_gradient(Device, const View& gradient, const F& f) {
+  const index_t reals = gradient.bytes() / index_t(sizeof(Real));
+  if (gradient.contiguous()) return f(index_t(0), reals, static_cast<const Real*>(gradient.data));
+  const std::shared_ptr<void> dense = allocate_bytes(Device{}, std::size_t(gradient.bytes()));
+  strided_copy(Device{}, gradient, View::dense(dense.get(), gradient.dtype, gradient.extents));
+  f(index_t(0), reals, static_cast<const Real*>(dense.get()));
+}
+
+/// Applies an optimizer's rule to all elements of this rank, and records the change of the
+/// parameter.
 ///
-/// @param rule  takes pointers to n consecutive reals each
-template <class Rule, class... State>
-void update(const char* operation, const Trained& parameter, const Rule& rule,
+/// @param rule   `rule.step<Real>()` returns a functor that takes references to an element of the
+///               parameter, to that of its gradient (const), and to those of the states
+/// @param state  of the extents of the parameter, contiguous
+template <class Device, class Rule, class... State>
+void update(const char* operation, const Trained<Device>& parameter, const Rule& rule,
             const State&... state) {
   if (!parameter.value.contiguous())
     throw Error(operation, "a parameter is strided; trained parameters must be contiguous",
                 {.shapes = to_string(parameter.value.extents)});
-  parameter.note_change();
+  parameter.record_change();
   if (parameter.value.size() == 0) return;
   with_real_type(operation, parameter.value.dtype, [&]<class Real>(Real*) {
-    over_dense_gradient<Real>(parameter.gradient,
-                              [&](index_t begin, index_t end, const Real* gradient) {
-                                rule(end - begin, static_cast<Real*>(parameter.value.data) + begin,
-                                     gradient, (static_cast<Real*>(state.data) + begin)...);
-                              });
+    const auto step = rule.template step<Real>();
+    over_dense_gradient<Real>(
+        Device{}, parameter.gradient, [&](index_t begin, index_t end, const Real* gradient) {
+          update_elements(kernels::On<Device>{}, operation, step, end - begin,
+                          static_cast<Real*>(parameter.value.data) + begin, gradient,
+                          (static_cast<Real*>(state.data) + begin)...);
+        });
   });
 }
 

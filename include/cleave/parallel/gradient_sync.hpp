@@ -197,7 +197,7 @@ class GradientSync final : public tape::GradientReceiver {
     nn::detail::with_real_type("replicate", sum.dtype, [&]<class Real>(Real*) {
       using A = accumulator_t<Real>;
       auto* const to = static_cast<Real*>(sum.data);
-      nn::detail::over_dense_gradient<Real>(gradient,
+      nn::detail::over_dense_gradient<Real>(Host{}, gradient,
                                             [&](index_t begin, index_t end, const Real* g) {
                                               for (index_t i = begin; i < end; ++i)
                                                 to[i] = Real(A(to[i]) + A(g[i - begin]));

@@ -12,3 +12,4 @@
 #include "test_reduce_dims.cpp"
 #include "test_reduce_views.cpp"
 #include "test_strided_copy.cpp"
+#include "test_update_elements.cpp"

@@ -48,3 +48,16 @@ TEST_CASE("planes of bytes are transposed word by word, wherever rows begin") {
   CHECK(threads_of([&] { transposed.copy_(part.transpose(0, 1)); }) <= n * n / 4 / 6);
   CHECK(transposed.to(Host{})(n - 1, n - 1) == 3);
 }
+
+TEST_CASE("a step of an optimizer is one launch per parameter; a thread updates four floats") {
+  struct Halve {
+    void operator()(float& p, const float& g, float& m) const { m = g, p -= m / 2; }
+  };
+  const Tensor<float, 1, Cuda> p({4096}), g({4096}), m({4096});
+  for (const auto& x : {p, g, m}) x.fill_(2);
+  CHECK(threads_of([&] {
+          kernels::update_elements(kernels::On<Cuda>{}, "test", Halve{}, 4096, p.data(),
+                                   static_cast<const float*>(g.data()), m.data());
+        }) == 1024);
+  CHECK(p.to(Host{})(4095) == 1);
+}
