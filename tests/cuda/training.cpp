@@ -1,10 +1,13 @@
-// A network that trains on GPUs: losses and gradients compared with plain loops.
-#include <array>
+// Networks that train on GPUs: losses, gradients and weights compared with plain loops.
+#include <cmath>
+#include <cstddef>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include <cleave/nn.hpp>
 #include <cleave/ops/in_place.hpp>
+#include <cleave/parallel.hpp>
 
 #include "../grad/network.hpp"
 #include "device.hpp"
@@ -77,5 +80,61 @@ TEST_CASE("a network trains on devices: losses, weights and gradients as by loop
       step_by_loops(e, rate);
     }
     check_close(w1.value().full_tensor().to(Host{}), values_of(e.w1), 1e-7);
+  });
+}
+
+TEST_CASE("a parallel module trains on devices: clipped gradients, AdamW") {
+  on_ranks({1, 2, 4}, [](World& world) {
+    constexpr double rate = 0.05, decay = 0.1, most = 0.2;
+    const int half = world.size() % 2 == 0 ? 2 : 1;
+    const auto mesh = init_device_mesh<dp, tp>(world, {world.size() / half, half}, TestDevice{});
+    Example e;
+    const auto up = nn::Linear{transpose(e.w1).clone(), e.b1.clone()};
+    const auto down = nn::Linear{transpose(e.w2).clone(), nn::None{}};
+    const auto on_device = nn::map_parameters(nn::Mlp{up, nn::Relu{}, down},
+                                              [](const auto& x) { return x.to(TestDevice{}); });
+    const auto m =
+        requires_grad(parallelize_module(on_device, mesh, tp{}, on("up"_path, ColwiseParallel{}),
+                                         on("down"_path, RowwiseParallel{})));
+    const auto x = distribute_tensor(e.x.to(TestDevice{}), mesh, Shard<0>{}, Replicate{});
+    const auto classes =
+        distribute_tensor(e.classes.to(TestDevice{}), mesh, Shard<0>{}, Replicate{});
+    auto optimizer = nn::adamw(m, {.learning_rate = rate, .weight_decay = decay});
+    std::vector<double> mean, square;  // of all elements: w1, b1, w2
+    for (int step = 1; step <= 3; ++step) {
+      const auto loss = cross_entropy(m(x), classes);
+      CHECK(loss.value().item() == doctest::Approx(e.loss()).epsilon(1e-7));
+      zero_grad(m);
+      backward(loss);
+      const double norm = nn::clip_grad_norm_(m, most);
+      optimizer.step(m);
+
+      std::vector<double*> elements;
+      std::vector<double> slopes;
+      const auto add = [&](double* w, index_t count) {
+        for (index_t i = 0; i < count; ++i) elements.push_back(w + i);
+        for (const double slope : e.slopes(w, count)) slopes.push_back(slope);
+      };
+      add(e.w1.data(), e.w1.size());
+      add(e.b1.data(), e.b1.size());
+      add(e.w2.data(), e.w2.size());
+      double squares = 0;
+      for (const double slope : slopes) squares += slope * slope;
+      CHECK(norm == doctest::Approx(std::sqrt(squares)).epsilon(1e-6));
+      mean.resize(slopes.size());
+      square.resize(slopes.size());
+      for (std::size_t i = 0; i < slopes.size(); ++i) {
+        const double g = slopes[i] * std::fmin(1, most / std::sqrt(squares));
+        mean[i] = 0.9 * mean[i] + 0.1 * g;
+        square[i] = 0.999 * square[i] + 0.001 * g * g;
+        const double corrected = square[i] / (1 - std::pow(0.999, step));
+        *elements[i] -= rate * decay * *elements[i];
+        *elements[i] -= rate * mean[i] / (1 - std::pow(0.9, step)) / (std::sqrt(corrected) + 1e-8);
+      }
+    }
+    const auto whole_of = [](const auto& w) { return w.value().full_tensor().to(Host{}); };
+    check_close(transpose(whole_of(m.up.weight)).clone(), values_of(e.w1), 1e-6);
+    check_close(whole_of(m.up.bias), values_of(e.b1), 1e-6);
+    check_close(transpose(whole_of(m.down.weight)).clone(), values_of(e.w2), 1e-6);
   });
 }
