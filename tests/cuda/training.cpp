@@ -11,6 +11,7 @@
 
 #include "../grad/network.hpp"
 #include "device.hpp"
+#include "errors.hpp"
 #include "ranks.hpp"
 
 using namespace cleave;
@@ -136,5 +137,59 @@ TEST_CASE("a parallel module trains on devices: clipped gradients, AdamW") {
     check_close(transpose(whole_of(m.up.weight)).clone(), values_of(e.w1), 1e-6);
     check_close(whole_of(m.up.bias), values_of(e.b1), 1e-6);
     check_close(transpose(whole_of(m.down.weight)).clone(), values_of(e.w2), 1e-6);
+  });
+}
+
+TEST_CASE("a replicated module trains on devices: gradients in buckets, whatever reduces them") {
+  on_ranks({1, 2, 4}, [](World& world) {
+    constexpr double rate = 0.5;
+    const int half_of = world.size() > 2 ? 2 : 1;
+    const auto mesh =
+        init_device_mesh<dp, tp>(world, {world.size() / half_of, half_of}, TestDevice{});
+    Example e;
+    const auto up = nn::Linear{transpose(e.w1).clone(), e.b1.clone()};
+    const auto down = nn::Linear{transpose(e.w2).clone(), nn::None{}};
+    const auto on_device = nn::map_parameters(nn::Mlp{up, nn::Relu{}, down},
+                                              [](const auto& x) { return x.to(TestDevice{}); });
+    const auto split = parallelize_module(on_device, mesh, tp{}, on("up"_path, ColwiseParallel{}),
+                                          on("down"_path, RowwiseParallel{}));
+    const ReplicateOptions options{.bucket_bytes = {.first = 16, .others = 200}};
+    const auto m = requires_grad(replicate(split, mesh, dp{}, options));
+    CHECK(m.bucket_count() > 1);
+    const auto x = distribute_tensor(e.x.to(TestDevice{}), mesh, Shard<0>{}, Replicate{});
+    const auto classes =
+        distribute_tensor(e.classes.to(TestDevice{}), mesh, Shard<0>{}, Replicate{});
+    const auto back = [&] { backward(cross_entropy(m(x), classes)); };
+    const auto check_gradients = [&](double times, double tolerance) {
+      const auto check = [&](const Tensor<double, 2>& found, Tensor<double, 2>& w) {
+        auto expected = e.slopes(w.data(), w.size());
+        for (double& slope : expected) slope *= times;
+        check_close(transpose(found).clone(), expected, tolerance);
+      };
+      check(grad(m.up.weight).full_tensor().to(Host{}), e.w1);
+      check(grad(m.down.weight).full_tensor().to(Host{}), e.w2);
+    };
+    auto optimizer = nn::sgd({.learning_rate = rate});
+    for (int step = 0; step < 3; ++step) {  // the buckets change after the first
+      back();
+      check_gradients(1, 1e-7);
+      optimizer.step(m);
+      zero_grad(m);
+      step_by_loops(e, rate);
+    }
+    m.set_requires_gradient_sync(false);
+    back();
+    CHECK(!has_grad(m.up.weight));
+    m.set_requires_gradient_sync(true);
+    back();
+    check_gradients(2, 1e-7);
+    zero_grad(m);
+    m.register_comm_hook(Fp16Compress{});
+    back();
+    check_gradients(1, 2e-4);
+    if (mesh.extent(dp{}) == 1) return;
+    zero_grad(m);
+    m.register_comm_hook(TopK(0.5));
+    CHECK(contains(error_of(back), "TopK: this communication hook supports gradients on the host"));
   });
 }

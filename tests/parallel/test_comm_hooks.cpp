@@ -49,7 +49,7 @@ struct Sent {
     const Tensor<T, 1> elements({size});
     for (index_t i = 0; i < size; ++i)
       elements(i) = T(accumulator_t<T>(addend(group.rank(), number, i)));
-    hook({0, elements.view(), parts, &group, "world"});
+    hook(GradientBucket(Host{}, 0, elements.view(), parts, group, "world", 0));
     std::vector<double> result;
     for (index_t i = 0; i < size; ++i) result.push_back(double(elements(i)));
     return result;

@@ -366,10 +366,11 @@ TEST_CASE("a failure in backward leaves nothing in the buckets; moved modules go
     backward(model(x, false));
     CHECK(told == 1);
     CHECK(whole(grad(model.b.bias))(0) == 4);
-    CHECK(contains(error_of([&] {
-                     parallel::GradientSync(mesh.state(), 1, {}, false).add("b.bias", model.b.bias);
-                   }),
-                   "replicate: another wrapper already reduces the gradient of b.bias"));
+    CHECK(contains(
+        error_of([&] {
+          parallel::GradientSync<Host>(mesh.state(), 1, {}, false).add("b.bias", model.b.bias);
+        }),
+        "replicate: another wrapper already reduces the gradient of b.bias"));
   });
 }
 

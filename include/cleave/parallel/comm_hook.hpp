@@ -2,20 +2,39 @@
 // 16 bits, or a function of the user.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/communicator.hpp>
+#include <cleave/core/config.hpp>
 #include <cleave/core/dtype.hpp>
+#include <cleave/core/error.hpp>
 #include <cleave/nn/update.hpp>
-#include <cleave/tensor/tensor.hpp>
+#include <cleave/tensor/storage.hpp>
+#include <cleave/tensor/view.hpp>
 
 namespace cleave {
+
+namespace parallel {
+
+/// Converts an array to another real type. @see update_elements
+template <class From>
+struct ConvertStep {
+  template <class To>
+  CLEAVE_HOST_DEVICE void operator()(To& to, const From& from) const {
+    to = To(accumulator_t<To>(accumulator_t<From>(from)));
+  }
+};
+
+}  // namespace parallel
 
 /// The gradient of one parameter in a bucket.
 struct BucketPart {
@@ -25,14 +44,35 @@ struct BucketPart {
   index_t begin = 0;        ///< the first element in the bucket
 };
 
-/// A gradient bucket: on input this rank's gradients, on output those that the optimizer gets.
+/// A gradient bucket: on input this rank's gradients, on output those that the optimizer gets. They
+/// are in memory of the module's device; on a GPU a hook enqueues work on the current stream.
 struct GradientBucket {
-  int number = 0;   ///< buckets are rebuilt once, after the first step
-  View gradient{};  ///< [n], contiguous
-  std::span<const BucketPart> parts{};
-  Communicator* group = nullptr;  ///< the ranks to reduce over; used by this hook only
-  const char* axes = "";          ///< the mesh axes of the group
-  int module_number = 0;          ///< distinguishes the buckets of several modules
+  template <class Device>
+  GradientBucket(Device, int bucket, const View& elements, std::span<const BucketPart> parts_of,
+                 Communicator& ranks, const char* mesh_axes, int of_module)
+      : number(bucket),
+        gradient(elements),
+        parts(parts_of),
+        group(&ranks),
+        axes(mesh_axes),
+        module_number(of_module),
+        is_on_host(std::is_same_v<Device, Host>),
+        allocate_(&allocate_on<Device>),
+        convert_(&convert_on<Device>) {}
+
+  int number;     ///< buckets are rebuilt once, after the first step
+  View gradient;  ///< [n], contiguous
+  std::span<const BucketPart> parts;
+  Communicator* group;  ///< the ranks to reduce over; used by this hook only
+  const char* axes;     ///< the mesh axes of the group
+  int module_number;    ///< distinguishes the buckets of several modules
+  bool is_on_host;
+
+  /// @throws Error if the gradients are on a GPU
+  void require_host(const char* hook) const {
+    if (!is_on_host)
+      throw Error(hook, "this communication hook supports gradients on the host only");
+  }
 
   /// The elements of a part.
   View part(const BucketPart& p) const {
@@ -40,6 +80,20 @@ struct GradientBucket {
     return View::dense(base + p.begin * index_t(size_of(gradient.dtype)), gradient.dtype,
                        p.extents);
   }
+
+  /// The gradients rounded to another real type, of which a complex number has two, in new memory.
+  std::pair<View, std::shared_ptr<void>> rounded_to(DType type) const {
+    index_t reals = 0;
+    nn::detail::with_real_type("replicate", gradient.dtype, [&]<class Real>(Real*) {
+      reals = gradient.bytes() / index_t(sizeof(Real));
+    });
+    std::shared_ptr<void> memory = allocate_(std::size_t(reals) * size_of(type));
+    const View copy = View::dense(memory.get(), type, Shape(std::array<index_t, 1>{reals}));
+    convert_(copy, gradient);
+    return {copy, std::move(memory)};
+  }
+  /// Replaces the gradients by such numbers.
+  void replace(const View& numbers) const { convert_(gradient, numbers); }
 
   /// Sums x over the ranks, in place.
   /// @collective every rank of the group
@@ -68,6 +122,27 @@ struct GradientBucket {
   }
 
  private:
+  template <class Device>
+  static std::shared_ptr<void> allocate_on(std::size_t bytes) {
+    return allocate_bytes(Device{}, bytes);
+  }
+
+  /// @pre both are contiguous, with equally many reals
+  template <class Device>
+  static void convert_on(const View& to, const View& from) {
+    if (cleave::detail::is_dry()) return;
+    nn::detail::with_real_type("replicate", to.dtype, [&]<class To>(To*) {
+      nn::detail::with_real_type("replicate", from.dtype, [&]<class From>(From*) {
+        update_elements(kernels::On<Device>{}, "replicate", parallel::ConvertStep<From>{},
+                        to.bytes() / index_t(sizeof(To)), static_cast<To*>(to.data),
+                        static_cast<const From*>(from.data));
+      });
+    });
+  }
+
+  std::shared_ptr<void> (*allocate_)(std::size_t);
+  void (*convert_)(const View&, const View&);
+
   Collective collective(CollectiveKind kind) const {
     Collective call;
     call.kind = kind;
@@ -99,18 +174,10 @@ struct CompressedAllReduce {
                 "cleave: gradients are compressed to half or bfloat16");
 
   void operator()(const GradientBucket& bucket) const {
-    const View& g = bucket.gradient;
-    nn::detail::with_real_type("replicate", g.dtype, [&]<class Real>(Real*) {
-      if constexpr (sizeof(Real) == sizeof(T)) {
-        bucket.all_reduce(g);
-      } else {
-        auto* const elements = static_cast<Real*>(g.data);
-        const Tensor<T, 1> sent({g.bytes() / index_t(sizeof(Real))});
-        for (index_t i = 0; i < sent.size(); ++i) sent.data()[i] = T(float(elements[i]));
-        bucket.all_reduce(sent.view());
-        for (index_t i = 0; i < sent.size(); ++i) elements[i] = Real(float(sent.data()[i]));
-      }
-    });
+    if (size_of(bucket.gradient.dtype) == sizeof(T)) return bucket.all_reduce(bucket.gradient);
+    const auto [sent, memory] = bucket.rounded_to(dtype_of<T>());
+    bucket.all_reduce(sent);
+    bucket.replace(sent);
   }
 };
 using Bf16Compress = CompressedAllReduce<bfloat16>;

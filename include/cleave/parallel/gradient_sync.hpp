@@ -9,7 +9,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -18,15 +17,29 @@
 #include <vector>
 
 #include <cleave/comm/async.hpp>
+#include <cleave/core/config.hpp>
+#include <cleave/core/dtype.hpp>
 #include <cleave/grad/backward.hpp>
 #include <cleave/mesh/mesh_state.hpp>
 #include <cleave/nn/update.hpp>
 #include <cleave/parallel/buckets.hpp>
 #include <cleave/parallel/comm_hook.hpp>
 #include <cleave/parallel/module_number.hpp>
+#include <cleave/tensor/storage.hpp>
+#include <cleave/tensor/strided_copy.hpp>
 
 namespace cleave::parallel {
 
+/// Adds one array to another. @see update_elements
+template <class T>
+struct AddStep {
+  CLEAVE_HOST_DEVICE void operator()(T& sum, const T& x) const {
+    sum = T(accumulator_t<T>(sum) + accumulator_t<T>(x));
+  }
+};
+
+/// @tparam Device  of the parameters
+template <class Device>
 class GradientSync final : public tape::GradientReceiver {
  public:
   /// @param axes  of the mesh, over which gradients are reduced
@@ -179,15 +192,16 @@ class GradientSync final : public tape::GradientReceiver {
   void put(Member& m, const View* gradient) {
     Bucket& bucket = buckets_[m.bucket];
     if (bucket.elements == nullptr)
-      bucket.elements = allocate_bytes(Host{}, std::size_t(bucket.size) * size_of(bucket.dtype));
+      bucket.elements = allocate_bytes(Device{}, std::size_t(bucket.size) * size_of(bucket.dtype));
     const View place = place_of(m);
     if (m.entry.bytes > 0) {
       if (m.is_filled) {
         if (gradient != nullptr) add_to(place, *gradient);
       } else if (gradient != nullptr) {
-        strided_copy(*gradient, place);
-      } else if (!cleave::detail::is_dry()) {
-        std::memset(place.data, 0, std::size_t(m.entry.bytes));
+        strided_copy(Device{}, *gradient, place);
+      } else {
+        const Shape bytes(std::array<index_t, 1>{m.entry.bytes});
+        strided_fill(Device{}, View::dense(place.data, DType::uint8, bytes), std::uint8_t(0));
       }
     }
     m.is_filled = true;
@@ -195,13 +209,12 @@ class GradientSync final : public tape::GradientReceiver {
 
   static void add_to(const View& sum, const View& gradient) {
     nn::detail::with_real_type("replicate", sum.dtype, [&]<class Real>(Real*) {
-      using A = accumulator_t<Real>;
       auto* const to = static_cast<Real*>(sum.data);
-      nn::detail::over_dense_gradient<Real>(Host{}, gradient,
-                                            [&](index_t begin, index_t end, const Real* g) {
-                                              for (index_t i = begin; i < end; ++i)
-                                                to[i] = Real(A(to[i]) + A(g[i - begin]));
-                                            });
+      nn::detail::over_dense_gradient<Real>(
+          Device{}, gradient, [&](index_t begin, index_t end, const Real* g) {
+            update_elements(kernels::On<Device>{}, "replicate", AddStep<Real>{}, end - begin,
+                            to + begin, g);
+          });
     });
   }
 
@@ -251,9 +264,9 @@ class GradientSync final : public tape::GradientReceiver {
     if (group_->size() == 1 || bucket.size == 0) return;
     const View flat = View::dense(bucket.elements.get(), bucket.dtype,
                                   Shape(std::array<index_t, 1>{bucket.size}));
-    const GradientBucket sent{
-        int(number), flat, bucket.parts, group_->duplicate().get(), label_.c_str(), module_number_};
-    bucket.work.emplace(start_async(Host{}, *group_, [this, sent] {
+    const GradientBucket sent(Device{}, int(number), flat, bucket.parts, *group_->duplicate(),
+                              label_.c_str(), module_number_);
+    bucket.work.emplace(start_async(Device{}, *group_, [this, sent] {
       hook_(sent);
       return Finished{};
     }));
@@ -304,7 +317,8 @@ class GradientSync final : public tape::GradientReceiver {
   /// Finds the parameters that are used on some rank; the other ones get no gradient.
   void find_used_anywhere(const Tensor<std::uint8_t, 1>& used) const {
     if (group_->size() == 1) return;
-    const auto work = start_async(Host{}, *group_, [this, used] {
+    Communicator& group = group_->host();
+    const auto work = start_async(Host{}, group, [this, used, &group] {
       Collective call;
       call.kind = CollectiveKind::all_reduce;
       call.op = ReduceOp::max;
@@ -312,7 +326,7 @@ class GradientSync final : public tape::GradientReceiver {
       call.destination = used.view();
       call.operation = "replicate";
       call.axes = label_.c_str();
-      group_->duplicate()->run(call);
+      group.duplicate()->run(call);
       return Finished{};
     });
     static_cast<void>(work.wait());
@@ -336,7 +350,7 @@ class GradientSync final : public tape::GradientReceiver {
       call.global_count = n;
       call.operation = "replicate";
       call.axes = label_.c_str();
-      group_->run(call);
+      group_->host().run(call);
     }
     arrange(std::vector<int>(order.data(), order.data() + n));
     knows_order_ = true;

@@ -40,6 +40,7 @@ class PowerSgd {
   }
 
   void operator()(const GradientBucket& bucket) {
+    bucket.require_host("PowerSgd");
     if (bucket.number == 0) ++steps_;
     if (steps_ <= options_.plain_steps) return bucket.all_reduce(bucket.gradient);
     nn::detail::with_real_type("replicate", bucket.gradient.dtype,

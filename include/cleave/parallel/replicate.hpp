@@ -120,7 +120,7 @@ void broadcast_tensors(const M& m, const Mesh& mesh, const std::vector<std::stri
     call.global_count = x.local().size();
     call.operation = "replicate";
     call.axes = mesh.state().label(axes).c_str();
-    note_change(Host{}, x.local().storage());
+    note_change(typename Mesh::device_type{}, x.local().storage());
   };
   nn::named_tensors(m, [&](const std::string& path, const auto& x) {
     using X = std::remove_cvref_t<decltype(x)>;
@@ -209,16 +209,17 @@ class Replicated : public M {
   }
 
  private:
+  using Sync = GradientSync<typename Mesh::device_type>;
+
   template <class, class, class>
   friend class Replicated;
 
-  Replicated(M m, const Mesh& mesh, const ReplicateOptions& options,
-             std::unique_ptr<GradientSync> sync)
+  Replicated(M m, const Mesh& mesh, const ReplicateOptions& options, std::unique_ptr<Sync> sync)
       : M(std::move(m)), mesh_(mesh), options_(options), sync_(std::move(sync)) {}
 
   void take_gradients() {
-    sync_ = std::make_unique<GradientSync>(mesh_.state(), axes, options_.bucket_bytes,
-                                           options_.find_unused_parameters);
+    sync_ = std::make_unique<Sync>(mesh_.state(), axes, options_.bucket_bytes,
+                                   options_.find_unused_parameters);
     nn::named_parameters(
         static_cast<const plain&>(*this), [&](const std::string& path, const auto& p) {
           using P = std::remove_cvref_t<decltype(p)>;
@@ -232,7 +233,7 @@ class Replicated : public M {
     sync_->arrange();
   }
 
-  GradientSync& sync() const {
+  Sync& sync() const {
     static_assert(has_tracked<M>(),
                   "cleave: gradients of a replicated module require tracked parameters; call "
                   "requires_grad(module) first");
@@ -244,7 +245,7 @@ class Replicated : public M {
 
   Mesh mesh_;
   ReplicateOptions options_;
-  std::unique_ptr<GradientSync> sync_{};
+  std::unique_ptr<Sync> sync_{};
 };
 
 /// Places a parameter that is not on a mesh yet.
@@ -272,8 +273,6 @@ template <nn::Struct M, class Device, Axis... Axes, Axis A>
 auto replicate(const M& m, const DeviceMesh<Device, Axes...>& mesh, A,
                const ReplicateOptions& options = {}) {
   using Mesh = DeviceMesh<Device, Axes...>;
-  static_assert(std::is_same_v<Device, Host>,
-                "cleave: replicate supports parameters on the host only");
   static_assert(!parallel::has_replicated<M>(),
                 "cleave: replicate: the module, or a part of it, is replicated already; to "
                 "replicate over several axes, name them in one call: flat<dp, pod>");

@@ -19,7 +19,9 @@ namespace cleave {
 /// Each rank sends the given share of a bucket's elements, those with the largest absolute values;
 /// the rest is added to its next gradient (error feedback).
 ///
-/// @cost receives (n-1) · share of the bucket for n ranks, each element with an index of 8 bytes
+/// @cost receives (n-1) · share of the bucket for n ranks, each element with an index of 8 bytes;
+/// works on the
+///       host
 class TopK {
  public:
   /// @param share  in (0, 1]; at least one element of a bucket is sent
@@ -29,6 +31,7 @@ class TopK {
   }
 
   void operator()(const GradientBucket& bucket) {
+    bucket.require_host("TopK");
     nn::detail::with_real_type("replicate", bucket.gradient.dtype,
                                [&]<class Real>(Real*) { exchange<Real>(bucket); });
   }
