@@ -140,56 +140,106 @@ TEST_CASE("a parallel module trains on devices: clipped gradients, AdamW") {
   });
 }
 
+namespace {
+
+using Mesh = DeviceMesh<TestDevice, dp, tp>;
+
+/// The module of the example on the device.
+auto example_module(const Example& e) {
+  const nn::Linear up{transpose(e.w1).clone(), e.b1.clone()};
+  const nn::Linear down{transpose(e.w2).clone(), nn::None{}};
+  return nn::map_parameters(nn::Mlp{up, nn::Relu{}, down},
+                            [](const auto& x) { return x.to(TestDevice{}); });
+}
+
+/// Compares the gradients of a module with `times` those of the loops.
+void check_gradients(const auto& m, const Example& e, double times, double tolerance) {
+  const auto check = [&](const auto& w, double* elements, index_t count) {
+    auto expected = e.slopes(elements, count);
+    for (double& slope : expected) slope *= times;
+    const auto found = grad(w).full_tensor().to(Host{});
+    if constexpr (found.dims == 2) check_close(transpose(found).clone(), expected, tolerance);
+    else check_close(found, expected, tolerance);
+  };
+  check(m.up.weight, e.w1.data(), e.w1.size());
+  check(m.up.bias, e.b1.data(), e.b1.size());
+  check(m.down.weight, e.w2.data(), e.w2.size());
+}
+
+/// Trains wrap(module, mesh), whose gradients are reduced over dp, then accumulates gradients, then
+/// calls `then(m, e, back)`.
+void check_training(const World& world, index_t along_tp, const auto& wrap, const auto& then,
+                    double tolerance = 1e-7) {
+  constexpr double rate = 0.5;
+  const Mesh mesh =
+      init_device_mesh<dp, tp>(world, {world.size() / along_tp, along_tp}, TestDevice{});
+  Example e;
+  const auto m = requires_grad(wrap(example_module(e), mesh));
+  const auto x = distribute_tensor(e.x.to(TestDevice{}), mesh, Shard<0>{}, Replicate{});
+  const auto classes = distribute_tensor(e.classes.to(TestDevice{}), mesh, Shard<0>{}, Replicate{});
+  const auto back = [&] { backward(cross_entropy(m(x), classes)); };
+  auto optimizer = nn::sgd({.learning_rate = rate});
+  for (int step = 0; step < 3; ++step) {  // buckets change after the first
+    back();
+    check_gradients(m, e, 1, tolerance);
+    optimizer.step(m);
+    zero_grad(m);
+    step_by_loops(e, rate);
+  }
+  set_requires_gradient_sync(m, false);
+  back();
+  CHECK(!has_grad(m.up.weight));
+  set_requires_gradient_sync(m, true);
+  back();
+  check_gradients(m, e, 2, 2 * tolerance);
+  zero_grad(m);
+  then(m, e, back);
+}
+
+}  // namespace
+
 TEST_CASE("a replicated module trains on devices: gradients in buckets, whatever reduces them") {
   on_ranks({1, 2, 4}, [](World& world) {
-    constexpr double rate = 0.5;
-    const int half_of = world.size() > 2 ? 2 : 1;
-    const auto mesh =
-        init_device_mesh<dp, tp>(world, {world.size() / half_of, half_of}, TestDevice{});
-    Example e;
-    const auto up = nn::Linear{transpose(e.w1).clone(), e.b1.clone()};
-    const auto down = nn::Linear{transpose(e.w2).clone(), nn::None{}};
-    const auto on_device = nn::map_parameters(nn::Mlp{up, nn::Relu{}, down},
-                                              [](const auto& x) { return x.to(TestDevice{}); });
-    const auto split = parallelize_module(on_device, mesh, tp{}, on("up"_path, ColwiseParallel{}),
-                                          on("down"_path, RowwiseParallel{}));
-    const ReplicateOptions options{.bucket_bytes = {.first = 16, .others = 200}};
-    const auto m = requires_grad(replicate(split, mesh, dp{}, options));
-    CHECK(m.bucket_count() > 1);
-    const auto x = distribute_tensor(e.x.to(TestDevice{}), mesh, Shard<0>{}, Replicate{});
-    const auto classes =
-        distribute_tensor(e.classes.to(TestDevice{}), mesh, Shard<0>{}, Replicate{});
-    const auto back = [&] { backward(cross_entropy(m(x), classes)); };
-    const auto check_gradients = [&](double times, double tolerance) {
-      const auto check = [&](const Tensor<double, 2>& found, Tensor<double, 2>& w) {
-        auto expected = e.slopes(w.data(), w.size());
-        for (double& slope : expected) slope *= times;
-        check_close(transpose(found).clone(), expected, tolerance);
-      };
-      check(grad(m.up.weight).full_tensor().to(Host{}), e.w1);
-      check(grad(m.down.weight).full_tensor().to(Host{}), e.w2);
+    const auto replicated = [](const auto& module, const Mesh& mesh) {
+      const auto split = parallelize_module(module, mesh, tp{}, on("up"_path, ColwiseParallel{}),
+                                            on("down"_path, RowwiseParallel{}));
+      return replicate(split, mesh, dp{}, {.bucket_bytes = {.first = 16, .others = 200}});
     };
-    auto optimizer = nn::sgd({.learning_rate = rate});
-    for (int step = 0; step < 3; ++step) {  // the buckets change after the first
-      back();
-      check_gradients(1, 1e-7);
-      optimizer.step(m);
-      zero_grad(m);
-      step_by_loops(e, rate);
+    check_training(
+        world, world.size() > 2 ? 2 : 1, replicated,
+        [&](const auto& m, const Example& e, const auto& back) {
+          CHECK(m.bucket_count() > 1);
+          m.register_comm_hook(Fp16Compress{});
+          back();
+          check_gradients(m, e, 1, 2e-4);
+          if (world.size() == 1) return;  // no bucket is sent
+          zero_grad(m);
+          m.register_comm_hook(TopK(0.5));
+          CHECK(contains(error_of(back),
+                         "TopK: this communication hook supports gradients on the host"));
+        });
+  });
+}
+
+TEST_CASE("a fully sharded module trains on devices, whatever is kept after forward") {
+  on_ranks({1, 2, 3, 4}, [](World& world) {
+    const auto nothing = [](const auto&...) {};
+    for (const Reshard after : {Reshard(true), Reshard(false), Reshard(2)}) {
+      if (world.size() == 3 && after.keepers(3) == 2) continue;  // does not divide 3
+      const FullyShardOptions<> options{.reshard_after_forward = after};
+      const auto sharded = [&](const auto& module, const Mesh& mesh) {
+        return fully_shard(module, mesh, dp{}, options, "up"_path);
+      };
+      check_training(world, 1, sharded, nothing);
     }
-    m.set_requires_gradient_sync(false);
-    back();
-    CHECK(!has_grad(m.up.weight));
-    m.set_requires_gradient_sync(true);
-    back();
-    check_gradients(2, 1e-7);
-    zero_grad(m);
-    m.register_comm_hook(Fp16Compress{});
-    back();
-    check_gradients(1, 2e-4);
-    if (mesh.extent(dp{}) == 1) return;
-    zero_grad(m);
-    m.register_comm_hook(TopK(0.5));
-    CHECK(contains(error_of(back), "TopK: this communication hook supports gradients on the host"));
+    const FullyShardOptions<float> mixed;
+    const auto in_float = [&](const auto& module, const Mesh& mesh) {
+      return fully_shard(module, mesh, dp{}, mixed);
+    };
+    check_training(world, 1, in_float, nothing, 1e-5);
+    const auto both = [](const auto& module, const Mesh& mesh) {
+      return replicate(fully_shard(module, mesh, tp{}, "up"_path, "down"_path), mesh, dp{});
+    };
+    check_training(world, world.size() % 2 == 0 ? 2 : 1, both, nothing);
   });
 }

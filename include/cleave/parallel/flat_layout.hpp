@@ -87,18 +87,20 @@ class FlatLayout {
     return outer == 1;
   }
 
-  /// Copies a by-rank buffer to the whole arrays.
-  void join(const View& flat, const View& whole) const {
+  /// Copies a by-rank buffer to the whole arrays. @param device  of both
+  template <class Device>
+  void join(Device device, const View& flat, const View& whole) const {
     for (index_t r = 0; r < ranks(); ++r)
       for (std::size_t i = 0; i < parts_.size(); ++i) {
         const View array =
             View::dense(detail::element_at(whole, whole_begin(i)), whole.dtype, whole_extents(i));
-        copy(by_rank(flat, i, r), in_whole(array, i, r));
+        copy(device, by_rank(flat, i, r), in_whole(array, i, r));
       }
   }
   /// Copies a whole array, strided or not, to a by-rank buffer.
-  void cut(const ConstView& array, std::size_t i, const View& flat) const {
-    for (index_t r = 0; r < ranks(); ++r) copy(in_whole(array, i, r), by_rank(flat, i, r));
+  template <class Device>
+  void cut(Device device, const ConstView& array, std::size_t i, const View& flat) const {
+    for (index_t r = 0; r < ranks(); ++r) copy(device, in_whole(array, i, r), by_rank(flat, i, r));
   }
 
  private:
@@ -114,8 +116,9 @@ class FlatLayout {
     extents[part.dim] = shard_range(part.whole[part.dim], ranks(), rank).size();
     return extents;
   }
-  static void copy(const ConstView& from, const View& to) {
-    if (from.size() != 0) strided_copy(Host{}, from, to);
+  template <class Device>
+  static void copy(Device device, const ConstView& from, const View& to) {
+    if (from.size() != 0) strided_copy(device, from, to);
   }
 
   std::vector<index_t> sizes_;  ///< elements per rank

@@ -178,7 +178,7 @@ struct MakeGroups {
     using T = element_t<types.element>;
     using C = type_or<typename Options::compute_type, T>;
     using R = type_or<typename Options::reduce_type, C>;
-    using Group = ShardedGroup<T, C, R>;
+    using Group = ShardedGroup<typename Mesh::device_type, T, C, R>;
     const auto group = std::make_shared<Group>(mesh, axis, order);
     static_cast<void>(map_own(m, [&](const auto& x) {
       using X = std::remove_cvref_t<decltype(x)>;
@@ -265,8 +265,6 @@ template <class M, class Device, Axis... Axes, Axis A, class... T, class... Path
 auto fully_shard(const M& m, const DeviceMesh<Device, Axes...>& mesh, A,
                  const FullyShardOptions<T...>& options, Paths...) {
   using Mesh = DeviceMesh<Device, Axes...>;
-  static_assert(std::is_same_v<Device, Host>,
-                "cleave: fully_shard supports parameters on the host only");
   if constexpr (!parallel::is_ready_for_groups<M, A, Paths...>()) {
     return m;
   } else {

@@ -21,6 +21,7 @@ namespace cleave::parallel {
 template <class Group>
 class GroupRecord : public tape::RecordBase {
   using R = typename Group::reduce_type;
+  using Device = typename Group::device_type;
 
  public:
   using Whole = typename Group::Whole;
@@ -40,7 +41,7 @@ class GroupRecord : public tape::RecordBase {
   ~GroupRecord() { std::erase(group_->uses, &uses); }
 
   /// @param i  the number of a parameter in the group
-  void set_target(std::size_t i, GradientTarget<R> target) {
+  void set_target(std::size_t i, GradientTarget<R, Device> target) {
     gradients_.set_target(i, std::move(target));
   }
 
@@ -65,7 +66,7 @@ class GroupRecord : public tape::RecordBase {
   /// Takes the gradient of unsharded parameter i.
   /// @param layout  its placements: Partial on the axes over which it has not been reduced yet
   template <int Rank>
-  void put(std::size_t i, const Tensor<R, Rank>& gradient, const Layout& layout) {
+  void put(std::size_t i, const Tensor<R, Rank, Device>& gradient, const Layout& layout) {
     if (gradients_.empty()) group_->order->end_reduction();  // one group's gradients at a time
     gradients_.put(group_->layout, i, gradient, layout);
   }
@@ -104,7 +105,7 @@ class GroupRecord : public tape::RecordBase {
   std::shared_ptr<const Whole> held_{};
   std::shared_ptr<const typename Group::Whole> part_;  ///< kept between forward and backward
   int asked_ = 0;                                      ///< calls of `again` in this backward
-  GroupGradients<R> gradients_;
+  GroupGradients<R, Device> gradients_;
 };
 
 /// The slot of an unsharded parameter: how it is gathered again, and where its gradient goes.
@@ -144,7 +145,8 @@ class GatheredSlot : public tape::Slot<F> {
   }
 
   /// Adds to the gradient of the sharded parameter.
-  static void deliver(tape::RecordBase* record, const Tensor<R, 1>& shard, AxisMask left) {
+  static void deliver(tape::RecordBase* record,
+                      const Tensor<R, 1, typename Group::device_type>& shard, AxisMask left) {
     auto& leaf = *static_cast<tape::Leaf<X>*>(record);
     Layout layout = X::layout;
     for (int a = 0; a < layout.axes; ++a)

@@ -13,18 +13,22 @@
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/grad/record.hpp>
+#include <cleave/kernels/host/update_elements.hpp>
+#include <cleave/kernels/strided.hpp>
 #include <cleave/mesh/mesh_state.hpp>
 #include <cleave/parallel/flat_layout.hpp>
 #include <cleave/placement/placement.hpp>
+#include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 namespace cleave::parallel {
 
 /// The destination of the gradient of one parameter of a group.
-template <class R>
+template <class R, class Device>
 struct GradientTarget {
   /// Adds this rank's shard to the gradient of a leaf, which still has to reduce it over `left`.
-  using Deliver = void (*)(tape::RecordBase* leaf, const Tensor<R, 1>& shard, AxisMask left);
+  using Deliver = void (*)(tape::RecordBase* leaf, const Tensor<R, 1, Device>& shard,
+                           AxisMask left);
 
   tape::Ref<tape::RecordBase> leaf{};  ///< the sharded parameter in the tape
   const unsigned* drops = nullptr;     ///< of the leaf: how often its gradient has been dropped
@@ -38,16 +42,31 @@ struct OtherSum {
   std::vector<std::size_t> parts;
 };
 
-/// @tparam R  element type in which gradients are reduced
+/// Adds two arrays of gradients, or one of them, or none. @see update_elements
 template <class R>
+struct SumStep {
+  bool keeps, adds;
+
+  CLEAVE_HOST_DEVICE void operator()(R& sum, const R& x) const {
+    using A = accumulator_t<R>;
+    sum = R((keeps ? A(sum) : A(0)) + (adds ? A(x) : A(0)));
+  }
+};
+
+/// @tparam R       element type in which gradients are reduced
+/// @tparam Device  of the gradients
+template <class R, class Device>
 class GroupGradients {
+  using Flat = Tensor<R, 1, Device>;
+  using Target = GradientTarget<R, Device>;
+
  public:
   /// @param axis        of the mesh, which shards the group
   /// @param coordinate  of this rank in the mesh
   GroupGradients(const FlatLayout& layout, int axis, const Shape& coordinate)
       : axis_(axis), coordinate_(coordinate), parts_(layout.count()) {}
 
-  void set_target(std::size_t i, GradientTarget<R> target) { parts_[i].target = std::move(target); }
+  void set_target(std::size_t i, Target target) { parts_[i].target = std::move(target); }
 
   bool empty() const { return !sums_.has_value(); }
   /// Drops the gradients; the targets stay.
@@ -68,15 +87,15 @@ class GroupGradients {
   /// Stores the gradient of parameter i. @pre it has not arrived yet
   /// @param from  its placements: Partial on the axes over which it has not been reduced yet
   template <int Rank>
-  void put(const FlatLayout& layout, std::size_t i, const Tensor<R, Rank>& gradient,
+  void put(const FlatLayout& layout, std::size_t i, const Tensor<R, Rank, Device>& gradient,
            const Layout& from) {
     if (layout.is_one_order() && gradient.contiguous()) {  // the flat tensor itself; read only
-      sums_.emplace(Tensor<R, 1>::adopt(gradient.data(), {gradient.size()}, gradient.storage()));
+      sums_.emplace(Flat::adopt(gradient.data(), {gradient.size()}, gradient.storage()));
       is_shared_ = true;
     } else {
       if (!sums_) sums_.emplace(std::array<index_t, 1>{layout.size()});
       is_shared_ = false;
-      layout.cut(gradient.view(), i, sums_->view());
+      layout.cut(Device{}, gradient.view(), i, sums_->view());
     }
     Part& part = parts_[i];
     part.has_arrived = true;
@@ -99,7 +118,7 @@ class GroupGradients {
       const bool keeps = part.has_arrived && gives(both & ~part.partial);
       const bool adds = gives(both & ~before.partial);
       each_piece(layout, i, *sums_, *earlier.sums_, [&](R* to, const R* from, index_t n) {
-        for (index_t k = 0; k < n; ++k) to[k] = sum_of(keeps, to[k], adds, from[k]);
+        update_elements(kernels::On<Device>{}, "fully_shard", SumStep<R>{keeps, adds}, n, to, from);
       });
       if (!part.has_arrived) part.target = before.target, part.drops = before.drops;
       part.has_arrived = true;
@@ -135,7 +154,7 @@ class GroupGradients {
       if (part.has_arrived && gives(missing)) continue;
       for (index_t r = 0; r < layout.ranks(); ++r)
         if (const View piece = layout.by_rank(sums_->view(), i, r); piece.size() > 0)
-          std::fill_n(static_cast<R*>(piece.data), piece.size(), R(0));
+          strided_fill(Device{}, piece, R(0));
     }
     return is_partial;
   }
@@ -155,16 +174,16 @@ class GroupGradients {
   }
 
   /// [n]: the gradients of all parameters, in by-rank order.
-  const Tensor<R, 1>& sums() const { return *sums_; }
+  const Flat& sums() const { return *sums_; }
   /// Moves out the elements; the state and the targets of the parameters stay.
-  Tensor<R, 1> take_sums() { return *std::exchange(sums_, std::nullopt); }
+  Flat take_sums() { return *std::exchange(sums_, std::nullopt); }
 
   /// Passes reduced gradients to the leaves.
   /// @param mine  this rank's shards
-  void deliver(const FlatLayout& layout, const Tensor<R, 1>& mine) const {
+  void deliver(const FlatLayout& layout, const Flat& mine) const {
     const index_t rank = coordinate_[axis_];
     for (std::size_t i = 0; i < parts_.size(); ++i) {
-      const GradientTarget<R>& target = parts_[i].target;
+      const Target& target = parts_[i].target;
       if (!parts_[i].has_arrived || !target.leaf) continue;
       const index_t at = layout.begin(i, rank);
       target.deliver(target.leaf.get(), mine.slice(0, at, at + layout.extents(i, rank).product()),
@@ -174,7 +193,7 @@ class GroupGradients {
 
  private:
   struct Part {
-    GradientTarget<R> target{};
+    Target target{};
     bool has_arrived = false;
     AxisMask partial = 0;  ///< axes on which ranks have different contributions
     unsigned drops = 0;    ///< of the leaf's gradient, when this one arrived
@@ -192,8 +211,8 @@ class GroupGradients {
 
   /// Calls f(to, from, n) for each rank's shard of parameter i.
   template <class F>
-  static void each_piece(const FlatLayout& layout, std::size_t i, const Tensor<R, 1>& to,
-                         const Tensor<R, 1>& from, const F& f) {
+  static void each_piece(const FlatLayout& layout, std::size_t i, const Flat& to, const Flat& from,
+                         const F& f) {
     for (index_t r = 0; r < layout.ranks(); ++r) {
       const View piece = layout.by_rank(to.view(), i, r);
       f(static_cast<R*>(piece.data), static_cast<const R*>(layout.by_rank(from.view(), i, r).data),
@@ -201,15 +220,10 @@ class GroupGradients {
     }
   }
 
-  static R sum_of(bool has_a, R a, bool has_b, R b) {
-    using A = accumulator_t<R>;
-    return R((has_a ? A(a) : A(0)) + (has_b ? A(b) : A(0)));
-  }
-
   int axis_;
   Shape coordinate_;
   std::vector<Part> parts_;
-  std::optional<Tensor<R, 1>> sums_{};
+  std::optional<Flat> sums_{};
   bool is_shared_ = false;  ///< the elements may be shared with a gradient
 };
 

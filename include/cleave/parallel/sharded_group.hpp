@@ -33,19 +33,26 @@ auto converted(const X& x) {
   else return cast<To>(x);
 }
 
-/// @tparam T  element type of the stored parameters
-/// @tparam C  element type in which they are gathered and used
-/// @tparam R  element type in which gradients are reduced over ranks
-template <class T, class C, class R>
+/// @tparam Device  of the parameters; on a GPU they are gathered, and their gradients reduced, on
+///                 the second stream of a rank
+/// @tparam T       element type of the stored parameters
+/// @tparam C       element type in which they are gathered and used
+/// @tparam R       element type in which gradients are reduced over ranks
+template <class Device, class T, class C, class R>
 class ShardedGroup final : public GroupLink {
+  template <class E>
+  using Flat = Tensor<E, 1, Device>;
+  using Gradients = GroupGradients<R, Device>;
+
  public:
+  using device_type = Device;
   using stored_type = T;
   using compute_type = C;
   using reduce_type = R;
 
   /// The unsharded parameters, with the count of in-place changes at which they were gathered.
   struct Whole {
-    Tensor<C, 1> elements;
+    Flat<C> elements;
     unsigned changes;
   };
 
@@ -73,14 +80,14 @@ class ShardedGroup final : public GroupLink {
   /// Allocates this rank's shards. @pre all parameters have been added to the layout
   void allocate() {
     // never empty, so that the count of in-place changes is the same on all ranks
-    shard_ = Tensor<T, 1>({std::max<index_t>(1, own_size())});
+    shard_ = Flat<T>({std::max<index_t>(1, own_size())});
   }
   /// The address of this rank's shard of parameter i.
   T* part(std::size_t i) const { return shard_.data() + layout.begin(i, rank()); }
   const std::shared_ptr<void>& storage() const { return shard_.storage(); }
 
   /// The number of in-place changes of the parameters.
-  unsigned changes() const { return changes_in(Host{}, shard_.storage()); }
+  unsigned changes() const { return changes_in(Device{}, shard_.storage()); }
 
   /// Sets the number of neighbours on the axis that together keep the parameters between forward
   /// and backward. All ranks of the axis: each keeps its shards. One: each rank keeps the unsharded
@@ -123,9 +130,9 @@ class ShardedGroup final : public GroupLink {
     const auto part = tape::Sweep::current() != nullptr ? part_.lock() : nullptr;
     if (is_fresh(part)) return start_among_neighbours(part->elements);
     is_gathered_whole_ = layout.is_one_order();
-    const Tensor<C, 1> mine = converted<C>(shard_.slice(0, 0, own_size()));
+    const Flat<C> mine = converted<C>(shard_.slice(0, 0, own_size()));
     if (layout.ranks() == 1) {  // nothing moves
-      gather_.emplace(start_async(Host{}, mesh_->group(), [mine] { return mine; }));
+      gather_.emplace(start_async(Device{}, mesh_->group(), [mine] { return mine; }));
       return;
     }
     start_gather(mine, layout.pieces(), *group_);
@@ -138,10 +145,10 @@ class ShardedGroup final : public GroupLink {
     start();
     auto gather = std::move(*gather_);
     gather_.reset();
-    Tensor<C, 1> elements = std::move(gather).wait();
+    Flat<C> elements = std::move(gather).wait();
     if (!is_gathered_whole_) {
-      const Tensor<C, 1> joined({layout.size()});
-      layout.join(elements.view(), joined.view());
+      const Flat<C> joined({layout.size()});
+      layout.join(Device{}, elements.view(), joined.view());
       elements = joined;
     }
     auto whole = std::make_shared<const Whole>(Whole{std::move(elements), gather_changes_});
@@ -170,8 +177,7 @@ class ShardedGroup final : public GroupLink {
   /// Takes the gradients of a call: reduces them over ranks, with the accumulated ones, or only
   /// accumulates them if `sums_gradients` is false.
   /// @collective the ranks of the axis, if gradients are reduced
-  static void take_gradients(const std::shared_ptr<ShardedGroup>& self,
-                             GroupGradients<R> gradients) {
+  static void take_gradients(const std::shared_ptr<ShardedGroup>& self, Gradients gradients) {
     if (self->kept_gradients_) {
       gradients.add(self->layout, *self->kept_gradients_);
       self->kept_gradients_.reset();
@@ -182,7 +188,7 @@ class ShardedGroup final : public GroupLink {
   }
   void reduce_kept() override {
     if (!kept_gradients_) return;
-    GroupGradients<R> gradients = *std::exchange(kept_gradients_, std::nullopt);
+    Gradients gradients = *std::exchange(kept_gradients_, std::nullopt);
     if (gradients.drop_stale())
       reduce(std::static_pointer_cast<ShardedGroup>(shared_from_this()), std::move(gradients));
   }
@@ -214,19 +220,19 @@ class ShardedGroup final : public GroupLink {
   /// read. So the result is allocated at once, and peers read this rank's part from a copy in it.
   /// Backward ends all its gathers, so that the worker can allocate the result when the gather
   /// begins, after earlier work has freed its memory.
-  void start_gather(const Tensor<C, 1>& mine, std::vector<Box> pieces, Communicator& group) {
-    Tensor<C, 1> source = mine;
-    std::optional<Tensor<C, 1>> result;
+  void start_gather(const Flat<C>& mine, std::vector<Box> pieces, Communicator& group) {
+    Flat<C> source = mine;
+    std::optional<Flat<C>> result;
     if (tape::Sweep::current() == nullptr) {
-      result = Tensor<C, 1>({layout.size()});
+      result = Flat<C>({layout.size()});
       source = (*result)[pieces[std::size_t(group.rank())]];
       if (source.size() > 0) source.copy_(mine);
     }
-    gather_.emplace(start_async(Host{}, mesh_->group(),
+    gather_.emplace(start_async(Device{}, mesh_->group(),
                                 [source, result, size = layout.size(), pieces = std::move(pieces),
                                  held = group.shared_from_this(), name = mesh_->label(mask()),
                                  detail = numbered_detail(order->module_number, number)] {
-                                  const Tensor<C, 1> all = result ? *result : Tensor<C, 1>({size});
+                                  const Flat<C> all = result ? *result : Flat<C>({size});
                                   Collective call =
                                       collective(CollectiveKind::all_gather, name, detail);
                                   call.source = source.view();
@@ -238,7 +244,7 @@ class ShardedGroup final : public GroupLink {
                                   return all;
                                 }));
   }
-  void start_among_neighbours(const Tensor<C, 1>& part) {
+  void start_among_neighbours(const Flat<C>& part) {
     std::vector<Box> pieces;
     for (index_t r = 0; r < keepers_; ++r) {
       const IndexRange range = shard_range(layout.size(), keepers_, r);
@@ -250,10 +256,10 @@ class ShardedGroup final : public GroupLink {
   }
 
   /// Starts the reduction; the next one, or the end of backward, passes the result to the leaves.
-  static void reduce(const std::shared_ptr<ShardedGroup>& self, GroupGradients<R> gradients) {
+  static void reduce(const std::shared_ptr<ShardedGroup>& self, Gradients gradients) {
     const bool is_partial = gradients.complete(self->layout);
     std::vector<OtherSum> others = gradients.other_sums();
-    auto sum = std::make_shared<Async<Tensor<R, 1>>>(
+    auto sum = std::make_shared<Async<Flat<R>>>(
         self->start_sum(gradients.take_sums(), is_partial, std::move(others)));
     GroupOrder::take_reduction(self->order,
                                [self, sum, gradients = std::move(gradients)](bool complete) {
@@ -265,10 +271,9 @@ class ShardedGroup final : public GroupLink {
   ///
   /// @param is_partial  whether ranks of the axis have different contributions; if not, this rank's
   ///                    part is copied without communication over the axis
-  Async<Tensor<R, 1>> start_sum(Tensor<R, 1> sums, bool is_partial,
-                                std::vector<OtherSum> others) const {
-    const Tensor<R, 1> mine({own_size()});
-    return start_async(Host{}, mesh_->group(),
+  Async<Flat<R>> start_sum(Flat<R> sums, bool is_partial, std::vector<OtherSum> others) const {
+    const Flat<R> mine({own_size()});
+    return start_async(Device{}, mesh_->group(),
                        [sums = std::move(sums), mine, is_partial, others = std::move(others),
                         layout = layout, rank = rank(), group = group_, mesh = duplicated_mesh_,
                         mask = mask(), detail = numbered_detail(order->module_number, number)] {
@@ -294,7 +299,7 @@ class ShardedGroup final : public GroupLink {
 
   /// One all-reduce of this rank's shards of several parameters; in place if they are all.
   static void sum_over(const MeshState& mesh, const OtherSum& other, const FlatLayout& layout,
-                       index_t rank, const Tensor<R, 1>& mine, std::uint64_t detail) {
+                       index_t rank, const Flat<R>& mine, std::uint64_t detail) {
     const auto part = [&](std::size_t i) {
       const index_t at = layout.begin(i, rank);
       return mine.slice(0, at, at + layout.extents(i, rank).product());
@@ -303,11 +308,11 @@ class ShardedGroup final : public GroupLink {
     index_t size = 0;
     for (const std::size_t i : other.parts) size += part(i).size();
     if (size == 0) return;  // the same on all ranks of these axes
-    const Tensor<R, 1> packed = is_all ? mine : Tensor<R, 1>({size});
+    const Flat<R> packed = is_all ? mine : Flat<R>({size});
     const auto each = [&](const auto& move) {
       index_t at = 0;
       for (const std::size_t i : other.parts) {
-        const Tensor<R, 1> here = part(i);
+        const Flat<R> here = part(i);
         move(here, packed.slice(0, at, at + here.size()));
         at += here.size();
       }
@@ -326,14 +331,14 @@ class ShardedGroup final : public GroupLink {
   std::shared_ptr<const MeshState> mesh_;
   std::shared_ptr<const MeshState> duplicated_mesh_;  ///< for asynchronous communication
   std::shared_ptr<Communicator> group_;               ///< of the axis, in the duplicated mesh
-  Tensor<T, 1> shard_;
+  Flat<T> shard_;
   std::weak_ptr<const Whole> whole_;
   std::shared_ptr<const Whole> kept_;
   std::weak_ptr<const Whole> part_;  ///< this rank's of keepers_ parts
   index_t keepers_ = 0;
   Communicator* neighbours_ = nullptr;  ///< the ranks of group_ that share the whole; may be null
-  std::optional<GroupGradients<R>> kept_gradients_;
-  std::optional<Async<Tensor<C, 1>>> gather_;
+  std::optional<Gradients> kept_gradients_;
+  std::optional<Async<Flat<C>>> gather_;
   unsigned gather_changes_ = 0;     ///< the count of in-place changes at which gather_ started
   bool is_gathered_whole_ = false;  ///< the result of gather_ is in whole order, not by rank
 };
