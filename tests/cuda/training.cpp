@@ -10,6 +10,7 @@
 #include <cleave/parallel.hpp>
 
 #include "../grad/network.hpp"
+#include "../nn/shared_directory.hpp"
 #include "device.hpp"
 #include "errors.hpp"
 #include "ranks.hpp"
@@ -84,19 +85,29 @@ TEST_CASE("a network trains on devices: losses, weights and gradients as by loop
   });
 }
 
-TEST_CASE("a parallel module trains on devices: clipped gradients, AdamW") {
+namespace {
+
+using Mesh = DeviceMesh<TestDevice, dp, tp>;
+
+/// The module of the example on the device.
+auto example_module(const Example& e) {
+  const nn::Linear up{transpose(e.w1).clone(), e.b1.clone()};
+  const nn::Linear down{transpose(e.w2).clone(), nn::None{}};
+  return nn::map_parameters(nn::Mlp{up, nn::Relu{}, down},
+                            [](const auto& x) { return x.to(TestDevice{}); });
+}
+
+}  // namespace
+
+TEST_CASE("a parallel module trains on devices: clipped gradients, AdamW, a checkpoint") {
   on_ranks({1, 2, 4}, [](World& world) {
     constexpr double rate = 0.05, decay = 0.1, most = 0.2;
     const int half = world.size() % 2 == 0 ? 2 : 1;
-    const auto mesh = init_device_mesh<dp, tp>(world, {world.size() / half, half}, TestDevice{});
+    const Mesh mesh = init_device_mesh<dp, tp>(world, {world.size() / half, half}, TestDevice{});
     Example e;
-    const auto up = nn::Linear{transpose(e.w1).clone(), e.b1.clone()};
-    const auto down = nn::Linear{transpose(e.w2).clone(), nn::None{}};
-    const auto on_device = nn::map_parameters(nn::Mlp{up, nn::Relu{}, down},
-                                              [](const auto& x) { return x.to(TestDevice{}); });
-    const auto m =
-        requires_grad(parallelize_module(on_device, mesh, tp{}, on("up"_path, ColwiseParallel{}),
-                                         on("down"_path, RowwiseParallel{})));
+    const auto alone = example_module(e);
+    const auto m = requires_grad(parallelize_module(
+        alone, mesh, tp{}, on("up"_path, ColwiseParallel{}), on("down"_path, RowwiseParallel{})));
     const auto x = distribute_tensor(e.x.to(TestDevice{}), mesh, Shard<0>{}, Replicate{});
     const auto classes =
         distribute_tensor(e.classes.to(TestDevice{}), mesh, Shard<0>{}, Replicate{});
@@ -133,24 +144,31 @@ TEST_CASE("a parallel module trains on devices: clipped gradients, AdamW") {
         *elements[i] -= rate * mean[i] / (1 - std::pow(0.9, step)) / (std::sqrt(corrected) + 1e-8);
       }
     }
-    const auto whole_of = [](const auto& w) { return w.value().full_tensor().to(Host{}); };
-    check_close(transpose(whole_of(m.up.weight)).clone(), values_of(e.w1), 1e-6);
-    check_close(whole_of(m.up.bias), values_of(e.b1), 1e-6);
-    check_close(transpose(whole_of(m.down.weight)).clone(), values_of(e.w2), 1e-6);
+    const auto check_weights = [&](const auto& module) {
+      const auto whole_of = [](const auto& w) { return w.value().full_tensor().to(Host{}); };
+      check_close(transpose(whole_of(module.up.weight)).clone(), values_of(e.w1), 1e-6);
+      check_close(whole_of(module.up.bias), values_of(e.b1), 1e-6);
+      check_close(transpose(whole_of(module.down.weight)).clone(), values_of(e.w2), 1e-6);
+    };
+    check_weights(m);
+
+    const SharedDirectory directory(world);
+    const auto state_of = [](const auto& model, const auto& of) {
+      return nn::state_dict(model, "model.") + nn::state_dict(of, "optimizer.");
+    };
+    nn::save_checkpoint(world, directory / "last", state_of(m, optimizer));
+    const auto again = requires_grad(fully_shard(alone, mesh, dp{}));
+    auto state = nn::adamw(again, {});
+    nn::load_checkpoint(directory / "last", state_of(again, state));
+    barrier(world);
+    check_weights(again);
+    std::vector<double> of_w1;
+    for (index_t i = 0; i < e.w1.size(); ++i) of_w1.push_back(mean[std::size_t(i)]);
+    check_close(transpose(state.exp_avg.up.weight.full_tensor().to(Host{})).clone(), of_w1, 1e-7);
   });
 }
 
 namespace {
-
-using Mesh = DeviceMesh<TestDevice, dp, tp>;
-
-/// The module of the example on the device.
-auto example_module(const Example& e) {
-  const nn::Linear up{transpose(e.w1).clone(), e.b1.clone()};
-  const nn::Linear down{transpose(e.w2).clone(), nn::None{}};
-  return nn::map_parameters(nn::Mlp{up, nn::Relu{}, down},
-                            [](const auto& x) { return x.to(TestDevice{}); });
-}
 
 /// Compares the gradients of a module with `times` those of the loops.
 void check_gradients(const auto& m, const Example& e, double times, double tolerance) {

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include <dirent.h>
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,58 +17,13 @@
 #include "errors.hpp"
 #include "models.hpp"
 #include "ranks.hpp"
+#include "shared_directory.hpp"
 
 using namespace cleave;
 using namespace cleave::axes;
 using namespace cleave::testing;
 
 namespace {
-
-std::vector<std::string> files_of(const std::string& directory) {
-  std::vector<std::string> names;
-  if (DIR* const open = opendir(directory.c_str())) {
-    while (const dirent* const entry = readdir(open))
-      if (entry->d_name[0] != '.') names.push_back(entry->d_name);
-    closedir(open);
-  }
-  return names;
-}
-
-/// A new directory that the ranks of a world share; rank 0 removes it at the end.
-class SharedDirectory {
- public:
-  explicit SharedDirectory(const World& world) : world_(&world) {
-    Tensor<std::uint8_t, 1> name({64});
-    name.fill_(0);
-    if (world.rank() == 0) {
-      char made[] = "/tmp/cleave-checkpoint-XXXXXX";
-      if (mkdtemp(made) == nullptr) throw Error("test", "no directory");
-      for (std::size_t i = 0; i < sizeof made; ++i) name.data()[i] = std::uint8_t(made[i]);
-    }
-    const auto all = functional::broadcast(name, 0, world).wait();
-    path_ = reinterpret_cast<const char*>(all.data());
-  }
-  ~SharedDirectory() {
-    if (world_->rank() != 0) return;
-    for (const std::string& name : files_of(path_)) {
-      for (const std::string& file : files_of(path_ + "/" + name))
-        unlink((path_ + "/" + name + "/" + file).c_str());
-      rmdir((path_ + "/" + name).c_str());
-    }
-    rmdir(path_.c_str());
-  }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  const World* world_;
-  std::string path_;
-};
-
-void barrier(const World& world) {
-  const Tensor<std::int32_t, 0> one(std::array<index_t, 0>{}, {1});
-  functional::all_reduce(one, Sum{}, world).wait();
-}
 
 std::string bytes_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
