@@ -61,6 +61,7 @@ void over_dense_gradient(Host, const View& gradient, const F& f) {
 /// The same on a GPU, as one range: kernels run one after the other.
 template <class Real, class Device, class F>
 void over_dense_gradient(Device, const View& gradient, const F& f) {
+  if (cleave::detail::is_dry()) return;
   const index_t reals = gradient.bytes() / index_t(sizeof(Real));
   if (gradient.contiguous()) return f(index_t(0), reals, static_cast<const Real*>(gradient.data));
   const std::shared_ptr<void> dense = allocate_bytes(Device{}, std::size_t(gradient.bytes()));
