@@ -31,6 +31,7 @@ struct PowerSgdOptions {
 ///
 /// @cost two all-reduces per bucket, of rank (rows + columns) elements per parameter, in float, or
 ///       in double for double gradients; keeps one element per gradient element, and Q
+/// @throws Error for gradients on a GPU
 class PowerSgd {
  public:
   /// @throws Error for a rank below 1

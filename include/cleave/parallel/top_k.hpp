@@ -19,9 +19,8 @@ namespace cleave {
 /// Each rank sends the given share of a bucket's elements, those with the largest absolute values;
 /// the rest is added to its next gradient (error feedback).
 ///
-/// @cost receives (n-1) · share of the bucket for n ranks, each element with an index of 8 bytes;
-/// works on the
-///       host
+/// @cost   receives (n-1) · share of the bucket for n ranks, each element with an index of 8 bytes
+/// @throws Error for gradients on a GPU
 class TopK {
  public:
   /// @param share  in (0, 1]; at least one element of a bucket is sent

@@ -49,7 +49,7 @@ TEST_CASE("planes of bytes are transposed word by word, wherever rows begin") {
   CHECK(transposed.to(Host{})(n - 1, n - 1) == 3);
 }
 
-TEST_CASE("a step of an optimizer is one launch per parameter; a thread updates four floats") {
+TEST_CASE("a thread updates four floats of each array") {
   struct Halve {
     void operator()(float& p, const float& g, float& m) const { m = g, p -= m / 2; }
   };

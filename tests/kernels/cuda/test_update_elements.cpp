@@ -1,6 +1,3 @@
-#include <cmath>
-#include <vector>
-
 #include <doctest/doctest.h>
 
 #include <cleave/kernels/cuda/update_elements.hpp>
