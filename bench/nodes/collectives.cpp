@@ -1,4 +1,4 @@
-// The four collectives of a group on several hosts, each against the MPI library's collective of
+// The four collectives of a group on one or several hosts, each against the MPI library's collective of
 // the same size in the same run: blocking calls, interleaved. A ratio is the median over all turns;
 // with 95 % confidence the true median is `within` this distance of it.
 //
@@ -26,6 +26,7 @@ using bench::median;
 namespace {
 
 constexpr double seconds_of_turn = 0.01, seconds_of_point = 1.5;
+constexpr double shortest_turn = 0.001;  // ranks leave the barrier before it a microsecond apart
 
 /// One turn of an action on all ranks: the mean time of a call on the slowest rank.
 template <class F>
@@ -47,8 +48,10 @@ struct Comparison {
 template <class F, class G>
 Comparison in_turn(const F& ours, const G& theirs) {
   ours(), theirs();
-  const double once = time_of(2, theirs);  // the same on all ranks
-  const int calls = int(std::clamp(seconds_of_turn / once, 1.0, 20.0));
+  double once = time_of(2, theirs);  // the same on all ranks
+  once = time_of(std::max(2, int(shortest_turn / once)), theirs);
+  const int calls =
+      int(std::max(std::clamp(seconds_of_turn / once, 1.0, 20.0), shortest_turn / once));
   const int turns = int(std::clamp(seconds_of_point / (2 * calls * once), 31.0, 151.0));
   std::vector<double> seconds, ratios;
   for (int i = 0; i < turns; ++i) {

@@ -1,11 +1,15 @@
 # shellcheck shell=sh
-# Sourced by bench/run.sh: collectives on hosts that are network namespaces of this machine, each
-# against the MPI library's; and many tensors redistributed together against one after the other.
-# Both without and with a delay of half a millisecond between the hosts. Arguments: sizes in bytes.
+# Sourced by bench/run.sh: collectives of two processes on this machine, bound to a core each, and
+# on hosts that are network namespaces of it, each against the MPI library's; and many tensors
+# redistributed together against one after the other. The hosts without and with a delay of half a
+# millisecond between them. Arguments: sizes in bytes.
 # CONGESTION=reno sets TCP's congestion control on the hosts.
 need iproute2 util-linux
 configure build-bench -Dtests=disabled -Dexamples=disabled >&2
 ninja -C build-bench bench/nodes_collectives bench/parallel_redistribute_all >&2
+# no processes share cores here: they need not yield, as mpi_launch would have them do
+OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+  mpirun -n 2 build-bench/bench/nodes_collectives 1x2 "$@"
 on_hosts() {
   python3 tests/cluster/cluster.py --hosts "${launch%x*}" --ranks "${launch#*x}" \
     --delay "$delay" ${CONGESTION:+--congestion "$CONGESTION"} "$@"

@@ -1,14 +1,20 @@
-// The MPI backend beyond what all backends do: the origin of its communicators, its isolation from
-// the user's messages, and split messages.
+// The MPI backend beyond what all backends do: the origin of its communicators, the cores of its
+// processes, its isolation from the user's messages, and split messages.
 #include <array>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
 
 #include <boost/mpi/communicator.hpp>
 #include <doctest/doctest.h>
 
 #include <cleave/comm/mpi.hpp>
+#include <cleave/comm/mpi/node.hpp>
 #include <cleave/comm/mpi/requests.hpp>
 #include <cleave/tensor/tensor.hpp>
 
@@ -49,6 +55,37 @@ TEST_CASE("without MPI_Init there are no MPI communicators") {
   CHECK(refusal_of(MPI_COMM_NULL) ==
         "mpi_communicator: MPI is not initialised, or has been finalised");
 }
+
+#if defined(__linux__)
+TEST_CASE("processes that are bound to cores share those of all processes of their node") {
+  if (!launched()) return;
+  cpu_set_t usual;
+  REQUIRE(sched_getaffinity(0, sizeof usual, &usual) == 0);
+  MPI_Comm node = MPI_COMM_NULL;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+  int rank = 0, size = 1;
+  MPI_Comm_rank(node, &rank);
+  MPI_Comm_size(node, &size);
+
+  std::vector<int> usable;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &usual)) usable.push_back(core);
+  const int mine = usable[std::size_t(rank) % usable.size()];
+  cpu_set_t bound;
+  CPU_ZERO(&bound);
+  CPU_SET(mine, &bound);
+  REQUIRE(sched_setaffinity(0, sizeof bound, &bound) == 0);
+  const auto place = detail::PlaceOnNode::in(MPI_COMM_WORLD);
+  REQUIRE(sched_setaffinity(0, sizeof usual, &usual) == 0);
+
+  std::vector<int> cores(std::size_t(size), -1);
+  MPI_Allgather(&mine, 1, MPI_INT, cores.data(), 1, MPI_INT, node);
+  MPI_Comm_free(&node);
+  CHECK(place.rank == rank);
+  CHECK(place.ranks == size);
+  CHECK(place.cores == int(std::set<int>(cores.begin(), cores.end()).size()));
+}
+#endif
 
 TEST_CASE("a world has the ranks of the user's MPI_Comm, in its order") {
   if (!launched()) return;

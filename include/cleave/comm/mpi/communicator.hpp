@@ -34,7 +34,6 @@
 #include <cleave/comm/mpi/two_level.hpp>
 #include <cleave/comm/mpi/workspace.hpp>
 #include <cleave/comm/require_reduction.hpp>
-#include <cleave/comm/thread/world.hpp>
 #include <cleave/comm/verify.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/tensor/streaming.hpp>
@@ -66,12 +65,12 @@ class MpiCommunicator final : public Communicator {
     members.nodes = nodes_of(comm, members.node.get());
     const bool measures = tuning == nullptr && measures_machine();
     members.tuning = tuning != nullptr ? std::move(tuning) : tuning_of(comm);
-    const int neighbours = ranks_on_node(comm);
-    mpi_polls() = MpiPolls::of(neighbours, available_cores());
-    if (neighbours > 1) streaming_array_bytes = shared_streaming_array_bytes;
+    const PlaceOnNode place = PlaceOnNode::in(comm);
+    mpi_polls() = MpiPolls::of(place.ranks, place.cores);
+    if (place.ranks > 1) streaming_array_bytes = shared_streaming_array_bytes;
     auto state = std::make_shared<RankState>(
         RankState::from_environment(members.rank, members.detector->size()));
-    state->local_rank = rank_on_node(comm);
+    state->local_rank = place.rank;
     state->failures = std::make_shared<MpiAbortNotification>(members.detector);
     std::shared_ptr<MpiCommunicator> world(
         new MpiCommunicator(std::move(members), "world", std::move(state)));

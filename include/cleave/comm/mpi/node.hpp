@@ -17,6 +17,7 @@
 
 #include <sys/statvfs.h>
 
+#include <cleave/comm/cores.hpp>
 #include <cleave/comm/mpi/handle.hpp>
 #include <cleave/comm/mpi/shared_arena.hpp>
 #include <cleave/core/error.hpp>
@@ -48,19 +49,27 @@ inline MpiComm split_by_node(MPI_Comm comm) {
   return MpiComm(node);
 }
 
-/// This process's rank among those of its node. @collective every rank of `comm`
-inline int rank_on_node(MPI_Comm comm) {
+/// A rank of a communicator among those on its node.
+struct PlaceOnNode {
   int rank = 0;
-  MPI_Comm_rank(split_by_node(comm).get(), &rank);
-  return rank;
-}
+  int ranks = 1;
+  int cores = 1;  ///< that these ranks may use, all together
 
-/// The number of ranks of `comm` on this node. @collective every rank of `comm`
-inline int ranks_on_node(MPI_Comm comm) {
-  int size = 1;
-  MPI_Comm_size(split_by_node(comm).get(), &size);
-  return size;
-}
+  /// @collective every rank of `comm`
+  static PlaceOnNode in(MPI_Comm comm) {
+    const MpiComm node = split_by_node(comm);
+    PlaceOnNode place;
+    mpi_check(MPI_Comm_rank(node.get(), &place.rank), "MPI_Comm_rank");
+    mpi_check(MPI_Comm_size(node.get(), &place.ranks), "MPI_Comm_size");
+    const CoreSet mine = CoreSet::available();
+    CoreSet all;
+    mpi_check(MPI_Allreduce(mine.bits.data(), all.bits.data(), int(all.bits.size()), MPI_UINT64_T,
+                            MPI_BOR, node.get()),
+              "MPI_Allreduce");
+    place.cores = all.count();
+    return place;
+  }
+};
 
 class MpiNode {
  public:

@@ -10,28 +10,14 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 
-#if defined(__linux__)
-#include <sched.h>
-#endif
-
 #include <cleave/comm/communicator.hpp>
+#include <cleave/comm/cores.hpp>
 #include <cleave/comm/thread/cancellable_barrier.hpp>
 #include <cleave/core/error.hpp>
 
 namespace cleave::detail {
-
-/// The cores that this process may use, at least 1.
-inline int available_cores() noexcept {
-#if defined(__linux__)
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
-#endif
-  const unsigned cores = std::thread::hardware_concurrency();
-  return cores == 0 ? 1 : int(cores);
-}
 
 /// The rank that failed first, and the cause.
 struct RankFailure {
