@@ -1,6 +1,6 @@
-// The four collectives of a group on one or several hosts, each against the MPI library's collective of
-// the same size in the same run: blocking calls, interleaved. A ratio is the median over all turns;
-// with 95 % confidence the true median is `within` this distance of it.
+// The four collectives of a group on one or several hosts, each against the MPI library's
+// collective of the same size in the same run: blocking calls, interleaved. A ratio is the median
+// over all turns; with 95 % confidence the true median is `within` this distance of it.
 //
 // usage: collectives NAME [BYTES..]     name of the launch in the output; bytes of a rank before a
 //                                       reduction, or after a gather or an all-to-all

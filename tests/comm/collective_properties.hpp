@@ -1,12 +1,16 @@
 // What every backend must do beyond single calls, as functions of a World: calls that run together,
-// the order of addends, subgroups of subgroups, long sequences. Collective over the world; every
-// rank makes checks.
+// the order of addends, subgroups of subgroups, long sequences, lengths that differ between ranks.
+// Collective over the world; every rank makes checks.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include <doctest/doctest.h>
+
+#include <cleave/tensor/tensor.hpp>
 
 #include "collective_cases.hpp"
 
@@ -163,6 +167,84 @@ inline void endurance_cases(World& world, int rounds) {
       case 7: all_reduce_case<float>(group, op, 67, 89, style, style, dim == 0); break;
       case 8: all_to_all_case<float>(group, style); break;
     }
+  }
+}
+
+/// Calls one directly after the other whose arrays are empty or short on some ranks and long on
+/// others: backends treat lengths differently. Arrays have one long dimension of seven.
+inline void length_cases(World& world) {
+  Communicator& group = world.communicator();
+  const int n = group.size(), rank = group.rank();
+  constexpr std::array<index_t, 7> lengths{0, 1, 100, 128, 1000, 1025, 20000};
+  for (int round = 0; round < 28; ++round) {
+    const auto length = [&](int r) {
+      return lengths[std::size_t(round / 4 + (round % 2 == 0 ? r : 0)) % lengths.size()];
+    };
+    const auto shape = [](index_t count) {
+      Shape extents = Shape::filled(7, 1);
+      extents[5] = count;
+      return extents;
+    };
+    const auto value = [&](int r, index_t i) { return double(100000 * r + i + round); };
+    const Tensor<double, 1> reachable({length(rank)});  // by peers, where there is shared memory
+    std::vector<double> own(std::size_t(length(rank)));
+    double* const source = round % 4 < 2 ? reachable.data() : own.data();
+    for (index_t i = 0; i < length(rank); ++i) source[i] = value(rank, i);
+    index_t total = 0;
+    std::vector<Box> pieces;
+    for (int r = 0; r < n; ++r) {
+      Box piece = Box::of(shape(length(r)));
+      piece.begin[5] = total;
+      piece.end[5] = total += length(r);
+      pieces.push_back(piece);
+    }
+    const auto is_piece = [&](int r, const double* elements) {
+      index_t equal = 0;
+      for (index_t i = 0; i < length(r); ++i) equal += elements[i] == value(r, i);
+      return equal == length(r);
+    };
+    const auto begins = [&](int r) { return pieces[std::size_t(r)].begin[5]; };
+    const int root = round % n, left = (rank + n - 1) % n, right = (rank + 1) % n;
+
+    std::vector<double> all(std::size_t(total), -1), some(std::size_t(length(root)), -1);
+    Collective c = call(CollectiveKind::all_gather);
+    c.source = ConstView::dense(source, DType::float64, shape(length(rank)));
+    c.destination = View::dense(all.data(), DType::float64, shape(total));
+    c.pieces = pieces;
+    c.global_count = total;
+    group.run(c);
+    for (int r = 0; r < n; ++r) CHECK(is_piece(r, all.data() + begins(r)));
+
+    c.kind = CollectiveKind::gather;
+    c.root = root;
+    all.assign(all.size(), -1);
+    group.run(c);
+    for (int r = 0; r < n; ++r)
+      CHECK(
+          (total == 0 || length(r) == 0 || is_piece(r, all.data() + begins(r)) == (rank == root)));
+
+    group.run(call(CollectiveKind::barrier));
+    Collective broadcast = call(CollectiveKind::broadcast);
+    broadcast.root = root;
+    broadcast.global_count = length(root);
+    if (rank == root) broadcast.source = c.source;
+    else broadcast.destination = View::dense(some.data(), DType::float64, shape(length(root)));
+    group.run(broadcast);
+    if (rank != root) CHECK(is_piece(root, some.data()));
+
+    some.assign(std::size_t(length(left)), -1);
+    const std::vector<Transfer> sends{
+        {right, Box::of(shape(length(rank))), Box::of(shape(length(rank)))}};
+    const std::vector<Transfer> receives{
+        {left, Box::of(shape(length(left))), Box::of(shape(length(left)))}};
+    Collective exchange = call(CollectiveKind::exchange);
+    exchange.source = c.source;
+    exchange.destination = View::dense(some.data(), DType::float64, shape(length(left)));
+    exchange.sends = sends;
+    exchange.receives = receives;
+    exchange.global_count = total;
+    group.run(exchange);
+    CHECK(is_piece(left, some.data()));
   }
 }
 

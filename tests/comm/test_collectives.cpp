@@ -35,6 +35,10 @@ TEST_CASE("an exchange moves every box to where its receiver wants it") {
   on_ranks({1, 2, 3, 4, 8}, [](World& world) { exchange_cases(world); });
 }
 
+TEST_CASE("calls are short on some ranks and long on others, with empty ones between") {
+  on_ranks({1, 2, 3, 4, 8}, [](World& world) { length_cases(world); });
+}
+
 TEST_CASE("collectives that run together give the results of single ones") {
   on_ranks({1, 2, 3, 4, 7}, [](World& world) { together_cases(world); });
 }

@@ -33,6 +33,7 @@ void all_cases(World& world) {
   reduce_scatter_cases(world);
   all_reduce_cases(world);
   exchange_cases(world);
+  length_cases(world);
   together_cases(world);
   subgroup_cases(world);
   for (const Style style : all_styles)

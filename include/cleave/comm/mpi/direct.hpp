@@ -82,7 +82,8 @@ class MpiDirect {
     slots_.begin_round();
     Staged staged(*this);
     publish_all(calls, staged);
-    barrier(context);
+    slots_.arrival(rank_).call = 0;
+    meet(context, [] {});
     for (int r = 0; r < size(); ++r)
       if (!published(r).reachable) return false;
     for (int r = 1; r < size(); ++r)
@@ -113,27 +114,22 @@ class MpiDirect {
   bool run(const Collective& c, const MpiOpContext& context) {
     context.detector->verify_some(context.operation);
     slots_.begin_round();
-    const bool copies = MpiShortCalls::takes(c, node_->arena()->contains(c.source.data));
-    if (copies) {
-      short_.publish(c, places_[0], node_->segment(places_[0]));
-      barrier(context);
-      if (short_.agree()) {
-        short_.read(c, context);
-        return true;
-      }
-    }
     Staged staged(*this);
-    if (!copies) {
+    if (MpiShortCalls::takes(c, node_->arena()->contains(c.source.data))) {
+      short_.announce(c);
+    } else {
       publish(c, staged);
-      barrier(context);
+      slots_.arrival(rank_).call = 0;
+    }
+    if (meet(context, [&] { publish(c, staged); })) {
+      short_.read(c, context);
+      return true;
     }
     std::vector<Collective> calls;
     for (int r = 0; r < size(); ++r) {
       if (!published(r).reachable) return false;
-      calls.push_back(r == rank_ && !copies ? staged.call : call_of(published(r), c));
+      calls.push_back(r == rank_ ? staged.call : call_of(published(r), c));
     }
-    if (copies) staged.call = c, staged.call.source = calls[std::size_t(rank_)].source;
-    calls[std::size_t(rank_)] = staged.call;
     require_agreement(calls, context);
     if (c.kind == CollectiveKind::barrier) return true;
     std::vector<const Collective*> peers;
@@ -173,6 +169,25 @@ class MpiDirect {
   Published& published(int r) const noexcept { return slots_.published(r); }
   Box& piece(int r) const noexcept { return slots_.piece(r); }
   void barrier(const MpiOpContext& context) { slots_.barrier(context); }
+
+  /// The first barrier of a call, which this rank has announced as a short one or published.
+  /// @param publishes  publishes this rank's call, where peers need more than its announcement
+  /// @return whether all ranks have announced the same short call; if not, all have published
+  template <class F>
+  bool meet(const MpiOpContext& context, const F& publishes) {
+    slots_.meet(context);
+    const std::uint64_t mine = slots_.arrival(rank_).call;
+    bool same = true, any = mine != 0;
+    for (int r = 0; r < size(); ++r) {
+      const std::uint64_t theirs = slots_.arrival(r).call;
+      same = same && theirs == mine;
+      any = any || theirs != 0;
+    }
+    if (!any || same) return any;
+    if (mine != 0) publishes();
+    barrier(context);
+    return false;
+  }
 
   void publish(const Collective& c, Staged& staged) {
     Published& mine = published(rank_);
@@ -284,8 +299,7 @@ class MpiDirect {
   Collective call_of(const Published& theirs, const Collective& mine) const {
     Collective c = call_of(theirs.header);
     c.source = view_of(theirs.source);
-    if (theirs.copied) c.source.strides = row_major_strides(c.source.extents);
-    else c.destination = view_of(theirs.destination);
+    c.destination = view_of(theirs.destination);
     c.operation = mine.operation;
     return c;
   }

@@ -3,9 +3,11 @@
 //
 // No rank waits until its peers have read: a slot is written again only in the next call but one,
 // which its owner starts after all ranks have reached the call in between. Besides its elements, a
-// rank reads and compares only a cache line or two of a peer.
+// rank reads only one cache line of a peer, which has the counter of the barrier and a checksum of
+// the call.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -25,17 +27,21 @@ namespace cleave::detail {
 /// less than a second barrier, which is slow where processes share cores.
 inline std::size_t max_copied_bytes() { return mpi_polls().flags < 16 ? slot_bytes : 1024; }
 
-/// Of what ranks have to agree on to know each other's sources, and that these fit their
-/// destinations: the extents of the arrays that they reduce, or of the pieces that they gather.
-inline std::uint64_t checksum_of_layout(const Collective& c) {
-  std::uint64_t sum = std::uint64_t(c.dtype()) + 1;
-  const auto add = [&sum](index_t number) { sum = (sum ^ std::uint64_t(number)) * 1099511628211u; };
+/// Of what ranks have to agree on: the fields of the call, and those from which they know that
+/// each other's sources fit their destinations, which are the extents of the arrays that they
+/// reduce, or of the pieces that they gather. Never 0.
+inline std::uint64_t checksum_of(const Collective& c) {
+  std::uint64_t sum = std::uint64_t(c.kind) << 16 | std::uint64_t(c.op) << 8 | 1;
+  const auto add = [&sum](std::uint64_t number) { sum = (sum ^ number) * 1099511628211u; };
+  add(std::uint64_t(c.dtype()) << 32 | std::uint32_t(c.root));
+  add(std::uint64_t(c.global_count));
+  add(c.detail);
   if (c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter)
-    for (const index_t extent : c.source.extents) add(extent);
+    for (const index_t extent : c.source.extents) add(std::uint64_t(extent));
   if (c.kind == CollectiveKind::all_gather)
     for (const Box& piece : c.pieces)
-      for (int d = 0; d < piece.dims(); ++d) add(piece.extent(d));
-  return sum;
+      for (int d = 0; d < piece.dims(); ++d) add(std::uint64_t(piece.extent(d)));
+  return sum != 0 ? sum : 1;
 }
 
 class MpiShortCalls {
@@ -45,56 +51,40 @@ class MpiShortCalls {
     for (std::size_t r = 0; r < calls_.size(); ++r) peers_[r] = &calls_[r];
   }
 
-  /// Whether this rank copies its source; peers may decide otherwise.
+  /// Whether this rank copies its source; peers may decide otherwise, which costs a barrier.
   /// @param shared  whether peers can read it in place
   static bool takes(const Collective& c, bool shared) {
     switch (c.kind) {
-      case CollectiveKind::all_gather:
-      case CollectiveKind::reduce_scatter:
-      case CollectiveKind::all_reduce:
-      case CollectiveKind::all_to_all:
-      case CollectiveKind::exchange: break;
-      default: return false;
+      case CollectiveKind::barrier: return true;
+      case CollectiveKind::broadcast: {  // all ranks know the size, but not whether it is shared
+        const ConstView known = holds_nothing(c.source) ? ConstView(c.destination) : c.source;
+        return std::size_t(known.bytes()) <= max_copied_bytes();
+      }
+      case CollectiveKind::scatter: return false;
+      default:
+        return holds_nothing(c.source) ||
+               std::size_t(c.source.bytes()) <= (shared ? max_copied_bytes() : slot_bytes);
     }
-    return holds_nothing(c.source) ||
-           std::size_t(c.source.bytes()) <= (shared ? max_copied_bytes() : slot_bytes);
   }
 
-  /// Publishes a call whose source is copied: writes only the fields that peers read.
-  /// @param place, segment  the process whose segment holds the slots, and where that begins
+  /// Copies the source, and states the call.
   /// @pre takes(c)
-  void publish(const Collective& c, std::int32_t place, const std::byte* segment) {
-    MpiPublished& mine = slots_.published(slots_.rank());
-    mine.header = MpiCallHeader::of(c);
-    mine.reachable = mine.copied = true;
-    mine.failed = false;
-    mine.count = 1;
-    mine.layout = checksum_of_layout(c);
-    mine.source.place = -1;
-    mine.source.dtype = c.source.dtype;
-    mine.source.extents = c.source.extents;
+  void announce(const Collective& c) {
+    MpiArrival& mine = slots_.arrival(slots_.rank());
+    mine.call = checksum_of(c);
+    mine.dtype = c.source.dtype;
+    mine.dims = -1;
     if (holds_nothing(c.source)) return;
-    std::byte* const memory = slots_.staging(slots_.rank());
-    pack_view(c.source, memory);
-    mine.source.place = place;
-    mine.source.offset = memory - segment;
+    pack_view(c.source, slots_.staging(slots_.rank()));
+    mine.dims = std::int8_t(c.source.extents.dims);
+    for (int d = 0; d < c.source.extents.dims; ++d)
+      mine.extents[std::size_t(d)] = c.source.extents[d];
   }
 
-  /// After the barrier: whether all ranks have copied their sources, and agree.
-  bool agree() const {
-    const MpiPublished& mine = slots_.published(slots_.rank());
-    for (int r = 0; r < slots_.size(); ++r) {
-      const MpiPublished& theirs = slots_.published(r);
-      if (!theirs.copied || theirs.count != 1 || theirs.header != mine.header ||
-          theirs.layout != mine.layout)
-        return false;
-    }
-    return true;
-  }
-
-  /// @pre agree()
+  /// @pre all ranks have announced the same call
   /// @throws Error if a transfer does not fit its receiver, after announcing the failure to peers
   void read(const Collective& c, const MpiOpContext& context) {
+    if (c.kind == CollectiveKind::barrier) return;
     for (int r = 0; r < slots_.size(); ++r)
       if (r != slots_.rank()) find_source(c, r);
     peers_[std::size_t(slots_.rank())] = &c;
@@ -123,10 +113,14 @@ class MpiShortCalls {
       case CollectiveKind::reduce_scatter:
       case CollectiveKind::all_reduce: source.extents = c.source.extents; break;
       case CollectiveKind::all_gather: source.extents = c.pieces[std::size_t(r)].extents(); break;
-      default:
-        source.extents = slots_.published(r).source.extents;
-        source.dtype = slots_.published(r).source.dtype;
-        if (slots_.published(r).source.place < 0) source.data = nullptr;
+      default: {
+        const MpiArrival& stated = slots_.arrival(r);
+        source.dtype = stated.dtype;
+        if (stated.dims < 0) source.data = nullptr;
+        source.extents.dims = std::max<int>(stated.dims, 0);
+        for (int d = 0; d < source.extents.dims; ++d)
+          source.extents[d] = stated.extents[std::size_t(d)];
+      }
     }
     source.strides = row_major_strides(source.extents);
   }

@@ -53,19 +53,34 @@ struct MpiPublished {
   MpiCallHeader header{};
   bool reachable = true;
   bool failed = false;
-  bool copied = false;       ///< the source is contiguous in the slot; no strides are published
   std::int32_t count = 1;    ///< of calls that are run together
   std::int64_t listed = -1;  ///< where the list of several begins in the rank's segment
-  std::uint64_t layout = 0;  ///< of a copied source: @see checksum_of_layout
   MpiSharedView source{};
   MpiSharedView destination{};
 };
 
+/// How far a rank is.
+struct MpiProgress {
+  SharedCounter counter{};
+  std::atomic<bool> gave_up{false};  ///< the rank has thrown while waiting for others
+};
+
+/// What a rank states at the start of a call. Up to five dimensions take one cache line: the time
+/// of a short call is that of fetching lines from the cores of the peers.
+struct alignas(64) MpiArrival {
+  MpiProgress progress{};
+  DType dtype = DType::uint8;  ///< of a copied source
+  std::int8_t dims = -1;       ///< likewise; -1: no elements
+  std::uint64_t call = 0;      ///< of a short call, @see checksum_of; 0: the call is published
+  std::array<index_t, max_dims> extents{};
+};
+static_assert(offsetof(MpiArrival, extents) + 5 * sizeof(index_t) <= 64);
+
 /// The slot of a rank: for two rounds, since the next one may be published while peers still read
 /// this one.
 struct MpiSlot {
-  alignas(64) SharedCounter barriers{};
-  std::atomic<bool> gave_up{false};  ///< its owner has thrown while waiting for others
+  alignas(64) MpiProgress barriers{};
+  std::array<MpiArrival, 2> arrival{};
   alignas(64) std::array<MpiPublished, 2> published{};
   alignas(64) std::array<Box, 2> piece{};  ///< of a scatter: the root writes into all slots
   alignas(64) std::array<std::array<std::byte, slot_bytes>, 2> staging{};
@@ -79,33 +94,50 @@ class MpiSlots {
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
   void begin_round() noexcept { ++round_; }
+  MpiArrival& arrival(int r) const noexcept { return slots_[r].arrival[round_ & 1]; }
   MpiPublished& published(int r) const noexcept { return slots_[r].published[round_ & 1]; }
   Box& piece(int r) const noexcept { return slots_[r].piece[round_ & 1]; }
   std::byte* staging(int r) const noexcept { return slots_[r].staging[round_ & 1].data(); }
 
+  /// The first barrier of a round, after this rank has set its arrival.
+  /// @throws Error as `barrier`
+  void meet(const MpiOpContext& context) {
+    const auto progress = [this](int r) -> MpiProgress& { return arrival(r).progress; };
+    synchronize(progress, std::uint32_t(round_), context);
+  }
+
   /// A barrier: returns when all ranks have called it.
   /// @throws Error if a rank has failed or left, does not arrive in time, or has given up waiting
   void barrier(const MpiOpContext& context) {
-    slots_[rank_].barriers.raise(++barriers_);
-    const auto missing = [&](int r) { return !slots_[r].barriers.has_reached(barriers_); };
+    const auto progress = [this](int r) -> MpiProgress& { return slots_[r].barriers; };
+    synchronize(progress, ++barriers_, context);
+  }
+
+ private:
+  /// Raises this rank's counter to `value` and waits until all ranks have done so.
+  /// @param progress  that of rank r, as a callable
+  template <class Progress>
+  void synchronize(const Progress& progress, std::uint32_t value, const MpiOpContext& context) {
+    progress(rank_).counter.raise(value);
+    const auto missing = [&](int r) { return !progress(r).counter.has_reached(value); };
     MpiBackoff backoff(context, MpiBackoff::For::flags);
     try {
       for (int r = 0; r < size_; ++r)
         while (missing(r)) {
           backoff.rest([&] { return world_ranks_where(missing, context); });
-          if (backoff.sleeps()) slots_[r].barriers.sleep_until(barriers_);
+          if (backoff.sleeps()) progress(r).counter.sleep_until(value);
         }
     } catch (...) {
-      slots_[rank_].gave_up.store(true);
+      slots_[rank_].barriers.gave_up.store(true);
+      for (MpiArrival& arrival : slots_[rank_].arrival) arrival.progress.gave_up.store(true);
       throw;
     }
     // a rank that gave up announces why
-    const auto gave_up = [&](int r) { return slots_[r].gave_up.load(std::memory_order_relaxed); };
+    const auto gave_up = [&](int r) { return progress(r).gave_up.load(std::memory_order_relaxed); };
     for (int r = 0; r < size_; ++r)
       while (gave_up(r)) backoff.rest([&] { return world_ranks_where(gave_up, context); });
   }
 
- private:
   template <class F>
   std::vector<int> world_ranks_where(const F& holds, const MpiOpContext& context) const {
     std::vector<int> ranks;
