@@ -37,7 +37,7 @@ void all_cases(World& world) {
   together_cases(world);
   subgroup_cases(world);
   for (const Style style : all_styles)
-    for (const index_t length : {1, 7, 256, 257, 5000})
+    for (const index_t length : {1, 7, 257, 3840, 3841, 5000})
       equal_parts_case<double>(world.communicator(), length, style);
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -109,6 +110,11 @@ class MpiCommunicator final : public Communicator {
   /// Whether all members read the memory of this rank at `data` in place.
   bool reads_directly(const void* data) const {
     return direct_ != nullptr && members_.node->arena()->contains(data);
+  }
+
+  /// Whether messages of this length between ranks on different nodes go in eager parts.
+  bool sends_in_parts(std::size_t bytes) const {
+    return bytes_in_parts(bytes, size(), members_.eager) == bytes;
   }
 
   /// @see nodes_of

@@ -49,8 +49,9 @@ inline std::size_t two_level_scratch = std::size_t(4) << 20;
 /// pair of ranks is faster. The same on all ranks; small in tests.
 inline index_t two_level_packed_bytes = index_t(1) << 20;
 
-/// @tparam Group  a communicator with `relay`, which runs calls that implement another one, and
-///                `reads_directly`, which tells whether its ranks read memory in place
+/// @tparam Group  a communicator with `relay`, which runs calls that implement another one,
+///                `reads_directly`, which tells whether its ranks read memory in place, and
+///                `sends_in_parts`, which tells whether messages wait for no reply
 template <class Group>
 class MpiTwoLevel {
  public:

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
+#include <cleave/comm/mpi/eager.hpp>
 #include <cleave/comm/mpi/node_grid.hpp>
 #include <cleave/comm/mpi/two_level_parts.hpp>
 #include <cleave/comm/mpi/workspace.hpp>
@@ -38,7 +39,7 @@ class MpiTwoLevelShort {
       case CollectiveKind::reduce_scatter: return c.source.bytes() <= two_level_short_bytes;
       case CollectiveKind::all_to_all:
         return c.even && c.global_count >= ranks * ranks &&
-               c.global_count * size <= max_forwarded_bytes * ranks * ranks;
+               is_worth_forwarding(std::size_t(c.global_count / (ranks * ranks) * size));
       default: return false;
     }
   }
@@ -55,8 +56,18 @@ class MpiTwoLevelShort {
   }
 
  private:
-  /// The longest transfer, in bytes, that is worth forwarding.
-  static constexpr index_t max_forwarded_bytes = 2 << 10;
+  /// Whether parts of this length go by way of the column: in fewer messages, none of which waits
+  /// for a reply, and the copies cost less than these messages.
+  bool is_worth_forwarding(std::size_t part) const {
+    constexpr std::size_t longest_part = std::size_t(32) << 10, most = std::size_t(4) << 20;
+    const auto messages = [](std::size_t bytes) {
+      return (bytes + eager_part() - 1) / eager_part();
+    };
+    const auto places = std::size_t(grid_.places);
+    return part <= longest_part && part * grid_.ranks.size() <= most &&
+           messages(places * part) < places * messages(part) &&
+           column_.sends_in_parts(places * part);
+  }
 
   View scratch(DType type, index_t count) { return scratch_view(scratch_, type, count); }
 
@@ -104,49 +115,69 @@ class MpiTwoLevelShort {
     unpack_view(result.data, c.destination);
   }
 
-  /// A rank passes its data for column p to rank p of its node, as [place][node][elements] of the
-  /// receivers; after an exchange in the columns, it has its data as [place][node][elements] of the
-  /// senders.
+  /// A rank passes its data for column p to rank p of its node, which then has the data of its node
+  /// for its column, as [node][place][elements] of the receiving node and of the senders; the
+  /// columns exchange these. Data that are in this order are read and received in place.
   void all_to_all(const Collective& c) {
     const index_t elements = c.sends[0].source.volume();
     const DType type = c.source.dtype;
-    const Shape extents(std::array<index_t, 3>{grid_.places, grid_.nodes, elements});
-    const View packed = View::dense(scratch(type, extents.product()).data, type, extents);
-    const View passed = View::dense(scratch(type, extents.product()).data, type, extents);
+    const Shape extents(std::array<index_t, 3>{grid_.nodes, grid_.places, elements});
     const index_t bytes = elements * index_t(size_of(type));
-    const auto block = [&](const View& view, int peer) {
-      const index_t at = grid_.place_of(peer) * grid_.nodes + grid_.node_of(peer);
-      return static_cast<std::byte*>(view.data) + at * bytes;
+    const auto offset = [&](int peer) {
+      return (grid_.node_of(peer) * index_t(grid_.places) + grid_.place_of(peer)) * bytes;
     };
-    for (const Transfer& t : c.sends) pack_view(c.source[t.source], block(packed, t.peer));
+    const auto dense = [&](void* data) { return View::dense(data, type, extents); };
+    const auto allocate = [&] { return scratch(type, extents.product()).data; };
+    const auto in = [&](const Transfer& t) { return c.source[t.source]; };
+    const auto out = [&](const Transfer& t) { return c.destination[t.destination]; };
 
-    const auto places = [&](index_t from, index_t to) {
-      return Box{Shape(std::array<index_t, 3>{from, 0, 0}),
-                 Shape(std::array<index_t, 3>{to, grid_.nodes, elements})};
+    const void* packed = place_in_order(c.sends, in, offset);
+    const bool packs = packed == nullptr;
+    if (packs) {
+      auto* const to = static_cast<std::byte*>(allocate());
+      for (const Transfer& t : c.sends) pack_view(in(t), to + offset(t.peer));
+      packed = to;
+    }
+    const auto box = [&](index_t node, index_t nodes, index_t place, index_t places) {
+      return Box{Shape(std::array<index_t, 3>{node, place, 0}),
+                 Shape(std::array<index_t, 3>{node + nodes, place + places, elements})};
     };
-    Collective here = part_of_call(c, CollectiveKind::exchange);
+    Collective part = part_of_call(c, CollectiveKind::exchange);
     std::vector<Transfer> sends, receives;
     for (int p = 0; p < grid_.places; ++p) {
-      sends.push_back({p, places(p, p + 1), places(grid_.place, grid_.place + 1)});
-      receives.push_back({p, places(grid_.place, grid_.place + 1), places(p, p + 1)});
+      sends.push_back({p, box(0, grid_.nodes, p, 1), box(0, grid_.nodes, grid_.place, 1)});
+      receives.push_back({p, box(0, grid_.nodes, grid_.place, 1), box(0, grid_.nodes, p, 1)});
     }
-    pass(node_, here, packed, passed, sends, receives);
+    const View passed = dense(allocate());
+    pass(node_, part, ConstView::dense(packed, type, extents), passed, sends, receives);
 
-    const auto nodes = [&](index_t n) {
-      return Box{Shape(std::array<index_t, 3>{0, n, 0}),
-                 Shape(std::array<index_t, 3>{grid_.places, n + 1, elements})};
-    };
+    void* received = const_cast<void*>(place_in_order(c.receives, out, offset));
+    const bool unpacks = received == nullptr;
+    if (unpacks) received = allocate();
     sends.clear(), receives.clear();
     for (int n = 0; n < grid_.nodes; ++n) {
-      sends.push_back({n, nodes(n), nodes(grid_.node)});
-      receives.push_back({n, nodes(grid_.node), nodes(n)});
+      sends.push_back({n, box(n, 1, 0, grid_.places), box(grid_.node, 1, 0, grid_.places)});
+      receives.push_back({n, box(grid_.node, 1, 0, grid_.places), box(n, 1, 0, grid_.places)});
     }
-    pass(column_, here, passed, packed, sends, receives);
+    pass(column_, part, passed, dense(received), sends, receives);
+    if (!unpacks) return;
     for (const Transfer& t : c.receives)
-      unpack_view(block(packed, t.peer), c.destination[t.destination]);
+      unpack_view(static_cast<const std::byte*>(received) + offset(t.peer), out(t));
   }
 
-  static void pass(Group& group, Collective call, const View& from, const View& to,
+  /// Where the blocks of all transfers begin, if each is contiguous and at its offset; else null.
+  template <class Block, class Offset>
+  static const void* place_in_order(std::span<const Transfer> transfers, const Block& block,
+                                    const Offset& offset) {
+    const auto begin = [&](const Transfer& t) {
+      return static_cast<const std::byte*>(block(t).data) - offset(t.peer);
+    };
+    for (const Transfer& t : transfers)
+      if (!block(t).contiguous() || begin(t) != begin(transfers[0])) return nullptr;
+    return begin(transfers[0]);
+  }
+
+  static void pass(Group& group, Collective call, const ConstView& from, const View& to,
                    std::span<const Transfer> sends, std::span<const Transfer> receives) {
     call.source = from;
     call.destination = to;
