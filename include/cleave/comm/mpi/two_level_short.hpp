@@ -57,9 +57,9 @@ class MpiTwoLevelShort {
 
  private:
   /// Whether parts of this length go by way of the column: in fewer messages, none of which waits
-  /// for a reply, and the copies cost less than these messages.
+  /// for a reply, and the copies cost less than these messages. Each copy has `most` bytes or less.
   bool is_worth_forwarding(std::size_t part) const {
-    constexpr std::size_t longest_part = std::size_t(32) << 10, most = std::size_t(4) << 20;
+    constexpr std::size_t longest_part = std::size_t(32) << 10, most = std::size_t(2) << 20;
     const auto messages = [](std::size_t bytes) {
       return (bytes + eager_part() - 1) / eager_part();
     };
@@ -127,16 +127,17 @@ class MpiTwoLevelShort {
       return (grid_.node_of(peer) * index_t(grid_.places) + grid_.place_of(peer)) * bytes;
     };
     const auto dense = [&](void* data) { return View::dense(data, type, extents); };
-    const auto allocate = [&] { return scratch(type, extents.product()).data; };
+    const auto allocate = [&] {
+      return static_cast<std::byte*>(scratch(type, extents.product()).data);
+    };
     const auto in = [&](const Transfer& t) { return c.source[t.source]; };
     const auto out = [&](const Transfer& t) { return c.destination[t.destination]; };
 
+    std::byte* copy = nullptr;
     const void* packed = place_in_order(c.sends, in, offset);
-    const bool packs = packed == nullptr;
-    if (packs) {
-      auto* const to = static_cast<std::byte*>(allocate());
-      for (const Transfer& t : c.sends) pack_view(in(t), to + offset(t.peer));
-      packed = to;
+    if (packed == nullptr) {
+      packed = copy = allocate();
+      for (const Transfer& t : c.sends) pack_view(in(t), copy + offset(t.peer));
     }
     const auto box = [&](index_t node, index_t nodes, index_t place, index_t places) {
       return Box{Shape(std::array<index_t, 3>{node, place, 0}),
@@ -153,7 +154,8 @@ class MpiTwoLevelShort {
 
     void* received = const_cast<void*>(place_in_order(c.receives, out, offset));
     const bool unpacks = received == nullptr;
-    if (unpacks) received = allocate();
+    if (unpacks && copy == nullptr) copy = allocate();
+    if (unpacks) received = copy;
     sends.clear(), receives.clear();
     for (int n = 0; n < grid_.nodes; ++n) {
       sends.push_back({n, box(n, 1, 0, grid_.places), box(grid_.node, 1, 0, grid_.places)});
@@ -161,8 +163,7 @@ class MpiTwoLevelShort {
     }
     pass(column_, part, passed, dense(received), sends, receives);
     if (!unpacks) return;
-    for (const Transfer& t : c.receives)
-      unpack_view(static_cast<const std::byte*>(received) + offset(t.peer), out(t));
+    for (const Transfer& t : c.receives) unpack_view(copy + offset(t.peer), out(t));
   }
 
   /// Where the blocks of all transfers begin, if each is contiguous and at its offset; else null.
