@@ -63,10 +63,10 @@ class MpiTwoLevelShort {
     const auto messages = [](std::size_t bytes) {
       return (bytes + eager_part() - 1) / eager_part();
     };
-    const auto places = std::size_t(grid_.places);
+    const std::size_t places = std::size_t(grid_.places), passed = places * part;
     return part <= longest_part && part * grid_.ranks.size() <= most &&
-           messages(places * part) < places * messages(part) &&
-           column_.sends_in_parts(places * part);
+           messages(passed) < places * messages(part) &&
+           (passed <= eager_part() || column_.sends_in_parts(passed));
   }
 
   View scratch(DType type, index_t count) { return scratch_view(scratch_, type, count); }
