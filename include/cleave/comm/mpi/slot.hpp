@@ -28,7 +28,7 @@ struct MpiSharedView {
   Shape strides{};
 };
 
-/// The fields of a call that ranks compare.
+/// The fields of a published call that ranks compare.
 struct MpiCallHeader {
   CollectiveKind kind{};
   ReduceOp op{};
@@ -39,7 +39,6 @@ struct MpiCallHeader {
   static MpiCallHeader of(const Collective& c) {
     return {c.kind, c.op, c.root, c.global_count, c.detail};
   }
-  friend bool operator==(const MpiCallHeader&, const MpiCallHeader&) = default;
 };
 
 /// One of several calls that are run together.
