@@ -85,20 +85,40 @@ TEST_CASE("of a long message between two ranks, a quarter goes eagerly up to a l
 TEST_CASE("parts cover a message once, those that wait for a reply first") {
   const Changed limit(detail::mpi_message_limit, std::size_t(100'000));
   for (const std::size_t bytes : std::initializer_list<std::size_t>{0, 1, 61'440, 300'000})
-    for (const std::size_t in_parts : {std::size_t(0), bytes / 2, bytes}) {
-      std::vector<int> covered(bytes);
-      bool first = true;
-      detail::for_each_part(bytes, in_parts, [&](std::size_t at, std::size_t part) {
-        CHECK(part > 0);
-        CHECK(part <= (at < in_parts ? detail::eager_part() : detail::mpi_message_limit));
-        if (std::exchange(first, false)) CHECK((at == in_parts) == (in_parts < bytes));
-        for (std::size_t i = at; i < at + part; ++i) ++covered[i];
-      });
-      CHECK(std::ranges::count(covered, 1) == std::ptrdiff_t(bytes));
-    }
+    for (const std::size_t in_parts : {std::size_t(0), bytes / 2, bytes})
+      for (const bool shortest_first : {false, true}) {
+        std::vector<int> covered(bytes);
+        bool first = true;
+        detail::for_each_part(
+            bytes, in_parts, shortest_first, [&](std::size_t at, std::size_t part) {
+              CHECK(part > 0);
+              CHECK(part <= (at < in_parts ? detail::eager_part() : detail::mpi_message_limit));
+              if (std::exchange(first, false)) CHECK((at == in_parts) == (in_parts < bytes));
+              for (std::size_t i = at; i < at + part; ++i) ++covered[i];
+            });
+        CHECK(std::ranges::count(covered, 1) == std::ptrdiff_t(bytes));
+      }
 }
 
-TEST_CASE("what is eager is the same on all ranks, and not measured within a node") {
+TEST_CASE("the shortest part of a message is the first or the last one") {
+  const auto parts = [](std::size_t bytes, bool shortest_first) {
+    std::vector<std::size_t> lengths;
+    detail::for_each_part(bytes, bytes, shortest_first,
+                          [&](std::size_t, std::size_t part) { lengths.push_back(part); });
+    return lengths;
+  };
+  using Lengths = std::vector<std::size_t>;
+  const std::size_t part = detail::eager_part();
+  CHECK(parts(2 * part + 5, true) == Lengths{5, part, part});
+  CHECK(parts(2 * part + 5, false) == Lengths{part, part, 5});
+  for (const bool shortest_first : {false, true}) {
+    CHECK(parts(2 * part, shortest_first) == Lengths{part, part});
+    CHECK(parts(5, shortest_first) == Lengths{5});
+    CHECK(parts(0, shortest_first).empty());
+  }
+}
+
+TEST_CASE("what is eager is the same on all ranks, not measured within a node, and arrives") {
   if (!Processes::get().launched()) return skip("needs mpirun");
   const int size = Processes::get().size(), rank = Processes::get().rank();
   if (size < 2) return skip("needs two processes");
@@ -145,6 +165,16 @@ TEST_CASE("what is eager is the same on all ranks, and not measured within a nod
     const double gain = probe.gain_in_parts(mebibyte / 4);
     CHECK(gain > 0.001);
     CHECK(gain < 1000);
+    for (const bool shortest_first : {false, true}) {
+      world.eager = {.to_one = mebibyte, .shortest_first = shortest_first};
+      std::vector<std::byte> sent(200'001), received(sent.size());
+      for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = std::byte(i % 251 + i / 60'000);
+      detail::MpiMessages messages(world);
+      messages.receive(received.data(), received.size(), 1 - world.rank);
+      messages.send(sent.data(), sent.size(), 1 - world.rank);
+      messages.finish();
+      CHECK(received == sent);
+    }
   }
   MPI_Comm_free(&comm);
 }

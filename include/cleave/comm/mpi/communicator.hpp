@@ -117,6 +117,9 @@ class MpiCommunicator final : public Communicator {
     return bytes_in_parts(bytes, size(), members_.eager) == bytes;
   }
 
+  /// Whether a round trip between nodes takes half a millisecond or more.
+  bool is_far() const noexcept { return members_.eager.far; }
+
   /// @see nodes_of
   const std::vector<int>& nodes() const noexcept { return members_.nodes; }
 

@@ -1,4 +1,5 @@
-// Which part of a message goes eagerly: without a reply from its receiver, but copied once more.
+// Which part of a message goes eagerly: without a reply from its receiver, but copied once more;
+// and in which order.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +14,8 @@ inline std::size_t mpi_message_limit = std::size_t(1) << 30;
 /// header).
 inline std::size_t eager_part() { return std::min(std::size_t(60) << 10, mpi_message_limit); }
 
-/// How many bytes are sent eagerly: the same on all ranks. The defaults are for short round trips,
-/// with several peers, and for long ones, with one. @see eager_bytes_between
+/// How many bytes are sent eagerly, and how: the same on all ranks. The defaults are for short
+/// round trips, with several peers, and for long ones, with one. @see eager_bytes_between
 struct EagerBytes {
   /// The total of a rank's messages to several peers, up to which all of them are sent in parts.
   std::size_t to_all = std::size_t(1) << 20;
@@ -23,6 +24,10 @@ struct EagerBytes {
   /// Of a longer message to the only peer, at most a quarter and this many bytes are sent while the
   /// rest waits for the reply. With more peers, their messages overlap it.
   std::size_t of_longer = std::size_t(512) << 10;
+  /// Whether a round trip between nodes takes half a millisecond or more.
+  bool far = false;
+  /// Whether the shortest part of a message is sent before the others, not after them.
+  bool shortest_first = false;
 
   friend bool operator==(const EagerBytes&, const EagerBytes&) = default;
 };
@@ -37,10 +42,12 @@ inline std::size_t bytes_in_parts(std::size_t bytes, int ranks, const EagerBytes
 /// Calls post(offset, bytes) for each part of a message whose first `in_parts` bytes are sent
 /// eagerly. The rest is posted first, so that its rendezvous begins at once.
 template <class Post>
-void for_each_part(std::size_t bytes, std::size_t in_parts, const Post& post) {
+void for_each_part(std::size_t bytes, std::size_t in_parts, bool shortest_first, const Post& post) {
   for (std::size_t at = in_parts; at < bytes; at += mpi_message_limit)
     post(at, std::min(mpi_message_limit, bytes - at));
-  for (std::size_t at = 0; at < in_parts; at += eager_part())
+  const std::size_t shortest = shortest_first ? in_parts % eager_part() : 0;
+  if (shortest > 0) post(std::size_t(0), shortest);
+  for (std::size_t at = shortest; at < in_parts; at += eager_part())
     post(at, std::min(eager_part(), in_parts - at));
 }
 

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <fstream>
 #include <limits>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
@@ -128,6 +130,15 @@ std::size_t eager_bytes_to_one(const Gain& gain) {
   return limit;
 }
 
+/// Whether TCP paces what it sends, as BBR does: a packet then leaves only when the one before it
+/// has had its time, and a message of two parts arrives sooner if the short one is first. Without
+/// pacing it arrives later.
+inline bool tcp_paces() {
+  std::ifstream setting("/proc/sys/net/ipv4/tcp_congestion_control");
+  std::string name;
+  return setting >> name && name.starts_with("bbr");
+}
+
 /// The eager bytes of messages between the nodes of a world, which the first rank and the first one
 /// on another node measure; the defaults if there is none.
 ///
@@ -151,7 +162,9 @@ inline EagerBytes eager_bytes_between(const MpiOpContext& world, std::span<const
     NetworkProbe probe(pair);
     const double round_trip = probe.round_trip();
     eager.to_all = eager_bytes_to_all(round_trip);
-    if (round_trip < 0.5e-3) {  // else parts of the default lengths save more than they cost
+    eager.far = round_trip >= 0.5e-3;
+    eager.shortest_first = eager.far && tcp_paces();
+    if (!eager.far) {  // else parts of the default lengths save more than they cost
       eager.to_one = eager_bytes_to_one([&](std::size_t b) { return probe.gain_in_parts(b); });
       eager.of_longer = 0;
       if (eager.to_one == 0) eager = {0, 0, 0};  // no TCP: replies cost less than any copy

@@ -132,14 +132,14 @@ class MpiRequests {
 
  private:
   void send_parts(const std::byte* data, std::size_t bytes, int peer, std::size_t in_parts) {
-    for_each_part(bytes, in_parts, [&](std::size_t at, std::size_t part) {
+    for_each_part(bytes, in_parts, shortest_first(), [&](std::size_t at, std::size_t part) {
       check(MPI_Isend(data + at, int(part), MPI_BYTE, comm_rank(peer), context_.tag(bytes),
                       context_.comm, open(peer, part, bytes, false)),
             "MPI_Isend");
     });
   }
   void receive_parts(std::byte* data, std::size_t bytes, int peer, std::size_t in_parts) {
-    for_each_part(bytes, in_parts, [&](std::size_t at, std::size_t part) {
+    for_each_part(bytes, in_parts, shortest_first(), [&](std::size_t at, std::size_t part) {
       check(MPI_Irecv(data + at, int(part), MPI_BYTE, comm_rank(peer), context_.tag(bytes),
                       context_.comm, open(peer, part, bytes, true)),
             "MPI_Irecv");
@@ -222,7 +222,7 @@ class MpiRequests {
   }
 
   [[noreturn]] void disagree(const MpiPosted& message, int bytes) const {
-    const bool may_be_part = std::size_t(bytes) >= eager_part();
+    const bool may_be_part = shortest_first() || std::size_t(bytes) >= eager_part();
     context_.fail("rank " + std::to_string(world_rank(message.peer)) + " sends " +
                   (may_be_part ? "at least " : "") + std::to_string(bytes) + " bytes where rank " +
                   std::to_string(context_.detector->rank()) + " expects " +
@@ -238,6 +238,8 @@ class MpiRequests {
     ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
     return ranks;
   }
+
+  bool shortest_first() const noexcept { return context_.eager.shortest_first; }
 
   int comm_rank(int peer) const {
     return context_.comm_ranks.empty() ? peer : context_.comm_ranks[std::size_t(peer)];

@@ -50,8 +50,8 @@ inline std::size_t two_level_scratch = std::size_t(4) << 20;
 inline index_t two_level_packed_bytes = index_t(1) << 20;
 
 /// @tparam Group  a communicator with `relay`, which runs calls that implement another one,
-///                `reads_directly`, which tells whether its ranks read memory in place, and
-///                `sends_in_parts`, which tells whether messages wait for no reply
+///                `reads_directly`, which tells whether its ranks read memory in place,
+///                `sends_in_parts`, which tells whether messages wait for no reply, and `is_far`
 template <class Group>
 class MpiTwoLevel {
  public:

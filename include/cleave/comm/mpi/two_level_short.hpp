@@ -56,8 +56,9 @@ class MpiTwoLevelShort {
   }
 
  private:
-  /// Whether parts of this length go by way of the column: in fewer messages, none of which waits
-  /// for a reply, and the copies cost less than these messages. Each copy has `most` bytes or less.
+  /// Whether parts of this length go by way of the column: in fewer messages (or, between far
+  /// nodes, in as many over fewer connections), none of which waits for a reply, and the copies
+  /// cost less than these messages. Each copy has `most` bytes or less.
   bool is_worth_forwarding(std::size_t part) const {
     constexpr std::size_t longest_part = std::size_t(32) << 10, most = std::size_t(2) << 20;
     const auto messages = [](std::size_t bytes) {
@@ -65,7 +66,7 @@ class MpiTwoLevelShort {
     };
     const std::size_t places = std::size_t(grid_.places), passed = places * part;
     return part <= longest_part && part * grid_.ranks.size() <= most &&
-           messages(passed) < places * messages(part) &&
+           messages(passed) < places * messages(part) + (column_.is_far() ? 1 : 0) &&
            (passed <= eager_part() || column_.sends_in_parts(passed));
   }
 
