@@ -208,15 +208,19 @@ class MpiTwoLevel {
     if (dense != nullptr) unpack_view(out, c.destination);
   }
 
-  /// Transfers within the node are read while the first messages are in flight.
+  /// Transfers within the node are read while the first messages are in flight, and between far
+  /// nodes, whose messages take longer, the rank's own part is copied while it waits for them.
   void exchange(const Collective& c, MpiMessages& messages) {
+    const int kept = column_->is_far() ? messages.rank() : -1;
     for (const Transfer& t : c.receives)
       if (!is_here(t.peer)) messages.receive(c.destination[t.destination], t.peer);
     for_each_from_next_rank(c.sends, messages.rank(), [&](const Transfer& t) {
       if (!is_here(t.peer)) messages.send(c.source[t.source], t.peer);
+      if (t.peer == kept)
+        messages.keep(c.source[t.source], c.destination[t.destination], c.destination.bytes());
     });
     Collective here = part_of_call(c, CollectiveKind::exchange);
-    const std::vector<Transfer> sends = local(c.sends), receives = local(c.receives);
+    const std::vector<Transfer> sends = local(c.sends, kept), receives = local(c.receives, kept);
     here.source = c.source;
     here.destination = c.destination;
     here.sends = sends;
@@ -324,11 +328,12 @@ class MpiTwoLevel {
 
   bool is_here(int peer) const { return grid_.node_of(peer) == grid_.node; }
 
-  /// The transfers within the node, with their peers as places.
-  std::vector<Transfer> local(std::span<const Transfer> transfers) const {
+  /// The transfers within the node, without those of rank `except`, with their peers as places.
+  std::vector<Transfer> local(std::span<const Transfer> transfers, int except) const {
     std::vector<Transfer> result;
     for (const Transfer& t : transfers)
-      if (is_here(t.peer)) result.push_back({grid_.place_of(t.peer), t.source, t.destination});
+      if (is_here(t.peer) && t.peer != except)
+        result.push_back({grid_.place_of(t.peer), t.source, t.destination});
     return result;
   }
 
