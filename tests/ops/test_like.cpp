@@ -50,6 +50,9 @@ TEST_CASE("arange gives the numbers of one rank on any mesh") {
     check(arange<double>(-2, 5, mesh, Shard<0>{}), -2);
     check(arange<std::int32_t>(0, 9, mesh, Replicate{}), 0);
     check(arange<float>(3, 3, mesh, Shard<0>{}), 3);
+    check(arange<double>(7, mesh, Shard<0>{}), 0);
+    CHECK(arange<double>(7).extent(0) == 7);
+    CHECK(arange<double>(7)(6) == 6);
     CHECK_THROWS_WITH_AS(arange<float>(3, 2, mesh, Shard<0>{}),
                          "arange: the end 2 is less than the begin 3", Error);
   });

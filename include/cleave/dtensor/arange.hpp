@@ -62,10 +62,20 @@ auto arange(index_t begin, index_t end, const Mesh& mesh, P... placements) {
   return X::unchecked(detail::counted<T, Device>(begin + box.begin[0], box.extent(0)), mesh,
                       x.shape());
 }
-/// The same in a local tensor.
+/// The numbers 0, 1, .., end - 1: `arange<float>(8, mesh, Shard<0>{})`.
+template <Element T, class Mesh, class... P>
+  requires is_device_mesh<Mesh>
+auto arange(index_t end, const Mesh& mesh, P... placements) {
+  return arange<T>(0, end, mesh, placements...);
+}
+/// The same in local tensors.
 template <Element T, class Device = Host>
 auto arange(index_t begin, index_t end) {
   return detail::counted<T, Device>(begin, detail::count_between(begin, end));
+}
+template <Element T, class Device = Host>
+auto arange(index_t end) {
+  return arange<T, Device>(0, end);
 }
 
 /// The identity matrix: `eye<double>(8, mesh, Shard<0>{})`.

@@ -207,6 +207,13 @@ class DTensor {
   Extents shape_;
 };
 
+/// A name for the type of a DTensor, for members and parameters: one placement per axis, dimensions
+/// counted from the front or from the end.
+///
+///     struct Flow { placed_t<double, 2, Mesh, Shard<0>, Shard<-1>> density; };
+template <Element T, int Rank, class Mesh, class... P>
+using placed_t = DTensor<T, Rank, Mesh, normalized_t<Placements<P...>, Rank>>;
+
 namespace detail {
 
 /// Redistributes over the groups of `mesh`: x's mesh or a duplicate of it.
