@@ -49,7 +49,7 @@ void scatter_shards(const ConstView& whole, const View& part, const Layout& layo
 /// @collective every rank of the mesh
 /// @cost       each rank receives its part once; allocates it
 template <class T, int Rank, class From, class Mesh, class... P>
-auto distribute_tensor(const Tensor<T, Rank, From>& tensor, const Mesh& mesh, P...) {
+auto distribute_tensor(const Tensor<T, Rank, From>& tensor, const Mesh& mesh, Placements<P...>) {
   using Device = typename Mesh::device_type;
   static_assert(std::is_same_v<From, Device> || std::is_same_v<From, Host>,
                 "cleave: distribute_tensor takes a tensor of the host or of the mesh's device");
@@ -77,9 +77,35 @@ auto distribute_tensor(const Tensor<T, Rank, From>& tensor, const Mesh& mesh, P.
   detail::broadcast_replicas<From>(local.view(), layout, state, "distribute_tensor");
   return Result::unchecked(local.to(Device{}), mesh, global);
 }
-template <class T, int Rank, class From, class Mesh, class... P>
-auto distribute_tensor(const Tensor<T, Rank, From>& tensor, const Mesh& mesh, Placements<P...>) {
-  return distribute_tensor(tensor, mesh, P{}...);
+
+/// A DTensor that is distributed so already: returned as it is, without communication.
+/// @throws Error if it is on another mesh
+template <class X, class Mesh, class... P>
+  requires is_dtensor<X>
+X distribute_tensor(const X& x, const Mesh& mesh, Placements<P...>) {
+  constexpr bool matches = [] {
+    if constexpr (std::is_same_v<Mesh, typename X::mesh_type> && sizeof...(P) == Mesh::axis_count)
+      return layout_of<Placements<P...>, X::dims> == X::layout;
+    else return false;
+  }();
+  static_assert(matches,
+                "cleave: distribute_tensor: the tensor is distributed already, on another kind of "
+                "mesh or under other placements; call redistribute");
+  if (!(x.mesh() == mesh))
+    throw Error("distribute_tensor",
+                "the tensor is on another mesh already; to move it to " + mesh.describe() +
+                    ", call redistribute(mesh, ..)",
+                x.context());
+  return x;
+}
+
+/// Placements as separate arguments; without placements every axis is Replicate.
+template <class X, class Mesh, class... P>
+  requires is_device_mesh<Mesh>
+auto distribute_tensor(const X& x, const Mesh& mesh, P...) {
+  if constexpr (sizeof...(P) == 0)
+    return distribute_tensor(x, mesh, placements_t<0, Mesh::axis_count>{});
+  else return distribute_tensor(x, mesh, Placements<P...>{});
 }
 
 }  // namespace cleave

@@ -125,12 +125,14 @@ class DTensor {
   /// @collective every rank of the mesh
   /// @cost       receives what this rank lacks (see docs/redistribution.md); allocates the result
   template <class... Q>
+    requires(!(is_device_mesh<Q> || ...))
   auto redistribute(Q...) const& {
     using To = decltype(detail::target_placements<Rank, Mesh, Q...>());
     if constexpr (std::is_same_v<To, P>) return *this;
     else return detail::redistribute_to<To>(*this, "redistribute");
   }
   template <class... Q>
+    requires(!(is_device_mesh<Q> || ...))
   auto redistribute(Q...) && {
     using To = decltype(detail::target_placements<Rank, Mesh, Q...>());
     if constexpr (std::is_same_v<To, P>) return std::move(*this);
@@ -162,6 +164,10 @@ class DTensor {
     using To = decltype(detail::target_placements<Rank, Target, Q...>());
     return detail::redistribute_across<To>(*this, mesh);
   }
+  template <class Device, class... Axes, class... Q>
+  auto redistribute(const DeviceMesh<Device, Axes...>& mesh, Placements<Q...>) const {
+    return redistribute(mesh, Q{}...);
+  }
 
   /// Starts a redistribution and returns at once; the first use of the result waits for it.
   ///
@@ -169,8 +175,16 @@ class DTensor {
   /// @collective every rank of the mesh, in the same order as its other asynchronous calls
   template <class... Q>
   auto redistribute_async(Q...) const {
-    return detail::start_redistribute<decltype(detail::target_placements<Rank, Mesh, Q...>())>(
-        *this);
+    static_assert(!(is_device_mesh<Q> || ...),
+                  "cleave: redistribute_async stays on the mesh of the tensor; to another mesh, "
+                  "call redistribute");
+    if constexpr (!(is_device_mesh<Q> || ...))
+      return detail::start_redistribute<decltype(detail::target_placements<Rank, Mesh, Q...>())>(
+          *this);
+  }
+  template <class... Q>
+  auto redistribute_async(Placements<Q...>) const {
+    return redistribute_async(Q{}...);
   }
 
   /// The whole array on every rank.

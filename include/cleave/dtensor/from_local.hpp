@@ -34,6 +34,15 @@ struct FromLocalOptions {
 
 namespace detail {
 
+/// A Tensor, or a value that tracks one.
+template <class X>
+concept LocalArray = !is_dtensor<X> && requires {
+  typename X::device_type;
+  { X::dims } -> std::convertible_to<int>;
+};
+template <class X>
+using ExtentsOf = std::array<index_t, std::size_t(X::dims)>;
+
 /// The arguments of a rank to `from_local` as 64-bit numbers, for an all-gather.
 struct LocalPart {
   std::array<index_t, std::size_t(max_dims)> extents{};
@@ -168,11 +177,6 @@ auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& m
   if (options.run_check) detail::replace_replicas(local, Result::layout, mesh.state());
   return Result::unchecked(std::move(local), mesh, to_array<Rank>(shape));
 }
-template <class T, int Rank, class Mesh, PlacementType... P>
-auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& mesh, P...) {
-  return from_local(std::move(local), mesh, Placements<P...>{});
-}
-
 /// The same with a given global shape: checks this rank's part only, without communication, unless
 /// `run_check` requests the checks of the form without a shape.
 ///
@@ -202,27 +206,43 @@ auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& m
                 result.context());
   return result;
 }
-/// Forms for meshes of up to four axes; for more, pass `Placements`.
-template <class T, int Rank, class Mesh, PlacementType A>
-auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& mesh, A,
-                const std::array<index_t, std::size_t(Rank)>& shape) {
+
+// The other forms are the same for tensors and for values that track one.
+
+/// Placements as separate arguments.
+template <detail::LocalArray X, class Mesh, PlacementType First, PlacementType... P>
+auto from_local(X local, const Mesh& mesh, First, P...) {
+  return from_local(std::move(local), mesh, Placements<First, P...>{});
+}
+/// The same with a given global shape, for meshes of up to four axes; for more, pass `Placements`.
+template <detail::LocalArray X, class Mesh, PlacementType A>
+auto from_local(X local, const Mesh& mesh, A, const detail::ExtentsOf<X>& shape) {
   return from_local(std::move(local), mesh, Placements<A>{}, shape);
 }
-template <class T, int Rank, class Mesh, PlacementType A, PlacementType B>
-auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& mesh, A, B,
-                const std::array<index_t, std::size_t(Rank)>& shape) {
+template <detail::LocalArray X, class Mesh, PlacementType A, PlacementType B>
+auto from_local(X local, const Mesh& mesh, A, B, const detail::ExtentsOf<X>& shape) {
   return from_local(std::move(local), mesh, Placements<A, B>{}, shape);
 }
-template <class T, int Rank, class Mesh, PlacementType A, PlacementType B, PlacementType C>
-auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& mesh, A, B, C,
-                const std::array<index_t, std::size_t(Rank)>& shape) {
+template <detail::LocalArray X, class Mesh, PlacementType A, PlacementType B, PlacementType C>
+auto from_local(X local, const Mesh& mesh, A, B, C, const detail::ExtentsOf<X>& shape) {
   return from_local(std::move(local), mesh, Placements<A, B, C>{}, shape);
 }
-template <class T, int Rank, class Mesh, PlacementType A, PlacementType B, PlacementType C,
+template <detail::LocalArray X, class Mesh, PlacementType A, PlacementType B, PlacementType C,
           PlacementType D>
-auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& mesh, A, B, C, D,
-                const std::array<index_t, std::size_t(Rank)>& shape) {
+auto from_local(X local, const Mesh& mesh, A, B, C, D, const detail::ExtentsOf<X>& shape) {
   return from_local(std::move(local), mesh, Placements<A, B, C, D>{}, shape);
+}
+/// Without placements every axis is Replicate.
+template <detail::LocalArray X, class Mesh>
+  requires is_device_mesh<Mesh>
+auto from_local(X local, const Mesh& mesh, FromLocalOptions options = {}) {
+  return from_local(std::move(local), mesh, placements_t<0, Mesh::axis_count>{}, options);
+}
+template <detail::LocalArray X, class Mesh>
+  requires is_device_mesh<Mesh>
+auto from_local(X local, const Mesh& mesh, const detail::ExtentsOf<X>& shape,
+                FromLocalOptions options = {}) {
+  return from_local(std::move(local), mesh, placements_t<0, Mesh::axis_count>{}, shape, options);
 }
 
 }  // namespace cleave

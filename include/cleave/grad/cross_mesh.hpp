@@ -8,16 +8,6 @@
 
 namespace cleave {
 
-namespace tape {
-
-/// x on another mesh, under placements passed as one type.
-template <class X, class Mesh, class... P>
-auto placed_on(const X& x, const Mesh& mesh, Placements<P...>) {
-  return x.redistribute(mesh, P{}...);
-}
-
-}  // namespace tape
-
 namespace ops {
 
 /// Redistribution to another mesh.
@@ -29,7 +19,7 @@ struct RedistributeAcross {
   static auto gradient(wrt<0>, const G& g, const Y&, const X& x) {
     const auto& source = detail::innermost(x);
     using Gradient = gradient_t<std::remove_cvref_t<decltype(source)>>;
-    return tape::placed_on(g, source.mesh(), typename Gradient::placements_type{});
+    return g.redistribute(source.mesh(), typename Gradient::placements_type{});
   }
 };
 
@@ -39,7 +29,7 @@ namespace tape {
 
 template <class X, class Mesh, class... P>
 auto redistribute_across(const Tracked<X>& x, const Mesh& mesh, Placements<P...> placements) {
-  return record(ops::RedistributeAcross{}, placed_on(x.value(), mesh, placements), x);
+  return record(ops::RedistributeAcross{}, x.value().redistribute(mesh, placements), x);
 }
 
 }  // namespace tape

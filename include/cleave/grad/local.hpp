@@ -1,5 +1,5 @@
 // Conversions between global and local values with tracked gradients: to_local, from_local,
-// full_tensor, local_map.
+// distribute_tensor, full_tensor, local_map.
 //
 // The library does not know how a rank uses its local elements, and so not what the gradient of its
 // part means: the gradient of a replicated value may be equal on all ranks, or one term of a sum
@@ -7,8 +7,11 @@
 // matter does not compile.
 #pragma once
 
+#include <cleave/dtensor/distribute.hpp>
 #include <cleave/dtensor/from_local.hpp>
+#include <cleave/grad/addend.hpp>
 #include <cleave/grad/tracked.hpp>
+#include <cleave/ops/like.hpp>
 
 namespace cleave {
 
@@ -25,14 +28,29 @@ struct ToLocal {
   }
 };
 
-/// Local elements as parts of a global value; a rank's gradient is its part of the global gradient.
+/// Local elements as parts of a global value, or as addends under the pending ops in `Ops`.
+template <unsigned Ops>
 struct FromLocal {
   static constexpr const char* name = "from_local";
+  static constexpr unsigned gradient_reads = tape::depends_on_addends(Ops) ? 1 : 0;  // the result
+  template <class G, class Y, class X>
+    requires is_dtensor<G>
+  static auto gradient(wrt<0>, const G& g, const Y& y, const X& x) {
+    if (!y.mesh().is_member()) return zeros_like(x);
+    return tape::addend_gradient<Ops>(g.local(), y.local(), Y::layout, y.shape(), y.mesh().state());
+  }
+};
+
+/// A whole array as the parts that the ranks of a mesh own.
+struct DistributeTensor {
+  static constexpr const char* name = "distribute_tensor";
   static constexpr unsigned gradient_reads = 0;
   template <class G, class Y, class X>
     requires is_dtensor<G>
-  static auto gradient(wrt<0>, const G& g, const Y&, const X&) {
-    return g.local();
+  static auto gradient(wrt<0>, const G& g, const Y&, const X& x) {
+    constexpr auto everywhere = placements_t<0, G::mesh_type::axis_count>{};
+    const auto whole = g.redistribute(everywhere).local().to(typename X::device_type{});
+    return whole.shape() == x.shape() ? whole : zeros_like(x);
   }
 };
 
@@ -59,6 +77,9 @@ auto to_local(const Tracked<X>& x, Placements<P...>) {
   static_assert(sizeof...(P) == std::size_t(X::mesh_type::axis_count),
                 "cleave: to_local takes exactly one placement of the gradient per mesh axis");
   using Gradient = normalized_t<Placements<P...>, X::dims>;
+  static_assert(!tape::depends_on_addends(tape::pending_ops(layout_of<Gradient, X::dims>)),
+                "cleave: to_local: a gradient adds up; it may be Shard, Replicate, Partial<Sum> or "
+                "Partial<Avg>");
   return tape::record(ops::ToLocal<Gradient>{}, x.value().local(), x);
 }
 template <class X, PlacementType... P>
@@ -76,18 +97,54 @@ auto to_local(const Tracked<X>& x) {
   return to_local(x, typename X::placements_type{});
 }
 
-/// Makes one global value of local tensors that track gradients. @see from_local
+namespace tape {
+
+/// Records that y was made of `local`.
+template <class Y, class X>
+Tracked<Y> made_of(const Y& y, const Tracked<X>& local) {
+  return record(ops::FromLocal<pending_ops(Y::layout)>{}, y, local);
+}
+
+}  // namespace tape
+
+/// Makes one global value of local tensors that track gradients, in all forms of `from_local`.
 ///
-/// @collective every rank of the mesh
+/// The gradient of a rank's tensor is its part of the global gradient; where the value is Partial,
+/// the derivative with respect to this rank's addend (see addend.hpp). With `run_check`, replicas
+/// have the gradient of the value that replaced them.
+///
+/// @collective every rank of the mesh; in backward too, if an axis is Partial by max, min or
+///             product, or if the gradient must be redistributed
+/// @cost       in backward two all-reduces for each max, min or product, and one for each other
+///             reduction that comes before one of these. These ops keep the local elements until
+///             then; sums and averages keep nothing and do not communicate.
 template <class X, class Mesh, class... P>
   requires is_tensor<X>
-auto from_local(const Tracked<X>& local, const Mesh& mesh, Placements<P...> placements) {
-  return tape::record(ops::FromLocal{}, from_local(local.value(), mesh, placements), local);
+auto from_local(const Tracked<X>& local, const Mesh& mesh, Placements<P...> placements,
+                FromLocalOptions options = {}) {
+  return tape::made_of(from_local(local.value(), mesh, placements, options), local);
 }
-template <class X, class Mesh, PlacementType... P>
-  requires(is_tensor<X> && is_device_mesh<Mesh>)
-auto from_local(const Tracked<X>& local, const Mesh& mesh, P...) {
-  return from_local(local, mesh, Placements<P...>{});
+template <class X, class Mesh, class... P>
+  requires is_tensor<X>
+auto from_local(const Tracked<X>& local, const Mesh& mesh, Placements<P...> placements,
+                const std::array<index_t, std::size_t(X::dims)>& shape,
+                FromLocalOptions options = {}) {
+  return tape::made_of(from_local(local.value(), mesh, placements, shape, options), local);
+}
+
+/// Distributes a tensor that tracks gradients, in all forms of `distribute_tensor`.
+///
+/// The ranks are assumed to pass the same array: in backward each receives the gradient of the
+/// whole array. A rank outside the mesh, and one whose tensor was ignored because it has other
+/// extents, receives zeros. To make a leaf whose gradient is placed as the array, distribute first:
+/// `requires_grad(distribute_tensor(..))`.
+/// @collective every rank of the mesh, in backward too
+/// @cost       in backward an all-gather of the gradient over the sharding axes
+template <class X, class Mesh, class... P>
+auto distribute_tensor(const Tracked<X>& x, const Mesh& mesh, Placements<P...> placements) {
+  const auto y = distribute_tensor(x.value(), mesh, placements);
+  if constexpr (is_dtensor<X>) return x;
+  else return tape::record(ops::DistributeTensor{}, y, x);
 }
 
 /// The whole value on every rank. All ranks must use it in the same way, so that its gradient is

@@ -45,11 +45,20 @@ class Tracked {
   constexpr auto redistribute(P... p) const {
     return cleave::redistribute(*this, p...);
   }
+  template <class... P>
+  constexpr auto redistribute(Placements<P...> placements) const {
+    return cleave::redistribute(*this, placements);
+  }
   /// The same value on another mesh; its gradient is redistributed back to the mesh of this value.
   template <class Mesh, PlacementType... P>
     requires is_device_mesh<Mesh>
   auto redistribute(const Mesh& mesh, P...) const {
     return tape::redistribute_across(*this, mesh, Placements<P...>{});
+  }
+  template <class Mesh, class... P>
+    requires is_device_mesh<Mesh>
+  auto redistribute(const Mesh& mesh, Placements<P...> placements) const {
+    return tape::redistribute_across(*this, mesh, placements);
   }
 
   /// The record of the value; null for a constant.
