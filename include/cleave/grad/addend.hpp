@@ -16,19 +16,23 @@
 
 namespace cleave::tape {
 
-/// The pending reductions of a layout: bit `op` is set if an axis is Partial with that op.
-constexpr unsigned pending_ops(const Layout& layout) {
-  unsigned ops = 0;
-  for (int a = 0; a < layout.axes; ++a)
-    if (layout[a].is_partial()) ops |= 1u << unsigned(layout[a].op);
+/// The pending reductions whose derivative depends on the addends.
+struct NonlinearOps {
+  bool extreme = false;  ///< max or min
+  bool product = false;
+
+  constexpr bool any() const { return extreme || product; }
+};
+constexpr NonlinearOps nonlinear_ops(const Layout& layout) {
+  NonlinearOps ops;
+  for (int a = 0; a < layout.axes; ++a) {
+    if (!layout[a].is_partial()) continue;
+    const ReduceOp op = layout[a].op;
+    ops.extreme = ops.extreme || op == ReduceOp::max || op == ReduceOp::min;
+    ops.product = ops.product || op == ReduceOp::product;
+  }
   return ops;
 }
-
-/// The ops whose derivative depends on the addends.
-inline constexpr unsigned extreme_ops =
-    1u << unsigned(ReduceOp::max) | 1u << unsigned(ReduceOp::min);
-inline constexpr unsigned product_op = 1u << unsigned(ReduceOp::product);
-constexpr bool depends_on_addends(unsigned ops) { return (ops & (extreme_ops | product_op)) != 0; }
 
 /// The axes of the reduction that is performed first: the last partial axis, and those before it
 /// with the same op.
@@ -46,15 +50,15 @@ constexpr AxisMask innermost_reduction(const Layout& layout) {
 
 /// The derivative of a value with respect to this rank's addend.
 ///
-/// @tparam Ops    the pending ops of `layout`
+/// @tparam Extreme,Product  the `nonlinear_ops` of `layout`
 /// @param g       the gradient of the value, the same on all ranks of an axis that is Partial
 /// @param addend  what this rank contributes under `layout`; not read if there are only sums and
 ///                averages
 /// @param shape   global extents
-/// @collective    every rank of the mesh, if `depends_on_addends(Ops)`
+/// @collective    every rank of the mesh, if there are nonlinear ops
 /// @cost          for each max and min two all-reduces of the local elements over its axes, for
 ///                each product two; one for each reduction within one of these
-template <unsigned Ops, class Local>
+template <bool Extreme, bool Product, class Local>
 Local addend_gradient(Local g, Local addend, Layout layout, const typename Local::Extents& shape,
                       const MeshState& mesh) {
   using T = typename Local::value_type;
@@ -73,19 +77,19 @@ Local addend_gradient(Local g, Local addend, Layout layout, const typename Local
     };
     if (op == ReduceOp::avg)
       g = div(g, cleave::detail::converted<kernels::real_t<T>>(double(mesh.size(axes))));
-    if constexpr (depends_on_addends(Ops)) {
+    if constexpr (Extreme || Product) {
       // the addend becomes that of the reductions that remain, if one of them reads it
-      const bool is_read = depends_on_addends(pending_ops(reduced));
+      const bool is_read = nonlinear_ops(reduced).any();
       if (op == ReduceOp::sum || op == ReduceOp::avg) {
         if (is_read) addend = all_reduced(addend, op);
       } else if (op == ReduceOp::product) {
-        if constexpr ((Ops & product_op) != 0) {
+        if constexpr (Product) {
           const Local zeros = all_reduced(is_zero(addend), ReduceOp::sum);
           const Local rest = all_reduced(or_one(addend), ReduceOp::product);
           g = mul(g, conj(product_of_others(addend, rest, zeros)));
           if (is_read) addend = mul(rest, is_zero(zeros));
         }
-      } else if constexpr ((Ops & extreme_ops) != 0) {
+      } else if constexpr (Extreme) {
         const Local value = all_reduced(addend, op);
         const Local chosen = equals(addend, value);
         g = mul(div(g, all_reduced(chosen, ReduceOp::sum)), chosen);

@@ -28,16 +28,17 @@ struct ToLocal {
   }
 };
 
-/// Local elements as parts of a global value, or as addends under the pending ops in `Ops`.
-template <unsigned Ops>
+/// Local elements as parts of a global value, or as addends. @see tape::addend_gradient
+template <bool Extreme, bool Product>
 struct FromLocal {
   static constexpr const char* name = "from_local";
-  static constexpr unsigned gradient_reads = tape::depends_on_addends(Ops) ? 1 : 0;  // the result
+  static constexpr unsigned gradient_reads = Extreme || Product ? 1 : 0;  // the result
   template <class G, class Y, class X>
     requires is_dtensor<G>
   static auto gradient(wrt<0>, const G& g, const Y& y, const X& x) {
     if (!y.mesh().is_member()) return zeros_like(x);
-    return tape::addend_gradient<Ops>(g.local(), y.local(), Y::layout, y.shape(), y.mesh().state());
+    return tape::addend_gradient<Extreme, Product>(g.local(), y.local(), Y::layout, y.shape(),
+                                                   y.mesh().state());
   }
 };
 
@@ -77,7 +78,7 @@ auto to_local(const Tracked<X>& x, Placements<P...>) {
   static_assert(sizeof...(P) == std::size_t(X::mesh_type::axis_count),
                 "cleave: to_local takes exactly one placement of the gradient per mesh axis");
   using Gradient = normalized_t<Placements<P...>, X::dims>;
-  static_assert(!tape::depends_on_addends(tape::pending_ops(layout_of<Gradient, X::dims>)),
+  static_assert(!tape::nonlinear_ops(layout_of<Gradient, X::dims>).any(),
                 "cleave: to_local: a gradient adds up; it may be Shard, Replicate, Partial<Sum> or "
                 "Partial<Avg>");
   return tape::record(ops::ToLocal<Gradient>{}, x.value().local(), x);
@@ -102,7 +103,8 @@ namespace tape {
 /// Records that y was made of `local`.
 template <class Y, class X>
 Tracked<Y> made_of(const Y& y, const Tracked<X>& local) {
-  return record(ops::FromLocal<pending_ops(Y::layout)>{}, y, local);
+  constexpr NonlinearOps pending = nonlinear_ops(Y::layout);
+  return record(ops::FromLocal<pending.extreme, pending.product>{}, y, local);
 }
 
 }  // namespace tape
