@@ -17,10 +17,34 @@ void control(const Local& local, const Mesh& mesh, const Rows& x) {
   distribute_tensor(local, mesh, Shard<0>{}, Replicate{});
   zeros<float>({6, 5}, mesh, Replicate{}, Shard<-1>{});
   x.redistribute(Replicate{}, Shard<1>{});
+  distribute_tensor(local, mesh);
+  distribute_tensor(x, mesh, Shard<-2>{}, Replicate{});
 }
 
 #ifdef too_few_placements  // says: cleave: distribute_tensor takes exactly one placement per mesh axis
 void few(const Local& local, const Mesh& mesh) { distribute_tensor(local, mesh, Shard<0>{}); }
+#endif
+
+#ifdef distribute_a_distributed_tensor  // says: cleave: distribute_tensor: the tensor is distributed already, on another kind of mesh or under other placements; call redistribute
+auto again(const Rows& x, const Mesh& mesh) {
+  return distribute_tensor(x, mesh, Replicate{}, Replicate{});
+}
+#endif
+
+#ifdef distribute_a_distributed_tensor_without_placements  // says: cleave: distribute_tensor: the tensor is distributed already, on another kind of mesh or under other placements; call redistribute
+auto whole_again(const Rows& x, const Mesh& mesh) { return distribute_tensor(x, mesh); }
+#endif
+
+#ifdef empty_placements  // says: cleave: distribute_tensor takes exactly one placement per mesh axis
+auto none(const Local& local, const Mesh& mesh) {
+  return distribute_tensor(local, mesh, Placements<>{});
+}
+#endif
+
+#ifdef asynchronous_move_to_another_mesh  // says: cleave: redistribute_async stays on the mesh of the tensor; to another mesh, call redistribute
+void move(const Rows& x, const DeviceMesh<Host, dp>& mesh) {
+  x.redistribute_async(mesh, Shard<0>{});
+}
 #endif
 
 #ifdef too_many_placements  // says: cleave: redistribute takes exactly one placement per mesh axis

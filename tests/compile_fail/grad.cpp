@@ -30,6 +30,10 @@ void into(Rows& y, const Tracked<Rows>& x) { y += x; }
 auto left_open(const Tracked<Whole>& w) { return to_local(w); }
 #endif
 
+#ifdef gradient_that_does_not_add_up  // says: cleave: to_local: a gradient adds up; it may be Shard, Replicate, Partial<Sum> or Partial<Avg>
+auto extreme(const Tracked<Whole>& w) { return to_local(w, Partial<Max>{}); }
+#endif
+
 #ifdef local_function_of_a_replicated_value  // says: cleave: to_local: state the placements of the gradient
 auto mapped(const Tracked<Rows>& x, const Tracked<Whole>& w) {
   return local_map([](const auto& a, const auto& b) { return a * b; }, Placements<Shard<0>>{}, x,

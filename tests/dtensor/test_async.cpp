@@ -28,7 +28,7 @@ TEST_CASE("asynchronous redistributions are waited for at first use, in any orde
     const auto x = from_local(table<double>(9, 5), mesh, Replicate{}).redistribute(Shard<0>{});
     const auto y = from_local(table(4, 8, 2.0), mesh, Replicate{}).redistribute(Shard<1>{});
     const auto gathered = x.redistribute_async(Replicate{});
-    const auto moved = y.redistribute_async(Shard<0>{});
+    const auto moved = y.redistribute_async(Placements<Shard<0>>{});
     // meanwhile the rank itself communicates
     CHECK(is_table(y.full_tensor(), 4, 8, 2.0));
     CHECK(is_table(moved->full_tensor(), 4, 8, 2.0));

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -125,6 +127,28 @@ TEST_CASE("a tensor moves from two ranks to six and back") {
     if (few.is_member())
       for (index_t i = 0; i < 35; ++i) CHECK(back.local().to(Host{}).data()[i] == float(i));
     else CHECK(back.local().empty());
+  });
+}
+
+TEST_CASE("a temporary moves to another mesh as a named tensor does") {
+  on_ranks({2, 3}, [](World& world) {
+    const auto mesh = init_device_mesh<row>(world, {world.size()}, TestDevice{});
+    const auto other = init_device_mesh<dp>(world, {2}, std::vector<int>{1, 0}, TestDevice{});
+    Tensor<float, 1> whole({5});
+    for (index_t i = 0; i < 5; ++i) whole.data()[i] = float(i);
+    auto x = distribute_tensor(whole, mesh, Shard<0>{});
+    const auto check = [&](const auto& y) {  // rank 1 has three elements, rank 0 the last two
+      static_assert(std::is_same_v<decltype(y.placements()), Placements<Shard<0>>>);
+      const index_t first = world.rank() == 1 ? 0 : 3;
+      const index_t count = world.rank() == 1 ? 3 : world.rank() == 0 ? 2 : 0;
+      const auto part = y.local().to(Host{});
+      REQUIRE(part.size() == count);
+      for (index_t i = 0; i < count; ++i) CHECK(part.data()[i] == float(first + i));
+    };
+    check(x.redistribute(Replicate{}).redistribute(other, Shard<0>{}));
+    check(x.redistribute(Replicate{}).redistribute(other, Placements<Shard<0>>{}));
+    check(x.redistribute(other, Placements<Shard<0>>{}));
+    check(std::move(x).redistribute(other, Shard<-1>{}));
   });
 }
 

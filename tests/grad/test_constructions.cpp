@@ -156,6 +156,18 @@ void check_chain(const Mesh& mesh, P placements, Q target, G gradient, const Ind
   made.check_gradient();
 }
 
+/// from_local and redistribute to another mesh.
+template <class Mesh, class P, class Other>
+void check_move(const Mesh& mesh, P placements, const Other& other, const Indices& shape) {
+  const Construction<Mesh, P> made(mesh, shape);
+  constexpr auto rows = Placements<Shard<0>>{};
+  const auto y = from_local(made.x, mesh, placements).redistribute(other, rows);
+  using Gradient = gradient_t<std::remove_cvref_t<decltype(y.value())>>;
+  backward(y, Gradient::unchecked(part_of(Gradient::layout, shape, other.state(), weight), other,
+                                  y.shape()));
+  made.check_gradient();
+}
+
 /// Meshes of this world's ranks with two axes.
 template <class F>
 void each_matrix(World& world, const F& f) {
@@ -186,6 +198,9 @@ TEST_CASE("an addend has the gradient of the reduced value, under all placements
 TEST_CASE("gradients pass through redistribute and to_local to the addends") {
   on_ranks({1, 2, 3, 4}, [](World& world) {
     const auto line = init_device_mesh<dp>(world, {world.size()});
+    std::vector<int> backwards;
+    for (int r = world.size(); r-- > 0;) backwards.push_back(r);
+    const auto reversed = init_device_mesh<row>(world, {world.size()}, backwards);
     for (const Indices& shape : shapes) {
       each_placements<1, Replicate, Shard<0>, Shard<1>, Partial<Sum>, Partial<Avg>, Partial<Max>,
                       Partial<Min>, Partial<Product>>([&](auto p) {
@@ -195,6 +210,7 @@ TEST_CASE("gradients pass through redistribute and to_local to the addends") {
         check_chain(line, p, R{}, Placements<Partial<Avg>>{}, shape);
         check_chain(line, p, Placements<Shard<0>>{}, Placements<Shard<0>>{}, shape);
         check_chain(line, p, Placements<Shard<1>>{}, Placements<Shard<-1>>{}, shape);
+        check_move(line, p, reversed, shape);
       });
       each_matrix(world, [&](const auto& mesh) {
         const auto all = [&](auto p) {
