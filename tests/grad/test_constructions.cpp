@@ -1,9 +1,8 @@
 // Gradients of what makes and takes apart global values: from_local, redistribute, to_local and
 // distribute_tensor, against central differences of plain loops over the global array.
-#include <array>
 #include <cmath>
 #include <cstddef>
-#include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -259,30 +258,6 @@ TEST_CASE("an addend that was changed before backward is noticed where the gradi
   });
 }
 
-TEST_CASE("a tracked tensor becomes part of a global value with a given shape or with run_check") {
-  on_ranks({1, 2, 3}, [](World& world) {
-    const index_t n = world.size();
-    const auto mesh = init_device_mesh<dp>(world, {n});
-    const auto x = requires_grad(noise<2>({2, 3}, unsigned(world.rank())));
-    const auto first = noise<2>({2, 3}, 0);
-    CommTrace trace(world);
-    const auto whole = from_local(x, mesh, {2, 3});
-    const auto rows = from_local(x, mesh, Shard<0>{}, {2 * n, 3});
-    CHECK(trace.events().empty());
-    const auto equal = from_local(x, mesh, {.run_check = true});
-    const auto again = from_local(x, mesh, Placements<Replicate>{}, {2, 3}, {.run_check = true});
-    check_close(equal.value().local(), values_of(first), 0);
-    check_close(again.value().local(), values_of(first), 0);
-    backward(sum(equal * equal) + sum(again) + sum(whole) + sum(rows) * 3.0);
-    std::vector<double> expected;  // replicas have the gradient of the value that replaced them
-    for (const double v : values_of(first)) expected.push_back(2 * v + 5);
-    check_close(grad(x), expected);
-    if (n > 1)
-      CHECK(contains(error_of([&] { (void)from_local(x, mesh, Shard<0>{}, {2 * n, 4}); }),
-                     "this rank owns"));
-  });
-}
-
 TEST_CASE("distribute_tensor, a local function and a product of addends: the slope of the whole") {
   on_ranks({1, 2, 3, 4}, [](World& world) {
     const auto mesh = init_device_mesh<dp>(world, {world.size()});
@@ -309,24 +284,5 @@ TEST_CASE("distribute_tensor, a local function and a product of addends: the slo
       for (index_t j = 0; j < 3; ++j)
         expected.push_back((loss(i, j, 1e-5) - loss(i, j, -1e-5)) / 2e-5);
     check_close(grad(x), expected, 1e-6);
-  });
-}
-
-TEST_CASE("the gradient of a distributed tensor is whole on the ranks that passed the array") {
-  on_ranks({2, 3, 4}, [](World& world) {
-    const int n = world.size(), last = n - 1;
-    std::vector<int> members;
-    for (int r = 0; r < last; ++r) members.push_back(r);
-    const auto mesh = init_device_mesh<dp>(world, {last}, members);
-    const bool has_array = world.rank() == 0 || world.rank() == last;
-    const auto x = requires_grad(has_array ? noise<2>({5, 3}, 1) : Tensor<double, 2>({1, 2}));
-    const auto y = distribute_tensor(x, mesh, Shard<0>{});
-    const auto z = distribute_tensor(x, mesh);
-    static_assert(std::is_same_v<decltype(z.value().placements()), Placements<Replicate>>);
-    CHECK(distribute_tensor(y, mesh, Shard<-2>{}).slot() == y.slot());  // distributed already
-    backward(sum(y * 2.0) + sum(z));
-    // the tensors of other members were ignored, the last rank is outside the mesh
-    if (world.rank() == 0) check_close(grad(x), std::vector<double>(15, 3.0));
-    else check_close(grad(x), std::vector<double>(std::size_t(x.value().size()), 0.0));
   });
 }
