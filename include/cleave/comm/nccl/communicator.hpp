@@ -21,7 +21,6 @@
 
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/device/unobserved.hpp>
-#include <cleave/comm/nccl/arena.hpp>
 #include <cleave/comm/nccl/failure_detector.hpp>
 #include <cleave/comm/nccl/lowering.hpp>
 #include <cleave/comm/nccl/rank.hpp>
@@ -29,6 +28,7 @@
 #include <cleave/core/deadline.hpp>
 #include <cleave/kernels/cuda/reduce_views.hpp>
 #include <cleave/kernels/cuda/strided_copy.hpp>
+#include <cleave/tensor/cuda/memory.hpp>
 
 namespace cleave::detail {
 
@@ -69,7 +69,6 @@ class NcclCommunicator final : public Communicator {
         !enqueued_ || wait_quietly(end_.get(), deadline_after(rank_->detector->timeout()),
                                    [&] { return rank_->detector->failed(); });
     if (!ended) rank_->detector->discard(handle_);
-    rank_->arena->dismiss(handle_);
     rank_->detector->close(handle_);
   }
 
@@ -108,12 +107,12 @@ class NcclCommunicator final : public Communicator {
     if (calls.empty()) return;
     rank_->detector->verify();
     for (const Collective& c : calls) verify_call(c, rank(), size());
-    NcclTemporaries temporaries(rank_->arena);  // released when all is enqueued
+    std::vector<std::shared_ptr<void>> temporaries;  // released when all is enqueued
     std::vector<NcclPlan> plans;
     for (const Collective& c : calls) {
       if (c.kind == CollectiveKind::barrier) pass_on(*host_, {&c, 1});
       plans.push_back(NcclLowering(c, rank(), size(), [&](std::size_t bytes) {
-                        return temporaries.take(bytes);
+                        return temporaries.emplace_back(allocate_bytes(Cuda{}, bytes)).get();
                       }).take());
     }
     enqueue(plans, calls[0]);
@@ -134,7 +133,6 @@ class NcclCommunicator final : public Communicator {
         rank_(NcclRank::of(state())),
         handle_(std::move(handle)) {
     share_progress();
-    rank_->arena->enroll(handle_);
   }
 
   static std::shared_ptr<NcclCommunicator> wrap(const std::shared_ptr<NcclHandle>& handle,
