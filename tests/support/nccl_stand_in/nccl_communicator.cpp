@@ -126,6 +126,15 @@ void flush(const Context& context, ncclComm& comm) {
   }
 }
 
+/// NCCL sets the communicator's device and then that of the calling thread again, which makes a
+/// context there.
+void check_device(const Context& context, const ncclComm& comm) {
+  const int device = cuda_stand_in::ThreadState::get().device;
+  if (device != comm.device)
+    context.fault(ncclSuccess, "called with device " + std::to_string(device) + ", but " +
+                                   comm.name() + " is on device " + std::to_string(comm.device));
+}
+
 }  // namespace
 
 void nccl_stand_in::reclaim(const Context& context, ncclComm& comm) {
@@ -220,6 +229,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t handle) {
   return entry("ncclCommFinalize", {.text = text}, [&](const Context& context) {
     std::shared_ptr<ncclComm> comm;
     if (const ncclResult_t refused = context.find_ready(handle, comm)) return refused;
+    check_device(context, *comm);
     comm->finalized = true;
     flush(context, *comm);
     wait_for_graphs(context, *comm);
@@ -233,6 +243,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t handle) {
   return entry("ncclCommDestroy", {.text = text}, [&](const Context& context) {
     std::shared_ptr<ncclComm> comm;
     if (const ncclResult_t refused = context.find(handle, comm)) return refused;
+    check_device(context, *comm);
     if (comm->job != nullptr)
       return context.refuse(ncclInvalidArgument,
                             "the previous call on this communicator has not returned ncclSuccess");
@@ -250,6 +261,7 @@ ncclResult_t ncclCommAbort(ncclComm_t handle) {
   return entry("ncclCommAbort", {.text = text}, [&](const Context& context) {
     std::shared_ptr<ncclComm> comm;
     if (const ncclResult_t refused = context.find(handle, comm)) return refused;
+    check_device(context, *comm);
     const auto pending = comm->pending;
     comm->retire();
     context.library.notify();
