@@ -47,6 +47,19 @@ TEST_CASE("the group of an axis is made with the mesh, once") {
   });
 }
 
+TEST_CASE("a communicator is split when its own work has ended") {
+  over_nccl({8}, [](World& world) {
+    const auto mesh = init_device_mesh<dp, tp, axes::pp>(world, {2, 2, 2}, Cuda{});
+    const auto x = ones<float>({8, 3}, mesh, Shard<0>{}, Shard<0>{}, Shard<0>{});
+    const auto y = ones<float>({4, 3}, mesh, Shard<0>{}, Shard<0>{}, Replicate{});
+    const auto all = x.full_tensor();   // over all ranks
+    const auto some = y.full_tensor();  // over those of dp and tp: made now
+    CHECK(all.to(Host{})(7, 2) == 1);
+    CHECK(some.to(Host{})(3, 2) == 1);
+  });
+  CHECK(cuda_stand_in::take_faults() == "");
+}
+
 TEST_CASE("staging memory is pinned before ranks wait for each other") {
   over_nccl({1}, [](World& world) {
     std::vector<std::shared_ptr<void>> held;  // all memory pinned so far

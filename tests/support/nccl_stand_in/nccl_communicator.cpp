@@ -192,6 +192,8 @@ ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t* re
     *result = nullptr;
     if (const ncclResult_t refused = check_config(context, config)) return refused;
     if (color < 0) return context.refuse(ncclInvalidArgument, "color " + std::to_string(color));
+    if (parent->under_way() != nullptr)
+      context.fault(ncclSuccess, "what is enqueued on " + parent->name() + " has not ended");
     const std::shared_ptr<Clique> clique = parent->clique;
     const std::uint64_t number = ++parent->splits;
     Clique::Meeting& meeting = clique->splits[number];

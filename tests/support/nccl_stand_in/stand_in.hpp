@@ -21,6 +21,7 @@
 //   if there is one, must not be in use: a thread still inside a call is a fault. It waits for the
 //   operations enqueued on the other communicators of its device, unless they are aborted in the
 //   same group, and for graphs that contain calls on its communicator;
+// - splits: no operation that is enqueued on the parent may be left;
 // - ends: a finalize or destroy waits for these graphs, too;
 // - protocol: calls on a communicator that is dead, busy or failed are refused as NCCL refuses
 //   them. A non-blocking communicator has enqueued a call only when a poll says so; likewise its

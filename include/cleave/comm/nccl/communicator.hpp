@@ -89,6 +89,10 @@ class NcclCommunicator final : public Communicator {
     meeting.operation = "ncclCommSplit";
     agree_on_call(meeting);
     pass_on(*host_, {&meeting, 1});
+    if (enqueued_) {  // a split while operations of the parent are under way may deadlock
+      const CaptureMode mode(cudaStreamCaptureModeRelaxed);  // the event is not part of a capture
+      end_.synchronize();
+    }
     std::shared_ptr<Communicator> host = host_->split(ranks, std::move(label));
     const int color = *std::min_element(ranks.begin(), ranks.end());
     const int key = place_in_subgroup(*this, ranks);
