@@ -146,3 +146,34 @@ TEST_CASE("registered memory is known to its communicator, until it is deregiste
       "nccl: ncclCommDeregister: the handle is none of this communicator\n"
       "nccl: ncclMemFree: the memory is registered with a communicator\n");
 }
+
+TEST_CASE("registered and unregistered buffers in one call are a fault, on whichever rank") {
+  for (const bool sends : {true, false}) {
+    const Fresh fresh(2);
+    on_ranks(2, [&](Rank& rank) {
+      void* data = nullptr;
+      CHECK_NCCL(ncclMemAlloc(&data, 16));
+      void* handle = nullptr;
+      CHECK_NCCL(ncclCommRegister(rank.comm, data, 16, &handle));
+      const Buffer<char> other(16);
+      CHECK_NCCL(ncclAllReduce(data, data, 4, ncclInt32, ncclSum, rank.comm, rank.stream));
+      CHECK_NCCL(
+          ncclAllReduce(other.data, other.data, 4, ncclInt32, ncclSum, rank.comm, rank.stream));
+      if (sends) {
+        const int peer = 1 - rank.rank;  // 0 sends what is registered to what is not
+        CHECK_NCCL(rank.rank == 0
+                       ? ncclSend(data, 4, ncclInt32, peer, rank.comm, rank.stream)
+                       : ncclRecv(other.data, 4, ncclInt32, peer, rank.comm, rank.stream));
+      } else {
+        CHECK_NCCL(ncclAllReduce(data, other.data, 4, ncclInt32, ncclSum, rank.comm, rank.stream));
+      }
+      rank.wait();
+      CHECK_NCCL(ncclCommDeregister(rank.comm, handle));
+      CHECK_NCCL(ncclMemFree(data));
+    });
+    fresh.expect_faults(
+        sends ? "nccl: registered and unregistered buffers in transfer 1 from rank 0 to "
+                "rank 1 on world\n"
+              : "nccl: registered and unregistered buffers in collective 3 on world\n");
+  }
+}

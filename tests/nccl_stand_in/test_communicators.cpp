@@ -150,3 +150,16 @@ TEST_CASE("a finalized communicator takes no more calls") {
   });
   fresh.expect_faults("nccl: ncclAllReduce: the communicator has been finalized\n");
 }
+
+TEST_CASE("an end of a communicator that makes a context on another device is a fault") {
+  const Fresh fresh(2);
+  on_ranks(2,
+           [](Rank& rank) {
+             CHECK_CUDA(cudaSetDevice(0));
+             CHECK_NCCL(ncclCommFinalize(rank.comm));
+             CHECK_CUDA(cudaSetDevice(rank.rank));
+             CHECK_NCCL(ncclCommDestroy(rank.comm));
+           },
+           {.destroy = false});
+  fresh.expect_faults("nccl: ncclCommFinalize: called with device 0, but world is on device 1\n");
+}

@@ -40,6 +40,7 @@ TEST_CASE("a launch on one rank only hangs until it is aborted; the abort waits 
              }
              std::atomic<bool> ended = false;
              std::thread watch([&] {
+               CHECK_CUDA(cudaSetDevice(rank.rank));
                CHECK_NCCL(ncclCommAbort(rank.comm));
                ended = true;
              });

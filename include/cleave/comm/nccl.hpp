@@ -1,8 +1,6 @@
-// NCCL for users: communicators from and to NCCL, and memory that NCCL transfers without copies.
+// NCCL for users: communicators from and to NCCL.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,7 +12,6 @@
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/nccl/communicator.hpp>
 #include <cleave/core/error.hpp>
-#include <cleave/tensor/tensor.hpp>
 
 namespace cleave {
 
@@ -50,23 +47,5 @@ inline ncclComm_t nccl_handle(Communicator& group) {
                 {.rank = group.state().world_rank});
   return comm;
 }
-
-namespace cuda {
-
-/// An uninitialised tensor in memory that is registered with the communicators of this rank: NCCL
-/// transfers it without an extra copy.
-///
-/// @param group  any group of this rank
-/// @throws Error if there is not enough memory
-template <Element T, std::size_t Rank>
-Tensor<T, int(Rank), Cuda> communicable(const index_t (&extents)[Rank], Communicator& group) {
-  const std::size_t bytes = cleave::detail::checked_bytes(extents, int(Rank), sizeof(T));
-  const auto rank = cleave::detail::NcclRank::of(group.state());
-  std::shared_ptr<void> memory = rank->arena->take(bytes);
-  auto* data = static_cast<T*>(memory.get());
-  return Tensor<T, int(Rank), Cuda>::adopt(data, std::to_array(extents), std::move(memory));
-}
-
-}  // namespace cuda
 
 }  // namespace cleave

@@ -211,3 +211,28 @@ TEST_CASE("staging memory is not reused before the copies pending at an error ha
     adds_up(group);
   });
 }
+
+TEST_CASE("memory is not reused before peers have read it, even if one of them fails") {
+  for (const int nth : {1, 2}) {
+    const Machine machine(3, true, "direct");
+    on_ranks({3}, [&](World& world) {
+      Communicator& group = communicator_on(Cuda{}, world.communicator());
+      world.barrier();
+      {
+        const Line x({1024});
+        x.fill_(1);
+        if (group.rank() == 0) cuda_stand_in::fail_call("cudaMemcpyAsync", nth, cudaErrorUnknown);
+        world.barrier();
+        Collective c;  // of the two ranks that copy from the root, one fails
+        c.kind = CollectiveKind::broadcast;
+        c.global_count = 1024;
+        c.operation = "test";
+        if (group.rank() == 0) c.source = x.view();
+        else c.destination = x.view();
+        CHECK(contains(error_of([&] { group.run(c); }), "cudaErrorUnknown"));
+      }
+      cuda::current_stream().synchronize();
+    });
+    CHECK(cuda_stand_in::take_faults() == "");
+  }
+}

@@ -194,7 +194,7 @@ TEST_CASE("a call that runs out of memory fails alone") {
     const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
     const auto x = distribute_tensor(counting(1024, 1024), mesh, Shard<1>{});
     const auto gather = [&] { return x.redistribute(Replicate{}).local().to(Host{}); };
-    nccl_stand_in::fail_call("ncclMemAlloc", 1, ncclSystemError, cuda::current_device());
+    cuda_stand_in::fail_call("cudaMallocFromPoolAsync", 1, cudaErrorMemoryAllocation);
     CHECK(contains(error_of(gather), "out of device memory"));
     const auto values = gather();
     for (const index_t i : {0, 1023}) CHECK(values(i, 1023) == float(1024 * i + 1023));

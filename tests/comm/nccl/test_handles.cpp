@@ -1,4 +1,4 @@
-// Communicators taken from the user or given to the user; memory registered with NCCL.
+// Communicators taken from the user or given to the user; settings of NCCL.
 #include <array>
 #include <complex>
 #include <cstdlib>
@@ -47,6 +47,19 @@ TEST_CASE("the group of an axis is made with the mesh, once") {
   });
 }
 
+TEST_CASE("a communicator is split when its own work has ended") {
+  over_nccl({8}, [](World& world) {
+    const auto mesh = init_device_mesh<dp, tp, axes::pp>(world, {2, 2, 2}, Cuda{});
+    const auto x = ones<float>({8, 3}, mesh, Shard<0>{}, Shard<0>{}, Shard<0>{});
+    const auto y = ones<float>({4, 3}, mesh, Shard<0>{}, Shard<0>{}, Replicate{});
+    const auto all = x.full_tensor();   // over all ranks
+    const auto some = y.full_tensor();  // over those of dp and tp: made now
+    CHECK(all.to(Host{})(7, 2) == 1);
+    CHECK(some.to(Host{})(3, 2) == 1);
+  });
+  CHECK(cuda_stand_in::take_faults() == "");
+}
+
 TEST_CASE("staging memory is pinned before ranks wait for each other") {
   over_nccl({1}, [](World& world) {
     std::vector<std::shared_ptr<void>> held;  // all memory pinned so far
@@ -65,13 +78,13 @@ TEST_CASE("staging memory is pinned before ranks wait for each other") {
 TEST_CASE("communicators of one device are ordered, and close when their work has ended") {
   over_nccl({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
-    const auto t = cuda::communicable<float>({6}, mesh.communicator());
+    const Tensor<float, 1, Cuda> t({6});
     t.fill_(1);
     static_cast<void>(functional::all_reduce(t, Sum{}, functional::Group(mesh)).wait());
     const char* const order = std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
     CHECK(std::string(order == nullptr ? "" : order) == "1");
   });
-  CHECK(cuda_stand_in::take_faults() == "");  // among others, no registration ended too early
+  CHECK(cuda_stand_in::take_faults() == "");
 }
 
 TEST_CASE("ranks that communicate by NCCL have no access to each other's tensors") {
@@ -93,34 +106,21 @@ TEST_CASE("groups that do not use NCCL have no NCCL handle") {
   });
 }
 
-TEST_CASE("communicable tensors and buffers lie in registered memory") {
-  over_nccl({2}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
-    const ncclComm_t comm = nccl_handle(mesh.communicator());
-    const auto t = cuda::communicable<double>({5, 7}, mesh.communicator());
-    CHECK(nccl_stand_in::is_registered(comm, t.data(), 5 * 7 * sizeof(double)));
-    t.fill_(2);
-    const auto sum = functional::all_reduce(t, Sum{}, functional::Group(mesh)).wait();
-    CHECK(sum.to(Host{})(4, 6) == 4);
+TEST_CASE("NCCL registers no buffer unless the environment asks for it") {
+  over_nccl({2, 3}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, Cuda{});
+    // messages are packed on one side only, on both, or on none; extents leave short shards
+    const auto x = ones<float>({7, 5}, mesh, Shard<0>{});
+    const auto turned = x.redistribute(Shard<1>{}).redistribute(Shard<0>{});
+    const auto y = ones<float>({6, 6}, mesh, Shard<1>{});
+    CHECK(turned.full_tensor().to(Host{})(6, 4) == 1);
+    CHECK(y.redistribute(Shard<0>{}).full_tensor().to(Host{})(5, 5) == 1);
+    for (const char* const name : {"NCCL_LOCAL_REGISTER", "NCCL_GRAPH_REGISTER"}) {
+      const char* const value = std::getenv(name);
+      CHECK(std::string(value == nullptr ? "" : value) == "0");
+    }
   });
-}
-
-TEST_CASE("freed communicable memory is reused by the next tensor of its size") {
-  over_nccl({2}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
-    const auto make = [&](index_t n) {
-      return cuda::communicable<double>({n}, mesh.communicator());
-    };
-    auto first = make(1 << 20), second = make(1 << 20);
-    const double* const begin = first.data();
-    CHECK(second.data() != begin);
-    first = make(0);
-    CHECK(make(8 << 20).data() != begin);
-    const auto again = make((1 << 20) - 5);
-    CHECK(again.data() == begin);
-    again.fill_(world.rank());
-    CHECK(functional::all_reduce(again, Sum{}, functional::Group(mesh)).wait().to(Host{})(5) == 1);
-  });
+  CHECK(cuda_stand_in::take_faults() == "");
 }
 
 TEST_CASE("reductions that NCCL lacks are computed by cleave") {

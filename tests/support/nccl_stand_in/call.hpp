@@ -43,6 +43,8 @@ struct TransferCall {
   ncclRedOp_t op = ncclSum;
   int peer = -1;  ///< the root, or the other rank of a send or receive
   CUstream_st* stream = nullptr;
+  bool registered = false;    ///< a buffer has been registered with the communicator
+  bool unregistered = false;  ///< a buffer has not
 
   bool to_one() const { return function == Function::send || function == Function::receive; }
   bool reduces() const;

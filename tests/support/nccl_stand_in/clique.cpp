@@ -83,6 +83,13 @@ bool Clique::join(Match& match, const Slot& slot, Match::Part part) {
   }
   match.parts[slot.place] = std::move(part);
   if (--match.missing > 0) return true;
+  bool registered = false, unregistered = false;
+  for (const Match::Part& one : match.parts) {
+    registered = registered || one.shipment->calls[one.call].registered;
+    unregistered = unregistered || one.shipment->calls[one.call].unregistered;
+  }
+  if (registered && unregistered)
+    Library::get().fault("registered and unregistered buffers in " + slot.what + " on " + name);
   for (Match::Part& one : match.parts) {
     --one.shipment->unmatched;
     for (const Match::Part& other : match.parts) {

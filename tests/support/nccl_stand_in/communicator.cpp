@@ -18,6 +18,12 @@ const ncclComm::Pending* ncclComm::under_way() const {
   return nullptr;
 }
 
+bool ncclComm::registered(nccl_stand_in::Range range) const {
+  for (const auto& [handle, known] : registrations)
+    if (range.begin >= known.begin && range.end() <= known.end()) return true;
+  return false;
+}
+
 void ncclComm::retire() {
   alive = false;
   job = nullptr;

@@ -58,6 +58,8 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
   bool in_a_graph() const { return captured.use_count() > 1; }
   /// An operation that has not completed; null if there is none.
   const Pending* under_way() const;
+  /// Whether the whole range is in one registration.
+  bool registered(nccl_stand_in::Range range) const;
 
   int size() const { return clique->size; }
   const std::string& name() const { return clique->name; }

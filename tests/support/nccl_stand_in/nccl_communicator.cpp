@@ -126,6 +126,15 @@ void flush(const Context& context, ncclComm& comm) {
   }
 }
 
+/// NCCL sets the communicator's device and then that of the calling thread again, which makes a
+/// context there.
+void check_device(const Context& context, const ncclComm& comm) {
+  const int device = cuda_stand_in::ThreadState::get().device;
+  if (device != comm.device)
+    context.fault(ncclSuccess, "called with device " + std::to_string(device) + ", but " +
+                                   comm.name() + " is on device " + std::to_string(comm.device));
+}
+
 }  // namespace
 
 void nccl_stand_in::reclaim(const Context& context, ncclComm& comm) {
@@ -183,6 +192,8 @@ ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t* re
     *result = nullptr;
     if (const ncclResult_t refused = check_config(context, config)) return refused;
     if (color < 0) return context.refuse(ncclInvalidArgument, "color " + std::to_string(color));
+    if (parent->under_way() != nullptr)
+      context.fault(ncclSuccess, "what is enqueued on " + parent->name() + " has not ended");
     const std::shared_ptr<Clique> clique = parent->clique;
     const std::uint64_t number = ++parent->splits;
     Clique::Meeting& meeting = clique->splits[number];
@@ -220,6 +231,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t handle) {
   return entry("ncclCommFinalize", {.text = text}, [&](const Context& context) {
     std::shared_ptr<ncclComm> comm;
     if (const ncclResult_t refused = context.find_ready(handle, comm)) return refused;
+    check_device(context, *comm);
     comm->finalized = true;
     flush(context, *comm);
     wait_for_graphs(context, *comm);
@@ -233,6 +245,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t handle) {
   return entry("ncclCommDestroy", {.text = text}, [&](const Context& context) {
     std::shared_ptr<ncclComm> comm;
     if (const ncclResult_t refused = context.find(handle, comm)) return refused;
+    check_device(context, *comm);
     if (comm->job != nullptr)
       return context.refuse(ncclInvalidArgument,
                             "the previous call on this communicator has not returned ncclSuccess");
@@ -250,6 +263,7 @@ ncclResult_t ncclCommAbort(ncclComm_t handle) {
   return entry("ncclCommAbort", {.text = text}, [&](const Context& context) {
     std::shared_ptr<ncclComm> comm;
     if (const ncclResult_t refused = context.find(handle, comm)) return refused;
+    check_device(context, *comm);
     const auto pending = comm->pending;
     comm->retire();
     context.library.notify();

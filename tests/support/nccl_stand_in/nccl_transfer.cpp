@@ -24,6 +24,11 @@ ncclResult_t check_buffer(const Context& context, const ncclComm& comm, Range ra
   return ncclSuccess;
 }
 
+void note_registration(const ncclComm& comm, Range range, TransferCall& call) {
+  if (range.bytes == 0) return;
+  (comm.registered(range) ? call.registered : call.unregistered) = true;
+}
+
 ncclResult_t check(const Context& context, const ncclComm& comm, TransferCall& call) {
   if (bytes_of(call.type) == 0) return context.refuse(ncclInvalidArgument, "unknown data type");
   if ((call.has_root() || call.to_one()) && (call.peer < 0 || call.peer >= comm.size()))
@@ -35,6 +40,8 @@ ncclResult_t check(const Context& context, const ncclComm& comm, TransferCall& c
   if (const ncclResult_t r = check_buffer(context, comm, output, "the receive")) return r;
   if (call.overlaps_itself(comm.rank, comm.size()))
     return context.fault(ncclInvalidArgument, "the buffers overlap, and not as they do in place");
+  note_registration(comm, input, call);
+  note_registration(comm, output, call);
   return ncclSuccess;
 }
 

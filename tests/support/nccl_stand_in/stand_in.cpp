@@ -47,11 +47,7 @@ int live_communicators() {
 bool is_registered(ncclComm_t handle, const void* address, std::size_t bytes) {
   return locked([&](Library& library) {
     const auto comm = library.find(handle);
-    if (comm == nullptr) return false;
-    const auto begin = static_cast<const std::byte*>(address);
-    for (const auto& [registration, range] : comm->registrations)
-      if (begin >= range.begin && begin + bytes <= range.end()) return true;
-    return false;
+    return comm != nullptr && comm->registered({static_cast<const std::byte*>(address), bytes});
   });
 }
 

@@ -21,7 +21,6 @@
 
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/device/unobserved.hpp>
-#include <cleave/comm/nccl/arena.hpp>
 #include <cleave/comm/nccl/failure_detector.hpp>
 #include <cleave/comm/nccl/lowering.hpp>
 #include <cleave/comm/nccl/rank.hpp>
@@ -29,6 +28,7 @@
 #include <cleave/core/deadline.hpp>
 #include <cleave/kernels/cuda/reduce_views.hpp>
 #include <cleave/kernels/cuda/strided_copy.hpp>
+#include <cleave/tensor/cuda/memory.hpp>
 
 namespace cleave::detail {
 
@@ -69,7 +69,6 @@ class NcclCommunicator final : public Communicator {
         !enqueued_ || wait_quietly(end_.get(), deadline_after(rank_->detector->timeout()),
                                    [&] { return rank_->detector->failed(); });
     if (!ended) rank_->detector->discard(handle_);
-    rank_->arena->dismiss(handle_);
     rank_->detector->close(handle_);
   }
 
@@ -90,6 +89,10 @@ class NcclCommunicator final : public Communicator {
     meeting.operation = "ncclCommSplit";
     agree_on_call(meeting);
     pass_on(*host_, {&meeting, 1});
+    if (enqueued_) {  // a split while operations of the parent are under way may deadlock
+      const CaptureMode mode(cudaStreamCaptureModeRelaxed);  // the event is not part of a capture
+      end_.synchronize();
+    }
     std::shared_ptr<Communicator> host = host_->split(ranks, std::move(label));
     const int color = *std::min_element(ranks.begin(), ranks.end());
     const int key = place_in_subgroup(*this, ranks);
@@ -108,12 +111,12 @@ class NcclCommunicator final : public Communicator {
     if (calls.empty()) return;
     rank_->detector->verify();
     for (const Collective& c : calls) verify_call(c, rank(), size());
-    NcclTemporaries temporaries(rank_->arena);  // released when all is enqueued
+    std::vector<std::shared_ptr<void>> temporaries;  // released when all is enqueued
     std::vector<NcclPlan> plans;
     for (const Collective& c : calls) {
       if (c.kind == CollectiveKind::barrier) pass_on(*host_, {&c, 1});
       plans.push_back(NcclLowering(c, rank(), size(), [&](std::size_t bytes) {
-                        return temporaries.take(bytes);
+                        return temporaries.emplace_back(allocate_bytes(Cuda{}, bytes)).get();
                       }).take());
     }
     enqueue(plans, calls[0]);
@@ -134,7 +137,6 @@ class NcclCommunicator final : public Communicator {
         rank_(NcclRank::of(state())),
         handle_(std::move(handle)) {
     share_progress();
-    rank_->arena->enroll(handle_);
   }
 
   static std::shared_ptr<NcclCommunicator> wrap(const std::shared_ptr<NcclHandle>& handle,

@@ -340,7 +340,7 @@ class NcclFailureDetector final : public cuda::FailureDetector {
   std::vector<cuda::Event> spare_;                     ///< for reuse
   bool graphs_ = false;                                ///< whether a graph has captured collectives
   std::string operation_, failure_;
-  NcclEnds ends_;
+  NcclEnds ends_{device_};
   std::thread deciding_, asking_;  ///< use all of the above
 };
 

@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include <cuda_runtime_api.h>
+
 #include <cleave/core/cuda/fp16.hpp>
 // NCCL's header comes after that one.
 #include <nccl.h>
@@ -137,7 +139,9 @@ class NcclEnds {
  public:
   using Handles = std::vector<std::shared_ptr<NcclHandle>>;
 
-  NcclEnds() = default;
+  /// @param device  of the communicators: a thread has device 0 first, and NCCL sets a thread's
+  ///                device again before it returns, which would make a context there
+  explicit NcclEnds(int device) : device_(device) {}
   NcclEnds(const NcclEnds&) = delete;  // owns threads
   NcclEnds& operator=(const NcclEnds&) = delete;
   /// Waits for the threads, but not forever: they use no member of this object.
@@ -191,7 +195,8 @@ class NcclEnds {
     Thread next{promise.get_future().share(), {}};
     try {
       next.thread = std::thread(
-          [f](std::promise<void> done) {
+          [f, device = device_](std::promise<void> done) {
+            static_cast<void>(cudaSetDevice(device));
             f();
             done.set_value();
           },
@@ -203,6 +208,7 @@ class NcclEnds {
     return threads_.emplace_back(std::move(next)).done;
   }
 
+  int device_;
   std::mutex mutex_;
   std::vector<Thread> threads_;
 };

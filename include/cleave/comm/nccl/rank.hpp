@@ -12,7 +12,6 @@
 
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/device/unobserved.hpp>
-#include <cleave/comm/nccl/arena.hpp>
 #include <cleave/comm/nccl/failure_detector.hpp>
 #include <cleave/comm/nccl/handle.hpp>
 #include <cleave/comm/nccl/types.hpp>
@@ -25,8 +24,7 @@ namespace cleave::detail {
 /// State that the NCCL communicators of a rank share.
 struct NcclRank {
   explicit NcclRank(const RankState& state)
-      : arena(std::make_shared<NcclArena>(state.timeout_seconds)),
-        detector(std::make_shared<NcclFailureDetector>(state)) {
+      : detector(std::make_shared<NcclFailureDetector>(state)) {
     cuda::PinnedPool::get().prepare();  // pinning waits for kernels, which may wait for other ranks
   }
 
@@ -39,22 +37,29 @@ struct NcclRank {
     return std::static_pointer_cast<NcclRank>(state.device_detector);
   }
 
-  std::shared_ptr<NcclArena> arena;
-  std::shared_ptr<NcclFailureDetector> detector;  ///< destroyed first: aborts end memory use
+  std::shared_ptr<NcclFailureDetector> detector;
 };
 
 /// Called before the first NCCL call. Makes kernels of several communicators of a device, e.g.
 /// those of the main and of the side stream, run in the order in which the host issues them, unless
 /// the user's environment says otherwise. Otherwise they may overlap, and two ranks whose
 /// multiprocessors are occupied by kernels of different communicators deadlock.
-inline void order_communicators() {
+///
+/// NCCL also must not register buffers by itself: it requires that the buffers of all ranks are
+/// registered if those of one are (user guide, "User Buffer Registration"), but a redistribution
+/// may send a tensor to a temporary, and which ones NCCL finds registered can differ.
+inline void set_nccl_environment() {
   static std::once_flag once;
-  std::call_once(once, [] { setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0); });
+  std::call_once(once, [] {
+    setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
+    setenv("NCCL_LOCAL_REGISTER", "0", 0);
+    setenv("NCCL_GRAPH_REGISTER", "0", 0);
+  });
 }
 
 /// @throws Error unless the library has the program's major NCCL version and is no older
 inline void verify_nccl_version() {
-  order_communicators();
+  set_nccl_environment();
   int version = 0;
   const ncclResult_t status = ncclGetVersion(&version);
   if (status == ncclSuccess && version >= NCCL_VERSION_CODE && version / 10000 == NCCL_MAJOR)

@@ -151,9 +151,12 @@ class BasicThreadCommunicator final : public Communicator {
         });
       });
     }
-    attempt(error, [&] { order_->mark(PeerPoint::done); });
-    finish(calls[0], error);
-    await_peers(PeerPoint::done);
+    // Whatever failed, peers have enqueued work that reads this rank's memory, and it theirs.
+    std::exception_ptr unordered;
+    attempt(unordered, [&] { order_->mark(PeerPoint::done); });
+    take_step();
+    attempt(unordered, [&] { await_peers(PeerPoint::done); });
+    finish(calls[0], error != nullptr ? error : unordered);
     if (in_shares) return;
     std::size_t offset = 0;
     for (const Collective& c : calls)
@@ -297,9 +300,8 @@ class BasicThreadCommunicator final : public Communicator {
     if (size() > 1) group_->take_step(rank(), step_++);
   }
 
-  /// The last step; then throws an error that occurred after the entry barrier, here or on a peer.
+  /// After the last step: throws an error that occurred after the entry barrier, here or on a peer.
   void finish(const Collective& c, const std::exception_ptr& error) {
-    take_step();
     if (error != nullptr) std::rethrow_exception(error);
     if (size() == 1) return;
     if (RankFailure failure = group_->failure_after_entry(round_ - 1); failure.rank >= 0)

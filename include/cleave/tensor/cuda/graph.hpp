@@ -1,9 +1,7 @@
 // CUDA graphs: a step of a program, captured once and replayed with one call.
 #pragma once
 
-#include <exception>
 #include <memory>
-#include <utility>
 
 #include <cuda_runtime_api.h>
 
@@ -41,19 +39,16 @@ class Graph {
       static_cast<void>(cudaGetLastError());
       if (captured != nullptr) static_cast<void>(cudaGraphDestroy(captured));
       detail::FreedInCapture::of_thread().give_back();
-      detail::KeptForGraph::of_thread().take();
       throw;
     }
     const cudaError_t status = cudaStreamEndCapture(stream.get(), &captured);
     detail::FreedInCapture::of_thread().give_back();
-    auto kept = detail::KeptForGraph::of_thread().take();
     check(status, "cuda::Graph");
     const std::unique_ptr<CUgraph_st, Destroy> graph(captured);
     cudaGraphExec_t made = nullptr;
     check(cudaGraphInstantiate(&made, captured, cudaGraphInstantiateFlagAutoFreeOnLaunch),
           "cuda::Graph");
     executable_.reset(made);
-    if (!kept.empty()) kept_ = std::make_unique<Kept>(std::move(kept));
   }
 
   /// Enqueues the graph on the current stream; returns at once.
@@ -62,7 +57,6 @@ class Graph {
     const std::shared_ptr<FailureDetector> detector = detail::detector_slot().lock();
     if (detector != nullptr) detector->verify();
     check(cudaGraphLaunch(executable_.get(), current_stream().get()), "cuda::Graph::launch");
-    if (kept_ != nullptr) kept_->launched.record(current_stream());
     if (detector != nullptr) detector->launched();
   }
 
@@ -71,22 +65,6 @@ class Graph {
     void operator()(cudaGraph_t graph) const { static_cast<void>(cudaGraphDestroy(graph)); }
     void operator()(cudaGraphExec_t graph) const { static_cast<void>(cudaGraphExecDestroy(graph)); }
   };
-  /// Memory that the graph owns, but did not allocate: freed in stream order after the last launch.
-  struct Kept {
-    explicit Kept(detail::KeptForGraph::Memory of) : memory(std::move(of)) {}
-    Kept(const Kept&) = delete;  // owned by one graph
-    Kept& operator=(const Kept&) = delete;
-    ~Kept() {
-      try {
-        if (!capture_of(current_stream())) launched.wait_on(current_stream());
-      } catch (const std::exception&) {  // the device has failed and runs nothing
-      }
-    }
-
-    detail::KeptForGraph::Memory memory;
-    Event launched;
-  };
-  std::unique_ptr<Kept> kept_;
   std::unique_ptr<CUgraphExec_st, Destroy> executable_;
 };
 

@@ -99,32 +99,6 @@ class FreedInCapture {
   std::vector<std::pair<void*, Stream>> blocks_;
 };
 
-/// Memory that was taken or released during a capture by this thread, and must not be reused while
-/// the graph exists. `Graph` takes ownership; without a `Graph`, it stays in the list. One list per
-/// thread.
-class KeptForGraph {
- public:
-  using Memory = std::vector<std::shared_ptr<void>>;
-
-  static KeptForGraph& of_thread() {
-    static thread_local KeptForGraph list;
-    return list;
-  }
-
-  KeptForGraph() = default;
-  KeptForGraph(const KeptForGraph&) = delete;  // one per thread
-  KeptForGraph& operator=(const KeptForGraph&) = delete;
-  ~KeptForGraph() {
-    if (!memory_.empty()) new Memory(std::move(memory_));  // leaked: graphs may still use it
-  }
-
-  void add(std::shared_ptr<void> memory) { memory_.push_back(std::move(memory)); }
-  Memory take() { return std::exchange(memory_, {}); }
-
- private:
-  Memory memory_;
-};
-
 /// A deleter that frees memory in the order of its stream.
 struct FreeInOrder {
   Stream stream;
@@ -161,7 +135,7 @@ inline std::shared_ptr<void> allocate_bytes(Cuda, std::size_t bytes) {
   return {data, cuda::detail::FreeInOrder{stream, capture, 0}};
 }
 
-/// Whether the memory is from `allocate_bytes`, not the user's, nor kept for communication.
+/// Whether the memory is from `allocate_bytes`, not the user's.
 inline bool is_allocated(Cuda, const std::shared_ptr<void>& storage) {
   return std::get_deleter<cuda::detail::FreeInOrder>(storage) != nullptr;
 }
