@@ -2,6 +2,7 @@
 #include <array>
 
 #include <cleave/mesh/device_mesh.hpp>
+#include <cleave/ops/flatten.hpp>
 #include <cleave/ops/in_place.hpp>
 #include <cleave/ops/matmul.hpp>
 #include <cleave/ops/pointwise.hpp>
@@ -106,4 +107,29 @@ auto square(const Square& mesh, const Cut& x, const Cut& w) { return run<program
 Graph captured(const Tensor<float, 2>& w) {
   return trace([&](const auto& x) { return matmul(x, w); }, arg<float>("x", {4, 6}));
 }
+#endif
+
+constexpr auto merged = frozen([] {
+  return trace([](const auto& x) { return flatten(x, dim<0, 1>{}); }, arg<float>("x", {3, 4}));
+});
+constexpr std::array merged_rows{schema(S0{})};
+static_assert(check_expands<merged, merged_rows>() && check_expands<merged, merged_rows, 3>());
+
+#ifdef shards_that_end_inside_a_factor  // says: cleave: at this node shards end inside a factor of a dimension that is merged or split
+static_assert(check_expands<merged, merged_rows, 2>());
+#endif
+
+#ifdef mesh_with_other_axes_than_schemas  // says: cleave: a schema must have one placement per axis of the mesh of the expansion
+static_assert(check_expands<merged, merged_rows, 3, 1>());
+#endif
+
+#ifdef values_of_two_traces  // says: throw_two_traces
+constexpr auto two_traces = frozen([] {
+  return trace(
+      [](const auto& x) {
+        return trace([&](const auto& y) { return add(y, x); }, arg<float>("y", {3})),
+               relu(x);
+      },
+      arg<float>("x", {3}));
+});
 #endif

@@ -1,9 +1,13 @@
 // Programs that draw random numbers: new ones in each run, like the function called on DTensors.
 #include <array>
+#include <string>
+#include <tuple>
+#include <type_traits>
 
 #include <doctest/doctest.h>
 
 #include <cleave/dtensor/random.hpp>
+#include <cleave/dtensor/rng_tracker.hpp>
 #include <cleave/grad.hpp>
 #include <cleave/ops/dropout.hpp>
 #include <cleave/ops/matmul.hpp>
@@ -11,10 +15,12 @@
 #include <cleave/ops/reduce.hpp>
 #include <cleave/spmd.hpp>
 
+#include "errors.hpp"
 #include "ranks.hpp"
 
 using namespace cleave;
 using namespace cleave::axes;
+using cleave::testing::error_of;
 
 namespace {
 
@@ -85,5 +91,62 @@ TEST_CASE("a traced gradient drops what its forward dropped") {
       const auto [y, g] = runner.run<X, X>(x);
       CHECK(same_numbers(y, g));
     }
+  });
+}
+
+namespace {
+
+/// Dropout of an array that is sharded over tp, with its gradient, and of one that is not.
+struct Sharded {
+  constexpr auto operator()(const auto& x) const {
+    const auto leaf = requires_grad(x);
+    const auto y = dropout(square(dropout(leaf, 0.5)), 0.25);
+    backward(sum(y));
+    return std::tuple{y.value(), grad(leaf)};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("inside a region of a tensor-parallel tracker a program draws what the calls draw") {
+  on_ranks({1, 2, 4, 6}, [](World& world) {
+    const index_t wide = world.size() == 1 ? 1 : 2;
+    const auto mesh = init_device_mesh<dp, tp>(world, {world.size() / wide, wide});
+    const auto x = ones<double>({5, 4}, mesh, Replicate{}, Shard<1>{});
+    using X = std::remove_cvref_t<decltype(x)>;
+    TensorParallelRNGTracker tracker(mesh, tp{}, 7);
+    spmd::Runner runner(
+        spmd::expand(spmd::trace(Sharded{}, spmd::arg<double>("x", {5, 4})), spmd::schemas_of(x)),
+        mesh);
+    for (int run = 0; run < 2; ++run) {
+      const RandomState before = tracker.state();
+      const auto [y, g] = [&] {
+        const auto region = tracker.distribute_region();
+        return runner.run<X, X>(x);
+      }();
+      CHECK(tracker.state().offset == before.offset + 2);
+      tracker.set_state(before);
+      const auto region = tracker.distribute_region();
+      const auto [eager_y, eager_g] = Sharded{}(x);
+      CHECK(same_numbers(y, eager_y));
+      CHECK(same_numbers(g, eager_g));
+    }
+  });
+}
+
+TEST_CASE(
+    "inside such a region a program that draws a replicated array is refused as the call is") {
+  on_ranks({2, 4}, [](World& world) {
+    const auto mesh = init_device_mesh<dp, tp>(world, {world.size() / 2, 2});
+    const auto x = ones<double>({5, 4}, mesh, Shard<0>{}, Replicate{});
+    const auto f = [](const auto& a) { return dropout(a, 0.5); };
+    spmd::Runner runner(
+        spmd::expand(spmd::trace(f, spmd::arg<double>("x", {5, 4})), spmd::schemas_of(x)), mesh);
+    TensorParallelRNGTracker tracker(mesh, tp{}, 7);
+    const auto region = tracker.distribute_region();
+    const std::string eager = error_of([&] { static_cast<void>(f(x)); });
+    CHECK(eager.find("the ranks along axis 'tp' may draw different numbers") != eager.npos);
+    const std::array inputs{spmd::erased(x)};
+    CHECK(error_of([&] { static_cast<void>(runner(inputs)); }) == eager);
   });
 }

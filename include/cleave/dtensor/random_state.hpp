@@ -97,13 +97,10 @@ inline void require_equal_replicas(const MeshState& mesh, const Layout& layout,
 
 /// Takes the next `count` draws on a mesh: returns their state and advances that of the rank.
 ///
-/// @param layout  of the drawn array
 /// @collective    with CLEAVE_CHECK=collective every rank of the mesh, to compare the states
-/// @throws Error  if the states differ; inside a region, if replicas would differ
-inline RandomState take_draws(const MeshState& mesh, const Layout& layout, const char* operation,
-                              std::uint64_t count = 1) {
+/// @throws Error  if the states differ
+inline RandomState take_draws(const MeshState& mesh, const char* operation, std::uint64_t count) {
   RankState& rank = mesh.world()->state();
-  require_equal_replicas(mesh, layout, operation);
   const RandomState state = take_draws(rank.random, count);
   if (rank.check == CheckLevel::collective && mesh.is_member() && mesh.size() > 1) {
     const RandomState base{state.seed - shift_of(rank.region.get(), mesh.world()->rank()),
@@ -111,6 +108,13 @@ inline RandomState take_draws(const MeshState& mesh, const Layout& layout, const
     require_equal(mesh, gather_values(mesh.group().host(), base, operation), operation);
   }
   return state;
+}
+
+/// Takes the next draw of an array with this layout.
+/// @throws Error  also, inside a region, if replicas would differ
+inline RandomState take_draws(const MeshState& mesh, const Layout& layout, const char* operation) {
+  require_equal_replicas(mesh, layout, operation);
+  return take_draws(mesh, operation, 1);
 }
 
 }  // namespace detail

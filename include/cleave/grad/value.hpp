@@ -16,7 +16,23 @@ namespace tape {
 template <class X, class Mesh, class... P>
 auto redistribute_across(const Tracked<X>& x, const Mesh& mesh, Placements<P...> placements);
 
+template <class... P>
+Placements<P...> as_placements(Placements<P...>);
+template <PlacementType... P>
+Placements<P...> as_placements(P...);
+
 }  // namespace tape
+
+// Of DTensors; in local.hpp.
+template <class X, class... P>
+  requires is_dtensor<X>
+auto to_local(const Tracked<X>& x, Placements<P...> gradient);
+template <class X>
+  requires is_dtensor<X>
+auto to_local(const Tracked<X>& x);
+template <class X>
+  requires is_dtensor<X>
+auto full_tensor(const Tracked<X>& x);
 
 /// A value of type X with its place in the tape. A handle: copies share both.
 template <class X>
@@ -34,10 +50,35 @@ class Tracked {
   /// Global extents.
   constexpr decltype(auto) shape() const { return value_.shape(); }
   constexpr index_t extent(int d) const { return value_.extent(d); }
-  constexpr const auto& mesh() const
-    requires is_dtensor<X>
+  /// The number of global elements.
+  constexpr index_t size() const { return value_.size(); }
+  constexpr decltype(auto) mesh() const
+    requires(!is_tensor<X>)
   {
     return value_.mesh();
+  }
+  constexpr auto placements() const
+    requires(!is_tensor<X>)
+  {
+    return value_.placements();
+  }
+  /// The element of a value of size 1, as a number without gradient. @see DTensor::item
+  constexpr value_type item() const { return value_.item(); }
+  /// The elements that this rank holds, with their gradient. @see cleave::to_local
+  ///
+  /// @param gradient  the placements of the gradient, unless every axis shards the value
+  template <class... P>
+  constexpr auto to_local(P... gradient) const {
+    if constexpr (is_tensor<X>) return *this;
+    else if constexpr (!is_dtensor<X>) return value_.to_local(gradient...);
+    else if constexpr (sizeof...(P) == 0) return cleave::to_local(*this);
+    else return cleave::to_local(*this, decltype(tape::as_placements(gradient...)){});
+  }
+  /// The whole value on every rank. @see cleave::full_tensor
+  constexpr auto full_tensor() const {
+    if constexpr (is_tensor<X>) return *this;
+    else if constexpr (!is_dtensor<X>) return value_.full_tensor();
+    else return cleave::full_tensor(*this);
   }
   /// The same value under other placements; its gradient is redistributed back to those of this
   /// value.

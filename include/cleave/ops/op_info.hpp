@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <cleave/core/random_state.hpp>
 #include <cleave/core/shape.hpp>
 #include <cleave/kernels/host/map_elements.hpp>
 #include <cleave/ops/operation.hpp>
@@ -24,6 +25,7 @@ struct OpInfo {
   bool is_elementwise = false;
   bool is_view = false;
   bool needs_box = false;
+  bool draws = false;      ///< whether the kernel draws random numbers. @see ops/draw.hpp
   bool same_dims = false;  ///< whether all tensors have as many dimensions as the first result
   std::array<DType, max_results> dtype{};  ///< of the results
   void (*run)(const void* op, const cleave::Task& task) = nullptr;
@@ -75,6 +77,10 @@ void run_kernel(const Op& op, const cleave::Task& task, std::integer_sequence<in
   }
 }
 
+/// An operation that draws random numbers from its member `state`. @see ops/draw.hpp
+template <class Op>
+concept draws_numbers = requires(const Op& op) { static_cast<const RandomState&>(op.state); };
+
 template <class Sig>
 inline constexpr ExtentsTable extents_table{rule_of<Sig>};
 
@@ -112,6 +118,7 @@ struct InfoOf<Op, Device, Types<T...>, Dims...> {
                 cleave::is_elementwise<Op>,
                 is_view_op<Op>,
                 detail::needs_box<Op>(),
+                draws_numbers<Op>,
                 ((is_number<T> || Dims == rule_of<Sig>.result[0].dims) && ...),
                 {},
                 &run};

@@ -39,8 +39,10 @@ constexpr std::array<Layout, sizeof...(X)> schemas_of(const X&...) {
 /// Options of `expand`.
 struct ExpandOptions {
   bool partial_outputs = false;  ///< outputs may stay Partial; by default they become Replicate
-  /// The extents of the mesh, if known: an axis of one rank does not divide anything, so that a
-  /// dimension of extent 1 may repeat even if it is "sharded" over that axis.
+  /// The extents of the mesh, if known. Then an empty fault means that the program runs on it, and
+  /// it runs on no other: where shards of merged and split dimensions end is checked, and an axis
+  /// of one rank does not divide anything, so that a dimension of extent 1 may repeat even if it is
+  /// "sharded" over that axis.
   Shape mesh{};
 };
 
@@ -56,6 +58,7 @@ class Expansion {
         home_(of.values.size(), -1),
         versions_(of.values.size(), -1) {
     program_.draws = of.draws;
+    program_.mesh = options.mesh;
     if (!place_inputs(placed)) return;
     place_constants();
     for (std::size_t n = 0; n < of.nodes.size(); ++n)
@@ -110,6 +113,8 @@ class Expansion {
     program_.axes = schemas.empty() ? 0 : schemas[0].axes;
     if (schemas.size() != graph_.inputs.size() || schemas.empty())
       return fail(FaultKind::schema_count, -1, -1, "");
+    if (options_.mesh.dims > 0 && options_.mesh.dims != program_.axes)
+      return fail(FaultKind::mesh_axes, -1, -1, "");
     for (std::size_t i = 0; i < schemas.size(); ++i) {
       const Input& input = graph_.inputs[i];
       const int dims = value(input.value).shape.dims;
@@ -191,11 +196,7 @@ class Expansion {
   constexpr bool find_needed(int n, const OperandLayouts& from, OperandLayouts& required) {
     const Node& node = graph_.nodes[std::size_t(n)];
     const Rule& rule = *node.op->rule;
-    std::array<cleave::detail::ExtentsRef, std::size_t(max_operands)> shapes{};
-    for (int i = 0; i < rule.operands; ++i) {
-      const Shape& shape = value(node.operand[std::size_t(i)]).shape;
-      shapes[std::size_t(i)] = {shape.values.data(), shape.dims};
-    }
+    const OperandShapes shapes = shapes_of(node);
     cleave::detail::FactorExtents extents{};
     if (!read_extents(rule, true, shapes.data(), Shape{}, extents).repeats) return true;
     for (int i = 0; i < rule.operands; ++i) {
@@ -206,6 +207,36 @@ class Expansion {
       if (conflict >= 0) return fail(FaultKind::repeats_sharded, n, i, node.name);
     }
     return true;
+  }
+
+  /// Looks for shards that end inside a factor of a dimension. @return false for a fault
+  constexpr bool find_groups(int n, const Solution& solution) {
+    const Node& node = graph_.nodes[std::size_t(n)];
+    const Rule& rule = *node.op->rule;
+    std::array<const Layout*, std::size_t(max_operands)> placed{};
+    for (int i = 0; i < rule.operands; ++i)
+      if (!value(node.operand[std::size_t(i)]).is_number)
+        placed[std::size_t(i)] = &solution.required[std::size_t(i)];
+    cleave::detail::FactorExtents extents{};
+    read_extents(rule, false, shapes_of(node).data(),
+                 fresh_extents(*node.op, value(node.first).shape), extents);
+    const auto conflict =
+        find_group_conflict(rule, extents, placed.data(), solution.computed.data(), options_.mesh);
+    if (!conflict.found) return true;
+    fail(FaultKind::inside_group, n, -1, node.name);
+    program_.fault.group = conflict;
+    return false;
+  }
+
+  using OperandShapes = std::array<cleave::detail::ExtentsRef, std::size_t(max_operands)>;
+
+  constexpr OperandShapes shapes_of(const Node& node) const {
+    OperandShapes shapes{};
+    for (int i = 0; i < node.operands(); ++i) {
+      const Shape& shape = value(node.operand[std::size_t(i)]).shape;
+      shapes[std::size_t(i)] = {shape.values.data(), shape.dims};
+    }
+    return shapes;
   }
 
   constexpr bool place_node(int n) {
@@ -223,6 +254,7 @@ class Expansion {
       from[std::size_t(i)] = home(node.operand[std::size_t(i)]).layout;
     Solution solution = solve(rule, from, asks ? &asked : nullptr);
     if (node.op->broadcasts && !find_needed(n, from, solution.required)) return false;
+    if (rule.kept != 0 && options_.mesh.dims > 0 && !find_groups(n, solution)) return false;
     std::array<int, std::size_t(max_operands)> operand{};
     for (int i = 0; i < rule.operands; ++i) {
       const Layout& to = solution.required[std::size_t(i)];
@@ -301,6 +333,8 @@ constexpr void refuse() {
                 "cleave: a graph must be expanded with exactly one schema per input");
   static_assert(Why != FaultKind::schema_axes,
                 "cleave: the schemas of an expansion must have one placement per axis of one mesh");
+  static_assert(Why != FaultKind::mesh_axes,
+                "cleave: a schema must have one placement per axis of the mesh of the expansion");
   static_assert(Why != FaultKind::schema_shard,
                 "cleave: a schema shards a dimension that its input does not have");
   static_assert(
@@ -317,6 +351,10 @@ constexpr void refuse() {
   static_assert(Why != FaultKind::not_explicit,
                 "cleave: explicit_communication: an operand of this node would be redistributed; "
                 "call redistribute before the operation");
+  static_assert(Why != FaultKind::inside_group,
+                "cleave: at this node shards end inside a factor of a dimension that is merged or "
+                "split: the extent of its first factor must be divisible by the number of shards; "
+                "or redistribute that dimension to Replicate first");
   using where [[maybe_unused]] =
       typename cannot_be_expanded_at<Node, Name...>::see_the_name_of_this_type;
 }
@@ -326,11 +364,14 @@ constexpr void refuse() {
 /// Returns true; a compile error that names the node if the graph cannot be expanded.
 ///
 ///     static_assert(check_expands<graph, schemas>());
+///     static_assert(check_expands<graph, schemas, 2, 4>());  // on a mesh of 2 x 4 ranks
 ///
 /// @tparam Graph, Schemas  constants at namespace scope
-template <const auto& Graph, const auto& Schemas>
+/// @tparam Mesh            the extents of the mesh, or none. @see ExpandOptions
+template <const auto& Graph, const auto& Schemas, index_t... Mesh>
 constexpr bool check_expands() {
-  constexpr Fault fault = expand(Graph, Schemas).fault;
+  constexpr std::array<index_t, sizeof...(Mesh)> mesh{Mesh...};
+  constexpr Fault fault = expand(Graph, Schemas, {.mesh = Shape(mesh)}).fault;
   if constexpr (fault.kind != FaultKind::none) {
     constexpr std::string_view name = fault.name;
     [&]<std::size_t... I>(std::index_sequence<I...>) {

@@ -83,6 +83,16 @@ struct GraphFacts {
   std::uint64_t draws = 0;  ///< the number of random draws
 };
 
+/// The extents of the first result of an operation that no operand determines.
+///
+/// @param shape  of the first result
+constexpr Shape fresh_extents(const cleave::detail::OpInfo& op, const Shape& shape) {
+  Shape fresh;
+  for (int d = 0; d < shape.dims; ++d)
+    if (op.table->source[0][std::size_t(d)].operand < 0) fresh[fresh.dims++] = shape[d];
+  return fresh;
+}
+
 /// A graph without heap memory, for constants. @see frozen
 template <int Values, int Nodes, int Constants, int Inputs, int Outputs>
 struct FixedGraph : GraphFacts {
@@ -104,6 +114,7 @@ struct Graph : GraphFacts {
   std::vector<Attributes> constants{};
   std::vector<Input> inputs{};
   std::vector<int> outputs{};  ///< values
+  std::uint64_t trace = 0;     ///< the number of the trace that fills the graph; 0: none
 
   /// @return the number of the new value
   constexpr int add(const Value& value) {

@@ -13,6 +13,8 @@
 #include <tuple>
 #include <vector>
 
+#include <cleave/mesh/mesh_state.hpp>
+#include <cleave/rules/groups.hpp>
 #include <cleave/spmd/graph.hpp>
 
 namespace cleave::spmd {
@@ -65,12 +67,14 @@ enum class FaultKind : std::uint8_t {
   none,
   schema_count,     ///< there are more or fewer schemas than inputs
   schema_axes,      ///< a schema and the first one have different numbers of placements
+  mesh_axes,        ///< the mesh has more or fewer axes than the schemas
   schema_shard,     ///< a schema shards a dimension that the input does not have
   asked_axes,       ///< a node's request and the schemas have different numbers of placements
   asked_shard,      ///< a node's request shards a dimension that its result does not have
   asked_partial,    ///< a node's request contains Partial
   repeats_sharded,  ///< an operand repeats a dimension of extent 1 that it shards
   not_explicit,     ///< explicit_communication: an operand would be redistributed
+  inside_group,     ///< shards end inside a factor of a merged or split dimension
 };
 
 constexpr const char* text_of(FaultKind kind) {
@@ -79,6 +83,7 @@ constexpr const char* text_of(FaultKind kind) {
     case FaultKind::schema_count: return "there are more or fewer schemas than inputs";
     case FaultKind::schema_axes:
       return "its schema has another number of placements than the first one";
+    case FaultKind::mesh_axes: return "the schemas and the mesh have different numbers of axes";
     case FaultKind::schema_shard: return "its schema shards a dimension that it does not have";
     case FaultKind::asked_axes:
       return "its request and the schemas have different numbers of placements";
@@ -91,6 +96,7 @@ constexpr const char* text_of(FaultKind kind) {
     case FaultKind::not_explicit:
       return "explicit_communication: an operand would be redistributed; call redistribute before "
              "the operation";
+    case FaultKind::inside_group: return "shards end inside a factor of a dimension";
   }
   return "";
 }
@@ -98,9 +104,10 @@ constexpr const char* text_of(FaultKind kind) {
 /// The reason why a graph cannot be expanded with some schemas, and where.
 struct Fault {
   FaultKind kind = FaultKind::none;
-  int node = -1;          ///< of the graph; -1: the fault is in an input's schema
-  int place = -1;         ///< which operand, or which input
-  const char* name = "";  ///< of the node or of the input
+  int node = -1;                          ///< of the graph; -1: the fault is in an input's schema
+  int place = -1;                         ///< which operand, or which input
+  const char* name = "";                  ///< of the node or of the input
+  cleave::detail::GroupConflict group{};  ///< of inside_group: which dimension
 
   constexpr explicit operator bool() const { return kind != FaultKind::none; }
   friend constexpr bool operator==(const Fault& a, const Fault& b) {
@@ -109,11 +116,17 @@ struct Fault {
 };
 
 /// "node 3 (matmul): .."
-inline std::string to_string(const Fault& fault) {
+/// @param mesh  gives axes their names; null: they are numbered
+inline std::string to_string(const Fault& fault, const MeshState* mesh = nullptr) {
   std::string text;
   if (fault.node >= 0) text = "node " + std::to_string(fault.node) + " (" + fault.name + "): ";
   else if (fault.place >= 0) text = std::string("input '") + fault.name + "': ";
-  return text + text_of(fault.kind);
+  if (fault.kind != FaultKind::inside_group) return text + text_of(fault.kind);
+  std::string axes = mesh != nullptr ? mesh->label(fault.group.axes) : "";
+  for (int a = 0; mesh == nullptr && fault.group.axes >> a != 0; ++a)
+    if (fault.group.axes >> a & 1u)
+      axes += (axes.empty() ? "axis " : ", axis ") + std::to_string(a);
+  return text + cleave::detail::to_string(fault.group, axes);
 }
 
 /// The members of a program other than its lists.
@@ -122,6 +135,7 @@ struct ProgramFacts {
   int axes = 0;             ///< of the mesh
   const char* device = "";  ///< whose kernels the program calls
   std::uint64_t draws = 0;  ///< the number of random draws per run
+  Shape mesh{};             ///< the only extents that it runs on, if expanded for them
   Fault fault{};            ///< if set, the program has no code
 };
 

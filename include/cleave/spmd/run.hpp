@@ -89,7 +89,7 @@ class Runner {
         inputs_(std::size_t(of.inputs)),
         draws_(of.draws),
         slots_(values_.size()) {
-    require_fit(of.fault, of.axes, of.device);
+    require_fit(of, of.device);
     for (std::size_t i = 0; i < values_.size(); ++i) prepare_slot(slots_[i], values_[i]);
     for (Instruction& instruction : code_)
       if (instruction.is_number) prepare_number(instruction);
@@ -163,12 +163,21 @@ class Runner {
     }
   };
 
-  void require_fit(const Fault& fault, int axes, std::string_view device) const {
-    if (fault) throw Error("spmd::run", "the program could not be expanded: " + to_string(fault));
-    if (axes != mesh_->extents().dims)
+  void require_fit(const ProgramFacts& of, std::string_view device) const {
+    const Shape& extents = mesh_->extents();
+    const bool same_axes = of.axes == extents.dims;
+    if (of.fault)
+      throw Error("spmd::run", "the program could not be expanded: " +
+                                   to_string(of.fault, same_axes ? mesh_ : nullptr));
+    if (!same_axes)
       throw Error("spmd::run",
-                  "the program is for " + std::to_string(axes) + " mesh axes, not for " +
-                      std::to_string(mesh_->extents().dims),
+                  "the program is for " + std::to_string(of.axes) + " mesh axes, not for " +
+                      std::to_string(extents.dims),
+                  {.mesh = mesh_->describe(), .rank = mesh_->world_rank()});
+    if (of.mesh.dims > 0 && !(of.mesh == extents))
+      throw Error("spmd::run",
+                  "the program was expanded for a mesh of extents " + cleave::to_string(of.mesh) +
+                      ", not " + cleave::to_string(extents),
                   {.mesh = mesh_->describe(), .rank = mesh_->world_rank()});
     if (device != Device::name)
       throw Error(
@@ -225,10 +234,13 @@ class Runner {
     return finish();
   }
 
-  /// The random state of a run: the same on all ranks, because values may be replicated.
+  /// The random state of a run. Inside a region every drawn array is checked, as in eager calls.
   RandomState take_state() const {
-    return cleave::detail::take_draws(*mesh_, Layout::unpacked(0, mesh_->extents().dims),
-                                      "spmd::run", draws_);
+    for (const Instruction& instruction : code_)
+      if (instruction.kind == InstructionKind::compute && instruction.op->draws)
+        cleave::detail::require_equal_replicas(
+            *mesh_, values_[std::size_t(instruction.operand[0])].layout, instruction.name);
+    return cleave::detail::take_draws(*mesh_, "spmd::run", draws_);
   }
 
   void take(std::span<const OperandRef> inputs) {
@@ -296,23 +308,14 @@ class Runner {
     }
     cleave::detail::CallContext call(*instruction.op, in.data());
     if (draws_ > 0) call.draws = &state_;
-    cleave::detail::compute<Device>(
-        call, instruction.attributes.bytes.data(), fresh_extents(instruction), in.data(),
-        results > 1 ? layouts.data() : &values_[first].layout, out.data());
+    cleave::detail::compute<Device>(call, instruction.attributes.bytes.data(),
+                                    fresh_extents(*instruction.op, values_[first].shape), in.data(),
+                                    results > 1 ? layouts.data() : &values_[first].layout,
+                                    out.data());
     for (std::size_t k = 0; k < results; ++k) {
       slots_[first + k].storage = std::move(out[k].storage);
       slots_[first + k].operand.data = out[k].data;
     }
-  }
-
-  /// The extents that no operand determines, in the order of the first result's dimensions.
-  Shape fresh_extents(const Instruction& instruction) const {
-    Shape fresh;
-    const auto& source = instruction.op->table->source[0];
-    const Shape& shape = values_[std::size_t(instruction.first)].shape;
-    for (int d = 0; d < shape.dims; ++d)
-      if (source[std::size_t(d)].operand < 0) fresh[fresh.dims++] = shape[d];
-    return fresh;
   }
 
   void move(const Instruction& instruction, const Plan& plan) {

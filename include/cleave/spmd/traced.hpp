@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -13,10 +14,11 @@
 #include <cleave/rules/explain.hpp>
 #include <cleave/rules/extents.hpp>
 #include <cleave/spmd/graph.hpp>
+#include <cleave/spmd/open_trace.hpp>
 
 namespace cleave {
 
-/// A value of a program that is being traced. A handle: the graph must outlive it.
+/// A value of a program that is being traced. A handle, for use until its trace ends.
 template <Element T, int Rank, class Device = Host>
 class Traced {
  public:
@@ -24,11 +26,29 @@ class Traced {
   using device_type = Device;
   static constexpr int dims = Rank;
 
-  constexpr Traced(spmd::Graph& graph, int value) : graph_(&graph), value_(value) {}
+  constexpr Traced(spmd::Graph& graph, int value)
+      : graph_(&graph), trace_(graph.trace), value_(value) {}
 
   /// Global extents.
-  constexpr const Shape& shape() const { return graph_->values[std::size_t(value_)].shape; }
-  constexpr spmd::Graph& graph() const { return *graph_; }
+  constexpr const Shape& shape() const { return graph().values[std::size_t(value_)].shape; }
+  /// The global extent of dimension d; negative d counts from the end.
+  /// @throws Error if there is no such dimension
+  constexpr index_t extent(int d) const {
+    const int k = d < 0 ? d + Rank : d;
+    if (k < 0 || k >= Rank)
+      throw Error(
+          "trace",
+          "dimension " + std::to_string(d) + " of " + std::to_string(Rank) + " does not exist",
+          {.shapes = to_string(shape())});
+    return shape()[k];
+  }
+  /// The number of global elements.
+  constexpr index_t size() const { return shape().product(); }
+  /// @throws Error if the trace has ended; a compile error in constant expressions
+  constexpr spmd::Graph& graph() const {
+    if (!std::is_constant_evaluated()) spmd::detail::require_open(trace_, dtype_of<T>(), Rank);
+    return *graph_;
+  }
   /// The number of the value in the graph.
   constexpr int value() const { return value_; }
 
@@ -37,9 +57,51 @@ class Traced {
   constexpr Traced redistribute(P... p) const {
     return cleave::redistribute(*this, p...);
   }
+  template <class... P>
+  constexpr Traced redistribute(Placements<P...> p) const {
+    return cleave::redistribute(*this, p);
+  }
+
+  // What other values have and this one cannot: compile errors.
+  template <bool HasElements = false>
+  constexpr T item() const {
+    static_assert(HasElements,
+                  "cleave: a traced value has no elements, so no item(): return it from "
+                  "the traced function, run the program and read its output");
+    return {};
+  }
+  template <bool HasElements = false, class... P>
+  constexpr Traced to_local(P...) const {
+    static_assert(HasElements,
+                  "cleave: a traced value has no elements, so no to_local(): trace a "
+                  "function of global values; local parts exist when the program runs");
+    return *this;
+  }
+  template <bool HasElements = false>
+  constexpr Traced full_tensor() const {
+    static_assert(HasElements,
+                  "cleave: a traced value has no elements, so no full_tensor(): redistribute it to "
+                  "Replicate, or return it and call full_tensor() on the output of the program");
+    return *this;
+  }
+  template <bool IsPlaced = false>
+  constexpr Traced mesh() const {
+    static_assert(IsPlaced,
+                  "cleave: a traced value has no mesh(): the program is given one when it "
+                  "runs");
+    return *this;
+  }
+  template <bool IsPlaced = false>
+  constexpr Traced placements() const {
+    static_assert(IsPlaced,
+                  "cleave: a traced value has no placements(): the expansion determines "
+                  "them; resolve(x) and requests like those of x are recorded");
+    return *this;
+  }
 
  private:
   spmd::Graph* graph_;
+  std::uint64_t trace_;
   int value_;
 };
 
@@ -53,9 +115,19 @@ inline constexpr bool is_traced<Traced<T, Rank, Device>> = true;
 template <class T, int Rank, class Device>
 inline constexpr int call_level<Traced<T, Rank, Device>> = 2;
 
+/// The number of a value that a node of `graph` uses.
+/// @throws Error if it belongs to another trace; a compile error in constant expressions
+template <class T, int Rank, class Device>
+constexpr int value_in(const spmd::Graph& graph, const spmd::Node& node, int leading,
+                       const Traced<T, Rank, Device>& x) {
+  if (&x.graph() != &graph)
+    spmd::detail::throw_two_traces(node.name, graph, leading, x.graph(), x.value());
+  return x.value();
+}
+
 /// Writes the placements of a request into a node.
 template <class... R>
-constexpr void ask(const Request<R...>&, spmd::Node& node) {
+constexpr void ask(const Request<R...>&, const spmd::Graph&, spmd::Node& node) {
   const auto note = [&]<class... P>(Placements<P...>) {
     const int dims = node.op->rule->result[0].dims;
     node.asks = true;
@@ -65,8 +137,8 @@ constexpr void ask(const Request<R...>&, spmd::Node& node) {
   node.is_explicit = Request<R...>::is_explicit;
 }
 template <class X>
-constexpr void ask(const RequestLike<X>& request, spmd::Node& node) {
-  node.like = request.like.value();
+constexpr void ask(const RequestLike<X>& request, const spmd::Graph& graph, spmd::Node& node) {
+  node.like = value_in(graph, node, node.operand[0], request.like);
 }
 
 template <>
@@ -79,15 +151,16 @@ struct CallPath<2> {
     using Device = typename first_tensor_t<X...>::device_type;
     using Info = InfoOf<Op, Device, types_of<X...>, X::dims...>;
     static_cast<void>(OperandCheck<typename Info::Sig, X...>{});
-    spmd::Graph& graph = first_tensor(x...).graph();
+    const auto& leading = first_tensor(x...);
+    spmd::Graph& graph = leading.graph();
     spmd::Node node;
     node.op = &Info::value;
     node.name = Op::name;
     node.attributes = spmd::Attributes::of(op);
     node.is_placement = std::is_same_v<Op, ops::Redistribute>;
     std::size_t i = 0;
-    ((node.operand[i++] = value_of(graph, x)), ...);
-    ask(request, node);
+    ((node.operand[i++] = value_of(graph, node, leading.value(), x)), ...);
+    ask(request, graph, node);
     node.first = int(graph.values.size());
     add_results(graph, node, fresh_extents(op));
     graph.nodes.push_back(node);
@@ -102,11 +175,12 @@ struct CallPath<2> {
 
  private:
   template <class T, int Rank, class Device>
-  static constexpr int value_of(spmd::Graph&, const Traced<T, Rank, Device>& x) {
-    return x.value();
+  static constexpr int value_of(spmd::Graph& graph, const spmd::Node& node, int leading,
+                                const Traced<T, Rank, Device>& x) {
+    return value_in(graph, node, leading, x);
   }
   template <class T>
-  static constexpr int value_of(spmd::Graph& graph, const Number<T>& x) {
+  static constexpr int value_of(spmd::Graph& graph, const spmd::Node&, int, const Number<T>& x) {
     graph.constants.push_back(spmd::Attributes::of(x.value));
     return graph.add({-1, 0, int(graph.constants.size()) - 1, dtype_of<T>(), Shape{}, true});
   }
@@ -177,6 +251,7 @@ namespace detail {
 
 template <class T, int Rank, class Device>
 constexpr void collect(Graph& graph, const Traced<T, Rank, Device>& x) {
+  if (&x.graph() != &graph) throw_output(graph, x.graph(), x.value());
   graph.outputs.push_back(x.value());
 }
 template <class... X>
@@ -191,10 +266,12 @@ constexpr void collect(Graph& graph, const std::tuple<X...>& results) {
 ///     const Graph graph = trace(step, arg<float>("x", {64, 32}), arg<float>("w", {32, 8}));
 ///
 /// @param f     takes a Traced per argument, returns one value or a tuple of values
-/// @throws Error if the extents of operands do not match; a compile error in constant expressions
+/// @throws Error if the extents of operands do not match, or values of another trace are used; a
+///               compile error in constant expressions
 template <class F, class... T, int... Rank, class... Device>
 constexpr Graph trace(const F& f, const Arg<T, Rank, Device>&... args) {
   Graph graph;
+  const detail::OpenTrace open(graph);
   const std::tuple inputs{input(graph, args)...};
   detail::collect(graph, std::apply(f, inputs));
   return canonical(graph);

@@ -126,6 +126,16 @@ class Tensor {
     else return to(Host{}).item();
   }
 
+  /// The tensor itself, for functions that are written for distributed tensors too: all elements
+  /// are on this rank, under any placements.
+  Tensor to_local() const { return *this; }
+  Tensor full_tensor() const { return *this; }
+  template <class... P>
+    requires(sizeof...(P) > 0 && (std::is_empty_v<P> && ...))
+  Tensor redistribute(P...) const {
+    return *this;
+  }
+
   /// Type-erased views of the elements.
   View view() const { return {data_, dtype_of<T>(), Shape(extents_), Shape(strides_)}; }
 
