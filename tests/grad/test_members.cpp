@@ -3,6 +3,7 @@
 // values were made of, or the list gives the reason why the kind cannot have the member (and
 // tests/compile_fail/members.cpp has the sentence). docs/concepts.md shows the list.
 #include <array>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -10,8 +11,11 @@
 #include <doctest/doctest.h>
 
 #include <cleave/dtensor/distribute.hpp>
+#include <cleave/dtensor/factories.hpp>
 #include <cleave/grad/backward.hpp>
 #include <cleave/grad/local.hpp>
+#include <cleave/ops/pointwise.hpp>
+#include <cleave/ops/reduce.hpp>
 #include <cleave/spmd/traced.hpp>
 
 #include "errors.hpp"

@@ -60,7 +60,7 @@ void check_fits(bool fits, const F& f, const First& first, const X&... x) {
 
 }  // namespace
 
-TEST_CASE("expansion for a mesh finds merged_rows dimensions whose shards end inside a factor") {
+TEST_CASE("expansion for a mesh finds merged dimensions whose shards end inside a factor") {
   on_ranks({1, 2, 3, 4}, [](World& world) {
     const auto mesh = init_device_mesh<dp>(world, {world.size()}, TestDevice{});
     for (index_t rows = 0; rows < 7; ++rows)
