@@ -1,0 +1,99 @@
+// The operations whose results in programs have the bits of eager calls: docs/spmd.md names the
+// others, which eager calls compute in one kernel where a rank has whole rows.
+#include <array>
+#include <tuple>
+
+#include <doctest/doctest.h>
+
+#include <cleave/ops/activations.hpp>
+#include <cleave/ops/arg_reduce.hpp>
+#include <cleave/ops/class_losses.hpp>
+#include <cleave/ops/cross_entropy.hpp>
+#include <cleave/ops/cumsum.hpp>
+#include <cleave/ops/dot.hpp>
+#include <cleave/ops/flatten.hpp>
+#include <cleave/ops/functions.hpp>
+#include <cleave/ops/layer_norm.hpp>
+#include <cleave/ops/linear.hpp>
+#include <cleave/ops/logsumexp.hpp>
+#include <cleave/ops/losses.hpp>
+#include <cleave/ops/matmul.hpp>
+#include <cleave/ops/norm.hpp>
+#include <cleave/ops/pointwise.hpp>
+#include <cleave/ops/reduce.hpp>
+#include <cleave/ops/slice.hpp>
+#include <cleave/ops/softmax.hpp>
+#include <cleave/ops/transpose.hpp>
+#include <cleave/ops/variance.hpp>
+
+#include "like_eager.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+constexpr auto elementwise_bits = [](const auto& x, const auto& y) {
+  const auto positive = add(abs(x), 0.5);
+  return std::tuple(add(x, y), sub(x, y), mul(x, y), div(y, positive), exp(x), log(positive),
+                    sqrt(positive), tanh(x), sigmoid(x), gelu(x), silu(x), relu(x));
+};
+constexpr auto reduction_bits = [](const auto& x, const auto&) {
+  return std::tuple(sum(x), sum(x, dim<0>{}), sum(x, dim<1>{}), mean(x, dim<1>{}), max(x, dim<0>{}),
+                    min(x), prod(x, dim<1>{}), argmax(x, dim<1>{}), cumsum(x, dim<1>{}));
+};
+constexpr auto row_bits = [](const auto& x, const auto&) {
+  return std::tuple(softmax(x, dim<1>{}), log_softmax(x, dim<1>{}), logsumexp(x, dim<1>{}));
+};
+constexpr auto statistic_bits = [](const auto& x, const auto& y) {
+  return std::tuple(var(x, dim<1>{}), norm(x), mse_loss(x, y));
+};
+constexpr auto product_bits = [](const auto& x, const auto& y) {
+  return std::tuple(matmul(x, transpose(y)), matmul(transpose(x), y), linear(x, y));
+};
+constexpr auto movement_bits = [](const auto& x, const auto&) {
+  return std::tuple(transpose(x), slice(x, dim<1>{}, 2, 9), slice(x, dim<0>{}, 1, 5),
+                    reshape(x, {11, 12}));
+};
+
+template <class T, class P, class Mesh>
+void check_same_bits(const Mesh& mesh, P) {
+  const std::array<index_t, 2> shape{12, 11};
+  const auto x = irregular<T, P>(mesh, shape, 1), y = irregular<T, P>(mesh, shape, 2);
+  check_like_eager(elementwise_bits, x, y);
+  check_like_eager(reduction_bits, x, y);
+  check_like_eager(row_bits, x, y);
+  check_like_eager(statistic_bits, x, y);
+  check_like_eager(product_bits, x, y);
+  check_like_eager(movement_bits, x, y);
+}
+
+}  // namespace
+
+TEST_CASE("results of programs have the bits of eager calls, operation after operation") {
+  on_ranks({1, 2, 5}, [](World& world) {
+    const auto mesh = init_device_mesh<dp>(world, {world.size()}, TestDevice{});
+    check_same_bits<float>(mesh, Placements<Shard<0>>{});
+    check_same_bits<float>(mesh, Placements<Shard<1>>{});
+    check_same_bits<double>(mesh, Placements<Shard<0>>{});
+  });
+}
+
+TEST_CASE("layer_norm and rms_norm in programs differ from calls by rounding only") {
+  on_ranks({1, 2}, [](World& world) {
+    const auto mesh = init_device_mesh<dp>(world, {world.size()}, TestDevice{});
+    const auto x = irregular<double, Placements<Shard<0>>>(mesh, std::array<index_t, 2>{6, 96}, 1);
+    const auto f = [](const auto& a) { return std::tuple(layer_norm(a), rms_norm(a)); };
+    const auto [layer, rms] = f(x);
+    spmd::Runner runner(spmd::expand(spmd::trace(f, arg_for(x)), spmd::schemas_of(x)), mesh);
+    using Y = std::remove_cvref_t<decltype(layer)>;
+    const auto [traced_layer, traced_rms] = runner.template run<Y, Y>(x);
+    const auto near = [](const auto& a, const auto& b) {
+      const auto left = a.full_tensor().to(Host{}), right = b.full_tensor().to(Host{});
+      for (index_t i = 0; i < left.size(); ++i)
+        CHECK(left.data()[i] == doctest::Approx(right.data()[i]).epsilon(1e-11));
+    };
+    near(layer, traced_layer);
+    near(rms, traced_rms);
+  });
+}
