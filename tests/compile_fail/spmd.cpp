@@ -122,14 +122,3 @@ static_assert(check_expands<merged, merged_rows, 2>());
 #ifdef mesh_with_other_axes_than_schemas  // says: cleave: a schema must have one placement per axis of the mesh of the expansion
 static_assert(check_expands<merged, merged_rows, 3, 1>());
 #endif
-
-#ifdef values_of_two_traces  // says: throw_two_traces
-constexpr auto two_traces = frozen([] {
-  return trace(
-      [](const auto& x) {
-        return trace([&](const auto& y) { return add(y, x); }, arg<float>("y", {3})),
-               relu(x);
-      },
-      arg<float>("x", {3}));
-});
-#endif

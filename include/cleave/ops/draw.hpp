@@ -1,5 +1,6 @@
-// The random state of operations that draw random numbers, their member `state`: for a DTensor that of its ranks, for a
-// Tensor that of the caller, for a traced value that of each run of the program.
+// The random state of operations that draw random numbers, their member `state`: for a DTensor that
+// of its ranks, for a Tensor that of the caller, for a traced value that of each run of the
+// program.
 #pragma once
 
 #include <type_traits>
