@@ -26,6 +26,9 @@ struct Replicate {};
 /// reduction. Operations produce it; a DTensor cannot be distributed or redistributed to it.
 template <ReductionType Op = Sum>
 struct Partial {
+  static_assert(!detail::is_bitwise(Op::value),
+                "cleave: a Partial is a sum, average, maximum, minimum or product; reductions of "
+                "bits are functional::all_reduce(x, BitAnd{}, group) and the like");
   using op = Op;
 };
 

@@ -11,6 +11,7 @@
 #include <cleave/comm/async.hpp>
 #include <cleave/comm/bundle.hpp>
 #include <cleave/comm/functional/group.hpp>
+#include <cleave/core/call_site.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/core/shape.hpp>
 
@@ -21,12 +22,13 @@ using cleave::detail::part_of;
 /// The group on which a started collective runs, with names for errors and traces.
 class Channel {
  public:
-  Channel(std::shared_ptr<Communicator> group, std::string axes, const char* operation)
-      : group_(std::move(group)), axes_(std::move(axes)), operation_(operation) {}
+  Channel(std::shared_ptr<Communicator> group, std::string axes, const char* operation,
+          CallSite site)
+      : group_(std::move(group)), axes_(std::move(axes)), operation_(operation), site_(site) {}
 
   const Communicator& group() const noexcept { return *group_; }
   /// The same ranks for host memory.
-  Channel on_host() const { return {{group_, &group_->host()}, axes_, operation_}; }
+  Channel on_host() const { return {{group_, &group_->host()}, axes_, operation_, site_}; }
   const char* operation() const noexcept { return operation_; }
   const std::string& name() const noexcept { return axes_.empty() ? group_->label() : axes_; }
 
@@ -37,6 +39,7 @@ class Channel {
     for (Collective& call : calls) {
       call.operation = operation_;
       call.axes = axes_.c_str();
+      call.site = site_;
     }
     if (!calls.empty()) group_->run_all(calls);
   }
@@ -45,16 +48,19 @@ class Channel {
   std::shared_ptr<Communicator> group_;
   std::string axes_;
   const char* operation_;
+  CallSite site_;
 };
 
 /// A collective that has been called but not started.
 class Entry {
  public:
   /// @param operation  the function that the user called
+  /// @param site       where it was called
   /// @throws Error     if the group is invalid @see Group::communicator
   template <class Device>
-  Entry(Device device, const char* operation, const Group& group)
+  Entry(Device device, const char* operation, const Group& group, CallSite site)
       : operation_(operation),
+        site_(site),
         ranks_(communicator_on(device, group.communicator(operation))),
         axes_(group.axes()) {}
 
@@ -100,12 +106,13 @@ class Entry {
   template <class Device, class F>
   auto start(Device device, F f) const {
     return start_async(device, ranks_,
-                       [channel = Channel(ranks_.duplicate(), axes_, operation_),
+                       [channel = Channel(ranks_.duplicate(), axes_, operation_, site_),
                         f = std::move(f)]() mutable { return f(channel); });
   }
 
  private:
   const char* operation_;
+  CallSite site_;
   Communicator& ranks_;
   std::string axes_;
 };
