@@ -24,4 +24,14 @@ inline std::string to_string(const CallSite& site) {
   return std::string(" at ") + site.file + ":" + std::to_string(site.line);
 }
 
+namespace detail {
+
+/// The text of a caller, as `Signature` has it, to follow the name of a collective.
+inline std::string text_of_caller(const char* caller) {
+  if (*caller == '\0' || *caller == ' ') return caller;
+  return std::string(" for ") + caller;
+}
+
+}  // namespace detail
+
 }  // namespace cleave

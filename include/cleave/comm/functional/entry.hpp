@@ -10,6 +10,7 @@
 
 #include <cleave/comm/async.hpp>
 #include <cleave/comm/bundle.hpp>
+#include <cleave/comm/comm_scope.hpp>
 #include <cleave/comm/functional/group.hpp>
 #include <cleave/core/call_site.hpp>
 #include <cleave/core/error.hpp>
@@ -22,13 +23,12 @@ using cleave::detail::part_of;
 /// The group on which a started collective runs, with names for errors and traces.
 class Channel {
  public:
-  Channel(std::shared_ptr<Communicator> group, std::string axes, const char* operation,
-          CallSite site)
-      : group_(std::move(group)), axes_(std::move(axes)), operation_(operation), site_(site) {}
+  Channel(std::shared_ptr<Communicator> group, std::string axes, const char* operation)
+      : group_(std::move(group)), axes_(std::move(axes)), operation_(operation) {}
 
   const Communicator& group() const noexcept { return *group_; }
   /// The same ranks for host memory.
-  Channel on_host() const { return {{group_, &group_->host()}, axes_, operation_, site_}; }
+  Channel on_host() const { return {{group_, &group_->host()}, axes_, operation_}; }
   const char* operation() const noexcept { return operation_; }
   const std::string& name() const noexcept { return axes_.empty() ? group_->label() : axes_; }
 
@@ -39,7 +39,7 @@ class Channel {
     for (Collective& call : calls) {
       call.operation = operation_;
       call.axes = axes_.c_str();
-      call.site = site_;
+      call.site = cleave::detail::CommPlace::current().site;
     }
     if (!calls.empty()) group_->run_all(calls);
   }
@@ -48,7 +48,6 @@ class Channel {
   std::shared_ptr<Communicator> group_;
   std::string axes_;
   const char* operation_;
-  CallSite site_;
 };
 
 /// A collective that has been called but not started.
@@ -60,7 +59,7 @@ class Entry {
   template <class Device>
   Entry(Device device, const char* operation, const Group& group, CallSite site)
       : operation_(operation),
-        site_(site),
+        scope_(site),
         ranks_(communicator_on(device, group.communicator(operation))),
         axes_(group.axes()) {}
 
@@ -106,13 +105,13 @@ class Entry {
   template <class Device, class F>
   auto start(Device device, F f) const {
     return start_async(device, ranks_,
-                       [channel = Channel(ranks_.duplicate(), axes_, operation_, site_),
+                       [channel = Channel(ranks_.duplicate(), axes_, operation_),
                         f = std::move(f)]() mutable { return f(channel); });
   }
 
  private:
   const char* operation_;
-  CallSite site_;
+  cleave::detail::PlaceScope scope_;  ///< until the collective has started
   Communicator& ranks_;
   std::string axes_;
 };

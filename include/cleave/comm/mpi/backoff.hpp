@@ -23,6 +23,7 @@
 #include <cleave/comm/mpi/handle.hpp>
 #include <cleave/comm/thread/cancellable_barrier.hpp>
 #include <cleave/comm/worker_thread.hpp>
+#include <cleave/core/call_site.hpp>
 #include <cleave/core/deadline.hpp>
 #include <cleave/core/error.hpp>
 
@@ -42,6 +43,8 @@ struct MpiOpContext {
   std::unique_ptr<MpiWorkspace>* workspace = nullptr;  ///< kept by the group; may be null
   const std::string* label = nullptr;
   const char* operation = "";
+  CallSite site{};          ///< of the call, if known
+  const char* caller = "";  ///< or what it is for. @see Signature::caller
   double timeout_seconds = 0;
   EagerBytes eager{};
 
@@ -54,8 +57,17 @@ struct MpiOpContext {
     return int(sequence * span + mixed % span);
   }
 
-  /// "all_gather of group 'tp'"
-  std::string where() const { return std::string(operation) + " of group '" + *label + "'"; }
+  /// "all_gather of group 'tp' at heat.cpp:41"
+  std::string where() const {
+    const std::string text = std::string(operation) + " of group '" + *label + "'";
+    return text + (*caller != '\0' ? text_of_caller(caller) : to_string(site));
+  }
+
+  /// @throws Error if a rank is known to have failed
+  void throw_if_failed() const {
+    const bool known = *caller != '\0' || site.file != nullptr;
+    detector->throw_if_failed(operation, [&] { return known ? where() : std::string(); });
+  }
 
   /// Announces the failure to all ranks and throws: the ranks are out of step from here on.
   [[noreturn]] void fail(const std::string& message) const {
@@ -137,7 +149,7 @@ class MpiBackoff {
     if (idle_.polls % heard_ != 0) return false;
     MpiFailureDetector& detector = *context_.detector;
     detector.listen();
-    detector.throw_if_failed(context_.operation);
+    context_.throw_if_failed();
     const double now = MPI_Wtime();
     if (idle_.since == 0) idle_.since = now;
     const double waited = idle_.waited = now - idle_.since;
