@@ -1,6 +1,7 @@
 // Graphs that cannot be expanded under some schemas, and programs called with other types.
 #include <array>
 
+#include <cleave/comm/functional.hpp>
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/ops/in_place.hpp>
 #include <cleave/ops/matmul.hpp>
@@ -105,5 +106,11 @@ auto square(const Square& mesh, const Cut& x, const Cut& w) { return run<program
 #ifdef tensor_in_a_trace  // says: cleave: an operation mixes traced values with tensors
 Graph captured(const Tensor<float, 2>& w) {
   return trace([&](const auto& x) { return matmul(x, w); }, arg<float>("x", {4, 6}));
+}
+#endif
+
+#ifdef collective_of_a_traced_tensor  // says: cleave: functional collectives take a local Tensor or the result of another one
+auto collective(const World& world, const Traced<float, 1>& x) {
+  return functional::all_gather(x, 0, world);
 }
 #endif
