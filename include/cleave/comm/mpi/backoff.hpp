@@ -57,16 +57,11 @@ struct MpiOpContext {
     return int(sequence * span + mixed % span);
   }
 
-  /// "all_gather of group 'tp' at heat.cpp:41"
-  std::string where() const {
-    const std::string text = std::string(operation) + " of group '" + *label + "'";
-    return text + (*caller != '\0' ? text_of_caller(caller) : to_string(site));
-  }
-
-  /// @throws Error if a rank is known to have failed
-  void throw_if_failed() const {
-    const bool known = *caller != '\0' || site.file != nullptr;
-    detector->throw_if_failed(operation, [&] { return known ? where() : std::string(); });
+  /// "all_gather of group 'tp'"
+  std::string where() const { return std::string(operation) + " of group '" + *label + "'"; }
+  /// The same with the place of the call: " at heat.cpp:41".
+  std::string place() const {
+    return where() + (*caller != '\0' ? text_of_caller(caller) : to_string(site));
   }
 
   /// Announces the failure to all ranks and throws: the ranks are out of step from here on.
@@ -149,7 +144,7 @@ class MpiBackoff {
     if (idle_.polls % heard_ != 0) return false;
     MpiFailureDetector& detector = *context_.detector;
     detector.listen();
-    context_.throw_if_failed();
+    detector.throw_if_failed(context_.operation);
     const double now = MPI_Wtime();
     if (idle_.since == 0) idle_.since = now;
     const double waited = idle_.waited = now - idle_.since;
@@ -204,9 +199,9 @@ class MpiBackoff {
     const std::string limit = within(context_.timeout_seconds);
     const auto silent = filtered(awaited, [&](int r) { return !detector.waits(r); });
     if (!silent.empty())
-      context_.fail(listed(silent) + " did not reach " + context_.where() + limit);
+      context_.fail(listed(silent) + " did not reach " + context_.place() + limit);
     if (now > idle_.late_since + 8 * grace_seconds)
-      context_.fail(listed(awaited) + " did not reach " + context_.where() + limit +
+      context_.fail(listed(awaited) + " did not reach " + context_.place() + limit +
                     ", waiting elsewhere");
   }
 

@@ -92,18 +92,11 @@ class MpiFailureDetector {
 
   /// @throws Error if a rank is known to have failed
   void throw_if_failed(const char* operation) const {
-    throw_if_failed(operation, [] { return std::string(); });
-  }
-  /// The same with the place of this rank's call, made only if needed; empty if it is not known.
-  template <class Place>
-  void throw_if_failed(const char* operation, const Place& place) const {
     const std::lock_guard lock(mutex_);
-    if (failure_ == nullptr) return;
-    const std::string here = place();
-    throw Error(operation,
-                "rank " + std::to_string(failure_->rank) + " failed: " + failure_->text +
-                    (here.empty() ? "" : " (this rank was in " + here + ")"),
-                {.rank = rank_});
+    if (failure_ != nullptr)
+      throw Error(operation,
+                  "rank " + std::to_string(failure_->rank) + " failed: " + failure_->text,
+                  {.rank = rank_});
   }
 
   /// Whether that rank's function has returned. Known only after that rank was asked.

@@ -48,11 +48,11 @@ struct Visit {
   CallSite site{};          ///< of the call, if known
   const char* caller = "";  ///< or what it is for. @see Signature::caller
 
-  bool knows_caller() const { return *caller != '\0' || site.file != nullptr; }
-  /// "barrier of group 'world' at heat.cpp:41"
-  std::string where() const {
-    const std::string text = std::string(operation) + " of group '" + *label + "'";
-    return text + (*caller != '\0' ? text_of_caller(caller) : to_string(site));
+  /// "barrier of group 'world'"
+  std::string where() const { return std::string(operation) + " of group '" + *label + "'"; }
+  /// The same with the place of the call: " at heat.cpp:41".
+  std::string place() const {
+    return where() + (*caller != '\0' ? text_of_caller(caller) : to_string(site));
   }
 };
 
@@ -90,7 +90,7 @@ class BasicThreadGroup {
     if (spin(entry_barrier_, visit.round)) return;
     const typename World::Wait wait(
         *world_, world_rank(visit.rank),
-        [](const void* its) { return static_cast<const Visit*>(its)->where(); }, &visit);
+        [](const void* its) { return static_cast<const Visit*>(its)->place(); }, &visit);
     Parker& parker = world_->parker(world_rank(visit.rank));
     const auto deadline = deadline_after(visit.timeout_seconds);
     for (bool late = false;;) {
@@ -191,8 +191,7 @@ class BasicThreadGroup {
 
   void stop_for_failure(const Visit& visit) const {
     if (RankFailure failure = world_->failure(); failure.rank >= 0)
-      throw PeerError(visit.operation, std::move(failure), world_rank(visit.rank),
-                      visit.knows_caller() ? visit.where() : "");
+      throw PeerError(visit.operation, std::move(failure), world_rank(visit.rank));
   }
 
   /// Throws the reason why the entry barrier stays closed: that of the rank that gave up first.
@@ -208,7 +207,7 @@ class BasicThreadGroup {
     if (text.empty()) {
       const std::string absent = missing(visit, false);
       text = (absent.empty() ? "another rank" : ranks_named(absent)) + " did not reach " +
-             visit.where() + within(visit.timeout_seconds) + elsewhere(visit);
+             visit.place() + within(visit.timeout_seconds) + elsewhere(visit);
     }
     const Error error(visit.operation, text, {.rank = world_rank(visit.rank)});
     world_->fail({world_rank(visit.rank), error.what()});

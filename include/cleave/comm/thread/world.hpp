@@ -28,12 +28,9 @@ struct RankFailure {
 /// Thrown by the other ranks when one has failed.
 class PeerError : public Error {
  public:
-  /// @param place  of this rank's call, as far as it is known
-  PeerError(std::string operation, RankFailure failure, int rank, const std::string& place = {})
+  PeerError(std::string operation, RankFailure failure, int rank)
       : Error(std::move(operation),
-              "rank " + std::to_string(failure.rank) + " failed: " + failure.cause +
-                  (place.empty() ? "" : " (this rank was in " + place + ")"),
-              {.rank = rank}),
+              "rank " + std::to_string(failure.rank) + " failed: " + failure.cause, {.rank = rank}),
         failure_(std::move(failure)) {}
 
   const RankFailure& failure() const noexcept { return failure_; }
