@@ -266,8 +266,8 @@ TEST_CASE("load_npy_as converts real elements of every type, in either order") {
     for (index_t i = 0; i < x.size(); ++i) CHECK(y.data()[i] == double(x.data()[i]));
   };
   const auto all = [&]<class... T>() { (loaded(static_cast<const T*>(nullptr)), ...); };
-  all.operator()<bool, std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t, std::uint32_t, std::int64_t,
-                 std::uint64_t, half, float, double>();
+  all.operator()<bool, std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t,
+                 std::uint32_t, std::int64_t, std::uint64_t, half, float, double>();
   const TemporaryFile file(
       numpy_file("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }", floats_2x3));
   const auto x = load_npy_as<std::int32_t, 2>(file.path);
