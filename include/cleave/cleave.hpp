@@ -11,6 +11,7 @@
 #include <cleave/tensor/mdspan.hpp>
 #include <cleave/tensor/npy.hpp>
 #include <cleave/tensor/print.hpp>
+#include <cleave/tensor/spans.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 // Ranks

@@ -73,6 +73,8 @@ template void fill_bytes(const View&, const std::array<word_t<8>, 2>&);
 // clang-format on
 CLEAVE_PRODUCT_OF(std::int8_t);
 CLEAVE_PRODUCT_OF(std::uint8_t);
+CLEAVE_PRODUCT_OF(std::int16_t);
+CLEAVE_PRODUCT_OF(std::uint16_t);
 CLEAVE_PRODUCT_OF(std::int32_t);
 CLEAVE_PRODUCT_OF(std::uint32_t);
 CLEAVE_PRODUCT_OF(std::int64_t);

@@ -84,7 +84,7 @@ TEST_CASE("with checks on, different calls are errors on all ranks that show bot
     CHECK(error_of_run(group, rank == last ? other : c) ==
           (rank == last ? "from_local: " : "collective: ") + first +
               "all_reduce of 6 float32 (op sum, root 0, call 0), rank " + std::to_string(last) +
-              " runs broadcast of 0 float32 (op sum, root 1, call 0)" + who);
+              " runs broadcast of 0 float32 (op sum, root 1, call 0) for from_local of [6]" + who);
 
     CHECK(error_of_run(group, c) == "");
     CHECK(b(5) == float(group.size()));

@@ -1,4 +1,5 @@
 // Gradients that would be silently wrong.
+#include <cleave/comm/functional.hpp>
 #include <cleave/grad.hpp>
 #include <cleave/ops/in_place.hpp>
 
@@ -52,4 +53,10 @@ auto integers(const Tensor<index_t, 1>& x) { return requires_grad(x); }
 #ifdef tracked_on_another_mesh  // says: cleave: the operands of an operation are on meshes of different types
 using Column = DTensor<double, 2, DeviceMesh<Host, tp>, Placements<Shard<0>>>;
 auto meshes(const Tracked<Rows>& x, const Column& y) { return x * y; }
+#endif
+
+#ifdef collective_of_a_tracked_tensor  // says: cleave: functional collectives take a local Tensor or the result of another one; redistribute a DTensor, and pass value() of a tensor that tracks gradients: neither gradients nor traces pass through functional collectives
+auto collective(const World& world, const Tracked<Tensor<float, 1>>& x) {
+  return functional::all_reduce(x, Sum{}, world);
+}
 #endif

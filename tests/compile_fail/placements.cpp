@@ -21,3 +21,7 @@ constexpr Layout nonsense = layout_of<Placements<Replicate, int>, 2>;
 using R = Replicate;
 constexpr Layout nine = layout_of<Placements<R, R, R, R, R, R, R, R, R>, 2>;
 #endif
+
+#ifdef partial_of_bits  // says: cleave: a Partial is a sum, average, maximum, minimum or product; reductions of bits are functional::all_reduce(x, BitAnd{}, group) and the like
+constexpr Layout bits = layout_of<Placements<Partial<BitOr>>, 1>;
+#endif

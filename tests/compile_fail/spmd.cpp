@@ -1,6 +1,7 @@
 // Graphs that cannot be expanded under some schemas, and programs called with other types.
 #include <array>
 
+#include <cleave/comm/functional.hpp>
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/ops/flatten.hpp>
 #include <cleave/ops/in_place.hpp>
@@ -121,4 +122,10 @@ static_assert(check_expands<merged, merged_rows, 2>());
 
 #ifdef mesh_with_other_axes_than_schemas  // says: cleave: a schema must have one placement per axis of the mesh of the expansion
 static_assert(check_expands<merged, merged_rows, 3, 1>());
+#endif
+
+#ifdef collective_of_a_traced_tensor  // says: cleave: functional collectives take a local Tensor or the result of another one
+auto collective(const World& world, const Traced<float, 1>& x) {
+  return functional::all_gather(x, 0, world);
+}
 #endif

@@ -25,6 +25,8 @@ TEST_CASE("every element type has a DType of its size and a name") {
   check<bool>(DType::boolean, "bool");
   check<std::int8_t>(DType::int8, "int8");
   check<std::uint8_t>(DType::uint8, "uint8");
+  check<std::int16_t>(DType::int16, "int16");
+  check<std::uint16_t>(DType::uint16, "uint16");
   check<std::int32_t>(DType::int32, "int32");
   check<std::uint32_t>(DType::uint32, "uint32");
   check<std::int64_t>(DType::int64, "int64");
@@ -41,10 +43,15 @@ TEST_CASE("integers are known by their width, whatever the platform calls them")
   CHECK(dtype_of<long long>() == DType::int64);
   CHECK(dtype_of<unsigned long long>() == DType::uint64);
   CHECK(dtype_of<signed char>() == DType::int8);
+  CHECK(dtype_of<short>() == DType::int16);
+  CHECK(dtype_of<unsigned short>() == DType::uint16);
+  CHECK(dtype_of<unsigned>() == DType::uint32);
+  CHECK(dtype_of<long>() == (sizeof(long) == 8 ? DType::int64 : DType::int32));
+  CHECK(dtype_of<unsigned long>() == (sizeof(long) == 8 ? DType::uint64 : DType::uint32));
 }
 
 TEST_CASE("other types are not elements") {
-  static_assert(!Element<short> && !Element<long double> && !Element<const float>);
+  static_assert(!Element<long double> && !Element<const float>);
   static_assert(!Element<float*> && !Element<std::complex<long double>> && !Element<std::string>);
   static_assert(Element<half> && Element<bool>);
   CHECK(Element<double>);
@@ -70,5 +77,8 @@ TEST_CASE("reductions have a value, a type and a name each") {
   check(Max{}, ReduceOp::max, "max");
   check(Min{}, ReduceOp::min, "min");
   check(Product{}, ReduceOp::product, "product");
+  check(BitAnd{}, ReduceOp::band, "band");
+  check(BitOr{}, ReduceOp::bor, "bor");
+  check(BitXor{}, ReduceOp::bxor, "bxor");
   static_assert(!ReductionType<int>);
 }

@@ -100,6 +100,8 @@ TEST_CASE("every element type of the format is read from and written as numpy's 
   round_trip<std::int8_t>("ff7f80", "|i1", {-1, 127, -128});
   round_trip<std::uint8_t>("00ff", "|u1", {0, 255});
   round_trip<std::int32_t>("fffffffff6ffff7f", "<i4", {-1, 2147483638});
+  round_trip<std::int16_t>("ffff", "<i2", {-1});
+  round_trip<std::uint16_t>("ffff", "<u2", {65535});
   round_trip<std::uint32_t>("ffffffff", "<u4", {4294967295u});
   round_trip<std::int64_t>("07000000000000000800000000000080", "<i8",
                            {7, std::numeric_limits<std::int64_t>::min() + 8});
@@ -191,7 +193,7 @@ TEST_CASE("elements that cleave does not have are refused with their name") {
                    "0000000000000000"));
   };
   CHECK(error("'>f4'") == "load_npy: 'F' is big-endian ('>f4'); cleave reads little-endian files");
-  CHECK(error("'<i2'") == "load_npy: 'F' has elements of type '<i2', which is not supported");
+  CHECK(error("'<f16'") == "load_npy: 'F' has elements of type '<f16', which is not supported");
   CHECK(error("'<U3'") == "load_npy: 'F' has elements of type '<U3', which is not supported");
   CHECK(error("[('a', '<f4'), ('b', '<i4')]") ==
         "load_npy: 'F' has records as elements; cleave reads arrays of numbers");
@@ -264,8 +266,8 @@ TEST_CASE("load_npy_as converts real elements of every type, in either order") {
     for (index_t i = 0; i < x.size(); ++i) CHECK(y.data()[i] == double(x.data()[i]));
   };
   const auto all = [&]<class... T>() { (loaded(static_cast<const T*>(nullptr)), ...); };
-  all.operator()<bool, std::int8_t, std::uint8_t, std::int32_t, std::uint32_t, std::int64_t,
-                 std::uint64_t, half, float, double>();
+  all.operator()<bool, std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t,
+                 std::uint32_t, std::int64_t, std::uint64_t, half, float, double>();
   const TemporaryFile file(
       numpy_file("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }", floats_2x3));
   const auto x = load_npy_as<std::int32_t, 2>(file.path);

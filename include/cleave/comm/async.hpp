@@ -7,6 +7,8 @@
 // result is ready when the call returns.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -14,7 +16,9 @@
 
 #include <cleave/comm/comm_scope.hpp>
 #include <cleave/comm/communicator.hpp>
+#include <cleave/core/shape.hpp>
 #include <cleave/tensor/storage.hpp>
+#include <cleave/tensor/tensor.hpp>
 
 namespace cleave {
 
@@ -113,6 +117,37 @@ class Task final : public Promised<T>, public Job {
 
 }  // namespace detail
 
+namespace detail {
+
+/// The members of an Async of T beyond those for any T.
+template <class Self, class T>
+struct AsyncMembers {
+  using value_type = T;
+};
+
+/// An Async of a local tensor is an operand of operations, and has these members of a tensor; all
+/// but the types wait.
+template <class Self, class T, int Rank, class Device>
+struct AsyncMembers<Self, Tensor<T, Rank, Device>> {
+  using value_type = T;
+  using device_type = Device;
+  static constexpr int dims = Rank;
+
+  std::array<index_t, std::size_t(Rank)> shape() const { return value().shape(); }
+  index_t extent(int d) const { return value().extent(d); }
+  index_t size() const { return value().size(); }
+  T item() const { return value().item(); }
+  template <class... Index>
+  T operator()(Index... index) const {
+    return value()(index...);
+  }
+
+ private:
+  const Tensor<T, Rank, Device>& value() const { return static_cast<const Self&>(*this).wait(); }
+};
+
+}  // namespace detail
+
 /// A value that is being computed; waits at first use, by `wait` or `get`, or when dropped.
 ///
 /// Movable, not copyable: its value is a handle that can be copied. An error of the work is thrown
@@ -122,10 +157,8 @@ class
 #if !defined(__CUDACC__)  // nvcc warns of assignments, too
     [[nodiscard]]
 #endif
-    Async {
+    Async : public detail::AsyncMembers<Async<T>, T> {
  public:
-  using value_type = T;
-
   /// @param promised  a Promised<T>
   explicit Async(std::unique_ptr<detail::Pending> promised) : promised_(std::move(promised)) {}
   Async(Async&&) noexcept = default;
@@ -170,6 +203,11 @@ class
 
   std::unique_ptr<detail::Pending> promised_;
 };
+
+template <class T>
+inline constexpr bool is_async_tensor = false;
+template <class T, int Rank, class Device>
+inline constexpr bool is_async_tensor<Async<Tensor<T, Rank, Device>>> = true;
 
 /// Starts `f()` asynchronously; f may communicate over `group.duplicate()` and groups made from it.
 ///

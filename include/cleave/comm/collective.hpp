@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include <cleave/core/call_site.hpp>
 #include <cleave/core/checksum.hpp>
 #include <cleave/core/reduce_op.hpp>
 #include <cleave/core/shape.hpp>
@@ -145,6 +146,7 @@ struct Collective {
   bool even = false;
   const char* operation = "";  ///< the function that the user called, for errors and traces
   const char* axes = "";       ///< the mesh axes it runs over ("tp", "dp.tp"), if any
+  CallSite site{};             ///< where the user called that function, if known
 
   DType dtype() const {
     return source.data != nullptr || source.extents.dims > 0 ? source.dtype : destination.dtype;

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include <cleave/core/call_site.hpp>
+
 namespace cleave {
 
 namespace detail {
@@ -19,6 +21,7 @@ namespace detail {
 struct CommPlace {
   const std::string* path = nullptr;  ///< of `kept_path`; null: not in a named part
   bool is_backward = false;
+  CallSite site{};  ///< of the user's call, for calls that take a CallSite
 
   static CommPlace& current() noexcept {
     static thread_local CommPlace place;
@@ -65,7 +68,9 @@ class PlaceScope {
  public:
   explicit PlaceScope(CommPlace place) : before_(std::exchange(CommPlace::current(), place)) {}
   explicit PlaceScope(const std::string* path)
-      : PlaceScope(CommPlace{path, CommPlace::current().is_backward}) {}
+      : PlaceScope(CommPlace{path, CommPlace::current().is_backward, CommPlace::current().site}) {}
+  explicit PlaceScope(CallSite site)
+      : PlaceScope(CommPlace{CommPlace::current().path, CommPlace::current().is_backward, site}) {}
   PlaceScope(const PlaceScope&) = delete;  // one scope
   PlaceScope& operator=(const PlaceScope&) = delete;
   ~PlaceScope() { CommPlace::current() = before_; }

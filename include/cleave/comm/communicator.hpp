@@ -5,6 +5,7 @@
 // across ranks if checks require it, and then make one virtual call.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -98,8 +99,13 @@ struct Signature {
   std::uint8_t unused = 0;
   std::int32_t root = 0;
   std::uint64_t detail = 0;
+  /// Which call of the user's it is for, and where it was made: not compared; ends with a 0.
+  std::array<char, 160> caller{};
 
-  friend bool operator==(const Signature&, const Signature&) = default;
+  friend bool operator==(const Signature& a, const Signature& b) {
+    return a.sequence == b.sequence && a.count == b.count && a.kind == b.kind &&
+           a.dtype == b.dtype && a.op == b.op && a.root == b.root && a.detail == b.detail;
+  }
 };
 
 /// A group of ranks. Every member makes the same calls in the same order.
@@ -226,6 +232,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   static std::string describe(const Signature& s);
 
+  /// "; before: barrier of ..": what all ranks called before they disagreed.
+  std::string history() const;
+
   /// A cached group of listed ranks, and the one cached before it.
   struct Cached {
     std::vector<int> ranks;
@@ -238,6 +247,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::string label_;
   std::shared_ptr<RankState> state_;
   std::uint64_t sequence_ = 0;
+  std::vector<Signature> agreed_;  ///< the last calls that all ranks made, if they compare calls
   std::shared_ptr<Communicator> duplicate_;
   std::shared_ptr<Communicator> device_communicator_;
   std::unique_ptr<Cached> cached_;  ///< the most recent one, linked to earlier ones

@@ -2,6 +2,9 @@
 // across ranks.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -11,6 +14,7 @@
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
+#include <cleave/comm/comm_scope.hpp>
 #include <cleave/comm/communicator.hpp>
 #include <cleave/core/clock.hpp>
 #include <cleave/core/error.hpp>
@@ -104,6 +108,26 @@ CLEAVE_INLINE bool Communicator::prepare(const Collective& collective, bool join
   return observed;
 }
 
+namespace detail {
+
+/// "redistribute of [2, 3] in part 'loss' at heat.cpp:41", as much as is known and fits; begins
+/// with a space if the operation has the name of the collective.
+CLEAVE_INLINE void name_caller(const Collective& c, std::array<char, 160>& name) {
+  std::string text = c.operation;
+  if (text == name_of(c.kind)) text.clear();
+  if (const Shape& local = c.source.extents; !text.empty() && local.dims > 0)
+    text += " of " + to_string(local);
+  if (const std::string* part = CommPlace::current().path; part != nullptr)
+    text += " in part '" + *part + "'";
+  const std::string site = to_string(c.site);
+  const std::size_t room = name.size() - 1;
+  if (site.size() > room) text = ".." + site.substr(site.size() - room + 2);  // the file's name
+  else text = text.substr(0, room - site.size()) + site;
+  std::copy(text.begin(), text.end(), name.begin());
+}
+
+}  // namespace detail
+
 CLEAVE_INLINE void Communicator::compare(const Collective& collective) {
   Signature mine;
   mine.sequence = sequence_;
@@ -113,15 +137,26 @@ CLEAVE_INLINE void Communicator::compare(const Collective& collective) {
   mine.op = std::uint8_t(collective.op);
   mine.root = collective.root;
   mine.detail = collective.detail;
+  detail::name_caller(collective, mine.caller);
   std::vector<Signature> all(std::size_t(size_), mine);
   gather_signatures(mine, {all.data(), all.size()});
   for (int r = 1; r < size_; ++r) {
     if (all[std::size_t(r)] == all[0]) continue;
     throw Error(collective.operation[0] != '\0' ? collective.operation : "collective",
                 text_of_disagreement(label_, 0, "runs " + describe(all[0]), r,
-                                     "runs " + describe(all[std::size_t(r)])),
+                                     "runs " + describe(all[std::size_t(r)])) +
+                    history(),
                 {.rank = state_->world_rank});
   }
+  if (agreed_.size() == 3) agreed_.erase(agreed_.begin());
+  agreed_.push_back(mine);
+}
+
+CLEAVE_INLINE std::string Communicator::history() const {
+  std::string text;
+  for (const Signature& earlier : agreed_)
+    text += (text.empty() ? "; before: " : ", ") + describe(earlier);
+  return text;
 }
 
 CLEAVE_INLINE index_t Communicator::agreed_count(const Collective& c) {
@@ -136,7 +171,7 @@ CLEAVE_INLINE std::string Communicator::describe(const Signature& s) {
   return std::string(name_of(CollectiveKind(s.kind))) + " of " + std::to_string(s.count) + " " +
          name_of(DType(s.dtype)) + text_of_detail(CollectiveKind(s.kind), s.detail) + " (op " +
          name_of(ReduceOp(s.op)) + ", root " + std::to_string(s.root) + ", call " +
-         std::to_string(s.sequence) + ")";
+         std::to_string(s.sequence) + ")" + detail::text_of_caller(s.caller.data());
 }
 
 }  // namespace cleave

@@ -10,6 +10,7 @@
 #include <complex>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <span>
 #include <type_traits>
@@ -33,7 +34,7 @@ struct ReduceKernel {
   void (*next)(void* accumulator, const void* a, index_t count);
   void (*last)(const void* accumulator, const void* a, void* result, index_t count, int ranks);
   index_t accumulator_bytes;  ///< of one of the `parts`
-  int parts;                  ///< numbers per element: 2 for complex numbers treated as pairs
+  int parts;  ///< numbers per element: 2 for complex numbers treated as pairs, bytes of bits
 };
 
 template <class T, class Op>
@@ -124,6 +125,12 @@ struct ReduceKernelOf {
   }
 };
 
+/// Of the bytes of elements, which may have any type.
+template <class Op>
+ReduceKernel bitwise_kernel(DType type) {
+  return ReduceLoops<std::uint8_t, Op>::kernel(int(size_of(type)));
+}
+
 template <std::same_as<DType> Type>
 ReduceKernel reduce_kernel(Type type, ReduceOp op) {
   switch (op) {
@@ -132,6 +139,9 @@ ReduceKernel reduce_kernel(Type type, ReduceOp op) {
     case ReduceOp::max: return visit_dtype(type, ReduceKernelOf<Max>{});
     case ReduceOp::min: return visit_dtype(type, ReduceKernelOf<Min>{});
     case ReduceOp::product: return visit_dtype(type, ReduceKernelOf<Product>{});
+    case ReduceOp::band: return bitwise_kernel<BitAnd>(type);
+    case ReduceOp::bor: return bitwise_kernel<BitOr>(type);
+    case ReduceOp::bxor: return bitwise_kernel<BitXor>(type);
   }
   return {};
 }

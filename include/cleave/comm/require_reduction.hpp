@@ -23,6 +23,8 @@ inline void require_reduction(const char* operation, DType type, ReduceOp op) {
   if (op == ReduceOp::avg && type == DType::boolean) reason = "an average requires numbers";
   if ((op == ReduceOp::max || op == ReduceOp::min) && is_complex_dtype(type))
     reason = "complex numbers have no order";
+  if (is_bitwise(op) && !is_integer_dtype(type) && type != DType::boolean)
+    reason = "reductions of bits require integers or bools";
   if (reason != nullptr)
     throw Error(operation,
                 std::string(name_of(op)) + " of " + name_of(type) + " is not defined: " + reason);

@@ -130,7 +130,7 @@ inline bool agree(const Collective& a, const Collective& b) {
 }
 
 /// "all_reduce (sum) of [5, 6] float32", "broadcast of 30 elements from rank 1"
-inline std::string text_of(const Collective& c) {
+inline std::string kind_text(const Collective& c) {
   std::string text = name_of(c.kind);
   const bool reduces =
       c.kind == CollectiveKind::reduce_scatter || c.kind == CollectiveKind::all_reduce;
@@ -146,6 +146,9 @@ inline std::string text_of(const Collective& c) {
     default: return text + text_of_detail(c.kind, c.detail);
   }
 }
+
+/// The same with the place of the call: " at heat.cpp:41".
+inline std::string text_of(const Collective& c) { return kind_text(c) + to_string(c.site); }
 
 /// Compares the transfers of `peer` to `rank` with those that `rank` expects from it.
 /// @throws Error if they differ

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <cleave/comm/communicator.hpp>
+#include <cleave/core/call_site.hpp>
 
 namespace cleave {
 
@@ -30,9 +31,10 @@ class World {
   ///
   /// @collective every rank of the world
   /// @throws Error if a rank has failed or left, or does not arrive within the time-out
-  void barrier() const {
+  void barrier(CallSite where = CallSite::here()) const {
     Collective collective;
     collective.operation = "barrier";
+    collective.site = where;
     communicator_->run(collective);
   }
 

@@ -18,6 +18,8 @@ enum class DType : std::uint8_t {
   boolean,
   int8,
   uint8,
+  int16,
+  uint16,
   int32,
   uint32,
   int64,
@@ -40,11 +42,11 @@ struct DTypeFacts {
 
 /// In the order of DType.
 inline constexpr DTypeFacts dtype_facts[] = {
-    {1, "bool", "bool"},        {1, "int8", "i8"},     {1, "uint8", "u8"},
-    {4, "int32", "i32"},        {4, "uint32", "u32"},  {8, "int64", "i64"},
-    {8, "uint64", "u64"},       {2, "float16", "f16"}, {2, "bfloat16", "bf16"},
-    {4, "float32", "f32"},      {8, "float64", "f64"}, {8, "complex64", "c64"},
-    {16, "complex128", "c128"},
+    {1, "bool", "bool"},   {1, "int8", "i8"},       {1, "uint8", "u8"},
+    {2, "int16", "i16"},   {2, "uint16", "u16"},    {4, "int32", "i32"},
+    {4, "uint32", "u32"},  {8, "int64", "i64"},     {8, "uint64", "u64"},
+    {2, "float16", "f16"}, {2, "bfloat16", "bf16"}, {4, "float32", "f32"},
+    {8, "float64", "f64"}, {8, "complex64", "c64"}, {16, "complex128", "c128"},
 };
 
 }  // namespace detail
@@ -63,9 +65,9 @@ constexpr const char* short_name_of(DType type) {
 namespace detail {
 
 /// In the order of DType.
-using ElementTypes = std::tuple<bool, std::int8_t, std::uint8_t, std::int32_t, std::uint32_t,
-                                std::int64_t, std::uint64_t, half, bfloat16, float, double,
-                                std::complex<float>, std::complex<double>>;
+using ElementTypes = std::tuple<bool, std::int8_t, std::uint8_t, std::int16_t, std::uint16_t,
+                                std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, half,
+                                bfloat16, float, double, std::complex<float>, std::complex<double>>;
 static_assert(std::tuple_size_v<ElementTypes> == std::size(dtype_facts));
 
 template <class T>
@@ -79,6 +81,8 @@ inline constexpr int dtype_code = [] {
   else if constexpr (std::is_same_v<T, std::complex<double>>) return int(DType::complex128);
   else if constexpr (std::is_integral_v<T> && sizeof(T) == 1)
     return int(std::is_signed_v<T> ? DType::int8 : DType::uint8);
+  else if constexpr (std::is_integral_v<T> && sizeof(T) == 2)
+    return int(std::is_signed_v<T> ? DType::int16 : DType::uint16);
   else if constexpr (std::is_integral_v<T> && sizeof(T) == 4)
     return int(std::is_signed_v<T> ? DType::int32 : DType::uint32);
   else if constexpr (std::is_integral_v<T> && sizeof(T) == 8)
@@ -97,7 +101,7 @@ template <class T>
 constexpr DType dtype_of() {
   static_assert(Element<T>,
                 "cleave: this element type is not supported (float, double, half, bfloat16, "
-                "complex of float or double, integers of 8, 32 or 64 bits, bool)");
+                "complex of float or double, integers of 8, 16, 32 or 64 bits, bool)");
   return static_cast<DType>(detail::dtype_code<T>);
 }
 
@@ -108,6 +112,8 @@ decltype(auto) visit_dtype(DType type, F&& f) {
     case DType::boolean: return f.template operator()<bool>();
     case DType::int8: return f.template operator()<std::int8_t>();
     case DType::uint8: return f.template operator()<std::uint8_t>();
+    case DType::int16: return f.template operator()<std::int16_t>();
+    case DType::uint16: return f.template operator()<std::uint16_t>();
     case DType::int32: return f.template operator()<std::int32_t>();
     case DType::uint32: return f.template operator()<std::uint32_t>();
     case DType::int64: return f.template operator()<std::int64_t>();
@@ -132,7 +138,7 @@ inline constexpr bool is_complex = false;
 template <class T>
 inline constexpr bool is_complex<std::complex<T>> = true;
 
-/// The type in which sums of T are accumulated: float for the 16-bit types, T for the others.
+/// The type in which sums of T are accumulated: float for half and bfloat16, T for the others.
 template <class T>
 using accumulator_t =
     std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;

@@ -11,8 +11,9 @@
 
 namespace cleave {
 
-/// A reduction as a value.
-enum class ReduceOp : std::uint8_t { sum, avg, max, min, product };
+/// A reduction as a value. Partial placements have the first five; those of bits are only for
+/// functional collectives of integers and bools.
+enum class ReduceOp : std::uint8_t { sum, avg, max, min, product, band, bor, bxor };
 
 /// A reduction as a type: `Partial<Sum>` is a tensor whose value is the sum over the ranks.
 struct Sum {
@@ -31,6 +32,16 @@ struct Min {
 struct Product {
   static constexpr ReduceOp value = ReduceOp::product;
 };
+/// `&`, `|` and `^` of the bits of integers and bools.
+struct BitAnd {
+  static constexpr ReduceOp value = ReduceOp::band;
+};
+struct BitOr {
+  static constexpr ReduceOp value = ReduceOp::bor;
+};
+struct BitXor {
+  static constexpr ReduceOp value = ReduceOp::bxor;
+};
 
 /// A type that names a reduction.
 template <class Op>
@@ -45,13 +56,19 @@ constexpr const char* name_of(ReduceOp op) {
     case ReduceOp::max: return "max";
     case ReduceOp::min: return "min";
     case ReduceOp::product: return "product";
+    case ReduceOp::band: return "band";
+    case ReduceOp::bor: return "bor";
+    case ReduceOp::bxor: return "bxor";
   }
   return "unknown";
 }
 
 namespace detail {
 
-using Reductions = std::tuple<Sum, Avg, Max, Min, Product>;  // in the order of ReduceOp
+constexpr bool is_bitwise(ReduceOp op) { return op > ReduceOp::product; }
+
+/// Those that a Partial can have pending, in the order of ReduceOp.
+using Reductions = std::tuple<Sum, Avg, Max, Min, Product>;
 
 template <ReduceOp Op>
 using reduction_type = std::tuple_element_t<std::size_t(Op), Reductions>;

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include <cleave/comm/async.hpp>
+#include <cleave/comm/comm_scope.hpp>
+#include <cleave/core/call_site.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/dtensor/redistribution_spec.hpp>
 #include <cleave/mesh/device_mesh.hpp>
@@ -189,7 +191,8 @@ class DTensor {
 
   /// The whole array on every rank.
   /// @collective every rank of the mesh
-  local_type full_tensor() const {
+  local_type full_tensor(CallSite where = CallSite::here()) const {
+    const detail::PlaceScope scope(where);
     return detail::redistribute_to<placements_t<0, Mesh::axis_count>>(*this, "full_tensor")
         .to_local();
   }
@@ -197,13 +200,13 @@ class DTensor {
   /// The element of an array of size 1, on every rank.
   /// @collective every rank of the mesh
   /// @throws Error if the size is not 1, and on a rank outside the mesh
-  T item() const {
+  T item(CallSite where = CallSite::here()) const {
     if (size() != 1)
       throw Error("item", "the tensor has " + std::to_string(size()) + " elements, not one",
                   context());
     if (!mesh_.is_member())
       throw Error("item", "this rank is outside the mesh and holds no element", context());
-    return full_tensor().item();
+    return full_tensor(where).item();
   }
 
   /// Shape, placements, mesh and rank, for error messages.

@@ -51,7 +51,9 @@ template <class T>
 CLEAVE_HOST_DEVICE constexpr T times(const T& a, const T& b) {
   if constexpr (is_complex<T>)
     return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
-  else return T(wrapping_t<T>(a) * wrapping_t<T>(b));
+  else if constexpr (std::is_integral_v<T>)
+    return T(1u * wrapping_t<T>(a) * wrapping_t<T>(b));  // 16 bits would be promoted to int
+  else return T(a * b);
 }
 
 /// The real type of T: R for std::complex<R>, else T.
@@ -70,7 +72,7 @@ using real_t = typename RealPart<T>::type;
 template <class T>
 CLEAVE_HOST_DEVICE constexpr T scaled(const T& a, const real_t<T>& factor) {
   if constexpr (is_complex<T>) return T(a.real() * factor, a.imag() * factor);
-  else return T(a * factor);
+  else return times(a, factor);
 }
 template <class T>
 CLEAVE_HOST_DEVICE constexpr T divided(const T& a, const real_t<T>& divisor) {
@@ -129,7 +131,8 @@ class DividedBy {
   Real count_;
 };
 
-/// A reduction by Sum, Product, Max or Min: its identity element and its combining operation.
+/// A reduction by Sum, Product, Max or Min: its identity element and its combining operation. For
+/// reductions of bits, the operation only.
 template <class Op>
 struct Fold {
   template <class T>
@@ -144,6 +147,9 @@ struct Fold {
     if constexpr (std::is_same_v<Op, Sum>) return plus(a, b);
     else if constexpr (std::is_same_v<Op, Product>) return times(a, b);
     else if constexpr (std::is_same_v<Op, Max>) return larger(a, b);
+    else if constexpr (std::is_same_v<Op, BitAnd>) return T(a & b);
+    else if constexpr (std::is_same_v<Op, BitOr>) return T(a | b);
+    else if constexpr (std::is_same_v<Op, BitXor>) return T(a ^ b);
     else return smaller(a, b);
   }
 };

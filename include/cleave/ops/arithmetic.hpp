@@ -283,7 +283,7 @@ constexpr auto square(const A& a) {
 template <class... R, AnyOperand A>
 constexpr auto conj(const A& a) {
   if constexpr (!AnyTensor<A>) return ops::Conj{}(a);
-  else if constexpr (!is_complex<typename A::value_type>) return a;
+  else if constexpr (!is_complex<typename A::value_type>) return detail::waited(a);
   else return detail::pointwise<R...>(ops::Conj{}, a);
 }
 

@@ -310,7 +310,8 @@ constexpr auto call_as(const Request& request, const Op& op, const X&... x) {
     for (const int l : levels) most = l > most ? l : most;
     return most;
   }();
-  if constexpr (!is_composite<Op> || level > 2)
+  if constexpr ((is_async_tensor<X> || ...)) return call_as(request, op, waited(x)...);
+  else if constexpr (!is_composite<Op> || level > 2)
     return CallPath<level>::call(request, op, as_operand(x)...);
   else return call_body(request, op, x...);
 }

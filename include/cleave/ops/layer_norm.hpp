@@ -55,7 +55,7 @@ constexpr auto row_means(const X& x) {
 template <bool Centers, class X>
 constexpr auto centered_rows(const X& x) {
   if constexpr (Centers) return deviations<row_mask<X>>(x);
-  else return x;
+  else return waited(x);
 }
 
 }  // namespace detail

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <cleave/comm/async.hpp>
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/dtensor/dtensor.hpp>
@@ -16,11 +17,12 @@ namespace cleave {
 namespace detail {
 
 /// The level of an operand. The highest level among the operands selects the path of a call.
-/// -1: no tensor; 0: Tensor; 1: DTensor; 2: Traced; 3: Tracked.
+/// -1: no tensor; 0: Tensor, also one that a collective will have computed; 1: DTensor; 2: Traced;
+/// 3: Tracked.
 template <class X>
-inline constexpr int call_level = is_dtensor<X>  ? 1
-                                  : is_tensor<X> ? 0
-                                                 : -1;
+inline constexpr int call_level = is_dtensor<X>                          ? 1
+                                  : (is_tensor<X> || is_async_tensor<X>) ? 0
+                                                                         : -1;
 
 }  // namespace detail
 
@@ -57,6 +59,13 @@ constexpr decltype(auto) innermost(const X& x) {
 }
 template <class X>
 using innermost_t = std::remove_cvref_t<decltype(innermost(std::declval<const X&>()))>;
+
+/// Returns an operand unchanged; waits for one that a collective computes.
+template <class X>
+constexpr decltype(auto) waited(const X& x) {
+  if constexpr (is_async_tensor<X>) return x.wait();
+  else return (x);
+}
 
 /// The context of a tensor, for errors.
 template <class X>
@@ -95,11 +104,11 @@ struct ElementOr<X> {
   using type = typename X::value_type;
 };
 
-/// Returns a tensor unchanged, a number as a Number.
+/// Returns a tensor, waited for if a collective computes it; a number as a Number.
 template <class X>
 constexpr decltype(auto) as_operand(const X& x) {
   if constexpr (ScalarElement<X>) return Number<X>{x};
-  else return (x);
+  else return waited(x);
 }
 
 /// An operand's entry in Types: its element type; for a number, Number of it.

@@ -196,7 +196,7 @@ namespace detail {
 /// x summed over the dimensions of a mask, if there are any.
 template <unsigned Mask, class X>
 constexpr auto summed_over(const X& x) {
-  if constexpr (Mask == 0) return x;
+  if constexpr (Mask == 0) return waited(x);
   else return sum_of<Mask>(x);
 }
 

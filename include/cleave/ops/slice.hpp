@@ -165,7 +165,7 @@ constexpr auto whole_along(const X& x) {
   using Y = std::remove_cvref_t<decltype(innermost(x))>;
   if constexpr (is_dtensor<Y> && may_shard<(1u << D), Y>())
     return call_op(ops::Slice<D>{0, 1, shape_of(x)[D]}, x);
-  else return x;
+  else return waited(x);
 }
 
 }  // namespace detail

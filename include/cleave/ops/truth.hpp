@@ -17,7 +17,7 @@ namespace detail {
 /// Which elements are not 0; NaN counts as nonzero.
 template <class X>
 constexpr auto nonzero(const X& x) {
-  if constexpr (std::is_same_v<typename X::value_type, bool>) return x;
+  if constexpr (std::is_same_v<typename X::value_type, bool>) return waited(x);
   else return call_op(ops::Cast<bool>{}, x);
 }
 

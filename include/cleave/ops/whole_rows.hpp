@@ -12,7 +12,7 @@ namespace cleave::detail {
 /// traces.
 template <unsigned Mask, class X>
 constexpr bool may_shard() {
-  if constexpr (is_tensor<X>) return false;
+  if constexpr (call_level<X> == 0) return false;
   else if constexpr (is_dtensor<X>)
     return X::layout.axes_where(
                [](const Placement& p) { return p.is_shard() && (Mask >> p.dim & 1u); }) != 0;
@@ -22,7 +22,7 @@ constexpr bool may_shard() {
 /// Whether x is on the host and dimension D is not sharded; false if placements are not yet known.
 template <int D, class X>
 constexpr bool has_whole() {
-  if constexpr (is_tensor<X> || is_dtensor<X>)
+  if constexpr (call_level<X> == 0 || is_dtensor<X>)
     return std::is_same_v<typename X::device_type, Host> && !may_shard<(1u << D), X>();
   else return false;
 }

@@ -161,6 +161,9 @@ struct PlacementTraits<Replicate> {
 };
 template <class Op>
 struct PlacementTraits<Partial<Op>> {
+  static_assert(!is_bitwise(Op::value),
+                "cleave: a Partial is a sum, average, maximum, minimum or product; reductions of "
+                "bits are functional::all_reduce(x, BitAnd{}, group) and the like");
   static constexpr bool valid = true;
   static constexpr bool fits(int) { return true; }
   static constexpr Placement value(int) { return Placement::partial(Op::value); }

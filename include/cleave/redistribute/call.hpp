@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include <cleave/comm/comm_scope.hpp>
 #include <cleave/redistribute/block.hpp>
 
 namespace cleave::redistribution {
@@ -42,6 +43,7 @@ struct Call {
     c.global_count = global_count;
     c.even = even;
     c.operation = context.operation;
+    c.site = cleave::detail::CommPlace::current().site;
     c.axes = context.mesh.label(axes).c_str();
     return c;
   }

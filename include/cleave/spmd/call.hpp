@@ -22,20 +22,9 @@ namespace cleave::spmd {
 
 namespace detail {
 
-/// The element type of a DType.
-template <DType Code>
-struct ElementOf {
-  using All = std::tuple<bool, std::int8_t, std::uint8_t, std::int32_t, std::uint32_t, std::int64_t,
-                         std::uint64_t, half, bfloat16, float, double, std::complex<float>,
-                         std::complex<double>>;
-  using type = std::tuple_element_t<std::size_t(Code), All>;
-  static_assert(dtype_of<type>() == Code);
-};
-
 /// The DTensor type of a value of a constant program on a mesh.
 template <DType Code, int Dims, class Mesh, std::uint64_t Packed>
-using DTensorOf =
-    DTensor<typename ElementOf<Code>::type, Dims, Mesh, placements_t<Packed, Mesh::axis_count>>;
+using DTensorOf = DTensor<element_t<Code>, Dims, Mesh, placements_t<Packed, Mesh::axis_count>>;
 
 template <const auto& Program, class Mesh, int V>
 using ValueOf =

@@ -90,7 +90,8 @@ Tensor<T, Rank> load_npy_as(const std::string& path) {
       for (index_t i = 0; i < read.size(); ++i) {
         if constexpr (is_complex<T>)
           result.data()[i] = static_cast<typename T::value_type>(read.data()[i]);
-        else if constexpr (sizeof(T) == 2) result.data()[i] = T(float(read.data()[i]));  // 16 bits
+        else if constexpr (!std::is_same_v<T, accumulator_t<T>>)
+          result.data()[i] = T(accumulator_t<T>(read.data()[i]));
         else result.data()[i] = static_cast<T>(read.data()[i]);
       }
       return result;

@@ -28,10 +28,11 @@ struct NpyType {
 
 /// bfloat16 is missing: the format has no name for it.
 inline constexpr NpyType npy_types[] = {
-    {DType::boolean, "b1"}, {DType::int8, "i1"},      {DType::uint8, "u1"},
-    {DType::int32, "i4"},   {DType::uint32, "u4"},    {DType::int64, "i8"},
-    {DType::uint64, "u8"},  {DType::float16, "f2"},   {DType::float32, "f4"},
-    {DType::float64, "f8"}, {DType::complex64, "c8"}, {DType::complex128, "c16"},
+    {DType::boolean, "b1"},   {DType::int8, "i1"},        {DType::uint8, "u1"},
+    {DType::int16, "i2"},     {DType::uint16, "u2"},      {DType::int32, "i4"},
+    {DType::uint32, "u4"},    {DType::int64, "i8"},       {DType::uint64, "u8"},
+    {DType::float16, "f2"},   {DType::float32, "f4"},     {DType::float64, "f8"},
+    {DType::complex64, "c8"}, {DType::complex128, "c16"},
 };
 
 [[noreturn]] inline void npy_error(const std::string& path, const std::string& message) {

@@ -52,7 +52,7 @@ TEST_CASE("invalid arguments are refused before anything is communicated") {
         "functional::permute: rank 1 is the destination of two pairs [rank 1]");
   CHECK(error_of([&] { (void)functional::all_reduce(x, "median", world); }) ==
         "functional::all_reduce: unknown reduction 'median'; use one of sum, avg, max, min, "
-        "product");
+        "product, band, bor, bxor");
   CHECK(error_of([&] { (void)functional::all_reduce(whole, "avg", world); }) ==
         "functional::all_reduce: avg of int64 is not defined: an average requires a floating-point "
         "element type");

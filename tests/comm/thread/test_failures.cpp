@@ -156,7 +156,7 @@ TEST_CASE("a rank that arrives too late is named, and gets an error") {
   const Outcome outcome = outcome_of(3, [](World& world) {
     world.communicator().state().timeout_seconds = world.rank() == 0 ? 0.05 : 60;
     if (world.rank() != 0) nap(0.5);
-    world.barrier();
+    world.communicator().run(call(CollectiveKind::barrier));
   });
   const std::string text =
       "barrier: ranks 1, 2 did not reach barrier of group 'world' within 0.05 s [rank 0]";

@@ -15,6 +15,8 @@
 #include <cleave/comm/async.hpp>
 #include <cleave/comm/functional/entry.hpp>
 #include <cleave/comm/functional/group.hpp>
+#include <cleave/comm/functional/operand.hpp>
+#include <cleave/core/call_site.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 namespace cleave::functional {
@@ -207,7 +209,8 @@ void run_split_parts(const C& channel, const ConstView& source, const View& resu
 /// Sends part r of dimension `split` to rank r; concatenates the received parts along dimension
 /// `concat`, in rank order.
 ///
-/// @param x    [.., e, .., f, ..] with e, along `split`, a multiple of n: unmodified; must not
+/// @param argument  x: [.., e, .., f, ..] with e, along `split`, a multiple of n: unmodified; must
+/// not
 ///             change before the result has been waited for
 /// @return     [.., e/n, .., n f, ..]
 /// @collective every rank of the group, with the same extents, in the same order as its other
@@ -215,11 +218,14 @@ void run_split_parts(const C& channel, const ConstView& source, const View& resu
 /// @cost       receives (n-1)/n of x; allocates the result
 /// @throws Error for an invalid group, a dimension that x lacks or that n does not divide, or more
 /// elements on all ranks than index_t can hold
-template <Element T, int Rank, class Device>
-Async<Tensor<T, Rank, Device>> all_to_all(const Tensor<T, Rank, Device>& x, int split, int concat,
-                                          const Group& group) {
-  static_assert(Rank > 0, "cleave: a scalar has no dimension to split");
-  const detail::Entry entry(Device{}, "functional::all_to_all", group);
+template <class X>
+Async<detail::tensor_t<X>> all_to_all(const X& argument, int split, int concat, const Group& group,
+                                      CallSite where = CallSite::here()) {
+  using Result = detail::tensor_t<X>;
+  using Device = typename Result::device_type;
+  static_assert(Result::dims > 0, "cleave: a scalar has no dimension to split");
+  const detail::Entry entry(Device{}, "functional::all_to_all", group, where);
+  const Result& x = detail::tensor_of(argument);
   const int from = entry.dim(split, Shape(x.shape())), to = entry.dim(concat, Shape(x.shape()));
   if (x.size() > std::numeric_limits<index_t>::max() / entry.size())
     entry.fail("the " + std::to_string(entry.size()) +
@@ -228,25 +234,26 @@ Async<Tensor<T, Rank, Device>> all_to_all(const Tensor<T, Rank, Device>& x, int 
   auto extents = x.shape();
   extents[std::size_t(from)] = entry.share(Shape(extents), from);
   extents[std::size_t(to)] *= entry.size();
-  return entry.start(Device{}, [x, from, to, result = Tensor<T, Rank, Device>(extents)](
-                                   const detail::Channel& channel) {
-    detail::run_equal_parts(channel, x.view(), result.view(), from, to,
-                            packed_detail(std::array<int, 2>{from, to}));
-    return result;
-  });
+  return entry.start(Device{},
+                     [x, from, to, result = Result(extents)](const detail::Channel& channel) {
+                       detail::run_equal_parts(channel, x.view(), result.view(), from, to,
+                                               packed_detail(std::array<int, 2>{from, to}));
+                       return result;
+                     });
 }
 
 /// The same with `concat` = `split` = `dim`: the result has the extents of x.
-template <Element T, int Rank, class Device>
-Async<Tensor<T, Rank, Device>> all_to_all(const Tensor<T, Rank, Device>& x, int dim,
-                                          const Group& group) {
-  return all_to_all(x, dim, dim, group);
+template <class X>
+Async<detail::tensor_t<X>> all_to_all(const X& x, int dim, const Group& group,
+                                      CallSite where = CallSite::here()) {
+  return all_to_all(x, dim, dim, group, where);
 }
 
 /// Parts of different sizes along dimension `dim`: the first sent[0] elements go to rank 0, the
 /// next sent[1] to rank 1, ..; received parts are concatenated in rank order.
 ///
-/// @param x         extents along `dim` may differ from rank to rank; unmodified; must not change
+/// @param argument  x: extents along `dim` may differ from rank to rank; unmodified; must not
+/// change
 ///                  before the result has been waited for
 /// @param sent      one size for each rank; they add up to the extent of the dimension
 /// @param received  the size of each rank's part for this one
@@ -255,24 +262,25 @@ Async<Tensor<T, Rank, Device>> all_to_all(const Tensor<T, Rank, Device>& x, int 
 ///                  to see whether all agree; then receives the parts; allocates the result
 /// @throws Error    for an invalid group, a dimension that x lacks, sizes that are not as above;
 ///                  when waited for, on every rank, if two ranks disagree about a part
-template <Element T, int Rank, class Device>
-Async<Tensor<T, Rank, Device>> all_to_all(const Tensor<T, Rank, Device>& x,
-                                          const std::vector<index_t>& sent,
-                                          const std::vector<index_t>& received, int dim,
-                                          const Group& group) {
-  static_assert(Rank > 0, "cleave: a scalar has no dimension to split");
-  const detail::Entry entry(Device{}, "functional::all_to_all", group);
+template <class X>
+Async<detail::tensor_t<X>> all_to_all(const X& argument, const std::vector<index_t>& sent,
+                                      const std::vector<index_t>& received, int dim,
+                                      const Group& group, CallSite where = CallSite::here()) {
+  using Result = detail::tensor_t<X>;
+  using Device = typename Result::device_type;
+  static_assert(Result::dims > 0, "cleave: a scalar has no dimension to split");
+  const detail::Entry entry(Device{}, "functional::all_to_all", group, where);
+  const Result& x = detail::tensor_of(argument);
   const int d = entry.dim(dim, Shape(x.shape()));
   detail::Splits splits{sent, received};
   detail::verify_splits(splits, Shape(x.shape()), d, entry);
   auto extents = x.shape();
   extents[std::size_t(d)] = detail::sum_of(received, "received", entry);
-  return entry.start(Device{},
-                     [x, d, splits = std::move(splits),
-                      result = Tensor<T, Rank, Device>(extents)](const detail::Channel& channel) {
-                       detail::run_split_parts(channel, x.view(), result.view(), splits, d);
-                       return result;
-                     });
+  return entry.start(Device{}, [x, d, splits = std::move(splits),
+                                result = Result(extents)](const detail::Channel& channel) {
+    detail::run_split_parts(channel, x.view(), result.view(), splits, d);
+    return result;
+  });
 }
 
 }  // namespace cleave::functional

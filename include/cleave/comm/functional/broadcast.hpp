@@ -5,19 +5,27 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <iterator>
+#include <limits>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include <cleave/comm/async.hpp>
 #include <cleave/comm/functional/entry.hpp>
 #include <cleave/comm/functional/group.hpp>
+#include <cleave/comm/functional/operand.hpp>
+#include <cleave/core/call_site.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 namespace cleave::functional {
 
 /// The root's elements on every rank.
 ///
-/// @param x     on the root the elements, unmodified; elsewhere only its extents are used. The
+/// @param argument  x: on the root the elements, unmodified; elsewhere only its extents are used.
+/// The
 ///              root's must not change before its result has been waited for
 /// @param root  a rank of the group
 /// @return      a copy on every rank, the root included
@@ -25,31 +33,86 @@ namespace cleave::functional {
 ///              other asynchronous calls
 /// @cost        receives x; allocates the result
 /// @throws Error for an invalid group, or a root outside of it
-template <Element T, int Rank, class Device>
-Async<Tensor<T, Rank, Device>> broadcast(const Tensor<T, Rank, Device>& x, int root,
-                                         const Group& group) {
-  const detail::Entry entry(Device{}, "functional::broadcast", group);
+template <class X>
+Async<detail::tensor_t<X>> broadcast(const X& argument, int root, const Group& group,
+                                     CallSite where = CallSite::here()) {
+  using Result = detail::tensor_t<X>;
+  using Device = typename Result::device_type;
+  const detail::Entry entry(Device{}, "functional::broadcast", group, where);
+  const Result& x = detail::tensor_of(argument);
   if (root < 0 || root >= entry.size())
     entry.fail("the root is rank " + std::to_string(root) + " of " + std::to_string(entry.size()));
-  return entry.start(Device{}, [x, root, result = Tensor<T, Rank, Device>(x.shape())](
-                                   const detail::Channel& channel) {
-    const bool sends = channel.group().rank() == root;
-    Collective call;
-    call.kind = CollectiveKind::broadcast;
-    call.root = root;
-    if (sends) call.source = x.view();
-    else call.destination = result.view();
-    call.global_count = x.size();
-    channel.run(call);
-    if (sends) result.copy_(x);
-    return result;
-  });
+  return entry.start(Device{},
+                     [x, root, result = Result(x.shape())](const detail::Channel& channel) {
+                       const bool sends = channel.group().rank() == root;
+                       Collective call;
+                       call.kind = CollectiveKind::broadcast;
+                       call.root = root;
+                       if (sends) call.source = x.view();
+                       else call.destination = result.view();
+                       call.global_count = x.size();
+                       channel.run(call);
+                       if (sends) result.copy_(x);
+                       return result;
+                     });
 }
 
 /// A pair of `permute`: rank `source` sends its elements to rank `destination`.
 struct Hop {
   int source = 0;
   int destination = 0;
+};
+
+namespace detail {
+
+/// Two numbers: a Hop, or what `std::get` takes (std::pair, std::tuple, std::array).
+template <class Pair>
+concept PairLike = std::same_as<Pair, Hop> || requires { std::tuple_size<Pair>::value; };
+
+/// A rank as an int; numbers that do not fit are outside of every group.
+template <class Rank>
+int rank_from(const Rank& rank) {
+  static_assert(std::is_integral_v<Rank>, "cleave: the pairs of permute are numbers of ranks");
+  const int number = int(rank);
+  return Rank(number) == rank ? number : std::numeric_limits<int>::max();
+}
+
+template <PairLike Pair>
+Hop hop_from(const Pair& pair) {
+  if constexpr (std::same_as<Pair, Hop>) {
+    return pair;
+  } else {
+    static_assert(std::tuple_size<Pair>::value == 2,
+                  "cleave: permute takes pairs {source, destination}");
+    return {rank_from(std::get<0>(pair)), rank_from(std::get<1>(pair))};
+  }
+}
+
+template <class Range>
+concept PairRange = requires(Range& range) {
+  std::end(range);
+  requires PairLike<std::remove_cvref_t<decltype(*std::begin(range))>>;
+};
+
+}  // namespace detail
+
+/// The pairs of `permute`: a list in braces, or any range of pairs.
+class Hops {
+ public:
+  Hops(std::initializer_list<Hop> hops) : list_(hops) {}
+  template <class Range>
+    requires(!std::same_as<std::remove_cvref_t<Range>, Hops>)
+  Hops(Range&& range) {
+    static_assert(detail::PairRange<Range>,
+                  "cleave: permute takes a range of pairs {source, destination}");
+    if constexpr (detail::PairRange<Range>)
+      for (const auto& pair : range) list_.push_back(detail::hop_from(pair));
+  }
+
+  const std::vector<Hop>& list() const noexcept { return list_; }
+
+ private:
+  std::vector<Hop> list_;
 };
 
 namespace detail {
@@ -90,21 +153,25 @@ std::uint64_t packed_hops(std::vector<H> hops) {
 ///
 ///     permute(x, {{0, 1}, {1, 2}, {2, 0}}, world)    // a ring
 ///
-/// @param x     unmodified; must not change before the result has been waited for
-/// @param hops  pairs of ranks of the group; a rank is the source of at most one pair and the
+/// @param argument  x: unmodified; must not change before the result has been waited for
+/// @param pairs  {source, destination}, in any range: pairs of ranks of the group; a rank is the
+/// source of at most one pair and the
 ///              destination of at most one, which may be the same pair
 /// @return      the elements of this rank's source; zeros on a rank that is not a destination
 /// @collective  every rank of the group, with the same extents and pairs, in the same order as its
 ///              other asynchronous calls
 /// @cost        receives x; allocates the result
 /// @throws Error for an invalid group, or invalid pairs
-template <Element T, int Rank, class Device>
-Async<Tensor<T, Rank, Device>> permute(const Tensor<T, Rank, Device>& x,
-                                       const std::vector<Hop>& hops, const Group& group) {
-  const detail::Entry entry(Device{}, "functional::permute", group);
-  detail::verify_hops(hops, entry);
-  return entry.start(Device{}, [x, hops, result = Tensor<T, Rank, Device>(x.shape())](
-                                   const detail::Channel& channel) {
+template <class X>
+Async<detail::tensor_t<X>> permute(const X& argument, const Hops& pairs, const Group& group,
+                                   CallSite where = CallSite::here()) {
+  using Result = detail::tensor_t<X>;
+  using Device = typename Result::device_type;
+  const detail::Entry entry(Device{}, "functional::permute", group, where);
+  detail::verify_hops(pairs.list(), entry);
+  const Result& x = detail::tensor_of(argument);
+  return entry.start(Device{}, [x, hops = pairs.list(),
+                                result = Result(x.shape())](const detail::Channel& channel) {
     const int rank = channel.group().rank();
     const Box whole = Box::of(Shape(x.shape()));
     std::vector<Transfer> sends, receives;
@@ -121,7 +188,7 @@ Async<Tensor<T, Rank, Device>> permute(const Tensor<T, Rank, Device>& x,
     call.global_count = x.size();
     call.detail = detail::packed_hops(hops);
     channel.run(call);
-    if (receives.empty()) result.fill_(T{});
+    if (receives.empty()) result.fill_(typename Result::value_type{});
     return result;
   });
 }

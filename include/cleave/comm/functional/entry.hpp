@@ -10,7 +10,9 @@
 
 #include <cleave/comm/async.hpp>
 #include <cleave/comm/bundle.hpp>
+#include <cleave/comm/comm_scope.hpp>
 #include <cleave/comm/functional/group.hpp>
+#include <cleave/core/call_site.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/core/shape.hpp>
 
@@ -37,6 +39,7 @@ class Channel {
     for (Collective& call : calls) {
       call.operation = operation_;
       call.axes = axes_.c_str();
+      call.site = cleave::detail::CommPlace::current().site;
     }
     if (!calls.empty()) group_->run_all(calls);
   }
@@ -51,10 +54,12 @@ class Channel {
 class Entry {
  public:
   /// @param operation  the function that the user called
+  /// @param site       where it was called
   /// @throws Error     if the group is invalid @see Group::communicator
   template <class Device>
-  Entry(Device device, const char* operation, const Group& group)
+  Entry(Device device, const char* operation, const Group& group, CallSite site)
       : operation_(operation),
+        scope_(site),
         ranks_(communicator_on(device, group.communicator(operation))),
         axes_(group.axes()) {}
 
@@ -106,6 +111,7 @@ class Entry {
 
  private:
   const char* operation_;
+  cleave::detail::PlaceScope scope_;  ///< until the collective has started
   Communicator& ranks_;
   std::string axes_;
 };

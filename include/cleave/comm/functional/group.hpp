@@ -25,6 +25,21 @@ concept NamesGroup = requires(const Parts&... parts) {
   { group_of(parts...) } -> std::same_as<Group>;
 };
 
+/// A group in one word, or a list of ranks of a group.
+template <class Part>
+concept WholeGroup =
+    std::same_as<Part, Group> || NamesGroup<Part> || std::convertible_to<Part&, Communicator&> ||
+    std::convertible_to<const Part&, std::shared_ptr<Communicator>> ||
+    std::convertible_to<const Part&, const World&>;
+template <class Part>
+concept RankList = std::convertible_to<const Part&, std::vector<int>> ||
+                   std::convertible_to<const Part&, std::vector<std::vector<int>>>;
+
+template <class... Parts>
+inline constexpr bool is_listed = false;
+template <class Of, class List>
+inline constexpr bool is_listed<Of, List> = WholeGroup<Of> && RankList<List>;
+
 }  // namespace detail
 
 /// The ranks of a functional collective; a parameter type that its arguments convert to.
@@ -52,6 +67,17 @@ class Group {
   template <class... Parts>
     requires(sizeof...(Parts) > 0 && detail::NamesGroup<Parts...>)
   Group(const Parts&... parts) : Group(group_of(parts...)) {}
+
+  /// Anything else: a compile error.
+  template <class... Parts>
+    requires(sizeof...(Parts) > 0 && !detail::NamesGroup<Parts...> &&
+             !(sizeof...(Parts) == 1 && (detail::WholeGroup<Parts> || ...)) &&
+             !detail::is_listed<Parts...>)
+  Group(const Parts&...) : whole_(nullptr) {
+    static_assert(sizeof...(Parts) == 0,
+                  "cleave: this is not a group of ranks; pass the world, a communicator, a mesh of "
+                  "one axis, mesh[tp{}], {mesh, tp{}} or {world, {0, 2}}");
+  }
 
   /// Some ranks of another group, in that order.
   Group(const Group& of, const std::vector<int>& ranks)

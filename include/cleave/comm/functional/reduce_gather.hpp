@@ -12,9 +12,11 @@
 #include <cleave/comm/async.hpp>
 #include <cleave/comm/functional/entry.hpp>
 #include <cleave/comm/functional/group.hpp>
+#include <cleave/comm/functional/operand.hpp>
 #include <cleave/comm/functional/operands.hpp>
 #include <cleave/comm/functional/reduction.hpp>
 #include <cleave/comm/functional/tensor_list.hpp>
+#include <cleave/core/call_site.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 namespace cleave::functional {
@@ -52,14 +54,20 @@ Async<List> start(const Entry& entry, CollectiveKind kind, ReduceOp op, const Li
 }
 
 /// The same for reductions.
-template <class List, Reduction Op>
+template <class List, class Op>
 Async<List> start_reduction(const Entry& entry, CollectiveKind kind, const Op& op,
                             const List& inputs, const Dims& dims) {
   const ReduceOp value = value_of(op, entry.operation());
   for_each_tensor(inputs, [&]<class T, int Rank, class Device>(const Tensor<T, Rank, Device>&) {
     require_reduction<T, Op>(value, entry.operation());
   });
-  return start(entry, kind, value, inputs, dims);
+  if constexpr (is_premul_sum<Op>) {
+    List multiplied = inputs;
+    for_each_tensor(multiplied, [&](auto& tensor) { tensor = times(tensor, op.factor); });
+    return start(entry, kind, value, multiplied, dims);
+  } else {
+    return start(entry, kind, value, inputs, dims);
+  }
 }
 
 }  // namespace detail
@@ -67,16 +75,18 @@ Async<List> start_reduction(const Entry& entry, CollectiveKind kind, const Op& o
 /// Reduces the elements of all ranks; the result is the same on every rank.
 ///
 /// @param x   unmodified; must not change before the result has been waited for
-/// @param op  `Sum{}`, `ReduceOp::sum`, "sum": the reduction, by type, value or name
+/// @param op  `Sum{}`, `ReduceOp::sum`, "sum": the reduction, by type, value or name; or
+///            `premul_sum(factor)`
 /// @collective every rank of the group, with the same extents, in the same order as its other
 ///             asynchronous calls
 /// @cost       receives 2(n-1)/n of x; allocates the result
 /// @throws Error for an invalid group, an unknown reduction, or one that T does not support
-template <Element T, int Rank, class Device, Reduction Op>
-Async<Tensor<T, Rank, Device>> all_reduce(const Tensor<T, Rank, Device>& x, const Op& op,
-                                          const Group& group) {
-  const detail::Entry entry(Device{}, "functional::all_reduce", group);
-  return detail::start_reduction(entry, CollectiveKind::all_reduce, op, x, 0);
+template <class X, class Op>
+Async<detail::tensor_t<X>> all_reduce(const X& x, const Op& op, const Group& group,
+                                      CallSite where = CallSite::here()) {
+  const detail::Entry entry(detail::DeviceOf<detail::tensor_t<X>>{}, "functional::all_reduce",
+                            group, where);
+  return detail::start_reduction(entry, CollectiveKind::all_reduce, op, detail::tensor_of(x), 0);
 }
 
 /// The tensors of all ranks, concatenated along dimension `dim` in the order of the ranks.
@@ -87,12 +97,13 @@ Async<Tensor<T, Rank, Device>> all_reduce(const Tensor<T, Rank, Device>& x, cons
 ///             asynchronous calls
 /// @cost       receives (n-1)/n of the result, in place; allocates the result
 /// @throws Error for an invalid group, a dimension that x lacks, or a result that is too large
-template <Element T, int Rank, class Device>
-Async<Tensor<T, Rank, Device>> all_gather(const Tensor<T, Rank, Device>& x, int dim,
-                                          const Group& group) {
-  static_assert(Rank > 0, "cleave: a scalar has no dimension to gather along");
-  const detail::Entry entry(Device{}, "functional::all_gather", group);
-  return detail::start(entry, CollectiveKind::all_gather, ReduceOp::sum, x, dim);
+template <class X>
+Async<detail::tensor_t<X>> all_gather(const X& x, int dim, const Group& group,
+                                      CallSite where = CallSite::here()) {
+  static_assert(detail::tensor_t<X>::dims > 0, "cleave: a scalar has no dimension to gather along");
+  const detail::Entry entry(detail::DeviceOf<detail::tensor_t<X>>{}, "functional::all_gather",
+                            group, where);
+  return detail::start(entry, CollectiveKind::all_gather, ReduceOp::sum, detail::tensor_of(x), dim);
 }
 
 /// Reduces the elements of all ranks; rank r keeps part r of dimension `dim`.
@@ -105,12 +116,15 @@ Async<Tensor<T, Rank, Device>> all_gather(const Tensor<T, Rank, Device>& x, int 
 /// @cost       receives (n-1)/n of x; allocates the result
 /// @throws Error for an invalid group, a dimension that x lacks or that n does not divide, an
 /// unknown reduction, or one that T does not support
-template <Element T, int Rank, class Device, Reduction Op>
-Async<Tensor<T, Rank, Device>> reduce_scatter(const Tensor<T, Rank, Device>& x, const Op& op,
-                                              int dim, const Group& group) {
-  static_assert(Rank > 0, "cleave: a scalar has no dimension to scatter along");
-  const detail::Entry entry(Device{}, "functional::reduce_scatter", group);
-  return detail::start_reduction(entry, CollectiveKind::reduce_scatter, op, x, dim);
+template <class X, class Op>
+Async<detail::tensor_t<X>> reduce_scatter(const X& x, const Op& op, int dim, const Group& group,
+                                          CallSite where = CallSite::here()) {
+  static_assert(detail::tensor_t<X>::dims > 0,
+                "cleave: a scalar has no dimension to scatter along");
+  const detail::Entry entry(detail::DeviceOf<detail::tensor_t<X>>{}, "functional::reduce_scatter",
+                            group, where);
+  return detail::start_reduction(entry, CollectiveKind::reduce_scatter, op, detail::tensor_of(x),
+                                 dim);
 }
 
 /// `all_reduce` of several tensors in one round.
@@ -120,10 +134,11 @@ Async<Tensor<T, Rank, Device>> reduce_scatter(const Tensor<T, Rank, Device>& x, 
 /// @cost           that of the single calls, with one synchronisation; tensors with up to 64 KiB of
 ///                 input and of result are packed into one buffer per element type, and unpacked
 ///                 from it
-template <TensorList List, Reduction Op>
-Async<Tensors<List>> all_reduce_coalesced(const List& tensors, const Op& op, const Group& group) {
+template <TensorList List, class Op>
+Async<Tensors<List>> all_reduce_coalesced(const List& tensors, const Op& op, const Group& group,
+                                          CallSite where = CallSite::here()) {
   const detail::Entry entry(detail::DeviceOf<Tensors<List>>{}, "functional::all_reduce_coalesced",
-                            group);
+                            group, where);
   return detail::start_reduction(entry, CollectiveKind::all_reduce, op, Tensors<List>(tensors), 0);
 }
 
@@ -131,10 +146,10 @@ Async<Tensors<List>> all_reduce_coalesced(const List& tensors, const Op& op, con
 ///
 /// @param dims  the dimension of all tensors, or a list of one for each
 template <TensorList List>
-Async<Tensors<List>> all_gather_coalesced(const List& tensors, const Dims& dims,
-                                          const Group& group) {
+Async<Tensors<List>> all_gather_coalesced(const List& tensors, const Dims& dims, const Group& group,
+                                          CallSite where = CallSite::here()) {
   const detail::Entry entry(detail::DeviceOf<Tensors<List>>{}, "functional::all_gather_coalesced",
-                            group);
+                            group, where);
   return detail::start(entry, CollectiveKind::all_gather, ReduceOp::sum, Tensors<List>(tensors),
                        dims);
 }
@@ -142,11 +157,12 @@ Async<Tensors<List>> all_gather_coalesced(const List& tensors, const Dims& dims,
 /// `reduce_scatter` of several tensors in one round. @see all_reduce_coalesced
 ///
 /// @param dims  the dimension of all tensors, or a list of one for each
-template <TensorList List, Reduction Op>
+template <TensorList List, class Op>
 Async<Tensors<List>> reduce_scatter_coalesced(const List& tensors, const Op& op, const Dims& dims,
-                                              const Group& group) {
+                                              const Group& group,
+                                              CallSite where = CallSite::here()) {
   const detail::Entry entry(detail::DeviceOf<Tensors<List>>{},
-                            "functional::reduce_scatter_coalesced", group);
+                            "functional::reduce_scatter_coalesced", group, where);
   return detail::start_reduction(entry, CollectiveKind::reduce_scatter, op, Tensors<List>(tensors),
                                  dims);
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <cleave/comm/functional/entry.hpp>
+#include <cleave/comm/functional/operand.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 namespace cleave::functional {
@@ -21,9 +22,9 @@ namespace detail {
 template <class List>
 struct TensorsOf {};
 template <class... X>
-  requires(is_tensor<std::remove_cvref_t<X>> && ...)
+  requires(is_argument<std::remove_cvref_t<X>> && ...)
 struct TensorsOf<std::tuple<X...>> {
-  using type = std::tuple<std::remove_cvref_t<X>...>;
+  using type = std::tuple<tensor_t<std::remove_cvref_t<X>>...>;
 };
 template <class T, int Rank, class Device>
 struct TensorsOf<std::vector<Tensor<T, Rank, Device>>> {

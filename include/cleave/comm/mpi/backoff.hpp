@@ -23,6 +23,7 @@
 #include <cleave/comm/mpi/handle.hpp>
 #include <cleave/comm/thread/cancellable_barrier.hpp>
 #include <cleave/comm/worker_thread.hpp>
+#include <cleave/core/call_site.hpp>
 #include <cleave/core/deadline.hpp>
 #include <cleave/core/error.hpp>
 
@@ -42,6 +43,8 @@ struct MpiOpContext {
   std::unique_ptr<MpiWorkspace>* workspace = nullptr;  ///< kept by the group; may be null
   const std::string* label = nullptr;
   const char* operation = "";
+  CallSite site{};          ///< of the call, if known
+  const char* caller = "";  ///< or what it is for. @see Signature::caller
   double timeout_seconds = 0;
   EagerBytes eager{};
 
@@ -56,6 +59,10 @@ struct MpiOpContext {
 
   /// "all_gather of group 'tp'"
   std::string where() const { return std::string(operation) + " of group '" + *label + "'"; }
+  /// The same with the place of the call: " at heat.cpp:41".
+  std::string place() const {
+    return where() + (*caller != '\0' ? text_of_caller(caller) : to_string(site));
+  }
 
   /// Announces the failure to all ranks and throws: the ranks are out of step from here on.
   [[noreturn]] void fail(const std::string& message) const {
@@ -192,9 +199,9 @@ class MpiBackoff {
     const std::string limit = within(context_.timeout_seconds);
     const auto silent = filtered(awaited, [&](int r) { return !detector.waits(r); });
     if (!silent.empty())
-      context_.fail(listed(silent) + " did not reach " + context_.where() + limit);
+      context_.fail(listed(silent) + " did not reach " + context_.place() + limit);
     if (now > idle_.late_since + 8 * grace_seconds)
-      context_.fail(listed(awaited) + " did not reach " + context_.where() + limit +
+      context_.fail(listed(awaited) + " did not reach " + context_.place() + limit +
                     ", waiting elsewhere");
   }
 

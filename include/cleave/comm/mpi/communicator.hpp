@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
+#include <cleave/comm/comm_scope.hpp>
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/machine.hpp>
 #include <cleave/comm/measure_link.hpp>
@@ -152,6 +153,7 @@ class MpiCommunicator final : public Communicator {
   void gather_signatures(const Signature& mine, std::span<Signature> all) override {
     MpiOpContext way = context(members_.signatures, comparisons_++ % subgroup_sequence,
                                name_of(CollectiveKind(mine.kind)));
+    way.caller = mine.caller.data();
     if (direct_ != nullptr && gather_directly(mine, all, way)) return;
     MpiMessages messages(way);
     gather_small(messages, &mine, sizeof mine, all.data());
@@ -161,6 +163,7 @@ class MpiCommunicator final : public Communicator {
   /// @pre verify_call(c)
   void execute_verified(const Collective& c) {
     MpiOpContext way = context(members_.comm, calls_++ % subgroup_sequence, operation_of(c));
+    way.site = c.site;
     if (direct_ != nullptr && direct_->run(c, way)) return;
     switch (algorithm_for(c)) {
       case MpiAlgorithm::two_level: return two_level(c).run(c, way);
@@ -184,6 +187,7 @@ class MpiCommunicator final : public Communicator {
   /// @pre MpiDirect::runs_together(c) for every call c; all calls have been verified
   void execute_together(std::span<const Collective> calls) {
     MpiOpContext way = context(members_.comm, calls_++ % subgroup_sequence, operation_of(calls[0]));
+    way.site = calls[0].site;
     if (direct_ != nullptr && direct_->run_all(calls, way)) return;
     std::vector<Collective> alone, packed, gathers, scatters;
     index_t bytes = 0;  // of the arrays that two levels would gather or scatter
@@ -287,6 +291,7 @@ class MpiCommunicator final : public Communicator {
     context.workspace = &workspace_;
     context.label = &label();
     context.operation = operation;
+    context.site = CommPlace::current().site;
     context.timeout_seconds = state().timeout_seconds;
     context.eager = members_.eager;
     return context;

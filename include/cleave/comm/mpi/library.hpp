@@ -44,6 +44,8 @@ struct MpiReduction {
     switch (type) {
       case DType::int8: result.type = order ? MPI_INT8_T : MPI_UINT8_T; break;
       case DType::uint8: result.type = MPI_UINT8_T; break;
+      case DType::int16: result.type = order ? MPI_INT16_T : MPI_UINT16_T; break;
+      case DType::uint16: result.type = MPI_UINT16_T; break;
       case DType::int32: result.type = order ? MPI_INT32_T : MPI_UINT32_T; break;
       case DType::uint32: result.type = MPI_UINT32_T; break;
       case DType::int64: result.type = order ? MPI_INT64_T : MPI_UINT64_T; break;
@@ -69,6 +71,9 @@ struct MpiReduction {
       case ReduceOp::product: result.op = MPI_PROD; break;
       case ReduceOp::max: result.op = MPI_MAX; break;
       case ReduceOp::min: result.op = MPI_MIN; break;
+      case ReduceOp::band: result.op = MPI_BAND; break;
+      case ReduceOp::bor: result.op = MPI_BOR; break;
+      case ReduceOp::bxor: result.op = MPI_BXOR; break;
       case ReduceOp::avg: break;
     }
     return result;

@@ -17,7 +17,8 @@
 
 namespace cleave::detail {
 
-/// An element as NCCL transfers it: complex numbers as two real ones, bools as bytes.
+/// An element as NCCL transfers it: complex numbers as two real ones, bools and integers of 16 bits
+/// as bytes.
 struct NcclType {
   ncclDataType_t type = ncclUint8;
   std::size_t parts = 1;
@@ -28,6 +29,8 @@ constexpr NcclType nccl_type(DType type) {
     case DType::boolean:
     case DType::uint8: return {ncclUint8, 1};
     case DType::int8: return {ncclInt8, 1};
+    case DType::int16:
+    case DType::uint16: return {ncclUint8, 2};
     case DType::int32: return {ncclInt32, 1};
     case DType::uint32: return {ncclUint32, 1};
     case DType::int64: return {ncclInt64, 1};
@@ -45,7 +48,8 @@ constexpr NcclType nccl_type(DType type) {
 /// Whether NCCL can reduce elements of a type, as numbers or as pairs of numbers.
 constexpr bool nccl_reduces(DType type, ReduceOp op) {
   const bool pairs = type == DType::complex64 || type == DType::complex128;
-  return !(pairs && op == ReduceOp::product);
+  const bool bytes = type == DType::int16 || type == DType::uint16;
+  return !bytes && !is_bitwise(op) && !(pairs && op == ReduceOp::product);
 }
 
 /// Bools: sum and max are `or`, product and min are `and`, of bytes that are 0 or 1.
@@ -57,8 +61,8 @@ constexpr ncclRedOp_t nccl_op(DType type, ReduceOp op) {
     case ReduceOp::max: return ncclMax;
     case ReduceOp::min: return ncclMin;
     case ReduceOp::product: return bools ? ncclMin : ncclProd;
+    default: return ncclSum;  // not by NCCL
   }
-  return ncclSum;
 }
 
 /// ncclSuccess, or the asynchronous error of a communicator.

@@ -168,7 +168,7 @@ class BasicThreadCommunicator final : public Communicator {
     Published& call = group_->published(rank(), round_);
     call.compares = true;
     call.signature = mine;
-    enter(name_of(CollectiveKind(mine.kind)));
+    enter(name_of(CollectiveKind(mine.kind)), {}, mine.caller.data());
     for (int r = 0; r < size(); ++r) {
       const Published& theirs = group_->published(r, round_ - 1);
       if (!theirs.compares) disagree("compares its calls (CLEAVE_CHECK)", "does not", r);
@@ -231,12 +231,12 @@ class BasicThreadCommunicator final : public Communicator {
     mine.calls.assign(calls.begin(), calls.end());
     mine.error.clear();
     if (mine.order != order_) mine.order = order_;
-    enter(operation_of(calls[0]));
+    enter(operation_of(calls[0]), calls[0].site, "");
     verify_peers(calls[0]);
   }
 
-  void enter(const char* operation) {
-    group_->enter({rank(), round_, operation, &label(), state().timeout_seconds});
+  void enter(const char* operation, CallSite site, const char* caller) {
+    group_->enter({rank(), round_, operation, &label(), state().timeout_seconds, site, caller});
     ++round_;
   }
 

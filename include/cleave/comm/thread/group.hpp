@@ -22,6 +22,7 @@
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/thread/cancellable_barrier.hpp>
 #include <cleave/comm/thread/world.hpp>
+#include <cleave/core/call_site.hpp>
 #include <cleave/core/clock.hpp>
 #include <cleave/core/deadline.hpp>
 
@@ -44,6 +45,15 @@ struct Visit {
   const char* operation = "";
   const std::string* label = nullptr;
   double timeout_seconds = 0;
+  CallSite site{};          ///< of the call, if known
+  const char* caller = "";  ///< or what it is for. @see Signature::caller
+
+  /// "barrier of group 'world'"
+  std::string where() const { return std::string(operation) + " of group '" + *label + "'"; }
+  /// The same with the place of the call: " at heat.cpp:41".
+  std::string place() const {
+    return where() + (*caller != '\0' ? text_of_caller(caller) : to_string(site));
+  }
 };
 
 /// Constrained to one type: compiled where ranks are started, not wherever this file is included.
@@ -78,6 +88,9 @@ class BasicThreadGroup {
     if (arrival == CancellableBarrier::Arrival::opened) return wake_others(visit.rank);
     if (arrival == CancellableBarrier::Arrival::closed) follow(visit);
     if (spin(entry_barrier_, visit.round)) return;
+    const typename World::Wait wait(
+        *world_, world_rank(visit.rank),
+        [](const void* its) { return static_cast<const Visit*>(its)->place(); }, &visit);
     Parker& parker = world_->parker(world_rank(visit.rank));
     const auto deadline = deadline_after(visit.timeout_seconds);
     for (bool late = false;;) {
@@ -194,7 +207,7 @@ class BasicThreadGroup {
     if (text.empty()) {
       const std::string absent = missing(visit, false);
       text = (absent.empty() ? "another rank" : ranks_named(absent)) + " did not reach " +
-             where(visit) + within(visit.timeout_seconds);
+             visit.place() + within(visit.timeout_seconds) + elsewhere(visit);
     }
     const Error error(visit.operation, text, {.rank = world_rank(visit.rank)});
     world_->fail({world_rank(visit.rank), error.what()});
@@ -211,7 +224,7 @@ class BasicThreadGroup {
   /// For an entry barrier that is closed without a failure.
   [[noreturn]] void stop_for_leaving(const Visit& visit) const {
     std::string text = text_of_leaving(visit);
-    if (text.empty()) text = "another rank has given up waiting in " + where(visit);
+    if (text.empty()) text = "another rank has given up waiting in " + visit.where();
     throw Error(visit.operation, text, {.rank = world_rank(visit.rank)});
   }
 
@@ -220,15 +233,22 @@ class BasicThreadGroup {
     std::string gone = missing(visit, true);
     if (gone.empty()) return gone;
     return ranks_named(gone) + " left while rank " + std::to_string(world_rank(visit.rank)) +
-           " waits in " + where(visit);
+           " waits in " + visit.where();
+  }
+
+  /// "; rank 2 waits in all_reduce of group 'tp'": where missing ranks of this world wait.
+  std::string elsewhere(const Visit& visit) const {
+    std::string text;
+    for (int r = 0; r < size(); ++r) {
+      if (slots_[std::size_t(r)].visits.load() > visit.round) continue;
+      const std::string place = world_->wait_of(world_rank(r));
+      if (!place.empty()) text += "; rank " + std::to_string(world_rank(r)) + " waits in " + place;
+    }
+    return text;
   }
 
   static std::string ranks_named(const std::string& list) {
     return (list.find(',') == std::string::npos ? "rank " : "ranks ") + list;
-  }
-
-  static std::string where(const Visit& visit) {
-    return std::string(visit.operation) + " of group '" + *visit.label + "'";
   }
 
   std::shared_ptr<World> world_;

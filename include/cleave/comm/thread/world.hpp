@@ -41,6 +41,17 @@ class PeerError : public Error {
 
 class ThreadWorld final : public AbortNotification {
  public:
+  class Wait;
+
+ private:
+  struct Seat {
+    Parker parker{};
+    std::atomic<bool> left{false};
+    std::mutex mutex{};     ///< guards the list
+    Wait* waits = nullptr;  ///< of the rank's threads
+  };
+
+ public:
   explicit ThreadWorld(int size)
       : size_(size),
         spins_(size <= available_cores()),
@@ -78,6 +89,40 @@ class ThreadWorld final : public AbortNotification {
 
   bool has_left(int rank) const noexcept { return seats_[std::size_t(rank)].left.load(); }
 
+  /// What a rank waits for, while it exists: for the errors of other ranks.
+  class Wait {
+   public:
+    /// @param text   makes the text of `visit`, on another thread
+    Wait(ThreadWorld& world, int rank, std::string (*text)(const void* visit), const void* visit)
+        : text_(text), visit_(visit), seat_(world.seat(rank)) {
+      const std::lock_guard lock(seat_.mutex);
+      next_ = std::exchange(seat_.waits, this);
+    }
+    Wait(const Wait&) = delete;  // listed where it is
+    Wait& operator=(const Wait&) = delete;
+    ~Wait() {
+      const std::lock_guard lock(seat_.mutex);
+      Wait** place = &seat_.waits;  // the rank's worker thread may wait, too
+      while (*place != this) place = &(*place)->next_;
+      *place = next_;
+    }
+
+   private:
+    friend ThreadWorld;
+
+    std::string (*text_)(const void* visit);
+    const void* visit_;
+    Seat& seat_;
+    Wait* next_ = nullptr;
+  };
+
+  /// What a rank waits for; empty if it does not wait.
+  std::string wait_of(int rank) {
+    const std::lock_guard lock(seat(rank).mutex);
+    const Wait* const wait = seat(rank).waits;
+    return wait == nullptr ? std::string() : wait->text_(wait->visit_);
+  }
+
   /// Grows with every failure and departure.
   std::uint64_t abort_epoch() const noexcept { return abort_epoch_.load(); }
 
@@ -87,11 +132,6 @@ class ThreadWorld final : public AbortNotification {
   }
 
  private:
-  struct Seat {
-    Parker parker{};
-    std::atomic<bool> left{false};
-  };
-
   Seat& seat(int rank) noexcept { return seats_[std::size_t(rank)]; }
 
   void announce() noexcept {

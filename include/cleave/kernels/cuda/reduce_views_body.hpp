@@ -63,7 +63,12 @@ __device__ void combine_packs(ReduceOp op, Pack<A, V>& sum, const Pack<T, V>& ne
   else if (op == ReduceOp::product) combine_packs<Product>(sum, next);
   else if (op == ReduceOp::max) combine_packs<Max>(sum, next);
   else if (op == ReduceOp::min) combine_packs<Min>(sum, next);
-  else combine_packs<Sum>(sum, next);
+  else if constexpr (std::is_integral_v<T>) {
+    if (op == ReduceOp::band) combine_packs<BitAnd>(sum, next);
+    else if (op == ReduceOp::bor) combine_packs<BitOr>(sum, next);
+    else if (op == ReduceOp::bxor) combine_packs<BitXor>(sum, next);
+    else combine_packs<Sum>(sum, next);
+  } else combine_packs<Sum>(sum, next);
 }
 
 /// One kernel for all reductions of a type, aligned or not, as collectives need all of them.
@@ -126,8 +131,10 @@ void combine_nest(Device, ReduceOp op, DType type, const Operands& operands,
   visit_dtype(type, [&]<class T>() {
     if constexpr (std::is_same_v<T, bool>) {
       const bool any = op == ReduceOp::sum || op == ReduceOp::max;
-      combine_nest<std::uint8_t>(any ? ReduceOp::max : ReduceOp::min, operands, data, nest,
-                                 destination);
+      const ReduceOp of_bytes = cleave::detail::is_bitwise(op) ? op
+                                : any                          ? ReduceOp::max
+                                                               : ReduceOp::min;
+      combine_nest<std::uint8_t>(of_bytes, operands, data, nest, destination);
     } else if constexpr (is_complex<T>) {
       if (op == ReduceOp::product) return combine_nest<T>(op, operands, data, nest, destination);
       nest.split_elements(2);
