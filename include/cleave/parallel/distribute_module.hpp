@@ -55,6 +55,8 @@ struct PartitionWalk {
 /// The hook of two user functions, input(mesh, x..) and output(mesh, y); either may be None.
 template <class Mesh, class Input, class Output>
 struct MeshHook {
+  using mesh_type = Mesh;
+
   Mesh mesh;
   Input input;
   Output output_function;
