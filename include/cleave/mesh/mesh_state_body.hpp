@@ -158,9 +158,9 @@ CLEAVE_INLINE std::shared_ptr<const MeshState> joined_slices(const char* operati
   std::shared_ptr<Communicator> group = from->group(mask);
   if (!is_ascending) group = group->subgroup(members, label);
   const std::vector<AxisMask> axes = slice.axes;
-  auto mesh = std::make_shared<const MeshState>(from->world(), std::move(group), extents,
-                                                std::move(ranks), std::move(names),
-                                                std::move(slice));
+  auto mesh =
+      std::make_shared<const MeshState>(from->world(), std::move(group), extents, std::move(ranks),
+                                        std::move(names), std::move(slice));
   made.meshes.emplace_back(axes, mesh);
   return mesh;
 }

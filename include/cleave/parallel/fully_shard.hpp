@@ -265,9 +265,10 @@ constexpr bool are_chosen() {
 template <class M, class Mesh, class A, class... Paths>
 constexpr bool is_ready_for_groups() {
   constexpr bool fits = match_mesh<M, Mesh, A>() != MeshMatch::none;
-  static_assert(fits,
-                "cleave: fully_shard: a parameter is on another mesh; pass the mesh of the "
-                "parameters, or slices of one mesh: mesh[tp{}] for the parameters, mesh[dp{}] here");
+  static_assert(
+      fits,
+      "cleave: fully_shard: a parameter is on another mesh; pass the mesh of the "
+      "parameters, or slices of one mesh: mesh[tp{}] for the parameters, mesh[dp{}] here");
   constexpr bool has_paths = (is_path<Paths> && ...);
   static_assert(has_paths,
                 "cleave: fully_shard: options come first, then paths, which are constants: "
@@ -289,8 +290,8 @@ constexpr bool is_ready_for_groups() {
 /// @tparam A      the axis of the mesh, over which the parameters must be Replicate
 /// @tparam Paths  of the modules that form separate groups: `"blocks.*"_path`; the remaining
 ///                parameters form one group of the whole module
-/// With a slice `mesh[dp{}]`, parameters on another slice, such as `mesh[tp{}]`, move to the mesh of
-/// both. For the meaning of gradients in calls with a rank's own batch see `replicate`.
+/// With a slice `mesh[dp{}]`, parameters on another slice, such as `mesh[tp{}]`, move to the mesh
+/// of both. For the meaning of gradients in calls with a rank's own batch see `replicate`.
 ///
 /// @collective   every rank of the world; with a slice, every rank of the mesh that it belongs to
 /// @throws Error  if two parameters share elements, or are on another mesh

@@ -149,9 +149,9 @@ class GatheredSlot : public tape::Slot<typename OwnPart<F, On>::type> {
   /// Parameter `at` of the unsharded group. @param sharded  its shard
   static Value gathered(const typename Record::Whole& whole, const FlatLayout& layout,
                         std::size_t at, const X& sharded, const On& on) {
-    const auto local = F::local_type::adopt(whole.elements.data() + layout.whole_begin(at),
-                                            to_array<F::dims>(layout.whole_extents(at)),
-                                            whole.elements.storage());
+    const auto local =
+        F::local_type::adopt(whole.elements.data() + layout.whole_begin(at),
+                             to_array<F::dims>(layout.whole_extents(at)), whole.elements.storage());
     if constexpr (std::is_same_v<On, WholeBatch>)
       return F::unchecked(local, sharded.mesh(), sharded.shape());
     else return Own::of(local, sharded.shape(), on);

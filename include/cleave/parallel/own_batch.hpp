@@ -93,12 +93,13 @@ struct OwnPart {
       if (there[std::size_t(a)] < 0) mask |= AxisMask(1) << a;
     return mask;
   }();
-  static constexpr bool is_replicated = (X::layout.axes_where([](const Placement& p) {
-    return p.is_replicate();
-  }) & lacking) == lacking;
-  static_assert(is_replicated,
-                "cleave: a module whose parameters are sharded over an axis is called with this "
-                "rank's own batch; place the batch on a mesh with this axis: mesh[tp{}]");
+  /// Whether a part can be taken once X is unsharded over these axes.
+  static constexpr bool fits_without(AxisMask axes_of_shards) {
+    const AxisMask sharding = X::layout.sharding_axes() | X::layout.partial_axes();
+    if constexpr (!std::is_same_v<On, NoMesh>)
+      if (On::axis_count != kept) return false;
+    return (sharding & lacking & ~axes_of_shards) == 0;
+  }
 
   static constexpr Layout layout = [] {
     Layout own = Layout::unpacked(0, kept);
@@ -122,8 +123,6 @@ struct OwnPart {
     if constexpr (std::is_same_v<On, NoMesh>) {
       return local;
     } else {
-      static_assert(On::axis_count == kept,
-                    "cleave: the batch is on a mesh with an axis that the parameters lack");
       using Y = DTensor<typename X::value_type, X::dims, On, placements_t<layout.packed(), kept>>;
       return Y::unchecked(local, on, shape);
     }
@@ -181,11 +180,35 @@ auto own_part(const P& x, const On& on) {
     return x;
   } else if constexpr (std::is_same_v<typename X::mesh_type, On>) {
     return x;
+  } else if constexpr (!OwnPart<X, On>::fits_without(0)) {
+    static_assert(OwnPart<X, On>::fits_without(0),
+                  "cleave: a parameter that is sharded over the axis of a data-parallel module is "
+                  "used with this rank's own batch; shard it by fully_shard");
+    return x;
   } else if constexpr (tape::is_tracked<P>) {
     return tape::record(TakeOwnPart<On>{}, own_part(x.value(), on), x);
   } else {
     return OwnPart<X, On>::of(x.local(), x.shape(), on);
   }
+}
+
+/// Whether a module can be called with a batch on the mesh On. Parameters that are sharded over the
+/// axis A are gathered first.
+template <class A, class M, class On>
+constexpr bool takes_batch_on() {
+  return !nn::contains<M>([]<class P>(std::type_identity<P>) {
+    if constexpr (nn::is_lazy<P> || !nn::Param<P> || std::is_same_v<On, WholeBatch>) {
+      return false;
+    } else if constexpr (!has_mesh<P>) {
+      return false;
+    } else {
+      using X = cleave::detail::innermost_t<P>;
+      if constexpr (std::is_same_v<typename X::mesh_type, On>) return false;
+      else
+        return !OwnPart<X, On>::fits_without(
+            cleave::detail::is_sharded_over<P, A>() ? X::layout.sharding_axes() : 0u);
+    }
+  });
 }
 
 }  // namespace cleave::parallel

@@ -165,7 +165,10 @@ class Replicated : public M {
   Replicated(Replicated&&) noexcept = default;
   Replicated& operator=(Replicated&&) noexcept = default;
   // not deleted, so that a copy is an error with a sentence
-  Replicated(const Replicated& other) : M(static_cast<const M&>(other)) { refuse_copy<M>(); }
+  Replicated(const Replicated& other)
+      : M(static_cast<const M&>(other)), mesh_(other.mesh_), inner_(other.inner_) {
+    refuse_copy<M>();
+  }
   Replicated& operator=(const Replicated&) {
     refuse_copy<M>();
     return *this;
@@ -192,9 +195,15 @@ class Replicated : public M {
   auto operator()(const X&... x) const {
     if (options_.broadcast_buffers && (sync_ == nullptr || sync_->is_on())) broadcast_buffers();
     const auto& on = batch_mesh<A, M>(inner_, x...);
-    if constexpr (std::is_same_v<decltype(on), const WholeBatch&>) {
+    using On = std::remove_cvref_t<decltype(on)>;
+    constexpr bool fits = takes_batch_on<A, M, On>();
+    static_assert(fits,
+                  "cleave: a module whose parameters are sharded over an axis is called with this "
+                  "rank's own batch; place the batch on a mesh with this axis, and no other one: "
+                  "mesh[tp{}]");
+    if constexpr (std::is_same_v<On, WholeBatch>) {
       return M::operator()(x...);
-    } else {
+    } else if constexpr (fits) {
       const auto own = [&on](const auto& part) { return own_part(part, on); };
       return map_group(static_cast<const M&>(*this), own, own)(x...);
     }
@@ -314,17 +323,18 @@ auto replicate(const M& m, const DeviceMesh<Device, Axes...>& mesh, A,
                 "cleave: replicate: the module, or a part of it, is replicated already; to "
                 "replicate over several axes, name them in one call: flat<dp, pod>");
   constexpr bool fits = parallel::match_mesh<M, Mesh, A>() != parallel::MeshMatch::none;
-  static_assert(fits,
-                "cleave: replicate: a parameter is on a mesh of another type; pass the mesh of the "
-                "parameters, or slices of one mesh: mesh[tp{}] for the parameters, mesh[dp{}] here");
+  static_assert(
+      fits,
+      "cleave: replicate: a parameter is on a mesh of another type; pass the mesh of the "
+      "parameters, or slices of one mesh: mesh[tp{}] for the parameters, mesh[dp{}] here");
   if constexpr (is_new && fits) {
     parallel::require_separate_members("replicate", m);
     parallel::require_matches(m, options.ignored);
     return parallel::on_common_mesh<A>(
         "replicate", m, mesh, [&](const auto& on_slices, const auto& common, const auto& inner) {
           using Common = std::remove_cvref_t<decltype(common)>;
-          constexpr AxisMask axes =
-              parallel::mask_of(static_cast<const Common*>(nullptr), static_cast<const A*>(nullptr));
+          constexpr AxisMask axes = parallel::mask_of(static_cast<const Common*>(nullptr),
+                                                      static_cast<const A*>(nullptr));
           if (options.init_sync)
             parallel::broadcast_tensors<axes>(on_slices, common, options.ignored);
           const auto place = [&](const auto& x) { return parallel::on_mesh(x, common); };

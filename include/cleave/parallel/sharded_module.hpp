@@ -25,8 +25,8 @@ inline constexpr bool is_fully_sharded = false;
 template <class M, class Group, class A, class Options, class Inner>
 inline constexpr bool is_fully_sharded<FullySharded<M, Group, A, Options, Inner>> = true;
 
-/// The module with f(parameter) replacing the parameters of its own group, and g(value) its buffers;
-/// parts that are fully sharded themselves stay.
+/// The module with f(parameter) replacing the parameters of its own group, and g(value) its
+/// buffers; parts that are fully sharded themselves stay.
 template <class M, class F, class G>
 auto map_group(const M& m, const F& f, const G& g) {
   if constexpr (nn::Param<M>) return f(m);
@@ -83,6 +83,7 @@ template <class M, class Group, class A, class Options, class Inner>
 struct FullySharded : M {
   using wrapped = M;
   using plain = nn::plain_t<M>;
+  using inner_type = Inner;
 
   FullySharded(M m, std::shared_ptr<Group> of, Inner mesh)
       : M(std::move(m)), group(std::move(of)), inner(std::move(mesh)) {}
@@ -111,10 +112,18 @@ struct FullySharded : M {
   /// @cost       receives (n-1)/n of the parameters in one all-gather
   template <class... X>
   auto operator()(const X&... x) const {
-    const auto full = whole_on(batch_mesh<A, M>(inner, x...));
-    if (tape::Sweep::current() == nullptr) group->order->start_after(group.get());
-    return as_floats<typename Options::output_type>(
-        full(as_floats<typename Options::compute_type>(x)...));
+    const auto& on = batch_mesh<A, M>(inner, x...);
+    constexpr bool fits = takes_batch_on<A, M, std::remove_cvref_t<decltype(on)>>();
+    static_assert(fits,
+                  "cleave: a module whose parameters are sharded over an axis is called with this "
+                  "rank's own batch; place the batch on a mesh with this axis, and no other one: "
+                  "mesh[tp{}]");
+    if constexpr (fits) {
+      const auto full = whole_on(on);
+      if (tape::Sweep::current() == nullptr) group->order->start_after(group.get());
+      return as_floats<typename Options::output_type>(
+          full(as_floats<typename Options::compute_type>(x)...));
+    }
   }
 
   /// Whether backward reduces gradients, for all groups of the module passed to fully_shard.

@@ -32,35 +32,54 @@ constexpr auto operator|(std::type_identity<A> a, std::type_identity<B> b) {
   else return std::type_identity<ManyMeshes>{};
 }
 
-/// The type of the mesh of a module's parameters and buffers, as a std::type_identity.
-template <class M>
-constexpr auto find_mesh() {
-  if constexpr (nn::is_lazy<M>) {
-    return std::type_identity<NoMesh>{};
-  } else if constexpr (nn::Param<M>) {
-    using X = cleave::detail::innermost_t<M>;
-    if constexpr (is_dtensor<X>) return std::type_identity<typename X::mesh_type>{};
+/// The mesh of a parameter.
+struct MeshOfParameter {
+  template <class X>
+  static constexpr auto of() {
+    if constexpr (!nn::is_lazy<X> && nn::Param<X>) {
+      using Value = cleave::detail::innermost_t<X>;
+      if constexpr (is_dtensor<Value>) return std::type_identity<typename Value::mesh_type>{};
+      else return std::type_identity<NoMesh>{};
+    } else {
+      return std::type_identity<NoMesh>{};
+    }
+  }
+};
+/// The mesh that the parameters of a wrapped module have left. @see on_common_mesh
+struct MeshBefore {
+  template <class X>
+  static constexpr auto of() {
+    if constexpr (requires { typename X::inner_type; })
+      return std::type_identity<typename X::inner_type>{};
     else return std::type_identity<NoMesh>{};
-  } else if constexpr (nn::is_buffer<M>) {
-    return find_mesh<decltype(M::value)>();
+  }
+};
+
+/// The type that Of states for a module and all below it, as a std::type_identity.
+template <class Of, class M>
+constexpr auto find_mesh() {
+  if constexpr (nn::is_buffer<M>) {
+    return find_mesh<Of, decltype(M::value)>();
   } else if constexpr (nn::Wrapper<M>) {
-    return find_mesh<typename M::plain>();
+    return Of::template of<M>() | find_mesh<Of, typename M::wrapped>();
   } else if constexpr (nn::is_vector<M>) {
-    return find_mesh<typename M::value_type>();
+    return find_mesh<Of, typename M::value_type>();
   } else if constexpr (nn::is_tuple<M>) {
     return []<class... P>(const std::tuple<P...>*) {
-      return (std::type_identity<NoMesh>{} | ... | find_mesh<P>());
+      return (Of::template of<M>() | ... | find_mesh<Of, P>());
     }(static_cast<const M*>(nullptr));
   } else if constexpr (nn::Struct<M>) {
     return []<class... P>(Types<P...>) {
-      return (std::type_identity<NoMesh>{} | ... | find_mesh<P>());
+      return (Of::template of<M>() | ... | find_mesh<Of, P>());
     }(nn::fields_t<M>{});
   } else {
-    return std::type_identity<NoMesh>{};
+    return Of::template of<M>();
   }
 }
 template <class M>
-using mesh_of_parameters = typename decltype(find_mesh<M>())::type;
+using mesh_of_parameters = typename decltype(find_mesh<MeshOfParameter, M>())::type;
+template <class M>
+using mesh_before = typename decltype(find_mesh<MeshBefore, M>())::type;
 
 /// Whether a mesh has an axis, or some axis of flat<..>.
 template <class Mesh, class A>
@@ -145,6 +164,22 @@ auto lifted(const X& x, const Mesh& mesh) {
   }
 }
 
+/// The mesh that the parameters of a wrapped module have left, or NoMesh.
+template <class M>
+auto inner_mesh_of(const M& m) {
+  using Mesh = mesh_before<M>;
+  if constexpr (std::is_same_v<Mesh, NoMesh>) {
+    return NoMesh{};
+  } else {
+    std::optional<Mesh> mesh;
+    nn::visit_wrappers(m, [&]<class P>(const P& part) {
+      if constexpr (requires { typename P::inner_type; })
+        if constexpr (std::is_same_v<typename P::inner_type, Mesh>) mesh.emplace(part.inner);
+    });
+    return *mesh;
+  }
+}
+
 /// Returns f(module, mesh, inner) with parameters that are on `mesh`, or on no mesh yet; `inner` is
 /// the mesh that they left, or NoMesh. @pre match_mesh is not none
 ///
@@ -154,7 +189,7 @@ template <class A, class M, class Mesh, class F>
 auto on_common_mesh(const char* operation, const M& m, const Mesh& mesh, const F& f) {
   constexpr MeshMatch match = match_mesh<M, Mesh, A>();
   if constexpr (match == MeshMatch::same) {
-    return f(m, mesh, NoMesh{});
+    return f(m, mesh, inner_mesh_of(m));
   } else if constexpr (match == MeshMatch::slice) {
     const auto on = mesh_of(operation, m);
     if (!(on[A{}] == mesh))
@@ -162,7 +197,7 @@ auto on_common_mesh(const char* operation, const M& m, const Mesh& mesh, const F
                   "the parameters are on the mesh " + on.state().describe_ranks() + ", of which " +
                       mesh.state().describe_ranks() + " is not a slice",
                   {.mesh = mesh.describe(), .rank = mesh.state().world_rank()});
-    return f(m, on, NoMesh{});
+    return f(m, on, inner_mesh_of(m));
   } else {
     const auto inner = mesh_of(operation, m);
     using Joined = typename JoinedMesh<Mesh, std::remove_const_t<decltype(inner)>>::type;
