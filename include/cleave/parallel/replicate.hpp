@@ -157,8 +157,8 @@ class Replicated : public M {
       mask_of(static_cast<const Mesh*>(nullptr), static_cast<const A*>(nullptr));
 
   /// @collective the ranks that differ in the axes
-  Replicated(M m, const Mesh& mesh, const Inner& inner, const ReplicateOptions& options)
-      : M(std::move(m)), mesh_(mesh), inner_(inner), options_(options) {
+  Replicated(M m, const Mesh& mesh, const Inner& before, const ReplicateOptions& options)
+      : M(std::move(m)), mesh_(mesh), inner_(before), options_(options) {
     if constexpr (has_tracked<M>())
       if (mesh.is_member()) take_gradients();
   }
@@ -245,9 +245,9 @@ class Replicated : public M {
   template <class, class, class, class>
   friend class Replicated;
 
-  Replicated(M m, const Mesh& mesh, const Inner& inner, const ReplicateOptions& options,
+  Replicated(M m, const Mesh& mesh, const Inner& before, const ReplicateOptions& options,
              std::unique_ptr<Sync> sync)
-      : M(std::move(m)), mesh_(mesh), inner_(inner), options_(options), sync_(std::move(sync)) {}
+      : M(std::move(m)), mesh_(mesh), inner_(before), options_(options), sync_(std::move(sync)) {}
 
   template <class N>
   static void refuse_copy() {

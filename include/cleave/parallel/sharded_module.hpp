@@ -86,7 +86,7 @@ struct FullySharded : M {
   using inner_type = Inner;
 
   FullySharded(M m, std::shared_ptr<Group> of, Inner mesh)
-      : M(std::move(m)), group(std::move(of)), inner(std::move(mesh)) {}
+      : M(std::move(m)), group(std::move(of)), inner_mesh(std::move(mesh)) {}
 
   /// @throws Error if a parameter was replaced by one that does not belong to the group
   template <class N>
@@ -99,7 +99,7 @@ struct FullySharded : M {
       ++i;
     });
     if (i != group->layout.count()) replaced();
-    return FullySharded<N, Group, A, Options, Inner>(std::move(n), group, inner);
+    return FullySharded<N, Group, A, Options, Inner>(std::move(n), group, inner_mesh);
   }
 
   /// The module with unsharded parameters (Replicate on the axis), for calls of functions other
@@ -112,7 +112,7 @@ struct FullySharded : M {
   /// @cost       receives (n-1)/n of the parameters in one all-gather
   template <class... X>
   auto operator()(const X&... x) const {
-    const auto& on = batch_mesh<A, M>(inner, x...);
+    const auto& on = batch_mesh<A, M>(inner_mesh, x...);
     constexpr bool fits = takes_batch_on<A, M, std::remove_cvref_t<decltype(on)>>();
     static_assert(fits,
                   "cleave: a module whose parameters are sharded over an axis is called with this "
@@ -138,7 +138,7 @@ struct FullySharded : M {
   void set_path(const std::string* kept) const { group->path = kept; }
 
   std::shared_ptr<Group> group;
-  Inner inner;
+  Inner inner_mesh;
 
  private:
   /// The module with unsharded parameters for a batch on the mesh `on`, see `batch_mesh`.

@@ -174,7 +174,7 @@ auto inner_mesh_of(const M& m) {
     std::optional<Mesh> mesh;
     nn::visit_wrappers(m, [&]<class P>(const P& part) {
       if constexpr (requires { typename P::inner_type; })
-        if constexpr (std::is_same_v<typename P::inner_type, Mesh>) mesh.emplace(part.inner);
+        if constexpr (std::is_same_v<typename P::inner_type, Mesh>) mesh.emplace(part.inner_mesh);
     });
     return *mesh;
   }
