@@ -1,4 +1,6 @@
 // Plans that do not fit their modules, and modules that are distributed twice.
+#include <string>
+
 #include <cleave/parallel.hpp>
 
 using namespace cleave;
@@ -28,6 +30,7 @@ void control(const Mesh& mesh, const Rows& x) {
   distribute_module(network(), mesh);
   const auto up = parallelize_module(nn::linear(8, 8), mesh, tp{}, ColwiseParallel{});
   parallelize_module(up, mesh, dp{}, RowwiseParallel{});
+  parallelize_module(nn::linear(8, 8), mesh[tp{}], ColwiseParallel{});
 }
 
 #ifdef path_that_matches_nothing  // says: cleave: this path of the plan matches no module
@@ -102,4 +105,67 @@ void wrong(const Mesh& mesh, const Tensor<float, 3>& x) {
 
 #ifdef called_before_it_is_placed  // says: cleave: the module that is called has uninitialised parameters
 void wrong(const Rows& x) { nn::transformer_block(8, 2)(x); }
+#endif
+
+#ifdef placement_for_a_style  // says within 20 kB: cleave: an entry of the plan is not a style
+void wrong(const Mesh& mesh) {
+  parallelize_module(network(), mesh, tp{}, on("0.*.mlp.up"_path, Shard<0>{}));
+}
+#endif
+
+#ifdef function_of_a_module_for_a_style  // says within 20 kB: cleave: an entry of the plan is not a
+                                         // style
+void wrong(const Mesh& mesh) {
+  parallelize_module(nn::linear(8, 8), mesh, tp{}, [](const auto& m) { return m; });
+}
+#endif
+
+#ifdef two_styles_without_paths  // says within 20 kB: cleave: parallelize_module: a plan consists
+                                 // of on("path"_path, style), or of one style
+void wrong(const Mesh& mesh) {
+  parallelize_module(nn::linear(8, 8), mesh, tp{}, ColwiseParallel{}, RowwiseParallel{});
+}
+#endif
+
+#ifdef path_in_a_string  // says within 20 kB: cleave: the path of a plan is a constant
+void wrong(const Mesh& mesh) {
+  const std::string path = "0.*.mlp.up";
+  parallelize_module(network(), mesh, tp{}, on(path, ColwiseParallel{}));
+}
+#endif
+
+#ifdef path_in_a_literal  // says within 20 kB: cleave: the path of a plan is a constant
+void wrong(const Mesh& mesh) {
+  parallelize_module(network(), mesh, tp{}, on("0.*.mlp.up", ColwiseParallel{}));
+}
+#endif
+
+#ifdef two_axes_and_none_named  // says within 20 kB: cleave: parallelize_module: the mesh has
+                                // several axes; name the one along which the styles apply
+void wrong(const Mesh& mesh) {
+  parallelize_module(network(), mesh, on("0.*.mlp.up"_path, ColwiseParallel{}));
+}
+#endif
+
+#ifdef partition_without_a_mesh  // says within 20 kB: cleave: distribute_module: the partition
+                                 // function is called with a path, a module and the mesh
+void wrong(const Mesh& mesh) {
+  distribute_module(nn::linear(8, 8), mesh, [](auto, const auto& part) { return part; });
+}
+#endif
+
+#ifdef input_function_without_a_mesh  // says within 20 kB: cleave: distribute_module: the input
+                                      // function is called with the mesh and the inputs of the
+                                      // module
+void wrong(const Mesh& mesh, const Rows& x) {
+  distribute_module(nn::linear(8, 8), mesh, nn::None{}, [](const auto& y) { return y; })(x);
+}
+#endif
+
+#ifdef output_function_without_a_mesh  // says within 20 kB: cleave: distribute_module: the output
+                                       // function is called with the mesh and the result of the
+                                       // module
+void wrong(const Mesh& mesh, const Rows& x) {
+  distribute_module(nn::linear(8, 8), mesh, nn::None{}, nn::None{}, [](int) { return 1; })(x);
+}
 #endif

@@ -143,6 +143,16 @@ class TensorParallelRNGTracker : public RngTracker {
   TensorParallelRNGTracker(const DeviceMesh<Device, Axes...>& mesh, A, std::uint64_t seed = 1234)
       : RngTracker(mesh, seed,
                    places(mesh.state(), DeviceMesh<Device, Axes...>::template index_of<A>())) {}
+  /// The same along the only axis of a mesh.
+  template <class Device, class... Axes>
+  explicit TensorParallelRNGTracker(const DeviceMesh<Device, Axes...>& mesh,
+                                    std::uint64_t seed = 1234)
+      : RngTracker(mesh, seed, places(mesh.state(), 0)) {
+    static_assert(
+        sizeof...(Axes) == 1,
+        "cleave: the mesh has several axes; name the one along which ranks draw different "
+        "numbers: TensorParallelRNGTracker(mesh, tp{})");
+  }
 
  private:
   static std::shared_ptr<const RandomRegion> places(const MeshState& mesh, int axis) {

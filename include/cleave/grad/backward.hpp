@@ -125,7 +125,12 @@ constexpr void zero_grad(const Tracked<X>& x) {
 /// of the leaf is complete, while gradients of other leaves are still being computed.
 template <class X, class F>
 void on_gradient(const Tracked<X>& x, F&& f) {
-  tape::leaf_of(x, "on_gradient").hooks.emplace_back(std::forward<F>(f));
+  constexpr bool is_hook = std::is_constructible_v<std::function<void(const gradient_t<X>&)>, F&&>;
+  static_assert(
+      is_hook,
+      "cleave: on_gradient: a hook is a copyable function of the gradient: [](const auto& "
+      "gradient) { .. }");
+  if constexpr (is_hook) tape::leaf_of(x, "on_gradient").hooks.emplace_back(std::forward<F>(f));
 }
 
 /// Calls f(complete) at the end of the backward in progress on this rank; `complete` is false if

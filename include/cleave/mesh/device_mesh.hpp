@@ -81,7 +81,7 @@ class DeviceMesh {
   /// @collective the first time: the ranks of that group
   template <Axis A>
   DeviceMesh<Device, A> operator[](A) const {
-    return sub<A>(AxisMask(1) << index_of<A>(), {extent(A{})}, {axis_name<A>()});
+    return sub<A>(AxisMask(1) << index_of<A>());
   }
 
   /// All ranks of the mesh, in row-major order.
@@ -104,17 +104,8 @@ class DeviceMesh {
 
   /// A mesh of some of the axes. @see submesh, flatten
   template <class... To>
-  DeviceMesh<Device, To...> sub(AxisMask mask, const std::vector<index_t>& extents,
-                                std::vector<std::string> names) const {
-    Shape shape;
-    for (const index_t extent : extents) shape[shape.dims++] = extent;
-    const std::shared_ptr<Communicator>& group = state_->group(mask);
-    std::vector<int> ranks;
-    for (index_t i = 0; i < state_->size(mask); ++i)
-      ranks.push_back(state_->world_ranks()[std::size_t(
-          linear_index(state_->extents(), state_->member(mask, i)))]);
-    return DeviceMesh<Device, To...>(std::make_shared<const MeshState>(
-        state_->world(), group, shape, std::move(ranks), std::move(names)));
+  DeviceMesh<Device, To...> sub(AxisMask mask) const {
+    return DeviceMesh<Device, To...>(slice_of(state_, mask, {axis_name<To>()...}));
   }
 
  private:
@@ -149,7 +140,7 @@ template <class Device, class... Axes, Axis... A>
 DeviceMesh<Device, A...> submesh(const DeviceMesh<Device, Axes...>& mesh, A...) {
   constexpr AxisMask mask = detail::ascending_mask<DeviceMesh<Device, Axes...>, A...>();
   static_assert(mask != 0, "cleave: name the axes of a sub-mesh in the order of the mesh");
-  return mesh.template sub<A...>(mask, {mesh.extent(A{})...}, {axis_name<A>()...});
+  return mesh.template sub<A...>(mask);
 }
 
 /// The named axes as one axis `flat<A...>`, whose coordinate counts row-major.
@@ -158,7 +149,7 @@ template <class Device, class... Axes, Axis... A>
 DeviceMesh<Device, flat<A...>> flatten(const DeviceMesh<Device, Axes...>& mesh, A...) {
   constexpr AxisMask mask = detail::ascending_mask<DeviceMesh<Device, Axes...>, A...>();
   static_assert(mask != 0, "cleave: name the axes to flatten in the order of the mesh");
-  return mesh.template sub<flat<A...>>(mask, {mesh.state().size(mask)}, {axis_name<flat<A...>>()});
+  return mesh.template sub<flat<A...>>(mask);
 }
 
 namespace detail {

@@ -37,6 +37,14 @@ constexpr Shape coordinate_of(const Shape& extents, index_t index) {
   return member_at(extents, extents, ~0u, index);
 }
 
+class MeshState;
+
+/// The mesh from which another one was sliced, and for each axis of the slice, its axes there.
+struct SliceOf {
+  std::shared_ptr<const MeshState> mesh{};  ///< null if the mesh is not a slice
+  std::vector<AxisMask> axes{};
+};
+
 /// State that `DeviceMesh` handles share. Belongs to one rank.
 class MeshState {
  public:
@@ -44,7 +52,8 @@ class MeshState {
   /// @param group        all ranks of the mesh in row-major order, or null on a rank outside
   /// @param world_ranks  their ranks in `world`
   MeshState(std::shared_ptr<Communicator> world, std::shared_ptr<Communicator> group,
-            const Shape& extents, std::vector<int> world_ranks, std::vector<std::string> names);
+            const Shape& extents, std::vector<int> world_ranks, std::vector<std::string> names,
+            SliceOf slice = {});
 
   const Shape& extents() const noexcept { return extents_; }
   index_t size() const noexcept { return extents_.product(); }
@@ -87,6 +96,11 @@ class MeshState {
 
   /// "dp=2 x tp=2"
   std::string describe() const;
+  /// The same with the ranks: "dp=2 (ranks 0, 2)".
+  std::string describe_ranks() const;
+
+  /// The mesh from which this one was sliced, never itself a slice.
+  const SliceOf& slice() const noexcept { return slice_; }
 
   /// Whether some axis has only one rank: placements on it have no effect.
   bool has_unit_axis() const noexcept {
@@ -142,7 +156,21 @@ class MeshState {
   std::vector<std::string> labels_;
   mutable std::shared_ptr<const MeshState> duplicate_;
   mutable std::vector<std::pair<const void*, std::shared_ptr<void>>> caches_;
+  SliceOf slice_;
 };
+
+/// A slice of some axes: one per axis of the mask, or all of them as one.
+/// @collective the first time: the ranks of that group
+std::shared_ptr<const MeshState> slice_of(const std::shared_ptr<const MeshState>& mesh,
+                                          AxisMask mask, std::vector<std::string> names);
+
+/// The mesh of the axes of two slices of one mesh, those of `outer` first.
+///
+/// @collective    the first time: the ranks of both meshes
+/// @throws Error  unless both are slices of one mesh without a common axis; the message begins with
+///                `what`
+std::shared_ptr<const MeshState> joined_slices(const char* operation, const std::string& what,
+                                               const MeshState& outer, const MeshState& inner);
 
 }  // namespace cleave
 

@@ -129,4 +129,7 @@ struct Along {
     return nn::place(x, mesh, P{}...);
   }
 };
+template <class Device, Axis A>
+Along(DeviceMesh<Device, A>) -> Along<DeviceMesh<Device, A>, A>;
+
 }  // namespace cleave

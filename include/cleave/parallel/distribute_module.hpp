@@ -33,11 +33,21 @@ struct PartitionWalk {
   /// Partitions the parts of a module before the module.
   template <int Node, class M>
   auto at(const M& m) const {
-    if constexpr (nn::Struct<M>) return partition(ModulePath<Root, Node>{}, inside<Node>(m), mesh);
+    if constexpr (nn::Struct<M>) return parted(ModulePath<Root, Node>{}, inside<Node>(m));
     else return inside<Node>(m);
   }
 
  private:
+  template <class P, class M>
+  auto parted(P path, const M& m) const {
+    constexpr bool fits = std::is_invocable_v<const F&, P, const M&, const Mesh&>;
+    static_assert(fits,
+                  "cleave: distribute_module: the partition function is called with a path, a "
+                  "module and the mesh: [](auto path, const auto& part, const auto& mesh) { return "
+                  "part; }");
+    if constexpr (fits) return partition(path, m, mesh);
+    else return m;
+  }
   template <int Node, class M>
   auto inside(const M& m) const {
     if constexpr (nn::Wrapper<M>) {
@@ -55,18 +65,30 @@ struct PartitionWalk {
 /// The hook of two user functions, input(mesh, x..) and output(mesh, y); either may be None.
 template <class Mesh, class Input, class Output>
 struct MeshHook {
+  using mesh_type = Mesh;
+
   Mesh mesh;
   Input input;
   Output output_function;
 
   template <class... X>
   auto inputs(const X&... x) const {
-    if constexpr (std::is_same_v<Input, nn::None>) return std::tuple<X...>(x...);
+    constexpr bool is_none = std::is_same_v<Input, nn::None>;
+    constexpr bool fits = is_none || std::is_invocable_v<const Input&, const Mesh&, const X&...>;
+    static_assert(fits,
+                  "cleave: distribute_module: the input function is called with the mesh and the "
+                  "inputs of the module: [](const auto& mesh, const auto& x) { return x; }");
+    if constexpr (is_none || !fits) return std::tuple<X...>(x...);
     else return as_tuple(input(mesh, x...));
   }
   template <class Y>
   auto output(const Y& y) const {
-    if constexpr (std::is_same_v<Output, nn::None>) return y;
+    constexpr bool is_none = std::is_same_v<Output, nn::None>;
+    constexpr bool fits = is_none || std::is_invocable_v<const Output&, const Mesh&, const Y&>;
+    static_assert(fits,
+                  "cleave: distribute_module: the output function is called with the mesh and the "
+                  "result of the module: [](const auto& mesh, const auto& y) { return y; }");
+    if constexpr (is_none || !fits) return y;
     else return output_function(mesh, y);
   }
 

@@ -12,6 +12,7 @@
 #include <concepts>
 #include <cstddef>
 #include <memory>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -21,6 +22,7 @@
 #include <cleave/parallel/module_number.hpp>
 #include <cleave/parallel/separate_members.hpp>
 #include <cleave/parallel/sharded_module.hpp>
+#include <cleave/parallel/sliced_mesh.hpp>
 
 namespace cleave {
 
@@ -101,23 +103,12 @@ auto place_as(const X& x, const Mesh& mesh, Placements<P...>) {
 template <int Axis, class P, class Mesh>
 auto shard_parameter(const P& parameter, const Mesh& mesh) {
   using X = tape::untracked_t<P>;
-  constexpr bool is_on_mesh = [] {
-    if constexpr (is_dtensor<X>) return std::is_same_v<typename X::mesh_type, Mesh>;
-    else return true;
-  }();
-  static_assert(
-      is_on_mesh,
-      "cleave: fully_shard: a parameter is on another mesh; place the module on this one");
-  if constexpr (!is_on_mesh) {
-    return parameter;
-  } else {
-    constexpr Layout before = layout_before<X, Mesh>();
-    static_assert(!before[Axis].is_shard(),
-                  "cleave: fully_shard: a parameter is sharded on this axis already");
-    static_assert(!before.has_partial(), "cleave: fully_shard: a parameter is Partial");
-    return place_as(parameter, mesh,
-                    placements_t<layout_after<X, Axis, Mesh>().packed(), Mesh::axis_count>{});
-  }
+  constexpr Layout before = layout_before<X, Mesh>();
+  static_assert(!before[Axis].is_shard(),
+                "cleave: fully_shard: a parameter is sharded on this axis already");
+  static_assert(!before.has_partial(), "cleave: fully_shard: a parameter is Partial");
+  return place_as(parameter, mesh,
+                  placements_t<layout_after<X, Axis, Mesh>().packed(), Mesh::axis_count>{});
 }
 
 /// The parameters of a group, without those of groups inside it.
@@ -150,9 +141,10 @@ template <class T, class Otherwise>
 using type_or = std::conditional_t<std::is_void_v<T>, Otherwise, T>;
 
 /// Makes parameter groups of modules whose parameters are sharded over the axis A.
-template <class A, class Mesh, class Options>
+template <class A, class Mesh, class Inner, class Options>
 struct MakeGroups {
   Mesh mesh;
+  Inner inner;
   Options options;
   std::shared_ptr<GroupOrder> order;
   static constexpr int axis = Mesh::template index_of<A>();
@@ -198,7 +190,8 @@ struct MakeGroups {
       local.copy_(x.local());
       return X::unchecked(local, x.mesh(), x.shape());
     });
-    return FullySharded<decltype(sharded), Group, A, Options>(std::move(sharded), group);
+    return FullySharded<decltype(sharded), Group, A, Options, Inner>(std::move(sharded), group,
+                                                                     inner);
   }
 
   /// Makes groups of the chosen modules at and below a node of the tree.
@@ -231,8 +224,32 @@ struct MakeGroups {
   }
 };
 
-template <class M, class A, class... Paths>
-constexpr bool is_ready_for_groups() {
+template <class P>
+inline constexpr bool is_path = false;
+template <char... C>
+inline constexpr bool is_path<nn::Path<C...>> = true;
+
+template <class A, class... Paths, class M, class Mesh, class Inner, class Options>
+auto in_groups(const M& m, const Mesh& mesh, const Inner& inner, const Options& options) {
+  const auto sharded = nn::map_tensors(
+      m, [&](const auto& x) { return shard_parameter<Mesh::template index_of<A>()>(x, mesh); },
+      [&](const auto& x) {
+        if constexpr (is_dtensor<std::remove_cvref_t<decltype(x)>>) return x;
+        else return nn::detail::place_as_asked(x, mesh);
+      });
+  const auto order = std::make_shared<GroupOrder>();
+  order->prefetches = options.prefetch;
+  order->module_number = next_module_number(mesh.state());
+  const MakeGroups<A, Mesh, Inner, Options> make{mesh, inner, options, order};
+  auto grouped = make.template all<Paths...>(sharded);
+  nn::visit_wrappers(grouped, [&](const auto& part) {
+    if constexpr (is_fully_sharded<std::remove_cvref_t<decltype(part)>>) order->add(part.group);
+  });
+  return grouped;
+}
+
+template <class M, class... Paths>
+constexpr bool are_chosen() {
   constexpr auto choice = nn::choose(nn::tree_of<M>, {Paths::text...});
   constexpr bool is_plain =
       !nn::contains<M>([]<class P>(std::type_identity<P>) { return is_fully_sharded<P>; });
@@ -244,6 +261,20 @@ constexpr bool is_ready_for_groups() {
                 "cleave: fully_shard: a path leads to no module; elements of a std::vector are *");
   static_assert(choice.twice < 0, "cleave: fully_shard: two paths lead to one module");
   return is_plain && choice.unmatched < 0 && choice.twice < 0;
+}
+template <class M, class Mesh, class A, class... Paths>
+constexpr bool is_ready_for_groups() {
+  constexpr bool fits = match_mesh<M, Mesh, A>() != MeshMatch::none;
+  static_assert(
+      fits,
+      "cleave: fully_shard: a parameter is on another mesh; pass the mesh of the "
+      "parameters, or slices of one mesh: mesh[tp{}] for the parameters, mesh[dp{}] here");
+  constexpr bool has_paths = (is_path<Paths> && ...);
+  static_assert(has_paths,
+                "cleave: fully_shard: options come first, then paths, which are constants: "
+                "\"blocks.*\"_path");
+  if constexpr (fits && has_paths) return are_chosen<M, Paths...>();
+  else return false;
 }
 
 }  // namespace parallel
@@ -259,41 +290,39 @@ constexpr bool is_ready_for_groups() {
 /// @tparam A      the axis of the mesh, over which the parameters must be Replicate
 /// @tparam Paths  of the modules that form separate groups: `"blocks.*"_path`; the remaining
 ///                parameters form one group of the whole module
-/// @collective   every rank of the world
-/// @throws Error  if two parameters share elements
+/// With a slice `mesh[dp{}]`, parameters on another slice, such as `mesh[tp{}]`, move to the mesh
+/// of both. For the meaning of gradients in calls with a rank's own batch see `replicate`.
+///
+/// @collective   every rank of the world; with a slice, every rank of the mesh that it belongs to
+/// @throws Error  if two parameters share elements, or are on another mesh
 template <class M, class Device, Axis... Axes, Axis A, class... T, class... Paths>
 auto fully_shard(const M& m, const DeviceMesh<Device, Axes...>& mesh, A,
                  const FullyShardOptions<T...>& options, Paths...) {
-  using Mesh = DeviceMesh<Device, Axes...>;
-  if constexpr (!parallel::is_ready_for_groups<M, A, Paths...>()) {
+  if constexpr (!parallel::is_ready_for_groups<M, DeviceMesh<Device, Axes...>, A, Paths...>()) {
     return m;
   } else {
     parallel::require_separate_members("fully_shard", m);
-    const auto sharded = nn::map_tensors(
-        m,
-        [&](const auto& x) {
-          return parallel::shard_parameter<Mesh::template index_of<A>()>(x, mesh);
-        },
-        [&](const auto& x) {
-          if constexpr (is_dtensor<std::remove_cvref_t<decltype(x)>>) return x;
-          else return nn::detail::place_as_asked(x, mesh);
+    return parallel::on_common_mesh<A>(
+        "fully_shard", m, mesh, [&](const auto& on_slices, const auto& common, const auto& inner) {
+          return parallel::in_groups<A, Paths...>(on_slices, common, inner, options);
         });
-    const auto order = std::make_shared<parallel::GroupOrder>();
-    order->prefetches = options.prefetch;
-    order->module_number = parallel::next_module_number(mesh.state());
-    const parallel::MakeGroups<A, Mesh, FullyShardOptions<T...>> make{mesh, options, order};
-    auto grouped = make.template all<Paths...>(sharded);
-    nn::visit_wrappers(grouped, [&](const auto& part) {
-      if constexpr (parallel::is_fully_sharded<std::remove_cvref_t<decltype(part)>>)
-        order->add(part.group);
-    });
-    return grouped;
   }
 }
-template <class M, class Device, Axis... Axes, Axis A, class... Paths>
-  requires(requires { Paths::text; } && ...)
-auto fully_shard(const M& m, const DeviceMesh<Device, Axes...>& mesh, A axis, Paths... paths) {
-  return fully_shard(m, mesh, axis, FullyShardOptions<>{}, paths...);
+/// The same without options, and the same over the only axis of a mesh, for example `mesh[dp{}]`.
+template <class M, class Device, Axis... Axes, class... Rest>
+auto fully_shard(const M& m, const DeviceMesh<Device, Axes...>& mesh, Rest... rest) {
+  using First = std::tuple_element_t<0, std::tuple<Rest..., void>>;
+  if constexpr (Axis<First>) {
+    return [&]<class A, class... Paths>(A axis, Paths... paths) {
+      return fully_shard(m, mesh, axis, FullyShardOptions<>{}, paths...);
+    }(rest...);
+  } else {
+    constexpr bool is_clear = sizeof...(Axes) == 1;
+    static_assert(is_clear,
+                  "cleave: fully_shard: the mesh has several axes; name the one over which "
+                  "parameters are sharded: fully_shard(m, mesh, dp{})");
+    if constexpr (is_clear) return fully_shard(m, mesh, Axes{}..., rest...);
+  }
 }
 
 }  // namespace cleave

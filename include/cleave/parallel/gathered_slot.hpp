@@ -4,12 +4,14 @@
 
 #include <cstddef>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include <cleave/core/error.hpp>
 #include <cleave/grad/slot.hpp>
 #include <cleave/grad/value.hpp>
 #include <cleave/parallel/group_gradients.hpp>
+#include <cleave/parallel/own_batch.hpp>
 #include <cleave/parallel/sharded_group.hpp>
 
 namespace cleave::parallel {
@@ -110,38 +112,49 @@ class GroupRecord : public tape::RecordBase {
 
 /// The slot of an unsharded parameter: how it is gathered again, and where its gradient goes.
 ///
-/// @tparam F  the gathered parameter
-/// @tparam X  the sharded one
-template <class F, class X, class Group>
-class GatheredSlot : public tape::Slot<F> {
+/// @tparam F   the gathered parameter on the mesh of the sharded one
+/// @tparam X   the sharded one
+/// @tparam On  the mesh on which it is used, see `batch_mesh`
+template <class F, class X, class Group, class On>
+class GatheredSlot : public tape::Slot<typename OwnPart<F, On>::type> {
+  using Own = OwnPart<F, On>;
   using R = typename Group::reduce_type;
   using Record = GroupRecord<Group>;
 
  public:
+  using Value = typename Own::type;
+
   /// @param at  the parameter's number in the group
-  GatheredSlot(const F& whole, Record* record, std::size_t at)
-      : tape::Slot<F>(&functions, tape::hollow(whole)), record_(record), at_(at) {
+  GatheredSlot(const Value& whole, Record* record, std::size_t at, const X& sharded, const On& on)
+      : tape::Slot<Value>(&functions, tape::hollow(whole)),
+        record_(record),
+        at_(at),
+        sharded_(tape::hollow(sharded)),
+        on_(on) {
     this->operands = &record_;
     this->operand_count = 1;
     this->runs_first = true;
     this->uses = &record->uses;
-    this->again = [](tape::Slot<F>* slot) {
+    this->again = [](tape::Slot<Value>* slot) {
       GatheredSlot& self = *static_cast<GatheredSlot*>(slot);
       if (!self.record_)
         throw Error("backward",
                     "the tape has been freed by an earlier backward; evaluate the function again, "
                     "or call backward(loss, retain)");
-      return gathered(*self.record().again(), self.record().layout(), self.at_, self.like);
+      return gathered(*self.record().again(), self.record().layout(), self.at_, self.sharded_,
+                      self.on_);
     };
   }
 
-  /// Parameter `at` of the unsharded group. @param like  a value on its mesh, with its extents
-  static F gathered(const typename Record::Whole& whole, const FlatLayout& layout, std::size_t at,
-                    const auto& like) {
-    return F::unchecked(
+  /// Parameter `at` of the unsharded group. @param sharded  its shard
+  static Value gathered(const typename Record::Whole& whole, const FlatLayout& layout,
+                        std::size_t at, const X& sharded, const On& on) {
+    const auto local =
         F::local_type::adopt(whole.elements.data() + layout.whole_begin(at),
-                             to_array<F::dims>(layout.whole_extents(at)), whole.elements.storage()),
-        like.mesh(), like.shape());
+                             to_array<F::dims>(layout.whole_extents(at)), whole.elements.storage());
+    if constexpr (std::is_same_v<On, WholeBatch>)
+      return F::unchecked(local, sharded.mesh(), sharded.shape());
+    else return Own::of(local, sharded.shape(), on);
   }
 
   /// Adds to the gradient of the sharded parameter.
@@ -163,19 +176,25 @@ class GatheredSlot : public tape::Slot<F> {
   void pass_on() {
     if (this->sum.empty()) return;
     // the group reduces over ranks: for all parameters at once, on shards
-    const auto part = this->sum.collect(this->like, ~AxisMask(0));
+    const auto part = [&] {
+      if constexpr (is_dtensor<Value>) return this->sum.collect(this->like, ~AxisMask(0));
+      else return tape::PlacedLocal{Layout{}, this->sum.settle(this->like)};
+    }();
     this->sum.clear();
-    record().put(at_, converted<R>(part.local), part.layout);
+    record().put(at_, Own::addend(converted<R>(part.local), sharded_.mesh()),
+                 Own::widened(part.layout));
   }
 
   static void destroy_slot(tape::RecordBase* r) { delete static_cast<GatheredSlot*>(r); }
   static void run_slot(tape::RecordBase* r) { static_cast<GatheredSlot*>(r)->pass_on(); }
   static void release_slot(tape::RecordBase* r) { static_cast<GatheredSlot*>(r)->record_.reset(); }
   static constexpr tape::Table functions{&destroy_slot, &run_slot, &release_slot,
-                                         &tape::Slot<F>::forget};
+                                         &tape::Slot<Value>::forget};
 
   tape::Ref<tape::RecordBase> record_;
   std::size_t at_;
+  X sharded_;  ///< hollow
+  On on_;
 };
 
 }  // namespace cleave::parallel

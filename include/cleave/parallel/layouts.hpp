@@ -118,6 +118,7 @@ using FirstLayout = Layouts<Types<P>, Types<G>, Local, false>;
 template <class Al, class In, class Out>
 struct LayoutHook {
   using axis = typename Al::axis;
+  using mesh_type = typename Al::mesh_type;
 
   Al along;
 

@@ -46,13 +46,23 @@ struct PlanWalk {
   auto at(const X& x) const {
     constexpr int entry = choice.entry[std::size_t(Node)];
     if constexpr (entry >= 0)
-      return rest(std::get<std::size_t(entry)>(entries).style(inside<Node>(x), along));
+      return styled_by(std::get<std::size_t(entry)>(entries).style, inside<Node>(x));
     else if constexpr (nn::is_touched(choice, tree, Node)) return inside<Node>(x);
     else if constexpr (LeavesParameters) return x;
     else return rest(x);
   }
 
  private:
+  template <class Style, class X>
+  auto styled_by(const Style& style, const X& x) const {
+    constexpr bool is_style = std::is_invocable_v<const Style&, const X&, const Al&>;
+    static_assert(is_style,
+                  "cleave: an entry of the plan is not a style: a style is called with a module "
+                  "and the mesh with its axis, (const auto& m, const auto& along) -> module, such "
+                  "as ColwiseParallel{}");
+    if constexpr (is_style) return rest(style(x, along));
+    else return x;
+  }
   template <class X>
   auto rest(const X& x) const {
     if constexpr (has_tensors<X, false>()) return along.rest(x);
@@ -84,31 +94,45 @@ struct PlanWalk {
 ///
 /// @param entries  `on("a.*.b"_path, style)`; without any, all parameters become Replicate
 /// @collective     every rank of the world
-template <nn::Struct M, class Mesh, Axis A, class... P, class... S>
-auto parallelize_module(const M& m, const Mesh& mesh, A, On<P, S>... entries) {
+template <nn::Struct M, class Device, Axis... Axes, Axis A, class... P, class... S>
+auto parallelize_module(const M& m, const DeviceMesh<Device, Axes...>& mesh, A,
+                        On<P, S>... entries) {
   using Checked = detail::PlanFor<M, A, On<P, S>...>;
   if constexpr (!Checked::is_right) {
     Checked::explain();
     return m;
   } else {
-    using Al = Along<Mesh, A>;
+    using Al = Along<DeviceMesh<Device, Axes...>, A>;
     const Al along{mesh};
     const std::tuple<On<P, S>...> all(std::move(entries)...);
     const M numbered = nn::with_draws(m, detail::random_state_of(mesh));
     return detail::PlanWalk<M, Al, On<P, S>...>{along, all}.template at<0, false>(numbered);
   }
 }
-/// Applies one style to the module itself.
-template <nn::Struct M, class Mesh, Axis A, class Style>
-  requires(!is_plan_entry<Style>)
-auto parallelize_module(const M& m, const Mesh& mesh, A axis, Style style) {
-  return parallelize_module(m, mesh, axis, On<nn::Path<>, Style>{std::move(style)});
+/// Applies one style to the module itself. The axis may be omitted for a mesh of one axis, for
+/// example `mesh[tp{}]`, with a plan too.
+template <nn::Struct M, class Device, Axis... Axes, class First, class... Rest>
+  requires(!Axis<First> || !(is_plan_entry<Rest> && ...))
+auto parallelize_module(const M& m, const DeviceMesh<Device, Axes...>& mesh, First first,
+                        Rest... rest) {
+  if constexpr (!Axis<First>) {
+    constexpr bool is_clear = sizeof...(Axes) == 1;
+    static_assert(is_clear,
+                  "cleave: parallelize_module: the mesh has several axes; name the one along which "
+                  "the styles apply: parallelize_module(m, mesh, tp{}, ..)");
+    if constexpr (is_clear) return parallelize_module(m, mesh, Axes{}..., first, rest...);
+  } else {
+    constexpr bool is_plan = sizeof...(Rest) == 1;
+    static_assert(is_plan,
+                  "cleave: parallelize_module: a plan consists of on(\"path\"_path, style), or of "
+                  "one style for the module itself; styles(a, b) combines several");
+    if constexpr (is_plan)
+      return parallelize_module(m, mesh, first, On<nn::Path<>, Rest>{std::move(rest)}...);
+  }
 }
-/// The same along the only axis of a mesh, for example `mesh[tp{}]`.
-template <nn::Struct M, class Device, Axis A, class... Entry>
-  requires((!Axis<Entry> && ...))
-auto parallelize_module(const M& m, const DeviceMesh<Device, A>& mesh, Entry... entries) {
-  return parallelize_module(m, mesh, A{}, std::move(entries)...);
+template <nn::Struct M, class Device, Axis... Axes>
+auto parallelize_module(const M& m, const DeviceMesh<Device, Axes...>& mesh) {
+  return parallelize_module(m, mesh, detail::nth<0, Axes...>{});
 }
 
 }  // namespace cleave

@@ -23,6 +23,12 @@ template <char... C, class Style>
 On<nn::Path<C...>, Style> on(nn::Path<C...>, Style style) {
   return {std::move(style)};
 }
+template <class P, class Style>
+auto on(const P&, Style style) {
+  static_assert(sizeof(P*) == 0,
+                "cleave: the path of a plan is a constant: on(\"blocks.*.up\"_path, style)");
+  return On<nn::Path<>, Style>{std::move(style)};
+}
 
 template <class X>
 inline constexpr bool is_plan_entry = false;
@@ -84,6 +90,13 @@ struct StyleThatDoesNotFit {
       "declare how it is sharded: `using colwise = nn::Cut<..>` or `rowwise` (as in Linear and "
       "Embedding)");
 };
+template <class PathOfThePlan, class Style, ErrorText Modules>
+struct NotAStyle {
+  static_assert(sizeof(PathOfThePlan*) == 0,
+                "cleave: an entry of the plan is not a style: a style is called with a module and "
+                "the mesh with its axis, (const auto& m, const auto& along) -> module, such as "
+                "ColwiseParallel{}");
+};
 template <class PathOfThePlan, ErrorText Modules>
 struct SecondStyle {
   static_assert(
@@ -116,6 +129,19 @@ constexpr bool shows_modules() {
   return ShowModules<M, std::make_index_sequence<std::size_t(nn::node_count<M> - 1)>>::value;
 }
 
+struct CallOfAnyKind {
+  void operator()() const {}
+};
+template <class S>
+struct WithAnotherCall : S, CallOfAnyKind {};
+/// Whether objects of a type can be called, with whatever arguments.
+template <class S>
+constexpr bool is_callable() {
+  if constexpr (std::is_class_v<S> && !std::is_final_v<S>)
+    return !requires { &WithAnotherCall<S>::operator(); };  // ambiguous if S has one
+  else return std::is_class_v<S> || std::is_function_v<std::remove_pointer_t<S>>;
+}
+
 /// Whether a style can be applied to a module; true for styles that do not declare `fits`.
 template <class Style, class M>
 constexpr bool fits_style() {
@@ -145,8 +171,9 @@ struct PlanFor {
   static constexpr auto choice = nn::choose(nn::tree_of<M>, {E::path::text...});
 
   struct Wrong {
-    int misfit = -1;  ///< the entry whose style does not fit a module
-    int styled = -1;  ///< the entry of a module that has a style already
+    int misfit = -1;    ///< the entry whose style does not fit a module
+    int styled = -1;    ///< the entry of a module that has a style already
+    int no_style = -1;  ///< an entry that cannot be called
   };
   template <class Part>
   static constexpr void look_at(Wrong& found, int& node) {
@@ -161,12 +188,14 @@ struct PlanFor {
   }
   static constexpr Wrong wrong = [] {
     Wrong found;
-    int node = 0;
+    int node = 0, entry = 0;
+    (((found.no_style = is_callable<typename E::style_type>() ? found.no_style : entry), ++entry),
+     ...);
     look_at<M>(found, node);
     return found;
   }();
-  static constexpr bool is_right =
-      (choice.unmatched < 0) && (choice.twice < 0) && (wrong.misfit < 0) && (wrong.styled < 0);
+  static constexpr bool is_right = (choice.unmatched < 0) && (choice.twice < 0) &&
+                                   (wrong.misfit < 0) && (wrong.styled < 0) && (wrong.no_style < 0);
 
   template <int Entry>
   using path = typename nth<Entry, E...>::path;
@@ -178,6 +207,9 @@ struct PlanFor {
       static_cast<void>(PathWithoutModule<path<choice.unmatched>, names>{});
     else if constexpr (choice.twice >= 0)
       static_cast<void>(SecondPath<path<choice.twice>, names>{});
+    else if constexpr (wrong.no_style >= 0)
+      static_cast<void>(
+          NotAStyle<path<wrong.no_style>, typename nth<wrong.no_style, E...>::style_type, names>{});
     else if constexpr (wrong.misfit >= 0)
       static_cast<void>(StyleThatDoesNotFit<path<wrong.misfit>,
                                             typename nth<wrong.misfit, E...>::style_type, names>{});

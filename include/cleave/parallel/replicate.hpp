@@ -21,7 +21,10 @@
 #include <cleave/nn/tree.hpp>
 #include <cleave/nn/visit.hpp>
 #include <cleave/parallel/gradient_sync.hpp>
+#include <cleave/parallel/own_batch.hpp>
 #include <cleave/parallel/separate_members.hpp>
+#include <cleave/parallel/sharded_module.hpp>
+#include <cleave/parallel/sliced_mesh.hpp>
 
 namespace cleave {
 
@@ -127,8 +130,6 @@ void broadcast_tensors(const M& m, const Mesh& mesh, const std::vector<std::stri
     if constexpr (!nn::is_lazy<X>) {
       using Value = tape::untracked_t<X>;
       if constexpr (is_dtensor<Value>) {
-        static_assert(std::is_same_v<typename Value::mesh_type, Mesh>,
-                      "cleave: replicate: a parameter is on a mesh of another type");
         if constexpr (!is_sharded_on<Value>(axes)) {
           if (is_ignored(ignored, path)) return;
           if (!(tape::value_of(x).mesh() == mesh))
@@ -144,7 +145,9 @@ void broadcast_tensors(const M& m, const Mesh& mesh, const std::vector<std::stri
 
 /// A module whose gradients are reduced over an axis. Movable but not copyable: each parameter's
 /// gradient is reduced once.
-template <class M, class Mesh, class A>
+///
+/// @tparam Inner  the mesh of the parameters without the axis, or NoMesh; for a rank's own batch
+template <class M, class Mesh, class A, class Inner>
 class Replicated : public M {
  public:
   using wrapped = M;
@@ -154,25 +157,32 @@ class Replicated : public M {
       mask_of(static_cast<const Mesh*>(nullptr), static_cast<const A*>(nullptr));
 
   /// @collective the ranks that differ in the axes
-  Replicated(M m, const Mesh& mesh, const ReplicateOptions& options)
-      : M(std::move(m)), mesh_(mesh), options_(options) {
+  Replicated(M m, const Mesh& mesh, const Inner& before, const ReplicateOptions& options)
+      : M(std::move(m)), mesh_(mesh), inner_(before), options_(options) {
     if constexpr (has_tracked<M>())
       if (mesh.is_member()) take_gradients();
   }
   Replicated(Replicated&&) noexcept = default;
   Replicated& operator=(Replicated&&) noexcept = default;
-  Replicated(const Replicated&) = delete;  // save and load a state_dict instead
-  Replicated& operator=(const Replicated&) = delete;
+  // not deleted, so that a copy is an error with a sentence
+  Replicated(const Replicated& other)
+      : M(static_cast<const M&>(other)), mesh_(other.mesh_), inner_(other.inner_) {
+    refuse_copy<M>();
+  }
+  Replicated& operator=(const Replicated&) {
+    refuse_copy<M>();
+    return *this;
+  }
 
   /// Wraps another module in the same way.
   template <class N>
   auto rewrap(N n) const& {
-    return Replicated<N, Mesh, A>(std::move(n), mesh_, options_);
+    return Replicated<N, Mesh, A, Inner>(std::move(n), mesh_, inner_, options_);
   }
   /// The same for a module with the parameters of this one; keeps the reduction of their gradients.
   template <class N>
   auto rewrap(N n) && {
-    return Replicated<N, Mesh, A>(std::move(n), mesh_, options_, std::move(sync_));
+    return Replicated<N, Mesh, A, Inner>(std::move(n), mesh_, inner_, options_, std::move(sync_));
   }
 
   /// Sets the path under which the communication of buckets is listed. @see with_paths
@@ -184,7 +194,19 @@ class Replicated : public M {
   template <class... X>
   auto operator()(const X&... x) const {
     if (options_.broadcast_buffers && (sync_ == nullptr || sync_->is_on())) broadcast_buffers();
-    return M::operator()(x...);
+    const auto& on = batch_mesh<A, M>(inner_, x...);
+    using On = std::remove_cvref_t<decltype(on)>;
+    constexpr bool fits = takes_batch_on<A, M, On>();
+    static_assert(fits,
+                  "cleave: a module whose parameters are sharded over an axis is called with this "
+                  "rank's own batch; place the batch on a mesh with this axis, and no other one: "
+                  "mesh[tp{}]");
+    if constexpr (std::is_same_v<On, WholeBatch>) {
+      return M::operator()(x...);
+    } else if constexpr (fits) {
+      const auto own = [&on](const auto& part) { return own_part(part, on); };
+      return map_group(static_cast<const M&>(*this), own, own)(x...);
+    }
   }
 
   /// Whether backward reduces gradients over the axis; initially true. If false, each rank
@@ -194,7 +216,16 @@ class Replicated : public M {
   bool requires_gradient_sync() const { return sync().is_on(); }
 
   /// Sets the communication hook that reduces gradient buckets; it is called asynchronously.
-  void register_comm_hook(CommHook hook) const { sync().set_hook(std::move(hook)); }
+  /// @param hook  called with a const GradientBucket&
+  template <class Hook>
+  void register_comm_hook(Hook hook) const {
+    constexpr bool is_hook =
+        std::is_invocable_v<Hook&, const GradientBucket&> && std::is_copy_constructible_v<Hook>;
+    static_assert(is_hook,
+                  "cleave: a communication hook is a copyable function of a const "
+                  "GradientBucket&: [](const GradientBucket& bucket) { .. }");
+    if constexpr (is_hook) sync().set_hook(std::move(hook));
+  }
 
   /// The number of gradient buckets.
   index_t bucket_count() const { return index_t(sync().bucket_count()); }
@@ -211,11 +242,19 @@ class Replicated : public M {
  private:
   using Sync = GradientSync<typename Mesh::device_type>;
 
-  template <class, class, class>
+  template <class, class, class, class>
   friend class Replicated;
 
-  Replicated(M m, const Mesh& mesh, const ReplicateOptions& options, std::unique_ptr<Sync> sync)
-      : M(std::move(m)), mesh_(mesh), options_(options), sync_(std::move(sync)) {}
+  Replicated(M m, const Mesh& mesh, const Inner& before, const ReplicateOptions& options,
+             std::unique_ptr<Sync> sync)
+      : M(std::move(m)), mesh_(mesh), inner_(before), options_(options), sync_(std::move(sync)) {}
+
+  template <class N>
+  static void refuse_copy() {
+    static_assert(sizeof(N*) == 0,
+                  "cleave: a replicated module cannot be copied, because each gradient is reduced "
+                  "once: move it, or save and load its state_dict");
+  }
 
   void take_gradients() {
     sync_ = std::make_unique<Sync>(mesh_.state(), axes, options_.bucket_bytes,
@@ -244,6 +283,7 @@ class Replicated : public M {
   }
 
   Mesh mesh_;
+  Inner inner_;
   ReplicateOptions options_;
   std::unique_ptr<Sync> sync_{};
 };
@@ -264,26 +304,56 @@ auto on_mesh(const X& x, const Mesh& mesh) {
 ///
 /// A Lazy is initialised on every rank, a Tensor is taken from the mesh's first rank, both
 /// Replicate on all axes; a DTensor keeps its placements and is broadcast from the axis' first
-/// rank. Parameters that are sharded on the axis, as by `fully_shard`, are left out.
+/// rank. Parameters that are sharded on the axis, as by `fully_shard`, are left out. With a slice
+/// `mesh[dp{}]`, parameters on another slice, such as `mesh[tp{}]`, move to the mesh of both.
 ///
-/// @collective every rank of the world
+/// A call with a batch on the axis computes with the global batch, and gradients are sums over the
+/// ranks. A call with this rank's own batch, a Tensor or a DTensor on a mesh without the axis,
+/// computes with this rank's replicas, and gradients are averages over the ranks.
+///
+/// @collective every rank of the world; with a slice, every rank of the mesh that it belongs to
 /// @throws Error for a pattern in `ignored` that matches nothing, two parameters that share
 ///         elements, a parameter on another mesh, or one whose gradient another wrapper reduces
 template <nn::Struct M, class Device, Axis... Axes, Axis A>
 auto replicate(const M& m, const DeviceMesh<Device, Axes...>& mesh, A,
                const ReplicateOptions& options = {}) {
   using Mesh = DeviceMesh<Device, Axes...>;
-  static_assert(!parallel::has_replicated<M>(),
+  constexpr bool is_new = !parallel::has_replicated<M>();
+  static_assert(is_new,
                 "cleave: replicate: the module, or a part of it, is replicated already; to "
                 "replicate over several axes, name them in one call: flat<dp, pod>");
-  constexpr AxisMask axes =
-      parallel::mask_of(static_cast<const Mesh*>(nullptr), static_cast<const A*>(nullptr));
-  parallel::require_separate_members("replicate", m);
-  parallel::require_matches(m, options.ignored);
-  if (options.init_sync) parallel::broadcast_tensors<axes>(m, mesh, options.ignored);
-  const auto place = [&](const auto& x) { return parallel::on_mesh(x, mesh); };
-  auto placed = nn::map_tensors(m, place, place);
-  return parallel::Replicated<decltype(placed), Mesh, A>(std::move(placed), mesh, options);
+  constexpr bool fits = parallel::match_mesh<M, Mesh, A>() != parallel::MeshMatch::none;
+  static_assert(
+      fits,
+      "cleave: replicate: a parameter is on a mesh of another type; pass the mesh of the "
+      "parameters, or slices of one mesh: mesh[tp{}] for the parameters, mesh[dp{}] here");
+  if constexpr (is_new && fits) {
+    parallel::require_separate_members("replicate", m);
+    parallel::require_matches(m, options.ignored);
+    return parallel::on_common_mesh<A>(
+        "replicate", m, mesh, [&](const auto& on_slices, const auto& common, const auto& inner) {
+          using Common = std::remove_cvref_t<decltype(common)>;
+          constexpr AxisMask axes = parallel::mask_of(static_cast<const Common*>(nullptr),
+                                                      static_cast<const A*>(nullptr));
+          if (options.init_sync)
+            parallel::broadcast_tensors<axes>(on_slices, common, options.ignored);
+          const auto place = [&](const auto& x) { return parallel::on_mesh(x, common); };
+          auto placed = nn::map_tensors(on_slices, place, place);
+          using Inner = std::remove_cvref_t<decltype(inner)>;
+          return parallel::Replicated<decltype(placed), Common, A, Inner>(std::move(placed), common,
+                                                                          inner, options);
+        });
+  }
+}
+/// The same over the only axis of a mesh, for example `mesh[dp{}]`.
+template <nn::Struct M, class Device, Axis... Axes>
+auto replicate(const M& m, const DeviceMesh<Device, Axes...>& mesh,
+               const ReplicateOptions& options = {}) {
+  constexpr bool is_clear = sizeof...(Axes) == 1;
+  static_assert(is_clear,
+                "cleave: replicate: the mesh has several axes; name the one over which the module "
+                "is replicated: replicate(m, mesh, dp{})");
+  if constexpr (is_clear) return replicate(m, mesh, Axes{}..., options);
 }
 
 }  // namespace cleave

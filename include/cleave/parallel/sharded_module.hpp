@@ -12,29 +12,35 @@
 #include <cleave/nn/tree.hpp>
 #include <cleave/parallel/along.hpp>
 #include <cleave/parallel/gathered_slot.hpp>
+#include <cleave/parallel/own_batch.hpp>
 #include <cleave/parallel/sharded_group.hpp>
 
 namespace cleave::parallel {
 
-template <class M, class Group, class A, class Options>
+template <class M, class Group, class A, class Options, class Inner>
 struct FullySharded;
 
 template <class M>
 inline constexpr bool is_fully_sharded = false;
-template <class M, class Group, class A, class Options>
-inline constexpr bool is_fully_sharded<FullySharded<M, Group, A, Options>> = true;
+template <class M, class Group, class A, class Options, class Inner>
+inline constexpr bool is_fully_sharded<FullySharded<M, Group, A, Options, Inner>> = true;
 
-/// The module with f(parameter) replacing the parameters of its own group; parts that are fully
-/// sharded themselves stay.
-template <class M, class F>
-auto map_group(const M& m, const F& f) {
+/// The module with f(parameter) replacing the parameters of its own group, and g(value) its
+/// buffers; parts that are fully sharded themselves stay.
+template <class M, class F, class G>
+auto map_group(const M& m, const F& f, const G& g) {
   if constexpr (nn::Param<M>) return f(m);
+  else if constexpr (nn::is_buffer<M>) return nn::Buffer{g(m.value)};
   else if constexpr (is_fully_sharded<M>) return m;
   else if constexpr (nn::Wrapper<M>)
-    return m.rewrap(map_group(static_cast<const typename M::wrapped&>(m), f));
+    return m.rewrap(map_group(static_cast<const typename M::wrapped&>(m), f, g));
   else if constexpr (nn::Inner<M>)
-    return nn::map_parts(m, [&f](const auto& part, auto) { return map_group(part, f); });
+    return nn::map_parts(m, [&](const auto& part, auto) { return map_group(part, f, g); });
   else return m;
+}
+template <class M, class F>
+auto map_group(const M& m, const F& f) {
+  return map_group(m, f, [](const auto& buffer) { return buffer; });
 }
 
 /// Whether a parameter of the module's own group is tracked.
@@ -70,12 +76,17 @@ auto as_floats(const X& x) {
 /// the module with the unsharded parameters, and frees these.
 ///
 /// A handle, like all modules: copies share parameters and group.
-template <class M, class Group, class A, class Options>
+///
+/// @tparam Inner  the mesh without the axis, of the parameters when they are unsharded for a
+///                rank's own batch, or NoMesh
+template <class M, class Group, class A, class Options, class Inner>
 struct FullySharded : M {
   using wrapped = M;
   using plain = nn::plain_t<M>;
+  using inner_type = Inner;
 
-  FullySharded(M m, std::shared_ptr<Group> of) : M(std::move(m)), group(std::move(of)) {}
+  FullySharded(M m, std::shared_ptr<Group> of, Inner mesh)
+      : M(std::move(m)), group(std::move(of)), inner_mesh(std::move(mesh)) {}
 
   /// @throws Error if a parameter was replaced by one that does not belong to the group
   template <class N>
@@ -88,35 +99,31 @@ struct FullySharded : M {
       ++i;
     });
     if (i != group->layout.count()) replaced();
-    return FullySharded<N, Group, A, Options>(std::move(n), group);
+    return FullySharded<N, Group, A, Options, Inner>(std::move(n), group, inner_mesh);
   }
 
   /// The module with unsharded parameters (Replicate on the axis), for calls of functions other
   /// than operator().
   ///
   /// @collective the ranks of the axis
-  auto whole() const {
-    const auto parameters = group->take();
-    if (tape::Sweep::current() != nullptr) group->keep(parameters);
-    GroupRecord<Group>* record = nullptr;
-    if constexpr (trains_group<M, A>()) record = new GroupRecord<Group>(group, parameters);
-    const tape::Ref<tape::RecordBase> held(record);
-    std::size_t i = 0;
-    return map_group(static_cast<const M&>(*this), [&](const auto& x) {
-      using P = std::remove_cvref_t<decltype(x)>;
-      if constexpr (!cleave::detail::is_sharded_over<P, A>()) return x;
-      else return gathered(x, *parameters, record, i++);
-    });
-  }
+  auto whole() const { return whole_on(whole_batch); }
 
   /// @collective the ranks of the axis
   /// @cost       receives (n-1)/n of the parameters in one all-gather
   template <class... X>
   auto operator()(const X&... x) const {
-    const auto full = whole();
-    if (tape::Sweep::current() == nullptr) group->order->start_after(group.get());
-    return as_floats<typename Options::output_type>(
-        full(as_floats<typename Options::compute_type>(x)...));
+    const auto& on = batch_mesh<A, M>(inner_mesh, x...);
+    constexpr bool fits = takes_batch_on<A, M, std::remove_cvref_t<decltype(on)>>();
+    static_assert(fits,
+                  "cleave: a module whose parameters are sharded over an axis is called with this "
+                  "rank's own batch; place the batch on a mesh with this axis, and no other one: "
+                  "mesh[tp{}]");
+    if constexpr (fits) {
+      const auto full = whole_on(on);
+      if (tape::Sweep::current() == nullptr) group->order->start_after(group.get());
+      return as_floats<typename Options::output_type>(
+          full(as_floats<typename Options::compute_type>(x)...));
+    }
   }
 
   /// Whether backward reduces gradients, for all groups of the module passed to fully_shard.
@@ -131,8 +138,29 @@ struct FullySharded : M {
   void set_path(const std::string* kept) const { group->path = kept; }
 
   std::shared_ptr<Group> group;
+  Inner inner_mesh;
 
  private:
+  /// The module with unsharded parameters for a batch on the mesh `on`, see `batch_mesh`.
+  template <class On>
+  auto whole_on(const On& on) const {
+    const auto parameters = group->take();
+    if (tape::Sweep::current() != nullptr) group->keep(parameters);
+    GroupRecord<Group>* record = nullptr;
+    if constexpr (trains_group<M, A>()) record = new GroupRecord<Group>(group, parameters);
+    const tape::Ref<tape::RecordBase> held(record);
+    std::size_t i = 0;
+    const auto others = [&](const auto& x) { return own_part(x, on); };
+    return map_group(
+        static_cast<const M&>(*this),
+        [&](const auto& x) {
+          using P = std::remove_cvref_t<decltype(x)>;
+          if constexpr (!cleave::detail::is_sharded_over<P, A>()) return others(x);
+          else return gathered(x, *parameters, record, i++, on);
+        },
+        others);
+  }
+
   template <class N, class F>
   static void each_own(const N& n, const F& f) {
     static_cast<void>(map_group(n, [&f](const auto& x) {
@@ -147,9 +175,9 @@ struct FullySharded : M {
   }
 
   /// The unsharded parameter i of the group.
-  template <class P>
+  template <class P, class On>
   auto gathered(const P& parameter, const typename Group::Whole& whole, GroupRecord<Group>* record,
-                std::size_t i) const {
+                std::size_t i, const On& on) const {
     using X = tape::untracked_t<P>;
     constexpr auto layout = [] {
       Layout l = X::layout;
@@ -158,13 +186,14 @@ struct FullySharded : M {
     }();
     using F = DTensor<typename Group::compute_type, X::dims, typename X::mesh_type,
                       placements_t<layout.packed(), X::mesh_type::axis_count>>;
-    using Slot = GatheredSlot<F, X, Group>;
-    const F value = Slot::gathered(whole, group->layout, i, tape::value_of(parameter));
+    using Slot = GatheredSlot<F, X, Group, On>;
+    const auto& sharded = tape::value_of(parameter);
+    const auto value = Slot::gathered(whole, group->layout, i, sharded, on);
     if constexpr (tape::is_tracked<P>) {
       auto& leaf = tape::leaf_of(parameter, "fully_shard");
       record->set_target(i, {tape::Ref<tape::RecordBase>(&leaf), &leaf.drops, &Slot::deliver,
                              leaf.receiver != nullptr ? leaf.receiver->axes() : 0});
-      return Tracked<F>(value, new Slot(value, record, i));
+      return Tracked<typename Slot::Value>(value, new Slot(value, record, i, sharded, on));
     } else {
       return value;
     }
