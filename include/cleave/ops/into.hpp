@@ -83,6 +83,9 @@ void copy_into(const Tensor<T, Rank, Device>& y, const Result& result) {
 }
 template <class Op, class T, int Rank, class Mesh, class P, class Result>
 void copy_into(const DTensor<T, Rank, Mesh, P>& y, const Result& result) {
+  static_assert(
+      Result::dims == Rank,
+      "cleave: the target and the result of an operation have different numbers of dimensions");
   static_cast<void>(target_is_placed_otherwise<Op, typename Result::placements_type, P>{});
   if (!(y.mesh() == result.mesh()) || !(y.shape() == result.shape()))
     throw Error(Op::name, "the target and the result differ in mesh or extents", y.context());
