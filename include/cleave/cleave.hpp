@@ -52,6 +52,7 @@
 #include <cleave/ops/flatten.hpp>
 #include <cleave/ops/gather.hpp>
 #include <cleave/ops/in_place.hpp>
+#include <cleave/ops/index_put.hpp>
 #include <cleave/ops/like.hpp>
 #include <cleave/ops/logsumexp.hpp>
 #include <cleave/ops/map.hpp>

@@ -57,10 +57,14 @@ void local(const Tensor<float, 2>& y, const Rows& x) { add(out(y), x, x); }
 void whole(const Matrix<std::int64_t>& x) { exp_(x); }
 #endif
 
-#ifdef argmax_into_a_tensor  // says: cleave: this operation returns a view and cannot write to a target
+#ifdef argmax_into_a_tensor  // says: cleave: the target and the result of an operation have different numbers of dimensions
 void largest(const Matrix<std::int64_t>& y, const Rows& x) {
-  call_op(out(y), ops::ArgReduce<Max, 1>{}, x);
+  call_op(out(y), ops::ArgReduce<Max, 1>{}, x.redistribute(Replicate{}, Replicate{}));
 }
+#endif
+
+#ifdef placements_of_a_target  // says: cleave: the result of a call that writes to a target has the placements of the target
+void asked(const Rows& y, const Rows& x) { exp<Placements<Shard<0>, Replicate>>(out(y), x); }
 #endif
 
 #ifdef tensor_added_to_a_dtensor  // says: cleave: an operation mixes a Tensor with DTensors

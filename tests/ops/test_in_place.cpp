@@ -33,7 +33,7 @@ void check_into(const X& x, const Y& y, const Array<double>& a, const Array<doub
   const auto expected = combined(a, b, f);
   const auto z = op(x, y);
   z.local().fill_(77);
-  in_place(out(z), x, y);
+  op(out(z), x, y);
   check_equal(z, expected);
   if constexpr (std::is_same_v<std::remove_const_t<decltype(z)>, X>) {
     const X handle = x;

@@ -11,16 +11,21 @@
 #include <vector>
 
 #include <cleave/grad/backward.hpp>
+#include <cleave/ops/into.hpp>
 #include <cleave/ops/list/entry.hpp>
 #include <cleave/rules/explain.hpp>
 #include <cleave/spmd/traced.hpp>
 
+#include "graph_run.hpp"
 #include "naive/operation.hpp"
 
 namespace cleave::testing {
 
 /// Traces a program for the given global extents of its operands.
 using Program = std::function<spmd::Graph(const std::vector<Shape>& shapes)>;
+
+/// Calls an operation on local tensors with a target: `call_op(out(y), op, x..)`. @return y
+using Into = std::function<Held(const spmd::Graph& call, const std::vector<Held>& x)>;
 
 struct Subject {
   std::string name;                    ///< "matmul(x, w) of float64, float64"
@@ -31,6 +36,7 @@ struct Subject {
   bool broadcasts = false;
   Naive naive{};
   Program call{};
+  Into into{};                                      ///< of the first row of element types only
   std::vector<std::pair<int, Program>> gradient{};  ///< (operand, program of (g, y, x..))
   Program tape{};  ///< program of (g, x..): the gradients by backward, in the order of `gradient`
   std::string rule{};        ///< its text; empty for a composite
@@ -172,6 +178,35 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
     return op;
   }
 
+  template <class X>
+  static X tensor(const Held& x) {
+    constexpr auto dims = std::size_t(X::dims);
+    return X::adopt(static_cast<typename X::value_type*>(x.data), extents_of<dims>(x.extents),
+                    extents_of<dims>(x.strides), x.storage);
+  }
+  /// @param whole  the operation, if it is a composite
+  static Into into(const Op& whole) {
+    return [whole](const spmd::Graph& call, const std::vector<Held>& x) {
+      using Result = ResultOf<Op>;
+      using Y = Tensor<typename Result::value_type, Result::dims>;
+      const Shape& extents = call.values[std::size_t(call.outputs[0])].shape;
+      const Y y(extents_of<std::size_t(Y::dims)>(extents));
+      const Op op = made(call, whole);
+      [&]<std::size_t... I>(std::index_sequence<I...>) {
+        const Y& target =
+            call_op<explicit_communication>(out(y), op, tensor<Tensor<T, Dims>>(x[I])...);
+        if (&target != &y) throw Error(Op::name, "another tensor than the target is returned");
+      }(std::index_sequence_for<T...>{});
+      return Held{dtype_of<typename Y::value_type>(),
+                  extents,
+                  {},
+                  extents,
+                  Shape(y.strides()),
+                  y.storage(),
+                  y.data()};
+    };
+  }
+
   template <int I, class Y>
   static Program gradient(const Program& call, const Op& whole) {
     return [call, whole](const std::vector<Shape>& shapes) {
@@ -264,7 +299,8 @@ struct FirstOf<Count, Types<T...>, std::integer_sequence<int, Dims...>> {
 /// A call on operands of these element types and numbers of dimensions.
 ///
 /// @tparam Operands  the number of operands of Op, the first ones of the call
-template <class Op, int Operands, class... T, int... Dims, class Call>
+/// @tparam Row       the number of the row of element types
+template <class Op, int Operands, int Row = 1, class... T, int... Dims, class Call>
 Subject subject_of(const std::string& usage, Types<T...>, std::integer_sequence<int, Dims...>,
                    const Call& call, const Naive& naive, const std::string& reason = "",
                    const Op& made = Op{}) {
@@ -286,6 +322,7 @@ Subject subject_of(const std::string& usage, Types<T...>, std::integer_sequence<
   subject.broadcasts = is_elementwise<Op>;
   subject.naive = naive;
   subject.call = All::call(call);
+  if constexpr (Row == 0) subject.into = Own::into(made);
   subject.reason = reason;
   Own::template add_gradients<All>(subject, call, made);
   return subject;
@@ -295,14 +332,17 @@ Subject subject_of(const std::string& usage, Types<T...>, std::integer_sequence<
 template <class Entry>
 void add_subjects(const Entry& entry, std::vector<Subject>& subjects) {
   using Op = typename Entry::op;
-  const auto add = [&]<class... Row>(ops::TypeRows<Row...>) {
-    (subjects.push_back(subject_of<Op, Entry::operands>(entry.usage, Row{}, typename Entry::dims{},
-                                                        entry.call, naive_of(Op{}), entry.constant,
-                                                        entry.made)),
+  const auto add = [&]<class... Row, int... I>(ops::TypeRows<Row...>,
+                                               std::integer_sequence<int, I...>) {
+    (subjects.push_back(
+         subject_of<Op, Entry::operands, I>(entry.usage, Row{}, typename Entry::dims{}, entry.call,
+                                            naive_of(Op{}), entry.constant, entry.made)),
      ...);
   };
   const std::size_t first = subjects.size();
-  add(typename Entry::rows{});
+  [&]<class... Row>(ops::TypeRows<Row...> rows) {
+    add(rows, std::make_integer_sequence<int, int(sizeof...(Row))>{});
+  }(typename Entry::rows{});
   for (std::size_t i = first; i < subjects.size(); ++i) subjects[i].is_first = i == first;
 }
 

@@ -7,7 +7,7 @@
 using namespace cleave;
 using namespace cleave::testing;
 
-TEST_CASE("every operation on one rank gives the results of naive loops") {
+TEST_CASE("every operation on one rank gives the results of naive loops, also into a target") {
   Verdict verdict;
   for (const Subject& subject : all_subjects()) verify_local(subject, verdict);
   CAPTURE(verdict.first);

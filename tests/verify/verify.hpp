@@ -249,7 +249,8 @@ class OnMesh {
   std::map<std::pair<std::size_t, std::uint64_t>, Placed> placed_{};
 };
 
-/// Checks the call on local tensors against the naive function.
+/// Checks the call on local tensors, and the one that writes to a target, against the naive
+/// function.
 inline void verify_local(const Subject& subject, Verdict& verdict) {
   for (const auto& shapes : shapes_of(subject, false)) {
     Arrays global;
@@ -263,17 +264,20 @@ inline void verify_local(const Subject& subject, Verdict& verdict) {
       extents.push_back(inputs.back().shape);
       global.push_back(x);
     }
-    std::string fault;
     const Numbers expected = subject.naive.result(global);
     const spmd::Graph graph = subject.call(extents);
-    const Held found = GraphRun(graph, nullptr)(inputs)[0];
-    const std::vector<Number64> values = local_elements(found);
-    if (naive::to_indices(found.shape) != expected.shape) fault = "the result has other extents";
-    for (std::size_t i = 0; fault.empty() && i < values.size(); ++i)
-      if (!close(values[i], rounded(found.dtype, expected.values[i]), tolerance_of(found.dtype)))
-        fault = "element " + std::to_string(i) + " is " + std::to_string(values[i].real()) +
-                ", not " + std::to_string(expected.values[i].real());
-    verdict.note(fault, [&] { return subject.name + " on one rank, " + to_string(extents[0]); });
+    const auto check = [&](const Held& found, const char* form) {
+      std::string fault;
+      const std::vector<Number64> values = local_elements(found);
+      if (naive::to_indices(found.shape) != expected.shape) fault = "the result has other extents";
+      for (std::size_t i = 0; fault.empty() && i < values.size(); ++i)
+        if (!close(values[i], rounded(found.dtype, expected.values[i]), tolerance_of(found.dtype)))
+          fault = "element " + std::to_string(i) + " is " + std::to_string(values[i].real()) +
+                  ", not " + std::to_string(expected.values[i].real());
+      verdict.note(fault, [&] { return subject.name + form + to_string(extents[0]); });
+    };
+    check(GraphRun(graph, nullptr)(inputs)[0], " on one rank, ");
+    if (subject.into) check(subject.into(graph, inputs), " into a target, ");
   }
 }
 

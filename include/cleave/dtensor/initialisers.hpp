@@ -212,6 +212,7 @@ template <class X>
 X orthogonal_(const X& x, double gain = 1) {
   static_assert(!X::layout.has_partial(),
                 "cleave: a Partial tensor cannot be filled; redistribute it first");
+  detail::require_distinct_elements("orthogonal_", x.local().view(), [&] { return x.context(); });
   const RandomState state = detail::take_draws(x.mesh().state(), X::layout, "orthogonal_");
   if (x.mesh().is_member())
     detail::set_part(detail::orthogonal_for(x, gain, state), x.local_box(), Shape(x.shape()),
@@ -221,6 +222,7 @@ X orthogonal_(const X& x, double gain = 1) {
 template <class X>
   requires is_tensor<X>
 X orthogonal_(const X& x, RandomState& state, double gain = 1) {
+  detail::require_distinct_elements("orthogonal_", x.view());
   const Shape shape(x.shape());
   detail::set_part(detail::orthogonal_for(x, gain, detail::take_draws(state)), Box::of(shape),
                    shape, x);

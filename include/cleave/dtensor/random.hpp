@@ -19,6 +19,7 @@
 #include <cleave/dtensor/random_state.hpp>
 #include <cleave/kernels/distributions.hpp>
 #include <cleave/kernels/host/map_indexed.hpp>
+#include <cleave/tensor/overlap.hpp>
 
 namespace cleave {
 
@@ -45,6 +46,7 @@ auto fill_from(const char* operation, const Of& of, const DTensor<T, Rank, Mesh,
   constexpr Layout layout = DTensor<T, Rank, Mesh, P>::layout;
   static_assert(!layout.has_partial(),
                 "cleave: a Partial tensor cannot be filled; redistribute it first");
+  require_distinct_elements(operation, x.local().view(), [&] { return x.context(); });
   const RandomState state = take_draws(x.mesh().state(), layout, operation);
   if (x.mesh().is_member()) set_elements(of(state), x.local_box(), Shape(x.shape()), x.local());
   return x;
@@ -52,7 +54,9 @@ auto fill_from(const char* operation, const Of& of, const DTensor<T, Rank, Mesh,
 
 /// The same for a local tensor, with the caller's state.
 template <class Of, class T, int Rank, class Device>
-auto fill_from(const char*, const Of& of, const Tensor<T, Rank, Device>& x, RandomState& state) {
+auto fill_from(const char* operation, const Of& of, const Tensor<T, Rank, Device>& x,
+               RandomState& state) {
+  require_distinct_elements(operation, x.view());
   const Shape shape(x.shape());
   set_elements(of(take_draws(state)), Box::of(shape), shape, x);
   return x;

@@ -7,6 +7,7 @@
 
 #include <cleave/grad/gradient_sum.hpp>
 #include <cleave/grad/record.hpp>
+#include <cleave/tensor/overlap.hpp>
 #include <cleave/tensor/view.hpp>
 
 namespace cleave::tape {
@@ -76,6 +77,21 @@ constexpr G added(const G& a, const G& b) {
   else return cleave::add(a, b);
 }
 
+/// A gradient that its user may change: g itself, or a copy if g repeats elements or shares its
+/// storage, with the gradient of another leaf for example.
+template <class G>
+constexpr G writable(const G& g) {
+  if constexpr (is_dtensor<G>) {
+    const auto& local = g.local();
+    if (local.storage().use_count() != 1 || !cleave::detail::has_distinct_elements(local.view()))
+      return G::unchecked(local.clone(), g.mesh(), g.shape());
+  } else if constexpr (is_tensor<G>) {
+    if (g.storage().use_count() != 1 || !cleave::detail::has_distinct_elements(g.view()))
+      return g.clone();
+  }
+  return g;
+}
+
 /// Receives the gradient of a leaf before it is reduced over ranks: data parallelism.
 class GradientReceiver {
  public:
@@ -122,7 +138,7 @@ struct Leaf : Slot<X> {
     }
     const gradient_t<X> g = this->sum.settle(this->like);
     this->sum.clear();
-    arrive(g);
+    arrive(writable(g));
   }
 
   /// Adds the gradient of a sweep to the accumulated gradient.

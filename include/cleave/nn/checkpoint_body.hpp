@@ -23,6 +23,7 @@
 #include <cleave/nn/checkpoint.hpp>
 #include <cleave/nn/safetensors.hpp>
 #include <cleave/placement/ownership.hpp>
+#include <cleave/tensor/overlap.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
 namespace cleave::nn {
@@ -228,6 +229,7 @@ inline void load_entry(const std::string& path, const std::vector<FileIndex>& fi
   const bool is_member = entry.mesh == nullptr || entry.mesh->is_member();
   const Box held = is_member ? held_box(entry) : Box{};
   const HostElements to = entry.fetch(entry.tensor.get());
+  cleave::detail::require_distinct_elements("load_checkpoint", to.view);
   index_t missing = is_member ? held.volume() : 0;
   std::vector<Box> seen;
   for (const FileIndex& file : files)

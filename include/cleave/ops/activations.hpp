@@ -250,33 +250,38 @@ struct Hardswish : RealFunction<Hardswish> {
 }  // namespace ops
 
 /// The error function of each element.
-template <class... R, AnyTensor A>
-constexpr auto erf(const A& a) {
-  return detail::pointwise<R...>(ops::Erf{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) erf(const A&... a) {
+  return detail::pointwise<R...>(ops::Erf{}, a...);
 }
 
 /// The complementary error function: 1 - erf(a), accurate where the result is small.
-template <class... R, AnyTensor A>
-constexpr auto erfc(const A& a) {
-  return detail::pointwise<R...>(ops::Erfc{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) erfc(const A&... a) {
+  return detail::pointwise<R...>(ops::Erfc{}, a...);
 }
 
 /// Gaussian error linear unit: a/2 · (1 + erf(a / sqrt(2)))
-template <class... R, AnyTensor A>
-constexpr auto gelu(const A& a) {
-  return detail::pointwise<R...>(ops::Gelu{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) gelu(const A&... a) {
+  return detail::pointwise<R...>(ops::Gelu{}, a...);
 }
 
 /// gelu approximated with tanh, as PyTorch's `approximate="tanh"`.
-template <class... R, AnyTensor A>
-constexpr auto gelu_tanh(const A& a) {
-  return detail::pointwise<R...>(ops::GeluTanh{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) gelu_tanh(const A&... a) {
+  return detail::pointwise<R...>(ops::GeluTanh{}, a...);
 }
 
 /// Sigmoid linear unit (swish): a · sigmoid(a)
-template <class... R, AnyTensor A>
-constexpr auto silu(const A& a) {
-  return detail::pointwise<R...>(ops::Silu{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) silu(const A&... a) {
+  return detail::pointwise<R...>(ops::Silu{}, a...);
 }
 
 /// log(1 + exp(beta a)) / beta; a where beta a > threshold.
@@ -286,21 +291,24 @@ constexpr auto softplus(const A& a, double beta = 1, double threshold = 20) {
 }
 
 /// a · tanh(softplus(a))
-template <class... R, AnyTensor A>
-constexpr auto mish(const A& a) {
-  return detail::pointwise<R...>(ops::Mish{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) mish(const A&... a) {
+  return detail::pointwise<R...>(ops::Mish{}, a...);
 }
 
 /// log(sigmoid(a))
-template <class... R, AnyTensor A>
-constexpr auto logsigmoid(const A& a) {
-  return detail::pointwise<R...>(ops::LogSigmoid{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) logsigmoid(const A&... a) {
+  return detail::pointwise<R...>(ops::LogSigmoid{}, a...);
 }
 
 /// a / (1 + |a|)
-template <class... R, AnyTensor A>
-constexpr auto softsign(const A& a) {
-  return detail::pointwise<R...>(ops::Softsign{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) softsign(const A&... a) {
+  return detail::pointwise<R...>(ops::Softsign{}, a...);
 }
 
 /// Leaky rectified linear unit: a where a > 0, share · a elsewhere.
@@ -342,15 +350,17 @@ constexpr auto relu6(const A& a) {
 }
 
 /// a / 6 + 1 / 2, clamped to [0, 1].
-template <class... R, AnyTensor A>
-constexpr auto hardsigmoid(const A& a) {
-  return detail::pointwise<R...>(ops::Hardsigmoid{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) hardsigmoid(const A&... a) {
+  return detail::pointwise<R...>(ops::Hardsigmoid{}, a...);
 }
 
 /// a · hardsigmoid(a)
-template <class... R, AnyTensor A>
-constexpr auto hardswish(const A& a) {
-  return detail::pointwise<R...>(ops::Hardswish{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) hardswish(const A&... a) {
+  return detail::pointwise<R...>(ops::Hardswish{}, a...);
 }
 
 }  // namespace cleave

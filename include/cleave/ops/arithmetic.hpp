@@ -214,69 +214,80 @@ struct Real : Elementwise {
 }  // namespace ops
 
 /// a + b. `// y[P] = a[P] + b[P]`
-template <class... R, class A, TensorAndOther<A> B>
-constexpr auto add(const A& a, const B& b) {
-  return detail::pointwise<R...>(ops::Add{}, a, b);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<2, A...>
+constexpr decltype(auto) add(const A&... a) {
+  return detail::pointwise<R...>(ops::Add{}, a...);
 }
 
 /// a - b. `// y[P] = a[P] - b[P]`
-template <class... R, class A, TensorAndOther<A> B>
-constexpr auto sub(const A& a, const B& b) {
-  return detail::pointwise<R...>(ops::Sub{}, a, b);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<2, A...>
+constexpr decltype(auto) sub(const A&... a) {
+  return detail::pointwise<R...>(ops::Sub{}, a...);
 }
 
 /// a · b, element by element. `// y[P] = a[P] · b[R]`
-template <class... R, class A, TensorAndOther<A> B>
-constexpr auto mul(const A& a, const B& b) {
-  return detail::pointwise<R...>(ops::Mul{}, a, b);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<2, A...>
+constexpr decltype(auto) mul(const A&... a) {
+  return detail::pointwise<R...>(ops::Mul{}, a...);
 }
 
 /// a / b; integer division truncates. `// y[P] = a[P] / b[R]`
-template <class... R, class A, TensorAndOther<A> B>
-constexpr auto div(const A& a, const B& b) {
-  return detail::pointwise<R...>(ops::Div{}, a, b);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<2, A...>
+constexpr decltype(auto) div(const A&... a) {
+  return detail::pointwise<R...>(ops::Div{}, a...);
 }
 
 /// The larger of a and b, element by element; NaN where a or b is NaN.
-template <class... R, class A, TensorAndOther<A> B>
-constexpr auto maximum(const A& a, const B& b) {
-  return detail::pointwise<R...>(ops::Maximum{}, a, b);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<2, A...>
+constexpr decltype(auto) maximum(const A&... a) {
+  return detail::pointwise<R...>(ops::Maximum{}, a...);
 }
 
 /// The smaller of a and b, element by element; NaN where a or b is NaN.
-template <class... R, class A, TensorAndOther<A> B>
-constexpr auto minimum(const A& a, const B& b) {
-  return detail::pointwise<R...>(ops::Minimum{}, a, b);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<2, A...>
+constexpr decltype(auto) minimum(const A&... a) {
+  return detail::pointwise<R...>(ops::Minimum{}, a...);
 }
 
 /// 1 where a > b, 1/2 where a == b, 0 elsewhere.
-template <class... R, class A, TensorAndOther<A> B>
-constexpr auto share_of_larger(const A& a, const B& b) {
-  return detail::pointwise<R...>(ops::ShareOfLarger{}, a, b);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<2, A...>
+constexpr decltype(auto) share_of_larger(const A&... a) {
+  return detail::pointwise<R...>(ops::ShareOfLarger{}, a...);
 }
 
 /// -a. `// y[P] = -a[P]`
-template <class... R, AnyTensor A>
-constexpr auto neg(const A& a) {
-  return detail::pointwise<R...>(ops::Neg{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) neg(const A&... a) {
+  return detail::pointwise<R...>(ops::Neg{}, a...);
 }
 
 /// |a|; real for complex a.
-template <class... R, AnyTensor A>
-constexpr auto abs(const A& a) {
-  return detail::pointwise<R...>(ops::Abs{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) abs(const A&... a) {
+  return detail::pointwise<R...>(ops::Abs{}, a...);
 }
 
 /// The sign of a: a / |a|, 0 where a is 0, NaN where a is NaN.
-template <class... R, AnyTensor A>
-constexpr auto sign(const A& a) {
-  return detail::pointwise<R...>(ops::Sign{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) sign(const A&... a) {
+  return detail::pointwise<R...>(ops::Sign{}, a...);
 }
 
 /// a · a
-template <class... R, AnyTensor A>
-constexpr auto square(const A& a) {
-  return detail::pointwise<R...>(ops::Square{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) square(const A&... a) {
+  return detail::pointwise<R...>(ops::Square{}, a...);
 }
 
 /// The complex conjugate; a real operand is returned unchanged.
@@ -288,9 +299,10 @@ constexpr auto conj(const A& a) {
 }
 
 /// The real part; real operands keep their values.
-template <class... R, AnyTensor A>
-constexpr auto real(const A& a) {
-  return detail::pointwise<R...>(ops::Real{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) real(const A&... a) {
+  return detail::pointwise<R...>(ops::Real{}, a...);
 }
 
 template <class A, TensorAndOther<A> B>

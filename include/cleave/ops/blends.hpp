@@ -121,9 +121,10 @@ struct Addcdiv : ElementwiseOn<Elements::fractions> {
 }  // namespace ops
 
 /// Clamps x to [low, high]: min(max(x, low), high). Bounds are tensors or numbers.
-template <class... R, AnyTensor X, AnyOperand Low, AnyOperand High>
-constexpr auto clamp(const X& x, const Low& low, const High& high) {
-  return detail::pointwise<R...>(ops::Clamp{}, x, low, high);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<3, A...>
+constexpr decltype(auto) clamp(const A&... x_low_high) {
+  return detail::pointwise<R...>(ops::Clamp{}, x_low_high...);
 }
 
 /// 1 where clamp(x, low, high) selects operand I (0 is x), 0 elsewhere.
@@ -133,9 +134,10 @@ constexpr auto clamp_share(const X& x, const Low& low, const High& high) {
 }
 
 /// Interpolation: a + weight · (b - a); weight may be a number. `// y[P] = lerp(a[P], b[P], w[R])`
-template <class... R, AnyTensor A, AnyTensor B, AnyOperand W>
-constexpr auto lerp(const A& a, const B& b, const W& weight) {
-  return detail::pointwise<R...>(ops::Lerp{}, a, b, weight);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<3, A...>
+constexpr decltype(auto) lerp(const A&... a_b_weight) {
+  return detail::pointwise<R...>(ops::Lerp{}, a_b_weight...);
 }
 
 /// a + value · b · c. `// y[P] = a[P] + value · b[P] · c[R]`

@@ -143,11 +143,11 @@ constexpr void require_classes(const char* name, const X& x, const ClassLoss& op
 /// @collective     every rank of the mesh, if an operand has to be redistributed; for the mean also
 ///                 if rows are sharded, to count them
 /// @throws Error   on the ranks that hold another index outside [0, c)
-template <Reduction By = Reduction::mean, AnyTensor X, AnyTensor C>
+template <Reduction By = Reduction::mean, class... R, AnyTensor X, AnyTensor C>
 constexpr auto nll_loss(const X& y, const C& classes, ClassLoss options = {}) {
   options.label_smoothing = 0;
   detail::require_classes<X, C>("nll_loss", y, options);
-  return call_op(ops::NllLoss<By>{{}, options}, y, classes);
+  return call_op<R...>(ops::NllLoss<By>{{}, options}, y, classes);
 }
 
 /// Cross-entropy loss, nll_loss of log_softmax(logits), where every class receives
@@ -157,10 +157,10 @@ constexpr auto nll_loss(const X& y, const C& classes, ClassLoss options = {}) {
 /// @collective     every rank of the mesh, if classes are sharded: two all-reduces of one number
 ///                 per row; otherwise as nll_loss
 /// @throws Error   as nll_loss, and if label_smoothing is not in [0, 1]
-template <Reduction By, AnyTensor X, AnyTensor C>
+template <Reduction By, class... R, AnyTensor X, AnyTensor C>
 constexpr auto cross_entropy(const X& logits, const C& classes, const ClassLoss& options = {}) {
   detail::require_classes<X, C>("cross_entropy", logits, options);
-  return call_op(ops::ClassCrossEntropy<By>{{}, options}, logits, classes);
+  return call_op<R...>(ops::ClassCrossEntropy<By>{{}, options}, logits, classes);
 }
 
 }  // namespace cleave

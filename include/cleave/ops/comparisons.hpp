@@ -110,81 +110,94 @@ struct IsFinite : ElementwiseOn<Elements::fractions> {
 }  // namespace ops
 
 /// a < b, element by element; a or b may be a number. Returns bools, like all comparisons.
-template <class... R, class A, TensorAndOther<A> B>
-constexpr auto less(const A& a, const B& b) {
-  return detail::pointwise<R...>(ops::Less{}, a, b);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<2, A...>
+constexpr decltype(auto) less(const A&... a) {
+  return detail::pointwise<R...>(ops::Less{}, a...);
 }
 
 /// a <= b
-template <class... R, class A, TensorAndOther<A> B>
-constexpr auto less_equal(const A& a, const B& b) {
-  return detail::pointwise<R...>(ops::LessEqual{}, a, b);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<2, A...>
+constexpr decltype(auto) less_equal(const A&... a) {
+  return detail::pointwise<R...>(ops::LessEqual{}, a...);
 }
 
 /// a > b
-template <class... R, class A, TensorAndOther<A> B>
-constexpr auto greater(const A& a, const B& b) {
-  return detail::pointwise<R...>(ops::Greater{}, a, b);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<2, A...>
+constexpr decltype(auto) greater(const A&... a) {
+  return detail::pointwise<R...>(ops::Greater{}, a...);
 }
 
 /// a >= b
-template <class... R, class A, TensorAndOther<A> B>
-constexpr auto greater_equal(const A& a, const B& b) {
-  return detail::pointwise<R...>(ops::GreaterEqual{}, a, b);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<2, A...>
+constexpr decltype(auto) greater_equal(const A&... a) {
+  return detail::pointwise<R...>(ops::GreaterEqual{}, a...);
 }
 
 /// a == b
-template <class... R, class A, TensorAndOther<A> B>
-constexpr auto equal(const A& a, const B& b) {
-  return detail::pointwise<R...>(ops::Equal{}, a, b);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<2, A...>
+constexpr decltype(auto) equal(const A&... a) {
+  return detail::pointwise<R...>(ops::Equal{}, a...);
 }
 
 /// a != b
-template <class... R, class A, TensorAndOther<A> B>
-constexpr auto not_equal(const A& a, const B& b) {
-  return detail::pointwise<R...>(ops::NotEqual{}, a, b);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<2, A...>
+constexpr decltype(auto) not_equal(const A&... a) {
+  return detail::pointwise<R...>(ops::NotEqual{}, a...);
 }
 
 /// Whether a and b are both true, that is, not 0.
-template <class... R, class A, TensorAndOther<A> B>
-constexpr auto logical_and(const A& a, const B& b) {
-  return detail::pointwise<R...>(ops::LogicalAnd{}, a, b);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<2, A...>
+constexpr decltype(auto) logical_and(const A&... a) {
+  return detail::pointwise<R...>(ops::LogicalAnd{}, a...);
 }
 
 /// Whether a or b is true, that is, not 0.
-template <class... R, class A, TensorAndOther<A> B>
-constexpr auto logical_or(const A& a, const B& b) {
-  return detail::pointwise<R...>(ops::LogicalOr{}, a, b);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<2, A...>
+constexpr decltype(auto) logical_or(const A&... a) {
+  return detail::pointwise<R...>(ops::LogicalOr{}, a...);
 }
 
 /// Whether exactly one of a and b is true, that is, not 0.
-template <class... R, class A, TensorAndOther<A> B>
-constexpr auto logical_xor(const A& a, const B& b) {
-  return detail::pointwise<R...>(ops::LogicalXor{}, a, b);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<2, A...>
+constexpr decltype(auto) logical_xor(const A&... a) {
+  return detail::pointwise<R...>(ops::LogicalXor{}, a...);
 }
 
 /// Whether a is false, that is, 0.
-template <class... R, AnyTensor A>
-constexpr auto logical_not(const A& a) {
-  return detail::pointwise<R...>(ops::LogicalNot{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) logical_not(const A&... a) {
+  return detail::pointwise<R...>(ops::LogicalNot{}, a...);
 }
 
 /// Whether elements are NaN.
-template <class... R, AnyTensor A>
-constexpr auto isnan(const A& a) {
-  return detail::pointwise<R...>(ops::IsNan{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) isnan(const A&... a) {
+  return detail::pointwise<R...>(ops::IsNan{}, a...);
 }
 
 /// Whether elements are infinite, of either sign.
-template <class... R, AnyTensor A>
-constexpr auto isinf(const A& a) {
-  return detail::pointwise<R...>(ops::IsInf{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) isinf(const A&... a) {
+  return detail::pointwise<R...>(ops::IsInf{}, a...);
 }
 
 /// Whether elements are neither infinite nor NaN.
-template <class... R, AnyTensor A>
-constexpr auto isfinite(const A& a) {
-  return detail::pointwise<R...>(ops::IsFinite{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) isfinite(const A&... a) {
+  return detail::pointwise<R...>(ops::IsFinite{}, a...);
 }
 
 template <class A, TensorAndOther<A> B>

@@ -34,11 +34,12 @@ struct CrossEntropy : Composite {
 /// @return         a scalar; Partial<Sum> on the axes that shard rows or classes
 /// @collective     every rank of the mesh, if classes are sharded or an operand is redistributed
 /// @throws Error   on the ranks that hold an index outside [0, c)
-template <AnyTensor X, AnyTensor C>
+template <class... R, AnyTensor X, AnyTensor C>
+  requires((detail::is_placements<R> || std::is_same_v<R, explicit_communication>) && ...)
 constexpr auto cross_entropy(const X& logits, const C& classes) {
   static_assert(X::dims == 2 && C::dims == 1,
                 "cleave: cross_entropy takes logits [n, c] and classes [n]");
-  return call_op(ops::CrossEntropy{}, logits, classes);
+  return call_op<R...>(ops::CrossEntropy{}, logits, classes);
 }
 
 }  // namespace cleave

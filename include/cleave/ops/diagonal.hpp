@@ -121,9 +121,9 @@ constexpr auto diag(const X& x) {
 
 /// The sum of the diagonal of each matrix: [.., n, n] becomes [..]; Partial<Sum> on the axes that
 /// shard rows or columns. @see diagonal
-template <AnyTensor X>
+template <class... R, AnyTensor X>
 constexpr auto trace(const X& x) {
-  return sum(diagonal(x), dim<-1>{});
+  return sum<R...>(diagonal(x), dim<-1>{});
 }
 
 /// The outer product of two vectors: y[i, j] = a[i] · b[j].

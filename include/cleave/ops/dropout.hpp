@@ -39,11 +39,11 @@ struct Dropout {
 
 namespace detail {
 
-template <class X>
+template <class... R, class X>
 constexpr auto dropped_out(const X& x, double probability, const RandomState& state) {
   static_assert(!std::is_integral_v<typename X::value_type>,
                 "cleave: dropout is defined on real and complex numbers; cast first");
-  return call_op(ops::Dropout{probability, state}, x);
+  return call_op<R...>(ops::Dropout{probability, state}, x);
 }
 
 constexpr void require_dropout(double probability) {
@@ -62,17 +62,17 @@ constexpr void require_dropout(double probability) {
 /// @collective every rank of the world, so that their states stay equal; nothing is communicated,
 ///             except that CLEAVE_CHECK=collective compares the states
 /// @throws Error if the probability is not in [0, 1]; with CLEAVE_CHECK=collective if states differ
-template <AnyTensor X>
+template <class... R, AnyTensor X>
 constexpr auto dropout(const X& x, double probability) {
   detail::require_dropout(probability);
-  return detail::dropped_out(x, probability, detail::take_draw_of("dropout", x));
+  return detail::dropped_out<R...>(x, probability, detail::take_draw_of("dropout", x));
 }
 
 /// Dropout of a local tensor, with the state that is passed.
-template <AnyTensor X>
+template <class... R, AnyTensor X>
 auto dropout(const X& x, double probability, RandomState& state) {
   detail::require_dropout(probability);
-  return detail::dropped_out(x, probability, detail::take_draw_of("dropout", x, state));
+  return detail::dropped_out<R...>(x, probability, detail::take_draw_of("dropout", x, state));
 }
 
 }  // namespace cleave

@@ -44,7 +44,22 @@ struct ElementwiseOn : Elementwise {
 
 }  // namespace ops
 
+template <class Y>
+struct Out;
+
 namespace detail {
+
+/// Whether X.. are N operands, at least one of them a tensor, with or without `out(y)` before them.
+template <int N, class... X>
+inline constexpr bool are_arguments =
+    int(sizeof...(X)) == N && (AnyOperand<X> && ...) && (AnyTensor<X> || ...);
+template <int N, class Y, class... X>
+inline constexpr bool are_arguments<N, Out<Y>, X...> = are_arguments<N, X...>;
+template <int N, class... X>
+concept ArgumentsOf = are_arguments<N, X...>;
+
+template <class Request, class Op, class Y, class... X>
+void write_into(const Y& y, const Op& op, const X&... x);
 
 /// Whether a number of type N may become a T: its kind is not wider (integer < real < complex).
 template <class T, class N>
@@ -106,6 +121,14 @@ constexpr auto pointwise(const Op& op, const X&... x) {
   using T = element_of<X...>;
   require_elements<Op, T>();
   return call_as(Request<R...>{}, op, same_type<T>(x)...);
+}
+/// The same with `out(y)` before the operands. @see into.hpp
+template <class... R, class Op, class Y, class... X>
+const Y& pointwise(const Op& op, const Out<Y>& y, const X&... x) {
+  using T = element_of<X...>;
+  require_elements<Op, T>();
+  write_into<Request<R...>>(y.target, op, as_operand(same_type<T>(x))...);
+  return y.target;
 }
 
 /// The `partials` rows of a nondecreasing function.

@@ -185,11 +185,11 @@ constexpr auto linear(const X& x, const W& weight, const B& bias) {
 }
 
 /// cross_entropy(logits, classes) with exact sums: of a row's rounded exponentials, and over rows.
-template <detail::ExactTag E, AnyTensor X, AnyTensor C>
+template <detail::ExactTag E, class... R, AnyTensor X, AnyTensor C>
 constexpr auto cross_entropy(const X& logits, const C& classes) {
   static_assert(X::dims == 2 && C::dims == 1,
                 "cleave: cross_entropy takes logits [n, c] and classes [n]");
-  return call_op(ops::ExactCrossEntropy{}, logits, classes);
+  return call_op<R...>(ops::ExactCrossEntropy{}, logits, classes);
 }
 
 }  // namespace cleave

@@ -101,9 +101,10 @@ struct Sigmoid : ElementwiseOn<Elements::fractions> {
 }  // namespace ops
 
 /// Rectified linear unit: max(a, 0)
-template <class... R, AnyTensor A>
-constexpr auto relu(const A& a) {
-  return detail::pointwise<R...>(ops::Relu{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) relu(const A&... a) {
+  return detail::pointwise<R...>(ops::Relu{}, a...);
 }
 
 /// b where a > 0, 0 elsewhere.
@@ -113,33 +114,38 @@ constexpr auto where_positive(const A& a, const B& b) {
 }
 
 /// The exponential function.
-template <class... R, AnyTensor A>
-constexpr auto exp(const A& a) {
-  return detail::pointwise<R...>(ops::Exp{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) exp(const A&... a) {
+  return detail::pointwise<R...>(ops::Exp{}, a...);
 }
 
 /// The natural logarithm.
-template <class... R, AnyTensor A>
-constexpr auto log(const A& a) {
-  return detail::pointwise<R...>(ops::Log{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) log(const A&... a) {
+  return detail::pointwise<R...>(ops::Log{}, a...);
 }
 
 /// The square root; NaN for negative real numbers.
-template <class... R, AnyTensor A>
-constexpr auto sqrt(const A& a) {
-  return detail::pointwise<R...>(ops::Sqrt{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) sqrt(const A&... a) {
+  return detail::pointwise<R...>(ops::Sqrt{}, a...);
 }
 
 /// The hyperbolic tangent.
-template <class... R, AnyTensor A>
-constexpr auto tanh(const A& a) {
-  return detail::pointwise<R...>(ops::Tanh{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) tanh(const A&... a) {
+  return detail::pointwise<R...>(ops::Tanh{}, a...);
 }
 
 /// The logistic function: 1 / (1 + exp(-a))
-template <class... R, AnyTensor A>
-constexpr auto sigmoid(const A& a) {
-  return detail::pointwise<R...>(ops::Sigmoid{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) sigmoid(const A&... a) {
+  return detail::pointwise<R...>(ops::Sigmoid{}, a...);
 }
 
 }  // namespace cleave

@@ -137,7 +137,7 @@ struct Gather {
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x,
                                  const auto& indices) {
-    return cleave::detail::sums_like(x, ScatterAdd<D>{shape_of(x)[D]}, indices, g);
+    return cleave::detail::sums_like(x, ScatterAdd<D>{shape_of(x)[D]}, g, indices);
   }
 };
 

@@ -45,11 +45,11 @@ constexpr RuleText indexed_letters(int dims, int indices, int at) {
 }
 
 /// Sums of g by index, with the placements of x. 16-bit elements are summed in float.
-template <class Op, class X, class I, class G>
-constexpr auto sums_like(const X& x, const Op& op, const I& indices, const G& g) {
+template <class Op, class X, class G, class... I>
+constexpr auto sums_like(const X& x, const Op& op, const G& g, const I&... indices) {
   using T = typename G::value_type;
-  if constexpr (std::is_same_v<accumulator_t<T>, T>) return call_as(like(x), op, g, indices);
-  else return cast<T>(call_as(like(x), op, cast<accumulator_t<T>>(g), indices));
+  if constexpr (std::is_same_v<accumulator_t<T>, T>) return call_as(like(x), op, g, indices...);
+  else return cast<T>(call_as(like(x), op, cast<accumulator_t<T>>(g), indices...));
 }
 
 template <class I>
@@ -93,7 +93,7 @@ struct IndexSelect {
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x,
                                  const auto& indices) {
-    return cleave::detail::sums_like(x, IndexAdd<D>{shape_of(x)[D]}, indices, g);
+    return cleave::detail::sums_like(x, IndexAdd<D>{shape_of(x)[D]}, g, indices);
   }
 };
 

@@ -18,7 +18,7 @@
 
 namespace cleave {
 
-/// Names the tensor to which a call writes its result: `add(out(y), a, b)`.
+/// Names the tensor to which a call writes its result: `add(out(y), a, b)`, `exp(out(y), x)`.
 template <class Y>
 struct Out {
   const Y& target;
@@ -43,7 +43,6 @@ template <class Op, class Y, class... X>
 constexpr bool is_target() {
   constexpr bool tracked = call_level<Y> == 3 || ((call_level<X> == 3) || ...);
   constexpr bool traced = call_level<Y> == 2 || ((call_level<X> == 2) || ...);
-  constexpr bool computes = !is_composite<Op> && !is_view_op<Op>;
   constexpr bool alike = ((!AnyTensor<X> || is_dtensor<X> == is_dtensor<Y>) && ...);
   static_assert(
       !tracked,
@@ -52,13 +51,10 @@ constexpr bool is_target() {
   static_assert(tracked || !traced,
                 "cleave: traced programs cannot contain operations in place; use what the "
                 "operation returns");
-  static_assert(
-      computes,
-      "cleave: this operation returns a view and cannot write to a target; copy_ its result");
   static_assert(alike,
                 "cleave: an operation mixes a Tensor with DTensors; place the Tensor first "
                 "(distribute_tensor, from_local)");
-  return !tracked && !traced && computes && alike;
+  return !tracked && !traced && alike;
 }
 
 template <class Info, class Y>
@@ -75,13 +71,40 @@ constexpr void require_type_of_target() {
   }(typename Info::Results{}, typename Info::ResultDims{});
 }
 
+/// Copies the result of an operation without a kernel of its own, a composite or a view.
+template <class Op, class T, int Rank, class Device, class Result>
+void copy_into(const Tensor<T, Rank, Device>& y, const Result& result) {
+  static_assert(std::is_same_v<typename Result::value_type, T>,
+                "cleave: the target and the result of an operation have different element types");
+  static_assert(
+      Result::dims == Rank,
+      "cleave: the target and the result of an operation have different numbers of dimensions");
+  y.copy_(overlap(y.view(), result.view()) ? result.clone() : result);
+}
+template <class Op, class T, int Rank, class Mesh, class P, class Result>
+void copy_into(const DTensor<T, Rank, Mesh, P>& y, const Result& result) {
+  static_assert(
+      Result::dims == Rank,
+      "cleave: the target and the result of an operation have different numbers of dimensions");
+  static_cast<void>(target_is_placed_otherwise<Op, typename Result::placements_type, P>{});
+  if (!(y.mesh() == result.mesh()) || !(y.shape() == result.shape()))
+    throw Error(Op::name, "the target and the result differ in mesh or extents", y.context());
+  copy_into<Op>(y.local(), result.local());
+}
+
 /// Writes the result of a call to y. @param x  tensors and Numbers
-template <class Op, class Y, class... X>
+template <class Request, class Op, class Y, class... X>
 void write_into(const Y& y, const Op& op, const X&... x) {
-  if constexpr (is_target<Op, Y, X...>()) {
+  static_assert(!asks_placements<Request>,
+                "cleave: the result of a call that writes to a target has the placements of the "
+                "target; request none");
+  if constexpr (!is_target<Op, Y, X...>()) {
+  } else if constexpr (is_composite<Op> || is_view_op<Op>) {
+    copy_into<Op>(y, call_as(Request{}, op, x...));
+  } else {
     const std::array<OperandRef, sizeof...(X)> in{operand_of(x)...};
     if constexpr (is_dtensor<Y>) {
-      using Call = PlacedCallOf<Op, Request<>, X...>;
+      using Call = PlacedCallOf<Op, Request, X...>;
       using Result = placements_t<Call::solution.result[0].packed(), Call::axes>;
       static_assert(std::is_same_v<typename Call::Mesh, typename Y::mesh_type>,
                     "cleave: the operands of an operation are on meshes of different types");
@@ -105,13 +128,7 @@ template <class Op>
 struct InPlace {
   template <AnyTensor X, AnyOperand... Y>
   const X& operator()(const X& x, const Y&... y) const {
-    return (*this)(out(x), x, y...);
-  }
-  template <AnyTensor T, AnyOperand... X>
-  const T& operator()(const Out<T>& y, const X&... x) const {
-    require_elements<Op, typename first_tensor_t<X...>::value_type>();
-    write_into(y.target, Op{}, as_operand(same_type<element_of<X...>>(x))...);
-    return y.target;
+    return pointwise(Op{}, out(x), x, y...);
   }
 };
 
@@ -119,15 +136,17 @@ struct InPlace {
 
 /// Calls an operation and writes its result to an existing tensor.
 ///
+/// @tparam Request  explicit_communication, or nothing
 /// @param x     tensors, local or on the mesh of the target, and numbers
 /// @return      the target
+/// @cost        operations made of others, and views, are copied to the target
 /// @collective  every rank of the mesh, if an operand has to be redistributed
 /// @throws Error if the target and the result differ in extents, or the target repeats elements or
 ///               shares them with an operand in another order; nothing is written then
-template <class Op, AnyTensor Y, AnyOperand... X>
+template <class... Request, class Op, AnyTensor Y, AnyOperand... X>
   requires(AnyTensor<X> || ...)
 const Y& call_op(const Out<Y>& y, const Op& op, const X&... x) {
-  detail::write_into(y.target, op, detail::as_operand(x)...);
+  detail::write_into<detail::Request<Request...>>(y.target, op, detail::as_operand(x)...);
   return y.target;
 }
 

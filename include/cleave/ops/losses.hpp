@@ -112,25 +112,25 @@ struct BinaryCrossEntropyWithLogits : Composite {
 ///             elements is NaN
 /// @collective every rank of the mesh, if the placements of the operands differ, or one is Partial
 /// @throws Error if the extents differ
-template <Reduction By = Reduction::mean, AnyTensor X, AnyTensor Y>
+template <Reduction By = Reduction::mean, class... R, AnyTensor X, AnyTensor Y>
 constexpr auto mse_loss(const X& x, const Y& targets) {
   detail::require_targets<X, Y>();
-  return call_op(ops::MseLoss<By>{}, x, targets);
+  return call_op<R...>(ops::MseLoss<By>{}, x, targets);
 }
 
 /// Binary cross-entropy of probabilities p: -(t log(p) + (1 - t) log(1 - p)). Logarithms are at
 /// least -100; in gradients, p (1 - p) is at least 1e-12. Otherwise as mse_loss.
-template <Reduction By = Reduction::mean, AnyTensor X, AnyTensor Y>
+template <Reduction By = Reduction::mean, class... R, AnyTensor X, AnyTensor Y>
 constexpr auto binary_cross_entropy(const X& chances, const Y& targets) {
   detail::require_targets<X, Y>();
-  return call_op(ops::BinaryCrossEntropy<By>{}, chances, targets);
+  return call_op<R...>(ops::BinaryCrossEntropy<By>{}, chances, targets);
 }
 
 /// Binary cross-entropy of sigmoid(logits), without the rounding errors of the probabilities.
-template <Reduction By = Reduction::mean, AnyTensor X, AnyTensor Y>
+template <Reduction By = Reduction::mean, class... R, AnyTensor X, AnyTensor Y>
 constexpr auto binary_cross_entropy_with_logits(const X& logits, const Y& targets) {
   detail::require_targets<X, Y>();
-  return call_op(ops::BinaryCrossEntropyWithLogits<By>{}, logits, targets);
+  return call_op<R...>(ops::BinaryCrossEntropyWithLogits<By>{}, logits, targets);
 }
 
 }  // namespace cleave

@@ -57,7 +57,7 @@ struct Multinomial {
 
 namespace detail {
 
-template <class X>
+template <class... R, class X>
 constexpr auto drawn_categories(const X& weights, index_t count, bool replacement,
                                 const RandomState& state) {
   using T = typename X::value_type;
@@ -65,7 +65,7 @@ constexpr auto drawn_categories(const X& weights, index_t count, bool replacemen
                 "cleave: the weights of multinomial must have one or two dimensions");
   static_assert(!std::is_integral_v<T> && !is_complex<T>,
                 "cleave: the weights of multinomial must be real floating-point numbers");
-  return call_op(ops::Multinomial{count, replacement, state}, weights);
+  return call_op<R...>(ops::Multinomial{count, replacement, state}, weights);
 }
 
 template <class X>
@@ -91,19 +91,19 @@ constexpr void require_draws(const X& weights, index_t count, bool replacement) 
 /// @throws Error if count is negative or, without replacement, exceeds the number of categories. On
 ///               the ranks that hold the row: if fewer categories than draws have a positive weight
 ///               (with replacement: none has), or a weight is negative, infinite or NaN
-template <AnyTensor X>
+template <class... R, AnyTensor X>
 constexpr auto multinomial(const X& weights, index_t count, bool replacement = false) {
   detail::require_draws(weights, count, replacement);
-  return detail::drawn_categories(weights, count, replacement,
-                                  detail::take_draw_of("multinomial", weights));
+  return detail::drawn_categories<R...>(weights, count, replacement,
+                                        detail::take_draw_of("multinomial", weights));
 }
 
 /// Draws for a local tensor, with the state that is passed.
-template <AnyTensor X>
+template <class... R, AnyTensor X>
 auto multinomial(const X& weights, index_t count, RandomState& state, bool replacement = false) {
   detail::require_draws(weights, count, replacement);
-  return detail::drawn_categories(weights, count, replacement,
-                                  detail::take_draw_of("multinomial", weights, state));
+  return detail::drawn_categories<R...>(weights, count, replacement,
+                                        detail::take_draw_of("multinomial", weights, state));
 }
 
 }  // namespace cleave

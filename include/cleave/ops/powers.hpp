@@ -210,11 +210,12 @@ struct LogAddExp : ElementwiseOn<Elements::real> {
 }  // namespace ops
 
 /// a to the power of b; a or b may be a number. pow(0, 0) is 1.
-template <class... R, class A, TensorAndOther<A> B>
-constexpr auto pow(const A& a, const B& b) {
-  static_assert(!std::is_integral_v<detail::element_of<A, B>>,
+template <class... R, class... A>
+  requires detail::ArgumentsOf<2, A...>
+constexpr decltype(auto) pow(const A&... a) {
+  static_assert(!std::is_integral_v<detail::element_of<A...>>,
                 "cleave: pow is defined on real and complex numbers; cast first");
-  return detail::pointwise<R...>(ops::Pow{}, a, b);
+  return detail::pointwise<R...>(ops::Pow{}, a...);
 }
 
 /// The K-th derivative of pow(a, b) with respect to a.
@@ -224,63 +225,73 @@ constexpr auto pow_slope(const A& a, const B& b) {
 }
 
 /// y · log(a), 0 where a is 0.
-template <class... R, class A, TensorAndOther<A> B>
-constexpr auto times_log(const A& y, const B& a) {
-  return detail::pointwise<R...>(ops::TimesLog{}, y, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<2, A...>
+constexpr decltype(auto) times_log(const A&... a) {
+  return detail::pointwise<R...>(ops::TimesLog{}, a...);
 }
 
 /// 1 / a
-template <class... R, AnyTensor A>
-constexpr auto reciprocal(const A& a) {
-  return detail::pointwise<R...>(ops::Reciprocal{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) reciprocal(const A&... a) {
+  return detail::pointwise<R...>(ops::Reciprocal{}, a...);
 }
 
 /// 1 / sqrt(a)
-template <class... R, AnyTensor A>
-constexpr auto rsqrt(const A& a) {
-  return detail::pointwise<R...>(ops::Rsqrt{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) rsqrt(const A&... a) {
+  return detail::pointwise<R...>(ops::Rsqrt{}, a...);
 }
 
 /// 2 to the power of a.
-template <class... R, AnyTensor A>
-constexpr auto exp2(const A& a) {
-  return detail::pointwise<R...>(ops::Exp2{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) exp2(const A&... a) {
+  return detail::pointwise<R...>(ops::Exp2{}, a...);
 }
 
 /// exp(a) - 1, accurate for small a.
-template <class... R, AnyTensor A>
-constexpr auto expm1(const A& a) {
-  return detail::pointwise<R...>(ops::Expm1{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) expm1(const A&... a) {
+  return detail::pointwise<R...>(ops::Expm1{}, a...);
 }
 
 /// log(1 + a), accurate for small a.
-template <class... R, AnyTensor A>
-constexpr auto log1p(const A& a) {
-  return detail::pointwise<R...>(ops::Log1p{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) log1p(const A&... a) {
+  return detail::pointwise<R...>(ops::Log1p{}, a...);
 }
 
 /// The logarithm to base 2.
-template <class... R, AnyTensor A>
-constexpr auto log2(const A& a) {
-  return detail::pointwise<R...>(ops::Log2{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) log2(const A&... a) {
+  return detail::pointwise<R...>(ops::Log2{}, a...);
 }
 
 /// The logarithm to base 10.
-template <class... R, AnyTensor A>
-constexpr auto log10(const A& a) {
-  return detail::pointwise<R...>(ops::Log10{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) log10(const A&... a) {
+  return detail::pointwise<R...>(ops::Log10{}, a...);
 }
 
 /// sqrt(a² + b²), without intermediate overflow.
-template <class... R, class A, TensorAndOther<A> B>
-constexpr auto hypot(const A& a, const B& b) {
-  return detail::pointwise<R...>(ops::Hypot{}, a, b);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<2, A...>
+constexpr decltype(auto) hypot(const A&... a) {
+  return detail::pointwise<R...>(ops::Hypot{}, a...);
 }
 
 /// log(exp(a) + exp(b)), without intermediate overflow.
-template <class... R, class A, TensorAndOther<A> B>
-constexpr auto logaddexp(const A& a, const B& b) {
-  return detail::pointwise<R...>(ops::LogAddExp{}, a, b);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<2, A...>
+constexpr decltype(auto) logaddexp(const A&... a) {
+  return detail::pointwise<R...>(ops::LogAddExp{}, a...);
 }
 
 }  // namespace cleave

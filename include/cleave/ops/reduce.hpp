@@ -158,9 +158,10 @@ struct ProductOfOthers : Elementwise {
 }  // namespace ops
 
 /// 1 where a equals b (or both are NaN), 0 elsewhere, in their element type.
-template <class... R, class A, TensorAndOther<A> B>
-constexpr auto equals(const A& a, const B& b) {
-  return detail::pointwise<R...>(ops::Equals{}, a, b);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<2, A...>
+constexpr decltype(auto) equals(const A&... a) {
+  return detail::pointwise<R...>(ops::Equals{}, a...);
 }
 
 /// 1 where a is 0, 0 elsewhere.

@@ -93,47 +93,54 @@ struct Remainder : ElementwiseOn<Elements::divisible> {
 }  // namespace ops
 
 /// The largest integer not greater than a.
-template <class... R, AnyTensor A>
-constexpr auto floor(const A& a) {
-  return detail::pointwise<R...>(ops::Floor{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) floor(const A&... a) {
+  return detail::pointwise<R...>(ops::Floor{}, a...);
 }
 
 /// The smallest integer not less than a.
-template <class... R, AnyTensor A>
-constexpr auto ceil(const A& a) {
-  return detail::pointwise<R...>(ops::Ceil{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) ceil(const A&... a) {
+  return detail::pointwise<R...>(ops::Ceil{}, a...);
 }
 
 /// The nearest integer; halves are rounded to even.
-template <class... R, AnyTensor A>
-constexpr auto round(const A& a) {
-  return detail::pointwise<R...>(ops::Round{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) round(const A&... a) {
+  return detail::pointwise<R...>(ops::Round{}, a...);
 }
 
 /// a rounded towards zero.
-template <class... R, AnyTensor A>
-constexpr auto trunc(const A& a) {
-  return detail::pointwise<R...>(ops::Trunc{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) trunc(const A&... a) {
+  return detail::pointwise<R...>(ops::Trunc{}, a...);
 }
 
 /// The fractional part: a - trunc(a)
-template <class... R, AnyTensor A>
-constexpr auto frac(const A& a) {
-  return detail::pointwise<R...>(ops::Frac{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) frac(const A&... a) {
+  return detail::pointwise<R...>(ops::Frac{}, a...);
 }
 
 /// The remainder of a / b, with the quotient rounded towards zero; has the sign of a. Undefined for
 /// integers if b is 0, as with %.
-template <class... R, class A, TensorAndOther<A> B>
-constexpr auto fmod(const A& a, const B& b) {
-  return detail::pointwise<R...>(ops::Fmod{}, a, b);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<2, A...>
+constexpr decltype(auto) fmod(const A&... a) {
+  return detail::pointwise<R...>(ops::Fmod{}, a...);
 }
 
 /// The remainder of a / b, with the quotient rounded down; has the sign of b. Undefined for
 /// integers if b is 0, as with %.
-template <class... R, class A, TensorAndOther<A> B>
-constexpr auto remainder(const A& a, const B& b) {
-  return detail::pointwise<R...>(ops::Remainder{}, a, b);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<2, A...>
+constexpr decltype(auto) remainder(const A&... a) {
+  return detail::pointwise<R...>(ops::Remainder{}, a...);
 }
 
 }  // namespace cleave

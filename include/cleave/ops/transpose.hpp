@@ -80,9 +80,9 @@ namespace detail {
 /// Dimension d after a and b are exchanged.
 constexpr int exchanged(int d, int a, int b) { return d == a ? b : d == b ? a : d; }
 
-template <int A, int B, class X, int... D>
+template <int A, int B, class... R, class X, int... D>
 constexpr auto exchange_dims(const X& x, std::integer_sequence<int, D...>) {
-  return call_op(ops::Permute<exchanged(D, A, B)...>{}, x);
+  return call_op<R...>(ops::Permute<exchanged(D, A, B)...>{}, x);
 }
 
 }  // namespace detail
@@ -91,31 +91,31 @@ constexpr auto exchange_dims(const X& x, std::integer_sequence<int, D...>) {
 /// `permute(x, dim<2, 0, 1>{})`.
 ///
 /// @return a view of the local elements
-template <AnyTensor X, int... D>
+template <class... R, AnyTensor X, int... D>
 constexpr auto permute(const X& x, dim<D...> order) {
   static_assert(sizeof...(D) == std::size_t(X::dims) &&
                     detail::dim_mask<X::dims>(order) == (1u << X::dims) - 1u,
                 "cleave: permute must name every dimension once");
-  return call_op(ops::Permute<(D < 0 ? D + X::dims : D)...>{}, x);
+  return call_op<R...>(ops::Permute<(D < 0 ? D + X::dims : D)...>{}, x);
 }
 
 /// Exchanges two dimensions, those of a matrix by default: `transpose(x, dim<0, 2>{})`.
 ///
 /// @return a view of the local elements
-template <AnyTensor X, int A = 0, int B = 1>
+template <class... R, AnyTensor X, int A = 0, int B = 1>
 constexpr auto transpose(const X& x, dim<A, B> = {}) {
   constexpr int a = detail::dim_index<X::dims>(dim<A>{}), b = detail::dim_index<X::dims>(dim<B>{});
-  return detail::exchange_dims<a, b>(x, std::make_integer_sequence<int, X::dims>{});
+  return detail::exchange_dims<a, b, R...>(x, std::make_integer_sequence<int, X::dims>{});
 }
 
 /// Inserts a dimension of extent 1 before dimension D (D == dims appends it), e.g. to broadcast [n]
 /// along the columns of [n, k]: `unsqueeze(x, dim<1>{}) * y`.
 ///
 /// @return a view of the local elements
-template <AnyTensor X, int D>
+template <class... R, AnyTensor X, int D>
 constexpr auto unsqueeze(const X& x, dim<D>) {
   constexpr int at = detail::dim_index<X::dims + 1>(dim<D>{});
-  return call_op(ops::BroadcastDims<(1u << at)>{{1}}, x);
+  return call_op<R...>(ops::BroadcastDims<(1u << at)>{{1}}, x);
 }
 
 /// Broadcasts x along the dimensions of the mask, to the extents and the placements of `like`,

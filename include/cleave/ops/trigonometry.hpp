@@ -167,75 +167,87 @@ struct Atan2 : ElementwiseOn<Elements::real> {
 }  // namespace ops
 
 /// The sine; angles are in radians.
-template <class... R, AnyTensor A>
-constexpr auto sin(const A& a) {
-  return detail::pointwise<R...>(ops::Sin{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) sin(const A&... a) {
+  return detail::pointwise<R...>(ops::Sin{}, a...);
 }
 
 /// The cosine.
-template <class... R, AnyTensor A>
-constexpr auto cos(const A& a) {
-  return detail::pointwise<R...>(ops::Cos{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) cos(const A&... a) {
+  return detail::pointwise<R...>(ops::Cos{}, a...);
 }
 
 /// The tangent.
-template <class... R, AnyTensor A>
-constexpr auto tan(const A& a) {
-  return detail::pointwise<R...>(ops::Tan{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) tan(const A&... a) {
+  return detail::pointwise<R...>(ops::Tan{}, a...);
 }
 
 /// The hyperbolic sine.
-template <class... R, AnyTensor A>
-constexpr auto sinh(const A& a) {
-  return detail::pointwise<R...>(ops::Sinh{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) sinh(const A&... a) {
+  return detail::pointwise<R...>(ops::Sinh{}, a...);
 }
 
 /// The hyperbolic cosine.
-template <class... R, AnyTensor A>
-constexpr auto cosh(const A& a) {
-  return detail::pointwise<R...>(ops::Cosh{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) cosh(const A&... a) {
+  return detail::pointwise<R...>(ops::Cosh{}, a...);
 }
 
 /// The inverse sine; NaN outside [-1, 1].
-template <class... R, AnyTensor A>
-constexpr auto asin(const A& a) {
-  return detail::pointwise<R...>(ops::Asin{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) asin(const A&... a) {
+  return detail::pointwise<R...>(ops::Asin{}, a...);
 }
 
 /// The inverse cosine; NaN outside [-1, 1].
-template <class... R, AnyTensor A>
-constexpr auto acos(const A& a) {
-  return detail::pointwise<R...>(ops::Acos{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) acos(const A&... a) {
+  return detail::pointwise<R...>(ops::Acos{}, a...);
 }
 
 /// The inverse tangent.
-template <class... R, AnyTensor A>
-constexpr auto atan(const A& a) {
-  return detail::pointwise<R...>(ops::Atan{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) atan(const A&... a) {
+  return detail::pointwise<R...>(ops::Atan{}, a...);
 }
 
 /// The inverse hyperbolic sine.
-template <class... R, AnyTensor A>
-constexpr auto asinh(const A& a) {
-  return detail::pointwise<R...>(ops::Asinh{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) asinh(const A&... a) {
+  return detail::pointwise<R...>(ops::Asinh{}, a...);
 }
 
 /// The inverse hyperbolic cosine; NaN below 1.
-template <class... R, AnyTensor A>
-constexpr auto acosh(const A& a) {
-  return detail::pointwise<R...>(ops::Acosh{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) acosh(const A&... a) {
+  return detail::pointwise<R...>(ops::Acosh{}, a...);
 }
 
 /// The inverse hyperbolic tangent; NaN outside [-1, 1].
-template <class... R, AnyTensor A>
-constexpr auto atanh(const A& a) {
-  return detail::pointwise<R...>(ops::Atanh{}, a);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) atanh(const A&... a) {
+  return detail::pointwise<R...>(ops::Atanh{}, a...);
 }
 
 /// The angle of the point (b, a) from the positive first axis, between -pi and pi.
-template <class... R, class A, TensorAndOther<A> B>
-constexpr auto atan2(const A& a, const B& b) {
-  return detail::pointwise<R...>(ops::Atan2{}, a, b);
+template <class... R, class... A>
+  requires detail::ArgumentsOf<2, A...>
+constexpr decltype(auto) atan2(const A&... a) {
+  return detail::pointwise<R...>(ops::Atan2{}, a...);
 }
 
 }  // namespace cleave

@@ -25,6 +25,7 @@
 #include <cleave/parallel/separate_members.hpp>
 #include <cleave/parallel/sharded_module.hpp>
 #include <cleave/parallel/sliced_mesh.hpp>
+#include <cleave/tensor/overlap.hpp>
 
 namespace cleave {
 
@@ -123,6 +124,8 @@ void broadcast_tensors(const M& m, const Mesh& mesh, const std::vector<std::stri
     call.global_count = x.local().size();
     call.operation = "replicate";
     call.axes = mesh.state().label(axes).c_str();
+    cleave::detail::require_distinct_elements("replicate", x.local().view(),
+                                              [&] { return x.context(); });
     note_change(typename Mesh::device_type{}, x.local().storage());
   };
   nn::named_tensors(m, [&](const std::string& path, const auto& x) {

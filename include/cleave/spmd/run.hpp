@@ -27,6 +27,8 @@
 #include <cleave/redistribute/choose.hpp>
 #include <cleave/redistribute/run.hpp>
 #include <cleave/spmd/program.hpp>
+#include <cleave/tensor/overlap.hpp>
+#include <cleave/tensor/strided_copy.hpp>
 
 namespace cleave::spmd {
 
@@ -347,8 +349,18 @@ class Runner {
   }
 
   ErasedTensor erased_value(std::size_t value) const {
-    const redistribution::Block block = cleave::detail::block_of(slots_[value].operand);
+    const redistribution::Block block = output(slots_[value].operand);
     return {block.storage, block.view, values_[value].shape, values_[value].layout};
+  }
+
+  /// The elements of an output, copied if they repeat: the caller may change them.
+  static redistribution::Block output(const OperandRef& x) {
+    redistribution::Block block = cleave::detail::block_of(x);
+    if (cleave::detail::has_distinct_elements(block.view)) return block;
+    redistribution::Block dense =
+        redistribution::allocate<Device>(block.view.dtype, block.view.extents);
+    strided_copy(Device{}, block.view, dense.view);
+    return dense;
   }
 
   template <class... Y, class Mesh, std::size_t... K>
@@ -379,10 +391,11 @@ class Runner {
 
   template <class Y, class Mesh>
   static Y typed(const Slot& slot, const Mesh& mesh) {
-    const OperandRef& x = slot.operand;
+    redistribution::Block block = output(slot.operand);
     return Y::unchecked(cleave::detail::TensorAccess::make<typename Y::local_type>(
-                            std::shared_ptr(*x.storage), x.data, x.extents, x.strides),
-                        mesh, to_array<Y::dims>(x.shape));
+                            std::move(block.storage), block.view.data, block.view.extents.begin(),
+                            block.view.strides.begin()),
+                        mesh, to_array<Y::dims>(slot.operand.shape));
   }
 
   const MeshState* mesh_;

@@ -1,5 +1,5 @@
 // Whether two arrays overlap in memory, which decides whether one may be written while the other is
-// read.
+// read; and whether an array repeats elements, which decides whether it may be written at all.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include <cleave/core/dtype.hpp>
+#include <cleave/core/error.hpp>
 #include <cleave/core/shape.hpp>
 #include <cleave/tensor/view.hpp>
 
@@ -99,22 +100,51 @@ inline bool same_elements(const ConstView& a, const ConstView& b) {
   return true;
 }
 
-/// Whether no two elements share an address; false also for some layouts whose rows interleave
-/// without sharing any.
+/// Whether two indices that differ first in dimension `d` name one address; also true if this
+/// cannot be decided quickly.
+inline bool has_repeats_along(const ConstView& a, int d) {
+  ByteSums differences;
+  differences.add(a.strides[d], a.extents[d] - 1);
+  for (int e = d + 1; e < a.extents.dims; ++e) {
+    differences.add(a.strides[e], a.extents[e]);
+    differences.add(-a.strides[e], a.extents[e]);
+  }
+  return differences.reach(-a.strides[d]);
+}
+
+/// Whether no two elements share an address.
 inline bool has_distinct_elements(const ConstView& a) {
+  if (a.contiguous()) return true;
   std::array<std::array<index_t, 2>, std::size_t(max_dims)> loops;  // stride, extent
   int count = 0;
-  if (a.size() == 0) return true;
-  for (int d = 0; d < a.extents.dims; ++d)
-    if (a.extents[d] > 1)
-      insert_sorted(loops, count++, {a.strides[d] < 0 ? -a.strides[d] : a.strides[d], a.extents[d]},
-                    [](const auto& x, const auto& y) { return x[0] < y[0]; });
+  for (int d = 0; d < a.extents.dims; ++d) {
+    if (a.extents[d] <= 1) continue;
+    if (a.strides[d] == 0) return false;
+    insert_sorted(loops, count++, {a.strides[d] < 0 ? -a.strides[d] : a.strides[d], a.extents[d]},
+                  [](const auto& x, const auto& y) { return x[0] < y[0]; });
+  }
   index_t reach = 0;
+  bool nested = true;  // each stride steps over all elements of the smaller ones
   for (std::size_t i = 0; i < std::size_t(count); ++i) {
-    if (loops[i][0] <= reach) return false;
+    nested = nested && loops[i][0] > reach;
     reach += loops[i][0] * (loops[i][1] - 1);
   }
+  for (int d = 0; !nested && d < a.extents.dims; ++d)
+    if (a.extents[d] > 1 && has_repeats_along(a, d)) return false;
   return true;
+}
+
+/// @param context  returns the ErrorContext
+/// @throws Error if the target of an operation repeats elements: one write would change several
+template <class Context>
+void require_distinct_elements(const char* operation, const ConstView& target,
+                               const Context& context) {
+  if (!has_distinct_elements(target)) [[unlikely]]
+    throw Error(operation, "the target repeats elements; clone it first", context());
+}
+inline void require_distinct_elements(const char* operation, const ConstView& target) {
+  require_distinct_elements(operation, target,
+                            [&] { return ErrorContext{.shapes = to_string(target.extents)}; });
 }
 
 }  // namespace cleave::detail

@@ -20,6 +20,7 @@
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/core/shape.hpp>
+#include <cleave/tensor/overlap.hpp>
 #include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>
@@ -260,18 +261,21 @@ class Tensor {
     }
   }
 
-  /// Copies the elements of `source`, with any strides. @throws Error if the extents differ
+  /// Copies the elements of `source`, with any strides.
+  /// @throws Error if the extents differ, or this tensor repeats elements
   void copy_(const Tensor& source) const {
     if (source.extents_ != extents_)
       throw Error(
           "copy_", "the extents differ",
           {.shapes = to_string(Shape(source.extents_)) + " to " + to_string(Shape(extents_))});
+    detail::require_distinct_elements("copy_", view());
     note_change(Device{}, storage_);
     strided_copy(Device{}, source.view(), view());
   }
 
-  /// Sets every element.
+  /// Sets every element. @throws Error if this tensor repeats elements
   void fill_(const T& value) const {
+    detail::require_distinct_elements("fill_", view());
     note_change(Device{}, storage_);
     strided_fill(Device{}, view(), value);
   }

@@ -87,6 +87,67 @@ Naive naive_of(ops::ScatterAdd<D>) {
           {Domain::any, Domain::classes}};
 }
 
+/// Calls visit(index in the whole array, index of the values) for every element that two arrays of
+/// indices name together.
+template <class Visit>
+void each_named(const Numbers& i, const Numbers& j, const naive::Indices& values,
+                const Visit& visit) {
+  for (const naive::Indices& value : naive::all_indices(values)) {
+    naive::Indices whole{index_t(re(i.at({value[0]}))), index_t(re(j.at({value[0]})))};
+    whole.insert(whole.end(), value.begin() + 1, value.end());
+    visit(whole, value);
+  }
+}
+/// Extents with room for the indices 0 to 3 in the first two dimensions.
+inline Naive of_two_indices(std::function<Numbers(const Arrays&)> result,
+                            std::vector<Domain> domain, std::vector<naive::Indices> extents) {
+  Naive naive{std::move(result), std::move(domain)};
+  naive.extents = std::move(extents);
+  return naive;
+}
+inline Naive naive_of(ops::IndexGet<2>) {
+  return of_two_indices(
+      [](const Arrays& x) {
+        Numbers y({x[1].shape[0], x[0].shape[2]});
+        each_named(x[1], x[2], y.shape,
+                   [&](const auto& whole, const auto& at) { y.at(at) = x[0].at(whole); });
+        return y;
+      },
+      {Domain::any, Domain::classes, Domain::classes}, {{5, 4, 3, 6}, {4, 7, 2, 3}, {4, 4, 1, 0}});
+}
+inline Naive naive_of(ops::IndexSum<2>) {
+  return of_two_indices(
+      [](const Arrays& x) {
+        Numbers y({4, 5, x[0].shape[1]});
+        each_named(x[1], x[2], x[0].shape,
+                   [&](const auto& whole, const auto& at) { y.at(whole) += x[0].at(at); });
+        return y;
+      },
+      {Domain::any, Domain::classes, Domain::classes}, {{5, 3}, {1, 2}, {0, 3}});
+}
+inline Naive naive_of(ops::IndexFill<2, double>) {
+  return of_two_indices(
+      [](const Arrays& x) {
+        Numbers y = x[0];
+        each_named(x[1], x[2], x[1].shape,
+                   [&](const auto& whole, const auto&) { y.at(whole) = 3.0; });
+        return y;
+      },
+      {Domain::any, Domain::classes, Domain::classes}, {{5, 4, 3}, {4, 7, 6}, {0, 4, 0}});
+}
+/// One index where gradients are tested: if several are equal, only the last value has one.
+inline Naive naive_of(ops::IndexPut<2>) {
+  return of_two_indices(
+      [](const Arrays& x) {
+        Numbers y = x[0];
+        each_named(x[2], x[3], x[1].shape,
+                   [&](const auto& whole, const auto& at) { y.at(whole) = x[1].at(at); });
+        return y;
+      },
+      {Domain::any, Domain::any, Domain::classes, Domain::classes},
+      {{5, 4, 3, 1}, {4, 7, 2, 1}, {4, 5, 2, 0}});
+}
+
 /// The first `count` indices of a column or row of x in sorted order.
 inline std::vector<index_t> naive_order(const Elements& x, index_t count, bool descending) {
   std::vector<index_t> order(x.size());

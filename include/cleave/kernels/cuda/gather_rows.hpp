@@ -1,4 +1,5 @@
-// Gather and scatter-add on a GPU: rows of a table, selected by index, are read or added to.
+// Gather, scatter-add and put on a GPU: rows of a table, selected by index, are read, added to or
+// replaced.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +23,12 @@ namespace cuda::detail {
 /// (strides of 0 along r).
 enum RowArray { row_values, row_table, row_indices, row_arrays };
 
+enum class RowMove { gather, add, put };
+
 /// @param cols    elements of the innermost loop, whose steps are runs
 /// @param packed  whether full runs are packs, both of values and of the table
 /// @param exists  the valid indices, and the range of rows to which the table's `rows` belong
-template <bool Scatter, class I, class T>
+template <RowMove Move, class I, class T>
 __global__ void rows_kernel(T* values, T* table, const I* indices, Loops<row_arrays> loops,
                             std::uint32_t steps, index_t cols, bool packed, index_t rows,
                             index_t row_stride, IndexCheck exists) {
@@ -43,10 +46,12 @@ __global__ void rows_kernel(T* values, T* table, const I* indices, Loops<row_arr
     const Run<width> table_run{packed, stride(row_table), count};
     T* value = values + at.offset[row_values] + k * stride(row_values);
     T* row = table + at.offset[row_table] + k * stride(row_table) + here * row_stride;
-    if constexpr (Scatter) {
+    if constexpr (Move == RowMove::add) {
       const Pack<T, width> addends = value_run.load(value);
       for (index_t j = 0; found && j < width && j < count; ++j)
         atomic_add(row + j * stride(row_table), addends.values[j]);
+    } else if constexpr (Move == RowMove::put) {
+      if (found) table_run.store(row, value_run.load(value));
     } else {
       value_run.store(value, found ? table_run.load(row) : Pack<T, width>{});
     }
@@ -57,7 +62,7 @@ __global__ void rows_kernel(T* values, T* table, const I* indices, Loops<row_arr
 }
 
 /// @param values  [i.., r..]
-template <bool Scatter, class I, class T>
+template <RowMove Move, class I, class T>
 std::optional<I> move_rows(T* values, const Shape& extents, const Shape& value_strides,
                            const kernels::Strided<const I>& indices, T* table,
                            const Shape& table_extents, const Shape& table_strides,
@@ -77,7 +82,7 @@ std::optional<I> move_rows(T* values, const Shape& extents, const Shape& value_s
   in_pieces(nest, [&](const LoopNest<row_arrays>& piece) {
     const Loops<row_arrays> loops(piece, width);
     const std::uint32_t steps = loops.size();
-    launch_steps(range.operation, rows_kernel<Scatter, I, T>, steps, 1, values, table, indices.data,
+    launch_steps(range.operation, rows_kernel<Move, I, T>, steps, 1, values, table, indices.data,
                  loops, steps, piece.extents[piece.inner()], packed, table_extents[0],
                  table_strides[0], exists);
   });
@@ -108,9 +113,9 @@ template <class I, class T>
 std::optional<I> gather_rows(On<Cuda>, const Strided<const T>& table,
                              const Strided<const I>& indices, const Strided<T>& out,
                              const RowRange& range) {
-  return cuda::detail::move_rows<false, I>(cuda::detail::as_bytes(out.data), out.extents,
-                                           out.strides, indices, cuda::detail::as_bytes(table.data),
-                                           table.extents, table.strides, range);
+  return cuda::detail::move_rows<cuda::detail::RowMove::gather, I>(
+      cuda::detail::as_bytes(out.data), out.extents, out.strides, indices,
+      cuda::detail::as_bytes(table.data), table.extents, table.strides, range);
 }
 
 /// table[indices[i..] - first, r..] += values[i.., r..], likewise; rows that are not local are
@@ -123,9 +128,19 @@ template <class I, class T>
 std::optional<I> scatter_add_rows(On<Cuda>, const Strided<const T>& values,
                                   const Strided<const I>& indices, const Strided<T>& table,
                                   const RowRange& range) {
-  return cuda::detail::move_rows<true, I>(const_cast<T*>(values.data), values.extents,
-                                          values.strides, indices, table.data, table.extents,
-                                          table.strides, range);
+  return cuda::detail::move_rows<cuda::detail::RowMove::add, I>(
+      const_cast<T*>(values.data), values.extents, values.strides, indices, table.data,
+      table.extents, table.strides, range);
+}
+
+/// table[indices[i..] - first, r..] = values[i.., r..], likewise. If indices repeat, any one of the
+/// values remains, possibly another one for each element.
+template <class I, class T>
+std::optional<I> put_rows(On<Cuda>, const Strided<const T>& values, const Strided<const I>& indices,
+                          const Strided<T>& table, const RowRange& range) {
+  return cuda::detail::move_rows<cuda::detail::RowMove::put, I>(
+      cuda::detail::as_bytes(values.data), values.extents, values.strides, indices,
+      cuda::detail::as_bytes(table.data), table.extents, table.strides, range);
 }
 
 }  // namespace kernels

@@ -1,4 +1,4 @@
-// Gather and scatter-add: rows of a table, selected by their indices, are read or added to.
+// Gather, scatter-add and put: rows of a table, selected by index, are read, added to or replaced.
 #pragma once
 
 #include <optional>
@@ -101,6 +101,20 @@ std::optional<I> scatter_add_rows(On<Host>, const Strided<const T>& values,
   const Shape to = detail::behind(table.strides, 1);
   return detail::for_indexed_rows(indices, values, table, range, [&](const T* row, T* found) {
     if (found != nullptr) detail::add_row(row, from, found, to, extents);
+  });
+}
+
+/// table[indices[i..] - first, r..] = values[i.., r..], likewise; the last value of a row remains.
+template <class I, class T>
+std::optional<I> put_rows(On<Host>, const Strided<const T>& values, const Strided<const I>& indices,
+                          const Strided<T>& table, const RowRange& range) {
+  const Shape extents = detail::behind(table.extents, 1);
+  const Shape from = detail::behind(values.strides, indices.extents.dims);
+  const Shape to = detail::behind(table.strides, 1);
+  return detail::for_indexed_rows(indices, values, table, range, [&](const T* row, T* found) {
+    if (found != nullptr)
+      strided_copy(ConstView{row, dtype_of<T>(), extents, from},
+                   View{found, dtype_of<T>(), extents, to});
   });
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cleave/ops/gather.hpp>
+#include <cleave/ops/index_put.hpp>
 #include <cleave/ops/index_select.hpp>
 #include <cleave/ops/list/entry.hpp>
 #include <cleave/ops/topk.hpp>
@@ -32,8 +33,37 @@ constexpr void each_of_gathering(const Visit& visit) {
 }
 
 template <class Visit>
+constexpr void each_of_several_indices(const Visit& visit) {
+  constexpr const char* why = "indices are not differentiable";
+  using Get =
+      TypeRows<Types<double, Int, Int>, Types<float, std::int32_t, Int>, Types<Complex, Int, Int>>;
+  visit(listed<IndexGet<2>, Get, DimsOf<3, 1, 1>>(
+      "index_get(x, std::tie(i, j))",
+      [](const auto& x, const auto& i, const auto& j) { return index_get(x, std::tie(i, j)); },
+      why));
+  visit(listed<IndexFill<2, double>, TypeRows<Types<double, Int, Int>>, DimsOf<2, 1, 1>>(
+      "index_put(x, std::tie(i, j), 3)",
+      [](const auto& x, const auto& i, const auto& j) { return index_put(x, std::tie(i, j), 3); },
+      why));
+  visit(listed<IndexPut<2>, TypeRows<Types<double, double, Int, Int>, Types<bool, bool, Int, Int>>,
+               DimsOf<3, 2, 1, 1>>(
+      "index_put(x, std::tie(i, j), values)",
+      [](const auto& x, const auto& values, const auto& i, const auto& j) {
+        return index_put(x, std::tie(i, j), values);
+      },
+      why));
+  visit(listed<IndexSum<2>, Get, DimsOf<2, 1, 1>>(
+      "index_put(zeros, std::tie(i, j), values, accumulate)",
+      [](const auto& values, const auto& i, const auto& j) {
+        return call_op(IndexSum<2>{{4, 5}}, values, i, j);
+      },
+      why));
+}
+
+template <class Visit>
 constexpr void each_of_indices(const Visit& visit) {
   each_of_gathering(visit);
+  each_of_several_indices(visit);
   constexpr const char* why = "indices are not differentiable";
   visit(listed<IndexSelect<0>,
                TypeRows<Types<double, Int>, Types<float, std::int32_t>, Types<Complex, Int>,
