@@ -27,6 +27,9 @@ inline constexpr bool is_dtensor<DTensor<T, Rank, Mesh, P>> = true;
 
 namespace detail {
 
+template <class T, int Rank, class Mesh, class P>
+inline constexpr int call_level<DTensor<T, Rank, Mesh, P>> = 1;
+
 template <class To, class T, int Rank, class Mesh, class P>
 DTensor<T, Rank, Mesh, To> redistribute_to(const DTensor<T, Rank, Mesh, P>& x,
                                            const char* operation, bool reuse = false);
@@ -61,7 +64,7 @@ constexpr auto target_placements() {
 ///
 /// @tparam P  `Placements<..>` with one placement per axis, dimensions counted from the front
 template <Element T, int Rank, class Mesh, class P>
-class DTensor {
+class DTensor : public detail::RefusedElements<DTensor<T, Rank, Mesh, P>> {
   static_assert(is_device_mesh<Mesh>, "cleave: the third parameter of a DTensor is a DeviceMesh");
   static_assert(detail::is_placements<P>,
                 "cleave: the fourth parameter of a DTensor is Placements<..>");

@@ -20,7 +20,7 @@ auto redistribute_across(const Tracked<X>& x, const Mesh& mesh, Placements<P...>
 
 /// A value of type X with its place in the tape. A handle: copies share both.
 template <class X>
-class Tracked {
+class Tracked : public detail::RefusedElements<Tracked<X>> {
  public:
   using value_type = typename X::value_type;
   using device_type = typename X::device_type;

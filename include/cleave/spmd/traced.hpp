@@ -18,7 +18,7 @@ namespace cleave {
 
 /// A value of a program that is being traced. A handle: the graph must outlive it.
 template <Element T, int Rank, class Device = Host>
-class Traced {
+class Traced : public detail::RefusedElements<Traced<T, Rank, Device>> {
  public:
   using value_type = T;
   using device_type = Device;
