@@ -12,6 +12,7 @@ namespace detail {
 
 template <class T, std::size_t Rank, class Mesh, class... P>
 auto make_empty(const index_t (&extents)[Rank], const Mesh& mesh, P...) {
+  static_assert(Rank <= std::size_t(max_dims), "cleave: a tensor has 0 to 8 dimensions");
   static_assert((PlacementType<P> && ...),
                 "cleave: a factory takes placements: Shard<dim>{} or Replicate{}");
   static_assert(sizeof...(P) == std::size_t(Mesh::axis_count),

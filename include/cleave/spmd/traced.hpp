@@ -73,9 +73,21 @@ template <>
 struct CallPath<2> {
   template <class Request, class Op, class... X>
   static constexpr auto call(const Request& request, const Op& op, const X&... x) {
-    static_assert(((is_traced<X> || is_number<X>) && ...),
-                  "cleave: an operation mixes traced values with tensors; make the tensor an "
-                  "argument of the traced function");
+    constexpr bool all_traced = ((is_traced<X> || is_number<X>) && ...);
+    if constexpr (all_traced) {
+      return traced(request, op, x...);
+    } else {
+      static_assert(all_traced,
+                    "cleave: an operation mixes traced values with tensors; make the tensor an "
+                    "argument of the traced function");
+      // without a result type, compilers do not report follow-up errors in uses of the result
+      return op.mixes_traced_values_with_tensors;
+    }
+  }
+
+ private:
+  template <class Request, class Op, class... X>
+  static constexpr auto traced(const Request& request, const Op& op, const X&... x) {
     using Device = typename first_tensor_t<X...>::device_type;
     using Info = InfoOf<Op, Device, types_of<X...>, X::dims...>;
     static_cast<void>(OperandCheck<typename Info::Sig, X...>{});
@@ -100,7 +112,6 @@ struct CallPath<2> {
            std::make_integer_sequence<int, Info::Results::size>{});
   }
 
- private:
   template <class T, int Rank, class Device>
   static constexpr int value_of(spmd::Graph&, const Traced<T, Rank, Device>& x) {
     return x.value();
