@@ -1,6 +1,7 @@
 // A value with its place in the tape.
 #pragma once
 
+#include <iosfwd>
 #include <type_traits>
 #include <utility>
 
@@ -72,6 +73,13 @@ class Tracked : public detail::RefusedElements<Tracked<X>> {
 namespace detail {
 template <class X>
 inline constexpr int call_level<Tracked<X>> = 3;
+}
+
+/// Writes the value.
+template <class Traits, class X>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out,
+                                             const Tracked<X>& x) {
+  return out << x.value();
 }
 
 namespace tape {

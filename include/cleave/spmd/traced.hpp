@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <iosfwd>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -154,6 +155,19 @@ struct CallPath<2> {
 
 }  // namespace detail
 
+/// The number of the value in its graph, element type and extents: "%2: f32[4, 8]".
+template <class T, int Rank, class Device>
+std::string to_string(const Traced<T, Rank, Device>& x) {
+  return "%" + std::to_string(x.value()) + ": " + short_name_of(dtype_of<T>()) +
+         to_string(x.shape());
+}
+/// Writes `to_string(x)`.
+template <class Traits, class T, int Rank, class Device>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out,
+                                             const Traced<T, Rank, Device>& x) {
+  return out << to_string(x);
+}
+
 namespace spmd {
 
 /// The type, name and global extents of an argument of a traced function.
@@ -207,7 +221,10 @@ template <class F, class... T, int... Rank, class... Device>
 constexpr Graph trace(const F& f, const Arg<T, Rank, Device>&... args) {
   Graph graph;
   const std::tuple inputs{input(graph, args)...};
-  detail::collect(graph, std::apply(f, inputs));
+  // not by std::apply, whose exception specification would lengthen every error inside of f
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    detail::collect(graph, f(std::get<I>(inputs)...));
+  }(std::index_sequence_for<T...>{});
   return canonical(graph);
 }
 

@@ -64,6 +64,17 @@ class Tensor : public detail::RefusedConversions<Tensor<T, Rank, Device>> {
     strides_ = to_array<Rank>(row_major_strides(Shape(extents)));
   }
 
+  /// Only a message: another number of extents.
+  template <std::size_t N>
+    requires(N != std::size_t(Rank))
+  explicit Tensor(const index_t (&)[N]) {
+    static_assert(N == std::size_t(Rank),
+                  "cleave: a Tensor<T, Rank> takes Rank extents: Tensor<float, 2> x({3, 4})");
+  }
+  template <std::size_t N>
+    requires(N != std::size_t(Rank))
+  Tensor(const index_t (&extents)[N], std::initializer_list<T>) : Tensor(extents) {}
+
   /// Fresh, row-major, filled from a flat list of values in row-major order.
   /// @throws Error if there are not exactly as many values as elements
   Tensor(const Extents& extents, std::initializer_list<T> values) : Tensor(extents) {
