@@ -46,9 +46,10 @@ template <int Rank, class Mesh, class... Q>
 constexpr auto target_placements() {
   constexpr bool are_placements = (PlacementType<Q> && ...);
   constexpr bool one_per_axis = sizeof...(Q) == std::size_t(Mesh::axis_count);
-  static_assert(are_placements,
-                "cleave: redistribute takes placements: Shard<dim>{} or Replicate{}; they are types, "
-                "so a program that chooses at run time branches between calls");
+  static_assert(
+      are_placements,
+      "cleave: redistribute takes placements: Shard<dim>{} or Replicate{}; they are types, "
+      "so a program that chooses at run time branches between calls");
   static_assert(!are_placements || one_per_axis,
                 "cleave: redistribute takes exactly one placement per mesh axis");
   if constexpr (are_placements && one_per_axis) {

@@ -40,7 +40,8 @@ constexpr unsigned checked_mask() {
   if constexpr (std::is_same_v<D, every_dim>) {
     return (1u << X::dims) - 1u;
   } else if constexpr (!is_dim<D>) {
-    static_assert(is_dim<D>, "cleave: dimensions are types: write dim<0>{}, as in sum(x, dim<0>{})");
+    static_assert(is_dim<D>,
+                  "cleave: dimensions are types: write dim<0>{}, as in sum(x, dim<0>{})");
     return 0;
   } else {
     constexpr unsigned mask = dim_mask<X::dims>(D{});
