@@ -71,4 +71,5 @@
 #include <cleave/ops/transpose.hpp>
 #include <cleave/ops/triangle.hpp>
 #include <cleave/ops/truth.hpp>
+#include <cleave/ops/usage.hpp>
 #include <cleave/ops/variance.hpp>

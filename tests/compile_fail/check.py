@@ -8,7 +8,8 @@ A file is a program that compiles: the control. Sections of it that must not com
     #ifdef misspelled_axis  // says: cleave: the mesh has no such axis
 
 and its #endif. Each section is compiled separately, with its name defined: the compiler must fail,
-and its output must contain the sentence. `// says within 20 kB: ..` also limits its length.
+and its output must contain the sentence. `// says within 20 kB: ..` also limits its length. Sections
+before the first header of cleave are compiled with the headers, others with precompiled ones.
 """
 
 import concurrent.futures
@@ -52,8 +53,11 @@ def main(compiler, sources, flags):
 
         def run(job):
             source, section, *_ = job
-            # the control shows that the file includes what it needs
-            return compile(command, source, [*headers, f"-D{section}"] if section else [])
+            if section is None:  # shows that the file includes what it needs
+                return compile(command, source, [])
+            before = source.read_text().partition("#include <cleave/")[0]
+            first = f"#ifdef {section} " in before
+            return compile(command, source, [*([] if first else headers), f"-D{section}"])
 
         for (source, section, most, sentence), (status, output) in zip(jobs, pool.map(run, jobs)):
             if section is None:

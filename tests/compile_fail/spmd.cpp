@@ -104,7 +104,7 @@ using Cut = DTensor<float, 2, Square, Placements<S0, R>>;
 auto square(const Square& mesh, const Cut& x, const Cut& w) { return run<program>(mesh, x, w); }
 #endif
 
-#ifdef tensor_in_a_trace  // says: cleave: an operation mixes traced values with tensors
+#ifdef tensor_in_a_trace  // says within 5 kB: cleave: an operation mixes traced values with tensors
 Graph captured(const Tensor<float, 2>& w) {
   return trace([&](const auto& x) { return matmul(x, w); }, arg<float>("x", {4, 6}));
 }

@@ -135,6 +135,19 @@ def stray_bodies(tree):
     return found
 
 
+def unlisted_macros(tree):
+    """Identifiers of one letter for which core/macros.hpp does not check that they are no macros."""
+    texts = headers(tree)
+    listed = set(re.findall(r"defined\((\w)\)", texts.get("core/macros.hpp", "")))
+    found = []
+    for header, text in texts.items():
+        code = re.sub(r"//.*|'(\\.|[^'\\\n])'|\"(\\.|[^\"\\\n])*\"", " ", text)
+        used = set(re.findall(r"(?<![\w'.])[A-Za-z](?!\w)", code))
+        found += [f"{header} uses {name}, which core/macros.hpp does not list"
+                  for name in sorted(used - listed)]
+    return found
+
+
 def unlisted_tests(tree):
     """Tests neither named by a meson.build nor included by a source that is."""
     found = []
@@ -181,6 +194,8 @@ RULES = [
      ("include/cleave/core/planted.hpp", "// Nobody includes this.\n#pragma once\n")),
     ("bodies are read by their headers and by the compiled mode alone", stray_bodies,
      ("include/cleave/core/planted.hpp", "#include <cleave/comm/run_body.hpp>\n")),
+    ("names of one letter are checked not to be macros", unlisted_macros,
+     ("include/cleave/core/planted.hpp", "template <class T>\nstruct Planted;\n")),
     ("every test file is built", unlisted_tests,
      ("tests/core/test_planted.cpp", "")),
     ("tests are in the folders of what they test", misplaced_tests,

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Every operation of the library is in the list that verification and documentation run over.
+"""Every operation of the library is in the list that verification and documentation run over, and
+every function of cleave.hpp that calls one is in ops/usage.hpp, whose errors say how to call it.
 
 usage: operations.py SOURCE_ROOT
 
@@ -43,6 +44,30 @@ def missing(tree, list_text):
             if name not in words]
 
 
+# Functions that gradients call, and functions whose first argument is no tensor.
+NOT_FOR_USERS = {"broadcast_dims", "clamp_share", "equals", "is_zero", "or_one", "pow_slope",
+                 "product_of_others", "share_of_larger", "times_log", "where_positive"}
+NO_TENSOR_FIRST = {"einsum", "map"}
+
+
+def without_usage(root, usage):
+    """Functions of the page of operations that cleave.hpp declares and the usage lacks."""
+    base = root / "include"
+    reached, todo = set(), ["cleave/cleave.hpp"]
+    while todo:
+        header = todo.pop()
+        if header not in reached:
+            reached.add(header)
+            todo += re.findall(r"#include <(cleave/[^>]+)>", (base / header).read_text())
+    declared = "".join((base / header).read_text() for header in sorted(reached)
+                       if header.startswith("cleave/ops/") and not header.endswith("usage.hpp"))
+    page = (root / "docs/ops.md").read_text()
+    named = set(re.findall(r"^\| `(\w+)(?:<[^`]*?>)?\(", page, re.MULTILINE))
+    listed = set(re.findall(r"CLEAVE_USAGE\(\s*(\w+),", usage))
+    return sorted(name for name in named - listed - NOT_FOR_USERS - NO_TENSOR_FIRST
+                  if re.search(rf"^constexpr auto {name}\(", declared, re.MULTILINE))
+
+
 PLANTED = {
     "an elementwise operation": "struct Planted : Elementwise {\n"
     "  static constexpr const char* name = \"planted\";\n};\n",
@@ -62,6 +87,11 @@ def main(root):
     cases.check("operations are found", len(list(operations(root))) > 30)
     found = missing(root, text)
     cases.check("every operation is in the list", not found, "\n".join(found))
+    usage = (root / "include/cleave/ops/usage.hpp").read_text()
+    found = without_usage(root, usage)
+    cases.check("every function has a usage", not found, ", ".join(found))
+    cases.check("a function without one is found",
+                without_usage(root, re.sub(r"CLEAVE_USAGE\(matmul,.*", "", usage)) == ["matmul"])
     for what, source in PLANTED.items():
         with tempfile.TemporaryDirectory() as scratch:
             planted = pathlib.Path(scratch) / "include/cleave/ops/planted.hpp"

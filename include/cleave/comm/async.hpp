@@ -209,6 +209,11 @@ inline constexpr bool is_async_tensor = false;
 template <class T, int Rank, class Device>
 inline constexpr bool is_async_tensor<Async<Tensor<T, Rank, Device>>> = true;
 
+namespace detail {
+template <class T, int Rank, class Device>
+inline constexpr int call_level<Async<Tensor<T, Rank, Device>>> = 0;
+}
+
 /// Starts `f()` asynchronously; f may communicate over `group.duplicate()` and groups made from it.
 ///
 /// @param group  any group of this rank: tells whether its backend allows two threads at once

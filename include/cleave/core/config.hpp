@@ -11,6 +11,8 @@
 
 #include <cstdint>
 
+#include <cleave/core/macros.hpp>
+
 #if __cplusplus < 202002L && !(defined(_MSVC_LANG) && _MSVC_LANG >= 202002L)
 #error "cleave needs C++20: compile with -std=c++20 (Meson: cpp_std=c++20)"
 #endif

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <iosfwd>
 #include <string>
 
 #include <cleave/core/config.hpp>
@@ -101,6 +102,13 @@ inline std::string to_string(const Shape& shape) {
   std::string text = "[";
   for (int d = 0; d < shape.dims; ++d) text += (d ? ", " : "") + std::to_string(shape[d]);
   return text + "]";
+}
+
+/// Writes `to_string(shape)`, also for extents as `x.shape()` returns them.
+template <class Traits>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out,
+                                             const Shape& shape) {
+  return out << to_string(shape);
 }
 
 /// The indices i with begin[d] <= i[d] < end[d] in every dimension d.

@@ -103,7 +103,10 @@ X distribute_tensor(const X& x, const Mesh& mesh, Placements<P...>) {
 template <class X, class Mesh, class... P>
   requires is_device_mesh<Mesh>
 auto distribute_tensor(const X& x, const Mesh& mesh, P...) {
-  if constexpr (sizeof...(P) == 0)
+  static_assert(detail::call_level<X> >= 0,
+                "cleave: distribute_tensor takes a Tensor: make a Tensor of the elements first");
+  if constexpr (detail::call_level<X> < 0) return;
+  else if constexpr (sizeof...(P) == 0)
     return distribute_tensor(x, mesh, placements_t<0, Mesh::axis_count>{});
   else return distribute_tensor(x, mesh, Placements<P...>{});
 }

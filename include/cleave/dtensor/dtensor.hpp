@@ -29,6 +29,9 @@ inline constexpr bool is_dtensor<DTensor<T, Rank, Mesh, P>> = true;
 
 namespace detail {
 
+template <class T, int Rank, class Mesh, class P>
+inline constexpr int call_level<DTensor<T, Rank, Mesh, P>> = 1;
+
 template <class To, class T, int Rank, class Mesh, class P>
 DTensor<T, Rank, Mesh, To> redistribute_to(const DTensor<T, Rank, Mesh, P>& x,
                                            const char* operation, bool reuse = false);
@@ -43,15 +46,23 @@ DTensor<T, Rank, Target, To> redistribute_across(const DTensor<T, Rank, Mesh, P>
 /// The placements that a user may request; a compile-time error for all others.
 template <int Rank, class Mesh, class... Q>
 constexpr auto target_placements() {
-  static_assert((PlacementType<Q> && ...),
-                "cleave: redistribute takes placements: Shard<dim>{} or Replicate{}");
-  static_assert(sizeof...(Q) == std::size_t(Mesh::axis_count),
+  constexpr bool are_placements = (PlacementType<Q> && ...);
+  constexpr bool one_per_axis = sizeof...(Q) == std::size_t(Mesh::axis_count);
+  static_assert(
+      are_placements,
+      "cleave: redistribute takes placements: Shard<dim>{} or Replicate{}; they are types, "
+      "so a program that chooses at run time branches between calls");
+  static_assert(!are_placements || one_per_axis,
                 "cleave: redistribute takes exactly one placement per mesh axis");
-  using To = normalized_t<Placements<Q...>, Rank>;
-  static_assert(!layout_of<To, Rank>.has_partial(),
-                "cleave: a DTensor cannot be redistributed to Partial; operations make partials, "
-                "redistribute resolves them");
-  return To{};
+  if constexpr (are_placements && one_per_axis) {
+    using To = normalized_t<Placements<Q...>, Rank>;
+    static_assert(!layout_of<To, Rank>.has_partial(),
+                  "cleave: a DTensor cannot be redistributed to Partial; operations make partials, "
+                  "redistribute resolves them");
+    return To{};
+  } else {
+    return placements_t<0, Mesh::axis_count>{};  // valid, so that no further errors follow
+  }
 }
 
 }  // namespace detail
@@ -63,7 +74,7 @@ constexpr auto target_placements() {
 ///
 /// @tparam P  `Placements<..>` with one placement per axis, dimensions counted from the front
 template <Element T, int Rank, class Mesh, class P>
-class DTensor {
+class DTensor : public detail::RefusedElements<DTensor<T, Rank, Mesh, P>> {
   static_assert(is_device_mesh<Mesh>, "cleave: the third parameter of a DTensor is a DeviceMesh");
   static_assert(detail::is_placements<P>,
                 "cleave: the fourth parameter of a DTensor is Placements<..>");

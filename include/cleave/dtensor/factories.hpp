@@ -12,18 +12,29 @@ namespace detail {
 
 template <class T, std::size_t Rank, class Mesh, class... P>
 auto make_empty(const index_t (&extents)[Rank], const Mesh& mesh, P...) {
-  static_assert((PlacementType<P> && ...),
-                "cleave: a factory takes placements: Shard<dim>{} or Replicate{}");
-  static_assert(sizeof...(P) == std::size_t(Mesh::axis_count),
+  constexpr bool enough_dims = Rank <= std::size_t(max_dims);
+  constexpr bool are_placements = (PlacementType<P> && ...);
+  constexpr bool one_per_axis = sizeof...(P) == std::size_t(Mesh::axis_count);
+  static_assert(enough_dims, "cleave: a tensor has 0 to 8 dimensions");
+  static_assert(are_placements,
+                "cleave: a factory takes placements: Shard<dim>{} or Replicate{}; they are types, "
+                "so a program that chooses at run time branches between calls");
+  static_assert(!are_placements || one_per_axis,
                 "cleave: a factory takes exactly one placement per mesh axis");
-  using Result = DTensor<T, int(Rank), Mesh, normalized_t<Placements<P...>, int(Rank)>>;
-  static_assert(!Result::layout.has_partial(),
-                "cleave: a factory does not make Partial tensors; operations make partials");
-  const auto shape = std::to_array(extents);
-  checked_bytes(extents, int(Rank), sizeof(T));
-  if (!mesh.is_member()) return Result::unchecked(typename Result::local_type(), mesh, shape);
-  const Shape local = local_shape(Result::layout, Shape(shape), mesh.extents(), mesh.coordinate());
-  return Result::unchecked(typename Result::local_type(to_array<int(Rank)>(local)), mesh, shape);
+  if constexpr (enough_dims && are_placements && one_per_axis) {
+    using Result = DTensor<T, int(Rank), Mesh, normalized_t<Placements<P...>, int(Rank)>>;
+    static_assert(!Result::layout.has_partial(),
+                  "cleave: a factory does not make Partial tensors; operations make partials");
+    const auto shape = std::to_array(extents);
+    checked_bytes(extents, int(Rank), sizeof(T));
+    if (!mesh.is_member()) return Result::unchecked(typename Result::local_type(), mesh, shape);
+    const Shape local =
+        local_shape(Result::layout, Shape(shape), mesh.extents(), mesh.coordinate());
+    return Result::unchecked(typename Result::local_type(to_array<int(Rank)>(local)), mesh, shape);
+  } else {
+    // without a result type, compilers do not report follow-up errors in uses of the result
+    return mesh.no_such_tensor;
+  }
 }
 
 }  // namespace detail

@@ -232,6 +232,14 @@ template <detail::LocalArray X, class Mesh, PlacementType A, PlacementType B, Pl
 auto from_local(X local, const Mesh& mesh, A, B, C, D, const detail::ExtentsOf<X>& shape) {
   return from_local(std::move(local), mesh, Placements<A, B, C, D>{}, shape);
 }
+/// Only a message: the argument is no tensor.
+template <class X, class Mesh, class... P>
+  requires(detail::call_level<X> < 0 && is_device_mesh<Mesh>)
+void from_local(const X&, const Mesh&, const P&...) {
+  static_assert(detail::call_level<X> >= 0,
+                "cleave: from_local takes a Tensor: make a Tensor of the elements first");
+}
+
 /// Without placements every axis is Replicate.
 template <detail::LocalArray X, class Mesh>
   requires is_device_mesh<Mesh>

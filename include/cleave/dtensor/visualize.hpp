@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdio>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -132,6 +133,14 @@ std::string type_text(const DTensor<T, Rank, Mesh, P>& x) {
 template <class T, int Rank, class Mesh, class P>
 std::string to_string(const DTensor<T, Rank, Mesh, P>& x) {
   return type_text(x);
+}
+
+/// Writes `to_string(x)`.
+/// @collective none
+template <class Traits, class T, int Rank, class Mesh, class P>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out,
+                                             const DTensor<T, Rank, Mesh, P>& x) {
+  return out << to_string(x);
 }
 
 /// Prints the type of x on the first rank of its mesh.

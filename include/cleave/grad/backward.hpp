@@ -96,6 +96,36 @@ constexpr void backward(const Tracked<X>& y, const G& gradient, retain_t) {
   tape::run_backward(y, gradient, true);
 }
 
+namespace tape {
+
+template <class X>
+constexpr void refuse_untracked() {
+  static_assert(is_tracked<X>,
+                "cleave: the value does not track gradients: compute it from values that "
+                "requires_grad(x) returns");
+}
+
+}  // namespace tape
+
+/// Only a message: values that do not track gradients have none.
+template <AnyTensor X, class... More>
+  requires(!tape::is_tracked<X>)
+constexpr void backward(const X&, const More&...) {
+  tape::refuse_untracked<X>();
+}
+template <AnyTensor X>
+  requires(!tape::is_tracked<X>)
+constexpr const X& grad(const X& x) {
+  tape::refuse_untracked<X>();
+  return x;
+}
+template <AnyTensor X>
+  requires(!tape::is_tracked<X>)
+constexpr bool has_grad(const X&) {
+  tape::refuse_untracked<X>();
+  return false;
+}
+
 /// Whether a leaf has a gradient: one has arrived since `zero_grad`.
 template <class X>
 constexpr bool has_grad(const Tracked<X>& x) {

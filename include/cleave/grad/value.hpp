@@ -1,6 +1,7 @@
 // A value with its place in the tape.
 #pragma once
 
+#include <iosfwd>
 #include <type_traits>
 #include <utility>
 
@@ -36,7 +37,7 @@ auto full_tensor(const Tracked<X>& x);
 
 /// A value of type X with its place in the tape. A handle: copies share both.
 template <class X>
-class Tracked {
+class Tracked : public detail::RefusedElements<Tracked<X>> {
  public:
   using value_type = typename X::value_type;
   using device_type = typename X::device_type;
@@ -113,6 +114,13 @@ class Tracked {
 namespace detail {
 template <class X>
 inline constexpr int call_level<Tracked<X>> = 3;
+}
+
+/// Writes the value.
+template <class Traits, class X>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out,
+                                             const Tracked<X>& x) {
+  return out << x.value();
 }
 
 namespace tape {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <iosfwd>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -116,6 +117,13 @@ template <class M>
 inline constexpr bool is_device_mesh = false;
 template <class Device, class... Axes>
 inline constexpr bool is_device_mesh<DeviceMesh<Device, Axes...>> = true;
+
+/// Writes `mesh.describe()`.
+template <class Traits, class Device, class... Axes>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out,
+                                             const DeviceMesh<Device, Axes...>& mesh) {
+  return out << mesh.describe();
+}
 
 namespace detail {
 

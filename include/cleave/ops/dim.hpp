@@ -29,11 +29,20 @@ constexpr unsigned dim_mask(dim<D...>) {
   return twice ? 0 : mask;
 }
 
+template <class D>
+inline constexpr bool is_dim = false;
+template <int... D>
+inline constexpr bool is_dim<dim<D...>> = true;
+
 /// The mask of a `dim` or of `every_dim`, for a tensor of type X.
 template <class X, class D>
 constexpr unsigned checked_mask() {
   if constexpr (std::is_same_v<D, every_dim>) {
     return (1u << X::dims) - 1u;
+  } else if constexpr (!is_dim<D>) {
+    static_assert(is_dim<D>,
+                  "cleave: dimensions are types: write dim<0>{}, as in sum(x, dim<0>{})");
+    return 0;
   } else {
     constexpr unsigned mask = dim_mask<X::dims>(D{});
     static_assert(mask != 0, "cleave: dim names one or more dimensions, each once");

@@ -14,18 +14,6 @@
 
 namespace cleave {
 
-namespace detail {
-
-/// The level of an operand. The highest level among the operands selects the path of a call.
-/// -1: no tensor; 0: Tensor, also one that a collective will have computed; 1: DTensor; 2: Traced;
-/// 3: Tracked.
-template <class X>
-inline constexpr int call_level = is_dtensor<X>                          ? 1
-                                  : (is_tensor<X> || is_async_tensor<X>) ? 0
-                                                                         : -1;
-
-}  // namespace detail
-
 /// A tensor operand: a Tensor, a DTensor, or a traced or tracked value that stands for one.
 template <class X>
 concept AnyTensor = (detail::call_level<X> >= 0);

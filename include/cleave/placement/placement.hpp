@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <utility>
 
@@ -203,6 +204,30 @@ Placements<decltype(placement_type<unsigned(Code >> (8 * A)) & 0xffu>())...> pla
 /// A type that denotes the placement on one axis.
 template <class P>
 concept PlacementType = detail::PlacementTraits<P>::valid;
+
+/// "(Shard(0), Replicate)"; negative dimensions as they are.
+template <PlacementType... P>
+std::string to_string(Placements<P...>) {
+  Layout layout;
+  ((layout[layout.axes++] = detail::PlacementTraits<P>::value(0)), ...);
+  return to_string(layout);
+}
+
+/// Writes the text of `to_string`.
+template <class Traits>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out,
+                                             const Layout& layout) {
+  return out << to_string(layout);
+}
+template <class Traits, PlacementType... P>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out,
+                                             Placements<P...> placements) {
+  return out << to_string(placements);
+}
+template <class Traits, PlacementType P>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, P) {
+  return out << to_string(detail::PlacementTraits<P>::value(0));
+}
 
 /// The value of a `Placements<..>` for a tensor of `Dims` dimensions; negative dims count from
 /// the end.

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -20,7 +21,7 @@ namespace cleave {
 
 /// A value of a program that is being traced. A handle, for use until its trace ends.
 template <Element T, int Rank, class Device = Host>
-class Traced {
+class Traced : public detail::RefusedElements<Traced<T, Rank, Device>> {
  public:
   using value_type = T;
   using device_type = Device;
@@ -145,9 +146,21 @@ template <>
 struct CallPath<2> {
   template <class Request, class Op, class... X>
   static constexpr auto call(const Request& request, const Op& op, const X&... x) {
-    static_assert(((is_traced<X> || is_number<X>) && ...),
-                  "cleave: an operation mixes traced values with tensors; make the tensor an "
-                  "argument of the traced function");
+    constexpr bool all_traced = ((is_traced<X> || is_number<X>) && ...);
+    if constexpr (all_traced) {
+      return traced(request, op, x...);
+    } else {
+      static_assert(all_traced,
+                    "cleave: an operation mixes traced values with tensors; make the tensor an "
+                    "argument of the traced function");
+      // without a result type, compilers do not report follow-up errors in uses of the result
+      return op.mixes_traced_values_with_tensors;
+    }
+  }
+
+ private:
+  template <class Request, class Op, class... X>
+  static constexpr auto traced(const Request& request, const Op& op, const X&... x) {
     using Device = typename first_tensor_t<X...>::device_type;
     using Info = InfoOf<Op, Device, types_of<X...>, X::dims...>;
     static_cast<void>(OperandCheck<typename Info::Sig, X...>{});
@@ -173,7 +186,6 @@ struct CallPath<2> {
            std::make_integer_sequence<int, Info::Results::size>{});
   }
 
- private:
   template <class T, int Rank, class Device>
   static constexpr int value_of(spmd::Graph& graph, const spmd::Node& node, int leading,
                                 const Traced<T, Rank, Device>& x) {
@@ -216,6 +228,19 @@ struct CallPath<2> {
 };
 
 }  // namespace detail
+
+/// The number of the value in its graph, element type and extents: "%2: f32[4, 8]".
+template <class T, int Rank, class Device>
+std::string to_string(const Traced<T, Rank, Device>& x) {
+  return "%" + std::to_string(x.value()) + ": " + short_name_of(dtype_of<T>()) +
+         to_string(x.shape());
+}
+/// Writes `to_string(x)`.
+template <class Traits, class T, int Rank, class Device>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out,
+                                             const Traced<T, Rank, Device>& x) {
+  return out << to_string(x);
+}
 
 namespace spmd {
 
@@ -273,7 +298,10 @@ constexpr Graph trace(const F& f, const Arg<T, Rank, Device>&... args) {
   Graph graph;
   const detail::OpenTrace open(graph);
   const std::tuple inputs{input(graph, args)...};
-  detail::collect(graph, std::apply(f, inputs));
+  // not by std::apply, whose exception specification would lengthen every error inside of f
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    detail::collect(graph, f(std::get<I>(inputs)...));
+  }(std::index_sequence_for<T...>{});
   return canonical(graph);
 }
 

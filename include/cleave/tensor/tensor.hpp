@@ -10,6 +10,7 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <initializer_list>
 #include <memory>
@@ -21,22 +22,31 @@
 #include <cleave/core/error.hpp>
 #include <cleave/core/shape.hpp>
 #include <cleave/tensor/overlap.hpp>
+#include <cleave/tensor/refused.hpp>
 #include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>
 
 namespace cleave {
 
+template <Element T, int Rank, class Device>
+class Tensor;
+
 namespace detail {
+
 struct TensorAccess;
-}
+
+template <class T, int Rank, class Device>
+inline constexpr int call_level<Tensor<T, Rank, Device>> = 0;
+
+}  // namespace detail
 
 /// An array of `Rank` dimensions with elements T in the memory of `Device`.
 ///
 /// @tparam T     one of the types of `DType`
 /// @tparam Rank  0 (a scalar) to 8
 template <Element T, int Rank, class Device = Host>
-class Tensor {
+class Tensor : public detail::RefusedConversions<Tensor<T, Rank, Device>> {
   static_assert(Rank >= 0 && Rank <= max_dims, "cleave: a Tensor has 0 to 8 dimensions");
 
  public:
@@ -54,6 +64,17 @@ class Tensor {
     data_ = static_cast<T*>(storage_.get());
     strides_ = to_array<Rank>(row_major_strides(Shape(extents)));
   }
+
+  /// Only a message: another number of extents.
+  template <std::size_t N>
+    requires(N != std::size_t(Rank))
+  explicit Tensor(const index_t (&)[N]) {
+    static_assert(N == std::size_t(Rank),
+                  "cleave: a Tensor<T, Rank> takes Rank extents: Tensor<float, 2> x({3, 4})");
+  }
+  template <std::size_t N>
+    requires(N != std::size_t(Rank))
+  Tensor(const index_t (&extents)[N], std::initializer_list<T>) : Tensor(extents) {}
 
   /// Fresh, row-major, filled from a flat list of values in row-major order.
   /// @throws Error if there are not exactly as many values as elements
@@ -107,8 +128,10 @@ class Tensor {
 
   /// One element; host only. @pre the indices lie within the extents
   template <class... Index>
-    requires(sizeof...(Index) == std::size_t(Rank) && (std::is_integral_v<Index> && ...))
+    requires(std::is_integral_v<Index> && ...)
   T& operator()(Index... index) const {
+    static_assert(sizeof...(Index) == std::size_t(Rank),
+                  "cleave: an element of a Tensor has one index per dimension: x(i, j)");
     static_assert(std::is_same_v<Device, Host>,
                   "cleave: the host cannot read elements of a device tensor; copy it first");
     index_t offset = 0;
@@ -211,6 +234,12 @@ class Tensor {
     return Tensor<T, Rank + 1, Device>::adopt(data_, extents, strides, storage_);
   }
 
+  template <std::integral Index>
+  T& operator[](Index i) const {
+    static_assert(sizeof(Index) == 0,
+                  "cleave: write x(i, j) for an element of a Tensor, x.select(0, i) for a row");
+    return data_[i];
+  }
   /// The elements inside the box, without copying. @throws Error if it reaches outside
   Tensor operator[](const Box& box) const {
     bool inside = box.dims() == Rank && Box::of(Shape(extents_)).contains(box);
