@@ -30,6 +30,7 @@
 #include <cleave/core/shape_body.hpp>
 #include <cleave/kernels/host/exact_row_body.hpp>
 #include <cleave/kernels/host/vector_math_body.hpp>
+#include <cleave/mesh/device_mesh_body.hpp>
 #include <cleave/mesh/mesh_state_body.hpp>
 #include <cleave/nn/checkpoint_body.hpp>
 #include <cleave/nn/safetensors_body.hpp>
