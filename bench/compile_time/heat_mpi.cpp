@@ -1,12 +1,12 @@
 // The program heat.cpp in plain MPI: the same grid, steps and output.
 //
 //     mpirun -n 4 heat_mpi
-#include <mpi.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <vector>
+
+#include <mpi.h>
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
@@ -25,8 +25,10 @@ int main(int argc, char** argv) {
   const int down = rank < last ? rank + 1 : MPI_PROC_NULL;
 
   // one row of the neighbour above, the rows of this rank, one row of the neighbour below
-  std::vector<double> u((count + 2) * n), next(u);
-  const auto at = [](std::vector<double>& x, int i, int j) -> double& { return x[(i + 1) * n + j]; };
+  std::vector<double> u(std::size_t((count + 2) * n)), next(u);
+  const auto at = [](std::vector<double>& x, int i, int j) -> double& {
+    return x[std::size_t((i + 1) * n + j)];
+  };
   if (begin == 0 && count > 0)
     for (int j = 0; j < n; ++j) at(u, 0, j) = 1;
 
@@ -57,10 +59,10 @@ int main(int argc, char** argv) {
     if (largest < 1e-6) break;
   }
 
-  std::vector<double> all(size * chunk * n);
-  u.resize((std::max(chunk, count) + 2) * n);
+  std::vector<double> all(std::size_t(size * chunk * n));
+  u.resize(std::size_t((std::max(chunk, count) + 2) * n));
   MPI_Gather(&at(u, 0, 0), chunk * n, MPI_DOUBLE, all.data(), chunk * n, MPI_DOUBLE, 0,
              MPI_COMM_WORLD);
-  if (rank == 0) std::printf("in the middle: %.6f\n", all[n / 2 * n + n / 2]);
+  if (rank == 0) std::printf("in the middle: %.6f\n", all[std::size_t(n / 2 * n + n / 2)]);
   MPI_Finalize();
 }

@@ -24,8 +24,8 @@ int main(int argc, char** argv) {
             std::sin(0.1 * double(i)) * double(j) + std::cos(double(i * j)) / double(j + 1);
 
     const auto centred = table - mean(table, dim<0>{});
-    const auto covariance = (matmul(transpose(centred), centred) / double(samples - 1)).redistribute(
-        Replicate{});
+    const auto covariance =
+        (matmul(transpose(centred), centred) / double(samples - 1)).redistribute(Replicate{});
     auto rest = covariance;  // without the components found so far
     const double total = sum(covariance * eye<double>(features, mesh, Replicate{})).item();
 
