@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The compile-time cost of cleave: its headers, a program, one more redistribution.
 
-usage: compile_time.py [COMPILER]         (default g++, at -O0; the library is header-only, unless a
+usage: compile_time.py [COMPILER]   (default g++; at -O0 unless it says -O2; the library is header-only, unless a
                                            name contains `compiled`: CLEAVE_COMPILED=1)
 
 compile.include_vs_std             a file that includes <cleave/cleave.hpp>, relative to one that
@@ -12,6 +12,11 @@ compile.graph_1000_s               tracing and expanding a program of 1,000 node
 compile.program_mpi_s              tests/consumer/project/main.cpp: `run`, MPI, a redistribution
 compile.program_mpi_compiled_vs_header_only
 compile.library_mpi_s              <cleave/compiled.hpp> with MPI: the part compiled once
+compile.heat_o2.mpi_s              heat_mpi.cpp, a program in plain MPI, at -O2
+compile.heat_o2.header_only_vs_mpi heat.cpp, the same program with cleave, at -O2, over it
+compile.heat_o2.compiled_vs_mpi    the same, compiled
+compile.pca_o2.header_only_vs_mpi  pca.cpp, at -O2, over heat_mpi.cpp
+compile.pca_o2.compiled_vs_mpi     the same, compiled
 compile.cuda_program_s             a GPU program, by nvcc for one architecture
 compile.cuda_program_compiled_vs_header_only
 compile.cuda_library_s             <cleave/compiled_cuda.hpp>, likewise
@@ -38,7 +43,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ROUNDS, CUDA_ROUNDS = 5, 3
+ROUNDS, FEWER_ROUNDS = 5, 3  # fewer where a file takes more than ten seconds
 FEW, MANY = 5, 205
 COMPILED = ["-DCLEAVE_COMPILED=1"]
 
@@ -49,6 +54,8 @@ memory mutex new numeric span string thread tuple utility vector""".split()
 
 INCLUDE_STANDARD = "".join(f"#include <{header}>\n" for header in STANDARD)
 INCLUDE_CLEAVE = "#include <cleave/cleave.hpp>\n"
+HEAT, HEAT_MPI, PCA = ((ROOT / "bench/compile_time" / name).read_text()
+                       for name in ("heat.cpp", "heat_mpi.cpp", "pca.cpp"))
 PROGRAM = (ROOT / "tests/consumer/project/main.cpp").read_text()
 LIBRARY = "#include <cleave/compiled.hpp>\n"
 
@@ -217,6 +224,21 @@ def mpi_flags():
     return [*done.stdout.split(), "-DCLEAVE_HAS_MPI=1"]
 
 
+def report_whole_programs(base):
+    """Programs as users compile them, relative to one in plain MPI."""
+    seconds, _ = rounds({
+        "mpi": (base, HEAT_MPI),
+        "heat header_only": (base, HEAT),
+        "heat compiled": (base + COMPILED, HEAT),
+        "pca header_only": (base, PCA),
+        "pca compiled": (base + COMPILED, PCA),
+    }, FEWER_ROUNDS)
+    report("heat_o2.mpi_s", seconds["mpi"], "s")
+    for program in ("heat", "pca"):
+        for mode in ("header_only", "compiled"):
+            report(f"{program}_o2.{mode}_vs_mpi", ratio(seconds[f"{program} {mode}"], seconds["mpi"]))
+
+
 def main(compiler="g++"):
     base = [compiler, "-std=c++20", "-O0"]
     variants = {
@@ -265,6 +287,7 @@ def main(compiler="g++"):
         report("program_mpi_compiled_vs_header_only",
                ratio(seconds["mpi compiled"], seconds["mpi"]))
         report("library_mpi_s", seconds["mpi library"], "s")
+        report_whole_programs([compiler, "-std=c++20", "-O2", *mpi])
 
     nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
     if not pathlib.Path(nvcc).exists():
@@ -275,7 +298,7 @@ def main(compiler="g++"):
         "program": (base, CUDA_PROGRAM),
         "compiled": (base + COMPILED, CUDA_PROGRAM),
         "library": (base + COMPILED, CUDA_LIBRARY),
-    }, CUDA_ROUNDS)
+    }, FEWER_ROUNDS)
     report("cuda_program_s", seconds["program"], "s")
     report("cuda_program_compiled_vs_header_only", ratio(seconds["compiled"], seconds["program"]))
     report("cuda_library_s", seconds["library"], "s")

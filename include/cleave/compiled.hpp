@@ -26,15 +26,23 @@
 #include <cleave/comm/run_body.hpp>
 #include <cleave/comm/thread/communicator.hpp>
 #include <cleave/comm/trace_body.hpp>
+#include <cleave/core/error_body.hpp>
+#include <cleave/core/shape_body.hpp>
 #include <cleave/kernels/host/exact_row_body.hpp>
 #include <cleave/kernels/host/vector_math_body.hpp>
+#include <cleave/mesh/device_mesh_body.hpp>
 #include <cleave/mesh/mesh_state_body.hpp>
 #include <cleave/nn/checkpoint_body.hpp>
 #include <cleave/nn/safetensors_body.hpp>
+#include <cleave/ops/call_context_body.hpp>
+#include <cleave/placement/placement_body.hpp>
 #include <cleave/redistribute/explain_body.hpp>
 #include <cleave/redistribute/run_body.hpp>
+#include <cleave/rules/explain_body.hpp>
+#include <cleave/tensor/host_cache_body.hpp>
 #include <cleave/tensor/npy_body.hpp>
 #include <cleave/tensor/print_body.hpp>
+#include <cleave/tensor/storage_body.hpp>
 #include <cleave/tensor/strided_copy_body.hpp>
 
 #if defined(CLEAVE_HAS_MPI) && !defined(__CUDACC__)
@@ -57,6 +65,14 @@ namespace detail {
 template int run_ranks(int, char**, RankFunction);
 template Budget dry_budget<Communicator>(int, int, RankFunction);
 template void run_on_threads_alone(int, RankFunction);
+template void compute<Host>(const CallContext&, const void*, const Shape&, const OperandRef*,
+                            const Layout*, RawResult*);
+template void run_placed<Host>(const PlacedCall&, const void*, const Shape&, const OperandRef*,
+                               RawResult*);
+template void run_local_into<Host>(const OpInfo&, const void*, const Shape&, const OperandRef*,
+                                   const OperandRef&);
+template void run_placed_into<Host>(const PlacedCall&, const void*, const Shape&, const OperandRef*,
+                                    const OperandRef&);
 template class Completion<Host>;
 template void start_job<Host>(Communicator&, Job&);
 template void fill<Host>(const View&, const void*);
@@ -66,6 +82,30 @@ template std::string nested_text(const Shape&, const Shape&, const PrintOptions&
                                  const std::vector<std::string>&);
 
 }  // namespace detail
+
+#define CLEAVE_KERNELS_OF(T)                                                                       \
+  template void gemm(On<Host>, const Matrix<const T>&, const Matrix<const T>&, const Matrix<T>&);  \
+  template void detail::map_loops(const detail::RowFunction<T, T>&, const detail::MapLoops<2>&,    \
+                                  T*, detail::TileLoader<T>&&);                                    \
+  template void detail::map_loops(const detail::RowFunction<T, T, T>&, const detail::MapLoops<3>&, \
+                                  T*, detail::TileLoader<T>&&, detail::TileLoader<T>&&);           \
+  template void reduce_dims<Sum>(On<Host>, const Strided<const T>&, unsigned, const Strided<T>&,   \
+                                 const Same&);                                                     \
+  template void reduce_dims<Max>(On<Host>, const Strided<const T>&, unsigned, const Strided<T>&,   \
+                                 const Same&);                                                     \
+  template void reduce_dims<Min>(On<Host>, const Strided<const T>&, unsigned, const Strided<T>&,   \
+                                 const Same&);                                                     \
+  template void reduce_dims<Sum>(On<Host>, const Strided<const T>&, unsigned, const Strided<T>&,   \
+                                 const DividedBy<T>&)
+
+namespace kernels {
+
+CLEAVE_KERNELS_OF(float);
+CLEAVE_KERNELS_OF(double);
+
+}  // namespace kernels
+
+#undef CLEAVE_KERNELS_OF
 
 namespace functional::detail {
 

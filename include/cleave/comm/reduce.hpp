@@ -102,7 +102,12 @@ struct ReduceLoops {
   }
 
   static constexpr ReduceKernel kernel(int parts) {
-    return {both, first, next, last, index_t(sizeof(A)), parts};
+    // `last` does what `both` does if the accumulator has the type of the elements
+    constexpr auto at_last = [] {
+      if constexpr (std::is_same_v<T, A>) return &both;
+      else return &last;
+    }();
+    return {both, first, next, at_last, index_t(sizeof(A)), parts};
   }
 };
 

@@ -3,7 +3,8 @@
 
 #include <stdexcept>
 #include <string>
-#include <utility>
+
+#include <cleave/core/config.hpp>
 
 namespace cleave {
 
@@ -20,11 +21,7 @@ struct ErrorContext {
 /// `what()` reads `operation: message [shapes ..; placements ..; mesh ..; rank ..]`.
 class Error : public std::runtime_error {
  public:
-  Error(std::string operation, std::string message, ErrorContext context = {})
-      : std::runtime_error(text(operation, message, context)),
-        operation_(std::move(operation)),
-        message_(std::move(message)),
-        context_(std::move(context)) {}
+  [[gnu::cold]] Error(std::string operation, std::string message, ErrorContext context = {});
 
   /// The function that the user called.
   const std::string& operation() const noexcept { return operation_; }
@@ -33,27 +30,13 @@ class Error : public std::runtime_error {
   const ErrorContext& context() const noexcept { return context_; }
 
  private:
-  static std::string text(const std::string& operation, const std::string& message,
-                          const ErrorContext& context) {
-    std::string details;
-    const auto add = [&](const char* name, const std::string& value) {
-      if (value.empty()) return;
-      details += details.empty() ? " [" : "; ";
-      details += name;
-      details += ' ';
-      details += value;
-    };
-    add("shapes", context.shapes);
-    add("placements", context.placements);
-    add("mesh", context.mesh);
-    add("rank", context.rank < 0 ? std::string{} : std::to_string(context.rank));
-    if (!details.empty()) details += ']';
-    return operation + ": " + message + details;
-  }
-
   std::string operation_;
   std::string message_;
   ErrorContext context_;
 };
 
 }  // namespace cleave
+
+#if !CLEAVE_COMPILED
+#include <cleave/core/error_body.hpp>
+#endif

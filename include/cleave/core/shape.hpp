@@ -98,11 +98,7 @@ constexpr bool next_index(const Shape& extents, Shape& at, unsigned mask = ~0u) 
 }
 
 /// "[5, 6]"
-inline std::string to_string(const Shape& shape) {
-  std::string text = "[";
-  for (int d = 0; d < shape.dims; ++d) text += (d ? ", " : "") + std::to_string(shape[d]);
-  return text + "]";
-}
+std::string to_string(const Shape& shape);
 
 /// Writes `to_string(shape)`, also for extents as `x.shape()` returns them.
 template <class Traits>
@@ -178,3 +174,7 @@ constexpr Box intersect(const Box& a, const Box& b) {
 }
 
 }  // namespace cleave
+
+#if !CLEAVE_COMPILED
+#include <cleave/core/shape_body.hpp>
+#endif

@@ -6,7 +6,6 @@
 #include <iosfwd>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -174,6 +173,11 @@ inline index_t places(const Shape& extents) {
   return count;
 }
 
+/// The state of a mesh of all ranks of a group.
+/// @throws Error if the extents do not fit
+std::shared_ptr<const MeshState> mesh_of_all(const std::shared_ptr<Communicator>& group,
+                                             const Shape& extents, std::vector<std::string> names);
+
 }  // namespace detail
 
 /// Arranges all ranks of a group along the axes, row-major.
@@ -187,20 +191,8 @@ DeviceMesh<Device, Axes...> init_device_mesh(const std::shared_ptr<Communicator>
                                              const std::array<index_t, sizeof...(Axes)>& extents,
                                              Device device = {}) {
   const std::shared_ptr<Communicator> group = communicator_on(device, ranks_of);
-  const Shape shape(extents);
-  std::vector<std::string> names{axis_name<Axes>()...};
-  std::vector<int> ranks(std::size_t(group->size()));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  const index_t places = detail::places(shape);
-  const bool fits = places == group->size();
-  auto state = std::make_shared<const MeshState>(group, fits ? group : nullptr, shape,
-                                                 std::move(ranks), std::move(names));
-  if (!fits)
-    throw Error("init_device_mesh",
-                "the mesh has " + std::to_string(places) + " positions, but the group has " +
-                    std::to_string(group->size()) + " ranks",
-                {.mesh = state->describe(), .rank = group->state().world_rank});
-  return DeviceMesh<Device, Axes...>(std::move(state));
+  return DeviceMesh<Device, Axes...>(
+      detail::mesh_of_all(group, Shape(extents), {axis_name<Axes>()...}));
 }
 
 /// Arranges all ranks of the world along the axes.
@@ -255,3 +247,7 @@ DeviceMesh<Device, Axes...> init_device_mesh(const World& world,
 }
 
 }  // namespace cleave
+
+#if !CLEAVE_COMPILED
+#include <cleave/mesh/device_mesh_body.hpp>
+#endif

@@ -38,20 +38,7 @@ struct RawResult {
 };
 
 /// Shapes, placements, mesh and rank of a call, for errors.
-[[gnu::cold]] inline ErrorContext context_of(const OperandRef* operands, int count) {
-  ErrorContext text;
-  for (const OperandRef* x = operands; x != operands + count; ++x) {
-    if (x->storage == nullptr) continue;
-    const char* joint = text.shapes.empty() ? "" : " and ";
-    text.shapes += joint + to_string(shape_at(x->shape, x->dims));
-    if (x->mesh == nullptr) continue;
-    text.placements += joint + to_string(*x->layout);
-    const std::string name = x->mesh->describe();
-    if (text.mesh.find(name) == text.mesh.npos) text.mesh += joint + name;
-    text.rank = x->mesh->world_rank();
-  }
-  return text;
-}
+[[gnu::cold]] ErrorContext context_of(const OperandRef* operands, int count);
 
 /// Whether dimensions of the same factor have the same extent; false is inconclusive.
 constexpr bool all_agree(const ExtentsTable& table, const OperandRef* operands) {
@@ -87,47 +74,17 @@ struct CallContext {
 
   /// The placements that operand i needs, given what it broadcasts. @see repeatable
   /// @throws Error if it broadcasts a dimension that it shards
-  Layout needed(int i, const Layout& required) const {
-    if (!any_repeats || mesh == nullptr) return required;
-    int conflict = -1;
-    const Layout layout = repeatable(*info.rule, extents, i, {operands[i].shape, operands[i].dims},
-                                     *operands[i].layout, required, &mesh->extents(), conflict);
-    if (conflict >= 0)
-      throw Error(info.name,
-                  "dimension " + std::to_string(int(required[conflict].dim)) + " of operand " +
-                      std::to_string(i) +
-                      " has extent 1 and broadcasts, but is sharded over axis '" +
-                      mesh->name(conflict) + "'; redistribute it to Replicate first",
-                  context());
-    return layout;
-  }
+  Layout needed(int i, const Layout& required) const;
 
   /// @throws Error if an operand broadcasts a dimension that it shards. @see needed
-  [[gnu::cold]] void require_repeatable(const Layout* required) const {
-    for (int i = 0; i < info.rule->operands; ++i)
-      if (operands[i].mesh != nullptr) static_cast<void>(needed(i, required[i]));
-  }
+  [[gnu::cold]] void require_repeatable(const Layout* required) const;
 
   /// @param fresh     extents of the factors that no operand has
   /// @param in        the operands with their current layouts
   /// @param computed  the results' layouts
   /// @throws Error    on all ranks of the mesh, if a shard ends inside a group
   [[gnu::cold]] void require_whole_groups(const Shape& fresh, const OperandRef* in,
-                                          const Layout* computed) const {
-    const Rule& rule = *info.rule;
-    std::array<ExtentsRef, std::size_t(max_operands)> shapes{};
-    std::array<const Layout*, std::size_t(max_operands)> layouts{};
-    for (int i = 0; i < rule.operands; ++i) {
-      shapes[std::size_t(i)] = {in[i].shape, in[i].dims};
-      layouts[std::size_t(i)] = in[i].layout;
-    }
-    FactorExtents known;
-    read_extents(rule, false, shapes.data(), fresh, known);
-    const GroupConflict conflict =
-        find_group_conflict(rule, known, layouts.data(), computed, mesh->extents());
-    if (conflict.found)
-      throw Error(info.name, to_string(conflict, mesh->label(conflict.axes)), context());
-  }
+                                          const Layout* computed) const;
 
   ErrorContext context() const { return context_of(operands, info.rule->operands); }
 
@@ -138,25 +95,11 @@ struct CallContext {
     return in[i].mesh;
   }
 
-  [[gnu::cold]] void require_same_mesh(const MeshState& other) const {
-    if (!(*mesh == other))
-      throw Error(info.name, "the operands are on different meshes", context());
-  }
+  [[gnu::cold]] void require_same_mesh(const MeshState& other) const;
 
-  [[gnu::cold]] void compare_factors() {
-    std::array<ExtentsRef, std::size_t(max_operands)> shapes;
-    for (int i = 0; i < info.rule->operands; ++i)
-      shapes[std::size_t(i)] = {operands[i].shape, operands[i].dims};
-    const ExtentsConflict conflict =
-        read_extents(*info.rule, info.broadcasts, shapes.data(), {}, extents);
-    any_repeats = conflict.repeats;
-    if (conflict.operand >= 0 && (mesh == nullptr || mesh->is_member())) throw_extents(conflict);
-  }
+  [[gnu::cold]] void compare_factors();
 
-  [[noreturn]] void throw_extents(const ExtentsConflict& conflict) const {
-    const index_t extent = operands[conflict.operand].shape[conflict.dim];
-    throw Error(info.name, extents_error(conflict, *info.rule, extent), context());
-  }
+  [[noreturn]] void throw_extents(const ExtentsConflict& conflict) const;
 };
 
 /// The global indices that this rank holds; empty on a rank outside the mesh.
@@ -268,3 +211,7 @@ inline void Task::fail(const std::string& message) const {
 }
 
 }  // namespace cleave
+
+#if !CLEAVE_COMPILED
+#include <cleave/ops/call_context_body.hpp>
+#endif

@@ -266,4 +266,11 @@ void run_placed(const PlacedCall& placed, const void* op, const Shape& fresh, co
     move_result<Device>(call, placed, results[0]);
 }
 
+#if CLEAVE_COMPILED
+extern template void compute<Host>(const CallContext&, const void*, const Shape&, const OperandRef*,
+                                   const Layout*, RawResult*);
+extern template void run_placed<Host>(const PlacedCall&, const void*, const Shape&,
+                                      const OperandRef*, RawResult*);
+#endif
+
 }  // namespace cleave::detail

@@ -94,4 +94,11 @@ void run_placed_into(const PlacedCall& placed, const void* op, const Shape& fres
   compute_into<Device>(call, op, fresh, there.data(), placed.solution->computed.data(), target);
 }
 
+#if CLEAVE_COMPILED
+extern template void run_local_into<Host>(const OpInfo&, const void*, const Shape&,
+                                          const OperandRef*, const OperandRef&);
+extern template void run_placed_into<Host>(const PlacedCall&, const void*, const Shape&,
+                                           const OperandRef*, const OperandRef&);
+#endif
+
 }  // namespace cleave::detail

@@ -124,21 +124,10 @@ struct Layout {
 };
 
 /// "Shard(0)", "Replicate", "Partial(sum)"
-inline std::string to_string(const Placement& p) {
-  switch (p.kind) {
-    case PlacementKind::replicate: return "Replicate";
-    case PlacementKind::shard: return "Shard(" + std::to_string(int(p.dim)) + ")";
-    case PlacementKind::partial: return std::string("Partial(") + name_of(p.op) + ")";
-  }
-  return {};
-}
+std::string to_string(const Placement& p);
 
 /// "(Shard(0), Replicate)"
-inline std::string to_string(const Layout& layout) {
-  std::string text = "(";
-  for (int a = 0; a < layout.axes; ++a) text += (a ? ", " : "") + to_string(layout[a]);
-  return text + ")";
-}
+std::string to_string(const Layout& layout);
 
 namespace detail {
 
@@ -244,3 +233,7 @@ template <class List, int Dims>
 using normalized_t = placements_t<layout_of<List, Dims>.packed(), List::size>;
 
 }  // namespace cleave
+
+#if !CLEAVE_COMPILED
+#include <cleave/placement/placement_body.hpp>
+#endif

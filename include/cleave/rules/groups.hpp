@@ -88,13 +88,10 @@ constexpr GroupConflict find_group_conflict(const Rule& rule, const FactorExtent
 }
 
 /// What is wrong, and what to do. @param axes  the names of `conflict.axes`
-inline std::string to_string(const GroupConflict& conflict, const std::string& axes) {
-  return "dimension " + std::to_string(conflict.dim) + " of the " +
-         (conflict.in_result ? "result" : "operand") + " is " + std::to_string(conflict.outer) +
-         " x " + std::to_string(conflict.inner) + " and sharded over '" + axes +
-         "', where shards end inside the factor " + std::to_string(conflict.inner) + ": " +
-         std::to_string(conflict.outer) + " must be divisible by " +
-         std::to_string(conflict.shards) + "; or redistribute that dimension to Replicate first";
-}
+std::string to_string(const GroupConflict& conflict, const std::string& axes);
 
 }  // namespace cleave::detail
+
+#if !CLEAVE_COMPILED
+#include <cleave/rules/explain_body.hpp>
+#endif

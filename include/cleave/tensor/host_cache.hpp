@@ -15,11 +15,9 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <new>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -27,7 +25,7 @@
 #include <sys/mman.h>
 #endif
 
-#include <cleave/core/error.hpp>
+#include <cleave/core/config.hpp>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define CLEAVE_POISONS_MEMORY 1
@@ -89,47 +87,10 @@ class HostCache {
 
   /// A block, aligned to `storage_alignment`; null if there is no memory.
   /// @pre bytes >= least_cached_bytes
-  void* allocate(std::size_t bytes) noexcept {
-    if (bytes > max_bytes) return nullptr;
-    const std::size_t size = block_bytes(bytes);
-    void* data = nullptr;
-    {
-      const std::lock_guard lock(mutex_);
-      std::vector<Kept>& blocks = kept_[place_of(size)];
-      if (!blocks.empty()) {
-        data = blocks.back().data;
-        blocks.pop_back();
-        stats_.cached -= size;
-        ++stats_.reused;
-        hold(size);
-      }
-    }
-    if (data == nullptr) data = fresh(size);
-    if (data == nullptr) return nullptr;
-    unpoison(data, bytes);
-    poison(static_cast<std::byte*>(data) + bytes, size - bytes);
-    return data;
-  }
+  void* allocate(std::size_t bytes) noexcept;
 
   /// @param bytes  as passed to `allocate`
-  void deallocate(void* data, std::size_t bytes) noexcept {
-    const std::size_t size = block_bytes(bytes);
-    {
-      const std::lock_guard lock(mutex_);
-      stats_.allocated -= size;
-      if (size <= limit_) {
-        try {
-          kept_[place_of(size)].push_back({data, ++clock_});
-          poison(data, size);
-          stats_.cached += size;
-          data = nullptr;
-        } catch (...) {  // no memory for the list: free the block
-        }
-      }
-      while (stats_.cached > limit_) free_oldest();
-    }
-    if (data != nullptr) to_heap(data, size);
-  }
+  void deallocate(void* data, std::size_t bytes) noexcept;
 
   /// Counts memory allocated elsewhere, and its release.
   void count(std::size_t bytes) noexcept {
@@ -142,14 +103,7 @@ class HostCache {
   }
 
   /// Frees all kept blocks.
-  void release() noexcept {
-    const std::lock_guard lock(mutex_);
-    for (std::size_t i = 0; i < kept_.size(); ++i) {
-      for (const Kept& block : kept_[i]) to_heap(block.data, size_at(i));
-      kept_[i].clear();
-    }
-    stats_.cached = 0;
-  }
+  void release() noexcept;
 
   /// Frees all kept blocks, and keeps none from now on.
   void close() noexcept {
@@ -215,30 +169,10 @@ class HostCache {
     if (stats_.allocated > stats_.peak) stats_.peak = stats_.allocated;
   }
 
-  void free_oldest() noexcept {
-    std::size_t oldest = kept_.size();
-    for (std::size_t i = 0; i < kept_.size(); ++i)
-      if (!kept_[i].empty() &&
-          (oldest == kept_.size() || kept_[i].front().since < kept_[oldest].front().since))
-        oldest = i;
-    to_heap(kept_[oldest].front().data, size_at(oldest));
-    kept_[oldest].erase(kept_[oldest].begin());
-    stats_.cached -= size_at(oldest);
-  }
+  void free_oldest() noexcept;
 
   /// New memory; if there is none, frees all kept blocks and tries again.
-  void* fresh(std::size_t size) noexcept {
-    void* data = from_heap(size);
-    if (data == nullptr) {
-      release();
-      data = from_heap(size);
-    }
-    if (data == nullptr) return nullptr;
-    const std::lock_guard lock(mutex_);
-    ++stats_.fresh;
-    hold(size);
-    return data;
-  }
+  void* fresh(std::size_t size) noexcept;
 
   mutable std::mutex mutex_;
   std::size_t limit_;
@@ -249,41 +183,14 @@ class HostCache {
 
 /// The limit that CLEAVE_HOST_CACHE_MB sets, in bytes.
 /// @throws Error for an invalid value
-inline std::size_t requested_host_cache() {
-  constexpr double mebibyte = 1 << 20, most = double(std::size_t(1) << 40);
-  const char* text = std::getenv("CLEAVE_HOST_CACHE_MB");
-  if (text == nullptr || *text == '\0') return std::size_t(512) << 20;
-  char* end = nullptr;
-  const double value = std::strtod(text, &end);
-  if (*end != '\0' || !(value >= 0))
-    throw Error("run", std::string("CLEAVE_HOST_CACHE_MB is '") + text + "'; use MiB >= 0");
-  return std::size_t((value < most ? value : most) * mebibyte);
-}
+std::size_t requested_host_cache();
 
 /// The cache of this thread's rank: the thread's, made at its first use, or the one that the thread
 /// has joined; null at thread exit, when thread-local objects have been destroyed.
 ///
 /// @param joined  the cache of the rank that this thread works for, to join; null: none
 /// @throws Error for an invalid setting in the environment
-inline std::shared_ptr<HostCache> host_cache(std::shared_ptr<HostCache> joined = nullptr) {
-  thread_local bool has_ended = false;  // readable until the thread ends
-  if (has_ended) return nullptr;
-  struct Place {
-    std::shared_ptr<HostCache> cache{};
-    bool is_own = true;
-    ~Place() {
-      if (is_own && cache != nullptr) cache->close();
-      has_ended = true;
-    }
-  };
-  thread_local Place place;
-  if (joined != nullptr) {
-    place.cache = std::move(joined);
-    place.is_own = false;
-  }
-  if (place.cache == nullptr) place.cache.reset(new HostCache(requested_host_cache()));
-  return place.cache;
-}
+std::shared_ptr<HostCache> host_cache(std::shared_ptr<HostCache> joined = nullptr);
 
 }  // namespace detail
 
@@ -305,3 +212,7 @@ inline void release_memory() {
 }
 
 }  // namespace cleave
+
+#if !CLEAVE_COMPILED
+#include <cleave/tensor/host_cache_body.hpp>
+#endif

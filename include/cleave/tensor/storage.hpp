@@ -21,14 +21,9 @@ struct Host {
 
 namespace detail {
 
-[[noreturn]] inline void throw_negative_extent(index_t extent, int d) {
-  throw Error("Tensor", "extent " + std::to_string(extent) + " of dimension " + std::to_string(d) +
-                            " is negative");
-}
+[[noreturn]] void throw_negative_extent(index_t extent, int d);
 
-[[noreturn]] inline void throw_too_many_elements() {
-  throw Error("Tensor", "the product of the extents does not fit in index_t");
-}
+[[noreturn]] void throw_too_many_elements();
 
 /// The bytes of an array.
 ///
@@ -53,25 +48,11 @@ struct ReturnHostMemory {
   std::shared_ptr<HostMemory> source{};
   unsigned changes = 0;  ///< @see note_change
 
-  void operator()(void* data) const {
-    if (source != nullptr) {
-      source->release(data);
-      if (cache != nullptr) cache->discount(bytes);
-    } else if (cache != nullptr) {
-      cache->deallocate(data, bytes);
-    } else {
-      ::operator delete(data, std::align_val_t{storage_alignment});
-    }
-  }
+  void operator()(void* data) const;
 };
 
 /// Reports a lack of memory, with the bytes that tensors of this rank hold if known.
-[[noreturn]] inline void throw_out_of_memory(std::size_t bytes, const HostCache* cache) {
-  std::string text = "out of memory: " + std::to_string(bytes) + " bytes requested";
-  if (cache != nullptr)
-    text += ", tensors of this rank hold " + std::to_string(cache->stats().allocated);
-  throw Error("Tensor", text);
-}
+[[noreturn]] void throw_out_of_memory(std::size_t bytes, const HostCache* cache);
 
 /// For memory in one block with its reference counts, which is freed with them.
 struct ReturnWithCounts {
@@ -102,16 +83,7 @@ struct CountsInFront {
 };
 
 /// A few bytes and their reference counts in one heap block: a third of the time of two blocks.
-inline std::shared_ptr<void> allocate_few_bytes(std::size_t bytes) {
-  constexpr std::size_t room = CountsInFront<std::byte>::room;
-  std::size_t space = bytes + storage_alignment - __STDCPP_DEFAULT_NEW_ALIGNMENT__;
-  void* const block = ::operator new(room + space, std::nothrow);
-  if (block == nullptr) throw_out_of_memory(bytes, nullptr);
-  void* data = static_cast<std::byte*>(block) + room;
-  std::align(storage_alignment, bytes, data, space);
-  poison(static_cast<std::byte*>(data) + bytes, space - bytes);
-  return {data, ReturnWithCounts{}, CountsInFront<std::byte>(block)};
-}
+std::shared_ptr<void> allocate_few_bytes(std::size_t bytes);
 
 }  // namespace detail
 
@@ -120,31 +92,12 @@ inline std::shared_ptr<void> allocate_few_bytes(std::size_t bytes) {
 /// From 4 KiB on, taken from the process's `HostMemory` if there is one, else from the rank's
 /// cache, else from the heap.
 /// @throws Error if there is not enough memory
-inline std::shared_ptr<void> allocate_bytes(Host, std::size_t bytes) {
-  if (bytes == 0) return nullptr;
-  if (bytes < detail::least_cached_bytes) return detail::allocate_few_bytes(bytes);
-  std::shared_ptr<detail::HostCache> cache = detail::host_cache();
-  if (const std::shared_ptr<detail::HostMemory> memory = detail::memory_source()) {
-    if (void* data = memory->allocate(bytes)) {
-      if (cache != nullptr) cache->count(bytes);
-      return {data, detail::ReturnHostMemory{bytes, std::move(cache), memory, 0}};
-    }
-  }
-  void* data = cache != nullptr ? cache->allocate(bytes)
-                                : ::operator new(bytes, std::align_val_t{detail::storage_alignment},
-                                                 std::nothrow);
-  if (data == nullptr) detail::throw_out_of_memory(bytes, cache.get());
-  return {data, detail::ReturnHostMemory{bytes, std::move(cache), nullptr, 0}};
-}
+std::shared_ptr<void> allocate_bytes(Host, std::size_t bytes);
 
 namespace detail {
 
 /// The number of changes to elements in memory of `allocate_bytes`; null for other memory.
-inline unsigned* changes_of(const std::shared_ptr<void>& storage) {
-  if (auto* const few = std::get_deleter<ReturnWithCounts>(storage)) return &few->changes;
-  if (auto* const memory = std::get_deleter<ReturnHostMemory>(storage)) return &memory->changes;
-  return nullptr;
-}
+unsigned* changes_of(const std::shared_ptr<void>& storage);
 
 }  // namespace detail
 
@@ -165,3 +118,7 @@ inline unsigned changes_in(Host, const std::shared_ptr<void>& storage) {
 }
 
 }  // namespace cleave
+
+#if !CLEAVE_COMPILED
+#include <cleave/tensor/storage_body.hpp>
+#endif

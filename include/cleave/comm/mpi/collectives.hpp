@@ -122,8 +122,7 @@ void gather_pieces_in_steps(MpiMessages& messages, const ConstView& mine, const 
 /// result = the reduction of piece(self) of all ranks, in rank order and ceil(log2(n)) steps: a
 /// block for the rank at distance i moves in the steps that are binary digits of i (Bruck et al.,
 /// as above).
-template <class PieceOf>
-void reduce_in_steps(MpiMessages& messages, ReduceOp op, const PieceOf& piece, const View& result) {
+inline void reduce_in_steps(MpiMessages& messages, ReduceOp op, PieceOf piece, const View& result) {
   struct Block {
     const std::byte* data;
     std::size_t bytes;  // blocks[i]: of the piece for the rank at distance i
@@ -234,8 +233,8 @@ inline void all_gather(const Collective& c, MpiMessages& messages) {
 inline void reduce_scatter(const Collective& c, MpiMessages& messages) {
   const auto piece = [&](int r) { return c.source[c.pieces[std::size_t(r)]]; };
   if (reduces_in_steps(messages, std::size_t(c.source.bytes())))
-    return reduce_in_steps(messages, c.op, piece, c.destination);
-  PieceReduction(messages, c.op, piece, c.destination).run();
+    return reduce_in_steps(messages, c.op, PieceOf(piece), c.destination);
+  PieceReduction(messages, c.op, PieceOf(piece), c.destination).run();
   messages.finish();
 }
 
@@ -270,7 +269,7 @@ inline void all_reduce(const Collective& c, MpiMessages& messages) {
     reduce_range(c.op, addends, View::dense(out, type, flat), 0, elements);
   } else if (n == 2 && bytes <= max_bytes_in_one_go) {
     const auto addend = [&](int) { return ConstView::dense(in, type, flat); };
-    PieceReduction(messages, c.op, addend, View::dense(out, type, flat)).run();
+    PieceReduction(messages, c.op, PieceOf(addend), View::dense(out, type, flat)).run();
     messages.finish();
   } else {
     const index_t chunk = (elements + n - 1) / n;
@@ -285,8 +284,8 @@ inline void all_reduce(const Collective& c, MpiMessages& messages) {
       return View::dense(out + std::size_t(begin(r)) * size, type, extents(r));
     };
     const bool in_steps = goes_in_steps(messages, bytes);
-    if (in_steps) reduce_in_steps(messages, c.op, addend, sum(messages.rank()));
-    else PieceReduction(messages, c.op, addend, sum(messages.rank())).run();
+    if (in_steps) reduce_in_steps(messages, c.op, PieceOf(addend), sum(messages.rank()));
+    else PieceReduction(messages, c.op, PieceOf(addend), sum(messages.rank())).run();
     messages.finish();  // if `in` is `out`, its chunks may be overwritten from here on
     if (in_steps) gather_pieces_in_steps(messages, sum(messages.rank()), sum);
     else gather_pieces(messages, sum(messages.rank()), sum);

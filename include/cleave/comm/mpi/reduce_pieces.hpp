@@ -41,13 +41,28 @@ inline int blocks_in_flight(std::size_t bytes, int ranks) {
   return int(std::clamp<std::size_t>(std::min(from_each, from_one) / block, 2, 16));
 }
 
+/// A reference to a function from a rank to this rank's addend for it, so that reductions are
+/// compiled once.
+class PieceOf {
+ public:
+  template <class F>
+  explicit PieceOf(const F& f)
+      : object_(&f), call_([](const void* object, int rank) -> ConstView {
+          return (*static_cast<const F*>(object))(rank);
+        }) {}
+
+  ConstView operator()(int rank) const { return call_(object_, rank); }
+
+ private:
+  const void* object_;
+  ConstView (*call_)(const void*, int);
+};
+
 /// result = the reduction of piece(self) of all ranks.
-/// @tparam PieceOf  a rank -> ConstView: this rank's addend for that rank
 /// @cost   receives (n-1) times the result; scratch: `max_reduction_scratch` and a block
-template <class PieceOf>
 class PieceReduction {
  public:
-  PieceReduction(MpiMessages& messages, ReduceOp op, const PieceOf& piece, const View& result)
+  PieceReduction(MpiMessages& messages, ReduceOp op, PieceOf piece, const View& result)
       : messages_(messages), op_(op), piece_(piece), result_(result), own_(piece(messages.rank())) {
     const index_t elements = own_.size();
     block_ = block_of(own_);
@@ -144,7 +159,7 @@ class PieceReduction {
 
   MpiMessages& messages_;
   ReduceOp op_;
-  const PieceOf& piece_;
+  PieceOf piece_;
   View result_;
   ConstView own_;
   DType type_ = result_.dtype;

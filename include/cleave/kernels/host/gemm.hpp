@@ -55,4 +55,11 @@ void gemm_batched(On<Host> on, Matrix<const T> a, Matrix<const T> b, Matrix<T> c
   }
 }
 
+#if CLEAVE_COMPILED
+extern template void gemm(On<Host>, const Matrix<const float>&, const Matrix<const float>&,
+                          const Matrix<float>&);
+extern template void gemm(On<Host>, const Matrix<const double>&, const Matrix<const double>&,
+                          const Matrix<double>&);
+#endif
+
 }  // namespace cleave::kernels

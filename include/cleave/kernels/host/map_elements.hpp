@@ -199,4 +199,19 @@ void map_elements(On<Host>, const F& f, const Strided<R>& out, const In&... in) 
                      {&out.strides, &strides_of(in)...}, detail::data_of(in)...);
 }
 
+#if CLEAVE_COMPILED
+namespace detail {
+
+extern template void map_loops(const RowFunction<float, float>&, const MapLoops<2>&, float*,
+                               TileLoader<float>&&);
+extern template void map_loops(const RowFunction<float, float, float>&, const MapLoops<3>&, float*,
+                               TileLoader<float>&&, TileLoader<float>&&);
+extern template void map_loops(const RowFunction<double, double>&, const MapLoops<2>&, double*,
+                               TileLoader<double>&&);
+extern template void map_loops(const RowFunction<double, double, double>&, const MapLoops<3>&,
+                               double*, TileLoader<double>&&, TileLoader<double>&&);
+
+}  // namespace detail
+#endif
+
 }  // namespace cleave::kernels

@@ -263,4 +263,23 @@ void reduce_dims(On<Host>, const Strided<const T>& in, unsigned mask, const Stri
   else detail::reduce_across<Op>(in.data, loops, out.data, epilogue);
 }
 
+#if CLEAVE_COMPILED
+extern template void reduce_dims<Sum>(On<Host>, const Strided<const float>&, unsigned,
+                                      const Strided<float>&, const Same&);
+extern template void reduce_dims<Max>(On<Host>, const Strided<const float>&, unsigned,
+                                      const Strided<float>&, const Same&);
+extern template void reduce_dims<Min>(On<Host>, const Strided<const float>&, unsigned,
+                                      const Strided<float>&, const Same&);
+extern template void reduce_dims<Sum>(On<Host>, const Strided<const float>&, unsigned,
+                                      const Strided<float>&, const DividedBy<float>&);
+extern template void reduce_dims<Sum>(On<Host>, const Strided<const double>&, unsigned,
+                                      const Strided<double>&, const Same&);
+extern template void reduce_dims<Max>(On<Host>, const Strided<const double>&, unsigned,
+                                      const Strided<double>&, const Same&);
+extern template void reduce_dims<Min>(On<Host>, const Strided<const double>&, unsigned,
+                                      const Strided<double>&, const Same&);
+extern template void reduce_dims<Sum>(On<Host>, const Strided<const double>&, unsigned,
+                                      const Strided<double>&, const DividedBy<double>&);
+#endif
+
 }  // namespace cleave::kernels

@@ -1,0 +1,16 @@
+// Shapes as text.
+#pragma once
+
+#include <string>
+
+#include <cleave/core/shape.hpp>
+
+namespace cleave {
+
+CLEAVE_INLINE std::string to_string(const Shape& shape) {
+  std::string text = "[";
+  for (int d = 0; d < shape.dims; ++d) text += (d ? ", " : "") + std::to_string(shape[d]);
+  return text + "]";
+}
+
+}  // namespace cleave
