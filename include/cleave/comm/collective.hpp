@@ -71,7 +71,7 @@ constexpr std::uint64_t listed_detail(std::uint64_t checksum) {
 }
 
 /// The text of a packed detail: " along dimensions 1, 0" or " with pairs {0, 1}, {1, 0}" or " for
-/// part 2 of module 1" or " for a list of tensors with checksum 5"; empty for 0.
+/// part 2 of module 1" or " of a list of tensors with checksum 5"; empty for 0.
 inline std::string text_of_detail(CollectiveKind kind, std::uint64_t detail) {
   if (detail == 0) return "";
   if (detail >> 60 == 14) {
@@ -80,7 +80,7 @@ inline std::string text_of_detail(CollectiveKind kind, std::uint64_t detail) {
            std::to_string(detail >> 30 & low);
   }
   if (detail >> 60 == 13)
-    return " for a list of tensors with checksum " +
+    return " of a list of tensors with checksum " +
            std::to_string(detail & ~(std::uint64_t(15) << 60));
   const bool pairs = kind == CollectiveKind::exchange;
   std::string numbers;
