@@ -201,8 +201,8 @@ void check_skinny() {
 TEST_CASE_TEMPLATE("products with one large operand equal the naive ones, for all vectors", T,
                    float, double) {
 #if defined(CLEAVE_VECTOR_TARGETS)
-  if (kernels::detail::vector_bytes() >= 32) check_skinny<T, 32>();
-  if (kernels::detail::vector_bytes() >= 64) check_skinny<T, 64>();
+  if (kernels::detail::widest_vectors() >= 32) check_skinny<T, 32>();
+  if (kernels::detail::widest_vectors() >= 64) check_skinny<T, 64>();
 #endif
 }
 
@@ -255,7 +255,7 @@ void check_small() {
 
 TEST_CASE_TEMPLATE("small products equal the naive ones, for all vectors", T, float, double) {
 #if defined(CLEAVE_VECTOR_TARGETS)
-  if (kernels::detail::vector_bytes() >= 32) check_small<T, 32>();
-  if (kernels::detail::vector_bytes() >= 64) check_small<T, 64>();
+  if (kernels::detail::widest_vectors() >= 32) check_small<T, 32>();
+  if (kernels::detail::widest_vectors() >= 64) check_small<T, 64>();
 #endif
 }

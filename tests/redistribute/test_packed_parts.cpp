@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <cleave/comm/trace.hpp>
+#include <cleave/dtensor/factories.hpp>
 #include <cleave/dtensor/from_local.hpp>
 #include <cleave/dtensor/redistribute_all.hpp>
 
@@ -136,15 +137,8 @@ TEST_CASE("ranks that redistribute different lists of small tensors are told so"
     const auto mesh = init_device_mesh<tp>(world, {world.size()});
     std::vector<index_t> rows{12, 24, 36};
     if (world.rank() == 0) std::swap(rows[0], rows[1]);
-    const auto list = [&] {
-      std::vector<decltype(from_local(Tensor<float, 1>({1}), mesh, Partial<Sum>{}))> made;
-      for (const index_t n : rows) {
-        const Tensor<float, 1> x({n});
-        x.fill_(1);
-        made.push_back(from_local(x, mesh, Partial<Sum>{}));
-      }
-      return made;
-    }();
+    std::vector<decltype(zeros<float>({1}, mesh, Shard<0>{}))> list;
+    for (const index_t n : rows) list.push_back(zeros<float>({n}, mesh, Shard<0>{}));
     CHECK_THROWS_WITH_AS((void)redistribute_all(list, Replicate{}),
                          doctest::Contains("of a list of tensors with checksum"), Error);
   });

@@ -10,7 +10,7 @@
 #include <cleave/core/config.hpp>
 #include <cleave/core/reduce_op.hpp>
 #include <cleave/kernels/arithmetic.hpp>
-#include <cleave/kernels/host/vector_bytes.hpp>
+#include <cleave/kernels/host/widest_vectors.hpp>
 
 namespace cleave::kernels::detail {
 
@@ -76,8 +76,8 @@ bool extreme_of_numbers(const T* row, index_t n, index_t step, T& extreme) {
   index_t i = 0;
   if (step == 1 && n >= 32) {
 #if defined(CLEAVE_VECTOR_TARGETS)
-    i = vector_bytes() >= 32 ? extreme_of_vectors_256<Op>(row, n, best, sum)
-                             : extreme_of_vectors<Op, T, 16>(row, n, best, sum);
+    i = widest_vectors() >= 32 ? extreme_of_vectors_256<Op>(row, n, best, sum)
+                               : extreme_of_vectors<Op, T, 16>(row, n, best, sum);
 #else
     i = extreme_of_vectors<Op, T, 16>(row, n, best, sum);
 #endif

@@ -12,7 +12,7 @@
 #include <memory>
 
 #include <cleave/core/config.hpp>
-#include <cleave/kernels/host/vector_bytes.hpp>
+#include <cleave/kernels/host/widest_vectors.hpp>
 #include <cleave/kernels/matrix.hpp>
 
 namespace cleave::kernels::detail {

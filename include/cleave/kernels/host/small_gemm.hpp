@@ -111,7 +111,7 @@ bool small_gemm_with(const Matrix<const T>& a, const Matrix<const T>& b, const M
 /// @return whether it was computed
 template <class T>
 bool gemm_in_place(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
-  switch (vector_bytes()) {
+  switch (widest_vectors()) {
     case 64: return skinny_gemm_with<T, 64>(a, b, c) || small_gemm_with<T, 64>(a, b, c);
     case 32: return skinny_gemm_with<T, 32>(a, b, c) || small_gemm_with<T, 32>(a, b, c);
     default: return false;

@@ -12,7 +12,7 @@ namespace cleave::kernels::detail {
 #if defined(CLEAVE_VECTOR_TARGETS)
 
 /// In bytes: 64 (AVX-512F), 32 (AVX2 with FMA), or 0 if smaller.
-inline int vector_bytes() {
+inline int widest_vectors() {
   static const int bytes = __builtin_cpu_supports("avx512f")                                 ? 64
                            : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? 32
                                                                                              : 0;
