@@ -23,7 +23,6 @@
 #include <cleave/redistribute/execute.hpp>
 #include <cleave/redistribute/keyed_cache.hpp>
 #include <cleave/redistribute/plan_cache.hpp>
-#include <cleave/redistribute/run.hpp>
 #include <cleave/tensor/host_memory.hpp>
 
 namespace cleave::redistribution {
