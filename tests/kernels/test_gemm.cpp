@@ -157,7 +157,7 @@ namespace {
 /// Narrow and long products with the kernel for vectors of that many bytes.
 template <class T, int Bytes>
 void check_skinny() {
-#if defined(CLEAVE_SKINNY_GEMM)
+#if defined(CLEAVE_VECTOR_TARGETS)
   const auto product = [](const Tensor<T, 2>& a, const Tensor<T, 2>& b, bool expected) {
     const index_t m = a.extent(0), n = b.extent(1);
     for (const index_t more : {index_t{0}, index_t{3}}) {  // spare elements per row of the result
@@ -200,9 +200,9 @@ void check_skinny() {
 
 TEST_CASE_TEMPLATE("products with one large operand equal the naive ones, for all vectors", T,
                    float, double) {
-#if defined(CLEAVE_SKINNY_GEMM)
-  if (kernels::detail::skinny_vectors() >= 32) check_skinny<T, 32>();
-  if (kernels::detail::skinny_vectors() >= 64) check_skinny<T, 64>();
+#if defined(CLEAVE_VECTOR_TARGETS)
+  if (kernels::detail::widest_vectors() >= 32) check_skinny<T, 32>();
+  if (kernels::detail::widest_vectors() >= 64) check_skinny<T, 64>();
 #endif
 }
 
@@ -211,7 +211,7 @@ namespace {
 /// Small products with the kernel for vectors of that many bytes.
 template <class T, int Bytes>
 void check_small() {
-#if defined(CLEAVE_SKINNY_GEMM)
+#if defined(CLEAVE_VECTOR_TARGETS)
   using Sizes = kernels::detail::SmallTile<T, Bytes>;
   const auto product = [](const Tensor<T, 2>& a, const Tensor<T, 2>& b, bool expected) {
     const index_t m = a.extent(0), n = b.extent(1);
@@ -254,8 +254,8 @@ void check_small() {
 }  // namespace
 
 TEST_CASE_TEMPLATE("small products equal the naive ones, for all vectors", T, float, double) {
-#if defined(CLEAVE_SKINNY_GEMM)
-  if (kernels::detail::skinny_vectors() >= 32) check_small<T, 32>();
-  if (kernels::detail::skinny_vectors() >= 64) check_small<T, 64>();
+#if defined(CLEAVE_VECTOR_TARGETS)
+  if (kernels::detail::widest_vectors() >= 32) check_small<T, 32>();
+  if (kernels::detail::widest_vectors() >= 64) check_small<T, 64>();
 #endif
 }

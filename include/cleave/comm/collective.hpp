@@ -65,8 +65,14 @@ constexpr std::uint64_t numbered_detail(int module_number, int part) {
   return std::uint64_t(14) << 60 | std::uint64_t(module_number) << 30 | std::uint64_t(part);
 }
 
+/// A list of tensors that are communicated together, by a checksum of what they are, as such a
+/// number.
+constexpr std::uint64_t listed_detail(std::uint64_t checksum) {
+  return std::uint64_t(13) << 60 | checksum >> 4;
+}
+
 /// The text of a packed detail: " along dimensions 1, 0" or " with pairs {0, 1}, {1, 0}" or " for
-/// part 2 of module 1"; empty for 0.
+/// part 2 of module 1" or " of a list of tensors with checksum 5"; empty for 0.
 inline std::string text_of_detail(CollectiveKind kind, std::uint64_t detail) {
   if (detail == 0) return "";
   if (detail >> 60 == 14) {
@@ -74,6 +80,9 @@ inline std::string text_of_detail(CollectiveKind kind, std::uint64_t detail) {
     return " for part " + std::to_string(detail & low) + " of module " +
            std::to_string(detail >> 30 & low);
   }
+  if (detail >> 60 == 13)
+    return " of a list of tensors with checksum " +
+           std::to_string(detail & ~(std::uint64_t(15) << 60));
   const bool pairs = kind == CollectiveKind::exchange;
   std::string numbers;
   int count = 0;

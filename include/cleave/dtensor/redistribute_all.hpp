@@ -63,8 +63,10 @@ auto result_of(const DTensor<T, Rank, Mesh, P>& x, const redistribution::Block& 
 ///     auto [a, b] = redistribute_all(to(x, Replicate{}), to(y, Shard<1>{}));
 ///
 /// The k-th steps of all plans that run over the same axes form one round: the values equal those
-/// of separate redistributions, with fewer synchronisations. All-reduces of up to 256 KiB with the
-/// same element type and operation are packed into one.
+/// of separate redistributions, with fewer synchronisations. In host memory, tensors of up to 16
+/// KiB are packed into one collective, reductions into one per element type and operation; how is
+/// computed once per list of layouts, extents and types, and kept. All-reduces of up to 256 KiB
+/// with the same element type and operation are packed into one everywhere.
 ///
 /// @return     a tuple of DTensors
 /// @collective every rank of the mesh

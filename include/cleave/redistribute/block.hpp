@@ -38,6 +38,16 @@ struct Context {
   bool reuse = false;     ///< whether the result may use the storage of the source
 };
 
+/// One of several tensors that are redistributed together.
+struct Part {
+  const Plan*
+      fixed;  ///< the plan, if the layouts alone decide it (see `sizes_decide`); null otherwise
+  Layout source;
+  Layout target;
+  Block block;  ///< in: under `source`; out: under `target`
+  Context context;
+};
+
 /// The boxes of the members of the group over `axes` that this rank is in, counted from `origin`.
 inline std::vector<Box> boxes_of_members(const StepLayout& of, const Context& context,
                                          AxisMask axes, const Shape& origin) {

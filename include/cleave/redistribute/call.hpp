@@ -4,6 +4,7 @@
 // in one round.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct Call {
   std::vector<Box> pieces{};
   std::shared_ptr<const Transfers> transfers{};
   bool even = false;
+  std::uint64_t detail = 0;
 
   /// The collective for a communicator to run; refers to this call.
   Collective collective(const Context& context) const {
@@ -42,6 +44,7 @@ struct Call {
     if (transfers != nullptr) c.sends = transfers->sends, c.receives = transfers->receives;
     c.global_count = global_count;
     c.even = even;
+    c.detail = detail;
     c.operation = context.operation;
     c.site = cleave::detail::CommPlace::current().site;
     c.axes = context.mesh.label(axes).c_str();

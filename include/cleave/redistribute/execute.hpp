@@ -95,11 +95,16 @@ Block execute(const Plan& plan, Block&& block, const Context& context) {
 /// Runs several plans on one mesh step by step: steps over the same axes are one round,
 /// synchronised once; small all-reduces of the same type and operation are merged.
 ///
+/// @param packed   further calls, which join the first round
+/// @param context  of all of them
 /// @collective every rank of the mesh
 template <class Device>
-void execute_all(std::span<Execution<Device>> executions) {
+void execute_all(std::span<Execution<Device>> executions, std::span<const Call> packed,
+                 const Context& context) {
   std::vector<Execution<Device>*> open;
   std::vector<Call> calls;
+  std::vector<const Call*> waiting, others;
+  for (const Call& call : packed) waiting.push_back(&call);
   for (;;) {
     open.clear();
     calls.clear();
@@ -110,17 +115,15 @@ void execute_all(std::span<Execution<Device>> executions) {
       open.push_back(&execution);
       calls.push_back(execution.call());
     }
-    if (calls.empty()) return;
-    std::vector<bool> run(calls.size(), false);
-    for (std::size_t i = 0; i < calls.size(); ++i) {
-      if (run[i]) continue;
-      Round<Device> round(calls.size() - i);
-      for (std::size_t j = i; j < calls.size(); ++j) {
-        if (calls[j].axes != calls[i].axes) continue;
-        run[j] = true;
-        round.add(calls[j], open[j]->context());
-      }
-      round.run(*open[i]->context().mesh.group(calls[i].axes));
+    for (const Call& call : calls) waiting.push_back(&call);
+    if (waiting.empty()) return;
+    for (; !waiting.empty(); waiting.swap(others), others.clear()) {
+      const AxisMask axes = waiting[0]->axes;
+      Round<Device> round(waiting.size());
+      for (const Call* call : waiting)
+        if (call->axes == axes) round.add(*call, context);
+        else others.push_back(call);
+      round.run(*context.mesh.group(axes));
     }
     for (std::size_t i = 0; i < calls.size(); ++i) open[i]->take(std::move(calls[i].result));
   }

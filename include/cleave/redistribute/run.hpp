@@ -37,15 +37,6 @@ Plan choose_for(const Plan* fixed, const Layout& source, const Layout& target, D
 template <class Device>
 Block run_plan(const Plan& plan, Block block, const Context& context);
 
-/// One of several tensors that are redistributed together.
-struct Part {
-  const Plan* fixed;  ///< as in `run`
-  Layout source;
-  Layout target;
-  Block block;  ///< in: under `source`; out: under `target`
-  Context context;
-};
-
 /// Redistributes several tensors of one mesh together, in fewer rounds.
 ///
 /// @collective every rank of the mesh

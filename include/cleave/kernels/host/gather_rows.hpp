@@ -55,6 +55,9 @@ void add_row(const T* from, const Shape& from_strides, T* to, const Shape& to_st
   if (d == extents.dims) {
     *to = plus(*to, *from);
   } else if (d + 1 == extents.dims && from_strides[d] == 1 && to_strides[d] == 1) {
+    // the rows that follow, which hardware prefetches up to the end of a page only
+    constexpr index_t line = sizeof(T) < 64 ? 64 / index_t(sizeof(T)) : 1, ahead = 64 * line;
+    for (index_t k = 0; k < extents[d]; k += line) __builtin_prefetch(from + ahead + k);
     for (index_t k = 0; k < extents[d]; ++k) to[k] = plus(to[k], from[k]);
   } else {
     for (index_t k = 0; k < extents[d]; ++k)

@@ -42,12 +42,21 @@ struct MapLoops : cleave::detail::MergedLoops<N> {
 /// The elements processed together: part of a row, or parts of several rows if an input is
 /// transposed. Small enough for the L1 cache.
 struct Tile {
-  static constexpr index_t elements = 2048;
+  static constexpr index_t elements = 4096;
   index_t rows = 1;
   index_t cols = elements;
 
+  /// Parts of rows that are long enough to be worth a row's overhead, and of columns that are whole
+  /// cache lines.
   static constexpr Tile square() { return {32, elements / 32}; }
 };
+
+/// Prefetches into the second-level cache: rows of one tile are often in one set of the first.
+template <class T>
+void prefetch_row(const T* row, index_t n) {
+  constexpr index_t line = 64 / index_t(sizeof(T)) > 0 ? 64 / index_t(sizeof(T)) : 1;
+  for (index_t i = 0; i < n; i += line) __builtin_prefetch(row + i, 0, 2);
+}
 
 /// One input, read as contiguous parts of rows.
 template <class T>
@@ -72,6 +81,16 @@ class TileLoader {
     const Shape extents(std::array<index_t, 2>{tile.rows, tile.cols});
     const Shape strides(std::array<index_t, 2>{1, step_});
     pack_view({data_ + row + col * step_, dtype_of<T>(), extents, strides}, packed());
+  }
+
+  /// Prefetches what row `i` of a tile reads, or, if transposed, the columns that a row of the tile
+  /// has a share of.
+  void prefetch(const Tile& tile, index_t row, index_t col, index_t i) const {
+    if (step_ == 1) prefetch_row(data_ + (row + i) * row_step_ + col, tile.cols);
+    if (!transposed()) return;
+    const index_t share = (tile.cols + tile.rows - 1) / tile.rows;
+    for (index_t j = i * share; j < std::min(tile.cols, (i + 1) * share); ++j)
+      prefetch_row(data_ + row + (col + j) * step_, tile.rows);
   }
 
   /// Row `i` of that tile.
@@ -148,9 +167,16 @@ void map_loops(const RowFunction<R, T...>& f, const MapLoops<N>& loops, R* plane
       for (index_t col = 0; col < cols; col += most.cols) {
         const Tile tile{std::min(rows - row, most.rows), std::min(cols - col, most.cols)};
         (in.start(tile, row, col), ...);
-        for (index_t i = 0; i < tile.rows; ++i)
-          f.call(f.functor, plane + (row + i) * row_step + col, tile.cols,
-                 in.part(tile, row, col, i)...);
+        const index_t next = col + tile.cols;
+        const Tile following{tile.rows, std::min(cols - next, most.cols)};
+        for (index_t i = 0; i < tile.rows; ++i) {
+          R* const out = plane + (row + i) * row_step;
+          if (most.rows > 1) {  // hardware does not detect the order in which tiles are visited
+            prefetch_row(out + next, following.cols);
+            (in.prefetch(following, row, next, i), ...);
+          }
+          f.call(f.functor, out + col, tile.cols, in.part(tile, row, col, i)...);
+        }
       }
     }
     int d = planes - 1;

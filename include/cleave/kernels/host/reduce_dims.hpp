@@ -11,6 +11,7 @@
 #include <cleave/core/dtype.hpp>
 #include <cleave/kernels/arithmetic.hpp>
 #include <cleave/kernels/host/dim_loops.hpp>
+#include <cleave/kernels/host/extremes.hpp>
 #include <cleave/kernels/strided.hpp>
 #include <cleave/tensor/storage.hpp>
 
@@ -37,43 +38,6 @@ struct Lanes {
     return i;
   }
 };
-
-/// Whether Op selects among floats, which may be NaN.
-template <class Op, class A, class T>
-inline constexpr bool chooses_floats = (std::is_same_v<Op, Max> || std::is_same_v<Op, Min>) &&
-                                       std::is_same_v<A, T> && std::is_floating_point_v<T>;
-
-/// The larger or the smaller of two numbers, or of each pair of elements of two vectors.
-template <class Op>
-inline constexpr auto better_number = [](auto a, auto b) {
-  if constexpr (std::is_same_v<Op, Max>) return b < a ? a : b;
-  else return a < b ? a : b;
-};
-
-/// Max or Min without testing each element for NaN: if the sum is not NaN, no element is.
-/// @return whether `extreme` is valid; the sum may also be NaN if no element is (inf - inf)
-template <class Op, class T>
-bool extreme_of_numbers(const T* row, index_t n, index_t step, T& extreme) {
-  using L = Lanes<T>;
-  constexpr auto better = better_number<Op>;
-  T best = Fold<Op>::template identity<T>(), sum = T(0);
-  index_t i = 0;
-  if (step == 1 && n >= 2 * L::count) {
-    typename L::Vector bests[L::vectors], sums[L::vectors] = {};
-    for (auto& lane : bests) lane = best - typename L::Vector{};
-    i = L::each(row, n, [&](int q, typename L::Vector values) {
-      bests[q] = better(values, bests[q]);
-      sums[q] += values;
-    });
-    for (index_t j = 0; j < L::count; ++j) {
-      best = better(reinterpret_cast<const T*>(bests)[j], best);
-      sum += reinterpret_cast<const T*>(sums)[j];
-    }
-  }
-  for (; i < n; ++i) best = better(row[i * step], best), sum += row[i * step];
-  extreme = best;
-  return !is_nan(sum);
-}
 
 /// Reduces a row. Long rows are halved if the operation rounds (pairwise summation); short ones are
 /// accumulated in independent lanes.

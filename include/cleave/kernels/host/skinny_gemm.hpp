@@ -12,15 +12,12 @@
 #include <memory>
 
 #include <cleave/core/config.hpp>
+#include <cleave/kernels/host/widest_vectors.hpp>
 #include <cleave/kernels/matrix.hpp>
-
-#if defined(__x86_64__) && defined(__GNUC__)
-#define CLEAVE_SKINNY_GEMM 1
-#endif
 
 namespace cleave::kernels::detail {
 
-#if defined(CLEAVE_SKINNY_GEMM)
+#if defined(CLEAVE_VECTOR_TARGETS)
 
 /// The register tile for one vector size.
 template <class T, int Bytes>
@@ -129,14 +126,6 @@ template <class T>
 [[gnu::target("avx2,fma")]] void skinny_low_256(const T* a, index_t step, const Matrix<const T>& b,
                                                 T* sums, bool more) {
   skinny_low<T, 32>(a, step, b, sums, more);
-}
-
-/// The vector size of the processor in bytes: 64, 32, or 0 if smaller.
-inline int skinny_vectors() {
-  static const int bytes = __builtin_cpu_supports("avx512f")                                 ? 64
-                           : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? 32
-                                                                                             : 0;
-  return bytes;
 }
 
 /// @pre a has at least `tall` rows; rows of a and c are contiguous

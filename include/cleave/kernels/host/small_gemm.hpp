@@ -16,7 +16,7 @@
 
 namespace cleave::kernels::detail {
 
-#if defined(CLEAVE_SKINNY_GEMM)
+#if defined(CLEAVE_VECTOR_TARGETS)
 
 /// A tile of twelve accumulator registers, enough to hide the latency of multiply-adds.
 template <class T, int Bytes>
@@ -111,7 +111,7 @@ bool small_gemm_with(const Matrix<const T>& a, const Matrix<const T>& b, const M
 /// @return whether it was computed
 template <class T>
 bool gemm_in_place(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
-  switch (skinny_vectors()) {
+  switch (widest_vectors()) {
     case 64: return skinny_gemm_with<T, 64>(a, b, c) || small_gemm_with<T, 64>(a, b, c);
     case 32: return skinny_gemm_with<T, 32>(a, b, c) || small_gemm_with<T, 32>(a, b, c);
     default: return false;

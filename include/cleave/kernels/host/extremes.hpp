@@ -1,0 +1,90 @@
+// The largest and the smallest of floats, without testing each for NaN: if the sum of all elements
+// is not NaN, no element is.
+//
+// Long rows are read with AVX2 where the processor has it (a maximum of 64 bytes takes AVX-512 two
+// instructions), and with prefetches, because hardware prefetchers stop at the end of a page.
+#pragma once
+
+#include <type_traits>
+
+#include <cleave/core/config.hpp>
+#include <cleave/core/reduce_op.hpp>
+#include <cleave/kernels/arithmetic.hpp>
+#include <cleave/kernels/host/widest_vectors.hpp>
+
+namespace cleave::kernels::detail {
+
+/// Whether Op selects among floats, which may be NaN.
+template <class Op, class A, class T>
+inline constexpr bool chooses_floats = (std::is_same_v<Op, Max> || std::is_same_v<Op, Min>) &&
+                                       std::is_same_v<A, T> && std::is_floating_point_v<T>;
+
+/// The larger or the smaller of two numbers.
+template <class Op>
+inline constexpr auto better_number = [](const auto& a, const auto& b) {
+  if constexpr (std::is_same_v<Op, Max>) return b < a ? a : b;
+  else return a < b ? a : b;
+};
+
+/// Folds whole groups of vectors of a contiguous row into `best` and `sum`.
+/// @return the number of elements read
+template <class Op, class T, int Bytes>
+[[gnu::always_inline]] inline index_t extreme_of_vectors(const T* row, index_t n, T& best, T& sum) {
+  typedef T Vector __attribute__((vector_size(Bytes)));
+  typedef Vector Anywhere __attribute__((aligned(alignof(T)), may_alias));
+  constexpr int vectors = 4;  // independent: hides the latency of additions
+  constexpr index_t lanes = Bytes / index_t(sizeof(T)), group = vectors * lanes;
+  constexpr index_t line = 64 / index_t(sizeof(T)), ahead = 128 * line;
+  if (n < 2 * group) return 0;
+  Vector bests[vectors], sums[vectors] = {};
+  CLEAVE_UNROLL
+  for (int q = 0; q < vectors; ++q) bests[q] = best - Vector{};
+  index_t i = 0;
+  for (; i + group <= n; i += group) {
+    CLEAVE_UNROLL
+    for (index_t k = 0; k < group; k += line) __builtin_prefetch(row + i + ahead + k);
+    CLEAVE_UNROLL
+    for (int q = 0; q < vectors; ++q) {
+      const Vector values = reinterpret_cast<const Anywhere*>(row + i)[q];
+      if constexpr (std::is_same_v<Op, Max>) bests[q] = bests[q] < values ? values : bests[q];
+      else bests[q] = values < bests[q] ? values : bests[q];
+      sums[q] += values;
+    }
+  }
+  for (int q = 0; q < vectors; ++q)
+    for (index_t j = 0; j < lanes; ++j) {
+      const T candidate = bests[q][j];
+      best = better_number<Op>(candidate, best);
+      sum += sums[q][j];
+    }
+  return i;
+}
+
+#if defined(CLEAVE_VECTOR_TARGETS)
+template <class Op, class T>
+[[gnu::target("avx2,fma")]] index_t extreme_of_vectors_256(const T* row, index_t n, T& best,
+                                                           T& sum) {
+  return extreme_of_vectors<Op, T, 32>(row, n, best, sum);
+}
+#endif
+
+/// Max or Min of a row.
+/// @return whether `extreme` is valid; the sum may also be NaN if no element is (inf - inf)
+template <class Op, class T>
+bool extreme_of_numbers(const T* row, index_t n, index_t step, T& extreme) {
+  T best = Fold<Op>::template identity<T>(), sum = T(0);
+  index_t i = 0;
+  if (step == 1 && n >= 32) {
+#if defined(CLEAVE_VECTOR_TARGETS)
+    i = widest_vectors() >= 32 ? extreme_of_vectors_256<Op>(row, n, best, sum)
+                               : extreme_of_vectors<Op, T, 16>(row, n, best, sum);
+#else
+    i = extreme_of_vectors<Op, T, 16>(row, n, best, sum);
+#endif
+  }
+  for (; i < n; ++i) best = better_number<Op>(row[i * step], best), sum += row[i * step];
+  extreme = best;
+  return !is_nan(sum);
+}
+
+}  // namespace cleave::kernels::detail
