@@ -39,6 +39,7 @@
 #include <cleave/redistribute/explain_body.hpp>
 #include <cleave/redistribute/run_body.hpp>
 #include <cleave/rules/explain_body.hpp>
+#include <cleave/rules/groups_body.hpp>
 #include <cleave/tensor/host_cache_body.hpp>
 #include <cleave/tensor/npy_body.hpp>
 #include <cleave/tensor/print_body.hpp>

@@ -94,13 +94,6 @@ class DTensor : public detail::RefusedElements<DTensor<T, Rank, Mesh, P>> {
   /// The placements as a value.
   static constexpr Layout layout = layout_of<P, Rank>;
 
-  DTensor(const DTensor&) = default;
-  DTensor(DTensor&&) noexcept = default;
-  DTensor& operator=(const DTensor&) = default;
-  DTensor& operator=(DTensor&&) noexcept = default;
-  /// Not inlined where a tensor goes out of scope, which is at many places of a function.
-  [[gnu::noinline]] ~DTensor() = default;
-
   /// Makes a DTensor from local elements that are already placed as the type says, unchecked.
   ///
   /// @param shape  global extents

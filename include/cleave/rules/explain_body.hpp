@@ -6,7 +6,6 @@
 #include <cleave/placement/placement.hpp>
 #include <cleave/rules/explain.hpp>
 #include <cleave/rules/extents.hpp>
-#include <cleave/rules/groups.hpp>
 #include <cleave/rules/sharding_rule.hpp>
 #include <cleave/rules/solver.hpp>
 
@@ -48,15 +47,6 @@ CLEAVE_INLINE std::string extents_error(const ExtentsConflict& conflict, const R
   return std::string("the extents of '") + rule.letter[std::size_t(factor)] + "' in " +
          to_string(rule) + " differ: operand " + std::to_string(conflict.operand) + " has " +
          std::to_string(extent) + ", preceding operands have " + std::to_string(conflict.expected);
-}
-
-CLEAVE_INLINE std::string to_string(const GroupConflict& conflict, const std::string& axes) {
-  return "dimension " + std::to_string(conflict.dim) + " of the " +
-         (conflict.in_result ? "result" : "operand") + " is " + std::to_string(conflict.outer) +
-         " x " + std::to_string(conflict.inner) + " and sharded over '" + axes +
-         "', where shards end inside the factor " + std::to_string(conflict.inner) + ": " +
-         std::to_string(conflict.outer) + " must be divisible by " +
-         std::to_string(conflict.shards) + "; or redistribute that dimension to Replicate first";
 }
 
 }  // namespace detail

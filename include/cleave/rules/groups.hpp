@@ -93,5 +93,5 @@ std::string to_string(const GroupConflict& conflict, const std::string& axes);
 }  // namespace cleave::detail
 
 #if !CLEAVE_COMPILED
-#include <cleave/rules/explain_body.hpp>
+#include <cleave/rules/groups_body.hpp>
 #endif
