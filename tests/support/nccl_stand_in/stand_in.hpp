@@ -15,9 +15,8 @@
 // - buffers: must be memory of the communicator's device and lie within one allocation; output may
 //   overlap input only in place; no call of a group may write memory that another of its calls
 //   uses;
-// - memory: a registration may end only when no operation enqueued on its communicator is left; if
-// a
-//   buffer of a call is registered, those of all its ranks must be, input and output;
+// - memory: a registration may end only when no operation enqueued on its communicator is left. If
+//   a buffer of a call is registered, those of all its ranks must be, input and output;
 // - aborts: an abort ends kernels and blocked calls at once. What it frees, at the end of its group
 //   if there is one, must not be in use: a thread still inside a call is a fault. It waits for the
 //   operations enqueued on the other communicators of its device, unless they are aborted in the
