@@ -43,20 +43,17 @@ auto chosen(const Mesh& mesh) {
 auto axis_of_none(const Mesh& mesh) { return fully_shard(nn::linear(4, 3), mesh, other{}); }
 #endif
 
-#ifdef parameters_on_another_mesh  // says within 20 kB: cleave: fully_shard: a parameter is on
-                                   // another mesh
+#ifdef parameters_on_another_mesh  // says within 20 kB: cleave: fully_shard: a parameter is on another mesh
 auto elsewhere(const Mesh& mesh, const DeviceMesh<Host, tp>& line) {
   return fully_shard(nn::place(nn::linear(4, 3), line), mesh, dp{});
 }
 #endif
 
-#ifdef two_axes_and_none_named  // says within 20 kB: cleave: fully_shard: the mesh has several
-                                // axes; name the one over which parameters are sharded
+#ifdef two_axes_and_none_named  // says within 20 kB: cleave: fully_shard: the mesh has several axes; name the one over which parameters are sharded
 auto unnamed(const Mesh& mesh) { return fully_shard(nn::mlp(4, 8, 3), mesh, "up"_path); }
 #endif
 
-#ifdef path_in_a_string  // says within 20 kB: cleave: fully_shard: options come first, then paths,
-                         // which are constants
+#ifdef path_in_a_string  // says within 20 kB: cleave: fully_shard: options come first, then paths, which are constants
 auto at_run_time(const Mesh& mesh) { return fully_shard(nn::mlp(4, 8, 3), mesh, dp{}, "up"); }
 #endif
 

@@ -113,15 +113,13 @@ void wrong(const Mesh& mesh) {
 }
 #endif
 
-#ifdef function_of_a_module_for_a_style  // says within 20 kB: cleave: an entry of the plan is not a
-                                         // style
+#ifdef function_of_a_module_for_a_style  // says within 20 kB: cleave: an entry of the plan is not a style
 void wrong(const Mesh& mesh) {
   parallelize_module(nn::linear(8, 8), mesh, tp{}, [](const auto& m) { return m; });
 }
 #endif
 
-#ifdef two_styles_without_paths  // says within 20 kB: cleave: parallelize_module: a plan consists
-                                 // of on("path"_path, style), or of one style
+#ifdef two_styles_without_paths  // says within 20 kB: cleave: parallelize_module: a plan consists of on("path"_path, style), or of one style
 void wrong(const Mesh& mesh) {
   parallelize_module(nn::linear(8, 8), mesh, tp{}, ColwiseParallel{}, RowwiseParallel{});
 }
@@ -140,31 +138,25 @@ void wrong(const Mesh& mesh) {
 }
 #endif
 
-#ifdef two_axes_and_none_named  // says within 20 kB: cleave: parallelize_module: the mesh has
-                                // several axes; name the one along which the styles apply
+#ifdef two_axes_and_none_named  // says within 20 kB: cleave: parallelize_module: the mesh has several axes; name the one along which the styles apply
 void wrong(const Mesh& mesh) {
   parallelize_module(network(), mesh, on("0.*.mlp.up"_path, ColwiseParallel{}));
 }
 #endif
 
-#ifdef partition_without_a_mesh  // says within 20 kB: cleave: distribute_module: the partition
-                                 // function is called with a path, a module and the mesh
+#ifdef partition_without_a_mesh  // says within 20 kB: cleave: distribute_module: the partition function is called with a path, a module and the mesh
 void wrong(const Mesh& mesh) {
   distribute_module(nn::linear(8, 8), mesh, [](auto, const auto& part) { return part; });
 }
 #endif
 
-#ifdef input_function_without_a_mesh  // says within 20 kB: cleave: distribute_module: the input
-                                      // function is called with the mesh and the inputs of the
-                                      // module
+#ifdef input_function_without_a_mesh  // says within 20 kB: cleave: distribute_module: the input function is called with the mesh and the inputs of the module
 void wrong(const Mesh& mesh, const Rows& x) {
   distribute_module(nn::linear(8, 8), mesh, nn::None{}, [](const auto& y) { return y; })(x);
 }
 #endif
 
-#ifdef output_function_without_a_mesh  // says within 20 kB: cleave: distribute_module: the output
-                                       // function is called with the mesh and the result of the
-                                       // module
+#ifdef output_function_without_a_mesh  // says within 20 kB: cleave: distribute_module: the output function is called with the mesh and the result of the module
 void wrong(const Mesh& mesh, const Rows& x) {
   distribute_module(nn::linear(8, 8), mesh, nn::None{}, nn::None{}, [](int) { return 1; })(x);
 }
