@@ -74,7 +74,7 @@ constexpr auto target_placements() {
 ///
 /// @tparam P  `Placements<..>` with one placement per axis, dimensions counted from the front
 template <Element T, int Rank, class Mesh, class P>
-class DTensor : public detail::RefusedElements<DTensor<T, Rank, Mesh, P>> {
+class DTensor : public RefusedElements<DTensor<T, Rank, Mesh, P>> {
   static_assert(is_device_mesh<Mesh>, "cleave: the third parameter of a DTensor is a DeviceMesh");
   static_assert(detail::is_placements<P>,
                 "cleave: the fourth parameter of a DTensor is Placements<..>");

@@ -37,7 +37,7 @@ auto full_tensor(const Tracked<X>& x);
 
 /// A value of type X with its place in the tape. A handle: copies share both.
 template <class X>
-class Tracked : public detail::RefusedElements<Tracked<X>> {
+class Tracked : public RefusedElements<Tracked<X>> {
  public:
   using value_type = typename X::value_type;
   using device_type = typename X::device_type;

@@ -21,7 +21,7 @@ namespace cleave {
 
 /// A value of a program that is being traced. A handle, for use until its trace ends.
 template <Element T, int Rank, class Device = Host>
-class Traced : public detail::RefusedElements<Traced<T, Rank, Device>> {
+class Traced : public RefusedElements<Traced<T, Rank, Device>> {
  public:
   using value_type = T;
   using device_type = Device;

@@ -8,7 +8,9 @@
 
 #include <cleave/core/dtype.hpp>
 
-namespace cleave::detail {
+namespace cleave {
+
+namespace detail {
 
 /// The level of an operand. The highest level among the operands selects the path of a call.
 /// -1: no tensor; 0: Tensor; 1: DTensor; 2: Traced; 3: Tracked.
@@ -58,13 +60,17 @@ void refuse_conversion() {
   }
 }
 
+}  // namespace detail
+
+// Not in detail: the namespaces of a base are searched for the functions that a call names.
+
 /// Base of tensors. @tparam Self  the tensor, so that no two bases have the same type
 template <class Self>
 struct RefusedConversions {
   template <class To>
-    requires RefusedTarget<Self, To>
+    requires detail::RefusedTarget<Self, To>
   operator To() const {
-    refuse_conversion<Self, To>();
+    detail::refuse_conversion<Self, To>();
     __builtin_unreachable();
   }
 };
@@ -93,4 +99,4 @@ struct RefusedElements : RefusedConversions<Self> {
   }
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave

@@ -46,7 +46,7 @@ inline constexpr int call_level<Tensor<T, Rank, Device>> = 0;
 /// @tparam T     one of the types of `DType`
 /// @tparam Rank  0 (a scalar) to 8
 template <Element T, int Rank, class Device = Host>
-class Tensor : public detail::RefusedConversions<Tensor<T, Rank, Device>> {
+class Tensor : public RefusedConversions<Tensor<T, Rank, Device>> {
   static_assert(Rank >= 0 && Rank <= max_dims, "cleave: a Tensor has 0 to 8 dimensions");
 
  public:
