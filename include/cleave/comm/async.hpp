@@ -117,7 +117,7 @@ class Task final : public Promised<T>, public Job {
 
 }  // namespace detail
 
-namespace detail {
+// Not in detail: the namespaces of a base are searched for the functions that a call names.
 
 /// The members of an Async of T beyond those for any T.
 template <class Self, class T>
@@ -146,8 +146,6 @@ struct AsyncMembers<Self, Tensor<T, Rank, Device>> {
   const Tensor<T, Rank, Device>& value() const { return static_cast<const Self&>(*this).wait(); }
 };
 
-}  // namespace detail
-
 /// A value that is being computed; waits at first use, by `wait` or `get`, or when dropped.
 ///
 /// Movable, not copyable: its value is a handle that can be copied. An error of the work is thrown
@@ -157,7 +155,7 @@ class
 #if !defined(__CUDACC__)  // nvcc warns of assignments, too
     [[nodiscard]]
 #endif
-    Async : public detail::AsyncMembers<Async<T>, T> {
+    Async : public AsyncMembers<Async<T>, T> {
  public:
   /// @param promised  a Promised<T>
   explicit Async(std::unique_ptr<detail::Pending> promised) : promised_(std::move(promised)) {}
