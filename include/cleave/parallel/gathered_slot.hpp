@@ -164,7 +164,7 @@ class GatheredSlot : public tape::Slot<typename OwnPart<F, On>::type> {
     Layout layout = X::layout;
     for (int a = 0; a < layout.axes; ++a)
       if (left >> a & 1u) layout[a] = Placement::partial(ReduceOp::sum);
-    const auto local = converted<typename X::value_type>(shard);
+    const auto local = elements_as<typename X::value_type>(shard);
     leaf.sum.put(
         {layout, X::local_type::adopt(local.data(), leaf.like.local().shape(), local.storage())});
     leaf.complete();
@@ -181,7 +181,7 @@ class GatheredSlot : public tape::Slot<typename OwnPart<F, On>::type> {
       else return tape::PlacedLocal{Layout{}, this->sum.settle(this->like)};
     }();
     this->sum.clear();
-    record().put(at_, Own::addend(converted<R>(part.local), sharded_.mesh()),
+    record().put(at_, Own::addend(elements_as<R>(part.local), sharded_.mesh()),
                  Own::widened(part.layout));
   }
 

@@ -28,7 +28,7 @@ namespace cleave::parallel {
 
 /// x converted to element type To; x itself if it has this type.
 template <class To, class X>
-auto converted(const X& x) {
+auto elements_as(const X& x) {
   if constexpr (std::is_same_v<To, typename X::value_type>) return x;
   else return cast<To>(x);
 }
@@ -130,7 +130,7 @@ class ShardedGroup final : public GroupLink {
     const auto part = tape::Sweep::current() != nullptr ? part_.lock() : nullptr;
     if (is_fresh(part)) return start_among_neighbours(part->elements);
     is_gathered_whole_ = layout.is_one_order();
-    const Flat<C> mine = converted<C>(shard_.slice(0, 0, own_size()));
+    const Flat<C> mine = elements_as<C>(shard_.slice(0, 0, own_size()));
     if (layout.ranks() == 1) {  // nothing moves
       gather_.emplace(start_async(Device{}, mesh_->group(), [mine] { return mine; }));
       return;

@@ -69,7 +69,7 @@ constexpr bool has_floats() {
 template <class To, class X>
 auto as_floats(const X& x) {
   if constexpr (std::is_void_v<To> || !has_floats<X>()) return x;
-  else return converted<To>(x);
+  else return elements_as<To>(x);
 }
 
 /// The module M with parameters sharded over the axis A. A call all-gathers the parameters, calls
