@@ -1,23 +1,19 @@
 // Macros that are defined before cleave is included. <complex.h>, which defines I in C, may be.
 #include <complex.h>
 
-#ifdef macro_like_a_template_parameter  // says within 2 kB: cleave: undefine the macro N before
-                                        // including cleave, or include cleave first
+#ifdef macro_like_a_template_parameter  // says within 2 kB: cleave: undefine the macro N before including cleave, or include cleave first
 #define N 8
 #endif
 
-#ifdef macro_like_a_type  // says within 2 kB: cleave: undefine the macro T before including cleave,
-                          // or include cleave first
+#ifdef macro_like_a_type  // says within 2 kB: cleave: undefine the macro T before including cleave, or include cleave first
 #define T float
 #endif
 
-#ifdef macro_like_a_matrix  // says within 2 kB: cleave: undefine the macro M before including
-                            // cleave, or include cleave first
+#ifdef macro_like_a_matrix  // says within 2 kB: cleave: undefine the macro M before including cleave, or include cleave first
 #define M 4
 #endif
 
-#ifdef macro_like_a_variable  // says within 2 kB: cleave: undefine the macro x before including
-                              // cleave, or include cleave first
+#ifdef macro_like_a_variable  // says within 2 kB: cleave: undefine the macro x before including cleave, or include cleave first
 #define x 1
 #endif
 

@@ -61,13 +61,11 @@ auto small_gpt(World& world) {
   return requires_grad(gpt::placed_model(80, 64, 64, 4, 2, mesh));
 }
 
-#ifdef input_on_the_wrong_mesh  // says within 20 kB: cleave: the operands of an operation are on
-                                // meshes of different types
+#ifdef input_on_the_wrong_mesh  // says within 20 kB: cleave: the operands of an operation are on meshes of different types
 auto wrong(World& world, const Ids& ids, const Ids& where) { return small_gpt(world)(ids, where); }
 #endif
 
-#ifdef input_on_the_wrong_mesh_untracked  // says within 20 kB: cleave: the operands of an operation
-                                          // are on meshes of different types
+#ifdef input_on_the_wrong_mesh_untracked  // says within 20 kB: cleave: the operands of an operation are on meshes of different types
 auto wrong(World& world, const Ids& ids, const Ids& where) {
   return detach(small_gpt(world))(ids, where);
 }

@@ -47,38 +47,31 @@ double functions(const Array& a) {
 }
 }  // namespace own
 
-#ifdef three_operands_of_matmul  // says within 5 kB: cleave: these arguments do not fit; call it
-                                 // so: matmul(x, w)
+#ifdef three_operands_of_matmul  // says within 5 kB: cleave: these arguments do not fit; call it so: matmul(x, w)
 void three(const Rows& x) { matmul(x, x, x); }
 #endif
 
-#ifdef one_operand_of_matmul  // says within 5 kB: cleave: these arguments do not fit; call it so:
-                              // matmul(x, w)
+#ifdef one_operand_of_matmul  // says within 5 kB: cleave: these arguments do not fit; call it so: matmul(x, w)
 void one(const Local& x) { matmul(x); }
 #endif
 
-#ifdef two_operands_of_exp  // says within 5 kB: cleave: these arguments do not fit; call it so:
-                            // exp(a)
+#ifdef two_operands_of_exp  // says within 5 kB: cleave: these arguments do not fit; call it so: exp(a)
 void two(const Tracked<Rows>& x) { exp(x, x); }
 #endif
 
-#ifdef dimension_as_a_number  // says within 5 kB: cleave: these arguments do not fit; call it so:
-                              // softmax(x, dim<0>{})
+#ifdef dimension_as_a_number  // says within 5 kB: cleave: these arguments do not fit; call it so: softmax(x, dim<0>{})
 void number(const Rows& x) { softmax(x, 1); }
 #endif
 
-#ifdef dimensions_as_numbers  // says within 5 kB: cleave: these arguments do not fit; call it so:
-                              // transpose(x), transpose(x, dim<0, 1>{})
+#ifdef dimensions_as_numbers  // says within 5 kB: cleave: these arguments do not fit; call it so: transpose(x), transpose(x, dim<0, 1>{})
 void numbers(const Local& x) { transpose(x, 0, 1); }
 #endif
 
-#ifdef dimension_first  // says within 5 kB: cleave: these arguments do not fit; call it so:
-                        // cat(dim<0>{}, x, y)
+#ifdef dimension_first  // says within 5 kB: cleave: these arguments do not fit; call it so: cat(dim<0>{}, x, y)
 void first(const Local& x) { cat(x, x, dim<0>{}); }
 #endif
 
-#ifdef reduced_dimension_as_a_number  // says within 5 kB: cleave: dimensions are types: write
-                                      // dim<0>{}, as in sum(x, dim<0>{})
+#ifdef reduced_dimension_as_a_number  // says within 5 kB: cleave: dimensions are types: write dim<0>{}, as in sum(x, dim<0>{})
 void reduced(const Rows& x) { sum(x, 0); }
 #endif
 
@@ -86,52 +79,38 @@ void reduced(const Rows& x) { sum(x, 0); }
 void extents(const Mesh& mesh) { zeros<float>({1, 1, 1, 1, 1, 1, 1, 1, 1}, mesh, Shard<0>{}); }
 #endif
 
-#ifdef more_extents_than_dimensions  // says within 5 kB: cleave: a Tensor<T, Rank> takes Rank
-                                     // extents: Tensor<float, 2> x({3, 4})
+#ifdef more_extents_than_dimensions  // says within 5 kB: cleave: a Tensor<T, Rank> takes Rank extents: Tensor<float, 2> x({3, 4})
 void more() { Local({3, 4, 5}); }
 #endif
 
-#ifdef fewer_extents_than_dimensions  // says within 5 kB: cleave: a Tensor<T, Rank> takes Rank
-                                      // extents: Tensor<float, 2> x({3, 4})
+#ifdef fewer_extents_than_dimensions  // says within 5 kB: cleave: a Tensor<T, Rank> takes Rank extents: Tensor<float, 2> x({3, 4})
 void fewer() { Local({3}); }
 #endif
 
-#ifdef vector_from_local  // says within 5 kB: cleave: from_local takes a Tensor: make a Tensor of
-                          // the elements first
+#ifdef vector_from_local  // says within 5 kB: cleave: from_local takes a Tensor: make a Tensor of the elements first
 void from(const Mesh& mesh, const std::vector<float>& v) { from_local(v, mesh, Shard<0>{}); }
 #endif
 
-#ifdef vector_distributed  // says within 5 kB: cleave: distribute_tensor takes a Tensor: make a
-                           // Tensor of the elements first
+#ifdef vector_distributed  // says within 5 kB: cleave: distribute_tensor takes a Tensor: make a Tensor of the elements first
 void distribute(const Mesh& mesh, std::vector<float>& v) { distribute_tensor(v, mesh, Shard<0>{}); }
 #endif
 
-#ifdef placement_chosen_at_run_time  // says within 5 kB: cleave: redistribute takes placements:
-                                     // Shard<dim>{} or Replicate{}; they are types, so a program
-                                     // that chooses at run time branches between calls
+#ifdef placement_chosen_at_run_time  // says within 5 kB: cleave: redistribute takes placements: Shard<dim>{} or Replicate{}; they are types, so a program that chooses at run time branches between calls
 void chosen(const Rows& x, std::variant<Shard<0>, Replicate> p) { x.redistribute(p); }
 #endif
 
-#ifdef placement_as_a_value  // says within 5 kB: cleave: redistribute takes placements:
-                             // Shard<dim>{} or Replicate{}; they are types, so a program that
-                             // chooses at run time branches between calls
+#ifdef placement_as_a_value  // says within 5 kB: cleave: redistribute takes placements: Shard<dim>{} or Replicate{}; they are types, so a program that chooses at run time branches between calls
 void value(const Rows& x, Placement p) { x.redistribute(p); }
 #endif
 
-#ifdef placement_of_a_factory_as_a_value  // says within 5 kB: cleave: a factory takes placements:
-                                          // Shard<dim>{} or Replicate{}; they are types, so a
-                                          // program that chooses at run time branches between calls
+#ifdef placement_of_a_factory_as_a_value  // says within 5 kB: cleave: a factory takes placements: Shard<dim>{} or Replicate{}; they are types, so a program that chooses at run time branches between calls
 void made(const Mesh& mesh, Placement p) { zeros<float>({6, 5}, mesh, p); }
 #endif
 
-#ifdef backward_of_what_does_not_track  // says within 5 kB: cleave: the value does not track
-                                        // gradients: compute it from values that requires_grad(x)
-                                        // returns
+#ifdef backward_of_what_does_not_track  // says within 5 kB: cleave: the value does not track gradients: compute it from values that requires_grad(x) returns
 void untracked(const Rows& x) { backward(sum(x)); }
 #endif
 
-#ifdef gradient_of_what_does_not_track  // says within 5 kB: cleave: the value does not track
-                                        // gradients: compute it from values that requires_grad(x)
-                                        // returns
+#ifdef gradient_of_what_does_not_track  // says within 5 kB: cleave: the value does not track gradients: compute it from values that requires_grad(x) returns
 void gradient(const Local& x) { grad(x); }
 #endif
