@@ -209,9 +209,8 @@ void run_split_parts(const C& channel, const ConstView& source, const View& resu
 /// Sends part r of dimension `split` to rank r; concatenates the received parts along dimension
 /// `concat`, in rank order.
 ///
-/// @param argument  x: [.., e, .., f, ..] with e, along `split`, a multiple of n: unmodified; must
-/// not
-///             change before the result has been waited for
+/// @param argument  [.., e, .., f, ..] with e, along `split`, a multiple of n: unmodified; must not
+///                  change before the result has been waited for
 /// @return     [.., e/n, .., n f, ..]
 /// @collective every rank of the group, with the same extents, in the same order as its other
 ///             asynchronous calls
@@ -252,8 +251,7 @@ Async<detail::tensor_t<X>> all_to_all(const X& x, int dim, const Group& group,
 /// Parts of different sizes along dimension `dim`: the first sent[0] elements go to rank 0, the
 /// next sent[1] to rank 1, ..; received parts are concatenated in rank order.
 ///
-/// @param argument  x: extents along `dim` may differ from rank to rank; unmodified; must not
-/// change
+/// @param argument  extents along `dim` may differ from rank to rank; unmodified; must not change
 ///                  before the result has been waited for
 /// @param sent      one size for each rank; they add up to the extent of the dimension
 /// @param received  the size of each rank's part for this one

@@ -24,9 +24,8 @@ namespace cleave::functional {
 
 /// The root's elements on every rank.
 ///
-/// @param argument  x: on the root the elements, unmodified; elsewhere only its extents are used.
-/// The
-///              root's must not change before its result has been waited for
+/// @param argument  on the root the elements, unmodified; elsewhere only its extents are used. The
+///                  root's must not change before its result has been waited for
 /// @param root  a rank of the group
 /// @return      a copy on every rank, the root included
 /// @collective  every rank of the group, with the same extents and root, in the same order as its
@@ -153,10 +152,9 @@ std::uint64_t packed_hops(std::vector<H> hops) {
 ///
 ///     permute(x, {{0, 1}, {1, 2}, {2, 0}}, world)    // a ring
 ///
-/// @param argument  x: unmodified; must not change before the result has been waited for
-/// @param pairs  {source, destination}, in any range: pairs of ranks of the group; a rank is the
-/// source of at most one pair and the
-///              destination of at most one, which may be the same pair
+/// @param argument  unmodified; must not change before the result has been waited for
+/// @param pairs     {source, destination}, in any range: ranks of the group; a rank is the source of
+///                  at most one pair and the destination of at most one, which may be the same pair
 /// @return      the elements of this rank's source; zeros on a rank that is not a destination
 /// @collective  every rank of the group, with the same extents and pairs, in the same order as its
 ///              other asynchronous calls
