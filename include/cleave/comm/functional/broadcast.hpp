@@ -153,8 +153,8 @@ std::uint64_t packed_hops(std::vector<H> hops) {
 ///     permute(x, {{0, 1}, {1, 2}, {2, 0}}, world)    // a ring
 ///
 /// @param argument  unmodified; must not change before the result has been waited for
-/// @param pairs     {source, destination}, in any range: ranks of the group; a rank is the source of
-///                  at most one pair and the destination of at most one, which may be the same pair
+/// @param pairs     {source, destination}, in any range: ranks of the group; a rank is the source
+///                  of at most one pair and the destination of at most one, perhaps of the same
 /// @return      the elements of this rank's source; zeros on a rank that is not a destination
 /// @collective  every rank of the group, with the same extents and pairs, in the same order as its
 ///              other asynchronous calls
