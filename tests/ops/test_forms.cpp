@@ -93,7 +93,7 @@ void each_function_of_two(const Visit& visit) {
 #undef CLEAVE_FORMS
 }
 
-bool is_close(double a, double b) {
+bool equal_or_close(double a, double b) {
   return (std::isnan(a) && std::isnan(b)) || a == b || std::fabs(a - b) <= 1e-12 * std::fabs(b);
 }
 
@@ -101,7 +101,7 @@ bool is_close(double a, double b) {
 template <class F, class Y, class... X>
 index_t wrong_in(const F& f, const Y& y, const X&... x) {
   index_t wrong = 0;
-  for (index_t i = 0; i < y.size(); ++i) wrong += !is_close(y.data()[i], f(x.data()[i]...));
+  for (index_t i = 0; i < y.size(); ++i) wrong += !equal_or_close(y.data()[i], f(x.data()[i]...));
   return wrong;
 }
 
@@ -169,7 +169,8 @@ TEST_CASE("operators assign in place, to tensors and DTensors, by arrays and num
       y /= 4;
       index_t wrong = 0;
       for (index_t i = 0; i < handle.size(); ++i)
-        wrong += !is_close(handle.data()[i], (u.data()[i] + v.data()[i] - 0.5) * v.data()[i] / 4);
+        wrong +=
+            !equal_or_close(handle.data()[i], (u.data()[i] + v.data()[i] - 0.5) * v.data()[i] / 4);
       CHECK(wrong == 0);
     };
     check(a.local().clone(), a.local(), b.local());
@@ -192,7 +193,7 @@ TEST_CASE("composites and views write to a target by a copy") {
       double total = 0;
       for (index_t j = 0; j < 3; ++j) total += std::exp(x.local()(i, j));
       for (index_t j = 0; j < 3; ++j)
-        CHECK(is_close(y.local()(i, j), std::exp(x.local()(i, j)) / total));
+        CHECK(equal_or_close(y.local()(i, j), std::exp(x.local()(i, j)) / total));
     }
     const auto t = zeros<double>({3, 5}, mesh, Shard<1>{});
     call_op(out(t), ops::Permute<1, 0>{}, x);

@@ -79,12 +79,12 @@ TEST_CASE("operations write their results under all placements, shards uneven or
           };
           pair([](const auto& x, const auto& y, const auto& a, const auto& b) {
             check_into(
-                x, y, a, b, add_, [](const auto& u, const auto& v) { return u + v; },
+                x, y, a, b, add_, [](const auto&... u) { return add(u...); },
                 [](double u, double v) { return u + v; });
           });
           pair([](const auto& x, const auto& y, const auto& a, const auto& b) {
             check_into(
-                x, y, a, b, mul_, [](const auto& u, const auto& v) { return u * v; },
+                x, y, a, b, mul_, [](const auto&... u) { return mul(u...); },
                 [](double u, double v) { return u * v; });
           });
         }
