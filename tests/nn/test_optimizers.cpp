@@ -71,7 +71,7 @@ auto dense(const auto& x) {
 void give_gradients(const auto& m, const auto& place, std::size_t step) {
   zero_grad(m);
   const double* const from = torch_values::stored_gradients.data() + 17 * step;
-  backward(transpose(m.w), dense(transpose(place(matrix(from)))));
+  backward(transpose(m.w) * 1.0, dense(transpose(place(matrix(from)))));
   const auto gradient = grad(m.w);
   const auto& local = nn::detail::local_of(gradient);
   CHECK((local.shape()[0] < 2 || !local.contiguous()));
