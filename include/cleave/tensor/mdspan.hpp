@@ -68,8 +68,7 @@ concept StridedMapping =
 /// @param owner  held until the last handle is destroyed; null if the elements outlive the tensor
 /// @throws Error for negative extents and for a null view that should have elements
 template <MdspanLike View>
-Tensor<typename View::element_type, detail::rank_of_view<View>> as_tensor(
-    const View& view, std::shared_ptr<void> owner = nullptr) {
+auto as_tensor(const View& view, std::shared_ptr<void> owner = nullptr) {
   static_assert(!std::is_const_v<typename View::element_type>,
                 "cleave: a Tensor's elements can be written; use to_tensor to copy a view of const "
                 "elements");

@@ -26,7 +26,7 @@ namespace {
 /// Different bits on every rank and at every element.
 template <class T>
 T bits(int rank, index_t i) {
-  return T((rank * 0x9e3779b9u + unsigned(i) * 0x85ebca6bu) >> 3);
+  return T((unsigned(rank) * 0x9e3779b9u + unsigned(i) * 0x85ebca6bu) >> 3);
 }
 
 template <class T>
