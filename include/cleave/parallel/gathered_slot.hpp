@@ -178,7 +178,9 @@ class GatheredSlot : public tape::Slot<typename OwnPart<F, On>::type> {
     // the group reduces over ranks: for all parameters at once, on shards
     const auto part = [&] {
       if constexpr (is_dtensor<Value>) return this->sum.collect(this->like, ~AxisMask(0));
-      else return tape::PlacedLocal{Layout{}, this->sum.settle(this->like)};
+      else
+        return tape::PlacedLocal<typename Value::value_type, Value::dims,
+                                 typename Value::device_type>{{}, this->sum.settle(this->like)};
     }();
     this->sum.clear();
     record().put(at_, Own::addend(elements_as<R>(part.local), sharded_.mesh()),
