@@ -55,7 +55,7 @@ struct RowNumber {
   }
 };
 
-/// x [a, b, .., r..] as [a b .., r..]. @param K  how many dimensions become rows. @pre x is dense
+/// x [a, b, .., r..] as [a b .., r..]. @tparam K how many dimensions become rows. @pre x is dense
 template <int K, class T>
 Strided<T> rows_of(const Strided<T>& x) {
   Strided<T> table{x.data, Shape::filled(1, 1), Shape::filled(1, 1)};
