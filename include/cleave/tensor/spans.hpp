@@ -127,7 +127,7 @@ auto adopt(Vector&& values, const std::array<index_t, Rank>& extents) {
     static_assert(!std::is_same_v<T, bool>,
                   "cleave: a std::vector<bool> holds bits, which a tensor cannot adopt");
     detail::require_values("adopt", values.size(), extents, sizeof(T));
-    const auto owner = std::make_shared<Vector>(std::move(values));
+    const auto owner = std::make_shared<Vector>(std::forward<Vector>(values));
     return Tensor<T, int(Rank)>::adopt(owner->data(), extents, owner);
   }
 }

@@ -100,17 +100,26 @@ class Hops {
  public:
   Hops(std::initializer_list<Hop> hops) : list_(hops) {}
   template <class Range>
-    requires(!std::same_as<std::remove_cvref_t<Range>, Hops>)
-  Hops(Range&& range) {
+  Hops(const Range& range) {
+    append(range);
+  }
+  template <class Range>  // which may iterate over itself only if it is not const
+    requires(!std::same_as<Range, Hops>)
+  Hops(Range& range) {
+    append(range);
+  }
+
+  const std::vector<Hop>& list() const noexcept { return list_; }
+
+ private:
+  template <class Range>
+  void append(Range& range) {
     static_assert(detail::PairRange<Range>,
                   "cleave: permute takes a range of pairs {source, destination}");
     if constexpr (detail::PairRange<Range>)
       for (const auto& pair : range) list_.push_back(detail::hop_from(pair));
   }
 
-  const std::vector<Hop>& list() const noexcept { return list_; }
-
- private:
   std::vector<Hop> list_;
 };
 
