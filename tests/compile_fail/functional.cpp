@@ -82,7 +82,7 @@ void axis_number(const Mesh& mesh, const Matrix& x) {
 void list(const Matrix& x) { (void)functional::broadcast(x, 0, std::vector<int>{0, 1}); }
 #endif
 
-#ifdef reduction_that_is_none  // says: cleave: this is not a reduction; pass a type (Sum{}), a value (ReduceOp::sum), a name ("sum") or premul_sum(factor)
+#ifdef reduction_that_is_none  // says: cleave: this is not a reduction; pass a type (Sum{}), a value (ReduceOp::sum), a name in quotes or premul_sum(factor)
 void median(const World& world, const Matrix& x) { (void)functional::all_reduce(x, 5, world); }
 #endif
 
