@@ -71,7 +71,7 @@ template <class Op>
 ReduceOp value_of(const Op& op, const char* operation) {
   static_assert(Reduction<Op>,
                 "cleave: this is not a reduction; pass a type (Sum{}), a value (ReduceOp::sum), a "
-                "name (\"sum\") or premul_sum(factor)");
+                "name in quotes or premul_sum(factor)");
   if constexpr (ReductionType<Op>) return Op::value;
   else if constexpr (std::same_as<Op, ReduceOp>) return op;
   else if constexpr (is_premul_sum<Op> || !Reduction<Op>) return ReduceOp::sum;
