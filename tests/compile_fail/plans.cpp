@@ -119,7 +119,7 @@ void wrong(const Mesh& mesh) {
 }
 #endif
 
-#ifdef two_styles_without_paths  // says within 20 kB: cleave: parallelize_module: a plan consists of on("path"_path, style), or of one style
+#ifdef two_styles_without_paths  // says within 20 kB: cleave: parallelize_module: a plan consists of on(path, style), or of one style
 void wrong(const Mesh& mesh) {
   parallelize_module(nn::linear(8, 8), mesh, tp{}, ColwiseParallel{}, RowwiseParallel{});
 }

@@ -124,7 +124,7 @@ auto parallelize_module(const M& m, const DeviceMesh<Device, Axes...>& mesh, Fir
   } else {
     constexpr bool is_plan = sizeof...(Rest) == 1;
     static_assert(is_plan,
-                  "cleave: parallelize_module: a plan consists of on(\"path\"_path, style), or of "
+                  "cleave: parallelize_module: a plan consists of on(path, style), or of "
                   "one style for the module itself; styles(a, b) combines several");
     if constexpr (is_plan)
       return parallelize_module(m, mesh, first, On<nn::Path<>, Rest>{std::move(rest)}...);
