@@ -111,7 +111,8 @@ struct ToLocalMember {
   static constexpr unsigned kinds = tensor | dtensor;
   static constexpr const char* reason = "a traced value has no elements";
   static void check(const auto& x, const auto&) {
-    const auto& part = cleave::detail::innermost(x.to_local());
+    const auto local = x.to_local();
+    const auto& part = cleave::detail::innermost(local);
     if constexpr (is_dtensor<cleave::detail::innermost_t<decltype(x)>>) {
       const Box box = cleave::detail::innermost(x).local_box();
       CHECK(Shape(part.shape()) == box.extents());
