@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <cleave/comm/communicator.hpp>
+#include <cleave/comm/mpi/limits.hpp>
 
 namespace cleave::testing {
 
@@ -21,6 +22,9 @@ class Processes {
   int size() const { return size_; }
   /// Whether mpirun started this program, even as a single process.
   bool launched() const { return launched_; }
+
+  /// Of the communicators that are made from here on.
+  detail::MpiLimits limits{};
 
   /// A communicator of the first `n` processes; null in the other processes.
   /// @collective all processes

@@ -5,6 +5,7 @@
 
 #include <cleave/comm/launch.hpp>
 #include <cleave/comm/mpi.hpp>
+#include <cleave/comm/mpi/communicator.hpp>
 
 #include "processes.hpp"
 
@@ -32,7 +33,7 @@ std::shared_ptr<Communicator> Processes::group_of_first(int n) const {
   MPI_Comm first = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, rank_ < n ? 0 : MPI_UNDEFINED, rank_, &first);
   if (first == MPI_COMM_NULL) return nullptr;
-  auto communicator = mpi_communicator(first);
+  auto communicator = detail::MpiCommunicator::world(first, limits);
   MPI_Comm_free(&first);
   return communicator;
 }

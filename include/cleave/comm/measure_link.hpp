@@ -1,4 +1,4 @@
-// Measures communication costs among the ranks of a group (CLEAVE_TUNE=measure, cleave-tune).
+// Measures communication costs among the ranks of a group (CLEAVE_TUNE=measure).
 #pragma once
 
 #include <cleave/comm/communicator.hpp>

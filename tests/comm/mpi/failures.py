@@ -16,7 +16,6 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from cases import Cases
 
-LIBRARY = pathlib.Path(__file__).resolve().parent / "library.tune"
 TIMEOUT = 2  # CLEAVE_TIMEOUT of the ranks
 REPEAT = int(os.environ.get("CLEAVE_TEST_REPEAT", "1"))
 RANKS = 3
@@ -161,9 +160,6 @@ def carried_by(transport):
 
 RUNS = (
     ("messages", {"CLEAVE_SHARED_MB": "0", "CLEAVE_CHECK": "local"}, WAYS | EXITS | EVERYWHERE),
-    ("the MPI library's collectives",
-     {"CLEAVE_SHARED_MB": "0", "CLEAVE_CHECK": "local", "CLEAVE_TUNE": str(LIBRARY)},
-     {way: WAYS[way] for way in ("none", "throw", "leave", "stall", "die")} | EVERYWHERE),
     ("shared memory", {"CLEAVE_SHARED_MB": "", "CLEAVE_CHECK": "local"},
      DIRECT | EXITS | EVERYWHERE | carried_by("shared memory")),
     ("compared", {"CLEAVE_SHARED_MB": "", "CLEAVE_CHECK": "collective"}, COMPARED),

@@ -1,6 +1,5 @@
-// Algorithms for collectives between nodes other than messages among the whole group: the MPI
-// library's own collectives, chosen by a table, and reductions whose scratch does not grow with the
-// number of ranks. Every process stands for a node, unless a case says otherwise.
+// Schedules of ranks that share no memory: the MPI library's collectives, messages, and reductions
+// in rank order. Every process stands for a node, unless a case says otherwise.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -43,9 +42,7 @@ struct TuneFile {
   std::string name;
 };
 
-const char* const library_table =
-    "all_gather 0 0 library\nreduce_scatter 0 0 library\n"
-    "all_reduce 0 0 library\nall_to_all 0 0 library\n";
+detail::MpiLimits& process_limits() { return Processes::get().limits; }
 
 bool needs_processes(int count) {
   if (Processes::get().size() >= count) return true;
@@ -81,38 +78,28 @@ void cases_of_table(World& world) {
 
 }  // namespace
 
-TEST_CASE("the MPI library's collectives give the results of cleave's") {
+TEST_CASE("the MPI library's collectives, and messages, give the results of one node") {
   if (!needs_processes(2)) return;
-  const TuneFile table(library_table);
-  for (const std::size_t bytes : {std::size_t(100), std::size_t(4) << 20}) {
-    const Changed part(detail::max_library_bytes, bytes);
-    const Changed nodes(detail::mpi_ranks_per_node, 1);
+  for (const index_t elements : {index_t(0), index_t(50), index_t(1) << 30}) {
+    const Changed count(process_limits().library_count, elements);
+    const Changed nodes(process_limits().ranks_per_node, 1);
     on_ranks({2, 3, 4, 8}, [](World& world) { cases_of_table(world); });
   }
 }
 
-TEST_CASE("columns use the MPI library's collectives on request") {
-  if (!needs_processes(4)) return;
-  std::string text = library_table;
-  for (const char* kind : {"all_gather", "reduce_scatter", "all_reduce", "all_to_all"})
-    text += std::string(kind) + " 4 0 two_level  # and the library for columns\n";
-  const TuneFile table(text);
-  const Changed nodes(detail::mpi_ranks_per_node, 2);
-  on_ranks({4, 6}, [](World& world) { cases_of_table(world); });
-}
-
-TEST_CASE("sums in rank order do not use the MPI library's collectives") {
+TEST_CASE("sums in rank order do not use the MPI library's reductions") {
   if (!needs_processes(2)) return;
-  const TuneFile table(library_table);
-  const Changed nodes(detail::mpi_ranks_per_node, 1);
-  on_ranks({2, 3, 4, 8}, [](World& world) { rank_order_cases(world); });
+  const Changed nodes(process_limits().ranks_per_node, 1);
+  on_ranks({2, 3, 4, 8}, [](World& world) {
+    world.communicator().state().reproducible = true;
+    rank_order_cases(world);
+  });
 }
 
 TEST_CASE("a rank missing from a collective of the MPI library is named within the time-out") {
   if (!needs_processes(2)) return;
-  const TuneFile table(library_table);
-  const Changed nodes(detail::mpi_ranks_per_node, 1);
-  const auto world = mpi_communicator(MPI_COMM_WORLD);
+  const Changed nodes(process_limits().ranks_per_node, 1);
+  const auto world = Processes::get().group_of_first(Processes::get().size());
   const int last = world->size() - 1;
   if (world->rank() < last) {
     world->state().timeout_seconds = 0.4;
@@ -128,53 +115,32 @@ TEST_CASE("a rank missing from a collective of the MPI library is named within t
   Processes::get().meet(30);
 }
 
-TEST_CASE("an invalid line of the table is an error that names it") {
+TEST_CASE("an invalid line of the machine's costs is an error that names it") {
   const auto refusal = [](const char* text) {
     const TuneFile table(text);
     const std::string said =
-        cleave::testing::error_of([] { detail::MpiTuning::from_environment(); });
+        cleave::testing::error_of([] { MachineCosts::from_environment(); });
     const std::size_t at = said.find(table.name);
     return at == std::string::npos ? said : said.substr(at + table.name.size());
   };
-  const std::string rest =
-      " is not a valid row; use: COLLECTIVE RANKS BYTES messages|library|two_level";
-  CHECK(refusal("# all\n\nall_reduce 2 0 fast\n") == ":3: 'all_reduce 2 0 fast'" + rest);
-  CHECK(refusal("all_reduce 2 library") == ":1: 'all_reduce 2 library'" + rest);
-  CHECK(refusal("barrier 2 0 library") == ":1: 'barrier 2 0 library'" + rest);
-  CHECK(refusal("all_reduce -2 0 library") == ":1: 'all_reduce -2 0 library'" + rest);
-  CHECK(refusal("all_reduce 2 0 library 7") == ":1: 'all_reduce 2 0 library 7'" + rest);
   const std::string costs =
       " is not a valid line; use: inside US BYTES_PER_US, or "
       "between US BYTES_PER_US RANKS_PER_NODE";
+  CHECK(refusal("# all\n\nall_reduce 2 0 library\n") == ":3: 'all_reduce 2 0 library'" + costs);
   CHECK(refusal("inside 2") == ":1: 'inside 2'" + costs);
   CHECK(refusal("inside 2 900 8") == ":1: 'inside 2 900 8'" + costs);
   CHECK(refusal("between 20 -1 8") == ":1: 'between 20 -1 8'" + costs);
   CHECK(refusal("between 20 900 0") == ":1: 'between 20 900 0'" + costs);
   CHECK(refusal("between 20 900 8 # fine\ninside 2 9000") == "");
   setenv("CLEAVE_TUNE", "/nowhere/table", 1);
-  CHECK(cleave::testing::error_of([] { detail::MpiTuning::from_environment(); }) ==
+  CHECK(cleave::testing::error_of([] { MachineCosts::from_environment(); }) ==
         "run: CLEAVE_TUNE: cannot read '/nowhere/table'");
   unsetenv("CLEAVE_TUNE");
 }
 
-TEST_CASE("the last row of the table that fits a call applies") {
-  using detail::MpiAlgorithm;
-  const TuneFile file("all_reduce 8 0 library  # many ranks\nall_reduce 8 4096 messages\n");
-  const detail::MpiTuning table = detail::MpiTuning::from_environment();
-  const auto any = [](MpiAlgorithm) { return true; };
-  const auto flat = [](MpiAlgorithm a) { return a != MpiAlgorithm::two_level; };
-  const CollectiveKind kind = CollectiveKind::all_reduce;
-  CHECK(table.choose(kind, 4, 100, any) == MpiAlgorithm::two_level);
-  CHECK(table.choose(kind, 4, 100, flat) == MpiAlgorithm::messages);
-  CHECK(table.choose(kind, 8, 100, flat) == MpiAlgorithm::library);
-  CHECK(table.choose(kind, 8, 4096, any) == MpiAlgorithm::messages);
-  CHECK(table.choose(CollectiveKind::all_gather, 8, 4096, any) == MpiAlgorithm::two_level);
-  CHECK(table.checksum() != detail::MpiTuning().checksum());
-}
-
 TEST_CASE("a world on several nodes measures the cost of communication on request") {
   if (!needs_processes(4)) return;
-  const Changed nodes(detail::mpi_ranks_per_node, 2);
+  const Changed nodes(process_limits().ranks_per_node, 2);
   setenv("CLEAVE_TUNE", "measure", 1);
   on_ranks({4, 6}, [](World& world) {
     const MachineCosts& costs = world.communicator().state().machine;
@@ -188,19 +154,9 @@ TEST_CASE("a world on several nodes measures the cost of communication on reques
   unsetenv("CLEAVE_TUNE");
 }
 
-TEST_CASE("blocks of a reduction over 16,384 ranks fit in the scratch of a reduction over two") {
-  for (const int ranks : {2, 3, 64, 1000, 16384})
-    for (const std::size_t size : {1u, 2u, 4u, 8u, 16u})
-      for (const bool in_parts : {false, true}) {
-        const index_t block = detail::reduction_block(in_parts, size, ranks);
-        CHECK(block >= 1);
-        CHECK(4 * std::size_t(ranks - 1) * std::size_t(block) * size <= std::size_t(16) << 20);
-      }
-}
-
-TEST_CASE("self-sends are copied while waiting for peers, the rest at the end") {
+TEST_CASE("late ranks change nothing") {
   if (!needs_processes(2)) return;
-  const Changed nodes(detail::mpi_ranks_per_node, 1);
+  const Changed nodes(process_limits().ranks_per_node, 1);
   on_ranks({2, 3}, [](World& world) {
     for (int late = 0; late < world.size(); ++late) {
       for (const Style style : all_styles) {
@@ -228,12 +184,13 @@ TEST_CASE("short calls take their scratch from one permanent block, long ones fr
   std::memset(first, 1, more);
 }
 
-TEST_CASE("reductions as messages go through a little scratch block by block") {
+TEST_CASE("reductions in rank order go through a little scratch round by round") {
   if (!needs_processes(2)) return;
-  const Changed scratch(detail::max_reduction_scratch, std::size_t(1000));
-  const Changed none_is_forwarded(detail::max_forwarded_bytes, std::size_t(0));
-  const Changed nodes(detail::mpi_ranks_per_node, 1);
+  const Changed scratch(process_limits().scratch_bytes, index_t(1000));
+  const Changed none_is_gathered(process_limits().gathered_bytes, index_t(0));
+  const Changed nodes(process_limits().ranks_per_node, 1);
   on_ranks({2, 3, 4, 8}, [](World& world) {
+    world.communicator().state().reproducible = true;
     reduce_scatter_cases(world);
     all_gather_cases(world);
     rank_order_cases(world);
@@ -244,7 +201,7 @@ TEST_CASE("reductions as messages go through a little scratch block by block") {
 
 TEST_CASE("a long reduction takes no more scratch than its bound") {
   if (!needs_processes(2)) return;
-  const Changed nodes(detail::mpi_ranks_per_node, 1);
+  const Changed nodes(process_limits().ranks_per_node, 1);
   on_ranks({2, 4}, [](World& world) {
     const Tensor<float, 1> x({index_t(12) << 20});
     x.fill_(float(world.rank() + 1));
@@ -258,7 +215,7 @@ TEST_CASE("a long reduction takes no more scratch than its bound") {
     world.communicator().run(c);
     const std::size_t taken = memory_stats().peak - before;
     CHECK(taken > 0);
-    CHECK(taken <= detail::max_reduction_scratch + (std::size_t(1) << 20));
+    CHECK(taken <= std::size_t(process_limits().scratch_bytes) + (std::size_t(1) << 20));
     CHECK(x(0) == float(world.size() * (world.size() + 1) / 2));
     CHECK(x((index_t(12) << 20) - 1) == x(0));
   });

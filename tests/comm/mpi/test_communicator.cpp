@@ -15,9 +15,9 @@
 
 #include <cleave/comm/mpi.hpp>
 #include <cleave/comm/mpi/node.hpp>
-#include <cleave/comm/mpi/requests.hpp>
 #include <cleave/tensor/tensor.hpp>
 
+#include "../changed.hpp"
 #include "../collective_cases.hpp"
 #include "../collective_properties.hpp"
 #include "errors.hpp"
@@ -34,15 +34,6 @@ bool launched() {
   skip("needs mpirun");
   return false;
 }
-
-// Splits messages for the duration of a scope.
-struct MessageLimit {
-  explicit MessageLimit(std::size_t bytes) { detail::mpi_message_limit = bytes; }
-  ~MessageLimit() { detail::mpi_message_limit = usual; }
-  MessageLimit(const MessageLimit&) = delete;  // there is one limit
-  MessageLimit& operator=(const MessageLimit&) = delete;
-  std::size_t usual = detail::mpi_message_limit;
-};
 
 std::string refusal_of(MPI_Comm comm) {
   return cleave::testing::error_of([&] { mpi_communicator(comm); });
@@ -154,7 +145,8 @@ TEST_CASE("two worlds of the same ranks do not disturb each other") {
 TEST_CASE("messages longer than the limit arrive whole, in every kind of collective") {
   if (!launched()) return;
   for (const std::size_t limit : {16u, 48u, 1000u}) {
-    const MessageLimit small(limit);
+    const Changed small(Processes::get().limits.message_bytes, std::size_t(limit));
+    const Changed few(Processes::get().limits.library_count, index_t(limit) / 8);
     on_ranks({1, 2, 3, 4}, [](World& world) {
       broadcast_cases(world);
       scatter_cases(world);

@@ -1,4 +1,4 @@
-// Groups on several nodes: shared memory within a node, messages between nodes. The processes of
+// Groups on several nodes: shared memory within a node, the MPI library between nodes. The processes of
 // this machine stand for those of several nodes, two or three on each.
 #include <array>
 #include <cstdlib>
@@ -21,10 +21,12 @@ using namespace cleave::testing;
 
 namespace {
 
+detail::MpiLimits& limits() { return Processes::get().limits; }
+
 // Runs the body with that many processes per node, on at least two nodes.
 void on_nodes(int per_node, const RankBody& body) {
   if (Processes::get().size() < 2 * per_node) return skip("needs more processes");
-  const Changed nodes(detail::mpi_ranks_per_node, per_node);
+  const Changed nodes(Processes::get().limits.ranks_per_node, per_node);
   on_ranks({2 * per_node, 3 * per_node, 4 * per_node}, body);
 }
 
@@ -126,24 +128,23 @@ TEST_CASE("collectives of ranks on several nodes give the results of one node") 
     if (Processes::get().size() >= 6) on_nodes(3, [](World& world) { all_cases(world); });
   };
   all_grids();
-  const Changed no_leaders(detail::max_leader_bytes, index_t(0));
+  const Changed no_leaders(limits().leader_bytes, index_t(0));
   all_grids();
-  const Changed none_is_short(detail::two_level_short_bytes, index_t(0));
+  const Changed none_is_forwarded(limits().forwarded_part_bytes, index_t(0));
   all_grids();
 }
 
-TEST_CASE("short calls between nodes run together as messages of ranks or of columns") {
-  for (const index_t bytes : {index_t(0), index_t(1) << 40}) {
-    const Changed fewest(detail::two_level_packed_bytes, bytes);
+TEST_CASE("short calls between nodes run together as one message for each pair of ranks") {
+  for (const index_t bytes : {index_t(0), index_t(1) << 20}) {
+    const Changed packed(limits().packed_bytes, bytes);
     on_nodes(2, [](World& world) { packed_cases(world); });
     if (Processes::get().size() >= 6) on_nodes(3, [](World& world) { packed_cases(world); });
   }
 }
 
 TEST_CASE("reductions between nodes go through a little scratch round by round") {
-  const Changed scratch(detail::two_level_scratch, std::size_t(96));
-  const Changed no_leaders(detail::max_leader_bytes, index_t(0));
-  const Changed none_is_short(detail::two_level_short_bytes, index_t(0));
+  const Changed scratch(limits().scratch_bytes, index_t(96));
+  const Changed no_leaders(limits().leader_bytes, index_t(0));
   on_nodes(2, [](World& world) {
     reduce_scatter_cases(world);
     for (const Style style : all_styles) {

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
-#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -18,9 +17,9 @@
 #include <sched.h>
 #include <time.h>
 
-#include <cleave/comm/mpi/eager.hpp>
 #include <cleave/comm/mpi/failure_detector.hpp>
 #include <cleave/comm/mpi/handle.hpp>
+#include <cleave/comm/mpi/scratch.hpp>
 #include <cleave/comm/thread/cancellable_barrier.hpp>
 #include <cleave/comm/worker_thread.hpp>
 #include <cleave/core/call_site.hpp>
@@ -28,8 +27,6 @@
 #include <cleave/core/error.hpp>
 
 namespace cleave::detail {
-
-struct MpiWorkspace;
 
 /// The group and the call for which messages are sent.
 struct MpiOpContext {
@@ -40,13 +37,13 @@ struct MpiOpContext {
   std::span<const int> comm_ranks{};   ///< of the group's members, in `comm`; empty: the same
   std::span<const int> world_ranks{};  ///< likewise, in the world of `detector`
   MpiFailureDetector* detector = nullptr;
-  std::unique_ptr<MpiWorkspace>* workspace = nullptr;  ///< kept by the group; may be null
+  MpiScratch* scratch = nullptr;  ///< kept by the group
   const std::string* label = nullptr;
   const char* operation = "";
   CallSite site{};          ///< of the call, if known
   const char* caller = "";  ///< or what it is for. @see Signature::caller
   double timeout_seconds = 0;
-  EagerBytes eager{};
+  std::size_t longest_message = 0;
 
   static constexpr unsigned sequences = 16;
 
@@ -55,6 +52,17 @@ struct MpiOpContext {
     const std::uint64_t span = (std::uint64_t(detector->largest_tag()) + 1) / sequences;
     const std::uint64_t mixed = (std::uint64_t(bytes) * 0x9e3779b97f4a7c15u) >> 32;
     return int(sequence * span + mixed % span);
+  }
+
+  int in_comm(int peer) const {
+    return comm_ranks.empty() ? peer : comm_ranks[std::size_t(peer)];
+  }
+  /// The world ranks of the other members, ascending.
+  std::vector<int> others() const {
+    std::vector<int> ranks(world_ranks.begin(), world_ranks.end());
+    std::erase(ranks, detector->rank());
+    std::ranges::sort(ranks);
+    return ranks;
   }
 
   /// "all_gather of group 'tp'"

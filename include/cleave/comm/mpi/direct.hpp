@@ -21,11 +21,11 @@
 
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/mpi/backoff.hpp>
-#include <cleave/comm/mpi/collectives.hpp>
+#include <cleave/comm/mpi/handle.hpp>
 #include <cleave/comm/mpi/node.hpp>
 #include <cleave/comm/mpi/short_calls.hpp>
 #include <cleave/comm/mpi/slot.hpp>
-#include <cleave/comm/thread/reads.hpp>
+#include <cleave/comm/shared_memory/reads.hpp>
 #include <cleave/comm/verify.hpp>
 
 namespace cleave::detail {
@@ -41,7 +41,8 @@ class MpiDirect {
   /// @param processes  the members' ranks in MPI_COMM_WORLD
   /// @collective every rank of the group
   static std::unique_ptr<MpiDirect> create(std::shared_ptr<MpiNode> node,
-                                           std::span<const int> processes, MpiOpContext context) {
+                                           std::span<const int> processes,
+                                           const MpiOpContext& context) {
     if (node == nullptr || processes.size() < 2) return nullptr;
     std::vector<int> places;
     for (const int process : processes) {
@@ -58,11 +59,9 @@ class MpiDirect {
         offset = std::int64_t(node->arena()->offset_of(memory));
       }
     }
-    std::vector<std::int64_t> offsets(size);
-    MpiMessages messages(context);
-    gather_small(messages, &offset, sizeof offset, offsets.data());
-    if (offsets[0] < 0) return nullptr;
-    auto* slots = reinterpret_cast<MpiSlot*>(node->segment(places[0]) + offsets[0]);
+    mpi_check(MPI_Bcast(&offset, 1, MPI_INT64_T, 0, context.comm), "MPI_Bcast");
+    if (offset < 0) return nullptr;
+    auto* slots = reinterpret_cast<MpiSlot*>(node->segment(places[0]) + offset);
     return std::unique_ptr<MpiDirect>(
         new MpiDirect(std::move(node), std::move(places), rank, slots));
   }

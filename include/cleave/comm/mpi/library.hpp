@@ -1,109 +1,46 @@
-// Collectives by the MPI library's own algorithms, which may suit the network better: non-blocking
-// calls, waited for like messages.
-//
-// MPI cannot cancel such a call. So it is given copies only, in memory that is kept until the
-// program exits if the call does not complete, and long arrays are passed in parts.
+// Collectives of the MPI library, on views: arrays that are contiguous are passed in place, others
+// through scratch.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
-#include <initializer_list>
-#include <memory>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
-#include <cleave/comm/linear_range.hpp>
 #include <cleave/comm/mpi/backoff.hpp>
-#include <cleave/comm/mpi/handle.hpp>
-#include <cleave/comm/reduce.hpp>
-#include <cleave/comm/require_reduction.hpp>
-#include <cleave/tensor/storage.hpp>
+#include <cleave/comm/mpi/header.hpp>
+#include <cleave/comm/mpi/limits.hpp>
+#include <cleave/comm/mpi/reduction.hpp>
+#include <cleave/comm/mpi/scratch.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>
 
 namespace cleave::detail {
 
-/// Maximum bytes that a rank sends, and that it receives, in one call of the library; the same on
-/// all ranks. Small in tests.
-inline std::size_t max_library_bytes = std::size_t(4) << 20;
-
-/// The MPI datatype and operation of a reduction.
-struct MpiReduction {
-  MPI_Datatype type = MPI_DATATYPE_NULL;
-  MPI_Op op = MPI_OP_NULL;  ///< null: MPI has no equivalent
-  int parts = 1;            ///< numbers per element
-
-  /// MPI has no floating-point maximum or minimum that propagates NaNs; integers wrap as unsigned;
-  /// complex numbers are summed as pairs.
-  static MpiReduction of(DType type, ReduceOp op) {
-    const bool order = op == ReduceOp::max || op == ReduceOp::min;
-    MpiReduction result;
-    switch (type) {
-      case DType::int8: result.type = order ? MPI_INT8_T : MPI_UINT8_T; break;
-      case DType::uint8: result.type = MPI_UINT8_T; break;
-      case DType::int16: result.type = order ? MPI_INT16_T : MPI_UINT16_T; break;
-      case DType::uint16: result.type = MPI_UINT16_T; break;
-      case DType::int32: result.type = order ? MPI_INT32_T : MPI_UINT32_T; break;
-      case DType::uint32: result.type = MPI_UINT32_T; break;
-      case DType::int64: result.type = order ? MPI_INT64_T : MPI_UINT64_T; break;
-      case DType::uint64: result.type = MPI_UINT64_T; break;
-      case DType::float32:
-        if (!order) result.type = MPI_FLOAT;
-        break;
-      case DType::float64:
-        if (!order) result.type = MPI_DOUBLE;
-        break;
-      case DType::complex64:
-        if (op == ReduceOp::sum) result.type = MPI_FLOAT;
-        break;
-      case DType::complex128:
-        if (op == ReduceOp::sum) result.type = MPI_DOUBLE;
-        break;
-      default: break;
-    }
-    if (result.type == MPI_DATATYPE_NULL) return result;
-    result.parts = is_complex_dtype(type) ? 2 : 1;
-    switch (op) {
-      case ReduceOp::sum: result.op = MPI_SUM; break;
-      case ReduceOp::product: result.op = MPI_PROD; break;
-      case ReduceOp::max: result.op = MPI_MAX; break;
-      case ReduceOp::min: result.op = MPI_MIN; break;
-      case ReduceOp::band: result.op = MPI_BAND; break;
-      case ReduceOp::bor: result.op = MPI_BOR; break;
-      case ReduceOp::bxor: result.op = MPI_BXOR; break;
-      case ReduceOp::avg: break;
-    }
-    return result;
-  }
-};
-
 class MpiLibrary {
  public:
-  /// Whether the library has an equivalent call.
-  static bool has(const Collective& c) {
-    switch (c.kind) {
-      case CollectiveKind::all_gather: return true;
-      case CollectiveKind::all_to_all: return c.even && c.global_count > 0;
-      case CollectiveKind::reduce_scatter:
-      case CollectiveKind::all_reduce: return MpiReduction::of(c.dtype(), c.op).op != MPI_OP_NULL;
-      default: return false;
-    }
+  /// @param context  must outlive this
+  explicit MpiLibrary(const MpiOpContext& context) : context_(context) {}
+
+  /// Whether the library can run a call: its counts are ints.
+  static bool has(const Collective& c, index_t elements, const MpiLimits& limits) {
+    if (elements > limits.library_count) return false;
+    const bool reduces =
+        c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter;
+    if (reduces) return MpiReduction::of(c.dtype(), c.op).op != MPI_OP_NULL;
+    return c.kind != CollectiveKind::exchange;
   }
 
-  /// @throws Error if a rank is known to have failed
-  explicit MpiLibrary(const MpiOpContext& context) : context_(context) {
-    context_.detector->verify(context_.operation);
-    for (const int r : context_.world_ranks)
-      if (r != context_.detector->rank()) others_.push_back(r);
-    std::sort(others_.begin(), others_.end());
-  }
-
-  /// @pre has(c)
+  /// @pre has(c), and it is a barrier, broadcast, all_gather, reduce_scatter, all_reduce or
+  ///      all_to_all
   void run(const Collective& c) {
     switch (c.kind) {
+      case CollectiveKind::barrier: return call("MPI_Ibarrier", MPI_Ibarrier);
+      case CollectiveKind::broadcast: return broadcast(c);
       case CollectiveKind::all_gather: return all_gather(c);
       case CollectiveKind::reduce_scatter: return reduce_scatter(c);
       case CollectiveKind::all_reduce: return all_reduce(c);
@@ -112,159 +49,210 @@ class MpiLibrary {
   }
 
  private:
-  using Memory = std::shared_ptr<void>;
+  /// Where the parts of the ranks are, in elements: of one array, in which each is contiguous.
+  struct Parts {
+    std::vector<int> counts, offsets;
+    void* data = nullptr;
 
-  static std::byte* at(const Memory& memory, std::size_t bytes) {
-    return static_cast<std::byte*>(memory.get()) + bytes;
-  }
-  static Memory take(std::size_t bytes) {
-    return allocate_bytes(Host{}, std::max<std::size_t>(bytes, 1));
-  }
+    /// For parts of these lengths, one after the other in scratch.
+    explicit Parts(std::vector<int> lengths) : counts(std::move(lengths)), offsets(counts.size()) {
+      for (std::size_t r = 1; r < counts.size(); ++r) offsets[r] = offsets[r - 1] + counts[r - 1];
+    }
+    std::size_t total() const { return std::size_t(offsets.back()) + std::size_t(counts.back()); }
 
-  /// Passes pieces in rounds: part [round] of every piece at a time.
-  struct Rounds {
-    std::size_t size = 1;
-    index_t each = 1;   ///< elements of a piece in one round
-    index_t count = 0;  ///< number of rounds
-
-    Rounds(index_t longest, std::size_t bytes, std::size_t pieces)
-        : size(bytes),
-          each(std::max<index_t>(1, index_t(max_library_bytes / (bytes * pieces)))),
-          count((longest + each - 1) / each) {}
-    index_t begin(index_t round) const { return round * each; }
-    index_t part(index_t elements, index_t round) const {
-      return std::clamp<index_t>(elements - begin(round), 0, each);
+    /// Places the parts in an array where they are contiguous.
+    /// @param in_order  only if they follow each other there in rank order, without gaps
+    /// @return whether it has
+    template <class PartOf>
+    bool place_in(const ConstView& array, const PartOf& part, bool in_order) {
+      const auto* const begin = static_cast<const std::byte*>(array.data);
+      const auto size = std::ptrdiff_t(size_of(array.dtype));
+      std::vector<int> found = offsets;
+      for (std::size_t r = 0; r < counts.size(); ++r) {
+        if (counts[r] == 0) continue;
+        const ConstView view = part(int(r));
+        const std::ptrdiff_t at = (static_cast<const std::byte*>(view.data) - begin) / size;
+        if (!view.contiguous() || at < 0 || at > std::numeric_limits<int>::max()) return false;
+        if (in_order && at != offsets[r]) return false;
+        found[r] = int(at);
+      }
+      offsets = std::move(found);
+      data = const_cast<void*>(array.data);
+      return true;
+    }
+    bool equal() const {
+      return std::ranges::all_of(counts, [&](int count) { return count == counts[0]; });
     }
   };
 
-  static index_t longest(std::span<const Box> pieces) {
-    index_t most = 0;
-    for (const Box& piece : pieces) most = std::max(most, piece.volume());
-    return most;
+  void broadcast(const Collective& c) {
+    const bool root = context_.rank == c.root;
+    const ConstView& array = root ? c.source : ConstView(c.destination);
+    void* data = const_cast<void*>(array.data);
+    if (!array.contiguous()) data = scratch(array.bytes());
+    if (root && !array.contiguous()) pack_view(array, data);
+    if (array.size() > 0)
+      call("MPI_Ibcast", MPI_Ibcast, data, int(array.size()), word(array.dtype), c.root);
+    if (!root && !array.contiguous()) unpack_view(data, c.destination);
   }
 
-  void all_reduce(const Collective& c) {
-    const MpiReduction reduction = MpiReduction::of(c.source.dtype, c.op);
-    const index_t elements = c.source.size();
-    const Rounds rounds(elements, size_of(c.source.dtype), 1);
-    const Memory memory = take(std::size_t(std::min(elements, rounds.each)) * rounds.size);
-    for (index_t i = 0; i < rounds.count; ++i) {
-      const index_t count = rounds.part(elements, i);
-      pack_range(c.source, rounds.begin(i), count, memory.get());
-      MPI_Request request = MPI_REQUEST_NULL;
-      check(MPI_Iallreduce(MPI_IN_PLACE, memory.get(), int(count) * reduction.parts, reduction.type,
-                           reduction.op, context_.comm, &request),
-            "MPI_Iallreduce");
-      wait(request, {memory});
-      unpack_range(memory.get(), c.destination, rounds.begin(i), count);
-    }
+  void all_gather(const Collective& c) {
+    const auto piece = [&](int r) { return c.destination[c.pieces[std::size_t(r)]]; };
+    Parts parts(volumes(c.pieces));
+    const bool in_place = parts.place_in(c.destination, piece, parts.equal());
+    if (!in_place) parts.data = scratch(c.destination.bytes());
+    const auto own = std::size_t(context_.rank);
+    void* const mine = address(parts, own, c.destination.dtype);
+    if (c.source.size() > 0 && c.source.data != mine) pack_view(c.source, mine);
+    const MPI_Datatype type = word(c.destination.dtype);
+    if (parts.equal())
+      call("MPI_Iallgather", MPI_Iallgather, MPI_IN_PLACE, 0, type, parts.data, parts.counts[0],
+           type);
+    else
+      call("MPI_Iallgatherv", MPI_Iallgatherv, MPI_IN_PLACE, 0, type, parts.data,
+           parts.counts.data(), parts.offsets.data(), type);
+    for (int r = 0; r < context_.size && !in_place; ++r)
+      if (parts.counts[std::size_t(r)] > 0)
+        unpack_view(address(parts, std::size_t(r), c.destination.dtype), piece(r));
   }
 
   void reduce_scatter(const Collective& c) {
     const MpiReduction reduction = MpiReduction::of(c.source.dtype, c.op);
-    const std::size_t n = c.pieces.size();
-    const Rounds rounds(longest(c.pieces), size_of(c.source.dtype), n);
-    const Memory from = take(n * std::size_t(rounds.each) * rounds.size);
-    const Memory to = take(std::size_t(rounds.each) * rounds.size);
-    const Memory list = take(n * sizeof(int));
-    auto* const counts = static_cast<int*>(list.get());
-    for (index_t i = 0; i < rounds.count; ++i) {
-      std::size_t bytes = 0;
-      for (std::size_t r = 0; r < n; ++r) {
-        const index_t count = rounds.part(c.pieces[r].volume(), i);
-        if (count > 0) pack_range(c.source[c.pieces[r]], rounds.begin(i), count, at(from, bytes));
-        counts[r] = int(count) * reduction.parts;
-        bytes += std::size_t(count) * rounds.size;
-      }
-      MPI_Request request = MPI_REQUEST_NULL;
-      check(MPI_Ireduce_scatter(from.get(), to.get(), counts, reduction.type, reduction.op,
-                                context_.comm, &request),
-            "MPI_Ireduce_scatter");
-      wait(request, {from, to, list});
-      const index_t mine = rounds.part(c.destination.size(), i);
-      if (mine > 0) unpack_range(to.get(), c.destination, rounds.begin(i), mine);
+    const auto piece = [&](int r) { return c.source[c.pieces[std::size_t(r)]]; };
+    Parts parts(volumes(c.pieces));
+    const std::size_t total = parts.total();
+    if (!parts.place_in(c.source, piece, true)) {
+      parts.data = scratch(index_t(total * size_of(c.source.dtype)));
+      for (int r = 0; r < context_.size; ++r)
+        if (parts.counts[std::size_t(r)] > 0)
+          pack_view(piece(r), address(parts, std::size_t(r), c.source.dtype));
     }
+    const bool direct = c.destination.contiguous();
+    void* const to = direct ? c.destination.data : scratch(c.destination.bytes());
+    for (int& count : parts.counts) count *= reduction.parts;
+    if (parts.equal())
+      call("MPI_Ireduce_scatter_block", MPI_Ireduce_scatter_block, parts.data, to, parts.counts[0],
+           reduction.type, reduction.op);
+    else
+      call("MPI_Ireduce_scatter", MPI_Ireduce_scatter, parts.data, to, parts.counts.data(),
+           reduction.type, reduction.op);
+    if (!direct) unpack_view(to, c.destination);
   }
 
-  void all_gather(const Collective& c) {
-    const std::size_t n = c.pieces.size();
-    const Rounds rounds(longest(c.pieces), size_of(c.destination.dtype), n);
-    const Memory all = take(n * std::size_t(rounds.each) * rounds.size);
-    const Memory list = take(2 * n * sizeof(int));
-    auto* const counts = static_cast<int*>(list.get());
-    int* const offsets = counts + n;
-    for (index_t i = 0; i < rounds.count; ++i) {
-      int bytes = 0;
-      for (std::size_t r = 0; r < n; ++r) {
-        offsets[r] = bytes;
-        counts[r] = int(rounds.part(c.pieces[r].volume(), i)) * int(rounds.size);
-        bytes += counts[r];
-      }
-      const index_t mine = rounds.part(c.source.size(), i);
-      const auto self = std::size_t(context_.rank);
-      if (mine > 0)
-        pack_range(c.source, rounds.begin(i), mine, at(all, std::size_t(offsets[self])));
-      MPI_Request request = MPI_REQUEST_NULL;
-      check(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_BYTE, all.get(), counts, offsets, MPI_BYTE,
-                            context_.comm, &request),
-            "MPI_Iallgatherv");
-      wait(request, {all, list});
-      for (std::size_t r = 0; r < n; ++r) {
-        const index_t count = rounds.part(c.pieces[r].volume(), i);
-        if (count > 0)
-          unpack_range(at(all, std::size_t(offsets[r])), c.destination[c.pieces[r]],
-                       rounds.begin(i), count);
-      }
-    }
+  void all_reduce(const Collective& c) {
+    if (c.source.size() == 0) return;
+    const MpiReduction reduction = MpiReduction::of(c.source.dtype, c.op);
+    const bool direct = c.destination.contiguous();
+    void* const to = direct ? c.destination.data : scratch(c.destination.bytes());
+    const bool in_place = c.source.data == to || !c.source.contiguous();
+    if (!c.source.contiguous()) pack_view(c.source, to);
+    call("MPI_Iallreduce", MPI_Iallreduce, in_place ? MPI_IN_PLACE : c.source.data, to,
+         int(c.source.size()) * reduction.parts, reduction.type, reduction.op);
+    if (!direct) unpack_view(to, c.destination);
   }
 
-  /// @pre every rank sends the same number of elements to every rank
   void all_to_all(const Collective& c) {
-    const auto n = std::size_t(context_.size);
-    const index_t elements = c.global_count / index_t(n * n);
-    const Rounds rounds(elements, size_of(c.source.dtype), n);
-    const Memory from = take(n * std::size_t(rounds.each) * rounds.size);
-    const Memory to = take(n * std::size_t(rounds.each) * rounds.size);
-    for (index_t i = 0; i < rounds.count; ++i) {
-      const index_t count = rounds.part(elements, i);
-      const std::size_t bytes = std::size_t(count) * rounds.size;
-      for (const Transfer& t : c.sends)
-        pack_range(c.source[t.source], rounds.begin(i), count,
-                   at(from, std::size_t(t.peer) * bytes));
-      MPI_Request request = MPI_REQUEST_NULL;
-      check(MPI_Ialltoall(from.get(), int(bytes), MPI_BYTE, to.get(), int(bytes), MPI_BYTE,
-                          context_.comm, &request),
-            "MPI_Ialltoall");
-      wait(request, {from, to});
-      for (const Transfer& t : c.receives)
-        unpack_range(at(to, std::size_t(t.peer) * bytes), c.destination[t.destination],
-                     rounds.begin(i), count);
+    const auto source = [&](const Transfer& t) { return c.source[t.source]; };
+    const auto destination = [&](const Transfer& t) { return c.destination[t.destination]; };
+    Parts out = parts_of(c.sends, c.source, source, c.even);
+    Parts in = parts_of(c.receives, c.destination, destination, c.even);
+    const bool sends_in_place = out.data != nullptr, receives_in_place = in.data != nullptr;
+    if (!sends_in_place) {
+      out.data = scratch(index_t(out.total() * size_of(c.dtype())));
+      each_packed(c.sends, out, source,
+                  [](std::byte* at, const ConstView& view) { pack_view(view, at); });
+    }
+    if (!receives_in_place) in.data = scratch(index_t(in.total() * size_of(c.dtype())));
+    const MPI_Datatype type = word(c.dtype());
+    if (c.even)
+      call("MPI_Ialltoall", MPI_Ialltoall, out.data, out.counts[0], type, in.data, in.counts[0],
+           type);
+    else
+      call("MPI_Ialltoallv", MPI_Ialltoallv, out.data, out.counts.data(), out.offsets.data(), type,
+           in.data, in.counts.data(), in.offsets.data(), type);
+    if (!receives_in_place)
+      each_packed(c.receives, in, destination,
+                  [](const std::byte* at, const View& view) { unpack_view(at, view); });
+  }
+
+  /// The parts that are sent to, or received from, each rank; in place if there is one for each
+  /// rank at most, and all are contiguous.
+  template <class ViewOf>
+  Parts parts_of(std::span<const Transfer> transfers, const ConstView& array, const ViewOf& view,
+                 bool in_order) {
+    std::vector<int> counts(std::size_t(context_.size), 0);
+    std::vector<const Transfer*> of(counts.size(), nullptr);
+    bool single = true;
+    for (const Transfer& t : transfers) {
+      const index_t count = view(t).size();
+      if (count == 0) continue;
+      single = single && of[std::size_t(t.peer)] == nullptr;
+      of[std::size_t(t.peer)] = &t;
+      counts[std::size_t(t.peer)] += int(count);
+    }
+    Parts parts(std::move(counts));
+    if (single)
+      parts.place_in(
+          array, [&](int r) { return ConstView(view(*of[std::size_t(r)])); }, in_order);
+    return parts;
+  }
+
+  /// Calls f(memory, view) for the views that are not empty: those of one peer follow each other.
+  template <class ViewOf, class F>
+  static void each_packed(std::span<const Transfer> transfers, const Parts& parts,
+                          const ViewOf& view_of, const F& f) {
+    std::vector<int> at = parts.offsets;
+    for (const Transfer& t : transfers) {
+      const auto view = view_of(t);
+      if (view.size() == 0) continue;
+      int& offset = at[std::size_t(t.peer)];
+      f(static_cast<std::byte*>(parts.data) + std::size_t(offset) * size_of(view.dtype), view);
+      offset += int(view.size());
     }
   }
 
-  /// @param memory  all memory that the call may access
-  /// @throws Error if a rank has failed, or the call does not complete in time
-  void wait(MPI_Request& request, std::initializer_list<Memory> memory) {
+  static std::vector<int> volumes(std::span<const Box> pieces) {
+    std::vector<int> counts;
+    for (const Box& piece : pieces) counts.push_back(int(piece.volume()));
+    return counts;
+  }
+  static void* address(const Parts& parts, std::size_t r, DType type) {
+    return static_cast<std::byte*>(parts.data) + std::size_t(parts.offsets[r]) * size_of(type);
+  }
+
+  std::byte* scratch(index_t bytes) { return scratch_.take(std::size_t(bytes)); }
+
+  /// An MPI datatype of the same size, for calls that only move elements.
+  static MPI_Datatype word(DType type) {
+    switch (size_of(type)) {
+      case 1: return MPI_BYTE;
+      case 2: return MPI_UINT16_T;
+      case 4: return MPI_UINT32_T;
+      case 8: return MPI_UINT64_T;
+      default: return MPI_C_DOUBLE_COMPLEX;
+    }
+  }
+
+  /// Starts a non-blocking collective and waits for it.
+  /// @throws Error if MPI refuses it, a rank has failed, or it does not end in time
+  template <class Start, class... Arguments>
+  void call(const char* name, Start start, Arguments... arguments) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(start(arguments..., context_.comm, &request), name);
     MpiBackoff backoff(context_, MpiBackoff::For::library);
-    try {
-      for (;;) {
-        int done = 0;
-        check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-        if (done != 0) return;
-        backoff.rest([&] { return others_; });
-      }
-    } catch (...) {
-      for (const Memory& block : memory) keep_until_exit(block);
-      throw;
+    for (int done = 0;;) {
+      check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), name);
+      if (done != 0) return;
+      backoff.rest([&] { return context_.others(); });
     }
   }
 
-  void check(int code, const char* call) const {
-    if (code != MPI_SUCCESS) context_.fail(std::string(call) + ": " + mpi_error_text(code));
+  void check(int code, const char* name) const {
+    if (code != MPI_SUCCESS) context_.fail(std::string(name) + ": " + mpi_error_text(code));
   }
 
-  MpiOpContext context_;
-  std::vector<int> others_;  ///< world ranks, ascending
+  const MpiOpContext& context_;
+  MpiScratch& scratch_ = *context_.scratch;
 };
 
 }  // namespace cleave::detail

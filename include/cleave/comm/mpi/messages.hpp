@@ -1,165 +1,141 @@
-// The messages of one collective, given as views: a view that is not contiguous is packed, others
-// are sent and received in place.
+// The messages of one call, given as views: a view that is not contiguous is packed, others are sent
+// and received in place.
+//
+// A message of n bytes matches only a receive of n bytes, since its tag depends on n: Open MPI writes
+// past a receive buffer that is shorter than the message.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <span>
-#include <utility>
+#include <string>
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
-#include <cleave/comm/mpi/requests.hpp>
-#include <cleave/tensor/streaming.hpp>
+#include <cleave/comm/mpi/backoff.hpp>
+#include <cleave/comm/mpi/scratch.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>
 
 namespace cleave::detail {
 
-/// Calls f with the transfers to higher ranks than this one, then with the others. Lists are
-/// ordered by rank; starting at the next rank keeps ranks from all contacting the same peer first.
-/// Transfers to the same peer keep their order.
-template <class F>
-void for_each_from_next_rank(std::span<const Transfer> transfers, int rank, const F& f) {
-  for (const Transfer& t : transfers)
-    if (t.peer > rank) f(t);
-  for (const Transfer& t : transfers)
-    if (t.peer <= rank) f(t);
-}
-
 class MpiMessages {
  public:
+  /// @param context  must outlive this
   /// @throws Error if a rank is known to have failed
-  explicit MpiMessages(const MpiOpContext& context) : requests_(context) {}
+  explicit MpiMessages(const MpiOpContext& context) : context_(context) {
+    context_.detector->verify(context_.operation);
+  }
   MpiMessages(const MpiMessages&) = delete;  // requests have one owner
   MpiMessages& operator=(const MpiMessages&) = delete;
-
-  int rank() const noexcept { return requests_.context().rank; }
-  int size() const noexcept { return requests_.context().size; }
-  /// The rank `step` places further, cyclically: starting at step 1 keeps ranks from all contacting
-  /// the same peer first.
-  int after(int step) const noexcept { return (rank() + step) % size(); }
-  int before(int step) const noexcept { return (rank() - step + size()) % size(); }
-  /// The same for messages that are forwarded in log2(n) steps: of 2^k ranks, those whose numbers
-  /// differ by the binary digit `step` exchange. The reply doubles as an acknowledgement, which
-  /// would otherwise cost a packet.
-  int send_partner(int step) const noexcept { return pairs() ? rank() ^ step : after(step); }
-  int receive_partner(int step) const noexcept { return pairs() ? rank() ^ step : before(step); }
-  bool pairs() const noexcept { return (size() & (size() - 1)) == 0; }
-
-  void send(const std::byte* data, std::size_t bytes, int peer) {
-    requests_.send(data, bytes, peer);
-  }
-  void receive(std::byte* data, std::size_t bytes, int peer) {
-    requests_.receive(data, bytes, peer);
+  ~MpiMessages() {
+    if (!requests_.empty()) scratch_.abandon();
   }
 
-  /// Whether a message of this length goes completely in eager parts.
-  bool in_parts(std::size_t bytes) const { return requests_.parts_of(bytes) == bytes; }
-
-  /// See MpiRequests::send_whole.
-  void send_whole(const std::byte* data, std::size_t bytes, int peer) {
-    requests_.send_whole(data, bytes, peer);
+  /// Messages between two ranks match in order; nothing is sent for an empty view.
+  void send(const ConstView& view, int peer) {
+    const auto bytes = std::size_t(view.bytes());
+    const void* data = view.data;
+    if (!view.contiguous()) {
+      void* const packed = scratch_.take(bytes);
+      pack_view(view, packed);
+      data = packed;
+    }
+    in_parts(bytes, [&](std::size_t at, int part, MPI_Request* request) {
+      check(MPI_Isend(static_cast<const std::byte*>(data) + at, part, MPI_BYTE, context_.in_comm(peer),
+                      context_.tag(bytes), context_.comm, request),
+            "MPI_Isend");
+      peers_.push_back(peer);
+    });
   }
-  void receive_whole(std::byte* data, std::size_t bytes, int peer) {
-    requests_.receive_whole(data, bytes, peer);
-  }
 
-  /// See MpiRequests::announce_receive.
-  void announce_receive(std::size_t bytes, int peer) { requests_.announce_receive(bytes, peer); }
-
-  /// Views between two ranks match in order; nothing is sent for an empty one.
-  void send(const ConstView& view, int peer) { send(pack(view), std::size_t(view.bytes()), peer); }
-  /// A view that is not contiguous is received packed, and unpacked by `finish`.
+  /// A view that is not contiguous is unpacked by `finish`.
   void receive(const View& view, int peer) {
     const auto bytes = std::size_t(view.bytes());
-    if (view.contiguous()) return receive(static_cast<std::byte*>(view.data), bytes, peer);
-    std::byte* packed = scratch(bytes);
-    const std::size_t begin = posted();
-    receive(packed, bytes, peer);
-    unpacks_.push_back({begin, posted(), packed, view});
+    void* data = view.data;
+    if (!view.contiguous() && bytes > 0) {
+      data = scratch_.take(bytes);
+      unpacks_.push_back({data, view});
+    }
+    in_parts(bytes, [&](std::size_t at, int part, MPI_Request* request) {
+      check(MPI_Irecv(static_cast<std::byte*>(data) + at, part, MPI_BYTE, context_.in_comm(peer),
+                      context_.tag(bytes), context_.comm, request),
+            "MPI_Irecv");
+      peers_.push_back(peer);
+    });
   }
 
-  /// The elements of a view contiguously: in place if it is contiguous, else as a copy.
-  const std::byte* pack(const ConstView& view) {
-    if (view.contiguous()) return static_cast<const std::byte*>(view.data);
-    std::byte* packed = scratch(std::size_t(view.bytes()));
-    pack_view(view, packed);
-    return packed;
-  }
-
-  /// Memory that lives as long as the messages.
-  std::byte* scratch(std::size_t bytes) { return requests_.scratch(bytes); }
-
-  /// The part a rank sends to itself. `finish` copies it in pieces while waiting for peers, because
-  /// MPI makes no progress during a copy.
-  /// @param array  bytes of the array that `destination` is part of
-  void keep(const ConstView& source, const View& destination, index_t array) {
-    kept_.push_back({source, destination, std::size_t(array), 0});
-  }
-
-  /// A mark for `wait`.
-  std::size_t posted() const noexcept { return requests_.posted(); }
-
-  /// Waits for the requests posted between two marks. @throws Error as MpiRequests::wait
-  void wait(std::size_t begin, std::size_t end) {
-    requests_.wait(begin, end, [] { return false; });
-  }
-
-  /// See MpiRequests::forget.
-  void forget(std::size_t end) { requests_.forget(end); }
-
-  /// Waits for everything. @throws Error as MpiRequests::wait
+  /// Waits for everything. @throws Error if a rank has failed or left, or does not arrive in time
   void finish() {
-    const auto copy_part = [this] { return copy_kept_part(); };
-    for (const Unpack& u : unpacks_) {
-      requests_.wait(u.begin, u.end, copy_part);
-      unpack_view(u.packed, u.view);
+    MpiBackoff backoff(context_);
+    std::vector<int> done(requests_.size());
+    for (int count = 0;;) {
+      check(MPI_Testsome(int(requests_.size()), requests_.data(), &count, done.data(),
+                         MPI_STATUSES_IGNORE),
+            "MPI_Testsome");
+      if (count == MPI_UNDEFINED) break;  // none is left
+      if (count > 0) backoff.renew();
+      else backoff.rest([this] { return awaited(); });
     }
+    requests_.clear(), peers_.clear();
+    for (const Unpack& u : unpacks_) unpack_view(u.packed, u.view);
     unpacks_.clear();
-    requests_.wait(0, posted(), copy_part);
-    for (const Kept& k : kept_) {
-      if (k.copied == 0) strided_copy(k.source, k.destination, k.array);
-      else copy_run(k.from(), k.to(), k.left(), k.array);
-    }
-    kept_.clear();
   }
 
  private:
   struct Unpack {
-    std::size_t begin, end;
-    const std::byte* packed;
+    const void* packed;
     View view;
   };
 
-  struct Kept {
-    ConstView source;
-    View destination;
-    std::size_t array;   // bytes
-    std::size_t copied;  // bytes
-
-    bool dense() const { return source.contiguous() && destination.contiguous(); }
-    const std::byte* from() const { return static_cast<const std::byte*>(source.data) + copied; }
-    std::byte* to() const { return static_cast<std::byte*>(destination.data) + copied; }
-    std::size_t left() const { return std::size_t(source.bytes()) - copied; }
-  };
-
-  /// Copies a microsecond's worth of the contiguous self-sends. @return whether it copied any
-  bool copy_kept_part() {
-    constexpr std::size_t part = 8 << 10;
-    for (Kept& k : kept_) {
-      const std::size_t bytes = std::min(part, k.left());
-      if (bytes == 0 || k.source.data == k.destination.data || !k.dense()) continue;
-      copy_run(k.from(), k.to(), bytes, k.array);
-      k.copied += bytes;
-      return true;
+  /// Calls post(offset, bytes, request) for each part of a message: the longest that MPI's counts
+  /// allow.
+  template <class Post>
+  void in_parts(std::size_t bytes, const Post& post) {
+    for (std::size_t at = 0; at < bytes; at += context_.longest_message) {
+      MPI_Request request = MPI_REQUEST_NULL;
+      post(at, int(std::min(context_.longest_message, bytes - at)), &request);
+      requests_.push_back(request);
     }
-    return false;
   }
 
-  std::vector<Unpack> unpacks_;
-  std::vector<Kept> kept_;
-  MpiRequests requests_;
+  /// The world ranks of the peers of open requests, ascending.
+  std::vector<int> awaited() const {
+    std::vector<int> ranks;
+    for (std::size_t i = 0; i < requests_.size(); ++i)
+      if (requests_[i] != MPI_REQUEST_NULL)
+        ranks.push_back(context_.world_ranks[std::size_t(peers_[i])]);
+    std::ranges::sort(ranks);
+    const auto same = std::ranges::unique(ranks);
+    ranks.erase(same.begin(), same.end());
+    return ranks;
+  }
+
+  void check(int code, const char* call) const {
+    if (code != MPI_SUCCESS) context_.fail(std::string(call) + ": " + mpi_error_text(code));
+  }
+
+  const MpiOpContext& context_;
+  std::vector<MPI_Request> requests_{};
+  std::vector<int> peers_{};  ///< of the request with the same index
+  std::vector<Unpack> unpacks_{};
+  MpiScratch& scratch_ = *context_.scratch;
 };
+
+/// Runs an exchange or an all-to-all. Sends start at the next rank, which keeps ranks from all
+/// contacting the same peer first; transfers between two ranks keep their order.
+inline void exchange(const Collective& c, const MpiOpContext& context) {
+  const int rank = context.rank;
+  MpiMessages messages(context);
+  for (const Transfer& t : c.receives)
+    if (t.peer != rank) messages.receive(c.destination[t.destination], t.peer);
+  for (const bool higher : {true, false})
+    for (const Transfer& t : c.sends)
+      if (t.peer != rank && (t.peer > rank) == higher) messages.send(c.source[t.source], t.peer);
+  for (const Transfer& t : c.sends)
+    if (t.peer == rank && !t.source.empty())
+      strided_copy(c.source[t.source], c.destination[t.destination]);
+  messages.finish();
+}
 
 }  // namespace cleave::detail

@@ -19,7 +19,7 @@
 
 #include <cleave/comm/cores.hpp>
 #include <cleave/comm/mpi/handle.hpp>
-#include <cleave/comm/mpi/shared_arena.hpp>
+#include <cleave/comm/shared_memory/arena.hpp>
 #include <cleave/core/error.hpp>
 
 namespace cleave::detail {
@@ -208,21 +208,19 @@ class MpiNode {
   std::shared_ptr<SharedArena> arena_;
 };
 
-/// For tests: nodes count as several, each of at most this many processes. 0: as one.
-inline int mpi_ranks_per_node = 0;
-
 /// For every rank of `comm`, a number that exactly the ranks of its node share; empty if the ranks
 /// of some node cannot read each other.
 ///
 /// @param node  the result of `MpiNode::reaching(comm)`
+/// @param limit if not 0, nodes count as several, each of at most this many processes
 /// @collective  every rank of `comm`
-inline std::vector<int> nodes_of(MPI_Comm comm, const MpiNode* node) {
+inline std::vector<int> nodes_of(MPI_Comm comm, const MpiNode* node, int limit) {
   const MpiComm here = split_by_node(comm);
   const std::vector<int> processes = processes_of(here.get());
   int rank = 0, size = 1;
   MPI_Comm_rank(here.get(), &rank);
   MPI_Comm_size(comm, &size);
-  const int most = mpi_ranks_per_node > 0 ? mpi_ranks_per_node : int(processes.size());
+  const int most = limit > 0 ? limit : int(processes.size());
   const auto reached = [&](int process) { return node != nullptr && node->place_of(process) >= 0; };
   const bool reads = processes.size() == 1 || std::ranges::all_of(processes, reached);
   const int mine = reads ? processes[std::size_t(rank / most * most)] : -1;

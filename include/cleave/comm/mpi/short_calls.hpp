@@ -17,7 +17,7 @@
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/mpi/backoff.hpp>
 #include <cleave/comm/mpi/slot.hpp>
-#include <cleave/comm/thread/reads.hpp>
+#include <cleave/comm/shared_memory/reads.hpp>
 #include <cleave/comm/verify.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 

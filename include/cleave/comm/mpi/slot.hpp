@@ -10,7 +10,7 @@
 
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/mpi/backoff.hpp>
-#include <cleave/comm/mpi/shared_counter.hpp>
+#include <cleave/comm/shared_memory/counter.hpp>
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/shape.hpp>
 

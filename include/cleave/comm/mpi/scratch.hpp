@@ -1,5 +1,5 @@
-// The memory that a call by messages needs besides the caller's. A group keeps it from call to
-// call: allocating it takes a noticeable part of a short call.
+// The memory that a call needs besides the caller's and its schedule's. A group keeps some of it from
+// call to call: allocating it takes a noticeable part of a short call.
 #pragma once
 
 #include <cstddef>
@@ -54,30 +54,6 @@ class MpiScratch {
   std::shared_ptr<void> kept_;
   std::size_t used_ = 0;
   std::vector<std::shared_ptr<void>> blocks_;
-};
-
-/// A message that has been posted, or will be.
-struct MpiPosted {
-  int peer = 0;
-  std::size_t bytes = 0;
-  std::size_t whole = 0;  ///< bytes of the message that this is a part of
-  bool receives = false;
-};
-
-struct MpiWorkspace {
-  std::vector<MPI_Request> requests{};
-  std::vector<MpiPosted> posted{};  ///< describes the request of the same index
-  std::vector<MpiPosted> later{};   ///< receives that are not posted yet
-  std::vector<int> indices{};
-  std::vector<MPI_Status> statuses{};
-  MpiScratch scratch{};
-
-  void clear() noexcept {
-    requests.clear();
-    posted.clear();
-    later.clear();
-    scratch.clear();
-  }
 };
 
 }  // namespace cleave::detail

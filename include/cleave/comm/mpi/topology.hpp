@@ -1,10 +1,13 @@
-// How the ranks of a group are distributed over nodes, if every node has the same number of them.
+// What the schedules of a group depend on: how its ranks are distributed over nodes, and the limits.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <span>
 #include <vector>
+
+#include <cleave/comm/mpi/limits.hpp>
+#include <cleave/comm/shared_memory/arena.hpp>
 
 namespace cleave::detail {
 
@@ -64,6 +67,17 @@ struct NodeGrid {
       }
     return grid;
   }
+};
+
+/// Equal on all ranks of the group, except for the rank's own place and arena.
+struct MpiTopology {
+  int rank = 0;
+  int size = 1;
+  bool shares_memory = false;  ///< all ranks are on one node and read each other's memory
+  bool reproducible = false;   ///< sums are added in rank order
+  NodeGrid grid{};
+  MpiLimits limits{};
+  const SharedArena* arena = nullptr;  ///< the memory of this rank that its node reads, if any
 };
 
 }  // namespace cleave::detail

@@ -1,0 +1,143 @@
+// How a collective over MPI is carried out, as a value: the steps of one rank, in order. A schedule
+// is made without communication (schedules/), chosen in select.hpp and run by execute.hpp.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <cleave/comm/collective.hpp>
+#include <cleave/core/reduce_op.hpp>
+#include <cleave/core/shape.hpp>
+#include <cleave/tensor/storage.hpp>
+#include <cleave/tensor/view.hpp>
+
+namespace cleave::detail {
+
+/// Indices [begin, end) of a flat view.
+inline Box interval(index_t begin, index_t end) {
+  return {Shape::filled(1, begin), Shape::filled(1, end)};
+}
+
+/// A dense array of these extents in a flat view, from element `begin` on.
+inline View dense_in(const View& flat, index_t begin, const Shape& extents) {
+  const index_t offset = begin * index_t(size_of(flat.dtype));
+  std::byte* const data = flat.data == nullptr ? nullptr : static_cast<std::byte*>(flat.data) + offset;
+  return View::dense(data, flat.dtype, extents);
+}
+inline View part_of(const View& flat, const Box& part) {
+  return dense_in(flat, part.begin[0], part.extents());
+}
+
+/// The ranks that take part in a step.
+enum class MpiLevel : std::uint8_t {
+  group,   ///< all ranks of the collective
+  node,    ///< those on this rank's node
+  column,  ///< those with this rank's position on every node
+};
+
+enum class MpiAction : std::uint8_t {
+  copy,      ///< elements in this rank's memory
+  reduce,    ///< likewise, in the order of the operands
+  direct,    ///< ranks of one node read each other's memory
+  library,   ///< a collective of the MPI library
+  messages,  ///< MPI_Isend and MPI_Irecv
+};
+
+struct MpiStep {
+  MpiAction action{};
+  MpiLevel level = MpiLevel::group;
+  std::vector<Collective> calls{};    ///< one; `direct` may run several together
+  std::vector<ConstView> operands{};  ///< of a reduction; of a copy: the source
+  View result{};                      ///< of a copy or a reduction
+  ReduceOp op{};
+};
+
+/// The steps, and what they refer to: scratch memory and lists of boxes.
+class MpiSchedule {
+ public:
+  /// @param allocates  false: scratch is null; for schedules that are only printed
+  explicit MpiSchedule(bool allocates = true) : allocates_(allocates) {}
+  MpiSchedule(MpiSchedule&&) = default;  // steps refer to members
+  MpiSchedule& operator=(MpiSchedule&&) = default;
+
+  std::span<const MpiStep> steps() const noexcept { return steps_; }
+  index_t scratch_bytes() const noexcept { return scratch_bytes_; }
+
+  /// Flat memory that lives as long as the schedule.
+  View scratch(DType type, index_t count) {
+    const Shape extents = Shape::filled(1, count);
+    const auto bytes = std::size_t(count) * size_of(type);
+    scratch_bytes_ += index_t(bytes);
+    if (!allocates_ || bytes == 0) return View::dense(nullptr, type, extents);
+    return View::dense(scratch_.emplace_back(allocate_bytes(Host{}, bytes)).get(), type, extents);
+  }
+
+  /// Lists that live as long as the schedule.
+  std::span<const Box> keep(std::vector<Box> boxes) {
+    return boxes_.emplace_back(std::move(boxes));
+  }
+  std::span<const Transfer> keep(std::vector<Transfer> transfers) {
+    return transfers_.emplace_back(std::move(transfers));
+  }
+
+  void copy(const ConstView& from, const View& to) {
+    if (to.size() == 0) return;
+    steps_.push_back({.action = MpiAction::copy, .operands = {from}, .result = to});
+  }
+  void reduce(ReduceOp op, std::vector<ConstView> operands, const View& result) {
+    if (result.size() == 0) return;
+    steps_.push_back(
+        {.action = MpiAction::reduce, .operands = std::move(operands), .result = result, .op = op});
+  }
+  void call(MpiAction action, MpiLevel level, const Collective& c) {
+    steps_.push_back({.action = action, .level = level, .calls = {c}});
+  }
+  void direct(MpiLevel level, std::vector<Collective> calls) {
+    steps_.push_back({.action = MpiAction::direct, .level = level, .calls = std::move(calls)});
+  }
+
+  /// One line per step: "library all_reduce of 4096 float32 in the column"
+  std::string text() const;
+
+ private:
+  bool allocates_;
+  std::vector<MpiStep> steps_{};
+  std::vector<std::shared_ptr<void>> scratch_{};
+  index_t scratch_bytes_ = 0;
+  std::vector<std::vector<Box>> boxes_{};
+  std::vector<std::vector<Transfer>> transfers_{};
+};
+
+/// A call that implements part of another one.
+inline Collective part_of_call(const Collective& c, CollectiveKind kind) {
+  Collective part;
+  part.kind = kind;
+  part.op = c.op;
+  part.operation = c.operation;
+  part.axes = c.axes;
+  part.site = c.site;
+  return part;
+}
+
+inline std::string MpiSchedule::text() const {
+  static constexpr const char* actions[] = {"copy", "reduce", "direct", "library", "messages"};
+  static constexpr const char* levels[] = {"", " on the node", " in the column"};
+  std::string text;
+  for (const MpiStep& step : steps_) {
+    text += actions[std::size_t(step.action)];
+    if (step.calls.empty())
+      text += " " + std::to_string(step.result.size()) + " " + name_of(step.result.dtype);
+    for (std::size_t i = 0; i < step.calls.size(); ++i)
+      text += (i > 0 ? ", " : " ") + text_of(step.calls[i]);
+    text += std::string(levels[std::size_t(step.level)]) + "\n";
+  }
+  return text;
+}
+
+}  // namespace cleave::detail
