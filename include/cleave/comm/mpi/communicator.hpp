@@ -284,24 +284,30 @@ class MpiCommunicator final : public Communicator {
     way.world_ranks = members.world_ranks;
     way.label = &label;
     std::vector<std::uint64_t> hashes(ranks.size(), hash);
-    std::uint64_t different = 0;  // the first rank whose list differs, if not 0
+    std::uint64_t different = 0;  // 1 + a rank whose list differs, if any
     const auto view = [](std::uint64_t& number) {
       return View::dense(&number, DType::uint64, Shape::filled(1, 1));
     };
+    // the lowest rank compares: in whatever order ranks list each other
+    const int first = int(std::ranges::min_element(ranks) - ranks.begin());
+    const auto each_other = [&](auto f) {
+      for (int r = 0; r < way.size; ++r)
+        if (r != first) f(r);
+    };
     MpiMessages messages(way);
-    if (way.rank != 0) messages.send(view(hashes[0]), 0);
-    for (int r = 1; way.rank == 0 && r < way.size; ++r)
-      messages.receive(view(hashes[std::size_t(r)]), r);
+    if (way.rank == first)
+      each_other([&](int r) { messages.receive(view(hashes[std::size_t(r)]), r); });
+    else messages.send(view(hashes[std::size_t(way.rank)]), first);
     messages.finish();
-    while (different < hashes.size() && hashes[different] == hashes[0]) ++different;
-    if (different == hashes.size()) different = 0;
-    if (way.rank != 0) messages.receive(view(different), 0);
-    for (int r = 1; way.rank == 0 && r < way.size; ++r) messages.send(view(different), r);
+    for (std::size_t r = 0; r < hashes.size(); ++r)
+      if (hashes[r] != hashes[std::size_t(first)]) different = r + 1;
+    if (way.rank == first) each_other([&](int r) { messages.send(view(different), r); });
+    else messages.receive(view(different), first);
     messages.finish();
     if (different != 0)
       throw Error(members.operation,
-                  "ranks " + std::to_string(members.world_ranks[0]) + " and " +
-                      std::to_string(members.world_ranks[different]) +
+                  "ranks " + std::to_string(members.world_ranks[std::size_t(first)]) + " and " +
+                      std::to_string(members.world_ranks[different - 1]) +
                       " list different members of group '" + label + "'",
                   {.rank = state().world_rank});
     return int(hash % 32768);
