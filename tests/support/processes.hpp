@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <cleave/comm/communicator.hpp>
-#include <cleave/comm/mpi/limits.hpp>
+#include <cleave/comm/schedule/limits.hpp>
 
 namespace cleave::testing {
 
@@ -24,7 +24,7 @@ class Processes {
   bool launched() const { return launched_; }
 
   /// Of the communicators that are made from here on.
-  detail::MpiLimits limits{};
+  detail::ScheduleLimits limits{};
 
   /// A communicator of the first `n` processes; null in the other processes.
   /// @collective all processes

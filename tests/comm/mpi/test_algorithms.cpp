@@ -42,7 +42,7 @@ struct TuneFile {
   std::string name;
 };
 
-detail::MpiLimits& process_limits() { return Processes::get().limits; }
+detail::ScheduleLimits& process_limits() { return Processes::get().limits; }
 
 bool needs_processes(int count) {
   if (Processes::get().size() >= count) return true;

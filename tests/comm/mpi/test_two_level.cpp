@@ -21,7 +21,7 @@ using namespace cleave::testing;
 
 namespace {
 
-detail::MpiLimits& limits() { return Processes::get().limits; }
+detail::ScheduleLimits& limits() { return Processes::get().limits; }
 
 // Runs the body with that many processes per node, on at least two nodes.
 void on_nodes(int per_node, const RankBody& body) {

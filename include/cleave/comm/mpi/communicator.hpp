@@ -25,11 +25,11 @@
 #include <cleave/comm/mpi/failure_detector.hpp>
 #include <cleave/comm/mpi/handle.hpp>
 #include <cleave/comm/mpi/library.hpp>
-#include <cleave/comm/mpi/limits.hpp>
+#include <cleave/comm/schedule/limits.hpp>
 #include <cleave/comm/mpi/messages.hpp>
 #include <cleave/comm/mpi/node.hpp>
-#include <cleave/comm/mpi/select.hpp>
-#include <cleave/comm/mpi/topology.hpp>
+#include <cleave/comm/schedule/select.hpp>
+#include <cleave/comm/schedule/topology.hpp>
 #include <cleave/comm/verify.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/tensor/streaming.hpp>
@@ -40,7 +40,7 @@ class MpiCommunicator final : public Communicator {
  public:
   /// The group of all ranks of `comm`, as a new world.
   /// @collective every rank of `comm`
-  static std::shared_ptr<MpiCommunicator> world(MPI_Comm comm, const MpiLimits& limits = {}) {
+  static std::shared_ptr<MpiCommunicator> world(MPI_Comm comm, const ScheduleLimits& limits = {}) {
     if (!mpi_is_running())
       throw Error("mpi_communicator", "MPI is not initialised, or has been finalised");
     if (comm == MPI_COMM_NULL) throw Error("mpi_communicator", "the communicator is null");
@@ -92,13 +92,13 @@ class MpiCommunicator final : public Communicator {
   }
 
   /// The ranks that take part in a step of a schedule of this group.
-  MpiCommunicator& ranks_of(MpiLevel level) {
-    if (level == MpiLevel::group) return *this;
+  MpiCommunicator& ranks_of(RankLevel level) {
+    if (level == RankLevel::group) return *this;
     if (node_ranks_ == nullptr) {
       node_ranks_ = make_group(topology_.grid.row(), label(), "subgroup");
       column_ranks_ = make_group(topology_.grid.column(), label(), "subgroup");
     }
-    return level == MpiLevel::node ? *node_ranks_ : *column_ranks_;
+    return level == RankLevel::node ? *node_ranks_ : *column_ranks_;
   }
 
   /// Runs calls by reading peers directly; without enough shared memory, as ranks that share none.
@@ -107,7 +107,7 @@ class MpiCommunicator final : public Communicator {
     if (direct_ != nullptr &&
         (calls.size() == 1 ? direct_->run(calls[0], way) : direct_->run_all(calls, way)))
       return;
-    MpiTopology apart = topology();
+    Topology apart = topology();
     apart.shares_memory = false;
     detail::execute(schedule_for(calls, apart), *this);
   }
@@ -120,7 +120,7 @@ class MpiCommunicator final : public Communicator {
   }
 
   /// How this group carries out a collective. @cost local
-  MpiSchedule schedule_of(const Collective& c) const {
+  Schedule schedule_of(const Collective& c) const {
     return schedule_for({&c, 1}, topology(), false);
   }
 
@@ -169,8 +169,8 @@ class MpiCommunicator final : public Communicator {
     detail::execute(schedule_for(calls, topology()), *this);
   }
 
-  MpiTopology topology() const {
-    MpiTopology now = topology_;
+  Topology topology() const {
+    Topology now = topology_;
     now.reproducible = state().reproducible;
     return now;
   }
@@ -183,7 +183,7 @@ class MpiCommunicator final : public Communicator {
       costs.inside = measure_link(*this, *this);
       return costs;
     }
-    if (topology_.grid.nodes > 0) costs.inside = measure_link(ranks_of(MpiLevel::node), *this);
+    if (topology_.grid.nodes > 0) costs.inside = measure_link(ranks_of(RankLevel::node), *this);
     costs.between = measure_link(*this, *this);
     costs.ranks_per_node = std::max(1, topology_.grid.places);
     return costs;
@@ -198,7 +198,7 @@ class MpiCommunicator final : public Communicator {
     std::vector<int> processes;  ///< the members' ranks in MPI_COMM_WORLD
     std::vector<int> nodes;      ///< @see nodes_of
     std::shared_ptr<MpiNode> node;
-    MpiLimits limits{};
+    ScheduleLimits limits{};
     int rank = 0;
     const char* operation = "subgroup";  ///< the call that creates the group, for errors
   };
@@ -334,7 +334,7 @@ class MpiCommunicator final : public Communicator {
   }
 
   Members members_;
-  MpiTopology topology_;
+  Topology topology_;
   MpiScratch scratch_;
   unsigned calls_ = 0;
   unsigned comparisons_ = 0;

@@ -3,7 +3,7 @@
 
 #include <cleave/comm/mpi/library.hpp>
 #include <cleave/comm/mpi/messages.hpp>
-#include <cleave/comm/mpi/schedule.hpp>
+#include <cleave/comm/schedule/schedule.hpp>
 #include <cleave/comm/reduce.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
@@ -12,20 +12,20 @@ namespace cleave::detail {
 /// @tparam Group  a communicator with `ranks_of(level)`, the communicator of that level;
 ///                `context_for(call)`; and `read_directly(calls)`
 template <class Group>
-void execute(const MpiSchedule& schedule, Group& group) {
-  for (const MpiStep& step : schedule.steps()) {
+void execute(const Schedule& schedule, Group& group) {
+  for (const ScheduleStep& step : schedule.steps()) {
     switch (step.action) {
-      case MpiAction::copy: strided_copy(step.operands[0], step.result); break;
-      case MpiAction::reduce:
+      case StepAction::copy: strided_copy(step.operands[0], step.result); break;
+      case StepAction::reduce:
         reduce_range(step.op, step.operands, step.result, 0, step.result.size());
         break;
-      case MpiAction::direct: group.ranks_of(step.level).read_directly(step.calls); break;
-      case MpiAction::library: {
+      case StepAction::direct: group.ranks_of(step.level).read_directly(step.calls); break;
+      case StepAction::library: {
         const MpiOpContext way = group.ranks_of(step.level).context_for(step.calls[0]);
         MpiLibrary(way).run(step.calls[0]);
         break;
       }
-      case MpiAction::messages: {
+      case StepAction::messages: {
         const MpiOpContext way = group.ranks_of(step.level).context_for(step.calls[0]);
         exchange(step.calls[0], way);
         break;

@@ -13,7 +13,6 @@
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/mpi/backoff.hpp>
 #include <cleave/comm/mpi/header.hpp>
-#include <cleave/comm/mpi/limits.hpp>
 #include <cleave/comm/mpi/reduction.hpp>
 #include <cleave/comm/mpi/scratch.hpp>
 #include <cleave/tensor/strided_copy.hpp>
@@ -26,17 +25,8 @@ class MpiLibrary {
   /// @param context  must outlive this
   explicit MpiLibrary(const MpiOpContext& context) : context_(context) {}
 
-  /// Whether the library can run a call: its counts are ints.
-  static bool has(const Collective& c, index_t elements, const MpiLimits& limits) {
-    if (elements > limits.library_count) return false;
-    const bool reduces =
-        c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter;
-    if (reduces) return MpiReduction::of(c.dtype(), c.op).op != MPI_OP_NULL;
-    return c.kind != CollectiveKind::exchange;
-  }
-
-  /// @pre has(c), and it is a barrier, broadcast, all_gather, reduce_scatter, all_reduce or
-  ///      all_to_all
+  /// @pre a barrier, broadcast, all_gather, reduce_scatter, all_reduce or all_to_all whose counts
+  ///      fit ints; a reduction that MPI has (library_reduces)
   void run(const Collective& c) {
     switch (c.kind) {
       case CollectiveKind::barrier: return call("MPI_Ibarrier", MPI_Ibarrier);

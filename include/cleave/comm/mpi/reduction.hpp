@@ -1,4 +1,4 @@
-// The reductions that the MPI library can do.
+// The datatypes and operations of the MPI library's reductions.
 #pragma once
 
 #include <cleave/comm/mpi/header.hpp>
@@ -11,11 +11,11 @@ namespace cleave::detail {
 /// The MPI datatype and operation of a reduction.
 struct MpiReduction {
   MPI_Datatype type = MPI_DATATYPE_NULL;
-  MPI_Op op = MPI_OP_NULL;  ///< null: MPI has no equivalent
-  int parts = 1;            ///< numbers per element
+  MPI_Op op = MPI_OP_NULL;
+  int parts = 1;  ///< numbers per element
 
-  /// MPI has no floating-point maximum or minimum that propagates NaNs; integers wrap as unsigned;
-  /// complex numbers are summed as pairs.
+  /// Integers wrap as unsigned; complex numbers are summed as pairs.
+  /// @pre library_reduces(type, op)
   static MpiReduction of(DType type, ReduceOp op) {
     const bool order = op == ReduceOp::max || op == ReduceOp::min;
     MpiReduction result;
@@ -29,20 +29,11 @@ struct MpiReduction {
       case DType::int64: result.type = order ? MPI_INT64_T : MPI_UINT64_T; break;
       case DType::uint64: result.type = MPI_UINT64_T; break;
       case DType::float32:
-        if (!order) result.type = MPI_FLOAT;
-        break;
+      case DType::complex64: result.type = MPI_FLOAT; break;
       case DType::float64:
-        if (!order) result.type = MPI_DOUBLE;
-        break;
-      case DType::complex64:
-        if (op == ReduceOp::sum) result.type = MPI_FLOAT;
-        break;
-      case DType::complex128:
-        if (op == ReduceOp::sum) result.type = MPI_DOUBLE;
-        break;
+      case DType::complex128: result.type = MPI_DOUBLE; break;
       default: break;
     }
-    if (result.type == MPI_DATATYPE_NULL) return result;
     result.parts = is_complex_dtype(type) ? 2 : 1;
     switch (op) {
       case ReduceOp::sum: result.op = MPI_SUM; break;
@@ -57,16 +48,5 @@ struct MpiReduction {
     return result;
   }
 };
-
-/// Whether a reduction gives the same result, or one with the usual rounding errors, in any order:
-/// partial results may be rounded.
-/// @param reproducible  whether sums are added in rank order, so that they do not depend on the run
-inline bool reduces_in_any_order(DType type, ReduceOp op, bool reproducible) {
-  if (op == ReduceOp::avg) return false;
-  const bool rounds = !is_integer_dtype(type) && type != DType::boolean &&
-                      (op == ReduceOp::sum || op == ReduceOp::product);
-  const bool is_short = type == DType::float16 || type == DType::bfloat16;
-  return !rounds || !(is_short || reproducible);
-}
 
 }  // namespace cleave::detail

@@ -19,20 +19,20 @@
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
-#include <cleave/comm/mpi/limits.hpp>
-#include <cleave/comm/mpi/schedule.hpp>
-#include <cleave/comm/mpi/schedules/flat.hpp>
-#include <cleave/comm/mpi/topology.hpp>
+#include <cleave/comm/schedule/limits.hpp>
+#include <cleave/comm/schedule/schedule.hpp>
+#include <cleave/comm/schedule/flat.hpp>
+#include <cleave/comm/schedule/topology.hpp>
 
 namespace cleave::detail {
 
-class MpiTwoLevel {
+class TwoLevelSchedule {
  public:
   /// @pre topology.grid.nodes > 0
-  MpiTwoLevel(MpiSchedule& schedule, const MpiTopology& topology)
+  TwoLevelSchedule(Schedule& schedule, const Topology& topology)
       : schedule_(schedule),
         topology_(topology),
-        column_(schedule, MpiLevel::column, grid_.node, grid_.nodes, limits_) {}
+        column_(schedule, RankLevel::column, grid_.node, grid_.nodes, limits_) {}
 
   /// Whether calls of this kind have such a schedule.
   static bool has(CollectiveKind kind) {
@@ -74,7 +74,7 @@ class MpiTwoLevel {
       call.destination = c.destination;
       call.pieces = schedule_.keep(row(c, n));
     }
-    schedule_.direct(MpiLevel::node, std::move(calls));
+    schedule_.direct(RankLevel::node, std::move(calls));
   }
 
   /// A node reduces the pieces of column p on its rank p; columns reduce-scatter the results.
@@ -115,7 +115,7 @@ class MpiTwoLevel {
         ranges.push_back(interval(at, at + mine.volume()));
         at += mine.volume();
       }
-      schedule_.direct(MpiLevel::node, std::move(calls));
+      schedule_.direct(RankLevel::node, std::move(calls));
       const Box mine = slice_of(own, round, rounds);
       Collective across = part_of_call(c, CollectiveKind::reduce_scatter);
       across.source = part_of(sums, interval(0, at));
@@ -157,7 +157,7 @@ class MpiTwoLevel {
       const index_t mine = call.pieces[std::size_t(grid_.place)].volume();
       call.source = in[range];
       call.destination = part_of(sum, interval(0, mine));
-      schedule_.direct(MpiLevel::node, {call});
+      schedule_.direct(RankLevel::node, {call});
       Collective across = part_of_call(c, CollectiveKind::all_reduce);
       across.source = call.destination;
       across.destination = call.destination;
@@ -165,7 +165,7 @@ class MpiTwoLevel {
       call.kind = CollectiveKind::all_gather;
       call.source = call.destination;
       call.destination = part_of(out, range);
-      schedule_.direct(MpiLevel::node, {call});
+      schedule_.direct(RankLevel::node, {call});
     }
     if (!c.destination.contiguous())
       schedule_.copy(dense_in(out, 0, c.destination.extents), c.destination);
@@ -181,7 +181,7 @@ class MpiTwoLevel {
         for (Transfer& t : some) t.peer = grid_.place_of(t.peer);
       return some;
     };
-    const auto append = [&](MpiLevel level, bool here) {
+    const auto append = [&](RankLevel level, bool here) {
       Collective call = part_of_call(c, here ? CollectiveKind::exchange : c.kind);
       call.source = c.source;
       call.destination = c.destination;
@@ -189,10 +189,10 @@ class MpiTwoLevel {
       call.sends = schedule_.keep(split(c.sends, here));
       call.receives = schedule_.keep(split(c.receives, here));
       if (here) return schedule_.direct(level, {call});
-      MpiFlat(schedule_, level, 0, 0, limits_).append(call, true);
+      FlatSchedule(schedule_, level, 0, 0, limits_).append(call, true);
     };
-    append(MpiLevel::group, false);
-    append(MpiLevel::node, true);
+    append(RankLevel::group, false);
+    append(RankLevel::node, true);
   }
 
   /// Whether an all-to-all has equal parts that are so short that they go by way of the column.
@@ -231,7 +231,7 @@ class MpiTwoLevel {
     call.destination = dense_in(passed, 0, extents);
     call.sends = schedule_.keep(std::move(sends));
     call.receives = schedule_.keep(std::move(receives));
-    schedule_.direct(MpiLevel::node, {call});
+    schedule_.direct(RankLevel::node, {call});
     sends = {}, receives = {};
     for (int n = 0; n < grid_.nodes; ++n) {
       sends.push_back({n, box(n, 1, 0, grid_.places), box(grid_.node, 1, 0, grid_.places)});
@@ -259,7 +259,7 @@ class MpiTwoLevel {
     call.source = own;
     call.destination = all.here;
     call.pieces = all.row;
-    schedule_.direct(MpiLevel::node, {call});
+    schedule_.direct(RankLevel::node, {call});
     if (leads()) {
       call.source = all.here;
       call.destination = all.array;
@@ -361,7 +361,7 @@ class MpiTwoLevel {
     call.source = all;
     call.destination = sum;
     call.pieces = pieces_of_leader(all.size());
-    schedule_.direct(MpiLevel::node, {call});
+    schedule_.direct(RankLevel::node, {call});
     return sum;
   }
 
@@ -371,7 +371,7 @@ class MpiTwoLevel {
     call.source = leads() ? result : part_of(result, interval(0, 0));
     call.destination = destination;
     call.pieces = pieces_of_leader(destination.size());
-    schedule_.direct(MpiLevel::node, {call});
+    schedule_.direct(RankLevel::node, {call});
   }
 
   const Box& piece(const Collective& c, int node, int place) const {
@@ -394,11 +394,11 @@ class MpiTwoLevel {
     return copy;
   }
 
-  MpiSchedule& schedule_;
-  const MpiTopology& topology_;
+  Schedule& schedule_;
+  const Topology& topology_;
   const NodeGrid& grid_ = topology_.grid;
-  const MpiLimits& limits_ = topology_.limits;
-  MpiFlat column_;
+  const ScheduleLimits& limits_ = topology_.limits;
+  FlatSchedule column_;
 };
 
 }  // namespace cleave::detail

@@ -9,10 +9,9 @@
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
-#include <cleave/comm/mpi/library.hpp>
-#include <cleave/comm/mpi/limits.hpp>
-#include <cleave/comm/mpi/reduction.hpp>
-#include <cleave/comm/mpi/schedule.hpp>
+#include <cleave/comm/schedule/limits.hpp>
+#include <cleave/comm/schedule/reductions.hpp>
+#include <cleave/comm/schedule/schedule.hpp>
 
 namespace cleave::detail {
 
@@ -30,39 +29,40 @@ inline Box slice_of(Box box, int round, int rounds) {
 }
 
 /// Appends schedules for the ranks of one level.
-class MpiFlat {
+class FlatSchedule {
  public:
   /// @param rank, size  of the level
-  MpiFlat(MpiSchedule& schedule, MpiLevel level, int rank, int size, const MpiLimits& limits)
+  FlatSchedule(Schedule& schedule, RankLevel level, int rank, int size, const ScheduleLimits& limits)
       : schedule_(schedule), level_(level), rank_(rank), size_(size), limits_(limits) {}
 
   /// @param in_any_order  whether a reduction may be left to the library
   void append(const Collective& c, bool in_any_order) {
+    const bool reduces =
+        c.kind == CollectiveKind::reduce_scatter || c.kind == CollectiveKind::all_reduce;
     index_t elements = c.global_count;
+    if (reduces) elements = c.source.size();
     if (c.kind == CollectiveKind::all_gather) elements = c.destination.size();
-    if (c.kind == CollectiveKind::reduce_scatter || c.kind == CollectiveKind::all_reduce)
-      elements = c.source.size();
-    const bool by_library =
-        elements > 0 && in_any_order && MpiLibrary::has(c, elements, limits_);
+    const bool by_library = elements > 0 && elements <= limits_.library_count &&
+                            (!reduces || (in_any_order && library_reduces(c.dtype(), c.op)));
     switch (c.kind) {
       case CollectiveKind::barrier:
-      case CollectiveKind::broadcast: return schedule_.call(MpiAction::library, level_, c);
+      case CollectiveKind::broadcast: return schedule_.call(StepAction::library, level_, c);
       case CollectiveKind::scatter: return scatter(c);
       case CollectiveKind::gather: return gather(c);
-      case CollectiveKind::exchange: return schedule_.call(MpiAction::messages, level_, c);
+      case CollectiveKind::exchange: return schedule_.call(StepAction::messages, level_, c);
       case CollectiveKind::all_to_all:
-        return schedule_.call(by_library ? MpiAction::library : MpiAction::messages, level_, c);
+        return schedule_.call(by_library ? StepAction::library : StepAction::messages, level_, c);
       case CollectiveKind::all_gather:
-        return by_library ? schedule_.call(MpiAction::library, level_, c) : all_gather(c);
+        return by_library ? schedule_.call(StepAction::library, level_, c) : all_gather(c);
       case CollectiveKind::reduce_scatter:
-        return by_library ? schedule_.call(MpiAction::library, level_, c) : reduce_scatter(c);
+        return by_library ? schedule_.call(StepAction::library, level_, c) : reduce_scatter(c);
       case CollectiveKind::all_reduce:
-        return by_library ? schedule_.call(MpiAction::library, level_, c) : all_reduce(c);
+        return by_library ? schedule_.call(StepAction::library, level_, c) : all_reduce(c);
     }
   }
 
  private:
-  void append(MpiAction action, Collective call, std::vector<Transfer> sends,
+  void append(StepAction action, Collective call, std::vector<Transfer> sends,
               std::vector<Transfer> receives) {
     call.sends = schedule_.keep(std::move(sends));
     call.receives = schedule_.keep(std::move(receives));
@@ -81,7 +81,7 @@ class MpiFlat {
     for (int r = 0; rank_ == c.root && r < size_; ++r)
       sends.push_back({r, c.pieces[std::size_t(r)], r == rank_ ? whole : Box{}});
     if (rank_ != c.root) receives.push_back({c.root, {}, whole});
-    append(MpiAction::messages, exchange_of(c), std::move(sends), std::move(receives));
+    append(StepAction::messages, exchange_of(c), std::move(sends), std::move(receives));
   }
 
   void gather(const Collective& c) {
@@ -90,7 +90,7 @@ class MpiFlat {
       if (r != rank_) receives.push_back({r, {}, c.pieces[std::size_t(r)]});
     const Box own = rank_ == c.root ? c.pieces[std::size_t(rank_)] : Box{};
     sends.push_back({c.root, Box::of(c.source.extents), own});
-    append(MpiAction::messages, exchange_of(c), std::move(sends), std::move(receives));
+    append(StepAction::messages, exchange_of(c), std::move(sends), std::move(receives));
   }
 
   void all_gather(const Collective& c) {
@@ -101,7 +101,7 @@ class MpiFlat {
     }
     if (c.source.data == c.destination[c.pieces[std::size_t(rank_)]].data)
       std::erase_if(sends, [&](const Transfer& t) { return t.peer == rank_; });
-    append(MpiAction::messages, exchange_of(c), std::move(sends), std::move(receives));
+    append(StepAction::messages, exchange_of(c), std::move(sends), std::move(receives));
   }
 
   /// Ranks exchange the addends of their pieces, slice by slice, and reduce them.
@@ -131,7 +131,7 @@ class MpiFlat {
                                ? ConstView(dense_in(addends, r * count, mine.extents()))
                                : c.source[mine]);
       }
-      append(MpiAction::library, call, std::move(sends), std::move(receives));
+      append(StepAction::library, call, std::move(sends), std::move(receives));
       if (count > 0)
         schedule_.reduce(c.op, std::move(operands), c.destination[mine.relative_to(own.begin)]);
     }
@@ -181,10 +181,10 @@ class MpiFlat {
       schedule_.copy(dense_in(out, 0, c.destination.extents), c.destination);
   }
 
-  MpiSchedule& schedule_;
-  MpiLevel level_;
+  Schedule& schedule_;
+  RankLevel level_;
   int rank_, size_;
-  const MpiLimits& limits_;
+  const ScheduleLimits& limits_;
 };
 
 }  // namespace cleave::detail

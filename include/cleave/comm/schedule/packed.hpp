@@ -8,15 +8,15 @@
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
-#include <cleave/comm/mpi/schedule.hpp>
-#include <cleave/comm/mpi/topology.hpp>
+#include <cleave/comm/schedule/schedule.hpp>
+#include <cleave/comm/schedule/topology.hpp>
 
 namespace cleave::detail {
 
-class MpiPacked {
+class PackedSchedule {
  public:
   /// Whether the messages of a call cost more than its bytes: the same on all ranks.
-  static bool has(const Collective& c, const MpiTopology& topology) {
+  static bool has(const Collective& c, const Topology& topology) {
     const bool kind = c.kind == CollectiveKind::all_gather ||
                       c.kind == CollectiveKind::reduce_scatter ||
                       c.kind == CollectiveKind::all_to_all || c.kind == CollectiveKind::exchange;
@@ -24,7 +24,7 @@ class MpiPacked {
     return kind && bytes > 0 && bytes <= topology.limits.packed_bytes * topology.size;
   }
 
-  MpiPacked(MpiSchedule& schedule, const MpiTopology& topology)
+  PackedSchedule(Schedule& schedule, const Topology& topology)
       : schedule_(schedule), size_(topology.size) {}
 
   /// @pre has(c) for every call c
@@ -47,7 +47,7 @@ class MpiPacked {
     call.destination = received;
     call.sends = schedule_.keep(std::move(sends));
     call.receives = schedule_.keep(std::move(receives));
-    schedule_.call(MpiAction::library, MpiLevel::group, call);
+    schedule_.call(StepAction::library, RankLevel::group, call);
 
     std::vector<std::vector<ConstView>> addends(calls.size());
     for (int r = 0; r < size_; ++r) {
@@ -117,7 +117,7 @@ class MpiPacked {
     for (const Collective& c : calls) each_of(c, r, f);
   }
 
-  MpiSchedule& schedule_;
+  Schedule& schedule_;
   int size_;
 };
 

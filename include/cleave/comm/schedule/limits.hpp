@@ -10,7 +10,7 @@ namespace cleave::detail {
 
 /// Equal on all ranks of a world; small in tests. Bytes count the whole array of a collective unless
 /// stated otherwise.
-struct MpiLimits {
+struct ScheduleLimits {
   /// Up to this length one rank per node communicates for all ranks of the node: the cost is that of
   /// the messages, not of the bytes.
   index_t leader_bytes = 8 << 10;

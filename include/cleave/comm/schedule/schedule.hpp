@@ -1,5 +1,5 @@
-// How a collective over MPI is carried out, as a value: the steps of one rank, in order. A schedule
-// is made without communication (schedules/), chosen in select.hpp and run by execute.hpp.
+// How a collective is carried out, as a value: the steps of one rank, in order. A schedule is made
+// without communication: select.hpp chooses it, mpi/execute.hpp runs it.
 #pragma once
 
 #include <array>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
+#include <cleave/comm/verify.hpp>
 #include <cleave/core/reduce_op.hpp>
 #include <cleave/core/shape.hpp>
 #include <cleave/tensor/storage.hpp>
@@ -35,13 +36,13 @@ inline View part_of(const View& flat, const Box& part) {
 }
 
 /// The ranks that take part in a step.
-enum class MpiLevel : std::uint8_t {
+enum class RankLevel : std::uint8_t {
   group,   ///< all ranks of the collective
   node,    ///< those on this rank's node
   column,  ///< those with this rank's position on every node
 };
 
-enum class MpiAction : std::uint8_t {
+enum class StepAction : std::uint8_t {
   copy,      ///< elements in this rank's memory
   reduce,    ///< likewise, in the order of the operands
   direct,    ///< ranks of one node read each other's memory
@@ -49,9 +50,9 @@ enum class MpiAction : std::uint8_t {
   messages,  ///< MPI_Isend and MPI_Irecv
 };
 
-struct MpiStep {
-  MpiAction action{};
-  MpiLevel level = MpiLevel::group;
+struct ScheduleStep {
+  StepAction action{};
+  RankLevel level = RankLevel::group;
   std::vector<Collective> calls{};    ///< one; `direct` may run several together
   std::vector<ConstView> operands{};  ///< of a reduction; of a copy: the source
   View result{};                      ///< of a copy or a reduction
@@ -59,14 +60,14 @@ struct MpiStep {
 };
 
 /// The steps, and what they refer to: scratch memory and lists of boxes.
-class MpiSchedule {
+class Schedule {
  public:
   /// @param allocates  false: scratch is null; for schedules that are only printed
-  explicit MpiSchedule(bool allocates = true) : allocates_(allocates) {}
-  MpiSchedule(MpiSchedule&&) = default;  // steps refer to members
-  MpiSchedule& operator=(MpiSchedule&&) = default;
+  explicit Schedule(bool allocates = true) : allocates_(allocates) {}
+  Schedule(Schedule&&) = default;  // steps refer to members
+  Schedule& operator=(Schedule&&) = default;
 
-  std::span<const MpiStep> steps() const noexcept { return steps_; }
+  std::span<const ScheduleStep> steps() const noexcept { return steps_; }
   index_t scratch_bytes() const noexcept { return scratch_bytes_; }
 
   /// Flat memory that lives as long as the schedule.
@@ -88,18 +89,18 @@ class MpiSchedule {
 
   void copy(const ConstView& from, const View& to) {
     if (to.size() == 0) return;
-    steps_.push_back({.action = MpiAction::copy, .operands = {from}, .result = to});
+    steps_.push_back({.action = StepAction::copy, .operands = {from}, .result = to});
   }
   void reduce(ReduceOp op, std::vector<ConstView> operands, const View& result) {
     if (result.size() == 0) return;
     steps_.push_back(
-        {.action = MpiAction::reduce, .operands = std::move(operands), .result = result, .op = op});
+        {.action = StepAction::reduce, .operands = std::move(operands), .result = result, .op = op});
   }
-  void call(MpiAction action, MpiLevel level, const Collective& c) {
+  void call(StepAction action, RankLevel level, const Collective& c) {
     steps_.push_back({.action = action, .level = level, .calls = {c}});
   }
-  void direct(MpiLevel level, std::vector<Collective> calls) {
-    steps_.push_back({.action = MpiAction::direct, .level = level, .calls = std::move(calls)});
+  void direct(RankLevel level, std::vector<Collective> calls) {
+    steps_.push_back({.action = StepAction::direct, .level = level, .calls = std::move(calls)});
   }
 
   /// One line per step: "library all_reduce of 4096 float32 in the column"
@@ -107,7 +108,7 @@ class MpiSchedule {
 
  private:
   bool allocates_;
-  std::vector<MpiStep> steps_{};
+  std::vector<ScheduleStep> steps_{};
   std::vector<std::shared_ptr<void>> scratch_{};
   index_t scratch_bytes_ = 0;
   std::vector<std::vector<Box>> boxes_{};
@@ -125,11 +126,11 @@ inline Collective part_of_call(const Collective& c, CollectiveKind kind) {
   return part;
 }
 
-inline std::string MpiSchedule::text() const {
+inline std::string Schedule::text() const {
   static constexpr const char* actions[] = {"copy", "reduce", "direct", "library", "messages"};
   static constexpr const char* levels[] = {"", " on the node", " in the column"};
   std::string text;
-  for (const MpiStep& step : steps_) {
+  for (const ScheduleStep& step : steps_) {
     text += actions[std::size_t(step.action)];
     if (step.calls.empty())
       text += " " + std::to_string(step.result.size()) + " " + name_of(step.result.dtype);

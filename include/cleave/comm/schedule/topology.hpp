@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include <cleave/comm/mpi/limits.hpp>
+#include <cleave/comm/schedule/limits.hpp>
 #include <cleave/comm/shared_memory/arena.hpp>
 
 namespace cleave::detail {
@@ -70,13 +70,13 @@ struct NodeGrid {
 };
 
 /// Equal on all ranks of the group, except for the rank's own place and arena.
-struct MpiTopology {
+struct Topology {
   int rank = 0;
   int size = 1;
   bool shares_memory = false;  ///< all ranks are on one node and read each other's memory
   bool reproducible = false;   ///< sums are added in rank order
   NodeGrid grid{};
-  MpiLimits limits{};
+  ScheduleLimits limits{};
   const SharedArena* arena = nullptr;  ///< the memory of this rank that its node reads, if any
 };
 

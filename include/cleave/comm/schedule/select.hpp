@@ -1,57 +1,58 @@
-// Chooses how a collective over MPI is carried out: the only place that does. The choice depends on
+// Chooses how a collective is carried out where ranks share memory or use MPI: the only place that
+// does. The choice depends on
 // values that all ranks of the group share.
 //
 // | ranks of the group                             | schedule                                       |
 // |------------------------------------------------|------------------------------------------------|
 // | on one node, sharing memory                    | direct reads                                   |
 // | on several nodes, with equally many on each    | two levels: direct reads on a node, the MPI    |
-// |                                                | library in columns (schedules/two_level.hpp)   |
+// |                                                | library in columns (two_level.hpp)   |
 // | others, and reductions in rank order           | the MPI library, messages, our own reductions  |
-// |                                                | (schedules/flat.hpp)                           |
+// |                                                | (flat.hpp)                           |
 //
 // Of several calls that run together, short ones between nodes go as one message for each pair of
-// ranks (schedules/packed.hpp).
+// ranks (packed.hpp).
 #pragma once
 
 #include <span>
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
-#include <cleave/comm/mpi/reduction.hpp>
-#include <cleave/comm/mpi/schedule.hpp>
-#include <cleave/comm/mpi/schedules/flat.hpp>
-#include <cleave/comm/mpi/schedules/packed.hpp>
-#include <cleave/comm/mpi/schedules/two_level.hpp>
-#include <cleave/comm/mpi/topology.hpp>
+#include <cleave/comm/schedule/reductions.hpp>
+#include <cleave/comm/schedule/schedule.hpp>
+#include <cleave/comm/schedule/flat.hpp>
+#include <cleave/comm/schedule/packed.hpp>
+#include <cleave/comm/schedule/two_level.hpp>
+#include <cleave/comm/schedule/topology.hpp>
 
 namespace cleave::detail {
 
 /// Appends the steps of one call.
-inline void append_call(MpiSchedule& schedule, const Collective& c, const MpiTopology& topology) {
+inline void append_call(Schedule& schedule, const Collective& c, const Topology& topology) {
   const bool reduces =
       c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter;
   const bool in_any_order =
       !reduces || reduces_in_any_order(c.dtype(), c.op, topology.reproducible);
-  if (topology.shares_memory) schedule.direct(MpiLevel::group, {c});
-  else if (topology.grid.nodes > 0 && in_any_order && MpiTwoLevel::has(c.kind))
-    MpiTwoLevel(schedule, topology).append(c);
+  if (topology.shares_memory) schedule.direct(RankLevel::group, {c});
+  else if (topology.grid.nodes > 0 && in_any_order && TwoLevelSchedule::has(c.kind))
+    TwoLevelSchedule(schedule, topology).append(c);
   else
-    MpiFlat(schedule, MpiLevel::group, topology.rank, topology.size, topology.limits)
+    FlatSchedule(schedule, RankLevel::group, topology.rank, topology.size, topology.limits)
         .append(c, in_any_order);
 }
 
 /// The schedule of calls that run together; its views are those of the calls.
 /// @param allocates  false: for a schedule that is only printed
-inline MpiSchedule schedule_for(std::span<const Collective> calls, const MpiTopology& topology,
+inline Schedule schedule_for(std::span<const Collective> calls, const Topology& topology,
                                 bool allocates = true) {
-  MpiSchedule schedule(allocates);
+  Schedule schedule(allocates);
   std::vector<Collective> packed, alone;
   for (const Collective& c : calls) {
-    const bool packs = calls.size() > 1 && !topology.shares_memory && MpiPacked::has(c, topology);
+    const bool packs = calls.size() > 1 && !topology.shares_memory && PackedSchedule::has(c, topology);
     (packs ? packed : alone).push_back(c);
   }
   if (packed.size() == 1) alone.push_back(packed[0]);
-  else if (!packed.empty()) MpiPacked(schedule, topology).append(packed);
+  else if (!packed.empty()) PackedSchedule(schedule, topology).append(packed);
   for (const Collective& c : alone) append_call(schedule, c, topology);
   return schedule;
 }
