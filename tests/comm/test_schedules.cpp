@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/comm/schedule/select.hpp>
+#include <cleave/comm/schedule/flat_call.hpp>
 
 #include "collective_cases.hpp"
 
@@ -22,44 +22,10 @@ namespace {
 
 // A topology of `nodes` nodes with `places` ranks each, in blocks.
 Topology topology_of(int nodes, int places, int rank) {
-  Topology topology;
-  topology.rank = rank;
-  topology.size = nodes * places;
-  topology.shares_memory = nodes == 1;
   std::vector<int> node_of;
-  for (int r = 0; r < topology.size; ++r) node_of.push_back(r / places);
-  topology.grid = detail::NodeGrid::of(node_of, rank);
-  return topology;
+  for (int r = 0; r < nodes * places; ++r) node_of.push_back(r / places);
+  return Topology::of(node_of, rank, nodes * places);
 }
-
-// The calls of one rank; the lists are owned here.
-struct CallOf {
-  CallOf(CollectiveKind kind, DType type, ReduceOp op, index_t each, int rank, int size) {
-    const index_t all = size * each;
-    const bool gathers = kind == CollectiveKind::all_gather || kind == CollectiveKind::gather;
-    const bool scatters = kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::scatter;
-    for (index_t r = 0; r < size; ++r) {
-      pieces.push_back(detail::interval(r * each, (r + 1) * each));
-      sends.push_back({int(r), pieces.back(), detail::interval(rank * each, (rank + 1) * each)});
-      receives.push_back({int(r), sends.back().destination, pieces.back()});
-    }
-    call.kind = kind;
-    call.op = op;
-    call.source = ConstView::dense(nullptr, type, Shape::filled(1, gathers ? each : all));
-    call.destination = View::dense(nullptr, type, Shape::filled(1, scatters ? each : all));
-    call.pieces = pieces;
-    call.sends = sends;
-    call.receives = receives;
-    call.global_count = kind == CollectiveKind::all_to_all ? all * size : all;
-    call.even = true;
-  }
-  CallOf(const CallOf&) = delete;  // the call refers to the lists
-  CallOf& operator=(const CallOf&) = delete;
-
-  std::vector<Box> pieces;
-  std::vector<Transfer> sends, receives;
-  Collective call;
-};
 
 // The communication of a rank: one line per step.
 std::string communication(const Schedule& schedule, RankLevel level) {
@@ -80,8 +46,7 @@ constexpr CollectiveKind kinds[] = {
 
 Schedule schedule_of(CollectiveKind kind, DType type, ReduceOp op, index_t each,
                      const Topology& topology) {
-  const CallOf one(kind, type, op, each, topology.rank, topology.size);
-  return detail::schedule_for({&one.call, 1}, topology, false);
+  return detail::FlatCall(kind, type, op, each, topology.rank, topology.size).schedule(topology);
 }
 
 }  // namespace
@@ -118,15 +83,7 @@ TEST_CASE("the ranks of each level take the same steps of communication in the s
 TEST_CASE("what ranks of one node, of several, and of nodes with one rank each do") {
   const auto text = [](CollectiveKind kind, DType type, ReduceOp op, index_t each, int nodes,
                        int places, int rank) {
-    const Schedule schedule = schedule_of(kind, type, op, each, topology_of(nodes, places, rank));
-    std::string actions;
-    static constexpr const char* names[] = {"copy", "reduce", "direct", "library", "messages"};
-    static constexpr const char* levels[] = {"", " node", " column"};
-    for (const detail::ScheduleStep& step : schedule.steps())
-      actions += std::string(actions.empty() ? "" : ", ") + names[std::size_t(step.action)] +
-                 (step.calls.empty() ? "" : std::string(" ") + name_of(step.calls[0].kind)) +
-                 levels[std::size_t(step.level)];
-    return actions;
+    return schedule_of(kind, type, op, each, topology_of(nodes, places, rank)).text();
   };
   const auto reduce = [&](DType type, ReduceOp op, index_t each, int nodes, int places, int rank) {
     return text(CollectiveKind::all_reduce, type, op, each, nodes, places, rank);
@@ -135,33 +92,32 @@ TEST_CASE("what ranks of one node, of several, and of nodes with one rank each d
   CHECK(reduce(DType::float32, ReduceOp::sum, many, 1, 4, 0) == "direct all_reduce");
   CHECK(reduce(DType::float32, ReduceOp::sum, many, 3, 1, 0) == "library all_reduce");
   CHECK(reduce(DType::float32, ReduceOp::max, many, 3, 1, 0) ==
-        "library all_to_all, reduce, library all_gather");
-  CHECK(reduce(DType::float32, ReduceOp::max, 8, 3, 1, 0) == "library all_gather, reduce");
+        "library all_to_all, library all_gather");
+  CHECK(reduce(DType::float32, ReduceOp::max, 8, 3, 1, 0) == "library all_gather");
   CHECK(reduce(DType::float32, ReduceOp::sum, many, 2, 2, 1) ==
-        "direct reduce_scatter node, library all_reduce column, direct all_gather node");
-  CHECK(reduce(DType::float32, ReduceOp::sum, 8, 2, 2, 0) ==
-        "copy, direct reduce_scatter node, library all_reduce column, direct all_gather node, copy");
+        "direct reduce_scatter on the node, library all_reduce in the column, direct all_gather on "
+        "the node");
+  CHECK(reduce(DType::float32, ReduceOp::sum, 100 * many, 2, 2, 1) ==
+        "direct reduce_scatter on the node (7 times), library all_reduce in the column (7 times), "
+        "direct all_gather on the node (7 times)");
   CHECK(reduce(DType::float32, ReduceOp::sum, 8, 2, 2, 1) ==
-        "copy, direct reduce_scatter node, direct all_gather node, copy");
+        "direct reduce_scatter on the node, direct all_gather on the node");  // rank 0 leads
   CHECK(reduce(DType::bfloat16, ReduceOp::sum, many, 2, 2, 0) ==
-        "library all_to_all, reduce, library all_gather");
-  const auto gather = [&](index_t each, int nodes, int places) {
-    return text(CollectiveKind::all_gather, DType::float32, ReduceOp::sum, each, nodes, places, 0);
-  };
-  CHECK(gather(many, 2, 2) == "library all_gather column, direct all_gather node");
-  CHECK(gather(many, 4, 1) == "library all_gather");
+        "library all_to_all, library all_gather");
   const auto move = [&](CollectiveKind kind, index_t each, int nodes, int places) {
     return text(kind, DType::float32, ReduceOp::sum, each, nodes, places, 0);
   };
+  CHECK(move(CollectiveKind::all_gather, many, 2, 2) ==
+        "library all_gather in the column, direct all_gather on the node");
+  CHECK(move(CollectiveKind::all_gather, many, 4, 1) == "library all_gather");
   CHECK(move(CollectiveKind::exchange, many, 4, 1) == "messages exchange");
   CHECK(move(CollectiveKind::all_to_all, many, 4, 1) == "library all_to_all");
   CHECK(move(CollectiveKind::all_to_all, many, 2, 2) ==
-        "library all_to_all, direct exchange node");
+        "library all_to_all, direct exchange on the node");
   CHECK(move(CollectiveKind::exchange, many, 2, 2) ==
-        "messages exchange, direct exchange node");
+        "messages exchange, direct exchange on the node");
   CHECK(move(CollectiveKind::all_to_all, 1, 2, 2) ==
-        "copy, copy, copy, copy, direct exchange node, library all_to_all column, copy, copy, copy, "
-        "copy");
+        "direct exchange on the node, library all_to_all in the column");
 }
 
 TEST_CASE("scratch does not grow with the number of ranks or the length of the array") {

@@ -126,6 +126,26 @@ TEST_CASE("estimates are those of a stated machine, inside of nodes and between 
   CHECK(time(Rows{}) == 2 + 4 * 3 * 4 * 25 / 1000.0);
 }
 
+TEST_CASE("steps between nodes say who communicates with whom") {
+  const World world(dry_communicator(0, 16));
+  const auto mesh = init_device_mesh<dp, tp>(world, {4, 4});
+  CostModel machine;
+  machine.ranks_per_node = 8;
+  using Rows = Placements<Shard<0>, Replicate>;
+  using Columns = Placements<Replicate, Shard<0>>;
+  using Whole = Placements<Replicate, Replicate>;
+  const auto gather = [&]<class From>(From) {
+    return explain<From, Whole>(mesh, {4096, 25}, DType::float32, machine);
+  };
+  CHECK(gather(Columns{}).steps[0].schedule == "");  // one node
+  CHECK(gather(Rows{}).steps[0].schedule ==
+        "library all_gather in the column, direct all_gather on the node");
+  CHECK(gather(Rows{}).text().find("\n     library all_gather in the column, ") !=
+        std::string::npos);
+  machine.ranks_per_node = 4;
+  CHECK(gather(Rows{}).steps[0].schedule == "");  // one rank per node
+}
+
 TEST_CASE("a slow network makes plans with less traffic on it the cheaper ones") {
   const World world(dry_communicator(0, 16));
   const auto mesh = init_device_mesh<dp, tp>(world, {4, 4});

@@ -127,6 +127,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   virtual const char* backend() const noexcept = 0;
   /// The transport of its collectives, for users: "mpi: shared memory", or why there is none.
   virtual std::string transport() const { return backend(); }
+  /// For each rank of the group a number that the ranks of its node share; empty if ranks share no
+  /// memory or nodes are unknown.
+  virtual std::vector<int> nodes() const { return {}; }
 
   /// The same ranks for host memory: this group itself, unless it is for a device's memory.
   virtual Communicator& host() noexcept { return *this; }

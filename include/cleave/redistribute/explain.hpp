@@ -25,6 +25,9 @@ struct ExplainedStep {
   index_t bytes = 0;        ///< the most that a rank receives
   double microseconds = 0;  ///< estimated
   Layout after{};           ///< the placements after the step
+  /// Between nodes of several ranks: "library all_gather in the column, direct all_gather on the
+  /// node", what the first rank does; else empty.
+  std::string schedule{};
 };
 
 /// A plan with its sizes: a value to print, count or compare.

@@ -4,7 +4,9 @@
 #include <cstdio>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include <cleave/comm/schedule/flat_call.hpp>
 #include <cleave/redistribute/choose.hpp>
 #include <cleave/redistribute/explain.hpp>
 #include <cleave/redistribute/plan_cache.hpp>
@@ -18,6 +20,39 @@ inline std::string decimal(double value) {
   char buffer[32];
   std::snprintf(buffer, sizeof buffer, "%.1f", value);
   return buffer;
+}
+
+/// How the first group of a step that communicates carries it out, if its ranks are on several nodes
+/// with several ranks each.
+inline std::string schedule_text(const Step& step, index_t elements, DType dtype,
+                                 const MeshState& mesh, const CostModel& model) {
+  Communicator& world = *mesh.world();
+  if (&world.host() != &world) return {};  // a device has a library of its own
+  const std::vector<int> nodes = world.nodes();
+  const Shape& extents = mesh.extents();
+  const int size = int(mesh.size(step.axes));
+  std::vector<int> node_of;
+  for (int i = 0; i < size; ++i) {
+    Shape at = Shape::filled(extents.dims, 0);
+    index_t rest = i;
+    for (int a = extents.dims - 1; a >= 0; --a)
+      if (step.axes >> a & 1u) at[a] = rest % extents[a], rest /= extents[a];
+    const int rank = mesh.world_ranks()[std::size_t(linear_index(extents, at))];
+    if (!nodes.empty()) node_of.push_back(nodes[std::size_t(rank)]);
+    else if (model.ranks_per_node > 0) node_of.push_back(rank / int(model.ranks_per_node));
+  }
+  const Topology topology = Topology::of(node_of, 0, size);
+  if (topology.grid.nodes == 0) return {};
+  CollectiveKind kind = CollectiveKind::exchange;
+  switch (step.kind) {
+    case StepKind::all_gather: kind = CollectiveKind::all_gather; break;
+    case StepKind::reduce_scatter: kind = CollectiveKind::reduce_scatter; break;
+    case StepKind::all_reduce: kind = CollectiveKind::all_reduce; break;
+    case StepKind::all_to_all: kind = CollectiveKind::all_to_all; break;
+    default: break;
+  }
+  const index_t each = (elements + size - 1) / size;
+  return FlatCall(kind, dtype, step.op, each, 0, size).schedule(topology).text();
 }
 
 }  // namespace detail
@@ -35,6 +70,7 @@ CLEAVE_INLINE std::string Explanation::text() const {
                std::to_string(step.bytes) + " bytes per rank, " +
                detail::decimal(step.microseconds) + " us";
     lines += " -> " + to_string(step.after) + "\n";
+    if (!step.schedule.empty()) lines += "     " + step.schedule + "\n";
   }
   if (steps.empty()) lines += "  nothing to do\n";
   return lines + "  receives " + std::to_string(bytes) + " bytes per rank, peak memory " +
@@ -71,6 +107,10 @@ CLEAVE_INLINE Explanation explain(const Layout& source, const Layout& target, co
     line.bytes = capped_product(element, redistribution::received_elements(step, shape, extents));
     line.microseconds = estimated_us(step, extents, shape, size_of(dtype), model);
     line.after = step.to.layout;
+    const bool gathers = step.kind == StepKind::all_gather;
+    if (communicates(step.kind))
+      line.schedule = detail::schedule_text(step, held(gathers ? step.to : step.from) / element,
+                                            dtype, mesh, model);
     result.bytes = capped_sum(result.bytes, line.bytes);
     result.microseconds += line.microseconds;
     const index_t between = &step == plan.begin() ? 0 : held(step.from);

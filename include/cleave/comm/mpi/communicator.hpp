@@ -85,6 +85,7 @@ class MpiCommunicator final : public Communicator {
     const std::string& reason = MpiNode::shortage();
     return "mpi: messages" + (reason.empty() ? "" : ", no shared memory: " + reason);
   }
+  std::vector<int> nodes() const override { return members_.nodes; }
   bool concurrent() const noexcept override {
     int provided = MPI_THREAD_SINGLE;
     MPI_Query_thread(&provided);
@@ -117,11 +118,6 @@ class MpiCommunicator final : public Communicator {
     MpiOpContext way = context(members_.comm, calls_++ % subgroup_sequence, operation_of(c));
     way.site = c.site;
     return way;
-  }
-
-  /// How this group carries out a collective. @cost local
-  Schedule schedule_of(const Collective& c) const {
-    return schedule_for({&c, 1}, topology(), false);
   }
 
   /// Shared by all groups of this world.
@@ -210,9 +206,7 @@ class MpiCommunicator final : public Communicator {
       : Communicator(members.rank, int(members.world_ranks.size()), std::move(label),
                      std::move(state)),
         members_(std::move(members)) {
-    topology_.rank = rank();
-    topology_.size = size();
-    topology_.grid = NodeGrid::of(members_.nodes, rank());
+    topology_ = Topology::of(members_.nodes, rank(), size());
     topology_.limits = members_.limits;
     if (members_.node != nullptr) topology_.arena = members_.node->arena().get();
     if (members_.nodes.empty() || std::ranges::count(members_.nodes, members_.nodes[0]) == size())

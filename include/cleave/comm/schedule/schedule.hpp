@@ -12,7 +12,6 @@
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
-#include <cleave/comm/verify.hpp>
 #include <cleave/core/reduce_op.hpp>
 #include <cleave/core/shape.hpp>
 #include <cleave/tensor/storage.hpp>
@@ -103,7 +102,8 @@ class Schedule {
     steps_.push_back({.action = StepAction::direct, .level = level, .calls = std::move(calls)});
   }
 
-  /// One line per step: "library all_reduce of 4096 float32 in the column"
+  /// The steps of communication: "direct reduce_scatter on the node, library all_reduce in the
+  /// column"; those of several rounds once, with their number: ".. (8 times)".
   std::string text() const;
 
  private:
@@ -127,17 +127,22 @@ inline Collective part_of_call(const Collective& c, CollectiveKind kind) {
 }
 
 inline std::string Schedule::text() const {
-  static constexpr const char* actions[] = {"copy", "reduce", "direct", "library", "messages"};
+  static constexpr const char* actions[] = {"", "", "direct", "library", "messages"};
   static constexpr const char* levels[] = {"", " on the node", " in the column"};
-  std::string text;
+  std::vector<std::pair<std::string, int>> lines;
   for (const ScheduleStep& step : steps_) {
-    text += actions[std::size_t(step.action)];
-    if (step.calls.empty())
-      text += " " + std::to_string(step.result.size()) + " " + name_of(step.result.dtype);
-    for (std::size_t i = 0; i < step.calls.size(); ++i)
-      text += (i > 0 ? ", " : " ") + text_of(step.calls[i]);
-    text += std::string(levels[std::size_t(step.level)]) + "\n";
+    if (step.calls.empty()) continue;
+    std::string line = std::string(actions[std::size_t(step.action)]) + " " +
+                       name_of(step.calls[0].kind) + levels[std::size_t(step.level)];
+    std::size_t i = 0;
+    while (i < lines.size() && lines[i].first != line) ++i;
+    if (i == lines.size()) lines.emplace_back(std::move(line), 0);
+    ++lines[i].second;
   }
+  std::string text;
+  for (const auto& [line, count] : lines)
+    text += (text.empty() ? "" : ", ") + line +
+            (count > 1 ? " (" + std::to_string(count) + " times)" : "");
   return text;
 }
 

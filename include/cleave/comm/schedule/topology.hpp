@@ -78,6 +78,18 @@ struct Topology {
   NodeGrid grid{};
   ScheduleLimits limits{};
   const SharedArena* arena = nullptr;  ///< the memory of this rank that its node reads, if any
+
+  /// @param node_of  a number per rank of the group, the same for ranks of one node; empty if ranks
+  ///                 share no memory
+  static Topology of(std::span<const int> node_of, int rank, int size) {
+    Topology topology;
+    topology.rank = rank;
+    topology.size = size;
+    topology.grid = NodeGrid::of(node_of, rank);
+    topology.shares_memory =
+        !node_of.empty() && std::ranges::count(node_of, node_of[0]) == std::ptrdiff_t(size);
+    return topology;
+  }
 };
 
 }  // namespace cleave::detail
