@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include <cleave/comm/cores.hpp>
+#include <cleave/core/cores.hpp>
 #include <cleave/core/error.hpp>
 
 namespace cleave::detail {

@@ -11,8 +11,8 @@
 
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/communicator.hpp>
-#include <cleave/comm/require_reduction.hpp>
 #include <cleave/core/error.hpp>
+#include <cleave/core/require_reduction.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
 namespace cleave::detail {

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include <cleave/comm/linear_range.hpp>
 #include <cleave/core/shape.hpp>
 #include <cleave/placement/ownership.hpp>
+#include <cleave/tensor/linear_range.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>
 

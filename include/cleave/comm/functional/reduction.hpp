@@ -7,10 +7,10 @@
 #include <string_view>
 #include <type_traits>
 
-#include <cleave/comm/require_reduction.hpp>
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/core/reduce_op.hpp>
+#include <cleave/core/require_reduction.hpp>
 #include <cleave/kernels/arithmetic.hpp>
 #include <cleave/kernels/host/map_elements.hpp>
 #include <cleave/kernels/strided.hpp>

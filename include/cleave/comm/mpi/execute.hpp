@@ -4,7 +4,7 @@
 #include <cleave/comm/mpi/library.hpp>
 #include <cleave/comm/mpi/messages.hpp>
 #include <cleave/comm/schedule/schedule.hpp>
-#include <cleave/comm/reduce.hpp>
+#include <cleave/kernels/host/reduce_views.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
 namespace cleave::detail {

@@ -17,9 +17,9 @@
 
 #include <sys/statvfs.h>
 
-#include <cleave/comm/cores.hpp>
 #include <cleave/comm/mpi/handle.hpp>
 #include <cleave/comm/shared_memory/arena.hpp>
+#include <cleave/core/cores.hpp>
 #include <cleave/core/error.hpp>
 
 namespace cleave::detail {

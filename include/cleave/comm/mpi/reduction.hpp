@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cleave/comm/mpi/header.hpp>
-#include <cleave/comm/require_reduction.hpp>
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/reduce_op.hpp>
+#include <cleave/core/require_reduction.hpp>
 
 namespace cleave::detail {
 

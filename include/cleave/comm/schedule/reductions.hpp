@@ -1,9 +1,9 @@
 // Which reductions may be left to the MPI library.
 #pragma once
 
-#include <cleave/comm/require_reduction.hpp>
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/reduce_op.hpp>
+#include <cleave/core/require_reduction.hpp>
 
 namespace cleave::detail {
 

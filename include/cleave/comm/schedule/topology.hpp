@@ -1,4 +1,5 @@
-// What the schedules of a group depend on: how its ranks are distributed over nodes, and the limits.
+// What the schedules of a group depend on: how its ranks are distributed over nodes, and the
+// limits.
 #pragma once
 
 #include <algorithm>

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
-#include <cleave/comm/linear_range.hpp>
-#include <cleave/comm/reduce.hpp>
 #include <cleave/comm/verify.hpp>
+#include <cleave/kernels/host/reduce_views.hpp>
+#include <cleave/tensor/linear_range.hpp>
 
 namespace cleave::detail {
 

@@ -13,8 +13,8 @@
 #include <utility>
 
 #include <cleave/comm/communicator.hpp>
-#include <cleave/comm/cores.hpp>
 #include <cleave/comm/thread/cancellable_barrier.hpp>
+#include <cleave/core/cores.hpp>
 #include <cleave/core/error.hpp>
 
 namespace cleave::detail {

@@ -7,10 +7,10 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/comm/reduce.hpp>
-#include <cleave/comm/require_reduction.hpp>
+#include <cleave/core/require_reduction.hpp>
+#include <cleave/kernels/host/reduce_views.hpp>
 
-#include "fields.hpp"
+#include "../comm/fields.hpp"
 
 using namespace cleave;
 using namespace cleave::testing;

@@ -1,4 +1,4 @@
-// Elementwise reductions over ranks: the arithmetic of all_reduce and reduce_scatter wherever
+// Elementwise reductions of views: the arithmetic of all_reduce and reduce_scatter wherever
 // cleave itself reduces.
 //
 // Operands are combined in the order given, ((a0 + a1) + a2) + .., so that a result has the same
@@ -15,10 +15,10 @@
 #include <span>
 #include <type_traits>
 
-#include <cleave/comm/linear_range.hpp>
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/reduce_op.hpp>
 #include <cleave/kernels/arithmetic.hpp>
+#include <cleave/tensor/linear_range.hpp>
 #include <cleave/tensor/view.hpp>
 
 namespace cleave::detail {

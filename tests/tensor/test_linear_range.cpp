@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/comm/linear_range.hpp>
+#include <cleave/tensor/linear_range.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 using namespace cleave;
