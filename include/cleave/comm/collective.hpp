@@ -157,6 +157,61 @@ struct Collective {
   const char* axes = "";       ///< the mesh axes it runs over ("tp", "dp.tp"), if any
   CallSite site{};             ///< where the user called that function, if known
 
+  static Collective broadcast(const ConstView& source, const View& destination, int root) {
+    return {.kind = CollectiveKind::broadcast,
+            .root = root,
+            .source = source,
+            .destination = destination};
+  }
+  static Collective all_gather(const ConstView& source, const View& destination,
+                               std::span<const Box> pieces) {
+    return {.kind = CollectiveKind::all_gather,
+            .source = source,
+            .destination = destination,
+            .pieces = pieces,
+            .global_count = destination.size()};
+  }
+  static Collective reduce_scatter(ReduceOp op, const ConstView& source, const View& destination,
+                                   std::span<const Box> pieces) {
+    return {.kind = CollectiveKind::reduce_scatter,
+            .op = op,
+            .source = source,
+            .destination = destination,
+            .pieces = pieces,
+            .global_count = source.size()};
+  }
+  static Collective all_reduce(ReduceOp op, const ConstView& source, const View& destination) {
+    return {.kind = CollectiveKind::all_reduce,
+            .op = op,
+            .source = source,
+            .destination = destination,
+            .global_count = source.size()};
+  }
+  /// An exchange, or an all_to_all.
+  static Collective exchange(CollectiveKind kind, const ConstView& source, const View& destination,
+                             std::span<const Transfer> sends, std::span<const Transfer> receives) {
+    return {.kind = kind,
+            .source = source,
+            .destination = destination,
+            .sends = sends,
+            .receives = receives};
+  }
+
+  /// This call as a part of another one: with its names, for errors and traces.
+  Collective within(const Collective& whole) const {
+    Collective part = *this;
+    part.operation = whole.operation;
+    part.axes = whole.axes;
+    part.site = whole.site;
+    return part;
+  }
+  /// This call as made by that function of the user's.
+  Collective named(const char* function) const {
+    Collective call = *this;
+    call.operation = function;
+    return call;
+  }
+
   DType dtype() const {
     return source.data != nullptr || source.extents.dims > 0 ? source.dtype : destination.dtype;
   }

@@ -32,8 +32,8 @@ CLEAVE_INLINE void take_machine_line(MachineCosts& costs, const std::string& tex
   const int words = std::sscanf(text.c_str(), "%15s %lf %lf %d %1s", link, &read.latency_us,
                                 &read.bytes_per_us, &ranks, more);
   const bool between = link == std::string("between");
-  if ((!between && link != std::string("inside")) || words != (between ? 4 : 3) || !(read.latency_us >= 0) || !(read.bytes_per_us > 0) ||
-      (between && ranks < 1))
+  if ((!between && link != std::string("inside")) || words != (between ? 4 : 3) ||
+      !(read.latency_us >= 0) || !(read.bytes_per_us > 0) || (between && ranks < 1))
     throw Error("run", "CLEAVE_TUNE: " + where + ": '" + text +
                            "' is not a valid line; use: inside US BYTES_PER_US, or "
                            "between US BYTES_PER_US RANKS_PER_NODE");

@@ -23,14 +23,11 @@ CLEAVE_INLINE double seconds_of_gather(Communicator& group, index_t share) {
   std::vector<Box> pieces;
   for (index_t r = 0; r < group.size(); ++r)
     pieces.push_back({Shape::filled(1, r * share), Shape::filled(1, (r + 1) * share)});
-  Collective c;
-  c.kind = CollectiveKind::all_gather;
-  c.source = ConstView::dense(from.get(), DType::uint8, Shape::filled(1, share));
-  c.destination = View::dense(to.get(), DType::uint8, Shape::filled(1, all));
-  c.pieces = pieces;
+  Collective c =
+      Collective::all_gather(ConstView::dense(from.get(), DType::uint8, Shape::filled(1, share)),
+                             View::dense(to.get(), DType::uint8, Shape::filled(1, all)), pieces)
+          .named("run");
   c.even = true;
-  c.global_count = all;
-  c.operation = "run";
   const auto seconds = [&](int calls) {
     const Clock::time_point start = Clock::now();
     for (int i = 0; i < calls; ++i) group.run(c);

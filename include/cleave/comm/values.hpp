@@ -27,13 +27,10 @@ std::vector<T> gather_values(Communicator& group, const T& mine, const char* ope
   std::vector<Box> pieces;
   for (index_t r = 0; r < ranks; ++r)
     pieces.push_back({Shape::filled(1, r * each), Shape::filled(1, (r + 1) * each)});
-  Collective call;
-  call.kind = CollectiveKind::all_gather;
-  call.source = ConstView::dense(&mine, DType::uint8, Shape::filled(1, each));
-  call.destination = View::dense(all.data(), DType::uint8, Shape::filled(1, ranks * each));
-  call.pieces = pieces;
-  call.operation = operation;
-  run(group, call);
+  run(group, Collective::all_gather(
+                 ConstView::dense(&mine, DType::uint8, Shape::filled(1, each)),
+                 View::dense(all.data(), DType::uint8, Shape::filled(1, ranks * each)), pieces)
+                 .named(operation));
   return all;
 }
 
@@ -41,25 +38,15 @@ std::vector<T> gather_values(Communicator& group, const T& mine, const char* ope
 template <class T>
 T reduce_values(Communicator& group, ReduceOp op, const T& mine, const char* operation) {
   T result = mine;
-  Collective call;
-  call.kind = CollectiveKind::all_reduce;
-  call.op = op;
-  call.source = ConstView::dense(&mine, dtype_of<T>(), Shape::filled(1, 1));
-  call.destination = View::dense(&result, dtype_of<T>(), Shape::filled(1, 1));
-  call.operation = operation;
-  group.run(call);
+  group.run(Collective::all_reduce(op, ConstView::dense(&mine, dtype_of<T>(), Shape::filled(1, 1)),
+                                   View::dense(&result, dtype_of<T>(), Shape::filled(1, 1)))
+                .named(operation));
   return result;
 }
 
 /// The call that overwrites `values` with those of the root.
 inline Collective broadcast_call(const View& values, const char* operation, int root = 0) {
-  Collective call;
-  call.kind = CollectiveKind::broadcast;
-  call.root = root;
-  call.source = values;
-  call.destination = values;
-  call.operation = operation;
-  return call;
+  return Collective::broadcast(values, values, root).named(operation);
 }
 
 /// The shape of the root.

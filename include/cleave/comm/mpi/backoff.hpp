@@ -54,9 +54,7 @@ struct MpiOpContext {
     return int(sequence * span + mixed % span);
   }
 
-  int in_comm(int peer) const {
-    return comm_ranks.empty() ? peer : comm_ranks[std::size_t(peer)];
-  }
+  int in_comm(int peer) const { return comm_ranks.empty() ? peer : comm_ranks[std::size_t(peer)]; }
   /// The world ranks of the other members, ascending.
   std::vector<int> others() const {
     std::vector<int> ranks(world_ranks.begin(), world_ranks.end());

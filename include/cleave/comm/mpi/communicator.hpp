@@ -25,9 +25,9 @@
 #include <cleave/comm/mpi/failure_detector.hpp>
 #include <cleave/comm/mpi/handle.hpp>
 #include <cleave/comm/mpi/library.hpp>
-#include <cleave/comm/schedule/limits.hpp>
 #include <cleave/comm/mpi/messages.hpp>
 #include <cleave/comm/mpi/node.hpp>
+#include <cleave/comm/schedule/limits.hpp>
 #include <cleave/comm/schedule/select.hpp>
 #include <cleave/comm/schedule/topology.hpp>
 #include <cleave/comm/verify.hpp>
@@ -148,11 +148,9 @@ class MpiCommunicator final : public Communicator {
     if (signature_pieces_.empty())
       for (index_t r = 0; r < size(); ++r)
         signature_pieces_.push_back({Shape::filled(1, r * each), Shape::filled(1, (r + 1) * each)});
-    Collective c;
-    c.kind = CollectiveKind::all_gather;
-    c.source = ConstView::dense(&mine, DType::uint8, Shape::filled(1, each));
-    c.destination = View::dense(all.data(), DType::uint8, Shape::filled(1, size() * each));
-    c.pieces = signature_pieces_;
+    const Collective c = Collective::all_gather(
+        ConstView::dense(&mine, DType::uint8, Shape::filled(1, each)),
+        View::dense(all.data(), DType::uint8, Shape::filled(1, size() * each)), signature_pieces_);
     if (direct_ == nullptr || !direct_->run(c, way)) MpiLibrary(way).run(c);
   }
 

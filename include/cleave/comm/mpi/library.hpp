@@ -182,8 +182,7 @@ class MpiLibrary {
     }
     Parts parts(std::move(counts));
     if (single)
-      parts.place_in(
-          array, [&](int r) { return ConstView(view(*of[std::size_t(r)])); }, in_order);
+      parts.place_in(array, [&](int r) { return ConstView(view(*of[std::size_t(r)])); }, in_order);
     return parts;
   }
 

@@ -1,8 +1,8 @@
-// The messages of one call, given as views: a view that is not contiguous is packed, others are sent
-// and received in place.
+// The messages of one call, given as views: a view that is not contiguous is packed, others are
+// sent and received in place.
 //
-// A message of n bytes matches only a receive of n bytes, since its tag depends on n: Open MPI writes
-// past a receive buffer that is shorter than the message.
+// A message of n bytes matches only a receive of n bytes, since its tag depends on n: Open MPI
+// writes past a receive buffer that is shorter than the message.
 #pragma once
 
 #include <algorithm>
@@ -42,8 +42,8 @@ class MpiMessages {
       data = packed;
     }
     in_parts(bytes, [&](std::size_t at, int part, MPI_Request* request) {
-      check(MPI_Isend(static_cast<const std::byte*>(data) + at, part, MPI_BYTE, context_.in_comm(peer),
-                      context_.tag(bytes), context_.comm, request),
+      check(MPI_Isend(static_cast<const std::byte*>(data) + at, part, MPI_BYTE,
+                      context_.in_comm(peer), context_.tag(bytes), context_.comm, request),
             "MPI_Isend");
       peers_.push_back(peer);
     });

@@ -28,11 +28,21 @@ inline Box slice_of(Box box, int round, int rounds) {
   return box;
 }
 
+/// Equal shares of a flat array, of whole lines of that many elements.
+inline std::vector<Box> shares_of(index_t elements, index_t ranks, index_t line) {
+  const index_t share = ((elements + ranks - 1) / ranks + line - 1) / line * line;
+  std::vector<Box> shares;
+  for (index_t r = 0; r < ranks; ++r)
+    shares.push_back(interval(std::min(share * r, elements), std::min(share * (r + 1), elements)));
+  return shares;
+}
+
 /// Appends schedules for the ranks of one level.
 class FlatSchedule {
  public:
   /// @param rank, size  of the level
-  FlatSchedule(Schedule& schedule, RankLevel level, int rank, int size, const ScheduleLimits& limits)
+  FlatSchedule(Schedule& schedule, RankLevel level, int rank, int size,
+               const ScheduleLimits& limits)
       : schedule_(schedule), level_(level), rank_(rank), size_(size), limits_(limits) {}
 
   /// @param in_any_order  whether a reduction may be left to the library
@@ -62,17 +72,18 @@ class FlatSchedule {
   }
 
  private:
-  void append(StepAction action, Collective call, std::vector<Transfer> sends,
-              std::vector<Transfer> receives) {
-    call.sends = schedule_.keep(std::move(sends));
-    call.receives = schedule_.keep(std::move(receives));
-    schedule_.call(action, level_, call);
+  /// Appends an exchange of these transfers, which implements c.
+  void append(StepAction action, CollectiveKind kind, const Collective& c, const View& destination,
+              std::vector<Transfer> sends, std::vector<Transfer> receives) {
+    schedule_.call(
+        action, level_,
+        Collective::exchange(kind, c.source, destination, schedule_.keep(std::move(sends)),
+                             schedule_.keep(std::move(receives)))
+            .within(c));
   }
-  Collective exchange_of(const Collective& c) const {
-    Collective call = part_of_call(c, CollectiveKind::exchange);
-    call.source = c.source;
-    call.destination = c.destination;
-    return call;
+  void messages(const Collective& c, std::vector<Transfer> sends, std::vector<Transfer> receives) {
+    append(StepAction::messages, CollectiveKind::exchange, c, c.destination, std::move(sends),
+           std::move(receives));
   }
 
   void scatter(const Collective& c) {
@@ -81,7 +92,7 @@ class FlatSchedule {
     for (int r = 0; rank_ == c.root && r < size_; ++r)
       sends.push_back({r, c.pieces[std::size_t(r)], r == rank_ ? whole : Box{}});
     if (rank_ != c.root) receives.push_back({c.root, {}, whole});
-    append(StepAction::messages, exchange_of(c), std::move(sends), std::move(receives));
+    messages(c, std::move(sends), std::move(receives));
   }
 
   void gather(const Collective& c) {
@@ -90,18 +101,18 @@ class FlatSchedule {
       if (r != rank_) receives.push_back({r, {}, c.pieces[std::size_t(r)]});
     const Box own = rank_ == c.root ? c.pieces[std::size_t(rank_)] : Box{};
     sends.push_back({c.root, Box::of(c.source.extents), own});
-    append(StepAction::messages, exchange_of(c), std::move(sends), std::move(receives));
+    messages(c, std::move(sends), std::move(receives));
   }
 
   void all_gather(const Collective& c) {
+    const Box& own = c.pieces[std::size_t(rank_)];
+    const bool in_place = c.source.data == c.destination[own].data;
     std::vector<Transfer> sends, receives;
     for (int r = 0; r < size_; ++r) {
-      sends.push_back({r, Box::of(c.source.extents), c.pieces[std::size_t(rank_)]});
+      if (r != rank_ || !in_place) sends.push_back({r, Box::of(c.source.extents), own});
       if (r != rank_) receives.push_back({r, {}, c.pieces[std::size_t(r)]});
     }
-    if (c.source.data == c.destination[c.pieces[std::size_t(rank_)]].data)
-      std::erase_if(sends, [&](const Transfer& t) { return t.peer == rank_; });
-    append(StepAction::messages, exchange_of(c), std::move(sends), std::move(receives));
+    messages(c, std::move(sends), std::move(receives));
   }
 
   /// Ranks exchange the addends of their pieces, slice by slice, and reduce them.
@@ -110,7 +121,8 @@ class FlatSchedule {
     for (const Box& piece : c.pieces) longest = std::max(longest, piece.volume());
     if (longest == 0) return;
     const index_t bytes = size_ * longest * index_t(size_of(c.source.dtype));
-    const auto rounds = int(std::clamp<index_t>((bytes + limits_.scratch_bytes - 1) / limits_.scratch_bytes, 1, longest));
+    const auto rounds = int(std::clamp<index_t>(
+        (bytes + limits_.scratch_bytes - 1) / limits_.scratch_bytes, 1, longest));
     const Box& own = c.pieces[std::size_t(rank_)];
     index_t slice = 0;  // the longest of this rank's
     for (int round = 0; round < rounds; ++round)
@@ -119,9 +131,6 @@ class FlatSchedule {
     for (int round = 0; round < rounds; ++round) {
       const Box mine = slice_of(own, round, rounds);
       const index_t count = mine.volume();
-      Collective call = part_of_call(c, CollectiveKind::all_to_all);
-      call.source = c.source;
-      call.destination = addends;
       std::vector<Transfer> sends, receives;
       std::vector<ConstView> operands;
       for (int r = 0; r < size_; ++r) {
@@ -131,7 +140,8 @@ class FlatSchedule {
                                ? ConstView(dense_in(addends, r * count, mine.extents()))
                                : c.source[mine]);
       }
-      append(StepAction::library, call, std::move(sends), std::move(receives));
+      append(StepAction::library, CollectiveKind::all_to_all, c, addends, std::move(sends),
+             std::move(receives));
       if (count > 0)
         schedule_.reduce(c.op, std::move(operands), c.destination[mine.relative_to(own.begin)]);
     }
@@ -148,34 +158,21 @@ class FlatSchedule {
     const ConstView in =
         c.source.contiguous() ? ConstView::dense(c.source.data, type, flat) : ConstView(out);
     if (!c.source.contiguous()) schedule_.copy(c.source, dense_in(out, 0, c.source.extents));
-    Collective gather = part_of_call(c, CollectiveKind::all_gather);
     if (size_ * elements * index_t(size_of(type)) <= limits_.gathered_bytes) {
-      gather.source = in;
-      gather.destination = schedule_.scratch(type, size_ * elements);
+      const View all = schedule_.scratch(type, size_ * elements);
       std::vector<Box> pieces;
       std::vector<ConstView> operands;
       for (index_t r = 0; r < size_; ++r) {
         pieces.push_back(interval(r * elements, (r + 1) * elements));
-        operands.push_back(part_of(gather.destination, pieces.back()));
+        operands.push_back(part_of(all, pieces.back()));
       }
-      gather.pieces = schedule_.keep(std::move(pieces));
-      append(gather, true);
+      append(Collective::all_gather(in, all, schedule_.keep(std::move(pieces))).within(c), true);
       schedule_.reduce(c.op, std::move(operands), out);
     } else {
-      const index_t share = (elements + size_ - 1) / size_;
-      std::vector<Box> shares;
-      for (index_t r = 0; r < size_; ++r)
-        shares.push_back(
-            interval(std::min(share * r, elements), std::min(share * (r + 1), elements)));
-      Collective scatter = part_of_call(c, CollectiveKind::reduce_scatter);
-      scatter.pieces = gather.pieces = schedule_.keep(std::move(shares));
-      const View mine = part_of(out, scatter.pieces[std::size_t(rank_)]);
-      scatter.source = in;
-      scatter.destination = mine;
-      reduce_scatter(scatter);
-      gather.source = mine;
-      gather.destination = out;
-      append(gather, true);
+      const std::span<const Box> shares = schedule_.keep(shares_of(elements, size_, 1));
+      const View mine = part_of(out, shares[std::size_t(rank_)]);
+      reduce_scatter(Collective::reduce_scatter(c.op, in, mine, shares).within(c));
+      append(Collective::all_gather(mine, out, shares).within(c), true);
     }
     if (!c.destination.contiguous())
       schedule_.copy(dense_in(out, 0, c.destination.extents), c.destination);

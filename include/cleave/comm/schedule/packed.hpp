@@ -32,7 +32,6 @@ class PackedSchedule {
     // where the parts from each rank arrive, and the addends of each reduction
     const std::vector<index_t> in = offsets([&](int r, auto f) { each_received(calls, r, f); });
     const std::vector<index_t> out = offsets([&](int r, auto f) { each_sent(calls, r, f); });
-    Collective call = part_of_call(calls[0], CollectiveKind::all_to_all);
     const View sent = schedule_.scratch(DType::uint8, out.back());
     const View received = schedule_.scratch(DType::uint8, in.back());
     std::vector<Transfer> sends, receives;
@@ -41,13 +40,14 @@ class PackedSchedule {
       sends.push_back({r, interval(out[at], out[at + 1]), {}});
       receives.push_back({r, {}, interval(in[at], in[at + 1])});
       index_t end = out[at];
-      each_sent(calls, r, [&](const ConstView& view) { schedule_.copy(view, next(sent, end, view)); });
+      each_sent(calls, r,
+                [&](const ConstView& view) { schedule_.copy(view, next(sent, end, view)); });
     }
-    call.source = sent;
-    call.destination = received;
-    call.sends = schedule_.keep(std::move(sends));
-    call.receives = schedule_.keep(std::move(receives));
-    schedule_.call(StepAction::library, RankLevel::group, call);
+    schedule_.call(
+        StepAction::library, RankLevel::group,
+        Collective::exchange(CollectiveKind::all_to_all, sent, received,
+                             schedule_.keep(std::move(sends)), schedule_.keep(std::move(receives)))
+            .within(calls[0]));
 
     std::vector<std::vector<ConstView>> addends(calls.size());
     for (int r = 0; r < size_; ++r) {
@@ -74,7 +74,8 @@ class PackedSchedule {
 
   /// Memory for the elements of a view, after `end`, which moves behind it.
   static View next(const View& bytes, index_t& end, const ConstView& view) {
-    std::byte* const data = bytes.data == nullptr ? nullptr : static_cast<std::byte*>(bytes.data) + end;
+    std::byte* const data =
+        bytes.data == nullptr ? nullptr : static_cast<std::byte*>(bytes.data) + end;
     end += padded(view.bytes());
     return View::dense(data, view.dtype, view.extents);
   }

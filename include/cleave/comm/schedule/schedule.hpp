@@ -27,7 +27,8 @@ inline Box interval(index_t begin, index_t end) {
 /// A dense array of these extents in a flat view, from element `begin` on.
 inline View dense_in(const View& flat, index_t begin, const Shape& extents) {
   const index_t offset = begin * index_t(size_of(flat.dtype));
-  std::byte* const data = flat.data == nullptr ? nullptr : static_cast<std::byte*>(flat.data) + offset;
+  std::byte* const data =
+      flat.data == nullptr ? nullptr : static_cast<std::byte*>(flat.data) + offset;
   return View::dense(data, flat.dtype, extents);
 }
 inline View part_of(const View& flat, const Box& part) {
@@ -92,8 +93,10 @@ class Schedule {
   }
   void reduce(ReduceOp op, std::vector<ConstView> operands, const View& result) {
     if (result.size() == 0) return;
-    steps_.push_back(
-        {.action = StepAction::reduce, .operands = std::move(operands), .result = result, .op = op});
+    steps_.push_back({.action = StepAction::reduce,
+                      .operands = std::move(operands),
+                      .result = result,
+                      .op = op});
   }
   void call(StepAction action, RankLevel level, const Collective& c) {
     steps_.push_back({.action = action, .level = level, .calls = {c}});
@@ -114,17 +117,6 @@ class Schedule {
   std::vector<std::vector<Box>> boxes_{};
   std::vector<std::vector<Transfer>> transfers_{};
 };
-
-/// A call that implements part of another one.
-inline Collective part_of_call(const Collective& c, CollectiveKind kind) {
-  Collective part;
-  part.kind = kind;
-  part.op = c.op;
-  part.operation = c.operation;
-  part.axes = c.axes;
-  part.site = c.site;
-  return part;
-}
 
 inline std::string Schedule::text() const {
   static constexpr const char* actions[] = {"", "", "direct", "library", "messages"};

@@ -2,13 +2,12 @@
 // does. The choice depends on
 // values that all ranks of the group share.
 //
-// | ranks of the group                             | schedule                                       |
+// | ranks of the group                             | schedule |
 // |------------------------------------------------|------------------------------------------------|
-// | on one node, sharing memory                    | direct reads                                   |
-// | on several nodes, with equally many on each    | two levels: direct reads on a node, the MPI    |
-// |                                                | library in columns (two_level.hpp)   |
-// | others, and reductions in rank order           | the MPI library, messages, our own reductions  |
-// |                                                | (flat.hpp)                           |
+// | on one node, sharing memory                    | direct reads | | on several nodes, with
+// equally many on each    | two levels: direct reads on a node, the MPI    | | | library in columns
+// (two_level.hpp)   | | others, and reductions in rank order           | the MPI library, messages,
+// our own reductions  | |                                                | (flat.hpp) |
 //
 // Of several calls that run together, short ones between nodes go as one message for each pair of
 // ranks (packed.hpp).
@@ -18,12 +17,12 @@
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
-#include <cleave/comm/schedule/reductions.hpp>
-#include <cleave/comm/schedule/schedule.hpp>
 #include <cleave/comm/schedule/flat.hpp>
 #include <cleave/comm/schedule/packed.hpp>
-#include <cleave/comm/schedule/two_level.hpp>
+#include <cleave/comm/schedule/reductions.hpp>
+#include <cleave/comm/schedule/schedule.hpp>
 #include <cleave/comm/schedule/topology.hpp>
+#include <cleave/comm/schedule/two_level.hpp>
 
 namespace cleave::detail {
 
@@ -44,11 +43,12 @@ inline void append_call(Schedule& schedule, const Collective& c, const Topology&
 /// The schedule of calls that run together; its views are those of the calls.
 /// @param allocates  false: for a schedule that is only printed
 inline Schedule schedule_for(std::span<const Collective> calls, const Topology& topology,
-                                bool allocates = true) {
+                             bool allocates = true) {
   Schedule schedule(allocates);
   std::vector<Collective> packed, alone;
   for (const Collective& c : calls) {
-    const bool packs = calls.size() > 1 && !topology.shares_memory && PackedSchedule::has(c, topology);
+    const bool packs =
+        calls.size() > 1 && !topology.shares_memory && PackedSchedule::has(c, topology);
     (packs ? packed : alone).push_back(c);
   }
   if (packed.size() == 1) alone.push_back(packed[0]);

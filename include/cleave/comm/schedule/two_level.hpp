@@ -19,9 +19,9 @@
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
+#include <cleave/comm/schedule/flat.hpp>
 #include <cleave/comm/schedule/limits.hpp>
 #include <cleave/comm/schedule/schedule.hpp>
-#include <cleave/comm/schedule/flat.hpp>
 #include <cleave/comm/schedule/topology.hpp>
 
 namespace cleave::detail {
@@ -60,20 +60,17 @@ class TwoLevelSchedule {
   /// Columns gather, in place; ranks then read what the other ranks of their node have gathered.
   void all_gather(const Collective& c) {
     std::vector<Box> pieces;
-    for (int n = 0; n < grid_.nodes; ++n) pieces.push_back(piece(c, n, grid_.place));
-    Collective across = part_of_call(c, CollectiveKind::all_gather);
-    across.source = c.source;
-    across.destination = c.destination;
-    for (const Box& box : pieces) across.global_count += box.volume();
-    across.pieces = schedule_.keep(std::move(pieces));
-    column_.append(across, true);
     std::vector<Collective> calls;
     for (int n = 0; n < grid_.nodes; ++n) {
-      Collective& call = calls.emplace_back(part_of_call(c, CollectiveKind::all_gather));
-      call.source = c.destination[piece(c, n, grid_.place)];
-      call.destination = c.destination;
-      call.pieces = schedule_.keep(row(c, n));
+      pieces.push_back(piece(c, n, grid_.place));
+      calls.push_back(Collective::all_gather(c.destination[pieces.back()], c.destination,
+                                             schedule_.keep(row(c, n)))
+                          .within(c));
     }
+    column_.append(
+        Collective::all_gather(c.source, c.destination, schedule_.keep(std::move(pieces)))
+            .within(c),
+        true);
     schedule_.direct(RankLevel::node, std::move(calls));
   }
 
@@ -89,8 +86,8 @@ class TwoLevelSchedule {
     }
     if (most == 0) return;
     const index_t bytes = most * index_t(size_of(type));
-    const int rounds = int(std::clamp<index_t>(
-        (bytes + limits_.scratch_bytes - 1) / limits_.scratch_bytes, 1, most));
+    const int rounds = int(
+        std::clamp<index_t>((bytes + limits_.scratch_bytes - 1) / limits_.scratch_bytes, 1, most));
     index_t longest = 0;
     for (int round = 0; round < rounds; ++round) {
       index_t elements = 0;
@@ -108,22 +105,23 @@ class TwoLevelSchedule {
         std::vector<Box> slices = row(c, n);
         for (Box& slice : slices) slice = slice_of(slice, round, rounds);
         const Box mine = slices[std::size_t(grid_.place)];
-        Collective& call = calls.emplace_back(part_of_call(c, CollectiveKind::reduce_scatter));
-        call.source = source;
-        call.destination = dense_in(sums, at, mine.extents());
-        call.pieces = schedule_.keep(std::move(slices));
+        calls.push_back(Collective::reduce_scatter(c.op, source, dense_in(sums, at, mine.extents()),
+                                                   schedule_.keep(std::move(slices)))
+                            .within(c));
         ranges.push_back(interval(at, at + mine.volume()));
         at += mine.volume();
       }
       schedule_.direct(RankLevel::node, std::move(calls));
       const Box mine = slice_of(own, round, rounds);
-      Collective across = part_of_call(c, CollectiveKind::reduce_scatter);
-      across.source = part_of(sums, interval(0, at));
-      across.pieces = schedule_.keep(std::move(ranges));
-      const View to = mine.empty() ? c.destination[mine] : c.destination[mine.relative_to(own.begin)];
-      const View flat = to.contiguous() ? to : schedule_.scratch(type, mine.volume());
-      across.destination = View::dense(flat.data, type, Shape::filled(1, mine.volume()));
-      column_.append(across, true);
+      const View to =
+          mine.empty() ? c.destination[mine] : c.destination[mine.relative_to(own.begin)];
+      const View flat = to.contiguous()
+                            ? View::dense(to.data, type, Shape::filled(1, mine.volume()))
+                            : schedule_.scratch(type, mine.volume());
+      column_.append(Collective::reduce_scatter(c.op, part_of(sums, interval(0, at)), flat,
+                                                schedule_.keep(std::move(ranges)))
+                         .within(c),
+                     true);
       if (!to.contiguous()) schedule_.copy(dense_in(flat, 0, to.extents), to);
     }
   }
@@ -141,31 +139,19 @@ class TwoLevelSchedule {
       in = out;
     }
     const index_t most = std::max<index_t>(1, limits_.scratch_bytes / size) * grid_.places;
-    const index_t line = std::max<index_t>(1, 64 / size);
-    const auto share_of = [&](index_t count) {
-      return ((count + grid_.places - 1) / grid_.places + line - 1) / line * line;
+    const auto shares_of_part = [&](index_t count) {
+      return shares_of(count, grid_.places, std::max<index_t>(1, 64 / size));
     };
-    const View sum = schedule_.scratch(type, share_of(std::min(most, elements)));
+    const View sums = schedule_.scratch(type, shares_of_part(std::min(most, elements))[0].volume());
     for (index_t at = 0; at < elements; at += most) {
-      const index_t count = std::min(most, elements - at), share = share_of(count);
-      std::vector<Box> shares;
-      for (int p = 0; p < grid_.places; ++p)
-        shares.push_back(interval(std::min(share * p, count), std::min(share * (p + 1), count)));
-      const auto range = interval(at, at + count);
-      Collective call = part_of_call(c, CollectiveKind::reduce_scatter);
-      call.pieces = schedule_.keep(std::move(shares));
-      const index_t mine = call.pieces[std::size_t(grid_.place)].volume();
-      call.source = in[range];
-      call.destination = part_of(sum, interval(0, mine));
-      schedule_.direct(RankLevel::node, {call});
-      Collective across = part_of_call(c, CollectiveKind::all_reduce);
-      across.source = call.destination;
-      across.destination = call.destination;
-      column_.append(across, true);
-      call.kind = CollectiveKind::all_gather;
-      call.source = call.destination;
-      call.destination = part_of(out, range);
-      schedule_.direct(RankLevel::node, {call});
+      const Box part = interval(at, std::min(at + most, elements));
+      const std::span<const Box> shares = schedule_.keep(shares_of_part(part.volume()));
+      const View sum = part_of(sums, interval(0, shares[std::size_t(grid_.place)].volume()));
+      schedule_.direct(RankLevel::node,
+                       {Collective::reduce_scatter(c.op, in[part], sum, shares).within(c)});
+      column_.append(Collective::all_reduce(c.op, sum, sum).within(c), true);
+      schedule_.direct(RankLevel::node,
+                       {Collective::all_gather(sum, part_of(out, part), shares).within(c)});
     }
     if (!c.destination.contiguous())
       schedule_.copy(dense_in(out, 0, c.destination.extents), c.destination);
@@ -181,18 +167,17 @@ class TwoLevelSchedule {
         for (Transfer& t : some) t.peer = grid_.place_of(t.peer);
       return some;
     };
-    const auto append = [&](RankLevel level, bool here) {
-      Collective call = part_of_call(c, here ? CollectiveKind::exchange : c.kind);
-      call.source = c.source;
-      call.destination = c.destination;
-      call.global_count = here ? 0 : c.global_count;
-      call.sends = schedule_.keep(split(c.sends, here));
-      call.receives = schedule_.keep(split(c.receives, here));
-      if (here) return schedule_.direct(level, {call});
-      FlatSchedule(schedule_, level, 0, 0, limits_).append(call, true);
+    const auto part = [&](CollectiveKind kind, bool here) {
+      return Collective::exchange(kind, c.source, c.destination,
+                                  schedule_.keep(split(c.sends, here)),
+                                  schedule_.keep(split(c.receives, here)))
+          .within(c);
     };
-    append(RankLevel::group, false);
-    append(RankLevel::node, true);
+    Collective apart = part(c.kind, false);
+    apart.global_count = c.global_count;
+    FlatSchedule(schedule_, RankLevel::group, topology_.rank, topology_.size, limits_)
+        .append(apart, true);
+    schedule_.direct(RankLevel::node, {part(CollectiveKind::exchange, true)});
   }
 
   /// Whether an all-to-all has equal parts that are so short that they go by way of the column.
@@ -202,8 +187,8 @@ class TwoLevelSchedule {
            c.global_count / pairs * index_t(size_of(c.dtype())) <= limits_.forwarded_part_bytes;
   }
 
-  /// A rank passes its parts for column p to rank p of its node, which then has the parts of its node
-  /// for its column, as [node][place][elements] of the receiving node and of the senders; the
+  /// A rank passes its parts for column p to rank p of its node, which then has the parts of its
+  /// node for its column, as [node][place][elements] of the receiving node and of the senders; the
   /// columns exchange these.
   void forward(const Collective& c) {
     const index_t elements = c.sends[0].source.volume();
@@ -226,22 +211,20 @@ class TwoLevelSchedule {
       sends.push_back({p, box(0, grid_.nodes, p, 1), box(0, grid_.nodes, grid_.place, 1)});
       receives.push_back({p, box(0, grid_.nodes, grid_.place, 1), box(0, grid_.nodes, p, 1)});
     }
-    Collective call = part_of_call(c, CollectiveKind::exchange);
-    call.source = dense_in(packed, 0, extents);
-    call.destination = dense_in(passed, 0, extents);
-    call.sends = schedule_.keep(std::move(sends));
-    call.receives = schedule_.keep(std::move(receives));
-    schedule_.direct(RankLevel::node, {call});
+    const View from = dense_in(packed, 0, extents), to = dense_in(passed, 0, extents);
+    schedule_.direct(RankLevel::node, {Collective::exchange(CollectiveKind::exchange, from, to,
+                                                            schedule_.keep(std::move(sends)),
+                                                            schedule_.keep(std::move(receives)))
+                                           .within(c)});
     sends = {}, receives = {};
     for (int n = 0; n < grid_.nodes; ++n) {
       sends.push_back({n, box(n, 1, 0, grid_.places), box(grid_.node, 1, 0, grid_.places)});
       receives.push_back({n, box(grid_.node, 1, 0, grid_.places), box(n, 1, 0, grid_.places)});
     }
-    call = part_of_call(c, CollectiveKind::all_to_all);
-    call.source = dense_in(passed, 0, extents);
-    call.destination = dense_in(packed, 0, extents);  // its parts have been read
-    call.sends = schedule_.keep(std::move(sends));
-    call.receives = schedule_.keep(std::move(receives));
+    Collective call =
+        Collective::exchange(CollectiveKind::all_to_all, to, from,  // `from` is read
+                             schedule_.keep(std::move(sends)), schedule_.keep(std::move(receives)))
+            .within(c);
     call.even = true;
     call.global_count = extents.product() * grid_.nodes;
     column_.append(call, true);
@@ -255,17 +238,9 @@ class TwoLevelSchedule {
     const Pieces all = pack_order(c);
     const View own = part_of(all.here, all.row[std::size_t(grid_.place)]);
     schedule_.copy(c.source, dense_in(own, 0, c.source.extents));
-    Collective call = part_of_call(c, CollectiveKind::all_gather);
-    call.source = own;
-    call.destination = all.here;
-    call.pieces = all.row;
-    schedule_.direct(RankLevel::node, {call});
-    if (leads()) {
-      call.source = all.here;
-      call.destination = all.array;
-      call.pieces = all.nodes;
-      column_.append(call, true);
-    }
+    schedule_.direct(RankLevel::node, {Collective::all_gather(own, all.here, all.row).within(c)});
+    if (leads())
+      column_.append(Collective::all_gather(all.here, all.array, all.nodes).within(c), true);
     read_from_leader(c, all.array, all.array);
     each_piece(c, [&](index_t at, const Box& box) {
       schedule_.copy(dense_in(all.array, at, box.extents()), c.destination[box]);
@@ -278,17 +253,12 @@ class TwoLevelSchedule {
       schedule_.copy(c.source[box], dense_in(all.array, at, box.extents()));
     });
     const View sum = reduce_at_leader(c, all.array);
-    if (leads()) {
-      Collective call = part_of_call(c, CollectiveKind::reduce_scatter);
-      call.source = sum;
-      call.destination = all.here;  // no longer read
-      call.pieces = all.nodes;
-      column_.append(call, true);
-    }
+    if (leads())  // all.here is no longer read
+      column_.append(Collective::reduce_scatter(c.op, sum, all.here, all.nodes).within(c), true);
     read_from_leader(c, all.here, all.here);
-    schedule_.copy(dense_in(part_of(all.here, all.row[std::size_t(grid_.place)]), 0,
-                            c.destination.extents),
-                   c.destination);
+    schedule_.copy(
+        dense_in(part_of(all.here, all.row[std::size_t(grid_.place)]), 0, c.destination.extents),
+        c.destination);
   }
 
   void reduce_by_leaders(const Collective& c) {
@@ -296,12 +266,7 @@ class TwoLevelSchedule {
     const View all = schedule_.scratch(c.source.dtype, c.source.size());
     schedule_.copy(c.source, dense_in(all, 0, c.source.extents));
     const View sum = reduce_at_leader(c, all);
-    if (leads()) {
-      Collective call = part_of_call(c, CollectiveKind::all_reduce);
-      call.source = sum;
-      call.destination = sum;
-      column_.append(call, true);
-    }
+    if (leads()) column_.append(Collective::all_reduce(c.op, sum, sum).within(c), true);
     read_from_leader(c, sum, all);
     schedule_.copy(dense_in(all, 0, c.destination.extents), c.destination);
   }
@@ -310,9 +275,9 @@ class TwoLevelSchedule {
 
   /// A flat copy of the pieces of all ranks, as [node][place].
   struct Pieces {
-    View array{}, here{};           ///< all, and those of this node
-    std::span<const Box> nodes{};   ///< the interval of each node
-    std::span<const Box> row{};     ///< those of the ranks of this node, in `here`
+    View array{}, here{};          ///< all, and those of this node
+    std::span<const Box> nodes{};  ///< the interval of each node
+    std::span<const Box> row{};    ///< those of the ranks of this node, in `here`
   };
 
   Pieces pack_order(const Collective& c) {
@@ -357,21 +322,18 @@ class TwoLevelSchedule {
   /// @return on the leader the reduction over the ranks of this node; elsewhere an empty view
   View reduce_at_leader(const Collective& c, const View& all) {
     const View sum = schedule_.scratch(all.dtype, leads() ? all.size() : 0);
-    Collective call = part_of_call(c, CollectiveKind::reduce_scatter);
-    call.source = all;
-    call.destination = sum;
-    call.pieces = pieces_of_leader(all.size());
-    schedule_.direct(RankLevel::node, {call});
+    schedule_.direct(
+        RankLevel::node,
+        {Collective::reduce_scatter(c.op, all, sum, pieces_of_leader(all.size())).within(c)});
     return sum;
   }
 
   /// @param result  on the leader; not read elsewhere
   void read_from_leader(const Collective& c, const View& result, const View& destination) {
-    Collective call = part_of_call(c, CollectiveKind::all_gather);
-    call.source = leads() ? result : part_of(result, interval(0, 0));
-    call.destination = destination;
-    call.pieces = pieces_of_leader(destination.size());
-    schedule_.direct(RankLevel::node, {call});
+    const View source = leads() ? result : part_of(result, interval(0, 0));
+    schedule_.direct(RankLevel::node, {Collective::all_gather(source, destination,
+                                                              pieces_of_leader(destination.size()))
+                                           .within(c)});
   }
 
   const Box& piece(const Collective& c, int node, int place) const {
@@ -388,8 +350,7 @@ class TwoLevelSchedule {
   ConstView readable(const ConstView& source) {
     if (source.size() == 0 || topology_.arena == nullptr || topology_.arena->contains(source.data))
       return source;
-    const View copy =
-        dense_in(schedule_.scratch(source.dtype, source.size()), 0, source.extents);
+    const View copy = dense_in(schedule_.scratch(source.dtype, source.size()), 0, source.extents);
     schedule_.copy(source, copy);
     return copy;
   }
