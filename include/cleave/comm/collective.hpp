@@ -158,10 +158,21 @@ struct Collective {
   CallSite site{};             ///< where the user called that function, if known
 
   static Collective broadcast(const ConstView& source, const View& destination, int root) {
-    return {.kind = CollectiveKind::broadcast,
+    return {
+        .kind = CollectiveKind::broadcast,
+        .root = root,
+        .source = source,
+        .destination = destination,
+        .global_count = source.size() > destination.size() ? source.size() : destination.size()};
+  }
+  static Collective scatter(const ConstView& source, const View& destination,
+                            std::span<const Box> pieces, index_t elements, int root = 0) {
+    return {.kind = CollectiveKind::scatter,
             .root = root,
             .source = source,
-            .destination = destination};
+            .destination = destination,
+            .pieces = pieces,
+            .global_count = elements};
   }
   static Collective all_gather(const ConstView& source, const View& destination,
                                std::span<const Box> pieces) {
@@ -205,10 +216,11 @@ struct Collective {
     part.site = whole.site;
     return part;
   }
-  /// This call as made by that function of the user's.
-  Collective named(const char* function) const {
+  /// This call as made by that function of the user's, over these mesh axes.
+  Collective named(const char* function, const char* over = "") const {
     Collective call = *this;
     call.operation = function;
+    call.axes = over;
     return call;
   }
 

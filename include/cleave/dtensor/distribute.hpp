@@ -24,15 +24,9 @@ void scatter_shards(const ConstView& whole, const View& part, const Layout& layo
   if (group.rank() == 0)
     for (int r = 0; r < group.size(); ++r)
       pieces.push_back(owned_box(layout, shape, mesh.extents(), mesh.member(sharding, r)));
-  Collective call;
-  call.kind = CollectiveKind::scatter;
-  call.source = whole;
-  call.destination = part;
-  call.pieces = pieces;
-  call.global_count = shape.product();
+  Collective call = Collective::scatter(whole, part, pieces, shape.product())
+                        .named("distribute_tensor", mesh.label(sharding).c_str());
   call.even = redistribution::shards_evenly(StepLayout{layout}, shape, mesh.extents());
-  call.operation = "distribute_tensor";
-  call.axes = mesh.label(sharding).c_str();
   group.run(call);
 }
 

@@ -137,14 +137,8 @@ void broadcast_replicas(const View& local, const Layout& layout, const MeshState
   const AxisMask replicated =
       layout.axes_where([](const Placement& p) { return p.is_replicate(); });
   if (mesh.size(replicated) == 1) return;
-  Collective call;
-  call.kind = CollectiveKind::broadcast;
-  call.source = local;
-  call.destination = local;
-  call.global_count = local.size();
-  call.operation = operation;
-  call.axes = mesh.label(replicated).c_str();
-  communicator_on(Device{}, *mesh.group(replicated)).run(call);
+  communicator_on(Device{}, *mesh.group(replicated))
+      .run(Collective::broadcast(local, local, 0).named(operation, mesh.label(replicated).c_str()));
 }
 
 /// The same in a copy: replaces `local` by a new tensor.

@@ -77,15 +77,11 @@ auto reduce_partials(const First& first, const Rest&... rest) {
   std::tuple<detail::reduced_dtensor<First>, detail::reduced_dtensor<Rest>...> result{
       place(first), place(rest)...};
   if (axes != 0 && mesh.is_member()) {
-    Collective call;
-    call.kind = CollectiveKind::all_reduce;
+    ReduceOp op{};
     for (int a = 0; a < layout.axes; ++a)
-      if (layout[a].is_partial()) call.op = layout[a].op;
-    call.source = call.destination = packed.view();
-    call.global_count = count;
-    call.operation = "reduce_partials";
-    call.axes = mesh.label(axes).c_str();
-    mesh.group(axes)->run(call);
+      if (layout[a].is_partial()) op = layout[a].op;
+    mesh.group(axes)->run(Collective::all_reduce(op, packed.view(), packed.view())
+                              .named("reduce_partials", mesh.label(axes).c_str()));
   }
   return result;
 }

@@ -319,14 +319,8 @@ class GradientSync final : public tape::GradientReceiver {
     if (group_->size() == 1) return;
     Communicator& group = group_->host();
     const auto work = start_async(Host{}, group, [this, used, &group] {
-      Collective call;
-      call.kind = CollectiveKind::all_reduce;
-      call.op = ReduceOp::max;
-      call.source = used.view();
-      call.destination = used.view();
-      call.operation = "replicate";
-      call.axes = label_.c_str();
-      group.duplicate()->run(call);
+      group.duplicate()->run(Collective::all_reduce(ReduceOp::max, used.view(), used.view())
+                                 .named("replicate", label_.c_str()));
       return Finished{};
     });
     static_cast<void>(work.wait());
@@ -343,14 +337,8 @@ class GradientSync final : public tape::GradientReceiver {
     for (const int key : arrivals_) append(key);
     for (const int key : reversed_order(members_.size())) append(key);
     if (group_->size() > 1) {
-      Collective call;
-      call.kind = CollectiveKind::broadcast;
-      if (group_->rank() == 0) call.source = order.view();
-      else call.destination = order.view();
-      call.global_count = n;
-      call.operation = "replicate";
-      call.axes = label_.c_str();
-      group_->host().run(call);
+      group_->host().run(
+          Collective::broadcast(order.view(), order.view(), 0).named("replicate", label_.c_str()));
     }
     arrange(std::vector<int>(order.data(), order.data() + n));
     knows_order_ = true;

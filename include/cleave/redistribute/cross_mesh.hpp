@@ -106,14 +106,10 @@ Block cross_redistribute(const Layout& source, const Layout& target, Block block
   Block result =
       allocate<Device>(dtype, to.is_member() ? own_box(end, {to, shape, "redistribute"}).extents()
                                              : Shape::filled(shape.dims, 0));
-  Collective call;
-  call.kind = CollectiveKind::exchange;
-  call.source = block.view;
-  call.destination = result.view;
-  call.sends = transfers.sends;
-  call.receives = transfers.receives;
+  Collective call = Collective::exchange(CollectiveKind::exchange, block.view, result.view,
+                                         transfers.sends, transfers.receives)
+                        .named("redistribute");
   call.global_count = shape.product();
-  call.operation = "redistribute";
   ranks.group->run(call);
   return result;
 }

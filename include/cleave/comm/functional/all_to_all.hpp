@@ -150,13 +150,9 @@ void compare_notices(const std::vector<Notice>& mine, const std::vector<Notice>&
   }
   std::int64_t last = pair;  // the maximum over all ranks
   const Shape one(std::array<index_t, 1>{1});
-  Collective call;
-  call.kind = CollectiveKind::all_reduce;
-  call.op = ReduceOp::max;
-  call.source = ConstView::dense(&pair, DType::int64, one);
-  call.destination = View::dense(&last, DType::int64, one);
-  call.global_count = 1;
-  channel.on_host().run(call);
+  channel.on_host().run(Collective::all_reduce(ReduceOp::max,
+                                               ConstView::dense(&pair, DType::int64, one),
+                                               View::dense(&last, DType::int64, one)));
   if (last == 0) return;
   if (problem.empty())
     problem = "ranks " + std::to_string((last - 1) / ranks) + " and " +

@@ -44,13 +44,7 @@ Async<detail::tensor_t<X>> broadcast(const X& argument, int root, const Group& g
   return entry.start(Device{},
                      [x, root, result = Result(x.shape())](const detail::Channel& channel) {
                        const bool sends = channel.group().rank() == root;
-                       Collective call;
-                       call.kind = CollectiveKind::broadcast;
-                       call.root = root;
-                       if (sends) call.source = x.view();
-                       else call.destination = result.view();
-                       call.global_count = x.size();
-                       channel.run(call);
+                       channel.run(Collective::broadcast(x.view(), result.view(), root));
                        if (sends) result.copy_(x);
                        return result;
                      });
@@ -186,12 +180,8 @@ Async<detail::tensor_t<X>> permute(const X& argument, const Hops& pairs, const G
       if (hop.source == rank) sends.push_back({hop.destination, whole, whole});
       if (hop.destination == rank) receives.push_back({hop.source, whole, whole});
     }
-    Collective call;
-    call.kind = CollectiveKind::exchange;
-    call.source = x.view();
-    call.destination = result.view();
-    call.sends = sends;
-    call.receives = receives;
+    Collective call =
+        Collective::exchange(CollectiveKind::exchange, x.view(), result.view(), sends, receives);
     call.global_count = x.size();
     call.detail = detail::packed_hops(hops);
     channel.run(call);
