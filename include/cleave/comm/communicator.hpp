@@ -18,9 +18,9 @@
 
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/machine.hpp>
+#include <cleave/comm/rank_slots.hpp>
 #include <cleave/core/config.hpp>
 #include <cleave/core/error.hpp>
-#include <cleave/core/random_state.hpp>
 #include <cleave/tensor/storage.hpp>
 
 namespace cleave {
@@ -71,8 +71,6 @@ struct RankState {
   /// is slower (CLEAVE_REPRODUCIBLE). The same on all ranks.
   bool reproducible = false;
   MachineCosts machine{};  ///< from the file of CLEAVE_TUNE, or measured
-  RandomState random{};    ///< of the rank's next random array, equal on all ranks
-  std::shared_ptr<const RandomRegion> region{};  ///< in which ranks draw different numbers, or null
   std::vector<Observer*> observers{};
   /// Held while observers are notified or changed.
   std::shared_ptr<ObserverLock> observing = std::make_shared<ObserverLock>();
@@ -80,9 +78,9 @@ struct RankState {
   std::shared_ptr<AbortNotification> abort_notification{};
   /// Reports and receives failures outside of collectives.
   std::shared_ptr<AbortNotification> failures{};
-  std::shared_ptr<void> worker{};       ///< the rank's thread for asynchronous work, once created
-  std::shared_ptr<void> side_stream{};  ///< likewise the rank's second stream of a device
-  std::shared_ptr<void> device_detector{};  ///< and the failure detector of its work on a device
+  std::shared_ptr<void> worker{};  ///< the rank's thread for asynchronous work, once created
+  /// What other layers keep with the rank.
+  std::shared_ptr<detail::RankSlots> slots = std::make_shared<detail::RankSlots>();
 
   /// @throws Error for an invalid value of CLEAVE_CHECK, CLEAVE_TIMEOUT, CLEAVE_REPRODUCIBLE or
   /// CLEAVE_TUNE

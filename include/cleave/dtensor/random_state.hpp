@@ -10,7 +10,7 @@
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/values.hpp>
 #include <cleave/core/error.hpp>
-#include <cleave/core/random_state.hpp>
+#include <cleave/dtensor/draws.hpp>
 #include <cleave/mesh/mesh_state.hpp>
 #include <cleave/placement/placement.hpp>
 
@@ -22,17 +22,17 @@ namespace cleave {
 /// @collective   none, but draws on a mesh need equal states on its ranks
 template <class Owner>
 void manual_seed(const Owner& owner, std::uint64_t seed) {
-  owner.communicator().state().random = {seed, 0};
+  detail::RankDraws::of(owner.communicator().state()).state = {seed, 0};
 }
 
 /// The state of this rank's next draw, to be saved with the program's state.
 template <class Owner>
 RandomState random_state(const Owner& owner) {
-  return owner.communicator().state().random;
+  return detail::RankDraws::of(owner.communicator().state()).state;
 }
 template <class Owner>
 void set_random_state(const Owner& owner, const RandomState& state) {
-  owner.communicator().state().random = state;
+  detail::RankDraws::of(owner.communicator().state()).state = state;
 }
 
 /// Sets every rank's state to that of the first rank, for use after draws on some ranks only.
@@ -42,7 +42,7 @@ void set_random_state(const Owner& owner, const RandomState& state) {
 template <class Owner>
 void synchronize_random_state(const Owner& owner) {
   Communicator& group = owner.communicator().host();
-  RandomState& state = group.state().random;
+  RandomState& state = detail::RankDraws::of(group.state()).state;
   std::array<std::uint64_t, 2> words{state.seed, state.offset};
   group.run(detail::broadcast_call(View::dense(words.data(), DType::uint64, Shape::filled(1, 2)),
                                    "synchronize_random_state"));
@@ -77,7 +77,7 @@ inline void require_equal(const MeshState& mesh, const std::vector<RandomState>&
 /// @throws Error if ranks that hold the same elements would draw different ones
 inline void require_equal_replicas(const MeshState& mesh, const Layout& layout,
                                    const char* operation) {
-  const RandomRegion* const region = mesh.world()->state().region.get();
+  const RandomRegion* const region = RankDraws::of(mesh.world()->state()).region.get();
   if (region == nullptr || !mesh.is_member()) return;
   const std::uint64_t mine = shift_of(region, mesh.world()->rank());
   for (int a = 0; a < layout.axes; ++a) {
@@ -101,9 +101,10 @@ inline void require_equal_replicas(const MeshState& mesh, const Layout& layout,
 /// @throws Error  if the states differ
 inline RandomState take_draws(const MeshState& mesh, const char* operation, std::uint64_t count) {
   RankState& rank = mesh.world()->state();
-  const RandomState state = take_draws(rank.random, count);
+  RankDraws& draws = RankDraws::of(rank);
+  const RandomState state = take_draws(draws.state, count);
   if (rank.check == CheckLevel::collective && mesh.is_member() && mesh.size() > 1) {
-    const RandomState base{state.seed - shift_of(rank.region.get(), mesh.world()->rank()),
+    const RandomState base{state.seed - shift_of(draws.region.get(), mesh.world()->rank()),
                            state.offset};
     require_equal(mesh, gather_values(mesh.group().host(), base, operation), operation);
   }

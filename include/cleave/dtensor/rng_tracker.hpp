@@ -34,7 +34,7 @@ class RngTracker {
         : tracker_(tracker),
           rank_(tracker.rank()),
           is_entered_(tracker.distribute_region_enabled),
-          random_outside_(rank_.random),
+          random_outside_(rank_.state),
           region_outside_(rank_.region) {
       if (is_entered_) tracker.enter(rank_);
     }
@@ -43,16 +43,16 @@ class RngTracker {
     ~Region() {
       if (!is_entered_) return;
       tracker_.leave(rank_);
-      rank_.random = random_outside_;
+      rank_.state = random_outside_;
       rank_.region = std::move(region_outside_);
     }
 
     /// The state for the next draw of a local tensor on this rank.
-    RandomState& state() const { return rank_.random; }
+    RandomState& state() const { return rank_.state; }
 
    private:
     RngTracker& tracker_;
-    RankState& rank_;
+    detail::RankDraws& rank_;
     bool is_entered_;
     RandomState random_outside_;
     std::shared_ptr<const RandomRegion> region_outside_;
@@ -96,20 +96,20 @@ class RngTracker {
   ~RngTracker() = default;
 
  private:
-  RankState& rank() const { return mesh_->world()->state(); }
+  detail::RankDraws& rank() const { return detail::RankDraws::of(mesh_->world()->state()); }
   std::uint64_t shift() const { return detail::shift_of(region_.get(), mesh_->world()->rank()); }
 
-  void enter(RankState& rank) {
+  void enter(detail::RankDraws& rank) {
     if (is_open_)
       throw Error("distribute_region", "a region of this tracker has not ended yet",
                   {.mesh = mesh_->describe(), .rank = mesh_->world_rank()});
     is_open_ = true;
-    rank.random = {state_.seed + shift(), state_.offset};
+    rank.state = {state_.seed + shift(), state_.offset};
     rank.region = region_;
   }
-  void leave(const RankState& rank) {
+  void leave(const detail::RankDraws& rank) {
     is_open_ = false;
-    state_ = {rank.random.seed - shift(), rank.random.offset};
+    state_ = {rank.state.seed - shift(), rank.state.offset};
   }
 
   RandomState state_;  ///< without this rank's seed offset

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <cleave/core/error.hpp>
-#include <cleave/core/random_state.hpp>
+#include <cleave/dtensor/draws.hpp>
 #include <cleave/grad/record.hpp>
 
 namespace cleave::tape {

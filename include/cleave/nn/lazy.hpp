@@ -102,7 +102,8 @@ Tensor<T, Rank> make(const Lazy<T, Rank>& recipe, RandomState& state) {
 /// @collective every rank of the world, so that their random states stay equal
 template <class T, int Rank, class Device, Axis... A, class... P>
 auto make(const Lazy<T, Rank>& recipe, const DeviceMesh<Device, A...>& mesh, P... placements) {
-  const detail::DrawsFrom draws(mesh.state().world()->state().random, recipe.draw);
+  const detail::DrawsFrom draws(cleave::detail::RankDraws::of(mesh.state().world()->state()).state,
+                                recipe.draw);
   return detail::make_lazy(recipe, [&](const auto& extents, const auto&... f) {
     if constexpr (sizeof...(f) > 0)
       return cleave::detail::fill_drawn("make", f..., empty<T>(extents, mesh, placements...));

@@ -20,7 +20,7 @@ namespace detail {
 /// The random state of this rank of a mesh's world.
 template <class Mesh>
 RandomState& random_state_of(const Mesh& mesh) {
-  return mesh.state().world()->state().random;
+  return cleave::detail::RankDraws::of(mesh.state().world()->state()).state;
 }
 
 /// Whether a module has parameters or buffers that are (OnMesh), or are not, on a mesh.

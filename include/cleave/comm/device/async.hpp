@@ -22,10 +22,7 @@ namespace cuda::detail {
 /// orders it behind the current stream. Kept with the rank.
 class SideStream {
  public:
-  static SideStream& of(RankState& state) {
-    if (state.side_stream == nullptr) state.side_stream = std::make_shared<SideStream>();
-    return *static_cast<SideStream*>(state.side_stream.get());
-  }
+  static SideStream& of(RankState& state) { return state.slots->get<SideStream>(); }
 
   const Stream& stream() const noexcept { return stream_; }
 

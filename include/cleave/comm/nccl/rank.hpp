@@ -30,11 +30,11 @@ struct NcclRank {
 
   /// The state of a rank. The first call makes it and installs its failure detector in the thread.
   static std::shared_ptr<NcclRank> of(RankState& state) {
-    if (state.device_detector == nullptr) {
-      state.device_detector = std::make_shared<NcclRank>(state);
-      cuda::detail::detector_slot() = static_cast<NcclRank*>(state.device_detector.get())->detector;
-    }
-    return std::static_pointer_cast<NcclRank>(state.device_detector);
+    return state.slots->get<NcclRank>([&] {
+      auto rank = std::make_shared<NcclRank>(state);
+      cuda::detail::detector_slot() = rank->detector;
+      return rank;
+    });
   }
 
   std::shared_ptr<NcclFailureDetector> detector;
