@@ -162,7 +162,7 @@ TEST_CASE("a slow network makes plans with less traffic on it the cheaper ones")
 
 TEST_CASE("worlds know the machine that a file describes") {
   const std::string name = "/tmp/cleave-machine-" + std::to_string(getpid());
-  std::ofstream(name) << "inside 3 2000  # measured\nall_reduce 4 0 messages\nbetween 40 500 2\n";
+  std::ofstream(name) << "inside 3 2000  # measured\n# comments\nbetween 40 500 2\n";
   setenv("CLEAVE_TUNE", name.c_str(), 1);
   const CostModel machine = cost_model(*dry_communicator(0, 4));
   unsetenv("CLEAVE_TUNE");
