@@ -37,6 +37,7 @@ class Fresh {
     set_thread_order(ThreadOrder::forward);
     set_peer_access(true);
     set_devices(1);
+    set_memory(0);
     cudaSetDevice(0);
   }
   Fresh(const Fresh&) = delete;  // there is one machine

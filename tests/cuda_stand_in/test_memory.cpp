@@ -167,6 +167,51 @@ TEST_CASE("the pool of a device counts what is in use") {
   CHECK_CUDA(cudaFreeAsync(data, stream));
 }
 
+TEST_CASE(
+    "a pool that keeps its memory is in the way of larger blocks and of others, until trimmed") {
+  constexpr std::size_t mib = std::size_t(1) << 20;
+  const Fresh fresh;
+  set_memory(64 * mib);
+  const Stream stream, other;
+  cudaMemPoolProps properties{};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location = {.type = cudaMemLocationTypeDevice, .id = 0};
+  cudaMemPool_t pool = nullptr;
+  CHECK_CUDA(cudaMemPoolCreate(&pool, &properties));
+  std::uint64_t keep = UINT64_MAX;
+  CHECK_CUDA(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep));
+  void* blocks[4] = {};
+  void* data = nullptr;
+  for (void*& block : blocks) CHECK_CUDA(cudaMallocFromPoolAsync(&block, 15 * mib, pool, stream));
+  CHECK_CUDA(cudaFreeAsync(blocks[0], stream));
+  CHECK_CUDA(cudaFreeAsync(blocks[2], stream));
+  CHECK_CUDA(cudaStreamSynchronize(stream));
+  // two gaps, neither of which is large enough
+  CHECK_ERROR(cudaMallocFromPoolAsync(&data, 20 * mib, pool, stream), cudaErrorMemoryAllocation);
+  CHECK_ERROR(cudaMalloc(&data, 10 * mib), cudaErrorMemoryAllocation);
+  CHECK_CUDA(cudaMallocFromPoolAsync(&data, 15 * mib, pool, stream));
+  CHECK_CUDA(cudaFreeAsync(data, other));
+  CHECK_CUDA(cudaMemPoolTrimTo(pool, 0));  // the host does not know that it is free
+  CHECK_ERROR(cudaMallocFromPoolAsync(&data, 20 * mib, pool, stream), cudaErrorMemoryAllocation);
+  CHECK_CUDA(cudaStreamSynchronize(other));
+  CHECK_CUDA(cudaMemPoolTrimTo(pool, 0));
+  std::size_t free = 0, total = 0;
+  CHECK_CUDA(cudaMemGetInfo(&free, &total));
+  CHECK(total == 64 * mib);
+  CHECK(free / mib == 64 - 2 * 15 - 1);  // the last one for what separates blocks
+  CHECK_CUDA(cudaMallocFromPoolAsync(&data, 20 * mib, pool, stream));
+  CHECK_CUDA(launch_on(stream, 1, 1, assign, static_cast<int*>(data), 1, 3));
+  CHECK(read_one(static_cast<int*>(data), stream) == 3);
+  for (void* block : {blocks[1], blocks[3], data}) CHECK_CUDA(cudaFreeAsync(block, stream));
+  // by default, a pool gives its memory back when the host waits
+  CHECK_CUDA(cudaMallocAsync(&data, 1 * mib, stream));
+  CHECK_CUDA(cudaFreeAsync(data, stream));
+  CHECK_CUDA(cudaStreamSynchronize(stream));
+  CHECK_CUDA(cudaMemPoolTrimTo(pool, 0));
+  CHECK_CUDA(cudaMemGetInfo(&free, &total));
+  CHECK(free == total);
+}
+
 TEST_CASE("the attributes of a pointer describe the memory that it points to") {
   const Fresh fresh(2);
   CHECK_CUDA(cudaSetDevice(1));

@@ -194,8 +194,15 @@ TEST_CASE("a call that runs out of memory fails alone") {
     const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
     const auto x = distribute_tensor(counting(1024, 1024), mesh, Shard<1>{});
     const auto gather = [&] { return x.redistribute(Replicate{}).local().to(Host{}); };
-    cuda_stand_in::fail_call("cudaMallocFromPoolAsync", 1, cudaErrorMemoryAllocation);
+    const auto set_memory = [&](std::size_t bytes) {
+      cuda::release_idle();
+      world.barrier();
+      if (world.rank() == 0) cuda_stand_in::set_memory(bytes);
+      world.barrier();
+    };
+    set_memory(1 << 20);  // less than a rank already holds
     CHECK(contains(error_of(gather), "out of device memory"));
+    set_memory(0);
     const auto values = gather();
     for (const index_t i : {0, 1023}) CHECK(values(i, 1023) == float(1024 * i + 1023));
   });

@@ -75,6 +75,23 @@ TEST_CASE("staging memory is pinned before ranks wait for each other") {
   });
 }
 
+TEST_CASE("NCCL finds the memory that no tensor uses free") {
+  over_nccl({2}, [](World& world) {
+    const auto free = [] {
+      std::size_t bytes = 0, total = 0;
+      CHECK(cudaMemGetInfo(&bytes, &total) == cudaSuccess);
+      return bytes;
+    };
+    cuda::release_idle();
+    const std::size_t before = free();
+    Tensor<float, 1, Cuda>({1 << 20}).fill_(1);
+    cuda::current_stream().synchronize();
+    CHECK(free() < before);
+    const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
+    CHECK(free() == before);
+  });
+}
+
 TEST_CASE("communicators of one device are ordered, and close when their work has ended") {
   over_nccl({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
@@ -94,7 +111,7 @@ TEST_CASE("ranks that communicate by NCCL have no access to each other's tensors
     auto& machine = cuda_stand_in::Machine::get();
     const auto lock = machine.lock();
     const auto other = std::size_t(1 - world.rank());
-    CHECK(!machine.device(world.rank()).pool_readers[other]);
+    for (const auto& pool : machine.device(world.rank()).pools) CHECK(!pool.readers[other]);
   });
 }
 

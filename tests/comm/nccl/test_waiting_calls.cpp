@@ -2,6 +2,7 @@
 // detector ends them, or proceeds without them.
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,6 +14,7 @@
 
 #include <cleave/cuda.hpp>
 
+#include "cuda_memory.hpp"
 #include "errors.hpp"
 #include "over_nccl.hpp"
 
@@ -205,20 +207,13 @@ TEST_CASE("memory that a graph has used for communication is freed with the grap
     const auto x = distribute_tensor(cleave::testing::counting(64, 64), mesh, Shard<1>{});
     const Tensor<float, 2, Cuda> whole({64, 64});
     const auto step = [&] { whole.copy_(x.redistribute(Replicate{}).local()); };
-    const auto blocks = [&] {
-      std::size_t free = 0, total = 0;
-      CHECK(cudaMemGetInfo(&free, &total) == cudaSuccess);
-      return total - free;
-    };
     step();
-    cuda::current_stream().synchronize();
-    std::size_t before = 0;
+    std::uint64_t before = 0;
     for (int i = 0; i < 8; ++i) {
       const cuda::Graph graph(step);
       graph.launch();
-      cuda::current_stream().synchronize();
-      if (i == 1) before = blocks();
+      if (i == 1) before = cleave::testing::in_use();
     }
-    CHECK(blocks() <= before);
+    CHECK(cleave::testing::in_use() <= before);
   });
 }

@@ -31,19 +31,19 @@ void* huge_page_after(void* address) {
 
 }  // namespace
 
-Arena::Arena(std::size_t capacity, int device, bool pool)
-    : capacity_(round_up(capacity, huge_page)), device_(device), pool_(pool) {
-  void* range = mmap(nullptr, capacity_ + huge_page, PROT_NONE,
+Arena::Arena(std::size_t addresses, int device, int kind)
+    : addresses_(round_up(addresses, huge_page)), device_(device), kind_(kind) {
+  void* range = mmap(nullptr, addresses_ + huge_page, PROT_NONE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (range == MAP_FAILED) throw std::bad_alloc();
   base_ = static_cast<std::byte*>(huge_page_after(range));
-  madvise(base_, capacity_, MADV_HUGEPAGE);  // exposing and hiding cost time per page
-  holes_.emplace(0, capacity_);
-  guard_range(base_, capacity_);
+  madvise(base_, addresses_, MADV_HUGEPAGE);  // exposing and hiding cost time per page
+  holes_.emplace(0, addresses_);
+  guard_range(base_, addresses_);
 }
 
 bool Arena::contains(const void* address) const {
-  return address >= base_ && address < base_ + capacity_;
+  return address >= base_ && address < base_ + addresses_;
 }
 
 std::size_t Arena::offset_of(const void* address) const {
@@ -62,19 +62,60 @@ void Arena::hide() {
   exposed_ = 0;
 }
 
-void* Arena::allocate(std::size_t size) {
+void Arena::add_gap(Gaps& gaps, std::size_t offset, std::size_t bytes) {
+  auto next = gaps.lower_bound(offset);
+  if (next != gaps.end() && next->first == offset + bytes) {
+    bytes += next->second;
+    next = gaps.erase(next);
+  }
+  if (next != gaps.begin()) {
+    const auto before = std::prev(next);
+    if (before->first + before->second == offset) {
+      before->second += bytes;
+      return;
+    }
+  }
+  gaps.emplace(offset, bytes);
+}
+
+// Takes the beginning of the first gap with room. Returns its offset; -1 if there is none.
+std::ptrdiff_t Arena::take_gap(Gaps& gaps, std::size_t bytes) {
+  const auto gap =
+      std::find_if(gaps.begin(), gaps.end(), [&](const auto& g) { return g.second >= bytes; });
+  if (gap == gaps.end()) return -1;
+  const auto [offset, room] = *gap;
+  gaps.erase(gap);
+  if (room > bytes) gaps.emplace(offset + bytes, room - bytes);
+  return std::ptrdiff_t(offset);
+}
+
+void* Arena::allocate(std::size_t size, std::size_t available) {
   const std::size_t reserved = round_up(size, granule) + guard;
-  const auto hole = std::find_if(holes_.begin(), holes_.end(),
-                                 [&](const auto& h) { return h.second >= reserved; });
-  if (hole == holes_.end() || in_use_ + size > capacity_) return nullptr;
-  const auto [offset, room] = *hole;
-  holes_.erase(hole);
-  if (room > reserved) holes_.emplace(offset + reserved, room - reserved);
+  std::ptrdiff_t taken = take_gap(idle_, reserved);
+  if (taken < 0 && reserved <= available) {
+    taken = take_gap(holes_, reserved);
+    if (taken >= 0) held_ += reserved;
+  }
+  if (taken < 0) return nullptr;
+  const auto offset = std::size_t(taken);
   blocks_[offset] = {.size = size, .reserved = reserved};
   in_use_ += size;
   touched_ = std::max(touched_, round_up(offset + reserved, huge_page));
   forbid(base_ + offset, reserved);
   return base_ + offset;
+}
+
+void Arena::trim() {
+  if (!observed_) return;
+  for (const std::size_t offset : quarantine_) {
+    Block& block = blocks_.at(offset);
+    if (std::exchange(block.held, false)) held_ -= block.reserved;
+  }
+  for (const auto& [offset, bytes] : idle_) {
+    held_ -= bytes;
+    add_gap(holes_, offset, bytes);
+  }
+  idle_.clear();
 }
 
 void Arena::begin(void* address) {
@@ -107,6 +148,8 @@ std::string Arena::end(void* address) {
   block.usable = false;
   block.freed = true;
   in_use_ -= block.size;
+  observed_ = false;
+  if (!pool() && std::exchange(block.held, false)) held_ -= block.reserved;
   resting_ += block.reserved;
   quarantine_.push_back(offset_of(address));
   return fault;
@@ -115,26 +158,13 @@ std::string Arena::end(void* address) {
 std::string Arena::recycle(std::size_t bytes) {
   std::string fault;
   while (resting_ > bytes) {
-    std::size_t offset = quarantine_.front();
+    const std::size_t offset = quarantine_.front();
     quarantine_.pop_front();
-    std::size_t room = blocks_.at(offset).reserved;
-    fault += inspect_dead(offset, blocks_.at(offset));
+    const Block block = blocks_.at(offset);
+    fault += inspect_dead(offset, block);
     blocks_.erase(offset);
-    resting_ -= room;
-    auto next = holes_.lower_bound(offset);
-    if (next != holes_.end() && next->first == offset + room) {
-      room += next->second;
-      next = holes_.erase(next);
-    }
-    if (next != holes_.begin()) {
-      const auto before = std::prev(next);
-      if (before->first + before->second == offset) {
-        offset = before->first;
-        room += before->second;
-        holes_.erase(before);
-      }
-    }
-    holes_.emplace(offset, room);
+    resting_ -= block.reserved;
+    add_gap(block.held ? idle_ : holes_, offset, block.reserved);
   }
   return fault;
 }

@@ -59,6 +59,12 @@ void wait_while_held(Lock& lock, std::string_view function) {
   held().changed.wait(lock, [&] { return held().function != function; });
 }
 
+void set_memory(std::size_t bytes) {
+  Machine& machine = Machine::get();
+  const Lock lock = machine.lock();
+  machine.memory.set_bytes_per_device(bytes != 0 ? bytes : machine.settings.memory);
+}
+
 void set_devices(int count) {
   const Lock lock = Machine::get().lock();
   Machine::get().settings.devices = count;

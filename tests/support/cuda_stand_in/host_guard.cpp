@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "settings.hpp"
+#include "memory.hpp"
 
 namespace cuda_stand_in {
 namespace {
@@ -17,7 +17,8 @@ struct Range {
   std::uintptr_t begin, end;
 };
 
-Range ranges[2 * max_devices];
+constexpr int max_ranges = arenas_per_device * max_devices;
+Range ranges[max_ranges];
 std::atomic<int> range_count = 0;
 struct sigaction others;
 thread_local volatile int device_code_depth = 0;
@@ -62,7 +63,7 @@ bool guards() {
 
 void guard_range(const void* begin, std::size_t bytes) {
   const int count = range_count.load(std::memory_order_relaxed);
-  if (count == 2 * max_devices) return;
+  if (count == max_ranges) return;
   const auto first = reinterpret_cast<std::uintptr_t>(begin);
   ranges[count] = {first, first + bytes};
   range_count.store(count + 1, std::memory_order_release);

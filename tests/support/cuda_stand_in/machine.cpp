@@ -18,7 +18,7 @@ Device& Machine::device(int index) {
   while (int(devices_.size()) <= index) {
     Device& device = devices_.emplace_back();
     device.index = int(devices_.size()) - 1;
-    device.pool.device = &device;
+    device.pools.push_back({.device = &device});
     device.legacy = &streams_.emplace_back();
     device.legacy->device = &device;
   }
@@ -116,12 +116,12 @@ Machine::Step Machine::step(Point point) {
 void Machine::expose(const Operation& operation, const Device& device) {
   ArenaSet arenas = operation.arenas;
   if (arenas.has_own()) {
-    arenas = arenas | ArenaSet::of(device.index, false) | ArenaSet::of(device.index, true);
+    arenas = arenas | ArenaSet::of(device.index);
     for (const Device& other : devices_) {
-      if (device.peers[std::size_t(other.index)])
-        arenas = arenas | ArenaSet::of(other.index, false);
-      if (other.pool_readers[std::size_t(device.index)])
-        arenas = arenas | ArenaSet::of(other.index, true);
+      if (device.peers[std::size_t(other.index)]) arenas = arenas | ArenaSet::of(other.index, 0);
+      for (const CUmemPoolHandle_st& pool : other.pools)
+        if (pool.readers[std::size_t(device.index)])
+          arenas = arenas | ArenaSet::of(other.index, pool.kind);
     }
   }
   memory.expose(arenas);
@@ -167,6 +167,12 @@ cudaError_t Machine::wait(Lock& lock, Device& device) {
   for (std::size_t i = 0; i < streams_.size(); ++i)
     if (streams_[i].device == &device) wait(lock, streams_[i].end());
   return device.failure;
+}
+
+void Machine::observe(const Device& device) {
+  std::uint64_t thresholds[arenas_per_device] = {};
+  for (const CUmemPoolHandle_st& pool : device.pools) thresholds[pool.kind] = pool.threshold;
+  memory.observe(device.index, thresholds);
 }
 
 void Machine::nudge(Point point) {
@@ -227,7 +233,7 @@ void Machine::reset(Lock& lock) {
   for (Device& device : devices_) {
     device.failure = cudaSuccess;
     device.peers.reset();
-    device.pool_readers.reset();
+    for (CUmemPoolHandle_st& pool : device.pools) pool.readers.reset();
   }
   for (CUstream_st& stream : streams_) stream.planted = cudaSuccess;
   faults_.clear();

@@ -31,9 +31,13 @@ struct Device;
 
 }  // namespace cuda_stand_in
 
-/// The default memory pool of a device.
+/// A memory pool of a device.
 struct CUmemPoolHandle_st {
   cuda_stand_in::Device* device = nullptr;
+  int kind = 1;                 ///< of its arena
+  std::uint64_t threshold = 0;  ///< bytes that it keeps when the host waits
+  std::bitset<cuda_stand_in::max_devices>
+      readers{};  ///< devices whose kernels may touch its memory
 };
 
 namespace cuda_stand_in {
@@ -67,11 +71,10 @@ struct Operation {
 
 struct Device {
   int index = 0;
-  CUstream_st* legacy = nullptr;          ///< the default stream
-  cudaError_t failure = cudaSuccess;      ///< what every call returns once an operation has failed
-  std::bitset<max_devices> peers;         ///< devices whose memory kernels may touch
-  std::bitset<max_devices> pool_readers;  ///< devices whose kernels may touch this device's pool
-  CUmemPoolHandle_st pool{};
+  CUstream_st* legacy = nullptr;         ///< the default stream
+  cudaError_t failure = cudaSuccess;     ///< what every call returns once an operation has failed
+  std::bitset<max_devices> peers;        ///< devices whose memory kernels may touch
+  std::deque<CUmemPoolHandle_st> pools;  ///< the default one first
 };
 
 }  // namespace cuda_stand_in
@@ -125,6 +128,8 @@ class Machine {
   /// Appends the operation to the stream; if the stream is being captured, to its graph instead.
   Point enqueue(CUstream_st& stream, Operation operation);
   static bool reached(Point point) { return point.stream->completed >= point.count; }
+  /// The host has waited for work of the device.
+  void observe(const Device& device);
   /// Runs what the point depends on, and waits for other threads where only they can make progress.
   /// @return the failure of the stream's device, or cudaSuccess
   cudaError_t wait(Lock& lock, Point point);

@@ -4,10 +4,25 @@
 
 namespace cuda_stand_in {
 
-Arena& Memory::arena(int device, bool pool) {
-  auto& arena = arenas_[{device, pool}];
-  if (arena == nullptr) arena = std::make_unique<Arena>(bytes_per_device_, device, pool);
+Arena& Memory::arena(int device, int kind) {
+  auto& arena = arenas_[{device, kind}];
+  if (arena == nullptr) arena = std::make_unique<Arena>(addresses_, device, kind);
   return *arena;
+}
+
+std::size_t Memory::available(int device) const {
+  std::size_t held = 0;
+  for (const auto& [key, arena] : arenas_)
+    if (key.first == device) held += arena->held();
+  return held < bytes_per_device_ ? bytes_per_device_ - held : 0;
+}
+
+void Memory::observe(int device, const std::uint64_t (&thresholds)[arenas_per_device]) {
+  for (auto& [key, arena] : arenas_) {
+    if (key.first != device || !arena->pool()) continue;
+    arena->observe();
+    if (arena->held() > thresholds[key.second]) arena->trim();
+  }
 }
 
 Arena* Memory::arena_of(const void* address) {

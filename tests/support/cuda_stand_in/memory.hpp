@@ -13,21 +13,28 @@
 
 namespace cuda_stand_in {
 
+/// For cudaMalloc, the default pool, and pools that are created.
+inline constexpr int arenas_per_device = 4;
+static_assert(arenas_per_device * max_devices <= 64);  // the bits of an ArenaSet
+
 /// A set of arenas, by device and kind, or those that a kernel of the operation's device may touch.
 class ArenaSet {
  public:
   static constexpr ArenaSet own() { return ArenaSet(0, true); }
   static constexpr ArenaSet none() { return ArenaSet(0, false); }
   static constexpr ArenaSet all() { return ArenaSet(~std::uint64_t(0), false); }
-  static constexpr ArenaSet of(int device, bool pool) {
-    return ArenaSet(std::uint64_t(1) << (2 * device + (pool ? 1 : 0)), false);
+  static constexpr ArenaSet of(int device, int kind) {
+    return ArenaSet(std::uint64_t(1) << (arenas_per_device * device + kind), false);
+  }
+  static constexpr ArenaSet of(int device) {
+    return of(device, 0) | of(device, 1) | of(device, 2) | of(device, 3);
   }
 
   constexpr ArenaSet operator|(ArenaSet other) const {
     return ArenaSet(bits_ | other.bits_, own_ || other.own_);
   }
-  constexpr bool has(int device, bool pool) const {
-    return (bits_ >> (2 * device + (pool ? 1 : 0)) & 1) != 0;
+  constexpr bool has(int device, int kind) const {
+    return (bits_ >> (arenas_per_device * device + kind) & 1) != 0;
   }
   constexpr bool has_own() const { return own_; }
 
@@ -51,13 +58,21 @@ struct Place {
 
 class Memory {
  public:
-  explicit Memory(std::size_t bytes_per_device) : bytes_per_device_(bytes_per_device) {}
+  /// Addresses are twice the bytes: memory of gaps that are too small can be used elsewhere.
+  explicit Memory(std::size_t bytes_per_device)
+      : bytes_per_device_(bytes_per_device), addresses_(2 * bytes_per_device) {}
 
-  Arena& arena(int device, bool pool);
+  Arena& arena(int device, int kind);
   /// The arena that holds the address; null if none does.
   Arena* arena_of(const void* address);
   Place place(const void* address, std::size_t bytes);
   std::size_t bytes_per_device() const { return bytes_per_device_; }
+  void set_bytes_per_device(std::size_t bytes) { bytes_per_device_ = bytes; }
+  /// Bytes of the device that no arena holds.
+  std::size_t available(int device) const;
+  /// The host has waited for work of the device: pools that hold more than their thresholds release
+  /// memory. @param thresholds  by kind
+  void observe(int device, const std::uint64_t (&thresholds)[arenas_per_device]);
 
   void add_pinned(const void* begin, std::size_t bytes, bool ours);
   /// @return the bytes pinned from the address on; -1 if none were pinned by cudaHostAlloc (`ours`)
@@ -78,7 +93,8 @@ class Memory {
   };
 
   std::size_t bytes_per_device_;
-  std::map<std::pair<int, bool>, std::unique_ptr<Arena>> arenas_;
+  std::size_t addresses_;  ///< of an arena, in bytes
+  std::map<std::pair<int, int>, std::unique_ptr<Arena>> arenas_;
   std::map<std::uintptr_t, Pinned> pinned_;
 };
 

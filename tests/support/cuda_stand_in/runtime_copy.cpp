@@ -36,7 +36,7 @@ const char* name_of(cudaMemcpyKind kind) {
 }
 
 ArenaSet arena_of(const Place& place) {
-  return place.on_device() ? ArenaSet::of(place.arena->device(), place.arena->pool())
+  return place.on_device() ? ArenaSet::of(place.arena->device(), place.arena->kind())
                            : ArenaSet::none();
 }
 

@@ -54,7 +54,10 @@ cudaError_t cudaEventRecord(cudaEvent_t event_handle, cudaStream_t handle) {
 cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   return ask_event("cudaEventSynchronize", handle, [](Context& context, CUevent_st& event) {
     if (event.capture != nullptr) return cudaErrorCapturedEvent;
-    return event.recorded ? context.machine.wait(context.lock, event.point) : cudaSuccess;
+    if (!event.recorded) return cudaSuccess;
+    const cudaError_t failure = context.machine.wait(context.lock, event.point);
+    context.machine.observe(*event.device);
+    return failure;
   });
 }
 

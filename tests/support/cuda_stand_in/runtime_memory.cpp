@@ -9,16 +9,19 @@ namespace {
 constexpr std::size_t max_quarantine = std::size_t(64) << 20;
 
 // Allocates a block from the arena. If there is no room, runs enqueued operations that may free
-// some.
+// some, as pools wait for other streams by default (driver_types.h 13.0,
+// cudaMemPoolReuseAllowInternalDependencies).
 void* take(Context& context, Arena& arena, std::size_t bytes) {
   Machine& machine = context.machine;
-  if (bytes > arena.capacity()) return nullptr;
-  if (void* address = arena.allocate(bytes)) return address;
+  const auto allocate = [&] {
+    return arena.allocate(bytes, machine.memory.available(arena.device()));
+  };
+  if (void* address = allocate()) return address;
   machine.run_ready();
   arena.expose();
   machine.report(arena.recycle(0));
   machine.memory.hide();
-  return arena.allocate(bytes);
+  return allocate();
 }
 
 // Ends the life of a block; the arena is exposed.
@@ -45,8 +48,8 @@ cudaError_t allocate_in_order(const char* function, void** result, std::size_t b
     CUstream_st* stream = context.stream(handle);
     if (stream == nullptr) return cudaErrorInvalidResourceHandle;
     if (result == nullptr || bytes == 0) return cudaErrorInvalidValue;
-    Device& device = pool != nullptr ? *pool->device : *stream->device;
-    Arena& arena = context.machine.memory.arena(device.index, true);
+    const CUmemPoolHandle_st& of = pool != nullptr ? *pool : stream->device->pools[0];
+    Arena& arena = context.machine.memory.arena(of.device->index, of.kind);
     void* address = take(context, arena, bytes);
     if (address == nullptr) return cudaErrorMemoryAllocation;
     if (stream->capture != nullptr) {
@@ -55,7 +58,7 @@ cudaError_t allocate_in_order(const char* function, void** result, std::size_t b
     }
     context.machine.enqueue(*stream, {.name = "allocation of " + std::to_string(bytes) + " bytes",
                                       .body = [&arena, address] { arena.begin(address); },
-                                      .arenas = ArenaSet::of(device.index, true),
+                                      .arenas = ArenaSet::of(arena.device(), arena.kind()),
                                       .bookkeeping = true});
     *result = address;
     return cudaSuccess;
@@ -70,7 +73,7 @@ cudaError_t cudaMalloc(void** result, std::size_t bytes) {
     *result = nullptr;
     if (bytes == 0) return cudaSuccess;
     if (const cudaError_t refused = refuse_while_capturing(context.machine)) return refused;
-    Arena& arena = context.machine.memory.arena(context.device.index, false);
+    Arena& arena = context.machine.memory.arena(context.device.index, 0);
     void* address = take(context, arena, bytes);
     if (address == nullptr) return cudaErrorMemoryAllocation;
     arena.expose();
@@ -122,7 +125,7 @@ cudaError_t cudaFreeAsync(void* address, cudaStream_t handle) {
     context.machine.enqueue(*stream,
                             {.name = "release of " + std::to_string(block->size) + " bytes",
                              .body = [arena = arena, address] { give_back(*arena, address); },
-                             .arenas = ArenaSet::of(arena->device(), true),
+                             .arenas = ArenaSet::of(arena->device(), arena->kind()),
                              .bookkeeping = true});
     return cudaSuccess;
   });
@@ -130,12 +133,8 @@ cudaError_t cudaFreeAsync(void* address, cudaStream_t handle) {
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   return entry("cudaMemGetInfo", {}, [&](Context& context) {
-    Memory& memory = context.machine.memory;
-    const int device = context.device.index;
-    *total = memory.bytes_per_device();
-    const std::size_t used =
-        memory.arena(device, false).in_use() + memory.arena(device, true).in_use();
-    *free = used < *total ? *total - used : 0;
+    *total = context.machine.memory.bytes_per_device();
+    *free = context.machine.memory.available(context.device.index);
     return cudaSuccess;
   });
 }

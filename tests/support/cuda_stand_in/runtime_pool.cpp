@@ -1,4 +1,4 @@
-// Entry points of the runtime: the default memory pool of a device.
+// Entry points of the runtime: memory pools of a device.
 #include "entry.hpp"
 
 using namespace cuda_stand_in;
@@ -18,15 +18,47 @@ cudaError_t ask_pool(const char* function, cudaMemPool_t pool, Ask&& ask) {
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
   return entry("cudaDeviceGetDefaultMemPool", {}, [&](Context& context) {
     if (device < 0 || device >= context.machine.settings.devices) return cudaErrorInvalidDevice;
-    *pool = &context.machine.device(device).pool;
+    *pool = &context.machine.device(device).pools[0];
     return cudaSuccess;
   });
 }
 
-// The real pool decides how freed memory is reused; here it is quarantined whatever is set.
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t handle, cudaMemPoolAttr name, void*) {
-  return ask_pool("cudaMemPoolSetAttribute", handle, [&](Context&, CUmemPoolHandle_st&) {
-    return name == cudaMemPoolAttrReleaseThreshold ? cudaSuccess : cudaErrorInvalidValue;
+cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
+  return entry("cudaMemPoolCreate", {}, [&](Context& context) {
+    const cudaMemLocation& location = properties->location;
+    if (properties->allocType != cudaMemAllocationTypePinned ||
+        location.type != cudaMemLocationTypeDevice || location.id < 0 ||
+        location.id >= context.machine.settings.devices)
+      return cudaErrorInvalidValue;
+    Device& device = context.machine.device(location.id);
+    const int kind = 1 + int(device.pools.size());
+    if (kind == arenas_per_device) return cudaErrorNotSupported;  // a limit of the stand-in
+    *pool = &device.pools.emplace_back(CUmemPoolHandle_st{.device = &device, .kind = kind});
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t handle, std::size_t keep) {
+  return ask_pool("cudaMemPoolTrimTo", handle, [&](Context& context, CUmemPoolHandle_st& pool) {
+    if (keep != 0) return cudaErrorNotSupported;  // a limit of the stand-in
+    context.machine.memory.arena(pool.device->index, pool.kind).trim();
+    return cudaSuccess;
+  });
+}
+
+// The memory of graphs is freed when they are destroyed here: nothing is kept.
+cudaError_t cudaDeviceGraphMemTrim(int index) {
+  return entry("cudaDeviceGraphMemTrim", {}, [&](Context& context) {
+    return index >= 0 && index < context.machine.settings.devices ? cudaSuccess
+                                                                  : cudaErrorInvalidValue;
+  });
+}
+
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t handle, cudaMemPoolAttr name, void* value) {
+  return ask_pool("cudaMemPoolSetAttribute", handle, [&](Context&, CUmemPoolHandle_st& pool) {
+    if (name != cudaMemPoolAttrReleaseThreshold) return cudaErrorInvalidValue;
+    pool.threshold = *static_cast<const std::uint64_t*>(value);
+    return cudaSuccess;
   });
 }
 
@@ -35,7 +67,7 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t handle, cudaMemPoolAttr name, 
                   [&](Context& context, CUmemPoolHandle_st& pool) {
                     if (name != cudaMemPoolAttrUsedMemCurrent) return cudaErrorInvalidValue;
                     *static_cast<std::uint64_t*>(value) =
-                        context.machine.memory.arena(pool.device->index, true).in_use();
+                        context.machine.memory.arena(pool.device->index, pool.kind).in_use();
                     return cudaSuccess;
                   });
 }
@@ -51,7 +83,7 @@ cudaError_t cudaMemPoolSetAccess(cudaMemPool_t handle, const cudaMemAccessDesc* 
       const bool asks = one.flags == cudaMemAccessFlagsProtReadWrite;
       if (asks && one.location.id != pool.device->index && !context.machine.settings.peers)
         return cudaErrorPeerAccessUnsupported;
-      pool.device->pool_readers[std::size_t(one.location.id)] = asks;
+      pool.readers[std::size_t(one.location.id)] = asks;
     }
     return cudaSuccess;
   });

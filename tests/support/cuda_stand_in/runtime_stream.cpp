@@ -67,7 +67,9 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   return ask_stream("cudaStreamSynchronize", handle, [](Context& context, CUstream_st& stream) {
     if (const cudaError_t refused = refuse_capture(stream)) return refused;
-    return context.machine.wait(context.lock, end_of(context, stream));
+    const cudaError_t failure = context.machine.wait(context.lock, end_of(context, stream));
+    context.machine.observe(*stream.device);
+    return failure;
   });
 }
 
@@ -114,6 +116,8 @@ cudaError_t cudaDeviceSynchronize() {
     for (CUstream_st& stream : context.machine.streams())
       if (stream.device == &context.device)
         if (const cudaError_t refused = refuse_capture(stream)) return refused;
-    return context.machine.wait(context.lock, context.device);
+    const cudaError_t failure = context.machine.wait(context.lock, context.device);
+    context.machine.observe(context.device);
+    return failure;
   });
 }

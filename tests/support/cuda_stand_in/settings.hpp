@@ -8,7 +8,7 @@
 
 namespace cuda_stand_in {
 
-inline constexpr int max_devices = 32;
+inline constexpr int max_devices = 16;
 
 struct Settings {
   int devices = 1;

@@ -58,6 +58,9 @@ void set_devices(int count);
 /// Sets whether devices can access each other's memory. Access already enabled stays until `reset`.
 void set_peer_access(bool possible);
 
+/// Sets the memory of each device; 0 stands for what the environment says.
+void set_memory(std::size_t bytes);
+
 void set_order(Order order);
 
 void set_thread_order(ThreadOrder order);

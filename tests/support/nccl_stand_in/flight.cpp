@@ -52,9 +52,7 @@ class Flight : public std::enable_shared_from_this<Flight> {
     return what + " on " + comm_->name() + " of rank " + std::to_string(comm_->rank);
   }
 
-  ArenaSet arenas() const {
-    return ArenaSet::of(comm_->device, false) | ArenaSet::of(comm_->device, true);
-  }
+  ArenaSet arenas() const { return ArenaSet::of(comm_->device); }
 
   // Called when the operation has its place in the stream: other ranks may now match it.
   void enter(Point end) {

@@ -15,7 +15,9 @@
 #include <cleave/comm/nccl/failure_detector.hpp>
 #include <cleave/comm/nccl/handle.hpp>
 #include <cleave/comm/nccl/types.hpp>
+#include <cleave/core/cuda/capture_mode.hpp>
 #include <cleave/core/error.hpp>
+#include <cleave/tensor/cuda/memory.hpp>
 #include <cleave/tensor/cuda/stream.hpp>
 #include <cleave/tensor/cuda/transfer.hpp>
 
@@ -68,12 +70,17 @@ inline void verify_nccl_version() {
                           " and runs with " + std::to_string(version));
 }
 
-/// Makes a communicator.
+/// Makes a communicator, which takes memory from the device, not from cleave's pool: the pool keeps
+/// none that is idle.
 /// @param f  (ncclComm_t*) -> ncclResult_t: calls NCCL to make it, which waits for all ranks
 /// @throws Error if that fails; a partly made communicator is aborted
 template <class F>
 std::shared_ptr<NcclHandle> make_nccl(NcclRank& rank, const char* function, F f) {
   const auto handle = std::make_shared<NcclHandle>();
+  {
+    const CaptureMode mode(cudaStreamCaptureModeRelaxed);  // not part of a capture
+    cuda::detail::trim_pools();
+  }
   NcclOperation operation{.number = 1};
   operation.set_name(function);
   rank.detector->enroll(handle);

@@ -30,6 +30,8 @@ class Graph {
   template <class F>
   explicit Graph(F&& f) {
     const Stream stream = current_stream();
+    ++detail::captures_under_way();
+    const std::shared_ptr<void> counted(nullptr, [](void*) { --detail::captures_under_way(); });
     check(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal), "cuda::Graph");
     cudaGraph_t captured = nullptr;
     try {
@@ -51,12 +53,14 @@ class Graph {
     executable_.reset(made);
   }
 
-  /// Enqueues the graph on the current stream; returns at once.
+  /// Enqueues the graph on the current stream; returns at once, unless the device has too little
+  /// memory for the graph: then idle memory is released first. @see release_idle
   /// @throws Error if a rank has failed, or the launch fails
   void launch() const {
     const std::shared_ptr<FailureDetector> detector = detail::detector_slot().lock();
     if (detector != nullptr) detector->verify();
-    check(cudaGraphLaunch(executable_.get(), current_stream().get()), "cuda::Graph::launch");
+    const auto launch = [&] { return cudaGraphLaunch(executable_.get(), current_stream().get()); };
+    check(detail::with_idle_memory(launch), "cuda::Graph::launch");
     if (detector != nullptr) detector->launched();
   }
 

@@ -1,12 +1,19 @@
-// Stream-ordered device memory from the device's memory pool, and pinned host memory.
+// Stream-ordered device memory from a memory pool of each device, and pinned host memory.
 //
-// Allocation and release take a few hundred nanoseconds and never wait: memory may be used by work
+// Allocation and release take a few hundred nanoseconds and do not wait: memory may be used by work
 // enqueued on the stream after the allocation, and returns to the pool when the stream reaches the
 // release by the last owner. To use a tensor on another stream, join the streams with an event
 // before the release. Memory that is released during a graph capture, but was not allocated in it,
 // is freed after the capture.
+//
+// The pool is cleave's own, and keeps what is returned to it. If the device has too little memory,
+// the host waits for the device, releases what the pool does not use, and tries once more. During a
+// capture it must not wait, and need not: an allocation then only reserves addresses, and the
+// launch of the graph takes memory, or fails (CUDA Programming Guide, "Graph Memory Nodes", "First
+// Launch"); it is tried once more in the same way.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -28,20 +35,22 @@ namespace cleave {
 
 namespace cuda::detail {
 
-/// The memory pool of the current device, set up once to keep the memory that is returned to it.
-inline cudaMemPool_t device_pool() {
+/// The memory pool of a device, created once; it keeps the memory that is returned to it.
+inline cudaMemPool_t device_pool(int device) {
   static std::mutex mutex;
   static cudaMemPool_t pools[64] = {};
-  require_device("Tensor");
-  const int device = current_device();
   const std::lock_guard lock(mutex);
   if (device >= 64)
     throw Error("Tensor", "device " + std::to_string(device) +
                               " is not supported: device numbers must be below 64");
   cudaMemPool_t& pool = pools[device];
   if (pool != nullptr) return pool;
+  cudaMemPoolProps properties{};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location.type = cudaMemLocationTypeDevice;
+  properties.location.id = device;
   cudaMemPool_t made = nullptr;
-  check(cudaDeviceGetDefaultMemPool(&made, device), "Tensor");
+  check(cudaMemPoolCreate(&made, &properties), "Tensor");
   std::uint64_t keep = UINT64_MAX;
   check(cudaMemPoolSetAttribute(made, cudaMemPoolAttrReleaseThreshold, &keep), "Tensor");
   return pool = made;
@@ -49,13 +58,26 @@ inline cudaMemPool_t device_pool() {
 
 /// Lets kernels on `reader` access the tensors of device `owner`. @pre can_access(reader, owner)
 inline void share_pool(int owner, int reader) {
-  cudaMemPool_t pool = nullptr;
-  check(cudaDeviceGetDefaultMemPool(&pool, owner), "init_device_mesh");
   cudaMemAccessDesc access{};
   access.location.type = cudaMemLocationTypeDevice;
   access.location.id = reader;
   access.flags = cudaMemAccessFlagsProtReadWrite;
-  check(cudaMemPoolSetAccess(pool, &access, 1), "init_device_mesh");
+  check(cudaMemPoolSetAccess(device_pool(owner), &access, 1), "init_device_mesh");
+}
+
+/// The number of graphs that threads of this process are capturing.
+inline std::atomic<int>& captures_under_way() {
+  static std::atomic<int> count = 0;
+  return count;
+}
+
+/// Releases the memory of the current device that is known to be free in the pool, and in that of
+/// graphs. Errors are reported by the next use of the device.
+inline void trim_pools() {
+  const int device = current_device();
+  if (cudaMemPoolTrimTo(device_pool(device), 0) != cudaSuccess ||
+      cudaDeviceGraphMemTrim(device) != cudaSuccess)
+    static_cast<void>(cudaGetLastError());
 }
 
 /// Frees memory in stream order. Errors are reported by the next use of the device.
@@ -117,20 +139,64 @@ struct FreeInOrder {
 
 }  // namespace cuda::detail
 
+namespace cuda {
+
+/// Releases the memory of the current device that no tensor and no graph uses, for other libraries
+/// and processes. `allocate_bytes` does this when memory runs out.
+/// @pre   the current stream is not being captured
+/// @cost  waits for the device, or, while another thread captures a `Graph`, which that would
+///        invalidate, for the current stream only; later allocations are slow once
+/// @throws Error if work of the device has failed
+inline void release_idle() {
+  detail::FreedInCapture::of_thread().give_back();
+  detail::end_wait(detail::captures_under_way() == 0
+                       ? cudaDeviceSynchronize()
+                       : cudaStreamSynchronize(current_stream().get()),
+                   "cuda::release_idle");
+  detail::trim_pools();
+}
+
+namespace detail {
+
+/// Calls f() -> cudaError_t. If the device has too little memory, releases what is idle, and calls
+/// it once more.
+template <class F>
+cudaError_t with_idle_memory(F f) {
+  const cudaError_t status = f();
+  if (status != cudaErrorMemoryAllocation) return status;
+  static_cast<void>(cudaGetLastError());
+  release_idle();
+  return f();
+}
+
+/// "out of device memory: 4096 bytes requested, 512 of 2048 bytes of GPU 0 are free"
+inline std::string out_of_memory(std::size_t bytes) {
+  static_cast<void>(cudaGetLastError());
+  std::size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "Tensor");
+  return "out of device memory: " + std::to_string(bytes) + " bytes requested, " +
+         std::to_string(free) + " of " + std::to_string(total) + " bytes of GPU " +
+         std::to_string(current_device()) + " are free";
+}
+
+}  // namespace detail
+
+}  // namespace cuda
+
 /// Uninitialised memory for use on the current stream, aligned to 256 bytes.
 /// @throws Error if there is no device, or not enough memory
 inline std::shared_ptr<void> allocate_bytes(Cuda, std::size_t bytes) {
   if (bytes == 0) return nullptr;
-  const cudaMemPool_t pool = cuda::detail::device_pool();
+  cuda::require_device("Tensor");
+  const cudaMemPool_t pool = cuda::detail::device_pool(cuda::current_device());
   const cuda::Stream& stream = cuda::current_stream();
   const std::optional<unsigned long long> capture = cuda::capture_of(stream);
   if (!capture) cuda::detail::FreedInCapture::of_thread().give_back();
   void* data = nullptr;
-  const cudaError_t status = cudaMallocFromPoolAsync(&data, bytes, pool, stream.get());
-  if (status == cudaErrorMemoryAllocation) {
-    static_cast<void>(cudaGetLastError());
-    throw Error("Tensor", "out of device memory: " + std::to_string(bytes) + " bytes requested");
-  }
+  const auto allocate = [&] { return cudaMallocFromPoolAsync(&data, bytes, pool, stream.get()); };
+  const cudaError_t status = capture ? allocate() : cuda::detail::with_idle_memory(allocate);
+  if (status == cudaErrorMemoryAllocation)
+    throw Error("Tensor", cuda::detail::out_of_memory(bytes));
   cuda::check(status, "Tensor");
   return {data, cuda::detail::FreeInOrder{stream, capture, 0}};
 }
