@@ -28,7 +28,6 @@ namespace cleave {
 /// @throws Error if the ranks differ, or the library is older than its header
 inline std::shared_ptr<Communicator> nccl_communicator(ncclComm_t comm,
                                                        std::shared_ptr<Communicator> host) {
-  detail::verify_nccl_version();
   return detail::NcclCommunicator::adopt(comm, std::move(host));
 }
 

@@ -68,9 +68,10 @@ inline std::string nccl_calls(const Layout& from, const Layout& to, const Shape&
       return temporary.emplace_back(std::make_unique<std::byte[]>(bytes)).get();
     };
     const Collective collective = call.collective(context);
-    text +=
-        (text.empty() ? "" : "; then ") +
-        text_of(detail::NcclLowering(collective, members.rank(), members.size(), allocate).take());
+    text += (text.empty() ? "" : "; then ") +
+            text_of(detail::NcclLowering(collective, members.rank(), members.size(),
+                                         NCCL_VERSION_CODE, allocate)
+                        .take());
     execution.take(std::move(call.result));
   }
   return text.empty() ? "nothing" : text;

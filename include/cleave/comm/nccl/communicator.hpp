@@ -40,7 +40,6 @@ class NcclCommunicator final : public Communicator {
   /// @collective  every rank of the group
   /// @throws Error if NCCL cannot connect them, e.g. because two ranks use one GPU
   static std::shared_ptr<NcclCommunicator> create(std::shared_ptr<Communicator> host) {
-    verify_nccl_version();
     const std::shared_ptr<NcclRank> rank = NcclRank::of(host->state());
     const std::shared_ptr<NcclHandle> made = connect_by_nccl(*rank, *host);
     return wrap(made, std::move(host));
@@ -50,6 +49,7 @@ class NcclCommunicator final : public Communicator {
   /// @pre `host` has the same ranks in the same order
   static std::shared_ptr<NcclCommunicator> adopt(ncclComm_t comm,
                                                  std::shared_ptr<Communicator> host) {
+    const std::shared_ptr<NcclRank> of_rank = NcclRank::of(host->state());
     int rank = -1, size = 0;
     if (ncclCommUserRank(comm, &rank) != ncclSuccess || ncclCommCount(comm, &size) != ncclSuccess ||
         rank != host->rank() || size != host->size())
@@ -59,7 +59,7 @@ class NcclCommunicator final : public Communicator {
                       std::to_string(host->rank()) + " of " + std::to_string(host->size()),
                   {.rank = host->state().world_rank});
     const auto handle = std::make_shared<NcclHandle>(comm);
-    NcclRank::of(host->state())->detector->enroll(handle);
+    of_rank->detector->enroll(handle);
     return wrap(handle, std::move(host));
   }
 
@@ -115,7 +115,7 @@ class NcclCommunicator final : public Communicator {
     std::vector<NcclPlan> plans;
     for (const Collective& c : calls) {
       if (c.kind == CollectiveKind::barrier) pass_on(*host_, {&c, 1});
-      plans.push_back(NcclLowering(c, rank(), size(), [&](std::size_t bytes) {
+      plans.push_back(NcclLowering(c, rank(), size(), rank_->version, [&](std::size_t bytes) {
                         return temporaries.emplace_back(allocate_bytes(Cuda{}, bytes)).get();
                       }).take());
     }

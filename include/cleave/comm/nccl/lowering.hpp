@@ -3,9 +3,9 @@
 //
 // Equal counts become one native call; pieces whose layout the call does not support are packed
 // into one buffer first. Unequal counts become grouped sends and receives of exactly the needed
-// elements; an uneven reduce-scatter is padded to the longest piece, which its first rank receives
-// anyway. Products of complex numbers, which NCCL cannot reduce, are gathered and reduced here, in
-// rank order.
+// elements. An uneven reduce-scatter is padded to the longest piece, which its first rank receives
+// anyway, and an uneven all-gather if that adds little. Products of complex numbers, which NCCL
+// cannot reduce, are gathered and reduced here, in rank order.
 #pragma once
 
 #include <algorithm>
@@ -83,15 +83,27 @@ struct NcclPlan {
   std::vector<NcclReduction> reductions{};
 };
 
+/// An uneven all-gather is padded if that adds less than this part of its elements.
+inline constexpr double nccl_most_padding = 0.25;
+
+/// From this version on, NCCL fuses the broadcasts of a group (`src/device/all_gather_v.h`).
+inline constexpr int nccl_fuses_broadcasts = NCCL_VERSION(2, 29, 0);
+
 /// Lowers one collective of one rank.
 ///
+/// @param version    of the NCCL library, the same on all ranks
 /// @tparam Allocate  `void*(std::size_t bytes)`: temporary device memory, aligned to 256 bytes,
 ///                   that lives until the calls have run
 template <class Allocate>
 class NcclLowering {
  public:
-  NcclLowering(const Collective& c, int rank, int size, Allocate allocate)
-      : c_(c), rank_(rank), size_(size), allocate_(allocate), type_(nccl_type(c.dtype())) {
+  NcclLowering(const Collective& c, int rank, int size, int version, Allocate allocate)
+      : c_(c),
+        rank_(rank),
+        size_(size),
+        version_(version),
+        allocate_(allocate),
+        type_(nccl_type(c.dtype())) {
     switch (c.kind) {
       case CollectiveKind::barrier: break;
       case CollectiveKind::broadcast: broadcast(); break;
@@ -151,16 +163,25 @@ class NcclLowering {
       plan_.unpacks.push_back({ConstView::dense(from, view.dtype, view.extents), view});
   }
 
-  /// Whether the pieces of a view are adjacent in memory, in rank order and of equal size.
-  static bool consecutive(std::span<const Box> pieces, const ConstView& whole) {
+  static index_t longest_of(std::span<const Box> pieces) {
+    index_t longest = 0;
+    for (const Box& piece : pieces) longest = std::max(longest, piece.volume());
+    return longest;
+  }
+  static index_t total_of(std::span<const Box> pieces) {
+    index_t total = 0;
+    for (const Box& piece : pieces) total += piece.volume();
+    return total;
+  }
+
+  /// Whether the piece of each rank r is in memory from the element r * count of a view on.
+  bool consecutive(std::span<const Box> pieces, const ConstView& whole, index_t count) const {
     if (!whole.contiguous()) return false;
-    index_t begin = 0;
-    for (const Box& piece : pieces) {
-      if (piece.volume() != pieces[0].volume()) return false;
+    for (int r = 0; r < size_; ++r) {
+      const Box& piece = pieces[std::size_t(r)];
       if (piece.empty()) continue;
       const ConstView part = whole[piece];
-      if (!part.contiguous() || part.data != at(whole.data, begin)) return false;
-      begin += part.bytes();
+      if (!part.contiguous() || part.data != at(whole.data, bytes(count * r))) return false;
     }
     return true;
   }
@@ -168,28 +189,27 @@ class NcclLowering {
   /// The pieces of the source, `count` elements each, in one contiguous buffer: in place, or
   /// packed.
   const void* packed(std::span<const Box> pieces, index_t count) {
-    if (consecutive(pieces, c_.source)) return c_.source.data;
+    if (consecutive(pieces, c_.source, count)) return c_.source.data;
     void* buffer = temporary(count * size_);
     for (int r = 0; r < size_; ++r)
       pack(c_.source[pieces[std::size_t(r)]], at(buffer, bytes(count * r)));
     return buffer;
   }
-  /// A call that receives `count` elements from each rank into these pieces of the destination.
+  /// A call that receives `count` elements from each rank, which begin with these pieces of the
+  /// destination.
   void call_for(std::span<const Box> pieces, NcclFunction function, const void* from,
                 index_t count) {
-    if (consecutive(pieces, c_.destination))
+    const index_t total = total_of(pieces);
+    const bool in_order = consecutive(pieces, c_.destination, count);
+    if (in_order && total == count * size_)
       return call(function, from, c_.destination.data, count, c_.root);
     void* all = temporary(count * size_);
     call(function, from, all, count, c_.root);
+    if (in_order && total == c_.destination.size()) return unpack(all, c_.destination);
     for (int r = 0; r < size_; ++r)
       unpack(at(all, bytes(count * r)), c_.destination[pieces[std::size_t(r)]]);
   }
 
-  static bool equal(std::span<const Box> pieces) {
-    for (const Box& piece : pieces)
-      if (piece.volume() != pieces[0].volume()) return false;
-    return true;
-  }
   const Box& own() const { return c_.pieces[std::size_t(rank_)]; }
 
   void copy(const ConstView& from, const View& to) {
@@ -233,12 +253,11 @@ class NcclLowering {
   }
 
   void reduce_scatter() {
-    if (nccl_reduces(dtype(), c_.op) && consecutive(c_.pieces, c_.source) && own().volume() > 0)
-      return call(NcclFunction::reduce_scatter, c_.source.data, landing(c_.destination),
-                  own().volume());
-    index_t longest = 0;
-    for (const Box& piece : c_.pieces) longest = std::max(longest, piece.volume());
+    const index_t longest = longest_of(c_.pieces);
     if (longest == 0) return;
+    if (nccl_reduces(dtype(), c_.op) && total_of(c_.pieces) == longest * size_ &&
+        consecutive(c_.pieces, c_.source, longest))
+      return call(NcclFunction::reduce_scatter, c_.source.data, landing(c_.destination), longest);
     void* pieces = temporary(longest * size_);
     for (int r = 0; r < size_; ++r) {
       const Box& piece = c_.pieces[std::size_t(r)];
@@ -255,11 +274,29 @@ class NcclLowering {
     if (!whole) unpack(result, c_.destination);
   }
 
+  // Which branch is taken depends on the pieces and the version alone: equal on all ranks.
   void all_gather() {
-    if (equal(c_.pieces)) {
-      const index_t count = own().volume();
-      if (count == 0) return;
-      return call_for(c_.pieces, NcclFunction::all_gather, packed(c_.source), count);
+    const index_t longest = longest_of(c_.pieces), total = total_of(c_.pieces);
+    if (longest == 0) return;
+    if (double(longest * size_ - total) < nccl_most_padding * double(total)) {
+      const void* from = nullptr;
+      if (own().volume() == longest) {
+        from = packed(c_.source);
+      } else {  // the rest is sent uninitialised, and not unpacked
+        void* padded = temporary(longest);
+        pack(c_.source, padded);
+        from = padded;
+      }
+      return call_for(c_.pieces, NcclFunction::all_gather, from, longest);
+    }
+    if (version_ >= nccl_fuses_broadcasts) {
+      for (int r = 0; r < size_; ++r) {
+        const Box& piece = c_.pieces[std::size_t(r)];
+        if (piece.empty()) continue;
+        void* to = landing(c_.destination[piece]);
+        call(NcclFunction::broadcast, r == rank_ ? packed(c_.source) : to, to, piece.volume(), r);
+      }
+      return;
     }
     const void* from = own().empty() ? nullptr : packed(c_.source);
     if (!own().empty()) copy(c_.source, c_.destination[own()]);
@@ -347,6 +384,7 @@ class NcclLowering {
   const Collective& c_;
   int rank_;
   int size_;
+  int version_;
   Allocate allocate_;
   NcclType type_;
   NcclPlan plan_;

@@ -23,25 +23,6 @@
 
 namespace cleave::detail {
 
-/// State that the NCCL communicators of a rank share.
-struct NcclRank {
-  explicit NcclRank(const RankState& state)
-      : detector(std::make_shared<NcclFailureDetector>(state)) {
-    cuda::PinnedPool::get().prepare();  // pinning waits for kernels, which may wait for other ranks
-  }
-
-  /// The state of a rank. The first call makes it and installs its failure detector in the thread.
-  static std::shared_ptr<NcclRank> of(RankState& state) {
-    return state.slots->get<NcclRank>([&] {
-      auto rank = std::make_shared<NcclRank>(state);
-      cuda::detail::detector_slot() = rank->detector;
-      return rank;
-    });
-  }
-
-  std::shared_ptr<NcclFailureDetector> detector;
-};
-
 /// Called before the first NCCL call. Makes kernels of several communicators of a device, e.g.
 /// those of the main and of the side stream, run in the order in which the host issues them, unless
 /// the user's environment says otherwise. Otherwise they may overlap, and two ranks whose
@@ -59,16 +40,40 @@ inline void set_nccl_environment() {
   });
 }
 
-/// @throws Error unless the library has the program's major NCCL version and is no older
-inline void verify_nccl_version() {
+/// The version of the NCCL library. NCCL connects only ranks with the same (2.28.9 `src/init.cc`,
+/// "Mismatched NCCL version detected").
+/// @throws Error unless it has the program's major version and is no older
+inline int verified_nccl_version() {
   set_nccl_environment();
   int version = 0;
   const ncclResult_t status = ncclGetVersion(&version);
   if (status == ncclSuccess && version >= NCCL_VERSION_CODE && version / 10000 == NCCL_MAJOR)
-    return;
+    return version;
   throw Error("nccl", "the program was compiled for NCCL " + std::to_string(NCCL_VERSION_CODE) +
                           " and runs with " + std::to_string(version));
 }
+
+/// State that the NCCL communicators of a rank share.
+struct NcclRank {
+  /// @throws Error if the NCCL library is not the program's
+  explicit NcclRank(const RankState& state)
+      : detector(std::make_shared<NcclFailureDetector>(state)) {
+    cuda::PinnedPool::get().prepare();  // pinning waits for kernels, which may wait for other ranks
+  }
+
+  /// The state of a rank. The first call, which precedes all of NCCL, makes it and installs its
+  /// failure detector in the thread.
+  static std::shared_ptr<NcclRank> of(RankState& state) {
+    return state.slots->get<NcclRank>([&] {
+      auto rank = std::make_shared<NcclRank>(state);
+      cuda::detail::detector_slot() = rank->detector;
+      return rank;
+    });
+  }
+
+  int version = verified_nccl_version();  ///< of the library; the same on all ranks
+  std::shared_ptr<NcclFailureDetector> detector;
+};
 
 /// Makes a communicator, which takes memory from the device, not from cleave's pool: the pool keeps
 /// none that is idle.
