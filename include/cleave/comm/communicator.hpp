@@ -123,6 +123,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   const std::string& label() const noexcept { return label_; }
   /// "thread", "mpi", "dry", ..
   virtual const char* backend() const noexcept = 0;
+  /// Whether the ranks are threads of this process: an address of one is valid in all.
+  virtual bool ranks_are_threads() const noexcept { return false; }
+  /// Whether it executes nothing. @see dry_communicator
+  virtual bool is_dry() const noexcept { return false; }
   /// The transport of its collectives, for users: "mpi: shared memory", or why there is none.
   virtual std::string transport() const { return backend(); }
   /// For each rank of the group a number that the ranks of its node share; empty if ranks share no

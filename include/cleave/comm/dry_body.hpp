@@ -28,6 +28,7 @@ class DryCommunicator final : public Base {
       : Base(rank, size, std::move(label), std::move(state)) {}
 
   const char* backend() const noexcept override { return "dry"; }
+  bool is_dry() const noexcept override { return true; }
 
   std::shared_ptr<Communicator> subgroup(std::span<const int> ranks, std::string label) override {
     const int place = place_in_subgroup(*this, ranks);

@@ -24,6 +24,16 @@ namespace cleave {
 /// @throws Error if MPI is not running, or `comm` is null or an inter-communicator
 CLEAVE_INLINE std::shared_ptr<Communicator> mpi_communicator(MPI_Comm comm);
 
+/// The `MPI_Comm` of a group, e.g. `mpi_handle(mesh.group(tp{}))`, for other libraries and for the
+/// user's own calls: the same ranks in the same order, with a message space of its own. Its errors
+/// are returned (MPI_ERRORS_RETURN). cleave still owns it, and frees it with the group.
+///
+/// A group for the memory of a device gives the communicator of its ranks' host memory.
+///
+/// @collective the first call for a group: every rank of it
+/// @throws Error if the ranks of the group are not MPI processes, or one of them has failed
+CLEAVE_INLINE MPI_Comm mpi_handle(Communicator& group);
+
 }  // namespace cleave
 
 #if !CLEAVE_COMPILED

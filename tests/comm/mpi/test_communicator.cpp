@@ -13,6 +13,7 @@
 #include <boost/mpi/communicator.hpp>
 #include <doctest/doctest.h>
 
+#include <cleave/comm/dry.hpp>
 #include <cleave/comm/mpi.hpp>
 #include <cleave/comm/mpi/node.hpp>
 #include <cleave/tensor/tensor.hpp>
@@ -131,6 +132,43 @@ TEST_CASE("the user's messages and ours never mix") {
   MPI_Send(&rank, 1, MPI_INT, right, 0, MPI_COMM_WORLD);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   CHECK(received == left);
+}
+
+TEST_CASE("the MPI_Comm of a group has its ranks in its order, and messages of its own") {
+  if (!launched()) return;
+  const int rank = Processes::get().rank(), size = Processes::get().size();
+  World world(mpi_communicator(MPI_COMM_WORLD));
+  std::vector<int> backwards;
+  for (int r = size - 1; r >= 0; --r) backwards.push_back(r);
+  const auto group = world.communicator().subgroup(backwards, "backwards");
+  const MPI_Comm theirs = mpi_handle(*group);
+  CHECK(mpi_handle(*group) == theirs);
+  CHECK(mpi_handle(world.communicator()) != theirs);
+  int place = -1, count = 0, relation = MPI_UNEQUAL;
+  MPI_Comm_rank(theirs, &place);
+  MPI_Comm_size(theirs, &count);
+  CHECK(place == size - 1 - rank);
+  CHECK(count == size);
+  MPI_Comm_compare(theirs, MPI_COMM_WORLD, &relation);
+  CHECK(relation == (size == 1 ? MPI_CONGRUENT : MPI_SIMILAR));
+  int received = -1;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Irecv(&received, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, theirs, &request);
+  World inside(group);
+  all_gather_cases(inside);
+  endurance_cases(inside, 50);
+  CHECK(received == -1);
+  world.barrier();
+  MPI_Send(&place, 1, MPI_INT, (place + 1) % size, 0, theirs);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  CHECK(received == (place + size - 1) % size);
+  CHECK(MPI_Send(&place, 1, MPI_INT, size, 0, theirs) != MPI_SUCCESS);  // errors are returned
+}
+
+TEST_CASE("ranks that are no MPI processes have no MPI_Comm") {
+  const auto group = dry_communicator(0, 2);
+  CHECK(cleave::testing::error_of([&] { mpi_handle(*group); }) ==
+        "mpi_handle: group 'world' communicates by 'dry', not by MPI [rank 0]");
 }
 
 TEST_CASE("two worlds of the same ranks do not disturb each other") {

@@ -5,7 +5,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -113,7 +112,7 @@ inline bool each_has_a_gpu(Communicator& host) {
 template <std::same_as<Cuda> Device>
 std::shared_ptr<Communicator> make_device_group(Communicator& host) {
   const std::shared_ptr<Communicator> reference(std::shared_ptr<void>(), &host);
-  if (std::strcmp(host.backend(), "dry") == 0) return reference;
+  if (host.is_dry()) return reference;
   enter_device(Cuda{}, host);
   const DevicePath path = requested_device_path();
   auto* threads = dynamic_cast<ThreadCommunicator*>(&host);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdlib>
-#include <cstring>
 #include <mutex>
 
 #include <cleave/comm/communicator.hpp>
@@ -18,7 +17,7 @@ namespace detail {
 /// first use waits for running kernels, and these may be a collective that waits for this thread.
 inline void load_kernels_early(const Communicator& group) {
   static std::once_flag once;
-  if (group.size() > 1 && std::strcmp(group.backend(), "thread") == 0)
+  if (group.size() > 1 && group.ranks_are_threads())
     std::call_once(once, [] { setenv("CUDA_MODULE_LOADING", "EAGER", 0); });
 }
 

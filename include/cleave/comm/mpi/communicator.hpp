@@ -74,6 +74,7 @@ class MpiCommunicator final : public Communicator {
     if (!members_.detector->broken()) return;
     members_.comm.abandon();
     members_.signatures.abandon();
+    handle_.abandon();
   }
 
   const char* backend() const noexcept override { return "mpi"; }
@@ -118,6 +119,18 @@ class MpiCommunicator final : public Communicator {
     MpiOpContext way = context(members_.comm, calls_++ % subgroup_sequence, operation_of(c));
     way.site = c.site;
     return way;
+  }
+
+  /// @see mpi_handle
+  MPI_Comm handle() {
+    if (handle_.get() == MPI_COMM_NULL) {
+      Collective meeting;  // MPI_Comm_dup would wait for a failed rank
+      meeting.operation = "mpi_handle";
+      agree_on_call(meeting);
+      execute(meeting);
+      handle_ = MpiComm::duplicate(members_.comm.get());
+    }
+    return handle_.get();
   }
 
   /// Shared by all groups of this world.
@@ -326,6 +339,7 @@ class MpiCommunicator final : public Communicator {
   }
 
   Members members_;
+  MpiComm handle_;  ///< for the user, made when asked for
   Topology topology_;
   MpiScratch scratch_;
   unsigned calls_ = 0;

@@ -154,7 +154,7 @@ class NcclCommunicator final : public Communicator {
   void share_progress() {
     const auto ranks = allgather(*host_, state().world_rank, "nccl");
     ranks_ = std::make_shared<std::vector<int>>(ranks.begin(), ranks.end());
-    if (std::strcmp(host_->backend(), "thread") != 0) return;
+    if (!host_->ranks_are_threads()) return;
     std::shared_ptr<NcclProgress> shared;
     if (rank() == 0) shared = std::make_shared<NcclProgress>(std::size_t(size()));
     auto address = reinterpret_cast<std::uintptr_t>(&shared);

@@ -90,6 +90,7 @@ class BasicThreadCommunicator final : public Communicator {
   }
 
   const char* backend() const noexcept override { return Order::backend; }
+  bool ranks_are_threads() const noexcept override { return true; }
   bool concurrent() const noexcept override { return Order::concurrent; }
   Communicator& host() noexcept override { return host_ == nullptr ? *this : *host_; }
 
