@@ -42,17 +42,15 @@ enum class DevicePath : std::uint8_t { automatic, direct, nccl, staged };
 inline DevicePath requested_device_path() {
   const char* text = setting("CLEAVE_CUDA_COMM");
   const std::string path = text == nullptr ? "auto" : text;
-  if (path == "auto") return DevicePath::automatic;
-  if (path == "direct") return DevicePath::direct;
-  if (path == "staged") return DevicePath::staged;
-#if defined(CLEAVE_HAS_NCCL)
-  if (path == "nccl") return DevicePath::nccl;
-#else
+#if !defined(CLEAVE_HAS_NCCL)
   if (path == "nccl")
     throw Error("run",
                 "CLEAVE_CUDA_COMM is 'nccl', and this program was compiled without NCCL "
                 "(CLEAVE_HAS_NCCL=1)");
 #endif
+  constexpr const char* names[] = {"auto", "direct", "nccl", "staged"};
+  for (int i = 0; i < 4; ++i)
+    if (path == names[i]) return DevicePath(i);
   throw Error("run", "CLEAVE_CUDA_COMM is '" + path + "'; use auto, direct, nccl or staged");
 }
 

@@ -58,22 +58,16 @@ class NcclHandle {
   /// or is not made.
   template <class F>
   void use(F f) {
-    if (!enter()) return;
+    if (!enter(true)) return;
     f(comm_);
-    leave();
+    leave(true);
   }
   /// Calls f(ncclComm_t*), which makes the communicator. @return its status
   template <class F>
   ncclResult_t make(F f) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (given_up_) return ncclInvalidUsage;
-      ++users_;
-    }
+    if (!enter(false)) return ncclInvalidUsage;
     const ncclResult_t status = f(&comm_);
-    const std::lock_guard lock(mutex_);
-    --users_;
-    made_ = status == ncclSuccess && comm_ != nullptr;
+    leave(status == ncclSuccess && comm_ != nullptr);
     return status;
   }
 
@@ -109,15 +103,16 @@ class NcclHandle {
   }
 
  private:
-  bool enter() {
+  bool enter(bool made) {
     const std::lock_guard lock(mutex_);
-    if (given_up_ || !made_) return false;
+    if (given_up_ || made_ != made) return false;
     ++users_;
     return true;
   }
-  void leave() {
+  void leave(bool made) {
     const std::lock_guard lock(mutex_);
     --users_;
+    made_ = made;
   }
   bool in_use() const noexcept {
     const std::lock_guard lock(mutex_);

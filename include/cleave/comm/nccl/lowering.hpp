@@ -134,6 +134,14 @@ class NcclLowering {
   void* temporary(index_t elements) { return allocate_(std::size_t(bytes(elements))); }
   View dense(void* data, const Shape& extents) const { return View::dense(data, dtype(), extents); }
 
+  /// The elements inside a box, which may be empty.
+  template <class V>
+  static V part(const V& whole, const Box& box) {
+    V result = whole[box];
+    if (box.empty()) result.extents = Shape::filled(box.dims(), 0);
+    return result;
+  }
+
   void call(NcclFunction function, const void* send, void* receive, index_t elements,
             int peer = 0) {
     plan_.calls.push_back({function, send, receive, std::size_t(elements) * type_.parts, type_.type,
@@ -180,8 +188,8 @@ class NcclLowering {
     for (int r = 0; r < size_; ++r) {
       const Box& piece = pieces[std::size_t(r)];
       if (piece.empty()) continue;
-      const ConstView part = whole[piece];
-      if (!part.contiguous() || part.data != at(whole.data, bytes(count * r))) return false;
+      const ConstView inside = whole[piece];
+      if (!inside.contiguous() || inside.data != at(whole.data, bytes(count * r))) return false;
     }
     return true;
   }
@@ -192,7 +200,7 @@ class NcclLowering {
     if (consecutive(pieces, c_.source, count)) return c_.source.data;
     void* buffer = temporary(count * size_);
     for (int r = 0; r < size_; ++r)
-      pack(c_.source[pieces[std::size_t(r)]], at(buffer, bytes(count * r)));
+      pack(part(c_.source, pieces[std::size_t(r)]), at(buffer, bytes(count * r)));
     return buffer;
   }
   /// A call that receives `count` elements from each rank, which begin with these pieces of the
@@ -207,7 +215,7 @@ class NcclLowering {
     call(function, from, all, count, c_.root);
     if (in_order && total == c_.destination.size()) return unpack(all, c_.destination);
     for (int r = 0; r < size_; ++r)
-      unpack(at(all, bytes(count * r)), c_.destination[pieces[std::size_t(r)]]);
+      unpack(at(all, bytes(count * r)), part(c_.destination, pieces[std::size_t(r)]));
   }
 
   const Box& own() const { return c_.pieces[std::size_t(rank_)]; }
@@ -215,18 +223,20 @@ class NcclLowering {
   void copy(const ConstView& from, const View& to) {
     if (from.size() > 0 && from.data != to.data) plan_.packs.push_back({from, to});
   }
+  void send(const ConstView& from, int peer) {
+    if (from.size() > 0) call(NcclFunction::send, packed(from), nullptr, from.size(), peer);
+  }
+  void receive(const View& to, int peer) {
+    if (to.size() > 0) call(NcclFunction::receive, nullptr, landing(to), to.size(), peer);
+  }
 
   // destination = the root's source, which the root passes to NCCL as both buffers
   void broadcast() {
     const bool root = rank_ == c_.root;
-    if (root) {
-      const void* from = packed(c_.source);
-      if (c_.source.size() > 0)
-        call(NcclFunction::broadcast, from, const_cast<void*>(from), c_.source.size(), c_.root);
-    } else if (c_.destination.size() > 0) {
-      void* to = landing(c_.destination);
-      call(NcclFunction::broadcast, to, to, c_.destination.size(), c_.root);
-    }
+    const index_t count = root ? c_.source.size() : c_.destination.size();
+    if (count == 0) return;
+    void* data = root ? const_cast<void*>(packed(c_.source)) : landing(c_.destination);
+    call(NcclFunction::broadcast, data, data, count, c_.root);
   }
 
   void all_reduce() {
@@ -259,10 +269,8 @@ class NcclLowering {
         consecutive(c_.pieces, c_.source, longest))
       return call(NcclFunction::reduce_scatter, c_.source.data, landing(c_.destination), longest);
     void* pieces = temporary(longest * size_);
-    for (int r = 0; r < size_; ++r) {
-      const Box& piece = c_.pieces[std::size_t(r)];
-      if (!piece.empty()) pack(c_.source[piece], at(pieces, bytes(longest * r)));
-    }
+    for (int r = 0; r < size_; ++r)
+      pack(part(c_.source, c_.pieces[std::size_t(r)]), at(pieces, bytes(longest * r)));
     if (!nccl_reduces(dtype(), c_.op)) {
       void* all = temporary(longest * size_);
       call(NcclFunction::all_to_all, pieces, all, longest);
@@ -279,15 +287,11 @@ class NcclLowering {
     const index_t longest = longest_of(c_.pieces), total = total_of(c_.pieces);
     if (longest == 0) return;
     if (double(longest * size_ - total) < nccl_most_padding * double(total)) {
-      const void* from = nullptr;
-      if (own().volume() == longest) {
-        from = packed(c_.source);
-      } else {  // the rest is sent uninitialised, and not unpacked
-        void* padded = temporary(longest);
-        pack(c_.source, padded);
-        from = padded;
-      }
-      return call_for(c_.pieces, NcclFunction::all_gather, from, longest);
+      if (own().volume() == longest)
+        return call_for(c_.pieces, NcclFunction::all_gather, packed(c_.source), longest);
+      void* padded = temporary(longest);  // what follows the piece is sent and not unpacked
+      pack(c_.source, padded);
+      return call_for(c_.pieces, NcclFunction::all_gather, padded, longest);
     }
     if (version_ >= nccl_fuses_broadcasts) {
       for (int r = 0; r < size_; ++r) {
@@ -298,14 +302,12 @@ class NcclLowering {
       }
       return;
     }
-    const void* from = own().empty() ? nullptr : packed(c_.source);
-    if (!own().empty()) copy(c_.source, c_.destination[own()]);
+    const ConstView mine = dense(const_cast<void*>(packed(c_.source)), c_.source.extents);
+    copy(c_.source, part(c_.destination, own()));
     for (int k = 1; k < size_; ++k) {
       const int to = (rank_ + k) % size_, of = (rank_ + size_ - k) % size_;
-      if (from != nullptr) call(NcclFunction::send, from, nullptr, own().volume(), to);
-      const Box& piece = c_.pieces[std::size_t(of)];
-      if (!piece.empty())
-        call(NcclFunction::receive, nullptr, landing(c_.destination[piece]), piece.volume(), of);
+      send(mine, to);
+      receive(part(c_.destination, c_.pieces[std::size_t(of)]), of);
     }
   }
 
@@ -317,18 +319,10 @@ class NcclLowering {
       const void* pieces = root ? packed(c_.pieces, count) : nullptr;
       return call(NcclFunction::scatter, pieces, landing(c_.destination), count, c_.root);
     }
-    if (!root) {
-      if (c_.destination.size() > 0)
-        call(NcclFunction::receive, nullptr, landing(c_.destination), c_.destination.size(),
-             c_.root);
-      return;
-    }
-    if (!own().empty()) copy(c_.source[own()], c_.destination);
-    for (int r = 0; r < size_; ++r) {
-      const Box& piece = c_.pieces[std::size_t(r)];
-      if (r != rank_ && !piece.empty())
-        call(NcclFunction::send, packed(c_.source[piece]), nullptr, piece.volume(), r);
-    }
+    if (!root) return receive(c_.destination, c_.root);
+    copy(part(c_.source, own()), c_.destination);
+    for (int r = 0; r < size_; ++r)
+      if (r != rank_) send(part(c_.source, c_.pieces[std::size_t(r)]), r);
   }
 
   void gather() {
@@ -340,17 +334,10 @@ class NcclLowering {
       if (!root) return call(NcclFunction::gather, from, nullptr, count, c_.root);
       return call_for(c_.pieces, NcclFunction::gather, from, count);
     }
-    if (!root) {
-      if (c_.source.size() > 0)
-        call(NcclFunction::send, packed(c_.source), nullptr, c_.source.size(), c_.root);
-      return;
-    }
-    if (!own().empty()) copy(c_.source, c_.destination[own()]);
-    for (int r = 0; r < size_; ++r) {
-      const Box& piece = c_.pieces[std::size_t(r)];
-      if (r != rank_ && !piece.empty())
-        call(NcclFunction::receive, nullptr, landing(c_.destination[piece]), piece.volume(), r);
-    }
+    if (!root) return send(c_.source, c_.root);
+    copy(c_.source, part(c_.destination, own()));
+    for (int r = 0; r < size_; ++r)
+      if (r != rank_) receive(part(c_.destination, c_.pieces[std::size_t(r)]), r);
   }
 
   /// Equal parts for all ranks, including this one, sent and received in rank order.
@@ -367,17 +354,13 @@ class NcclLowering {
   /// sequence of calls is split, both sides of a transfer are in the same part.
   void exchange() {
     for (const Transfer& t : c_.receives)
-      if (t.peer == rank_ && !t.destination.empty())
-        copy(c_.source[t.source], c_.destination[t.destination]);
+      if (t.peer == rank_) copy(part(c_.source, t.source), part(c_.destination, t.destination));
     for (int k = 1; k < size_; ++k) {
       const int to = (rank_ + k) % size_, of = (rank_ + size_ - k) % size_;
       for (const Transfer& t : c_.sends)
-        if (t.peer == to && !t.source.empty())
-          call(NcclFunction::send, packed(c_.source[t.source]), nullptr, t.source.volume(), to);
+        if (t.peer == to) send(part(c_.source, t.source), to);
       for (const Transfer& t : c_.receives)
-        if (t.peer == of && !t.destination.empty())
-          call(NcclFunction::receive, nullptr, landing(c_.destination[t.destination]),
-               t.destination.volume(), of);
+        if (t.peer == of) receive(part(c_.destination, t.destination), of);
     }
   }
 

@@ -23,28 +23,26 @@
 
 namespace cleave::detail {
 
-/// Called before the first NCCL call. Makes kernels of several communicators of a device, e.g.
-/// those of the main and of the side stream, run in the order in which the host issues them, unless
-/// the user's environment says otherwise. Otherwise they may overlap, and two ranks whose
+/// The version of the NCCL library. NCCL connects only ranks with the same (2.28.9 `src/init.cc`,
+/// "Mismatched NCCL version detected").
+///
+/// Before this first call of NCCL, makes kernels of several communicators of a device, e.g. those
+/// of the main and of the side stream, run in the order in which the host issues them, unless the
+/// user's environment says otherwise. Otherwise they may overlap, and two ranks whose
 /// multiprocessors are occupied by kernels of different communicators deadlock.
 ///
 /// NCCL also must not register buffers by itself: it requires that the buffers of all ranks are
 /// registered if those of one are (user guide, "User Buffer Registration"), but a redistribution
 /// may send a tensor to a temporary, and which ones NCCL finds registered can differ.
-inline void set_nccl_environment() {
+///
+/// @throws Error unless it has the program's major version and is no older
+inline int verified_nccl_version() {
   static std::once_flag once;
   std::call_once(once, [] {
     setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
     setenv("NCCL_LOCAL_REGISTER", "0", 0);
     setenv("NCCL_GRAPH_REGISTER", "0", 0);
   });
-}
-
-/// The version of the NCCL library. NCCL connects only ranks with the same (2.28.9 `src/init.cc`,
-/// "Mismatched NCCL version detected").
-/// @throws Error unless it has the program's major version and is no older
-inline int verified_nccl_version() {
-  set_nccl_environment();
   int version = 0;
   const ncclResult_t status = ncclGetVersion(&version);
   if (status == ncclSuccess && version >= NCCL_VERSION_CODE && version / 10000 == NCCL_MAJOR)

@@ -72,14 +72,14 @@ inline ncclResult_t state_of(ncclComm_t comm) {
   return asked == ncclSuccess ? status : asked;
 }
 
-/// Communicators that do not block are not supported.
-inline constexpr const char* nccl_must_block =
-    "the communicator must be blocking (ncclConfig_t::blocking = 1, NCCL_COMM_BLOCKING unset)";
-
-/// The text of an error that an NCCL call returns.
+/// The text of an error that an NCCL call returns. Communicators that do not block are refused.
 inline std::string nccl_text(ncclResult_t status, const char* function, ncclComm_t comm) {
-  if (status == ncclInProgress) return std::string("NCCL: ") + function + ": " + nccl_must_block;
-  std::string text = std::string("NCCL: ") + function + ": " + ncclGetErrorString(status);
+  const std::string call = std::string("NCCL: ") + function + ": ";
+  if (status == ncclInProgress)
+    return call +
+           "the communicator must be blocking (ncclConfig_t::blocking = 1, "
+           "NCCL_COMM_BLOCKING unset)";
+  std::string text = call + ncclGetErrorString(status);
   const char* more = ncclGetLastError(comm);
   if (more != nullptr && *more != '\0') text += std::string(" (") + more + ")";
   return text;
