@@ -40,9 +40,9 @@ std::string communication(const Schedule& schedule, RankLevel level) {
 }
 
 constexpr CollectiveKind kinds[] = {
-    CollectiveKind::barrier,        CollectiveKind::broadcast,  CollectiveKind::scatter,
-    CollectiveKind::gather,         CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
-    CollectiveKind::all_reduce,     CollectiveKind::all_to_all, CollectiveKind::exchange};
+    CollectiveKind::barrier,    CollectiveKind::broadcast,  CollectiveKind::scatter,
+    CollectiveKind::gather,     CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
+    CollectiveKind::all_reduce, CollectiveKind::all_to_all, CollectiveKind::exchange};
 
 Schedule schedule_of(CollectiveKind kind, DType type, ReduceOp op, index_t each,
                      const Topology& topology) {
@@ -54,9 +54,10 @@ Schedule schedule_of(CollectiveKind kind, DType type, ReduceOp op, index_t each,
 TEST_CASE("the ranks of each level take the same steps of communication in the same order") {
   for (const auto& [nodes, places] : {std::pair(1, 4), {3, 1}, {2, 2}, {2, 3}, {4, 2}})
     for (const CollectiveKind kind : kinds)
-      for (const auto& [type, op] :
-           {std::pair(DType::float32, ReduceOp::sum), {DType::float64, ReduceOp::max},
-            {DType::bfloat16, ReduceOp::sum}, {DType::int64, ReduceOp::bxor}})
+      for (const auto& [type, op] : {std::pair(DType::float32, ReduceOp::sum),
+                                     {DType::float64, ReduceOp::max},
+                                     {DType::bfloat16, ReduceOp::sum},
+                                     {DType::int64, ReduceOp::bxor}})
         for (const index_t each : {index_t(0), index_t(1), index_t(500), index_t(1) << 20})
           for (const index_t scratch : {index_t(4096), index_t(8) << 20}) {
             std::vector<Schedule> schedules;
