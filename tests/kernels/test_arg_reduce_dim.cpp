@@ -85,6 +85,31 @@ TEST_CASE("the first NaN of a column is the extreme element, and those of other 
   CHECK(indices[0] == 64);
 }
 
+TEST_CASE_TEMPLATE("extremes of short rows, of which some hold NaN and infinities", T, float, double) {
+  const T nan = std::numeric_limits<T>::quiet_NaN(), inf = std::numeric_limits<T>::infinity();
+  for (const index_t n : {1, 2, 7, 31})
+    for (const index_t m : {7, 8, 16, 50}) {
+      const Tensor<T, 2> x({m, n});
+      for (index_t i = 0; i < x.size(); ++i) x.data()[i] = T(i * 7 % 5);
+      x(3, n / 2) = nan;
+      x(5, 0) = inf, x(5, n - 1) = -inf;
+      std::vector<T> values(static_cast<std::size_t>(m)), maxima(values);
+      std::vector<index_t> indices(values.size());
+      arg_reduce_dim<Max>(On<Host>{}, read(x), 1, 0, values.data(), indices.data());
+      reduce_dims<Max>(On<Host>{}, read(x), 2u,
+                       Strided<T>{maxima.data(), Shape::filled(1, m), Shape::filled(1, 1)});
+      for (index_t i = 0; i < m; ++i) {
+        index_t best = 0;
+        for (index_t j = 1; j < n; ++j)
+          if (x(i, best) < x(i, j)) best = j;
+        if (i == 3) best = n / 2;
+        CHECK(indices[std::size_t(i)] == best);
+        for (const T& value : {values[std::size_t(i)], maxima[std::size_t(i)]})
+          CHECK((i == 3 ? std::isnan(value) : value == x(i, best)));
+      }
+    }
+}
+
 TEST_CASE("the extreme of no elements is the identity, at no index") {
   const Tensor<float, 2> x({0, 2});
   float values[2];

@@ -51,6 +51,21 @@ TEST_CASE("rows are added where the indices say, others stay") {
   }
 }
 
+TEST_CASE("rows of any length are added") {
+  for (const index_t n : {1, 15, 16, 17, 50}) {
+    const auto values = counting(6, n);
+    const Tensor<std::int32_t, 1> indices({6}, {1, 0, 1, 1, 0, 1});
+    const Tensor<float, 2> table({2, n});
+    table.fill_(0.5f);
+    CHECK(!scatter_add_rows(On<Host>{}, read(values), read(indices), write(table), {0, 2}));
+    for (index_t k = 0; k < n; ++k) {
+      CHECK(table(0, k) == values(1, k) + values(4, k) + 0.5f);
+      CHECK(table(1, k) ==
+            values(0, k) + values(2, k) + values(3, k) + values(5, k) + 0.5f);
+    }
+  }
+}
+
 TEST_CASE("an index that is out of range is reported; its row is zeros, or left out") {
   const auto table = counting(4, 2).clone();
   const Tensor<std::int32_t, 1> indices({4}, {1, 4, -2, 0});

@@ -92,6 +92,36 @@ TEST_CASE("a stride of 0 repeats an element") {
   }
 }
 
+TEST_CASE("rows too short to be worth a call each are processed together") {
+  for (const index_t m : {2, 63, 64, 65, 409, 410, 1000})
+    for (const index_t n : {1, 10, 63, 64}) {
+      const auto plain = counting<double, 2>({m, n}, 1);
+      const auto transposed = counting<double, 2>({n, m}, 2).transpose(0, 1);
+      const auto spaced = counting<double, 3>({m, 3, n}, 3).select(1, 1);
+      const auto row = counting<double, 1>({n}, 4), column = counting<double, 1>({m}, 5);
+      const Shape extents(plain.shape());
+      Shape of_row = Shape::filled(2, 0), of_column = of_row;
+      of_row[1] = of_column[0] = 1;
+      const Tensor<double, 2> out({m, n}), strided = Tensor<double, 3>({m, 2, n}).select(1, 0);
+      for (const auto& to : {out, strided}) {
+        map_elements(
+            On<Host>{},
+            [](double a, double b, double c, double d, double e) {
+              return a + 3 * b - 5 * c + 7 * d - 11 * e;
+            },
+            write(to), read(plain), read(transposed), read(spaced),
+            Strided<const double>{row.data(), extents, of_row},
+            Strided<const double>{column.data(), extents, of_column});
+        index_t wrong = 0;
+        for (index_t i = 0; i < m; ++i)
+          for (index_t j = 0; j < n; ++j)
+            wrong += to(i, j) != plain(i, j) + 3 * transposed(i, j) - 5 * spaced(i, j) +
+                                     7 * row(j) - 11 * column(i);
+        CHECK(wrong == 0);
+      }
+    }
+}
+
 TEST_CASE("the result may have another type than the inputs, and these from each other") {
   const auto a = counting<float, 1>({500}, -40);
   const auto b = counting<std::int32_t, 1>({500}, 3);

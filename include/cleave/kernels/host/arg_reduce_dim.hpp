@@ -133,10 +133,14 @@ void arg_reduce_dim(On<Host>, const Strided<const T>& in, int dim, index_t first
   }
 
   if (loops.along()) {
-    loops.kept.each([&](index_t start) {
-      T best;
-      *indices++ = first + detail::arg_reduce_row<Op>(in.data + start, n, step, best);
+    const auto take = [&](const T& best, index_t at) {
+      *indices++ = first + at;
       if (values != nullptr) *values++ = best;
+    };
+    detail::each_row<Op, T>(in.data, loops.kept, n, step, take, [&](const T* row) {
+      T best;
+      const index_t at = detail::arg_reduce_row<Op>(row, n, step, best);
+      take(best, at);
     });
     return;
   }

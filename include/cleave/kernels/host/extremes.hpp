@@ -5,6 +5,7 @@
 // instructions), and with prefetches, because hardware prefetchers stop at the end of a page.
 #pragma once
 
+#include <cstdint>
 #include <type_traits>
 
 #include <cleave/core/config.hpp>
@@ -86,5 +87,55 @@ bool extreme_of_numbers(const T* row, index_t n, index_t step, T& extreme) {
   extreme = best;
   return !is_nan(sum);
 }
+
+/// Rows too short for vectors of their own elements, several at once: one row per lane.
+template <class T>
+struct ShortRows {
+  static constexpr int lanes = 16 / int(sizeof(T)), vectors = 4;
+  static constexpr index_t count = vectors * lanes;  ///< rows that are reduced together
+  static constexpr index_t longest = 32;
+  using Places = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+  typedef T Vector __attribute__((vector_size(16)));
+  typedef Places Indices __attribute__((vector_size(16)));
+
+  T best[count];
+  Places at[count];  ///< the lowest indices of these values
+
+  /// @param row_step, step  strides between rows, and between the `n` elements of a row
+  /// @return whether all elements are numbers: the results are valid (see extreme_of_numbers)
+  template <class Op>
+  bool reduce(const T* from, index_t row_step, index_t n, index_t step) {
+    constexpr index_t line = 64 / index_t(sizeof(T)), ahead = 64 * line;
+    if (step == 1 && row_step == n)
+      for (index_t k = 0; k < count * n; k += line) __builtin_prefetch(from + ahead + k);
+    Vector bests[vectors], sums[vectors] = {};
+    Indices places[vectors] = {};
+    CLEAVE_UNROLL
+    for (int q = 0; q < vectors; ++q) bests[q] = column(from + q * lanes * row_step, row_step);
+    for (index_t i = 0; i < n; ++i, from += step) {
+      CLEAVE_UNROLL
+      for (int q = 0; q < vectors; ++q) {
+        const Vector values = column(from + q * lanes * row_step, row_step);
+        const Indices better = std::is_same_v<Op, Max> ? bests[q] < values : values < bests[q];
+        bests[q] = better ? values : bests[q];
+        places[q] = better ? Places(i) - Indices{} : places[q];
+        sums[q] += values;
+      }
+    }
+    sums[0] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    T sum = T(0);
+    for (int j = 0; j < lanes; ++j) sum += sums[0][j];
+    for (index_t r = 0; r < count; ++r)
+      best[r] = bests[r / lanes][r % lanes], at[r] = places[r / lanes][r % lanes];
+    return !is_nan(sum);
+  }
+
+ private:
+  /// One element of each of `lanes` rows.
+  static Vector column(const T* from, index_t row_step) {
+    if constexpr (lanes == 2) return Vector{from[0], from[row_step]};
+    else return Vector{from[0], from[row_step], from[2 * row_step], from[3 * row_step]};
+  }
+};
 
 }  // namespace cleave::kernels::detail

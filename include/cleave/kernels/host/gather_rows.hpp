@@ -48,6 +48,20 @@ constexpr Shape behind(const Shape& shape, int skipped) {
   return rest;
 }
 
+/// to[0..n) += from[0..n). Prefetches the rows that follow, which hardware does up to the end of a
+/// page only.
+template <class T>
+void add_contiguous(const T* __restrict__ from, T* __restrict__ to, index_t n) {
+  constexpr index_t line = 64 / index_t(sizeof(T)), ahead = 64 * line;
+  index_t k = 0;
+  for (; k + line <= n; k += line) {
+    __builtin_prefetch(from + k + ahead);
+    CLEAVE_UNROLL
+    for (index_t j = k; j < k + line; ++j) to[j] = plus(to[j], from[j]);
+  }
+  for (; k < n; ++k) to[k] = plus(to[k], from[k]);
+}
+
 /// to[r..] += from[r..]
 template <class T>
 void add_row(const T* from, const Shape& from_strides, T* to, const Shape& to_strides,
@@ -55,10 +69,7 @@ void add_row(const T* from, const Shape& from_strides, T* to, const Shape& to_st
   if (d == extents.dims) {
     *to = plus(*to, *from);
   } else if (d + 1 == extents.dims && from_strides[d] == 1 && to_strides[d] == 1) {
-    // the rows that follow, which hardware prefetches up to the end of a page only
-    constexpr index_t line = sizeof(T) < 64 ? 64 / index_t(sizeof(T)) : 1, ahead = 64 * line;
-    for (index_t k = 0; k < extents[d]; k += line) __builtin_prefetch(from + ahead + k);
-    for (index_t k = 0; k < extents[d]; ++k) to[k] = plus(to[k], from[k]);
+    add_contiguous(from, to, extents[d]);
   } else {
     for (index_t k = 0; k < extents[d]; ++k)
       add_row(from + k * from_strides[d], from_strides, to + k * to_strides[d], to_strides, extents,

@@ -49,6 +49,10 @@ struct Tile {
   /// Parts of rows that are long enough to be worth a row's overhead, and of columns that are whole
   /// cache lines.
   static constexpr Tile square() { return {32, elements / 32}; }
+
+  /// Rows shorter than this are processed as one run of several, if the result has no gaps.
+  static constexpr index_t short_row = 64;
+  static constexpr Tile of_short_rows(index_t cols) { return {elements / cols, cols}; }
 };
 
 /// Prefetches into the second-level cache: rows of one tile are often in one set of the first.
@@ -108,6 +112,18 @@ class TileLoader {
     return packed();
   }
 
+  /// The rows of a tile from `row` on, one after the other.
+  const T* run(const Tile& tile, index_t row) {
+    const T* from = data_ + row * row_step_;
+    if (step_ == 1 && row_step_ == tile.cols) return from;
+    if (row_step_ == 0 && filled_ >= tile.rows * tile.cols) return packed();
+    T* to = packed();
+    for (index_t i = 0; i < tile.rows; ++i, from += row_step_)
+      for (index_t j = 0; j < tile.cols; ++j) *to++ = from[j * step_];
+    if (row_step_ == 0) filled_ = tile.rows * tile.cols;
+    return packed();
+  }
+
  private:
   T* packed() { return reinterpret_cast<T*>(buffer_); }
 
@@ -115,7 +131,7 @@ class TileLoader {
   const index_t* strides_;
   index_t row_step_;
   index_t step_;
-  index_t filled_ = 0;  ///< how much of the buffer repeats one element
+  index_t filled_ = 0;  ///< how much of the buffer repeats an element or a row
   alignas(64) std::byte buffer_[std::size_t(Tile::elements) * sizeof(T)];
 };
 
@@ -160,12 +176,19 @@ void map_loops(const RowFunction<R, T...>& f, const MapLoops<N>& loops, R* plane
   const int planes = loops.dims - 2;  // loops around rows and columns
   const index_t rows = loops.extents[planes], cols = loops.extents[planes + 1];
   const index_t row_step = loops.strides[0][planes];
-  const Tile most = (in.transposed() || ...) ? Tile::square() : Tile{};
+  const bool joins_rows = rows > 1 && cols < Tile::short_row && row_step == cols;
+  const Tile most = joins_rows                ? Tile::of_short_rows(cols)
+                    : (in.transposed() || ...) ? Tile::square()
+                                              : Tile{};
   index_t index[max_dims + 2] = {};
   for (;;) {
     for (index_t row = 0; row < rows; row += most.rows) {
       for (index_t col = 0; col < cols; col += most.cols) {
         const Tile tile{std::min(rows - row, most.rows), std::min(cols - col, most.cols)};
+        if (joins_rows) {
+          f.call(f.functor, plane + row * row_step, tile.rows * cols, in.run(tile, row)...);
+          continue;
+        }
         (in.start(tile, row, col), ...);
         const index_t next = col + tile.cols;
         const Tile following{tile.rows, std::min(cols - next, most.cols)};

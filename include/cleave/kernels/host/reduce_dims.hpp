@@ -79,19 +79,49 @@ A reduce_row(const T* row, index_t n, index_t step) {
   return result;
 }
 
+/// Calls one(row) for every row of `n` elements, or take(extreme, index) if the row is reduced
+/// together with others.
+template <class Op, class A, class T, class Take, class One>
+void each_row(const T* in, DimLoops kept, index_t n, index_t step, const Take& take,
+              const One& one) {
+  if constexpr (chooses_floats<Op, A, T>) {
+    if (n < ShortRows<T>::longest) {
+      ShortRows<T> together;
+      constexpr index_t count = together.count;
+      const auto rows = kept.pop();
+      return kept.each([&](index_t start) {
+        const T* row = in + start;
+        for (index_t left = rows.extent; left > 0;) {
+          index_t alone = left < count ? left : count;
+          left -= alone;
+          if (alone == count && together.template reduce<Op>(row, rows.stride, n, step)) {
+            for (index_t r = 0; r < count; ++r) take(together.best[r], together.at[r]);
+            alone = 0, row += count * rows.stride;
+          }
+          for (; alone > 0; --alone, row += rows.stride) one(row);
+        }
+      });
+    }
+  }
+  kept.each([&](index_t start) { one(in + start); });
+}
+
 /// Computes one result after another.
 template <class Op, class T, class R, class Epilogue>
 void reduce_along(const T* in, ReduceLoops loops, R* out, const Epilogue& epilogue) {
   using A = accumulator_t<R>;
   const auto row = loops.reduced.pop();
-  loops.kept.each([&](index_t start) {
+  const auto take = [&](const A& result, index_t) { *out++ = R(epilogue(result)); };
+  const auto each = [&](const T* from) {
     A result = Fold<Op>::template identity<A>();
     loops.reduced.each([&](index_t offset) {
-      result =
-          Fold<Op>::combine(result, reduce_row<Op, A>(in + start + offset, row.extent, row.stride));
+      result = Fold<Op>::combine(result, reduce_row<Op, A>(from + offset, row.extent, row.stride));
     });
-    *out++ = R(epilogue(result));
-  });
+    take(result, 0);
+  };
+  if (loops.reduced.dims == 0)
+    return each_row<Op, A>(in, loops.kept, row.extent, row.stride, take, each);
+  loops.kept.each([&](index_t start) { each(in + start); });
 }
 
 /// Combines four rows into a row of results. @param step  the stride between elements of a row
