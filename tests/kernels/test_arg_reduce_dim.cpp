@@ -85,7 +85,8 @@ TEST_CASE("the first NaN of a column is the extreme element, and those of other 
   CHECK(indices[0] == 64);
 }
 
-TEST_CASE_TEMPLATE("extremes of short rows, of which some hold NaN and infinities", T, float, double) {
+TEST_CASE_TEMPLATE("extremes of short rows, of which some hold NaN and infinities", T, float,
+                   double) {
   const T nan = std::numeric_limits<T>::quiet_NaN(), inf = std::numeric_limits<T>::infinity();
   for (const index_t n : {1, 2, 7, 31})
     for (const index_t m : {7, 8, 16, 50}) {

@@ -60,8 +60,7 @@ TEST_CASE("rows of any length are added") {
     CHECK(!scatter_add_rows(On<Host>{}, read(values), read(indices), write(table), {0, 2}));
     for (index_t k = 0; k < n; ++k) {
       CHECK(table(0, k) == values(1, k) + values(4, k) + 0.5f);
-      CHECK(table(1, k) ==
-            values(0, k) + values(2, k) + values(3, k) + values(5, k) + 0.5f);
+      CHECK(table(1, k) == values(0, k) + values(2, k) + values(3, k) + values(5, k) + 0.5f);
     }
   }
 }

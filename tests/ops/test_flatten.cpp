@@ -9,6 +9,7 @@
 #include <cleave/ops/flatten.hpp>
 #include <cleave/ops/transpose.hpp>
 
+#include "errors.hpp"
 #include "placed.hpp"
 
 using namespace cleave;
@@ -26,17 +27,6 @@ template <class T>
 Array<T> reshaped(Array<T> array, const naive::Indices& shape) {
   array.shape = shape;
   return array;
-}
-
-/// The message of an Error thrown on this rank; empty if none is thrown.
-template <class F>
-std::string said(const F& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 }  // namespace
@@ -128,14 +118,14 @@ TEST_CASE("shards that end inside of a merged dimension are an error on all rank
     const auto mesh = init_device_mesh<tp>(world, {2}, TestDevice{});
     const auto x = placed<double, Placements<Shard<0>>>(mesh, Extents2{3, 4}, 0);
     CHECK(
-        said([&] { flatten(x); })
+        error_of([&] { flatten(x); })
             .find(
                 "flatten: dimension 0 of the result is 3 x 4 and sharded over 'tp', where "
                 "shards end inside the factor 4: 3 must be divisible by 2; or redistribute that "
                 "dimension to Replicate first [shapes [3, 4]; placements (Shard(0)); mesh tp=2") ==
         0);
     const auto y = placed<double, Placements<Shard<0>>>(mesh, Extents1{12}, 0);
-    CHECK(said([&] {
+    CHECK(error_of([&] {
             unflatten(y, dim<0>{}, {3, 4});
           }).find("unflatten: dimension 0 of the operand is 3 x 4") == 0);
     check_equal(unflatten(y, dim<0>{}, {4, 3}), reshaped(expected(y, 0), {4, 3}));
@@ -163,15 +153,15 @@ TEST_CASE("a requested placement that shards no merged dimension works for all e
 
 TEST_CASE("extents that do not fit are an error") {
   const auto x = held<double, 2>({}, Shape(Extents2{4, 3}), {}, {}, 0);
-  CHECK(said([&] {
+  CHECK(error_of([&] {
           unflatten(x, dim<0>{}, {3, 2});
         }).find("unflatten: 4 elements do not fit into extents [3, 2]") == 0);
-  CHECK(said([&] { reshape(x, {5, -1}); })
+  CHECK(error_of([&] { reshape(x, {5, -1}); })
             .find("reshape: 12 elements do not fit into extents "
                   "[5, -1]; at most one of them may be -1") == 0);
-  CHECK(said([&] { reshape(x, {-1, -1}); }).find("reshape: 12 elements") == 0);
-  CHECK(said([&] { reshape(x, {-2, -6}); }).find("reshape: 12 elements") == 0);
-  CHECK(said([&] { reshape(x, {0, -1}); }).find("reshape: 12 elements") == 0);
+  CHECK(error_of([&] { reshape(x, {-1, -1}); }).find("reshape: 12 elements") == 0);
+  CHECK(error_of([&] { reshape(x, {-2, -6}); }).find("reshape: 12 elements") == 0);
+  CHECK(error_of([&] { reshape(x, {0, -1}); }).find("reshape: 12 elements") == 0);
 }
 
 TEST_CASE("ranks outside of a mesh take part in nothing") {

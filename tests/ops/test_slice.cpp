@@ -9,6 +9,7 @@
 #include <cleave/ops/squeeze.hpp>
 #include <cleave/ops/triangle.hpp>
 
+#include "errors.hpp"
 #include "placed.hpp"
 
 using namespace cleave;
@@ -23,16 +24,6 @@ using Extents2 = std::array<index_t, 2>;
 template <class F>
 Array<double> matrix(index_t rows, index_t columns, F f) {
   return array_of<double>({rows, columns}, [&](const naive::Indices& i) { return f(i[0], i[1]); });
-}
-
-template <class F>
-std::string said(const F& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 }  // namespace
@@ -60,31 +51,35 @@ TEST_CASE("a dimension is split into parts of given lengths, of one length, or e
   CHECK(rows[1].shape() == Extents2{1, 6});
   const auto halves = chunk<2>(x, dim<-1>{});
   CHECK(halves[1].data() == x.data() + 3);
-  CHECK(said([&] { split(x, dim<0>{}, {1, 2}); }) ==
+  CHECK(error_of([&] { split(x, dim<0>{}, {1, 2}); }) ==
         "split: the lengths add up to 3, the extent is 4 [shapes [4, 6]]");
-  CHECK(said([&] { split(x, dim<0>{}, 0); }).find("split: the length must be at least 1, not 0") ==
-        0);
-  CHECK(said([&] { chunk<4>(x, dim<1>{}); }).find("chunk: an extent of 6 is not divisible by 4") ==
-        0);
+  CHECK(error_of([&] {
+          split(x, dim<0>{}, 0);
+        }).find("split: the length must be at least 1, not 0") == 0);
+  CHECK(error_of([&] {
+          chunk<4>(x, dim<1>{});
+        }).find("chunk: an extent of 6 is not divisible by 4") == 0);
 }
 
 TEST_CASE("indices out of range are errors, nothing is clamped") {
   const auto x = held<double, 2>({}, Shape(Extents2{4, 6}), {}, {}, 0);
-  CHECK(said([&] { slice(x, dim<0>{}, 0, 5); }) ==
+  CHECK(error_of([&] { slice(x, dim<0>{}, 0, 5); }) ==
         "slice: index 5 is not in the extent of 4 [shapes [4, 6]]");
-  CHECK(said([&] { slice(x, dim<0>{}, -5, 4); }).find("slice: index -5") == 0);
-  CHECK(said([&] { slice(x, dim<0>{}, 3, 1); }).find("slice: a length is negative: -2") == 0);
-  CHECK(said([&] {
+  CHECK(error_of([&] { slice(x, dim<0>{}, -5, 4); }).find("slice: index -5") == 0);
+  CHECK(error_of([&] { slice(x, dim<0>{}, 3, 1); }).find("slice: a length is negative: -2") == 0);
+  CHECK(error_of([&] {
           slice(x, dim<0>{}, 0, 4, 0);
         }).find("slice: the step must be at least 1, not 0") == 0);
-  CHECK(said([&] { narrow(x, dim<0>{}, 2, 3); }).find("narrow: index 5") == 0);
-  CHECK(said([&] { select(x, dim<1>{}, 6); }).find("select: index 6") == 0);
-  CHECK(said([&] { pad(x, dim<1>{}, -1, 0); }).find("pad: a length is negative: -1") == 0);
-  CHECK(said([&] { squeeze(x, dim<1>{}); }).find("squeeze: dimension 1 has extent 6, not 1") == 0);
-  CHECK(said([&] { expand(x, dim<0>{}, 2); }).find("expand: dimension 0 has extent 4, not 1") == 0);
-  CHECK(said([&] { tile(x, dim<0>{}, -1); }).find("tile: a length is negative") == 0);
+  CHECK(error_of([&] { narrow(x, dim<0>{}, 2, 3); }).find("narrow: index 5") == 0);
+  CHECK(error_of([&] { select(x, dim<1>{}, 6); }).find("select: index 6") == 0);
+  CHECK(error_of([&] { pad(x, dim<1>{}, -1, 0); }).find("pad: a length is negative: -1") == 0);
+  CHECK(error_of([&] { squeeze(x, dim<1>{}); }).find("squeeze: dimension 1 has extent 6, not 1") ==
+        0);
+  CHECK(error_of([&] { expand(x, dim<0>{}, 2); }).find("expand: dimension 0 has extent 4, not 1") ==
+        0);
+  CHECK(error_of([&] { tile(x, dim<0>{}, -1); }).find("tile: a length is negative") == 0);
   const auto z = held<double, 2>({}, Shape(Extents2{4, 5}), {}, {}, 0);
-  CHECK(said([&] { cat(dim<0>{}, x, z); }).find("cat: the extents of") == 0);
+  CHECK(error_of([&] { cat(dim<0>{}, x, z); }).find("cat: the extents of") == 0);
 }
 
 TEST_CASE("results requested to be sharded along the dimension are computed in parts") {

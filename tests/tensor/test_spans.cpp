@@ -10,21 +10,10 @@
 #include <cleave/core/error.hpp>
 #include <cleave/tensor/spans.hpp>
 
+#include "errors.hpp"
+
 using namespace cleave;
-
-namespace {
-
-template <class F>
-std::string text_of_error(F f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
-}  // namespace
+using cleave::testing::error_of;
 
 TEST_CASE("to_tensor copies values, which may be const, row-major") {
   const std::vector<float> values{1, 2, 3, 4, 5, 6};
@@ -83,15 +72,15 @@ TEST_CASE("to_vector copies elements of any strides; as_span shows those of cont
   all[4] = 50;
   CHECK(matrix(1, 1) == 50);
   CHECK(as_span(matrix.select(0, 1))[1] == 50);
-  CHECK(text_of_error([&] { (void)as_span(matrix.transpose(0, 1)); }) ==
+  CHECK(error_of([&] { (void)as_span(matrix.transpose(0, 1)); }) ==
         "as_span: the tensor is not contiguous; clone it, or copy it: to_vector [shapes [3, 2]]");
 }
 
 TEST_CASE("the numbers of values and elements must be equal") {
   std::vector<float> values(5);
   const std::string rest = ": 5 values for 6 elements [shapes [2, 3]]";
-  CHECK(text_of_error([&] { (void)to_tensor(values, {2, 3}); }) == "to_tensor" + rest);
-  CHECK(text_of_error([&] { (void)as_tensor(values, {2, 3}); }) == "as_tensor" + rest);
-  CHECK(text_of_error([&] { (void)adopt(std::vector<float>(5), {2, 3}); }) == "adopt" + rest);
-  CHECK(text_of_error([&] { (void)to_tensor(values, {-1, 5}); }) != "");
+  CHECK(error_of([&] { (void)to_tensor(values, {2, 3}); }) == "to_tensor" + rest);
+  CHECK(error_of([&] { (void)as_tensor(values, {2, 3}); }) == "as_tensor" + rest);
+  CHECK(error_of([&] { (void)adopt(std::vector<float>(5), {2, 3}); }) == "adopt" + rest);
+  CHECK(error_of([&] { (void)to_tensor(values, {-1, 5}); }) != "");
 }

@@ -15,33 +15,26 @@ namespace cleave {
 /// functional collectives of integers and bools.
 enum class ReduceOp : std::uint8_t { sum, avg, max, min, product, band, bor, bxor };
 
+namespace detail {
+
+template <ReduceOp Op>
+struct ReductionBy {
+  static constexpr ReduceOp value = Op;
+};
+
+}  // namespace detail
+
 /// A reduction as a type: `Partial<Sum>` is a tensor whose value is the sum over the ranks.
-struct Sum {
-  static constexpr ReduceOp value = ReduceOp::sum;
-};
+struct Sum : detail::ReductionBy<ReduceOp::sum> {};
 /// The arithmetic mean over the ranks of the axes that are reduced.
-struct Avg {
-  static constexpr ReduceOp value = ReduceOp::avg;
-};
-struct Max {
-  static constexpr ReduceOp value = ReduceOp::max;
-};
-struct Min {
-  static constexpr ReduceOp value = ReduceOp::min;
-};
-struct Product {
-  static constexpr ReduceOp value = ReduceOp::product;
-};
+struct Avg : detail::ReductionBy<ReduceOp::avg> {};
+struct Max : detail::ReductionBy<ReduceOp::max> {};
+struct Min : detail::ReductionBy<ReduceOp::min> {};
+struct Product : detail::ReductionBy<ReduceOp::product> {};
 /// `&`, `|` and `^` of the bits of integers and bools.
-struct BitAnd {
-  static constexpr ReduceOp value = ReduceOp::band;
-};
-struct BitOr {
-  static constexpr ReduceOp value = ReduceOp::bor;
-};
-struct BitXor {
-  static constexpr ReduceOp value = ReduceOp::bxor;
-};
+struct BitAnd : detail::ReductionBy<ReduceOp::band> {};
+struct BitOr : detail::ReductionBy<ReduceOp::bor> {};
+struct BitXor : detail::ReductionBy<ReduceOp::bxor> {};
 
 /// A type that names a reduction.
 template <class Op>

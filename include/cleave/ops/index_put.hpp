@@ -151,16 +151,20 @@ constexpr RuleText put_factors(RuleText text, int dims, int indices, int count,
 
 namespace ops {
 
+struct IndexPutBase {
+  static constexpr const char* name = "index_put";
+  static constexpr const char* partials = "";
+  static constexpr bool needs_box = true;
+};
+
 template <int K>
 struct IndexSum;
 
 /// y[n.., r..] = x[i[n..], j[n..], .., r..], of K arrays of indices. A rank stores zeros for the
 /// elements of other ranks; the result is the sum over ranks.
 template <int K>
-struct IndexGet {
+struct IndexGet : IndexPutBase {
   static constexpr const char* name = "index_get";
-  static constexpr const char* partials = "";
-  static constexpr bool needs_box = true;
   template <std::size_t N>
   static constexpr RuleText factors(const std::array<int, N>& dims) {
     using namespace cleave::detail;
@@ -195,12 +199,9 @@ struct IndexGet {
 
 /// y[i[n..], j[n..], .., r..] += x[n.., r..], starting from zeros.
 template <int K>
-struct IndexSum {
+struct IndexSum : IndexPutBase {
   index_t extent[K] = {};  ///< of the indexed dimensions
 
-  static constexpr const char* name = "index_put";
-  static constexpr const char* partials = "";
-  static constexpr bool needs_box = true;
   template <std::size_t N>
   static constexpr RuleText factors(const std::array<int, N>& dims) {
     using namespace cleave::detail;
@@ -231,12 +232,9 @@ struct IndexSum {
 
 /// y = x with elements replaced by a number.
 template <int K, class T>
-struct IndexFill {
+struct IndexFill : IndexPutBase {
   T value{};
 
-  static constexpr const char* name = "index_put";
-  static constexpr const char* partials = "";
-  static constexpr bool needs_box = true;
   template <std::size_t N>
   static constexpr RuleText factors(const std::array<int, N>& dims) {
     using namespace cleave::detail;
@@ -277,10 +275,7 @@ struct IndexFill {
 
 /// y = x with y[i[n..], j[n..], .., r..] = v[n.., r..]; the last value of an element remains.
 template <int K>
-struct IndexPut {
-  static constexpr const char* name = "index_put";
-  static constexpr const char* partials = "";
-  static constexpr bool needs_box = true;
+struct IndexPut : IndexPutBase {
   template <std::size_t N>
   static constexpr RuleText factors(const std::array<int, N>& dims) {
     using namespace cleave::detail;
@@ -364,7 +359,7 @@ constexpr auto index_put(const X& x, const std::tuple<I...>& indices, const V& v
       [&](const auto&... i) {
         if constexpr (AnyTensor<V>)
           return call_op<R...>(ops::IndexPut<K>{}, x, detail::same_type<T>(values), i...);
-        else return call_op<R...>(ops::IndexFill<K, T>{detail::same_type<T>(values)}, x, i...);
+        else return call_op<R...>(ops::IndexFill<K, T>{{}, detail::same_type<T>(values)}, x, i...);
       },
       indices);
 }

@@ -40,19 +40,19 @@ struct MapLoops : cleave::detail::MergedLoops<N> {
 };
 
 /// The elements processed together: part of a row, or parts of several rows if an input is
-/// transposed. Small enough for the L1 cache.
+/// transposed. Small enough for the L1 cache, or the L2 cache.
 struct Tile {
-  static constexpr index_t elements = 4096;
+  static constexpr index_t elements = 8192;  ///< the most
   index_t rows = 1;
-  index_t cols = elements;
+  index_t cols = elements / 2;
 
-  /// Parts of rows that are long enough to be worth a row's overhead, and of columns that are whole
-  /// cache lines.
-  static constexpr Tile square() { return {32, elements / 32}; }
+  /// Parts of rows that are long enough to be worth a row's overhead, and of columns that are
+  /// several cache lines, which memory delivers faster than single ones.
+  static constexpr Tile square() { return {64, elements / 64}; }
 
   /// Rows shorter than this are processed as one run of several, if the result has no gaps.
   static constexpr index_t short_row = 64;
-  static constexpr Tile of_short_rows(index_t cols) { return {elements / cols, cols}; }
+  static constexpr Tile of_short_rows(index_t cols) { return {elements / 2 / cols, cols}; }
 };
 
 /// Prefetches into the second-level cache: rows of one tile are often in one set of the first.
@@ -177,9 +177,9 @@ void map_loops(const RowFunction<R, T...>& f, const MapLoops<N>& loops, R* plane
   const index_t rows = loops.extents[planes], cols = loops.extents[planes + 1];
   const index_t row_step = loops.strides[0][planes];
   const bool joins_rows = rows > 1 && cols < Tile::short_row && row_step == cols;
-  const Tile most = joins_rows                ? Tile::of_short_rows(cols)
+  const Tile most = joins_rows                 ? Tile::of_short_rows(cols)
                     : (in.transposed() || ...) ? Tile::square()
-                                              : Tile{};
+                                               : Tile{};
   index_t index[max_dims + 2] = {};
   for (;;) {
     for (index_t row = 0; row < rows; row += most.rows) {
