@@ -183,6 +183,14 @@ TEST_CASE("operators assign in place, to tensors and DTensors, by arrays and num
   });
 }
 
+TEST_CASE("operators assign to views and through const handles") {
+  const Tensor<double, 2> x({2, 2}, {1, 2, 3, 4});
+  x.select(0, 1) += 10;
+  x *= 2;
+  const double expected[] = {2, 4, 26, 28};
+  for (index_t i = 0; i < 4; ++i) CHECK(x.data()[i] == expected[i]);
+}
+
 TEST_CASE("composites and views write to a target by a copy") {
   on_ranks({1, 2, 3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()});

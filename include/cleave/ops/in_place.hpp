@@ -104,25 +104,22 @@ const Y& matmul(const Out<Y>& y, const A& a, const B& b) {
   return call_op(y, ops::Matmul{}, a, b);
 }
 
+/// `x += y` is `add_(x, y)`; the others likewise. x may be a view: `x.select(0, i) *= 2`.
 template <AnyTensor X, AnyOperand Y>
-X& operator+=(X& x, const Y& y) {
-  add_(x, y);
-  return x;
+const X& operator+=(const X& x, const Y& y) {
+  return add_(x, y);
 }
 template <AnyTensor X, AnyOperand Y>
-X& operator-=(X& x, const Y& y) {
-  sub_(x, y);
-  return x;
+const X& operator-=(const X& x, const Y& y) {
+  return sub_(x, y);
 }
 template <AnyTensor X, AnyOperand Y>
-X& operator*=(X& x, const Y& y) {
-  mul_(x, y);
-  return x;
+const X& operator*=(const X& x, const Y& y) {
+  return mul_(x, y);
 }
 template <AnyTensor X, AnyOperand Y>
-X& operator/=(X& x, const Y& y) {
-  div_(x, y);
-  return x;
+const X& operator/=(const X& x, const Y& y) {
+  return div_(x, y);
 }
 
 }  // namespace cleave
