@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <cleave/cleave.hpp>
@@ -121,8 +122,9 @@ void cluster(World& world, Device device, const Input& input) {
     // distances[S0,R]: all-reduce over tp
     const auto products = matmul(points, transpose(centroids));
     const auto lengths = sum(square(centroids), dim<1>{});
-    const auto partial = map(Distance{}, squares, products, lengths);
-    const auto distances = partial.redistribute(Shard<0>{}, Replicate{});
+    auto partial = map(Distance{}, squares, products, lengths);
+    const std::string addends = to_string(partial);
+    const auto distances = std::move(partial).redistribute(Shard<0>{}, Replicate{});  // in place
 
     // every point joins the nearest cluster, the first of equally near ones
     // nearest[S0,R] = argmin of distances[S0,R]
@@ -146,14 +148,15 @@ void cluster(World& world, Device device, const Input& input) {
     stopwatch.stop();
 
     if (prints && iteration == 1) {
-      const auto show = [](const char* name, const auto& x) {
-        std::printf("  %-13s%s\n", name, to_string(x).c_str());
+      const auto print = [](const char* name, const std::string& text) {
+        std::printf("  %-13s%s\n", name, text.c_str());
       };
+      const auto show = [&](const char* name, const auto& x) { print(name, to_string(x)); };
       std::printf("placements\n");
       show("points", points);
       show("centroids", centroids);
       show("products", products);
-      show("partial", partial);
+      print("partial", addends);
       show("distances", distances);
       show("nearest", nearest);
       show("part_sums", part_sums);
