@@ -24,15 +24,15 @@ T reduce_values(ReduceOp op, const std::vector<T>& values) {
   for (std::size_t i = 0; i < values.size(); ++i)
     operands.push_back(ConstView::dense(values.data() + i, dtype_of<T>(), Shape::filled(1, 1)));
   T result{};
-  detail::reduce_range(op, operands, View::dense(&result, dtype_of<T>(), Shape::filled(1, 1)), 0,
-                       1);
+  cleave::detail::reduce_range(op, operands,
+                               View::dense(&result, dtype_of<T>(), Shape::filled(1, 1)), 0, 1);
   return result;
 }
 
 template <class T>
 std::string refusal(ReduceOp op) {
   try {
-    detail::require_reduction("all_reduce", dtype_of<T>(), op);
+    cleave::detail::require_reduction("all_reduce", dtype_of<T>(), op);
   } catch (const Error& error) {
     return error.what();
   }
@@ -88,8 +88,8 @@ TEST_CASE("sums of bools are or, products are and") {
         ConstView::dense(values + 1, DType::boolean, Shape::filled(1, 1)),
         ConstView::dense(values + 2, DType::boolean, Shape::filled(1, 1))};
     bool result = false;
-    detail::reduce_range(op, operands, View::dense(&result, DType::boolean, Shape::filled(1, 1)), 0,
-                         1);
+    cleave::detail::reduce_range(op, operands,
+                                 View::dense(&result, DType::boolean, Shape::filled(1, 1)), 0, 1);
     return result;
   };
   for (int bits = 0; bits < 8; ++bits) {
@@ -121,7 +121,7 @@ TEST_CASE("a range of long strided operands is reduced, and nothing outside of i
           operands.push_back(fields.back().view());
         }
         const Field<double> result(rows, columns, to);
-        detail::reduce_range(ReduceOp::sum, operands, result.view(), begin, end);
+        cleave::detail::reduce_range(ReduceOp::sum, operands, result.view(), begin, end);
         CHECK(result.difference([&](index_t i, index_t j) {
           const index_t at = i * columns + j;
           if (at < begin || at >= end) return Field<double>::mark();
@@ -134,11 +134,11 @@ TEST_CASE("a range of long strided operands is reduced, and nothing outside of i
 
 TEST_CASE_TEMPLATE("a long result arrives whole and alone, also where its rows bypass the caches",
                    T, half, float, std::complex<double>) {
-  constexpr std::size_t row_bytes = 2 * detail::streaming_run_bytes;
-  const auto rows = index_t(detail::streaming_array_bytes / row_bytes) + 7;
+  constexpr std::size_t row_bytes = 2 * cleave::detail::streaming_run_bytes;
+  const auto rows = index_t(cleave::detail::streaming_array_bytes / row_bytes) + 7;
   const auto columns = index_t(row_bytes / sizeof(T));
   const index_t begin = 7, end = rows * columns - 13;
-  REQUIRE(std::size_t(rows * columns) * sizeof(T) >= detail::streaming_array_bytes);
+  REQUIRE(std::size_t(rows * columns) * sizeof(T) >= cleave::detail::streaming_array_bytes);
   std::vector<Field<T>> fields;
   std::vector<ConstView> operands;
   for (int r = 0; r < 2; ++r) {
@@ -148,7 +148,7 @@ TEST_CASE_TEMPLATE("a long result arrives whole and alone, also where its rows b
   }
   for (const Style style : {Style::dense, Style::margin}) {
     const Field<T> result(rows, columns, style);
-    detail::reduce_range(ReduceOp::sum, operands, result.view(), begin, end);
+    cleave::detail::reduce_range(ReduceOp::sum, operands, result.view(), begin, end);
     CHECK(result.difference([&](index_t i, index_t j) {
       const index_t at = i * columns + j;
       if (at < begin || at >= end) return Field<T>::mark();
@@ -169,7 +169,7 @@ TEST_CASE_TEMPLATE("the result may be one of the operands", T, half, float, doub
           operands.push_back(fields.back().view());
         }
         const Field<T>& result = fields[std::size_t(aliased)];
-        detail::reduce_range(ReduceOp::avg, operands, result.view(), 0, 90 * 91);
+        cleave::detail::reduce_range(ReduceOp::avg, operands, result.view(), 0, 90 * 91);
         CHECK(result.difference([&](index_t i, index_t j) {
           using A = accumulator_t<T>;
           A sum = 0;
