@@ -116,9 +116,15 @@ struct ShortRows {
       CLEAVE_UNROLL
       for (int q = 0; q < vectors; ++q) {
         const Vector values = column(from + q * lanes * row_step, row_step);
-        const Indices better = std::is_same_v<Op, Max> ? bests[q] < values : values < bests[q];
-        bests[q] = better ? values : bests[q];
-        places[q] = better ? Places(i) - Indices{} : places[q];
+        Indices better;  // nvcc does not select floats by a mask that has a name
+        if constexpr (std::is_same_v<Op, Max>) {
+          better = Indices(bests[q] < values);
+          bests[q] = bests[q] < values ? values : bests[q];
+        } else {
+          better = Indices(values < bests[q]);
+          bests[q] = values < bests[q] ? values : bests[q];
+        }
+        places[q] = (places[q] & ~better) | ((Places(i) - Indices{}) & better);
         sums[q] += values;
       }
     }
