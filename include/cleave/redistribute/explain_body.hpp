@@ -22,8 +22,8 @@ inline std::string decimal(double value) {
   return buffer;
 }
 
-/// How the first group of a step that communicates carries it out, if its ranks are on several nodes
-/// with several ranks each.
+/// How the first group of a step that communicates carries it out, if its ranks are on several
+/// nodes with several ranks each.
 inline std::string schedule_text(const Step& step, index_t elements, DType dtype,
                                  const MeshState& mesh, const CostModel& model) {
   Communicator& world = *mesh.world();

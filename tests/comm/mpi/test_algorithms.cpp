@@ -118,8 +118,7 @@ TEST_CASE("a rank missing from a collective of the MPI library is named within t
 TEST_CASE("an invalid line of the machine's costs is an error that names it") {
   const auto refusal = [](const char* text) {
     const TuneFile table(text);
-    const std::string said =
-        cleave::testing::error_of([] { MachineCosts::from_environment(); });
+    const std::string said = cleave::testing::error_of([] { MachineCosts::from_environment(); });
     const std::size_t at = said.find(table.name);
     return at == std::string::npos ? said : said.substr(at + table.name.size());
   };

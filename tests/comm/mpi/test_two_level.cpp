@@ -1,5 +1,5 @@
-// Groups on several nodes: shared memory within a node, the MPI library between nodes. The processes of
-// this machine stand for those of several nodes, two or three on each.
+// Groups on several nodes: shared memory within a node, the MPI library between nodes. The
+// processes of this machine stand for those of several nodes, two or three on each.
 #include <array>
 #include <cstdlib>
 #include <string>
