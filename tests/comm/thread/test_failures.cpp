@@ -330,7 +330,9 @@ TEST_CASE("joining a group that another rank has abandoned is an immediate error
     });
   });
   late.join();
-  CHECK(text == "barrier: another rank has given up waiting in barrier of group 'world' [rank 1]");
+  CHECK(text ==
+        "barrier: rank 0 failed: barrier: rank 1 left while rank 0 waits in barrier of group "
+        "'world' [rank 0] [rank 1]");
   CHECK(waited.count() < 3);
 }
 

@@ -237,7 +237,14 @@ class BasicThreadCommunicator final : public Communicator {
   }
 
   void enter(const char* operation, CallSite site, const char* caller) {
-    group_->enter({rank(), round_, operation, &label(), state().timeout_seconds, site, caller});
+    group_->enter({{.world_rank = state().world_rank,
+                    .operation = operation,
+                    .label = &label(),
+                    .site = site,
+                    .caller = caller,
+                    .timeout_seconds = state().timeout_seconds},
+                   rank(),
+                   round_});
     ++round_;
   }
 

@@ -6,6 +6,7 @@
 // and frees its tensors, while a peer may still read them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <concepts>
@@ -22,7 +23,6 @@
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/thread/cancellable_barrier.hpp>
 #include <cleave/comm/thread/world.hpp>
-#include <cleave/core/call_site.hpp>
 #include <cleave/core/clock.hpp>
 #include <cleave/core/deadline.hpp>
 
@@ -38,22 +38,10 @@ struct Published {
   std::shared_ptr<const void> order{};
 };
 
-/// A rank's visit to the entry barrier, with names for errors.
-struct Visit {
+/// A rank's visit to the entry barrier.
+struct Visit : RankWait {
   int rank = 0;             ///< in the group
   std::uint64_t round = 0;  ///< of the barrier
-  const char* operation = "";
-  const std::string* label = nullptr;
-  double timeout_seconds = 0;
-  CallSite site{};          ///< of the call, if known
-  const char* caller = "";  ///< or what it is for. @see Signature::caller
-
-  /// "barrier of group 'world'"
-  std::string where() const { return std::string(operation) + " of group '" + *label + "'"; }
-  /// The same with the place of the call: " at heat.cpp:41".
-  std::string place() const {
-    return where() + (*caller != '\0' ? text_of_caller(caller) : to_string(site));
-  }
 };
 
 /// Constrained to one type: compiled where ranks are started, not wherever this file is included.
@@ -82,23 +70,30 @@ class BasicThreadGroup {
   /// Returns when all ranks have arrived at the entry barrier.
   /// @throws Error if a rank has failed or left, or does not arrive in time
   void enter(const Visit& visit) {
-    if (world_->abort_epoch() != 0) stop_for_failure(visit);
+    StatusBoard& board = world_->board();
+    if (board.has_failed()) stop_for_failure(visit);
     slots_[std::size_t(visit.rank)].visits.store(visit.round + 1, std::memory_order_release);
     const CancellableBarrier::Arrival arrival = entry_barrier_.arrive(visit.round);
     if (arrival == CancellableBarrier::Arrival::opened) return wake_others(visit.rank);
-    if (arrival == CancellableBarrier::Arrival::closed) follow(visit);
+    if (arrival == CancellableBarrier::Arrival::closed) stop_for_failure(visit);
     if (spin(entry_barrier_, visit.round)) return;
-    const typename World::Wait wait(
-        *world_, world_rank(visit.rank),
-        [](const void* its) { return static_cast<const Visit*>(its)->place(); }, &visit);
-    Parker& parker = world_->parker(world_rank(visit.rank));
-    const auto deadline = deadline_after(visit.timeout_seconds);
-    for (bool late = false;;) {
+    const StatusBoard::Wait stated(board, visit.world_rank, visit.place());
+    Parker& parker = world_->parker(visit.world_rank);
+    const auto begin = Clock::now();
+    for (double limit = visit.timeout_seconds;; limit = 0.05) {
       const std::uint64_t seen = world_->abort_epoch();
-      const bool lost = late || world_->failure().rank >= 0 || !missing(visit, true).empty();
+      const double waited = Seconds(Clock::now() - begin).count();
+      std::string reason;
+      if (seen != 0 || waited > visit.timeout_seconds)
+        reason = reason_to_stop(visit, waited, missing(visit));
+      const bool lost = !reason.empty() || board.has_failed();
       if (entry_barrier_.open(visit.round)) return;
-      if (lost && entry_barrier_.close(visit.round)) give_up(visit, late);
-      late = !parker.sleep_until(deadline, [&] {
+      if (lost) {
+        const Error error(visit.operation, reason, {.rank = visit.world_rank});
+        if (entry_barrier_.close(visit.round)) give_up(visit, reason, error);
+      }
+      if (waited < visit.timeout_seconds) limit = visit.timeout_seconds - waited;
+      parker.sleep_until(deadline_after(limit), [&] {
         return entry_barrier_.open(visit.round) || world_->abort_epoch() != seen;
       });
     }
@@ -177,78 +172,28 @@ class BasicThreadGroup {
       if (r != rank) world_->parker(world_rank(r)).wake();
   }
 
-  /// "2" or "1, 3": world ranks that have not arrived at the entry barrier; with `left`, only those
-  /// that have left.
-  std::string missing(const Visit& visit, bool left) const {
-    std::string list;
+  /// What the ranks do that have not arrived at the entry barrier.
+  std::vector<PeerStatus> missing(const Visit& visit) const {
+    std::vector<PeerStatus> peers;
     for (int r = 0; r < size(); ++r) {
-      if (left && !world_->has_left(world_rank(r))) continue;
-      if (slots_[std::size_t(r)].visits.load() > visit.round) continue;
-      list += (list.empty() ? "" : ", ") + std::to_string(world_rank(r));
+      const RankStatus status = world_->board().status_of(world_rank(r));  // before its visits
+      if (slots_[std::size_t(r)].visits.load() <= visit.round)
+        peers.push_back({world_rank(r), status});
     }
-    return list;
+    std::ranges::sort(peers, {}, &PeerStatus::rank);
+    return peers;
   }
 
-  void stop_for_failure(const Visit& visit) const {
-    if (RankFailure failure = world_->failure(); failure.rank >= 0)
-      throw PeerError(visit.operation, std::move(failure), world_rank(visit.rank));
-  }
-
-  /// Throws the reason why the entry barrier stays closed: that of the rank that gave up first.
-  [[noreturn]] void give_up(const Visit& visit, bool late) {
-    if (explaining_.exchange(true)) follow(visit);
-    struct Explained {
-      ~Explained() { flag.store(true); }
-      std::atomic<bool>& flag;
-    } const explained{explained_};
+  /// After the entry barrier was closed: throws the reason of the rank that failed first.
+  [[noreturn]] void give_up(const Visit& visit, const std::string& reason, const Error& error) {
+    if (!reason.empty() && world_->fail(visit.world_rank, error.what())) throw error;
     stop_for_failure(visit);
-    if (!late) stop_for_leaving(visit);
-    std::string text = text_of_leaving(visit);
-    if (text.empty()) {
-      const std::string absent = missing(visit, false);
-      text = (absent.empty() ? "another rank" : ranks_named(absent)) + " did not reach " +
-             visit.place() + within(visit.timeout_seconds) + elsewhere(visit);
-    }
-    const Error error(visit.operation, text, {.rank = world_rank(visit.rank)});
-    world_->fail({world_rank(visit.rank), error.what()});
-    throw error;
   }
 
-  /// Waits until the rank that gave up first has reported its reason, and throws that reason.
-  [[noreturn]] void follow(const Visit& visit) const {
-    while (!explained_.load() && world_->failure().rank < 0) std::this_thread::yield();
-    stop_for_failure(visit);
-    stop_for_leaving(visit);
-  }
-
-  /// For an entry barrier that is closed without a failure.
-  [[noreturn]] void stop_for_leaving(const Visit& visit) const {
-    std::string text = text_of_leaving(visit);
-    if (text.empty()) text = "another rank has given up waiting in " + visit.where();
-    throw Error(visit.operation, text, {.rank = world_rank(visit.rank)});
-  }
-
-  /// "rank 2 left while rank 0 waits in barrier of group 'world'"; empty if none has left.
-  std::string text_of_leaving(const Visit& visit) const {
-    std::string gone = missing(visit, true);
-    if (gone.empty()) return gone;
-    return ranks_named(gone) + " left while rank " + std::to_string(world_rank(visit.rank)) +
-           " waits in " + visit.where();
-  }
-
-  /// "; rank 2 waits in all_reduce of group 'tp'": where missing ranks of this world wait.
-  std::string elsewhere(const Visit& visit) const {
-    std::string text;
-    for (int r = 0; r < size(); ++r) {
-      if (slots_[std::size_t(r)].visits.load() > visit.round) continue;
-      const std::string place = world_->wait_of(world_rank(r));
-      if (!place.empty()) text += "; rank " + std::to_string(world_rank(r)) + " waits in " + place;
-    }
-    return text;
-  }
-
-  static std::string ranks_named(const std::string& list) {
-    return (list.find(',') == std::string::npos ? "rank " : "ranks ") + list;
+  /// Throws the first failure; a rank that has closed a barrier is about to report one.
+  [[noreturn]] void stop_for_failure(const Visit& visit) const {
+    while (!world_->board().has_failed()) std::this_thread::yield();
+    throw PeerError(visit.operation, world_->board().failure(), visit.world_rank);
   }
 
   std::shared_ptr<World> world_;
@@ -256,8 +201,6 @@ class BasicThreadGroup {
   CancellableBarrier entry_barrier_;
   CancellableBarrier step_barrier_;
   std::unique_ptr<Slot[]> slots_;
-  std::atomic<bool> explaining_{false};                  ///< a rank has given up and reports why
-  std::atomic<bool> explained_{false};                   ///< that rank has reported
   std::array<std::atomic<std::uint64_t>, 2> spoiled_{};  ///< rounds + 1 in which a rank failed
   std::mutex mutex_;
   std::vector<Awaited> awaited_;

@@ -9,6 +9,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -48,9 +49,9 @@ template <std::same_as<RankFunction> F>
 void run_rank(F f, const std::shared_ptr<Communicator>& communicator, ThreadWorld& threads,
               ThreadOutcome& outcome) noexcept {
   const int rank = communicator->rank();
-  const auto ended = [&](RankFailure failure) {
+  const auto ended = [&](int failed, std::string_view cause) {
     outcome.errors[std::size_t(rank)] = std::current_exception();
-    threads.fail(std::move(failure));
+    threads.fail(failed, cause);
   };
   try {
     if (measures_machine())
@@ -58,9 +59,9 @@ void run_rank(F f, const std::shared_ptr<Communicator>& communicator, ThreadWorl
     World world(communicator);
     outcome.codes[std::size_t(rank)] = f(world);
   } catch (const PeerError& e) {
-    ended(e.failure());
+    ended(e.failure().rank, e.failure().cause);
   } catch (...) {
-    ended({rank, text_of(std::current_exception())});
+    ended(rank, text_of(std::current_exception()));
   }
   // peers may wait for this rank's asynchronous work; after a failure that work ends at once
   communicator->state().worker.reset();
@@ -88,12 +89,12 @@ ThreadOutcome run_on_threads(int ranks, F f) {
   } catch (const std::system_error& e) {
     obstacle = "thread " + std::to_string(started.size() + 1) + " of " + std::to_string(ranks) +
                " cannot be started: " + e.what();
-    threads->fail({int(started.size()) + 1, obstacle});
+    threads->fail(int(started.size()) + 1, obstacle);
   }
   if (obstacle.empty()) run_rank(f, communicators[0], *threads, outcome);
   for (std::thread& thread : started) thread.join();
   if (!obstacle.empty()) throw Error("run", obstacle);
-  outcome.failure = threads->failure();
+  outcome.failure = threads->board().failure();
   return outcome;
 }
 
