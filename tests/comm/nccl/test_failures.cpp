@@ -113,7 +113,7 @@ TEST_CASE("a missing rank is named at the time-out") {
   CAPTURE(told[2]);
   for (int r = 0; r < 3; ++r) {
     CHECK(contains(told[r], "full_tensor"));
-    CHECK(contains(told[r], "did not end within 1 s: rank 1 has not reached it"));
+    CHECK(contains(told[r], "rank 1 did not reach "));
   }
   CHECK(seconds_since(begin) < 15);
 }
@@ -147,7 +147,7 @@ TEST_CASE("a rank that skips a collective of the side stream is named despite ot
     return beside;
   });
   CAPTURE(told[0]);
-  CHECK(contains(told[0], "did not end within 2 s: rank 1 has not reached it"));
+  CHECK(contains(told[0], "rank 1 did not reach "));
   CHECK(contains(told[1], "rank 0 failed"));
 }
 
@@ -161,7 +161,7 @@ TEST_CASE("collectives that hang on several communicators are aborted together")
     return 1;
   });
   CAPTURE(told[0]);
-  CHECK(contains(told[0], "did not end within 1 s: rank 1 has not reached it"));
+  CHECK(contains(told[0], "rank 1 did not reach "));
   CHECK(contains(told[1], "rank 0 failed"));
 }
 

@@ -71,7 +71,7 @@ TEST_CASE("a collective that waits on the host for its peers ends at the time-ou
     if (world.rank() == 0) x.full_tensor();
     while (true) cuda::current_stream().synchronize();
   });
-  CHECK(contains(errors[0], "did not end within 1 s: rank 1 has not reached it"));
+  CHECK(contains(errors[0], "rank 1 did not reach "));
   CHECK(contains(errors[1], "rank 0 failed"));
   CHECK(watch.seconds() < 10);
   CHECK(nccl_stand_in::live_communicators() == 0);
@@ -86,8 +86,8 @@ TEST_CASE("a collective that hangs with all ranks present reports a possible rea
     nccl_stand_in::hold_call("ncclAllGather");
     x.full_tensor().to(Host{});
   });
-  CHECK(
-      contains(errors[0] + errors[1], "all ranks have reached it; threads with one GPU each may"));
+  CHECK(contains(errors[0] + errors[1],
+                 "although all ranks have reached it; threads with one GPU each may"));
   CHECK(contains(errors[0] + errors[1], "start one process per GPU"));
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("the time-out works although the driver does not respond") {
     cuda_stand_in::hold_call("");
     throw std::runtime_error(error);
   });
-  CHECK(contains(errors[0], "did not end within 1 s: rank 1 has not reached it"));
+  CHECK(contains(errors[0], "rank 1 did not reach "));
   CHECK(contains(errors[1], "rank 0 failed"));
   CHECK(watch.seconds() < 10);
 }
@@ -158,7 +158,7 @@ TEST_CASE("a call that blocks in the user's communicator does not delay errors o
       }
     throw std::runtime_error(error);
   });
-  CHECK(contains(errors[0], "did not end within 1 s: rank 1 has not reached it"));
+  CHECK(contains(errors[0], "rank 1 did not reach "));
   CHECK(contains(errors[1], "rank 0 failed"));
   CHECK(watch.seconds() < 10);
 }

@@ -17,6 +17,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -34,6 +35,7 @@
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/nccl/handle.hpp>
 #include <cleave/comm/nccl/types.hpp>
+#include <cleave/comm/rank_status.hpp>
 #include <cleave/core/cuda/capture_mode.hpp>
 #include <cleave/core/deadline.hpp>
 #include <cleave/core/error.hpp>
@@ -60,20 +62,24 @@ struct NcclOperation {
     return std::string(name) + " of group '" + group + "'";
   }
 
-  /// The ranks that are known not to have begun it: ": rank 2 has not reached it".
-  std::string missing() const {
-    if (progress == nullptr) return {};
-    std::string list;
-    int count = 0;
-    for (std::size_t r = 0; r < progress->size(); ++r)
-      if ((*progress)[r].load() < number) {
-        list += (count++ > 0 ? ", " : "") + std::to_string((*world_ranks)[r]);
-      }
-    if (count == 0)
-      return ": all ranks have reached it; threads with one GPU each may block each other in the "
-             "driver; start one process per GPU";
-    return count == 1 ? ": rank " + list + " has not reached it"
-                      : ": ranks " + list + " have not reached it";
+  /// The error text if it has not ended in time.
+  std::string overdue(double timeout) const {
+    const std::string operation = group[0] == '\0' ? text() : name, label = group;
+    const RankWait wait{.operation = operation.c_str(),
+                        .label = group[0] == '\0' ? nullptr : &label,
+                        .timeout_seconds = timeout};
+    std::vector<PeerStatus> peers;
+    for (std::size_t r = 0; progress != nullptr && r < progress->size(); ++r)
+      peers.push_back(
+          {(*world_ranks)[r], {RankStatus::State::computes, (*progress)[r].load() >= number, {}}});
+    std::ranges::sort(peers, {}, &PeerStatus::rank);
+    const std::string reason = reason_to_stop(wait, std::numeric_limits<double>::infinity(), peers);
+    const bool reached = !peers.empty() &&
+                         std::ranges::all_of(peers, [](auto& peer) { return peer.status.reached; });
+    return !reached ? reason
+                    : reason +
+                          "; threads with one GPU each may block each other in the driver; "
+                          "start one process per GPU";
   }
 };
 
@@ -232,12 +238,9 @@ class NcclFailureDetector final : public cuda::FailureDetector {
   std::string overdue() {
     const std::lock_guard lock(mutex_);
     const auto now = Clock::now();
-    const auto text = [this](const NcclOperation& operation) {
-      return operation.text() + " did not end" + within(timeout_) + operation.missing();
-    };
-    if (deadline_of_call_ && *deadline_of_call_ < now) return text(begun_);
+    if (deadline_of_call_ && *deadline_of_call_ < now) return begun_.overdue(timeout_);
     for (const Line& line : lines_)
-      if (line.deadline < now) return text(line.under_way.operation);
+      if (line.deadline < now) return line.under_way.operation.overdue(timeout_);
     return {};
   }
 
