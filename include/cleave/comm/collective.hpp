@@ -211,7 +211,7 @@ struct Collective {
   /// This call as a part of another one: with its names, for errors and traces.
   Collective within(const Collective& whole) const {
     Collective part = *this;
-    part.operation = whole.operation;
+    part.operation = *whole.operation != '\0' ? whole.operation : name_of(whole.kind);
     part.axes = whole.axes;
     part.site = whole.site;
     return part;
