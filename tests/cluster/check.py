@@ -19,16 +19,15 @@ from cases import Cases
 
 PROBE = pathlib.Path(__file__).resolve().parent / "probe.py"
 TIMEOUT = 2  # CLEAVE_TIMEOUT of the ranks that lose a host
-MARGIN = 6   # additional seconds that ranks on a loaded machine may take
+MARGIN = 12  # additional seconds that ranks on a loaded machine may take
 
 # sentence, hosts, ranks per host, ranks assigned round-robin, delay in ms, congestion control (None:
 # this machine's), program, cases
-COLLECTIVES = ("*every rank*,*exchange moves*,*order of the ranks*,*subgroup*,*all-gather puts*")
-FAILURES = "*misses the time-out*,*within the time-out*,*after a failure*,*wakes the others*"
+COLLECTIVES = "*every rank*,*exchange moves*,*order of the ranks*,*subgroup*,*all-gather puts*"
 VALUES = (
     ("collectives between hosts with one rank each", 3, 1, False, 0, None, "comm", COLLECTIVES),
-    ("collectives and failures between hosts with two ranks each", 2, 2, False, 0, None, "comm",
-     f"{COLLECTIVES},{FAILURES}"),
+    ("collectives between hosts with two ranks each", 2, 2, False, 0, None, "comm",
+     COLLECTIVES),
     ("collectives of ranks that are dealt out to hosts in turn", 2, 2, True, 0, None, "comm",
      COLLECTIVES),
     ("collectives between hosts whose TCP does not pace", 2, 1, False, 0, "reno", "comm",
@@ -37,8 +36,8 @@ VALUES = (
      "*redistributed together*"),
     ("collectives between distant hosts with one rank each", 3, 1, False, 0.5, None, "comm",
      COLLECTIVES),
-    ("collectives and failures between distant hosts with two ranks each", 2, 2, False, 0.5, None,
-     "comm", f"{COLLECTIVES},{FAILURES}"),
+    ("collectives between distant hosts with two ranks each", 2, 2, False, 0.5, None,
+     "comm", COLLECTIVES),
     ("redistributions between distant hosts", 2, 2, False, 0.5, None, "redistribute",
      "*redistributed together*"),
 )
@@ -93,28 +92,42 @@ def enduring(cluster, endure, count, **settings):
         job.kill()
 
 
-def lose_host(cases, endure, sentence, lose, survivors, count, delay):
-    """Loses the host of ranks 2 and 3."""
+def is_running(process):
+    try:
+        return pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def lose_host(cases, endure, sentence, lose, hosts_left, count, delay):
+    """Loses the host of ranks 2 and 3. The ranks of each remaining host have to end, and one of
+    them has to name a rank of the other host."""
     with hosts.Cluster(2, delay) as cluster, \
          enduring(cluster, endure, count, CLEAVE_TIMEOUT=str(TIMEOUT)) as (folder, begun):
+        ranks = [r for host in hosts_left for r in (2 * host, 2 * host + 1)]
+        processes = {r: (folder / f"rank{r}.begun").read_text().split()[0] if begun else None
+                     for r in ranks}
         lose(cluster)
-        seen = [folder / f"rank{r}.saw" for r in survivors]
-        ended = begun and wait_for(seen, TIMEOUT + 2 * MARGIN)
-        said = {file.name: file.read_text() if file.exists() else "nothing" for file in seen}
-    held = ended
-    for r in survivors if ended else ():
-        seconds, _, text = said[f"rank{r}.saw"].partition(" ")
-        lost = "[23]" if r < 2 else "[01]"
-        named = re.search(rf"ranks? {lost}(, {lost})? did not reach ", text)
-        held = held and named is not None and float(seconds) < TIMEOUT + MARGIN
-    cases.check(sentence, held, f"begun: {begun}\n{said}")
+        end = time.monotonic() + TIMEOUT + MARGIN
+        while any(map(is_running, processes.values())) and time.monotonic() < end:
+            time.sleep(0.05)
+        left = [r for r in ranks if is_running(processes[r])]
+        said = {r: (folder / f"rank{r}.said").read_text() for r in ranks} if begun else {}
+    held = begun and not left
+    for host in hosts_left if begun else ():
+        lost = "[23]" if host == 0 else "[01]"
+        named = rf"^rank .*: ranks? {lost}(, {lost})? did not reach .* within .*; rank {lost} " \
+                "does not answer"
+        held = held and re.search(named, said[2 * host] + said[2 * host + 1], re.M) is not None
+    cases.check(sentence, held, f"begun: {begun}, not ended: {left}\n{said}")
 
 
 def measured(cases, endure):
     delay = 5
     with hosts.Cluster(2, delay) as cluster, \
          enduring(cluster, endure, 10, CLEAVE_TUNE="measure") as (folder, begun):
-        said = {(folder / f"rank{r}.begun").read_text() for r in range(4)} if begun else set()
+        said = {(folder / f"rank{r}.begun").read_text().partition(" ")[2] for r in range(4)
+                if begun}
     costs = re.fullmatch(r"inside (\S+) \S+ between (\S+) \S+ 2", said.pop() if said else "")
     held = costs is not None and not said
     held = held and float(costs[1]) < 1e3 * delay <= float(costs[2])
@@ -134,9 +147,9 @@ def main(test_comm, test_redistribute, endure):
     for count, delay in ((10, 0), (100_000, 0), (100_000, 0.5)):
         what = f"({count} floats, {delay} ms)"
         lose_host(cases, endure, f"an unplugged cable is noticed on both ends {what}",
-                  lambda cluster: cluster.unplug(1), (0, 1, 2, 3), count, delay)
+                  lambda cluster: cluster.unplug(1), (0, 1), count, delay)
         lose_host(cases, endure, f"the ranks of a host that stops are named {what}",
-                  lambda cluster: cluster.halt(1), (0, 1), count, delay)
+                  lambda cluster: cluster.halt(1), (0,), count, delay)
     return cases.finish()
 
 

@@ -1,12 +1,12 @@
-// Ranks that communicate until something fails, for check.py. When it has begun, each rank writes
-// the measured costs of communication to its own file; later, how long it took to notice the
-// failure, and the error.
+// Ranks that communicate until something fails, for check.py. Each rank writes its own files: its
+// standard error; and once it has communicated, its process id and the measured costs.
 //
 // usage: endure FOLDER COUNT     collectives of COUNT floats from or to every rank
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+
+#include <unistd.h>
 
 #include <cleave/comm/mpi.hpp>
 #include <cleave/comm/run.hpp>
@@ -16,8 +16,6 @@
 using namespace cleave;
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 void write(const std::string& file, const std::string& text) {
   const std::string draft = file + ".draft";
@@ -30,9 +28,9 @@ void write(const std::string& file, const std::string& text) {
 
 std::string text_of(const MachineCosts& costs) {
   char text[200];
-  std::snprintf(text, sizeof text, "inside %g %g between %g %g %d", costs.inside.latency_us,
-                costs.inside.bytes_per_us, costs.between.latency_us, costs.between.bytes_per_us,
-                costs.ranks_per_node);
+  std::snprintf(text, sizeof text, "%d inside %g %g between %g %g %d", int(getpid()),
+                costs.inside.latency_us, costs.inside.bytes_per_us, costs.between.latency_us,
+                costs.between.bytes_per_us, costs.ranks_per_node);
   return text;
 }
 
@@ -44,20 +42,11 @@ int main(int argc, char** argv) {
   const index_t count = std::atoll(argv[2]);
   return run(argc, argv, [&](World& world) {
     const std::string file = folder + "/rank" + std::to_string(world.rank());
-    Clock::time_point last = Clock::now();
-    try {
-      for (long round = 0;; ++round) {
-        for (const CollectiveKind kind : testing::all_kinds) {
-          testing::communicate(world.communicator(), kind, count);
-          last = Clock::now();
-        }
-        if (round == 3) write(file + ".begun", text_of(world.communicator().state().machine));
-      }
-    } catch (const std::exception& e) {
-      const std::chrono::duration<double> waited = Clock::now() - last;
-      write(file + ".saw", std::to_string(waited.count()) + " " + e.what());
-      throw;
+    if (std::freopen((file + ".said").c_str(), "w", stderr) == nullptr) return 2;
+    for (long round = 0;; ++round) {
+      for (const CollectiveKind kind : testing::all_kinds)
+        testing::communicate(world.communicator(), kind, count);
+      if (round == 3) write(file + ".begun", text_of(world.communicator().state().machine));
     }
-    return 0;
   });
 }

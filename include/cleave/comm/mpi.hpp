@@ -16,9 +16,9 @@ namespace cleave {
 /// A world of the ranks of an MPI communicator, which the caller still owns and may use otherwise.
 /// A boost::mpi::communicator converts to an MPI_Comm implicitly.
 ///
-/// A rank that fails in a collective wakes all others, as does one whose last communicator is
-/// destroyed by an exception. No group of that world can be used afterwards, and messages may stay
-/// in flight for ever: MPI_Finalize may wait for them.
+/// If the ranks share memory, one that fails in a collective wakes all others, as does one whose
+/// last communicator is destroyed by an exception; no group of that world can be used afterwards.
+/// Otherwise ranks that wait for one that fails, leaves or stalls end the job at the time-out.
 ///
 /// @collective every rank of `comm`
 /// @throws Error if MPI is not running, or `comm` is null or an inter-communicator

@@ -31,6 +31,13 @@ void exit_inside(World& world, const std::string& way) {
   }
 }
 
+// The last rank fails in the given way while the others are inside a call of the kind that `call`
+// names.
+void fail_in(World& world, const std::string& call, Failing way) {
+  for (const CollectiveKind kind : all_kinds)
+    if (call == name_of(kind)) fail_inside(world, kind, 1000, world.size() - 1, way);
+}
+
 // All ranks but the last make a group; the last never joins.
 void make_group(World& world) {
   std::vector<int> all;
@@ -62,10 +69,18 @@ int fail(World& world, const std::string& way) {
   if (way == "none") return 0;
   if (way == "transport") return std::printf("%s\n", group.transport().c_str()), 0;
   if (way == "code") return 3;
+  if (way == "leave early") {
+    if (last) nap(3);
+    communicate(group, CollectiveKind::gather, 1000);
+    return 0;
+  }
   if (way == "code of one") return last ? 3 : 0;
   if (way == "all throw") throw std::runtime_error("planted");
   if (way == "chain") return wait_in_chain(world), 0;
-  if (way.rfind("exit in ", 0) == 0) return exit_inside(world, way), 0;
+  if (way.starts_with("exit in ")) return exit_inside(world, way), 0;
+  if (way.starts_with("throw in ")) return fail_in(world, way.substr(9), Failing::throws), 0;
+  if (way.starts_with("leave in ")) return fail_in(world, way.substr(9), Failing::leaves), 0;
+  if (way.starts_with("stall in ")) return fail_in(world, way.substr(9), Failing::stalls), 0;
   if (last) {
     if (way == "throw" || way == "catch" || way == "subgroup" || way == "large")
       throw std::runtime_error("planted");
@@ -101,9 +116,9 @@ int fail_and_tell(World& world, const std::string& way) {
 // MPI initialised by the user, for worlds that fail one after the other in the same processes.
 class OwnMpi {
  public:
-  OwnMpi() {
+  explicit OwnMpi(int wanted = MPI_THREAD_FUNNELED) {
     int level = 0;
-    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
+    MPI_Init_thread(nullptr, nullptr, wanted, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
   }
@@ -158,6 +173,22 @@ int survive_many(int worlds) {
   return verdict(mpi, worlds, wrong);
 }
 
+// A rank catches the exception that has destroyed its communicators, and does something else.
+int catch_outside(int threads) {
+  const OwnMpi mpi(threads);
+  try {
+    const auto world = mpi_communicator(MPI_COMM_WORLD);
+    communicate(*world, CollectiveKind::all_reduce, 1000);
+    if (mpi.rank == mpi.size - 1) throw std::runtime_error("planted");
+    communicate(*world, CollectiveKind::all_gather, 1000);
+  } catch (const std::exception& e) {
+    std::printf("rank %d saw: %s\n", mpi.rank, e.what());
+    std::fflush(stdout);
+    nap(1000);
+  }
+  return 0;
+}
+
 // Inside each kind of call, each rank in turn fails in the given way. The others must get an error
 // that names it, within the time-out plus the time that ranks need to respond on a loaded machine.
 int survive_every(Failing way, int argc, char** argv) {
@@ -198,6 +229,8 @@ int survive_every(Failing way, int argc, char** argv) {
 int main(int argc, char** argv) {
   const std::string way = argc > 1 ? argv[1] : "";
   if (way == "many") return survive_many(60);
+  if (way == "catch outside") return catch_outside(MPI_THREAD_MULTIPLE);
+  if (way == "catch outside, one thread") return catch_outside(MPI_THREAD_SINGLE);
   if (way == "throw everywhere") return survive_every(Failing::throws, argc, argv);
   if (way == "leave everywhere") return survive_every(Failing::leaves, argc, argv);
   if (way == "stall everywhere") return survive_every(Failing::stalls, argc, argv);

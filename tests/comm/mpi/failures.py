@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Programs under mpirun whose ranks fail: errors name the rank, all ranks end, mpirun reports it.
 
+Where processes share memory, every rank gets an exception; elsewhere one rank reports the error and
+ends the job.
+
 usage: failures.py PROGRAM MPIEXEC [WAY..]
 
 WAY..                   runs only these ways to fail ("throw", "exit in barrier"); default: all
@@ -31,7 +34,11 @@ WARNING = "hwloc/linux: failed to find sysfs cpu topology directory, aborting li
 
 class Outcome:
     def __init__(self, program, launcher, way, settings):
-        seconds = 0.5 if way == "stall everywhere" else TIMEOUT
+        seconds = TIMEOUT
+        if way.startswith(("stall everywhere", "stall in")):
+            seconds = 0.5
+        if way == "leave early":
+            seconds = 60
         env = dict(os.environ, CLEAVE_TIMEOUT=str(seconds), **settings)
         begin = time.monotonic()
         job = subprocess.Popen([*launcher, "-n", str(RANKS), program, way], text=True, env=env,
@@ -68,18 +75,31 @@ def told(outcome, text, ranks=range(LAST)):
     return all(len(outcome.seen_by(r)) == 1 and text in outcome.seen_by(r)[0] for r in ranks)
 
 
-def planted(outcome, report="planted"):
-    return (told(outcome, f"rank {LAST} failed: {report}")
-            and outcome.reports(LAST) == [f"rank {LAST}: {report}"]
+def ended(outcome, text):
+    """Whether other ranks than the last have ended the job with errors that contain the text."""
+    lines = [line for r in range(LAST) for line in outcome.reports(r)]
+    return bool(lines) and all(text in line for line in lines) and not outcome.reports(LAST)
+
+
+def reported(outcome, report="planted"):
+    """Whether the last rank, and no other one, has reported its error and ended the job."""
+    return (outcome.reports(LAST) == [f"rank {LAST}: {report}"]
             and not any(outcome.reports(r) for r in range(LAST)))
 
 
-# way: (sentence, exit status or None for any but 0, condition)
+def planted(outcome, report="planted"):
+    """The same, and whether the others have seen it."""
+    return told(outcome, f"rank {LAST} failed: {report}") and reported(outcome, report)
+
+
+# way: (sentence, exit status or None for any but 0, condition). Processes share memory.
 WAYS = {
     "none": ("ranks that all return end well", 0,
              lambda o: o.own() == [BEGUN]),
     "own MPI": ("MPI that the user has started stays the user's to finalise", 0,
                 lambda o: o.own() == [BEGUN]),
+    "leave early": ("a rank that has done its part may leave while others wait for a third", 0,
+                    lambda o: o.own() == [BEGUN]),
     "code": ("the code that all ranks return is that of mpirun", 3,
              lambda o: "rank 0" not in o.output and "rank 1" not in o.output),
     "code of one": ("the code that one rank returns is that of mpirun", 3,
@@ -104,10 +124,11 @@ WAYS = {
                        lambda o: told(o, f"rank {LAST} did not reach {GATHER}")),
     "wrong call": ("a rank whose call is wrong in itself reports it, and the others are told",
                    1, lambda o: planted(o, "all_gather: 0 pieces for 3 ranks")),
-    "wrong size": ("ranks that send other sizes than expected are told so", 1,
-                   lambda o: told(o, " bytes where rank ", range(RANKS))),
-    "wrong kind": ("ranks that make different calls are told so", 1,
-                   lambda o: told(o, " bytes where rank ", range(RANKS))),
+    "wrong size": ("ranks that do not fit each other are told so", 1,
+                   lambda o: told(o, "the sender's view does not match the receiver's", [LAST])),
+    "wrong kind": ("ranks that do not make the same call are told so", 1,
+                   lambda o: told(o, "ranks of group 'world' disagree: rank 0 runs all_gather, "
+                                     f"rank {LAST} runs barrier", range(RANKS))),
     "die": ("a rank that is killed ends the program", None, lambda o: BEGUN in o.output),
     "many": ("worlds fail one after the other in the same processes", 0,
              lambda o: "60 worlds failed, 0 errors were wrong" in o.output),
@@ -130,14 +151,47 @@ EVERYWHERE = {way: (sentence, 0, lambda o: f"{len(KINDS) * REPEAT} worlds failed
                   "stall everywhere": "a rank that stalls inside any call is named in time",
               }.items()}
 
-# Where processes read each other's memory, all ranks see the requests of every rank.
-DIRECT = {way: WAYS[way] for way in ("throw", "large", "chain", "leave", "stall", "wrong call",
-                                     "die", "many")} | {
-    "wrong size": ("ranks that do not fit each other are told so", 1,
-                   lambda o: told(o, "the sender's view does not match the receiver's", [LAST])),
-    "wrong kind": ("ranks that do not make the same call are told so", 1,
-                   lambda o: told(o, "ranks of group 'world' disagree: rank 0 runs all_gather, "
-                                     f"rank {LAST} runs barrier", range(RANKS))),
+# Without shared memory, and between nodes.
+DIFFER = ("ranks that make different calls end with an error about their group", 1,
+          lambda o: any(o.reports(r) for r in range(RANKS))
+          and all(" of group 'world'" in line for r in range(RANKS) for line in o.reports(r)))
+LATE = f"rank {LAST} did not reach {GATHER} within {TIMEOUT} s"
+ENDS = {way: WAYS[way] for way in ("none", "own MPI", "leave early", "code", "code of one",
+                                      "die")} | {
+    way: (WAYS[way][0], 1, reported)
+    for way in ("throw", "catch", "large", "subgroup", "chain")
+} | {
+    "throw an int": (WAYS["throw an int"][0], 1,
+                     lambda o: reported(o, "an exception that is not a std::exception")),
+    "all throw": ("a rank that fails by itself reports it, and ends the others", 1,
+                  lambda o: any(o.reports(r) == [f"rank {r}: planted"] for r in range(RANKS))),
+    "leave": ("a rank whose function returns early is named", 1,
+              lambda o: ended(o, f"rank {LAST} left while rank")),
+    "stall": ("a rank that comes too late is named", 1, lambda o: ended(o, LATE)),
+    "stall for ever": ("a rank that never comes is named, and ended", 1,
+                       lambda o: ended(o, LATE)),
+    "wrong call": (WAYS["wrong call"][0], 1,
+                   lambda o: reported(o, "all_gather: 0 pieces for 3 ranks")),
+    "wrong size": DIFFER,
+    "wrong kind": DIFFER,
+    "catch outside": ("a rank that catches what has destroyed its communicators is named", 1,
+                      lambda o: ended(o, f"rank {LAST} failed: its communicators were destroyed by "
+                                         "an exception")),
+    "catch outside, one thread": (
+        "where only one thread may call MPI, ranks name the call and all other ranks", 1,
+        lambda o: ended(o, f"{GATHER} did not end within {TIMEOUT} s, waiting for ranks ")),
+} | {
+    f"exit in {kind}": ("a rank that calls exit reports it, and ends the others", None,
+                        lambda o: reported(o, "it has called exit")) for kind in KINDS
+} | {
+    f"throw in {kind}": ("a rank that throws inside any call ends the others", 1, reported)
+    for kind in KINDS
+} | {
+    f"leave in {kind}": ("a rank that leaves inside any call is named", 1,
+                         lambda o: ended(o, f"rank {LAST} left while rank")) for kind in KINDS
+} | {
+    f"stall in {kind}": ("a rank that stalls inside any call is named", 1,
+                         lambda o: ended(o, f"rank {LAST} did not reach ")) for kind in KINDS
 }
 
 # If every call is compared first, no data moves before an error.
@@ -159,13 +213,13 @@ def carried_by(transport):
 
 
 RUNS = (
-    ("messages", {"CLEAVE_SHARED_MB": "0", "CLEAVE_CHECK": "local"}, WAYS | EXITS | EVERYWHERE),
+    ("messages", {"CLEAVE_SHARED_MB": "0", "CLEAVE_CHECK": "local"}, ENDS),
     ("shared memory", {"CLEAVE_SHARED_MB": "", "CLEAVE_CHECK": "local"},
-     DIRECT | EXITS | EVERYWHERE | carried_by("shared memory")),
+     WAYS | EXITS | EVERYWHERE | carried_by("shared memory")),
     ("compared", {"CLEAVE_SHARED_MB": "", "CLEAVE_CHECK": "collective"}, COMPARED),
     ("a little shared memory", {"CLEAVE_SHARED_MB": "8"},
      carried_by("messages, no shared memory: CLEAVE_SHARED_MB is less than 16")
-     | {"throw": WAYS["throw"]}),
+     | {"throw": ENDS["throw"]}),
     ("more shared memory than there is", {"CLEAVE_SHARED_MB": "1e9"},
      carried_by("messages, no shared memory: "
                 f"CLEAVE_SHARED_MB requests {RANKS} segments of 1e+09 MiB, but only ")),

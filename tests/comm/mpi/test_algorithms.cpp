@@ -96,25 +96,6 @@ TEST_CASE("sums in rank order do not use the MPI library's reductions") {
   });
 }
 
-TEST_CASE("a rank missing from a collective of the MPI library is named within the time-out") {
-  if (!needs_processes(2)) return;
-  const Changed nodes(process_limits().ranks_per_node, 1);
-  const auto world = Processes::get().group_of_first(Processes::get().size());
-  const int last = world->size() - 1;
-  if (world->rank() < last) {
-    world->state().timeout_seconds = 0.4;
-    const Tensor<float, 1> x({1000});
-    Collective c = call(CollectiveKind::all_reduce);
-    c.source = x.view();
-    c.destination = x.view();
-    const std::string text = cleave::testing::error_of([&] { world->run(c); });
-    CHECK(text.find("rank " + std::to_string(last) +
-                    " did not reach all_reduce of group 'world' within 0.4 s") !=
-          std::string::npos);
-  }
-  Processes::get().meet(30);
-}
-
 TEST_CASE("an invalid line of the machine's costs is an error that names it") {
   const auto refusal = [](const char* text) {
     const TuneFile table(text);

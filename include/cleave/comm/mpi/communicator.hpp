@@ -5,12 +5,15 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -19,7 +22,6 @@
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/machine.hpp>
 #include <cleave/comm/measure_link.hpp>
-#include <cleave/comm/mpi/abort_notification.hpp>
 #include <cleave/comm/mpi/direct.hpp>
 #include <cleave/comm/mpi/execute.hpp>
 #include <cleave/comm/mpi/failure_detector.hpp>
@@ -49,21 +51,21 @@ class MpiCommunicator final : public Communicator {
     if (is_inter != 0)
       throw Error("mpi_communicator", "an inter-communicator has no single group of ranks");
     Members members;
-    members.detector = std::make_shared<MpiFailureDetector>(comm);
     members.comm = MpiComm::duplicate(comm);
     members.signatures = MpiComm::duplicate(comm);
-    members.rank = members.detector->rank();
-    for (int r = 0; r < members.detector->size(); ++r) members.world_ranks.push_back(r);
     members.node = MpiNode::reaching(comm);
     members.processes = processes_of(comm);
     members.nodes = nodes_of(comm, members.node.get(), limits.ranks_per_node);
+    members.detector = MpiFailureDetector::create(comm, board_of(comm, members));
+    members.rank = members.detector->rank();
+    for (int r = 0; r < members.detector->size(); ++r) members.world_ranks.push_back(r);
     members.limits = limits;
     const PlaceOnNode place = PlaceOnNode::in(comm);
     mpi_polls() = MpiPolls::of(place.ranks, place.cores);
     if (place.ranks > 1) streaming_array_bytes = shared_streaming_array_bytes;
     auto state = std::make_shared<RankState>(state_of(comm, members));
     state->local_rank = place.rank;
-    state->failures = std::make_shared<MpiAbortNotification>(members.detector);
+    state->failures = members.detector;
     std::shared_ptr<MpiCommunicator> world(
         new MpiCommunicator(std::move(members), "world", std::move(state)));
     if (measures_machine()) world->state().machine = world->measure_machine();
@@ -217,6 +219,8 @@ class MpiCommunicator final : public Communicator {
       : Communicator(members.rank, int(members.world_ranks.size()), std::move(label),
                      std::move(state)),
         members_(std::move(members)) {
+    std::tie(group_, calls_begun_) =
+        members_.detector->add_group(checksum(std::span(members_.world_ranks)));
     topology_ = Topology::of(members_.nodes, rank(), size());
     topology_.limits = members_.limits;
     if (members_.node != nullptr) topology_.arena = members_.node->arena().get();
@@ -228,8 +232,39 @@ class MpiCommunicator final : public Communicator {
     members_.operation = nullptr;
   }
 
+  /// A board for the ranks of a new world in the segment of the first one, where it stays; null if
+  /// they are on several nodes, or there is no memory for it.
+  /// @collective every rank of `comm`
+  static StatusBoard* board_of(MPI_Comm comm, const Members& members) {
+    const int size = int(members.nodes.size());
+    if (members.node == nullptr || size < 2 ||
+        std::ranges::count(members.nodes, members.nodes[0]) != size)
+      return nullptr;
+    int rank = 0;
+    mpi_check(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
+    std::int64_t offset = -1;
+    SharedArena& arena = *members.node->arena();
+    if (rank == 0)
+      if (void* const memory = arena.allocate(StatusBoard::bytes(size)))
+        offset = std::int64_t(arena.offset_of(StatusBoard::create(memory, size)));
+    mpi_check(MPI_Bcast(&offset, 1, MPI_INT64_T, 0, members.comm.get()), "MPI_Bcast");
+    if (offset < 0) return nullptr;
+    std::byte* const segment = members.node->segment(members.node->place_of(members.processes[0]));
+    return reinterpret_cast<StatusBoard*>(segment + offset);
+  }
+
+  /// The next call of this group.
   MpiOpContext context(const MpiComm& comm, unsigned sequence, const char* operation) {
+    MpiOpContext context = uncounted_context(comm, sequence, operation);
+    context.number = calls_begun_->load(std::memory_order_relaxed) + 1;
+    calls_begun_->store(context.number, std::memory_order_relaxed);
+    return context;
+  }
+
+  MpiOpContext uncounted_context(const MpiComm& comm, unsigned sequence, const char* operation) {
     MpiOpContext context;
+    context.world_rank = state().world_rank;
+    context.group = group_;
     context.comm = comm.get();
     context.sequence = sequence;
     context.rank = rank();
@@ -262,18 +297,28 @@ class MpiCommunicator final : public Communicator {
     }
     const int hash = compare_members(ranks, members, label);
 
+    MpiOpContext way = uncounted_context(members_.comm, subgroup_sequence, operation);
+    way.world_ranks = members.world_ranks;
+    way.label = &label;
+    create_comms(members, ranks, hash, way);
+    return std::shared_ptr<MpiCommunicator>(
+        new MpiCommunicator(std::move(members), std::move(label), shared_state()));
+  }
+
+  void create_comms(Members& members, std::span<const int> ranks, int tag,
+                    const MpiOpContext& context) const {
+    std::optional<MpiBlockingCall> listed;
+    if (members_.detector->ends_job()) listed.emplace(context);
     MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
     MPI_Comm comm = MPI_COMM_NULL;
     mpi_check(MPI_Comm_group(members_.comm.get(), &all), "MPI_Comm_group");
     mpi_check(MPI_Group_incl(all, int(ranks.size()), ranks.data(), &some), "MPI_Group_incl");
-    mpi_check(MPI_Comm_create_group(members_.comm.get(), some, hash, &comm),
+    mpi_check(MPI_Comm_create_group(members_.comm.get(), some, tag, &comm),
               "MPI_Comm_create_group");
     MPI_Group_free(&some);
     MPI_Group_free(&all);
     members.comm = MpiComm(comm);
     members.signatures = MpiComm::duplicate(comm);
-    return std::shared_ptr<MpiCommunicator>(
-        new MpiCommunicator(std::move(members), std::move(label), shared_state()));
   }
 
   /// Waits for the listed ranks, because a wait inside MPI_Comm_create_group could not be
@@ -282,7 +327,8 @@ class MpiCommunicator final : public Communicator {
   int compare_members(std::span<const int> ranks, const Members& members,
                       const std::string& label) {
     const std::uint64_t hash = checksum(ranks);
-    MpiOpContext way = context(members_.comm, subgroup_sequence, members.operation);
+    MpiOpContext way = uncounted_context(members_.comm, subgroup_sequence, members.operation);
+    way.group = hash;
     way.rank = members.rank;
     way.size = int(ranks.size());
     way.comm_ranks = ranks;
@@ -303,12 +349,12 @@ class MpiCommunicator final : public Communicator {
     if (way.rank == first)
       each_other([&](int r) { messages.receive(view(hashes[std::size_t(r)]), r); });
     else messages.send(view(hashes[std::size_t(way.rank)]), first);
-    messages.finish();
+    messages.finish_short();
     for (std::size_t r = 0; r < hashes.size(); ++r)
       if (hashes[r] != hashes[std::size_t(first)]) different = r + 1;
     if (way.rank == first) each_other([&](int r) { messages.send(view(different), r); });
     else messages.receive(view(different), first);
-    messages.finish();
+    messages.finish_short();
     if (different != 0)
       throw Error(members.operation,
                   "ranks " + std::to_string(members.world_ranks[std::size_t(first)]) + " and " +
@@ -339,7 +385,9 @@ class MpiCommunicator final : public Communicator {
   }
 
   Members members_;
-  MpiComm handle_;  ///< for the user, made when asked for
+  MpiComm handle_;           ///< for the user, made when asked for
+  std::uint64_t group_ = 0;  ///< identifies this group to the failure detector
+  std::shared_ptr<std::atomic<std::uint64_t>> calls_begun_;
   Topology topology_;
   MpiScratch scratch_;
   unsigned calls_ = 0;

@@ -77,7 +77,7 @@ class MpiDirect {
   /// @return     whether they ran; false on all ranks if one lacks memory
   /// @collective every rank of the group
   bool run_all(std::span<const Collective> calls, const MpiOpContext& context) {
-    context.detector->verify_some(context.operation);
+    context.detector->verify(context.operation);
     slots_.begin_round();
     Staged staged(*this);
     publish_all(calls, staged);
@@ -111,7 +111,7 @@ class MpiDirect {
   /// @return     whether it ran; false on all ranks if one lacks memory
   /// @collective every rank of the group
   bool run(const Collective& c, const MpiOpContext& context) {
-    context.detector->verify_some(context.operation);
+    context.detector->verify(context.operation);
     slots_.begin_round();
     Staged staged(*this);
     if (MpiShortCalls::takes(c, node_->arena()->contains(c.source.data))) {

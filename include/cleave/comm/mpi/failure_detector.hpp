@@ -1,335 +1,347 @@
-// How a rank learns that it waits in vain: a channel between all ranks of a world, separate from
-// the one that carries data.
+// How a rank of an MPI world learns that others have failed or are missing, and tells others.
 //
-// A rank that fails tells all others. A rank that has waited for a while asks the ranks it waits
-// for: a rank whose function has returned answers that it has left, a rank that waits answers that
-// it waits, and a rank that computes stays silent. So nothing is sent while all goes well, and
-// every wait ends: with its data, or with an error that names the ranks that failed, left or did
-// not arrive. After a failure each rank tells all others when it has withdrawn its receives: it no
-// longer reads their messages.
+// Processes that share memory state in it what they do (status_board.hpp): a failure is an
+// exception on every rank, and no message is needed.
+//
+// Between nodes, and without shared memory, ranks wait inside of MPI, where no exception reaches
+// them: a failure ends the job. The watchdog of each process answers other ranks' questions. Once a
+// call of its own rank has lasted a second, it asks the next rank of the group every second, and
+// after CLEAVE_TIMEOUT all of them, whether they have begun this call, wait elsewhere, compute or
+// have left. If the wait is in vain, it prints the reason and calls MPI_Abort. Nothing is sent
+// while all goes well.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include <sched.h>
 #include <time.h>
 
+#include <cleave/comm/communicator.hpp>
 #include <cleave/comm/mpi/handle.hpp>
-#include <cleave/comm/worker_thread.hpp>
+#include <cleave/comm/mpi/watchdog.hpp>
+#include <cleave/comm/rank_status.hpp>
+#include <cleave/comm/status_board.hpp>
+#include <cleave/core/clock.hpp>
 #include <cleave/core/error.hpp>
 
 namespace cleave::detail {
 
+/// A call of a group, in which its rank may wait inside of MPI.
+struct MpiWait : RankWait {
+  std::span<const int> world_ranks{};  ///< of the group's members
+  std::uint64_t group = 0;             ///< the same on all members, and only there
+  std::uint64_t number = 0;            ///< of the call in its group, from 1; 0: not counted
+};
+
 /// One per world and rank; all groups made from the world share it, and two threads of the rank may
 /// wait at the same time.
-class MpiFailureDetector {
+class MpiFailureDetector final : public AbortNotification,
+                                 public MpiWatched,
+                                 public std::enable_shared_from_this<MpiFailureDetector> {
  public:
-  /// The rank that failed first, as far as this rank knows, and its error text.
-  struct Failure {
-    int rank = 0;
-    std::string text;
+  /// A listed call. The watchdog locks it for some microseconds, a few times per second.
+  struct Entry {
+    std::mutex mutex{};
+    const MpiWait* wait = nullptr;
+    Clock::time_point since{}, asked{};  ///< when the watchdog has first seen it; has last asked
+    std::uint64_t round = 0;             ///< of questions about it; 0: it has not been seen
+    bool postponed = false;              ///< whether a lower rank could report first
+    std::vector<PeerStatus> peers{};     ///< that were asked, ascending
   };
 
+  /// The detector of this rank until its last group is gone; it still answers then.
+  /// @param board  shared by all ranks of the world; null if they do not share memory
   /// @collective every rank of `world`
-  explicit MpiFailureDetector(MPI_Comm world) : comm_(MpiComm::duplicate(world)) {
+  static std::shared_ptr<MpiFailureDetector> create(MPI_Comm world, StatusBoard* board) {
+    const std::shared_ptr<MpiFailureDetector> detector(new MpiFailureDetector(world, board));
+    if (detector->ends_job()) detector->be_watched();
+    return {detector.get(), [detector](auto*) { detector->end(); }};
+  }
+  MpiFailureDetector(const MpiFailureDetector&) = delete;  // one per world and rank
+  MpiFailureDetector& operator=(const MpiFailureDetector&) = delete;
+  /// The channel is not freed: a message may be in flight to a rank that does not expect it.
+  ~MpiFailureDetector() override { comm_.abandon(); }
+
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return size_; }
+  /// The largest tag that MPI allows; the same on all ranks.
+  int largest_tag() const noexcept { return largest_tag_; }
+  /// Whether a failure ends the job; otherwise it is an exception on every rank.
+  bool ends_job() const noexcept { return !is_shared_ && size_ > 1; }
+
+  /// Whether messages may be in flight that no rank will receive: no group of the world is usable.
+  bool broken() const noexcept {
+    return mpi_is_running() && (board_->has_failed() || is_unwinding());
+  }
+
+  /// @throws Error if a rank is known to have failed
+  void verify(const char* operation) const {
+    if (board_->has_failed()) throw Error(operation, board_->failure().text(), {.rank = rank_});
+  }
+
+  /// Tells all others that this rank has failed, unless a failure is known already.
+  void announce(std::string_view cause) noexcept { board_->fail(rank_, cause); }
+
+  void raise(int, const char* cause) noexcept override { announce(cause); }
+  std::string heard() noexcept override {
+    const RankFailure failure = board_->failure();
+    return failure.rank < 0 || failure.rank == rank_ ? std::string() : failure.text();
+  }
+
+  /// Of all ranks if they share memory, else of this one.
+  StatusBoard& board() noexcept { return *board_; }
+  /// This rank's place on the board.
+  int seat() const noexcept { return is_shared_ ? rank_ : 0; }
+
+  /// Why a rank stops waiting; empty: it does not. Between nodes the watchdog decides.
+  /// @param awaited  a callable that returns the awaited world ranks, ascending
+  template <class Awaited>
+  std::string reason_to_stop(const RankWait& wait, double waited, const Awaited& awaited) const {
+    if (!is_shared_) return {};
+    std::vector<PeerStatus> peers;
+    for (const int r : awaited()) peers.push_back({r, board_->status_of(r)});
+    const auto still = awaited();  // a rank may have arrived, and left
+    std::erase_if(peers, [&](auto& peer) { return std::ranges::count(still, peer.rank) == 0; });
+    return peers.empty() ? std::string() : detail::reason_to_stop(wait, waited, peers);
+  }
+
+  /// Lists a call, which must outlive its entry. @return the entry, or null if there are too many
+  Entry* enter(const MpiWait& wait) {
+    if (!ends_job()) be_watched();
+    for (Entry& entry : entries_) {
+      const std::lock_guard lock(entry.mutex);
+      if (entry.wait != nullptr) continue;
+      entry.wait = &wait;
+      entry.round = 0;
+      return &entry;
+    }
+    return nullptr;
+  }
+  static void leave(Entry* entry) noexcept {
+    if (entry == nullptr) return;
+    const std::lock_guard lock(entry->mutex);
+    entry->wait = nullptr;
+  }
+
+  /// A new group of this rank: its number, and how many calls it has begun.
+  std::pair<std::uint64_t, std::shared_ptr<std::atomic<std::uint64_t>>> add_group(
+      std::uint64_t checksum) {
+    const std::lock_guard lock(mutex_);
+    while (calls_of(checksum) != nullptr) checksum = checksum * 0x9e3779b97f4a7c15u + 1;
+    return groups_.emplace_back(checksum, std::make_shared<std::atomic<std::uint64_t>>(0));
+  }
+
+  /// The last call of a rank: waits until every rank has made it. After a failure it waits for at
+  /// most `timeout` seconds, because a rank that computes or is stuck elsewhere does not know;
+  /// otherwise as long as other ranks run.
+  ///
+  /// @return whether all ranks have arrived and none has failed
+  /// @collective every rank
+  bool part(double timeout) noexcept {
+    if (ends_job() && board_->has_failed()) end_job(rank_, board_->failure().cause);
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (ends_job() && MPI_Ibarrier(comm_.get(), &request) != MPI_SUCCESS) return false;
+    board_->leave(seat());
+    for (Clock::time_point known{};;) {  // when a failure became known
+      int done = 1;
+      if (!ends_job())
+        for (int r = 0; r < size_; ++r) done = done != 0 && board_->has_left(r) ? 1 : 0;
+      else if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+      const bool failed = board_->has_failed();
+      if (done != 0) return !failed;
+      if (failed && known == Clock::time_point()) known = Clock::now();
+      if (failed && seconds_since(known) > timeout) return false;
+      const timespec nap{0, 200'000};
+      nanosleep(&nap, nullptr);
+    }
+  }
+
+  void look() override {
+    const bool asks = !is_shared_ && mpi_has_threads();
+    if (asks) receive();
+    for (Entry& entry : entries_) {
+      const std::lock_guard lock(entry.mutex);
+      if (entry.wait != nullptr) look_at(entry, *entry.wait, asks);
+    }
+    std::erase_if(sent_, [](const std::unique_ptr<Sent>& message) {
+      int done = 0;
+      return MPI_Test(&message->request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done != 0;
+    });
+  }
+
+ private:
+  enum class Tag : int { question, answer };
+
+  struct Message {
+    std::uint64_t round = 0, group = 0, number = 0;
+    RankStatus status{};
+  };
+  struct Sent {
+    Message message{};
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+
+  MpiFailureDetector(MPI_Comm world, StatusBoard* board)
+      : comm_(MpiComm::duplicate(world)),
+        is_shared_(board != nullptr),
+        board_(is_shared_ ? std::shared_ptr<StatusBoard>(std::shared_ptr<void>(), board)
+                          : StatusBoard::create(1)) {
     mpi_check(MPI_Comm_rank(comm_.get(), &rank_), "MPI_Comm_rank");
     mpi_check(MPI_Comm_size(comm_.get(), &size_), "MPI_Comm_size");
     int* limit = nullptr;
     int is_set = 0;
     mpi_check(MPI_Comm_get_attr(comm_.get(), MPI_TAG_UB, &limit, &is_set), "MPI_Comm_get_attr");
     if (is_set != 0) largest_tag_ = *limit;
-    left_.assign(std::size_t(size_), false);
-    waits_ = withdrawn_ = asked_by_ = left_;
-  }
-  MpiFailureDetector(const MpiFailureDetector&) = delete;  // there is one channel
-  MpiFailureDetector& operator=(const MpiFailureDetector&) = delete;
-  /// Called when the last group of this rank is gone; tells all others if an exception is the
-  /// reason.
-  ///
-  /// The channel is never freed: a note may be in flight to a rank that does not expect it, and
-  /// would be delivered to the next communicator to which MPI gives the same context id.
-  ~MpiFailureDetector() {
-    if (!mpi_is_running()) return;
-    if (broken()) {
-      announce("its communicators were destroyed by an exception");
-      withdraw();
-    }
-    comm_.abandon();
-    try {
-      if (!notes_.empty()) keep_until_exit(std::make_shared<Notes>(std::move(notes_)));
-    } catch (...) {  // out of memory
-    }
   }
 
-  int rank() const noexcept { return rank_; }
-  int size() const noexcept { return size_; }
-  /// The largest tag that MPI allows; the same on all ranks.
-  int largest_tag() const noexcept { return largest_tag_; }
-
-  /// Whether messages may be in flight that no rank will receive: no group of the world is usable.
-  bool broken() const noexcept {
-    const std::lock_guard lock(mutex_);
-    return failure_ != nullptr || is_unwinding();
-  }
-  /// Whether another rank was the first to fail.
-  bool woken() const noexcept {
-    const std::lock_guard lock(mutex_);
-    return failure_ != nullptr && failure_->rank != rank_;
+  /// The last group of this rank is gone.
+  void end() noexcept {
+    if (!mpi_is_running()) return;  // nor is there shared memory
+    if (is_unwinding()) announce("its communicators were destroyed by an exception");
+    board_->leave(seat());
   }
 
-  /// The error of another rank; empty if none has failed, or if this rank failed first.
-  std::string cause() const {
-    const std::lock_guard lock(mutex_);
-    if (failure_ == nullptr || failure_->rank == rank_) return {};
-    return "rank " + std::to_string(failure_->rank) + " failed: " + failure_->text;
+  void be_watched() {
+    if (!is_watched_.exchange(true)) MpiWatchdog::watch(shared_from_this());
   }
-
-  /// @throws Error if a rank is known to have failed
-  void throw_if_failed(const char* operation) const {
-    const std::lock_guard lock(mutex_);
-    if (failure_ != nullptr)
-      throw Error(operation,
-                  "rank " + std::to_string(failure_->rank) + " failed: " + failure_->text,
-                  {.rank = rank_});
-  }
-
-  /// Whether that rank's function has returned. Known only after that rank was asked.
-  bool has_left(int rank) const {
-    const std::lock_guard lock(mutex_);
-    return left_[std::size_t(rank)];
-  }
-  /// Whether that rank has answered, since it was last asked, that it waits for others.
-  bool waits(int rank) const {
-    const std::lock_guard lock(mutex_);
-    return waits_[std::size_t(rank)];
-  }
-
-  /// Whether that rank has announced, after a failure, that it receives nothing more.
-  bool has_withdrawn(int rank) const {
-    const std::lock_guard lock(mutex_);
-    return withdrawn_[std::size_t(rank)];
-  }
-
-  /// Asks a rank to tell this one if it has left or waits, and later when it leaves.
-  void ask(int rank) {
-    const std::lock_guard lock(mutex_);
-    waits_[std::size_t(rank)] = false;
-    post(Kind::asked, {}, rank);
-  }
-
-  /// Receives the notes of other ranks.
-  ///
-  /// @param looks  probes without a result before this returns: one makes only a little progress
-  void listen(int looks = 1) {
-    const std::lock_guard lock(mutex_);
-    heard_ = MPI_Wtime();
-    while (looks > 0) {
-      int arrived = 0;
-      MPI_Status status;
-      mpi_check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_.get(), &arrived, &status),
-                "MPI_Iprobe");
-      if (arrived == 0) {
-        --looks;
-        continue;
-      }
-      int length = 0;
-      mpi_check(MPI_Get_count(&status, MPI_CHAR, &length), "MPI_Get_count");
-      std::string text(std::size_t(length), '\0');
-      mpi_check(MPI_Recv(text.data(), length, MPI_CHAR, status.MPI_SOURCE, status.MPI_TAG,
-                         comm_.get(), MPI_STATUS_IGNORE),
-                "MPI_Recv");
-      hear(Kind(status.MPI_TAG), status.MPI_SOURCE, std::move(text));
-    }
-  }
-
-  /// Before this rank communicates: receives the notes of other ranks, at most every 10 ms. A
-  /// worker thread does so only while it waits, because MPI may yield the core at each probe to the
-  /// thread that computes.
-  /// @throws Error if a rank is known to have failed
-  void verify(const char* operation) {
-    const std::lock_guard lock(mutex_);
-    look(operation);
-  }
-
-  /// `verify` at one call in 16, or once a failure is known, where a peer that gives up leaves a
-  /// mark in shared memory: reading the clock takes a noticeable part of a short call.
-  void verify_some(const char* operation) {
-    const unsigned calls = calls_.load(std::memory_order_relaxed) + 1;
-    calls_.store(calls, std::memory_order_relaxed);
-    if (calls % 16 == 0 || failed_.load(std::memory_order_relaxed)) verify(operation);
-  }
-
-  /// `verify` before a thread of this rank posts receives, which counts as receiving from then on.
-  void enter(const char* operation) {
-    const std::lock_guard lock(mutex_);
-    look(operation);
-    ++receiving_;
-  }
-
-  /// Called after all receives of such a thread have ended.
-  void leave() noexcept {
-    const std::lock_guard lock(mutex_);
-    --receiving_;
-    if (failure_ != nullptr) withdraw();
-  }
-
-  /// Tells all others that this rank has failed, unless a failure is known already.
-  void announce(const std::string& text) noexcept {
-    const std::lock_guard lock(mutex_);
-    if (failure_ != nullptr) return;
-    try {
-      fail(rank_, text);
-      tell_all(Kind::failed, text.substr(0, longest_text));
-    } catch (...) {  // if sending fails, peers time out
-    }
-  }
-
-  /// The last call of a rank: waits until every rank has made it. After a failure it waits for at
-  /// most `timeout` seconds, because a rank that computes or is stuck elsewhere does not listen;
-  /// otherwise as long as other ranks run.
-  ///
-  /// @return whether all ranks have arrived and none has failed
-  /// @collective every rank
-  bool part(double timeout) noexcept {
-    const std::lock_guard lock(mutex_);
-    try {
-      mine_ = failure_ != nullptr ? 1 : 0;
-      MPI_Request request = MPI_REQUEST_NULL;
-      mpi_check(MPI_Iallreduce(&mine_, &any_, 1, MPI_INT, MPI_MAX, comm_.get(), &request),
-                "MPI_Iallreduce");
-      leaving_ = true;
-      for (int r = 0; r < size_; ++r)
-        if (asked_by_[std::size_t(r)]) post(Kind::left, {}, r);
-      double known = 0;  // when a failure became known
-      for (int polls = 0;; ++polls) {
-        int done = 0;
-        mpi_check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-        listen();
-        reap();
-        if (done != 0) return any_ == 0;
-        if (failure_ != nullptr) {
-          withdraw();
-          if (known == 0) known = MPI_Wtime();
-          if (MPI_Wtime() > known + timeout) return false;
-        }
-        if (polls < 1000) {
-          sched_yield();
-        } else {
-          const timespec nap{0, 200'000};
-          nanosleep(&nap, nullptr);
-        }
-      }
-    } catch (...) {
-      return false;
-    }
-  }
-
- private:
-  /// What a note says, as its tag.
-  enum class Kind : int { failed, asked, left, waits, withdrawn };
-
-  struct Note {
-    std::string text;
-    MPI_Request request = MPI_REQUEST_NULL;
-  };
-
-  using Notes = std::vector<std::unique_ptr<Note>>;
-
-  /// Notes are short enough to be sent eagerly, whether or not the receiver listens.
-  static constexpr std::size_t longest_text = 1000;
-
-  /// How long a rank may communicate without checking for a peer's failure: less than peers wait
-  /// for its withdrawal (MpiRequests::drain). Open MPI yields the core at each check, which, done
-  /// at every call of some milliseconds, costs several percent where processes share cores.
-  static constexpr double seconds_between_looks = 0.1;
 
   bool is_unwinding() const noexcept { return std::uncaught_exceptions() > exceptions_at_birth_; }
 
-  void look(const char* operation) {
-    if (!is_worker_thread() && MPI_Wtime() > heard_ + seconds_between_looks) listen(8);
-    if (failure_ == nullptr) return;
-    withdraw();
-    throw_if_failed(operation);
+  static double seconds_since(Clock::time_point begin) {
+    return Seconds(Clock::now() - begin).count();
   }
 
-  void fail(int rank, std::string text) {
-    failure_ = std::make_unique<Failure>(Failure{rank, std::move(text)});
-    failed_.store(true, std::memory_order_relaxed);
+  /// @pre the mutex is held
+  const std::atomic<std::uint64_t>* calls_of(std::uint64_t group) const {
+    for (const auto& [id, calls] : groups_)
+      if (id == group) return calls.get();
+    return nullptr;
   }
 
-  /// After a failure, once no receive is open: tells all others, once. None is posted afterwards.
-  void withdraw() noexcept {
-    if (receiving_ > 0 || withdrawn_[std::size_t(rank_)]) return;
-    withdrawn_[std::size_t(rank_)] = true;
-    try {
-      tell_all(Kind::withdrawn, {});
-    } catch (...) {  // the others wait for this for a limited time
+  // The rest is called by the watchdog.
+
+  void send(const Message& message, int rank, Tag tag) {
+    sent_.push_back(std::make_unique<Sent>(Sent{message}));
+    Sent& sent = *sent_.back();
+    if (MPI_Isend(&sent.message, sizeof sent.message, MPI_BYTE, rank, int(tag), comm_.get(),
+                  &sent.request) != MPI_SUCCESS)
+      sent_.pop_back();
+  }
+
+  /// Answers questions, and takes the answers to this rank's.
+  void receive() {
+    for (;;) {
+      int arrived = 0;
+      MPI_Status status;
+      Message message;
+      if (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_.get(), &arrived, &status) != MPI_SUCCESS ||
+          arrived == 0 ||
+          MPI_Recv(&message, sizeof message, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG,
+                   comm_.get(), MPI_STATUS_IGNORE) != MPI_SUCCESS)
+        return;
+      if (Tag(status.MPI_TAG) == Tag::question) {
+        message.status = status_for(message.group, message.number);
+        send(message, status.MPI_SOURCE, Tag::answer);
+        continue;
+      }
+      for (Entry& entry : entries_) {
+        const std::lock_guard lock(entry.mutex);
+        for (PeerStatus& peer : entry.peers)
+          if (entry.round == message.round && peer.rank == status.MPI_SOURCE)
+            peer.status = message.status;
+      }
     }
   }
 
-  /// Returns when the notes have been sent, or after 1 s.
-  void tell_all(Kind kind, const std::string& text) {
-    for (int step = 1; step < size_; ++step) post(kind, text, (rank_ + step) % size_);
-    for (const double end = MPI_Wtime() + 1; !notes_.empty() && MPI_Wtime() < end;) reap();
+  /// What this rank does, for a rank that waits in this call.
+  RankStatus status_for(std::uint64_t group, std::uint64_t number) {
+    RankStatus status = board_->status_of(seat());
+    for (Entry& entry : entries_) {
+      const std::lock_guard lock(entry.mutex);
+      if (entry.wait == nullptr) continue;
+      if (status.state == RankStatus::State::computes) status.set_text(entry.wait->place());
+      status.state = RankStatus::State::waits;
+      status.reached = status.reached || (entry.wait->group == group && number == 0);
+    }
+    if (board_->has_failed()) {
+      status.state = RankStatus::State::failed;
+      status.set_text(board_->failure().cause);
+    }
+    const std::lock_guard lock(mutex_);
+    const auto* const calls = calls_of(group);
+    status.reached = status.reached || (number > 0 && calls != nullptr && *calls >= number);
+    return status;
   }
 
-  void post(Kind kind, std::string text, int rank) {
-    notes_.push_back(std::make_unique<Note>(Note{std::move(text)}));
-    Note& note = *notes_.back();
-    mpi_check(MPI_Isend(note.text.data(), int(note.text.size()), MPI_CHAR, rank, int(kind),
-                        comm_.get(), &note.request),
-              "MPI_Isend");
-  }
-
-  void hear(Kind kind, int from, std::string text) {
-    switch (kind) {
-      case Kind::failed:
-        if (failure_ == nullptr) fail(from, std::move(text));
-        break;
-      case Kind::asked:
-        asked_by_[std::size_t(from)] = true;
-        post(leaving_ ? Kind::left : Kind::waits, {}, from);
-        break;
-      case Kind::left: left_[std::size_t(from)] = true; break;
-      case Kind::waits: waits_[std::size_t(from)] = true; break;
-      case Kind::withdrawn: withdrawn_[std::size_t(from)] = true; break;
+  void look_at(Entry& entry, const MpiWait& wait, bool asks) {
+    if (entry.round == 0) {
+      entry.round = ++rounds_;
+      entry.since = entry.asked = Clock::now();
+      entry.postponed = false;
+      entry.peers.clear();
+      return;
+    }
+    if (seconds_since(entry.asked) < std::clamp(wait.timeout_seconds / 2, 0.3, 1.0)) return;
+    std::vector<int> others(wait.world_ranks.begin(), wait.world_ranks.end());
+    std::rotate(others.begin(), std::ranges::find(others, rank_), others.end());
+    const int next = others[others.size() > 1 ? 1 : 0];
+    others.erase(others.begin());
+    std::ranges::sort(others);
+    const double waited = seconds_since(entry.since);
+    // ranks that share memory have met before they call MPI
+    if (const RankFailure failure = board_->failure(); is_shared_ && failure.rank >= 0) {
+      entry.peers.assign(1, {failure.rank, {RankStatus::State::failed, false, {}}});
+      entry.peers.back().status.set_text(failure.cause);
+    }
+    // before all ranks have been asked, only those that have left or failed matter
+    const bool all = !asks || entry.peers.size() == others.size();
+    decide(entry, wait, all ? waited : 0, others);
+    entry.asked = Clock::now();
+    entry.round = ++rounds_;
+    if (!asks) return;
+    entry.peers.clear();
+    for (const int r : others) {
+      if (r != next && waited <= wait.timeout_seconds) continue;
+      entry.peers.push_back({r, {}});
+      send({entry.round, wait.group, wait.number, {}}, r, Tag::question);
     }
   }
 
-  /// Frees the notes that have been sent.
-  void reap() {
-    std::erase_if(notes_, [](const std::unique_ptr<Note>& note) {
-      int done = 0;
-      mpi_check(MPI_Test(&note->request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-      return done != 0;
+  void decide(Entry& entry, const MpiWait& wait, double waited, std::span<const int> others) {
+    std::string reason = detail::reason_to_stop(wait, waited, entry.peers);
+    if (reason.empty()) return;
+    if (entry.peers.empty()) reason += ", waiting for " + ranks_named(others);
+    const bool is_first = std::ranges::none_of(entry.peers, [&](const PeerStatus& peer) {
+      return peer.rank < rank_ && peer.status.state == RankStatus::State::waits;
     });
+    if (!is_first && !std::exchange(entry.postponed, true)) return;
+    const Error error(wait.operation, reason, {.rank = rank_});
+    end_job(rank_, error.what(), mpi_has_threads());
   }
 
-  mutable std::recursive_mutex mutex_;
   MpiComm comm_;
+  bool is_shared_;
+  std::shared_ptr<StatusBoard> board_;
   int rank_ = 0;
   int size_ = 1;
   int largest_tag_ = 32767;
   int exceptions_at_birth_ = std::uncaught_exceptions();
-  std::unique_ptr<Failure> failure_;
-  std::atomic<bool> failed_{false};  ///< whether `failure_` is set
-  std::atomic<unsigned> calls_{0};   ///< of `verify_some`
-  std::vector<bool> left_;
-  std::vector<bool> waits_;
-  std::vector<bool> withdrawn_;
-  std::vector<bool> asked_by_;
-  Notes notes_;
-  double heard_ = 0;   ///< when this rank last listened
-  int receiving_ = 0;  ///< threads of this rank that may have receives open
-  bool leaving_ = false;
-  int mine_ = 0;  // what `part` reduces
-  int any_ = 0;
+  std::atomic<bool> is_watched_{false};
+  std::array<Entry, 8> entries_{};
+  std::vector<std::unique_ptr<Sent>> sent_;
+  std::uint64_t rounds_ = 0;
+  std::mutex mutex_;  ///< guards the list of groups
+  std::vector<std::pair<std::uint64_t, std::shared_ptr<std::atomic<std::uint64_t>>>> groups_;
 };
 
 }  // namespace cleave::detail

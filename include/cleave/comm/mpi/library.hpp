@@ -29,7 +29,7 @@ class MpiLibrary {
   ///      fit ints; a reduction that MPI has (library_reduces)
   void run(const Collective& c) {
     switch (c.kind) {
-      case CollectiveKind::barrier: return call("MPI_Ibarrier", MPI_Ibarrier);
+      case CollectiveKind::barrier: return call("MPI_Barrier", MPI_Barrier, MPI_Ibarrier);
       case CollectiveKind::broadcast: return broadcast(c);
       case CollectiveKind::all_gather: return all_gather(c);
       case CollectiveKind::reduce_scatter: return reduce_scatter(c);
@@ -82,7 +82,7 @@ class MpiLibrary {
     if (!array.contiguous()) data = scratch(array.bytes());
     if (root && !array.contiguous()) pack_view(array, data);
     if (array.size() > 0)
-      call("MPI_Ibcast", MPI_Ibcast, data, int(array.size()), word(array.dtype), c.root);
+      call("MPI_Bcast", MPI_Bcast, MPI_Ibcast, data, int(array.size()), word(array.dtype), c.root);
     if (!root && !array.contiguous()) unpack_view(data, c.destination);
   }
 
@@ -94,12 +94,12 @@ class MpiLibrary {
     const auto own = std::size_t(context_.rank);
     void* const mine = address(parts, own, c.destination.dtype);
     if (c.source.size() > 0 && c.source.data != mine) pack_view(c.source, mine);
-    const MPI_Datatype type = word(c.destination.dtype);
+    MPI_Datatype type = word(c.destination.dtype);
     if (parts.equal())
-      call("MPI_Iallgather", MPI_Iallgather, MPI_IN_PLACE, 0, type, parts.data, parts.counts[0],
-           type);
+      call("MPI_Allgather", MPI_Allgather, MPI_Iallgather, MPI_IN_PLACE, 0, type, parts.data,
+           parts.counts[0], type);
     else
-      call("MPI_Iallgatherv", MPI_Iallgatherv, MPI_IN_PLACE, 0, type, parts.data,
+      call("MPI_Allgatherv", MPI_Allgatherv, MPI_Iallgatherv, MPI_IN_PLACE, 0, type, parts.data,
            parts.counts.data(), parts.offsets.data(), type);
     for (int r = 0; r < context_.size && !in_place; ++r)
       if (parts.counts[std::size_t(r)] > 0)
@@ -121,11 +121,11 @@ class MpiLibrary {
     void* const to = direct ? c.destination.data : scratch(c.destination.bytes());
     for (int& count : parts.counts) count *= reduction.parts;
     if (parts.equal())
-      call("MPI_Ireduce_scatter_block", MPI_Ireduce_scatter_block, parts.data, to, parts.counts[0],
-           reduction.type, reduction.op);
+      call("MPI_Reduce_scatter_block", MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block,
+           parts.data, to, parts.counts[0], reduction.type, reduction.op);
     else
-      call("MPI_Ireduce_scatter", MPI_Ireduce_scatter, parts.data, to, parts.counts.data(),
-           reduction.type, reduction.op);
+      call("MPI_Reduce_scatter", MPI_Reduce_scatter, MPI_Ireduce_scatter, parts.data, to,
+           parts.counts.data(), reduction.type, reduction.op);
     if (!direct) unpack_view(to, c.destination);
   }
 
@@ -136,8 +136,8 @@ class MpiLibrary {
     void* const to = direct ? c.destination.data : scratch(c.destination.bytes());
     const bool in_place = c.source.data == to || !c.source.contiguous();
     if (!c.source.contiguous()) pack_view(c.source, to);
-    call("MPI_Iallreduce", MPI_Iallreduce, in_place ? MPI_IN_PLACE : c.source.data, to,
-         int(c.source.size()) * reduction.parts, reduction.type, reduction.op);
+    call("MPI_Allreduce", MPI_Allreduce, MPI_Iallreduce, in_place ? MPI_IN_PLACE : c.source.data,
+         to, int(c.source.size()) * reduction.parts, reduction.type, reduction.op);
     if (!direct) unpack_view(to, c.destination);
   }
 
@@ -153,13 +153,13 @@ class MpiLibrary {
                   [](std::byte* at, const ConstView& view) { pack_view(view, at); });
     }
     if (!receives_in_place) in.data = scratch(index_t(in.total() * size_of(c.dtype())));
-    const MPI_Datatype type = word(c.dtype());
+    MPI_Datatype type = word(c.dtype());
     if (c.even)
-      call("MPI_Ialltoall", MPI_Ialltoall, out.data, out.counts[0], type, in.data, in.counts[0],
-           type);
+      call("MPI_Alltoall", MPI_Alltoall, MPI_Ialltoall, out.data, out.counts[0], type, in.data,
+           in.counts[0], type);
     else
-      call("MPI_Ialltoallv", MPI_Ialltoallv, out.data, out.counts.data(), out.offsets.data(), type,
-           in.data, in.counts.data(), in.offsets.data(), type);
+      call("MPI_Alltoallv", MPI_Alltoallv, MPI_Ialltoallv, out.data, out.counts.data(),
+           out.offsets.data(), type, in.data, in.counts.data(), in.offsets.data(), type);
     if (!receives_in_place)
       each_packed(c.receives, in, destination,
                   [](const std::byte* at, const View& view) { unpack_view(at, view); });
@@ -222,22 +222,24 @@ class MpiLibrary {
     }
   }
 
-  /// Starts a non-blocking collective and waits for it.
-  /// @throws Error if MPI refuses it, a rank has failed, or it does not end in time
-  template <class Start, class... Arguments>
-  void call(const char* name, Start start, Arguments... arguments) {
+  /// Calls MPI; a worker thread starts the call and leaves the core to its rank while it waits.
+  /// @throws Error if MPI refuses it. If it does not end in time, the job ends.
+  template <class Blocking, class Start, class... Arguments>
+  void call(const char* name, Blocking blocking, Start start, Arguments... arguments) {
+    const MpiBlockingCall listed(context_);
+    if (!is_worker_thread()) return check(blocking(arguments..., context_.comm), name);
     MPI_Request request = MPI_REQUEST_NULL;
     check(start(arguments..., context_.comm, &request), name);
-    MpiBackoff backoff(context_, MpiBackoff::For::library);
-    for (int done = 0;;) {
+    MpiBackoff backoff(context_);
+    for (int done = 0;; backoff.pause()) {
       check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), name);
       if (done != 0) return;
-      backoff.rest([&] { return context_.others(); });
     }
   }
 
   void check(int code, const char* name) const {
-    if (code != MPI_SUCCESS) context_.fail(std::string(name) + ": " + mpi_error_text(code));
+    if (code != MPI_SUCCESS)
+      context_.fail(std::string(name) + ": " + mpi_error_text(code) + " in " + context_.place());
   }
 
   const MpiOpContext& context_;

@@ -28,8 +28,14 @@ class MpiMessages {
   }
   MpiMessages(const MpiMessages&) = delete;  // requests have one owner
   MpiMessages& operator=(const MpiMessages&) = delete;
+  /// After an exception MPI must not write to memory that the exception destroys.
   ~MpiMessages() {
-    if (!requests_.empty()) scratch_.abandon();
+    int done = requests_.empty() ? 1 : 0;
+    for (MPI_Request& request : requests_)
+      if (request != MPI_REQUEST_NULL) MPI_Cancel(&request);
+    for (const double end = MPI_Wtime() + 1; done == 0 && MPI_Wtime() < end;)
+      MPI_Testall(int(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE);
+    if (done == 0) scratch_.abandon();
   }
 
   /// Messages between two ranks match in order; nothing is sent for an empty view.
@@ -65,21 +71,32 @@ class MpiMessages {
     });
   }
 
-  /// Waits for everything. @throws Error if a rank has failed or left, or does not arrive in time
+  /// Waits for everything. If it does not arrive in time, the job ends.
   void finish() {
+    const MpiBlockingCall listed(context_);
     MpiBackoff backoff(context_);
-    std::vector<int> done(requests_.size());
-    for (int count = 0;;) {
-      check(MPI_Testsome(int(requests_.size()), requests_.data(), &count, done.data(),
-                         MPI_STATUSES_IGNORE),
-            "MPI_Testsome");
-      if (count == MPI_UNDEFINED) break;  // none is left
-      if (count > 0) backoff.renew();
-      else backoff.rest([this] { return awaited(); });
+    const int count = int(requests_.size());
+    if (!is_worker_thread())
+      check(MPI_Waitall(count, requests_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+    else
+      for (int done = 0;; backoff.pause()) {
+        check(MPI_Testall(count, requests_.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
+        if (done != 0) break;
+      }
+    unpack();
+  }
+
+  /// The same for short messages. If they do not arrive in time, the job ends between nodes;
+  /// @throws Error if a rank has failed or left, or does not arrive in time
+  void finish_short() {
+    MpiBackoff backoff(context_);
+    for (int done = 0;;) {
+      check(MPI_Testall(int(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE),
+            "MPI_Testall");
+      if (done != 0) break;
+      backoff.rest([this] { return awaited(); });
     }
-    requests_.clear(), peers_.clear();
-    for (const Unpack& u : unpacks_) unpack_view(u.packed, u.view);
-    unpacks_.clear();
+    unpack();
   }
 
  private:
@@ -87,6 +104,12 @@ class MpiMessages {
     const void* packed;
     View view;
   };
+
+  void unpack() {
+    requests_.clear(), peers_.clear();
+    for (const Unpack& u : unpacks_) unpack_view(u.packed, u.view);
+    unpacks_.clear();
+  }
 
   /// Calls post(offset, bytes, request) for each part of a message: the longest that MPI's counts
   /// allow.
@@ -99,20 +122,17 @@ class MpiMessages {
     }
   }
 
-  /// The world ranks of the peers of open requests, ascending.
+  /// The world ranks of the peers, ascending. (MPI_Testall completes all requests or none.)
   std::vector<int> awaited() const {
     std::vector<int> ranks;
-    for (std::size_t i = 0; i < requests_.size(); ++i)
-      if (requests_[i] != MPI_REQUEST_NULL)
-        ranks.push_back(context_.world_ranks[std::size_t(peers_[i])]);
+    for (const int peer : peers_) ranks.push_back(context_.world_ranks[std::size_t(peer)]);
     std::ranges::sort(ranks);
-    const auto same = std::ranges::unique(ranks);
-    ranks.erase(same.begin(), same.end());
     return ranks;
   }
 
   void check(int code, const char* call) const {
-    if (code != MPI_SUCCESS) context_.fail(std::string(call) + ": " + mpi_error_text(code));
+    if (code != MPI_SUCCESS)
+      context_.fail(std::string(call) + ": " + mpi_error_text(code) + " in " + context_.place());
   }
 
   const MpiOpContext& context_;

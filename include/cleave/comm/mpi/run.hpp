@@ -62,6 +62,7 @@ class ExitNotice {
   static void tell() {
     MpiFailureDetector* detector = std::exchange(running(), nullptr);
     if (detector == nullptr || !mpi_is_running()) return;
+    if (detector->ends_job()) end_job(detector->rank(), "it has called exit");
     detector->announce("it has called exit");
     detector->part(shutdown_seconds);
   }
@@ -89,15 +90,17 @@ int run_mpi(int argc, char** argv, F& f) {
   } catch (...) {
     error = "an exception that is not a std::exception";
   }
-  if (!error.empty() && (communicator == nullptr || !communicator->detector()->woken())) {
+  const auto detector = communicator == nullptr ? nullptr : communicator->detector();
+  if (!error.empty() && (detector == nullptr || detector->heard().empty())) {
     int rank = 0;
     if (mpi_is_running()) MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (detector != nullptr && detector->ends_job()) end_job(rank, error);
     std::fprintf(stderr, "rank %d: %s\n", rank, error.c_str());
   }
-  if (communicator != nullptr) {
-    if (!error.empty()) communicator->detector()->announce(error);
-    if (communicator->detector()->part(shutdown_seconds)) return code;
-    keep_until_exit(communicator->detector());
+  if (detector != nullptr) {
+    if (!error.empty()) detector->announce(error);
+    if (detector->part(shutdown_seconds)) return code;
+    keep_until_exit(detector);
   }
   session.abandon();
   if (communicator == nullptr) return 2;

@@ -58,16 +58,10 @@ struct MpiPublished {
   MpiSharedView destination{};
 };
 
-/// How far a rank is.
-struct MpiProgress {
-  SharedCounter counter{};
-  std::atomic<bool> gave_up{false};  ///< the rank has thrown while waiting for others
-};
-
 /// What a rank states at the start of a call. Up to five dimensions take one cache line: the time
 /// of a short call is that of fetching lines from the cores of the peers.
 struct alignas(64) MpiArrival {
-  MpiProgress progress{};
+  SharedCounter progress{};
   DType dtype = DType::uint8;  ///< of a copied source
   std::int8_t dims = -1;       ///< likewise; -1: no elements
   std::uint64_t call = 0;      ///< of a short call, @see checksum_of; 0: the call is published
@@ -78,7 +72,7 @@ static_assert(offsetof(MpiArrival, extents) + 5 * sizeof(index_t) <= 64);
 /// The slot of a rank: for two rounds, since the next one may be published while peers still read
 /// this one.
 struct MpiSlot {
-  alignas(64) MpiProgress barriers{};
+  alignas(64) SharedCounter barriers{};
   std::array<MpiArrival, 2> arrival{};
   alignas(64) std::array<MpiPublished, 2> published{};
   alignas(64) std::array<Box, 2> piece{};  ///< of a scatter: the root writes into all slots
@@ -101,14 +95,14 @@ class MpiSlots {
   /// The first barrier of a round, after this rank has set its arrival.
   /// @throws Error as `barrier`
   void meet(const MpiOpContext& context) {
-    const auto progress = [this](int r) -> MpiProgress& { return arrival(r).progress; };
+    const auto progress = [this](int r) -> SharedCounter& { return arrival(r).progress; };
     synchronize(progress, std::uint32_t(round_), context);
   }
 
   /// A barrier: returns when all ranks have called it.
-  /// @throws Error if a rank has failed or left, does not arrive in time, or has given up waiting
+  /// @throws Error if a rank has failed or left, or does not arrive in time
   void barrier(const MpiOpContext& context) {
-    const auto progress = [this](int r) -> MpiProgress& { return slots_[r].barriers; };
+    const auto progress = [this](int r) -> SharedCounter& { return slots_[r].barriers; };
     synchronize(progress, ++barriers_, context);
   }
 
@@ -117,24 +111,15 @@ class MpiSlots {
   /// @param progress  that of rank r, as a callable
   template <class Progress>
   void synchronize(const Progress& progress, std::uint32_t value, const MpiOpContext& context) {
-    progress(rank_).counter.raise(value);
-    const auto missing = [&](int r) { return !progress(r).counter.has_reached(value); };
+    progress(rank_).raise(value);
+    const auto missing = [&](int r) { return !progress(r).has_reached(value); };
     MpiBackoff backoff(context, MpiBackoff::For::flags);
-    try {
-      for (int r = 0; r < size_; ++r)
-        while (missing(r)) {
-          backoff.rest([&] { return world_ranks_where(missing, context); });
-          if (backoff.sleeps()) progress(r).counter.sleep_until(value);
-        }
-    } catch (...) {
-      slots_[rank_].barriers.gave_up.store(true);
-      for (MpiArrival& arrival : slots_[rank_].arrival) arrival.progress.gave_up.store(true);
-      throw;
-    }
-    // a rank that gave up announces why
-    const auto gave_up = [&](int r) { return progress(r).gave_up.load(std::memory_order_relaxed); };
     for (int r = 0; r < size_; ++r)
-      while (gave_up(r)) backoff.rest([&] { return world_ranks_where(gave_up, context); });
+      while (missing(r)) {
+        backoff.rest([&] { return world_ranks_where(missing, context); });
+        if (backoff.sleeps()) progress(r).sleep_until(value);
+      }
+    context.detector->verify(context.operation);  // a rank may have given up waiting
   }
 
   template <class F>
