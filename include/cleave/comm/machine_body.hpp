@@ -13,6 +13,7 @@
 #include <cleave/comm/machine.hpp>
 #include <cleave/core/checksum.hpp>
 #include <cleave/core/error.hpp>
+#include <cleave/core/file.hpp>
 
 namespace cleave {
 
@@ -47,12 +48,12 @@ CLEAVE_INLINE MachineCosts MachineCosts::from_environment() {
   MachineCosts costs;
   const char* name = std::getenv("CLEAVE_TUNE");
   if (name == nullptr || *name == '\0' || detail::measures_machine()) return costs;
-  std::FILE* file = std::fopen(name, "r");
-  if (file == nullptr) throw Error("run", std::string("CLEAVE_TUNE: cannot read '") + name + "'");
+  const detail::File file(std::fopen(name, "r"));
+  if (!file) throw Error("run", std::string("CLEAVE_TUNE: cannot read '") + name + "'");
   std::string text;
   char part[1024];
-  while (const std::size_t count = std::fread(part, 1, sizeof part, file)) text.append(part, count);
-  static_cast<void>(std::fclose(file));
+  while (const std::size_t count = std::fread(part, 1, sizeof part, file.get()))
+    text.append(part, count);
   std::string line;
   int number = 1;
   for (std::size_t at = 0; at < text.size(); at += line.size() + 1, ++number) {

@@ -13,6 +13,7 @@
 #include <cleave/comm/comm_scope.hpp>
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/trace.hpp>
+#include <cleave/core/json_string.hpp>
 
 namespace cleave {
 
@@ -157,14 +158,7 @@ std::string CommEvents::by_module() const {
 template <std::same_as<CommEvent> Event>
 std::string CommEvents::to_json() const {
   std::string text = "[";
-  const auto quoted = [](const std::string& value) {
-    std::string out = "\"";
-    for (const char c : value) {
-      if (c == '"' || c == '\\') out += '\\';
-      out += c;
-    }
-    return out + '"';
-  };
+  const auto quoted = detail::json_string;
   for (const auto& line : detail::comm_lines<Event>(events_, true)) {
     const Event& event = *line.event;
     text += (text.size() > 1 ? ",\n {" : "\n {");

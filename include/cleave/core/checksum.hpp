@@ -5,12 +5,22 @@
 
 namespace cleave::detail {
 
-/// FNV-1a (Fowler, Noll and Vo), applied to whole numbers instead of bytes.
+/// FNV-1a (Fowler, Noll and Vo), applied to whole numbers instead of bytes. High bits of a number
+/// also change the low bits of the sum. Checkpoints store such sums.
+struct Checksum {
+  std::uint64_t sum = 14695981039346656037u;
+
+  constexpr void add(std::uint64_t number) {
+    sum = (sum ^ number) * 1099511628211u;
+    sum ^= sum >> 32;
+  }
+};
+
 template <class Numbers>
 constexpr std::uint64_t checksum(const Numbers& numbers) {
-  std::uint64_t sum = 14695981039346656037u;
-  for (const auto number : numbers) sum = (sum ^ std::uint64_t(number)) * 1099511628211u;
-  return sum;
+  Checksum result;
+  for (const auto number : numbers) result.add(std::uint64_t(number));
+  return result.sum;
 }
 
 }  // namespace cleave::detail

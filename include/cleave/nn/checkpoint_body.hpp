@@ -209,15 +209,6 @@ inline std::vector<FileIndex> read_headers(const std::string& path) {
   return files;
 }
 
-inline Box intersection(const Box& a, const Box& b) {
-  Box both = a;
-  for (int d = 0; d < a.dims(); ++d) {
-    both.begin[d] = std::max(a.begin[d], b.begin[d]);
-    both.end[d] = std::max(both.begin[d], std::min(a.end[d], b.end[d]));
-  }
-  return both;
-}
-
 inline std::string array_text(DType dtype, const Shape& shape) {
   return short_name_of(dtype) + to_string(shape);
 }
@@ -242,7 +233,7 @@ inline void load_entry(const std::string& path, const std::vector<FileIndex>& fi
                                   array_text(entry.dtype, entry.shape));
       if (!is_member || std::find(seen.begin(), seen.end(), piece.box) != seen.end()) continue;
       seen.push_back(piece.box);
-      const Box both = intersection(held, piece.box);
+      const Box both = intersect(held, piece.box);
       if (both.volume() == 0) continue;
       const std::vector<std::byte> bytes = read_piece(file, piece);
       const ConstView from = ConstView::dense(bytes.data(), piece.dtype, piece.box.extents());

@@ -42,7 +42,7 @@ struct FileIndex {
   std::size_t data = 0;  ///< file offset of the elements
 };
 
-/// The checksum of bytes: a variant of FNV-1a on words of eight bytes.
+/// The checksum of bytes, as words of eight bytes; the last is filled with zeros.
 CLEAVE_INLINE std::uint64_t checksum_of_bytes(const void* data, std::size_t bytes);
 
 /// The header as written to the file, with its length first.

@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <string>
 #include <vector>
 
+#include <cleave/core/checksum.hpp>
 #include <cleave/core/error.hpp>
+#include <cleave/core/file.hpp>
+#include <cleave/core/json_string.hpp>
 #include <cleave/nn/json.hpp>
 #include <cleave/nn/safetensors.hpp>
 
@@ -22,14 +23,13 @@ CLEAVE_INLINE void file_error(const std::string& path, const std::string& messag
 
 CLEAVE_INLINE std::uint64_t checksum_of_bytes(const void* data, std::size_t bytes) {
   const auto* from = static_cast<const std::byte*>(data);
-  std::uint64_t sum = 14695981039346656037u;
+  cleave::detail::Checksum result;
   for (std::size_t i = 0; i < bytes; i += 8) {
     std::uint64_t word = 0;
     std::memcpy(&word, from + i, bytes - i < 8 ? bytes - i : 8);
-    sum = (sum ^ word) * 1099511628211u;
-    sum ^= sum >> 32;  // high bits of a word affect the low bits of the sum
+    result.add(word);
   }
-  return sum;
+  return result.sum;
 }
 
 inline std::string hex_of(std::uint64_t number) {
@@ -75,8 +75,8 @@ inline std::string entry_text(const Piece& piece) {
   const char* name = "";
   for (const NamedType& type : safetensors_types)
     if (type.dtype == stored_type(piece.dtype)) name = type.name;
-  return json_string(piece.name) + ":{\"dtype\":\"" + name + "\",\"shape\":" + shape +
-         ",\"data_offsets\":[" + std::to_string(piece.begin) + "," +
+  return cleave::detail::json_string(piece.name) + ":{\"dtype\":\"" + name +
+         "\",\"shape\":" + shape + ",\"data_offsets\":[" + std::to_string(piece.begin) + "," +
          std::to_string(piece.begin + piece.bytes()) + "]}";
 }
 
@@ -96,9 +96,10 @@ CLEAVE_INLINE std::string write_header(const FileIndex& index) {
                      std::to_string(index.files) + "\"";
   const auto append = [&](const std::string& entry) { (text += ',') += entry; };
   for (const auto& [name, note] : index.notes)
-    append(json_string("note." + name) + ':' + json_string(note));
+    append(cleave::detail::json_string("note." + name) + ':' + cleave::detail::json_string(note));
   for (const Piece& piece : index.pieces)
-    append(json_string("part." + piece.name) + ':' + json_string(part_text(piece)));
+    append(cleave::detail::json_string("part." + piece.name) + ':' +
+           cleave::detail::json_string(part_text(piece)));
   text += '}';
   for (const Piece& piece : index.pieces) append(entry_text(piece));
   text += '}';
@@ -108,52 +109,71 @@ CLEAVE_INLINE std::string write_header(const FileIndex& index) {
   return std::string(reinterpret_cast<const char*>(&length), 8) + text;
 }
 
-struct CheckpointCloser {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using CheckpointFile = std::unique_ptr<std::FILE, CheckpointCloser>;
-
-inline CheckpointFile open_to_read(const std::string& path) {
-  CheckpointFile file(std::fopen(path.c_str(), "rb"));
+inline cleave::detail::File open_to_read(const std::string& path) {
+  cleave::detail::File file(std::fopen(path.c_str(), "rb"));
   if (!file) file_error(path, std::string("cannot be opened: ") + std::strerror(errno));
   return file;
 }
 
-inline Shape shape_from(const std::vector<index_t>& numbers, const std::string& path) {
-  if (numbers.size() > std::size_t(max_dims))
+[[noreturn]] inline void header_error(const std::string& path, const std::string& name,
+                                      const std::string& problem) {
+  file_error(path, "is not a safetensors file, or has a corrupt header: '" + name + "' " + problem);
+}
+
+/// The extents, or indices, of a tensor. @throws Error if they are not whole numbers in range
+inline Shape shape_from(const Json& list, const std::string& path, const std::string& name) {
+  const auto numbers = list.numbers();
+  if (!numbers) header_error(path, name, "has extents that are not whole numbers");
+  if (numbers->size() > std::size_t(max_dims))
     file_error(path, "has a tensor of more than 8 dimensions");
-  Shape shape = Shape::filled(int(numbers.size()), 0);
-  for (std::size_t d = 0; d < numbers.size(); ++d) shape[int(d)] = numbers[d];
+  Shape shape = Shape::filled(int(numbers->size()), 0);
+  index_t bytes = 16;  // of the largest type
+  for (std::size_t d = 0; d < numbers->size(); ++d) {
+    shape[int(d)] = (*numbers)[d];
+    if (__builtin_mul_overflow(bytes, std::max((*numbers)[d], index_t(1)), &bytes))
+      header_error(path, name, "has more elements than can be counted");
+  }
   return shape;
 }
 
 /// Reads cleave's metadata of a tensor: the global array, the part of it, and the checksum.
 inline void read_part(Piece& piece, const std::string& text, const std::string& path) {
-  JsonReader reader(text);
-  const Json part = reader.read();
-  const Json *dtype = part.find("dtype"), *shape = part.find("shape"), *begin = part.find("begin"),
-             *checksum = part.find("checksum");
-  if (!reader.ok || !dtype || !shape || !begin || !checksum)
-    file_error(path, "has a corrupt header");
+  const Json part = JsonReader(text, path).read();
+  const Json *dtype = part.find("dtype", Json::Kind::string),
+             *shape = part.find("shape", Json::Kind::array),
+             *begin = part.find("begin", Json::Kind::array),
+             *checksum = part.find("checksum", Json::Kind::string);
+  const auto require = [&](bool is_right) {
+    if (!is_right) header_error(path, piece.name, "has corrupt metadata");
+  };
+  require(dtype && shape && begin && checksum);
   for (const DType complex : {DType::complex64, DType::complex128})
     if (dtype->text == name_of(complex)) {
+      const int last = piece.box.dims() - 1;
+      require(last >= 0 && piece.box.end[last] == 2 && piece.dtype == stored_type(complex));
       piece.dtype = complex;
-      piece.box.end.dims -= 1;
+      piece.box.end.dims = last;
     }
-  piece.shape = shape_from(shape->numbers(), path);
-  const Shape first = shape_from(begin->numbers(), path);
-  if (first.dims != piece.box.end.dims || piece.shape.dims != first.dims)
-    file_error(path, "has a corrupt header");
-  piece.box.begin = first;
-  for (int d = 0; d < first.dims; ++d) piece.box.end[d] += first[d];
-  piece.checksum = std::strtoull(checksum->text.c_str(), nullptr, 16);
+  require(dtype->text == name_of(piece.dtype));
+  piece.shape = shape_from(*shape, path, piece.name);
+  const Shape extents = piece.box.end;
+  piece.box.begin = shape_from(*begin, path, piece.name);
+  require(piece.shape.dims == extents.dims && piece.box.begin.dims == extents.dims);
+  for (int d = 0; d < extents.dims; ++d) {
+    require(piece.box.begin[d] <= piece.shape[d] - extents[d]);
+    piece.box.end[d] += piece.box.begin[d];
+  }
+  const auto sum = whole_number<std::uint64_t>(checksum->text, 16);
+  require(sum.has_value());
+  piece.checksum = *sum;
   piece.has_checksum = true;
 }
 
 inline Piece read_entry(const std::string& name, const Json& entry, const Json* metadata,
                         const std::string& path) {
-  const Json *dtype = entry.find("dtype"), *shape = entry.find("shape"),
-             *offsets = entry.find("data_offsets");
+  const Json *dtype = entry.find("dtype", Json::Kind::string),
+             *shape = entry.find("shape", Json::Kind::array),
+             *offsets = entry.find("data_offsets", Json::Kind::array);
   if (!dtype || !shape || !offsets || offsets->members.size() != 2)
     file_error(path,
                "is not a safetensors file: '" + name + "' lacks dtype, shape or data_offsets");
@@ -168,10 +188,12 @@ inline Piece read_entry(const std::string& name, const Json& entry, const Json* 
     }
   if (!is_known)
     file_error(path, "has '" + name + "' of the type " + dtype->text + ", which is not supported");
-  piece.shape = shape_from(shape->numbers(), path);
+  piece.shape = shape_from(*shape, path, name);
   piece.box = Box::of(piece.shape);
-  piece.begin = std::size_t(offsets->numbers()[0]);
-  const std::size_t end = std::size_t(offsets->numbers()[1]);
+  const auto range = offsets->numbers();
+  if (!range) header_error(path, name, "has data_offsets that are not whole numbers");
+  piece.begin = std::size_t((*range)[0]);
+  const std::size_t end = std::size_t((*range)[1]);
   if (const Json* const part = metadata != nullptr ? metadata->find("part." + name) : nullptr)
     read_part(piece, part->text, path);
   if (piece.begin + piece.bytes() != end)
@@ -205,23 +227,29 @@ inline std::string header_text(std::FILE* file, const std::string& path, std::si
 }
 
 CLEAVE_INLINE FileIndex read_header(const std::string& path) {
-  const CheckpointFile file = open_to_read(path);
+  const cleave::detail::File file = open_to_read(path);
   std::fseek(file.get(), 0, SEEK_END);
   const std::size_t size = std::size_t(std::ftell(file.get()));
   std::rewind(file.get());
   const std::string text = header_text(file.get(), path, size);
-  JsonReader reader(text);
-  const Json header = reader.read();
-  if (!reader.ok) file_error(path, "has a corrupt header, or is not a safetensors file");
+  const Json header = JsonReader(text, path).read();
+  if (header.kind != Json::Kind::object)
+    file_error(path, "is not a safetensors file: its header is not an object");
   FileIndex index;
   index.path = path;
   index.data = 8 + text.size();
   const Json* const metadata = header.find("__metadata__");
   if (metadata != nullptr) {
-    if (const Json* const files = metadata->find("cleave.files"))
-      index.files = std::atoi(files->text.c_str());
-    for (const auto& [key, value] : metadata->members)
+    if (metadata->kind != Json::Kind::object)
+      header_error(path, "__metadata__", "is not an object");
+    for (const auto& [key, value] : metadata->members) {
+      if (value.kind != Json::Kind::string) header_error(path, key, "is not a string");
       if (key.compare(0, 5, "note.") == 0) index.notes.emplace_back(key.substr(5), value.text);
+      if (key != "cleave.files") continue;
+      const auto files = whole_number<int>(value.text);
+      if (!files) header_error(path, key, "is not a whole number");
+      index.files = *files;
+    }
   }
   std::size_t end = 0;
   for (const auto& [name, entry] : header.members) {
@@ -237,7 +265,7 @@ CLEAVE_INLINE FileIndex read_header(const std::string& path) {
 
 CLEAVE_INLINE std::vector<std::byte> read_piece(const FileIndex& index, const Piece& piece) {
   std::vector<std::byte> bytes(piece.bytes());
-  const CheckpointFile file = open_to_read(index.path);
+  const cleave::detail::File file = open_to_read(index.path);
   if (std::fseek(file.get(), long(index.data + piece.begin), SEEK_SET) != 0 ||
       std::fread(bytes.data(), 1, bytes.size(), file.get()) != bytes.size())
     file_error(index.path, "is truncated: the elements of '" + piece.name + "' are not all there");

@@ -5,20 +5,15 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 #include <string>
 
 #include <cleave/core/error.hpp>
+#include <cleave/core/file.hpp>
 #include <cleave/tensor/npy.hpp>
 #include <cleave/tensor/npy_header.hpp>
 #include <cleave/tensor/storage.hpp>
 
 namespace cleave::detail {
-
-struct FileCloser {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using File = std::unique_ptr<std::FILE, FileCloser>;
 
 /// The unread rest of an open file, read piece by piece.
 class NpyReader {

@@ -19,6 +19,7 @@
 #include <cleave/comm/mpi/slot.hpp>
 #include <cleave/comm/shared_memory/reads.hpp>
 #include <cleave/comm/verify.hpp>
+#include <cleave/core/checksum.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
 namespace cleave::detail {
@@ -31,17 +32,17 @@ inline std::size_t max_copied_bytes() { return mpi_polls().flags < 16 ? slot_byt
 /// each other's sources fit their destinations, which are the extents of the arrays that they
 /// reduce, or of the pieces that they gather. Never 0.
 inline std::uint64_t checksum_of(const Collective& c) {
-  std::uint64_t sum = std::uint64_t(c.kind) << 16 | std::uint64_t(c.op) << 8 | 1;
-  const auto add = [&sum](std::uint64_t number) { sum = (sum ^ number) * 1099511628211u; };
-  add(std::uint64_t(c.dtype()) << 32 | std::uint32_t(c.root));
-  add(std::uint64_t(c.global_count));
-  add(c.detail);
+  Checksum sum;
+  sum.add(std::uint64_t(c.kind) << 8 | std::uint64_t(c.op));
+  sum.add(std::uint64_t(c.dtype()) << 32 | std::uint32_t(c.root));
+  sum.add(std::uint64_t(c.global_count));
+  sum.add(c.detail);
   if (c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter)
-    for (const index_t extent : c.source.extents) add(std::uint64_t(extent));
+    for (const index_t extent : c.source.extents) sum.add(std::uint64_t(extent));
   if (c.kind == CollectiveKind::all_gather)
     for (const Box& piece : c.pieces)
-      for (int d = 0; d < piece.dims(); ++d) add(std::uint64_t(piece.extent(d)));
-  return sum != 0 ? sum : 1;
+      for (int d = 0; d < piece.dims(); ++d) sum.add(std::uint64_t(piece.extent(d)));
+  return sum.sum != 0 ? sum.sum : 1;
 }
 
 class MpiShortCalls {
