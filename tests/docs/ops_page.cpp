@@ -1,5 +1,7 @@
 // Prints docs/ops.md: the list of operations as a table, with the solver's results.
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdio>
 #include <string>
 #include <type_traits>
@@ -31,7 +33,8 @@ write an operation of your own.
 - **types**: elements that it is verified with; *real* float and double, *complex* `std::complex<double>`, *whole*
   `std::int64_t`. Others of a kind work, too.
 
-All run on the host; on GPUs (`Cuda`) all but exact products do.
+All run on the host; on GPUs (`Cuda`) all but exact products do. [Variants](#variants) differ by dimensions, options or
+extents.
 
 | operation | factors | as it lies | partials kept | types | gradient |
 |---|---|---|---|---|---|
@@ -185,10 +188,19 @@ std::array<index_t, std::size_t(Rank)> filled() {
   return extents;
 }
 
+/// What the page says of an entry of the list.
+struct Row {
+  std::string call, note;
+  std::array<std::string, 5> cells;
+};
+constexpr std::array<const char*, 5> headings{"factors", "as it lies", "partials kept", "types",
+                                              "gradient"};
+
 template <class Entry>
-void print_row(const Entry& entry) {
+Row row_of(const Entry& entry) {
   using Op = typename Entry::op;
   using Rows = typename Entry::rows;
+  Row row;
   with_first<Entry::operands>(
       decltype(first_row(Rows{})){}, typename Entry::dims{},
       [&]<class... T, int... D>(Types<T...> types, std::integer_sequence<int, D...> dims) {
@@ -199,17 +211,60 @@ void print_row(const Entry& entry) {
         const spmd::Graph graph = spmd::trace(alone, spmd::Arg<T, D, Host>{"x", filled<D>()}...);
         const std::string usage = entry.usage;
         const std::size_t end = usage.find("; ");
-        const std::string note = end == usage.npos ? "" : ", " + usage.substr(end + 2);
-        std::printf("| `%s`%s | %s | %s | %s | %s | %s |\n", usage.substr(0, end).c_str(),
-                    note.c_str(), factors.c_str(), free_of_cost(graph, false).c_str(),
-                    free_of_cost(graph, true).c_str(), types_of(Rows{}).c_str(),
-                    gradient_of<Op>(types, dims, entry.constant).c_str());
+        row.call = "`" + usage.substr(0, end) + "`";
+        if (end != usage.npos) row.note = ", " + usage.substr(end + 2);
+        row.cells = {factors, free_of_cost(graph, false), free_of_cost(graph, true),
+                     types_of(Rows{}), gradient_of<Op>(types, dims, entry.constant)};
       });
+  return row;
+}
+
+/// The name of the function, which variants share; the whole call of an operator.
+std::string name_in(const std::string& call) {
+  const std::size_t end = call.find_first_of(" (<-");
+  return end == call.npos || call[end] == ' ' || call[end] == '-' ? call : call.substr(0, end);
+}
+
+/// Entries of one operation: the first that has no template arguments or notes, then the others.
+std::vector<Row> ordered(std::vector<Row> rows) {
+  std::stable_partition(rows.begin(), rows.end(), [](const Row& row) {
+    return row.note.empty() && row.call[name_in(row.call).size()] != '<';
+  });
+  return rows;
+}
+
+void print_variant(const Row& row, const Row& first) {
+  std::printf("- %s%s:", row.call.c_str(), row.note.c_str());
+  const char* before = " ";
+  for (std::size_t i = 0; i < headings.size(); ++i)
+    if (row.cells[i] != first.cells[i]) {
+      const std::string& cell = row.cells[i];
+      std::printf("%s%s %s", before, headings[i], cell.empty() ? "none" : cell.c_str());
+      before = "; ";
+    }
+  std::printf("%s\n", before[0] == ' ' ? " the same" : "");
 }
 
 }  // namespace
 
 int main() {
+  std::vector<std::vector<Row>> operations;
+  ops::each_operation([&](const auto& entry) {
+    if (entry.is_helper) return;
+    const Row row = row_of(entry);
+    for (std::vector<Row>& rows : operations)
+      if (name_in(rows.front().call) == name_in(row.call)) return rows.push_back(row);
+    operations.push_back({row});
+  });
+  for (std::vector<Row>& rows : operations) rows = ordered(std::move(rows));
   std::printf("%s", opening);
-  ops::each_operation([](const auto& entry) { print_row(entry); });
+  for (const std::vector<Row>& rows : operations) {
+    const Row& row = rows.front();
+    std::printf("| %s%s |", row.call.c_str(), row.note.c_str());
+    for (const std::string& cell : row.cells) std::printf(" %s |", cell.c_str());
+    std::printf("\n");
+  }
+  std::printf("\n## Variants\n\nWhat is not said is as in the table.\n\n");
+  for (const std::vector<Row>& rows : operations)
+    for (std::size_t i = 1; i < rows.size(); ++i) print_variant(rows[i], rows.front());
 }

@@ -44,9 +44,8 @@ def missing(tree, list_text):
             if name not in words]
 
 
-# Functions that gradients call, and functions whose first argument is no tensor.
-NOT_FOR_USERS = {"broadcast_dims", "clamp_share", "equals", "is_zero", "or_one", "pow_slope",
-                 "product_of_others", "share_of_larger", "times_log", "where_positive"}
+# Functions for gradients of own operations, and functions whose first argument is no tensor.
+FOR_GRADIENTS = {"broadcast_dims", "equals"}
 NO_TENSOR_FIRST = {"einsum", "map"}
 
 
@@ -64,8 +63,8 @@ def without_usage(root, usage):
     page = (root / "docs/ops.md").read_text()
     named = set(re.findall(r"^\| `(\w+)(?:<[^`]*?>)?\(", page, re.MULTILINE))
     listed = set(re.findall(r"CLEAVE_USAGE\(\s*(\w+),", usage))
-    return sorted(name for name in named - listed - NOT_FOR_USERS - NO_TENSOR_FIRST
-                  if re.search(rf"^constexpr auto {name}\(", declared, re.MULTILINE))
+    return sorted(name for name in named - listed - FOR_GRADIENTS - NO_TENSOR_FIRST
+                  if re.search(rf"^constexpr (?:auto|decltype\(auto\)) {name}\(", declared, re.MULTILINE))
 
 
 PLANTED = {

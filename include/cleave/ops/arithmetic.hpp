@@ -12,6 +12,27 @@ constexpr auto conj(const A& a);
 
 namespace ops {
 
+/// 1 where a is 0, 0 elsewhere.
+struct IsZero : Elementwise {
+  static constexpr const char* name = "is_zero";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return a == T(0) ? T(1) : T(0);
+  }
+};
+
+/// a, but 1 where a is 0.
+struct OrOne : Elementwise {
+  static constexpr const char* name = "or_one";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return a == T(0) ? T(1) : a;
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) {
+    return mul(g, sub(1, call_op(IsZero{}, x)));
+  }
+};
+
 struct Add : Elementwise {
   static constexpr const char* name = "add";
   template <class T, class>
@@ -140,7 +161,16 @@ struct Sign : Elementwise {
     requires is_complex<typename X::value_type>
   static constexpr auto gradient(wrt<0>, const G& g, const Y& y, const X& x) {
     using T = typename X::value_type;
-    return div(sub(g, mul(cast<T>(real(mul(conj(g), y))), y)), or_one(cast<T>(abs(x))));
+    return div(sub(g, mul(cast<T>(real(mul(conj(g), y))), y)), call_op(OrOne{}, cast<T>(abs(x))));
+  }
+};
+
+/// 1 where a > b, 1/2 where a == b, 0 elsewhere: the derivative of maximum(a, b) in a.
+struct ShareOfLarger : Elementwise {
+  static constexpr const char* name = "share_of_larger";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
+    return a > b ? T(1) : a == b ? T(0.5) : T(0);
   }
 };
 
@@ -154,10 +184,10 @@ struct Maximum : ElementwiseOn<Elements::ordered> {
     return kernels::larger(a, b);
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& a, const auto& b) {
-    return mul(g, share_of_larger(a, b));
+    return mul(g, call_op(ShareOfLarger{}, a, b));
   }
   static constexpr auto gradient(wrt<1>, const auto& g, const auto&, const auto& a, const auto& b) {
-    return mul(g, share_of_larger(b, a));
+    return mul(g, call_op(ShareOfLarger{}, b, a));
   }
 };
 
@@ -170,19 +200,10 @@ struct Minimum : ElementwiseOn<Elements::ordered> {
     return kernels::smaller(a, b);
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& a, const auto& b) {
-    return mul(g, share_of_larger(b, a));
+    return mul(g, call_op(ShareOfLarger{}, b, a));
   }
   static constexpr auto gradient(wrt<1>, const auto& g, const auto&, const auto& a, const auto& b) {
-    return mul(g, share_of_larger(a, b));
-  }
-};
-
-/// 1 where a > b, 1/2 where a == b, 0 elsewhere: the derivative of maximum(a, b) in a.
-struct ShareOfLarger : Elementwise {
-  static constexpr const char* name = "share_of_larger";
-  template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
-    return a > b ? T(1) : a == b ? T(0.5) : T(0);
+    return mul(g, call_op(ShareOfLarger{}, a, b));
   }
 };
 
@@ -253,13 +274,6 @@ template <class... R, class... A>
   requires detail::ArgumentsOf<2, A...>
 constexpr decltype(auto) minimum(const A&... a) {
   return detail::pointwise<R...>(ops::Minimum{}, a...);
-}
-
-/// 1 where a > b, 1/2 where a == b, 0 elsewhere.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<2, A...>
-constexpr decltype(auto) share_of_larger(const A&... a) {
-  return detail::pointwise<R...>(ops::ShareOfLarger{}, a...);
 }
 
 /// -a. `// y[P] = -a[P]`

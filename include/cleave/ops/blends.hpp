@@ -8,6 +8,19 @@ namespace cleave {
 
 namespace ops {
 
+/// 1 where clamp(x, low, high) selects operand I, 0 elsewhere; at the bounds it selects x.
+template <int I>
+struct ClampShare : Elementwise {
+  static constexpr const char* name = "clamp_share";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& x, const T& low, const T& high) const {
+    const bool chosen = I == 0   ? x >= low && x <= high
+                        : I == 1 ? x < low && low < high
+                                 : x > high || high < low;
+    return chosen ? T(1) : T(0);
+  }
+};
+
 /// min(max(x, low), high), hence high where low > high. Propagates NaNs.
 struct Clamp : ElementwiseOn<Elements::ordered> {
   static constexpr const char* name = "clamp";
@@ -19,20 +32,7 @@ struct Clamp : ElementwiseOn<Elements::ordered> {
   template <int I>
   static constexpr auto gradient(wrt<I>, const auto& g, const auto&, const auto& x, const auto& low,
                                  const auto& high) {
-    return mul(g, clamp_share<I>(x, low, high));
-  }
-};
-
-/// 1 where clamp(x, low, high) selects operand I, 0 elsewhere; at the bounds it selects x.
-template <int I>
-struct ClampShare : Elementwise {
-  static constexpr const char* name = "clamp_share";
-  template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& x, const T& low, const T& high) const {
-    const bool chosen = I == 0   ? x >= low && x <= high
-                        : I == 1 ? x < low && low < high
-                                 : x > high || high < low;
-    return chosen ? T(1) : T(0);
+    return mul(g, call_op(ClampShare<I>{}, x, low, high));
   }
 };
 
@@ -125,12 +125,6 @@ template <class... R, class... A>
   requires detail::ArgumentsOf<3, A...>
 constexpr decltype(auto) clamp(const A&... x_low_high) {
   return detail::pointwise<R...>(ops::Clamp{}, x_low_high...);
-}
-
-/// 1 where clamp(x, low, high) selects operand I (0 is x), 0 elsewhere.
-template <int I, AnyTensor X, AnyOperand Low, AnyOperand High>
-constexpr auto clamp_share(const X& x, const Low& low, const High& high) {
-  return detail::pointwise(ops::ClampShare<I>{}, x, low, high);
 }
 
 /// Interpolation: a + weight · (b - a); weight may be a number. `// y[P] = lerp(a[P], b[P], w[R])`

@@ -111,7 +111,7 @@ struct Tile : Composite {
   constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) const {
     const index_t extent = shape_of(x)[D];
     const auto whole = call_op(Slice<D>{0, 1, count * extent}, g);
-    return sum_of<(1u << D)>(call_op(Unflatten<D, 2>{{count, extent}}, whole));
+    return call_op(Reduce<Sum, (1u << D)>{}, call_op(Unflatten<D, 2>{{count, extent}}, whole));
   }
 };
 

@@ -18,7 +18,9 @@ namespace ops {
 template <unsigned Mask>
 struct Dot : Composite {
   static constexpr const char* name = "dot";
-  static constexpr auto body(const auto& x, const auto& y) { return sum_of<Mask>(mul(x, y)); }
+  static constexpr auto body(const auto& x, const auto& y) {
+    return call_op(Reduce<Sum, Mask>{}, mul(x, y));
+  }
 
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x, const auto& y) {
     return mul(broadcast_dims<Mask>(g, x), conj(y));

@@ -8,19 +8,6 @@ namespace cleave {
 
 namespace ops {
 
-/// Propagates NaNs.
-struct Relu : ElementwiseOn<Elements::ordered> {
-  static constexpr const char* name = "relu";
-  static constexpr const char* partials = detail::never_falls;
-  template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
-    return a < T(0) ? T(0) : a;
-  }
-  static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
-    return where_positive(y, g);
-  }
-};
-
 /// b where a > 0, 0 elsewhere.
 struct WherePositive : ElementwiseOn<Elements::ordered> {
   static constexpr const char* name = "where_positive";
@@ -30,7 +17,20 @@ struct WherePositive : ElementwiseOn<Elements::ordered> {
     return a > T(0) ? b : T(0);
   }
   static constexpr auto gradient(wrt<1>, const auto& g, const auto&, const auto& a, const auto&) {
-    return where_positive(a, g);
+    return call_op(WherePositive{}, a, g);
+  }
+};
+
+/// Propagates NaNs.
+struct Relu : ElementwiseOn<Elements::ordered> {
+  static constexpr const char* name = "relu";
+  static constexpr const char* partials = detail::never_falls;
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return a < T(0) ? T(0) : a;
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
+    return call_op(WherePositive{}, y, g);
   }
 };
 
@@ -105,12 +105,6 @@ template <class... R, class... A>
   requires detail::ArgumentsOf<1, A...>
 constexpr decltype(auto) relu(const A&... a) {
   return detail::pointwise<R...>(ops::Relu{}, a...);
-}
-
-/// b where a > 0, 0 elsewhere.
-template <class... R, AnyTensor A, AnyTensor B>
-constexpr auto where_positive(const A& a, const B& b) {
-  return detail::pointwise<R...>(ops::WherePositive{}, a, b);
 }
 
 /// The exponential function.

@@ -36,7 +36,8 @@ struct LogSumExp : Composite {
   static constexpr auto body(const auto& operand) {
     const auto x = resolve(operand);
     const auto shift = call_op(FiniteOrZero{}, resolve(call_op(Reduce<Max, Mask>{}, x)));
-    const auto total = resolve(sum_of<Mask>(exp(sub(x, broadcast_dims<Mask>(shift, x)))));
+    const auto total =
+        resolve(call_op(Reduce<Sum, Mask>{}, exp(sub(x, broadcast_dims<Mask>(shift, x)))));
     return add(log(total), shift);
   }
   // dL/dx = g · softmax(x)

@@ -27,14 +27,15 @@ struct Norm : Composite {
   static constexpr const char* name = "norm";
   static constexpr auto body(const auto& operand) {
     const auto x = resolve(operand);
-    if constexpr (P == 1) return sum_of<Mask>(abs(x));
-    else if constexpr (P == 2) return sqrt(resolve(sum_of<Mask>(square(x))));
+    if constexpr (P == 1) return call_op(Reduce<Sum, Mask>{}, abs(x));
+    else if constexpr (P == 2) return sqrt(resolve(call_op(Reduce<Sum, Mask>{}, square(x))));
     else return call_op(Reduce<Max, Mask>{}, abs(x));
   }
   // order 2: x / norm, 0 where the norm is 0; norm_inf: equal largest magnitudes share the gradient
   static constexpr auto gradient(wrt<0> at, const auto& g, const auto& y, const auto& operand) {
     const auto x = resolve(operand);
-    if constexpr (P == 2) return mul(broadcast_dims<Mask>(div(g, or_one(resolve(y))), x), x);
+    if constexpr (P == 2)
+      return mul(broadcast_dims<Mask>(div(g, call_op(OrOne{}, resolve(y))), x), x);
     else if constexpr (P == 1) return mul(broadcast_dims<Mask>(g, x), sign(x));
     else return mul(Reduce<Max, Mask>::gradient(at, g, y, abs(x)), sign(x));
   }

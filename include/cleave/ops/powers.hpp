@@ -11,24 +11,21 @@
 
 namespace cleave {
 
-template <int K, class... R, class A, TensorAndOther<A> B>
-constexpr auto pow_slope(const A& a, const B& b);
-
 namespace ops {
 
-/// Real powers of negative numbers are NaN unless the exponent is an integer.
-struct Pow : Elementwise {
-  static constexpr const char* name = "pow";
+/// y · log(a), 0 where a is 0: the derivative of a power y of a with respect to its exponent.
+struct TimesLog : Elementwise {
+  static constexpr const char* name = "times_log";
   template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
+  CLEAVE_HOST_DEVICE T operator()(const T& y, const T& a) const {
     using A = accumulator_t<T>;
-    return T(kernels::power(A(a), A(b)));
+    return a == T(0) ? T(0) : T(kernels::times(A(y), kernels::logarithm(A(a))));
   }
-  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& a, const auto& b) {
-    return mul(g, conj(pow_slope<1>(a, b)));
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto&, const auto& a) {
+    return conj(call_op(TimesLog{}, conj(g), a));
   }
-  static constexpr auto gradient(wrt<1>, const auto& g, const auto& y, const auto& a, const auto&) {
-    return mul(g, conj(times_log(y, a)));
+  static constexpr auto gradient(wrt<1>, const auto& g, const auto&, const auto& y, const auto& a) {
+    return div(mul(g, conj(y)), conj(a));
   }
 };
 
@@ -48,11 +45,11 @@ struct PowSlope : Elementwise {
     return factor == A(0) ? T(0) : T(kernels::times(factor, kernels::power(A(a), exponent)));
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& a, const auto& b) {
-    return mul(g, conj(pow_slope<K + 1>(a, b)));
+    return mul(g, conj(call_op(PowSlope<K + 1>{}, a, b)));
   }
   template <class G, class Y, class A, AnyTensor B>
   static constexpr auto gradient(wrt<1>, const G& g, const Y& y, const A& a, const B& b) {
-    return mul(g, conj(by_factors<1>(add(times_log(y, a), div(y, b)), y, b)));
+    return mul(g, conj(by_factors<1>(add(call_op(TimesLog{}, y, a), div(y, b)), y, b)));
   }
 
  private:
@@ -64,19 +61,19 @@ struct PowSlope : Elementwise {
   }
 };
 
-/// y · log(a), 0 where a is 0: the derivative of a power y of a with respect to its exponent.
-struct TimesLog : Elementwise {
-  static constexpr const char* name = "times_log";
+/// Real powers of negative numbers are NaN unless the exponent is an integer.
+struct Pow : Elementwise {
+  static constexpr const char* name = "pow";
   template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& y, const T& a) const {
+  CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
     using A = accumulator_t<T>;
-    return a == T(0) ? T(0) : T(kernels::times(A(y), kernels::logarithm(A(a))));
+    return T(kernels::power(A(a), A(b)));
   }
-  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto&, const auto& a) {
-    return conj(times_log(conj(g), a));
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& a, const auto& b) {
+    return mul(g, conj(call_op(PowSlope<1>{}, a, b)));
   }
-  static constexpr auto gradient(wrt<1>, const auto& g, const auto&, const auto& y, const auto& a) {
-    return div(mul(g, conj(y)), conj(a));
+  static constexpr auto gradient(wrt<1>, const auto& g, const auto& y, const auto& a, const auto&) {
+    return mul(g, conj(call_op(TimesLog{}, y, a)));
   }
 };
 
@@ -216,19 +213,6 @@ constexpr decltype(auto) pow(const A&... a) {
   static_assert(!std::is_integral_v<detail::element_of<A...>>,
                 "cleave: pow is defined on real and complex numbers; cast first");
   return detail::pointwise<R...>(ops::Pow{}, a...);
-}
-
-/// The K-th derivative of pow(a, b) with respect to a.
-template <int K, class... R, class A, TensorAndOther<A> B>
-constexpr auto pow_slope(const A& a, const B& b) {
-  return detail::pointwise<R...>(ops::PowSlope<K>{}, a, b);
-}
-
-/// y · log(a), 0 where a is 0.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<2, A...>
-constexpr decltype(auto) times_log(const A&... a) {
-  return detail::pointwise<R...>(ops::TimesLog{}, a...);
 }
 
 /// 1 / a

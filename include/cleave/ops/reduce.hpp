@@ -41,6 +41,28 @@ constexpr const char* reduction_name() {
 
 namespace ops {
 
+/// The product of all elements but x, where `rest` is the product of the nonzero elements and
+/// `zeros` the number of zeros; 0 where the arguments are inconsistent. Its gradient treats `zeros`
+/// as a constant. @see Reduce::product_of_zeros
+struct ProductOfOthers : Elementwise {
+  static constexpr const char* name = "product_of_others";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& x, const T& rest, const T& zeros) const {
+    if (zeros == T(0)) return x == T(0) ? x : kernels::quotient(rest, x);
+    return zeros == T(1) && x == T(0) ? rest : T(0);
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto& x, const auto&,
+                                 const auto& zeros) {
+    const auto none = call_op(IsZero{}, resolve(zeros));
+    return neg(mul(mul(g, conj(call_op(ProductOfOthers{}, x, y, zeros))), none));
+  }
+  static constexpr auto gradient(wrt<1>, const auto& g, const auto&, const auto& x, const auto&,
+                                 const auto& zeros) {
+    using T = typename std::remove_cvref_t<decltype(x)>::value_type;
+    return mul(g, conj(call_op(ProductOfOthers{}, x, T(1), zeros)));
+  }
+};
+
 /// The reduction over the dimensions in `Mask` by Sum, Product, Max or Min; sums of bools count.
 /// Sums of sums, maxima of maxima, .. may be taken in any order, and so may sums and averages.
 template <class By, unsigned Mask>
@@ -71,20 +93,31 @@ struct Reduce {
       return broadcast_dims<Mask>(g, x);
     } else if constexpr (std::is_same_v<By, Product>) {
       // the product of the other elements, also where some are zero
-      const auto zeros = resolve(sum_of<Mask>(is_zero(x)));
-      const auto rest = resolve(prod_of<Mask>(or_one(x)));
+      const auto zeros = resolve(call_op(Reduce<Sum, Mask>{}, call_op(IsZero{}, x)));
+      const auto rest = resolve(call_op(Reduce<Product, Mask>{}, call_op(OrOne{}, x)));
       const auto all_zeros = broadcast_dims<Mask>(zeros, x);
       const auto all_rest = broadcast_dims<Mask>(rest, x);
-      const auto others = product_of_others(x, all_rest, all_zeros);
+      const auto others = call_op(ProductOfOthers{}, x, all_rest, all_zeros);
       const auto all_g = broadcast_dims<Mask>(g, x);
       if constexpr (detail::call_level<X> < 3) return mul(all_g, conj(others));
-      else return mul(all_g, conj(add(others, product_of_zeros<Mask>(x, all_rest, all_zeros))));
+      else return mul(all_g, conj(add(others, product_of_zeros(x, all_rest, all_zeros))));
     } else {
       // equal extremes share the gradient
       const auto extreme = equals(x, broadcast_dims<Mask>(resolve(y), x));
-      const auto shares = resolve(sum_of<Mask>(extreme));
+      const auto shares = resolve(call_op(Reduce<Sum, Mask>{}, extreme));
       return mul(broadcast_dims<Mask>(div(g, shares), x), extreme);
     }
+  }
+
+ private:
+  /// The term that ProductOfOthers lacks when gradients are differentiated again: its value is 0,
+  /// its derivative that of the product with respect to an element that is 0, if this is the only
+  /// zero or the only zero besides x.
+  static constexpr auto product_of_zeros(const auto& x, const auto& rest, const auto& zeros) {
+    using T = typename std::remove_cvref_t<decltype(x)>::value_type;
+    const auto zero = where(cast<bool>(real(call_op(IsZero{}, x))), x, T(0));
+    const auto all = broadcast_dims<Mask>(resolve(call_op(Reduce<Sum, Mask>{}, zero)), x);
+    return mul(call_op(ProductOfOthers{}, x, rest, sub(zeros, 1)), sub(all, zero));
   }
 };
 
@@ -114,47 +147,6 @@ struct Equals : Elementwise {
     return a == b || (kernels::is_nan(a) && kernels::is_nan(b)) ? T(1) : T(0);
   }
 };
-/// 1 where a is 0, 0 elsewhere.
-struct IsZero : Elementwise {
-  static constexpr const char* name = "is_zero";
-  template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
-    return a == T(0) ? T(1) : T(0);
-  }
-};
-/// a, but 1 where a is 0.
-struct OrOne : Elementwise {
-  static constexpr const char* name = "or_one";
-  template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
-    return a == T(0) ? T(1) : a;
-  }
-  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) {
-    return mul(g, sub(1, is_zero(x)));
-  }
-};
-/// The product of all elements but x, where `rest` is the product of the nonzero elements and
-/// `zeros` the number of zeros; 0 where the arguments are inconsistent. Its gradient treats `zeros`
-/// as a constant. @see product_of_zeros
-struct ProductOfOthers : Elementwise {
-  static constexpr const char* name = "product_of_others";
-  template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& x, const T& rest, const T& zeros) const {
-    if (zeros == T(0)) return x == T(0) ? x : kernels::quotient(rest, x);
-    return zeros == T(1) && x == T(0) ? rest : T(0);
-  }
-  static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto& x, const auto&,
-                                 const auto& zeros) {
-    const auto none = is_zero(resolve(zeros));
-    return neg(mul(mul(g, conj(product_of_others(x, y, zeros))), none));
-  }
-  static constexpr auto gradient(wrt<1>, const auto& g, const auto&, const auto& x, const auto&,
-                                 const auto& zeros) {
-    using T = typename std::remove_cvref_t<decltype(x)>::value_type;
-    return mul(g, conj(product_of_others(x, T(1), zeros)));
-  }
-};
-
 }  // namespace ops
 
 /// 1 where a equals b (or both are NaN), 0 elsewhere, in their element type.
@@ -164,55 +156,16 @@ constexpr decltype(auto) equals(const A&... a) {
   return detail::pointwise<R...>(ops::Equals{}, a...);
 }
 
-/// 1 where a is 0, 0 elsewhere.
-template <AnyTensor A>
-constexpr auto is_zero(const A& a) {
-  return call_op(ops::IsZero{}, a);
-}
-
-/// a, but 1 where a is 0.
-template <AnyTensor A>
-constexpr auto or_one(const A& a) {
-  return call_op(ops::OrOne{}, a);
-}
-
-/// The product of all elements of a group but x. @see ops::ProductOfOthers
-template <AnyTensor A, AnyOperand B, AnyTensor C>
-constexpr auto product_of_others(const A& x, const B& rest, const C& zeros) {
-  return call_op(ops::ProductOfOthers{}, x, rest, zeros);
-}
-
-/// The sum and the product over the dimensions of a mask, for gradients.
-template <unsigned Mask, AnyTensor X>
-constexpr auto sum_of(const X& x) {
-  return call_op(ops::Reduce<Sum, Mask>{}, x);
-}
-template <unsigned Mask, AnyTensor X>
-constexpr auto prod_of(const X& x) {
-  return call_op(ops::Reduce<Product, Mask>{}, x);
-}
-
 namespace detail {
 
 /// x summed over the dimensions of a mask, if there are any.
 template <unsigned Mask, class X>
 constexpr auto summed_over(const X& x) {
   if constexpr (Mask == 0) return waited(x);
-  else return sum_of<Mask>(x);
+  else return call_op(ops::Reduce<Sum, Mask>{}, x);
 }
 
 }  // namespace detail
-
-/// The term that `product_of_others` lacks when gradients are differentiated again: its value is 0,
-/// its derivative that of the product with respect to an element that is 0, if this is the only
-/// zero or the only zero besides x.
-template <unsigned Mask, AnyTensor X, AnyTensor Rest, AnyTensor Zeros>
-constexpr auto product_of_zeros(const X& x, const Rest& rest, const Zeros& zeros) {
-  using T = typename X::value_type;
-  const auto zero = where(cast<bool>(real(is_zero(x))), x, T(0));
-  const auto all = broadcast_dims<Mask>(resolve(sum_of<Mask>(zero)), x);
-  return mul(product_of_others(x, rest, sub(zeros, 1)), sub(all, zero));
-}
 
 /// Requests exact results, rounded once: `sum<exact>(x)`. @see exact.hpp
 struct exact {};

@@ -62,7 +62,7 @@ struct Expand {
     for (int d = 0; d < task.out->dims; ++d) task.strides[d] = d == D ? 0 : task.in->strides[d];
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) {
-    return unsqueeze(sum_of<(1u << D)>(g), dim<D>{});
+    return unsqueeze(call_op(Reduce<Sum, (1u << D)>{}, g), dim<D>{});
   }
 };
 

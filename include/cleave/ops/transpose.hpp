@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <cleave/core/reduce_op.hpp>
 #include <cleave/ops/call.hpp>
 #include <cleave/ops/dim.hpp>
 #include <cleave/ops/redistribute.hpp>
@@ -18,6 +19,9 @@
 namespace cleave {
 
 namespace ops {
+
+template <class By, unsigned Mask>
+struct Reduce;
 
 /// Dimension i of the result is dimension D[i] of the operand.
 template <int... D>
@@ -70,7 +74,9 @@ struct BroadcastDims {
     for (int d = 0, from = 0; d < task.out->dims; ++d)
       task.strides[d] = Mask >> d & 1u ? 0 : task.in->strides[from++];
   }
-  static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) { return sum_of<Mask>(g); }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) {
+    return call_op(Reduce<Sum, Mask>{}, g);
+  }
 };
 
 }  // namespace ops

@@ -44,7 +44,9 @@ struct All : Composite {
 template <unsigned Mask>
 struct CountNonzero : Composite {
   static constexpr const char* name = "count_nonzero";
-  static constexpr auto body(const auto& x) { return sum_of<Mask>(cleave::detail::nonzero(x)); }
+  static constexpr auto body(const auto& x) {
+    return call_op(Reduce<Sum, Mask>{}, cleave::detail::nonzero(x));
+  }
 };
 
 }  // namespace ops

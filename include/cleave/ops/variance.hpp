@@ -55,8 +55,9 @@ struct Var : Composite {
 
   constexpr auto body(const auto& operand) const {
     const auto x = resolve(operand);
-    const auto total = resolve(
-        sum_of<Mask>(cleave::detail::squared_magnitude(cleave::detail::deviations<Mask>(x))));
+    const auto total =
+        resolve(call_op(Reduce<Sum, Mask>{},
+                        cleave::detail::squared_magnitude(cleave::detail::deviations<Mask>(x))));
     return div(total, cleave::detail::degrees_of_freedom<Mask>(x, correction));
   }
   // the mean also depends on x, but deviations from it add up to 0
@@ -76,7 +77,8 @@ struct Stddev : Composite {
 
   constexpr auto body(const auto& x) const { return sqrt(call_op(Var<Mask>{{}, correction}, x)); }
   constexpr auto gradient(wrt<0> at, const auto& g, const auto& y, const auto& x) const {
-    return Var<Mask>{{}, correction}.gradient(at, div(g, mul(or_one(resolve(y)), 2)), y, x);
+    return Var<Mask>{{}, correction}.gradient(at, div(g, mul(call_op(OrOne{}, resolve(y)), 2)), y,
+                                              x);
   }
 };
 

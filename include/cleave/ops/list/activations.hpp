@@ -27,8 +27,7 @@ constexpr void each_activation(const Visit& visit) {
   visit(listed<Hardsigmoid, Real, One>("hardsigmoid(x)",
                                        [](const auto& x) { return hardsigmoid(x); }));
   visit(listed<Hardswish, Real, One>("hardswish(x)", [](const auto& x) { return hardswish(x); }));
-  visit(listed<Slope<Gelu>, Real, One>("the slope of gelu",
-                                       [](const auto& x) { return call_op(Slope<Gelu>{}, x); }));
+  visit(helper<Slope<Gelu>, Real, One>());
 }
 
 }  // namespace cleave::ops::listing

@@ -23,9 +23,7 @@ constexpr void each_arithmetic(const Visit& visit) {
                                       [](const auto& a, const auto& b) { return maximum(a, b); }));
   visit(listed<Minimum, Ordered, Two>("minimum(a, b)",
                                       [](const auto& a, const auto& b) { return minimum(a, b); }));
-  visit(listed<ShareOfLarger, SameTypes<2, double, float>, Two>(
-      "share_of_larger(a, b)", [](const auto& a, const auto& b) { return share_of_larger(a, b); },
-      steps));
+  visit(helper<ShareOfLarger, SameTypes<2, double, float>, Two>(steps));
   visit(listed<Equals, All, Two>(
       "equals(a, b)", [](const auto& a, const auto& b) { return equals(a, b); }, steps));
 }

@@ -14,10 +14,7 @@ constexpr void each_blend(const Visit& visit) {
   visit(listed<Clamp, Ordered, Three>(
       "clamp(x, low, high)",
       [](const auto& x, const auto& low, const auto& high) { return clamp(x, low, high); }));
-  visit(listed<ClampShare<0>, Real, Three>(
-      "clamp_share<0>(x, low, high)",
-      [](const auto& x, const auto& low, const auto& high) { return clamp_share<0>(x, low, high); },
-      steps));
+  visit(helper<ClampShare<0>, Real, Three>(steps));
   visit(listed<Lerp, SameTypes<3, double, Complex>, Three>(
       "lerp(a, b, weight)",
       [](const auto& a, const auto& b, const auto& weight) { return lerp(a, b, weight); }));

@@ -17,8 +17,7 @@ constexpr void each_choice(const Visit& visit) {
       "where(condition, a, b)",
       [](const auto& condition, const auto& a, const auto& b) { return where(condition, a, b); },
       "the condition is not differentiable"));
-  visit(listed<WherePositive, SameTypes<2, double, float, Int>, DimsOf<2, 2>>(
-      "where_positive(a, b)", [](const auto& a, const auto& b) { return where_positive(a, b); },
+  visit(helper<WherePositive, SameTypes<2, double, float, Int>, DimsOf<2, 2>>(
       "piecewise constant in a"));
   visit(listed<Cast<double>, SameTypes<1, double, float, Int, bool>, One>(
       "cast<double>(x)", [](const auto& x) { return cast<double>(x); }));

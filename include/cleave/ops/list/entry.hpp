@@ -50,6 +50,7 @@ struct Listed {
   Call call;
   const char* constant;  ///< why some operands have no gradient; "" if all have one
   Op made{};             ///< for composites: the operation with the attributes of the call
+  bool is_helper = false;
 };
 
 template <class Op, class Rows, class Dims, int Operands = int(Dims::size()), class Call>
@@ -57,6 +58,16 @@ constexpr Listed<Op, Rows, Dims, Call, Operands> listed(const char* usage, const
                                                         const char* constant = "",
                                                         const Op& made = Op{}) {
   return {usage, call, constant, made};
+}
+
+/// An elementwise operation that only gradients call: it is verified like the others, but is not
+/// for users, so it has no row in docs/ops.md.
+template <class Op, class Rows, class Dims>
+constexpr auto helper(const char* constant = "") {
+  auto entry = listed<Op, Rows, Dims>(
+      Op::name, [](const auto&... x) { return call_op(Op{}, x...); }, constant);
+  entry.is_helper = true;
+  return entry;
 }
 
 /// Operations that are used only as parts of another one.

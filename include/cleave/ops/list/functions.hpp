@@ -28,14 +28,10 @@ constexpr void each_function(const Visit& visit) {
   visit(listed<Sqrt, Fractions, One>("sqrt(x)", [](const auto& x) { return sqrt(x); }));
   visit(listed<Tanh, Fractions, One>("tanh(x)", [](const auto& x) { return tanh(x); }));
   visit(listed<Sigmoid, Fractions, One>("sigmoid(x)", [](const auto& x) { return sigmoid(x); }));
-  visit(listed<IsZero, All, One>("is_zero(x)", [](const auto& x) { return is_zero(x); }, steps));
-  visit(listed<OrOne, Numbers, One>("or_one(x)", [](const auto& x) { return or_one(x); }));
-  visit(listed<ProductOfOthers, SameTypes<3, double, Complex>, DimsOf<2, 2, 2>>(
-      "product_of_others(x, rest, zeros)",
-      [](const auto& x, const auto& rest, const auto& zeros) {
-        return product_of_others(x, rest, zeros);
-      },
-      "zeros is a count"));
+  visit(helper<IsZero, All, One>(steps));
+  visit(helper<OrOne, Numbers, One>());
+  visit(helper<ProductOfOthers, SameTypes<3, double, Complex>, DimsOf<2, 2, 2>>(
+      "the number of zeros is a count"));
 }
 
 }  // namespace cleave::ops::listing

@@ -15,10 +15,8 @@ constexpr void each_power(const Visit& visit) {
   using Fractions = SameTypes<1, double, Complex>;
   visit(listed<Pow, SameTypes<2, double, float, Complex>, Two>(
       "pow(a, b)", [](const auto& a, const auto& b) { return pow(a, b); }));
-  visit(listed<PowSlope<1>, SameTypes<2, double, Complex>, Two>(
-      "pow_slope<1>(a, b)", [](const auto& a, const auto& b) { return pow_slope<1>(a, b); }));
-  visit(listed<TimesLog, SameTypes<2, double, Complex>, Two>(
-      "times_log(y, a)", [](const auto& y, const auto& a) { return times_log(y, a); }));
+  visit(helper<PowSlope<1>, SameTypes<2, double, Complex>, Two>());
+  visit(helper<TimesLog, SameTypes<2, double, Complex>, Two>());
   visit(listed<Reciprocal, Fractions, One>("reciprocal(x)",
                                            [](const auto& x) { return reciprocal(x); }));
   visit(listed<Rsqrt, SameTypes<1, double, float, Complex>, One>(
