@@ -1,6 +1,6 @@
-// C = A · B on the CPU: by loops that read the operands in place if the product is skinny or small;
-// else with CBLAS, if the build has found one and it supports the element type; else by the blocked
-// loops of blocked_gemm.hpp.
+// C = A · B on the CPU: by loops that read A in place if the product is narrow; else with CBLAS, if
+// the build has found one and it supports the element type; else by the blocked loops of
+// blocked_gemm.hpp.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 #include <cleave/core/dtype.hpp>
 #include <cleave/kernels/host/blocked_gemm.hpp>
-#include <cleave/kernels/host/small_gemm.hpp>
+#include <cleave/kernels/host/skinny_gemm.hpp>
 #include <cleave/kernels/matrix.hpp>
 #include <cleave/tensor/storage.hpp>
 #if defined(CLEAVE_HAS_CBLAS) && CLEAVE_HAS_CBLAS
@@ -33,7 +33,7 @@ void gemm(On<Host>, const Matrix<const T>& a, const Matrix<const T>& b, const Ma
     return;
   }
   if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-    if (detail::gemm_in_place(a, b, c)) return;
+    if (detail::skinny_gemm(a, b, c)) return;
   }
 #if defined(CLEAVE_HAS_CBLAS) && CLEAVE_HAS_CBLAS
   if constexpr (detail::blas_knows<T>) {
