@@ -146,7 +146,7 @@ struct AsyncMembers<Self, Tensor<T, Rank, Device>> {
   const Tensor<T, Rank, Device>& value() const { return static_cast<const Self&>(*this).wait(); }
 };
 
-/// A value that is being computed; waits at first use, by `wait` or `get`, or when dropped.
+/// A value that is being computed; waits at first use, by `wait`, or when dropped.
 ///
 /// Movable, not copyable: its value is a handle that can be copied. An error of the work is thrown
 /// by every wait; a dropped result swallows it.
@@ -181,9 +181,6 @@ class
     promised_->wait();
     return static_cast<detail::Promised<T>&>(*promised_).take();
   }
-  /// The same, under the name that std::future uses.
-  const T& get() const& { return wait(); }
-  T get() && { return std::move(*this).wait(); }
   /// The same, at first use.
   operator T() const& { return wait(); }
   operator T() && { return std::move(*this).wait(); }
