@@ -48,7 +48,7 @@ struct Layers {
 void overhead(World& world) {
   const auto mesh = init_device_mesh<dp>(world, {1});
   const auto x = ones<float>({1, 1}, mesh, Replicate{});
-  const Tensor<float, 2>& local = x.local();
+  const Tensor<float, 2>& local = x.to_local();
   const auto program =
       spmd::expand(spmd::trace(Adds{}, spmd::arg<float>("x", {1, 1})), spmd::schemas_of(x));
   spmd::Runner runner(program, mesh);

@@ -33,8 +33,8 @@ int main(int argc, char** argv) {
     for (index_t i = mine.begin[0]; i < mine.end[0]; ++i)
       for (index_t j = 0; j < n; ++j) {
         const bool edge = i == 0 || j == 0 || i == n - 1 || j == n - 1;
-        u.local()(i - mine.begin[0], j) = i == 0 ? 1.0 : 0.0;
-        inside.local()(i - mine.begin[0], j) = edge ? 0.0 : 1.0;
+        u.to_local()(i - mine.begin[0], j) = i == 0 ? 1.0 : 0.0;
+        inside.to_local()(i - mine.begin[0], j) = edge ? 0.0 : 1.0;
       }
 
     for (int step = 1; step <= 500; ++step) {

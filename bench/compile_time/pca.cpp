@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
     const Box mine = table.local_box();
     for (index_t i = mine.begin[0]; i < mine.end[0]; ++i)
       for (index_t j = 0; j < features; ++j)
-        table.local()(i - mine.begin[0], j) =
+        table.to_local()(i - mine.begin[0], j) =
             std::sin(0.1 * double(i)) * double(j) + std::cos(double(i * j)) / double(j + 1);
 
     const auto centred = table - mean(table, dim<0>{});

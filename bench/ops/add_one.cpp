@@ -29,7 +29,7 @@ double nanoseconds_of(const F& f) {
 void add_one(World& world) {
   const auto mesh = init_device_mesh<dp, tp>(world, {1, 1});
   const auto x = ones<float>({1}, mesh, Shard<0>{}, Replicate{});
-  const Tensor<float, 1>& local = x.local();
+  const Tensor<float, 1>& local = x.to_local();
   const auto plus_one = [](float a) { return a + 1.0f; };
   std::vector<double> differences;
   for (int i = 0; i < 101; ++i) {

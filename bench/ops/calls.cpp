@@ -26,7 +26,7 @@ void answer(World& world) {
   constexpr index_t n = 4096;
   const auto mesh = init_device_mesh<axes::dp>(world, {1});
   const auto x = zeros<float>({n, n}, mesh, Shard<0>{});
-  for (index_t i = 0; i < n * n; ++i) x.local().data()[i] = float(i * 7919 % 8000) / 1000 - 4;
+  for (index_t i = 0; i < n * n; ++i) x.to_local().data()[i] = float(i * 7919 % 8000) / 1000 - 4;
   const auto positive = abs(x) + 0.5f;
   const auto weight = ones<float>({n}, mesh, Replicate{}),
              bias = zeros<float>({n}, mesh, Replicate{});

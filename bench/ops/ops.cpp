@@ -62,8 +62,8 @@ void overheads(World& world) {
   const auto mesh = init_device_mesh<dp, tp>(world, {1, 1});
   const auto x = ones<float>({4, 4}, mesh, Shard<0>{}, Replicate{});
   const auto w = ones<float>({4, 4}, mesh, Replicate{}, Shard<1>{});
-  const Matrix& a = x.local();
-  const Matrix& b = w.local();
+  const Matrix& a = x.to_local();
+  const Matrix& b = w.to_local();
   overhead(
       "matmul", [&] { return matmul(x, w); },
       [&] {
@@ -168,7 +168,7 @@ void difference(const char* name, int repeats, double units, const F& f, const G
 void call_paths(World& world) {
   const auto mesh = init_device_mesh<dp, tp>(world, {1, 1});
   const auto x = ones<float>({1}, mesh, Shard<0>{}, Replicate{});
-  const auto& local = x.local();
+  const auto& local = x.to_local();
   difference(
       "dispatch.dtensor_over_tensor_ns", 2000, 1, [&] { return add(x, x); },
       [&] { return add(local, local); });

@@ -47,8 +47,8 @@ void compare(const std::string& line, const Mesh& mesh, auto from, auto to, cons
   }
   const auto whole = tensor_of(rows, mesh, from);
   const auto result = whole.redistribute(to);
-  const std::size_t bytes = std::size_t(result.local().size()) * sizeof(float);
-  const Tensor<float, 2> original = result.local().clone(), copy = original.clone();
+  const std::size_t bytes = std::size_t(result.to_local().size()) * sizeof(float);
+  const Tensor<float, 2> original = result.to_local().clone(), copy = original.clone();
   const auto times = bench::times_in_turn(
       31,
       [&] {

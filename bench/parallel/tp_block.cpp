@@ -20,8 +20,8 @@ namespace {
 constexpr index_t batch = 4, sequence = 128, width = 512, heads = 8;
 
 bench::HandwrittenLayer layer_of(const auto& layer) {
-  const auto& weight = layer.weight.local();
-  return {weight.data(), layer.bias.local().data(), int(weight.shape().back()),
+  const auto& weight = layer.weight.to_local();
+  return {weight.data(), layer.bias.to_local().data(), int(weight.shape().back()),
           int(weight.shape().front())};
 }
 
@@ -49,14 +49,14 @@ void measure(World& world) {
                                   layer_of(block.mlp.up),
                                   layer_of(block.mlp.down)};
   const auto x = randn<float>({batch, sequence, width}, mesh, Replicate{});
-  const auto y = block(x).local();
-  const float* const expected = by_hand.forward(x.local().data());
+  const auto y = block(x).to_local();
+  const float* const expected = by_hand.forward(x.to_local().data());
   for (index_t i = 0; i < y.size(); ++i)
     if (std::abs(y.data()[i] - expected[i]) > 1e-3f)
       throw Error("bench", "element " + std::to_string(i) + " is " + std::to_string(y.data()[i]) +
                                ", by hand " + std::to_string(expected[i]));
   const auto times = bench::times_in_turn(
-      61, [&] { by_hand.forward(x.local().data()); }, [&] { static_cast<void>(block(x)); });
+      61, [&] { by_hand.forward(x.to_local().data()); }, [&] { static_cast<void>(block(x)); });
   if (world.rank() != 0) return;
   std::printf("tp_block.vs_handwritten_mpi %.2f ratio\n", bench::ratio_of(times, 1));
   std::printf("tp_block.forward %.2f ms\n", bench::median(times[1]) * 1e3);

@@ -44,7 +44,7 @@ void collectives(World& world, const Line& mesh) {
   const int n = world.size(), share = int(count / n);
   const auto x = full<float>({count}, 1.0f, mesh, Replicate{});
   const auto part = full<float>({count}, 1.0f, mesh, Shard<0>{});
-  const auto addend = from_local(x.local(), mesh, Partial<Sum>{}, {count});
+  const auto addend = from_local(x.to_local(), mesh, Partial<Sum>{}, {count});
   std::vector<float> from(std::size_t(count), 1.0f), to(std::size_t(count), 0.0f);
 
   auto t = in_turn(

@@ -122,7 +122,7 @@ void host_overhead() {
   const World world(dry_communicator(1, 4));
   const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
   const auto x = zeros<float>({64, 64}, mesh, Shard<0>{}, Replicate{});
-  const auto use = [](const auto& y) { asm volatile("" : : "r"(y.local().data()) : "memory"); };
+  const auto use = [](const auto& y) { asm volatile("" : : "r"(y.to_local().data()) : "memory"); };
   std::printf("host.redistribute_noop_ns %.1f ns\n",
               nanoseconds([&] { use(x.redistribute(Shard<0>{}, Replicate{})); }));
   std::printf("host.copy_handle_ns %.1f ns\n", nanoseconds([&] {
@@ -135,7 +135,7 @@ void host_overhead() {
   const double bare = nanoseconds([&] {
     Collective call;
     call.kind = CollectiveKind::all_gather;
-    call.source = x.local().view();
+    call.source = x.to_local().view();
     call.destination = whole.view();
     call.pieces = pieces;
     group.run(call);

@@ -30,13 +30,13 @@ void with_gpt(World& world, const GptSizes& sizes, const Wrap& wrap, const Use& 
   const auto ids = [&](index_t shift) {
     const auto x = empty<index_t>({sizes.batch, sizes.context}, mesh, Shard<0>{}, Replicate{});
     const index_t first = x.local_box().begin[0] * sizes.context;
-    for (index_t i = 0; i < x.local().size(); ++i)
-      x.local().data()[i] = (first + i + shift) * 7919 % sizes.characters;
+    for (index_t i = 0; i < x.to_local().size(); ++i)
+      x.to_local().data()[i] = (first + i + shift) * 7919 % sizes.characters;
     return x;
   };
   const auto x = ids(0), next = ids(1);
   const auto where = empty<index_t>({sizes.context}, mesh, Replicate{}, Replicate{});
-  for (index_t i = 0; i < sizes.context; ++i) where.local()(i) = i;
+  for (index_t i = 0; i < sizes.context; ++i) where.to_local()(i) = i;
   use([&] {
     const auto y = model(x, where);
     const auto loss = cross_entropy(flatten(y, dim<0, 1>{}), flatten(next, dim<0, 1>{}));

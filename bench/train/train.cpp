@@ -61,12 +61,12 @@ void mlp(World& world) {
   auto optimizer = nn::adam(model, {});
   const auto x = randn<float>({rows, inputs}, mesh, Shard<0>{});
   const auto classes = empty<index_t>({rows}, mesh, Shard<0>{});
-  for (index_t i = 0; i < rows; ++i) classes.local()(i) = i * 7 % outputs;
+  for (index_t i = 0; i < rows; ++i) classes.to_local()(i) = i * 7 % outputs;
 
   bench::HandwrittenMlp by_hand{rows, inputs, hidden, outputs};
   float* to = by_hand.up();
   nn::parameters(model, [&](const auto& p) {
-    const auto& local = p.value().local();
+    const auto& local = p.value().to_local();
     for (index_t i = 0; i < local.size(); ++i) *to++ = local.data()[i];
   });
   double loss = 0, hand_loss = 0;
@@ -78,7 +78,7 @@ void mlp(World& world) {
     loss = now.value().item();
   };
   const auto hand_step = [&] {
-    hand_loss = by_hand.step(x.local().data(), classes.local().data());
+    hand_loss = by_hand.step(x.to_local().data(), classes.to_local().data());
   };
   std::vector<double> ratios;
   for (int i = 0; i < 31; ++i) {

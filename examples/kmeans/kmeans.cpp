@@ -167,9 +167,9 @@ void cluster(World& world, Device device, const Input& input) {
       std::printf("iteration         inertia  moved  received by rank 0\n");
     }
     if (prints)
-      std::printf("%9d  %14.4f  %5.0f  %s\n", int(iteration), inertia.local().item(),
-                  moved.local().item(), kmeans::describe(trace).c_str());
-    if (moved.local().item() == 0) break;
+      std::printf("%9d  %14.4f  %5.0f  %s\n", int(iteration), inertia.to_local().item(),
+                  moved.to_local().item(), kmeans::describe(trace).c_str());
+    if (moved.to_local().item() == 0) break;
   }
 
   if (prints && input.options.time)

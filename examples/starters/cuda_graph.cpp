@@ -33,15 +33,15 @@ int main(int argc, char** argv) {
     const auto step = [&] {
       const auto y = matmul(a, x).redistribute(Replicate{});  // y[R]: an all-gather
       const auto norm = sqrt(sum(square(y)));
-      length.local().fill_(0);
-      length.local().copy_((length + norm).local());
-      x.local().copy_((y / norm).local());
+      length.to_local().fill_(0);
+      length.to_local().copy_((length + norm).to_local());
+      x.to_local().copy_((y / norm).to_local());
     };
     step();  // first-use initialisation happens outside of the graph
     const cuda::Graph graph(step);
     for (int i = 0; i < 50; ++i) graph.launch();
 
-    const double eigenvalue = length.local().item();  // waits for the GPU
+    const double eigenvalue = length.to_local().item();  // waits for the GPU
     if (world.rank() == 0) std::printf("largest eigenvalue %.6f\n", eigenvalue);
   });
 }

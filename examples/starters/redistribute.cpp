@@ -18,9 +18,9 @@ int main(int argc, char** argv) {
     // every rank computes its own part of a[i, j] = 10 i + j; nothing is sent
     auto a = empty<float>({8, 10}, mesh, Shard<0>{}, Replicate{});
     const Box mine = a.local_box();
-    for (index_t i = 0; i < a.local().extent(0); ++i)
-      for (index_t j = 0; j < a.local().extent(1); ++j)
-        a.local()(i, j) = float(10 * (mine.begin[0] + i) + j);
+    for (index_t i = 0; i < a.to_local().extent(0); ++i)
+      for (index_t j = 0; j < a.to_local().extent(1); ++j)
+        a.to_local()(i, j) = float(10 * (mine.begin[0] + i) + j);
 
     const CommTrace trace(world);
     const auto blocks = a.redistribute(Shard<0>{}, Shard<1>{});         // a slice: nothing is sent

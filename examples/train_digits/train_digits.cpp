@@ -61,11 +61,11 @@ struct Batch {
       : x(empty<float>({n, digits.points.extent(1)}, mesh, Shard<0>{}, Replicate{})),
         classes(empty<index_t>({n}, mesh, Shard<0>{}, Replicate{})) {
     const index_t first = x.local_box().begin[0];
-    for (index_t i = 0; i < x.local().extent(0); ++i) {
+    for (index_t i = 0; i < x.to_local().extent(0); ++i) {
       const index_t row = rows[first + i];
       for (index_t j = 0; j < digits.points.extent(1); ++j)
-        x.local()(i, j) = digits.points(row, j) / 16;
-      classes.local()(i) = digits.labels(row);
+        x.to_local()(i, j) = digits.points(row, j) / 16;
+      classes.to_local()(i) = digits.labels(row);
     }
   }
 };

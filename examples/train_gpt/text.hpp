@@ -60,11 +60,11 @@ struct Batch {
     cleave::RandomState state{1, draw};
     const auto places = cleave::rand<double>({rows}, state);
     const index_t first = x.local_box().begin[0];
-    for (index_t i = 0; i < x.local().extent(0); ++i) {
+    for (index_t i = 0; i < x.to_local().extent(0); ++i) {
       const index_t at = index_t(places(first + i) * double(text.size() - context));
       for (index_t j = 0; j < context; ++j) {
-        x.local()(i, j) = text.token(at + j);
-        next.local()(i, j) = text.token(at + j + 1);
+        x.to_local()(i, j) = text.token(at + j);
+        next.to_local()(i, j) = text.token(at + j + 1);
       }
     }
   }

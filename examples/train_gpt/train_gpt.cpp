@@ -51,8 +51,8 @@ std::string written(const auto& model, const gpt::Text& text, const auto& where,
   RandomState state{seed + 1, 0};
   for (index_t n = 0; n < count; ++n) {
     const gpt::Tokens<Mesh> window = empty<index_t>({1, context}, mesh, Shard<0>{}, Replicate{});
-    for (index_t j = 0; j < window.local().size(); ++j)
-      window.local().data()[j] = tokens[tokens.size() - std::size_t(context - j)];
+    for (index_t j = 0; j < window.to_local().size(); ++j)
+      window.to_local().data()[j] = tokens[tokens.size() - std::size_t(context - j)];
     const auto chances = softmax(model(window, where), dim<2>{}).full_tensor();
     Tensor<float, 1> last({text.vocabulary()});
     for (index_t c = 0; c < last.size(); ++c) last(c) = chances(0, context - 1, c);
@@ -73,7 +73,7 @@ void train(World& world, const auto& model, const gpt::Text& text, const gpt::Op
                         .least = 3e-4,
                         .warm_up = std::min<index_t>(20, options.steps / 4)};
   const auto where = empty<index_t>({options.context}, mesh, Replicate{}, Replicate{});
-  for (index_t i = 0; i < options.context; ++i) where.local()(i) = i;
+  for (index_t i = 0; i < options.context; ++i) where.to_local()(i) = i;
 
   auto state = nn::state_dict(model, "model.") + nn::state_dict(optimizer, "optimizer.");
   index_t step = 0;

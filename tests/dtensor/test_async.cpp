@@ -32,7 +32,7 @@ TEST_CASE("asynchronous redistributions are waited for at first use, in any orde
     // meanwhile the rank itself communicates
     CHECK(is_table(y.full_tensor(), 4, 8, 2.0));
     CHECK(is_table(moved->full_tensor(), 4, 8, 2.0));
-    CHECK(is_table(gathered.wait().local(), 9, 5));
+    CHECK(is_table(gathered.wait().to_local(), 9, 5));
     CHECK(gathered.ready());
   });
 }
@@ -44,7 +44,7 @@ TEST_CASE("wait returns the value, that of a temporary by value") {
     const auto whole = x.redistribute_async(Replicate{});
     CHECK(&whole.wait() == &*whole);
     const auto copy = x.redistribute_async(Replicate{}).wait();
-    CHECK(is_table(copy.local(), 4, 4));
+    CHECK(is_table(copy.to_local(), 4, 4));
   });
 }
 
@@ -57,7 +57,7 @@ TEST_CASE("a dropped or replaced asynchronous result leaves nothing pending") {
     last = x.redistribute_async(Replicate{});
     const DTensor<double, 2, std::remove_cvref_t<decltype(mesh)>, Placements<Replicate>>& whole =
         last;
-    CHECK(is_table(whole.local(), 6, 6));
+    CHECK(is_table(whole.to_local(), 6, 6));
   });
 }
 
@@ -72,10 +72,10 @@ TEST_CASE("work of the rank goes on while a redistribution waits for a peer") {
       const auto pending = x.redistribute_async(Replicate{});
       CHECK(!pending.ready());
       world.barrier();
-      CHECK(is_table(pending->local(), 4, 4));
+      CHECK(is_table(pending->to_local(), 4, 4));
     } else {
       world.barrier();
-      CHECK(is_table(x.redistribute_async(Replicate{})->local(), 4, 4));
+      CHECK(is_table(x.redistribute_async(Replicate{})->to_local(), 4, 4));
     }
   });
 }
@@ -104,14 +104,14 @@ TEST_CASE("an rvalue gives its storage to the result of an all-reduce, an lvalue
   on_ranks({2, 3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     auto x = from_local(table<double>(3, 3), mesh, Partial<Sum>{});
-    const double* storage = x.local().data();
+    const double* storage = x.to_local().data();
     const auto kept = x.redistribute(Replicate{});
-    CHECK(kept.local().data() != storage);
-    CHECK(is_table(x.local(), 3, 3));
+    CHECK(kept.to_local().data() != storage);
+    CHECK(is_table(x.to_local(), 3, 3));
     const auto given = std::move(x).redistribute(Replicate{});
-    CHECK(given.local().data() == storage);
-    CHECK(is_table(given.local(), 3, 3, double(world.size())));
-    CHECK(is_table(kept.local(), 3, 3, double(world.size())));
+    CHECK(given.to_local().data() == storage);
+    CHECK(is_table(given.to_local(), 3, 3, double(world.size())));
+    CHECK(is_table(kept.to_local(), 3, 3, double(world.size())));
   });
 }
 
@@ -119,13 +119,13 @@ TEST_CASE("storage that has another owner is never reused") {
   on_ranks({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, TestDevice{});
     const auto mine = table<double>(3, 3);
-    CHECK(is_table(from_local(mine, mesh, Partial<Sum>{}).redistribute(Replicate{}).local(), 3, 3,
-                   2.0));
+    CHECK(is_table(from_local(mine, mesh, Partial<Sum>{}).redistribute(Replicate{}).to_local(), 3,
+                   3, 2.0));
     CHECK(is_table(mine, 3, 3));
     const auto buffer = table<double>(3, 3);
     const auto adopted = Tensor<double, 2, TestDevice>::adopt(buffer.data(), {3, 3});
-    CHECK(is_table(from_local(adopted, mesh, Partial<Sum>{}).redistribute(Replicate{}).local(), 3,
-                   3, 2.0));
+    CHECK(is_table(from_local(adopted, mesh, Partial<Sum>{}).redistribute(Replicate{}).to_local(),
+                   3, 3, 2.0));
     CHECK(is_table(buffer, 3, 3));
   });
 }
@@ -138,7 +138,7 @@ TEST_CASE("an adopted buffer is never written to, whatever its owner") {
         from_local(Tensor<double, 2, TestDevice>::adopt(
                        buffer.data(), {3, 3}, std::shared_ptr<void>(buffer.data(), [](void*) {})),
                    mesh, Partial<Sum>{});
-    CHECK(is_table(std::move(x).redistribute(Replicate{}).local(), 3, 3, 2.0));
+    CHECK(is_table(std::move(x).redistribute(Replicate{}).to_local(), 3, 3, 2.0));
     CHECK(is_table(buffer, 3, 3));
   });
 }
@@ -150,7 +150,7 @@ TEST_CASE("rows that share memory are reduced once") {
     auto rows = Tensor<double, 2, TestDevice>::adopt(row.data(), {64, 256}, {0, 1}, row.storage());
     row = {};
     auto x = from_local(std::move(rows), mesh, Partial<Sum>{});
-    const auto y = std::move(x).redistribute(Replicate{}).local().to(Host{});
+    const auto y = std::move(x).redistribute(Replicate{}).to_local().to(Host{});
     index_t wrong = 0;
     for (index_t i = 0; i < 64; ++i)
       for (index_t j = 0; j < 256; ++j) wrong += y(i, j) != double(world.size() * (j % 50));
@@ -162,12 +162,12 @@ TEST_CASE("writing to a result leaves the source alone, on all ranks") {
   on_ranks({1, 2, 3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto x = from_local(table<double>(1, 4), mesh, Replicate{});
-    x.redistribute(Shard<0>{}).local().fill_(7);  // all elements are on the first rank
-    CHECK(is_table(x.local(), 1, 4));
-    std::get<0>(redistribute_all(to(x, Shard<0>{}))).local().fill_(7);
-    CHECK(is_table(x.local(), 1, 4));
-    x.redistribute_async(Shard<0>{})->local().fill_(7);
-    CHECK(is_table(x.local(), 1, 4));
+    x.redistribute(Shard<0>{}).to_local().fill_(7);  // all elements are on the first rank
+    CHECK(is_table(x.to_local(), 1, 4));
+    std::get<0>(redistribute_all(to(x, Shard<0>{}))).to_local().fill_(7);
+    CHECK(is_table(x.to_local(), 1, 4));
+    x.redistribute_async(Shard<0>{})->to_local().fill_(7);
+    CHECK(is_table(x.to_local(), 1, 4));
   });
 }
 
@@ -176,6 +176,6 @@ TEST_CASE("ranks outside of a mesh have nothing to wait for") {
     const auto mesh = init_device_mesh<tp>(world, {2}, std::vector<int>{0, 1}, TestDevice{});
     const auto x = from_local(table<double>(3, 3), mesh, Partial<Sum>{});
     const auto y = x.redistribute_async(Replicate{});
-    CHECK(y->local().size() == (mesh.is_member() ? 9 : 0));
+    CHECK(y->to_local().size() == (mesh.is_member() ? 9 : 0));
   });
 }

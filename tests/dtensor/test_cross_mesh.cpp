@@ -119,14 +119,14 @@ TEST_CASE("a tensor moves from two ranks to six and back") {
     Tensor<float, 2> whole({7, 5});
     for (index_t i = 0; i < 35; ++i) whole.data()[i] = float(i);
     const auto x = distribute_tensor(whole, few, Shard<0>{});
-    CHECK(x.local().empty() == !few.is_member());
+    CHECK(x.to_local().empty() == !few.is_member());
     const auto y = x.redistribute(many, Shard<1>{}, Shard<0>{});
     CHECK(y.shape() ==
           (few.is_member() || many.is_member() ? std::array<index_t, 2>{7, 5} : y.shape()));
     const auto back = y.redistribute(few, Replicate{});
     if (few.is_member())
-      for (index_t i = 0; i < 35; ++i) CHECK(back.local().to(Host{}).data()[i] == float(i));
-    else CHECK(back.local().empty());
+      for (index_t i = 0; i < 35; ++i) CHECK(back.to_local().to(Host{}).data()[i] == float(i));
+    else CHECK(back.to_local().empty());
   });
 }
 
@@ -141,7 +141,7 @@ TEST_CASE("a temporary moves to another mesh as a named tensor does") {
       static_assert(std::is_same_v<decltype(y.placements()), Placements<Shard<0>>>);
       const index_t first = world.rank() == 1 ? 0 : 3;
       const index_t count = world.rank() == 1 ? 3 : world.rank() == 0 ? 2 : 0;
-      const auto part = y.local().to(Host{});
+      const auto part = y.to_local().to(Host{});
       REQUIRE(part.size() == count);
       for (index_t i = 0; i < count; ++i) CHECK(part.data()[i] == float(first + i));
     };

@@ -23,15 +23,15 @@ TEST_CASE("without placements, every axis is Replicate") {
         table<double>(3, 4, double(world.rank() + 1));  // only the first rank's counts
     const auto x = distribute_tensor(mine, mesh);
     static_assert(std::is_same_v<decltype(x.placements()), Placements<Replicate, Replicate>>);
-    CHECK(is_table(x.local(), 3, 4, 1.0));
+    CHECK(is_table(x.to_local(), 3, 4, 1.0));
 
     const auto y = from_local(mine, mesh);
     static_assert(std::is_same_v<decltype(y), decltype(x)>);
     CHECK(y.shape() == std::array<index_t, 2>{3, 4});
-    CHECK(is_table(y.local(), 3, 4, double(world.rank() + 1)));
-    CHECK(is_table(from_local(mine, mesh, {.run_check = true}).local(), 3, 4, 1.0));
+    CHECK(is_table(y.to_local(), 3, 4, double(world.rank() + 1)));
+    CHECK(is_table(from_local(mine, mesh, {.run_check = true}).to_local(), 3, 4, 1.0));
     const CommTrace trace(world);
-    CHECK(from_local(mine, mesh, {3, 4}).local().data() == mine.data());
+    CHECK(from_local(mine, mesh, {3, 4}).to_local().data() == mine.data());
     CHECK(trace.events().empty());
     CHECK(contains(error_of([&] { (void)from_local(mine, mesh, {3, 5}); }), "this rank owns"));
   });
@@ -46,9 +46,10 @@ TEST_CASE("distribute_tensor returns a DTensor that is distributed so, and sends
     const CommTrace trace(world);
     const auto y = distribute_tensor(x, same, Shard<-2>{});
     static_assert(std::is_same_v<decltype(y), decltype(x)>);
-    CHECK(y.local().data() == x.local().data());
-    CHECK(distribute_tensor(x, mesh, Placements<Shard<0>>{}).local().data() == x.local().data());
-    CHECK(distribute_tensor(whole, mesh).local().data() == whole.local().data());
+    CHECK(y.to_local().data() == x.to_local().data());
+    CHECK(distribute_tensor(x, mesh, Placements<Shard<0>>{}).to_local().data() ==
+          x.to_local().data());
+    CHECK(distribute_tensor(whole, mesh).to_local().data() == whole.to_local().data());
     CHECK(trace.events().empty());
   });
 }

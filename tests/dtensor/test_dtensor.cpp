@@ -48,8 +48,8 @@ bool is_part_of_counting(const X& x) {
   const auto owned = naive::elements(X::layout, naive::to_indices(Shape(x.shape())),
                                      naive::to_indices(x.mesh().extents()),
                                      naive::to_indices(x.mesh().coordinate()));
-  if (x.local().size() != index_t(owned.size())) return false;
-  const auto dense = x.local().clone().to(Host{});
+  if (x.to_local().size() != index_t(owned.size())) return false;
+  const auto dense = x.to_local().clone().to(Host{});
   for (std::size_t i = 0; i < owned.size(); ++i)
     if (dense.data()[i] !=
         naive::from_int<typename X::value_type>(owned[i][0] * x.extent(1) + owned[i][1]))
@@ -114,17 +114,17 @@ TEST_CASE("redistributing to the same placements returns the tensor itself, an r
   on_ranks({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, TestDevice{});
     auto x = zeros<float>({4, 4}, mesh, Shard<0>{});
-    CHECK(std::as_const(x).redistribute(Shard<-2>{}).local().data() == x.local().data());
-    CHECK(x.redistribute(Placements<Shard<0>>{}).local().data() == x.local().data());
+    CHECK(std::as_const(x).redistribute(Shard<-2>{}).to_local().data() == x.to_local().data());
+    CHECK(x.redistribute(Placements<Shard<0>>{}).to_local().data() == x.to_local().data());
     static_assert(std::is_same_v<decltype(x.redistribute(Shard<0>{})), decltype(x)>);
-    const float* elements = x.local().data();
+    const float* elements = x.to_local().data();
     static_assert(std::is_same_v<decltype(std::move(x).redistribute(Shard<0>{})), decltype(x)>);
     const auto& kept = DTensor(x).redistribute(Shard<0>{});
-    CHECK(kept.local().data() == elements);
+    CHECK(kept.to_local().data() == elements);
     auto moved = std::move(x).redistribute(Shard<0>{});
-    CHECK(moved.local().data() == elements);
+    CHECK(moved.to_local().data() == elements);
     x = std::move(moved);
-    CHECK(x.redistribute(Shard<1>{}).local().data() != x.local().data());
+    CHECK(x.redistribute(Shard<1>{}).to_local().data() != x.to_local().data());
   });
 }
 
@@ -177,7 +177,7 @@ TEST_CASE("addends become a partial whose value is their sum") {
 TEST_CASE("parts that do not follow the chunk rule are refused on every rank") {
   on_ranks({3}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {3}, TestDevice{});
-    const auto part = zeros<float>({1 + world.rank(), 2}, mesh[tp{}], Replicate{}).local();
+    const auto part = zeros<float>({1 + world.rank(), 2}, mesh[tp{}], Replicate{}).to_local();
     const std::string text = error_of([&] { from_local(part, mesh, Shard<0>{}); });
     CHECK(text.find("from_local: the local tensors add up to [6, 2], of which rank 0 owns [2, 2], "
                     "but it passed [1, 2] [shapes [6, 2]; placements (Shard(0)); mesh tp=3") == 0);
@@ -239,11 +239,11 @@ TEST_CASE("run_check makes replicas equal without touching the caller's tensor")
     const Tensor<float, 2, TestDevice> part({2, 3});
     part.fill_(float(world.rank()));
     const auto x = from_local(part, mesh, Placements<Replicate, Shard<0>>{}, {.run_check = true});
-    CHECK(x.local().to(Host{})(0, 0) == float(world.rank() % 2));
+    CHECK(x.to_local().to(Host{})(0, 0) == float(world.rank() % 2));
     CHECK(part.to(Host{})(0, 0) == float(world.rank()));
     const auto y =
         from_local(part, mesh, Placements<Replicate, Shard<0>>{}, {4, 3}, {.run_check = true});
-    CHECK(y.local().to(Host{})(1, 2) == float(world.rank() % 2));
+    CHECK(y.to_local().to(Host{})(1, 2) == float(world.rank() % 2));
     CHECK(part.to(Host{})(1, 2) == float(world.rank()));
   });
 }
@@ -306,12 +306,12 @@ TEST_CASE("the global shape may follow the placements, on meshes of one to four 
     const auto cube = init_device_mesh<dp, tp, pp>(world, {1, 1, 1}, TestDevice{});
     const auto four = init_device_mesh<dp, tp, pp, cp>(world, {1, 1, 1, 1}, TestDevice{});
     CHECK(is_counting(from_local(part, line, Shard<0>{}, {4, 3}).full_tensor(), 4, 3));
-    CHECK(is_counting(from_local(part, plane, Shard<0>{}, Shard<1>{}, {4, 3}).local(), 4, 3));
-    CHECK(is_counting(from_local(part, cube, Shard<0>{}, Shard<-1>{}, Replicate{}, {4, 3}).local(),
-                      4, 3));
+    CHECK(is_counting(from_local(part, plane, Shard<0>{}, Shard<1>{}, {4, 3}).to_local(), 4, 3));
     CHECK(is_counting(
-        from_local(part, four, Shard<0>{}, Shard<1>{}, Replicate{}, Shard<0>{}, {4, 3}).local(), 4,
-        3));
+        from_local(part, cube, Shard<0>{}, Shard<-1>{}, Replicate{}, {4, 3}).to_local(), 4, 3));
+    CHECK(is_counting(
+        from_local(part, four, Shard<0>{}, Shard<1>{}, Replicate{}, Shard<0>{}, {4, 3}).to_local(),
+        4, 3));
     const auto row = part.select(0, 1);  // one extent in braces is a shape, not an option
     CHECK(from_local(row, line, Placements<Shard<0>>{}, {3}).extent(0) == 3);
     CHECK(

@@ -30,10 +30,10 @@ TEST_CASE("tensors of any type and shape are redistributed together") {
         redistribute_all(to(a, Shard<1>{}), to(b, Replicate{}), to(c, Replicate{}),
                          to(d, Shard<0>{}), to(b, Shard<1>{}));
     CHECK(is_table(x.full_tensor(), 9, 5));
-    CHECK(is_table(y.local(), 4, 8));
-    CHECK(is_table(z.local(), 300, 70, std::int64_t(world.size())));
+    CHECK(is_table(y.to_local(), 4, 8));
+    CHECK(is_table(z.to_local(), 300, 70, std::int64_t(world.size())));
     CHECK(is_table(w.full_tensor(), 3, 3));
-    CHECK(same.local().data() == b.local().data());
+    CHECK(same.to_local().data() == b.to_local().data());
   });
 }
 
@@ -46,7 +46,7 @@ TEST_CASE("tensors may take different numbers of steps, over different axes") {
     const auto [x, y, z] =
         redistribute_all(to(a, Replicate{}, Replicate{}), to(b, Shard<1>{}, Shard<0>{}),
                          to(b, Replicate{}, Shard<1>{}));
-    CHECK(is_table(x.local(), 9, 5, 2.0f));
+    CHECK(is_table(x.to_local(), 9, 5, 2.0f));
     CHECK(is_table(y.full_tensor(), 8, 6));
     CHECK(is_table(z.full_tensor(), 8, 6));
   });
@@ -67,15 +67,15 @@ TEST_CASE("any number of tensors, types and placements: one message per peer; su
         to(c, Replicate{}), to(c, Shard<0>{}), to(d, Shard<1>{}), to(d, Replicate{}),
         to(e, Replicate{}), to(f, Replicate{}));
     CHECK(is_table(a1.full_tensor(), 9, 5));
-    CHECK(is_table(a2.local(), 9, 5));
-    CHECK(is_table(b1.local(), 8, 8));
+    CHECK(is_table(a2.to_local(), 9, 5));
+    CHECK(is_table(b1.to_local(), 8, 8));
     CHECK(is_table(b2.full_tensor(), 8, 8));
-    CHECK(is_table(c1.local(), 12, 7, std::int64_t(n)));
+    CHECK(is_table(c1.to_local(), 12, 7, std::int64_t(n)));
     CHECK(is_table(c2.full_tensor(), 12, 7, std::int64_t(n)));
     CHECK(is_table(d1.full_tensor(), 6, 4, double(n)));
-    CHECK(is_table(d2.local(), 6, 4, double(n)));
-    CHECK(is_table(e1.local(), 1, 3));
-    CHECK(is_table(f1.local(), 5, 5, std::int64_t(n)));
+    CHECK(is_table(d2.to_local(), 6, 4, double(n)));
+    CHECK(is_table(e1.to_local(), 1, 3));
+    CHECK(is_table(f1.to_local(), 5, 5, std::int64_t(n)));
   });
   on_ranks({2, 3, 4}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});

@@ -59,8 +59,8 @@ TEST_CASE("a tensor parallel region differs along its axis only; outside, all ra
       }
     }
     const auto x = rand<double>({3}, mesh, Replicate{}, Replicate{});
-    for (const double other : gathered(world.communicator(), x.local()(0)))
-      CHECK(other == x.local()(0));
+    for (const double other : gathered(world.communicator(), x.to_local()(0)))
+      CHECK(other == x.to_local()(0));
   });
 }
 
@@ -70,7 +70,7 @@ TEST_CASE("inside of a region, arrays are drawn where no replicas would differ")
     TensorParallelRNGTracker tracker(mesh, tp{});
     const auto region = tracker.distribute_region();
     const auto x = rand<double>({12}, mesh, Replicate{}, Shard<0>{});
-    const auto over_dp = gathered(mesh.group(dp{}), x.local()(0));
+    const auto over_dp = gathered(mesh.group(dp{}), x.to_local()(0));
     for (const double other : over_dp) CHECK(other == over_dp[0]);
     CHECK(contains(error_of([&] { rand<double>({12}, mesh, Shard<0>{}, Replicate{}); }),
                    "inside this distribute_region the ranks along axis 'tp' may draw different "
@@ -113,7 +113,7 @@ TEST_CASE("a tracker of a part of a mesh draws differently on each of its ranks"
     CHECK(region.state() == RandomState{9 + 2718 + std::uint64_t(mesh.coordinate(tp{})), 0});
     const auto x = rand<double>({4}, line, Shard<0>{});
     RandomState expected{9 + 2718 + std::uint64_t(mesh.coordinate(tp{})), 0};
-    CHECK(x.local()(0) == rand<double>({4}, expected)(2 * mesh.coordinate(tp{})));
+    CHECK(x.to_local()(0) == rand<double>({4}, expected)(2 * mesh.coordinate(tp{})));
     CHECK(contains(error_of([&] { rand<double>({4}, mesh, Replicate{}, Shard<0>{}); }),
                    "along axis 'dp' may draw different numbers"));
   });

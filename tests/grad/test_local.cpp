@@ -110,8 +110,8 @@ TEST_CASE("a tracked tensor becomes part of a global value with a given shape or
     CHECK(trace.events().empty());
     const auto equal = from_local(x, mesh, {.run_check = true});
     const auto again = from_local(x, mesh, Placements<Replicate>{}, {2, 3}, {.run_check = true});
-    check_close(equal.value().local(), values_of(first), 0);
-    check_close(again.value().local(), values_of(first), 0);
+    check_close(equal.value().to_local(), values_of(first), 0);
+    check_close(again.value().to_local(), values_of(first), 0);
     backward(sum(equal * equal) + sum(again) + sum(whole) + sum(rows) * 3.0);
     std::vector<double> expected;  // replicas have the gradient of the value that replaced them
     for (const double v : values_of(first)) expected.push_back(2 * v + 5);

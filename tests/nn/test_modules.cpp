@@ -239,7 +239,7 @@ TEST_CASE("tracking is part of a module's type; storage is shared; buffers are n
     const auto m = requires_grad(plain);
     static_assert(tape::is_tracked<std::remove_cvref_t<decltype(m.head.weight)>>);
     static_assert(is_dtensor<std::remove_cvref_t<decltype(m.seen.value)>>);
-    CHECK(m.head.weight.value().local().data() == plain.head.weight.local().data());
+    CHECK(m.head.weight.value().to_local().data() == plain.head.weight.to_local().data());
     const Tensor<double, 2> x({4, 4}, {1, 2, 3, 4, 5, 6, 7, 8, 2, 3, 1, 0, 1, 1, 0, 2});
     const Tensor<index_t, 1> classes({4}, {0, 1, 2, 0});
     const auto rows = distribute_tensor(x, mesh, Shard<0>{});

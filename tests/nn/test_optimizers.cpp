@@ -63,7 +63,7 @@ auto start(const auto& place) {
 /// The same elements in new memory, row-major.
 auto dense(const auto& x) {
   using X = std::remove_cvref_t<decltype(x)>;
-  if constexpr (is_dtensor<X>) return X::unchecked(x.local().clone(), x.mesh(), x.shape());
+  if constexpr (is_dtensor<X>) return X::unchecked(x.to_local().clone(), x.mesh(), x.shape());
   else return x.clone();
 }
 

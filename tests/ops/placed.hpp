@@ -178,7 +178,7 @@ void check_equal(const X& x, const Array<T>& array, double share = 0) {
     everywhere.axes = X::layout.axes;
     check_held(everywhere, shape, mesh, coordinate, x.full_tensor(), array, share);
   } else {
-    check_held(X::layout, shape, mesh, coordinate, x.local(), array, share);
+    check_held(X::layout, shape, mesh, coordinate, x.to_local(), array, share);
   }
 }
 

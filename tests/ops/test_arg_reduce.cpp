@@ -119,7 +119,7 @@ TEST_CASE("signs, zeros, infinities and NaNs are ordered across ranks as within 
       const auto found = [&](std::initializer_list<T> values, auto arg) {
         const auto all = Tensor<T, 1>({index_t(values.size())}, values).to(TestDevice{});
         auto x = empty<T>({all.extent(0)}, mesh, Shard<0>{});
-        x.local().copy_(all[x.local_box()]);
+        x.to_local().copy_(all[x.local_box()]);
         return arg(x).full_tensor().item();
       };
       const auto least = [](const auto& x) { return argmin(x, dim<0>{}); };

@@ -313,10 +313,10 @@ TEST_CASE("an exact sum takes one all-reduce of its words") {
     const auto x = ones<double>({64}, mesh, Shard<0>{});
     const auto f = ones<float>({64}, mesh, Shard<0>{});
     CommTrace trace(world);
-    CHECK(sum<exact>(x).local().item() == 64);
-    CHECK(norm<exact>(f).local().item() == 8);
-    CHECK(mean<exact>(x, dim<0>{}).local().item() == 1);
-    CHECK(dot<exact>(f, f).local().item() == 64);
+    CHECK(sum<exact>(x).to_local().item() == 64);
+    CHECK(norm<exact>(f).to_local().item() == 8);
+    CHECK(mean<exact>(x, dim<0>{}).to_local().item() == 1);
+    CHECK(dot<exact>(f, f).to_local().item() == 64);
     CHECK(trace.count() == 4);
     CHECK(trace.count(CollectiveKind::all_reduce) == 4);
     trace.clear();

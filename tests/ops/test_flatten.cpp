@@ -75,7 +75,7 @@ TEST_CASE("shards of the first dimension stay, nothing moves") {
         const auto rows = flatten(x, dim<0, 1>{});
         const auto back = unflatten(rows, dim<0>{}, {extents[0], extents[1]});
         CHECK(trace.events().empty());
-        CHECK(rows.local().data() == x.local().data());
+        CHECK(rows.to_local().data() == x.to_local().data());
         static_assert(std::is_same_v<decltype(back), decltype(x)>);
         check_equal(rows, reshaped(expected(x, 0), {extents[0] * extents[1], extents[2]}));
         check_equal(back, expected(x, 0));
@@ -170,6 +170,6 @@ TEST_CASE("ranks outside of a mesh take part in nothing") {
     const auto x = zeros<double>({4, 6}, mesh, Shard<0>{});
     const auto y = unflatten(flatten(x), dim<0>{}, {2, -1, 3});
     if (mesh.is_member()) CHECK(y.shape() == Extents3{2, 4, 3});
-    else CHECK(y.local().size() == 0);
+    else CHECK(y.to_local().size() == 0);
   });
 }

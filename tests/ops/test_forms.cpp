@@ -110,8 +110,8 @@ template <class Mesh>
 auto rows(const Mesh& mesh, double step) {
   const auto x = zeros<double>({5, 3}, mesh, Shard<0>{});
   const Box box = x.local_box();
-  for (index_t i = 0; i < x.local().size(); ++i)
-    x.local().data()[i] = (double(box.begin[0] * 3 + i) - 4) * step + 0.1;
+  for (index_t i = 0; i < x.to_local().size(); ++i)
+    x.to_local().data()[i] = (double(box.begin[0] * 3 + i) - 4) * step + 0.1;
   return x;
 }
 
@@ -124,7 +124,7 @@ TEST_CASE("every function of one or two elements has every form") {
                            const auto&... more) {
       using X = std::remove_cvref_t<decltype(x)>;
       const auto is_right = [&](const auto& y) {
-        CHECK(wrong_in(number, y.local(), x.local(), more.local()...) == 0);
+        CHECK(wrong_in(number, y.to_local(), x.to_local(), more.to_local()...) == 0);
       };
       is_right(f(x, more...));
       is_right(f.template operator()<explicit_communication>(x, more...));
@@ -135,12 +135,12 @@ TEST_CASE("every function of one or two elements has every form") {
       static_assert(std::is_same_v<decltype(f(out(y), x, more...)), const X&>);
       CHECK(&f(out(y), x, more...) == &y);
       is_right(y);
-      y.local().fill_(0);
+      y.to_local().fill_(0);
       f.template operator()<explicit_communication>(out(y), x, more...);
       is_right(y);
-      f(out(y.local()), x.local(), more.local()...);
+      f(out(y.to_local()), x.to_local(), more.to_local()...);
       is_right(y);
-      y.local().copy_(x.local());
+      y.to_local().copy_(x.to_local());
       CHECK(&in_place(y, more...) == &y);
       is_right(y);
     };
@@ -173,13 +173,13 @@ TEST_CASE("operators assign in place, to tensors and DTensors, by arrays and num
             !equal_or_close(handle.data()[i], (u.data()[i] + v.data()[i] - 0.5) * v.data()[i] / 4);
       CHECK(wrong == 0);
     };
-    check(a.local().clone(), a.local(), b.local());
-    const auto before = a.local().clone();
+    check(a.to_local().clone(), a.to_local(), b.to_local());
+    const auto before = a.to_local().clone();
     auto x = a;
     ((x += b) -= 0.5) *= b;
     x /= 4;
-    CHECK(wrong_in([](double u, double v) { return (u + v - 0.5) * v / 4; }, a.local(), before,
-                   b.local()) == 0);
+    CHECK(wrong_in([](double u, double v) { return (u + v - 0.5) * v / 4; }, a.to_local(), before,
+                   b.to_local()) == 0);
   });
 }
 
@@ -197,16 +197,16 @@ TEST_CASE("composites and views write to a target by a copy") {
     const auto x = rows(mesh, 0.3);
     const auto y = zeros<double>({5, 3}, mesh, Shard<0>{});
     call_op(out(y), ops::Softmax<1>{}, x);
-    for (index_t i = 0; i < y.local().extent(0); ++i) {
+    for (index_t i = 0; i < y.to_local().extent(0); ++i) {
       double total = 0;
-      for (index_t j = 0; j < 3; ++j) total += std::exp(x.local()(i, j));
+      for (index_t j = 0; j < 3; ++j) total += std::exp(x.to_local()(i, j));
       for (index_t j = 0; j < 3; ++j)
-        CHECK(equal_or_close(y.local()(i, j), std::exp(x.local()(i, j)) / total));
+        CHECK(equal_or_close(y.to_local()(i, j), std::exp(x.to_local()(i, j)) / total));
     }
     const auto t = zeros<double>({3, 5}, mesh, Shard<1>{});
     call_op(out(t), ops::Permute<1, 0>{}, x);
-    for (index_t i = 0; i < y.local().extent(0); ++i)
-      for (index_t j = 0; j < 3; ++j) CHECK(t.local()(j, i) == x.local()(i, j));
+    for (index_t i = 0; i < y.to_local().extent(0); ++i)
+      for (index_t j = 0; j < 3; ++j) CHECK(t.to_local()(j, i) == x.to_local()(i, j));
     CHECK(contains(error_of([&] {
                      call_op(out(zeros<double>({5, 5}, mesh, Shard<1>{})), ops::Permute<1, 0>{}, x);
                    }),

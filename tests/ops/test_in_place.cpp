@@ -32,7 +32,7 @@ void check_into(const X& x, const Y& y, const Array<double>& a, const Array<doub
                 const Into& in_place, const Op& op, const F& f) {
   const auto expected = combined(a, b, f);
   const auto z = op(x, y);
-  z.local().fill_(77);
+  z.to_local().fill_(77);
   op(out(z), x, y);
   check_equal(z, expected);
   if constexpr (std::is_same_v<std::remove_const_t<decltype(z)>, X>) {

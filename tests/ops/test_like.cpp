@@ -24,16 +24,16 @@ TEST_CASE("arrays made like others have their placements, partials as replicas")
     const auto y = full_like(x, 2.5f);
     static_assert(std::is_same_v<decltype(y), decltype(x)>);
     CHECK(y.shape() == x.shape());
-    CHECK(y.local().shape() == x.local().shape());
-    const auto host = y.local().to(Host{});
+    CHECK(y.to_local().shape() == x.to_local().shape());
+    const auto host = y.to_local().to(Host{});
     for (index_t i = 0; i < host.size(); ++i) CHECK(host.data()[i] == 2.5f);
     const auto part = sum(x, dim<0>{});
     static_assert(decltype(part)::layout[0].is_partial());
     const auto ones = ones_like(requires_grad(part));
     static_assert(decltype(ones)::layout[0].is_replicate());
     CHECK(sum(ones).redistribute(Replicate{}).item() == 2);
-    CHECK(empty_like(x.local()).shape() == x.local().shape());
-    CHECK(sum(zeros_like(x.local())).to(Host{})() == 0);
+    CHECK(empty_like(x.to_local()).shape() == x.to_local().shape());
+    CHECK(sum(zeros_like(x.to_local())).to(Host{})() == 0);
   });
 }
 
@@ -42,7 +42,7 @@ TEST_CASE("arange gives the numbers of one rank on any mesh") {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto check = [&](const auto& x, index_t first) {
       const Box box = x.local_box();
-      const auto host = x.local().to(Host{});
+      const auto host = x.to_local().to(Host{});
       REQUIRE(host.size() == box.extent(0));
       for (index_t i = 0; i < host.size(); ++i)
         CHECK(double(host.data()[i]) == double(first + box.begin[0] + i));
@@ -63,7 +63,7 @@ TEST_CASE("arange gives the numbers of one rank on any mesh") {
 TEST_CASE("an identity matrix has its ones on the diagonal, on any mesh") {
   const auto check = [](const auto& x) {
     const Box box = x.local_box();
-    const auto host = x.local().to(Host{});
+    const auto host = x.to_local().to(Host{});
     for (index_t i = 0; i < host.extent(0); ++i)
       for (index_t j = 0; j < host.extent(1); ++j)
         CHECK(host(i, j) == (box.begin[0] + i == box.begin[1] + j ? 1.0 : 0.0));

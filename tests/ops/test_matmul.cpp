@@ -78,7 +78,7 @@ TEST_CASE("transposed local storage needs no copy") {
     const auto transposed =
         placed<double, Placements<Shard<1>>>(mesh, std::array<index_t, 2>{6, 5}, 0);
     using X = DTensor<double, 2, std::remove_const_t<decltype(mesh)>, P>;
-    const auto x = X::unchecked(transposed.local().transpose(0, 1), mesh, {5, 6});
+    const auto x = X::unchecked(transposed.to_local().transpose(0, 1), mesh, {5, 6});
     const auto w = placed<double, Placements<Replicate>>(mesh, std::array<index_t, 2>{6, 3}, 1);
     const auto y = matmul(x, w);
     const auto from = expected(transposed, 0);

@@ -71,7 +71,7 @@ TEST_CASE("an index that is not a class is an error that names it") {
   on_ranks({1, 2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto x = full<std::int64_t>({4}, std::int64_t(3), mesh, Shard<0>{});
-    const std::string text = error_of([&] { one_hot<float>(x, 3).local().to(Host{}); });
+    const std::string text = error_of([&] { one_hot<float>(x, 3).to_local().to(Host{}); });
     const bool at_once = std::is_same_v<TestDevice, Host>;  // includes the call's description
     CHECK(text.find(at_once ? "one_hot: index 3 is not in [0, 3) [shapes [4]; placements "
                               "(Shard(0))"

@@ -125,7 +125,7 @@ TEST_CASE("a mean is right for uneven shards, and for partial operands") {
     });
     const auto ones = full<half>({70000}, half(1.0f), mesh, Shard<0>{});
     if (world.size() == 1)
-      CHECK(float(mean(ones).local().item()) == 1.0f);  // no intermediate overflow
+      CHECK(float(mean(ones).to_local().item()) == 1.0f);  // no intermediate overflow
     const auto c = placed<std::complex<double>, Placements<Shard<0>>>(mesh, Extents1{4}, 0);
     const auto sum_of_c = naive_reduction(expected(c, 0), 1u, std::complex<double>(0), plus);
     CHECK(mean(c).full_tensor().item() == sum_of_c.values[0] / 4.0);

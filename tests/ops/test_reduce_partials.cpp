@@ -68,7 +68,7 @@ TEST_CASE("nothing is communicated where an axis has one rank or nothing is part
     CHECK(trace.events().empty());
     check_equal(a, expected(x, 0));
     check_equal(b, expected(y, 0));
-    a.local().fill_(0);  // does not change the operands
+    a.to_local().fill_(0);  // does not change the operands
     check_equal(b, expected(y, 0));
   });
 }

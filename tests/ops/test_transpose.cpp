@@ -29,7 +29,7 @@ TEST_CASE("dimensions change places in values and placements, nothing moves") {
         const auto transposed = permute(x, dim<2, 0, -2>{});
         const auto swapped = transpose(x, dim<0, -1>{});
         CHECK(trace.events().empty());
-        CHECK(transposed.local().data() == x.local().data());
+        CHECK(transposed.to_local().data() == x.to_local().data());
         check_equal(transposed, array_of<double>({extents[2], extents[0], extents[1]},
                                                  [&](const naive::Indices& i) {
                                                    return a.at({i[1], i[2], i[0]});

@@ -45,7 +45,7 @@ TEST_CASE(
     CHECK(trace.count() == 5 * moves);
     CHECK(trace.count(CollectiveKind::all_gather, "dp") == 5 * moves);
     index_t whole = nn::count(deep_net()) * index_t(sizeof(double)), own = 0;
-    nn::parameters(model, [&](const auto& p) { own += p.value().local().size(); });
+    nn::parameters(model, [&](const auto& p) { own += p.value().to_local().size(); });
     CHECK(trace.received_bytes() == whole - own * index_t(sizeof(double)));  // no padding
     trace.clear();
     backward(loss);

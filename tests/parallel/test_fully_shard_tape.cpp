@@ -83,9 +83,9 @@ TEST_CASE("gradients are added up until they are dropped; unused parameters have
   on_sharded_chain(3, [](World&, const auto& model, const auto& x) {
     backward(sum(square(model.first(x, 2))));
     CHECK(!has_grad(model.layers[2].weight));
-    const auto once = grad(model.layers[1].weight).local().clone();
+    const auto once = grad(model.layers[1].weight).to_local().clone();
     backward(sum(square(model.first(x, 2))));
-    const auto twice = grad(model.layers[1].weight).local();
+    const auto twice = grad(model.layers[1].weight).to_local();
     for (index_t i = 0; i < once.size(); ++i) CHECK(twice.data()[i] == 2 * once.data()[i]);
   });
 }

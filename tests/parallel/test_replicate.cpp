@@ -312,26 +312,26 @@ TEST_CASE("lazy parameters are made where they lie; others are the first rank's"
       return t;
     };
     const nn::Linear<Tensor<double, 2>, nn::None> local{mine(5), {}};
-    CHECK(replicate(local, mesh, dp{}).weight.local()(1, 1) == 5);
+    CHECK(replicate(local, mesh, dp{}).weight.to_local()(1, 1) == 5);
     const nn::Linear differs{from_local(mine(7), mesh, Replicate{}), nn::None{}};
     const auto free = replicate(differs, mesh, dp{}, {.init_sync = false});
-    CHECK(free.weight.local()(1, 1) == 7 + world.rank());
+    CHECK(free.weight.to_local()(1, 1) == 7 + world.rank());
     const auto same = replicate(requires_grad(differs), mesh, dp{});
-    CHECK(same.weight.value().local()(1, 1) == 7);
+    CHECK(same.weight.value().to_local()(1, 1) == 7);
     CHECK(same.bucket_count() == 1);
 
     const auto buffered = replicate(branches(), mesh, dp{});
-    CHECK(buffered.seen.value.local()(1) == 2);
-    buffered.seen.value.local()(1) = 9 + world.rank();
+    CHECK(buffered.seen.value.to_local()(1) == 2);
+    buffered.seen.value.to_local()(1) = 9 + world.rank();
     buffered.broadcast_buffers();
-    CHECK(buffered.seen.value.local()(1) == 9);
+    CHECK(buffered.seen.value.to_local()(1) == 9);
 
     const auto seen_by = [&](const auto& model, bool sums) {
-      model.seen.value.local()(1) = 5 + world.rank();
+      model.seen.value.to_local()(1) = 5 + world.rank();
       model.set_requires_gradient_sync(sums);
       CommTrace trace(world);
       backward(model(randn<double>({6, 3}, mesh, Shard<0>{}), false));
-      return std::pair{model.seen.value.local()(1), trace.count(CollectiveKind::broadcast)};
+      return std::pair{model.seen.value.to_local()(1), trace.count(CollectiveKind::broadcast)};
     };
     const auto calls_first =
         requires_grad(replicate(branches(), mesh, dp{}, {.broadcast_buffers = true}));

@@ -194,7 +194,7 @@ TEST_CASE("several inputs and results are prepared each by itself; others stay")
     static_assert(
         std::is_same_v<placements_in<decltype(sum_of)>, Placements<Replicate, Replicate>>);
     CHECK(largest_difference(whole_elements(sum_of), whole_elements(add(whole, whole))) == 0);
-    CHECK(difference_of.extent(0) == a.local().extent(0));
+    CHECK(difference_of.extent(0) == a.to_local().extent(0));
   });
 }
 
@@ -281,7 +281,7 @@ TEST_CASE("dropout: equal where replicated, of a tracker's region where a style 
     const Box box = y.local_box();
     for (index_t i = 0; i < box.extent(0); ++i)
       for (index_t j = 0; j < 40; ++j)
-        CHECK(y.local()(i, j) == mine[std::size_t((box.begin[0] + i) * 40 + j)]);
+        CHECK(y.to_local()(i, j) == mine[std::size_t((box.begin[0] + i) * 40 + j)]);
     CHECK(random_state(world) == RandomState{5, 2});  // the world's own state is unchanged
 
     const auto everywhere = parallelize_module(nn::Dropout{0.5}, mesh, random_region(tracker));

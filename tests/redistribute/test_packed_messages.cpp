@@ -47,6 +47,6 @@ TEST_CASE(
     CHECK(messages_sent - before > 0);
     CHECK(messages_sent - before <= world.size() - 1);
     for (int k = 0; k < many; ++k)
-      CHECK(whole[std::size_t(k)].local()(index_t(world.size() * (1 + k % 7)) - 1) == float(k));
+      CHECK(whole[std::size_t(k)].to_local()(index_t(world.size() * (1 + k % 7)) - 1) == float(k));
   });
 }

@@ -49,7 +49,7 @@ bool holds_listed(const std::vector<X>& list, int call, const std::vector<index_
     holds = x.extent(0) == rows[std::size_t(k)];
     for (index_t i = box.begin[0]; i < box.end[0]; ++i)
       for (index_t j = box.begin[1]; j < box.end[1]; ++j)
-        holds = holds && x.local()(i - box.begin[0], j - box.begin[1]) ==
+        holds = holds && x.to_local()(i - box.begin[0], j - box.begin[1]) ==
                              T(times * listed_element<T>(call, k, 3 * i + j));
   }
   return holds;
@@ -125,8 +125,8 @@ TEST_CASE("small and large tensors of one list share a round; local parts may ha
     bool hold = true;
     for (index_t r = 0; r < world.size(); ++r)
       for (index_t i = 0; i < 8; ++i) {
-        hold = hold && b.local()(r, i) == float(2 * i + r);
-        if (i < 3) hold = hold && a.local()(r, i) == float(2 * i + r);
+        hold = hold && b.to_local()(r, i) == float(2 * i + r);
+        if (i < 3) hold = hold && a.to_local()(r, i) == float(2 * i + r);
       }
     CHECK(hold);
   });

@@ -40,7 +40,7 @@ bool holds_part(const X& x, int k, double times) {
   for (index_t i = box.begin[0]; i < box.end[0]; ++i)
     for (index_t j = box.begin[1]; j < box.end[1]; ++j)
       holds = holds &&
-              x.local()(i - box.begin[0], j - box.begin[1]) == times * element_of_many(k, i, j);
+              x.to_local()(i - box.begin[0], j - box.begin[1]) == times * element_of_many(k, i, j);
   return holds;
 }
 

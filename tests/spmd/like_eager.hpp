@@ -109,7 +109,7 @@ void check_like_eager(const F& f, const First& first, const X&... x) {
           const auto outputs = runner.template run<Y...>(first, x...);
           CHECK(trace.count() == expected);
           const auto check = [](const auto& output, const auto& expected_output) {
-            CHECK(same_bits(output.local(), expected_output.local()));
+            CHECK(same_bits(output.to_local(), expected_output.to_local()));
             CHECK(output.shape() == expected_output.shape());
           };
           std::apply([&](const Y&... output) { (check(output, eager), ...); }, outputs);

@@ -104,12 +104,12 @@ TEST_CASE("a kernel's error is that of an eager call, and the runner can be used
     auto x = zeros<std::int64_t>({4}, mesh, S0{});
     using Y = Rows<std::remove_cvref_t<decltype(mesh)>>;
     Runner runner(expand(trace(f, arg<std::int64_t>("x", {4})), schemas_of(x)), mesh);
-    x.local()(2) = 7;
+    x.to_local()(2) = 7;
     const std::string eager = error_of([&] { static_cast<void>(f(x)); });
     CHECK(contains(eager, "one_hot"));
     CHECK(error_of([&] { static_cast<void>(runner.run<Y>(x)); }) == eager);
-    x.local()(2) = 1;
+    x.to_local()(2) = 1;
     const auto [y] = runner.run<Y>(x);
-    CHECK(y.local()(2, 1) == 1);
+    CHECK(y.to_local()(2, 1) == 1);
   });
 }

@@ -241,7 +241,7 @@ TEST_CASE("a redistributed value shares no elements with its source, as in eager
       const spmd::Program program = spmd::expand(graph, spmd::schemas_of(x));
       spmd::Runner runner(program, mesh);
       const auto [y] = runner.template run<Y>(x);
-      CHECK(y.local().data() != x.local().data());
+      CHECK(y.to_local().data() != x.to_local().data());
     });
   });
 }
@@ -259,8 +259,8 @@ TEST_CASE("a program redistributes a shared value once and frees values after th
       const CommTrace trace(mesh.communicator());
       const auto [a, b, c] = runner.template run<Y, Y, Y>(x);
       CHECK(trace.count() == 1);
-      CHECK_FALSE(a.local().shared());
-      CHECK_FALSE(c.local().shared());
+      CHECK_FALSE(a.to_local().shared());
+      CHECK_FALSE(c.to_local().shared());
     });
   });
 }
@@ -279,6 +279,6 @@ TEST_CASE("ranks outside of a mesh take no part in a program") {
     const auto [y, total] = runner.run<Y, Total>(x);
     if (!mesh.is_member()) return;
     CHECK(y.full_tensor().to(Host{})(3) == 3);
-    CHECK(total.local().item() == 6);
+    CHECK(total.to_local().item() == 6);
   });
 }

@@ -47,8 +47,8 @@ TEST_CASE("a constant program is called like a function") {
       const auto [eager_y, eager_classes] = Classes{}(x, w);
       static_assert(std::is_same_v<decltype(y), decltype(eager_y)>);
       static_assert(std::is_same_v<decltype(classes), decltype(eager_classes)>);
-      CHECK(same_bits(y.local(), eager_y.local()));
-      CHECK(same_bits(classes.local(), eager_classes.local()));
+      CHECK(same_bits(y.to_local(), eager_y.to_local()));
+      CHECK(same_bits(classes.to_local(), eager_classes.to_local()));
     }
   });
 }
@@ -68,6 +68,6 @@ TEST_CASE("a program runs on tensors without types") {
     CHECK(outputs[1].local.dtype == DType::int64);
     using Local = Tensor<float, 2, TestDevice>;
     CHECK(same_bits(cleave::detail::tensor_of<Local>({outputs[0].storage, outputs[0].local}),
-                    y.local()));
+                    y.to_local()));
   });
 }

@@ -86,7 +86,7 @@ template <Element T, class Mesh, class... P>
   requires is_device_mesh<Mesh>
 auto eye(index_t extent, const Mesh& mesh, P... placements) {
   const auto x = zeros<T>({extent, extent}, mesh, placements...);
-  detail::set_diagonal(x.local(), x.local_box(), T(1));
+  detail::set_diagonal(x.to_local(), x.local_box(), T(1));
   return x;
 }
 /// The same in a local tensor.

@@ -123,7 +123,6 @@ class DTensor : public RefusedElements<DTensor<T, Rank, Mesh, P>> {
 
   /// The local part of this rank: shares the storage, neither communicates nor reduces partials.
   const local_type& to_local() const noexcept { return local_; }
-  const local_type& local() const noexcept { return local_; }
   /// The global indices of the local elements; empty on a rank outside the mesh.
   Box local_box() const {
     if (!mesh_.is_member()) return Box::of(Shape::filled(Rank, 0));
@@ -252,8 +251,8 @@ DTensor<T, Rank, Mesh, To> redistribute_over(const MeshState& mesh,
   constexpr const RedistributionSpec& spec =
       redistribution_spec<layout_of<P, Rank>.packed(), layout_of<To, Rank>.packed(),
                           Mesh::axis_count, Rank>;
-  auto local = redistribute_local(x.local(), spec, mesh, x.shape(), operation, reuse);
-  if (!reuse) local = unalias(std::move(local), x.local());
+  auto local = redistribute_local(x.to_local(), spec, mesh, x.shape(), operation, reuse);
+  if (!reuse) local = unalias(std::move(local), x.to_local());
   return DTensor<T, Rank, Mesh, To>::unchecked(std::move(local), x.mesh(), x.shape());
 }
 
@@ -282,7 +281,7 @@ template <class To, class T, int Rank, class Mesh, class P, class Target>
 DTensor<T, Rank, Target, To> redistribute_across(const DTensor<T, Rank, Mesh, P>& x,
                                                  const Target& mesh) {
   Shape shape(x.shape());
-  const auto& local = x.local();
+  const auto& local = x.to_local();
   redistribution::Block block = redistribution::cross_redistribute<typename Mesh::device_type>(
       layout_of<P, Rank>, layout_of<To, Rank>, {local.storage(), local.view()}, x.mesh().state(),
       mesh.state(), shape);

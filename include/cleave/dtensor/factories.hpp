@@ -52,7 +52,7 @@ auto empty(const index_t (&extents)[Rank], const Mesh& mesh, P... placements) {
 template <Element T, std::size_t Rank, class Mesh, class... P>
 auto full(const index_t (&extents)[Rank], const T& value, const Mesh& mesh, P... placements) {
   auto result = detail::make_empty<T>(extents, mesh, placements...);
-  result.local().fill_(value);
+  result.to_local().fill_(value);
   return result;
 }
 

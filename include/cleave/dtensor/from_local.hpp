@@ -193,7 +193,7 @@ auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& m
     detail::replace_replicas(local, Result::layout, mesh.state());
   }
   const auto result = Result::unchecked(std::move(local), mesh, shape);
-  const Shape owned = result.local_box().extents(), passed(result.local().shape());
+  const Shape owned = result.local_box().extents(), passed(result.to_local().shape());
   if (!(owned == passed))
     throw Error("from_local",
                 "the local tensor is " + to_string(passed) + ", this rank owns " + to_string(owned),

@@ -131,7 +131,7 @@ X constant_(const X& x, const typename X::value_type& value) {
   if constexpr (is_dtensor<X>) {
     static_assert(!X::layout.has_partial(),
                   "cleave: a Partial tensor cannot be filled; redistribute it first");
-    x.local().fill_(value);
+    x.to_local().fill_(value);
   } else {
     x.fill_(value);
   }
@@ -212,11 +212,12 @@ template <class X>
 X orthogonal_(const X& x, double gain = 1) {
   static_assert(!X::layout.has_partial(),
                 "cleave: a Partial tensor cannot be filled; redistribute it first");
-  detail::require_distinct_elements("orthogonal_", x.local().view(), [&] { return x.context(); });
+  detail::require_distinct_elements("orthogonal_", x.to_local().view(),
+                                    [&] { return x.context(); });
   const RandomState state = detail::take_draws(x.mesh().state(), X::layout, "orthogonal_");
   if (x.mesh().is_member())
     detail::set_part(detail::orthogonal_for(x, gain, state), x.local_box(), Shape(x.shape()),
-                     x.local());
+                     x.to_local());
   return x;
 }
 template <class X>

@@ -46,9 +46,9 @@ auto fill_from(const char* operation, const Of& of, const DTensor<T, Rank, Mesh,
   constexpr Layout layout = DTensor<T, Rank, Mesh, P>::layout;
   static_assert(!layout.has_partial(),
                 "cleave: a Partial tensor cannot be filled; redistribute it first");
-  require_distinct_elements(operation, x.local().view(), [&] { return x.context(); });
+  require_distinct_elements(operation, x.to_local().view(), [&] { return x.context(); });
   const RandomState state = take_draws(x.mesh().state(), layout, operation);
-  if (x.mesh().is_member()) set_elements(of(state), x.local_box(), Shape(x.shape()), x.local());
+  if (x.mesh().is_member()) set_elements(of(state), x.local_box(), Shape(x.shape()), x.to_local());
   return x;
 }
 

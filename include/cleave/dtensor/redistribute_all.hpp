@@ -33,7 +33,7 @@ redistribution::Part part_of(const DTensor<T, Rank, Mesh, P>& x) {
   constexpr const RedistributionSpec& spec =
       redistribution_spec<layout_of<P, Rank>.packed(), layout_of<To, Rank>.packed(),
                           Mesh::axis_count, Rank>;
-  const auto& local = x.local();
+  const auto& local = x.to_local();
   return {spec.plan,
           spec.source,
           spec.target,
@@ -52,7 +52,7 @@ template <class To, class T, int Rank, class Mesh, class P>
 auto result_of(const DTensor<T, Rank, Mesh, P>& x, const redistribution::Block& block) {
   using Local = Tensor<T, Rank, typename Mesh::device_type>;
   auto local = tensor_of<Local>(block);
-  if constexpr (!std::is_same_v<P, To>) local = unalias(std::move(local), x.local());
+  if constexpr (!std::is_same_v<P, To>) local = unalias(std::move(local), x.to_local());
   return DTensor<T, Rank, Mesh, To>::unchecked(std::move(local), x.mesh(), x.shape());
 }
 
@@ -82,7 +82,7 @@ auto redistribute_all(const Redistribution<X, To>&... part) {
   if (!first.mesh().is_member())
     return std::tuple(
         DTensor<typename X::value_type, X::dims, typename X::mesh_type, To>::unchecked(
-            part.tensor.local(), part.tensor.mesh(), part.tensor.shape())...);
+            part.tensor.to_local(), part.tensor.mesh(), part.tensor.shape())...);
   using Device = typename std::remove_cvref_t<decltype(first)>::device_type;
   std::array<redistribution::Part, sizeof...(X)> parts{detail::part_of<To>(part.tensor)...};
   redistribution::run_all<Device>(parts);
@@ -108,8 +108,8 @@ auto redistribute_list(const std::vector<DTensor<T, Rank, Mesh, P>>& tensors) {
   redistribution::run_all<typename Mesh::device_type>(parts);
   for (std::size_t i = 0; i < tensors.size(); ++i)
     if (parts.empty())
-      results.push_back(DTensor<T, Rank, Mesh, To>::unchecked(tensors[i].local(), tensors[i].mesh(),
-                                                              tensors[i].shape()));
+      results.push_back(DTensor<T, Rank, Mesh, To>::unchecked(
+          tensors[i].to_local(), tensors[i].mesh(), tensors[i].shape()));
     else results.push_back(result_of<To>(tensors[i], parts[i].block));
   return results;
 }

@@ -128,7 +128,7 @@ std::string type_text(const DTensor<T, Rank, Mesh, P>& x) {
   return detail::type_text(dtype_of<T>(), Shape(x.shape()), x.layout, x.mesh().state());
 }
 
-/// The same as `type_text`; for the elements, use `to_string(x.local())` or
+/// The same as `type_text`; for the elements, use `to_string(x.to_local())` or
 /// `to_string(x.full_tensor())`.
 template <class T, int Rank, class Mesh, class P>
 std::string to_string(const DTensor<T, Rank, Mesh, P>& x) {

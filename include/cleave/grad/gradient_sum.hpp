@@ -180,7 +180,7 @@ class GradientSum<DTensor<T, Rank, Mesh, P>> {
     if constexpr (More > Rank) {
       add(cleave::sum(g, dim<0>{}), x);
     } else {
-      Part part{g.layout, g.local()};
+      Part part{g.layout, g.to_local()};
       if (const unsigned mask = repeated_dims(g, x); mask != 0) {
         part.local = sum_repeated(part.local, mask);
         for (int a = 0; a < part.layout.axes; ++a)

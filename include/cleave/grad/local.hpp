@@ -37,7 +37,7 @@ struct FromLocal {
     requires is_dtensor<G>
   static auto gradient(wrt<0>, const G& g, const Y& y, const X& x) {
     if (!y.mesh().is_member()) return zeros_like(x);
-    return tape::addend_gradient<Extreme, Product>(g.local(), y.local(), Y::layout, y.shape(),
+    return tape::addend_gradient<Extreme, Product>(g.to_local(), y.to_local(), Y::layout, y.shape(),
                                                    y.mesh().state());
   }
 };
@@ -50,7 +50,7 @@ struct DistributeTensor {
     requires is_dtensor<G>
   static auto gradient(wrt<0>, const G& g, const Y&, const X& x) {
     constexpr auto everywhere = placements_t<0, G::mesh_type::axis_count>{};
-    const auto whole = g.redistribute(everywhere).local().to(typename X::device_type{});
+    const auto whole = g.redistribute(everywhere).to_local().to(typename X::device_type{});
     return whole.shape() == x.shape() ? whole : zeros_like(x);
   }
 };
@@ -81,7 +81,7 @@ auto to_local(const Tracked<X>& x, Placements<P...>) {
   static_assert(!tape::nonlinear_ops(layout_of<Gradient, X::dims>).any(),
                 "cleave: to_local: a gradient adds up; it may be Shard, Replicate, Partial<Sum> or "
                 "Partial<Avg>");
-  return tape::record(ops::ToLocal<Gradient>{}, x.value().local(), x);
+  return tape::record(ops::ToLocal<Gradient>{}, x.value().to_local(), x);
 }
 template <class X, PlacementType... P>
   requires(is_dtensor<X> && sizeof...(P) > 0)
@@ -180,7 +180,7 @@ namespace tape {
 template <class X>
   requires is_dtensor<X>
 const auto& local_of(const X& x) {
-  return x.local();
+  return x.to_local();
 }
 template <class X>
 auto local_of(const Tracked<X>& x) {

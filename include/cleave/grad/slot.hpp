@@ -26,7 +26,7 @@ Tensor<T, Rank, Device> hollow(const Tensor<T, Rank, Device>& x) {
 }
 template <class T, int Rank, class Mesh, class P>
 DTensor<T, Rank, Mesh, P> hollow(const DTensor<T, Rank, Mesh, P>& x) {
-  return DTensor<T, Rank, Mesh, P>::unchecked(hollow(x.local()), x.mesh(), x.shape());
+  return DTensor<T, Rank, Mesh, P>::unchecked(hollow(x.to_local()), x.mesh(), x.shape());
 }
 
 /// The number of in-place changes to the elements of a value.
@@ -40,7 +40,7 @@ unsigned changes_of(const Tensor<T, Rank, Device>& x) {
 }
 template <class T, int Rank, class Mesh, class P>
 unsigned changes_of(const DTensor<T, Rank, Mesh, P>& x) {
-  return changes_of(x.local());
+  return changes_of(x.to_local());
 }
 template <class X>
 constexpr unsigned changes_of(const Tracked<X>& x) {
@@ -50,7 +50,7 @@ constexpr unsigned changes_of(const Tracked<X>& x) {
 /// Counts an in-place change that the library did not see.
 template <class X>
 void note_change_of(const X& x) {
-  if constexpr (is_dtensor<X>) note_change_of(x.local());
+  if constexpr (is_dtensor<X>) note_change_of(x.to_local());
   else if constexpr (is_tensor<X>) note_change(typename X::device_type{}, x.storage());
   else if constexpr (is_tracked<X>) note_change_of(x.value());
 }
@@ -73,7 +73,7 @@ struct Slot : RecordBase {
 template <class G>
 constexpr G added(const G& a, const G& b) {
   if constexpr (is_dtensor<G>)
-    return G::unchecked(cleave::add(a.local(), b.local()), a.mesh(), a.shape());
+    return G::unchecked(cleave::add(a.to_local(), b.to_local()), a.mesh(), a.shape());
   else return cleave::add(a, b);
 }
 
@@ -82,7 +82,7 @@ constexpr G added(const G& a, const G& b) {
 template <class G>
 constexpr G writable(const G& g) {
   if constexpr (is_dtensor<G>) {
-    const auto& local = g.local();
+    const auto& local = g.to_local();
     if (local.storage().use_count() != 1 || !cleave::detail::has_distinct_elements(local.view()))
       return G::unchecked(local.clone(), g.mesh(), g.shape());
   } else if constexpr (is_tensor<G>) {

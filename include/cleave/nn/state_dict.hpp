@@ -86,7 +86,7 @@ StateEntry entry_of(const std::string& name, const X& x) {
   } else if constexpr (is_dtensor<X>) {
     static_assert(!X::layout.has_partial(),
                   "cleave: a Partial tensor cannot be saved as state; redistribute it");
-    StateEntry entry = entry_of(name, x.local());
+    StateEntry entry = entry_of(name, x.to_local());
     entry.shape = Shape(x.shape());
     entry.layout = &X::layout;
     entry.mesh = &x.mesh().state();

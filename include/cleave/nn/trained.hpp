@@ -55,7 +55,7 @@ namespace detail {
 
 template <class X>
 const auto& local_of(const X& x) {
-  if constexpr (is_dtensor<X>) return x.local();
+  if constexpr (is_dtensor<X>) return x.to_local();
   else return x;
 }
 

@@ -109,7 +109,7 @@ OperandRef operand_of(const Tensor<T, Rank, Device>& x) {
 }
 template <class T, int Rank, class Mesh, class P>
 OperandRef operand_of(const DTensor<T, Rank, Mesh, P>& x) {
-  OperandRef operand = operand_of(x.local());
+  OperandRef operand = operand_of(x.to_local());
   operand.shape = x.shape().data();
   operand.layout = &DTensor<T, Rank, Mesh, P>::layout;
   operand.mesh = &x.mesh().state();

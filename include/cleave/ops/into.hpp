@@ -89,7 +89,7 @@ void copy_into(const DTensor<T, Rank, Mesh, P>& y, const Result& result) {
   static_cast<void>(target_is_placed_otherwise<Op, typename Result::placements_type, P>{});
   if (!(y.mesh() == result.mesh()) || !(y.shape() == result.shape()))
     throw Error(Op::name, "the target and the result differ in mesh or extents", y.context());
-  copy_into<Op>(y.local(), result.local());
+  copy_into<Op>(y.to_local(), result.to_local());
 }
 
 /// Writes the result of a call to y. @param x  tensors and Numbers

@@ -21,7 +21,7 @@ auto made_like(const DTensor<T, Rank, Mesh, P>& x) {
   constexpr Layout layout =
       DTensor<T, Rank, Mesh, P>::layout.with_partials_as(Placement::replicate());
   using Y = DTensor<T, Rank, Mesh, placements_t<layout.packed(), Mesh::axis_count>>;
-  return Y::unchecked(made_like(x.local()), x.mesh(), x.shape());
+  return Y::unchecked(made_like(x.to_local()), x.mesh(), x.shape());
 }
 
 }  // namespace detail
@@ -42,7 +42,7 @@ auto empty_like(const X& x) {
 template <AnyTensor X>
 auto full_like(const X& x, const typename X::value_type& value) {
   auto y = empty_like(x);
-  if constexpr (is_dtensor<decltype(y)>) y.local().fill_(value);
+  if constexpr (is_dtensor<decltype(y)>) y.to_local().fill_(value);
   else y.fill_(value);
   return y;
 }

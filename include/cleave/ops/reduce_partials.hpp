@@ -65,12 +65,13 @@ auto reduce_partials(const First& first, const Rest&... rest) {
   for (int a = 0; a < layout.axes; ++a)
     if (mesh.extents()[a] == 1) axes &= ~(1u << a);
 
-  const index_t count = (first.local().size() + ... + rest.local().size());
+  const index_t count = (first.to_local().size() + ... + rest.to_local().size());
   const Tensor<T, 1, Device> packed({count});
   index_t at = 0;
   const auto place = [&]<class X>(const X& x) {
-    const auto part = X::local_type::adopt(packed.data() + at, x.local().shape(), packed.storage());
-    part.copy_(x.local());
+    const auto part =
+        X::local_type::adopt(packed.data() + at, x.to_local().shape(), packed.storage());
+    part.copy_(x.to_local());
     at += part.size();
     return detail::reduced_dtensor<X>::unchecked(part, x.mesh(), x.shape());
   };

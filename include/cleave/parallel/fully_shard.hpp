@@ -186,8 +186,8 @@ struct MakeGroups {
     auto sharded = map_own(m, [&](const auto& x) {
       using X = std::remove_cvref_t<decltype(x)>;
       const auto local =
-          X::local_type::adopt(group->part(i++), x.local().shape(), group->storage());
-      local.copy_(x.local());
+          X::local_type::adopt(group->part(i++), x.to_local().shape(), group->storage());
+      local.copy_(x.to_local());
       return X::unchecked(local, x.mesh(), x.shape());
     });
     return FullySharded<decltype(sharded), Group, A, Options, Inner>(std::move(sharded), group,

@@ -165,8 +165,8 @@ class GatheredSlot : public tape::Slot<typename OwnPart<F, On>::type> {
     for (int a = 0; a < layout.axes; ++a)
       if (left >> a & 1u) layout[a] = Placement::partial(ReduceOp::sum);
     const auto local = elements_as<typename X::value_type>(shard);
-    leaf.sum.put(
-        {layout, X::local_type::adopt(local.data(), leaf.like.local().shape(), local.storage())});
+    leaf.sum.put({layout, X::local_type::adopt(local.data(), leaf.like.to_local().shape(),
+                                               local.storage())});
     leaf.complete();
   }
 

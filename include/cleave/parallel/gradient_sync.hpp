@@ -66,7 +66,7 @@ class GradientSync final : public tape::GradientReceiver {
     tape::Leaf<X>& leaf = tape::leaf_of(parameter, "replicate");
     if (leaf.receiver != nullptr)
       throw Error("replicate", "another wrapper already reduces the gradient of " + path);
-    const View elements = parameter.value().local().view();
+    const View elements = parameter.value().to_local().view();
     members_.push_back({.path = path,
                         .leaf = tape::Ref<tape::RecordBase>(&leaf),
                         .receiver = &leaf.receiver,
@@ -140,7 +140,7 @@ class GradientSync final : public tape::GradientReceiver {
   static void deliver(tape::RecordBase* record, void* elements, std::shared_ptr<void> storage) {
     using T = typename X::value_type;
     auto& leaf = *static_cast<tape::Leaf<X>*>(record);
-    const auto local = X::local_type::adopt(static_cast<T*>(elements), leaf.like.local().shape(),
+    const auto local = X::local_type::adopt(static_cast<T*>(elements), leaf.like.to_local().shape(),
                                             std::move(storage));
     leaf.arrive(gradient_t<X>::unchecked(local, leaf.like.mesh(), leaf.like.shape()));
   }

@@ -35,7 +35,7 @@ auto part_of(const X& x) {
   const auto whole = resolve(x);
   if constexpr (tape::is_tracked<X>)
     return to_local(whole, typename innermost_t<decltype(whole)>::placements_type{});
-  else return whole.local();
+  else return whole.to_local();
 }
 
 /// A value with the placement `Want` on the axis, or unchanged for None; if `Local`, this rank's

@@ -159,7 +159,7 @@ struct TakeOwnPart {
   static auto gradient(wrt<0>, const G& g, const Y&, const X& x) {
     using Own = OwnPart<X, On>;
     const auto local = [&g] {
-      if constexpr (is_dtensor<G>) return g.local();
+      if constexpr (is_dtensor<G>) return g.to_local();
       else return g;
     }();
     constexpr Layout wide = [] {
@@ -188,7 +188,7 @@ auto own_part(const P& x, const On& on) {
   } else if constexpr (tape::is_tracked<P>) {
     return tape::record(TakeOwnPart<On>{}, own_part(x.value(), on), x);
   } else {
-    return OwnPart<X, On>::of(x.local(), x.shape(), on);
+    return OwnPart<X, On>::of(x.to_local(), x.shape(), on);
   }
 }
 

@@ -93,7 +93,7 @@ struct FullySharded : M {
   auto rewrap(N n) const {
     std::size_t i = 0;
     each_own(n, [&](const auto& x) {
-      const auto& local = tape::value_of(x).local();
+      const auto& local = tape::value_of(x).to_local();
       if (i == group->layout.count() || (!local.empty() && local.data() != group->part(i)))
         replaced();
       ++i;

@@ -157,7 +157,7 @@ auto lifted(const X& x, const Mesh& mesh) {
   } else if constexpr (is_dtensor<X>) {
     return [&]<class... P>(Placements<P...>) {
       using Y = DTensor<typename X::value_type, X::dims, Mesh, Placements<Replicate, P...>>;
-      return Y::unchecked(x.local(), mesh, x.shape());
+      return Y::unchecked(x.to_local(), mesh, x.shape());
     }(x.placements());
   } else {
     return x;

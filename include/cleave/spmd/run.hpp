@@ -43,7 +43,7 @@ struct ErasedTensor {
 /// The type-erased form of a DTensor; shares its elements.
 template <class T, int Rank, class Mesh, class P>
 ErasedTensor erased(const DTensor<T, Rank, Mesh, P>& x) {
-  return {x.local().storage(), x.local().view(), Shape(x.shape()), x.layout};
+  return {x.to_local().storage(), x.to_local().view(), Shape(x.shape()), x.layout};
 }
 
 namespace detail {

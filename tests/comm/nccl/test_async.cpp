@@ -76,7 +76,7 @@ TEST_CASE("a stream that does not wait reads stale data") {
     const cuda::Stream other(cuda::Stream::Kind::communication);
     {
       const cuda::StreamGuard guard(other);
-      late.copy_(x.local());
+      late.copy_(x.to_local());
     }
     const auto y = from_local(late, mesh, Shard<0>{}, {4, 3});
     const auto stale = y.full_tensor().to(Host{});

@@ -193,7 +193,7 @@ TEST_CASE("a call that runs out of memory fails alone") {
   over_nccl({2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
     const auto x = distribute_tensor(counting(1024, 1024), mesh, Shard<1>{});
-    const auto gather = [&] { return x.redistribute(Replicate{}).local().to(Host{}); };
+    const auto gather = [&] { return x.redistribute(Replicate{}).to_local().to(Host{}); };
     const auto set_memory = [&](std::size_t bytes) {
       cuda::release_idle();
       world.barrier();
@@ -237,7 +237,7 @@ TEST_CASE("ranks that make different calls get an error instead of hanging") {
   ranks_with_tensor(2, [&](World& world, const auto& x) {
     told.run(world, [&] {
       if (world.rank() == 0) x.full_tensor().to(Host{});
-      else sum(x).redistribute(Replicate{}).local().to(Host{});
+      else sum(x).redistribute(Replicate{}).to_local().to(Host{});
     });
   });
   for (int r = 0; r < 2; ++r) {

@@ -26,7 +26,7 @@ struct Gathering {
   explicit Gathering(const Mesh& mesh)
       : columns(distribute_tensor(counting(4, 4), mesh, Shard<1>{})) {}
 
-  void operator()() const { whole.copy_(columns.redistribute(Replicate{}).local()); }
+  void operator()() const { whole.copy_(columns.redistribute(Replicate{}).to_local()); }
   void check() const {
     const auto values = whole.to(Host{});
     for (index_t i = 0; i < 16; ++i) CHECK(values.data()[i] == float(i));
@@ -62,7 +62,7 @@ TEST_CASE("a step is captured with its collectives and replayed") {
     const auto sum = zeros<float>({4, 3}, mesh, Replicate{});
     const auto step = [&] {
       const auto all = x.redistribute(Replicate{});
-      sum.local().copy_((sum + all).local());
+      sum.to_local().copy_((sum + all).to_local());
     };
     step();
     const cuda::Graph graph(step);

@@ -29,7 +29,7 @@ TEST_CASE("a mesh is made of the user's communicator, and gives its own back") {
       const auto mesh = init_device_mesh<tp>(group, {2}, Cuda{});
       CHECK(nccl_handle(mesh.communicator()) == theirs);
       const auto x = ones<float>({6}, mesh, Shard<0>{});
-      CHECK(sum(x).redistribute(Replicate{}).local().item() == 6);
+      CHECK(sum(x).redistribute(Replicate{}).to_local().item() == 6);
     }
     // the communicator still belongs to its owner
     const auto x = ones<float>({6}, first, Shard<0>{});

@@ -206,7 +206,7 @@ TEST_CASE("memory that a graph has used for communication is freed with the grap
     const auto mesh = init_device_mesh<tp>(world, {2}, Cuda{});
     const auto x = distribute_tensor(cleave::testing::counting(64, 64), mesh, Shard<1>{});
     const Tensor<float, 2, Cuda> whole({64, 64});
-    const auto step = [&] { whole.copy_(x.redistribute(Replicate{}).local()); };
+    const auto step = [&] { whole.copy_(x.redistribute(Replicate{}).to_local()); };
     step();
     std::uint64_t before = 0;
     for (int i = 0; i < 8; ++i) {

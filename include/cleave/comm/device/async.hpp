@@ -42,7 +42,8 @@ class SideStream {
 template <class X>
 void hand_over_all(const X& value) {
   if constexpr (requires { value.storage(); }) hand_over(value.storage());
-  else if constexpr (requires { value.local().storage(); }) hand_over(value.local().storage());
+  else if constexpr (requires { value.to_local().storage(); })
+    hand_over(value.to_local().storage());
   else if constexpr (requires { std::tuple_size<X>::value; })
     std::apply([](const auto&... part) { (hand_over_all(part), ...); }, value);
   else if constexpr (requires { value.begin() != value.end(); })

@@ -13,7 +13,7 @@ namespace cleave::cuda {
 
 /// The work that a function enqueues on the current stream, captured for repeated launches.
 ///
-///     cuda::Graph step([&] { loss.copy_(train(x, w).local()); });   // runs nothing
+///     cuda::Graph step([&] { loss.copy_(train(x, w).to_local()); });   // runs nothing
 ///     for (int i = 0; i < 1000; ++i) step.launch();
 ///
 /// The function runs once, on the host; every launch enqueues the same kernels, copies and
