@@ -47,7 +47,7 @@ std::string joined(const std::vector<std::string>& parts, const char* between) {
 }
 
 std::string short_name(const Placement& p) {
-  if (p.is_shard()) return "S" + std::to_string(int(p.dim));
+  if (p.shards()) return "S" + std::to_string(int(p.dim));
   return p.is_partial() ? name_of(p.op) : "R";
 }
 

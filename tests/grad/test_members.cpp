@@ -92,7 +92,7 @@ struct RedistributeMember {
     using Y = decltype(x.redistribute(Shard<1>{}));
     static_assert(std::is_same_v<Y, decltype(x.redistribute(Placements<Shard<1>>{}))>);
     if constexpr (is_dtensor<cleave::detail::innermost_t<Y>>)
-      CHECK(cleave::detail::innermost_t<Y>::layout[0].is_shard(1));
+      CHECK(cleave::detail::innermost_t<Y>::layout[0].shards(1));
   }
 };
 struct ItemMember {

@@ -112,7 +112,7 @@ TEST_CASE("images and filters are sharded without communication, channels leave 
     const auto whole_bias = ones<double>({8}, mesh, Replicate{}, Replicate{});
     CommTrace trace(world);
     const auto y = conv2d(x, filters, bias, {.padding = {1, 1}});
-    static_assert(decltype(y)::layout[0].is_shard(0) && decltype(y)::layout[1].is_shard(1));
+    static_assert(decltype(y)::layout[0].shards(0) && decltype(y)::layout[1].shards(1));
     const auto z = conv2d(by_channel, of_channel, whole_bias, {.padding = {1, 1}});
     static_assert(decltype(z)::layout[1] == Placement::partial(ReduceOp::sum));
     CHECK(trace.events().empty());
@@ -140,10 +140,10 @@ TEST_CASE("requested placements are kept where gradients are tracked") {
     const auto x = requires_grad(ones<double>({2, 2, 4, 4}, mesh, Shard<0>{}));
     const auto w = requires_grad(ones<double>({3, 2, 3, 3}, mesh, Replicate{}));
     const auto y = conv2d<Placements<Shard<2>>>(x, w);
-    static_assert(std::remove_cvref_t<decltype(y.value())>::layout[0].is_shard(2));
+    static_assert(std::remove_cvref_t<decltype(y.value())>::layout[0].shards(2));
     const auto q = unflatten(flatten(x, dim<2, 3>{}), dim<2>{}, {8, 2});
     const auto z = scaled_dot_product_attention<Placements<Shard<1>>>(q, q, q);
-    static_assert(std::remove_cvref_t<decltype(z.value())>::layout[0].is_shard(1));
+    static_assert(std::remove_cvref_t<decltype(z.value())>::layout[0].shards(1));
     backward(sum(y) + sum(z));
     CHECK(grad(w).full_tensor()(1, 1, 2, 2) == 8);
   });
@@ -156,7 +156,7 @@ TEST_CASE("groups of channels are sharded as wholes") {
     const auto w = ones<double>({12, 2, 3, 3}, mesh, Shard<0>{});
     CommTrace trace(world);
     const auto y = conv2d(x, w, ChannelGroups{6});
-    static_assert(decltype(y)::layout[0].is_shard(1));
+    static_assert(decltype(y)::layout[0].shards(1));
     CHECK(trace.events().empty());
     CHECK(y.full_tensor()(1, 11, 1, 1) == 18);
     const auto of_four = ones<double>({12, 4, 3, 3}, mesh, Replicate{});

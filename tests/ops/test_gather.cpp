@@ -58,9 +58,9 @@ TEST_CASE("a table sharded along another dimension is read without communication
     const auto [values, places] = topk(rows, dim<1>{}, 2);
     const auto d = diagonal(matmul(rows, transposed));
     CHECK(trace.events().empty());
-    static_assert(decltype(y)::layout[0].is_shard(0) && decltype(places)::layout[0].is_shard(0));
+    static_assert(decltype(y)::layout[0].shards(0) && decltype(places)::layout[0].shards(0));
     static_assert(decltype(z)::layout[0] == Placement::partial(ReduceOp::sum));
-    static_assert(decltype(d)::layout[0].is_shard(0));
+    static_assert(decltype(d)::layout[0].shards(0));
     const Tensor<double, 2> expected({2, 2}, {2, 3, 5, 5});
     CHECK(to_string(y.full_tensor()) == to_string(expected));
     CHECK(to_string(z.full_tensor()) == to_string(expected));
@@ -83,7 +83,7 @@ TEST_CASE("gradients of gathered elements lie as the operand") {
         distribute_tensor(Tensor<index_t, 2>({2, 3}, {3, 0, 3, 2, 2, 2}), mesh, Replicate{});
     backward(sum(gather(x, dim<1>{}, index)));
     const auto dx = grad(x);
-    static_assert(decltype(dx)::layout[0].is_shard(1));
+    static_assert(decltype(dx)::layout[0].shards(1));
     CHECK(to_string(dx.full_tensor()) ==
           to_string(Tensor<double, 2>({2, 4}, {1, 0, 0, 2, 0, 0, 3, 0})));
   });

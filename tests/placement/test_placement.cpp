@@ -11,7 +11,7 @@ using namespace cleave;
 TEST_CASE("negative dimensions count from the end") {
   using List = Placements<Shard<-1>, Shard<0>, Shard<-2>>;
   static_assert(std::is_same_v<normalized_t<List, 2>, Placements<Shard<1>, Shard<0>, Shard<0>>>);
-  static_assert(layout_of<List, 2>[0].is_shard(1));
+  static_assert(layout_of<List, 2>[0].shards(1));
   CHECK(to_string(layout_of<List, 3>) == "(Shard(2), Shard(0), Shard(1))");
 }
 

@@ -97,7 +97,7 @@ TEST_CASE("different reductions take one step each, innermost axis first, and on
           moves = moves || from[a] != to[a];
           continue;
         }
-        moves = moves || to[a].is_shard();
+        moves = moves || to[a].shards();
         runs += last == nullptr || last->op != from[a].op;
         last = &from[a];
       }

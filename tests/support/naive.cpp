@@ -30,7 +30,7 @@ Indices owned(const Layout& layout, int d, const Indices& shape, const Indices& 
   Indices list;
   for (index_t i = 0; i < shape[std::size_t(d)]; ++i) list.push_back(i);
   for (int a = 0; a < layout.axes; ++a) {
-    if (!layout[a].is_shard() || layout[a].dim != d) continue;
+    if (!layout[a].shards() || layout[a].dim != d) continue;
     const Indices piece =
         chunks(list, mesh[std::size_t(a)])[std::size_t(coordinate[std::size_t(a)])];
     list = piece;

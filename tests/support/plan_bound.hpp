@@ -67,7 +67,7 @@ class BoundSearch {
   static Cuts cuts_of(const Layout& layout) {
     Cuts cuts;
     for (int a = 0; a < layout.axes; ++a)
-      if (layout[a].is_shard()) cuts.push_back({a, layout[a].dim});
+      if (layout[a].shards()) cuts.push_back({a, layout[a].dim});
     return cuts;
   }
 

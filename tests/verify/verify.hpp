@@ -71,7 +71,7 @@ inline bool shards_repeated(const std::vector<naive::Indices>& shapes,
                             const std::vector<Layout>& layouts) {
   for (std::size_t i = 0; i < shapes.size(); ++i)
     for (int a = 0; a < layouts[i].axes; ++a)
-      if (layouts[i][a].is_shard() && shapes[i][std::size_t(layouts[i][a].dim)] == 1) return true;
+      if (layouts[i][a].shards() && shapes[i][std::size_t(layouts[i][a].dim)] == 1) return true;
   return false;
 }
 

@@ -65,7 +65,7 @@ auto distribute_tensor(const Tensor<T, Rank, From>& tensor, const Mesh& mesh, Pl
   const Tensor<T, Rank, From> local(to_array<Rank>(local_shape(layout, shape, mesh.extents(), at)));
   bool first_replica = true;
   for (int a = 0; a < layout.axes; ++a)
-    first_replica = first_replica && (layout[a].is_shard() || at[a] == 0);
+    first_replica = first_replica && (layout[a].shards() || at[a] == 0);
   if (first_replica)
     detail::scatter_shards<From>(tensor.view(), local.view(), layout, shape, state);
   detail::broadcast_replicas<From>(local.view(), layout, state, "distribute_tensor");

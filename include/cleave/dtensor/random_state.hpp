@@ -81,7 +81,7 @@ inline void require_equal_replicas(const MeshState& mesh, const Layout& layout,
   if (region == nullptr || !mesh.is_member()) return;
   const std::uint64_t mine = shift_of(region, mesh.world()->rank());
   for (int a = 0; a < layout.axes; ++a) {
-    if (layout[a].is_shard()) continue;
+    if (layout[a].shards()) continue;
     Shape at = mesh.coordinate();
     for (at[a] = 0; at[a] < mesh.extents()[a]; ++at[a]) {
       const auto member = std::size_t(linear_index(mesh.extents(), at));

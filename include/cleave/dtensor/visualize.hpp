@@ -40,7 +40,7 @@ inline std::string type_text(DType type, const Shape& shape, const Layout& layou
   };
   std::string text = std::string(short_name_of(type)) + "[";
   for (int d = 0; d < shape.dims; ++d) {
-    const std::string axes = names_where([&](const Placement& p) { return p.is_shard(d); });
+    const std::string axes = names_where([&](const Placement& p) { return p.shards(d); });
     text += (d > 0 ? ", " : "") + std::to_string(shape[d]) + (axes.empty() ? "" : "@" + axes);
   }
   text += "]";

@@ -184,7 +184,7 @@ class GradientSum<DTensor<T, Rank, Mesh, P>> {
       if (const unsigned mask = repeated_dims(g, x); mask != 0) {
         part.local = sum_repeated(part.local, mask);
         for (int a = 0; a < part.layout.axes; ++a)
-          if (part.layout[a].is_shard() && (mask >> part.layout[a].dim & 1u))
+          if (part.layout[a].shards() && (mask >> part.layout[a].dim & 1u))
             part.layout[a] = Placement::partial(ReduceOp::sum);
       }
       put(std::move(part));

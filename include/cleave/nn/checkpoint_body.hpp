@@ -43,7 +43,7 @@ inline std::optional<Box> owned_piece(const StateEntry& entry, index_t number, i
   index_t replicas = 1, replica = 0;
   int longest = 0;
   for (int a = 0; a < entry.layout->axes; ++a) {
-    if ((*entry.layout)[a].is_shard()) continue;
+    if ((*entry.layout)[a].shards()) continue;
     replica = replica * extents[a] + at[a];
     replicas *= extents[a];
   }

@@ -46,7 +46,7 @@ struct Trained {
     if (mesh == nullptr) return true;
     if (!mesh->is_member()) return false;
     for (int a = 0; a < layout->axes; ++a)
-      if (!(*layout)[a].is_shard() && mesh->coordinate()[a] != 0) return false;
+      if (!(*layout)[a].shards() && mesh->coordinate()[a] != 0) return false;
     return true;
   }
 };

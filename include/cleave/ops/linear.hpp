@@ -43,7 +43,7 @@ inline bool adds_bias(const cleave::Task& task, int dim, const std::string& what
   const OperandRef& x = task.in[0];
   if (x.shape[dim] == 0 && x.layout != nullptr)
     for (int a = 0; a < x.layout->axes; ++a)
-      if ((*x.layout)[a].is_shard(dim))
+      if ((*x.layout)[a].shards(dim))
         task.fail("the " + what +
                   " are sharded, but their extent is 0, so that no rank adds the bias; "
                   "redistribute them to Replicate");

@@ -15,7 +15,7 @@ constexpr bool may_shard() {
   if constexpr (call_level<X> == 0) return false;
   else if constexpr (is_dtensor<X>)
     return X::layout.axes_where(
-               [](const Placement& p) { return p.is_shard() && (Mask >> p.dim & 1u); }) != 0;
+               [](const Placement& p) { return p.shards() && (Mask >> p.dim & 1u); }) != 0;
   else return true;
 }
 

@@ -34,7 +34,7 @@ template <class X, class A>
 constexpr bool is_sharded_over() {
   using Value = innermost_t<X>;
   if constexpr (is_dtensor<Value>)
-    return Value::layout[Value::mesh_type::template index_of<A>()].is_shard();
+    return Value::layout[Value::mesh_type::template index_of<A>()].shards();
   else return false;
 }
 

@@ -104,7 +104,7 @@ template <int Axis, class P, class Mesh>
 auto shard_parameter(const P& parameter, const Mesh& mesh) {
   using X = tape::untracked_t<P>;
   constexpr Layout before = layout_before<X, Mesh>();
-  static_assert(!before[Axis].is_shard(),
+  static_assert(!before[Axis].shards(),
                 "cleave: fully_shard: a parameter is sharded on this axis already");
   static_assert(!before.has_partial(), "cleave: fully_shard: a parameter is Partial");
   return place_as(parameter, mesh,

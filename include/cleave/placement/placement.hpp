@@ -52,8 +52,10 @@ struct Placement {
   static constexpr Placement partial(ReduceOp op) { return {PlacementKind::partial, 0, op}; }
 
   constexpr bool is_replicate() const { return kind == PlacementKind::replicate; }
-  constexpr bool is_shard() const { return kind == PlacementKind::shard; }
-  constexpr bool is_shard(int d) const { return is_shard() && dim == d; }
+  /// Whether the ranks of the axis own parts of a dimension: `dim`.
+  constexpr bool shards() const { return kind == PlacementKind::shard; }
+  /// Whether they own parts of dimension d.
+  constexpr bool shards(int d) const { return shards() && dim == d; }
   constexpr bool is_partial() const { return kind == PlacementKind::partial; }
 
   friend constexpr bool operator==(const Placement&, const Placement&) = default;
@@ -79,11 +81,11 @@ struct Layout {
     return axes_where([](const Placement& p) { return p.is_partial(); });
   }
   constexpr unsigned sharding_axes() const {
-    return axes_where([](const Placement& p) { return p.is_shard(); });
+    return axes_where([](const Placement& p) { return p.shards(); });
   }
   /// The axes that shard dimension d.
   constexpr unsigned sharding_axes(int d) const {
-    return axes_where([d](const Placement& p) { return p.is_shard(d); });
+    return axes_where([d](const Placement& p) { return p.shards(d); });
   }
   constexpr bool has_partial() const { return partial_axes() != 0; }
 
@@ -100,7 +102,7 @@ struct Layout {
     std::uint64_t code = 0;
     for (int a = 0; a < axes; ++a) {
       const Placement& p = (*this)[a];
-      const unsigned payload = p.is_shard() ? unsigned(p.dim) : unsigned(p.op);
+      const unsigned payload = p.shards() ? unsigned(p.dim) : unsigned(p.op);
       code |= std::uint64_t(unsigned(p.kind) << 4 | (payload & 0xfu)) << (8 * a);
     }
     return code;
@@ -179,7 +181,7 @@ constexpr Layout make_layout(Placements<P...>) {
 template <unsigned Byte>
 constexpr auto placement_type() {
   constexpr Placement p = Layout::unpacked(Byte, 1)[0];
-  if constexpr (p.is_shard()) return Shard<p.dim>{};
+  if constexpr (p.shards()) return Shard<p.dim>{};
   else if constexpr (p.is_partial()) return Partial<reduction_type<p.op>>{};
   else return Replicate{};
 }

@@ -44,9 +44,9 @@ class PlanSearch {
     const int plain = make_plan(source, target, shape.dims).communications();
     max_communications_ = plain > 2 ? plain : 2;
     for (int a = 0; a < target.axes; ++a)  // dimensions that the target shards come first
-      if (goal_.layout[a].is_shard()) offer(goal_.layout[a].dim);
+      if (goal_.layout[a].shards()) offer(goal_.layout[a].dim);
     for (int a = 0; a < source.axes; ++a)
-      if (source[a].is_shard()) offer(source[a].dim);
+      if (source[a].shards()) offer(source[a].dim);
     for (int d = 0; d < shape.dims; ++d) offer(d);
     search(StepLayout{source}, Plan{}, 0);
   }

@@ -37,20 +37,17 @@ constexpr index_t capped_sum(index_t a, index_t b) {
   return a > most - b ? most : a + b;
 }
 
-/// The most elements that a rank receives in an exchange between two layouts.
-///
-/// Examines all coordinates of axes of at most four ranks; of longer axes the first two and the
-/// last two, where ceil-chunk shards are longest and shortest.
+/// The most elements that a rank receives in an exchange between two layouts, among the ranks at
+/// the `SampledParts` of each axis.
 constexpr index_t max_received(const StepLayout& from, const StepLayout& to, const Shape& shape,
                                const Shape& mesh) {
   Shape samples = mesh;
-  for (int a = 0; a < mesh.dims; ++a) samples[a] = mesh[a] < 4 ? mesh[a] : 4;
+  for (int a = 0; a < mesh.dims; ++a) samples[a] = SampledParts{mesh[a]}.count();
   index_t most = 0;
   Shape sample = Shape::filled(mesh.dims, 0);
   do {
     Shape at = sample;
-    for (int a = 0; a < mesh.dims; ++a)
-      if (mesh[a] > 4 && sample[a] >= 2) at[a] = mesh[a] - 4 + sample[a];
+    for (int a = 0; a < mesh.dims; ++a) at[a] = SampledParts{mesh[a]}[sample[a]];
     const Box wanted = owned_box(to, shape, mesh, at);
     const index_t lacking =
         wanted.volume() - intersect(owned_box(from, shape, mesh, at), wanted).volume();
@@ -61,15 +58,14 @@ constexpr index_t max_received(const StepLayout& from, const StepLayout& to, con
 
 /// The most elements that a rank receives in one step.
 constexpr index_t received_elements(const Step& step, const Shape& shape, const Shape& mesh) {
-  const Shape first = Shape::filled(mesh.dims, 0);  // its shards are the longest
   const index_t n = product_over(mesh, step.axes);
   switch (step.kind) {
     case StepKind::slice:
     case StepKind::to_partial: return 0;
     case StepKind::reduce_scatter:
-      return capped_product(n - 1, owned_box(step.to, shape, mesh, first).volume());
+      return capped_product(n - 1, longest_extents(step.to, shape, mesh).product());
     case StepKind::all_reduce: {  // 2 (n - 1) / n of the rank's elements, rounded down
-      const index_t elements = owned_box(step.from, shape, mesh, first).volume();
+      const index_t elements = longest_extents(step.from, shape, mesh).product();
       return capped_sum(capped_product(2 * (n - 1), elements / n),
                         2 * (n - 1) * (elements % n) / n);
     }

@@ -92,9 +92,8 @@ CLEAVE_INLINE Explanation explain(const Layout& source, const Layout& target, co
   result.target = target;
   result.shape = shape;
   result.mesh = mesh.describe();
-  const Shape first = Shape::filled(extents.dims, 0);  // its shards are the longest
   const auto held = [&](const StepLayout& layout) {
-    return element * redistribution::owned_box(layout, shape, extents, first).volume();
+    return element * redistribution::longest_extents(layout, shape, extents).product();
   };
   const index_t kept = held(StepLayout{source});  // the caller's tensor stays
   result.peak_memory = kept;

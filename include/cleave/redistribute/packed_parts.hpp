@@ -111,9 +111,8 @@ class PackedCallBuilder {
           index_t(unit_of(part)) * (call_.kind == CollectiveKind::exchange ? shape.product()
                                     : gathers ? list[index].after.product()
                                               : list[index].before.product());
-      const Shape first = mesh_.member(call_.axes, 0);  // has the largest part
-      width += std::min(owned_box(step.from, shape, mesh_.extents(), first).volume(),
-                        owned_box(step.to, shape, mesh_.extents(), first).volume()) *
+      width += std::min(longest_extents(step.from, shape, mesh_.extents()).product(),
+                        longest_extents(step.to, shape, mesh_.extents()).product()) *
                index_t(unit_of(part));
       add_moves(index, step, part, list[index]);
     }

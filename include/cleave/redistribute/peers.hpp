@@ -9,24 +9,15 @@
 
 namespace cleave::redistribution {
 
-/// The parts of [0, extent), cut by `shard_range`, that share indices with [begin, end): a range,
-/// empty if there are none.
-constexpr IndexRange parts_within(index_t extent, index_t parts, index_t begin, index_t end) {
-  if (begin < 0) begin = 0;
-  if (end > extent) end = extent;
-  if (begin >= end) return {0, 0};
-  const index_t chunk = shard_range(extent, parts, 0).size();
-  return {begin / chunk, (end - 1) / chunk + 1};
-}
-
 /// Calls f(coordinate, shared indices) for every box that shares indices with `window`, among the
 /// boxes of the ranks that differ from `coordinate` in `axes`. Axes that shard nothing keep their
 /// coordinates.
 template <class F>
-void each_box_within(const StepLayout& of, const Shape& shape, const Shape& mesh, AxisMask axes,
-                     const Shape& coordinate, const Box& window, const F& f) {
+constexpr void each_box_within(const StepLayout& of, const Shape& shape, const Shape& mesh,
+                               AxisMask axes, const Shape& coordinate, const Box& window,
+                               const F& f) {
   const auto descend = [&](const auto& self, int i, Shape at, const Box& box) -> void {
-    while (i < of.layout.axes && !of.layout[of.order[std::size_t(i)]].is_shard()) ++i;
+    while (i < of.layout.axes && !of.layout[of.order[std::size_t(i)]].shards()) ++i;
     if (i == of.layout.axes) {
       const Box shared = intersect(box, window);
       if (!shared.empty()) f(at, shared);
@@ -35,8 +26,8 @@ void each_box_within(const StepLayout& of, const Shape& shape, const Shape& mesh
     const int a = of.order[std::size_t(i)], d = of.layout[a].dim;
     IndexRange parts{coordinate[a], coordinate[a] + 1};
     if (axes >> a & 1u)
-      parts = parts_within(box.extent(d), mesh[a], window.begin[d] - box.begin[d],
-                           window.end[d] - box.begin[d]);
+      parts = DimCut(box.extent(d), mesh[a])
+                  .parts_within({window.begin[d] - box.begin[d], window.end[d] - box.begin[d]});
     for (index_t part = parts.begin; part < parts.end; ++part) {
       Box inner = box;
       shard_box(inner, of.layout[a], mesh[a], part);

@@ -103,7 +103,7 @@ struct ShardingAxes {
 
   constexpr ShardingAxes(const StepLayout& of, int dim) {
     for (int i = 0; i < of.layout.axes; ++i)
-      if (const int a = of.order[std::size_t(i)]; of.layout[a].is_shard(dim))
+      if (const int a = of.order[std::size_t(i)]; of.layout[a].shards(dim))
         axis[std::size_t(count++)] = a;
   }
 
@@ -179,8 +179,7 @@ constexpr Step scatter_step(const StepLayout& from, unsigned group, ReduceOp op,
                             const Layout& target) {
   Step step{StepKind::reduce_scatter, op, group, from, from};
   for (int a = 0; a < from.layout.axes; ++a)
-    if (group >> a & 1u)
-      step.to.layout[a] = target[a].is_shard() ? target[a] : Placement::shard(dim);
+    if (group >> a & 1u) step.to.layout[a] = target[a].shards() ? target[a] : Placement::shard(dim);
   move_last(step.to, group, dims);
   return step;
 }
@@ -201,7 +200,7 @@ constexpr Step reduce_step(const StepLayout& from, unsigned group, ReduceOp op,
   bool moves_later = false;  // something else must be exchanged anyway
   for (int a = 0; a < target.axes; ++a) {
     if (group >> a & 1u) {
-      if (target[a].is_shard()) dim = target[a].dim;
+      if (target[a].shards()) dim = target[a].dim;
     } else if (!from.layout[a].is_partial() && from.layout[a] != target[a]) {
       moves_later = true;
     }
@@ -223,10 +222,10 @@ struct LayoutBeforePartial {
       made |= 1u << a;
       // A shard can stay if no later axis shards the same dimension. For an average it is scaled,
       // which may not commute with an inner reduction.
-      bool stays = source[a].is_shard();
+      bool stays = source[a].shards();
       for (int b = a + 1; b < target.axes; ++b) {
         if (target[b].is_partial() && target[a].op == ReduceOp::avg) stays = false;
-        stays = stays && !target[b].is_shard(source[a].dim) && !source[b].is_shard(source[a].dim);
+        stays = stays && !target[b].shards(source[a].dim) && !source[b].shards(source[a].dim);
       }
       layout[a] = stays ? source[a] : Placement::replicate();
     }

@@ -18,13 +18,22 @@ constexpr Box owned_box(const StepLayout& of, const Shape& shape, const Shape& m
   return box;
 }
 
+/// The extents of the longest box. None of its dimensions is longer in any other.
+constexpr Shape longest_extents(const StepLayout& of, const Shape& shape, const Shape& mesh) {
+  return owned_box(of, shape, mesh, Shape::filled(mesh.dims, 0)).extents();
+}
+
 /// Whether every sharded dimension is divided equally among the ranks.
 constexpr bool shards_evenly(const StepLayout& of, const Shape& shape, const Shape& mesh) {
-  Shape parts = Shape::filled(shape.dims, 1);
-  for (int a = 0; a < of.layout.axes; ++a)
-    if (of.layout[a].is_shard()) parts[of.layout[a].dim] *= mesh[a];
-  for (int d = 0; d < shape.dims; ++d)
-    if (shape[d] % parts[d] != 0) return false;
+  Shape left = shape;
+  for (int i = 0; i < of.layout.axes; ++i) {
+    const int a = of.order[std::size_t(i)];
+    if (!of.layout[a].shards()) continue;
+    index_t& extent = left[of.layout[a].dim];
+    const DimCut cut(extent, mesh[a]);
+    if (!cut.is_even()) return false;
+    extent = cut.range(0).size();
+  }
   return true;
 }
 

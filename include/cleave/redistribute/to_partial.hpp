@@ -78,7 +78,7 @@ template <class Device>
 Block to_partial(const Step& step, const Block& block, const Context& context) {
   int axis = 0;
   while (!(step.axes >> axis & 1u)) ++axis;
-  const bool sharded = step.from.layout[axis].is_shard();
+  const bool sharded = step.from.layout[axis].shards();
   const bool average = step.op == ReduceOp::avg;
   if (average && !sharded) return block;
   const Box before = own_box(step.from, context);

@@ -102,7 +102,7 @@ constexpr Layout repeatable(const Rule& rule, const FactorExtents& extents, int 
                             const ExtentsRef& shape, const Layout& from, Layout required,
                             const Shape* mesh, int& conflict) {
   for (int a = 0; a < required.axes; ++a) {
-    if (!required[a].is_shard() || (mesh != nullptr && (*mesh)[a] == 1)) continue;
+    if (!required[a].shards() || (mesh != nullptr && (*mesh)[a] == 1)) continue;
     const int d = required[a].dim;
     if (!repeats(rule, extents, i, d, shape[d])) continue;
     if (from[a] == required[a]) conflict = a;

@@ -58,7 +58,7 @@ constexpr GroupConflict find_group_conflict(const Rule::Operand& operand,
     std::array<index_t, std::size_t(max_axes)> parts{};
     int count = 0;
     for (int a = 0; a < layout.axes; ++a) {
-      if (!layout[a].is_shard(d)) continue;
+      if (!layout[a].shards(d)) continue;
       parts[std::size_t(count++)] = mesh[a];
       conflict.shards *= mesh[a];
       conflict.axes |= 1u << a;

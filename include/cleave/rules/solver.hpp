@@ -51,8 +51,8 @@ constexpr Move move_between(const Placement& from, const Placement& to) {
   if (from == to) return Move::none;
   if (to.is_partial()) return Move::impossible;
   if (from.is_replicate()) return Move::slice;
-  if (from.is_partial()) return to.is_shard() ? Move::reduce_scatter : Move::all_reduce;
-  return to.is_shard() ? Move::all_to_all : Move::all_gather;
+  if (from.is_partial()) return to.shards() ? Move::reduce_scatter : Move::all_reduce;
+  return to.shards() ? Move::all_to_all : Move::all_gather;
 }
 
 constexpr bool communicates(Move move) { return move > Move::slice; }
@@ -146,7 +146,7 @@ constexpr bool keeps_groups(const Rule& rule, int index, const Candidate& candid
   if (asked != nullptr && !(*asked == candidate.computed[0])) return false;
   for (int i = 0; i < rule.operands; ++i) {
     const Placement& required = candidate.required[std::size_t(i)];
-    if (required.is_shard() && operands[std::size_t(i)][axis] == required) return true;
+    if (required.shards() && operands[std::size_t(i)][axis] == required) return true;
   }
   return false;
 }

@@ -121,7 +121,7 @@ class Expansion {
       Layout layout = schemas[i];
       if (layout.axes != program_.axes) return fail(FaultKind::schema_axes, -1, int(i), input.name);
       for (int a = 0; a < layout.axes; ++a) {
-        if (!layout[a].is_shard()) continue;
+        if (!layout[a].shards()) continue;
         if (layout[a].dim < 0) layout[a] = Placement::shard(layout[a].dim + dims);
         if (layout[a].dim < 0 || layout[a].dim >= dims)
           return fail(FaultKind::schema_shard, -1, int(i), input.name);
@@ -186,7 +186,7 @@ class Expansion {
     if (asked.axes != program_.axes) return fail(FaultKind::asked_axes, n, -1, node.name);
     for (int a = 0; a < asked.axes; ++a) {
       if (asked[a].is_partial()) return fail(FaultKind::asked_partial, n, -1, node.name);
-      if (asked[a].is_shard() && (asked[a].dim < 0 || asked[a].dim >= value(node.first).shape.dims))
+      if (asked[a].shards() && (asked[a].dim < 0 || asked[a].dim >= value(node.first).shape.dims))
         return fail(FaultKind::asked_shard, n, -1, node.name);
     }
     return true;

@@ -47,7 +47,7 @@ std::vector<Indices> held(const StepLayout& layout, const Indices& shape, const 
     for (index_t i = 0; i < shape[std::size_t(d)]; ++i) list.push_back(i);
     for (int i = 0; i < layout.layout.axes; ++i) {
       const auto a = std::size_t(layout.order[std::size_t(i)]);
-      if (!layout.layout[int(a)].is_shard(d)) continue;
+      if (!layout.layout[int(a)].shards(d)) continue;
       const Indices piece = naive::chunks(list, mesh[a])[std::size_t(at[a])];
       list = piece;
     }
