@@ -101,7 +101,7 @@ auto distribute_tensor(const X& x, const Mesh& mesh, P...) {
                 "cleave: distribute_tensor takes a Tensor: make a Tensor of the elements first");
   if constexpr (detail::call_level<X> < 0) return;
   else if constexpr (sizeof...(P) == 0)
-    return distribute_tensor(x, mesh, placements_t<0, Mesh::axis_count>{});
+    return distribute_tensor(x, mesh, replicated_t<Mesh::axis_count>{});
   else return distribute_tensor(x, mesh, Placements<P...>{});
 }
 

@@ -61,7 +61,7 @@ constexpr auto target_placements() {
                   "redistribute resolves them");
     return To{};
   } else {
-    return placements_t<0, Mesh::axis_count>{};  // valid, so that no further errors follow
+    return replicated_t<Mesh::axis_count>{};  // valid, so that no further errors follow
   }
 }
 
@@ -203,8 +203,7 @@ class DTensor : public RefusedElements<DTensor<T, Rank, Mesh, P>> {
   /// @collective every rank of the mesh
   local_type full_tensor(CallSite where = CallSite::here()) const {
     const detail::PlaceScope scope(where);
-    return detail::redistribute_to<placements_t<0, Mesh::axis_count>>(*this, "full_tensor")
-        .to_local();
+    return detail::redistribute_to<replicated_t<Mesh::axis_count>>(*this, "full_tensor").to_local();
   }
 
   /// The element of an array of size 1, on every rank.
@@ -248,9 +247,7 @@ template <class To, class T, int Rank, class Mesh, class P>
 DTensor<T, Rank, Mesh, To> redistribute_over(const MeshState& mesh,
                                              const DTensor<T, Rank, Mesh, P>& x,
                                              const char* operation, bool reuse) {
-  constexpr const RedistributionSpec& spec =
-      redistribution_spec<layout_of<P, Rank>.packed(), layout_of<To, Rank>.packed(),
-                          Mesh::axis_count, Rank>;
+  constexpr const RedistributionSpec& spec = redistribution_spec<P, To, Rank>;
   auto local = redistribute_local(x.to_local(), spec, mesh, x.shape(), operation, reuse);
   if (!reuse) local = unalias(std::move(local), x.to_local());
   return DTensor<T, Rank, Mesh, To>::unchecked(std::move(local), x.mesh(), x.shape());

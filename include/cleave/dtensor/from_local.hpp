@@ -238,13 +238,13 @@ void from_local(const X&, const Mesh&, const P&...) {
 template <detail::LocalArray X, class Mesh>
   requires is_device_mesh<Mesh>
 auto from_local(X local, const Mesh& mesh, FromLocalOptions options = {}) {
-  return from_local(std::move(local), mesh, placements_t<0, Mesh::axis_count>{}, options);
+  return from_local(std::move(local), mesh, replicated_t<Mesh::axis_count>{}, options);
 }
 template <detail::LocalArray X, class Mesh>
   requires is_device_mesh<Mesh>
 auto from_local(X local, const Mesh& mesh, const detail::ExtentsOf<X>& shape,
                 FromLocalOptions options = {}) {
-  return from_local(std::move(local), mesh, placements_t<0, Mesh::axis_count>{}, shape, options);
+  return from_local(std::move(local), mesh, replicated_t<Mesh::axis_count>{}, shape, options);
 }
 
 }  // namespace cleave

@@ -30,9 +30,7 @@ namespace detail {
 /// The type-erased form of one argument. @param x  must outlive the result
 template <class To, class T, int Rank, class Mesh, class P>
 redistribution::Part part_of(const DTensor<T, Rank, Mesh, P>& x) {
-  constexpr const RedistributionSpec& spec =
-      redistribution_spec<layout_of<P, Rank>.packed(), layout_of<To, Rank>.packed(),
-                          Mesh::axis_count, Rank>;
+  constexpr const RedistributionSpec& spec = redistribution_spec<P, To, Rank>;
   const auto& local = x.to_local();
   return {spec.plan,
           spec.source,

@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <utility>
 
 #include <cleave/core/shape.hpp>
@@ -19,10 +18,9 @@
 
 namespace cleave::detail {
 
-/// The plan between two packed layouts, which the compiler evaluates once per pair.
-template <std::uint64_t Source, std::uint64_t Target, int Axes, int Dims>
-inline constexpr Plan plan_of =
-    make_plan(Layout::unpacked(Source, Axes), Layout::unpacked(Target, Axes), Dims);
+/// The plan between two lists of placements, which the compiler evaluates once per pair.
+template <class Source, class Target, int Dims>
+inline constexpr Plan plan_of = make_plan(layout_of<Source, Dims>, layout_of<Target, Dims>, Dims);
 
 /// Two layouts and the plan between them; null if the plan depends on the sizes.
 struct RedistributionSpec {
@@ -31,11 +29,11 @@ struct RedistributionSpec {
   const Plan* plan = nullptr;
 };
 
-template <std::uint64_t Source, std::uint64_t Target, int Axes, int Dims>
+template <class Source, class Target, int Dims>
 inline constexpr RedistributionSpec redistribution_spec = [] {
-  RedistributionSpec spec{Layout::unpacked(Source, Axes), Layout::unpacked(Target, Axes)};
-  if constexpr (!sizes_decide(Layout::unpacked(Source, Axes), Layout::unpacked(Target, Axes), Dims))
-    spec.plan = &plan_of<Source, Target, Axes, Dims>;
+  RedistributionSpec spec{layout_of<Source, Dims>, layout_of<Target, Dims>};
+  if constexpr (!sizes_decide(layout_of<Source, Dims>, layout_of<Target, Dims>, Dims))
+    spec.plan = &plan_of<Source, Target, Dims>;
   return spec;
 }();
 

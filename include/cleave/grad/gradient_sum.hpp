@@ -37,9 +37,7 @@ struct GradientType {
 };
 template <class T, int Rank, class Mesh, class P>
 struct GradientType<DTensor<T, Rank, Mesh, P>> {
-  using type = DTensor<
-      T, Rank, Mesh,
-      placements_t<layout_of<P, Rank>.with_partials_as(Placement::replicate()).packed(), P::size>>;
+  using type = DTensor<T, Rank, Mesh, without_partials_t<P>>;
 };
 template <class X>
 struct GradientType<Tracked<X>> {

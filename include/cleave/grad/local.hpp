@@ -49,7 +49,7 @@ struct DistributeTensor {
   template <class G, class Y, class X>
     requires is_dtensor<G>
   static auto gradient(wrt<0>, const G& g, const Y&, const X& x) {
-    constexpr auto everywhere = placements_t<0, G::mesh_type::axis_count>{};
+    constexpr auto everywhere = replicated_t<G::mesh_type::axis_count>{};
     const auto whole = g.redistribute(everywhere).to_local().to(typename X::device_type{});
     return whole.shape() == x.shape() ? whole : zeros_like(x);
   }
@@ -156,7 +156,7 @@ auto distribute_tensor(const Tracked<X>& x, const Mesh& mesh, Placements<P...> p
 template <class X>
   requires is_dtensor<X>
 auto full_tensor(const Tracked<X>& x) {
-  constexpr auto everywhere = placements_t<0, X::mesh_type::axis_count>{};
+  constexpr auto everywhere = replicated_t<X::mesh_type::axis_count>{};
   return to_local(redistribute(x, everywhere), everywhere);
 }
 template <class X>

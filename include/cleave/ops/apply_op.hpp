@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <tuple>
 #include <utility>
 
@@ -26,12 +25,11 @@ auto apply_placed(const char* name, Kernel& kernel, std::index_sequence<I...>, c
   using Mesh = typename MeshOf<X...>::type;
   using Device = typename Mesh::device_type;
   static_cast<void>(OperandCheck<Op, X...>{});
-  constexpr int axes = Mesh::axis_count;
-  constexpr const Solution& solution = solve_call<Op, typename Request::asked, Mesh, X...>();
+  using Solved = decltype(solve_call<Op, typename Request::asked, Mesh, X...>());
 
   PlacedCall placed;
-  placed.solution = &solution;
-  (place_operand<Op, Request, solution, int(I), X>(placed), ...);
+  placed.solution = &Solved::value;
+  (place_operand<Op, Request, Solved, int(I), X>(placed), ...);
 
   OpInfo info;
   info.name = name;
@@ -53,14 +51,15 @@ auto apply_placed(const char* name, Kernel& kernel, std::index_sequence<I...>, c
     const DimPlace from = source_of(call, 0, d);
     shape[d] = from.operand >= 0 ? in[std::size_t(from.operand)].shape[from.dim] : local.extent(d);
   }
-  constexpr std::uint64_t from = solution.computed[0].packed(), to = solution.result[0].packed();
+  using From = placements_t<ComputedLayout<Solved>>;
+  using To = placements_t<ResultLayout<Solved, 0>>;
   const auto extents = to_array<Local::dims>(shape);
   const auto& mesh = first_tensor(x...).mesh();
-  if constexpr (from != to)
-    local = redistribute_local(local, redistribution_spec<from, to, axes, Local::dims>,
-                               mesh.state(), extents, name);
-  return DTensor<typename Local::value_type, Local::dims, Mesh, placements_t<to, axes>>::unchecked(
-      std::move(local), mesh, extents);
+  if constexpr (!std::is_same_v<From, To>)
+    local = redistribute_local(local, redistribution_spec<From, To, Local::dims>, mesh.state(),
+                               extents, name);
+  return DTensor<typename Local::value_type, Local::dims, Mesh, To>::unchecked(std::move(local),
+                                                                               mesh, extents);
 }
 
 }  // namespace detail

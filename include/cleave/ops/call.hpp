@@ -8,7 +8,6 @@
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -35,15 +34,30 @@ struct operand_would_be_redistributed {
 
 namespace detail {
 
-/// The solution for packed layouts; evaluated once per combination by the compiler.
-template <class Op, int Axes, std::uint64_t... Code>
-inline constexpr Solution solution_of =
-    solve(rule_of<Op>, OperandLayouts{Layout::unpacked(Code, Axes)...});
-template <class Op, int Axes, std::uint64_t Asked, std::uint64_t... Code>
-inline constexpr Solution asked_solution_of = [] {
-  const Layout asked = Layout::unpacked(Asked, Axes);
-  return solve(rule_of<Op>, OperandLayouts{Layout::unpacked(Code, Axes)...}, &asked);
-}();
+/// The solution for operands with the placements P; evaluated once per combination by the compiler.
+template <class Op, class... P>
+struct SolutionOf {
+  static constexpr Solution value = solve(rule_of<Op>, OperandLayouts{layout_of<P, max_dims>...});
+};
+template <class Op, class Asked, class... P>
+struct AskedSolutionOf {
+  static constexpr Solution value = solve(rule_of<Op>, OperandLayouts{layout_of<P, max_dims>...},
+                                          &layout_of<Asked, rule_of<Op>.result[0].dims>);
+};
+
+/// The layouts of a solution, as sources of `placements_t`.
+template <class Solved, int I>
+struct RequiredLayout {
+  static constexpr Layout layout = Solved::value.required[std::size_t(I)];
+};
+template <class Solved>
+struct ComputedLayout {
+  static constexpr Layout layout = Solved::value.computed[0];
+};
+template <class Solved, int K>
+struct ResultLayout {
+  static constexpr Layout layout = Solved::value.result[std::size_t(K)];
+};
 
 /// The placements that a request asks for on a mesh: a type, or Unasked.
 template <class Request, int Axes>
@@ -53,20 +67,21 @@ struct AskedBy {
 template <class X, int Axes>
   requires is_dtensor<X>
 struct AskedBy<RequestLike<X>, Axes> {
-  using type = placements_t<X::layout.with_partials_as(Placement::replicate()).packed(), Axes>;
+  using type = without_partials_t<typename X::placements_type>;
 };
 
+/// The type of the solution of a call.
 template <class Op, class Asked, class Mesh, class... X>
-constexpr const Solution& solve_call() {
+constexpr auto solve_call() {
   constexpr int axes = Mesh::axis_count;
   if constexpr (std::is_same_v<Asked, Unasked>) {
-    return solution_of<Op, axes, operand_layout<X>(axes).packed()...>;
+    return SolutionOf<Op, typename OperandPlacements<X, axes>::type...>{};
   } else {
     static_assert(Asked::size == axes,
                   "cleave: a requested result has exactly one placement per mesh axis");
     constexpr Layout asked = layout_of<Asked, rule_of<Op>.result[0].dims>;
     static_assert(!asked.has_partial(), "cleave: a result cannot be requested as Partial");
-    return asked_solution_of<Op, axes, asked.packed(), operand_layout<X>(axes).packed()...>;
+    return AskedSolutionOf<Op, Asked, typename OperandPlacements<X, axes>::type...>{};
   }
 }
 
@@ -197,17 +212,17 @@ struct CallPath<0> {
 };
 
 /// Records in a PlacedCall the redistribution of operand I that the solution requires, if any.
-template <class Op, class Request, const Solution& Solved, int I, class X>
+template <class Op, class Request, class Solved, int I, class X>
 constexpr void place_operand(PlacedCall& call) {
   if constexpr (is_dtensor<X>) {
-    constexpr Layout from = X::layout, to = Solved.required[std::size_t(I)];
+    constexpr Layout from = X::layout, to = Solved::value.required[std::size_t(I)];
     if constexpr (!(from == to)) {
-      constexpr int axes = from.axes;
+      using From = typename X::placements_type;
+      using To = placements_t<RequiredLayout<Solved, I>>;
       if constexpr (Request::is_explicit && communicates(from, to))
-        static_cast<void>(operand_would_be_redistributed<Op, I, typename X::placements_type,
-                                                         placements_t<to.packed(), axes>>{});
+        static_cast<void>(operand_would_be_redistributed<Op, I, From, To>{});
       call.moves |= 1u << I;
-      call.spec[std::size_t(I)] = &redistribution_spec<from.packed(), to.packed(), axes, X::dims>;
+      call.spec[std::size_t(I)] = &redistribution_spec<From, To, X::dims>;
     }
   }
 }
@@ -219,19 +234,19 @@ struct PlacedCallOf {
   using Device = typename Mesh::device_type;
   using Info = InfoOf<Op, Device, types_of<X...>, X::dims...>;
   static constexpr int axes = Mesh::axis_count;
-  static constexpr Solution solution =
-      solve_call<typename Info::Sig, typename AskedBy<Request, axes>::type, Mesh, X...>();
+  using Solved =
+      decltype(solve_call<typename Info::Sig, typename AskedBy<Request, axes>::type, Mesh, X...>());
 
   static constexpr PlacedCall value = [] {
-    PlacedCall call{&Info::value, &solution};
+    PlacedCall call{&Info::value, &Solved::value};
     [&]<int... I>(std::integer_sequence<int, I...>) {
-      (place_operand<Op, Request, solution, I, X>(call), ...);
+      (place_operand<Op, Request, Solved, I, X>(call), ...);
     }(std::make_integer_sequence<int, int(sizeof...(X))>{});
-    constexpr std::uint64_t from = solution.computed[0].packed(), to = solution.result[0].packed();
-    if constexpr (from != to) {
+    if constexpr (!(Solved::value.computed[0] == Solved::value.result[0])) {
       call.result_moves = true;
-      call.result_spec =
-          &redistribution_spec<from, to, axes, rule_of<typename Info::Sig>.result[0].dims>;
+      call.result_spec = &redistribution_spec<placements_t<ComputedLayout<Solved>>,
+                                              placements_t<ResultLayout<Solved, 0>>,
+                                              rule_of<typename Info::Sig>.result[0].dims>;
     }
     return call;
   }();
@@ -239,8 +254,8 @@ struct PlacedCallOf {
   static constexpr bool stays = value.moves == 0 && !value.result_moves;
 
   template <std::size_t K, class R = typename Info::template Result<K>>
-  using Result = DTensor<typename R::value_type, R::dims, Mesh,
-                         placements_t<solution.result[K].packed(), axes>>;
+  using Result =
+      DTensor<typename R::value_type, R::dims, Mesh, placements_t<ResultLayout<Solved, int(K)>>>;
 };
 
 /// Redistributes a DTensor to the requested placements.

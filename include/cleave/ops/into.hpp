@@ -105,7 +105,7 @@ void write_into(const Y& y, const Op& op, const X&... x) {
     const std::array<OperandRef, sizeof...(X)> in{operand_of(x)...};
     if constexpr (is_dtensor<Y>) {
       using Call = PlacedCallOf<Op, Request, X...>;
-      using Result = placements_t<Call::solution.result[0].packed(), Call::axes>;
+      using Result = placements_t<ResultLayout<typename Call::Solved, 0>>;
       static_assert(std::is_same_v<typename Call::Mesh, typename Y::mesh_type>,
                     "cleave: the operands of an operation are on meshes of different types");
       static_cast<void>(OperandCheck<typename Call::Info::Sig, X...>{});

@@ -18,9 +18,7 @@ Tensor<T, Rank, Device> made_like(const Tensor<T, Rank, Device>& x) {
 }
 template <class T, int Rank, class Mesh, class P>
 auto made_like(const DTensor<T, Rank, Mesh, P>& x) {
-  constexpr Layout layout =
-      DTensor<T, Rank, Mesh, P>::layout.with_partials_as(Placement::replicate());
-  using Y = DTensor<T, Rank, Mesh, placements_t<layout.packed(), Mesh::axis_count>>;
+  using Y = DTensor<T, Rank, Mesh, without_partials_t<P>>;
   return Y::unchecked(made_like(x.to_local()), x.mesh(), x.shape());
 }
 

@@ -129,17 +129,16 @@ constexpr bool on_mesh() {
   else return true;
 }
 
-/// The placements of an operand on a mesh of `axes` axes.
-template <class X>
-constexpr Layout operand_layout(int axes) {
-  if constexpr (is_dtensor<X>) {
-    return X::layout;
-  } else {
-    Layout layout;
-    layout.axes = axes;
-    return layout;
-  }
-}
+/// The placements of an operand on a mesh of `Axes` axes.
+template <class X, int Axes>
+struct OperandPlacements {
+  using type = replicated_t<Axes>;
+};
+template <class X, int Axes>
+  requires is_dtensor<X>
+struct OperandPlacements<X, Axes> {
+  using type = typename X::placements_type;
+};
 
 }  // namespace detail
 

@@ -27,10 +27,8 @@ constexpr bool same_partials(const Layout& x, const Layout& y) {
 }
 
 template <class X>
-using reduced_dtensor =
-    DTensor<typename X::value_type, X::dims, typename X::mesh_type,
-            placements_t<X::layout.with_partials_as(Placement::replicate()).packed(),
-                         X::placements_type::size>>;
+using reduced_dtensor = DTensor<typename X::value_type, X::dims, typename X::mesh_type,
+                                without_partials_t<typename X::placements_type>>;
 
 }  // namespace detail
 

@@ -1,7 +1,6 @@
 // A mesh and one of its axes, to which a parallel style is applied.
 #pragma once
 
-#include <cstdint>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -16,18 +15,22 @@ namespace detail {
 /// The placements of X with P on axis A. If they differ from those of X, Partial on other axes
 /// becomes Replicate, because Partial cannot be requested.
 template <class X, int A, class P>
-constexpr std::uint64_t code_on_axis() {  // not a lambda in the alias: g++ 12 loses the alias
+constexpr Layout layout_on_axis() {
   using Traits = PlacementTraits<P>;
   static_assert(Traits::valid && Traits::fits(X::dims),
                 "cleave: a style shards a dimension that the tensor does not have");
   Layout layout = X::layout;
-  if (layout[A] == Traits::value(X::dims)) return layout.packed();
+  if (layout[A] == Traits::value(X::dims)) return layout;
   layout = layout.with_partials_as(Placement::replicate());
   layout[A] = Traits::value(X::dims);
-  return layout.packed();
+  return layout;
 }
 template <class X, int A, class P>
-using on_axis = placements_t<code_on_axis<X, A, P>(), X::layout.axes>;
+struct LayoutOnAxis {
+  static constexpr Layout layout = layout_on_axis<X, A, P>();
+};
+template <class X, int A, class P>
+using on_axis = placements_t<LayoutOnAxis<X, A, P>>;
 
 /// Whether X is a tensor on a mesh that is sharded over the axis A.
 template <class X, class A>
@@ -77,8 +80,7 @@ struct Along {
   auto place(const X& x, P p) const {
     using V = detail::innermost_t<X>;
     if constexpr (!is_dtensor<V>) {
-      using Whole =
-          DTensor<typename X::value_type, X::dims, Mesh, placements_t<0, Mesh::axis_count>>;
+      using Whole = DTensor<typename X::value_type, X::dims, Mesh, replicated_t<Mesh::axis_count>>;
       return placed(x, detail::on_axis<Whole, index, P>{});
     } else if constexpr (!std::is_same_v<typename V::mesh_type, Mesh>) {
       static_assert(std::is_same_v<typename V::mesh_type, Mesh>,

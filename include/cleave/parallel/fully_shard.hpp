@@ -83,16 +83,18 @@ constexpr int dim_to_shard(const Layout& layout, int dims, int axis) {
 template <class X, class Mesh>
 constexpr Layout layout_before() {
   if constexpr (is_dtensor<X>) return X::layout;
-  else return Layout::unpacked(0, Mesh::axis_count);
+  else return Layout::replicated(Mesh::axis_count);
 }
 
 template <class X, int Axis, class Mesh>
-constexpr Layout layout_after() {
-  Layout layout = layout_before<X, Mesh>();
-  const int dim = dim_to_shard(layout, X::dims, Axis);
-  if (dim >= 0) layout[Axis] = Placement::shard(dim);
-  return layout;
-}
+struct LayoutAfter {
+  static constexpr Layout layout = [] {
+    Layout after = layout_before<X, Mesh>();
+    const int dim = dim_to_shard(after, X::dims, Axis);
+    if (dim >= 0) after[Axis] = Placement::shard(dim);
+    return after;
+  }();
+};
 
 template <class X, class Mesh, class... P>
 auto place_as(const X& x, const Mesh& mesh, Placements<P...>) {
@@ -107,8 +109,7 @@ auto shard_parameter(const P& parameter, const Mesh& mesh) {
   static_assert(!before[Axis].shards(),
                 "cleave: fully_shard: a parameter is sharded on this axis already");
   static_assert(!before.has_partial(), "cleave: fully_shard: a parameter is Partial");
-  return place_as(parameter, mesh,
-                  placements_t<layout_after<X, Axis, Mesh>().packed(), Mesh::axis_count>{});
+  return place_as(parameter, mesh, placements_t<LayoutAfter<X, Axis, Mesh>>{});
 }
 
 /// The parameters of a group, without those of groups inside it.

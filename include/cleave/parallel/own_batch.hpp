@@ -102,7 +102,7 @@ struct OwnPart {
   }
 
   static constexpr Layout layout = [] {
-    Layout own = Layout::unpacked(0, kept);
+    Layout own = Layout::replicated(kept);
     for (int a = 0; a < axes; ++a)
       if (const int at = there[std::size_t(a)]; at >= 0) own[at] = X::layout[a];
     return own;
@@ -117,13 +117,20 @@ struct OwnPart {
     }
     return wide;
   }
+  template <class G>
+  struct Widened {
+    static constexpr Layout layout = [] {
+      if constexpr (is_dtensor<G>) return widened(G::layout);
+      else return widened({});
+    }();
+  };
 
   static auto of(const typename X::local_type& local, const typename X::Extents& shape,
                  const On& on) {
     if constexpr (std::is_same_v<On, NoMesh>) {
       return local;
     } else {
-      using Y = DTensor<typename X::value_type, X::dims, On, placements_t<layout.packed(), kept>>;
+      using Y = DTensor<typename X::value_type, X::dims, On, placements_t<OwnPart>>;
       return Y::unchecked(local, on, shape);
     }
   }
@@ -162,12 +169,8 @@ struct TakeOwnPart {
       if constexpr (is_dtensor<G>) return g.to_local();
       else return g;
     }();
-    constexpr Layout wide = [] {
-      if constexpr (is_dtensor<G>) return Own::widened(G::layout);
-      else return Own::widened({});
-    }();
     using Wide = DTensor<typename X::value_type, X::dims, typename X::mesh_type,
-                         placements_t<wide.packed(), X::mesh_type::axis_count>>;
+                         placements_t<typename Own::template Widened<G>>>;
     return Wide::unchecked(Own::addend(local, x.mesh()), x.mesh(), x.shape());
   }
 };

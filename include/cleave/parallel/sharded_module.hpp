@@ -179,13 +179,8 @@ struct FullySharded : M {
   auto gathered(const P& parameter, const typename Group::Whole& whole, GroupRecord<Group>* record,
                 std::size_t i, const On& on) const {
     using X = tape::untracked_t<P>;
-    constexpr auto layout = [] {
-      Layout l = X::layout;
-      l[X::mesh_type::template index_of<A>()] = Placement::replicate();
-      return l;
-    }();
     using F = DTensor<typename Group::compute_type, X::dims, typename X::mesh_type,
-                      placements_t<layout.packed(), X::mesh_type::axis_count>>;
+                      cleave::detail::on_axis<X, X::mesh_type::template index_of<A>(), Replicate>>;
     using Slot = GatheredSlot<F, X, Group, On>;
     const auto& sharded = tape::value_of(parameter);
     const auto value = Slot::gathered(whole, group->layout, i, sharded, on);

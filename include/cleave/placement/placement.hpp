@@ -58,6 +58,18 @@ struct Placement {
   constexpr bool shards(int d) const { return shards() && dim == d; }
   constexpr bool is_partial() const { return kind == PlacementKind::partial; }
 
+  /// A number that determines the placement: a template argument. Below 256.
+  constexpr std::uint64_t code() const {
+    const unsigned payload = shards() ? unsigned(dim) : unsigned(op);
+    return unsigned(kind) << 4 | (payload & 0xfu);
+  }
+  static constexpr Placement of_code(std::uint64_t code) {
+    const auto kind = PlacementKind(code >> 4);
+    if (kind == PlacementKind::shard) return shard(int(code & 0xfu));
+    if (kind == PlacementKind::partial) return partial(ReduceOp(code & 0xfu));
+    return replicate();
+  }
+
   friend constexpr bool operator==(const Placement&, const Placement&) = default;
 };
 
@@ -65,6 +77,12 @@ struct Placement {
 struct Layout {
   std::array<Placement, max_axes> on{};
   int axes = 0;
+
+  static constexpr Layout replicated(int axes) {
+    Layout layout;
+    layout.axes = axes;
+    return layout;
+  }
 
   constexpr Placement& operator[](int axis) { return on[std::size_t(axis)]; }
   constexpr const Placement& operator[](int axis) const { return on[std::size_t(axis)]; }
@@ -100,23 +118,13 @@ struct Layout {
   /// Eight bits per axis, the first axis lowest: a key for plans.
   constexpr std::uint64_t packed() const {
     std::uint64_t code = 0;
-    for (int a = 0; a < axes; ++a) {
-      const Placement& p = (*this)[a];
-      const unsigned payload = p.shards() ? unsigned(p.dim) : unsigned(p.op);
-      code |= std::uint64_t(unsigned(p.kind) << 4 | (payload & 0xfu)) << (8 * a);
-    }
+    for (int a = 0; a < axes; ++a) code |= (*this)[a].code() << (8 * a);
     return code;
   }
 
   static constexpr Layout unpacked(std::uint64_t code, int axes) {
-    Layout layout;
-    layout.axes = axes;
-    for (int a = 0; a < axes; ++a) {
-      const unsigned byte = unsigned(code >> (8 * a)) & 0xffu;
-      const auto kind = PlacementKind(byte >> 4);
-      if (kind == PlacementKind::shard) layout[a] = Placement::shard(int(byte & 0xfu));
-      if (kind == PlacementKind::partial) layout[a] = Placement::partial(ReduceOp(byte & 0xfu));
-    }
+    Layout layout = replicated(axes);
+    for (int a = 0; a < axes; ++a) layout[a] = Placement::of_code(code >> (8 * a) & 0xffu);
     return layout;
   }
 
@@ -178,17 +186,33 @@ constexpr Layout make_layout(Placements<P...>) {
   return layout;
 }
 
-template <unsigned Byte>
+template <std::uint64_t Code>
 constexpr auto placement_type() {
-  constexpr Placement p = Layout::unpacked(Byte, 1)[0];
+  constexpr Placement p = Placement::of_code(Code);
   if constexpr (p.shards()) return Shard<p.dim>{};
   else if constexpr (p.is_partial()) return Partial<reduction_type<p.op>>{};
   else return Replicate{};
 }
 
-template <std::uint64_t Code, int... A>
-Placements<decltype(placement_type<unsigned(Code >> (8 * A)) & 0xffu>())...> placements_type(
+template <class Source, int... A>
+Placements<decltype(placement_type<Source::layout[A].code()>())...> placements_type(
     std::integer_sequence<int, A...>);
+
+template <int Axes>
+struct ReplicatedLayout {
+  static constexpr Layout layout = Layout::replicated(Axes);
+};
+
+template <class P>
+struct WithoutPartial {
+  using type = P;
+};
+template <class Op>
+struct WithoutPartial<Partial<Op>> {
+  using type = Replicate;
+};
+template <class... P>
+Placements<typename WithoutPartial<P>::type...> without_partials(Placements<P...>);
 
 }  // namespace detail
 
@@ -225,14 +249,31 @@ std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& o
 template <class List, int Dims>
 inline constexpr Layout layout_of = detail::make_layout<Dims>(List{});
 
-/// The `Placements<..>` whose value has that packed code.
-template <std::uint64_t Code, int Axes>
-using placements_t =
-    decltype(detail::placements_type<Code>(std::make_integer_sequence<int, Axes>{}));
+/// The `Placements<..>` whose value is `Source::layout`.
+template <class Source>
+using placements_t = decltype(detail::placements_type<Source>(
+    std::make_integer_sequence<int, Source::layout.axes>{}));
+
+/// Replicate on each of so many axes.
+template <int Axes>
+using replicated_t = placements_t<detail::ReplicatedLayout<Axes>>;
+
+/// The same placements with Replicate in place of Partial.
+template <class List>
+using without_partials_t = decltype(detail::without_partials(List{}));
+
+namespace detail {
+
+template <class List, int Dims>
+struct LayoutOf {
+  static constexpr Layout layout = layout_of<List, Dims>;
+};
+
+}  // namespace detail
 
 /// The same placements with negative dimensions counted from the front.
 template <class List, int Dims>
-using normalized_t = placements_t<layout_of<List, Dims>.packed(), List::size>;
+using normalized_t = placements_t<detail::LayoutOf<List, Dims>>;
 
 }  // namespace cleave
 

@@ -6,7 +6,6 @@
 
 #include <complex>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <tuple>
 #include <type_traits>
@@ -22,14 +21,16 @@ namespace cleave::spmd {
 
 namespace detail {
 
-/// The DTensor type of a value of a constant program on a mesh.
-template <DType Code, int Dims, class Mesh, std::uint64_t Packed>
-using DTensorOf = DTensor<element_t<Code>, Dims, Mesh, placements_t<Packed, Mesh::axis_count>>;
+template <const auto& Program, int V>
+struct LayoutOfValue {
+  static constexpr Layout layout = Program.values[std::size_t(V)].layout;
+};
 
+/// The DTensor type of a value of a constant program on a mesh.
 template <const auto& Program, class Mesh, int V>
-using ValueOf =
-    DTensorOf<Program.values[std::size_t(V)].dtype, Program.values[std::size_t(V)].shape.dims, Mesh,
-              Program.values[std::size_t(V)].layout.packed()>;
+using ValueOf = DTensor<element_t<Program.values[std::size_t(V)].dtype>,
+                        Program.values[std::size_t(V)].shape.dims, Mesh,
+                        placements_t<LayoutOfValue<Program, V>>>;
 
 /// Shows, in a compile error, which input of a program (counted from 0) has the wrong type.
 template <int Input, class Taken, class Given>
