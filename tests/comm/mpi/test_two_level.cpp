@@ -164,16 +164,17 @@ TEST_CASE("calls follow each other across nodes, with checks on or off") {
   });
 }
 
-TEST_CASE("sums across nodes add ranks of a node first, or all in rank order on request") {
+TEST_CASE("sums across two nodes add ranks of a node first, or all in rank order on request") {
   on_nodes(2, [](World& world) {
     const int n = world.size(), rank = world.rank();
     const char* const shared = std::getenv("CLEAVE_SHARED_MB");
-    const bool in_order = shared != nullptr && std::string(shared) == "0";  // one level of messages
+    const bool two_levels = shared == nullptr || std::string(shared) != "0";
     const auto addend = [](int r, index_t i) {
       return r % 3 == 0 ? 1.0f + float(i % 5) : r % 3 == 1 ? 1e8f : -1e8f;
     };
     for (const bool reproducible : {false, true})
       for (const index_t count : {index_t(9), index_t(20'001)}) {
+        if (!reproducible && !(two_levels && n == 4)) continue;  // the order is the MPI library's
         world.communicator().state().reproducible = reproducible;
         const Tensor<float, 1> addends({count}), sum({count});
         for (index_t i = 0; i < count; ++i) addends(i) = addend(rank, i);
@@ -187,7 +188,7 @@ TEST_CASE("sums across nodes add ranks of a node first, or all in rank order on 
             float by_rank = addend(0, i), by_node = addend(0, i) + addend(1, i);
             for (int r = 1; r < n; ++r) by_rank = by_rank + addend(r, i);
             for (int r = 2; r < n; r += 2) by_node = by_node + (addend(r, i) + addend(r + 1, i));
-            wrong += sum(i) != (reproducible || in_order ? by_rank : by_node);
+            wrong += sum(i) != (reproducible ? by_rank : by_node);
           }
         }
         CHECK(wrong == 0);
