@@ -55,7 +55,7 @@ constexpr void each_of_several_indices(const Visit& visit) {
   visit(listed<IndexSum<2>, Get, DimsOf<2, 1, 1>>(
       "index_put(zeros, std::tie(i, j), values, accumulate)",
       [](const auto& values, const auto& i, const auto& j) {
-        return call_op(IndexSum<2>{{4, 5}}, values, i, j);
+        return call_op(IndexSum<2>{{}, {4, 5}}, values, i, j);
       },
       why));
 }
