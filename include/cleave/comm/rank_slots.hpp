@@ -17,7 +17,7 @@ class RankSlots {
     const std::lock_guard lock(mutex_);
     for (const Slot& slot : slots_)
       if (slot.type == &type<T>) return std::static_pointer_cast<T>(slot.value);
-    const std::shared_ptr<T> value = make();
+    std::shared_ptr<T> value = make();
     slots_.push_back({&type<T>, value});
     return value;
   }
