@@ -105,6 +105,9 @@ TEST_CASE("what ranks of one node, of several, and of nodes with one rank each d
         "direct reduce_scatter on the node, direct all_gather on the node");  // rank 0 leads
   CHECK(reduce(DType::bfloat16, ReduceOp::sum, many, 2, 2, 0) ==
         "library all_to_all, library all_gather");
+  CHECK(reduce(DType::int16, ReduceOp::sum, many, 3, 1, 0) ==
+        "library all_to_all, library all_gather");
+  CHECK(reduce(DType::int16, ReduceOp::max, many, 3, 1, 0) == "library all_reduce");
   const auto move = [&](CollectiveKind kind, index_t each, int nodes, int places) {
     return text(kind, DType::float32, ReduceOp::sum, each, nodes, places, 0);
   };
@@ -136,7 +139,7 @@ TEST_CASE("counts beyond an int go as messages, and reductions in rank order") {
   const index_t each = index_t(1) << 30;
   const auto actions = [&](CollectiveKind kind) {
     const Schedule schedule =
-        schedule_of(kind, DType::int8, ReduceOp::sum, each, topology_of(4, 1, 0));
+        schedule_of(kind, DType::uint8, ReduceOp::max, each, topology_of(4, 1, 0));
     std::string text;
     for (const detail::ScheduleStep& step : schedule.steps())
       if (step.action == StepAction::library) text += name_of(step.calls[0].kind);

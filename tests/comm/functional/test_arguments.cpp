@@ -92,7 +92,6 @@ TEST_CASE("reductions of bits have types and names; floats have none") {
 TEST_CASE("a premultiplied sum adds each rank's elements times its factor") {
   on_ranks({1, 2, 3, 4}, [](World& world) {
     const int n = world.size();
-    world.communicator().state().reproducible = true;  // in rank order, as below
     const auto check = [&]<class T>(T, const auto& factor_of) {
       for (const bool strided : {false, true}) {
         const Extents3 extents{2 * n, 2, 5};

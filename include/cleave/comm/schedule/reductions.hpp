@@ -8,10 +8,11 @@
 namespace cleave::detail {
 
 /// Whether MPI has an equivalent: it has no 16-bit floats and bools, no averages, no products of
-/// complex numbers, and no floating-point maximum or minimum that propagates NaNs.
+/// complex numbers, and no floating-point maximum or minimum that propagates NaNs; and Open MPI 4.1
+/// saturates sums of 8- and 16-bit integers instead of wrapping (ompi/mca/op/avx).
 inline bool library_reduces(DType type, ReduceOp op) {
   if (op == ReduceOp::avg) return false;
-  if (is_integer_dtype(type)) return true;
+  if (is_integer_dtype(type)) return op != ReduceOp::sum || size_of(type) > 2;
   if (is_complex_dtype(type)) return op == ReduceOp::sum;
   return (type == DType::float32 || type == DType::float64) &&
          (op == ReduceOp::sum || op == ReduceOp::product);
