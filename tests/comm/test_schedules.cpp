@@ -68,7 +68,8 @@ TEST_CASE("the ranks of each level take the same steps of communication in the s
               schedules.push_back(schedule_of(kind, type, op, each, topology));
             }
             CAPTURE(name_of(kind));
-            CAPTURE(nodes);
+            const std::string grid = std::to_string(nodes) + " nodes of " + std::to_string(places);
+            CAPTURE(grid);
             for (std::size_t r = 0; r < schedules.size(); ++r) {
               const std::size_t node = r / std::size_t(places), place = r % std::size_t(places);
               const auto like = [&](RankLevel level, std::size_t other) {
