@@ -12,7 +12,8 @@
 #include <vector>
 
 #include <cleave/core/config.hpp>
-#include <cleave/nn/safetensors.hpp>
+#include <cleave/core/shape.hpp>
+#include <cleave/nn/file_error.hpp>
 
 namespace cleave::nn::detail {
 

@@ -13,6 +13,7 @@
 #include <cleave/core/config.hpp>
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/shape.hpp>
+#include <cleave/nn/file_error.hpp>
 #include <cleave/nn/state_dict.hpp>
 
 namespace cleave::nn::detail {
@@ -54,8 +55,6 @@ CLEAVE_INLINE FileIndex read_header(const std::string& path);
 
 /// The elements of a piece. @throws Error, with the path, if they were changed
 CLEAVE_INLINE std::vector<std::byte> read_piece(const FileIndex& file, const Piece& piece);
-
-[[noreturn]] CLEAVE_INLINE void file_error(const std::string& path, const std::string& message);
 
 }  // namespace cleave::nn::detail
 

@@ -17,10 +17,6 @@
 
 namespace cleave::nn::detail {
 
-CLEAVE_INLINE void file_error(const std::string& path, const std::string& message) {
-  throw Error("checkpoint", path + " " + message);
-}
-
 CLEAVE_INLINE std::uint64_t checksum_of_bytes(const void* data, std::size_t bytes) {
   const auto* from = static_cast<const std::byte*>(data);
   cleave::detail::Checksum result;

@@ -56,7 +56,8 @@ struct ConstView {
   /// The elements inside `box`. @pre the box lies within the extents
   ConstView operator[](const Box& box) const {
     const auto* base = static_cast<const std::byte*>(data);
-    const index_t skip = box.empty() ? 0 : detail::offset_of(box.begin, strides);
+    const bool stays = box.empty() || data == nullptr;  // a view without memory has extents only
+    const index_t skip = stays ? 0 : detail::offset_of(box.begin, strides);
     return {base + skip * index_t(size_of(dtype)), dtype, box.extents(), strides};
   }
 
@@ -82,7 +83,8 @@ struct View {
   /// The elements inside `box`. @pre the box lies within the extents
   View operator[](const Box& box) const {
     auto* base = static_cast<std::byte*>(data);
-    const index_t skip = box.empty() ? 0 : detail::offset_of(box.begin, strides);
+    const bool stays = box.empty() || data == nullptr;  // a view without memory has extents only
+    const index_t skip = stays ? 0 : detail::offset_of(box.begin, strides);
     return {base + skip * index_t(size_of(dtype)), dtype, box.extents(), strides};
   }
 
