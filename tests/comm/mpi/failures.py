@@ -76,18 +76,15 @@ def told(outcome, text, ranks=range(LAST)):
 
 
 def ended(outcome, text):
-    """Whether another rank than the last has ended the job with an error that contains the text.
-    Further ranks may report what they miss, if the launcher takes longer than the time-out to end
-    them."""
-    return any(text in line for r in range(LAST) for line in outcome.reports(r))
+    """Whether other ranks than the last have ended the job with errors that contain the text."""
+    lines = [line for r in range(LAST) for line in outcome.reports(r)]
+    return bool(lines) and all(text in line for line in lines) and not outcome.reports(LAST)
 
 
 def reported(outcome, report="planted"):
-    """Whether the last rank has reported its error and ended the job. Other ranks may report that
-    it does not come, if the launcher takes longer than the time-out to end them."""
-    others = [line for r in range(LAST) for line in outcome.reports(r)]
+    """Whether the last rank, and no other one, has reported its error and ended the job."""
     return (outcome.reports(LAST) == [f"rank {LAST}: {report}"]
-            and all(f"rank {LAST} did not reach " in line for line in others))
+            and not any(outcome.reports(r) for r in range(LAST)))
 
 
 def planted(outcome, report="planted"):

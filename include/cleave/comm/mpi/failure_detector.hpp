@@ -56,7 +56,8 @@ class MpiFailureDetector final : public AbortNotification,
     Clock::time_point since{}, asked{};  ///< when the watchdog has first seen it; has last asked
     std::uint64_t round = 0;             ///< of questions about it; 0: it has not been seen
     bool postponed = false;              ///< whether a lower rank could report first
-    std::vector<PeerStatus> peers{};     ///< that were asked, ascending
+    Clock::time_point doubted{};      ///< when there first was a reason that may end the job itself
+    std::vector<PeerStatus> peers{};  ///< that were asked, ascending
   };
 
   /// The detector of this rank until its last group is gone; it still answers then.
@@ -288,6 +289,7 @@ class MpiFailureDetector final : public AbortNotification,
       entry.round = ++rounds_;
       entry.since = entry.asked = Clock::now();
       entry.postponed = false;
+      entry.doubted = {};
       entry.peers.clear();
       return;
     }
@@ -317,9 +319,20 @@ class MpiFailureDetector final : public AbortNotification,
     }
   }
 
+  /// How long a launcher may take to end the ranks of a job.
+  static constexpr double launcher_seconds = 3;
+
   void decide(Entry& entry, const MpiWait& wait, double waited, std::span<const int> others) {
     std::string reason = detail::reason_to_stop(wait, waited, entry.peers);
     if (reason.empty()) return;
+    // a rank that has failed, or does not answer, may be ending the job, which takes the launcher
+    // time
+    const bool ends_itself = std::ranges::any_of(entry.peers, [](const PeerStatus& peer) {
+      return peer.status.state == RankStatus::State::failed ||
+             peer.status.state == RankStatus::State::silent;
+    });
+    if (entry.doubted == Clock::time_point{}) entry.doubted = Clock::now();
+    if (ends_itself && seconds_since(entry.doubted) < launcher_seconds) return;
     if (entry.peers.empty()) reason += ", waiting for " + ranks_named(others);
     const bool is_first = std::ranges::none_of(entry.peers, [&](const PeerStatus& peer) {
       return peer.rank < rank_ && peer.status.state == RankStatus::State::waits;

@@ -62,8 +62,8 @@ class ExitNotice {
   static void tell() {
     MpiFailureDetector* detector = std::exchange(running(), nullptr);
     if (detector == nullptr || !mpi_is_running()) return;
-    if (detector->ends_job()) end_job(detector->rank(), "it has called exit");
     detector->announce("it has called exit");
+    if (detector->ends_job()) end_job(detector->rank(), "it has called exit");
     detector->part(shutdown_seconds);
   }
 };
@@ -94,7 +94,10 @@ int run_mpi(int argc, char** argv, F& f) {
   if (!error.empty() && (detector == nullptr || detector->heard().empty())) {
     int rank = 0;
     if (mpi_is_running()) MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (detector != nullptr && detector->ends_job()) end_job(rank, error);
+    if (detector != nullptr && detector->ends_job()) {
+      detector->announce(error);  // others that ask wait for the end
+      end_job(rank, error);
+    }
     std::fprintf(stderr, "rank %d: %s\n", rank, error.c_str());
   }
   if (detector != nullptr) {
