@@ -178,10 +178,9 @@ class MpiCommunicator final : public Communicator {
     detail::execute(schedule_for(calls, topology()), *this);
   }
 
-  Topology topology() const {
-    Topology now = topology_;
-    now.reproducible = state().reproducible;
-    return now;
+  const Topology& topology() {
+    topology_.reproducible = state().reproducible;  // users may change it
+    return topology_;
   }
 
   /// @return the same on all ranks
