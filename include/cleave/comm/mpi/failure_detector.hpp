@@ -325,14 +325,21 @@ class MpiFailureDetector final : public AbortNotification,
   void decide(Entry& entry, const MpiWait& wait, double waited, std::span<const int> others) {
     std::string reason = detail::reason_to_stop(wait, waited, entry.peers);
     if (reason.empty()) return;
+    using State = RankStatus::State;
+    const auto any = [&](auto holds) { return std::ranges::any_of(entry.peers, holds); };
     // a rank that has failed, or does not answer, may be ending the job, which takes the launcher
-    // time
-    const bool ends_itself = std::ranges::any_of(entry.peers, [](const PeerStatus& peer) {
-      return peer.status.state == RankStatus::State::failed ||
-             peer.status.state == RankStatus::State::silent;
-    });
+    // time; ranks that wait themselves wait for others, which they name sooner
+    double patience = 0;
+    if (any([](const PeerStatus& peer) {
+          return peer.status.state == State::failed || peer.status.state == State::silent;
+        }))
+      patience = launcher_seconds;
+    else if (!any([](const PeerStatus& peer) {
+               return peer.status.state != State::waits && !peer.status.reached;
+             }))
+      patience = 2 * launcher_seconds;
     if (entry.doubted == Clock::time_point{}) entry.doubted = Clock::now();
-    if (ends_itself && seconds_since(entry.doubted) < launcher_seconds) return;
+    if (seconds_since(entry.doubted) < patience) return;
     if (entry.peers.empty()) reason += ", waiting for " + ranks_named(others);
     const bool is_first = std::ranges::none_of(entry.peers, [&](const PeerStatus& peer) {
       return peer.rank < rank_ && peer.status.state == RankStatus::State::waits;
