@@ -13,7 +13,7 @@ namespace cleave::detail {
 struct ScheduleLimits {
   /// Up to this length one rank per node communicates for all ranks of the node: the cost is that
   /// of the messages, not of the bytes.
-  index_t leader_bytes = 8 << 10;
+  index_t leader_bytes = 2 << 10;
   /// The longest part of an all-to-all that goes by way of the rank of its node that is in the
   /// column of the receiver: in fewer messages, each copied twice more.
   index_t forwarded_part_bytes = 4 << 10;

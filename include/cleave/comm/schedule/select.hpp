@@ -1,13 +1,11 @@
 // Chooses how a collective is carried out where ranks share memory or use MPI: the only place that
-// does. The choice depends on
-// values that all ranks of the group share.
+// does. The choice depends on values that all ranks of the group share.
 //
-// | ranks of the group                             | schedule |
-// |------------------------------------------------|------------------------------------------------|
-// | on one node, sharing memory                    | direct reads | | on several nodes, with
-// equally many on each    | two levels: direct reads on a node, the MPI    | | | library in columns
-// (two_level.hpp)   | | others, and reductions in rank order           | the MPI library, messages,
-// our own reductions  | |                                                | (flat.hpp) |
+// - Ranks that share the memory of a node: direct reads.
+// - Ranks on several nodes, equally many on each: two levels, direct reads on a node and the MPI
+//   library in columns (two_level.hpp).
+// - Other groups, and reductions in rank order: the MPI library, messages and our own reductions
+//   (flat.hpp).
 //
 // Of several calls that run together, short ones between nodes go as one message for each pair of
 // ranks (packed.hpp).
