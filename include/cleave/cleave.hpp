@@ -29,12 +29,14 @@
 #include <cleave/dtensor/dtensor.hpp>
 #include <cleave/dtensor/factories.hpp>
 #include <cleave/dtensor/from_local.hpp>
+#include <cleave/dtensor/needed_box.hpp>
 #include <cleave/dtensor/permutation.hpp>
 #include <cleave/dtensor/random.hpp>
 #include <cleave/dtensor/redistribute_all.hpp>
 #include <cleave/dtensor/rng_tracker.hpp>
 #include <cleave/dtensor/visualize.hpp>
 #include <cleave/redistribute/explain.hpp>
+#include <cleave/redistribute/explain_needs.hpp>
 
 // What one rank computes
 #include <cleave/kernels/host/gather_rows.hpp>

@@ -37,6 +37,8 @@
 #include <cleave/ops/call_context_body.hpp>
 #include <cleave/placement/placement_body.hpp>
 #include <cleave/redistribute/explain_body.hpp>
+#include <cleave/redistribute/explain_needs_body.hpp>
+#include <cleave/redistribute/read_boxes_body.hpp>
 #include <cleave/redistribute/run_body.hpp>
 #include <cleave/rules/explain_body.hpp>
 #include <cleave/rules/groups_body.hpp>
@@ -121,6 +123,7 @@ template Block run<Host>(const Plan*, const Layout&, const Layout&, Block, const
 template Plan choose_for<Host>(const Plan*, const Layout&, const Layout&, DType, const Context&);
 template Block run_plan<Host>(const Plan&, Block, const Context&);
 template void run_all<Host>(std::span<Part>);
+template void read_boxes<Host>(const char*, std::span<const BoxRead>, const MeshState&);
 template Block cross_redistribute<Host>(const Layout&, const Layout&, Block, const MeshState&,
                                         const MeshState&, Shape&);
 

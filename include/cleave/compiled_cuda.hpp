@@ -22,6 +22,7 @@
 #include <cleave/kernels/cuda/gemm_body.hpp>
 #include <cleave/kernels/cuda/reduce_views_body.hpp>
 #include <cleave/kernels/cuda/strided_copy_body.hpp>
+#include <cleave/redistribute/read_boxes_body.hpp>
 #include <cleave/redistribute/run_body.hpp>
 
 extern "C" const char
@@ -52,6 +53,7 @@ template Block run<Cuda>(const Plan*, const Layout&, const Layout&, Block, const
 template Plan choose_for<Cuda>(const Plan*, const Layout&, const Layout&, DType, const Context&);
 template Block run_plan<Cuda>(const Plan&, Block, const Context&);
 template void run_all<Cuda>(std::span<Part>);
+template void read_boxes<Cuda>(const char*, std::span<const BoxRead>, const MeshState&);
 template Block cross_redistribute<Cuda>(const Layout&, const Layout&, Block, const MeshState&,
                                         const MeshState&, Shape&);
 

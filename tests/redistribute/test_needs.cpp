@@ -81,14 +81,14 @@ class Simulation {
     }
     return true;
   }
-  bool sharded(std::size_t axis) const { return needs_.operand.layout[int(axis)].shards(); }
+  bool exchanges(std::size_t axis) const { return (axes_of(needs_) >> axis & 1u) != 0; }
   /// The rank that has a number in the group of `at`.
   std::size_t member(const Indices& at, int number) const {
     int n = 0;
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       bool in_group = true;
       for (std::size_t a = 0; a < at.size(); ++a)
-        in_group = in_group && (sharded(a) || ranks_[r][a] == at[a]);
+        in_group = in_group && (exchanges(a) || ranks_[r][a] == at[a]);
       if (in_group && n++ == number) return r;
     }
     return ranks_.size();
@@ -279,6 +279,26 @@ TEST_CASE("the counts of a plan are constants where extents are") {
   static_assert(need_counts(box, mesh, first) == NeedCounts{18, 0, 3});   // 6 * 5 - 4 * 3
   static_assert(need_counts(star, mesh, first) == NeedCounts{14, 0, 2});  // without four corners
   CHECK(need_counts(star, mesh, first).messages == 2);
+}
+
+TEST_CASE("ranks exchange over the axes that shard a dimension of which they read more") {
+  constexpr Shape shape(std::array<index_t, 2>{8, 6});
+  constexpr auto axes = [](const Layout& operand, const Layout& result, const DimMap& rows) {
+    Needs needs{{operand}, {result}, shape, shape};
+    needs.maps[0] = rows;
+    return axes_of(needs);
+  };
+  constexpr Layout crossed = layout_of<Placements<Shard<0>, Shard<1>>, 2>;
+  constexpr Layout nested = layout_of<Placements<Shard<0>, Shard<0>>, 2>;
+  constexpr Layout columns = layout_of<Placements<Replicate, Shard<1>>, 2>;
+  constexpr DimMap own{1, 1, 0, 0}, above{1, 1, -1, 0};
+  static_assert(axes(crossed, crossed, own) == 0);
+  static_assert(axes(crossed, crossed, above) == 1);
+  static_assert(axes(nested, nested, above) == 3);
+  static_assert(axes(columns, columns, above) == 0);
+  static_assert(axes(columns, crossed, own) == 0);
+  static_assert(axes(crossed, columns, own) == 1);
+  CHECK(axes(crossed, nested, own) == 3);
 }
 
 TEST_CASE("planning a stencil takes no longer on more ranks") {

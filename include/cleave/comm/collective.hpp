@@ -71,6 +71,11 @@ constexpr std::uint64_t listed_detail(std::uint64_t checksum) {
   return std::uint64_t(13) << 60 | checksum >> 4;
 }
 
+/// What ranks read beyond their parts, by a checksum of the boxes, as such a number.
+constexpr std::uint64_t boxes_detail(std::uint64_t checksum) {
+  return std::uint64_t(12) << 60 | checksum >> 4;
+}
+
 /// The text of a packed detail: " along dimensions 1, 0" or " with pairs {0, 1}, {1, 0}" or " for
 /// part 2 of module 1" or " of a list of tensors with checksum 5"; empty for 0.
 inline std::string text_of_detail(CollectiveKind kind, std::uint64_t detail) {
@@ -80,8 +85,9 @@ inline std::string text_of_detail(CollectiveKind kind, std::uint64_t detail) {
     return " for part " + std::to_string(detail & low) + " of module " +
            std::to_string(detail >> 30 & low);
   }
-  if (detail >> 60 == 13)
-    return " of a list of tensors with checksum " +
+  if (detail >> 60 == 13 || detail >> 60 == 12)
+    return (detail >> 60 == 13 ? " of a list of tensors with checksum "
+                               : " of boxes with checksum ") +
            std::to_string(detail & ~(std::uint64_t(15) << 60));
   const bool pairs = kind == CollectiveKind::exchange;
   std::string numbers;
@@ -135,8 +141,9 @@ struct Transfer {
 /// |                |                 |                      | the same order on both sides   |
 ///
 /// Sources are never written; a source and a destination do not overlap, except that they may be
-/// the same view in an all_reduce, and that the source of an all_gather may be the rank's own piece
-/// of the destination. `pieces` has one box per rank of the group; boxes may be empty.
+/// the same view in an all_reduce, that the source of an all_gather may be the rank's own piece of
+/// the destination, and that the source of an exchange may be a part of the destination to which no
+/// transfer writes. `pieces` has one box per rank of the group; boxes may be empty.
 struct Collective {
   CollectiveKind kind = CollectiveKind::barrier;
   ReduceOp op = ReduceOp::sum;

@@ -103,15 +103,21 @@ constexpr bool crosses_nodes(unsigned axes, const Shape& mesh, index_t ranks_per
 
 }  // namespace redistribution
 
-/// The estimated time of a step, and of a plan, in microseconds.
+/// The estimated time of a collective over some axes, in microseconds.
+/// @param bytes  the most that a rank receives
+constexpr double estimated_us(unsigned axes, const Shape& mesh, double bytes,
+                              const CostModel& model) {
+  if (redistribution::crosses_nodes(axes, mesh, model.ranks_per_node))
+    return model.network_latency_us + bytes / model.network_bytes_per_us;
+  return model.latency_us + bytes / model.bytes_per_us;
+}
+
+/// The same of a step, and of a plan.
 constexpr double estimated_us(const Step& step, const Shape& mesh, const Shape& shape,
                               std::size_t element_size, const CostModel& model) {
   if (!communicates(step.kind)) return 0;
   const index_t elements = redistribution::received_elements(step, shape, mesh);
-  const double bytes = double(elements) * double(element_size);
-  if (redistribution::crosses_nodes(step.axes, mesh, model.ranks_per_node))
-    return model.network_latency_us + bytes / model.network_bytes_per_us;
-  return model.latency_us + bytes / model.bytes_per_us;
+  return estimated_us(step.axes, mesh, double(elements) * double(element_size), model);
 }
 constexpr double estimated_us(const Plan& plan, const Shape& mesh, const Shape& shape,
                               std::size_t element_size, const CostModel& model) {

@@ -9,15 +9,14 @@
 #include <algorithm>
 #include <array>
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include <cleave/core/checksum.hpp>
 #include <cleave/redistribute/call.hpp>
-#include <cleave/redistribute/keyed_cache.hpp>
 #include <cleave/redistribute/peers.hpp>
+#include <cleave/redistribute/transfer_lists.hpp>
 
 namespace cleave::redistribution {
 
@@ -119,24 +118,18 @@ Transfers exchange_transfers(const S& step, const Shape& shape, const Shape& mes
                         [&](const Shape& at) { return before.is_own_chunk(at); });
 }
 
-/// The transfers of exchanges, kept per mesh: they are computed once per step and shape.
+/// The transfers of exchanges, kept per mesh.
 class TransferCache {
  public:
   template <std::same_as<MeshState> Mesh>  // compiled where it is called
   std::shared_ptr<const Transfers> transfers(const Step& step, const Shape& shape,
                                              const Mesh& mesh) {
-    const Key key{step.axes, shape, step.from, step.to};
-    if (const auto* known = lists_.find(key)) return *known;
-    auto made = std::make_shared<const Transfers>(
-        exchange_transfers(step, shape, mesh.extents(), mesh.coordinate()));
-    const std::size_t count = made->sends.size() + made->receives.size();
-    return count > max_transfers ? made : lists_.add(key, made, std::max(count, min_weight));
+    return lists_.get({step.axes, shape, step.from, step.to}, [&] {
+      return exchange_transfers(step, shape, mesh.extents(), mesh.coordinate());
+    });
   }
 
  private:
-  static constexpr std::size_t max_transfers = 65536;  ///< in all lists: 20 MB
-  static constexpr std::size_t min_weight = 128;       ///< at most 512 lists
-
   struct Key {
     AxisMask axes;
     Shape shape;
@@ -149,7 +142,7 @@ class TransferCache {
     }
   };
 
-  KeyedCache<Key, std::shared_ptr<const Transfers>, max_transfers> lists_;
+  TransferLists<Key> lists_;
 };
 
 /// @return     a call whose result is the elements that this rank owns under `step.to`

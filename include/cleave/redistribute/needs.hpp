@@ -8,8 +8,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
+#include <cleave/core/checksum.hpp>
 #include <cleave/placement/dim_map.hpp>
 #include <cleave/redistribute/call.hpp>
 #include <cleave/redistribute/peers.hpp>
@@ -29,6 +32,23 @@ struct Needs {
   bool own_in_place = false;
 
   friend constexpr bool operator==(const Needs&, const Needs&) = default;
+  /// Of all members.
+  constexpr std::uint64_t checksum() const {
+    cleave::detail::Checksum sum;
+    for (const StepLayout* side : {&operand, &result}) {
+      sum.add(side->layout.packed());
+      for (int a = 0; a < side->layout.axes; ++a)
+        sum.add(std::uint64_t(side->order[std::size_t(a)]));
+    }
+    for (int d = 0; d < operand_shape.dims; ++d) {
+      const DimMap& map = maps[std::size_t(d)];
+      for (const index_t number : {operand_shape[d], result_shape[d], map.num, map.den, map.lo,
+                                   map.hi, index_t(map.beyond)})
+        sum.add(std::uint64_t(number));
+    }
+    sum.add(std::uint64_t(star) + 2 * std::uint64_t(own_in_place));
+    return sum.sum;
+  }
 
   /// The elements of the result that a rank computes.
   constexpr Box part(const Shape& mesh, const Shape& at) const {
@@ -87,8 +107,21 @@ struct Needs {
   }
 };
 
-/// The group in which the ranks exchange: those that differ in these axes.
-constexpr AxisMask axes_of(const Needs& needs) { return needs.operand.layout.sharding_axes(); }
+/// The group in which the ranks exchange: those that differ in the axes that shard a dimension of
+/// which some rank may read more than its own part.
+constexpr AxisMask axes_of(const Needs& needs) {
+  AxisMask axes = 0;
+  for (int d = 0; d < needs.operand_shape.dims; ++d) {
+    const DimMap& map = needs.maps[std::size_t(d)];
+    const AxisMask sharding = needs.operand.layout.sharding_axes(d);
+    const bool stays = map.num == 1 && map.den == 1 && map.lo == 0 && map.hi == 0 &&
+                       needs.operand_shape[d] == needs.result_shape[d] &&
+                       sharding == needs.result.layout.sharding_axes(d) &&
+                       needs.operand.order == needs.result.order;
+    if (!stays) axes |= sharding;
+  }
+  return axes;
+}
 
 /// What one rank receives.
 struct NeedCounts {
