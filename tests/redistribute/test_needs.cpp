@@ -71,8 +71,6 @@ class Simulation {
     return sends == receives ? "" : "transfers are sent that nobody receives";
   }
 
-  index_t received = 0;
-
  private:
   bool owns(const Indices& at, const Indices& index) const {
     for (int d = 0; d < int(index.size()); ++d) {
@@ -282,8 +280,8 @@ TEST_CASE("the counts of a plan are constants where extents are") {
 }
 
 TEST_CASE("ranks exchange over the axes that shard a dimension of which they read more") {
-  constexpr Shape shape(std::array<index_t, 2>{8, 6});
   constexpr auto axes = [](const Layout& operand, const Layout& result, const DimMap& rows) {
+    const Shape shape(std::array<index_t, 2>{8, 6});
     Needs needs{{operand}, {result}, shape, shape};
     needs.maps[0] = rows;
     return axes_of(needs);

@@ -5,6 +5,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -12,7 +13,6 @@
 #include <cleave/comm/dry.hpp>
 #include <cleave/comm/trace.hpp>
 #include <cleave/dtensor/distribute.hpp>
-#include <cleave/dtensor/from_local.hpp>
 #include <cleave/dtensor/needed_box.hpp>
 #include <cleave/redistribute/explain_needs.hpp>
 
@@ -283,7 +283,7 @@ TEST_CASE("an exchange of boxes refuses views of other extents, and ranks that n
     Needs other = needs;
     other.maps[1].beyond = Beyond::wrap;
     CHECK(contains(error_of([&] { read(world.rank() == 0 ? needs : other, part, box); }),
-                   "exchange of 8 elements of boxes with checksum"));
+                   " of boxes with checksum "));
   });
 }
 
@@ -309,7 +309,8 @@ TEST_CASE("the budget of an exchange of boxes is that of one rank of many") {
   const Budget cost = budget(500, 1024, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {1024});
     const Tensor<float, 2> part({1024, 1024});
-    const auto x = from_local(part, mesh, Shard<0>{});
+    using X = placed_t<float, 2, std::remove_cvref_t<decltype(mesh)>, Shard<0>>;
+    const X x = X::unchecked(part, mesh, {1024 * 1024, 1024});
     const auto needs = periodic_rows(x.layout, Shape(x.shape()), 2);
     CHECK(needed_box(x, needs).extent(0) == 1028);
   });
