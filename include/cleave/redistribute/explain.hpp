@@ -16,6 +16,13 @@
 
 namespace cleave {
 
+namespace detail {
+
+/// "5.0"
+std::string decimal(double value);
+
+}  // namespace detail
+
 /// One step of a plan with its sizes.
 struct ExplainedStep {
   StepKind kind{};

@@ -16,7 +16,7 @@ namespace cleave {
 
 namespace detail {
 
-inline std::string decimal(double value) {
+CLEAVE_INLINE std::string decimal(double value) {
   char buffer[32];
   std::snprintf(buffer, sizeof buffer, "%.1f", value);
   return buffer;

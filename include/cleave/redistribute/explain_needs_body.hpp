@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include <cleave/redistribute/explain_body.hpp>
+#include <cleave/redistribute/explain.hpp>
 #include <cleave/redistribute/explain_needs.hpp>
 
 namespace cleave {
