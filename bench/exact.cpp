@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <cleave/ops/exact.hpp>
+#include <cleave/ops/reductions/exact_reductions.hpp>
 
 #include "timing.hpp"
 

@@ -11,8 +11,8 @@
 #include <cleave/comm/run.hpp>
 #include <cleave/dtensor/factories.hpp>
 #include <cleave/kernels/host/map_elements.hpp>
-#include <cleave/ops/matmul.hpp>
-#include <cleave/ops/pointwise.hpp>
+#include <cleave/ops/elementwise/pointwise.hpp>
+#include <cleave/ops/products/matmul.hpp>
 #include <cleave/spmd.hpp>
 
 #include "timing.hpp"

@@ -79,9 +79,9 @@ using X = DTensor<float, 3, DeviceMesh<Host, axes::dp, axes::tp>, Placements<P..
 """
 
 GRAPH = """#include <array>
-#include <cleave/ops/matmul.hpp>
-#include <cleave/ops/pointwise.hpp>
-#include <cleave/ops/redistribute.hpp>
+#include <cleave/ops/products/matmul.hpp>
+#include <cleave/ops/elementwise/pointwise.hpp>
+#include <cleave/ops/redistribution/redistribute.hpp>
 #include <cleave/spmd/count.hpp>
 #include <cleave/spmd/expand.hpp>
 #include <cleave/spmd/traced.hpp>

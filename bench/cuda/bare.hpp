@@ -3,9 +3,9 @@
 
 #include <cublasLt.h>
 
-#include <cleave/core/cuda/error.hpp>
+#include <cleave/core/cuda/cuda_error.hpp>
 #include <cleave/core/error.hpp>
-#include <cleave/kernels/cuda/launch.hpp>
+#include <cleave/kernels/cuda/launch_kernel.hpp>
 
 namespace bare {
 

@@ -8,7 +8,7 @@
 
 #include <cleave/comm/run.hpp>
 #include <cleave/dtensor/factories.hpp>
-#include <cleave/ops/pointwise.hpp>
+#include <cleave/ops/elementwise/pointwise.hpp>
 
 using namespace cleave;
 using namespace cleave::axes;

@@ -9,11 +9,11 @@
 
 #include <cleave/comm/run.hpp>
 #include <cleave/dtensor/factories.hpp>
-#include <cleave/ops/arg_reduce.hpp>
-#include <cleave/ops/layer_norm.hpp>
-#include <cleave/ops/pointwise.hpp>
-#include <cleave/ops/reduce.hpp>
-#include <cleave/ops/softmax.hpp>
+#include <cleave/ops/elementwise/pointwise.hpp>
+#include <cleave/ops/normalisation/layer_norm.hpp>
+#include <cleave/ops/normalisation/softmax.hpp>
+#include <cleave/ops/reductions/arg_reduce.hpp>
+#include <cleave/ops/reductions/reduce.hpp>
 
 #include "../timing.hpp"
 

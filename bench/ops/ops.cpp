@@ -16,10 +16,10 @@
 #include <cleave/comm/run.hpp>
 #include <cleave/dtensor/factories.hpp>
 #include <cleave/grad.hpp>
-#include <cleave/ops/in_place.hpp>
-#include <cleave/ops/matmul.hpp>
-#include <cleave/ops/pointwise.hpp>
-#include <cleave/ops/reduce.hpp>
+#include <cleave/ops/elementwise/in_place.hpp>
+#include <cleave/ops/elementwise/pointwise.hpp>
+#include <cleave/ops/products/matmul.hpp>
+#include <cleave/ops/reductions/reduce.hpp>
 
 #include "../timing.hpp"
 

@@ -34,13 +34,13 @@
 #include <cleave/mesh/mesh_state_body.hpp>
 #include <cleave/nn/checkpoint_body.hpp>
 #include <cleave/nn/safetensors_body.hpp>
-#include <cleave/ops/call_context_body.hpp>
+#include <cleave/ops/engine/call_context_body.hpp>
 #include <cleave/placement/placement_body.hpp>
 #include <cleave/redistribute/explain_body.hpp>
 #include <cleave/redistribute/explain_needs_body.hpp>
 #include <cleave/redistribute/read_boxes_body.hpp>
-#include <cleave/redistribute/run_body.hpp>
-#include <cleave/rules/explain_body.hpp>
+#include <cleave/redistribute/redistribute_local_body.hpp>
+#include <cleave/rules/explain_solution_body.hpp>
 #include <cleave/rules/groups_body.hpp>
 #include <cleave/tensor/host_cache_body.hpp>
 #include <cleave/tensor/npy_body.hpp>

@@ -19,11 +19,11 @@
 #include <cleave/comm/device/device_group_body.hpp>
 #include <cleave/comm/functional/operands_body.hpp>
 #include <cleave/cuda.hpp>
-#include <cleave/kernels/cuda/gemm_body.hpp>
-#include <cleave/kernels/cuda/reduce_views_body.hpp>
-#include <cleave/kernels/cuda/strided_copy_body.hpp>
+#include <cleave/kernels/cuda/gemm_cuda_body.hpp>
+#include <cleave/kernels/cuda/reduce_views_cuda_body.hpp>
+#include <cleave/kernels/cuda/strided_copy_cuda_body.hpp>
 #include <cleave/redistribute/read_boxes_body.hpp>
-#include <cleave/redistribute/run_body.hpp>
+#include <cleave/redistribute/redistribute_local_body.hpp>
 
 extern "C" const char
     cleave_error_link_cleave_cuda_compiled_or_include_cleave_compiled_cuda_hpp_in_one_file = 0;

@@ -8,27 +8,27 @@
 #include <cleave/cleave.hpp>
 
 // Devices, streams, memory
+#include <cleave/tensor/cuda/cuda_graph.hpp>
 #include <cleave/tensor/cuda/device.hpp>
-#include <cleave/tensor/cuda/graph.hpp>
 #include <cleave/tensor/cuda/memory.hpp>
 #include <cleave/tensor/cuda/stream.hpp>
 #include <cleave/tensor/cuda/transfer.hpp>
 
 // Kernels
-#include <cleave/kernels/cuda/arg_reduce_dim.hpp>
-#include <cleave/kernels/cuda/exact_sums.hpp>
-#include <cleave/kernels/cuda/gather_rows.hpp>
-#include <cleave/kernels/cuda/gemm.hpp>
-#include <cleave/kernels/cuda/map_elements.hpp>
-#include <cleave/kernels/cuda/map_indexed.hpp>
-#include <cleave/kernels/cuda/multinomial_rows.hpp>
-#include <cleave/kernels/cuda/one_hot_rows.hpp>
-#include <cleave/kernels/cuda/ordered_indices.hpp>
-#include <cleave/kernels/cuda/reduce_dims.hpp>
-#include <cleave/kernels/cuda/reduce_views.hpp>
-#include <cleave/kernels/cuda/running_sums.hpp>
-#include <cleave/kernels/cuda/strided_copy.hpp>
-#include <cleave/kernels/cuda/update_elements.hpp>
+#include <cleave/kernels/cuda/arg_reduce_dim_cuda.hpp>
+#include <cleave/kernels/cuda/exact_sums_cuda.hpp>
+#include <cleave/kernels/cuda/gather_rows_cuda.hpp>
+#include <cleave/kernels/cuda/gemm_cuda.hpp>
+#include <cleave/kernels/cuda/map_elements_cuda.hpp>
+#include <cleave/kernels/cuda/map_indexed_cuda.hpp>
+#include <cleave/kernels/cuda/multinomial_rows_cuda.hpp>
+#include <cleave/kernels/cuda/one_hot_rows_cuda.hpp>
+#include <cleave/kernels/cuda/ordered_indices_cuda.hpp>
+#include <cleave/kernels/cuda/reduce_dims_cuda.hpp>
+#include <cleave/kernels/cuda/reduce_views_cuda.hpp>
+#include <cleave/kernels/cuda/running_sums_cuda.hpp>
+#include <cleave/kernels/cuda/strided_copy_cuda.hpp>
+#include <cleave/kernels/cuda/update_elements_cuda.hpp>
 
 // Ranks
 #include <cleave/comm/device/async.hpp>

@@ -3,5 +3,5 @@
 
 #include <cleave/cleave.hpp>
 #include <cleave/grad/backward.hpp>
-#include <cleave/grad/cross_mesh.hpp>
 #include <cleave/grad/local.hpp>
+#include <cleave/grad/tracked_cross_mesh.hpp>

@@ -2,12 +2,12 @@
 // run. Not part of cleave.hpp: programs without graphs do not pay for it.
 #pragma once
 
-#include <cleave/spmd/call.hpp>
+#include <cleave/spmd/call_program.hpp>
 #include <cleave/spmd/count.hpp>
 #include <cleave/spmd/expand.hpp>
 #include <cleave/spmd/frozen.hpp>
 #include <cleave/spmd/graph.hpp>
-#include <cleave/spmd/print.hpp>
+#include <cleave/spmd/print_program.hpp>
 #include <cleave/spmd/program.hpp>
-#include <cleave/spmd/run.hpp>
+#include <cleave/spmd/run_program.hpp>
 #include <cleave/spmd/traced.hpp>

@@ -3,14 +3,14 @@
 #include <cstdint>
 
 #include <cleave/mesh/device_mesh.hpp>
-#include <cleave/ops/apply_op.hpp>
-#include <cleave/ops/arg_reduce.hpp>
-#include <cleave/ops/in_place.hpp>
-#include <cleave/ops/one_hot.hpp>
-#include <cleave/ops/pointwise.hpp>
-#include <cleave/ops/reduce.hpp>
-#include <cleave/ops/reduce_partials.hpp>
-#include <cleave/ops/transpose.hpp>
+#include <cleave/ops/elementwise/in_place.hpp>
+#include <cleave/ops/elementwise/pointwise.hpp>
+#include <cleave/ops/engine/apply_op.hpp>
+#include <cleave/ops/indices/one_hot.hpp>
+#include <cleave/ops/redistribution/reduce_partials.hpp>
+#include <cleave/ops/reductions/arg_reduce.hpp>
+#include <cleave/ops/reductions/reduce.hpp>
+#include <cleave/ops/shapes/transpose.hpp>
 
 using namespace cleave;
 

@@ -1,7 +1,7 @@
 // Gradients that would be silently wrong.
 #include <cleave/comm/functional.hpp>
 #include <cleave/grad.hpp>
-#include <cleave/ops/in_place.hpp>
+#include <cleave/ops/elementwise/in_place.hpp>
 
 using namespace cleave;
 

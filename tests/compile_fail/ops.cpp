@@ -1,6 +1,6 @@
 // Operands that an operation refuses, and communication that was ruled out.
 #include <cleave/mesh/device_mesh.hpp>
-#include <cleave/ops/matmul.hpp>
+#include <cleave/ops/products/matmul.hpp>
 
 using namespace cleave;
 

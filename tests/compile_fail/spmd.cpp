@@ -3,10 +3,10 @@
 
 #include <cleave/comm/functional.hpp>
 #include <cleave/mesh/device_mesh.hpp>
-#include <cleave/ops/flatten.hpp>
-#include <cleave/ops/in_place.hpp>
-#include <cleave/ops/matmul.hpp>
-#include <cleave/ops/pointwise.hpp>
+#include <cleave/ops/elementwise/in_place.hpp>
+#include <cleave/ops/elementwise/pointwise.hpp>
+#include <cleave/ops/products/matmul.hpp>
+#include <cleave/ops/shapes/flatten.hpp>
 #include <cleave/spmd.hpp>
 
 using namespace cleave;

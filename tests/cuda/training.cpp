@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <cleave/nn.hpp>
-#include <cleave/ops/in_place.hpp>
+#include <cleave/ops/elementwise/in_place.hpp>
 #include <cleave/parallel.hpp>
 
 #include "../grad/network.hpp"

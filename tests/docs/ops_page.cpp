@@ -9,8 +9,8 @@
 #include <vector>
 
 #include <cleave/grad/tracked.hpp>
-#include <cleave/ops/list.hpp>
-#include <cleave/rules/explain.hpp>
+#include <cleave/ops/list/operations.hpp>
+#include <cleave/rules/explain_solution.hpp>
 #include <cleave/spmd/traced.hpp>
 
 using namespace cleave;

@@ -11,8 +11,8 @@
 #include <cleave/dtensor/permutation.hpp>
 #include <cleave/dtensor/random.hpp>
 #include <cleave/mesh/device_mesh.hpp>
-#include <cleave/ops/multinomial.hpp>
-#include <cleave/ops/transpose.hpp>
+#include <cleave/ops/random/multinomial.hpp>
+#include <cleave/ops/shapes/transpose.hpp>
 
 #include "errors.hpp"
 #include "ranks.hpp"

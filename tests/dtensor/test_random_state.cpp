@@ -5,7 +5,7 @@
 
 #include <cleave/dtensor/random.hpp>
 #include <cleave/mesh/device_mesh.hpp>
-#include <cleave/ops/dropout.hpp>
+#include <cleave/ops/random/dropout.hpp>
 
 #include "errors.hpp"
 #include "ranks.hpp"

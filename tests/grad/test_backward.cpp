@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/ops/in_place.hpp>
+#include <cleave/ops/elementwise/in_place.hpp>
 
 #include "errors.hpp"
 #include "network.hpp"

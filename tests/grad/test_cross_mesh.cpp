@@ -7,7 +7,7 @@
 
 #include <cleave/comm/trace.hpp>
 #include <cleave/dtensor/from_local.hpp>
-#include <cleave/ops/slice.hpp>
+#include <cleave/ops/shapes/slice.hpp>
 
 #include "network.hpp"
 #include "ranks.hpp"

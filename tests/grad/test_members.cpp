@@ -14,8 +14,8 @@
 #include <cleave/dtensor/factories.hpp>
 #include <cleave/grad/backward.hpp>
 #include <cleave/grad/local.hpp>
-#include <cleave/ops/pointwise.hpp>
-#include <cleave/ops/reduce.hpp>
+#include <cleave/ops/elementwise/pointwise.hpp>
+#include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/spmd/traced.hpp>
 
 #include "errors.hpp"

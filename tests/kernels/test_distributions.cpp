@@ -13,7 +13,7 @@
 
 #include <cleave/dtensor/permutation.hpp>
 #include <cleave/dtensor/random.hpp>
-#include <cleave/ops/multinomial.hpp>
+#include <cleave/ops/random/multinomial.hpp>
 
 using namespace cleave;
 

@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <cleave/core/half.hpp>
-#include <cleave/kernels/functions.hpp>
+#include <cleave/kernels/element_functions.hpp>
 
 using namespace cleave;
 using namespace cleave::kernels;

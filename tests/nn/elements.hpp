@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include <cleave/dtensor/dtensor.hpp>
-#include <cleave/ops/operand.hpp>
+#include <cleave/ops/engine/operand.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 namespace cleave::testing {

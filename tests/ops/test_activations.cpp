@@ -7,8 +7,8 @@
 #include <doctest/doctest.h>
 
 #include <cleave/grad.hpp>
-#include <cleave/ops/pointwise.hpp>
-#include <cleave/ops/reduce.hpp>
+#include <cleave/ops/elementwise/pointwise.hpp>
+#include <cleave/ops/reductions/reduce.hpp>
 
 #include "activations_torch.hpp"
 

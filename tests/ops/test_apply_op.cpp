@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <cleave/comm/trace.hpp>
-#include <cleave/ops/apply_op.hpp>
+#include <cleave/ops/engine/apply_op.hpp>
 
 #include "errors.hpp"
 #include "placed.hpp"

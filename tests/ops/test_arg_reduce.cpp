@@ -9,7 +9,7 @@
 
 #include <cleave/comm/trace.hpp>
 #include <cleave/dtensor/factories.hpp>
-#include <cleave/ops/arg_reduce.hpp>
+#include <cleave/ops/reductions/arg_reduce.hpp>
 
 #include "errors.hpp"
 #include "placed.hpp"

@@ -4,18 +4,19 @@
 #include <doctest/doctest.h>
 
 #include <cleave/comm/functional.hpp>
-#include <cleave/ops/arg_reduce.hpp>
-#include <cleave/ops/cat.hpp>
-#include <cleave/ops/einsum.hpp>
-#include <cleave/ops/functions.hpp>
-#include <cleave/ops/in_place.hpp>
-#include <cleave/ops/matmul.hpp>
-#include <cleave/ops/pointwise.hpp>
-#include <cleave/ops/reduce.hpp>
-#include <cleave/ops/select.hpp>
-#include <cleave/ops/slice.hpp>
-#include <cleave/ops/softmax.hpp>
-#include <cleave/ops/transpose.hpp>
+#include <cleave/ops/elementwise/cast.hpp>
+#include <cleave/ops/elementwise/functions.hpp>
+#include <cleave/ops/elementwise/in_place.hpp>
+#include <cleave/ops/elementwise/pointwise.hpp>
+#include <cleave/ops/elementwise/where.hpp>
+#include <cleave/ops/normalisation/softmax.hpp>
+#include <cleave/ops/products/einsum.hpp>
+#include <cleave/ops/products/matmul.hpp>
+#include <cleave/ops/reductions/arg_reduce.hpp>
+#include <cleave/ops/reductions/reduce.hpp>
+#include <cleave/ops/shapes/cat.hpp>
+#include <cleave/ops/shapes/slice.hpp>
+#include <cleave/ops/shapes/transpose.hpp>
 
 #include "ranks.hpp"
 

@@ -11,7 +11,7 @@
 #include <cleave/comm/trace.hpp>
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/grad.hpp>
-#include <cleave/ops/attention.hpp>
+#include <cleave/ops/attention/attention.hpp>
 
 #include "errors.hpp"
 #include "ranks.hpp"

@@ -12,10 +12,10 @@
 #include <cleave/comm/trace.hpp>
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/grad.hpp>
-#include <cleave/ops/attention.hpp>
-#include <cleave/ops/class_losses.hpp>
-#include <cleave/ops/cross_entropy.hpp>
-#include <cleave/ops/logsumexp.hpp>
+#include <cleave/ops/attention/attention.hpp>
+#include <cleave/ops/losses/class_losses.hpp>
+#include <cleave/ops/losses/cross_entropy.hpp>
+#include <cleave/ops/reductions/logsumexp.hpp>
 
 #include "attention_torch.hpp"
 #include "device.hpp"

@@ -10,8 +10,8 @@
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/dtensor/random.hpp>
 #include <cleave/grad.hpp>
-#include <cleave/ops/dropout.hpp>
-#include <cleave/ops/reduce.hpp>
+#include <cleave/ops/random/dropout.hpp>
+#include <cleave/ops/reductions/reduce.hpp>
 
 #include "errors.hpp"
 #include "ranks.hpp"

@@ -4,9 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <cleave/comm/trace.hpp>
-#include <cleave/ops/einsum.hpp>
-#include <cleave/ops/linear.hpp>
-#include <cleave/ops/matmul.hpp>
+#include <cleave/ops/products/einsum.hpp>
+#include <cleave/ops/products/linear.hpp>
+#include <cleave/ops/products/matmul.hpp>
 
 #include "errors.hpp"
 #include "placed.hpp"

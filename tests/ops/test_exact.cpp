@@ -14,7 +14,7 @@
 #include <cleave/comm/trace.hpp>
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/dtensor/factories.hpp>
-#include <cleave/ops/exact.hpp>
+#include <cleave/ops/reductions/exact_reductions.hpp>
 
 #include "device.hpp"
 #include "processes.hpp"

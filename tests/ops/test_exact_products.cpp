@@ -11,8 +11,8 @@
 #include <cleave/comm/trace.hpp>
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/grad.hpp>
-#include <cleave/ops/activations.hpp>
-#include <cleave/ops/exact_products.hpp>
+#include <cleave/ops/elementwise/activations.hpp>
+#include <cleave/ops/products/exact_products.hpp>
 
 #include "ranks.hpp"
 

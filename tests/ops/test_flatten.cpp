@@ -6,8 +6,8 @@
 
 #include <cleave/comm/trace.hpp>
 #include <cleave/dtensor/factories.hpp>
-#include <cleave/ops/flatten.hpp>
-#include <cleave/ops/transpose.hpp>
+#include <cleave/ops/shapes/flatten.hpp>
+#include <cleave/ops/shapes/transpose.hpp>
 
 #include "errors.hpp"
 #include "placed.hpp"

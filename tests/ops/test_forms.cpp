@@ -7,10 +7,10 @@
 #include <doctest/doctest.h>
 
 #include <cleave/dtensor/factories.hpp>
-#include <cleave/ops/in_place.hpp>
-#include <cleave/ops/reduce.hpp>
-#include <cleave/ops/softmax.hpp>
-#include <cleave/ops/transpose.hpp>
+#include <cleave/ops/elementwise/in_place.hpp>
+#include <cleave/ops/normalisation/softmax.hpp>
+#include <cleave/ops/reductions/reduce.hpp>
+#include <cleave/ops/shapes/transpose.hpp>
 
 #include "errors.hpp"
 #include "placed.hpp"

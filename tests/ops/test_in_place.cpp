@@ -6,8 +6,8 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/ops/in_place.hpp>
-#include <cleave/ops/reduce.hpp>
+#include <cleave/ops/elementwise/in_place.hpp>
+#include <cleave/ops/reductions/reduce.hpp>
 
 #include "errors.hpp"
 #include "functors.hpp"

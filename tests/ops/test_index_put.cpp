@@ -7,7 +7,7 @@
 
 #include <cleave/comm/trace.hpp>
 #include <cleave/dtensor/distribute.hpp>
-#include <cleave/ops/index_put.hpp>
+#include <cleave/ops/indices/index_put.hpp>
 
 #include "errors.hpp"
 #include "placed.hpp"

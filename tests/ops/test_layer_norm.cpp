@@ -9,7 +9,7 @@
 #include <cleave/comm/trace.hpp>
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/grad.hpp>
-#include <cleave/ops/layer_norm.hpp>
+#include <cleave/ops/normalisation/layer_norm.hpp>
 
 #include "device.hpp"
 #include "each_placements.hpp"

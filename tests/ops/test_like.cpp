@@ -7,7 +7,7 @@
 
 #include <cleave/dtensor/arange.hpp>
 #include <cleave/grad.hpp>
-#include <cleave/ops/like.hpp>
+#include <cleave/ops/shapes/zeros_like.hpp>
 
 #include "device.hpp"
 #include "naive.hpp"

@@ -10,8 +10,8 @@
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/dtensor/factories.hpp>
 #include <cleave/grad.hpp>
-#include <cleave/ops/class_losses.hpp>
-#include <cleave/ops/losses.hpp>
+#include <cleave/ops/losses/class_losses.hpp>
+#include <cleave/ops/losses/losses.hpp>
 
 #include "device.hpp"
 #include "each_placements.hpp"

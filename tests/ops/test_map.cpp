@@ -6,8 +6,8 @@
 #include <doctest/doctest.h>
 
 #include <cleave/comm/trace.hpp>
-#include <cleave/ops/map.hpp>
-#include <cleave/ops/transpose.hpp>
+#include <cleave/ops/elementwise/map.hpp>
+#include <cleave/ops/shapes/transpose.hpp>
 
 #include "errors.hpp"
 #include "functors.hpp"

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/ops/map.hpp>
+#include <cleave/ops/elementwise/map.hpp>
 
 #include "placed.hpp"
 

@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <cleave/comm/trace.hpp>
-#include <cleave/ops/matmul.hpp>
+#include <cleave/ops/products/matmul.hpp>
 
 #include "errors.hpp"
 #include "placed.hpp"

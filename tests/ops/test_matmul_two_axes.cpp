@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/ops/matmul.hpp>
+#include <cleave/ops/products/matmul.hpp>
 
 #include "placed.hpp"
 #include "products.hpp"

@@ -7,7 +7,7 @@
 
 #include <cleave/comm/trace.hpp>
 #include <cleave/dtensor/factories.hpp>
-#include <cleave/ops/one_hot.hpp>
+#include <cleave/ops/indices/one_hot.hpp>
 
 #include "errors.hpp"
 #include "placed.hpp"

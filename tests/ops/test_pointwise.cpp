@@ -9,7 +9,7 @@
 
 #include <cleave/comm/trace.hpp>
 #include <cleave/dtensor/factories.hpp>
-#include <cleave/ops/pointwise.hpp>
+#include <cleave/ops/elementwise/pointwise.hpp>
 
 #include "functors.hpp"
 #include "placed.hpp"

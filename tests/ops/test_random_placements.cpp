@@ -8,7 +8,7 @@
 
 #include <cleave/dtensor/permutation.hpp>
 #include <cleave/dtensor/random.hpp>
-#include <cleave/ops/dropout.hpp>
+#include <cleave/ops/random/dropout.hpp>
 
 #include "each_placements.hpp"
 #include "ranks.hpp"

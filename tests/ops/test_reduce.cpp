@@ -12,8 +12,8 @@
 #include <cleave/comm/trace.hpp>
 #include <cleave/dtensor/factories.hpp>
 #include <cleave/dtensor/from_local.hpp>
-#include <cleave/ops/pointwise.hpp>
-#include <cleave/ops/reduce.hpp>
+#include <cleave/ops/elementwise/pointwise.hpp>
+#include <cleave/ops/reductions/reduce.hpp>
 
 #include "errors.hpp"
 #include "functors.hpp"

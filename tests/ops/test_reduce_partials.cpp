@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <cleave/comm/trace.hpp>
-#include <cleave/ops/reduce_partials.hpp>
+#include <cleave/ops/redistribution/reduce_partials.hpp>
 
 #include "placed.hpp"
 

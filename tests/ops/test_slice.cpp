@@ -4,10 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <cleave/comm/trace.hpp>
-#include <cleave/ops/cat.hpp>
-#include <cleave/ops/slice.hpp>
-#include <cleave/ops/squeeze.hpp>
-#include <cleave/ops/triangle.hpp>
+#include <cleave/ops/shapes/cat.hpp>
+#include <cleave/ops/shapes/slice.hpp>
+#include <cleave/ops/shapes/squeeze.hpp>
+#include <cleave/ops/shapes/triangle.hpp>
 
 #include "errors.hpp"
 #include "placed.hpp"

@@ -11,10 +11,10 @@
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/dtensor/factories.hpp>
 #include <cleave/grad.hpp>
-#include <cleave/ops/cumsum.hpp>
-#include <cleave/ops/logsumexp.hpp>
-#include <cleave/ops/truth.hpp>
-#include <cleave/ops/variance.hpp>
+#include <cleave/ops/reductions/any_all.hpp>
+#include <cleave/ops/reductions/cumsum.hpp>
+#include <cleave/ops/reductions/logsumexp.hpp>
+#include <cleave/ops/reductions/variance.hpp>
 
 #include "device.hpp"
 #include "each_placements.hpp"

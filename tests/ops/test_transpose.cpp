@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cleave/comm/trace.hpp>
-#include <cleave/ops/transpose.hpp>
+#include <cleave/ops/shapes/transpose.hpp>
 
 #include "placed.hpp"
 

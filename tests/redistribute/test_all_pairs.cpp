@@ -8,8 +8,8 @@
 #include <doctest/doctest.h>
 
 #include <cleave/mesh/device_mesh.hpp>
-#include <cleave/redistribute/execute.hpp>
-#include <cleave/redistribute/run.hpp>
+#include <cleave/redistribute/redistribute_local.hpp>
+#include <cleave/redistribute/run_plan.hpp>
 
 #include "device.hpp"
 #include "effort.hpp"

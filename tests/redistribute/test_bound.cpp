@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <cleave/redistribute/choose.hpp>
-#include <cleave/redistribute/execute.hpp>
+#include <cleave/redistribute/run_plan.hpp>
 
 #include "plan_bound.hpp"
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include <cleave/mesh/device_mesh.hpp>
-#include <cleave/redistribute/run.hpp>
+#include <cleave/redistribute/redistribute_local.hpp>
 
 #include "device.hpp"
 #include "effort.hpp"

@@ -7,7 +7,7 @@
 
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/redistribute/cross_mesh.hpp>
-#include <cleave/redistribute/execute.hpp>
+#include <cleave/redistribute/run_plan.hpp>
 
 #include "device.hpp"
 #include "effort.hpp"

@@ -12,7 +12,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/rules/explain.hpp>
+#include <cleave/rules/explain_solution.hpp>
 #include <cleave/rules/solver.hpp>
 
 #include "naive.hpp"

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/rules/explain.hpp>
+#include <cleave/rules/explain_solution.hpp>
 #include <cleave/rules/groups.hpp>
 #include <cleave/rules/solver.hpp>
 

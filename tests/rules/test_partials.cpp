@@ -8,8 +8,8 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/ops/map.hpp>
-#include <cleave/ops/pointwise.hpp>
+#include <cleave/ops/elementwise/map.hpp>
+#include <cleave/ops/elementwise/pointwise.hpp>
 
 using namespace cleave;
 

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <cleave/rules/explain.hpp>
+#include <cleave/rules/explain_solution.hpp>
 #include <cleave/rules/sharding_rule.hpp>
 
 using namespace cleave;

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/rules/explain.hpp>
+#include <cleave/rules/explain_solution.hpp>
 #include <cleave/rules/solver.hpp>
 
 using namespace cleave;

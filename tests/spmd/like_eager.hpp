@@ -16,12 +16,12 @@
 #include <doctest/doctest.h>
 
 #include <cleave/comm/trace.hpp>
-#include <cleave/ops/redistribute.hpp>
+#include <cleave/ops/redistribution/redistribute.hpp>
 #include <cleave/redistribute/plan_cache.hpp>
 #include <cleave/spmd/count.hpp>
 #include <cleave/spmd/expand.hpp>
-#include <cleave/spmd/print.hpp>
-#include <cleave/spmd/run.hpp>
+#include <cleave/spmd/print_program.hpp>
+#include <cleave/spmd/run_program.hpp>
 #include <cleave/spmd/traced.hpp>
 
 #include "device.hpp"

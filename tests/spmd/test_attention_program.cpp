@@ -8,7 +8,7 @@
 
 #include <cleave/comm/run.hpp>
 #include <cleave/dtensor/distribute.hpp>
-#include <cleave/ops/attention.hpp>
+#include <cleave/ops/attention/attention.hpp>
 #include <cleave/spmd.hpp>
 
 #include "ranks.hpp"

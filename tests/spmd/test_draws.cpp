@@ -9,10 +9,10 @@
 #include <cleave/dtensor/random.hpp>
 #include <cleave/dtensor/rng_tracker.hpp>
 #include <cleave/grad.hpp>
-#include <cleave/ops/dropout.hpp>
-#include <cleave/ops/matmul.hpp>
-#include <cleave/ops/pointwise.hpp>
-#include <cleave/ops/reduce.hpp>
+#include <cleave/ops/elementwise/pointwise.hpp>
+#include <cleave/ops/products/matmul.hpp>
+#include <cleave/ops/random/dropout.hpp>
+#include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/spmd.hpp>
 
 #include "errors.hpp"

@@ -7,9 +7,9 @@
 #include <doctest/doctest.h>
 
 #include <cleave/dtensor/factories.hpp>
-#include <cleave/ops/flatten.hpp>
-#include <cleave/ops/losses.hpp>
-#include <cleave/ops/pointwise.hpp>
+#include <cleave/ops/elementwise/pointwise.hpp>
+#include <cleave/ops/losses/losses.hpp>
+#include <cleave/ops/shapes/flatten.hpp>
 
 #include "errors.hpp"
 #include "like_eager.hpp"

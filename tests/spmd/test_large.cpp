@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/ops/matmul.hpp>
-#include <cleave/ops/pointwise.hpp>
+#include <cleave/ops/elementwise/pointwise.hpp>
+#include <cleave/ops/products/matmul.hpp>
 #include <cleave/spmd/count.hpp>
 #include <cleave/spmd/expand.hpp>
 #include <cleave/spmd/traced.hpp>

@@ -4,10 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <cleave/comm/dry.hpp>
-#include <cleave/ops/matmul.hpp>
-#include <cleave/ops/pointwise.hpp>
+#include <cleave/ops/elementwise/pointwise.hpp>
+#include <cleave/ops/products/matmul.hpp>
 #include <cleave/spmd/expand.hpp>
-#include <cleave/spmd/print.hpp>
+#include <cleave/spmd/print_program.hpp>
 #include <cleave/spmd/traced.hpp>
 
 using namespace cleave;

@@ -5,9 +5,9 @@
 #include <doctest/doctest.h>
 
 #include <cleave/dtensor/factories.hpp>
-#include <cleave/ops/one_hot.hpp>
-#include <cleave/ops/pointwise.hpp>
-#include <cleave/spmd/call.hpp>
+#include <cleave/ops/elementwise/pointwise.hpp>
+#include <cleave/ops/indices/one_hot.hpp>
+#include <cleave/spmd/call_program.hpp>
 #include <cleave/spmd/expand.hpp>
 #include <cleave/spmd/traced.hpp>
 

@@ -9,12 +9,12 @@
 #include <doctest/doctest.h>
 
 #include <cleave/dtensor/from_local.hpp>
-#include <cleave/ops/arg_reduce.hpp>
-#include <cleave/ops/matmul.hpp>
-#include <cleave/ops/one_hot.hpp>
-#include <cleave/ops/pointwise.hpp>
-#include <cleave/ops/reduce.hpp>
-#include <cleave/ops/transpose.hpp>
+#include <cleave/ops/elementwise/pointwise.hpp>
+#include <cleave/ops/indices/one_hot.hpp>
+#include <cleave/ops/products/matmul.hpp>
+#include <cleave/ops/reductions/arg_reduce.hpp>
+#include <cleave/ops/reductions/reduce.hpp>
+#include <cleave/ops/shapes/transpose.hpp>
 
 #include "each_placements.hpp"
 #include "like_eager.hpp"

@@ -5,26 +5,26 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/ops/activations.hpp>
-#include <cleave/ops/arg_reduce.hpp>
-#include <cleave/ops/class_losses.hpp>
-#include <cleave/ops/cross_entropy.hpp>
-#include <cleave/ops/cumsum.hpp>
-#include <cleave/ops/dot.hpp>
-#include <cleave/ops/flatten.hpp>
-#include <cleave/ops/functions.hpp>
-#include <cleave/ops/layer_norm.hpp>
-#include <cleave/ops/linear.hpp>
-#include <cleave/ops/logsumexp.hpp>
-#include <cleave/ops/losses.hpp>
-#include <cleave/ops/matmul.hpp>
-#include <cleave/ops/norm.hpp>
-#include <cleave/ops/pointwise.hpp>
-#include <cleave/ops/reduce.hpp>
-#include <cleave/ops/slice.hpp>
-#include <cleave/ops/softmax.hpp>
-#include <cleave/ops/transpose.hpp>
-#include <cleave/ops/variance.hpp>
+#include <cleave/ops/elementwise/activations.hpp>
+#include <cleave/ops/elementwise/functions.hpp>
+#include <cleave/ops/elementwise/pointwise.hpp>
+#include <cleave/ops/losses/class_losses.hpp>
+#include <cleave/ops/losses/cross_entropy.hpp>
+#include <cleave/ops/losses/losses.hpp>
+#include <cleave/ops/normalisation/layer_norm.hpp>
+#include <cleave/ops/normalisation/softmax.hpp>
+#include <cleave/ops/products/linear.hpp>
+#include <cleave/ops/products/matmul.hpp>
+#include <cleave/ops/reductions/arg_reduce.hpp>
+#include <cleave/ops/reductions/cumsum.hpp>
+#include <cleave/ops/reductions/dot.hpp>
+#include <cleave/ops/reductions/logsumexp.hpp>
+#include <cleave/ops/reductions/norm.hpp>
+#include <cleave/ops/reductions/reduce.hpp>
+#include <cleave/ops/reductions/variance.hpp>
+#include <cleave/ops/shapes/flatten.hpp>
+#include <cleave/ops/shapes/slice.hpp>
+#include <cleave/ops/shapes/transpose.hpp>
 
 #include "like_eager.hpp"
 

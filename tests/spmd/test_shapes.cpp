@@ -4,12 +4,12 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/ops/cat.hpp>
-#include <cleave/ops/flatten.hpp>
-#include <cleave/ops/matmul.hpp>
-#include <cleave/ops/pointwise.hpp>
-#include <cleave/ops/slice.hpp>
-#include <cleave/ops/triangle.hpp>
+#include <cleave/ops/elementwise/pointwise.hpp>
+#include <cleave/ops/products/matmul.hpp>
+#include <cleave/ops/shapes/cat.hpp>
+#include <cleave/ops/shapes/flatten.hpp>
+#include <cleave/ops/shapes/slice.hpp>
+#include <cleave/ops/shapes/triangle.hpp>
 
 #include "each_placements.hpp"
 #include "like_eager.hpp"

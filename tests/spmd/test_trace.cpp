@@ -3,10 +3,10 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/ops/arg_reduce.hpp>
-#include <cleave/ops/matmul.hpp>
-#include <cleave/ops/pointwise.hpp>
-#include <cleave/ops/reduce.hpp>
+#include <cleave/ops/elementwise/pointwise.hpp>
+#include <cleave/ops/products/matmul.hpp>
+#include <cleave/ops/reductions/arg_reduce.hpp>
+#include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/spmd/expand.hpp>
 #include <cleave/spmd/traced.hpp>
 

@@ -5,9 +5,9 @@
 #include <doctest/doctest.h>
 
 #include <cleave/grad/backward.hpp>
-#include <cleave/ops/cross_entropy.hpp>
-#include <cleave/ops/matmul.hpp>
-#include <cleave/ops/pointwise.hpp>
+#include <cleave/ops/elementwise/pointwise.hpp>
+#include <cleave/ops/losses/cross_entropy.hpp>
+#include <cleave/ops/products/matmul.hpp>
 
 #include "like_eager.hpp"
 

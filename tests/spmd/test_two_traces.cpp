@@ -5,8 +5,8 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/ops/pointwise.hpp>
-#include <cleave/ops/redistribute.hpp>
+#include <cleave/ops/elementwise/pointwise.hpp>
+#include <cleave/ops/redistribution/redistribute.hpp>
 #include <cleave/spmd/traced.hpp>
 
 #include "errors.hpp"

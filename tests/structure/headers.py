@@ -36,7 +36,7 @@ WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werr
 
 # Headers that many others include; if several apply, the last one is used.
 BASES = ["cleave/tensor/view.hpp", "cleave/tensor/cuda/stream.hpp", "cleave/comm/communicator.hpp",
-         "cleave/redistribute/execute.hpp", "cleave/dtensor/dtensor.hpp"]
+         "cleave/redistribute/run_plan.hpp", "cleave/dtensor/dtensor.hpp"]
 # Headers that programs in compiled mode include, and headers for the compiled mode only.
 USERS = ["cleave/cleave.hpp", "cleave/cuda.hpp"]
 OF_A_PROGRAM = ["cleave/cuda.hpp", "cleave/spmd.hpp", "cleave/grad.hpp", "cleave/nn.hpp",
@@ -133,7 +133,7 @@ def variants(root, compiler, features, cuda):
             continue
         needs_mpi = path in of_mpi
         needs_cuda = any(map(is_of_cuda, reached))
-        needs_nvcc = any(other == "cleave/kernels/cuda/launch.hpp" for other in reached)
+        needs_nvcc = any(other == "cleave/kernels/cuda/launch_kernel.hpp" for other in reached)
         if is_nvcc(compiler):
             if not needs_mpi:
                 yield header, alone or header in USERS, "both sides", [*plain, *BOTH_SIDES]

@@ -101,11 +101,19 @@ def form_violations(tree):
     return found
 
 
+def shared_names(tree):
+    """Headers with the name of another one: includes, errors and searches would be ambiguous."""
+    places = {}
+    for header in headers(tree):
+        places.setdefault(header.split("/")[-1], []).append(header)
+    return [" and ".join(place) + " have one name" for place in places.values() if len(place) > 1]
+
+
 def orphans(tree):
     """Headers of the host side that no header for users includes."""
     texts = headers(tree)
     reached, todo = set(), ["cleave.hpp", "compiled.hpp", "grad.hpp", "nn.hpp", "parallel.hpp",
-                          "spmd.hpp", "ops/list.hpp", "redistribute/needs.hpp"]
+                          "spmd.hpp", "ops/list/operations.hpp", "redistribute/needs.hpp"]
     while todo:
         header = todo.pop()
         if header in reached or header not in texts:
@@ -190,6 +198,8 @@ RULES = [
      ("include/cleave/mesh/planted.hpp", "#include <mpi.h>\n")),
     ("a header opens with a comment and has one #pragma once", form_violations,
      ("include/cleave/core/planted.hpp", "namespace cleave {}\n")),
+    ("no two headers have one name", shared_names,
+     ("include/cleave/core/planted.hpp include/cleave/tensor/planted.hpp", "")),
     ("every header is reached by one for users", orphans,
      ("include/cleave/core/planted.hpp", "// Nobody includes this.\n#pragma once\n")),
     ("bodies are read by their headers and by the compiled mode alone", stray_bodies,
@@ -207,13 +217,14 @@ RULES = [
 
 def main(root):
     cases = Cases()
-    for sentence, violations, (path, text) in RULES:
+    for sentence, violations, (paths, text) in RULES:
         found = violations(root)
         cases.check(sentence, not found, "\n".join(found))
         with tempfile.TemporaryDirectory() as scratch:
-            planted = pathlib.Path(scratch) / path
-            planted.parent.mkdir(parents=True)
-            planted.write_text(text)
+            for path in paths.split():
+                planted = pathlib.Path(scratch) / path
+                planted.parent.mkdir(parents=True)
+                planted.write_text(text)
             cases.check(f"a planted violation is found: {sentence}",
                         violations(pathlib.Path(scratch)))
     return cases.finish()

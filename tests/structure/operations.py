@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Every operation of the library is in the list that verification and documentation run over, and
-every function of cleave.hpp that calls one is in ops/usage.hpp, whose errors say how to call it.
+every function of cleave.hpp that calls one is in ops/engine/usage.hpp, whose errors say how to call it.
 
 usage: operations.py SOURCE_ROOT
 
@@ -86,7 +86,7 @@ def main(root):
     cases.check("operations are found", len(list(operations(root))) > 30)
     found = missing(root, text)
     cases.check("every operation is in the list", not found, "\n".join(found))
-    usage = (root / "include/cleave/ops/usage.hpp").read_text()
+    usage = (root / "include/cleave/ops/engine/usage.hpp").read_text()
     found = without_usage(root, usage)
     cases.check("every function has a usage", not found, ", ".join(found))
     cases.check("a function without one is found",

@@ -5,7 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include <cleave/core/cuda/error.hpp>
+#include <cleave/core/cuda/cuda_error.hpp>
 #include <cleave/tensor/cuda/memory.hpp>
 
 namespace cleave::testing {

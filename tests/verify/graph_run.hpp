@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include <cleave/ops/run.hpp>
-#include <cleave/redistribute/execute.hpp>
+#include <cleave/ops/engine/run_op.hpp>
+#include <cleave/redistribute/run_plan.hpp>
 #include <cleave/rules/solver.hpp>
 #include <cleave/spmd/graph.hpp>
 

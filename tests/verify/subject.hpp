@@ -11,9 +11,9 @@
 #include <vector>
 
 #include <cleave/grad/backward.hpp>
-#include <cleave/ops/into.hpp>
-#include <cleave/ops/list/entry.hpp>
-#include <cleave/rules/explain.hpp>
+#include <cleave/ops/engine/into.hpp>
+#include <cleave/ops/list/listed.hpp>
+#include <cleave/rules/explain_solution.hpp>
 #include <cleave/spmd/traced.hpp>
 
 #include "graph_run.hpp"

@@ -14,7 +14,7 @@
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/placement/ownership.hpp>
 #include <cleave/placement/placement.hpp>
-#include <cleave/redistribute/run.hpp>
+#include <cleave/redistribute/redistribute_local.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 namespace cleave {

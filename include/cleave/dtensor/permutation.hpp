@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cleave/dtensor/random.hpp>
-#include <cleave/kernels/permutation.hpp>
+#include <cleave/kernels/permuted_index.hpp>
 
 namespace cleave {
 

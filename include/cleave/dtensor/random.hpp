@@ -16,7 +16,7 @@
 
 #include <cleave/core/error.hpp>
 #include <cleave/dtensor/factories.hpp>
-#include <cleave/dtensor/random_state.hpp>
+#include <cleave/dtensor/manual_seed.hpp>
 #include <cleave/kernels/distributions.hpp>
 #include <cleave/kernels/host/map_indexed.hpp>
 #include <cleave/tensor/overlap.hpp>

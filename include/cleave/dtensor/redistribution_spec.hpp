@@ -13,7 +13,7 @@
 #include <cleave/placement/placement.hpp>
 #include <cleave/redistribute/choose.hpp>
 #include <cleave/redistribute/plan.hpp>
-#include <cleave/redistribute/run.hpp>
+#include <cleave/redistribute/redistribute_local.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 namespace cleave::detail {

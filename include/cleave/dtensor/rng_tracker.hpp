@@ -17,7 +17,7 @@
 
 #include <cleave/comm/communicator.hpp>
 #include <cleave/core/error.hpp>
-#include <cleave/dtensor/random_state.hpp>
+#include <cleave/dtensor/manual_seed.hpp>
 #include <cleave/mesh/device_mesh.hpp>
 
 namespace cleave {

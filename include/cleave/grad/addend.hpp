@@ -10,8 +10,8 @@
 
 #include <cleave/dtensor/redistribution_spec.hpp>
 #include <cleave/mesh/mesh_state.hpp>
-#include <cleave/ops/arithmetic.hpp>
-#include <cleave/ops/reduce.hpp>
+#include <cleave/ops/elementwise/arithmetic.hpp>
+#include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/placement/placement.hpp>
 
 namespace cleave::tape {

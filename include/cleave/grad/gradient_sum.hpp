@@ -14,9 +14,9 @@
 #include <cleave/dtensor/dtensor.hpp>
 #include <cleave/dtensor/redistribution_spec.hpp>
 #include <cleave/kernels/host/reduce_dims.hpp>
-#include <cleave/ops/arithmetic.hpp>
-#include <cleave/ops/redistribute.hpp>
-#include <cleave/ops/reduce.hpp>
+#include <cleave/ops/elementwise/arithmetic.hpp>
+#include <cleave/ops/redistribution/redistribute.hpp>
+#include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/spmd/traced.hpp>
 
 namespace cleave {

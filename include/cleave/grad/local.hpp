@@ -11,7 +11,7 @@
 #include <cleave/dtensor/from_local.hpp>
 #include <cleave/grad/addend.hpp>
 #include <cleave/grad/tracked.hpp>
-#include <cleave/ops/like.hpp>
+#include <cleave/ops/shapes/zeros_like.hpp>
 
 namespace cleave {
 

@@ -8,10 +8,10 @@
 #include <type_traits>
 #include <utility>
 
-#include <cleave/grad/slot.hpp>
+#include <cleave/grad/gradient_slot.hpp>
 #include <cleave/grad/value.hpp>
-#include <cleave/ops/like.hpp>
-#include <cleave/ops/transpose.hpp>
+#include <cleave/ops/shapes/transpose.hpp>
+#include <cleave/ops/shapes/zeros_like.hpp>
 #include <cleave/spmd/traced.hpp>
 
 namespace cleave::tape {

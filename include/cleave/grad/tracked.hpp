@@ -12,7 +12,7 @@
 
 #include <cleave/grad/call_record.hpp>
 #include <cleave/grad/value.hpp>
-#include <cleave/ops/call.hpp>
+#include <cleave/ops/engine/call_op.hpp>
 
 namespace cleave {
 

@@ -5,15 +5,15 @@
 #include <type_traits>
 #include <utility>
 
-#include <cleave/grad/slot.hpp>
-#include <cleave/ops/call.hpp>
-#include <cleave/ops/redistribute.hpp>
+#include <cleave/grad/gradient_slot.hpp>
+#include <cleave/ops/engine/call_op.hpp>
+#include <cleave/ops/redistribution/redistribute.hpp>
 
 namespace cleave {
 
 namespace tape {
 
-/// Redistributes a value to another mesh. @see cross_mesh.hpp
+/// Redistributes a value to another mesh. @see tracked_cross_mesh.hpp
 template <class X, class Mesh, class... P>
 auto redistribute_across(const Tracked<X>& x, const Mesh& mesh, Placements<P...> placements);
 

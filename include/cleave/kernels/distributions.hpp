@@ -10,7 +10,7 @@
 
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/random_state.hpp>
-#include <cleave/kernels/arithmetic.hpp>
+#include <cleave/kernels/element_arithmetic.hpp>
 #include <cleave/kernels/portable_functions.hpp>
 
 namespace cleave::kernels {

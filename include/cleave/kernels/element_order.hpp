@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cleave/core/config.hpp>
-#include <cleave/kernels/arithmetic.hpp>
+#include <cleave/kernels/element_arithmetic.hpp>
 
 namespace cleave::kernels {
 

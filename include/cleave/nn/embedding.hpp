@@ -1,9 +1,9 @@
 // Embedding layer: rows of a learned table.
 #pragma once
 
-#include <cleave/nn/cut.hpp>
 #include <cleave/nn/lazy.hpp>
-#include <cleave/ops/index_select.hpp>
+#include <cleave/nn/parameter_placements.hpp>
+#include <cleave/ops/indices/index_select.hpp>
 
 namespace cleave::nn {
 

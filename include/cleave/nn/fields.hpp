@@ -8,7 +8,7 @@
 #include <utility>
 
 #include <cleave/nn/part.hpp>
-#include <cleave/ops/operation.hpp>
+#include <cleave/ops/engine/operation.hpp>
 
 namespace cleave::nn {
 

@@ -6,11 +6,11 @@
 #include <type_traits>
 
 #include <cleave/nn/lazy.hpp>
-#include <cleave/nn/map.hpp>
-#include <cleave/ops/conv.hpp>
-#include <cleave/ops/flatten.hpp>
-#include <cleave/ops/group_norm.hpp>
-#include <cleave/ops/pool.hpp>
+#include <cleave/nn/map_parts.hpp>
+#include <cleave/ops/convolutions/conv.hpp>
+#include <cleave/ops/convolutions/pool.hpp>
+#include <cleave/ops/normalisation/group_norm.hpp>
+#include <cleave/ops/shapes/flatten.hpp>
 
 namespace cleave::nn {
 

@@ -6,13 +6,13 @@
 #include <type_traits>
 #include <utility>
 
-#include <cleave/nn/cut.hpp>
 #include <cleave/nn/lazy.hpp>
-#include <cleave/nn/map.hpp>
-#include <cleave/ops/activations.hpp>
-#include <cleave/ops/layer_norm.hpp>
-#include <cleave/ops/linear.hpp>
-#include <cleave/ops/pointwise.hpp>
+#include <cleave/nn/map_parts.hpp>
+#include <cleave/nn/parameter_placements.hpp>
+#include <cleave/ops/elementwise/activations.hpp>
+#include <cleave/ops/elementwise/pointwise.hpp>
+#include <cleave/ops/normalisation/layer_norm.hpp>
+#include <cleave/ops/products/linear.hpp>
 
 namespace cleave::nn {
 

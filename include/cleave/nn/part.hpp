@@ -19,7 +19,7 @@
 #include <vector>
 
 #include <cleave/core/config.hpp>
-#include <cleave/ops/operand.hpp>
+#include <cleave/ops/engine/operand.hpp>
 
 namespace cleave::nn {
 

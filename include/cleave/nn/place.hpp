@@ -6,7 +6,7 @@
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/grad/backward.hpp>
 #include <cleave/nn/lazy.hpp>
-#include <cleave/nn/map.hpp>
+#include <cleave/nn/map_parts.hpp>
 
 namespace cleave::nn {
 

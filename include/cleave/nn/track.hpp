@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include <cleave/grad/backward.hpp>
-#include <cleave/nn/map.hpp>
+#include <cleave/nn/map_parts.hpp>
 #include <cleave/nn/visit.hpp>
 
 namespace cleave {

@@ -10,7 +10,7 @@
 
 #include <cleave/grad/backward.hpp>
 #include <cleave/nn/fields.hpp>
-#include <cleave/nn/map.hpp>
+#include <cleave/nn/map_parts.hpp>
 #include <cleave/nn/part.hpp>
 #include <cleave/nn/visit.hpp>
 #include <cleave/placement/placement.hpp>

@@ -3,11 +3,11 @@
 
 #include <type_traits>
 
-#include <cleave/nn/attention.hpp>
-#include <cleave/nn/dropout.hpp>
+#include <cleave/nn/attention_layer.hpp>
+#include <cleave/nn/dropout_layer.hpp>
 #include <cleave/nn/layers.hpp>
-#include <cleave/ops/arithmetic.hpp>
-#include <cleave/ops/redistribute.hpp>
+#include <cleave/ops/elementwise/arithmetic.hpp>
+#include <cleave/ops/redistribution/redistribute.hpp>
 
 namespace cleave::nn {
 

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include <cleave/comm/comm_scope.hpp>
-#include <cleave/nn/map.hpp>
+#include <cleave/nn/map_parts.hpp>
 #include <cleave/nn/visit.hpp>
 
 namespace cleave {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include <cleave/core/error.hpp>
-#include <cleave/grad/slot.hpp>
+#include <cleave/grad/gradient_slot.hpp>
 #include <cleave/grad/value.hpp>
 #include <cleave/parallel/group_gradients.hpp>
 #include <cleave/parallel/own_batch.hpp>

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <cleave/grad/local.hpp>
-#include <cleave/parallel/along.hpp>
+#include <cleave/parallel/module_axis.hpp>
 #include <cleave/parallel/prepared.hpp>
 
 namespace cleave {

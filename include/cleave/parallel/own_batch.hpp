@@ -12,9 +12,9 @@
 #include <utility>
 
 #include <cleave/grad/tracked.hpp>
-#include <cleave/nn/map.hpp>
+#include <cleave/nn/map_parts.hpp>
 #include <cleave/nn/tree.hpp>
-#include <cleave/ops/arithmetic.hpp>
+#include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/parallel/sliced_mesh.hpp>
 
 namespace cleave::parallel {

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <cleave/parallel/plan.hpp>
+#include <cleave/parallel/parallelize_plan.hpp>
 #include <cleave/parallel/styles.hpp>
 
 namespace cleave {

@@ -15,7 +15,7 @@
 
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/nn/describe.hpp>
-#include <cleave/nn/map.hpp>
+#include <cleave/nn/map_parts.hpp>
 #include <cleave/nn/place.hpp>
 #include <cleave/nn/track.hpp>
 #include <cleave/nn/tree.hpp>

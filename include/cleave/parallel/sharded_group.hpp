@@ -18,7 +18,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/grad/record.hpp>
 #include <cleave/mesh/mesh_state.hpp>
-#include <cleave/ops/select.hpp>
+#include <cleave/ops/elementwise/cast.hpp>
 #include <cleave/parallel/flat_layout.hpp>
 #include <cleave/parallel/group_gradients.hpp>
 #include <cleave/parallel/group_order.hpp>

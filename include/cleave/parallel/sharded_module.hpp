@@ -8,10 +8,10 @@
 #include <utility>
 
 #include <cleave/grad/backward.hpp>
-#include <cleave/nn/map.hpp>
+#include <cleave/nn/map_parts.hpp>
 #include <cleave/nn/tree.hpp>
-#include <cleave/parallel/along.hpp>
 #include <cleave/parallel/gathered_slot.hpp>
+#include <cleave/parallel/module_axis.hpp>
 #include <cleave/parallel/own_batch.hpp>
 #include <cleave/parallel/sharded_group.hpp>
 

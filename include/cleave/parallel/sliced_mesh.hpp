@@ -13,10 +13,10 @@
 #include <vector>
 
 #include <cleave/mesh/device_mesh.hpp>
-#include <cleave/nn/map.hpp>
+#include <cleave/nn/map_parts.hpp>
 #include <cleave/nn/tree.hpp>
 #include <cleave/nn/visit.hpp>
-#include <cleave/parallel/along.hpp>
+#include <cleave/parallel/module_axis.hpp>
 
 namespace cleave::parallel {
 

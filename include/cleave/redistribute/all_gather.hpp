@@ -4,7 +4,7 @@
 // Receives S(n-1)/n elements for a result of S elements. Short and empty shards need no padding.
 #pragma once
 
-#include <cleave/redistribute/call.hpp>
+#include <cleave/redistribute/step_call.hpp>
 
 namespace cleave::redistribution {
 

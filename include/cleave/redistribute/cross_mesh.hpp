@@ -16,8 +16,8 @@
 #include <cleave/comm/values.hpp>
 #include <cleave/redistribute/block.hpp>
 #include <cleave/redistribute/exchange.hpp>
-#include <cleave/redistribute/execute.hpp>
-#include <cleave/redistribute/run.hpp>
+#include <cleave/redistribute/redistribute_local.hpp>
+#include <cleave/redistribute/run_plan.hpp>
 
 namespace cleave::redistribution {
 

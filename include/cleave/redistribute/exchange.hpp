@@ -14,7 +14,7 @@
 #include <vector>
 
 #include <cleave/core/checksum.hpp>
-#include <cleave/redistribute/call.hpp>
+#include <cleave/redistribute/step_call.hpp>
 #include <cleave/redistribute/peers.hpp>
 #include <cleave/redistribute/transfer_lists.hpp>
 

@@ -14,8 +14,8 @@
 
 #include <cleave/core/checksum.hpp>
 #include <cleave/placement/dim_map.hpp>
-#include <cleave/redistribute/call.hpp>
 #include <cleave/redistribute/peers.hpp>
+#include <cleave/redistribute/step_call.hpp>
 
 namespace cleave::redistribution {
 

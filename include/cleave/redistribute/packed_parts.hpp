@@ -20,9 +20,9 @@
 #include <cleave/kernels/host/dim_loops.hpp>
 #include <cleave/redistribute/all_gather.hpp>
 #include <cleave/redistribute/exchange.hpp>
-#include <cleave/redistribute/execute.hpp>
 #include <cleave/redistribute/keyed_cache.hpp>
 #include <cleave/redistribute/plan_cache.hpp>
+#include <cleave/redistribute/run_plan.hpp>
 #include <cleave/tensor/host_memory.hpp>
 
 namespace cleave::redistribution {

@@ -10,7 +10,7 @@
 
 #include <cleave/comm/verify.hpp>
 #include <cleave/core/error.hpp>
-#include <cleave/redistribute/call.hpp>
+#include <cleave/redistribute/step_call.hpp>
 #include <cleave/redistribute/read_boxes.hpp>
 #include <cleave/redistribute/transfer_lists.hpp>
 #include <cleave/tensor/strided_copy.hpp>

@@ -4,7 +4,7 @@
 // Receives S(n-1)/n elements for addends of S elements.
 #pragma once
 
-#include <cleave/redistribute/call.hpp>
+#include <cleave/redistribute/step_call.hpp>
 
 namespace cleave::redistribution {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <cleave/comm/bundle.hpp>
-#include <cleave/redistribute/call.hpp>
+#include <cleave/redistribute/step_call.hpp>
 
 namespace cleave::redistribution {
 

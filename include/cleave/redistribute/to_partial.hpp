@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include <cleave/core/error.hpp>
-#include <cleave/kernels/arithmetic.hpp>
+#include <cleave/kernels/element_arithmetic.hpp>
 #include <cleave/kernels/host/map_elements.hpp>
 #include <cleave/redistribute/block.hpp>
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <memory>
 
-#include <cleave/redistribute/call.hpp>
+#include <cleave/redistribute/step_call.hpp>
 #include <cleave/redistribute/keyed_cache.hpp>
 
 namespace cleave::redistribution {

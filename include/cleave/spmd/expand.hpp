@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <cleave/ops/call.hpp>
+#include <cleave/ops/engine/call_op.hpp>
 #include <cleave/rules/extents.hpp>
 #include <cleave/rules/solver.hpp>
 #include <cleave/spmd/graph.hpp>

@@ -13,7 +13,7 @@
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/random_state.hpp>
 #include <cleave/core/shape.hpp>
-#include <cleave/ops/op_info.hpp>
+#include <cleave/ops/engine/op_info.hpp>
 #include <cleave/placement/placement.hpp>
 #include <cleave/spmd/frozen.hpp>
 

@@ -10,9 +10,9 @@
 #include <type_traits>
 #include <utility>
 
-#include <cleave/ops/call.hpp>
-#include <cleave/ops/redistribute.hpp>
-#include <cleave/rules/explain.hpp>
+#include <cleave/ops/engine/call_op.hpp>
+#include <cleave/ops/redistribution/redistribute.hpp>
+#include <cleave/rules/explain_solution.hpp>
 #include <cleave/rules/extents.hpp>
 #include <cleave/spmd/graph.hpp>
 #include <cleave/spmd/open_trace.hpp>

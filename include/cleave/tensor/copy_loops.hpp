@@ -8,7 +8,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/tensor/merged_loops.hpp>
 #include <cleave/tensor/streaming.hpp>
-#include <cleave/tensor/transpose.hpp>
+#include <cleave/tensor/transpose_plane.hpp>
 #include <cleave/tensor/view.hpp>
 
 namespace cleave {

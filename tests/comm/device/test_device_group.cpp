@@ -9,7 +9,7 @@
 #include <cleave/comm/device/device_group.hpp>
 #include <cleave/comm/device/device_group_body.hpp>
 #include <cleave/comm/trace.hpp>
-#include <cleave/tensor/cuda/graph.hpp>
+#include <cleave/tensor/cuda/cuda_graph.hpp>
 #include <cleave/tensor/cuda/transfer.hpp>
 #include <cleave/tensor/tensor.hpp>
 

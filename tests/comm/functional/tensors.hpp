@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <cleave/comm/functional.hpp>
-#include <cleave/kernels/arithmetic.hpp>
+#include <cleave/kernels/element_arithmetic.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 #include "../fields.hpp"

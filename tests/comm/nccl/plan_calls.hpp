@@ -9,7 +9,7 @@
 #include <cleave/comm/dry.hpp>
 #include <cleave/comm/nccl/lowering.hpp>
 #include <cleave/mesh/mesh_state.hpp>
-#include <cleave/redistribute/execute.hpp>
+#include <cleave/redistribute/run_plan.hpp>
 
 namespace cleave::testing {
 

@@ -1,8 +1,8 @@
 // Functions of complex numbers, each in its own kernel, whose code complex_code.py reads.
 #include <complex>
 
-#include <cleave/kernels/arithmetic.hpp>
-#include <cleave/ops/pointwise.hpp>
+#include <cleave/kernels/element_arithmetic.hpp>
+#include <cleave/ops/elementwise/pointwise.hpp>
 
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/kernels/cuda/arg_reduce_dim.hpp>
+#include <cleave/kernels/cuda/arg_reduce_dim_cuda.hpp>
 
 #include "placed.hpp"
 

@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/kernels/cuda/exact_sums.hpp>
+#include <cleave/kernels/cuda/exact_sums_cuda.hpp>
 #include <cleave/kernels/host/exact_sums.hpp>
 
 #include "placed.hpp"

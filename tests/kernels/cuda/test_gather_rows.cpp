@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/kernels/cuda/gather_rows.hpp>
+#include <cleave/kernels/cuda/gather_rows_cuda.hpp>
 
 #include "placed.hpp"
 

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/kernels/cuda/gemm.hpp>
+#include <cleave/kernels/cuda/gemm_cuda.hpp>
 #include <cleave/tensor/cuda/transfer.hpp>
 
 #include "placed.hpp"

@@ -5,11 +5,11 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/kernels/cuda/arg_reduce_dim.hpp>
-#include <cleave/kernels/cuda/map_elements.hpp>
-#include <cleave/kernels/cuda/reduce_dims.hpp>
-#include <cleave/kernels/cuda/reduce_views.hpp>
-#include <cleave/kernels/cuda/strided_copy.hpp>
+#include <cleave/kernels/cuda/arg_reduce_dim_cuda.hpp>
+#include <cleave/kernels/cuda/map_elements_cuda.hpp>
+#include <cleave/kernels/cuda/reduce_dims_cuda.hpp>
+#include <cleave/kernels/cuda/reduce_views_cuda.hpp>
+#include <cleave/kernels/cuda/strided_copy_cuda.hpp>
 
 #include "cases.hpp"
 #include "placed.hpp"

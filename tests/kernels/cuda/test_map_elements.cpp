@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/kernels/cuda/map_elements.hpp>
-#include <cleave/ops/pointwise.hpp>
+#include <cleave/kernels/cuda/map_elements_cuda.hpp>
+#include <cleave/ops/elementwise/pointwise.hpp>
 
 #include "placed.hpp"
 

@@ -4,10 +4,10 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/kernels/cuda/map_indexed.hpp>
+#include <cleave/kernels/cuda/map_indexed_cuda.hpp>
 #include <cleave/kernels/distributions.hpp>
 #include <cleave/kernels/host/map_indexed.hpp>
-#include <cleave/kernels/permutation.hpp>
+#include <cleave/kernels/permuted_index.hpp>
 
 #include "placed.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/kernels/cuda/one_hot_rows.hpp>
+#include <cleave/kernels/cuda/one_hot_rows_cuda.hpp>
 
 #include "placed.hpp"
 

@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/kernels/cuda/ordered_indices.hpp>
+#include <cleave/kernels/cuda/ordered_indices_cuda.hpp>
 
 #include "placed.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/kernels/cuda/reduce_dims.hpp>
+#include <cleave/kernels/cuda/reduce_dims_cuda.hpp>
 
 #include "placed.hpp"
 

@@ -5,8 +5,8 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/kernels/cuda/reduce_views.hpp>
-#include <cleave/tensor/cuda/graph.hpp>
+#include <cleave/kernels/cuda/reduce_views_cuda.hpp>
+#include <cleave/tensor/cuda/cuda_graph.hpp>
 
 #include "placed.hpp"
 

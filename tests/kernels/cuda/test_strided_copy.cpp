@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/kernels/cuda/strided_copy.hpp>
+#include <cleave/kernels/cuda/strided_copy_cuda.hpp>
 
 #include "placed.hpp"
 

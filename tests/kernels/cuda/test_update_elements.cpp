@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <cleave/kernels/cuda/update_elements.hpp>
+#include <cleave/kernels/cuda/update_elements_cuda.hpp>
 #include <cleave/kernels/host/update_elements.hpp>
 
 #include "placed.hpp"

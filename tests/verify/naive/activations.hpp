@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cleave/ops/list/activations.hpp>
+#include <cleave/ops/list/list_activations.hpp>
 
 #include "operation.hpp"
 

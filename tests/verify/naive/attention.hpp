@@ -5,7 +5,7 @@
 #include <complex>
 #include <vector>
 
-#include <cleave/ops/list/attention.hpp>
+#include <cleave/ops/list/list_attention.hpp>
 
 #include "operation.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cleave/ops/list/choices.hpp>
+#include <cleave/ops/list/list_choices.hpp>
 
 #include "operation.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cleave/ops/list/classes.hpp>
+#include <cleave/ops/list/list_classes.hpp>
 
 #include "operation.hpp"
 

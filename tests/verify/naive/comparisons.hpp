@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cleave/ops/list/comparisons.hpp>
+#include <cleave/ops/list/list_comparisons.hpp>
 
 #include "operation.hpp"
 

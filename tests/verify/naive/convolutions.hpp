@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <limits>
 
-#include <cleave/ops/list/convolutions.hpp>
+#include <cleave/ops/list/list_convolutions.hpp>
 
 #include "operation.hpp"
 

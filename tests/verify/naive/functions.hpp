@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cleave/ops/list/functions.hpp>
+#include <cleave/ops/list/list_functions.hpp>
 
 #include "operation.hpp"
 

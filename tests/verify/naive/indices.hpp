@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include <cleave/ops/list/indices.hpp>
+#include <cleave/ops/list/list_indices.hpp>
 
 #include "operation.hpp"
 

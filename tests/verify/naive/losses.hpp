@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cleave/ops/list/losses.hpp>
+#include <cleave/ops/list/list_losses.hpp>
 
 #include "operation.hpp"
 

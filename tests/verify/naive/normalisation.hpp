@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include <cleave/ops/list/normalisation.hpp>
+#include <cleave/ops/list/list_normalisation.hpp>
 
 #include "operation.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cleave/ops/list/powers.hpp>
+#include <cleave/ops/list/list_powers.hpp>
 
 #include "operation.hpp"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include <cleave/ops/list/products.hpp>
+#include <cleave/ops/list/list_products.hpp>
 
 #include "operation.hpp"
 

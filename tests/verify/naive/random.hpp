@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include <cleave/core/philox.hpp>
-#include <cleave/ops/list/random.hpp>
+#include <cleave/ops/list/list_random.hpp>
 
 #include "operation.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cleave/ops/list/reductions.hpp>
+#include <cleave/ops/list/list_reductions.hpp>
 
 #include "operation.hpp"
 

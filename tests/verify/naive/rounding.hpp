@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cleave/ops/list/rounding.hpp>
+#include <cleave/ops/list/list_rounding.hpp>
 
 #include "operation.hpp"
 

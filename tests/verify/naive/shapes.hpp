@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cleave/ops/list/shapes.hpp>
+#include <cleave/ops/list/list_shapes.hpp>
 
 #include "operation.hpp"
 

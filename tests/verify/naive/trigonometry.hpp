@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cleave/ops/list/trigonometry.hpp>
+#include <cleave/ops/list/list_trigonometry.hpp>
 
 #include "operation.hpp"
 

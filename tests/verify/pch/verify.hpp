@@ -12,8 +12,8 @@
 #include <vector>
 
 #include <cleave/grad/backward.hpp>
-#include <cleave/ops/list/entry.hpp>
-#include <cleave/rules/explain.hpp>
+#include <cleave/ops/list/listed.hpp>
+#include <cleave/rules/explain_solution.hpp>
 #include <cleave/spmd/traced.hpp>
 
 #include "../naive/operation.hpp"

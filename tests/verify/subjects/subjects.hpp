@@ -10,7 +10,7 @@ struct Subject;
 void add_activations(std::vector<Subject>&);
 void add_arithmetic(std::vector<Subject>&);
 void add_attention(std::vector<Subject>&);
-void add_blends(std::vector<Subject>&);
+void add_clamp_lerp(std::vector<Subject>&);
 void add_choices(std::vector<Subject>&);
 void add_classes(std::vector<Subject>&);
 void add_comparisons(std::vector<Subject>&);

@@ -24,8 +24,8 @@
 #include <cleave/comm/thread/communicator.hpp>
 #include <cleave/core/checksum.hpp>
 #include <cleave/core/error.hpp>
-#include <cleave/kernels/cuda/reduce_views.hpp>
-#include <cleave/kernels/cuda/strided_copy.hpp>
+#include <cleave/kernels/cuda/reduce_views_cuda.hpp>
+#include <cleave/kernels/cuda/strided_copy_cuda.hpp>
 #include <cleave/tensor/cuda/device.hpp>
 #if defined(CLEAVE_HAS_NCCL)
 #include <cleave/comm/nccl/communicator.hpp>

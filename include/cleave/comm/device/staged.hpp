@@ -14,7 +14,7 @@
 
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/verify.hpp>
-#include <cleave/kernels/cuda/strided_copy.hpp>
+#include <cleave/kernels/cuda/strided_copy_cuda.hpp>
 #include <cleave/tensor/cuda/memory.hpp>
 #include <cleave/tensor/cuda/transfer.hpp>
 #include <cleave/tensor/storage.hpp>

@@ -11,7 +11,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/core/reduce_op.hpp>
 #include <cleave/core/require_reduction.hpp>
-#include <cleave/kernels/arithmetic.hpp>
+#include <cleave/kernels/element_arithmetic.hpp>
 #include <cleave/kernels/host/map_elements.hpp>
 #include <cleave/kernels/strided.hpp>
 #include <cleave/tensor/tensor.hpp>

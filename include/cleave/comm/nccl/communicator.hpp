@@ -26,8 +26,8 @@
 #include <cleave/comm/nccl/rank.hpp>
 #include <cleave/comm/verify.hpp>
 #include <cleave/core/deadline.hpp>
-#include <cleave/kernels/cuda/reduce_views.hpp>
-#include <cleave/kernels/cuda/strided_copy.hpp>
+#include <cleave/kernels/cuda/reduce_views_cuda.hpp>
+#include <cleave/kernels/cuda/strided_copy_cuda.hpp>
 #include <cleave/tensor/cuda/memory.hpp>
 
 namespace cleave::detail {

@@ -10,7 +10,7 @@
 
 #include <cleave/core/config.hpp>
 #include <cleave/core/dtype.hpp>
-#include <cleave/kernels/arithmetic.hpp>
+#include <cleave/kernels/element_arithmetic.hpp>
 
 namespace cleave::cuda::detail {
 

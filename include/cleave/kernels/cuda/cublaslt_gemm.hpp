@@ -19,7 +19,7 @@
 // CUDA's headers must follow fp16.hpp.
 #include <cublasLt.h>
 
-#include <cleave/core/cuda/error.hpp>
+#include <cleave/core/cuda/cuda_error.hpp>
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/kernels/cuda/tf32.hpp>

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <utility>
 
-#include <cleave/kernels/cuda/launch.hpp>
+#include <cleave/kernels/cuda/launch_kernel.hpp>
 #include <cleave/kernels/cuda/loops.hpp>
 #include <cleave/kernels/cuda/pack.hpp>
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <cleave/kernels/cuda/launch.hpp>
+#include <cleave/kernels/cuda/launch_kernel.hpp>
 #include <cleave/kernels/cuda/loops.hpp>
 #include <cleave/kernels/cuda/pack.hpp>
 #include <cleave/kernels/cuda/reduce_kernels.hpp>

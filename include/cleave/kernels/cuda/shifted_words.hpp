@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include <cleave/core/config.hpp>
-#include <cleave/kernels/cuda/launch.hpp>
+#include <cleave/kernels/cuda/launch_kernel.hpp>
 #include <cleave/kernels/cuda/loops.hpp>
 
 namespace cleave::cuda::detail {

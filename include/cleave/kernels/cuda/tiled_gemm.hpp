@@ -6,10 +6,10 @@
 
 #include <cstdint>
 
-#include <cleave/kernels/arithmetic.hpp>
-#include <cleave/kernels/cuda/launch.hpp>
+#include <cleave/kernels/cuda/launch_kernel.hpp>
 #include <cleave/kernels/cuda/loops.hpp>
 #include <cleave/kernels/cuda/pack.hpp>
+#include <cleave/kernels/element_arithmetic.hpp>
 #include <cleave/kernels/matrix.hpp>
 
 namespace cleave::cuda::detail {

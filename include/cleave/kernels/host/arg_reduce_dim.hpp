@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <cleave/kernels/arithmetic.hpp>
-#include <cleave/kernels/candidate.hpp>
+#include <cleave/kernels/element_arithmetic.hpp>
+#include <cleave/kernels/first_extreme.hpp>
 #include <cleave/kernels/host/dim_loops.hpp>
 #include <cleave/kernels/host/reduce_dims.hpp>
 #include <cleave/kernels/strided.hpp>

@@ -13,7 +13,7 @@
 #include <type_traits>
 
 #include <cleave/core/dtype.hpp>
-#include <cleave/kernels/arithmetic.hpp>
+#include <cleave/kernels/element_arithmetic.hpp>
 #include <cleave/kernels/matrix.hpp>
 
 namespace cleave::kernels::detail {

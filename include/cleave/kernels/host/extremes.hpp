@@ -10,7 +10,7 @@
 
 #include <cleave/core/config.hpp>
 #include <cleave/core/reduce_op.hpp>
-#include <cleave/kernels/arithmetic.hpp>
+#include <cleave/kernels/element_arithmetic.hpp>
 #include <cleave/kernels/host/widest_vectors.hpp>
 
 namespace cleave::kernels::detail {

@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include <cleave/kernels/arithmetic.hpp>
 #include <cleave/kernels/copy.hpp>
+#include <cleave/kernels/element_arithmetic.hpp>
 #include <cleave/kernels/row_range.hpp>
 #include <cleave/kernels/strided.hpp>
 #include <cleave/tensor/storage.hpp>

@@ -9,7 +9,7 @@
 
 #include <cleave/core/config.hpp>
 #include <cleave/core/dtype.hpp>
-#include <cleave/kernels/arithmetic.hpp>
+#include <cleave/kernels/element_arithmetic.hpp>
 #include <cleave/kernels/host/dim_loops.hpp>
 #include <cleave/kernels/host/extremes.hpp>
 #include <cleave/kernels/strided.hpp>

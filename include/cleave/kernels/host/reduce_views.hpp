@@ -17,7 +17,7 @@
 
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/reduce_op.hpp>
-#include <cleave/kernels/arithmetic.hpp>
+#include <cleave/kernels/element_arithmetic.hpp>
 #include <cleave/tensor/linear_range.hpp>
 #include <cleave/tensor/view.hpp>
 

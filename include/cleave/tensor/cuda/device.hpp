@@ -8,7 +8,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include <cleave/core/cuda/error.hpp>
+#include <cleave/core/cuda/cuda_error.hpp>
 
 namespace cleave {
 

@@ -26,7 +26,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include <cleave/core/cuda/error.hpp>
+#include <cleave/core/cuda/cuda_error.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/tensor/cuda/device.hpp>
 #include <cleave/tensor/cuda/stream.hpp>

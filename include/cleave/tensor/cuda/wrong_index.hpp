@@ -15,7 +15,7 @@
 
 #include <cleave/core/config.hpp>
 #include <cleave/core/cuda/capture_mode.hpp>
-#include <cleave/core/cuda/error.hpp>
+#include <cleave/core/cuda/cuda_error.hpp>
 #include <cleave/core/error.hpp>
 
 namespace cleave::cuda::detail {

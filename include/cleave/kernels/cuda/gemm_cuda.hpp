@@ -1,0 +1,70 @@
+// C = A · B on a GPU: with cuBLASLt for the element types that it supports, by tiled_gemm.hpp for
+// integers.
+#pragma once
+
+#include <type_traits>
+
+#include <cleave/core/dtype.hpp>
+#include <cleave/kernels/cuda/tf32.hpp>
+#include <cleave/kernels/matrix.hpp>
+#include <cleave/tensor/cuda/device.hpp>
+
+namespace cleave {
+
+namespace cuda::detail {
+
+template <class T>
+void gemm_matrices(const kernels::Matrix<const T>& a, const kernels::Matrix<const T>& b,
+                   const kernels::Matrix<T>& c, const kernels::Batches& batches);
+
+/// The same for any type of equal kind and size: `long` and `long long` are the same integers.
+template <class T>
+void gemm_elements(const kernels::Matrix<const T>& a, const kernels::Matrix<const T>& b,
+                   const kernels::Matrix<T>& c, const kernels::Batches& batches) {
+  static_assert(!std::is_same_v<T, bool>, "cleave: a matrix product requires numbers, not bool");
+  if constexpr (std::is_same_v<T, element_t<dtype_of<T>()>>) {
+    gemm_matrices(a, b, c, batches);
+  } else {
+    using U = element_t<dtype_of<T>()>;
+    const auto as = [](const auto& m, auto* data) {
+      return kernels::Matrix<std::remove_pointer_t<decltype(data)>>{data, m.rows, m.cols,
+                                                                    m.row_stride, m.col_stride};
+    };
+    gemm_matrices<U>(as(a, reinterpret_cast<const U*>(a.data)),
+                     as(b, reinterpret_cast<const U*>(b.data)), as(c, reinterpret_cast<U*>(c.data)),
+                     batches);
+  }
+}
+
+}  // namespace cuda::detail
+
+namespace kernels {
+
+/// Writes A · B to C, in the order of the current stream.
+///
+/// Sums of 16-bit floats are accumulated in float and rounded once; integers wrap; floats are
+/// multiplied in full precision unless `cuda::allow_tf32`.
+///
+/// @param a  [m, k], any strides; read in place where one of them is 1, else packed
+/// @param b  [k, n], likewise
+/// @param c  [m, n] with contiguous rows; must not overlap a or b
+/// @throws Error  if cuBLASLt cannot compute it, or there is no memory for its workspace
+template <class T>
+void gemm(On<Cuda>, const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
+  cuda::detail::gemm_elements(a, b, c, Batches{});
+}
+
+/// A batch of products of matrices of equal extents and strides, in one launch per 65535 products.
+template <class T>
+void gemm_batched(On<Cuda>, const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c,
+                  const Batches& batches) {
+  cuda::detail::gemm_elements(a, b, c, batches);
+}
+
+}  // namespace kernels
+
+}  // namespace cleave
+
+#if !CLEAVE_COMPILED
+#include <cleave/kernels/cuda/gemm_cuda_body.hpp>
+#endif

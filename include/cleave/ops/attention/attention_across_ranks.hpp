@@ -1,0 +1,104 @@
+// Attention with sharded keys: each rank processes its keys by blocks, twice. Ranks exchange the
+// largest product and one sum per query.
+//
+//     // y[P] = attention(q[R], k[S1], v[S1])     two all-reduces of one number per query
+//
+// Also used by programs, whose placements are unknown while they are traced.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <tuple>
+
+#include <cleave/core/reduce_op.hpp>
+#include <cleave/kernels/host/attention_parts.hpp>
+#include <cleave/ops/attention/attention_by_blocks.hpp>
+#include <cleave/ops/reductions/logsumexp.hpp>
+
+namespace cleave::ops {
+
+/// The largest product of each query with a key.
+template <bool IsCausal>
+struct AttentionLargest {
+  static constexpr const char* name = "scaled_dot_product_attention";
+  static constexpr ReduceOp reduction = ReduceOp::max;
+  static constexpr const char* replicated = "k";
+  static constexpr bool broadcasts = true;  // the mask
+
+  template <std::size_t N>
+  static constexpr RuleText factors(const std::array<int, N>& dims) {
+    using cleave::detail::head_letters;
+    RuleText text = head_letters(dims[0], "ik,");
+    text += head_letters(dims[1], "jk");
+    if constexpr (N == 3) text += cleave::detail::mask_letters(dims[0], dims[2]);
+    text += "->";
+    text += head_letters(dims[0], "i");
+    return text;
+  }
+  template <class T>
+  static void kernel(const kernels::On<Host>&, const Task& task, const kernels::Strided<T>& y,
+                     const kernels::Strided<const T>& q, const kernels::Strided<const T>& k,
+                     const auto&... mask) {
+    kernels::attention_largest(
+        cleave::detail::attention_mask<IsCausal>(task.in[0], task.in[1], mask...), y, q, k);
+  }
+};
+
+/// Sums of values weighted by exp(product - shift), and sums of these weights.
+template <bool IsCausal>
+struct AttentionSums {
+  static constexpr const char* name = "scaled_dot_product_attention";
+  static constexpr const char* replicated = "kv";  // the second result lacks v
+  static constexpr bool broadcasts = true;         // the mask
+  template <class... T>
+  using result_of =
+      Types<std::tuple_element_t<0, std::tuple<T...>>, std::tuple_element_t<0, std::tuple<T...>>>;
+
+  template <std::size_t N>
+  static constexpr RuleText factors(const std::array<int, N>& dims) {
+    using cleave::detail::head_letters;
+    RuleText text = head_letters(dims[1], "i,");
+    text += cleave::detail::attention_letters(dims, 1, N == 5);
+    text += "->";
+    text += head_letters(dims[1], "iv,");
+    text += head_letters(dims[1], "i");
+    return text;
+  }
+  template <class T>
+  static void kernel(const kernels::On<Host>&, const Task& task, const kernels::Strided<T>& y,
+                     const kernels::Strided<T>& totals, const kernels::Strided<const T>& shifts,
+                     const kernels::Strided<const T>& q, const kernels::Strided<const T>& k,
+                     const kernels::Strided<const T>& v, const auto&... mask) {
+    cleave::detail::require_keys(task, 1, sizeof...(mask) > 0);
+    kernels::attention_sums(
+        cleave::detail::attention_mask<IsCausal>(task.in[1], task.in[2], mask...), y, totals,
+        shifts, q, k, v);
+  }
+};
+
+/// Computes the results of AttentionByBlocks for keys that may be sharded.
+template <bool IsCausal>
+struct AttentionAcrossRanks : Composite {
+  static constexpr const char* name = "scaled_dot_product_attention";
+
+  static constexpr auto body(const auto& q, const auto& k, const auto& v, const auto&... mask) {
+    const auto largest = resolve(call_op(AttentionLargest<IsCausal>{}, q, k, mask...));
+    const auto shifts = call_op(FiniteOrZero{}, largest);
+    const auto sums = call_op(AttentionSums<IsCausal>{}, shifts, q, k, v, mask...);
+    const auto totals = call_op(ops::OrOne{}, resolve(std::get<1>(sums)));
+    return std::tuple{div(std::get<0>(sums), unsqueeze(totals, dim<-1>{})),
+                      add(shifts, log(totals))};
+  }
+  template <int I, class... M>
+    requires(I < 3)
+  static constexpr auto gradient(wrt<I> at, const auto& g, const auto& y, const auto& q,
+                                 const auto& k, const auto& v, const M&... mask) {
+    return AttentionByBlocks<IsCausal>::gradient(at, g, y, q, k, v, mask...);
+  }
+  static constexpr auto gradients(const auto& g, const auto& y, const auto& q, const auto& k,
+                                  const auto& v) {
+    return AttentionByBlocks<IsCausal>::gradients(g, y, q, k, v);
+  }
+};
+
+}  // namespace cleave::ops

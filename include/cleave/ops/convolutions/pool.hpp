@@ -1,0 +1,241 @@
+// Pooling over windows of images, as PyTorch defines it.
+//
+//     // y[S0,S1,R,R] = max_pool2d(x[S0,S1,R,R], {.size = {2, 2}})    no communication
+//
+// Sharded rows and columns are gathered, since windows extend into neighbouring shards.
+#pragma once
+
+#include <array>
+#include <limits>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include <cleave/core/error.hpp>
+#include <cleave/kernels/copy.hpp>
+#include <cleave/kernels/host/map_elements.hpp>
+#include <cleave/ops/convolutions/windows.hpp>
+#include <cleave/ops/products/einsum.hpp>
+#include <cleave/ops/reductions/reduce.hpp>
+#include <cleave/ops/shapes/slice.hpp>
+
+namespace cleave {
+
+/// Size, stride and padding of windows over the last N dimensions: `{.size = {2, 2}}`.
+template <int N>
+struct Pooling {
+  std::array<index_t, std::size_t(N)> size = to_array<N>(Shape::filled(N, 1));
+  std::array<index_t, std::size_t(N)> stride{};   ///< 0: the size, so that windows do not overlap
+  std::array<index_t, std::size_t(N)> padding{};  ///< on both sides; at most half the size
+};
+
+namespace kernels {
+
+/// 1 where x equals y and no earlier element did, else 0.
+template <class T>
+struct FoundFirst {
+  CLEAVE_HOST_DEVICE T operator()(const T& x, const T& y, const bool& before) const {
+    const bool same = x == y || (is_nan(x) && is_nan(y));
+    return same && !before ? T(1) : T(0);
+  }
+};
+template <class T>
+struct FoundSoFar {
+  CLEAVE_HOST_DEVICE bool operator()(const bool& before, const T& found) const {
+    return before || found != T(0);
+  }
+};
+
+/// Writes 1 at the first element of x along the dimensions of `mask` that equals y, else 0.
+///
+/// @param y  an array without these dimensions
+/// @cost     two passes per index of these dimensions; a bool per element of y
+template <class Device, class T>
+void first_of_windows(On<Device> on, unsigned mask, const Strided<T>& out,
+                      const Strided<const T>& x, const Strided<const T>& y) {
+  if (x.extents.product() == 0) return;
+  const std::shared_ptr<void> storage =
+      allocate_bytes(Device{}, std::size_t(y.extents.product()) * sizeof(bool));
+  const Strided<bool> found{static_cast<bool*>(storage.get()), y.extents,
+                            row_major_strides(y.extents)};
+  const Strided<const bool> before{found.data, found.extents, found.strides};
+  fill_elements(on, found, false);
+  Shape index = Shape::filled(x.extents.dims, 0);
+  do {
+    Strided<const T> from = x;
+    Strided<T> to = out;
+    for (int k = x.extents.dims - 1; k >= 0; --k)
+      if (mask >> k & 1u) from = at_index(from, k, index[k]), to = at_index(to, k, index[k]);
+    map_elements(on, FoundFirst<T>{}, to, from, y, before);
+    map_elements(on, FoundSoFar<T>{}, found, before,
+                 Strided<const T>{to.data, to.extents, to.strides});
+  } while (next_index(x.extents, index, mask));
+}
+
+}  // namespace kernels
+
+namespace ops {
+
+/// 1 at the first element along the dimensions of the mask that equals y, 0 elsewhere.
+template <unsigned Mask>
+struct FirstOfWindows {
+  static constexpr const char* name = "first_of_windows";
+  static constexpr RuleText factors(const std::array<int, 2>& dims) {
+    const RuleText windows = detail::dim_letters(0, dims[0]);
+    return detail::factors_text(windows, detail::dim_letters(0, dims[0], Mask), windows);
+  }
+  static constexpr RuleText replicated(const std::array<int, 2>& dims) {
+    return detail::dim_letters(0, dims[0], ~Mask);
+  }
+  static void kernel(const auto& on, const Task&, const auto& out, const auto& x, const auto& y) {
+    first_of_windows(on, Mask, out, x, y);
+  }
+};
+
+/// The largest element of every window. Of equal elements, the first receives the gradient.
+template <unsigned Mask>
+struct LargestOfWindows : Composite {
+  static constexpr const char* name = "max_pool";
+  static constexpr auto body(const auto& x) { return call_op(Reduce<Max, Mask>{}, x); }
+  template <class X>
+    requires(!std::is_integral_v<typename X::value_type>)
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const X& x) {
+    return mul(broadcast_dims<Mask>(g, x), call_op(FirstOfWindows<Mask>{}, x, resolve(y)));
+  }
+};
+
+}  // namespace ops
+
+namespace detail {
+
+/// The dimensions along which the elements of a window lie, as a mask.
+template <int N, int D>
+constexpr unsigned mask_of_windows() {
+  unsigned mask = 0;
+  for (int i = 0; i < N; ++i) mask |= 1u << (D + 1 + 2 * i);
+  return mask;
+}
+
+/// Makes the operation that pads dimension D on both sides with the lowest value.
+template <class T>
+struct LeastAround {
+  static constexpr T least() {
+    if constexpr (std::is_integral_v<T>) return std::numeric_limits<T>::lowest();
+    else return T(-std::numeric_limits<accumulator_t<T>>::infinity());
+  }
+  template <int D>
+  constexpr ops::Pad<D, T> of(index_t extent, index_t padding) const {
+    return {extent, padding, least()};
+  }
+};
+
+/// @throws Error if a window could contain only padding
+template <int N, class X>
+constexpr std::array<Window, std::size_t(N)> pooling_windows(const char* name, const X& x,
+                                                             const Pooling<N>& how) {
+  std::array<Window, std::size_t(N)> windows{};
+  for (std::size_t i = 0; i < std::size_t(N); ++i) {
+    windows[i] = {how.size[i], how.stride[i] == 0 ? how.size[i] : how.stride[i], 1};
+    if (how.padding[i] < 0 || 2 * how.padding[i] > how.size[i])
+      throw Error(name,
+                  "the padding is " + std::to_string(how.padding[i]) +
+                      "; it must be at least 0, and at most half of a window of " +
+                      std::to_string(how.size[i]),
+                  context_of(x));
+  }
+  return windows;
+}
+
+}  // namespace detail
+
+namespace ops {
+
+/// The largest element of every window of the last N dimensions.
+template <int N>
+struct MaxPool : Composite {
+  Pooling<N> how{};
+
+  static constexpr const char* name = N == 1 ? "max_pool1d" : "max_pool2d";
+  template <class X>
+  constexpr auto body(const X& x) const {
+    constexpr int first = X::dims - N;
+    const auto windows = cleave::detail::pooling_windows<N>(name, x, how);
+    const auto images = cleave::detail::windows_of_images<N, first>(
+        name, x, windows.data(), how.padding.data(),
+        cleave::detail::LeastAround<typename X::value_type>{});
+    return call_op(LargestOfWindows<cleave::detail::mask_of_windows<N, first>()>{}, images);
+  }
+};
+
+/// The mean of every window of the last N dimensions; padding counts as zeros.
+template <int N>
+struct AvgPool : Composite {
+  Pooling<N> how{};
+
+  static constexpr const char* name = N == 1 ? "avg_pool1d" : "avg_pool2d";
+  template <class X>
+  constexpr auto body(const X& x) const {
+    constexpr int first = X::dims - N;
+    const auto windows = cleave::detail::pooling_windows<N>(name, x, how);
+    index_t count = 1;
+    for (const Window& window : windows) count *= window.size;
+    const auto images = cleave::detail::windows_of_images<N, first>(
+        name, x, windows.data(), how.padding.data(), cleave::detail::ZerosAround{});
+    return call_op(Mean<cleave::detail::mask_of_windows<N, first>()>{count}, images);
+  }
+};
+
+}  // namespace ops
+
+namespace detail {
+
+template <int N, class X>
+constexpr void require_images() {
+  static_assert(X::dims >= N, "cleave: pooling takes [.., length], or [.., rows, columns]");
+  static_assert(X::dims + N <= max_dims, "cleave: the array has too many dimensions to pool");
+}
+
+}  // namespace detail
+
+/// Max pooling: `max_pool2d(x, {.size = {3, 3}, .stride = {2, 2}})`. NaN where a window contains
+/// one. Of equal elements, the first receives the gradient.
+///
+/// @param x  [.., rows, columns]
+/// @return   [.., rows, columns]: extent n becomes floor((n + 2 padding - size) / stride) + 1
+/// @collective every rank of the mesh, if x is Partial, or rows or columns are sharded: they are
+///             gathered
+/// @throws Error if an image is smaller than a window, a size is below 1, a stride is negative, or
+///               a padding is negative or more than half the size
+template <class... R, AnyTensor X>
+constexpr auto max_pool2d(const X& x, const Pooling<2>& how) {
+  static_assert(!is_complex<typename X::value_type>, "cleave: complex numbers have no order");
+  detail::require_images<2, X>();
+  return call_op<R...>(ops::MaxPool<2>{{}, how}, x);
+}
+/// Max pooling over one dimension: [.., length]. Otherwise as max_pool2d.
+template <class... R, AnyTensor X>
+constexpr auto max_pool1d(const X& x, const Pooling<1>& how) {
+  static_assert(!is_complex<typename X::value_type>, "cleave: complex numbers have no order");
+  detail::require_images<1, X>();
+  return call_op<R...>(ops::MaxPool<1>{{}, how}, x);
+}
+
+/// Average pooling: the mean of every window, in which padding counts as zeros. Otherwise as
+/// max_pool2d.
+template <class... R, AnyTensor X>
+constexpr auto avg_pool2d(const X& x, const Pooling<2>& how) {
+  static_assert(!std::is_integral_v<typename X::value_type>,
+                "cleave: avg_pool2d requires a floating-point element type; cast first");
+  detail::require_images<2, X>();
+  return call_op<R...>(ops::AvgPool<2>{{}, how}, x);
+}
+/// Average pooling over one dimension: [.., length]. Otherwise as avg_pool2d.
+template <class... R, AnyTensor X>
+constexpr auto avg_pool1d(const X& x, const Pooling<1>& how) {
+  static_assert(!std::is_integral_v<typename X::value_type>,
+                "cleave: avg_pool1d requires a floating-point element type; cast first");
+  detail::require_images<1, X>();
+  return call_op<R...>(ops::AvgPool<1>{{}, how}, x);
+}
+
+}  // namespace cleave

@@ -1,0 +1,366 @@
+// Activation functions of neural networks, and the error function. Definitions, parameters and
+// defaults are those of PyTorch.
+#pragma once
+
+#include <cmath>
+
+#include <cleave/kernels/element_functions.hpp>
+#include <cleave/ops/elementwise/real_function.hpp>
+
+namespace cleave {
+
+namespace ops {
+
+struct Erf : RealFunction<Erf> {
+  static constexpr const char* name = "erf";
+  static constexpr auto row_function = kernels::RowFunctionId::erf;
+  static constexpr const char* partials = detail::never_falls;
+  template <class T>
+  CLEAVE_HOST_DEVICE static T value(const T& x) {
+    return std::erf(x);
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE static T slope(const T& x) {
+    using std::exp;
+    return T(1.12837916709551257390) * exp(-x * x);  // 2 / sqrt(pi)
+  }
+};
+
+/// 1 - erf(x), accurate where the result is small.
+struct Erfc : RealFunction<Erfc> {
+  static constexpr const char* name = "erfc";
+  template <class T>
+  CLEAVE_HOST_DEVICE static T value(const T& x) {
+    return std::erfc(x);
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE static T slope(const T& x) {
+    return -Erf::slope(x);
+  }
+};
+
+/// x · P(X <= x) for a standard normal X.
+struct Gelu : RealFunction<Gelu> {
+  static constexpr const char* name = "gelu";
+  static constexpr auto row_function = kernels::RowFunctionId::gelu;
+  static constexpr auto slope_row_function = kernels::RowFunctionId::gelu_slope;
+  template <class T>
+  CLEAVE_HOST_DEVICE static T value(const T& x) {
+    return x * probability(x);
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE static T slope(const T& x) {
+    using std::exp;
+    constexpr double by_root_2pi = 0.398942280401432677940;
+    return probability(x) + x * (T(by_root_2pi) * exp(T(-0.5) * x * x));
+  }
+
+ private:
+  template <class T>
+  CLEAVE_HOST_DEVICE static T probability(const T& x) {
+    using std::erf;
+    return T(0.5) * (T(1) + erf(x * T(0.707106781186547524401)));
+  }
+};
+
+/// The tanh approximation of gelu, accurate to 1e-3.
+struct GeluTanh : RealFunction<GeluTanh> {
+  static constexpr const char* name = "gelu_tanh";
+  static constexpr auto row_function = kernels::RowFunctionId::gelu_tanh;
+  static constexpr auto slope_row_function = kernels::RowFunctionId::gelu_tanh_slope;
+  template <class T>
+  CLEAVE_HOST_DEVICE static T value(const T& x) {
+    return T(0.5) * x * (T(1) + bent(x));
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE static T slope(const T& x) {
+    const T t = bent(x);
+    const T inner = T(scale) * (T(1) + T(3 * cubic) * x * x);
+    return T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * inner;
+  }
+
+ private:
+  static constexpr double scale = 0.797884560802865355880;  // sqrt(2 / pi)
+  static constexpr double cubic = 0.044715;
+
+  template <class T>
+  CLEAVE_HOST_DEVICE static T bent(const T& x) {
+    using std::tanh;
+    return tanh(T(scale) * (x + T(cubic) * x * x * x));
+  }
+};
+
+/// x · sigmoid(x)
+struct Silu : RealFunction<Silu> {
+  static constexpr const char* name = "silu";
+  static constexpr auto row_function = kernels::RowFunctionId::silu;
+  static constexpr auto slope_row_function = kernels::RowFunctionId::silu_slope;
+  template <class T>
+  CLEAVE_HOST_DEVICE static T value(const T& x) {
+    return x / (T(1) + std::exp(-x));
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE static T slope(const T& x) {
+    using std::exp;
+    const T s = T(1) / (T(1) + exp(-x));
+    return s * (T(1) + x * (T(1) - s));
+  }
+};
+
+/// log(1 + exp(beta x)) / beta; x where beta x > threshold.
+struct Softplus : RealFunction<Softplus> {
+  double beta = 1;
+  double threshold = 20;
+
+  static constexpr const char* name = "softplus";
+  template <class T>
+  CLEAVE_HOST_DEVICE T value(const T& x) const {
+    const T b = T(beta);
+    return b * x > T(threshold) ? x : T(std::log1p(std::exp(b * x)) / b);
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE T slope(const T& x) const {
+    using std::exp;
+    const T b = T(beta);
+    return b * x > T(threshold) ? T(1) : T(1) / (T(1) + exp(-(b * x)));
+  }
+};
+
+/// x · tanh(log(1 + exp(x)))
+struct Mish : RealFunction<Mish> {
+  static constexpr const char* name = "mish";
+  template <class T>
+  CLEAVE_HOST_DEVICE static T value(const T& x) {
+    return x * std::tanh(Softplus{}.value(x));
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE static T slope(const T& x) {
+    using std::exp, std::tanh, std::log;
+    const T s = T(1) / (T(1) + exp(-x));
+    const T t = tanh(x > T(20) ? x : log(T(1) + exp(x)));
+    return t + x * s * (T(1) - t * t);
+  }
+};
+
+/// log(sigmoid(x))
+struct LogSigmoid : RealFunction<LogSigmoid> {
+  static constexpr const char* name = "logsigmoid";
+  static constexpr const char* partials = detail::never_falls;
+  template <class T>
+  CLEAVE_HOST_DEVICE static T value(const T& x) {
+    return x < T(0) ? T(x - std::log1p(std::exp(x))) : T(-std::log1p(std::exp(-x)));
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE static T slope(const T& x) {
+    using std::exp;
+    return T(1) / (T(1) + exp(x));
+  }
+};
+
+/// x / (1 + |x|)
+struct Softsign : RealFunction<Softsign> {
+  static constexpr const char* name = "softsign";
+  template <class T>
+  CLEAVE_HOST_DEVICE static T value(const T& x) {
+    return x / (T(1) + std::abs(x));
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE static T slope(const T& x) {
+    using std::abs;
+    const T size = T(1) + abs(x);
+    return T(1) / (size * size);
+  }
+};
+
+/// x where x > 0, share · x elsewhere.
+struct LeakyRelu : RealFunction<LeakyRelu> {
+  double share = 0.01;
+
+  static constexpr const char* name = "leaky_relu";
+  template <class T>
+  CLEAVE_HOST_DEVICE T value(const T& x) const {
+    return x > T(0) ? x : T(T(share) * x);
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE T slope(const T& x) const {
+    return x > T(0) ? T(1) : T(share);
+  }
+};
+
+/// elu, selu and celu: scale · x where x > 0, scale · alpha · (exp(x · inner) - 1) elsewhere.
+struct Elu : RealFunction<Elu> {
+  double alpha = 1;
+  double scale = 1;
+  double inner = 1;
+
+  static constexpr const char* name = "elu";
+  template <class T>
+  CLEAVE_HOST_DEVICE T value(const T& x) const {
+    return T(scale) * (x > T(0) ? x : T(T(alpha) * std::expm1(x * T(inner))));
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE T slope(const T& x) const {
+    using std::exp;
+    return x > T(0) ? T(scale) : T(T(scale * alpha * inner) * exp(x * T(inner)));
+  }
+};
+
+/// x clamped to [low, high]; the gradient is 0 at the bounds and beyond.
+struct Hardtanh : RealFunction<Hardtanh> {
+  double low = -1;
+  double high = 1;
+
+  static constexpr const char* name = "hardtanh";
+  template <class T>
+  CLEAVE_HOST_DEVICE T value(const T& x) const {
+    return x < T(low) ? T(low) : x > T(high) ? T(high) : x;
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE T slope(const T& x) const {
+    return x > T(low) && x < T(high) ? T(1) : T(0);
+  }
+};
+
+/// x / 6 + 1 / 2, clamped to [0, 1].
+struct Hardsigmoid : RealFunction<Hardsigmoid> {
+  static constexpr const char* name = "hardsigmoid";
+  template <class T>
+  CLEAVE_HOST_DEVICE static T value(const T& x) {
+    return x < T(-3) ? T(0) : x > T(3) ? T(1) : T(x / T(6) + T(0.5));
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE static T slope(const T& x) {
+    return x > T(-3) && x < T(3) ? T(1) / T(6) : T(0);
+  }
+};
+
+/// x · hardsigmoid(x)
+struct Hardswish : RealFunction<Hardswish> {
+  static constexpr const char* name = "hardswish";
+  template <class T>
+  CLEAVE_HOST_DEVICE static T value(const T& x) {
+    return x * Hardsigmoid::value(x);
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE static T slope(const T& x) {
+    return x < T(-3) ? T(0) : x > T(3) ? T(1) : T(x / T(3) + T(0.5));
+  }
+};
+
+}  // namespace ops
+
+/// The error function of each element.
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) erf(const A&... a) {
+  return detail::pointwise<R...>(ops::Erf{}, a...);
+}
+
+/// The complementary error function: 1 - erf(a), accurate where the result is small.
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) erfc(const A&... a) {
+  return detail::pointwise<R...>(ops::Erfc{}, a...);
+}
+
+/// Gaussian error linear unit: a/2 · (1 + erf(a / sqrt(2)))
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) gelu(const A&... a) {
+  return detail::pointwise<R...>(ops::Gelu{}, a...);
+}
+
+/// gelu approximated with tanh, as PyTorch's `approximate="tanh"`.
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) gelu_tanh(const A&... a) {
+  return detail::pointwise<R...>(ops::GeluTanh{}, a...);
+}
+
+/// Sigmoid linear unit (swish): a · sigmoid(a)
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) silu(const A&... a) {
+  return detail::pointwise<R...>(ops::Silu{}, a...);
+}
+
+/// log(1 + exp(beta a)) / beta; a where beta a > threshold.
+template <class... R, AnyTensor A>
+constexpr auto softplus(const A& a, double beta = 1, double threshold = 20) {
+  return detail::pointwise<R...>(ops::Softplus{{}, beta, threshold}, a);
+}
+
+/// a · tanh(softplus(a))
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) mish(const A&... a) {
+  return detail::pointwise<R...>(ops::Mish{}, a...);
+}
+
+/// log(sigmoid(a))
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) logsigmoid(const A&... a) {
+  return detail::pointwise<R...>(ops::LogSigmoid{}, a...);
+}
+
+/// a / (1 + |a|)
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) softsign(const A&... a) {
+  return detail::pointwise<R...>(ops::Softsign{}, a...);
+}
+
+/// Leaky rectified linear unit: a where a > 0, share · a elsewhere.
+template <class... R, AnyTensor A>
+constexpr auto leaky_relu(const A& a, double share = 0.01) {
+  return detail::pointwise<R...>(ops::LeakyRelu{{}, share}, a);
+}
+
+/// Exponential linear unit: a where a > 0, alpha · (exp(a) - 1) elsewhere.
+template <class... R, AnyTensor A>
+constexpr auto elu(const A& a, double alpha = 1) {
+  return detail::pointwise<R...>(ops::Elu{{}, alpha, 1, 1}, a);
+}
+
+/// Scaled elu, whose constants keep mean 0 and variance 1 from layer to layer.
+template <class... R, AnyTensor A>
+constexpr auto selu(const A& a) {
+  constexpr double alpha = 1.6732632423543772848170429916717;
+  constexpr double scale = 1.0507009873554804934193349852946;
+  return detail::pointwise<R...>(ops::Elu{{}, alpha, scale, 1}, a);
+}
+
+/// Continuously differentiable elu: a where a > 0, alpha · (exp(a / alpha) - 1) elsewhere.
+template <class... R, AnyTensor A>
+constexpr auto celu(const A& a, double alpha = 1) {
+  return detail::pointwise<R...>(ops::Elu{{}, alpha, 1, 1 / alpha}, a);
+}
+
+/// a clamped to [low, high].
+template <class... R, AnyTensor A>
+constexpr auto hardtanh(const A& a, double low = -1, double high = 1) {
+  return detail::pointwise<R...>(ops::Hardtanh{{}, low, high}, a);
+}
+
+/// a clamped to [0, 6].
+template <class... R, AnyTensor A>
+constexpr auto relu6(const A& a) {
+  return hardtanh<R...>(a, 0, 6);
+}
+
+/// a / 6 + 1 / 2, clamped to [0, 1].
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) hardsigmoid(const A&... a) {
+  return detail::pointwise<R...>(ops::Hardsigmoid{}, a...);
+}
+
+/// a · hardsigmoid(a)
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) hardswish(const A&... a) {
+  return detail::pointwise<R...>(ops::Hardswish{}, a...);
+}
+
+}  // namespace cleave

@@ -1,0 +1,146 @@
+// Rounding and remainders, element by element: floor, ceil, round, trunc, frac, fmod, remainder.
+// Rounded values are piecewise constant and have no gradient.
+#pragma once
+
+#include <cmath>
+#include <type_traits>
+
+#include <cleave/ops/elementwise/arithmetic.hpp>
+#include <cleave/ops/elementwise/real_function.hpp>
+
+namespace cleave {
+
+namespace ops {
+
+struct Floor : ElementwiseOn<Elements::real> {
+  static constexpr const char* name = "floor";
+  static constexpr const char* partials = detail::never_falls;
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return T(std::floor(accumulator_t<T>(a)));
+  }
+};
+
+struct Ceil : ElementwiseOn<Elements::real> {
+  static constexpr const char* name = "ceil";
+  static constexpr const char* partials = detail::never_falls;
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return T(std::ceil(accumulator_t<T>(a)));
+  }
+};
+
+/// Rounds halves to even.
+struct Round : ElementwiseOn<Elements::real> {
+  static constexpr const char* name = "round";
+  static constexpr const char* partials = detail::never_falls;
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return T(std::rint(accumulator_t<T>(a)));
+  }
+};
+
+struct Trunc : ElementwiseOn<Elements::real> {
+  static constexpr const char* name = "trunc";
+  static constexpr const char* partials = detail::never_falls;
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return T(std::trunc(accumulator_t<T>(a)));
+  }
+};
+
+/// a - trunc(a)
+struct Frac : ElementwiseOn<Elements::real> {
+  static constexpr const char* name = "frac";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return T(accumulator_t<T>(a) - std::trunc(accumulator_t<T>(a)));
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) { return g; }
+};
+
+/// a - trunc(a / b) · b: has the sign of a.
+struct Fmod : ElementwiseOn<Elements::divisible> {
+  static constexpr const char* name = "fmod";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
+    if constexpr (std::is_integral_v<T>) return T(a % b);
+    else return T(std::fmod(accumulator_t<T>(a), accumulator_t<T>(b)));
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) { return g; }
+  static constexpr auto gradient(wrt<1>, const auto& g, const auto& y, const auto& a,
+                                 const auto& b) {
+    return neg(mul(g, round(div(sub(a, y), b))));  // the quotient is an integer, up to rounding
+  }
+};
+
+/// a - floor(a / b) · b: has the sign of b, as % in Python.
+struct Remainder : ElementwiseOn<Elements::divisible> {
+  static constexpr const char* name = "remainder";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
+    using A = accumulator_t<T>;
+    const A rest = A(Fmod{}(A(a), A(b)));
+    return T(rest != A(0) && (rest < A(0)) != (A(b) < A(0)) ? A(rest + A(b)) : rest);
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) { return g; }
+  static constexpr auto gradient(wrt<1>, const auto& g, const auto& y, const auto& a,
+                                 const auto& b) {
+    return neg(mul(g, round(div(sub(a, y), b))));  // the quotient is an integer, up to rounding
+  }
+};
+
+}  // namespace ops
+
+/// The largest integer not greater than a.
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) floor(const A&... a) {
+  return detail::pointwise<R...>(ops::Floor{}, a...);
+}
+
+/// The smallest integer not less than a.
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) ceil(const A&... a) {
+  return detail::pointwise<R...>(ops::Ceil{}, a...);
+}
+
+/// The nearest integer; halves are rounded to even.
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) round(const A&... a) {
+  return detail::pointwise<R...>(ops::Round{}, a...);
+}
+
+/// a rounded towards zero.
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) trunc(const A&... a) {
+  return detail::pointwise<R...>(ops::Trunc{}, a...);
+}
+
+/// The fractional part: a - trunc(a)
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) frac(const A&... a) {
+  return detail::pointwise<R...>(ops::Frac{}, a...);
+}
+
+/// The remainder of a / b, with the quotient rounded towards zero; has the sign of a. Undefined for
+/// integers if b is 0, as with %.
+template <class... R, class... A>
+  requires detail::ArgumentsOf<2, A...>
+constexpr decltype(auto) fmod(const A&... a) {
+  return detail::pointwise<R...>(ops::Fmod{}, a...);
+}
+
+/// The remainder of a / b, with the quotient rounded down; has the sign of b. Undefined for
+/// integers if b is 0, as with %.
+template <class... R, class... A>
+  requires detail::ArgumentsOf<2, A...>
+constexpr decltype(auto) remainder(const A&... a) {
+  return detail::pointwise<R...>(ops::Remainder{}, a...);
+}
+
+}  // namespace cleave

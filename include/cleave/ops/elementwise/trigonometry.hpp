@@ -1,0 +1,253 @@
+// Trigonometric and hyperbolic functions and their inverses, element by element.
+#pragma once
+
+#include <cmath>
+
+#include <cleave/ops/elementwise/arithmetic.hpp>
+#include <cleave/ops/elementwise/powers.hpp>
+#include <cleave/ops/elementwise/real_function.hpp>
+
+namespace cleave {
+
+namespace ops {
+
+struct Sin : ElementwiseOn<Elements::fractions> {
+  static constexpr const char* name = "sin";
+  static constexpr auto row_function = kernels::RowFunctionId::sin;
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return T(kernels::sine(accumulator_t<T>(a)));
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) {
+    return mul(g, conj(cos(x)));
+  }
+};
+
+struct Cos : ElementwiseOn<Elements::fractions> {
+  static constexpr const char* name = "cos";
+  static constexpr auto row_function = kernels::RowFunctionId::cos;
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return T(kernels::cosine(accumulator_t<T>(a)));
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) {
+    return neg(mul(g, conj(sin(x))));
+  }
+};
+
+struct Tan : ElementwiseOn<Elements::fractions> {
+  static constexpr const char* name = "tan";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return T(kernels::tangent(accumulator_t<T>(a)));
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
+    return mul(g, conj(add(square(y), 1)));
+  }
+};
+
+struct Sinh : ElementwiseOn<Elements::fractions> {
+  static constexpr const char* name = "sinh";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return T(kernels::hyperbolic_sine(accumulator_t<T>(a)));
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) {
+    return mul(g, conj(cosh(x)));
+  }
+};
+
+struct Cosh : ElementwiseOn<Elements::fractions> {
+  static constexpr const char* name = "cosh";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
+    return T(kernels::hyperbolic_cosine(accumulator_t<T>(a)));
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) {
+    return mul(g, conj(sinh(x)));
+  }
+};
+
+struct Asin : RealFunction<Asin> {
+  static constexpr const char* name = "asin";
+  template <class T>
+  CLEAVE_HOST_DEVICE static T value(const T& x) {
+    return std::asin(x);
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE static T slope(const T& x) {
+    using std::sqrt;
+    return T(1) / sqrt((T(1) - x) * (T(1) + x));
+  }
+};
+
+struct Acos : RealFunction<Acos> {
+  static constexpr const char* name = "acos";
+  template <class T>
+  CLEAVE_HOST_DEVICE static T value(const T& x) {
+    return std::acos(x);
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE static T slope(const T& x) {
+    return -Asin::slope(x);
+  }
+};
+
+struct Atan : RealFunction<Atan> {
+  static constexpr const char* name = "atan";
+  static constexpr const char* partials = detail::never_falls;
+  template <class T>
+  CLEAVE_HOST_DEVICE static T value(const T& x) {
+    return std::atan(x);
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE static T slope(const T& x) {
+    return T(1) / (T(1) + x * x);
+  }
+};
+
+struct Asinh : RealFunction<Asinh> {
+  static constexpr const char* name = "asinh";
+  static constexpr const char* partials = detail::never_falls;
+  template <class T>
+  CLEAVE_HOST_DEVICE static T value(const T& x) {
+    return std::asinh(x);
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE static T slope(const T& x) {
+    using std::sqrt;
+    return T(1) / sqrt(x * x + T(1));
+  }
+};
+
+struct Acosh : RealFunction<Acosh> {
+  static constexpr const char* name = "acosh";
+  template <class T>
+  CLEAVE_HOST_DEVICE static T value(const T& x) {
+    return std::acosh(x);
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE static T slope(const T& x) {
+    using std::sqrt;
+    return T(1) / sqrt((x - T(1)) * (x + T(1)));
+  }
+};
+
+struct Atanh : RealFunction<Atanh> {
+  static constexpr const char* name = "atanh";
+  template <class T>
+  CLEAVE_HOST_DEVICE static T value(const T& x) {
+    return std::atanh(x);
+  }
+  template <class T>
+  CLEAVE_HOST_DEVICE static T slope(const T& x) {
+    return T(1) / ((T(1) - x) * (T(1) + x));
+  }
+};
+
+/// The angle of the point (b, a).
+struct Atan2 : ElementwiseOn<Elements::real> {
+  static constexpr const char* name = "atan2";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
+    using A = accumulator_t<T>;
+    return T(std::atan2(A(a), A(b)));
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& a, const auto& b) {
+    return mul(g, div(b, squares(a, b)));
+  }
+  static constexpr auto gradient(wrt<1>, const auto& g, const auto&, const auto& a, const auto& b) {
+    return neg(mul(g, div(a, squares(a, b))));
+  }
+
+ private:
+  static constexpr auto squares(const auto& a, const auto& b) { return square(hypot(a, b)); }
+};
+
+}  // namespace ops
+
+/// The sine; angles are in radians.
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) sin(const A&... a) {
+  return detail::pointwise<R...>(ops::Sin{}, a...);
+}
+
+/// The cosine.
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) cos(const A&... a) {
+  return detail::pointwise<R...>(ops::Cos{}, a...);
+}
+
+/// The tangent.
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) tan(const A&... a) {
+  return detail::pointwise<R...>(ops::Tan{}, a...);
+}
+
+/// The hyperbolic sine.
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) sinh(const A&... a) {
+  return detail::pointwise<R...>(ops::Sinh{}, a...);
+}
+
+/// The hyperbolic cosine.
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) cosh(const A&... a) {
+  return detail::pointwise<R...>(ops::Cosh{}, a...);
+}
+
+/// The inverse sine; NaN outside [-1, 1].
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) asin(const A&... a) {
+  return detail::pointwise<R...>(ops::Asin{}, a...);
+}
+
+/// The inverse cosine; NaN outside [-1, 1].
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) acos(const A&... a) {
+  return detail::pointwise<R...>(ops::Acos{}, a...);
+}
+
+/// The inverse tangent.
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) atan(const A&... a) {
+  return detail::pointwise<R...>(ops::Atan{}, a...);
+}
+
+/// The inverse hyperbolic sine.
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) asinh(const A&... a) {
+  return detail::pointwise<R...>(ops::Asinh{}, a...);
+}
+
+/// The inverse hyperbolic cosine; NaN below 1.
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) acosh(const A&... a) {
+  return detail::pointwise<R...>(ops::Acosh{}, a...);
+}
+
+/// The inverse hyperbolic tangent; NaN outside [-1, 1].
+template <class... R, class... A>
+  requires detail::ArgumentsOf<1, A...>
+constexpr decltype(auto) atanh(const A&... a) {
+  return detail::pointwise<R...>(ops::Atanh{}, a...);
+}
+
+/// The angle of the point (b, a) from the positive first axis, between -pi and pi.
+template <class... R, class... A>
+  requires detail::ArgumentsOf<2, A...>
+constexpr decltype(auto) atan2(const A&... a) {
+  return detail::pointwise<R...>(ops::Atan2{}, a...);
+}
+
+}  // namespace cleave

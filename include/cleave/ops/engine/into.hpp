@@ -1,0 +1,153 @@
+// Operations that write to an existing tensor instead of allocating one.
+//
+//     call_op(out(y), Scale{2.0}, x);        // y = 2 x
+//     call_op(out(x), Scale{2.0}, x);        // x = 2 x, in place
+//
+// The target must have the element type, extents and placements of the result. It may be an operand
+// of an elementwise operation; otherwise it must not share elements with an operand, nor in another
+// order. Values of tapes and programs cannot be targets: backward may need the old elements. If a
+// tensor that a tape has kept was changed, backward throws. @see mark_changed
+#pragma once
+
+#include <array>
+#include <type_traits>
+
+#include <cleave/ops/elementwise/elementwise.hpp>
+#include <cleave/ops/engine/call_op.hpp>
+#include <cleave/ops/engine/run_into.hpp>
+
+namespace cleave {
+
+/// Names the tensor to which a call writes its result: `add(out(y), a, b)`, `exp(out(y), x)`.
+template <class Y>
+struct Out {
+  const Y& target;
+};
+template <AnyTensor Y>
+constexpr Out<Y> out(const Y& y) {
+  return {y};
+}
+
+/// Shows, in a compile error, the placements of a result and of the target, which differ.
+template <class Op, class Result, class Target>
+struct target_is_placed_otherwise {
+  static_assert(std::is_same_v<Result, Target>,
+                "cleave: the target and the result of an operation have different placements; "
+                "redistribute the operands or the target first");
+};
+
+namespace detail {
+
+/// Whether a call may write to a Y; if not, a static_assert says why.
+template <class Op, class Y, class... X>
+constexpr bool is_target() {
+  constexpr bool tracked = call_level<Y> == 3 || ((call_level<X> == 3) || ...);
+  constexpr bool traced = call_level<Y> == 2 || ((call_level<X> == 2) || ...);
+  constexpr bool alike = ((!AnyTensor<X> || is_dtensor<X> == is_dtensor<Y>) && ...);
+  static_assert(
+      !tracked,
+      "cleave: an operation in place cannot change a value that tracks gradients; outside of "
+      "what is differentiated, it may change x.value()");
+  static_assert(tracked || !traced,
+                "cleave: traced programs cannot contain operations in place; use what the "
+                "operation returns");
+  static_assert(alike,
+                "cleave: an operation mixes a Tensor with DTensors; place the Tensor first "
+                "(distribute_tensor, from_local)");
+  return !tracked && !traced && alike;
+}
+
+template <class Info, class Y>
+constexpr void require_type_of_target() {
+  static_assert(Info::Results::size == 1,
+                "cleave: an operation that writes to a target must have one result");
+  []<class R, class... More, int D, int... Dims>(Types<R, More...>,
+                                                 std::integer_sequence<int, D, Dims...>) {
+    static_assert(std::is_same_v<R, typename Y::value_type>,
+                  "cleave: the target and the result of an operation have different element types");
+    static_assert(
+        D == Y::dims,
+        "cleave: the target and the result of an operation have different numbers of dimensions");
+  }(typename Info::Results{}, typename Info::ResultDims{});
+}
+
+/// Copies the result of an operation without a kernel of its own, a composite or a view.
+template <class Op, class T, int Rank, class Device, class Result>
+void copy_into(const Tensor<T, Rank, Device>& y, const Result& result) {
+  static_assert(std::is_same_v<typename Result::value_type, T>,
+                "cleave: the target and the result of an operation have different element types");
+  static_assert(
+      Result::dims == Rank,
+      "cleave: the target and the result of an operation have different numbers of dimensions");
+  y.copy_(overlap(y.view(), result.view()) ? result.clone() : result);
+}
+template <class Op, class T, int Rank, class Mesh, class P, class Result>
+void copy_into(const DTensor<T, Rank, Mesh, P>& y, const Result& result) {
+  static_assert(
+      Result::dims == Rank,
+      "cleave: the target and the result of an operation have different numbers of dimensions");
+  static_cast<void>(target_is_placed_otherwise<Op, typename Result::placements_type, P>{});
+  if (!(y.mesh() == result.mesh()) || !(y.shape() == result.shape()))
+    throw Error(Op::name, "the target and the result differ in mesh or extents", y.context());
+  copy_into<Op>(y.to_local(), result.to_local());
+}
+
+/// Writes the result of a call to y. @param x  tensors and Numbers
+template <class Request, class Op, class Y, class... X>
+void write_into(const Y& y, const Op& op, const X&... x) {
+  static_assert(!asks_placements<Request>,
+                "cleave: the result of a call that writes to a target has the placements of the "
+                "target; request none");
+  if constexpr (!is_target<Op, Y, X...>()) {
+  } else if constexpr (is_composite<Op> || is_view_op<Op>) {
+    copy_into<Op>(y, call_as(Request{}, op, x...));
+  } else {
+    const std::array<OperandRef, sizeof...(X)> in{operand_of(x)...};
+    if constexpr (is_dtensor<Y>) {
+      using Call = PlacedCallOf<Op, Request, X...>;
+      using Result = placements_t<ResultLayout<typename Call::Solved, 0>>;
+      static_assert(std::is_same_v<typename Call::Mesh, typename Y::mesh_type>,
+                    "cleave: the operands of an operation are on meshes of different types");
+      static_cast<void>(OperandCheck<typename Call::Info::Sig, X...>{});
+      require_type_of_target<typename Call::Info, Y>();
+      static_cast<void>(target_is_placed_otherwise<Op, Result, typename Y::placements_type>{});
+      run_placed_into<typename Call::Device>(Call::value, &op, fresh_extents(op), in.data(),
+                                             operand_of(y));
+    } else {
+      using Device = typename Y::device_type;
+      using Info = InfoOf<Op, Device, types_of<X...>, X::dims...>;
+      static_cast<void>(OperandCheck<typename Info::Sig, X...>{});
+      require_type_of_target<Info, Y>();
+      run_local_into<Device>(Info::value, &op, fresh_extents(op), in.data(), operand_of(y));
+    }
+  }
+}
+
+/// `add_(x, y)` for x = add(x, y); numbers are converted to the element type of x.
+template <class Op>
+struct InPlace {
+  template <AnyTensor X, AnyOperand... Y>
+  const X& operator()(const X& x, const Y&... y) const {
+    return pointwise(Op{}, out(x), x, y...);
+  }
+};
+
+}  // namespace detail
+
+/// Calls an operation and writes its result to an existing tensor.
+///
+/// @tparam Request  explicit_communication, or nothing
+/// @param x     tensors, local or on the mesh of the target, and numbers
+/// @return      the target
+/// @cost        operations made of others, and views, are copied to the target
+/// @collective  every rank of the mesh, if an operand has to be redistributed
+/// @throws Error if the target and the result differ in extents, or the target repeats elements or
+///               shares them with an operand in another order; nothing is written then
+template <class... Request, class Op, AnyTensor Y, AnyOperand... X>
+  requires(AnyTensor<X> || ...)
+const Y& call_op(const Out<Y>& y, const Op& op, const X&... x) {
+  detail::write_into<detail::Request<Request...>>(y.target, op, detail::as_operand(x)...);
+  return y.target;
+}
+
+}  // namespace cleave

@@ -1,0 +1,145 @@
+// The code compiled per operation, element types, numbers of dimensions and device: the call of its
+// kernel, and the OpInfo through which type-erased code uses the operation.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <cleave/core/random_state.hpp>
+#include <cleave/core/shape.hpp>
+#include <cleave/kernels/host/map_elements.hpp>
+#include <cleave/ops/engine/operation.hpp>
+#include <cleave/rules/extents.hpp>
+
+namespace cleave::detail {
+
+/// An operation for given element types, numbers of dimensions and a device, type-erased.
+struct OpInfo {
+  const char* name = "";
+  const Rule* rule = nullptr;
+  const ExtentsTable* table = nullptr;
+  bool broadcasts = false;
+  bool is_elementwise = false;
+  bool is_view = false;
+  bool needs_box = false;
+  bool draws = false;  ///< whether the kernel draws random numbers. @see ops/engine/take_draw.hpp
+  bool same_dims = false;  ///< whether all tensors have as many dimensions as the first result
+  std::array<DType, max_results> dtype{};  ///< of the results
+  void (*run)(const void* op, const cleave::Task& task) = nullptr;
+};
+
+template <class T, int Dims>
+kernels::Strided<T> strided(const ArrayRef& array) {
+  return [&]<std::size_t... D>(std::index_sequence<D...>) {
+    using Extents = std::array<index_t, std::size_t(Dims)>;
+    return kernels::Strided<T>{static_cast<T*>(array.data), Shape(Extents{array.extents[D]...}),
+                               Shape(Extents{array.strides[D]...})};
+  }(std::make_index_sequence<std::size_t(Dims)>{});
+}
+
+/// The argument of a kernel for an operand: a strided view, or a number by value.
+template <class T, int Dims>
+struct KernelOperand {
+  static kernels::Strided<const T> of(const ArrayRef& array) {
+    return strided<const T, Dims>(array);
+  }
+};
+template <class T, int Dims>
+struct KernelOperand<Number<T>, Dims> {
+  static kernels::Scalar<T> of(const ArrayRef& array) {
+    return {*static_cast<const T*>(array.data)};
+  }
+};
+
+/// Calls the kernel: the only code that is compiled per operation, element types and device.
+///
+/// @tparam In,Out  numbers of dimensions of operands and results; elementwise operations have their
+///                 operands aligned with the result
+template <class Op, class Device, int... In, int... Out, class... T, class... R>
+void run_kernel(const Op& op, const cleave::Task& task, std::integer_sequence<int, In...>,
+                std::integer_sequence<int, Out...>, Types<T...>, Types<R...>) {
+  if constexpr (is_view_op<Op>) {
+    op.view(task);
+  } else {
+    constexpr int aligned = (0 + ... + Out);  // of an elementwise operation's only result
+    [&]<std::size_t... I, std::size_t... K>(std::index_sequence<I...>, std::index_sequence<K...>) {
+      constexpr kernels::On<Device> on;
+      if constexpr (is_elementwise<Op>)
+        map_elements(on, op, strided<R, Out>(task.out[K])...,
+                     KernelOperand<T, aligned>::of(task.in[I])...);
+      else
+        op.kernel(on, task, strided<R, Out>(task.out[K])...,
+                  KernelOperand<T, In>::of(task.in[I])...);
+    }(std::index_sequence_for<T...>{}, std::index_sequence_for<R...>{});
+  }
+}
+
+/// An operation that draws random numbers from its member `state`. @see ops/engine/take_draw.hpp
+template <class Op>
+concept draws_numbers = requires(const Op& op) { static_cast<const RandomState&>(op.state); };
+
+template <class Sig>
+inline constexpr ExtentsTable extents_table{rule_of<Sig>};
+
+/// The numbers of dimensions of the results of a rule.
+template <class Sig, std::size_t... K>
+std::integer_sequence<int, rule_of<Sig>.result[K].dims...> result_dims(std::index_sequence<K...>);
+
+template <std::size_t K, class... T>
+std::type_identity<std::tuple_element_t<K, std::tuple<T...>>> nth_type(Types<T...>);
+
+/// The OpInfo of an operation, as a constant.
+template <class Op, class Device, class TypeList, int... Dims>
+struct InfoOf;
+template <class Op, class Device, class... T, int... Dims>
+struct InfoOf<Op, Device, Types<T...>, Dims...> {
+  using Results = results_of<Op, T...>;
+  using Sig = signature_of<Op, Types<T...>, Dims...>;
+  using ResultDims =
+      decltype(result_dims<Sig>(std::make_index_sequence<std::size_t(Results::size)>{}));
+
+  template <std::size_t K>
+  using Result =
+      Tensor<typename decltype(nth_type<K>(Results{}))::type, rule_of<Sig>.result[K].dims, Device>;
+
+  static void run(const void* op, const cleave::Task& task) {
+    run_kernel<Op, Device>(*static_cast<const Op*>(op), task, std::integer_sequence<int, Dims...>{},
+                           ResultDims{}, Types<T...>{}, Results{});
+  }
+
+  static constexpr OpInfo value = [] {
+    OpInfo info{Op::name,
+                &rule_of<Sig>,
+                &extents_table<Sig>,
+                rule_broadcasts<Sig>(),
+                cleave::is_elementwise<Op>,
+                is_view_op<Op>,
+                detail::needs_box<Op>(),
+                draws_numbers<Op>,
+                ((is_number<T> || Dims == rule_of<Sig>.result[0].dims) && ...),
+                {},
+                &run};
+    static_assert(rule_of<Sig>.results == Results::size,
+                  "cleave: an operation names one element type per result of its factors");
+    [&]<class... R>(Types<R...>) {
+      std::size_t k = 0;
+      ((info.dtype[k++] = dtype_of<R>()), ...);
+    }(Results{});
+    return info;
+  }();
+
+  /// Whether a call whose operands agree only has to allocate results and run the kernel.
+  static constexpr bool is_plain = [] {
+    bool plain = !value.is_view && !value.needs_box && value.rule->kept == 0 &&
+                 value.table->pairs >= 0 && (!value.is_elementwise || value.same_dims);
+    for (std::size_t k = 0; k < std::size_t(Results::size); ++k)
+      for (std::size_t d = 0; d < std::size_t(value.rule->result[k].dims); ++d)
+        plain = plain && value.table->source[k][d].operand >= 0;
+    return plain;
+  }();
+};
+
+}  // namespace cleave::detail

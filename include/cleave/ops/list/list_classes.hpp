@@ -1,0 +1,43 @@
+// Operations on class probabilities.
+#pragma once
+
+#include <cleave/ops/indices/one_hot.hpp>
+#include <cleave/ops/list/listed.hpp>
+#include <cleave/ops/losses/cross_entropy.hpp>
+#include <cleave/ops/normalisation/softmax.hpp>
+#include <cleave/ops/products/exact_products.hpp>
+
+namespace cleave::ops {
+
+using ExactClassParts = PartsOf<ExactCrossEntropy, ExactLogSoftmax>;
+
+}  // namespace cleave::ops
+
+namespace cleave::ops::listing {
+
+template <class Visit>
+constexpr void each_of_classes(const Visit& visit) {
+  visit(listed<LogSoftmax<1>, SameTypes<1, double, float>, DimsOf<2>>(
+      "log_softmax(x, dim<1>{})", [](const auto& x) { return log_softmax(x, dim<1>{}); }));
+  visit(listed<Softmax<0>, SameTypes<1, double, float>, DimsOf<2>>(
+      "softmax(x, dim<0>{})", [](const auto& x) { return softmax(x, dim<0>{}); }));
+  visit(listed<CrossEntropy, TypeRows<Types<double, Int>, Types<float, Int>>, DimsOf<2, 1>>(
+      "cross_entropy(logits, classes)",
+      [](const auto& logits, const auto& classes) { return cross_entropy(logits, classes); },
+      "classes are indices"));
+  visit(listed<ExactCrossEntropy, TypeRows<Types<double, Int>, Types<float, Int>>, DimsOf<2, 1>>(
+      "cross_entropy<exact>(logits, classes)",
+      [](const auto& logits, const auto& classes) { return cross_entropy<exact>(logits, classes); },
+      "classes are indices"));
+  visit(listed<SoftmaxOfRows<1, false>, SameTypes<1, double, float>, DimsOf<2>>(
+      "softmax(x, dim<1>{}); rows are not sharded",
+      [](const auto& x) { return call_op(SoftmaxOfRows<1, false>{}, x); }));
+  visit(listed<SoftmaxOfRows<0, true>, SameTypes<1, double>, DimsOf<2>>(
+      "log_softmax(x, dim<0>{}); rows are not sharded",
+      [](const auto& x) { return call_op(SoftmaxOfRows<0, true>{}, x); }));
+  visit(listed<OneHot<double>, SameTypes<1, Int>, DimsOf<1>>(
+      "one_hot<double>(classes, 4)", [](const auto& x) { return one_hot<double>(x, 4); },
+      "classes are indices"));
+}
+
+}  // namespace cleave::ops::listing

@@ -1,0 +1,72 @@
+// Windows, convolutions and pooling.
+#pragma once
+
+#include <cleave/ops/convolutions/conv.hpp>
+#include <cleave/ops/convolutions/pool.hpp>
+#include <cleave/ops/list/listed.hpp>
+
+namespace cleave::ops {
+
+using ConvolutionParts = PartsOf<Conv<1, false>, Convolve<1, false>>;
+using PoolingParts = PartsOf<MaxPool<1>, LargestOfWindows<1u>, FirstOfWindows<1u>>;
+
+namespace listing {
+
+inline constexpr Convolution<1> of_rows{.stride = {2}, .padding = {2}, .dilation = {1}};
+inline constexpr Convolution<2> of_images{.stride = {2, 1}, .padding = {1, 0}, .dilation = {1, 2}};
+
+template <class Visit>
+constexpr void each_of_windows(const Visit& visit) {
+  visit(listed<Windows<1>, SameTypes<1, double, float, Complex, Int>, DimsOf<2>>(
+      "windows(x, dim<1>{}, {.size = 2, .stride = 2})",
+      [](const auto& x) { return windows(x, dim<1>{}, {.size = 2, .stride = 2}); }));
+  visit(listed<OverlapAdd<1>, SameTypes<1, double, float, Complex, Int>, DimsOf<3>>(
+      "overlap_add(x, dim<1>{}, 20, {.stride = 2, .dilation = 3})",
+      [](const auto& x) { return overlap_add(x, dim<1>{}, 20, {.stride = 2, .dilation = 3}); }));
+}
+
+inline constexpr Pooling<2> of_pool{.size = {3, 2}, .stride = {1, 0}, .padding = {1, 1}};
+
+template <class Visit>
+constexpr void each_of_pooling(const Visit& visit) {
+  visit(listed<MaxPool<2>, SameTypes<1, double, float, Int>, DimsOf<3>>(
+      "max_pool2d(x, how)", [](const auto& x) { return max_pool2d(x, of_pool); }, "",
+      MaxPool<2>{{}, of_pool}));
+  visit(listed<MaxPool<1>, SameTypes<1, double>, DimsOf<2>>(
+      "max_pool1d(x, {.size = {2}})", [](const auto& x) { return max_pool1d(x, {.size = {2}}); },
+      "", MaxPool<1>{{}, {{2}}}));
+  visit(listed<AvgPool<2>, SameTypes<1, double, float, Complex>, DimsOf<3>>(
+      "avg_pool2d(x, how)", [](const auto& x) { return avg_pool2d(x, of_pool); }, "",
+      AvgPool<2>{{}, of_pool}));
+  visit(listed<AvgPool<1>, SameTypes<1, double>, DimsOf<2>>(
+      "avg_pool1d(x, {.size = {2}})", [](const auto& x) { return avg_pool1d(x, {.size = {2}}); },
+      "", AvgPool<1>{{}, {{2}}}));
+}
+
+template <class Visit>
+constexpr void each_convolution(const Visit& visit) {
+  each_of_windows(visit);
+  each_of_pooling(visit);
+  visit(listed<Conv<1, false>, SameTypes<3, float, Complex>, DimsOf<3, 3, 1>>(
+      "conv1d(x, weight, bias, {.stride = {2}, .padding = {2}})",
+      [](const auto& x, const auto& weight, const auto& bias) {
+        return conv1d(x, weight, bias, of_rows);
+      },
+      "", Conv<1, false>{{}, of_rows}));
+  visit(listed<Conv<2, false>, SameTypes<3, double, float>, DimsOf<4, 4, 1>>(
+      "conv2d(x, weight, bias, how)",
+      [](const auto& x, const auto& weight, const auto& bias) {
+        return conv2d(x, weight, bias, of_images);
+      },
+      "", Conv<2, false>{{}, of_images}));
+  visit(listed<Conv<2, true>, SameTypes<2, double>, DimsOf<4, 4>>(
+      "conv2d(x, weight, ChannelGroups{12}, how)",
+      [](const auto& x, const auto& weight) {
+        return conv2d(x, weight, ChannelGroups{12}, of_images);
+      },
+      "", Conv<2, true>{{}, of_images, 12}));
+}
+
+}  // namespace listing
+
+}  // namespace cleave::ops

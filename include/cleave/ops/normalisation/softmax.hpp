@@ -1,0 +1,124 @@
+// softmax and log_softmax over a dimension, sharded or not. If it is sharded, two reductions of one
+// number per row replace a gather; if it is not, on the host, one kernel computes row by row.
+#pragma once
+
+#include <type_traits>
+
+#include <cleave/kernels/host/whole_rows.hpp>
+#include <cleave/ops/elementwise/arithmetic.hpp>
+#include <cleave/ops/elementwise/functions.hpp>
+#include <cleave/ops/engine/unsharded_dims.hpp>
+#include <cleave/ops/redistribution/redistribute.hpp>
+#include <cleave/ops/reductions/reduce.hpp>
+#include <cleave/ops/shapes/transpose.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+/// dL/dx of y = softmax(x): y · (g - sum(g · y))
+template <int D>
+constexpr auto softmax_gradient(const auto& g, const auto& y) {
+  const auto total = resolve(sum(mul(g, y), dim<D>{}));
+  return mul(y, sub(g, unsqueeze(total, dim<D>{})));
+}
+/// dL/dx of y = log(softmax(x)): g - softmax(x) · sum(g)
+template <int D>
+constexpr auto log_softmax_gradient(const auto& g, const auto& y) {
+  const auto total = resolve(sum(g, dim<D>{}));
+  return sub(g, mul(exp(y), unsqueeze(total, dim<D>{})));
+}
+
+}  // namespace detail
+
+namespace ops {
+
+/// softmax, or its logarithm, on the host over a dimension that is not sharded: a row is computed
+/// while it is in cache.
+template <int D, bool Logarithm>
+struct SoftmaxOfRows {
+  static constexpr const char* name = Logarithm ? "log_softmax" : "softmax";
+  static constexpr RuleText replicated = detail::dim_letters(D, D + 1);
+  static constexpr auto factors = Elementwise::factors<1>;
+  template <class T>
+  static void kernel(const kernels::On<Host>&, const Task&, const kernels::Strided<T>& y,
+                     const kernels::Strided<const T>& x) {
+    each_whole_row(x, y, D, &kernels::softmax_row<Logarithm, T>);
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
+    if constexpr (Logarithm) return detail::log_softmax_gradient<D>(g, y);
+    else return detail::softmax_gradient<D>(g, y);
+  }
+};
+
+/// x - log(sum(exp(x))), shifted by the largest element to avoid overflow.
+template <int D>
+struct LogSoftmax : Composite {
+  static constexpr const char* name = "log_softmax";
+  static constexpr auto body(const auto& logits) {
+    const auto x = resolve(logits);
+    if constexpr (detail::has_whole_rows<D, std::remove_cvref_t<decltype(x)>>()) {
+      return call_op(SoftmaxOfRows<D, true>{}, x);
+    } else {
+      const auto largest = resolve(max(x, dim<D>{}));
+      const auto shifted = sub(x, unsqueeze(largest, dim<D>{}));
+      const auto total = resolve(sum(exp(shifted), dim<D>{}));
+      return sub(shifted, unsqueeze(log(total), dim<D>{}));
+    }
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
+    return detail::log_softmax_gradient<D>(g, y);
+  }
+};
+
+/// exp(x) / sum(exp(x)), shifted by the largest element to avoid overflow.
+template <int D>
+struct Softmax : Composite {
+  static constexpr const char* name = "softmax";
+  static constexpr auto body(const auto& logits) {
+    const auto x = resolve(logits);
+    if constexpr (detail::has_whole_rows<D, std::remove_cvref_t<decltype(x)>>()) {
+      return call_op(SoftmaxOfRows<D, false>{}, x);
+    } else {
+      const auto largest = resolve(max(x, dim<D>{}));
+      const auto weights = exp(sub(x, unsqueeze(largest, dim<D>{})));
+      const auto total = resolve(sum(weights, dim<D>{}));
+      return div(weights, unsqueeze(total, dim<D>{}));
+    }
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
+    return detail::softmax_gradient<D>(g, y);
+  }
+};
+
+}  // namespace ops
+
+namespace detail {
+
+template <class X>
+constexpr void require_real() {
+  using T = typename X::value_type;
+  static_assert(!std::is_integral_v<T> && !is_complex<T>,
+                "cleave: this operation requires a real floating-point element type");
+}
+
+}  // namespace detail
+
+/// The logarithm of softmax over a dimension: x - log(sum(exp(x))).
+///
+/// @collective every rank of the mesh, if the dimension is sharded: two all-reduces of one number
+///             per row; nothing is gathered. Partial operands are resolved first
+template <class... R, AnyTensor X, int D>
+constexpr auto log_softmax(const X& x, dim<D>) {
+  detail::require_real<X>();
+  return call_op<R...>(ops::LogSoftmax<detail::dim_index<X::dims>(dim<D>{})>{}, x);
+}
+
+/// Softmax over a dimension: exp(x) / sum(exp(x)). Communicates as log_softmax.
+template <class... R, AnyTensor X, int D>
+constexpr auto softmax(const X& x, dim<D>) {
+  detail::require_real<X>();
+  return call_op<R...>(ops::Softmax<detail::dim_index<X::dims>(dim<D>{})>{}, x);
+}
+
+}  // namespace cleave

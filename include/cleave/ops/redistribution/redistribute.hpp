@@ -1,0 +1,32 @@
+// Changing the placements of a value: redistribute, resolve.
+#pragma once
+
+#include <cleave/ops/engine/call_op.hpp>
+
+namespace cleave {
+
+/// Redistributes x to other placements, one per axis of its mesh. A Tensor has no placements and is
+/// returned unchanged.
+///
+/// @collective every rank of the mesh
+/// @cost       as DTensor::redistribute
+template <AnyTensor X, PlacementType... P>
+constexpr auto redistribute(const X& x, P...) {
+  return detail::call_as(detail::Request<Placements<P...>>{}, ops::Redistribute{}, x);
+}
+template <AnyTensor X, class... P>
+constexpr auto redistribute(const X& x, Placements<P...>) {
+  return redistribute(x, P{}...);
+}
+
+/// x with every Partial reduced to Replicate; x itself if there is none. Resolve a value that is
+/// used several times or by nonlinear operations once, instead of at each use.
+///
+/// @collective every rank of the mesh
+/// @cost       one all-reduce over the partial axes
+template <AnyTensor X>
+constexpr auto resolve(const X& x) {
+  return detail::call_as(detail::like(x), ops::Redistribute{}, x);
+}
+
+}  // namespace cleave

@@ -1,0 +1,210 @@
+// Concatenation and reordering of arrays: cat, stack, tile, roll, flip.
+//
+// Operands are not sharded along the dimension, since their shards would not coincide with those
+// of the result. If the result is requested to be sharded along it, every rank computes its shard.
+//
+//     // y[S0,R] = cat(dim<1>{}, a[S0,R], b[S0,R])
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+
+#include <cleave/kernels/copy.hpp>
+#include <cleave/ops/engine/call_op.hpp>
+#include <cleave/ops/engine/dim.hpp>
+#include <cleave/ops/engine/redistribute_op.hpp>
+#include <cleave/ops/shapes/flatten.hpp>
+#include <cleave/ops/shapes/slice.hpp>
+#include <cleave/ops/shapes/transpose.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+/// "sum,sum->sum; avg,avg->avg; ..": the operands and the result have the same kind of Partial.
+template <int Operands>
+inline constexpr auto joint_partials = [] {
+  std::array<char, 400> text{};
+  std::size_t size = 0;
+  const auto add = [&](const char* part) {
+    while (*part != '\0') text[size++] = *part++;
+  };
+  for (int op = 0; op <= int(ReduceOp::product); ++op) {
+    if (op > 0) add("; ");
+    for (int i = 0; i < Operands; ++i) {
+      if (i > 0) add(",");
+      add(name_of(ReduceOp(op)));
+    }
+    add("->");
+    add(name_of(ReduceOp(op)));
+  }
+  return text;
+}();
+
+}  // namespace detail
+
+namespace ops {
+
+/// Concatenates N arrays along dimension D.
+template <int D, int N>
+struct Cat {
+  index_t extent = 0;  ///< of the result
+
+  static constexpr const char* name = "cat";
+  static constexpr const char* partials = detail::joint_partials<N>.data();
+  static constexpr bool needs_box = true;
+  static constexpr RuleText factors(const std::array<int, std::size_t(N)>& dims) {
+    RuleText text;
+    for (int i = 0; i <= N; ++i) {
+      if (i > 0) text += i == N ? "->" : ",";
+      text += detail::dim_letters(0, D);
+      text += char('a' + dims[0] + i);
+      text += detail::dim_letters(D + 1, dims[0]);
+    }
+    return text;
+  }
+  static constexpr RuleText replicated(const std::array<int, std::size_t(N)>& dims) {
+    return detail::dim_letters(dims[0], dims[0] + N);
+  }
+  constexpr Shape extents() const { return Shape::filled(1, extent); }
+  static void kernel(const auto& on, const Task& task, const auto& y, const auto&... x) {
+    index_t begin = 0;
+    ((place_slices(on, x, y, D, task.box->begin[D], begin), begin += x.extents[D]), ...);
+  }
+  template <int I>
+  static constexpr auto gradient(wrt<I>, const auto& g, const auto&, const auto&... x) {
+    const std::array<index_t, std::size_t(N)> length{shape_of(x)[D]...};
+    index_t begin = 0;
+    for (std::size_t i = 0; i < std::size_t(I); ++i) begin += length[i];
+    return detail::call_as(detail::like(std::get<std::size_t(I)>(std::tie(x...))),
+                           Slice<D>{begin, 1, length[std::size_t(I)]}, g);
+  }
+};
+
+/// Stacks N arrays along a new dimension D.
+template <int D, int N>
+struct Stack : Composite {
+  static constexpr const char* name = "stack";
+  static constexpr auto body(const auto&... x) {
+    return call_op(Cat<D, N>{N}, unsqueeze(x, dim<D>{})...);
+  }
+  template <int I>
+  static constexpr auto gradient(wrt<I>, const auto& g, const auto&...) {
+    return call_op(Select<D>{{}, I}, g);
+  }
+};
+
+/// Repeats x `count` times along dimension D.
+template <int D>
+struct Tile : Composite {
+  index_t count = 1;
+
+  static constexpr const char* name = "tile";
+  constexpr auto body(const auto& x) const {
+    const index_t extent = shape_of(x)[D];
+    const auto whole = call_op(Slice<D>{0, 1, extent}, x);
+    return call_op(Flatten<D, 2>{count * extent},
+                   call_op(BroadcastDims<(1u << D)>{{count}}, whole));
+  }
+  constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) const {
+    const index_t extent = shape_of(x)[D];
+    const auto whole = call_op(Slice<D>{0, 1, count * extent}, g);
+    return call_op(Reduce<Sum, (1u << D)>{}, call_op(Unflatten<D, 2>{{count, extent}}, whole));
+  }
+};
+
+/// Moves element i of dimension D to (i + shift) mod its extent.
+template <int D>
+struct Roll : Composite {
+  index_t shift = 0;
+
+  static constexpr const char* name = "roll";
+  constexpr auto body(const auto& x) const {
+    const index_t extent = shape_of(x)[D];
+    const index_t front = extent > 0 ? (shift % extent + extent) % extent : 0;
+    return call_op(Cat<D, 2>{extent}, call_op(Slice<D>{extent - front, 1, front}, x),
+                   call_op(Slice<D>{0, 1, extent - front}, x));
+  }
+  constexpr auto gradient(wrt<0>, const auto& g, const auto&...) const {
+    return call_op(Roll{{}, -shift}, g);
+  }
+};
+
+/// Reverses dimension D.
+template <int D>
+struct Flip {
+  static constexpr const char* name = "flip";
+  static constexpr const char* partials = moves_elements;
+  static constexpr RuleText replicated = detail::letter_of(D);
+  static constexpr auto factors = Elementwise::factors<1>;
+  static void kernel(const auto& on, const Task&, const auto& y, const auto& x) {
+    copy_elements(on, every(x, D, x.extents[D] - 1, -1, x.extents[D]), y);
+  }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) {
+    return call_op(Flip{}, g);
+  }
+};
+
+}  // namespace ops
+
+namespace detail {
+
+template <int D, class... R, class First, class... X>
+constexpr auto cat_of(const First& first, const X&... x) {
+  constexpr int count = 1 + int(sizeof...(X));
+  static_assert(count <= max_operands, "cleave: cat and stack take at most 8 arrays at a time");
+  static_assert(((X::dims == First::dims) && ...),
+                "cleave: cat and stack require arrays with the same number of dimensions");
+  static_assert((std::is_same_v<typename X::value_type, typename First::value_type> && ...),
+                "cleave: cat and stack require arrays of the same element type; cast first");
+  return call_op<R...>(ops::Cat<D, count>{(shape_of(first)[D] + ... + shape_of(x)[D])}, first,
+                       x...);
+}
+
+}  // namespace detail
+
+/// Concatenates up to 8 arrays along a dimension: `cat(dim<1>{}, x, y)`.
+///
+/// @return a new array, whose extent along D is the sum of the operands' extents
+/// @collective every rank of the mesh, if an operand has to be redistributed: no operand may be
+///             sharded along D
+/// @throws Error if extents of other dimensions differ
+template <class... R, int D, AnyTensor First, AnyTensor... X>
+constexpr auto cat(dim<D>, const First& first, const X&... x) {
+  return detail::cat_of<detail::dim_index<First::dims>(dim<D>{}), R...>(first, x...);
+}
+
+/// Stacks arrays of equal extents along a new dimension D: `stack(dim<0>{}, x, y)`. Otherwise as
+/// cat.
+template <class... R, int D, AnyTensor First, AnyTensor... X>
+constexpr auto stack(dim<D>, const First& first, const X&... x) {
+  constexpr int d = detail::dim_index<First::dims + 1>(dim<D>{});
+  constexpr int count = 1 + int(sizeof...(X));
+  static_assert(count <= max_operands, "cleave: cat and stack take at most 8 arrays at a time");
+  return call_op<R...>(ops::Stack<d, count>{}, first, x...);
+}
+
+/// Repeats x `count` times along a dimension: `tile(x, dim<0>{}, 3)`. Communicates as cat.
+/// @throws Error if count is negative
+template <class... R, AnyTensor X, int D>
+constexpr auto tile(const X& x, dim<D>, index_t count) {
+  constexpr int d = detail::dim_index<X::dims>(dim<D>{});
+  return call_op<R...>(ops::Tile<d>{{}, detail::checked_length("tile", x, count)}, x);
+}
+
+/// Moves element i of a dimension to (i + shift) mod its extent: `roll(x, dim<0>{}, 1)`. The shift
+/// may be negative. Communicates as cat.
+template <class... R, AnyTensor X, int D>
+constexpr auto roll(const X& x, dim<D>, index_t shift) {
+  return call_op<R...>(ops::Roll<detail::dim_index<X::dims>(dim<D>{})>{{}, shift}, x);
+}
+
+/// Reverses the elements along a dimension. Communicates as cat.
+template <class... R, AnyTensor X, int D>
+constexpr auto flip(const X& x, dim<D>) {
+  return call_op<R...>(ops::Flip<detail::dim_index<X::dims>(dim<D>{})>{}, x);
+}
+
+}  // namespace cleave

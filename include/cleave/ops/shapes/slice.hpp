@@ -1,0 +1,293 @@
+// Slicing, splitting and padding a dimension: slice, narrow, select, split, chunk, pad.
+//
+// Operands are not sharded along the dimension, since shards of a slice do not coincide with those
+// of the operand. If the result is requested to be sharded along it, every rank takes its shard.
+//
+//     // y[S0,R]   = slice(x[S0,R], dim<1>{}, 2, 6)
+//     // y[S0,R]   = slice(x[S0,S1], dim<1>{}, 2, 6)    // all-gathered over the second axis first
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <cleave/core/error.hpp>
+#include <cleave/kernels/copy.hpp>
+#include <cleave/ops/engine/call_op.hpp>
+#include <cleave/ops/engine/dim.hpp>
+#include <cleave/ops/engine/redistribute_op.hpp>
+#include <cleave/ops/engine/unsharded_dims.hpp>
+#include <cleave/ops/reductions/reduce.hpp>
+#include <cleave/ops/shapes/squeeze.hpp>
+
+namespace cleave {
+
+namespace ops {
+
+/// Selects `count` indices of dimension D: begin, begin + step, ..
+template <int D>
+struct Slice {
+  index_t begin = 0;
+  index_t step = 1;
+  index_t count = 0;
+
+  static constexpr const char* name = "slice";
+  static constexpr const char* partials = moves_elements;
+  static constexpr bool needs_box = true;
+  static constexpr auto factors = detail::new_extent_factors<D>;
+  static constexpr RuleText replicated = detail::letter_of(D);
+  constexpr Shape extents() const { return Shape::filled(1, count); }
+  void view(const Task& task) const {
+    const OperandRef& x = *task.in;
+    const index_t first = begin + step * task.box->begin[D];
+    task.out->data = x.data;
+    if (task.out->extents[D] > 0 && x.data != nullptr)
+      task.out->data =
+          static_cast<std::byte*>(x.data) + first * x.strides[D] * index_t(size_of(x.dtype));
+    for (int d = 0; d < x.dims; ++d) task.strides[d] = x.strides[d] * (d == D ? step : 1);
+  }
+  template <class X>
+  constexpr auto gradient(wrt<0>, const auto& g, const auto&, const X& x) const;
+};
+
+/// An array of zeros, with x at indices begin, begin + step, .. of dimension D.
+template <int D>
+struct Embed {
+  index_t extent = 0;
+  index_t begin = 0;
+  index_t step = 1;
+
+  static constexpr const char* name = "embed";
+  static constexpr const char* partials = moves_elements;
+  static constexpr bool needs_box = true;
+  static constexpr auto factors = detail::new_extent_factors<D>;
+  static constexpr RuleText replicated = detail::letter_of(D);
+  constexpr Shape extents() const { return Shape::filled(1, extent); }
+  template <class T>
+  void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y, const auto& x) const {
+    fill_elements(on, y, T(0));
+    place_slices(on, x, y, D, task.box->begin[D], begin, step);
+  }
+  constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) const {
+    return detail::call_as(detail::like(x), Slice<D>{begin, step, shape_of(x)[D]}, g);
+  }
+};
+
+template <int D>
+template <class X>
+constexpr auto Slice<D>::gradient(wrt<0>, const auto& g, const auto&, const X& x) const {
+  return detail::call_as(detail::like(x), Embed<D>{shape_of(x)[D], begin, step}, g);
+}
+
+/// x padded with a value on both sides of dimension D.
+template <int D, class T>
+struct Pad {
+  index_t extent = 0;
+  index_t before = 0;
+  T value{};
+
+  static constexpr const char* name = "pad";
+  static constexpr const char* partials = "max->max; min->min";
+  static constexpr bool needs_box = true;
+  static constexpr auto factors = detail::new_extent_factors<D>;
+  static constexpr RuleText replicated = detail::letter_of(D);
+  constexpr Shape extents() const { return Shape::filled(1, extent); }
+  void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y, const auto& x) const {
+    fill_elements(on, y, value);
+    place_slices(on, x, y, D, task.box->begin[D], before);
+  }
+  constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) const {
+    return detail::call_as(detail::like(x), Slice<D>{before, 1, shape_of(x)[D]}, g);
+  }
+};
+
+/// The slice at one index of dimension D, without the dimension.
+template <int D>
+struct Select : Composite {
+  index_t index = 0;
+
+  static constexpr const char* name = "select";
+  constexpr auto body(const auto& x) const {
+    return squeeze(call_op(Slice<D>{index, 1, 1}, x), dim<D>{});
+  }
+  constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) const {
+    return detail::call_as(detail::like(x), Embed<D>{shape_of(x)[D], index, 1},
+                           unsqueeze(g, dim<D>{}));
+  }
+};
+
+}  // namespace ops
+
+namespace detail {
+
+/// The index counted from the front; negative ones count from the end of the extent.
+/// @throws Error if it is not in [0, end)
+template <class X>
+constexpr index_t checked_index(const char* name, const X& x, index_t index, index_t extent,
+                                index_t end) {
+  const index_t counted = index < 0 ? index + extent : index;
+  if (counted >= 0 && counted < end) return counted;
+  if (knows_extents(x))
+    throw Error(
+        name,
+        "index " + std::to_string(index) + " is not in the extent of " + std::to_string(extent),
+        context_of(x));
+  return 0;
+}
+
+/// @throws Error if a length is negative
+template <class X>
+constexpr index_t checked_length(const char* name, const X& x, index_t length) {
+  if (length >= 0) return length;
+  if (knows_extents(x))
+    throw Error(name, "a length is negative: " + std::to_string(length), context_of(x));
+  return 0;
+}
+
+template <int D, class... R, class X>
+constexpr auto slice_of(const char* name, const X& x, index_t begin, index_t end, index_t step) {
+  const index_t extent = shape_of(x)[D];
+  const index_t first = checked_index(name, x, begin, extent, extent + 1);
+  const index_t last = checked_index(name, x, end, extent, extent + 1);
+  if (step < 1)
+    throw Error(name, "the step must be at least 1, not " + std::to_string(step), context_of(x));
+  const index_t length = checked_length(name, x, last - first);
+  return call_op<R...>(ops::Slice<D>{first, step, (length + step - 1) / step}, x);
+}
+
+/// x with dimension D not sharded, so that several slices redistribute it once. Programs
+/// redistribute a value once in any case.
+template <int D, class X>
+constexpr auto whole_along(const X& x) {
+  using Y = std::remove_cvref_t<decltype(innermost(x))>;
+  if constexpr (is_dtensor<Y> && may_shard<(1u << D), Y>())
+    return call_op(ops::Slice<D>{0, 1, shape_of(x)[D]}, x);
+  else return waited(x);
+}
+
+}  // namespace detail
+
+/// Selects indices begin, begin + step, .. below `end` of a dimension; negative bounds count from
+/// its end: `slice(x, dim<1>{}, 0, -1)`.
+///
+/// @return a view of the local elements
+/// @collective every rank of the mesh, if the dimension is sharded: x is redistributed
+/// @throws Error if begin or end is out of range, end is before begin, or step < 1
+template <class... R, AnyTensor X, int D>
+constexpr auto slice(const X& x, dim<D>, index_t begin, index_t end, index_t step = 1) {
+  return detail::slice_of<detail::dim_index<X::dims>(dim<D>{}), R...>("slice", x, begin, end, step);
+}
+
+/// Selects `length` indices of a dimension, from `begin` on. Otherwise as slice.
+template <class... R, AnyTensor X, int D>
+constexpr auto narrow(const X& x, dim<D>, index_t begin, index_t length) {
+  constexpr int d = detail::dim_index<X::dims>(dim<D>{});
+  const index_t extent = shape_of(x)[d];
+  const index_t first = detail::checked_index("narrow", x, begin, extent, extent + 1);
+  return detail::slice_of<d, R...>("narrow", x, first,
+                                   first + detail::checked_length("narrow", x, length), 1);
+}
+
+/// Selects one index of a dimension and removes the dimension. Otherwise as slice.
+template <class... R, AnyTensor X, int D>
+constexpr auto select(const X& x, dim<D>, index_t index) {
+  constexpr int d = detail::dim_index<X::dims>(dim<D>{});
+  const index_t extent = shape_of(x)[d];
+  return call_op<R...>(
+      ops::Select<d>{{}, detail::checked_index("select", x, index, extent, extent)}, x);
+}
+
+/// Splits a dimension by a list of lengths: `auto [q, k, v] = split(x, dim<1>{}, {8, 2, 2})`.
+///
+/// @return a std::array of views of the local elements
+/// @collective every rank of the mesh, if the dimension is sharded: x is redistributed once
+/// @throws Error if the lengths do not add up to the extent
+template <class... R, AnyTensor X, int D, std::size_t Count>
+constexpr auto split(const X& x, dim<D>, const index_t (&lengths)[Count]) {
+  constexpr int d = detail::dim_index<X::dims>(dim<D>{});
+  index_t sum = 0;
+  for (const index_t length : lengths) sum += detail::checked_length("split", x, length);
+  if (sum != shape_of(x)[d] && detail::knows_extents(x))
+    throw Error("split",
+                "the lengths add up to " + std::to_string(sum) + ", the extent is " +
+                    std::to_string(shape_of(x)[d]),
+                detail::context_of(x));
+  const auto whole = detail::whole_along<d>(x);
+  std::array<index_t, Count + 1> begin{};
+  for (std::size_t i = 0; i < Count; ++i) begin[i + 1] = begin[i] + lengths[i];
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return std::array{call_op<R...>(ops::Slice<d>{begin[I], 1, lengths[I]}, whole)...};
+  }(std::make_index_sequence<Count>{});
+}
+
+/// Splits a dimension into parts of one length, of which the last may be shorter. Returns a
+/// std::vector; otherwise as above.
+/// @throws Error if the length is not positive
+template <class... R, AnyTensor X, int D>
+constexpr auto split(const X& x, dim<D>, index_t length) {
+  constexpr int d = detail::dim_index<X::dims>(dim<D>{});
+  if (length < 1)
+    throw Error("split", "the length must be at least 1, not " + std::to_string(length),
+                detail::context_of(x));
+  const index_t extent = shape_of(x)[d];
+  const auto whole = detail::whole_along<d>(x);
+  std::vector<decltype(call_op<R...>(ops::Slice<d>{}, whole))> parts;
+  for (index_t at = 0; at < extent; at += length)
+    parts.push_back(
+        call_op<R...>(ops::Slice<d>{at, 1, at + length < extent ? length : extent - at}, whole));
+  return parts;
+}
+
+/// Splits a dimension into `Count` equal parts: `auto [q, k, v] = chunk<3>(x, dim<1>{})`. Returns a
+/// std::array; otherwise as split.
+/// @throws Error if the extent is not divisible by Count
+template <int Count, class... R, AnyTensor X, int D>
+constexpr auto chunk(const X& x, dim<D>) {
+  static_assert(Count > 0, "cleave: chunk requires at least one part");
+  constexpr int d = detail::dim_index<X::dims>(dim<D>{});
+  const index_t extent = shape_of(x)[d], length = extent / Count;
+  if (extent % Count != 0 && detail::knows_extents(x))
+    throw Error(
+        "chunk",
+        "an extent of " + std::to_string(extent) + " is not divisible by " + std::to_string(Count),
+        detail::context_of(x));
+  const auto whole = detail::whole_along<d>(x);
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return std::array{call_op<R...>(ops::Slice<d>{index_t(I) * length, 1, length}, whole)...};
+  }(std::make_index_sequence<std::size_t(Count)>{});
+}
+
+namespace detail {
+
+/// The extent of dimension d after padding. @throws Error if a length is negative
+template <class X>
+constexpr index_t padded_extent(const X& x, int d, index_t before, index_t after) {
+  return shape_of(x)[d] + checked_length("pad", x, before) + checked_length("pad", x, after);
+}
+
+}  // namespace detail
+
+/// Pads a dimension with `before` zeros at its front and `after` zeros at its end.
+///
+/// @collective every rank of the mesh, if the dimension is sharded: x is redistributed
+/// @throws Error if a length is negative
+template <class... R, AnyTensor X, int D>
+constexpr auto pad(const X& x, dim<D>, index_t before, index_t after) {
+  constexpr int d = detail::dim_index<X::dims>(dim<D>{});
+  return call_op<R...>(ops::Embed<d>{detail::padded_extent(x, d, before, after), before, 1}, x);
+}
+/// Pads a dimension with a value other than zero. Partial sums are reduced first.
+template <class... R, AnyTensor X, int D>
+constexpr auto pad(const X& x, dim<D>, index_t before, index_t after,
+                   const typename X::value_type& value) {
+  constexpr int d = detail::dim_index<X::dims>(dim<D>{});
+  return call_op<R...>(
+      ops::Pad<d, typename X::value_type>{detail::padded_extent(x, d, before, after), before,
+                                          value},
+      x);
+}
+
+}  // namespace cleave

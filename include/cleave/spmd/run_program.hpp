@@ -1,0 +1,416 @@
+// Runs a program: one loop over its instructions. The code below it is not typed by placement and
+// not instantiated per node. Eager calls and programs run the same `compute`.
+//
+//     Runner runner(expand(graph, schemas), mesh);
+//     const auto [y, count] = runner.run<Y, Count>(x, w);
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <cleave/core/error.hpp>
+#include <cleave/dtensor/dtensor.hpp>
+#include <cleave/dtensor/manual_seed.hpp>
+#include <cleave/mesh/device_mesh.hpp>
+#include <cleave/ops/engine/call_op.hpp>
+#include <cleave/ops/engine/run_op.hpp>
+#include <cleave/redistribute/block.hpp>
+#include <cleave/redistribute/choose.hpp>
+#include <cleave/redistribute/redistribute_local.hpp>
+#include <cleave/spmd/program.hpp>
+#include <cleave/tensor/overlap.hpp>
+#include <cleave/tensor/strided_copy.hpp>
+
+namespace cleave::spmd {
+
+/// A type-erased DTensor: the part of a global array that this rank holds.
+struct ErasedTensor {
+  std::shared_ptr<void> storage{};
+  View local{};
+  Shape shape{};  ///< global extents
+  Layout layout{};
+};
+
+/// The type-erased form of a DTensor; shares its elements.
+template <class T, int Rank, class Mesh, class P>
+ErasedTensor erased(const DTensor<T, Rank, Mesh, P>& x) {
+  return {x.to_local().storage(), x.to_local().view(), Shape(x.shape()), x.layout};
+}
+
+namespace detail {
+
+/// The context of an error about a tensor.
+inline ErrorContext context_of(const Shape& shape, const Layout& layout, const MeshState& mesh) {
+  return {cleave::to_string(shape), cleave::to_string(layout), mesh.describe(), mesh.world_rank()};
+}
+
+/// "float32 [12, 6] (Shard(0), Replicate)"
+inline std::string described(DType dtype, const Shape& shape, const Layout& layout) {
+  return std::string(name_of(dtype)) + " " + cleave::to_string(shape) + " " +
+         cleave::to_string(layout);
+}
+
+inline OperandRef operand_of(const ErasedTensor& x, const MeshState& mesh) {
+  const View& local = x.local;
+  return {{local.data, local.extents.begin(), local.strides.begin(), local.extents.dims},
+          x.shape.begin(),
+          local.dtype,
+          &x.layout,
+          &mesh,
+          &x.storage};
+}
+
+}  // namespace detail
+
+/// A program prepared to run repeatedly on a mesh: plans are chosen and slots for values allocated
+/// once. A run allocates the elements of results and the buffers of redistributions.
+///
+/// Not thread-safe. Uses the communicators of the mesh.
+template <class Device>
+class Runner {
+ public:
+  /// @param of     the program, which is copied
+  /// @param on     the mesh to run on; a MeshState must outlive the Runner
+  /// @throws Error if the program has a fault, or was expanded for another number of axes or device
+  /// @collective   none
+  template <AnyProgram P>
+  Runner(const P& of, const MeshState& on)
+      : mesh_(&on),
+        code_(of.code.begin(), of.code.end()),
+        values_(of.values.begin(), of.values.end()),
+        outputs_(of.outputs.begin(), of.outputs.end()),
+        inputs_(std::size_t(of.inputs)),
+        draws_(of.draws),
+        slots_(values_.size()) {
+    require_fit(of, of.device);
+    for (std::size_t i = 0; i < values_.size(); ++i) prepare_slot(slots_[i], values_[i]);
+    for (Instruction& instruction : code_)
+      if (instruction.is_number) prepare_number(instruction);
+      else if (instruction.kind == InstructionKind::move)
+        plans_.push_back(plan_of_move(instruction));
+  }
+  template <AnyProgram P, class... Axes>
+  Runner(const P& of, const DeviceMesh<Device, Axes...>& on) : Runner(of, on.state()) {
+    owner_ = std::make_shared<const DeviceMesh<Device, Axes...>>(on);
+  }
+  Runner(const Runner&) = delete;  // operands point into the slots
+
+  const MeshState& mesh() const noexcept { return *mesh_; }
+  int inputs() const noexcept { return int(inputs_); }
+  int outputs() const noexcept { return int(outputs_.size()); }
+
+  /// Runs the program.
+  ///
+  /// @collective   every rank of the mesh
+  /// @throws Error if an input's type, shape, placements or mesh is not that of the program; also
+  ///               any error of operations and collectives
+  std::vector<ErasedTensor> operator()(std::span<const ErasedTensor> inputs) {
+    std::vector<OperandRef> operands;
+    for (const ErasedTensor& x : inputs) operands.push_back(detail::operand_of(x, *mesh_));
+    return run_then(operands, [&] {
+      std::vector<ErasedTensor> results;
+      for (const int value : outputs_) results.push_back(erased_value(std::size_t(value)));
+      return results;
+    });
+  }
+
+  /// The same with DTensors of given types.
+  ///
+  ///     auto [y, count] = runner.run<Y, Count>(x, w);
+  ///
+  /// @tparam Y     the types of the outputs: DTensors
+  /// @return       a tuple of the outputs, in order
+  /// @throws Error also if the program has other outputs
+  template <class... Y, class... X>
+    requires((is_dtensor<Y> && ...) && (is_dtensor<X> && ...))
+  std::tuple<Y...> run(const X&... x) {
+    using Mesh = typename std::tuple_element_t<0, std::tuple<X...>>::mesh_type;
+    static_assert((std::is_same_v<typename X::mesh_type, Mesh> && ...) &&
+                      (std::is_same_v<typename Y::mesh_type, Mesh> && ...),
+                  "cleave: the inputs and outputs of a program must be on one mesh");
+    static_assert(std::is_same_v<typename Mesh::device_type, Device>,
+                  "cleave: the inputs of a program must be on the device of its runner");
+    const std::array<OperandRef, sizeof...(X)> operands{cleave::detail::operand_of(x)...};
+    const Mesh& mesh = cleave::detail::first_tensor(x...).mesh();
+    return run_typed<Y...>(mesh, operands, std::index_sequence_for<Y...>{});
+  }
+
+ private:
+  /// A value while the program runs.
+  struct Slot {
+    std::shared_ptr<void> storage{};
+    Shape shape{}, extents{}, strides{};
+    OperandRef operand{};  ///< refers to the members above; for an input, to the caller's tensor
+  };
+
+  /// Frees the values that a run leaves behind: the outputs, or all values after an exception.
+  struct Cleared {
+    Runner& runner;
+    bool finished = false;
+
+    ~Cleared() {
+      if (finished)
+        for (const int value : runner.outputs_) runner.slots_[std::size_t(value)].storage.reset();
+      else
+        for (Slot& slot : runner.slots_) slot.storage.reset();
+    }
+  };
+
+  void require_fit(const ProgramFacts& of, std::string_view device) const {
+    const Shape& extents = mesh_->extents();
+    const bool same_axes = of.axes == extents.dims;
+    if (of.fault)
+      throw Error("spmd::run", "the program could not be expanded: " +
+                                   to_string(of.fault, same_axes ? mesh_ : nullptr));
+    if (!same_axes)
+      throw Error("spmd::run",
+                  "the program is for " + std::to_string(of.axes) + " mesh axes, not for " +
+                      std::to_string(extents.dims),
+                  {.mesh = mesh_->describe(), .rank = mesh_->world_rank()});
+    if (of.mesh.dims > 0 && !(of.mesh == extents))
+      throw Error("spmd::run",
+                  "the program was expanded for a mesh of extents " + cleave::to_string(of.mesh) +
+                      ", not " + cleave::to_string(extents),
+                  {.mesh = mesh_->describe(), .rank = mesh_->world_rank()});
+    if (device != Device::name)
+      throw Error(
+          "spmd::run",
+          "the program was traced for device " + std::string(device) + ", not for " + Device::name,
+          {.mesh = mesh_->describe(), .rank = mesh_->world_rank()});
+  }
+
+  void prepare_slot(Slot& slot, const PlacedValue& value) {
+    slot.shape = value.shape;
+    slot.extents.dims = slot.strides.dims = value.shape.dims;
+    slot.operand = {{nullptr, slot.extents.begin(), slot.strides.begin(), value.shape.dims},
+                    slot.shape.begin(),
+                    value.dtype,
+                    &value.layout,
+                    mesh_,
+                    &slot.storage};
+  }
+
+  void prepare_number(Instruction& instruction) {
+    const auto value = std::size_t(instruction.first);
+    void* const number = instruction.attributes.bytes.data();
+    slots_[value].operand = {
+        {number, nullptr, nullptr, 0}, nullptr, values_[value].dtype, nullptr, nullptr, nullptr};
+  }
+
+  /// The same plan as in an eager call.
+  Plan plan_of_move(const Instruction& move) const {
+    if (!mesh_->is_member()) return {};
+    const PlacedValue& from = values_[std::size_t(move.operand[0])];
+    const PlacedValue& to = values_[std::size_t(move.first)];
+    const Plan plain = make_plan(from.layout, to.layout, from.shape.dims);
+    const bool decided = !sizes_decide(from.layout, to.layout, from.shape.dims);
+    return redistribution::choose_for<Device>(decided ? &plain : nullptr, from.layout, to.layout,
+                                              from.dtype, {*mesh_, from.shape, move.name});
+  }
+
+  /// Runs the program. @return the result of `finish()`, which is called while the outputs exist
+  template <class Finish>
+  auto run_then(std::span<const OperandRef> inputs, const Finish& finish) {
+    Cleared cleared{*this};
+    take(inputs);
+    if (draws_ > 0) state_ = take_state();
+    const Plan* plan = plans_.data();
+    for (std::size_t i = inputs_; i < code_.size(); ++i) {
+      const Instruction& instruction = code_[i];
+      if (instruction.kind == InstructionKind::compute) compute(instruction);
+      else if (instruction.kind == InstructionKind::move) move(instruction, *plan++);
+      else if (instruction.is_number) continue;
+      else make_constant(instruction);
+      free_after(int(i), instruction);
+    }
+    cleared.finished = true;
+    return finish();
+  }
+
+  /// The random state of a run. Inside a region every drawn array is checked, as in eager calls.
+  RandomState take_state() const {
+    for (const Instruction& instruction : code_)
+      if (instruction.kind == InstructionKind::compute && instruction.op->draws)
+        cleave::detail::require_equal_replicas(
+            *mesh_, values_[std::size_t(instruction.operand[0])].layout, instruction.name);
+    return cleave::detail::take_draws(*mesh_, "spmd::run", draws_);
+  }
+
+  void take(std::span<const OperandRef> inputs) {
+    if (inputs.size() != inputs_)
+      throw Error("spmd::run", "the program takes " + std::to_string(inputs_) + " inputs, not " +
+                                   std::to_string(inputs.size()));
+    for (std::size_t i = 0; i < inputs_; ++i) {
+      const OperandRef& x = inputs[i];
+      const PlacedValue& value = values_[i];
+      if (!accepts(value, x)) throw_refused(i, x);
+      OperandRef& operand = slots_[i].operand;
+      operand.data = x.data;
+      operand.extents = x.extents;
+      operand.strides = x.strides;
+      operand.storage = x.storage;
+    }
+  }
+
+  /// Whether an input matches the program. Ranks outside the mesh do not know extents.
+  bool accepts(const PlacedValue& value, const OperandRef& x) const {
+    if (x.dtype != value.dtype || x.dims != value.shape.dims || !(*x.layout == value.layout) ||
+        !(*x.mesh == *mesh_))
+      return false;
+    for (int d = 0; d < x.dims && mesh_->is_member(); ++d)
+      if (x.shape[d] != value.shape[d]) return false;
+    return true;
+  }
+
+  [[noreturn]] void throw_refused(std::size_t i, const OperandRef& x) const {
+    const PlacedValue& value = values_[i];
+    const Shape shape = cleave::detail::shape_at(x.shape, x.dims);
+    std::string text = std::string("input ") + std::to_string(i) + " '" + code_[i].name + "' is " +
+                       detail::described(x.dtype, shape, *x.layout);
+    if (!(*x.mesh == *mesh_)) text += " on another mesh than the program's";
+    text += ", the program takes " + detail::described(value.dtype, value.shape, value.layout);
+    throw Error("spmd::run", text, detail::context_of(shape, *x.layout, *x.mesh));
+  }
+
+  /// A 0-dimensional tensor. New in each run, because an output may share it.
+  void make_constant(const Instruction& instruction) {
+    const auto value = std::size_t(instruction.first);
+    Slot& slot = slots_[value];
+    const std::size_t bytes = size_of(values_[value].dtype);
+    slot.storage = allocate_bytes(Device{}, bytes);
+    slot.operand.data = slot.storage.get();
+    const void* const number = instruction.attributes.bytes.data();
+    if constexpr (std::is_same_v<Device, Host>) std::memcpy(slot.storage.get(), number, bytes);
+    else transfer(Host{}, Device{}, number, slot.storage.get(), bytes);
+  }
+
+  void compute(const Instruction& instruction) {
+    std::array<OperandRef, std::size_t(max_operands)> in;
+    for (int k = 0; k < instruction.operands; ++k)
+      in[std::size_t(k)] = slots_[std::size_t(instruction.operand[std::size_t(k)])].operand;
+    std::array<cleave::detail::RawResult, std::size_t(max_results)> out;
+    std::array<Layout, std::size_t(max_results)> layouts;
+    const auto first = std::size_t(instruction.first);
+    const auto results = std::size_t(instruction.results);
+    for (std::size_t k = 0; k < results; ++k) {
+      Slot& slot = slots_[first + k];
+      out[k].shape = slot.shape.values.data();
+      out[k].extents = slot.extents.values.data();
+      out[k].strides = slot.strides.values.data();
+      if (results > 1) layouts[k] = values_[first + k].layout;
+    }
+    cleave::detail::CallContext call(*instruction.op, in.data());
+    if (draws_ > 0) call.draws = &state_;
+    cleave::detail::compute<Device>(call, instruction.attributes.bytes.data(),
+                                    fresh_extents(*instruction.op, values_[first].shape), in.data(),
+                                    results > 1 ? layouts.data() : &values_[first].layout,
+                                    out.data());
+    for (std::size_t k = 0; k < results; ++k) {
+      slots_[first + k].storage = std::move(out[k].storage);
+      slots_[first + k].operand.data = out[k].data;
+    }
+  }
+
+  void move(const Instruction& instruction, const Plan& plan) {
+    const OperandRef& from = slots_[std::size_t(instruction.operand[0])].operand;
+    Slot& to = slots_[std::size_t(instruction.first)];
+    redistribution::Block block = cleave::detail::block_of(from);
+    if (mesh_->is_member())
+      block = redistribution::run_plan<Device>(plan, std::move(block),
+                                               {*mesh_, to.shape, instruction.name});
+    if (instruction.unalias && block.view.data == from.data && block.view.size() != 0) {
+      redistribution::Block copy =
+          redistribution::allocate<Device>(block.view.dtype, block.view.extents);
+      strided_copy(Device{}, block.view, copy.view);
+      block = std::move(copy);
+    }
+    to.storage = std::move(block.storage);
+    to.extents = block.view.extents;
+    to.strides = block.view.strides;
+    to.operand.data = block.view.data;
+  }
+
+  void free_after(int i, const Instruction& instruction) {
+    for (int k = 0; k < instruction.operands; ++k)
+      free_if_last(i, instruction.operand[std::size_t(k)]);
+    for (int k = 0; k < instruction.results; ++k) free_if_last(i, instruction.first + k);
+  }
+  void free_if_last(int i, int value) {
+    if (values_[std::size_t(value)].last_use == i) slots_[std::size_t(value)].storage.reset();
+  }
+
+  ErasedTensor erased_value(std::size_t value) const {
+    const redistribution::Block block = output(slots_[value].operand);
+    return {block.storage, block.view, values_[value].shape, values_[value].layout};
+  }
+
+  /// The elements of an output, copied if they repeat: the caller may change them.
+  static redistribution::Block output(const OperandRef& x) {
+    redistribution::Block block = cleave::detail::block_of(x);
+    if (cleave::detail::has_distinct_elements(block.view)) return block;
+    redistribution::Block dense =
+        redistribution::allocate<Device>(block.view.dtype, block.view.extents);
+    strided_copy(Device{}, block.view, dense.view);
+    return dense;
+  }
+
+  template <class... Y, class Mesh, std::size_t... K>
+  std::tuple<Y...> run_typed(const Mesh& mesh, std::span<const OperandRef> inputs,
+                             std::index_sequence<K...>) {
+    if (outputs_.size() != sizeof...(Y))
+      throw Error("spmd::run", "the program has " + std::to_string(outputs_.size()) +
+                                   " outputs, not " + std::to_string(sizeof...(Y)));
+    (require_output<Y>(K), ...);
+    return run_then(inputs, [&] {
+      return std::tuple<Y...>{typed<Y>(slots_[std::size_t(outputs_[K])], mesh)...};
+    });
+  }
+
+  template <class Y>
+  void require_output(std::size_t k) const {
+    const PlacedValue& value = values_[std::size_t(outputs_[k])];
+    if (dtype_of<typename Y::value_type>() == value.dtype && Y::dims == value.shape.dims &&
+        Y::layout == value.layout)
+      return;
+    throw Error("spmd::run",
+                "output " + std::to_string(k) + " is " +
+                    detail::described(value.dtype, value.shape, value.layout) +
+                    ", the call expects " + name_of(dtype_of<typename Y::value_type>()) + " with " +
+                    std::to_string(Y::dims) + " dimensions " + cleave::to_string(Y::layout),
+                detail::context_of(value.shape, value.layout, *mesh_));
+  }
+
+  template <class Y, class Mesh>
+  static Y typed(const Slot& slot, const Mesh& mesh) {
+    redistribution::Block block = output(slot.operand);
+    return Y::unchecked(cleave::detail::TensorAccess::make<typename Y::local_type>(
+                            std::move(block.storage), block.view.data, block.view.extents.begin(),
+                            block.view.strides.begin()),
+                        mesh, to_array<Y::dims>(slot.operand.shape));
+  }
+
+  const MeshState* mesh_;
+  std::vector<Instruction> code_;
+  std::vector<PlacedValue> values_;
+  std::vector<int> outputs_;
+  std::size_t inputs_;
+  std::uint64_t draws_;                  ///< the number of random draws per run
+  RandomState state_{};                  ///< the random state of the current run
+  std::vector<Slot> slots_;              ///< one per value
+  std::vector<Plan> plans_{};            ///< of the moves, in order
+  std::shared_ptr<const void> owner_{};  ///< keeps a DeviceMesh alive; null for a MeshState
+};
+
+template <AnyProgram P, class Device, class... Axes>
+Runner(const P&, const DeviceMesh<Device, Axes...>&) -> Runner<Device>;
+
+}  // namespace cleave::spmd
