@@ -24,7 +24,7 @@
 #include <cleave/comm/machine_body.hpp>
 #include <cleave/comm/measure_link_body.hpp>
 #include <cleave/comm/run_body.hpp>
-#include <cleave/comm/thread/communicator.hpp>
+#include <cleave/comm/thread/thread_communicator.hpp>
 #include <cleave/comm/trace_body.hpp>
 #include <cleave/core/error_body.hpp>
 #include <cleave/core/shape_body.hpp>

@@ -31,7 +31,7 @@
 #include <cleave/kernels/cuda/update_elements_cuda.hpp>
 
 // Ranks
-#include <cleave/comm/device/async.hpp>
+#include <cleave/comm/device/device_async.hpp>
 #include <cleave/comm/device/device_group.hpp>
 
 #if CLEAVE_COMPILED && defined(__ELF__) && !defined(__CUDA_ARCH__)

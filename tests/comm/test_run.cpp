@@ -13,7 +13,7 @@
 
 #include <cleave/comm/launch.hpp>
 #include <cleave/comm/run.hpp>
-#include <cleave/comm/thread/run.hpp>
+#include <cleave/comm/thread/run_threads.hpp>
 #include <cleave/kernels/host/gemm.hpp>
 #include <cleave/kernels/strided.hpp>
 

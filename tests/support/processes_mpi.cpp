@@ -5,7 +5,7 @@
 
 #include <cleave/comm/launch.hpp>
 #include <cleave/comm/mpi.hpp>
-#include <cleave/comm/mpi/communicator.hpp>
+#include <cleave/comm/mpi/mpi_communicator.hpp>
 
 #include "processes.hpp"
 

@@ -11,7 +11,7 @@
 #include <cleave/comm/async.hpp>
 #include <cleave/comm/functional/all_to_all.hpp>
 #include <cleave/comm/functional/broadcast.hpp>
-#include <cleave/comm/functional/group.hpp>
+#include <cleave/comm/functional/functional_ranks.hpp>
 #include <cleave/comm/functional/reduce_gather.hpp>
 #include <cleave/tensor/tensor.hpp>
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include <cleave/comm/exchange_values.hpp>
 #include <cleave/comm/measure_link.hpp>
-#include <cleave/comm/values.hpp>
 #include <cleave/core/clock.hpp>
 #include <cleave/tensor/storage.hpp>
 

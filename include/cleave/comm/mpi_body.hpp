@@ -4,7 +4,7 @@
 #include <memory>
 
 #include <cleave/comm/mpi.hpp>
-#include <cleave/comm/mpi/communicator.hpp>
+#include <cleave/comm/mpi/mpi_communicator.hpp>
 #include <cleave/core/error.hpp>
 
 namespace cleave {

@@ -11,7 +11,7 @@
 #include <cleave/comm/run.hpp>
 
 #if !CLEAVE_COMPILED
-#include <cleave/comm/mpi/run.hpp>
+#include <cleave/comm/mpi/run_processes.hpp>
 
 namespace cleave::detail {
 

@@ -10,7 +10,7 @@
 #include <nccl.h>
 
 #include <cleave/comm/communicator.hpp>
-#include <cleave/comm/nccl/communicator.hpp>
+#include <cleave/comm/nccl/nccl_communicator.hpp>
 #include <cleave/core/error.hpp>
 
 namespace cleave {

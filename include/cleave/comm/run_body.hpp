@@ -9,10 +9,10 @@
 #include <cleave/comm/launch.hpp>
 #include <cleave/comm/rank_function.hpp>
 #include <cleave/comm/run.hpp>
-#include <cleave/comm/thread/run.hpp>
+#include <cleave/comm/thread/run_threads.hpp>
 
 #if defined(CLEAVE_HAS_MPI) && !defined(__CUDACC__)
-#include <cleave/comm/mpi/run.hpp>
+#include <cleave/comm/mpi/run_processes.hpp>
 #endif
 
 namespace cleave::detail {

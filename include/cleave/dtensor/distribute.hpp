@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include <cleave/comm/values.hpp>
+#include <cleave/comm/exchange_values.hpp>
 #include <cleave/dtensor/dtensor.hpp>
 #include <cleave/dtensor/from_local.hpp>
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <cleave/comm/values.hpp>
+#include <cleave/comm/exchange_values.hpp>
 #include <cleave/dtensor/dtensor.hpp>
 
 namespace cleave {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <cleave/comm/communicator.hpp>
-#include <cleave/comm/values.hpp>
+#include <cleave/comm/exchange_values.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/dtensor/draws.hpp>
 #include <cleave/mesh/mesh_state.hpp>

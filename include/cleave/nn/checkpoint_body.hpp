@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include <cleave/comm/communicator.hpp>
-#include <cleave/comm/values.hpp>
+#include <cleave/comm/exchange_values.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/mesh/mesh_state.hpp>
 #include <cleave/nn/checkpoint.hpp>

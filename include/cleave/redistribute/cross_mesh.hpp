@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <cleave/comm/values.hpp>
+#include <cleave/comm/exchange_values.hpp>
 #include <cleave/redistribute/block.hpp>
 #include <cleave/redistribute/exchange.hpp>
 #include <cleave/redistribute/redistribute_local.hpp>

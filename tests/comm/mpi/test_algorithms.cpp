@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include <cleave/comm/mpi.hpp>
-#include <cleave/comm/mpi/communicator.hpp>
+#include <cleave/comm/mpi/mpi_communicator.hpp>
 
 #include "../changed.hpp"
 #include "../collective_cases.hpp"

@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/comm/mpi/communicator.hpp>
+#include <cleave/comm/mpi/mpi_communicator.hpp>
 #include <cleave/comm/trace.hpp>
 
 #include "../changed.hpp"

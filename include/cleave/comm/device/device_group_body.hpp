@@ -21,14 +21,14 @@
 #include <cleave/comm/device/staged.hpp>
 #include <cleave/comm/device/unobserved.hpp>
 #include <cleave/comm/launch.hpp>
-#include <cleave/comm/thread/communicator.hpp>
+#include <cleave/comm/thread/thread_communicator.hpp>
 #include <cleave/core/checksum.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/kernels/cuda/reduce_views_cuda.hpp>
 #include <cleave/kernels/cuda/strided_copy_cuda.hpp>
 #include <cleave/tensor/cuda/device.hpp>
 #if defined(CLEAVE_HAS_NCCL)
-#include <cleave/comm/nccl/communicator.hpp>
+#include <cleave/comm/nccl/nccl_communicator.hpp>
 #endif
 
 namespace cleave {

@@ -5,7 +5,7 @@
 // ready before any is read, and all reads have ended before any rank's stream continues.
 #pragma once
 
-#include <cleave/comm/thread/communicator.hpp>
+#include <cleave/comm/thread/thread_communicator.hpp>
 #include <cleave/tensor/cuda/stream.hpp>
 
 namespace cleave::detail {

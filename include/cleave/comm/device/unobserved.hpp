@@ -7,7 +7,7 @@
 
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/communicator.hpp>
-#include <cleave/comm/values.hpp>
+#include <cleave/comm/exchange_values.hpp>
 
 namespace cleave::detail {
 

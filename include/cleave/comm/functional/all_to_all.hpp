@@ -13,9 +13,9 @@
 #include <vector>
 
 #include <cleave/comm/async.hpp>
-#include <cleave/comm/functional/entry.hpp>
-#include <cleave/comm/functional/group.hpp>
-#include <cleave/comm/functional/operand.hpp>
+#include <cleave/comm/functional/functional_operand.hpp>
+#include <cleave/comm/functional/functional_ranks.hpp>
+#include <cleave/comm/functional/run_functional.hpp>
 #include <cleave/core/call_site.hpp>
 #include <cleave/tensor/tensor.hpp>
 

@@ -10,7 +10,7 @@
 
 #include <cleave/comm/bundle.hpp>
 #include <cleave/comm/collective.hpp>
-#include <cleave/comm/functional/entry.hpp>
+#include <cleave/comm/functional/run_functional.hpp>
 
 namespace cleave::functional::detail {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
-#include <cleave/comm/functional/entry.hpp>
 #include <cleave/comm/functional/operands.hpp>
+#include <cleave/comm/functional/run_functional.hpp>
 
 namespace cleave::functional::detail {
 

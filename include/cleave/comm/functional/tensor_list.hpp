@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include <cleave/comm/functional/entry.hpp>
-#include <cleave/comm/functional/operand.hpp>
+#include <cleave/comm/functional/functional_operand.hpp>
+#include <cleave/comm/functional/run_functional.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 namespace cleave::functional {

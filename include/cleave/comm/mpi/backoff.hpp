@@ -16,7 +16,7 @@
 #include <sched.h>
 #include <time.h>
 
-#include <cleave/comm/mpi/failure_detector.hpp>
+#include <cleave/comm/mpi/mpi_failure_detector.hpp>
 #include <cleave/comm/mpi/scratch.hpp>
 #include <cleave/comm/thread/cancellable_barrier.hpp>
 #include <cleave/comm/worker_thread.hpp>

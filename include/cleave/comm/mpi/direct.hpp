@@ -21,10 +21,10 @@
 
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/mpi/backoff.hpp>
-#include <cleave/comm/mpi/handle.hpp>
+#include <cleave/comm/mpi/call_slot.hpp>
+#include <cleave/comm/mpi/mpi_handle.hpp>
 #include <cleave/comm/mpi/node.hpp>
 #include <cleave/comm/mpi/short_calls.hpp>
-#include <cleave/comm/mpi/slot.hpp>
 #include <cleave/comm/shared_memory/reads.hpp>
 #include <cleave/comm/verify.hpp>
 

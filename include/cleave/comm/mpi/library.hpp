@@ -13,7 +13,7 @@
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/mpi/backoff.hpp>
 #include <cleave/comm/mpi/header.hpp>
-#include <cleave/comm/mpi/reduction.hpp>
+#include <cleave/comm/mpi/mpi_reduction.hpp>
 #include <cleave/comm/mpi/scratch.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>

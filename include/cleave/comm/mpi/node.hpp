@@ -17,7 +17,7 @@
 
 #include <sys/statvfs.h>
 
-#include <cleave/comm/mpi/handle.hpp>
+#include <cleave/comm/mpi/mpi_handle.hpp>
 #include <cleave/comm/shared_memory/arena.hpp>
 #include <cleave/core/cores.hpp>
 #include <cleave/core/error.hpp>

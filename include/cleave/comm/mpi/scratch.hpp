@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <cleave/comm/mpi/handle.hpp>
+#include <cleave/comm/mpi/mpi_handle.hpp>
 #include <cleave/tensor/storage.hpp>
 
 namespace cleave::detail {

@@ -16,7 +16,7 @@
 
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/mpi/backoff.hpp>
-#include <cleave/comm/mpi/slot.hpp>
+#include <cleave/comm/mpi/call_slot.hpp>
 #include <cleave/comm/shared_memory/reads.hpp>
 #include <cleave/comm/verify.hpp>
 #include <cleave/core/checksum.hpp>

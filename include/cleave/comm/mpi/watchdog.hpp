@@ -15,7 +15,7 @@
 
 #include <unistd.h>
 
-#include <cleave/comm/mpi/handle.hpp>
+#include <cleave/comm/mpi/mpi_handle.hpp>
 
 namespace cleave::detail {
 

@@ -12,8 +12,8 @@
 
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/device/unobserved.hpp>
-#include <cleave/comm/nccl/failure_detector.hpp>
-#include <cleave/comm/nccl/handle.hpp>
+#include <cleave/comm/nccl/nccl_failure_detector.hpp>
+#include <cleave/comm/nccl/nccl_handle.hpp>
 #include <cleave/comm/nccl/types.hpp>
 #include <cleave/core/cuda/capture_mode.hpp>
 #include <cleave/core/error.hpp>

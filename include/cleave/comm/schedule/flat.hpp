@@ -9,8 +9,8 @@
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
+#include <cleave/comm/schedule/library_reductions.hpp>
 #include <cleave/comm/schedule/limits.hpp>
-#include <cleave/comm/schedule/reductions.hpp>
 #include <cleave/comm/schedule/schedule.hpp>
 
 namespace cleave::detail {

@@ -1,5 +1,5 @@
 // How a collective is carried out, as a value: the steps of one rank, in order. A schedule is made
-// without communication: select.hpp chooses it, mpi/execute.hpp runs it.
+// without communication: select.hpp chooses it, mpi/run_schedule.hpp runs it.
 #pragma once
 
 #include <array>

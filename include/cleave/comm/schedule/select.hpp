@@ -16,8 +16,8 @@
 
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/schedule/flat.hpp>
+#include <cleave/comm/schedule/library_reductions.hpp>
 #include <cleave/comm/schedule/packed.hpp>
-#include <cleave/comm/schedule/reductions.hpp>
 #include <cleave/comm/schedule/schedule.hpp>
 #include <cleave/comm/schedule/topology.hpp>
 #include <cleave/comm/schedule/two_level.hpp>

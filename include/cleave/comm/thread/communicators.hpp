@@ -24,5 +24,5 @@ std::vector<std::shared_ptr<Communicator>> thread_communicators(int ranks);
 }  // namespace cleave
 
 #if !CLEAVE_COMPILED
-#include <cleave/comm/thread/communicator.hpp>
+#include <cleave/comm/thread/thread_communicator.hpp>
 #endif

@@ -16,7 +16,7 @@
 
 #include <boost/mpi/environment.hpp>
 
-#include <cleave/comm/mpi/communicator.hpp>
+#include <cleave/comm/mpi/mpi_communicator.hpp>
 #include <cleave/comm/world.hpp>
 
 namespace cleave::detail {

@@ -24,8 +24,8 @@
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/shared_memory/reads.hpp>
 #include <cleave/comm/thread/communicators.hpp>
-#include <cleave/comm/thread/group.hpp>
-#include <cleave/comm/thread/world.hpp>
+#include <cleave/comm/thread/thread_group.hpp>
+#include <cleave/comm/thread/thread_world.hpp>
 #include <cleave/comm/verify.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 

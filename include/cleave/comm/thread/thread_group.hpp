@@ -22,7 +22,7 @@
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/thread/cancellable_barrier.hpp>
-#include <cleave/comm/thread/world.hpp>
+#include <cleave/comm/thread/thread_world.hpp>
 #include <cleave/core/clock.hpp>
 #include <cleave/core/deadline.hpp>
 

@@ -33,7 +33,7 @@
 #include <nccl.h>
 
 #include <cleave/comm/communicator.hpp>
-#include <cleave/comm/nccl/handle.hpp>
+#include <cleave/comm/nccl/nccl_handle.hpp>
 #include <cleave/comm/nccl/types.hpp>
 #include <cleave/comm/rank_status.hpp>
 #include <cleave/core/cuda/capture_mode.hpp>

@@ -19,8 +19,8 @@
 #include <cleave/comm/machine.hpp>
 #include <cleave/comm/measure_link.hpp>
 #include <cleave/comm/rank_function.hpp>
-#include <cleave/comm/thread/communicator.hpp>
-#include <cleave/comm/thread/world.hpp>
+#include <cleave/comm/thread/thread_communicator.hpp>
+#include <cleave/comm/thread/thread_world.hpp>
 #include <cleave/comm/world.hpp>
 #include <cleave/kernels/host/blas_threads.hpp>
 #include <cleave/tensor/host_cache.hpp>

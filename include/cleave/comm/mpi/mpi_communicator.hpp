@@ -1,7 +1,7 @@
 // A group whose ranks are MPI processes.
 //
 // All messages use duplicates of the user's communicator, so that they never mix with the user's.
-// select.hpp chooses how a collective is carried out, execute.hpp runs it.
+// select.hpp chooses how a collective is carried out, run_schedule.hpp runs it.
 #pragma once
 
 #include <algorithm>
@@ -23,12 +23,12 @@
 #include <cleave/comm/machine.hpp>
 #include <cleave/comm/measure_link.hpp>
 #include <cleave/comm/mpi/direct.hpp>
-#include <cleave/comm/mpi/execute.hpp>
-#include <cleave/comm/mpi/failure_detector.hpp>
-#include <cleave/comm/mpi/handle.hpp>
 #include <cleave/comm/mpi/library.hpp>
 #include <cleave/comm/mpi/messages.hpp>
+#include <cleave/comm/mpi/mpi_failure_detector.hpp>
+#include <cleave/comm/mpi/mpi_handle.hpp>
 #include <cleave/comm/mpi/node.hpp>
+#include <cleave/comm/mpi/run_schedule.hpp>
 #include <cleave/comm/schedule/limits.hpp>
 #include <cleave/comm/schedule/select.hpp>
 #include <cleave/comm/schedule/topology.hpp>

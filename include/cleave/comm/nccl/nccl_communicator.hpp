@@ -21,8 +21,8 @@
 
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/device/unobserved.hpp>
-#include <cleave/comm/nccl/failure_detector.hpp>
 #include <cleave/comm/nccl/lowering.hpp>
+#include <cleave/comm/nccl/nccl_failure_detector.hpp>
 #include <cleave/comm/nccl/rank.hpp>
 #include <cleave/comm/verify.hpp>
 #include <cleave/core/deadline.hpp>

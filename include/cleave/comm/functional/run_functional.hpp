@@ -11,7 +11,7 @@
 #include <cleave/comm/async.hpp>
 #include <cleave/comm/bundle.hpp>
 #include <cleave/comm/comm_scope.hpp>
-#include <cleave/comm/functional/group.hpp>
+#include <cleave/comm/functional/functional_ranks.hpp>
 #include <cleave/core/call_site.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/core/shape.hpp>

@@ -27,7 +27,7 @@
 #include <time.h>
 
 #include <cleave/comm/communicator.hpp>
-#include <cleave/comm/mpi/handle.hpp>
+#include <cleave/comm/mpi/mpi_handle.hpp>
 #include <cleave/comm/mpi/watchdog.hpp>
 #include <cleave/comm/rank_status.hpp>
 #include <cleave/comm/status_board.hpp>
