@@ -14,8 +14,8 @@
 #include <vector>
 
 #include <cleave/core/checksum.hpp>
-#include <cleave/redistribute/step_call.hpp>
 #include <cleave/redistribute/peers.hpp>
+#include <cleave/redistribute/step_call.hpp>
 #include <cleave/redistribute/transfer_lists.hpp>
 
 namespace cleave::redistribution {

@@ -10,8 +10,8 @@
 
 #include <cleave/comm/verify.hpp>
 #include <cleave/core/error.hpp>
-#include <cleave/redistribute/step_call.hpp>
 #include <cleave/redistribute/read_boxes.hpp>
+#include <cleave/redistribute/step_call.hpp>
 #include <cleave/redistribute/transfer_lists.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <memory>
 
-#include <cleave/redistribute/step_call.hpp>
 #include <cleave/redistribute/keyed_cache.hpp>
+#include <cleave/redistribute/step_call.hpp>
 
 namespace cleave::redistribution {
 
