@@ -75,3 +75,4 @@
 #include <cleave/ops/shapes/transpose.hpp>
 #include <cleave/ops/shapes/triangle.hpp>
 #include <cleave/ops/shapes/zeros_like.hpp>
+#include <cleave/ops/stencil/apply.hpp>

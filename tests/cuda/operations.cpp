@@ -12,5 +12,6 @@
 #include "../ops/test_pointwise.cpp"
 #include "../ops/test_reduce.cpp"
 #include "../ops/test_reduce_partials.cpp"
+#include "../ops/test_stencil_reach.cpp"
 #include "../ops/test_transpose.cpp"
 #include "training.cpp"
