@@ -32,6 +32,9 @@ struct Dirichlet {
   V value;
 };
 
+// A namespace of their own, so that names such as `Reduction::none` do not shadow them.
+inline namespace edge_names {
+
 /// The first element follows the last one. For both sides of a dimension.
 inline constexpr PlainEdge<EdgeKind::periodic> periodic{};
 /// Elements beyond the edge repeat those before it, nearest first: the derivative is zero between
@@ -44,6 +47,8 @@ inline constexpr PlainEdge<EdgeKind::mirror> mirror{};
 inline constexpr PlainEdge<EdgeKind::none> none{};
 /// Elements beyond the edge are zero.
 inline constexpr Dirichlet<int> zero{0};
+
+}  // namespace edge_names
 
 /// Elements beyond the edge have a value, or that of a function of their global indices, which may
 /// be negative: `dirichlet(1.0)`, `dirichlet([](index_t i, index_t j) { return 0.5 * double(j);
