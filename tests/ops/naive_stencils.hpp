@@ -77,6 +77,9 @@ struct Position : Stencil {
     return u(0, 0, 1) + double(u.index(0) * 100 + u.index(1) * 10 + u.index(2));
   }
 };
+struct Twice : Stencil {
+  constexpr auto operator()(const auto& u) const { return 2 * u(0, 0); }
+};
 struct Weighted : Stencil {
   constexpr auto operator()(const auto& u, const auto& c) const {
     return c(0, 0) * u(1, 0) + c(1, 1) * u(0, -1);

@@ -3,15 +3,20 @@
 
 #include <array>
 #include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 
 #include <cleave/dtensor/dtensor.hpp>
+#include <cleave/tensor/margin.hpp>
 
 namespace cleave {
 
 namespace detail {
 
-template <class T, std::size_t Rank, class Mesh, class... P>
-auto make_empty(const index_t (&extents)[Rank], const Mesh& mesh, P...) {
+/// @param allocate  makes the local part of given extents
+template <class T, std::size_t Rank, class Mesh, class Allocate, class... P>
+auto make_placed(const index_t (&extents)[Rank], const Mesh& mesh, const Allocate& allocate, P...) {
   constexpr bool enough_dims = Rank <= std::size_t(max_dims);
   constexpr bool are_placements = (PlacementType<P> && ...);
   constexpr bool one_per_axis = sizeof...(P) == std::size_t(Mesh::axis_count);
@@ -30,10 +35,36 @@ auto make_empty(const index_t (&extents)[Rank], const Mesh& mesh, P...) {
     if (!mesh.is_member()) return Result::unchecked(typename Result::local_type(), mesh, shape);
     const Shape local =
         local_shape(Result::layout, Shape(shape), mesh.extents(), mesh.coordinate());
-    return Result::unchecked(typename Result::local_type(to_array<int(Rank)>(local)), mesh, shape);
+    return Result::unchecked(allocate(to_array<int(Rank)>(local)), mesh, shape);
   } else {
     // without a result type, compilers do not report follow-up errors in uses of the result
     return mesh.no_such_tensor;
+  }
+}
+
+/// @param p  placements, and a margin at the end if wanted
+template <class T, std::size_t Rank, class Mesh, class... P>
+auto make_empty(const index_t (&extents)[Rank], const Mesh& mesh, P... p) {
+  using Device = typename Mesh::device_type;
+  using Extents = std::array<index_t, Rank>;
+  if constexpr ((std::is_same_v<P, Margin> || ...)) {
+    constexpr std::size_t count = sizeof...(P) - 1;
+    const std::tuple<P...> all{p...};
+    static_assert(std::is_same_v<std::tuple_element_t<count, std::tuple<P...>>, Margin>,
+                  "cleave: a factory takes the margin behind the placements");
+    static_assert(std::is_same_v<Device, Host>, "cleave: margins are for tensors on the host");
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return make_placed<T>(
+          extents, mesh,
+          [&](const Extents& local) {
+            return make_with_margin<T, int(Rank)>(local, std::get<count>(all));
+          },
+          std::get<I>(all)...);
+    }(std::make_index_sequence<count>{});
+  } else {
+    return make_placed<T>(
+        extents, mesh, [](const Extents& local) { return Tensor<T, int(Rank), Device>(local); },
+        p...);
   }
 }
 
@@ -41,6 +72,8 @@ auto make_empty(const index_t (&extents)[Rank], const Mesh& mesh, P...) {
 
 /// An uninitialised array: `empty<float>({64, 256}, mesh, Shard<0>{}, Replicate{})`.
 ///
+/// @param placements  one per mesh axis; at the end may be a `margin(2)`: room around the rank's
+///                    part, into which stencils receive the neighbours' elements
 /// @collective none
 /// @throws Error if an extent is negative
 template <Element T, std::size_t Rank, class Mesh, class... P>

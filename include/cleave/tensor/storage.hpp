@@ -9,6 +9,7 @@
 
 #include <cleave/core/config.hpp>
 #include <cleave/core/error.hpp>
+#include <cleave/core/shape.hpp>
 #include <cleave/tensor/host_cache.hpp>
 #include <cleave/tensor/host_memory.hpp>
 
@@ -57,6 +58,17 @@ struct ReturnHostMemory {
 /// For memory in one block with its reference counts, which is freed with them.
 struct ReturnWithCounts {
   unsigned changes = 0;  ///< @see note_change
+
+  void operator()(void*) const {}
+};
+
+/// For elements with spare ones around them, a margin, in memory that this holds.
+struct ReturnMargin {
+  std::shared_ptr<void> memory;
+  void* first;    ///< the first element inside the margin
+  Shape extents;  ///< of the elements inside
+  Shape strides;
+  Shape width;  ///< spare elements at both sides of each dimension
 
   void operator()(void*) const {}
 };

@@ -57,6 +57,8 @@ CLEAVE_INLINE std::shared_ptr<void> allocate_few_bytes(std::size_t bytes) {
 CLEAVE_INLINE unsigned* changes_of(const std::shared_ptr<void>& storage) {
   if (auto* const few = std::get_deleter<ReturnWithCounts>(storage)) return &few->changes;
   if (auto* const memory = std::get_deleter<ReturnHostMemory>(storage)) return &memory->changes;
+  if (auto* const margin = std::get_deleter<ReturnMargin>(storage))
+    return changes_of(margin->memory);
   return nullptr;
 }
 

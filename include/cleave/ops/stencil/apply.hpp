@@ -22,6 +22,7 @@
 #include <cleave/ops/stencil/stencil_plan.hpp>
 #include <cleave/ops/stencil/stencil_rows.hpp>
 #include <cleave/redistribute/read_boxes.hpp>
+#include <cleave/tensor/margin.hpp>
 #include <cleave/tensor/overlap.hpp>
 
 namespace cleave {
@@ -117,6 +118,7 @@ struct StencilFields {
   Box domain{};  ///< of all ranks, indices of the first field
   Box part{};    ///< of this rank
   std::vector<std::shared_ptr<void>> ghosts{};
+  std::array<const ReturnMargin*, Call::fields> margin{};  ///< null: none
 };
 
 /// A local field whose innermost dimension has stride 1: a copy if need be.
@@ -161,6 +163,7 @@ StencilFields<Call> stencil_fields(const E& of_domain, const std::tuple<const X&
                                ~0u,
                                Call::reaches[next],
                                edges_of_domain<typename X0::value_type, Call::dims>(of_domain)};
+        fields.margin[next] = margin_around(part.storage(), part.view());
         ++next;
       }
     };
@@ -258,6 +261,18 @@ auto stencil_results(const S& stencil, const StencilFields<Call>& fields,
   }
 }
 
+/// Fills margins beyond the edges of the domain. @param filled  the indices that are filled
+template <class Call>
+void fill_margins(StencilFields<Call>& fields, const std::array<Box, Call::fields>& filled) {
+  for (std::size_t k = 0; k < Call::fields; ++k) {
+    FieldWindow& field = fields.window[k];
+    const ReturnMargin* const margin = fields.margin[k];
+    if (field.has.contains(field.window(fields.part))) continue;
+    if (fits_margin(field, margin, fields.part, filled[k]))
+      fill_edges(field, memory_of(field, *margin), room_of(field, *margin), filled[k], fields.part);
+  }
+}
+
 /// Reads what this rank's part of the result needs of distributed fields.
 /// @collective every rank of the mesh, if elements of other ranks are read
 template <class Call>
@@ -269,33 +284,37 @@ void exchange_ghosts(const char* name, StencilFields<Call>& fields, const Layout
   std::size_t count = 0;
   fields.part = redistribution::shifted(
       owned_box(layout, fields.domain.extents(), mesh.extents(), at), fields.domain.begin);
+  std::array<Box, Call::fields> filled;
   for (std::size_t k = 0; k < Call::fields; ++k) {
     FieldWindow& field = fields.window[k];
     needs[k] = field_needs(field, layout, fields.domain);
     field.wraps = wrapped_dims(needs[k], Call::dims);
+    filled[k] = field.has;
     if (!needs[k].exchanges) continue;
     const Box box = needs[k].needs.box(mesh.extents(), at);
     const DType dtype = field.elements.dtype;
-    fields.ghosts.push_back(
-        allocate_bytes(Host{}, checked_bytes(box.extents().begin(), Call::dims, size_of(dtype))));
-    const View received = View::dense(fields.ghosts.back().get(), dtype, box.extents());
+    const bool in_place = needs[k].needs.own_in_place;
+    filled[k] = filled_part(field, needs[k], box);
+    View received;
+    if (!in_place || !fits_margin(field, fields.margin[k], fields.part, box)) {
+      fields.margin[k] = nullptr;
+      fields.ghosts.push_back(
+          allocate_bytes(Host{}, checked_bytes(box.extents().begin(), Call::dims, size_of(dtype))));
+      received = View::dense(fields.ghosts.back().get(), dtype, box.extents());
+    } else {
+      received = memory_of(
+          field, *fields.margin[k])[box.relative_to(room_of(field, *fields.margin[k]).begin)];
+    }
     reads[count++] = {&needs[k].needs,
                       {const_cast<void*>(field.elements.data), dtype, field.elements.extents,
                        field.elements.strides},
                       received};
-    if (needs[k].needs.own_in_place) {
-      field.ghosts = received, field.ghost_box = box;
-      continue;
-    }
-    field.elements = received, field.has = box;
-    for (int d = 0; d < Call::dims; ++d) {
-      if (needs[k].needs.maps[std::size_t(d)].beyond == Beyond::wrap) continue;
-      field.has.begin[d] = std::max(box.begin[d], index_t(0));
-      field.has.end[d] = std::min(box.end[d], field.domain[d]);
-    }
-    field.elements = field.elements[field.has.relative_to(box.begin)];
+    if (fields.margin[k] != nullptr) continue;
+    if (in_place) field.ghosts = received, field.ghost_box = box;
+    else field.elements = received[filled[k].relative_to(box.begin)], field.has = filled[k];
   }
   if (count > 0) redistribution::read_boxes<Host>(name, std::span(reads).first(count), mesh);
+  fill_margins(fields, filled);
 }
 
 /// Computes a stencil on Tensors.
@@ -307,6 +326,9 @@ auto apply_local(const S& stencil, const E& of_domain, const std::tuple<const Y&
   StencilFields<Call> fields = stencil_fields<Call>(of_domain, std::tie(x...), operands);
   fields.part = fields.domain =
       stencil_domain(S::name, fields.window, context_of(first_tensor(x...)));
+  std::array<Box, Call::fields> filled;
+  for (std::size_t k = 0; k < Call::fields; ++k) filled[k] = fields.window[k].has;
+  fill_margins(fields, filled);
   return stencil_results<Call>(stencil, fields, operands, targets);
 }
 

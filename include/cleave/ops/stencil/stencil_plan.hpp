@@ -13,6 +13,7 @@
 #include <cleave/ops/stencil/field_window.hpp>
 #include <cleave/placement/ownership.hpp>
 #include <cleave/redistribute/needs.hpp>
+#include <cleave/tensor/margin.hpp>
 
 namespace cleave::detail {
 
@@ -86,6 +87,66 @@ constexpr unsigned wrapped_dims(const FieldNeeds& of, int dims) {
   for (int d = 0; d < dims; ++d)
     if (!of.exchanges || of.needs.maps[std::size_t(d)].beyond == Beyond::clip) wraps |= 1u << d;
   return wraps;
+}
+
+/// The indices for which a field has memory: its own, and those of its margin.
+inline Box room_of(const FieldWindow& field, const ReturnMargin& margin) {
+  Box room = field.has;
+  for (int d = 0; d < room.dims(); ++d)
+    room.begin[d] -= margin.width[d], room.end[d] += margin.width[d];
+  return room;
+}
+/// That memory.
+inline View memory_of(const FieldWindow& field, const ReturnMargin& margin) {
+  const DType dtype = field.elements.dtype;
+  return {static_cast<std::byte*>(margin.first) -
+              offset_of(margin.width, margin.strides) * index_t(size_of(dtype)),
+          dtype, room_of(field, margin).extents(), margin.strides};
+}
+
+/// Whether the margin of a field has room for what is read and for what is received.
+inline bool fits_margin(const FieldWindow& field, const ReturnMargin* margin, const Box& part,
+                        const Box& received) {
+  if (margin == nullptr || field.has.empty()) return false;
+  const Box room = room_of(field, *margin);
+  return room.contains(field.window(part)) && room.contains(received);
+}
+
+/// The indices of a box that are in the domain, or that an exchange has filled with periodic
+/// images.
+inline Box filled_part(const FieldWindow& field, const FieldNeeds& of, Box box) {
+  for (int d = 0; d < box.dims(); ++d) {
+    if (of.needs.maps[std::size_t(d)].beyond == Beyond::wrap) continue;
+    box.begin[d] = std::max(box.begin[d], index_t(0));
+    box.end[d] = std::min(box.end[d], field.domain[d]);
+  }
+  return box;
+}
+
+/// Fills the part of a margin that is beyond edges of the domain: all that is read then lies in
+/// place.
+///
+/// @param memory    with the indices `room`
+/// @param received  the indices that are filled
+inline void fill_edges(FieldWindow& field, const View& memory, const Box& room, const Box& received,
+                       const Box& part) {
+  field.elements = memory[received.relative_to(room.begin)], field.has = received;
+  const Box read = field.window(part);
+  Box rest = read;
+  const auto fill = [&](const Box& side) {
+    if (!side.empty()) field.copy(side, memory[side.relative_to(room.begin)]);
+  };
+  for (int d = 0; d < rest.dims(); ++d) {
+    Box side = rest;
+    side.end[d] = std::min(rest.end[d], received.begin[d]);
+    fill(side);
+    side = rest;
+    side.begin[d] = std::max(rest.begin[d], received.end[d]);
+    fill(side);
+    rest.begin[d] = std::max(rest.begin[d], received.begin[d]);
+    rest.end[d] = std::min(rest.end[d], received.end[d]);
+  }
+  field.elements = memory[read.relative_to(room.begin)], field.has = read;
 }
 
 }  // namespace cleave::detail
