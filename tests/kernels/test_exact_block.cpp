@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <random>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -21,18 +23,11 @@ __extension__ typedef __int128 Fixed;
 constexpr index_t block_size = 1024;
 constexpr int last_place = 100;  // numbers are multiples of 2^-100
 
-/// The passes for one vector width.
-struct Width {
-  const char* name;
-  const BlockPasses* passes;
-};
-
-std::vector<Width> all_widths() {
-  std::vector<Width> widths{{"any", &AnyProcessor::passes}};
-#if CLEAVE_EXACT_AVX
-  if (has_avx2()) widths.push_back({"AVX2", &WithAvx2::passes});
-  if (has_avx512()) widths.push_back({"AVX-512", &WithAvx512::passes});
-#endif
+/// The sizes of vectors in bytes.
+std::vector<int> all_widths() {
+  std::vector<int> widths{16};
+  for (const int bytes : {32, 64})
+    if (bytes <= widest_vectors()) widths.push_back(bytes);
   return widths;
 }
 
@@ -58,100 +53,126 @@ std::vector<T> spread_numbers(int range, unsigned seed) {
 
 }  // namespace
 
-TEST_CASE("a block of doubles is split without rounding, by vectors of every width") {
-  for (const Width& width : all_widths()) {
-    CAPTURE(width.name);
+TEST_CASE_TEMPLATE("a block of numbers is summed without rounding, by vectors of every width", T,
+                   float, double) {
+  constexpr int range = block_range<false, 1, T>;
+  for (const int bytes : all_widths()) {
+    CAPTURE(bytes);
     for (unsigned seed = 1; seed <= 20; ++seed) {
-      const std::vector<double> x = spread_numbers<double>(20, seed);
+      const std::vector<T> x = spread_numbers<T>(range - 1, seed);
       Fixed expected = 0;
       double largest = 0;
-      for (const double value : x) {
-        expected += fixed(value);
-        largest = std::max(largest, std::fabs(value));
+      for (const T value : x) {
+        expected += fixed(double(value));
+        largest = std::max(largest, std::fabs(double(value)));
       }
       BlockSum sum;
-      width.passes->split(x.data(), block_size, 0, sum);
+      split_block<false, 1>(x.data(), x.data(), block_size, 0, sum, bytes);
       CHECK(sum.complete);
       CHECK(sum.largest == largest);
-      CHECK((fixed(sum.high) + fixed(sum.low) == expected));
+      CHECK((fixed(sum.parts[0]) + fixed(sum.parts[1]) == expected));
     }
-    std::vector<double> wide = spread_numbers<double>(20, 1);
-    for (const std::size_t at : {0u, 1u, 7u, 500u, 1023u}) {  // in any lane
-      const double before = std::exchange(wide[at], std::ldexp(1.0, -90));
+    std::vector<T> wide = spread_numbers<T>(20, 1);
+    for (const std::size_t at : {0u, 1u, 7u, 15u, 500u, 1023u}) {  // in any lane
+      const T before = std::exchange(wide[at], T(std::ldexp(0.75, -range)));
       BlockSum sum;
-      width.passes->split(wide.data(), block_size, 0, sum);
+      split_block<false, 1>(wide.data(), wide.data(), block_size, 0, sum, bytes);
       CHECK_FALSE(sum.complete);
-      wide[at] = std::nan("");
-      width.passes->split(wide.data(), block_size, 0, sum);
-      CHECK(std::isnan(sum.high));
+      wide[at] = T(std::nan(""));
+      split_block<false, 1>(wide.data(), wide.data(), block_size, 0, sum, bytes);
+      CHECK(std::isnan(sum.parts[0] + sum.parts[1]));
       wide[at] = 8;
-      width.passes->split(wide.data(), block_size, 0, sum);
+      split_block<false, 1>(wide.data(), wide.data(), block_size, 0, sum, bytes);
+      CHECK_FALSE(sum.complete);
       CHECK(sum.largest == 8);
       wide[at] = before;
     }
+    const std::vector<T> zeros(std::size_t(block_size), T(0));
+    BlockSum sum;
+    split_block<false, 1>(zeros.data(), zeros.data(), block_size, 0, sum, bytes);
+    CHECK(sum.complete);
+    CHECK(sum.parts[0] + sum.parts[1] == 0);
   }
 }
 
-TEST_CASE("a block of floats is summed as doubles where its exponents allow, in any lane") {
-  for (const Width& width : all_widths()) {
-    CAPTURE(width.name);
+TEST_CASE("floats in a narrow range are summed without splitting them, by vectors of every width") {
+  constexpr int range = block_range<false, 0, float>;
+  for (const int bytes : all_widths()) {
+    CAPTURE(bytes);
     for (unsigned seed = 1; seed <= 20; ++seed) {
-      const std::vector<float> x = spread_numbers<float>(16, seed);
+      std::vector<float> x = spread_numbers<float>(range - 1, seed);
       Fixed expected = 0;
-      for (const float value : x) expected += fixed(value);
-      double sum = 0;
-      int highest = 0;  // a wrong guess, to be corrected
-      CHECK(width.passes->sum(x.data(), block_size, highest, sum));
-      CHECK((fixed(sum) == expected));
-      CHECK(width.passes->sum(x.data(), block_size, highest, sum));
-      CHECK((fixed(sum) == expected));
+      for (const float value : x) expected += fixed(double(value));
+      BlockSum sum;
+      split_block<false, 0>(x.data(), x.data(), block_size, 7, sum, bytes);
+      CHECK(sum.complete);
+      CHECK((fixed(sum.parts[1]) == expected));
+      x[seed * 51] = std::ldexp(0.75f, -range);
+      split_block<false, 0>(x.data(), x.data(), block_size, 0, sum, bytes);
+      CHECK_FALSE(sum.complete);
     }
-    std::vector<float> wide = spread_numbers<float>(10, 1);
-    for (const std::size_t at : {0u, 1u, 7u, 15u, 500u, 1023u})
-      for (const float beyond : {std::ldexp(1.0f, -30), std::ldexp(1.0f, 30), std::nanf("")}) {
-        const float before = std::exchange(wide[at], beyond);
-        int highest = 126;
-        double sum = 0;
-        CHECK_FALSE(width.passes->sum(wide.data(), block_size, highest, sum));
-        wide[at] = before;
-      }
-    const std::vector<float> zeros(std::size_t(block_size), 0.0f);
-    int highest = 126;
-    double sum = 1;
-    CHECK(width.passes->sum(zeros.data(), block_size, highest, sum));
-    CHECK(sum == 0);
   }
+}
+
+TEST_CASE_TEMPLATE("the largest remainders and the smallest number of a block add up exactly", T,
+                   float, double) {
+  const auto check = [](auto splits, T largest, T smallest) {
+    std::vector<T> x(std::size_t(block_size), largest);
+    x.back() = smallest;
+    const Fixed expected = (block_size - 1) * fixed(double(largest)) + fixed(double(smallest));
+    for (const int bytes : all_widths()) {
+      BlockSum sum;
+      split_block<false, splits>(x.data(), x.data(), block_size, 0, sum, bytes);
+      CHECK(sum.complete);
+      CHECK((fixed(sum.parts[0]) + fixed(sum.parts[1]) == expected));
+    }
+  };
+  const T more = T(1) + std::numeric_limits<T>::epsilon();  // with all digits
+  constexpr int range = block_range<false, 1, T>;
+  const double below = std::ldexp(1, -43) - std::ldexp(1, std::is_same_v<T, float> ? -67 : -86);
+  check(std::integral_constant<int, 1>{},
+        T(std::is_same_v<T, float> ? below : std::ldexp(1, -34) + below),
+        T(std::ldexp(more, -range)));
+  if constexpr (std::is_same_v<T, float>)
+    check(std::integral_constant<int, 0>{}, std::nextafter(1.0f, 0.0f),
+          std::ldexp(more, -block_range<false, 0, T>));
 }
 
 TEST_CASE("products of a block are split with their rounding errors, by vectors of every width") {
-  for (const Width& width : all_widths()) {
-    CAPTURE(width.name);
+  const auto found = [](const BlockSum& sum) {
+    Fixed total = 0;
+    for (const double part : sum.parts) total += fixed(part);
+    return total;
+  };
+  for (const int bytes : all_widths()) {
+    CAPTURE(bytes);
     for (unsigned seed = 1; seed <= 20; ++seed) {
       std::vector<double> a = spread_numbers<double>(6, seed), b = spread_numbers<double>(6, ~seed);
-      std::vector<float> c(a.begin(), a.end()), d(b.begin(), b.end());
+      const std::vector<float> c(a.begin(), a.end()), d(b.begin(), b.end());
       for (double& value : a) value = double(float(value)) * (1 + std::ldexp(1.0, -30));
       for (std::size_t i = 0; i < b.size(); ++i) b[i] = double(d[i]) + (b[i] == 0 ? 1 : 0);
       for (double& value : a) value += value == 0 ? 1 : 0;
-      Fixed expected = 0;
+      Fixed expected = 0, expected_floats = 0;
       for (std::size_t i = 0; i < a.size(); ++i) {
         const double product = a[i] * b[i];
         expected += fixed(product) + fixed(std::fma(a[i], b[i], -product));
+        expected_floats += fixed(double(c[i]) * double(d[i]));
       }
-      for (const auto& split : width.passes->products) {
-        ProductSum sum;
-        split(a.data(), b.data(), block_size, 2, sum);
-        CHECK(sum.complete);
-        Fixed found = 0;
-        const int parts = &split == &width.passes->products[0] ? 3 : 4;
-        for (int k = 0; k < parts; ++k) found += fixed(sum.parts[k]);
-        CHECK((found == expected));
-      }
-      std::vector<double> products(std::size_t(block_size), 0.0);
-      width.passes->multiply(c.data(), d.data(), block_size, products.data());
-      bool are_exact = true;
-      for (std::size_t i = 0; i < c.size(); ++i)
-        are_exact = are_exact && products[i] == double(c[i]) * double(d[i]);
-      CHECK(are_exact);
+      BlockSum sum;
+      split_block<true, 1>(a.data(), b.data(), block_size, 2, sum, bytes);
+      CHECK(sum.complete);
+      CHECK_FALSE(sum.has_zero);
+      CHECK((found(sum) == expected));
+      split_block<true, 1>(c.data(), d.data(), block_size, 2, sum, bytes);
+      CHECK(sum.complete);
+      CHECK((found(sum) == expected_floats));
+      a[seed * 51] = 0;
+      split_block<true, 1>(a.data(), b.data(), block_size, 2, sum, bytes);
+      CHECK(sum.complete);
+      CHECK(sum.has_zero);
+      a[seed * 51] = std::ldexp(0.75, 2 - block_range<true, 1, double>), b[seed * 51] = 1;
+      split_block<true, 1>(a.data(), b.data(), block_size, 2, sum, bytes);
+      CHECK_FALSE(sum.complete);
     }
   }
 }

@@ -230,18 +230,41 @@ TEST_CASE("products keep their last bits where all others cancel") {
     const auto digits = std::int64_t(random() >> 11 | std::uint64_t(1) << 52 | 1u);
     return std::ldexp(double(digits), -52 - int(random() % std::uint64_t(spread)));
   };
-  for (const int spread : {1, 17, 33, 50}) {
-    constexpr index_t half = 520;
-    const Tensor<double, 1> a({2 * half}), b({2 * half});
-    for (index_t i = 0; i < half; ++i) {
-      a(i) = number(spread), b(i) = number(1);
-      a(2 * half - 1 - i) = i % 100 == 7 ? std::nextafter(-a(i), 0.0) : -a(i);
-      b(2 * half - 1 - i) = b(i);
+  for (const int spread : {1, 17, 33, 34, 37, 40, 50, 60})
+    for (const bool alone : {false, true}) {  // the largest number among small ones
+      constexpr index_t half = 510;           // a block
+      const Tensor<double, 1> a({2 * half}), b({2 * half});
+      for (index_t i = 0; i < half; ++i) {
+        a(i) = alone ? std::ldexp(number(1), i == 0 ? 0 : -spread) : number(spread);
+        b(i) = number(1);
+        a(2 * half - 1 - i) = i % 100 == 7 ? std::nextafter(-a(i), 0.0) : -a(i);
+        b(2 * half - 1 - i) = b(i);
+      }
+      Bits products, sums;
+      for (index_t i = 0; i < 2 * half; ++i) products.add_product(a(i), b(i)), sums.add(a(i));
+      CHECK(bits_of(dot<exact>(a, b).item()) == bits_of(products.as<double>()));
+      CHECK(bits_of(sum<exact>(a).item()) == bits_of(sums.as<double>()));
     }
-    Bits products;
-    for (index_t i = 0; i < 2 * half; ++i) products.add_product(a(i), b(i));
-    CHECK(bits_of(dot<exact>(a, b).item()) == bits_of(products.as<double>()));
-  }
+}
+
+TEST_CASE("tiny products are kept beside large ones that cancel") {
+  std::mt19937_64 random(11);
+  const auto number = [&](int exponent) {  // uses all digits
+    return std::ldexp(double(random() >> 11 | std::uint64_t(1) << 52 | 1u), exponent - 52);
+  };
+  for (const int large : {0, -300, -700})
+    for (const int tiny : {-750, -800, -850, -885, -960, -1022, -1074, -1100, -1400}) {
+      const Tensor<double, 1> a({64}), b({64});
+      for (index_t i = 0; i < 32; ++i) {
+        a(i) = number(large / 2), b(i) = i % 5 == 4 ? 0 : number(large - large / 2);
+        a(63 - i) = -a(i), b(63 - i) = b(i);
+      }
+      for (const index_t at : {index_t(3), index_t(40)})
+        a(at) = number(tiny / 2), b(at) = number(tiny - tiny / 2), b(63 - at) = 0;
+      Bits products;
+      for (index_t i = 0; i < 64; ++i) products.add_product(a(i), b(i));
+      CHECK(bits_of(dot<exact>(a, b).item()) == bits_of(products.as<double>()));
+    }
 }
 
 TEST_CASE("means and norms are rounded once") {

@@ -2,13 +2,50 @@
 // elements are visited.
 #pragma once
 
+#include <utility>
+
 #include <cleave/core/shape.hpp>
 #include <cleave/tensor/merged_loops.hpp>
 
 namespace cleave::kernels::detail {
 
-/// Nested loops over some dimensions of a strided array, outermost first, after merging.
-struct DimLoops : cleave::detail::MergedLoops<1> {
+/// Nested loops over some dimensions of N strided arrays, outermost first, after merging.
+template <int N>
+struct StridedLoops : cleave::detail::MergedLoops<N> {
+  /// The number of combinations of indices.
+  index_t size() const {
+    index_t product = 1;
+    for (int d = 0; d < this->dims; ++d) product *= this->extents[d];
+    return product;
+  }
+
+  /// Calls visit(offset..), with one offset per array, for every combination of indices, row-major.
+  /// @pre size() > 0
+  template <class Visit>
+  void each(const Visit& visit) const {
+    each(visit, std::make_integer_sequence<int, N>{});
+  }
+
+ private:
+  template <class Visit, int... K>
+  void each(const Visit& visit, std::integer_sequence<int, K...>) const {
+    index_t index[max_dims] = {}, offset[N] = {};
+    for (;;) {
+      visit(offset[K]...);
+      int d = this->dims - 1;
+      for (; d >= 0; --d) {
+        ((offset[K] += this->strides[K][d]), ...);
+        if (++index[d] < this->extents[d]) break;
+        index[d] = 0;
+        ((offset[K] -= this->strides[K][d] * this->extents[d]), ...);
+      }
+      if (d < 0) return;
+    }
+  }
+};
+
+/// The same over one array.
+struct DimLoops : StridedLoops<1> {
   index_t stride(int d) const { return strides[0][d]; }
 
   /// The innermost loop, as removed by `pop`; a loop of one step if there is none.
@@ -20,24 +57,6 @@ struct DimLoops : cleave::detail::MergedLoops<1> {
     if (dims == 0) return {};
     --dims;
     return {extents[dims], stride(dims)};
-  }
-
-  /// Calls visit(offset) for every combination of indices, row-major.
-  template <class Visit>
-  void each(const Visit& visit) const {
-    index_t index[max_dims] = {};
-    index_t offset = 0;
-    for (;;) {
-      visit(offset);
-      int d = dims - 1;
-      for (; d >= 0; --d) {
-        offset += stride(d);
-        if (++index[d] < extents[d]) break;
-        index[d] = 0;
-        offset -= stride(d) * extents[d];
-      }
-      if (d < 0) return;
-    }
   }
 };
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
-#include <vector>
 
 #include <cleave/kernels/contract.hpp>
 #include <cleave/kernels/exact_words.hpp>
@@ -63,22 +62,10 @@ void each_exact_product(const Contraction& letters, const Shape& results, const 
   for (int i = 0; i < letters.count; ++i)
     if (const Contraction::Index& letter = letters.index[std::size_t(i)]; letter.y < 0)
       depth *= x.extents[letter.x];
-  std::vector<ExactWord> words(std::size_t(exact_words<T>(ExactTerms::products)));
-  Shape at = Shape::filled(results.dims, 0);
-  const T *left = a.rows.data, *right = b.rows.data;
-  for (index_t i = 0, count = results.product(); i < count; ++i) {
-    detail::ExactCell<T> cell(ExactTerms::products, words.data());
-    if (depth > 0) cell.add(left, right, depth);
-    cell.finish();
-    done(i, words.data());
-    for (int d = results.dims - 1; d >= 0; --d) {
-      const index_t step = ++at[d] < results[d] ? 1 : 1 - at[d];
-      left += step * a.steps[d];
-      right += step * b.steps[d];
-      if (step == 1) break;
-      at[d] = 0;
-    }
-  }
+  detail::ExactLoops loops;
+  for (int d = 0; d < results.dims; ++d) loops.kept.push(results[d], {a.steps[d], b.steps[d]});
+  loops.reduced.push(depth, {1, 1});
+  detail::exact_loops(ExactTerms::products, a.rows.data, b.rows.data, loops, done);
 }
 
 /// The words of the results. @param out  [results.., words], row-major and contiguous

@@ -28,25 +28,19 @@ class ExactRows {
   void finish() { carry(format_, words_); }
 
  private:
-  /// After a block of products that is not narrow, this many blocks are not tried as narrow.
-  /// @see split_narrow_products
-  static constexpr int any_range_blocks = 63;
-
+  template <bool Products, class T>
+  void add_row(const T* a, const T* b, index_t n);
+  template <bool Products, int Splits, class T>
+  bool add_at_once(const T* a, const T* b, index_t n);
+  template <bool Products, class T>
+  void add_block(const T* a, const T* b, index_t n);
   void add_one(double value);
-  void add_block(const double* x, index_t n);
-  void add_slowly(const double* x, index_t n);
-  void add_product_block(const double* a, const double* b, index_t n);
-  void add_special(const double* a, const double* b, index_t n, double* products, double* errors);
   void count(index_t additions);
 
   ExactFormat format_;
   ExactWord* words_;
-  int exponent_ = 0;        ///< 2^exponent_ was above all magnitudes of the last block
-  int float_exponent_ = 0;  ///< the highest of the last block, biased as in a float
-  int any_range_ = 0;       ///< remaining blocks of products that are not tried as narrow
-  int wide_blocks_ = 0;     ///< remaining blocks that are split at four places right away
-  int failures_ = 0;        ///< grows when three places do not suffice; reset when they do
-  index_t additions_ = 0;   ///< since the words were last normalised
+  int exponent_ = 0;       ///< 2^exponent_ was above all magnitudes of the last block
+  index_t additions_ = 0;  ///< since the words were last normalised
 };
 
 }  // namespace cleave::kernels

@@ -23,7 +23,7 @@ template <class T>
 class ExactCell {
   using Real = real_t<T>;
   using Row = std::conditional_t<std::is_same_v<Real, double>, double, float>;
-  static constexpr index_t block = 1024;
+  static constexpr index_t block = ExactRows::block;
 
  public:
   ExactCell(ExactTerms terms, ExactWord* words)
@@ -86,60 +86,77 @@ class ExactCell {
   ExactRows real_, imaginary_;
 };
 
-/// exact_loops for an array without elements.
-template <class T, class Done>
-void no_terms(ExactTerms terms, const Shape& extents, unsigned mask, const Done& done) {
-  index_t results = 1;
-  for (int d = 0; d < extents.dims; ++d)
-    if (!(mask >> d & 1u)) results *= extents[d];
-  std::vector<ExactWord> words(std::size_t(exact_words<T>(terms)));
-  for (index_t i = 0; i < results; ++i) done(i, words.data());
-}
+/// The loops over two arrays, which may be the same.
+struct ExactLoops {
+  StridedLoops<2> kept{};
+  StridedLoops<2> reduced{};
+
+  ExactLoops() = default;
+  template <class T>
+  ExactLoops(const Strided<T>& x, const Strided<T>& y, unsigned mask) {
+    for (int d = 0; d < x.extents.dims; ++d)
+      (mask >> d & 1u ? reduced : kept).push(x.extents[d], {x.strides[d], y.strides[d]});
+  }
+};
 
 /// Calls done(i, words) with the words of every result, row-major.
-/// @param y  null, or the second factors, with the strides of x
+/// @param y  the second factors of products
 template <class T, class Done>
-void exact_loops(ExactTerms terms, const Strided<const T>& x, const T* y, unsigned mask,
-                 const Done& done) {
-  if (x.extents.product() == 0) return no_terms<T>(terms, x.extents, mask, done);
+void exact_loops(ExactTerms terms, const T* x, const T* y, ExactLoops loops, const Done& done) {
   constexpr index_t most = 8, tile = 256;
-  ReduceLoops loops(x.extents, x.strides, mask);
-  const bool along = loops.along();
-  const auto row = along ? loops.reduced.pop() : DimLoops::Loop{};
-  const auto columns = along ? DimLoops::Loop{} : loops.kept.pop();
-  const bool is_direct = along && row.stride == 1 && row.extent >= tile;
   const auto words = std::size_t(exact_words<T>(terms));
   std::vector<ExactWord> sums(words * std::size_t(most));
-  std::vector<T> tiles(is_direct ? 0 : std::size_t((y != nullptr ? 2 : 1) * most * tile));
-  T* const other = y != nullptr && !is_direct ? tiles.data() + most * tile : nullptr;
+  if (loops.kept.size() == 0) return;
+  if (loops.reduced.size() == 0) {
+    for (index_t i = 0, n = loops.kept.size(); i < n; ++i) done(i, sums.data());
+    return;
+  }
+  // rows of terms if they are closer in memory than results; else columns, several at a time
+  const auto innermost = [](const StridedLoops<2>& of) {
+    return of.dims == 0 ? 0 : std::max(of.strides[0][of.dims - 1], of.strides[1][of.dims - 1]);
+  };
+  const bool along = loops.kept.dims == 0 ||
+                     (loops.reduced.dims > 0 && innermost(loops.reduced) < innermost(loops.kept));
+  StridedLoops<2>& inner = along ? loops.reduced : loops.kept;
+  if (inner.dims == 0) inner.append(1, {1, 1});
+  const int d = --inner.dims;
+  const index_t extent = inner.extents[d], x_step = inner.strides[0][d],
+                y_step = inner.strides[1][d];
+  const index_t columns = along ? 1 : extent, steps = along ? extent : 1;
+  const bool is_direct =
+      along && x_step == 1 && y_step == 1 && (loops.reduced.dims == 0 || steps >= tile);
+  std::vector<T> tiles(is_direct ? 0 : std::size_t(2 * most * tile));
+  const bool pairs = terms == ExactTerms::products;
+  T* const x_tiles = tiles.data();
+  T* const y_tiles = pairs && !is_direct ? x_tiles + most * tile : x_tiles;
+  std::vector<ExactCell<T>> cell;
+  cell.reserve(std::size_t(most));
   index_t result = 0;
-  loops.kept.each([&](index_t start) {
-    for (index_t first = 0; first < columns.extent; first += most) {
-      const index_t cells = columns.extent - first < most ? columns.extent - first : most;
-      std::vector<ExactCell<T>> cell;
+  loops.kept.each([&](index_t x_start, index_t y_start) {
+    for (index_t first = 0; first < columns; first += most) {
+      const index_t cells = columns - first < most ? columns - first : most;
+      cell.clear();
       for (index_t j = 0; j < cells; ++j)
         cell.emplace_back(terms, sums.data() + std::size_t(j) * words);
       index_t held = 0;
       const auto flush = [&] {
         for (index_t j = 0; j < cells; ++j)
-          cell[std::size_t(j)].add(tiles.data() + j * tile,
-                                   other != nullptr ? other + j * tile : nullptr, held);
+          cell[std::size_t(j)].add(x_tiles + j * tile, y_tiles + j * tile, held);
         held = 0;
       };
-      loops.reduced.each([&](index_t offset) {
-        const index_t from = start + first * columns.stride + offset;
-        if (is_direct)
-          return cell[0].add(x.data + from, y != nullptr ? y + from : nullptr, row.extent);
-        for (index_t i = 0; i < row.extent; ++i) {
-          const index_t at = from + i * row.stride;
+      loops.reduced.each([&](index_t x_offset, index_t y_offset) {
+        const T* a = x + x_start + first * x_step + x_offset;
+        const T* b = y + y_start + first * y_step + y_offset;
+        if (is_direct) return cell[0].add(a, b, steps);
+        for (index_t i = 0; i < steps; ++i, a += x_step, b += y_step) {
           for (index_t j = 0; j < cells; ++j) {
-            tiles[std::size_t(j * tile + held)] = x.data[at + j * columns.stride];
-            if (other != nullptr) other[j * tile + held] = y[at + j * columns.stride];
+            x_tiles[j * tile + held] = a[j * x_step];
+            if (pairs) y_tiles[j * tile + held] = b[j * y_step];
           }
           if (++held == tile) flush();
         }
       });
-      if (!is_direct) flush();
+      flush();
       for (index_t j = 0; j < cells; ++j) {
         cell[std::size_t(j)].finish();
         done(result++, sums.data() + std::size_t(j) * words);
@@ -157,19 +174,18 @@ void exact_loops(ExactTerms terms, const Strided<const T>& x, const T* y, unsign
 /// @param mask   bit d: dimension d is reduced
 template <class T, class Done>
 void each_exact_sum(ExactTerms terms, unsigned mask, const Done& done, const Strided<const T>& x) {
-  detail::exact_loops(terms, x, static_cast<const T*>(nullptr), mask, done);
+  detail::exact_loops(terms, x.data, x.data, detail::ExactLoops(x, x, mask), done);
 }
 
 /// The same for products of two arrays of the same extents.
 /// @cost  if the strides differ, a copy of each array that is not row-major and contiguous
 template <class T, class Done>
-void each_exact_sum(ExactTerms, unsigned mask, const Done& done, const Strided<const T>& x,
+void each_exact_sum(ExactTerms terms, unsigned mask, const Done& done, const Strided<const T>& x,
                     const Strided<const T>& y) {
-  constexpr ExactTerms terms = ExactTerms::products;
-  if (x.strides == y.strides) return detail::exact_loops(terms, x, y.data, mask, done);
   std::shared_ptr<void> x_copy, y_copy;
-  const auto a = detail::densely(x, x_copy), b = detail::densely(y, y_copy);
-  detail::exact_loops(terms, a, b.data, mask, done);
+  const bool alike = x.strides == y.strides;
+  const auto a = alike ? x : detail::densely(x, x_copy), b = alike ? y : detail::densely(y, y_copy);
+  detail::exact_loops(terms, a.data, b.data, detail::ExactLoops(a, b, mask), done);
 }
 
 /// The words of exact sums over the dimensions of the mask.

@@ -9,16 +9,16 @@
 
 namespace cleave::kernels::detail {
 
-#if defined(CLEAVE_VECTOR_TARGETS)
-
-/// In bytes: 64 (AVX-512F), 32 (AVX2 with FMA), or 0 if smaller.
+/// In bytes: 64 (AVX-512F), 32 (AVX2 with FMA), or 0 if smaller, or unknown.
 inline int widest_vectors() {
+#if defined(CLEAVE_VECTOR_TARGETS)
   static const int bytes = __builtin_cpu_supports("avx512f")                                 ? 64
                            : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? 32
                                                                                              : 0;
   return bytes;
-}
-
+#else
+  return 0;
 #endif
+}
 
 }  // namespace cleave::kernels::detail
