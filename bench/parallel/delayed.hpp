@@ -27,8 +27,7 @@ class Delayed final : public Communicator {
   }
 
  protected:
-  void execute(const Collective& collective) override { execute_all({&collective, 1}); }
-  void execute_all(std::span<const Collective> collectives) override {
+  void execute(std::span<const Collective> collectives) override {
     std::this_thread::sleep_for(delay_);
     pass_on(*ranks_, collectives);
   }

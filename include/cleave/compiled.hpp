@@ -22,7 +22,6 @@
 #include <cleave/comm/dry_body.hpp>
 #include <cleave/comm/functional/operands_body.hpp>
 #include <cleave/comm/machine_body.hpp>
-#include <cleave/comm/measure_link_body.hpp>
 #include <cleave/comm/run_body.hpp>
 #include <cleave/comm/thread/thread_communicator.hpp>
 #include <cleave/comm/trace_body.hpp>
@@ -76,8 +75,6 @@ template void run_local_into<Host>(const OpInfo&, const void*, const Shape&, con
                                    const OperandRef&);
 template void run_placed_into<Host>(const PlacedCall&, const void*, const Shape&, const OperandRef*,
                                     const OperandRef&);
-template class Completion<Host>;
-template void start_job<Host>(Communicator&, Job&);
 template void fill<Host>(const View&, const void*);
 template std::vector<std::string> decimal_texts(const std::vector<double>&, int);
 template std::vector<index_t> shown_offsets(const Shape&, const Shape&, const PrintOptions&);

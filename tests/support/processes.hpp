@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <cleave/comm/communicator.hpp>
-#include <cleave/comm/schedule/limits.hpp>
+#include <cleave/comm/schedule/topology.hpp>
 
 namespace cleave::testing {
 

@@ -24,16 +24,6 @@ namespace cleave {
 
 namespace detail {
 
-/// A job for a worker. The thread that starts it must keep it until `run` has signalled its end;
-/// the worker does not access it afterwards.
-class Job {
- public:
-  Job* next = nullptr;  ///< in the worker's queue
-
-  virtual ~Job() = default;
-  virtual void run() noexcept = 0;
-};
-
 /// Work that can be waited for.
 class Pending {
  public:
@@ -58,61 +48,57 @@ class Promised : public Pending {
   std::optional<T> value_;
 };
 
-/// The end of a job. Independent of the job's type, so that less is compiled per type.
-template <class Device>
-class Completion {
+/// Work for a rank's worker thread, and its end. The thread that starts it must keep it until it
+/// has ended; the worker does not access it afterwards.
+class Job {
  public:
   /// @param state  of the rank that starts the job
-  explicit Completion(const RankState& state);
-  Completion(const Completion&) = delete;  // others wait for it where it is
-  Completion& operator=(const Completion&) = delete;
-  ~Completion();
+  explicit Job(const RankState& state);
+  Job(const Job&) = delete;  // others wait for it where it is
+  Job& operator=(const Job&) = delete;
+  virtual ~Job();
 
-  /// @throws what the job threw
-  void wait();
+  /// Runs it on the rank's worker thread, or at once if the group's backend cannot be used by two
+  /// threads.
+  void start(Communicator& group);
+
+ protected:
+  /// The work; what it holds is released before its end is visible.
+  virtual void work() = 0;
+
+  /// @throws what the work threw
+  void await();
   /// For a rank that drops the job. A rank that unwinds from an error first notifies its peers:
   /// those that communicate with the job may be waiting for the rank.
-  void wait_quietly() noexcept;
-  bool ready() const;
-  /// The last action of a job.
-  void finish(std::exception_ptr&& error) noexcept;
+  void await_quietly() noexcept;
+  bool ended() const;
 
  private:
+  friend class Worker;
   struct State;
+
+  void run() noexcept;
+
   std::unique_ptr<State> state_;
 };
-
-/// Runs a job on the rank's worker thread, or at once if the group's backend cannot be used by two
-/// threads.
-template <class Device>
-void start_job(Communicator& group, Job& job);
 
 /// A job that yields a value.
 template <class T, class F>
 class Task final : public Promised<T>, public Job {
  public:
-  Task(const RankState& state, F f) : completion_(state), f_(std::move(f)) {}
+  Task(const RankState& state, F f) : Job(state), f_(std::move(f)) {}
 
-  void wait() override { completion_.wait(); }
-  void wait_quietly() noexcept override { completion_.wait_quietly(); }
-  bool ready() const override { return completion_.ready(); }
-
-  void run() noexcept override {
-    const PlaceScope scope(place_);  // the place of the thread that started it
-    std::exception_ptr error;
-    try {
-      this->value_.emplace((*f_)());
-    } catch (...) {
-      error = std::current_exception();
-    }
-    f_.reset();  // what the job captured is released before its end is visible
-    completion_.finish(std::move(error));
-  }
+  void wait() override { await(); }
+  void wait_quietly() noexcept override { await_quietly(); }
+  bool ready() const override { return ended(); }
 
  private:
-  Completion<Host> completion_;
+  void work() override {
+    auto f = std::exchange(f_, std::nullopt);
+    this->value_.emplace((*f)());
+  }
+
   std::optional<F> f_;
-  CommPlace place_ = CommPlace::current();
 };
 
 }  // namespace detail
@@ -217,7 +203,7 @@ template <class F>
 auto start_async(Host, Communicator& group, F f) {
   using T = decltype(f());
   auto task = std::make_unique<detail::Task<T, F>>(group.state(), std::move(f));
-  detail::start_job<Host>(group, *task);
+  task->start(group);
   return Async<T>(std::move(task));
 }
 

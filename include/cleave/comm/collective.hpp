@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <cleave/core/call_site.hpp>
@@ -236,28 +237,88 @@ struct Collective {
   }
 };
 
+namespace detail {
+
+constexpr bool is_exchange(CollectiveKind kind) {
+  return kind == CollectiveKind::all_to_all || kind == CollectiveKind::exchange;
+}
+constexpr bool is_reduction(CollectiveKind kind) {
+  return kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::all_reduce;
+}
+
+inline constexpr Box unknown_box{};
+
+/// Calls f(sender, box of the sender's source, box of the destination) for everything that rank
+/// `rank` of `size` receives, itself included, from the next rank on. Of a source that the receiver
+/// does not know, the box has no dimensions. Nothing for reductions.
+template <class F>
+void each_received(const Collective& c, int rank, int size, const F& f) {
+  if (is_exchange(c.kind)) {
+    for (const bool higher : {true, false})
+      for (const Transfer& t : c.receives)
+        if ((t.peer > rank) == higher) f(t.peer, t.source, t.destination);
+  } else if (c.kind == CollectiveKind::scatter ||
+             (c.kind == CollectiveKind::broadcast && rank != c.root)) {
+    f(c.root, unknown_box, Box::of(c.destination.extents));
+  } else if (c.kind == CollectiveKind::all_gather ||
+             (c.kind == CollectiveKind::gather && rank == c.root)) {
+    for (int k = 1; k <= size; ++k) {
+      const int r = (rank + k) % size;
+      f(r, unknown_box, c.pieces[std::size_t(r)]);
+    }
+  }
+}
+
+/// Calls f(receiver, box of the source, box of the receiver's destination) likewise for everything
+/// that the rank sends.
+template <class F>
+void each_sent(const Collective& c, int rank, int size, const F& f) {
+  const Box whole = Box::of(c.source.extents);
+  if (is_exchange(c.kind)) {
+    for (const bool higher : {true, false})
+      for (const Transfer& t : c.sends)
+        if ((t.peer > rank) == higher) f(t.peer, t.source, t.destination);
+  } else if (c.kind == CollectiveKind::gather) {
+    f(c.root, whole, rank == c.root ? c.pieces[std::size_t(rank)] : unknown_box);
+  } else if (c.kind == CollectiveKind::all_gather ||
+             (c.kind != CollectiveKind::barrier && !is_reduction(c.kind) && rank == c.root)) {
+    for (int k = 1; k <= size; ++k) {
+      const int r = (rank + k) % size;
+      if (c.kind == CollectiveKind::all_gather) f(r, whole, c.pieces[std::size_t(rank)]);
+      else if (c.kind == CollectiveKind::scatter)
+        f(r, c.pieces[std::size_t(r)], r == rank ? Box::of(c.destination.extents) : unknown_box);
+      else if (r != rank) f(r, whole, whole);
+    }
+  }
+}
+
+/// The same as lists.
+struct Transfers {
+  std::vector<Transfer> sends{}, receives{};
+
+  Transfers(const Collective& c, int rank, int size) {
+    each_sent(c, rank, size,
+              [&](int r, const Box& from, const Box& to) { sends.push_back({r, from, to}); });
+    each_received(c, rank, size, [&](int r, const Box& from, const Box& to) {
+      receives.push_back({r, from, to});
+    });
+  }
+};
+
+}  // namespace detail
+
 /// Elements that rank `rank` of `size` receives from other ranks.
 ///
 /// A reduction counts what a bandwidth-optimal algorithm moves: (n-1)/n of the source for a
 /// reduce-scatter, rounded to whole pieces, twice that for an all-reduce.
 inline index_t received_elements(const Collective& c, int rank, int size) {
-  switch (c.kind) {
-    case CollectiveKind::barrier: return 0;
-    case CollectiveKind::broadcast: return rank == c.root ? 0 : c.destination.size();
-    case CollectiveKind::scatter: return rank == c.root ? 0 : c.destination.size();
-    case CollectiveKind::gather: return rank == c.root ? c.destination.size() - c.source.size() : 0;
-    case CollectiveKind::all_gather: return c.destination.size() - c.source.size();
-    case CollectiveKind::reduce_scatter: return c.destination.size() * (size - 1);
-    case CollectiveKind::all_reduce: return 2 * c.source.size() * (size - 1) / size;
-    case CollectiveKind::all_to_all:
-    case CollectiveKind::exchange: {
-      index_t elements = 0;
-      for (const Transfer& t : c.receives)
-        if (t.peer != rank) elements += t.destination.volume();
-      return elements;
-    }
-  }
-  return 0;
+  if (c.kind == CollectiveKind::reduce_scatter) return c.destination.size() * (size - 1);
+  if (c.kind == CollectiveKind::all_reduce) return 2 * c.source.size() * (size - 1) / size;
+  index_t elements = 0;
+  detail::each_received(c, rank, size, [&](int r, const Box&, const Box& box) {
+    if (r != rank) elements += box.volume();
+  });
+  return elements;
 }
 
 /// Messages that rank `rank` of `size` receives: one from each rank that has data for it, in an
@@ -267,36 +328,15 @@ inline index_t received_elements(const Collective& c, int rank, int size) {
 /// @param senders  by rank: whether it has already sent a message in this round; updated
 inline index_t received_messages(const Collective& c, int rank, int size,
                                  std::vector<char>& senders) {
+  if (c.kind == CollectiveKind::all_reduce) return c.source.size() > 0 ? 2 * index_t(size - 1) : 0;
   index_t messages = 0;
-  const auto from = [&](int r) {
-    if (r == rank || senders[std::size_t(r)] != 0) return;
-    senders[std::size_t(r)] = 1;
-    ++messages;
+  const auto from = [&](int r, const Box&, const Box& box) {
+    if (r != rank && !box.empty() && std::exchange(senders[std::size_t(r)], char(1)) == 0)
+      ++messages;
   };
-  switch (c.kind) {
-    case CollectiveKind::barrier: break;
-    case CollectiveKind::broadcast:
-    case CollectiveKind::scatter:
-      if (c.destination.size() > 0) from(c.root);
-      break;
-    case CollectiveKind::gather:
-      for (int r = 0; rank == c.root && r < size; ++r)
-        if (!c.pieces[std::size_t(r)].empty()) from(r);
-      break;
-    case CollectiveKind::all_gather:
-      for (int r = 0; r < size; ++r)
-        if (!c.pieces[std::size_t(r)].empty()) from(r);
-      break;
-    case CollectiveKind::reduce_scatter:
-      for (int r = 0; c.destination.size() > 0 && r < size; ++r) from(r);
-      break;
-    case CollectiveKind::all_reduce: return c.source.size() > 0 ? 2 * index_t(size - 1) : 0;
-    case CollectiveKind::all_to_all:
-    case CollectiveKind::exchange:
-      for (const Transfer& t : c.receives)
-        if (!t.destination.empty()) from(t.peer);
-      break;
-  }
+  detail::each_received(c, rank, size, from);
+  if (c.kind == CollectiveKind::reduce_scatter)
+    for (int r = 0; r < size; ++r) from(r, Box{}, Box::of(c.destination.extents));
   return messages;
 }
 

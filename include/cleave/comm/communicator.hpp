@@ -26,6 +26,9 @@
 namespace cleave {
 
 class Communicator;
+namespace detail {
+class Worker;
+}
 
 /// How much is verified at run time (environment: CLEAVE_CHECK=off|local|collective).
 enum class CheckLevel : std::uint8_t {
@@ -78,7 +81,8 @@ struct RankState {
   std::shared_ptr<AbortNotification> abort_notification{};
   /// Reports and receives failures outside of collectives.
   std::shared_ptr<AbortNotification> failures{};
-  std::shared_ptr<void> worker{};  ///< the rank's thread for asynchronous work, once created
+  std::shared_ptr<detail::Worker>
+      worker{};  ///< the rank's thread for asynchronous work, once created
   /// What other layers keep with the rank.
   std::shared_ptr<detail::RankSlots> slots = std::make_shared<detail::RankSlots>();
 
@@ -129,6 +133,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   virtual bool is_dry() const noexcept { return false; }
   /// The transport of its collectives, for users: "mpi: shared memory", or why there is none.
   virtual std::string transport() const { return backend(); }
+  /// The costs among ranks of one node, for plans, if the machine's are not known; unknown where
+  /// the model's defaults fit.
+  virtual LinkCosts typical_costs() const noexcept { return {}; }
   /// For each rank of the group a number that the ranks of its node share; empty if ranks share no
   /// memory or nodes are unknown.
   virtual std::vector<int> nodes() const { return {}; }
@@ -157,7 +164,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// @collective every rank of the group, in the same order
   /// @throws Error if ranks disagree (CLEAVE_CHECK=collective), or one has failed, has left, or
   /// does not arrive within the time-out
-  void run(const Collective& collective);
+  void run(const Collective& collective) { run_all({&collective, 1}); }
 
   /// Runs several collectives as one round: they start together and end together, with one
   /// synchronisation where the backend can.
@@ -201,18 +208,15 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Communicator(int rank, int size, std::string label, std::shared_ptr<RankState> state)
       : rank_(rank), size_(size), label_(std::move(label)), state_(std::move(state)) {}
 
-  virtual void execute(const Collective& collective) = 0;
-
-  virtual void execute_all(std::span<const Collective> collectives) {
-    for (const Collective& collective : collectives) execute(collective);
-  }
+  /// Runs collectives as one round.
+  virtual void execute(std::span<const Collective> collectives) = 0;
 
   /// Fills all[r] with the signature of rank r. Must work whatever calls the ranks make afterwards.
   virtual void gather_signatures(const Signature& mine, std::span<Signature> all) = 0;
 
   /// For a communicator that stages the memory of collectives for another one of the same ranks.
   static void pass_on(Communicator& to, std::span<const Collective> collectives) {
-    to.execute_all(collectives);
+    to.execute(collectives);
   }
   static void pass_on(Communicator& to, const Signature& mine, std::span<Signature> all) {
     to.gather_signatures(mine, all);
@@ -226,9 +230,6 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// @param joins  whether it runs in one round with the previous collective
   /// @return       whether there are observers
   bool prepare(const Collective& collective, bool joins);
-
-  /// Runs prepared collectives, and tells observers how long they took.
-  void execute_observed(std::span<const Collective> collectives);
 
   /// Throws the same error on all ranks if they have not all made the same call.
   void compare(const Collective& collective);

@@ -16,6 +16,7 @@
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/comm_scope.hpp>
 #include <cleave/comm/communicator.hpp>
+#include <cleave/comm/launch.hpp>
 #include <cleave/core/clock.hpp>
 #include <cleave/core/error.hpp>
 
@@ -25,47 +26,36 @@ CLEAVE_INLINE RankState RankState::from_environment(int rank, int size) {
   RankState state;
   state.world_rank = rank;
   state.world_size = size;
-  if (const char* text = std::getenv("CLEAVE_CHECK"); text != nullptr && *text != '\0') {
+  const auto refuse = [](const char* name, const char* value, const char* use) {
+    throw Error("run", std::string(name) + " is '" + value + "'; use " + use);
+  };
+  if (const char* text = detail::setting("CLEAVE_CHECK")) {
     const std::string level = text;
     if (level == "off") state.check = CheckLevel::off;
-    else if (level == "local") state.check = CheckLevel::local;
     else if (level == "collective") state.check = CheckLevel::collective;
-    else throw Error("run", "CLEAVE_CHECK is '" + level + "'; use off, local or collective");
+    else if (level != "local") refuse("CLEAVE_CHECK", text, "off, local or collective");
   }
-  if (const char* text = std::getenv("CLEAVE_TIMEOUT"); text != nullptr && *text != '\0') {
+  if (const char* text = detail::setting("CLEAVE_TIMEOUT")) {
     char* end = nullptr;
     state.timeout_seconds = std::strtod(text, &end);
-    if (*end != '\0' || !(state.timeout_seconds > 0))
-      throw Error("run", std::string("CLEAVE_TIMEOUT is '") + text + "'; use seconds > 0");
+    if (*end != '\0' || !(state.timeout_seconds > 0)) refuse("CLEAVE_TIMEOUT", text, "seconds > 0");
   }
-  if (const char* text = std::getenv("CLEAVE_REPRODUCIBLE"); text != nullptr && *text != '\0') {
-    const std::string value = text;
-    if (value != "0" && value != "1")
-      throw Error("run", "CLEAVE_REPRODUCIBLE is '" + value + "'; use 0 or 1");
-    state.reproducible = value == "1";
+  if (const char* text = detail::setting("CLEAVE_REPRODUCIBLE")) {
+    state.reproducible = text == std::string("1");
+    if (!state.reproducible && text != std::string("0"))
+      refuse("CLEAVE_REPRODUCIBLE", text, "0 or 1");
   }
   state.machine = MachineCosts::from_environment();
   return state;
 }
 
-CLEAVE_INLINE void Communicator::run(const Collective& collective) {
-  if (prepare(collective, false)) execute_observed({&collective, 1});
-  else execute(collective);
-}
-
 CLEAVE_INLINE void Communicator::run_all(std::span<const Collective> collectives) {
-  if (collectives.size() == 1) return run(collectives[0]);
   bool observed = false;
   for (const Collective& collective : collectives)
     observed = prepare(collective, &collective != collectives.data());
-  if (observed) execute_observed(collectives);
-  else execute_all(collectives);
-}
-
-CLEAVE_INLINE void Communicator::execute_observed(std::span<const Collective> collectives) {
+  if (!observed) return execute(collectives);
   const auto start = detail::Clock::now();
-  if (collectives.size() == 1) execute(collectives[0]);
-  else execute_all(collectives);
+  execute(collectives);
   const detail::Seconds took = detail::Clock::now() - start;
   const std::lock_guard lock(state_->observing->mutex);
   for (Observer* observer : state_->observers) observer->observe_time(took.count());
@@ -161,10 +151,8 @@ CLEAVE_INLINE std::string Communicator::history() const {
 
 CLEAVE_INLINE index_t Communicator::agreed_count(const Collective& c) {
   if (c.global_count != 0) return c.global_count;
-  if (c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter)
-    return c.source.size();
-  if (c.kind == CollectiveKind::all_gather) return c.destination.size();
-  return 0;
+  if (detail::is_reduction(c.kind)) return c.source.size();
+  return c.kind == CollectiveKind::all_gather ? c.destination.size() : 0;
 }
 
 CLEAVE_INLINE std::string Communicator::describe(const Signature& s) {

@@ -9,8 +9,8 @@
 #include <memory>
 
 #include <cleave/comm/communicator.hpp>
-#include <cleave/comm/rank_function.hpp>
 #include <cleave/comm/trace.hpp>
+#include <cleave/comm/world.hpp>
 #include <cleave/tensor/host_cache.hpp>
 
 namespace cleave {

@@ -16,6 +16,11 @@ namespace cleave::detail {
 
 inline void run_observed(Communicator& group, const Collective& call) { group.run(call); }
 
+/// Communication for the library's own purposes: not requested by the user, not shown in traces.
+struct Unobserved : Communicator {
+  static void run(Communicator& group, const Collective& call) { pass_on(group, {&call, 1}); }
+};
+
 /// The values of all ranks, in rank order.
 template <class T>
   requires std::is_trivially_copyable_v<T>
@@ -42,6 +47,11 @@ T reduce_values(Communicator& group, ReduceOp op, const T& mine, const char* ope
                                    View::dense(&result, dtype_of<T>(), Shape::filled(1, 1)))
                 .named(operation));
   return result;
+}
+
+template <class T>
+View bytes_of(T& value) {
+  return View::dense(&value, DType::uint8, Shape::filled(1, index_t(sizeof value)));
 }
 
 /// The call that overwrites `values` with those of the root.

@@ -5,10 +5,6 @@
 #include <string>
 #include <utility>
 
-#include <cleave/core/cuda/fp16.hpp>
-// NCCL's header must come after that one.
-#include <nccl.h>
-
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/nccl/nccl_communicator.hpp>
 #include <cleave/core/error.hpp>

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <concepts>
+#include <memory>
 #include <span>
+#include <type_traits>
+#include <vector>
 
-#include <cleave/comm/rank_function.hpp>
-#include <cleave/comm/thread/communicators.hpp>
 #include <cleave/comm/world.hpp>
 #include <cleave/core/config.hpp>
+#include <cleave/tensor/storage.hpp>
 
 #if defined(CLEAVE_HAS_MPI) && !defined(__CUDACC__)
 #include <cleave/comm/mpi.hpp>
@@ -85,6 +87,17 @@ template <class F>
 void run_threads(int ranks, F&& f) {
   detail::run_on_threads_alone(ranks, detail::RankFunction(f));
 }
+
+/// One communicator for each of `ranks` threads, for programs that start their own threads; `run`
+/// and `run_threads` do all of this.
+///
+/// Each must be used by one thread. A rank leaves when all its communicators are destroyed: peers
+/// that wait for it then get an Error.
+///
+/// @throws Error if `ranks` is not positive
+template <class Device = Host>
+  requires std::is_same_v<Device, Host>
+std::vector<std::shared_ptr<Communicator>> thread_communicators(int ranks);
 
 }  // namespace cleave
 

@@ -7,12 +7,12 @@
 #include <span>
 
 #include <cleave/comm/launch.hpp>
-#include <cleave/comm/rank_function.hpp>
 #include <cleave/comm/run.hpp>
 #include <cleave/comm/thread/run_threads.hpp>
 
 #if defined(CLEAVE_HAS_MPI) && !defined(__CUDACC__)
 #include <cleave/comm/mpi/run_processes.hpp>
+#include <cleave/comm/world.hpp>
 #endif
 
 namespace cleave::detail {

@@ -132,9 +132,8 @@ inline bool agree(const Collective& a, const Collective& b) {
 /// "all_reduce (sum) of [5, 6] float32", "broadcast of 30 elements from rank 1"
 inline std::string kind_text(const Collective& c) {
   std::string text = name_of(c.kind);
-  const bool reduces =
-      c.kind == CollectiveKind::reduce_scatter || c.kind == CollectiveKind::all_reduce;
-  if (!reduces && c.global_count > 0) text += " of " + std::to_string(c.global_count) + " elements";
+  if (!is_reduction(c.kind) && c.global_count > 0)
+    text += " of " + std::to_string(c.global_count) + " elements";
   switch (c.kind) {
     case CollectiveKind::broadcast:
     case CollectiveKind::scatter: return text + " from rank " + std::to_string(c.root);

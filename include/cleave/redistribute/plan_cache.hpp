@@ -5,7 +5,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #include <cleave/core/checksum.hpp>
 #include <cleave/mesh/mesh_state.hpp>
@@ -14,15 +13,15 @@
 
 namespace cleave {
 
-/// The cost model of a group, the same on all its ranks: the constants of CLEAVE_TUNE, or defaults
-/// for its backend on one node.
+/// The cost model of a group, the same on all its ranks: the constants of CLEAVE_TUNE, or those of
+/// its backend on one node.
 inline CostModel cost_model(const Communicator& group) {
   CostModel model;
-  if (std::strcmp(group.backend(), "mpi") == 0) model = {.latency_us = 15, .bytes_per_us = 5000};
   const MachineCosts& machine = group.state().machine;
-  if (machine.inside.known()) {
-    model.latency_us = machine.inside.latency_us;
-    model.bytes_per_us = machine.inside.bytes_per_us;
+  const LinkCosts inside = machine.inside.known() ? machine.inside : group.typical_costs();
+  if (inside.known()) {
+    model.latency_us = inside.latency_us;
+    model.bytes_per_us = inside.bytes_per_us;
   }
   if (machine.between.known()) {
     model.ranks_per_node = machine.ranks_per_node;

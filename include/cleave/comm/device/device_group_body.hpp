@@ -19,7 +19,7 @@
 #include <cleave/comm/device/peer_order.hpp>
 #include <cleave/comm/device/rank_device.hpp>
 #include <cleave/comm/device/staged.hpp>
-#include <cleave/comm/device/unobserved.hpp>
+#include <cleave/comm/exchange_values.hpp>
 #include <cleave/comm/launch.hpp>
 #include <cleave/comm/thread/thread_communicator.hpp>
 #include <cleave/core/checksum.hpp>
@@ -75,12 +75,14 @@ inline bool reaches(int device, int peer) {
 /// @collective every rank of the group
 inline std::optional<OutOfReach> find_out_of_reach(Communicator& threads) {
   if (cuda::device_count() == 1) return std::nullopt;
-  const int mine = cuda::current_device();
-  const std::vector<std::int64_t> devices = allgather(threads, mine, "init_device_mesh");
+  const std::int64_t mine = cuda::current_device();
+  const std::vector<std::int64_t> devices =
+      gather_values(threads, mine, "init_device_mesh", Unobserved::run);
   std::int64_t blocked = -1;
   for (const std::int64_t device : devices)
-    if (blocked < 0 && !reaches(mine, int(device))) blocked = device;
-  const std::vector<std::int64_t> all = allgather(threads, blocked, "init_device_mesh");
+    if (blocked < 0 && !reaches(int(mine), int(device))) blocked = device;
+  const std::vector<std::int64_t> all =
+      gather_values(threads, blocked, "init_device_mesh", Unobserved::run);
   for (std::size_t r = 0; r < all.size(); ++r)
     if (all[r] >= 0) return OutOfReach{int(devices[r]), int(all[r])};
   return std::nullopt;
@@ -102,7 +104,8 @@ inline std::int64_t gpu_number() {
 /// Whether every rank uses a different GPU. Device numbers do not show it: a launcher may show each
 /// process a single GPU. @collective every rank of the group
 inline bool each_has_a_gpu(Communicator& host) {
-  std::vector<std::int64_t> gpus = allgather(host, gpu_number(), "init_device_mesh");
+  std::vector<std::int64_t> gpus =
+      gather_values(host, gpu_number(), "init_device_mesh", Unobserved::run);
   std::ranges::sort(gpus);
   return std::ranges::adjacent_find(gpus) == gpus.end();
 }

@@ -73,9 +73,7 @@ class StagedCommunicator final : public Communicator {
   }
 
  protected:
-  void execute(const Collective& collective) override { execute_all({&collective, 1}); }
-
-  void execute_all(std::span<const Collective> calls) override {
+  void execute(std::span<const Collective> calls) override {
     std::vector<Collective> staged(calls.begin(), calls.end());
     std::vector<Staged> sources, destinations;
     for (Collective& c : staged) {

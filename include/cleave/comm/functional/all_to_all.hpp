@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <cleave/comm/async.hpp>
-#include <cleave/comm/functional/functional_operand.hpp>
+#include <cleave/comm/functional/arguments.hpp>
 #include <cleave/comm/functional/functional_ranks.hpp>
 #include <cleave/comm/functional/run_functional.hpp>
 #include <cleave/core/call_site.hpp>
@@ -24,19 +24,6 @@ namespace cleave::functional {
 namespace detail {
 
 // Templates constrained to one type: compiled where called, not wherever this file is included.
-
-/// @param call  has the number of elements, and other values that ranks compare
-template <std::same_as<Channel> C>
-void run_all_to_all(const C& channel, const ConstView& source, const View& result,
-                    const std::vector<Transfer>& sends, const std::vector<Transfer>& receives,
-                    Collective call) {
-  call.kind = CollectiveKind::all_to_all;
-  call.source = source;
-  call.destination = result;
-  call.sends = sends;
-  call.receives = receives;
-  channel.run(call);
-}
 
 /// Equal parts of dimension `split`, concatenated along dimension `concat`.
 /// @param detail  the dimensions that the user named
@@ -51,11 +38,12 @@ void run_equal_parts(const C& channel, const ConstView& source, const View& resu
     sends.push_back({r, cut(r), place(rank)});
     receives.push_back({r, cut(rank), place(r)});
   }
-  Collective call;
+  Collective call =
+      Collective::exchange(CollectiveKind::all_to_all, source, result, sends, receives);
   call.global_count = source.size() * ranks;
   call.detail = detail;
   call.even = true;
-  run_all_to_all(channel, source, result, sends, receives, call);
+  channel.run(call);
 }
 
 /// How many elements of a dimension go to each rank and come from each.
@@ -195,9 +183,10 @@ void run_split_parts(const C& channel, const ConstView& source, const View& resu
       receives.push_back(
           {r, slab(there.sent_at, here.received), slab(here.received_at, here.received)});
   }
-  Collective call;
+  Collective call =
+      Collective::exchange(CollectiveKind::all_to_all, source, result, sends, receives);
   call.detail = packed_detail({&d, 1});
-  run_all_to_all(channel, source, result, sends, receives, call);
+  channel.run(call);
 }
 
 }  // namespace detail

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include <cleave/comm/async.hpp>
-#include <cleave/comm/functional/functional_operand.hpp>
+#include <cleave/comm/functional/arguments.hpp>
 #include <cleave/comm/functional/functional_ranks.hpp>
 #include <cleave/comm/functional/run_functional.hpp>
 #include <cleave/core/call_site.hpp>

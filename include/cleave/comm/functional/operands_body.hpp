@@ -50,11 +50,8 @@ void run_operands(const Channel& channel, CollectiveKind kind, ReduceOp op,
   pieces.reserve(round.operands.size() * std::size_t(ranks));
   std::vector<Collective> calls;
   for (const Operand& operand : round.operands) {
-    Collective& call = calls.emplace_back();
-    call.kind = kind;
-    call.op = op;
-    call.source = operand.source;
-    call.destination = operand.result;
+    Collective& call = calls.emplace_back(Collective{
+        .kind = kind, .op = op, .source = operand.source, .destination = operand.result});
     const Shape& whole =
         kind == CollectiveKind::all_gather ? operand.result.extents : operand.source.extents;
     if (kind != CollectiveKind::all_reduce) {

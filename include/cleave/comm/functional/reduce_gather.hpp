@@ -10,12 +10,11 @@
 #include <vector>
 
 #include <cleave/comm/async.hpp>
-#include <cleave/comm/functional/functional_operand.hpp>
+#include <cleave/comm/functional/arguments.hpp>
 #include <cleave/comm/functional/functional_ranks.hpp>
 #include <cleave/comm/functional/operands.hpp>
 #include <cleave/comm/functional/reduction_names.hpp>
 #include <cleave/comm/functional/run_functional.hpp>
-#include <cleave/comm/functional/tensor_list.hpp>
 #include <cleave/core/call_site.hpp>
 #include <cleave/tensor/tensor.hpp>
 

@@ -28,34 +28,24 @@ struct MpiSharedView {
   Shape strides{};
 };
 
-/// The fields of a published call that ranks compare.
-struct MpiCallHeader {
+/// A call as far as other ranks need it.
+struct MpiPublishedCall {
   CollectiveKind kind{};
   ReduceOp op{};
   std::int32_t root = 0;
   index_t global_count = 0;
   std::uint64_t detail = 0;
-
-  static MpiCallHeader of(const Collective& c) {
-    return {c.kind, c.op, c.root, c.global_count, c.detail};
-  }
-};
-
-/// One of several calls that are run together.
-struct MpiListedCall {
-  MpiCallHeader header{};
   MpiSharedView source{};
+  MpiSharedView destination{};
 };
 
-/// The published call of a rank.
+/// The published calls of a rank.
 struct MpiPublished {
-  MpiCallHeader header{};
   bool reachable = true;
   bool failed = false;
   std::int32_t count = 1;    ///< of calls that are run together
   std::int64_t listed = -1;  ///< where the list of several begins in the rank's segment
-  MpiSharedView source{};
-  MpiSharedView destination{};
+  MpiPublishedCall call{};   ///< a single one
 };
 
 /// What a rank states at the start of a call. Up to five dimensions take one cache line: the time

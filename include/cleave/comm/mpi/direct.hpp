@@ -1,17 +1,14 @@
 // Collectives of a group whose processes are on one node, through shared memory.
 //
-// Every rank publishes its call in its slot; after a barrier ranks read their peers' memory
-// directly (by the same functions as between threads), and a second barrier precedes any change of
-// a source. A source outside shared memory is copied there first; if a rank lacks the memory for
-// that, all ranks see it and the collective uses messages. Short calls cost less (short_calls.hpp).
+// Every rank publishes its calls in its slot; after a barrier ranks read their peers' memory
+// (shared_memory/reads.hpp). A source outside shared memory is copied there first; if a rank lacks
+// the memory for that, all ranks see it and the collectives use messages. Short calls cost less
+// (short_calls.hpp).
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <exception>
 #include <memory>
 #include <new>
 #include <span>
@@ -31,9 +28,7 @@
 namespace cleave::detail {
 
 class MpiDirect {
-  using Published = MpiPublished;
-  using Listed = MpiListedCall;
-  using SharedView = MpiSharedView;
+  using Listed = MpiPublishedCall;
 
  public:
   /// Creates the slots of a group; null for one rank, several nodes, or without memory for them.
@@ -69,112 +64,91 @@ class MpiDirect {
   /// Whether calls of this kind may be run together.
   static bool runs_together(const Collective& c) {
     return c.kind == CollectiveKind::all_gather || c.kind == CollectiveKind::reduce_scatter ||
-           c.kind == CollectiveKind::all_to_all || c.kind == CollectiveKind::exchange;
+           is_exchange(c.kind);
   }
 
-  /// Several calls with two barriers in total.
-  /// @pre        runs_together(c) for every call c; no call reads what another one writes
+  /// One call, or several that may be run together.
   /// @return     whether they ran; false on all ranks if one lacks memory
   /// @collective every rank of the group
-  bool run_all(std::span<const Collective> calls, const MpiOpContext& context) {
+  bool run(std::span<const Collective> calls, const MpiOpContext& context) {
     context.detector->verify(context.operation);
+    context_ = &context;
     slots_.begin_round();
-    Staged staged(*this);
-    publish_all(calls, staged);
-    slots_.arrival(rank_).call = 0;
-    meet(context, [] {});
-    for (int r = 0; r < size(); ++r)
-      if (!published(r).reachable) return false;
-    for (int r = 1; r < size(); ++r)
-      if (published(r).count != published(0).count)
-        context.fail(text_of_disagreement(
-            *context.label, 0, "runs " + std::to_string(published(0).count) + " calls together", r,
-            "runs " + std::to_string(published(r).count)));
-    std::exception_ptr error;
-    std::vector<Collective> round(std::size_t(size()), Collective{});
-    std::vector<const Collective*> peers;
-    for (const Collective& call : round) peers.push_back(&call);
-    for (std::size_t i = 0; i < calls.size(); ++i) {
-      for (int r = 0; r < size(); ++r) {
-        const Listed& theirs = listed(r)[i];
-        Collective& call = round[std::size_t(r)];
-        call = r == rank_ ? calls[i] : call_of(theirs.header);
-        call.source = view_of(theirs.source);
-      }
-      require_agreement(round, context);
-      if (error == nullptr) error = read(calls[i], peers, {}, context);
-    }
-    barrier_after_reading(calls[0], error, context);
-    return true;
-  }
-
-  /// @return     whether it ran; false on all ranks if one lacks memory
-  /// @collective every rank of the group
-  bool run(const Collective& c, const MpiOpContext& context) {
-    context.detector->verify(context.operation);
-    slots_.begin_round();
-    Staged staged(*this);
-    if (MpiShortCalls::takes(c, node_->arena()->contains(c.source.data))) {
-      short_.announce(c);
+    blocks_.clear();
+    const bool is_short = calls.size() == 1 && MpiShortCalls::takes(calls[0], shares(calls[0]));
+    if (is_short) {
+      short_.announce(calls[0]);
     } else {
-      publish(c, staged);
+      publish(calls);
       slots_.arrival(rank_).call = 0;
     }
-    if (meet(context, [&] { publish(c, staged); })) {
-      short_.read(c, context);
+    if (meet(calls)) {
+      short_.read(calls[0], context);
       return true;
     }
-    std::vector<Collective> calls;
-    for (int r = 0; r < size(); ++r) {
-      if (!published(r).reachable) return false;
-      calls.push_back(r == rank_ ? staged.call : call_of(published(r), c));
-    }
-    require_agreement(calls, context);
-    if (c.kind == CollectiveKind::barrier) return true;
-    std::vector<const Collective*> peers;
-    for (const Collective& call : calls) peers.push_back(&call);
-    alignas(64) std::byte block[block_bytes];  // a destination may be a source that peers read
-    const View small = View::dense(block, c.dtype(), c.source.extents);
-    barrier_after_reading(c, read(c, peers, small, context), context);
-    if (is_small_reduction(c)) strided_copy(small, c.destination);
-    if (staged.copies_back) strided_copy(staged.call.destination, c.destination);
+    for (int r = 0; r < size(); ++r)
+      if (!slots_.published(r).reachable) return false;
+    if (const std::string text = reads_.disagreement(*context.label); !text.empty())
+      context.fail(text);
+    if (calls[0].kind == CollectiveKind::barrier) return true;
+    reads_.run(calls);
+    for (std::size_t i = 0; i < calls.size(); ++i)
+      if (calls_[i].destination.data != calls[i].destination.data)
+        strided_copy(calls_[i].destination, calls[i].destination);
+    blocks_.clear();
     return true;
   }
 
  private:
-  /// A call whose views are in shared memory.
-  struct Staged {
-    explicit Staged(MpiDirect& of) : direct(of) {}
-    Staged(const Staged&) = delete;  // owns memory of the arena
-    Staged& operator=(const Staged&) = delete;
-    ~Staged() {
-      for (void* block : blocks)
-        if (block != nullptr) direct.node_->arena()->release(block);
-    }
+  friend DirectReads<Host, MpiDirect>;
 
-    MpiDirect& direct;
-    Collective call{};
-    bool copies_back = false;
-    std::array<void*, 2> blocks{};  ///< copies of source and destination, or the list of calls
-  };
+  static constexpr index_t short_bytes = block_bytes;
 
   MpiDirect(std::shared_ptr<MpiNode> node, std::vector<int> places, int rank, MpiSlot* slots)
       : node_(std::move(node)),
         places_(std::move(places)),
         rank_(rank),
-        slots_(slots, rank, int(places_.size())) {}
+        slots_(slots, rank, int(places_.size())),
+        pieces_(places_.size()),
+        peers_(places_.size()) {}
 
+  int rank() const noexcept { return rank_; }
   int size() const noexcept { return int(places_.size()); }
-  Published& published(int r) const noexcept { return slots_.published(r); }
-  Box& piece(int r) const noexcept { return slots_.piece(r); }
-  void barrier(const MpiOpContext& context) { slots_.barrier(context); }
+  std::size_t calls_of(int r) const { return std::size_t(slots_.published(r).count); }
+  const Collective& call_of(int r, std::size_t i) {
+    if (r == rank_) return calls_[i];
+    const Listed& theirs = listed(r)[i];
+    Collective& c = peers_[std::size_t(r)];
+    c.kind = theirs.kind;
+    c.op = theirs.op;
+    c.root = theirs.root;
+    c.global_count = theirs.global_count;
+    c.detail = theirs.detail;
+    c.source = view_of(theirs.source);
+    c.destination = view_of(theirs.destination);
+    if (c.kind == CollectiveKind::scatter) pieces_[std::size_t(rank_)] = slots_.piece(rank_);
+    c.pieces = pieces_;
+    return c;
+  }
+  static constexpr bool compares_transfers() noexcept { return false; }
+
+  void mark(PeerPoint) noexcept {}
+  void await(PeerPoint) noexcept {}
+  void take_step() { slots_.barrier(*context_); }
+  void report(const char*) noexcept { slots_.published(rank_).failed = true; }
+  void verify_no_failure(const Collective& c) const {
+    for (int r = 0; r < size(); ++r)
+      if (slots_.published(r).failed)
+        throw Error(operation_of(c),
+                    "rank " + std::to_string(context_->world_ranks[std::size_t(r)]) +
+                        " failed in " + context_->where(),
+                    {.rank = context_->detector->rank()});
+  }
 
   /// The first barrier of a call, which this rank has announced as a short one or published.
-  /// @param publishes  publishes this rank's call, where peers need more than its announcement
   /// @return whether all ranks have announced the same short call; if not, all have published
-  template <class F>
-  bool meet(const MpiOpContext& context, const F& publishes) {
-    slots_.meet(context);
+  bool meet(std::span<const Collective> calls) {
+    slots_.meet(*context_);
     const std::uint64_t mine = slots_.arrival(rank_).call;
     bool same = true, any = mine != 0;
     for (int r = 0; r < size(); ++r) {
@@ -183,187 +157,97 @@ class MpiDirect {
       any = any || theirs != 0;
     }
     if (!any || same) return any;
-    if (mine != 0) publishes();
-    barrier(context);
+    if (mine != 0) publish(calls);
+    slots_.barrier(*context_);
     return false;
   }
 
-  void publish(const Collective& c, Staged& staged) {
-    Published& mine = published(rank_);
+  /// Publishes calls whose views peers can read: those outside shared memory are copied.
+  void publish(std::span<const Collective> calls) {
+    MpiPublished& mine = slots_.published(rank_);
     mine = {};
-    mine.header = MpiCallHeader::of(c);
-    staged.call = c;
-    const bool rooted = c.kind == CollectiveKind::broadcast || c.kind == CollectiveKind::scatter;
-    if (!rooted || rank_ == c.root) mine.reachable = share_source(c, mine, staged);
-    if (c.kind == CollectiveKind::all_reduce && !is_small_reduction(c))
-      mine.reachable = mine.reachable && share_destination(c, mine, staged);
-    if (c.kind == CollectiveKind::scatter && rank_ == c.root)
-      for (int r = 0; r < size(); ++r) piece(r) = c.pieces[std::size_t(r)];
-  }
-
-  /// The list of calls that rank r runs together.
-  const Listed* listed(int r) const {
-    return reinterpret_cast<const Listed*>(node_->segment(places_[std::size_t(r)]) +
-                                           published(r).listed);
-  }
-
-  /// Publishes several calls; copies sources outside shared memory to one block in it.
-  void publish_all(std::span<const Collective> calls, Staged& staged) {
-    Published& mine = published(rank_);
-    mine = {};
-    mine.header = MpiCallHeader::of(calls[0]);
     mine.count = std::int32_t(calls.size());
-    const auto copied_bytes = [&](const Collective& c) {
-      const bool is_shared = c.source.bytes() == 0 || node_->arena()->contains(c.source.data);
-      return is_shared ? std::size_t(0) : (std::size_t(c.source.bytes()) + 63) / 64 * 64;
-    };
-    const std::size_t list_bytes = (calls.size() * sizeof(Listed) + 63) / 64 * 64;
-    std::size_t bytes = list_bytes;
-    for (const Collective& c : calls) bytes += copied_bytes(c);
-    auto* const block = static_cast<std::byte*>(staged.blocks[0] = node_->arena()->allocate(bytes));
-    mine.reachable = block != nullptr;
-    if (!mine.reachable) return;
-    const int place = places_[std::size_t(rank_)];
-    mine.listed = block - node_->segment(place);
-    auto* const list = reinterpret_cast<Listed*>(block);
-    std::byte* free = block + list_bytes;
-    for (std::size_t i = 0; i < calls.size(); ++i) {
-      const Collective& c = calls[i];
-      Listed& entry = *new (list + i) Listed{MpiCallHeader::of(c), {}};
-      entry.source.dtype = c.source.dtype;
-      entry.source.extents = c.source.extents;
-      if (c.source.bytes() == 0) continue;
-      const std::size_t size = copied_bytes(c);
-      const View copy = View::dense(free, c.source.dtype, c.source.extents);
-      if (size > 0) strided_copy(c.source, copy);
-      free += size;
-      entry.source = shared(size > 0 ? ConstView(copy) : c.source, place);
+    calls_.assign(calls.begin(), calls.end());
+    Listed* list = &mine.call;
+    if (calls.size() > 1) {
+      std::byte* const block = allocate(calls.size() * sizeof(Listed));
+      mine.reachable = block != nullptr;
+      if (!mine.reachable) return;
+      mine.listed = block - node_->segment(places_[std::size_t(rank_)]);
+      list = reinterpret_cast<Listed*>(block);
+    }
+    const bool in_shares = reads_.in_shares(calls);
+    for (Collective& c : calls_) {
+      Listed& entry = *new (list++) Listed{c.kind, c.op, c.root, c.global_count, c.detail, {}, {}};
+      const bool sends =
+          (c.kind != CollectiveKind::broadcast && c.kind != CollectiveKind::scatter) ||
+          rank_ == c.root;
+      const bool alone = calls.size() == 1;
+      if (sends && !share(c.source, entry.source, alone ? slot_bytes : 0)) mine.reachable = false;
+      if (c.kind == CollectiveKind::all_reduce && in_shares &&
+          !share(c.destination, entry.destination, 0))
+        mine.reachable = false;
+      if (c.kind == CollectiveKind::scatter)
+        for (int r = 0; r < size() && sends; ++r) slots_.piece(r) = c.pieces[std::size_t(r)];
     }
   }
 
-  bool share_source(const Collective& c, Published& mine, Staged& staged) {
-    const auto bytes = std::size_t(c.source.bytes());
-    mine.source.dtype = c.source.dtype;
-    mine.source.extents = c.source.extents;
-    if (bytes == 0 || c.source.data == nullptr) return true;
-    if (node_->arena()->contains(c.source.data)) {
-      mine.source = shared(c.source, places_[std::size_t(rank_)]);
-      return true;
+  /// Makes a view one that peers can read. @return whether there is memory for it
+  /// @param staged_bytes  up to this length a copy is made in the slot
+  template <class V>
+  bool share(V& view, MpiSharedView& shared, std::size_t staged_bytes) {
+    shared.dtype = view.dtype;
+    shared.extents = view.extents;
+    const auto bytes = std::size_t(view.bytes());
+    if (bytes == 0 || view.data == nullptr) return true;
+    int place = places_[std::size_t(rank_)];
+    if (!node_->arena()->contains(view.data)) {
+      std::byte* memory = slots_.staging(rank_);
+      if (bytes <= staged_bytes) place = places_[0];
+      else memory = allocate(bytes);
+      if (memory == nullptr) return false;
+      const View copy = View::dense(memory, view.dtype, view.extents);
+      if constexpr (std::is_same_v<V, ConstView>) strided_copy(view, copy);
+      view = copy;
     }
-    int place = places_[0];
-    std::byte* memory = slots_.staging(rank_);
-    if (bytes > slot_bytes) {
-      memory = static_cast<std::byte*>(staged.blocks[0] = node_->arena()->allocate(bytes));
-      place = places_[std::size_t(rank_)];
-    }
-    if (memory == nullptr) return false;
-    const View copy = View::dense(memory, c.source.dtype, c.source.extents);
-    strided_copy(c.source, copy);
-    staged.call.source = copy;
-    mine.source = shared(copy, place);
+    shared = {static_cast<const std::byte*>(view.data) - node_->segment(place), place, view.dtype,
+              view.extents, view.strides};
     return true;
   }
+  bool shares(const Collective& c) const { return node_->arena()->contains(c.source.data); }
 
-  bool share_destination(const Collective& c, Published& mine, Staged& staged) {
-    if (!node_->arena()->contains(c.destination.data)) {
-      staged.blocks[1] = node_->arena()->allocate(std::size_t(c.destination.bytes()));
-      if (staged.blocks[1] == nullptr) return false;
-      staged.call.destination =
-          View::dense(staged.blocks[1], c.destination.dtype, c.destination.extents);
-      staged.copies_back = true;
-    }
-    mine.destination = shared(staged.call.destination, places_[std::size_t(rank_)]);
-    return true;
+  /// Shared memory until the end of the call; null if there is none.
+  std::byte* allocate(std::size_t bytes) {
+    SharedArena* const arena = node_->arena().get();
+    return static_cast<std::byte*>(
+        blocks_.emplace_back(arena->allocate(bytes), Release{arena}).get());
   }
+  struct Release {
+    SharedArena* arena;
+    void operator()(void* block) const { arena->release(block); }
+  };
 
-  SharedView shared(const ConstView& view, int place) const {
-    return {static_cast<const std::byte*>(view.data) - node_->segment(place), place, view.dtype,
-            view.extents, view.strides};
+  const Listed* listed(int r) const {
+    const MpiPublished& theirs = slots_.published(r);
+    if (theirs.count == 1) return &theirs.call;
+    return reinterpret_cast<const Listed*>(node_->segment(places_[std::size_t(r)]) + theirs.listed);
   }
-  View view_of(const SharedView& view) const {
+  View view_of(const MpiSharedView& view) const {
     return {view.place < 0 ? nullptr : node_->segment(view.place) + view.offset, view.dtype,
             view.extents, view.strides};
-  }
-
-  /// A peer's call, as far as other ranks need it.
-  static Collective call_of(const MpiCallHeader& theirs) {
-    Collective c;
-    c.kind = theirs.kind;
-    c.op = theirs.op;
-    c.root = theirs.root;
-    c.global_count = theirs.global_count;
-    c.detail = theirs.detail;
-    return c;
-  }
-  Collective call_of(const Published& theirs, const Collective& mine) const {
-    Collective c = call_of(theirs.header);
-    c.source = view_of(theirs.source);
-    c.destination = view_of(theirs.destination);
-    c.operation = mine.operation;
-    return c;
-  }
-
-  /// @throws Error if the calls of two ranks do not match
-  void require_agreement(const std::vector<Collective>& calls, const MpiOpContext& context) const {
-    for (int r = 1; r < size(); ++r)
-      if (!agree(calls[0], calls[std::size_t(r)]))
-        context.fail(text_of_disagreement(*context.label, 0, "runs " + text_of(calls[0]), r,
-                                          "runs " + text_of(calls[std::size_t(r)])));
-  }
-
-  /// The barrier after which sources may change. @throws `error`, or Error if a peer has failed
-  void barrier_after_reading(const Collective& c, const std::exception_ptr& error,
-                             const MpiOpContext& context) {
-    barrier(context);
-    if (error != nullptr) std::rethrow_exception(error);
-    for (int r = 0; r < size(); ++r)
-      if (published(r).failed)
-        throw Error(operation_of(c),
-                    "rank " + std::to_string(context.world_ranks[std::size_t(r)]) + " failed in " +
-                        context.where(),
-                    {.rank = context.detector->rank()});
-  }
-
-  /// All work between the two barriers. Exceptions are returned, not thrown, so that no peer reads
-  /// memory that has been freed. The result of a small reduction goes to `small`.
-  std::exception_ptr read(const Collective& c, PeerCalls peers, const View& small,
-                          const MpiOpContext& context) {
-    try {
-      switch (c.kind) {
-        case CollectiveKind::reduce_scatter: reduce_piece<Host>(peers, rank_, operands_); break;
-        case CollectiveKind::scatter:
-          if (!piece(rank_).empty())
-            copy_checked<Host>(c, peers[std::size_t(c.root)]->source[piece(rank_)], c.destination);
-          break;
-        case CollectiveKind::all_reduce:
-          if (is_small_reduction(c)) {
-            reduce_elements<Host>(peers, small, 0, c.source.size(), operands_);
-            break;
-          }
-          reduce_share<Host>(peers, rank_, operands_);
-          barrier(context);
-          copy_shares<Host>(peers, rank_);
-          break;
-        default: copy_from_peers<Host>(peers, rank_, false); break;
-      }
-      return nullptr;
-    } catch (const std::exception&) {
-      published(rank_).failed = true;
-      return std::current_exception();
-    }
-  }
-
-  /// Whether every rank reduces all elements of this all-reduce.
-  static bool is_small_reduction(const Collective& c) {
-    return c.kind == CollectiveKind::all_reduce && c.source.bytes() <= block_bytes;
   }
 
   std::shared_ptr<MpiNode> node_;
   std::vector<int> places_;  ///< of the members, among the processes of the node
   int rank_;
   MpiSlots slots_;
+  std::vector<Box> pieces_;        ///< of a scatter: this rank's
+  std::vector<Collective> peers_;  ///< the calls of others that are looked at
+  std::vector<Collective> calls_{};
+  std::vector<std::unique_ptr<void, Release>> blocks_{};
+  const MpiOpContext* context_ = nullptr;  ///< of the current call
   MpiShortCalls short_{slots_};
-  std::vector<ConstView> operands_;
+  DirectReads<Host, MpiDirect> reads_{*this};
 };
 
 }  // namespace cleave::detail

@@ -142,19 +142,19 @@ class MpiMessages {
   MpiScratch& scratch_ = *context_.scratch;
 };
 
-/// Runs an exchange or an all-to-all. Sends start at the next rank, which keeps ranks from all
-/// contacting the same peer first; transfers between two ranks keep their order.
+/// Runs an exchange or an all-to-all. Sends start at the next rank; transfers between two ranks
+/// keep their order.
 inline void exchange(const Collective& c, const MpiOpContext& context) {
   const int rank = context.rank;
   MpiMessages messages(context);
   for (const Transfer& t : c.receives)
     if (t.peer != rank) messages.receive(c.destination[t.destination], t.peer);
-  for (const bool higher : {true, false})
-    for (const Transfer& t : c.sends)
-      if (t.peer != rank && (t.peer > rank) == higher) messages.send(c.source[t.source], t.peer);
-  for (const Transfer& t : c.sends)
-    if (t.peer == rank && !t.source.empty())
-      strided_copy(c.source[t.source], c.destination[t.destination]);
+  each_sent(c, rank, context.size, [&](int r, const Box& from, const Box& to) {
+    if (r != rank) return messages.send(c.source[from], r);
+    const ConstView source = c.source[from];
+    const View destination = c.destination[to];
+    if (source.size() > 0 && source.data != destination.data) strided_copy(source, destination);
+  });
   messages.finish();
 }
 

@@ -29,7 +29,6 @@
 #include <cleave/comm/mpi/mpi_handle.hpp>
 #include <cleave/comm/mpi/node.hpp>
 #include <cleave/comm/mpi/run_schedule.hpp>
-#include <cleave/comm/schedule/limits.hpp>
 #include <cleave/comm/schedule/select.hpp>
 #include <cleave/comm/schedule/topology.hpp>
 #include <cleave/comm/verify.hpp>
@@ -88,6 +87,7 @@ class MpiCommunicator final : public Communicator {
     const std::string& reason = MpiNode::shortage();
     return "mpi: messages" + (reason.empty() ? "" : ", no shared memory: " + reason);
   }
+  LinkCosts typical_costs() const noexcept override { return {15, 5000}; }
   std::vector<int> nodes() const override { return members_.nodes; }
   bool concurrent() const noexcept override {
     int provided = MPI_THREAD_SINGLE;
@@ -108,9 +108,7 @@ class MpiCommunicator final : public Communicator {
   /// Runs calls by reading peers directly; without enough shared memory, as ranks that share none.
   void read_directly(std::span<const Collective> calls) {
     const MpiOpContext way = context_for(calls[0]);
-    if (direct_ != nullptr &&
-        (calls.size() == 1 ? direct_->run(calls[0], way) : direct_->run_all(calls, way)))
-      return;
+    if (direct_ != nullptr && direct_->run(calls, way)) return;
     Topology apart = topology();
     apart.shares_memory = false;
     detail::execute(schedule_for(calls, apart), *this);
@@ -129,7 +127,7 @@ class MpiCommunicator final : public Communicator {
       Collective meeting;  // MPI_Comm_dup would wait for a failed rank
       meeting.operation = "mpi_handle";
       agree_on_call(meeting);
-      execute(meeting);
+      execute({&meeting, 1});
       handle_ = MpiComm::duplicate(members_.comm.get());
     }
     return handle_.get();
@@ -143,9 +141,7 @@ class MpiCommunicator final : public Communicator {
   }
 
  protected:
-  void execute(const Collective& c) override { execute_all({&c, 1}); }
-
-  void execute_all(std::span<const Collective> calls) override {
+  void execute(std::span<const Collective> calls) override {
     for (const Collective& c : calls) verify_call(c, rank(), size());
     std::vector<Collective> together;
     for (const Collective& c : calls) {
@@ -166,7 +162,7 @@ class MpiCommunicator final : public Communicator {
     const Collective c = Collective::all_gather(
         ConstView::dense(&mine, DType::uint8, Shape::filled(1, each)),
         View::dense(all.data(), DType::uint8, Shape::filled(1, size() * each)), signature_pieces_);
-    if (direct_ == nullptr || !direct_->run(c, way)) MpiLibrary(way).run(c);
+    if (direct_ == nullptr || !direct_->run({&c, 1}, way)) MpiLibrary(way).run(c);
   }
 
  private:

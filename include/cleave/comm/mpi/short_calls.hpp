@@ -37,7 +37,7 @@ inline std::uint64_t checksum_of(const Collective& c) {
   sum.add(std::uint64_t(c.dtype()) << 32 | std::uint32_t(c.root));
   sum.add(std::uint64_t(c.global_count));
   sum.add(c.detail);
-  if (c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter)
+  if (is_reduction(c.kind))
     for (const index_t extent : c.source.extents) sum.add(std::uint64_t(extent));
   if (c.kind == CollectiveKind::all_gather)
     for (const Box& piece : c.pieces)
@@ -78,8 +78,7 @@ class MpiShortCalls {
     if (holds_nothing(c.source)) return;
     pack_view(c.source, slots_.staging(slots_.rank()));
     mine.dims = std::int8_t(c.source.extents.dims);
-    for (int d = 0; d < c.source.extents.dims; ++d)
-      mine.extents[std::size_t(d)] = c.source.extents[d];
+    std::copy_n(c.source.extents.values.begin(), c.source.extents.dims, mine.extents.begin());
   }
 
   /// @pre all ranks have announced the same call
@@ -90,13 +89,7 @@ class MpiShortCalls {
       if (r != slots_.rank()) find_source(c, r);
     peers_[std::size_t(slots_.rank())] = &c;
     try {
-      switch (c.kind) {
-        case CollectiveKind::reduce_scatter:
-          return reduce_piece<Host>(peers_, slots_.rank(), operands_);
-        case CollectiveKind::all_reduce:
-          return reduce_elements<Host>(peers_, c.destination, 0, c.source.size(), operands_);
-        default: return copy_from_peers<Host>(peers_, slots_.rank(), false);
-      }
+      read_from_peers<Host>(peers_, slots_.rank(), false, c.destination, operands_);
     } catch (const std::exception& e) {
       context.detector->announce(e.what());
       throw;
@@ -110,18 +103,16 @@ class MpiShortCalls {
     ConstView& source = theirs.source;
     source.dtype = c.dtype();
     source.data = slots_.staging(r);
-    switch (c.kind) {
-      case CollectiveKind::reduce_scatter:
-      case CollectiveKind::all_reduce: source.extents = c.source.extents; break;
-      case CollectiveKind::all_gather: source.extents = c.pieces[std::size_t(r)].extents(); break;
-      default: {
-        const MpiArrival& stated = slots_.arrival(r);
-        source.dtype = stated.dtype;
-        if (stated.dims < 0) source.data = nullptr;
-        source.extents.dims = std::max<int>(stated.dims, 0);
-        for (int d = 0; d < source.extents.dims; ++d)
-          source.extents[d] = stated.extents[std::size_t(d)];
-      }
+    if (is_reduction(c.kind)) {
+      source.extents = c.source.extents;
+    } else if (c.kind == CollectiveKind::all_gather) {
+      source.extents = c.pieces[std::size_t(r)].extents();
+    } else {
+      const MpiArrival& stated = slots_.arrival(r);
+      source.dtype = stated.dtype;
+      if (stated.dims < 0) source.data = nullptr;
+      source.extents.dims = std::max<int>(stated.dims, 0);
+      std::copy_n(stated.extents.begin(), source.extents.dims, source.extents.values.begin());
     }
     source.strides = row_major_strides(source.extents);
   }

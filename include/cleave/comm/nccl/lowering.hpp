@@ -14,10 +14,6 @@
 #include <span>
 #include <vector>
 
-#include <cleave/core/cuda/fp16.hpp>
-// NCCL's header comes after that one.
-#include <nccl.h>
-
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/nccl/types.hpp>
 #include <cleave/tensor/view.hpp>
@@ -151,6 +147,10 @@ class NcclLowering {
   /// The contiguous elements of a view: in place, or packed into a buffer.
   const void* packed(const ConstView& view) {
     if (view.contiguous()) return view.data;
+    for (const NcclCopy& done : plan_.packs)  // the same source for several peers
+      if (done.from.data == view.data && done.from.extents == view.extents &&
+          done.from.strides == view.strides && done.to.contiguous())
+        return done.to.data;
     void* buffer = temporary(view.size());
     plan_.packs.push_back({view, dense(buffer, view.extents)});
     return buffer;
@@ -302,13 +302,7 @@ class NcclLowering {
       }
       return;
     }
-    const ConstView mine = dense(const_cast<void*>(packed(c_.source)), c_.source.extents);
-    copy(c_.source, part(c_.destination, own()));
-    for (int k = 1; k < size_; ++k) {
-      const int to = (rank_ + k) % size_, of = (rank_ + size_ - k) % size_;
-      send(mine, to);
-      receive(part(c_.destination, c_.pieces[std::size_t(of)]), of);
-    }
+    exchange();
   }
 
   void scatter() {
@@ -319,10 +313,7 @@ class NcclLowering {
       const void* pieces = root ? packed(c_.pieces, count) : nullptr;
       return call(NcclFunction::scatter, pieces, landing(c_.destination), count, c_.root);
     }
-    if (!root) return receive(c_.destination, c_.root);
-    copy(part(c_.source, own()), c_.destination);
-    for (int r = 0; r < size_; ++r)
-      if (r != rank_) send(part(c_.source, c_.pieces[std::size_t(r)]), r);
+    exchange();
   }
 
   void gather() {
@@ -334,10 +325,7 @@ class NcclLowering {
       if (!root) return call(NcclFunction::gather, from, nullptr, count, c_.root);
       return call_for(c_.pieces, NcclFunction::gather, from, count);
     }
-    if (!root) return send(c_.source, c_.root);
-    copy(c_.source, part(c_.destination, own()));
-    for (int r = 0; r < size_; ++r)
-      if (r != rank_) receive(part(c_.destination, c_.pieces[std::size_t(r)]), r);
+    exchange();
   }
 
   /// Equal parts for all ranks, including this one, sent and received in rank order.
@@ -353,13 +341,14 @@ class NcclLowering {
   /// Sends and receives by rank distance: all ranks start with different peers, and wherever the
   /// sequence of calls is split, both sides of a transfer are in the same part.
   void exchange() {
-    for (const Transfer& t : c_.receives)
+    const Transfers all(c_, rank_, size_);
+    for (const Transfer& t : all.sends)
       if (t.peer == rank_) copy(part(c_.source, t.source), part(c_.destination, t.destination));
     for (int k = 1; k < size_; ++k) {
       const int to = (rank_ + k) % size_, of = (rank_ + size_ - k) % size_;
-      for (const Transfer& t : c_.sends)
+      for (const Transfer& t : all.sends)
         if (t.peer == to) send(part(c_.source, t.source), to);
-      for (const Transfer& t : c_.receives)
+      for (const Transfer& t : all.receives)
         if (t.peer == of) receive(part(c_.destination, t.destination), of);
     }
   }

@@ -15,15 +15,12 @@
 #include <utility>
 #include <vector>
 
-#include <cleave/core/cuda/fp16.hpp>
-// NCCL's header comes after that one.
-#include <nccl.h>
-
 #include <cleave/comm/communicator.hpp>
-#include <cleave/comm/device/unobserved.hpp>
+#include <cleave/comm/exchange_values.hpp>
 #include <cleave/comm/nccl/lowering.hpp>
 #include <cleave/comm/nccl/nccl_failure_detector.hpp>
 #include <cleave/comm/nccl/rank.hpp>
+#include <cleave/comm/nccl/types.hpp>
 #include <cleave/comm/verify.hpp>
 #include <cleave/core/deadline.hpp>
 #include <cleave/kernels/cuda/reduce_views_cuda.hpp>
@@ -105,9 +102,7 @@ class NcclCommunicator final : public Communicator {
   }
 
  protected:
-  void execute(const Collective& collective) override { execute_all({&collective, 1}); }
-
-  void execute_all(std::span<const Collective> calls) override {
+  void execute(std::span<const Collective> calls) override {
     if (calls.empty()) return;
     rank_->detector->verify();
     for (const Collective& c : calls) verify_call(c, rank(), size());
@@ -152,17 +147,17 @@ class NcclCommunicator final : public Communicator {
 
   /// Shares progress among ranks of one process: errors then name the ranks that are missing.
   void share_progress() {
-    const auto ranks = allgather(*host_, state().world_rank, "nccl");
-    ranks_ = std::make_shared<std::vector<int>>(ranks.begin(), ranks.end());
+    ranks_ = std::make_shared<std::vector<int>>(
+        gather_values(*host_, state().world_rank, "nccl", Unobserved::run));
     if (!host_->ranks_are_threads()) return;
     std::shared_ptr<NcclProgress> shared;
     if (rank() == 0) shared = std::make_shared<NcclProgress>(std::size_t(size()));
     auto address = reinterpret_cast<std::uintptr_t>(&shared);
-    bcast(*host_, &address, sizeof address, "nccl");
+    Unobserved::run(*host_, broadcast_call(bytes_of(address), "nccl"));
     progress_ = *reinterpret_cast<const std::shared_ptr<NcclProgress>*>(address);
     Collective all_here;  // a barrier: `shared` of the first rank is in use until here
     all_here.operation = "nccl";
-    run_unobserved(*host_, all_here);
+    Unobserved::run(*host_, all_here);
   }
 
   /// Calls f(comm); the first call of a kind waits until all ranks have connected.

@@ -28,10 +28,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <cleave/core/cuda/fp16.hpp>
-// NCCL's header comes after that one.
-#include <nccl.h>
-
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/nccl/nccl_handle.hpp>
 #include <cleave/comm/nccl/types.hpp>

@@ -18,10 +18,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include <cleave/core/cuda/fp16.hpp>
-// NCCL's header comes after that one.
-#include <nccl.h>
-
+#include <cleave/comm/nccl/types.hpp>
 #include <cleave/core/cuda/capture_mode.hpp>
 #include <cleave/core/deadline.hpp>
 #include <cleave/tensor/cuda/stream.hpp>

@@ -6,12 +6,8 @@
 #include <mutex>
 #include <string>
 
-#include <cleave/core/cuda/fp16.hpp>
-// NCCL's header comes after that one.
-#include <nccl.h>
-
 #include <cleave/comm/communicator.hpp>
-#include <cleave/comm/device/unobserved.hpp>
+#include <cleave/comm/exchange_values.hpp>
 #include <cleave/comm/nccl/nccl_failure_detector.hpp>
 #include <cleave/comm/nccl/nccl_handle.hpp>
 #include <cleave/comm/nccl/types.hpp>
@@ -106,7 +102,7 @@ inline std::shared_ptr<NcclHandle> connect_by_nccl(NcclRank& rank, Communicator&
   if (host.rank() == 0)
     if (const ncclResult_t status = ncclGetUniqueId(&id); status != ncclSuccess)
       throw Error("nccl", nccl_text(status, "ncclGetUniqueId", nullptr));
-  bcast(host, &id, sizeof id, "nccl");
+  Unobserved::run(host, broadcast_call(bytes_of(id), "nccl"));
   return make_nccl(rank, "ncclCommInitRank", [&](ncclComm_t* comm) {
     return ncclCommInitRank(comm, host.size(), id, host.rank());
   });

@@ -9,11 +9,35 @@
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
-#include <cleave/comm/schedule/library_reductions.hpp>
-#include <cleave/comm/schedule/limits.hpp>
 #include <cleave/comm/schedule/schedule.hpp>
+#include <cleave/comm/schedule/topology.hpp>
+#include <cleave/core/dtype.hpp>
+#include <cleave/core/reduce_op.hpp>
+#include <cleave/core/require_reduction.hpp>
 
 namespace cleave::detail {
+
+/// Whether MPI has an equivalent: it has no 16-bit floats and bools, no averages, no products of
+/// complex numbers, and no floating-point maximum or minimum that propagates NaNs; and Open MPI 4.1
+/// saturates sums of 8- and 16-bit integers instead of wrapping (ompi/mca/op/avx).
+inline bool library_reduces(DType type, ReduceOp op) {
+  if (op == ReduceOp::avg) return false;
+  if (is_integer_dtype(type)) return op != ReduceOp::sum || size_of(type) > 2;
+  if (is_complex_dtype(type)) return op == ReduceOp::sum;
+  return (type == DType::float32 || type == DType::float64) &&
+         (op == ReduceOp::sum || op == ReduceOp::product);
+}
+
+/// Whether a reduction gives the same result, or one with the usual rounding errors, in any order:
+/// partial results may be rounded.
+/// @param reproducible  whether sums are added in rank order, so that they do not depend on the run
+inline bool reduces_in_any_order(DType type, ReduceOp op, bool reproducible) {
+  if (op == ReduceOp::avg) return false;
+  const bool rounds = !is_integer_dtype(type) && type != DType::boolean &&
+                      (op == ReduceOp::sum || op == ReduceOp::product);
+  const bool is_short = type == DType::float16 || type == DType::bfloat16;
+  return !rounds || !(is_short || reproducible);
+}
 
 /// Part `round` of `rounds` of a box, split along its longest dimension.
 inline Box slice_of(Box box, int round, int rounds) {
@@ -47,8 +71,7 @@ class FlatSchedule {
 
   /// @param in_any_order  whether a reduction may be left to the library
   void append(const Collective& c, bool in_any_order) {
-    const bool reduces =
-        c.kind == CollectiveKind::reduce_scatter || c.kind == CollectiveKind::all_reduce;
+    const bool reduces = is_reduction(c.kind);
     index_t elements = c.global_count;
     if (reduces) elements = c.source.size();
     if (c.kind == CollectiveKind::all_gather) elements = c.destination.size();
@@ -57,17 +80,17 @@ class FlatSchedule {
     switch (c.kind) {
       case CollectiveKind::barrier:
       case CollectiveKind::broadcast: return schedule_.call(StepAction::library, level_, c);
-      case CollectiveKind::scatter: return scatter(c);
-      case CollectiveKind::gather: return gather(c);
+      case CollectiveKind::scatter:
+      case CollectiveKind::gather: return messages(c);
       case CollectiveKind::exchange: return schedule_.call(StepAction::messages, level_, c);
-      case CollectiveKind::all_to_all:
-        return schedule_.call(by_library ? StepAction::library : StepAction::messages, level_, c);
-      case CollectiveKind::all_gather:
-        return by_library ? schedule_.call(StepAction::library, level_, c) : all_gather(c);
-      case CollectiveKind::reduce_scatter:
-        return by_library ? schedule_.call(StepAction::library, level_, c) : reduce_scatter(c);
-      case CollectiveKind::all_reduce:
-        return by_library ? schedule_.call(StepAction::library, level_, c) : all_reduce(c);
+      default: break;
+    }
+    if (by_library) return schedule_.call(StepAction::library, level_, c);
+    switch (c.kind) {
+      case CollectiveKind::all_gather: return messages(c);
+      case CollectiveKind::reduce_scatter: return reduce_scatter(c);
+      case CollectiveKind::all_reduce: return all_reduce(c);
+      default: return schedule_.call(StepAction::messages, level_, c);
     }
   }
 
@@ -81,38 +104,11 @@ class FlatSchedule {
                              schedule_.keep(std::move(receives)))
             .within(c));
   }
-  void messages(const Collective& c, std::vector<Transfer> sends, std::vector<Transfer> receives) {
-    append(StepAction::messages, CollectiveKind::exchange, c, c.destination, std::move(sends),
-           std::move(receives));
-  }
-
-  void scatter(const Collective& c) {
-    std::vector<Transfer> sends, receives;
-    const Box whole = Box::of(c.destination.extents);
-    for (int r = 0; rank_ == c.root && r < size_; ++r)
-      sends.push_back({r, c.pieces[std::size_t(r)], r == rank_ ? whole : Box{}});
-    if (rank_ != c.root) receives.push_back({c.root, {}, whole});
-    messages(c, std::move(sends), std::move(receives));
-  }
-
-  void gather(const Collective& c) {
-    std::vector<Transfer> sends, receives;
-    for (int r = 0; rank_ == c.root && r < size_; ++r)
-      if (r != rank_) receives.push_back({r, {}, c.pieces[std::size_t(r)]});
-    const Box own = rank_ == c.root ? c.pieces[std::size_t(rank_)] : Box{};
-    sends.push_back({c.root, Box::of(c.source.extents), own});
-    messages(c, std::move(sends), std::move(receives));
-  }
-
-  void all_gather(const Collective& c) {
-    const Box& own = c.pieces[std::size_t(rank_)];
-    const bool in_place = c.source.data == c.destination[own].data;
-    std::vector<Transfer> sends, receives;
-    for (int r = 0; r < size_; ++r) {
-      if (r != rank_ || !in_place) sends.push_back({r, Box::of(c.source.extents), own});
-      if (r != rank_) receives.push_back({r, {}, c.pieces[std::size_t(r)]});
-    }
-    messages(c, std::move(sends), std::move(receives));
+  /// Any collective that only moves elements.
+  void messages(const Collective& c) {
+    Transfers all(c, rank_, size_);
+    append(StepAction::messages, CollectiveKind::exchange, c, c.destination, std::move(all.sends),
+           std::move(all.receives));
   }
 
   /// Ranks exchange the addends of their pieces, slice by slice, and reduce them.

@@ -18,8 +18,7 @@ class PackedSchedule {
   /// Whether the messages of a call cost more than its bytes: the same on all ranks.
   static bool has(const Collective& c, const Topology& topology) {
     const bool kind = c.kind == CollectiveKind::all_gather ||
-                      c.kind == CollectiveKind::reduce_scatter ||
-                      c.kind == CollectiveKind::all_to_all || c.kind == CollectiveKind::exchange;
+                      c.kind == CollectiveKind::reduce_scatter || is_exchange(c.kind);
     const index_t bytes = c.global_count * index_t(size_of(c.dtype()));
     return kind && bytes > 0 && bytes <= topology.limits.packed_bytes * topology.size;
   }

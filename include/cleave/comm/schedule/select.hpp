@@ -16,7 +16,6 @@
 
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/schedule/flat.hpp>
-#include <cleave/comm/schedule/library_reductions.hpp>
 #include <cleave/comm/schedule/packed.hpp>
 #include <cleave/comm/schedule/schedule.hpp>
 #include <cleave/comm/schedule/topology.hpp>
@@ -26,10 +25,8 @@ namespace cleave::detail {
 
 /// Appends the steps of one call.
 inline void append_call(Schedule& schedule, const Collective& c, const Topology& topology) {
-  const bool reduces =
-      c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter;
   const bool in_any_order =
-      !reduces || reduces_in_any_order(c.dtype(), c.op, topology.reproducible);
+      !is_reduction(c.kind) || reduces_in_any_order(c.dtype(), c.op, topology.reproducible);
   if (topology.shares_memory) schedule.direct(RankLevel::group, {c});
   else if (topology.grid.nodes > 0 && in_any_order && TwoLevelSchedule::has(c.kind))
     TwoLevelSchedule(schedule, topology).append(c);

@@ -20,7 +20,6 @@
 
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/schedule/flat.hpp>
-#include <cleave/comm/schedule/limits.hpp>
 #include <cleave/comm/schedule/schedule.hpp>
 #include <cleave/comm/schedule/topology.hpp>
 
@@ -36,9 +35,7 @@ class TwoLevelSchedule {
 
   /// Whether calls of this kind have such a schedule.
   static bool has(CollectiveKind kind) {
-    return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter ||
-           kind == CollectiveKind::all_reduce || kind == CollectiveKind::all_to_all ||
-           kind == CollectiveKind::exchange;
+    return kind == CollectiveKind::all_gather || is_reduction(kind) || is_exchange(kind);
   }
 
   /// @pre has(c.kind); a reduction may combine ranks in any order

@@ -1,34 +1,33 @@
-// How a rank of the thread backend reads from its peers after all ranks have published their calls.
+// How ranks that read each other's memory run collectives: threads of one process, and processes of
+// one node.
 //
-// Each function works for one rank and takes the calls of all ranks of the group, in rank order; it
-// writes to that rank's destination only. Peers are visited starting at the right neighbour, so
-// that ranks do not all read the same memory at once.
+// After the entry barrier every rank copies or reduces directly from its peers' memory, and all
+// ranks synchronise again before any source may change. Nothing is packed; reductions combine in
+// rank order. Peers are visited from the next rank on, so that ranks do not all read the same
+// memory at once. An error after the entry barrier fails the calls on all ranks. Calls that run
+// together share the barriers.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
 #include <span>
+#include <string>
+#include <type_traits>
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/verify.hpp>
 #include <cleave/kernels/host/reduce_views.hpp>
 #include <cleave/tensor/linear_range.hpp>
+#include <cleave/tensor/storage.hpp>
 
 namespace cleave::detail {
 
 /// calls[r] is the call of rank r; the rank's own call is included.
 using PeerCalls = std::span<const Collective* const>;
-
-/// Calls visit(r, call of r) for all ranks, from the right neighbour cyclically to the rank itself.
-template <class Visitor>
-void for_peers(PeerCalls calls, int rank, Visitor visit) {
-  const int n = int(calls.size());
-  for (int k = 1; k <= n; ++k) {
-    const int r = (rank + k) % n;
-    visit(r, *calls[std::size_t(r)]);
-  }
-}
 
 /// All collectives except reductions: copies from peers to the destination.
 /// @param compares  whether transfers are compared with those of their senders
@@ -36,93 +35,222 @@ void for_peers(PeerCalls calls, int rank, Visitor visit) {
 template <class Device>
 void copy_from_peers(PeerCalls calls, int rank, bool compares) {
   const Collective& c = *calls[std::size_t(rank)];
-  switch (c.kind) {
-    case CollectiveKind::broadcast:
-      if (rank != c.root)
-        copy_checked<Device>(c, calls[std::size_t(c.root)]->source, c.destination);
-      return;
-    case CollectiveKind::scatter: {
-      const Collective& root = *calls[std::size_t(c.root)];
-      const Box& piece = root.pieces[std::size_t(rank)];
-      if (!piece.empty()) copy_checked<Device>(c, root.source[piece], c.destination);
-      return;
+  const int size = int(calls.size());
+  for (int r = 0; compares && is_exchange(c.kind) && r < size; ++r)
+    verify_transfers(c, calls[std::size_t(r)]->sends, rank, c.receives, r);
+  each_received(c, rank, size, [&](int r, const Box& source, const Box& destination) {
+    const Collective& theirs = *calls[std::size_t(r)];
+    const bool scatters = c.kind == CollectiveKind::scatter;
+    const Box& sent = scatters ? theirs.pieces[std::size_t(rank)] : source;
+    if (c.kind == CollectiveKind::broadcast) {
+      copy_checked<Device>(c, theirs.source, c.destination);
+    } else if (!scatters && !is_exchange(c.kind)) {
+      if (!destination.empty()) copy_checked<Device>(c, theirs.source, c.destination[destination]);
+    } else if (!(scatters ? sent : destination).empty()) {
+      verify_box(c, sent, theirs.source.extents, "source");
+      copy_checked<Device>(c, theirs.source[sent], c.destination[destination]);
     }
-    case CollectiveKind::gather:
-      if (rank != c.root) return;
-      [[fallthrough]];
-    case CollectiveKind::all_gather:
-      return for_peers(calls, rank, [&](int r, const Collective& theirs) {
-        const Box& piece = c.pieces[std::size_t(r)];
-        if (!piece.empty()) copy_checked<Device>(c, theirs.source, c.destination[piece]);
-      });
-    case CollectiveKind::all_to_all:
-    case CollectiveKind::exchange:
-      return for_peers(calls, rank, [&](int r, const Collective& theirs) {
-        if (compares) verify_transfers(c, theirs.sends, rank, c.receives, r);
-        for (const Transfer& t : c.receives) {
-          if (t.peer != r || t.destination.empty()) continue;
-          verify_box(c, t.source, theirs.source.extents, "source");
-          copy_checked<Device>(c, theirs.source[t.source], c.destination[t.destination]);
-        }
-      });
-    case CollectiveKind::barrier:
-    case CollectiveKind::reduce_scatter:
-    case CollectiveKind::all_reduce: return;
-  }
+  });
 }
 
-/// reduce_scatter: reduces the rank's piece of all sources to its destination.
+/// Reduces elements [begin, end) of the sources, or of a box of each, to those of `result`.
 template <class Device>
-void reduce_piece(PeerCalls calls, int rank, std::vector<ConstView>& operands) {
-  const Collective& c = *calls[std::size_t(rank)];
-  const Box& piece = c.pieces[std::size_t(rank)];
-  if (piece.empty()) return;
+void reduce_from_peers(PeerCalls calls, const View& result, index_t begin, index_t end,
+                       std::vector<ConstView>& operands, const Box* box = nullptr) {
   operands.clear();
-  for (const Collective* theirs : calls) operands.push_back(theirs->source[piece]);
-  reduce_range(Device{}, c.op, operands, c.destination, 0, c.destination.size());
-}
-
-/// all_reduce: reduces elements [begin, end) of all sources to the same elements of `result`.
-template <class Device>
-void reduce_elements(PeerCalls calls, const View& result, index_t begin, index_t end,
-                     std::vector<ConstView>& operands) {
-  operands.clear();
-  for (const Collective* theirs : calls) operands.push_back(theirs->source);
+  for (const Collective* theirs : calls)
+    operands.push_back(box == nullptr ? theirs->source : theirs->source[*box]);
   reduce_range(Device{}, calls[0]->op, operands, result, begin, end);
 }
 
-/// The elements of an all_reduce that rank `rank` of `size` reduces for all ranks: [begin, end), in
-/// whole cache lines.
-struct Share {
-  index_t begin, end;
-
-  Share(const Collective& c, int rank, int size) {
-    const index_t count = c.source.size(), line = 64 / index_t(size_of(c.dtype()));
-    const index_t each = ((count + size - 1) / size + line - 1) / line * line;
-    begin = std::min(each * rank, count);
-    end = std::min(begin + each, count);
+/// Reads one call, except an all_reduce in shares.
+/// @param result  of an all_reduce
+template <class Device>
+void read_from_peers(PeerCalls calls, int rank, bool compares, const View& result,
+                     std::vector<ConstView>& operands) {
+  const Collective& c = *calls[std::size_t(rank)];
+  if (c.kind == CollectiveKind::all_reduce) {
+    reduce_from_peers<Device>(calls, result, 0, result.size(), operands);
+  } else if (c.kind == CollectiveKind::reduce_scatter) {
+    const Box& piece = c.pieces[std::size_t(rank)];
+    if (!piece.empty())
+      reduce_from_peers<Device>(calls, c.destination, 0, c.destination.size(), operands, &piece);
+  } else {
+    copy_from_peers<Device>(calls, rank, compares);
   }
+}
+
+/// The points of collectives that ranks wait for.
+enum class PeerPoint : std::uint8_t {
+  ready,    ///< sources may be read
+  reduced,  ///< the shares of an all_reduce may be read, too
+  done,     ///< no peer reads any more
 };
 
-/// all_reduce, first step: reduces the rank's share of all sources to its own destination. If that
-/// is also its source, no peer reads this share of it.
-template <class Device>
-void reduce_share(PeerCalls calls, int rank, std::vector<ConstView>& operands) {
-  const Collective& c = *calls[std::size_t(rank)];
-  const Share share(c, rank, int(calls.size()));
-  reduce_elements<Device>(calls, c.destination, share.begin, share.end, operands);
-}
+/// The calls of a group after its entry barrier.
+///
+/// @tparam Carrier  how ranks find each other's calls and wait: `rank()`; `size()`;
+///                  `calls_of(r)`, how many calls rank r has published; `call_of(r, i)`, one of
+///                  them, until the next one of that rank is asked for; `compares_transfers()`;
+///                  `short_bytes`: up to that length every rank reduces a whole all_reduce; longer
+///                  ones cost one more step, in which each reduces a share for all.
+///                  `mark(point)`: this rank's device has reached the point; `await(point)`: later
+///                  work of the device follows that of all peers up to the point; `take_step()`, a
+///                  barrier; `report(error)`, before a step, and after it
+///                  `verify_no_failure(call)`, which throws if a peer has reported an error
+template <class Device, class Carrier>
+class DirectReads {
+ public:
+  explicit DirectReads(Carrier& carrier) : carrier_(carrier), peers_(std::size_t(carrier.size())) {
+    operands_.reserve(peers_.size());
+  }
 
-/// all_reduce, second step: copies the shares that the other ranks have reduced.
-template <class Device>
-void copy_shares(PeerCalls calls, int rank) {
-  const Collective& c = *calls[std::size_t(rank)];
-  for_peers(calls, rank, [&](int r, const Collective& theirs) {
-    const Share share(c, r, int(calls.size()));
-    const ConstView reduced = theirs.destination;
-    if (r != rank)
-      reduce_range(Device{}, c.op, {&reduced, 1}, c.destination, share.begin, share.end);
-  });
-}
+  /// Whether all all_reduces of calls that run together are reduced in shares. A result has the
+  /// same bits either way.
+  static bool in_shares(std::span<const Collective> calls) {
+    return std::ranges::any_of(calls, [](const Collective& c) {
+      return c.kind == CollectiveKind::all_reduce && c.source.bytes() > Carrier::short_bytes;
+    });
+  }
+
+  /// How the published calls of two ranks differ; empty if they agree. The same on all ranks.
+  std::string disagreement(const std::string& label) {
+    for (int r = 1; r < carrier_.size(); ++r) {
+      const std::size_t first = carrier_.calls_of(0), theirs = carrier_.calls_of(r);
+      std::size_t i = 0;
+      while (i < std::min(first, theirs) && agree(carrier_.call_of(0, i), carrier_.call_of(r, i)))
+        ++i;
+      if (i == first && i == theirs) continue;
+      const auto what = [&](int rank, std::size_t count) {
+        return "runs " + (i < count ? text_of(carrier_.call_of(rank, i)) : "nothing more");
+      };
+      return text_of_disagreement(label, 0, what(0, first), r, what(r, theirs));
+    }
+    return {};
+  }
+
+  /// @pre all ranks have published their calls, which agree, and passed the entry barrier
+  /// @throws Error on all ranks if one of them fails
+  void run(std::span<const Collective> calls) {
+    const bool shares = in_shares(calls);
+    std::shared_ptr<void> results;
+    std::exception_ptr error;
+    attempt(error, [&] {
+      if (!shares) results = scratch_for_results(calls);
+      carrier_.await(PeerPoint::ready);
+      std::size_t offset = 0;
+      each_call(calls, [&](const Collective& c, PeerCalls peers) {
+        const bool reduces = c.kind == CollectiveKind::all_reduce;
+        if (reduces && shares) return reduce_share(peers, c.destination, carrier_.rank());
+        read_from_peers<Device>(peers, carrier_.rank(), carrier_.compares_transfers(),
+                                reduces ? result_of(c, results, offset) : View{}, operands_);
+      });
+    });
+    if (shares) {
+      meet(PeerPoint::reduced, error);
+      attempt(error, [&] {
+        each_call(calls, [&](const Collective& c, PeerCalls peers) {
+          if (c.kind == CollectiveKind::all_reduce) copy_shares(c, peers);
+        });
+      });
+    }
+    // whatever failed, peers have enqueued work that reads this rank's memory, and it theirs
+    std::exception_ptr unordered;
+    meet(PeerPoint::done, unordered);
+    if (error != nullptr) std::rethrow_exception(error);
+    if (unordered != nullptr) std::rethrow_exception(unordered);
+    carrier_.verify_no_failure(calls[0]);
+    std::size_t offset = 0;
+    for (const Collective& c : calls)
+      if (c.kind == CollectiveKind::all_reduce && !shares)
+        strided_copy(Device{}, result_of(c, results, offset), c.destination);
+  }
+
+ private:
+  /// Memory for the results of short all_reduces, whose destinations may be sources that peers
+  /// read. On the host it is kept for later calls; on a device it is freed with the call, in stream
+  /// order, because the next call may be on another stream, or captured.
+  std::shared_ptr<void> scratch_for_results(std::span<const Collective> calls) {
+    std::size_t bytes = 0;
+    for (const Collective& c : calls)
+      if (c.kind == CollectiveKind::all_reduce) bytes += result_bytes(c);
+    if (!std::is_same_v<Device, Host>) return allocate_bytes(Device{}, bytes);
+    if (bytes > kept_bytes_) kept_ = allocate_bytes(Device{}, bytes);
+    kept_bytes_ = std::max(kept_bytes_, bytes);
+    return kept_;
+  }
+  static std::size_t result_bytes(const Collective& c) {
+    return (std::size_t(c.source.bytes()) + 63) / 64 * 64;
+  }
+  /// The next result, `offset` bytes after the first.
+  static View result_of(const Collective& c, const std::shared_ptr<void>& results,
+                        std::size_t& offset) {
+    auto* const begin = static_cast<std::byte*>(results.get()) + offset;
+    offset += result_bytes(c);
+    return View::dense(begin, c.source.dtype, c.source.extents);
+  }
+
+  /// Calls visit(call, the same call of all ranks) for each call.
+  template <class Visitor>
+  void each_call(std::span<const Collective> calls, const Visitor& visit) {
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      for (int r = 0; r < carrier_.size(); ++r) peers_[std::size_t(r)] = &carrier_.call_of(r, i);
+      visit(*peers_[std::size_t(carrier_.rank())], PeerCalls(peers_));
+    }
+  }
+
+  /// Calls f(begin, end) with the elements of an all_reduce that a rank reduces for all ranks, in
+  /// whole cache lines.
+  template <class F>
+  void with_share(const Collective& c, int rank, const F& f) const {
+    const index_t count = c.source.size(), line = 64 / index_t(size_of(c.dtype()));
+    const index_t size = carrier_.size(),
+                  each = ((count + size - 1) / size + line - 1) / line * line;
+    const index_t begin = std::min(each * rank, count);
+    f(begin, std::min(begin + each, count));
+  }
+  /// First step: reduces this rank's share to its own destination. If that is also its source, no
+  /// peer reads this share of it.
+  void reduce_share(PeerCalls peers, const View& destination, int rank) {
+    with_share(*peers[std::size_t(rank)], rank, [&](index_t begin, index_t end) {
+      reduce_from_peers<Device>(peers, destination, begin, end, operands_);
+    });
+  }
+  /// Second step: copies the shares that the other ranks have reduced.
+  void copy_shares(const Collective& c, PeerCalls peers) {
+    for (int k = 1; k < carrier_.size(); ++k) {
+      const int r = (carrier_.rank() + k) % carrier_.size();
+      const ConstView reduced = peers[std::size_t(r)]->destination;
+      with_share(c, r, [&](index_t begin, index_t end) {
+        reduce_range(Device{}, c.op, {&reduced, 1}, c.destination, begin, end);
+      });
+    }
+  }
+
+  /// Runs work unless earlier work failed. Keeps its exception until no peer reads this rank's
+  /// memory.
+  template <class Work>
+  void attempt(std::exception_ptr& error, const Work& work) {
+    if (error != nullptr) return;
+    try {
+      work();
+    } catch (const std::exception& e) {
+      error = std::current_exception();
+      carrier_.report(e.what());
+    }
+  }
+
+  void meet(PeerPoint point, std::exception_ptr& error) {
+    attempt(error, [&] { carrier_.mark(point); });
+    carrier_.take_step();
+    attempt(error, [&] { carrier_.await(point); });
+  }
+
+  Carrier& carrier_;
+  std::vector<const Collective*> peers_;  ///< of the current call
+  std::vector<ConstView> operands_{};     ///< of a reduction
+  std::shared_ptr<void> kept_{};          ///< for results, on the host
+  std::size_t kept_bytes_ = 0;
+};
 
 }  // namespace cleave::detail

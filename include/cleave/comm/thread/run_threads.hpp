@@ -18,7 +18,6 @@
 #include <cleave/comm/launch.hpp>
 #include <cleave/comm/machine.hpp>
 #include <cleave/comm/measure_link.hpp>
-#include <cleave/comm/rank_function.hpp>
 #include <cleave/comm/thread/thread_communicator.hpp>
 #include <cleave/comm/thread/thread_world.hpp>
 #include <cleave/comm/world.hpp>

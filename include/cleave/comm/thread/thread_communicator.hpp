@@ -1,9 +1,7 @@
 // The thread backend: the ranks are threads of one process, and read each other's tensors.
 //
-// Every rank publishes its calls; after an entry barrier, ranks copy or reduce directly from their
-// peers' memory, and synchronise again before any source may change. Nothing is packed; reductions
-// combine in rank order. An error on one rank after the entry barrier fails the call on all ranks
-// of the group. Calls that run together share the entry barrier and the steps after it.
+// Every rank publishes its calls, and reads those of its peers after an entry barrier
+// (shared_memory/reads.hpp).
 //
 // Written once for all devices whose memory the ranks of a process can read: a device defines how
 // elements are copied and reduced (`strided_copy`, `reduce_range`) and, if its work is
@@ -13,7 +11,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,7 +20,6 @@
 
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/shared_memory/reads.hpp>
-#include <cleave/comm/thread/communicators.hpp>
 #include <cleave/comm/thread/thread_group.hpp>
 #include <cleave/comm/thread/thread_world.hpp>
 #include <cleave/comm/verify.hpp>
@@ -47,23 +43,14 @@ class ThreadSeat {
   int rank_;
 };
 
-/// The points of a collective that ranks wait for.
-enum class PeerPoint : std::uint8_t {
-  ready,    ///< sources may be read
-  reduced,  ///< the shares of an all_reduce may be read, too
-  done,     ///< no peer reads any more
-};
-
 /// What a rank's device has to wait for after a barrier. On the host nothing: work is complete when
-/// its call returns.
+/// its call returns. @see DirectReads
 template <class Device>
 class PeerOrder {
  public:
   static constexpr const char* backend = "thread";
   /// Whether two threads of a rank may communicate, each over its own groups.
   static constexpr bool concurrent = true;
-  /// An all_reduce of more bytes is worth one more step: each rank reduces a share and copies the
-  /// shares of the others. In a shorter one, each rank reduces everything.
   static constexpr index_t short_bytes = block_bytes;
 
   /// This rank has reached a point.
@@ -84,10 +71,7 @@ class BasicThreadCommunicator final : public Communicator {
       : Communicator(rank, group->size(), std::move(label), std::move(state)),
         group_(std::move(group)),
         seat_(std::move(seat)),
-        host_(std::move(host)),
-        peers_(std::size_t(size())) {
-    operands_.reserve(peers_.size());
-  }
+        host_(std::move(host)) {}
 
   const char* backend() const noexcept override { return Order::backend; }
   bool ranks_are_threads() const noexcept override { return true; }
@@ -116,53 +100,13 @@ class BasicThreadCommunicator final : public Communicator {
   }
 
  protected:
-  void execute(const Collective& collective) override { execute_all({&collective, 1}); }
-
-  void execute_all(std::span<const Collective> calls) override {
+  void execute(std::span<const Collective> calls) override {
     if (calls.empty()) return;
     for (const Collective& c : calls) verify_call(c, rank(), size());
-    const bool in_shares = std::any_of(calls.begin(), calls.end(), is_long_all_reduce);
-    const std::shared_ptr<void> results = in_shares ? nullptr : scratch_for_results(calls);
     order_->mark(PeerPoint::ready);
     publish(calls);
-    if (std::all_of(calls.begin(), calls.end(), is_barrier)) return;
-
-    std::exception_ptr error;
-    attempt(error, [&] {
-      await_peers(PeerPoint::ready);
-      std::size_t offset = 0;
-      for_calls(calls, [&](const Collective& c, PeerCalls peers) {
-        if (c.kind == CollectiveKind::reduce_scatter)
-          reduce_piece<Device>(peers, rank(), operands_);
-        else if (c.kind != CollectiveKind::all_reduce)
-          copy_from_peers<Device>(peers, rank(), state().check == CheckLevel::collective);
-        else if (in_shares) reduce_share<Device>(peers, rank(), operands_);
-        else
-          reduce_elements<Device>(peers, result_of(c, results, offset), 0, c.source.size(),
-                                  operands_);
-      });
-    });
-    if (in_shares) {
-      attempt(error, [&] { order_->mark(PeerPoint::reduced); });
-      take_step();
-      attempt(error, [&] {
-        await_peers(PeerPoint::reduced);
-        for_calls(calls, [&](const Collective& c, PeerCalls peers) {
-          if (c.kind == CollectiveKind::all_reduce) copy_shares<Device>(peers, rank());
-        });
-      });
-    }
-    // Whatever failed, peers have enqueued work that reads this rank's memory, and it theirs.
-    std::exception_ptr unordered;
-    attempt(unordered, [&] { order_->mark(PeerPoint::done); });
-    take_step();
-    attempt(unordered, [&] { await_peers(PeerPoint::done); });
-    finish(calls[0], error != nullptr ? error : unordered);
-    if (in_shares) return;
-    std::size_t offset = 0;
-    for (const Collective& c : calls)
-      if (c.kind == CollectiveKind::all_reduce)
-        strided_copy(Device{}, result_of(c, results, offset), c.destination);
+    if (!std::ranges::all_of(calls, [](auto& c) { return c.kind == CollectiveKind::barrier; }))
+      reads_.run(calls);
   }
 
   void gather_signatures(const Signature& mine, std::span<Signature> all) override {
@@ -178,54 +122,37 @@ class BasicThreadCommunicator final : public Communicator {
   }
 
  private:
-  static bool is_barrier(const Collective& c) { return c.kind == CollectiveKind::barrier; }
+  friend DirectReads<Device, BasicThreadCommunicator>;
 
-  /// An all_reduce that is reduced in shares. Its result has the same bits either way.
-  static bool is_long_all_reduce(const Collective& c) {
-    return c.kind == CollectiveKind::all_reduce && c.source.bytes() > Order::short_bytes;
+  static constexpr index_t short_bytes = Order::short_bytes;
+
+  std::size_t calls_of(int r) const { return published(r).calls.size(); }
+  const Collective& call_of(int r, std::size_t i) const {
+    return size() == 1 ? alone_[i] : published(r).calls[i];
+  }
+  bool compares_transfers() const { return state().check == CheckLevel::collective; }
+
+  void mark(PeerPoint point) { order_->mark(point); }
+  void await(PeerPoint point) {
+    for (int r = 0; r < size(); ++r)
+      if (r != rank()) order_->await(*static_cast<const Order*>(published(r).order.get()), point);
+  }
+  void take_step() noexcept {
+    if (size() > 1) group_->take_step(rank(), step_++);
+  }
+  void report(const char* error) noexcept {
+    if (size() > 1) group_->report(rank(), round_ - 1, error);
+  }
+  void verify_no_failure(const Collective& c) const {
+    if (size() == 1) return;
+    if (RankFailure failure = group_->failure_after_entry(round_ - 1); failure.rank >= 0)
+      throw PeerError(operation_of(c), std::move(failure), state().world_rank);
   }
 
-  /// Memory for the results of short all_reduces, whose destinations may be sources that peers
-  /// read. On the host it is kept for later calls; on a device it is freed with the call, in stream
-  /// order, because the next call may be on another stream, or captured.
-  std::shared_ptr<void> scratch_for_results(std::span<const Collective> calls) {
-    std::size_t bytes = 0;
-    for (const Collective& c : calls)
-      if (c.kind == CollectiveKind::all_reduce) bytes += result_bytes(c);
-    if constexpr (std::is_same_v<Device, Host>) {
-      if (bytes > results_bytes_) results_ = allocate_bytes(Device{}, bytes);
-      results_bytes_ = std::max(results_bytes_, bytes);
-      return results_;
-    } else {
-      return allocate_bytes(Device{}, bytes);
-    }
-  }
-
-  static std::size_t result_bytes(const Collective& c) {
-    return (std::size_t(c.source.bytes()) + 63) / 64 * 64;
-  }
-
-  /// The next result, `offset` bytes after the first.
-  static View result_of(const Collective& c, const std::shared_ptr<void>& results,
-                        std::size_t& offset) {
-    const View result = View::dense(static_cast<std::byte*>(results.get()) + offset, c.source.dtype,
-                                    c.source.extents);
-    offset += result_bytes(c);
-    return result;
-  }
-
-  /// Calls visit(call, the same call of all ranks) for each call.
-  template <class Visitor>
-  void for_calls(std::span<const Collective> calls, Visitor visit) {
-    for (std::size_t i = 0; i < calls.size(); ++i) {
-      for (int r = 0; r < size(); ++r)
-        peers_[std::size_t(r)] = size() == 1 ? &calls[i] : &published(r).calls[i];
-      visit(calls[i], PeerCalls(peers_));
-    }
-  }
-
-  /// Publishes the calls, passes the entry barrier, and verifies that all ranks' calls agree.
+  /// Publishes the calls, passes the entry barrier, and verifies that all ranks' calls agree: all
+  /// ranks throw, or none.
   void publish(std::span<const Collective> calls) {
+    alone_ = calls;
     if (size() == 1) return;
     Published& mine = group_->published(rank(), round_);
     mine.compares = false;
@@ -233,7 +160,10 @@ class BasicThreadCommunicator final : public Communicator {
     mine.error.clear();
     if (mine.order != order_) mine.order = order_;
     enter(operation_of(calls[0]), calls[0].site, "");
-    verify_peers(calls[0]);
+    for (int r = 0; r < size(); ++r)
+      if (published(r).compares) disagree("does not compare its calls (CLEAVE_CHECK)", "does", r);
+    if (const std::string text = reads_.disagreement(label()); !text.empty())
+      throw Error(operation_of(calls[0]), text, {.rank = state().world_rank});
   }
 
   void enter(const char* operation, CallSite site, const char* caller) {
@@ -251,35 +181,9 @@ class BasicThreadCommunicator final : public Communicator {
   /// The record that a rank has published in the current round.
   const Published& published(int r) const { return group_->published(r, round_ - 1); }
 
-  /// Every rank compares the same calls and reaches the same result: all throw, or none.
-  void verify_peers(const Collective& mine) const {
-    const std::vector<Collective>& first = published(0).calls;
-    for (int r = 0; r < size(); ++r) {
-      const std::vector<Collective>& theirs = published(r).calls;
-      if (published(r).compares) disagree("does not compare its calls (CLEAVE_CHECK)", "does", r);
-      const std::size_t common = std::min(first.size(), theirs.size());
-      std::size_t i = 0;
-      while (i < common && agree(first[i], theirs[i])) ++i;
-      if (i == first.size() && i == theirs.size()) continue;
-      const auto what = [&](const std::vector<Collective>& calls) {
-        return "runs " + (i < calls.size() ? text_of(calls[i]) : "nothing more");
-      };
-      throw Error(operation_of(mine),
-                  text_of_disagreement(label(), 0, what(first), r, what(theirs)),
-                  {.rank = state().world_rank});
-    }
-  }
-
   [[noreturn]] void disagree(const char* mine, const char* theirs, int r) const {
     throw Error("collective", text_of_disagreement(label(), rank(), mine, r, theirs),
                 {.rank = state().world_rank});
-  }
-
-  /// Subsequent work of this rank's device runs after all ranks have reached the point.
-  void await_peers(PeerPoint point) {
-    if (size() == 1) return;
-    for (int r = 0; r < size(); ++r)
-      if (r != rank()) order_->await(*static_cast<const Order*>(published(r).order.get()), point);
   }
 
   /// A new group of the listed ranks of this group.
@@ -291,39 +195,12 @@ class BasicThreadCommunicator final : public Communicator {
     return group_->subgroup(ranks, occurrence);
   }
 
-  /// Runs work after the entry barrier, unless earlier work failed. Keeps its exception until no
-  /// peer reads this rank's memory.
-  template <class Work>
-  void attempt(std::exception_ptr& error, Work work) noexcept {
-    if (error != nullptr) return;
-    try {
-      work();
-    } catch (const std::exception& e) {
-      error = std::current_exception();
-      if (size() > 1) group_->report(rank(), round_ - 1, e.what());
-    }
-  }
-
-  void take_step() noexcept {
-    if (size() > 1) group_->take_step(rank(), step_++);
-  }
-
-  /// After the last step: throws an error that occurred after the entry barrier, here or on a peer.
-  void finish(const Collective& c, const std::exception_ptr& error) {
-    if (error != nullptr) std::rethrow_exception(error);
-    if (size() == 1) return;
-    if (RankFailure failure = group_->failure_after_entry(round_ - 1); failure.rank >= 0)
-      throw PeerError(operation_of(c), std::move(failure), state().world_rank);
-  }
-
   std::shared_ptr<ThreadGroup> group_;
   std::shared_ptr<ThreadSeat> seat_;
   std::shared_ptr<Communicator> host_;
   std::shared_ptr<Order> order_ = std::make_shared<Order>();
-  std::vector<const Collective*> peers_;     ///< of the current call
-  std::vector<ConstView> operands_;          ///< of a reduction
-  std::shared_ptr<void> results_;            ///< of short all_reduces, on the host
-  std::size_t results_bytes_ = 0;            ///< of `results_`
+  DirectReads<Device, BasicThreadCommunicator> reads_{*this};
+  std::span<const Collective> alone_{};      ///< the current calls: of a rank without peers
   std::vector<std::vector<int>> subgroups_;  ///< the lists of this rank's subgroups
   std::uint64_t round_ = 0;                  ///< of the entry barrier
   std::uint64_t step_ = 0;                   ///< of the steps after it

@@ -1,5 +1,6 @@
-// Lists of tensors: a tuple of any types, or a vector of one type. A coalesced collective takes a
-// list and returns its results in the same form.
+// What functional collectives take: a local tensor, or the result of another collective, for which
+// they wait; coalesced ones a list, a tuple of any types or a vector of one, and they return their
+// results in the same form.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +11,48 @@
 #include <utility>
 #include <vector>
 
-#include <cleave/comm/functional/functional_operand.hpp>
+#include <cleave/comm/async.hpp>
 #include <cleave/comm/functional/run_functional.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 namespace cleave::functional {
 
 namespace detail {
+
+/// The tensor of an argument.
+template <class X>
+struct Argument {
+  static_assert(sizeof(X*) == 0,
+                "cleave: functional collectives take a local Tensor or the result of another one; "
+                "redistribute a DTensor, and pass value() of a tensor that tracks gradients: "
+                "neither gradients nor traces pass through functional collectives");
+  using type = Tensor<float, 1>;
+  static type of(const X&);
+};
+template <class T, int Rank, class Device>
+struct Argument<Tensor<T, Rank, Device>> {
+  using type = Tensor<T, Rank, Device>;
+  static const type& of(const type& x) { return x; }
+};
+template <class X>
+struct Argument<Async<X>> {
+  using type = typename Argument<X>::type;
+  static const type& of(const Async<X>& x) { return x.wait(); }
+};
+
+template <class X>
+using tensor_t = typename Argument<X>::type;
+
+/// @throws what the collective threw of which x is the result
+template <class X>
+decltype(auto) tensor_of(const X& x) {
+  return Argument<X>::of(x);
+}
+
+template <class X>
+inline constexpr bool is_argument = is_tensor<X>;
+template <class X>
+inline constexpr bool is_argument<Async<X>> = is_tensor<X>;
 
 /// The tensors of a list by value.
 template <class List>
