@@ -1,6 +1,7 @@
 #pragma once
 
-#include <cleave/ops/list/list_activations.hpp>
+#include <cleave/ops/elementwise/activations.hpp>
+#include <cleave/ops/list/listed.hpp>
 
 #include "operation.hpp"
 

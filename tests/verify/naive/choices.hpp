@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cleave/ops/list/list_choices.hpp>
+#include <cleave/ops/list/list_elementwise.hpp>
 
 #include "operation.hpp"
 
@@ -8,9 +8,6 @@ namespace cleave::testing {
 
 inline Naive naive_of(ops::Where) {
   return by_element([](const Elements& x) { return x[0] != Number64(0) ? x[1] : x[2]; });
-}
-inline Naive naive_of(ops::WherePositive) {
-  return by_element([](const Elements& x) { return re(x[0]) > 0 ? x[1] : Number64(0); });
 }
 template <class To>
 Naive naive_of(ops::Cast<To>) {

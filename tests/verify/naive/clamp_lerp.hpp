@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cleave/ops/list/list_clamp_lerp.hpp>
+#include <cleave/ops/list/list_elementwise.hpp>
 
 #include "operation.hpp"
 

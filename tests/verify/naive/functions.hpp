@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cleave/ops/list/list_functions.hpp>
+#include <cleave/ops/list/list_elementwise.hpp>
 
 #include "operation.hpp"
 
@@ -27,6 +27,9 @@ inline Naive naive_of(ops::Real) {
 }
 inline Naive naive_of(ops::Relu) {
   return by_element([](const Elements& x) { return Number64(std::fmax(re(x[0]), 0)); });
+}
+inline Naive naive_of(ops::WherePositive) {
+  return by_element([](const Elements& x) { return re(x[0]) > 0 ? x[1] : Number64(0); });
 }
 inline Naive naive_of(ops::Exp) {
   return by_element([](const Elements& x) { return std::exp(x[0]); });

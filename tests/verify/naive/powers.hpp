@@ -1,6 +1,7 @@
 #pragma once
 
-#include <cleave/ops/list/list_powers.hpp>
+#include <cleave/ops/elementwise/powers.hpp>
+#include <cleave/ops/list/listed.hpp>
 
 #include "operation.hpp"
 

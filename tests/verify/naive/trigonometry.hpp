@@ -1,6 +1,7 @@
 #pragma once
 
-#include <cleave/ops/list/list_trigonometry.hpp>
+#include <cleave/ops/elementwise/trigonometry.hpp>
+#include <cleave/ops/list/listed.hpp>
 
 #include "operation.hpp"
 

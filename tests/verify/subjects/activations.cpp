@@ -6,7 +6,8 @@
 namespace cleave::testing {
 
 void add_activations(std::vector<Subject>& subjects) {
-  ops::listing::each_activation([&](const auto& entry) { add_subjects(entry, subjects); });
+  ops::listing::each_registered<ops::topics::activations>(
+      [&](const auto& entry) { add_subjects(entry, subjects); });
 }
 
 }  // namespace cleave::testing

@@ -6,7 +6,8 @@
 namespace cleave::testing {
 
 void add_comparisons(std::vector<Subject>& subjects) {
-  ops::listing::each_comparison([&](const auto& entry) { add_subjects(entry, subjects); });
+  ops::listing::each_registered<ops::topics::comparisons>(
+      [&](const auto& entry) { add_subjects(entry, subjects); });
 }
 
 }  // namespace cleave::testing

@@ -6,7 +6,8 @@
 namespace cleave::testing {
 
 void add_powers(std::vector<Subject>& subjects) {
-  ops::listing::each_power([&](const auto& entry) { add_subjects(entry, subjects); });
+  ops::listing::each_registered<ops::topics::powers>(
+      [&](const auto& entry) { add_subjects(entry, subjects); });
 }
 
 }  // namespace cleave::testing

@@ -6,7 +6,8 @@
 namespace cleave::testing {
 
 void add_rounding(std::vector<Subject>& subjects) {
-  ops::listing::each_rounding([&](const auto& entry) { add_subjects(entry, subjects); });
+  ops::listing::each_registered<ops::topics::rounding>(
+      [&](const auto& entry) { add_subjects(entry, subjects); });
 }
 
 }  // namespace cleave::testing

@@ -6,7 +6,8 @@
 namespace cleave::testing {
 
 void add_trigonometry(std::vector<Subject>& subjects) {
-  ops::listing::each_of_trigonometry([&](const auto& entry) { add_subjects(entry, subjects); });
+  ops::listing::each_registered<ops::topics::trigonometry>(
+      [&](const auto& entry) { add_subjects(entry, subjects); });
 }
 
 }  // namespace cleave::testing

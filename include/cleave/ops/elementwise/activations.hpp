@@ -250,79 +250,27 @@ struct Hardswish : RealFunction<Hardswish> {
 }  // namespace ops
 
 /// The error function of each element.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) erf(const A&... a) {
-  return detail::pointwise<R...>(ops::Erf{}, a...);
-}
-
+CLEAVE_UNARY(activations, erf, Erf)
 /// The complementary error function: 1 - erf(a), accurate where the result is small.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) erfc(const A&... a) {
-  return detail::pointwise<R...>(ops::Erfc{}, a...);
-}
-
+CLEAVE_UNARY(activations, erfc, Erfc)
 /// Gaussian error linear unit: a/2 · (1 + erf(a / sqrt(2)))
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) gelu(const A&... a) {
-  return detail::pointwise<R...>(ops::Gelu{}, a...);
-}
-
+CLEAVE_UNARY(activations, gelu, Gelu)
 /// gelu approximated with tanh, as PyTorch's `approximate="tanh"`.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) gelu_tanh(const A&... a) {
-  return detail::pointwise<R...>(ops::GeluTanh{}, a...);
-}
-
+CLEAVE_UNARY(activations, gelu_tanh, GeluTanh)
 /// Sigmoid linear unit (swish): a · sigmoid(a)
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) silu(const A&... a) {
-  return detail::pointwise<R...>(ops::Silu{}, a...);
-}
-
+CLEAVE_UNARY(activations, silu, Silu)
 /// log(1 + exp(beta a)) / beta; a where beta a > threshold.
-template <class... R, AnyTensor A>
-constexpr auto softplus(const A& a, double beta = 1, double threshold = 20) {
-  return detail::pointwise<R...>(ops::Softplus{{}, beta, threshold}, a);
-}
-
+CLEAVE_UNARY_WITH(activations, softplus, Softplus, "softplus(a), softplus(a, beta, threshold)")
 /// a · tanh(softplus(a))
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) mish(const A&... a) {
-  return detail::pointwise<R...>(ops::Mish{}, a...);
-}
-
+CLEAVE_UNARY(activations, mish, Mish)
 /// log(sigmoid(a))
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) logsigmoid(const A&... a) {
-  return detail::pointwise<R...>(ops::LogSigmoid{}, a...);
-}
-
+CLEAVE_UNARY(activations, logsigmoid, LogSigmoid)
 /// a / (1 + |a|)
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) softsign(const A&... a) {
-  return detail::pointwise<R...>(ops::Softsign{}, a...);
-}
-
+CLEAVE_UNARY(activations, softsign, Softsign)
 /// Leaky rectified linear unit: a where a > 0, share · a elsewhere.
-template <class... R, AnyTensor A>
-constexpr auto leaky_relu(const A& a, double share = 0.01) {
-  return detail::pointwise<R...>(ops::LeakyRelu{{}, share}, a);
-}
-
+CLEAVE_UNARY_WITH(activations, leaky_relu, LeakyRelu, "leaky_relu(a), leaky_relu(a, share)")
 /// Exponential linear unit: a where a > 0, alpha · (exp(a) - 1) elsewhere.
-template <class... R, AnyTensor A>
-constexpr auto elu(const A& a, double alpha = 1) {
-  return detail::pointwise<R...>(ops::Elu{{}, alpha, 1, 1}, a);
-}
-
+CLEAVE_UNARY_WITH(activations, elu, Elu, "elu(a), elu(a, alpha)")
 /// Scaled elu, whose constants keep mean 0 and variance 1 from layer to layer.
 template <class... R, AnyTensor A>
 constexpr auto selu(const A& a) {
@@ -330,37 +278,25 @@ constexpr auto selu(const A& a) {
   constexpr double scale = 1.0507009873554804934193349852946;
   return detail::pointwise<R...>(ops::Elu{{}, alpha, scale, 1}, a);
 }
-
+CLEAVE_USAGE(selu, "selu(a)")
 /// Continuously differentiable elu: a where a > 0, alpha · (exp(a / alpha) - 1) elsewhere.
 template <class... R, AnyTensor A>
 constexpr auto celu(const A& a, double alpha = 1) {
   return detail::pointwise<R...>(ops::Elu{{}, alpha, 1, 1 / alpha}, a);
 }
-
+CLEAVE_USAGE(celu, "celu(a), celu(a, alpha)")
 /// a clamped to [low, high].
-template <class... R, AnyTensor A>
-constexpr auto hardtanh(const A& a, double low = -1, double high = 1) {
-  return detail::pointwise<R...>(ops::Hardtanh{{}, low, high}, a);
-}
-
+CLEAVE_UNARY_WITH(activations, hardtanh, Hardtanh, "hardtanh(a), hardtanh(a, low, high)")
 /// a clamped to [0, 6].
 template <class... R, AnyTensor A>
 constexpr auto relu6(const A& a) {
   return hardtanh<R...>(a, 0, 6);
 }
-
+CLEAVE_USAGE(relu6, "relu6(a)")
 /// a / 6 + 1 / 2, clamped to [0, 1].
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) hardsigmoid(const A&... a) {
-  return detail::pointwise<R...>(ops::Hardsigmoid{}, a...);
-}
-
+CLEAVE_UNARY(activations, hardsigmoid, Hardsigmoid)
 /// a · hardsigmoid(a)
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) hardswish(const A&... a) {
-  return detail::pointwise<R...>(ops::Hardswish{}, a...);
-}
+CLEAVE_UNARY(activations, hardswish, Hardswish)
+CLEAVE_HELPER(activations, Slope<Gelu>, 1)
 
 }  // namespace cleave

@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include <cleave/ops/elementwise/elementwise.hpp>
+#include <cleave/ops/elementwise/registration.hpp>
 
 namespace cleave {
 
@@ -14,6 +14,7 @@ namespace ops {
 
 /// 1 where a is 0, 0 elsewhere.
 struct IsZero : Elementwise {
+  static constexpr const char* constant = piecewise_constant;
   static constexpr const char* name = "is_zero";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a) const {
@@ -23,6 +24,7 @@ struct IsZero : Elementwise {
 
 /// a, but 1 where a is 0.
 struct OrOne : Elementwise {
+  using verified = RealComplexWhole;
   static constexpr const char* name = "or_one";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a) const {
@@ -84,6 +86,7 @@ struct Mul : Elementwise {
 
 /// Integer division truncates, hence is not linear in partial operands.
 struct Div : Elementwise {
+  using verified = RealComplexWhole;
   static constexpr const char* name = "div";
   template <class T, class>
   static constexpr const char* partials_for() {
@@ -117,6 +120,7 @@ struct Neg : Elementwise {
 };
 
 struct Square : Elementwise {
+  using verified = RealComplexWhole;
   static constexpr const char* name = "square";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a) const {
@@ -129,6 +133,7 @@ struct Square : Elementwise {
 
 /// The magnitude; real for complex operands.
 struct Abs : Elementwise {
+  using verified = RealComplexWhole;
   static constexpr const char* name = "abs";
   template <class T>
   CLEAVE_HOST_DEVICE kernels::real_t<T> operator()(const T& a) const {
@@ -142,6 +147,8 @@ struct Abs : Elementwise {
 
 /// x / |x|, 0 for 0, NaN for NaN. Piecewise constant for real operands, hence without a gradient.
 struct Sign : Elementwise {
+  static constexpr const char* constant = "piecewise constant for real numbers";
+  using verified = RealComplexWhole;
   static constexpr const char* name = "sign";
   template <class T>
   static constexpr const char* partials_for() {
@@ -167,6 +174,8 @@ struct Sign : Elementwise {
 
 /// 1 where a > b, 1/2 where a == b, 0 elsewhere: the derivative of maximum(a, b) in a.
 struct ShareOfLarger : Elementwise {
+  static constexpr const char* constant = piecewise_constant;
+  using verified = Types<double, float>;
   static constexpr const char* name = "share_of_larger";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
@@ -176,6 +185,7 @@ struct ShareOfLarger : Elementwise {
 
 /// Propagates NaNs. Where the operands are equal, each receives half the gradient.
 struct Maximum : ElementwiseOn<Elements::ordered> {
+  using verified = Types<double, float, std::int64_t, bool>;
   static constexpr const char* name = "maximum";
   static constexpr const char* partials =
       "max,max->max; max,R->max; R,max->max; min,R->min; R,min->min";
@@ -192,6 +202,7 @@ struct Maximum : ElementwiseOn<Elements::ordered> {
 };
 
 struct Minimum : ElementwiseOn<Elements::ordered> {
+  using verified = Types<double, float, std::int64_t, bool>;
   static constexpr const char* name = "minimum";
   static constexpr const char* partials =
       "min,min->min; min,R->min; R,min->min; max,R->max; R,max->max";
@@ -207,7 +218,18 @@ struct Minimum : ElementwiseOn<Elements::ordered> {
   }
 };
 
+/// 1 where a == b, 0 elsewhere.
+struct Equals : Elementwise {
+  static constexpr const char* constant = piecewise_constant;
+  static constexpr const char* name = "equals";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
+    return a == b || (kernels::is_nan(a) && kernels::is_nan(b)) ? T(1) : T(0);
+  }
+};
+
 struct Conj : Elementwise {
+  using verified = Types<std::complex<double>>;
   static constexpr const char* name = "conj";
   static constexpr const char* partials = "sum->sum; avg->avg; product->product";
   template <class T>
@@ -219,6 +241,7 @@ struct Conj : Elementwise {
 };
 
 struct Real : Elementwise {
+  using verified = Types<double, std::complex<double>>;
   static constexpr const char* name = "real";
   static constexpr const char* partials = "sum->sum; avg->avg";
   template <class T>
@@ -235,75 +258,27 @@ struct Real : Elementwise {
 }  // namespace ops
 
 /// a + b. `// y[P] = a[P] + b[P]`
-template <class... R, class... A>
-  requires detail::ArgumentsOf<2, A...>
-constexpr decltype(auto) add(const A&... a) {
-  return detail::pointwise<R...>(ops::Add{}, a...);
-}
-
+CLEAVE_OPERATOR(arithmetic, add, Add, +)
 /// a - b. `// y[P] = a[P] - b[P]`
-template <class... R, class... A>
-  requires detail::ArgumentsOf<2, A...>
-constexpr decltype(auto) sub(const A&... a) {
-  return detail::pointwise<R...>(ops::Sub{}, a...);
-}
-
+CLEAVE_OPERATOR(arithmetic, sub, Sub, -)
 /// a · b, element by element. `// y[P] = a[P] · b[R]`
-template <class... R, class... A>
-  requires detail::ArgumentsOf<2, A...>
-constexpr decltype(auto) mul(const A&... a) {
-  return detail::pointwise<R...>(ops::Mul{}, a...);
-}
-
+CLEAVE_OPERATOR(arithmetic, mul, Mul, *)
 /// a / b; integer division truncates. `// y[P] = a[P] / b[R]`
-template <class... R, class... A>
-  requires detail::ArgumentsOf<2, A...>
-constexpr decltype(auto) div(const A&... a) {
-  return detail::pointwise<R...>(ops::Div{}, a...);
-}
-
+CLEAVE_OPERATOR(arithmetic, div, Div, /)
 /// The larger of a and b, element by element; NaN where a or b is NaN.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<2, A...>
-constexpr decltype(auto) maximum(const A&... a) {
-  return detail::pointwise<R...>(ops::Maximum{}, a...);
-}
-
+CLEAVE_BINARY(arithmetic, maximum, Maximum)
 /// The smaller of a and b, element by element; NaN where a or b is NaN.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<2, A...>
-constexpr decltype(auto) minimum(const A&... a) {
-  return detail::pointwise<R...>(ops::Minimum{}, a...);
-}
-
+CLEAVE_BINARY(arithmetic, minimum, Minimum)
+/// 1 where a equals b (or both are NaN), 0 elsewhere, in their element type.
+CLEAVE_BINARY(arithmetic, equals, Equals)
 /// -a. `// y[P] = -a[P]`
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) neg(const A&... a) {
-  return detail::pointwise<R...>(ops::Neg{}, a...);
-}
-
-/// |a|; real for complex a.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) abs(const A&... a) {
-  return detail::pointwise<R...>(ops::Abs{}, a...);
-}
-
-/// The sign of a: a / |a|, 0 where a is 0, NaN where a is NaN.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) sign(const A&... a) {
-  return detail::pointwise<R...>(ops::Sign{}, a...);
-}
-
+CLEAVE_ELEMENTWISE(unary_arithmetic, neg, Neg, 1, "neg(a)", "-x", neg(x...))
 /// a · a
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) square(const A&... a) {
-  return detail::pointwise<R...>(ops::Square{}, a...);
-}
-
+CLEAVE_UNARY(unary_arithmetic, square, Square)
+/// |a|; real for complex a.
+CLEAVE_UNARY(unary_arithmetic, abs, Abs)
+/// The sign of a: a / |a|, 0 where a is 0, NaN where a is NaN.
+CLEAVE_UNARY(unary_arithmetic, sign, Sign)
 /// The complex conjugate; a real operand is returned unchanged.
 template <class... R, AnyOperand A>
 constexpr auto conj(const A& a) {
@@ -311,30 +286,14 @@ constexpr auto conj(const A& a) {
   else if constexpr (!is_complex<typename A::value_type>) return detail::waited(a);
   else return detail::pointwise<R...>(ops::Conj{}, a);
 }
-
+CLEAVE_FORMS(unary_arithmetic, conj, Conj, 1, "conj(a)", "conj(x)", conj(x...))
 /// The real part; real operands keep their values.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) real(const A&... a) {
-  return detail::pointwise<R...>(ops::Real{}, a...);
-}
+CLEAVE_UNARY(unary_arithmetic, real, Real)
 
-template <class A, TensorAndOther<A> B>
-constexpr auto operator+(const A& a, const B& b) {
-  return add(a, b);
-}
-template <class A, TensorAndOther<A> B>
-constexpr auto operator-(const A& a, const B& b) {
-  return sub(a, b);
-}
-template <class A, TensorAndOther<A> B>
-constexpr auto operator*(const A& a, const B& b) {
-  return mul(a, b);
-}
-template <class A, TensorAndOther<A> B>
-constexpr auto operator/(const A& a, const B& b) {
-  return div(a, b);
-}
+CLEAVE_HELPER(arithmetic, ShareOfLarger, 2)
+CLEAVE_HELPER(unary_arithmetic, IsZero, 1)
+CLEAVE_HELPER(unary_arithmetic, OrOne, 1)
+
 template <AnyTensor A>
 constexpr auto operator-(const A& a) {
   return neg(a);

@@ -6,6 +6,7 @@
 
 #include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/ops/elementwise/elementwise.hpp>
+#include <cleave/ops/engine/usage.hpp>
 
 namespace cleave {
 
@@ -69,5 +70,6 @@ constexpr auto cast(const A& a) {
                 "cleave: complex elements cannot be cast to real ones; use abs");
   return detail::call_as(detail::Request<R...>{}, ops::Cast<To>{}, a);
 }
+CLEAVE_USAGE(cast, "cast<double>(x)")
 
 }  // namespace cleave

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cleave/ops/elementwise/arithmetic.hpp>
-#include <cleave/ops/elementwise/elementwise.hpp>
+#include <cleave/ops/elementwise/registration.hpp>
 
 namespace cleave {
 
@@ -11,6 +11,8 @@ namespace ops {
 /// 1 where clamp(x, low, high) selects operand I, 0 elsewhere; at the bounds it selects x.
 template <int I>
 struct ClampShare : Elementwise {
+  using verified = Types<double>;
+  static constexpr const char* constant = piecewise_constant;
   static constexpr const char* name = "clamp_share";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& x, const T& low, const T& high) const {
@@ -121,25 +123,17 @@ struct Addcdiv : ElementwiseOn<Elements::fractions> {
 }  // namespace ops
 
 /// Clamps x to [low, high]: min(max(x, low), high). Bounds are tensors or numbers.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<3, A...>
-constexpr decltype(auto) clamp(const A&... x_low_high) {
-  return detail::pointwise<R...>(ops::Clamp{}, x_low_high...);
-}
-
+CLEAVE_TERNARY(clamp_lerp, clamp, Clamp, "(x, low, high)")
 /// Interpolation: a + weight · (b - a); weight may be a number. `// y[P] = lerp(a[P], b[P], w[R])`
-template <class... R, class... A>
-  requires detail::ArgumentsOf<3, A...>
-constexpr decltype(auto) lerp(const A&... a_b_weight) {
-  return detail::pointwise<R...>(ops::Lerp{}, a_b_weight...);
-}
-
+CLEAVE_TERNARY(clamp_lerp, lerp, Lerp, "(a, b, weight)")
+CLEAVE_HELPER(clamp_lerp, ClampShare<0>, 3)
 /// a + value · b · c. `// y[P] = a[P] + value · b[P] · c[R]`
 template <class... R, AnyTensor A, AnyTensor B, AnyTensor C, ScalarElement V = int>
 constexpr auto addcmul(const A& a, const B& b, const C& c, const V& value = V(1)) {
   using T = typename A::value_type;
   return detail::pointwise<R...>(ops::Addcmul<T>{{}, detail::same_type<T>(value)}, a, b, c);
 }
+CLEAVE_USAGE(addcmul, "addcmul(a, b, c), addcmul(a, b, c, value)")
 
 /// a + value · b / c. `// y[P] = a[P] + value · b[P] / c[R]`
 template <class... R, AnyTensor A, AnyTensor B, AnyTensor C, ScalarElement V = int>
@@ -147,5 +141,6 @@ constexpr auto addcdiv(const A& a, const B& b, const C& c, const V& value = V(1)
   using T = typename A::value_type;
   return detail::pointwise<R...>(ops::Addcdiv<T>{{}, detail::same_type<T>(value)}, a, b, c);
 }
+CLEAVE_USAGE(addcdiv, "addcdiv(a, b, c), addcdiv(a, b, c, value)")
 
 }  // namespace cleave

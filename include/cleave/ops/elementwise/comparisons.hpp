@@ -3,7 +3,7 @@
 // <, <=, > and >= are also operators. == is not: containers and tests use it to compare objects.
 #pragma once
 
-#include <cleave/ops/elementwise/elementwise.hpp>
+#include <cleave/ops/elementwise/registration.hpp>
 
 namespace cleave {
 
@@ -39,6 +39,7 @@ struct GreaterEqual : ElementwiseOn<Elements::ordered> {
   }
 };
 struct Equal : Elementwise {
+  using verified = Types<double, std::complex<double>>;
   static constexpr const char* name = "equal";
   template <class T>
   CLEAVE_HOST_DEVICE bool operator()(const T& a, const T& b) const {
@@ -46,6 +47,7 @@ struct Equal : Elementwise {
   }
 };
 struct NotEqual : Elementwise {
+  using verified = Types<double, std::complex<double>>;
   static constexpr const char* name = "not_equal";
   template <class T>
   CLEAVE_HOST_DEVICE bool operator()(const T& a, const T& b) const {
@@ -55,6 +57,7 @@ struct NotEqual : Elementwise {
 
 /// Numbers other than 0 are true, NaN included.
 struct LogicalAnd : Elementwise {
+  using verified = Types<double, bool>;
   static constexpr const char* name = "logical_and";
   template <class T>
   CLEAVE_HOST_DEVICE bool operator()(const T& a, const T& b) const {
@@ -62,6 +65,7 @@ struct LogicalAnd : Elementwise {
   }
 };
 struct LogicalOr : Elementwise {
+  using verified = Types<double, bool>;
   static constexpr const char* name = "logical_or";
   template <class T>
   CLEAVE_HOST_DEVICE bool operator()(const T& a, const T& b) const {
@@ -69,6 +73,7 @@ struct LogicalOr : Elementwise {
   }
 };
 struct LogicalXor : Elementwise {
+  using verified = Types<double, bool>;
   static constexpr const char* name = "logical_xor";
   template <class T>
   CLEAVE_HOST_DEVICE bool operator()(const T& a, const T& b) const {
@@ -76,6 +81,7 @@ struct LogicalXor : Elementwise {
   }
 };
 struct LogicalNot : Elementwise {
+  using verified = Types<double, bool>;
   static constexpr const char* name = "logical_not";
   template <class T>
   CLEAVE_HOST_DEVICE bool operator()(const T& a) const {
@@ -110,111 +116,30 @@ struct IsFinite : ElementwiseOn<Elements::fractions> {
 }  // namespace ops
 
 /// a < b, element by element; a or b may be a number. Returns bools, like all comparisons.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<2, A...>
-constexpr decltype(auto) less(const A&... a) {
-  return detail::pointwise<R...>(ops::Less{}, a...);
-}
-
+CLEAVE_OPERATOR(comparisons, less, Less, <)
 /// a <= b
-template <class... R, class... A>
-  requires detail::ArgumentsOf<2, A...>
-constexpr decltype(auto) less_equal(const A&... a) {
-  return detail::pointwise<R...>(ops::LessEqual{}, a...);
-}
-
+CLEAVE_OPERATOR(comparisons, less_equal, LessEqual, <=)
 /// a > b
-template <class... R, class... A>
-  requires detail::ArgumentsOf<2, A...>
-constexpr decltype(auto) greater(const A&... a) {
-  return detail::pointwise<R...>(ops::Greater{}, a...);
-}
-
+CLEAVE_OPERATOR(comparisons, greater, Greater, >)
 /// a >= b
-template <class... R, class... A>
-  requires detail::ArgumentsOf<2, A...>
-constexpr decltype(auto) greater_equal(const A&... a) {
-  return detail::pointwise<R...>(ops::GreaterEqual{}, a...);
-}
-
+CLEAVE_OPERATOR(comparisons, greater_equal, GreaterEqual, >=)
 /// a == b
-template <class... R, class... A>
-  requires detail::ArgumentsOf<2, A...>
-constexpr decltype(auto) equal(const A&... a) {
-  return detail::pointwise<R...>(ops::Equal{}, a...);
-}
-
+CLEAVE_BINARY(comparisons, equal, Equal)
 /// a != b
-template <class... R, class... A>
-  requires detail::ArgumentsOf<2, A...>
-constexpr decltype(auto) not_equal(const A&... a) {
-  return detail::pointwise<R...>(ops::NotEqual{}, a...);
-}
-
+CLEAVE_BINARY(comparisons, not_equal, NotEqual)
 /// Whether a and b are both true, that is, not 0.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<2, A...>
-constexpr decltype(auto) logical_and(const A&... a) {
-  return detail::pointwise<R...>(ops::LogicalAnd{}, a...);
-}
-
+CLEAVE_BINARY(comparisons, logical_and, LogicalAnd)
 /// Whether a or b is true, that is, not 0.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<2, A...>
-constexpr decltype(auto) logical_or(const A&... a) {
-  return detail::pointwise<R...>(ops::LogicalOr{}, a...);
-}
-
+CLEAVE_BINARY(comparisons, logical_or, LogicalOr)
 /// Whether exactly one of a and b is true, that is, not 0.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<2, A...>
-constexpr decltype(auto) logical_xor(const A&... a) {
-  return detail::pointwise<R...>(ops::LogicalXor{}, a...);
-}
-
+CLEAVE_BINARY(comparisons, logical_xor, LogicalXor)
 /// Whether a is false, that is, 0.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) logical_not(const A&... a) {
-  return detail::pointwise<R...>(ops::LogicalNot{}, a...);
-}
-
+CLEAVE_UNARY(comparisons, logical_not, LogicalNot)
 /// Whether elements are NaN.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) isnan(const A&... a) {
-  return detail::pointwise<R...>(ops::IsNan{}, a...);
-}
-
+CLEAVE_UNARY(comparisons, isnan, IsNan)
 /// Whether elements are infinite, of either sign.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) isinf(const A&... a) {
-  return detail::pointwise<R...>(ops::IsInf{}, a...);
-}
-
+CLEAVE_UNARY(comparisons, isinf, IsInf)
 /// Whether elements are neither infinite nor NaN.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) isfinite(const A&... a) {
-  return detail::pointwise<R...>(ops::IsFinite{}, a...);
-}
-
-template <class A, TensorAndOther<A> B>
-constexpr auto operator<(const A& a, const B& b) {
-  return less(a, b);
-}
-template <class A, TensorAndOther<A> B>
-constexpr auto operator<=(const A& a, const B& b) {
-  return less_equal(a, b);
-}
-template <class A, TensorAndOther<A> B>
-constexpr auto operator>(const A& a, const B& b) {
-  return greater(a, b);
-}
-template <class A, TensorAndOther<A> B>
-constexpr auto operator>=(const A& a, const B& b) {
-  return greater_equal(a, b);
-}
+CLEAVE_UNARY(comparisons, isfinite, IsFinite)
 
 }  // namespace cleave

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cleave/ops/elementwise/arithmetic.hpp>
-#include <cleave/ops/elementwise/elementwise.hpp>
+#include <cleave/ops/elementwise/registration.hpp>
 
 namespace cleave {
 
@@ -10,6 +10,8 @@ namespace ops {
 
 /// b where a > 0, 0 elsewhere.
 struct WherePositive : ElementwiseOn<Elements::ordered> {
+  using verified = Types<double, float, std::int64_t>;
+  static constexpr const char* constant = "piecewise constant in a";
   static constexpr const char* name = "where_positive";
   static constexpr const char* partials = "R,sum->sum; R,avg->avg";
   template <class T>
@@ -23,6 +25,7 @@ struct WherePositive : ElementwiseOn<Elements::ordered> {
 
 /// Propagates NaNs.
 struct Relu : ElementwiseOn<Elements::ordered> {
+  using verified = Types<double, float, std::int64_t, bool>;
   static constexpr const char* name = "relu";
   static constexpr const char* partials = detail::never_falls;
   template <class T>
@@ -101,45 +104,17 @@ struct Sigmoid : ElementwiseOn<Elements::fractions> {
 }  // namespace ops
 
 /// Rectified linear unit: max(a, 0)
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) relu(const A&... a) {
-  return detail::pointwise<R...>(ops::Relu{}, a...);
-}
-
+CLEAVE_UNARY(functions, relu, Relu)
 /// The exponential function.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) exp(const A&... a) {
-  return detail::pointwise<R...>(ops::Exp{}, a...);
-}
-
+CLEAVE_UNARY(functions, exp, Exp)
 /// The natural logarithm.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) log(const A&... a) {
-  return detail::pointwise<R...>(ops::Log{}, a...);
-}
-
+CLEAVE_UNARY(functions, log, Log)
 /// The square root; NaN for negative real numbers.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) sqrt(const A&... a) {
-  return detail::pointwise<R...>(ops::Sqrt{}, a...);
-}
-
+CLEAVE_UNARY(functions, sqrt, Sqrt)
 /// The hyperbolic tangent.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) tanh(const A&... a) {
-  return detail::pointwise<R...>(ops::Tanh{}, a...);
-}
-
+CLEAVE_UNARY(functions, tanh, Tanh)
 /// The logistic function: 1 / (1 + exp(-a))
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) sigmoid(const A&... a) {
-  return detail::pointwise<R...>(ops::Sigmoid{}, a...);
-}
+CLEAVE_UNARY(functions, sigmoid, Sigmoid)
+CLEAVE_HELPER(functions, WherePositive, 2)
 
 }  // namespace cleave

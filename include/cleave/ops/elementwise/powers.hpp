@@ -15,6 +15,7 @@ namespace ops {
 
 /// y · log(a), 0 where a is 0: the derivative of a power y of a with respect to its exponent.
 struct TimesLog : Elementwise {
+  using verified = Types<double, std::complex<double>>;
   static constexpr const char* name = "times_log";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& y, const T& a) const {
@@ -33,6 +34,7 @@ struct TimesLog : Elementwise {
 /// one of the factors before the power is 0, for any a.
 template <int K>
 struct PowSlope : Elementwise {
+  using verified = Types<double, std::complex<double>>;
   static constexpr const char* name = "pow_slope";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
@@ -62,7 +64,8 @@ struct PowSlope : Elementwise {
 };
 
 /// Real powers of negative numbers are NaN unless the exponent is an integer.
-struct Pow : Elementwise {
+struct Pow : ElementwiseOn<Elements::fractions> {
+  using verified = Types<double, float, std::complex<double>>;
   static constexpr const char* name = "pow";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
@@ -92,6 +95,7 @@ struct Reciprocal : ElementwiseOn<Elements::fractions> {
 
 /// 1 / sqrt(a)
 struct Rsqrt : ElementwiseOn<Elements::fractions> {
+  using verified = Types<double, float, std::complex<double>>;
   static constexpr const char* name = "rsqrt";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a) const {
@@ -207,75 +211,26 @@ struct LogAddExp : ElementwiseOn<Elements::real> {
 }  // namespace ops
 
 /// a to the power of b; a or b may be a number. pow(0, 0) is 1.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<2, A...>
-constexpr decltype(auto) pow(const A&... a) {
-  static_assert(!std::is_integral_v<detail::element_of<A...>>,
-                "cleave: pow is defined on real and complex numbers; cast first");
-  return detail::pointwise<R...>(ops::Pow{}, a...);
-}
-
+CLEAVE_BINARY(powers, pow, Pow)
 /// 1 / a
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) reciprocal(const A&... a) {
-  return detail::pointwise<R...>(ops::Reciprocal{}, a...);
-}
-
+CLEAVE_UNARY(powers, reciprocal, Reciprocal)
 /// 1 / sqrt(a)
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) rsqrt(const A&... a) {
-  return detail::pointwise<R...>(ops::Rsqrt{}, a...);
-}
-
+CLEAVE_UNARY(powers, rsqrt, Rsqrt)
 /// 2 to the power of a.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) exp2(const A&... a) {
-  return detail::pointwise<R...>(ops::Exp2{}, a...);
-}
-
+CLEAVE_UNARY(powers, exp2, Exp2)
 /// exp(a) - 1, accurate for small a.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) expm1(const A&... a) {
-  return detail::pointwise<R...>(ops::Expm1{}, a...);
-}
-
+CLEAVE_UNARY(powers, expm1, Expm1)
 /// log(1 + a), accurate for small a.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) log1p(const A&... a) {
-  return detail::pointwise<R...>(ops::Log1p{}, a...);
-}
-
+CLEAVE_UNARY(powers, log1p, Log1p)
 /// The logarithm to base 2.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) log2(const A&... a) {
-  return detail::pointwise<R...>(ops::Log2{}, a...);
-}
-
+CLEAVE_UNARY(powers, log2, Log2)
 /// The logarithm to base 10.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) log10(const A&... a) {
-  return detail::pointwise<R...>(ops::Log10{}, a...);
-}
-
+CLEAVE_UNARY(powers, log10, Log10)
 /// sqrt(a² + b²), without intermediate overflow.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<2, A...>
-constexpr decltype(auto) hypot(const A&... a) {
-  return detail::pointwise<R...>(ops::Hypot{}, a...);
-}
-
+CLEAVE_BINARY(powers, hypot, Hypot)
 /// log(exp(a) + exp(b)), without intermediate overflow.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<2, A...>
-constexpr decltype(auto) logaddexp(const A&... a) {
-  return detail::pointwise<R...>(ops::LogAddExp{}, a...);
-}
+CLEAVE_BINARY(powers, logaddexp, LogAddExp)
+CLEAVE_HELPER(powers, PowSlope<1>, 2)
+CLEAVE_HELPER(powers, TimesLog, 2)
 
 }  // namespace cleave

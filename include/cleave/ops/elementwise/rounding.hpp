@@ -13,6 +13,7 @@ namespace cleave {
 namespace ops {
 
 struct Floor : ElementwiseOn<Elements::real> {
+  static constexpr const char* constant = piecewise_constant;
   static constexpr const char* name = "floor";
   static constexpr const char* partials = detail::never_falls;
   template <class T>
@@ -22,6 +23,7 @@ struct Floor : ElementwiseOn<Elements::real> {
 };
 
 struct Ceil : ElementwiseOn<Elements::real> {
+  static constexpr const char* constant = piecewise_constant;
   static constexpr const char* name = "ceil";
   static constexpr const char* partials = detail::never_falls;
   template <class T>
@@ -32,6 +34,7 @@ struct Ceil : ElementwiseOn<Elements::real> {
 
 /// Rounds halves to even.
 struct Round : ElementwiseOn<Elements::real> {
+  static constexpr const char* constant = piecewise_constant;
   static constexpr const char* name = "round";
   static constexpr const char* partials = detail::never_falls;
   template <class T>
@@ -41,6 +44,7 @@ struct Round : ElementwiseOn<Elements::real> {
 };
 
 struct Trunc : ElementwiseOn<Elements::real> {
+  static constexpr const char* constant = piecewise_constant;
   static constexpr const char* name = "trunc";
   static constexpr const char* partials = detail::never_falls;
   template <class T>
@@ -93,54 +97,20 @@ struct Remainder : ElementwiseOn<Elements::divisible> {
 }  // namespace ops
 
 /// The largest integer not greater than a.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) floor(const A&... a) {
-  return detail::pointwise<R...>(ops::Floor{}, a...);
-}
-
+CLEAVE_UNARY(rounding, floor, Floor)
 /// The smallest integer not less than a.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) ceil(const A&... a) {
-  return detail::pointwise<R...>(ops::Ceil{}, a...);
-}
-
+CLEAVE_UNARY(rounding, ceil, Ceil)
 /// The nearest integer; halves are rounded to even.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) round(const A&... a) {
-  return detail::pointwise<R...>(ops::Round{}, a...);
-}
-
+CLEAVE_UNARY(rounding, round, Round)
 /// a rounded towards zero.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) trunc(const A&... a) {
-  return detail::pointwise<R...>(ops::Trunc{}, a...);
-}
-
+CLEAVE_UNARY(rounding, trunc, Trunc)
 /// The fractional part: a - trunc(a)
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) frac(const A&... a) {
-  return detail::pointwise<R...>(ops::Frac{}, a...);
-}
-
+CLEAVE_UNARY(rounding, frac, Frac)
 /// The remainder of a / b, with the quotient rounded towards zero; has the sign of a. Undefined for
 /// integers if b is 0, as with %.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<2, A...>
-constexpr decltype(auto) fmod(const A&... a) {
-  return detail::pointwise<R...>(ops::Fmod{}, a...);
-}
-
+CLEAVE_BINARY(rounding, fmod, Fmod)
 /// The remainder of a / b, with the quotient rounded down; has the sign of b. Undefined for
 /// integers if b is 0, as with %.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<2, A...>
-constexpr decltype(auto) remainder(const A&... a) {
-  return detail::pointwise<R...>(ops::Remainder{}, a...);
-}
+CLEAVE_BINARY(rounding, remainder, Remainder)
 
 }  // namespace cleave

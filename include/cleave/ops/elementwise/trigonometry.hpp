@@ -167,87 +167,28 @@ struct Atan2 : ElementwiseOn<Elements::real> {
 }  // namespace ops
 
 /// The sine; angles are in radians.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) sin(const A&... a) {
-  return detail::pointwise<R...>(ops::Sin{}, a...);
-}
-
+CLEAVE_UNARY(trigonometry, sin, Sin)
 /// The cosine.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) cos(const A&... a) {
-  return detail::pointwise<R...>(ops::Cos{}, a...);
-}
-
+CLEAVE_UNARY(trigonometry, cos, Cos)
 /// The tangent.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) tan(const A&... a) {
-  return detail::pointwise<R...>(ops::Tan{}, a...);
-}
-
-/// The hyperbolic sine.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) sinh(const A&... a) {
-  return detail::pointwise<R...>(ops::Sinh{}, a...);
-}
-
-/// The hyperbolic cosine.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) cosh(const A&... a) {
-  return detail::pointwise<R...>(ops::Cosh{}, a...);
-}
-
+CLEAVE_UNARY(trigonometry, tan, Tan)
 /// The inverse sine; NaN outside [-1, 1].
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) asin(const A&... a) {
-  return detail::pointwise<R...>(ops::Asin{}, a...);
-}
-
+CLEAVE_UNARY(trigonometry, asin, Asin)
 /// The inverse cosine; NaN outside [-1, 1].
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) acos(const A&... a) {
-  return detail::pointwise<R...>(ops::Acos{}, a...);
-}
-
+CLEAVE_UNARY(trigonometry, acos, Acos)
 /// The inverse tangent.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) atan(const A&... a) {
-  return detail::pointwise<R...>(ops::Atan{}, a...);
-}
-
+CLEAVE_UNARY(trigonometry, atan, Atan)
+/// The hyperbolic sine.
+CLEAVE_UNARY(trigonometry, sinh, Sinh)
+/// The hyperbolic cosine.
+CLEAVE_UNARY(trigonometry, cosh, Cosh)
 /// The inverse hyperbolic sine.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) asinh(const A&... a) {
-  return detail::pointwise<R...>(ops::Asinh{}, a...);
-}
-
+CLEAVE_UNARY(trigonometry, asinh, Asinh)
 /// The inverse hyperbolic cosine; NaN below 1.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) acosh(const A&... a) {
-  return detail::pointwise<R...>(ops::Acosh{}, a...);
-}
-
+CLEAVE_UNARY(trigonometry, acosh, Acosh)
 /// The inverse hyperbolic tangent; NaN outside [-1, 1].
-template <class... R, class... A>
-  requires detail::ArgumentsOf<1, A...>
-constexpr decltype(auto) atanh(const A&... a) {
-  return detail::pointwise<R...>(ops::Atanh{}, a...);
-}
-
+CLEAVE_UNARY(trigonometry, atanh, Atanh)
 /// The angle of the point (b, a) from the positive first axis, between -pi and pi.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<2, A...>
-constexpr decltype(auto) atan2(const A&... a) {
-  return detail::pointwise<R...>(ops::Atan2{}, a...);
-}
+CLEAVE_BINARY(trigonometry, atan2, Atan2)
 
 }  // namespace cleave

@@ -5,6 +5,7 @@
 
 #include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/ops/elementwise/elementwise.hpp>
+#include <cleave/ops/engine/usage.hpp>
 
 namespace cleave {
 
@@ -45,5 +46,6 @@ constexpr auto where(const C& condition, const A& a, const B& b) {
   return detail::call_as(detail::Request<R...>{}, ops::Where{}, condition, detail::same_type<T>(a),
                          detail::same_type<T>(b));
 }
+CLEAVE_USAGE(where, "where(condition, a, b)")
 
 }  // namespace cleave

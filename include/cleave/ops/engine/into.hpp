@@ -12,7 +12,6 @@
 #include <array>
 #include <type_traits>
 
-#include <cleave/ops/elementwise/elementwise.hpp>
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/run_into.hpp>
 
@@ -122,15 +121,6 @@ void write_into(const Y& y, const Op& op, const X&... x) {
     }
   }
 }
-
-/// `add_(x, y)` for x = add(x, y); numbers are converted to the element type of x.
-template <class Op>
-struct InPlace {
-  template <AnyTensor X, AnyOperand... Y>
-  const X& operator()(const X& x, const Y&... y) const {
-    return pointwise(Op{}, out(x), x, y...);
-  }
-};
 
 }  // namespace detail
 

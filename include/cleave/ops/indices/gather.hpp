@@ -17,6 +17,7 @@
 #include <cleave/kernels/row_range.hpp>
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/dim.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/indices/index_select.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/tensor/storage.hpp>
@@ -190,12 +191,14 @@ constexpr auto gather(const X& x, dim<D>, const I& indices) {
   static_assert(X::dims == I::dims, "cleave: gather requires indices with as many dimensions as x");
   return call_op<R...>(ops::Gather<detail::dim_index<X::dims>(dim<D>{})>{}, x, indices);
 }
+CLEAVE_USAGE(gather, "gather(x, dim<0>{}, indices)")
 
 /// gather, with the arguments in the order of NumPy's take_along_axis.
 template <class... R, AnyTensor X, AnyTensor I, int D>
 constexpr auto take_along_dim(const X& x, const I& indices, dim<D> along) {
   return gather<R...>(x, along, indices);
 }
+CLEAVE_USAGE(take_along_dim, "take_along_dim(x, indices, dim<0>{})")
 
 /// Sums elements by index along a dimension, the reverse of gather: y[i, indices[i, j]] += x[i, j]
 /// for `scatter_add(x, dim<1>{}, indices, extent)`, starting from zeros.
@@ -216,5 +219,6 @@ constexpr auto scatter_add(const X& x, dim<D>, const I& indices, index_t extent)
                 detail::context_of(x));
   return call_op<R...>(ops::ScatterAdd<detail::dim_index<X::dims>(dim<D>{})>{extent}, x, indices);
 }
+CLEAVE_USAGE(scatter_add, "scatter_add(x, dim<0>{}, indices, extent)")
 
 }  // namespace cleave

@@ -20,6 +20,7 @@
 #include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/dim.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/indices/index_select.hpp>
 #include <cleave/tensor/storage.hpp>
 
@@ -338,6 +339,7 @@ constexpr auto index_get(const X& x, const std::tuple<I...>& indices) {
       [&](const auto&... i) { return call_op<R...>(ops::IndexGet<int(sizeof...(I))>{}, x, i...); },
       indices);
 }
+CLEAVE_USAGE(index_get, "index_get(x, std::tie(i, j))")
 
 /// Returns x with elements replaced that several arrays of indices name together: y[i[n], j[n]] =
 /// values[n] for `index_put(x, std::tie(i, j), values)`. No communication if indices and values are
@@ -375,5 +377,6 @@ constexpr auto index_put(const X& x, const std::tuple<I...>& indices, const V& v
       [&](const auto&... i) { return add<R...>(x, detail::sums_like(x, op, values, i...)); },
       indices);
 }
+CLEAVE_USAGE(index_put, "index_put(x, std::tie(i, j), values)")
 
 }  // namespace cleave

@@ -14,6 +14,7 @@
 #include <cleave/ops/elementwise/cast.hpp>
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/dim.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 
 namespace cleave {
@@ -157,6 +158,7 @@ constexpr auto index_select(const X& x, dim<D>, const I& indices) {
   detail::require_indices<I>();
   return call_op<R...>(ops::IndexSelect<detail::dim_index<X::dims>(dim<D>{})>{}, x, indices);
 }
+CLEAVE_USAGE(index_select, "index_select(x, dim<0>{}, indices)")
 
 /// Selects rows of a table: `embedding(weight, tokens)` is [tokens.., d] for a weight [v, d]. Rows
 /// or columns may be sharded. @see index_select
@@ -165,6 +167,7 @@ constexpr auto embedding(const W& weight, const I& indices) {
   static_assert(W::dims == 2, "cleave: the weight of an embedding must be a matrix");
   return index_select<R...>(weight, dim<0>{}, indices);
 }
+CLEAVE_USAGE(embedding, "embedding(weight, indices)")
 
 /// Sums slices of x by index, the reverse of index_select; starts from zeros.
 ///
@@ -185,5 +188,6 @@ constexpr auto index_add(const X& x, dim<D>, const I& indices, index_t extent) {
   constexpr int at = detail::dim_index<X::dims - I::dims + 1>(dim<D>{});
   return call_op<R...>(ops::IndexAdd<at>{extent}, x, indices);
 }
+CLEAVE_USAGE(index_add, "index_add(x, dim<0>{}, indices, extent)")
 
 }  // namespace cleave

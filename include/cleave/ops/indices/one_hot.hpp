@@ -9,6 +9,7 @@
 #include <cleave/kernels/host/one_hot_rows.hpp>
 #include <cleave/kernels/row_range.hpp>
 #include <cleave/ops/engine/call_op.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 
 namespace cleave {
@@ -60,5 +61,6 @@ constexpr auto one_hot(const X& classes, index_t count) {
                 detail::context_of(classes));
   return call_op<R...>(ops::OneHot<T>{count}, classes);
 }
+CLEAVE_USAGE(one_hot, "one_hot(classes, count)")
 
 }  // namespace cleave

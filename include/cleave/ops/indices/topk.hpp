@@ -12,6 +12,7 @@
 #include <cleave/kernels/host/ordered_indices.hpp>
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/dim.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/indices/gather.hpp>
 #include <cleave/ops/shapes/slice.hpp>
 
@@ -77,6 +78,7 @@ constexpr auto topk(const X& x, dim<D>, index_t count, Order order = Order::desc
   const auto indices = call_op(ops::OrderedIndices<d>{count, order}, whole);
   return std::tuple{gather(whole, dim<d>{}, indices), indices};
 }
+CLEAVE_USAGE(topk, "topk(x, dim<0>{}, count), topk(x, dim<0>{}, count, order)")
 
 /// The indices that sort the elements along a dimension: `argsort(x, dim<1>{}, Order::descending)`;
 /// gather(x, dim<1>{}, indices) is sorted. Otherwise as topk.
@@ -85,5 +87,6 @@ constexpr auto argsort(const X& x, dim<D>, Order order = Order::ascending) {
   constexpr int d = detail::ordered_dim<X, D>();
   return call_op<R...>(ops::OrderedIndices<d>{shape_of(x)[d], order}, x);
 }
+CLEAVE_USAGE(argsort, "argsort(x, dim<0>{}), argsort(x, dim<0>{}, order)")
 
 }  // namespace cleave

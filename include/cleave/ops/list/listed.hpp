@@ -4,9 +4,10 @@
 
 #include <complex>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
-#include <cleave/ops/engine/operation.hpp>
+#include <cleave/ops/elementwise/registration.hpp>
 
 namespace cleave::ops {
 
@@ -22,9 +23,6 @@ template <class T, class... Rest>
 struct Repeated<0, T, Rest...> {
   using type = Types<Rest...>;
 };
-
-/// Why operands have no gradient.
-inline constexpr const char* of_truths = "the result is a truth value";
 
 }  // namespace listing
 
@@ -60,16 +58,6 @@ constexpr Listed<Op, Rows, Dims, Call, Operands> listed(const char* usage, const
   return {usage, call, constant, made};
 }
 
-/// An elementwise operation that only gradients call: it is verified like the others, but is not
-/// for users, so it has no row in docs/ops.md.
-template <class Op, class Rows, class Dims>
-constexpr auto helper(const char* constant = "") {
-  auto entry = listed<Op, Rows, Dims>(
-      Op::name, [](const auto&... x) { return call_op(Op{}, x...); }, constant);
-  entry.is_helper = true;
-  return entry;
-}
-
 /// Operations that are used only as parts of another one.
 template <class Whole, class... Parts>
 struct PartsOf {};
@@ -79,8 +67,63 @@ namespace listing {
 using Complex = std::complex<double>;
 using Int = std::int64_t;
 
-inline constexpr const char* steps = "piecewise constant";
+/// Why operands have no gradient.
+inline constexpr const char* of_truths = "the result is a truth value";
 inline constexpr const char* of_integers = "the result is an index";
+
+/// The element types for which an elementwise operation is verified if it does not state them: of
+/// each kind that it is defined on one, float only where it has a kernel of its own.
+template <class Op>
+constexpr auto verified_by_default() {
+  if constexpr (requires { typename Op::verified; }) return typename Op::verified{};
+  else if constexpr (!requires { Op::defined_on; })
+    return Types<double, float, Complex, Int, bool>{};
+  else if constexpr (Op::defined_on == Elements::fractions && requires { Op::row_function; })
+    return Types<double, float, Complex>{};
+  else if constexpr (Op::defined_on == Elements::fractions) return Types<double, Complex>{};
+  else if constexpr (Op::defined_on != Elements::real) return Types<double, Int>{};
+  else if constexpr (requires { Op::row_function; }) return Types<double, float>{};
+  else return Types<double>{};
+}
+
+template <class Op, class... T>
+detail::results_of<Op, T...> results(Types<T...>);
+
+/// Why operands have no gradient; "" if all have one.
+template <class Op, int Operands, class T, class... Rest>
+constexpr const char* reason_of() {
+  if constexpr (requires { Op::constant; }) return Op::constant;
+  else if constexpr (std::is_same_v<decltype(results<Op>(typename Repeated<Operands, T>::type{})),
+                                    Types<bool>>)
+    return of_truths;
+  else return "";
+}
+
+/// The entry of a line that registers an operation.
+template <class Line>
+constexpr auto entry_of() {
+  using Op = typename Line::op;
+  using Verified = decltype(verified_by_default<Op>());
+  const auto call = [](const auto&... x) { return Line::call(x...); };
+  return []<class... T, std::size_t... I>(Types<T...>, std::index_sequence<I...>, const auto& f) {
+    auto entry = listed<Op, SameTypes<Line::operands, T...>, DimsOf<(int(I) * 0 + 2)...>>(
+        Line::usage, f, reason_of<Op, Line::operands, T...>());
+    entry.is_helper = Line::is_helper;
+    return entry;
+  }(Verified{}, std::make_index_sequence<std::size_t(Line::operands)>{}, call);
+}
+
+/// Visits the operations that the header of a topic registers, in the order of its lines.
+template <class Topic, class Visit>
+constexpr void each_registered(const Visit& visit) {
+  const auto line = [&]<int Line>(std::integral_constant<int, Line>) {
+    if constexpr (requires { typename Registered<Topic, Line>::op; })
+      visit(entry_of<Registered<Topic, Line>>());
+  };
+  [&]<int... Line>(std::integer_sequence<int, Line...>) {
+    (line(std::integral_constant<int, Line>{}), ...);
+  }(std::make_integer_sequence<int, 600>{});
+}
 
 }  // namespace listing
 

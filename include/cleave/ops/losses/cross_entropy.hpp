@@ -3,6 +3,7 @@
 
 #include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/ops/elementwise/where.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/indices/one_hot.hpp>
 #include <cleave/ops/normalisation/softmax.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
@@ -41,5 +42,6 @@ constexpr auto cross_entropy(const X& logits, const C& classes) {
                 "cleave: cross_entropy takes logits [n, c] and classes [n]");
   return call_op<R...>(ops::CrossEntropy{}, logits, classes);
 }
+CLEAVE_USAGE(cross_entropy, "cross_entropy(logits, classes)")
 
 }  // namespace cleave

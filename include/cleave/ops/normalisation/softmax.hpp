@@ -8,6 +8,7 @@
 #include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/ops/elementwise/functions.hpp>
 #include <cleave/ops/engine/unsharded_dims.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/redistribution/redistribute.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
@@ -113,6 +114,7 @@ constexpr auto log_softmax(const X& x, dim<D>) {
   detail::require_real<X>();
   return call_op<R...>(ops::LogSoftmax<detail::dim_index<X::dims>(dim<D>{})>{}, x);
 }
+CLEAVE_USAGE(log_softmax, "log_softmax(x, dim<0>{})")
 
 /// Softmax over a dimension: exp(x) / sum(exp(x)). Communicates as log_softmax.
 template <class... R, AnyTensor X, int D>
@@ -120,5 +122,6 @@ constexpr auto softmax(const X& x, dim<D>) {
   detail::require_real<X>();
   return call_op<R...>(ops::Softmax<detail::dim_index<X::dims>(dim<D>{})>{}, x);
 }
+CLEAVE_USAGE(softmax, "softmax(x, dim<0>{})")
 
 }  // namespace cleave

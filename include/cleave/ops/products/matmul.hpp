@@ -8,6 +8,7 @@
 #include <cleave/kernels/host/gemm.hpp>
 #include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/ops/engine/call_op.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/products/einsum.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 
@@ -100,5 +101,6 @@ constexpr auto matmul(const A& x, const B& w) {
     return call_op<R...>(ops::Contract<decltype(detail::einsum_of<Text>()), Text::repeats>{}, x, w);
   }
 }
+CLEAVE_USAGE(matmul, "matmul(x, w)")
 
 }  // namespace cleave

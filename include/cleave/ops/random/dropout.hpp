@@ -15,6 +15,7 @@
 #include <cleave/kernels/host/map_indexed.hpp>
 #include <cleave/ops/elementwise/elementwise.hpp>
 #include <cleave/ops/engine/take_draw.hpp>
+#include <cleave/ops/engine/usage.hpp>
 
 namespace cleave {
 
@@ -67,6 +68,7 @@ constexpr auto dropout(const X& x, double probability) {
   detail::require_dropout(probability);
   return detail::dropped_out<R...>(x, probability, detail::take_draw_of("dropout", x));
 }
+CLEAVE_USAGE(dropout, "dropout(x, probability)")
 
 /// Dropout of a local tensor, with the state that is passed.
 template <class... R, AnyTensor X>

@@ -13,6 +13,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/kernels/host/multinomial_rows.hpp>
 #include <cleave/ops/engine/take_draw.hpp>
+#include <cleave/ops/engine/usage.hpp>
 
 namespace cleave {
 
@@ -97,6 +98,7 @@ constexpr auto multinomial(const X& weights, index_t count, bool replacement = f
   return detail::drawn_categories<R...>(weights, count, replacement,
                                         detail::take_draw_of("multinomial", weights));
 }
+CLEAVE_USAGE(multinomial, "multinomial(weights, count)")
 
 /// Draws for a local tensor, with the state that is passed.
 template <class... R, AnyTensor X>

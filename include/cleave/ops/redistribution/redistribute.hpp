@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cleave/ops/engine/call_op.hpp>
+#include <cleave/ops/engine/usage.hpp>
 
 namespace cleave {
 
@@ -28,5 +29,6 @@ template <AnyTensor X>
 constexpr auto resolve(const X& x) {
   return detail::call_as(detail::like(x), ops::Redistribute{}, x);
 }
+CLEAVE_USAGE(resolve, "resolve(x)")
 
 }  // namespace cleave

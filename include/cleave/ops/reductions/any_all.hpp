@@ -8,6 +8,7 @@
 #include <cleave/ops/elementwise/cast.hpp>
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/dim.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 
 namespace cleave {
@@ -60,6 +61,7 @@ template <class... R, AnyTensor X, class D = every_dim>
 constexpr auto any(const X& x, D = {}) {
   return call_op<R...>(ops::Any<detail::checked_mask<X, D>()>{}, x);
 }
+CLEAVE_USAGE(any, "any(x), any(x, dim<0>{})")
 
 /// Whether no element is 0, over all elements or over the dimensions of a `dim`; true if there are
 /// none. Otherwise as any, with Partial<Min>.
@@ -67,6 +69,7 @@ template <class... R, AnyTensor X, class D = every_dim>
 constexpr auto all(const X& x, D = {}) {
   return call_op<R...>(ops::All<detail::checked_mask<X, D>()>{}, x);
 }
+CLEAVE_USAGE(all, "all(x), all(x, dim<0>{})")
 
 /// The number of elements that are not 0, over all elements or over the dimensions of a `dim`, as
 /// 64-bit integers. Otherwise as any, with Partial<Sum>.
@@ -74,5 +77,6 @@ template <class... R, AnyTensor X, class D = every_dim>
 constexpr auto count_nonzero(const X& x, D = {}) {
   return call_op<R...>(ops::CountNonzero<detail::checked_mask<X, D>()>{}, x);
 }
+CLEAVE_USAGE(count_nonzero, "count_nonzero(x), count_nonzero(x, dim<0>{})")
 
 }  // namespace cleave

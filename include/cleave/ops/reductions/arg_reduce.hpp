@@ -17,6 +17,7 @@
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/dim.hpp>
 #include <cleave/ops/engine/unsharded_dims.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 
 namespace cleave {
@@ -184,11 +185,13 @@ template <class... R, AnyTensor X, int D>
 constexpr auto argmin(const X& x, dim<D> over) {
   return detail::arg_reduce<Min, R...>("argmin", x, over);
 }
+CLEAVE_USAGE(argmin, "argmin(x, dim<0>{})")
 
 /// Returns the index of the largest element along a dimension, otherwise as argmin.
 template <class... R, AnyTensor X, int D>
 constexpr auto argmax(const X& x, dim<D> over) {
   return detail::arg_reduce<Max, R...>("argmax", x, over);
 }
+CLEAVE_USAGE(argmax, "argmax(x, dim<0>{})")
 
 }  // namespace cleave

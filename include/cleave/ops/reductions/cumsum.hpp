@@ -9,6 +9,7 @@
 #include <cleave/kernels/host/running_sums.hpp>
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/dim.hpp>
+#include <cleave/ops/engine/usage.hpp>
 
 namespace cleave {
 
@@ -51,5 +52,6 @@ template <class... R, AnyTensor X, int D>
 constexpr auto cumsum(const X& x, dim<D>) {
   return call_op<R...>(ops::CumSum<detail::dim_index<X::dims>(dim<D>{})>{}, x);
 }
+CLEAVE_USAGE(cumsum, "cumsum(x, dim<0>{})")
 
 }  // namespace cleave

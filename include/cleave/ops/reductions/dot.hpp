@@ -8,6 +8,7 @@
 #include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/dim.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 
 namespace cleave {
@@ -56,5 +57,6 @@ constexpr auto dot(const X& x, const Y& y, D = {}) {
   detail::require_pair<X, Y>();
   return call_op<R...>(ops::Dot<detail::checked_mask<X, D>()>{}, x, y);
 }
+CLEAVE_USAGE(dot, "dot(x, y), dot(x, y, dim<0>{})")
 
 }  // namespace cleave

@@ -8,6 +8,7 @@
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/dim.hpp>
 #include <cleave/ops/engine/in_accumulator.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/normalisation/softmax.hpp>
 #include <cleave/ops/redistribution/redistribute.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
@@ -62,5 +63,6 @@ constexpr auto logsumexp(const X& x, D = {}) {
     return call_op<R...>(ops::LogSumExp<detail::checked_mask<X, D>()>{}, v);
   });
 }
+CLEAVE_USAGE(logsumexp, "logsumexp(x), logsumexp(x, dim<0>{})")
 
 }  // namespace cleave

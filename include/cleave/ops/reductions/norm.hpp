@@ -8,6 +8,7 @@
 #include <cleave/ops/elementwise/functions.hpp>
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/dim.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/normalisation/softmax.hpp>
 #include <cleave/ops/redistribution/redistribute.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
@@ -67,5 +68,6 @@ template <class... R, AnyTensor X, class D = every_dim>
 constexpr auto norm(const X& x, D over = {}) {
   return norm<2, R...>(x, over);
 }
+CLEAVE_USAGE(norm, "norm(x), norm(x, dim<0>{})")
 
 }  // namespace cleave

@@ -18,6 +18,7 @@
 #include <cleave/ops/elementwise/where.hpp>
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/dim.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 
 namespace cleave {
@@ -46,6 +47,8 @@ namespace ops {
 /// `zeros` the number of zeros; 0 where the arguments are inconsistent. Its gradient treats `zeros`
 /// as a constant. @see Reduce::product_of_zeros
 struct ProductOfOthers : Elementwise {
+  using verified = Types<double, std::complex<double>>;
+  static constexpr const char* constant = "the number of zeros is a count";
   static constexpr const char* name = "product_of_others";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& x, const T& rest, const T& zeros) const {
@@ -140,22 +143,7 @@ struct Mean {
   }
 };
 
-/// 1 where a == b, 0 elsewhere.
-struct Equals : Elementwise {
-  static constexpr const char* name = "equals";
-  template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
-    return a == b || (kernels::is_nan(a) && kernels::is_nan(b)) ? T(1) : T(0);
-  }
-};
 }  // namespace ops
-
-/// 1 where a equals b (or both are NaN), 0 elsewhere, in their element type.
-template <class... R, class... A>
-  requires detail::ArgumentsOf<2, A...>
-constexpr decltype(auto) equals(const A&... a) {
-  return detail::pointwise<R...>(ops::Equals{}, a...);
-}
 
 namespace detail {
 
@@ -187,6 +175,7 @@ template <class... R, AnyTensor X, class D = every_dim>
 constexpr auto sum(const X& x, D = {}) {
   return call_op<R...>(ops::Reduce<Sum, detail::checked_mask<X, D>()>{}, x);
 }
+CLEAVE_USAGE(sum, "sum(x), sum(x, dim<0>{})")
 
 /// The mean over all elements, or over the dimensions of a `dim`: Partial<Sum> of the ranks'
 /// contributions, also for uneven shards. NaN for no elements.
@@ -198,6 +187,7 @@ constexpr auto mean(const X& x, D = {}) {
   constexpr unsigned mask = detail::checked_mask<X, D>();
   return call_op<R...>(ops::Mean<mask>{detail::reduced_count<mask>(x)}, x);
 }
+CLEAVE_USAGE(mean, "mean(x), mean(x, dim<0>{})")
 
 /// The product over all elements, or over the dimensions of a `dim`; Partial<Product> on the axes
 /// that shard one of them.
@@ -205,6 +195,7 @@ template <class... R, AnyTensor X, class D = every_dim>
 constexpr auto prod(const X& x, D = {}) {
   return call_op<R...>(ops::Reduce<Product, detail::checked_mask<X, D>()>{}, x);
 }
+CLEAVE_USAGE(prod, "prod(x), prod(x, dim<0>{})")
 
 namespace detail {
 
@@ -232,6 +223,7 @@ template <class... R, AnyTensor X, class D = every_dim>
 constexpr auto max(const X& x, D over = {}) {
   return detail::extreme<Max, R...>(x, over);
 }
+CLEAVE_USAGE(max, "max(x), max(x, dim<0>{})")
 
 /// The minimum over all elements, or over the dimensions of a `dim`. Otherwise as max, with
 /// Partial<Min>.
@@ -239,5 +231,8 @@ template <class... R, AnyTensor X, class D = every_dim>
 constexpr auto min(const X& x, D over = {}) {
   return detail::extreme<Min, R...>(x, over);
 }
+CLEAVE_USAGE(min, "min(x), min(x, dim<0>{})")
+
+CLEAVE_HELPER(reductions, ProductOfOthers, 3)
 
 }  // namespace cleave

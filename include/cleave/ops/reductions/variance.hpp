@@ -13,6 +13,7 @@
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/dim.hpp>
 #include <cleave/ops/engine/in_accumulator.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/redistribution/redistribute.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
@@ -114,6 +115,7 @@ template <class... R, AnyTensor X, class D = every_dim>
 constexpr auto var(const X& x, D over = {}, Correction by = {}) {
   return detail::spread<ops::Var, R...>(x, over, by);
 }
+CLEAVE_USAGE(var, "var(x), var(x, dim<0>{})")
 
 /// The standard deviation, the square root of var. Not named `std`, which would conflict with the
 /// standard library after `using namespace cleave`.
@@ -121,5 +123,6 @@ template <class... R, AnyTensor X, class D = every_dim>
 constexpr auto stddev(const X& x, D over = {}, Correction by = {}) {
   return detail::spread<ops::Stddev, R...>(x, over, by);
 }
+CLEAVE_USAGE(stddev, "stddev(x), stddev(x, dim<0>{})")
 
 }  // namespace cleave

@@ -15,6 +15,7 @@
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/dim.hpp>
 #include <cleave/ops/engine/redistribute_op.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/shapes/flatten.hpp>
 #include <cleave/ops/shapes/slice.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
@@ -175,6 +176,7 @@ template <class... R, int D, AnyTensor First, AnyTensor... X>
 constexpr auto cat(dim<D>, const First& first, const X&... x) {
   return detail::cat_of<detail::dim_index<First::dims>(dim<D>{}), R...>(first, x...);
 }
+CLEAVE_USAGE(cat, "cat(dim<0>{}, x, y)")
 
 /// Stacks arrays of equal extents along a new dimension D: `stack(dim<0>{}, x, y)`. Otherwise as
 /// cat.
@@ -185,6 +187,7 @@ constexpr auto stack(dim<D>, const First& first, const X&... x) {
   static_assert(count <= max_operands, "cleave: cat and stack take at most 8 arrays at a time");
   return call_op<R...>(ops::Stack<d, count>{}, first, x...);
 }
+CLEAVE_USAGE(stack, "stack(dim<0>{}, x, y)")
 
 /// Repeats x `count` times along a dimension: `tile(x, dim<0>{}, 3)`. Communicates as cat.
 /// @throws Error if count is negative
@@ -193,6 +196,7 @@ constexpr auto tile(const X& x, dim<D>, index_t count) {
   constexpr int d = detail::dim_index<X::dims>(dim<D>{});
   return call_op<R...>(ops::Tile<d>{{}, detail::checked_length("tile", x, count)}, x);
 }
+CLEAVE_USAGE(tile, "tile(x, dim<0>{}, count)")
 
 /// Moves element i of a dimension to (i + shift) mod its extent: `roll(x, dim<0>{}, 1)`. The shift
 /// may be negative. Communicates as cat.
@@ -200,11 +204,13 @@ template <class... R, AnyTensor X, int D>
 constexpr auto roll(const X& x, dim<D>, index_t shift) {
   return call_op<R...>(ops::Roll<detail::dim_index<X::dims>(dim<D>{})>{{}, shift}, x);
 }
+CLEAVE_USAGE(roll, "roll(x, dim<0>{}, shift)")
 
 /// Reverses the elements along a dimension. Communicates as cat.
 template <class... R, AnyTensor X, int D>
 constexpr auto flip(const X& x, dim<D>) {
   return call_op<R...>(ops::Flip<detail::dim_index<X::dims>(dim<D>{})>{}, x);
 }
+CLEAVE_USAGE(flip, "flip(x, dim<0>{})")
 
 }  // namespace cleave

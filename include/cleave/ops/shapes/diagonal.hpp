@@ -9,6 +9,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/kernels/copy.hpp>
 #include <cleave/ops/engine/call_op.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/products/einsum.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 
@@ -110,6 +111,7 @@ constexpr auto diagonal(const X& x) {
     throw Error("diagonal", "the matrix is not square", detail::context_of(x));
   return call_op<R...>(ops::Diagonal{}, x);
 }
+CLEAVE_USAGE(diagonal, "diagonal(x)")
 
 /// Diagonal matrices with x on their diagonals: [.., n] becomes [.., n, n]. Shards of x become
 /// shards of the rows.
@@ -118,6 +120,7 @@ constexpr auto diag(const X& x) {
   static_assert(X::dims >= 1, "cleave: diag requires at least one dimension");
   return call_op<R...>(ops::Diag{shape_of(x)[X::dims - 1]}, x);
 }
+CLEAVE_USAGE(diag, "diag(x)")
 
 /// The sum of the diagonal of each matrix: [.., n, n] becomes [..]; Partial<Sum> on the axes that
 /// shard rows or columns. @see diagonal
@@ -125,6 +128,7 @@ template <class... R, AnyTensor X>
 constexpr auto trace(const X& x) {
   return sum<R...>(diagonal(x), dim<-1>{});
 }
+CLEAVE_USAGE(trace, "trace(x)")
 
 /// The outer product of two vectors: y[i, j] = a[i] · b[j].
 template <class... R, AnyTensor A, AnyTensor B>
@@ -132,5 +136,6 @@ constexpr auto outer(const A& a, const B& b) {
   static_assert(A::dims == 1 && B::dims == 1, "cleave: outer takes two arrays of one dimension");
   return einsum<R...>(Einsum<'i', ',', 'j', '-', '>', 'i', 'j'>{}, a, b);
 }
+CLEAVE_USAGE(outer, "outer(a, b)")
 
 }  // namespace cleave

@@ -18,6 +18,7 @@
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/dim.hpp>
 #include <cleave/ops/engine/redistribute_op.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 
 namespace cleave {
@@ -207,6 +208,7 @@ constexpr auto flatten(const X& x) {
   static_assert(X::dims > 0, "cleave: flatten requires a dimension");
   return detail::flatten_dims<0, X::dims, R...>(x);
 }
+CLEAVE_USAGE(flatten, "flatten(x), flatten(x, dim<0, 1>{})")
 
 /// Splits a dimension, the last of the new ones varying fastest: `unflatten(x, dim<1>{}, {n, -1})`.
 ///
@@ -224,6 +226,7 @@ constexpr auto unflatten(const X& x, dim<D>, const index_t (&extents)[Count]) {
                            ops::Unflatten<d, int(Count)>::name, extents, shape_of(x)[d], x)},
                        x);
 }
+CLEAVE_USAGE(unflatten, "unflatten(x, dim<0>{}, {2, 3})")
 
 /// Gives the elements, in row-major order, other extents: `reshape(x, {-1, 64})`.
 ///
@@ -240,5 +243,6 @@ constexpr auto reshape(const X& x, const index_t (&extents)[Count]) {
                            ops::Reshape<int(Count)>::name, extents, shape_of(x).product(), x)},
                        x);
 }
+CLEAVE_USAGE(reshape, "reshape(x, {4, 6})")
 
 }  // namespace cleave

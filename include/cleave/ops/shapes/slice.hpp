@@ -20,6 +20,7 @@
 #include <cleave/ops/engine/dim.hpp>
 #include <cleave/ops/engine/redistribute_op.hpp>
 #include <cleave/ops/engine/unsharded_dims.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/ops/shapes/squeeze.hpp>
 
@@ -180,6 +181,7 @@ template <class... R, AnyTensor X, int D>
 constexpr auto slice(const X& x, dim<D>, index_t begin, index_t end, index_t step = 1) {
   return detail::slice_of<detail::dim_index<X::dims>(dim<D>{}), R...>("slice", x, begin, end, step);
 }
+CLEAVE_USAGE(slice, "slice(x, dim<0>{}, begin, end), slice(x, dim<0>{}, begin, end, step)")
 
 /// Selects `length` indices of a dimension, from `begin` on. Otherwise as slice.
 template <class... R, AnyTensor X, int D>
@@ -190,6 +192,7 @@ constexpr auto narrow(const X& x, dim<D>, index_t begin, index_t length) {
   return detail::slice_of<d, R...>("narrow", x, first,
                                    first + detail::checked_length("narrow", x, length), 1);
 }
+CLEAVE_USAGE(narrow, "narrow(x, dim<0>{}, begin, length)")
 
 /// Selects one index of a dimension and removes the dimension. Otherwise as slice.
 template <class... R, AnyTensor X, int D>
@@ -199,6 +202,7 @@ constexpr auto select(const X& x, dim<D>, index_t index) {
   return call_op<R...>(
       ops::Select<d>{{}, detail::checked_index("select", x, index, extent, extent)}, x);
 }
+CLEAVE_USAGE(select, "select(x, dim<0>{}, index)")
 
 /// Splits a dimension by a list of lengths: `auto [q, k, v] = split(x, dim<1>{}, {8, 2, 2})`.
 ///
@@ -240,6 +244,7 @@ constexpr auto split(const X& x, dim<D>, index_t length) {
         call_op<R...>(ops::Slice<d>{at, 1, at + length < extent ? length : extent - at}, whole));
   return parts;
 }
+CLEAVE_USAGE(split, "split(x, dim<0>{}, length), split(x, dim<0>{}, {2, 4})")
 
 /// Splits a dimension into `Count` equal parts: `auto [q, k, v] = chunk<3>(x, dim<1>{})`. Returns a
 /// std::array; otherwise as split.
@@ -259,6 +264,7 @@ constexpr auto chunk(const X& x, dim<D>) {
     return std::array{call_op<R...>(ops::Slice<d>{index_t(I) * length, 1, length}, whole)...};
   }(std::make_index_sequence<std::size_t(Count)>{});
 }
+CLEAVE_USAGE(chunk, "chunk<2>(x, dim<0>{})")
 
 namespace detail {
 
@@ -289,5 +295,6 @@ constexpr auto pad(const X& x, dim<D>, index_t before, index_t after,
                                           value},
       x);
 }
+CLEAVE_USAGE(pad, "pad(x, dim<0>{}, before, after), pad(x, dim<0>{}, before, after, value)")
 
 }  // namespace cleave

@@ -10,6 +10,7 @@
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/dim.hpp>
 #include <cleave/ops/engine/redistribute_op.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 
@@ -79,6 +80,7 @@ constexpr auto squeeze(const X& x, dim<D>) {
   detail::require_one("squeeze", x, d);
   return call_op<R...>(ops::Squeeze<d>{}, x);
 }
+CLEAVE_USAGE(squeeze, "squeeze(x, dim<0>{})")
 
 /// Broadcasts a dimension of extent 1 to another extent: `expand(x, dim<1>{}, 4)`.
 ///
@@ -94,5 +96,6 @@ constexpr auto expand(const X& x, dim<D>, index_t extent) {
                 detail::context_of(x));
   return call_op<R...>(ops::Expand<d>{extent}, x);
 }
+CLEAVE_USAGE(expand, "expand(x, dim<0>{}, extent)")
 
 }  // namespace cleave

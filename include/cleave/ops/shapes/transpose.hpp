@@ -14,6 +14,7 @@
 #include <cleave/core/reduce_op.hpp>
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/dim.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/redistribution/redistribute.hpp>
 
 namespace cleave {
@@ -104,6 +105,7 @@ constexpr auto permute(const X& x, dim<D...> order) {
                 "cleave: permute must name every dimension once");
   return call_op<R...>(ops::Permute<(D < 0 ? D + X::dims : D)...>{}, x);
 }
+CLEAVE_USAGE(permute, "permute(x, dim<1, 0>{})")
 
 /// Exchanges two dimensions, those of a matrix by default: `transpose(x, dim<0, 2>{})`.
 ///
@@ -113,6 +115,7 @@ constexpr auto transpose(const X& x, dim<A, B> = {}) {
   constexpr int a = detail::dim_index<X::dims>(dim<A>{}), b = detail::dim_index<X::dims>(dim<B>{});
   return detail::exchange_dims<a, b, R...>(x, std::make_integer_sequence<int, X::dims>{});
 }
+CLEAVE_USAGE(transpose, "transpose(x), transpose(x, dim<0, 1>{})")
 
 /// Inserts a dimension of extent 1 before dimension D (D == dims appends it), e.g. to broadcast [n]
 /// along the columns of [n, k]: `unsqueeze(x, dim<1>{}) * y`.
@@ -123,6 +126,7 @@ constexpr auto unsqueeze(const X& x, dim<D>) {
   constexpr int at = detail::dim_index<X::dims + 1>(dim<D>{});
   return call_op<R...>(ops::BroadcastDims<(1u << at)>{{1}}, x);
 }
+CLEAVE_USAGE(unsqueeze, "unsqueeze(x, dim<0>{})")
 
 /// Broadcasts x along the dimensions of the mask, to the extents and the placements of `like`,
 /// whose partials count as replicated. There is no copy or communication; replicas are sliced.

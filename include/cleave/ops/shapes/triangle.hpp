@@ -11,6 +11,7 @@
 #include <cleave/kernels/host/map_elements.hpp>
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/redistribute_op.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/tensor/storage.hpp>
 
 namespace cleave {
@@ -85,6 +86,7 @@ constexpr auto tril(const X& x, index_t diagonal = 0) {
   static_assert(X::dims >= 2, "cleave: tril requires at least two dimensions");
   return call_op<R...>(ops::Triangle<false>{diagonal}, x);
 }
+CLEAVE_USAGE(tril, "tril(x), tril(x, diagonal)")
 
 /// The upper triangle of matrices: x[.., i, j] where j - i >= diagonal, else 0.
 template <class... R, AnyTensor X>
@@ -92,5 +94,6 @@ constexpr auto triu(const X& x, index_t diagonal = 0) {
   static_assert(X::dims >= 2, "cleave: triu requires at least two dimensions");
   return call_op<R...>(ops::Triangle<true>{diagonal}, x);
 }
+CLEAVE_USAGE(triu, "triu(x), triu(x, diagonal)")
 
 }  // namespace cleave

@@ -7,6 +7,7 @@
 
 #include <cleave/dtensor/dtensor.hpp>
 #include <cleave/ops/engine/call_op.hpp>
+#include <cleave/ops/engine/usage.hpp>
 
 namespace cleave {
 
@@ -56,5 +57,10 @@ template <AnyTensor X>
 auto ones_like(const X& x) {
   return full_like(x, typename X::value_type(1));
 }
+
+CLEAVE_USAGE(empty_like, "empty_like(x)")
+CLEAVE_USAGE(full_like, "full_like(x, value)")
+CLEAVE_USAGE(ones_like, "ones_like(x)")
+CLEAVE_USAGE(zeros_like, "zeros_like(x)")
 
 }  // namespace cleave
