@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every operation of the library is in the list that verification and documentation run over, and
-every function of cleave.hpp that calls one is in ops/engine/usage.hpp, whose errors say how to call it.
+"""Every operation of the library is registered or in the list that verification and documentation
+run over, and every function of cleave.hpp that calls one has a usage, whose errors say how to call it.
 
 usage: operations.py SOURCE_ROOT
 
@@ -17,7 +17,10 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from cases import Cases
 
-LIST = "include/cleave/ops/list"
+OPS = "include/cleave/ops"
+LIST = OPS + "/list"
+REGISTERED = re.compile(r"^CLEAVE_(?!USAGE)[A-Z_]+\(\w+,.*", re.MULTILINE)  # the topic, the names
+USAGE = re.compile(r"^CLEAVE_(?:USAGE\(|(?!HELPER)[A-Z_]+\(\w+, )(\w+),", re.MULTILINE)
 STRUCT = re.compile(r"^(?:template <[^;{]*>\s*)?struct (\w+)(?:\s*:\s*([^{;]*))?\s*\{(.*?)^\};",
                     re.MULTILINE | re.DOTALL)
 BASE = re.compile(r"\b(?:Elementwise(?:On)?|Composite|RealFunction)\b")
@@ -38,19 +41,26 @@ def operations(tree):
                 yield path.relative_to(tree).as_posix(), name
 
 
+def listed(tree):
+    """The text of the list, and the lines that register operations."""
+    lines = [line for path in sorted((tree / OPS).rglob("*.hpp"))
+             for line in REGISTERED.findall(path.read_text())]
+    return "\n".join([path.read_text() for path in sorted((tree / LIST).glob("*.hpp"))] + lines)
+
+
 def missing(tree, list_text):
     words = set(re.findall(r"\w+", without_comments(list_text)))
-    return [f"{header}: {name} is not in {LIST}" for header, name in operations(tree)
+    return [f"{header}: {name} is neither registered nor in {LIST}" for header, name in operations(tree)
             if name not in words]
 
 
 # Functions for gradients of own operations, and functions whose first argument is no tensor.
-FOR_GRADIENTS = {"broadcast_dims", "equals"}
+FOR_GRADIENTS = {"broadcast_dims"}
 NO_TENSOR_FIRST = {"einsum", "map"}
 
 
-def without_usage(root, usage):
-    """Functions of the page of operations that cleave.hpp declares and the usage lacks."""
+def texts_for_users(root):
+    """The headers of operations that cleave.hpp includes."""
     base = root / "include"
     reached, todo = set(), ["cleave/cleave.hpp"]
     while todo:
@@ -58,13 +68,17 @@ def without_usage(root, usage):
         if header not in reached:
             reached.add(header)
             todo += re.findall(r"#include <(cleave/[^>]+)>", (base / header).read_text())
-    declared = "".join((base / header).read_text() for header in sorted(reached)
-                       if header.startswith("cleave/ops/") and not header.endswith("usage.hpp"))
+    return "\n".join((base / header).read_text() for header in sorted(reached)
+                     if header.startswith("cleave/ops/"))
+
+
+def without_usage(root, text):
+    """Functions of the page of operations that these headers declare without a usage."""
     page = (root / "docs/ops.md").read_text()
     named = set(re.findall(r"^\| `(\w+)(?:<[^`]*?>)?\(", page, re.MULTILINE))
-    listed = set(re.findall(r"CLEAVE_USAGE\(\s*(\w+),", usage))
-    return sorted(name for name in named - listed - FOR_GRADIENTS - NO_TENSOR_FIRST
-                  if re.search(rf"^constexpr (?:auto|decltype\(auto\)) {name}\(", declared, re.MULTILINE))
+    with_usage = set(USAGE.findall(text))
+    return sorted(name for name in named - with_usage - FOR_GRADIENTS - NO_TENSOR_FIRST
+                  if re.search(rf"^constexpr (?:auto|decltype\(auto\)) {name}\(", text, re.MULTILINE))
 
 
 PLANTED = {
@@ -82,15 +96,19 @@ PLANTED = {
 
 def main(root):
     cases = Cases()
-    text = "\n".join(path.read_text() for path in sorted((root / LIST).glob("*.hpp")))
+    text = listed(root)
     cases.check("operations are found", len(list(operations(root))) > 30)
     found = missing(root, text)
-    cases.check("every operation is in the list", not found, "\n".join(found))
-    usage = (root / "include/cleave/ops/engine/usage.hpp").read_text()
-    found = without_usage(root, usage)
+    cases.check("every operation is registered or in the list", not found, "\n".join(found))
+    headers = texts_for_users(root)
+    found = without_usage(root, headers)
     cases.check("every function has a usage", not found, ", ".join(found))
     cases.check("a function without one is found",
-                without_usage(root, re.sub(r"CLEAVE_USAGE\(matmul,.*", "", usage)) == ["matmul"])
+                without_usage(root, re.sub(r"CLEAVE_USAGE\(matmul,.*", "", headers)) == ["matmul"])
+    unregistered = re.sub(r"CLEAVE_UNARY\(activations, gelu_tanh,.*", "", text)
+    cases.check("a struct whose line is missing is found",
+                [name for name in missing(root, unregistered) if name.endswith("GeluTanh is neither "
+                 f"registered nor in {LIST}")])
     for what, source in PLANTED.items():
         with tempfile.TemporaryDirectory() as scratch:
             planted = pathlib.Path(scratch) / "include/cleave/ops/planted.hpp"

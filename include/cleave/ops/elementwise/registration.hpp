@@ -29,6 +29,7 @@ namespace ops {
 /// An entry in the list of operations. A topic is the tag of one header, in which lines are unique.
 template <class Topic, int Line>
 struct Registered;
+inline constexpr int lines_of_topic = 600;  ///< entries in later lines would not be found
 
 namespace topics {
 struct arithmetic;
@@ -99,6 +100,7 @@ struct InPlaceWith {
 #define CLEAVE_LISTED(topic, Op, operands_, text, is_helper_, call_) \
   template <>                                                        \
   struct ops::Registered<ops::topics::topic, __LINE__> {             \
+    static_assert(__LINE__ < ops::lines_of_topic);                   \
     using op = ops::Op;                                              \
     static constexpr int operands = operands_;                       \
     static constexpr const char* usage = text;                       \

@@ -122,7 +122,7 @@ constexpr void each_registered(const Visit& visit) {
   };
   [&]<int... Line>(std::integer_sequence<int, Line...>) {
     (line(std::integral_constant<int, Line>{}), ...);
-  }(std::make_integer_sequence<int, 600>{});
+  }(std::make_integer_sequence<int, lines_of_topic>{});
 }
 
 }  // namespace listing
