@@ -15,10 +15,7 @@ struct Erf : RealFunction<Erf> {
   static constexpr const char* name = "erf";
   static constexpr auto row_function = kernels::RowFunctionId::erf;
   static constexpr const char* partials = detail::never_falls;
-  template <class T>
-  CLEAVE_HOST_DEVICE static T value(const T& x) {
-    return std::erf(x);
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return std::erf(x); }
   template <class T>
   CLEAVE_HOST_DEVICE static T slope(const T& x) {
     using std::exp;
@@ -29,14 +26,8 @@ struct Erf : RealFunction<Erf> {
 /// 1 - erf(x), accurate where the result is small.
 struct Erfc : RealFunction<Erfc> {
   static constexpr const char* name = "erfc";
-  template <class T>
-  CLEAVE_HOST_DEVICE static T value(const T& x) {
-    return std::erfc(x);
-  }
-  template <class T>
-  CLEAVE_HOST_DEVICE static T slope(const T& x) {
-    return -Erf::slope(x);
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return std::erfc(x); }
+  CLEAVE_HOST_DEVICE static auto slope(const auto& x) { return -Erf::slope(x); }
 };
 
 /// x · P(X <= x) for a standard normal X.
@@ -44,10 +35,7 @@ struct Gelu : RealFunction<Gelu> {
   static constexpr const char* name = "gelu";
   static constexpr auto row_function = kernels::RowFunctionId::gelu;
   static constexpr auto slope_row_function = kernels::RowFunctionId::gelu_slope;
-  template <class T>
-  CLEAVE_HOST_DEVICE static T value(const T& x) {
-    return x * probability(x);
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return x * probability(x); }
   template <class T>
   CLEAVE_HOST_DEVICE static T slope(const T& x) {
     using std::exp;
@@ -95,10 +83,7 @@ struct Silu : RealFunction<Silu> {
   static constexpr const char* name = "silu";
   static constexpr auto row_function = kernels::RowFunctionId::silu;
   static constexpr auto slope_row_function = kernels::RowFunctionId::silu_slope;
-  template <class T>
-  CLEAVE_HOST_DEVICE static T value(const T& x) {
-    return x / (T(1) + std::exp(-x));
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return x / (1 + std::exp(-x)); }
   template <class T>
   CLEAVE_HOST_DEVICE static T slope(const T& x) {
     using std::exp;
@@ -129,10 +114,7 @@ struct Softplus : RealFunction<Softplus> {
 /// x · tanh(log(1 + exp(x)))
 struct Mish : RealFunction<Mish> {
   static constexpr const char* name = "mish";
-  template <class T>
-  CLEAVE_HOST_DEVICE static T value(const T& x) {
-    return x * std::tanh(Softplus{}.value(x));
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return x * std::tanh(Softplus{}.value(x)); }
   template <class T>
   CLEAVE_HOST_DEVICE static T slope(const T& x) {
     using std::exp, std::tanh, std::log;
@@ -160,10 +142,7 @@ struct LogSigmoid : RealFunction<LogSigmoid> {
 /// x / (1 + |x|)
 struct Softsign : RealFunction<Softsign> {
   static constexpr const char* name = "softsign";
-  template <class T>
-  CLEAVE_HOST_DEVICE static T value(const T& x) {
-    return x / (T(1) + std::abs(x));
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return x / (1 + std::abs(x)); }
   template <class T>
   CLEAVE_HOST_DEVICE static T slope(const T& x) {
     using std::abs;
@@ -237,10 +216,7 @@ struct Hardsigmoid : RealFunction<Hardsigmoid> {
 /// x · hardsigmoid(x)
 struct Hardswish : RealFunction<Hardswish> {
   static constexpr const char* name = "hardswish";
-  template <class T>
-  CLEAVE_HOST_DEVICE static T value(const T& x) {
-    return x * Hardsigmoid::value(x);
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return x * Hardsigmoid::value(x); }
   template <class T>
   CLEAVE_HOST_DEVICE static T slope(const T& x) {
     return x < T(-3) ? T(0) : x > T(3) ? T(1) : T(x / T(3) + T(0.5));

@@ -12,47 +12,29 @@ namespace ops {
 /// Like all comparisons except NotEqual, false if an operand is NaN.
 struct Less : ElementwiseOn<Elements::ordered> {
   static constexpr const char* name = "less";
-  template <class T>
-  CLEAVE_HOST_DEVICE bool operator()(const T& a, const T& b) const {
-    return a < b;
-  }
+  CLEAVE_HOST_DEVICE bool operator()(const auto& a, const auto& b) const { return a < b; }
 };
 struct LessEqual : ElementwiseOn<Elements::ordered> {
   static constexpr const char* name = "less_equal";
-  template <class T>
-  CLEAVE_HOST_DEVICE bool operator()(const T& a, const T& b) const {
-    return a <= b;
-  }
+  CLEAVE_HOST_DEVICE bool operator()(const auto& a, const auto& b) const { return a <= b; }
 };
 struct Greater : ElementwiseOn<Elements::ordered> {
   static constexpr const char* name = "greater";
-  template <class T>
-  CLEAVE_HOST_DEVICE bool operator()(const T& a, const T& b) const {
-    return a > b;
-  }
+  CLEAVE_HOST_DEVICE bool operator()(const auto& a, const auto& b) const { return a > b; }
 };
 struct GreaterEqual : ElementwiseOn<Elements::ordered> {
   static constexpr const char* name = "greater_equal";
-  template <class T>
-  CLEAVE_HOST_DEVICE bool operator()(const T& a, const T& b) const {
-    return a >= b;
-  }
+  CLEAVE_HOST_DEVICE bool operator()(const auto& a, const auto& b) const { return a >= b; }
 };
 struct Equal : Elementwise {
   using verified = Types<double, std::complex<double>>;
   static constexpr const char* name = "equal";
-  template <class T>
-  CLEAVE_HOST_DEVICE bool operator()(const T& a, const T& b) const {
-    return a == b;
-  }
+  CLEAVE_HOST_DEVICE bool operator()(const auto& a, const auto& b) const { return a == b; }
 };
 struct NotEqual : Elementwise {
   using verified = Types<double, std::complex<double>>;
   static constexpr const char* name = "not_equal";
-  template <class T>
-  CLEAVE_HOST_DEVICE bool operator()(const T& a, const T& b) const {
-    return !(a == b);
-  }
+  CLEAVE_HOST_DEVICE bool operator()(const auto& a, const auto& b) const { return !(a == b); }
 };
 
 /// Numbers other than 0 are true, NaN included.
@@ -91,10 +73,7 @@ struct LogicalNot : Elementwise {
 
 struct IsNan : ElementwiseOn<Elements::fractions> {
   static constexpr const char* name = "isnan";
-  template <class T>
-  CLEAVE_HOST_DEVICE bool operator()(const T& a) const {
-    return kernels::is_nan(a);
-  }
+  CLEAVE_HOST_DEVICE bool operator()(const auto& a) const { return kernels::is_nan(a); }
 };
 /// A complex number is infinite if one of its parts is, finite if both are.
 struct IsInf : ElementwiseOn<Elements::fractions> {
@@ -107,8 +86,7 @@ struct IsInf : ElementwiseOn<Elements::fractions> {
 };
 struct IsFinite : ElementwiseOn<Elements::fractions> {
   static constexpr const char* name = "isfinite";
-  template <class T>
-  CLEAVE_HOST_DEVICE bool operator()(const T& a) const {
+  CLEAVE_HOST_DEVICE bool operator()(const auto& a) const {
     return !kernels::is_nan(a) && !IsInf{}(a);
   }
 };

@@ -42,6 +42,15 @@ struct ElementwiseOn : Elementwise {
   static constexpr Elements defined_on = Kind;
 };
 
+/// Base of a function F of one element, `value(x)`. 16-bit floats are computed in float.
+template <Elements Kind, class F>
+struct FunctionOn : ElementwiseOn<Kind> {
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& x) const {
+    return T(static_cast<const F&>(*this).value(accumulator_t<T>(x)));
+  }
+};
+
 }  // namespace ops
 
 template <class Y>

@@ -37,65 +37,50 @@ struct Relu : ElementwiseOn<Elements::ordered> {
   }
 };
 
-struct Exp : ElementwiseOn<Elements::fractions> {
+struct Exp : FunctionOn<Elements::fractions, Exp> {
   static constexpr const char* name = "exp";
   static constexpr auto row_function = kernels::RowFunctionId::exp;
   static constexpr const char* partials = detail::never_falls;
-  template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
-    return T(kernels::exponential(accumulator_t<T>(a)));
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return kernels::exponential(x); }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
     return mul(g, conj(y));
   }
 };
 
 /// Increases where it is defined, but candidates of a maximum may be outside its domain: no rows.
-struct Log : ElementwiseOn<Elements::fractions> {
+struct Log : FunctionOn<Elements::fractions, Log> {
   static constexpr const char* name = "log";
   static constexpr auto row_function = kernels::RowFunctionId::log;
-  template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
-    return T(kernels::logarithm(accumulator_t<T>(a)));
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return kernels::logarithm(x); }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) {
     return div(g, conj(x));
   }
 };
 
-struct Sqrt : ElementwiseOn<Elements::fractions> {
+struct Sqrt : FunctionOn<Elements::fractions, Sqrt> {
   static constexpr const char* name = "sqrt";
   static constexpr auto row_function = kernels::RowFunctionId::sqrt;
-  template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
-    return T(kernels::square_root(accumulator_t<T>(a)));
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return kernels::square_root(x); }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
     return div(g, mul(conj(y), 2));
   }
 };
 
-struct Tanh : ElementwiseOn<Elements::fractions> {
+struct Tanh : FunctionOn<Elements::fractions, Tanh> {
   static constexpr const char* name = "tanh";
   static constexpr auto row_function = kernels::RowFunctionId::tanh;
   static constexpr const char* partials = detail::never_falls;
-  template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
-    return T(kernels::hyperbolic_tangent(accumulator_t<T>(a)));
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return kernels::hyperbolic_tangent(x); }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
     return mul(g, conj(sub(1, square(y))));
   }
 };
 
-struct Sigmoid : ElementwiseOn<Elements::fractions> {
+struct Sigmoid : FunctionOn<Elements::fractions, Sigmoid> {
   static constexpr const char* name = "sigmoid";
   static constexpr auto row_function = kernels::RowFunctionId::sigmoid;
   static constexpr const char* partials = detail::never_falls;
-  template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
-    return T(kernels::logistic(accumulator_t<T>(a)));
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return kernels::logistic(x); }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
     return mul(g, conj(mul(y, sub(1, y))));
   }

@@ -110,10 +110,7 @@ struct Rsqrt : ElementwiseOn<Elements::fractions> {
 struct Exp2 : RealFunction<Exp2> {
   static constexpr const char* name = "exp2";
   static constexpr const char* partials = detail::never_falls;
-  template <class T>
-  CLEAVE_HOST_DEVICE static T value(const T& x) {
-    return std::exp2(x);
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return std::exp2(x); }
   template <class T>
   CLEAVE_HOST_DEVICE static T slope(const T& x) {
     using std::exp;
@@ -126,10 +123,7 @@ struct Exp2 : RealFunction<Exp2> {
 struct Expm1 : RealFunction<Expm1> {
   static constexpr const char* name = "expm1";
   static constexpr const char* partials = detail::never_falls;
-  template <class T>
-  CLEAVE_HOST_DEVICE static T value(const T& x) {
-    return std::expm1(x);
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return std::expm1(x); }
   template <class T>
   CLEAVE_HOST_DEVICE static T slope(const T& x) {
     using std::exp;
@@ -140,22 +134,13 @@ struct Expm1 : RealFunction<Expm1> {
 /// log(1 + a), accurate for small a.
 struct Log1p : RealFunction<Log1p> {
   static constexpr const char* name = "log1p";
-  template <class T>
-  CLEAVE_HOST_DEVICE static T value(const T& x) {
-    return std::log1p(x);
-  }
-  template <class T>
-  CLEAVE_HOST_DEVICE static T slope(const T& x) {
-    return T(1) / (T(1) + x);
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return std::log1p(x); }
+  CLEAVE_HOST_DEVICE static auto slope(const auto& x) { return 1 / (1 + x); }
 };
 
 struct Log2 : RealFunction<Log2> {
   static constexpr const char* name = "log2";
-  template <class T>
-  CLEAVE_HOST_DEVICE static T value(const T& x) {
-    return std::log2(x);
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return std::log2(x); }
   template <class T>
   CLEAVE_HOST_DEVICE static T slope(const T& x) {
     return T(1.44269504088896340736) / x;
@@ -164,10 +149,7 @@ struct Log2 : RealFunction<Log2> {
 
 struct Log10 : RealFunction<Log10> {
   static constexpr const char* name = "log10";
-  template <class T>
-  CLEAVE_HOST_DEVICE static T value(const T& x) {
-    return std::log10(x);
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return std::log10(x); }
   template <class T>
   CLEAVE_HOST_DEVICE static T slope(const T& x) {
     return T(0.434294481903251827651) / x;

@@ -1,4 +1,5 @@
-// Functions of one real element that define their derivative: one pass forward, one pass backward.
+// Functions of one element, and functions of one real element that define their derivative: one
+// pass forward, one pass backward.
 #pragma once
 
 #include <cleave/kernels/dual.hpp>
@@ -37,13 +38,9 @@ struct Slope : F {  // not a member: a second Elementwise in one object would pa
 };
 
 /// Base of a function F of one real element. F has `value(x)` and its derivative `slope(x)`, which
-/// must also take dual numbers. 16-bit floats are computed in float.
+/// must also take dual numbers.
 template <class F>
-struct RealFunction : ElementwiseOn<Elements::real> {
-  template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& x) const {
-    return T(static_cast<const F&>(*this).value(accumulator_t<T>(x)));
-  }
+struct RealFunction : FunctionOn<Elements::real, F> {
   constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) const {
     const Slope<F> slope{static_cast<const F&>(*this)};
     return mul(g, detail::call_as(detail::Request<>{}, slope, x));

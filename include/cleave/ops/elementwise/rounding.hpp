@@ -12,45 +12,33 @@ namespace cleave {
 
 namespace ops {
 
-struct Floor : ElementwiseOn<Elements::real> {
+struct Floor : FunctionOn<Elements::real, Floor> {
   static constexpr const char* constant = piecewise_constant;
   static constexpr const char* name = "floor";
   static constexpr const char* partials = detail::never_falls;
-  template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
-    return T(std::floor(accumulator_t<T>(a)));
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return std::floor(x); }
 };
 
-struct Ceil : ElementwiseOn<Elements::real> {
+struct Ceil : FunctionOn<Elements::real, Ceil> {
   static constexpr const char* constant = piecewise_constant;
   static constexpr const char* name = "ceil";
   static constexpr const char* partials = detail::never_falls;
-  template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
-    return T(std::ceil(accumulator_t<T>(a)));
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return std::ceil(x); }
 };
 
 /// Rounds halves to even.
-struct Round : ElementwiseOn<Elements::real> {
+struct Round : FunctionOn<Elements::real, Round> {
   static constexpr const char* constant = piecewise_constant;
   static constexpr const char* name = "round";
   static constexpr const char* partials = detail::never_falls;
-  template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
-    return T(std::rint(accumulator_t<T>(a)));
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return std::rint(x); }
 };
 
-struct Trunc : ElementwiseOn<Elements::real> {
+struct Trunc : FunctionOn<Elements::real, Trunc> {
   static constexpr const char* constant = piecewise_constant;
   static constexpr const char* name = "trunc";
   static constexpr const char* partials = detail::never_falls;
-  template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
-    return T(std::trunc(accumulator_t<T>(a)));
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return std::trunc(x); }
 };
 
 /// a - trunc(a)

@@ -11,58 +11,43 @@ namespace cleave {
 
 namespace ops {
 
-struct Sin : ElementwiseOn<Elements::fractions> {
+struct Sin : FunctionOn<Elements::fractions, Sin> {
   static constexpr const char* name = "sin";
   static constexpr auto row_function = kernels::RowFunctionId::sin;
-  template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
-    return T(kernels::sine(accumulator_t<T>(a)));
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return kernels::sine(x); }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) {
     return mul(g, conj(cos(x)));
   }
 };
 
-struct Cos : ElementwiseOn<Elements::fractions> {
+struct Cos : FunctionOn<Elements::fractions, Cos> {
   static constexpr const char* name = "cos";
   static constexpr auto row_function = kernels::RowFunctionId::cos;
-  template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
-    return T(kernels::cosine(accumulator_t<T>(a)));
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return kernels::cosine(x); }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) {
     return neg(mul(g, conj(sin(x))));
   }
 };
 
-struct Tan : ElementwiseOn<Elements::fractions> {
+struct Tan : FunctionOn<Elements::fractions, Tan> {
   static constexpr const char* name = "tan";
-  template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
-    return T(kernels::tangent(accumulator_t<T>(a)));
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return kernels::tangent(x); }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
     return mul(g, conj(add(square(y), 1)));
   }
 };
 
-struct Sinh : ElementwiseOn<Elements::fractions> {
+struct Sinh : FunctionOn<Elements::fractions, Sinh> {
   static constexpr const char* name = "sinh";
-  template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
-    return T(kernels::hyperbolic_sine(accumulator_t<T>(a)));
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return kernels::hyperbolic_sine(x); }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) {
     return mul(g, conj(cosh(x)));
   }
 };
 
-struct Cosh : ElementwiseOn<Elements::fractions> {
+struct Cosh : FunctionOn<Elements::fractions, Cosh> {
   static constexpr const char* name = "cosh";
-  template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& a) const {
-    return T(kernels::hyperbolic_cosine(accumulator_t<T>(a)));
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return kernels::hyperbolic_cosine(x); }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) {
     return mul(g, conj(sinh(x)));
   }
@@ -70,10 +55,7 @@ struct Cosh : ElementwiseOn<Elements::fractions> {
 
 struct Asin : RealFunction<Asin> {
   static constexpr const char* name = "asin";
-  template <class T>
-  CLEAVE_HOST_DEVICE static T value(const T& x) {
-    return std::asin(x);
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return std::asin(x); }
   template <class T>
   CLEAVE_HOST_DEVICE static T slope(const T& x) {
     using std::sqrt;
@@ -83,36 +65,21 @@ struct Asin : RealFunction<Asin> {
 
 struct Acos : RealFunction<Acos> {
   static constexpr const char* name = "acos";
-  template <class T>
-  CLEAVE_HOST_DEVICE static T value(const T& x) {
-    return std::acos(x);
-  }
-  template <class T>
-  CLEAVE_HOST_DEVICE static T slope(const T& x) {
-    return -Asin::slope(x);
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return std::acos(x); }
+  CLEAVE_HOST_DEVICE static auto slope(const auto& x) { return -Asin::slope(x); }
 };
 
 struct Atan : RealFunction<Atan> {
   static constexpr const char* name = "atan";
   static constexpr const char* partials = detail::never_falls;
-  template <class T>
-  CLEAVE_HOST_DEVICE static T value(const T& x) {
-    return std::atan(x);
-  }
-  template <class T>
-  CLEAVE_HOST_DEVICE static T slope(const T& x) {
-    return T(1) / (T(1) + x * x);
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return std::atan(x); }
+  CLEAVE_HOST_DEVICE static auto slope(const auto& x) { return 1 / (1 + x * x); }
 };
 
 struct Asinh : RealFunction<Asinh> {
   static constexpr const char* name = "asinh";
   static constexpr const char* partials = detail::never_falls;
-  template <class T>
-  CLEAVE_HOST_DEVICE static T value(const T& x) {
-    return std::asinh(x);
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return std::asinh(x); }
   template <class T>
   CLEAVE_HOST_DEVICE static T slope(const T& x) {
     using std::sqrt;
@@ -122,10 +89,7 @@ struct Asinh : RealFunction<Asinh> {
 
 struct Acosh : RealFunction<Acosh> {
   static constexpr const char* name = "acosh";
-  template <class T>
-  CLEAVE_HOST_DEVICE static T value(const T& x) {
-    return std::acosh(x);
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return std::acosh(x); }
   template <class T>
   CLEAVE_HOST_DEVICE static T slope(const T& x) {
     using std::sqrt;
@@ -135,14 +99,8 @@ struct Acosh : RealFunction<Acosh> {
 
 struct Atanh : RealFunction<Atanh> {
   static constexpr const char* name = "atanh";
-  template <class T>
-  CLEAVE_HOST_DEVICE static T value(const T& x) {
-    return std::atanh(x);
-  }
-  template <class T>
-  CLEAVE_HOST_DEVICE static T slope(const T& x) {
-    return T(1) / ((T(1) - x) * (T(1) + x));
-  }
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return std::atanh(x); }
+  CLEAVE_HOST_DEVICE static auto slope(const auto& x) { return 1 / ((1 - x) * (1 + x)); }
 };
 
 /// The angle of the point (b, a).
