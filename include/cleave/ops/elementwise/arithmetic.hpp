@@ -286,7 +286,7 @@ constexpr auto conj(const A& a) {
   else if constexpr (!is_complex<typename A::value_type>) return detail::waited(a);
   else return detail::pointwise<R...>(ops::Conj{}, a);
 }
-CLEAVE_FORMS(unary_arithmetic, conj, Conj, 1, "conj(a)", "conj(x)", conj(x...))
+CLEAVE_REGISTER(unary_arithmetic, conj, Conj, 1, "conj(a)", "conj(x)", conj(x...))
 /// The real part; real operands keep their values.
 CLEAVE_UNARY(unary_arithmetic, real, Real)
 

@@ -109,9 +109,9 @@ struct InPlaceWith {
   };
 
 /// The forms besides the function.
-#define CLEAVE_FORMS(topic, function, Op, operands, usage, text, call_) \
-  inline constexpr detail::InPlace<ops::Op> function##_;                \
-  CLEAVE_USAGE(function, usage)                                         \
+#define CLEAVE_REGISTER(topic, function, Op, operands, usage, text, call_) \
+  inline constexpr detail::InPlace<ops::Op> function##_;                   \
+  CLEAVE_USAGE(function, usage)                                            \
   CLEAVE_LISTED(topic, Op, operands, text, false, call_)
 
 #define CLEAVE_ELEMENTWISE(topic, function, Op, operands, usage, text, call_) \
@@ -120,7 +120,7 @@ struct InPlaceWith {
   constexpr decltype(auto) function(const A&... a) {                          \
     return detail::pointwise<R...>(ops::Op{}, a...);                          \
   }                                                                           \
-  CLEAVE_FORMS(topic, function, Op, operands, usage, text, call_)
+  CLEAVE_REGISTER(topic, function, Op, operands, usage, text, call_)
 
 #define CLEAVE_UNARY(topic, function, Op) \
   CLEAVE_ELEMENTWISE(topic, function, Op, 1, #function "(a)", #function "(x)", function(x...))
