@@ -18,11 +18,9 @@ namespace listing {
 template <class Visit>
 constexpr void each_of_attention(const Visit& visit) {
   visit(listed<CausalMask, SameTypes<1, double, float, Complex>, DimsOf<3>>(
-      "causal_mask(x, -1)", [](const auto& x) { return causal_mask(x, -1); }));
+      CLEAVE_CALL_1(x, causal_mask(x, -1))));
   visit(listed<ScaledDotProductAttention<false>, SameTypes<3, double, float>, DimsOf<3, 3, 3>>(
-      "scaled_dot_product_attention(q, k, v)", [](const auto& q, const auto& k, const auto& v) {
-        return scaled_dot_product_attention(q, k, v);
-      }));
+      CLEAVE_CALL_3(q, k, v, scaled_dot_product_attention(q, k, v))));
   visit(listed<ScaledDotProductAttention<true>, SameTypes<3, double>, DimsOf<4, 3, 3>>(
       "scaled_dot_product_attention(q, k, v, causal); queries share keys",
       [](const auto& q, const auto& k, const auto& v) {
@@ -48,7 +46,7 @@ constexpr void each_of_attention(const Visit& visit) {
         return call_op(AttentionOfWholeKeys<true>{}, q, k, v);
       }));
   visit(listed<RotaryEmbedding, SameTypes<1, double, float>, DimsOf<3>>(
-      "rotary_embedding(x)", [](const auto& x) { return rotary_embedding(x); }));
+      CLEAVE_CALL_1(x, rotary_embedding(x))));
 }
 
 }  // namespace listing

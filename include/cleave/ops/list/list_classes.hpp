@@ -18,16 +18,13 @@ namespace cleave::ops::listing {
 template <class Visit>
 constexpr void each_of_classes(const Visit& visit) {
   visit(listed<LogSoftmax<1>, SameTypes<1, double, float>, DimsOf<2>>(
-      "log_softmax(x, dim<1>{})", [](const auto& x) { return log_softmax(x, dim<1>{}); }));
+      CLEAVE_CALL_1(x, log_softmax(x, dim<1>{}))));
   visit(listed<Softmax<0>, SameTypes<1, double, float>, DimsOf<2>>(
-      "softmax(x, dim<0>{})", [](const auto& x) { return softmax(x, dim<0>{}); }));
+      CLEAVE_CALL_1(x, softmax(x, dim<0>{}))));
   visit(listed<CrossEntropy, TypeRows<Types<double, Int>, Types<float, Int>>, DimsOf<2, 1>>(
-      "cross_entropy(logits, classes)",
-      [](const auto& logits, const auto& classes) { return cross_entropy(logits, classes); },
-      "classes are indices"));
+      CLEAVE_CALL_2(logits, classes, cross_entropy(logits, classes)), "classes are indices"));
   visit(listed<ExactCrossEntropy, TypeRows<Types<double, Int>, Types<float, Int>>, DimsOf<2, 1>>(
-      "cross_entropy<exact>(logits, classes)",
-      [](const auto& logits, const auto& classes) { return cross_entropy<exact>(logits, classes); },
+      CLEAVE_CALL_2(logits, classes, cross_entropy<exact>(logits, classes)),
       "classes are indices"));
   visit(listed<SoftmaxOfRows<1, false>, SameTypes<1, double, float>, DimsOf<2>>(
       "softmax(x, dim<1>{}); rows are not sharded",

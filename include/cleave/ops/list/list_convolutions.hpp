@@ -18,11 +18,9 @@ inline constexpr Convolution<2> of_images{.stride = {2, 1}, .padding = {1, 0}, .
 template <class Visit>
 constexpr void each_of_windows(const Visit& visit) {
   visit(listed<Windows<1>, SameTypes<1, double, float, Complex, Int>, DimsOf<2>>(
-      "windows(x, dim<1>{}, {.size = 2, .stride = 2})",
-      [](const auto& x) { return windows(x, dim<1>{}, {.size = 2, .stride = 2}); }));
+      CLEAVE_CALL_1(x, windows(x, dim<1>{}, {.size = 2, .stride = 2}))));
   visit(listed<OverlapAdd<1>, SameTypes<1, double, float, Complex, Int>, DimsOf<3>>(
-      "overlap_add(x, dim<1>{}, 20, {.stride = 2, .dilation = 3})",
-      [](const auto& x) { return overlap_add(x, dim<1>{}, 20, {.stride = 2, .dilation = 3}); }));
+      CLEAVE_CALL_1(x, overlap_add(x, dim<1>{}, 20, {.stride = 2, .dilation = 3}))));
 }
 
 inline constexpr Pooling<2> of_pool{.size = {3, 2}, .stride = {1, 0}, .padding = {1, 1}};
@@ -33,14 +31,12 @@ constexpr void each_of_pooling(const Visit& visit) {
       "max_pool2d(x, how)", [](const auto& x) { return max_pool2d(x, of_pool); }, "",
       MaxPool<2>{{}, of_pool}));
   visit(listed<MaxPool<1>, SameTypes<1, double>, DimsOf<2>>(
-      "max_pool1d(x, {.size = {2}})", [](const auto& x) { return max_pool1d(x, {.size = {2}}); },
-      "", MaxPool<1>{{}, {{2}}}));
+      CLEAVE_CALL_1(x, max_pool1d(x, {.size = {2}})), "", MaxPool<1>{{}, {{2}}}));
   visit(listed<AvgPool<2>, SameTypes<1, double, float, Complex>, DimsOf<3>>(
       "avg_pool2d(x, how)", [](const auto& x) { return avg_pool2d(x, of_pool); }, "",
       AvgPool<2>{{}, of_pool}));
   visit(listed<AvgPool<1>, SameTypes<1, double>, DimsOf<2>>(
-      "avg_pool1d(x, {.size = {2}})", [](const auto& x) { return avg_pool1d(x, {.size = {2}}); },
-      "", AvgPool<1>{{}, {{2}}}));
+      CLEAVE_CALL_1(x, avg_pool1d(x, {.size = {2}})), "", AvgPool<1>{{}, {{2}}}));
 }
 
 template <class Visit>

@@ -29,14 +29,11 @@ constexpr void each_choice(const Visit& visit) {
   visit(listed<
         Where,
         TypeRows<Types<bool, double, double>, Types<bool, Complex, Complex>, Types<bool, Int, Int>>,
-        DimsOf<2, 2, 2>>(
-      "where(condition, a, b)",
-      [](const auto& condition, const auto& a, const auto& b) { return where(condition, a, b); },
-      "the condition is not differentiable"));
+        DimsOf<2, 2, 2>>(CLEAVE_CALL_3(condition, a, b, where(condition, a, b)),
+                         "the condition is not differentiable"));
   visit(listed<Cast<double>, SameTypes<1, double, float, Int, bool>, One>(
-      "cast<double>(x)", [](const auto& x) { return cast<double>(x); }));
-  visit(listed<Cast<float>, SameTypes<1, double, Int>, One>(
-      "cast<float>(x)", [](const auto& x) { return cast<float>(x); }));
+      CLEAVE_CALL_1(x, cast<double>(x))));
+  visit(listed<Cast<float>, SameTypes<1, double, Int>, One>(CLEAVE_CALL_1(x, cast<float>(x))));
   visit(listed<Cast<Complex>, SameTypes<1, double, Complex>, One>(
       "cast<std::complex<double>>(x)", [](const auto& x) { return cast<Complex>(x); }));
   visit(listed<Cast<Int>, SameTypes<1, double, bool>, One>(

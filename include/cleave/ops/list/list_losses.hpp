@@ -18,42 +18,26 @@ constexpr void each_loss_of_classes(const Visit& visit) {
   using One = TypeRows<Types<double, Int>>;
   constexpr const char* reason = "classes are indices";
   visit(listed<NllLoss<Reduction::mean>, Rows, DimsOf<2, 1>>(
-      "nll_loss(y, classes)",
-      [](const auto& y, const auto& classes) { return nll_loss(y, classes); }, reason));
+      CLEAVE_CALL_2(y, classes, nll_loss(y, classes)), reason));
   visit(listed<NllLoss<Reduction::none>, One, DimsOf<2, 1>>(
-      "nll_loss<Reduction::none>(y, classes)",
-      [](const auto& y, const auto& classes) { return nll_loss<Reduction::none>(y, classes); },
-      reason));
+      CLEAVE_CALL_2(y, classes, nll_loss<Reduction::none>(y, classes)), reason));
   visit(listed<ClassCrossEntropy<Reduction::sum>, Rows, DimsOf<2, 1>>(
-      "cross_entropy<Reduction::sum>(logits, classes)",
-      [](const auto& logits, const auto& classes) {
-        return cross_entropy<Reduction::sum>(logits, classes);
-      },
-      reason));
+      CLEAVE_CALL_2(logits, classes, cross_entropy<Reduction::sum>(logits, classes)), reason));
   visit(listed<ClassCrossEntropy<Reduction::none>, One, DimsOf<2, 1>>(
-      "cross_entropy<Reduction::none>(logits, classes)",
-      [](const auto& logits, const auto& classes) {
-        return cross_entropy<Reduction::none>(logits, classes);
-      },
-      reason));
+      CLEAVE_CALL_2(logits, classes, cross_entropy<Reduction::none>(logits, classes)), reason));
 }
 
 template <class Visit>
 constexpr void each_loss(const Visit& visit) {
   using Real = SameTypes<2, double, float>;
   using Two = DimsOf<2, 2>;
-  visit(listed<MseLoss<Reduction::mean>, Real, Two>(
-      "mse_loss(x, y)", [](const auto& x, const auto& y) { return mse_loss(x, y); }));
+  visit(listed<MseLoss<Reduction::mean>, Real, Two>(CLEAVE_CALL_2(x, y, mse_loss(x, y))));
   visit(listed<MseLoss<Reduction::none>, SameTypes<2, double>, Two>(
-      "mse_loss<Reduction::none>(x, y)",
-      [](const auto& x, const auto& y) { return mse_loss<Reduction::none>(x, y); }));
+      CLEAVE_CALL_2(x, y, mse_loss<Reduction::none>(x, y))));
   visit(listed<BinaryCrossEntropy<Reduction::mean>, Real, Two>(
-      "binary_cross_entropy(p, y)",
-      [](const auto& p, const auto& y) { return binary_cross_entropy(p, y); }));
+      CLEAVE_CALL_2(p, y, binary_cross_entropy(p, y))));
   visit(listed<BinaryCrossEntropyWithLogits<Reduction::sum>, Real, Two>(
-      "binary_cross_entropy_with_logits<Reduction::sum>(z, y)", [](const auto& z, const auto& y) {
-        return binary_cross_entropy_with_logits<Reduction::sum>(z, y);
-      }));
+      CLEAVE_CALL_2(z, y, binary_cross_entropy_with_logits<Reduction::sum>(z, y))));
   each_loss_of_classes(visit);
 }
 

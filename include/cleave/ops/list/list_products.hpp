@@ -30,24 +30,20 @@ using Outer = Contract<decltype("i,j->ij"_ein)>;
 template <class Visit>
 constexpr void each_of_diagonals(const Visit& visit) {
   visit(listed<Diagonal, SameTypes<1, double, float, Complex, Int>, DimsOf<3>>(
-      "diagonal(x)", [](const auto& x) { return diagonal(x); }));
-  visit(listed<Diag, SameTypes<1, double, Complex, Int>, DimsOf<2>>(
-      "diag(x)", [](const auto& x) { return diag(x); }));
-  visit(listed<Outer, SameTypes<2, double, Complex>, DimsOf<1, 1>>(
-      "outer(a, b)", [](const auto& a, const auto& b) { return outer(a, b); }));
+      CLEAVE_CALL_1(x, diagonal(x))));
+  visit(listed<Diag, SameTypes<1, double, Complex, Int>, DimsOf<2>>(CLEAVE_CALL_1(x, diag(x))));
+  visit(
+      listed<Outer, SameTypes<2, double, Complex>, DimsOf<1, 1>>(CLEAVE_CALL_2(a, b, outer(a, b))));
 }
 
 template <class Visit>
 constexpr void each_exact_product(const Visit& visit) {
   visit(listed<ExactContract<MatrixProduct>, SameTypes<2, double, float, Complex>, DimsOf<2, 2>>(
-      "matmul<exact>(x, w)", [](const auto& x, const auto& w) { return matmul<exact>(x, w); }));
+      CLEAVE_CALL_2(x, w, matmul<exact>(x, w))));
   visit(listed<ExactContract<decltype("aij,kja->ik"_ein)>, SameTypes<2, double>, DimsOf<3, 3>>(
-      "einsum<exact>(\"aij,kja->ik\"_ein, x, w)",
-      [](const auto& x, const auto& w) { return einsum<exact>("aij,kja->ik"_ein, x, w); }));
+      CLEAVE_CALL_2(x, w, einsum<exact>("aij,kja->ik"_ein, x, w))));
   visit(listed<ExactLinear, SameTypes<3, double, float>, DimsOf<3, 2, 1>>(
-      "linear<exact>(x, weight, bias)", [](const auto& x, const auto& weight, const auto& bias) {
-        return linear<exact>(x, weight, bias);
-      }));
+      CLEAVE_CALL_3(x, weight, bias, linear<exact>(x, weight, bias))));
 }
 
 template <class Visit>
@@ -55,7 +51,7 @@ constexpr void each_product(const Visit& visit) {
   each_exact_product(visit);
   each_of_diagonals(visit);
   visit(listed<Matmul, SameTypes<2, double, float, Complex, Int>, DimsOf<2, 2>>(
-      "matmul(x, w)", [](const auto& x, const auto& w) { return matmul(x, w); }));
+      CLEAVE_CALL_2(x, w, matmul(x, w))));
   visit(listed<BatchedMatmul<3, 3>, SameTypes<2, double, Complex>, DimsOf<3, 3>>(
       "matmul(x, w); batched", [](const auto& x, const auto& w) { return matmul(x, w); }));
   visit(listed<BatchedMatmul<3, 2>, SameTypes<2, double>, DimsOf<3, 2>>(
@@ -64,11 +60,9 @@ constexpr void each_product(const Visit& visit) {
       "matmul(x, w); of matrix and vector",
       [](const auto& x, const auto& w) { return matmul(x, w); }));
   visit(listed<Crossed, SameTypes<2, double, Complex>, DimsOf<3, 3>>(
-      "einsum(\"aij,kja->ik\"_ein, x, w)",
-      [](const auto& x, const auto& w) { return einsum("aij,kja->ik"_ein, x, w); }));
+      CLEAVE_CALL_2(x, w, einsum("aij,kja->ik"_ein, x, w))));
   visit(listed<Linear, SameTypes<3, double, float, Complex>, DimsOf<2, 2, 1>>(
-      "linear(x, weight, bias)",
-      [](const auto& x, const auto& weight, const auto& bias) { return linear(x, weight, bias); }));
+      CLEAVE_CALL_3(x, weight, bias, linear(x, weight, bias))));
   visit(listed<Linear, SameTypes<3, double>, DimsOf<3, 2, 1>>(
       "linear(x, weight, bias); x has three dimensions",
       [](const auto& x, const auto& weight, const auto& bias) { return linear(x, weight, bias); }));

@@ -29,41 +29,33 @@ constexpr void each_statistic(const Visit& visit) {
   using Two = DimsOf<2>;
   using Every = SameTypes<1, double, float, Complex, Int, bool>;
   visit(listed<Var<2u>, SameTypes<1, double, float, Complex>, Two>(
-      "var(x, dim<1>{})", [](const auto& x) { return var(x, dim<1>{}); }));
-  visit(listed<Var<3u>, SameTypes<1, double>, Two>("var(x)", [](const auto& x) { return var(x); }));
+      CLEAVE_CALL_1(x, var(x, dim<1>{}))));
+  visit(listed<Var<3u>, SameTypes<1, double>, Two>(CLEAVE_CALL_1(x, var(x))));
   visit(listed<Stddev<1u>, SameTypes<1, double, float, Complex>, Two>(
-      "stddev(x, dim<0>{})", [](const auto& x) { return stddev(x, dim<0>{}); }));
+      CLEAVE_CALL_1(x, stddev(x, dim<0>{}))));
   visit(listed<LogSumExp<2u>, SameTypes<1, double, float>, Two>(
-      "logsumexp(x, dim<1>{})", [](const auto& x) { return logsumexp(x, dim<1>{}); }));
-  visit(listed<LogSumExp<3u>, SameTypes<1, double>, Two>(
-      "logsumexp(x)", [](const auto& x) { return logsumexp(x); }));
-  visit(listed<CumSum<1>, Every, Two>("cumsum(x, dim<1>{})",
-                                      [](const auto& x) { return cumsum(x, dim<1>{}); }));
-  visit(listed<CumSum<0>, SameTypes<1, double>, Two>(
-      "cumsum(x, dim<0>{})", [](const auto& x) { return cumsum(x, dim<0>{}); }));
-  visit(listed<Any<2u>, Every, Two>(
-      "any(x, dim<1>{})", [](const auto& x) { return any(x, dim<1>{}); }, of_truths));
-  visit(listed<All<1u>, Every, Two>(
-      "all(x, dim<0>{})", [](const auto& x) { return all(x, dim<0>{}); }, of_truths));
-  visit(listed<CountNonzero<2u>, Every, Two>(
-      "count_nonzero(x, dim<1>{})", [](const auto& x) { return count_nonzero(x, dim<1>{}); },
-      "the result is a count"));
+      CLEAVE_CALL_1(x, logsumexp(x, dim<1>{}))));
+  visit(listed<LogSumExp<3u>, SameTypes<1, double>, Two>(CLEAVE_CALL_1(x, logsumexp(x))));
+  visit(listed<CumSum<1>, Every, Two>(CLEAVE_CALL_1(x, cumsum(x, dim<1>{}))));
+  visit(listed<CumSum<0>, SameTypes<1, double>, Two>(CLEAVE_CALL_1(x, cumsum(x, dim<0>{}))));
+  visit(listed<Any<2u>, Every, Two>(CLEAVE_CALL_1(x, any(x, dim<1>{})), of_truths));
+  visit(listed<All<1u>, Every, Two>(CLEAVE_CALL_1(x, all(x, dim<0>{})), of_truths));
+  visit(listed<CountNonzero<2u>, Every, Two>(CLEAVE_CALL_1(x, count_nonzero(x, dim<1>{})),
+                                             "the result is a count"));
 }
 
 template <class Visit>
 constexpr void each_exact_reduction(const Visit& visit) {
   using Two = DimsOf<2>;
   visit(listed<ExactSum<2u>, SameTypes<1, double, float, Complex>, Two>(
-      "sum<exact>(x, dim<1>{})", [](const auto& x) { return sum<exact>(x, dim<1>{}); }));
-  visit(listed<ExactSum<3u>, SameTypes<1, double>, Two>(
-      "sum<exact>(x)", [](const auto& x) { return sum<exact>(x); }));
+      CLEAVE_CALL_1(x, sum<exact>(x, dim<1>{}))));
+  visit(listed<ExactSum<3u>, SameTypes<1, double>, Two>(CLEAVE_CALL_1(x, sum<exact>(x))));
   visit(listed<ExactMean<1u>, SameTypes<1, double, float, Complex>, Two>(
-      "mean<exact>(x, dim<0>{})", [](const auto& x) { return mean<exact>(x, dim<0>{}); }));
+      CLEAVE_CALL_1(x, mean<exact>(x, dim<0>{}))));
   visit(listed<ExactNorm<2u>, SameTypes<1, double, float>, Two>(
-      "norm<exact>(x, dim<1>{})", [](const auto& x) { return norm<exact>(x, dim<1>{}); }));
+      CLEAVE_CALL_1(x, norm<exact>(x, dim<1>{}))));
   visit(listed<ExactDot<2u>, SameTypes<2, double, float, Complex>, DimsOf<2, 2>>(
-      "dot<exact>(x, y, dim<1>{})",
-      [](const auto& x, const auto& y) { return dot<exact>(x, y, dim<1>{}); }));
+      CLEAVE_CALL_2(x, y, dot<exact>(x, y, dim<1>{}))));
 }
 
 template <class Visit>
@@ -71,37 +63,29 @@ constexpr void each_reduction(const Visit& visit) {
   using Two = DimsOf<2>;
   using Numbers = SameTypes<1, double, float, Complex, Int, bool>;
   using Ordered = SameTypes<1, double, float, Int, bool>;
-  visit(listed<Reduce<Sum, 2u>, Numbers, Two>("sum(x, dim<1>{})",
-                                              [](const auto& x) { return sum(x, dim<1>{}); }));
-  visit(listed<Reduce<Sum, 1u>, SameTypes<1, double>, Two>(
-      "sum(x, dim<0>{})", [](const auto& x) { return sum(x, dim<0>{}); }));
-  visit(listed<Reduce<Sum, 3u>, SameTypes<1, double, Int>, Two>(
-      "sum(x)", [](const auto& x) { return sum(x); }));
+  visit(listed<Reduce<Sum, 2u>, Numbers, Two>(CLEAVE_CALL_1(x, sum(x, dim<1>{}))));
+  visit(listed<Reduce<Sum, 1u>, SameTypes<1, double>, Two>(CLEAVE_CALL_1(x, sum(x, dim<0>{}))));
+  visit(listed<Reduce<Sum, 3u>, SameTypes<1, double, Int>, Two>(CLEAVE_CALL_1(x, sum(x))));
   visit(listed<Mean<2u>, SameTypes<1, double, float, Complex>, Two>(
-      "mean(x, dim<1>{})", [](const auto& x) { return mean(x, dim<1>{}); }));
+      CLEAVE_CALL_1(x, mean(x, dim<1>{}))));
   visit(listed<Reduce<Product, 2u>, SameTypes<1, double, Complex, Int>, Two>(
-      "prod(x, dim<1>{})", [](const auto& x) { return prod(x, dim<1>{}); }));
-  visit(listed<Reduce<Max, 2u>, Ordered, Two>("max(x, dim<1>{})",
-                                              [](const auto& x) { return max(x, dim<1>{}); }));
-  visit(listed<Reduce<Min, 1u>, Ordered, Two>("min(x, dim<0>{})",
-                                              [](const auto& x) { return min(x, dim<0>{}); }));
+      CLEAVE_CALL_1(x, prod(x, dim<1>{}))));
+  visit(listed<Reduce<Max, 2u>, Ordered, Two>(CLEAVE_CALL_1(x, max(x, dim<1>{}))));
+  visit(listed<Reduce<Min, 1u>, Ordered, Two>(CLEAVE_CALL_1(x, min(x, dim<0>{}))));
   visit(listed<ArgReduce<Max, 1>, SameTypes<1, double, float, Int>, Two>(
-      "argmax(x, dim<1>{})", [](const auto& x) { return argmax(x, dim<1>{}); }, of_integers));
+      CLEAVE_CALL_1(x, argmax(x, dim<1>{})), of_integers));
   visit(listed<ArgReduce<Min, 0>, SameTypes<1, double, float, bool>, Two>(
-      "argmin(x, dim<0>{})", [](const auto& x) { return argmin(x, dim<0>{}); }, of_integers));
+      CLEAVE_CALL_1(x, argmin(x, dim<0>{})), of_integers));
   visit(listed<ArgReduceWhole<Max, 1>, SameTypes<1, double>, Two>(
       "argmax(x, dim<1>{}); rows are not sharded",
       [](const auto& x) { return call_op(ArgReduceWhole<Max, 1>{}, x); }, of_integers));
   visit(listed<Dot<2u>, SameTypes<2, double, Complex, Int>, DimsOf<2, 2>>(
-      "dot(x, y, dim<1>{})", [](const auto& x, const auto& y) { return dot(x, y, dim<1>{}); }));
-  visit(listed<Dot<1u>, SameTypes<2, double>, DimsOf<1, 1>>(
-      "dot(x, y)", [](const auto& x, const auto& y) { return dot(x, y); }));
-  visit(listed<Norm<2, 2u>, SameTypes<1, double, float>, Two>(
-      "norm(x, dim<1>{})", [](const auto& x) { return norm(x, dim<1>{}); }));
-  visit(listed<Norm<1, 3u>, SameTypes<1, double>, Two>("norm<1>(x)",
-                                                       [](const auto& x) { return norm<1>(x); }));
+      CLEAVE_CALL_2(x, y, dot(x, y, dim<1>{}))));
+  visit(listed<Dot<1u>, SameTypes<2, double>, DimsOf<1, 1>>(CLEAVE_CALL_2(x, y, dot(x, y))));
+  visit(listed<Norm<2, 2u>, SameTypes<1, double, float>, Two>(CLEAVE_CALL_1(x, norm(x, dim<1>{}))));
+  visit(listed<Norm<1, 3u>, SameTypes<1, double>, Two>(CLEAVE_CALL_1(x, norm<1>(x))));
   visit(listed<Norm<norm_inf, 1u>, SameTypes<1, double>, Two>(
-      "norm<norm_inf>(x, dim<0>{})", [](const auto& x) { return norm<norm_inf>(x, dim<0>{}); }));
+      CLEAVE_CALL_1(x, norm<norm_inf>(x, dim<0>{}))));
   each_statistic(visit);
   each_exact_reduction(visit);
 }

@@ -43,7 +43,7 @@ constexpr void each_joint(const Visit& visit) {
       "cat(dim<0>{}, x, y, z); dimension 0 is gathered",
       [](const auto& x, const auto& y, const auto& z) { return cat(dim<0>{}, x, y, z); }));
   visit(listed<Stack<1, 2>, SameTypes<2, double, Int>, DimsOf<2, 2>>(
-      "stack(dim<1>{}, x, y)", [](const auto& x, const auto& y) { return stack(dim<1>{}, x, y); }));
+      CLEAVE_CALL_2(x, y, stack(dim<1>{}, x, y))));
   visit(listed<Tile<0>, SameTypes<1, double, Complex>, DimsOf<2>>(
       "tile(x, dim<0>{}, 3); dimension 0 is gathered",
       [](const auto& x) { return tile(x, dim<0>{}, 3); }, "", Tile<0>{{}, 3}));
@@ -58,25 +58,22 @@ constexpr void each_joint(const Visit& visit) {
 template <class Visit>
 constexpr void each_shape(const Visit& visit) {
   visit(listed<Permute<2, 0, 1>, SameTypes<1, double, bool>, DimsOf<3>>(
-      "permute(x, dim<2, 0, 1>{})", [](const auto& x) { return permute(x, dim<2, 0, 1>{}); }));
+      CLEAVE_CALL_1(x, permute(x, dim<2, 0, 1>{}))));
   visit(listed<Permute<1, 0>, SameTypes<1, double, Complex>, DimsOf<2>>(
-      "transpose(x)", [](const auto& x) { return transpose(x); }));
+      CLEAVE_CALL_1(x, transpose(x))));
   visit(listed<BroadcastDims<2u>, SameTypes<1, double, Int>, DimsOf<2>>(
-      "unsqueeze(x, dim<1>{})", [](const auto& x) { return unsqueeze(x, dim<1>{}); }));
+      CLEAVE_CALL_1(x, unsqueeze(x, dim<1>{}))));
   visit(listed<BroadcastDims<2u>, SameTypes<2, double, Complex>, DimsOf<1, 2>, 1>(
-      "broadcast_dims<2u>(x, like)",
-      [](const auto& x, const auto& like) { return broadcast_dims<2u>(x, like); }));
+      CLEAVE_CALL_2(x, like, broadcast_dims<2u>(x, like))));
   visit(listed<Flatten<0, 2>, SameTypes<1, double, bool>, DimsOf<3>>(
       "flatten(x, dim<0, 1>{}); dimension 1 is gathered",
       [](const auto& x) { return flatten(x, dim<0, 1>{}); }));
   visit(listed<Flatten<0, 2>, SameTypes<1, double, Int>, DimsOf<2>>(
       "flatten(x); all dimensions but 0 are gathered", [](const auto& x) { return flatten(x); }));
   visit(listed<Unflatten<0, 2>, SameTypes<1, double, Complex>, DimsOf<2>>(
-      "unflatten(x, dim<0>{}, {-1, 2})",
-      [](const auto& x) { return unflatten(x, dim<0>{}, {-1, 2}); }));
+      CLEAVE_CALL_1(x, unflatten(x, dim<0>{}, {-1, 2}))));
   visit(listed<Unflatten<1, 3>, SameTypes<1, double>, DimsOf<2>>(
-      "unflatten(x, dim<1>{}, {-1, 1, 3})",
-      [](const auto& x) { return unflatten(x, dim<1>{}, {-1, 1, 3}); }));
+      CLEAVE_CALL_1(x, unflatten(x, dim<1>{}, {-1, 1, 3}))));
   visit(listed<Reshape<3>, SameTypes<1, double, bool>, DimsOf<2>>(
       "reshape(x, {-1, 1, 2}); all dimensions are gathered",
       [](const auto& x) { return reshape(x, {-1, 1, 2}); }));
@@ -89,11 +86,10 @@ constexpr void each_shape(const Visit& visit) {
   each_part(visit);
   each_joint(visit);
   visit(listed<Triangle<false>, SameTypes<1, double, Complex, Int>, DimsOf<3>>(
-      "tril(x, 1)", [](const auto& x) { return tril(x, 1); }));
-  visit(listed<Triangle<true>, SameTypes<1, double, bool>, DimsOf<2>>(
-      "triu(x, -1)", [](const auto& x) { return triu(x, -1); }));
-  visit(listed<Redistribute, SameTypes<1, double, Int>, DimsOf<2>>(
-      "resolve(x)", [](const auto& x) { return resolve(x); }));
+      CLEAVE_CALL_1(x, tril(x, 1))));
+  visit(
+      listed<Triangle<true>, SameTypes<1, double, bool>, DimsOf<2>>(CLEAVE_CALL_1(x, triu(x, -1))));
+  visit(listed<Redistribute, SameTypes<1, double, Int>, DimsOf<2>>(CLEAVE_CALL_1(x, resolve(x))));
 }
 
 }  // namespace cleave::ops::listing

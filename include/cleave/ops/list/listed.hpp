@@ -58,6 +58,16 @@ constexpr Listed<Op, Rows, Dims, Call, Operands> listed(const char* usage, const
   return {usage, call, constant, made};
 }
 
+/// The text of a call and the function that makes it: `CLEAVE_CALL_2(a, b, outer(a, b))`.
+#define CLEAVE_CALL_1(x, ...) #__VA_ARGS__, [](const auto& x) { return __VA_ARGS__; }
+#define CLEAVE_CALL_2(x, y, ...) \
+  #__VA_ARGS__, [](const auto& x, const auto& y) { return __VA_ARGS__; }
+#define CLEAVE_CALL_3(x, y, z, ...) \
+  #__VA_ARGS__, [](const auto& x, const auto& y, const auto& z) { return __VA_ARGS__; }
+#define CLEAVE_CALL_4(x, y, z, w, ...) \
+  #__VA_ARGS__,                        \
+      [](const auto& x, const auto& y, const auto& z, const auto& w) { return __VA_ARGS__; }
+
 /// Operations that are used only as parts of another one.
 template <class Whole, class... Parts>
 struct PartsOf {};
