@@ -5,3 +5,4 @@
 #include <cleave/grad/backward.hpp>
 #include <cleave/grad/local.hpp>
 #include <cleave/grad/tracked_cross_mesh.hpp>
+#include <cleave/grad/tracked_stencil.hpp>

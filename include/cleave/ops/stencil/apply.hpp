@@ -406,6 +406,30 @@ auto call_stencil(const S& stencil, const E& of_domain, const std::tuple<const Y
   }
 }
 
+/// How stencils are called on traced values and on values that track gradients. @see call_level
+template <int Level>
+struct StencilPath;
+
+/// Calls a stencil on operands of any level.
+template <class S, class E, class... Y, class... X>
+auto call_stencil_path(const S& stencil, const E& of_domain, const std::tuple<const Y&...>& targets,
+                       const X&... x) {
+  constexpr int levels[] = {call_level<X>...};
+  constexpr int level = [&] {
+    int most = 0;
+    for (const int l : levels) most = l > most ? l : most;
+    return most;
+  }();
+  static_assert(level != 2, "cleave: traced programs cannot contain stencils");
+  static_assert(level < 3 || sizeof...(Y) == 0,
+                "cleave: an operation in place cannot change a value that tracks gradients, nor "
+                "write what depends on one");
+  if constexpr (level < 2) return call_stencil(stencil, of_domain, targets, x...);
+  else if constexpr (level == 3 && sizeof...(Y) == 0)
+    return StencilPath<level>::call(stencil, of_domain, x...);
+  else return std::tuple<>{};
+}
+
 /// Takes the edges from the end of the arguments.
 template <class S, class... Y, class... A>
 auto call_stencil_with(const S& stencil, const std::tuple<const Y&...>& targets, const A&... a) {
@@ -422,8 +446,9 @@ auto call_stencil_with(const S& stencil, const std::tuple<const Y&...>& targets,
         "cleave: apply takes a stencil, its fields and numbers, and edges(..) at the end");
     if constexpr (!are_operands) return std::tuple<>{};
     else if constexpr (is_edges<Last>)
-      return call_stencil(stencil, std::get<count>(all), targets, as_operand(std::get<I>(all))...);
-    else return call_stencil(stencil, edges(none), targets, as_operand(std::get<I>(all))...);
+      return call_stencil_path(stencil, std::get<count>(all), targets,
+                               as_operand(std::get<I>(all))...);
+    else return call_stencil_path(stencil, edges(none), targets, as_operand(std::get<I>(all))...);
   }(std::make_index_sequence<count>{});
 }
 
