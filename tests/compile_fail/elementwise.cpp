@@ -132,6 +132,15 @@ struct cleave::sharding_rule<Odd> {
 auto rule = rule_of<Odd>;
 #endif
 
+#ifdef rule_that_reads_half_a_pair  // says: cleave: the reads of a sharding_rule are pairs of letters of its factors
+template <>
+struct cleave::sharding_rule<Odd> {
+  static constexpr const char* factors = "ij->ik";
+  static constexpr const char* reads = "j";
+};
+auto rule = rule_of<Odd>;
+#endif
+
 #ifdef rule_with_another_number_of_operands  // says: cleave: the call and the sharding_rule have different numbers of operands
 template <>
 struct cleave::sharding_rule<Odd> {

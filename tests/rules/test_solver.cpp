@@ -16,6 +16,8 @@ struct RowMax {};
 struct Largest2 {};
 struct Hot {};  // adds a last dimension
 struct Pinned {};
+struct Part {};   // a slice of the last dimension
+struct Joint {};  // a concatenation
 
 constexpr Placement R = Placement::replicate();
 constexpr Placement S0 = Placement::shard(0);
@@ -66,6 +68,16 @@ struct cleave::sharding_rule<Largest2> {
 template <>
 struct cleave::sharding_rule<Hot> {
   static constexpr const char* factors = "i->ij";
+};
+template <>
+struct cleave::sharding_rule<Part> {
+  static constexpr const char* factors = "ij->ik";
+  static constexpr const char* reads = "jk";
+};
+template <>
+struct cleave::sharding_rule<Joint> {
+  static constexpr const char* factors = "i,j->k";
+  static constexpr const char* reads = "ikjk";
 };
 template <>
 struct cleave::sharding_rule<Pinned> {
@@ -153,6 +165,25 @@ TEST_CASE("a new factor is sharded on request only") {
   CHECK(s.required[0] == on({R}));
   CHECK(s.computed[0] == on({S1}));
   CHECK(s.cost == MoveCount{});
+}
+
+TEST_CASE("a dimension of which the result reads more stays sharded") {
+  const Solution slice = solved<Part>(on({S1}));
+  CHECK(slice.required[0] == on({S1}));
+  CHECK(slice.result[0] == on({S1}));
+  CHECK(slice.cost.count(Move::read) == 1);
+  CHECK(slice.cost.count(Move::all_gather) == 0);
+  CHECK(solved<Part>(on({S0})).cost == MoveCount{});
+  CHECK(solved<Part>(on({R})).result[0] == on({R}));
+  const Layout asked = on({S1});
+  CHECK(solved<Part>(on({R}), {}, &asked).cost == MoveCount{});  // every rank has what it reads
+  CHECK(solved<Part>(on({Psum})).required[0] == on({S0}));  // scattered to where nothing is read
+  // operands that the same indices read are sharded together
+  const Solution joint = solved<Joint>(on({S0}), on({R}));
+  CHECK(joint.required[1] == on({S0}));
+  CHECK(joint.result[0] == on({S0}));
+  CHECK(joint.cost.count(Move::read) == 2);
+  CHECK(joint.cost.count(Move::slice) == 1);
 }
 
 TEST_CASE("the requested result chooses between operands that do not communicate") {

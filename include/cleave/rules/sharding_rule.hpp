@@ -30,6 +30,10 @@ namespace cleave {
 ///   of the op). A scalar operand has no letters. Letters in parentheses are one dimension, whose
 ///   indices count through these factors, the last one fastest: "abc->(ab)c" merges two dimensions.
 ///   The first factor of such a group may stay sharded; the others must not be sharded.
+/// - `reads`: pairs of letters, "be": an index of the result's dimension e reads some indices of
+/// the
+///   operands' dimension b, whose shards may be kept: the ranks then receive what they lack. Both
+///   may be one letter. The operation says which indices. @see DimMap
 /// - `reduction`: the ReduceOp of the factors that are reduced over; default `ReduceOp::sum`.
 /// - `replicated`: the factors that must not be sharded, "k"; default none.
 /// - `partials`: rows that say which partial results partial operands give, "sum,R->sum": if the
@@ -128,11 +132,17 @@ struct Rule {
   std::uint32_t replicated = 0;            ///< bit f: factor f must not be sharded
   std::uint32_t kept = 0;  ///< bit f: factor f, the first of a group, may stay sharded; no operand
                            ///< is newly sharded along it, as the shards might end within the group
+  /// The factor of results whose indices read those of factor f, or -1.
+  std::array<std::int8_t, max_factors> reader = [] {
+    std::array<std::int8_t, max_factors> none{};
+    for (std::int8_t& f : none) f = -1;
+    return none;
+  }();
   ReduceOp reduction = ReduceOp::sum;
   std::array<Row, max_rows> row{};
 
   /// Which text is malformed, if any.
-  enum class Fault : std::uint8_t { none, factors, replicated, partials };
+  enum class Fault : std::uint8_t { none, factors, replicated, reads, partials };
   Fault fault = Fault::none;
 };
 
@@ -257,6 +267,15 @@ constexpr Rule read_rule() {
       else rule.replicated |= 1u << f;
     }
   }
+  if constexpr (requires { Data::reads; }) {
+    const std::string_view pairs = Data::reads;
+    for (std::size_t i = 0; i < pairs.size(); i += 2) {
+      const int f = factor_index(rule, pairs[i]);
+      const int g = i + 1 < pairs.size() ? factor_index(rule, pairs[i + 1]) : -1;
+      if (f < 0 || g < 0) rule.fault = Rule::Fault::reads;
+      else rule.reader[std::size_t(f)] = std::int8_t(g);
+    }
+  }
   if constexpr (requires { Data::partials; }) {
     if (!read_rows(rule, Data::partials)) rule.fault = Rule::Fault::partials;
   }
@@ -277,6 +296,9 @@ constexpr Rule checked_rule() {
                 "letter per dimension, or several in parentheses, none twice in one operand");
   static_assert(rule.fault != Rule::Fault::replicated,
                 "cleave: a sharding_rule replicates a factor that it does not have");
+  static_assert(rule.fault != Rule::Fault::reads,
+                "cleave: the reads of a sharding_rule are pairs of letters of its factors: one of "
+                "operands, and one of results");
   static_assert(rule.fault != Rule::Fault::partials,
                 "cleave: the partials of a sharding_rule read like \"sum,R->sum; R,max->max\": "
                 "an entry per operand, and a reduction for each result");

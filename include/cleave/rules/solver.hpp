@@ -7,6 +7,8 @@
 //   a factor sharded wherever it appears,
 //   the other operands replicated                -> the result is sharded, or partial if it lacks
 //                                                   the factor
+//   a factor sharded, of which the result reads
+//   more than the rank's own part                -> the result is sharded along its reader
 //   a row of the rule's partials                 -> the result is partial
 //
 // One candidate places all results; a requested placement is that of the first result.
@@ -15,8 +17,9 @@
 //
 //   1. no operand communicates (a slice of a replicated operand does not);
 //   2. the least communication: fewest all-reduces, then all-gathers, then reduce-scatters, then
-//      all-to-alls, then slices. This includes the move to the requested placement of the result,
-//      and an all-reduce for each partial result of a candidate whose operands communicate;
+//      all-to-alls, then operands of which neighbours' elements are read, then slices. This
+//      includes the move to the requested placement of the result, and an all-reduce for each
+//      partial result of a candidate whose operands communicate;
 //   3. the cheapest move to the requested placement; then the cheapest move of the first operand,
 //      of the second, ..; then the order above, with factors in the order of their letters.
 //
@@ -40,6 +43,7 @@ namespace cleave {
 enum class Move : std::uint8_t {
   none,
   slice,
+  read,  ///< ranks receive elements beyond their own part, which stays
   all_to_all,
   reduce_scatter,
   all_gather,
@@ -94,6 +98,7 @@ namespace detail {
 /// One way to run an op on one axis.
 struct Candidate {
   bool possible = false;
+  bool reads = false;  ///< more of the sharded operands than their own parts
   std::array<Placement, max_operands> required{};
   std::array<Placement, max_results> computed{};
 };
@@ -114,15 +119,20 @@ constexpr Candidate candidate_at(const Rule& rule, int index, const Placement* a
   if (index <= rule.factors) {
     const int f = index - 1;
     if (rule.replicated >> f & 1u) return c;
+    c.reads = rule.reader[std::size_t(f)] >= 0;
+    const int g = c.reads ? rule.reader[std::size_t(f)] : f;
     bool appears = false;
     for (int i = 0; i < rule.operands; ++i) {
-      const int d = rule.operand[std::size_t(i)].dim_of(f);
-      if (d < 0) continue;
-      appears = true;
-      c.required[std::size_t(i)] = Placement::shard(d);
+      for (int e = 0; e < rule.factors; ++e) {  // f, or all that the same indices read
+        if (e != f && (!c.reads || rule.reader[std::size_t(e)] != g)) continue;
+        const int d = rule.operand[std::size_t(i)].dim_of(e);
+        if (d < 0) continue;
+        appears = true;
+        c.required[std::size_t(i)] = Placement::shard(d);
+      }
     }
     for (int k = 0; k < rule.results; ++k) {
-      const int d = rule.result[std::size_t(k)].dim_of(f);
+      const int d = rule.result[std::size_t(k)].dim_of(g);
       c.computed[std::size_t(k)] =
           d >= 0 ? Placement::shard(d) : Placement::partial(rule.reduction);
     }
@@ -178,9 +188,11 @@ constexpr CandidateCost cost_of(const Rule& rule, const Candidate& candidate,
     const Move move =
         move_between(operands[std::size_t(i)][axis], candidate.required[std::size_t(i)]);
     if (move == Move::impossible) return cost;
+    const bool reads = candidate.reads && candidate.required[std::size_t(i)].shards();
     cost.operand_move[std::size_t(i)] = move;
-    cost.operands_communicate = cost.operands_communicate || communicates(move);
+    cost.operands_communicate = cost.operands_communicate || communicates(move) || reads;
     cost.moves.add(move);
+    if (reads) cost.moves.add(Move::read);
   }
   if (asked != nullptr) {
     cost.result_move = move_between(candidate.computed[0], *asked);

@@ -74,6 +74,21 @@ constexpr RuleText new_extent_factors(const std::array<int, 1>& dims) {
   return factors_text(dim_letters(0, dims[0]), letters_with(dims[0], At));
 }
 
+/// "bd": dimension At of the result reads dimension At of the operand, which has another extent.
+template <int At>
+constexpr RuleText new_extent_reads(const std::array<int, 1>& dims) {
+  RuleText text = letter_of(At);
+  text += char('a' + dims[0]);
+  return text;
+}
+
+/// "bb": dimension d of the result reads dimension d of the operand, which has the same extent.
+constexpr RuleText same_extent_reads(int d) {
+  RuleText text = letter_of(d);
+  text += char('a' + d);
+  return text;
+}
+
 /// "abc->ac": removes the dimensions of the mask.
 template <unsigned Mask>
 constexpr RuleText reduction_factors(const std::array<int, 1>& dims) {

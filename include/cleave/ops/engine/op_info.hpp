@@ -12,6 +12,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/kernels/host/map_elements.hpp>
 #include <cleave/ops/engine/operation.hpp>
+#include <cleave/placement/dim_map.hpp>
 #include <cleave/rules/extents.hpp>
 
 namespace cleave::detail {
@@ -29,6 +30,8 @@ struct OpInfo {
   bool same_dims = false;  ///< whether all tensors have as many dimensions as the first result
   std::array<DType, max_results> dtype{};  ///< of the results
   void (*run)(const void* op, const cleave::Task& task) = nullptr;
+  /// Which indices of an operand the results read; null: its own. @see operation.hpp
+  DimMap (*read_map)(const void* op, int operand, int d, const OperandRef* in) = nullptr;
 };
 
 template <class T, int Dims>
@@ -77,6 +80,11 @@ void run_kernel(const Op& op, const cleave::Task& task, std::integer_sequence<in
   }
 }
 
+/// An operation that reads more of its operands than the rank's own parts.
+template <class Op>
+concept reads_more =
+    requires(const Op& op, const OperandRef* in) { static_cast<DimMap>(op.read_map(0, 0, in)); };
+
 /// An operation that draws random numbers from its member `state`. @see ops/engine/take_draw.hpp
 template <class Op>
 concept draws_numbers = requires(const Op& op) { static_cast<const RandomState&>(op.state); };
@@ -110,6 +118,11 @@ struct InfoOf<Op, Device, Types<T...>, Dims...> {
                            ResultDims{}, Types<T...>{}, Results{});
   }
 
+  static DimMap read_map(const void* op, int operand, int d, const OperandRef* in) {
+    if constexpr (reads_more<Op>) return static_cast<const Op*>(op)->read_map(operand, d, in);
+    else return {};
+  }
+
   static constexpr OpInfo value = [] {
     OpInfo info{Op::name,
                 &rule_of<Sig>,
@@ -117,11 +130,12 @@ struct InfoOf<Op, Device, Types<T...>, Dims...> {
                 rule_broadcasts<Sig>(),
                 cleave::is_elementwise<Op>,
                 is_view_op<Op>,
-                detail::needs_box<Op>(),
+                detail::needs_box<Op>() || reads_more<Op>,
                 draws_numbers<Op>,
                 ((is_number<T> || Dims == rule_of<Sig>.result[0].dims) && ...),
                 {},
                 &run};
+    if constexpr (reads_more<Op>) info.read_map = &read_map;
     static_assert(rule_of<Sig>.results == Results::size,
                   "cleave: an operation names one element type per result of its factors");
     [&]<class... R>(Types<R...>) {
@@ -133,8 +147,9 @@ struct InfoOf<Op, Device, Types<T...>, Dims...> {
 
   /// Whether a call whose operands agree only has to allocate results and run the kernel.
   static constexpr bool is_plain = [] {
-    bool plain = !value.is_view && !value.needs_box && value.rule->kept == 0 &&
-                 value.table->pairs >= 0 && (!value.is_elementwise || value.same_dims);
+    bool plain = !value.is_view && !value.needs_box && value.read_map == nullptr &&
+                 value.rule->kept == 0 && value.table->pairs >= 0 &&
+                 (!value.is_elementwise || value.same_dims);
     for (std::size_t k = 0; k < std::size_t(Results::size); ++k)
       for (std::size_t d = 0; d < std::size_t(value.rule->result[k].dims); ++d)
         plain = plain && value.table->source[k][d].operand >= 0;

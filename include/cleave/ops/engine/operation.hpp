@@ -18,7 +18,12 @@
 //   name        its name in errors, traces and graphs
 //   factors     letters, as in sharding_rule; or a function of the operands' numbers of dimensions
 //   partials    rows, as in sharding_rule; or `partials_for<T..>()` of the operands' element types
-//   reduction, replicated, broadcasts    as in sharding_rule; `replicated` may be a function, too
+//   reduction, replicated, reads, broadcasts    as in sharding_rule; `replicated` and `reads` may
+//               be functions, too
+//   read_map(operand, d, in)   with `reads`: the DimMap from the result's indices to those of
+//               dimension d of an operand; `in` are all, with their shapes. The kernel receives the
+//               elements that its part of the result reads (or more), from the global index
+//               task.in_box on
 //   result      the element type of the result, or `Types<..>` of several; by default the first
 //               operand's; a member template `result_of<T..>` may compute it
 //   extents()   the extents of the factors that only results have
@@ -129,7 +134,7 @@ struct Task {
   ArrayRef* out = nullptr;      ///< the results; a view writes the first one's data
   index_t* strides = nullptr;   ///< of the first result; a view writes them
   const Box* box = nullptr;     ///< its global indices on this rank; set if `needs_box`
-  const Box* in_box = nullptr;  ///< those of the first operand, likewise
+  const Box* in_box = nullptr;  ///< those of the first operand, likewise; of all, if it reads
   /// The random state of the running program; null outside a program.
   const RandomState* draws = nullptr;
 
@@ -257,6 +262,14 @@ struct sharding_rule<detail::OpSignature<Op, Types<T...>, Dims...>> {
       return Op::replicated(std::array<int, sizeof...(Dims)>{Dims...});
     else if constexpr (requires { sharding_rule<Op>::replicated; })
       for (const char letter : std::string_view(sharding_rule<Op>::replicated)) letters += letter;
+    return letters;
+  }();
+  static constexpr RuleText reads = [] {
+    RuleText letters;
+    if constexpr (requires { Op::reads(std::array<int, sizeof...(Dims)>{}); })
+      return Op::reads(std::array<int, sizeof...(Dims)>{Dims...});
+    else if constexpr (requires { sharding_rule<Op>::reads; })
+      for (const char letter : std::string_view(sharding_rule<Op>::reads)) letters += letter;
     return letters;
   }();
   static constexpr ReduceOp reduction = [] {

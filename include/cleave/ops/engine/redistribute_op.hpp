@@ -25,6 +25,17 @@ struct Redistribute {
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) { return g; }
 };
 
+/// The operand with dimension D not sharded.
+template <int D>
+struct Whole {
+  static constexpr const char* name = "whole";
+  static constexpr const char* partials = moves_elements;
+  static constexpr auto factors = Elementwise::factors<1>;
+  static constexpr RuleText replicated = cleave::detail::dim_letters(D, D + 1);
+  static void view(const Task& task) { Redistribute::view(task); }
+  static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) { return g; }
+};
+
 }  // namespace ops
 
 }  // namespace cleave

@@ -67,6 +67,13 @@ void compute_into(const CallContext& call, const void* op, const Shape& fresh, c
   set_extents(call, in, fresh, computed, 0, y);
   const TargetCheck check{call, target};
   check.require_extents(y.shape, y.extents);
+  if (call.info.read_map != nullptr && call.mesh != nullptr) {
+    check.require_no_overlap(in);
+    const ReadOperands<Device> there(call, op, in, computed, y.shape);
+    note_change(Device{}, *target.storage);
+    ArrayRef out = target;
+    return run_on(call, op, there.data(), computed, &y, &out, there.boxes());
+  }
   const auto run = [&](const OperandRef* aligned) {
     check.require_no_overlap(aligned);
     note_change(Device{}, *target.storage);

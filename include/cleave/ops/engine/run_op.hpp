@@ -16,6 +16,7 @@
 #include <cleave/ops/engine/call_context.hpp>
 #include <cleave/ops/engine/op_info.hpp>
 #include <cleave/ops/engine/operation.hpp>
+#include <cleave/ops/engine/read_operands.hpp>
 #include <cleave/redistribute/block.hpp>
 #include <cleave/redistribute/redistribute_local.hpp>
 #include <cleave/rules/solver.hpp>
@@ -24,28 +25,33 @@
 
 namespace cleave::detail {
 
-/// The local elements of an operand.
-inline redistribution::Block block_of(const OperandRef& operand) {
-  return {operand.storage != nullptr ? *operand.storage : nullptr,
-          View{operand.data, operand.dtype, shape_at(operand.extents, operand.dims),
-               shape_at(operand.strides, operand.dims)}};
-}
-
-/// Calls the kernel with the global indices of the first result and the first operand.
+/// Calls the kernel with the global indices of the first result, and of the first operand or of
+/// what was read of all.
 [[gnu::noinline]] inline void run_in_box(const CallContext& call, const void* op,
                                          cleave::Task& task, const Layout* computed,
-                                         const index_t* shape) {
+                                         const index_t* shape, const Box* read) {
   const OperandRef& in = task.in[0];
   const Box box = local_box(call.mesh, computed, shape_at(shape, task.out[0].dims));
   const Box in_box = local_box(call.mesh, in.layout, shape_at(in.shape, in.dims));
   task.box = &box;
-  task.in_box = &in_box;
+  task.in_box = read != nullptr ? read : &in_box;
   call.info.run(op, task);
 }
 
+/// The same with the extents of all local operands, of a kernel that may read boxes of them.
+[[gnu::noinline]] inline void run_in_boxes(const CallContext& call, const void* op,
+                                           cleave::Task& task, const index_t* shape) {
+  std::array<Box, std::size_t(max_operands)> whole;
+  for (int i = 0; i < task.operands; ++i)
+    whole[std::size_t(i)] = Box::of(shape_at(task.in[i].shape, task.in[i].dims));
+  run_in_box(call, op, task, nullptr, shape, whole.data());
+}
+
 /// Runs the kernel on operands that have the required placements and alignment.
+/// @param read  the boxes of operands that were read, or null
 inline void run_on(const CallContext& call, const void* op, const OperandRef* in,
-                   const Layout* computed, RawResult* results, ArrayRef* out) {
+                   const Layout* computed, RawResult* results, ArrayRef* out,
+                   const Box* read = nullptr) {
   const OpInfo& info = call.info;
   if (is_dry() && !info.is_view) [[unlikely]]
     return;
@@ -56,15 +62,17 @@ inline void run_on(const CallContext& call, const void* op, const OperandRef* in
   task.out = out;
   task.strides = results[0].strides;
   task.draws = call.draws;
+  if (info.needs_box && read == nullptr && info.read_map != nullptr && task.operands > 1)
+    return run_in_boxes(call, op, task, results[0].shape);
   if (info.needs_box) [[unlikely]]
-    return run_in_box(call, op, task, computed, results[0].shape);
+    return run_in_box(call, op, task, computed, results[0].shape, read);
   info.run(op, task);
 }
 
 /// Makes a view of a contiguous copy of the only operand, whose strides do not allow a view.
 template <class Device>
 void view_copy(const CallContext& call, const void* op, const OperandRef& in,
-               const Layout* computed, RawResult* results, ArrayRef* out) {
+               const Layout* computed, RawResult* results, ArrayRef* out, const Box* read) {
   redistribution::Block copy =
       redistribution::allocate<Device>(in.dtype, shape_at(in.extents, in.dims));
   strided_copy(Device{}, block_of(in).view, copy.view);
@@ -72,7 +80,7 @@ void view_copy(const CallContext& call, const void* op, const OperandRef& in,
   dense.data = copy.view.data;
   dense.strides = copy.view.strides.begin();
   dense.storage = &copy.storage;
-  run_on(call, op, &dense, computed, results, out);
+  run_on(call, op, &dense, computed, results, out, read);
   results[0].data = out[0].data;
   results[0].storage = std::move(copy.storage);
 }
@@ -80,13 +88,13 @@ void view_copy(const CallContext& call, const void* op, const OperandRef& in,
 /// Makes the result of a view operation: a view of the operand where its strides allow that.
 template <class Device>
 [[gnu::noinline]] void compute_view(const CallContext& call, const void* op, const OperandRef* in,
-                                    const Layout* computed, RawResult& y) {
+                                    const Layout* computed, RawResult& y, const Box* read) {
   ArrayRef out{nullptr, y.extents, y.strides, call.info.rule->result[0].dims};
   y.storage = *in[0].storage;
-  run_on(call, op, in, computed, &y, &out);
+  run_on(call, op, in, computed, &y, &out, read);
   y.data = out.data;
   if (out.data == nullptr && block_of(in[0]).view.size() > 0)
-    view_copy<Device>(call, op, in[0], computed, &y, &out);
+    view_copy<Device>(call, op, in[0], computed, &y, &out, read);
 }
 
 /// Allocates the results and runs the kernel.
@@ -104,22 +112,24 @@ void compute(const CallContext& call, const void* op, const Shape& fresh, const 
   const Rule& rule = *info.rule;
   if (rule.kept != 0 && call.mesh != nullptr && call.mesh->is_member())
     call.require_whole_groups(fresh, in, computed);
-  if (info.is_view) [[unlikely]] {
-    set_extents(call, in, fresh, computed, 0, results[0]);
-    return compute_view<Device>(call, op, in, computed, results[0]);
-  }
+  for (int k = 0; k < rule.results; ++k) set_extents(call, in, fresh, computed, k, results[k]);
+  std::optional<ReadOperands<Device>> there;
+  if (info.read_map != nullptr && call.mesh != nullptr) [[unlikely]]
+    in = there.emplace(call, op, in, computed, results[0].shape).data();
+  const Box* const read = there.has_value() ? there->boxes() : nullptr;
+  if (info.is_view) [[unlikely]]
+    return compute_view<Device>(call, op, in, computed, results[0], read);
   std::array<ArrayRef, std::size_t(max_results)> out;
   for (int k = 0; k < rule.results; ++k) {
     RawResult& y = results[k];
     const int dims = rule.result[std::size_t(k)].dims;
-    set_extents(call, in, fresh, computed, k, y);
     y.storage = allocate_bytes(Device{},
                                checked_bytes(y.extents, dims, size_of(info.dtype[std::size_t(k)])));
     y.data = y.storage.get();
     out[std::size_t(k)] = {y.data, y.extents, y.strides, dims};
   }
   if (are_aligned(call)) [[likely]]
-    run_on(call, op, in, computed, results, out.data());
+    run_on(call, op, in, computed, results, out.data(), read);
   else run_on(call, op, AlignedOperands(call, in, out[0]).data(), computed, results, out.data());
 }
 
